@@ -328,6 +328,12 @@ structs! {
     }
 }
 
+/// The fields of a struct above: name, offset and size.
+fn fields_of(name: &str) -> &'static [(&'static str, usize, usize)] {
+    let layout = LAYOUTS.iter().find(|layout| layout.name == name);
+    layout.map_or(&[], |layout| layout.fields)
+}
+
 /// Declares both directions between the fields of a properties struct and its bytes. What lies between the fields is 0.
 macro_rules! bytes_of_properties {
     ($fields:ident, $bytes:ident) => {
@@ -336,8 +342,7 @@ macro_rules! bytes_of_properties {
         impl From<&$fields> for $bytes {
             fn from(fields: &$fields) -> Self {
                 let mut bytes = Self([0; size_of::<$bytes>()]);
-                let layout = LAYOUTS.iter().find(|layout| layout.name == stringify!($fields));
-                for (_, offset, size) in layout.map_or(&[][..], |layout| layout.fields) {
+                for (_, offset, size) in fields_of(stringify!($fields)) {
                     let from = (&raw const *fields).cast::<u8>().wrapping_add(*offset);
                     // SAFETY: offset and size are those of a field, so the bytes are initialised and lie in `fields`.
                     let field = unsafe { std::slice::from_raw_parts(from, *size) };
@@ -358,6 +363,27 @@ macro_rules! bytes_of_properties {
 
 bytes_of_properties!(DeviceProperties6, hipDeviceProp_tR0600);
 bytes_of_properties!(DeviceProperties5, hipDeviceProp_tR0000);
+
+/// Declares a conversion between the properties of two versions of HIP: the fields that both have under one name, 0 for the others.
+macro_rules! same_fields {
+    ($from:ident, $from_bytes:ident => $to:ident, $to_bytes:ident) => {
+        impl From<&$from> for $to {
+            fn from(from: &$from) -> Self {
+                let (from, mut to) = ($from_bytes::from(from), $to_bytes([0; size_of::<$to_bytes>()]));
+                for (name, at, size) in fields_of(stringify!($to)) {
+                    let mut others = fields_of(stringify!($from)).iter();
+                    if let Some((_, start, _)) = others.find(|(other, _, length)| other == name && length == size) {
+                        to.0[*at..at + size].copy_from_slice(&from.0[*start..start + size]);
+                    }
+                }
+                Self::from(&to)
+            }
+        }
+    };
+}
+
+same_fields!(DeviceProperties6, hipDeviceProp_tR0600 => DeviceProperties5, hipDeviceProp_tR0000);
+same_fields!(DeviceProperties5, hipDeviceProp_tR0000 => DeviceProperties6, hipDeviceProp_tR0600);
 
 #[cfg(test)]
 mod tests {

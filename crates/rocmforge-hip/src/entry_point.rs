@@ -1,8 +1,8 @@
 //! The table of functions that stub libraries jump through, and functions found by their names (`hipGetProcAddress`).
 
 use crate::names::{FUNCTIONS, Function, NAMES, find};
-use crate::process;
-use rocmforge_hip_sys::{hipError_t, hipErrorInvalidValue, hipErrorNotFound, hipSuccess};
+use crate::process::answered;
+use rocmforge_hip_sys::{hipError_t, hipErrorInvalidValue, hipErrorNotFound};
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
 /// The symbol that stub libraries ask for.
@@ -45,9 +45,9 @@ unsafe fn look_up(
     flags: u64,
     found: *mut c_int,
 ) -> hipError_t {
-    process::call(|process| {
+    answered(api, |_| {
         if symbol.is_null() || function.is_null() {
-            return process.sim.answered(api, hipErrorInvalidValue);
+            return Err(hipErrorInvalidValue);
         }
         // SAFETY: promised by the caller; not null.
         let name = unsafe { CStr::from_ptr(symbol) }.to_string_lossy();
@@ -68,14 +68,7 @@ unsafe fn look_up(
             // SAFETY: promised by the caller; not null.
             unsafe { found.write(result) };
         }
-        process.sim.answered(
-            api,
-            if address.is_some() {
-                hipSuccess
-            } else {
-                hipErrorNotFound
-            },
-        )
+        address.map(|_| ()).ok_or(hipErrorNotFound)
     })
 }
 

@@ -1,6 +1,6 @@
 //! Names and texts of statuses.
 
-use crate::process;
+use crate::process::{answered, write};
 use rocmforge_hip_sys::*;
 use std::ffi::{CStr, c_char};
 
@@ -13,17 +13,11 @@ pub(crate) unsafe extern "C" fn hipGetErrorString(status: hipError_t) -> *const 
 }
 
 pub(crate) unsafe extern "C" fn hipDrvGetErrorString(status: hipError_t, out: *mut *const c_char) -> hipError_t {
-    process::call(|process| {
-        let known = status.name().is_some();
-        if out.is_null() {
-            return process.sim.answered("hipDrvGetErrorString", hipErrorInvalidValue);
-        }
-        // SAFETY: promised by the program; not null.
-        unsafe { out.write(if known { text(status).as_ptr() } else { std::ptr::null() }) };
-        process.sim.answered(
-            "hipDrvGetErrorString",
-            if known { hipSuccess } else { hipErrorInvalidValue },
-        )
+    answered("hipDrvGetErrorString", |_| {
+        let known = status.name().map(|_| text(status).as_ptr());
+        // SAFETY: promised by the program.
+        unsafe { write(out, known.unwrap_or(std::ptr::null())) }?;
+        known.map(|_| ()).ok_or(hipErrorInvalidValue)
     })
 }
 

@@ -1,6 +1,6 @@
 //! Kernels: attributes, occupancy and modules, by host address or by handle.
 
-use crate::process;
+use crate::process::{self, answered};
 use crate::registry;
 use crate::state::Process;
 use rocmforge_hip_sys::*;
@@ -76,20 +76,18 @@ pub(crate) unsafe extern "C" fn hipFuncSetAttribute(host: *const c_void, which: 
             CARVEOUT => (-1..=100).contains(&value),
             _ => false,
         };
-        process.sim.answered(
-            "hipFuncSetAttribute",
-            if fits { hipSuccess } else { hipErrorInvalidValue },
-        )
+        let status = if fits { hipSuccess } else { hipErrorInvalidValue };
+        process.sim.answered("hipFuncSetAttribute", status)
     })
 }
 
 /// Caches and banks of LDS have one mode on AMD's cards.
 pub(crate) unsafe extern "C" fn hipFuncSetCacheConfig(_host: *const c_void, _config: c_int) -> hipError_t {
-    process::call(|process| process.sim.answered("hipFuncSetCacheConfig", hipSuccess))
+    answered("hipFuncSetCacheConfig", |_| Ok(()))
 }
 
 pub(crate) unsafe extern "C" fn hipFuncSetSharedMemConfig(_host: *const c_void, _config: c_int) -> hipError_t {
-    process::call(|process| process.sim.answered("hipFuncSetSharedMemConfig", hipSuccess))
+    answered("hipFuncSetSharedMemConfig", |_| Ok(()))
 }
 
 pub(crate) unsafe extern "C" fn hipOccupancyMaxActiveBlocksPerMultiprocessor(
@@ -133,60 +131,6 @@ pub(crate) unsafe extern "C" fn hipOccupancyMaxActiveBlocksPerMultiprocessorWith
     )
 }
 
-/// The workgroup size with the most waves on a multiprocessor, and the number of workgroups that fill the card with them.
-///
-/// # Safety
-/// `grid` and `block` are null or valid for writing.
-unsafe fn best_block(
-    api: &'static str,
-    process: &Process,
-    [grid, block]: [*mut c_int; 2],
-    function: hipFunction_t,
-    lds: usize,
-    limit: c_int,
-) -> hipError_t {
-    const WAVE: c_int = 32;
-    if grid.is_null() || block.is_null() || limit < 0 {
-        return process.sim.answered(api, hipErrorInvalidValue);
-    }
-    let most = attribute(process, function, HIP_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
-    let most = if limit == 0 { most } else { most.min(limit) };
-    let resident = |size: c_int| {
-        let mut blocks = 0;
-        // SAFETY: a live out-pointer; the machine checks the handle.
-        let status = unsafe {
-            process
-                .sim
-                .hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(&raw mut blocks, function, size, lds)
-        };
-        status.ok().map(|()| blocks)
-    };
-    let (mut best, mut best_blocks) = (most.max(1), 0);
-    // The largest of those that are equally good: it needs the fewest workgroups.
-    for size in (1..=most / WAVE).map(|waves| waves * WAVE).rev() {
-        match resident(size) {
-            Ok(blocks) if blocks * size > best_blocks * best => (best, best_blocks) = (size, blocks),
-            Ok(_) => {}
-            Err(status) => return status,
-        }
-    }
-    let mut processors = 0;
-    let mut card = 0;
-    // SAFETY: a live out-pointer.
-    let _ = unsafe { process.sim.hipGetDevice(&raw mut card) };
-    // SAFETY: a live out-pointer.
-    let _ = unsafe {
-        process
-            .sim
-            .hipDeviceGetAttribute(&raw mut processors, hipDeviceAttributeMultiprocessorCount, card)
-    };
-    // SAFETY: promised by the caller; not null.
-    unsafe { grid.write(best_blocks * processors) };
-    // SAFETY: as above.
-    unsafe { block.write(best) };
-    process.sim.answered(api, hipSuccess)
-}
-
 pub(crate) unsafe extern "C" fn hipOccupancyMaxPotentialBlockSize(
     grid: *mut c_int,
     block: *mut c_int,
@@ -194,40 +138,13 @@ pub(crate) unsafe extern "C" fn hipOccupancyMaxPotentialBlockSize(
     lds: usize,
     limit: c_int,
 ) -> hipError_t {
-    const API: &str = "hipOccupancyMaxPotentialBlockSize";
-    // SAFETY: promised by the program.
-    with_function(API, host, |process, function| unsafe {
-        best_block(API, process, [grid, block], function, lds, limit)
-    })
-}
-
-pub(crate) unsafe extern "C" fn hipModuleOccupancyMaxPotentialBlockSize(
-    grid: *mut c_int,
-    block: *mut c_int,
-    function: hipFunction_t,
-    lds: usize,
-    limit: c_int,
-) -> hipError_t {
-    const API: &str = "hipModuleOccupancyMaxPotentialBlockSize";
-    // SAFETY: promised by the program.
-    process::call(|process| unsafe { best_block(API, process, [grid, block], function, lds, limit) })
-}
-
-pub(crate) unsafe extern "C" fn hipModuleOccupancyMaxPotentialBlockSizeWithFlags(
-    grid: *mut c_int,
-    block: *mut c_int,
-    function: hipFunction_t,
-    lds: usize,
-    limit: c_int,
-    flags: c_uint,
-) -> hipError_t {
-    const API: &str = "hipModuleOccupancyMaxPotentialBlockSizeWithFlags";
-    process::call(|process| {
-        if flags > 1 {
-            return process.sim.answered(API, hipErrorInvalidValue);
-        }
+    with_function("hipOccupancyMaxPotentialBlockSize", host, |process, function| {
         // SAFETY: promised by the program.
-        unsafe { best_block(API, process, [grid, block], function, lds, limit) }
+        unsafe {
+            process
+                .sim
+                .hipModuleOccupancyMaxPotentialBlockSize(grid, block, function, lds, limit)
+        }
     })
 }
 

@@ -16,6 +16,10 @@ struct Launch {
     cooperative: bool,
 }
 
+fn size([x, y, z]: [c_uint; 3]) -> dim3 {
+    dim3 { x, y, z }
+}
+
 impl Launch {
     /// Queues a kernel.
     ///
@@ -182,7 +186,6 @@ pub(crate) unsafe extern "C" fn hipDrvLaunchKernelEx(
         let Some(config) = (unsafe { config.as_ref() }) else {
             return process.sim.answered("hipDrvLaunchKernelEx", hipErrorInvalidValue);
         };
-        let size = |[x, y, z]: [c_uint; 3]| dim3 { x, y, z };
         let launch = Launch {
             grid: size(config.grid),
             block: size(config.block),
@@ -235,6 +238,7 @@ pub(crate) unsafe extern "C" fn hipExtLaunchKernel(
     })
 }
 
+/// Launches between the records of two events.
 fn between(
     process: &Process,
     start: hipEvent_t,
@@ -269,28 +273,19 @@ pub(crate) unsafe extern "C" fn hipExtModuleLaunchKernel(
     stop: hipEvent_t,
     _flags: c_uint,
 ) -> hipError_t {
+    const API: &str = "hipExtModuleLaunchKernel";
+    let (all, block) = ([x, y, z], [block_x, block_y, block_z]);
     process::call(|process| {
-        let (all, block) = ([x, y, z], [block_x, block_y, block_z]);
         if block.contains(&0) || block.iter().map(|size| u64::from(*size)).product::<u64>() > 1024 {
-            return process.sim.answered("hipExtModuleLaunchKernel", hipErrorInvalidValue);
+            return process.sim.answered(API, hipErrorInvalidValue);
         }
         // AMD's library launches incomplete workgroups at the end; the machine does not.
         if all.iter().zip(block).any(|(all, block)| all % block != 0) {
-            return process
-                .sim
-                .answered("hipExtModuleLaunchKernel", hipErrorInvalidConfiguration);
+            return process.sim.answered(API, hipErrorInvalidConfiguration);
         }
         let launch = Launch {
-            grid: dim3 {
-                x: x / block_x,
-                y: y / block_y,
-                z: z / block_z,
-            },
-            block: dim3 {
-                x: block_x,
-                y: block_y,
-                z: block_z,
-            },
+            grid: size([x / block_x, y / block_y, z / block_z]),
+            block: size(block),
             lds,
             stream,
             cooperative: false,

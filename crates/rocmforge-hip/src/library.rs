@@ -4,35 +4,12 @@
 //! Compiler options are refused, as AMD's library does.
 
 use crate::libraries::{self, LibraryHandle, Source};
-use crate::process;
-use crate::state::Process;
+use crate::process::{answered, write};
 use crate::text::text;
 use rocmforge_hip_sys::*;
 use std::ffi::{CString, OsStr, c_char, c_int, c_uint, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-
-/// Makes a call that is answered here.
-fn answered(api: &'static str, body: impl FnOnce(&Process) -> Result<(), hipError_t>) -> hipError_t {
-    process::call(|process| {
-        let status = body(process).err().unwrap_or(hipSuccess);
-        process.sim.answered(api, status)
-    })
-}
-
-/// # Errors
-/// `hipErrorInvalidValue` if there is no place for the answer.
-///
-/// # Safety
-/// `place` is null or valid for writing.
-unsafe fn write<T>(place: *mut T, value: T) -> Result<(), hipError_t> {
-    if place.is_null() {
-        return Err(hipErrorInvalidValue);
-    }
-    // SAFETY: promised by the caller; not null.
-    unsafe { place.write(value) };
-    Ok(())
-}
 
 pub(crate) unsafe extern "C" fn hipLibraryLoadData(
     library: *mut LibraryHandle,

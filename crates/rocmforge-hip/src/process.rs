@@ -8,7 +8,7 @@ use crate::registry;
 use crate::settings::{Abi, Settings};
 use crate::state::{PROCESS, Process, started};
 use parking_lot::MutexGuard;
-use rocmforge_hip_sys::{hipError_t, hipErrorNotInitialized};
+use rocmforge_hip_sys::{hipError_t, hipErrorInvalidValue, hipErrorNotInitialized, hipSuccess};
 use rocmforge_sim::{ForkLock, SimHost};
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -90,6 +90,30 @@ pub(crate) fn call(body: impl FnOnce(&Process) -> hipError_t) -> hipError_t {
         return hipErrorNotInitialized;
     };
     process.call(body)
+}
+
+/// Makes a call that is answered here.
+pub(crate) fn answered(api: &'static str, body: impl FnOnce(&Process) -> Result<(), hipError_t>) -> hipError_t {
+    call(|process| {
+        let status = body(process).err().unwrap_or(hipSuccess);
+        process.sim.answered(api, status)
+    })
+}
+
+/// Writes an answer through a pointer of the program.
+///
+/// # Errors
+/// `hipErrorInvalidValue` if there is no place for the answer.
+///
+/// # Safety
+/// `place` is null or valid for writing.
+pub(crate) unsafe fn write<T>(place: *mut T, value: T) -> Result<(), hipError_t> {
+    if place.is_null() {
+        return Err(hipErrorInvalidValue);
+    }
+    // SAFETY: promised by the caller; not null.
+    unsafe { place.write(value) };
+    Ok(())
 }
 
 /// The interface of the stub library that the program has loaded, by its file name; of several the newest.

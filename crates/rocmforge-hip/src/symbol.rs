@@ -1,45 +1,47 @@
 //! Variables of device code, by the addresses of their shadows in host code.
 
-use crate::process;
+use crate::process::{self, answered, write};
 use crate::registry;
 use crate::state::Process;
 use rocmforge_hip_sys::*;
 use std::ffi::c_void;
 
 pub(crate) unsafe extern "C" fn hipGetSymbolAddress(address: *mut *mut c_void, symbol: *const c_void) -> hipError_t {
-    // SAFETY: promised by the program.
-    process::call(|process| unsafe { answer("hipGetSymbolAddress", process, symbol, address, |(at, _)| at) })
+    answered("hipGetSymbolAddress", |process| {
+        let (at, _) = variable(process, address, symbol)?;
+        // SAFETY: promised by the program.
+        unsafe { write(address, at) }
+    })
 }
 
 pub(crate) unsafe extern "C" fn hipGetSymbolSize(size: *mut usize, symbol: *const c_void) -> hipError_t {
-    // SAFETY: promised by the program.
-    process::call(|process| unsafe { answer("hipGetSymbolSize", process, symbol, size, |(_, size)| size) })
+    answered("hipGetSymbolSize", |process| {
+        let (_, bytes) = variable(process, size, symbol)?;
+        // SAFETY: promised by the program.
+        unsafe { write(size, bytes) }
+    })
 }
 
-/// # Safety
-/// `out` is null or valid for writing.
-unsafe fn answer<T>(
-    api: &'static str,
+/// The variable that something of is to be written to `out`, which is looked at first.
+fn variable<T>(process: &Process, out: *mut T, symbol: *const c_void) -> Result<(hipDeviceptr_t, usize), hipError_t> {
+    if out.is_null() {
+        return Err(hipErrorInvalidValue);
+    }
+    registry::variable(process, symbol)
+}
+
+/// The part of a variable that a copy goes to or comes from; `hipErrorInvalidValue` if it is not all inside. `with_host` is the direction
+/// if the other side is on the host.
+fn part(
     process: &Process,
     symbol: *const c_void,
-    out: *mut T,
-    part: impl FnOnce((hipDeviceptr_t, usize)) -> T,
-) -> hipError_t {
-    if out.is_null() {
-        return process.sim.answered(api, hipErrorInvalidValue);
+    [size, offset]: [usize; 2],
+    kind: hipMemcpyKind,
+    with_host: hipMemcpyKind,
+) -> Result<*mut c_void, hipError_t> {
+    if ![with_host, hipMemcpyDeviceToDevice, hipMemcpyDefault].contains(&kind) {
+        return Err(hipErrorInvalidMemcpyDirection);
     }
-    match registry::variable(process, symbol) {
-        Ok(found) => {
-            // SAFETY: promised by the caller; not null.
-            unsafe { out.write(part(found)) };
-            process.sim.answered(api, hipSuccess)
-        }
-        Err(status) => process.sim.answered(api, status),
-    }
-}
-
-/// A part of a variable; `hipErrorInvalidValue` if it is not all inside.
-fn part(process: &Process, symbol: *const c_void, size: usize, offset: usize) -> Result<*mut c_void, hipError_t> {
     let (at, whole) = registry::variable(process, symbol)?;
     let inside = offset.checked_add(size).is_some_and(|end| end <= whole);
     if inside {
@@ -57,20 +59,17 @@ unsafe fn copy_to(
     api: &'static str,
     symbol: *const c_void,
     from: *const c_void,
-    [size, offset]: [usize; 2],
+    place: [usize; 2],
     kind: hipMemcpyKind,
     stream: Option<hipStream_t>,
 ) -> hipError_t {
-    process::call(|process| {
-        if !matches!(kind, hipMemcpyHostToDevice | hipMemcpyDeviceToDevice | hipMemcpyDefault) {
-            return process.sim.answered(api, hipErrorInvalidMemcpyDirection);
-        }
-        match part(process, symbol, size, offset) {
+    process::call(
+        |process| match part(process, symbol, place, kind, hipMemcpyHostToDevice) {
             // SAFETY: promised by the caller; the machine checks the range on the device.
-            Ok(to) => unsafe { copy(process, to, from, size, kind, stream) },
+            Ok(to) => unsafe { copy(process, to, from, place[0], kind, stream) },
             Err(status) => process.sim.answered(api, status),
-        }
-    })
+        },
+    )
 }
 
 /// Copies with the variable as source.
@@ -81,20 +80,17 @@ unsafe fn copy_from(
     api: &'static str,
     to: *mut c_void,
     symbol: *const c_void,
-    [size, offset]: [usize; 2],
+    place: [usize; 2],
     kind: hipMemcpyKind,
     stream: Option<hipStream_t>,
 ) -> hipError_t {
-    process::call(|process| {
-        if !matches!(kind, hipMemcpyDeviceToHost | hipMemcpyDeviceToDevice | hipMemcpyDefault) {
-            return process.sim.answered(api, hipErrorInvalidMemcpyDirection);
-        }
-        match part(process, symbol, size, offset) {
+    process::call(
+        |process| match part(process, symbol, place, kind, hipMemcpyDeviceToHost) {
             // SAFETY: promised by the caller; the machine checks the range on the device.
-            Ok(from) => unsafe { copy(process, to, from, size, kind, stream) },
+            Ok(from) => unsafe { copy(process, to, from, place[0], kind, stream) },
             Err(status) => process.sim.answered(api, status),
-        }
-    })
+        },
+    )
 }
 
 /// # Safety

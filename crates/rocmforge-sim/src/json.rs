@@ -22,66 +22,19 @@
 
 use crate::report::{AllocationInfo, AllocationState, Report, ReportKind, Side};
 use rocmforge_amdgcn::Frame;
-use serde::{Serialize, Serializer};
+use serde::ser::{Serialize, SerializeStruct, Serializer};
 
-#[derive(Serialize)]
-struct ReportView<'a> {
-    kind: String,
-    tool: String,
-    title: String,
-    message: &'a str,
-    api: &'a str,
-    call: u64,
-    stream: Option<u64>,
-    kernel: Option<&'a str>,
-    pc: Option<String>,
-    access: Option<String>,
-    address: String,
-    size: u64,
-    count: u64,
-    stopped: bool,
-    workgroup: Option<[u32; 3]>,
-    wave: u32,
-    lane: u32,
-    frames: Vec<FrameView<'a>>,
-    allocation: Option<AllocationView<'a>>,
-    other: Option<SideView<'a>>,
+fn hex(value: u64) -> String {
+    format!("{value:#x}")
 }
 
-#[derive(Serialize)]
-struct SideView<'a> {
-    api: &'a str,
-    call: u64,
-    stream: Option<u64>,
-    kernel: Option<&'a str>,
-    pc: Option<String>,
-    access: Option<String>,
-    workgroup: Option<[u32; 3]>,
-    wave: u32,
-    lane: u32,
-    frames: Vec<FrameView<'a>>,
-}
-
-#[derive(Serialize)]
+/// A frame, which is another crate's.
+#[derive(serde::Serialize)]
 struct FrameView<'a> {
     function: &'a str,
     file: &'a str,
     line: u32,
     column: u32,
-}
-
-#[derive(Serialize)]
-struct AllocationView<'a> {
-    label: Option<&'a str>,
-    site: Option<&'a str>,
-    address: String,
-    size: u64,
-    allocated_by: u64,
-    freed_by: Option<u64>,
-}
-
-fn hex(value: u64) -> String {
-    format!("{value:#x}")
 }
 
 fn frames(frames: &[Frame]) -> Vec<FrameView<'_>> {
@@ -96,32 +49,37 @@ fn frames(frames: &[Frame]) -> Vec<FrameView<'_>> {
     frames.iter().map(view).collect()
 }
 
-fn allocation(of: &AllocationInfo) -> AllocationView<'_> {
-    AllocationView {
-        label: of.label.as_deref(),
-        site: of.site.as_deref(),
-        address: hex(of.address),
-        size: of.size,
-        allocated_by: of.allocated_by,
-        freed_by: match of.state {
+impl Serialize for AllocationInfo {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let freed_by = match self.state {
             AllocationState::Live => None,
             AllocationState::Freed(call) => Some(call),
-        },
+        };
+        let mut out = serializer.serialize_struct("AllocationInfo", 6)?;
+        out.serialize_field("label", &self.label.as_deref())?;
+        out.serialize_field("site", &self.site.as_deref())?;
+        out.serialize_field("address", &hex(self.address))?;
+        out.serialize_field("size", &self.size)?;
+        out.serialize_field("allocated_by", &self.allocated_by)?;
+        out.serialize_field("freed_by", &freed_by)?;
+        out.end()
     }
 }
 
-fn side(side: &Side) -> SideView<'_> {
-    SideView {
-        api: side.api,
-        call: side.call,
-        stream: side.stream,
-        kernel: side.kernel.as_deref(),
-        pc: side.pc.map(hex),
-        access: side.access.map(|access| access.to_string()),
-        workgroup: side.workgroup,
-        wave: side.wave,
-        lane: side.lane,
-        frames: frames(&side.frames),
+impl Serialize for Side {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut out = serializer.serialize_struct("Side", 10)?;
+        out.serialize_field("api", self.api)?;
+        out.serialize_field("call", &self.call)?;
+        out.serialize_field("stream", &self.stream)?;
+        out.serialize_field("kernel", &self.kernel)?;
+        out.serialize_field("pc", &self.pc.map(hex))?;
+        out.serialize_field("access", &self.access.map(|access| access.to_string()))?;
+        out.serialize_field("workgroup", &self.workgroup)?;
+        out.serialize_field("wave", &self.wave)?;
+        out.serialize_field("lane", &self.lane)?;
+        out.serialize_field("frames", &frames(&self.frames))?;
+        out.end()
     }
 }
 
@@ -158,32 +116,31 @@ impl Serialize for Report {
             lane,
             count,
             stopped,
-            allocation: of,
+            allocation,
             other,
             message,
         } = self;
-        ReportView {
-            kind: kind.name(),
-            tool: kind.tool().to_string(),
-            title: kind.to_string(),
-            message,
-            api,
-            call: *call,
-            stream: *stream,
-            kernel: kernel.as_deref(),
-            pc: pc.map(hex),
-            access: access.map(|access| access.to_string()),
-            address: hex(*address),
-            size: *size,
-            count: *count,
-            stopped: *stopped,
-            workgroup: *workgroup,
-            wave: *wave,
-            lane: *lane,
-            frames: frames(at),
-            allocation: of.as_ref().map(allocation),
-            other: other.as_deref().map(side),
-        }
-        .serialize(serializer)
+        let mut out = serializer.serialize_struct("Report", 20)?;
+        out.serialize_field("kind", &kind.name())?;
+        out.serialize_field("tool", &kind.tool().to_string())?;
+        out.serialize_field("title", &kind.to_string())?;
+        out.serialize_field("message", message)?;
+        out.serialize_field("api", api)?;
+        out.serialize_field("call", call)?;
+        out.serialize_field("stream", stream)?;
+        out.serialize_field("kernel", kernel)?;
+        out.serialize_field("pc", &pc.map(hex))?;
+        out.serialize_field("access", &access.map(|access| access.to_string()))?;
+        out.serialize_field("address", &hex(*address))?;
+        out.serialize_field("size", size)?;
+        out.serialize_field("count", count)?;
+        out.serialize_field("stopped", stopped)?;
+        out.serialize_field("workgroup", workgroup)?;
+        out.serialize_field("wave", wave)?;
+        out.serialize_field("lane", lane)?;
+        out.serialize_field("frames", &frames(at))?;
+        out.serialize_field("allocation", allocation)?;
+        out.serialize_field("other", &other.as_deref())?;
+        out.end()
     }
 }

@@ -20,7 +20,7 @@ impl Call<'_> {
         Some((allocation.id, allocation.end().saturating_sub(address), false))
     }
 
-    pub(crate) fn mem_advise(
+    pub(crate) fn hipMemAdvise(
         &mut self,
         pointer: *const c_void,
         size: usize,
@@ -52,7 +52,7 @@ impl Call<'_> {
         Ok(())
     }
 
-    pub(crate) unsafe fn mem_range_get_attribute(
+    pub(crate) unsafe fn hipMemRangeGetAttribute(
         &mut self,
         data: *mut c_void,
         data_size: usize,
@@ -99,9 +99,10 @@ impl Call<'_> {
         Ok(())
     }
 
-    pub(crate) unsafe fn mem_range_get_attributes(
+    pub(crate) unsafe fn hipMemRangeGetAttributes(
         &mut self,
-        (data, sizes): (*mut *mut c_void, *mut usize),
+        data: *mut *mut c_void,
+        sizes: *mut usize,
         attributes: *mut hipMemRangeAttribute,
         count: usize,
         pointer: *const c_void,
@@ -125,12 +126,12 @@ impl Call<'_> {
             // SAFETY: as above.
             let attribute = unsafe { attributes.wrapping_add(index).read() };
             // SAFETY: promised by the caller of the HIP function.
-            unsafe { self.mem_range_get_attribute(to, room, attribute, pointer, size) }?;
+            unsafe { self.hipMemRangeGetAttribute(to, room, attribute, pointer, size) }?;
         }
         Ok(())
     }
 
-    pub(crate) fn stream_attach_mem_async(
+    pub(crate) fn hipStreamAttachMemAsync(
         &mut self,
         stream: hipStream_t,
         pointer: *mut c_void,

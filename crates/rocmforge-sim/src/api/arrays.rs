@@ -9,7 +9,7 @@ use crate::machine::handle::Found;
 use crate::machine::steps::Steps;
 use crate::report::ReportKind;
 use rocmforge_hip_sys::*;
-use std::ffi::c_void;
+use std::ffi::{c_uint, c_void};
 
 /// Flags that arrays may have; there are no cube maps.
 const ARRAY_FLAGS: u32 = hipArrayDefault | hipArrayLayered | hipArraySurfaceLoadStore | hipArrayTextureGather;
@@ -64,7 +64,7 @@ impl Call<'_> {
         self.arrays.get(array.addr() as u64).ok_or(hipErrorInvalidHandle)
     }
 
-    pub(crate) unsafe fn malloc_array(
+    pub(crate) unsafe fn hipMalloc3DArray(
         &mut self,
         array: *mut hipArray_t,
         desc: *const hipChannelFormatDesc,
@@ -87,7 +87,7 @@ impl Call<'_> {
         unsafe { self.create_array(array, &wanted) }
     }
 
-    pub(crate) unsafe fn array_create(&mut self, array: *mut hipArray_t, wanted: *const HIP_ARRAY_DESCRIPTOR) -> Hip {
+    pub(crate) unsafe fn hipArrayCreate(&mut self, array: *mut hipArray_t, wanted: *const HIP_ARRAY_DESCRIPTOR) -> Hip {
         required(array)?;
         required(wanted)?;
         // SAFETY: promised by the caller of the HIP function.
@@ -104,7 +104,7 @@ impl Call<'_> {
         unsafe { self.create_array(array, &wanted) }
     }
 
-    pub(crate) unsafe fn array_3d_create(
+    pub(crate) unsafe fn hipArray3DCreate(
         &mut self,
         array: *mut hipArray_t,
         wanted: *const HIP_ARRAY3D_DESCRIPTOR,
@@ -163,7 +163,7 @@ impl Call<'_> {
         unsafe { answer(array, std::ptr::without_provenance_mut(handle as usize)) }
     }
 
-    pub(crate) fn free_array(&mut self, array: hipArray_t) -> Hip {
+    pub(crate) fn hipFreeArray(&mut self, array: hipArray_t) -> Hip {
         required(array)?;
         self.outside_captures(hipErrorStreamCaptureUnsupported)?;
         let handle = array.addr() as u64;
@@ -182,7 +182,7 @@ impl Call<'_> {
         Ok(())
     }
 
-    pub(crate) unsafe fn array_get_info(
+    pub(crate) unsafe fn hipArrayGetInfo(
         &mut self,
         desc: *mut hipChannelFormatDesc,
         extent: *mut hipExtent,
@@ -210,7 +210,7 @@ impl Call<'_> {
         Ok(())
     }
 
-    pub(crate) unsafe fn array_get_descriptor(&mut self, to: *mut HIP_ARRAY_DESCRIPTOR, array: hipArray_t) -> Hip {
+    pub(crate) unsafe fn hipArrayGetDescriptor(&mut self, to: *mut HIP_ARRAY_DESCRIPTOR, array: hipArray_t) -> Hip {
         let found = *self.array(array)?;
         let descriptor = HIP_ARRAY_DESCRIPTOR {
             Width: found.width,
@@ -222,7 +222,7 @@ impl Call<'_> {
         unsafe { answer(to, descriptor) }
     }
 
-    pub(crate) unsafe fn array_3d_get_descriptor(&mut self, to: *mut HIP_ARRAY3D_DESCRIPTOR, array: hipArray_t) -> Hip {
+    pub(crate) unsafe fn hipArray3DGetDescriptor(&mut self, to: *mut HIP_ARRAY3D_DESCRIPTOR, array: hipArray_t) -> Hip {
         let found = *self.array(array)?;
         let descriptor = HIP_ARRAY3D_DESCRIPTOR {
             Width: found.width,
@@ -236,7 +236,7 @@ impl Call<'_> {
         unsafe { answer(to, descriptor) }
     }
 
-    pub(crate) unsafe fn get_channel_desc(&mut self, desc: *mut hipChannelFormatDesc, array: hipArray_const_t) -> Hip {
+    pub(crate) unsafe fn hipGetChannelDesc(&mut self, desc: *mut hipChannelFormatDesc, array: hipArray_const_t) -> Hip {
         required(desc)?;
         let found = self.array(array.cast_mut())?.description();
         // SAFETY: promised by the caller of the HIP function.
@@ -372,5 +372,41 @@ impl Call<'_> {
         }
         let (to, from) = (Array::end(dst, to, 0), Array::end(src, from, 0));
         self.copy_box(to, from, [size, 1, 1], hipMemcpyDefault, None)
+    }
+
+    cases! {
+        fn hipMallocArray(array: *mut hipArray_t, desc: *const hipChannelFormatDesc, width: usize, height: usize, flags: c_uint)
+            => |c| c.hipMalloc3DArray(array, desc, hipExtent { width, height, depth: 0 }, flags);
+        fn hipArrayDestroy(array: hipArray_t) => |c| c.hipFreeArray(array);
+        fn hipMemcpyToArray(dst: hipArray_t, w_offset: usize, h_offset: usize, src: *const c_void, count: usize, kind: hipMemcpyKind)
+            => |c| c.memcpy_to_array((dst, w_offset, h_offset), src, count, kind);
+        fn hipMemcpyFromArray(dst: *mut c_void, src_array: hipArray_const_t, w_offset: usize, h_offset: usize, count: usize, kind: hipMemcpyKind)
+            => |c| c.memcpy_from_array(dst, (src_array, w_offset, h_offset), count, kind);
+        fn hipMemcpy2DToArray(dst: hipArray_t, w_offset: usize, h_offset: usize, src: *const c_void, spitch: usize, width: usize, height: usize, kind: hipMemcpyKind)
+            => |c| c.memcpy_2d_to_array((dst, w_offset, h_offset), (src, spitch), [width, height], kind, None);
+        fn hipMemcpy2DToArrayAsync(dst: hipArray_t, w_offset: usize, h_offset: usize, src: *const c_void, spitch: usize, width: usize, height: usize, kind: hipMemcpyKind, stream: hipStream_t)
+            => |c| c.memcpy_2d_to_array((dst, w_offset, h_offset), (src, spitch), [width, height], kind, Some(stream));
+        fn hipMemcpy2DFromArray(dst: *mut c_void, dpitch: usize, src: hipArray_const_t, w_offset: usize, h_offset: usize, width: usize, height: usize, kind: hipMemcpyKind)
+            => |c| c.memcpy_2d_from_array((dst, dpitch), (src, w_offset, h_offset), [width, height], kind, None);
+        fn hipMemcpy2DFromArrayAsync(dst: *mut c_void, dpitch: usize, src: hipArray_const_t, w_offset: usize, h_offset: usize, width: usize, height: usize, kind: hipMemcpyKind, stream: hipStream_t)
+            => |c| c.memcpy_2d_from_array((dst, dpitch), (src, w_offset, h_offset), [width, height], kind, Some(stream));
+        fn hipMemcpy2DArrayToArray(dst: hipArray_t, w_offset_dst: usize, h_offset_dst: usize, src: hipArray_const_t, w_offset_src: usize, h_offset_src: usize, width: usize, height: usize, kind: hipMemcpyKind)
+            => |c| c.memcpy_2d_array_to_array(
+                (dst, w_offset_dst, h_offset_dst), (src, w_offset_src, h_offset_src), [width, height], kind,
+            );
+        fn hipMemcpyAtoH(dst: *mut c_void, src_array: hipArray_t, src_offset: usize, count: usize)
+            => |c| c.memcpy_from_row(dst, (src_array, src_offset), count, None);
+        fn hipMemcpyHtoA(dst_array: hipArray_t, dst_offset: usize, src_host: *const c_void, count: usize)
+            => |c| c.memcpy_to_row((dst_array, dst_offset), src_host, count, None);
+        fn hipMemcpyAtoHAsync(dst_host: *mut c_void, src_array: hipArray_t, src_offset: usize, byte_count: usize, stream: hipStream_t)
+            => |c| c.memcpy_from_row(dst_host, (src_array, src_offset), byte_count, Some(stream));
+        fn hipMemcpyHtoAAsync(dst_array: hipArray_t, dst_offset: usize, src_host: *const c_void, byte_count: usize, stream: hipStream_t)
+            => |c| c.memcpy_to_row((dst_array, dst_offset), src_host, byte_count, Some(stream));
+        fn hipMemcpyAtoD(dst_device: hipDeviceptr_t, src_array: hipArray_t, src_offset: usize, byte_count: usize)
+            => |c| c.memcpy_from_row(dst_device, (src_array, src_offset), byte_count, None);
+        fn hipMemcpyDtoA(dst_array: hipArray_t, dst_offset: usize, src_device: hipDeviceptr_t, byte_count: usize)
+            => |c| c.memcpy_to_row((dst_array, dst_offset), src_device, byte_count, None);
+        fn hipMemcpyAtoA(dst_array: hipArray_t, dst_offset: usize, src_array: hipArray_t, src_offset: usize, byte_count: usize)
+            => |c| c.memcpy_row_to_row((dst_array, dst_offset), (src_array, src_offset), byte_count);
     }
 }

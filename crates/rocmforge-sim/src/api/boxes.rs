@@ -106,10 +106,7 @@ impl Call<'_> {
         let Some(copy) = self.copy_between(to, from, size)? else {
             return Ok(());
         };
-        match stream {
-            Some(stream) => self.copy_async(copy, kind, stream),
-            None => self.copy_and_wait(copy, kind),
-        }
+        self.copy_on(copy, kind, stream)
     }
 
     /// What `hipMemcpy3D` is asked for.
@@ -175,10 +172,7 @@ impl Call<'_> {
         let Some(copy) = self.copied_3d(what)? else {
             return Ok(());
         };
-        match stream {
-            Some(stream) => self.copy_async(copy, what.kind, stream),
-            None => self.copy_and_wait(copy, what.kind),
-        }
+        self.copy_on(copy, what.kind, stream)
     }
 
     /// What `hipDrvMemcpy3D` is asked for.
@@ -221,10 +215,7 @@ impl Call<'_> {
         let Some(copy) = self.copied_drv(unsafe { &*what })? else {
             return Ok(());
         };
-        match stream {
-            Some(stream) => self.copy_async(copy, hipMemcpyDefault, stream),
-            None => self.copy_and_wait(copy, hipMemcpyDefault),
-        }
+        self.copy_on(copy, hipMemcpyDefault, stream)
     }
 
     pub(crate) unsafe fn memcpy_param_2d(&mut self, what: *const hip_Memcpy2D, stream: Option<hipStream_t>) -> Hip {
@@ -261,7 +252,7 @@ impl Call<'_> {
     }
 
     /// Refuses a side without memory before its kind is looked at.
-    pub(crate) unsafe fn memcpy_2d_unaligned(&mut self, what: *const hip_Memcpy2D) -> Hip {
+    pub(crate) unsafe fn hipDrvMemcpy2DUnaligned(&mut self, what: *const hip_Memcpy2D) -> Hip {
         required(what)?;
         // SAFETY: promised by the caller of the HIP function.
         let p = unsafe { &*what };
@@ -272,5 +263,16 @@ impl Call<'_> {
         }
         // SAFETY: as above.
         unsafe { self.memcpy_param_2d(what, None) }
+    }
+
+    cases! {
+        fn hipMemcpyParam2D(copy: *const hip_Memcpy2D) => |c| c.memcpy_param_2d(copy, None);
+        fn hipMemcpyParam2DAsync(copy: *const hip_Memcpy2D, stream: hipStream_t)
+            => |c| c.memcpy_param_2d(copy, Some(stream));
+        fn hipMemcpy3D(p: *const hipMemcpy3DParms) => |c| c.memcpy_3d(p, None);
+        fn hipMemcpy3DAsync(p: *const hipMemcpy3DParms, stream: hipStream_t) => |c| c.memcpy_3d(p, Some(stream));
+        fn hipDrvMemcpy3D(copy: *const HIP_MEMCPY3D) => |c| c.drv_memcpy_3d(copy, None);
+        fn hipDrvMemcpy3DAsync(copy: *const HIP_MEMCPY3D, stream: hipStream_t)
+            => |c| c.drv_memcpy_3d(copy, Some(stream));
     }
 }

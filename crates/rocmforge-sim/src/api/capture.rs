@@ -8,9 +8,10 @@ use crate::queues::graphs::Graph;
 use crate::queues::point::StreamId;
 use crate::report::ReportKind;
 use rocmforge_hip_sys::*;
+use std::ffi::c_ulonglong;
 
 impl Call<'_> {
-    pub(crate) fn begin_capture(&mut self, stream: hipStream_t, mode: hipStreamCaptureMode) -> Hip {
+    pub(crate) fn hipStreamBeginCapture(&mut self, stream: hipStream_t, mode: hipStreamCaptureMode) -> Hip {
         self.begin_capture_to(stream, mode, None)
     }
 
@@ -42,7 +43,7 @@ impl Call<'_> {
     }
 
     /// A capture that adds to a graph, behind some of its nodes.
-    pub(crate) unsafe fn stream_begin_capture_to_graph(
+    pub(crate) unsafe fn hipStreamBeginCaptureToGraph(
         &mut self,
         stream: hipStream_t,
         graph: hipGraph_t,
@@ -69,7 +70,7 @@ impl Call<'_> {
         Ok(())
     }
 
-    pub(crate) unsafe fn end_capture(&mut self, stream: hipStream_t, graph: *mut hipGraph_t) -> Hip {
+    pub(crate) unsafe fn hipStreamEndCapture(&mut self, stream: hipStream_t, graph: *mut hipGraph_t) -> Hip {
         required(graph)?;
         let id = self.stream(stream)?;
         let thread = self.thread;
@@ -103,7 +104,7 @@ impl Call<'_> {
         unsafe { answer(graph, std::ptr::without_provenance_mut(handle as usize)) }
     }
 
-    pub(crate) unsafe fn stream_is_capturing(
+    pub(crate) unsafe fn hipStreamIsCapturing(
         &mut self,
         stream: hipStream_t,
         status: *mut hipStreamCaptureStatus,
@@ -146,7 +147,7 @@ impl Call<'_> {
         let id = self.stream(stream)?;
         self.may_ask_for_capture(id)?;
         // SAFETY: promised by the caller of the HIP function.
-        unsafe { self.stream_is_capturing(stream, status) }?;
+        unsafe { self.hipStreamIsCapturing(stream, status) }?;
         let Some((capture, of)) = self.captures.of(id).filter(|(_, of)| of.stage == Stage::Active) else {
             return Ok(());
         };
@@ -171,7 +172,7 @@ impl Call<'_> {
         Ok(())
     }
 
-    pub(crate) unsafe fn stream_update_capture_dependencies(
+    pub(crate) unsafe fn hipStreamUpdateCaptureDependencies(
         &mut self,
         stream: hipStream_t,
         nodes: *mut hipGraphNode_t,
@@ -249,7 +250,7 @@ impl Call<'_> {
     }
 
     /// Changes what captures forbid the calling thread, and answers what it was.
-    pub(crate) unsafe fn thread_exchange_stream_capture_mode(&mut self, mode: *mut hipStreamCaptureMode) -> Hip {
+    pub(crate) unsafe fn hipThreadExchangeStreamCaptureMode(&mut self, mode: *mut hipStreamCaptureMode) -> Hip {
         required(mode)?;
         // SAFETY: promised by the caller of the HIP function.
         let wanted = unsafe { mode.read() };
@@ -303,5 +304,17 @@ impl Call<'_> {
             return Err(hipErrorStreamCaptureIsolation);
         }
         Ok(())
+    }
+
+    cases! {
+        fn hipStreamGetCaptureInfo(stream: hipStream_t, capture_status: *mut hipStreamCaptureStatus, id: *mut c_ulonglong)
+            => |c| {
+            let (nothing, no_list) = (std::ptr::null_mut(), (std::ptr::null_mut(), std::ptr::null_mut()));
+            c.stream_get_capture_info(stream, capture_status, id, nothing, no_list)
+        };
+        fn hipStreamGetCaptureInfo_v2(stream: hipStream_t, capture_status_out: *mut hipStreamCaptureStatus, id_out: *mut c_ulonglong, graph_out: *mut hipGraph_t, dependencies_out: *mut *const hipGraphNode_t, num_dependencies_out: *mut usize)
+            => |c| c.stream_get_capture_info(
+                stream, capture_status_out, id_out, graph_out, (dependencies_out, num_dependencies_out),
+            );
     }
 }

@@ -35,7 +35,11 @@ fn wishes(p: &DeviceProperties6) -> Wishes {
 }
 
 impl Call<'_> {
-    pub(crate) unsafe fn choose_device(&mut self, device: *mut c_int, wanted: *const hipDeviceProp_tR0600) -> Hip {
+    pub(crate) unsafe fn hipChooseDeviceR0600(
+        &mut self,
+        device: *mut c_int,
+        wanted: *const hipDeviceProp_tR0600,
+    ) -> Hip {
         required(device)?;
         required(wanted)?;
         // SAFETY: promised by the caller of the HIP function.
@@ -44,28 +48,12 @@ impl Call<'_> {
         unsafe { self.choose(device, &wishes(&wanted)) }
     }
 
-    pub(crate) unsafe fn choose_old_device(&mut self, device: *mut c_int, wanted: *const hipDeviceProp_tR0000) -> Hip {
+    pub(crate) unsafe fn hipChooseDevice(&mut self, device: *mut c_int, wanted: *const hipDeviceProp_tR0000) -> Hip {
         required(device)?;
         required(wanted)?;
         // SAFETY: promised by the caller of the HIP function.
-        let old = DeviceProperties5::from(unsafe { &*wanted });
-        let wanted = DeviceProperties6 {
-            major: old.major,
-            minor: old.minor,
-            totalGlobalMem: old.totalGlobalMem,
-            sharedMemPerBlock: old.sharedMemPerBlock,
-            maxThreadsPerBlock: old.maxThreadsPerBlock,
-            totalConstMem: old.totalConstMem,
-            multiProcessorCount: old.multiProcessorCount,
-            maxThreadsPerMultiProcessor: old.maxThreadsPerMultiProcessor,
-            memoryClockRate: old.memoryClockRate,
-            memoryBusWidth: old.memoryBusWidth,
-            l2CacheSize: old.l2CacheSize,
-            regsPerBlock: old.regsPerBlock,
-            maxSharedMemoryPerMultiProcessor: old.maxSharedMemoryPerMultiProcessor,
-            warpSize: old.warpSize,
-            ..DeviceProperties6::from(&hipDeviceProp_tR0600([0; 1472]))
-        };
+        let wanted = DeviceProperties5::from(unsafe { &*wanted });
+        let wanted = DeviceProperties6::from(&wanted);
         // SAFETY: promised by the caller of the HIP function.
         unsafe { self.choose(device, &wishes(&wanted)) }
     }
@@ -85,7 +73,7 @@ impl Call<'_> {
         unsafe { answer(device, chosen as c_int) }
     }
 
-    pub(crate) unsafe fn device_get_by_pci_bus_id(&mut self, device: *mut c_int, address: *const c_char) -> Hip {
+    pub(crate) unsafe fn hipDeviceGetByPCIBusId(&mut self, device: *mut c_int, address: *const c_char) -> Hip {
         required(device)?;
         required(address)?;
         // SAFETY: promised by the caller of the HIP function: a text that ends with NUL.
@@ -106,14 +94,14 @@ impl Call<'_> {
         unsafe { answer(device, found.ok_or(hipErrorInvalidValue)? as c_int) }
     }
 
-    pub(crate) unsafe fn device_get_uuid(&mut self, to: *mut hipUUID, device: hipDevice_t) -> Hip {
+    pub(crate) unsafe fn hipDeviceGetUuid(&mut self, to: *mut hipUUID, device: hipDevice_t) -> Hip {
         let card = self.card_index(device)?;
         let found = uuid(&self.cards[card].config);
         // SAFETY: promised by the caller of the HIP function.
         unsafe { answer(to, found) }
     }
 
-    pub(crate) unsafe fn device_compute_capability(
+    pub(crate) unsafe fn hipDeviceComputeCapability(
         &mut self,
         major: *mut c_int,
         minor: *mut c_int,
@@ -130,7 +118,7 @@ impl Call<'_> {
     }
 
     /// A kernel reaches its own card's memory only, so there is nothing that one card could do to another.
-    pub(crate) unsafe fn device_get_p2p_attribute(
+    pub(crate) unsafe fn hipDeviceGetP2PAttribute(
         &mut self,
         value: *mut c_int,
         attribute: hipDeviceP2PAttr,
@@ -148,7 +136,7 @@ impl Call<'_> {
         unsafe { answer(value, 0) }
     }
 
-    pub(crate) unsafe fn ext_get_link_type_and_hop_count(
+    pub(crate) unsafe fn hipExtGetLinkTypeAndHopCount(
         &mut self,
         from: c_int,
         to: c_int,
@@ -168,42 +156,47 @@ impl Call<'_> {
         unsafe { answer(hops, HOPS) }
     }
 
-    pub(crate) unsafe fn device_get_cache_config(&mut self, config: *mut hipFuncCache_t) -> Hip {
+    pub(crate) unsafe fn hipDeviceGetCacheConfig(&mut self, config: *mut hipFuncCache_t) -> Hip {
         // SAFETY: promised by the caller of the HIP function.
         unsafe { answer(config, hipFuncCachePreferNone) }
     }
 
     /// AMD's cards have one split, so every known wish is granted and forgotten.
-    pub(crate) fn device_set_cache_config(&mut self, config: hipFuncCache_t) -> Hip {
+    pub(crate) fn hipDeviceSetCacheConfig(&mut self, config: hipFuncCache_t) -> Hip {
         if config > hipFuncCachePreferEqual {
             return Err(hipErrorInvalidValue);
         }
         Ok(())
     }
 
-    pub(crate) fn func_set_cache_config(&mut self, function: *const c_void, config: hipFuncCache_t) -> Hip {
+    pub(crate) fn hipFuncSetCacheConfig(&mut self, function: *const c_void, config: hipFuncCache_t) -> Hip {
         if function.is_null() {
             return Err(hipErrorInvalidDeviceFunction);
         }
-        self.device_set_cache_config(config)
+        self.hipDeviceSetCacheConfig(config)
     }
 
-    pub(crate) fn func_set_shared_mem_config(&mut self, function: *const c_void, config: hipSharedMemConfig) -> Hip {
+    pub(crate) fn hipFuncSetSharedMemConfig(&mut self, function: *const c_void, config: hipSharedMemConfig) -> Hip {
         if function.is_null() {
             return Err(hipErrorInvalidDeviceFunction);
         }
-        self.device_set_shared_mem_config(config)
+        self.hipDeviceSetSharedMemConfig(config)
     }
 
-    pub(crate) unsafe fn device_get_shared_mem_config(&mut self, config: *mut hipSharedMemConfig) -> Hip {
+    pub(crate) unsafe fn hipDeviceGetSharedMemConfig(&mut self, config: *mut hipSharedMemConfig) -> Hip {
         // SAFETY: promised by the caller of the HIP function.
         unsafe { answer(config, hipSharedMemBankSizeFourByte) }
     }
 
-    pub(crate) fn device_set_shared_mem_config(&mut self, config: hipSharedMemConfig) -> Hip {
+    pub(crate) fn hipDeviceSetSharedMemConfig(&mut self, config: hipSharedMemConfig) -> Hip {
         if config > hipSharedMemBankSizeEightByte {
             return Err(hipErrorInvalidValue);
         }
         Ok(())
+    }
+
+    cases! {
+        fn hipChooseDeviceR0000(device: *mut c_int, prop: *const hipDeviceProp_tR0000)
+            => |c| c.hipChooseDevice(device, prop);
     }
 }

@@ -26,7 +26,7 @@ impl Call<'_> {
             .ok_or(hipErrorInvalidContext)
     }
 
-    pub(crate) unsafe fn ctx_create(&mut self, context: *mut hipCtx_t, flags: c_uint, device: hipDevice_t) -> Hip {
+    pub(crate) unsafe fn hipCtxCreate(&mut self, context: *mut hipCtx_t, flags: c_uint, device: hipDevice_t) -> Hip {
         let card = self.card_index(device).map_err(|_| hipErrorInvalidValue)?;
         // SAFETY: promised by the caller of the HIP function.
         unsafe { answer(context, handle_of(card)) }?;
@@ -35,7 +35,7 @@ impl Call<'_> {
         Ok(())
     }
 
-    pub(crate) fn ctx_destroy(&mut self, context: hipCtx_t) -> Hip {
+    pub(crate) fn hipCtxDestroy(&mut self, context: hipCtx_t) -> Hip {
         if context.is_null() {
             return Err(hipErrorInvalidValue);
         }
@@ -45,7 +45,7 @@ impl Call<'_> {
         Ok(())
     }
 
-    pub(crate) fn ctx_push_current(&mut self, context: hipCtx_t) -> Hip {
+    pub(crate) fn hipCtxPushCurrent(&mut self, context: hipCtx_t) -> Hip {
         let card = self.context(context)?;
         let thread = self.thread_state();
         thread.device = card;
@@ -53,7 +53,7 @@ impl Call<'_> {
         Ok(())
     }
 
-    pub(crate) unsafe fn ctx_pop_current(&mut self, context: *mut hipCtx_t) -> Hip {
+    pub(crate) unsafe fn hipCtxPopCurrent(&mut self, context: *mut hipCtx_t) -> Hip {
         let top = self.thread_state().contexts.pop().ok_or(hipErrorInvalidContext)?;
         if context.is_null() {
             return Ok(());
@@ -62,7 +62,7 @@ impl Call<'_> {
         unsafe { answer(context, handle_of(top)) }
     }
 
-    pub(crate) fn ctx_set_current(&mut self, context: hipCtx_t) -> Hip {
+    pub(crate) fn hipCtxSetCurrent(&mut self, context: hipCtx_t) -> Hip {
         if context.is_null() {
             self.thread_state().contexts.pop();
             return Ok(());
@@ -75,39 +75,39 @@ impl Call<'_> {
         Ok(())
     }
 
-    pub(crate) unsafe fn ctx_get_current(&mut self, context: *mut hipCtx_t) -> Hip {
+    pub(crate) unsafe fn hipCtxGetCurrent(&mut self, context: *mut hipCtx_t) -> Hip {
         let current = handle_of(self.device());
         // SAFETY: promised by the caller of the HIP function.
         unsafe { answer(context, current) }
     }
 
-    pub(crate) unsafe fn ctx_get_shared_mem_config(&mut self, config: *mut hipSharedMemConfig) -> Hip {
+    pub(crate) unsafe fn hipCtxGetSharedMemConfig(&mut self, config: *mut hipSharedMemConfig) -> Hip {
         // SAFETY: promised by the caller of the HIP function.
         unsafe { answer(config, hipSharedMemBankSizeFourByte) }
     }
 
-    pub(crate) fn ctx_set_cache_config(&mut self, config: hipFuncCache_t) -> Hip {
-        self.device_set_cache_config(config)?;
+    pub(crate) fn hipCtxSetCacheConfig(&mut self, config: hipFuncCache_t) -> Hip {
+        self.hipDeviceSetCacheConfig(config)?;
         Err(hipErrorNotSupported)
     }
 
-    pub(crate) fn ctx_enable_peer_access(&mut self, context: hipCtx_t, flags: c_uint) -> Hip {
+    pub(crate) fn hipCtxEnablePeerAccess(&mut self, context: hipCtx_t, flags: c_uint) -> Hip {
         let card = self.context(context)?;
-        self.device_enable_peer_access(card as c_int, flags)
+        self.hipDeviceEnablePeerAccess(card as c_int, flags)
     }
 
-    pub(crate) fn ctx_disable_peer_access(&mut self, context: hipCtx_t) -> Hip {
+    pub(crate) fn hipCtxDisablePeerAccess(&mut self, context: hipCtx_t) -> Hip {
         let card = self.context(context)?;
-        self.device_disable_peer_access(card as c_int)
+        self.hipDeviceDisablePeerAccess(card as c_int)
     }
 
-    pub(crate) unsafe fn device_primary_ctx_retain(&mut self, context: *mut hipCtx_t, device: hipDevice_t) -> Hip {
+    pub(crate) unsafe fn hipDevicePrimaryCtxRetain(&mut self, context: *mut hipCtx_t, device: hipDevice_t) -> Hip {
         let card = self.card_index(device)?;
         // SAFETY: promised by the caller of the HIP function.
         unsafe { answer(context, handle_of(card)) }
     }
 
-    pub(crate) unsafe fn device_primary_ctx_get_state(
+    pub(crate) unsafe fn hipDevicePrimaryCtxGetState(
         &mut self,
         device: hipDevice_t,
         flags: *mut c_uint,
@@ -126,8 +126,13 @@ impl Call<'_> {
         Ok(())
     }
 
-    pub(crate) fn device_primary_ctx_set_flags(&mut self, device: hipDevice_t) -> Hip {
+    pub(crate) fn hipDevicePrimaryCtxSetFlags(&mut self, device: hipDevice_t, _flags: c_uint) -> Hip {
         self.card_index(device)?;
         Err(hipErrorContextAlreadyInUse)
+    }
+
+    cases! {
+        fn hipDevicePrimaryCtxRelease(dev: hipDevice_t) => |c| c.card_index(dev).map(|_| ());
+        fn hipDevicePrimaryCtxReset(dev: hipDevice_t) => |c| c.card_index(dev).map(|_| ());
     }
 }

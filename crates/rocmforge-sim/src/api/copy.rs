@@ -7,7 +7,7 @@ use crate::queues::op::{OpKind, Place};
 use crate::queues::point::{Point, StreamId};
 use crate::report::{Access, ReportKind};
 use rocmforge_hip_sys::*;
-use std::ffi::{c_int, c_void};
+use std::ffi::{c_int, c_uchar, c_ushort, c_void};
 
 /// What is copied: rows of `size[0]` bytes, `size[1]` of them to a slice, `size[2]` slices.
 #[derive(Clone, Copy)]
@@ -26,6 +26,12 @@ pub(crate) struct Fill {
     pub(crate) pattern: [u8; 4],
     pub(crate) width: usize,
     pub(crate) size: [usize; 3],
+}
+
+/// The first `width` bytes of a value, repeated.
+pub(crate) fn pattern(value: u32, width: usize) -> [u8; 4] {
+    let bytes = value.to_le_bytes();
+    std::array::from_fn(|at| bytes[at % width])
 }
 
 impl Copied {
@@ -156,7 +162,7 @@ impl Call<'_> {
         Ok(Some((to, from, point)))
     }
 
-    pub(crate) fn memcpy_async(
+    pub(crate) fn hipMemcpyAsync(
         &mut self,
         dst: *mut c_void,
         src: *const c_void,
@@ -187,11 +193,19 @@ impl Call<'_> {
     }
 
     /// `hipMemcpy`: on the null stream; waits unless it stays on the device.
-    pub(crate) fn memcpy(&mut self, dst: *mut c_void, src: *const c_void, size: usize, kind: hipMemcpyKind) -> Hip {
+    pub(crate) fn hipMemcpy(&mut self, dst: *mut c_void, src: *const c_void, size: usize, kind: hipMemcpyKind) -> Hip {
         self.copy_and_wait(Copied::flat(dst, src, size), kind)
     }
 
-    pub(crate) fn copy_and_wait(&mut self, copy: Copied, kind: hipMemcpyKind) -> Hip {
+    /// Copies on a stream, or waiting on the null stream if none is given.
+    pub(crate) fn copy_on(&mut self, copy: Copied, kind: hipMemcpyKind, stream: Option<StreamId>) -> Hip {
+        match stream {
+            Some(stream) => self.copy_async(copy, kind, stream),
+            None => self.copy_and_wait(copy, kind),
+        }
+    }
+
+    fn copy_and_wait(&mut self, copy: Copied, kind: hipMemcpyKind) -> Hip {
         self.outside_captures(hipErrorStreamCaptureImplicit)?;
         let card = self.healthy_device()?;
         let null = self.cards[card].null;
@@ -215,10 +229,7 @@ impl Call<'_> {
         let pitches = [dst_pitch, src_pitch];
         Self::check_pitches(pitches, size[0])?;
         let copy = Copied::rows((dst, dst_pitch), (src, src_pitch), size);
-        match stream {
-            Some(stream) => self.copy_async(copy, kind, stream),
-            None => self.copy_and_wait(copy, kind),
-        }
+        self.copy_on(copy, kind, stream)
     }
 
     /// `hipMemcpyPeer` and `hipMemcpyPeerAsync`.
@@ -235,13 +246,13 @@ impl Call<'_> {
             return Err(hipErrorInvalidValue);
         }
         match stream {
-            Some(stream) => self.memcpy_async(dst, src, size, hipMemcpyDeviceToDevice, stream),
-            None => self.memcpy(dst, src, size, hipMemcpyDeviceToDevice),
+            Some(stream) => self.hipMemcpyAsync(dst, src, size, hipMemcpyDeviceToDevice, stream),
+            None => self.hipMemcpy(dst, src, size, hipMemcpyDeviceToDevice),
         }
     }
 
     /// `hipMemcpyWithStream`: on a stream, and done when it returns.
-    pub(crate) fn memcpy_with_stream(
+    pub(crate) fn hipMemcpyWithStream(
         &mut self,
         dst: *mut c_void,
         src: *const c_void,
@@ -270,15 +281,11 @@ impl Call<'_> {
         stream: Option<hipStream_t>,
     ) -> Hip {
         let (stream, waits) = self.fill_stream(stream)?;
-        let mut pattern = [0; 4];
-        for part in pattern.chunks_mut(width) {
-            part.copy_from_slice(&value.to_le_bytes()[..width]);
-        }
         let size = count.checked_mul(width).ok_or(hipErrorInvalidValue)?;
         let fill = Fill {
             dst,
             steps: Steps::rows(size),
-            pattern,
+            pattern: pattern(value.cast_unsigned(), width),
             width,
             size: [size, 1, 1],
         };
@@ -336,5 +343,51 @@ impl Call<'_> {
             Place::Pinned { .. } if waits => self.force(&[last]),
             _ => Ok(()),
         }
+    }
+
+    cases! {
+        fn hipMemsetAsync(dst: *mut c_void, value: c_int, size: usize, stream: hipStream_t)
+            => |c| c.memset(dst, value, 1, size, Some(stream));
+        fn hipMemsetD32Async(dst: hipDeviceptr_t, value: c_int, count: usize, stream: hipStream_t)
+            => |c| c.memset(dst, value, 4, count, Some(stream));
+        fn hipMemcpyHtoD(dst: hipDeviceptr_t, src: *mut c_void, size: usize)
+            => |c| c.hipMemcpy(dst, src, size, hipMemcpyHostToDevice);
+        fn hipMemcpyDtoH(dst: *mut c_void, src: hipDeviceptr_t, size: usize)
+            => |c| c.hipMemcpy(dst, src, size, hipMemcpyDeviceToHost);
+        fn hipMemcpyDtoD(dst: hipDeviceptr_t, src: hipDeviceptr_t, size: usize)
+            => |c| c.hipMemcpy(dst, src, size, hipMemcpyDeviceToDevice);
+        fn hipMemcpyHtoDAsync(dst: hipDeviceptr_t, src: *mut c_void, size: usize, stream: hipStream_t)
+            => |c| c.hipMemcpyAsync(dst, src, size, hipMemcpyHostToDevice, stream);
+        fn hipMemcpyDtoHAsync(dst: *mut c_void, src: hipDeviceptr_t, size: usize, stream: hipStream_t)
+            => |c| c.hipMemcpyAsync(dst, src, size, hipMemcpyDeviceToHost, stream);
+        fn hipMemcpyDtoDAsync(dst: hipDeviceptr_t, src: hipDeviceptr_t, size: usize, stream: hipStream_t)
+            => |c| c.hipMemcpyAsync(dst, src, size, hipMemcpyDeviceToDevice, stream);
+        fn hipMemcpyPeer(dst: *mut c_void, dst_device: c_int, src: *const c_void, src_device: c_int, size: usize)
+            => |c| c.memcpy_peer((dst, dst_device), (src, src_device), size, None);
+        fn hipMemcpy2D(
+            dst: *mut c_void, dst_pitch: usize,
+            src: *const c_void, src_pitch: usize,
+            width: usize, height: usize,
+            kind: hipMemcpyKind,
+        ) => |c| c.memcpy_2d([dst_pitch, src_pitch], (dst, src), [width, height], kind, None);
+        fn hipMemcpy2DAsync(
+            dst: *mut c_void, dst_pitch: usize,
+            src: *const c_void, src_pitch: usize,
+            width: usize, height: usize,
+            kind: hipMemcpyKind,
+            stream: hipStream_t,
+        ) => |c| c.memcpy_2d([dst_pitch, src_pitch], (dst, src), [width, height], kind, Some(stream));
+        fn hipMemset(dst: *mut c_void, value: c_int, size: usize) => |c| c.memset(dst, value, 1, size, None);
+        fn hipMemsetD8(dst: hipDeviceptr_t, value: c_uchar, count: usize)
+            => |c| c.memset(dst, value.into(), 1, count, None);
+        fn hipMemsetD16(dst: hipDeviceptr_t, value: c_ushort, count: usize)
+            => |c| c.memset(dst, value.into(), 2, count, None);
+        fn hipMemsetD32(dst: hipDeviceptr_t, value: c_int, count: usize) => |c| c.memset(dst, value, 4, count, None);
+        fn hipMemsetD8Async(dst: hipDeviceptr_t, value: c_uchar, count: usize, stream: hipStream_t)
+            => |c| c.memset(dst, value.into(), 1, count, Some(stream));
+        fn hipMemsetD16Async(dst: hipDeviceptr_t, value: c_ushort, count: usize, stream: hipStream_t)
+            => |c| c.memset(dst, value.into(), 2, count, Some(stream));
+        fn hipMemcpyPeerAsync(dst: *mut c_void, dst_device_id: c_int, src: *const c_void, src_device: c_int, size_bytes: usize, stream: hipStream_t)
+            => |c| c.memcpy_peer((dst, dst_device_id), (src, src_device), size_bytes, Some(stream));
     }
 }

@@ -18,7 +18,7 @@ pub(crate) const MAX_BLOCK: [u32; 3] = [1024, 1024, 1024];
 pub(crate) const MAX_GRID: [u32; 3] = [2_147_483_647, 65_536, 65_536];
 
 impl Call<'_> {
-    pub(crate) fn init(&mut self, flags: c_uint) -> Hip {
+    pub(crate) fn hipInit(&mut self, flags: c_uint) -> Hip {
         if flags != 0 {
             return Err(hipErrorInvalidValue);
         }
@@ -29,13 +29,13 @@ impl Call<'_> {
         }
     }
 
-    pub(crate) unsafe fn version(&mut self, version: *mut c_int) -> Hip {
+    pub(crate) unsafe fn hipRuntimeGetVersion(&mut self, version: *mut c_int) -> Hip {
         let value = self.config.hip_version.runtime_version();
         // SAFETY: promised by the caller of the HIP function.
         unsafe { answer(version, value) }
     }
 
-    pub(crate) unsafe fn get_device_count(&mut self, count: *mut c_int) -> Hip {
+    pub(crate) unsafe fn hipGetDeviceCount(&mut self, count: *mut c_int) -> Hip {
         let cards = self.cards.len();
         // SAFETY: promised by the caller of the HIP function.
         unsafe { answer(count, cards as c_int) }?;
@@ -49,40 +49,40 @@ impl Call<'_> {
             .ok_or(hipErrorInvalidDevice)
     }
 
-    pub(crate) fn set_device(&mut self, device: c_int) -> Hip {
+    pub(crate) fn hipSetDevice(&mut self, device: c_int) -> Hip {
         let card = self.card_index(device)?;
         self.thread_state().device = card;
         Ok(())
     }
 
-    pub(crate) unsafe fn get_device(&mut self, device: *mut c_int) -> Hip {
+    pub(crate) unsafe fn hipGetDevice(&mut self, device: *mut c_int) -> Hip {
         let current = self.device() as c_int;
         // SAFETY: promised by the caller of the HIP function.
         unsafe { answer(device, current) }
     }
 
-    pub(crate) unsafe fn device_get(&mut self, device: *mut hipDevice_t, ordinal: c_int) -> Hip {
+    pub(crate) unsafe fn hipDeviceGet(&mut self, device: *mut hipDevice_t, ordinal: c_int) -> Hip {
         required(device)?;
         self.card_index(ordinal)?;
         // SAFETY: promised by the caller of the HIP function.
         unsafe { answer(device, ordinal) }
     }
 
-    pub(crate) unsafe fn device_get_name(&mut self, name: *mut c_char, len: c_int, device: hipDevice_t) -> Hip {
+    pub(crate) unsafe fn hipDeviceGetName(&mut self, name: *mut c_char, len: c_int, device: hipDevice_t) -> Hip {
         let card = self.card_index(device)?;
         let text = self.cards[card].config.name.clone();
         // SAFETY: promised by the caller of the HIP function.
         unsafe { answer_text(name, len, &text) }
     }
 
-    pub(crate) unsafe fn device_get_pci_bus_id(&mut self, id: *mut c_char, len: c_int, device: c_int) -> Hip {
+    pub(crate) unsafe fn hipDeviceGetPCIBusId(&mut self, id: *mut c_char, len: c_int, device: c_int) -> Hip {
         let card = self.card_index(device)?;
         let text = self.cards[card].config.pci.clone();
         // SAFETY: promised by the caller of the HIP function.
         unsafe { answer_text(id, len, &text) }
     }
 
-    pub(crate) unsafe fn device_total_mem(&mut self, bytes: *mut usize, device: hipDevice_t) -> Hip {
+    pub(crate) unsafe fn hipDeviceTotalMem(&mut self, bytes: *mut usize, device: hipDevice_t) -> Hip {
         required(bytes)?;
         let card = self.card_index(device)?;
         let total = self.cards[card].config.pool().0 as usize;
@@ -90,7 +90,7 @@ impl Call<'_> {
         unsafe { answer(bytes, total) }
     }
 
-    pub(crate) unsafe fn stream_priority_range(&mut self, least: *mut c_int, greatest: *mut c_int) -> Hip {
+    pub(crate) unsafe fn hipDeviceGetStreamPriorityRange(&mut self, least: *mut c_int, greatest: *mut c_int) -> Hip {
         for (to, value) in [(least, PRIORITY_LEAST), (greatest, PRIORITY_GREATEST)] {
             if !to.is_null() {
                 // SAFETY: promised by the caller of the HIP function.
@@ -98,5 +98,10 @@ impl Call<'_> {
             }
         }
         Ok(())
+    }
+
+    cases! {
+        fn hipDriverGetVersion(version: *mut c_int) => |c| c.hipRuntimeGetVersion(version);
+        fn hipCtxGetDevice(device: *mut hipDevice_t) => |c| c.hipGetDevice(device);
     }
 }

@@ -43,7 +43,7 @@ impl Call<'_> {
         self.events.get(handle).ok_or(hipErrorInvalidHandle)
     }
 
-    pub(crate) unsafe fn event_create(&mut self, event: *mut hipEvent_t, flags: c_uint) -> Hip {
+    pub(crate) unsafe fn hipEventCreateWithFlags(&mut self, event: *mut hipEvent_t, flags: c_uint) -> Hip {
         required(event)?;
         let card = self.healthy_device()?;
         let both = hipEventReleaseToDevice | hipEventReleaseToSystem;
@@ -63,7 +63,7 @@ impl Call<'_> {
         unsafe { answer(event, std::ptr::without_provenance_mut(handle as usize)) }
     }
 
-    pub(crate) fn event_destroy(&mut self, event: hipEvent_t) -> Hip {
+    pub(crate) fn hipEventDestroy(&mut self, event: hipEvent_t) -> Hip {
         if event.is_null() {
             return Err(hipErrorInvalidHandle);
         }
@@ -74,7 +74,7 @@ impl Call<'_> {
         Ok(())
     }
 
-    pub(crate) fn event_record(&mut self, event: hipEvent_t, stream: hipStream_t) -> Hip {
+    pub(crate) fn hipEventRecord(&mut self, event: hipEvent_t, stream: hipStream_t) -> Hip {
         let card = self.event(event)?.card;
         let id = self.working_stream(stream)?;
         if self.queues.get(id).is_some_and(|queue| queue.card != card) {
@@ -98,7 +98,7 @@ impl Call<'_> {
     }
 
     /// An external record in a capture would be a node of the graph, which is not made here.
-    pub(crate) fn event_record_with_flags(&mut self, event: hipEvent_t, stream: hipStream_t, flags: c_uint) -> Hip {
+    pub(crate) fn hipEventRecordWithFlags(&mut self, event: hipEvent_t, stream: hipStream_t, flags: c_uint) -> Hip {
         if flags & !RECORD_EXTERNAL != 0 {
             return Err(hipErrorInvalidValue);
         }
@@ -106,7 +106,7 @@ impl Call<'_> {
         if flags == RECORD_EXTERNAL && self.captures.of(id).is_some() {
             return Err(hipErrorNotSupported);
         }
-        self.event_record(event, stream)
+        self.hipEventRecord(event, stream)
     }
 
     /// Records a live event on a stream, behind `after` as well.
@@ -150,7 +150,7 @@ impl Call<'_> {
         Ok(record)
     }
 
-    pub(crate) fn event_query(&mut self, event: hipEvent_t) -> Hip {
+    pub(crate) fn hipEventQuery(&mut self, event: hipEvent_t) -> Hip {
         let Some(record) = self.recorded(event)? else {
             return Ok(());
         };
@@ -160,14 +160,14 @@ impl Call<'_> {
         if done { Ok(()) } else { Err(hipErrorNotReady) }
     }
 
-    pub(crate) fn event_synchronize(&mut self, event: hipEvent_t) -> Hip {
+    pub(crate) fn hipEventSynchronize(&mut self, event: hipEvent_t) -> Hip {
         let Some(record) = self.recorded(event)? else {
             return Ok(());
         };
         self.force(&[record.point])
     }
 
-    pub(crate) unsafe fn event_elapsed_time(&mut self, ms: *mut f32, start: hipEvent_t, stop: hipEvent_t) -> Hip {
+    pub(crate) unsafe fn hipEventElapsedTime(&mut self, ms: *mut f32, start: hipEvent_t, stop: hipEvent_t) -> Hip {
         required(ms)?;
         let mut times = [None; 2];
         let mut cards = [0; 2];
@@ -191,5 +191,9 @@ impl Call<'_> {
         let elapsed = stop.as_secs_f64() - start.as_secs_f64();
         // SAFETY: promised by the caller of the HIP function.
         unsafe { answer(ms, (elapsed * 1e3) as f32) }
+    }
+
+    cases! {
+        fn hipEventCreate(event: *mut hipEvent_t) => |c| c.hipEventCreateWithFlags(event, hipEventDefault);
     }
 }

@@ -5,7 +5,7 @@ use crate::machine::settings::Settings;
 use rocmforge_hip_sys::hipErrorStreamCaptureUnsupported;
 
 impl Call<'_> {
-    pub(crate) fn device_synchronize(&mut self) -> Hip {
+    pub(crate) fn hipDeviceSynchronize(&mut self) -> Hip {
         let card = self.healthy_device()?;
         if self.captures.invalidate_where(|_| true) {
             return Err(hipErrorStreamCaptureUnsupported);
@@ -17,7 +17,7 @@ impl Call<'_> {
     }
 
     /// `hipDeviceReset`: this process's memory on the card is gone, under live pointers.
-    pub(crate) fn device_reset(&mut self) -> Hip {
+    pub(crate) fn hipDeviceReset(&mut self) -> Hip {
         let card = self.device();
         if self.healthy(card).is_ok() {
             let all = self.queues.all_of(card);

@@ -9,6 +9,7 @@ use crate::queues::point::{Point, StreamId};
 use crate::report::{Report, ReportKind};
 use rocmforge_hip_sys::*;
 use std::collections::BTreeMap;
+use std::ffi::c_char;
 
 impl Call<'_> {
     pub(crate) unsafe fn graph_instantiate(&mut self, exec: *mut hipGraphExec_t, graph: hipGraph_t, flags: u64) -> Hip {
@@ -37,7 +38,7 @@ impl Call<'_> {
         unsafe { answer(exec, std::ptr::without_provenance_mut(handle as usize)) }
     }
 
-    pub(crate) unsafe fn graph_instantiate_with_flags(
+    pub(crate) unsafe fn hipGraphInstantiateWithFlags(
         &mut self,
         exec: *mut hipGraphExec_t,
         graph: hipGraph_t,
@@ -55,7 +56,7 @@ impl Call<'_> {
         unsafe { self.graph_instantiate(exec, graph, flags) }
     }
 
-    pub(crate) unsafe fn graph_instantiate_with_params(
+    pub(crate) unsafe fn hipGraphInstantiateWithParams(
         &mut self,
         exec: *mut hipGraphExec_t,
         graph: hipGraph_t,
@@ -90,13 +91,13 @@ impl Call<'_> {
     }
 
     /// Nothing is to be uploaded here.
-    pub(crate) fn graph_upload(&mut self, exec: hipGraphExec_t, stream: hipStream_t) -> Hip {
+    pub(crate) fn hipGraphUpload(&mut self, exec: hipGraphExec_t, stream: hipStream_t) -> Hip {
         self.exec(exec)?;
         self.working_stream(stream)?;
         Ok(())
     }
 
-    pub(crate) unsafe fn graph_exec_get_flags(&mut self, exec: hipGraphExec_t, flags: *mut u64) -> Hip {
+    pub(crate) unsafe fn hipGraphExecGetFlags(&mut self, exec: hipGraphExec_t, flags: *mut u64) -> Hip {
         required(flags)?;
         let found = self.exec(exec)?.flags;
         // SAFETY: promised by the caller of the HIP function.
@@ -130,7 +131,7 @@ impl Call<'_> {
         self.report(ReportKind::StaleHandle, format!("{what} ({handle:#x})"));
     }
 
-    pub(crate) fn graph_launch(&mut self, exec: hipGraphExec_t, stream: hipStream_t) -> Hip {
+    pub(crate) fn hipGraphLaunch(&mut self, exec: hipGraphExec_t, stream: hipStream_t) -> Hip {
         let (card, steps, flags) = {
             let exec = self.exec(exec)?;
             (exec.card, exec.steps.clone(), exec.flags)
@@ -260,7 +261,7 @@ impl Call<'_> {
         Ok(ended)
     }
 
-    pub(crate) unsafe fn graph_exec_update(
+    pub(crate) unsafe fn hipGraphExecUpdate(
         &mut self,
         exec: hipGraphExec_t,
         graph: hipGraph_t,
@@ -295,7 +296,7 @@ impl Call<'_> {
         }
     }
 
-    pub(crate) fn graph_destroy(&mut self, graph: hipGraph_t) -> Hip {
+    pub(crate) fn hipGraphDestroy(&mut self, graph: hipGraph_t) -> Hip {
         if self.graph(graph)?.owned {
             return Err(hipErrorInvalidValue);
         }
@@ -303,7 +304,7 @@ impl Call<'_> {
         Ok(())
     }
 
-    pub(crate) fn graph_exec_destroy(&mut self, exec: hipGraphExec_t) -> Hip {
+    pub(crate) fn hipGraphExecDestroy(&mut self, exec: hipGraphExec_t) -> Hip {
         let ended = self.check_runs(exec, "destroyed")?;
         if let Some(exec) = self.execs.remove(exec.addr() as u64) {
             self.drop_blocks(&exec.steps);
@@ -313,6 +314,12 @@ impl Call<'_> {
             }
         }
         Ok(())
+    }
+
+    cases! {
+        fn hipGraphInstantiate(
+            exec: *mut hipGraphExec_t, graph: hipGraph_t, _node: *mut hipGraphNode_t, _log: *mut c_char, _log_len: usize,
+        ) => |c| c.graph_instantiate(exec, graph, 0);
     }
 }
 

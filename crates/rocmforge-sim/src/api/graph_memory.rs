@@ -142,7 +142,7 @@ impl Call<'_> {
         Some(Ok(()))
     }
 
-    pub(crate) unsafe fn graph_mem_alloc_node_get_params(
+    pub(crate) unsafe fn hipGraphMemAllocNodeGetParams(
         &mut self,
         node: hipGraphNode_t,
         to: *mut hipMemAllocNodeParams,
@@ -157,7 +157,7 @@ impl Call<'_> {
         unsafe { answer(to, shown) }
     }
 
-    pub(crate) unsafe fn graph_mem_free_node_get_params(&mut self, node: hipGraphNode_t, to: *mut c_void) -> Hip {
+    pub(crate) unsafe fn hipGraphMemFreeNodeGetParams(&mut self, node: hipGraphNode_t, to: *mut c_void) -> Hip {
         required(to)?;
         let Work::Free(block) = self.node(node)?.work else {
             return Err(hipErrorInvalidValue);
@@ -166,7 +166,7 @@ impl Call<'_> {
         unsafe { answer(to.cast(), pointer_to(block.address)) }
     }
 
-    pub(crate) unsafe fn device_get_graph_mem_attribute(
+    pub(crate) unsafe fn hipDeviceGetGraphMemAttribute(
         &mut self,
         device: c_int,
         attribute: hipGraphMemAttributeType,
@@ -187,7 +187,7 @@ impl Call<'_> {
     }
 
     /// The highest figures can be set back, to what they are now.
-    pub(crate) unsafe fn device_set_graph_mem_attribute(
+    pub(crate) unsafe fn hipDeviceSetGraphMemAttribute(
         &mut self,
         device: c_int,
         attribute: hipGraphMemAttributeType,
@@ -210,7 +210,7 @@ impl Call<'_> {
         Ok(())
     }
 
-    pub(crate) unsafe fn user_object_create(
+    pub(crate) unsafe fn hipUserObjectCreate(
         &mut self,
         to: *mut hipUserObject_t,
         user: *mut c_void,
@@ -281,13 +281,13 @@ impl Call<'_> {
         Ok(object.addr() as u64)
     }
 
-    pub(crate) fn user_object_release(&mut self, object: hipUserObject_t, count: u32) -> Hip {
+    pub(crate) fn hipUserObjectRelease(&mut self, object: hipUserObject_t, count: u32) -> Hip {
         let object = Self::check_count(object, count)?;
         self.release_object(object, count);
         Ok(())
     }
 
-    pub(crate) fn user_object_retain(&mut self, object: hipUserObject_t, count: u32) -> Hip {
+    pub(crate) fn hipUserObjectRetain(&mut self, object: hipUserObject_t, count: u32) -> Hip {
         let object = Self::check_count(object, count)?;
         if let Some(found) = self.objects.get_mut(object) {
             found.count = found.count.saturating_add(count);
@@ -295,7 +295,7 @@ impl Call<'_> {
         Ok(())
     }
 
-    pub(crate) fn graph_retain_user_object(
+    pub(crate) fn hipGraphRetainUserObject(
         &mut self,
         graph: hipGraph_t,
         object: hipUserObject_t,
@@ -311,7 +311,7 @@ impl Call<'_> {
             return Ok(());
         }
         if flags != hipGraphUserObjectMove {
-            self.user_object_retain(object, count)?;
+            self.hipUserObjectRetain(object, count)?;
         }
         if let Some(graph) = self.graphs.get_mut(graph.addr() as u64) {
             let held = graph.objects.entry(number).or_default();
@@ -320,7 +320,7 @@ impl Call<'_> {
         Ok(())
     }
 
-    pub(crate) fn graph_release_user_object(&mut self, graph: hipGraph_t, object: hipUserObject_t, count: u32) -> Hip {
+    pub(crate) fn hipGraphReleaseUserObject(&mut self, graph: hipGraph_t, object: hipUserObject_t, count: u32) -> Hip {
         self.graph(graph)?;
         let object = Self::check_count(object, count)?;
         let Some(graph) = self.graphs.get_mut(graph.addr() as u64) else {
@@ -335,5 +335,15 @@ impl Call<'_> {
         }
         self.release_object(object, count);
         Ok(())
+    }
+
+    cases! {
+        fn hipGraphAddMemAllocNode(graph_node: *mut hipGraphNode_t, graph: hipGraph_t, dependencies: *const hipGraphNode_t, num_dependencies: usize, node_params: *mut hipMemAllocNodeParams)
+            => |c| c.graph_add_mem_alloc_node((graph_node, graph, dependencies, num_dependencies), node_params);
+        fn hipGraphAddMemFreeNode(graph_node: *mut hipGraphNode_t, graph: hipGraph_t, dependencies: *const hipGraphNode_t, num_dependencies: usize, dev_ptr: *mut c_void)
+            => |c| c.graph_add_mem_free_node((graph_node, graph, dependencies, num_dependencies), dev_ptr);
+        fn hipDeviceGraphMemTrim(device: c_int) => |c| c.card_index(device).map(|_| ());
+        fn hipDrvGraphAddMemFreeNode(ph_graph_node: *mut hipGraphNode_t, graph: hipGraph_t, dependencies: *const hipGraphNode_t, num_dependencies: usize, dptr: hipDeviceptr_t)
+            => |c| c.graph_add_mem_free_node((ph_graph_node, graph, dependencies, num_dependencies), dptr);
     }
 }

@@ -7,7 +7,7 @@ use crate::queues::graphs::{Graph, Node, Work};
 use crate::report::ReportKind;
 use rocmforge_hip_sys::*;
 use std::collections::BTreeMap;
-use std::ffi::{CStr, c_char};
+use std::ffi::{CStr, c_char, c_uint};
 use std::fmt::Write as _;
 use std::os::unix::ffi::OsStrExt;
 
@@ -75,7 +75,7 @@ impl Call<'_> {
         unsafe { answer(new.0, handle(node)) }
     }
 
-    pub(crate) unsafe fn graph_create(&mut self, graph: *mut hipGraph_t, flags: u32) -> Hip {
+    pub(crate) unsafe fn hipGraphCreate(&mut self, graph: *mut hipGraph_t, flags: u32) -> Hip {
         required(graph)?;
         if flags != 0 {
             return Err(hipErrorInvalidValue);
@@ -155,7 +155,7 @@ impl Call<'_> {
         Ok(copy)
     }
 
-    pub(crate) unsafe fn graph_clone(&mut self, copy: *mut hipGraph_t, graph: hipGraph_t) -> Hip {
+    pub(crate) unsafe fn hipGraphClone(&mut self, copy: *mut hipGraph_t, graph: hipGraph_t) -> Hip {
         required(copy)?;
         self.graph(graph)?;
         let made = self.copy_graph(graph.addr() as u64)?;
@@ -163,7 +163,7 @@ impl Call<'_> {
         unsafe { answer(copy, handle(made)) }
     }
 
-    pub(crate) unsafe fn graph_node_find_in_clone(
+    pub(crate) unsafe fn hipGraphNodeFindInClone(
         &mut self,
         to: *mut hipGraphNode_t,
         node: hipGraphNode_t,
@@ -199,7 +199,7 @@ impl Call<'_> {
         }
     }
 
-    pub(crate) fn graph_destroy_node(&mut self, node: hipGraphNode_t) -> Hip {
+    pub(crate) fn hipGraphDestroyNode(&mut self, node: hipGraphNode_t) -> Hip {
         let found = self.node(node)?;
         if matches!(found.work, Work::Alloc(_) | Work::Free(_)) {
             return Err(hipErrorNotSupported);
@@ -248,7 +248,7 @@ impl Call<'_> {
         Ok(edges)
     }
 
-    pub(crate) unsafe fn graph_add_dependencies(
+    pub(crate) unsafe fn hipGraphAddDependencies(
         &mut self,
         graph: hipGraph_t,
         from: *const hipGraphNode_t,
@@ -267,7 +267,7 @@ impl Call<'_> {
         Ok(())
     }
 
-    pub(crate) unsafe fn graph_remove_dependencies(
+    pub(crate) unsafe fn hipGraphRemoveDependencies(
         &mut self,
         graph: hipGraph_t,
         from: *const hipGraphNode_t,
@@ -323,7 +323,7 @@ impl Call<'_> {
         unsafe { Self::answer_list(&found, nodes, count) }
     }
 
-    pub(crate) unsafe fn graph_get_edges(
+    pub(crate) unsafe fn hipGraphGetEdges(
         &mut self,
         graph: hipGraph_t,
         from: *mut hipGraphNode_t,
@@ -350,7 +350,7 @@ impl Call<'_> {
         unsafe { Self::answer_list(&ends, to, count) }
     }
 
-    pub(crate) unsafe fn graph_node_get_dependencies(
+    pub(crate) unsafe fn hipGraphNodeGetDependencies(
         &mut self,
         node: hipGraphNode_t,
         nodes: *mut hipGraphNode_t,
@@ -361,7 +361,7 @@ impl Call<'_> {
         unsafe { Self::answer_list(&found, nodes, count) }
     }
 
-    pub(crate) unsafe fn graph_node_get_dependent_nodes(
+    pub(crate) unsafe fn hipGraphNodeGetDependentNodes(
         &mut self,
         node: hipGraphNode_t,
         nodes: *mut hipGraphNode_t,
@@ -383,14 +383,19 @@ impl Call<'_> {
         unsafe { Self::answer_list(&found, nodes, count) }
     }
 
-    pub(crate) unsafe fn graph_node_get_type(&mut self, node: hipGraphNode_t, kind: *mut hipGraphNodeType) -> Hip {
+    pub(crate) unsafe fn hipGraphNodeGetType(&mut self, node: hipGraphNode_t, kind: *mut hipGraphNodeType) -> Hip {
         let found = self.node(node)?.work.kind();
         // SAFETY: promised by the caller of the HIP function.
         unsafe { answer(kind, found) }
     }
 
     /// Writes a graph as a picture in the language of Graphviz.
-    pub(crate) unsafe fn graph_debug_dot_print(&mut self, graph: hipGraph_t, path: *const c_char) -> Hip {
+    pub(crate) unsafe fn hipGraphDebugDotPrint(
+        &mut self,
+        graph: hipGraph_t,
+        path: *const c_char,
+        _flags: c_uint,
+    ) -> Hip {
         required(path)?;
         let nodes = self.graph(graph)?.nodes.clone();
         let mut text = String::from("digraph dot {\n");
@@ -418,6 +423,17 @@ impl Call<'_> {
         let path = unsafe { CStr::from_ptr(path) };
         let path = std::path::Path::new(std::ffi::OsStr::from_bytes(path.to_bytes()));
         std::fs::write(path, text).map_err(|_| hipErrorOperatingSystem)
+    }
+
+    cases! {
+        fn hipGraphAddEmptyNode(graph_node: *mut hipGraphNode_t, graph: hipGraph_t, dependencies: *const hipGraphNode_t, num_dependencies: usize)
+            => |c| c.graph_add_empty_node((graph_node, graph, dependencies, num_dependencies));
+        fn hipGraphAddChildGraphNode(graph_node: *mut hipGraphNode_t, graph: hipGraph_t, dependencies: *const hipGraphNode_t, num_dependencies: usize, child_graph: hipGraph_t)
+            => |c| c.graph_add_child_graph_node((graph_node, graph, dependencies, num_dependencies), child_graph);
+        fn hipGraphGetNodes(graph: hipGraph_t, nodes: *mut hipGraphNode_t, num_nodes: *mut usize)
+            => |c| c.graph_get_nodes(graph, nodes, num_nodes, false);
+        fn hipGraphGetRootNodes(graph: hipGraph_t, root_nodes: *mut hipGraphNode_t, num_root_nodes: *mut usize)
+            => |c| c.graph_get_nodes(graph, root_nodes, num_root_nodes, true);
     }
 }
 

@@ -18,7 +18,7 @@ impl Call<'_> {
         }
     }
 
-    pub(crate) unsafe fn graph_kernel_node_get_params(
+    pub(crate) unsafe fn hipGraphKernelNodeGetParams(
         &mut self,
         node: hipGraphNode_t,
         to: *mut hipKernelNodeParams,
@@ -45,7 +45,7 @@ impl Call<'_> {
         unsafe { answer(to, shown) }
     }
 
-    pub(crate) unsafe fn graph_memcpy_node_get_params(
+    pub(crate) unsafe fn hipGraphMemcpyNodeGetParams(
         &mut self,
         node: hipGraphNode_t,
         to: *mut hipMemcpy3DParms,
@@ -58,11 +58,7 @@ impl Call<'_> {
         unsafe { answer(to, shown) }
     }
 
-    pub(crate) unsafe fn drv_graph_memcpy_node_get_params(
-        &mut self,
-        node: hipGraphNode_t,
-        to: *mut HIP_MEMCPY3D,
-    ) -> Hip {
+    pub(crate) unsafe fn hipDrvGraphMemcpyNodeGetParams(&mut self, node: hipGraphNode_t, to: *mut HIP_MEMCPY3D) -> Hip {
         required(to)?;
         let Work::Copy(_, Shown(p)) = self.node(node)?.work.clone() else {
             return Err(hipErrorInvalidValue);
@@ -103,11 +99,7 @@ impl Call<'_> {
         unsafe { answer(to, shown) }
     }
 
-    pub(crate) unsafe fn graph_memset_node_get_params(
-        &mut self,
-        node: hipGraphNode_t,
-        to: *mut hipMemsetParams,
-    ) -> Hip {
+    pub(crate) unsafe fn hipGraphMemsetNodeGetParams(&mut self, node: hipGraphNode_t, to: *mut hipMemsetParams) -> Hip {
         required(to)?;
         let Work::Fill(_, Shown(shown)) = self.node(node)?.work.clone() else {
             return Err(hipErrorInvalidValue);
@@ -116,11 +108,7 @@ impl Call<'_> {
         unsafe { answer(to, shown) }
     }
 
-    pub(crate) unsafe fn graph_host_node_get_params(
-        &mut self,
-        node: hipGraphNode_t,
-        to: *mut hipHostNodeParams,
-    ) -> Hip {
+    pub(crate) unsafe fn hipGraphHostNodeGetParams(&mut self, node: hipGraphNode_t, to: *mut hipHostNodeParams) -> Hip {
         required(to)?;
         let (function, user) = match self.node(node)?.work {
             Work::Host(HostFunction::Plain(function), user) => (Some(function), user),
@@ -135,7 +123,7 @@ impl Call<'_> {
         unsafe { answer(to, shown) }
     }
 
-    pub(crate) unsafe fn graph_child_graph_node_get_graph(&mut self, node: hipGraphNode_t, to: *mut hipGraph_t) -> Hip {
+    pub(crate) unsafe fn hipGraphChildGraphNodeGetGraph(&mut self, node: hipGraphNode_t, to: *mut hipGraph_t) -> Hip {
         let Work::Child(child) = self.node(node)?.work else {
             return Err(hipErrorInvalidValue);
         };
@@ -165,7 +153,7 @@ impl Call<'_> {
         }
     }
 
-    pub(crate) unsafe fn graph_kernel_node_get_attribute(
+    pub(crate) unsafe fn hipGraphKernelNodeGetAttribute(
         &mut self,
         node: hipGraphNode_t,
         attribute: hipLaunchAttributeID,
@@ -179,7 +167,7 @@ impl Call<'_> {
         unsafe { answer(value, hipLaunchAttributeValue { words }) }
     }
 
-    pub(crate) unsafe fn graph_kernel_node_set_attribute(
+    pub(crate) unsafe fn hipGraphKernelNodeSetAttribute(
         &mut self,
         node: hipGraphNode_t,
         attribute: hipLaunchAttributeID,
@@ -197,7 +185,7 @@ impl Call<'_> {
         Ok(())
     }
 
-    pub(crate) fn graph_kernel_node_copy_attributes(&mut self, from: hipGraphNode_t, to: hipGraphNode_t) -> Hip {
+    pub(crate) fn hipGraphKernelNodeCopyAttributes(&mut self, from: hipGraphNode_t, to: hipGraphNode_t) -> Hip {
         let attributes = self.node_of_kind(from, hipGraphNodeTypeKernel)?.attributes.clone();
         self.node_of_kind(to, hipGraphNodeTypeKernel)?.attributes = attributes;
         Ok(())
@@ -211,7 +199,7 @@ impl Call<'_> {
         }
     }
 
-    pub(crate) fn graph_node_set_enabled(&mut self, exec: hipGraphExec_t, node: hipGraphNode_t, on: u32) -> Hip {
+    pub(crate) fn hipGraphNodeSetEnabled(&mut self, exec: hipGraphExec_t, node: hipGraphNode_t, on: u32) -> Hip {
         self.exec(exec)?;
         self.check_switch(node)?;
         self.check_runs(exec, "updated")?;
@@ -220,7 +208,7 @@ impl Call<'_> {
         Ok(())
     }
 
-    pub(crate) unsafe fn graph_node_get_enabled(
+    pub(crate) unsafe fn hipGraphNodeGetEnabled(
         &mut self,
         exec: hipGraphExec_t,
         node: hipGraphNode_t,
@@ -233,6 +221,13 @@ impl Call<'_> {
         let enabled = step.ok_or(hipErrorInvalidValue)?.enabled;
         // SAFETY: promised by the caller of the HIP function.
         unsafe { answer(on, u32::from(enabled)) }
+    }
+
+    cases! {
+        fn hipGraphEventRecordNodeGetEvent(node: hipGraphNode_t, event_out: *mut hipEvent_t)
+            => |c| c.graph_event_node_get_event(node, event_out, true);
+        fn hipGraphEventWaitNodeGetEvent(node: hipGraphNode_t, event_out: *mut hipEvent_t)
+            => |c| c.graph_event_node_get_event(node, event_out, false);
     }
 }
 

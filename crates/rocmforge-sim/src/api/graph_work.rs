@@ -1,6 +1,6 @@
 //! Work of graph nodes: checked and made from the parameters a program gives, shown again, and changed in nodes and executable graphs.
 
-use super::copy::{Copied, Fill};
+use super::copy::{Copied, Fill, pattern};
 use super::graph_nodes::NewNode;
 use super::required;
 use crate::calls::call::{Call, Hip};
@@ -11,20 +11,14 @@ use crate::queues::op::{HostFunction, OpKind, Place};
 use rocmforge_hip_sys::*;
 use std::ffi::{c_int, c_void};
 
-/// Which node a call changes.
+/// Which node a call gives work to.
 #[derive(Clone, Copy)]
-pub(crate) enum Target {
+enum Target {
+    /// One that it adds.
+    New(NewNode),
     Node(hipGraphNode_t),
     /// The copy of a node in an executable graph.
     Exec(hipGraphExec_t, hipGraphNode_t),
-}
-
-impl Target {
-    fn node(self) -> hipGraphNode_t {
-        match self {
-            Target::Node(node) | Target::Exec(_, node) => node,
-        }
-    }
 }
 
 /// A copy of bytes in a row, as the parameters of a node.
@@ -204,14 +198,10 @@ impl Call<'_> {
         if p.height > 1 && p.pitch < row {
             return Err(hipErrorInvalidValue);
         }
-        let mut pattern = [0; 4];
-        for part in pattern.chunks_mut(element) {
-            part.copy_from_slice(&p.value.to_le_bytes()[..element]);
-        }
         let fill = Fill {
             dst: p.dst,
             steps: Steps::rows(p.pitch),
-            pattern,
+            pattern: pattern(p.value, element),
             width: element,
             size: [row, p.height, 1],
         };
@@ -243,180 +233,21 @@ impl Call<'_> {
         })
     }
 
-    pub(crate) unsafe fn graph_add_kernel_node(&mut self, new: NewNode, params: *const hipKernelNodeParams) -> Hip {
-        // SAFETY: promised by the caller of the HIP function.
-        unsafe { self.place_of_node(new) }?;
-        // SAFETY: as above.
-        let work = unsafe { self.kernel_work(params) }?;
-        // SAFETY: as above.
-        unsafe { self.add_node(new, work) }
-    }
-
-    pub(crate) unsafe fn graph_add_memcpy_node(&mut self, new: NewNode, params: *const hipMemcpy3DParms) -> Hip {
-        // SAFETY: promised by the caller of the HIP function.
-        unsafe { self.place_of_node(new) }?;
-        // SAFETY: as above.
-        let work = unsafe { self.copy_work_3d(params) }?;
-        // SAFETY: as above.
-        unsafe { self.add_node(new, work) }
-    }
-
-    pub(crate) unsafe fn graph_add_memcpy_node_1d(
-        &mut self,
-        new: NewNode,
-        (dst, src): (*mut c_void, *const c_void),
-        size: usize,
-        kind: hipMemcpyKind,
-    ) -> Hip {
-        // SAFETY: promised by the caller of the HIP function.
-        unsafe { self.place_of_node(new) }?;
-        let work = self.copy_work_1d(dst, src, size, kind)?;
-        // SAFETY: as above.
-        unsafe { self.add_node(new, work) }
-    }
-
-    pub(crate) unsafe fn graph_add_memcpy_node_to_symbol(
-        &mut self,
-        new: NewNode,
-        (symbol, src): (*const c_void, *const c_void),
-        (size, offset): (usize, usize),
-        kind: hipMemcpyKind,
-    ) -> Hip {
-        let dst = self.named_variable(symbol, size, offset)?;
-        // SAFETY: promised by the caller of the HIP function.
-        unsafe { self.graph_add_memcpy_node_1d(new, (dst, src), size, kind) }
-    }
-
-    pub(crate) unsafe fn graph_add_memcpy_node_from_symbol(
-        &mut self,
-        new: NewNode,
-        (dst, symbol): (*mut c_void, *const c_void),
-        (size, offset): (usize, usize),
-        kind: hipMemcpyKind,
-    ) -> Hip {
-        let src = self.named_variable(symbol, size, offset)?;
-        // SAFETY: promised by the caller of the HIP function.
-        unsafe { self.graph_add_memcpy_node_1d(new, (dst, src), size, kind) }
-    }
-
-    pub(crate) unsafe fn drv_graph_add_memcpy_node(&mut self, new: NewNode, params: *const HIP_MEMCPY3D) -> Hip {
-        // SAFETY: promised by the caller of the HIP function.
-        unsafe { self.place_of_node(new) }?;
-        // SAFETY: as above.
-        let work = unsafe { self.copy_work_drv(params) }?;
-        // SAFETY: as above.
-        unsafe { self.add_node(new, work) }
-    }
-
-    pub(crate) unsafe fn graph_add_memset_node(&mut self, new: NewNode, params: *const hipMemsetParams) -> Hip {
-        // SAFETY: promised by the caller of the HIP function.
-        unsafe { self.place_of_node(new) }?;
-        required(params)?;
-        // SAFETY: as above.
-        let work = self.fill_work(unsafe { &*params })?;
-        // SAFETY: as above.
-        unsafe { self.add_node(new, work) }
-    }
-
-    pub(crate) unsafe fn drv_graph_add_memset_node(
-        &mut self,
-        new: NewNode,
-        params: *const HIP_MEMSET_NODE_PARAMS,
-    ) -> Hip {
-        required(params)?;
-        // SAFETY: promised by the caller of the HIP function.
-        let params = from_driver(unsafe { &*params });
-        // SAFETY: as above.
-        unsafe { self.graph_add_memset_node(new, &raw const params) }
-    }
-
-    pub(crate) unsafe fn graph_add_host_node(&mut self, new: NewNode, params: *const hipHostNodeParams) -> Hip {
-        // SAFETY: promised by the caller of the HIP function.
-        unsafe { self.place_of_node(new) }?;
-        // SAFETY: as above.
-        let work = unsafe { self.host_work(params) }?;
-        // SAFETY: as above.
-        unsafe { self.add_node(new, work) }
-    }
-
-    pub(crate) unsafe fn graph_add_event_node(&mut self, new: NewNode, event: hipEvent_t, records: bool) -> Hip {
-        // SAFETY: promised by the caller of the HIP function.
-        unsafe { self.place_of_node(new) }?;
-        let work = self.event_work(event, records)?;
-        // SAFETY: as above.
-        unsafe { self.add_node(new, work) }
-    }
-
-    /// A node of any kind.
-    pub(crate) unsafe fn graph_add_any_node(&mut self, new: NewNode, params: *mut hipGraphNodeParams) -> Hip {
-        required(params)?;
-        // SAFETY: promised by the caller of the HIP function.
-        let kind = unsafe { params.read() }.r#type;
-        // SAFETY: as above: the union is inside of the struct.
-        let union = unsafe { &raw mut (*params).params }.cast::<c_void>();
-        let copies = union.wrapping_byte_add(COPY_HEADER);
-        // The union holds the parameters of this kind.
-        match kind {
-            hipGraphNodeTypeKernel => {
-                // SAFETY: as above.
-                unsafe { self.graph_add_kernel_node(new, union.cast()) }
-            }
-            hipGraphNodeTypeMemcpy => {
-                // SAFETY: as above.
-                unsafe { self.graph_add_memcpy_node(new, copies.cast()) }
-            }
-            hipGraphNodeTypeMemset => {
-                // SAFETY: as above.
-                unsafe { self.graph_add_memset_node(new, union.cast()) }
-            }
-            hipGraphNodeTypeHost => {
-                // SAFETY: as above.
-                unsafe { self.graph_add_host_node(new, union.cast()) }
-            }
-            hipGraphNodeTypeGraph => {
-                // SAFETY: as above.
-                let value = unsafe { union.cast::<hipGraph_t>().read() };
-                // SAFETY: as above.
-                unsafe { self.graph_add_child_graph_node(new, value) }
-            }
-            hipGraphNodeTypeEmpty => {
-                // SAFETY: as above.
-                unsafe { self.graph_add_empty_node(new) }
-            }
-            hipGraphNodeTypeWaitEvent => {
-                // SAFETY: as above.
-                let value = unsafe { union.cast::<hipEvent_t>().read() };
-                // SAFETY: as above.
-                unsafe { self.graph_add_event_node(new, value, false) }
-            }
-            hipGraphNodeTypeEventRecord => {
-                // SAFETY: as above.
-                let value = unsafe { union.cast::<hipEvent_t>().read() };
-                // SAFETY: as above.
-                unsafe { self.graph_add_event_node(new, value, true) }
-            }
-            hipGraphNodeTypeMemAlloc => {
-                // SAFETY: as above.
-                unsafe { self.graph_add_mem_alloc_node(new, union.cast()) }
-            }
-            hipGraphNodeTypeMemFree => {
-                // SAFETY: as above.
-                let value = unsafe { union.cast::<*mut c_void>().read() };
-                // SAFETY: as above.
-                unsafe { self.graph_add_mem_free_node(new, value) }
-            }
-            _ => Err(hipErrorInvalidValue),
+    /// Fails unless there is such a node of this kind, and such an executable graph.
+    fn check_node(&mut self, exec: Option<hipGraphExec_t>, node: hipGraphNode_t, kind: hipGraphNodeType) -> Hip {
+        if let Some(exec) = exec {
+            self.exec(exec)?;
         }
-    }
-
-    /// Gives a node other work of the same kind.
-    fn set_work(&mut self, target: Target, work: Work) -> Hip {
-        let node = self.node(target.node())?;
-        if node.work.kind() != work.kind() {
+        if self.node(node)?.work.kind() != kind {
             return Err(hipErrorInvalidValue);
         }
-        let Target::Exec(exec, node) = target else {
-            node.work = work;
+        Ok(())
+    }
+
+    /// Gives a node, or its copy in an executable graph, other work of the same kind.
+    fn change_work(&mut self, exec: Option<hipGraphExec_t>, node: hipGraphNode_t, work: Work) -> Hip {
+        let Some(exec) = exec else {
+            self.node(node)?.work = work;
             return Ok(());
         };
         self.check_runs(exec, "updated")?;
@@ -431,105 +262,134 @@ impl Call<'_> {
         Ok(())
     }
 
-    /// Fails unless there is such a node, and such an executable graph.
-    fn check_target(&mut self, target: Target, kind: hipGraphNodeType) -> Hip {
-        if let Target::Exec(exec, _) = target {
-            self.exec(exec)?;
-        }
-        if self.node(target.node())?.work.kind() != kind {
-            return Err(hipErrorInvalidValue);
-        }
-        Ok(())
+    /// Gives work to a node: checks which node is meant, makes the work of this kind, adds or changes the node.
+    ///
+    /// # Safety
+    /// What a new node comes after is as the HIP function takes it.
+    unsafe fn give_work(
+        &mut self,
+        target: Target,
+        kind: hipGraphNodeType,
+        work: impl FnOnce(&mut Self) -> Hip<Work>,
+    ) -> Hip {
+        let (exec, node) = match target {
+            Target::New(new) => {
+                // SAFETY: promised by the caller.
+                unsafe { self.place_of_node(new) }?;
+                let work = work(self)?;
+                // SAFETY: as above.
+                return unsafe { self.add_node(new, work) };
+            }
+            Target::Node(node) => (None, node),
+            Target::Exec(exec, node) => (Some(exec), node),
+        };
+        self.check_node(exec, node, kind)?;
+        let work = work(self)?;
+        self.change_work(exec, node, work)
     }
 
-    pub(crate) unsafe fn set_kernel(&mut self, target: Target, params: *const hipKernelNodeParams) -> Hip {
-        self.check_target(target, hipGraphNodeTypeKernel)?;
+    unsafe fn kernel_node(&mut self, target: Target, params: *const hipKernelNodeParams) -> Hip {
         // SAFETY: promised by the caller of the HIP function.
-        let work = unsafe { self.kernel_work(params) }?;
-        self.set_work(target, work)
+        let work = |call: &mut Self| unsafe { call.kernel_work(params) };
+        // SAFETY: as above.
+        unsafe { self.give_work(target, hipGraphNodeTypeKernel, work) }
     }
 
-    pub(crate) unsafe fn set_copy(&mut self, target: Target, params: *const hipMemcpy3DParms) -> Hip {
-        self.check_target(target, hipGraphNodeTypeMemcpy)?;
+    unsafe fn copy_node(&mut self, target: Target, params: *const hipMemcpy3DParms) -> Hip {
         // SAFETY: promised by the caller of the HIP function.
-        let work = unsafe { self.copy_work_3d(params) }?;
-        self.set_work(target, work)
+        let work = |call: &mut Self| unsafe { call.copy_work_3d(params) };
+        // SAFETY: as above.
+        unsafe { self.give_work(target, hipGraphNodeTypeMemcpy, work) }
     }
 
-    pub(crate) fn set_copy_1d(
+    unsafe fn copy_node_1d(
         &mut self,
         target: Target,
         (dst, src): (*mut c_void, *const c_void),
         size: usize,
         kind: hipMemcpyKind,
     ) -> Hip {
-        self.check_target(target, hipGraphNodeTypeMemcpy)?;
-        let work = self.copy_work_1d(dst, src, size, kind)?;
-        self.set_work(target, work)
+        let work = |call: &mut Self| call.copy_work_1d(dst, src, size, kind);
+        // SAFETY: promised by the caller of the HIP function.
+        unsafe { self.give_work(target, hipGraphNodeTypeMemcpy, work) }
     }
 
-    pub(crate) fn set_copy_to_symbol(
+    unsafe fn copy_node_to_symbol(
         &mut self,
         target: Target,
         (symbol, src): (*const c_void, *const c_void),
         (size, offset): (usize, usize),
         kind: hipMemcpyKind,
     ) -> Hip {
-        self.check_target(target, hipGraphNodeTypeMemcpy)?;
-        let dst = self.named_variable(symbol, size, offset)?;
-        self.set_copy_1d(target, (dst, src), size, kind)
+        let work = |call: &mut Self| {
+            let dst = call.named_variable(symbol, size, offset)?;
+            call.copy_work_1d(dst, src, size, kind)
+        };
+        // SAFETY: promised by the caller of the HIP function.
+        unsafe { self.give_work(target, hipGraphNodeTypeMemcpy, work) }
     }
 
-    pub(crate) fn set_copy_from_symbol(
+    unsafe fn copy_node_from_symbol(
         &mut self,
         target: Target,
         (dst, symbol): (*mut c_void, *const c_void),
         (size, offset): (usize, usize),
         kind: hipMemcpyKind,
     ) -> Hip {
-        self.check_target(target, hipGraphNodeTypeMemcpy)?;
-        let src = self.named_variable(symbol, size, offset)?;
-        self.set_copy_1d(target, (dst, src), size, kind)
-    }
-
-    pub(crate) unsafe fn set_copy_drv(&mut self, target: Target, params: *const HIP_MEMCPY3D) -> Hip {
-        self.check_target(target, hipGraphNodeTypeMemcpy)?;
+        let work = |call: &mut Self| {
+            let src = call.named_variable(symbol, size, offset)?;
+            call.copy_work_1d(dst, src, size, kind)
+        };
         // SAFETY: promised by the caller of the HIP function.
-        let work = unsafe { self.copy_work_drv(params) }?;
-        self.set_work(target, work)
+        unsafe { self.give_work(target, hipGraphNodeTypeMemcpy, work) }
     }
 
-    pub(crate) unsafe fn set_fill(&mut self, target: Target, params: *const hipMemsetParams) -> Hip {
-        self.check_target(target, hipGraphNodeTypeMemset)?;
-        required(params)?;
+    unsafe fn copy_node_drv(&mut self, target: Target, params: *const HIP_MEMCPY3D) -> Hip {
         // SAFETY: promised by the caller of the HIP function.
-        let work = self.fill_work(unsafe { &*params })?;
-        self.set_work(target, work)
+        let work = |call: &mut Self| unsafe { call.copy_work_drv(params) };
+        // SAFETY: as above.
+        unsafe { self.give_work(target, hipGraphNodeTypeMemcpy, work) }
     }
 
-    pub(crate) unsafe fn set_fill_drv(&mut self, target: Target, params: *const HIP_MEMSET_NODE_PARAMS) -> Hip {
+    unsafe fn fill_node(&mut self, target: Target, params: *const hipMemsetParams) -> Hip {
+        let work = |call: &mut Self| {
+            required(params)?;
+            // SAFETY: promised by the caller of the HIP function.
+            call.fill_work(unsafe { &*params })
+        };
+        // SAFETY: as above.
+        unsafe { self.give_work(target, hipGraphNodeTypeMemset, work) }
+    }
+
+    unsafe fn fill_node_drv(&mut self, target: Target, params: *const HIP_MEMSET_NODE_PARAMS) -> Hip {
         required(params)?;
         // SAFETY: promised by the caller of the HIP function.
         let params = from_driver(unsafe { &*params });
         // SAFETY: as above.
-        unsafe { self.set_fill(target, &raw const params) }
+        unsafe { self.fill_node(target, &raw const params) }
     }
 
-    pub(crate) unsafe fn set_host(&mut self, target: Target, params: *const hipHostNodeParams) -> Hip {
-        self.check_target(target, hipGraphNodeTypeHost)?;
+    unsafe fn host_node(&mut self, target: Target, params: *const hipHostNodeParams) -> Hip {
         // SAFETY: promised by the caller of the HIP function.
-        let work = unsafe { self.host_work(params) }?;
-        self.set_work(target, work)
+        let work = |call: &mut Self| unsafe { call.host_work(params) };
+        // SAFETY: as above.
+        unsafe { self.give_work(target, hipGraphNodeTypeHost, work) }
     }
 
-    pub(crate) fn set_event(&mut self, target: Target, event: hipEvent_t, records: bool) -> Hip {
-        let work = self.event_work(event, records)?;
-        self.check_target(target, work.kind())?;
-        self.set_work(target, work)
+    /// A node that records an event, or waits for one.
+    unsafe fn event_node(&mut self, target: Target, event: hipEvent_t, records: bool) -> Hip {
+        let kind = if records {
+            hipGraphNodeTypeEventRecord
+        } else {
+            hipGraphNodeTypeWaitEvent
+        };
+        let work = |call: &mut Self| call.event_work(event, records);
+        // SAFETY: promised by the caller of the HIP function.
+        unsafe { self.give_work(target, kind, work) }
     }
 
-    /// Any parameters of a node that can be changed.
-    pub(crate) unsafe fn set_any(&mut self, target: Target, params: *mut hipGraphNodeParams) -> Hip {
+    /// A node of any kind. Those of some kinds are made, and not changed.
+    unsafe fn any_node(&mut self, target: Target, params: *mut hipGraphNodeParams) -> Hip {
         required(params)?;
         // SAFETY: promised by the caller of the HIP function.
         let kind = unsafe { params.read() }.r#type;
@@ -537,45 +397,61 @@ impl Call<'_> {
         let union = unsafe { &raw mut (*params).params }.cast::<c_void>();
         let copies = union.wrapping_byte_add(COPY_HEADER);
         // The union holds the parameters of this kind.
-        match kind {
-            hipGraphNodeTypeKernel => {
+        match (kind, target) {
+            (hipGraphNodeTypeKernel, _) => {
                 // SAFETY: as above.
-                unsafe { self.set_kernel(target, union.cast()) }
+                unsafe { self.kernel_node(target, union.cast()) }
             }
-            hipGraphNodeTypeMemcpy => {
+            (hipGraphNodeTypeMemcpy, _) => {
                 // SAFETY: as above.
-                unsafe { self.set_copy(target, copies.cast()) }
+                unsafe { self.copy_node(target, copies.cast()) }
             }
-            hipGraphNodeTypeMemset => {
+            (hipGraphNodeTypeMemset, _) => {
                 // SAFETY: as above.
-                unsafe { self.set_fill(target, union.cast()) }
+                unsafe { self.fill_node(target, union.cast()) }
             }
-            hipGraphNodeTypeHost => {
+            (hipGraphNodeTypeHost, _) => {
                 // SAFETY: as above.
-                unsafe { self.set_host(target, union.cast()) }
+                unsafe { self.host_node(target, union.cast()) }
             }
-            hipGraphNodeTypeWaitEvent => {
+            (hipGraphNodeTypeWaitEvent | hipGraphNodeTypeEventRecord, _) => {
                 // SAFETY: as above.
-                let value = unsafe { union.cast::<hipEvent_t>().read() };
-                self.set_event(target, value, false)
+                let event = unsafe { union.cast::<hipEvent_t>().read() };
+                // SAFETY: as above.
+                unsafe { self.event_node(target, event, kind == hipGraphNodeTypeEventRecord) }
             }
-            hipGraphNodeTypeEventRecord => {
+            (hipGraphNodeTypeGraph, Target::New(new)) => {
                 // SAFETY: as above.
-                let value = unsafe { union.cast::<hipEvent_t>().read() };
-                self.set_event(target, value, true)
+                let child = unsafe { union.cast::<hipGraph_t>().read() };
+                // SAFETY: as above.
+                unsafe { self.graph_add_child_graph_node(new, child) }
+            }
+            (hipGraphNodeTypeEmpty, Target::New(new)) => {
+                // SAFETY: as above.
+                unsafe { self.graph_add_empty_node(new) }
+            }
+            (hipGraphNodeTypeMemAlloc, Target::New(new)) => {
+                // SAFETY: as above.
+                unsafe { self.graph_add_mem_alloc_node(new, union.cast()) }
+            }
+            (hipGraphNodeTypeMemFree, Target::New(new)) => {
+                // SAFETY: as above.
+                let pointer = unsafe { union.cast::<*mut c_void>().read() };
+                // SAFETY: as above.
+                unsafe { self.graph_add_mem_free_node(new, pointer) }
             }
             _ => Err(hipErrorInvalidValue),
         }
     }
 
     /// Gives the copy of a child graph's node another graph of the same kinds of nodes.
-    pub(crate) fn graph_exec_child_graph_node_set_params(
+    pub(crate) fn hipGraphExecChildGraphNodeSetParams(
         &mut self,
         exec: hipGraphExec_t,
         node: hipGraphNode_t,
         child: hipGraph_t,
     ) -> Hip {
-        self.check_target(Target::Exec(exec, node), hipGraphNodeTypeGraph)?;
+        self.check_node(Some(exec), node, hipGraphNodeTypeGraph)?;
         self.graph(child)?;
         let child = child.addr() as u64;
         if self.node(node)?.graph == child {
@@ -595,6 +471,79 @@ impl Call<'_> {
         }
         step.child = new;
         Ok(())
+    }
+
+    cases! {
+        fn hipGraphAddKernelNode(graph_node: *mut hipGraphNode_t, graph: hipGraph_t, dependencies: *const hipGraphNode_t, num_dependencies: usize, node_params: *const hipKernelNodeParams)
+            => |c| c.kernel_node(Target::New((graph_node, graph, dependencies, num_dependencies)), node_params);
+        fn hipGraphAddMemcpyNode(graph_node: *mut hipGraphNode_t, graph: hipGraph_t, dependencies: *const hipGraphNode_t, num_dependencies: usize, copy_params: *const hipMemcpy3DParms)
+            => |c| c.copy_node(Target::New((graph_node, graph, dependencies, num_dependencies)), copy_params);
+        fn hipGraphAddMemcpyNode1D(graph_node: *mut hipGraphNode_t, graph: hipGraph_t, dependencies: *const hipGraphNode_t, num_dependencies: usize, dst: *mut c_void, src: *const c_void, count: usize, kind: hipMemcpyKind)
+            => |c| c.copy_node_1d(Target::New((graph_node, graph, dependencies, num_dependencies)), (dst, src), count, kind);
+        fn hipGraphAddMemcpyNodeToSymbol(graph_node: *mut hipGraphNode_t, graph: hipGraph_t, dependencies: *const hipGraphNode_t, num_dependencies: usize, symbol: *const c_void, src: *const c_void, count: usize, offset: usize, kind: hipMemcpyKind)
+            => |c| c.copy_node_to_symbol(Target::New((graph_node, graph, dependencies, num_dependencies)), (symbol, src), (count, offset), kind);
+        fn hipGraphAddMemcpyNodeFromSymbol(graph_node: *mut hipGraphNode_t, graph: hipGraph_t, dependencies: *const hipGraphNode_t, num_dependencies: usize, dst: *mut c_void, symbol: *const c_void, count: usize, offset: usize, kind: hipMemcpyKind)
+            => |c| c.copy_node_from_symbol(Target::New((graph_node, graph, dependencies, num_dependencies)), (dst, symbol), (count, offset), kind);
+        fn hipGraphAddMemsetNode(graph_node: *mut hipGraphNode_t, graph: hipGraph_t, dependencies: *const hipGraphNode_t, num_dependencies: usize, memset_params: *const hipMemsetParams)
+            => |c| c.fill_node(Target::New((graph_node, graph, dependencies, num_dependencies)), memset_params);
+        fn hipGraphAddHostNode(graph_node: *mut hipGraphNode_t, graph: hipGraph_t, dependencies: *const hipGraphNode_t, num_dependencies: usize, node_params: *const hipHostNodeParams)
+            => |c| c.host_node(Target::New((graph_node, graph, dependencies, num_dependencies)), node_params);
+        fn hipGraphAddEventRecordNode(graph_node: *mut hipGraphNode_t, graph: hipGraph_t, dependencies: *const hipGraphNode_t, num_dependencies: usize, event: hipEvent_t)
+            => |c| c.event_node(Target::New((graph_node, graph, dependencies, num_dependencies)), event, true);
+        fn hipGraphAddEventWaitNode(graph_node: *mut hipGraphNode_t, graph: hipGraph_t, dependencies: *const hipGraphNode_t, num_dependencies: usize, event: hipEvent_t)
+            => |c| c.event_node(Target::New((graph_node, graph, dependencies, num_dependencies)), event, false);
+        fn hipGraphAddNode(graph_node: *mut hipGraphNode_t, graph: hipGraph_t, dependencies: *const hipGraphNode_t, num_dependencies: usize, node_params: *mut hipGraphNodeParams)
+            => |c| c.any_node(Target::New((graph_node, graph, dependencies, num_dependencies)), node_params);
+        fn hipGraphKernelNodeSetParams(node: hipGraphNode_t, node_params: *const hipKernelNodeParams)
+            => |c| c.kernel_node(Target::Node(node), node_params);
+        fn hipGraphMemcpyNodeSetParams(node: hipGraphNode_t, node_params: *const hipMemcpy3DParms)
+            => |c| c.copy_node(Target::Node(node), node_params);
+        fn hipGraphMemcpyNodeSetParams1D(node: hipGraphNode_t, dst: *mut c_void, src: *const c_void, count: usize, kind: hipMemcpyKind)
+            => |c| c.copy_node_1d(Target::Node(node), (dst, src), count, kind);
+        fn hipGraphMemcpyNodeSetParamsToSymbol(node: hipGraphNode_t, symbol: *const c_void, src: *const c_void, count: usize, offset: usize, kind: hipMemcpyKind)
+            => |c| c.copy_node_to_symbol(Target::Node(node), (symbol, src), (count, offset), kind);
+        fn hipGraphMemcpyNodeSetParamsFromSymbol(node: hipGraphNode_t, dst: *mut c_void, symbol: *const c_void, count: usize, offset: usize, kind: hipMemcpyKind)
+            => |c| c.copy_node_from_symbol(Target::Node(node), (dst, symbol), (count, offset), kind);
+        fn hipGraphMemsetNodeSetParams(node: hipGraphNode_t, node_params: *const hipMemsetParams)
+            => |c| c.fill_node(Target::Node(node), node_params);
+        fn hipGraphHostNodeSetParams(node: hipGraphNode_t, node_params: *const hipHostNodeParams)
+            => |c| c.host_node(Target::Node(node), node_params);
+        fn hipGraphEventRecordNodeSetEvent(node: hipGraphNode_t, event: hipEvent_t)
+            => |c| c.event_node(Target::Node(node), event, true);
+        fn hipGraphEventWaitNodeSetEvent(node: hipGraphNode_t, event: hipEvent_t)
+            => |c| c.event_node(Target::Node(node), event, false);
+        fn hipGraphNodeSetParams(node: hipGraphNode_t, node_params: *mut hipGraphNodeParams)
+            => |c| c.any_node(Target::Node(node), node_params);
+        fn hipGraphExecKernelNodeSetParams(graph_exec: hipGraphExec_t, node: hipGraphNode_t, node_params: *const hipKernelNodeParams)
+            => |c| c.kernel_node(Target::Exec(graph_exec, node), node_params);
+        fn hipGraphExecMemcpyNodeSetParams(graph_exec: hipGraphExec_t, node: hipGraphNode_t, node_params: *mut hipMemcpy3DParms)
+            => |c| c.copy_node(Target::Exec(graph_exec, node), node_params);
+        fn hipGraphExecMemcpyNodeSetParams1D(graph_exec: hipGraphExec_t, node: hipGraphNode_t, dst: *mut c_void, src: *const c_void, count: usize, kind: hipMemcpyKind)
+            => |c| c.copy_node_1d(Target::Exec(graph_exec, node), (dst, src), count, kind);
+        fn hipGraphExecMemcpyNodeSetParamsToSymbol(graph_exec: hipGraphExec_t, node: hipGraphNode_t, symbol: *const c_void, src: *const c_void, count: usize, offset: usize, kind: hipMemcpyKind)
+            => |c| c.copy_node_to_symbol(Target::Exec(graph_exec, node), (symbol, src), (count, offset), kind);
+        fn hipGraphExecMemcpyNodeSetParamsFromSymbol(graph_exec: hipGraphExec_t, node: hipGraphNode_t, dst: *mut c_void, symbol: *const c_void, count: usize, offset: usize, kind: hipMemcpyKind)
+            => |c| c.copy_node_from_symbol(Target::Exec(graph_exec, node), (dst, symbol), (count, offset), kind);
+        fn hipGraphExecMemsetNodeSetParams(graph_exec: hipGraphExec_t, node: hipGraphNode_t, node_params: *const hipMemsetParams)
+            => |c| c.fill_node(Target::Exec(graph_exec, node), node_params);
+        fn hipGraphExecHostNodeSetParams(graph_exec: hipGraphExec_t, node: hipGraphNode_t, node_params: *const hipHostNodeParams)
+            => |c| c.host_node(Target::Exec(graph_exec, node), node_params);
+        fn hipGraphExecEventRecordNodeSetEvent(graph_exec: hipGraphExec_t, node: hipGraphNode_t, event: hipEvent_t)
+            => |c| c.event_node(Target::Exec(graph_exec, node), event, true);
+        fn hipGraphExecEventWaitNodeSetEvent(graph_exec: hipGraphExec_t, node: hipGraphNode_t, event: hipEvent_t)
+            => |c| c.event_node(Target::Exec(graph_exec, node), event, false);
+        fn hipGraphExecNodeSetParams(graph_exec: hipGraphExec_t, node: hipGraphNode_t, node_params: *mut hipGraphNodeParams)
+            => |c| c.any_node(Target::Exec(graph_exec, node), node_params);
+        fn hipDrvGraphAddMemcpyNode(ph_graph_node: *mut hipGraphNode_t, graph: hipGraph_t, dependencies: *const hipGraphNode_t, num_dependencies: usize, copy_params: *const HIP_MEMCPY3D, _ctx: hipCtx_t)
+            => |c| c.copy_node_drv(Target::New((ph_graph_node, graph, dependencies, num_dependencies)), copy_params);
+        fn hipDrvGraphAddMemsetNode(ph_graph_node: *mut hipGraphNode_t, graph: hipGraph_t, dependencies: *const hipGraphNode_t, num_dependencies: usize, memset_params: *const HIP_MEMSET_NODE_PARAMS, _ctx: hipCtx_t)
+            => |c| c.fill_node_drv(Target::New((ph_graph_node, graph, dependencies, num_dependencies)), memset_params);
+        fn hipDrvGraphMemcpyNodeSetParams(node: hipGraphNode_t, node_params: *const HIP_MEMCPY3D)
+            => |c| c.copy_node_drv(Target::Node(node), node_params);
+        fn hipDrvGraphExecMemcpyNodeSetParams(graph_exec: hipGraphExec_t, node: hipGraphNode_t, copy_params: *const HIP_MEMCPY3D, _ctx: hipCtx_t)
+            => |c| c.copy_node_drv(Target::Exec(graph_exec, node), copy_params);
+        fn hipDrvGraphExecMemsetNodeSetParams(graph_exec: hipGraphExec_t, node: hipGraphNode_t, memset_params: *const HIP_MEMSET_NODE_PARAMS, _ctx: hipCtx_t)
+            => |c| c.fill_node_drv(Target::Exec(graph_exec, node), memset_params);
     }
 }
 

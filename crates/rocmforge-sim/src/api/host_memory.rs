@@ -20,7 +20,7 @@ const HOST_REGISTER_FLAGS: c_uint =
     hipHostRegisterPortable | hipHostRegisterMapped | hipHostRegisterIoMemory | REGISTER_COARSE_GRAINED;
 
 impl Call<'_> {
-    pub(crate) unsafe fn host_malloc(&mut self, ptr: *mut *mut c_void, size: usize, flags: c_uint) -> Hip {
+    pub(crate) unsafe fn hipHostMalloc(&mut self, ptr: *mut *mut c_void, size: usize, flags: c_uint) -> Hip {
         required(ptr)?;
         self.outside_captures(hipErrorStreamCaptureUnsupported)?;
         let card = self.healthy_device()?;
@@ -76,7 +76,7 @@ impl Call<'_> {
         unsafe { answer(ptr, std::ptr::with_exposed_provenance_mut(address)) }
     }
 
-    pub(crate) fn host_free(&mut self, pointer: *mut c_void) -> Hip {
+    pub(crate) fn hipHostFree(&mut self, pointer: *mut c_void) -> Hip {
         self.outside_captures(hipErrorStreamCaptureUnsupported)?;
         if pointer.is_null() {
             return Ok(());
@@ -100,7 +100,7 @@ impl Call<'_> {
         Ok(())
     }
 
-    pub(crate) unsafe fn host_register(&mut self, pointer: *mut c_void, size: usize, flags: c_uint) -> Hip {
+    pub(crate) unsafe fn hipHostRegister(&mut self, pointer: *mut c_void, size: usize, flags: c_uint) -> Hip {
         let card = self.healthy_device()?;
         let fits = (size as u64) <= self.config.host_memory.0;
         if pointer.is_null() || size == 0 || !fits || flags & !HOST_REGISTER_FLAGS != 0 {
@@ -130,7 +130,7 @@ impl Call<'_> {
         Ok(())
     }
 
-    pub(crate) fn host_unregister(&mut self, pointer: *mut c_void) -> Hip {
+    pub(crate) fn hipHostUnregister(&mut self, pointer: *mut c_void) -> Hip {
         if pointer.is_null() {
             return Err(hipErrorInvalidValue);
         }
@@ -147,7 +147,7 @@ impl Call<'_> {
         Ok(())
     }
 
-    pub(crate) unsafe fn host_get_device_pointer(
+    pub(crate) unsafe fn hipHostGetDevicePointer(
         &mut self,
         device: *mut *mut c_void,
         host: *mut c_void,
@@ -161,7 +161,7 @@ impl Call<'_> {
         unsafe { answer(device, host) }
     }
 
-    pub(crate) unsafe fn host_get_flags(&mut self, flags: *mut c_uint, host: *mut c_void) -> Hip {
+    pub(crate) unsafe fn hipHostGetFlags(&mut self, flags: *mut c_uint, host: *mut c_void) -> Hip {
         required(flags)?;
         let found = self
             .pinned
@@ -196,6 +196,13 @@ impl Call<'_> {
         }
         let call = self.number;
         self.pinned.remove(address, call);
+    }
+
+    cases! {
+        fn hipHostAlloc(ptr: *mut *mut c_void, size: usize, flags: c_uint) => |c| c.hipHostMalloc(ptr, size, flags);
+        fn hipMallocHost(ptr: *mut *mut c_void, size: usize) => |c| c.hipHostMalloc(ptr, size, hipHostMallocDefault);
+        fn hipMemAllocHost(ptr: *mut *mut c_void, size: usize) => |c| c.hipHostMalloc(ptr, size, hipHostMallocDefault);
+        fn hipFreeHost(ptr: *mut c_void) => |c| c.hipHostFree(ptr);
     }
 }
 

@@ -11,24 +11,10 @@ use crate::report::ReportKind;
 use rocmforge_amdgcn::{Geometry, kernarg_bytes};
 use rocmforge_code_object::{ArgKind, KernelMeta};
 use rocmforge_hip_sys::*;
-use std::ffi::c_void;
+use std::ffi::{c_uint, c_void};
 use std::sync::Arc;
 
 impl Call<'_> {
-    pub(crate) unsafe fn module_launch_kernel(
-        &mut self,
-        function: hipFunction_t,
-        grid: [u32; 3],
-        block: [u32; 3],
-        dynamic_lds: u32,
-        stream: hipStream_t,
-        params: *mut *mut c_void,
-        extra: *mut *mut c_void,
-    ) -> Hip {
-        // SAFETY: promised by the caller of the HIP function.
-        unsafe { self.queue_launch(function, [grid, block], dynamic_lds, stream, [params, extra], false) }
-    }
-
     /// Checks a launch and queues it; `cooperative`: its workgroups may wait for each other.
     ///
     /// # Safety
@@ -167,7 +153,7 @@ impl Call<'_> {
     }
 
     /// A launch whose workgroups may wait for each other: no more than fit on the card at once.
-    pub(crate) unsafe fn module_launch_cooperative_kernel(
+    pub(crate) unsafe fn launch_cooperative(
         &mut self,
         function: hipFunction_t,
         grid: [u32; 3],
@@ -302,5 +288,29 @@ impl Call<'_> {
         let buffer = unsafe { std::slice::from_raw_parts(list[1].cast::<u8>(), size) };
         let part = |offset: u32, size: u32| buffer[offset as usize..offset as usize + size as usize].to_vec();
         Ok(meta.explicit_args().map(|arg| part(arg.offset, arg.size)).collect())
+    }
+
+    cases! {
+        fn hipModuleLaunchKernel(
+            function: hipFunction_t,
+            grid_x: c_uint, grid_y: c_uint, grid_z: c_uint,
+            block_x: c_uint, block_y: c_uint, block_z: c_uint,
+            shared_bytes: c_uint,
+            stream: hipStream_t,
+            params: *mut *mut c_void,
+            extra: *mut *mut c_void,
+        ) => |c| c.queue_launch(
+            function, [[grid_x, grid_y, grid_z], [block_x, block_y, block_z]], shared_bytes, stream, [params, extra], false,
+        );
+        fn hipModuleLaunchCooperativeKernel(
+            function: hipFunction_t,
+            grid_x: c_uint, grid_y: c_uint, grid_z: c_uint,
+            block_x: c_uint, block_y: c_uint, block_z: c_uint,
+            shared_bytes: c_uint,
+            stream: hipStream_t,
+            params: *mut *mut c_void,
+        ) => |c| c.launch_cooperative(
+            function, [grid_x, grid_y, grid_z], [block_x, block_y, block_z], shared_bytes, stream, params,
+        );
     }
 }

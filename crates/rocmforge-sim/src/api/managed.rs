@@ -11,7 +11,7 @@ use std::ffi::{c_int, c_uint, c_void};
 const HOST: c_int = -1;
 
 impl Call<'_> {
-    pub(crate) unsafe fn malloc_managed(&mut self, pointer: *mut *mut c_void, size: usize, flags: c_uint) -> Hip {
+    pub(crate) unsafe fn hipMallocManaged(&mut self, pointer: *mut *mut c_void, size: usize, flags: c_uint) -> Hip {
         required(pointer)?;
         self.outside_captures(hipErrorStreamCaptureUnsupported)?;
         let card = self.healthy_device()?;
@@ -23,7 +23,7 @@ impl Call<'_> {
     }
 
     /// A hint that has no effect but to keep its place in the stream.
-    pub(crate) fn mem_prefetch_async(
+    pub(crate) fn hipMemPrefetchAsync(
         &mut self,
         pointer: *const c_void,
         size: usize,

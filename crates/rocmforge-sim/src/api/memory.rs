@@ -29,7 +29,7 @@ pub(crate) fn pointer_to(address: u64) -> *mut c_void {
 }
 
 impl Call<'_> {
-    pub(crate) unsafe fn mem_get_info(&mut self, free: *mut usize, total: *mut usize) -> Hip {
+    pub(crate) unsafe fn hipMemGetInfo(&mut self, free: *mut usize, total: *mut usize) -> Hip {
         let index = self.healthy_device()?;
         let card = &self.cards[index];
         let available = card.vram.reported_available(card.taken());
@@ -47,7 +47,7 @@ impl Call<'_> {
         Ok(())
     }
 
-    pub(crate) unsafe fn malloc(&mut self, ptr: *mut *mut c_void, size: usize) -> Hip {
+    pub(crate) unsafe fn hipMalloc(&mut self, ptr: *mut *mut c_void, size: usize) -> Hip {
         required(ptr)?;
         self.outside_captures(hipErrorStreamCaptureUnsupported)?;
         let card = self.healthy_device()?;
@@ -70,7 +70,7 @@ impl Call<'_> {
 
     /// `hipFree`. As AMD's implementation does it, a pointer into an allocation frees all of it; and it waits for
     /// everything on the card first, unless the simulation is strict (nothing promises it).
-    pub(crate) fn free(&mut self, pointer: *mut c_void) -> Hip {
+    pub(crate) fn hipFree(&mut self, pointer: *mut c_void) -> Hip {
         self.outside_captures(hipErrorStreamCaptureUnsupported)?;
         if pointer.is_null() {
             return Ok(());
@@ -129,12 +129,12 @@ impl Call<'_> {
         let found = self.pinned.at(pointer.addr()).filter(|range| range.block.is_some());
         let managed = found.map(|range| range.managed);
         if managed == Some(true) {
-            return self.host_free(pointer);
+            return self.hipHostFree(pointer);
         }
         if managed.is_some() {
             let message = "hipFree of memory from hipHostMalloc works today; use hipHostFree".to_owned();
             self.report(ReportKind::InvalidFree, message);
-            return self.host_free(pointer);
+            return self.hipHostFree(pointer);
         }
         self.report(ReportKind::InvalidFree, "the pointer is not device memory".to_owned());
         Err(hipErrorInvalidValue)
@@ -192,28 +192,28 @@ impl Call<'_> {
         found.ok_or(otherwise)
     }
 
-    pub(crate) unsafe fn ext_malloc_with_flags(&mut self, ptr: *mut *mut c_void, size: usize, flags: c_uint) -> Hip {
+    pub(crate) unsafe fn hipExtMallocWithFlags(&mut self, ptr: *mut *mut c_void, size: usize, flags: c_uint) -> Hip {
         match flags {
             hipDeviceMallocDefault | hipDeviceMallocFinegrained | MALLOC_UNCACHED => {}
             // The host reaches it too: such memory is for values that streams wait for.
             hipMallocSignalMemory if size == 8 => {
                 // SAFETY: promised by the caller of the HIP function.
-                return unsafe { self.malloc_managed(ptr, size, hipMemAttachGlobal) };
+                return unsafe { self.hipMallocManaged(ptr, size, hipMemAttachGlobal) };
             }
             _ => return Err(hipErrorInvalidValue),
         }
         // SAFETY: promised by the caller of the HIP function.
-        unsafe { self.malloc(ptr, size) }
+        unsafe { self.hipMalloc(ptr, size) }
     }
 
-    pub(crate) unsafe fn mem_ptr_get_info(&mut self, pointer: *mut c_void, size: *mut usize) -> Hip {
+    pub(crate) unsafe fn hipMemPtrGetInfo(&mut self, pointer: *mut c_void, size: *mut usize) -> Hip {
         required(size)?;
         let (_, found) = self.allocation(pointer, hipErrorInvalidValue)?;
         // SAFETY: promised by the caller of the HIP function.
         unsafe { answer(size, found as usize) }
     }
 
-    pub(crate) unsafe fn mem_get_address_range(
+    pub(crate) unsafe fn hipMemGetAddressRange(
         &mut self,
         base: *mut hipDeviceptr_t,
         size: *mut usize,
@@ -232,7 +232,7 @@ impl Call<'_> {
     }
 
     /// Nothing can be set: the one attribute that HIP lets be set turns copies into waits, which would hide races.
-    pub(crate) fn pointer_set_attribute(
+    pub(crate) fn hipPointerSetAttribute(
         &mut self,
         value: *const c_void,
         attribute: hipPointer_attribute,
@@ -249,7 +249,7 @@ impl Call<'_> {
         Err(hipErrorNotSupported)
     }
 
-    pub(crate) unsafe fn pointer_get_attributes(
+    pub(crate) unsafe fn hipPointerGetAttributes(
         &mut self,
         attributes: *mut hipPointerAttribute_t,
         pointer: *const c_void,

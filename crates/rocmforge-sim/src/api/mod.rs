@@ -1,5 +1,19 @@
-//! HIP, by the chapters of its reference. Each function here is one of [`HipApi`](rocmforge_hip_sys::HipApi) or
-//! [`HipForeignApi`](rocmforge_hip_sys::HipForeignApi); the traits only forward.
+//! HIP, by the chapters of its reference. The methods with HIP's names are those of [`HipApi`](rocmforge_hip_sys::HipApi) and
+//! [`HipForeignApi`](rocmforge_hip_sys::HipForeignApi), which `traits` makes of them.
+
+#![allow(non_snake_case)] // functions have the names of the C interface
+
+/// Functions that are a case of another method, one a line: what each does with the call.
+macro_rules! cases {
+    ($(fn $name:ident($($arg:ident: $ty:ty),* $(,)?) => |$call:ident| $body:expr;)*) => {$(
+        #[allow(unused_unsafe)] // not every method is unsafe
+        pub(crate) unsafe fn $name(&mut self $(, $arg: $ty)*) -> Hip {
+            let $call = self;
+            // SAFETY: the caller of a HIP function promises what its C documentation asks: null or valid pointers.
+            unsafe { $body }
+        }
+    )*};
+}
 
 mod advice;
 mod arrays;

@@ -15,7 +15,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
 impl Call<'_> {
-    pub(crate) unsafe fn module_load_data(&mut self, module: *mut hipModule_t, image: *const c_void) -> Hip {
+    pub(crate) unsafe fn hipModuleLoadData(&mut self, module: *mut hipModule_t, image: *const c_void) -> Hip {
         required(module)?;
         required(image)?;
         let card = self.healthy_device()?;
@@ -30,7 +30,7 @@ impl Call<'_> {
         unsafe { self.load(module, &elf, card) }
     }
 
-    pub(crate) unsafe fn module_load(&mut self, module: *mut hipModule_t, path: *const c_char) -> Hip {
+    pub(crate) unsafe fn hipModuleLoad(&mut self, module: *mut hipModule_t, path: *const c_char) -> Hip {
         required(module)?;
         required(path)?;
         let card = self.healthy_device()?;
@@ -97,7 +97,7 @@ impl Call<'_> {
         status
     }
 
-    pub(crate) fn module_unload(&mut self, module: hipModule_t) -> Hip {
+    pub(crate) fn hipModuleUnload(&mut self, module: hipModule_t) -> Hip {
         if module.is_null() {
             return Err(hipErrorInvalidHandle);
         }
@@ -128,7 +128,7 @@ impl Call<'_> {
         Err(hipErrorInvalidHandle)
     }
 
-    pub(crate) unsafe fn module_get_function(
+    pub(crate) unsafe fn hipModuleGetFunction(
         &mut self,
         function: *mut hipFunction_t,
         module: hipModule_t,
@@ -150,7 +150,7 @@ impl Call<'_> {
         unsafe { answer(function, std::ptr::without_provenance_mut(handle as usize)) }
     }
 
-    pub(crate) unsafe fn module_get_global(
+    pub(crate) unsafe fn hipModuleGetGlobal(
         &mut self,
         address: *mut hipDeviceptr_t,
         bytes: *mut usize,
@@ -197,7 +197,7 @@ impl Call<'_> {
         found.ok_or(hipErrorInvalidHandle)
     }
 
-    pub(crate) unsafe fn func_get_attribute(
+    pub(crate) unsafe fn hipFuncGetAttribute(
         &mut self,
         value: *mut c_int,
         attribute: hipFunction_attribute,
@@ -222,7 +222,7 @@ impl Call<'_> {
         unsafe { answer(value, c_int::try_from(found).unwrap_or(c_int::MAX)) }
     }
 
-    pub(crate) unsafe fn occupancy(
+    pub(crate) unsafe fn hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(
         &mut self,
         blocks: *mut c_int,
         function: hipFunction_t,
@@ -240,7 +240,7 @@ impl Call<'_> {
         unsafe { answer(blocks, found as c_int) }
     }
 
-    pub(crate) unsafe fn occupancy_with_flags(
+    pub(crate) unsafe fn hipModuleOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
         &mut self,
         blocks: *mut c_int,
         function: hipFunction_t,
@@ -254,11 +254,11 @@ impl Call<'_> {
             return Err(hipErrorInvalidValue);
         }
         // SAFETY: promised by the caller of the HIP function.
-        unsafe { self.occupancy(blocks, function, block_size, dynamic_lds) }
+        unsafe { self.hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(blocks, function, block_size, dynamic_lds) }
     }
 
     /// The block that fills a workgroup processor best, and as many blocks as fill the card.
-    pub(crate) unsafe fn module_occupancy_max_potential_block_size(
+    pub(crate) unsafe fn hipModuleOccupancyMaxPotentialBlockSize(
         &mut self,
         grid: *mut c_int,
         block: *mut c_int,
@@ -268,13 +268,15 @@ impl Call<'_> {
     ) -> Hip {
         required(grid)?;
         required(block)?;
-        if function.is_null() {
+        if function.is_null() || limit < 0 {
             return Err(hipErrorInvalidValue);
         }
         let (module, _, kernel) = self.function(function)?;
         let kernel = &module.kernels[kernel];
-        let limit = u32::try_from(limit).ok().filter(|limit| *limit > 0);
-        let most = limit.unwrap_or(u32::MAX).min(kernel.max_workgroup_size);
+        let most = match limit {
+            0 => kernel.max_workgroup_size,
+            limit => kernel.max_workgroup_size.min(limit.cast_unsigned()),
+        };
         // Whole waves; and what is not even one wave, as it is.
         let sizes = (1..=most / 32)
             .map(|waves| 32 * waves)
@@ -289,9 +291,10 @@ impl Call<'_> {
         unsafe { answer(grid, all as c_int) }
     }
 
-    pub(crate) unsafe fn module_occupancy_max_potential_block_size_with_flags(
+    pub(crate) unsafe fn hipModuleOccupancyMaxPotentialBlockSizeWithFlags(
         &mut self,
-        (grid, block): (*mut c_int, *mut c_int),
+        grid: *mut c_int,
+        block: *mut c_int,
         function: hipFunction_t,
         dynamic_lds: usize,
         limit: c_int,
@@ -301,7 +304,7 @@ impl Call<'_> {
             return Err(hipErrorInvalidValue);
         }
         // SAFETY: promised by the caller of the HIP function.
-        unsafe { self.module_occupancy_max_potential_block_size(grid, block, function, dynamic_lds, limit) }
+        unsafe { self.hipModuleOccupancyMaxPotentialBlockSize(grid, block, function, dynamic_lds, limit) }
     }
 }
 

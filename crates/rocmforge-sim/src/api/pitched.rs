@@ -1,12 +1,12 @@
 //! Memory with rows.
 
-use super::copy::Fill;
+use super::copy::{Fill, pattern};
 use super::memory::pointer_to;
 use super::{answer, required};
 use crate::calls::call::{Call, Hip};
 use crate::machine::steps::Steps;
 use rocmforge_hip_sys::*;
-use std::ffi::c_void;
+use std::ffi::{c_int, c_uchar, c_uint, c_ushort, c_void};
 
 /// Rows start at multiples of this.
 pub(crate) const PITCH: usize = 256;
@@ -14,7 +14,7 @@ pub(crate) const PITCH: usize = 256;
 pub(crate) const MAX_PITCH: usize = 2_147_483_647;
 
 impl Call<'_> {
-    pub(crate) unsafe fn malloc_pitch(
+    pub(crate) unsafe fn hipMallocPitch(
         &mut self,
         pointer: *mut *mut c_void,
         pitch: *mut usize,
@@ -30,7 +30,7 @@ impl Call<'_> {
         unsafe { answer(pointer, pointer_to(address)) }
     }
 
-    pub(crate) unsafe fn malloc_3d(&mut self, pointer: *mut hipPitchedPtr, extent: hipExtent) -> Hip {
+    pub(crate) unsafe fn hipMalloc3D(&mut self, pointer: *mut hipPitchedPtr, extent: hipExtent) -> Hip {
         required(pointer)?;
         let (address, pitch) = self.allocate_rows(extent.width, extent.height, extent.depth)?;
         let found = hipPitchedPtr {
@@ -93,14 +93,10 @@ impl Call<'_> {
         if width > pitch || !pitch.is_multiple_of(bytes) || !dst.addr().is_multiple_of(bytes) {
             return Err(hipErrorInvalidValue);
         }
-        let mut pattern = [0; 4];
-        for part in pattern.chunks_mut(bytes) {
-            part.copy_from_slice(&value.to_le_bytes()[..bytes]);
-        }
         let fill = Fill {
             dst,
             steps: Steps::rows(pitch),
-            pattern,
+            pattern: pattern(value, bytes),
             width: bytes,
             size: [width, height, 1],
         };
@@ -136,18 +132,19 @@ impl Call<'_> {
     }
 
     /// `hipMallocPitch` as the driver has it: the size of the elements decides nothing here.
-    pub(crate) unsafe fn mem_alloc_pitch(
+    pub(crate) unsafe fn hipMemAllocPitch(
         &mut self,
         pointer: *mut hipDeviceptr_t,
         pitch: *mut usize,
-        [width, height]: [usize; 2],
+        width: usize,
+        height: usize,
         element: u32,
     ) -> Hip {
         if width == 0 || height == 0 || ![4, 8, 16].contains(&element) {
             return Err(hipErrorInvalidValue);
         }
         // SAFETY: promised by the caller of the HIP function.
-        unsafe { self.malloc_pitch(pointer, pitch, width, height) }
+        unsafe { self.hipMallocPitch(pointer, pitch, width, height) }
     }
 
     /// Whether rows of a copy are far enough apart, and not too far.
@@ -159,5 +156,29 @@ impl Call<'_> {
             return Err(hipErrorInvalidValue);
         }
         Ok(())
+    }
+
+    cases! {
+        fn hipMemset2D(dst: *mut c_void, pitch: usize, value: c_int, width: usize, height: usize)
+            => |c| c.memset_2d(dst, pitch, value, [width, height], None);
+        fn hipMemset2DAsync(
+            dst: *mut c_void, pitch: usize, value: c_int, width: usize, height: usize, stream: hipStream_t,
+        ) => |c| c.memset_2d(dst, pitch, value, [width, height], Some(stream));
+        fn hipMemset3D(pitched_dev_ptr: hipPitchedPtr, value: c_int, extent: hipExtent)
+            => |c| c.memset_3d(&pitched_dev_ptr, value, extent, None);
+        fn hipMemset3DAsync(pitched_dev_ptr: hipPitchedPtr, value: c_int, extent: hipExtent, stream: hipStream_t)
+            => |c| c.memset_3d(&pitched_dev_ptr, value, extent, Some(stream));
+        fn hipMemsetD2D8(dst: hipDeviceptr_t, dst_pitch: usize, value: c_uchar, width: usize, height: usize)
+            => |c| c.memset_elements(dst, dst_pitch, (value.into(), 1), [width, height], None);
+        fn hipMemsetD2D8Async(dst: hipDeviceptr_t, dst_pitch: usize, value: c_uchar, width: usize, height: usize, stream: hipStream_t)
+            => |c| c.memset_elements(dst, dst_pitch, (value.into(), 1), [width, height], Some(stream));
+        fn hipMemsetD2D16(dst: hipDeviceptr_t, dst_pitch: usize, value: c_ushort, width: usize, height: usize)
+            => |c| c.memset_elements(dst, dst_pitch, (value.into(), 2), [width, height], None);
+        fn hipMemsetD2D16Async(dst: hipDeviceptr_t, dst_pitch: usize, value: c_ushort, width: usize, height: usize, stream: hipStream_t)
+            => |c| c.memset_elements(dst, dst_pitch, (value.into(), 2), [width, height], Some(stream));
+        fn hipMemsetD2D32(dst: hipDeviceptr_t, dst_pitch: usize, value: c_uint, width: usize, height: usize)
+            => |c| c.memset_elements(dst, dst_pitch, (value, 4), [width, height], None);
+        fn hipMemsetD2D32Async(dst: hipDeviceptr_t, dst_pitch: usize, value: c_uint, width: usize, height: usize, stream: hipStream_t)
+            => |c| c.memset_elements(dst, dst_pitch, (value, 4), [width, height], Some(stream));
     }
 }

@@ -75,7 +75,7 @@ impl Call<'_> {
             allocationFlags: 0,
         };
         // SAFETY: `found` is valid for writing.
-        let asked = unsafe { self.pointer_get_attributes(&raw mut found, pointer) };
+        let asked = unsafe { self.hipPointerGetAttributes(&raw mut found, pointer) };
         if asked.is_err() || found.r#type == hipMemoryTypeUnregistered {
             return (Some(nothing), status);
         }
@@ -107,7 +107,7 @@ impl Call<'_> {
         Some((allocation.address, allocation.size, allocation.id))
     }
 
-    pub(crate) unsafe fn pointer_get_attribute(
+    pub(crate) unsafe fn hipPointerGetAttribute(
         &mut self,
         data: *mut c_void,
         attribute: hipPointer_attribute,
@@ -124,7 +124,7 @@ impl Call<'_> {
     }
 
     /// Several attributes. What a pointer does not have is no error here.
-    pub(crate) unsafe fn drv_pointer_get_attributes(
+    pub(crate) unsafe fn hipDrvPointerGetAttributes(
         &mut self,
         count: c_uint,
         attributes: *mut hipPointer_attribute,

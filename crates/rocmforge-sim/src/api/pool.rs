@@ -10,7 +10,7 @@ use rocmforge_hip_sys::*;
 use std::ffi::{c_int, c_void};
 
 impl Call<'_> {
-    pub(crate) unsafe fn malloc_async(&mut self, ptr: *mut *mut c_void, size: usize, stream: hipStream_t) -> Hip {
+    pub(crate) unsafe fn hipMallocAsync(&mut self, ptr: *mut *mut c_void, size: usize, stream: hipStream_t) -> Hip {
         required(ptr)?;
         let card = self.device();
         let pool = self.cards[card].pool;
@@ -18,7 +18,7 @@ impl Call<'_> {
         unsafe { self.malloc_from(ptr, size, pool, stream) }
     }
 
-    pub(crate) unsafe fn malloc_from_pool_async(
+    pub(crate) unsafe fn hipMallocFromPoolAsync(
         &mut self,
         ptr: *mut *mut c_void,
         size: usize,
@@ -65,7 +65,7 @@ impl Call<'_> {
         unsafe { answer(ptr, pointer_to(address)) }
     }
 
-    pub(crate) fn free_async(&mut self, pointer: *mut c_void, stream: hipStream_t) -> Hip {
+    pub(crate) fn hipFreeAsync(&mut self, pointer: *mut c_void, stream: hipStream_t) -> Hip {
         if pointer.is_null() {
             return if self.hip7() { Ok(()) } else { Err(hipErrorInvalidValue) };
         }
@@ -119,7 +119,7 @@ impl Call<'_> {
         self.pools.get_mut(handle).ok_or(hipErrorInvalidValue)
     }
 
-    pub(crate) unsafe fn mem_pool_create(
+    pub(crate) unsafe fn hipMemPoolCreate(
         &mut self,
         pool: *mut hipMemPool_t,
         properties: *const hipMemPoolProps,
@@ -137,7 +137,7 @@ impl Call<'_> {
         unsafe { answer(pool, std::ptr::without_provenance_mut(handle as usize)) }
     }
 
-    pub(crate) fn mem_pool_destroy(&mut self, pool: hipMemPool_t) -> Hip {
+    pub(crate) fn hipMemPoolDestroy(&mut self, pool: hipMemPool_t) -> Hip {
         let found = self.pool(pool)?;
         let (own, card) = (found.own, found.card);
         if own {
@@ -153,11 +153,11 @@ impl Call<'_> {
     }
 
     /// There is nothing to trim: what was freed went back when its free ran, and what still waits for its stream stays.
-    pub(crate) fn mem_pool_trim_to(&mut self, pool: hipMemPool_t) -> Hip {
+    pub(crate) fn hipMemPoolTrimTo(&mut self, pool: hipMemPool_t, _keep: usize) -> Hip {
         self.pool(pool).map(|_| ())
     }
 
-    pub(crate) unsafe fn mem_pool_get_attribute(
+    pub(crate) unsafe fn hipMemPoolGetAttribute(
         &mut self,
         pool: hipMemPool_t,
         attribute: hipMemPoolAttr,
@@ -182,7 +182,7 @@ impl Call<'_> {
         unsafe { answer(value.cast(), found) }
     }
 
-    pub(crate) unsafe fn mem_pool_set_attribute(
+    pub(crate) unsafe fn hipMemPoolSetAttribute(
         &mut self,
         pool: hipMemPool_t,
         attribute: hipMemPoolAttr,
@@ -206,7 +206,7 @@ impl Call<'_> {
         Ok(())
     }
 
-    pub(crate) fn device_set_mem_pool(&mut self, device: c_int, pool: hipMemPool_t) -> Hip {
+    pub(crate) fn hipDeviceSetMemPool(&mut self, device: c_int, pool: hipMemPool_t) -> Hip {
         let card = self.card_index(device).map_err(|_| hipErrorInvalidValue)?;
         if self.pool(pool)?.card != card {
             return Err(hipErrorInvalidDevice);
@@ -223,7 +223,7 @@ impl Call<'_> {
         unsafe { answer(pool, std::ptr::without_provenance_mut(handle as usize)) }
     }
 
-    pub(crate) unsafe fn mem_pool_set_access(
+    pub(crate) unsafe fn hipMemPoolSetAccess(
         &mut self,
         pool: hipMemPool_t,
         list: *const hipMemAccessDesc,
@@ -252,7 +252,7 @@ impl Call<'_> {
         Ok(())
     }
 
-    pub(crate) unsafe fn mem_pool_get_access(
+    pub(crate) unsafe fn hipMemPoolGetAccess(
         &mut self,
         flags: *mut hipMemAccessFlags,
         pool: hipMemPool_t,
@@ -273,7 +273,7 @@ impl Call<'_> {
     }
 
     /// Pools are not made for other processes.
-    pub(crate) fn mem_pool_export_to_shareable_handle(
+    pub(crate) fn hipMemPoolExportToShareableHandle(
         &mut self,
         handle: *mut c_void,
         pool: hipMemPool_t,
@@ -288,7 +288,7 @@ impl Call<'_> {
         Err(hipErrorNotSupported)
     }
 
-    pub(crate) fn mem_pool_import_from_shareable_handle(
+    pub(crate) fn hipMemPoolImportFromShareableHandle(
         &mut self,
         pool: *mut hipMemPool_t,
         handle: *mut c_void,
@@ -303,13 +303,13 @@ impl Call<'_> {
         Err(hipErrorNotSupported)
     }
 
-    pub(crate) fn mem_pool_export_pointer(&mut self, data: *mut hipMemPoolPtrExportData, pointer: *mut c_void) -> Hip {
+    pub(crate) fn hipMemPoolExportPointer(&mut self, data: *mut hipMemPoolPtrExportData, pointer: *mut c_void) -> Hip {
         required(data)?;
         required(pointer)?;
         Err(hipErrorNotSupported)
     }
 
-    pub(crate) fn mem_pool_import_pointer(
+    pub(crate) fn hipMemPoolImportPointer(
         &mut self,
         pointer: *mut *mut c_void,
         pool: hipMemPool_t,
@@ -319,5 +319,11 @@ impl Call<'_> {
         required(data)?;
         self.pool(pool)?;
         Err(hipErrorNotSupported)
+    }
+
+    cases! {
+        fn hipDeviceGetMemPool(pool: *mut hipMemPool_t, device: c_int) => |c| c.device_get_mem_pool(pool, device, false);
+        fn hipDeviceGetDefaultMemPool(pool: *mut hipMemPool_t, device: c_int)
+            => |c| c.device_get_mem_pool(pool, device, true);
     }
 }

@@ -10,12 +10,12 @@ const EVENT_MARK: &[u8; 8] = b"rocmsimE";
 
 impl Call<'_> {
     /// Nothing can have been opened.
-    pub(crate) fn ipc_close_mem_handle(&mut self, pointer: *mut c_void) -> Hip {
+    pub(crate) fn hipIpcCloseMemHandle(&mut self, pointer: *mut c_void) -> Hip {
         required(pointer)?;
         Err(hipErrorInvalidValue)
     }
 
-    pub(crate) unsafe fn ipc_get_event_handle(&mut self, handle: *mut hipIpcEventHandle_t, event: hipEvent_t) -> Hip {
+    pub(crate) unsafe fn hipIpcGetEventHandle(&mut self, handle: *mut hipIpcEventHandle_t, event: hipEvent_t) -> Hip {
         required(handle)?;
         if event.is_null() {
             return Err(hipErrorInvalidValue);
@@ -31,7 +31,7 @@ impl Call<'_> {
     }
 
     /// The process that made the handle must not open it.
-    pub(crate) fn ipc_open_event_handle(&mut self, event: *mut hipEvent_t, handle: &hipIpcEventHandle_t) -> Hip {
+    pub(crate) fn hipIpcOpenEventHandle(&mut self, event: *mut hipEvent_t, handle: hipIpcEventHandle_t) -> Hip {
         required(event)?;
         if handle.reserved.starts_with(EVENT_MARK) {
             Err(hipErrorInvalidContext)

@@ -187,64 +187,10 @@ const IMAGES: c_int = 0;
 
 /// The same in the layout of HIP 5.
 pub(crate) fn old_properties_of(card: &CardConfig) -> DeviceProperties5 {
-    let new = properties_of(card);
     let [major, minor, stepping] = version(&card.arch);
     DeviceProperties5 {
-        name: new.name,
-        totalGlobalMem: new.totalGlobalMem,
-        sharedMemPerBlock: new.sharedMemPerBlock,
-        regsPerBlock: new.regsPerBlock,
-        warpSize: new.warpSize,
-        maxThreadsPerBlock: new.maxThreadsPerBlock,
-        maxThreadsDim: new.maxThreadsDim,
-        maxGridSize: new.maxGridSize,
-        clockRate: new.clockRate,
-        memoryClockRate: new.memoryClockRate,
-        memoryBusWidth: new.memoryBusWidth,
-        totalConstMem: new.totalConstMem,
-        major,
-        minor,
-        multiProcessorCount: new.multiProcessorCount,
-        l2CacheSize: new.l2CacheSize,
-        maxThreadsPerMultiProcessor: new.maxThreadsPerMultiProcessor,
-        computeMode: new.computeMode,
-        clockInstructionRate: new.clockInstructionRate,
-        arch: new.arch,
-        concurrentKernels: new.concurrentKernels,
-        pciDomainID: new.pciDomainID,
-        pciBusID: new.pciBusID,
-        pciDeviceID: new.pciDeviceID,
-        maxSharedMemoryPerMultiProcessor: new.maxSharedMemoryPerMultiProcessor,
-        isMultiGpuBoard: new.isMultiGpuBoard,
-        canMapHostMemory: new.canMapHostMemory,
         gcnArch: 100 * major + 10 * minor + stepping,
-        gcnArchName: new.gcnArchName,
-        integrated: new.integrated,
-        cooperativeLaunch: new.cooperativeLaunch,
-        cooperativeMultiDeviceLaunch: new.cooperativeMultiDeviceLaunch,
-        maxTexture1DLinear: new.maxTexture1DLinear,
-        maxTexture1D: new.maxTexture1D,
-        maxTexture2D: new.maxTexture2D,
-        maxTexture3D: new.maxTexture3D,
-        hdpMemFlushCntl: new.hdpMemFlushCntl,
-        hdpRegFlushCntl: new.hdpRegFlushCntl,
-        memPitch: new.memPitch,
-        textureAlignment: new.textureAlignment,
-        texturePitchAlignment: new.texturePitchAlignment,
-        kernelExecTimeoutEnabled: new.kernelExecTimeoutEnabled,
-        ECCEnabled: new.ECCEnabled,
-        tccDriver: new.tccDriver,
-        cooperativeMultiDeviceUnmatchedFunc: new.cooperativeMultiDeviceUnmatchedFunc,
-        cooperativeMultiDeviceUnmatchedGridDim: new.cooperativeMultiDeviceUnmatchedGridDim,
-        cooperativeMultiDeviceUnmatchedBlockDim: new.cooperativeMultiDeviceUnmatchedBlockDim,
-        cooperativeMultiDeviceUnmatchedSharedMem: new.cooperativeMultiDeviceUnmatchedSharedMem,
-        isLargeBar: new.isLargeBar,
-        asicRevision: new.asicRevision,
-        managedMemory: new.managedMemory,
-        directManagedMemAccessFromHost: new.directManagedMemAccessFromHost,
-        concurrentManagedAccess: new.concurrentManagedAccess,
-        pageableMemoryAccess: new.pageableMemoryAccess,
-        pageableMemoryAccessUsesHostPageTables: new.pageableMemoryAccessUsesHostPageTables,
+        ..DeviceProperties5::from(&properties_of(card))
     }
 }
 
@@ -363,7 +309,7 @@ fn attribute_of(card: &CardConfig, attribute: hipDeviceAttribute_t) -> Option<c_
 }
 
 impl Call<'_> {
-    pub(crate) unsafe fn get_device_properties(&mut self, to: *mut hipDeviceProp_tR0600, device: c_int) -> Hip {
+    pub(crate) unsafe fn hipGetDevicePropertiesR0600(&mut self, to: *mut hipDeviceProp_tR0600, device: c_int) -> Hip {
         super::required(to)?;
         let card = self.card_index(device)?;
         let found = properties_of(&self.cards[card].config);
@@ -371,7 +317,7 @@ impl Call<'_> {
         unsafe { answer(to, (&found).into()) }
     }
 
-    pub(crate) unsafe fn get_old_device_properties(&mut self, to: *mut hipDeviceProp_tR0000, device: c_int) -> Hip {
+    pub(crate) unsafe fn hipGetDeviceProperties(&mut self, to: *mut hipDeviceProp_tR0000, device: c_int) -> Hip {
         super::required(to)?;
         let card = self.card_index(device)?;
         let found = old_properties_of(&self.cards[card].config);
@@ -379,7 +325,7 @@ impl Call<'_> {
         unsafe { answer(to, (&found).into()) }
     }
 
-    pub(crate) unsafe fn device_get_attribute(
+    pub(crate) unsafe fn hipDeviceGetAttribute(
         &mut self,
         value: *mut c_int,
         attribute: hipDeviceAttribute_t,
@@ -395,5 +341,10 @@ impl Call<'_> {
         let found = attribute_of(&self.cards[card].config, attribute).ok_or(hipErrorInvalidValue)?;
         // SAFETY: promised by the caller of the HIP function.
         unsafe { answer(value, found) }
+    }
+
+    cases! {
+        fn hipGetDevicePropertiesR0000(properties: *mut hipDeviceProp_tR0000, device: c_int)
+            => |c| c.hipGetDeviceProperties(properties, device);
     }
 }

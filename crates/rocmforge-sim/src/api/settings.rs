@@ -14,7 +14,7 @@ const LMEM_RESIZE_TO_MAX: c_uint = 0x10;
 const IPC_MARK: &[u8; 8] = b"rocmsim\0";
 
 impl Call<'_> {
-    pub(crate) unsafe fn device_get_limit(&mut self, value: *mut usize, limit: hipLimit_t) -> Hip {
+    pub(crate) unsafe fn hipDeviceGetLimit(&mut self, value: *mut usize, limit: hipLimit_t) -> Hip {
         required(value)?;
         let card = self.device();
         let found = *self.limit(card, limit)?;
@@ -22,7 +22,7 @@ impl Call<'_> {
         unsafe { answer(value, found) }
     }
 
-    pub(crate) fn device_set_limit(&mut self, limit: hipLimit_t, value: usize) -> Hip {
+    pub(crate) fn hipDeviceSetLimit(&mut self, limit: hipLimit_t, value: usize) -> Hip {
         let card = self.device();
         let at = self.limit(card, limit)?;
         if limit == hipLimitStackSize && value > MAX_STACK {
@@ -41,7 +41,7 @@ impl Call<'_> {
         }
     }
 
-    pub(crate) unsafe fn get_device_flags(&mut self, flags: *mut c_uint) -> Hip {
+    pub(crate) unsafe fn hipGetDeviceFlags(&mut self, flags: *mut c_uint) -> Hip {
         required(flags)?;
         let card = self.device();
         let found = self.cards[card].settings.flags;
@@ -49,7 +49,7 @@ impl Call<'_> {
         unsafe { answer(flags, found) }
     }
 
-    pub(crate) fn set_device_flags(&mut self, flags: c_uint) -> Hip {
+    pub(crate) fn hipSetDeviceFlags(&mut self, flags: c_uint) -> Hip {
         let known = hipDeviceScheduleMask | hipDeviceMapHost | LMEM_RESIZE_TO_MAX;
         if flags & !known != 0 || (flags & hipDeviceScheduleMask).count_ones() > 1 {
             return Err(hipErrorInvalidValue);
@@ -61,7 +61,7 @@ impl Call<'_> {
     }
 
     /// A kernel reaches its own card's memory only, so no card can reach another. Copies between cards need no leave.
-    pub(crate) unsafe fn device_can_access_peer(&mut self, can: *mut c_int, device: c_int, peer: c_int) -> Hip {
+    pub(crate) unsafe fn hipDeviceCanAccessPeer(&mut self, can: *mut c_int, device: c_int, peer: c_int) -> Hip {
         required(can)?;
         self.card_index(device)?;
         self.card_index(peer)?;
@@ -69,8 +69,8 @@ impl Call<'_> {
         unsafe { answer(can, 0) }
     }
 
-    /// Refused on purpose: see [`Self::device_can_access_peer`].
-    pub(crate) fn device_enable_peer_access(&mut self, peer: c_int, flags: c_uint) -> Hip {
+    /// Refused on purpose: see [`Self::hipDeviceCanAccessPeer`].
+    pub(crate) fn hipDeviceEnablePeerAccess(&mut self, peer: c_int, flags: c_uint) -> Hip {
         if flags != 0 {
             return Err(hipErrorInvalidValue);
         }
@@ -81,12 +81,12 @@ impl Call<'_> {
         Err(hipErrorNotSupported)
     }
 
-    pub(crate) fn device_disable_peer_access(&mut self, peer: c_int) -> Hip {
+    pub(crate) fn hipDeviceDisablePeerAccess(&mut self, peer: c_int) -> Hip {
         self.card_index(peer)?;
         Err(hipErrorPeerAccessNotEnabled)
     }
 
-    pub(crate) unsafe fn ipc_get_mem_handle(&mut self, handle: *mut hipIpcMemHandle_t, pointer: *mut c_void) -> Hip {
+    pub(crate) unsafe fn hipIpcGetMemHandle(&mut self, handle: *mut hipIpcMemHandle_t, pointer: *mut c_void) -> Hip {
         required(handle)?;
         let address = address_of(pointer);
         let card = self.card_of(address).ok_or(hipErrorInvalidValue)?;
@@ -100,7 +100,12 @@ impl Call<'_> {
     }
 
     /// A simulated machine has one process, the one that made the handle; and that one must not open it.
-    pub(crate) fn ipc_open_mem_handle(&mut self, pointer: *mut *mut c_void, handle: hipIpcMemHandle_t) -> Hip {
+    pub(crate) fn hipIpcOpenMemHandle(
+        &mut self,
+        pointer: *mut *mut c_void,
+        handle: hipIpcMemHandle_t,
+        _flags: c_uint,
+    ) -> Hip {
         required(pointer)?;
         if handle.reserved.starts_with(IPC_MARK) {
             Err(hipErrorInvalidContext)
@@ -109,7 +114,7 @@ impl Call<'_> {
         }
     }
 
-    pub(crate) unsafe fn drv_get_error_name(&mut self, status: hipError_t, name: *mut *const c_char) -> Hip {
+    pub(crate) unsafe fn hipDrvGetErrorName(&mut self, status: hipError_t, name: *mut *const c_char) -> Hip {
         required(name)?;
         let known: &'static CStr = status.c_name().ok_or(hipErrorInvalidValue)?;
         // SAFETY: promised by the caller of the HIP function.

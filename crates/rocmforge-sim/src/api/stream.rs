@@ -51,7 +51,7 @@ impl Call<'_> {
     }
 
     /// No two streams have the same number, not even one after the other.
-    pub(crate) unsafe fn stream_get_id(&mut self, stream: hipStream_t, number: *mut c_ulonglong) -> Hip {
+    pub(crate) unsafe fn hipStreamGetId(&mut self, stream: hipStream_t, number: *mut c_ulonglong) -> Hip {
         required(number)?;
         let id = self.working_stream(stream)?;
         // SAFETY: promised by the caller of the HIP function.
@@ -66,7 +66,12 @@ impl Call<'_> {
         Ok(id)
     }
 
-    pub(crate) unsafe fn stream_create(&mut self, stream: *mut hipStream_t, flags: c_uint, priority: c_int) -> Hip {
+    pub(crate) unsafe fn hipStreamCreateWithPriority(
+        &mut self,
+        stream: *mut hipStream_t,
+        flags: c_uint,
+        priority: c_int,
+    ) -> Hip {
         required(stream)?;
         let card = self.healthy_device()?;
         if flags != hipStreamDefault && flags != hipStreamNonBlocking {
@@ -81,7 +86,7 @@ impl Call<'_> {
         unsafe { answer(stream, std::ptr::without_provenance_mut(handle as usize)) }
     }
 
-    pub(crate) fn stream_destroy(&mut self, stream: hipStream_t) -> Hip {
+    pub(crate) fn hipStreamDestroy(&mut self, stream: hipStream_t) -> Hip {
         if matches!(stream.addr() as u64, 0 | LEGACY | PER_THREAD) {
             return Err(hipErrorInvalidHandle);
         }
@@ -93,7 +98,7 @@ impl Call<'_> {
         Ok(())
     }
 
-    pub(crate) fn stream_query(&mut self, stream: hipStream_t) -> Hip {
+    pub(crate) fn hipStreamQuery(&mut self, stream: hipStream_t) -> Hip {
         let id = self.working_stream(stream)?;
         self.waitable(id)?;
         let points = self.queues.waited(id);
@@ -105,7 +110,7 @@ impl Call<'_> {
         if done { Ok(()) } else { Err(hipErrorNotReady) }
     }
 
-    pub(crate) fn stream_synchronize(&mut self, stream: hipStream_t) -> Hip {
+    pub(crate) fn hipStreamSynchronize(&mut self, stream: hipStream_t) -> Hip {
         let id = self.working_stream(stream)?;
         self.waitable(id)?;
         let points = self.queues.waited(id);
@@ -114,7 +119,7 @@ impl Call<'_> {
         Ok(())
     }
 
-    pub(crate) fn stream_wait_event(&mut self, stream: hipStream_t, event: hipEvent_t, flags: c_uint) -> Hip {
+    pub(crate) fn hipStreamWaitEvent(&mut self, stream: hipStream_t, event: hipEvent_t, flags: c_uint) -> Hip {
         if event.is_null() {
             return Err(hipErrorInvalidHandle);
         }
@@ -145,7 +150,7 @@ impl Call<'_> {
     }
 
     /// Refused for the null stream, whose priority and device can be asked for.
-    pub(crate) unsafe fn stream_get_flags(&mut self, stream: hipStream_t, flags: *mut c_uint) -> Hip {
+    pub(crate) unsafe fn hipStreamGetFlags(&mut self, stream: hipStream_t, flags: *mut c_uint) -> Hip {
         required(flags)?;
         if stream.is_null() {
             return Err(hipErrorInvalidValue);
@@ -156,7 +161,7 @@ impl Call<'_> {
         unsafe { answer(flags, found) }
     }
 
-    pub(crate) unsafe fn stream_get_priority(&mut self, stream: hipStream_t, priority: *mut c_int) -> Hip {
+    pub(crate) unsafe fn hipStreamGetPriority(&mut self, stream: hipStream_t, priority: *mut c_int) -> Hip {
         required(priority)?;
         let id = self.stream(stream)?;
         let found = self.queues.get(id).map_or(0, |queue| queue.priority);
@@ -164,7 +169,7 @@ impl Call<'_> {
         unsafe { answer(priority, found) }
     }
 
-    pub(crate) unsafe fn stream_get_device(&mut self, stream: hipStream_t, device: *mut hipDevice_t) -> Hip {
+    pub(crate) unsafe fn hipStreamGetDevice(&mut self, stream: hipStream_t, device: *mut hipDevice_t) -> Hip {
         required(device)?;
         let id = self.stream(stream)?;
         let found = self.queues.get(id).map_or(0, |queue| queue.card);
@@ -172,7 +177,7 @@ impl Call<'_> {
         unsafe { answer(device, found as c_int) }
     }
 
-    pub(crate) fn launch_host_func(
+    pub(crate) fn hipLaunchHostFunc(
         &mut self,
         stream: hipStream_t,
         function: Option<hipHostFn_t>,
@@ -182,7 +187,7 @@ impl Call<'_> {
         self.queue_host_function(stream, HostFunction::Plain(function), user)
     }
 
-    pub(crate) fn stream_add_callback(
+    pub(crate) fn hipStreamAddCallback(
         &mut self,
         stream: hipStream_t,
         callback: Option<hipStreamCallback_t>,
@@ -210,7 +215,7 @@ impl Call<'_> {
     }
 
     /// The compute units that a stream may use, one bit each.
-    pub(crate) unsafe fn stream_get_cu_mask(&mut self, stream: hipStream_t, words: u32, mask: *mut u32) -> Hip {
+    pub(crate) unsafe fn hipExtStreamGetCUMask(&mut self, stream: hipStream_t, words: u32, mask: *mut u32) -> Hip {
         required(mask)?;
         let id = self.stream(stream)?;
         let card = self.queues.get(id).map_or(0, |queue| queue.card);
@@ -227,5 +232,10 @@ impl Call<'_> {
             unsafe { answer(mask.wrapping_add(word), bits) }?;
         }
         Ok(())
+    }
+
+    cases! {
+        fn hipStreamCreateWithFlags(stream: *mut hipStream_t, flags: c_uint) => |c| c.hipStreamCreateWithPriority(stream, flags, 0);
+        fn hipStreamCreate(stream: *mut hipStream_t) => |c| c.hipStreamCreateWithPriority(stream, hipStreamDefault, 0);
     }
 }

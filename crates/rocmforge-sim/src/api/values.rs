@@ -5,7 +5,7 @@ use crate::calls::call::{Call, Hip};
 use crate::queues::op::{Await, OpKind, Place};
 use crate::report::Access;
 use rocmforge_hip_sys::*;
-use std::ffi::c_void;
+use std::ffi::{c_uint, c_void};
 
 impl Call<'_> {
     /// The memory of a value: what HIP knows.
@@ -59,7 +59,7 @@ impl Call<'_> {
 
     /// A stream for some of the compute units. All of them run its work here; the mask is kept and answered. A mask of none stands for
     /// all.
-    pub(crate) unsafe fn stream_create_with_cu_mask(
+    pub(crate) unsafe fn hipExtStreamCreateWithCUMask(
         &mut self,
         stream: *mut hipStream_t,
         words: u32,
@@ -77,12 +77,23 @@ impl Call<'_> {
         let mask = unsafe { std::slice::from_raw_parts(mask, words) }.to_vec();
         let mut made = std::ptr::null_mut();
         // SAFETY: `made` is valid for writing.
-        unsafe { self.stream_create(&raw mut made, hipStreamDefault, 0) }?;
+        unsafe { self.hipStreamCreateWithPriority(&raw mut made, hipStreamDefault, 0) }?;
         let id = self.stream(made)?;
         if let Some(queue) = self.queues.get_mut(id) {
             queue.cu_mask = Some(mask).filter(|mask| mask.iter().any(|word| *word != 0));
         }
         // SAFETY: promised by the caller of the HIP function.
         unsafe { answer(stream, made) }
+    }
+
+    cases! {
+        fn hipStreamWaitValue32(stream: hipStream_t, ptr: *mut c_void, value: u32, flags: c_uint, mask: u32)
+            => |c| c.stream_wait_value(stream, ptr, (value.into(), mask.into()), 4, flags);
+        fn hipStreamWaitValue64(stream: hipStream_t, ptr: *mut c_void, value: u64, flags: c_uint, mask: u64)
+            => |c| c.stream_wait_value(stream, ptr, (value, mask), 8, flags);
+        fn hipStreamWriteValue32(stream: hipStream_t, ptr: *mut c_void, value: u32, _flags: c_uint)
+            => |c| c.stream_write_value(stream, ptr, value.into(), 4);
+        fn hipStreamWriteValue64(stream: hipStream_t, ptr: *mut c_void, value: u64, _flags: c_uint)
+            => |c| c.stream_write_value(stream, ptr, value, 8);
     }
 }

@@ -24,11 +24,12 @@ fn whole(size: usize) -> bool {
 
 impl Call<'_> {
     /// The program's wish for an address is only a wish.
-    pub(crate) unsafe fn mem_address_reserve(
+    pub(crate) unsafe fn hipMemAddressReserve(
         &mut self,
         pointer: *mut *mut c_void,
         size: usize,
         alignment: usize,
+        _address: *mut c_void,
         flags: c_ulonglong,
     ) -> Hip {
         required(pointer)?;
@@ -55,7 +56,7 @@ impl Call<'_> {
         unsafe { answer(pointer, pointer_to(address)) }
     }
 
-    pub(crate) fn mem_address_free(&mut self, pointer: *mut c_void, size: usize) -> Hip {
+    pub(crate) fn hipMemAddressFree(&mut self, pointer: *mut c_void, size: usize) -> Hip {
         let address = address_of(pointer);
         let found = self.virtual_memory.reservations.get(&address);
         let found = found.ok_or(hipErrorInvalidValue)?;
@@ -82,7 +83,7 @@ impl Call<'_> {
         Ok((self.location(&wanted.location)?, wanted))
     }
 
-    pub(crate) unsafe fn mem_create(
+    pub(crate) unsafe fn hipMemCreate(
         &mut self,
         handle: *mut hipMemGenericAllocationHandle_t,
         size: usize,
@@ -129,7 +130,7 @@ impl Call<'_> {
         found.ok_or(hipErrorInvalidValue)
     }
 
-    pub(crate) fn mem_release(&mut self, handle: hipMemGenericAllocationHandle_t) -> Hip {
+    pub(crate) fn hipMemRelease(&mut self, handle: hipMemGenericAllocationHandle_t) -> Hip {
         self.physical(handle)?.references -= 1;
         self.drop_physical(handle.addr() as u64);
         Ok(())
@@ -146,7 +147,7 @@ impl Call<'_> {
         self.cards[card].vram.give_back_charge(size);
     }
 
-    pub(crate) fn mem_map(
+    pub(crate) fn hipMemMap(
         &mut self,
         pointer: *mut c_void,
         size: usize,
@@ -201,7 +202,7 @@ impl Call<'_> {
         Ok((start, mappings))
     }
 
-    pub(crate) fn mem_unmap(&mut self, pointer: *mut c_void, size: usize) -> Hip {
+    pub(crate) fn hipMemUnmap(&mut self, pointer: *mut c_void, size: usize) -> Hip {
         let (start, mappings) = self.mapped_range(pointer, size)?;
         self.set_accessible(start, &mappings, false)?;
         for address in mappings {
@@ -274,7 +275,7 @@ impl Call<'_> {
         }
     }
 
-    pub(crate) unsafe fn mem_set_access(
+    pub(crate) unsafe fn hipMemSetAccess(
         &mut self,
         pointer: *mut c_void,
         size: usize,
@@ -311,7 +312,7 @@ impl Call<'_> {
         }
     }
 
-    pub(crate) unsafe fn mem_get_access(
+    pub(crate) unsafe fn hipMemGetAccess(
         &mut self,
         flags: *mut c_ulonglong,
         location: *const hipMemLocation,
@@ -338,7 +339,7 @@ impl Call<'_> {
         (address < start + mapping.size).then_some((reservation.card, *mapping))
     }
 
-    pub(crate) unsafe fn mem_get_allocation_granularity(
+    pub(crate) unsafe fn hipMemGetAllocationGranularity(
         &mut self,
         granularity: *mut usize,
         properties: *const hipMemAllocationProp,
@@ -354,7 +355,7 @@ impl Call<'_> {
         unsafe { answer(granularity, GRANULARITY) }
     }
 
-    pub(crate) unsafe fn mem_get_allocation_properties(
+    pub(crate) unsafe fn hipMemGetAllocationPropertiesFromHandle(
         &mut self,
         properties: *mut hipMemAllocationProp,
         handle: hipMemGenericAllocationHandle_t,
@@ -365,7 +366,7 @@ impl Call<'_> {
         unsafe { answer(properties, found) }
     }
 
-    pub(crate) unsafe fn mem_retain_allocation_handle(
+    pub(crate) unsafe fn hipMemRetainAllocationHandle(
         &mut self,
         handle: *mut hipMemGenericAllocationHandle_t,
         pointer: *mut c_void,
@@ -380,10 +381,11 @@ impl Call<'_> {
     }
 
     /// Memory is not made for other processes.
-    pub(crate) fn mem_export_to_shareable_handle(
+    pub(crate) fn hipMemExportToShareableHandle(
         &mut self,
         shared: *mut c_void,
         handle: hipMemGenericAllocationHandle_t,
+        _kind: hipMemAllocationHandleType,
         flags: c_ulonglong,
     ) -> Hip {
         required(shared)?;
@@ -394,10 +396,11 @@ impl Call<'_> {
         Err(hipErrorNotSupported)
     }
 
-    pub(crate) fn mem_import_from_shareable_handle(
+    pub(crate) fn hipMemImportFromShareableHandle(
         &mut self,
         handle: *mut hipMemGenericAllocationHandle_t,
         shared: *mut c_void,
+        _kind: hipMemAllocationHandleType,
     ) -> Hip {
         required(handle)?;
         required(shared)?;

@@ -18,13 +18,14 @@ use crate::exec::code::isa::{Handler, vector};
 use crate::exec::code::operands::{NOTHING, Refused, sgpr, source};
 use crate::exec::memory::form::Access as Lowered;
 use crate::exec::memory::load::{self, Narrow};
-use crate::exec::memory::space::{Global, Space};
+use crate::exec::memory::space::Space;
 use crate::exec::memory::{atomic, store};
 use crate::exec::state::ctx::{Ctx, Ins};
 use crate::exec::state::fields::{Kind, Src};
 use crate::exec::state::request::{Addresses, Place};
 use crate::exec::state::wave::{EXEC, Wave};
 use crate::fault::{Access, FaultKind};
+use crate::gathered::Gathered;
 use rocmforge_isa::Arch;
 use rocmforge_isa::{Inst, Op, Operand, Ty};
 use std::marker::PhantomData;
@@ -190,36 +191,8 @@ impl Space for Buffer {
     }
 
     #[inline(always)]
-    fn range<'a>(c: &'a Ctx<'_>, address: u64, len: usize) -> Option<&'a [u8]> {
-        Global::range(c, address, len)
-    }
-
-    #[inline(always)]
-    fn range_mut<'a>(c: &'a mut Ctx<'_>, address: u64, len: usize) -> Option<&'a mut [u8]> {
-        Global::range_mut(c, address, len)
-    }
-
-    #[inline(always)]
-    fn share(c: &mut Ctx<'_>, at: &Addresses, exec: u32, len: usize) -> bool {
-        Global::share(c, at, exec, len)
-    }
-
-    #[inline(always)]
-    fn lane<'a>(
-        c: &'a mut Ctx<'_>,
-        w: &Wave,
-        i: &Ins,
-        how: Access,
-        lane: u32,
-        at: u64,
-        len: usize,
-    ) -> Option<&'a [u8]> {
-        Global::lane(c, w, i, how, lane, at, len)
-    }
-
-    #[inline(always)]
-    fn write(c: &mut Ctx<'_>, w: &Wave, i: &Ins, how: Access, lane: u32, at: u64, bytes: &[u8]) -> bool {
-        Global::write(c, w, i, how, lane, at, bytes)
+    fn gather<'a>(_: &'a Ctx<'_>, _: &Addresses, _len: usize) -> Option<Gathered<'a>> {
+        None
     }
 }
 

@@ -13,7 +13,7 @@ use crate::kernarg::{PRIVATE_APERTURE, SHARED_APERTURE};
 use crate::memory::all_bytes;
 use std::mem::MaybeUninit;
 
-/// An address space.
+/// An address space. Its bytes are those of global memory, if it does not say otherwise.
 pub(crate) trait Space {
     /// What requests to it are observed as.
     const PLACE: Place;
@@ -34,29 +34,57 @@ pub(crate) trait Space {
     }
 
     /// Bytes for all of a wave at once; `None` where some lane may not read, or the space is not contiguous over lanes.
-    fn range<'a>(c: &'a Ctx<'_>, address: u64, len: usize) -> Option<&'a [u8]>;
+    #[inline(always)]
+    fn range<'a>(c: &'a Ctx<'_>, address: u64, len: usize) -> Option<&'a [u8]> {
+        let off = c.memory.offset(address, len)?;
+        c.memory.bytes(off, len, c.check_uninit)
+    }
 
     /// Bytes for all of a wave to write, which count as written; `None` as for [`Self::range`].
-    fn range_mut<'a>(c: &'a mut Ctx<'_>, address: u64, len: usize) -> Option<&'a mut [u8]>;
+    #[inline(always)]
+    fn range_mut<'a>(c: &'a mut Ctx<'_>, address: u64, len: usize) -> Option<&'a mut [u8]> {
+        let off = c.memory.offset(address, len)?;
+        c.memory.bytes_mut(off, len)
+    }
 
     /// In a share of memory: lets it read what lanes are about to, before that is tried once more. False where that would be in vain.
     #[inline(always)]
-    fn share(_: &mut Ctx<'_>, _: &Addresses, _exec: u32, _len: usize) -> bool {
-        false
+    fn share(c: &mut Ctx<'_>, at: &Addresses, exec: u32, len: usize) -> bool {
+        share_lanes(c, at, exec, len)
     }
 
     /// The `len` bytes that each lane reads; `None` where some lane may not read, or where lanes do not read one memory.
     #[inline(always)]
-    fn gather<'a>(_: &'a Ctx<'_>, _: &Addresses, _len: usize) -> Option<Gathered<'a>> {
-        None
+    fn gather<'a>(c: &'a Ctx<'_>, at: &Addresses, len: usize) -> Option<Gathered<'a>> {
+        c.memory.gather(at, len, c.check_uninit)
     }
 
     /// Bytes one lane reads. `None` after noting a fault.
-    fn lane<'a>(c: &'a mut Ctx<'_>, w: &Wave, i: &Ins, how: Access, lane: u32, at: u64, len: usize)
-    -> Option<&'a [u8]>;
+    #[inline(always)]
+    fn lane<'a>(
+        c: &'a mut Ctx<'_>,
+        w: &Wave,
+        i: &Ins,
+        how: Access,
+        lane: u32,
+        at: u64,
+        len: usize,
+    ) -> Option<&'a [u8]> {
+        match c.memory.offset(at, len) {
+            Some(off) if c.memory.readable(off, len, c.check_uninit) => c.memory.bytes(off, len, c.check_uninit),
+            Some(off) if c.memory.readable(off, len, false) => unwritten_global(c, w, i, how, lane, at, len, off),
+            _ => read_elsewhere(c, w, i, how, lane, at, len),
+        }
+    }
 
     /// Writes the bytes of one lane. False after noting a fault.
-    fn write(c: &mut Ctx<'_>, w: &Wave, i: &Ins, how: Access, lane: u32, at: u64, bytes: &[u8]) -> bool;
+    #[inline(always)]
+    fn write(c: &mut Ctx<'_>, w: &Wave, i: &Ins, how: Access, lane: u32, at: u64, bytes: &[u8]) -> bool {
+        let len = bytes.len();
+        let off = c.memory.offset(at, len);
+        let to = off.and_then(|off| c.memory.bytes_mut(off, len));
+        put(to, bytes) || write_elsewhere(c, w, i, how, lane, at, bytes)
+    }
 }
 
 /// Global memory, 64-bit addresses in VGPRs.
@@ -69,18 +97,6 @@ pub(crate) struct Lds;
 pub(crate) struct Scratch;
 /// A generic address: LDS and private memory through their apertures, otherwise global.
 pub(crate) struct Flat;
-
-#[inline(always)]
-fn global_range<'a>(c: &'a Ctx<'_>, address: u64, len: usize) -> Option<&'a [u8]> {
-    let off = c.memory.offset(address, len)?;
-    c.memory.bytes(off, len, c.check_uninit)
-}
-
-#[inline(always)]
-fn global_range_mut<'a>(c: &'a mut Ctx<'_>, address: u64, len: usize) -> Option<&'a mut [u8]> {
-    let off = c.memory.offset(address, len)?;
-    c.memory.bytes_mut(off, len)
-}
 
 /// [`Space::share`] of global memory.
 #[cold]
@@ -179,55 +195,6 @@ fn poison(bytes: &mut [u8], missing: u64) {
     }
 }
 
-macro_rules! global_lanes {
-    () => {
-        #[inline(always)]
-        fn range<'a>(c: &'a Ctx<'_>, address: u64, len: usize) -> Option<&'a [u8]> {
-            global_range(c, address, len)
-        }
-
-        #[inline(always)]
-        fn range_mut<'a>(c: &'a mut Ctx<'_>, address: u64, len: usize) -> Option<&'a mut [u8]> {
-            global_range_mut(c, address, len)
-        }
-
-        #[inline(always)]
-        fn gather<'a>(c: &'a Ctx<'_>, at: &Addresses, len: usize) -> Option<Gathered<'a>> {
-            c.memory.gather(at, len, c.check_uninit)
-        }
-
-        #[inline(always)]
-        fn share(c: &mut Ctx<'_>, at: &Addresses, exec: u32, len: usize) -> bool {
-            share_lanes(c, at, exec, len)
-        }
-
-        #[inline(always)]
-        fn lane<'a>(
-            c: &'a mut Ctx<'_>,
-            w: &Wave,
-            i: &Ins,
-            how: Access,
-            lane: u32,
-            at: u64,
-            len: usize,
-        ) -> Option<&'a [u8]> {
-            match c.memory.offset(at, len) {
-                Some(off) if c.memory.readable(off, len, c.check_uninit) => c.memory.bytes(off, len, c.check_uninit),
-                Some(off) if c.memory.readable(off, len, false) => unwritten_global(c, w, i, how, lane, at, len, off),
-                _ => read_elsewhere(c, w, i, how, lane, at, len),
-            }
-        }
-
-        #[inline(always)]
-        fn write(c: &mut Ctx<'_>, w: &Wave, i: &Ins, how: Access, lane: u32, at: u64, bytes: &[u8]) -> bool {
-            let len = bytes.len();
-            let off = c.memory.offset(at, len);
-            let to = off.and_then(|off| c.memory.bytes_mut(off, len));
-            put(to, bytes) || write_elsewhere(c, w, i, how, lane, at, bytes)
-        }
-    };
-}
-
 /// [`Space::in_a_row`] of 64-bit addresses in a pair of VGPRs.
 #[inline(always)]
 fn pair_in_a_row(w: &Wave, i: &Ins, size: u32) -> Option<u64> {
@@ -259,7 +226,6 @@ impl Space for Global {
     fn in_a_row(w: &Wave, i: &Ins, size: u32) -> Option<u64> {
         pair_in_a_row(w, i, size)
     }
-    global_lanes!();
 }
 
 impl Space for GlobalBase {
@@ -283,7 +249,6 @@ impl Space for GlobalBase {
         let base = w.scalar64(&i.c).wrapping_add(i64::from(i.imm) as u64);
         in_steps(offset, size).then(|| base.wrapping_add(u64::from(offset[0])))
     }
-    global_lanes!();
 }
 
 impl Space for Lds {
@@ -326,6 +291,11 @@ impl Space for Lds {
         c.lds_state.get_mut(at..at + len)?.fill(3);
         c.lds_written = true;
         c.lds.get_mut(at..at + len)
+    }
+
+    #[inline(always)]
+    fn share(_: &mut Ctx<'_>, _: &Addresses, _exec: u32, _len: usize) -> bool {
+        false
     }
 
     #[inline(always)]
@@ -440,6 +410,16 @@ impl Space for Scratch {
     }
 
     #[inline(always)]
+    fn share(_: &mut Ctx<'_>, _: &Addresses, _exec: u32, _len: usize) -> bool {
+        false
+    }
+
+    #[inline(always)]
+    fn gather<'a>(_: &'a Ctx<'_>, _: &Addresses, _len: usize) -> Option<Gathered<'a>> {
+        None
+    }
+
+    #[inline(always)]
     fn lane<'a>(
         c: &'a mut Ctx<'_>,
         w: &Wave,
@@ -473,6 +453,7 @@ impl Space for Scratch {
     }
 }
 
+// Both apertures lie outside global memory, so a range inside it is global.
 impl Space for Flat {
     const PLACE: Place = Place::Flat;
     #[inline(always)]
@@ -484,27 +465,6 @@ impl Space for Flat {
     #[inline(always)]
     fn in_a_row(w: &Wave, i: &Ins, size: u32) -> Option<u64> {
         pair_in_a_row(w, i, size)
-    }
-
-    // Both apertures lie outside global memory, so a range inside it is global.
-    #[inline(always)]
-    fn range<'a>(c: &'a Ctx<'_>, address: u64, len: usize) -> Option<&'a [u8]> {
-        global_range(c, address, len)
-    }
-
-    #[inline(always)]
-    fn range_mut<'a>(c: &'a mut Ctx<'_>, address: u64, len: usize) -> Option<&'a mut [u8]> {
-        global_range_mut(c, address, len)
-    }
-
-    #[inline(always)]
-    fn gather<'a>(c: &'a Ctx<'_>, at: &Addresses, len: usize) -> Option<Gathered<'a>> {
-        c.memory.gather(at, len, c.check_uninit)
-    }
-
-    #[inline(always)]
-    fn share(c: &mut Ctx<'_>, at: &Addresses, exec: u32, len: usize) -> bool {
-        share_lanes(c, at, exec, len)
     }
 
     fn lane<'a>(
