@@ -6,7 +6,7 @@ use crate::queues::launch::KERNARG_BYTES;
 use crate::{SimConfig, SimHost};
 use rocmforge_code_object::CodeObject;
 use rocmforge_hip_sys::*;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{CString, c_void};
 use std::ptr::null_mut;
 use std::sync::Arc;
@@ -521,26 +521,25 @@ impl Machine<'_> {
         }
     }
 
-    /// The operations that made memory which is still there.
+    /// The operations that made memory which is still there. An address that was given out again belongs to the last of them.
     fn leaks(&self) -> Vec<usize> {
-        let live: Vec<u64> = (0..self.sim.card_count())
+        let pinned = self.hosts.values().filter(|host| host.own.is_none());
+        let memories = self.buffers.values().chain(pinned.map(|host| &host.memory));
+        let mut made: BTreeMap<usize, usize> = BTreeMap::new();
+        for memory in memories {
+            let by = made.entry(memory.address).or_insert(memory.made_by);
+            *by = (*by).max(memory.made_by);
+        }
+        let live: BTreeSet<u64> = (0..self.sim.card_count())
             .flat_map(|card| self.sim.live_allocations(card))
             .map(|allocation| allocation.address)
             .collect();
-        let mut made: BTreeMap<u64, usize> = BTreeMap::new();
-        for memory in self.buffers.values() {
-            let by = made.entry(memory.address as u64).or_insert(memory.made_by);
-            *by = (*by).max(memory.made_by);
-        }
-        let device = live.iter().filter_map(|address| made.get(address).copied());
-        let pinned = self
-            .hosts
-            .values()
-            .filter(|host| host.own.is_none() && self.sim.is_pinned(pointer(host.memory.address, 0)))
-            .map(|host| host.memory.made_by);
-        let mut leaks: Vec<usize> = device.chain(pinned).collect();
+        let still = |address: usize| live.contains(&(address as u64)) || self.sim.is_pinned(pointer(address, 0));
+        let mut leaks: Vec<usize> = made
+            .into_iter()
+            .filter_map(|(address, by)| still(address).then_some(by))
+            .collect();
         leaks.sort_unstable();
-        leaks.dedup();
         leaks
     }
 }

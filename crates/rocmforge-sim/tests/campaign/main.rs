@@ -136,6 +136,11 @@ fn spread(n: u64, what: &str, work: impl Fn(u64) + Sync) {
 fn explain(seed: u64, faulty: &Faulty, verdict: Verdict, run_of_it: &Run) {
     let class = &CLASSES[faulty.class];
     eprintln!("seed {seed}: {} ({}): {verdict:?}", class.id, class.what);
+    eprintln!("expected: {:?}", faulty.expected);
+    if let Expected::Status(site, _) | Expected::Leak(site) = faulty.expected {
+        let (status, leaks) = (run_of_it.statuses[site], &run_of_it.leaks);
+        eprintln!("found: status {status:?}, leaks {leaks:?}");
+    }
     for report in run_of_it.reports.iter().take(3) {
         eprintln!("{report}");
     }
@@ -271,4 +276,17 @@ fn a_failing_program_shrinks_to_few_operations() {
     sizes.sort_unstable();
     assert!(sizes.len() > 25, "{sizes:?}");
     assert!(sizes[sizes.len() / 2] <= 8, "{sizes:?}");
+}
+
+/// The host gives freed memory out again at once, most often.
+#[test]
+fn pinned_memory_that_was_freed_is_no_leak_at_its_old_address() {
+    let mut ops = Vec::new();
+    for host in 1..20 {
+        ops.push(Op::HostMalloc { host, size: 300 });
+        ops.push(Op::HostFree { host });
+    }
+    ops.push(Op::HostMalloc { host: 20, size: 300 });
+    let last = ops.len() - 1;
+    assert_eq!(run(&ops, machine(0), &IMAGES).leaks, [last]);
 }

@@ -13,6 +13,7 @@ use rocmforge_sim::{FreedMemory, Poison, ReportKind as K, SimConfig};
 use work::*;
 
 /// What must be found.
+#[derive(Debug)]
 pub(crate) enum Expected {
     /// The first report is of one of these kinds, and one of its sides is one of these operations.
     Report(&'static [K], Vec<usize>),
