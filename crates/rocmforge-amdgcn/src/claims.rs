@@ -5,7 +5,7 @@
 
 use crate::chunk::{CHUNK, CHUNK_BITS, Copied, MIXED, READ_ONLY, copied};
 use crate::map::Map;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -50,7 +50,7 @@ pub(crate) struct Share {
     /// Chunks that it has claimed, or tried to.
     claimed: Vec<usize>,
     /// Chunks that another share has claimed.
-    pub(crate) own: HashMap<usize, Own>,
+    pub(crate) own: BTreeMap<usize, Own>,
 }
 
 /// A chunk of a share's own.
@@ -129,7 +129,7 @@ impl Share {
             claims,
             number,
             claimed: Vec::new(),
-            own: HashMap::new(),
+            own: BTreeMap::new(),
         }
     }
 
@@ -178,7 +178,7 @@ impl Share {
                 if let Some(mut before) = before {
                     before.keep(chunk, data.get(at, CHUNK));
                     // Most often the share writes the next chunk next, and waits for the copy of it.
-                    data.prefetch(at + CHUNK, CHUNK);
+                    data.prefetch(at + CHUNK..at + 2 * CHUNK);
                 }
             }
             READ if !store => {}

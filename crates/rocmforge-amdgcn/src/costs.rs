@@ -13,8 +13,7 @@ const WAVES: u64 = 1 << 6;
 const SHORT: f64 = 0.05;
 /// Launches of each way before the two are compared: the first ones on several threads also touch memory for the first time.
 const TRIES: u32 = 3;
-/// Launches after which the slower way is tried again. It is also tried at each power of two: what is slow in the first launches may be
-/// what the host does once, as touching memory or raising its clock.
+/// Launches after which the slower way is tried again, [`TRIES`] times: in the first of them the threads sleep and the caches are cold.
 const AGAIN: u32 = 64;
 
 /// What a workgroup of a kernel took. That decides only where a launch runs, never its result.
@@ -90,7 +89,7 @@ impl Cost {
             return several.seconds * groups as f64 >= SHORT;
         }
         let launches = one.launches.saturating_add(several.launches);
-        let again = launches.is_power_of_two() || launches.is_multiple_of(AGAIN);
+        let again = launches % AGAIN < TRIES;
         (several.seconds < one.seconds) != again
     }
 }
@@ -154,14 +153,15 @@ mod tests {
     fn the_slower_way_is_tried_again() {
         let costs = known(1, 2);
         let mut tried = Vec::new();
-        for launch in 2 * TRIES..=3 * AGAIN {
+        for launch in 2 * TRIES..4 * AGAIN {
             let several = costs.of(1).several_pay(8);
             costs.note(1, 8, if several { MS(2) } else { MS(1) }, several);
             if several {
                 tried.push(launch);
             }
         }
-        assert_eq!(tried, [8, 16, 32, AGAIN, 2 * AGAIN, 3 * AGAIN]);
+        let runs = [1, 2, 3].map(|run| (0..TRIES).map(move |launch| run * AGAIN + launch));
+        assert_eq!(tried, runs.into_iter().flatten().collect::<Vec<_>>());
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use crate::gathered::Gathered;
 use memmap2::{MmapMut, MmapOptions};
+use std::ops::Range;
 
 /// Bytes of its own, or those of another map.
 pub(crate) struct Map {
@@ -63,19 +64,16 @@ impl Map {
         unsafe { std::slice::from_raw_parts_mut(self.start.wrapping_add(at), len) }
     }
 
-    /// Asks the host to load the bytes of a range that lie inside into its caches.
-    pub(crate) fn prefetch(&self, at: usize, len: usize) {
-        let at = at.min(self.len);
-        for line in self.get(at, len.min(self.len - at)).chunks(64) {
-            #[cfg(target_arch = "x86_64")]
-            // SAFETY: a prefetch only hints, and the address is that of a byte of the map.
-            unsafe {
-                use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
-                _mm_prefetch::<_MM_HINT_T1>(line.as_ptr().cast());
-            }
-            #[cfg(not(target_arch = "x86_64"))]
-            let _ = line;
+    /// Asks the host to load the bytes of a range that lie inside into its caches. Other threads may write them.
+    pub(crate) fn prefetch(&self, range: Range<usize>) {
+        #[cfg(target_arch = "x86_64")]
+        for at in (range.start..range.end.min(self.len)).step_by(64) {
+            use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+            // SAFETY: a prefetch hints, at whatever address; it reads nothing.
+            unsafe { _mm_prefetch::<_MM_HINT_T1>(self.start.wrapping_add(at).cast_const().cast()) };
         }
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = range;
     }
 
     #[inline(always)]
@@ -121,18 +119,18 @@ impl std::ops::IndexMut<usize> for Map {
     }
 }
 
-impl std::ops::Index<std::ops::Range<usize>> for Map {
+impl std::ops::Index<Range<usize>> for Map {
     type Output = [u8];
 
     #[inline(always)]
-    fn index(&self, range: std::ops::Range<usize>) -> &[u8] {
+    fn index(&self, range: Range<usize>) -> &[u8] {
         self.get(range.start, range.end - range.start)
     }
 }
 
-impl std::ops::IndexMut<std::ops::Range<usize>> for Map {
+impl std::ops::IndexMut<Range<usize>> for Map {
     #[inline(always)]
-    fn index_mut(&mut self, range: std::ops::Range<usize>) -> &mut [u8] {
+    fn index_mut(&mut self, range: Range<usize>) -> &mut [u8] {
         self.get_mut(range.start, range.end - range.start)
     }
 }

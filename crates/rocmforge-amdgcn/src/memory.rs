@@ -13,6 +13,7 @@ use crate::map::Map;
 use rayon_core::ThreadPool;
 use std::any::Any;
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// First device address. No host pointer of a user process lies here (x86-64 and AArch64 hand out lower addresses), so a
@@ -90,6 +91,8 @@ pub struct GlobalMemory {
 pub(crate) struct Shares {
     pub(crate) claims: Arc<Claims>,
     pub(crate) shares: Vec<Mutex<GlobalMemory>>,
+    /// How often memory has taken over what they have written.
+    pub(crate) commits: AtomicU64,
     pub(crate) workers: Workers,
 }
 
@@ -105,6 +108,13 @@ impl std::fmt::Debug for GlobalMemory {
         f.debug_struct("GlobalMemory")
             .field("size", &self.size)
             .field("shares", &self.shares.as_ref().map_or(0, |shares| shares.shares.len()))
+            .field(
+                "commits",
+                &self
+                    .shares
+                    .as_ref()
+                    .map_or(0, |shares| shares.commits.load(Ordering::Relaxed)),
+            )
             .finish_non_exhaustive()
     }
 }
@@ -363,13 +373,19 @@ impl GlobalMemory {
     /// `len` (> 0) bytes at offset `off`, if they may be read.
     #[inline(always)]
     pub(crate) fn bytes(&self, off: usize, len: usize, check_uninit: bool) -> Option<&[u8]> {
-        self.readable(off, len, check_uninit).then(|| self.data.get(off, len))
+        if self.readable(off, len, check_uninit) {
+            return Some(self.data.get(off, len));
+        }
+        self.own_bytes(off, len, check_uninit)
     }
 
     /// `len` (> 0) bytes at offset `off` to write, if they may be written; they count as written from here on.
     #[inline(always)]
     pub(crate) fn bytes_mut(&mut self, off: usize, len: usize) -> Option<&mut [u8]> {
-        self.claim(off, len).then(|| self.data.get_mut(off, len))
+        if self.claim(off, len) {
+            return Some(self.data.get_mut(off, len));
+        }
+        self.own_bytes_mut(off, len)
     }
 
     /// Allocated bytes to change without a change of their states. Not in a share.

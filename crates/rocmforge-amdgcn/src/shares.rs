@@ -13,6 +13,7 @@ use crate::map::Map;
 use crate::memory::{GlobalMemory, Shares, Workers};
 use rayon_core::{ThreadPool, ThreadPoolBuilder};
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 impl GlobalMemory {
@@ -67,51 +68,53 @@ impl GlobalMemory {
         off.is_some_and(|off| self.share.is_some() && self.write_own(off, bytes))
     }
 
+    /// In a share: bytes of a chunk of its own, if they may be read.
+    #[cold]
+    pub(crate) fn own_bytes(&self, off: usize, len: usize, check_uninit: bool) -> Option<&[u8]> {
+        let own = self.share.as_ref()?.own.get(&(off >> CHUNK_BITS))?;
+        let inside = off % CHUNK..off % CHUNK + len;
+        let mask = if check_uninit { 3 } else { 2 };
+        let states = own.states.get(inside.clone())?;
+        states
+            .iter()
+            .all(|state| state & mask == mask)
+            .then(|| &own.bytes[inside])
+    }
+
+    /// The same to write; they count as written from here on.
+    #[cold]
+    pub(crate) fn own_bytes_mut(&mut self, off: usize, len: usize) -> Option<&mut [u8]> {
+        let own = self.share.as_mut()?.own.get_mut(&(off >> CHUNK_BITS))?;
+        let inside = off % CHUNK..off % CHUNK + len;
+        let states = own.states.get_mut(inside.clone())?;
+        if !states.iter().all(|state| state & 2 != 0) {
+            return None;
+        }
+        states.fill(3);
+        Some(&mut own.bytes[inside])
+    }
+
     /// In a share: reads bytes, also of chunks of its own; false if it may not read all of them.
     fn read_own(&self, off: usize, out: &mut [u8], check_uninit: bool) -> bool {
-        let Some(share) = &self.share else {
-            return false;
-        };
-        pieces(off, out.len()).all(|(chunk, part)| {
-            let len = part.len();
-            let to = &mut out[part.start - off..part.end - off];
-            match share.own.get(&chunk) {
-                Some(own) => {
-                    let inside = part.start % CHUNK..part.start % CHUNK + len;
-                    let mask = if check_uninit { 3 } else { 2 };
-                    to.copy_from_slice(&own.bytes[inside.clone()]);
-                    own.states[inside].iter().all(|state| state & mask == mask)
-                }
-                None => match self.bytes(part.start, len, check_uninit) {
-                    Some(bytes) => {
-                        to.copy_from_slice(bytes);
-                        true
-                    }
-                    None => false,
-                },
-            }
-        })
+        self.share.is_some()
+            && pieces(off, out.len()).all(|(_, part)| {
+                let to = &mut out[part.start - off..part.end - off];
+                let bytes = self.bytes(part.start, part.len(), check_uninit);
+                bytes.is_some_and(|bytes| {
+                    to.copy_from_slice(bytes);
+                    true
+                })
+            })
     }
 
     /// In a share: writes bytes, also of chunks of its own; false if it may not write all of them.
     fn write_own(&mut self, off: usize, bytes: &[u8]) -> bool {
-        pieces(off, bytes.len()).all(|(chunk, part)| {
+        pieces(off, bytes.len()).all(|(_, part)| {
             let from = &bytes[part.start - off..part.end - off];
-            let own = self.share.as_mut().and_then(|share| share.own.get_mut(&chunk));
-            let Some(own) = own else {
-                return self.bytes_mut(part.start, from.len()).is_some_and(|to| {
-                    to.copy_from_slice(from);
-                    true
-                });
-            };
-            let inside = part.start % CHUNK..part.start % CHUNK + from.len();
-            let states = &mut own.states[inside.clone()];
-            let may = states.iter().all(|state| state & 2 != 0);
-            if may {
-                states.fill(3);
-                own.bytes[inside].copy_from_slice(from);
-            }
-            may
+            self.bytes_mut(part.start, part.len()).is_some_and(|to| {
+                to.copy_from_slice(from);
+                true
+            })
         })
     }
 
@@ -133,19 +136,22 @@ impl Shares {
     /// no room for them. [`Self::give_back`] has to follow.
     ///
     /// # Safety
-    /// Until then nothing accesses `memory` but the shares and [`Self::commit`], and it lives as long as they.
+    /// Until then `memory` lives, and is accessed only while no share is locked or by [`Self::commit`], which locks all of them.
     pub(crate) unsafe fn take(memory: &mut GlobalMemory, count: usize) -> Option<Self> {
         let mut shares = match memory.shares.take() {
             Some(shares) => *shares,
             None => {
-                // SAFETY: the caller lets nothing else access the memory, which lives longer; shares only read its states.
+                let workers = Workers::new(count)?;
+                // SAFETY: the memory lives longer, and is not accessed while a share is locked, as the caller promises; shares only read
+                // its states.
                 let state = unsafe { Map::shared(&mut memory.state) };
                 // SAFETY: as above.
                 let summary = unsafe { Map::shared(&mut memory.summary) };
                 Self {
                     claims: Arc::new(Claims::new(state, summary)),
                     shares: Vec::new(),
-                    workers: Workers::new(count)?,
+                    commits: AtomicU64::new(0),
+                    workers,
                 }
             }
         };
@@ -157,7 +163,13 @@ impl Shares {
             shares.shares.push(Mutex::new(share));
         }
         if !shares.workers.serve(count) {
-            shares.workers = Workers::new(count)?;
+            match Workers::new(count) {
+                Some(workers) => shares.workers = workers,
+                None => {
+                    shares.give_back(memory);
+                    return None;
+                }
+            }
         }
         Some(shares)
     }
@@ -172,8 +184,8 @@ impl Shares {
         self.shares[number].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has `memory` take over what the shares have written, if that is wanted and no two of them changed the same byte; the result is the
-    /// number of chunks that the share has written which wrote most. Else `memory` is as it was before, and the result `None`. Afterwards
+    /// Has `memory` take over what the shares have written, if that is wanted and no two of them changed the same byte; the result is
+    /// the most chunks that one share has written. Else `memory` is as it was before, and the result `None`. Afterwards
     /// the shares have no claims.
     pub(crate) fn commit(&self, memory: &mut GlobalMemory, wanted: bool) -> Option<u64> {
         let mut shares: Vec<_> = (0..self.shares.len()).map(|number| self.share(number)).collect();
@@ -181,6 +193,7 @@ impl Shares {
         let most = match apart {
             Some(apart) => {
                 self.merge(&shares, memory, &apart);
+                self.commits.fetch_add(1, Ordering::Relaxed);
                 let written = (0..shares.len()).map(|number| self.claims.before(number).all().len() as u64);
                 written.max()
             }
@@ -308,7 +321,7 @@ impl Workers {
         Some(Self { pool, process })
     }
 
-    /// Whether they do for `count` shares.
+    /// Whether they are enough for `count` shares. Each needs one of its own: shares wait for each other at the end of a round.
     fn serve(&self, count: usize) -> bool {
         self.process == std::process::id() && self.pool.current_num_threads() + 1 >= count
     }

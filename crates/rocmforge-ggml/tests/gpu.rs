@@ -47,7 +47,12 @@ mod second_card {
     fn every_test_is_in_one_of_the_modules() {
         let binary = std::env::current_exe().expect("a test binary knows its path");
         let output = Command::new(binary).args(["--list", "--format", "terse"]).output();
-        let text = String::from_utf8(output.expect("a test binary can be run").stdout).expect("names");
+        let output = output.expect("a test binary can be run");
+        assert!(output.status.success(), "{output:?}");
+        let text = String::from_utf8(output.stdout).expect("names");
+        for module in MODULES {
+            assert!(text.lines().any(|test| test.starts_with(module)), "no test of {module}");
+        }
         let mut tests = text.lines().filter_map(|line| line.strip_suffix(": test"));
         let repeated = |test: &str| MODULES.iter().any(|module| test.starts_with(module));
         let other = tests.find(|test| !repeated(test) && !test.starts_with("second_card::"));

@@ -331,7 +331,7 @@ structs! {
 /// The fields of a struct above: name, offset and size.
 fn fields_of(name: &str) -> &'static [(&'static str, usize, usize)] {
     let layout = LAYOUTS.iter().find(|layout| layout.name == name);
-    layout.map_or(&[], |layout| layout.fields)
+    layout.expect("each properties struct is declared above").fields
 }
 
 /// Declares both directions between the fields of a properties struct and its bytes. What lies between the fields is 0.
@@ -406,5 +406,32 @@ mod tests {
         let fields = DeviceProperties5::from(&bytes);
         assert_eq!(fields.integrated, 1);
         assert_eq!(hipDeviceProp_tR0000::from(&fields).0, bytes.0);
+    }
+
+    #[test]
+    fn properties_of_both_versions_are_the_same_where_both_have_them() {
+        let six = fields_of("DeviceProperties6");
+        let mut both = 0;
+        for (name, _, size) in fields_of("DeviceProperties5") {
+            if let Some((_, _, other)) = six.iter().find(|(other, ..)| other == name) {
+                assert_eq!(size, other, "{name}");
+                both += 1;
+            }
+        }
+        assert_eq!(both, 54, "fields of one name");
+        let bytes = hipDeviceProp_tR0600(std::array::from_fn(|n| n as u8 | 1));
+        let fields = DeviceProperties6::from(&bytes);
+        let five = DeviceProperties5::from(&fields);
+        assert_eq!(
+            (five.major, five.memPitch, five.name),
+            (fields.major, fields.memPitch, fields.name)
+        );
+        assert_eq!(five.gcnArch, 0, "only HIP 5 has it");
+        let again = DeviceProperties6::from(&five);
+        assert_eq!(
+            (again.totalGlobalMem, again.maxGridSize),
+            (fields.totalGlobalMem, fields.maxGridSize)
+        );
+        assert_eq!(again.luid, [0; 8], "only HIP 6 has it");
     }
 }

@@ -92,7 +92,7 @@ pub(crate) fn call(body: impl FnOnce(&Process) -> hipError_t) -> hipError_t {
     process.call(body)
 }
 
-/// Makes a call that is answered here.
+/// Makes a call whose status this library decides, not the simulator.
 pub(crate) fn answered(api: &'static str, body: impl FnOnce(&Process) -> Result<(), hipError_t>) -> hipError_t {
     call(|process| {
         let status = body(process).err().unwrap_or(hipSuccess);

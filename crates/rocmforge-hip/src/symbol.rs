@@ -22,7 +22,7 @@ pub(crate) unsafe extern "C" fn hipGetSymbolSize(size: *mut usize, symbol: *cons
     })
 }
 
-/// The variable that something of is to be written to `out`, which is looked at first.
+/// The variable of a symbol; `hipErrorInvalidValue` first if `out` is null.
 fn variable<T>(process: &Process, out: *mut T, symbol: *const c_void) -> Result<(hipDeviceptr_t, usize), hipError_t> {
     if out.is_null() {
         return Err(hipErrorInvalidValue);
@@ -59,14 +59,14 @@ unsafe fn copy_to(
     api: &'static str,
     symbol: *const c_void,
     from: *const c_void,
-    place: [usize; 2],
+    [size, offset]: [usize; 2],
     kind: hipMemcpyKind,
     stream: Option<hipStream_t>,
 ) -> hipError_t {
     process::call(
-        |process| match part(process, symbol, place, kind, hipMemcpyHostToDevice) {
+        |process| match part(process, symbol, [size, offset], kind, hipMemcpyHostToDevice) {
             // SAFETY: promised by the caller; the machine checks the range on the device.
-            Ok(to) => unsafe { copy(process, to, from, place[0], kind, stream) },
+            Ok(to) => unsafe { copy(process, to, from, size, kind, stream) },
             Err(status) => process.sim.answered(api, status),
         },
     )
@@ -80,14 +80,14 @@ unsafe fn copy_from(
     api: &'static str,
     to: *mut c_void,
     symbol: *const c_void,
-    place: [usize; 2],
+    [size, offset]: [usize; 2],
     kind: hipMemcpyKind,
     stream: Option<hipStream_t>,
 ) -> hipError_t {
     process::call(
-        |process| match part(process, symbol, place, kind, hipMemcpyDeviceToHost) {
+        |process| match part(process, symbol, [size, offset], kind, hipMemcpyDeviceToHost) {
             // SAFETY: promised by the caller; the machine checks the range on the device.
-            Ok(from) => unsafe { copy(process, to, from, place[0], kind, stream) },
+            Ok(from) => unsafe { copy(process, to, from, size, kind, stream) },
             Err(status) => process.sim.answered(api, status),
         },
     )

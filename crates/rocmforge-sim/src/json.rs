@@ -28,7 +28,7 @@ fn hex(value: u64) -> String {
     format!("{value:#x}")
 }
 
-/// A frame, which is another crate's.
+/// A frame in JSON; its type is in another crate.
 #[derive(serde::Serialize)]
 struct FrameView<'a> {
     function: &'a str,
@@ -51,16 +51,24 @@ fn frames(frames: &[Frame]) -> Vec<FrameView<'_>> {
 
 impl Serialize for AllocationInfo {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let freed_by = match self.state {
+        let Self {
+            address,
+            size,
+            allocated_by,
+            state,
+            label,
+            site,
+        } = self;
+        let freed_by = match state {
             AllocationState::Live => None,
             AllocationState::Freed(call) => Some(call),
         };
         let mut out = serializer.serialize_struct("AllocationInfo", 6)?;
-        out.serialize_field("label", &self.label.as_deref())?;
-        out.serialize_field("site", &self.site.as_deref())?;
-        out.serialize_field("address", &hex(self.address))?;
-        out.serialize_field("size", &self.size)?;
-        out.serialize_field("allocated_by", &self.allocated_by)?;
+        out.serialize_field("label", &label.as_deref())?;
+        out.serialize_field("site", &site.as_deref())?;
+        out.serialize_field("address", &hex(*address))?;
+        out.serialize_field("size", size)?;
+        out.serialize_field("allocated_by", allocated_by)?;
         out.serialize_field("freed_by", &freed_by)?;
         out.end()
     }
@@ -68,17 +76,29 @@ impl Serialize for AllocationInfo {
 
 impl Serialize for Side {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self {
+            api,
+            call,
+            stream,
+            kernel,
+            access,
+            pc,
+            frames: at,
+            workgroup,
+            wave,
+            lane,
+        } = self;
         let mut out = serializer.serialize_struct("Side", 10)?;
-        out.serialize_field("api", self.api)?;
-        out.serialize_field("call", &self.call)?;
-        out.serialize_field("stream", &self.stream)?;
-        out.serialize_field("kernel", &self.kernel)?;
-        out.serialize_field("pc", &self.pc.map(hex))?;
-        out.serialize_field("access", &self.access.map(|access| access.to_string()))?;
-        out.serialize_field("workgroup", &self.workgroup)?;
-        out.serialize_field("wave", &self.wave)?;
-        out.serialize_field("lane", &self.lane)?;
-        out.serialize_field("frames", &frames(&self.frames))?;
+        out.serialize_field("api", api)?;
+        out.serialize_field("call", call)?;
+        out.serialize_field("stream", stream)?;
+        out.serialize_field("kernel", kernel)?;
+        out.serialize_field("pc", &pc.map(hex))?;
+        out.serialize_field("access", &access.map(|access| access.to_string()))?;
+        out.serialize_field("workgroup", workgroup)?;
+        out.serialize_field("wave", wave)?;
+        out.serialize_field("lane", lane)?;
+        out.serialize_field("frames", &frames(at))?;
         out.end()
     }
 }

@@ -1,4 +1,4 @@
-//! Shares of a memory against a model: each is a copy of the memory from before the launch.
+//! Shares of a memory against a model: each is a copy of the memory from before the round.
 
 use crate::byte_state::ByteState;
 use crate::chunk::CHUNK;
@@ -65,61 +65,63 @@ fn shares_are_copies_whose_changes_are_put_together() {
                 let state = [ByteState::Uninit, ByteState::Init, ByteState::Freed, ByteState::Init][draw(4)];
                 memory.set_state(DEVICE_BASE + at as u64, len, state);
             }
-            let before = Model::of(&memory);
             let count = 2 + draw(3);
-            let mut models = vec![before.clone(); count];
-            // SAFETY: the memory is not used until `end`.
+            // SAFETY: the memory is used only by `commit` until `give_back`, and here between two locks.
             let shares = unsafe { Shares::take(&mut memory, count) }.expect("room");
-            // Most launches keep to parts of their own, and meet where those end.
-            let mixed = draw(4) == 0;
-            for step in 0..300 {
-                let n = draw(count);
-                let (share, model) = (&mut *shares.share(n), &mut models[n]);
-                let len = 1 + draw(16);
-                let part = SIZE / count;
-                let off = if mixed {
-                    draw(SIZE - len)
-                } else {
-                    n * part + draw(part - len)
-                };
-                let place = format!("seed {seed}, launch {launch}, step {step}: share {n}, {len} B at {off}");
-                if draw(2) == 0 {
-                    let check = draw(2) == 0;
-                    let off = if draw(4) == 0 { draw(SIZE - len) } else { off };
-                    let may = model.has(off, len, if check { 3 } else { 2 });
-                    let expected = may.then(|| model.bytes[off..off + len].to_vec());
-                    assert_eq!(load(share, off, len, check), expected, "load, {place}");
-                } else if model.has(off, len, 2) {
-                    let bytes: Vec<u8> = (0..len).map(|_| draw(256) as u8).collect();
-                    assert!(store(share, off, &bytes), "store, {place}");
-                    model.bytes[off..off + len].copy_from_slice(&bytes);
-                    model.states[off..off + len].fill(ByteState::Init);
+            for round in 0..1 + draw(3) {
+                let before = Model::of(&memory);
+                let mut models = vec![before.clone(); count];
+                // Most rounds keep to parts of their own, and meet where those end.
+                let mixed = draw(4) == 0;
+                for step in 0..300 {
+                    let n = draw(count);
+                    let (share, model) = (&mut *shares.share(n), &mut models[n]);
+                    let len = 1 + draw(16);
+                    let part = SIZE / count;
+                    let off = if mixed {
+                        draw(SIZE - len)
+                    } else {
+                        n * part + draw(part - len)
+                    };
+                    let place = format!(
+                        "seed {seed}, launch {launch}, round {round}, step {step}: share {n}, {len} B at {off}"
+                    );
+                    if draw(2) == 0 {
+                        let check = draw(2) == 0;
+                        let off = if draw(4) == 0 { draw(SIZE - len) } else { off };
+                        let may = model.has(off, len, if check { 3 } else { 2 });
+                        let expected = may.then(|| model.bytes[off..off + len].to_vec());
+                        assert_eq!(load(share, off, len, check), expected, "load, {place}");
+                    } else if model.has(off, len, 2) {
+                        let bytes: Vec<u8> = (0..len).map(|_| draw(256) as u8).collect();
+                        assert!(store(share, off, &bytes), "store, {place}");
+                        model.bytes[off..off + len].copy_from_slice(&bytes);
+                        model.states[off..off + len].fill(ByteState::Init);
+                    }
                 }
+                let wanted = draw(5) != 0;
+                let done = shares.commit(&mut memory, wanted).is_some();
+                let mut expected = before.clone();
+                let mut twice = false;
+                for n in 0..SIZE {
+                    let changed =
+                        |model: &&Model| model.bytes[n] != before.bytes[n] || model.states[n] != before.states[n];
+                    let mut by = models.iter().filter(changed);
+                    if let Some(model) = by.next() {
+                        (expected.bytes[n], expected.states[n]) = (model.bytes[n], model.states[n]);
+                    }
+                    twice |= by.next().is_some();
+                }
+                assert_eq!(done, wanted && !twice, "seed {seed}, launch {launch}, round {round}");
+                let expected = if done { expected } else { before };
+                assert!(
+                    Model::of(&memory) == expected,
+                    "seed {seed}, launch {launch}, round {round}: done is {done}"
+                );
+                *(if done { &mut merged } else { &mut refused }) += 1;
             }
-            let wanted = draw(5) != 0;
-            let done = shares.commit(&mut memory, wanted).is_some();
             shares.give_back(&mut memory);
-            let mut expected = before.clone();
-            let mut twice = false;
-            for n in 0..SIZE {
-                let changed = |model: &&Model| model.bytes[n] != before.bytes[n] || model.states[n] != before.states[n];
-                let mut by = models.iter().filter(changed);
-                if let Some(model) = by.next() {
-                    (expected.bytes[n], expected.states[n]) = (model.bytes[n], model.states[n]);
-                }
-                twice |= by.next().is_some();
-            }
-            assert_eq!(done, wanted && !twice, "seed {seed}, launch {launch}");
-            let expected = if done { expected } else { before };
-            assert!(
-                Model::of(&memory) == expected,
-                "seed {seed}, launch {launch}: done is {done}"
-            );
-            *(if done { &mut merged } else { &mut refused }) += 1;
         }
     }
-    assert!(
-        merged > 50 && refused > 50,
-        "{merged} launches merged, {refused} refused"
-    );
+    assert!(merged > 50 && refused > 50, "{merged} rounds merged, {refused} refused");
 }

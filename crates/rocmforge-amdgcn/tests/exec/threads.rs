@@ -6,11 +6,16 @@ use rocmforge_amdgcn::{ByteState, FaultKind, Outcome, Status};
 /// Workgroups that are worth several threads.
 const MANY: u32 = 150;
 
+/// A number that the memory shows of itself.
+fn shown(card: &Card, name: &str) -> String {
+    let text = format!("{:?}", card.memory);
+    let shown = text.split(&format!("{name}: ")).nth(1).expect("shown");
+    shown.chars().take_while(char::is_ascii_digit).collect()
+}
+
 /// Shares of memory that launches on several threads have left.
 fn shares(card: &Card) -> String {
-    let text = format!("{:?}", card.memory);
-    let shown = text.split("shares: ").nth(1).expect("shown");
-    shown.chars().take_while(char::is_ascii_digit).collect()
+    shown(card, "shares")
 }
 
 /// Outcome, and what the launch left in the memory it was given.
@@ -175,6 +180,14 @@ fn what_rounds_leave_is_that_of_one_thread() {
                 "0".to_owned()
             }
         );
+        let rounds: u32 = shown(&card, "commits").parse().expect("a number");
+        // A thread has 128 workgroups in the first round, and at most four times as many in the next.
+        let least = match (threads, outcome.status) {
+            (1, _) => 0,
+            (_, Status::Completed) => 2,
+            _ => 1,
+        };
+        assert!(rounds >= least && (threads > 1 || rounds == 0), "{rounds} rounds");
         (outcome, bytes, states)
     };
     let whole = end(1, false, None).0;

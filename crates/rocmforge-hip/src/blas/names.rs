@@ -22,8 +22,8 @@ macro_rules! supported {
 }
 
 /// Functions that are not supported: of each stem the names with these ends.
-macro_rules! absent {
-    ($($ends:tt { $($stem:ident)* })*) => { &[$($(absent!(@of $stem $ends),)*)*] };
+macro_rules! unsupported {
+    ($($ends:tt { $($stem:ident)* })*) => { &[$($(unsupported!(@of $stem $ends),)*)*] };
     (@of $stem:ident [$($end:literal)*]) => {
         &[$({
             const NAME: &str = concat!(stringify!($stem), $end);
@@ -54,8 +54,9 @@ const SUPPORTED: &[Entry] = supported! {
     }
 };
 
-/// The variants of a function are named by rule: one matrix or many of them, the interface of hipBLAS 2, sizes of 64 bits.
-const ABSENT: &[&[Entry]] = absent! {
+/// The variants of a function are named by rule: one matrix or many of them, the interface of hipBLAS 2, sizes of 64 bits. Look for the
+/// stem here: `hipblasSgemv` stands for `hipblasSgemvBatched_64` as well.
+const ABSENT: &[&[Entry]] = unsupported! {
     [
         "" "_64" "_v2" "_v2_64" "Batched" "Batched_64" "Batched_v2" "Batched_v2_64" "StridedBatched" "StridedBatched_64"
         "StridedBatched_v2" "StridedBatched_v2_64"

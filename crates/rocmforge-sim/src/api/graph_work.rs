@@ -233,7 +233,7 @@ impl Call<'_> {
         })
     }
 
-    /// Fails unless there is such a node of this kind, and such an executable graph.
+    /// Fails unless the node exists and is of this kind, and the executable graph exists.
     fn check_node(&mut self, exec: Option<hipGraphExec_t>, node: hipGraphNode_t, kind: hipGraphNodeType) -> Hip {
         if let Some(exec) = exec {
             self.exec(exec)?;
@@ -265,7 +265,7 @@ impl Call<'_> {
     /// Gives work to a node: checks which node is meant, makes the work of this kind, adds or changes the node.
     ///
     /// # Safety
-    /// What a new node comes after is as the HIP function takes it.
+    /// The dependencies of a new node are valid as the HIP function asks.
     unsafe fn give_work(
         &mut self,
         target: Target,
@@ -388,7 +388,7 @@ impl Call<'_> {
         unsafe { self.give_work(target, kind, work) }
     }
 
-    /// A node of any kind. Those of some kinds are made, and not changed.
+    /// Adds or changes a node of any kind; child graphs, empty nodes and memory nodes can only be added.
     unsafe fn any_node(&mut self, target: Target, params: *mut hipGraphNodeParams) -> Hip {
         required(params)?;
         // SAFETY: promised by the caller of the HIP function.

@@ -3,7 +3,7 @@
 
 #![allow(non_snake_case)] // functions have the names of the C interface
 
-/// Functions that are a case of another method, one a line: what each does with the call.
+/// Functions that another method implements, or that are refused: signature and call.
 macro_rules! cases {
     ($(fn $name:ident($($arg:ident: $ty:ty),* $(,)?) => |$call:ident| $body:expr;)*) => {$(
         #[allow(unused_unsafe)] // not every method is unsafe

@@ -6,14 +6,16 @@ use rocmforge_hip_sys::*;
 use std::ffi::{c_char, c_int, c_uchar, c_uint, c_ulonglong, c_ushort, c_void};
 
 /// What a function leaves for `hipGetLastError`.
-fn remember(name: &str) -> Remember {
-    match name {
-        "hipGetLastError" | "hipPeekAtLastError" | "hipExtGetLastError" => Remember::Nothing,
-        "hipRuntimeGetVersion" | "hipDriverGetVersion" | "hipGetDeviceCount" | "hipDrvGetErrorName" => {
-            Remember::NoCardNeeded
-        }
-        _ => Remember::Status,
-    }
+#[rustfmt::skip]
+macro_rules! remember {
+    (hipGetLastError) => { Remember::Nothing };
+    (hipPeekAtLastError) => { Remember::Nothing };
+    (hipExtGetLastError) => { Remember::Nothing };
+    (hipRuntimeGetVersion) => { Remember::NoCardNeeded };
+    (hipDriverGetVersion) => { Remember::NoCardNeeded };
+    (hipGetDeviceCount) => { Remember::NoCardNeeded };
+    (hipDrvGetErrorName) => { Remember::NoCardNeeded };
+    ($other:ident) => { Remember::Status };
 }
 
 /// The methods of a trait. The pointers are the caller's, with the promises of the C API; the bodies write only through those that the
@@ -22,7 +24,7 @@ macro_rules! methods {
     ($(fn $name:ident($($arg:ident: $ty:ty),* $(,)?);)*) => {$(
         #[allow(unused_unsafe)] // not every method is unsafe
         unsafe fn $name(&self $(, $arg: $ty)*) -> hipError_t {
-            self.call_with(stringify!($name), remember(stringify!($name)), |call| {
+            self.call_with(stringify!($name), remember!($name), |call| {
                 // SAFETY: the caller of a HIP function promises what its C documentation asks: null or valid pointers.
                 unsafe { call.$name($($arg),*) }
             })

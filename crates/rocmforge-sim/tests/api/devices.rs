@@ -338,6 +338,10 @@ fn the_block_that_fills_a_processor_best() {
     );
     answers!(
         hipErrorInvalidValue,
+        sim.hipModuleOccupancyMaxPotentialBlockSize(g, b, function, 0, -1)
+    );
+    answers!(
+        hipErrorInvalidValue,
         sim.hipModuleOccupancyMaxPotentialBlockSizeWithFlags(g, b, function, 0, 0, 2)
     );
 }

@@ -1,11 +1,11 @@
-//! Part: what some workgroups of a launch came to.
+//! Part: the outcome of some workgroups of a launch.
 
 use crate::counters::Counters;
 use crate::dispatch::{Outcome, Status};
 use crate::exec::checks::count::Touched;
 use crate::footprint::Footprint;
 
-/// The outcome of some workgroups.
+/// See the module.
 pub(crate) struct Part {
     /// Without the numbers of distinct segments, which only all parts together have.
     outcome: Outcome,

@@ -28,9 +28,9 @@ use std::time::Duration;
 const FIRST_ROUND: u64 = 128;
 /// Chunks of 4 KiB that a thread should write in a round, at most: so many copies stay in the caches of a core.
 const WRITTEN: u64 = 128;
-/// How often a waiting thread looks before it gives its core to others (tens of microseconds), and before it sleeps in between. To be woken
-/// takes longer than a short launch.
+/// How often a waiting thread looks before it gives its core to others in between: some tens of microseconds.
 const SPINS: u32 = 1 << 10;
+/// How often it looks before it sleeps in between. To be woken takes as long as a short launch.
 const YIELDS: u32 = 1 << 11;
 /// Number of the round after the last.
 const ENDED: u64 = u64::MAX;
@@ -52,7 +52,7 @@ pub(crate) fn wanted(dispatch: &Dispatch<'_>) -> usize {
 /// Runs workgroups of a launch on `threads` threads, two or more. Those from the place on that is returned are left: one thread has to run
 /// them, with the memory as the others have left it.
 pub(crate) fn run(dispatch: &Dispatch<'_>, memory: &mut GlobalMemory, threads: usize) -> (Part, u64) {
-    // SAFETY: until `give_back` nothing but the shares accesses the memory, to which this function has the only reference.
+    // SAFETY: this function has the only reference to the memory, and accesses it only by `commit` until `give_back`.
     let Some(shares) = (unsafe { Shares::take(memory, threads) }) else {
         return (Part::none(), 0);
     };
@@ -75,7 +75,7 @@ pub(crate) fn run(dispatch: &Dispatch<'_>, memory: &mut GlobalMemory, threads: u
     done
 }
 
-/// The rounds of a launch: what its threads know of each other.
+/// The rounds of a launch: the state that its threads share.
 struct Rounds<'a> {
     dispatch: &'a Dispatch<'a>,
     shares: &'a Shares,
@@ -93,7 +93,7 @@ struct Rounds<'a> {
 }
 
 impl Rounds<'_> {
-    /// Begins and ends all rounds, on the calling thread. As [`run`].
+    /// Begins and ends all rounds, on the calling thread. Returns what [`run`] returns.
     fn lead(&self, memory: &mut GlobalMemory) -> (Part, u64) {
         // Also after a panic, so that the other threads end.
         let _end = End(self);
@@ -167,7 +167,7 @@ fn next_size(size: u64, written: u64) -> u64 {
     size.saturating_mul(WRITTEN) / written.max(WRITTEN / 4)
 }
 
-/// Waits for something that another thread does soon.
+/// Waits for what another thread of the launch does. It has no deadline of its own: a part ends with its instruction budget.
 fn wait(until: impl Fn() -> bool) {
     let mut looks = 0u32;
     while !until() {
