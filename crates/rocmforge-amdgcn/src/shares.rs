@@ -10,7 +10,7 @@ mod tests;
 use crate::chunk::{CHUNK, CHUNK_BITS, MIXED, READ_ONLY, pieces};
 use crate::claims::{self, Claims, Own, Share};
 use crate::map::Map;
-use crate::memory::{GlobalMemory, Shares, Workers};
+use crate::memory::{GlobalMemory, Shares, Workers, all_bytes};
 use rayon_core::{ThreadPool, ThreadPoolBuilder};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -75,10 +75,7 @@ impl GlobalMemory {
         let inside = off % CHUNK..off % CHUNK + len;
         let mask = if check_uninit { 3 } else { 2 };
         let states = own.states.get(inside.clone())?;
-        states
-            .iter()
-            .all(|state| state & mask == mask)
-            .then(|| &own.bytes[inside])
+        all_bytes(states, mask).then(|| &own.bytes[inside])
     }
 
     /// The same to write; they count as written from here on.
@@ -87,7 +84,7 @@ impl GlobalMemory {
         let own = self.share.as_mut()?.own.get_mut(&(off >> CHUNK_BITS))?;
         let inside = off % CHUNK..off % CHUNK + len;
         let states = own.states.get_mut(inside.clone())?;
-        if !states.iter().all(|state| state & 2 != 0) {
+        if !all_bytes(states, 2) {
             return None;
         }
         states.fill(3);
