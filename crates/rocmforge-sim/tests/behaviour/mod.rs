@@ -1,4 +1,4 @@
-//! What HIP does: a test per row of the behaviour table (`rows.txt`), named after the row's id, that runs in HIP 6 and in
+//! Tests of HIP's behaviour: one per row of the table (`rows.txt`), named after the row's id, that runs in HIP 6 and in
 //! HIP 7 mode. The rows come from AMD's own conformance tests (hip-tests) and, those with `x`, from reading its
 //! implementation (clr).
 //!
