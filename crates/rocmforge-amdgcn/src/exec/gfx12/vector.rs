@@ -129,6 +129,11 @@ lane_ops! { lookup {
     VMaxNumF32(a: f32, b: f32) -> f32 { num_max32(a, b) }
     VMin3NumF32(a: f32, b: f32, c: f32) -> f32 { num_min32(num_min32(a, b), c) }
     VMax3NumF32(a: f32, b: f32, c: f32) -> f32 { num_max32(num_max32(a, b), c) }
+    VMinNumF16(a: H, b: H) -> H { H(num_min32(a.0, b.0)) }
+    VMaxNumF16(a: H, b: H) -> H { H(num_max32(a.0, b.0)) }
+    VPkMinNumF16(a: [H; 2], b: [H; 2]) -> [H; 2] { pairs(a, b, num_min32) }
+    VPkMaxNumF16(a: [H; 2], b: [H; 2]) -> [H; 2] { pairs(a, b, num_max32) }
+} seldom {
     VMed3NumF32(a: f32, b: f32, c: f32) -> f32 { num_med32(a, b, c) }
     VMaxminNumF32(a: f32, b: f32, c: f32) -> f32 { num_min32(num_max32(a, b), c) }
     VMinmaxNumF32(a: f32, b: f32, c: f32) -> f32 { num_max32(num_min32(a, b), c) }
@@ -138,8 +143,6 @@ lane_ops! { lookup {
     VMaximum3F32(a: f32, b: f32, c: f32) -> f32 { maximum32(maximum32(a, b), c) }
     VMinimummaximumF32(a: f32, b: f32, c: f32) -> f32 { maximum32(minimum32(a, b), c) }
     VMaximumminimumF32(a: f32, b: f32, c: f32) -> f32 { minimum32(maximum32(a, b), c) }
-    VMinNumF16(a: H, b: H) -> H { H(num_min32(a.0, b.0)) }
-    VMaxNumF16(a: H, b: H) -> H { H(num_max32(a.0, b.0)) }
     VMin3NumF16(a: H, b: H, c: H) -> H { H(num_min32(num_min32(a.0, b.0), c.0)) }
     VMax3NumF16(a: H, b: H, c: H) -> H { H(num_max32(num_max32(a.0, b.0), c.0)) }
     VMed3NumF16(a: H, b: H, c: H) -> H { H(num_med32(a.0, b.0, c.0)) }
@@ -155,8 +158,6 @@ lane_ops! { lookup {
     VMaxNumF64(a: f64, b: f64) -> f64 { num_max64(a, b) }
     VMinimumF64(a: f64, b: f64) -> f64 { minimum64(a, b) }
     VMaximumF64(a: f64, b: f64) -> f64 { maximum64(a, b) }
-    VPkMinNumF16(a: [H; 2], b: [H; 2]) -> [H; 2] { pairs(a, b, num_min32) }
-    VPkMaxNumF16(a: [H; 2], b: [H; 2]) -> [H; 2] { pairs(a, b, num_max32) }
     VPkMinimumF16(a: [H; 2], b: [H; 2]) -> [H; 2] { pairs(a, b, minimum32) }
     VPkMaximumF16(a: [H; 2], b: [H; 2]) -> [H; 2] { pairs(a, b, maximum32) }
     VCvtPkFp8F32(a: f32, b: f32) -> u16 { u16::from(to_fp8(a)) | u16::from(to_fp8(b)) << 8 }

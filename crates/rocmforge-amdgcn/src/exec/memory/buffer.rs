@@ -14,7 +14,7 @@
 //!
 //! Not modelled, and a fault where a descriptor asks for it: see [`Descriptor::read`].
 
-use crate::exec::code::isa::{Handler, vector};
+use crate::exec::code::isa::{Handler, plain};
 use crate::exec::code::operands::{NOTHING, Refused, sgpr, source};
 use crate::exec::memory::form::Access as Lowered;
 use crate::exec::memory::load::{self, Narrow};
@@ -320,17 +320,17 @@ impl<const N: usize, const SHIFT: u32> Handler for StoreNarrow<N, SHIFT> {
             return;
         };
         let inside = descriptor.inside(w, i, 0, N as u64);
-        with_lanes(w, inside, |w| store::Small::<Buffer, N, SHIFT>::run(w, c, i));
+        with_lanes(w, inside, |w| store::Small::<Buffer, N, SHIFT, true>::run(w, c, i));
     }
 }
 
 /// The handler of a buffer operation, and the bytes a lane touches.
 fn lookup(op: Op) -> Option<(Lowered, u32)> {
     Some(match op {
-        Op::BufferLoadB32 => (Lowered::Load(vector::<LoadWords<1>>()), 4),
-        Op::BufferLoadB64 => (Lowered::Load(vector::<LoadWords<2>>()), 8),
-        Op::BufferLoadB96 => (Lowered::Load(vector::<LoadWords<3>>()), 12),
-        Op::BufferLoadB128 => (Lowered::Load(vector::<LoadWords<4>>()), 16),
+        Op::BufferLoadB32 => (Lowered::Load(plain::<LoadWords<1>>()), 4),
+        Op::BufferLoadB64 => (Lowered::Load(plain::<LoadWords<2>>()), 8),
+        Op::BufferLoadB96 => (Lowered::Load(plain::<LoadWords<3>>()), 12),
+        Op::BufferLoadB128 => (Lowered::Load(plain::<LoadWords<4>>()), 16),
         Op::BufferLoadU8 => narrow::<load::U8>(),
         Op::BufferLoadI8 => narrow::<load::I8>(),
         Op::BufferLoadU16 => narrow::<load::U16>(),
@@ -341,14 +341,14 @@ fn lookup(op: Op) -> Option<(Lowered, u32)> {
         Op::BufferLoadD16HiU8 => narrow::<load::HighU8>(),
         Op::BufferLoadD16HiI8 => narrow::<load::HighI8>(),
         Op::BufferLoadD16HiB16 => narrow::<load::HighB16>(),
-        Op::BufferStoreB32 => (Lowered::Store(vector::<StoreWords<1>>()), 4),
-        Op::BufferStoreB64 => (Lowered::Store(vector::<StoreWords<2>>()), 8),
-        Op::BufferStoreB96 => (Lowered::Store(vector::<StoreWords<3>>()), 12),
-        Op::BufferStoreB128 => (Lowered::Store(vector::<StoreWords<4>>()), 16),
-        Op::BufferStoreB8 => (Lowered::Store(vector::<StoreNarrow<1, 0>>()), 1),
-        Op::BufferStoreB16 => (Lowered::Store(vector::<StoreNarrow<2, 0>>()), 2),
-        Op::BufferStoreD16HiB8 => (Lowered::Store(vector::<StoreNarrow<1, 16>>()), 1),
-        Op::BufferStoreD16HiB16 => (Lowered::Store(vector::<StoreNarrow<2, 16>>()), 2),
+        Op::BufferStoreB32 => (Lowered::Store(plain::<StoreWords<1>>()), 4),
+        Op::BufferStoreB64 => (Lowered::Store(plain::<StoreWords<2>>()), 8),
+        Op::BufferStoreB96 => (Lowered::Store(plain::<StoreWords<3>>()), 12),
+        Op::BufferStoreB128 => (Lowered::Store(plain::<StoreWords<4>>()), 16),
+        Op::BufferStoreB8 => (Lowered::Store(plain::<StoreNarrow<1, 0>>()), 1),
+        Op::BufferStoreB16 => (Lowered::Store(plain::<StoreNarrow<2, 0>>()), 2),
+        Op::BufferStoreD16HiB8 => (Lowered::Store(plain::<StoreNarrow<1, 16>>()), 1),
+        Op::BufferStoreD16HiB16 => (Lowered::Store(plain::<StoreNarrow<2, 16>>()), 2),
         _ => {
             let (global, bytes) = atomic_of(op)?;
             (Lowered::Atomic(atomic::lookup::<Buffer>(global)?), bytes)
@@ -357,7 +357,7 @@ fn lookup(op: Op) -> Option<(Lowered, u32)> {
 }
 
 fn narrow<K: Narrow>() -> (Lowered, u32) {
-    (Lowered::Load(vector::<LoadNarrow<K>>()), K::SIZE as u32)
+    (Lowered::Load(plain::<LoadNarrow<K>>()), K::SIZE as u32)
 }
 
 /// The same atomic on a global address, and its bytes: one handler serves all address spaces.

@@ -1,7 +1,7 @@
 //! Loads.
 
 use crate::exec::clock;
-use crate::exec::code::isa::{Handler, vector};
+use crate::exec::code::isa::{self, Handler, vector};
 use crate::exec::memory::form::COHERENT;
 use crate::exec::memory::space::Space;
 use crate::exec::simd::by_host;
@@ -82,7 +82,14 @@ by_host! {
 }
 
 #[inline(always)]
-fn shaped_any<S: Space, const R: usize>(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins, at: &Addresses, is_row: bool, dst: u8) {
+fn shaped_any<S: Space, const R: usize, const FAST: bool>(
+    w: &mut Wave,
+    c: &mut Ctx<'_>,
+    i: &Ins,
+    at: &Addresses,
+    is_row: bool,
+    dst: u8,
+) {
     let exec = w.exec();
     if exec == 0 {
         return;
@@ -90,7 +97,6 @@ fn shaped_any<S: Space, const R: usize>(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins, 
     if i.half & COHERENT != 0 {
         clock::keep_up(w, c);
     }
-    let reg = |r: usize| (dst as usize + r) & 255;
     let size = R * 4;
     let shape = if is_row {
         Shape::Contiguous
@@ -109,68 +115,92 @@ fn shaped_any<S: Space, const R: usize>(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins, 
         };
         c.observe(w, i, &request);
     }
-    // In a share of memory a second time, once it may read what it has claimed.
-    for tried in [false, true] {
-        match shape {
-            Shape::Contiguous if exec == u32::MAX => {
-                if run_of_words::<S, R>(w, c, at[0], dst) {
-                    return;
-                }
+    if FAST {
+        // In a share of memory a second time, once it may read what it has claimed.
+        for tried in [false, true] {
+            if at_once::<S, R>(w, c, at, exec, shape, dst) {
+                return;
             }
-            Shape::Contiguous => {
-                let first = exec.trailing_zeros() as usize;
-                let count = exec.count_ones() as usize;
-                if let Some(bytes) = S::range(c, at[first & 31], count * size) {
-                    for n in 0..count {
-                        for r in 0..R {
-                            w.v[reg(r)].0[(first + n) & 31] = word(bytes, n * R + r);
-                        }
-                    }
-                    return;
-                }
+            if tried || !S::share(c, at, exec, size) {
+                break;
             }
-            Shape::Uniform => {
-                if let Some(bytes) = S::range(c, at[exec.trailing_zeros() as usize & 31], size) {
-                    for r in 0..R {
-                        let value = [word(bytes, r); 32];
-                        w.put(reg(r) as u8, &value);
-                    }
-                    return;
-                }
-            }
-            Shape::Scattered => {
-                if let Some(gathered) = S::gather(c, &filled(at, exec), size) {
-                    let mut lanes = [[[0; 4]; R]; 32];
-                    for l in 0..32 {
-                        for (r, word) in lanes[l].iter_mut().enumerate() {
-                            *word = *gathered.word(l, r);
-                        }
-                    }
-                    let mut loaded = [Lanes([0; 32]); R];
-                    to_registers(&lanes, &mut loaded);
-                    for r in 0..R {
-                        w.put(reg(r) as u8, &loaded[r].0);
-                    }
-                    return;
-                }
-            }
-        }
-        if tried || !S::share(c, at, exec, size) {
-            break;
         }
     }
-    c.loading = Some(dst);
-    for l in 0..32 {
-        if exec >> l & 1 != 0 {
-            let mut value = [POISON; R];
-            if let Some(bytes) = S::lane(c, w, i, Access::Load, l as u32, at[l], size) {
-                for (r, value) in value.iter_mut().enumerate() {
-                    *value = word(bytes, r);
+    lane_by_lane::<S>(w, c, i, at, R, dst);
+}
+
+/// Loads `R` registers for all active lanes; false, and nothing is loaded, where some byte may not be read.
+#[inline(always)]
+fn at_once<S: Space, const R: usize>(
+    w: &mut Wave,
+    c: &Ctx<'_>,
+    at: &Addresses,
+    exec: u32,
+    shape: Shape,
+    dst: u8,
+) -> bool {
+    let reg = |r: usize| (dst as usize + r) & 255;
+    let size = R * 4;
+    match shape {
+        Shape::Contiguous if exec == u32::MAX => run_of_words::<S, R>(w, c, at[0], dst),
+        Shape::Contiguous => {
+            let first = exec.trailing_zeros() as usize;
+            let count = exec.count_ones() as usize;
+            let Some(bytes) = S::range(c, at[first & 31], count * size) else {
+                return false;
+            };
+            for n in 0..count {
+                for r in 0..R {
+                    w.v[reg(r)].0[(first + n) & 31] = word(bytes, n * R + r);
                 }
             }
+            true
+        }
+        Shape::Uniform => {
+            let Some(bytes) = S::range(c, at[exec.trailing_zeros() as usize & 31], size) else {
+                return false;
+            };
             for r in 0..R {
-                w.v[reg(r)].0[l] = value[r];
+                let value = [word(bytes, r); 32];
+                w.put(reg(r) as u8, &value);
             }
+            true
+        }
+        Shape::Scattered => {
+            let Some(gathered) = S::gather(c, &filled(at, exec), size) else {
+                return false;
+            };
+            let mut lanes = [[[0; 4]; R]; 32];
+            for l in 0..32 {
+                for (r, word) in lanes[l].iter_mut().enumerate() {
+                    *word = *gathered.word(l, r);
+                }
+            }
+            let mut loaded = [Lanes([0; 32]); R];
+            to_registers(&lanes, &mut loaded);
+            for r in 0..R {
+                w.put(reg(r) as u8, &loaded[r].0);
+            }
+            true
+        }
+    }
+}
+
+/// Loads some registers for each active lane by itself. One body for each space, as it is rarely run.
+#[inline(never)]
+fn lane_by_lane<S: Space>(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins, at: &Addresses, registers: usize, dst: u8) {
+    let exec = w.exec();
+    c.loading = Some(dst);
+    for l in (0..32).filter(|l| exec >> l & 1 != 0) {
+        let bytes = S::lane(c, w, i, Access::Load, l as u32, at[l], registers * 4);
+        let mut words = [POISON; 4];
+        if let Some(bytes) = bytes {
+            for (word, bytes) in words.iter_mut().zip(bytes.as_chunks().0) {
+                *word = u32::from_le_bytes(*bytes);
+            }
+        }
+        for (r, word) in words.iter().take(registers).enumerate() {
+            w.v[(dst as usize + r) & 255].0[l] = *word;
         }
     }
     c.loading = None;
@@ -185,10 +215,25 @@ impl<S: Space, const R: usize> Handler for Words<S, R> {
         if row::<S, R>(w, c, i) {
             return;
         }
+        WordsByLane::<S, R>::run(w, c, i);
+    }
+}
+
+/// The same, without a look for rows.
+pub(crate) struct WordsByLane<S, const R: usize>(PhantomData<S>);
+
+impl<S: Space, const R: usize> Handler for WordsByLane<S, R> {
+    #[inline(always)]
+    fn run(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins) {
         let mut at = [0; 32];
         S::addresses(w, i, &mut at);
         words::<S, R>(w, c, i, &at, i.dst);
     }
+}
+
+/// The handler of a load of `R` registers.
+pub(crate) fn of_words<S: Space, const R: usize>() -> Run {
+    isa::lanes::<Words<S, R>, WordsByLane<S, R>>()
 }
 
 /// What a load of one or two bytes makes of them and the old register.
@@ -225,7 +270,7 @@ by_host! {
 }
 
 #[inline(always)]
-fn fetch_any<S: Space, const SIZE: usize>(w: &Wave, c: &mut Ctx<'_>, i: &Ins) -> [u32; 32] {
+fn fetch_any<S: Space, const SIZE: usize, const FAST: bool>(w: &Wave, c: &mut Ctx<'_>, i: &Ins) -> [u32; 32] {
     let exec = w.exec();
     let mut at = [0; 32];
     S::addresses(w, i, &mut at);
@@ -242,39 +287,66 @@ fn fetch_any<S: Space, const SIZE: usize>(w: &Wave, c: &mut Ctx<'_>, i: &Ins) ->
         };
         c.observe(w, i, &request);
     }
-    let value = |bytes: &[u8; SIZE]| bytes.iter().rev().fold(0, |value, &byte| value << 8 | u32::from(byte));
     let mut raw = [0; 32];
-    // In a share of memory a second time, once it may read what it has claimed.
-    for tried in [false, true] {
-        if let Shape::Contiguous = shape {
-            let first = exec.trailing_zeros() as usize;
-            let count = exec.count_ones() as usize;
-            if let Some(bytes) = S::range(c, at[first & 31], count * SIZE) {
-                for (raw, bytes) in raw[first & 31..].iter_mut().zip(bytes.as_chunks::<SIZE>().0) {
-                    *raw = value(bytes);
-                }
+    if FAST {
+        // In a share of memory a second time, once it may read what it has claimed.
+        for tried in [false, true] {
+            if fetch_at_once::<S, SIZE>(c, &at, exec, shape, &mut raw) {
                 return raw;
             }
-        }
-        if let Some(gathered) = S::gather(c, &filled(&at, exec), SIZE) {
-            for l in 0..32 {
-                raw[l] = value(gathered.lane::<SIZE>(l));
+            if tried || !S::share(c, &at, exec, SIZE) {
+                break;
             }
-            return raw;
-        }
-        if tried || !S::share(c, &at, exec, SIZE) {
-            break;
         }
     }
+    fetch_by_lane::<S>(w, c, i, &at, SIZE, &mut raw);
+    raw
+}
+
+/// Little-endian bytes as a number.
+#[inline(always)]
+fn number(bytes: &[u8]) -> u32 {
+    bytes.iter().rev().fold(0, |value, &byte| value << 8 | u32::from(byte))
+}
+
+/// What all active lanes load; false where some byte may not be read.
+#[inline(always)]
+fn fetch_at_once<S: Space, const SIZE: usize>(
+    c: &Ctx<'_>,
+    at: &Addresses,
+    exec: u32,
+    shape: Shape,
+    raw: &mut [u32; 32],
+) -> bool {
+    if let Shape::Contiguous = shape {
+        let first = exec.trailing_zeros() as usize;
+        let count = exec.count_ones() as usize;
+        if let Some(bytes) = S::range(c, at[first & 31], count * SIZE) {
+            for (raw, bytes) in raw[first & 31..].iter_mut().zip(bytes.as_chunks::<SIZE>().0) {
+                *raw = number(bytes);
+            }
+            return true;
+        }
+    }
+    let Some(gathered) = S::gather(c, &filled(at, exec), SIZE) else {
+        return false;
+    };
+    for l in 0..32 {
+        raw[l] = number(gathered.lane::<SIZE>(l));
+    }
+    true
+}
+
+/// What each active lane loads by itself. One body for each space, as it is rarely run.
+#[inline(never)]
+fn fetch_by_lane<S: Space>(w: &Wave, c: &mut Ctx<'_>, i: &Ins, at: &Addresses, size: usize, raw: &mut [u32; 32]) {
+    let exec = w.exec();
     c.loading = Some(i.dst);
     for l in (0..32).filter(|l| exec >> l & 1 != 0) {
-        let bytes = S::lane(c, w, i, Access::Load, l as u32, at[l], SIZE);
-        raw[l] = bytes
-            .and_then(<[u8]>::first_chunk::<SIZE>)
-            .map_or(POISON & (u32::MAX >> (32 - 8 * SIZE)), value);
+        let bytes = S::lane(c, w, i, Access::Load, l as u32, at[l], size);
+        raw[l] = bytes.map_or(POISON & (u32::MAX >> (32 - 8 * size)), number);
     }
     c.loading = None;
-    raw
 }
 
 macro_rules! narrow {
@@ -304,10 +376,10 @@ narrow! {
 /// The handler of a load of this space.
 pub(crate) fn lookup<S: Space>(op: Op) -> Option<Run> {
     Some(match op {
-        Op::GlobalLoadB32 | Op::FlatLoadB32 | Op::ScratchLoadB32 => vector::<Words<S, 1>>(),
-        Op::GlobalLoadB64 | Op::FlatLoadB64 | Op::ScratchLoadB64 => vector::<Words<S, 2>>(),
-        Op::GlobalLoadB96 | Op::FlatLoadB96 | Op::ScratchLoadB96 => vector::<Words<S, 3>>(),
-        Op::GlobalLoadB128 | Op::FlatLoadB128 | Op::ScratchLoadB128 => vector::<Words<S, 4>>(),
+        Op::GlobalLoadB32 | Op::FlatLoadB32 | Op::ScratchLoadB32 => of_words::<S, 1>(),
+        Op::GlobalLoadB64 | Op::FlatLoadB64 | Op::ScratchLoadB64 => of_words::<S, 2>(),
+        Op::GlobalLoadB96 | Op::FlatLoadB96 | Op::ScratchLoadB96 => of_words::<S, 3>(),
+        Op::GlobalLoadB128 | Op::FlatLoadB128 | Op::ScratchLoadB128 => of_words::<S, 4>(),
         Op::GlobalLoadU8 | Op::FlatLoadU8 | Op::ScratchLoadU8 => vector::<Small<S, U8>>(),
         Op::GlobalLoadI8 | Op::FlatLoadI8 | Op::ScratchLoadI8 => vector::<Small<S, I8>>(),
         Op::GlobalLoadU16 | Op::FlatLoadU16 | Op::ScratchLoadU16 => vector::<Small<S, U16>>(),

@@ -1,6 +1,6 @@
 //! Stores.
 
-use crate::exec::code::isa::{Handler, vector};
+use crate::exec::code::isa::{self, Handler};
 use crate::exec::memory::space::Space;
 use crate::exec::simd::by_host;
 use crate::exec::simd::rows::{from_registers, prefetch_behind};
@@ -69,12 +69,18 @@ by_host! {
 }
 
 #[inline(always)]
-fn shaped_any<S: Space, const R: usize>(w: &Wave, c: &mut Ctx<'_>, i: &Ins, at: &Addresses, is_row: bool, src: u8) {
+fn shaped_any<S: Space, const R: usize, const FAST: bool>(
+    w: &Wave,
+    c: &mut Ctx<'_>,
+    i: &Ins,
+    at: &Addresses,
+    is_row: bool,
+    src: u8,
+) {
     let exec = w.exec();
     if exec == 0 {
         return;
     }
-    let reg = |r: usize| (src as usize + r) & 255;
     let size = R * 4;
     let shape = if is_row {
         Shape::Contiguous
@@ -93,33 +99,46 @@ fn shaped_any<S: Space, const R: usize>(w: &Wave, c: &mut Ctx<'_>, i: &Ins, at: 
         };
         c.observe(w, i, &request);
     }
-    if let Shape::Contiguous = shape {
-        if exec == u32::MAX {
-            if run_of_words::<S, R>(w, c, at[0], src) {
-                return;
-            }
-        } else {
-            let first = exec.trailing_zeros() as usize;
-            let count = exec.count_ones() as usize;
-            if let Some(bytes) = S::range_mut(c, at[first & 31], count * size) {
-                let words = bytes.as_chunks_mut::<4>().0;
-                for n in 0..count {
-                    for r in 0..R {
-                        words[n * R + r] = w.v[reg(r)].0[(first + n) & 31].to_le_bytes();
-                    }
-                }
-                return;
-            }
+    if FAST && shape == Shape::Contiguous && contiguous::<S, R>(w, c, at, src) {
+        return;
+    }
+    lane_by_lane::<S>(w, c, i, at, R, src);
+}
+
+/// Stores `R` registers of all active lanes, whose addresses lie one behind the other; false, and nothing is stored, where some byte may
+/// not be written.
+#[inline(always)]
+fn contiguous<S: Space, const R: usize>(w: &Wave, c: &mut Ctx<'_>, at: &Addresses, src: u8) -> bool {
+    let exec = w.exec();
+    if exec == u32::MAX {
+        return run_of_words::<S, R>(w, c, at[0], src);
+    }
+    let first = exec.trailing_zeros() as usize;
+    let count = exec.count_ones() as usize;
+    let Some(bytes) = S::range_mut(c, at[first & 31], count * R * 4) else {
+        return false;
+    };
+    let words = bytes.as_chunks_mut::<4>().0;
+    for n in 0..count {
+        for r in 0..R {
+            words[n * R + r] = w.v[(src as usize + r) & 255].0[(first + n) & 31].to_le_bytes();
         }
     }
-    for l in 0..32 {
-        if exec >> l & 1 != 0 {
-            let value: [[u8; 4]; R] = std::array::from_fn(|r| w.v[reg(r)].0[l].to_le_bytes());
-            S::write(c, w, i, Access::Store, l as u32, at[l], value.as_flattened());
-        }
+    true
+}
+
+/// Stores some registers of each active lane by itself. One body for each space: scattered stores have nothing to gain from wide vectors.
+#[inline(never)]
+fn lane_by_lane<S: Space>(w: &Wave, c: &mut Ctx<'_>, i: &Ins, at: &Addresses, registers: usize, src: u8) {
+    let exec = w.exec();
+    for l in (0..32).filter(|l| exec >> l & 1 != 0) {
+        let words: [[u8; 4]; 4] = std::array::from_fn(|r| w.v[(src as usize + r) & 255].0[l].to_le_bytes());
+        let bytes = &words.as_flattened()[..registers * 4];
+        S::write(c, w, i, Access::Store, l as u32, at[l], bytes);
     }
 }
 
+/// Stores whole registers.
 pub(crate) struct Words<S, const R: usize>(PhantomData<S>);
 
 impl<S: Space, const R: usize> Handler for Words<S, R> {
@@ -128,16 +147,31 @@ impl<S: Space, const R: usize> Handler for Words<S, R> {
         if row::<S, R>(w, c, i) {
             return;
         }
+        WordsByLane::<S, R>::run(w, c, i);
+    }
+}
+
+/// The same, without a look for rows.
+pub(crate) struct WordsByLane<S, const R: usize>(PhantomData<S>);
+
+impl<S: Space, const R: usize> Handler for WordsByLane<S, R> {
+    #[inline(always)]
+    fn run(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins) {
         let mut at = [0; 32];
         S::addresses(w, i, &mut at);
         words::<S, R>(w, c, i, &at, i.b.reg);
     }
 }
 
-/// Stores the low `N` bytes of a register shifted right by `SHIFT`.
-pub(crate) struct Small<S, const N: usize, const SHIFT: u32>(PhantomData<S>);
+/// The handler of a store of `R` registers.
+pub(crate) fn of_words<S: Space, const R: usize>() -> Run {
+    isa::lanes::<Words<S, R>, WordsByLane<S, R>>()
+}
 
-impl<S: Space, const N: usize, const SHIFT: u32> Handler for Small<S, N, SHIFT> {
+/// Stores the low `N` bytes of a register shifted right by `SHIFT`; `FAST`: looks for rows.
+pub(crate) struct Small<S, const N: usize, const SHIFT: u32, const FAST: bool>(PhantomData<S>);
+
+impl<S: Space, const N: usize, const SHIFT: u32, const FAST: bool> Handler for Small<S, N, SHIFT, FAST> {
     #[inline(always)]
     fn run(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins) {
         let exec = w.exec();
@@ -160,7 +194,7 @@ impl<S: Space, const N: usize, const SHIFT: u32> Handler for Small<S, N, SHIFT> 
             c.observe(w, i, &request);
         }
         let value = &w.v[i.b.reg as usize].0;
-        if let Shape::Contiguous = shape {
+        if FAST && shape == Shape::Contiguous {
             let first = exec.trailing_zeros() as usize;
             let count = exec.count_ones() as usize;
             if let Some(bytes) = S::range_mut(c, at[first & 31], count * N) {
@@ -170,26 +204,37 @@ impl<S: Space, const N: usize, const SHIFT: u32> Handler for Small<S, N, SHIFT> 
                 return;
             }
         }
-        for l in 0..32 {
-            if exec >> l & 1 != 0 {
-                let value = (value[l] >> SHIFT).to_le_bytes();
-                S::write(c, w, i, Access::Store, l as u32, at[l], &value[..N]);
-            }
-        }
+        bytes_by_lane::<S>(w, c, i, &at, N, SHIFT);
+    }
+}
+
+/// The handler of a store of `N` bytes.
+pub(crate) fn of_bytes<S: Space, const N: usize, const SHIFT: u32>() -> Run {
+    isa::lanes::<Small<S, N, SHIFT, true>, Small<S, N, SHIFT, false>>()
+}
+
+/// Stores the low bytes of a register, shifted right, of each active lane by itself.
+#[inline(never)]
+fn bytes_by_lane<S: Space>(w: &Wave, c: &mut Ctx<'_>, i: &Ins, at: &Addresses, count: usize, shift: u32) {
+    let exec = w.exec();
+    let value = &w.v[i.b.reg as usize].0;
+    for l in (0..32).filter(|l| exec >> l & 1 != 0) {
+        let bytes = (value[l] >> shift).to_le_bytes();
+        S::write(c, w, i, Access::Store, l as u32, at[l], &bytes[..count]);
     }
 }
 
 /// The handler of a store of this space.
 pub(crate) fn lookup<S: Space>(op: Op) -> Option<Run> {
     Some(match op {
-        Op::GlobalStoreB32 | Op::FlatStoreB32 | Op::ScratchStoreB32 => vector::<Words<S, 1>>(),
-        Op::GlobalStoreB64 | Op::FlatStoreB64 | Op::ScratchStoreB64 => vector::<Words<S, 2>>(),
-        Op::GlobalStoreB96 | Op::FlatStoreB96 | Op::ScratchStoreB96 => vector::<Words<S, 3>>(),
-        Op::GlobalStoreB128 | Op::FlatStoreB128 | Op::ScratchStoreB128 => vector::<Words<S, 4>>(),
-        Op::GlobalStoreB8 | Op::FlatStoreB8 | Op::ScratchStoreB8 => vector::<Small<S, 1, 0>>(),
-        Op::GlobalStoreB16 | Op::FlatStoreB16 | Op::ScratchStoreB16 => vector::<Small<S, 2, 0>>(),
-        Op::GlobalStoreD16HiB8 | Op::FlatStoreD16HiB8 | Op::ScratchStoreD16HiB8 => vector::<Small<S, 1, 16>>(),
-        Op::GlobalStoreD16HiB16 | Op::FlatStoreD16HiB16 | Op::ScratchStoreD16HiB16 => vector::<Small<S, 2, 16>>(),
+        Op::GlobalStoreB32 | Op::FlatStoreB32 | Op::ScratchStoreB32 => of_words::<S, 1>(),
+        Op::GlobalStoreB64 | Op::FlatStoreB64 | Op::ScratchStoreB64 => of_words::<S, 2>(),
+        Op::GlobalStoreB96 | Op::FlatStoreB96 | Op::ScratchStoreB96 => of_words::<S, 3>(),
+        Op::GlobalStoreB128 | Op::FlatStoreB128 | Op::ScratchStoreB128 => of_words::<S, 4>(),
+        Op::GlobalStoreB8 | Op::FlatStoreB8 | Op::ScratchStoreB8 => of_bytes::<S, 1, 0>(),
+        Op::GlobalStoreB16 | Op::FlatStoreB16 | Op::ScratchStoreB16 => of_bytes::<S, 2, 0>(),
+        Op::GlobalStoreD16HiB8 | Op::FlatStoreD16HiB8 | Op::ScratchStoreD16HiB8 => of_bytes::<S, 1, 16>(),
+        Op::GlobalStoreD16HiB16 | Op::FlatStoreD16HiB16 | Op::ScratchStoreD16HiB16 => of_bytes::<S, 2, 16>(),
         _ => return None,
     })
 }

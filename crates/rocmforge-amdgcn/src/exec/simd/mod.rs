@@ -35,7 +35,8 @@ fn find_out() -> bool {
 }
 
 /// A function that runs another, in the build for this host and as a function of its own: for bodies that several handlers share. Behind its
-/// name stand its generic parameters, and once more their names alone.
+/// name stand its generic parameters, and once more their names alone. The body has one more, a `bool`: whether the host is [`fast`]. Where it
+/// is not, the body does without what it would only do to be quicker: it is rarely run, and costs the compiler as much.
 macro_rules! by_host {
     (
         $(#[$attribute:meta])*
@@ -47,11 +48,11 @@ macro_rules! by_host {
             #[inline(never)]
             #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
             fn wide<$($generics)*>($($arg: $ty),*) $(-> $ret)? {
-                $body::<$($names)*>($($arg),*)
+                $body::<$($names)*, true>($($arg),*)
             }
             #[inline(never)]
             fn base<$($generics)*>($($arg: $ty),*) $(-> $ret)? {
-                $body::<$($names)*>($($arg),*)
+                $body::<$($names)*, { cfg!(not(target_arch = "x86_64")) }>($($arg),*)
             }
             #[cfg(target_arch = "x86_64")]
             if $crate::exec::simd::fast() {

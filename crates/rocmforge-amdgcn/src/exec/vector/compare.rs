@@ -53,6 +53,46 @@ fn unordered<T: PartialOrd>(a: T, b: T) -> bool {
 }
 
 lane_ops! { lookup {
+    VCmpLtF32 | VCmpxLtF32(a: f32, b: f32) -> bool { a < b }
+    VCmpEqF32 | VCmpxEqF32(a: f32, b: f32) -> bool { a == b }
+    VCmpLeF32 | VCmpxLeF32(a: f32, b: f32) -> bool { a <= b }
+    VCmpGtF32 | VCmpxGtF32(a: f32, b: f32) -> bool { a > b }
+    VCmpLgF32 | VCmpxLgF32(a: f32, b: f32) -> bool { less_or_greater(a, b) }
+    VCmpGeF32 | VCmpxGeF32(a: f32, b: f32) -> bool { a >= b }
+    VCmpOF32 | VCmpxOF32(a: f32, b: f32) -> bool { !unordered(a, b) }
+    VCmpUF32 | VCmpxUF32(a: f32, b: f32) -> bool { unordered(a, b) }
+    VCmpNgeF32 | VCmpxNgeF32(a: f32, b: f32) -> bool { !(a >= b) }
+    VCmpNlgF32 | VCmpxNlgF32(a: f32, b: f32) -> bool { !less_or_greater(a, b) }
+    VCmpNgtF32 | VCmpxNgtF32(a: f32, b: f32) -> bool { !(a > b) }
+    VCmpNleF32 | VCmpxNleF32(a: f32, b: f32) -> bool { !(a <= b) }
+    VCmpNeqF32 | VCmpxNeqF32(a: f32, b: f32) -> bool { a != b }
+    VCmpNltF32 | VCmpxNltF32(a: f32, b: f32) -> bool { !(a < b) }
+    VCmpLtI32 | VCmpxLtI32(a: i32, b: i32) -> bool { a < b }
+    VCmpEqI32 | VCmpxEqI32(a: i32, b: i32) -> bool { a == b }
+    VCmpLeI32 | VCmpxLeI32(a: i32, b: i32) -> bool { a <= b }
+    VCmpGtI32 | VCmpxGtI32(a: i32, b: i32) -> bool { a > b }
+    VCmpNeI32 | VCmpxNeI32(a: i32, b: i32) -> bool { a != b }
+    VCmpGeI32 | VCmpxGeI32(a: i32, b: i32) -> bool { a >= b }
+    VCmpLtU32 | VCmpxLtU32(a: u32, b: u32) -> bool { a < b }
+    VCmpEqU32 | VCmpxEqU32(a: u32, b: u32) -> bool { a == b }
+    VCmpLeU32 | VCmpxLeU32(a: u32, b: u32) -> bool { a <= b }
+    VCmpGtU32 | VCmpxGtU32(a: u32, b: u32) -> bool { a > b }
+    VCmpNeU32 | VCmpxNeU32(a: u32, b: u32) -> bool { a != b }
+    VCmpGeU32 | VCmpxGeU32(a: u32, b: u32) -> bool { a >= b }
+    VCmpLtI64 | VCmpxLtI64(a: i64, b: i64) -> bool { a < b }
+    VCmpEqI64 | VCmpxEqI64(a: i64, b: i64) -> bool { a == b }
+    VCmpLeI64 | VCmpxLeI64(a: i64, b: i64) -> bool { a <= b }
+    VCmpGtI64 | VCmpxGtI64(a: i64, b: i64) -> bool { a > b }
+    VCmpNeI64 | VCmpxNeI64(a: i64, b: i64) -> bool { a != b }
+    VCmpGeI64 | VCmpxGeI64(a: i64, b: i64) -> bool { a >= b }
+    VCmpLtU64 | VCmpxLtU64(a: u64, b: u64) -> bool { a < b }
+    VCmpEqU64 | VCmpxEqU64(a: u64, b: u64) -> bool { a == b }
+    VCmpLeU64 | VCmpxLeU64(a: u64, b: u64) -> bool { a <= b }
+    VCmpGtU64 | VCmpxGtU64(a: u64, b: u64) -> bool { a > b }
+    VCmpNeU64 | VCmpxNeU64(a: u64, b: u64) -> bool { a != b }
+    VCmpGeU64 | VCmpxGeU64(a: u64, b: u64) -> bool { a >= b }
+    VCmpClassF32 | VCmpxClassF32(a: f32, b: u32) -> bool { class32(a, b) }
+} seldom {
     VCmpFF16 | VCmpxFF16(_a: H, _b: H) -> bool { false }
     VCmpLtF16 | VCmpxLtF16(a: H, b: H) -> bool { a.0 < b.0 }
     VCmpEqF16 | VCmpxEqF16(a: H, b: H) -> bool { a.0 == b.0 }
@@ -70,20 +110,6 @@ lane_ops! { lookup {
     VCmpNltF16 | VCmpxNltF16(a: H, b: H) -> bool { !(a.0 < b.0) }
     VCmpTF16 | VCmpxTF16(_a: H, _b: H) -> bool { true }
     VCmpFF32 | VCmpxFF32(_a: f32, _b: f32) -> bool { false }
-    VCmpLtF32 | VCmpxLtF32(a: f32, b: f32) -> bool { a < b }
-    VCmpEqF32 | VCmpxEqF32(a: f32, b: f32) -> bool { a == b }
-    VCmpLeF32 | VCmpxLeF32(a: f32, b: f32) -> bool { a <= b }
-    VCmpGtF32 | VCmpxGtF32(a: f32, b: f32) -> bool { a > b }
-    VCmpLgF32 | VCmpxLgF32(a: f32, b: f32) -> bool { less_or_greater(a, b) }
-    VCmpGeF32 | VCmpxGeF32(a: f32, b: f32) -> bool { a >= b }
-    VCmpOF32 | VCmpxOF32(a: f32, b: f32) -> bool { !unordered(a, b) }
-    VCmpUF32 | VCmpxUF32(a: f32, b: f32) -> bool { unordered(a, b) }
-    VCmpNgeF32 | VCmpxNgeF32(a: f32, b: f32) -> bool { !(a >= b) }
-    VCmpNlgF32 | VCmpxNlgF32(a: f32, b: f32) -> bool { !less_or_greater(a, b) }
-    VCmpNgtF32 | VCmpxNgtF32(a: f32, b: f32) -> bool { !(a > b) }
-    VCmpNleF32 | VCmpxNleF32(a: f32, b: f32) -> bool { !(a <= b) }
-    VCmpNeqF32 | VCmpxNeqF32(a: f32, b: f32) -> bool { a != b }
-    VCmpNltF32 | VCmpxNltF32(a: f32, b: f32) -> bool { !(a < b) }
     VCmpTF32 | VCmpxTF32(_a: f32, _b: f32) -> bool { true }
     VCmpFF64 | VCmpxFF64(_a: f64, _b: f64) -> bool { false }
     VCmpLtF64 | VCmpxLtF64(a: f64, b: f64) -> bool { a < b }
@@ -114,38 +140,13 @@ lane_ops! { lookup {
     VCmpNeU16 | VCmpxNeU16(a: u16, b: u16) -> bool { a != b }
     VCmpGeU16 | VCmpxGeU16(a: u16, b: u16) -> bool { a >= b }
     VCmpFI32 | VCmpxFI32(_a: i32, _b: i32) -> bool { false }
-    VCmpLtI32 | VCmpxLtI32(a: i32, b: i32) -> bool { a < b }
-    VCmpEqI32 | VCmpxEqI32(a: i32, b: i32) -> bool { a == b }
-    VCmpLeI32 | VCmpxLeI32(a: i32, b: i32) -> bool { a <= b }
-    VCmpGtI32 | VCmpxGtI32(a: i32, b: i32) -> bool { a > b }
-    VCmpNeI32 | VCmpxNeI32(a: i32, b: i32) -> bool { a != b }
-    VCmpGeI32 | VCmpxGeI32(a: i32, b: i32) -> bool { a >= b }
     VCmpTI32 | VCmpxTI32(_a: i32, _b: i32) -> bool { true }
     VCmpFU32 | VCmpxFU32(_a: u32, _b: u32) -> bool { false }
-    VCmpLtU32 | VCmpxLtU32(a: u32, b: u32) -> bool { a < b }
-    VCmpEqU32 | VCmpxEqU32(a: u32, b: u32) -> bool { a == b }
-    VCmpLeU32 | VCmpxLeU32(a: u32, b: u32) -> bool { a <= b }
-    VCmpGtU32 | VCmpxGtU32(a: u32, b: u32) -> bool { a > b }
-    VCmpNeU32 | VCmpxNeU32(a: u32, b: u32) -> bool { a != b }
-    VCmpGeU32 | VCmpxGeU32(a: u32, b: u32) -> bool { a >= b }
     VCmpTU32 | VCmpxTU32(_a: u32, _b: u32) -> bool { true }
     VCmpFI64 | VCmpxFI64(_a: i64, _b: i64) -> bool { false }
-    VCmpLtI64 | VCmpxLtI64(a: i64, b: i64) -> bool { a < b }
-    VCmpEqI64 | VCmpxEqI64(a: i64, b: i64) -> bool { a == b }
-    VCmpLeI64 | VCmpxLeI64(a: i64, b: i64) -> bool { a <= b }
-    VCmpGtI64 | VCmpxGtI64(a: i64, b: i64) -> bool { a > b }
-    VCmpNeI64 | VCmpxNeI64(a: i64, b: i64) -> bool { a != b }
-    VCmpGeI64 | VCmpxGeI64(a: i64, b: i64) -> bool { a >= b }
     VCmpTI64 | VCmpxTI64(_a: i64, _b: i64) -> bool { true }
     VCmpFU64 | VCmpxFU64(_a: u64, _b: u64) -> bool { false }
-    VCmpLtU64 | VCmpxLtU64(a: u64, b: u64) -> bool { a < b }
-    VCmpEqU64 | VCmpxEqU64(a: u64, b: u64) -> bool { a == b }
-    VCmpLeU64 | VCmpxLeU64(a: u64, b: u64) -> bool { a <= b }
-    VCmpGtU64 | VCmpxGtU64(a: u64, b: u64) -> bool { a > b }
-    VCmpNeU64 | VCmpxNeU64(a: u64, b: u64) -> bool { a != b }
-    VCmpGeU64 | VCmpxGeU64(a: u64, b: u64) -> bool { a >= b }
     VCmpTU64 | VCmpxTU64(_a: u64, _b: u64) -> bool { true }
     VCmpClassF16 | VCmpxClassF16(a: H, b: u16) -> bool { class16(a.0, u32::from(b)) }
-    VCmpClassF32 | VCmpxClassF32(a: f32, b: u32) -> bool { class32(a, b) }
     VCmpClassF64 | VCmpxClassF64(a: f64, b: u32) -> bool { class64(a, b) }
 } }

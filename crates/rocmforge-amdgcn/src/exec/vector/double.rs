@@ -68,6 +68,9 @@ lane_ops! { lookup {
     VAddF64(a: f64, b: f64) -> First<f64> { First(a + b) }
     VMulF64(a: f64, b: f64) -> First<f64> { First(a * b) }
     VFmaF64(a: f64, b: f64, c: f64) -> First<f64> { First(a.mul_add(b, c)) }
+    VCvtF64F32(a: f32) -> f64 { f64::from(a) }
+    VCvtF32F64(a: f64) -> f32 { a as f32 }
+} seldom {
     VMinF64(a: f64, b: f64) -> f64 { min64(a, b) }
     VMaxF64(a: f64, b: f64) -> f64 { max64(a, b) }
     VTruncF64(a: f64) -> f64 { quieted64(a.trunc()) }
@@ -89,8 +92,6 @@ lane_ops! { lookup {
     VTrigPreopF64(a: f64, b: u32) -> f64 { trig_preop(a, b) }
     VCvtF64I32(a: i32) -> f64 { f64::from(a) }
     VCvtF64U32(a: u32) -> f64 { f64::from(a) }
-    VCvtF64F32(a: f32) -> f64 { f64::from(a) }
-    VCvtF32F64(a: f64) -> f32 { a as f32 }
     VCvtI32F64(a: f64) -> i32 { a as i32 }
     VCvtU32F64(a: f64) -> u32 { a as u32 }
 } }

@@ -79,8 +79,53 @@ lane_ops! { lookup {
     VSubF32(a: f32, b: f32) -> First<f32> { First(a - b) }
     VSubrevF32(a: f32, b: f32) -> First<f32> { First(b - a) }
     VMulF32(a: f32, b: f32) -> First<f32> { First(a * b) }
-    VMulDx9ZeroF32(a: f32, b: f32) -> First<f32> { First(mul_zero(a, b)) }
     VFmaF32 | VFmacF32 | VFmaakF32 | VFmamkF32(a: f32, b: f32, c: f32) -> First<f32> { First(a.mul_add(b, c)) }
+    VMinF32(a: f32, b: f32) -> f32 { min32(a, b) }
+    VMaxF32(a: f32, b: f32) -> f32 { max32(a, b) }
+    VMin3F32(a: f32, b: f32, c: f32) -> f32 { min32(min32(a, b), c) }
+    VMax3F32(a: f32, b: f32, c: f32) -> f32 { max32(max32(a, b), c) }
+    VMed3F32(a: f32, b: f32, c: f32) -> f32 { med32(a, b, c) }
+    VCndmaskB32(a: f32, b: f32, which: Sel) -> f32 {
+        f32::from_bits(a.to_bits() & !which.0 | b.to_bits() & which.0)
+    }
+    // A signalling NaN becomes quiet, which not every host does on its own.
+    VTruncF32(a: f32) -> f32 { quieted(a.trunc()) }
+    VCeilF32(a: f32) -> f32 { quieted(a.ceil()) }
+    VFloorF32(a: f32) -> f32 { quieted(a.floor()) }
+    VRndneF32(a: f32) -> f32 { quieted(a.round_ties_even()) }
+    VFractF32(a: f32) -> f32 {
+        let rest = a - a.floor();
+        // The largest value below 1, where rounding would give 1.
+        if rest >= 1.0 { f32::from_bits(0x3F7F_FFFF) } else { rest }
+    }
+    VExpF32(a: f32) -> f32 { exp2(flush(a)) }
+    VLogF32(a: f32) -> f32 { flush(a).log2() }
+    VRcpF32 | VRcpIflagF32(a: f32) -> f32 { flush(1.0 / flush(a)) }
+    VRsqF32(a: f32) -> f32 { (1.0 / f64::from(flush(a)).sqrt()) as f32 }
+    VSqrtF32(a: f32) -> f32 { flush(a).sqrt() }
+    VSinF32(a: f32) -> f32 { sine(a) }
+    VCosF32(a: f32) -> f32 { turns(a, f64::cos) }
+    VLdexpF32(a: f32, b: i32) -> f32 { ldexp32(a, b) }
+    VDivScaleF32(a: f32, b: f32, c: f32) -> (f32, bool) { div_scale32(a, b, c) }
+    VDivFixupF32(a: f32, b: f32, c: f32) -> f32 { div_fixup32(a, b, c) }
+    VCvtF32I32(a: i32) -> f32 { a as f32 }
+    VCvtF32U32(a: u32) -> f32 { a as f32 }
+    VCvtI32F32(a: f32) -> i32 { a as i32 }
+    VCvtU32F32(a: f32) -> u32 { a as u32 }
+    VCvtF32F16(a: H) -> f32 { quieted(a.0) }
+    VCvtF16F32(a: f32) -> H { H(a) }
+    VCvtF32Ubyte0(a: u32) -> f32 { (a & 255) as f32 }
+    VCvtF32Ubyte1(a: u32) -> f32 { (a >> 8 & 255) as f32 }
+    VCvtF32Ubyte2(a: u32) -> f32 { (a >> 16 & 255) as f32 }
+    VCvtF32Ubyte3(a: u32) -> f32 { (a >> 24) as f32 }
+    // Halves rather than their bits, for the sake of clamps.
+    VCvtPkRtzF16F32(a: f32, b: f32) -> [H; 2] {
+        [a, b].map(|x| H(half_to_f32(f32_to_half_rtz(x))))
+    }
+    VFmaMixF32(a: Mix, b: Mix, c: Mix) -> First<f32> { First(a.0.mul_add(b.0, c.0)) }
+    VFmaMixloF16 | VFmaMixhiF16(a: Mix, b: Mix, c: Mix) -> First<H> { First(H(a.0.mul_add(b.0, c.0))) }
+} seldom {
+    VMulDx9ZeroF32(a: f32, b: f32) -> First<f32> { First(mul_zero(a, b)) }
     VFmaDx9ZeroF32 | VFmacDx9ZeroF32(a: f32, b: f32, c: f32) -> f32 {
         if a == 0.0 || b == 0.0 { quieted(c) } else { fma32(a, b, c) }
     }
@@ -105,55 +150,13 @@ lane_ops! { lookup {
             _ => -y,
         }
     }
-    VMinF32(a: f32, b: f32) -> f32 { min32(a, b) }
-    VMaxF32(a: f32, b: f32) -> f32 { max32(a, b) }
-    VMin3F32(a: f32, b: f32, c: f32) -> f32 { min32(min32(a, b), c) }
-    VMax3F32(a: f32, b: f32, c: f32) -> f32 { max32(max32(a, b), c) }
-    VMed3F32(a: f32, b: f32, c: f32) -> f32 { med32(a, b, c) }
     VMaxminF32(a: f32, b: f32, c: f32) -> f32 { min32(max32(a, b), c) }
     VMinmaxF32(a: f32, b: f32, c: f32) -> f32 { max32(min32(a, b), c) }
-    VCndmaskB32(a: f32, b: f32, which: Sel) -> f32 {
-        f32::from_bits(a.to_bits() & !which.0 | b.to_bits() & which.0)
-    }
-    // A signalling NaN becomes quiet, which not every host does on its own.
-    VTruncF32(a: f32) -> f32 { quieted(a.trunc()) }
-    VCeilF32(a: f32) -> f32 { quieted(a.ceil()) }
-    VFloorF32(a: f32) -> f32 { quieted(a.floor()) }
-    VRndneF32(a: f32) -> f32 { quieted(a.round_ties_even()) }
-    VFractF32(a: f32) -> f32 {
-        let rest = a - a.floor();
-        // The largest value below 1, where rounding would give 1.
-        if rest >= 1.0 { f32::from_bits(0x3F7F_FFFF) } else { rest }
-    }
-    VExpF32(a: f32) -> f32 { exp2(flush(a)) }
-    VLogF32(a: f32) -> f32 { flush(a).log2() }
-    VRcpF32 | VRcpIflagF32(a: f32) -> f32 { flush(1.0 / flush(a)) }
-    VRsqF32(a: f32) -> f32 { (1.0 / f64::from(flush(a)).sqrt()) as f32 }
-    VSqrtF32(a: f32) -> f32 { flush(a).sqrt() }
-    VSinF32(a: f32) -> f32 { sine(a) }
-    VCosF32(a: f32) -> f32 { turns(a, f64::cos) }
-    VLdexpF32(a: f32, b: i32) -> f32 { ldexp32(a, b) }
     VFrexpMantF32(a: f32) -> f32 { frexp(a).0 }
     VFrexpExpI32F32(a: f32) -> i32 { frexp(a).1 }
-    VDivScaleF32(a: f32, b: f32, c: f32) -> (f32, bool) { div_scale32(a, b, c) }
-    VDivFixupF32(a: f32, b: f32, c: f32) -> f32 { div_fixup32(a, b, c) }
-    VCvtF32I32(a: i32) -> f32 { a as f32 }
-    VCvtF32U32(a: u32) -> f32 { a as f32 }
-    VCvtI32F32(a: f32) -> i32 { a as i32 }
-    VCvtU32F32(a: f32) -> u32 { a as u32 }
     VCvtNearestI32F32(a: f32) -> i32 { (a + 0.5).floor() as i32 }
     VCvtFloorI32F32(a: f32) -> i32 { a.floor() as i32 }
-    VCvtF32F16(a: H) -> f32 { quieted(a.0) }
-    VCvtF16F32(a: f32) -> H { H(a) }
-    VCvtF32Ubyte0(a: u32) -> f32 { (a & 255) as f32 }
-    VCvtF32Ubyte1(a: u32) -> f32 { (a >> 8 & 255) as f32 }
-    VCvtF32Ubyte2(a: u32) -> f32 { (a >> 16 & 255) as f32 }
-    VCvtF32Ubyte3(a: u32) -> f32 { (a >> 24) as f32 }
     VCvtOffF32I4(a: u32) -> f32 { ((a << 28) as i32 >> 28) as f32 / 16.0 }
-    // Halves rather than their bits, for the sake of clamps.
-    VCvtPkRtzF16F32(a: f32, b: f32) -> [H; 2] {
-        [a, b].map(|x| H(half_to_f32(f32_to_half_rtz(x))))
-    }
     VCvtPkNormI16F32(a: f32, b: f32) -> u32 { norm_i16(a) | norm_i16(b) << 16 }
     VCvtPkNormU16F32(a: f32, b: f32) -> u32 { norm_u16(a) | norm_u16(b) << 16 }
     VCvtPkI16F32(a: f32, b: f32) -> u32 { u32::from(a as i16 as u16) | u32::from(b as i16 as u16) << 16 }
@@ -162,8 +165,6 @@ lane_ops! { lookup {
         let at = (b & 3) * 8;
         c & !(255 << at) | u32::from(a.round_ties_even() as u8) << at
     }
-    VFmaMixF32(a: Mix, b: Mix, c: Mix) -> First<f32> { First(a.0.mul_add(b.0, c.0)) }
-    VFmaMixloF16 | VFmaMixhiF16(a: Mix, b: Mix, c: Mix) -> First<H> { First(H(a.0.mul_add(b.0, c.0))) }
 } }
 
 /// `v_div_fmas_f32` reads a fourth operand, `vcc`, so it brings its own handler.

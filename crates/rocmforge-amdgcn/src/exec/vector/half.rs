@@ -46,11 +46,15 @@ fn med<T: Ord>(a: T, b: T, c: T) -> T {
 lane_ops! { lookup {
     VAddF16(a: H, b: H) -> First<H> { First(H(a.0 + b.0)) }
     VSubF16(a: H, b: H) -> First<H> { First(H(a.0 - b.0)) }
-    VSubrevF16(a: H, b: H) -> First<H> { First(H(b.0 - a.0)) }
     VMulF16(a: H, b: H) -> First<H> { First(H(a.0 * b.0)) }
     VFmaF16 | VFmacF16 | VFmaakF16 | VFmamkF16(a: H, b: H, c: H) -> First<H> { First(fma(a, b, c)) }
     VMinF16(a: H, b: H) -> H { H(min32(a.0, b.0)) }
     VMaxF16(a: H, b: H) -> H { H(max32(a.0, b.0)) }
+    VPackB32F16(a: H, b: H) -> [H; 2] { [a, b] }
+    VLshlrevB16(a: u16, b: u16) -> u16 { b << (a & 15) }
+    VLshrrevB16(a: u16, b: u16) -> u16 { b >> (a & 15) }
+} seldom {
+    VSubrevF16(a: H, b: H) -> First<H> { First(H(b.0 - a.0)) }
     VMin3F16(a: H, b: H, c: H) -> H { H(min32(min32(a.0, b.0), c.0)) }
     VMax3F16(a: H, b: H, c: H) -> H { H(max32(max32(a.0, b.0), c.0)) }
     VMed3F16(a: H, b: H, c: H) -> H { H(med32(a.0, b.0, c.0)) }
@@ -84,15 +88,12 @@ lane_ops! { lookup {
     VCvtNormU16F16(a: H) -> u16 { norm_u16(a.0) as u16 }
     VCvtPkNormI16F16(a: H, b: H) -> u32 { norm_i16(a.0) | norm_i16(b.0) << 16 }
     VCvtPkNormU16F16(a: H, b: H) -> u32 { norm_u16(a.0) | norm_u16(b.0) << 16 }
-    VPackB32F16(a: H, b: H) -> [H; 2] { [a, b] }
     VCndmaskB16(a: Bits16, b: Bits16, which: Sel) -> u16 { a.0 & !(which.0 as u16) | b.0 & which.0 as u16 }
     VMovB16(a: u16) -> u16 { a }
     VNotB16(a: u16) -> u16 { !a }
     VAndB16(a: u16, b: u16) -> u16 { a & b }
     VOrB16(a: u16, b: u16) -> u16 { a | b }
     VXorB16(a: u16, b: u16) -> u16 { a ^ b }
-    VLshlrevB16(a: u16, b: u16) -> u16 { b << (a & 15) }
-    VLshrrevB16(a: u16, b: u16) -> u16 { b >> (a & 15) }
     VAshrrevI16(a: u16, b: i16) -> i16 { b >> (a & 15) }
     VAddNcU16 | VAddNcI16(a: u16, b: u16) -> u16 { a.wrapping_add(b) }
     VSubNcU16 | VSubNcI16(a: u16, b: u16) -> u16 { a.wrapping_sub(b) }

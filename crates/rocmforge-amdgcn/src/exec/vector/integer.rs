@@ -65,9 +65,6 @@ pub(crate) fn msad8(a: u32, b: u32) -> u32 {
 lane_ops! { lookup {
     VMovB32(a: u32) -> u32 { a }
     VNotB32(a: u32) -> u32 { !a }
-    VBfrevB32(a: u32) -> u32 { a.reverse_bits() }
-    VClzI32U32(a: u32) -> u32 { if a == 0 { u32::MAX } else { a.leading_zeros() } }
-    VCtzI32B32(a: u32) -> u32 { if a == 0 { u32::MAX } else { a.trailing_zeros() } }
     VClsI32(a: u32) -> u32 {
         let n = (a ^ ((a as i32) >> 31) as u32).leading_zeros();
         if n == 32 { u32::MAX } else { n }
@@ -81,7 +78,6 @@ lane_ops! { lookup {
         (sum, Sign(a & b | (a | b) & !sum))
     }
     VSubCoU32(a: u32, b: u32) -> (u32, Sign) { difference(a, b, Sel(0)) }
-    VSubrevCoU32(a: u32, b: u32) -> (u32, Sign) { difference(b, a, Sel(0)) }
     VAddCoCiU32(a: u32, b: u32, carry: Sel) -> (u32, Sign) {
         // The carry is all ones: taking it away adds one.
         let sum = a.wrapping_add(b).wrapping_sub(carry.0);
@@ -94,30 +90,17 @@ lane_ops! { lookup {
     VMulHiI32(a: i32, b: i32) -> i32 { ((i64::from(a) * i64::from(b)) >> 32) as i32 }
     VMulU32U24(a: u32, b: u32) -> u32 { low24(a).wrapping_mul(low24(b)) }
     VMulI32I24(a: u32, b: u32) -> i32 { signed24(a).wrapping_mul(signed24(b)) }
-    VMulHiU32U24(a: u32, b: u32) -> u32 { ((u64::from(low24(a)) * u64::from(low24(b))) >> 32) as u32 }
-    VMulHiI32I24(a: u32, b: u32) -> i32 { ((i64::from(signed24(a)) * i64::from(signed24(b))) >> 32) as i32 }
     VMadU32U24(a: u32, b: u32, c: u32) -> u32 { low24(a).wrapping_mul(low24(b)).wrapping_add(c) }
     VMadI32I24(a: u32, b: u32, c: i32) -> i32 { signed24(a).wrapping_mul(signed24(b)).wrapping_add(c) }
-    VMadU32U16(a: u16, b: u16, c: u32) -> u32 { (u32::from(a) * u32::from(b)).wrapping_add(c) }
-    VMadI32I16(a: i16, b: i16, c: i32) -> i32 { (i32::from(a) * i32::from(b)).wrapping_add(c) }
     VMinU32(a: u32, b: u32) -> u32 { a.min(b) }
     VMaxU32(a: u32, b: u32) -> u32 { a.max(b) }
     VMinI32(a: i32, b: i32) -> i32 { a.min(b) }
     VMaxI32(a: i32, b: i32) -> i32 { a.max(b) }
-    VMin3U32(a: u32, b: u32, c: u32) -> u32 { a.min(b).min(c) }
     VMax3U32(a: u32, b: u32, c: u32) -> u32 { a.max(b).max(c) }
-    VMed3U32(a: u32, b: u32, c: u32) -> u32 { med(a, b, c) }
-    VMin3I32(a: i32, b: i32, c: i32) -> i32 { a.min(b).min(c) }
-    VMax3I32(a: i32, b: i32, c: i32) -> i32 { a.max(b).max(c) }
     VMed3I32(a: i32, b: i32, c: i32) -> i32 { med(a, b, c) }
-    VMaxminU32(a: u32, b: u32, c: u32) -> u32 { a.max(b).min(c) }
-    VMinmaxU32(a: u32, b: u32, c: u32) -> u32 { a.min(b).max(c) }
-    VMaxminI32(a: i32, b: i32, c: i32) -> i32 { a.max(b).min(c) }
-    VMinmaxI32(a: i32, b: i32, c: i32) -> i32 { a.min(b).max(c) }
     VAndB32(a: u32, b: u32) -> u32 { a & b }
     VOrB32(a: u32, b: u32) -> u32 { a | b }
     VXorB32(a: u32, b: u32) -> u32 { a ^ b }
-    VXnorB32(a: u32, b: u32) -> u32 { !(a ^ b) }
     VLshlrevB32(a: u32, b: u32) -> u32 { b << (a & 31) }
     VLshrrevB32(a: u32, b: u32) -> u32 { b >> (a & 31) }
     VAshrrevI32(a: u32, b: i32) -> i32 { b >> (a & 31) }
@@ -137,7 +120,6 @@ lane_ops! { lookup {
         (field ^ sign).wrapping_sub(sign)
     }
     VBfiB32(a: u32, b: u32, c: u32) -> u32 { a & b | !a & c }
-    VBfmB32(a: u32, b: u32) -> u32 { mask(a) << (b & 31) }
     VAlignbitB32(a: u32, b: u32, c: u32) -> u32 {
         ((u64::from(a) << 32 | u64::from(b)) >> (c & 31)) as u32
     }
@@ -147,6 +129,37 @@ lane_ops! { lookup {
     VPermB32(a: u32, b: u32, c: u32) -> u32 { permute(a, b, c) }
     VBcntU32B32(a: u32, b: u32) -> u32 { a.count_ones().wrapping_add(b) }
     VMbcntLoU32B32(a: u32, b: u32, lane: Lane) -> u32 { (a & ((1 << lane.0) - 1)).count_ones().wrapping_add(b) }
+    VMadU64U32(a: u32, b: u32, c: u64) -> (u64, bool) {
+        let sum = (u64::from(a) * u64::from(b)).wrapping_add(c);
+        (sum, sum < c)
+    }
+    // The second result is bit 64 of the exact sum: its sign.
+    VMadI64I32(a: i32, b: i32, c: i64) -> (i64, bool) {
+        let (sum, overflow) = (i64::from(a) * i64::from(b)).overflowing_add(c);
+        (sum, (sum < 0) != overflow)
+    }
+    VLshlrevB64(a: u32, b: u64) -> u64 { b << (a & 63) }
+    VLshrrevB64(a: u32, b: u64) -> u64 { b >> (a & 63) }
+    VAshrrevI64(a: u32, b: i64) -> i64 { b >> (a & 63) }
+} seldom {
+    VBfrevB32(a: u32) -> u32 { a.reverse_bits() }
+    VClzI32U32(a: u32) -> u32 { if a == 0 { u32::MAX } else { a.leading_zeros() } }
+    VCtzI32B32(a: u32) -> u32 { if a == 0 { u32::MAX } else { a.trailing_zeros() } }
+    VSubrevCoU32(a: u32, b: u32) -> (u32, Sign) { difference(b, a, Sel(0)) }
+    VMulHiU32U24(a: u32, b: u32) -> u32 { ((u64::from(low24(a)) * u64::from(low24(b))) >> 32) as u32 }
+    VMulHiI32I24(a: u32, b: u32) -> i32 { ((i64::from(signed24(a)) * i64::from(signed24(b))) >> 32) as i32 }
+    VMadU32U16(a: u16, b: u16, c: u32) -> u32 { (u32::from(a) * u32::from(b)).wrapping_add(c) }
+    VMadI32I16(a: i16, b: i16, c: i32) -> i32 { (i32::from(a) * i32::from(b)).wrapping_add(c) }
+    VMin3U32(a: u32, b: u32, c: u32) -> u32 { a.min(b).min(c) }
+    VMed3U32(a: u32, b: u32, c: u32) -> u32 { med(a, b, c) }
+    VMin3I32(a: i32, b: i32, c: i32) -> i32 { a.min(b).min(c) }
+    VMax3I32(a: i32, b: i32, c: i32) -> i32 { a.max(b).max(c) }
+    VMaxminU32(a: u32, b: u32, c: u32) -> u32 { a.max(b).min(c) }
+    VMinmaxU32(a: u32, b: u32, c: u32) -> u32 { a.min(b).max(c) }
+    VMaxminI32(a: i32, b: i32, c: i32) -> i32 { a.max(b).min(c) }
+    VMinmaxI32(a: i32, b: i32, c: i32) -> i32 { a.min(b).max(c) }
+    VXnorB32(a: u32, b: u32) -> u32 { !(a ^ b) }
+    VBfmB32(a: u32, b: u32) -> u32 { mask(a) << (b & 31) }
     // A wave of 32 has no lanes for the high half of the mask.
     VMbcntHiU32B32(_a: u32, b: u32) -> u32 { b }
     VLerpU8(a: u32, b: u32, c: u32) -> u32 {
@@ -186,18 +199,6 @@ lane_ops! { lookup {
         let narrow = |x: u32| (x as i16).clamp(0, 255) as u16;
         narrow(a) | narrow(a >> 16) << 8
     }
-    VMadU64U32(a: u32, b: u32, c: u64) -> (u64, bool) {
-        let sum = (u64::from(a) * u64::from(b)).wrapping_add(c);
-        (sum, sum < c)
-    }
-    // The second result is bit 64 of the exact sum: its sign.
-    VMadI64I32(a: i32, b: i32, c: i64) -> (i64, bool) {
-        let (sum, overflow) = (i64::from(a) * i64::from(b)).overflowing_add(c);
-        (sum, (sum < 0) != overflow)
-    }
-    VLshlrevB64(a: u32, b: u64) -> u64 { b << (a & 63) }
-    VLshrrevB64(a: u32, b: u64) -> u64 { b >> (a & 63) }
-    VAshrrevI64(a: u32, b: i64) -> i64 { b >> (a & 63) }
 } }
 
 fn clamp_u32(x: u64) -> u32 {
@@ -223,6 +224,7 @@ fn borrow(a: u32, b: u32, carry: Sel) -> (u32, bool) {
 }
 
 lane_ops! { saturating {
+} seldom {
     VMadU32U24(a: u32, b: u32, c: u32) -> u32 {
         clamp_u32(u64::from(low24(a)) * u64::from(low24(b)) + u64::from(c))
     }

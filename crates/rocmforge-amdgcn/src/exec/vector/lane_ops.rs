@@ -9,24 +9,24 @@ use crate::exec::vector::modal;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
-/// Does it to all lanes; `M`: operands or result may carry modifiers.
-pub(crate) struct Each<O, const M: bool>(PhantomData<O>);
+/// Does it to all lanes.
+pub(crate) struct Each<O>(PhantomData<O>);
 
-impl<O: LaneOp, const M: bool> Handler for Each<O, M> {
+impl<O: LaneOp> Handler for Each<O> {
     #[inline(always)]
     fn run(w: &mut Wave, _: &mut Ctx<'_>, i: &Ins) {
         let (mut a, mut b, mut c) = (MaybeUninit::uninit(), MaybeUninit::uninit(), MaybeUninit::uninit());
-        let a = O::A::fetch::<M>(w, &i.a, &mut a);
-        let b = O::B::fetch::<M>(w, &i.b, &mut b);
-        let c = O::C::fetch::<M>(w, &i.c, &mut c);
+        let a = O::A::fetch::<true>(w, &i.a, &mut a);
+        let b = O::B::fetch::<true>(w, &i.b, &mut b);
+        let c = O::C::fetch::<true>(w, &i.c, &mut c);
         let mut out = <O::R as Ret>::Out::default();
         for l in 0..32 {
             O::R::set(&mut out, l, O::lane(a[l], b[l], c[l]));
         }
         // Two stores rather than one of either: the results stay in registers.
         match O::R::replaced::<O>(&out, a, b, c) {
-            Some(out) => store::<O::R, M>(w, i, &out),
-            None => O::R::store::<M>(w, i, &out),
+            Some(out) => store::<O::R, true>(w, i, &out),
+            None => O::R::store::<true>(w, i, &out),
         }
     }
 }
@@ -40,7 +40,7 @@ impl<O: LaneOp, const UNIFORM: u8> Handler for Short<O, UNIFORM> {
     fn run(w: &mut Wave, ctx: &mut Ctx<'_>, i: &Ins) {
         if w.exec() != u32::MAX || all_lanes::<O, UNIFORM>(w, i).is_none() {
             std::hint::cold_path();
-            isa::lanes_now::<Each<O, false>, OneByOne<O>>(w, ctx, i);
+            isa::lanes_now::<Each<O>, OneByOne<O>>(w, ctx, i);
         }
     }
 }
@@ -132,18 +132,26 @@ pub(crate) struct Form {
 
 /// The handler, or `None` when modifiers are asked for that mean nothing to its operands.
 pub(crate) fn each<O: LaneOp>(form: Form) -> Option<Run> {
+    special::<O>(form).unwrap_or_else(|| {
+        let short = if form.mods { None } else { short::<O>(form) };
+        Some(short.unwrap_or_else(isa::lanes::<Each<O>, OneByOne<O>>))
+    })
+}
+
+/// The handler of an operation that compilers seldom make: the small one for every host, as another would cost the compiler more time than
+/// it saves. `None` as for [`each`].
+pub(crate) fn seldom<O: LaneOp>(form: Form) -> Option<Run> {
+    special::<O>(form).unwrap_or_else(|| Some(plain::<OneByOne<O>>()))
+}
+
+/// What [`each`] and [`seldom`] give if it does not depend on how often the operation is made.
+fn special<O: LaneOp>(form: Form) -> Option<Option<Run>> {
     // Conditions that are constants, here and below: what is behind one that is false is not compiled.
     if const { O::A::MODS || O::B::MODS || O::C::MODS || O::R::MODS } {
-        if form.modal {
-            return Some(plain::<modal::Modal<modal::Any<O>>>());
-        }
-        if form.mods {
-            return Some(isa::lanes::<Each<O, true>, OneByOne<O>>());
-        }
-    } else if form.mods {
-        return None;
+        form.modal.then(|| Some(plain::<modal::Modal<modal::Any<O>>>()))
+    } else {
+        form.mods.then_some(None)
     }
-    Some(short::<O>(form).unwrap_or_else(isa::lanes::<Each<O, false>, OneByOne<O>>))
 }
 
 /// A short handler of an operation, if there is one for operands of these kinds: for those that compilers make most of.
@@ -174,9 +182,12 @@ fn short<O: LaneOp>(form: Form) -> Option<Run> {
     None
 }
 
-/// A table of operations, and the function that looks one up. Names are those of [`Op`].
+/// A table of operations, those that compilers make often and [`seldom`], and the function that looks one up. Names are those of [`Op`].
 macro_rules! lane_ops {
-    ($lookup:ident { $($op:ident $(| $same:ident)* ($($arg:ident : $ty:ty),*) -> $ret:ty $body:block)* }) => {
+    (
+        $lookup:ident { $($op:ident $(| $same:ident)* ($($arg:ident : $ty:ty),*) -> $ret:ty $body:block)* }
+        $(seldom { $($rare:ident $(| $alike:ident)* ($($input:ident : $in:ty),*) -> $out:ty $does:block)* })?
+    ) => {
         /// The handler of an operation of this table.
         pub(crate) fn $lookup(op: rocmforge_isa::Op, form: $crate::exec::vector::lane_ops::Form) -> Option<$crate::exec::state::ctx::Run> {
             match op {
@@ -185,6 +196,11 @@ macro_rules! lane_ops {
                     $crate::exec::vector::lane_ops::lane_op!(Table ($($arg : $ty),*) -> $ret $body);
                     $crate::exec::vector::lane_ops::each::<Table>(form)
                 })*
+                $($(rocmforge_isa::Op::$rare $(| rocmforge_isa::Op::$alike)* => {
+                    struct Table;
+                    $crate::exec::vector::lane_ops::lane_op!(Table ($($input : $in),*) -> $out $does);
+                    $crate::exec::vector::lane_ops::seldom::<Table>(form)
+                })*)?
                 _ => None,
             }
         }

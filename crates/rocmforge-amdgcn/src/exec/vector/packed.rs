@@ -28,6 +28,26 @@ fn first_of(a: H, b: H, c: H, sum: H) -> H {
 }
 
 lane_ops! { lookup {
+    VPkAddF16(a: [H; 2], b: [H; 2]) -> First<[H; 2]> { First(floats(a, b, |a, b| a + b)) }
+    VPkMulF16(a: [H; 2], b: [H; 2]) -> First<[H; 2]> { First(floats(a, b, |a, b| a * b)) }
+    VPkMinF16(a: [H; 2], b: [H; 2]) -> [H; 2] { floats(a, b, min32) }
+    VPkMaxF16(a: [H; 2], b: [H; 2]) -> [H; 2] { floats(a, b, max32) }
+    VPkFmaF16 | VPkFmacF16(a: [H; 2], b: [H; 2], c: [H; 2]) -> First<[H; 2]> {
+        First([fma(a[0], b[0], c[0]), fma(a[1], b[1], c[1])])
+    }
+    VDot2F32F16 | VDot2accF32F16(a: [H; 2], b: [H; 2], c: f32) -> f32 {
+        fma32(a[1].0, b[1].0, fma32(a[0].0, b[0].0, c))
+    }
+    VDot4I32Iu8(a: Dot, b: Dot, c: i32) -> i32 {
+        (0..4).fold(c, |sum, n| sum.wrapping_add(a.byte(n) * b.byte(n)))
+    }
+    VDot8I32Iu4(a: Dot, b: Dot, c: i32) -> i32 {
+        (0..8).fold(c, |sum, n| sum.wrapping_add(a.nibble(n) * b.nibble(n)))
+    }
+    VDot4U32U8(a: u32, b: u32, c: u32) -> u32 {
+        (0..4).fold(c, |sum, n| sum.wrapping_add(unsigned(a, n, 8) * unsigned(b, n, 8)))
+    }
+} seldom {
     VPkAddU16 | VPkAddI16(a: [u16; 2], b: [u16; 2]) -> [u16; 2] { ints(a, b, u16::wrapping_add) }
     VPkSubU16 | VPkSubI16(a: [u16; 2], b: [u16; 2]) -> [u16; 2] { ints(a, b, u16::wrapping_sub) }
     VPkMulLoU16(a: [u16; 2], b: [u16; 2]) -> [u16; 2] { ints(a, b, u16::wrapping_mul) }
@@ -41,16 +61,6 @@ lane_ops! { lookup {
     VPkMaxU16(a: [u16; 2], b: [u16; 2]) -> [u16; 2] { ints(a, b, u16::max) }
     VPkMinI16(a: [u16; 2], b: [u16; 2]) -> [u16; 2] { ints(a, b, |a, b| (a as i16).min(b as i16) as u16) }
     VPkMaxI16(a: [u16; 2], b: [u16; 2]) -> [u16; 2] { ints(a, b, |a, b| (a as i16).max(b as i16) as u16) }
-    VPkAddF16(a: [H; 2], b: [H; 2]) -> First<[H; 2]> { First(floats(a, b, |a, b| a + b)) }
-    VPkMulF16(a: [H; 2], b: [H; 2]) -> First<[H; 2]> { First(floats(a, b, |a, b| a * b)) }
-    VPkMinF16(a: [H; 2], b: [H; 2]) -> [H; 2] { floats(a, b, min32) }
-    VPkMaxF16(a: [H; 2], b: [H; 2]) -> [H; 2] { floats(a, b, max32) }
-    VPkFmaF16 | VPkFmacF16(a: [H; 2], b: [H; 2], c: [H; 2]) -> First<[H; 2]> {
-        First([fma(a[0], b[0], c[0]), fma(a[1], b[1], c[1])])
-    }
-    VDot2F32F16 | VDot2accF32F16(a: [H; 2], b: [H; 2], c: f32) -> f32 {
-        fma32(a[1].0, b[1].0, fma32(a[0].0, b[0].0, c))
-    }
     VDot2F32Bf16(a: Bf2, b: Bf2, c: f32) -> f32 { fma32(a.0[1], b.0[1], fma32(a.0[0], b.0[0], c)) }
     // The text of the ISA adds in the precision of the result.
     VDot2F16F16(a: [H; 2], b: [H; 2], c: H) -> H {
@@ -61,15 +71,6 @@ lane_ops! { lookup {
     VDot2Bf16Bf16(a: Bf2, b: Bf2, c: Bf) -> Bf {
         let first = fma32(a.0[0], b.0[0], c.0);
         Bf(fma32(a.0[1], b.0[1], bf16_to_f32(f32_to_bf16(first))))
-    }
-    VDot4I32Iu8(a: Dot, b: Dot, c: i32) -> i32 {
-        (0..4).fold(c, |sum, n| sum.wrapping_add(a.byte(n) * b.byte(n)))
-    }
-    VDot8I32Iu4(a: Dot, b: Dot, c: i32) -> i32 {
-        (0..8).fold(c, |sum, n| sum.wrapping_add(a.nibble(n) * b.nibble(n)))
-    }
-    VDot4U32U8(a: u32, b: u32, c: u32) -> u32 {
-        (0..4).fold(c, |sum, n| sum.wrapping_add(unsigned(a, n, 8) * unsigned(b, n, 8)))
     }
     VDot8U32U4(a: u32, b: u32, c: u32) -> u32 {
         (0..8).fold(c, |sum, n| sum.wrapping_add(unsigned(a, n, 4) * unsigned(b, n, 4)))
@@ -86,6 +87,7 @@ fn clamp_unsigned(sum: u64) -> u32 {
 }
 
 lane_ops! { saturating {
+} seldom {
     VDot4I32Iu8(a: Dot, b: Dot, c: i32) -> i32 {
         clamp_signed((0..4).fold(i64::from(c), |sum, n| sum + i64::from(a.byte(n) * b.byte(n))))
     }
