@@ -28,8 +28,8 @@ impl NameFilter {
 
 /// Which launches are checked. The others run, and what is found in them is counted only.
 ///
-/// Checks of those others go on, so that what a launch reads and what it races with is judged as ever: a race has a side that is
-/// checked, or is not reported.
+/// The others run under the same checks: what they write counts as written, and a race between one of them and a launch that is checked is
+/// reported.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
@@ -49,7 +49,7 @@ impl LaunchSelection {
     }
 
     /// Whether one of the filters fits a kernel.
-    pub fn names(&self, kernel: &str) -> bool {
+    pub fn fits(&self, kernel: &str) -> bool {
         self.names.is_empty() || self.names.iter().any(|name| name.fits(kernel))
     }
 }
@@ -75,7 +75,7 @@ impl LaunchSelector {
     /// Takes the next launch, one of `kernel`. Whether it is checked.
     pub fn take(&mut self, kernel: &str) -> bool {
         let LaunchSelection { skip, count, .. } = self.selection;
-        if !self.selection.names(kernel) {
+        if !self.selection.fits(kernel) {
             if self.others.len() < REMEMBERED && !self.others.contains(kernel) {
                 self.others.insert(kernel.to_owned());
             }

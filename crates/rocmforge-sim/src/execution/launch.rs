@@ -139,7 +139,7 @@ impl Host {
                 ReportKind::UseAfterFree => self.races.freed_at(fault.address, u64::MAX).1,
                 _ => None,
             };
-            // Without results of a launch later ones are judged by what is not there: who caused that is reported of every launch.
+            // Later launches would read results that are not there: what has taken them away is reported of every launch.
             let spoils = status.is_some() || matches!(report.kind, ReportKind::EndlessKernel | ReportKind::Unmodelled);
             self.report_of_launch(
                 actor.checked || spoils,
