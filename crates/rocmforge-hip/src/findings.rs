@@ -2,9 +2,10 @@
 
 use crate::call_stack::CallStacks;
 use crate::record::{Record, Records};
+use crate::settings::Settings;
 use parking_lot::{Mutex, MutexGuard};
-use rocmforge_sim::{Counters, Report, ReportKind};
-use std::collections::{BTreeMap, HashMap};
+use rocmforge_sim::{Counters, LaunchSelector, Report, ReportFilter, ReportKind};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::Write as _;
@@ -12,24 +13,46 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What two reports share that are one finding: kind, and for each side the kernel's instruction or the call.
-pub(crate) type Identity = (ReportKind, Vec<(Option<String>, Option<u64>, &'static str)>);
+type Identity = (ReportKind, Vec<(Option<String>, Option<u64>, &'static str)>);
 
 /// Those of this process.
 pub(crate) struct Findings {
     log: Option<PathBuf>,
     print_limit: u64,
+    suppressions: Vec<ReportFilter>,
     /// Reports of the simulator that were looked at.
     seen: AtomicU64,
-    known: Mutex<HashMap<Identity, u64>>,
+    known: Mutex<Known>,
+}
+
+/// What was found so far.
+#[derive(Default)]
+pub(crate) struct Known {
+    /// Findings, and how often they occurred.
+    found: HashMap<Identity, u64>,
+    /// Those that a suppression fits.
+    suppressed: HashSet<Identity>,
+}
+
+/// How much was found.
+#[derive(Clone, Copy)]
+pub(crate) struct Totals {
+    /// Findings, each pair of instructions or calls counted once.
+    pub(crate) findings: u64,
+    /// How often they occurred.
+    pub(crate) found: u64,
+    /// Findings that a suppression fits.
+    pub(crate) suppressed: u64,
 }
 
 impl Findings {
-    pub(crate) fn new(log: Option<PathBuf>, print_limit: u64) -> Self {
+    pub(crate) fn new(settings: &Settings) -> Self {
         Self {
-            log,
-            print_limit,
+            log: settings.log.clone(),
+            print_limit: settings.print_limit,
+            suppressions: settings.suppressions.clone(),
             seen: AtomicU64::new(0),
-            known: Mutex::new(HashMap::new()),
+            known: Mutex::default(),
         }
     }
 
@@ -43,14 +66,24 @@ impl Findings {
         self.seen.fetch_max(reported, Ordering::Relaxed);
         let mut known = self.known.lock();
         for report in reports {
-            let count = known.entry(identity(&report)).or_default();
+            if let Some(suppression) = self.suppressions.iter().position(|filter| filter.fits(&report)) {
+                if known.suppressed.insert(identity(&report)) {
+                    records.add(&Record::Suppressed {
+                        suppression,
+                        tool: report.kind.tool().to_string(),
+                        report: serde_json::to_value(&report).unwrap_or_default(),
+                    });
+                }
+                continue;
+            }
+            let count = known.found.entry(identity(&report)).or_default();
             *count += report.count.max(1);
             if *count > report.count.max(1) {
                 continue;
             }
             let stack = stacks.of(report.call);
             let text = text(&report, &stack, stacks);
-            let printed = known.len() as u64;
+            let printed = known.found.len() as u64;
             if self.print_limit == 0 || printed <= self.print_limit {
                 say(self.log.as_deref(), &text);
             }
@@ -63,15 +96,29 @@ impl Findings {
         }
     }
 
-    /// Findings, and how often they occurred.
-    pub(crate) fn totals(&self) -> (u64, u64) {
+    pub(crate) fn totals(&self) -> Totals {
         let known = self.known.lock();
-        (known.len() as u64, known.values().sum())
+        Totals {
+            findings: known.found.len() as u64,
+            found: known.found.values().sum(),
+            suppressed: known.suppressed.len() as u64,
+        }
     }
 
-    /// Prints the summary. With the seed of a random order, if there is one, whether time may have had a part in it.
-    pub(crate) fn end(&self, absent: &BTreeMap<String, u64>, counters: Counters, seed: Option<u64>) {
-        let (findings, found) = self.totals();
+    /// Prints the summary. With a selector, which launches were checked; with the seed of a random order, whether time may have had a
+    /// part in it.
+    pub(crate) fn end(
+        &self,
+        absent: &BTreeMap<String, u64>,
+        counters: Counters,
+        selector: Option<&LaunchSelector>,
+        seed: Option<u64>,
+    ) {
+        let Totals {
+            findings,
+            found,
+            suppressed,
+        } = self.totals();
         let mut text = String::new();
         for (name, calls) in absent {
             let _ = writeln!(
@@ -92,6 +139,31 @@ impl Findings {
                 );
             }
         }
+        let unprinted = match self.print_limit {
+            0 => 0,
+            limit => findings.saturating_sub(limit),
+        };
+        if unprinted > 0 {
+            let _ = writeln!(text, "{PREFIX} {unprinted} more not printed: see --print-limit");
+        }
+        if let Some(selector) = selector {
+            let _ = writeln!(
+                text,
+                "{PREFIX} {} of {} launches checked; {} findings in the others",
+                counters.checked_launches, counters.launches, counters.unchecked_findings
+            );
+            let others: Vec<&str> = selector.others().collect();
+            if selector.fitting() == 0 && !others.is_empty() {
+                let _ = writeln!(
+                    text,
+                    "{PREFIX} --kernel-name fits no launch; kernels that were launched: {}",
+                    others.join(", ")
+                );
+            }
+        }
+        if suppressed > 0 {
+            let _ = writeln!(text, "{PREFIX} {suppressed} suppressed");
+        }
         let _ = writeln!(
             text,
             "{PREFIX} {findings} findings ({found} times), {} launches, {} wave instructions",
@@ -101,7 +173,7 @@ impl Findings {
     }
 
     /// Keeps others from adding findings until the result is dropped.
-    pub(crate) fn lock(&self) -> MutexGuard<'_, HashMap<Identity, u64>> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Known> {
         self.known.lock()
     }
 }

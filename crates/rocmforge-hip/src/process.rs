@@ -2,7 +2,7 @@
 
 use crate::absent;
 use crate::call_stack::CallStacks;
-use crate::findings::{Findings, Identity};
+use crate::findings::{Findings, Known};
 use crate::record::{Record, Records};
 use crate::registry;
 use crate::settings::{Abi, Settings};
@@ -11,7 +11,6 @@ use parking_lot::MutexGuard;
 use rocmforge_hip_sys::{hipError_t, hipErrorInvalidValue, hipErrorNotInitialized, hipSuccess};
 use rocmforge_sim::{ForkLock, SimHost};
 use std::cell::Cell;
-use std::collections::HashMap;
 use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -47,7 +46,7 @@ fn start() -> Result<Process, Box<dyn std::error::Error>> {
     // SAFETY: the three functions take no argument and lock what they unlock.
     unsafe { libc::pthread_atfork(Some(before_fork), Some(in_parent), Some(in_child)) };
     Ok(Process {
-        findings: Findings::new(settings.log.clone(), settings.print_limit),
+        findings: Findings::new(&settings),
         stacks: CallStacks::new(settings.stack_frames),
         sim,
         settings,
@@ -78,7 +77,9 @@ fn end(process: &Process) {
     let absent = absent::calls();
     let counters = process.sim.counters();
     let seed = process.settings.random_order.then_some(process.settings.seed);
-    process.findings.end(&absent, counters, seed);
+    let selects = !process.settings.selection.is_all();
+    let selector = selects.then(|| process.sim.launch_selector());
+    process.findings.end(&absent, counters, selector.as_ref(), seed);
     process
         .records
         .add(&Record::end(process.findings.totals(), absent, counters));
@@ -143,7 +144,7 @@ fn loaded_abi() -> Option<Abi> {
 }
 
 /// Locks that the forking thread holds: the machine's is taken last.
-type ForkLocks = (MutexGuard<'static, HashMap<Identity, u64>>, ForkLock<'static>);
+type ForkLocks = (MutexGuard<'static, Known>, ForkLock<'static>);
 
 thread_local! {
     // Never dropped with the thread, which would need a destructor: what runs behind `fork` empties it.

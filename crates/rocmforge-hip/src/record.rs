@@ -1,5 +1,6 @@
 //! Records: what each process of a program leaves behind for whoever started it, one JSON object a line.
 
+use crate::findings::Totals;
 use crate::settings::{Abi, Settings};
 use parking_lot::Mutex;
 use rocmforge_sim::Counters;
@@ -36,18 +37,36 @@ pub enum Record {
         /// The host's call stack of the call it is about, innermost first.
         stack: Vec<String>,
     },
+    /// Something was found that a suppression fits, for the first time.
+    Suppressed {
+        /// Which of [`Settings::suppressions`].
+        suppression: usize,
+        /// The checker that found it.
+        tool: String,
+        /// The report, as `rocmforge_sim::Report` is serialised.
+        report: serde_json::Value,
+    },
     /// The process has ended by itself.
     End {
         /// How often something was found.
         found: u64,
         /// Findings, each pair of instructions or calls counted once.
         findings: u64,
+        /// Findings that a suppression fits.
+        #[serde(default)]
+        suppressed: u64,
         /// Functions that are absent and were called, and how often.
         absent: BTreeMap<String, u64>,
         /// HIP calls.
         calls: u64,
         /// Launches that ran.
         launches: u64,
+        /// Those of them that were checked.
+        #[serde(default)]
+        checked_launches: u64,
+        /// What was found in the others and not reported.
+        #[serde(default)]
+        unchecked_findings: u64,
         /// Wave instructions that they executed.
         instructions: u64,
         /// Operations that ran while the program made no call of HIP.
@@ -69,13 +88,16 @@ impl Record {
         }
     }
 
-    pub(crate) fn end((findings, found): (u64, u64), absent: BTreeMap<String, u64>, counters: Counters) -> Self {
+    pub(crate) fn end(totals: Totals, absent: BTreeMap<String, u64>, counters: Counters) -> Self {
         Self::End {
-            found,
-            findings,
+            found: totals.found,
+            findings: totals.findings,
+            suppressed: totals.suppressed,
             absent,
             calls: counters.calls,
             launches: counters.launches,
+            checked_launches: counters.checked_launches,
+            unchecked_findings: counters.unchecked_findings,
             instructions: counters.instructions,
             unattended: counters.unattended,
             threads: counters.threads,

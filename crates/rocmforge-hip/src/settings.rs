@@ -2,7 +2,7 @@
 
 use rocmforge_amdgcn::{Arch, Tools};
 use rocmforge_memory::Bytes;
-use rocmforge_sim::{CardConfig, HipVersion, Schedule, SimConfig};
+use rocmforge_sim::{CardConfig, HipVersion, LaunchSelection, ReportFilter, Schedule, SimConfig};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -85,6 +85,10 @@ pub struct Settings {
     pub random_order: bool,
     /// Checks of kernels, by the names of compute-sanitizer: `memcheck`, `initcheck`, `racecheck`, `synccheck`, `init_registers`.
     pub tools: Vec<String>,
+    /// Launches that are checked, in the order of the process's calls.
+    pub selection: LaunchSelection,
+    /// Findings that are left out, and counted.
+    pub suppressions: Vec<ReportFilter>,
     /// Bytes behind each allocation that belong to nobody; none: in proportion to its size.
     pub padding: Option<u64>,
     /// Findings that are printed; the others are counted. 0: all.
@@ -113,6 +117,8 @@ impl Default for Settings {
             tools: ["memcheck", "initcheck", "racecheck", "synccheck"]
                 .map(str::to_owned)
                 .to_vec(),
+            selection: LaunchSelection::default(),
+            suppressions: Vec::new(),
             padding: None,
             print_limit: 100,
             leak_check: false,
@@ -175,6 +181,7 @@ impl Settings {
                 HipVersion::Hip6
             },
             tools,
+            selection: self.selection.clone(),
             padding: self.padding.map(Bytes),
             threads: self.threads.max(1),
             timeline: self.trace.is_some(),
@@ -187,6 +194,7 @@ impl Settings {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rocmforge_sim::{NameFilter, ReportKind, Tool};
 
     #[test]
     fn settings_pass_through_the_variable() {
@@ -195,6 +203,20 @@ mod tests {
             hip: Some(Abi::Hip7),
             vram: Some(1 << 30),
             records: Some("/a folder/\"quoted\"".into()),
+            selection: LaunchSelection {
+                names: vec![
+                    NameFilter::Exact("copy".to_owned()),
+                    NameFilter::Substring("fi".to_owned()),
+                ],
+                skip: 1,
+                count: 2,
+            },
+            suppressions: vec![ReportFilter {
+                kind: Some(ReportKind::LdsRace),
+                tool: Some(Tool::Racecheck),
+                line: Some(3),
+                ..ReportFilter::default()
+            }],
             ..Settings::default()
         };
         assert_eq!(Settings::from_variable(&settings.to_variable()).unwrap(), settings);

@@ -1,15 +1,15 @@
 //! The command line.
 
+use crate::check_args::{CANNOT_RUN, CheckArgs, same_file};
 use crate::error::Error;
 use crate::files::Folder;
-use crate::launch_file::{LaunchFile, seed_range, tool_set};
+use crate::launch_file::{LaunchFile, seed_range};
 use crate::object_file::{ObjectFile, describe, template};
-use crate::options::{LeakCheck, NameFilter, Options, Selection};
+use crate::options::Options;
 use crate::outcome::Outcome;
 use crate::page::{Page, Saved};
 use crate::plan::Plan;
 use crate::program::RunArgs;
-use crate::suppress::Suppressions;
 use crate::{npy, run};
 use clap::{Parser, Subcommand, ValueEnum};
 use rocmforge_memory::Bytes;
@@ -41,58 +41,21 @@ pub struct Cli {
     /// Other seeds than the file's: a count (`16`) or a range (`8..24`).
     #[arg(long, value_name = "SEEDS")]
     pub seeds: Option<String>,
-    /// Other tools than the file's, separated by commas: memcheck, initcheck, racecheck, synccheck, init_registers.
-    #[arg(
-        long = "tool",
-        alias = "tools",
-        value_name = "TOOLS",
-        value_delimiter = ',',
-        conflicts_with_all = ["kernels", "template"]
-    )]
-    pub tools: Vec<String>,
-    /// Checks only these kernels: `NAME` or `kernel_name=NAME` (`kne=`), `kernel_substring=PART` (`kns=`); several are separated
-    /// by commas. The others run unchecked.
-    #[arg(
-        long = "kernel-name",
-        value_name = "FILTER",
-        value_delimiter = ',',
-        conflicts_with_all = ["kernels", "template"]
-    )]
-    pub kernel_names: Vec<String>,
-    /// Passes over the first N launches of the kernels that are checked.
-    #[arg(long, value_name = "N", conflicts_with_all = ["kernels", "template"])]
-    pub launch_skip: Option<u64>,
-    /// Checks only N of those launches; 0: all.
-    #[arg(long, value_name = "N", conflicts_with_all = ["kernels", "template"])]
-    pub launch_count: Option<u64>,
-    /// How many findings are printed; the others are counted. 0: all.
-    #[arg(long, value_name = "N", default_value_t = 100)]
-    pub print_limit: usize,
-    /// Bytes behind each buffer that belong to nobody, so that a write past its end hits no other buffer; rounded up to a multiple
-    /// of 256. Without it a quarter of the buffer's size.
-    #[arg(long, value_name = "BYTES", conflicts_with_all = ["kernels", "template"])]
-    pub padding: Option<u64>,
-    /// Whether buffers that a step has allocated and none has freed are findings.
-    #[arg(long, value_enum, default_value_t = LeakCheck::No)]
-    pub leak_check: LeakCheck,
-    /// Leaves out the findings that a file (TOML) lists.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["kernels", "template"])]
-    pub suppressions: Option<PathBuf>,
-    /// The exit status if something is found.
-    #[arg(long, value_name = "STATUS", conflicts_with_all = ["kernels", "template"])]
-    pub error_exitcode: Option<u8>,
+    /// What is checked and reported.
+    #[command(flatten)]
+    pub check: CheckArgs,
     /// Writes what is printed to a file too.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["kernels", "template"])]
+    #[arg(long, value_name = "FILE")]
     pub save: Option<PathBuf>,
     /// Lets the launch file read and write files outside of its folder: by absolute paths, `..` and links. For launch files that you
     /// trust as you trust a program.
     #[arg(long)]
     pub allow_outside: bool,
     /// Lists the kernels of a code object with their arguments, and runs nothing.
-    #[arg(long, value_name = "OBJECT", conflicts_with_all = ["launch_file", "template"])]
+    #[arg(long, value_name = "OBJECT", conflicts_with_all = ["launch_file", "template", "CheckArgs", "save"])]
     pub kernels: Option<PathBuf>,
     /// Prints a launch file for the kernels of a code object, to be put beside the object, and runs nothing.
-    #[arg(long, value_name = "OBJECT", conflicts_with = "launch_file")]
+    #[arg(long, value_name = "OBJECT", conflicts_with_all = ["launch_file", "CheckArgs", "save"])]
     pub template: Option<PathBuf>,
 }
 
@@ -127,15 +90,12 @@ pub enum Exit {
     Program(u8),
 }
 
-/// The exit status that says that nothing could be run.
-const CANNOT_RUN: u8 = 2;
-
 impl Exit {
-    /// The exit status of the process: with [`Cli::error_exitcode`] another one where something was found.
+    /// The exit status of the process: with [`CheckArgs::error_exitcode`] another one where something was found.
     pub fn status(self, cli: &Cli) -> u8 {
         match self {
             Self::Clean => 0,
-            Self::Found => cli.error_exitcode.unwrap_or(1),
+            Self::Found => cli.check.error_exitcode.unwrap_or(1),
             Self::CannotRun => CANNOT_RUN,
             Self::Program(status) => status,
         }
@@ -185,33 +145,32 @@ fn execute(cli: &Cli, out: &mut dyn Write, err: &mut dyn Write) -> Result<Exit, 
     if let Some(seeds) = &cli.seeds {
         file.seeds = seed_range(seeds).map_err(|problem| Error::option("--seeds", problem))?;
     }
-    if !cli.tools.is_empty() {
-        file.tools =
-            tool_set(cli.tools.iter().map(String::as_str)).map_err(|problem| Error::option("--tool", problem))?;
+    if let Some(tools) = cli.check.tools()? {
+        file.tools = tools;
     }
     contradictions(cli, &file)?;
-    let options = options(cli, &file)?;
-    let suppressions = match &cli.suppressions {
-        Some(path) => Suppressions::read(path)?,
-        None => Suppressions::default(),
-    };
+    let options = options(&cli.check, &file)?;
+    let suppressions = cli.check.suppressions()?;
     let mut plan = Plan::new(file)?;
     plan.options = options;
     let outcome = run(&plan)?;
     // What was found is told also when an output cannot be written.
     let (saved, failed) = save(&plan, &outcome);
-    let page = Page::new(&plan, &outcome, &saved, &suppressions, cli.print_limit);
+    let page = Page::new(&plan, &outcome, &saved, &suppressions, cli.check.print_limit);
     let text = match cli.format {
         Format::Text => page.text(),
         Format::Json => page.json(),
     };
-    print(out, &text)?;
+    // The user has named it, so that it may lie anywhere.
+    let anywhere = Folder {
+        path: Path::new(""),
+        allow_outside: true,
+    };
+    match &cli.check.log_file {
+        Some(path) => anywhere.write(path, text.as_bytes())?,
+        None => print(out, &text)?,
+    }
     if let Some(path) = &cli.save {
-        // The user has named it, so that it may lie anywhere.
-        let anywhere = Folder {
-            path: Path::new(""),
-            allow_outside: true,
-        };
         anywhere.write(path, text.as_bytes())?;
     }
     failed.map_or(Ok(()), Err)?;
@@ -220,47 +179,36 @@ fn execute(cli: &Cli, out: &mut dyn Write, err: &mut dyn Write) -> Result<Exit, 
 
 /// Refuses options that contradict each other or the launch file.
 fn contradictions(cli: &Cli, file: &LaunchFile) -> Result<(), Error> {
-    let wrong = |option, problem: &str| Err(Error::option(option, problem));
-    if !file.tools.memcheck && cli.padding.is_some() {
-        return wrong("--padding", "belongs to memcheck, which is not among the tools");
-    }
-    if !file.tools.memcheck && cli.leak_check == LeakCheck::Full {
-        return wrong("--leak-check", "belongs to memcheck, which is not among the tools");
-    }
-    if cli.error_exitcode == Some(CANNOT_RUN) {
-        return wrong("--error-exitcode", "is 2, which says that nothing could be run");
-    }
-    let Some(save) = &cli.save else { return Ok(()) };
-    let same = |path: &Path| match (path.canonicalize(), save.canonicalize()) {
-        (Ok(one), Ok(other)) => one == other,
-        _ => path == save,
-    };
-    let read = [Some(&*file.place.file), cli.suppressions.as_deref()];
+    cli.check.refuse_contradictions(file.tools)?;
+    let read = [Some(&*file.place.file), cli.check.suppressions.as_deref()];
     let objects = file.objects.iter().map(|object| object.path.as_path());
     let outputs = file.buffers.iter().filter_map(|buffer| buffer.save.as_deref());
-    if read.into_iter().flatten().chain(objects).chain(outputs).any(same) {
-        return wrong("--save", "names a file that is read, or that a buffer is written to");
+    let taken: Vec<&Path> = read.into_iter().flatten().chain(objects).chain(outputs).collect();
+    for (option, written) in [("--save", &cli.save), ("--log-file", &cli.check.log_file)] {
+        if written
+            .iter()
+            .any(|path| taken.iter().any(|taken| same_file(taken, path)))
+        {
+            let problem = "names a file that is read, or that a buffer is written to";
+            return Err(Error::option(option, problem));
+        }
     }
     Ok(())
 }
 
-fn options(cli: &Cli, file: &LaunchFile) -> Result<Options, Error> {
-    let names = cli.kernel_names.iter().map(|text| NameFilter::parse(text));
-    let names = names.collect::<Result<Vec<_>, _>>();
-    let selection = Selection {
-        names: names.map_err(|problem| Error::option("--kernel-name", problem))?,
-        skip: cli.launch_skip.unwrap_or(0),
-        count: cli.launch_count.unwrap_or(0),
-    };
+fn options(check: &CheckArgs, file: &LaunchFile) -> Result<Options, Error> {
+    let selection = check.selection()?;
     let key = if selection.names.is_empty() {
         "--launch-skip"
     } else {
         "--kernel-name"
     };
     Ok(Options {
-        padding: cli.padding.map(Bytes),
-        leak_check: cli.leak_check == LeakCheck::Full,
-        checked: selection.of(file).map_err(|problem| Error::option(key, problem))?,
+        padding: check.padding.map(Bytes),
+        leak_check: check.finds_leaks(),
+        checked: file
+            .checked(&selection)
+            .map_err(|problem| Error::option(key, problem))?,
     })
 }
 

@@ -25,6 +25,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod check_args;
 mod cli;
 mod dtype;
 mod error;
@@ -46,6 +47,7 @@ mod seed_run;
 mod suppress;
 mod toml_reader;
 
+pub use check_args::{CheckArgs, LeakCheck};
 pub use cli::{Cli, Command, Exit, Format, main};
 pub use dtype::{DType, Number};
 pub use error::{Error, Place};
@@ -55,7 +57,7 @@ pub use launch_file::{
 };
 pub use object_error::{ARCHS, ObjectError};
 pub use object_file::{ObjectFile, describe, signature, template};
-pub use options::{LeakCheck, NameFilter, Options, Selection};
+pub use options::{Options, name_filter};
 pub use outcome::{EndlessLaunch, Finding, Outcome, StoppedLaunch};
 pub use plan::Plan;
 pub use program::RunArgs;

@@ -1,8 +1,10 @@
 //! Programs: a compiled HIP program is run on a simulated Radeon by `rocmforge-sanitize run`.
 
+use crate::check_args::CheckArgs;
 use crate::error::Error;
-use crate::options::LeakCheck;
+use crate::suppress::Suppressions;
 use clap::Args;
+use rocmforge_amdgcn::Tools;
 use rocmforge_hip::{Abi, Installation, Record, Settings};
 use rocmforge_memory::Bytes;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
@@ -35,30 +37,15 @@ pub struct RunArgs {
     /// which it was queued.
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// Which tools check the kernels, separated by commas: memcheck, initcheck, racecheck, synccheck, init_registers.
-    #[arg(long = "tool", alias = "tools", value_name = "TOOLS", value_delimiter = ',')]
-    pub tools: Vec<String>,
-    /// Bytes behind each allocation that belong to nobody. Without it a quarter of the allocation's size.
-    #[arg(long, value_name = "BYTES")]
-    pub padding: Option<u64>,
-    /// How many findings are printed; the others are counted. 0: all.
-    #[arg(long, value_name = "N", default_value_t = 100)]
-    pub print_limit: u64,
-    /// Whether memory and handles that the program has not given back at its end are findings.
-    #[arg(long, value_enum, default_value_t = LeakCheck::No)]
-    pub leak_check: LeakCheck,
+    /// What is checked and reported. Launches count in the order of the calls of each process.
+    #[command(flatten)]
+    pub check: CheckArgs,
     /// Frames of the host's call stack in a finding; 0: none, which makes calls faster.
     #[arg(long, value_name = "N", default_value_t = 12)]
     pub num_callers: usize,
-    /// Prints findings to a file in place of standard error.
-    #[arg(long, value_name = "FILE")]
-    pub log_file: Option<PathBuf>,
     /// Writes a time line of kernels, copies and fills, by the simulated clock, to a file that Chrome and Perfetto show.
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
-    /// The exit status if something is found. Without it the exit status is the program's own.
-    #[arg(long, value_name = "STATUS")]
-    pub error_exitcode: Option<u8>,
     /// Writes what every process has left (JSON lines) to a folder, which must not exist yet.
     #[arg(long, value_name = "FOLDER")]
     pub save: Option<PathBuf>,
@@ -95,7 +82,7 @@ fn wait(mut child: Child, mut terminations: Signals) -> std::io::Result<ExitStat
 }
 
 impl RunArgs {
-    fn settings(&self, records: PathBuf) -> Result<Settings, Error> {
+    fn settings(&self, suppressions: &Suppressions, records: PathBuf) -> Result<Settings, Error> {
         let mut settings = Settings::default();
         settings.card.clone_from(&self.card);
         settings.vram = self.vram.map(|vram| vram.0);
@@ -103,21 +90,24 @@ impl RunArgs {
         settings.threads = usize::from(self.threads);
         settings.seed = self.seed.unwrap_or(0);
         settings.random_order = self.seed.is_some();
-        if !self.tools.is_empty() {
-            let tools = crate::launch_file::tool_set(self.tools.iter().map(String::as_str));
-            tools.map_err(|problem| Error::option("--tool", problem))?;
-            settings.tools.clone_from(&self.tools);
+        let check = &self.check;
+        let tools = check.tools()?;
+        if tools.is_some() {
+            settings.tools.clone_from(&check.tools);
         }
-        settings.padding = self.padding;
-        settings.print_limit = self.print_limit;
-        settings.leak_check = self.leak_check == LeakCheck::Full;
+        check.refuse_contradictions(tools.unwrap_or(Tools::all()))?;
+        settings.selection = check.selection()?;
+        settings.suppressions = suppressions.all.iter().map(|known| known.filter.clone()).collect();
+        settings.padding = check.padding;
+        settings.print_limit = check.print_limit as u64;
+        settings.leak_check = check.finds_leaks();
         settings.stack_frames = self.num_callers;
         // The program may change its folder.
         let absolute = |option, path: &Option<PathBuf>| {
             let path = path.as_deref().map(std::path::absolute).transpose();
             path.map_err(|error| Error::option(option, error.to_string()))
         };
-        settings.log = absolute("--log-file", &self.log_file)?;
+        settings.log = absolute("--log-file", &check.log_file)?;
         settings.trace = absolute("--trace", &self.trace)?;
         settings.records = Some(records);
         // Before a process is started for it.
@@ -131,17 +121,13 @@ impl RunArgs {
         let folder = tempfile::Builder::new().prefix("rocmforge-hip-").tempdir();
         let folder = folder.map_err(Error::write(&std::env::temp_dir()))?;
         let records = match &self.save {
-            Some(save) => {
-                std::fs::create_dir(save).map_err(Error::write(save))?;
-                std::path::absolute(save).map_err(Error::write(save))?
-            }
-            None => {
-                let records = folder.path().join("records");
-                std::fs::create_dir(&records).map_err(Error::write(&records))?;
-                records
-            }
+            Some(save) => std::path::absolute(save).map_err(Error::write(save))?,
+            None => folder.path().join("records"),
         };
-        let settings = self.settings(records.clone())?;
+        let suppressions = self.check.suppressions()?;
+        let settings = self.settings(&suppressions, records.clone())?;
+        let made = std::fs::create_dir(&records);
+        made.map_err(Error::write(self.save.as_deref().unwrap_or(&records)))?;
         let library = Installation::find_library()?;
         let installation = Installation::write(folder.path(), &library)?;
         let [program, args @ ..] = &self.program[..] else {
@@ -171,38 +157,45 @@ impl RunArgs {
             .iter()
             .flatten()
             .any(|record| matches!(record, Record::Finding { .. }));
-        self.say(&processes, err);
+        say(&processes, &suppressions, err);
         let own = status
             .code()
             .or_else(|| Some(128 + status.signal()?))
             .and_then(|code| u8::try_from(code).ok());
-        Ok(Some(match self.error_exitcode {
+        Ok(Some(match self.check.error_exitcode {
             Some(code) if found => code,
             _ => own.unwrap_or(u8::MAX),
         }))
     }
+}
 
-    /// What the processes could not say themselves.
-    fn say(&self, processes: &[Vec<Record>], err: &mut dyn Write) {
-        let mut note = |text: String| {
-            // No one is left to tell if this fails.
-            let _ = writeln!(err, "========= {text}");
-        };
-        if processes.is_empty() {
-            note("the program has made no HIP call".to_owned());
+/// What the processes could not say themselves.
+fn say(processes: &[Vec<Record>], suppressions: &Suppressions, err: &mut dyn Write) {
+    let mut note = |text: String| {
+        // No one is left to tell if this fails.
+        let _ = writeln!(err, "========= {text}");
+    };
+    if processes.is_empty() {
+        note("the program has made no HIP call".to_owned());
+    }
+    for records in processes {
+        let ended = records.iter().any(|record| matches!(record, Record::End { .. }));
+        if let (false, Some(Record::Start { process, program, .. })) = (ended, records.first()) {
+            let findings = records
+                .iter()
+                .filter(|record| matches!(record, Record::Finding { .. }))
+                .count();
+            note(format!(
+                "process {process} ({}) was ended before its summary, after {findings} findings; what was queued then has not run",
+                program.display()
+            ));
         }
-        for records in processes {
-            let ended = records.iter().any(|record| matches!(record, Record::End { .. }));
-            if let (false, Some(Record::Start { process, program, .. })) = (ended, records.first()) {
-                let findings = records
-                    .iter()
-                    .filter(|record| matches!(record, Record::Finding { .. }))
-                    .count();
-                note(format!(
-                    "process {process} ({}) was ended before its summary, after {findings} findings; what was queued then has not run",
-                    program.display()
-                ));
-            }
-        }
+    }
+    let fits = |index| {
+        let mut records = processes.iter().flatten();
+        records.any(|record| matches!(record, Record::Suppressed { suppression, .. } if *suppression == index))
+    };
+    for (_, suppression) in suppressions.all.iter().enumerate().filter(|(index, _)| !fits(*index)) {
+        note(format!("{}: this suppression fits nothing", suppression.place));
     }
 }

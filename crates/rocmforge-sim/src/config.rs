@@ -2,6 +2,7 @@
 
 use crate::desktop::config::DesktopConfig;
 use crate::faults::plan::FaultPlan;
+use crate::selection::LaunchSelection;
 use rocmforge_amdgcn::Arch;
 use rocmforge_amdgcn::Tools;
 use rocmforge_memory::Bytes;
@@ -233,6 +234,9 @@ pub struct SimConfig {
     pub instruction_budget: u64,
     /// Which checks kernels run under.
     pub tools: Tools,
+    /// Which launches are checked, in the order in which they are enqueued: of the others only what makes their results unusable is
+    /// reported. They are not stopped after [`max_faults`](Self::max_faults).
+    pub selection: LaunchSelection,
     /// Host threads that share the workgroups of a launch, see
     /// [`ExecOptions::threads`](rocmforge_amdgcn::ExecOptions::threads). The result is that of one.
     pub threads: usize,
@@ -268,6 +272,7 @@ impl Default for SimConfig {
             padding: None,
             instruction_budget: 20_000_000_000,
             tools: Tools::default(),
+            selection: LaunchSelection::default(),
             counters: false,
             threads: 1,
             timeline: false,

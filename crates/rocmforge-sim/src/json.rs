@@ -20,8 +20,9 @@
 //! `kind` is the name of a [`ReportKind`] in snake case. Addresses and program counters are hexadecimal text: JSON
 //! numbers lose bits above 2^53. `frames` start with the innermost inlined function.
 
-use crate::report::{AllocationInfo, AllocationState, Report, ReportKind, Side};
+use crate::report::{AllocationInfo, AllocationState, Report, ReportKind, Side, Tool};
 use rocmforge_amdgcn::Frame;
+use serde::de::{Deserialize, Deserializer, Error};
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
 fn hex(value: u64) -> String {
@@ -117,6 +118,41 @@ impl ReportKind {
     }
 }
 
+/// The value of a list that has a name.
+fn named<'de, D: Deserializer<'de>, T: Copy>(
+    deserializer: D,
+    all: &[T],
+    name: impl Fn(T) -> String,
+) -> Result<T, D::Error> {
+    let wanted = String::deserialize(deserializer)?;
+    let found = all.iter().copied().find(|value| name(*value) == wanted);
+    found.ok_or_else(|| D::Error::custom(format!("there is no `{wanted}`")))
+}
+
+impl Serialize for ReportKind {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.name())
+    }
+}
+
+impl<'de> Deserialize<'de> for ReportKind {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        named(deserializer, &Self::ALL, Self::name)
+    }
+}
+
+impl Serialize for Tool {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Tool {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        named(deserializer, &Self::ALL, |tool| tool.to_string())
+    }
+}
+
 impl Serialize for Report {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         // Every field by name: one that is added has to be thought of here.
@@ -141,8 +177,8 @@ impl Serialize for Report {
             message,
         } = self;
         let mut out = serializer.serialize_struct("Report", 20)?;
-        out.serialize_field("kind", &kind.name())?;
-        out.serialize_field("tool", &kind.tool().to_string())?;
+        out.serialize_field("kind", kind)?;
+        out.serialize_field("tool", &kind.tool())?;
         out.serialize_field("title", &kind.to_string())?;
         out.serialize_field("message", message)?;
         out.serialize_field("api", api)?;

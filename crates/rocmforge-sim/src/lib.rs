@@ -100,6 +100,8 @@ pub mod program;
 mod queues;
 mod races;
 mod report;
+mod report_filter;
+mod selection;
 
 pub use config::{CardConfig, FreedMemory, HipVersion, Poison, Schedule, SimConfig};
 
@@ -118,5 +120,7 @@ pub use machine::trace::Rng;
 pub use machine::vram::AllocationStats;
 pub use queues::timeline::Span;
 pub use report::{Access, AllocationInfo, AllocationState, Report, ReportKind, Side, Tool};
+pub use report_filter::ReportFilter;
 /// Which checks kernels run under.
 pub use rocmforge_amdgcn::{Arch, Tools, UnknownArch};
+pub use selection::{LaunchSelection, LaunchSelector, NameFilter};

@@ -92,6 +92,17 @@ impl fmt::Display for Tool {
     }
 }
 
+impl Tool {
+    /// Every tool.
+    pub const ALL: [Self; 5] = [
+        Self::Memcheck,
+        Self::Initcheck,
+        Self::Racecheck,
+        Self::Synccheck,
+        Self::Api,
+    ];
+}
+
 impl ReportKind {
     /// Every kind.
     pub const ALL: [Self; 26] = [

@@ -36,6 +36,7 @@ mod suite {
     mod padding;
     mod pct;
     mod program;
+    mod selection;
     mod stopped;
 }
 mod support;

@@ -1,4 +1,4 @@
-//! From TOML to a [`LaunchFile`].
+//! Parser of launch files: reads TOML into a [`LaunchFile`].
 
 use super::{LaunchFile, MAX_BYTES, MAX_SEEDS, ObjectRef, ScheduleKind, buffer, steps};
 use crate::error::Error;

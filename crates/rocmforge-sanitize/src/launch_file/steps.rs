@@ -1,4 +1,4 @@
-//! Steps: launches, and the copies, allocations, frees and waits between them.
+//! Steps: launches, and the copies, states, frees and waits between them.
 
 use super::argument::{Scope, argument};
 use super::reference::named_buffer;
@@ -100,10 +100,10 @@ impl LaunchFile {
 
 /// Whether each named buffer is there, as the steps go on.
 #[derive(Clone, PartialEq, Eq)]
-enum Life {
+enum BufferState {
     /// It will be allocated.
-    Unborn,
-    Alive,
+    Unallocated,
+    Allocated,
     Freed,
 }
 
@@ -121,7 +121,7 @@ pub(super) fn launches(list: &Value<'_>, directory: &Path, file: &mut LaunchFile
 /// Reads `[[step]]`.
 pub(super) fn steps(list: &Value<'_>, directory: &Path, file: &mut LaunchFile) -> Result<(), Error> {
     let named = file.buffers.len();
-    let mut life = vec![Life::Alive; named];
+    let mut states = vec![BufferState::Allocated; named];
     for value in list.array()? {
         let Some(table) = value.as_table("a step") else {
             continue;
@@ -129,24 +129,24 @@ pub(super) fn steps(list: &Value<'_>, directory: &Path, file: &mut LaunchFile) -
         let alloc = table.get("alloc").and_then(|name| name.as_str());
         let found = alloc.and_then(|name| file.buffers.iter().position(|buffer| buffer.label == name));
         if let Some(buffer) = found {
-            life[buffer] = Life::Unborn;
+            states[buffer] = BufferState::Unallocated;
         }
     }
     for buffer in file
         .buffers
         .iter()
-        .zip(&life)
-        .filter(|(_, life)| **life == Life::Alive)
+        .zip(&states)
+        .filter(|(_, state)| **state == BufferState::Allocated)
         .map(|(b, _)| b)
     {
-        if buffer.fill.pointers().any(|to| life[to] == Life::Unborn) {
+        if buffer.fill.pointers().any(|to| states[to] == BufferState::Unallocated) {
             let problem =
                 "holds the address of a buffer that a step allocates later: allocate it in a step too, after that";
             return Err(Error::value(buffer.place.clone(), &buffer.label, problem));
         }
     }
     for value in list.array()? {
-        step(&value, directory, named, &mut life, file)?;
+        step(&value, directory, named, &mut states, file)?;
     }
     Ok(())
 }
@@ -155,7 +155,7 @@ fn step(
     value: &Value<'_>,
     directory: &Path,
     named: usize,
-    life: &mut [Life],
+    states: &mut [BufferState],
     file: &mut LaunchFile,
 ) -> Result<(), Error> {
     let table = value.table("a step")?;
@@ -177,8 +177,8 @@ fn step(
             let first = push_launch(table, kernel, directory, named, file)?;
             for argument in &file.launches[first].args {
                 if let Argument::Buffer { index, .. } = argument {
-                    let never = life.get(*index) == Some(&Life::Unborn);
-                    refuse_unborn(never, &file.buffers[*index], &place)?;
+                    let never = states.get(*index) == Some(&BufferState::Unallocated);
+                    refuse_unallocated(never, &file.buffers[*index], &place)?;
                 }
             }
             Ok(())
@@ -186,30 +186,34 @@ fn step(
         [_, Some(from), ..] => {
             let copy = copy(&table, &from, named, file)?;
             for (index, _) in [copy.from, copy.to] {
-                refuse_unborn(life[index] == Life::Unborn, &file.buffers[index], &place)?;
+                refuse_unallocated(states[index] == BufferState::Unallocated, &file.buffers[index], &place)?;
             }
             push(table, Action::Copy(copy), file)
         }
         [.., Some(name), None, None] => {
             let buffer = named_buffer(name.place(), name.str()?, &file.buffers[..named])?;
-            if life[buffer] == Life::Alive {
+            if states[buffer] == BufferState::Allocated {
                 return Err(name.wrong(format!(
                     "is \"{}\", which is allocated already: free it first",
                     file.buffers[buffer].label
                 )));
             }
-            life[buffer] = Life::Alive;
+            states[buffer] = BufferState::Allocated;
             for pointer in file.buffers[buffer].fill.pointers() {
-                let never = life[pointer] == Life::Unborn;
-                refuse_unborn(never, &file.buffers[pointer], &place)?;
+                let never = states[pointer] == BufferState::Unallocated;
+                refuse_unallocated(never, &file.buffers[pointer], &place)?;
             }
             push(table, Action::Alloc { buffer }, file)
         }
         [.., Some(name), None] => {
             let buffer = named_buffer(name.place(), name.str()?, &file.buffers[..named])?;
-            refuse_unborn(life[buffer] == Life::Unborn, &file.buffers[buffer], &place)?;
+            refuse_unallocated(
+                states[buffer] == BufferState::Unallocated,
+                &file.buffers[buffer],
+                &place,
+            )?;
             // One that is freed already may be freed again: that is a fault to be found.
-            life[buffer] = Life::Freed;
+            states[buffer] = BufferState::Freed;
             push(table, Action::Free { buffer }, file)
         }
         [.., Some(stream)] => {
@@ -224,8 +228,8 @@ fn step(
 }
 
 /// Refuses a buffer that no step has allocated yet.
-fn refuse_unborn(unborn: bool, buffer: &Buffer, at: &Place) -> Result<(), Error> {
-    if unborn {
+fn refuse_unallocated(unallocated: bool, buffer: &Buffer, at: &Place) -> Result<(), Error> {
+    if unallocated {
         let problem = "is used before the step that allocates it";
         return Err(Error::value(at.clone(), &buffer.label, problem));
     }

@@ -361,6 +361,60 @@ fn the_report_is_saved_as_it_is_printed() {
 }
 
 #[test]
+fn a_log_file_has_the_report_in_place_of_standard_output() {
+    let folder = Folder::new();
+    let path = folder.path("log").display().to_string();
+    let ran = folder.run(REVERSE, &["--log-file", &path]);
+    assert_eq!((ran.exit, ran.out.as_str()), (Exit::Found, ""), "{}", ran.err);
+    let log = std::fs::read_to_string(&path).unwrap();
+    assert!(log.contains("race in LDS"), "{log}");
+    let path = folder.path("reverse.co").display().to_string();
+    let ran = folder.run(REVERSE, &["--log-file", &path]);
+    assert_eq!(ran.exit, Exit::CannotRun);
+    assert!(ran.err.contains("--log-file"), "{}", ran.err);
+}
+
+#[test]
+fn a_program_is_not_started_with_options_that_contradict_each_other() {
+    let folder = Folder::new();
+    let wrong = folder.write("wrong.toml", "[[suppress]]\nkinds = \"lds_race\"\n");
+    let known = folder.write("known.toml", "[[suppress]]\nkind = \"lds_race\"\n");
+    let records = folder.path("records");
+    for (options, words) in [
+        (&["--tool", "leakcheck"][..], &["--tool", "racecheck"][..]),
+        (&["--tool", "racecheck", "--padding", "512"], &["--padding", "memcheck"]),
+        (
+            &["--tool", "racecheck", "--leak-check", "full"],
+            &["--leak-check", "memcheck"],
+        ),
+        (
+            &["--kernel-name", "knss=copy"],
+            &["--kernel-name", "did you mean `kns`"],
+        ),
+        (&["--kernel-name", "kns="], &["names no kernel"]),
+        (&["--error-exitcode", "2"], &["--error-exitcode", "could be run"]),
+        (&["--suppressions", &wrong], &["wrong.toml:2", "did you mean `kind`"]),
+        (&["--suppressions", "/nowhere/known.toml"], &["cannot read"]),
+        (
+            &["--suppressions", &known, "--log-file", &known],
+            &["--log-file", "--suppressions"],
+        ),
+    ] {
+        let save = ["--save", records.to_str().unwrap(), "--", "false"];
+        let args = [&["rocmforge-sanitize", "run"], options, &save].concat();
+        let cli = Cli::try_parse_from(&args).unwrap();
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        let exit = rocmforge_sanitize::main(&cli, &mut out, &mut err);
+        let err = String::from_utf8(err).unwrap();
+        assert_eq!(exit, Exit::CannotRun, "{options:?}: {err}");
+        for word in words {
+            assert!(err.contains(word), "{word:?} is not said of {options:?}: {err}");
+        }
+        assert!(!records.exists(), "{options:?}");
+    }
+}
+
+#[test]
 fn options_of_a_run_need_a_launch_file() {
     for option in [
         &["--tool", "memcheck"][..],
@@ -371,6 +425,8 @@ fn options_of_a_run_need_a_launch_file() {
         &["--suppressions", "x"],
         &["--error-exitcode", "3"],
         &["--save", "x"],
+        &["--log-file", "x"],
+        &["--print-limit", "1"],
     ] {
         let args = [&["rocmforge-sanitize", "--kernels", "x.co"], option].concat();
         assert!(Cli::try_parse_from(&args).is_err(), "{args:?}");

@@ -5,6 +5,7 @@
 //! its source marks with comments.
 
 mod device_library;
+mod options;
 
 use object::elf::{DT_NEEDED, FileHeader64};
 use object::read::elf::{Dyn, FileHeader};

@@ -28,16 +28,22 @@ impl Call<'_> {
             Some(queue) => host.races.order.enqueue(thread, stream, queue, after),
             None => host.races.order.host(thread),
         };
+        let kernel = match kind {
+            OpKind::Kernel(launch) => Some((launch.module.clone(), launch.kernel)),
+            _ => None,
+        };
+        let checked = match &kernel {
+            Some((module, kernel)) => host.selector.take(&module.kernels[*kernel].name),
+            None => true,
+        };
         Arc::new(Actor {
             epoch,
             clock,
             api,
             call,
             stream: Some(stream),
-            kernel: match kind {
-                OpKind::Kernel(launch) => Some((launch.module.clone(), launch.kernel)),
-                _ => None,
-            },
+            kernel,
+            checked,
             site: None,
         })
     }
@@ -76,6 +82,7 @@ impl Call<'_> {
             call,
             stream: Some(stream),
             kernel: None,
+            checked: true,
             site: None,
         }))
     }

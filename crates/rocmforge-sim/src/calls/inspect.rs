@@ -8,6 +8,7 @@ use crate::machine::thread;
 use crate::machine::vram::AllocationStats;
 use crate::queues::timeline::Span;
 use crate::report::{AllocationInfo, Report};
+use crate::selection::LaunchSelector;
 use rocmforge_hip_sys::{hipError_t, hipErrorInvalidHandle, hipModule_t};
 use std::sync::atomic::Ordering;
 
@@ -20,6 +21,10 @@ pub struct Counters {
     pub operations: u64,
     /// Kernel launches that ran.
     pub launches: u64,
+    /// Those of them that are checked, see [`SimConfig::selection`](crate::SimConfig::selection).
+    pub checked_launches: u64,
+    /// What was found in the others and not reported.
+    pub unchecked_findings: u64,
     /// Wave instructions they executed.
     pub instructions: u64,
     /// Operations that ran while the program made no call, see [`SimConfig::unattended`](crate::SimConfig::unattended).
@@ -66,10 +71,17 @@ impl SimHost {
             calls: host.calls,
             operations: host.operations,
             launches: host.launches,
+            checked_launches: host.checked_launches,
+            unchecked_findings: host.unchecked,
             instructions: host.instructions,
             unattended: host.unattended,
             threads: host.threads_that_called(),
         }
+    }
+
+    /// The selection of launches, as far as it has come.
+    pub fn launch_selector(&self) -> LaunchSelector {
+        self.lock().selector.clone()
     }
 
     /// A hash over every call, every operation in the order it ran and every report. The same seed and the same calls

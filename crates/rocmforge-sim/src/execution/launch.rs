@@ -30,6 +30,12 @@ impl Host {
         let call = actor.call;
         let name = launch.module.kernels[launch.kernel].name.clone();
         let card = launch.module.card;
+        // Findings of a launch that is not selected are no reason to stop it.
+        let max_faults = if actor.checked {
+            self.config.max_faults
+        } else {
+            usize::MAX
+        };
         let start = self.now();
         if let Some(ran) = self.planned_launch(card, launch.grid, call) {
             return ran;
@@ -70,7 +76,7 @@ impl Host {
             kernarg,
             options: ExecOptions {
                 instruction_budget: self.config.instruction_budget,
-                max_faults: self.config.max_faults,
+                max_faults,
                 wave_order_seed: self.config.seed,
                 group_order_seed: self.config.seed,
                 tools: self.config.tools,
@@ -98,6 +104,7 @@ impl Host {
             self.races.watches.taint(start, end, Some(actor.epoch));
         }
         self.launches += 1;
+        self.checked_launches += u64::from(actor.checked);
         if self.config.counters {
             self.counts.push(LaunchCounts {
                 kernel: name.clone(),
@@ -121,21 +128,27 @@ impl Host {
         self.occupy(card, launch.grid, start, outcome.status != Status::BudgetExhausted);
         self.report_refused_services(&name, card, actor);
         // Whether the launch went on to its end after the last of so many faults nobody knows: it counts as stopped.
-        let stopped = outcome.faults.len() >= self.config.max_faults.max(1)
+        let stopped = outcome.faults.len() >= max_faults.max(1)
             && outcome.faults.iter().all(|fault| fault.kind != FaultKind::BadLaunch);
         let mut fatal = None;
         for (index, fault) in outcome.faults.iter().enumerate() {
-            fatal = fatal.or(status_of(fault.kind));
+            let status = status_of(fault.kind);
+            fatal = fatal.or(status);
             let report = self.report_of(fault, &name, card, actor);
             let by = match report.kind {
                 ReportKind::UseAfterFree => self.races.freed_at(fault.address, u64::MAX).1,
                 _ => None,
             };
-            self.report(Report {
-                other: report.other.or(by),
-                stopped: stopped && index + 1 == outcome.faults.len(),
-                ..report
-            });
+            // Later launches would read results that are not there: what has taken them away is reported of every launch.
+            let spoils = status.is_some() || matches!(report.kind, ReportKind::EndlessKernel | ReportKind::Unmodelled);
+            self.report_of_launch(
+                actor.checked || spoils,
+                Report {
+                    other: report.other.or(by),
+                    stopped: stopped && index + 1 == outcome.faults.len(),
+                    ..report
+                },
+            );
         }
         if stopped {
             // What the launch has not written would be taken for its result.

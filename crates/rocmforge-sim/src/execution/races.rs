@@ -125,7 +125,7 @@ impl Host {
                 other: Some(Box::new(actor.side(None, None))),
                 ..Report::of_call(ReportKind::UseAfterFree, "kernel", run.call, message)
             };
-            self.report(report.in_kernel(run.kernel_name().unwrap_or_default()));
+            self.report_of_launch(run.checked, report.in_kernel(run.kernel_name().unwrap_or_default()));
         }
     }
 
@@ -146,7 +146,8 @@ impl Host {
         } else {
             self.config.tools.racecheck
         };
-        if !wanted || !self.races.is_new(main, other, region) {
+        let checked = is_checked(main, other);
+        if !wanted || !self.races.is_new(checked, main, other, region) {
             return;
         }
         let (kind, message) = match (freed, other.how, main.how) {
@@ -180,7 +181,7 @@ impl Host {
             other: Some(Box::new(other.actor.side(other.how.access(), other.at.as_deref()))),
             ..Report::of_call(kind, api, main.actor.call, message.to_owned())
         };
-        self.report(report.at(side.access, start, end - start, allocation));
+        self.report_of_launch(checked, report.at(side.access, start, end - start, allocation));
     }
 
     /// Now and then: forgets the touches that everything that runs, or is yet to run, is ordered with. `running` is the clock
@@ -218,7 +219,15 @@ impl Host {
             call,
             stream: None,
             kernel: None,
+            checked: true,
             site,
         })
     }
+}
+
+/// Whether a race of two touches is reported: if one of them is of a launch that is checked, or neither is of a launch.
+fn is_checked(one: &Touch, other: &Touch) -> bool {
+    let actors = [&one.actor, &other.actor];
+    let mut launches = actors.into_iter().filter(|actor| actor.kernel.is_some()).peekable();
+    launches.peek().is_none() || launches.any(|actor| actor.checked)
 }

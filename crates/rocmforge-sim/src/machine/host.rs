@@ -28,6 +28,7 @@ use crate::queues::schedule::Chooser;
 use crate::queues::timeline::Span;
 use crate::races::table::Races;
 use crate::report::Report;
+use crate::selection::LaunchSelector;
 use rocmforge_amdgcn::ReserveError;
 use rocmforge_hip_sys::hipError_t;
 use rocmforge_memory::Bytes;
@@ -100,8 +101,13 @@ pub(crate) struct Host {
     pub(crate) reports: Vec<Report>,
     /// Reports so far, those that were taken or not kept included.
     pub(crate) reported: Arc<AtomicU64>,
+    /// Reports about launches that are not selected, which are kept nowhere.
+    pub(crate) unchecked: u64,
     pub(crate) warnings: Vec<Report>,
     pub(crate) launches: u64,
+    /// Those of them that are selected.
+    pub(crate) checked_launches: u64,
+    pub(crate) selector: LaunchSelector,
     /// Counts of launches, with `SimConfig::counters`.
     pub(crate) counts: Vec<LaunchCounts>,
     /// With `SimConfig::timeline`.
@@ -190,8 +196,11 @@ impl Host {
             poll_streak: 0,
             reports: Vec::new(),
             reported: Arc::default(),
+            unchecked: 0,
             warnings: Vec::new(),
             launches: 0,
+            checked_launches: 0,
+            selector: LaunchSelector::new(config.selection.clone()),
             counts: Vec::new(),
             timeline: Vec::new(),
             operations: 0,
@@ -236,6 +245,16 @@ impl Host {
         self.reported.fetch_add(1, Ordering::Relaxed);
         if self.reports.len() < KEPT_REPORTS {
             self.reports.push(report);
+        }
+    }
+
+    /// A report about a launch, which is counted only if that is not one of those that are checked.
+    pub(crate) fn report_of_launch(&mut self, checked: bool, report: Report) {
+        if checked {
+            self.report(report);
+        } else {
+            self.trace.number(report.kind as u64);
+            self.unchecked += 1;
         }
     }
 

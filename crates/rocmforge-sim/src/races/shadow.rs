@@ -17,6 +17,8 @@ pub(crate) struct Actor {
     pub(crate) stream: Option<u64>,
     /// The kernel it ran.
     pub(crate) kernel: Option<(Arc<Module>, usize)>,
+    /// Whether what is found in it is reported: false for a launch that is not selected.
+    pub(crate) checked: bool,
     /// Where in the program, if the program said so.
     pub(crate) site: Option<Frame>,
 }

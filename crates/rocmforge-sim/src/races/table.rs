@@ -52,8 +52,8 @@ pub(crate) struct Races {
     freed: BTreeMap<u64, FreedAllocation>,
     /// The latest launches of each module's kernels, by the module's handle.
     code: BTreeMap<u64, Vec<Arc<Actor>>>,
-    /// Pairs of sides that have been reported, see [`Site`].
-    reported: BTreeSet<(Site, Site, Region)>,
+    /// Pairs of sides that have been reported, or are not to be (false), see [`Site`].
+    reported: BTreeSet<(bool, Site, Site, Region)>,
     since_forgotten: u32,
 }
 
@@ -131,9 +131,10 @@ impl Races {
         self.code.remove(&module).unwrap_or_default()
     }
 
-    /// Whether a race of these two sides has not been reported yet. It counts as reported from now on.
-    pub(crate) fn is_new(&mut self, main: &Touch, other: &Touch, region: Region) -> bool {
-        self.reported.insert((site(main), site(other), region))
+    /// Whether a race of these two sides has not been found yet, among those that are reported (`checked`) or among the others. It counts
+    /// as found from now on.
+    pub(crate) fn is_new(&mut self, checked: bool, main: &Touch, other: &Touch, region: Region) -> bool {
+        self.reported.insert((checked, site(main), site(other), region))
     }
 
     /// Counts the touches since what everything is ordered with was forgotten; whether it is time to do so again.
