@@ -24,8 +24,8 @@ pub(crate) enum Hurry {
 
 /// Whether the user wants the run to end.
 pub(crate) struct Interrupt {
-    /// One pipe a step; a byte in it, which nobody reads, says that the step is reached, to all who poll it. Its end of file would come later where
-    /// another thread starts a process just then, which has the other end until it runs its program.
+    /// One pipe for each step. A step is reached when its pipe holds a byte; nobody reads the byte, so every poll sees it. Closing the other end
+    /// instead would be seen late: a process that another thread is starting has a copy of that end until it runs its program.
     steps: [PipeReader; 2],
     /// The other ends of those not reached.
     ahead: Mutex<Vec<PipeWriter>>,
