@@ -37,7 +37,7 @@ struct State {
     dropped: Vec<Arc<StreamShared>>,
     /// Events the capture was ordered with.
     events: Vec<RawEvent>,
-    /// The first call that failed, of which its caller was told: the graph would be incomplete.
+    /// The first call that failed; its caller has the error. The graph would be incomplete.
     failed: Option<HipError>,
 }
 

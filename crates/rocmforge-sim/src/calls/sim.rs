@@ -89,7 +89,7 @@ impl SimHost {
         self.clone()
     }
 
-    /// Who is told what allocations are called: its reports name them.
+    /// Receiver of the names of allocations: reports contain them.
     pub fn names(self: &Arc<Self>) -> Arc<dyn HipNames> {
         self.clone()
     }
