@@ -2,6 +2,7 @@
 
 mod front_page;
 mod paths;
+mod profile;
 mod prose;
 
 use crate::workspace_root;
@@ -56,6 +57,7 @@ pub(crate) fn run(_args: Args) -> Outcome {
         }
     }
     front_page::check(root, &mut broken)?;
+    profile::check(root, &mut broken)?;
     if !broken.is_empty() {
         return Err(TidyError(broken).into());
     }

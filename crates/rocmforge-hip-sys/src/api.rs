@@ -24,7 +24,7 @@ macro_rules! define_traits {
         ///   `hipDeviceTotalMem` or `hipMemGetInfo` reports need not be true.
         /// * **Accesses.** Only what the arguments name is read or written, only inside of the lengths given, and only until the work is
         ///   done. Pointers to host memory of a call that is not asynchronous are not kept. Work of one stream is done in its order, after
-        ///   the events that the stream was told to wait for.
+        ///   the events that the stream waits for.
         /// * **Handles.** A handle stays valid until it is destroyed, in every thread; the methods may be called from any thread at any time.
         ///
         /// Null as an output of a reported success is a broken promise that the runtime looks for and refuses. Of the others it cannot know.

@@ -178,7 +178,7 @@ impl Findings {
     }
 }
 
-/// What every line starts with, as with compute-sanitizer, so that it can be told from the program's own output.
+/// Start of every line, as with compute-sanitizer: it marks lines that are not the program's own output.
 const PREFIX: &str = "=========";
 
 fn identity(report: &Report) -> Identity {

@@ -26,7 +26,7 @@ pub enum InstallError {
         /// Where it was looked for.
         tried: Vec<PathBuf>,
     },
-    /// A path that the dynamic linker cannot be told: not UTF-8, or with a colon or a space in it.
+    /// A path that cannot be given to the dynamic linker: not UTF-8, or with a colon or a space in it.
     #[error("the path {0:?} cannot be given to the dynamic linker")]
     Path(PathBuf),
     /// A file cannot be written.

@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_card_without_matrix_instructions_is_told_what_it_needs() {
+    fn a_card_without_matrix_instructions_is_refused_with_what_it_needs() {
         assert_eq!(
             text("sm_75", "attention16", "attention16_f16_d64"),
             "sm_75 has no attention16_f16_d64, which needs compute capability 8.0 and later; \
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_card_with_too_few_registers_is_told_which_have_enough() {
+    fn a_card_with_too_few_registers_is_refused_with_those_that_have_enough() {
         let text = text("gfx1030", "attention16", "attention16_bf16_d256");
         assert!(
             text.starts_with("gfx1030 has no attention16_bf16_d256, which needs gfx1100 or "),

@@ -11,22 +11,25 @@
 //!
 //! ```
 //! use rocmforge_kernels::{Kernels, reference};
-//! use rocmforge_runtime::{HipBackend, HipBuffer};
+//! use rocmforge_runtime::{BackendOptions, HipBackend, HipBuffer, Policy, Provider};
+//! use rocmforge_sim::{SimConfig, SimHost};
 //!
-//! # fn on(backend: &std::sync::Arc<HipBackend>) -> Result<(), Box<dyn std::error::Error>> {
-//! let kernels = Kernels::load(backend)?;
-//! let stream = backend.stream();
+//! fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     // A simulated gfx1100; `HipBackend::new_checked()` opens a real card.
+//!     let sim = SimHost::new(SimConfig::default());
+//!     let provider = Provider::new(sim.api()).with_clock(sim.clock()).with_readings(Box::new(sim.readings(0)));
+//!     let backend = HipBackend::open(provider, BackendOptions { policy: Policy::tests(), ..Default::default() })?;
+//!     let kernels = Kernels::load(&backend)?;
+//!     let stream = backend.stream();
 //!
-//! let scores = [0.0, 1.0, 2.0, 0.5, 0.5, 0.5];
-//! let x = HipBuffer::from_slice(stream, &scores, "scores")?;
-//! kernels.softmax(stream, &x, &x, 2, 3, 1.0)?; // in place, 2 rows of 3
+//!     let scores = [0.0, 1.0, 2.0, 0.5, 0.5, 0.5];
+//!     let x = HipBuffer::from_slice(stream, &scores, "scores")?;
+//!     kernels.softmax(stream, &x, &x, 2, 3, 1.0)?; // in place, 2 rows of 3
 //!
-//! let (rows, expected) = (x.to_vec(stream)?, reference::softmax(&scores, 3, 1.0));
-//! assert!(rows.iter().zip(expected).all(|(&y, e)| (f64::from(y) - e).abs() < 1e-6));
-//! # Ok(())
-//! # }
-//! # let gpu = rocmforge_testkit::gpu(); // a simulated gfx1100
-//! # on(gpu.backend()).unwrap();
+//!     let (rows, expected) = (x.to_vec(stream)?, reference::softmax(&scores, 3, 1.0));
+//!     assert!(rows.iter().zip(expected).all(|(&y, e)| (f64::from(y) - e).abs() < 1e-6));
+//!     Ok(())
+//! }
 //! ```
 
 mod check;

@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dead_process_is_told_from_one_that_got_its_number() {
+    fn an_ended_process_is_distinguished_from_one_that_got_its_number() {
         let mut child = Command::new("sleep").arg("1000").stdin(Stdio::null()).spawn().unwrap();
         let process = Process::read(child.id()).unwrap();
         let sleeper = process.identity();

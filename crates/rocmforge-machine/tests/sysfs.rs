@@ -73,7 +73,7 @@ fn a_node_with_processor_cores_shares_their_memory() {
 }
 
 #[test]
-fn amds_cards_are_told_from_others_and_boards_have_names() {
+fn amds_cards_are_distinguished_from_others_and_boards_have_names() {
     let tree = Tree::new();
     tree.card(0, XT, 20 * GIB, 0).card(1, APU, GIB, 0);
     let device = |number: u32, file: &str| format!("sys/class/drm/card{number}/device/{file}");

@@ -1,4 +1,4 @@
-//! What a reservation costs: reserve, commit, free, with 0 and 10 000 other entries in the ledger.
+//! Cost of a reservation: reserve, commit, free, with 0 and 10 000 other entries in the ledger.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use rocmforge_memory::{Bytes, Card, Class, DeviceKey, FixedReadings, PeerFigures, PeerLedger, Policy, Reading};

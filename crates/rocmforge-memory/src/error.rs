@@ -87,7 +87,7 @@ pub struct Refusal {
     pub site: Site,
     /// What the budget was limited by.
     pub limit: Limit,
-    /// Why it cannot be told what cooperating processes take, if it cannot.
+    /// Why the holdings of cooperating processes cannot be determined, if they cannot.
     pub peers_error: Option<PeersError>,
     /// What was given back before it was refused.
     pub relief: Relief,
@@ -214,7 +214,7 @@ fn advice(refusal: &Refusal) -> &'static str {
             "Try again in some seconds: other programs have given memory back, and the budget grows when they have kept \
              away for a while (`Policy::grow_after`)."
         }
-        Limit::Peers if refusal.peers_error.is_some() => "It cannot be told what they take:",
+        Limit::Peers if refusal.peers_error.is_some() => "What they take cannot be determined:",
         Limit::Peers => "Wait for your other programs on this card, end one, or use a smaller batch, context or model.",
         Limit::CacheShare => "Free caches, or ask for it as `Class::Required` if the program cannot do without it.",
     }

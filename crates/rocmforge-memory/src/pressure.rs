@@ -80,11 +80,11 @@ impl fmt::Display for PressureChange {
 
 type Handler = Arc<dyn Fn(&PressureChange) + Send + Sync>;
 
-/// Who is told, and what they have not been told yet.
+/// Subscribers, and the changes that they have not been notified of yet.
 #[derive(Default)]
 pub(crate) struct Subscribers {
     inner: Mutex<Inner>,
-    /// Whether there is anything to tell, to be looked at without the mutex.
+    /// Whether a change waits; read without the mutex.
     waiting: AtomicBool,
 }
 
@@ -93,8 +93,8 @@ struct Inner {
     next: u64,
     handlers: Vec<(u64, Handler)>,
     waiting: VecDeque<PressureChange>,
-    /// Somebody is telling them right now, and will tell what is added meanwhile.
-    telling: bool,
+    /// A thread is notifying them now, and will notify what is added meanwhile.
+    notifying: bool,
 }
 
 impl Inner {
@@ -125,30 +125,30 @@ impl Subscribers {
         }
     }
 
-    /// Tells everybody what they have not been told yet, in order and without any lock held. If another thread is at it, or
-    /// a handler further up this one, that one goes on to tell it.
-    pub(crate) fn tell(&self) {
-        struct Telling<'a>(&'a Subscribers);
-        impl Drop for Telling<'_> {
+    /// Notifies all subscribers of the waiting changes, in order and with no lock held. If another thread is doing so, or a
+    /// handler further up this thread's stack, it goes on with them and this call returns.
+    pub(crate) fn notify(&self) {
+        struct Notifying<'a>(&'a Subscribers);
+        impl Drop for Notifying<'_> {
             fn drop(&mut self) {
-                self.0.inner.lock().telling = false;
+                self.0.inner.lock().notifying = false;
             }
         }
         while self.waiting.load(Ordering::Acquire) {
             let next = {
                 let mut inner = self.inner.lock();
-                if inner.telling {
+                if inner.notifying {
                     return;
                 }
                 let Some(change) = inner.waiting.pop_front() else {
                     self.waiting.store(false, Ordering::Release);
                     return;
                 };
-                inner.telling = true;
+                inner.notifying = true;
                 (change, inner.handlers.iter().map(|(id, _)| *id).collect::<Vec<_>>())
             };
-            // Also when a handler panics, or nobody would be told anything again.
-            let telling = Telling(self);
+            // Also when a handler panics; else no later change would be notified.
+            let notifying = Notifying(self);
             let (change, ids) = next;
             for id in ids {
                 // One that a handler before has ended is not called any more.
@@ -157,7 +157,7 @@ impl Subscribers {
                     handler(&change);
                 }
             }
-            drop(telling);
+            drop(notifying);
         }
     }
 }

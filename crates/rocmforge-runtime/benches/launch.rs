@@ -1,4 +1,4 @@
-//! What the safe path costs per launch, against the raw trait call with the same arguments.
+//! Cost of the safe path per launch, against the raw trait call with the same arguments.
 
 #![allow(missing_docs)] // criterion's macros make undocumented functions
 

@@ -291,7 +291,7 @@ mod tests {
         assert_eq!(HipBackend::gpu_available(), first.is_available());
         match (first, HipBackend::new_checked()) {
             (Availability::Available { .. }, Ok(backend)) => assert!(backend.device().arch.starts_with("gfx")),
-            (Availability::Unavailable(why), Err(HipError::Unavailable(told))) => assert_eq!(*why, told),
+            (Availability::Unavailable(why), Err(HipError::Unavailable(reason))) => assert_eq!(*why, reason),
             (first, opened) => panic!("{first}, but opening gives {opened:?}"),
         }
     }

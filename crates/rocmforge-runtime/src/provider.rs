@@ -16,7 +16,7 @@ pub struct Provider {
     pub api: Arc<dyn HipApi>,
     /// The clock deadlines are measured on.
     pub clock: Arc<dyn HipClock>,
-    /// Who is told what allocations are called, if anybody wants to know.
+    /// Receiver of the names of allocations, if there is one.
     pub names: Option<Arc<dyn HipNames>>,
     /// The system's figures of the card. `None`: sysfs, by the device's PCI address.
     pub readings: Option<Box<dyn Readings>>,
@@ -70,7 +70,7 @@ impl Provider {
         Self { clock, ..self }
     }
 
-    /// The same, and `names` is told the label and site of every allocation.
+    /// The same, and `names` receives the label and site of every allocation.
     pub fn with_names(self, names: Arc<dyn HipNames>) -> Self {
         Self {
             names: Some(names),

@@ -143,7 +143,7 @@ fn explain(number: u64, seed: u64, program: &Program, why: &str) {
     eprintln!("repeat with `cargo xtask programs --first {number} --programs 1 --first-seed {seed} --seeds 1`");
 }
 
-/// The same family finds a runtime that forgets its orders: here the card does not do what it was told.
+/// The same family finds a runtime that forgets its orders: here the card ignores some of its calls.
 #[test]
 fn an_order_that_is_forgotten_is_found() {
     for (api, when) in [

@@ -8,21 +8,15 @@
 //! use rocmforge_sanitize::{LaunchFile, Plan, run};
 //! use std::path::Path;
 //!
-//! # let directory = tempfile::tempdir()?;
-//! # let pack = rocmforge_kernels::Pack::embedded("gfx1100").unwrap()?;
-//! # std::fs::write(directory.path().join("add.co"), pack.object("scale").unwrap())?;
-//! # let path = directory.path().join("launch.toml");
-//! # let path = path.as_path();
-//! let file = LaunchFile::parse(path, r#"
-//!     object = "add.co"
-//!     [[launch]]
-//!     kernel = "scale"
-//!     block = 256
-//!     args = ["f32[64] iota", "f32[64]", 64, 0.5]
-//! "#)?;
-//! let outcome = run(&Plan::new(file)?)?;
-//! assert!(outcome.findings.is_empty(), "{:#?}", outcome.findings);
-//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     let file = LaunchFile::read(Path::new("examples/reverse.toml"))?;
+//!     let outcome = run(&Plan::new(file)?)?;
+//!     for finding in &outcome.findings {
+//!         println!("{}", finding.report);
+//!     }
+//!     assert_eq!(outcome.findings.len(), 2); // the read that comes too early, and the race
+//!     Ok(())
+//! }
 //! ```
 
 mod check_args;

@@ -1,4 +1,4 @@
-//! What a call costs on the simulated card: queueing and running small operations, and a launch of one workgroup.
+//! Cost of a call on the simulated card: queueing and running small operations, and a launch of one workgroup.
 #![allow(missing_docs, reason = "criterion's macros make public items")]
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};

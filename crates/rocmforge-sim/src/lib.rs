@@ -33,7 +33,8 @@
 //! [profile.dev.package.rocmforge-isa]
 //! opt-level = 2
 //! [profile.dev.package.rocmforge-amdgcn]
-//! opt-level = 3
+//! opt-level = 2
+//! codegen-units = 1
 //! [profile.dev.package.rocmforge-sim]
 //! opt-level = 3
 //! ```

@@ -83,7 +83,7 @@ impl GpuTest {
         self
     }
 
-    /// Known to fail there, for this reason: a failure is no failure, and a pass is one.
+    /// Expected failure there, for this reason: the test counts as passed if it fails, and as failed if it passes.
     pub fn fails_on(mut self, on: On, reason: &'static str) -> Self {
         self.fails.push((on, reason));
         self

@@ -1,4 +1,4 @@
-//! What the types forbid.
+//! Programs that must not compile: each breaks a rule that the types enforce.
 
 #[test]
 fn the_compiler_refuses() {

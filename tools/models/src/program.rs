@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_of_the_program_is_told_in_its_words() {
+    fn an_error_of_the_program_is_printed_in_its_words() {
         assert!(shell("exit 0").is_ok());
         let error = shell("echo 'no network'; exit 1").unwrap_err();
         assert_eq!(error.to_string(), "no network");

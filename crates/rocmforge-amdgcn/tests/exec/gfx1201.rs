@@ -1,4 +1,4 @@
-//! What only gfx1201 has, apart from matrices: each kernel of `fixtures/gfx1201.hip` against the ISA's pseudocode.
+//! Kernels with instructions that only gfx1201 has, matrices apart: each kernel of `fixtures/gfx1201.hip` against the ISA's pseudocode.
 
 use crate::card::{Arg, Card, Numbers};
 use rocmforge_amdgcn::{ByteState, DEVICE_BASE, FaultKind, Program, Status};

@@ -292,7 +292,7 @@ fn occupancy_counts_waves_of_64_lanes() {
     assert!(o.vgprs <= 24, "{o:?}");
 }
 
-/// Each half moves by itself: of both, all lanes are told.
+/// Each half moves by itself: all lanes of both are reported.
 #[test]
 fn registers_that_a_wave_does_not_have() {
     if arch() == Arch::Gfx1100 {

@@ -1,4 +1,4 @@
-//! The objects: two compilers, nine ways each.
+//! Compiled files of the exotic corpus: two compilers with ten settings each.
 
 use rocmforge_isa::Arch;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! What the common engine does not reach: results of four registers, bfloat16 sums, permuted compares into `exec`.
+//! Operations that the common engine does not cover: results of four registers, bfloat16 sums, permuted compares into `exec`.
 
 use crate::harness::{lanes, run, vop3};
 use crate::valu::named;

@@ -1,4 +1,4 @@
-//! What holds for all instructions: lanes that are off, a destination that is a source, pairs that read before they write.
+//! Properties of all instructions: lanes that are off, a destination that is a source, pairs that read before they write.
 
 use crate::harness::{Lane, lanes, launch, run, vop3};
 use rocmforge_amdgcn::FaultKind;

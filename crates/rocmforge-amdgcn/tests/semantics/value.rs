@@ -1,4 +1,4 @@
-//! What a result must be: bits, or a value within an error.
+//! Expected results: bits, or a value within an error.
 
 use rocmforge_isa::Ty;
 use rustc_apfloat::Float;

@@ -1,3 +1,5 @@
+//! Tests of offload bundles: plain, compressed, in memory without a length, and damaged.
+
 use super::*;
 
 /// A bundle as clang-offload-bundler lays it out.

@@ -1,3 +1,5 @@
+//! Tests of the PTX reader: parameters as the source has them, errors with their lines, damaged text.
+
 use super::*;
 use crate::{CodeObject, Container};
 

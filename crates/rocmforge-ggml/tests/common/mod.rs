@@ -1,4 +1,4 @@
-//! What several test targets share: graphs at random, their reference in f64, and weights.
+//! Parts that several test targets share: random graphs, their reference in f64, and weights.
 #![allow(dead_code)] // each test target uses its own part
 
 pub(crate) mod random_graph;

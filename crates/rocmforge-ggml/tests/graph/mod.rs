@@ -456,7 +456,7 @@ fn validation_rejects_what_cannot_run() {
 }
 
 #[test]
-fn two_graphs_on_one_backend_are_told_apart() {
+fn two_graphs_on_one_backend_are_distinguished() {
     let mut cpu = CpuBackend::new();
     let (g, _) = chain();
     execute_graph(&mut cpu, &g).expect("runs");

@@ -1,4 +1,4 @@
-//! What the writer writes, the reader reads: entries, tensors, data, alignment, files, parts.
+//! Round trips: the reader reads the writer's entries, tensors, data, alignment, files and parts.
 
 use std::path::Path;
 

@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_real_card_runs_one_test_at_a_time_unless_told() {
+    fn a_real_card_runs_one_test_at_a_time_by_default() {
         assert_eq!(Device::Hip("0".to_owned()).jobs(None), 1);
         assert_eq!(Device::Nvidia("0".to_owned()).jobs(Some(8)), 8);
         assert_eq!(Device::Sim(None).jobs(Some(8)), 8);

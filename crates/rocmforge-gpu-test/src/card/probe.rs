@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_library_that_crashes_ends_or_hangs_is_told_of() {
+    fn a_library_that_crashes_ends_or_hangs_is_reported() {
         assert_eq!(shell("kill -SEGV $$"), Err(ProbeError::Crashed(libc::SIGSEGV)));
         assert_eq!(shell("exit 7"), Err(ProbeError::Exited(7)));
         assert_eq!(

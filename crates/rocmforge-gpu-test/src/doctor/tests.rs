@@ -207,7 +207,7 @@ fn shell(script: &str) -> Command {
 }
 
 #[test]
-fn a_crash_and_a_hang_of_the_library_are_told_apart_and_survived() {
+fn a_crash_and_a_hang_of_the_library_are_distinguished_and_survived() {
     let patience = Duration::from_secs(60);
     let crashed = ask_with(
         &mut shell(r#"echo 'noise rocmforge-probe: {"Version":{"runtime":60300000}}'; kill -SEGV $$"#),

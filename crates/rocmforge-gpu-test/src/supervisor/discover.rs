@@ -1,6 +1,6 @@
 //! Discovery of GPU tests: one target named `gpu` in each crate that has any.
 
-use super::interrupt::{Hurry, Interrupt};
+use super::interrupt::{Interrupt, Urgency};
 use super::narrow;
 use super::poll::poll;
 use super::process_tree::{Mark, ProcessTree};
@@ -141,7 +141,7 @@ impl Discovery<'_> {
         command.stdout(Stdio::null()).stderr(Stdio::null()); // drops our copies of the writing ends
         let until = Instant::now() + bounds.time;
         let (mut text, mut errors) = (Taken::up_to(bounds.bytes), Taken::up_to(MOST_ERRORS));
-        let (mut hurry, mut late) = (Hurry::No, false);
+        let (mut urgency, mut late) = (Urgency::No, false);
         loop {
             let patience = until.saturating_duration_since(Instant::now());
             let patience = if late { BUILDING } else { patience };
@@ -149,7 +149,7 @@ impl Discovery<'_> {
                 Some(process.ended()),
                 text.open.then(|| said.as_fd()),
                 errors.open.then(|| aside.as_fd()),
-                self.interrupt.more_than(hurry),
+                self.interrupt.more_than(urgency),
             ];
             let [ended, readable, complained, hurried] = poll(watched, patience)?;
             if readable || ended {
@@ -160,8 +160,8 @@ impl Discovery<'_> {
             }
             if ended {
                 let status = process.reap()?;
-                return match hurry {
-                    Hurry::No => Ok(Said {
+                return match urgency {
+                    Urgency::No => Ok(Said {
                         status: status.filter(|_| !late),
                         flooded: text.flooded,
                         text: text.bytes,
@@ -171,8 +171,8 @@ impl Discovery<'_> {
                 };
             }
             if hurried {
-                hurry = self.interrupt.hurry();
-                process.signal(if hurry == Hurry::Now {
+                urgency = self.interrupt.urgency();
+                process.signal(if urgency == Urgency::Now {
                     Signal::KILL
                 } else {
                     Signal::TERM

@@ -30,11 +30,11 @@ impl Default for Grace {
 pub(crate) trait Target {
     /// Sends a signal; that the target is gone already is no error.
     fn signal(&mut self, signal: Signal);
-    /// Waits for the end of the target at most `patience`, or until there is more of a hurry than before. Says whether it
+    /// Waits for the end of the target at most `patience`, or until the urgency rises. Says whether it
     /// has ended.
     fn ended_within(&mut self, patience: Duration) -> io::Result<bool>;
     /// Whether there is no time for anything but SIGKILL.
-    fn in_a_hurry(&self) -> bool;
+    fn is_urgent(&self) -> bool;
 }
 
 /// The first signal.
@@ -55,7 +55,7 @@ pub(crate) fn escalate(target: &mut impl Target, from: From, grace: Grace) -> io
         From::Terminate => &[terminate],
     };
     for &(signal, name, patience) in polite {
-        if target.in_a_hurry() {
+        if target.is_urgent() {
             break;
         }
         target.signal(signal);
@@ -74,7 +74,7 @@ mod tests {
     /// A target that heeds one signal, or none, on a clock of its own.
     struct Fake {
         heeds: Option<Signal>,
-        hurry_after: Option<usize>,
+        urgent_after: Option<usize>,
         sent: Vec<(Signal, Duration)>,
         clock: Duration,
         dead: bool,
@@ -84,7 +84,7 @@ mod tests {
         fn that_heeds(heeds: Option<Signal>) -> Self {
             Self {
                 heeds,
-                hurry_after: None,
+                urgent_after: None,
                 sent: Vec::new(),
                 clock: Duration::ZERO,
                 dead: false,
@@ -99,14 +99,14 @@ mod tests {
         }
 
         fn ended_within(&mut self, patience: Duration) -> io::Result<bool> {
-            if !self.dead && !self.in_a_hurry() {
+            if !self.dead && !self.is_urgent() {
                 self.clock += patience;
             }
             Ok(self.dead)
         }
 
-        fn in_a_hurry(&self) -> bool {
-            self.hurry_after.is_some_and(|after| self.sent.len() >= after)
+        fn is_urgent(&self) -> bool {
+            self.urgent_after.is_some_and(|after| self.sent.len() >= after)
         }
     }
 
@@ -147,10 +147,10 @@ mod tests {
     }
 
     #[test]
-    fn a_hurry_leaves_only_the_last_step() {
+    fn urgency_leaves_only_the_last_step() {
         for (after, sent) in [(0, 1), (1, 2), (2, 3)] {
             let mut target = Fake::that_heeds(Some(Signal::KILL));
-            target.hurry_after = Some(after);
+            target.urgent_after = Some(after);
             assert_eq!(
                 escalate(&mut target, From::Quit, Grace::default()).unwrap(),
                 Some("SIGKILL")

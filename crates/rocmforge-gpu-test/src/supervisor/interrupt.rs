@@ -9,11 +9,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// Time that the run has, after the second signal, to kill its children and write its reports.
-const LAST_WORDS: Duration = Duration::from_secs(5);
+const FORCED_EXIT_DELAY: Duration = Duration::from_secs(5);
 
-/// How much of a hurry the run is in.
+/// Urgency of the end of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Hurry {
+pub(crate) enum Urgency {
     /// None.
     No,
     /// End what runs, in order, and start nothing.
@@ -24,8 +24,8 @@ pub(crate) enum Hurry {
 
 /// Whether the user wants the run to end.
 pub(crate) struct Interrupt {
-    /// One pipe a step; a byte in it, which nobody reads, says that the step is reached, to all who poll it. Its end of file would come later where
-    /// another thread starts a process just then, which has the other end until it runs its program.
+    /// One pipe for each step. A step is reached when its pipe holds a byte; nobody reads the byte, so every poll sees it. Closing the other end
+    /// instead would be seen late: a process that another thread is starting has a copy of that end until it runs its program.
     steps: [PipeReader; 2],
     /// The other ends of those not reached.
     ahead: Mutex<Vec<PipeWriter>>,
@@ -52,8 +52,8 @@ impl Interrupt {
         std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
             for signal in signals.forever() {
                 heard.raise(signal);
-                if heard.hurry() == Hurry::Now {
-                    std::thread::sleep(LAST_WORDS);
+                if heard.urgency() == Urgency::Now {
+                    std::thread::sleep(FORCED_EXIT_DELAY);
                     std::process::exit(128 + signal);
                 }
             }
@@ -69,11 +69,11 @@ impl Interrupt {
         let _ = step.map(|mut step| step.write_all(&[1]));
     }
 
-    pub(crate) fn hurry(&self) -> Hurry {
+    pub(crate) fn urgency(&self) -> Urgency {
         match self.ahead.lock().expect("nobody panics holding it").len() {
-            2.. => Hurry::No,
-            1 => Hurry::Soon,
-            0 => Hurry::Now,
+            2.. => Urgency::No,
+            1 => Urgency::Soon,
+            0 => Urgency::Now,
         }
     }
 
@@ -85,12 +85,12 @@ impl Interrupt {
         }
     }
 
-    /// Becomes readable when the run gets into more of a hurry than `now`.
-    pub(crate) fn more_than(&self, now: Hurry) -> Option<BorrowedFd<'_>> {
+    /// Becomes readable when the urgency rises above `now`.
+    pub(crate) fn more_than(&self, now: Urgency) -> Option<BorrowedFd<'_>> {
         match now {
-            Hurry::No => Some(self.steps[0].as_fd()),
-            Hurry::Soon => Some(self.steps[1].as_fd()),
-            Hurry::Now => None,
+            Urgency::No => Some(self.steps[0].as_fd()),
+            Urgency::Soon => Some(self.steps[1].as_fd()),
+            Urgency::Now => None,
         }
     }
 }
@@ -116,21 +116,21 @@ mod tests {
     fn each_signal_is_one_step_that_everybody_sees() {
         let interrupt = Interrupt::new().unwrap();
         let seen = || {
-            let steps = [Hurry::No, Hurry::Soon, Hurry::Now].map(|hurry| interrupt.more_than(hurry));
+            let steps = [Urgency::No, Urgency::Soon, Urgency::Now].map(|urgency| interrupt.more_than(urgency));
             poll(steps, Duration::ZERO).unwrap()
         };
         assert_eq!(
-            (interrupt.hurry(), interrupt.signal(), seen()),
-            (Hurry::No, None, [false; 3])
+            (interrupt.urgency(), interrupt.signal(), seen()),
+            (Urgency::No, None, [false; 3])
         );
         interrupt.raise(SIGINT);
-        assert_eq!((interrupt.hurry(), interrupt.signal()), (Hurry::Soon, Some(SIGINT)));
+        assert_eq!((interrupt.urgency(), interrupt.signal()), (Urgency::Soon, Some(SIGINT)));
         assert_eq!(seen(), [true, false, false]);
         interrupt.raise(SIGTERM);
-        assert_eq!((interrupt.hurry(), interrupt.signal()), (Hurry::Now, Some(SIGTERM)));
+        assert_eq!((interrupt.urgency(), interrupt.signal()), (Urgency::Now, Some(SIGTERM)));
         assert_eq!(seen(), [true, true, false]);
         interrupt.raise(SIGTERM);
-        assert_eq!(interrupt.hurry(), Hurry::Now);
+        assert_eq!(interrupt.urgency(), Urgency::Now);
     }
 
     #[test]

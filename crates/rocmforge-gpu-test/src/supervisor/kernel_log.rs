@@ -83,7 +83,7 @@ mod tests {
     const CARD: &str = "0000:06:00.0";
 
     #[test]
-    fn what_a_card_does_not_survive_is_told_from_an_applications_fault() {
+    fn a_fault_of_the_card_is_distinguished_from_one_of_an_application() {
         let said = |text: &str| fatal(text, CARD);
         let lost = "4,1234,99,-;NVRM: Xid (PCI:0000:06:00): 79, pid='<unknown>', GPU has fallen off the bus.";
         assert_eq!(said(lost).as_deref(), Some("Xid 79: it has fallen off the bus"));

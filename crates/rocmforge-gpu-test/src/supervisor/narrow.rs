@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_that_names_crates_is_told_from_one_that_may_mean_any() {
+    fn a_filter_that_names_crates_is_distinguished_from_one_that_may_mean_any() {
         let metadata = metadata();
         let of = |filter: &str| packages(metadata.as_bytes(), "gpu", filter).join(" ");
         for (filter, meant) in [

@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_as_long_as_it_is_told_and_no_shorter() {
+    fn waits_as_long_as_its_argument_says_and_no_shorter() {
         let start = Instant::now();
         let (silent, _keep) = io::pipe().unwrap();
         let patience = Duration::from_micros(20_100);

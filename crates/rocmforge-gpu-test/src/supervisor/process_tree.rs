@@ -251,7 +251,7 @@ mod tests {
         "setsid sh -c 'sleep 1000 & echo > NAME.up; wait' & while ! [ -e NAME.up ]; do sleep 0.01; done;";
 
     #[test]
-    fn what_left_the_group_is_known_by_its_mark_and_strangers_are_spared() {
+    fn processes_that_left_the_group_are_found_by_their_mark_and_no_others_are_ended() {
         let folder = tempfile::tempdir().unwrap();
         let process_tree = Arc::new(ProcessTree::default());
         let (mine, other) = (Mark::new("mine"), Mark::new("other"));

@@ -2,7 +2,7 @@
 
 use super::breaker::Breaker;
 use super::discover::Test;
-use super::interrupt::{Hurry, Interrupt};
+use super::interrupt::{Interrupt, Urgency};
 use super::kfd::Kfd;
 use super::plan::Plan;
 use super::process_tree::ProcessTree;
@@ -56,7 +56,7 @@ impl Runner {
             result.verdict = verdict;
             result
         };
-        if self.interrupt.hurry() != Hurry::No {
+        if self.interrupt.urgency() != Urgency::No {
             return without(Verdict::Interrupted);
         }
         if let Some(reason) = self.blocked.lock().expect("no worker panics").clone() {

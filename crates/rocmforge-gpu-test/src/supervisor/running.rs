@@ -3,7 +3,7 @@
 use super::breaker::Breaker;
 use super::escalation::{self, Target};
 use super::heartbeat::HeartbeatReader;
-use super::interrupt::Hurry;
+use super::interrupt::Urgency;
 use super::output::Output;
 use super::poll::poll;
 use super::runner::Runner;
@@ -76,7 +76,7 @@ impl<'a> Running<'a> {
     /// Waits for its end, or ends it: past the moment `until`, silent for too long, after a reset, or for the user.
     pub(super) fn supervise(&mut self, until: Instant) -> io::Result<Ending> {
         let grace = self.runner.plan.grace;
-        let woken = self.wait(until, Hurry::No, true)?;
+        let woken = self.wait(until, Urgency::No, true)?;
         let from = match woken {
             Woken::Ended => return Ok(Ending::Itself(None)),
             Woken::Hurried => escalation::From::Terminate,
@@ -95,9 +95,9 @@ impl<'a> Running<'a> {
         })
     }
 
-    /// Waits for the end of the process until a moment, or until there is more of a hurry than `hurry`; meanwhile takes
+    /// Waits for the end of the process until a moment, or until the urgency rises above `urgency`; meanwhile takes
     /// what the test says, and, if `watchful`, looks for resets and silence.
-    fn wait(&mut self, until: Instant, hurry: Hurry, watchful: bool) -> io::Result<Woken> {
+    fn wait(&mut self, until: Instant, urgency: Urgency, watchful: bool) -> io::Result<Woken> {
         loop {
             let now = Instant::now();
             let patience = until.saturating_duration_since(now).min(TICK);
@@ -105,7 +105,7 @@ impl<'a> Running<'a> {
                 Some(self.process.ended()),
                 self.output.readable(),
                 self.heartbeat.readable(),
-                self.runner.interrupt.more_than(hurry),
+                self.runner.interrupt.more_than(urgency),
             ];
             let [ended, said, beaten, hurried] = poll(watched, patience)?;
             if said {
@@ -153,13 +153,13 @@ impl Target for Running<'_> {
     }
 
     fn ended_within(&mut self, patience: Duration) -> io::Result<bool> {
-        // SIGKILL has no step after it to hurry to.
-        let hurry = self.runner.interrupt.hurry();
-        self.wait(Instant::now() + patience, hurry, false)?;
+        // SIGKILL is the last step, so the urgency does not matter.
+        let urgency = self.runner.interrupt.urgency();
+        self.wait(Instant::now() + patience, urgency, false)?;
         Ok(self.ended)
     }
 
-    fn in_a_hurry(&self) -> bool {
-        self.runner.interrupt.hurry() == Hurry::Now
+    fn is_urgent(&self) -> bool {
+        self.runner.interrupt.urgency() == Urgency::Now
     }
 }

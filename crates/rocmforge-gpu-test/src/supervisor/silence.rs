@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn who_runs_owes_no_beat_or_has_gone_is_left_to_the_deadline() {
+    fn a_test_that_runs_has_no_heartbeat_or_has_ended_is_left_to_the_deadline() {
         for state in ['R', 'S', 'Z', 'X'] {
             assert_eq!(
                 looks([(3, Some(0), Some(state)), (100, Some(0), Some(state))]),

@@ -120,7 +120,7 @@ fn kill(mut child: Child) {
 }
 
 #[test]
-fn fc38_a_second_terminal_is_told_who_holds_the_card() {
+fn fc38_a_second_terminal_sees_who_holds_the_card() {
     let directory = scratch();
     let child = holding_child(directory.path());
     let pid = child.id();

@@ -202,7 +202,7 @@ fn the_user_sees_at_once_that_something_happens_and_what_cargo_does() {
 }
 
 #[test]
-fn without_a_terminal_a_failure_is_told_when_it_happens() {
+fn without_a_terminal_a_failure_is_printed_when_it_happens() {
     let run = Run::new();
     let output = run.supervisor("faults::hangs::n000", 1).output().unwrap();
     let text = end(&output).1;

@@ -5,7 +5,7 @@ use rocmforge_test_support::shared_library;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-/// A library to compile: every core and optional function answers `hipSuccess` unless told otherwise.
+/// A library to compile: every core and optional function answers `hipSuccess` unless the test says otherwise.
 pub(crate) struct Fake {
     left_out: Vec<&'static str>,
     bodies: Vec<(&'static str, String)>,

@@ -1,4 +1,4 @@
-//! Where the loader looks, with an environment of the test's own.
+//! Search order of the loader, with an environment of the test's own.
 
 use crate::fake::Fake;
 use rocmforge_hip_sys::{HipApi, HipLibrary, LoadOptions, Refusal};

@@ -85,7 +85,7 @@ typed! {
     hipblasHgemm hipblasHgemmBatched hipblasHgemmStridedBatched: F16;
 }
 
-/// Functions that are told the types. Those of hipBLAS 2 and their `_v2` twins differ in the numbers of types alone.
+/// Functions with the types as arguments. Those of hipBLAS 2 and their `_v2` twins differ in the numbers of types alone.
 macro_rules! mixed {
     ($($one:ident $batched:ident $strided:ident;)*) => {$(
         pub(crate) unsafe extern "C" fn $one(

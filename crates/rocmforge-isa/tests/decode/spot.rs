@@ -61,7 +61,7 @@ fn compare_writes_its_mask() {
 }
 
 #[test]
-fn high_halves_are_told_apart() {
+fn high_halves_are_distinguished() {
     let inst = one(&[0x6504_0906]);
     assert_eq!(inst.to_string(), "v_add_f16_e32 v2.h, v6.l, v4.l");
     assert_eq!(inst.dst, Operand::VgprHalf { reg: 2, hi: true });

@@ -1,5 +1,5 @@
 //! Timed requests on standard input, one JSON object a line, answers on standard output: our side of
-//! `cargo xtask bench compare`. PyTorch's side (`xtask/src/bench/torch_side.py`) speaks the same.
+//! `cargo xtask bench compare`. PyTorch's side (`tools/measure/src/bench/torch_side.py`) speaks the same.
 //!
 //! | request | does | answer |
 //! |---|---|---|

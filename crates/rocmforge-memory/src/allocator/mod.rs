@@ -9,7 +9,7 @@
 //!              └ the driver: hipMalloc and hipFree (rocmforge-runtime)
 //! ```
 //!
-//! A layer takes any allocator below it, and forwards what it does not change. `tests/allocator` runs one suite over each of them
+//! A layer takes any allocator below it, and forwards what it does not change. `tests/suite/allocator` runs one suite over each of them
 //! and over the stacks that are in use.
 
 mod budgeted;

@@ -4,9 +4,9 @@
 //! Budget = min(Cap, T - Others - H, Own + K - slack)   clamped to [0, T - H], our own holdings included
 //! ```
 //!
-//! What the figures allow ([`terms`]) comes into force at once where it is less than before, and slowly where it is more
-//! ([`growth`]). A GPU that shares the system's memory has figures of both its kinds of memory, taken in as one ([`shared`]). Others is what is seen of them less our own late frees ([`late`]). A cap in bytes is no figure of the card's: it
-//! has the driver's overhead on top, and neither grows nor waits.
+//! [`terms`] computes what the figures allow. A smaller result is in force at once, a larger one is reached slowly ([`growth`]). [`shared`] adds up
+//! the two kinds of memory of a GPU that shares the system's. [`late`] subtracts our own late frees from the memory of others. A cap in bytes does not
+//! depend on the card's figures: the driver's overhead is added to it, and it is in force at once.
 
 mod correction;
 mod growth;

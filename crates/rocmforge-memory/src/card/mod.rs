@@ -147,7 +147,7 @@ impl Card {
             let mut state = shared.lock();
             self.take(&mut state, bytes, class, label, site)
         };
-        shared.subscribers.tell();
+        shared.subscribers.notify();
         result
     }
 
@@ -249,7 +249,7 @@ impl Card {
                 shared.refresh(&mut state, false);
             }
             drop(state);
-            shared.subscribers.tell();
+            shared.subscribers.notify();
         }
         self.pressure()
     }
@@ -276,15 +276,15 @@ impl Card {
                 evicting: state.tracker.is_evicting(),
             })
         };
-        shared.subscribers.tell();
+        shared.subscribers.notify();
         stopped.map_or(Ok(()), Err)
     }
 
     /// Calls `handler` at every change of the card's pressure, until the subscription is dropped.
     ///
     /// It is called by the thread that notices the change, at a reservation, a launch or a look, never in a destructor, and
-    /// with none of the card's locks held: it may reserve, free, look and subscribe. What it brings about is told after it
-    /// has returned. A change for the better that a free brings about is told at the next of these occasions.
+    /// with none of the card's locks held: it may reserve, free, look and subscribe. A change that the
+    /// function causes is notified after it has returned. A fall of the level after a free is notified at the next of these occasions.
     ///
     /// ```
     /// use std::sync::atomic::{AtomicBool, Ordering};
@@ -335,7 +335,7 @@ impl Card {
             shared.refresh(&mut state, true);
             state.snapshot()
         };
-        shared.subscribers.tell();
+        shared.subscribers.notify();
         snapshot
     }
 }
@@ -433,7 +433,7 @@ impl Card {
     }
 
     /// Under [`Pressure::Red`] and worse, takes the registered steps until no more is held than the budget allows. Nothing
-    /// otherwise, nor while another thread is at it. A program that was told of the pressure calls it, and the runtime does
+    /// otherwise, nor while another thread is at it. A program that was notified of the pressure calls it, and the runtime does
     /// at each launch.
     pub fn relieve(&self) -> Relief {
         let nothing = || Ok::<_, std::convert::Infallible>(false);
@@ -476,7 +476,7 @@ impl Card {
                 free_deferred()?;
             }
         }
-        shared.subscribers.tell();
+        shared.subscribers.notify();
         Ok(relief)
     }
 }

@@ -128,7 +128,7 @@ impl State {
     }
 
     /// To be called after every change of what we hold.
-    pub(super) fn tell_peers(&mut self) {
+    pub(super) fn notify_peers(&mut self) {
         let held = self.held();
         if let Some(peers) = &mut self.peers {
             peers.publish(self.live, held);
@@ -192,8 +192,8 @@ impl Shared {
         self.note_pressure(state);
     }
 
-    /// To be called after every change of what is held or may be held, with the mutex still held. Who has subscribed is told
-    /// by the next [`Subscribers::tell`]: never from here, and never from a destructor.
+    /// To be called after every change of what is held or may be held, with the mutex still held. Subscribers are notified
+    /// by the next [`Subscribers::notify`]: never from here, and never from a destructor.
     pub(crate) fn note_pressure(&self, state: &mut State) {
         let to = state.pressure();
         let from = std::mem::replace(&mut state.pressure, to);

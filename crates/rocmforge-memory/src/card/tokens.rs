@@ -58,7 +58,7 @@ impl Reservation {
             if let Some(entry) = state.entries.get_mut(self.id) {
                 entry.kind = EntryKind::Buffer(self.bytes);
             }
-            state.tell_peers();
+            state.notify_peers();
         }
         Allocation {
             shared,
@@ -75,7 +75,7 @@ impl Drop for Reservation {
             let mut state = shared.lock();
             state.reserved = state.reserved.saturating_sub(self.bytes.0);
             state.entries.remove(self.id);
-            state.tell_peers();
+            state.notify_peers();
             shared.note_pressure(&mut state);
         }
     }
@@ -160,7 +160,7 @@ impl Allocation {
             state.live = state.live.saturating_sub(self.bytes.0);
             state.reserved = state.reserved.saturating_add(self.bytes.0);
             state.returning = state.returning.saturating_add(self.bytes.0);
-            state.tell_peers();
+            state.notify_peers();
         }
     }
 
@@ -191,7 +191,7 @@ impl Drop for Allocation {
             }
             state.entries.remove(self.id);
             state.tracker.note_free(self.bytes.0, shared.readings.now());
-            state.tell_peers();
+            state.notify_peers();
             shared.note_pressure(&mut state);
         }
     }

@@ -175,7 +175,7 @@ impl Locked {
     ///
     /// # Errors
     ///
-    /// [`PeersError::Damaged`] if what one of them holds cannot be told, other than the one in slot `ours`, who knows.
+    /// [`PeersError::Damaged`] if the holdings of one of them cannot be determined. The one in slot `ours` is not checked: it knows its own.
     pub(super) fn slots(&self, ours: Option<usize>) -> Result<Vec<(usize, Slot)>, PeersError> {
         let mut slots = Vec::new();
         for index in 0..SLOTS {

@@ -35,7 +35,7 @@ const CLAIM_STEP: u64 = 32 << 20;
 /// Longest wait for the file's lock. A running holder releases it within microseconds; a longer wait means a stopped process.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Why it cannot be told what other processes take. Nothing more is granted then.
+/// Why the holdings of other processes cannot be determined. Nothing more is granted then.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PeersError {
     /// The file or its directory cannot be used, or should not be trusted.
@@ -496,7 +496,7 @@ mod tests {
     }
 
     #[test]
-    fn the_dead_make_room_in_a_full_file() {
+    fn claims_of_ended_processes_make_room_in_a_full_file() {
         let root = scratch();
         let mut ledger = join(root.path());
         let mut locked = ledger.file.lock(Duration::ZERO).unwrap();

@@ -1,5 +1,5 @@
-//! What the driver holds for a process beside its buffers (a context, code, queues): charged against the card, not against a
-//! cap in bytes, which is for what the program asks for.
+//! Overhead of the driver: memory that it holds for a process beside its buffers (a context, code, queues). It is charged against the card,
+//! not against a cap in bytes, which is for what the program asks for.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,4 +1,4 @@
-//! How tight a card is, who is told, and what is refused then.
+//! Pressure levels of a card: their changes, the calls to subscribers, and the refusals.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
@@ -22,17 +22,18 @@ fn give_back(driver: &Driver, allocation: Allocation) {
     drop(allocation);
 }
 
-type Told = Arc<Mutex<Vec<PressureChange>>>;
+type Changes = Arc<Mutex<Vec<PressureChange>>>;
 
-fn told() -> (Told, impl Fn(&PressureChange) + Send + Sync + 'static) {
-    let told = Told::default();
-    (Arc::clone(&told), move |change: &PressureChange| {
-        told.lock().unwrap().push(change.clone());
+fn recorder() -> (Changes, impl Fn(&PressureChange) + Send + Sync + 'static) {
+    let changes = Changes::default();
+    (Arc::clone(&changes), move |change: &PressureChange| {
+        changes.lock().unwrap().push(change.clone());
     })
 }
 
-fn levels(told: &Told) -> Vec<(Pressure, Pressure)> {
-    told.lock()
+fn levels(changes: &Changes) -> Vec<(Pressure, Pressure)> {
+    changes
+        .lock()
         .unwrap()
         .iter()
         .map(|change| (change.from, change.to))
@@ -165,9 +166,9 @@ fn what_the_driver_moved_away_counts_as_wanted_back() {
 }
 
 #[test]
-fn every_change_is_told_once_in_order_with_its_figures() {
+fn every_change_is_notified_once_in_order_with_its_figures() {
     let (driver, card) = desktop();
-    let (told, handler) = told();
+    let (changes, handler) = recorder();
     let subscription = card.subscribe(handler);
     let held = hold(&card, &driver, 12 * GIB);
     driver.with(|w| (w.now, w.others) = (Duration::from_secs(1), 8 * GIB));
@@ -177,9 +178,9 @@ fn every_change_is_told_once_in_order_with_its_figures() {
     let _ = card.budget();
     {
         use Pressure::{Black, Green, Yellow};
-        assert_eq!(levels(&told), [(Green, Yellow), (Yellow, Black), (Black, Green)]);
-        let told = told.lock().unwrap();
-        let black = &told[1];
+        assert_eq!(levels(&changes), [(Green, Yellow), (Yellow, Black), (Black, Green)]);
+        let changes = changes.lock().unwrap();
+        let black = &changes[1];
         assert_eq!((black.device.as_str(), black.at), ("test", Duration::from_secs(1)));
         assert_eq!(
             (black.own, black.others, black.headroom),
@@ -190,24 +191,24 @@ fn every_change_is_told_once_in_order_with_its_figures() {
             (Bytes::gib(12).percent(70), Bytes(12 * GIB - 12 * GIB * 7 / 10))
         );
         assert!(black.to_string().contains("from yellow to black"), "{black}");
-        assert_eq!(told[2].excess(), Bytes::ZERO);
+        assert_eq!(changes[2].excess(), Bytes::ZERO);
     }
     drop(subscription);
     let _held = hold(&card, &driver, 8 * GIB);
     assert_eq!(card.pressure(), Pressure::Yellow);
-    assert_eq!(levels(&told).len(), 3, "nobody is told any more");
+    assert_eq!(levels(&changes).len(), 3, "no subscriber is left");
 }
 
 #[test]
 fn a_destructor_tells_nobody_the_next_occasion_does() {
     let (driver, card) = desktop();
     let held = hold(&card, &driver, 12 * GIB);
-    let (told, handler) = told();
+    let (changes, handler) = recorder();
     let _subscription = card.subscribe(handler);
     give_back(&driver, held);
-    assert_eq!((card.pressure(), levels(&told).len()), (Pressure::Green, 0));
+    assert_eq!((card.pressure(), levels(&changes).len()), (Pressure::Green, 0));
     let _ = card.budget();
-    assert_eq!(levels(&told), [(Pressure::Yellow, Pressure::Green)]);
+    assert_eq!(levels(&changes), [(Pressure::Yellow, Pressure::Green)]);
 }
 
 #[test]
@@ -215,7 +216,7 @@ fn a_handler_may_do_whatever_a_program_does() {
     let (driver, card) = desktop();
     let held: Arc<Mutex<Vec<Allocation>>> = Arc::default();
     let depth = Arc::new(AtomicU64::new(0));
-    let (told, other) = told();
+    let (changes, other) = recorder();
     let own = Arc::new(Mutex::new(None));
     let subscription = card.subscribe({
         let (card, driver, held, depth, own): (Weak<Card>, _, _, _, _) = (
@@ -248,26 +249,26 @@ fn a_handler_may_do_whatever_a_program_does() {
     let _ = card.budget();
     assert_eq!(card.budget().pressure, Pressure::Green);
     use Pressure::{Black, Green, Yellow};
-    assert_eq!(levels(&told), [(Green, Yellow), (Yellow, Black), (Black, Green)]);
+    assert_eq!(levels(&changes), [(Green, Yellow), (Yellow, Black), (Black, Green)]);
 }
 
 #[test]
 fn a_handler_that_panics_does_not_silence_the_others() {
     let (driver, card) = desktop();
     let panics = card.subscribe(|_| panic!("planted"));
-    let (told, handler) = told();
+    let (changes, handler) = recorder();
     let _subscription = card.subscribe(handler);
     let reserve = std::panic::AssertUnwindSafe(|| card.try_reserve(Bytes::gib(12), Class::Required, "x").map(drop));
     assert!(std::panic::catch_unwind(reserve).is_err());
     drop(panics);
     let _held = hold(&card, &driver, 12 * GIB);
-    assert!(!levels(&told).is_empty());
+    assert!(!levels(&changes).is_empty());
 }
 
 #[test]
 fn threads_hear_of_changes_in_their_order() {
     let (_driver, card) = desktop();
-    let (told, handler) = told();
+    let (changes, handler) = recorder();
     let _subscription = card.subscribe(handler);
     std::thread::scope(|scope| {
         for thread in 0..4 {
@@ -280,9 +281,9 @@ fn threads_hear_of_changes_in_their_order() {
         }
     });
     let _ = card.budget();
-    let told = levels(&told);
-    assert_eq!(told.last().map(|change| change.1), Some(Pressure::Green));
-    for pair in told.windows(2) {
+    let changes = levels(&changes);
+    assert_eq!(changes.last().map(|change| change.1), Some(Pressure::Green));
+    for pair in changes.windows(2) {
         assert_eq!(pair[0].1, pair[1].0, "one begins where the one before ended");
     }
 }

@@ -1,4 +1,4 @@
-//! Who waits for whom.
+//! Order of uses: the earlier uses that a new one must wait for.
 
 use crate::common::device::Stream;
 use rocmforge_memory::{Access, Use, Uses};

@@ -146,7 +146,7 @@ fn empty_allocations_and_null_frees_are_hips() {
 }
 
 #[test]
-fn copies_and_fills_go_the_way_they_are_told() {
+fn copies_and_fills_go_in_the_direction_of_their_arguments() {
     let fake = build(&[]);
     let driver = fake.driver();
     let (from, mut to) = ([1u8, 2, 3, 4], [0u8; 8]);

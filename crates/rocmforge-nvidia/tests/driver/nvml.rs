@@ -24,7 +24,7 @@ fn the_card_of_an_address_is_read() {
 }
 
 #[test]
-fn a_library_that_does_not_start_or_lacks_a_function_is_told_apart() {
+fn a_library_that_does_not_start_or_lacks_a_function_is_distinguished() {
     assert!(open(&library(&["DEAD=9"]), "0000:03:00.0").unwrap().is_none());
     match open(&library(&["nvmlDeviceGetMemoryInfo=other"]), "0000:03:00.0") {
         Err(LoadError::MissingFunctions { functions, .. }) => assert_eq!(functions, ["nvmlDeviceGetMemoryInfo"]),

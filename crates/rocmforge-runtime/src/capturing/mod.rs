@@ -1,4 +1,4 @@
-//! Capturing: operations of a stream become a graph instead of running.
+//! Capture in progress: its streams, the operations recorded so far, and the HIP calls that begin and end it.
 //!
 //! Two habits of AMD's implementation decide how this is done. A stream that captures cannot be asked or waited for, and
 //! nobody can wait for what it did before, so a stream is idle before it takes part. And a capture that ends badly leaves
@@ -37,7 +37,7 @@ struct State {
     dropped: Vec<Arc<StreamShared>>,
     /// Events the capture was ordered with.
     events: Vec<RawEvent>,
-    /// The first call that failed, of which its caller was told: the graph would be incomplete.
+    /// The first call that failed; its caller has the error. The graph would be incomplete.
     failed: Option<HipError>,
 }
 

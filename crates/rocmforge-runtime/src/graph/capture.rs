@@ -1,4 +1,4 @@
-//! Capture: a stream's operations become a graph instead of running.
+//! Capture guard: records a stream's operations as a graph, which is replayed later.
 
 use super::exec::HipGraph;
 use super::pinned::GraphPinned;

@@ -1,4 +1,4 @@
-//! What is refused on a device, and that it goes on afterwards.
+//! Refusals on a device, which works on afterwards.
 
 use crate::{launch_scale, scale};
 use rocmforge_runtime::*;

@@ -66,7 +66,7 @@ fn a_launch_may_take_all_the_lds_that_a_block_can_have() {
     let y = HipBuffer::<f32>::zeroed(backend.stream(), Elems(3), "y").unwrap();
     let config = LaunchConfig::linear(1, 256).with_dynamic_lds(most - kernel.meta().lds_size);
     let args = LaunchArgs::new().buffer(&x).out(&y).value(3u64).value(2.0f32);
-    // SAFETY: both buffers have the three elements that the kernel is told of.
+    // SAFETY: both buffers have the three elements that its argument names.
     unsafe { backend.stream().launch(&kernel, config, args) }.unwrap();
     assert_same(&y.to_vec(backend.stream()).unwrap(), &[2.0, 4.0, 6.0], "y");
 }

@@ -34,6 +34,6 @@ fn launch_scale(
     const PER_BLOCK: u32 = 1024;
     let blocks = safe_grid_dim(x.len() as u64, PER_BLOCK).expect("a small grid");
     let args = LaunchArgs::new().buffer(x).out(y).value(x.len() as u64).value(factor);
-    // SAFETY: both buffers have the `n` elements that the kernel is told of.
+    // SAFETY: both buffers have the `n` elements that its argument names.
     unsafe { stream.launch(kernel, LaunchConfig::linear(blocks, 256), args) }
 }

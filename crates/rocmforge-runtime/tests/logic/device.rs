@@ -1,4 +1,4 @@
-//! What a device says of itself, and which device is current.
+//! Properties of a device, and the choice of the current one.
 
 use super::fake::{Fake, backend, open};
 use rocmforge_hip_sys::*;

@@ -81,7 +81,7 @@ fn every_call_fails_once() {
                 Ok(()) if failed == "hipMemGetInfo" && status != hipErrorLaunchFailure => continue,
                 // It was handled: what was dropped was waited for, and the allocation came through.
                 Ok(()) if failed == "hipMalloc" && status == hipErrorOutOfMemory => continue,
-                Ok(()) => panic!("{failed} (call {nth}) failed and nobody was told"),
+                Ok(()) => panic!("{failed} (call {nth}) failed and no error was returned"),
             };
             let out_of_memory = failed == "hipMalloc" && status == hipErrorOutOfMemory;
             assert!(
@@ -146,7 +146,7 @@ fn opening_fails_cleanly_at_every_call() {
                         fake.failed(),
                         Some("hipMemGetInfo" | "hipStreamQuery" | "hipStreamDestroy")
                     ),
-                    "{:?} failed and nobody was told",
+                    "{:?} failed and no error was returned",
                     fake.failed()
                 );
                 made += 1;

@@ -1,4 +1,4 @@
-//! Which events are made, and who waits for whom.
+//! Order between streams: the events that are made, and the streams that wait for them.
 
 use super::fake::{Call, Fake, backend};
 use rocmforge_runtime::*;

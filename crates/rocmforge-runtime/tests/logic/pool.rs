@@ -89,7 +89,7 @@ fn idle_memory_is_given_back_before_anything_is_refused() {
 }
 
 #[test]
-fn the_drivers_refusal_gives_idle_memory_back_and_is_told_if_that_is_not_enough() {
+fn the_drivers_refusal_gives_idle_memory_back_and_is_returned_if_that_is_not_enough() {
     let (fake, backend) = pooled();
     let stream = backend.stream();
     drop(buffer(stream, MIB).unwrap());

@@ -52,7 +52,7 @@ struct Machine {
 /// What went wrong, as a failing program is reported.
 pub(crate) type Outcome = Result<(), String>;
 
-fn told(error: HipError) -> String {
+fn message(error: HipError) -> String {
     format!("{error} ({error:?})")
 }
 
@@ -63,13 +63,13 @@ pub(crate) fn run(program: &Program, config: SimConfig, pool: PoolOptions, prepa
         pool,
         ..BackendOptions::default()
     };
-    let backend = simulated::open(&sim, options).map_err(told)?;
+    let backend = simulated::open(&sim, options).map_err(message)?;
     let card = Arc::clone(backend.card());
     let event = |label| {
         backend
             .create_event(label)
             .map(|event| (event, Mark::Never))
-            .map_err(told)
+            .map_err(message)
     };
     let mut machine = Machine {
         model: Model::default(),
@@ -138,9 +138,9 @@ impl Machine {
     fn refused<T>(&self, stream: Name, result: HipResult<T>) -> Result<Option<T>, String> {
         match (self.model.captures(stream), result) {
             (true, Err(HipError::Graph(GraphError::Capturing { .. }))) => Ok(None),
-            (true, Err(error)) => Err(told(error)),
+            (true, Err(error)) => Err(message(error)),
             (true, Ok(_)) => Err("a capturing stream did it".to_owned()),
-            (false, result) => result.map(Some).map_err(told),
+            (false, result) => result.map(Some).map_err(message),
         }
     }
 
@@ -148,7 +148,7 @@ impl Machine {
         match op {
             Op::Stream(stream) => {
                 if self.streams[stream].is_none() {
-                    let made = self.backend.create_stream("s").map_err(told)?;
+                    let made = self.backend.create_stream("s").map_err(message)?;
                     self.streams[stream] = Some(Box::new(made));
                 }
                 Ok(())
@@ -191,7 +191,7 @@ impl Machine {
                 if at + len > known.len {
                     return Ok(());
                 }
-                let view = parent.view(at..at + len).map_err(told)?;
+                let view = parent.view(at..at + len).map_err(message)?;
                 let known = Slice {
                     at: known.at + at,
                     len,
@@ -282,7 +282,7 @@ impl Machine {
             }
             _ => return Ok(()),
         };
-        done.map_err(told)?;
+        done.map_err(message)?;
         self.model.act(stream, action);
         Ok(())
     }
@@ -290,13 +290,13 @@ impl Machine {
     /// The first elements of a buffer.
     fn part(&self, buffer: Name, len: usize) -> Result<HipBuffer<f32>, String> {
         let buffer = self.buffers[buffer].as_ref().ok_or("no buffer")?;
-        buffer.view(0..len).map_err(told)
+        buffer.view(0..len).map_err(message)
     }
 
     fn load(&mut self, index: usize, object: &[u8], kernel: &str) -> Outcome {
         if self.kernels[index].is_none() {
-            let module = self.backend.load_module(object, kernel).map_err(told)?;
-            self.kernels[index] = Some(module.kernel(kernel).map_err(told)?);
+            let module = self.backend.load_module(object, kernel).map_err(message)?;
+            self.kernels[index] = Some(module.kernel(kernel).map_err(message)?);
         }
         Ok(())
     }
@@ -325,7 +325,7 @@ impl Machine {
             } => {
                 let (on, to) = (get!(self.streams[stream]), get!(self.buffers[buffer]));
                 let values = vec![f32::from(value); to.len()];
-                let mut data = PinnedBuffer::zeroed(&self.backend, Elems(to.len()), "p").map_err(told)?;
+                let mut data = PinnedBuffer::zeroed(&self.backend, Elems(to.len()), "p").map_err(message)?;
                 data.copy_from_slice(&values);
                 if let Some(copy) = self.refused(stream, to.upload_async(on, data))? {
                     get!(self.model.buffers[buffer]).set(&values);
@@ -352,7 +352,7 @@ impl Machine {
                 if let Some(Copy { pending, expected }) = self.pending[pending].take()
                     && wait
                 {
-                    same(&pending.wait().map_err(told)?, &expected)?;
+                    same(&pending.wait().map_err(message)?, &expected)?;
                 }
             }
             _ => {}
@@ -365,7 +365,7 @@ impl Machine {
         match op {
             Op::Record { event, stream } => {
                 let on = get!(self.streams[stream]);
-                on.record(&self.events[event].0).map_err(told)?;
+                on.record(&self.events[event].0).map_err(message)?;
                 self.events[event].1 = match &self.model.capture {
                     Some(capture) if capture.members[stream] => Mark::Captured(capture.number),
                     _ => Mark::Outside,
@@ -387,7 +387,7 @@ impl Machine {
                         }
                     }
                     (Mark::Captured(number), Err(HipError::Graph(_))) if Some(*number) != current => {}
-                    (_, Err(error)) => return Err(told(error)),
+                    (_, Err(error)) => return Err(message(error)),
                     (_, Ok(())) => return Err("the wait was not refused".to_owned()),
                 }
             }
@@ -396,7 +396,7 @@ impl Machine {
                 match (mark, event.synchronize()) {
                     (Mark::Never, Err(HipError::NotRecorded { .. })) | (Mark::Outside, Ok(())) => {}
                     (Mark::Captured(_), Err(HipError::Graph(GraphError::CapturedEvent { .. }))) => {}
-                    (_, Err(error)) => return Err(told(error)),
+                    (_, Err(error)) => return Err(message(error)),
                     (_, Ok(())) => return Err("the wait was not refused".to_owned()),
                 }
             }
@@ -404,7 +404,7 @@ impl Machine {
                 let on = get!(self.streams[stream]);
                 self.refused(stream, on.synchronize())?;
             }
-            Op::SyncAll => self.backend.synchronize().map_err(told)?,
+            Op::SyncAll => self.backend.synchronize().map_err(message)?,
             _ => {}
         }
         Ok(())
@@ -417,7 +417,7 @@ impl Machine {
                 // SAFETY: the stream lies in a box that is not dropped while the capture lives: `DropStream` leaves the
                 // origin alone, and `end` ends the capture first.
                 let on: &'static HipStream = unsafe { &*std::ptr::from_ref::<HipStream>(on) };
-                self.capture = Some(on.capture("g").map_err(told)?);
+                self.capture = Some(on.capture("g").map_err(message)?);
                 self.origin = stream;
                 self.model.captures += 1;
                 let mut capture = ModelCapture {
@@ -440,7 +440,7 @@ impl Machine {
                 let (Some(capture), true) = (&self.capture, self.model.captures(stream)) else {
                     return Ok(());
                 };
-                let mut data = PinnedBuffer::zeroed(&self.backend, Elems(known.len), "p").map_err(told)?;
+                let mut data = PinnedBuffer::zeroed(&self.backend, Elems(known.len), "p").map_err(message)?;
                 data.copy_from_slice(&vec![7.0; known.len]);
                 let host = Slice::new(vec![7.0; known.len]);
                 let made = if up {
@@ -448,7 +448,7 @@ impl Machine {
                 } else {
                     capture.download(on, device, data)
                 };
-                self.captured_pinned[pinned] = Some(made.map_err(told)?);
+                self.captured_pinned[pinned] = Some(made.map_err(message)?);
                 let (to, from) = if up {
                     (known, host.clone())
                 } else {
@@ -483,7 +483,7 @@ impl Machine {
                     Ok(()) => return Err("graphs of different operations".to_owned()),
                     // The same operations on other streams are another graph.
                     Err(HipError::Graph(GraphError::Topology { .. })) => {}
-                    Err(error) => return Err(told(error)),
+                    Err(error) => return Err(message(error)),
                 }
             }
             Op::DropGraph(graph) => (self.graphs[graph], self.model.graphs[graph]) = (None, None),
@@ -492,10 +492,10 @@ impl Machine {
                 match value {
                     Some(value) => {
                         let values = vec![f32::from(value); known.len];
-                        memory.copy_from_slice(&values).map_err(told)?;
+                        memory.copy_from_slice(&values).map_err(message)?;
                         known.set(&values);
                     }
-                    None => same(&memory.to_vec().map_err(told)?, &known.values())?,
+                    None => same(&memory.to_vec().map_err(message)?, &known.values())?,
                 }
             }
             _ => {}
@@ -511,12 +511,12 @@ impl Machine {
         let pinned = std::mem::take(&mut self.captured_pinned);
         if !careless {
             for stream in (0..STREAMS).filter(|stream| known.members[*stream] && *stream != self.origin) {
-                let event = self.backend.create_event("join").map_err(told)?;
+                let event = self.backend.create_event("join").map_err(message)?;
                 let [Some(branch), Some(origin)] = [&self.streams[stream], &self.streams[self.origin]] else {
                     continue;
                 };
-                branch.record(&event).map_err(told)?;
-                origin.wait_event(&event).map_err(told)?;
+                branch.record(&event).map_err(message)?;
+                origin.wait_event(&event).map_err(message)?;
             }
         }
         match capture.finish() {
@@ -524,7 +524,7 @@ impl Machine {
                 if made.len() != known.actions.len() {
                     return Err(format!("{} operations captured of {}", made.len(), known.actions.len()));
                 }
-                let exec = made.instantiate().map_err(told)?;
+                let exec = made.instantiate().map_err(message)?;
                 self.graphs[graph] = Some((made, exec));
                 self.model.graphs[graph] = Some(known.actions);
                 for (index, memory) in pinned.into_iter().enumerate() {
@@ -535,7 +535,7 @@ impl Machine {
                 Ok(())
             }
             Err(HipError::Graph(GraphError::Unjoined { .. })) if careless => Ok(()),
-            Err(error) => Err(told(error)),
+            Err(error) => Err(message(error)),
         }
     }
 
@@ -544,18 +544,18 @@ impl Machine {
         self.capture = None;
         self.model.capture = None;
         for (copy, Copy { pending, expected }) in self.pending.iter_mut().filter_map(Option::take).enumerate() {
-            let data = pending.wait().map_err(told)?;
+            let data = pending.wait().map_err(message)?;
             same(&data, &expected).map_err(|why| format!("asynchronous copy {copy}: {why}"))?;
         }
         for (index, buffer) in self.buffers.iter().enumerate() {
             if let (Some(buffer), Some(known)) = (buffer, &self.model.buffers[index]) {
-                let values = buffer.to_vec(self.backend.stream()).map_err(told)?;
+                let values = buffer.to_vec(self.backend.stream()).map_err(message)?;
                 same(&values, &known.values()).map_err(|why| format!("buffer {index} at the end: {why}"))?;
             }
         }
         for (index, memory) in self.pinned.iter().enumerate() {
             if let (Some(memory), Some(known)) = (memory, &self.model.pinned[index]) {
-                let values = memory.to_vec().map_err(told)?;
+                let values = memory.to_vec().map_err(message)?;
                 same(&values, &known.values()).map_err(|why| format!("pinned memory {index} at the end: {why}"))?;
             }
         }

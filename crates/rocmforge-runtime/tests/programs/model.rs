@@ -1,4 +1,4 @@
-//! What a program means when it is executed one operation after the other: plain vectors.
+//! Model of a program: its results when operations run one after the other, in plain vectors.
 
 use super::program::{BUFFERS, GRAPHS, Name, PINNED, STREAMS};
 use std::cell::RefCell;

@@ -1,4 +1,4 @@
-//! What each HIP function may answer besides success: the codes of the behaviour rows, and those that AMD's implementation
+//! Error codes that each HIP function may answer: the codes of the behaviour rows, and those that AMD's implementation
 //! gives where no row speaks of it. `hipErrorNotReady` is an answer, not a failure, and left out.
 
 use rocmforge_hip_sys::*;

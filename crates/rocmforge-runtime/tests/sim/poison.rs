@@ -65,7 +65,7 @@ fn drop_after(end: Failure, pool: PoolOptions, order: &[usize]) {
         Failure::Lost => FaultPlan::new().device_lost(When::Nth(2), hipErrorUnknown),
     });
     let args = LaunchArgs::new().buffer(&x).out(&x).value(64u64).value(2.0f32);
-    // SAFETY: the buffer has the 64 elements that the kernel is told of.
+    // SAFETY: the buffer has the 64 elements that its argument names.
     let launched = unsafe { stream.launch(&kernel, LaunchConfig::linear(1, 256), args) };
     let error = launched.and_then(|()| backend.synchronize()).unwrap_err();
     match end {

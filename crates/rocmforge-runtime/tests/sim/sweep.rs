@@ -1,5 +1,5 @@
 //! The error sweep: each public entry point of the runtime, and a whole kernel launch, with each of the HIP calls it makes
-//! failing in turn. Nothing panics, somebody is told, the ledger is exact, and the machine has everything back.
+//! failing in turn. Nothing panics, an error is returned, the ledger is exact, and the machine has everything back.
 
 use super::{codes, sources};
 use rocmforge_hip_sys::*;
@@ -115,7 +115,7 @@ impl World {
             .out(&self.y)
             .value(N as u64)
             .value(2.0f32);
-        // SAFETY: both buffers have the `N` elements that the kernel is told of.
+        // SAFETY: both buffers have the `N` elements that its argument names.
         unsafe {
             self.backend
                 .stream()
@@ -364,16 +364,16 @@ fn strike(entry: &Entry, plan: FaultPlan, status: hipError_t, what: &str) -> Opt
         Err(error) => {
             let refused = status == hipErrorGraphExecUpdateFailure
                 && matches!(error, HipError::Graph(GraphError::Refused { .. }));
-            let told = error.status() == Some(status)
+            let expected = error.status() == Some(status)
                 || (status == hipErrorOutOfMemory && error.is_out_of_memory())
                 || refused;
-            assert!(told, "{what}: {error}");
+            assert!(expected, "{what}: {error}");
             assert!(!error.to_string().is_empty());
         }
         // What was dropped was waited for, and the second attempt came through.
         Ok(()) => assert!(
             fault.api == "hipMalloc" && status == hipErrorOutOfMemory,
-            "{what}: it failed and nobody was told"
+            "{what}: it failed and no error was returned"
         ),
     }
     let poisoned = backend.is_poisoned().is_some();
@@ -521,7 +521,7 @@ fn a_library_without_the_new_device_properties_is_asked_for_the_old_ones() {
 }
 
 #[test]
-fn errors_that_show_late_are_told_all_the_same() {
+fn errors_that_show_late_are_returned_all_the_same() {
     let mut struck = 0;
     for entry in ENTRIES {
         for api in [
@@ -541,7 +541,7 @@ fn errors_that_show_late_are_told_all_the_same() {
 }
 
 #[test]
-fn launches_that_crash_or_hang_are_told_at_the_next_wait() {
+fn launches_that_crash_or_hang_are_reported_at_the_next_wait() {
     for (fault, status) in [
         (LaunchFault::IllegalAddress, Some(hipErrorIllegalAddress)),
         (LaunchFault::Fails, Some(hipErrorLaunchFailure)),
@@ -615,7 +615,7 @@ fn opening_fails_cleanly_at_every_call() {
                     refused += 1;
                     assert_eq!(error.status(), Some(status), "{api:?}: {error}");
                 }
-                // The end of the backend, when nobody is there to be told: the ledger keeps the mark.
+                // The end of the backend, when no caller is left to get the error: the ledger keeps the mark.
                 Ok(backend) => {
                     let card = Arc::clone(backend.card());
                     drop(backend);

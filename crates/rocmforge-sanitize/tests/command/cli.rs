@@ -584,7 +584,7 @@ fn a_null_pointer_is_called_one() {
 }
 
 #[test]
-fn findings_are_told_also_when_an_output_cannot_be_written() {
+fn findings_are_printed_also_when_an_output_cannot_be_written() {
     let text = r#"
         object = "reverse.co"
         seeds = 1

@@ -338,7 +338,7 @@ fn a_number_must_be_of_the_arguments_type() {
 }
 
 #[test]
-fn a_misspelt_key_is_told_with_the_one_that_is_meant() {
+fn a_misspelt_key_is_refused_with_the_one_that_is_meant() {
     for (text, words) in [
         (
             "objct = \"basic.co\"",

@@ -137,7 +137,7 @@ fn launches_are_skipped_and_counted_among_those_that_fit() {
 }
 
 #[test]
-fn what_stops_the_card_is_told_of_launches_that_are_not_checked_too() {
+fn faults_that_stop_the_card_are_reported_of_launches_that_are_not_checked_too() {
     let ran = run(THREE, &["--launch-skip", "2"]);
     assert_eq!(ran.exit, Exit::Found);
     assert!(

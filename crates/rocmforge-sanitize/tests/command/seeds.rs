@@ -1,4 +1,4 @@
-//! What all seeds together say: one finding for each pair of instructions, launches that do not end, launches that are stopped.
+//! Results of all seeds together: one finding for each pair of instructions, launches that do not end, launches that are stopped.
 
 use crate::common::{Folder, run};
 use rocmforge_sanitize::Exit;

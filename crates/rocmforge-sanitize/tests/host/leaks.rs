@@ -1,4 +1,4 @@
-//! What a program does not give back.
+//! Leaks: programs that end without freeing what they allocated.
 
 use crate::machine::{BYTES, Host};
 use rocmforge_hip_sys::hipStreamDefault;

@@ -5,7 +5,7 @@
 
 #![allow(
     unused_must_use,
-    reason = "a C program that looks at no status: what is wrong is told by the reports"
+    reason = "a C program that looks at no status: the reports say what is wrong"
 )]
 
 mod bounds;

@@ -11,10 +11,10 @@ const LINK_PCIE: u32 = 2;
 /// From one card to another by way of the host's bridge.
 const HOPS: u32 = 2;
 
-/// What `hipChooseDevice` compares: 0 is no wish, anything else a least amount.
-type Wishes = [u64; 14];
+/// Figures that `hipChooseDevice` compares: 0 asks for nothing, anything else is a least amount.
+type Requirements = [u64; 14];
 
-fn wishes(p: &DeviceProperties6) -> Wishes {
+fn requirements(p: &DeviceProperties6) -> Requirements {
     let int = |n: c_int| u64::try_from(n).unwrap_or(0);
     [
         int(p.major),
@@ -45,7 +45,7 @@ impl Call<'_> {
         // SAFETY: promised by the caller of the HIP function.
         let wanted = DeviceProperties6::from(unsafe { &*wanted });
         // SAFETY: as above.
-        unsafe { self.choose(device, &wishes(&wanted)) }
+        unsafe { self.choose(device, &requirements(&wanted)) }
     }
 
     pub(crate) unsafe fn hipChooseDevice(&mut self, device: *mut c_int, wanted: *const hipDeviceProp_tR0000) -> Hip {
@@ -55,16 +55,16 @@ impl Call<'_> {
         let wanted = DeviceProperties5::from(unsafe { &*wanted });
         let wanted = DeviceProperties6::from(&wanted);
         // SAFETY: promised by the caller of the HIP function.
-        unsafe { self.choose(device, &wishes(&wanted)) }
+        unsafe { self.choose(device, &requirements(&wanted)) }
     }
 
-    /// The first device that has everything wished for; the first of all if none has.
+    /// The first device that meets all requirements; the first of all if none does.
     ///
     /// # Safety
     /// `device` is valid for writing.
-    unsafe fn choose(&mut self, device: *mut c_int, wanted: &Wishes) -> Hip {
+    unsafe fn choose(&mut self, device: *mut c_int, wanted: &Requirements) -> Hip {
         let has = |card: &crate::machine::card::Card| {
-            let found = wishes(&properties_of(&card.config));
+            let found = requirements(&properties_of(&card.config));
             found.iter().zip(wanted).all(|(found, wanted)| found >= wanted)
         };
         let anything = wanted.iter().any(|wish| *wish != 0);

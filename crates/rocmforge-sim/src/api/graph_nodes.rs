@@ -11,7 +11,7 @@ use std::ffi::{CStr, c_char, c_uint};
 use std::fmt::Write as _;
 use std::os::unix::ffi::OsStrExt;
 
-/// Where a new node goes, as HIP's functions are told: the answer, the graph, what it comes after.
+/// Place of a new node, as the arguments of HIP's functions: out-pointer, graph, and the nodes that it comes after.
 pub(crate) type NewNode = (*mut hipGraphNode_t, hipGraph_t, *const hipGraphNode_t, usize);
 
 fn handle<T>(number: u64) -> *mut T {

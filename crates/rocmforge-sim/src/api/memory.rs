@@ -37,7 +37,9 @@ impl Call<'_> {
             available.saturating_sub(self.config.hidden_free.0),
             card.config.pool().0,
         );
-        let (available, size) = self.told_by_hip(index, available, size).ok_or(hipErrorNotSupported)?;
+        let (available, size) = self
+            .reported_by_hip(index, available, size)
+            .ok_or(hipErrorNotSupported)?;
         for (to, value) in [(free, available), (total, size)] {
             if !to.is_null() {
                 // SAFETY: promised by the caller of the HIP function.

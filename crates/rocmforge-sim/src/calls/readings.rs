@@ -63,10 +63,10 @@ impl SimHost {
                 return Reading::default();
             };
             let (free, total) = (truth.hip_free.unwrap_or_default(), truth.total.unwrap_or_default());
-            let told = host.told_by_hip(card, free.0, total.0);
+            let reported = host.reported_by_hip(card, free.0, total.0);
             Reading {
-                hip_free: told.map(|(free, _)| Bytes(free)),
-                ..host.told_by_sysfs(card, truth)
+                hip_free: reported.map(|(free, _)| Bytes(free)),
+                ..host.reported_by_sysfs(card, truth)
             }
         })
     }

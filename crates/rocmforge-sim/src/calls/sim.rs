@@ -54,7 +54,7 @@ impl SimHost {
     /// their size; it costs memory only where it is touched). Simulate smaller cards.
     pub fn try_new(config: SimConfig) -> Result<Arc<Self>, SimError> {
         static SAID: Once = Once::new();
-        crate::machine::unoptimised::tell(rocmforge_amdgcn::OPTIMISED, &SAID, &mut std::io::stderr());
+        crate::machine::unoptimised::advise(rocmforge_amdgcn::OPTIMISED, &SAID, &mut std::io::stderr());
         let clock = Arc::new(AtomicU64::new(0));
         let host = Host::new(config, clock.clone())?;
         Ok(Arc::new_cyclic(|this| Self {
@@ -89,7 +89,7 @@ impl SimHost {
         self.clone()
     }
 
-    /// Who is told what allocations are called: its reports name them.
+    /// Receiver of the names of allocations: reports contain them.
     pub fn names(self: &Arc<Self>) -> Arc<dyn HipNames> {
         self.clone()
     }

@@ -59,17 +59,17 @@ impl Host {
         Some(Ran::Done)
     }
 
-    /// What HIP says of a card: free and total bytes. `None` if it does not say.
-    pub(crate) fn told_by_hip(&mut self, card: usize, free: u64, total: u64) -> Option<(u64, u64)> {
+    /// Free and total bytes of a card as HIP reports them. `None` if it does not.
+    pub(crate) fn reported_by_hip(&mut self, card: usize, free: u64, total: u64) -> Option<(u64, u64)> {
         if self.faults.lost.is_some() {
             return None;
         }
-        let told = self.told(Occasion::MemoryInfo, card, Figures { total, part: free }, total)?;
-        Some((told.part, told.total))
+        let figures = self.reported(Occasion::MemoryInfo, card, Figures { total, part: free }, total)?;
+        Some((figures.part, figures.total))
     }
 
-    /// What the kernel driver says of a card.
-    pub(crate) fn told_by_sysfs(&mut self, card: usize, reading: Reading) -> Reading {
+    /// Figures of a card as the kernel driver reports them.
+    pub(crate) fn reported_by_sysfs(&mut self, card: usize, reading: Reading) -> Reading {
         let (Some(total), Some(used), Some(own)) = (reading.total, reading.used, reading.own) else {
             return reading;
         };
@@ -77,10 +77,10 @@ impl Host {
             total: total.0,
             part: used.0,
         };
-        match self.told(Occasion::Sysfs, card, figures, own.0 / 2) {
-            Some(told) => Reading {
-                total: Some(Bytes(told.total)),
-                used: Some(Bytes(told.part)),
+        match self.reported(Occasion::Sysfs, card, figures, own.0 / 2) {
+            Some(figures) => Reading {
+                total: Some(Bytes(figures.total)),
+                used: Some(Bytes(figures.part)),
                 ..reading
             },
             None => Reading {
@@ -92,7 +92,7 @@ impl Host {
         }
     }
 
-    fn told(&mut self, occasion: Occasion, card: usize, figures: Figures, too_good: u64) -> Option<Figures> {
+    fn reported(&mut self, occasion: Occasion, card: usize, figures: Figures, too_good: u64) -> Option<Figures> {
         let key = (card, occasion == Occasion::Sysfs);
         let first = *self.faults.first.entry(key).or_insert(figures);
         let Some(Fault::Figures(fault)) = self.faults.due(|other| other == occasion) else {

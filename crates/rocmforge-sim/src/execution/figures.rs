@@ -26,7 +26,7 @@ impl Host {
         })
     }
 
-    /// As sysfs shows a GPU without memory of its own: what compute holds for a process is not told.
+    /// As sysfs shows a GPU without memory of its own: the driver does not say what compute holds for a process.
     fn true_shared_reading(&self, card: &Card, hip_free: Bytes) -> Reading {
         let config = &card.config;
         let (carve_out_used, _) = card.in_both_kinds();

@@ -3,7 +3,7 @@
 use rocmforge_hip_sys::hipDeviceScheduleAuto;
 use std::ffi::c_uint;
 
-/// What a card can be told. Nothing here changes what it does.
+/// Settings that a program can change and read. None of them changes what the card does.
 pub(crate) struct Settings {
     pub(crate) stack: usize,
     pub(crate) heap: usize,

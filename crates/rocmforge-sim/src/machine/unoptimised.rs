@@ -1,15 +1,16 @@
-//! A word about interpreters built without optimisation: cargo builds dependencies of a debug build so, and nothing else tells.
+//! Advice on stderr for a build without optimisation, which is how cargo builds the dependencies of a debug build.
 
 use std::io::Write;
 use std::sync::Once;
 
-/// What is said. The factor is that of the benchmark `interpreter` of rocmforge-amdgcn.
+/// The advice: the profile of this workspace, which `cargo xtask tidy` compares. The factor is that of the benchmark `interpreter` of rocmforge-amdgcn.
 const ADVICE: &str = "rocmforge-sim: built without optimisation, some 18 times slower than it need be. Add to your Cargo.toml: \
-                      profile.dev.package.rocmforge-amdgcn.opt-level = 3, profile.dev.package.rocmforge-isa.opt-level = 2 and \
+                      profile.dev.package.rocmforge-isa.opt-level = 2, profile.dev.package.rocmforge-amdgcn.opt-level = 2, \
+                      profile.dev.package.rocmforge-amdgcn.codegen-units = 1 and \
                       profile.dev.package.rocmforge-sim.opt-level = 3";
 
-/// Says it to `out`, once in a process, if the interpreter is not `optimised`.
-pub(crate) fn tell(optimised: bool, said: &Once, out: &mut dyn Write) {
+/// Writes the advice to `out`, once in a process, if the interpreter is not `optimised`.
+pub(crate) fn advise(optimised: bool, said: &Once, out: &mut dyn Write) {
     if !optimised {
         // A closed stderr is no reason to stop.
         said.call_once(|| drop(writeln!(out, "{ADVICE}")));
@@ -21,16 +22,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_said_once_and_only_where_it_is_true() {
+    fn the_advice_is_given_once_and_only_where_it_is_true() {
         let (said, mut out) = (Once::new(), Vec::new());
-        tell(true, &said, &mut out);
+        advise(true, &said, &mut out);
         assert!(out.is_empty());
-        tell(false, &said, &mut out);
-        tell(false, &said, &mut out);
+        advise(false, &said, &mut out);
+        advise(false, &said, &mut out);
         let text = String::from_utf8(out).unwrap();
         assert_eq!(text.lines().count(), 1);
         assert!(
-            text.contains("profile.dev.package.rocmforge-amdgcn.opt-level = 3"),
+            text.contains("profile.dev.package.rocmforge-amdgcn.opt-level = 2"),
             "{text}"
         );
     }

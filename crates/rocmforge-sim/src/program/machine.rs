@@ -430,7 +430,7 @@ impl Machine<'_> {
                 let Some(image) = self.images.get(*image) else {
                     return Ok(());
                 };
-                // HIP is told where an image starts and believes what it says of its length.
+                // HIP gets the address of an image and takes its length from the image.
                 CodeObject::parse(image).map_err(|_| hipErrorInvalidImage)?;
                 let mut handle = null_mut();
                 hip!(self.hipModuleLoadData(&raw mut handle, image.as_ptr().cast()))?;

@@ -29,7 +29,7 @@ pub(crate) struct Capture {
     pub(crate) stage: Stage,
     /// The graph that it makes, by its handle.
     pub(crate) graph: u64,
-    /// The nodes that were captured, by their handles, and those that it was told to forget as what comes before.
+    /// The nodes that were captured, by their handles, and those that the program has removed from what comes before.
     nodes: Vec<u64>,
     forgotten: bool,
     /// Its streams, and the nodes that the next operation of each comes after.

@@ -176,7 +176,7 @@ impl Order {
         let mut clock = self.host_mut(thread).clone();
         let line = self.line_mut(stream, queue);
         clock.join(&line.tail);
-        // Beyond what the bits count, marks are told apart no more.
+        // Marks beyond the largest number that the bits hold are equal.
         line.marks = (line.marks + 1).min((1 << MARK_BITS) - 1);
         let epoch = Epoch {
             party: Party::Stream(stream),

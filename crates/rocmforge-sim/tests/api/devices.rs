@@ -171,7 +171,7 @@ fn a_thread_has_a_stack_of_contexts() {
 }
 
 #[test]
-fn wishes_that_amds_cards_do_not_know_are_granted_and_wrong_ones_refused() {
+fn settings_that_amds_cards_do_not_have_are_accepted_and_wrong_ones_refused() {
     let sim = machine();
     answers!(hipSuccess, sim.hipDeviceSetCacheConfig(hipFuncCachePreferL1));
     answers!(hipErrorInvalidValue, sim.hipDeviceSetCacheConfig(4));

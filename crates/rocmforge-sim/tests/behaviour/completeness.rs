@@ -130,10 +130,10 @@ fn what_differs_on_a_card_is_in_the_manual_and_the_other_way_round() {
     let section = section.split("\n## ").next().unwrap_or_default();
     let cells = section.lines().filter_map(|line| line.strip_prefix("| "));
     let ids = cells.filter_map(|line| line.split(" |").next());
-    let told: BTreeSet<String> = ids
+    let documented: BTreeSet<String> = ids
         .flat_map(|cell| cell.split(", "))
         .filter(|id| id.starts_with(|c: char| c.is_ascii_uppercase()) && id.len() <= 5)
         .map(prefix)
         .collect();
-    assert_eq!(rows_that_differ(), told);
+    assert_eq!(rows_that_differ(), documented);
 }

@@ -67,7 +67,7 @@ fn b11_free_of_pool_memory_waits_in_hip_6_only(mode: HipVersion) {
     );
 }
 
-/// In HIP this is a race inside the runtime, and NVIDIA's driver crashes. Here calls take turns: one frees, the other is told.
+/// In HIP this is a race inside the runtime, and NVIDIA's driver crashes. Here calls take turns: one frees, the other gets an error code.
 fn b_x2_two_threads_free_the_same_pointer(mode: HipVersion) {
     for _ in 0..20 {
         let sim = machine(mode);

@@ -94,8 +94,8 @@ fn c10_host_flags_of_device_memory(rig: &Rig) {
     answers!(hipSuccess, rig.hipHostMalloc(&raw mut host, 16, hipHostMallocMapped));
     answers!(hipSuccess, rig.hipHostGetFlags(&raw mut flags, host));
     // NVIDIA's provider asks for what HIP's default means, and the driver tells what it was asked for.
-    let told = rig.by_platform(hipHostMallocMapped, hipHostMallocMapped | hipHostMallocPortable);
-    assert_eq!(flags, told);
+    let expected = rig.by_platform(hipHostMallocMapped, hipHostMallocMapped | hipHostMallocPortable);
+    assert_eq!(flags, expected);
 }
 
 fn c11_register_null(rig: &Rig) {

@@ -1,4 +1,4 @@
-//! What compiled programs need of a device beside its own memory: host memory under its host address, managed memory, calls to the host,
+//! Services of a device beside its own memory, which compiled programs need: host memory under its host address, managed memory, calls to the host,
 //! barriers of the whole grid, and clocks that go on.
 //!
 //! Every call of HIP here passes live out-pointers of the test, and addresses that the simulator looks up and refuses where they are wrong.

@@ -357,12 +357,12 @@ fn a_free_that_nothing_orders_behind_the_use_is_found_under_every_schedule() {
 #[test]
 fn a_copy_and_the_host() {
     // The host changes the source of a copy before it knows that the copy has run.
-    let early_write = |told: bool| {
+    let early_write = |announced: bool| {
         move |sim: &Arc<SimHost>| {
             let (a, ptr, host) = (free_stream(sim), malloc(sim), pinned(sim));
             set(host, 1);
             ok!(sim.hipMemcpyAsync(ptr, host.cast(), N, hipMemcpyHostToDevice, a));
-            if told {
+            if announced {
                 sim.host_writes(host, N);
             }
             set(host, 2);
@@ -453,7 +453,7 @@ fn host_functions_are_ordered_like_their_stream() {
 }
 
 #[test]
-fn threads_that_only_a_lock_orders_are_told_apart_on_request() {
+fn threads_that_only_a_lock_orders_are_distinguished_on_request() {
     for separate_threads in [false, true] {
         let sim = SimHost::new(SimConfig {
             separate_threads,

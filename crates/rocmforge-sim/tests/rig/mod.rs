@@ -197,7 +197,7 @@ impl Rig {
         answers!(hipSuccess, self.hipStreamSynchronize(stream));
     }
 
-    /// Keeps a stream busy until it is told to end.
+    /// Keeps a stream busy until the value is ended.
     pub(crate) fn keep_busy(&self, stream: hipStream_t) -> Busy {
         let gate = self.sim.is_none().then(|| {
             let gate = Arc::new(Gate(AtomicBool::new(false)));

@@ -137,7 +137,7 @@ fn a_test_past_its_deadline_fails_when_it_ends() {
 
 /// In a process of its own, because the descriptor is named by the environment.
 #[test]
-fn a_lease_beats_on_the_pipe_that_it_is_told() {
+fn a_lease_sends_heartbeats_to_the_pipe_of_its_environment() {
     const CHILD: &str = "ROCMFORGE_HEARTBEAT_CHILD";
     if std::env::var_os(CHILD).is_some() {
         drop(rocmforge_testkit::gpu());
@@ -146,7 +146,10 @@ fn a_lease_beats_on_the_pipe_that_it_is_told() {
     let (heard, beats) = std::io::pipe().unwrap();
     fcntl_setfd(&beats, FdFlags::empty()).unwrap();
     let status = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "gpu_test::a_lease_beats_on_the_pipe_that_it_is_told"])
+        .args([
+            "--exact",
+            "gpu_test::a_lease_sends_heartbeats_to_the_pipe_of_its_environment",
+        ])
         .env(CHILD, "1")
         .env(HEARTBEAT_FD_VARIABLE, beats.as_raw_fd().to_string())
         .status();

@@ -92,7 +92,7 @@ fn one_byte_is_a_leak_whatever_the_desktop_does() {
 }
 
 #[test]
-fn a_leak_is_told_when_the_test_panics_too_and_the_panic_is_the_tests_own() {
+fn a_leak_is_reported_when_the_test_panics_too_and_the_panic_is_the_tests_own() {
     let caught = catch_unwind(|| {
         let gpu = gpu_with(restless(7));
         std::mem::forget(gpu.backend().allocate_buffer_safe(1).unwrap());

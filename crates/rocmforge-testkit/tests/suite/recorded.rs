@@ -1,4 +1,4 @@
-//! Which buffers of a test are recorded for a run on another device.
+//! Recording of a test's buffers for a run on another device.
 
 use rocmforge_gpu_test::buffers::{self, BUFFERS_VARIABLE};
 use rocmforge_testkit::compare::{Tolerance, assert_close, compare, compare_here};

@@ -1,4 +1,4 @@
-//! Which accesses have to be aligned: atomics, to their size, and scalar loads, to a word. Loads and stores need no alignment.
+//! Alignment of accesses: atomics need that of their size, scalar loads that of a word. Loads and stores need none.
 
 use super::*;
 use rocmforge_amdgcn::FaultKind;

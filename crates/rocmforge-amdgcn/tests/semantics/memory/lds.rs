@@ -1,4 +1,4 @@
-//! What only LDS has: counters, addresses by lane, conditional exchanges.
+//! Operations of LDS alone: counters, addresses by lane, conditional exchanges.
 
 use super::*;
 

@@ -10,7 +10,7 @@ use crate::value::Value;
 use rustc_apfloat::ieee::{Half, Single};
 use rustc_apfloat::{Float, FloatConvert, Round};
 
-/// A format of the scalar unit: how operands are read, and how a result is told.
+/// A format of the scalar unit: how operands are read, and how a result is compared.
 trait Scalar: Bits {
     fn value(self) -> Value;
     fn sources(x: &Before) -> [Self; 4] {

@@ -1,3 +1,5 @@
+//! Tests of flash attention: every path against the definition in f64, with numbers that are not finite.
+
 use half::f16;
 use rocmforge_testkit::data::rng;
 

@@ -1,3 +1,5 @@
+//! Tests of matrix products: odd shapes on every path, and numbers that are not finite.
+
 use super::*;
 use rocmforge_testkit::data::rng;
 

@@ -105,7 +105,7 @@ fn every_malformed_graph_is_refused_with_a_message_that_says_why() {
 }
 
 #[test]
-fn names_are_told_apart() {
+fn names_are_distinguished() {
     let names: std::collections::BTreeSet<&str> = corpus().map(|entry| entry.0).collect();
     assert_eq!(names.len(), corpus().count());
 }

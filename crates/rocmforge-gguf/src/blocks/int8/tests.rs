@@ -1,3 +1,5 @@
+//! Tests of products with 8-bit activations: every path against the definition, rounding errors, large numbers and NaN.
+
 use super::*;
 use crate::blocks;
 

@@ -59,7 +59,7 @@ fn run(script: &str, limit: Duration, meanwhile: impl FnOnce(&Interrupt) + Send)
 }
 
 #[test]
-fn all_that_a_command_says_is_taken_and_its_end_told() {
+fn all_output_of_a_command_is_taken_and_its_end_reported() {
     // More than a pipe holds, and slowly.
     let (result, _) = run("head -c 200000 /dev/zero; sleep 0.3; printf end; exit 7", LONG, |_| ());
     let said = result.unwrap();

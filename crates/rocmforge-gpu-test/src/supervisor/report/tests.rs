@@ -261,7 +261,7 @@ fn the_page_needs_nothing_but_itself() {
 }
 
 #[test]
-fn rounds_are_told_apart_and_one_round_needs_no_name() {
+fn rounds_are_named_apart_and_one_round_needs_no_name() {
     let rounds = |rounds: u32| {
         let results = (0..rounds).map(|round| TestResult::new("a::b".to_owned(), round));
         let mut summary = Summary::new("sim", results.collect(), Duration::ZERO);

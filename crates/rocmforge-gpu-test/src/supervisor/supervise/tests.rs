@@ -178,7 +178,7 @@ fn a_skip_is_not_a_pass() {
 }
 
 #[test]
-fn an_expected_failure_is_told_and_a_real_one_is_not_hidden_by_it() {
+fn an_expected_failure_is_reported_and_does_not_hide_a_real_one() {
     let record = r#"echo '{"kind":"expected_failure","reason":"on gfx12: later","failure":"wrong"}' >> "$ROCMFORGE_TEST_REPORT""#;
     let result = Script::new(record).run();
     let expected = Verdict::ExpectedFailure {
@@ -318,7 +318,7 @@ fn a_flood_of_output_does_not_keep_the_supervisor_from_its_clock() {
 }
 
 #[test]
-fn the_test_is_told_where_to_record() {
+fn the_test_gets_the_path_of_its_record() {
     let script = Script::new("echo here > \"$ROCMFORGE_TEST_BUFFERS\"");
     assert_eq!(script.run().verdict, Verdict::Passed);
     let recorded = fs::read_to_string(against::file(

@@ -69,7 +69,7 @@ fn a_cut_file_is_refused_until_it_is_removed() {
                 text.contains("end the programs") && text.contains("remove it"),
                 "{text}"
             );
-            assert!(text.contains("It cannot be told what they take: "), "{text}");
+            assert!(text.contains("What they take cannot be determined: "), "{text}");
         }
         assert_eq!(
             join(scene.root.path(), PeerFigures::InUsed).err(),

@@ -1,4 +1,4 @@
-//! What planted mistakes are made of.
+//! Parts of planted mistakes: streams, buffers and operations.
 
 use crate::program::{FREE_STREAMS, Writer, kernel};
 use rocmforge_sim::program::{Arg, Name, Op};
