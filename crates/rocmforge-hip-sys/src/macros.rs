@@ -27,12 +27,13 @@ macro_rules! constants {
 
 /// Structs whose every field has its C name and type: `name: C name, first and last major version of HIP { fields }`.
 macro_rules! structs {
-    ($($(#[$doc:meta])* $name:ident: $c_name:literal, $first:expr, $last:expr => { $($field:ident: $ty:ty,)* })*) => {
+    ($($(#[$doc:meta])* $name:ident: $c_name:literal, $first:expr, $last:expr => { $($(#[$about:meta])* $field:ident: $ty:ty,)* })*) => {
         $($(#[$doc])*
         #[repr(C)]
         #[derive(Clone, Copy, Debug)]
         pub struct $name {
-            $(#[doc = concat!("`", stringify!($field), "`, as C has it.")]
+            $($(#[$about])*
+            #[doc = concat!("`", stringify!($field), "`, as C has it.")]
             pub $field: $ty,)*
         })*
 
