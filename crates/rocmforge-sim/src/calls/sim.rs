@@ -84,11 +84,6 @@ impl SimHost {
         self.clone()
     }
 
-    /// What foreign programs call as well.
-    pub fn foreign_api(self: &Arc<Self>) -> Arc<dyn HipForeignApi> {
-        self.clone()
-    }
-
     /// Who is told what allocations are called: its reports name them.
     pub fn names(self: &Arc<Self>) -> Arc<dyn HipNames> {
         self.clone()
