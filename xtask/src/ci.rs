@@ -17,10 +17,10 @@ pub(crate) struct Args {
     list: bool,
 }
 
-/// One step: its name, the command line after `cargo`, and environment variables to set for it.
+/// One step: its name, the words after `cargo`, and environment variables to set for it.
 struct Step {
     name: &'static str,
-    cargo: &'static [&'static str],
+    cargo: &'static str,
     env: &'static [(&'static str, &'static str)],
     needs: Needs,
 }
@@ -29,7 +29,7 @@ struct Step {
 #[derive(Clone, Copy)]
 enum Needs {
     Nothing,
-    /// The plugin of cargo that it runs.
+    /// The plugin of cargo that it runs, which has its name.
     Plugin,
     /// HIP's headers and library.
     Hip,
@@ -39,7 +39,7 @@ enum Needs {
 const UNLINKED: (&str, &str) = ("DOCS_RS", "1");
 
 /// A step that needs nothing.
-const fn step(name: &'static str, cargo: &'static [&'static str]) -> Step {
+const fn step(name: &'static str, cargo: &'static str) -> Step {
     let (env, needs) = (&[], Needs::Nothing);
     Step {
         name,
@@ -50,68 +50,38 @@ const fn step(name: &'static str, cargo: &'static [&'static str]) -> Step {
 }
 
 const STEPS: &[Step] = &[
-    step("fmt", &["fmt", "--all", "--", "--check"]),
-    step("tidy", &["xtask", "tidy"]),
+    step("fmt", "fmt --all -- --check"),
+    step("tidy", "xtask tidy"),
     Step {
         env: &[UNLINKED],
         ..step(
             "clippy",
-            &[
-                "clippy",
-                "--workspace",
-                "--all-targets",
-                "--all-features",
-                "--",
-                "-D",
-                "warnings",
-            ],
+            "clippy --workspace --all-targets --all-features -- -D warnings",
         )
     },
     Step {
         env: &[("RUSTDOCFLAGS", "-D warnings"), UNLINKED],
-        ..step("docs", &["doc", "--workspace", "--no-deps", "--all-features"])
+        ..step("docs", "doc --workspace --no-deps --all-features")
     },
-    step("tests", &["test-all", "--no-fail-fast"]),
-    step("hip-sys", &["test", "--package", "rocmforge-hip-sys"]),
+    step("tests", "test-all --no-fail-fast"),
+    step("hip-sys", "test --package rocmforge-hip-sys"),
     Step {
         needs: Needs::Hip,
-        ..step(
-            "linked",
-            &["test", "--package", "rocmforge-hip-sys", "--features", "linked"],
-        )
+        ..step("linked", "test --package rocmforge-hip-sys --features linked")
     },
-    step(
-        "faults",
-        &["xtask", "test-gpu", "--faults", "--reports", "target/test-gpu/faults"],
-    ),
-    step("loom", &["xtask", "loom"]),
-    step("opcodes", &["xtask", "opcodes", "--check", "--skip-if-absent"]),
+    step("faults", "xtask test-gpu --faults --reports target/test-gpu/faults"),
+    step("loom", "xtask loom"),
+    step("opcodes", "xtask opcodes --check --skip-if-absent"),
     // Compiled for the two that the simulator runs, one of CDNA and one of NVIDIA: for all it takes five minutes.
-    step(
-        "kernels",
-        &[
-            "xtask",
-            "kernels",
-            "check",
-            "--compile",
-            "gfx1100,gfx1201,gfx942,sm_90a",
-        ],
-    ),
-    step("bindings", &["xtask", "bindings", "check", "--skip-if-absent"]),
+    step("kernels", "xtask kernels check --compile gfx1100,gfx1201,gfx942,sm_90a"),
+    step("bindings", "xtask bindings check --skip-if-absent"),
     step(
         "publish",
-        &[
-            "publish",
-            "--workspace",
-            "--dry-run",
-            "--no-verify",
-            "--allow-dirty",
-            "--quiet",
-        ],
+        "publish --workspace --dry-run --no-verify --allow-dirty --quiet",
     ),
     Step {
         needs: Needs::Plugin,
-        ..step("deny", &["deny", "--locked", "check"])
+        ..step("deny", "deny --locked check")
     },
 ];
 
@@ -147,7 +117,7 @@ fn listing(steps: &[&Step]) -> String {
             .iter()
             .map(|(name, value)| format!("{name}='{value}' "))
             .collect();
-        format!("{:<10} {variables}cargo {}\n", step.name, step.cargo.join(" "))
+        format!("{:<10} {variables}cargo {}\n", step.name, step.cargo)
     });
     rows.collect()
 }
@@ -173,11 +143,11 @@ pub(crate) fn run(args: Args) -> Outcome {
         say!("== {} ==", step.name);
         let start = Instant::now();
         let mut command = cargo();
-        command.args(step.cargo).envs(step.env.iter().copied());
+        command.args(step.cargo.split(' ')).envs(step.env.iter().copied());
         let absent = match step.needs {
-            Needs::Plugin if !installed(step.cargo[0]) => Some(format!(
+            Needs::Plugin if !installed(step.name) => Some(format!(
                 "`cargo {0}` is not installed (`cargo install cargo-{0}`)",
-                step.cargo[0]
+                step.name
             )),
             Needs::Hip => match hip_root() {
                 Ok(root) => {

@@ -9,10 +9,10 @@ use std::process::{Command, Stdio};
 struct Forward {
     name: &'static str,
     about: &'static str,
-    /// Arguments of cargo.
-    cargo: &'static [&'static str],
-    /// Arguments of the test binary.
-    test: &'static [&'static str],
+    /// Arguments of cargo, with a space between them.
+    cargo: &'static str,
+    /// Arguments of the test binary, as well.
+    test: &'static str,
     env: &'static [(&'static str, &'static str)],
     options: &'static [Setting],
     /// A target directory of its own, in `target`: for flags that change every crate.
@@ -50,8 +50,8 @@ const TABLE: &[Forward] = &[
     Forward {
         name: "budget",
         about: "Checks the budget against 1,000 simulated desktops with changing memory use",
-        cargo: &["test", "--release", "-p", "rocmforge-memory", "--test", "campaign"],
-        test: &["--nocapture", "--test-threads=1"],
+        cargo: "test --release -p rocmforge-memory --test campaign",
+        test: "--nocapture --test-threads=1",
         env: &[],
         options: &[
             setting("seeds", Some("1000"), "ROCMFORGE_BUDGET_SEEDS", "Sessions"),
@@ -70,13 +70,8 @@ const TABLE: &[Forward] = &[
     Forward {
         name: "campaign",
         about: "Runs random host programs on the simulator, each with one planted mistake, and correct ones",
-        cargo: &["test", "-p", "rocmforge-sim", "--test", "campaign"],
-        test: &[
-            "--nocapture",
-            "--test-threads=1",
-            "every_planted_mistake_is_found",
-            "correct_programs_make_no_report",
-        ],
+        cargo: "test -p rocmforge-sim --test campaign",
+        test: "--nocapture --test-threads=1 every_planted_mistake_is_found correct_programs_make_no_report",
         env: &[("ROCMFORGE_CAMPAIGN_PROGRESS", "1")],
         options: &[
             setting(
@@ -112,11 +107,8 @@ const TABLE: &[Forward] = &[
     Forward {
         name: "programs",
         about: "Runs generated programs on the runtime under many schedules and compares them with one operation after the other",
-        cargo: &["test", "-p", "rocmforge-runtime", "--test", "programs"],
-        test: &[
-            "--nocapture",
-            "every_schedule_gives_the_result_of_one_operation_after_the_other",
-        ],
+        cargo: "test -p rocmforge-runtime --test programs",
+        test: "--nocapture every_schedule_gives_the_result_of_one_operation_after_the_other",
         env: &[("ROCMFORGE_PROGRAMS_PROGRESS", "1")],
         options: &[
             setting("programs", Some("2000"), "ROCMFORGE_PROGRAMS", "Programs"),
@@ -142,8 +134,8 @@ const TABLE: &[Forward] = &[
     Forward {
         name: "loom",
         about: "Explores every order in which threads can take the locks of the budget, the pool and the last-use lists",
-        cargo: &["test", "--package", "rocmforge-memory", "--test", "loom"],
-        test: &[],
+        cargo: "test --package rocmforge-memory --test loom",
+        test: "",
         env: &[("RUSTFLAGS", "--cfg loom")],
         options: &[],
         target: Some("loom"),
@@ -154,8 +146,8 @@ const TABLE: &[Forward] = &[
         name: "miri",
         about: "Runs the tests of rocmforge-memory in Miri",
         // Which tests these are stands in the target's `main.rs`.
-        cargo: &["test", "-p", "rocmforge-memory", "--test", "suite"],
-        test: &[],
+        cargo: "test -p rocmforge-memory --test suite",
+        test: "",
         env: &[
             // The clock and the file system of the machine; and few cases, each is slow.
             ("MIRIFLAGS", "-Zmiri-disable-isolation"),
@@ -216,7 +208,7 @@ impl Forward {
             return Err(NO_MIRI.into());
         }
         let mut command = self.program();
-        command.args(self.cargo).envs(self.env.iter().copied());
+        command.args(self.cargo.split(' ')).envs(self.env.iter().copied());
         if let Some(folder) = self.target {
             command.env("CARGO_TARGET_DIR", workspace_root().join("target").join(folder));
         }
@@ -226,7 +218,7 @@ impl Forward {
             }
         }
         let filter = self.target.and_then(|_| matches.get_one::<String>("filter"));
-        command.arg("--").args(self.test).args(filter);
+        command.arg("--").args(self.test.split_whitespace()).args(filter);
         match command.status()?.success() {
             true => Ok(()),
             false => Err(self.failed.into()),

@@ -54,7 +54,7 @@ enum Command {
     /// Runs the GPU tests, on a simulated card by default.
     TestGpu(supervisor::Args),
     /// Checks the repository's own rules.
-    Tidy(tidy::Args),
+    Tidy,
 }
 
 fn main() -> ExitCode {
@@ -81,7 +81,7 @@ fn main() -> ExitCode {
         Command::Opcodes(args) => opcodes::run(args),
         Command::Model(args) => model::run(args),
         Command::TestGpu(args) => supervisor::run(args, &OurWorkspace),
-        Command::Tidy(args) => tidy::run(args),
+        Command::Tidy => tidy::run(),
     };
     cli::end(outcome)
 }
@@ -96,7 +96,5 @@ fn cargo() -> std::process::Command {
 
 /// The workspace's root directory.
 fn workspace_root() -> &'static std::path::Path {
-    std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
-        .parent()
-        .expect("xtask lies in the workspace")
+    (std::path::Path::new(env!("CARGO_MANIFEST_DIR")).parent()).expect("xtask lies in the workspace")
 }

@@ -51,7 +51,6 @@ pub(crate) enum Error {
 }
 
 /// One row of the tables.
-#[derive(Debug, Clone)]
 pub(crate) struct Row {
     pub(crate) class: &'static Class,
     pub(crate) code: u32,
@@ -179,7 +178,7 @@ fn sweep(tool: &Path, describer: &Describer, target: Target) -> Result<Vec<(Row,
                     continue;
                 };
                 match kind.letter {
-                    'd' if source == 0 => (row.dpp16, row.dpp_suffix) = (true, suffix(&text)),
+                    'd' if source == 0 => (row.dpp16, row.dpp_suffix) = (true, base_mnemonic(&text).1),
                     'e' if source == 0 => row.dpp8 = true,
                     'd' | 'e' => {}
                     letter if field.kind == Source::Any || letter != 'v' => row.takes[source].push(letter),
@@ -269,10 +268,6 @@ impl Found {
             two_offsets: false,
         })
     }
-}
-
-fn suffix(text: &str) -> &'static str {
-    base_mnemonic(text).1
 }
 
 /// Splits `v_add_f32_e64_dpp` into `v_add_f32` and `_e64_dpp`.

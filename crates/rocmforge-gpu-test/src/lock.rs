@@ -9,6 +9,7 @@
 //! while yet. So taking the lock includes waiting until KFD lists no ended process any more.
 
 use rocmforge_machine::Bytes;
+pub use rocmforge_machine::private::default_directory;
 use rocmforge_machine::private::{self, PrivateError};
 use rocmforge_machine::sysfs::{ReadError, Sysfs};
 use rustix::io::{FdFlags, fcntl_setfd};
@@ -407,11 +408,6 @@ fn try_alone(directory: &Path, name: &str) -> Result<Option<LockedFile>, LockErr
     }
 }
 
-/// Where the locks of this user's cards lie: `/tmp/rocmforge-<uid>`.
-pub fn default_directory() -> PathBuf {
-    private::default_directory()
-}
-
 fn lock_path(directory: &Path, card: &str) -> PathBuf {
     directory.join(lock_name(card))
 }
@@ -424,7 +420,8 @@ fn users_name(card: &str) -> String {
     format!("gpu-{card}.users")
 }
 
-fn unix_seconds() -> u64 {
+/// Seconds since the Unix epoch.
+pub(crate) fn unix_seconds() -> u64 {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .map_or(0, |since| since.as_secs())

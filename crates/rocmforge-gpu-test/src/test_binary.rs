@@ -61,10 +61,17 @@ struct Message {
     manifest_path: Option<PathBuf>,
 }
 
+/// A target, as cargo describes it.
 #[derive(Deserialize)]
-struct Target {
+pub(crate) struct Target {
     name: String,
     kind: Vec<String>,
+}
+
+impl Target {
+    pub(crate) fn is(&self, kind: &str, name: &str) -> bool {
+        self.name == name && self.kind.iter().any(|of| of == kind)
+    }
 }
 
 /// A test binary that somebody built already.
@@ -108,7 +115,7 @@ pub fn binaries(messages: &[u8], kind: &'static str, target: &str) -> Result<Vec
 
 fn binary(message: Message, kind: &str, name: &str) -> Option<TestBinary> {
     let target = message.target?;
-    if message.reason != "compiler-artifact" || target.name != name || !target.kind.iter().any(|of| of == kind) {
+    if message.reason != "compiler-artifact" || !target.is(kind, name) {
         return None;
     }
     let directory = message.manifest_path?.parent()?.to_owned();

@@ -3,6 +3,8 @@
 //! What a test prints or is called may hold sequences that a terminal obeys. All of it goes through here on its way to a terminal,
 //! a page or JUnit; `report.json` has it as it was.
 
+use std::borrow::Borrow;
+
 /// The longest line shown, in characters.
 pub(crate) const LONGEST_LINE: usize = 2000;
 
@@ -44,6 +46,14 @@ pub(crate) fn visible(text: &str) -> String {
         }
     }
     shown
+}
+
+/// Names with commas between them; `none` where there are none.
+pub(crate) fn none_or(names: &[impl Borrow<str>]) -> String {
+    match names {
+        [] => "none".to_owned(),
+        names => names.join(", "),
+    }
 }
 
 /// Whether a name can be shown as it is.

@@ -25,14 +25,24 @@ macro_rules! constants {
     };
 }
 
+/// What a field's documentation says, if it has any; else its C name.
+macro_rules! field_doc {
+    ($field:ident) => {
+        concat!("`", stringify!($field), "`, as C has it.")
+    };
+    ($field:ident $about:literal) => {
+        $about
+    };
+}
+
 /// Structs whose every field has its C name and type: `name: C name, first and last major version of HIP { fields }`.
 macro_rules! structs {
-    ($($(#[$doc:meta])* $name:ident: $c_name:literal, $first:expr, $last:expr => { $($field:ident: $ty:ty,)* })*) => {
+    ($($(#[$doc:meta])* $name:ident: $c_name:literal, $first:expr, $last:expr => { $($(#[doc = $about:literal])? $field:ident: $ty:ty,)* })*) => {
         $($(#[$doc])*
         #[repr(C)]
         #[derive(Clone, Copy, Debug)]
         pub struct $name {
-            $(#[doc = concat!("`", stringify!($field), "`, as C has it.")]
+            $(#[doc = $crate::macros::field_doc!($field $($about)?)]
             pub $field: $ty,)*
         })*
 
@@ -47,4 +57,4 @@ macro_rules! structs {
     };
 }
 
-pub(crate) use {constants, handles, structs};
+pub(crate) use {constants, field_doc, handles, structs};

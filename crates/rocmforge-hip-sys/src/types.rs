@@ -1,7 +1,7 @@
 //! Handles, constants and structs, with the C names. Sizes, offsets and values are compared with the HIP headers by
 //! `cargo xtask bindings check`.
 
-use crate::macros::{constants, handles};
+use crate::macros::{constants, handles, structs};
 use std::ffi::{c_int, c_uint, c_void};
 
 handles! {
@@ -198,69 +198,84 @@ pub const HIP_LAUNCH_PARAM_BUFFER_POINTER: *mut c_void = std::ptr::without_prove
 /// `HIP_LAUNCH_PARAM_BUFFER_SIZE`: the next entry of `extra` points at the size of the packed arguments.
 pub const HIP_LAUNCH_PARAM_BUFFER_SIZE: *mut c_void = std::ptr::without_provenance_mut(2);
 
-/// What `hipPointerGetAttributes` answers. 32 bytes in every version; the first field was called `memoryType` before 6.0
-/// and its values changed there: see [`hipMemoryType`].
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct hipPointerAttribute_t {
-    /// What kind of memory it is.
-    pub r#type: hipMemoryType,
-    /// The device that owns it.
-    pub device: c_int,
-    /// Its device address.
-    pub devicePointer: *mut c_void,
-    /// Its host address, if it has one.
-    pub hostPointer: *mut c_void,
-    /// Not 0 if it is managed memory.
-    pub isManaged: c_int,
-    /// The flags it was allocated with.
-    pub allocationFlags: c_uint,
-}
-
-/// What describes memory to another process.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct hipIpcMemHandle_t {
-    /// Nobody's business.
-    pub reserved: [u8; 64],
-}
-
-/// Memory with rows.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct hipPitchedPtr {
-    /// First byte.
-    pub ptr: *mut c_void,
-    /// Bytes from row to row.
-    pub pitch: usize,
-    /// Bytes of a row that are used.
-    pub xsize: usize,
-    /// Rows.
-    pub ysize: usize,
-}
-
-/// A size in three dimensions; the width in bytes.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct hipExtent {
-    /// Bytes of a row.
-    pub width: usize,
-    /// Rows of a slice.
-    pub height: usize,
-    /// Slices.
-    pub depth: usize,
-}
-
-/// Threads or blocks in three dimensions.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct dim3 {
-    /// Along x.
-    pub x: u32,
-    /// Along y.
-    pub y: u32,
-    /// Along z.
-    pub z: u32,
+structs! {
+    /// What `hipPointerGetAttributes` answers. 32 bytes in every version; the first field was called `memoryType` before 6.0
+    /// and its values changed there: see [`hipMemoryType`].
+    hipPointerAttribute_t: "hipPointerAttribute_t", 5, u32::MAX => {
+        /// What kind of memory it is.
+        r#type: hipMemoryType,
+        /// The device that owns it.
+        device: c_int,
+        /// Its device address.
+        devicePointer: *mut c_void,
+        /// Its host address, if it has one.
+        hostPointer: *mut c_void,
+        /// Not 0 if it is managed memory.
+        isManaged: c_int,
+        /// The flags it was allocated with.
+        allocationFlags: c_uint,
+    }
+    /// What describes memory to another process.
+    #[derive(PartialEq, Eq)]
+    hipIpcMemHandle_t: "hipIpcMemHandle_t", 5, u32::MAX => {
+        /// Nobody's business.
+        reserved: [u8; 64],
+    }
+    /// Memory with rows.
+    hipPitchedPtr: "hipPitchedPtr", 5, u32::MAX => {
+        /// First byte.
+        ptr: *mut c_void,
+        /// Bytes from row to row.
+        pitch: usize,
+        /// Bytes of a row that are used.
+        xsize: usize,
+        /// Rows.
+        ysize: usize,
+    }
+    /// A size in three dimensions; the width in bytes.
+    #[derive(PartialEq, Eq)]
+    hipExtent: "hipExtent", 5, u32::MAX => {
+        /// Bytes of a row.
+        width: usize,
+        /// Rows of a slice.
+        height: usize,
+        /// Slices.
+        depth: usize,
+    }
+    /// Threads or blocks in three dimensions.
+    #[derive(PartialEq, Eq)]
+    dim3: "dim3", 5, u32::MAX => {
+        /// Along x.
+        x: u32,
+        /// Along y.
+        y: u32,
+        /// Along z.
+        z: u32,
+    }
+    /// What `hipFuncGetAttributes` answers.
+    #[derive(Default)]
+    hipFuncAttributes: "hipFuncAttributes", 5, u32::MAX => {
+        /// Architecture the code was compiled for.
+        binaryVersion: c_int,
+        /// Cache mode.
+        cacheModeCA: c_int,
+        /// Bytes of constants.
+        constSizeBytes: usize,
+        /// Bytes of private memory of a thread.
+        localSizeBytes: usize,
+        /// Bytes of dynamic LDS a launch may ask for.
+        maxDynamicSharedSizeBytes: c_int,
+        /// Threads a workgroup may have.
+        maxThreadsPerBlock: c_int,
+        /// Registers of a thread.
+        numRegs: c_int,
+        /// Preferred share of LDS.
+        preferredShmemCarveout: c_int,
+        /// Version of the intermediate code.
+        ptxVersion: c_int,
+        /// Bytes of static LDS.
+        sharedSizeBytes: usize,
+    }
 }
 
 /// What a memory pool is to be. 88 bytes in every version; `maxSize` was reserved before 6.0.
@@ -281,32 +296,6 @@ pub struct hipMemPoolProps {
     pub maxSize: usize,
     /// To be 0.
     pub reserved: [u8; 56],
-}
-
-/// What `hipFuncGetAttributes` answers.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
-pub struct hipFuncAttributes {
-    /// Architecture the code was compiled for.
-    pub binaryVersion: c_int,
-    /// Cache mode.
-    pub cacheModeCA: c_int,
-    /// Bytes of constants.
-    pub constSizeBytes: usize,
-    /// Bytes of private memory of a thread.
-    pub localSizeBytes: usize,
-    /// Bytes of dynamic LDS a launch may ask for.
-    pub maxDynamicSharedSizeBytes: c_int,
-    /// Threads a workgroup may have.
-    pub maxThreadsPerBlock: c_int,
-    /// Registers of a thread.
-    pub numRegs: c_int,
-    /// Preferred share of LDS.
-    pub preferredShmemCarveout: c_int,
-    /// Version of the intermediate code.
-    pub ptxVersion: c_int,
-    /// Bytes of static LDS.
-    pub sharedSizeBytes: usize,
 }
 
 /// `hipDeviceProp_t` as HIP 6 and later lay it out (1472 bytes), of which only the fields that no attribute gives are

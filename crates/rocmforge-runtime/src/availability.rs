@@ -51,7 +51,8 @@ pub(crate) fn of_this_machine() -> &'static Availability {
     })
 }
 
-fn load() -> Result<Arc<dyn HipApi>, Unavailable> {
+/// Loads AMD's library. Calls no function of it.
+pub(crate) fn load() -> Result<Arc<dyn HipApi>, Unavailable> {
     match HipLibrary::load() {
         Ok(library) => Ok(Arc::new(library)),
         Err(error) => Err(Unavailable::NoLibrary(error.to_string())),

@@ -266,15 +266,8 @@ impl HipBackend {
     }
 }
 
-impl std::fmt::Debug for HipBackend {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("HipBackend")
-            .field("device", &self.core.device.name)
-            .field("arch", &self.core.device.arch)
-            .field("poisoned", &self.is_poisoned())
-            .finish_non_exhaustive()
-    }
-}
+debug_fields!(HipBackend, |backend|
+    device: backend.core.device.name, arch: backend.core.device.arch, poisoned: backend.is_poisoned());
 
 #[cfg(test)]
 mod tests {

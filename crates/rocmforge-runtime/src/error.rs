@@ -371,7 +371,7 @@ impl HipError {
     pub fn status(&self) -> Option<hipError_t> {
         match self {
             Self::Call { status, .. } => Some(*status),
-            Self::Poisoned { cause } | Self::Graph(GraphError::Failed { cause: Some(cause) }) => cause.status(),
+            Self::Poisoned { cause } | Self::Graph(GraphError::Failed { cause }) => cause.status(),
             _ => None,
         }
     }
@@ -477,10 +477,10 @@ pub enum GraphError {
         stream: String,
     },
     /// A call failed while it was captured, so the graph would be incomplete.
-    #[error("nothing was captured: {}", explain(.cause))]
+    #[error("nothing was captured: {cause}")]
     Failed {
-        /// The call's error, if it is known which.
-        cause: Option<Arc<HipError>>,
+        /// The call's error.
+        cause: Arc<HipError>,
     },
     /// A graph cannot take the place of another one: their operations, or the order of them, differ.
     #[error("the graph cannot be updated: operation {node} was {was} and is {is}; instantiate the new graph instead")]
@@ -503,13 +503,6 @@ pub enum GraphError {
     /// An update failed half-way, so nobody knows what the executable graph does.
     #[error("an earlier update of this executable graph failed: instantiate the graph again")]
     Broken,
-}
-
-fn explain(cause: &Option<Arc<HipError>>) -> String {
-    match cause {
-        Some(error) => error.to_string(),
-        None => "the driver gave the capture up".to_owned(),
-    }
 }
 
 // A misspelt constant would become a name that matches everything, which the compiler reports as unreachable arms.

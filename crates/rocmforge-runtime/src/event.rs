@@ -114,11 +114,4 @@ impl HipEvent {
     }
 }
 
-impl std::fmt::Debug for HipEvent {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("HipEvent")
-            .field("label", &self.label)
-            .field("timing", &self.timing)
-            .finish_non_exhaustive()
-    }
-}
+debug_fields!(HipEvent, |event| label: event.label, timing: event.timing);

@@ -29,6 +29,18 @@
 //! * **Graphs.** [`HipStream::capture`] turns work into a graph that owns what it touches and is replayed as one operation.
 //! * **Errors.** [`HipError`] has the figures and says what to do. An error in a `Drop` comes out at the next fallible call.
 
+/// `Debug` of a type that has more to it than the fields named here: `debug_fields!(Type, |it| name: value)`.
+macro_rules! debug_fields {
+    ($(<$param:ident: $bound:path>)? $name:ident $(<$arg:tt>)?, |$this:ident| $($field:ident: $value:expr),+) => {
+        impl$(<$param: $bound>)? std::fmt::Debug for $name$(<$arg>)? {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                let $this = self;
+                f.debug_struct(stringify!($name))$(.field(stringify!($field), &$value))+.finish_non_exhaustive()
+            }
+        }
+    };
+}
+
 mod availability;
 mod backend;
 mod buffer;

@@ -96,14 +96,7 @@ impl HipModule {
     }
 }
 
-impl std::fmt::Debug for HipModule {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("HipModule")
-            .field("label", &self.0.label)
-            .field("kernels", &self.0.object.kernels.len())
-            .finish_non_exhaustive()
-    }
-}
+debug_fields!(HipModule, |module| label: module.0.label, kernels: module.0.object.kernels.len());
 
 /// A kernel. Keeps its module loaded.
 #[derive(Clone)]
@@ -146,14 +139,7 @@ impl HipKernel {
     }
 }
 
-impl std::fmt::Debug for HipKernel {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("HipKernel")
-            .field("name", &self.name())
-            .field("module", &self.module.label)
-            .finish_non_exhaustive()
-    }
-}
+debug_fields!(HipKernel, |kernel| name: kernel.name(), module: kernel.module.label);
 
 impl Drop for Module {
     fn drop(&mut self) {

@@ -115,13 +115,7 @@ pub struct Pending<T: Pod> {
     buffer: PinnedBuffer<T>,
 }
 
-impl<T: Pod> std::fmt::Debug for Pending<T> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Pending")
-            .field("len", &self.buffer.len)
-            .finish_non_exhaustive()
-    }
-}
+debug_fields!(<T: Pod> Pending<T>, |pending| len: pending.buffer.len);
 
 impl<T: Pod> Pending<T> {
     /// Whether the copy is done. Does not wait.
@@ -150,45 +144,36 @@ impl<T: Pod> HipBuffer<T> {
     pub fn download_async(&self, stream: &HipStream) -> HipResult<Pending<T>> {
         let site = Site::caller();
         stream.shared().not_capturing("allocate pinned memory")?;
-        let mut pinned = PinnedBuffer::<T>::new(stream.core(), self.len(), "download", site)?;
-        let Some(memory) = &pinned.memory else {
-            return Ok(Pending { buffer: pinned });
-        };
-        let (to, from, bytes) = (memory.ptr(), self.as_device_ptr(), self.byte_len());
-        let cursor = stream.submit(
-            Work::AsyncCopy,
-            &mut vec![(self.root(), Access::Read)],
-            |driver, stream| {
-                // SAFETY: both have `bytes` bytes; neither is freed, nor the pinned memory read, before this copy is done.
-                unsafe { hip::copy::copy(driver, to.cast(), from, bytes, hipMemcpyDeviceToHost, stream) }
-            },
-        )?;
-        if let Some(cursor) = cursor {
-            pinned.uses.note(Access::Write, stream.shared(), cursor);
-        }
-        Ok(Pending { buffer: pinned })
+        let pinned = PinnedBuffer::new(stream.core(), self.len(), "download", site)?;
+        self.copy_async(stream, pinned, Access::Read)
     }
 
     /// Starts a copy of `data` to this buffer. Both have the same length.
-    pub fn upload_async(&self, stream: &HipStream, mut data: PinnedBuffer<T>) -> HipResult<Pending<T>> {
+    pub fn upload_async(&self, stream: &HipStream, data: PinnedBuffer<T>) -> HipResult<Pending<T>> {
         stream.core().driver.enter()?;
         stream.core().same_backend(&data.core, || "pinned memory".to_owned())?;
         same_len("copy to the device", self.len(), data.len)?;
-        let Some(memory) = &data.memory else {
-            return Ok(Pending { buffer: data });
+        self.copy_async(stream, data, Access::Write)
+    }
+
+    /// Starts a copy between this buffer, accessed like this, and pinned memory of the same length.
+    fn copy_async(&self, stream: &HipStream, mut buffer: PinnedBuffer<T>, access: Access) -> HipResult<Pending<T>> {
+        let Some(memory) = &buffer.memory else {
+            return Ok(Pending { buffer });
         };
-        let (to, from, bytes) = (self.as_device_ptr(), memory.ptr(), self.byte_len());
-        let cursor = stream.submit(
-            Work::AsyncCopy,
-            &mut vec![(self.root(), Access::Write)],
-            |driver, stream| {
-                // SAFETY: both have `bytes` bytes; neither is freed, nor the pinned memory written, before this copy is done.
-                unsafe { hip::copy::copy(driver, to, from.cast(), bytes, hipMemcpyHostToDevice, stream) }
-            },
-        )?;
+        let (pinned, device, bytes) = (memory.ptr().cast(), self.as_device_ptr(), self.byte_len());
+        let (other, to, from, kind) = match access {
+            Access::Write => (Access::Read, device, pinned, hipMemcpyHostToDevice),
+            Access::Read => (Access::Write, pinned, device, hipMemcpyDeviceToHost),
+        };
+        let touches = &mut vec![(self.root(), access)];
+        let cursor = stream.submit(Work::AsyncCopy, touches, |driver, stream| {
+            // SAFETY: both have `bytes` bytes; neither is freed, nor the pinned memory used, before this copy is done.
+            unsafe { hip::copy::copy(driver, to, from, bytes, kind, stream) }
+        })?;
         if let Some(cursor) = cursor {
-            data.uses.note(Access::Read, stream.shared(), cursor);
+            buffer.uses.note(other, stream.shared(), cursor);
         }
-        Ok(Pending { buffer: data })
+        Ok(Pending { buffer })
     }
 }

@@ -1,9 +1,9 @@
 //! Providers: the AMD library, the simulator and NVIDIA's driver behind one trait.
 
-use crate::error::Unavailable;
+use crate::availability;
 use crate::error::{HipError, HipResult};
 use parking_lot::Mutex;
-use rocmforge_hip_sys::{HipApi, HipClock, HipLibrary, HipNames, SystemClock};
+use rocmforge_hip_sys::{HipApi, HipClock, HipNames, SystemClock};
 use rocmforge_machine::private;
 use rocmforge_memory::{Card, DeviceKey, HostBudget, PeerFigures, PeerLedger, PeersError, Readings};
 use std::collections::HashMap;
@@ -71,36 +71,28 @@ impl Provider {
     }
 
     /// The same, and `names` receives the label and site of every allocation.
-    pub fn with_names(self, names: Arc<dyn HipNames>) -> Self {
-        Self {
-            names: Some(names),
-            ..self
-        }
+    pub fn with_names(mut self, names: Arc<dyn HipNames>) -> Self {
+        self.names = Some(names);
+        self
     }
 
     /// The same with other figures of the card.
-    pub fn with_readings(self, readings: Box<dyn Readings>) -> Self {
-        Self {
-            readings: Some(readings),
-            ..self
-        }
+    pub fn with_readings(mut self, readings: Box<dyn Readings>) -> Self {
+        self.readings = Some(readings);
+        self
     }
 
     /// The same with another budget of host memory.
-    pub fn with_host(self, host: Arc<HostBudget>) -> Self {
-        Self {
-            host: Some(host),
-            ..self
-        }
+    pub fn with_host(mut self, host: Arc<HostBudget>) -> Self {
+        self.host = Some(host);
+        self
     }
 
     /// The same, and the budget takes into account what the user's other processes have claimed in `ledger`. A simulated
     /// card is each process's own, so only those that ask share one.
-    pub fn with_peers(self, ledger: SharedLedger) -> Self {
-        Self {
-            peers: Some(ledger),
-            ..self
-        }
+    pub fn with_peers(mut self, ledger: SharedLedger) -> Self {
+        self.peers = Some(ledger);
+        self
     }
 
     /// A provider of this machine's cards: all backends of this process share each card's budget, and this user's
@@ -115,12 +107,8 @@ impl Provider {
 
     /// Loads the AMD library, a provider [of this machine](Self::of_this_machine). Calls no function of it.
     pub fn amd() -> HipResult<Self> {
-        match HipLibrary::load() {
-            Ok(library) => Ok(Self::of_this_machine(Arc::new(library))),
-            Err(error) => Err(HipError::Unavailable(Arc::new(Unavailable::NoLibrary(
-                error.to_string(),
-            )))),
-        }
+        let api = availability::load().map_err(|why| HipError::Unavailable(Arc::new(why)))?;
+        Ok(Self::of_this_machine(api))
     }
 }
 

@@ -184,11 +184,4 @@ impl Drop for HipStream {
     }
 }
 
-impl std::fmt::Debug for HipStream {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("HipStream")
-            .field("id", &self.id())
-            .field("label", &self.label())
-            .finish_non_exhaustive()
-    }
-}
+debug_fields!(HipStream, |stream| id: stream.id(), label: stream.label());

@@ -3,22 +3,57 @@
 use half::{bf16, f16};
 use std::fmt;
 
-/// What an element is. Little endian, as the card has it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)] // the names say it
-pub enum DType {
-    U8,
-    I8,
-    U16,
-    I16,
-    U32,
-    I32,
-    U64,
-    I64,
-    F16,
-    Bf16,
-    F32,
-    F64,
+/// The list of types: variant, Rust's type, NumPy's code.
+macro_rules! dtypes {
+    ($($dtype:ident: $ty:ident, $npy:literal;)*) => {
+        /// What an element is. Little endian, as the card has it.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[allow(missing_docs)] // the names say it
+        pub enum DType {
+            $($dtype,)*
+        }
+
+        impl DType {
+            /// Every type.
+            pub const ALL: [Self; [$($npy),*].len()] = [$(Self::$dtype),*];
+
+            /// The name a launch file uses: `f32`.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$dtype => stringify!($ty),)*
+                }
+            }
+
+            /// Bytes of an element.
+            pub fn size(self) -> usize {
+                match self {
+                    $(Self::$dtype => size_of::<$ty>(),)*
+                }
+            }
+
+            /// NumPy's code for it. bfloat16 has none there: its bits are stored as `uint16`.
+            pub fn npy(self) -> &'static str {
+                match self {
+                    $(Self::$dtype => $npy,)*
+                }
+            }
+        }
+    };
+}
+
+dtypes! {
+    U8: u8, "|u1";
+    I8: i8, "|i1";
+    U16: u16, "<u2";
+    I16: i16, "<i2";
+    U32: u32, "<u4";
+    I32: i32, "<i4";
+    U64: u64, "<u8";
+    I64: i64, "<i8";
+    F16: f16, "<f2";
+    Bf16: bf16, "<u2";
+    F32: f32, "<f4";
+    F64: f64, "<f8";
 }
 
 /// A number as a launch file has it.
@@ -49,75 +84,14 @@ impl Number {
 }
 
 impl DType {
-    /// Every type.
-    pub const ALL: [Self; 12] = [
-        Self::U8,
-        Self::I8,
-        Self::U16,
-        Self::I16,
-        Self::U32,
-        Self::I32,
-        Self::U64,
-        Self::I64,
-        Self::F16,
-        Self::Bf16,
-        Self::F32,
-        Self::F64,
-    ];
-
-    /// The name a launch file uses: `f32`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::U8 => "u8",
-            Self::I8 => "i8",
-            Self::U16 => "u16",
-            Self::I16 => "i16",
-            Self::U32 => "u32",
-            Self::I32 => "i32",
-            Self::U64 => "u64",
-            Self::I64 => "i64",
-            Self::F16 => "f16",
-            Self::Bf16 => "bf16",
-            Self::F32 => "f32",
-            Self::F64 => "f64",
-        }
-    }
-
     /// The type of that name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|dtype| dtype.name() == name)
     }
 
-    /// Bytes of an element.
-    pub fn size(self) -> usize {
-        match self {
-            Self::U8 | Self::I8 => 1,
-            Self::U16 | Self::I16 | Self::F16 | Self::Bf16 => 2,
-            Self::U32 | Self::I32 | Self::F32 => 4,
-            Self::U64 | Self::I64 | Self::F64 => 8,
-        }
-    }
-
     /// Whether it has a fraction.
     pub fn is_float(self) -> bool {
         matches!(self, Self::F16 | Self::Bf16 | Self::F32 | Self::F64)
-    }
-
-    /// NumPy's code for it. bfloat16 has none there: its bits are stored as `uint16`.
-    pub fn npy(self) -> &'static str {
-        match self {
-            Self::U8 => "|u1",
-            Self::I8 => "|i1",
-            Self::U16 | Self::Bf16 => "<u2",
-            Self::I16 => "<i2",
-            Self::U32 => "<u4",
-            Self::I32 => "<i4",
-            Self::U64 => "<u8",
-            Self::I64 => "<i8",
-            Self::F16 => "<f2",
-            Self::F32 => "<f4",
-            Self::F64 => "<f8",
-        }
     }
 
     /// The bytes of `number`; none if it does not fit, or has a fraction and the type has not.

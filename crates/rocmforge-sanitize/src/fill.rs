@@ -82,41 +82,37 @@ impl Fill {
 
     /// The bytes of `count` elements; none for memory that nobody writes. A file's are read elsewhere.
     pub(crate) fn bytes(&self, dtype: DType, count: usize) -> Option<Vec<u8>> {
+        let encoded = |numbers: &mut dyn Iterator<Item = Number>| {
+            let mut bytes = Vec::with_capacity(count * dtype.size());
+            for number in numbers {
+                bytes.extend(dtype.encode(number)?);
+            }
+            Some(bytes)
+        };
         match self {
             // Addresses are written when they are known.
             Self::Uninit | Self::File(_) | Self::Pointers(_) => None,
             Self::Values(values) => {
-                let mut bytes = Vec::with_capacity(count * dtype.size());
-                for number in values {
-                    bytes.extend(dtype.encode(*number)?);
-                }
+                let mut bytes = encoded(&mut values.iter().copied())?;
                 bytes.resize(count * dtype.size(), 0);
                 Some(bytes)
             }
             Self::Range { start, step } => {
-                let mut bytes = Vec::with_capacity(count * dtype.size());
-                for index in 0..count as u64 {
-                    bytes.extend(dtype.encode(Self::element(*start, *step, index))?);
-                }
-                Some(bytes)
+                encoded(&mut (0..count as u64).map(|index| Self::element(*start, *step, index)))
             }
             Self::Constant(number) => dtype.encode(*number).map(|one| one.repeat(count)),
             Self::Iota => Some((0..count as u64).flat_map(|i| dtype.encode_index(i)).collect()),
             Self::Random { seed, low, high } => {
                 let mut random = Rng::new(*seed);
-                let mut bytes = Vec::with_capacity(count * dtype.size());
-                for _ in 0..count {
+                encoded(&mut (0..count).map(|_| {
                     // Not low + (high - low) * unit: the difference may be too large for a float, and the sum may round up.
                     let unit = unit(&mut random);
                     let value = (low * (1.0 - unit) + high * unit).clamp(*low, high.next_down());
-                    let number = if dtype.is_float() {
-                        Number::Float(value)
-                    } else {
-                        Number::Int(value.floor() as i128)
-                    };
-                    bytes.extend(dtype.encode(number)?);
-                }
-                Some(bytes)
+                    match dtype.is_float() {
+                        true => Number::Float(value),
+                        false => Number::Int(value.floor() as i128),
+                    }
+                }))
             }
         }
     }

@@ -4,64 +4,93 @@ use rocmforge_amdgcn::Frame;
 use std::fmt;
 use std::sync::Arc;
 
-/// What kind of mistake it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[non_exhaustive]
-pub enum ReportKind {
+/// The list of kinds: each with the tool that finds it and its title.
+macro_rules! report_kinds {
+    ($($(#[$doc:meta])* $kind:ident: $tool:ident, $title:literal;)*) => {
+        /// What kind of mistake it is.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[non_exhaustive]
+        pub enum ReportKind {
+            $($(#[$doc])* $kind,)*
+        }
+
+        impl ReportKind {
+            /// Every kind.
+            pub const ALL: [Self; [$($title),*].len()] = [$(Self::$kind),*];
+
+            /// The checker that finds it.
+            pub fn tool(self) -> Tool {
+                match self {
+                    $(Self::$kind => Tool::$tool,)*
+                }
+            }
+        }
+
+        impl fmt::Display for ReportKind {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(match self {
+                    $(Self::$kind => $title,)*
+                })
+            }
+        }
+    };
+}
+
+report_kinds! {
     /// Device memory outside every allocation was touched, by a kernel or by a copy.
-    OutOfBounds,
+    OutOfBounds: Memcheck, "out of bounds";
     /// Freed memory was touched, by a kernel, a copy or a call.
-    UseAfterFree,
+    UseAfterFree: Memcheck, "use after free";
     /// Device memory was read that nobody had written.
-    Uninitialised,
+    Uninitialised: Initcheck, "read of memory that was never written";
     /// An allocation was freed a second time.
-    DoubleFree,
+    DoubleFree: Memcheck, "double free";
     /// A pointer into an allocation was freed; HIP frees the whole allocation.
-    InteriorFree,
+    InteriorFree: Memcheck, "free of an interior pointer";
     /// Memory was freed that HIP never allocated.
-    InvalidFree,
+    InvalidFree: Memcheck, "free of memory HIP never allocated";
     /// A handle was used after its object had been destroyed, or was never a handle.
-    StaleHandle,
+    StaleHandle: Api, "use of a handle that is not alive";
     /// A call that must not be made: from a host callback, with figures that wrap.
-    InvalidCall,
+    InvalidCall: Api, "call that must not be made";
     /// LDS outside what the kernel has was touched.
-    LdsOutOfBounds,
+    LdsOutOfBounds: Memcheck, "LDS out of bounds";
     /// LDS was read that no wave had written yet: often a missing barrier.
-    UninitialisedLds,
+    UninitialisedLds: Initcheck, "read of LDS that no wave has written (missing barrier?)";
     /// Private memory beyond the kernel's share was touched.
-    ScratchOutOfBounds,
+    ScratchOutOfBounds: Memcheck, "private memory out of bounds";
     /// Some lanes of a wave, or waves of a workgroup, wait at a barrier that others pass by or never reach.
-    BarrierDivergence,
+    BarrierDivergence: Synccheck, "barrier that not every wave reaches";
     /// An access that must be aligned is not.
-    Misaligned,
+    Misaligned: Memcheck, "misaligned access";
     /// The kernel executed more instructions than the budget: on a real card it would never end.
-    EndlessKernel,
+    EndlessKernel: Synccheck, "kernel that does not end";
     /// A call waits for work that never ends: on a real card it would never return.
-    EndlessWait,
+    EndlessWait: Synccheck, "wait that never returns";
     /// Arguments or geometry do not fit the kernel.
-    BadLaunch,
+    BadLaunch: Api, "launch that does not fit the kernel";
     /// A code object contains what the interpreter does not model.
-    Unmodelled,
+    Unmodelled: Api, "code that is not modelled";
     /// The kernel ran off its code or gave up by itself.
-    KernelAbort,
+    KernelAbort: Api, "kernel aborted";
     /// Two launches, copies or host accesses touch the same bytes, one of them writes, and nothing orders them.
-    Race,
+    Race: Racecheck, "race: nothing orders two accesses";
     /// Two waves of a workgroup touch the same LDS, one of them writes, and no barrier stands between; or lanes of one wave write to the same
     /// LDS in one instruction.
-    LdsRace,
+    LdsRace: Racecheck, "race in LDS: two accesses that nothing orders";
     /// Two waves of one launch touch the same device memory, one of them writes, and nothing orders them; or lanes of one wave write to the
     /// same device memory in one instruction.
-    GlobalRace,
+    GlobalRace: Racecheck, "race in device memory inside one launch";
     /// A register was read that the wave had not written.
-    UninitialisedRegister,
+    UninitialisedRegister: Initcheck, "read of a register that was never written";
     /// A kernel used a value from private memory that it had not written.
-    UninitialisedPrivate,
+    UninitialisedPrivate: Initcheck, "read of private memory that was never written";
     /// A vector register beyond those the kernel asked for was used: by an index into an array, or, with init_registers, by any instruction.
-    RegisterOutOfRange,
+    RegisterOutOfRange: Memcheck, "vector register beyond those of the kernel";
     /// A matrix instruction read an operand whose lanes 16 to 31 must repeat lanes 0 to 15, on gfx11, and do not.
-    MatrixHalves,
+    MatrixHalves: Memcheck, "matrix operand whose lanes 16 to 31 do not repeat lanes 0 to 15";
     /// Something was never given back, see [`SimHost::leaks`](crate::SimHost::leaks).
-    Leak,
+    Leak: Memcheck, "leak";
 }
 
 /// The checker a report comes from. The names are those NVIDIA's compute-sanitizer uses.
@@ -101,94 +130,6 @@ impl Tool {
         Self::Synccheck,
         Self::Api,
     ];
-}
-
-impl ReportKind {
-    /// Every kind.
-    pub const ALL: [Self; 26] = [
-        Self::OutOfBounds,
-        Self::UseAfterFree,
-        Self::Uninitialised,
-        Self::DoubleFree,
-        Self::InteriorFree,
-        Self::InvalidFree,
-        Self::StaleHandle,
-        Self::InvalidCall,
-        Self::LdsOutOfBounds,
-        Self::UninitialisedLds,
-        Self::ScratchOutOfBounds,
-        Self::BarrierDivergence,
-        Self::Misaligned,
-        Self::EndlessKernel,
-        Self::EndlessWait,
-        Self::BadLaunch,
-        Self::Unmodelled,
-        Self::KernelAbort,
-        Self::Race,
-        Self::LdsRace,
-        Self::GlobalRace,
-        Self::UninitialisedRegister,
-        Self::UninitialisedPrivate,
-        Self::RegisterOutOfRange,
-        Self::MatrixHalves,
-        Self::Leak,
-    ];
-
-    /// The checker that finds it.
-    pub fn tool(self) -> Tool {
-        match self {
-            Self::OutOfBounds
-            | Self::UseAfterFree
-            | Self::DoubleFree
-            | Self::InteriorFree
-            | Self::InvalidFree
-            | Self::LdsOutOfBounds
-            | Self::ScratchOutOfBounds
-            | Self::Misaligned
-            | Self::RegisterOutOfRange
-            | Self::MatrixHalves
-            | Self::Leak => Tool::Memcheck,
-            Self::Uninitialised | Self::UninitialisedLds | Self::UninitialisedPrivate | Self::UninitialisedRegister => {
-                Tool::Initcheck
-            }
-            Self::Race | Self::LdsRace | Self::GlobalRace => Tool::Racecheck,
-            Self::BarrierDivergence | Self::EndlessKernel | Self::EndlessWait => Tool::Synccheck,
-            Self::StaleHandle | Self::InvalidCall | Self::BadLaunch | Self::Unmodelled | Self::KernelAbort => Tool::Api,
-        }
-    }
-}
-
-impl fmt::Display for ReportKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::OutOfBounds => "out of bounds",
-            Self::UseAfterFree => "use after free",
-            Self::Uninitialised => "read of memory that was never written",
-            Self::DoubleFree => "double free",
-            Self::InteriorFree => "free of an interior pointer",
-            Self::InvalidFree => "free of memory HIP never allocated",
-            Self::StaleHandle => "use of a handle that is not alive",
-            Self::InvalidCall => "call that must not be made",
-            Self::LdsOutOfBounds => "LDS out of bounds",
-            Self::UninitialisedLds => "read of LDS that no wave has written (missing barrier?)",
-            Self::ScratchOutOfBounds => "private memory out of bounds",
-            Self::BarrierDivergence => "barrier that not every wave reaches",
-            Self::Misaligned => "misaligned access",
-            Self::Leak => "leak",
-            Self::EndlessKernel => "kernel that does not end",
-            Self::EndlessWait => "wait that never returns",
-            Self::BadLaunch => "launch that does not fit the kernel",
-            Self::Unmodelled => "code that is not modelled",
-            Self::KernelAbort => "kernel aborted",
-            Self::Race => "race: nothing orders two accesses",
-            Self::LdsRace => "race in LDS: two accesses that nothing orders",
-            Self::GlobalRace => "race in device memory inside one launch",
-            Self::UninitialisedPrivate => "read of private memory that was never written",
-            Self::UninitialisedRegister => "read of a register that was never written",
-            Self::RegisterOutOfRange => "vector register beyond those of the kernel",
-            Self::MatrixHalves => "matrix operand whose lanes 16 to 31 do not repeat lanes 0 to 15",
-        })
-    }
 }
 
 /// How memory was touched.

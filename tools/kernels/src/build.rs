@@ -7,7 +7,7 @@ use crate::manifest::{Manifest, TargetEntry};
 use crate::pack::Objects;
 use crate::parallel::in_parallel;
 use crate::targets::{FAMILIES, TARGETS, has_family, near};
-use crate::{KernelsError, faulty, pack, prebuilt, workspace_root, write};
+use crate::{KernelsError, at, faulty, pack, prebuilt, workspace_root, write};
 use rocmforge_gpu_test::say;
 use std::collections::BTreeMap;
 
@@ -68,10 +68,7 @@ pub(crate) fn build(arch: Vec<String>, any_compiler: bool, faulty_only: bool) ->
 
 /// Compresses and writes packs, each against the one that is near, if that is written too or is committed.
 fn write_packs(packs: &BTreeMap<String, Vec<u8>>) -> Result<(), KernelsError> {
-    std::fs::create_dir_all(prebuilt()).map_err(|source| KernelsError::Io {
-        path: prebuilt(),
-        source,
-    })?;
+    std::fs::create_dir_all(prebuilt()).map_err(at(prebuilt()))?;
     for (target, pack) in packs {
         let near = match near(target) {
             None => Vec::new(),

@@ -4,7 +4,7 @@
 //! the source and every header it includes. Only `kernels build` uses it; `kernels check` compiles everything.
 
 use crate::compile::{flags, scratch, sha256};
-use crate::{KernelsError, read, workspace_root, write};
+use crate::{KernelsError, at, read, workspace_root, write};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -71,16 +71,12 @@ fn includes(path: &Path, found: &mut BTreeMap<PathBuf, String>) -> Result<(), Ke
 
 /// Writes in one step, so that a build which is ended half-way leaves no half object.
 fn store(place: &Path, bytes: &[u8]) -> Result<(), KernelsError> {
-    let io = |source| KernelsError::Io {
-        path: place.into(),
-        source,
-    };
     if let Some(folder) = place.parent() {
-        std::fs::create_dir_all(folder).map_err(io)?;
+        std::fs::create_dir_all(folder).map_err(at(place))?;
     }
     let temporary = scratch("object")?;
     write(&temporary, bytes)?;
-    std::fs::rename(&temporary, place).map_err(io)
+    std::fs::rename(&temporary, place).map_err(at(place))
 }
 
 #[cfg(test)]

@@ -1,8 +1,7 @@
 //! The compiler, its flags, and the hash of what it reads.
 
-use super::{KernelsError, read};
 use crate::targets::is_ptx;
-use crate::workspace_root;
+use crate::{KernelsError, at, read, workspace_root};
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -117,10 +116,7 @@ impl Compiler {
             .arg("-o")
             .arg(&object)
             .output()
-            .map_err(|source| KernelsError::Io {
-                path: self.program.clone().into(),
-                source,
-            })?;
+            .map_err(at(&self.program))?;
         if !output.status.success() {
             return Err(KernelsError::Compile {
                 arch: arch.to_owned(),
@@ -139,22 +135,15 @@ impl Compiler {
 pub(crate) fn scratch(ending: &str) -> Result<PathBuf, KernelsError> {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     let out = workspace_root().join("target/kernels");
-    std::fs::create_dir_all(&out).map_err(|source| KernelsError::Io {
-        path: out.clone(),
-        source,
-    })?;
+    std::fs::create_dir_all(&out).map_err(at(&out))?;
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     Ok(out.join(format!("{number}.{}.{ending}", std::process::id())))
 }
 
 pub(crate) fn sorted(directory: &Path, extension: &str) -> Result<Vec<String>, KernelsError> {
-    let io = |source| KernelsError::Io {
-        path: directory.into(),
-        source,
-    };
     let mut names = Vec::new();
-    for entry in std::fs::read_dir(directory).map_err(io)? {
-        let path = entry.map_err(io)?.path();
+    for entry in std::fs::read_dir(directory).map_err(at(directory))? {
+        let path = entry.map_err(at(directory))?.path();
         if path.extension().is_some_and(|e| e == extension)
             && let Some(name) = path.file_name()
         {

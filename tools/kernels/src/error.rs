@@ -1,12 +1,13 @@
 //! Errors of compiling and checking kernels, each with what to do.
 
+use std::io;
 use std::path::PathBuf;
 
 /// What can go wrong. Each says what to do.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum KernelsError {
     #[error("{path}: {source}")]
-    Io { path: PathBuf, source: std::io::Error },
+    Io { path: PathBuf, source: io::Error },
     #[error(
         "no clang++ found (tried ROCMFORGE_CLANG, clang++-{major}, clang++). Install Debian's clang-{major}; the committed packs work without it"
     )]
@@ -110,4 +111,10 @@ pub(crate) enum KernelsError {
     New { name: String, why: String },
     #[error("not comparable: {0}")]
     NotComparable(String),
+}
+
+/// The error of a file, or of a program that is started.
+pub(crate) fn at(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> KernelsError {
+    let path = path.into();
+    |source| KernelsError::Io { path, source }
 }

@@ -6,7 +6,7 @@ use crate::compile::{Compiler, sha256, sorted};
 use crate::pack::Objects;
 use crate::parallel::in_parallel;
 use crate::workspace_root;
-use crate::{KernelsError, pack, read, write};
+use crate::{KernelsError, at, pack, read, write};
 use rocmforge_gpu_test::say;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -154,10 +154,7 @@ fn example() -> PathBuf {
 
 /// Compiles them and writes packs and manifest.
 pub(crate) fn build(compiler: &Compiler) -> Result<(), KernelsError> {
-    std::fs::create_dir_all(prebuilt()).map_err(|source| KernelsError::Io {
-        path: prebuilt(),
-        source,
-    })?;
+    std::fs::create_dir_all(prebuilt()).map_err(at(prebuilt()))?;
     let packs = compile(compiler)?;
     for (target, bytes) in &packs {
         let packed = pack::compress(bytes, &[])?;
@@ -197,7 +194,7 @@ pub(crate) fn differing(compiler: Option<&Compiler>) -> Result<Vec<String>, Kern
         }
         for (target, hash) in &manifest.pack_sha256 {
             let path = prebuilt().join(pack::file_name(target));
-            let bytes = pack::decompress(&read(&path)?, &[]).map_err(|source| KernelsError::Io { path, source })?;
+            let bytes = pack::decompress(&read(&path)?, &[]).map_err(at(path))?;
             if sha256(&bytes) != *hash {
                 differ.push(format!(
                     "the faulty kernels for {target} (the pack is not the manifest's)"

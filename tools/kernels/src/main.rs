@@ -22,7 +22,7 @@ mod skeleton;
 mod targets;
 
 use clap::Parser;
-use error::KernelsError;
+use error::{KernelsError, at};
 use rocmforge_gpu_test::{Outcome, cli};
 use std::path::{Path, PathBuf};
 use std::process::{Command as Process, ExitCode};
@@ -126,17 +126,11 @@ fn workspace_root() -> &'static Path {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, KernelsError> {
-    std::fs::read(path).map_err(|source| KernelsError::Io {
-        path: path.into(),
-        source,
-    })
+    std::fs::read(path).map_err(at(path))
 }
 
 fn write(path: &Path, bytes: &[u8]) -> Result<(), KernelsError> {
-    std::fs::write(path, bytes).map_err(|source| KernelsError::Io {
-        path: path.into(),
-        source,
-    })
+    std::fs::write(path, bytes).map_err(at(path))
 }
 
 fn prebuilt() -> PathBuf {

@@ -1,7 +1,7 @@
 //! Packs: written and read back here. The product's reader is `rocmforge-kernels`; the layout is described there, in `pack.rs`.
 
 use crate::targets::{fallback, near};
-use crate::{KernelsError, prebuilt};
+use crate::{KernelsError, at, prebuilt};
 use std::collections::BTreeMap;
 use std::io::{self, Read};
 
@@ -53,10 +53,7 @@ pub(crate) fn compress(pack: &[u8], near: &[u8]) -> Result<Vec<u8>, KernelsError
         io::Write::write_all(&mut encoder, pack)?;
         encoder.finish()
     })();
-    packed.map_err(|source| KernelsError::Io {
-        path: "zstd".into(),
-        source,
-    })
+    packed.map_err(at("zstd"))
 }
 
 /// The other way.
@@ -70,7 +67,7 @@ pub(crate) fn decompress(packed: &[u8], near: &[u8]) -> io::Result<Vec<u8>> {
 pub(crate) fn load(arch: &str) -> Result<Vec<u8>, KernelsError> {
     let near = near(arch).map_or(Ok(Vec::new()), load)?;
     let path = prebuilt().join(file_name(arch));
-    decompress(&crate::read(&path)?, &near).map_err(|source| KernelsError::Io { path, source })
+    decompress(&crate::read(&path)?, &near).map_err(at(path))
 }
 
 /// The objects of an uncompressed pack that [`write()`] made; `None` for other bytes.

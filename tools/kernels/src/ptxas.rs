@@ -6,7 +6,7 @@
 use crate::compile::scratch;
 use crate::parallel::in_parallel;
 use crate::targets::{TARGETS, is_ptx};
-use crate::{KernelsError, pack, write};
+use crate::{KernelsError, at, pack, write};
 use rocmforge_code_object::{CodeObject, Target};
 use rocmforge_gpu_test::say;
 use std::process::Command;
@@ -87,10 +87,7 @@ impl Assembler {
             .output();
         // Best effort: a leftover under target/ is harmless.
         let _ = std::fs::remove_file(&source);
-        let output = output.map_err(|source| KernelsError::Io {
-            path: self.program.clone().into(),
-            source,
-        })?;
+        let output = output.map_err(at(&self.program))?;
         let log = String::from_utf8_lossy(&output.stderr).into_owned();
         if !output.status.success() {
             return Err(KernelsError::NotAssembled {

@@ -26,14 +26,6 @@ const FILES: [(&str, &str); 4] = [
     ),
 ];
 
-/// A line for a list.
-struct Entry {
-    /// The list's file.
-    file: &'static str,
-    line: &'static str,
-    place: Place,
-}
-
 enum Place {
     /// In the order of names, among the lines with this beginning.
     Sorted(&'static str),
@@ -41,59 +33,19 @@ enum Place {
     Behind(&'static str),
 }
 
-const ENTRIES: [Entry; 10] = [
-    Entry {
-        file: "crates/rocmforge-kernels/src/ops/mod.rs",
-        line: "mod NAME;",
-        place: Place::Sorted("mod "),
-    },
-    Entry {
-        file: "crates/rocmforge-kernels/src/reference/mod.rs",
-        line: "mod NAME;",
-        place: Place::Sorted("mod "),
-    },
-    Entry {
-        file: "crates/rocmforge-kernels/src/reference/mod.rs",
-        line: "pub use NAME::NAME;",
-        place: Place::Sorted("pub use "),
-    },
-    Entry {
-        file: "crates/rocmforge-kernels/tests/gpu/main.rs",
-        line: "mod NAME;",
-        place: Place::Sorted("mod "),
-    },
-    Entry {
-        file: "crates/rocmforge-kernels/tests/counters/launches.rs",
-        line: "        k.NAME(s, &a, &y, 2.0)?;",
-        place: Place::Behind("        k.scale(s, &a, &y, 2.0)?;"),
-    },
-    Entry {
-        file: "crates/rocmforge-kernels/tests/counters/bytes.rs",
-        line: "        self.row(\"NAME\", 2 * one, No);\n        k.NAME(s, &a, &y, 2.0)?;",
-        place: Place::Behind("        k.scale(s, &a, &y, 2.0)?;"),
-    },
-    Entry {
-        file: "crates/rocmforge-kernels/benches/gpu/kernels.rs",
-        line: "    (\"NAME\", &[N], &[4096]),",
-        place: Place::Behind("    (\"scale\", &[N], &[4096]),"),
-    },
-    Entry {
-        file: "crates/rocmforge-kernels/benches/gpu/op.rs",
-        line: "            (\"NAME\", &[n]) => moved(numbers(&[n]), n),",
-        place: Place::Behind("            // elements"),
-    },
-    Entry {
-        file: "crates/rocmforge-kernels/benches/gpu/op.rs",
-        line: "            (\"NAME\", _) => k.NAME(s, x(0), y, 1.5),",
-        place: Place::Behind("            (\"scale\", _) => k.scale(s, x(0), y, 1.5),"),
-    },
-    Entry {
-        file: "kernels/README.md",
-        line: "| NAME `NAME` | x, y, u64 n, f32 factor | flat | factor * x; in place allowed |",
-        place: Place::Behind(
-            "| softcap `softcap` | x, y, u64 n, f32 cap | flat | cap * tanh(x / cap); in place allowed |",
-        ),
-    },
+/// The lines for lists: the file, the line and its place.
+#[rustfmt::skip]
+const ENTRIES: [(&str, &str, Place); 10] = [
+    ("crates/rocmforge-kernels/src/ops/mod.rs", "mod NAME;", Place::Sorted("mod ")),
+    ("crates/rocmforge-kernels/src/reference/mod.rs", "mod NAME;", Place::Sorted("mod ")),
+    ("crates/rocmforge-kernels/src/reference/mod.rs", "pub use NAME::NAME;", Place::Sorted("pub use ")),
+    ("crates/rocmforge-kernels/tests/gpu/main.rs", "mod NAME;", Place::Sorted("mod ")),
+    ("crates/rocmforge-kernels/tests/counters/launches.rs", "        k.NAME(s, &a, &y, 2.0)?;", Place::Behind("        k.scale(s, &a, &y, 2.0)?;")),
+    ("crates/rocmforge-kernels/tests/counters/bytes.rs", "        self.row(\"NAME\", 2 * one, No);\n        k.NAME(s, &a, &y, 2.0)?;", Place::Behind("        k.scale(s, &a, &y, 2.0)?;")),
+    ("crates/rocmforge-kernels/benches/gpu/kernels.rs", "    (\"NAME\", &[N], &[4096]),", Place::Behind("    (\"scale\", &[N], &[4096]),")),
+    ("crates/rocmforge-kernels/benches/gpu/op.rs", "            (\"NAME\", &[n]) => moved(numbers(&[n]), n),", Place::Behind("            // elements")),
+    ("crates/rocmforge-kernels/benches/gpu/op.rs", "            (\"NAME\", _) => k.NAME(s, x(0), y, 1.5),", Place::Behind("            (\"scale\", _) => k.scale(s, x(0), y, 1.5),")),
+    ("kernels/README.md", "| NAME `NAME` | x, y, u64 n, f32 factor | flat | factor * x; in place allowed |", Place::Behind("| softcap `softcap` | x, y, u64 n, f32 cap | flat | cap * tanh(x / cap); in place allowed |")),
 ];
 
 /// Makes the files and the lines.
@@ -146,15 +98,15 @@ fn plan(root: &Path, name: &str) -> Result<Vec<(PathBuf, String)>, KernelsError>
         }
         changes.push((path, template.replace("NAME", name)));
     }
-    for entry in &ENTRIES {
-        let path = root.join(entry.file);
+    for (file, line, place) in &ENTRIES {
+        let path = root.join(file);
         let known = changes.iter().position(|(other, _)| *other == path);
         let text = match known {
             Some(at) => changes[at].1.clone(),
             None => String::from_utf8_lossy(&read(&path)?).into_owned(),
         };
-        let line = entry.line.replace("NAME", name);
-        let new = insert(&text, &line, &entry.place)
+        let line = line.replace("NAME", name);
+        let new = insert(&text, &line, place)
             .ok_or_else(|| refused(format!("{} has no place for `{}`", path.display(), line.trim())))?;
         match known {
             Some(at) => changes[at].1 = new,

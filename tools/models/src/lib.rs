@@ -119,10 +119,7 @@ pub fn copy_as_half(from: &Path, to: &Path) -> Result<(), ModelError> {
 
 /// The workspace's root directory.
 fn workspace_root() -> &'static Path {
-    let tools = Path::new(env!("CARGO_MANIFEST_DIR")).parent();
-    tools
-        .and_then(Path::parent)
-        .expect("tools/<tool> lies in the workspace")
+    (Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2)).expect("tools/<tool> lies in the workspace")
 }
 
 /// Where a model is fetched to.

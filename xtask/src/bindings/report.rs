@@ -24,6 +24,11 @@ pub(super) enum Verdict {
 }
 
 impl Row {
+    pub(super) fn new(kind: &'static str, name: impl Into<String>, verdict: Verdict) -> Self {
+        let name = name.into();
+        Self { kind, name, verdict }
+    }
+
     pub(super) fn is_failure(&self) -> bool {
         matches!(self.verdict, Verdict::Stale | Verdict::Differs { .. })
     }

@@ -91,18 +91,6 @@ pub(crate) struct Fields {
     pub(crate) extra: Vec<u32>,
 }
 
-impl PartialEq for &'static Class {
-    fn eq(&self, other: &&'static Class) -> bool {
-        self.name == other.name
-    }
-}
-
-impl std::fmt::Debug for Class {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.write_str(self.name)
-    }
-}
-
 /// Register numbers of the synthetic words: destination, then sources.
 pub(crate) const DST: u32 = 16;
 pub(crate) const SRC: [u32; 3] = [32, 48, 64];
@@ -318,12 +306,18 @@ fn vopd(dst: u32, bits: u128) -> Vec<Fields> {
         .collect()
 }
 
+/// Without and with the bit by which an atomic gives back the old value.
+fn with_and_without(returns: u128, bits: u128) -> Vec<Fields> {
+    [bits, bits | returns]
+        .into_iter()
+        .flat_map(|bits| subsets(&[DST, SRC[0], SRC[1]], bits))
+        .collect()
+}
+
 fn flat(bits: u128) -> Vec<Fields> {
     const NO_SADDR: u128 = 124 << 48;
     const GLC: u128 = 1 << 14;
-    let mut all = subsets(&[DST, SRC[0], SRC[1]], bits | NO_SADDR);
-    all.extend(subsets(&[DST, SRC[0], SRC[1]], bits | NO_SADDR | GLC));
-    all
+    with_and_without(GLC, bits | NO_SADDR)
 }
 
 /// With data that no other operand has the place of; `fixed`: a resource descriptor and a scalar offset; `offset`: an offset in a
@@ -339,7 +333,5 @@ fn buffer(fixed: u128, offset: u128, returns: u128) -> Vec<Fields> {
 fn vflat(bits: u128) -> Vec<Fields> {
     const NO_SADDR: u128 = 124;
     const RETURN: u128 = 1 << 52;
-    let mut all = subsets(&[DST, SRC[0], SRC[1]], bits | NO_SADDR);
-    all.extend(subsets(&[DST, SRC[0], SRC[1]], bits | NO_SADDR | RETURN));
-    all
+    with_and_without(RETURN, bits | NO_SADDR)
 }

@@ -1,12 +1,12 @@
 //! Writing the tables as Rust.
 
 use super::classes::Target;
-use super::facts::{Description, Facts};
+use super::facts::{Description, Facts, registers_text};
+use super::llvm::piped;
 use super::{Error, Row};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::io::Write as _;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 /// `v_wmma_f32_16x16x16_f16` as `VWmmaF32_16x16x16F16`.
 fn variant(mnemonic: &str) -> String {
@@ -53,8 +53,8 @@ pub(crate) fn opcodes(all: &BTreeMap<String, Facts>) -> String {
             facts.unit,
             facts.memory,
             facts.flow,
-            facts.reads(),
-            facts.writes(),
+            registers_text(facts.reads),
+            registers_text(facts.writes),
             facts.returned,
             facts.scalar_result,
             facts.two_offsets,
@@ -137,22 +137,9 @@ fn suffix(text: &str) -> &'static str {
 
 /// Runs rustfmt on generated code, with the workspace's own settings.
 pub(crate) fn format(text: &str) -> Result<String, Error> {
-    let start = |source| Error::Start {
-        tool: "rustfmt".into(),
-        source,
-    };
-    let mut child = Command::new("rustfmt")
-        .args(["--edition", "2024"])
-        .current_dir(crate::workspace_root())
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .map_err(start)?;
-    let mut stdin = child.stdin.take().expect("stdin is piped");
-    let input = text.to_string();
-    let writer = std::thread::spawn(move || stdin.write_all(input.as_bytes()));
-    let output = child.wait_with_output().map_err(start)?;
-    let _ = writer.join();
+    let mut command = Command::new("rustfmt");
+    command.args(["--edition", "2024"]).current_dir(crate::workspace_root());
+    let output = piped(&mut command, text.as_bytes())?;
     if !output.status.success() {
         return Err(Error::Rustfmt);
     }

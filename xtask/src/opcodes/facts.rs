@@ -1,10 +1,10 @@
 //! Facts of operations: what LLVM's descriptions of their encodings say, put together by operation.
 
 use super::classes::{Target, registers};
+use super::llvm::piped;
 use super::{Error, Row};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -26,31 +26,15 @@ impl Describer {
         let folder = tempfile::tempdir().map_err(|source| start(Path::new("a temporary folder"), source))?;
         let program = folder.path().join("facts");
         let compiler = Path::new(&tools).join("clang++");
-        let output = Command::new(&compiler)
-            .args([
-                "-x",
-                "c++",
-                "-std=c++17",
-                "-fno-rtti",
-                "-w",
-                "-I",
-                &include,
-                "-L",
-                &library,
-            ])
+        let mut command = Command::new(&compiler);
+        command
+            .args(["-x", "c++", "-std=c++17", "-fno-rtti", "-w"])
+            .args(["-I", &include, "-L", &library])
             .arg(format!("-Wl,-rpath,{library}"))
             .args(["-", "-lLLVM", "-o"])
             .arg(&program)
-            .stdin(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .and_then(|mut child| {
-                let mut stdin = child.stdin.take().expect("stdin is piped");
-                stdin.write_all(include_bytes!("facts.cpp"))?;
-                drop(stdin);
-                child.wait_with_output()
-            })
-            .map_err(|source| start(&compiler, source))?;
+            .stderr(Stdio::piped());
+        let output = piped(&mut command, include_bytes!("facts.cpp"))?;
         if !output.status.success() {
             let text = String::from_utf8_lossy(&output.stderr);
             return Err(Error::Shape(format!(
@@ -72,19 +56,7 @@ impl Describer {
             }
             input.push('\n');
         }
-        let output = Command::new(&self.program)
-            .arg(target.name())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .and_then(|mut child| {
-                let mut stdin = child.stdin.take().expect("stdin is piped");
-                let writer = std::thread::spawn(move || stdin.write_all(input.as_bytes()));
-                let output = child.wait_with_output();
-                let _ = writer.join();
-                output
-            })
-            .map_err(|source| start(&self.program, source))?;
+        let output = piped(Command::new(&self.program).arg(target.name()), input.as_bytes())?;
         let text = String::from_utf8_lossy(&output.stdout);
         let answers: Vec<Description> = text.lines().map(Description::parse).collect();
         if answers.len() != instructions.len() {
@@ -196,27 +168,16 @@ pub(crate) struct Facts {
     pub(crate) unit: &'static str,
     pub(crate) memory: &'static str,
     pub(crate) flow: &'static str,
-    reads: u32,
-    writes: u32,
+    pub(crate) reads: u32,
+    pub(crate) writes: u32,
     /// Kind of the old value that an atomic gives back.
     pub(crate) returned: &'static str,
     pub(crate) scalar_result: bool,
     pub(crate) two_offsets: bool,
 }
 
-impl Facts {
-    /// As constants of `Registers`.
-    pub(crate) fn reads(&self) -> String {
-        registers_text(self.reads)
-    }
-
-    /// As constants of `Registers`.
-    pub(crate) fn writes(&self) -> String {
-        registers_text(self.writes)
-    }
-}
-
-fn registers_text(bits: u32) -> String {
+/// Registers as constants of `Registers`.
+pub(crate) fn registers_text(bits: u32) -> String {
     let names = REGISTERS.iter().filter(|(_, bit)| bits & bit != 0);
     let names: Vec<&str> = names.map(|&(name, _)| name).collect();
     if names.is_empty() {

@@ -5,7 +5,22 @@ use super::classes::Target;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
+
+/// Runs a program on this input, to its end.
+pub(crate) fn piped(command: &mut Command, input: &[u8]) -> Result<Output, Error> {
+    let tool = command.get_program().display().to_string();
+    let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+    let ended = child.and_then(|mut child| {
+        let mut stdin = child.stdin.take().expect("stdin is piped");
+        std::thread::scope(|scope| {
+            // A program that ends before it has read everything says why by its status.
+            scope.spawn(move || stdin.write_all(input).ok());
+            child.wait_with_output()
+        })
+    });
+    ended.map_err(|source| Error::Start { tool, source })
+}
 
 /// Marks the end of one question's answer. Never asked about.
 const MARK: &str = "0x5a 0x5a 0x80 0xbf";
@@ -30,22 +45,12 @@ fn disassemble_batch(tool: &Path, target: Target, questions: &[Vec<u32>]) -> Res
         }
         let _ = writeln!(input, "]\n[{MARK}]");
     }
-    let start = |source| Error::Start {
-        tool: tool.display().to_string(),
-        source,
-    };
-    let mut child = Command::new(tool)
+    let mut command = Command::new(tool);
+    command
         .args(["-disassemble", "-arch=amdgcn"])
         .arg(format!("-mcpu={}", target.name()))
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(start)?;
-    let mut stdin = child.stdin.take().expect("stdin is piped");
-    let writer = std::thread::spawn(move || stdin.write_all(input.as_bytes()));
-    let output = child.wait_with_output().map_err(start)?;
-    let _ = writer.join();
+        .stderr(Stdio::piped());
+    let output = piped(&mut command, input.as_bytes())?;
     let errors = failed_lines(&String::from_utf8_lossy(&output.stderr));
     let stdout = String::from_utf8_lossy(&output.stdout);
     let mut answers = Vec::with_capacity(questions.len());

@@ -44,8 +44,6 @@ pub enum BundleError {
         bytes: u64,
         sha256: String,
     },
-    #[error("the weights cannot be stored as f16: {0}")]
-    Weights(String),
 }
 
 pub(super) fn at(path: &Path) -> impl FnOnce(io::Error) -> BundleError {

@@ -243,18 +243,7 @@ fn split(bytes: &[u8]) -> Vec<u8> {
 
 /// What [`split`] took apart.
 fn joined(planes: &[u8]) -> Vec<u8> {
-    let (high, low) = planes.split_at(planes.len() / 2);
-    let mut bytes = vec![0; planes.len()];
-    bytes
-        .iter_mut()
-        .skip(1)
-        .step_by(2)
-        .zip(high)
-        .for_each(|(byte, &from)| *byte = from);
-    bytes
-        .iter_mut()
-        .step_by(2)
-        .zip(low)
-        .for_each(|(byte, &from)| *byte = from);
-    bytes
+    let half = planes.len() / 2;
+    let place = |at: usize| if at.is_multiple_of(2) { half + at / 2 } else { at / 2 };
+    (0..planes.len()).map(|at| planes[place(at)]).collect()
 }

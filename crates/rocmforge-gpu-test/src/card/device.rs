@@ -2,6 +2,7 @@
 
 use super::nvidia;
 use crate::lock;
+use crate::text::none_or;
 use rocmforge_machine::sysfs::{Machine, Sysfs};
 use rocmforge_machine::{CardName, DeviceName};
 use std::fmt;
@@ -132,11 +133,7 @@ fn one_of(vendor: &'static str, wanted: CardName, order: &[&str], cards: &[&str]
     there.ok_or_else(|| DeviceError::NoSuchCard {
         vendor,
         wanted: wanted.to_string(),
-        found: if cards.is_empty() {
-            "none".to_owned()
-        } else {
-            cards.join(", ")
-        },
+        found: none_or(cards),
     })
 }
 

@@ -4,6 +4,7 @@
 //! * whether: `preflight` has the findings, `quarantine` remembers cards that a run gave up.
 
 pub(crate) mod device;
+pub(crate) mod files;
 pub(crate) mod nvidia;
 pub(crate) mod preflight;
 pub(crate) mod probe;

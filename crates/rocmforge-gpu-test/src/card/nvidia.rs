@@ -3,6 +3,7 @@
 //! A card is known by its PCI device and by the folder that NVIDIA's driver keeps of it in `/proc`. Either may be hidden in a
 //! container; one that shows device files and nothing else has its cards listed by the [`probe`].
 
+use super::files::{names, number};
 use super::probe::{self, Probed};
 use rocmforge_machine::sysfs::{Machine, Sysfs};
 use std::collections::BTreeSet;
@@ -58,7 +59,8 @@ pub(crate) fn cards(sysfs: &Sysfs, machine: &Machine) -> Vec<NvidiaCard> {
     let ours = |pci: &String| {
         number(&devices.join(pci).join("vendor")) == Some(VENDOR) && class(&devices.join(pci)) >> 8 == DISPLAYS
     };
-    let addresses: BTreeSet<String> = names(&devices).into_iter().filter(ours).chain(names(&known)).collect();
+    let lower_case = |folder| names(folder).map(|name| name.to_ascii_lowercase());
+    let addresses: BTreeSet<String> = lower_case(&devices).filter(ours).chain(lower_case(&known)).collect();
     let found: Vec<NvidiaCard> = addresses
         .into_iter()
         .map(|pci| card(machine, &devices.join(&pci), &known.join(&pci).join("information"), pci))
@@ -123,19 +125,6 @@ pub(crate) fn driver_version(sysfs: &Sysfs) -> Option<String> {
 /// Class and subclass of a PCI device; 0 where they cannot be read.
 fn class(device: &Path) -> u32 {
     number(&device.join("class")).map_or(0, |class| class >> 8)
-}
-
-fn number(file: &Path) -> Option<u32> {
-    let text = fs::read_to_string(file).ok()?;
-    u32::from_str_radix(text.trim().strip_prefix("0x")?, 16).ok()
-}
-
-fn names(folder: &Path) -> Vec<String> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    entries
-        .filter_map(|entry| entry.file_name().into_string().ok())
-        .map(|name| name.to_ascii_lowercase())
-        .collect()
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 
 use crate::helper::Helper;
 use crate::limited::{Ended, run_limited};
+use crate::text::none_or;
 use rocmforge_hip_sys::{HipApi, hipError_t, hipSuccess};
 use rocmforge_memory::Readings;
 use rocmforge_nvidia::{CudaDriver, NvmlReadings};
@@ -56,11 +57,7 @@ pub(crate) fn ask_for(pci: &str) -> Result<Probed, ProbeError> {
     let found = cards.iter().find(|card| card.pci == pci).cloned();
     found.ok_or_else(|| {
         let cards: Vec<&str> = cards.iter().map(|card| card.pci.as_str()).collect();
-        let shown = if cards.is_empty() {
-            "none".to_owned()
-        } else {
-            cards.join(", ")
-        };
+        let shown = none_or(&cards);
         ProbeError::Driver(format!(
             "the driver does not show {pci} to this process; it shows {shown}"
         ))

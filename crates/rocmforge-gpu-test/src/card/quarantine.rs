@@ -1,5 +1,6 @@
 //! Quarantine of a card that must not be used until the machine restarts, remembered over runs.
 
+use crate::lock::unix_seconds;
 use rocmforge_machine::sysfs::Sysfs;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -7,7 +8,6 @@ use std::fs;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// What happened to the card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -92,13 +92,12 @@ impl QuarantineFile {
         if cause == Cause::Reset && self.read().is_some_and(|there| there.cause == Cause::Stuck) {
             return Ok(());
         }
-        let since = SystemTime::now().duration_since(UNIX_EPOCH);
         let quarantine = Quarantine {
             boot: self.boot.clone().unwrap_or_default(),
             cause,
             test: test.to_owned(),
             reason: reason.to_owned(),
-            since: since.map_or(0, |since| since.as_secs()),
+            since: unix_seconds(),
         };
         let directory = self.path.parent().unwrap_or(Path::new("."));
         fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;

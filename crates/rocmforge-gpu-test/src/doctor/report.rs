@@ -3,6 +3,7 @@
 use std::fmt::{self, Display, Formatter};
 
 use crate::lock::Holder;
+use crate::text::none_or;
 use rocmforge_machine::sysfs::{Access, DeviceFile, DrmCard, Machine};
 use rocmforge_memory::Bytes;
 
@@ -80,13 +81,6 @@ impl Display for Report {
 
 fn row(f: &mut Formatter<'_>, name: &str, value: impl Display) -> fmt::Result {
     writeln!(f, "{name:<13}{value}")
-}
-
-fn none_or(names: &[String]) -> String {
-    match names {
-        [] => "none".to_owned(),
-        names => names.join(", "),
-    }
 }
 
 fn or_unknown<T: Display>(value: Option<T>) -> String {

@@ -5,6 +5,7 @@
 //! which not every user may read; a card that has fallen off the bus shows that to everybody in its configuration space.
 
 use super::kernel_log::KernelLog;
+use crate::card::files::names;
 use rocmforge_machine::uevents::Uevents;
 use std::collections::BTreeSet;
 use std::fs;
@@ -36,7 +37,7 @@ impl Breaker {
     /// Watches the card at `card` from now on; `root` is where `sys` lies.
     pub(crate) fn new(card: &str, root: &Path, events: Option<Uevents>) -> Self {
         let dumps = root.join("sys/class/devcoredump");
-        let known = names(&dumps);
+        let known = dumps_in(&dumps);
         Self {
             card: card.to_owned(),
             dumps,
@@ -85,7 +86,7 @@ impl Breaker {
                 }
             }
         }
-        for name in names(&self.dumps) {
+        for name in dumps_in(&self.dumps) {
             if state.known.insert(name.clone()) && self.is_ours(&name) {
                 return Some(format!("the driver left a dump of the failed {} ({name})", self.card));
             }
@@ -111,12 +112,9 @@ fn is_lost(configuration: &Path) -> bool {
     read.is_err() || vendor == [0xff; 4]
 }
 
-fn names(folder: &Path) -> BTreeSet<String> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    entries
-        .filter_map(|entry| entry.file_name().into_string().ok())
-        .filter(|name| name.starts_with("devcd"))
-        .collect()
+/// The dumps in a folder.
+fn dumps_in(folder: &Path) -> BTreeSet<String> {
+    names(folder).filter(|name| name.starts_with("devcd")).collect()
 }
 
 #[cfg(test)]

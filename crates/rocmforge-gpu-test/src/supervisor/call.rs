@@ -1,7 +1,7 @@
 //! Call of the command: its options, what they are held against, and what all its runs share.
 
 use super::args::Args;
-use super::discover::{self, Discovery, Test};
+use super::discover::{Discovery, Test};
 use super::examine;
 use super::interrupt::Interrupt;
 use super::process_tree::ProcessTree;
@@ -11,7 +11,7 @@ use crate::Outcome;
 use crate::bundle::contents::Contents;
 use crate::card::preflight::Consent;
 use crate::card::quarantine::QuarantineFile;
-use crate::test_binary::given;
+use crate::test_binary::{DiscoverError, TestBinary, given};
 use crate::workspace::Workspace;
 use rocmforge_machine::sysfs::{Machine, Sysfs};
 use std::path::{Path, PathBuf};
@@ -54,25 +54,14 @@ impl Supervisor<'_> {
 
     /// The tests that the user wants.
     pub(super) fn tests(&self) -> Result<Vec<Test>, Box<dyn std::error::Error>> {
-        let discovery = Discovery {
-            workspace: self.workspace,
-            process_tree: &self.process_tree,
-            interrupt: &self.interrupt,
+        let given = match self.bundle {
+            Some(_) => Vec::new(),
+            None => (self.args.binary.iter().map(|path| given(path))).collect::<Result<_, _>>()?,
         };
-        let binaries = if let Some(bundle) = &self.bundle {
-            discover::in_bundle(bundle.tests(), "gpu").map_err(TestGpuError::from)?
-        } else if self.args.binary.is_empty() {
+        if self.bundle.is_none() && given.is_empty() {
             tell!("building the GPU tests …");
-            discovery
-                .build("gpu", self.args.filter.as_deref())
-                .map_err(|error| self.unless_interrupted(error.into()))?
-        } else {
-            let given = self.args.binary.iter().map(|path| given(path));
-            given.collect::<Result<_, _>>()?
-        };
-        let all = discovery
-            .list(&binaries)
-            .map_err(|error| self.unless_interrupted(error.into()))?;
+        }
+        let all = self.listed("gpu", Contents::tests, given, self.args.filter.as_deref())?;
         let total = all.len();
         let Some(filter) = &self.args.filter else {
             self.prepare(&all);
@@ -91,6 +80,31 @@ impl Supervisor<'_> {
         }
         self.prepare(&tests);
         Ok(tests)
+    }
+
+    /// The tests of a target: of the bundle, of the binaries that were given, or else of those that cargo builds.
+    pub(super) fn listed(
+        &self,
+        target: &'static str,
+        bundled: fn(&Contents) -> Vec<TestBinary>,
+        given: Vec<TestBinary>,
+        filter: Option<&str>,
+    ) -> Result<Vec<Test>, TestGpuError> {
+        let discovery = Discovery {
+            workspace: self.workspace,
+            process_tree: &self.process_tree,
+            interrupt: &self.interrupt,
+        };
+        let binaries = match &self.bundle {
+            Some(bundle) => match bundled(bundle) {
+                none if none.is_empty() => Err(DiscoverError::EmptyBundle(target)),
+                some => Ok(some),
+            },
+            None if given.is_empty() => discovery.build(target, filter),
+            None => Ok(given),
+        };
+        let tests = binaries.and_then(|binaries| discovery.list(&binaries));
+        tests.map_err(|error| self.unless_interrupted(error.into()))
     }
 
     /// Lets the workspace fetch what the tests read, where they were built here.

@@ -10,7 +10,7 @@ use super::report::origin::{self, Origin};
 use super::report::{self, REPORTS, Summary};
 use super::runner::Runner;
 use crate::card::device::Device;
-use crate::card::preflight::{Finding, Level};
+use crate::card::preflight::{Finding, note};
 use crate::card::probe;
 use crate::card::quarantine::{Cause, QuarantineFile};
 use crate::lock::CardLock;
@@ -93,11 +93,8 @@ impl Supervisor<'_> {
     /// What the run left of the card's memory in use: reported, never judged, because other processes change it too.
     fn memory_finding(&self, before: Option<Bytes>, device: &Device) -> Option<Finding> {
         let (before, after) = (before?, self.memory_of(device)?);
-        Some(Finding {
-            level: Level::Note,
-            what: format!("{before} of the card's memory were used before the run, {after} after it"),
-            advice: None,
-        })
+        let what = format!("{before} of the card's memory were used before the run, {after} after it");
+        Some(note(what))
     }
 
     /// Why no test may start: somebody put the card in quarantine while we waited for it.

@@ -253,14 +253,6 @@ impl Discovery<'_> {
     }
 }
 
-/// The binaries of a bundle, which must have some.
-pub(crate) fn in_bundle(binaries: Vec<TestBinary>, target: &'static str) -> Result<Vec<TestBinary>, DiscoverError> {
-    match binaries.is_empty() {
-        true => Err(DiscoverError::EmptyBundle(target)),
-        false => Ok(binaries),
-    }
-}
-
 /// The command that builds every crate's test target of this name, or those of some crates, and tells where the binaries are.
 fn building(workspace: &dyn Workspace, target: &str, packages: &[String]) -> Command {
     let mut command = cargo::command(workspace.root());

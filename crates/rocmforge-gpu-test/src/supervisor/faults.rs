@@ -1,12 +1,13 @@
 //! Planted faults on the device: each must end as it should, the next test must work, the card's memory must come back.
 
 use super::call::Supervisor;
-use super::discover::{Discovery, Test, in_bundle};
+use super::discover::Test;
 use super::plan::{LOGS, Plan, logs_of};
 use super::report::folder::ReportFolder;
 use super::report::{TestResult, Verdict};
 use super::verdict::TestGpuError;
 use crate::Outcome;
+use crate::bundle::contents::Contents;
 use crate::text::line;
 use rocmforge_memory::Bytes;
 use serde::Serialize;
@@ -88,20 +89,7 @@ impl Supervisor<'_> {
         let directory = plan.directory.as_path();
         // Before the tests are built, which takes long.
         ReportFolder::check(directory, &[FAULTS])?;
-        let discovery = Discovery {
-            workspace: self.workspace,
-            process_tree: &self.process_tree,
-            interrupt: &self.interrupt,
-        };
-        let binaries = match &self.bundle {
-            Some(bundle) => in_bundle(bundle.faults(), "faults").map_err(TestGpuError::from)?,
-            None => discovery
-                .build("faults", None)
-                .map_err(|error| self.unless_interrupted(error.into()))?,
-        };
-        let tests = discovery
-            .list(&binaries)
-            .map_err(|error| self.unless_interrupted(error.into()))?;
+        let tests = self.listed("faults", Contents::faults, Vec::new(), None)?;
         let planted = order(tests)?;
         let lock = self.lock(&plan.device)?;
         let runs = planted.faults.iter().map(|(test, _)| test).chain([&planted.healthy]);

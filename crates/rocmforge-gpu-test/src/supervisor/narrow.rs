@@ -1,6 +1,7 @@
 //! Narrowing of a build to the crates that a filter names.
 
 use crate::cargo;
+use crate::test_binary::Target;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -18,12 +19,6 @@ struct Package {
     targets: Vec<Target>,
 }
 
-#[derive(Deserialize)]
-struct Target {
-    name: String,
-    kind: Vec<String>,
-}
-
 /// The command that says which crates the workspace at `root` has. It builds nothing and uses no network.
 pub(super) fn metadata(root: &Path) -> Command {
     let mut command = cargo::command(root);
@@ -38,10 +33,7 @@ pub(super) fn packages(metadata: &[u8], target: &str, filter: &str) -> Vec<Strin
     let Ok(Metadata { packages }) = serde_json::from_slice(metadata) else {
         return Vec::new();
     };
-    let has_tests = |package: &&Package| {
-        let mut targets = package.targets.iter();
-        targets.any(|one| one.name == target && one.kind.iter().any(|kind| kind == "test"))
-    };
+    let has_tests = |package: &&Package| package.targets.iter().any(|one| one.is("test", target));
     // Tests are called after the crate's folder.
     let is_meant = |package: &&Package| {
         let folder = package.manifest_path.parent().and_then(|folder| folder.file_name());

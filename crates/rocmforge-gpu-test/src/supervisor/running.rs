@@ -7,7 +7,7 @@ use super::interrupt::Urgency;
 use super::output::Output;
 use super::poll::poll;
 use super::runner::Runner;
-use super::silence::{Look, Silence};
+use super::silence::Silence;
 use super::test_process::TestProcess;
 use rocmforge_machine::process::state_of;
 use rustix::process::Signal;
@@ -137,10 +137,7 @@ impl<'a> Running<'a> {
     }
 
     fn is_silent(&mut self) -> bool {
-        let look = Look {
-            now: Instant::now(),
-            last_beat: self.heartbeat.last(),
-        };
+        let look = (Instant::now(), self.heartbeat.last());
         let process = self.process.id();
         self.silence
             .is_over(self.runner.plan.silence, look, || state_of(process))

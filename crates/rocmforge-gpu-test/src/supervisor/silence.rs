@@ -9,26 +9,25 @@ pub(super) struct Silence {
     still_since: Option<Instant>,
 }
 
-/// What one look sees.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Look {
-    pub(super) now: Instant,
-    /// When the test was last heard; `None` if it owes no beat.
-    pub(super) last_beat: Option<Instant>,
-}
-
 impl Silence {
     /// Whether the test has been silent for `limit` or longer, and at every look in as long a time since then its process did not
     /// run: `state` says that it was stopped, or waiting in the kernel. One look says little: a process that starts another
     /// waits in the kernel for a moment. One that runs and says nothing has its deadline.
-    pub(super) fn is_over(&mut self, limit: Duration, look: Look, state: impl FnOnce() -> Option<char>) -> bool {
-        let since = |moment: Instant| look.now.saturating_duration_since(moment);
-        let silent = look.last_beat.is_some_and(|last| since(last) >= limit);
+    ///
+    /// `last_beat` is when the test was last heard; `None` if it owes no beat.
+    pub(super) fn is_over(
+        &mut self,
+        limit: Duration,
+        (now, last_beat): (Instant, Option<Instant>),
+        state: impl FnOnce() -> Option<char>,
+    ) -> bool {
+        let since = |moment: Instant| now.saturating_duration_since(moment);
+        let silent = last_beat.is_some_and(|last| since(last) >= limit);
         if !silent || !matches!(state(), Some('T' | 'D')) {
             self.still_since = None;
             return false;
         }
-        since(*self.still_since.get_or_insert(look.now)) >= limit
+        since(*self.still_since.get_or_insert(now)) >= limit
     }
 }
 
@@ -42,13 +41,7 @@ mod tests {
     fn looks<const N: usize>(looks: [(u64, Option<u64>, Option<char>); N]) -> [bool; N] {
         let (start, mut silence) = (Instant::now(), Silence::default());
         let at = |second| start + Duration::from_secs(second);
-        looks.map(|(now, last, state)| {
-            let look = Look {
-                now: at(now),
-                last_beat: last.map(at),
-            };
-            silence.is_over(LIMIT, look, || state)
-        })
+        looks.map(|(now, last, state)| silence.is_over(LIMIT, (at(now), last.map(at)), || state))
     }
 
     #[test]

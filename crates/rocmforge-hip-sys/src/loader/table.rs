@@ -4,7 +4,7 @@ use super::HipLibrary;
 use crate::functions::for_each_hip_function;
 use crate::{HipApi, devices::hipDeviceAttribute_t, hipError_t, hipErrorNotSupported, types::*};
 use libloading::os::unix::Library;
-use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::ffi::{c_char, c_int, c_uint, c_void};
 #[cfg(feature = "linked")]
 use std::mem::transmute;
 
@@ -13,21 +13,10 @@ use std::mem::transmute;
 /// # Safety
 ///
 /// `F` is `Option` of the C function's pointer type.
-unsafe fn symbol<F: Copy>(library: &Library, name: &CStr) -> Option<F> {
+unsafe fn symbol<F: Copy>(library: &Library, name: &str) -> Option<F> {
     // SAFETY: the caller promises the type; an address of zero is a `None` of it, not a function.
     let found = unsafe { library.get::<F>(name) };
     found.ok().map(|symbol| *symbol)
-}
-
-macro_rules! c_name {
-    ($name:ident) => {
-        const {
-            match CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
-                Ok(name) => name,
-                Err(_) => panic!("a function name with a NUL in it"),
-            }
-        }
-    };
 }
 
 macro_rules! define_table {
@@ -55,7 +44,7 @@ macro_rules! define_table {
                     // SAFETY: the type is `Option` of the pointer type that the function list gives this function; the
                     // list is compared with the HIP headers by `cargo xtask bindings check`.
                     let $core = unsafe {
-                        symbol::<Option<unsafe extern "C" fn($($core_ty),*) -> hipError_t>>(library, c_name!($core))
+                        symbol::<Option<unsafe extern "C" fn($($core_ty),*) -> hipError_t>>(library, stringify!($core))
                     }
                     .flatten();
                     if $core.is_none() {
@@ -90,7 +79,7 @@ macro_rules! define_table {
                 Self {$(
                     // SAFETY: as for the core functions.
                     $optional: unsafe {
-                        symbol::<Option<unsafe extern "C" fn($($optional_ty),*) -> hipError_t>>(library, c_name!($optional))
+                        symbol::<Option<unsafe extern "C" fn($($optional_ty),*) -> hipError_t>>(library, stringify!($optional))
                     }
                     .flatten(),
                 )*}

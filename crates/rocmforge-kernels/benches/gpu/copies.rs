@@ -2,14 +2,11 @@
 
 use crate::card::Card;
 use crate::inputs::{Kind, blank, tiled};
-use crate::table::{Table, Work};
+use crate::table::{REFERENCE, Table, Work};
 use crate::timing::Watch;
 use criterion::{Criterion, Throughput};
 use rocmforge_runtime::{Elems, PinnedBuffer};
 use std::time::{Duration, Instant};
-
-/// The row of the table whose rate is the measure of the others.
-pub(crate) const REFERENCE: &str = "driver copy on the card";
 
 pub(crate) fn run(criterion: &mut Criterion, card: &Card, table: &mut Table) {
     let (stream, watch) = (card.stream(), Watch::new(card));

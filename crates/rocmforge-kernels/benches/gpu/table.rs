@@ -9,6 +9,9 @@ use std::time::Duration;
 /// Names the file to which the table is written too.
 const TABLE_VARIABLE: &str = "ROCMFORGE_BENCH_TABLE";
 
+/// The row whose rate is the measure of the others.
+pub(crate) const REFERENCE: &str = "driver copy on the card";
+
 /// What one operation has to do.
 #[derive(Clone, Copy)]
 pub(crate) enum Work {
@@ -91,7 +94,7 @@ impl Table {
 
     /// The rate of an operation, of the rate of the copy that all others are held against.
     fn of_the_copy(&self, row: &Row) -> Option<f64> {
-        let copy = self.rows.iter().find(|row| row.op == crate::copies::REFERENCE)?;
+        let copy = self.rows.iter().find(|row| row.op == REFERENCE)?;
         Some(row.rate()? / copy.rate()?)
     }
 

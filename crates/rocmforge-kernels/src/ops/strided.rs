@@ -1,6 +1,6 @@
 //! Copies between tensors with any strides, of one type or from one float type to another.
 
-use crate::check::{Check, MAX_DIM};
+use crate::check::Check;
 use crate::{FloatType, KernelError, KernelResult, Kernels, geometry};
 use bytemuck::{Pod, Zeroable};
 use rocmforge_runtime::{HipBuffer, HipStream, LaunchArgs};
@@ -114,9 +114,6 @@ impl Kernels {
         // nothing overlaps: checked above.
         unsafe { self.launch(stream, "strided", name, geometry::flat(total as usize), args) }
     }
-
-    /// The most elements of a strided copy.
-    pub const MAX_STRIDED: usize = MAX_DIM;
 }
 
 fn kernel(from: Element, to: Element) -> Option<&'static str> {

@@ -320,12 +320,6 @@ impl Tokenizer {
         DecodeStream::new(self, self.space_prefix, false)
     }
 
-    /// A decoder of tokens that continue `prompt`. A space at its start is kept where the prompt ends with text: it stands
-    /// between the prompt and what follows.
-    pub fn stream_after(&self, prompt: &[u32]) -> DecodeStream<&Self> {
-        DecodeStream::after(self, prompt)
-    }
-
     /// The raw bytes of a token: part of a character, or text with its spaces. Control tokens give their name.
     pub fn token_bytes(&self, id: u32) -> Option<&[u8]> {
         self.bytes.get(id)

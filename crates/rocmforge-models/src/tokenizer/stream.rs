@@ -20,7 +20,8 @@ pub struct DecodeStream<T = Arc<Tokenizer>> {
 }
 
 impl<T: Borrow<Tokenizer>> DecodeStream<T> {
-    /// A decoder of tokens that continue `prompt`, as [`Tokenizer::stream_after`] gives one.
+    /// A decoder of tokens that continue `prompt`. A space at its start is kept where the prompt ends with text: it stands
+    /// between the prompt and what follows.
     pub fn after(tokenizer: T, prompt: &[u32]) -> Self {
         let known: &Tokenizer = tokenizer.borrow();
         let after_text = prompt.last().is_some_and(|&last| !known.is_control(last));

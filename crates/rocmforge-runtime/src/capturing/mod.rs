@@ -189,14 +189,10 @@ impl Capturing {
         drop(std::mem::take(&mut state.events));
         let ended = ended.and_then(|()| hip::stream::captured(driver, graph));
         let failure = match (state.failed.take(), joined.and(ended), unjoined) {
-            (Some(cause), ..) => Failure::reported(GraphError::Failed {
-                cause: Some(Arc::new(cause)),
-            }),
+            (Some(cause), ..) => Failure::reported(GraphError::Failed { cause: Arc::new(cause) }),
             (None, Err(cause), _) => Failure {
                 reported: false,
-                error: GraphError::Failed {
-                    cause: Some(Arc::new(cause)),
-                },
+                error: GraphError::Failed { cause: Arc::new(cause) },
             },
             (None, Ok(_), Some(stream)) => Failure::reported(GraphError::Unjoined { stream }),
             (None, Ok(graph), None) => return Ok((state.record, graph)),
@@ -220,7 +216,7 @@ impl Capturing {
         match &state.failed {
             None => Ok(state),
             Some(cause) => Err(GraphError::Failed {
-                cause: Some(Arc::new(cause.clone())),
+                cause: Arc::new(cause.clone()),
             }
             .into()),
         }

@@ -5,7 +5,7 @@ use super::pinned::GraphPinned;
 use crate::buffer::HipBuffer;
 use crate::capturing::Capturing;
 use crate::error::{GraphError, HipResult, same_len};
-use crate::hip::{self, Driver};
+use crate::hip;
 use crate::pinned::PinnedBuffer;
 use crate::pinned_range::PinnedRange;
 use crate::stream::HipStream;
@@ -76,18 +76,7 @@ impl Capture<'_> {
         to: &HipBuffer<T>,
         data: PinnedBuffer<T>,
     ) -> HipResult<GraphPinned<T>> {
-        let (address, bytes) = (to.as_device_ptr(), to.byte_len());
-        let touched = (to.root(), Access::Write);
-        self.copy(
-            stream,
-            Work::Upload,
-            (touched, to.len()),
-            data,
-            |driver, stream, pinned| {
-                // SAFETY: both have `bytes` bytes, and the graph keeps both.
-                unsafe { hip::copy::copy(driver, address, pinned.cast(), bytes, hipMemcpyHostToDevice, stream) }
-            },
-        )
+        self.copy(stream, to, Access::Write, data)
     }
 
     /// Captures a copy of `from` to `data`, on a stream of the capture. Both have the same length. After a replay the data
@@ -98,33 +87,23 @@ impl Capture<'_> {
         from: &HipBuffer<T>,
         data: PinnedBuffer<T>,
     ) -> HipResult<GraphPinned<T>> {
-        let (address, bytes) = (from.as_device_ptr(), from.byte_len());
-        let touched = (from.root(), Access::Read);
-        self.copy(
-            stream,
-            Work::Download,
-            (touched, from.len()),
-            data,
-            |driver, stream, pinned| {
-                // SAFETY: both have `bytes` bytes, and the graph keeps both.
-                unsafe { hip::copy::copy(driver, pinned.cast(), address, bytes, hipMemcpyDeviceToHost, stream) }
-            },
-        )
+        self.copy(stream, from, Access::Read, data)
     }
 
+    /// A copy between a buffer, accessed like this, and `data`.
     fn copy<T: Pod>(
         &self,
         stream: &HipStream,
-        work: Work<'_>,
-        (touched, len): ((Touched<'_>, Access), usize),
+        buffer: &HipBuffer<T>,
+        access: Access,
         data: PinnedBuffer<T>,
-        enqueue: impl FnOnce(&Driver, hip::Stream, *mut u8) -> HipResult<()>,
     ) -> HipResult<GraphPinned<T>> {
         let core = self.stream.core();
+        let touched = buffer.root();
         core.driver.enter()?;
-        stream.core().same_backend(touched.0.core(), || touched.0.describe())?;
+        stream.core().same_backend(touched.core(), || touched.describe())?;
         stream.core().same_backend(data.core(), || "pinned memory".to_owned())?;
-        same_len("captured copy", len, data.len())?;
+        same_len("captured copy", buffer.len(), data.len())?;
         if stream.shared().capture() != Some(self.capturing.id()) {
             return Err(GraphError::NotCapturing {
                 stream: stream.label().to_owned(),
@@ -133,17 +112,18 @@ impl Capture<'_> {
         }
         let range = data.into_memory().map(|memory| PinnedRange::new(core, memory));
         if let Some(range) = &range {
-            let other = match touched.1 {
-                Access::Write => Access::Read,
-                Access::Read => Access::Write,
+            let (pinned, device, bytes) = (range.ptr().cast(), buffer.as_device_ptr(), buffer.byte_len());
+            let (work, other, to, from, kind) = match access {
+                Access::Write => (Work::Upload, Access::Read, device, pinned, hipMemcpyHostToDevice),
+                Access::Read => (Work::Download, Access::Write, pinned, device, hipMemcpyDeviceToHost),
             };
-            let touches = [touched, (Touched::Pinned(range), other)];
-            let pinned = range.ptr();
+            let touches = [(touched, access), (Touched::Pinned(range), other)];
             self.capturing.push(stream.shared(), work, &touches, |driver, stream| {
-                enqueue(driver, stream, pinned)
+                // SAFETY: both have `bytes` bytes: as many elements, checked above. The graph keeps both.
+                unsafe { hip::copy::copy(driver, to, from, bytes, kind, stream) }
             })?;
         }
-        Ok(GraphPinned::new(core, range, len))
+        Ok(GraphPinned::new(core, range, buffer.len()))
     }
 
     /// Ends the capture. The streams that took part work as before it, also if this fails.
@@ -171,11 +151,4 @@ impl Drop for Capture<'_> {
     }
 }
 
-impl std::fmt::Debug for Capture<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Capture")
-            .field("label", &self.capturing.label())
-            .field("stream", &self.stream.label())
-            .finish_non_exhaustive()
-    }
-}
+debug_fields!(Capture<'_>, |capture| label: capture.capturing.label(), stream: capture.stream.label());

@@ -82,14 +82,7 @@ impl Drop for HipGraph {
     }
 }
 
-impl std::fmt::Debug for HipGraph {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("HipGraph")
-            .field("label", &self.label)
-            .field("operations", &self.len())
-            .finish_non_exhaustive()
-    }
-}
+debug_fields!(HipGraph, |graph| label: graph.label, operations: graph.len());
 
 /// A graph ready to be replayed.
 ///
@@ -182,14 +175,7 @@ impl Drop for HipGraphExec {
     }
 }
 
-impl std::fmt::Debug for HipGraphExec {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("HipGraphExec")
-            .field("label", &self.shared.label)
-            .field("operations", &self.record.nodes.len())
-            .finish_non_exhaustive()
-    }
-}
+debug_fields!(HipGraphExec, |exec| label: exec.shared.label, operations: exec.record.nodes.len());
 
 /// Whether the operations of both, and what each comes after, are the same.
 fn same_topology(old: &Record, new: &Record) -> HipResult<()> {

@@ -70,10 +70,4 @@ impl<T: Pod> GraphPinned<T> {
     }
 }
 
-impl<T: Pod> std::fmt::Debug for GraphPinned<T> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("GraphPinned")
-            .field("len", &self.len)
-            .finish_non_exhaustive()
-    }
-}
+debug_fields!(<T: Pod> GraphPinned<T>, |pinned| len: pinned.len);

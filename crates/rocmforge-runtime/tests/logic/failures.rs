@@ -301,7 +301,7 @@ fn null_after_a_reported_success_is_a_typed_error_and_is_never_used() {
         fake.give_null(name);
         let error = make(&backend).expect_err(name);
         let cause = match &error {
-            HipError::Graph(GraphError::Failed { cause: Some(cause) }) => cause,
+            HipError::Graph(GraphError::Failed { cause }) => cause,
             error => error,
         };
         assert!(

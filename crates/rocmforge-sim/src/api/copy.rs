@@ -35,7 +35,7 @@ pub(crate) fn pattern(value: u32, width: usize) -> [u8; 4] {
 }
 
 impl Copied {
-    fn flat(dst: *mut c_void, src: *const c_void, size: usize) -> Self {
+    pub(super) fn flat(dst: *mut c_void, src: *const c_void, size: usize) -> Self {
         Self {
             dst,
             src,

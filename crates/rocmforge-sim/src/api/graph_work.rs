@@ -133,14 +133,7 @@ impl Call<'_> {
         if size == 0 || dst.cast_const() == src {
             return Err(hipErrorInvalidValue);
         }
-        let copy = Copied {
-            dst,
-            src,
-            to: Steps::rows(size),
-            from: Steps::rows(size),
-            size: [size, 1, 1],
-        };
-        self.copy_work(Some(copy), flat(dst, src, size, kind))
+        self.copy_work(Some(Copied::flat(dst, src, size)), flat(dst, src, size, kind))
     }
 
     unsafe fn copy_work_drv(&mut self, params: *const HIP_MEMCPY3D) -> Hip<Work> {

@@ -8,7 +8,7 @@ use rocmforge_hip_sys::*;
 use std::ffi::{c_int, c_uint, c_void};
 
 /// What there is to say about a pointer HIP does not know.
-const UNKNOWN: hipPointerAttribute_t = hipPointerAttribute_t {
+pub(super) const UNKNOWN: hipPointerAttribute_t = hipPointerAttribute_t {
     r#type: hipMemoryTypeUnregistered,
     device: 0,
     devicePointer: std::ptr::null_mut(),
@@ -181,17 +181,20 @@ impl Call<'_> {
         (**self).report(report.at(access, address, size as u64, Some(allocation.info())));
     }
 
-    /// First byte and size of the live allocation a pointer lies in: of device memory, or of host memory that HIP knows.
+    /// First byte, size and number of the memory that HIP knows at a pointer: of a live allocation on a card, or of host memory.
+    pub(super) fn range_of(&self, pointer: *const c_void) -> Option<(u64, u64, u64)> {
+        match self.card_of(address_of(pointer)) {
+            Some(card) => {
+                (self.cards[card].vram.find(address_of(pointer))).map(|found| (found.address, found.size, found.id))
+            }
+            None => (self.pinned.find(pointer.addr())).map(|found| (found.address as u64, found.size as u64, found.id)),
+        }
+    }
+
+    /// First byte and size of the memory that HIP knows at a pointer.
     pub(crate) fn allocation(&self, pointer: *const c_void, otherwise: hipError_t) -> Hip<(u64, u64)> {
-        let address = address_of(pointer);
-        let found = match self.card_of(address) {
-            Some(card) => self.cards[card]
-                .vram
-                .find(address)
-                .map(|found| (found.address, found.size)),
-            None => (self.pinned.find(pointer.addr())).map(|found| (found.address as u64, found.size as u64)),
-        };
-        found.ok_or(otherwise)
+        let (start, size, _) = self.range_of(pointer).ok_or(otherwise)?;
+        Ok((start, size))
     }
 
     pub(crate) unsafe fn hipExtMallocWithFlags(&mut self, ptr: *mut *mut c_void, size: usize, flags: c_uint) -> Hip {

@@ -240,23 +240,6 @@ impl Call<'_> {
         unsafe { answer(blocks, found as c_int) }
     }
 
-    pub(crate) unsafe fn hipModuleOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
-        &mut self,
-        blocks: *mut c_int,
-        function: hipFunction_t,
-        block_size: c_int,
-        dynamic_lds: usize,
-        flags: c_uint,
-    ) -> Hip {
-        /// `hipOccupancyDisableCachingOverride`, the one flag there is.
-        const DISABLE_CACHING_OVERRIDE: c_uint = 1;
-        if flags & !DISABLE_CACHING_OVERRIDE != 0 {
-            return Err(hipErrorInvalidValue);
-        }
-        // SAFETY: promised by the caller of the HIP function.
-        unsafe { self.hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(blocks, function, block_size, dynamic_lds) }
-    }
-
     /// The block that fills a workgroup processor best, and as many blocks as fill the card.
     pub(crate) unsafe fn hipModuleOccupancyMaxPotentialBlockSize(
         &mut self,
@@ -291,20 +274,16 @@ impl Call<'_> {
         unsafe { answer(grid, all as c_int) }
     }
 
-    pub(crate) unsafe fn hipModuleOccupancyMaxPotentialBlockSizeWithFlags(
-        &mut self,
-        grid: *mut c_int,
-        block: *mut c_int,
-        function: hipFunction_t,
-        dynamic_lds: usize,
-        limit: c_int,
-        flags: c_uint,
-    ) -> Hip {
-        if flags > 1 {
-            return Err(hipErrorInvalidValue);
-        }
-        // SAFETY: promised by the caller of the HIP function.
-        unsafe { self.hipModuleOccupancyMaxPotentialBlockSize(grid, block, function, dynamic_lds, limit) }
+    /// Refuses flags that HIP does not have. Its only one, `hipOccupancyDisableCachingOverride` (1), changes nothing here.
+    fn check_occupancy_flags(flags: c_uint) -> Hip {
+        if flags > 1 { Err(hipErrorInvalidValue) } else { Ok(()) }
+    }
+
+    cases! {
+        fn hipModuleOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks: *mut c_int, function: hipFunction_t, block_size: c_int, dynamic_lds: usize, flags: c_uint)
+            => |c| Self::check_occupancy_flags(flags).and_then(|()| c.hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(blocks, function, block_size, dynamic_lds));
+        fn hipModuleOccupancyMaxPotentialBlockSizeWithFlags(grid: *mut c_int, block: *mut c_int, function: hipFunction_t, dynamic_lds: usize, limit: c_int, flags: c_uint)
+            => |c| Self::check_occupancy_flags(flags).and_then(|()| c.hipModuleOccupancyMaxPotentialBlockSize(grid, block, function, dynamic_lds, limit));
     }
 }
 

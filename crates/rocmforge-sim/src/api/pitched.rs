@@ -57,28 +57,6 @@ impl Call<'_> {
         Ok((self.allocate(card, size)?, pitch))
     }
 
-    pub(crate) fn memset_2d(
-        &mut self,
-        dst: *mut c_void,
-        pitch: usize,
-        value: i32,
-        [width, height]: [usize; 2],
-        stream: Option<hipStream_t>,
-    ) -> Hip {
-        let (stream, waits) = self.fill_stream(stream)?;
-        if width > pitch {
-            return Err(hipErrorInvalidValue);
-        }
-        let fill = Fill {
-            dst,
-            steps: Steps::rows(pitch),
-            pattern: [value as u8; 4],
-            width: 1,
-            size: [width, height, 1],
-        };
-        self.queue_fill(&fill, stream, waits)
-    }
-
     /// A fill with elements of `bytes` bytes: `value`, and how many bytes it has.
     pub(crate) fn memset_elements(
         &mut self,
@@ -160,10 +138,10 @@ impl Call<'_> {
 
     cases! {
         fn hipMemset2D(dst: *mut c_void, pitch: usize, value: c_int, width: usize, height: usize)
-            => |c| c.memset_2d(dst, pitch, value, [width, height], None);
+            => |c| c.memset_elements(dst, pitch, (value.cast_unsigned(), 1), [width, height], None);
         fn hipMemset2DAsync(
             dst: *mut c_void, pitch: usize, value: c_int, width: usize, height: usize, stream: hipStream_t,
-        ) => |c| c.memset_2d(dst, pitch, value, [width, height], Some(stream));
+        ) => |c| c.memset_elements(dst, pitch, (value.cast_unsigned(), 1), [width, height], Some(stream));
         fn hipMemset3D(pitched_dev_ptr: hipPitchedPtr, value: c_int, extent: hipExtent)
             => |c| c.memset_3d(&pitched_dev_ptr, value, extent, None);
         fn hipMemset3DAsync(pitched_dev_ptr: hipPitchedPtr, value: c_int, extent: hipExtent, stream: hipStream_t)

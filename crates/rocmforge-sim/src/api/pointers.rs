@@ -1,6 +1,6 @@
 //! Pointer attributes.
 
-use super::memory::{address_of, pointer_to};
+use super::memory::{UNKNOWN, pointer_to};
 use super::required;
 use crate::calls::call::{Call, Hip};
 use rocmforge_hip_sys::*;
@@ -55,25 +55,14 @@ impl Call<'_> {
         pointer: hipDeviceptr_t,
     ) -> (Option<Value>, hipError_t) {
         let Some((nothing, is_error)) = unknown(attribute) else {
-            let known = (HIP_POINTER_ATTRIBUTE_CONTEXT..=HIP_POINTER_ATTRIBUTE_MEMPOOL_HANDLE).contains(&attribute);
-            return (
-                None,
-                if known {
-                    hipErrorNotSupported
-                } else {
-                    hipErrorInvalidValue
-                },
-            );
+            let status = match attribute {
+                HIP_POINTER_ATTRIBUTE_CONTEXT..=HIP_POINTER_ATTRIBUTE_MEMPOOL_HANDLE => hipErrorNotSupported,
+                _ => hipErrorInvalidValue,
+            };
+            return (None, status);
         };
         let status = if is_error { hipErrorInvalidValue } else { hipSuccess };
-        let mut found = hipPointerAttribute_t {
-            r#type: hipMemoryTypeUnregistered,
-            device: 0,
-            devicePointer: std::ptr::null_mut(),
-            hostPointer: std::ptr::null_mut(),
-            isManaged: 0,
-            allocationFlags: 0,
-        };
+        let mut found = UNKNOWN;
         // SAFETY: `found` is valid for writing.
         let asked = unsafe { self.hipPointerGetAttributes(&raw mut found, pointer) };
         if asked.is_err() || found.r#type == hipMemoryTypeUnregistered {
@@ -97,16 +86,6 @@ impl Call<'_> {
         (Some(value), hipSuccess)
     }
 
-    /// First byte, size and number of the memory that HIP knows at a pointer.
-    fn range_of(&self, pointer: *const c_void) -> Option<(u64, u64, u64)> {
-        let address = address_of(pointer);
-        if let Some(range) = self.pinned.find(pointer.addr()) {
-            return Some((range.address as u64, range.size as u64, range.id));
-        }
-        let allocation = self.cards[self.card_of(address)?].vram.find(address)?;
-        Some((allocation.address, allocation.size, allocation.id))
-    }
-
     pub(crate) unsafe fn hipPointerGetAttribute(
         &mut self,
         data: *mut c_void,
@@ -120,7 +99,7 @@ impl Call<'_> {
             // SAFETY: promised by the caller of the HIP function: `data` points at the attribute's type.
             unsafe { value.write(data) };
         }
-        if status == hipSuccess { Ok(()) } else { Err(status) }
+        status.ok()
     }
 
     /// Several attributes. What a pointer does not have is no error here.

@@ -2,7 +2,7 @@
 
 use crate::calls::sim::SimHost;
 use rocmforge_hip_sys::HipClock;
-use rocmforge_memory::{Bytes, DeviceKey, HostReading, HostReadings, Reading, Readings};
+use rocmforge_memory::{Bytes, HostReading, HostReadings, Reading, Readings};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -49,11 +49,6 @@ impl SimHost {
             host: self.clone(),
             card,
         }
-    }
-
-    /// The name under which a card is known to a ledger: its PCI address.
-    pub fn device_key(&self, card: usize) -> Option<DeviceKey> {
-        self.with_host(|host| host.cards.get(card).map(|card| DeviceKey::new(card.config.pci.clone())))
     }
 
     fn reading(&self, card: usize) -> Reading {

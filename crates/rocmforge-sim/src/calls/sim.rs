@@ -84,11 +84,6 @@ impl SimHost {
         self.clone()
     }
 
-    /// What foreign programs call as well.
-    pub fn foreign_api(self: &Arc<Self>) -> Arc<dyn HipForeignApi> {
-        self.clone()
-    }
-
     /// Receiver of the names of allocations: reports contain them.
     pub fn names(self: &Arc<Self>) -> Arc<dyn HipNames> {
         self.clone()

@@ -21,6 +21,13 @@ struct Memory {
     made_by: usize,
 }
 
+impl Memory {
+    fn new<T>(start: *mut T, size: usize, made_by: usize) -> Self {
+        let address = start.expose_provenance();
+        Self { address, size, made_by }
+    }
+}
+
 struct HostMemory {
     memory: Memory,
     /// The bytes, if HIP did not allocate them.
@@ -157,17 +164,12 @@ pub fn run(ops: &[Op], config: SimConfig, images: &[&[u8]]) -> Run {
     }
 }
 
-/// Fails with the first status that is no success.
-fn check(status: hipError_t) -> Result<(), hipError_t> {
-    if status == hipSuccess { Ok(()) } else { Err(status) }
-}
-
 /// Calls a HIP function; the machine passes pointers to its own memory and handles it got, dead ones included, which the
 /// simulator recognises.
 macro_rules! hip {
     ($self:ident . $function:ident ( $($arg:expr),* $(,)? )) => {
         // SAFETY: see the macro's comment.
-        check(unsafe { $self.sim.$function($($arg),*) })
+        unsafe { $self.sim.$function($($arg),*) }.ok()
     };
 }
 
@@ -223,14 +225,11 @@ impl Machine<'_> {
             | Op::HostRead { .. }
             | Op::HostWrite { .. } => self.host_memory(index, op),
             Op::Stream { stream, blocking } => {
-                let (flags, mut handle) = (
-                    if *blocking {
-                        hipStreamDefault
-                    } else {
-                        hipStreamNonBlocking
-                    },
-                    null_mut(),
-                );
+                let flags = match blocking {
+                    true => hipStreamDefault,
+                    false => hipStreamNonBlocking,
+                };
+                let mut handle = null_mut();
                 hip!(self.hipStreamCreateWithFlags(&raw mut handle, flags))?;
                 self.streams.insert(*stream, handle);
                 Ok(())
@@ -289,12 +288,7 @@ impl Machine<'_> {
     }
 
     fn made(&mut self, buffer: Name, ptr: *mut c_void, size: usize, index: usize) {
-        let memory = Memory {
-            address: ptr.expose_provenance(),
-            size,
-            made_by: index,
-        };
-        self.buffers.insert(buffer, memory);
+        self.buffers.insert(buffer, Memory::new(ptr, size, index));
     }
 
     fn host_memory(&mut self, index: usize, op: &Op) -> Result<(), hipError_t> {
@@ -302,22 +296,14 @@ impl Machine<'_> {
             Op::HostMalloc { host, size } => {
                 let mut ptr = null_mut();
                 hip!(self.hipHostMalloc(&raw mut ptr, size, 0))?;
-                let memory = Memory {
-                    address: ptr.expose_provenance(),
-                    size,
-                    made_by: index,
-                };
+                let memory = Memory::new(ptr, size, index);
                 let (own, alive) = (None, true);
                 let before = self.hosts.insert(host, HostMemory { memory, own, alive });
                 self.former.extend(before.and_then(|before| before.own));
             }
             Op::HostVec { host, size } if !self.hosts.contains_key(&host) => {
                 let mut bytes = vec![0; size];
-                let memory = Memory {
-                    address: bytes.as_mut_ptr().expose_provenance(),
-                    size,
-                    made_by: index,
-                };
+                let memory = Memory::new(bytes.as_mut_ptr(), size, index);
                 let (own, alive) = (Some(bytes), true);
                 self.hosts.insert(host, HostMemory { memory, own, alive });
             }
@@ -378,11 +364,8 @@ impl Machine<'_> {
                 size,
                 stream,
             } => {
-                let (from, to) = (
-                    get!(self.hosts, &host).start(size)?,
-                    get!(self.buffers, &buffer).address,
-                );
-                let to = pointer(to, at);
+                let from = get!(self.hosts, &host).start(size)?;
+                let to = pointer(get!(self.buffers, &buffer).address, at);
                 hip!(self.hipMemcpyAsync(to, from, size, hipMemcpyHostToDevice, *get!(self.streams, &stream)))
             }
             Op::Download {
@@ -392,27 +375,18 @@ impl Machine<'_> {
                 size,
                 stream,
             } => {
-                let (from, to) = (
-                    get!(self.buffers, &buffer).address,
-                    get!(self.hosts, &host).start(size)?,
-                );
-                let from = pointer(from, at);
+                let from = pointer(get!(self.buffers, &buffer).address, at);
+                let to = get!(self.hosts, &host).start(size)?;
                 hip!(self.hipMemcpyAsync(to, from, size, hipMemcpyDeviceToHost, *get!(self.streams, &stream)))
             }
             Op::UploadSync { host, buffer, at, size } => {
-                let (from, to) = (
-                    get!(self.hosts, &host).start(size)?,
-                    get!(self.buffers, &buffer).address,
-                );
-                let to = pointer(to, at);
+                let from = get!(self.hosts, &host).start(size)?;
+                let to = pointer(get!(self.buffers, &buffer).address, at);
                 hip!(self.hipMemcpy(to, from, size, hipMemcpyHostToDevice))
             }
             Op::DownloadSync { buffer, host, at, size } => {
-                let (from, to) = (
-                    get!(self.buffers, &buffer).address,
-                    get!(self.hosts, &host).start(size)?,
-                );
-                let from = pointer(from, at);
+                let from = pointer(get!(self.buffers, &buffer).address, at);
+                let to = get!(self.hosts, &host).start(size)?;
                 hip!(self.hipMemcpy(to, from, size, hipMemcpyDeviceToHost))
             }
             Op::Copy { from, to, size, stream } => {

@@ -1,9 +1,9 @@
 //! Preflight of an AMD card: findings against its use, and findings to know before.
 
-use super::finding::{AsFinding, Consent, Finding, Level, drives_a_display, note, quarantined, refusal, warning};
+use super::finding::{Consent, Finding, drives_a_display, note, quarantined, refusal, used_by, warning};
+use crate::card::files::short_text;
 use crate::card::quarantine::Quarantine;
 use rocmforge_machine::sysfs::{Access, CardUser, DeviceFile, DrmCard, Machine, Sysfs};
-use std::fs;
 use std::time::Duration;
 
 /// The longest that a test may take where the driver cannot take a hanging kernel off the card.
@@ -30,17 +30,13 @@ const FIRMWARE: [&str; 3] = ["mes", "mes_kiq", "mec"];
 impl<'a> Facts<'a> {
     /// Looks at everything about `card`.
     pub(crate) fn look(sysfs: &Sysfs, machine: &'a Machine, card: &'a DrmCard, quarantine: Option<Quarantine>) -> Self {
-        let read = |path: String| {
-            let text = fs::read_to_string(sysfs.root().join(path)).ok()?;
-            Some(text.trim().to_owned()).filter(|text| !text.is_empty() && text.len() < 200)
-        };
         let firmware = |name: &&str| {
             let file = format!("sys/class/drm/{}/device/fw_version/{name}_fw_version", card.name);
-            Some(((*name).to_owned(), read(file)?))
+            Some(((*name).to_owned(), short_text(sysfs, &file)?))
         };
         Self {
             users: sysfs.users_of(card, machine.node_of(card)),
-            kernel: read("proc/sys/kernel/osrelease".to_owned()),
+            kernel: short_text(sysfs, "proc/sys/kernel/osrelease"),
             firmware: FIRMWARE.iter().filter_map(firmware).collect(),
             machine,
             card,
@@ -80,7 +76,7 @@ impl<'a> Facts<'a> {
         findings.extend(self.kind());
         findings.extend(self.display(consent));
         findings.extend(self.recovery());
-        findings.extend(self.users.iter().map(CardUser::finding));
+        findings.extend(self.users.iter().map(used_by));
         findings.extend(self.versions());
         findings.sort_by_key(|finding| std::cmp::Reverse(finding.level));
         findings
@@ -190,11 +186,7 @@ impl<'a> Facts<'a> {
         let parameters = self.machine.parameters.iter();
         let parameters = parameters.map(|(name, value)| format!("{name}={value}"));
         let all: Vec<String> = kernel.chain(firmware).chain(parameters).collect();
-        (!all.is_empty()).then(|| Finding {
-            level: Level::Note,
-            what: all.join(", "),
-            advice: None,
-        })
+        (!all.is_empty()).then(|| note(all.join(", ")))
     }
 }
 

@@ -63,30 +63,17 @@ pub(super) fn quarantined(pci: &str, held: &Quarantine, consent: Consent) -> Fin
     }
 }
 
-/// What was found on the machine and is a finding by itself.
-pub(super) trait AsFinding {
-    fn finding(&self) -> Finding;
-}
-
-impl AsFinding for CardUser {
-    fn finding(&self) -> Finding {
-        let name = self.name.as_deref().unwrap_or("unknown");
-        let mut what = format!("process {} ({name}) uses the card", self.process);
-        if let Some(vram) = self.vram {
-            what += &format!(" and holds {vram} for compute");
-        }
-        Finding {
-            // The desktop has the card open and cannot do without; a compute job next to the tests is another matter.
-            level: if self.vram.is_some() {
-                Level::Warning
-            } else {
-                Level::Note
-            },
-            advice: self
-                .vram
-                .map(|_| "a fault of a test may end it; wait for it to end".to_owned()),
-            what,
-        }
+/// A process that uses a card.
+pub(super) fn used_by(user: &CardUser) -> Finding {
+    let name = user.name.as_deref().unwrap_or("unknown");
+    let what = format!("process {} ({name}) uses the card", user.process);
+    // The desktop has the card open and cannot do without; a compute job next to the tests is another matter.
+    match user.vram {
+        Some(vram) => warning(
+            format!("{what} and holds {vram} for compute"),
+            "a fault of a test may end it; wait for it to end",
+        ),
+        None => note(what),
     }
 }
 
@@ -122,7 +109,7 @@ pub(super) fn warning(what: impl Into<String>, advice: &str) -> Finding {
 }
 
 /// What is good to know.
-pub(super) fn note(what: String) -> Finding {
+pub(crate) fn note(what: String) -> Finding {
     Finding {
         level: Level::Note,
         what,

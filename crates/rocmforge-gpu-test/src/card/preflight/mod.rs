@@ -6,5 +6,5 @@ mod nvidia;
 
 pub(crate) use amd::{Facts, WITHOUT_CWSR, old_rocm};
 pub use finding::Consent;
-pub(crate) use finding::{Finding, Level};
+pub(crate) use finding::{Finding, Level, note};
 pub(crate) use nvidia::NvidiaFacts;

@@ -1,6 +1,6 @@
 //! Preflight of an NVIDIA card: findings against its use, and findings to know before.
 
-use super::finding::{AsFinding, Consent, Finding, Level, drives_a_display, note, quarantined, refusal};
+use super::finding::{Consent, Finding, Level, drives_a_display, note, quarantined, refusal, used_by};
 use crate::card::nvidia::{self, CONTROL, NvidiaCard};
 use crate::card::probe::{ProbeError, Probed};
 use crate::card::quarantine::Quarantine;
@@ -182,9 +182,9 @@ impl<'a> NvidiaFacts<'a> {
             true => Finding {
                 level: Level::Warning,
                 advice: Some("its memory comes and goes beside the tests; wait for it to end".to_owned()),
-                ..user.finding()
+                ..used_by(user)
             },
-            false => user.finding(),
+            false => used_by(user),
         })
     }
 

@@ -1,11 +1,11 @@
 //! Origin of a report: what was tested, how it was called, where and when.
 
 use crate::card::device::Device;
+use crate::card::files::short_text;
 use crate::card::nvidia;
 use rocmforge_machine::sysfs::Sysfs;
 use serde::Serialize;
 use std::ffi::OsString;
-use std::fs;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// What a reader of a report may ask later.
@@ -70,10 +70,7 @@ pub(super) fn quoted(text: &str) -> String {
 
 /// The kernel driver of a real card.
 pub(crate) fn driver(device: &Device, sysfs: &Sysfs) -> Option<String> {
-    let read = |path: &str| {
-        let text = fs::read_to_string(sysfs.root().join(path)).ok()?;
-        Some(text.trim().to_owned()).filter(|text| !text.is_empty() && text.len() < 200)
-    };
+    let read = |path| short_text(sysfs, path);
     match device {
         Device::Sim(_) => None,
         Device::Nvidia(_) => nvidia::driver_version(sysfs).map(|version| format!("nvidia {version}")),

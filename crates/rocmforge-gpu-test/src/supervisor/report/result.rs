@@ -5,10 +5,11 @@ use serde::Serialize;
 use std::fmt;
 
 /// How a test's process ended.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub(crate) enum Verdict {
     /// It did what it should.
+    #[default]
     Passed,
     /// It failed where it is known to: where and why that is known, and what it failed with.
     ExpectedFailure { reason: String, failure: String },
@@ -94,7 +95,7 @@ impl fmt::Display for Verdict {
 }
 
 /// One run of one test.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct TestResult {
     /// `crate::test`.
     pub(crate) id: String,
@@ -134,17 +135,7 @@ impl TestResult {
         Self {
             id,
             round,
-            verdict: Verdict::Passed,
-            begun: 0,
-            seconds: 0.0,
-            peak_bytes: None,
-            launches: 0,
-            retained: None,
-            left_behind: Vec::new(),
-            first_error: None,
-            seed: None,
-            output: String::new(),
-            samples: Vec::new(),
+            ..Self::default()
         }
     }
 

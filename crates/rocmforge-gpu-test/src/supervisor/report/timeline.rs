@@ -2,6 +2,7 @@
 
 use super::result::TestResult;
 use super::summary::Summary;
+use crate::heartbeat::Sample;
 use crate::text;
 use horrorshow::{RenderBox, box_html};
 use std::fmt::Write;
@@ -83,18 +84,11 @@ fn grid_line(scale: &Scale, bytes: u64) -> Box<dyn RenderBox> {
 
 /// What a test held, and its budget.
 fn lines_of<'a>(scale: &Scale, result: &'a TestResult) -> Box<dyn RenderBox + 'a> {
-    let budget = steps(
-        result
-            .samples
-            .iter()
-            .map(|sample| (scale.x(sample.at), scale.y(sample.budget))),
-    );
-    let held = steps(
-        result
-            .samples
-            .iter()
-            .map(|sample| (scale.x(sample.at), scale.y(sample.held))),
-    );
+    let path = |bytes: fn(&Sample) -> u64| {
+        let samples = result.samples.iter();
+        steps(samples.map(|sample| (scale.x(sample.at), scale.y(bytes(sample)))))
+    };
+    let (budget, held) = (path(|sample| sample.budget), path(|sample| sample.held));
     box_html! {
         path(class = "budget", d = budget) { title { : text::line(&result.id); : ": budget" } }
         path(class = "held", d = held) { title { : text::line(&result.id); : ": held" } }

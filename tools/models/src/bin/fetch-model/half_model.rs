@@ -1,33 +1,19 @@
 //! Half models: a model directory with its weights as f16: half the size, and the same numbers on every device that reads it.
 
+use crate::{FetchError, at};
 use half::f16;
 use rocmforge_fetch_models::WEIGHTS;
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
 use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
-
-/// Why a model cannot be copied.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum HalfModelError {
-    #[error("{path}: {source}")]
-    File { path: PathBuf, source: io::Error },
-    #[error("the weights cannot be stored as f16: {0}")]
-    Weights(String),
-}
-
-fn at(path: &Path) -> impl FnOnce(io::Error) -> HalfModelError {
-    let path = path.to_path_buf();
-    move |source| HalfModelError::File { path, source }
-}
+use std::path::Path;
 
 /// Copies the model, its weights rounded to f16 (to nearest, ties to even).
 ///
 /// # Errors
 ///
 /// A file cannot be read or written, or a weight does not fit f16.
-pub(crate) fn copy(from: &Path, to: &Path) -> Result<(), HalfModelError> {
+pub(crate) fn copy(from: &Path, to: &Path) -> Result<(), FetchError> {
     fs::create_dir_all(to).map_err(at(to))?;
     for entry in fs::read_dir(from).map_err(at(from))? {
         let path = entry.map_err(at(from))?.path();
@@ -43,9 +29,9 @@ pub(crate) fn copy(from: &Path, to: &Path) -> Result<(), HalfModelError> {
     Ok(())
 }
 
-fn halve(from: &Path, to: &Path) -> Result<(), HalfModelError> {
+fn halve(from: &Path, to: &Path) -> Result<(), FetchError> {
     let bytes = fs::read(from).map_err(at(from))?;
-    let failed = |error: safetensors::SafeTensorError| HalfModelError::Weights(error.to_string());
+    let failed = |error: safetensors::SafeTensorError| FetchError::Weights(error.to_string());
     let tensors = SafeTensors::deserialize(&bytes).map_err(failed)?;
     let mut halves = Vec::new();
     for (name, tensor) in tensors.tensors() {
@@ -63,13 +49,13 @@ fn halve(from: &Path, to: &Path) -> Result<(), HalfModelError> {
     fs::write(to, text).map_err(at(to))
 }
 
-fn rounded(name: &str, data: &[u8]) -> Result<Vec<u8>, HalfModelError> {
+fn rounded(name: &str, data: &[u8]) -> Result<Vec<u8>, FetchError> {
     let mut halves = Vec::with_capacity(data.len() / 2);
     for value in data.chunks_exact(4) {
         let value = f32::from_le_bytes([value[0], value[1], value[2], value[3]]);
         let half = f16::from_f32(value);
         if half.is_finite() != value.is_finite() {
-            return Err(HalfModelError::Weights(format!(
+            return Err(FetchError::Weights(format!(
                 "{name} has {value:e}, beyond the largest f16"
             )));
         }

@@ -35,7 +35,7 @@ enum Command {
     },
 }
 
-/// Why a model is not fetched.
+/// Why a model is not fetched or stored.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FetchError {
     #[error(
@@ -76,6 +76,8 @@ pub(crate) enum FetchError {
     Entry(String),
     #[error("the package lacks {0}")]
     Lacks(String),
+    #[error("the weights cannot be stored as f16: {0}")]
+    Weights(String),
 }
 
 fn at(path: &Path) -> impl FnOnce(io::Error) -> FetchError {

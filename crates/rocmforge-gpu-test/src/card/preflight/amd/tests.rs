@@ -1,6 +1,7 @@
 //! Tests of the preflight, on machines that are fine and on others.
 
 use super::*;
+use crate::card::preflight::Level;
 use crate::card::quarantine::Cause;
 use rocmforge_test_support::machines::{APU, Machine, SECOND, XT};
 
