@@ -507,28 +507,6 @@ fn dual(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
     Ok(())
 }
 
-/// Atomics that locks are taken with.
-fn takes_locks(op: Op) -> bool {
-    use Op::*;
-    matches!(
-        op,
-        GlobalAtomicSwapB32
-            | GlobalAtomicSwapB64
-            | FlatAtomicSwapB32
-            | FlatAtomicSwapB64
-            | DsStorexchgRtnB32
-            | DsStorexchgRtnB64
-            | GlobalAtomicCmpswapB32
-            | GlobalAtomicCmpswapB64
-            | FlatAtomicCmpswapB32
-            | FlatAtomicCmpswapB64
-            | DsCmpstoreB32
-            | DsCmpstoreB64
-            | DsCmpstoreRtnB32
-            | DsCmpstoreRtnB64
-    )
-}
-
 fn memory(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
     if let Some(done) = gws::lower(inst, code) {
         return done;
@@ -562,9 +540,7 @@ fn memory(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
     } else {
         ins.sdst = 0;
     }
-    if takes_locks(inst.op) {
-        ins.sdst |= atomic::EXCHANGE;
-    }
+    ins.sdst |= atomic::marks(inst.op);
     let has_data = |src: &Src| {
         if src.kind == Kind::V {
             Ok(())

@@ -445,6 +445,7 @@ pub(crate) fn lower(inst: &Inst) -> Result<Ins, Refused> {
     if let Operand::Vgpr(register) = inst.dst {
         (ins.dst, ins.sdst) = (register, atomic::RETURN);
     }
+    ins.sdst |= atomic::marks(inst.op);
     match access {
         Lowered::Load(run) => {
             ins.run = run;
