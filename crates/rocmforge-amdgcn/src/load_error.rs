@@ -41,13 +41,13 @@ pub enum LoadError {
         frames: Vec<Frame>,
     },
     /// A real instruction, or a modifier of one, that the interpreter does not execute.
-    #[error("at {pc:#x}: `{text}` is not modelled{}{}", because(.why), at(.frames))]
+    #[error("at {pc:#x}: `{text}` is not modelled ({why}){}", at(.frames))]
     Unmodelled {
         /// Address of the instruction.
         pc: u64,
         /// Its text.
         text: String,
-        /// Which part of it, if it is not the whole instruction.
+        /// What of it is not modelled, or what it is for.
         why: &'static str,
         /// Source position, innermost first.
         frames: Vec<Frame>,
@@ -58,12 +58,4 @@ fn at(frames: &[Frame]) -> String {
     frames
         .first()
         .map_or(String::new(), |frame| format!("\n    at {frame}"))
-}
-
-fn because(why: &str) -> String {
-    if why.is_empty() {
-        String::new()
-    } else {
-        format!(" ({why})")
-    }
 }

@@ -14,6 +14,8 @@ pub struct Facts {
     pub unit: Unit,
     /// What it does to memory.
     pub memory: Memory,
+    /// What it makes of memory, if it reads and writes it in one step.
+    pub atomic: Atomic,
     /// Where execution goes on.
     pub flow: Flow,
     /// Registers it reads that it does not name.
@@ -68,6 +70,19 @@ pub enum Memory {
     Exchange,
 }
 
+/// What an operation that reads and writes memory in one step leaves there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Atomic {
+    /// It does not do that.
+    None,
+    /// A result of the old value.
+    Compute,
+    /// An operand, whatever the old value was.
+    Swap,
+    /// An operand, if the old value was the one that it expects.
+    CompareAndSwap,
+}
+
 /// Where execution goes on after an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Flow {
@@ -115,6 +130,7 @@ pub(crate) const fn facts(
     mnemonic: &'static str,
     unit: Unit,
     memory: Memory,
+    atomic: Atomic,
     flow: Flow,
     reads: u8,
     writes: u8,
@@ -126,6 +142,7 @@ pub(crate) const fn facts(
         mnemonic,
         unit,
         memory,
+        atomic,
         flow,
         reads: Registers(reads),
         writes: Registers(writes),

@@ -1,6 +1,6 @@
 //! Facts of operations against the instruction set's manual, for one operation or more of each kind.
 
-use rocmforge_isa::{Flow, Memory, Op, Registers, Ty, Unit};
+use rocmforge_isa::{Atomic, Flow, Memory, Op, Registers, Ty, Unit};
 
 /// Registers an operation uses without naming them: read, then written.
 #[test]
@@ -135,4 +135,31 @@ fn units_and_results_are_those_of_the_manual() {
         assert_eq!(op.facts().returned, returned, "{}", op.mnemonic());
     }
     assert!(Op::DsStore2addrStride64B32.facts().two_offsets && !Op::DsStoreB64.facts().two_offsets);
+}
+
+/// What locks and compare-and-swap loops are made of, through every kind of address.
+#[test]
+fn what_atomics_store_is_that_of_the_manual() {
+    let of = |atomic: Atomic| -> Vec<&str> {
+        let all = Op::ALL.iter().filter(|op| op.facts().atomic == atomic);
+        all.map(|op| op.mnemonic()).collect()
+    };
+    let (swaps, compares) = (of(Atomic::Swap), of(Atomic::CompareAndSwap));
+    for space in ["buffer", "flat", "global"] {
+        for name in ["swap_b32", "swap_b64"] {
+            assert!(swaps.contains(&&*format!("{space}_atomic_{name}")), "{space} {name}");
+        }
+        for name in ["cmpswap_b32", "cmpswap_b64", "cmpswap_f32"] {
+            assert!(compares.contains(&&*format!("{space}_atomic_{name}")), "{space} {name}");
+        }
+    }
+    for name in ["b32", "b64", "f32", "f64", "rtn_b32", "rtn_b64", "rtn_f32", "rtn_f64"] {
+        assert!(compares.contains(&&*format!("ds_cmpstore_{name}")), "{name}");
+    }
+    assert_eq!((swaps.len(), compares.len()), (6 + 7, 9 + 8), "{swaps:?}\n{compares:?}");
+    for op in Op::ALL {
+        let facts = op.facts();
+        let one_step = matches!(facts.memory, Memory::Atomic | Memory::Exchange);
+        assert_eq!(one_step, facts.atomic != Atomic::None, "{}", facts.mnemonic);
+    }
 }

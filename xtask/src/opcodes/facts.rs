@@ -167,6 +167,8 @@ fn bit(register: &str) -> u32 {
 pub(crate) struct Facts {
     pub(crate) unit: &'static str,
     pub(crate) memory: &'static str,
+    /// What it makes of memory, if it changes it in one step.
+    pub(crate) atomic: &'static str,
     pub(crate) flow: &'static str,
     pub(crate) reads: u32,
     pub(crate) writes: u32,
@@ -198,6 +200,33 @@ const LOST_TIES: &[&str] = &[
     "s_bitset1_b64",
 ];
 
+/// Words of a mnemonic that tell what an atomic stores, which LLVM's descriptions do not; all others compute.
+const STORED: &[(&str, &str)] = &[
+    ("swap", "Swap"),
+    ("storexchg", "Swap"),
+    ("condxchg32", "Swap"),
+    ("cmpswap", "CompareAndSwap"),
+    ("cmpstore", "CompareAndSwap"),
+];
+
+/// What an atomic makes of memory.
+fn atomic(row: &Row) -> Result<&'static str, Error> {
+    let mut words = row.mnemonic.split('_');
+    let stored = words.find_map(|word| STORED.iter().find(|(known, _)| *known == word));
+    let atomic = stored.map_or("Compute", |(_, atomic)| *atomic);
+    // Vector memory has both values in one operand, twice as wide as the one that is given back.
+    let pair = match (row.types.src[1], row.returned) {
+        _ if row.class.name == "DS" => return Ok(atomic),
+        ("B64" | "I64" | "F64", "B32") | ("B128", "B64") => true,
+        _ => false,
+    };
+    // The text of a buffer atomic does not tell what it gives back.
+    if row.class.name != "BUFFER" && pair != (atomic == "CompareAndSwap") {
+        return Err(Error::Shape(format!("{} does not look like {atomic}", row.mnemonic)));
+    }
+    Ok(atomic)
+}
+
 /// Facts of one row.
 fn of_row(row: &Row, description: &Description) -> Result<Facts, Error> {
     let d = description;
@@ -228,6 +257,10 @@ fn of_row(row: &Row, description: &Description) -> Result<Facts, Error> {
         (false, true) => "Store",
         (false, false) => "None",
     };
+    let atomic = match memory {
+        "Atomic" | "Exchange" => atomic(row)?,
+        _ => "None",
+    };
     let flow = match () {
         () if d.ends => "End",
         () if d.call => "Call",
@@ -243,6 +276,7 @@ fn of_row(row: &Row, description: &Description) -> Result<Facts, Error> {
     Ok(Facts {
         unit,
         memory,
+        atomic,
         flow,
         reads: d.reads | old,
         writes: d.writes,
@@ -268,6 +302,7 @@ pub(crate) fn of_all(rows: &[(Row, Description)]) -> Result<BTreeMap<String, Fac
         known.writes = (known.writes | facts.writes) & !VCC | known.writes & facts.writes & VCC;
         if (known.unit, known.memory, known.flow, known.returned)
             != (facts.unit, facts.memory, facts.flow, facts.returned)
+            || known.atomic != facts.atomic
             || known.scalar_result != facts.scalar_result
         {
             return Err(Error::Shape(format!(

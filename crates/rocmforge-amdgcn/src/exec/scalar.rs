@@ -1,11 +1,12 @@
 //! Scalar arithmetic.
 
 use crate::exec::code::isa::{Handler, plain};
+use crate::exec::code::operands::Refused;
 use crate::exec::state::ctx::{Ctx, Ins, Run};
 use crate::exec::state::fields::Src;
 use crate::exec::state::wave::{EXEC, M0, Wave};
 use crate::kernarg::{PRIVATE_APERTURE, SHARED_APERTURE};
-use rocmforge_isa::Op;
+use rocmforge_isa::{Arch, Op};
 use std::marker::PhantomData;
 
 /// A scalar value: 32 or 64 bits.
@@ -356,26 +357,39 @@ exec_ops! {
     SAndNot1WrexecB32 SAndNot1WrexecB64 false (s, e) s & !e;
 }
 
-/// Hardware registers, by number.
+/// A hardware register whose value is known.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Hardware {
+    Mode,
+    /// Of its bits `scc`, `execz` and `vccz`.
+    Status,
+    Apertures,
+    /// Where the wave is: all are on the first compute unit, in the slot of their number.
+    Place,
+    Cycles,
+    CyclesHigh,
+}
+
+/// Hardware registers that can be written, by number.
 pub(crate) const MODE: u16 = 1;
-const STATUS: u16 = 2;
 pub(crate) const TRAPSTS: u16 = 3;
-const SH_MEM_BASES: u16 = 15;
-const HW_ID1: u16 = 23;
-const HW_ID2: u16 = 24;
-pub(crate) const SHADER_CYCLES: u16 = 29;
 
-/// Those that can be read.
-pub(crate) const HARDWARE_REGISTERS: [u16; 7] = [MODE, STATUS, TRAPSTS, SH_MEM_BASES, HW_ID1, HW_ID2, SHADER_CYCLES];
+/// What the status register has beside what the trap handler and the graphics pipeline set.
+const STATUS: u32 = 1 | 1 << 9 | 1 << 10;
 
-fn hardware_register(w: &Wave, id: u16) -> u32 {
-    match id {
-        MODE => w.mode.0,
-        STATUS => w.scc | u32::from(w.execz()) << 9 | u32::from(w.vccz()) << 10,
-        SH_MEM_BASES => (PRIVATE_APERTURE >> 16) | SHARED_APERTURE & 0xFFFF_0000,
-        // The place of the wave: all on one compute unit.
-        HW_ID1 => w.index & 31,
-        _ => 0,
+/// The hardware register of a number, of which some bits are read.
+pub(crate) fn hardware(arch: Arch, id: u16, bits: u32) -> Result<Hardware, Refused> {
+    match (arch, id) {
+        (_, MODE) => Ok(Hardware::Mode),
+        (Arch::Gfx1100, 2) if bits & !STATUS == 0 => Ok(Hardware::Status),
+        (Arch::Gfx1100, 2) => Err("bits of the status register beside scc, execz and vccz"),
+        (Arch::Gfx1100, TRAPSTS) => Err("exceptions that have been seen are not recorded"),
+        (Arch::Gfx1100, 15) => Ok(Hardware::Apertures),
+        (_, 23) => Ok(Hardware::Place),
+        (_, 24) => Err("there are no hardware queues and no process numbers"),
+        (_, 29) => Ok(Hardware::Cycles),
+        (Arch::Gfx1201, 30) => Ok(Hardware::CyclesHigh),
+        _ => Err("a hardware register without a value here"),
     }
 }
 
@@ -383,6 +397,12 @@ fn hardware_register(w: &Wave, id: u16) -> u32 {
 fn field(imm: i32) -> (u32, u32) {
     let width = imm as u32 >> 8;
     (imm as u32 & 31, u32::MAX >> (32 - width.clamp(1, 32)))
+}
+
+/// Reads a field of a hardware register.
+fn get(w: &mut Wave, i: &Ins, register: u32) {
+    let (offset, mask) = field(i.imm);
+    w.set(i.dst, register >> offset & mask);
 }
 
 macro_rules! handlers {
@@ -415,12 +435,13 @@ handlers! {
         let value = w.scalar(&i.a);
         w.mode.0 = w.mode.0 & !(mask << offset) | (value & mask) << offset;
     }
-    /// Reads a field of the hardware register `Ins::target`.
-    GetRegister(w, i) {
-        let (offset, mask) = field(i.imm);
-        let value = hardware_register(w, i.target as u16);
-        w.set(i.dst, value >> offset & mask);
-    }
+    GetMode(w, i) { get(w, i, w.mode.0); }
+    GetStatus(w, i) { get(w, i, w.scc | u32::from(w.execz()) << 9 | u32::from(w.vccz()) << 10); }
+    GetApertures(w, i) { get(w, i, (PRIVATE_APERTURE >> 16) | SHARED_APERTURE & 0xFFFF_0000); }
+    GetPlace(w, i) { get(w, i, w.index & 31); }
+    /// Writes a constant, to one register or to two.
+    Set32(w, i) { let a = w.scalar(&i.a); w.set(i.dst, a); }
+    Set64(w, i) { let a = w.scalar64(&i.a); w.set64(i.dst, a); }
     MovRelSD2(w, i) {
         let m0 = w.s[M0];
         let v = w.s[(u32::from(i.a.reg) + (m0 & 0x3FF)) as usize & 127];

@@ -442,3 +442,62 @@ fn a_release_covers_stores_of_other_waves_that_they_have_waited_for() {
         clean(&launch(&mut card(seed), "released_fixed"));
     }
 }
+
+#[test]
+fn a_lock_through_a_descriptor() {
+    let launch = |card: &mut Card, kernel: &str| {
+        let (lock, n) = (card.upload(&[0u32]), card.upload(&[0u32]));
+        let outcome = card.launch(kernel, [1; 3], [256, 1, 1], 0, &[Arg::Ptr(lock), Arg::Ptr(n)]);
+        (outcome, card.download::<u32>(n, 1)[0])
+    };
+    for seed in 0..SEEDS {
+        let (outcome, n) = launch(&mut card(seed), "buffer_lock_fixed");
+        clean(&outcome);
+        assert_eq!(n, 4);
+    }
+    races(FaultKind::LdsRace, "buffer_lock:a", "buffer_lock:a", |card| {
+        launch(card, "buffer_lock_racy").0
+    });
+}
+
+#[test]
+fn a_guess_for_a_compare_and_swap_through_a_descriptor() {
+    for seed in 0..SEEDS {
+        let mut card = card(seed);
+        let sums = card.upload(&[0u32; 64]);
+        clean(&card.launch("buffer_add_fixed", [3, 1, 1], [128, 1, 1], 0, &[Arg::Ptr(sums)]));
+        assert_eq!(card.download::<u32>(sums, 2), [192; 2]);
+    }
+    races(FaultKind::GlobalRace, "buffer_add:a", "buffer_add:b", |card| {
+        let sums = card.upload(&[0u32; 64]);
+        card.launch("buffer_add_racy", [3, 1, 1], [128, 1, 1], 0, &[Arg::Ptr(sums)])
+    });
+}
+
+#[test]
+fn an_update_through_a_descriptor_that_lanes_lose() {
+    let launch = |card: &mut Card, kernel: &str| {
+        let n = card.upload(&[0u32; 64]);
+        card.launch(kernel, [1; 3], [32, 1, 1], 0, &[Arg::Ptr(n)])
+    };
+    clean(&launch(&mut card(0), "buffer_count_fixed"));
+    let outcome = launch(&mut card(0), "buffer_count_racy");
+    let fault = outcome.faults.first().expect("a lost update");
+    assert_eq!(fault.kind, FaultKind::GlobalRace);
+    assert_eq!(lines(fault), [line("buffer_count_racy:a"); 2]);
+    assert!(fault.note.contains("all of their updates but one are lost"), "{fault}");
+}
+
+#[test]
+fn an_exchange_whose_old_value_nobody_uses_orders_nothing_behind_it() {
+    for seed in 0..SEEDS {
+        let mut card = card(seed);
+        let y = card.alloc(32);
+        clean(&card.launch("lds_exchange_fixed", [1; 3], [256, 1, 1], 0, &[Arg::Ptr(y)]));
+        assert_eq!(card.download::<u32>(y, 8), [0, 1, 2, 3, 4, 5, 6, 7]);
+    }
+    races(FaultKind::LdsRace, "lds_exchange:a", "lds_exchange:b", |card| {
+        let y = card.alloc(32);
+        card.launch("lds_exchange_racy", [1; 3], [256, 1, 1], 0, &[Arg::Ptr(y)])
+    });
+}

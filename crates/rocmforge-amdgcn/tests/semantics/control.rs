@@ -1,6 +1,8 @@
 //! Branches, calls and the program counter.
 
+use crate::ARCH;
 use crate::enc::{self, EXEC, VCC, int};
+use crate::refused::reason;
 use crate::rig::{Asm, Launch, load, word};
 use crate::valu::{lowers, named};
 use rocmforge_isa::{Arch, Format, Op};
@@ -169,6 +171,64 @@ fn fields_of_the_mode_register() {
                 assert_eq!((all, field), (model, value & mask), "offset {offset}, width {width}");
             }
         }
+    }
+}
+
+/// `hwreg(id, offset, width)`.
+fn field(id: u32, offset: u32, width: u32) -> u16 {
+    (id | offset << 6 | (width - 1) << 11) as u16
+}
+
+/// What a program could not tell from a true value is no 0.
+#[test]
+fn hardware_registers_without_a_value_are_refused() {
+    let get = enc::code("s_getreg_b32", Format::Sopk);
+    let why = |id, offset, width| reason(&[enc::sopk(get, 20, field(id, offset, width))]);
+    let gfx1100 = ARCH == Arch::Gfx1100;
+    // Mode, place of the wave, clock.
+    for (id, width) in [(1, 32), (23, 32), (29, 20)] {
+        assert_eq!(why(id, 0, width), None, "{id}");
+    }
+    // Apertures, and bits of the status register: scc, execz and vccz.
+    for (id, offset, width) in [(15, 0, 32), (2, 0, 1), (2, 9, 2)] {
+        assert_eq!(why(id, offset, width).is_none(), gfx1100, "{id}");
+    }
+    assert_eq!(why(30, 0, 32).is_none(), !gfx1100);
+    // All of the status, exceptions, instruction buffer, queue and process, trap handlers.
+    for id in (0..64).filter(|id| ![1, 15, 23, 29, 30].contains(id)) {
+        assert!(why(id, 0, 32).is_some(), "{id}");
+    }
+    for (id, width, part) in [
+        (2, 3, "status"),
+        (3, 5, "exceptions"),
+        (24, 4, "queues"),
+        (18, 8, "hardware register"),
+    ] {
+        let why = why(id, 0, width).expect("refused");
+        assert!(!gfx1100 && id < 15 || why.contains(part), "{id}: {why}");
+    }
+    let set = enc::code("s_setreg_imm32_b32", Format::Sopk);
+    let why = reason(&[enc::sopk(set, 0, field(18, 0, 8)), 0]).expect("refused");
+    assert!(why.contains("other than the mode"), "{why}");
+}
+
+#[test]
+fn bits_of_the_status_register() {
+    if ARCH != Arch::Gfx1100 {
+        return;
+    }
+    let get = enc::code("s_getreg_b32", Format::Sopk);
+    let compare = enc::code("s_cmp_eq_i32", Format::Sopc);
+    for (other, scc) in [(5, 1), (6, 0)] {
+        let words = [
+            s_mov(enc::VCC, int(other - 5)),
+            enc::sopc(compare, int(5), int(other)),
+            enc::sopk(get, 20, field(2, 0, 1)),
+            enc::sopk(get, 21, field(2, 9, 1)),
+            enc::sopk(get, 22, field(2, 10, 1)),
+        ];
+        let [found, execz, vccz, _] = run(&words);
+        assert_eq!((found, execz, vccz), (scc, 0, u32::from(other == 5)), "scc {scc}");
     }
 }
 

@@ -21,6 +21,7 @@ mod nans;
 mod packed;
 mod portable;
 mod rare;
+mod refused;
 mod registers;
 mod rig;
 mod scalar;

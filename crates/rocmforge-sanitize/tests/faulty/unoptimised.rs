@@ -147,6 +147,6 @@ const OTHERWISE: &[(&str, &str)] = &[
     ),
     (
         "racecheck/zeroed_too_late",
-        "its atomics return values that nobody uses, so that one after the store orders the store for whoever comes later",
+        "its atomics return values that go to private memory, which counts as a use, so that one after the store orders it for whoever comes later",
     ),
 ];

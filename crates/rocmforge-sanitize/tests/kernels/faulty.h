@@ -24,3 +24,11 @@ typedef unsigned short u16;
 
 // `__threadfence()`
 RF_DEVICE void device_fence() { __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, "agent"); }
+
+// Memory through a resource descriptor, as Triton and Composable Kernel reach it: words at offsets in bytes.
+typedef __amdgpu_buffer_rsrc_t Buffer;
+#define buffer_of(p, bytes) __builtin_amdgcn_make_buffer_rsrc((void *)(p), 0, bytes, 0x31004000)
+#define buffer_load(b, at) __builtin_amdgcn_raw_buffer_load_b32(b, at, 0, 0)
+#define buffer_store(v, b, at) __builtin_amdgcn_raw_buffer_store_b32(v, b, at, 0, 0)
+__attribute__((device)) u32 buffer_compare_and_swap(u32 value, u32 expected, Buffer b, u32 at, u32 base, u32 policy) __asm(
+    "llvm.amdgcn.raw.ptr.buffer.atomic.cmpswap.i32");

@@ -6,7 +6,7 @@ use crate::exec::state::wave::{EXEC, M0, NULL, VCC, Wave};
 use crate::kernarg::{PRIVATE_APERTURE, SHARED_APERTURE};
 use rocmforge_isa::{Operand, Ty};
 
-/// What of an instruction is not modelled; empty when it is the whole instruction.
+/// Why an instruction is not executed: what of it is not modelled.
 pub(crate) type Refused = &'static str;
 
 fn nothing(_: &mut Wave, _: &mut Ctx<'_>, _: &Ins) {}

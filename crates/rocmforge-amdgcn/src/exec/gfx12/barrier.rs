@@ -52,7 +52,7 @@ const WORKGROUP: i32 = -1;
 
 /// Lowers the barrier instructions; `None` for all others.
 pub(crate) fn lower(inst: &Inst, code: &mut Code) -> Option<Result<(), Refused>> {
-    let named = Some(Err("of a barrier with a name"));
+    let named = Some(Err("a barrier with a name"));
     let workgroup = inst.src[0] == Operand::Int(WORKGROUP as i8);
     let ins = match inst.op {
         Op::SBarrierSignal if workgroup => Ins {

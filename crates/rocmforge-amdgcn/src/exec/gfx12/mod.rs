@@ -33,12 +33,6 @@ pub(crate) fn as_gfx11(inst: &Inst) -> Inst {
     other
 }
 
-/// Halves of the shader clock.
-const SHADER_CYCLES_LO: u16 = 29;
-pub(crate) const SHADER_CYCLES_HI: u16 = 30;
-/// Hardware registers that can be read: mode, place of the wave, clock.
-pub(crate) const HARDWARE_REGISTERS: [u16; 5] = [1, 23, 24, SHADER_CYCLES_LO, SHADER_CYCLES_HI];
-
 /// Scope of a shader engine, which atomic loads of a workgroup have.
 const ENGINE: u8 = 1;
 /// Scope of the device; the system's is one more.

@@ -1,6 +1,6 @@
 //! Decoded instructions, on their way to lowered ones.
 
-use rocmforge_isa::{Inst, Op};
+use rocmforge_isa::{Atomic, Inst, Op};
 
 /// A decoded instruction, and the first lowered one that it became.
 pub(super) struct Decoded {
@@ -11,15 +11,5 @@ pub(super) struct Decoded {
 
 /// Whether an operation compares memory with a value and swaps it for another.
 pub(super) fn is_compare_and_swap(op: Op) -> bool {
-    matches!(
-        op,
-        Op::GlobalAtomicCmpswapB32
-            | Op::GlobalAtomicCmpswapB64
-            | Op::FlatAtomicCmpswapB32
-            | Op::FlatAtomicCmpswapB64
-            | Op::DsCmpstoreB32
-            | Op::DsCmpstoreB64
-            | Op::DsCmpstoreRtnB32
-            | Op::DsCmpstoreRtnB64
-    )
+    op.facts().atomic == Atomic::CompareAndSwap
 }

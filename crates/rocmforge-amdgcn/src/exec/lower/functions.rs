@@ -6,7 +6,7 @@ use crate::exec::code::operands::NOTHING;
 use crate::exec::code::{Code, PART};
 use crate::exec::lower::decoded::Decoded;
 use crate::exec::lower::idioms::Calls;
-use crate::exec::lower::{halves, idioms, instruction, library, updates};
+use crate::exec::lower::{halves, idioms, instruction, library, unused, updates};
 use crate::exec::memory::gws;
 use crate::exec::state::ctx::Ins;
 use crate::exec::state::fields::Flow;
@@ -209,6 +209,7 @@ impl Code {
         }
         calls.extend(idioms::mark(&decoded, &mut self.ins));
         updates::mark(&decoded, &mut self.ins);
+        unused::mark(&decoded, &mut self.ins);
         if function.allocator {
             library::mark(&decoded, &mut self.ins);
         }

@@ -104,7 +104,9 @@ fn guesses(from: &[Decoded]) -> bool {
         if is_compare_and_swap(next.op) && same_address(load, next) {
             return true;
         }
-        if (0..3).any(|n| n != 1 && overlaps(next, load.src[n], load.ty.src[n])) {
+        if (0..3).any(|n| n != 1 && overlaps(next, load.src[n], load.ty.src[n]))
+            || overlaps(next, load.mem.soffset, Ty::B32)
+        {
             return false;
         }
     }
@@ -121,6 +123,22 @@ pub(super) fn same_address(load: &Inst, swap: &Inst) -> bool {
         }
         (Unit::VectorMemory, Format::Global | Format::Flat) => {
             load.format == swap.format && same(0, 0) && same(2, 2) && load.imm == swap.imm
+        }
+        // Through a resource descriptor.
+        (Unit::VectorMemory, Format::Mubuf) => {
+            let of = |inst: &Inst| (inst.mem.soffset, inst.mem.offen, inst.mem.idxen);
+            load.format == swap.format && same(0, 0) && same(2, 2) && load.imm == swap.imm && of(load) == of(swap)
+        }
+        (Unit::ScalarMemory, Format::Mubuf) => {
+            // The null register reads as zero.
+            let offset = |operand: Operand| match operand.constant(Ty::B32) {
+                Some(0) => Operand::Null,
+                _ => operand,
+            };
+            swap.src[0] == Operand::None
+                && load.src[0] == swap.src[2]
+                && offset(load.src[1]) == offset(swap.mem.soffset)
+                && load.imm == swap.imm
         }
         (Unit::Lds, Format::Ds) => {
             let second = |inst: &Inst| inst.op.facts().two_offsets.then_some(inst.mem.offset1);

@@ -6,6 +6,7 @@ use crate::exec::code::operands::{NOTHING, Refused, sgpr, source, vgpr};
 use crate::exec::memory::ds::two_addresses;
 use crate::exec::memory::form::Access;
 use crate::exec::memory::{atomic, buffer, fence, form, gws, smem};
+use crate::exec::scalar::Hardware;
 use crate::exec::state::ctx::{Ins, Run};
 use crate::exec::state::fields::{ABS, Flow, Kind, NEG, NEG_HI, SEL_HI, SEL_LO, Src};
 use crate::exec::state::wave::EXEC;
@@ -55,6 +56,21 @@ pub(crate) fn lower(inst: &Inst, pc: u64, code: &mut Code) -> Result<(), Refused
             });
             Ok(())
         }
+    }
+}
+
+/// Why an operation that has no handler is not executed.
+fn unmodelled(op: Op) -> Refused {
+    match op {
+        Op::SSetkill | Op::SRfeB64 => "only trap handlers and debuggers use it",
+        Op::SSendmsg | Op::SSendmsghalt => "a message that nothing answers",
+        Op::SSubvectorLoopBegin | Op::SSubvectorLoopEnd => "a loop over the halves of a wave",
+        Op::DsBvhStackRtnB32 => "stacks of ray tracing",
+        Op::GlobalAtomicOrderedAddB64 => "an atomic that is done in the order of the waves",
+        Op::GlobalLoadBlock | Op::GlobalStoreBlock | Op::ScratchLoadBlock | Op::ScratchStoreBlock => {
+            "registers that a mask in m0 chooses"
+        }
+        _ => "it has no handler",
     }
 }
 
@@ -122,7 +138,7 @@ fn sopp(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
             return Ok(());
         }
         Op::SDenormMode | Op::SRoundMode => return Ok(()),
-        _ => return Err(""),
+        op => return Err(unmodelled(op)),
     };
     code.ins.push(Ins { flow, ..NOTHING });
     Ok(())
@@ -156,28 +172,25 @@ fn hardware_register(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
             }
             // Exceptions that were seen, which no one raises here.
             scalar::TRAPSTS if inst.arch == Arch::Gfx1100 => Ok(()),
-            _ => Err("hardware register"),
+            _ => Err("a write to a hardware register other than the mode"),
         };
     }
-    let known = match inst.arch {
-        Arch::Gfx1100 => &scalar::HARDWARE_REGISTERS[..],
-        Arch::Gfx1201 => &gfx12::HARDWARE_REGISTERS,
-    };
-    if !known.contains(&id) {
-        return Err("hardware register");
-    }
+    let bits = u32::MAX >> (32 - width) << offset;
     code.ins.push(Ins {
-        run: match id {
-            scalar::SHADER_CYCLES => plain::<clock::Cycles>(),
-            gfx12::SHADER_CYCLES_HI => plain::<clock::CyclesHigh>(),
-            _ => plain::<scalar::GetRegister>(),
+        run: match scalar::hardware(inst.arch, id, bits)? {
+            Hardware::Mode => plain::<scalar::GetMode>(),
+            Hardware::Status => plain::<scalar::GetStatus>(),
+            Hardware::Apertures => plain::<scalar::GetApertures>(),
+            Hardware::Place => plain::<scalar::GetPlace>(),
+            Hardware::Cycles => plain::<clock::Cycles>(),
+            Hardware::CyclesHigh => plain::<clock::CyclesHigh>(),
         },
         dst: sgpr(inst.dst).ok_or("destination")?,
         imm: (offset | width << 8) as i32,
-        target: match (id, inst.arch) {
-            (scalar::SHADER_CYCLES, Arch::Gfx1100) => 0xF_FFFF,
-            (scalar::SHADER_CYCLES, Arch::Gfx1201) => u32::MAX,
-            _ => u32::from(id),
+        // Bits of the clock.
+        target: match inst.arch {
+            Arch::Gfx1100 => 0xF_FFFF,
+            Arch::Gfx1201 => u32::MAX,
         },
         ..NOTHING
     });
@@ -205,9 +218,8 @@ fn scalar(inst: &Inst, pc: u64, code: &mut Code) -> Result<(), Refused> {
             return Ok(());
         }
         Op::SGetpcB64 => {
-            let run = scalar::lookup(Op::SMovB64).ok_or("")?;
             code.ins.push(Ins {
-                run,
+                run: plain::<scalar::Set64>(),
                 a: Src::constant(next),
                 dst,
                 ..NOTHING
@@ -223,7 +235,11 @@ fn scalar(inst: &Inst, pc: u64, code: &mut Code) -> Result<(), Refused> {
                     ..NOTHING
                 },
                 MSG_RTN_GET_DDID => Ins {
-                    run: scalar::lookup(if wide { Op::SMovB64 } else { Op::SMovB32 }).ok_or("")?,
+                    run: if wide {
+                        plain::<scalar::Set64>()
+                    } else {
+                        plain::<scalar::Set32>()
+                    },
                     dst,
                     ..NOTHING
                 },
@@ -236,7 +252,7 @@ fn scalar(inst: &Inst, pc: u64, code: &mut Code) -> Result<(), Refused> {
                     dst,
                     ..NOTHING
                 },
-                _ => return Err("message"),
+                _ => return Err("a message that nothing answers"),
             });
             return Ok(());
         }
@@ -251,9 +267,8 @@ fn scalar(inst: &Inst, pc: u64, code: &mut Code) -> Result<(), Refused> {
             return Ok(());
         }
         Op::SCallB64 => {
-            let run = scalar::lookup(Op::SMovB64).ok_or("")?;
             code.ins.push(Ins {
-                run,
+                run: plain::<scalar::Set64>(),
                 a: Src::constant(next),
                 dst,
                 ..NOTHING
@@ -266,7 +281,7 @@ fn scalar(inst: &Inst, pc: u64, code: &mut Code) -> Result<(), Refused> {
         }
         _ => {}
     }
-    let run = scalar::lookup(inst.op).ok_or("")?;
+    let run = scalar::lookup(inst.op).ok_or(unmodelled(inst.op))?;
     let (a, b) = match inst.format {
         Format::Sopk => {
             let register = if matches!(inst.src[0], Operand::None) {
@@ -300,7 +315,7 @@ fn scalar_load(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
     }
     let run = smem::lookup(inst.op)
         .or_else(|| gfx12::load::lookup(inst.op))
-        .ok_or("")?;
+        .ok_or(unmodelled(inst.op))?;
     let dst = sgpr(inst.dst).ok_or("destination")?;
     let (a, b) = (source(inst.src[0], Ty::B64)?, source(inst.src[1], Ty::B32)?);
     code.ins.push(Ins {
@@ -411,7 +426,11 @@ fn lane_ins(inst: &Inst, modal: bool, kept: Option<u8>) -> Result<Ins, Refused> 
     };
     ins.run = match cross::lookup(inst.op, modal).or_else(|| gfx12::lanes::lookup(inst.op)) {
         Some(run) => run,
-        None => vector::lookup(inst.op, form, mods.clamp).ok_or(if any { "with these modifiers" } else { "" })?,
+        None => vector::lookup(inst.op, form, mods.clamp).ok_or(if any {
+            "with these modifiers"
+        } else {
+            unmodelled(inst.op)
+        })?,
     };
     Ok(ins)
 }
@@ -507,28 +526,6 @@ fn dual(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
     Ok(())
 }
 
-/// Atomics that locks are taken with.
-fn takes_locks(op: Op) -> bool {
-    use Op::*;
-    matches!(
-        op,
-        GlobalAtomicSwapB32
-            | GlobalAtomicSwapB64
-            | FlatAtomicSwapB32
-            | FlatAtomicSwapB64
-            | DsStorexchgRtnB32
-            | DsStorexchgRtnB64
-            | GlobalAtomicCmpswapB32
-            | GlobalAtomicCmpswapB64
-            | FlatAtomicCmpswapB32
-            | FlatAtomicCmpswapB64
-            | DsCmpstoreB32
-            | DsCmpstoreB64
-            | DsCmpstoreRtnB32
-            | DsCmpstoreRtnB64
-    )
-}
-
 fn memory(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
     if let Some(done) = gws::lower(inst, code) {
         return done;
@@ -562,9 +559,7 @@ fn memory(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
     } else {
         ins.sdst = 0;
     }
-    if takes_locks(inst.op) {
-        ins.sdst |= atomic::EXCHANGE;
-    }
+    ins.sdst |= atomic::marks(inst.op);
     let has_data = |src: &Src| {
         if src.kind == Kind::V {
             Ok(())
@@ -572,7 +567,7 @@ fn memory(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
             Err("data operand")
         }
     };
-    match memory::lookup(inst.op, inst.format, scalar_base).ok_or("")? {
+    match memory::lookup(inst.op, inst.format, scalar_base).ok_or(unmodelled(inst.op))? {
         Access::Load(run) => {
             ins.run = run;
             ins.half = form::coherence_of_load(inst.mem);

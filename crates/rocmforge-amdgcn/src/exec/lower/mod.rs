@@ -6,5 +6,6 @@ pub(crate) mod halves;
 mod idioms;
 mod instruction;
 pub(crate) mod library;
+mod unused;
 mod updates;
 mod values;

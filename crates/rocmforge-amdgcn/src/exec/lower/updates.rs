@@ -62,7 +62,7 @@ pub(super) fn mark(function: &[Decoded], ins: &mut [Ins]) {
     for n in 0..function.len() {
         let inst = &function[n].inst;
         let stores = inst.op.facts().memory == Memory::Store
-            && matches!(inst.format, Format::Ds | Format::Global | Format::Flat);
+            && matches!(inst.format, Format::Ds | Format::Global | Format::Flat | Format::Mubuf);
         if stores {
             let mark = update(&function[..n], inst);
             for ins in halves::each(ins, function[n].index) {
@@ -84,6 +84,7 @@ fn update(before: &[Decoded], store: &Inst) -> u8 {
         &mut base
     };
     last.add(store.src[2], store.ty.src[2]);
+    base.add(store.mem.soffset, Ty::B32);
     // The registers of lanes' addresses are other ones before here.
     let mut others = false;
     for inst in before.iter().rev().take(NEAR).map(|at| &at.inst) {
@@ -94,7 +95,9 @@ fn update(before: &[Decoded], store: &Inst) -> u8 {
         if facts.memory == Memory::Load && data.has(inst.dst, inst.ty.dst) {
             let scalar = facts.unit == Unit::ScalarMemory;
             if (scalar || !others) && same_address(inst, store) {
-                return if scalar { UPDATE_OF_BASE } else { UPDATE };
+                // A store through a descriptor is at the address of a scalar load if no register has offsets of lanes.
+                let may_differ = scalar && store.format != Format::Mubuf;
+                return if may_differ { UPDATE_OF_BASE } else { UPDATE };
             }
             data.remove(inst.dst, inst.ty.dst);
         }

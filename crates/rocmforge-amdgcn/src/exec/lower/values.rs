@@ -45,6 +45,8 @@ enum Space {
     Based,
     Lds,
     Private,
+    /// Through a resource descriptor.
+    Buffer,
 }
 
 /// What is known at one place of the code.
@@ -128,8 +130,10 @@ pub(super) fn number(function: &[Decoded]) -> Option<Found> {
     // A function that ends with a call jumps there.
     let calls = flows(Flow::Call) || flows(Flow::Jump) && has(&|inst| inst.op == Op::SGetpcB64);
     let swaps = has(&|inst| is_compare_and_swap(inst.op));
+    // Of one descriptor compilers make copies.
+    let in_buffer = has(&|inst| is_compare_and_swap(inst.op) && inst.format == Format::Mubuf);
     let in_memory = has(&|inst| matches!(inst.format, Format::Scratch | Format::Flat));
-    if !calls && (!swaps || !in_memory) {
+    if !calls && !in_buffer && (!swaps || !in_memory) {
         return None;
     }
     let mut numbers = Numbers::new();
@@ -310,8 +314,23 @@ impl Numbers {
                 };
                 (Space::Private, [lane, base, ZERO], offset)
             }
+            Format::Mubuf => self.in_buffer(inst, [inst.src[2], inst.mem.soffset]),
+            Format::Smem if inst.ty.src[0].regs() == 4 => self.in_buffer(inst, [inst.src[0], inst.src[1]]),
             _ => return None,
         })
+    }
+
+    /// A place that a descriptor leads to: one number stands for it and all offsets in registers.
+    fn in_buffer(&mut self, inst: &Inst, [descriptor, offset]: [Operand; 2]) -> Place {
+        let mut of = self.read(descriptor, Ty::B128);
+        of.extend(self.read(offset, Ty::B32));
+        let lanes = (inst.mem.offen, inst.mem.idxen);
+        if lanes != (false, false) {
+            of.extend(self.read(inst.src[0], inst.ty.src[0]));
+        }
+        let form = i32::from(lanes.0) | i32::from(lanes.1) << 1;
+        let whole = self.result((Op::BufferLoadB32, form, of, 0));
+        (Space::Buffer, [whole, ZERO, ZERO], inst.imm.into())
     }
 
     /// An address of 64 bits: what a constant was added to, and that constant beside the instruction's.
@@ -610,10 +629,24 @@ fn is_plain(mods: &Mods) -> bool {
 }
 
 /// Whether a load or store is of whole registers.
-fn is_whole(op: Op) -> bool {
+pub(super) fn is_whole(op: Op) -> bool {
     matches!(
         op,
-        Op::SLoadB32
+        Op::BufferLoadB32
+            | Op::BufferLoadB64
+            | Op::BufferLoadB96
+            | Op::BufferLoadB128
+            | Op::BufferStoreB32
+            | Op::BufferStoreB64
+            | Op::BufferStoreB96
+            | Op::BufferStoreB128
+            | Op::SBufferLoadB32
+            | Op::SBufferLoadB64
+            | Op::SBufferLoadB96
+            | Op::SBufferLoadB128
+            | Op::SBufferLoadB256
+            | Op::SBufferLoadB512
+            | Op::SLoadB32
             | Op::SLoadB64
             | Op::SLoadB96
             | Op::SLoadB128

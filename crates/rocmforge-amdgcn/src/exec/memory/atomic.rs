@@ -9,7 +9,7 @@ use crate::exec::state::ctx::{Ctx, Ins, Run};
 use crate::exec::state::request::{Addresses, Data, Request, Shape};
 use crate::exec::state::wave::Wave;
 use crate::fault::{Access, FaultKind};
-use rocmforge_isa::Op;
+use rocmforge_isa::{Atomic as Kind, Op};
 use std::marker::PhantomData;
 
 /// What an atomic works on: 32 or 64 bits.
@@ -64,8 +64,6 @@ impl Word for u64 {
 /// New value from old value, operand, and second operand.
 pub(crate) trait AtomicOp {
     type T: Word;
-    /// The new value does not depend on the old one.
-    const EXCHANGES: bool = false;
     fn eval(old: Self::T, data: Self::T, second: Self::T) -> Self::T;
 }
 
@@ -74,6 +72,17 @@ pub(crate) const RETURN: u8 = 1;
 pub(crate) const SECOND: u8 = 2;
 /// `Ins::sdst` of an atomic: it takes locks, as an exchange and a compare-and-swap do.
 pub(crate) const EXCHANGE: u8 = 4;
+/// `Ins::sdst` of an atomic: the new value does not depend on the old one.
+pub(crate) const SWAP: u8 = 8;
+
+/// `Ins::sdst` of an atomic, as far as the operation decides it.
+pub(crate) fn marks(op: Op) -> u8 {
+    match op.facts().atomic {
+        Kind::Swap => EXCHANGE | SWAP,
+        Kind::CompareAndSwap => EXCHANGE,
+        Kind::Compute | Kind::None => 0,
+    }
+}
 
 /// Tells who watches that the lanes of `exec` are about to do an atomic.
 #[inline(always)]
@@ -105,19 +114,13 @@ struct Atomic<S, O>(PhantomData<(S, O)>);
 
 impl<S: Space, O: AtomicOp> Handler for Atomic<S, O> {
     fn run(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins) {
-        atomic::<S, O::T>(w, c, i, O::eval, O::EXCHANGES);
+        atomic::<S, O::T>(w, c, i, O::eval);
     }
 }
 
 /// One body for all operations on a space and a size: hundreds of their own would take the compiler long.
 #[inline(never)]
-fn atomic<S: Space, T: Word>(
-    w: &mut Wave,
-    c: &mut Ctx<'_>,
-    i: &Ins,
-    eval: fn(old: T, data: T, second: T) -> T,
-    exchanges: bool,
-) {
+fn atomic<S: Space, T: Word>(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins, eval: fn(old: T, data: T, second: T) -> T) {
     clock::keep_up(w, c);
     let mut at = [0; 32];
     S::addresses(w, i, &mut at);
@@ -130,7 +133,7 @@ fn atomic<S: Space, T: Word>(
     } else {
         i.b.reg.wrapping_add(T::REGS as u8)
     };
-    c.loading = exchanges.then_some(i.dst);
+    c.loading = (i.sdst & SWAP != 0).then_some(i.dst);
     for l in (0..32).filter(|l| exec >> l & 1 != 0) {
         let (data, second) = (T::get(w, i.b.reg, l), T::get(w, second, l));
         let lane = l as u32;
@@ -169,7 +172,7 @@ fn double(f: impl Fn(f64, f64) -> f64, a: u64, b: u64) -> u64 {
 }
 
 macro_rules! atomics {
-    ($($($op:ident)|+ $ty:ident $($exchanges:literal)?, ($old:ident, $data:ident, $second:ident) $body:expr;)*) => {
+    ($($($op:ident)|+ $ty:ident, ($old:ident, $data:ident, $second:ident) $body:expr;)*) => {
         /// The handler of an atomic.
         pub(crate) fn lookup<S: Space>(op: Op) -> Option<Run> {
             match op {
@@ -177,13 +180,24 @@ macro_rules! atomics {
                     struct Table;
                     impl AtomicOp for Table {
                         type T = $ty;
-                        $(const EXCHANGES: bool = $exchanges;)?
                         fn eval($old: $ty, $data: $ty, $second: $ty) -> $ty { $body }
                     }
                     Some(plain::<Atomic<S, Table>>())
                 })*
                 _ => None,
             }
+        }
+
+        /// What an atomic makes of its operands.
+        #[cfg(test)]
+        fn result(op: Op, old: u64, data: u64, second: u64) -> Option<u64> {
+            Some(match op {
+                $($(Op::$op)|+ => {
+                    let ($old, $data, $second) = (old as $ty, data as $ty, second as $ty);
+                    u64::from($body)
+                })*
+                _ => return None,
+            })
         }
     };
 }
@@ -203,7 +217,7 @@ atomics! {
     GlobalAtomicIncU32 | FlatAtomicIncU32 | DsIncU32 | DsIncRtnU32 u32, (old, d, _s) if old >= d { 0 } else { old + 1 };
     GlobalAtomicDecU32 | FlatAtomicDecU32 | DsDecU32 | DsDecRtnU32 u32,
         (old, d, _s) if old == 0 || old > d { d } else { old - 1 };
-    GlobalAtomicSwapB32 | FlatAtomicSwapB32 | DsStorexchgRtnB32 u32 true, (_old, d, _s) d;
+    GlobalAtomicSwapB32 | FlatAtomicSwapB32 | DsStorexchgRtnB32 u32, (_old, d, _s) d;
     GlobalAtomicCmpswapB32 | FlatAtomicCmpswapB32 | DsCmpstoreB32 | DsCmpstoreRtnB32 u32,
         (old, d, s) if old == s { d } else { old };
     GlobalAtomicCmpswapF32 | FlatAtomicCmpswapF32 | DsCmpstoreF32 | DsCmpstoreRtnF32 u32,
@@ -236,7 +250,7 @@ atomics! {
     GlobalAtomicIncU64 | FlatAtomicIncU64 | DsIncU64 | DsIncRtnU64 u64, (old, d, _s) if old >= d { 0 } else { old + 1 };
     GlobalAtomicDecU64 | FlatAtomicDecU64 | DsDecU64 | DsDecRtnU64 u64,
         (old, d, _s) if old == 0 || old > d { d } else { old - 1 };
-    GlobalAtomicSwapB64 | FlatAtomicSwapB64 | DsStorexchgRtnB64 u64 true, (_old, d, _s) d;
+    GlobalAtomicSwapB64 | FlatAtomicSwapB64 | DsStorexchgRtnB64 u64, (_old, d, _s) d;
     GlobalAtomicCmpswapB64 | FlatAtomicCmpswapB64 | DsCmpstoreB64 | DsCmpstoreRtnB64 u64,
         (old, d, s) if old == s { d } else { old };
     DsCmpstoreF64 | DsCmpstoreRtnF64 u64, (old, d, s) if f64::from_bits(old) == f64::from_bits(s) { d } else { old };
@@ -245,4 +259,31 @@ atomics! {
     DsMinF64 | DsMinRtnF64 u64, (old, d, _s) double(min64, old, d);
     DsMaxF64 | DsMaxRtnF64 u64, (old, d, _s) double(max64, old, d);
     DsMskorB64 | DsMskorRtnB64 u64, (old, d, s) old & !d | s;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Kind, result};
+    use rocmforge_isa::Op;
+
+    /// Locks and compare-and-swap loops are recognised by the fact, so it must be what the handler does.
+    #[test]
+    fn facts_of_atomics_say_what_the_handlers_do() {
+        const DATA: u64 = 7;
+        const EXPECTED: u64 = 5;
+        let mut handled = 0;
+        for &op in Op::ALL {
+            let of = |old: u64| result(op, old, DATA, EXPECTED);
+            let Some(equal) = of(EXPECTED) else { continue };
+            handled += 1;
+            let others = [0, 1, 9, 1 << 20].map(|old| (old, of(old).expect("as before")));
+            let kind = match () {
+                () if equal == DATA && others.iter().all(|&(_, new)| new == DATA) => Kind::Swap,
+                () if equal == DATA && others.iter().all(|&(old, new)| new == old) => Kind::CompareAndSwap,
+                () => Kind::Compute,
+            };
+            assert_eq!(op.facts().atomic, kind, "{}", op.mnemonic());
+        }
+        assert!(handled > 150, "{handled} atomics with a handler");
+    }
 }

@@ -445,6 +445,7 @@ pub(crate) fn lower(inst: &Inst) -> Result<Ins, Refused> {
     if let Operand::Vgpr(register) = inst.dst {
         (ins.dst, ins.sdst) = (register, atomic::RETURN);
     }
+    ins.sdst |= atomic::marks(inst.op);
     match access {
         Lowered::Load(run) => {
             ins.run = run;
@@ -454,7 +455,7 @@ pub(crate) fn lower(inst: &Inst) -> Result<Ins, Refused> {
             ins.run = run;
             ins.half = crate::exec::memory::form::coherence_of_store(inst.mem);
         }
-        Lowered::Ds(_) => return Err(""),
+        Lowered::Ds(_) => return Err("an LDS operation through a resource descriptor"),
     }
     Ok(ins)
 }

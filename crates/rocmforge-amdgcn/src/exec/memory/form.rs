@@ -17,6 +17,8 @@ pub(crate) const UPDATE_OF_BASE: u8 = 16;
 
 /// `Ins::half` of an atomic: it orders everything before it with everything after it: see [`crate::exec::lower::library`].
 pub(crate) const ORDERED: u8 = 32;
+/// `Ins::half` of an atomic: nobody uses what it gives back: see [`crate::exec::lower::unused`].
+pub(crate) const UNUSED: u8 = 64;
 
 /// `Ins::half` of a load.
 pub(crate) fn coherence_of_load(bits: MemBits) -> u8 {

@@ -6,7 +6,13 @@
 //# args = ["f32[64] iota", "f32[64]"]
 #include "faulty.h"
 
-RF_DEVICE void lds_barrier() { asm volatile("s_waitcnt lgkmcnt(0)\n\ts_barrier" ::: "memory"); }
+RF_DEVICE void lds_barrier() {
+#if defined(__gfx1201__)
+    asm volatile("s_wait_dscnt 0x0\n\ts_barrier_signal -1\n\ts_barrier_wait -1" ::: "memory");
+#else
+    asm volatile("s_waitcnt lgkmcnt(0)\n\ts_barrier" ::: "memory");
+#endif
+}
 
 KERNEL faulty(const float *x, float *y) {
     SHARED float tile[64];

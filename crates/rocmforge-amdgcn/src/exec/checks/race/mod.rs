@@ -21,8 +21,8 @@
 //! * A release is an atomic, a store to LDS that another wave waits for in a loop, the first store after `s_waitcnt_vscnt null, 0` with neither barrier nor cache invalidation
 //!   between (as compilers write it), a volatile store, or a store to where the wave itself has used an
 //!   exchange or a compare-and-swap (the end of a lock). It covers what the wave did up to its last wait for stores; everything if no store is under way.
-//! * An atomic that returns, or a load with `glc` (as compilers write an atomic load), has seen what was released at its
-//!   address. Stores, atomics, loads with `glc` and LDS are ordered by that alone; plain loads of global memory need
+//! * An atomic whose old value is used ([`crate::exec::lower::unused`]), or a load with `glc` (as compilers write an atomic load), has seen
+//!   what was released at its address. Stores, atomics, loads with `glc` and LDS are ordered by that alone; plain loads of global memory need
 //!   `buffer_gl0_inv` for their own workgroup and `buffer_gl1_inv` for others, as they may find stale lines in a cache.
 //! * A plain load whose value a compare-and-swap at the same address expects is taken for an atomic load: see [`crate::exec::lower::idioms`].
 //! * Atomics, such stores and such loads do not race among themselves; loads with `glc` but not `dlc` do not race with
@@ -53,7 +53,7 @@ mod tests;
 mod wording;
 
 use crate::exec::memory::atomic::{EXCHANGE, RETURN};
-use crate::exec::memory::form::{COHERENT, IDIOM, ORDERED, VOLATILE};
+use crate::exec::memory::form::{COHERENT, IDIOM, ORDERED, UNUSED, VOLATILE};
 use crate::exec::state::ctx::{Ctx, Fence, Ins};
 use crate::exec::state::request::{Place, Request, Shape, filled};
 use crate::exec::state::wave::Wave;
@@ -693,7 +693,7 @@ impl Race {
         let n = w.index as usize;
         let reads = match slot {
             Slot::Load => info.flags() & flags::COHERENT != 0,
-            Slot::Atomic => i.sdst & RETURN != 0 && info.flags() & flags::STORE == 0,
+            Slot::Atomic => i.sdst & RETURN != 0 && i.half & UNUSED == 0 && info.flags() & flags::STORE == 0,
             _ => false,
         };
         if reads && span.lds && slot == Slot::Load {
