@@ -59,7 +59,7 @@ fn operations() -> Reasons {
 /// Vector operations of which some form does not run that others do: modifiers.
 fn modified(refused: &Reasons) -> Reasons {
     let mut all = Reasons::new();
-    let names: BTreeSet<(&str, Op)> = enc::all().iter().map(|(e, _)| (&*e.name, e.op)).collect();
+    let names: BTreeSet<(&str, Op)> = enc::all().iter().map(|(e, _)| (e.name, e.op)).collect();
     let whole: BTreeSet<&str> = refused.values().flatten().copied().collect();
     for (name, op) in names.into_iter().filter(|(_, op)| !whole.contains(op.mnemonic())) {
         let modified = |form: &&Form| form.exec == u32::MAX && form.inst.mods != Mods::default();
