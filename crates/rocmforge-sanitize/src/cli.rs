@@ -154,7 +154,7 @@ fn execute(cli: &Cli, out: &mut dyn Write, err: &mut dyn Write) -> Result<Exit, 
     let mut plan = Plan::new(file)?;
     plan.options = options;
     let outcome = run(&plan)?;
-    // What was found is told also when an output cannot be written.
+    // What was found is reported also when an output cannot be written.
     let (saved, failed) = save(&plan, &outcome);
     let page = Page::new(&plan, &outcome, &saved, &suppressions, cli.check.print_limit);
     let text = match cli.format {

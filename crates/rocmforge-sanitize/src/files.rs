@@ -46,7 +46,7 @@ impl Folder<'_> {
     }
 
     /// Refuses an output that leads outside or to no file, before anything runs for it. What else stands in the way of writing, a
-    /// missing folder for one, is told when it is written: the findings are worth having without it.
+    /// missing folder for one, is reported when it is written: the findings are worth having without it.
     pub(crate) fn check_output(self, path: &Path) -> Result<(), Error> {
         match self.place(path) {
             Err(error @ (Error::Outside { .. } | Error::NotAFile { .. })) => Err(error),
@@ -83,7 +83,7 @@ impl Folder<'_> {
         let folder =
             beneath(&root, parent, DIRECTORY).map_err(|errno| self.refused(path, errno, Error::write(path)))?;
         if let Err(error) = check_output(&folder, name, path) {
-            // A link is refused in any case; one that leads out is told as what it is.
+            // A link is refused in any case; one that leads out is reported as what it is.
             let outside = beneath(&root, relative, OFlags::PATH | OFlags::CLOEXEC).err() == Some(Errno::XDEV);
             return Err(if outside { self.outside(path) } else { error });
         }
@@ -238,7 +238,7 @@ fn whole(folder: &OwnedFd, name: &OsStr, bytes: &[u8]) -> io::Result<()> {
     let written = File::from(file).write_all(bytes);
     let written = written.and_then(|()| Ok(rustix::fs::renameat(folder, &part, folder, name)?));
     if written.is_err() {
-        // Nobody else knows the name, and the error is told.
+        // Nobody else knows the name, and the error is reported.
         let _ = rustix::fs::unlinkat(folder, &part, AtFlags::empty());
     }
     written

@@ -186,7 +186,7 @@ pub fn template(object: &ObjectFile, path: &Path) -> Result<String, ObjectError>
             let example = match arg.size {
                 _ if is_pointer(arg) => "\"f32[256] iota\"".to_owned(),
                 _ if dtype.is_some_and(DType::is_float) => "1.0".to_owned(),
-                // The number of elements above, which a kernel is likely to be told. One told 0 does nothing, which passes.
+                // The number of elements above, which a kernel most likely gets as an argument. One that gets 0 does nothing, which passes.
                 4 | 8 => "256".to_owned(),
                 1 | 2 => "0".to_owned(),
                 size => format!("[{}]", vec!["{ u8 = 0 }"; size as usize].join(", ")),

@@ -17,7 +17,7 @@ pub(crate) struct Saved {
     pub(crate) bytes: Option<usize>,
 }
 
-/// What is told of an outcome.
+/// What is reported of an outcome.
 pub(crate) struct Page<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) outcome: &'a Outcome,

@@ -39,7 +39,7 @@ pub fn run(plan: &Plan) -> Result<Outcome, Error> {
     sum.failed.map_or(Ok(sum.outcome), Err)
 }
 
-/// A run that has ended, and the launches it was told to leave out.
+/// A run that has ended, and the launches it had to leave out.
 type Ended = (BTreeSet<usize>, Result<Summary, Error>);
 
 /// Adds runs up in the order of the seeds, whenever each ends.

@@ -322,7 +322,7 @@ impl<'p> Runner<'p> {
             self.reports.extend(leaks.filter(|leak| calls.contains(&leak.call)));
         }
         let mut unchecked = 0;
-        // When the card has stopped, whatever did it is told: nothing after it has run.
+        // When the card has stopped, whatever did it is reported: nothing after it has run.
         if let Some(checked) = self.plan.options.checked.as_ref().filter(|_| complete) {
             let launch_of = |call: u64| self.launches.iter().position(|launch| *launch == call && call > 0);
             self.reports.retain(|report| {

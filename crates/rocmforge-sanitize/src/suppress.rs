@@ -1,4 +1,4 @@
-//! Suppressions: findings that are known and not to be told, from a TOML file.
+//! Suppressions: known findings that are not reported, from a TOML file.
 
 use crate::error::{Error, Place};
 use crate::files;

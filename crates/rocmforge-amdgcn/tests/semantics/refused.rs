@@ -1,4 +1,4 @@
-//! What the interpreter refuses, with its reasons: lists for each instruction set, which `docs/simulator.md` links.
+//! Refusals of the interpreter, with their reasons: lists for each instruction set, which `docs/simulator.md` links.
 //!
 //! `ROCMFORGE_BLESS=1` writes them.
 

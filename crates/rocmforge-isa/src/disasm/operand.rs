@@ -7,7 +7,7 @@ use std::fmt;
 pub(crate) struct Text {
     pub(crate) operand: Operand,
     pub(crate) ty: Ty,
-    /// Half registers are told apart.
+    /// Half registers are distinguished.
     pub(crate) halves: bool,
 }
 

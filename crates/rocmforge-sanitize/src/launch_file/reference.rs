@@ -9,7 +9,7 @@ use crate::toml_reader::{Value, nearest};
 /// `{ buffer = "x", offset = 4 }`
 pub(super) fn buffer_and_offset(value: &Value<'_>, buffers: &[Buffer]) -> Result<(usize, u64), Error> {
     let table = value.table("an argument")?;
-    // A misspelt key is told with the types that might be meant, too.
+    // A misspelt key is reported with the types that might be meant, too.
     for dtype in DType::ALL {
         table.get(dtype.name());
     }

@@ -2,7 +2,7 @@
 //!
 //! The same number means the same value, along one path: instructions in their order, and behind an unconditional branch from the
 //! first branch that leads there. Copies, spills (also of scalar registers into lanes of a vector register) and variables in memory keep
-//! the number of what was stored. So a plain load can be told whose value a compare-and-swap at the same address expects, though neither
+//! the number of what was stored. So a plain load can be recognised whose value a compare-and-swap at the same address expects, though neither
 //! address nor value is in the same registers then ([`crate::exec::lower::idioms`]).
 
 use crate::exec::lower::decoded::{Decoded, is_compare_and_swap};
@@ -279,7 +279,7 @@ impl Numbers {
         }
     }
 
-    /// The place that a memory instruction accesses; `None` for all others, and where it has none that can be told.
+    /// The place that a memory instruction accesses; `None` for all others, and where it has none that can be determined.
     fn place(&mut self, inst: &Inst) -> Option<Place> {
         let facts = inst.op.facts();
         let offset = i64::from(inst.imm);

@@ -1,6 +1,6 @@
 //! An instruction, what it runs over, and who watches: three types that name each other.
 //!
-//! The code of an instruction is a function of a wave and of what its launch shares, [`Ctx`]. That knows an [`Observer`], which is told of
+//! The code of an instruction is a function of a wave and of what its launch shares, [`Ctx`]. That knows an [`Observer`], which is notified of
 //! requests to memory and of what orders them, with the instruction that makes them.
 
 use crate::attend::Attendant;
