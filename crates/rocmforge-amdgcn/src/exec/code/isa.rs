@@ -5,7 +5,7 @@
 //!
 //! Vector arithmetic, which is most of the code here, is not compiled twice: processors of x86-64 without AVX2 are rare
 //! by now and get a small body that takes one lane after the other (see [`lanes`]). Twice the whole took the compiler
-//! minutes.
+//! minutes. Operations that compilers seldom make have only the small body, on every host.
 
 use crate::exec::simd::fast;
 use crate::exec::state::ctx::{Ctx, Ins, Run};
