@@ -42,10 +42,10 @@ pub struct CheckArgs {
     /// Leaves out the findings that a file (TOML) lists.
     #[arg(long, value_name = "FILE")]
     pub suppressions: Option<PathBuf>,
-    /// The exit status if something is found: 0 to 255, but not 2.
+    /// The exit status if something is found: 0 to 255, but not 2. Without it 1 for launch files; for a program its own status.
     #[arg(long, value_name = "STATUS")]
     pub error_exitcode: Option<u8>,
-    /// Prints findings to a file only.
+    /// Prints findings to this file, and not to the terminal.
     #[arg(long, value_name = "FILE")]
     pub log_file: Option<PathBuf>,
 }

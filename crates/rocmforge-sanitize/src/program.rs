@@ -18,6 +18,9 @@ use std::process::{Child, Command, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+/// Bytes of the settings, at most: Linux starts no program with a variable of 128 KiB.
+const MAX_SETTINGS: usize = 120 << 10;
+
 /// Options of `rocmforge-sanitize run`.
 #[derive(Args, Debug, Clone)]
 pub struct RunArgs {
@@ -110,6 +113,21 @@ impl RunArgs {
         settings.log = absolute("--log-file", &check.log_file)?;
         settings.trace = absolute("--trace", &self.trace)?;
         settings.records = Some(records);
+        // The settings are one variable of the program's environment, which has a limit on Linux.
+        let bytes = settings.to_variable().len();
+        if bytes > MAX_SETTINGS {
+            let problem = format!(
+                "has more than a program can be started with: {bytes} bytes of settings, at most {MAX_SETTINGS}"
+            );
+            return Err(Error::option(
+                if suppressions.all.is_empty() {
+                    "--kernel-name"
+                } else {
+                    "--suppressions"
+                },
+                problem,
+            ));
+        }
         // Before a process is started for it.
         let checked = settings.machine(self.hip.unwrap_or(Abi::Hip6));
         checked.map_err(|problem| Error::option("--card", problem.to_string()))?;

@@ -61,7 +61,14 @@ impl Suppressions {
 
 fn suppression(value: &Value<'_>) -> Result<Suppression, Error> {
     let table = value.table("a suppression")?;
-    let text = |key| table.get(key).map(|text| text.str().map(str::to_owned)).transpose();
+    // An empty name, part or path would fit every report.
+    let text = |key| {
+        let some = |value: Value<'_>| match value.str()? {
+            "" => Err(value.wrong("is empty")),
+            text => Ok(text.to_owned()),
+        };
+        table.get(key).map(some).transpose()
+    };
     let filter = ReportFilter {
         kind: table.get("kind").map(|name| kind(&name)).transpose()?,
         tool: table.get("tool").map(|name| tool(&name)).transpose()?,

@@ -10,18 +10,25 @@ use std::path::Path;
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
 pub struct ReportFilter {
     /// The kind.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub kind: Option<ReportKind>,
     /// The tool.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub tool: Option<Tool>,
     /// The kernel of either side.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub kernel: Option<String>,
     /// A part of that kernel's name.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub kernel_substring: Option<String>,
     /// The end of the path of a source file, from a component on.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub file: Option<String>,
     /// The line in it.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub line: Option<u32>,
     /// A function, of the kernel or inlined into it.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub function: Option<String>,
 }
 
@@ -33,11 +40,10 @@ impl ReportFilter {
             let other = other.and_then(|other| other.kernel.as_deref());
             report.kernel.as_deref().into_iter().chain(other)
         };
-        let mut frames = report
+        let frames = report
             .frames
             .iter()
             .chain(other.into_iter().flat_map(|other| &other.frames));
-        let anywhere = self.file.is_none() && self.function.is_none();
         self.kind.is_none_or(|kind| kind == report.kind)
             && self.tool.is_none_or(|tool| tool == report.tool())
             && self
@@ -48,7 +54,12 @@ impl ReportFilter {
                 .kernel_substring
                 .as_ref()
                 .is_none_or(|part| kernels().any(|kernel| kernel.contains(part.as_str())))
-            && (anywhere || frames.any(|frame| self.fits_frame(frame)))
+            && self.fits_one_of(frames)
+    }
+
+    fn fits_one_of<'a>(&self, mut frames: impl Iterator<Item = &'a Frame>) -> bool {
+        let anywhere = self.file.is_none() && self.line.is_none() && self.function.is_none();
+        anywhere || frames.any(|frame| self.fits_frame(frame))
     }
 
     fn fits_frame(&self, frame: &Frame) -> bool {
@@ -57,5 +68,37 @@ impl ReportFilter {
         self.file.as_ref().is_none_or(ends)
             && self.line.is_none_or(|line| line == frame.line)
             && self.function.as_ref().is_none_or(|name| *name == frame.function)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_given_property_of_a_place_counts() {
+        let frame = Frame {
+            function: "add".to_owned(),
+            file: "src/add.hip".to_owned(),
+            line: 3,
+            column: 1,
+        };
+        let fits = |line: Option<u32>, file: Option<&str>| {
+            let filter = ReportFilter {
+                line,
+                file: file.map(str::to_owned),
+                ..ReportFilter::default()
+            };
+            (
+                filter.fits_one_of([&frame].into_iter()),
+                filter.fits_one_of([].into_iter()),
+            )
+        };
+        assert_eq!(fits(None, None), (true, true));
+        assert_eq!(fits(Some(3), None), (true, false));
+        assert_eq!(fits(Some(4), None), (false, false));
+        assert_eq!(fits(Some(3), Some("add.hip")), (true, false));
+        assert_eq!(fits(Some(4), Some("add.hip")), (false, false));
+        assert_eq!(fits(Some(3), Some("dd.hip")), (false, false));
     }
 }

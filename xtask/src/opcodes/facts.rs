@@ -198,13 +198,13 @@ const LOST_TIES: &[&str] = &[
     "s_bitset0_b64",
     "s_bitset1_b32",
     "s_bitset1_b64",
+    "v_pk_fmac_f16",
 ];
 
 /// Words of a mnemonic that tell what an atomic stores, which LLVM's descriptions do not; all others compute.
 const STORED: &[(&str, &str)] = &[
     ("swap", "Swap"),
     ("storexchg", "Swap"),
-    ("condxchg32", "Swap"),
     ("cmpswap", "CompareAndSwap"),
     ("cmpstore", "CompareAndSwap"),
 ];

@@ -30,6 +30,16 @@ pub(super) fn check(root: &Path, broken: &mut Vec<Broken>) -> std::io::Result<()
             rule,
         });
     };
+    if let Some(n) = sections.iter().position(String::is_empty) {
+        report(
+            "Cargo.toml",
+            format!(
+                "it has no section [profile.dev.package.{}], which pages advise",
+                CRATES[n]
+            ),
+        );
+        return Ok(());
+    }
     for (page, crates) in PAGES {
         let text = std::fs::read_to_string(root.join(page))?.replace("//! ", "");
         let advice = sections[..*crates].concat();

@@ -297,6 +297,8 @@ fn suppressions_leave_findings_out_and_say_so() {
         ("[[suppress]]\ntool = \"memchek\"\n", &["memcheck"]),
         ("[[suppress]]\nreason = \"tired\"\n", &["every finding"]),
         ("[[suppress]]\nline = 5\n", &["`file`"]),
+        ("[[suppress]]\nkernel_substring = \"\"\n", &["known.toml:2", "is empty"]),
+        ("[[suppress]]\nfile = \"\"\n", &["known.toml:2", "is empty"]),
         ("[[suppres]]\nline = 5\n", &["did you mean `suppress`"]),
         ("", &["needs `suppress`"]),
         ("[[suppress", &["known.toml:1"]),
@@ -379,8 +381,11 @@ fn a_program_is_not_started_with_options_that_contradict_each_other() {
     let folder = Folder::new();
     let wrong = folder.write("wrong.toml", "[[suppress]]\nkinds = \"lds_race\"\n");
     let known = folder.write("known.toml", "[[suppress]]\nkind = \"lds_race\"\n");
+    let one = format!("[[suppress]]\nkernel = \"{}\"\n", "k".repeat(200));
+    let many = folder.write("many.toml", &one.repeat(600));
     let records = folder.path("records");
     for (options, words) in [
+        (&["--suppressions", &many][..], &["--suppressions", "at most"][..]),
         (&["--tool", "leakcheck"][..], &["--tool", "racecheck"][..]),
         (&["--tool", "racecheck", "--padding", "512"], &["--padding", "memcheck"]),
         (

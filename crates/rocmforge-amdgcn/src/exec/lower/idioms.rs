@@ -104,7 +104,9 @@ fn guesses(from: &[Decoded]) -> bool {
         if is_compare_and_swap(next.op) && same_address(load, next) {
             return true;
         }
-        if (0..3).any(|n| n != 1 && overlaps(next, load.src[n], load.ty.src[n]))
+        // The second operand of a vector load is no part of its address; of a scalar one it is the offset.
+        let scalar = load.op.facts().unit == Unit::ScalarMemory;
+        if (0..3).any(|n| (scalar || n != 1) && overlaps(next, load.src[n], load.ty.src[n]))
             || overlaps(next, load.mem.soffset, Ty::B32)
         {
             return false;

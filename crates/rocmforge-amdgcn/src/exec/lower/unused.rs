@@ -1,9 +1,9 @@
-//! Atomics whose old value nobody uses, though they give it: an exchange in LDS has no form that does not.
+//! Liveness of the values that atomics return. Exchanges in LDS have no form without a result.
 //!
 //! A wave that does not look at the old value learns nothing from it, so such an atomic orders nothing for the wave that makes it. The
-//! registers are followed along all paths to where they are read or written. Lanes that are off keep what they have, so a write counts for good
-//! where no instruction between has written `exec`, and up to the next one that does otherwise. Code that is not optimised puts
-//! the value into private memory, which counts as a use.
+//! registers are followed along all paths to where they are read or written. Lanes that are off keep what they have: a write ends the search
+//! if `exec` is unchanged since the atomic, otherwise it hides the value only until `exec` is written again. Code that is not optimised puts
+//! the value into private memory, which counts as a use. Operations on two addresses, `ds_append` and `ds_consume` are not looked at.
 
 use crate::exec::lower::decoded::Decoded;
 use crate::exec::lower::halves;
@@ -111,7 +111,7 @@ fn reads(inst: &Inst, value: &Range<u16>) -> bool {
     let old = inst.op.facts().reads.has(Registers::DST) && overlaps(inst.dst, inst.ty.dst);
     let relative = matches!(
         inst.op,
-        Op::VMovrelsB32 | Op::VMovreldB32 | Op::VMovrelsdB32 | Op::VMovrelsd2B32
+        Op::VMovrelsB32 | Op::VMovreldB32 | Op::VMovrelsdB32 | Op::VMovrelsd2B32 | Op::VSwaprelB32
     );
     old || relative
         || inst
@@ -135,7 +135,8 @@ fn crosses_lanes(inst: &Inst) -> bool {
 fn writes(inst: &Inst, value: &Range<u16>) -> bool {
     let arithmetic = match inst.format {
         Format::Vop1 | Format::Vop2 | Format::Vop3 | Format::Vop3sd | Format::Vopd => {
-            inst.mods.dpp.is_none() && !inst.ty.dst.is_half() && inst.op != Op::VWritelaneB32
+            let one_byte = inst.op.fp8_byte(0).is_some();
+            inst.mods.dpp.is_none() && !inst.ty.dst.is_half() && !one_byte && inst.op != Op::VWritelaneB32
         }
         _ => false,
     };

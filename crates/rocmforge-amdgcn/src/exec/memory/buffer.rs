@@ -459,3 +459,20 @@ pub(crate) fn lower(inst: &Inst) -> Result<Ins, Refused> {
     }
     Ok(ins)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::atomic_of;
+    use rocmforge_isa::Op;
+
+    /// racecheck goes by the fact of the instruction, not by that of its handler.
+    #[test]
+    fn atomics_of_buffers_have_the_facts_of_their_handlers() {
+        let pairs = Op::ALL.iter().filter_map(|&op| Some((op, atomic_of(op)?.0)));
+        let pairs: Vec<(Op, Op)> = pairs.collect();
+        assert!(pairs.len() > 30, "{} atomics", pairs.len());
+        for (op, global) in pairs {
+            assert_eq!(op.facts().atomic, global.facts().atomic, "{}", op.mnemonic());
+        }
+    }
+}

@@ -35,8 +35,8 @@ fn find_out() -> bool {
 }
 
 /// A function that runs another, in the build for this host and as a function of its own: for bodies that several handlers share. Behind its
-/// name stand its generic parameters, and once more their names alone. The body has one more, a `bool`: whether the host is [`fast`]. Where it
-/// is not, the body does without what it would only do to be quicker: it is rarely run, and costs the compiler as much.
+/// name stand its generic parameters, and once more their names alone. The body has one more, a `bool`: false only in the build for x86-64
+/// without AVX2. There the body leaves out what it does only to be quicker, because that build is rarely run and costs as much to compile.
 macro_rules! by_host {
     (
         $(#[$attribute:meta])*

@@ -9,7 +9,7 @@ use crate::exec::vector::modal;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
-/// Does it to all lanes.
+/// Applies an operation to all lanes, with the modifiers of operands and result.
 pub(crate) struct Each<O>(PhantomData<O>);
 
 impl<O: LaneOp> Handler for Each<O> {
@@ -31,7 +31,7 @@ impl<O: LaneOp> Handler for Each<O> {
     }
 }
 
-/// The same where all lanes are active and each operand is of the kind that most are of: a register, or where `UNIFORM` has its bit a
+/// The same without modifiers, where all lanes are active and each operand is of the kind that most are of: a register, or where `UNIFORM` has its bit a
 /// scalar register or a constant. Few instructions, and little on the stack: other cases are left to [`Each`].
 pub(crate) struct Short<O, const UNIFORM: u8>(PhantomData<O>);
 
@@ -132,26 +132,46 @@ pub(crate) struct Form {
 
 /// The handler, or `None` when modifiers are asked for that mean nothing to its operands.
 pub(crate) fn each<O: LaneOp>(form: Form) -> Option<Run> {
-    special::<O>(form).unwrap_or_else(|| {
-        let short = if form.mods { None } else { short::<O>(form) };
-        Some(short.unwrap_or_else(isa::lanes::<Each<O>, OneByOne<O>>))
-    })
+    match by_mode::<O>(form) {
+        Choice::Modal(run) => Some(run),
+        Choice::Refused => None,
+        Choice::Plain => {
+            let short = if form.mods { None } else { short::<O>(form) };
+            Some(short.unwrap_or_else(isa::lanes::<Each<O>, OneByOne<O>>))
+        }
+    }
 }
 
 /// The handler of an operation that compilers seldom make: the small one for every host, as another would cost the compiler more time than
 /// it saves. `None` as for [`each`].
 pub(crate) fn seldom<O: LaneOp>(form: Form) -> Option<Run> {
-    special::<O>(form).unwrap_or_else(|| Some(plain::<OneByOne<O>>()))
+    match by_mode::<O>(form) {
+        Choice::Modal(run) => Some(run),
+        Choice::Refused => None,
+        Choice::Plain => Some(plain::<OneByOne<O>>()),
+    }
 }
 
-/// What [`each`] and [`seldom`] give if it does not depend on how often the operation is made.
-fn special<O: LaneOp>(form: Form) -> Option<Option<Run>> {
+/// What modifiers and the floating-point mode leave to choose.
+enum Choice {
+    /// Nothing: this handler knows the mode.
+    Modal(Run),
+    /// Nothing: the modifiers mean nothing to its operands.
+    Refused,
+    /// Any handler for the default mode.
+    Plain,
+}
+
+fn by_mode<O: LaneOp>(form: Form) -> Choice {
     // Conditions that are constants, here and below: what is behind one that is false is not compiled.
     if const { O::A::MODS || O::B::MODS || O::C::MODS || O::R::MODS } {
-        form.modal.then(|| Some(plain::<modal::Modal<modal::Any<O>>>()))
-    } else {
-        form.mods.then_some(None)
+        if form.modal {
+            return Choice::Modal(plain::<modal::Modal<modal::Any<O>>>());
+        }
+    } else if form.mods {
+        return Choice::Refused;
     }
+    Choice::Plain
 }
 
 /// A short handler of an operation, if there is one for operands of these kinds: for those that compilers make most of.
