@@ -186,7 +186,8 @@ fn at_once<S: Space, const R: usize>(
     }
 }
 
-/// Loads some registers for each active lane by itself. One body for each space, as it is rarely run.
+/// Loads some registers for each active lane by itself. One body for each space: only private memory has no other way, and gains nothing
+/// from a body for each number of registers.
 #[inline(never)]
 fn lane_by_lane<S: Space>(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins, at: &Addresses, registers: usize, dst: u8) {
     let exec = w.exec();
@@ -206,25 +207,15 @@ fn lane_by_lane<S: Space>(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins, at: &Addresses
     c.loading = None;
 }
 
-/// Loads whole registers.
-pub(crate) struct Words<S, const R: usize>(PhantomData<S>);
+/// Loads whole registers; `FAST`: looks for rows first.
+pub(crate) struct Words<S, const R: usize, const FAST: bool>(PhantomData<S>);
 
-impl<S: Space, const R: usize> Handler for Words<S, R> {
+impl<S: Space, const R: usize, const FAST: bool> Handler for Words<S, R, FAST> {
     #[inline(always)]
     fn run(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins) {
-        if row::<S, R>(w, c, i) {
+        if FAST && row::<S, R>(w, c, i) {
             return;
         }
-        WordsByLane::<S, R>::run(w, c, i);
-    }
-}
-
-/// The same, without a look for rows.
-pub(crate) struct WordsByLane<S, const R: usize>(PhantomData<S>);
-
-impl<S: Space, const R: usize> Handler for WordsByLane<S, R> {
-    #[inline(always)]
-    fn run(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins) {
         let mut at = [0; 32];
         S::addresses(w, i, &mut at);
         words::<S, R>(w, c, i, &at, i.dst);
@@ -233,7 +224,7 @@ impl<S: Space, const R: usize> Handler for WordsByLane<S, R> {
 
 /// The handler of a load of `R` registers.
 pub(crate) fn of_words<S: Space, const R: usize>() -> Run {
-    isa::lanes::<Words<S, R>, WordsByLane<S, R>>()
+    isa::lanes::<Words<S, R, true>, Words<S, R, false>>()
 }
 
 /// What a load of one or two bytes makes of them and the old register.

@@ -138,25 +138,15 @@ fn lane_by_lane<S: Space>(w: &Wave, c: &mut Ctx<'_>, i: &Ins, at: &Addresses, re
     }
 }
 
-/// Stores whole registers.
-pub(crate) struct Words<S, const R: usize>(PhantomData<S>);
+/// Stores whole registers; `FAST`: looks for rows first.
+pub(crate) struct Words<S, const R: usize, const FAST: bool>(PhantomData<S>);
 
-impl<S: Space, const R: usize> Handler for Words<S, R> {
+impl<S: Space, const R: usize, const FAST: bool> Handler for Words<S, R, FAST> {
     #[inline(always)]
     fn run(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins) {
-        if row::<S, R>(w, c, i) {
+        if FAST && row::<S, R>(w, c, i) {
             return;
         }
-        WordsByLane::<S, R>::run(w, c, i);
-    }
-}
-
-/// The same, without a look for rows.
-pub(crate) struct WordsByLane<S, const R: usize>(PhantomData<S>);
-
-impl<S: Space, const R: usize> Handler for WordsByLane<S, R> {
-    #[inline(always)]
-    fn run(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins) {
         let mut at = [0; 32];
         S::addresses(w, i, &mut at);
         words::<S, R>(w, c, i, &at, i.b.reg);
@@ -165,7 +155,7 @@ impl<S: Space, const R: usize> Handler for WordsByLane<S, R> {
 
 /// The handler of a store of `R` registers.
 pub(crate) fn of_words<S: Space, const R: usize>() -> Run {
-    isa::lanes::<Words<S, R>, WordsByLane<S, R>>()
+    isa::lanes::<Words<S, R, true>, Words<S, R, false>>()
 }
 
 /// Stores the low `N` bytes of a register shifted right by `SHIFT`; `FAST`: looks for rows.
