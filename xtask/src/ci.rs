@@ -29,8 +29,8 @@ struct Step {
 #[derive(Clone, Copy)]
 enum Needs {
     Nothing,
-    /// The plugin of cargo that it runs, which has its name.
-    Plugin,
+    /// The plugin of cargo of this name.
+    Plugin(&'static str),
     /// HIP's headers and library.
     Hip,
 }
@@ -80,7 +80,7 @@ const STEPS: &[Step] = &[
         "publish --workspace --dry-run --no-verify --allow-dirty --quiet",
     ),
     Step {
-        needs: Needs::Plugin,
+        needs: Needs::Plugin("deny"),
         ..step("deny", "deny --locked check")
     },
 ];
@@ -145,9 +145,8 @@ pub(crate) fn run(args: Args) -> Outcome {
         let mut command = cargo();
         command.args(step.cargo.split(' ')).envs(step.env.iter().copied());
         let absent = match step.needs {
-            Needs::Plugin if !installed(step.name) => Some(format!(
-                "`cargo {0}` is not installed (`cargo install cargo-{0}`)",
-                step.name
+            Needs::Plugin(name) if !installed(name) => Some(format!(
+                "`cargo {name}` is not installed (`cargo install cargo-{name}`)"
             )),
             Needs::Hip => match hip_root() {
                 Ok(root) => {
@@ -156,7 +155,7 @@ pub(crate) fn run(args: Args) -> Outcome {
                 }
                 Err(error) => Some(error.to_string()),
             },
-            Needs::Nothing | Needs::Plugin => None,
+            Needs::Nothing | Needs::Plugin(_) => None,
         };
         if let Some(absent) = absent {
             say!("skipped: {absent}");

@@ -119,14 +119,11 @@ impl RunArgs {
             let problem = format!(
                 "has more than a program can be started with: {bytes} bytes of settings, at most {MAX_SETTINGS}"
             );
-            return Err(Error::option(
-                if suppressions.all.is_empty() {
-                    "--kernel-name"
-                } else {
-                    "--suppressions"
-                },
-                problem,
-            ));
+            let option = match suppressions.all.is_empty() {
+                true => "--kernel-name",
+                false => "--suppressions",
+            };
+            return Err(Error::option(option, problem));
         }
         // Before a process is started for it.
         let checked = settings.machine(self.hip.unwrap_or(Abi::Hip6));
