@@ -29,8 +29,9 @@ pub fn execute_attended(dispatch: &Dispatch<'_>, memory: &mut GlobalMemory, atte
 
 /// Runs a launch whose geometry has been checked.
 fn run(dispatch: &Dispatch<'_>, memory: &mut GlobalMemory, attendant: Option<&mut dyn Attendant>) -> Outcome {
+    let most = dispatch.options.max_faults.max(1);
     if dispatch.options.threads < 2 || attendant.is_some() {
-        return run_part(dispatch, memory, attendant, 0..dispatch.groups()).into_outcome();
+        return run_part(dispatch, memory, attendant, 0..dispatch.groups()).into_outcome(dispatch.program, most);
     }
     let threads = threads::wanted(dispatch);
     let several = threads > 1;
@@ -47,5 +48,5 @@ fn run(dispatch: &Dispatch<'_>, memory: &mut GlobalMemory, attendant: Option<&mu
     }
     let costs = &dispatch.program.costs;
     costs.note(dispatch.kernel.entry, dispatch.groups(), start.elapsed(), several);
-    done.into_outcome()
+    done.into_outcome(dispatch.program, most)
 }

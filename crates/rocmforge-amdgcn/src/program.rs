@@ -6,6 +6,7 @@ use crate::exec::code::Code;
 use crate::exec::lower::functions::{Function, WaveLanes};
 use crate::exec::lower::library::is_allocator;
 use crate::exec::number::mode::Mode;
+use crate::exec::state::variables::{Variable, Variables};
 use crate::kernel::{self, Kernel};
 use crate::load_error::LoadError;
 use object::read::elf::ElfFile64;
@@ -339,7 +340,36 @@ fn lower_text(
             allocator,
         })
         .collect();
-    Code::lower(arch, &words, start, base, &functions, debug, modal)
+    let variables = variables(file, base);
+    Code::lower(arch, &words, start, base, &functions, &variables, debug, modal)
+}
+
+/// The variables of a code object that is loaded at `base`.
+fn variables(file: &ElfFile64<'_, Endianness>, base: u64) -> Variables {
+    let at = |from: u64, size: u64| base.wrapping_add(from)..base.wrapping_add(from).saturating_add(size);
+    let end = file
+        .segments()
+        .map(|segment| segment.address().saturating_add(segment.size()))
+        .max();
+    let all = file.symbols().chain(file.dynamic_symbols());
+    let all = all.filter(|symbol| symbol.kind() == SymbolKind::Data && symbol.is_definition() && symbol.size() > 0);
+    let mut all: Vec<Variable> = all
+        .map(|symbol| Variable {
+            addresses: at(symbol.address(), symbol.size()),
+            name: symbol.name().unwrap_or("?").to_owned(),
+        })
+        .collect();
+    // Code may walk through a section whose name is a name in C from one variable to the next: linkers define symbols for its ends.
+    let walked = |name: &str| name.chars().all(|c| c == '_' || c.is_ascii_alphanumeric());
+    all.extend(
+        file.sections()
+            .filter(|section| section.name().is_ok_and(walked))
+            .map(|section| Variable {
+                addresses: at(section.address(), section.size()),
+                name: section.name().unwrap_or("?").to_owned(),
+            }),
+    );
+    Variables::new(all, at(0, end.unwrap_or(0)))
 }
 
 #[cfg(test)]

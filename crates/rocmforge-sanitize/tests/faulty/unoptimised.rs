@@ -115,13 +115,74 @@ KERNEL correct(u32 *sums) {
 
 #[test]
 fn a_guess_for_a_compare_and_swap_in_a_called_function_is_no_race() {
+    at_each_level("swap_in_function", SWAP_IN_FUNCTION);
+}
+
+/// Pointers to one of two tables, chosen by lane: by a branch, by a selection and in a loop. The faulty kernel's index fits the longer table only.
+const CHOSEN_TABLES: &str = r#"
+//# [[launch]]
+//# kernel = "faulty"
+//# block = 32
+//# args = ["u32[32] iota", "f32[32]"]
+#include "faulty.h"
+
+static __attribute__((constant)) const float levels[8] = {-1.0f, -0.7f, -0.4f, -0.1f, 0.1f, 0.4f, 0.7f, 1.0f};
+static __attribute__((constant)) const float scales[32] = {0.5f, 0.25f, 1.5f, 2.0f};
+
+// Code may go from one variable of such a section to the next.
+__attribute__((device, section("in_a_row"))) float first[2] = {0.5f, 1.0f};
+__attribute__((device, section("in_a_row"))) float second[2] = {1.5f, 2.0f};
+extern "C" __attribute__((device, visibility("hidden"))) float __start_in_a_row[], __stop_in_a_row[];
+
+static __attribute__((device, noinline)) float entry(const float *table, u32 code) { return table[code]; }
+
+RF_DEVICE float sum_of(const u32 *codes, u32 code) {
+    const float *table = code & 1 ? levels : scales;
+    float sum = table[code & 7] + entry(levels, code & 7) + entry(scales, code);
+    const float *place;
+    if (code & 2) {
+        place = &levels[code & 7];
+    } else {
+        place = (const float *)&codes[code];
+        sum *= 2.0f;
+    }
+    sum += *place;
+    for (const float *at = code & 4 ? scales : levels, *end = at + 8; at != end; at++) sum += *at;
+    for (const float *at = __start_in_a_row; at != __stop_in_a_row; at++) sum += *at;
+    for (u32 n = 0; n < 2; n++) {
+        const float *of = n ? scales : levels;
+        sum += of[codes[n]];
+    }
+    return sum;
+}
+
+KERNEL faulty(const u32 *codes, float *y) {
+    u32 i = rf_thread(), code = codes[i];
+    float sum = sum_of(codes, code);
+    y[i] = sum + levels[code]; // FAULT: OutOfBounds
+}
+
+KERNEL correct(const u32 *codes, float *y) {
+    u32 i = rf_thread(), code = codes[i];
+    float sum = sum_of(codes, code);
+    y[i] = sum + levels[code & 7];
+}
+"#;
+
+#[test]
+fn a_pointer_that_is_to_one_of_two_tables_leads_beyond_none() {
+    at_each_level("chosen_tables", CHOSEN_TABLES);
+}
+
+/// Compiles a source for both cards at three levels, and judges what is reported.
+fn at_each_level(name: &str, text: &str) {
     if Command::new(COMPILER).arg("--version").output().is_err() {
         rocmforge_testkit::skip!("{COMPILER} is not installed");
     }
     let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("swap_in_function.hip");
-    std::fs::write(&path, SWAP_IN_FUNCTION).expect("a writable folder");
-    let source = Source::read("swap_in_function".to_owned(), SWAP_IN_FUNCTION);
+    let path = folder.path().join(format!("{name}.hip"));
+    std::fs::write(&path, text).expect("a writable folder");
+    let source = Source::read(name.to_owned(), text);
     let cases = ["gfx1100", "gfx1201"]
         .into_iter()
         .flat_map(|arch| ["-O0", "-O1", "-O3"].map(|level| (arch, level)));
@@ -132,7 +193,7 @@ fn a_guess_for_a_compare_and_swap_in_a_called_function_is_no_race() {
             wrong.into_iter().map(move |what| format!("{level} {what}"))
         })
         .collect();
-    assert_nothing(&wrong, "reports of a compare-and-swap in a function");
+    assert_nothing(&wrong, name);
 }
 
 /// Kernels that are not the same thing at `-O0`, and why.

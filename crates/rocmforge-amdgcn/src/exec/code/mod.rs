@@ -3,7 +3,8 @@
 pub(crate) mod isa;
 pub(crate) mod operands;
 
-use crate::exec::state::ctx::Ins;
+use crate::exec::state::ctx::{Ins, Watched};
+use crate::exec::state::variables::Variables;
 use crate::load_error::LoadError;
 use std::ops::Range;
 
@@ -17,6 +18,10 @@ pub(crate) struct Code {
     pub(crate) classes: Vec<u8>,
     /// Functions whose workgroups may depend on each other: entry points of those with atomics on global memory or calls.
     pub(in crate::exec) shared: Vec<u64>,
+    /// The variables of the code object, and the instructions with the address of one.
+    pub(crate) variables: Variables,
+    /// By the number of such an instruction.
+    pub(crate) watched: Vec<Watched>,
     /// By word of `.text`: index of the first lowered instruction, `u32::MAX` where none starts.
     pub(in crate::exec) index: Vec<u32>,
     /// ELF address of `.text`.

@@ -6,10 +6,11 @@ use crate::exec::code::operands::NOTHING;
 use crate::exec::code::{Code, PART};
 use crate::exec::lower::decoded::Decoded;
 use crate::exec::lower::idioms::Calls;
-use crate::exec::lower::{halves, idioms, instruction, library, unused, updates};
+use crate::exec::lower::{halves, idioms, instruction, library, unused, updates, variables};
 use crate::exec::memory::gws;
 use crate::exec::state::ctx::Ins;
 use crate::exec::state::fields::Flow;
+use crate::exec::state::variables::Variables;
 use crate::load_error::LoadError;
 use rocmforge_isa::{Arch, Inst, Memory, Unit, decode_for};
 use std::ops::Range;
@@ -49,12 +50,13 @@ impl Code {
         start: u64,
         base: u64,
         functions: &[Function],
+        variables: &Variables,
         debug: &DebugInfo,
         modal: bool,
     ) -> Result<Self, LoadError> {
-        let code = Self::lower_for(arch, words, start, base, functions, debug, modal)?;
+        let code = Self::lower_for(arch, words, start, base, functions, variables, debug, modal)?;
         if code.changes_mode && !modal {
-            return Self::lower_for(arch, words, start, base, functions, debug, true);
+            return Self::lower_for(arch, words, start, base, functions, variables, debug, true);
         }
         Ok(code)
     }
@@ -65,6 +67,7 @@ impl Code {
         start: u64,
         base: u64,
         functions: &[Function],
+        variables: &Variables,
         debug: &DebugInfo,
         modal: bool,
     ) -> Result<Self, LoadError> {
@@ -72,6 +75,8 @@ impl Code {
             ins: Vec::new(),
             classes: Vec::new(),
             shared: Vec::new(),
+            variables: variables.clone(),
+            watched: Vec::new(),
             index: vec![u32::MAX; words.len()],
             start,
             device: base + start,
@@ -210,6 +215,7 @@ impl Code {
         calls.extend(idioms::mark(&decoded, &mut self.ins));
         updates::mark(&decoded, &mut self.ins);
         unused::mark(&decoded, &mut self.ins);
+        variables::mark(&decoded, self);
         if function.allocator {
             library::mark(&decoded, &mut self.ins);
         }

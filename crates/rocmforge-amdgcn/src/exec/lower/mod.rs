@@ -9,3 +9,4 @@ pub(crate) mod library;
 mod unused;
 mod updates;
 mod values;
+mod variables;

@@ -13,21 +13,21 @@ use std::rc::Rc;
 /// The number of a value of 32 bits.
 type Value = u32;
 /// A register: vector registers, then scalar ones by their encoding, then `scc`.
-type Register = usize;
+pub(super) type Register = usize;
 
-const SCALAR: Register = 256;
+pub(super) const SCALAR: Register = 256;
 const VCC: Register = SCALAR + 106;
 const M0: Register = SCALAR + 125;
 const EXEC: Register = SCALAR + 126;
 const SCC: Register = SCALAR + 128;
-const REGISTERS: usize = SCC + 1;
+pub(super) const REGISTERS: usize = SCC + 1;
 /// Vector registers that arguments of functions are in.
 const ARGUMENTS: usize = 32;
 /// The number of the constant 0.
 const ZERO: Value = REGISTERS as Value + 1;
 
 /// Registers that a call leaves alone: LLVM's AMDGPU usage guide, "Non-Kernel Functions".
-fn is_kept(register: Register) -> bool {
+pub(super) fn is_kept(register: Register) -> bool {
     match register {
         0..SCALAR => register >= 40 && register & 8 != 0,
         VCC.. => false,
@@ -608,7 +608,7 @@ impl Numbers {
     }
 }
 
-fn register(operand: Operand) -> Option<Register> {
+pub(super) fn register(operand: Operand) -> Option<Register> {
     Some(match operand {
         Operand::Vgpr(n) | Operand::VgprHalf { reg: n, .. } => usize::from(n),
         Operand::Sgpr(n) => SCALAR + usize::from(n),
@@ -624,7 +624,7 @@ fn register(operand: Operand) -> Option<Register> {
 }
 
 /// Nothing is changed on the way in or out.
-fn is_plain(mods: &Mods) -> bool {
+pub(super) fn is_plain(mods: &Mods) -> bool {
     *mods == Mods::default()
 }
 

@@ -11,11 +11,14 @@ pub(crate) mod smem;
 mod space;
 mod store;
 mod transpose;
+pub(crate) mod variable;
 
 use crate::exec::code::isa::plain;
 use crate::exec::memory::form::Access;
-use crate::exec::state::ctx::Run;
-use rocmforge_isa::{Format, Op};
+use crate::exec::state::ctx::{Ins, Run};
+use crate::exec::state::request::Addresses;
+use crate::exec::state::wave::Wave;
+use rocmforge_isa::{Format, Inst, Op, Operand};
 use transpose::Transposed;
 
 /// The handler of a memory instruction; `scalar_base`: its address is relative to SGPRs.
@@ -31,6 +34,20 @@ pub(crate) fn lookup(op: Op, format: Format, scalar_base: bool) -> Option<Access
         Format::Flat => each::<Flat>(op),
         Format::Scratch => each::<Scratch>(op),
         Format::Ds => ds::lookup::<Lds>(op).map(Access::Ds),
+        _ => None,
+    }
+}
+
+/// The addresses of the lanes of an instruction that accesses global memory, of a scalar load that of lane 0; `None` for all others, and
+/// those with a resource descriptor.
+pub(crate) fn addresses(inst: &Inst) -> Option<fn(&Wave, &Ins, &mut Addresses)> {
+    use space::{Flat, Global, GlobalBase, Space};
+    match inst.format {
+        Format::Global if matches!(inst.op, Op::GlobalLoadAddtidB32 | Op::GlobalStoreAddtidB32) => None,
+        Format::Global if matches!(inst.src[2], Operand::None | Operand::Null) => Some(Global::addresses),
+        Format::Global => Some(GlobalBase::addresses),
+        Format::Flat => Some(Flat::addresses),
+        Format::Smem if inst.ty.src[0].regs() == 2 => Some(|w, i, at| at[0] = smem::address(w, i)),
         _ => None,
     }
 }

@@ -8,13 +8,18 @@ use crate::exec::state::wave::{NULL, Wave};
 use crate::fault::{Access, FaultKind};
 use rocmforge_isa::Op;
 
+/// The address that a scalar load names.
+pub(super) fn address(w: &Wave, i: &Ins) -> u64 {
+    let offset = i64::from(i.imm) + i64::from(w.scalar(&i.b));
+    w.scalar64(&i.a).wrapping_add_signed(offset)
+}
+
 /// Loads `N` words at base + register offset + immediate.
 struct Load<const N: usize>;
 
 impl<const N: usize> Handler for Load<N> {
     fn run(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins) {
-        let offset = i64::from(i.imm) + i64::from(w.scalar(&i.b));
-        let address = w.scalar64(&i.a).wrapping_add_signed(offset);
+        let address = address(w, i);
         check_alignment(w, c, i, address, N);
         // The hardware ignores the low two bits.
         let address = address & !3;

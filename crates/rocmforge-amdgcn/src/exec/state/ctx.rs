@@ -6,7 +6,8 @@
 use crate::attend::Attendant;
 use crate::exec::state::fields::{Flow, Src};
 use crate::exec::state::grid::Gws;
-use crate::exec::state::request::{Data, Place, Request, Shape, Unwritten, addresses_of_row};
+use crate::exec::state::request::{Addresses, Data, Place, Request, Shape, Unwritten, addresses_of_row};
+use crate::exec::state::variables::{Reached, Variables};
 use crate::exec::state::wave::Wave;
 use crate::fault::{Access, Fault, FaultKind};
 use crate::memory::{GlobalMemory, MemFaultKind};
@@ -41,6 +42,14 @@ pub(crate) struct Ins {
     pub(crate) target: u32,
     /// Offset of the instruction in `.text`.
     pub(crate) at: u32,
+}
+
+/// How an instruction with the address of a variable runs: see [`crate::exec::memory::variable`].
+pub(crate) struct Watched {
+    /// Its own handler.
+    pub(crate) run: Run,
+    /// The addresses of its lanes; of a scalar load that of lane 0.
+    pub(crate) addresses: fn(&Wave, &Ins, &mut Addresses),
 }
 
 /// What orders accesses besides barriers and atomics.
@@ -120,6 +129,10 @@ pub(crate) struct Ctx<'a> {
     pub(crate) max_faults: usize,
     /// ELF address of `.text`, for the addresses in faults.
     pub(crate) text: u64,
+    /// The program's variables, instructions with the address of one, and what those have accessed.
+    pub(crate) variables: &'a Variables,
+    pub(crate) watched: &'a [Watched],
+    pub(crate) reached: Reached,
     /// Somebody watches requests to memory.
     pub(crate) observed: bool,
     /// Values nobody has written are followed, in [`Self::observer`].

@@ -4,4 +4,5 @@ pub(crate) mod ctx;
 pub(crate) mod fields;
 pub(crate) mod grid;
 pub(crate) mod request;
+pub(crate) mod variables;
 pub(crate) mod wave;

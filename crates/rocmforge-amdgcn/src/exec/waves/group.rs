@@ -17,6 +17,7 @@ use crate::exec::number::mode::Mode;
 use crate::exec::state::ctx::{Ctx, Ins};
 use crate::exec::state::fields::{Flow, Kind, Src};
 use crate::exec::state::grid::Gws;
+use crate::exec::state::variables::Reached;
 use crate::exec::state::wave::{EXEC, NULL, VCC, Wave, WaveState};
 use crate::exec::waves::group_order::GroupOrder;
 use crate::exec::waves::part::Part;
@@ -69,7 +70,7 @@ pub(crate) fn run_part(
         let race = Race::start(memory, waves, lds, &kernel.setup);
         if race.is_none() {
             let why = "the host has no address space for the shadow of racecheck".to_owned();
-            return Part::new(dispatch.refused(why), Touched::default());
+            return Part::new(dispatch.refused(why), Touched::default(), Reached::default());
         }
         race
     } else {
@@ -116,6 +117,9 @@ pub(crate) fn run_part(
         faults: Vec::new(),
         max_faults: dispatch.options.max_faults.max(1),
         text: code.start,
+        variables: &code.variables,
+        watched: &code.watched,
+        reached: Reached::default(),
         observed,
         follows: uses.is_some(),
         observer: checks.clone(),
@@ -202,7 +206,7 @@ pub(crate) fn run_part(
         footprint,
         clock_ns: clock::nanoseconds(ctx.latest, ctx.khz),
     };
-    Part::new(outcome, touched)
+    Part::new(outcome, touched, ctx.reached)
 }
 
 /// Seed of the order of waves in a workgroup: its own, so that it does not matter what ran before.

@@ -3,19 +3,27 @@
 use crate::counters::Counters;
 use crate::dispatch::{Outcome, Status};
 use crate::exec::checks::count::Touched;
+use crate::exec::state::variables::Reached;
+use crate::fault::Fault;
 use crate::footprint::Footprint;
+use crate::program::Program;
 
 /// See the module.
 pub(crate) struct Part {
     /// Without the numbers of distinct segments, which only all parts together have.
     outcome: Outcome,
     touched: Touched,
+    reached: Reached,
 }
 
 impl Part {
-    /// One with these segments of memory.
-    pub(crate) fn new(outcome: Outcome, touched: Touched) -> Self {
-        Self { outcome, touched }
+    /// One with these segments of memory and variables.
+    pub(crate) fn new(outcome: Outcome, touched: Touched, reached: Reached) -> Self {
+        Self {
+            outcome,
+            touched,
+            reached,
+        }
     }
 
     /// No workgroups.
@@ -28,7 +36,7 @@ impl Part {
             footprint: Footprint::default(),
             clock_ns: 0,
         };
-        Self::new(outcome, Touched::default())
+        Self::new(outcome, Touched::default(), Reached::default())
     }
 
     /// Whether all its waves ended and nothing was wrong.
@@ -59,12 +67,25 @@ impl Part {
         sum.footprint = footprint;
         sum.clock_ns = sum.clock_ns.max(clock_ns);
         self.touched.add(&other.touched);
+        self.reached.add(other.reached);
     }
 
-    /// The outcome of a launch whose workgroups these are.
-    pub(crate) fn into_outcome(self) -> Outcome {
+    /// The outcome of a launch of a program whose workgroups these are, and at most so many faults.
+    pub(crate) fn into_outcome(self, program: &Program, most: usize) -> Outcome {
         let mut outcome = self.outcome;
         self.touched.count(&mut outcome.counters);
+        for fault in program.code.variables.faults(&self.reached) {
+            let same = |other: &&mut Fault| (other.kind, other.pc) == (fault.kind, fault.pc);
+            if let Some(same) = outcome.faults.iter_mut().find(same) {
+                same.count += fault.count;
+            } else if outcome.faults.len() < most {
+                let frames = program.frames(fault.pc);
+                outcome.faults.push(Fault { frames, ..fault });
+            }
+        }
+        if outcome.status == Status::Completed && !outcome.faults.is_empty() {
+            outcome.status = Status::Faulted;
+        }
         outcome
     }
 }
