@@ -145,8 +145,4 @@ const OTHERWISE: &[(&str, &str)] = &[
         "memcheck/register_array",
         "the array is in private memory, where its end is another kind of fault",
     ),
-    (
-        "racecheck/zeroed_too_late",
-        "its atomics return values that go to private memory, which counts as a use, so that one after the store orders it for whoever comes later",
-    ),
 ];

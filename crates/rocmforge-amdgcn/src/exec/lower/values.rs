@@ -13,14 +13,14 @@ use std::rc::Rc;
 /// The number of a value of 32 bits.
 type Value = u32;
 /// A register: vector registers, then scalar ones by their encoding, then `scc`.
-type Register = usize;
+pub(super) type Register = usize;
 
-const SCALAR: Register = 256;
+pub(super) const SCALAR: Register = 256;
 const VCC: Register = SCALAR + 106;
 const M0: Register = SCALAR + 125;
 const EXEC: Register = SCALAR + 126;
 const SCC: Register = SCALAR + 128;
-const REGISTERS: usize = SCC + 1;
+pub(super) const REGISTERS: usize = SCC + 1;
 /// Vector registers that arguments of functions are in.
 const ARGUMENTS: usize = 32;
 /// The number of the constant 0.
@@ -608,7 +608,7 @@ impl Numbers {
     }
 }
 
-fn register(operand: Operand) -> Option<Register> {
+pub(super) fn register(operand: Operand) -> Option<Register> {
     Some(match operand {
         Operand::Vgpr(n) | Operand::VgprHalf { reg: n, .. } => usize::from(n),
         Operand::Sgpr(n) => SCALAR + usize::from(n),
