@@ -41,6 +41,7 @@ fn a_value_that_is_loaded_is_used_if_the_load_is() {
         "flat_load_b32 v6, v[12:13]",
         "scratch_load_b32 v6, off, s33 offset:48",
         "scratch_load_b64 v[6:7], off, s33 offset:44",
+        "scratch_load_b32 v6, off, s33 offset:46",
         "scratch_load_u8 v6, off, s33 offset:51",
     ] {
         used(&kernel(&[ADD, STORE, load, read]));
@@ -84,9 +85,39 @@ fn a_pointer_is_kept_in_private_memory() {
         other,
         "s_cbranch_scc1 loop",
     ]));
+    used(&kernel(&[
+        spill,
+        reload,
+        "loop:",
+        reload,
+        ADD,
+        store,
+        other,
+        "s_cbranch_scc1 loop",
+    ]));
     // Or only part of it.
     let part = "scratch_store_b8 off, v1, s33 offset:57";
     used(&kernel(&[spill, part, reload, ADD, store]));
+    let number = "v_mov_b32_e32 v16, 0x130";
+    let load = "scratch_load_b32 v12, off, s33 offset:56";
+    let [whole, byte] = ["b32", "b8"].map(|kind| format!("scratch_store_{kind} off, v16, s33 offset:56"));
+    unused(&kernel(&[number, &whole, load, ADD, STORE]));
+    used(&kernel(&[number, &byte, load, ADD, STORE]));
+    used(&kernel(&[
+        number,
+        &whole,
+        "scratch_load_u8 v12, off, s33 offset:56",
+        ADD,
+        STORE,
+    ]));
+}
+
+#[test]
+fn a_pointer_may_change_in_a_later_round() {
+    let start = "v_mov_b32_e32 v16, v12\n v_mov_b32_e32 v17, 0";
+    let round = |next| kernel(&[start, "loop:", ADD, STORE, next, "s_cbranch_scc1 loop"]);
+    unused(&round("v_mov_b32_e32 v12, v16"));
+    used(&round("v_mov_b32_e32 v12, v16\n v_mov_b32_e32 v16, v17"));
 }
 
 #[test]
@@ -138,8 +169,10 @@ fn an_address_that_is_not_known_may_be_that_of_the_variable() {
     let element = "v_add_co_u32 v14, s8, v12, v1\n v_add_co_ci_u32_e64 v15, s8, v13, 0, s8";
     used(&kernel(&[element, "flat_load_b32 v8, v[14:15]", ADD, STORE]));
     used(&kernel(&["v_movrels_b32_e32 v8, v12", ADD, STORE]));
-    let exchanged = "v_swap_b32 v12, v3\n v_swap_b32 v13, v4";
-    used(&kernel(&[exchanged, "flat_load_b32 v8, v[3:4]", ADD, STORE]));
+    let slot = "scratch_store_b32 off, v5, s33 offset:48";
+    let exchanged = ["v_swap_b32 v13, v4", "flat_load_b32 v8, v[3:4]"];
+    unused(&kernel(&[exchanged[1], ADD, slot]));
+    used(&kernel(&[exchanged[0], exchanged[1], ADD, slot]));
 }
 
 #[test]
@@ -167,5 +200,8 @@ fn a_function_has_its_variables_above_the_stack_pointer() {
     used(&function(&["scratch_load_b32 v6, off, s32 offset:-48", read]));
     unused(&function(&["scratch_load_b32 v6, off, s32 offset:-44", read]));
     // Neither is known to be above the other.
-    used(&function(&["scratch_load_b32 v6, off, off offset:16"]));
+    used(&function(&[
+        "scratch_load_b32 v6, off, off offset:16",
+        "v_mov_b32_e32 v6, 0",
+    ]));
 }
