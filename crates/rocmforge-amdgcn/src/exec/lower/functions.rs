@@ -214,7 +214,7 @@ impl Code {
         }
         calls.extend(idioms::mark(&decoded, &mut self.ins));
         updates::mark(&decoded, &mut self.ins);
-        unused::mark(&decoded, &mut self.ins);
+        unused::mark(&decoded, &mut self.ins, self.wide);
         variables::mark(&decoded, self);
         if function.allocator {
             library::mark(&decoded, &mut self.ins);
