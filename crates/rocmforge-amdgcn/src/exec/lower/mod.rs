@@ -6,6 +6,7 @@ pub(crate) mod halves;
 mod idioms;
 mod instruction;
 pub(crate) mod library;
+mod paths;
 mod private;
 mod unused;
 mod updates;

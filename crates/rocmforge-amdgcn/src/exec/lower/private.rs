@@ -12,16 +12,13 @@
 //! The upper word of these pointers is also in the kernel arguments and the queue of code for older cards. That is not looked for.
 
 use crate::exec::lower::decoded::Decoded;
+use crate::exec::lower::paths;
 use crate::exec::lower::unused::{crosses_lanes, is_whole_result, writes_exec};
 use crate::exec::lower::values::{REGISTERS, Register, SCALAR, is_whole, register};
 use rocmforge_isa::{Flow, Format, Inst, Memory, Mods, Op, Operand, Registers, Ty};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
-/// Passes over a function at most.
-const PASSES: usize = 16;
-/// Targets of branches at most: a state is kept for each.
-const TARGETS: usize = 4096;
 const STACK_POINTER: Register = SCALAR + 32;
 const ZERO: Word = Word::constant(0);
 
@@ -109,18 +106,6 @@ impl State {
         }
     }
 
-    /// Whether it has become another.
-    fn join(&mut self, other: &Self) -> bool {
-        let mut grew = false;
-        let own = self.on.iter_mut().chain(&mut self.off);
-        for (word, more) in own.zip(other.on.iter().chain(&other.off)) {
-            let joined = word.join(*more);
-            grew |= joined != *word;
-            *word = joined;
-        }
-        grew
-    }
-
     /// Other lanes may be on from here.
     fn change_lanes(&mut self) {
         for (on, off) in self.on.iter_mut().zip(&mut self.off) {
@@ -177,13 +162,17 @@ impl State {
     }
 }
 
-/// Joins a state with that of another path; whether it has become another.
-fn join(kept: &mut Option<State>, state: &State) -> bool {
-    if let Some(kept) = kept {
-        return kept.join(state);
+impl paths::State for State {
+    fn join(&mut self, other: &Self) -> bool {
+        let mut grew = false;
+        let own = self.on.iter_mut().chain(&mut self.off);
+        for (word, more) in own.zip(other.on.iter().chain(&other.off)) {
+            let joined = word.join(*more);
+            grew |= joined != *word;
+            *word = joined;
+        }
+        grew
     }
-    *kept = Some(state.clone());
-    true
 }
 
 /// Which bytes of private memory a function accesses.
@@ -209,28 +198,16 @@ impl Private {
         if has(Flow::Call) || jumps {
             return None;
         }
-        let mut entered: HashMap<usize, Option<State>> = HashMap::new();
-        for pc in function.iter().filter_map(|at| at.inst.branch_target(at.pc)) {
-            entered.insert(*places.get(&pc)?, None);
-        }
-        if entered.len() > TARGETS {
-            return None;
-        }
         let mut pass = Pass {
+            function,
             wide,
             memory: BTreeMap::new(),
             stack: None,
             changed: false,
             found: Self::default(),
         };
-        for _ in 0..PASSES {
-            (pass.changed, pass.found) = (false, Self::default());
-            pass.run(function, places, &mut entered)?;
-            if !pass.changed {
-                return Some(pass.found);
-            }
-        }
-        None
+        paths::follow(function, places, &State::at_start(), &mut pass)?;
+        Some(pass.found)
     }
 
     /// The instructions that may read what a store has put into private memory; `None` if that is not known.
@@ -240,44 +217,26 @@ impl Private {
     }
 }
 
-struct Pass {
+struct Pass<'a> {
+    function: &'a [Decoded],
     wide: bool,
     memory: BTreeMap<i64, Word>,
     /// Whether the places in private memory are relative to the stack pointer: all of them are, or none.
     stack: Option<bool>,
-    /// Something behind which the pass already is has another [`Word`] than before.
+    /// A word of private memory has another [`Word`] than before.
     changed: bool,
     found: Private,
 }
 
-impl Pass {
-    fn run(
-        &mut self,
-        function: &[Decoded],
-        places: &HashMap<u64, usize>,
-        entered: &mut HashMap<usize, Option<State>>,
-    ) -> Option<()> {
-        let mut before = Some(State::at_start());
-        for (n, Decoded { inst, pc, .. }) in function.iter().enumerate() {
-            if let Some(kept) = entered.get_mut(&n) {
-                if let Some(state) = &before {
-                    join(kept, state);
-                }
-                before.clone_from(kept);
-            }
-            let Some(mut state) = before.take() else { continue };
-            self.step(n, inst, &mut state)?;
-            if let Some(target) = inst.branch_target(*pc).and_then(|pc| places.get(&pc)) {
-                let grew = join(entered.get_mut(target)?, &state);
-                self.changed |= grew && *target <= n;
-            }
-            let goes_on = matches!(inst.op.facts().flow, Flow::Next | Flow::ConditionalBranch);
-            before = goes_on.then_some(state);
-        }
-        Some(())
+impl paths::Pass for Pass<'_> {
+    type State = State;
+
+    fn begin(&mut self) {
+        (self.changed, self.found) = (false, Private::default());
     }
 
-    fn step(&mut self, n: usize, inst: &Inst, state: &mut State) -> Option<()> {
+    fn step(&mut self, n: usize, state: &mut State) -> Option<()> {
+        let inst = &self.function[n].inst;
         let facts = inst.op.facts();
         let mut written = Vec::new();
         // Both halves of a pair read before either writes.
@@ -297,6 +256,12 @@ impl Pass {
         Some(())
     }
 
+    fn changed(&self) -> bool {
+        self.changed
+    }
+}
+
+impl Pass<'_> {
     /// The registers of a mask.
     fn mask(&self, word: Word) -> Vec<Word> {
         vec![word; if self.wide { 2 } else { 1 }]

@@ -8,13 +8,14 @@
 use crate::exec::code::Code;
 use crate::exec::lower::decoded::Decoded;
 use crate::exec::lower::halves;
+use crate::exec::lower::paths;
 use crate::exec::lower::values::{REGISTERS, Register, SCALAR, is_kept, is_plain, register};
 use crate::exec::memory::{self, variable};
 use crate::exec::state::ctx::Watched;
 use crate::exec::state::variables::VariableAccess;
 use crate::fault::Access;
 use rocmforge_isa::{Flow, Format, Inst, Memory, Op, Operand, Registers, Ty, Unit};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 /// What a register holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -48,7 +49,20 @@ impl Value {
 }
 
 /// The values of all registers.
-type State = [Value; REGISTERS];
+#[derive(Clone)]
+struct State([Value; REGISTERS]);
+
+impl paths::State for State {
+    fn join(&mut self, other: &Self) -> bool {
+        let mut changed = false;
+        for (value, other) in self.0.iter_mut().zip(other.0) {
+            let both = value.or(other);
+            changed |= both != *value;
+            *value = both;
+        }
+        changed
+    }
+}
 
 /// Marks such instructions of a function.
 pub(super) fn mark(function: &[Decoded], code: &mut Code) {
@@ -56,17 +70,17 @@ pub(super) fn mark(function: &[Decoded], code: &mut Code) {
     if constants.is_empty() {
         return;
     }
-    let places: HashMap<u64, usize> = function.iter().enumerate().map(|(n, at)| (at.pc, n)).collect();
-    let target = |at: &Decoded| places.get(&at.inst.branch_target(at.pc)?).copied();
-    let targets: Vec<Option<usize>> = function.iter().map(target).collect();
-    let follow = Follow {
+    let places = function.iter().enumerate().map(|(n, at)| (at.pc, n)).collect();
+    let mut pass = Pass {
         function,
         wide: code.wide,
         constants,
-        joins: targets.iter().flatten().copied().collect(),
-        targets,
+        found: Vec::new(),
     };
-    for (n, constant) in follow.all().unwrap_or_default() {
+    if paths::follow(function, &places, &State([Value::Other; REGISTERS]), &mut pass).is_none() {
+        return;
+    }
+    for (n, constant) in pass.found {
         let Decoded { inst, index, pc } = &function[n];
         let (Some(addresses), Some((how, data))) = (memory::addresses(inst), access(inst)) else {
             continue;
@@ -133,63 +147,29 @@ fn constant(function: &[Decoded], n: usize) -> Option<(usize, (Register, u32))> 
     Some((last, (low, u32::try_from(address).ok()?)))
 }
 
-/// The paths of a function.
-struct Follow<'a> {
+/// Follows the addresses in a function.
+struct Pass<'a> {
     function: &'a [Decoded],
     /// It is for waves of 64 lanes.
     wide: bool,
-    /// Addresses by the instruction that completes them.
+    /// The lower register and the ELF address, by the instruction that completes it.
     constants: HashMap<usize, (Register, u32)>,
-    /// Where each instruction branches to, within the function.
-    targets: Vec<Option<usize>>,
-    /// All of those.
-    joins: HashSet<usize>,
+    /// Instructions whose address is computed from one constant, and the constant.
+    found: Vec<(usize, u32)>,
 }
 
-impl Follow<'_> {
-    /// All instructions whose address is computed from one constant, with that constant. `None` where a path cannot be followed.
-    fn all(&self) -> Option<Vec<(usize, u32)>> {
-        let mut entered = HashMap::from([(0, [Value::Other; REGISTERS])]);
-        let mut open = vec![0];
-        while let Some(first) = open.pop() {
-            let mut state = entered[&first];
-            let mut n = first;
-            while let Some(at) = self.function.get(n) {
-                self.step(n, &mut state)?;
-                let flow = at.inst.op.facts().flow;
-                let ends = !matches!(flow, Flow::Next | Flow::Call) || self.joins.contains(&(n + 1));
-                let after = Some(n + 1).filter(|_| ends && !leaves(flow));
-                for to in after.into_iter().chain(self.targets[n]) {
-                    if enter(&mut entered, to, &state) {
-                        open.push(to);
-                    }
-                }
-                if ends {
-                    break;
-                }
-                n += 1;
-            }
-        }
-        let mut found = Vec::new();
-        let mut state = None;
-        for (n, at) in self.function.iter().enumerate() {
-            // Code that no path leads to has no state.
-            state = entered.get(&n).copied().or(state);
-            let Some(now) = &mut state else { continue };
-            if let Some(constant) = constant_of(&at.inst, now) {
-                found.push((n, constant));
-            }
-            self.step(n, now)?;
-            if leaves(at.inst.op.facts().flow) {
-                state = None;
-            }
-        }
-        Some(found)
+impl paths::Pass for Pass<'_> {
+    type State = State;
+
+    fn begin(&mut self) {
+        self.found.clear();
     }
 
-    /// Executes an instruction. `None` where nothing is known of what comes after it.
-    fn step(&self, n: usize, state: &mut State) -> Option<()> {
+    fn step(&mut self, n: usize, state: &mut State) -> Option<()> {
         let inst = &self.function[n].inst;
+        if let Some(constant) = constant_of(inst, state) {
+            self.found.push((n, constant));
+        }
         let facts = inst.op.facts();
         if is_relative(inst.op) {
             return None;
@@ -199,7 +179,7 @@ impl Follow<'_> {
             Flow::Jump => return (read(inst.src[0], Ty::B64, state) == Value::Other).then_some(()),
             Flow::Call => {
                 for register in (0..REGISTERS).filter(|&register| !is_kept(register)) {
-                    state[register] = Value::Other;
+                    state.0[register] = Value::Other;
                 }
                 return Some(());
             }
@@ -224,37 +204,22 @@ impl Follow<'_> {
             write(Operand::VccLo, Ty::B64, Value::Other, state);
         }
         if let Some(&(low, address)) = self.constants.get(&n) {
-            state[low..low + 2].fill(Value::Of(address));
+            let pair = state.0.iter_mut().skip(low).take(2);
+            pair.for_each(|word| *word = Value::Of(address));
         }
         // Lanes that come on have other values in their registers.
         let exec = |operand| matches!(operand, Operand::ExecLo | Operand::ExecHi);
         if facts.writes.has(Registers::EXEC) || exec(inst.dst) || exec(inst.sdst) {
-            for value in &mut state[..SCALAR] {
+            for value in &mut state.0[..SCALAR] {
                 *value = value.changed();
             }
         }
         Some(())
     }
-}
 
-/// Whether the next instruction does not follow one of this kind.
-fn leaves(flow: Flow) -> bool {
-    matches!(flow, Flow::Branch | Flow::Jump | Flow::End)
-}
-
-/// Adds a path to those that lead to an instruction; false if it brings nothing new.
-fn enter(entered: &mut HashMap<usize, State>, to: usize, state: &State) -> bool {
-    let Some(before) = entered.get_mut(&to) else {
-        entered.insert(to, *state);
-        return true;
-    };
-    let mut new = false;
-    for (before, now) in before.iter_mut().zip(state) {
-        let both = before.or(*now);
-        new |= both != *before;
-        *before = both;
+    fn changed(&self) -> bool {
+        false
     }
-    new
 }
 
 /// The constant that the address of a memory instruction is computed from, if it is one.
@@ -266,7 +231,7 @@ fn constant_of(inst: &Inst, state: &State) -> Option<u32> {
         _ => return None,
     };
     let low = register(of)?;
-    match (state.get(low)?, state.get(low + 1)?) {
+    match (state.0.get(low)?, state.0.get(low + 1)?) {
         (Value::Of(low), Value::Of(high)) if low == high => Some(*low),
         _ => None,
     }
@@ -332,7 +297,7 @@ fn is_relative(op: Op) -> bool {
 }
 
 fn read(operand: Operand, ty: Ty, state: &State) -> Value {
-    let words = register(operand).and_then(|first| state.get(first..first + usize::from(ty.regs())));
+    let words = register(operand).and_then(|first| state.0.get(first..first + usize::from(ty.regs())));
     words
         .into_iter()
         .flatten()
@@ -340,6 +305,6 @@ fn read(operand: Operand, ty: Ty, state: &State) -> Value {
 }
 
 fn write(operand: Operand, ty: Ty, value: Value, state: &mut State) {
-    let words = register(operand).and_then(|first| state.get_mut(first..first + usize::from(ty.regs())));
+    let words = register(operand).and_then(|first| state.0.get_mut(first..first + usize::from(ty.regs())));
     words.into_iter().for_each(|words| words.fill(value));
 }

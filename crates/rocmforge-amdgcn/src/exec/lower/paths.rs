@@ -1,0 +1,83 @@
+//! Paths of a function: a data flow that follows registers along all of them.
+
+use crate::exec::lower::decoded::Decoded;
+use rocmforge_isa::Flow;
+use std::collections::HashMap;
+
+/// Passes over a function at most.
+const PASSES: usize = 16;
+/// Targets of branches at most: a state is kept for each.
+const TARGETS: usize = 4096;
+
+/// What is known at one place of the code.
+pub(super) trait State: Clone {
+    /// Adds what is known at the end of another path. Gives whether that changed anything.
+    fn join(&mut self, other: &Self) -> bool;
+}
+
+/// What is looked for on the paths.
+pub(super) trait Pass {
+    type State: State;
+
+    /// Begins a pass over the function: what the one before has found does not count.
+    fn begin(&mut self);
+
+    /// Executes an instruction, by its number. `None` where it is not known what comes of it.
+    fn step(&mut self, n: usize, state: &mut Self::State) -> Option<()>;
+
+    /// Whether this pass has changed anything beside states.
+    fn changed(&self) -> bool;
+}
+
+/// Goes through a function, which starts with this state, until nothing changes; `places` are its instructions by their ELF address.
+///
+/// `None` if a branch leads out of the function, [`Pass::step`] gives that, or it takes too many passes.
+pub(super) fn follow<P: Pass>(
+    function: &[Decoded],
+    places: &HashMap<u64, usize>,
+    start: &P::State,
+    pass: &mut P,
+) -> Option<()> {
+    let mut entered: HashMap<usize, Option<P::State>> = HashMap::new();
+    for pc in function.iter().filter_map(|at| at.inst.branch_target(at.pc)) {
+        entered.insert(*places.get(&pc)?, None);
+    }
+    if entered.len() > TARGETS {
+        return None;
+    }
+    for _ in 0..PASSES {
+        pass.begin();
+        let mut grew = false;
+        let mut before = Some(start.clone());
+        for (n, Decoded { inst, pc, .. }) in function.iter().enumerate() {
+            if let Some(kept) = entered.get_mut(&n) {
+                if let Some(state) = &before {
+                    join(kept, state);
+                }
+                before.clone_from(kept);
+            }
+            // No path leads here.
+            let Some(mut state) = before.take() else { continue };
+            pass.step(n, &mut state)?;
+            if let Some(target) = inst.branch_target(*pc).and_then(|pc| places.get(&pc)) {
+                let changed = join(entered.get_mut(target)?, &state);
+                grew |= changed && *target <= n;
+            }
+            let goes_on = matches!(inst.op.facts().flow, Flow::Next | Flow::ConditionalBranch | Flow::Call);
+            before = goes_on.then_some(state);
+        }
+        if !grew && !pass.changed() {
+            return Some(());
+        }
+    }
+    None
+}
+
+/// Adds a path to those that lead to an instruction; whether that changed anything.
+fn join<S: State>(kept: &mut Option<S>, state: &S) -> bool {
+    if let Some(kept) = kept {
+        return kept.join(state);
+    }
+    *kept = Some(state.clone());
+    true
+}
