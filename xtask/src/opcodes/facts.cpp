@@ -3,7 +3,7 @@
 // Standard input: one instruction a line, as hexadecimal bytes. Standard output: one line each, `?` where the bytes are
 // no instruction, otherwise words of the following kinds:
 //   reads:REGISTER writes:REGISTER   registers that the encoding has no field for
-//   tied                             a source is the old value of the destination
+//   tied                             a source is the old value of a destination; once for each such source
 //   source                           the first operand is a source
 //   scalar                           the first operand is a scalar register
 //   load store branch conditional call return
@@ -40,10 +40,8 @@ static void describe(const MCInst &inst, const MCInstrDesc &description, const M
   for (auto reg : description.implicit_defs())
     printf("writes:%s ", registers.getName(reg));
   for (unsigned n = 0; n < description.getNumOperands(); n++)
-    if (description.getOperandConstraint(n, MCOI::TIED_TO) >= 0) {
+    if (description.getOperandConstraint(n, MCOI::TIED_TO) >= 0)
       printf("tied ");
-      break;
-    }
   if (inst.getNumOperands() > 0 && inst.getOperand(0).isReg()) {
     if (description.getNumDefs() == 0)
       printf("source ");

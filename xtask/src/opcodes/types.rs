@@ -91,7 +91,13 @@ const CARRY_OUT: &[&str] = &[
 ];
 
 /// Kinds of the operands of an instruction whose text is `text`.
-pub(crate) fn of(class: &Class, mnemonic: &str, text: &str, fields: &Fields) -> Result<Types, String> {
+pub(crate) fn of(
+    class: &Class,
+    mnemonic: &str,
+    text: &str,
+    fields: &Fields,
+    literal: Option<usize>,
+) -> Result<Types, String> {
     let shown = registers(text);
     let width = |number: u32| {
         shown
@@ -178,11 +184,11 @@ pub(crate) fn of(class: &Class, mnemonic: &str, text: &str, fields: &Fields) -> 
         if mk.contains("_co_ci_") || mk.starts_with("v_cndmask") {
             types.src[2] = "Mask";
         }
-        if mk.starts_with("v_fmaak") {
-            types.src[2] = types.src[0];
-        }
-        if mk.starts_with("v_fmamk") {
-            types.src[2] = types.src[1];
+        // The probe finds the registers of an operation with a literal in its first two source fields.
+        match literal {
+            Some(2) => types.src[2] = types.src[0],
+            Some(1) => types.src[2] = types.src[1],
+            _ => {}
         }
     }
     Ok(types)
