@@ -3,7 +3,6 @@
 use crate::exec::code::Code;
 use crate::exec::code::isa::plain;
 use crate::exec::code::operands::{NOTHING, Refused, sgpr, source, vgpr};
-use crate::exec::memory::ds::two_addresses;
 use crate::exec::memory::form::Access;
 use crate::exec::memory::{atomic, buffer, fence, form, gws, smem};
 use crate::exec::scalar::Hardware;
@@ -13,7 +12,7 @@ use crate::exec::state::wave::EXEC;
 use crate::exec::vector::{self, cross, lane_ops};
 use crate::exec::{clock, gfx12, memory, scalar};
 use rocmforge_isa::Arch;
-use rocmforge_isa::{Format, Inst, Op, Operand, Ty, Unit};
+use rocmforge_isa::{Format, Inst, Memory, Op, OpSel, Operand, Ty, Unit};
 
 /// Lowers one instruction and appends the result, which is nothing for hints.
 pub(crate) fn lower(inst: &Inst, pc: u64, code: &mut Code) -> Result<(), Refused> {
@@ -307,10 +306,8 @@ fn scalar(inst: &Inst, pc: u64, code: &mut Code) -> Result<(), Refused> {
 }
 
 fn scalar_load(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
-    if matches!(
-        inst.op,
-        Op::SDcacheInv | Op::SGl1Inv | Op::SIcacheInv | Op::SAtcProbe | Op::SAtcProbeBuffer
-    ) {
+    // Invalidations and probes of caches.
+    if inst.op.facts().memory == Memory::None {
         return Ok(());
     }
     let run = smem::lookup(inst.op)
@@ -329,21 +326,13 @@ fn scalar_load(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
     Ok(())
 }
 
-/// Whether an operation adds to its destination.
-fn accumulates(op: Op) -> bool {
-    matches!(
-        op,
-        Op::VFmacF32 | Op::VFmacF16 | Op::VFmacDx9ZeroF32 | Op::VPkFmacF16 | Op::VDot2accF32F16
-    )
-}
-
 /// Lowers a vector ALU instruction without its DPP part. The value of the register `kept` is read from the wave's temporary.
 fn lane_ins(inst: &Inst, modal: bool, kept: Option<u8>) -> Result<Ins, Refused> {
     let mods = &inst.mods;
     let packed = inst.format == Format::Vop3p;
     // The accumulator of these is one single among packed operands.
     let single = inst.op.facts().unit == Unit::Dot && inst.ty.src[2] == Ty::F32;
-    let mix = matches!(inst.op, Op::VFmaMixF32 | Op::VFmaMixloF16 | Op::VFmaMixhiF16);
+    let mix = inst.op.facts().op_sel == OpSel::Mixed;
     let mut src = [Src::ZERO; 3];
     for (n, slot) in src.iter_mut().enumerate() {
         *slot = source(inst.src[n], inst.ty.src[n])?;
@@ -390,21 +379,22 @@ fn lane_ins(inst: &Inst, modal: bool, kept: Option<u8>) -> Result<Ins, Refused> 
         return Err("destination");
     }
     ins.sdst = sgpr(inst.sdst).ok_or("second destination")?;
-    if accumulates(inst.op) {
+    if inst.op.accumulates() {
         src[2] = Src {
             shift: ins.half,
             mods: SEL_HI,
             ..Src::reg(Kind::V, ins.dst)
         };
     }
-    match inst.op {
-        Op::VFmaMixhiF16 => ins.half = 16,
-        Op::VPermlane16B32 | Op::VPermlanex16B32 | Op::VPermlane16VarB32 | Op::VPermlanex16VarB32 => {
-            ins.imm = i32::from(mods.op_sel & 3);
-        }
-        Op::VCvtPkF32Fp8 | Op::VCvtPkF32Bf8 => ins.imm = i32::from(mods.op_sel & 1),
-        op => ins.imm = op.fp8_byte(mods.op_sel).unwrap_or(0).into(),
+    if inst.op == Op::VFmaMixhiF16 {
+        ins.half = 16;
     }
+    ins.imm = match inst.op.facts().op_sel {
+        OpSel::Options => i32::from(mods.op_sel & 3),
+        OpSel::SourcePair => i32::from(mods.op_sel & 1),
+        OpSel::SourceByte | OpSel::DestinationByte => inst.op.fp8_byte(mods.op_sel).unwrap_or(0).into(),
+        OpSel::Halves | OpSel::Mixed => 0,
+    };
     for slot in &mut src {
         if slot.kind == Kind::V && Some(slot.reg) == kept {
             slot.kind = Kind::T;
@@ -585,7 +575,8 @@ fn memory(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
             if ins.c.kind == Kind::V {
                 ins.sdst |= atomic::SECOND;
             }
-            if let Some(unit) = two_addresses(inst.op) {
+            if inst.op.facts().two_offsets {
+                let unit = u32::from(inst.op.facts().offset_unit);
                 ins.imm = inst.imm.wrapping_mul(unit as i32);
                 ins.target = u32::from(inst.mem.offset1)
                     .wrapping_mul(unit)

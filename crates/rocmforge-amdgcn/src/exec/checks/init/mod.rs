@@ -339,7 +339,7 @@ impl Init {
                         0 => 0,
                         _ => exec,
                     };
-                    let narrow = u.narrow.map_or(ALL, |narrow| narrow.writes);
+                    let narrow = u.narrow.map_or(ALL, |narrow| narrow.written);
                     for n in 0..count {
                         let fill = effect.low.filter(|_| n == 0).unwrap_or(fill);
                         let at = first.wrapping_add(n) as usize;
@@ -458,7 +458,7 @@ impl Init {
                 let bytes = match narrow {
                     None => 1 << (n % 4),
                     Some(narrow) if narrow.signed && n + 1 == size as usize => {
-                        narrow.writes & (ALL << (narrow.first as usize + n))
+                        narrow.written & (ALL << (narrow.first as usize + n))
                     }
                     Some(narrow) => 1 << (narrow.first as usize + n),
                 };
