@@ -194,6 +194,8 @@ fn sweep(tool: &Path, describer: &Describer, target: Target) -> Result<Vec<(Row,
             row.dpp_modifiers |= u32::from(answer.is_some_and(|text| text.contains("quad_perm"))) << index;
         }
         row.types.reads_first(&description, base.class);
+        let agree = row.types.agree(&description, base.class, &row.mnemonic);
+        agree.map_err(Error::Shape)?;
         rows.push((row, description));
     }
     Ok(rows)

@@ -6,6 +6,7 @@
 //   tied                             a source is the old value of a destination; once for each such source
 //   source                           the first operand is a source
 //   scalar                           the first operand is a scalar register
+//   kind:NUMBER                      what a source operand holds (`AMDGPU::OperandType`), `-` where it is only said to be a register
 //   load store branch conditional call return
 //   flags:HEX                        the target's own flags (`SIInstrFlags`)
 
@@ -47,6 +48,13 @@ static void describe(const MCInst &inst, const MCInstrDesc &description, const M
       printf("source ");
     if (std::string(registers.getName(inst.getOperand(0).getReg())).rfind("SGPR", 0) == 0)
       printf("scalar ");
+  }
+  for (unsigned n = description.getNumDefs(); n < description.getNumOperands(); n++) {
+    const int kind = description.operands()[n].OperandType;
+    if (kind >= MCOI::OPERAND_FIRST_TARGET)
+      printf("kind:%d ", kind - MCOI::OPERAND_FIRST_TARGET);
+    else if (kind == MCOI::OPERAND_REGISTER)
+      printf("kind:- ");
   }
   if (description.mayLoad())
     printf("load ");

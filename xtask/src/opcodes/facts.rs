@@ -131,6 +131,8 @@ pub(crate) struct Description {
     call: bool,
     ends: bool,
     flags: u64,
+    /// `AMDGPU::OperandType` of each source, and of what modifies it; `None` for registers.
+    pub(crate) kinds: Vec<Option<u32>>,
 }
 
 impl Description {
@@ -141,6 +143,7 @@ impl Description {
                 ("reads", register) => description.reads |= bit(register),
                 ("writes", register) => description.writes |= bit(register),
                 ("flags", hex) => description.flags = u64::from_str_radix(hex, 16).unwrap_or_default(),
+                ("kind", number) => description.kinds.push(number.parse().ok()),
                 ("tied", _) => description.tied += 1,
                 ("source", _) => description.source = true,
                 ("scalar", _) => description.scalar = true,
