@@ -192,7 +192,7 @@ pub(crate) fn lower(inst: &Inst, code: &mut Code) -> Option<Result<(), Refused>>
 }
 
 fn operands(inst: &Inst, run: Run) -> Result<Ins, Refused> {
-    let dst = sgpr(inst.dst).ok_or("destination")?;
+    let dst = sgpr(inst.dst).ok_or("a destination of this kind")?;
     let of = |n: usize| source(inst.src[n], inst.ty.src[n]);
     let accumulates = inst.op.facts().reads.has(Registers::DST);
     Ok(Ins {

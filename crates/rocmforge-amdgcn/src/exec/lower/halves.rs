@@ -21,7 +21,7 @@ pub(crate) fn lower(inst: &Inst, pc: u64, code: &mut Code) -> Result<(), Refused
     if let Some(run) = wide::lookup(inst.op).or_else(|| ds::lookup_wide(inst.op, inst.arch)) {
         let first = code.ins.len();
         if inst.op == Op::VPermlane64B32 {
-            let (dst, _) = vgpr(inst.dst).ok_or("destination")?;
+            let (dst, _) = vgpr(inst.dst).ok_or("a destination of this kind")?;
             let a = source(inst.src[0], Ty::B32)?;
             code.ins.push(Ins { a, dst, ..NOTHING });
         } else {
@@ -53,7 +53,7 @@ pub(crate) fn lower(inst: &Inst, pc: u64, code: &mut Code) -> Result<(), Refused
         flow: Flow::Halves,
         imm: (second - head - 1) as i32,
         target: (code.ins.len() - second) as u32,
-        sdst: sgpr(inst.sdst).ok_or("second destination")?,
+        sdst: sgpr(inst.sdst).ok_or("a second destination of this kind")?,
         half: u8::from(reads_carry(inst)),
         ..NOTHING
     };
@@ -99,7 +99,7 @@ fn refuse(inst: &Inst) -> Result<(), Refused> {
     if inst.format == Format::Vopd {
         Err("a pair of instructions in waves of 64 lanes")
     } else if matches!(facts.unit, Unit::Matrix | Unit::SparseMatrix) || facts.element == Element::Transposed {
-        Err("in waves of 64 lanes")
+        Err("an operation on the lanes of a matrix in waves of 64 lanes")
     } else if inst.src.iter().any(halves) {
         Err("an operand of a vector instruction of 64 lanes")
     } else if inst.src.iter().chain([&inst.mem.soffset]).any(own) {

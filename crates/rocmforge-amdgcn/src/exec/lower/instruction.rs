@@ -22,7 +22,7 @@ pub(crate) fn lower(inst: &Inst, pc: u64, code: &mut Code) -> Result<(), Refused
         all | trap_registers(*operand, ty)
     });
     if read & !code.trap_registers != 0 {
-        return Err("nothing sets the register of the trap handler that it reads");
+        return Err("a register of the trap handler that nothing sets");
     }
     code.trap_registers |= trap_registers(inst.dst, inst.ty.dst);
     let inst = if inst.arch == Arch::Gfx1201 {
@@ -61,15 +61,15 @@ pub(crate) fn lower(inst: &Inst, pc: u64, code: &mut Code) -> Result<(), Refused
 /// Why an operation that has no handler is not executed.
 fn unmodelled(op: Op) -> Refused {
     match op {
-        Op::SSetkill | Op::SRfeB64 => "only trap handlers and debuggers use it",
+        Op::SSetkill | Op::SRfeB64 => "an operation of trap handlers and debuggers",
         Op::SSendmsg | Op::SSendmsghalt => "a message that nothing answers",
         Op::SSubvectorLoopBegin | Op::SSubvectorLoopEnd => "a loop over the halves of a wave",
-        Op::DsBvhStackRtnB32 => "stacks of ray tracing",
+        Op::DsBvhStackRtnB32 => "the stacks of ray tracing",
         Op::GlobalAtomicOrderedAddB64 => "an atomic that is done in the order of the waves",
         Op::GlobalLoadBlock | Op::GlobalStoreBlock | Op::ScratchLoadBlock | Op::ScratchStoreBlock => {
             "registers that a mask in m0 chooses"
         }
-        _ => "it has no handler",
+        _ => "an operation without a handler",
     }
 }
 
@@ -159,7 +159,7 @@ fn hardware_register(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
     let (field, reads) = match (inst.dst, inst.src[0]) {
         (_, Operand::HwReg(field)) => (field, true),
         (Operand::HwReg(field), _) => (field, false),
-        _ => return Err("operand"),
+        _ => return Err("an operand of this kind"),
     };
     let (id, offset, width) = (field & 63, u32::from(field >> 6 & 31), u32::from(field >> 11) + 1);
     if !reads {
@@ -184,7 +184,7 @@ fn hardware_register(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
             Hardware::Cycles => plain::<clock::Cycles>(),
             Hardware::CyclesHigh => plain::<clock::CyclesHigh>(),
         },
-        dst: sgpr(inst.dst).ok_or("destination")?,
+        dst: sgpr(inst.dst).ok_or("a destination of this kind")?,
         imm: (offset | width << 8) as i32,
         // Bits of the clock.
         target: match inst.arch {
@@ -205,7 +205,7 @@ fn scalar(inst: &Inst, pc: u64, code: &mut Code) -> Result<(), Refused> {
     if matches!(inst.op, Op::SGetregB32 | Op::SSetregB32 | Op::SSetregImm32B32) {
         return hardware_register(inst, code);
     }
-    let dst = sgpr(inst.dst).ok_or("destination")?;
+    let dst = sgpr(inst.dst).ok_or("a destination of this kind")?;
     let next = code.device.wrapping_sub(code.start).wrapping_add(pc).wrapping_add(4);
     match inst.op {
         Op::SWaitcntVscnt if inst.imm == 0 => {
@@ -313,7 +313,7 @@ fn scalar_load(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
     let run = smem::lookup(inst.op)
         .or_else(|| gfx12::load::lookup(inst.op))
         .ok_or(unmodelled(inst.op))?;
-    let dst = sgpr(inst.dst).ok_or("destination")?;
+    let dst = sgpr(inst.dst).ok_or("a destination of this kind")?;
     let (a, b) = (source(inst.src[0], Ty::B64)?, source(inst.src[1], Ty::B32)?);
     code.ins.push(Ins {
         run,
@@ -353,7 +353,7 @@ fn lane_ins(inst: &Inst, modal: bool, kept: Option<u8>) -> Result<Ins, Refused> 
         } else if inst.ty.src[n] == Ty::PkF16 {
             // Packed operands of a format that does not tell their halves apart.
             if bit(mods.abs) {
-                return Err("absolute value of packed operands");
+                return Err("the absolute value of packed operands");
             }
             slot.mods |= SEL_HI | if bit(mods.neg) { NEG_HI } else { 0 };
         } else {
@@ -372,13 +372,13 @@ fn lane_ins(inst: &Inst, modal: bool, kept: Option<u8>) -> Result<Ins, Refused> 
         ..NOTHING
     };
     if inst.op.facts().scalar_result {
-        ins.dst = sgpr(inst.dst).ok_or("destination")?;
+        ins.dst = sgpr(inst.dst).ok_or("a destination of this kind")?;
     } else if let Some((reg, half)) = vgpr(inst.dst) {
         (ins.dst, ins.half) = (reg, half);
     } else if inst.dst != Operand::None {
-        return Err("destination");
+        return Err("a destination of this kind");
     }
-    ins.sdst = sgpr(inst.sdst).ok_or("second destination")?;
+    ins.sdst = sgpr(inst.sdst).ok_or("a second destination of this kind")?;
     if inst.op.accumulates() {
         src[2] = Src {
             shift: ins.half,
@@ -417,7 +417,7 @@ fn lane_ins(inst: &Inst, modal: bool, kept: Option<u8>) -> Result<Ins, Refused> 
     ins.run = match cross::lookup(inst.op, modal).or_else(|| gfx12::lanes::lookup(inst.op)) {
         Some(run) => run,
         None => vector::lookup(inst.op, form, mods.clamp).ok_or(if any {
-            "with these modifiers"
+            "these modifiers"
         } else {
             unmodelled(inst.op)
         })?,
@@ -443,7 +443,7 @@ fn lanes(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
         return Ok(());
     };
     if cross::lookup(inst.op, code.modal).is_some() && inst.op != Op::VMovreldB32 {
-        return Err("DPP on this operation");
+        return Err("a DPP control of this operation");
     }
     // A compare that writes `exec` ends with the lanes that the pattern left it and that passed.
     let writes_exec = ins.sdst as usize == EXEC;
@@ -484,12 +484,12 @@ fn lane_ins_matrix(inst: &Inst) -> Result<Ins, Refused> {
         clamp: inst.mods.clamp,
         ..NOTHING
     };
-    (ins.dst, _) = vgpr(inst.dst).ok_or("destination")?;
+    (ins.dst, _) = vgpr(inst.dst).ok_or("a destination of this kind")?;
     ins.a = source(inst.src[0], inst.ty.src[0])?;
     ins.b = source(inst.src[1], inst.ty.src[1])?;
     ins.c = source(inst.src[2], inst.ty.src[2])?;
     if ins.a.kind != Kind::V || ins.b.kind != Kind::V {
-        return Err("matrix operand that is no register");
+        return Err("a matrix operand that is no register");
     }
     ins.imm = i32::from(inst.mods.neg) | i32::from(inst.mods.neg_hi) << 8;
     ins.half = if inst.mods.op_sel & 4 != 0 { 16 } else { 0 };
@@ -499,7 +499,7 @@ fn lane_ins_matrix(inst: &Inst) -> Result<Ins, Refused> {
 
 /// Both halves of a pair read before either writes: where one would see the other's result, a register is kept aside.
 fn dual(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
-    let other = inst.dual.as_deref().ok_or("pair without second half")?;
+    let other = inst.dual.as_deref().ok_or("a pair without a second half")?;
     let x = lane_ins(inst, code.modal, None)?;
     let y = lane_ins(other, code.modal, Some(x.dst))?;
     let kept = [y.a, y.b, y.c].iter().any(|slot| slot.kind == Kind::T);
@@ -521,7 +521,7 @@ fn memory(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
         return done;
     }
     if inst.mem.gds {
-        return Err("global data share");
+        return Err("the global data share");
     }
     if inst.op == Op::DsNop {
         return Ok(());
@@ -554,7 +554,7 @@ fn memory(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
         if src.kind == Kind::V {
             Ok(())
         } else {
-            Err("data operand")
+            Err("a data operand of this kind")
         }
     };
     match memory::lookup(inst.op, inst.format, scalar_base).ok_or(unmodelled(inst.op))? {
@@ -562,7 +562,7 @@ fn memory(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
             ins.run = run;
             ins.half = form::coherence_of_load(inst.mem);
             if ins.sdst == 0 {
-                return Err("load without destination");
+                return Err("a load without a destination");
             }
         }
         Access::Store(run) | Access::Atomic(run) => {
