@@ -287,8 +287,14 @@ fn of_row(row: &Row, description: &Description) -> Result<Facts, Error> {
         () if d.has(flag::FLAT | flag::MUBUF) => "VectorMemory",
         () if d.has(flag::SALU) => "Scalar",
         // Lane reads and writes, moves and waits have neither bit.
-        () if row.mnemonic.starts_with("v_") => "Vector",
-        () => "Scalar",
+        () if matches!(row.class.name, "VOP1" | "VOP2" | "VOPC" | "VOP3" | "VOP3P") => "Vector",
+        () if matches!(row.class.name, "SOP1" | "SOP2" | "SOPC" | "SOPK" | "SOPP") => "Scalar",
+        () => {
+            return Err(Error::Shape(format!(
+                "LLVM does not say what executes {}",
+                row.mnemonic
+            )));
+        }
     };
     let memory = match (d.load, d.store) {
         _ if !memory_access => "None",
@@ -435,6 +441,12 @@ pub(crate) fn of_all(rows: &[(Row, Description)]) -> Result<BTreeMap<String, Fac
         if let Some(facts) = all.get_mut(&format!("buffer_atomic_{operation}")) {
             facts.returned = returned;
         }
+    }
+    if let Some((name, _)) = all
+        .iter()
+        .find(|(_, facts)| facts.memory == "Atomic" && facts.unit == "VectorMemory" && facts.returned == "None")
+    {
+        return Err(Error::Shape(format!("nothing tells what {name} gives back")));
     }
     for (name, facts) in &mut all {
         facts.complete(name)?;
