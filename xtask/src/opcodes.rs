@@ -12,6 +12,7 @@ use std::process::Command;
 mod classes;
 mod emit;
 mod facts;
+mod known;
 mod llvm;
 mod types;
 
@@ -70,6 +71,8 @@ pub(crate) struct Row {
     pub(crate) returned: &'static str,
     /// It has two offsets of eight bits.
     pub(crate) two_offsets: bool,
+    /// The source that is always a literal behind the instruction, beside fields for other sources.
+    pub(crate) literal: Option<usize>,
 }
 
 const OPCODES: &str = "crates/rocmforge-isa/src/op.rs";
@@ -191,6 +194,8 @@ fn sweep(tool: &Path, describer: &Describer, target: Target) -> Result<Vec<(Row,
             row.dpp_modifiers |= u32::from(answer.is_some_and(|text| text.contains("quad_perm"))) << index;
         }
         row.types.reads_first(&description, base.class);
+        let agree = row.types.agree(&description, base.class, &row.mnemonic);
+        agree.map_err(Error::Shape)?;
         rows.push((row, description));
     }
     Ok(rows)
@@ -249,8 +254,15 @@ impl Found {
 
     fn row(&self) -> Result<Row, Error> {
         let (mnemonic, suffix) = base_mnemonic(self.class.pick(&self.text));
-        let types = types::of(self.class, &mnemonic, self.class.pick(&self.text), &self.fields)
-            .map_err(|why| Error::Shape(format!("{} {:#x}: `{}`: {why}", self.class.name, self.code, self.text)))?;
+        let literal = self.literal();
+        let types = types::of(
+            self.class,
+            &mnemonic,
+            self.class.pick(&self.text),
+            &self.fields,
+            literal,
+        )
+        .map_err(|why| Error::Shape(format!("{} {:#x}: `{}`: {why}", self.class.name, self.code, self.text)))?;
         Ok(Row {
             class: self.class,
             code: self.code,
@@ -266,7 +278,26 @@ impl Found {
             unused: 0,
             returned: "None",
             two_offsets: false,
+            literal,
         })
+    }
+
+    /// The source that the literal behind an instruction with no other form is, beside fields for other sources.
+    fn literal(&self) -> Option<usize> {
+        let &[literal] = &self.fields.extra[..] else {
+            return None;
+        };
+        if self.class.sources.is_empty() {
+            return None;
+        }
+        let shown = format!("{literal:#x}");
+        let text = self.class.pick(&self.text);
+        let operand = text
+            .split([' ', ','])
+            .filter(|word| !word.is_empty())
+            .position(|word| word == shown)?;
+        // Behind mnemonic and destination. What has one source has no choice.
+        operand.checked_sub(2).filter(|&source| source != 0)
     }
 }
 

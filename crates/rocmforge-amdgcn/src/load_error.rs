@@ -47,7 +47,7 @@ pub enum LoadError {
         pc: u64,
         /// Its text.
         text: String,
-        /// What of it is not modelled, or what it is for.
+        /// What of it is not modelled: a noun with its article.
         why: &'static str,
         /// Source position, innermost first.
         frames: Vec<Frame>,

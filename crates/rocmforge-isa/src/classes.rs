@@ -1,6 +1,6 @@
-//! Classes of operations, most of them by their facts.
+//! Classes of operations, by their facts.
 
-use crate::facts::{Memory, Registers, Unit};
+use crate::facts::{Memory, OpSel, Registers, Unit};
 use crate::op::Op;
 
 impl Op {
@@ -16,13 +16,20 @@ impl Op {
         facts.unit == Unit::Vector && facts.writes.has(Registers::EXEC)
     }
 
-    /// Byte that a conversion from or to FP8 or BF8 reads or writes, by its `op_sel`: the first of a conversion, whose two bits
-    /// are in reverse order, or the second. `None` for other operations.
+    /// Operations whose last source is the old value of their destination, which their encodings have no field for: a product is
+    /// added to it. Matrix products are not of this class.
+    pub fn accumulates(self) -> bool {
+        let facts = self.facts();
+        let arithmetic = matches!(facts.unit, Unit::Vector | Unit::Dot);
+        arithmetic && facts.reads.has(Registers::DST) && !facts.writes.has(Registers::SRC)
+    }
+
+    /// Byte that a conversion from or to FP8 or BF8 reads or writes, by its `op_sel`. `None` for other operations.
     pub fn fp8_byte(self, op_sel: u8) -> Option<u8> {
-        match self {
-            Op::VCvtF32Fp8 | Op::VCvtF32Bf8 => Some((op_sel & 1) << 1 | op_sel >> 1 & 1),
-            Op::VCvtSrFp8F32 | Op::VCvtSrBf8F32 => Some(op_sel >> 2),
-            _ => None,
+        match self.facts().op_sel {
+            OpSel::SourceByte => Some((op_sel & 1) << 1 | op_sel >> 1 & 1),
+            OpSel::DestinationByte => Some(op_sel >> 2),
+            OpSel::Halves | OpSel::Mixed | OpSel::SourcePair | OpSel::Options => None,
         }
     }
 }

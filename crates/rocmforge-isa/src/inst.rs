@@ -29,7 +29,7 @@
 use crate::Arch;
 use crate::facts::Flow;
 use crate::op::Op;
-use crate::operand::{Operand, Types};
+use crate::operand::{Operand, Ty, Types};
 use crate::row::Row;
 
 /// One decoded instruction: see the [module](self) for which operand lies where.
@@ -206,7 +206,8 @@ impl Inst {
     /// Target of a branch at byte address `pc`, or `None` when it is not a direct branch.
     pub fn branch_target(&self, pc: u64) -> Option<u64> {
         let branches = matches!(self.op.facts().flow, Flow::Branch | Flow::ConditionalBranch);
-        let relative = branches || self.op == Op::SCallB64;
+        // A call of a function at a distance has no source.
+        let relative = branches || self.op.facts().flow == Flow::Call && self.ty.src[0] == Ty::None;
         relative.then(|| pc.wrapping_add(4).wrapping_add_signed(i64::from(self.imm) * 4))
     }
 }

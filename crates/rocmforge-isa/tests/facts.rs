@@ -1,19 +1,20 @@
 //! Facts of operations against the instruction set's manual, for one operation or more of each kind.
 
-use rocmforge_isa::{Atomic, Flow, Memory, Op, Registers, Ty, Unit};
+use rocmforge_isa::{Atomic, Dependence, Element, Flow, Lanes, Memory, Op, OpSel, Registers, Relative, Ty, Unit};
 
 /// Registers an operation uses without naming them: read, then written.
 #[test]
 fn hidden_registers_are_those_of_the_manual() {
-    const R: [Registers; 6] = [
+    const R: [Registers; 7] = [
         Registers::SCC,
         Registers::VCC,
         Registers::EXEC,
         Registers::M0,
         Registers::MODE,
         Registers::DST,
+        Registers::SRC,
     ];
-    const NAMES: [&str; 6] = ["scc", "vcc", "exec", "m0", "mode", "dst"];
+    const NAMES: [&str; 7] = ["scc", "vcc", "exec", "m0", "mode", "dst", "src"];
     let text = |registers: Registers| {
         let named = NAMES.into_iter().zip(R).filter(|(_, one)| registers.has(*one));
         named.map(|(name, _)| name).collect::<Vec<_>>().join(" ")
@@ -40,7 +41,7 @@ fn hidden_registers_are_those_of_the_manual() {
         (Op::VAddNcU32, "exec", ""),
         (Op::VFmacF32, "exec mode dst", ""),
         (Op::VDot2accF32F16, "exec mode dst", ""),
-        (Op::VSwapB32, "exec dst", ""),
+        (Op::VSwapB32, "exec dst", "src"),
         // Beside a half that it writes it keeps the other, which is not an operand.
         (Op::VFmaMixloF16, "exec mode", ""),
         (Op::VDivFmasF32, "vcc exec mode", ""),
@@ -135,6 +136,128 @@ fn units_and_results_are_those_of_the_manual() {
         assert_eq!(op.facts().returned, returned, "{}", op.mnemonic());
     }
     assert!(Op::DsStore2addrStride64B32.facts().two_offsets && !Op::DsStoreB64.facts().two_offsets);
+}
+
+/// How loads and stores of each kind use registers.
+#[test]
+fn elements_are_those_of_the_manual() {
+    for (op, element, keeps_rest) in [
+        (Op::GlobalLoadB96, Element::Words, false),
+        (Op::SLoadB512, Element::Words, false),
+        (Op::DsStore2addrB64, Element::Words, false),
+        (Op::FlatLoadI8, Element::I8, false),
+        (Op::SBufferLoadU16, Element::U16, false),
+        (Op::ScratchLoadD16B16, Element::LowU16, true),
+        (Op::DsLoadI8D16Hi, Element::HighI8, true),
+        (Op::BufferStoreD16HiB8, Element::HighU8, false),
+        (Op::BufferLoadD16FormatX, Element::Format, true),
+        (Op::GlobalLoadTrB64, Element::Transposed, false),
+        (Op::BufferLoadLdsB32, Element::Lds, false),
+        (Op::ScratchLoadBlock, Element::Block, false),
+        (Op::GlobalAtomicAddU32, Element::None, false),
+        (Op::SPrefetchData, Element::None, false),
+        (Op::VMovB32, Element::None, false),
+    ] {
+        let facts = op.facts();
+        assert_eq!(
+            (facts.element, facts.keeps_rest),
+            (element, keeps_rest),
+            "{}",
+            facts.mnemonic
+        );
+    }
+    for op in Op::ALL {
+        let facts = op.facts();
+        let moves = matches!(facts.memory, Memory::Load | Memory::Store);
+        assert_eq!(moves, facts.element != Element::None, "{}", facts.mnemonic);
+        assert_eq!(facts.two_offsets, facts.offset_unit != 1, "{}", facts.mnemonic);
+    }
+    let high = Element::HighI8.small().expect("of one byte");
+    assert_eq!(
+        (high.bytes, high.first, high.written, high.signed),
+        (1, 2, 0b1100, true)
+    );
+    assert_eq!(Op::DsLoad2addrStride64B64.facts().offset_unit, 512);
+}
+
+/// Lanes, registers and bits that operations use beside the usual ones.
+#[test]
+fn uses_of_operands_are_those_of_the_manual() {
+    for (op, lanes, keeps_rest) in [
+        (Op::VAddF32, Lanes::Own, false),
+        (Op::VDot4I32Iu8, Lanes::Own, false),
+        (Op::VWmmaF32_16x16x16F16, Lanes::Others, false),
+        (Op::VReadlaneB32, Lanes::Others, false),
+        (Op::VWritelaneB32, Lanes::Named, true),
+        // Lanes that read nothing keep what they have.
+        (Op::VPermlane16B32, Lanes::Others, true),
+        (Op::DsBpermuteB32, Lanes::Others, false),
+        (Op::VFmaMixhiF16, Lanes::Own, true),
+        (Op::VCvtSrFp8F32, Lanes::Own, true),
+        (Op::VCvtF32Fp8, Lanes::Own, false),
+        // It decides about the new value.
+        (Op::VFmacF32, Lanes::Own, false),
+    ] {
+        let facts = op.facts();
+        assert_eq!(
+            (facts.lanes, facts.keeps_rest),
+            (lanes, keeps_rest),
+            "{}",
+            facts.mnemonic
+        );
+    }
+    let m0 = 3 << 16 | 5;
+    for (op, distances) in [
+        (Op::VMovrelsB32, Some((m0, 0))),
+        (Op::SMovreldB64, Some((0, m0))),
+        (Op::VMovrelsdB32, Some((m0, m0))),
+        (Op::SMovrelsd2B32, Some((5, 3))),
+        (Op::VSwaprelB32, Some((5, 3))),
+        (Op::SSendmsg, None),
+    ] {
+        assert_eq!(op.facts().relative.distances(m0), distances, "{}", op.mnemonic());
+    }
+    assert_eq!(Op::VMovB32.facts().relative, Relative::None);
+    for (op, op_sel) in [
+        (Op::VAddF16, OpSel::Halves),
+        (Op::VFmaMixF32, OpSel::Mixed),
+        (Op::VCvtF32Bf8, OpSel::SourceByte),
+        (Op::VCvtPkF32Fp8, OpSel::SourcePair),
+        (Op::VCvtSrBf8F32, OpSel::DestinationByte),
+        (Op::VPermlanex16VarB32, OpSel::Options),
+    ] {
+        assert_eq!(op.facts().op_sel, op_sel, "{}", op.mnemonic());
+    }
+    for (op, dependence) in [
+        (Op::SAndSaveexecB64, Dependence::And),
+        (Op::SAndNot1B32, Dependence::All),
+        (Op::VOrB32, Dependence::Or),
+        (Op::VXorB32, Dependence::Cancels),
+        (Op::SCselectB64, Dependence::Select),
+        (Op::VMadU64U32, Dependence::LowWord),
+        (Op::SGetpcB64, Dependence::None),
+        (Op::VAddF32, Dependence::All),
+    ] {
+        assert_eq!(op.facts().dependence, dependence, "{}", op.mnemonic());
+    }
+    let marks = |op: Op| {
+        let facts = op.facts();
+        (
+            facts.saves_exec,
+            facts.waits_for_waves,
+            facts.address_by_lane,
+            facts.literal,
+        )
+    };
+    assert_eq!(marks(Op::SOrSaveexecB32), (true, false, false, None));
+    assert_eq!(marks(Op::SAndNot0WrexecB64), (false, false, false, None));
+    assert_eq!(marks(Op::SBarrierWait), (false, true, false, None));
+    assert_eq!(marks(Op::DsGwsBarrier), (false, true, false, None));
+    assert_eq!(marks(Op::SBarrierSignal), (false, false, false, None));
+    assert_eq!(marks(Op::GlobalLoadAddtidB32), (false, false, true, None));
+    assert_eq!(marks(Op::VFmaakF16), (false, false, false, Some(2)));
+    assert_eq!(marks(Op::SFmamkF32), (false, false, false, Some(1)));
+    assert!(Op::VDot2accF32F16.accumulates() && !Op::VSwapB32.accumulates() && !Op::VFmaF32.accumulates());
 }
 
 /// What locks and compare-and-swap loops are made of, through every kind of address.

@@ -3,9 +3,10 @@
 // Standard input: one instruction a line, as hexadecimal bytes. Standard output: one line each, `?` where the bytes are
 // no instruction, otherwise words of the following kinds:
 //   reads:REGISTER writes:REGISTER   registers that the encoding has no field for
-//   tied                             a source is the old value of the destination
+//   tied                             a source is the old value of a destination; once for each such source
 //   source                           the first operand is a source
 //   scalar                           the first operand is a scalar register
+//   kind:NUMBER                      what a source operand holds (`AMDGPU::OperandType`), `-` where it is only said to be a register
 //   load store branch conditional call return
 //   flags:HEX                        the target's own flags (`SIInstrFlags`)
 
@@ -40,15 +41,20 @@ static void describe(const MCInst &inst, const MCInstrDesc &description, const M
   for (auto reg : description.implicit_defs())
     printf("writes:%s ", registers.getName(reg));
   for (unsigned n = 0; n < description.getNumOperands(); n++)
-    if (description.getOperandConstraint(n, MCOI::TIED_TO) >= 0) {
+    if (description.getOperandConstraint(n, MCOI::TIED_TO) >= 0)
       printf("tied ");
-      break;
-    }
   if (inst.getNumOperands() > 0 && inst.getOperand(0).isReg()) {
     if (description.getNumDefs() == 0)
       printf("source ");
     if (std::string(registers.getName(inst.getOperand(0).getReg())).rfind("SGPR", 0) == 0)
       printf("scalar ");
+  }
+  for (unsigned n = description.getNumDefs(); n < description.getNumOperands(); n++) {
+    const int kind = description.operands()[n].OperandType;
+    if (kind >= MCOI::OPERAND_FIRST_TARGET)
+      printf("kind:%d ", kind - MCOI::OPERAND_FIRST_TARGET);
+    else if (kind == MCOI::OPERAND_REGISTER)
+      printf("kind:- ");
   }
   if (description.mayLoad())
     printf("load ");

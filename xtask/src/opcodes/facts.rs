@@ -1,8 +1,8 @@
-//! Facts of operations: what LLVM's descriptions of their encodings say, put together by operation.
+//! Facts of operations: what LLVM's descriptions of their encodings say, and the tables of what they do not, put together by operation.
 
 use super::classes::{Target, registers};
 use super::llvm::piped;
-use super::{Error, Row};
+use super::{Error, Row, known};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -84,13 +84,15 @@ const EXEC: u32 = 4;
 const M0: u32 = 8;
 const MODE: u32 = 16;
 const DST: u32 = 32;
-pub(crate) const REGISTERS: [(&str, u32); 6] = [
+const SRC: u32 = 64;
+pub(crate) const REGISTERS: [(&str, u32); 7] = [
     ("SCC", SCC),
     ("VCC", VCC),
     ("EXEC", EXEC),
     ("M0", M0),
     ("MODE", MODE),
     ("DST", DST),
+    ("SRC", SRC),
 ];
 
 /// `SIInstrFlags` of LLVM 19: bits of the flags of an instruction.
@@ -103,9 +105,12 @@ mod flag {
     pub(super) const SMEM: u64 = 1 << 19;
     pub(super) const FLAT: u64 = 1 << 24;
     pub(super) const DS: u64 = 1 << 25;
+    pub(super) const PACKED: u64 = 1 << 49;
     pub(super) const DOT: u64 = 1 << 55;
     pub(super) const ATOMIC: u64 = 3 << 57;
     pub(super) const WMMA: u64 = 1 << 59;
+    /// The old destination is a source that is not read: a part of it stays.
+    pub(super) const TIED_SOURCE_NOT_READ: u64 = 1 << 60;
     pub(super) const SWMMAC: u64 = 1 << 63;
 }
 
@@ -114,7 +119,8 @@ mod flag {
 pub(crate) struct Description {
     reads: u32,
     writes: u32,
-    tied: bool,
+    /// Sources that are the old value of a destination.
+    tied: u32,
     /// The first operand is a source.
     pub(crate) source: bool,
     scalar: bool,
@@ -125,6 +131,8 @@ pub(crate) struct Description {
     call: bool,
     ends: bool,
     flags: u64,
+    /// `AMDGPU::OperandType` of each source, and of what modifies it; `None` for registers.
+    pub(crate) kinds: Vec<Option<u32>>,
 }
 
 impl Description {
@@ -135,7 +143,8 @@ impl Description {
                 ("reads", register) => description.reads |= bit(register),
                 ("writes", register) => description.writes |= bit(register),
                 ("flags", hex) => description.flags = u64::from_str_radix(hex, 16).unwrap_or_default(),
-                ("tied", _) => description.tied = true,
+                ("kind", number) => description.kinds.push(number.parse().ok()),
+                ("tied", _) => description.tied += 1,
                 ("source", _) => description.source = true,
                 ("scalar", _) => description.scalar = true,
                 ("load", _) => description.load = true,
@@ -174,8 +183,44 @@ pub(crate) struct Facts {
     pub(crate) writes: u32,
     /// Kind of the old value that an atomic gives back.
     pub(crate) returned: &'static str,
+    pub(crate) element: &'static str,
+    /// Bytes that its offsets count.
+    pub(crate) offset_unit: u32,
+    pub(crate) lanes: &'static str,
+    pub(crate) relative: &'static str,
+    pub(crate) op_sel: &'static str,
+    pub(crate) dependence: &'static str,
+    /// The source that is a literal behind the instruction.
+    pub(crate) literal: Option<usize>,
     pub(crate) scalar_result: bool,
     pub(crate) two_offsets: bool,
+    pub(crate) saves_exec: bool,
+    /// A part of the destination stays as it was.
+    pub(crate) keeps_rest: bool,
+    pub(crate) waits: bool,
+    pub(crate) by_lane: bool,
+}
+
+impl Facts {
+    /// Names of the marks of `rocmforge-isa` that it has.
+    pub(crate) fn marks(&self) -> String {
+        let all = [
+            ("SCALAR_RESULT", self.scalar_result),
+            ("SAVES_EXEC", self.saves_exec),
+            ("KEEPS_REST", self.keeps_rest),
+            ("WAITS", self.waits),
+            ("BY_LANE", self.by_lane),
+            ("TWO_OFFSETS", self.two_offsets),
+            ("LITERAL_1", self.literal == Some(1)),
+            ("LITERAL_2", self.literal == Some(2)),
+        ];
+        let names: Vec<&str> = all.iter().filter(|(_, has)| *has).map(|&(name, _)| name).collect();
+        if names.is_empty() {
+            "NO".to_owned()
+        } else {
+            names.join(" | ")
+        }
+    }
 }
 
 /// Registers as constants of `Registers`.
@@ -242,8 +287,14 @@ fn of_row(row: &Row, description: &Description) -> Result<Facts, Error> {
         () if d.has(flag::FLAT | flag::MUBUF) => "VectorMemory",
         () if d.has(flag::SALU) => "Scalar",
         // Lane reads and writes, moves and waits have neither bit.
-        () if row.mnemonic.starts_with("v_") => "Vector",
-        () => "Scalar",
+        () if matches!(row.class.name, "VOP1" | "VOP2" | "VOPC" | "VOP3" | "VOP3P") => "Vector",
+        () if matches!(row.class.name, "SOP1" | "SOP2" | "SOPC" | "SOPK" | "SOPP") => "Scalar",
+        () => {
+            return Err(Error::Shape(format!(
+                "LLVM does not say what executes {}",
+                row.mnemonic
+            )));
+        }
     };
     let memory = match (d.load, d.store) {
         _ if !memory_access => "None",
@@ -270,20 +321,87 @@ fn of_row(row: &Row, description: &Description) -> Result<Facts, Error> {
         () => "Next",
     };
     // Where a wider encoding is tied, it only keeps a part of the old value.
-    let accumulates = d.tied && matches!(row.class.name, "VOP1" | "VOP2" | "SOP2" | "SOPK") || d.has(flag::SWMMAC);
+    let accumulates = d.tied != 0 && matches!(row.class.name, "VOP1" | "VOP2" | "SOP2" | "SOPK") || d.has(flag::SWMMAC);
     let lost = LOST_TIES.contains(&row.mnemonic.as_str());
     let old = if accumulates || lost { DST } else { 0 };
+    // Both destinations of an exchange have a source that is the old value of the other.
+    let exchanged = if d.tied > 1 { SRC } else { 0 };
     Ok(Facts {
         unit,
         memory,
         atomic,
         flow,
         reads: d.reads | old,
-        writes: d.writes,
+        writes: d.writes | exchanged,
         returned: if memory == "Atomic" { row.returned } else { "None" },
         scalar_result: d.scalar && matches!(row.class.name, "VOP1" | "VOP3") && row.types.sdst != "Mask",
+        keeps_rest: memory != "Exchange" && (d.tied != 0 || d.has(flag::TIED_SOURCE_NOT_READ)),
+        literal: row.literal,
         two_offsets: row.two_offsets,
+        op_sel: if row.class.name == "VOP3P" && !d.has(flag::PACKED) {
+            "Mixed"
+        } else {
+            "Halves"
+        },
+        // The rest is that of all encodings: see `complete`.
+        element: "None",
+        offset_unit: 1,
+        lanes: "Own",
+        relative: "None",
+        dependence: "All",
+        saves_exec: false,
+        waits: false,
+        by_lane: false,
     })
+}
+
+impl Facts {
+    /// Adds what the tables say.
+    fn complete(&mut self, name: &str) -> Result<(), Error> {
+        // What stays of an old destination that decides about the new one is no rest.
+        self.keeps_rest &= self.reads & DST == 0;
+        if matches!(self.memory, "Load" | "Store") {
+            self.element = known::element(name)?;
+            let keeps = self.memory == "Load" && known::keeps_half(self.element);
+            if keeps != self.keeps_rest && self.element != "Format" {
+                return Err(Error::Shape(format!(
+                    "LLVM does not say of {name} what its element {} says",
+                    self.element
+                )));
+            }
+        }
+        let calculates = matches!(self.unit, "Scalar" | "Vector");
+        let relative = calculates && self.reads & M0 != 0;
+        let saves = self.unit == "Scalar" && self.writes & EXEC != 0;
+        let arithmetic: &[&str] = if self.memory == "None" {
+            known::DEPENDENCE_WORDS
+        } else {
+            &[]
+        };
+        let op_sel: &[&str] = if self.unit == "Vector" {
+            known::OP_SEL_WORDS
+        } else {
+            &[]
+        };
+        let unit = known::find(known::OFFSET_UNITS, &[], self.two_offsets, name, "units of offsets")?;
+        self.offset_unit = unit.unwrap_or(1);
+        let lanes = known::find(known::LANES, known::LANE_WORDS, false, name, "lanes")?;
+        let matrix = matches!(self.unit, "Matrix" | "SparseMatrix");
+        self.lanes = lanes.unwrap_or(if matrix { "Others" } else { "Own" });
+        let relative = known::find(known::RELATIVE, &[], relative, name, "relative registers")?;
+        self.relative = relative.unwrap_or("None");
+        let op_sel = known::find(known::OP_SEL, op_sel, false, name, "bits of op_sel")?;
+        self.op_sel = op_sel.unwrap_or(self.op_sel);
+        let dependence = known::find(known::DEPENDENCE, arithmetic, false, name, "dependences")?;
+        self.dependence = dependence.unwrap_or("All");
+        let saves = known::find(known::SAVES_EXEC, &[], saves, name, "old values of exec")?;
+        self.saves_exec = saves.unwrap_or(false);
+        let waits = known::find(known::WAITS, known::WAIT_WORDS, false, name, "waits")?;
+        self.waits = waits.unwrap_or(false);
+        let by_lane = known::find(known::BY_LANE, known::BY_LANE_WORDS, false, name, "addresses by lane")?;
+        self.by_lane = by_lane.unwrap_or(false);
+        Ok(())
+    }
 }
 
 /// Facts of all operations, from all their rows: `vcc` counts only where each encoding uses it, since some have a field for
@@ -292,21 +410,23 @@ pub(crate) fn of_all(rows: &[(Row, Description)]) -> Result<BTreeMap<String, Fac
     let mut all: BTreeMap<String, Facts> = BTreeMap::new();
     for (row, description) in rows.iter().filter(|(row, _)| !row.class.name.starts_with("VOPD")) {
         let facts = of_row(row, description)?;
-        let Some(known) = all.get_mut(&row.mnemonic) else {
+        let Some(merged) = all.get_mut(&row.mnemonic) else {
             all.insert(row.mnemonic.clone(), facts);
             continue;
         };
         let long = matches!(row.class.name, "VOP3");
-        let tied = if long { known.reads & DST } else { facts.reads & DST };
-        known.reads = (known.reads | facts.reads) & !(VCC | DST) | known.reads & facts.reads & VCC | tied;
-        known.writes = (known.writes | facts.writes) & !VCC | known.writes & facts.writes & VCC;
-        if (known.unit, known.memory, known.flow, known.returned)
+        let tied = if long { merged.reads & DST } else { facts.reads & DST };
+        merged.reads = (merged.reads | facts.reads) & !(VCC | DST) | merged.reads & facts.reads & VCC | tied;
+        merged.keeps_rest |= facts.keeps_rest;
+        merged.literal = merged.literal.or(facts.literal);
+        merged.two_offsets |= facts.two_offsets;
+        merged.writes = (merged.writes | facts.writes) & !VCC | merged.writes & facts.writes & VCC;
+        if (merged.unit, merged.memory, merged.flow, merged.returned)
             != (facts.unit, facts.memory, facts.flow, facts.returned)
-            || known.atomic != facts.atomic
-            || known.scalar_result != facts.scalar_result
+            || (merged.atomic, merged.op_sel, merged.scalar_result) != (facts.atomic, facts.op_sel, facts.scalar_result)
         {
             return Err(Error::Shape(format!(
-                "encodings of {} disagree: {known:?}, {facts:?}",
+                "encodings of {} disagree: {merged:?}, {facts:?}",
                 row.mnemonic
             )));
         }
@@ -322,6 +442,16 @@ pub(crate) fn of_all(rows: &[(Row, Description)]) -> Result<BTreeMap<String, Fac
             facts.returned = returned;
         }
     }
+    if let Some((name, _)) = all
+        .iter()
+        .find(|(_, facts)| facts.memory == "Atomic" && facts.unit == "VectorMemory" && facts.returned == "None")
+    {
+        return Err(Error::Shape(format!("nothing tells what {name} gives back")));
+    }
+    for (name, facts) in &mut all {
+        facts.complete(name)?;
+    }
+    known::check(&all)?;
     for (name, like) in super::NEWER {
         let facts = all.get(like).cloned();
         let facts = facts.ok_or_else(|| Error::Shape(format!("there is no {like}, which {name} is like")))?;

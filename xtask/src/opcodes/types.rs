@@ -1,4 +1,5 @@
-//! Kinds of operands: register counts come from LLVM's text, the meaning of the bits from the mnemonic.
+//! Kinds of operands: register counts come from LLVM's text, the meaning of the bits from the mnemonic. LLVM's descriptions state
+//! that of most sources too, in less detail, and must agree.
 
 use super::classes::{Class, DST, Fields, SRC, registers};
 use super::facts::Description;
@@ -18,7 +19,61 @@ impl Types {
             (self.dst, self.src[0]) = ("None", "B32");
         }
     }
+
+    /// Compares the sources of a vector operation with what LLVM says of them.
+    pub(crate) fn agree(&self, description: &Description, class: &Class, mnemonic: &str) -> Result<(), String> {
+        if !matches!(class.name, "VOP1" | "VOP2" | "VOPC" | "VOP3" | "VOP3P") {
+            return Ok(());
+        }
+        let stated = description.kinds.iter().filter(|kind| **kind != Some(MODIFIERS));
+        let sources = self.src.iter().filter(|&&kind| kind != "None");
+        for (position, (kind, stated)) in sources.zip(stated).enumerate() {
+            let Some(stated) = stated else { continue };
+            // Of matrices it tells the kind of an element.
+            let matrix = regs(kind) > 2;
+            let agrees = match STATED.iter().find(|(number, _)| number == stated) {
+                Some((_, kinds)) => kinds.contains(kind),
+                // Mixed operands, and literals that are not in the place of a source.
+                None => matches!(class.name, "VOP3P" | "VOP2"),
+            };
+            if !agrees && !matrix && !DISAGREE.contains(&(mnemonic, position)) {
+                return Err(format!(
+                    "{mnemonic}: source {position} is {kind}, but {stated} of LLVM's `OperandType`"
+                ));
+            }
+        }
+        Ok(())
+    }
 }
+
+/// `AMDGPU::OperandType` of LLVM 19: what a source holds, and the kinds of ours that this may be. Integers of 32 bits are also those
+/// whose bytes are multiplied.
+const STATED: &[(u32, &[&str])] = &[
+    (0, &["B32", "Pk16"]),
+    (1, &["B64", "I64"]),
+    (2, &["B16"]),
+    (3, &["F32"]),
+    (4, &["F64"]),
+    (5, &["F16"]),
+    (6, &["F16"]),
+    (10, &["PkF16"]),
+    (11, &["PkF16"]),
+    (12, &["Pk16"]),
+    // As the first one, but no literal.
+    (16, &["B32"]),
+];
+
+/// The one of modifiers of a source.
+const MODIFIERS: u32 = 41;
+
+/// Sources of which LLVM says something else, by how it prints their constants.
+const DISAGREE: &[(&str, usize)] = &[
+    ("v_ldexp_f16", 1),
+    ("v_cmp_class_f16", 1),
+    ("v_cmpx_class_f16", 1),
+    ("v_cndmask_b32", 0),
+    ("v_cndmask_b32", 1),
+];
 
 /// Operations whose operands are not what the last token of their name says: destination, then sources.
 const SPECIAL: &[(&str, &[&str])] = &[
@@ -91,7 +146,13 @@ const CARRY_OUT: &[&str] = &[
 ];
 
 /// Kinds of the operands of an instruction whose text is `text`.
-pub(crate) fn of(class: &Class, mnemonic: &str, text: &str, fields: &Fields) -> Result<Types, String> {
+pub(crate) fn of(
+    class: &Class,
+    mnemonic: &str,
+    text: &str,
+    fields: &Fields,
+    literal: Option<usize>,
+) -> Result<Types, String> {
     let shown = registers(text);
     let width = |number: u32| {
         shown
@@ -147,7 +208,11 @@ pub(crate) fn of(class: &Class, mnemonic: &str, text: &str, fields: &Fields) -> 
             src: [kinds[1], kinds[2], kinds[3]],
         });
     }
-    let named = by_name(mnemonic);
+    let named = if widths == [0; 4] {
+        vec!["None"]
+    } else {
+        by_name(mnemonic)?
+    };
     let mut kinds = ["None"; 4];
     for (position, width) in widths.into_iter().enumerate() {
         let name = named[position.min(named.len() - 1)];
@@ -178,11 +243,11 @@ pub(crate) fn of(class: &Class, mnemonic: &str, text: &str, fields: &Fields) -> 
         if mk.contains("_co_ci_") || mk.starts_with("v_cndmask") {
             types.src[2] = "Mask";
         }
-        if mk.starts_with("v_fmaak") {
-            types.src[2] = types.src[0];
-        }
-        if mk.starts_with("v_fmamk") {
-            types.src[2] = types.src[1];
+        // The probe finds the registers of an operation with a literal in its first two source fields.
+        match literal {
+            Some(2) => types.src[2] = types.src[0],
+            Some(1) => types.src[2] = types.src[1],
+            _ => {}
         }
     }
     Ok(types)
@@ -214,32 +279,34 @@ fn regs(kind: &str) -> u32 {
 }
 
 /// Kinds by the mnemonic: destination, then sources; the last one repeats.
-fn by_name(mnemonic: &str) -> Vec<&'static str> {
+fn by_name(mnemonic: &str) -> Result<Vec<&'static str>, String> {
     if let Some((_, kinds)) = SPECIAL.iter().find(|(name, _)| *name == mnemonic) {
-        return kinds.to_vec();
+        return Ok(kinds.to_vec());
     }
     if mnemonic.starts_with("v_swmmac") {
-        return vec!["B32"];
+        return Ok(vec!["B32"]);
     }
     let tokens: Vec<&'static str> = mnemonic.split('_').filter_map(token).collect();
-    let last = tokens.last().copied().unwrap_or("B32");
+    let (Some(&first), Some(&last)) = (tokens.first(), tokens.last()) else {
+        return Err("no word of its mnemonic is a kind, so it needs a row in `SPECIAL`".to_owned());
+    };
     if mnemonic.starts_with("v_pk_") {
-        return vec![if last == "F16" { "PkF16" } else { "Pk16" }];
+        return Ok(vec![if last == "F16" { "PkF16" } else { "Pk16" }]);
     }
     if mnemonic.starts_with("v_dot") {
-        return vec!["B32", "Pk16", "Pk16", "B32"];
+        return Ok(vec!["B32", "Pk16", "Pk16", "B32"]);
     }
     if mnemonic.starts_with("v_cvt_pk_") {
-        return vec![if tokens[0] == "F16" { "PkF16" } else { "Pk16" }, last];
+        return Ok(vec![if first == "F16" { "PkF16" } else { "Pk16" }, last]);
     }
     if mnemonic.starts_with("v_cmp") {
-        return vec!["Mask", last];
+        return Ok(vec!["Mask", last]);
     }
     // Byte and nibble sums read whole registers.
     if mnemonic.starts_with("v_sad") || mnemonic.starts_with("v_msad") {
-        return vec!["B32"];
+        return Ok(vec!["B32"]);
     }
-    vec![tokens.first().copied().unwrap_or("B32"), last]
+    Ok(vec![first, last])
 }
 
 fn token(word: &str) -> Option<&'static str> {

@@ -35,11 +35,9 @@ fn sop(words: Words<'_>, format: Format, row: Option<&'static Row>) -> Decoded<I
             inst.src[index] = sources.operand(code, Place { row, index, ty })?;
         }
     }
-    if matches!(row.op, Op::SFmaakF32 | Op::SFmamkF32) {
+    if let Some(literal) = row.op.facts().literal {
         (inst.src[2], inst.ty.src[2]) = (sources.literal()?, Ty::F32);
-        if row.op == Op::SFmamkF32 {
-            inst.src.swap(1, 2);
-        }
+        inst.src.swap(usize::from(literal), 2);
     }
     if matches!(row.op, Op::SSendmsgRtnB32 | Op::SSendmsgRtnB64) {
         inst.imm = bits(word, 0, 8) as i32;

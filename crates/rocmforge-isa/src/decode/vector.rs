@@ -3,7 +3,7 @@
 use super::source::{DppSource, Place, Sources, dpp, sgpr, short_vgpr, vgpr};
 use super::words::{Decoded, Fail, Words, bits, blank, check_bits};
 use crate::Arch;
-use crate::facts::Unit;
+use crate::facts::{Dependence, Unit};
 use crate::inst::{Format, Inst};
 use crate::op::Op;
 use crate::operand::{Operand, Ty};
@@ -35,7 +35,7 @@ pub(super) fn short(words: Words<'_>) -> Decoded<Inst> {
                 return Err(Fail::Invalid("an operation without a result names a destination"));
             }
         }
-        _ if row.op == Op::VReadfirstlaneB32 => inst.dst = sgpr(bits(word, 17, 8), 1)?,
+        _ if row.op.facts().scalar_result => inst.dst = sgpr(bits(word, 17, 8), 1)?,
         _ => inst.dst = short_vgpr(bits(word, 17, 8), ty.dst)?,
     }
     if ty.sdst == Ty::Mask && format == Format::Vop2 {
@@ -78,16 +78,16 @@ pub(super) fn short(words: Words<'_>) -> Decoded<Inst> {
 /// Second and third source of VOP2, VOPC and the halves of VOPD.
 fn second_sources(inst: &mut Inst, row: &Row, vsrc1: u32, sources: &mut Sources<'_>) -> Decoded<()> {
     let ty = row.ty;
-    match row.op {
-        Op::VFmaakF32 | Op::VFmaakF16 if inst.format != Format::Vop3 => {
+    match row.op.facts().literal {
+        Some(2) => {
             inst.src[1] = short_vgpr(vsrc1, ty.src[1])?;
             inst.src[2] = sources.literal()?;
         }
-        Op::VFmamkF32 | Op::VFmamkF16 if inst.format != Format::Vop3 => {
+        Some(_) => {
             inst.src[1] = sources.literal()?;
             inst.src[2] = short_vgpr(vsrc1, ty.src[2])?;
         }
-        _ => {
+        None => {
             if ty.src[1].regs() > 0 {
                 inst.src[1] = short_vgpr(vsrc1, ty.src[1])?;
             }
@@ -208,7 +208,7 @@ const OP_SEL_HI: u128 = 0x1800_0000_0000_4000;
 /// Negation and absolute value exist for floating-point sources, and for those of the conditional move.
 fn check_modifiers(inst: &Inst) -> Decoded<()> {
     let mods = inst.mods.neg | inst.mods.abs;
-    if inst.format == Format::Vop3p || matches!(inst.op, Op::VCndmaskB32 | Op::VCndmaskB16) {
+    if inst.format == Format::Vop3p || inst.op.facts().dependence == Dependence::Select {
         return Ok(());
     }
     for (index, ty) in inst.ty.src.iter().enumerate() {

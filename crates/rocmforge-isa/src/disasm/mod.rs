@@ -9,6 +9,7 @@ mod gfx12;
 mod operand;
 
 use crate::Arch;
+use crate::facts::OpSel;
 use crate::inst::{Dpp, DppCtrl, Format, Inst};
 use crate::op::Op;
 use crate::operand::{Operand, Ty};
@@ -188,15 +189,15 @@ fn flat(inst: &Inst, out: &mut fmt::Formatter<'_>) -> fmt::Result {
     }
 }
 
-fn is_mix(op: Op) -> bool {
-    matches!(op, Op::VFmaMixF32 | Op::VFmaMixloF16 | Op::VFmaMixhiF16)
+fn is_mix(inst: &Inst) -> bool {
+    inst.op.facts().op_sel == OpSel::Mixed
 }
 
 fn vector(inst: &Inst, out: &mut fmt::Formatter<'_>) -> fmt::Result {
     let short = matches!(inst.format, Format::Vop1 | Format::Vop2 | Format::Vopc);
     let halves = matches!(inst.op, Op::VMovB16 | Op::VSwapB16)
         || inst.mods.op_sel != 0 && inst.row.has_half() && (short || inst.row.hides_op_sel());
-    let packed = inst.format == Format::Vop3p && !is_mix(inst.op);
+    let packed = inst.format == Format::Vop3p && !is_mix(inst);
     let (neg, abs) = match inst.format {
         Format::Vop3p if packed => (0, 0),
         Format::Vop3p => (inst.mods.neg, inst.mods.neg_hi),
@@ -243,7 +244,7 @@ fn vector(inst: &Inst, out: &mut fmt::Formatter<'_>) -> fmt::Result {
 fn text_type(op: Op, index: usize, operand: Operand, ty: Ty) -> Ty {
     let literal = matches!(operand, Operand::Literal(_));
     match op {
-        Op::VFmaMixF32 | Op::VFmaMixloF16 | Op::VFmaMixhiF16 if literal => Ty::F16,
+        _ if op.facts().op_sel == OpSel::Mixed && literal => Ty::F16,
         Op::VCmpClassF16 | Op::VCmpxClassF16 if index == 1 && literal => Ty::B32,
         Op::VLdexpF16 | Op::VCmpClassF16 | Op::VCmpxClassF16 if index == 1 => Ty::F16,
         Op::VDot2Bf16Bf16 if index == 2 && literal => Ty::F32,
@@ -254,10 +255,7 @@ fn text_type(op: Op, index: usize, operand: Operand, ty: Ty) -> Ty {
 impl Inst {
     /// True for the literal that `v_fmaak_*`, `v_fmamk_*` and their scalar kin always have.
     fn has_fixed_literal(&self, index: usize) -> bool {
-        matches!(
-            (self.op, index),
-            (Op::VFmaakF16 | Op::VFmaakF32 | Op::SFmaakF32, 2) | (Op::VFmamkF16 | Op::VFmamkF32 | Op::SFmamkF32, 1)
-        )
+        self.op.facts().literal.map(usize::from) == Some(index)
     }
 }
 
@@ -271,17 +269,14 @@ fn modifiers(inst: &Inst, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         } else {
             mask(out, "op_sel", mods.op_sel & all, 0, sources)?;
         }
-        let default = if is_mix(inst.op) { 0 } else { all };
+        let default = if is_mix(inst) { 0 } else { all };
         mask(out, "op_sel_hi", mods.op_sel_hi & all, default, sources)?;
-        if !is_mix(inst.op) {
+        if !is_mix(inst) {
             mask(out, "neg_lo", mods.neg & all, 0, sources)?;
             mask(out, "neg_hi", mods.neg_hi & all, 0, sources)?;
         }
     } else if inst.format == Format::Vop3 && mods.op_sel != 0 && !inst.row.hides_op_sel() {
-        if matches!(
-            inst.op,
-            Op::VPermlane16B32 | Op::VPermlanex16B32 | Op::VPermlane16VarB32 | Op::VPermlanex16VarB32
-        ) {
+        if inst.op.facts().op_sel == OpSel::Options {
             mask(out, "op_sel", mods.op_sel, 0, 2)?;
         } else if let Some(byte) = gfx12::byte(inst) {
             write!(
@@ -295,7 +290,7 @@ fn modifiers(inst: &Inst, out: &mut fmt::Formatter<'_>) -> fmt::Result {
             )?;
         } else {
             // `v_fmac_f16` has a third source, its destination, which has a bit of its own.
-            let sources = if inst.op == Op::VFmacF16 { 3 } else { sources };
+            let sources = if inst.op.accumulates() { 3 } else { sources };
             let value = mods.op_sel & all | (mods.op_sel >> 3 & 1) << sources;
             mask(out, "op_sel", value, 0, sources + u32::from(inst.dst != Operand::None))?;
         }

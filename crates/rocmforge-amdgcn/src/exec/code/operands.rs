@@ -6,7 +6,7 @@ use crate::exec::state::wave::{EXEC, M0, NULL, VCC, Wave};
 use crate::kernarg::{PRIVATE_APERTURE, SHARED_APERTURE};
 use rocmforge_isa::{Operand, Ty};
 
-/// Why an instruction is not executed: what of it is not modelled.
+/// Why an instruction is not executed: what of it is not modelled, as a noun with its article ("an operand of this kind").
 pub(crate) type Refused = &'static str;
 
 fn nothing(_: &mut Wave, _: &mut Ctx<'_>, _: &Ins) {}
@@ -80,6 +80,6 @@ pub(crate) fn source(operand: Operand, ty: Ty) -> Result<Src, Refused> {
         Operand::ExecZ => Ok(Src::reg(Kind::ExecZ, 0)),
         Operand::SharedBase => aperture(SHARED_APERTURE),
         Operand::PrivateBase => aperture(PRIVATE_APERTURE),
-        _ => Err("operand"),
+        _ => Err("an operand of this kind"),
     }
 }

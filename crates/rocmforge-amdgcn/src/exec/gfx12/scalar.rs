@@ -9,7 +9,7 @@ use crate::exec::number::num::{f32_to_half, f32_to_half_rtz, half_to_f32, quiete
 use crate::exec::state::ctx::{Ctx, Ins, Run};
 use crate::exec::state::fields::{Kind, Src};
 use crate::exec::state::wave::Wave;
-use rocmforge_isa::{Inst, Op, Operand};
+use rocmforge_isa::{Inst, Op, Operand, Registers};
 
 /// Operand of single precision.
 fn single(w: &Wave, s: &Src) -> f32 {
@@ -192,9 +192,9 @@ pub(crate) fn lower(inst: &Inst, code: &mut Code) -> Option<Result<(), Refused>>
 }
 
 fn operands(inst: &Inst, run: Run) -> Result<Ins, Refused> {
-    let dst = sgpr(inst.dst).ok_or("destination")?;
+    let dst = sgpr(inst.dst).ok_or("a destination of this kind")?;
     let of = |n: usize| source(inst.src[n], inst.ty.src[n]);
-    let accumulates = matches!(inst.op, Op::SFmacF32 | Op::SFmacF16);
+    let accumulates = inst.op.facts().reads.has(Registers::DST);
     Ok(Ins {
         run,
         a: of(0)?,

@@ -101,7 +101,7 @@ impl Code {
                 Err(LoadError::Unmodelled {
                     pc: addresses.start,
                     text: "a function beside kernels of both wave sizes".into(),
-                    why: "it may be for waves of 32 lanes or of 64",
+                    why: "waves of a size that is not known",
                     frames: debug.frames(addresses.start),
                 })
             } else {
@@ -129,7 +129,7 @@ impl Code {
                 LoadError::Unmodelled {
                     pc: branch.pc,
                     text: format!("a branch to {:#x}", branch.target),
-                    why: "the function there cannot run",
+                    why: "a function that cannot run",
                     frames: debug.frames(branch.pc),
                 },
             );

@@ -14,14 +14,14 @@ use crate::exec::state::ctx::Ins;
 use crate::exec::state::fields::Flow;
 use crate::exec::state::wave::EXEC_OPERAND;
 use crate::exec::vector::wide;
-use rocmforge_isa::{Dpp, Format, Inst, Op, Operand, Registers, Ty, Unit};
+use rocmforge_isa::{Dpp, Element, Format, Inst, Op, Operand, Registers, Ty, Unit};
 
 /// Lowers an instruction of a function for waves of 64 lanes.
 pub(crate) fn lower(inst: &Inst, pc: u64, code: &mut Code) -> Result<(), Refused> {
     if let Some(run) = wide::lookup(inst.op).or_else(|| ds::lookup_wide(inst.op, inst.arch)) {
         let first = code.ins.len();
         if inst.op == Op::VPermlane64B32 {
-            let (dst, _) = vgpr(inst.dst).ok_or("destination")?;
+            let (dst, _) = vgpr(inst.dst).ok_or("a destination of this kind")?;
             let a = source(inst.src[0], Ty::B32)?;
             code.ins.push(Ins { a, dst, ..NOTHING });
         } else {
@@ -53,7 +53,7 @@ pub(crate) fn lower(inst: &Inst, pc: u64, code: &mut Code) -> Result<(), Refused
         flow: Flow::Halves,
         imm: (second - head - 1) as i32,
         target: (code.ins.len() - second) as u32,
-        sdst: sgpr(inst.sdst).ok_or("second destination")?,
+        sdst: sgpr(inst.sdst).ok_or("a second destination of this kind")?,
         half: u8::from(reads_carry(inst)),
         ..NOTHING
     };
@@ -98,10 +98,8 @@ fn refuse(inst: &Inst) -> Result<(), Refused> {
     let own = |operand: &Operand| matches!(operand, Operand::Ttmp(EXEC_TTMP_0 | EXEC_TTMP_1));
     if inst.format == Format::Vopd {
         Err("a pair of instructions in waves of 64 lanes")
-    } else if matches!(facts.unit, Unit::Matrix | Unit::SparseMatrix)
-        || matches!(inst.op, Op::GlobalLoadTrB64 | Op::GlobalLoadTrB128)
-    {
-        Err("in waves of 64 lanes")
+    } else if matches!(facts.unit, Unit::Matrix | Unit::SparseMatrix) || facts.element == Element::Transposed {
+        Err("an operation on the lanes of a matrix in waves of 64 lanes")
     } else if inst.src.iter().any(halves) {
         Err("an operand of a vector instruction of 64 lanes")
     } else if inst.src.iter().chain([&inst.mem.soffset]).any(own) {
@@ -132,14 +130,14 @@ pub(crate) fn high(inst: &Inst) -> Result<Inst, Refused> {
     if let Some(Dpp::Dpp16 { row_mask, .. }) = &mut high.mods.dpp {
         *row_mask >>= 2;
     }
+    // Each lane has the word of its number.
+    if inst.op.facts().address_by_lane {
+        high.imm += 32 * 4;
+    }
     match inst.op {
         // Of the lanes below one of these, 32 are those of the lower word; and the upper word has the others.
         Op::VMbcntLoU32B32 => high.op = Op::VBcntU32B32,
         Op::VMbcntHiU32B32 => high.op = Op::VMbcntLoU32B32,
-        // Each lane has the word of its number.
-        Op::DsLoadAddtidB32 | Op::DsStoreAddtidB32 | Op::GlobalLoadAddtidB32 | Op::GlobalStoreAddtidB32 => {
-            high.imm += 32 * 4;
-        }
         _ => {}
     }
     Ok(high)

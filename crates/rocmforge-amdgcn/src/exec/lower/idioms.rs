@@ -9,7 +9,7 @@ use crate::exec::lower::halves;
 use crate::exec::lower::values::{self, Found, SwapOfArguments};
 use crate::exec::memory::form::IDIOM;
 use crate::exec::state::ctx::Ins;
-use rocmforge_isa::{Flow, Format, Inst, Memory, Op, Operand, Ty, Unit};
+use rocmforge_isa::{Flow, Format, Inst, Memory, Operand, Ty, Unit};
 use std::collections::HashMap;
 
 /// Instructions between a load and its compare-and-swap at most.
@@ -184,7 +184,7 @@ fn waits(function: &[Decoded], branch: usize) -> Vec<usize> {
     let idle = |at: &Decoded| {
         let facts = at.inst.op.facts();
         let loads = facts.unit == Unit::Lds && facts.memory == Memory::Load;
-        loads || facts.memory == Memory::None && !matches!(at.inst.op, Op::SBarrier | Op::SBarrierWait)
+        loads || facts.memory == Memory::None && !facts.waits_for_waves
     };
     if body.len() > SHORT || !body.iter().all(idle) {
         return Vec::new();

@@ -3,7 +3,6 @@
 use crate::exec::code::Code;
 use crate::exec::code::isa::plain;
 use crate::exec::code::operands::{NOTHING, Refused, sgpr, source, vgpr};
-use crate::exec::memory::ds::two_addresses;
 use crate::exec::memory::form::Access;
 use crate::exec::memory::{atomic, buffer, fence, form, gws, smem};
 use crate::exec::scalar::Hardware;
@@ -13,7 +12,7 @@ use crate::exec::state::wave::EXEC;
 use crate::exec::vector::{self, cross, lane_ops};
 use crate::exec::{clock, gfx12, memory, scalar};
 use rocmforge_isa::Arch;
-use rocmforge_isa::{Format, Inst, Op, Operand, Ty, Unit};
+use rocmforge_isa::{Format, Inst, Memory, Op, OpSel, Operand, Ty, Unit};
 
 /// Lowers one instruction and appends the result, which is nothing for hints.
 pub(crate) fn lower(inst: &Inst, pc: u64, code: &mut Code) -> Result<(), Refused> {
@@ -23,7 +22,7 @@ pub(crate) fn lower(inst: &Inst, pc: u64, code: &mut Code) -> Result<(), Refused
         all | trap_registers(*operand, ty)
     });
     if read & !code.trap_registers != 0 {
-        return Err("nothing sets the register of the trap handler that it reads");
+        return Err("a register of the trap handler that nothing sets");
     }
     code.trap_registers |= trap_registers(inst.dst, inst.ty.dst);
     let inst = if inst.arch == Arch::Gfx1201 {
@@ -62,15 +61,15 @@ pub(crate) fn lower(inst: &Inst, pc: u64, code: &mut Code) -> Result<(), Refused
 /// Why an operation that has no handler is not executed.
 fn unmodelled(op: Op) -> Refused {
     match op {
-        Op::SSetkill | Op::SRfeB64 => "only trap handlers and debuggers use it",
+        Op::SSetkill | Op::SRfeB64 => "an operation of trap handlers and debuggers",
         Op::SSendmsg | Op::SSendmsghalt => "a message that nothing answers",
         Op::SSubvectorLoopBegin | Op::SSubvectorLoopEnd => "a loop over the halves of a wave",
-        Op::DsBvhStackRtnB32 => "stacks of ray tracing",
+        Op::DsBvhStackRtnB32 => "the stacks of ray tracing",
         Op::GlobalAtomicOrderedAddB64 => "an atomic that is done in the order of the waves",
         Op::GlobalLoadBlock | Op::GlobalStoreBlock | Op::ScratchLoadBlock | Op::ScratchStoreBlock => {
             "registers that a mask in m0 chooses"
         }
-        _ => "it has no handler",
+        _ => "an operation without a handler",
     }
 }
 
@@ -160,7 +159,7 @@ fn hardware_register(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
     let (field, reads) = match (inst.dst, inst.src[0]) {
         (_, Operand::HwReg(field)) => (field, true),
         (Operand::HwReg(field), _) => (field, false),
-        _ => return Err("operand"),
+        _ => return Err("an operand of this kind"),
     };
     let (id, offset, width) = (field & 63, u32::from(field >> 6 & 31), u32::from(field >> 11) + 1);
     if !reads {
@@ -185,7 +184,7 @@ fn hardware_register(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
             Hardware::Cycles => plain::<clock::Cycles>(),
             Hardware::CyclesHigh => plain::<clock::CyclesHigh>(),
         },
-        dst: sgpr(inst.dst).ok_or("destination")?,
+        dst: sgpr(inst.dst).ok_or("a destination of this kind")?,
         imm: (offset | width << 8) as i32,
         // Bits of the clock.
         target: match inst.arch {
@@ -206,7 +205,7 @@ fn scalar(inst: &Inst, pc: u64, code: &mut Code) -> Result<(), Refused> {
     if matches!(inst.op, Op::SGetregB32 | Op::SSetregB32 | Op::SSetregImm32B32) {
         return hardware_register(inst, code);
     }
-    let dst = sgpr(inst.dst).ok_or("destination")?;
+    let dst = sgpr(inst.dst).ok_or("a destination of this kind")?;
     let next = code.device.wrapping_sub(code.start).wrapping_add(pc).wrapping_add(4);
     match inst.op {
         Op::SWaitcntVscnt if inst.imm == 0 => {
@@ -307,16 +306,14 @@ fn scalar(inst: &Inst, pc: u64, code: &mut Code) -> Result<(), Refused> {
 }
 
 fn scalar_load(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
-    if matches!(
-        inst.op,
-        Op::SDcacheInv | Op::SGl1Inv | Op::SIcacheInv | Op::SAtcProbe | Op::SAtcProbeBuffer
-    ) {
+    // Invalidations and probes of caches.
+    if inst.op.facts().memory == Memory::None {
         return Ok(());
     }
     let run = smem::lookup(inst.op)
         .or_else(|| gfx12::load::lookup(inst.op))
         .ok_or(unmodelled(inst.op))?;
-    let dst = sgpr(inst.dst).ok_or("destination")?;
+    let dst = sgpr(inst.dst).ok_or("a destination of this kind")?;
     let (a, b) = (source(inst.src[0], Ty::B64)?, source(inst.src[1], Ty::B32)?);
     code.ins.push(Ins {
         run,
@@ -329,21 +326,13 @@ fn scalar_load(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
     Ok(())
 }
 
-/// Whether an operation adds to its destination.
-fn accumulates(op: Op) -> bool {
-    matches!(
-        op,
-        Op::VFmacF32 | Op::VFmacF16 | Op::VFmacDx9ZeroF32 | Op::VPkFmacF16 | Op::VDot2accF32F16
-    )
-}
-
 /// Lowers a vector ALU instruction without its DPP part. The value of the register `kept` is read from the wave's temporary.
 fn lane_ins(inst: &Inst, modal: bool, kept: Option<u8>) -> Result<Ins, Refused> {
     let mods = &inst.mods;
     let packed = inst.format == Format::Vop3p;
     // The accumulator of these is one single among packed operands.
     let single = inst.op.facts().unit == Unit::Dot && inst.ty.src[2] == Ty::F32;
-    let mix = matches!(inst.op, Op::VFmaMixF32 | Op::VFmaMixloF16 | Op::VFmaMixhiF16);
+    let mix = inst.op.facts().op_sel == OpSel::Mixed;
     let mut src = [Src::ZERO; 3];
     for (n, slot) in src.iter_mut().enumerate() {
         *slot = source(inst.src[n], inst.ty.src[n])?;
@@ -364,7 +353,7 @@ fn lane_ins(inst: &Inst, modal: bool, kept: Option<u8>) -> Result<Ins, Refused> 
         } else if inst.ty.src[n] == Ty::PkF16 {
             // Packed operands of a format that does not tell their halves apart.
             if bit(mods.abs) {
-                return Err("absolute value of packed operands");
+                return Err("the absolute value of packed operands");
             }
             slot.mods |= SEL_HI | if bit(mods.neg) { NEG_HI } else { 0 };
         } else {
@@ -383,28 +372,29 @@ fn lane_ins(inst: &Inst, modal: bool, kept: Option<u8>) -> Result<Ins, Refused> 
         ..NOTHING
     };
     if inst.op.facts().scalar_result {
-        ins.dst = sgpr(inst.dst).ok_or("destination")?;
+        ins.dst = sgpr(inst.dst).ok_or("a destination of this kind")?;
     } else if let Some((reg, half)) = vgpr(inst.dst) {
         (ins.dst, ins.half) = (reg, half);
     } else if inst.dst != Operand::None {
-        return Err("destination");
+        return Err("a destination of this kind");
     }
-    ins.sdst = sgpr(inst.sdst).ok_or("second destination")?;
-    if accumulates(inst.op) {
+    ins.sdst = sgpr(inst.sdst).ok_or("a second destination of this kind")?;
+    if inst.op.accumulates() {
         src[2] = Src {
             shift: ins.half,
             mods: SEL_HI,
             ..Src::reg(Kind::V, ins.dst)
         };
     }
-    match inst.op {
-        Op::VFmaMixhiF16 => ins.half = 16,
-        Op::VPermlane16B32 | Op::VPermlanex16B32 | Op::VPermlane16VarB32 | Op::VPermlanex16VarB32 => {
-            ins.imm = i32::from(mods.op_sel & 3);
-        }
-        Op::VCvtPkF32Fp8 | Op::VCvtPkF32Bf8 => ins.imm = i32::from(mods.op_sel & 1),
-        op => ins.imm = op.fp8_byte(mods.op_sel).unwrap_or(0).into(),
+    if inst.op == Op::VFmaMixhiF16 {
+        ins.half = 16;
     }
+    ins.imm = match inst.op.facts().op_sel {
+        OpSel::Options => i32::from(mods.op_sel & 3),
+        OpSel::SourcePair => i32::from(mods.op_sel & 1),
+        OpSel::SourceByte | OpSel::DestinationByte => inst.op.fp8_byte(mods.op_sel).unwrap_or(0).into(),
+        OpSel::Halves | OpSel::Mixed => 0,
+    };
     for slot in &mut src {
         if slot.kind == Kind::V && Some(slot.reg) == kept {
             slot.kind = Kind::T;
@@ -427,7 +417,7 @@ fn lane_ins(inst: &Inst, modal: bool, kept: Option<u8>) -> Result<Ins, Refused> 
     ins.run = match cross::lookup(inst.op, modal).or_else(|| gfx12::lanes::lookup(inst.op)) {
         Some(run) => run,
         None => vector::lookup(inst.op, form, mods.clamp).ok_or(if any {
-            "with these modifiers"
+            "these modifiers"
         } else {
             unmodelled(inst.op)
         })?,
@@ -453,7 +443,7 @@ fn lanes(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
         return Ok(());
     };
     if cross::lookup(inst.op, code.modal).is_some() && inst.op != Op::VMovreldB32 {
-        return Err("DPP on this operation");
+        return Err("a DPP control of this operation");
     }
     // A compare that writes `exec` ends with the lanes that the pattern left it and that passed.
     let writes_exec = ins.sdst as usize == EXEC;
@@ -494,12 +484,12 @@ fn lane_ins_matrix(inst: &Inst) -> Result<Ins, Refused> {
         clamp: inst.mods.clamp,
         ..NOTHING
     };
-    (ins.dst, _) = vgpr(inst.dst).ok_or("destination")?;
+    (ins.dst, _) = vgpr(inst.dst).ok_or("a destination of this kind")?;
     ins.a = source(inst.src[0], inst.ty.src[0])?;
     ins.b = source(inst.src[1], inst.ty.src[1])?;
     ins.c = source(inst.src[2], inst.ty.src[2])?;
     if ins.a.kind != Kind::V || ins.b.kind != Kind::V {
-        return Err("matrix operand that is no register");
+        return Err("a matrix operand that is no register");
     }
     ins.imm = i32::from(inst.mods.neg) | i32::from(inst.mods.neg_hi) << 8;
     ins.half = if inst.mods.op_sel & 4 != 0 { 16 } else { 0 };
@@ -509,7 +499,7 @@ fn lane_ins_matrix(inst: &Inst) -> Result<Ins, Refused> {
 
 /// Both halves of a pair read before either writes: where one would see the other's result, a register is kept aside.
 fn dual(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
-    let other = inst.dual.as_deref().ok_or("pair without second half")?;
+    let other = inst.dual.as_deref().ok_or("a pair without a second half")?;
     let x = lane_ins(inst, code.modal, None)?;
     let y = lane_ins(other, code.modal, Some(x.dst))?;
     let kept = [y.a, y.b, y.c].iter().any(|slot| slot.kind == Kind::T);
@@ -531,7 +521,7 @@ fn memory(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
         return done;
     }
     if inst.mem.gds {
-        return Err("global data share");
+        return Err("the global data share");
     }
     if inst.op == Op::DsNop {
         return Ok(());
@@ -564,7 +554,7 @@ fn memory(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
         if src.kind == Kind::V {
             Ok(())
         } else {
-            Err("data operand")
+            Err("a data operand of this kind")
         }
     };
     match memory::lookup(inst.op, inst.format, scalar_base).ok_or(unmodelled(inst.op))? {
@@ -572,7 +562,7 @@ fn memory(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
             ins.run = run;
             ins.half = form::coherence_of_load(inst.mem);
             if ins.sdst == 0 {
-                return Err("load without destination");
+                return Err("a load without a destination");
             }
         }
         Access::Store(run) | Access::Atomic(run) => {
@@ -585,7 +575,8 @@ fn memory(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
             if ins.c.kind == Kind::V {
                 ins.sdst |= atomic::SECOND;
             }
-            if let Some(unit) = two_addresses(inst.op) {
+            if inst.op.facts().two_offsets {
+                let unit = u32::from(inst.op.facts().offset_unit);
                 ins.imm = inst.imm.wrapping_mul(unit as i32);
                 ins.target = u32::from(inst.mem.offset1)
                     .wrapping_mul(unit)

@@ -14,8 +14,8 @@
 use crate::exec::lower::decoded::Decoded;
 use crate::exec::lower::paths;
 use crate::exec::lower::unused::{crosses_lanes, is_whole_result, writes_exec};
-use crate::exec::lower::values::{REGISTERS, Register, SCALAR, is_whole, register};
-use rocmforge_isa::{Flow, Format, Inst, Memory, Mods, Op, Operand, Registers, Ty};
+use crate::exec::lower::values::{REGISTERS, Register, SCALAR, register};
+use rocmforge_isa::{Element, Flow, Format, Inst, Memory, Mods, Op, Operand, Registers, Ty};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
@@ -295,8 +295,8 @@ impl Pass<'_> {
                 put(inst.sdst, carry, false);
             }
         }
-        // It may exchange the two.
-        if keeps && inst.ty.src[1] == Ty::None {
+        // It exchanges the two.
+        if facts.writes.has(Registers::SRC) {
             put(inst.src[0], plain(inst.ty.src[0]), true);
         }
     }
@@ -346,7 +346,7 @@ impl Pass<'_> {
             _ => return None,
         };
         // A load of less than a register may keep the rest.
-        let partial = memory == Memory::Load && !is_whole(inst.op);
+        let partial = memory == Memory::Load && inst.op.facts().element != Element::Words;
         let exchanged = (memory == Memory::Exchange).then_some((inst.src[0], vec![Word::Other]));
         for (to, words) in [(inst.dst, loaded)].into_iter().chain(exchanged) {
             written.extend(writes(to, words, partial));
@@ -365,7 +365,7 @@ impl Pass<'_> {
             .map(|word| self.memory.get(&word).copied().unwrap_or(Word::Unset))
             .collect();
         let mixed = Word::made_of(held.iter().chain(&data).any(|word| word.may_point()));
-        let exact = is_whole(inst.op) && from % 4 == 0;
+        let exact = inst.op.facts().element == Element::Words && from % 4 == 0;
         for (n, word) in words(&bytes).enumerate().filter(|_| memory != Memory::Load) {
             let stored = data.get(n).copied().filter(|_| exact);
             self.put(word, stored.unwrap_or(mixed));

@@ -12,10 +12,9 @@ mod tests;
 use crate::exec::lower::decoded::Decoded;
 use crate::exec::lower::halves;
 use crate::exec::lower::private::Private;
-use crate::exec::lower::values::is_whole;
 use crate::exec::memory::form::UNUSED;
 use crate::exec::state::ctx::Ins;
-use rocmforge_isa::{Flow, Format, Inst, Memory, Op, Operand, Registers, Ty, Unit};
+use rocmforge_isa::{Element, Flow, Format, Inst, Lanes, Memory, Operand, Registers, Relative, Ty};
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -169,11 +168,9 @@ fn overlaps(operand: Operand, ty: Ty, value: &Range<u16>) -> bool {
 
 /// Whether it reads one of these registers, or may.
 fn reads(inst: &Inst, value: &Range<u16>) -> bool {
-    let old = inst.op.facts().reads.has(Registers::DST) && overlaps(inst.dst, inst.ty.dst, value);
-    let relative = matches!(
-        inst.op,
-        Op::VMovrelsB32 | Op::VMovreldB32 | Op::VMovrelsdB32 | Op::VMovrelsd2B32 | Op::VSwaprelB32
-    );
+    let facts = inst.op.facts();
+    let old = facts.reads.has(Registers::DST) && overlaps(inst.dst, inst.ty.dst, value);
+    let relative = facts.relative != Relative::None;
     old || relative
         || inst
             .src
@@ -184,20 +181,14 @@ fn reads(inst: &Inst, value: &Range<u16>) -> bool {
 
 /// Whether it may read lanes that are off.
 pub(super) fn crosses_lanes(inst: &Inst) -> bool {
-    let facts = inst.op.facts();
-    let plain = matches!(facts.unit, Unit::Vector | Unit::Transcendental) && !facts.scalar_result;
-    !plain && facts.memory == Memory::None
-        || inst.mods.dpp.is_some()
-        || matches!(inst.op, Op::VPermlane16B32 | Op::VPermlanex16B32 | Op::VPermlane64B32)
-        || matches!(inst.op, Op::VPermlane16VarB32 | Op::VPermlanex16VarB32)
+    inst.op.facts().lanes == Lanes::Others || inst.mods.dpp.is_some()
 }
 
 /// Whether it is an operation of lanes each of which keeps nothing of the destination that it had.
 pub(super) fn is_whole_result(inst: &Inst) -> bool {
     match inst.format {
         Format::Vop1 | Format::Vop2 | Format::Vop3 | Format::Vop3sd | Format::Vopd => {
-            let one_byte = inst.op.fp8_byte(0).is_some();
-            inst.mods.dpp.is_none() && !inst.ty.dst.is_half() && !one_byte && inst.op != Op::VWritelaneB32
+            inst.mods.dpp.is_none() && !inst.ty.dst.is_half() && !inst.op.facts().keeps_rest
         }
         _ => false,
     }
@@ -206,7 +197,7 @@ pub(super) fn is_whole_result(inst: &Inst) -> bool {
 /// Whether it writes all of these registers in the lanes that are on.
 fn writes(inst: &Inst, value: &Range<u16>) -> bool {
     // A load of less than a register may keep the rest.
-    let load = inst.op.facts().memory == Memory::Load && is_whole(inst.op);
+    let load = inst.op.facts().memory == Memory::Load && inst.op.facts().element == Element::Words;
     let all = registers(inst.dst, inst.ty.dst).filter(|_| matches!(inst.dst, Operand::Vgpr(_)));
     (is_whole_result(inst) || load) && all.is_some_and(|all| all.start <= value.start && value.end <= all.end)
 }

@@ -8,7 +8,7 @@ use crate::exec::lower::halves;
 use crate::exec::lower::idioms::same_address;
 use crate::exec::memory::form::{UPDATE, UPDATE_OF_BASE};
 use crate::exec::state::ctx::Ins;
-use rocmforge_isa::{Flow, Format, Inst, Memory, Op, Operand, Registers, Ty, Unit};
+use rocmforge_isa::{Flow, Format, Inst, Memory, Operand, Registers, Ty, Unit};
 
 /// Instructions between the load and the store at most.
 const NEAR: usize = 128;
@@ -89,7 +89,7 @@ fn update(before: &[Decoded], store: &Inst) -> u8 {
     let mut others = false;
     for inst in before.iter().rev().take(NEAR).map(|at| &at.inst) {
         let facts = inst.op.facts();
-        if facts.flow != Flow::Next || matches!(inst.op, Op::SBarrier | Op::SBarrierWait) {
+        if facts.flow != Flow::Next || facts.waits_for_waves {
             return 0;
         }
         if facts.memory == Memory::Load && data.has(inst.dst, inst.ty.dst) {

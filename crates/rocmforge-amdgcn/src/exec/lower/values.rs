@@ -6,7 +6,7 @@
 //! address nor value is in the same registers then ([`crate::exec::lower::idioms`]).
 
 use crate::exec::lower::decoded::{Decoded, is_compare_and_swap};
-use rocmforge_isa::{Flow, Format, Inst, Memory, Mods, Op, Operand, Registers, Ty, Unit};
+use rocmforge_isa::{Element, Flow, Format, Inst, Memory, Mods, Op, Operand, Registers, Ty, Unit};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
 
@@ -352,7 +352,7 @@ impl Numbers {
         let facts = inst.op.facts();
         match facts.memory {
             Memory::Load => {
-                let whole = is_whole(inst.op);
+                let whole = facts.element == Element::Words;
                 let values: Vec<Value> = (0..usize::from(inst.ty.dst.regs()))
                     .map(|n| match self.state.memory.get(&part(n)) {
                         Some(&value) if whole => value,
@@ -370,7 +370,7 @@ impl Numbers {
                 });
             }
             Memory::Store => {
-                let whole = is_whole(inst.op);
+                let whole = facts.element == Element::Words;
                 let values = self.read(inst.src[1], inst.ty.src[1]);
                 for (n, &value) in values.iter().enumerate() {
                     let value = if whole { value } else { self.fresh() };
@@ -626,63 +626,4 @@ pub(super) fn register(operand: Operand) -> Option<Register> {
 /// Nothing is changed on the way in or out.
 pub(super) fn is_plain(mods: &Mods) -> bool {
     *mods == Mods::default()
-}
-
-/// Whether a load or store is of whole registers.
-pub(super) fn is_whole(op: Op) -> bool {
-    matches!(
-        op,
-        Op::BufferLoadB32
-            | Op::BufferLoadB64
-            | Op::BufferLoadB96
-            | Op::BufferLoadB128
-            | Op::BufferStoreB32
-            | Op::BufferStoreB64
-            | Op::BufferStoreB96
-            | Op::BufferStoreB128
-            | Op::SBufferLoadB32
-            | Op::SBufferLoadB64
-            | Op::SBufferLoadB96
-            | Op::SBufferLoadB128
-            | Op::SBufferLoadB256
-            | Op::SBufferLoadB512
-            | Op::SLoadB32
-            | Op::SLoadB64
-            | Op::SLoadB96
-            | Op::SLoadB128
-            | Op::SLoadB256
-            | Op::SLoadB512
-            | Op::DsLoadB32
-            | Op::DsLoadB64
-            | Op::DsLoadB96
-            | Op::DsLoadB128
-            | Op::DsStoreB32
-            | Op::DsStoreB64
-            | Op::DsStoreB96
-            | Op::DsStoreB128
-            | Op::FlatLoadB32
-            | Op::FlatLoadB64
-            | Op::FlatLoadB96
-            | Op::FlatLoadB128
-            | Op::FlatStoreB32
-            | Op::FlatStoreB64
-            | Op::FlatStoreB96
-            | Op::FlatStoreB128
-            | Op::GlobalLoadB32
-            | Op::GlobalLoadB64
-            | Op::GlobalLoadB96
-            | Op::GlobalLoadB128
-            | Op::GlobalStoreB32
-            | Op::GlobalStoreB64
-            | Op::GlobalStoreB96
-            | Op::GlobalStoreB128
-            | Op::ScratchLoadB32
-            | Op::ScratchLoadB64
-            | Op::ScratchLoadB96
-            | Op::ScratchLoadB128
-            | Op::ScratchStoreB32
-            | Op::ScratchStoreB64
-            | Op::ScratchStoreB96
-            | Op::ScratchStoreB128
-    )
 }

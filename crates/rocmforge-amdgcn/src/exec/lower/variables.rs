@@ -14,7 +14,7 @@ use crate::exec::memory::{self, variable};
 use crate::exec::state::ctx::Watched;
 use crate::exec::state::variables::VariableAccess;
 use crate::fault::Access;
-use rocmforge_isa::{Flow, Format, Inst, Memory, Op, Operand, Registers, Ty, Unit};
+use rocmforge_isa::{Flow, Format, Inst, Memory, Op, Operand, Registers, Relative, Ty, Unit};
 use std::collections::HashMap;
 
 /// What a register holds.
@@ -95,7 +95,12 @@ pub(super) fn mark(function: &[Decoded], code: &mut Code) {
         let constant = u64::from(constant).wrapping_add(code.device).wrapping_sub(code.start);
         code.variables.accesses.push(VariableAccess {
             how,
-            size: 4 * u32::from(data.regs()),
+            size: inst
+                .op
+                .facts()
+                .element
+                .small()
+                .map_or(4 * u32::from(data.regs()), |small| small.bytes.into()),
             pc: *pc,
             near: code.variables.at(constant),
         });
@@ -171,7 +176,7 @@ impl paths::Pass for Pass<'_> {
             self.found.push((n, constant));
         }
         let facts = inst.op.facts();
-        if is_relative(inst.op) {
+        if facts.relative != Relative::None {
             return None;
         }
         match facts.flow {
@@ -196,7 +201,7 @@ impl paths::Pass for Pass<'_> {
                     _ => write(operand, ty, value, state),
                 }
             }
-            if matches!(part.op, Op::VSwapB32 | Op::VSwapB16) {
+            if part.op.facts().writes.has(Registers::SRC) {
                 write(part.src[0], part.ty.src[0], value, state);
             }
         }
@@ -276,23 +281,6 @@ fn is_sum(op: Op) -> bool {
             | Op::VAddCoCiU32
             | Op::VMadU64U32
             | Op::VMadCoU64U32
-    )
-}
-
-/// Whether it reads or writes registers that its operands do not name.
-fn is_relative(op: Op) -> bool {
-    matches!(
-        op,
-        Op::SMovreldB32
-            | Op::SMovreldB64
-            | Op::SMovrelsB32
-            | Op::SMovrelsB64
-            | Op::SMovrelsd2B32
-            | Op::VMovreldB32
-            | Op::VMovrelsB32
-            | Op::VMovrelsd2B32
-            | Op::VMovrelsdB32
-            | Op::VSwaprelB32
     )
 }
 

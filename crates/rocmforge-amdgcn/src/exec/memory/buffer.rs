@@ -57,7 +57,7 @@ impl Descriptor {
         let word: [u32; 4] = std::array::from_fn(|n| w.s[(i.c.reg as usize + n) & 127]);
         let field = |word: u32, low: u32, width: u32| word >> low & ((1 << width) - 1);
         if field(word[3], 30, 2) != 0 {
-            return Err("it is no buffer (TYPE)");
+            return Err("a descriptor of something other than a buffer (TYPE)");
         }
         if field(word[1], 30, 2) != 0 {
             return Err("swizzled addresses (SWIZZLE_ENABLE)");

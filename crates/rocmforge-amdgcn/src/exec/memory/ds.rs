@@ -384,14 +384,3 @@ pub(crate) fn lookup_wide(op: Op, arch: Arch) -> Option<Run> {
         _ => return None,
     })
 }
-
-/// Distance between offset units of a `2addr` instruction in bytes; `None` for other instructions.
-pub(crate) fn two_addresses(op: Op) -> Option<u32> {
-    match op {
-        Op::DsLoad2addrB32 | Op::DsStore2addrB32 | Op::DsStorexchg2addrRtnB32 => Some(4),
-        Op::DsLoad2addrB64 | Op::DsStore2addrB64 | Op::DsStorexchg2addrRtnB64 => Some(8),
-        Op::DsLoad2addrStride64B32 | Op::DsStore2addrStride64B32 | Op::DsStorexchg2addrStride64RtnB32 => Some(4 * 64),
-        Op::DsLoad2addrStride64B64 | Op::DsStore2addrStride64B64 | Op::DsStorexchg2addrStride64RtnB64 => Some(8 * 64),
-        _ => None,
-    }
-}

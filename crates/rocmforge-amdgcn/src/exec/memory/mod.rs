@@ -43,7 +43,7 @@ pub(crate) fn lookup(op: Op, format: Format, scalar_base: bool) -> Option<Access
 pub(crate) fn addresses(inst: &Inst) -> Option<fn(&Wave, &Ins, &mut Addresses)> {
     use space::{Flat, Global, GlobalBase, Space};
     match inst.format {
-        Format::Global if matches!(inst.op, Op::GlobalLoadAddtidB32 | Op::GlobalStoreAddtidB32) => None,
+        Format::Global if inst.op.facts().address_by_lane => None,
         Format::Global if matches!(inst.src[2], Operand::None | Operand::Null) => Some(Global::addresses),
         Format::Global => Some(GlobalBase::addresses),
         Format::Flat => Some(Flat::addresses),

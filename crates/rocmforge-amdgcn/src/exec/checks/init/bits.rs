@@ -69,27 +69,7 @@ impl Bits {
     pub(super) fn of(inst: &Inst) -> Option<Self> {
         let mods = &inst.mods;
         let plain = mods.neg | mods.abs == 0 && !mods.clamp && mods.omod == 0 && inst.format != Format::Vop3p;
-        let known = matches!(
-            inst.op,
-            Op::VMovB32
-                | Op::VAndB32
-                | Op::VOrB32
-                | Op::VXorB32
-                | Op::VNotB32
-                | Op::VAndOrB32
-                | Op::VOr3B32
-                | Op::VXor3B32
-                | Op::VBfiB32
-                | Op::VLshlrevB32
-                | Op::VLshrrevB32
-                | Op::VAshrrevI32
-                | Op::VLshlOrB32
-                | Op::VBfeU32
-                | Op::VBfeI32
-                | Op::VAlignbitB32
-                | Op::VAlignbyteB32
-                | Op::VPackB32F16
-        );
+        let known = unknown(inst.op, [Value::ZERO; 3], 0).is_some();
         (plain && known).then_some(Self {
             op: inst.op,
             src: inst.src,
@@ -108,55 +88,59 @@ impl Bits {
             Operand::None => Value::ZERO,
             operand => of(operand),
         };
-        let half = |n: usize| {
-            let value = at(n);
-            let shift = if self.op_sel >> n & 1 != 0 { 16 } else { 0 };
-            value.unknown >> shift & 0xFFFF
-        };
-        let (a, b, c) = (at(0), at(1), at(2));
-        let field = |value: Value| {
-            let width = c.bits & 31;
-            let value = value.by(b, |x, n| x >> n);
-            if c.unknown & 31 != 0 {
-                return Value {
-                    bits: 0,
-                    unknown: u32::MAX,
-                };
-            }
-            value.and(Value {
-                bits: (1 << width) - 1,
-                unknown: 0,
-            })
-        };
-        let align = |shift: u32| {
-            let wide = |high: u32, low: u32| (u64::from(high) << 32 | u64::from(low)) >> shift;
-            wide(a.unknown, b.unknown) as u32
-        };
-        match self.op {
-            Op::VMovB32 => a.unknown,
-            Op::VAndB32 => a.and(b).unknown,
-            Op::VOrB32 => a.or(b).unknown,
-            Op::VXorB32 => a.xor(b).unknown,
-            Op::VNotB32 => a.not().unknown,
-            Op::VAndOrB32 => a.and(b).or(c).unknown,
-            Op::VOr3B32 => a.or(b).or(c).unknown,
-            Op::VXor3B32 => a.xor(b).xor(c).unknown,
-            Op::VBfiB32 => a.and(b).or(a.not().and(c)).unknown,
-            Op::VLshlrevB32 => b.by(a, |x, n| x << n).unknown,
-            Op::VLshrrevB32 => b.by(a, |x, n| x >> n).unknown,
-            Op::VAshrrevI32 => b.by(a, |x, n| ((x as i32) >> n) as u32).unknown,
-            Op::VLshlOrB32 => a.by(b, |x, n| x << n).or(c).unknown,
-            Op::VBfeU32 => field(a).unknown,
-            // The sign fills the bits above the field.
-            Op::VBfeI32 if field(a).unknown != 0 => u32::MAX,
-            Op::VBfeI32 => 0,
-            Op::VAlignbitB32 | Op::VAlignbyteB32 if c.unknown & 31 != 0 => u32::MAX,
-            Op::VAlignbitB32 => align(c.bits & 31),
-            Op::VAlignbyteB32 => align(8 * (c.bits & 3)),
-            Op::VPackB32F16 => half(0) | half(1) << 16,
-            _ => a.unknown | b.unknown | c.unknown,
-        }
+        unknown(self.op, [at(0), at(1), at(2)], self.op_sel).unwrap_or(u32::MAX)
     }
+}
+
+/// Unknown bits of the result of an operation that is made of bits of its sources; `None` for all other operations.
+fn unknown(op: Op, sources: [Value; 3], op_sel: u8) -> Option<u32> {
+    let [a, b, c] = sources;
+    let half = |n: usize| {
+        let shift = if op_sel >> n & 1 != 0 { 16 } else { 0 };
+        sources[n].unknown >> shift & 0xFFFF
+    };
+    let field = |value: Value| {
+        let width = c.bits & 31;
+        let value = value.by(b, |x, n| x >> n);
+        if c.unknown & 31 != 0 {
+            return Value {
+                bits: 0,
+                unknown: u32::MAX,
+            };
+        }
+        value.and(Value {
+            bits: (1 << width) - 1,
+            unknown: 0,
+        })
+    };
+    let align = |shift: u32| {
+        let wide = |high: u32, low: u32| (u64::from(high) << 32 | u64::from(low)) >> shift;
+        wide(a.unknown, b.unknown) as u32
+    };
+    Some(match op {
+        Op::VMovB32 => a.unknown,
+        Op::VAndB32 => a.and(b).unknown,
+        Op::VOrB32 => a.or(b).unknown,
+        Op::VXorB32 => a.xor(b).unknown,
+        Op::VNotB32 => a.not().unknown,
+        Op::VAndOrB32 => a.and(b).or(c).unknown,
+        Op::VOr3B32 => a.or(b).or(c).unknown,
+        Op::VXor3B32 => a.xor(b).xor(c).unknown,
+        Op::VBfiB32 => a.and(b).or(a.not().and(c)).unknown,
+        Op::VLshlrevB32 => b.by(a, |x, n| x << n).unknown,
+        Op::VLshrrevB32 => b.by(a, |x, n| x >> n).unknown,
+        Op::VAshrrevI32 => b.by(a, |x, n| ((x as i32) >> n) as u32).unknown,
+        Op::VLshlOrB32 => a.by(b, |x, n| x << n).or(c).unknown,
+        Op::VBfeU32 => field(a).unknown,
+        // The sign fills the bits above the field.
+        Op::VBfeI32 if field(a).unknown != 0 => u32::MAX,
+        Op::VBfeI32 => 0,
+        Op::VAlignbitB32 | Op::VAlignbyteB32 if c.unknown & 31 != 0 => u32::MAX,
+        Op::VAlignbitB32 => align(c.bits & 31),
+        Op::VAlignbyteB32 => align(8 * (c.bits & 3)),
+        Op::VPackB32F16 => half(0) | half(1) << 16,
+        _ => return None,
+    })
 }
 
 /// Bits of an operand in a lane, whatever is known of them.

@@ -13,7 +13,7 @@
 //! What of a value is unknown is exact for lanes, for bitwise operations and shifts of vectors ([`bits`]), for `and` and `or` of
 //! scalars, and for selection (an unknown operand that a zero masks out or that is not selected does not matter). Any other
 //! operation with an unknown operand has an unknown result. What other lanes' registers give (permutes, DPP, `v_readlane`) counts
-//! as written, and so does a register of which an instruction writes one half. A matrix instruction of gfx11 makes the results of
+//! as written, and so do a register of which an instruction writes one half and both registers of an exchange. A matrix instruction of gfx11 makes the results of
 //! the rows and columns unknown that it needs unknown lanes for, and with `init_registers` is a fault itself where a lane of A or B
 //! was written and its twin in the other half of the wave was not. So a report is a true one but for values that arithmetic
 //! cancels, and some uses are missed.
@@ -339,7 +339,7 @@ impl Init {
                         0 => 0,
                         _ => exec,
                     };
-                    let narrow = u.narrow.map_or(ALL, |narrow| narrow.writes);
+                    let narrow = u.narrow.map_or(ALL, |narrow| narrow.written);
                     for n in 0..count {
                         let fill = effect.low.filter(|_| n == 0).unwrap_or(fill);
                         let at = first.wrapping_add(n) as usize;
@@ -458,7 +458,7 @@ impl Init {
                 let bytes = match narrow {
                     None => 1 << (n % 4),
                     Some(narrow) if narrow.signed && n + 1 == size as usize => {
-                        narrow.writes & (ALL << (narrow.first as usize + n))
+                        narrow.written & (ALL << (narrow.first as usize + n))
                     }
                     Some(narrow) => 1 << (narrow.first as usize + n),
                 };

@@ -3,8 +3,7 @@
 use crate::exec::checks::init::bits::Bits;
 use crate::exec::lower::halves;
 use crate::exec::state::wave::{EXEC, VCC};
-use crate::exec::vector::cross;
-use rocmforge_isa::{Flow, Format, Inst, Memory, Op, Operand, Registers, Ty, Unit};
+use rocmforge_isa::{Dependence, Flow, Format, Inst, Lanes, Memory, Operand, Registers, Relative, Small, Ty, Unit};
 use std::borrow::Cow;
 
 /// A run of registers.
@@ -46,22 +45,6 @@ pub(super) enum What {
     Branch,
 }
 
-/// Bytes of its register that a load of less than one writes, and how.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Narrow {
-    /// First byte of the register.
-    pub(super) first: u8,
-    /// Bytes of the register that change.
-    pub(super) writes: u8,
-    /// Bytes that are loaded.
-    loads: u32,
-    /// The sign goes into the bytes above those loaded.
-    pub(super) signed: bool,
-}
-
-/// How far from those that an instruction names its source and its destination are, by `m0`.
-type Distances = fn(u32) -> (u32, u32);
-
 /// One half of an instruction, which is all of it but for VOPD.
 #[derive(Clone)]
 pub(super) struct Part {
@@ -78,13 +61,14 @@ pub(super) struct Part {
     pub(super) exec: bool,
     /// It goes through a resource descriptor, which may keep lanes away.
     pub(super) buffer: bool,
-    pub(super) narrow: Option<Narrow>,
+    /// Of a vector load of less than a register.
+    pub(super) narrow: Option<Small>,
     /// Bytes of memory that a lane of a load gets.
     pub(super) loads: u32,
     /// Operands of a selection.
     pub(super) select: [Operand; 3],
-    /// Of moves whose registers are relative to `m0`.
-    distances: Option<Distances>,
+    /// Registers whose numbers are relative to `m0`.
+    relative: Relative,
 }
 
 /// Registers an instruction reads and writes.
@@ -111,22 +95,14 @@ fn reg(operand: Operand, regs: u8) -> Option<Reg> {
 
 /// What a scalar operation does with unknown bits.
 fn scalar_rule(inst: &Inst) -> What {
-    match inst.op {
-        Op::SAndB32 | Op::SAndSaveexecB32 | Op::SAndB64 | Op::SAndSaveexecB64 => What::And,
-        Op::SOrB32 | Op::SOrSaveexecB32 | Op::SOrB64 | Op::SOrSaveexecB64 => What::Or,
-        Op::SCselectB32 | Op::SCselectB64 => What::Select,
-        Op::SGetregB32 | Op::SGetpcB64 => What::Known,
-        Op::SXorB32 | Op::SXorB64 if inst.src[0] == inst.src[1] => What::Known,
-        _ => What::Compute,
+    match inst.op.facts().dependence {
+        Dependence::And => What::And,
+        Dependence::Or => What::Or,
+        Dependence::Select => What::Select,
+        Dependence::None => What::Known,
+        Dependence::Cancels if inst.src[0] == inst.src[1] => What::Known,
+        Dependence::Cancels | Dependence::LowWord | Dependence::All => What::Compute,
     }
-}
-
-/// Operations whose destination gets the new mask of active lanes; the others that write the mask save the old one there.
-fn is_wrexec(op: Op) -> bool {
-    matches!(
-        op,
-        Op::SAndNot0WrexecB32 | Op::SAndNot0WrexecB64 | Op::SAndNot1WrexecB32 | Op::SAndNot1WrexecB64
-    )
 }
 
 impl Use {
@@ -141,20 +117,9 @@ impl Use {
     }
 }
 
-/// Those of a move whose registers are relative to `m0`.
-fn distances(op: Op) -> Option<Distances> {
-    Some(match op {
-        Op::VMovrelsB32 => |m0| (m0, 0),
-        Op::VMovreldB32 => |m0| (0, m0),
-        Op::VMovrelsdB32 => |m0| (m0, m0),
-        Op::VMovrelsd2B32 => |m0| (m0 & 0x3FF, m0 >> 16 & 0x3FF),
-        _ => return None,
-    })
-}
-
 /// Parts with the registers that they use where those are relative to `m0`.
 pub(super) fn moved(parts: &[Part], m0: u32) -> Cow<'_, [Part]> {
-    if parts.iter().any(|part| part.distances.is_some()) {
+    if parts.iter().any(|part| part.relative != Relative::None) {
         parts.iter().map(|part| part.at(m0)).collect()
     } else {
         Cow::Borrowed(parts)
@@ -165,18 +130,23 @@ impl Part {
     /// The same with the registers that it uses. Those that no wave has are a fault of their own.
     fn at(&self, m0: u32) -> Self {
         let mut part = self.clone();
-        if let Some((source, destination)) = self.distances.map(|distances| distances(m0)) {
+        if let Some((source, destination)) = self.relative.distances(m0) {
             let by = |distance: u32| {
                 move |reg: &Reg| match *reg {
                     Reg::V(first, count) => {
                         let number = u32::from(first).wrapping_add(distance);
                         u8::try_from(number).ok().map(|number| Reg::V(number, count))
                     }
+                    // The handlers wrap around too.
+                    Reg::S(first, count) => Some(Reg::S((u32::from(first).wrapping_add(distance) & 127) as u8, count)),
                     other => Some(other),
                 }
             };
+            // An exchange writes its source behind its destination.
+            let (first, rest) = self.writes.split_at(1.min(self.writes.len()));
             part.reads = self.reads.iter().filter_map(by(source)).collect();
-            part.writes = self.writes.iter().filter_map(by(destination)).collect();
+            part.writes = first.iter().filter_map(by(destination)).collect();
+            part.writes.extend(rest.iter().filter_map(by(source)));
         }
         part
     }
@@ -194,6 +164,10 @@ impl Part {
         }
         writes.extend(reg(inst.dst, inst.ty.dst.regs()));
         writes.extend(reg(inst.sdst, inst.ty.sdst.regs().min(1)));
+        let exchanges = facts.writes.has(Registers::SRC);
+        if exchanges {
+            writes.extend(reg(inst.src[0], inst.ty.src[0].regs()));
+        }
         if facts.reads.has(Registers::DST) {
             reads.extend(reg(inst.dst, inst.ty.dst.regs()));
         }
@@ -211,7 +185,7 @@ impl Part {
                     reads.push(Reg::S(VCC as u8, masks));
                 }
                 if facts.writes.has(Registers::EXEC) {
-                    if !is_wrexec(inst.op) {
+                    if facts.saves_exec {
                         saves = writes.pop();
                     }
                     reads.push(Reg::S(EXEC as u8, 1));
@@ -254,22 +228,25 @@ impl Part {
             }
             Unit::Vector | Unit::Transcendental | Unit::Dot | Unit::Matrix | Unit::SparseMatrix => {
                 if facts.reads.has(Registers::VCC) {
-                    reads.push(Reg::S(VCC as u8, 1));
+                    reads.push(Reg::Mask(VCC as u8));
                 }
-                let lanes = inst.mods.dpp.is_some() || cross::lookup(inst.op, false).is_some();
-                what = match inst.op {
-                    _ if distances(inst.op).is_some() => What::Compute,
+                let matrix = matches!(facts.unit, Unit::Matrix | Unit::SparseMatrix);
+                let lanes = inst.mods.dpp.is_some() || facts.lanes != Lanes::Own && !matrix;
+                what = match facts.dependence {
+                    // Both of its registers count as written: a part has one result.
+                    _ if exchanges => What::Known,
+                    _ if facts.relative != Relative::None => What::Compute,
                     _ if lanes => What::Known,
                     _ if facts.unit == Unit::Matrix && gfx11 => What::Matrix,
-                    Op::VMadU64U32 | Op::VMadI64I32 | Op::VMadCoU64U32 | Op::VMadCoI64I32 => What::Wide,
-                    Op::VCndmaskB32 | Op::VCndmaskB16 => What::Select,
-                    Op::VXorB32 | Op::VSubNcU32 | Op::VSubF32 if inst.src[0] == inst.src[1] => What::Known,
+                    Dependence::LowWord => What::Wide,
+                    Dependence::Select => What::Select,
+                    Dependence::Cancels if inst.src[0] == inst.src[1] => What::Known,
                     _ => Bits::of(inst).map_or(What::Compute, What::Bits),
                 };
             }
         }
-        let narrow = narrow(inst.op);
-        let loads = narrow.map_or(u32::from(inst.ty.dst.regs()) * 4, |narrow| narrow.loads);
+        let narrow = facts.element.small().filter(|_| facts.memory == Memory::Load);
+        let loads = narrow.map_or(u32::from(inst.ty.dst.regs()) * 4, |narrow| narrow.bytes.into());
         // The exec mask is no operand where it only says which lanes take part.
         let exec = writes.contains(&Reg::S(EXEC as u8, 1));
         Self {
@@ -278,43 +255,13 @@ impl Part {
             address,
             writes,
             saves,
-            whole: inst.op == Op::VWritelaneB32,
+            whole: facts.lanes == Lanes::Named,
             exec,
             buffer: inst.format == Format::Mubuf,
             narrow,
             loads,
             select: inst.src,
-            distances: distances(inst.op),
+            relative: facts.relative,
         }
     }
-}
-
-/// How a load of one or two bytes writes its register.
-fn narrow(op: Op) -> Option<Narrow> {
-    use Op::*;
-    let (first, writes, loads, signed) = match op {
-        BufferLoadU8 | GlobalLoadU8 | FlatLoadU8 | ScratchLoadU8 | DsLoadU8 => (0, 0xF, 1, false),
-        BufferLoadU16 | GlobalLoadU16 | FlatLoadU16 | ScratchLoadU16 | DsLoadU16 => (0, 0xF, 2, false),
-        BufferLoadI8 | GlobalLoadI8 | FlatLoadI8 | ScratchLoadI8 | DsLoadI8 => (0, 0xF, 1, true),
-        BufferLoadI16 | GlobalLoadI16 | FlatLoadI16 | ScratchLoadI16 | DsLoadI16 => (0, 0xF, 2, true),
-        BufferLoadD16U8 | GlobalLoadD16U8 | FlatLoadD16U8 | ScratchLoadD16U8 | DsLoadU8D16 => (0, 0x3, 1, false),
-        BufferLoadD16I8 | GlobalLoadD16I8 | FlatLoadD16I8 | ScratchLoadD16I8 | DsLoadI8D16 => (0, 0x3, 1, true),
-        BufferLoadD16B16 | GlobalLoadD16B16 | FlatLoadD16B16 | ScratchLoadD16B16 | DsLoadU16D16 => (0, 0x3, 2, false),
-        BufferLoadD16HiU8 | GlobalLoadD16HiU8 | FlatLoadD16HiU8 | ScratchLoadD16HiU8 | DsLoadU8D16Hi => {
-            (2, 0xC, 1, false)
-        }
-        BufferLoadD16HiI8 | GlobalLoadD16HiI8 | FlatLoadD16HiI8 | ScratchLoadD16HiI8 | DsLoadI8D16Hi => {
-            (2, 0xC, 1, true)
-        }
-        BufferLoadD16HiB16 | GlobalLoadD16HiB16 | FlatLoadD16HiB16 | ScratchLoadD16HiB16 | DsLoadU16D16Hi => {
-            (2, 0xC, 2, false)
-        }
-        _ => return None,
-    };
-    Some(Narrow {
-        first,
-        writes,
-        loads,
-        signed,
-    })
 }
