@@ -171,9 +171,9 @@ impl Capturing {
         let core = Arc::clone(&state.core);
         let driver = &core.driver;
         let mut graph: hipGraph_t = std::ptr::null_mut();
-        let ended = end_capture(&state.streams[0], &mut graph);
+        let ended = end_capture(&state.streams[0], &mut graph).and_then(|()| hip::stream::captured(driver, graph));
         let left = match &ended {
-            Ok(()) => Ok(()),
+            Ok(_) => Ok(()),
             Err(_) => leave(&core, &state.streams[0]),
         };
         if let Err(error) = &left {
@@ -187,7 +187,6 @@ impl Capturing {
             core.retire(&stream);
         }
         drop(std::mem::take(&mut state.events));
-        let ended = ended.and_then(|()| hip::stream::captured(driver, graph));
         let failure = match (state.failed.take(), joined.and(ended), unjoined) {
             (Some(cause), ..) => Failure::reported(GraphError::Failed { cause: Arc::new(cause) }),
             (None, Err(cause), _) => Failure {
