@@ -161,6 +161,14 @@ impl Rig {
 impl Calls {
     fn observe(&self, call: &ObservedCall, unfinished: impl Fn(hipStream_t) -> u64) {
         let at_end = call.status.is_some();
+        // First: what it does comes before the call.
+        let hook = self
+            .hook
+            .lock()
+            .take_if(|(api, end, _)| *api == call.api && *end == at_end);
+        if let Some((_, _, hook)) = hook {
+            hook();
+        }
         if !at_end {
             *self.counts.lock().entry(call.api).or_default() += 1;
             self.log.lock().push(*call);
@@ -174,13 +182,6 @@ impl Calls {
         };
         if !violation.is_empty() {
             self.violations.lock().push(format!("{} {violation}", call.api));
-        }
-        let hook = self
-            .hook
-            .lock()
-            .take_if(|(api, end, _)| *api == call.api && *end == at_end);
-        if let Some((_, _, hook)) = hook {
-            hook();
         }
     }
 }
