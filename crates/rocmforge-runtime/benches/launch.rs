@@ -3,7 +3,7 @@
 #![allow(missing_docs)] // criterion's macros make undocumented functions
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use rocmforge_hip_sys::{HipApi, hipSuccess};
+use rocmforge_hip_sys::hipSuccess;
 use rocmforge_runtime::*;
 use rocmforge_sim::{FaultPlan, SimConfig, SimHost, When};
 use std::ffi::c_void;
