@@ -174,7 +174,7 @@ impl Calls {
             self.log.lock().push(*call);
         }
         let violation = match call.api {
-            "hipStreamSynchronize" | "hipEventSynchronize" | "hipDeviceSynchronize" => "waits without a deadline",
+            "hipStreamSynchronize" | "hipEventSynchronize" => "waits without a deadline",
             "hipStreamDestroy" if !at_end && call.stream.is_some_and(|handle| unfinished(stream(handle)) > 0) => {
                 "destroys a busy stream"
             }
