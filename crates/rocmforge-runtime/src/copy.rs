@@ -23,9 +23,8 @@ impl<T: Pod> HipBuffer<T> {
         let data: &[u8] = bytemuck::cast_slice(src);
         for (index, chunk) in data.chunks(SLOT_BYTES).enumerate() {
             let mut slot = core.staging.take_one()?;
+            slot.memory.as_mut_slice()[..chunk.len()].copy_from_slice(chunk);
             let pinned = slot.memory.ptr();
-            // SAFETY: the slot has SLOT_BYTES bytes, `chunk` at most that many, and `take_one` gives idle slots only.
-            unsafe { std::ptr::copy_nonoverlapping(chunk.as_ptr(), pinned, chunk.len()) };
             let to = self.as_device_ptr().wrapping_byte_add(index * SLOT_BYTES);
             let enqueued = stream.submit(
                 Work::SliceCopy,
@@ -95,8 +94,7 @@ impl<T: Pod> HipBuffer<T> {
             }
             for (slot, chunk) in slots.iter_mut().zip(now.chunks_mut(SLOT_BYTES)) {
                 slot.wait()?;
-                // SAFETY: the copy into the slot is done, and it wrote the chunk's bytes.
-                unsafe { std::ptr::copy_nonoverlapping(slot.memory.ptr(), chunk.as_mut_ptr(), chunk.len()) };
+                chunk.copy_from_slice(&slot.memory.as_mut_slice()[..chunk.len()]);
             }
             rest = later;
         }

@@ -85,8 +85,7 @@ impl HipEvent {
         self.core.same_backend(&end.core, || format!("event {:?}", end.label))?;
         self.check_recorded()?;
         end.check_recorded()?;
-        // SAFETY: both events are borrowed, so live.
-        let milliseconds = unsafe { hip::event::elapsed(&self.core.driver, self.raw.handle(), end.raw.handle()) }?;
+        let milliseconds = hip::event::elapsed(&self.core.driver, self.raw.handle(), end.raw.handle())?;
         // Whatever the driver says: NaN and negative times count as none, an infinite one as the longest there is.
         Ok(Duration::try_from_secs_f64(f64::from(milliseconds.max(0.0)) / 1e3).unwrap_or(Duration::MAX))
     }

@@ -85,13 +85,12 @@ impl HipModule {
             .position(|kernel| kernel.name == name)
             .ok_or_else(not_found)?;
         let symbol = CString::new(name).map_err(|_| not_found())?;
-        // SAFETY: loaded until `Module` is dropped.
-        let function = unsafe { hip::module::function(&module.core.driver, module.handle, &symbol) }?;
+        let function = hip::module::function(&module.core.driver, &module.handle, &symbol)?;
         Ok(HipKernel {
             module: Arc::clone(module),
             index,
             name: name.into(),
-            function,
+            function: Arc::new(function),
         })
     }
 }
@@ -104,7 +103,7 @@ pub struct HipKernel {
     module: Arc<Module>,
     index: usize,
     name: Arc<str>,
-    function: hip::Function,
+    function: Arc<hip::Function>,
 }
 
 impl HipKernel {
@@ -122,8 +121,8 @@ impl HipKernel {
         &self.module.core
     }
 
-    pub(crate) fn handle(&self) -> hip::Function {
-        self.function
+    pub(crate) fn handle(&self) -> &hip::Function {
+        &self.function
     }
 
     pub(crate) fn shared_name(&self) -> Arc<str> {
@@ -147,7 +146,7 @@ impl Drop for Module {
         let image = std::mem::take(&mut self.image);
         self.core.deferred.release(
             Resource::Module {
-                handle: self.handle,
+                handle: self.handle.take(),
                 image,
                 token: self.token.take(),
             },

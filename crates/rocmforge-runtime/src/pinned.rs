@@ -61,8 +61,6 @@ impl<T: Pod> PinnedBuffer<T> {
                     align: align_of::<T>(),
                 });
             }
-            // SAFETY: just allocated with that many bytes, and nobody else knows it.
-            unsafe { std::ptr::write_bytes(memory.ptr(), 0, memory.bytes()) };
         }
         Ok(buffer)
     }

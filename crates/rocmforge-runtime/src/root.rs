@@ -50,7 +50,9 @@ impl Root {
     }
 
     pub(crate) fn ptr(&self) -> *mut c_void {
-        self.block.as_ref().map_or(std::ptr::null_mut(), |block| block.memory.0)
+        self.block
+            .as_ref()
+            .map_or(std::ptr::null_mut(), |block| block.memory.address())
     }
 
     pub(crate) fn bytes(&self) -> Bytes {

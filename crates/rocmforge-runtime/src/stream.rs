@@ -121,7 +121,7 @@ impl HipStream {
         &self,
         work: Work<'_>,
         touches: &mut Vec<(Touched<'_>, Access)>,
-        enqueue: impl FnOnce(&Driver, hip::Stream) -> HipResult<()>,
+        enqueue: impl FnOnce(&Driver, &hip::Stream) -> HipResult<()>,
     ) -> HipResult<Option<u64>> {
         for (touched, _) in touches.iter() {
             self.core.same_backend(touched.core(), || touched.describe())?;

@@ -32,6 +32,7 @@ mod suite {
     mod extremes;
     mod fault_plans;
     mod launch_order;
+    mod observer;
     mod ordering;
     mod padding;
     mod pct;

@@ -10,11 +10,10 @@ use crate::core::Core;
 use crate::core::raw_event::RawEvent;
 use crate::core::stream_shared::StreamShared;
 use crate::error::{GraphError, HipError, HipResult};
-use crate::hip::{self, Driver, Raw};
+use crate::hip::{self, Driver};
 use crate::touched::{Touched, Work};
 use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
 use record::{NodeKind, Record};
-use rocmforge_hip_sys::hipGraph_t;
 use rocmforge_memory::{Access, HandleKind, Site};
 use std::sync::Arc;
 
@@ -76,10 +75,7 @@ impl Capturing {
 
     /// Begins it, on the stream where it begins.
     pub(crate) fn begin(&self, origin: &StreamShared) -> HipResult<()> {
-        origin.begin_capture(self.id, |driver, handle| {
-            // SAFETY: the stream is live: its lock is held.
-            unsafe { hip::stream::begin_capture(driver, handle) }
-        })
+        origin.begin_capture(self.id, hip::stream::begin_capture)
     }
 
     /// Captures an operation of `stream`, after everything in the capture it has to come after.
@@ -88,7 +84,7 @@ impl Capturing {
         stream: &StreamShared,
         work: Work<'_>,
         touches: &[(Touched<'_>, Access)],
-        enqueue: impl FnOnce(&Driver, hip::Stream) -> HipResult<()>,
+        enqueue: impl FnOnce(&Driver, &hip::Stream) -> HipResult<()>,
     ) -> HipResult<()> {
         let kind = NodeKind::of(work).map_err(|what| stream.capturing(what))?;
         let mut state = self.open()?;
@@ -132,8 +128,7 @@ impl Capturing {
             }
             Err(_) => {
                 stream.begin_capture(self.id, |driver, handle| {
-                    // SAFETY: both handles are live: the stream's lock is held, the event is borrowed.
-                    unsafe { hip::stream::wait_event(driver, handle, event.handle()) }
+                    hip::stream::wait_event(driver, handle, event.handle())
                 })?;
                 state.streams.push(Arc::clone(stream));
                 state.record.add_lane(nodes);
@@ -170,8 +165,7 @@ impl Capturing {
         }
         let core = Arc::clone(&state.core);
         let driver = &core.driver;
-        let mut graph: hipGraph_t = std::ptr::null_mut();
-        let ended = end_capture(&state.streams[0], &mut graph);
+        let (graph, ended) = end_capture(&state.streams[0]);
         let left = match &ended {
             Ok(()) => Ok(()),
             Err(_) => leave(&core, &state.streams[0]),
@@ -187,15 +181,18 @@ impl Capturing {
             core.retire(&stream);
         }
         drop(std::mem::take(&mut state.events));
-        let ended = ended.and_then(|()| hip::stream::captured(driver, graph));
         let failure = match (state.failed.take(), joined.and(ended), unjoined) {
             (Some(cause), ..) => Failure::reported(GraphError::Failed { cause: Arc::new(cause) }),
             (None, Err(cause), _) => Failure {
                 reported: false,
                 error: GraphError::Failed { cause: Arc::new(cause) },
             },
-            (None, Ok(_), Some(stream)) => Failure::reported(GraphError::Unjoined { stream }),
-            (None, Ok(graph), None) => return Ok((state.record, graph)),
+            (None, Ok(()), Some(stream)) => Failure::reported(GraphError::Unjoined { stream }),
+            (None, Ok(()), None) => {
+                return graph
+                    .map(|graph| (state.record, graph))
+                    .ok_or(Failure::reported(GraphError::Ended));
+            }
         };
         destroy(&core, graph);
         Err(failure)
@@ -204,7 +201,7 @@ impl Capturing {
     /// Ends the capture and forgets what was captured.
     pub(crate) fn abort(&self, core: &Core) {
         match self.end() {
-            Ok((_, graph)) => destroy(core, graph.0),
+            Ok((_, graph)) => destroy(core, Some(graph)),
             Err(Failure { reported: true, .. }) => {}
             Err(Failure { error, .. }) => core.driver.keep(error.into()),
         }
@@ -259,12 +256,12 @@ impl Failure {
     }
 }
 
-fn end_capture(origin: &StreamShared, graph: &mut hipGraph_t) -> HipResult<()> {
-    origin.call(|driver, handle| {
-        // SAFETY: the stream is live: its lock is held.
-        unsafe { hip::stream::end_capture(driver, handle, graph) }?;
-        driver.usable()
-    })
+fn end_capture(origin: &StreamShared) -> (Option<hip::Graph>, HipResult<()>) {
+    let ended = origin.call(|driver, handle| {
+        let (graph, ended) = hip::stream::end_capture(driver, handle);
+        Ok((graph, ended.and_then(|()| driver.usable())))
+    });
+    ended.unwrap_or_else(|error| (None, Err(error)))
 }
 
 /// Attempts to bring a stream out of a capture.
@@ -274,22 +271,13 @@ const ATTEMPTS: usize = 3;
 fn leave(core: &Core, origin: &StreamShared) -> HipResult<()> {
     let mut last = Ok(());
     for _ in 0..ATTEMPTS {
-        let mut capturing = false;
-        last = origin.call(|driver, handle| {
-            // SAFETY: the stream is live: its lock is held.
-            capturing = unsafe { hip::stream::is_capturing(driver, handle) }?;
-            Ok(())
-        });
-        if last.is_ok() && !capturing {
+        if let Ok(false) = origin.call(hip::stream::is_capturing) {
             return Ok(());
         }
         // Refused while the first capture is still active, which is as good.
-        let _ = origin.call(|driver, handle| {
-            // SAFETY: the stream is live: its lock is held.
-            unsafe { hip::stream::begin_capture(driver, handle) }
-        });
-        let mut graph: hipGraph_t = std::ptr::null_mut();
-        last = end_capture(origin, &mut graph);
+        let _ = origin.call(hip::stream::begin_capture);
+        let graph;
+        (graph, last) = end_capture(origin);
         destroy(core, graph);
         if last.is_ok() {
             return Ok(());
@@ -304,13 +292,9 @@ fn leave(core: &Core, origin: &StreamShared) -> HipResult<()> {
     })
 }
 
-fn destroy(core: &Core, graph: hipGraph_t) {
-    if graph.is_null() {
-        return;
-    }
-    // SAFETY: from the end of a capture, and nobody else has it.
-    let destroyed = unsafe { hip::graph::destroy(&core.driver, Raw(graph)) };
-    if let Err(error) = destroyed {
+fn destroy(core: &Core, graph: Option<hip::Graph>) {
+    let Some(graph) = graph else { return };
+    if let Err(error) = hip::graph::destroy(&core.driver, graph) {
         let token = core
             .card
             .ledger()

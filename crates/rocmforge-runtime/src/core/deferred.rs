@@ -79,41 +79,34 @@ impl DeferredFrees {
         result
     }
 
+    /// Its only owner gave it up and all its uses are done: the promise made when they were enqueued.
     fn give_back(&self, resource: Resource) {
         match resource {
-            Resource::Memory { ptr, mut allocation } => {
+            Resource::Memory { memory, mut allocation } => {
                 if let Some(allocation) = &mut allocation {
                     allocation.begin_return();
                 }
-                // SAFETY: from `malloc`, freed once: its only owner gave it up, and all its uses are done.
-                let freed = unsafe { hip::memory::free(&self.driver, ptr) };
-                if let Err(error) = freed {
+                if let Err(error) = hip::memory::free(&self.driver, memory) {
                     if let Some(allocation) = allocation {
                         allocation.abandon(Some(&error.to_string()));
                     }
                     self.driver.keep(error);
                 }
             }
-            Resource::Pinned { ptr, token, host } => {
-                // SAFETY: from `host_malloc`, freed once: its only owner gave it up, and all copies from and to it are done.
-                let freed = unsafe { hip::memory::host_free(&self.driver, ptr) };
-                if let Err(error) = freed {
+            Resource::Pinned { memory, token, host } => {
+                if let Err(error) = hip::memory::host_free(&self.driver, memory) {
                     // The driver still has it, so it is still in use.
                     std::mem::forget(host);
                     self.driver.abandon(token, error);
                 }
             }
             Resource::Graph { raw, token } => {
-                // SAFETY: from `instantiate`, destroyed once: its only owner gave it up, and all its replays are done.
-                let destroyed = unsafe { hip::graph::exec_destroy(&self.driver, raw) };
-                if let Err(error) = destroyed {
+                if let Err(error) = hip::graph::exec_destroy(&self.driver, raw) {
                     self.driver.abandon(token, error);
                 }
             }
             Resource::Module { handle, image, token } => {
-                // SAFETY: from `load`, unloaded once: its only owner gave it up, and all its launches are done.
-                let unloaded = unsafe { hip::module::unload(&self.driver, handle) };
-                if let Err(error) = unloaded {
+                if let Err(error) = hip::module::unload(&self.driver, handle) {
                     // The driver may still read the image.
                     std::mem::forget(image);
                     self.driver.abandon(token, error);
@@ -133,11 +126,11 @@ impl DeferredFrees {
 /// Something the driver has to give back.
 pub(crate) enum Resource {
     Memory {
-        ptr: Address,
+        memory: Address,
         allocation: Option<Allocation>,
     },
     Pinned {
-        ptr: Address,
+        memory: hip::HostMemory,
         token: Option<HandleToken>,
         host: HostAllocation,
     },

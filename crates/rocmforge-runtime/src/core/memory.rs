@@ -117,7 +117,7 @@ impl Allocator for Hip {
 
     fn free(&self, block: DeviceBlock) {
         let memory = Resource::Memory {
-            ptr: block.memory,
+            memory: block.memory,
             allocation: block.entry,
         };
         self.deferred.release(memory, block.uses);

@@ -2,7 +2,7 @@
 
 use super::deferred::Resource;
 use crate::error::HipResult;
-use crate::hip::{self, Address, Driver};
+use crate::hip::{self, Driver, HostMemory};
 use rocmforge_memory::{Bytes, Card, HandleKind, HandleToken, HostAllocation, HostBudget, HostKind, Site};
 use std::sync::Arc;
 
@@ -17,12 +17,11 @@ impl PinnedSource {
     pub(crate) fn allocate(&self, bytes: usize, label: &str, site: Site) -> HipResult<Pinned> {
         let size = Bytes::from_usize(bytes);
         let reservation = self.host.try_reserve_at(size, HostKind::Pinned, label, site)?;
-        let ptr = hip::memory::host_malloc(&self.driver, bytes)?;
-        self.driver.name_allocation(ptr.0, label, site);
+        let memory = hip::memory::host_malloc(&self.driver, bytes)?;
+        self.driver.name_allocation(memory.ptr().cast(), label, site);
         let token = self.card.ledger().track(HandleKind::PinnedHost(size), label, site);
         Ok(Pinned {
-            ptr,
-            bytes,
+            memory,
             token: Some(token),
             host: reservation.commit(),
         })
@@ -31,19 +30,19 @@ impl PinnedSource {
 
 /// Pinned host memory.
 pub(crate) struct Pinned {
-    ptr: Address,
-    bytes: usize,
+    memory: HostMemory,
     token: Option<HandleToken>,
     host: HostAllocation,
 }
 
 impl Pinned {
     pub(crate) fn ptr(&self) -> *mut u8 {
-        self.ptr.0.cast()
+        self.memory.ptr()
     }
 
-    pub(crate) fn bytes(&self) -> usize {
-        self.bytes
+    /// Its bytes, between copies.
+    pub(crate) fn as_mut_slice(&mut self) -> &mut [u8] {
+        self.memory.as_mut_slice()
     }
 
     /// Declares that it lives as long as the backend: no leak.
@@ -55,7 +54,7 @@ impl Pinned {
 
     pub(crate) fn into_resource(self) -> Resource {
         Resource::Pinned {
-            ptr: self.ptr,
+            memory: self.memory,
             token: self.token,
             host: self.host,
         }

@@ -31,22 +31,19 @@ impl RawEvent {
         self
     }
 
-    pub(crate) fn handle(&self) -> hip::Event {
-        self.raw
+    pub(crate) fn handle(&self) -> &hip::Event {
+        &self.raw
     }
 
     /// Whether the work before the last record is done.
     pub(crate) fn is_done(&self) -> HipResult<bool> {
-        // SAFETY: the event is live until `self` is dropped.
-        unsafe { hip::event::is_done(&self.driver, self.raw) }
+        hip::event::is_done(&self.driver, &self.raw)
     }
 }
 
 impl Drop for RawEvent {
     fn drop(&mut self) {
-        // SAFETY: created by `new`, destroyed only here.
-        let result = unsafe { hip::event::destroy(&self.driver, self.raw) };
-        if let Err(error) = result {
+        if let Err(error) = hip::event::destroy(&self.driver, self.raw.take()) {
             self.driver.abandon(self.token.take(), error);
         }
     }

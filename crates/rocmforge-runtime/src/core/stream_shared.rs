@@ -112,15 +112,14 @@ impl StreamShared {
     fn poll_at(&self) -> HipResult<(bool, u64)> {
         let state = self.state.lock();
         let cursor = self.submitted();
-        let Some(handle) = state.handle else {
+        let Some(handle) = &state.handle else {
             return Ok((true, cursor));
         };
         // It was idle before the capture, and must not be asked.
         if state.capture.is_some() {
             return Ok((true, cursor));
         }
-        // SAFETY: the handle is live: `retire` takes it out under the lock we hold.
-        let done = unsafe { hip::stream::is_done(&self.driver, handle) }?;
+        let done = hip::stream::is_done(&self.driver, handle)?;
         if done {
             self.complete(cursor);
         }
@@ -164,18 +163,17 @@ impl StreamShared {
     fn mark(&self) -> HipResult<Option<(RawEvent, u64)>> {
         let event = self.event("wait on a busy stream")?;
         let state = self.state.lock();
-        let Some(handle) = state.handle else {
+        let Some(handle) = &state.handle else {
             return Ok(None);
         };
-        // SAFETY: both handles are live, the stream's because we hold its lock.
-        unsafe { hip::event::record(&self.driver, event.handle(), handle) }?;
+        hip::event::record(&self.driver, event.handle(), handle)?;
         Ok(Some((event, self.submitted())))
     }
 
     /// The event another stream waits for to be behind `cursor`, and the cursor it stands at. `None`: already done.
     fn handover(&self, cursor: u64) -> HipResult<Option<(Arc<RawEvent>, u64)>> {
         let mut state = self.state.lock();
-        let Some(handle) = state.handle else {
+        let Some(handle) = &state.handle else {
             return Ok(None);
         };
         if self.completed() >= cursor {
@@ -193,8 +191,7 @@ impl StreamShared {
             _ => Arc::new(self.event("order between streams")?),
         };
         let at = self.submitted();
-        // SAFETY: both handles are live, the stream's because we hold its lock.
-        unsafe { hip::event::record(&self.driver, event.handle(), handle) }?;
+        hip::event::record(&self.driver, event.handle(), handle)?;
         state.handover = Some((Arc::clone(&event), at));
         Ok(Some((event, at)))
     }
@@ -223,17 +220,11 @@ impl StreamShared {
     /// The stream, for work that runs: not while it captures.
     pub(crate) fn enqueue(self: &Arc<Self>) -> HipResult<Enqueue<'_>> {
         let state = self.state.lock();
-        match state.handle {
-            // Another thread began a capture since the caller looked.
-            Some(_) if state.capture.is_some() => Err(self.busy()),
-            Some(handle) => Ok(Enqueue {
-                shared: self,
-                state,
-                handle,
-            }),
-            // Only `retire` takes it out, when the stream's owner is dropped.
-            None => unreachable!("a live HipStream has a handle"),
+        // Another thread began a capture since the caller looked.
+        if state.capture.is_some() {
+            return Err(self.busy());
         }
+        Ok(Enqueue { shared: self, state })
     }
 
     /// The capture that the stream takes part in, by its number.
@@ -262,15 +253,15 @@ impl StreamShared {
     pub(crate) fn begin_capture(
         &self,
         capture: u64,
-        begin: impl FnOnce(&Driver, hip::Stream) -> HipResult<()>,
+        begin: impl FnOnce(&Driver, &hip::Stream) -> HipResult<()>,
     ) -> HipResult<()> {
         self.wait(self.submitted())?;
         let mut state = self.state.lock();
         if state.capture.is_some() {
             return Err(self.capturing("begin a capture"));
         }
-        let handle = state.handle.filter(|_| self.completed() >= self.submitted());
-        let Some(handle) = handle else {
+        let handle = state.handle.as_ref();
+        let Some(handle) = handle.filter(|_| self.completed() >= self.submitted()) else {
             return Err(self.busy());
         };
         begin(&self.driver, handle)?;
@@ -283,9 +274,9 @@ impl StreamShared {
     }
 
     /// One call that is given the stream.
-    pub(crate) fn call(&self, call: impl FnOnce(&Driver, hip::Stream) -> HipResult<()>) -> HipResult<()> {
+    pub(crate) fn call<T>(&self, call: impl FnOnce(&Driver, &hip::Stream) -> HipResult<T>) -> HipResult<T> {
         let state = self.state.lock();
-        match state.handle {
+        match &state.handle {
             Some(handle) => call(&self.driver, handle),
             None => Err(GraphError::Ended.into()),
         }
@@ -293,18 +284,12 @@ impl StreamShared {
 
     /// Records an event, in a capture.
     pub(crate) fn record(&self, event: &RawEvent) -> HipResult<()> {
-        self.call(|driver, handle| {
-            // SAFETY: both handles are live: the stream's lock is held, the event is borrowed.
-            unsafe { hip::event::record(driver, event.handle(), handle) }
-        })
+        self.call(|driver, handle| hip::event::record(driver, event.handle(), handle))
     }
 
     /// Waits for an event of the same capture.
     pub(crate) fn wait_for(&self, event: &RawEvent) -> HipResult<()> {
-        self.call(|driver, handle| {
-            // SAFETY: as for `record`.
-            unsafe { hip::stream::wait_event(driver, handle, event.handle()) }
-        })
+        self.call(|driver, handle| hip::stream::wait_event(driver, handle, event.handle()))
     }
 
     /// Waits for what it has to do, at most until the deadline, and destroys it. Nobody enqueues to it any more. Whether its
@@ -323,8 +308,7 @@ impl StreamShared {
         };
         drop(handover);
         let Some(handle) = handle else { return false };
-        // SAFETY: taken out of the state, so nobody else has it, and idle.
-        match unsafe { hip::stream::destroy(&self.driver, handle) } {
+        match hip::stream::destroy(&self.driver, handle) {
             Ok(()) => true,
             Err(error) => {
                 self.driver.abandon(token, error);
@@ -363,27 +347,32 @@ impl State {
 pub(crate) struct Enqueue<'a> {
     shared: &'a Arc<StreamShared>,
     state: MutexGuard<'a, State>,
-    handle: hip::Stream,
 }
 
 impl Enqueue<'_> {
+    fn handle(&self) -> &hip::Stream {
+        match &self.state.handle {
+            Some(handle) => handle,
+            // Only `retire` takes it out, when the stream's owner is dropped.
+            None => unreachable!("a live HipStream has a handle"),
+        }
+    }
+
     /// Enqueues one operation. Its cursor.
-    pub(crate) fn operation(&self, enqueue: impl FnOnce(&Driver, hip::Stream) -> HipResult<()>) -> HipResult<u64> {
-        enqueue(&self.shared.driver, self.handle)?;
+    pub(crate) fn operation(&self, enqueue: impl FnOnce(&Driver, &hip::Stream) -> HipResult<()>) -> HipResult<u64> {
+        enqueue(&self.shared.driver, self.handle())?;
         Ok(self.advance())
     }
 
     /// Records an event. Its place.
     pub(crate) fn record(&self, event: &RawEvent) -> HipResult<Use> {
-        // SAFETY: both handles are live: the stream's lock is held, the event is borrowed.
-        let cursor = self.operation(|driver, handle| unsafe { hip::event::record(driver, event.handle(), handle) })?;
+        let cursor = self.operation(|driver, handle| hip::event::record(driver, event.handle(), handle))?;
         Ok(self.shared.at(cursor))
     }
 
     /// Lets what is enqueued from now on wait for `event`, which was recorded at `source`.
     pub(crate) fn wait(&mut self, source: &Use, event: &RawEvent) -> HipResult<()> {
-        // SAFETY: as for `record`.
-        match unsafe { hip::stream::wait_event(&self.shared.driver, self.handle, event.handle()) } {
+        match hip::stream::wait_event(&self.shared.driver, self.handle(), event.handle()) {
             // The event's stream has begun to capture since: then it was idle, and there is nothing to wait for.
             Err(HipError::Call { status, .. }) if status == hipErrorStreamCaptureIsolation && source.is_done() => {}
             enqueued => enqueued?,

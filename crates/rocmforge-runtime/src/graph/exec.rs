@@ -54,8 +54,7 @@ impl HipGraph {
     pub fn instantiate(&self) -> HipResult<HipGraphExec> {
         let (core, site) = (&self.core, Site::caller());
         core.driver.enter()?;
-        // SAFETY: live until `self` is dropped.
-        let raw = unsafe { hip::graph::instantiate(&core.driver, self.raw) }?;
+        let raw = hip::graph::instantiate(&core.driver, &self.raw)?;
         let token = core.card.ledger().track(HandleKind::Graph, &self.label, site);
         Ok(HipGraphExec {
             shared: ExecShared {
@@ -74,9 +73,7 @@ impl HipGraph {
 
 impl Drop for HipGraph {
     fn drop(&mut self) {
-        // SAFETY: from the end of a capture, destroyed only here.
-        let destroyed = unsafe { hip::graph::destroy(&self.core.driver, self.raw) };
-        if let Err(error) = destroyed {
+        if let Err(error) = hip::graph::destroy(&self.core.driver, self.raw.take()) {
             self.core.driver.abandon(self.token.take(), error);
         }
     }
@@ -113,11 +110,10 @@ impl HipGraphExec {
         self.shared.core.card.check_launch()?;
         let own = (Touched::Exec(&self.shared), Access::Write);
         let mut touches: Vec<(Touched<'_>, Access)> = self.record.kept.touches().chain([own]).collect();
-        let raw = self.raw;
         let launched = stream.submit(Work::Replay, &mut touches, |driver, stream| {
-            // SAFETY: the executable graph is live: `drop` gives it back when its replays are done. What its operations
-            // name lives: `self` holds it, and after that its own tracked use does.
-            unsafe { hip::graph::launch(driver, raw, stream) }
+            // SAFETY: `drop` gives the executable graph back when its replays are done. What its operations name lives:
+            // `self` holds it, and after that its own tracked use does.
+            unsafe { hip::graph::launch(driver, &self.raw, stream) }
         })?;
         self.shared.core.launches.note(LaunchRecord {
             what: format!("graph {:?}", self.shared.label).into(),
@@ -153,8 +149,8 @@ impl HipGraphExec {
         for last in pending {
             last.stream.wait(last.cursor)?;
         }
-        // SAFETY: both graphs are live; no replay is under way (just waited for), and `self` is borrowed mutably.
-        let updated = unsafe { hip::graph::update(&core.driver, self.raw, graph.raw) }?;
+        // SAFETY: no replay is under way (just waited for), and `self` is borrowed mutably.
+        let updated = unsafe { hip::graph::update(&core.driver, &mut self.raw, &graph.raw) }?;
         match updated {
             Ok(()) => self.record = Arc::clone(&graph.record),
             // Some of its operations may have been updated.
@@ -168,7 +164,7 @@ impl Drop for HipGraphExec {
     fn drop(&mut self) {
         let uses = std::mem::take(self.shared.uses.get_mut());
         let graph = Resource::Graph {
-            raw: self.raw,
+            raw: self.raw.take(),
             token: self.token.take(),
         };
         self.shared.core.deferred.release(graph, uses);

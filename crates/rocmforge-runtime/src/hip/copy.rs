@@ -9,19 +9,19 @@ use std::ffi::c_void;
 ///
 /// # Safety
 ///
-/// The stream is live. Both ranges have `bytes` bytes and are of `kind`; until the copy is done neither is freed, nothing writes
-/// `from` and nothing uses `to`. Host memory is pinned.
+/// Both ranges have `bytes` bytes and are of `kind`; until the copy is done neither is freed, nothing writes `from` and nothing
+/// uses `to`. Host memory is pinned.
 pub(crate) unsafe fn copy(
     driver: &Driver,
     to: *mut c_void,
     from: *const c_void,
     bytes: usize,
     kind: hipMemcpyKind,
-    stream: Stream,
+    stream: &Stream,
 ) -> HipResult<()> {
     driver.call("hipMemcpyAsync", |api| {
-        // SAFETY: ranges and stream are as the caller promises.
-        unsafe { api.hipMemcpyAsync(to, from, bytes, kind, stream.0) }
+        // SAFETY: the stream is live (`raw`); the ranges are as the caller promises.
+        unsafe { api.hipMemcpyAsync(to, from, bytes, kind, driver.raw(stream)) }
     })
 }
 
@@ -29,10 +29,10 @@ pub(crate) unsafe fn copy(
 ///
 /// # Safety
 ///
-/// The stream is live. `to` has `bytes` bytes of device memory, which is not freed before the fill is done.
-pub(crate) unsafe fn fill(driver: &Driver, to: *mut c_void, byte: u8, bytes: usize, stream: Stream) -> HipResult<()> {
+/// `to` has `bytes` bytes of device memory, which is not freed before the fill is done.
+pub(crate) unsafe fn fill(driver: &Driver, to: *mut c_void, byte: u8, bytes: usize, stream: &Stream) -> HipResult<()> {
     driver.call("hipMemsetAsync", |api| {
-        // SAFETY: range and stream are as the caller promises.
-        unsafe { api.hipMemsetAsync(to, i32::from(byte), bytes, stream.0) }
+        // SAFETY: the stream is live (`raw`); the range is as the caller promises.
+        unsafe { api.hipMemsetAsync(to, i32::from(byte), bytes, driver.raw(stream)) }
     })
 }

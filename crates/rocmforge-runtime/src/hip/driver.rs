@@ -22,21 +22,33 @@ thread_local! {
     static CURRENT: Cell<u64> = const { Cell::new(0) };
 }
 
-/// A raw HIP handle. HIP handles are process-wide names, not thread-bound pointers, and this crate never dereferences
-/// one.
+/// A live HIP object, or memory, of one driver. Calls that make one give it, and the call that destroys it takes it. HIP handles are
+/// process-wide names, not thread-bound pointers, and this crate never dereferences one.
 #[derive(Debug)]
-pub(crate) struct Raw<T>(pub(crate) *mut T);
+pub(crate) struct Handle<T> {
+    raw: *mut T,
+    driver: u64,
+}
 
-impl<T> Clone for Raw<T> {
-    fn clone(&self) -> Self {
-        *self
+// SAFETY: the pointer is only ever handed back to HIP, whose API may be called with any handle from any thread.
+unsafe impl<T> Send for Handle<T> {}
+// SAFETY: as above; `&Handle` gives nothing but a copy of the pointer.
+unsafe impl<T> Sync for Handle<T> {}
+
+impl<T> Handle<T> {
+    /// The object, for the drop of its owner. No call takes what is left.
+    pub(crate) fn take(&mut self) -> Self {
+        Self {
+            raw: std::mem::replace(&mut self.raw, std::ptr::null_mut()),
+            driver: self.driver,
+        }
+    }
+
+    /// Its address. Whoever uses that knows that the memory is live.
+    pub(crate) fn address(&self) -> *mut T {
+        self.raw
     }
 }
-impl<T> Copy for Raw<T> {}
-// SAFETY: the pointer is only ever handed back to HIP, whose API may be called with any handle from any thread.
-unsafe impl<T> Send for Raw<T> {}
-// SAFETY: as above; `&Raw` gives nothing but a copy of the pointer.
-unsafe impl<T> Sync for Raw<T> {}
 
 /// [`hipGetDevice`](https://rocm.docs.amd.com/projects/HIP/en/latest/doxygen/html/group___device.html): the thread's current
 /// device.
@@ -196,7 +208,7 @@ impl Driver {
         &self,
         name: &'static str,
         call: impl FnOnce(&dyn HipApi, &mut *mut T) -> hipError_t,
-    ) -> HipResult<Raw<T>> {
+    ) -> HipResult<Handle<T>> {
         let mut made = std::ptr::null_mut();
         self.call(name, |api| call(api, &mut made))?;
         self.made(name, made)
@@ -204,11 +216,27 @@ impl Driver {
 
     /// What a successful call has made. Null is no stream, event or memory of ours: as a stream it would be HIP's own null stream, and
     /// as pinned memory this program would write to it.
-    pub(super) fn made<T>(&self, name: &'static str, made: *mut T) -> HipResult<Raw<T>> {
-        if made.is_null() {
-            return Err(HipError::NullHandle { call: name });
-        }
-        Ok(Raw(made))
+    fn made<T>(&self, name: &'static str, made: *mut T) -> HipResult<Handle<T>> {
+        self.own(made).ok_or(HipError::NullHandle { call: name })
+    }
+
+    /// An object of this driver by what a call has given for it: null is none.
+    pub(super) fn own<T>(&self, raw: *mut T) -> Option<Handle<T>> {
+        let driver = self.id;
+        (!raw.is_null()).then_some(Handle { raw, driver })
+    }
+
+    /// What a call is given for an object: live, as no call has taken it, and this driver's.
+    ///
+    /// # Panics
+    ///
+    /// If it is not: a mistake of this crate's.
+    pub(super) fn raw<T>(&self, handle: &Handle<T>) -> *mut T {
+        assert!(
+            self.id == handle.driver && !handle.raw.is_null(),
+            "a handle that is gone, or another backend's"
+        );
+        handle.raw
     }
 
     /// As [`call`](Self::call), for calls that answer whether work is done.
@@ -268,16 +296,16 @@ impl Driver {
 }
 
 /// Tells the provider whose device memory is, if it wants to know.
-impl Names<Raw<c_void>> for Driver {
-    fn in_use(&self, memory: &Raw<c_void>, bytes: Bytes, label: &str, site: Site) {
+impl Names<Handle<c_void>> for Driver {
+    fn in_use(&self, memory: &Handle<c_void>, bytes: Bytes, label: &str, site: Site) {
         if let Some(names) = &self.names {
-            names.mark_in_use(memory.0, bytes.0, label, &site.to_string());
+            names.mark_in_use(memory.address(), bytes.0, label, &site.to_string());
         }
     }
 
-    fn idle(&self, memory: &Raw<c_void>) {
+    fn idle(&self, memory: &Handle<c_void>) {
         if let Some(names) = &self.names {
-            names.mark_idle(memory.0);
+            names.mark_idle(memory.address());
         }
     }
 }
@@ -301,5 +329,26 @@ impl BackOff {
         } else {
             clock.pause((waited / Self::SHARE).clamp(Self::SHORTEST, Self::LONGEST).min(left));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hip::event;
+    use rocmforge_sim::{SimConfig, SimHost};
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    #[test]
+    fn no_call_takes_a_handle_that_is_gone_or_another_drivers() {
+        let sim = SimHost::new(SimConfig::default());
+        let [driver, other] = [0, 1].map(|_| Driver::new(sim.api(), sim.clock(), None, 0, 1, Duration::from_secs(1)));
+        let mut made = event::create(&driver, false).unwrap();
+        let refused =
+            |driver: &Driver, made: &_| catch_unwind(AssertUnwindSafe(|| event::is_done(driver, made))).is_err();
+        assert!(!refused(&driver, &made) && refused(&other, &made));
+        event::destroy(&driver, made.take()).unwrap();
+        assert!(refused(&driver, &made));
+        assert!(sim.reports().is_empty(), "{:?}", sim.reports());
     }
 }

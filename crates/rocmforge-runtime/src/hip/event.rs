@@ -16,46 +16,34 @@ pub(crate) fn create(driver: &Driver, timing: bool) -> HipResult<Event> {
 
 /// [`hipEventDestroy`](https://rocm.docs.amd.com/projects/HIP/en/latest/doxygen/html/group___event.html). Work before the event
 /// may still be under way.
-///
-/// # Safety
-///
-/// The event is live, and nobody uses it from now on.
-pub(crate) unsafe fn destroy(driver: &Driver, event: Event) -> HipResult<()> {
-    // SAFETY: live, as the caller promises.
-    driver.call("hipEventDestroy", |api| unsafe { api.hipEventDestroy(event.0) })
+pub(crate) fn destroy(driver: &Driver, event: Event) -> HipResult<()> {
+    // SAFETY: live and this driver's (`raw`), and nobody has it from now on.
+    driver.call("hipEventDestroy", |api| unsafe {
+        api.hipEventDestroy(driver.raw(&event))
+    })
 }
 
 /// [`hipEventRecord`](https://rocm.docs.amd.com/projects/HIP/en/latest/doxygen/html/group___event.html).
-///
-/// # Safety
-///
-/// Event and stream are live.
-pub(crate) unsafe fn record(driver: &Driver, event: Event, stream: Stream) -> HipResult<()> {
-    // SAFETY: both are live, as the caller promises.
-    driver.call("hipEventRecord", |api| unsafe { api.hipEventRecord(event.0, stream.0) })
+pub(crate) fn record(driver: &Driver, event: &Event, stream: &Stream) -> HipResult<()> {
+    // SAFETY: both are live and this driver's (`raw`).
+    driver.call("hipEventRecord", |api| unsafe {
+        api.hipEventRecord(driver.raw(event), driver.raw(stream))
+    })
 }
 
 /// [`hipEventQuery`](https://rocm.docs.amd.com/projects/HIP/en/latest/doxygen/html/group___event.html): whether the work before
 /// the last record is done.
-///
-/// # Safety
-///
-/// The event is live.
-pub(crate) unsafe fn is_done(driver: &Driver, event: Event) -> HipResult<bool> {
-    // SAFETY: live, as the caller promises.
-    driver.poll("hipEventQuery", |api| unsafe { api.hipEventQuery(event.0) })
+pub(crate) fn is_done(driver: &Driver, event: &Event) -> HipResult<bool> {
+    // SAFETY: live and this driver's (`raw`).
+    driver.poll("hipEventQuery", |api| unsafe { api.hipEventQuery(driver.raw(event)) })
 }
 
 /// [`hipEventElapsedTime`](https://rocm.docs.amd.com/projects/HIP/en/latest/doxygen/html/group___event.html): milliseconds.
-///
-/// # Safety
-///
-/// Both events are live.
-pub(crate) unsafe fn elapsed(driver: &Driver, start: Event, end: Event) -> HipResult<f32> {
+pub(crate) fn elapsed(driver: &Driver, start: &Event, end: &Event) -> HipResult<f32> {
     let mut milliseconds = 0.0;
     driver.call("hipEventElapsedTime", |api| {
-        // SAFETY: both are live, as the caller promises; `milliseconds` is a live out-pointer.
-        unsafe { api.hipEventElapsedTime(&mut milliseconds, start.0, end.0) }
+        // SAFETY: both are live and this driver's (`raw`); `milliseconds` is a live out-pointer.
+        unsafe { api.hipEventElapsedTime(&mut milliseconds, driver.raw(start), driver.raw(end)) }
     })?;
     Ok(milliseconds)
 }

@@ -7,24 +7,18 @@ use std::ptr::null_mut;
 
 /// [`hipGraphDestroy`](https://rocm.docs.amd.com/projects/HIP/en/latest/doxygen/html/group___graph.html). Executable graphs made
 /// of it are copies.
-///
-/// # Safety
-///
-/// The graph is live, and nobody uses it from now on.
-pub(crate) unsafe fn destroy(driver: &Driver, graph: Graph) -> HipResult<()> {
-    // SAFETY: live, as the caller promises.
-    driver.call("hipGraphDestroy", |api| unsafe { api.hipGraphDestroy(graph.0) })
+pub(crate) fn destroy(driver: &Driver, graph: Graph) -> HipResult<()> {
+    // SAFETY: live and this driver's (`raw`), and nobody has it from now on.
+    driver.call("hipGraphDestroy", |api| unsafe {
+        api.hipGraphDestroy(driver.raw(&graph))
+    })
 }
 
 /// [`hipGraphInstantiate`](https://rocm.docs.amd.com/projects/HIP/en/latest/doxygen/html/group___graph.html), without a log.
-///
-/// # Safety
-///
-/// The graph is live.
-pub(crate) unsafe fn instantiate(driver: &Driver, graph: Graph) -> HipResult<GraphExec> {
+pub(crate) fn instantiate(driver: &Driver, graph: &Graph) -> HipResult<GraphExec> {
     driver.make("hipGraphInstantiate", |api, raw| {
-        // SAFETY: `raw` is a live out-pointer (`make`), the graph is live as the caller promises.
-        unsafe { api.hipGraphInstantiate(raw, graph.0, null_mut(), null_mut(), 0) }
+        // SAFETY: `raw` is a live out-pointer (`make`), the graph is live and this driver's (`raw`).
+        unsafe { api.hipGraphInstantiate(raw, driver.raw(graph), null_mut(), null_mut(), 0) }
     })
 }
 
@@ -32,10 +26,12 @@ pub(crate) unsafe fn instantiate(driver: &Driver, graph: Graph) -> HipResult<Gra
 ///
 /// # Safety
 ///
-/// The stream is live; the executable graph and all that its operations name are so until the replay is done.
-pub(crate) unsafe fn launch(driver: &Driver, exec: GraphExec, stream: Stream) -> HipResult<()> {
-    // SAFETY: live, as the caller promises.
-    driver.call("hipGraphLaunch", |api| unsafe { api.hipGraphLaunch(exec.0, stream.0) })
+/// The executable graph and all that its operations name live until the replay is done.
+pub(crate) unsafe fn launch(driver: &Driver, exec: &GraphExec, stream: &Stream) -> HipResult<()> {
+    driver.call("hipGraphLaunch", |api| {
+        // SAFETY: both are live and this driver's (`raw`); the rest is promised by the caller.
+        unsafe { api.hipGraphLaunch(driver.raw(exec), driver.raw(stream)) }
+    })
 }
 
 /// [`hipGraphExecUpdate`](https://rocm.docs.amd.com/projects/HIP/en/latest/doxygen/html/group___graph.html). The outer error:
@@ -43,11 +39,14 @@ pub(crate) unsafe fn launch(driver: &Driver, exec: GraphExec, stream: Stream) ->
 ///
 /// # Safety
 ///
-/// Both are live, and no replay of `exec` is under way.
-pub(crate) unsafe fn update(driver: &Driver, exec: GraphExec, graph: Graph) -> HipResult<HipResult<()>> {
+/// No replay of `exec` is under way.
+pub(crate) unsafe fn update(driver: &Driver, exec: &mut GraphExec, graph: &Graph) -> HipResult<HipResult<()>> {
     let (mut node, mut result) = (null_mut(), hipGraphExecUpdateSuccess);
-    // SAFETY: both are live, as the caller promises; the out-pointers live for the call.
-    let status = driver.status(|api| unsafe { api.hipGraphExecUpdate(exec.0, graph.0, &mut node, &mut result) })?;
+    let status = driver.status(|api| {
+        // SAFETY: both are live and this driver's (`raw`), `exec` is idle as the caller promises; the out-pointers live for the
+        // call.
+        unsafe { api.hipGraphExecUpdate(driver.raw(exec), driver.raw(graph), &mut node, &mut result) }
+    })?;
     if status == hipErrorGraphExecUpdateFailure {
         return Ok(Err(GraphError::Refused { result }.into()));
     }
@@ -55,11 +54,10 @@ pub(crate) unsafe fn update(driver: &Driver, exec: GraphExec, graph: Graph) -> H
 }
 
 /// [`hipGraphExecDestroy`](https://rocm.docs.amd.com/projects/HIP/en/latest/doxygen/html/group___graph.html).
-///
-/// # Safety
-///
-/// The executable graph is live, nobody uses it from now on, and no replay is under way.
-pub(crate) unsafe fn exec_destroy(driver: &Driver, exec: GraphExec) -> HipResult<()> {
-    // SAFETY: live, as the caller promises.
-    driver.call("hipGraphExecDestroy", |api| unsafe { api.hipGraphExecDestroy(exec.0) })
+pub(crate) fn exec_destroy(driver: &Driver, exec: GraphExec) -> HipResult<()> {
+    // SAFETY: live and this driver's (`raw`), and nobody has it from now on; no replay is under way: the callers of `launch`
+    // promised that.
+    driver.call("hipGraphExecDestroy", |api| unsafe {
+        api.hipGraphExecDestroy(driver.raw(&exec))
+    })
 }

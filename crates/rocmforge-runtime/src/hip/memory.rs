@@ -22,31 +22,48 @@ pub(crate) fn malloc(driver: &Driver, bytes: Bytes) -> HipResult<Option<Address>
 }
 
 /// [`hipFree`](https://rocm.docs.amd.com/projects/HIP/en/latest/doxygen/html/group___memory.html). May wait for the device.
-///
-/// # Safety
-///
-/// The address is from [`malloc`], and nobody uses the memory from now on.
-pub(crate) unsafe fn free(driver: &Driver, memory: Address) -> HipResult<()> {
-    // SAFETY: from `hipMalloc` and freed once, as the caller promises.
-    driver.call("hipFree", |api| unsafe { api.hipFree(memory.0) })
+pub(crate) fn free(driver: &Driver, memory: Address) -> HipResult<()> {
+    // SAFETY: from this driver's `hipMalloc` (`raw`), and nobody has it from now on; no work uses it: whoever enqueued some
+    // promised that.
+    driver.call("hipFree", |api| unsafe { api.hipFree(driver.raw(&memory)) })
 }
 
-/// [`hipHostMalloc`](https://rocm.docs.amd.com/projects/HIP/en/latest/doxygen/html/group___memory.html): pinned host memory.
-pub(crate) fn host_malloc(driver: &Driver, bytes: usize) -> HipResult<Address> {
-    driver.make("hipHostMalloc", |api, raw| {
+/// Pinned host memory. The host may use it only while no work on the device does: whoever enqueues such work promises that.
+pub(crate) struct HostMemory {
+    address: Address,
+    bytes: usize,
+}
+
+impl HostMemory {
+    pub(crate) fn ptr(&self) -> *mut u8 {
+        self.address.address().cast()
+    }
+
+    /// All of it.
+    pub(crate) fn as_mut_slice(&mut self) -> &mut [u8] {
+        // SAFETY: `host_malloc` got and initialised as many bytes; nobody else has them, as said above.
+        unsafe { std::slice::from_raw_parts_mut(self.ptr(), self.bytes) }
+    }
+}
+
+/// [`hipHostMalloc`](https://rocm.docs.amd.com/projects/HIP/en/latest/doxygen/html/group___memory.html): pinned host memory, of
+/// zero bytes.
+pub(crate) fn host_malloc(driver: &Driver, bytes: usize) -> HipResult<HostMemory> {
+    let address = driver.make("hipHostMalloc", |api, raw| {
         // SAFETY: `raw` is a live out-pointer for the call (`make`).
         unsafe { api.hipHostMalloc(raw, bytes, hipHostMallocDefault) }
-    })
+    })?;
+    // SAFETY: just allocated with that many bytes, and nobody else knows it.
+    unsafe { address.address().cast::<u8>().write_bytes(0, bytes) };
+    Ok(HostMemory { address, bytes })
 }
 
 /// [`hipHostFree`](https://rocm.docs.amd.com/projects/HIP/en/latest/doxygen/html/group___memory.html). May wait for the device.
-///
-/// # Safety
-///
-/// The address is from [`host_malloc`], and nobody uses the memory from now on.
-pub(crate) unsafe fn host_free(driver: &Driver, memory: Address) -> HipResult<()> {
-    // SAFETY: from `hipHostMalloc` and freed once, as the caller promises.
-    driver.call("hipHostFree", |api| unsafe { api.hipHostFree(memory.0) })
+pub(crate) fn host_free(driver: &Driver, memory: HostMemory) -> HipResult<()> {
+    // SAFETY: as for `free`, from this driver's `hipHostMalloc`.
+    driver.call("hipHostFree", |api| unsafe {
+        api.hipHostFree(driver.raw(&memory.address))
+    })
 }
 
 /// [`hipMemGetInfo`](https://rocm.docs.amd.com/projects/HIP/en/latest/doxygen/html/group___memory.html): free and total.

@@ -1,7 +1,8 @@
 //! HIP's calls: one thin function for each that this crate uses, grouped by object, with the status turned into an error.
 //!
-//! The table of raw functions is visible in this module only. A function is `unsafe` where it is given a handle or an address:
-//! the handle must be live and the address must have as many bytes as the call reads or writes, until the work is done.
+//! The table of raw functions is visible in this module only. A function that is given a [`Handle`] is safe: the handle is live, and
+//! what destroys it takes it. A function is `unsafe` where it enqueues work on memory or kernels, which must live, and be left alone,
+//! until the work is done; whoever enqueued it has promised that when they are freed.
 
 pub(crate) mod copy;
 pub(crate) mod device;
@@ -12,16 +13,18 @@ pub(crate) mod memory;
 pub(crate) mod module;
 pub(crate) mod stream;
 
-pub(crate) use driver::{Driver, Raw, unique_id};
+pub(crate) use driver::{Driver, Handle, unique_id};
+pub(crate) use memory::HostMemory;
 
 use rocmforge_hip_sys::{hipGraphExec, ihipEvent_t, ihipGraph, ihipModule_t, ihipModuleSymbol_t, ihipStream_t};
 use std::ffi::c_void;
 
-/// Device or pinned memory, by its address.
-pub(crate) type Address = Raw<c_void>;
-pub(crate) type Stream = Raw<ihipStream_t>;
-pub(crate) type Event = Raw<ihipEvent_t>;
-pub(crate) type Module = Raw<ihipModule_t>;
-pub(crate) type Function = Raw<ihipModuleSymbol_t>;
-pub(crate) type Graph = Raw<ihipGraph>;
-pub(crate) type GraphExec = Raw<hipGraphExec>;
+/// Device memory, by its address.
+pub(crate) type Address = Handle<c_void>;
+pub(crate) type Stream = Handle<ihipStream_t>;
+pub(crate) type Event = Handle<ihipEvent_t>;
+pub(crate) type Module = Handle<ihipModule_t>;
+/// A kernel. It goes with its module, so a launch must be promised that the module is loaded.
+pub(crate) type Function = Handle<ihipModuleSymbol_t>;
+pub(crate) type Graph = Handle<ihipGraph>;
+pub(crate) type GraphExec = Handle<hipGraphExec>;

@@ -17,24 +17,19 @@ pub(crate) unsafe fn load(driver: &Driver, image: &[u64]) -> HipResult<Module> {
 }
 
 /// [`hipModuleUnload`](https://rocm.docs.amd.com/projects/HIP/en/latest/doxygen/html/group___module.html).
-///
-/// # Safety
-///
-/// The module is loaded, and nobody uses it or its kernels from now on.
-pub(crate) unsafe fn unload(driver: &Driver, module: Module) -> HipResult<()> {
-    // SAFETY: loaded, as the caller promises.
-    driver.call("hipModuleUnload", |api| unsafe { api.hipModuleUnload(module.0) })
+pub(crate) fn unload(driver: &Driver, module: Module) -> HipResult<()> {
+    // SAFETY: loaded and this driver's (`raw`), and nobody has it from now on; none of its kernels runs: the callers of
+    // `launch` promised that.
+    driver.call("hipModuleUnload", |api| unsafe {
+        api.hipModuleUnload(driver.raw(&module))
+    })
 }
 
 /// [`hipModuleGetFunction`](https://rocm.docs.amd.com/projects/HIP/en/latest/doxygen/html/group___module.html).
-///
-/// # Safety
-///
-/// The module is loaded.
-pub(crate) unsafe fn function(driver: &Driver, module: Module, name: &CStr) -> HipResult<Function> {
+pub(crate) fn function(driver: &Driver, module: &Module, name: &CStr) -> HipResult<Function> {
     driver.make("hipModuleGetFunction", |api, raw| {
-        // SAFETY: `raw` is a live out-pointer (`make`), the module is loaded as the caller promises, a `CStr` ends with NUL.
-        unsafe { api.hipModuleGetFunction(raw, module.0, name.as_ptr()) }
+        // SAFETY: `raw` is a live out-pointer (`make`), the module is loaded and this driver's (`raw`), a `CStr` ends with NUL.
+        unsafe { api.hipModuleGetFunction(raw, driver.raw(module), name.as_ptr()) }
     })
 }
 
@@ -43,18 +38,20 @@ pub(crate) unsafe fn function(driver: &Driver, module: Module, name: &CStr) -> H
 ///
 /// # Safety
 ///
-/// The stream is live and the function's module loaded until the kernel is done. Each of `params` points at as many bytes as the
-/// kernel declares for that argument, and the kernel may run with these arguments and this size.
+/// The function's module is loaded until the kernel is done. Each of `params` points at as many bytes as the kernel declares for
+/// that argument, and the kernel may run with these arguments and this size.
 pub(crate) unsafe fn launch(
     driver: &Driver,
-    function: Function,
+    function: &Function,
     ([gx, gy, gz], [bx, by, bz], lds): ([u32; 3], [u32; 3], u32),
-    stream: Stream,
+    stream: &Stream,
     params: &mut [*mut c_void],
 ) -> HipResult<()> {
     driver.call("hipModuleLaunchKernel", |api| {
         let (params, none) = (params.as_mut_ptr(), std::ptr::null_mut());
-        // SAFETY: as the caller promises; HIP copies what `params` points at before it returns.
-        unsafe { api.hipModuleLaunchKernel(function.0, gx, gy, gz, bx, by, bz, lds, stream.0, params, none) }
+        let (function, stream) = (driver.raw(function), driver.raw(stream));
+        // SAFETY: the stream is live (`raw`); the rest is promised by the caller. HIP copies what `params` points at before it
+        // returns.
+        unsafe { api.hipModuleLaunchKernel(function, gx, gy, gz, bx, by, bz, lds, stream, params, none) }
     })
 }

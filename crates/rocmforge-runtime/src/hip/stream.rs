@@ -1,7 +1,7 @@
 //! Calls on streams.
 
 use super::{Driver, Event, Graph, Stream};
-use crate::error::HipResult;
+use crate::error::{HipError, HipResult};
 use rocmforge_hip_sys::*;
 
 /// [`hipStreamCreateWithFlags`](https://rocm.docs.amd.com/projects/HIP/en/latest/doxygen/html/group___stream.html): a stream
@@ -14,79 +14,63 @@ pub(crate) fn create(driver: &Driver) -> HipResult<Stream> {
 }
 
 /// [`hipStreamDestroy`](https://rocm.docs.amd.com/projects/HIP/en/latest/doxygen/html/group___stream.html).
-///
-/// # Safety
-///
-/// The stream is live, and nobody uses it from now on.
-pub(crate) unsafe fn destroy(driver: &Driver, stream: Stream) -> HipResult<()> {
-    // SAFETY: live, as the caller promises.
-    driver.call("hipStreamDestroy", |api| unsafe { api.hipStreamDestroy(stream.0) })
+pub(crate) fn destroy(driver: &Driver, stream: Stream) -> HipResult<()> {
+    // SAFETY: live and this driver's (`raw`), and nobody has it from now on.
+    driver.call("hipStreamDestroy", |api| unsafe {
+        api.hipStreamDestroy(driver.raw(&stream))
+    })
 }
 
 /// [`hipStreamQuery`](https://rocm.docs.amd.com/projects/HIP/en/latest/doxygen/html/group___stream.html): whether its work is
 /// done.
-///
-/// # Safety
-///
-/// The stream is live.
-pub(crate) unsafe fn is_done(driver: &Driver, stream: Stream) -> HipResult<bool> {
-    // SAFETY: live, as the caller promises.
-    driver.poll("hipStreamQuery", |api| unsafe { api.hipStreamQuery(stream.0) })
+pub(crate) fn is_done(driver: &Driver, stream: &Stream) -> HipResult<bool> {
+    // SAFETY: live and this driver's (`raw`).
+    driver.poll("hipStreamQuery", |api| unsafe {
+        api.hipStreamQuery(driver.raw(stream))
+    })
 }
 
 /// [`hipStreamWaitEvent`](https://rocm.docs.amd.com/projects/HIP/en/latest/doxygen/html/group___stream.html).
-///
-/// # Safety
-///
-/// Stream and event are live.
-pub(crate) unsafe fn wait_event(driver: &Driver, stream: Stream, event: Event) -> HipResult<()> {
+pub(crate) fn wait_event(driver: &Driver, stream: &Stream, event: &Event) -> HipResult<()> {
     driver.call("hipStreamWaitEvent", |api| {
-        // SAFETY: both are live, as the caller promises.
-        unsafe { api.hipStreamWaitEvent(stream.0, event.0, 0) }
+        // SAFETY: both are live and this driver's (`raw`).
+        unsafe { api.hipStreamWaitEvent(driver.raw(stream), driver.raw(event), 0) }
     })
 }
 
 /// [`hipStreamBeginCapture`](https://rocm.docs.amd.com/projects/HIP/en/latest/doxygen/html/group___graph.html). Relaxed: what
 /// other threads do does not disturb it.
-///
-/// # Safety
-///
-/// The stream is live.
-pub(crate) unsafe fn begin_capture(driver: &Driver, stream: Stream) -> HipResult<()> {
+pub(crate) fn begin_capture(driver: &Driver, stream: &Stream) -> HipResult<()> {
     driver.call("hipStreamBeginCapture", |api| {
-        // SAFETY: live, as the caller promises.
-        unsafe { api.hipStreamBeginCapture(stream.0, hipStreamCaptureModeRelaxed) }
+        // SAFETY: live and this driver's (`raw`).
+        unsafe { api.hipStreamBeginCapture(driver.raw(stream), hipStreamCaptureModeRelaxed) }
     })
 }
 
 /// [`hipStreamIsCapturing`](https://rocm.docs.amd.com/projects/HIP/en/latest/doxygen/html/group___graph.html).
-///
-/// # Safety
-///
-/// The stream is live.
-pub(crate) unsafe fn is_capturing(driver: &Driver, stream: Stream) -> HipResult<bool> {
+pub(crate) fn is_capturing(driver: &Driver, stream: &Stream) -> HipResult<bool> {
     let mut status = hipStreamCaptureStatusNone;
     driver.call("hipStreamIsCapturing", |api| {
-        // SAFETY: the stream is live, as the caller promises; `status` is a live out-pointer.
-        unsafe { api.hipStreamIsCapturing(stream.0, &mut status) }
+        // SAFETY: the stream is live and this driver's (`raw`); `status` is a live out-pointer.
+        unsafe { api.hipStreamIsCapturing(driver.raw(stream), &mut status) }
     })?;
     Ok(status != hipStreamCaptureStatusNone)
 }
 
-/// [`hipStreamEndCapture`](https://rocm.docs.amd.com/projects/HIP/en/latest/doxygen/html/group___graph.html). A graph that the
-/// driver gives together with an error is in `graph` all the same.
-///
-/// # Safety
-///
-/// The stream is live.
-pub(crate) unsafe fn end_capture(driver: &Driver, stream: Stream, graph: &mut hipGraph_t) -> HipResult<()> {
-    driver.call("hipStreamEndCapture", |api| {
-        // SAFETY: the stream is live, as the caller promises; `graph` is a live out-pointer.
-        unsafe { api.hipStreamEndCapture(stream.0, graph) }
-    })
-}
-
-/// The graph that a capture's end has given: null is none.
-pub(crate) fn captured(driver: &Driver, graph: hipGraph_t) -> HipResult<Graph> {
-    driver.made("hipStreamEndCapture", graph)
+/// [`hipStreamEndCapture`](https://rocm.docs.amd.com/projects/HIP/en/latest/doxygen/html/group___graph.html). The driver may give a graph
+/// together with an error; a success without one is an error.
+pub(crate) fn end_capture(driver: &Driver, stream: &Stream) -> (Option<Graph>, HipResult<()>) {
+    let mut graph = std::ptr::null_mut();
+    let ended = driver.call("hipStreamEndCapture", |api| {
+        // SAFETY: the stream is live and this driver's (`raw`); `graph` is a live out-pointer.
+        unsafe { api.hipStreamEndCapture(driver.raw(stream), &mut graph) }
+    });
+    let graph = driver.own(graph);
+    let ended = match graph {
+        Some(_) => ended,
+        None => ended.and(Err(HipError::NullHandle {
+            call: "hipStreamEndCapture",
+        })),
+    };
+    (graph, ended)
 }

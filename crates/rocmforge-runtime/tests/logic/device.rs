@@ -1,39 +1,43 @@
 //! Properties of a device, and the choice of the current one.
 
-use super::fake::{Fake, backend, open};
+use super::rig::{Rig, backend, cards};
 use rocmforge_hip_sys::*;
 use rocmforge_runtime::*;
+use rocmforge_sim::{FaultPlan, When};
 use std::sync::Arc;
 
 #[test]
 fn figures_come_from_attributes() {
-    let (_fake, backend) = backend();
+    let (_rig, backend) = backend();
     let device = backend.device();
     assert_eq!(
         (device.name.as_str(), device.arch.as_str(), device.wave_size),
-        ("Fake Radeon", "gfx1100", 32)
+        ("Simulated Radeon (gfx1100)", "gfx1100", 32)
     );
     assert_eq!(device.limits.max_threads_per_block, 1024);
     assert_eq!(device.limits.max_block_dim, [1024; 3]);
     assert_eq!(device.limits.max_grid_dim, [i32::MAX as u32, 65536, 65536]);
     assert_eq!(device.limits.lds_per_block, 65536);
     assert_eq!((device.total_memory, device.multiprocessors), (Bytes(1 << 30), 42));
-    assert_eq!(device.pci, DeviceKey("fake:00:00.0".to_owned()));
+    assert_eq!(device.pci, DeviceKey("none:00:00.0".to_owned()));
 }
 
 #[test]
 fn the_processor_is_read_from_either_struct() {
     for old_properties in [false, true] {
-        let fake = Fake::with(|fake| {
-            fake.old_properties = old_properties;
-            fake.arch = "gfx90a:sramecc+:xnack-";
+        let rig = Rig::with(|config| {
+            config.cards[0].arch = "gfx90a:sramecc+:xnack-".to_owned();
+            config.faults = FaultPlan::new().attribute(hipDeviceAttributeWarpSize, When::From(1), 64);
+            if old_properties {
+                let newer = "hipGetDevicePropertiesR0600";
+                config.faults = config.faults.clone().call(newer, When::From(1), hipErrorNotSupported);
+            }
         });
-        fake.set_attribute(hipDeviceAttributeWarpSize, 64);
-        let backend = open(&fake).unwrap();
+        let backend = rig.open().unwrap();
         assert_eq!(backend.device().arch, "gfx90a");
         assert_eq!(backend.device().arch_full, "gfx90a:sramecc+:xnack-");
         assert_eq!(backend.device().wave_size, 64);
-        assert_eq!(fake.count("hipGetDeviceProperties"), u64::from(old_properties));
+        assert_eq!(rig.count("hipGetDeviceProperties"), u64::from(old_properties));
     }
 }
 
@@ -61,54 +65,56 @@ fn implausible_figures_are_refused() {
         (hipDeviceAttributeMaxGridDimZ, -1),
         (hipDeviceAttributeMaxSharedMemoryPerBlock, 0),
     ] {
-        let fake = Arc::new(Fake::default());
-        fake.set_attribute(attribute, value);
-        let error = open(&fake).unwrap_err();
+        let rig = Rig::with_faults(FaultPlan::new().attribute(attribute, When::From(1), value));
+        let error = rig.open().unwrap_err();
         assert!(
             matches!(error, HipError::ImplausibleDevice { ordinal: 0, .. }),
             "{attribute} = {value}: {error}"
         );
     }
     // What two i32 of 1024 look like when the wrong struct's offset is read as a memory size.
-    let fake = Fake::with(|fake| fake.total = 4_398_046_512_128 << 8);
-    assert!(matches!(open(&fake), Err(HipError::ImplausibleDevice { .. })));
+    let huge = FaultPlan::new().gives("hipDeviceTotalMem", When::From(1), 4_398_046_512_128 << 8);
+    assert!(matches!(
+        Rig::with_faults(huge).open(),
+        Err(HipError::ImplausibleDevice { .. })
+    ));
 }
 
 #[test]
 fn no_such_device() {
-    let fake = Fake::with(|fake| fake.devices = 0);
-    assert!(matches!(
-        open(&fake),
-        Err(HipError::DeviceNotFound { ordinal: 0, count: 0 })
-    ));
-    let fake = Fake::with(|fake| fake.devices = 2);
-    let provider = Provider::new(Arc::<Fake>::clone(&fake));
+    let counts_none = FaultPlan::new().gives("hipGetDeviceCount", When::From(1), 0);
+    for rig in [
+        Rig::with(|config| config.cards = cards(0)),
+        Rig::with_faults(counts_none),
+    ] {
+        assert!(matches!(
+            rig.open(),
+            Err(HipError::DeviceNotFound { ordinal: 0, count: 0 })
+        ));
+    }
+    let rig = Rig::with(|config| config.cards = cards(2));
     let options = BackendOptions {
         device: 2,
         ..BackendOptions::default()
     };
     assert!(matches!(
-        HipBackend::open(provider, options),
+        HipBackend::open(rig.provider(), options),
         Err(HipError::DeviceNotFound { ordinal: 2, count: 2 })
     ));
 }
 
-fn open_second(fake: &Arc<Fake>) -> Arc<HipBackend> {
-    let provider = Provider::new(Arc::<Fake>::clone(fake)).with_clock(Arc::<Fake>::clone(fake));
-    HipBackend::open(
-        provider,
-        BackendOptions {
-            device: 1,
-            ..BackendOptions::default()
-        },
-    )
-    .unwrap()
+fn open_second(rig: &Rig) -> Arc<HipBackend> {
+    let options = BackendOptions {
+        device: 1,
+        ..BackendOptions::default()
+    };
+    HipBackend::open(rig.provider(), options).unwrap()
 }
 
 #[test]
 fn test_get_thread_device() {
-    let fake = Fake::with(|fake| fake.devices = 2);
-    let backend = open_second(&fake);
+    let rig = Rig::with(|config| config.cards = cards(2));
+    let backend = open_second(&rig);
     backend.ensure_device().unwrap();
     assert_eq!(backend.thread_device().unwrap(), 1);
     // Each thread has its own current device; the runtime sets it where it works.
@@ -124,28 +130,28 @@ fn test_get_thread_device() {
 #[test]
 fn test_ensure_device_idempotent() {
     // The only device of a provider is set once for a thread; one of several before each call, as others may change it.
-    let (fake, backend) = backend();
+    let (rig, backend) = backend();
     backend.ensure_device().unwrap();
-    let before = fake.count("hipSetDevice");
+    let before = rig.count("hipSetDevice");
     for _ in 0..10 {
         backend.ensure_device().unwrap();
     }
-    assert_eq!(fake.count("hipSetDevice"), before);
+    assert_eq!(rig.count("hipSetDevice"), before);
 
-    let fake = Fake::with(|fake| fake.devices = 2);
-    let backend = open_second(&fake);
-    let before = fake.count("hipSetDevice");
+    let rig = Rig::with(|config| config.cards = cards(2));
+    let backend = open_second(&rig);
+    let before = rig.count("hipSetDevice");
     for _ in 0..10 {
         backend.ensure_device().unwrap();
     }
-    assert_eq!(fake.count("hipSetDevice"), before + 10);
+    assert_eq!(rig.count("hipSetDevice"), before + 10);
 }
 
 #[test]
 fn test_verify_device() {
-    let fake = Fake::with(|fake| fake.devices = 2);
-    let first = open(&fake).unwrap();
-    let second = open_second(&fake);
+    let rig = Rig::with(|config| config.cards = cards(2));
+    let first = rig.open().unwrap();
+    let second = open_second(&rig);
     first.ensure_device().unwrap();
     assert!(first.verify_device().unwrap());
     assert!(!second.verify_device().unwrap());
@@ -156,10 +162,10 @@ fn test_verify_device() {
 
 #[test]
 fn backends_can_share_a_budget() {
-    let fake = Arc::new(Fake::default());
+    let rig = Rig::with(|_| ());
     let cards = Arc::new(Cards::default());
     let open = || {
-        let mut provider = Provider::new(Arc::<Fake>::clone(&fake)).with_clock(Arc::<Fake>::clone(&fake));
+        let mut provider = rig.provider();
         provider.cards = Some(Arc::clone(&cards));
         HipBackend::open(provider, BackendOptions::default()).unwrap()
     };
@@ -177,12 +183,11 @@ fn backends_can_share_a_budget() {
 fn backends_on_a_card_of_this_machine_share_its_budget() {
     let open = || {
         // Two drivers, as two calls of a program load them.
-        let fake = Arc::new(Fake::default());
-        let provider = Provider::of_this_machine(Arc::<Fake>::clone(&fake)).with_clock(fake);
-        // The user's own ledgers are not for a test.
+        let rig = Rig::with(|config| config.cards[0].pci = "none:of:this.0".to_owned());
         let provider = Provider {
+            // The user's own ledgers are not for a test.
             peers: None,
-            ..provider
+            ..Provider::of_this_machine(rig.sim.api()).with_clock(rig.sim.clock())
         };
         HipBackend::open(provider, BackendOptions::default()).unwrap()
     };
@@ -195,19 +200,18 @@ fn backends_on_a_card_of_this_machine_share_its_budget() {
 
 #[test]
 fn another_devices_card_is_no_budget_for_this_one() {
-    let fake = Fake::with(|fake| fake.devices = 2);
-    let first = open(&fake).unwrap();
+    let rig = Rig::with(|config| config.cards = cards(2));
+    let first = rig.open().unwrap();
     let on = |device| {
-        let api: Arc<dyn HipApi> = Arc::<Fake>::clone(&fake);
         let options = BackendOptions {
             device,
             card: Some(Arc::clone(first.card())),
             ..BackendOptions::default()
         };
-        HipBackend::open(Provider::new(api).with_clock(Arc::<Fake>::clone(&fake)), options)
+        HipBackend::open(rig.provider(), options)
     };
     assert!(Arc::ptr_eq(on(0).unwrap().card(), first.card()));
     let error = on(1).unwrap_err();
     assert!(matches!(error, HipError::WrongCard { .. }), "{error}");
-    assert!(error.to_string().contains("fake:01:00.0"), "{error}");
+    assert!(error.to_string().contains("none:01:00.0"), "{error}");
 }

@@ -1,8 +1,10 @@
 //! Every HIP call fails once; the device hangs. Typed errors, an exact ledger, no call after the end.
 
-use super::fake::{Fake, backend, open};
+use super::rig::{Rig, backend};
+use parking_lot::Mutex;
 use rocmforge_hip_sys::*;
 use rocmforge_runtime::*;
+use rocmforge_sim::{FaultPlan, Schedule, SimHost, When};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,7 +23,7 @@ fn program(backend: &Arc<HipBackend>) -> HipResult<()> {
         .out(&output)
         .value(2.0f32)
         .value(100u32);
-    // SAFETY: the fake runs no kernel.
+    // SAFETY: both buffers have the 100 elements that the last argument names.
     unsafe { other.launch(&kernel, LaunchConfig::linear(1, 128), args)? };
     let event = backend.create_event("event")?;
     other.record(&event)?;
@@ -40,22 +42,22 @@ fn program(backend: &Arc<HipBackend>) -> HipResult<()> {
 
 #[test]
 fn the_program_is_clean() {
-    let (fake, backend) = backend();
+    let (rig, backend) = backend();
     let epoch = backend.card().ledger().epoch();
     program(&backend).unwrap();
     assert!(epoch.leaks().is_clean(), "{}", epoch.leaks());
     drop(backend);
-    assert_eq!(fake.violations(), [""; 0]);
-    assert_eq!((fake.live_memory(), fake.live_pinned(), fake.live_handles()), (0, 0, 0));
+    assert_eq!(rig.violations(), [""; 0]);
+    assert_eq!(rig.sim.leaks(), []);
 }
 
 #[test]
 fn every_call_fails_once() {
     let total = {
-        let (fake, backend) = backend();
-        let before = fake.calls();
+        let (rig, backend) = backend();
+        let before = rig.calls();
         program(&backend).unwrap();
-        fake.calls() - before
+        rig.calls() - before
     };
     assert!(total > 30, "only {total} calls");
     let gives_back = [
@@ -67,12 +69,12 @@ fn every_call_fails_once() {
     ];
     // Statuses after which the device goes on, and ones after which it does not.
     for status in [hipErrorOutOfMemory, hipErrorInvalidValue, hipErrorLaunchFailure] {
-        for nth in 0..total {
-            let (fake, backend) = backend();
+        for nth in 1..=total {
+            let (rig, backend) = backend();
             let epoch = backend.card().ledger().epoch();
-            fake.fail_nth(nth, status);
+            rig.set_faults(FaultPlan::new().any_call(When::Nth(nth), status));
             let result = program(&backend).and_then(|()| backend.synchronize());
-            let failed = fake
+            let failed = rig
                 .failed()
                 .unwrap_or_else(|| panic!("call {nth} of {total} was not made"));
             let error = match result {
@@ -93,10 +95,10 @@ fn every_call_fails_once() {
                 assert!(poisoned, "{failed} (call {nth}) says {status}");
             }
             if poisoned {
-                let calls = fake.calls();
+                let calls = rig.calls();
                 assert!(matches!(program(&backend), Err(HipError::Poisoned { .. })));
                 drop(backend);
-                assert_eq!(fake.calls(), calls, "no HIP call on a poisoned backend");
+                assert_eq!(rig.calls(), calls, "no HIP call on a poisoned backend");
                 continue;
             }
             // Whatever is left is what the driver refused to take back, and it is marked.
@@ -113,9 +115,9 @@ fn every_call_fails_once() {
             program(&backend).unwrap_or_else(|error| panic!("after {failed} (call {nth}): {error}"));
             drop(backend);
             let left = usize::from(gives_back.contains(&failed));
-            let live = fake.live_memory() + fake.live_pinned() + fake.live_handles();
-            assert_eq!(live, left, "{failed} (call {nth})");
-            assert_eq!(fake.violations(), [""; 0], "{failed} (call {nth})");
+            let live = rig.sim.leaks();
+            assert_eq!(live.len(), left, "{failed} (call {nth}): {live:?}");
+            assert_eq!(rig.violations(), [""; 0], "{failed} (call {nth})");
         }
     }
 }
@@ -123,31 +125,30 @@ fn every_call_fails_once() {
 #[test]
 fn opening_fails_cleanly_at_every_call() {
     let total = {
-        let fake = Arc::new(Fake::default());
-        open(&fake).unwrap();
-        fake.calls()
+        let rig = Rig::with(|_| ());
+        rig.open().unwrap();
+        rig.calls()
     };
     let mut made = 0;
-    for nth in 0..total {
-        let fake = Arc::new(Fake::default());
-        fake.fail_nth(nth, hipErrorInvalidValue);
-        match open(&fake) {
+    for nth in 1..=total {
+        let rig = Rig::with_faults(FaultPlan::new().any_call(When::Nth(nth), hipErrorInvalidValue));
+        match rig.open() {
             Err(error) => assert_eq!(
                 error.status(),
                 Some(hipErrorInvalidValue),
                 "{:?}: {error}",
-                fake.failed()
+                rig.failed()
             ),
             // Budget figures, and what happens when the backend goes.
             Ok(backend) => {
                 drop(backend);
                 assert!(
                     matches!(
-                        fake.failed(),
+                        rig.failed(),
                         Some("hipMemGetInfo" | "hipStreamQuery" | "hipStreamDestroy")
                     ),
                     "{:?} failed and no error was returned",
-                    fake.failed()
+                    rig.failed()
                 );
                 made += 1;
             }
@@ -156,31 +157,64 @@ fn opening_fails_cleanly_at_every_call() {
     assert!(made < total / 2, "{made} of {total}");
 }
 
+/// A stream that is held until a moment.
+type Work = Mutex<Option<(usize, Duration)>>;
+
+/// The simulated clock, which lets the stream go when its moment has come.
+struct WorkClock {
+    sim: Arc<SimHost>,
+    work: Arc<Work>,
+}
+
+impl HipClock for WorkClock {
+    fn now(&self) -> Duration {
+        self.sim.now()
+    }
+    fn pause(&self, pause: Duration) {
+        self.sim.pause(pause);
+        let ended = self.work.lock().take_if(|(_, end)| *end <= self.now());
+        if let Some((stream, _)) = ended {
+            self.sim.hold_stream(std::ptr::without_provenance_mut(stream), false);
+        }
+    }
+}
+
 /// A decoded token is a wait of some milliseconds: pauses that double add up to a third of it.
 #[test]
 fn the_end_of_a_wait_is_noticed_soon_however_long_it_was() {
-    let (fake, backend) = backend();
+    let rig = Rig::with(|config| config.schedule = Schedule::Eager);
+    let work = Arc::new(Work::default());
+    let clock = WorkClock {
+        sim: Arc::clone(&rig.sim),
+        work: Arc::clone(&work),
+    };
+    let provider = rig.provider().with_clock(Arc::new(clock));
+    let backend = rig.open_with(provider, PoolOptions::OFF).unwrap();
     let buffer = HipBuffer::from_slice(backend.stream(), &[1u32; 1000], "b").unwrap();
     backend.stream().synchronize().unwrap();
+    let stream = rig.last_stream();
     for micros in [20, 300, 2100, 2900, 70_000, 900_000] {
-        let work = Duration::from_micros(micros);
-        let start = fake.now();
-        fake.work(work);
+        let time = Duration::from_micros(micros);
+        let start = rig.now();
+        rig.hold(stream, true);
+        *work.lock() = Some((stream, start + time));
         buffer.clear(backend.stream()).unwrap();
         backend.stream().synchronize().unwrap();
-        let waited = fake.now() - start;
-        let most = work + work / 50 + Duration::from_micros(20);
-        assert!(work <= waited && waited <= most, "{waited:?} for {work:?}");
+        let waited = rig.now() - start;
+        // The fill and the calls take some microseconds themselves.
+        let most = time + time / 50 + Duration::from_micros(25);
+        assert!(time <= waited && waited <= most, "{waited:?} for {time:?}");
     }
 }
 
 #[test]
 fn a_hang_ends_at_the_deadline_and_poisons() {
-    let (fake, backend) = backend();
+    let (rig, backend) = backend();
     let buffer = HipBuffer::from_slice(backend.stream(), &[1u32; 1000], "b").unwrap();
+    let stream = rig.last_stream();
     let other = backend.create_stream("other").unwrap();
-    fake.hang();
-    let start = fake.now();
+    rig.hold(stream, true);
+    let start = rig.now();
     let mut host = [9u32; 1000];
     let error = buffer.copy_to_host(backend.stream(), &mut host).unwrap_err();
     assert!(
@@ -188,12 +222,12 @@ fn a_hang_ends_at_the_deadline_and_poisons() {
         "{error}"
     );
     assert!(
-        fake.now() - start < backend.deadline() + Duration::from_millis(10),
+        rig.now() - start < backend.deadline() + Duration::from_millis(10),
         "it polled on"
     );
     assert_eq!(host, [9; 1000], "the driver never saw the slice");
 
-    let calls = fake.calls();
+    let calls = rig.calls();
     assert!(matches!(&*backend.is_poisoned().unwrap(), HipError::Timeout { .. }));
     assert!(matches!(other.synchronize(), Err(HipError::Poisoned { .. })));
     assert!(matches!(buffer.to_vec(&other), Err(HipError::Poisoned { .. })));
@@ -203,24 +237,24 @@ fn a_hang_ends_at_the_deadline_and_poisons() {
     ));
     let card = Arc::clone(backend.card());
     drop((buffer, other, backend));
-    assert_eq!(fake.calls(), calls, "no HIP call after the deadline");
+    assert_eq!(rig.calls(), calls, "no HIP call after the deadline");
     // The driver may still use all of it, so all of it stays: memory, staging, streams.
-    assert_eq!(fake.live_memory(), 1);
-    assert!(fake.live_pinned() >= 1);
+    assert_eq!(rig.live_memory(), 1);
+    assert!(rig.sim.pinned_count() >= 1);
     let left = card.ledger().live();
     assert!(left.iter().all(|entry| entry.abandoned), "{left:?}");
-    assert_eq!(left.len(), 1 + fake.live_pinned() + 2, "{left:?}");
-    assert_eq!(fake.violations(), [""; 0]);
+    assert_eq!(left.len(), 1 + rig.sim.pinned_count() + 2, "{left:?}");
+    assert_eq!(rig.violations(), [""; 0]);
 }
 
 #[test]
 fn an_error_in_drop_comes_out_at_the_next_call() {
-    let (fake, backend) = backend();
+    let (rig, backend) = backend();
     let buffer = HipBuffer::from_slice(backend.stream(), &[1u8; 8], "b").unwrap();
     backend.synchronize().unwrap();
-    fake.fail_all(Some(("hipFree", hipErrorInvalidDevicePointer)));
+    rig.set_faults(FaultPlan::new().call("hipFree", When::From(1), hipErrorInvalidDevicePointer));
     drop(buffer);
-    fake.fail_all(None);
+    rig.set_faults(FaultPlan::new());
     let error = backend.synchronize().unwrap_err();
     assert!(
         matches!(error, HipError::Call { call: "hipFree", status } if status == hipErrorInvalidDevicePointer),
@@ -237,17 +271,17 @@ fn an_error_in_drop_comes_out_at_the_next_call() {
 
 #[test]
 fn the_budget_says_no_before_the_driver() {
-    let (fake, backend) = backend();
+    let (rig, backend) = backend();
     let safe = backend.safe_alloc_size().unwrap();
     assert!(backend.can_allocate(safe).unwrap());
     assert!(!backend.can_allocate(safe + 1).unwrap());
-    let before = fake.count("hipMalloc");
+    let before = rig.count("hipMalloc");
     let error = backend.allocate_buffer_safe(safe + 1).unwrap_err();
     assert!(
         matches!(&error, HipError::OutOfBudget(refused) if refused.requested == Bytes(safe as u64 + 1)),
         "{error}"
     );
-    assert_eq!(fake.count("hipMalloc"), before);
+    assert_eq!(rig.count("hipMalloc"), before);
     let all = backend.allocate_buffer_safe(safe).unwrap();
     assert!(
         backend.allocate_buffer_safe(1 << 21).is_err(),
@@ -261,15 +295,15 @@ fn the_budget_says_no_before_the_driver() {
 
 #[test]
 fn sizes_that_overflow_are_refused() {
-    let (fake, backend) = backend();
-    let before = fake.count("hipMalloc");
+    let (rig, backend) = backend();
+    let before = rig.count("hipMalloc");
     for len in [usize::MAX, usize::MAX / 4 + 1, isize::MAX as usize / 4 + 1] {
         let error = HipBuffer::<u32>::zeroed(backend.stream(), Elems(len), "huge").unwrap_err();
         assert!(matches!(error, HipError::SizeOverflow { .. }), "{error}");
     }
     let error = DeviceTensor::zeros(&backend, &[usize::MAX, 2]).unwrap_err();
     assert!(matches!(error, HipError::SizeOverflow { .. }), "{error}");
-    assert_eq!(fake.count("hipMalloc"), before);
+    assert_eq!(rig.count("hipMalloc"), before);
 }
 
 /// A handle of null is no handle: as a stream it is HIP's own null stream, as pinned memory it is written to.
@@ -295,10 +329,10 @@ fn null_after_a_reported_success_is_a_typed_error_and_is_never_used() {
         }),
     ];
     for (name, make) in makers {
-        let (fake, backend) = backend();
+        let (rig, backend) = backend();
         make(&backend).unwrap_or_else(|error| panic!("{name}: {error}"));
         let epoch = backend.card().ledger().epoch();
-        fake.give_null(name);
+        rig.set_faults(FaultPlan::new().gives(name, When::Nth(1), 0));
         let error = make(&backend).expect_err(name);
         let cause = match &error {
             HipError::Graph(GraphError::Failed { cause }) => cause,
@@ -313,15 +347,14 @@ fn null_after_a_reported_success_is_a_typed_error_and_is_never_used() {
         assert!(epoch.leaks().is_clean(), "{name}: {}", epoch.leaks());
         backend.synchronize().unwrap_or_else(|error| panic!("{name}: {error}"));
         drop(backend);
-        assert_eq!(fake.violations(), [""; 0], "{name}");
+        assert_eq!(rig.violations(), [""; 0], "{name}");
     }
 }
 
 #[test]
 fn a_provider_that_gives_a_null_stream_opens_no_backend() {
-    let fake = Fake::with(|_| ());
-    fake.give_null("hipStreamCreateWithFlags");
-    let error = open(&fake).map(drop).unwrap_err();
+    let rig = Rig::with_faults(FaultPlan::new().gives("hipStreamCreateWithFlags", When::From(1), 0));
+    let error = rig.open().map(drop).unwrap_err();
     assert!(
         matches!(error, HipError::NullHandle { call } if call == "hipStreamCreateWithFlags"),
         "{error}"

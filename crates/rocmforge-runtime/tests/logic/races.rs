@@ -1,10 +1,11 @@
-//! Another thread comes in the middle of a call. The fake's hooks put it there, every time.
+//! Another thread comes in the middle of a call. An observer of the calls puts it there, every time.
 
-use super::fake::{Fake, backend};
+use super::rig::{Rig, backend};
 use parking_lot::Mutex;
 use rocmforge_hip_sys::*;
 use rocmforge_memory::{Reading, Readings};
 use rocmforge_runtime::*;
+use rocmforge_sim::{FaultPlan, Schedule, SimHost, When};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
@@ -15,12 +16,12 @@ const MIB: u64 = 1 << 20;
 /// Runs `work` on another thread from inside of the next call of that name, which goes on when the work is done, or
 /// when it has become clear that it waits for the call to end.
 fn in_the_middle_of<T: Send + 'static>(
-    fake: &Fake,
+    rig: &Rig,
     call: &'static str,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> mpsc::Receiver<JoinHandle<T>> {
     let (give, take) = mpsc::channel();
-    fake.at(call, move || {
+    rig.before(call, move || {
         let (done, wait) = mpsc::channel::<()>();
         let thread = std::thread::spawn(move || {
             let result = work();
@@ -34,7 +35,7 @@ fn in_the_middle_of<T: Send + 'static>(
 }
 
 struct Events {
-    fake: Arc<Fake>,
+    rig: Rig,
     backend: Arc<HipBackend>,
     /// The stream the event is recorded on, its raw handle, and its work's buffer.
     first: HipStream,
@@ -45,15 +46,18 @@ struct Events {
 
 /// A stream that is stuck in its work, and an event recorded behind the work.
 fn stuck_before_the_event() -> Events {
-    let (fake, backend) = backend();
+    // What is not stuck is done at once.
+    let rig = Rig::with(|config| config.schedule = Schedule::Eager);
+    let backend = rig.open().unwrap();
     let first = backend.create_stream("first").unwrap();
+    first.query().unwrap();
+    let handle = rig.last_stream();
+    rig.hold(handle, true);
     let buffer = HipBuffer::<u8>::zeroed(&first, Elems(64), "buffer").unwrap();
-    let handle = fake.log().last().unwrap().stream;
     let event = Arc::new(backend.create_event("event").unwrap());
     first.record(&event).unwrap();
-    fake.stick(Some(handle));
     Events {
-        fake,
+        rig,
         backend,
         first,
         handle,
@@ -75,41 +79,44 @@ fn record_elsewhere(events: &Events) -> impl FnOnce() -> HipStream + Send + use<
 #[test]
 fn an_event_recorded_elsewhere_does_not_complete_what_it_marked_before() {
     let events = stuck_before_the_event();
-    let thread = in_the_middle_of(&events.fake, "hipEventQuery", record_elsewhere(&events));
+    let thread = in_the_middle_of(&events.rig, "hipEventQuery", record_elsewhere(&events));
     let _ = events.event.query().unwrap();
     let second = thread.recv().unwrap().join().unwrap();
     // If the query took the first stream's work for done, this frees memory that the work will write.
     drop(events.buffer);
-    assert_eq!(events.fake.violations(), [""; 0]);
-    events.fake.stick(None);
+    assert_eq!(events.rig.violations(), [""; 0]);
+    events.rig.hold(events.handle, false);
     drop((events.first, second));
     events.backend.synchronize().unwrap();
-    assert_eq!(events.fake.live_memory(), 0);
-    assert_eq!(events.fake.violations(), [""; 0]);
+    assert_eq!(events.rig.live_memory(), 0);
+    assert_eq!(events.rig.violations(), [""; 0]);
 }
 
 #[test]
 fn a_wait_for_an_event_is_noted_for_the_record_it_saw() {
     let events = stuck_before_the_event();
     let third = events.backend.create_stream("third").unwrap();
-    events.fake.clear_log();
-    let thread = in_the_middle_of(&events.fake, "hipStreamWaitEvent", record_elsewhere(&events));
+    events.rig.clear_log();
+    let thread = in_the_middle_of(&events.rig, "hipStreamWaitEvent", record_elsewhere(&events));
     third.wait_event(&events.event).unwrap();
     let second = thread.recv().unwrap().join().unwrap();
     // The third stream may use the first one's buffer only behind a wait for the first one's work.
     let copy = HipBuffer::<u8>::zeroed(&third, Elems(64), "copy").unwrap();
     copy.copy_from_buffer(&third, &events.buffer).unwrap();
     let (mut marks, mut waits) = (std::collections::HashMap::new(), Vec::new());
-    for call in events.fake.log() {
-        match call.name {
+    for call in events.rig.log() {
+        match call.api {
             "hipEventRecord" => drop(marks.insert(call.event, call.stream)),
             // Without a record in this log, it was recorded on the first stream before.
-            "hipStreamWaitEvent" => waits.push(marks.get(&call.event).copied().unwrap_or(events.handle)),
+            "hipStreamWaitEvent" => waits.push(marks.get(&call.event).copied().unwrap_or(Some(events.handle))),
             _ => {}
         }
     }
-    assert!(waits.contains(&events.handle), "waits only for the streams {waits:x?}");
-    events.fake.stick(None);
+    assert!(
+        waits.contains(&Some(events.handle)),
+        "waits only for the streams {waits:x?}"
+    );
+    events.rig.hold(events.handle, false);
     drop((events.first, second, third));
 }
 
@@ -124,15 +131,15 @@ fn events_of_two_backends_have_no_time_between_them() {
     assert!(matches!(error, HipError::ForeignObject { .. }), "{error}");
 }
 
-/// A desktop that holds some memory, and the fake's own.
+/// A desktop that holds some memory, and the machine's own.
 struct Desktop {
-    fake: Arc<Fake>,
+    sim: Arc<SimHost>,
     others: Arc<AtomicU64>,
 }
 
 impl Readings for Desktop {
     fn read(&self) -> Reading {
-        let used = self.others.load(Ordering::Relaxed) + self.fake.live_bytes() as u64;
+        let used = self.others.load(Ordering::Relaxed) + self.sim.allocation_stats(0).live_bytes;
         Reading {
             total: Some(Bytes(1 << 30)),
             used: Some(Bytes(used)),
@@ -141,23 +148,20 @@ impl Readings for Desktop {
     }
 }
 
-fn with_desktop() -> (Arc<Fake>, Arc<HipBackend>, Arc<AtomicU64>) {
-    let fake = Arc::new(Fake::default());
+fn with_desktop() -> (Rig, Arc<HipBackend>, Arc<AtomicU64>) {
+    let rig = Rig::with(|_| ());
     let others = Arc::new(AtomicU64::new(32 * MIB));
     let desktop = Desktop {
-        fake: Arc::clone(&fake),
+        sim: Arc::clone(&rig.sim),
         others: Arc::clone(&others),
     };
-    let api: Arc<dyn HipApi> = Arc::<Fake>::clone(&fake);
-    let provider = Provider::new(api)
-        .with_clock(Arc::<Fake>::clone(&fake))
-        .with_readings(Box::new(desktop));
+    let provider = rig.provider().with_readings(Box::new(desktop));
     let options = BackendOptions {
         policy: Policy::headless(),
         ..BackendOptions::default()
     };
     let backend = HipBackend::open(provider, options).unwrap();
-    (fake, backend, others)
+    (rig, backend, others)
 }
 
 fn megabytes(backend: &HipBackend, count: u64) -> HipResult<HipBuffer<u8>> {
@@ -167,16 +171,16 @@ fn megabytes(backend: &HipBackend, count: u64) -> HipResult<HipBuffer<u8>> {
 
 #[test]
 fn the_desktops_share_stays_visible_while_the_driver_gives_and_takes() {
-    let (fake, backend, _) = with_desktop();
+    let (rig, backend, _) = with_desktop();
     let before = backend.card().budget();
     let seen = Arc::new(Mutex::new(Vec::new()));
     let look = || {
         let (card, seen) = (Arc::clone(backend.card()), Arc::clone(&seen));
         move || seen.lock().push(card.budget())
     };
-    fake.at("hipMalloc", look());
+    rig.before("hipMalloc", look());
     let buffer = megabytes(&backend, 64).unwrap();
-    fake.at("hipFree done", look());
+    rig.after("hipFree", look());
     drop(buffer);
     let seen = seen.lock();
     assert_eq!(seen.len(), 2);
@@ -188,8 +192,8 @@ fn the_desktops_share_stays_visible_while_the_driver_gives_and_takes() {
 
 #[test]
 fn memory_the_driver_never_gave_excuses_nobody() {
-    let (fake, backend, others) = with_desktop();
-    fake.fail_all(Some(("hipMalloc", hipErrorOutOfMemory)));
+    let (rig, backend, others) = with_desktop();
+    rig.set_faults(FaultPlan::new().call("hipMalloc", When::From(1), hipErrorOutOfMemory));
     assert!(matches!(
         megabytes(&backend, 64).unwrap_err(),
         HipError::DriverOutOfMemory { .. }
@@ -202,13 +206,13 @@ fn memory_the_driver_never_gave_excuses_nobody() {
 
 #[test]
 fn a_request_waits_for_what_another_thread_is_giving_back() {
-    let (fake, backend, _) = with_desktop();
+    let (rig, backend, _) = with_desktop();
     let all = backend.card().budget().available.0 / MIB;
     let most = megabytes(&backend, all - 10).unwrap();
     most.view(0..1).unwrap().clear(backend.stream()).unwrap();
     drop(most); // still in use: the backend keeps it
     let other = Arc::clone(&backend);
-    let thread = in_the_middle_of(&fake, "hipFree", move || megabytes(&other, 20).map(drop));
+    let thread = in_the_middle_of(&rig, "hipFree", move || megabytes(&other, 20).map(drop));
     backend.synchronize().unwrap();
     thread.recv().unwrap().join().unwrap().unwrap();
 }
@@ -218,10 +222,9 @@ fn a_wait_for_a_stream_waits_for_the_events_it_waits_for() {
     let events = stuck_before_the_event();
     let third = events.backend.create_stream("third").unwrap();
     third.wait_event(&events.event).unwrap();
-    // The fake's waits end with a query; a stuck stream's never does.
-    let queries = events.fake.count("hipStreamQuery");
-    events.fake.hang();
+    let queries = events.rig.count("hipStreamQuery");
+
     let error = third.synchronize().unwrap_err();
     assert!(matches!(error, HipError::Timeout { .. }), "{error}");
-    assert!(events.fake.count("hipStreamQuery") > queries + 1);
+    assert!(events.rig.count("hipStreamQuery") > queries + 1);
 }

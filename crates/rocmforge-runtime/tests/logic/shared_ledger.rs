@@ -1,21 +1,19 @@
 //! Backends of several processes on one card, with the ledger that they share. Two backends without a common `Cards` stand
-//! for two processes; each fake is a card of its own.
+//! for two processes; each machine is a card of its own.
 
-use super::fake::Fake;
+use super::rig::Rig;
 use rocmforge_memory::Limit;
 use rocmforge_runtime::*;
 use std::path::Path;
 use std::sync::Arc;
 
 fn open(directory: &Path) -> HipResult<Arc<HipBackend>> {
-    let fake = Arc::new(Fake::default());
+    let rig = Rig::with(|_| ());
     let ledger = SharedLedger {
         directory: directory.to_owned(),
         figures: PeerFigures::Missing,
     };
-    let provider = Provider::new(Arc::<Fake>::clone(&fake))
-        .with_clock(fake)
-        .with_peers(ledger);
+    let provider = rig.provider().with_peers(ledger);
     HipBackend::open(provider, BackendOptions::default())
 }
 
@@ -56,14 +54,14 @@ fn a_card_is_not_opened_when_its_ledger_cannot_be_trusted() {
         "{error}"
     );
     assert!(
-        error.to_string().contains("fake:00:00.0") && error.to_string().contains("chmod"),
+        error.to_string().contains("none:00:00.0") && error.to_string().contains("chmod"),
         "{error}"
     );
 }
 
 #[test]
-fn simulated_and_fake_cards_share_nothing_unless_asked() {
-    assert!(Provider::new(Arc::new(Fake::default())).peers.is_none());
+fn simulated_cards_share_nothing_unless_asked() {
+    assert!(Rig::with(|_| ()).provider().peers.is_none());
     let own = SharedLedger::of_this_user();
     assert_eq!(own.figures, PeerFigures::InUsed);
     assert_eq!(own.directory, rocmforge_machine::private::default_directory());

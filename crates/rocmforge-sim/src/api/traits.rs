@@ -2,6 +2,7 @@
 
 use crate::calls::entry::Remember;
 use crate::calls::sim::SimHost;
+use crate::faults::arguments::Arguments;
 use rocmforge_hip_sys::*;
 use std::ffi::{c_char, c_int, c_uchar, c_uint, c_ulonglong, c_ushort, c_void};
 
@@ -24,10 +25,13 @@ macro_rules! methods {
     ($(fn $name:ident($($arg:ident: $ty:ty),* $(,)?);)*) => {$(
         #[allow(unused_unsafe)] // not every method is unsafe
         unsafe fn $name(&self $(, $arg: $ty)*) -> hipError_t {
-            self.call_with(stringify!($name), remember!($name), |call| {
-                // SAFETY: the caller of a HIP function promises what its C documentation asks: null or valid pointers.
-                unsafe { call.$name($($arg),*) }
-            })
+            // SAFETY: the caller of a HIP function promises what its C documentation asks: null or valid pointers.
+            unsafe {
+                self.call_with(stringify!($name), remember!($name), Arguments(&[$(&$arg),*]), |call| {
+                    // SAFETY: as above.
+                    unsafe { call.$name($($arg),*) }
+                })
+            }
         }
     )*};
 }

@@ -1,9 +1,12 @@
 //! Control: what a test changes of a machine beside HIP.
 
+use crate::calls::call::Call;
 use crate::calls::sim::SimHost;
+use crate::config::Schedule;
 use crate::faults::plan::FaultPlan;
 use crate::hostcall::DeviceOutput;
 use crate::machine::thread::OsThread;
+use rocmforge_hip_sys::hipStream_t;
 
 impl SimHost {
     /// Gives what kernels print to `output` from now on, in place of the process's standard output and standard error.
@@ -22,6 +25,23 @@ impl SimHost {
     pub fn set_other_rocm_used(&self, card: usize, bytes: u64) {
         if let Some(card) = self.lock().cards.get_mut(card) {
             card.config.other_rocm_used.0 = bytes;
+        }
+    }
+
+    /// Lets nothing that is queued on a stream run from now on, or lets it run again: a stream that takes as long as the test wants. A
+    /// call that waits for what is held reports `EndlessWait`. A stream that does not exist is not held.
+    pub fn hold_stream(&self, stream: hipStream_t, held: bool) {
+        let mut host = self.lock();
+        let Some(id) = host.streams.get(stream.addr() as u64).copied() else {
+            return;
+        };
+        if let Some(queue) = host.queues.get_mut(id) {
+            queue.held = held;
+        }
+        if host.config.schedule == Schedule::Eager {
+            let thread = host.host_thread(OsThread::current());
+            let mut call = Call::new(self, host, thread, "hold_stream");
+            while call.step(None) {}
         }
     }
 

@@ -2,6 +2,7 @@
 
 use crate::calls::call::{Call, Hip};
 use crate::calls::sim::SimHost;
+use crate::faults::arguments::Arguments;
 use crate::machine::thread::{self, OsThread};
 use crate::report::ReportKind;
 use rocmforge_hip_sys::*;
@@ -24,15 +25,38 @@ pub(crate) enum Remember {
 impl SimHost {
     /// A call of the program that is answered elsewhere: it counts, and its status is what `hipGetLastError` answers next.
     pub fn answered(&self, api: &'static str, status: hipError_t) -> hipError_t {
-        self.call_with(api, Remember::Status, |_| status.ok())
+        // SAFETY: no arguments.
+        unsafe { self.call_with(api, Remember::Status, Arguments(&[]), |_| status.ok()) }
+    }
+
+    /// A call of a HIP function, between the two looks of an observer.
+    ///
+    /// # Safety
+    /// The caller keeps what the C documentation of the function asks: pointers among the arguments are null or valid.
+    pub(crate) unsafe fn call_with(
+        &self,
+        api: &'static str,
+        remember: Remember,
+        arguments: Arguments<'_>,
+        body: impl FnOnce(&mut Call<'_>) -> Hip,
+    ) -> hipError_t {
+        self.observe(api, arguments, None);
+        // SAFETY: promised by the caller.
+        let status = unsafe { self.enter(api, remember, arguments, body) };
+        self.observe(api, arguments, Some(status));
+        status
     }
 
     /// Goes through what every HIP call goes through: the check for host functions, the adversary's chance to run
     /// something, the thread's last error.
-    pub(crate) fn call_with(
+    ///
+    /// # Safety
+    /// As for [`call_with`](Self::call_with).
+    unsafe fn enter(
         &self,
         api: &'static str,
         remember: Remember,
+        arguments: Arguments<'_>,
         body: impl FnOnce(&mut Call<'_>) -> Hip,
     ) -> hipError_t {
         let os_thread = OsThread::current();
@@ -53,8 +77,10 @@ impl SimHost {
         call.begin();
         call.queues.look_again();
         call.adversary();
-        let result = if let Some(status) = call.host.planned_fault(api, number) {
-            Err(status)
+        // SAFETY: promised by the caller.
+        let planned = unsafe { call.host.planned_fault(api, number, arguments) };
+        let result = if let Some(status) = planned {
+            status.ok()
         } else if call.host.cards.is_empty() && remember == Remember::Status {
             Err(hipErrorNoDevice)
         } else {

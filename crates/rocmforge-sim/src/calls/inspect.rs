@@ -9,7 +9,7 @@ use crate::machine::vram::AllocationStats;
 use crate::queues::timeline::Span;
 use crate::report::{AllocationInfo, Report};
 use crate::selection::LaunchSelector;
-use rocmforge_hip_sys::{hipError_t, hipErrorInvalidHandle, hipModule_t};
+use rocmforge_hip_sys::{hipError_t, hipErrorInvalidHandle, hipModule_t, hipStream_t};
 use std::sync::atomic::Ordering;
 
 /// What a host has done so far.
@@ -129,6 +129,14 @@ impl SimHost {
     /// Kernel launches that ran so far.
     pub fn launches(&self) -> u64 {
         self.lock().launches
+    }
+
+    /// Operations of a stream that are not done. 0 of a stream that does not exist.
+    pub fn unfinished(&self, stream: hipStream_t) -> u64 {
+        let host = self.lock();
+        let id = host.streams.get(stream.addr() as u64);
+        let queue = id.and_then(|id| host.queues.get(*id));
+        queue.map_or(0, |queue| queue.submitted - queue.completed)
     }
 
     /// Ranges of pinned host memory that live now.

@@ -11,6 +11,7 @@ pub(crate) mod host_access;
 pub(crate) mod inspect;
 pub(crate) mod leaks;
 pub(crate) mod names;
+pub(crate) mod observer;
 pub(crate) mod readings;
 pub(crate) mod sim;
 pub(crate) mod steps;

@@ -1,5 +1,6 @@
 //! The machine that a program calls: [`SimHost`] with its clock, its lock and its threads.
 
+use crate::calls::observer::Observer;
 use crate::config::SimConfig;
 use crate::machine::host::{Host, SimError};
 use parking_lot::{Condvar, Mutex, MutexGuard};
@@ -22,6 +23,7 @@ pub struct SimHost {
     this: Weak<Self>,
     addresses: Mutex<Option<Arc<dyn HostAddresses>>>,
     after_unattended: Mutex<Option<Arc<dyn Fn() + Send + Sync>>>,
+    pub(super) observer: Mutex<Option<Arc<Observer>>>,
 }
 
 /// Who knows what a program's own addresses stand for: a compiled HIP program names kernels and variables by addresses of its own.
@@ -65,6 +67,7 @@ impl SimHost {
             this: this.clone(),
             addresses: Mutex::new(None),
             after_unattended: Mutex::new(None),
+            observer: Mutex::new(None),
         }))
     }
 

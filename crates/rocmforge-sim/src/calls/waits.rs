@@ -59,7 +59,7 @@ impl Call<'_> {
             let message = if stalled {
                 "this call waits for a stream that waits for a value in memory, which nobody writes"
             } else {
-                "this call waits for a kernel that does not end"
+                "this call waits for a kernel that does not end, or for a stream that is held"
             };
             let message = message.to_owned();
             self.report(ReportKind::EndlessWait, message);

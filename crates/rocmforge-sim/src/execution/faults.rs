@@ -1,15 +1,24 @@
 //! Planned faults, as calls, launches and figures of memory meet them.
 
+use crate::faults::arguments::Arguments;
 use crate::faults::plan::{Fault, FigureFault, FiredFault, LaunchFault, Occasion};
 use crate::faults::state::Figures;
 use crate::machine::host::Host;
 use crate::queues::op::Ran;
-use rocmforge_hip_sys::{hipError_t, hipErrorIllegalAddress, hipErrorLaunchFailure};
+use rocmforge_hip_sys::{hipError_t, hipErrorIllegalAddress, hipErrorLaunchFailure, hipSuccess};
 use rocmforge_memory::{Bytes, Reading};
 
 impl Host {
-    /// What the plan has for a call that begins: the status it fails with, or nothing.
-    pub(crate) fn planned_fault(&mut self, api: &'static str, number: u64) -> Option<hipError_t> {
+    /// What the plan has for a call that begins: what it answers instead of its own work, or nothing.
+    ///
+    /// # Safety
+    /// Pointers among the arguments are null or valid, as the C functions ask.
+    pub(crate) unsafe fn planned_fault(
+        &mut self,
+        api: &'static str,
+        number: u64,
+        arguments: Arguments<'_>,
+    ) -> Option<hipError_t> {
         self.play_desktops();
         if let Some(lost) = self.faults.lost {
             return Some(lost);
@@ -17,7 +26,7 @@ impl Host {
         if self.faults.is_empty() {
             return None;
         }
-        match self.faults.due_at_call(api) {
+        match self.faults.due_at_call(api, arguments) {
             Some(Fault::Fails(status)) => {
                 self.fire(number, api, number, Fault::Fails(status));
                 return Some(status);
@@ -26,6 +35,13 @@ impl Host {
                 self.fire(number, api, number, Fault::DeviceLost(status));
                 self.lose_device(status);
                 return Some(status);
+            }
+            Some(Fault::Gives(given)) => {
+                // SAFETY: promised by the caller.
+                if unsafe { arguments.give(given) } {
+                    self.fire(number, api, number, Fault::Gives(given));
+                    return Some(hipSuccess);
+                }
             }
             Some(Fault::Late(status)) => self.faults.late.push_back((number, status)),
             Some(Fault::Launch(fault)) => {

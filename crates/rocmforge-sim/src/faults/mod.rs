@@ -4,5 +4,6 @@
 //! [`SimHost::set_fault_plan`](crate::SimHost::set_fault_plan) puts it to work; [`SimHost::fired_faults`](crate::SimHost::fired_faults) lists what happened. A planned fault is no
 //! mistake of the program, so it makes no report.
 
+pub(crate) mod arguments;
 pub(crate) mod plan;
 pub(crate) mod state;

@@ -51,6 +51,8 @@ pub enum Fault {
     Fails(hipError_t),
     /// The call succeeds; the next one that waits or asks whether work is done answers this instead.
     Late(hipError_t),
+    /// The call does nothing, succeeds, and gives this number. As a handle or address, 0 is null.
+    Gives(i64),
     /// A launch goes wrong.
     Launch(LaunchFault),
     /// Everything queued is gone, and every call answers this from then on. Only a new process, here a new
@@ -65,6 +67,8 @@ pub enum Fault {
 pub(crate) enum Occasion {
     Call(&'static str),
     AnyCall,
+    /// The question for one attribute of a device.
+    Attribute(hipDeviceAttribute_t),
     Allocation,
     Launch,
     MemoryInfo,
@@ -139,6 +143,21 @@ impl FaultPlan {
     #[track_caller]
     pub fn late(self, api: &'static str, when: When, status: hipError_t) -> Self {
         self.rule(Occasion::Call(known(api)), when, Fault::Late(status))
+    }
+
+    /// Calls of one HIP function do nothing, succeed, and give `number`: a null handle, an impossible size. It is meant for functions
+    /// that give one handle, address or integer through a pointer; of others the calls go on as without a plan.
+    ///
+    /// # Panics
+    /// If HIP has no such function.
+    #[track_caller]
+    pub fn gives(self, api: &'static str, when: When, number: i64) -> Self {
+        self.rule(Occasion::Call(known(api)), when, Fault::Gives(number))
+    }
+
+    /// Devices say `value` of an attribute (`hipDeviceGetAttribute`).
+    pub fn attribute(self, attribute: hipDeviceAttribute_t, when: When, value: i32) -> Self {
+        self.rule(Occasion::Attribute(attribute), when, Fault::Gives(value.into()))
     }
 
     /// Launches go wrong, counted in the order in which they are enqueued.

@@ -1,8 +1,9 @@
 //! State of a plan of faults: what has been counted, what is due, and what has happened.
 
+use crate::faults::arguments::Arguments;
 use crate::faults::plan::{Fault, FaultPlan, FiredFault, LaunchFault, Occasion, When};
 use crate::machine::trace::Rng;
-use rocmforge_hip_sys::hipError_t;
+use rocmforge_hip_sys::{hipDeviceAttribute_t, hipError_t};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Functions that allocate memory the card can run out of.
@@ -106,9 +107,12 @@ impl Faults {
     }
 
     /// What is due at a call of a function.
-    pub(crate) fn due_at_call(&mut self, api: &str) -> Option<Fault> {
+    pub(crate) fn due_at_call(&mut self, api: &str, arguments: Arguments<'_>) -> Option<Fault> {
         self.due(|occasion| match occasion {
             Occasion::Call(name) => name == api,
+            Occasion::Attribute(attribute) => {
+                api == "hipDeviceGetAttribute" && arguments.first::<hipDeviceAttribute_t>() == Some(attribute)
+            }
             Occasion::AnyCall => true,
             Occasion::Allocation => ALLOCATES.contains(&api),
             Occasion::Launch => LAUNCHES.contains(&api),

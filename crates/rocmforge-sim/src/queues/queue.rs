@@ -22,6 +22,8 @@ pub(crate) struct Queue {
     pub(crate) running: bool,
     /// Its front operation never ends.
     pub(crate) hung: bool,
+    /// A test lets nothing of it run.
+    pub(crate) held: bool,
     /// Its handle has been destroyed; it goes when it is drained.
     pub(crate) destroyed: bool,
     /// Its front operation waits for a value in memory, which was not there when it was looked for last.
@@ -54,6 +56,7 @@ impl Queues {
             pending: VecDeque::new(),
             running: false,
             hung: false,
+            held: false,
             destroyed: false,
             stalled: false,
             cu_mask: None,
@@ -190,7 +193,7 @@ impl Queues {
     /// Streams whose front operation may run now, within `past` if given; with the serial number of that operation.
     pub(crate) fn ready(&self, past: Option<&BTreeMap<StreamId, u64>>) -> Vec<(StreamId, u64)> {
         let may_run = |id: StreamId, queue: &Queue| {
-            let stands = queue.running || queue.hung || queue.stalled || self.still.contains(&queue.card);
+            let stands = queue.running || queue.hung || queue.held || queue.stalled || self.still.contains(&queue.card);
             let front = queue.pending.front().filter(|_| !stands)?;
             front
                 .after

@@ -3,7 +3,9 @@
 use crate::support::hip::*;
 use crate::support::*;
 use rocmforge_memory::{Bytes, Readings};
-use rocmforge_sim::{Fault, FaultPlan, FigureFault, FiredFault, HipVersion, LaunchFault, SimHost, When};
+use rocmforge_sim::{
+    Fault, FaultPlan, FigureFault, FiredFault, HipVersion, LaunchFault, ReportKind, Schedule, SimHost, When,
+};
 use std::ptr::null_mut;
 use std::sync::Arc;
 
@@ -258,6 +260,82 @@ fn memory_figures_lie_as_planned() {
         let expected = ["hipMemGetInfo", "hipMemGetInfo", "hipMemGetInfo", "sysfs"];
         assert_eq!(listed, expected, "{fault:?}");
     }
+}
+
+#[test]
+fn a_call_gives_what_the_plan_says_and_does_nothing() {
+    let plan = FaultPlan::new()
+        .gives("hipMalloc", When::Nth(1), 0)
+        .gives("hipHostMalloc", When::Nth(1), 0)
+        .gives("hipStreamCreateWithFlags", When::Nth(1), 0)
+        .gives("hipEventCreateWithFlags", When::Nth(1), 0)
+        .gives("hipDeviceTotalMem", When::Nth(1), 1 << 60)
+        .gives("hipGetDeviceCount", When::Nth(1), i64::from(i32::MAX))
+        .attribute(hipDeviceAttributeWarpSize, When::From(1), 7);
+    let sim = planned(plan);
+    let dangling = || std::ptr::dangling_mut::<u64>();
+    let (mut memory, mut stream, mut event) = (dangling().cast(), dangling().cast(), dangling().cast());
+    answers!(hipSuccess, sim.hipMalloc(&raw mut memory, 16));
+    assert!(memory.is_null());
+    memory = dangling().cast();
+    answers!(hipSuccess, sim.hipHostMalloc(&raw mut memory, 16, 0));
+    answers!(hipSuccess, sim.hipStreamCreateWithFlags(&raw mut stream, 0));
+    answers!(hipSuccess, sim.hipEventCreateWithFlags(&raw mut event, 0));
+    assert!(memory.is_null() && stream.is_null() && event.is_null());
+    let (mut bytes, mut count, mut wave, mut threads) = (0, 0, 0, 0);
+    answers!(hipSuccess, sim.hipDeviceTotalMem(&raw mut bytes, 0));
+    answers!(hipSuccess, sim.hipGetDeviceCount(&raw mut count));
+    assert_eq!((bytes, count), (1 << 60, i32::MAX));
+    let other = hipDeviceAttributeMaxThreadsPerBlock;
+    answers!(
+        hipSuccess,
+        sim.hipDeviceGetAttribute(&raw mut wave, hipDeviceAttributeWarpSize, 0)
+    );
+    answers!(hipSuccess, sim.hipDeviceGetAttribute(&raw mut threads, other, 0));
+    assert_eq!((wave, threads), (7, 1024));
+    assert_eq!(sim.fired_faults().len(), 7);
+    assert_eq!(sim.fired_faults()[4].fault, Fault::Gives(1 << 60));
+    assert_eq!(sim.leaks(), []);
+    // A function that gives nothing goes on, and so does one that is given no place.
+    sim.set_fault_plan(
+        FaultPlan::new()
+            .gives("hipInit", When::From(1), 0)
+            .gives("hipMalloc", When::From(1), 0),
+    );
+    answers!(hipSuccess, sim.hipInit(0));
+    answers!(hipErrorInvalidValue, sim.hipMalloc(null_mut(), 16));
+    assert_eq!(sim.fired_faults().len(), 7);
+    clean(&sim);
+}
+
+#[test]
+fn a_held_stream_does_nothing_until_it_is_let_go() {
+    let sim = machine_with(|config| config.schedule = Schedule::Eager);
+    let (held, other, marker) = (stream(&sim), stream(&sim), event(&sim));
+    sim.hold_stream(held, true);
+    let ptr = keep_busy(&sim, held);
+    answers!(hipSuccess, sim.hipEventRecord(marker, held));
+    answers!(hipSuccess, sim.hipStreamWaitEvent(other, marker, 0));
+    for _ in 0..40 {
+        answers!(hipErrorNotReady, sim.hipStreamQuery(held));
+        answers!(hipErrorNotReady, sim.hipStreamQuery(other));
+        answers!(hipErrorNotReady, sim.hipEventQuery(marker));
+    }
+    assert_eq!((sim.unfinished(held), sim.unfinished(other)), (2, 1));
+    clean(&sim);
+    answers!(hipErrorLaunchTimeOut, sim.hipStreamSynchronize(held));
+    only_report(&sim, ReportKind::EndlessWait);
+    sim.hold_stream(held, false);
+    // At once, with this schedule.
+    answers!(hipSuccess, sim.hipStreamQuery(held));
+    answers!(hipSuccess, sim.hipStreamQuery(other));
+    assert_eq!(
+        (sim.unfinished(held), sim.unfinished(other), sim.unfinished(null_mut())),
+        (0, 0, 0)
+    );
+    assert_eq!(download(&sim, ptr, N), [1; N]);
+    sim.hold_stream(null_mut(), true);
+    clean(&sim);
 }
 
 #[test]
