@@ -12,6 +12,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 const MIB: u64 = 1 << 20;
+/// A call that is not made is an error, rather than a test that never ends.
+const LONG: Duration = Duration::from_secs(60);
 
 /// Runs `work` on another thread from inside of the next call of that name, which goes on when the work is done, or
 /// when it has become clear that it waits for the call to end.
@@ -81,7 +83,7 @@ fn an_event_recorded_elsewhere_does_not_complete_what_it_marked_before() {
     let events = stuck_before_the_event();
     let thread = in_the_middle_of(&events.rig, "hipEventQuery", record_elsewhere(&events));
     let _ = events.event.query().unwrap();
-    let second = thread.recv().unwrap().join().unwrap();
+    let second = thread.recv_timeout(LONG).expect("the call is made").join().unwrap();
     // If the query took the first stream's work for done, this frees memory that the work will write.
     drop(events.buffer);
     assert_eq!(events.rig.violations(), [""; 0]);
@@ -99,7 +101,7 @@ fn a_wait_for_an_event_is_noted_for_the_record_it_saw() {
     events.rig.clear_log();
     let thread = in_the_middle_of(&events.rig, "hipStreamWaitEvent", record_elsewhere(&events));
     third.wait_event(&events.event).unwrap();
-    let second = thread.recv().unwrap().join().unwrap();
+    let second = thread.recv_timeout(LONG).expect("the call is made").join().unwrap();
     // The third stream may use the first one's buffer only behind a wait for the first one's work.
     let copy = HipBuffer::<u8>::zeroed(&third, Elems(64), "copy").unwrap();
     copy.copy_from_buffer(&third, &events.buffer).unwrap();
@@ -214,7 +216,12 @@ fn a_request_waits_for_what_another_thread_is_giving_back() {
     let other = Arc::clone(&backend);
     let thread = in_the_middle_of(&rig, "hipFree", move || megabytes(&other, 20).map(drop));
     backend.synchronize().unwrap();
-    thread.recv().unwrap().join().unwrap().unwrap();
+    thread
+        .recv_timeout(LONG)
+        .expect("the call is made")
+        .join()
+        .unwrap()
+        .unwrap();
 }
 
 #[test]
