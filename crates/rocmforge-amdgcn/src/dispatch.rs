@@ -84,6 +84,9 @@ pub enum Status {
 pub struct Outcome {
     /// Distinct faults in the order they were found.
     pub faults: Vec<Fault>,
+    /// Loads of LDS that no wave has written and whose values nothing has used, with [`Tools::initcheck`]: no faults, and rarely meant. One
+    /// for each instruction.
+    pub warnings: Vec<Fault>,
     /// Wave instructions executed (waits, delays and other hints are not counted).
     pub instructions: u64,
     /// How it ended.
@@ -148,6 +151,7 @@ impl Dispatch<'_> {
         };
         Outcome {
             faults: vec![fault],
+            warnings: Vec::new(),
             instructions: 0,
             status: Status::Faulted,
             counters: Counters::default(),

@@ -44,7 +44,8 @@ impl SimHost {
         std::mem::take(&mut self.lock().reports)
     }
 
-    /// Things that are legal and probably not meant, such as a wait for an event that was never recorded.
+    /// Things that are legal and probably not meant, such as a wait for an event that was never recorded, or a load of LDS that no wave
+    /// has written, if nothing has used its value.
     pub fn warnings(&self) -> Vec<Report> {
         self.lock().warnings.clone()
     }

@@ -150,6 +150,11 @@ impl Host {
                 },
             );
         }
+        if actor.checked {
+            for warning in &outcome.warnings {
+                self.warn_of_load(self.report_of(warning, &name, card, actor));
+            }
+        }
         if stopped {
             // What the launch has not written would be taken for its result.
             fatal = fatal.or(Some(hipErrorLaunchFailure));

@@ -264,6 +264,15 @@ impl Host {
         }
     }
 
+    /// A warning about a load whose value nothing has used, once for each instruction of a kernel.
+    pub(crate) fn warn_of_load(&mut self, warning: Report) {
+        let place = |report: &Report| (report.kind, report.kernel.clone(), report.pc);
+        if !self.warnings.iter().any(|before| place(before) == place(&warning)) {
+            let message = "nothing has used the value".to_owned();
+            self.warn(Report { message, ..warning });
+        }
+    }
+
     /// The card a device address lies in, allocated or not.
     pub(crate) fn card_of(&self, address: u64) -> Option<usize> {
         let index = address.checked_sub(FIRST_CARD)? / CARD_STRIDE;

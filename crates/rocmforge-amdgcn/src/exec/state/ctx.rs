@@ -126,6 +126,8 @@ pub(crate) struct Ctx<'a> {
     /// Where waves of all workgroups meet.
     pub(crate) gws: Gws,
     pub(crate) faults: Vec<Fault>,
+    /// Loads of LDS that no wave has written. Those that are no faults are the warnings of the outcome.
+    pub(crate) warnings: Vec<Fault>,
     pub(crate) max_faults: usize,
     /// ELF address of `.text`, for the addresses in faults.
     pub(crate) text: u64,
@@ -197,16 +199,31 @@ impl Ctx<'_> {
         if !self.tools.wants(kind) {
             return None;
         }
-        let pc = self.text + u64::from(i.at);
         if self.count(i, kind, 1) {
             return None;
         }
-        self.faults.push(Fault {
+        let fault = self.new_fault(w, i, kind, access, lane, address, size);
+        self.faults.push(fault);
+        self.stop = self.faults.len() >= self.max_faults;
+        self.faults.last_mut()
+    }
+
+    fn new_fault(
+        &self,
+        w: &Wave,
+        i: &Ins,
+        kind: FaultKind,
+        access: Access,
+        lane: u32,
+        address: u64,
+        size: u32,
+    ) -> Fault {
+        Fault {
             kind,
             access,
             address,
             size,
-            pc,
+            pc: self.text + u64::from(i.at),
             frames: Vec::new(),
             workgroup: self.workgroup,
             wave: w.index,
@@ -214,9 +231,20 @@ impl Ctx<'_> {
             count: 1,
             other: None,
             note: String::new(),
-        });
-        self.stop = self.faults.len() >= self.max_faults;
-        self.faults.last_mut()
+        }
+    }
+
+    /// Notes that a lane loads LDS that no wave has written, `size` bytes.
+    pub(crate) fn warn(&mut self, w: &Wave, i: &Ins, load: &Unwritten, size: u32) {
+        let kind = FaultKind::UninitialisedLds;
+        if !self.tools.wants(kind) {
+            return;
+        }
+        let warning = self.new_fault(w, i, kind, load.access, load.lane as u32, load.address, size);
+        match self.warnings.iter_mut().find(|before| before.pc == warning.pc) {
+            Some(before) => before.count += 1,
+            None => self.warnings.push(warning),
+        }
     }
 
     /// Counts more lanes of a fault that is known at an instruction; false if it is not.

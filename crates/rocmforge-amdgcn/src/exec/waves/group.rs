@@ -115,6 +115,7 @@ pub(crate) fn run_part(
             Gws::default()
         },
         faults: Vec::new(),
+        warnings: Vec::new(),
         max_faults: dispatch.options.max_faults.max(1),
         text: code.start,
         variables: &code.variables,
@@ -200,6 +201,7 @@ pub(crate) fn run_part(
     let instructions = (before - machine.budget).unsigned_abs();
     let outcome = Outcome {
         faults,
+        warnings: ctx.warnings,
         instructions,
         status,
         counters: machine.counters,

@@ -30,6 +30,7 @@ impl Part {
     pub(crate) fn none() -> Self {
         let outcome = Outcome {
             faults: Vec::new(),
+            warnings: Vec::new(),
             instructions: 0,
             status: Status::Completed,
             counters: Counters::default(),
@@ -53,6 +54,7 @@ impl Part {
     pub(crate) fn add(&mut self, other: Self) {
         let Outcome {
             faults,
+            warnings,
             instructions,
             status,
             counters,
@@ -61,6 +63,7 @@ impl Part {
         } = other.outcome;
         let sum = &mut self.outcome;
         sum.faults.extend(faults);
+        sum.warnings.extend(warnings);
         sum.instructions += instructions;
         sum.status = status;
         sum.counters.add(&counters);
@@ -74,13 +77,21 @@ impl Part {
     pub(crate) fn into_outcome(self, program: &Program, most: usize) -> Outcome {
         let mut outcome = self.outcome;
         self.touched.count(&mut outcome.counters);
+        let same = |a: &Fault, b: &Fault| (a.kind, a.pc) == (b.kind, b.pc);
         for fault in program.code.variables.faults(&self.reached) {
-            let same = |other: &&mut Fault| (other.kind, other.pc) == (fault.kind, fault.pc);
-            if let Some(same) = outcome.faults.iter_mut().find(same) {
-                same.count += fault.count;
+            if let Some(before) = outcome.faults.iter_mut().find(|before| same(before, &fault)) {
+                before.count += fault.count;
             } else if outcome.faults.len() < most {
                 let frames = program.frames(fault.pc);
                 outcome.faults.push(Fault { frames, ..fault });
+            }
+        }
+        for mut warning in std::mem::take(&mut outcome.warnings) {
+            if let Some(before) = outcome.warnings.iter_mut().find(|before| same(before, &warning)) {
+                before.count += warning.count;
+            } else if !outcome.faults.iter().any(|fault| same(fault, &warning)) {
+                warning.frames = program.frames(warning.pc);
+                outcome.warnings.push(warning);
             }
         }
         if outcome.status == Status::Completed && !outcome.faults.is_empty() {
