@@ -90,6 +90,12 @@ impl Machine {
         refuse(call, status).map_err(|refusal| self.error(at, refusal))
     }
 
+    /// What is rarely meant in the kernels that have run.
+    pub(crate) fn warnings(&self) -> Vec<Report> {
+        let of_kernels = |warning: &Report| warning.kernel.is_some();
+        self.sim.warnings().into_iter().filter(of_kernels).collect()
+    }
+
     /// An error about a call, with what the simulator says of it.
     pub(crate) fn error(&self, at: &Place, Refusal { call, status }: Refusal) -> Error {
         let mut reasons: Vec<String> = self.sim.take_reports().iter().map(ToString::to_string).collect();

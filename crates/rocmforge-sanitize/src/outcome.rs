@@ -93,6 +93,8 @@ pub struct Outcome {
     pub stopped: Vec<StoppedLaunch>,
     /// Findings in launches that are not checked, in all seeds together.
     pub unchecked: usize,
+    /// Loads that are rarely meant and are no faults, one for each instruction.
+    pub warnings: Vec<Report>,
     /// Hash of the first outputs.
     first: Option<u64>,
 }
@@ -167,6 +169,12 @@ impl Outcome {
         self.unchecked += run.unchecked;
         for endless in &mut self.endless {
             endless.left_out += usize::from(run.left_out.contains(&endless.launch));
+        }
+        for warning in std::mem::take(&mut run.warnings) {
+            let place = |report: &Report| (report.kind, report.kernel.clone(), report.pc);
+            if !self.warnings.iter().any(|before| place(before) == place(&warning)) {
+                self.warnings.push(warning);
+            }
         }
         let reports = std::mem::take(&mut run.reports);
         let mut stopped = BTreeSet::new();

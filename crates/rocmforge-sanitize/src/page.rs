@@ -148,6 +148,16 @@ impl<'a> Page<'a> {
                 self.suppressions.all[*index].place
             ));
         }
+        for warning in &outcome.warnings {
+            let same = |finding: &Finding| (finding.report.kind, finding.report.pc) == (warning.kind, warning.pc);
+            if !outcome.findings.iter().any(same) {
+                let place = warning
+                    .frames
+                    .first()
+                    .map_or(String::new(), |frame| format!(" at {frame}"));
+                page.push_str(&format!("warning: {}{place}; {}\n", warning.kind, warning.message));
+            }
+        }
         page.push_str(&self.last_line());
         page
     }

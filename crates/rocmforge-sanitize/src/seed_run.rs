@@ -15,6 +15,8 @@ pub struct SeedRun {
     pub seed: u64,
     /// What is wrong; empty for a kernel without a fault that this seed shows.
     pub reports: Vec<Report>,
+    /// Loads of LDS that no wave has written, if nothing has used their values. They are no faults.
+    pub warnings: Vec<Report>,
     /// The call that queued each launch, in the order of the launch file: what reports name it by. 0 for one that was not queued.
     pub launches: Vec<u64>,
     /// The call that made each step, in their order; 0 for one that was not made.
@@ -333,9 +335,11 @@ impl<'p> Runner<'p> {
                 keep
             });
         }
+        let warnings = self.machine.warnings();
         SeedRun {
             seed,
             reports: self.reports,
+            warnings,
             launches: self.launches,
             steps: self.steps,
             complete,

@@ -199,6 +199,36 @@ fn no_corrected_kernel_gives_a_report_under_any_seed() {
     assert_nothing(&wrong, "reports without a fault");
 }
 
+/// A value that is read and dropped is no fault, and not silent either.
+#[test]
+fn a_load_of_lds_whose_value_nothing_uses_is_a_warning() {
+    let (packs, sources) = (packs(), sources());
+    let source = sources
+        .iter()
+        .find(|source| source.name == "initcheck/read_and_dropped");
+    let source = source.expect("the kernel is there");
+    let text = include_str!("kernels/initcheck/read_and_dropped.hip");
+    let loads = (1..).zip(text.lines()).filter(|(_, line)| line.contains("tile[t + 8]"));
+    let (line, _) = loads.last().expect("a load");
+    for pack in &packs {
+        let correct = run_seed(&plan(pack, source, "O3", &source.correct), 0).expect("it runs");
+        assert_eq!(correct.reports.len(), 0);
+        let [warning] = &correct.warnings[..] else {
+            panic!("one warning: {:?}", correct.warnings);
+        };
+        assert_eq!(
+            (warning.kind, warning.frames[0].line),
+            (ReportKind::UninitialisedLds, line)
+        );
+        let faulty = run_seed(&plan(pack, source, "O3", &source.faulty), 0).expect("it runs");
+        assert_eq!(
+            (faulty.reports.len(), faulty.warnings.len()),
+            (1, 0),
+            "a fault is no warning"
+        );
+    }
+}
+
 #[test]
 fn there_are_enough_of_each_tool() {
     let all = sources();

@@ -136,9 +136,22 @@ extern "C" __attribute__((device, visibility("hidden"))) float __start_in_a_row[
 
 static __attribute__((device, noinline)) float entry(const float *table, u32 code) { return table[code]; }
 
+// The compiler may make a table of it.
+RF_DEVICE const float *place_of(u32 code) {
+    switch (code & 7) {
+    case 0: return levels;
+    case 1: return scales;
+    case 2: return first;
+    case 3: return second;
+    case 4: return levels + 4;
+    case 5: return scales + 8;
+    default: return scales + 16;
+    }
+}
+
 RF_DEVICE float sum_of(const u32 *codes, u32 code) {
     const float *table = code & 1 ? levels : scales;
-    float sum = table[code & 7] + entry(levels, code & 7) + entry(scales, code);
+    float sum = *place_of(code) + *place_of(codes[0]) + table[code & 7] + entry(levels, code & 7) + entry(scales, code);
     const float *place;
     if (code & 2) {
         place = &levels[code & 7];

@@ -1,4 +1,4 @@
-//! Paths of a function: a data flow that follows registers along all of them.
+//! Data-flow solver: runs a [`Pass`] over all paths of a function until its states stop changing.
 
 use crate::exec::lower::decoded::Decoded;
 use rocmforge_isa::Flow;
@@ -15,32 +15,32 @@ pub(super) trait State: Clone {
     fn join(&mut self, other: &Self) -> bool;
 }
 
-/// What is looked for on the paths.
+/// One analysis: its state, and the effect of each instruction on it.
 pub(super) trait Pass {
     type State: State;
 
-    /// Begins a pass over the function: what the one before has found does not count.
+    /// Begins the next pass over the function. What the one before has found does not count.
     fn begin(&mut self);
 
-    /// Executes an instruction, by its number. `None` where it is not known what comes of it.
+    /// Applies instruction number `n` to the state. `None`: its effect is unknown, and the analysis gives up.
     fn step(&mut self, n: usize, state: &mut Self::State) -> Option<()>;
 
     /// Whether this pass has changed anything beside states.
     fn changed(&self) -> bool;
 }
 
-/// Goes through a function, which starts with this state, until nothing changes; `places` are its instructions by their ELF address.
+/// Goes through a function, which starts with this state, until nothing changes; `by_address` are its instructions by their ELF address.
 ///
 /// `None` if a branch leads out of the function, [`Pass::step`] gives that, or it takes too many passes.
 pub(super) fn follow<P: Pass>(
     function: &[Decoded],
-    places: &HashMap<u64, usize>,
+    by_address: &HashMap<u64, usize>,
     start: &P::State,
     pass: &mut P,
 ) -> Option<()> {
     let mut entered: HashMap<usize, Option<P::State>> = HashMap::new();
     for pc in function.iter().filter_map(|at| at.inst.branch_target(at.pc)) {
-        entered.insert(*places.get(&pc)?, None);
+        entered.insert(*by_address.get(&pc)?, None);
     }
     if entered.len() > TARGETS {
         return None;
@@ -59,7 +59,7 @@ pub(super) fn follow<P: Pass>(
             // No path leads here.
             let Some(mut state) = before.take() else { continue };
             pass.step(n, &mut state)?;
-            if let Some(target) = inst.branch_target(*pc).and_then(|pc| places.get(&pc)) {
+            if let Some(target) = inst.branch_target(*pc).and_then(|pc| by_address.get(&pc)) {
                 let changed = join(entered.get_mut(target)?, &state);
                 grew |= changed && *target <= n;
             }

@@ -2,8 +2,8 @@
 //!
 //! Code that is not optimised keeps its variables in private memory, at fixed distances from the stack pointer or, in a kernel, from 0. It
 //! makes generic pointers to them, with the upper word of `src_private_base`, and keeps those in private memory too. [`Private::of`] finds
-//! the bytes that each load and store there accesses. It gives nothing for a function that may read its private memory in another way: it
-//! calls a function, uses an address that is not known, or stores a pointer to private memory elsewhere.
+//! the bytes that each load and store there accesses. It gives `None` if the function may access private memory
+//! at an unknown address: it calls a function, uses an address that is not known, or stores a pointer to private memory elsewhere.
 //!
 //! A register has two [`Word`]s, one for the lanes that are on and one for those that are off. They are joined where `exec` is written, and
 //! each with its like where paths meet. A word of private memory has one for the whole function. The function is gone through until nothing
@@ -31,9 +31,9 @@ enum Word {
     Number { stack: bool, value: u32 },
     /// The upper word of generic pointers to private memory.
     Aperture,
-    /// A mask in which all lanes that are on have this bit.
+    /// A mask with this bit in every lane that is on.
     Lanes(bool),
-    /// Anything but the upper word of a pointer to private memory, or what is made of it.
+    /// Unknown, but neither the upper word of a pointer to private memory nor computed from one.
     Other,
     /// Anything.
     Any,
@@ -190,8 +190,8 @@ fn words(bytes: &Range<i64>) -> Range<i64> {
 }
 
 impl Private {
-    /// Finds the accesses of a function; `places` are its instructions by address, and `wide` says that its waves have 64 lanes.
-    pub(super) fn of(function: &[Decoded], places: &HashMap<u64, usize>, wide: bool) -> Option<Self> {
+    /// Finds the accesses of a function; `by_address` are its instructions by address, and `wide` says that its waves have 64 lanes.
+    pub(super) fn of(function: &[Decoded], by_address: &HashMap<u64, usize>, wide: bool) -> Option<Self> {
         let has = |flow: Flow| function.iter().any(|at| at.inst.op.facts().flow == flow);
         // A jump is a return, unless the function makes addresses of code.
         let jumps = has(Flow::Jump) && function.iter().any(|at| at.inst.op == Op::SGetpcB64);
@@ -206,7 +206,7 @@ impl Private {
             changed: false,
             found: Self::default(),
         };
-        paths::follow(function, places, &State::at_start(), &mut pass)?;
+        paths::follow(function, by_address, &State::at_start(), &mut pass)?;
         Some(pass.found)
     }
 
@@ -221,7 +221,7 @@ struct Pass<'a> {
     function: &'a [Decoded],
     wide: bool,
     memory: BTreeMap<i64, Word>,
-    /// Whether the places in private memory are relative to the stack pointer: all of them are, or none.
+    /// Whether the by_address in private memory are relative to the stack pointer: all of them are, or none.
     stack: Option<bool>,
     /// A word of private memory has another [`Word`] than before.
     changed: bool,

@@ -30,7 +30,7 @@ pub(super) fn mark(function: &[Decoded], ins: &mut [Ins], wide: bool) {
     }
     let search = Search {
         function,
-        places: function.iter().enumerate().map(|(n, at)| (at.pc, n)).collect(),
+        by_address: function.iter().enumerate().map(|(n, at)| (at.pc, n)).collect(),
         wide,
         private: OnceCell::new(),
     };
@@ -56,7 +56,7 @@ struct Step {
 /// What the atomics of a function are looked at with.
 struct Search<'a> {
     function: &'a [Decoded],
-    places: HashMap<u64, usize>,
+    by_address: HashMap<u64, usize>,
     wide: bool,
     /// Needed where a value is stored in private memory only.
     private: OnceCell<Option<Private>>,
@@ -80,7 +80,7 @@ impl Search<'_> {
             for store in self.stores(n, &mut steps)? {
                 let private = self
                     .private
-                    .get_or_init(|| Private::of(self.function, &self.places, self.wide));
+                    .get_or_init(|| Private::of(self.function, &self.by_address, self.wide));
                 for reader in private.as_ref()?.readers(store)? {
                     steps = steps.checked_sub(1)?;
                     if self.function[reader].inst.op.facts().memory != Memory::Load {
@@ -133,7 +133,7 @@ impl Search<'_> {
                 Flow::Call | Flow::Jump => return None,
                 Flow::Branch | Flow::ConditionalBranch => {
                     let target = inst.branch_target(*pc)?;
-                    let at = *self.places.get(&target)?;
+                    let at = *self.by_address.get(&target)?;
                     open.push(Step { at, ..step });
                 }
                 Flow::Next => {}

@@ -1,4 +1,4 @@
-//! Addresses of variables: memory instructions whose address was computed from that of a variable of the code object.
+//! Data flow of variable addresses: finds memory instructions whose address is that of a variable of the code object plus an index.
 //!
 //! Compilers make the address of a variable from the program counter and a constant, and add an index to it. The sum is followed through
 //! registers along all paths of a function, until an instruction uses it as an address. An instruction is marked only if its address comes
@@ -12,18 +12,20 @@ use crate::exec::lower::paths;
 use crate::exec::lower::values::{REGISTERS, Register, SCALAR, is_kept, is_plain, register};
 use crate::exec::memory::{self, variable};
 use crate::exec::state::ctx::Watched;
-use crate::exec::state::variables::VariableAccess;
+use crate::exec::state::variables::VariableInstruction;
 use crate::fault::Access;
 use rocmforge_isa::{Flow, Format, Inst, Memory, Op, Operand, Registers, Relative, Ty, Unit};
 use std::collections::HashMap;
 
-/// What a register holds.
+/// What a register holds, in the lanes that are on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Value {
     /// No address of a variable.
     Other,
-    /// A word of this ELF address, or of the sum of it and something that is no address of a variable, in all lanes that are on.
+    /// A word of this ELF address, or of the sum of it and an index.
     Of(u32),
+    /// What was loaded with such an address. In a table of distances from itself to variables it is one of those.
+    Loaded(u32),
     /// Of several addresses, or of one that was changed in another way.
     Mixed,
 }
@@ -33,13 +35,18 @@ impl Value {
     fn plus(self, other: Self) -> Self {
         match (self, other) {
             (Value::Other, value) | (value, Value::Other) => value,
+            (Value::Of(a), Value::Loaded(b)) | (Value::Loaded(b), Value::Of(a)) if a != b => Value::Of(a),
             _ => self.or(other),
         }
     }
 
     /// The value of what is one of two.
     fn or(self, other: Self) -> Self {
-        if self == other { self } else { Value::Mixed }
+        match (self, other) {
+            (a, b) if a == b => a,
+            (Value::Other, Value::Loaded(a)) | (Value::Loaded(a), Value::Other) => Value::Loaded(a),
+            _ => Value::Mixed,
+        }
     }
 
     /// The value of any other result.
@@ -70,14 +77,14 @@ pub(super) fn mark(function: &[Decoded], code: &mut Code) {
     if constants.is_empty() {
         return;
     }
-    let places = function.iter().enumerate().map(|(n, at)| (at.pc, n)).collect();
+    let by_address = function.iter().enumerate().map(|(n, at)| (at.pc, n)).collect();
     let mut pass = Pass {
         function,
         wide: code.wide,
         constants,
         found: Vec::new(),
     };
-    if paths::follow(function, &places, &State([Value::Other; REGISTERS]), &mut pass).is_none() {
+    if paths::follow(function, &by_address, &State([Value::Other; REGISTERS]), &mut pass).is_none() {
         return;
     }
     for (n, constant) in pass.found {
@@ -93,7 +100,7 @@ pub(super) fn mark(function: &[Decoded], code: &mut Code) {
         }
         code.watched.extend(run.map(|run| Watched { run, addresses }));
         let constant = u64::from(constant).wrapping_add(code.device).wrapping_sub(code.start);
-        code.variables.accesses.push(VariableAccess {
+        code.variables.instructions.push(VariableInstruction {
             how,
             size: inst
                 .op
@@ -102,7 +109,7 @@ pub(super) fn mark(function: &[Decoded], code: &mut Code) {
                 .small()
                 .map_or(4 * u32::from(data.regs()), |small| small.bytes.into()),
             pc: *pc,
-            near: code.variables.at(constant),
+            base: code.variables.at(constant),
         });
     }
 }
@@ -114,7 +121,7 @@ fn access(inst: &Inst) -> Option<(Access, Ty)> {
         (Memory::Load, Unit::ScalarMemory) => (Access::Scalar, inst.ty.dst),
         (Memory::Load, _) => (Access::Load, inst.ty.dst),
         (Memory::Store, _) => (Access::Store, inst.ty.src[1]),
-        (Memory::Atomic, _) => (Access::Atomic, inst.ty.src[1]),
+        (Memory::Atomic, _) => (Access::Atomic, facts.returned),
         _ => return None,
     })
 }
@@ -246,15 +253,21 @@ fn constant_of(inst: &Inst, state: &State) -> Option<u32> {
 fn result(inst: &Inst, state: &State) -> Value {
     let facts = inst.op.facts();
     if facts.memory != Memory::None && facts.unit != Unit::Lds {
-        return Value::Other;
+        return constant_of(inst, state).map_or(Value::Other, Value::Loaded);
     }
     let sources = inst.src.into_iter().zip(inst.ty.src);
     // A carry is no part of an address.
     let words = sources.filter(|(_, ty)| *ty != Ty::Mask);
     let all = words.map(|(operand, ty)| read(operand, ty, state));
     let all = all.fold(Value::Other, Value::plus);
-    if is_sum(inst.op) && is_plain(&inst.mods) {
-        return all;
+    match inst.op {
+        // A factor is no summand.
+        Op::VMadU64U32 | Op::VMadCoU64U32 if is_plain(&inst.mods) => {
+            let [a, b, sum] = [0, 1, 2].map(|n| read(inst.src[n], inst.ty.src[n], state));
+            return a.plus(b).changed().plus(sum);
+        }
+        op if is_sum(op) && is_plain(&inst.mods) => return all,
+        _ => {}
     }
     let old = if facts.reads.has(Registers::DST) {
         read(inst.dst, inst.ty.dst, state)
@@ -279,8 +292,6 @@ fn is_sum(op: Op) -> bool {
             | Op::SAddNcU64
             | Op::VAddCoU32
             | Op::VAddCoCiU32
-            | Op::VMadU64U32
-            | Op::VMadCoU64U32
     )
 }
 

@@ -7,7 +7,7 @@ use crate::attend::Attendant;
 use crate::exec::state::fields::{Flow, Src};
 use crate::exec::state::grid::Gws;
 use crate::exec::state::request::{Addresses, Data, Place, Request, Shape, Unwritten, addresses_of_row};
-use crate::exec::state::variables::{Reached, Variables};
+use crate::exec::state::variables::{VariableAccesses, Variables};
 use crate::exec::state::wave::Wave;
 use crate::fault::{Access, Fault, FaultKind};
 use crate::memory::{GlobalMemory, MemFaultKind};
@@ -134,7 +134,7 @@ pub(crate) struct Ctx<'a> {
     /// The program's variables, instructions with the address of one, and what those have accessed.
     pub(crate) variables: &'a Variables,
     pub(crate) watched: &'a [Watched],
-    pub(crate) reached: Reached,
+    pub(crate) variable_accesses: VariableAccesses,
     /// Somebody watches requests to memory.
     pub(crate) observed: bool,
     /// Values nobody has written are followed, in [`Self::observer`].

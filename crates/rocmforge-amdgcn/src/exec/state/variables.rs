@@ -1,14 +1,13 @@
-//! Variables of the code object, and what instructions with the address of one have accessed.
+//! Variables of a code object, and the record of which of them each instruction has accessed.
 //!
-//! The address of a variable is a constant in the code, and an index is added to it. The code does not show which variable it was: clang makes
-//! `table[c - 8]`, with `c` from 8 on, an index `c` to the address 32 B before `table`, where another variable may be. But it was one. So an
-//! instruction that accesses a variable, and also memory that is no part of it, has an index beyond that variable, whichever lanes and
-//! workgroups did the one and the other. So has one that accesses memory outside of the code object. Both are known when the launch has
-//! ended; the access itself goes on, since the memory is there.
+//! The address of a variable is a constant in the code, and an index is added to it. The code does not show which variable was meant: clang
+//! makes `table[c - 8]`, with `c` from 8 on, an index `c` to the address 32 B before `table`, where another variable may be. But it is a
+//! single one. An instruction that accesses a variable, and also memory that is no part of it, therefore has an index beyond a variable,
+//! also if different lanes or workgroups did so. The same is true of one that accesses memory outside of the code object. Both are known when
+//! the launch has ended; the accesses themselves are made, since the memory is there.
 
 use crate::fault::{Access, Fault, FaultKind};
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 use std::ops::Range;
 
 /// A variable of the code object, or several that overlap.
@@ -21,14 +20,14 @@ pub(crate) struct Variable {
 
 /// An instruction with the address of a variable.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct VariableAccess {
+pub(crate) struct VariableInstruction {
     pub(crate) how: Access,
     /// Bytes a lane accesses.
     pub(crate) size: u32,
     /// ELF address of the instruction.
     pub(crate) pc: u64,
     /// Number of the variable that the constant in the code is an address in, if there is one.
-    pub(crate) near: Option<usize>,
+    pub(crate) base: Option<usize>,
 }
 
 /// The variables of a code object, and the instructions with the address of one.
@@ -38,11 +37,11 @@ pub(crate) struct Variables {
     pub(crate) all: Vec<Variable>,
     /// Device addresses of the code object.
     pub(crate) object: Range<u64>,
-    pub(crate) accesses: Vec<VariableAccess>,
+    pub(crate) instructions: Vec<VariableInstruction>,
 }
 
 impl Variables {
-    /// Those with the addresses and names given, in any order. Of variables that overlap it makes one.
+    /// Those given, in any order. Of variables that overlap it makes one.
     pub(crate) fn new(mut all: Vec<Variable>, object: Range<u64>) -> Self {
         all.sort_by_key(|variable| (variable.addresses.start, variable.addresses.end));
         all.dedup_by(|next, last| {
@@ -55,7 +54,7 @@ impl Variables {
         Self {
             all,
             object,
-            accesses: Vec::new(),
+            instructions: Vec::new(),
         }
     }
 
@@ -75,61 +74,67 @@ impl Variables {
         }
     }
 
-    /// The faults of a launch that has accessed these places.
-    pub(crate) fn faults(&self, reached: &Reached) -> Vec<Fault> {
-        let mut numbers: Vec<u32> = reached.places.keys().map(|&(number, _)| number).collect();
+    /// The faults of a launch with these accesses.
+    pub(crate) fn faults(&self, accesses: &VariableAccesses) -> Vec<Fault> {
+        let mut numbers: Vec<u32> = accesses.places.keys().map(|&(number, _)| number).collect();
         numbers.dedup();
-        numbers
-            .into_iter()
-            .filter_map(|number| self.fault(number, reached))
-            .collect()
+        let faults = numbers.into_iter().filter_map(|number| self.fault(number, accesses));
+        faults.collect()
     }
 
     /// The fault of an instruction, by its number.
-    fn fault(&self, number: u32, reached: &Reached) -> Option<Fault> {
-        let access = self.accesses.get(number as usize)?;
-        let places = reached
+    fn fault(&self, number: u32, accesses: &VariableAccesses) -> Option<Fault> {
+        let instruction = self.instructions.get(number as usize)?;
+        let places = accesses
             .places
             .range((number, Place::Variable(0))..=(number, Place::Elsewhere));
-        let first = places.clone().find_map(|(&(_, place), _)| match place {
-            Place::Variable(number) => Some(number),
-            _ => None,
+        let mut places: Vec<(Place, AccessRecord)> = places.map(|(&(_, place), &record)| (place, record)).collect();
+        if let (Some(base), Some(record)) = (instruction.base, accesses.of_base(number)) {
+            places.insert(0, (Place::Variable(base), record));
+        }
+        // The variable that most lanes have accessed is more likely the one that was meant.
+        let variables = places.iter().filter(|(place, _)| matches!(place, Place::Variable(_)));
+        let intended = variables
+            .rev()
+            .max_by_key(|(_, record)| record.count)
+            .map(|(place, _)| *place);
+        let wrong = places.iter().filter(|(place, _)| match intended {
+            Some(intended) => *place != intended,
+            None => *place == Place::Elsewhere,
         });
-        // The one that the address is in, if it was accessed, is more likely what was meant.
-        let meant = access.near.filter(|_| reached.near(number)).or(first);
-        let wrong = places.filter(|((_, place), _)| match (meant, place) {
-            (Some(meant), place) => *place != Place::Variable(meant),
-            (None, place) => *place == Place::Elsewhere,
-        });
-        let reach = wrong.map(|(_, reach)| *reach).reduce(Reach::and)?;
+        let record = wrong.map(|(_, record)| *record).reduce(AccessRecord::and)?;
+        let note = match intended {
+            Some(Place::Variable(number)) => self.wording(&self.all[number], record.address),
+            _ => "an index is added to the address of a variable, and leads out of the code object".to_owned(),
+        };
         Some(Fault {
             kind: FaultKind::GlobalOutOfBounds,
-            access: access.how,
-            address: reach.address,
-            size: access.size,
-            pc: access.pc,
+            access: instruction.how,
+            address: record.address,
+            size: instruction.size,
+            pc: instruction.pc,
             frames: Vec::new(),
-            workgroup: reach.workgroup,
-            wave: reach.wave,
-            lane: reach.lane,
-            count: reach.count,
+            workgroup: record.workgroup,
+            wave: record.wave,
+            lane: record.lane,
+            count: record.count,
             other: None,
-            note: self.wording(meant.and_then(|meant| self.all.get(meant)), reach.address),
+            note,
         })
     }
 
-    /// What is wrong with an access to an address.
-    fn wording(&self, meant: Option<&Variable>, address: u64) -> String {
-        let Some(Variable { addresses, name }) = meant else {
-            return "an index is added to the address of a variable, and leads out of the code object".to_owned();
-        };
+    /// What is wrong with an access to an address by an instruction that also accesses a variable.
+    fn wording(&self, Variable { addresses, name }: &Variable, address: u64) -> String {
         let distance = match address.checked_sub(addresses.end) {
             Some(behind) => format!("{behind} B past the end of"),
-            None => format!("{} B before", addresses.start.saturating_sub(address)),
+            None if address < addresses.start => format!("{} B before", addresses.start - address),
+            None => "over the end of".to_owned(),
         };
         let place = match self.place(address) {
-            Place::Variable(number) => format!("in variable `{}`, ", self.all[number].name),
-            Place::Object | Place::Elsewhere => String::new(),
+            Place::Variable(number) if self.all[number].name != *name => {
+                format!("in variable `{}`, ", self.all[number].name)
+            }
+            _ => String::new(),
         };
         let size = addresses.end - addresses.start;
         format!("{place}{distance} variable `{name}` of {size} B, which the same instruction accesses")
@@ -147,24 +152,23 @@ enum Place {
     Elsewhere,
 }
 
-/// A lane's access.
+/// An access by a lane, and how many lanes it stands for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Reach {
+pub(crate) struct AccessRecord {
     pub(crate) workgroup: [u32; 3],
     pub(crate) wave: u32,
     pub(crate) lane: u32,
-    /// Device address.
+    /// Device address of its first byte.
     pub(crate) address: u64,
-    /// Lanes that it stands for.
     pub(crate) count: u64,
 }
 
-impl Reach {
-    /// One that stands for both: the same, whichever ran first.
+impl AccessRecord {
+    /// One that stands for both. It does not depend on which workgroup or wave ran first; the accesses of a wave come in their order.
     fn and(self, other: Self) -> Self {
-        let key = |reach: &Self| {
-            let [x, y, z] = reach.workgroup;
-            [z, y, x, reach.wave]
+        let key = |record: &Self| {
+            let [x, y, z] = record.workgroup;
+            [z, y, x, record.wave]
         };
         let first = if key(&other) < key(&self) { other } else { self };
         Self {
@@ -174,45 +178,50 @@ impl Reach {
     }
 }
 
-/// The places that instructions with the address of a variable have accessed in some workgroups of a launch.
+/// What instructions with the address of a variable have accessed in some workgroups of a launch.
 #[derive(Default)]
-pub(crate) struct Reached {
-    /// By the number of the instruction: whether it has accessed the variable that its constant is an address in.
-    near: Vec<bool>,
+pub(crate) struct VariableAccesses {
+    /// By the number of the instruction: accesses of the variable that its constant is an address in.
+    base: Vec<Option<AccessRecord>>,
     /// By that number and place: all other accesses.
-    places: BTreeMap<(u32, Place), Reach>,
+    places: BTreeMap<(u32, Place), AccessRecord>,
 }
 
-impl Reached {
-    /// Whether an instruction has accessed the variable that its constant is an address in.
-    pub(crate) fn near(&self, number: u32) -> bool {
-        self.near.get(number as usize).is_some_and(|&near| near)
+impl VariableAccesses {
+    fn of_base(&self, number: u32) -> Option<AccessRecord> {
+        *self.base.get(number as usize)?
     }
 
-    /// Notes that it has.
-    pub(crate) fn note_near(&mut self, number: u32) {
-        let all = self.near.len().max(number as usize + 1);
-        self.near.resize(all, false);
-        self.near[number as usize] = true;
+    /// Notes that an instruction has accessed the variable that its constant is an address in.
+    pub(crate) fn note_base(&mut self, number: u32, record: AccessRecord) {
+        let all = self.base.len().max(number as usize + 1);
+        self.base.resize(all, None);
+        let held = &mut self.base[number as usize];
+        *held = Some(held.map_or(record, |held| held.and(record)));
     }
 
-    /// Notes another access.
-    pub(crate) fn note(&mut self, number: u32, variables: &Variables, reach: Reach) {
-        self.put((number, variables.place(reach.address)), reach);
-    }
-
-    fn put(&mut self, at: (u32, Place), reach: Reach) {
-        match self.places.entry(at) {
-            Entry::Vacant(place) => drop(place.insert(reach)),
-            Entry::Occupied(mut place) => drop(place.insert(place.get().and(reach))),
+    /// Notes another access, of one byte and `more`.
+    pub(crate) fn note(&mut self, number: u32, variables: &Variables, more: u64, record: AccessRecord) {
+        let [first, last] = [0, more].map(|byte| variables.place(record.address.wrapping_add(byte)));
+        self.put((number, first), record);
+        if last != first {
+            self.put((number, last), record);
         }
+    }
+
+    fn put(&mut self, at: (u32, Place), record: AccessRecord) {
+        let held = self.places.entry(at).or_insert(AccessRecord { count: 0, ..record });
+        *held = held.and(record);
     }
 
     /// Adds what other workgroups have accessed.
     pub(crate) fn add(&mut self, other: Self) {
-        let near = (0..).zip(other.near).filter(|(_, near)| *near);
-        near.for_each(|(number, _)| self.note_near(number));
-        other.places.into_iter().for_each(|(at, reach)| self.put(at, reach));
+        for (number, record) in (0..).zip(other.base) {
+            if let Some(record) = record {
+                self.note_base(number, record);
+            }
+        }
+        other.places.into_iter().for_each(|(at, record)| self.put(at, record));
     }
 }
 
@@ -228,41 +237,42 @@ mod tests {
         Variable { addresses, name }
     }
 
-    /// A code object with two variables, and an instruction whose constant is in the first of them.
-    fn variables(near: Option<usize>) -> Variables {
+    /// A code object with two variables, and an instruction whose constant is in the variable of this number.
+    fn variables(base: Option<usize>) -> Variables {
         let all = vec![variable(NEXT, "next"), variable(TABLE, "table")];
         let mut variables = Variables::new(all, 0..0x2000);
-        variables.accesses.push(VariableAccess {
+        variables.instructions.push(VariableInstruction {
             how: Access::Load,
-            size: 4,
+            size: 8,
             pc: 0x1800,
-            near,
+            base,
         });
         variables
     }
 
-    fn reach(group: u32, address: u64) -> Reach {
-        Reach {
+    fn access(group: u32, address: u64, count: u64) -> AccessRecord {
+        AccessRecord {
             workgroup: [group, 0, 0],
             wave: 0,
             lane: 3,
             address,
-            count: 1,
+            count,
         }
     }
 
-    /// What is reported of accesses to the variable near the constant, and to other addresses by workgroups.
-    fn report(near: Option<usize>, accessed: bool, others: &[(u32, u64)]) -> Option<(u32, u64, u64, String)> {
-        let variables = variables(near);
+    /// What is reported of accesses to the first variable by so many lanes, and to other addresses by workgroups: workgroup, address,
+    /// lanes, and the note.
+    fn report(base: Option<usize>, lanes: u64, others: &[(u32, u64)]) -> Option<(u32, u64, u64, String)> {
+        let variables = variables(base);
         let parts = |order: &mut dyn Iterator<Item = &(u32, u64)>| {
-            let mut all = Reached::default();
+            let mut all = VariableAccesses::default();
             for &(group, address) in order {
-                let mut part = Reached::default();
-                part.note(0, &variables, reach(group, address));
+                let mut part = VariableAccesses::default();
+                part.note(0, &variables, 7, access(group, address, 1));
                 all.add(part);
             }
-            if accessed {
-                all.note_near(0);
+            if lanes != 0 {
+                all.note_base(0, access(0, 0x1000, lanes));
             }
             variables.faults(&all)
         };
@@ -283,44 +293,50 @@ mod tests {
         let variables = Variables::new(all, 0..0x2000);
         let names: Vec<&str> = variables.all.iter().map(|variable| variable.name.as_str()).collect();
         assert_eq!(names, ["table", "next"]);
-        assert_eq!(
-            [0xFFF, 0x1000, 0x101F, 0x1020, 0x1040].map(|at| variables.at(at)),
-            [None, Some(0), Some(0), Some(1), None]
-        );
+        let found = [0xFFF, 0x1000, 0x101F, 0x1020, 0x1040].map(|at| variables.at(at));
+        assert_eq!(found, [None, Some(0), Some(0), Some(1), None]);
     }
 
     #[test]
     fn an_instruction_that_accesses_two_variables_has_an_index_beyond_one() {
-        let (group, address, count, note) =
-            report(Some(0), true, &[(2, 0x1024), (1, 0x1028), (3, 0x1020)]).expect("a fault");
-        assert_eq!((group, address, count), (1, 0x1028, 3));
+        let found = report(Some(0), 9, &[(2, 0x1024), (1, 0x1028), (3, 0x1020)]);
+        let note =
+            "in variable `next`, 8 B past the end of variable `table` of 32 B, which the same instruction accesses";
+        assert_eq!(found, Some((1, 0x1028, 3, note.to_owned())));
+        // Most lanes have accessed the other one.
+        let found = report(Some(0), 2, &[(2, 0x1024), (1, 0x1028), (3, 0x1020)]);
+        let note = "in variable `table`, 32 B before variable `next` of 32 B, which the same instruction accesses";
+        assert_eq!(found, Some((0, 0x1000, 2, note.to_owned())));
+        let (.., note) = report(None, 0, &[(0, 0xFF0), (1, 0x1004)]).expect("a fault");
         assert_eq!(
             note,
-            "in variable `next`, 8 B past the end of variable `table` of 32 B, which the same instruction accesses"
+            "16 B before variable `table` of 32 B, which the same instruction accesses"
         );
-        let (.., note) = report(None, false, &[(0, 0xFFC), (1, 0x1004)]).expect("a fault");
+    }
+
+    #[test]
+    fn an_access_over_the_end_of_a_variable_has_one() {
+        let (_, address, _, note) = report(Some(1), 0, &[(0, 0x103C)]).expect("a fault");
+        assert_eq!(address, 0x103C);
         assert_eq!(
             note,
-            "4 B before variable `table` of 32 B, which the same instruction accesses"
+            "over the end of variable `next` of 32 B, which the same instruction accesses"
         );
     }
 
     #[test]
     fn one_that_accesses_one_variable_has_none_whatever_its_constant_is_in() {
-        assert_eq!(report(Some(0), true, &[]), None);
-        assert_eq!(report(Some(0), false, &[(0, 0x1020), (1, 0x103C)]), None);
-        assert_eq!(report(None, false, &[(0, 0x1800)]), None, "a variable without a name");
+        assert_eq!(report(Some(0), 5, &[]), None);
+        assert_eq!(report(Some(0), 0, &[(0, 0x1020), (1, 0x1038)]), None);
+        assert_eq!(report(None, 0, &[(0, 0x1800)]), None, "a variable without a name");
     }
 
     #[test]
     fn one_that_leaves_the_code_object_has_an_index_beyond_some_variable() {
-        let (_, address, _, note) = report(Some(0), false, &[(0, 0x1020), (0, 0x9000)]).expect("a fault");
-        assert_eq!(
-            (address, note.contains("past the end of variable `next`")),
-            (0x9000, true),
-            "{note}"
-        );
-        let (.., note) = report(None, false, &[(0, 0x9000)]).expect("a fault");
+        let (_, address, _, note) = report(Some(0), 0, &[(0, 0x1020), (0, 0x9000)]).expect("a fault");
+        assert_eq!(address, 0x9000);
+        assert!(note.contains("past the end of variable `next`"), "{note}");
+        let (.., note) = report(None, 0, &[(0, 0x9000)]).expect("a fault");
         assert!(note.contains("out of the code object"), "{note}");
     }
 }

@@ -17,7 +17,7 @@ use crate::exec::number::mode::Mode;
 use crate::exec::state::ctx::{Ctx, Ins};
 use crate::exec::state::fields::{Flow, Kind, Src};
 use crate::exec::state::grid::Gws;
-use crate::exec::state::variables::Reached;
+use crate::exec::state::variables::VariableAccesses;
 use crate::exec::state::wave::{EXEC, NULL, VCC, Wave, WaveState};
 use crate::exec::waves::group_order::GroupOrder;
 use crate::exec::waves::part::Part;
@@ -70,7 +70,7 @@ pub(crate) fn run_part(
         let race = Race::start(memory, waves, lds, &kernel.setup);
         if race.is_none() {
             let why = "the host has no address space for the shadow of racecheck".to_owned();
-            return Part::new(dispatch.refused(why), Touched::default(), Reached::default());
+            return Part::new(dispatch.refused(why), Touched::default(), VariableAccesses::default());
         }
         race
     } else {
@@ -120,7 +120,7 @@ pub(crate) fn run_part(
         text: code.start,
         variables: &code.variables,
         watched: &code.watched,
-        reached: Reached::default(),
+        variable_accesses: VariableAccesses::default(),
         observed,
         follows: uses.is_some(),
         observer: checks.clone(),
@@ -208,7 +208,7 @@ pub(crate) fn run_part(
         footprint,
         clock_ns: clock::nanoseconds(ctx.latest, ctx.khz),
     };
-    Part::new(outcome, touched, ctx.reached)
+    Part::new(outcome, touched, ctx.variable_accesses)
 }
 
 /// Seed of the order of waves in a workgroup: its own, so that it does not matter what ran before.

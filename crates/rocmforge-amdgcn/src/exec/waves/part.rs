@@ -3,7 +3,7 @@
 use crate::counters::Counters;
 use crate::dispatch::{Outcome, Status};
 use crate::exec::checks::count::Touched;
-use crate::exec::state::variables::Reached;
+use crate::exec::state::variables::VariableAccesses;
 use crate::fault::Fault;
 use crate::footprint::Footprint;
 use crate::program::Program;
@@ -13,16 +13,16 @@ pub(crate) struct Part {
     /// Without the numbers of distinct segments, which only all parts together have.
     outcome: Outcome,
     touched: Touched,
-    reached: Reached,
+    variable_accesses: VariableAccesses,
 }
 
 impl Part {
     /// One with these segments of memory and variables.
-    pub(crate) fn new(outcome: Outcome, touched: Touched, reached: Reached) -> Self {
+    pub(crate) fn new(outcome: Outcome, touched: Touched, variable_accesses: VariableAccesses) -> Self {
         Self {
             outcome,
             touched,
-            reached,
+            variable_accesses,
         }
     }
 
@@ -37,7 +37,7 @@ impl Part {
             footprint: Footprint::default(),
             clock_ns: 0,
         };
-        Self::new(outcome, Touched::default(), Reached::default())
+        Self::new(outcome, Touched::default(), VariableAccesses::default())
     }
 
     /// Whether all its waves ended and nothing was wrong.
@@ -70,17 +70,20 @@ impl Part {
         sum.footprint = footprint;
         sum.clock_ns = sum.clock_ns.max(clock_ns);
         self.touched.add(&other.touched);
-        self.reached.add(other.reached);
+        self.variable_accesses.add(other.variable_accesses);
     }
 
-    /// The outcome of a launch of a program whose workgroups these are, and at most so many faults.
+    /// The outcome of the whole launch, with at most `most` faults.
     pub(crate) fn into_outcome(self, program: &Program, most: usize) -> Outcome {
         let mut outcome = self.outcome;
         self.touched.count(&mut outcome.counters);
         let same = |a: &Fault, b: &Fault| (a.kind, a.pc) == (b.kind, b.pc);
-        for fault in program.code.variables.faults(&self.reached) {
+        for fault in program.code.variables.faults(&self.variable_accesses) {
             if let Some(before) = outcome.faults.iter_mut().find(|before| same(before, &fault)) {
                 before.count += fault.count;
+                if before.note.is_empty() {
+                    before.note = fault.note;
+                }
             } else if outcome.faults.len() < most {
                 let frames = program.frames(fault.pc);
                 outcome.faults.push(Fault { frames, ..fault });
