@@ -12,3 +12,5 @@ mod unused;
 mod updates;
 mod values;
 mod variables;
+#[cfg(test)]
+mod words;

@@ -9,7 +9,7 @@
 #[cfg(test)]
 mod tests;
 
-use crate::exec::lower::decoded::Decoded;
+use crate::exec::lower::decoded::{Decoded, keeps_rest};
 use crate::exec::lower::halves;
 use crate::exec::lower::private::Private;
 use crate::exec::memory::form::UNUSED;
@@ -187,9 +187,7 @@ pub(super) fn crosses_lanes(inst: &Inst) -> bool {
 /// Whether it is an operation of lanes each of which keeps nothing of the destination that it had.
 pub(super) fn is_whole_result(inst: &Inst) -> bool {
     match inst.format {
-        Format::Vop1 | Format::Vop2 | Format::Vop3 | Format::Vop3sd | Format::Vopd => {
-            inst.mods.dpp.is_none() && !inst.ty.dst.is_half() && !inst.op.facts().keeps_rest
-        }
+        Format::Vop1 | Format::Vop2 | Format::Vop3 | Format::Vop3sd | Format::Vopd => !keeps_rest(inst),
         _ => false,
     }
 }

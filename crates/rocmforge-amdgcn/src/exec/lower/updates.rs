@@ -3,12 +3,15 @@
 //! Where two lanes of a wave make such an update of one place, both read the old value and one of the results is lost, also where both
 //! results are the same. A store alone does not show that; so the path of its data is followed back to a load, within straight code.
 
-use crate::exec::lower::decoded::Decoded;
+#[cfg(test)]
+mod tests;
+
+use crate::exec::lower::decoded::{Decoded, keeps_rest};
 use crate::exec::lower::halves;
 use crate::exec::lower::idioms::same_address;
 use crate::exec::memory::form::{UPDATE, UPDATE_OF_BASE};
 use crate::exec::state::ctx::Ins;
-use rocmforge_isa::{Flow, Format, Inst, Memory, Operand, Registers, Ty, Unit};
+use rocmforge_isa::{Flow, Format, Inst, Memory, Operand, Registers, Relative, Ty, Unit};
 
 /// Instructions between the load and the store at most.
 const NEAR: usize = 128;
@@ -55,6 +58,19 @@ impl Set {
     fn has(&mut self, operand: Operand, ty: Ty) -> bool {
         Self::place(operand, ty).is_some_and(|(file, bits)| *self.word(file) & bits != 0)
     }
+
+    /// What is in the set before an exchange of two registers, or of their halves.
+    fn exchange(&mut self, inst: &Inst) {
+        let registers = [(inst.dst, inst.ty.dst), (inst.src[0], inst.ty.src[0])];
+        let [to, from] = registers.map(|(operand, ty)| self.has(operand, ty));
+        for ((operand, ty), comes) in registers.into_iter().zip([from, to]) {
+            if comes {
+                self.add(operand, ty);
+            } else if !keeps_rest(inst) {
+                self.remove(operand, ty);
+            }
+        }
+    }
 }
 
 /// Marks such stores of a function.
@@ -89,7 +105,8 @@ fn update(before: &[Decoded], store: &Inst) -> u8 {
     let mut others = false;
     for inst in before.iter().rev().take(NEAR).map(|at| &at.inst) {
         let facts = inst.op.facts();
-        if facts.flow != Flow::Next || facts.waits_for_waves {
+        // Which registers a relative move has is not known.
+        if facts.flow != Flow::Next || facts.waits_for_waves || facts.relative != Relative::None {
             return 0;
         }
         if facts.memory == Memory::Load && data.has(inst.dst, inst.ty.dst) {
@@ -99,16 +116,27 @@ fn update(before: &[Decoded], store: &Inst) -> u8 {
                 let may_differ = scalar && store.format != Format::Mubuf;
                 return if may_differ { UPDATE_OF_BASE } else { UPDATE };
             }
-            data.remove(inst.dst, inst.ty.dst);
+            if !keeps_rest(inst) {
+                data.remove(inst.dst, inst.ty.dst);
+            }
         }
         let halves = [Some(inst), inst.dual.as_deref()];
-        if halves.iter().flatten().any(|half| base.has(half.dst, half.ty.dst)) {
+        let exchanges = facts.writes.has(Registers::SRC);
+        let writes = |set: &mut Set| {
+            let results = halves.iter().flatten().any(|half| set.has(half.dst, half.ty.dst));
+            results || exchanges && set.has(inst.src[0], inst.ty.src[0])
+        };
+        if writes(&mut base) {
             return 0;
         }
-        others |= halves.iter().flatten().any(|half| lanes.has(half.dst, half.ty.dst));
+        others |= writes(&mut lanes);
+        if exchanges {
+            data.exchange(inst);
+            continue;
+        }
         // Both halves of a pair read before either writes.
         let made = halves.map(|half| half.filter(|half| data.has(half.dst, half.ty.dst)));
-        for half in made.iter().flatten() {
+        for half in made.iter().flatten().filter(|half| !keeps_rest(half)) {
             data.remove(half.dst, half.ty.dst);
         }
         for half in made.into_iter().flatten().filter(|_| facts.memory == Memory::None) {

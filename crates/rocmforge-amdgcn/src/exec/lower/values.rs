@@ -5,8 +5,11 @@
 //! the number of what was stored. So a plain load can be recognised whose value a compare-and-swap at the same address expects, though neither
 //! address nor value is in the same registers then ([`crate::exec::lower::idioms`]).
 
-use crate::exec::lower::decoded::{Decoded, is_compare_and_swap};
-use rocmforge_isa::{Element, Flow, Format, Inst, Memory, Mods, Op, Operand, Registers, Ty, Unit};
+#[cfg(test)]
+mod tests;
+
+use crate::exec::lower::decoded::{Decoded, is_compare_and_swap, keeps_rest};
+use rocmforge_isa::{Element, Flow, Format, Inst, Lanes, Memory, Mods, Op, Operand, Registers, Relative, Ty, Unit};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
 
@@ -231,7 +234,7 @@ impl Numbers {
     /// The numbers of an operand's registers, or of a constant.
     fn read(&mut self, operand: Operand, ty: Ty) -> Vec<Value> {
         let regs = usize::from(ty.regs());
-        if let Some(first) = register(operand) {
+        if let Some(first) = register(operand).filter(|_| !matches!(operand, Operand::VgprHalf { .. })) {
             return (first..first + regs)
                 .map(|r| self.state.registers[r % REGISTERS])
                 .collect();
@@ -268,6 +271,14 @@ impl Numbers {
         }
         if let Some(place) = self.place(inst) {
             return self.access(n, inst, place);
+        }
+        // It may write any register.
+        if !matches!(facts.relative, Relative::None | Relative::Source) {
+            let vectors = matches!(inst.dst, Operand::Vgpr(_));
+            for register in if vectors { 0..SCALAR } else { SCALAR..SCC } {
+                self.state.registers[register] = self.fresh();
+            }
+            return;
         }
         // Both halves of a pair read before either writes.
         let mut written = self.results_of(inst, pc);
@@ -501,6 +512,12 @@ impl Numbers {
             }
             _ => {}
         }
+        if facts.writes.has(Registers::SRC) {
+            let values = [self.read(inst.src[0], inst.ty.src[0]), self.read(inst.dst, inst.ty.dst)];
+            put(&mut written, inst.dst, &values[0]);
+            put(&mut written, inst.src[0], &values[1]);
+            return written;
+        }
         let arithmetic = matches!(facts.unit, Unit::Scalar | Unit::Vector | Unit::Transcendental);
         let sources: Vec<_> = inst
             .src
@@ -513,14 +530,15 @@ impl Numbers {
         for (source, ty) in &sources {
             values.extend(self.read(*source, *ty));
         }
-        let pure = arithmetic && plain && !sources.is_empty() && !hardware;
+        let pure = arithmetic && plain && !sources.is_empty() && !hardware && facts.relative == Relative::None;
         for (what, register) in [(Registers::SCC, SCC), (Registers::VCC, VCC), (Registers::EXEC, EXEC)] {
             // What lanes compute for themselves does not depend on which of them do.
-            if facts.reads.has(what) && (register != EXEC || inst.ty.sdst != Ty::None || facts.unit == Unit::Scalar) {
+            let shared = inst.ty.sdst != Ty::None || facts.unit == Unit::Scalar || facts.lanes != Lanes::Own;
+            if facts.reads.has(what) && (register != EXEC || shared) {
                 values.push(self.state.registers[register]);
             }
         }
-        if facts.reads.has(Registers::DST) {
+        if facts.reads.has(Registers::DST) || keeps_rest(inst) {
             values.extend(self.read(inst.dst, inst.ty.dst));
         }
         // The upper word of two: how pointers become arguments.

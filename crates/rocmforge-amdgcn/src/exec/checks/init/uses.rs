@@ -93,6 +93,13 @@ fn reg(operand: Operand, regs: u8) -> Option<Reg> {
     })
 }
 
+/// Whether the first two sources are the same, read alike.
+fn has_equal_sources(inst: &Inst) -> bool {
+    let mods = &inst.mods;
+    let differ = |bits: u8| (bits ^ bits >> 1) & 1 != 0;
+    inst.src[0] == inst.src[1] && ![mods.neg, mods.abs, mods.op_sel].into_iter().any(differ)
+}
+
 /// What a scalar operation does with unknown bits.
 fn scalar_rule(inst: &Inst) -> What {
     match inst.op.facts().dependence {
@@ -100,7 +107,7 @@ fn scalar_rule(inst: &Inst) -> What {
         Dependence::Or => What::Or,
         Dependence::Select => What::Select,
         Dependence::None => What::Known,
-        Dependence::Cancels if inst.src[0] == inst.src[1] => What::Known,
+        Dependence::Cancels if has_equal_sources(inst) => What::Known,
         Dependence::Cancels | Dependence::LowWord | Dependence::All => What::Compute,
     }
 }
@@ -240,7 +247,7 @@ impl Part {
                     _ if facts.unit == Unit::Matrix && gfx11 => What::Matrix,
                     Dependence::LowWord => What::Wide,
                     Dependence::Select => What::Select,
-                    Dependence::Cancels if inst.src[0] == inst.src[1] => What::Known,
+                    Dependence::Cancels if has_equal_sources(inst) => What::Known,
                     _ => Bits::of(inst).map_or(What::Compute, What::Bits),
                 };
             }
@@ -262,6 +269,38 @@ impl Part {
             loads,
             select: inst.src,
             relative: facts.relative,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rocmforge_isa::{Arch, decode_for};
+
+    /// What an instruction of gfx1100 does with unknown values.
+    fn what(words: [u32; 2]) -> What {
+        let inst = decode_for(Arch::Gfx1100, &words, 0).expect("an instruction");
+        Use::of(&inst, true, false, false).parts[0].what
+    }
+
+    #[test]
+    fn equal_sources_cancel_each_other_out_if_they_are_read_alike() {
+        // `v_sub_f32_e64 v1, v2, v2`, with both negated, and `v_sub_nc_i16 v1, v2, v2`.
+        for words in [
+            [0xd504_0001, 0x0002_0502],
+            [0xd504_0001, 0x6002_0502],
+            [0xd70e_0001, 0x0002_0502],
+        ] {
+            assert_eq!(what(words), What::Known, "{words:x?}");
+        }
+        // With the second negated, the first without its sign, and the high half of the first.
+        for words in [
+            [0xd504_0001, 0x4002_0502],
+            [0xd504_0101, 0x0002_0502],
+            [0xd70e_0801, 0x0002_0502],
+        ] {
+            assert_eq!(what(words), What::Compute, "{words:x?}");
         }
     }
 }

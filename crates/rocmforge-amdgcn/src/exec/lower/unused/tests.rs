@@ -1,40 +1,14 @@
 //! Small functions with atomics whose values are used, or not.
 
 mod private;
-mod words;
 
 use super::*;
 use crate::exec::code::operands::NOTHING;
-use rocmforge_isa::{Arch, decode_for};
+use crate::exec::lower::words::assemble;
+use rocmforge_isa::Arch;
 
 /// An atomic that returns the old value in `v5`.
 const ADD: &str = "flat_atomic_add_u32 v5, v[1:2], v7 glc";
-
-/// Decodes lines of instructions and labels.
-fn assemble(arch: Arch, text: &str) -> Vec<Decoded> {
-    let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
-    let mut labels = HashMap::new();
-    let mut pc = 0;
-    for line in lines() {
-        match line.strip_suffix(':') {
-            Some(label) => drop(labels.insert(label, pc)),
-            None => pc += 4 * words::of(arch, line).len() as u64,
-        }
-    }
-    let mut pc = 0;
-    let instructions = lines().filter(|line| !line.ends_with(':')).enumerate();
-    let decode = |(index, line): (usize, &str)| {
-        let mut words = words::of(arch, line);
-        if let Some(to) = line.split(' ').nth(1).and_then(|label| labels.get(label)) {
-            words[0] |= (to.wrapping_sub(pc + 4) as u32 / 4) & 0xffff;
-        }
-        let inst = decode_for(arch, &words, pc).unwrap_or_else(|error| panic!("{line}: {error}"));
-        let at = pc;
-        pc += 4 * words.len() as u64;
-        Decoded { inst, pc: at, index }
-    };
-    instructions.map(decode).collect()
-}
 
 /// Whether the value of the first atomic is found to be used, which must be so on both cards and in waves of both sizes.
 #[track_caller]

@@ -1,6 +1,8 @@
-//! Words of the instructions that the tests are made of, from `llvm-mc-19`.
+//! Words of the instructions that tests of lowering are made of, from `llvm-mc-19`.
 
+use crate::exec::lower::decoded::Decoded;
 use rocmforge_isa::{Arch, Op, decode_for};
+use std::collections::HashMap;
 
 /// Text of an instruction as gfx1100 has it, its words there, and those of gfx1201 where they are others. A branch has no target yet.
 const WORDS: &[(&str, &str, &str)] = &[
@@ -15,6 +17,21 @@ const WORDS: &[(&str, &str, &str)] = &[
         "flat_atomic_add_u32 v9, v[12:13], v7 glc",
         "dcd44000 097c070c",
         "ec0d407c 03900009 0000000c",
+    ),
+    (
+        "flat_atomic_cmpswap_b32 v9, v[1:2], v[6:7] glc",
+        "dcd04000 097c0601",
+        "ec0d007c 03100009 00000001",
+    ),
+    (
+        "flat_load_b32 v12, v[1:2]",
+        "dc500000 0c7c0001",
+        "ec05007c 0000000c 00000001",
+    ),
+    (
+        "flat_load_b32 v5, v[1:2]",
+        "dc500000 057c0001",
+        "ec05007c 00000005 00000001",
     ),
     (
         "flat_load_b32 v5, v[4:5]",
@@ -47,6 +64,11 @@ const WORDS: &[(&str, &str, &str)] = &[
         "ec08007c 00000005 00000001",
     ),
     (
+        "flat_load_d16_b16 v5, v[3:4]",
+        "dc800000 057c0003",
+        "ec08007c 00000005 00000003",
+    ),
+    (
         "flat_store_b32 v[12:13], v5",
         "dc680000 007c050c",
         "ec06807c 02800000 0000000c",
@@ -67,6 +89,11 @@ const WORDS: &[(&str, &str, &str)] = &[
         "ec06807c 02800000 00000001",
     ),
     (
+        "flat_store_b32 v[1:2], v8",
+        "dc680000 007c0801",
+        "ec06807c 04000000 00000001",
+    ),
+    (
         "flat_store_b32 v[3:4], v5",
         "dc680000 007c0503",
         "ec06807c 02800000 00000003",
@@ -82,6 +109,31 @@ const WORDS: &[(&str, &str, &str)] = &[
         "ec06c07c 06000000 00000001",
     ),
     (
+        "global_load_b32 v5, v3, s[2:3]",
+        "dc520000 05020003",
+        "ee050002 00000005 00000003",
+    ),
+    (
+        "global_load_b32 v5, v3, s[34:35]",
+        "dc520000 05220003",
+        "ee050022 00000005 00000003",
+    ),
+    (
+        "global_load_b32 v5, v[1:2], off",
+        "dc520000 057c0001",
+        "ee05007c 00000005 00000001",
+    ),
+    (
+        "global_load_d16_b16 v3, v9, s[6:7]",
+        "dc820000 03060009",
+        "ee080006 00000003 00000009",
+    ),
+    (
+        "global_load_u8 v5, v3, s[2:3]",
+        "dc420000 05020003",
+        "ee040002 00000005 00000003",
+    ),
+    (
         "global_store_b32 v[12:13], v5, off",
         "dc6a0000 007c050c",
         "ee06807c 02800000 0000000c",
@@ -93,14 +145,25 @@ const WORDS: &[(&str, &str, &str)] = &[
     ),
     ("s_add_i32 s32, s32, 64", "8120c020", ""),
     ("s_add_i32 s8, s33, 48", "8108b021", ""),
+    ("s_add_u32 s2, s2, 0x100", "8002ff02 00000100", ""),
+    ("s_add_u32 s34, s34, 0x100", "8022ff22 00000100", ""),
+    ("s_addc_u32 s3, s3, 0", "82038003", ""),
+    ("s_addc_u32 s35, s35, 0", "82238023", ""),
     ("s_and_saveexec_b32 s2, s0", "be822000", ""),
     ("s_cbranch_scc1", "bfa20000", ""),
     ("s_endpgm", "bfb00000", ""),
     ("s_getpc_b64 s[0:1]", "be804700", ""),
+    ("s_getpc_b64 s[2:3]", "be824700", ""),
+    ("s_getpc_b64 s[34:35]", "bea24700", ""),
     ("s_getreg_b32 s9, hwreg(HW_REG_MODE)", "b889f801", ""),
+    ("s_load_b32 s8, s[2:3], null", "f4000201 f8000000", ""),
+    ("s_load_b32 s8, s[6:7], null", "f4000203 f8000000", ""),
+    ("s_load_b32 s9, s[2:3], s8", "f4000241 10000000", ""),
     ("s_lshr_b64 s[10:11], s[4:5], s7", "858a0704", ""),
     ("s_mov_b32 exec_lo, s0", "befe0000", ""),
     ("s_mov_b32 exec_lo, s1", "befe0001", ""),
+    ("s_mov_b32 m0, s0", "befd0000", ""),
+    ("s_mov_b32 s3, 0", "be830080", ""),
     ("s_mov_b32 s33, 0", "bea10080", ""),
     ("s_mov_b32 s33, s32", "bea10020", ""),
     ("s_mov_b32 s5, -1", "be8500c1", ""),
@@ -108,9 +171,15 @@ const WORDS: &[(&str, &str, &str)] = &[
     ("s_mov_b32 s7, 32", "be8700a0", ""),
     ("s_mov_b32 s7, s10", "be87000a", ""),
     ("s_mov_b64 s[4:5], src_private_base", "be8401ed", ""),
+    ("s_mov_b64 s[6:7], s[2:3]", "be860102", ""),
+    ("s_or_b32 exec_lo, exec_lo, s1", "8c7e017e", ""),
     ("s_setpc_b64 s[0:1]", "be804800", ""),
+    ("s_setpc_b64 s[2:3]", "be804802", ""),
     ("s_setpc_b64 s[30:31]", "be80481e", ""),
+    ("s_sub_u32 s8, s4, s2", "80880204", ""),
+    ("s_swappc_b64 s[2:3], s[4:5]", "be824904", ""),
     ("s_swappc_b64 s[30:31], s[0:1]", "be9e4900", ""),
+    ("s_swappc_b64 s[34:35], s[4:5]", "bea24904", ""),
     (
         "scratch_load_b32 v12, off, s33 offset:56",
         "dc510038 0c210000",
@@ -120,6 +189,11 @@ const WORDS: &[(&str, &str, &str)] = &[
         "scratch_load_b32 v21, off, s33 offset:64",
         "dc510040 15210000",
         "ed050021 00000015 00004000",
+    ),
+    (
+        "scratch_load_b32 v3, off, s32 offset:16",
+        "dc510010 03200000",
+        "ed050020 00000003 00001000",
     ),
     (
         "scratch_load_b32 v6, off, off offset:16",
@@ -197,6 +271,11 @@ const WORDS: &[(&str, &str, &str)] = &[
         "ed068021 0a000000 00004000",
     ),
     (
+        "scratch_store_b32 off, v3, s32 offset:16",
+        "dc690010 00200300",
+        "ed068020 01800000 00001000",
+    ),
+    (
         "scratch_store_b32 off, v5, s33 offset:16",
         "dc690010 00210500",
         "ed068021 02800000 00001000",
@@ -239,40 +318,93 @@ const WORDS: &[(&str, &str, &str)] = &[
     ("v_cndmask_b32_e64 v12, s6, v12, s8", "d501000c 00221806", ""),
     ("v_cndmask_b32_e64 v14, s6, v13, s8", "d501000e 00221a06", ""),
     ("v_cndmask_b32_e64 v22, v0, v1, s9", "d5010016 00260300", ""),
+    ("v_mad_u64_u32 v[1:2], null, s2, 4, v[12:13]", "d6fe7c01 04310802", ""),
+    ("v_mad_u64_u32 v[1:2], null, s4, 4, v[12:13]", "d6fe7c01 04310804", ""),
     (
         "v_mov_b32_dpp v6, v5 row_shl:1 row_mask:0xf bank_mask:0xf",
         "7e0c02fa ff010105",
         "",
     ),
+    ("v_mov_b32_e32 v1, s2", "7e020202", ""),
+    ("v_mov_b32_e32 v1, v20", "7e020314", ""),
+    ("v_mov_b32_e32 v1, v8", "7e020308", ""),
     ("v_mov_b32_e32 v12, 0", "7e180280", ""),
+    ("v_mov_b32_e32 v12, s2", "7e180202", ""),
     ("v_mov_b32_e32 v12, s8", "7e180208", ""),
     ("v_mov_b32_e32 v12, v16", "7e180310", ""),
     ("v_mov_b32_e32 v13, 0", "7e1a0280", ""),
+    ("v_mov_b32_e32 v13, s3", "7e1a0203", ""),
     ("v_mov_b32_e32 v13, s7", "7e1a0207", ""),
     ("v_mov_b32_e32 v13, v14", "7e1a030e", ""),
     ("v_mov_b32_e32 v16, 0x130", "7e2002ff 00000130", ""),
     ("v_mov_b32_e32 v16, v12", "7e20030c", ""),
     ("v_mov_b32_e32 v16, v17", "7e200311", ""),
     ("v_mov_b32_e32 v17, 0", "7e220280", ""),
+    ("v_mov_b32_e32 v2, s3", "7e040203", ""),
     ("v_mov_b32_e32 v22, s9", "7e2c0209", ""),
+    ("v_mov_b32_e32 v3, 0", "7e060280", ""),
+    ("v_mov_b32_e32 v3, s8", "7e060208", ""),
+    ("v_mov_b32_e32 v3, v5", "7e060305", ""),
     ("v_mov_b32_e32 v5, 0", "7e0a0280", ""),
     ("v_mov_b32_e32 v6, 0", "7e0c0280", ""),
     ("v_mov_b32_e32 v6, v5", "7e0c0305", ""),
+    ("v_mov_b32_e32 v7, v5", "7e0e0305", ""),
     ("v_mov_b32_e32 v7, v6", "7e0e0306", ""),
     ("v_mov_b32_e32 v8, v6", "7e100306", ""),
+    ("v_movreld_b32_e32 v12, v8", "7e188508", ""),
+    ("v_movrels_b32_e32 v1, v12", "7e02870c", ""),
+    ("v_movrels_b32_e32 v5, v12", "7e0a870c", ""),
     ("v_movrels_b32_e32 v8, v12", "7e10870c", ""),
+    ("v_permlane16_b32 v1, v20, s2, s3", "d65b0001 000c0514", ""),
     ("v_permlane16_b32 v6, v5, s2, s3", "d65b0006 000c0505", ""),
     ("v_permlanex16_b32 v6, v5, s2, s3", "d65c0006 000c0505", ""),
     ("v_readlane_b32 s1, v5, 3", "d7600001 00010705", ""),
+    ("v_readlane_b32 s8, v20, 0", "d7600008 00010114", ""),
+    ("v_readlane_b32 s8, v3, 3", "d7600008 00010703", ""),
     ("v_readlane_b32 s9, v13, 3", "d7600009 0001070d", ""),
     ("v_readlane_b32 s9, v21, 0", "d7600009 00010115", ""),
+    ("v_sub_nc_u32_e32 v3, s4, v1", "4c060204", ""),
+    ("v_swap_b32 v13, v1", "7e1acb01", ""),
     ("v_swap_b32 v13, v4", "7e1acb04", ""),
+    ("v_swap_b32 v3, v4", "7e06cb04", ""),
+    ("v_swap_b32 v5, v8", "7e0acb08", ""),
+    ("v_swap_b32 v7, v5", "7e0ecb05", ""),
+    ("v_swap_b32 v8, v7", "7e10cb07", ""),
+    ("v_writelane_b32 v20, s2, 0", "d7610014 00010002", ""),
+    ("v_writelane_b32 v20, s4, 1", "d7610014 00010204", ""),
     ("v_writelane_b32 v20, s7, 0", "d7610014 00010007", ""),
+    ("v_writelane_b32 v3, s4, 0", "d7610003 00010004", ""),
     ("v_writelane_b32 v5, s1, 3", "d7610005 00010601", ""),
 ];
 
+/// Decodes lines of instructions and labels.
+pub(super) fn assemble(arch: Arch, text: &str) -> Vec<Decoded> {
+    let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let mut labels = HashMap::new();
+    let mut pc = 0;
+    for line in lines() {
+        match line.strip_suffix(':') {
+            Some(label) => drop(labels.insert(label, pc)),
+            None => pc += 4 * of(arch, line).len() as u64,
+        }
+    }
+    let mut pc = 0;
+    let instructions = lines().filter(|line| !line.ends_with(':')).enumerate();
+    let decode = |(index, line): (usize, &str)| {
+        let mut words = of(arch, line);
+        if let Some(to) = line.split(' ').nth(1).and_then(|label| labels.get(label)) {
+            words[0] |= (to.wrapping_sub(pc + 4) as u32 / 4) & 0xffff;
+        }
+        let inst = decode_for(arch, &words, pc).unwrap_or_else(|error| panic!("{line}: {error}"));
+        let at = pc;
+        pc += 4 * words.len() as u64;
+        Decoded { inst, pc: at, index }
+    };
+    instructions.map(decode).collect()
+}
+
 /// The words of an instruction.
-pub(super) fn of(arch: Arch, text: &str) -> Vec<u32> {
+fn of(arch: Arch, text: &str) -> Vec<u32> {
     let name = |name: &str| name == text || name == "s_cbranch_scc1" && text.starts_with(name);
     let row = WORDS.iter().find(|row| name(row.0));
     let (_, older, newer) = row.unwrap_or_else(|| panic!("{text}: no words"));
@@ -295,7 +427,9 @@ fn words_are_those_of_the_text() {
             let found = match inst.op {
                 Op::SCbranchScc1 => found.replace(" 0", ""),
                 // gfx1201 has other words for these.
-                Op::SAddCoI32 => found.replace("s_add_co_i32", "s_add_i32"),
+                Op::SAddCoI32 | Op::SAddCoU32 | Op::SSubCoU32 => found.replace("_co_", "_"),
+                Op::SAddCoCiU32 => found.replace("s_add_co_ci_u32", "s_addc_u32"),
+                Op::SLoadB32 => found.replace(", 0x0", ", null"),
                 _ => found.replace("th:TH_ATOMIC_RETURN", "glc"),
             };
             assert_eq!(found, *text, "{arch}");
