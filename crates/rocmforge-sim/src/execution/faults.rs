@@ -38,7 +38,7 @@ impl Host {
             }
             Some(Fault::Gives(given)) => {
                 // SAFETY: promised by the caller.
-                if unsafe { arguments.give(given) } {
+                if unsafe { arguments.give(api, given) } {
                     self.fire(number, api, number, Fault::Gives(given));
                     return Some(hipSuccess);
                 }

@@ -1,5 +1,6 @@
 //! Plan of faults: what goes wrong, and when.
 
+use crate::faults::arguments::GIVES;
 use rocmforge_hip_sys::*;
 use std::time::Duration;
 
@@ -145,17 +146,22 @@ impl FaultPlan {
         self.rule(Occasion::Call(known(api)), when, Fault::Late(status))
     }
 
-    /// Calls of one HIP function do nothing, succeed, and give `number`: a null handle, an impossible size. It is meant for functions
-    /// that give one handle, address or integer through a pointer; of others the calls go on as without a plan.
+    /// Calls of one HIP function do nothing, succeed, and give `number`: a null handle, an impossible size. The function is one that
+    /// gives one handle, address or integer through a pointer. A call with a null pointer goes on as without a plan.
     ///
     /// # Panics
-    /// If HIP has no such function.
+    /// If HIP has no such function, or it gives something else: the rule would never strike.
     #[track_caller]
     pub fn gives(self, api: &'static str, when: When, number: i64) -> Self {
-        self.rule(Occasion::Call(known(api)), when, Fault::Gives(number))
+        let api = known(api);
+        assert!(
+            GIVES.iter().any(|(name, _)| *name == api),
+            "{api} is not among the functions that give one handle, address or integer"
+        );
+        self.rule(Occasion::Call(api), when, Fault::Gives(number))
     }
 
-    /// Devices say `value` of an attribute (`hipDeviceGetAttribute`).
+    /// `hipDeviceGetAttribute` answers `value` for this attribute.
     pub fn attribute(self, attribute: hipDeviceAttribute_t, when: When, value: i32) -> Self {
         self.rule(Occasion::Attribute(attribute), when, Fault::Gives(value.into()))
     }

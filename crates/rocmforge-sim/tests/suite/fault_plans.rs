@@ -296,16 +296,34 @@ fn a_call_gives_what_the_plan_says_and_does_nothing() {
     assert_eq!(sim.fired_faults().len(), 7);
     assert_eq!(sim.fired_faults()[4].fault, Fault::Gives(1 << 60));
     assert_eq!(sim.leaks(), []);
-    // A function that gives nothing goes on, and so does one that is given no place.
-    sim.set_fault_plan(
-        FaultPlan::new()
-            .gives("hipInit", When::From(1), 0)
-            .gives("hipMalloc", When::From(1), 0),
-    );
-    answers!(hipSuccess, sim.hipInit(0));
+    // A call that gives no place for the number goes on.
+    sim.set_fault_plan(FaultPlan::new().gives("hipMalloc", When::From(1), 0));
     answers!(hipErrorInvalidValue, sim.hipMalloc(null_mut(), 16));
     assert_eq!(sim.fired_faults().len(), 7);
     clean(&sim);
+}
+
+#[test]
+fn a_number_is_given_through_the_pointer_that_the_function_answers_through() {
+    let sim = machine();
+    let (stream, memory) = (stream(&sim), malloc(&sim, 16));
+    sim.set_fault_plan(
+        FaultPlan::new()
+            .gives("hipStreamGetFlags", When::From(1), i64::from(u32::MAX))
+            .gives("hipMemPtrGetInfo", When::From(1), 99),
+    );
+    let (mut flags, mut size) = (0, 0);
+    answers!(hipSuccess, sim.hipStreamGetFlags(stream, &raw mut flags));
+    answers!(hipSuccess, sim.hipMemPtrGetInfo(memory, &raw mut size));
+    assert_eq!((flags, size), (u32::MAX, 99));
+    assert_eq!(sim.fired_faults().len(), 2);
+}
+
+/// Its `params` are the caller's: a number written there would be memory that nobody promised.
+#[test]
+#[should_panic(expected = "hipModuleLaunchKernel is not among the functions that give")]
+fn a_function_that_gives_nothing_is_refused() {
+    let _ = FaultPlan::new().gives("hipModuleLaunchKernel", When::Nth(1), 0);
 }
 
 #[test]
