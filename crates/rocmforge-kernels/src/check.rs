@@ -25,6 +25,15 @@ impl Check {
         self.dim_to(dim, value, MAX_DIM)
     }
 
+    /// Dimensions, each as [`dim`](Self::dim) has it.
+    pub(crate) fn dims<const N: usize>(self, dims: [(&'static str, usize); N]) -> KernelResult<[u32; N]> {
+        let mut counts = [0; N];
+        for (count, (dim, value)) in counts.iter_mut().zip(dims) {
+            *count = self.dim(dim, value)?;
+        }
+        Ok(counts)
+    }
+
     /// A dimension from 1 to `limit`, itself at most [`MAX_DIM`].
     ///
     /// # Errors
@@ -82,6 +91,16 @@ impl Check {
         } else {
             Err(self.mismatch(what, left, right))
         }
+    }
+
+    /// A whole that is a multiple of a part.
+    pub(crate) fn multiple(self, what: &'static str, whole: usize, part: usize) -> KernelResult<()> {
+        self.holds(whole.is_multiple_of(part), what, whole, part)
+    }
+
+    /// A part that divides a whole: [`multiple`](Self::multiple), with the part named first in the error.
+    pub(crate) fn divides(self, what: &'static str, part: usize, whole: usize) -> KernelResult<()> {
+        self.holds(whole.is_multiple_of(part), what, part, whole)
     }
 
     /// The error of a rule between two figures.
@@ -183,6 +202,18 @@ impl Check {
         })
     }
 
+    /// An input that has exactly the elements of its shape and shares no byte with the output.
+    pub(crate) fn input<T: bytemuck::Pod, U: bytemuck::Pod>(
+        self,
+        operand: &'static str,
+        buffer: &HipBuffer<T>,
+        shape: &[usize],
+        out: (&'static str, &HipBuffer<U>),
+    ) -> KernelResult<()> {
+        self.len(operand, buffer, shape)?;
+        self.disjoint(out, (operand, buffer))
+    }
+
     /// An output that is the input itself, element for element, or shares no byte with it.
     pub(crate) fn in_place(
         self,
@@ -235,7 +266,7 @@ impl Check {
     /// Blocks of so many elements and their bytes, as the last two dimensions of a cache in bytes.
     pub(crate) fn kv_row(self, kv: KvType, what: &'static str, elements: usize) -> KernelResult<[usize; 2]> {
         let block = kv.block_len();
-        self.holds(elements.is_multiple_of(block), what, elements, block)?;
+        self.multiple(what, elements, block)?;
         Ok([elements / block, kv.block_bytes()])
     }
 

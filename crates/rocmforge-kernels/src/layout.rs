@@ -291,8 +291,7 @@ pub(crate) fn check_rows_of_16_bytes(
     }
     let strides = operand.strides.list();
     for (&stride, _) in strides.iter().zip(shape).filter(|(_, size)| *size > 1) {
-        check.holds(
-            stride.is_multiple_of(8),
+        check.multiple(
             "strides of 16-bit floats must be multiples of 8 elements",
             stride as usize,
             8,

@@ -202,13 +202,9 @@ impl Kernels {
         let Checked { problem, lengths } = checked(check, operands, shape, options)?;
         let [heads, batch] = [problem.heads[0], shape.batch as u32];
         let variant = variant(o.ty, problem.widths[0].max(problem.widths[1]));
-        let args = LaunchArgs::new()
-            .buffer(o.q.buffer)
-            .buffer(o.k.buffer)
-            .buffer(o.v.buffer)
-            .out(o.out.buffer)
-            .out_or_null(o.lse)
-            .buffer_or_null(lengths);
+        let args = LaunchArgs::new().buffer(o.q.buffer).buffer(o.k.buffer);
+        let args = args.buffer(o.v.buffer).out(o.out.buffer).out_or_null(o.lse);
+        let args = args.buffer_or_null(lengths);
         let hopper = match variant.hopper {
             Some(hopper) if options.plain() && self.has("attention16_hopper", hopper.name)? => Some(hopper),
             _ => None,
@@ -256,12 +252,7 @@ pub(super) fn checked<'a>(
     let mut padded = [0; 2];
     for (to, (name, width)) in padded.iter_mut().zip(widths) {
         *to = check.dim_to(name, width, MAX_WIDTH)?;
-        check.holds(
-            width.is_multiple_of(8),
-            "elements of a head must be a multiple of 8",
-            width,
-            8,
-        )?;
+        check.multiple("elements of a head must be a multiple of 8", width, 8)?;
     }
     check.heads(s.heads, s.kv_heads)?;
     let out_shape = [s.batch, s.heads, s.seq_q, s.width_v];

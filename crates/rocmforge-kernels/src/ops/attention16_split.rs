@@ -167,27 +167,17 @@ impl Kernels {
         let blocks = check.rows("blocks", &[s.kv_heads, rows.div_ceil(tile)])?;
         check.dim_to("seq_q", s.seq_q, MAX_BLOCKS)?;
         let batch = s.batch as u32;
-        let args = LaunchArgs::new()
-            .buffer(o.q.buffer)
-            .buffer(o.k.buffer)
-            .buffer(o.v.buffer);
-        let args = args
-            .out(&values)
-            .out(&sums)
-            .buffer_or_null(lengths)
-            .value(count)
-            .value(problem);
+        let args = LaunchArgs::new().buffer(o.q.buffer).buffer(o.k.buffer);
+        let args = args.buffer(o.v.buffer).out(&values).out(&sums);
+        let args = args.buffer_or_null(lengths).value(count).value(problem);
         let threads = self.kernel(family, name)?.meta().max_workgroup_size;
         let config = geometry::config([blocks, batch, count], threads).with_dynamic_lds(lds);
         // SAFETY: what `checked` says of attention16's operands; widths are at most the kernel's; values and sums have a row and a number for each
         // query, head and part, at multiples of 16 bytes, and overlap nothing.
         unsafe { self.launch(stream, family, name, config, args) }?;
         let args = LaunchArgs::new().buffer(&values).buffer(&sums).out(o.out.buffer);
-        let args = args
-            .out_or_null(o.lse)
-            .buffer_or_null(lengths)
-            .value(count)
-            .value(problem);
+        let args = args.out_or_null(o.lse).buffer_or_null(lengths);
+        let args = args.value(count).value(problem);
         let config = geometry::config([problem.heads[0], batch, problem.seq[0]], 256);
         // SAFETY: as above; the launch before has written the numbers and rows of all queries that there are.
         unsafe { self.launch(stream, FAMILY, combine, config, args) }

@@ -107,12 +107,9 @@ impl Kernels {
     ) -> KernelResult<()> {
         let check = Check(name);
         let (r, c) = (check.dim("rows", rows)?, check.dim("cols", cols)?);
-        check.len("x", x, &[rows, cols])?;
-        check.len("y", y, &[rows, cols])?;
-        check.len(vector.0, vector.1, &[cols])?;
-        check.in_place(("y", y), ("x", x))?;
-        check.disjoint(("y", y), vector)?;
-        let args = LaunchArgs::new().buffer(x).buffer(vector.1).out(y).value(r).value(c);
+        check.one_shape(x, y, &[rows, cols])?;
+        check.input(vector.0, vector.1, &[cols], ("y", y))?;
+        let args = LaunchArgs::new().buffer(x).buffer(vector.1).out(y).values([r, c]);
         // SAFETY: lengths are those of the shape and aliasing is as the kernel allows, all checked above.
         unsafe { self.launch(stream, family, name, geometry::row_tile(r, c), args) }
     }
@@ -153,13 +150,8 @@ impl Kernels {
         reach("src", src, src_stride)?;
         reach("dst", dst, dst_stride)?;
         check.disjoint(("dst", dst), ("src", src))?;
-        let args = LaunchArgs::new()
-            .buffer(src)
-            .out(dst)
-            .value(r)
-            .value(c)
-            .value(src_stride as u64)
-            .value(dst_stride as u64);
+        let args = LaunchArgs::new().buffer(src).out(dst);
+        let args = args.values([r, c]).values([src_stride as u64, dst_stride as u64]);
         // SAFETY: both strides stay inside of their buffers and nothing overlaps, checked above.
         unsafe { self.launch(stream, "copy", "copy_rows", geometry::row_tile(r, c), args) }
     }

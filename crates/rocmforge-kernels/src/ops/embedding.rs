@@ -27,13 +27,7 @@ impl Kernels {
         check.len("y", y, &[ids.len(), cols])?;
         check.disjoint(("y", y), ("table", table))?;
         check.disjoint(("y", y), ("ids", ids))?;
-        let args = LaunchArgs::new()
-            .buffer(table)
-            .buffer(ids)
-            .out(y)
-            .value(rows)
-            .value(c)
-            .value(t);
+        let args = LaunchArgs::new().buffer(table).buffer(ids).out(y).values([rows, c, t]);
         // SAFETY: lengths are those of the shapes and nothing overlaps, checked above; the kernel compares each id with table_rows.
         unsafe { self.launch(stream, "get_rows", "get_rows", geometry::row_tile(rows, c), args) }
     }

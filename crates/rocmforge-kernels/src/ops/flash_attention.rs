@@ -104,22 +104,15 @@ impl Kernels {
         }
         args = args
             .out(out.buffer)
-            .value(dims.seq_q)
-            .value(dims.seq_k)
-            .value(dims.head_dim)
-            .value(dims.heads)
-            .value(dims.kv_heads)
+            .values([dims.seq_q, dims.seq_k, dims.head_dim, dims.heads, dims.kv_heads])
             .value(q.strides)
             .value(k.strides)
             .value(v.strides)
             .value(out.strides);
         let (name, args) = match (options.mask, options.causal) {
             (Some(mask), causal) => {
-                let args = args
-                    .value(mask.strides)
-                    .value(options.scale)
-                    .value(u32::from(causal))
-                    .value(offset);
+                let args = args.value(mask.strides).value(options.scale);
+                let args = args.value(u32::from(causal)).value(offset);
                 (variant.masked, args)
             }
             (None, true) => (variant.causal, args.value(options.scale).value(offset)),

@@ -127,20 +127,10 @@ impl Kernels {
         let dim_v = check.dim_to("dim_v", s.dim_v, MAX_HEAD_DIM)?;
         for (name, part, whole) in [("kv_batch", s.kv_batch, s.batch), ("kv_heads", s.kv_heads, s.heads)] {
             check.dim(name, part)?;
-            check.holds(
-                whole.is_multiple_of(part),
-                "keys' batches and heads must divide the queries'",
-                part,
-                whole,
-            )?;
+            check.divides("keys' batches and heads must divide the queries'", part, whole)?;
         }
         for dim in [s.dim_k, s.dim_v] {
-            check.holds(
-                dim.is_multiple_of(4),
-                "a head must have a multiple of 4 elements",
-                dim,
-                4,
-            )?;
+            check.multiple("a head must have a multiple of 4 elements", dim, 4)?;
         }
         let kv_of = |dim| [s.kv_batch, s.kv_heads, s.keys, dim];
         for (name, operand, size, shape) in [
@@ -174,15 +164,11 @@ impl Kernels {
             mask_half = u32::from(mask.0 == KvType::F16);
         }
         if let Some(sinks) = o.sinks {
-            check.len("sinks", sinks, &[s.heads])?;
-            check.disjoint(("out", o.out), ("sinks", sinks))?;
+            check.input("sinks", sinks, &[s.heads], ("out", o.out))?;
         }
-        let args = LaunchArgs::new()
-            .buffer(o.q.buffer)
-            .buffer(o.k.buffer)
-            .buffer(o.v.buffer)
-            .buffer_or_null(o.mask.map(|mask| mask.1))
-            .buffer_or_null(o.sinks);
+        let args = LaunchArgs::new().buffer(o.q.buffer).buffer(o.k.buffer);
+        let args = args.buffer(o.v.buffer).buffer_or_null(o.mask.map(|mask| mask.1));
+        let args = args.buffer_or_null(o.sinks);
         let [mask_outer, mask_heads, mask_rows] = parts;
         let args = args.out(o.out).value(Ext {
             queries,

@@ -184,7 +184,7 @@ impl Kernels {
         };
         let args = (LaunchArgs::new().buffer(&part).out(&out.halves)).out(&out.exponents);
         let args = match first {
-            Some(first) => args.value(first).value(count).value(n as u32),
+            Some(first) => args.values([first, count, n as u32]),
             None => args.value(count),
         };
         let args = args.value(columns).value(out.stride() as u64);

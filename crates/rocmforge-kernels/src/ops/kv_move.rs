@@ -161,8 +161,8 @@ impl Kernels {
         let units = check.dim("units of a row", row / unit)?;
         let (blocks, block_size) = (shape.blocks as u32, shape.block_size as u32);
         let args = LaunchArgs::new().buffer(caches[0]).buffer(caches[1]).buffer(table);
-        let args = args.out(out[0]).out(out[1]).value(rows.first as u32).value(count);
-        let args = faults.args(check, args.value(units).value(block_size).value(blocks))?;
+        let args = args.out(out[0]).out(out[1]).values([rows.first as u32, count]);
+        let args = faults.args(check, args.values([units, block_size, blocks]))?;
         let config = geometry::config([count.div_ceil(8), 2, 1], 256);
         // SAFETY: caches and results have the rows of their shapes in whole units, aligned, and are apart; the table has a block for each row, checked
         // above; the kernel compares each block number with its limit.

@@ -89,7 +89,7 @@ impl Kernels {
     /// Different lengths, partial overlap, no elements.
     pub fn map(&self, stream: &HipStream, f: Map, x: &HipBuffer<f32>, y: &HipBuffer<f32>) -> KernelResult<()> {
         let (number, [a, b]) = f.code();
-        let args = self.unary("map", x, y)?.value(number).value(a).value(b);
+        let args = self.unary("map", x, y)?.value(number).values([a, b]);
         // SAFETY: `unary` checked both lengths against n and that they coincide or are apart.
         unsafe { self.launch(stream, "elementwise", "map", geometry::flat(x.len()), args) }
     }
@@ -121,20 +121,14 @@ impl Kernels {
         let mut m = [0; 4];
         for (m, (&part, &whole)) in m.iter_mut().zip(part.iter().zip(&shape)) {
             *m = check.dim("a dimension of b", part)?;
-            check.holds(
-                whole.is_multiple_of(part),
-                "the dimensions of b must divide those of a",
-                part,
-                whole,
-            )?;
+            check.divides("the dimensions of b must divide those of a", part, whole)?;
         }
         check.len("a", a, &shape)?;
-        check.len("b", b, &part)?;
+        check.input("b", b, &part, ("y", y))?;
         check.len("y", y, &shape)?;
         check.in_place(("y", y), ("a", a))?;
-        check.disjoint(("y", y), ("b", b))?;
         let n = [check.dim("dimension 1", shape[1])?, check.dim("dimension 2", shape[2])?];
-        let args = LaunchArgs::new().buffer(a).buffer(b).out(y).value(rows).value(cols);
+        let args = LaunchArgs::new().buffer(a).buffer(b).out(y).values([rows, cols]);
         let args = args.value(Repeat { n, m }).value(f as u32);
         let config = geometry::row_tile(rows, cols);
         // SAFETY: lengths are those of the shapes, each of b's dimensions divides a's, aliasing is as the kernel
@@ -176,8 +170,8 @@ impl Kernels {
                 check.disjoint(("y", y), (name, operand))?;
             }
         }
-        let args = LaunchArgs::new().buffer(gate).buffer(up).out(y).value(r).value(c);
-        let args = args.value(gate_stride as u64).value(up_stride as u64).value(f as u32);
+        let args = LaunchArgs::new().buffer(gate).buffer(up).out(y).values([r, c]);
+        let args = args.values([gate_stride as u64, up_stride as u64]).value(f as u32);
         // SAFETY: both strides stay inside of their buffers, aliasing is as the kernel allows: checked above.
         unsafe { self.launch(stream, "elementwise", "glu", geometry::row_tile(r, c), args) }
     }

@@ -22,26 +22,13 @@ impl Kernels {
     ) -> KernelResult<()> {
         let check = Check("mask");
         let shape = [batch, heads, seq_q, seq_k];
-        let (h, q, k) = (
-            check.dim("heads", heads)?,
-            check.dim("seq_q", seq_q)?,
-            check.dim("seq_k", seq_k)?,
-        );
+        let [h, q, k] = check.dims([("heads", heads), ("seq_q", seq_q), ("seq_k", seq_k)])?;
         let rows = check.rows("batch * heads * seq_q", &shape[..3])?;
-        check.len("x", x, &shape)?;
-        check.len("y", y, &shape)?;
+        check.one_shape(x, y, &shape)?;
         check_operand(check, "mask", mask, shape)?;
-        check.in_place(("y", y), ("x", x))?;
         check.disjoint(("y", y), ("mask", mask.buffer))?;
-        let args = LaunchArgs::new()
-            .buffer(x)
-            .buffer(mask.buffer)
-            .out(y)
-            .value(rows)
-            .value(h)
-            .value(q)
-            .value(k)
-            .value(mask.strides);
+        let args = LaunchArgs::new().buffer(x).buffer(mask.buffer).out(y);
+        let args = args.values([rows, h, q, k]).value(mask.strides);
         // SAFETY: x and y have the shape's elements, the mask's strides stay inside of it, aliasing is as the kernel allows.
         unsafe { self.launch(stream, "mask", "mask", geometry::row_tile(rows, k), args) }
     }
@@ -62,7 +49,7 @@ impl Kernels {
     ) -> KernelResult<()> {
         let check = Check("causal_mask");
         let (rows, q, k, offset) = self.causal(check, y, planes, seq_q, seq_k)?;
-        let args = LaunchArgs::new().out(y).value(rows).value(q).value(k).value(offset);
+        let args = LaunchArgs::new().out(y).values([rows, q, k]).value(offset);
         // SAFETY: y has the shape's elements, checked above.
         unsafe { self.launch(stream, "causal_mask", "causal_mask", geometry::row_tile(rows, k), args) }
     }
@@ -86,13 +73,7 @@ impl Kernels {
         let (rows, q, k, offset) = self.causal(check, y, planes, seq_q, seq_k)?;
         check.len("x", x, &[planes, seq_q, seq_k])?;
         check.in_place(("y", y), ("x", x))?;
-        let args = LaunchArgs::new()
-            .buffer(x)
-            .out(y)
-            .value(rows)
-            .value(q)
-            .value(k)
-            .value(offset);
+        let args = LaunchArgs::new().buffer(x).out(y).values([rows, q, k]).value(offset);
         let config = geometry::row_tile(rows, k);
         // SAFETY: x and y have the shape's elements and coincide or are apart, checked above.
         unsafe { self.launch(stream, "causal_mask", "causal_mask_apply", config, args) }
@@ -119,14 +100,8 @@ impl Kernels {
         check.one_shape(x, y, &[planes, rows, cols])?;
         // Beyond the columns nothing is hidden.
         let offset = i32::try_from(n_past.min(cols)).unwrap_or(i32::MAX);
-        let args = LaunchArgs::new()
-            .buffer(x)
-            .out(y)
-            .value(all)
-            .value(r)
-            .value(c)
-            .value(offset)
-            .value(by);
+        let args = LaunchArgs::new().buffer(x).out(y);
+        let args = args.values([all, r, c]).value(offset).value(by);
         // SAFETY: x and y have the shape's elements and coincide or are apart, checked above.
         unsafe { self.launch(stream, "causal_mask", "diag_mask", geometry::row_tile(all, c), args) }
     }

@@ -80,19 +80,12 @@ impl Kernels {
         check.disjoint(("y", y), ("b", b))?;
         let mut args = LaunchArgs::new().buffer(a).buffer(b);
         if let Some(bias) = bias {
-            check.len("bias", bias, &[shape.n])?;
-            check.disjoint(("y", y), ("bias", bias))?;
+            check.input("bias", bias, &[shape.n], ("y", y))?;
             args = args.buffer(bias);
         }
-        let b_stride = if shape.b_shared { 0 } else { (shape.k * shape.n) as u64 };
-        let args = args
-            .out(y)
-            .value(m)
-            .value(n)
-            .value(k)
-            .value((shape.m * shape.k) as u64)
-            .value(b_stride)
-            .value((shape.m * shape.n) as u64);
+        let b_stride = if shape.b_shared { 0 } else { shape.k * shape.n };
+        let strides = [shape.m * shape.k, b_stride, shape.m * shape.n].map(|stride| stride as u64);
+        let args = args.out(y).values([m, n, k]).values(strides);
         let name = match (shape.b_transposed, bias.is_some()) {
             (false, false) => "matmul_nn",
             (false, true) => "matmul_nn_bias",

@@ -136,7 +136,7 @@ impl Kernels {
         let (check, s, o) = (Check("matmul16"), shape, operands);
         let batch = check.dim_to("batch", s.batch, MAX_BATCH)?;
         let sizes = [check.dim("m", s.m)?, check.dim("n", s.n)?, check.dim("k", s.k)?];
-        check.holds(s.k.is_multiple_of(8), "k must be a multiple of 8", s.k, 8)?;
+        check.multiple("k must be a multiple of 8", s.k, 8)?;
         check.value("alpha", alpha, |_| true, "finite")?;
         check_rows_of_16_bytes(check, "a", o.a, [s.batch, 1, s.m, s.k])?;
         check_rows_of_16_bytes(check, "b", o.b, [s.batch, 1, s.n, s.k])?;

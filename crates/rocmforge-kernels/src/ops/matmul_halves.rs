@@ -234,7 +234,7 @@ impl Kernels {
             .buffer_or_null(bias)
             .out(y);
         let [parts, rows, columns] = [parts, m, n].map(|n| n as u32);
-        let args = (args.value(parts).value(rows).value(columns)).value(y_row as u64);
+        let args = (args.values([parts, rows, columns])).value(y_row as u64);
         // SAFETY: the sums are [parts, m, n], exponents m and n, bias n, and y has m rows from its first column on, y_row apart, of at least n: by the
         // checks of `matmul_halves`, which has cut them. Nothing overlaps.
         unsafe {

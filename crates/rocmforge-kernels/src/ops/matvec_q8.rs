@@ -122,7 +122,7 @@ pub struct Q8Activations {
 impl Q8Activations {
     /// Checks that `to` can hold `m` rows of `k`.
     pub(super) fn room(check: Check, to: &HipBuffer<u8>, [m, k]: [usize; 2]) -> KernelResult<()> {
-        check.holds(k.is_multiple_of(BLOCK), "a row must be whole blocks", k, BLOCK)?;
+        check.multiple("a row must be whole blocks", k, BLOCK)?;
         check.len("to", to, &[m, k / BLOCK, BLOCK_BYTES])?;
         check.aligned("to", to, ALIGNMENT)
     }
@@ -193,9 +193,7 @@ impl Kernels {
         // All blocks of the matrix are below 2^32: `WeightPacking::new`.
         let blocks = count * row_blocks;
         let args = LaunchArgs::new().buffer(w).out(bytes).value(u64::from(n * row_blocks));
-        let args = args
-            .value(u64::from(packing.rows * row_blocks))
-            .value(u64::from(blocks));
+        let args = args.values([u64::from(packing.rows * row_blocks), u64::from(blocks)]);
         let config = geometry::config([blocks.div_ceil(256), 1, 1], 256);
         // SAFETY: w holds `count` rows of whole blocks, aligned; the matrix has its length and alignment since `WeightPacking::new` and room for
         // so many rows more; they are apart: checked above.
@@ -308,9 +306,7 @@ impl Kernels {
     fn shared_out<'a>(&self, args: LaunchArgs<'a>, w: &PackedWeights, rows: u32) -> (LaunchArgs<'a>, LaunchConfig) {
         let groups = w.n.div_ceil(rows);
         let blocks = self.packed_blocks(groups);
-        let args = (args.value(w.n).value(w.k / BLOCK as u32))
-            .value(groups / blocks)
-            .value(groups % blocks);
+        let args = (args.values([w.n, w.k / BLOCK as u32])).values([groups / blocks, groups % blocks]);
         (args, geometry::config([blocks, 1, 1], 256))
     }
 
@@ -337,7 +333,7 @@ impl Kernels {
         check.disjoint(("y", y), ("x", x))?;
         check.bias(bias, w.n(), y)?;
         let args = LaunchArgs::new().buffer(&w.bytes).buffer(x).buffer_or_null(bias);
-        let args = args.out(y).value(rows).value(w.n).value(w.k);
+        let args = args.out(y).values([rows, w.n, w.k]);
         let kernels = w.kernels(check)?;
         let config = geometry::gemm(rows, w.n, 1);
         // SAFETY: the matrix has its length and alignment since it was made, the other lengths are those of the shapes, y overlaps nothing:
@@ -366,7 +362,7 @@ impl Kernels {
         check.disjoint(("y", y), ("ids", ids))?;
         check.disjoint(("y", y), ("the fault word", faults.word))?;
         let args = LaunchArgs::new().buffer(&table.bytes).buffer(ids).out(y);
-        let args = args.value(rows).value(table.k).value(table.n);
+        let args = args.values([rows, table.k, table.n]);
         let args = faults.args(check, args)?;
         let kernels = table.kernels(check)?;
         let config = geometry::row_tile(rows, table.k);
@@ -391,9 +387,8 @@ fn outputs(
     let Some(Residual { of, sum }) = residual else {
         return Ok(());
     };
-    check.len("residual", of, &[m, w.n()])?;
+    check.input("residual", of, &[m, w.n()], ("y", y))?;
     check.len("sum", sum, &[m, w.n()])?;
-    check.disjoint(("y", y), ("residual", of))?;
     check.in_place(("sum", sum), ("y", y))?;
     check.in_place(("sum", sum), ("residual", of))?;
     check.disjoint(("sum", sum), ("w", &w.bytes))?;

@@ -85,12 +85,9 @@ impl Kernels {
         }
         let all: u32 = groups.iter().sum();
         let blocks = self.packed_blocks(all);
-        let args = args.value(count(0)).value(count(1)).value(count(2));
-        let args = args
-            .value(first.k() as u32 / 32)
-            .value(groups[0])
-            .value(groups[0] + groups[1]);
-        let args = args.value(all / blocks).value(all % blocks);
+        let args = args.values([count(0), count(1), count(2)]);
+        let args = args.values([first.k() as u32 / 32, groups[0], groups[0] + groups[1]]);
+        let args = args.values([all / blocks, all % blocks]);
         let config = geometry::config([blocks, 1, 1], 256);
         // SAFETY: matrices have their lengths and alignment since they were made, activations have as many columns, results and biases the lengths
         // of the matrices, no output overlaps another operand: checked above. All blocks together have every group once.
@@ -136,8 +133,8 @@ impl Kernels {
         let groups = (gate.n() as u32).div_ceil(kernels.group / 2);
         let blocks = self.packed_blocks(groups);
         let args = x.args(LaunchArgs::new()).buffer(gate.bytes()).buffer(up.bytes());
-        let args = args.out(y).value(gate.n() as u32).value(gate.k() as u32 / 32);
-        let args = args.value(f as u32).value(groups / blocks).value(groups % blocks);
+        let args = args.out(y).values([gate.n() as u32, gate.k() as u32 / 32]);
+        let args = args.values([f as u32, groups / blocks, groups % blocks]);
         let config = geometry::config([blocks, 1, 1], 256);
         // SAFETY: as above; the kernel has the function.
         unsafe { self.launch(stream, kernels.family, kernels.gated, config, args) }

@@ -23,15 +23,9 @@ impl Kernels {
     ) -> KernelResult<()> {
         let check = Check("rms_norm");
         let (r, c) = normalised(check, x, y, rows, cols, eps)?;
-        check.len("weight", weight, &[cols])?;
-        check.disjoint(("y", y), ("weight", weight))?;
-        let args = LaunchArgs::new()
-            .buffer(x)
-            .buffer(weight)
-            .out(y)
-            .value(r)
-            .value(c)
-            .value(eps);
+        check.input("weight", weight, &[cols], ("y", y))?;
+        let args = LaunchArgs::new().buffer(x).buffer(weight).out(y);
+        let args = args.values([r, c]).value(eps);
         let (name, config) = geometry::by_row(r, c, "rms_norm_rows", "rms_norm_block");
         // SAFETY: lengths are those of the shape and aliasing is as the kernel allows, all checked above.
         unsafe { self.launch(stream, "rms_norm", name, config, args) }
@@ -59,13 +53,11 @@ impl Kernels {
     ) -> KernelResult<Option<Q8Activations>> {
         let check = Check("add_rms_norm");
         let (r, c) = normalised(check, a, y, rows, cols, eps)?;
-        check.len("weight", weight, &[cols])?;
-        check.disjoint(("y", y), ("weight", weight))?;
+        check.input("weight", weight, &[cols], ("y", y))?;
         if let Some([b, sum]) = others {
             check.len("b", b, &[rows, cols])?;
-            check.len("sum", sum, &[rows, cols])?;
+            check.input("sum", sum, &[rows, cols], ("y", y))?;
             check.in_place(("y", y), ("b", b))?;
-            check.disjoint(("y", y), ("sum", sum))?;
             check.disjoint(("sum", sum), ("weight", weight))?;
             check.in_place(("sum", sum), ("a", a))?;
             check.in_place(("sum", sum), ("b", b))?;
@@ -86,7 +78,7 @@ impl Kernels {
             .out_or_null(others.map(|[_, sum]| sum))
             .out(y)
             .out_or_null(q8.as_ref());
-        let args = args.value(r).value(c).value(eps);
+        let args = args.values([r, c]).value(eps);
         let (name, config) = geometry::by_row(r, c, "add_rms_norm_rows", "add_rms_norm_block");
         // SAFETY: lengths are those of the shape, rows are whole blocks where they are rounded, aliasing is as the kernel allows, all checked above.
         unsafe { self.launch(stream, "add_rms_norm", name, config, args) }?;
@@ -112,18 +104,10 @@ impl Kernels {
     ) -> KernelResult<()> {
         let check = Check("layer_norm");
         let (r, c) = normalised(check, x, y, rows, cols, eps)?;
-        check.len("weight", weight, &[cols])?;
-        check.len("bias", bias, &[cols])?;
-        check.disjoint(("y", y), ("weight", weight))?;
-        check.disjoint(("y", y), ("bias", bias))?;
-        let args = LaunchArgs::new()
-            .buffer(x)
-            .buffer(weight)
-            .buffer(bias)
-            .out(y)
-            .value(r)
-            .value(c)
-            .value(eps);
+        check.input("weight", weight, &[cols], ("y", y))?;
+        check.input("bias", bias, &[cols], ("y", y))?;
+        let args = LaunchArgs::new().buffer(x).buffer(weight).buffer(bias);
+        let args = args.out(y).values([r, c]).value(eps);
         let (name, config) = geometry::by_row(r, c, "layer_norm_rows", "layer_norm_block");
         // SAFETY: lengths are those of the shape and aliasing is as the kernel allows, all checked above.
         unsafe { self.launch(stream, "layer_norm", name, config, args) }
@@ -146,7 +130,7 @@ impl Kernels {
         let check = Check("l2_normalize");
         let (r, c) = normalised(check, x, y, rows, cols, eps)?;
         check.value("eps", eps, |eps| eps >= 1e-18, "at least 1e-18")?;
-        let args = LaunchArgs::new().buffer(x).out(y).value(r).value(c).value(eps);
+        let args = LaunchArgs::new().buffer(x).out(y).values([r, c]).value(eps);
         // SAFETY: x and y have the shape's elements and coincide or are apart, checked above.
         unsafe { self.launch(stream, "pool", "l2_normalize", geometry::rows(r), args) }
     }

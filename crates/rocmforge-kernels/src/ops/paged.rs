@@ -115,13 +115,8 @@ impl Kernels {
             KvType::Bf16 => "kv_write_bf16",
             KvType::Q8_0 => "kv_write_q8_0",
         };
-        let args = LaunchArgs::new()
-            .buffer(src)
-            .buffer(slots)
-            .out(cache)
-            .value(tokens)
-            .value(w)
-            .value(count);
+        let args = LaunchArgs::new().buffer(src).buffer(slots).out(cache);
+        let args = args.values([tokens, w, count]);
         let args = faults.args(check, args)?;
         // SAFETY: lengths are those of the shapes, the cache is aligned and nothing overlaps, checked above; the kernel compares each slot with
         // slot_count.
@@ -165,7 +160,7 @@ impl Kernels {
             (KvType::Q8_0, ..=128) => "paged_attention_q8_0_d128",
             (KvType::Q8_0, _) => "paged_attention_q8_0_d256",
         };
-        let args = o.read().out(o.out).value(d.heads).value(d.kv_heads).value(d.head_dim);
+        let args = o.read().out(o.out).values([d.heads, d.kv_heads, d.head_dim]);
         let args = faults.args(check, d.cache(args, options))?;
         let config = geometry::config([d.tokens, d.heads, 1], 256);
         // SAFETY: lengths are those of the shapes, caches are aligned and out is apart from all operands, checked above; the kernel
@@ -206,13 +201,10 @@ pub(super) struct PagedDims {
 impl PagedDims {
     /// Adds the cache's limits and the options, in the order in which the kernels take them.
     pub(super) fn cache<'a>(&self, args: LaunchArgs<'a>, options: PagedOptions) -> LaunchArgs<'a> {
-        args.value(self.block_size)
-            .value(self.blocks)
-            .value(self.sequences)
-            .value(self.max_blocks)
+        let limits = [self.block_size, self.blocks, self.sequences, self.max_blocks];
+        args.values(limits)
             .value(self.window)
-            .value(options.scale)
-            .value(self.softcap)
+            .values([options.scale, self.softcap])
     }
 }
 
@@ -235,18 +227,14 @@ pub(super) fn paged(
     let max_blocks = check.dim("max_blocks", shape.max_blocks)?;
     check.rows("max_blocks * block_size", &[shape.max_blocks, shape.block_size])?;
     check.heads(shape.heads, shape.kv_heads)?;
-    check.holds(
-        shape.head_dim.is_multiple_of(4),
-        "head_dim must be a multiple of 4",
-        shape.head_dim,
-        4,
-    )?;
+    check.multiple("head_dim must be a multiple of 4", shape.head_dim, 4)?;
     let o = operands;
     let query = [shape.tokens, shape.heads, shape.head_dim];
     let [parts, part_bytes] = check.kv_row(kv, WHOLE_HEADS, shape.head_dim)?;
     let slots = [shape.blocks, shape.block_size, shape.kv_heads, parts, part_bytes];
     check.len("q", o.q, &query)?;
     check.len("out", o.out, &query)?;
+    check.disjoint(("out", o.out), ("q", o.q))?;
     check.len("block_table", o.block_table, &[shape.sequences, shape.max_blocks])?;
     check.len("seq_of", o.seq_of, &[shape.tokens])?;
     check.len("positions", o.positions, &[shape.tokens])?;
@@ -263,7 +251,6 @@ pub(super) fn paged(
     for index in indices {
         check.disjoint(("out", o.out), index)?;
     }
-    check.disjoint(("out", o.out), ("q", o.q))?;
     check.disjoint(("out", o.out), ("the fault word", faults.word))?;
     check.value("scale", options.scale, |_| true, "finite")?;
     // 0 stands for none on the device.

@@ -86,12 +86,7 @@ impl Kernels {
         let check = Check("paged_attention16");
         let d = paged(check, KvType::F16, operands, shape, options, faults)?;
         let o = operands;
-        check.holds(
-            shape.head_dim.is_multiple_of(8),
-            "head_dim must be a multiple of 8",
-            shape.head_dim,
-            8,
-        )?;
+        check.multiple("head_dim must be a multiple of 8", shape.head_dim, 8)?;
         check.holds(
             shape.block_size.is_power_of_two() && shape.block_size >= LEAST_BLOCK,
             "block_size must be a power of two from 16 on",
@@ -115,7 +110,7 @@ impl Kernels {
         };
         let blocks = check.dim_to("blocks of tokens", shape.tokens.div_ceil(tokens), MAX_BLOCKS)?;
         let args = o.read().out(o.out);
-        let args = args.value(d.tokens).value(d.heads).value(d.kv_heads).value(d.head_dim);
+        let args = args.values([d.tokens, d.heads, d.kv_heads, d.head_dim]);
         let args = faults.args(check, d.cache(args, options))?;
         let threads = self.kernel(family, name)?.meta().max_workgroup_size;
         let config = geometry::config([d.heads, 1, blocks], threads).with_dynamic_lds(lds);

@@ -106,7 +106,7 @@ impl Kernels {
             part(rows * (shape.head_dim + 1), rows)?,
         );
         let args = o.read().out(&values).out(&tops).out(&sums);
-        let args = args.value(count).value(d.heads).value(d.kv_heads);
+        let args = args.values([count, d.heads, d.kv_heads]);
         let args = faults.args(check, d.cache(args, options))?;
         let config = geometry::config([count, packs, d.tokens], 256);
         // SAFETY: lengths are those of the shapes, caches are aligned for what lanes read and heads are whole multiples of 8 elements, what is written is
@@ -115,7 +115,7 @@ impl Kernels {
         let args = (LaunchArgs::new().buffer(&values).buffer(&tops).buffer(&sums))
             .out(o.out)
             .out_or_null(q8.as_ref());
-        let args = args.value(d.tokens).value(d.heads).value(count);
+        let args = args.values([d.tokens, d.heads, count]);
         let config = geometry::config([d.heads, d.tokens, 1], 256);
         // SAFETY: as above; the launch before has written a maximum and a sum for each part, and values where the sum is not 0.
         unsafe { self.launch(stream, FAMILY, combine, config, args) }?;

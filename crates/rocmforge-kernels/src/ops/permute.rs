@@ -18,15 +18,11 @@ impl Kernels {
         [batch, rows, cols]: [usize; 3],
     ) -> KernelResult<()> {
         let check = Check("transpose");
-        let (b, r, c) = (
-            check.dim("batch", batch)?,
-            check.dim("rows", rows)?,
-            check.dim("cols", cols)?,
-        );
+        let [b, r, c] = check.dims([("batch", batch), ("rows", rows), ("cols", cols)])?;
         check.len("x", x, &[batch, rows, cols])?;
         check.len("y", y, &[batch, rows, cols])?;
         check.disjoint(("y", y), ("x", x))?;
-        let args = LaunchArgs::new().buffer(x).out(y).value(r).value(c);
+        let args = LaunchArgs::new().buffer(x).out(y).values([r, c]);
         let config = geometry::config([c.div_ceil(64), r.div_ceil(64), b], 256);
         // SAFETY: lengths are those of the shape and nothing overlaps, checked above; the grid has exactly `batch` blocks along z.
         unsafe { self.launch(stream, "transpose", "transpose", config, args) }
@@ -57,7 +53,7 @@ impl Kernels {
         check.len("y", y, &shape)?;
         check.disjoint(("y", y), ("x", x))?;
         let [a, b, c, d] = dims;
-        let args = LaunchArgs::new().buffer(x).out(y).value(a).value(b).value(c).value(d);
+        let args = LaunchArgs::new().buffer(x).out(y).values([a, b, c, d]);
         // SAFETY: lengths are those of the shape and nothing overlaps, checked above.
         unsafe { self.launch(stream, "transpose", "swap_middle", geometry::row_tile(rows, d), args) }
     }
@@ -85,7 +81,7 @@ impl Kernels {
         check.len("x", x, &[tokens, kv_heads, head_dim])?;
         check.len("y", y, &[tokens, heads, head_dim])?;
         check.disjoint(("y", y), ("x", x))?;
-        let args = LaunchArgs::new().buffer(x).out(y).value(t).value(h).value(kv).value(d);
+        let args = LaunchArgs::new().buffer(x).out(y).values([t, h, kv, d]);
         // SAFETY: lengths are those of the shapes and nothing overlaps, checked above.
         unsafe {
             self.launch(

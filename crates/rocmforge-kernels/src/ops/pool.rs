@@ -20,17 +20,13 @@ impl Kernels {
         [batch, seq, cols]: [usize; 3],
     ) -> KernelResult<()> {
         let check = Check("mean_pool");
-        let (b, s, c) = (
-            check.dim("batch", batch)?,
-            check.dim("seq", seq)?,
-            check.dim("cols", cols)?,
-        );
+        let [b, s, c] = check.dims([("batch", batch), ("seq", seq), ("cols", cols)])?;
         check.len("x", x, &[batch, seq, cols])?;
         check.len("weight", weight, &[batch, seq])?;
         check.len("y", y, &[batch, cols])?;
         check.disjoint(("y", y), ("x", x))?;
         check.disjoint(("y", y), ("weight", weight))?;
-        let args = LaunchArgs::new().buffer(x).buffer(weight).out(y).value(s).value(c);
+        let args = LaunchArgs::new().buffer(x).buffer(weight).out(y).values([s, c]);
         let config = geometry::config([c.div_ceil(256), b, 1], 256);
         // SAFETY: lengths are those of the shapes and nothing overlaps, checked above; the grid has exactly `batch` blocks along y.
         unsafe { self.launch(stream, "pool", "mean_pool", config, args) }

@@ -41,11 +41,7 @@ impl Kernels {
             .buffer(q.buffer)
             .buffer(k.buffer)
             .out(scores)
-            .value(dims.seq_q)
-            .value(dims.seq_k)
-            .value(dims.head_dim)
-            .value(dims.heads)
-            .value(dims.kv_heads)
+            .values([dims.seq_q, dims.seq_k, dims.head_dim, dims.heads, dims.kv_heads])
             .value(q.strides)
             .value(k.strides)
             .value(scale);
@@ -94,11 +90,7 @@ impl Kernels {
             .buffer(weights)
             .buffer(v.buffer)
             .out(out.buffer)
-            .value(dims.seq_q)
-            .value(dims.seq_k)
-            .value(dims.head_dim)
-            .value(dims.heads)
-            .value(dims.kv_heads)
+            .values([dims.seq_q, dims.seq_k, dims.head_dim, dims.heads, dims.kv_heads])
             .value(v.strides)
             .value(out.strides);
         let config = geometry::gemm(dims.seq_q, dims.head_dim, dims.planes);

@@ -27,7 +27,7 @@ impl Kernels {
         check.disjoint(("y", y), ("x", x))?;
         check.value("factor", factor, |_| true, "finite")?;
         let args = LaunchArgs::new().buffer(x).out(y).value(x.len() as u64);
-        let args = args.value(r).value(c).value(factor);
+        let args = args.values([r, c]).value(factor);
         let (name, config) = geometry::by_row(r, c, "sum_rows_rows", "sum_rows_block");
         // SAFETY: y has an element for each row, the kernel stops at the end of x, nothing overlaps: checked above.
         unsafe { self.launch(stream, "reduce", name, config, args) }
@@ -49,7 +49,7 @@ impl Kernels {
         let check = Check("cumsum");
         let (r, c) = (check.dim("rows", rows)?, check.dim("cols", cols)?);
         check.one_shape(x, y, &[rows, cols])?;
-        let args = LaunchArgs::new().buffer(x).out(y).value(r).value(c);
+        let args = LaunchArgs::new().buffer(x).out(y).values([r, c]);
         // SAFETY: x and y have the shape's elements and coincide or are apart, checked above.
         unsafe { self.launch(stream, "reduce", "cumsum", geometry::config([r, 1, 1], 256), args) }
     }
@@ -82,7 +82,7 @@ impl Kernels {
         check.disjoint(("y", y), ("ids", ids))?;
         check.disjoint(("y", y), ("the fault word", faults.word))?;
         let args = LaunchArgs::new().buffer(a).buffer(b).buffer(ids).out(y);
-        let args = faults.args(check, args.value(rows).value(c).value(n))?;
+        let args = faults.args(check, args.values([rows, c, n]))?;
         // SAFETY: lengths are those of the shapes and aliasing is as the kernel allows, checked above; it compares each
         // id with b_rows.
         unsafe { self.launch(stream, "reduce", "add_id", geometry::row_tile(rows, c), args) }

@@ -83,25 +83,15 @@ impl Kernels {
         };
         check.dim("start + seq", shape.start + longest)?;
         let rows = check.rows("tokens * heads", &[shape.tokens, shape.heads])?;
-        let dims = [shape.tokens, shape.heads, shape.head_dim];
-        check.one_shape(x, y, &dims)?;
+        check.one_shape(x, y, &[shape.tokens, shape.heads, shape.head_dim])?;
         check.disjoint(("y", y), ("cos", cos))?;
         check.disjoint(("y", y), ("sin", sin))?;
         let name = match pairs {
             RopePairs::Half => "rope_half",
             RopePairs::Interleaved => "rope_interleaved",
         };
-        let args = LaunchArgs::new()
-            .buffer(x)
-            .buffer(cos)
-            .buffer(sin)
-            .out(y)
-            .value(tokens)
-            .value(seq)
-            .value(heads)
-            .value(head_dim)
-            .value(rotary)
-            .value(start);
+        let args = LaunchArgs::new().buffer(x).buffer(cos).buffer(sin).out(y);
+        let args = args.values([tokens, seq, heads, head_dim, rotary, start]);
         // SAFETY: x and y have the shape's elements, every position lies in the tables, aliasing is as the kernel allows.
         unsafe { self.launch(stream, "rope", name, geometry::rows(rows), args) }
     }
@@ -137,8 +127,7 @@ impl Kernels {
         check.len("sin", sin, &[table_rows, half])?;
         check.len("positions", positions, &[shape.tokens])?;
         let rows = check.rows("tokens * heads", &[shape.tokens, shape.heads])?;
-        let dims = [shape.tokens, shape.heads, shape.head_dim];
-        check.one_shape(x, y, &dims)?;
+        check.one_shape(x, y, &[shape.tokens, shape.heads, shape.head_dim])?;
         check.disjoint(("y", y), ("cos", cos))?;
         check.disjoint(("y", y), ("sin", sin))?;
         check.disjoint(("y", y), ("positions", positions))?;
@@ -153,11 +142,7 @@ impl Kernels {
             .buffer(sin)
             .buffer(positions)
             .out(y)
-            .value(tokens)
-            .value(heads)
-            .value(head_dim)
-            .value(rotary)
-            .value(rows_in_table);
+            .values([tokens, heads, head_dim, rotary, rows_in_table]);
         let args = faults.args(check, args)?;
         // SAFETY: x and y have the shape's elements and positions one for each token, aliasing is as the kernel allows, checked above;
         // the kernel compares each position with the tables' rows.

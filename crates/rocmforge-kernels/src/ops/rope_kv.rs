@@ -140,14 +140,8 @@ impl Kernels {
             .out(o.turned_k)
             .out(o.k_cache)
             .out(o.v_cache)
-            .value(tokens)
-            .value(heads)
-            .value(keys)
-            .value(head_dim)
-            .value(rotary)
-            .value(rows_in_table)
-            .value(slot_rows)
-            .value(slot_tag);
+            .values([tokens, heads, keys, head_dim, rotary])
+            .values([rows_in_table, slot_rows, slot_tag]);
         let args = faults.args(check, args)?;
         // SAFETY: lengths are those of the shapes, heads in blocks are whole and no longer than the kernel's LDS, what one block writes no other reads,
         // checked above; the kernel compares each position and slot with its limit.

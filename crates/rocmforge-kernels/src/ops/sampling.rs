@@ -56,7 +56,7 @@ impl Kernels {
         check.len("x", x, &[rows, cols])?;
         check.len("y", y, &[rows])?;
         check.disjoint(("y", y), ("x", x))?;
-        let args = LaunchArgs::new().buffer(x).out(y).value(r).value(c);
+        let args = LaunchArgs::new().buffer(x).out(y).values([r, c]);
         // SAFETY: lengths are those of the shape and nothing overlaps, checked above.
         unsafe { self.launch(stream, "sampling", "argmax", a_block_to_a_row(r), args) }
     }
@@ -84,12 +84,8 @@ impl Kernels {
         check.len("x", x, &[rows, cols])?;
         check.len("ids", ids, &[rows, cols])?;
         check.disjoint(("ids", ids), ("x", x))?;
-        let args = LaunchArgs::new()
-            .buffer(x)
-            .out(ids)
-            .value(r)
-            .value(c)
-            .value(u32::from(descending));
+        let args = LaunchArgs::new().buffer(x).out(ids);
+        let args = args.values([r, c, u32::from(descending)]);
         // SAFETY: lengths are those of the shape, a row fits into LDS and nothing overlaps, checked above.
         unsafe { self.launch(stream, "sampling", "argsort", a_block_to_a_row(r), args) }
     }
@@ -123,7 +119,7 @@ impl Kernels {
             check.disjoint(("values", values), ("ids", ids))?;
         }
         let args = LaunchArgs::new().buffer(x).out_or_null(values);
-        let args = args.out(ids).value(r).value(c).value(count);
+        let args = args.out(ids).values([r, c, count]);
         // SAFETY: lengths are those of the shapes, k is at most cols and the kernel's list, nothing overlaps: checked above.
         unsafe { self.launch(stream, "sampling", "top_k", a_block_to_a_row(r), args) }
     }
@@ -162,12 +158,8 @@ impl Kernels {
             .out(x)
             .buffer(ids)
             .buffer(counts)
-            .value(r)
-            .value(c)
-            .value(listed)
-            .value(penalties.repeat)
-            .value(penalties.frequency)
-            .value(penalties.presence);
+            .values([r, c, listed])
+            .values([penalties.repeat, penalties.frequency, penalties.presence]);
         let config = geometry::config([r, listed.div_ceil(THREADS), 1], THREADS);
         // SAFETY: lengths are those of the shapes and nothing overlaps, checked above; the kernel compares each id with the columns.
         unsafe { self.launch(stream, "sampling", "penalties", config, args) }
@@ -219,13 +211,8 @@ impl Kernels {
             .buffer(ids)
             .buffer(uniform)
             .out(y)
-            .value(r)
-            .value(count)
-            .value(used)
-            .value(temperature)
-            .value(truncate_at)
-            .value(draw.top_p)
-            .value(log_min_p);
+            .values([r, count, used])
+            .values([temperature, truncate_at, draw.top_p, log_min_p]);
         // SAFETY: lengths are those of the shapes, used is at most k, nothing overlaps: checked above. What is drawn is a place below
         // `used` whatever the values are.
         unsafe { self.launch(stream, "sampling", "draw", a_block_to_a_row(r), args) }

@@ -64,20 +64,11 @@ impl Kernels {
         let RowLists { per, rows, cols, .. } = shape;
         let ([m0, m1], [l0, l1]) = (shape.matrices, shape.lists);
         let all = check.rows("matrices * per", &[m0, m1, per])?;
-        let (p, r, c) = (
-            check.dim("per", per)?,
-            check.dim("rows", rows)?,
-            check.dim("cols", cols)?,
-        );
+        let [p, r, c] = check.dims([("per", per), ("rows", rows), ("cols", cols)])?;
         let heads = check.dim("matrices", m1)?;
         let (outer, inner) = (check.dim("lists", l0)?, check.dim("lists", l1)?);
         for (whole, part) in [(m0, l0), (m1, l1)] {
-            check.holds(
-                whole.is_multiple_of(part),
-                "the lists must divide the matrices",
-                part,
-                whole,
-            )?;
+            check.divides("the lists must divide the matrices", part, whole)?;
         }
         check.len("src", src, &[m0, m1, per, cols])?;
         let [blocks, block_bytes] = check.kv_row(ty, "cols must be whole blocks of the type", cols)?;
@@ -98,7 +89,7 @@ impl Kernels {
                 (args.buffer(ids), 2)
             }
         };
-        let args = args.out(dst).value(all).value(c).value(p).value(r).value(Lists {
+        let args = args.out(dst).values([all, c, p, r]).value(Lists {
             heads,
             outer,
             inner,

@@ -53,18 +53,8 @@ pub(super) fn check_mask(
         check.dim("mask rows", rows)?,
     ];
     let [batch, heads, queries, keys] = shape;
-    check.holds(
-        batch.is_multiple_of(outer),
-        "the masks must divide the batch",
-        batch,
-        outer,
-    )?;
-    check.holds(
-        heads.is_multiple_of(inner),
-        "the masks must divide the heads",
-        heads,
-        inner,
-    )?;
+    check.multiple("the masks must divide the batch", batch, outer)?;
+    check.multiple("the masks must divide the heads", heads, inner)?;
     check.holds(rows >= queries, "the mask must have as many rows", queries, rows)?;
     check.holds(cols == keys, "the mask must have as many columns", keys, cols)?;
     Ok(parts)
@@ -102,14 +92,13 @@ impl Kernels {
             ty = mask.0;
         }
         if let Some(sinks) = bias.sinks {
-            check.len("sinks", sinks, &[heads])?;
-            check.disjoint(("y", y), ("sinks", sinks))?;
+            check.input("sinks", sinks, &[heads], ("y", y))?;
         }
         let args = (LaunchArgs::new().buffer(x))
             .buffer_or_null(bias.mask.map(|mask| mask.1))
             .buffer_or_null(bias.sinks);
         let [outer, inner, mask_rows] = parts;
-        let args = args.out(y).value(rows).value(c).value(Bias {
+        let args = args.out(y).values([rows, c]).value(Bias {
             per: p,
             heads: h,
             outer,
@@ -146,7 +135,7 @@ impl Kernels {
         let (r, c) = (check.dim("rows", rows)?, check.dim("cols", cols)?);
         check.one_shape(x, y, &[rows, cols])?;
         check.value("scale", scale, |_| true, "finite")?;
-        let args = LaunchArgs::new().buffer(x).out(y).value(r).value(c).value(scale);
+        let args = LaunchArgs::new().buffer(x).out(y).values([r, c]).value(scale);
         let (name, config) = geometry::by_row(r, c, "softmax_rows", "softmax_block");
         // SAFETY: x and y have the shape's elements and coincide or are apart, checked above.
         unsafe { self.launch(stream, "softmax", name, config, args) }
@@ -172,14 +161,9 @@ impl Kernels {
         let rows = check.rows("planes * seq_q", &shape[..2])?;
         check.one_shape(x, y, &shape)?;
         check.value("scale", scale, |_| true, "finite")?;
-        let args = LaunchArgs::new()
-            .buffer(x)
-            .out(y)
-            .value(rows)
-            .value(q)
-            .value(k)
-            .value(causal_offset(check, q, k)?)
-            .value(scale);
+        let offset = causal_offset(check, q, k)?;
+        let args = LaunchArgs::new().buffer(x).out(y).values([rows, q, k]);
+        let args = args.value(offset).value(scale);
         let (name, config) = geometry::by_row(rows, k, "softmax_causal_rows", "softmax_causal_block");
         // SAFETY: x and y have the shape's elements and coincide or are apart, checked above.
         unsafe { self.launch(stream, "softmax", name, config, args) }
@@ -202,28 +186,15 @@ impl Kernels {
     ) -> KernelResult<()> {
         let check = Check("softmax_masked");
         let [_, heads, seq_q, seq_k] = shape;
-        let (h, q, k) = (
-            check.dim("heads", heads)?,
-            check.dim("seq_q", seq_q)?,
-            check.dim("seq_k", seq_k)?,
-        );
+        let [h, q, k] = check.dims([("heads", heads), ("seq_q", seq_q), ("seq_k", seq_k)])?;
         check.rows("batch * heads * seq_q", &shape[..3])?;
         let planes = check.rows("batch * heads", &shape[..2])?;
-        check.len("x", x, &shape)?;
-        check.len("y", y, &shape)?;
+        check.one_shape(x, y, &shape)?;
         check_operand(check, "mask", mask, shape)?;
-        check.in_place(("y", y), ("x", x))?;
         check.disjoint(("y", y), ("mask", mask.buffer))?;
         check.value("scale", scale, |_| true, "finite")?;
-        let args = LaunchArgs::new()
-            .buffer(x)
-            .buffer(mask.buffer)
-            .out(y)
-            .value(h)
-            .value(q)
-            .value(k)
-            .value(mask.strides)
-            .value(scale);
+        let args = LaunchArgs::new().buffer(x).buffer(mask.buffer).out(y);
+        let args = args.values([h, q, k]).value(mask.strides).value(scale);
         let (name, config) = geometry::by_query(planes, q, k, "softmax_masked_rows", "softmax_masked_block");
         // SAFETY: x and y have the shape's elements, the mask's strides stay inside of it, aliasing is as the kernel allows; the grid has a
         // block along x for each plane and no more, and the kernel leaves out queries that do not exist.

@@ -77,8 +77,7 @@ impl Kernels {
         for d in 0..4 {
             n[d] = check.dim("a dimension", copy.shape[d])?;
             wrap[d] = check.dim("a dimension of the source", copy.source[d])?;
-            check.holds(
-                copy.shape[d].is_multiple_of(copy.source[d]),
+            check.divides(
                 "the source's dimensions must divide the destination's",
                 copy.source[d],
                 copy.shape[d],

@@ -95,7 +95,7 @@ impl Kernels {
         let mut shares = [0; 2];
         for (share, (whole, part)) in shares.iter_mut().zip([(s.outer, s.b_outer), (s.heads, s.b_heads)]) {
             check.dim("matrices of b", part)?;
-            check.holds(whole.is_multiple_of(part), "b's matrices must divide a's", part, whole)?;
+            check.divides("b's matrices must divide a's", part, whole)?;
             *share = (whole / part) as u32;
         }
         let b_rows = if s.b_transposed { [s.n, s.k] } else { [s.k, s.n] };

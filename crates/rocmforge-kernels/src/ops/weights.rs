@@ -42,7 +42,7 @@ impl Kernels {
         check.disjoint(("y", y), ("x", x))?;
         check.bias(bias, n, y)?;
         let args = LaunchArgs::new().buffer(w).buffer(x).buffer_or_null(bias);
-        let args = args.out(y).value(rows).value(cols).value(depth);
+        let args = args.out(y).values([rows, cols, depth]);
         let format = ty.format();
         let (name, config) = match format.matvec.iter().find(|matvec| m <= matvec.most) {
             Some(matvec) => (matvec.name, geometry::rows(cols.div_ceil(matvec.rows))),
@@ -95,12 +95,7 @@ impl Kernels {
         let rows = check.dim("ids", ids.len())?;
         let (t, c) = (check.dim("table_rows", table_rows)?, check.dim("cols", cols)?);
         let lists = check.dim("tables", tables)?;
-        check.holds(
-            ids.len().is_multiple_of(tables),
-            "each table must have as many ids",
-            ids.len(),
-            tables,
-        )?;
+        check.multiple("each table must have as many ids", ids.len(), tables)?;
         weights(
             check,
             ty,
@@ -111,14 +106,8 @@ impl Kernels {
         check.disjoint(("y", y), ("table", table))?;
         check.disjoint(("y", y), ("ids", ids))?;
         check.disjoint(("y", y), ("the fault word", faults.word))?;
-        let args = LaunchArgs::new()
-            .buffer(table)
-            .buffer(ids)
-            .out(y)
-            .value(rows)
-            .value(c)
-            .value(t)
-            .value(rows / lists);
+        let args = LaunchArgs::new().buffer(table).buffer(ids).out(y);
+        let args = args.values([rows, c, t, rows / lists]);
         let args = faults.args(check, args)?;
         let format = ty.format();
         // SAFETY: lengths are those of the shapes, blocks are whole and aligned, nothing overlaps, checked above; the kernel compares
@@ -163,12 +152,7 @@ impl Kernels {
         // Rows of weights lie along the grid's second dimension.
         let cols = check.dim_to("n", n, 65_535 * PAIR_ROWS)?;
         let depth = check.dim_to("k", k, MAX_COLUMNS)?;
-        check.holds(
-            ids.len().is_multiple_of(share),
-            "as many pairs must share each row of x",
-            ids.len(),
-            share,
-        )?;
+        check.multiple("as many pairs must share each row of x", ids.len(), share)?;
         weights(check, ty, ("w", w), [check.elements("w", &[experts, n])?, k])?;
         check.len("x", x, &[ids.len() / share, k])?;
         check.len("y", y, &[ids.len(), n])?;
@@ -177,7 +161,7 @@ impl Kernels {
         check.disjoint(("y", y), ("ids", ids))?;
         check.disjoint(("y", y), ("the fault word", faults.word))?;
         let args = LaunchArgs::new().buffer(w).buffer(x).buffer(ids).out(y);
-        let args = args.value(cols).value(depth).value(e).value(s);
+        let args = args.values([cols, depth, e, s]);
         let args = faults.args(check, args)?;
         let format = ty.format();
         let config = geometry::config([pairs, cols.div_ceil(PAIR_ROWS as u32), 1], 256);
@@ -194,12 +178,7 @@ pub(super) fn weights(
     (operand, w): (&'static str, &HipBuffer<u8>),
     [rows, k]: [usize; 2],
 ) -> KernelResult<()> {
-    check.holds(
-        k.is_multiple_of(ty.block_len()),
-        "a row of weights must be whole blocks",
-        k,
-        ty.block_len(),
-    )?;
+    check.multiple("a row of weights must be whole blocks", k, ty.block_len())?;
     check.len(operand, w, &[rows, k / ty.block_len(), ty.block_bytes()])?;
     check.aligned(operand, w, ty.alignment())
 }

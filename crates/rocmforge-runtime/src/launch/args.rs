@@ -71,6 +71,12 @@ impl<'a> LaunchArgs<'a> {
         self.push(Kind::Value, bytemuck::bytes_of(&value))
     }
 
+    /// Numbers of one type, each an argument of its own.
+    #[must_use]
+    pub fn values<T: Pod, const N: usize>(self, values: [T; N]) -> Self {
+        values.into_iter().fold(self, |args, value| args.value(value))
+    }
+
     /// How many there are.
     pub fn len(&self) -> usize {
         self.count
