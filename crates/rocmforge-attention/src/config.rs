@@ -130,11 +130,11 @@ pub struct AttentionConfig {
 impl AttentionConfig {
     /// Multi-head attention of `heads` heads with `head_dim` elements each, unless the builder sets something else.
     pub fn builder(heads: usize, head_dim: usize) -> AttentionBuilder {
-        AttentionBuilder {
+        AttentionBuilder(AttentionConfig {
             heads,
+            kv_heads: heads,
             head_dim,
-            kv_heads: None,
-            scale: None,
+            scale: 1.0 / (head_dim as f32).sqrt(),
             causal: false,
             mask: MaskShape::None,
             layout: Layout::HeadsFirst,
@@ -142,7 +142,7 @@ impl AttentionConfig {
             elements: FloatType::F32,
             window: None,
             softcap: None,
-        }
+        })
     }
 
     /// Query heads.
@@ -199,84 +199,6 @@ impl AttentionConfig {
     pub fn softcap(&self) -> Option<f32> {
         self.softcap
     }
-}
-
-/// Makes an [`AttentionConfig`].
-#[derive(Debug, Clone, Copy, PartialEq)]
-#[must_use]
-pub struct AttentionBuilder {
-    heads: usize,
-    head_dim: usize,
-    kv_heads: Option<usize>,
-    scale: Option<f32>,
-    causal: bool,
-    mask: MaskShape,
-    layout: Layout,
-    separate: bool,
-    elements: FloatType,
-    window: Option<usize>,
-    softcap: Option<f32>,
-}
-
-impl AttentionBuilder {
-    /// Key and value heads, each shared by `heads / kv_heads` neighbouring query heads (GQA; 1 is MQA). As many as query heads
-    /// without this.
-    pub fn kv_heads(self, kv_heads: usize) -> Self {
-        Self {
-            kv_heads: Some(kv_heads),
-            ..self
-        }
-    }
-
-    /// The factor of the scores. 1 / sqrt(head_dim) without this.
-    pub fn scale(self, scale: f32) -> Self {
-        Self {
-            scale: Some(scale),
-            ..self
-        }
-    }
-
-    /// Query i sees key j only when j <= i + seq_k - seq_q: the last query lines up with the last key, as when the keys of earlier
-    /// tokens come from a cache. Not causal without this.
-    pub fn causal(self, causal: bool) -> Self {
-        Self { causal, ..self }
-    }
-
-    /// The shape of the mask that `forward` will be given. None without this.
-    pub fn mask(self, mask: MaskShape) -> Self {
-        Self { mask, ..self }
-    }
-
-    /// The layout of q, k, v and the output. [`Layout::HeadsFirst`] without this.
-    pub fn layout(self, layout: Layout) -> Self {
-        Self { layout, ..self }
-    }
-
-    /// Never flash attention, but one kernel for each step, with the scores in memory: to compare the two.
-    pub fn separate_kernels(self, separate: bool) -> Self {
-        Self { separate, ..self }
-    }
-
-    /// The type of q, k, v and the output; f16 and bf16 go through [`Attention::forward16`](crate::Attention::forward16). f32 without this.
-    pub fn elements(self, elements: FloatType) -> Self {
-        Self { elements, ..self }
-    }
-
-    /// Of the keys that causality leaves, each query sees only the last `keys`. f16 and bf16 only.
-    pub fn window(self, keys: usize) -> Self {
-        Self {
-            window: Some(keys),
-            ..self
-        }
-    }
-
-    /// A score s becomes `cap * tanh(s / cap)`. f16 and bf16 only.
-    pub fn softcap(self, cap: f32) -> Self {
-        Self {
-            softcap: Some(cap),
-            ..self
-        }
-    }
 
     /// What f32 attention lacks, and what attention in 16 bits needs.
     fn check_elements(&self) -> AttentionResult<()> {
@@ -301,6 +223,69 @@ impl AttentionBuilder {
         }
         Ok(())
     }
+}
+
+/// Makes an [`AttentionConfig`].
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[must_use]
+pub struct AttentionBuilder(AttentionConfig);
+
+impl AttentionBuilder {
+    /// Key and value heads, each shared by `heads / kv_heads` neighbouring query heads (GQA; 1 is MQA). As many as query heads
+    /// without this.
+    pub fn kv_heads(mut self, kv_heads: usize) -> Self {
+        self.0.kv_heads = kv_heads;
+        self
+    }
+
+    /// The factor of the scores. 1 / sqrt(head_dim) without this.
+    pub fn scale(mut self, scale: f32) -> Self {
+        self.0.scale = scale;
+        self
+    }
+
+    /// Query i sees key j only when j <= i + seq_k - seq_q: the last query lines up with the last key, as when the keys of earlier
+    /// tokens come from a cache. Not causal without this.
+    pub fn causal(mut self, causal: bool) -> Self {
+        self.0.causal = causal;
+        self
+    }
+
+    /// The shape of the mask that `forward` will be given. None without this.
+    pub fn mask(mut self, mask: MaskShape) -> Self {
+        self.0.mask = mask;
+        self
+    }
+
+    /// The layout of q, k, v and the output. [`Layout::HeadsFirst`] without this.
+    pub fn layout(mut self, layout: Layout) -> Self {
+        self.0.layout = layout;
+        self
+    }
+
+    /// Never flash attention, but one kernel for each step, with the scores in memory: to compare the two.
+    pub fn separate_kernels(mut self, separate: bool) -> Self {
+        self.0.separate = separate;
+        self
+    }
+
+    /// The type of q, k, v and the output; f16 and bf16 go through [`Attention::forward16`](crate::Attention::forward16). f32 without this.
+    pub fn elements(mut self, elements: FloatType) -> Self {
+        self.0.elements = elements;
+        self
+    }
+
+    /// Of the keys that causality leaves, each query sees only the last `keys`. f16 and bf16 only.
+    pub fn window(mut self, keys: usize) -> Self {
+        self.0.window = Some(keys);
+        self
+    }
+
+    /// A score s becomes `cap * tanh(s / cap)`. f16 and bf16 only.
+    pub fn softcap(mut self, cap: f32) -> Self {
+        self.0.softcap = Some(cap);
+        self
+    }
 
     /// Checks it all.
     ///
@@ -309,31 +294,18 @@ impl AttentionBuilder {
     /// [`KernelError::Heads`], [`KernelError::Dimension`] or [`KernelError::Value`] in an [`AttentionError::Kernel`], or
     /// [`AttentionError::NotWith`] for what the type of the elements does not go with.
     pub fn build(self) -> AttentionResult<AttentionConfig> {
-        let Self { heads, head_dim, .. } = self;
-        let kv_heads = self.kv_heads.unwrap_or(heads);
+        let config = self.0;
+        let (heads, head_dim) = (config.heads, config.head_dim);
         CHECK.dim_to("heads", heads, MAX_ROW_STRIDE)?;
-        CHECK.dim_to("kv_heads", kv_heads, MAX_ROW_STRIDE)?;
+        CHECK.dim_to("kv_heads", config.kv_heads, MAX_ROW_STRIDE)?;
         CHECK.dim_to("head_dim", head_dim, MAX_ROW_STRIDE)?;
-        CHECK.heads(heads, kv_heads)?;
-        if self.layout == Layout::TokensFirst {
+        CHECK.heads(heads, config.kv_heads)?;
+        if config.layout == Layout::TokensFirst {
             // Both below 2^24: no overflow.
             CHECK.dim_to("heads * head_dim", heads * head_dim, MAX_ROW_STRIDE)?;
         }
-        let scale = self.scale.unwrap_or_else(|| 1.0 / (head_dim as f32).sqrt());
-        CHECK.value("scale", scale, |_| true, "finite")?;
-        self.check_elements()?;
-        Ok(AttentionConfig {
-            heads,
-            kv_heads,
-            head_dim,
-            scale,
-            causal: self.causal,
-            mask: self.mask,
-            layout: self.layout,
-            separate: self.separate,
-            elements: self.elements,
-            window: self.window,
-            softcap: self.softcap,
-        })
+        CHECK.value("scale", config.scale, |_| true, "finite")?;
+        config.check_elements()?;
+        Ok(config)
     }
 }

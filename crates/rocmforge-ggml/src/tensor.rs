@@ -173,6 +173,19 @@ impl TensorDesc {
             )
     }
 
+    /// Refuses bytes that are not as many as the tensor's.
+    pub(crate) fn check_bytes(&self, found: usize) -> GgmlResult<()> {
+        let (tensor, expected) = (self.id, self.byte_size());
+        if found == expected {
+            return Ok(());
+        }
+        Err(GgmlError::BufferSize {
+            tensor,
+            expected,
+            found,
+        })
+    }
+
     /// Checks the descriptor on its own: rank, strides, layout, whole blocks, sizes that fit.
     ///
     /// # Errors

@@ -21,6 +21,17 @@ fn size([x, y, z]: [c_uint; 3]) -> dim3 {
 }
 
 impl Launch {
+    /// A launch whose workgroups do not wait for each other.
+    fn new(grid: dim3, block: dim3, lds: usize, stream: hipStream_t) -> Self {
+        Self {
+            grid,
+            block,
+            lds,
+            stream,
+            cooperative: false,
+        }
+    }
+
     /// Queues a kernel.
     ///
     /// # Safety
@@ -78,13 +89,7 @@ pub(crate) unsafe extern "C" fn hipLaunchKernel(
     lds: usize,
     stream: hipStream_t,
 ) -> hipError_t {
-    let launch = Launch {
-        grid,
-        block,
-        lds,
-        stream,
-        cooperative: false,
-    };
+    let launch = Launch::new(grid, block, lds, stream);
     // SAFETY: promised by the program.
     unsafe { launch.queue_by_address("hipLaunchKernel", host, params) }
 }
@@ -98,11 +103,8 @@ pub(crate) unsafe extern "C" fn hipLaunchCooperativeKernel(
     stream: hipStream_t,
 ) -> hipError_t {
     let launch = Launch {
-        grid,
-        block,
-        lds: lds as usize,
-        stream,
         cooperative: true,
+        ..Launch::new(grid, block, lds as usize, stream)
     };
     // SAFETY: promised by the program.
     unsafe { launch.queue_by_address("hipLaunchCooperativeKernel", host, params) }
@@ -224,13 +226,7 @@ pub(crate) unsafe extern "C" fn hipExtLaunchKernel(
             Ok(function) => function,
             Err(status) => return process.sim.answered("hipExtLaunchKernel", status),
         };
-        let launch = Launch {
-            grid,
-            block,
-            lds,
-            stream,
-            cooperative: false,
-        };
+        let launch = Launch::new(grid, block, lds, stream);
         // SAFETY: promised by the program.
         between(process, start, stop, stream, || unsafe {
             launch.queue(process, function, params, std::ptr::null_mut())
@@ -283,13 +279,8 @@ pub(crate) unsafe extern "C" fn hipExtModuleLaunchKernel(
         if all.iter().zip(block).any(|(all, block)| all % block != 0) {
             return process.sim.answered(API, hipErrorInvalidConfiguration);
         }
-        let launch = Launch {
-            grid: size([x / block_x, y / block_y, z / block_z]),
-            block: size(block),
-            lds,
-            stream,
-            cooperative: false,
-        };
+        let grid = size([x / block_x, y / block_y, z / block_z]);
+        let launch = Launch::new(grid, size(block), lds, stream);
         // SAFETY: promised by the program.
         between(process, start, stop, stream, || unsafe {
             launch.queue(process, function, params, extra)

@@ -1,6 +1,7 @@
 //! Every name that a `libamdhip64` exports, with its version node and the module that implements it.
 //!
-//! Names and nodes are those of AMD's libraries from ROCm 5 to 7.2; a name stays for ever in the node in which it first appeared.
+//! Names and nodes are those of AMD's libraries from ROCm 5 to 7.2; a name stays for ever in the node in which it first appeared. Within a
+//! node, names stand under the module that implements them.
 //! `forwarded` functions are those of [`rocmforge_hip_sys::for_each_hip_function`]; `absent` ones answer `hipErrorNotSupported`.
 
 use crate::process;
@@ -38,15 +39,17 @@ macro_rules! address {
 }
 
 macro_rules! names {
-    ($($node:literal { $($name:ident: $module:ident,)* })*) => {
+    ($($node:literal { $($module:ident { $($name:ident)* })* })*) => {
         /// Version nodes, oldest first.
         pub(crate) const NODES: &[&str] = &[$($node),*];
 
         /// All names, in the order of [`FUNCTIONS`].
-        pub(crate) static NAMES: &[Name] = &[$($(Name { name: stringify!($name), node: node($node), module: stringify!($module) },)*)*];
+        pub(crate) static NAMES: &[Name] = &[$($($(
+            Name { name: stringify!($name), node: node($node), module: stringify!($module) },
+        )*)*)*];
 
         /// Their addresses: what the stub libraries jump through.
-        pub(crate) static FUNCTIONS: [Function; NAMES.len()] = [$($(Function(address!($module $name)),)*)*];
+        pub(crate) static FUNCTIONS: [Function; NAMES.len()] = [$($($(Function(address!($module $name)),)*)*)*];
     };
 }
 
@@ -107,593 +110,296 @@ pub(crate) fn stubs() -> Vec<StubFunction<'static>> {
 
 names! {
     "hip_4.2" {
-        hipChooseDevice: forwarded,
-        hipChooseDeviceR0000: forwarded,
-        hipCreateSurfaceObject: absent,
-        hipCtxCreate: forwarded,
-        hipCtxDestroy: forwarded,
-        hipCtxDisablePeerAccess: forwarded,
-        hipCtxEnablePeerAccess: forwarded,
-        hipCtxGetApiVersion: forwarded,
-        hipCtxGetCacheConfig: forwarded,
-        hipCtxGetCurrent: forwarded,
-        hipCtxGetDevice: forwarded,
-        hipCtxGetFlags: forwarded,
-        hipCtxGetSharedMemConfig: forwarded,
-        hipCtxPopCurrent: forwarded,
-        hipCtxPushCurrent: forwarded,
-        hipCtxSetCacheConfig: forwarded,
-        hipCtxSetCurrent: forwarded,
-        hipCtxSetSharedMemConfig: forwarded,
-        hipCtxSynchronize: forwarded,
-        hipDestroySurfaceObject: absent,
-        hipDeviceCanAccessPeer: forwarded,
-        hipDeviceComputeCapability: forwarded,
-        hipDeviceDisablePeerAccess: forwarded,
-        hipDeviceEnablePeerAccess: forwarded,
-        hipDeviceGet: forwarded,
-        hipDeviceGetAttribute: forwarded,
-        hipDeviceGetByPCIBusId: forwarded,
-        hipDeviceGetCacheConfig: forwarded,
-        hipDeviceGetStreamPriorityRange: forwarded,
-        hipDeviceGetLimit: forwarded,
-        hipDeviceGetName: forwarded,
-        hipDeviceGetPCIBusId: forwarded,
-        hipDeviceGetSharedMemConfig: forwarded,
-        hipDeviceGetTexture1DLinearMaxWidth: absent,
-        hipDeviceGetP2PAttribute: forwarded,
-        hipDevicePrimaryCtxGetState: forwarded,
-        hipDevicePrimaryCtxRelease: forwarded,
-        hipDevicePrimaryCtxReset: forwarded,
-        hipDevicePrimaryCtxRetain: forwarded,
-        hipDevicePrimaryCtxSetFlags: forwarded,
-        hipDeviceReset: forwarded,
-        hipDeviceSetCacheConfig: forwarded,
-        hipDeviceSetSharedMemConfig: forwarded,
-        hipDeviceSynchronize: forwarded,
-        hipDeviceTotalMem: forwarded,
-        hipDriverGetVersion: forwarded,
-        hipEventCreate: forwarded,
-        hipEventCreateWithFlags: forwarded,
-        hipEventDestroy: forwarded,
-        hipEventElapsedTime: forwarded,
-        hipEventQuery: forwarded,
-        hipEventRecord: forwarded,
-        hipEventSynchronize: forwarded,
-        hipExtGetLinkTypeAndHopCount: forwarded,
-        hipExtLaunchMultiKernelMultiDevice: absent,
-        hipExtMallocWithFlags: forwarded,
-        hipExtModuleLaunchKernel: launch,
-        hipHccModuleLaunchKernel: launch,
-        hipExtLaunchKernel: launch,
-        hipFree: forwarded,
-        hipFreeArray: forwarded,
-        hipFuncSetAttribute: function,
-        hipFuncSetCacheConfig: function,
-        hipFuncSetSharedMemConfig: function,
-        hipGetDevice: forwarded,
-        hipGetDeviceCount: forwarded,
-        hipGetDeviceProperties: forwarded,
-        hipGetDevicePropertiesR0000: forwarded,
-        hipGetErrorName: error,
-        hipGetErrorString: error,
-        hipGetLastError: forwarded,
-        hipMemAdvise: forwarded,
-        hipMemAllocHost: forwarded,
-        hipHostAlloc: forwarded,
-        hipHostFree: forwarded,
-        hipHostGetDevicePointer: forwarded,
-        hipHostGetFlags: forwarded,
-        hipHostMalloc: forwarded,
-        hipHostRegister: forwarded,
-        hipHostUnregister: forwarded,
-        hipInit: forwarded,
-        hipIpcCloseMemHandle: forwarded,
-        hipIpcGetMemHandle: forwarded,
-        hipIpcOpenMemHandle: forwarded,
-        hipIpcGetEventHandle: forwarded,
-        hipIpcOpenEventHandle: forwarded,
-        hipMalloc: forwarded,
-        hipMalloc3D: forwarded,
-        hipMalloc3DArray: forwarded,
-        hipMallocManaged: forwarded,
-        hipArrayCreate: forwarded,
-        hipArray3DCreate: forwarded,
-        hipMallocArray: forwarded,
-        hipMallocPitch: forwarded,
-        hipMemAllocPitch: forwarded,
-        hipMemcpy: forwarded,
-        hipMemcpyWithStream: forwarded,
-        hipMemcpyParam2D: hip5,
-        hipMemcpy2D: forwarded,
-        hipMemcpy2DAsync: forwarded,
-        hipMemcpy2DToArray: forwarded,
-        hipMemcpy3D: forwarded,
-        hipMemcpy3DAsync: forwarded,
-        hipDrvMemcpy3D: hip5,
-        hipDrvMemcpy3DAsync: hip5,
-        hipMemcpyAsync: forwarded,
-        hipMemcpyDtoD: forwarded,
-        hipMemcpyDtoDAsync: forwarded,
-        hipMemcpyDtoH: forwarded,
-        hipMemcpyDtoHAsync: forwarded,
-        hipMemcpyFromSymbol: symbol,
-        hipMemcpyFromSymbolAsync: symbol,
-        hipMemcpyHtoD: forwarded,
-        hipMemcpyHtoDAsync: forwarded,
-        hipMemcpyPeer: forwarded,
-        hipMemcpyPeerAsync: forwarded,
-        hipMemcpyToArray: forwarded,
-        hipMemcpyFromArray: forwarded,
-        hipMemcpyToSymbol: symbol,
-        hipMemcpyToSymbolAsync: symbol,
-        hipMemGetAddressRange: forwarded,
-        hipGetSymbolAddress: symbol,
-        hipGetSymbolSize: symbol,
-        hipMemGetInfo: forwarded,
-        hipMemPrefetchAsync: forwarded,
-        hipMemPtrGetInfo: forwarded,
-        hipMemRangeGetAttribute: forwarded,
-        hipMemRangeGetAttributes: forwarded,
-        hipMemset: forwarded,
-        hipMemsetAsync: forwarded,
-        hipMemsetD8: forwarded,
-        hipMemsetD8Async: forwarded,
-        hipMemsetD16: forwarded,
-        hipMemsetD16Async: forwarded,
-        hipMemsetD32: forwarded,
-        hipMemsetD32Async: forwarded,
-        hipMemset2D: forwarded,
-        hipMemset2DAsync: forwarded,
-        hipMemset3D: forwarded,
-        hipMemset3DAsync: forwarded,
-        hipModuleGetFunction: forwarded,
-        hipModuleGetGlobal: forwarded,
-        hipModuleGetTexRef: absent,
-        hipModuleLaunchKernel: forwarded,
-        hipLaunchCooperativeKernel: launch,
-        hipLaunchCooperativeKernelMultiDevice: absent,
-        hipModuleLoad: forwarded,
-        hipModuleLoadData: forwarded,
-        hipModuleLoadDataEx: function,
-        hipModuleUnload: forwarded,
-        hipModuleOccupancyMaxPotentialBlockSize: forwarded,
-        hipModuleOccupancyMaxPotentialBlockSizeWithFlags: forwarded,
-        hipModuleOccupancyMaxActiveBlocksPerMultiprocessor: forwarded,
-        hipModuleOccupancyMaxActiveBlocksPerMultiprocessorWithFlags: forwarded,
-        hipOccupancyMaxPotentialBlockSize: function,
-        hipOccupancyMaxActiveBlocksPerMultiprocessor: function,
-        hipOccupancyMaxActiveBlocksPerMultiprocessorWithFlags: function,
-        hipFuncGetAttribute: forwarded,
-        hipFuncGetAttributes: function,
-        hipPeekAtLastError: forwarded,
-        hipPointerSetAttribute: forwarded,
-        hipPointerGetAttributes: hip5,
-        hipProfilerStart: forwarded,
-        hipProfilerStop: forwarded,
-        hipRuntimeGetVersion: forwarded,
-        hipGetDeviceFlags: forwarded,
-        hipSetDevice: forwarded,
-        hipSetDeviceFlags: forwarded,
-        hipStreamAddCallback: forwarded,
-        hipStreamAttachMemAsync: forwarded,
-        hipStreamCreate: forwarded,
-        hipStreamCreateWithFlags: forwarded,
-        hipStreamCreateWithPriority: forwarded,
-        hipStreamDestroy: forwarded,
-        hipStreamGetDevice: forwarded,
-        hipStreamGetFlags: forwarded,
-        hipStreamQuery: forwarded,
-        hipStreamSynchronize: forwarded,
-        hipStreamWaitEvent: forwarded,
-        __hipPopCallConfiguration: fat_binary,
-        __hipPushCallConfiguration: fat_binary,
-        __hipRegisterFatBinary: fat_binary,
-        __hipRegisterFunction: fat_binary,
-        __hipRegisterVar: fat_binary,
-        __hipRegisterSurface: fat_binary,
-        __hipRegisterTexture: fat_binary,
-        __hipRegisterManagedVar: fat_binary,
-        __hipUnregisterFatBinary: fat_binary,
-        __gnu_h2f_ieee: absent,
-        __gnu_f2h_ieee: absent,
-        hipConfigureCall: absent,
-        hipSetupArgument: absent,
-        hipLaunchByPtr: absent,
-        hipLaunchKernel: launch,
-        hipApiName: entry_point,
-        hipKernelNameRef: absent,
-        hipKernelNameRefByPtr: absent,
-        hipGetStreamDeviceId: value,
-        hiprtcCompileProgram: rtc,
-        hiprtcCreateProgram: rtc,
-        hiprtcDestroyProgram: rtc,
-        hiprtcGetLoweredName: rtc,
-        hiprtcGetProgramLog: rtc,
-        hiprtcGetProgramLogSize: rtc,
-        hiprtcGetCode: rtc,
-        hiprtcGetCodeSize: rtc,
-        hiprtcGetErrorString: rtc,
-        hiprtcAddNameExpression: rtc,
-        hiprtcVersion: rtc,
-        hiprtcLinkCreate: absent,
-        hiprtcLinkAddFile: absent,
-        hiprtcLinkAddData: absent,
-        hiprtcLinkComplete: absent,
-        hiprtcLinkDestroy: absent,
-        hipBindTexture: absent,
-        hipBindTexture2D: absent,
-        hipBindTextureToArray: absent,
-        hipBindTextureToMipmappedArray: absent,
-        hipGetTextureAlignmentOffset: absent,
-        hipGetTextureReference: absent,
-        hipUnbindTexture: absent,
-        hipCreateChannelDesc: value,
-        hipCreateTextureObject: absent,
-        hipDestroyTextureObject: absent,
-        hipGetChannelDesc: forwarded,
-        hipGetTextureObjectResourceDesc: absent,
-        hipGetTextureObjectResourceViewDesc: absent,
-        hipGetTextureObjectTextureDesc: absent,
-        hipTexRefGetAddress: absent,
-        hipTexRefGetAddressMode: absent,
-        hipTexRefGetArray: absent,
-        hipTexRefGetBorderColor: absent,
-        hipTexRefGetFilterMode: absent,
-        hipTexRefGetFlags: absent,
-        hipTexRefGetFormat: absent,
-        hipTexRefGetMaxAnisotropy: absent,
-        hipTexRefGetMipmapFilterMode: absent,
-        hipTexRefGetMipmapLevelBias: absent,
-        hipTexRefGetMipmapLevelClamp: absent,
-        hipTexRefGetMipMappedArray: absent,
-        hipTexRefSetAddress: absent,
-        hipTexRefSetAddress2D: absent,
-        hipTexRefSetAddressMode: absent,
-        hipTexRefSetArray: absent,
-        hipTexRefSetBorderColor: absent,
-        hipTexRefSetFilterMode: absent,
-        hipTexRefSetFlags: absent,
-        hipTexRefSetFormat: absent,
-        hipTexRefSetMaxAnisotropy: absent,
-        hipTexRefSetMipmapFilterMode: absent,
-        hipTexRefSetMipmapLevelBias: absent,
-        hipTexRefSetMipmapLevelClamp: absent,
-        hipTexRefSetMipmappedArray: absent,
-        hipMipmappedArrayCreate: absent,
-        hipMallocMipmappedArray: absent,
-        hipMipmappedArrayDestroy: absent,
-        hipFreeMipmappedArray: absent,
-        hipMipmappedArrayGetLevel: absent,
-        hipGetMipmappedArrayLevel: absent,
-        hipMallocHost: forwarded,
-        hipFreeHost: forwarded,
-        hipTexObjectCreate: absent,
-        hipTexObjectDestroy: absent,
-        hipTexObjectGetResourceDesc: absent,
-        hipTexObjectGetResourceViewDesc: absent,
-        hipTexObjectGetTextureDesc: absent,
-        hipExtStreamCreateWithCUMask: forwarded,
-        hipStreamGetPriority: forwarded,
-        hipMemcpy2DFromArray: forwarded,
-        hipMemcpy2DFromArrayAsync: forwarded,
-        hipMemcpyAtoH: forwarded,
-        hipMemcpyHtoA: forwarded,
-        hipMemcpyParam2DAsync: hip5,
-        __hipGetPCH: absent,
-        hipExtStreamGetCUMask: forwarded,
-        _Z22hipCreateSurfaceObjectPP13__hip_surfacePK15hipResourceDesc: absent,
-        _Z23hipDestroySurfaceObjectP13__hip_surface: absent,
-        _Z24hipExtModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_j: absent,
-        _Z24hipHccModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_: launch,
-        hipEnableActivityCallback: absent,
-        hipGetCmdName: absent,
-        hipInitActivityCallback: absent,
-        hipRegisterActivityCallback: absent,
-        hipRegisterApiCallback: absent,
-        hipRemoveActivityCallback: absent,
-        hipRemoveApiCallback: absent,
+        forwarded {
+            hipChooseDevice hipChooseDeviceR0000 hipCtxCreate hipCtxDestroy hipCtxDisablePeerAccess
+            hipCtxEnablePeerAccess hipCtxGetApiVersion hipCtxGetCacheConfig hipCtxGetCurrent hipCtxGetDevice
+            hipCtxGetFlags hipCtxGetSharedMemConfig hipCtxPopCurrent hipCtxPushCurrent hipCtxSetCacheConfig
+            hipCtxSetCurrent hipCtxSetSharedMemConfig hipCtxSynchronize hipDeviceCanAccessPeer
+            hipDeviceComputeCapability hipDeviceDisablePeerAccess hipDeviceEnablePeerAccess hipDeviceGet
+            hipDeviceGetAttribute hipDeviceGetByPCIBusId hipDeviceGetCacheConfig hipDeviceGetStreamPriorityRange
+            hipDeviceGetLimit hipDeviceGetName hipDeviceGetPCIBusId hipDeviceGetSharedMemConfig hipDeviceGetP2PAttribute
+            hipDevicePrimaryCtxGetState hipDevicePrimaryCtxRelease hipDevicePrimaryCtxReset hipDevicePrimaryCtxRetain
+            hipDevicePrimaryCtxSetFlags hipDeviceReset hipDeviceSetCacheConfig hipDeviceSetSharedMemConfig
+            hipDeviceSynchronize hipDeviceTotalMem hipDriverGetVersion hipEventCreate hipEventCreateWithFlags
+            hipEventDestroy hipEventElapsedTime hipEventQuery hipEventRecord hipEventSynchronize
+            hipExtGetLinkTypeAndHopCount hipExtMallocWithFlags hipFree hipFreeArray hipGetDevice hipGetDeviceCount
+            hipGetDeviceProperties hipGetDevicePropertiesR0000 hipGetLastError hipMemAdvise hipMemAllocHost hipHostAlloc
+            hipHostFree hipHostGetDevicePointer hipHostGetFlags hipHostMalloc hipHostRegister hipHostUnregister hipInit
+            hipIpcCloseMemHandle hipIpcGetMemHandle hipIpcOpenMemHandle hipIpcGetEventHandle hipIpcOpenEventHandle
+            hipMalloc hipMalloc3D hipMalloc3DArray hipMallocManaged hipArrayCreate hipArray3DCreate hipMallocArray
+            hipMallocPitch hipMemAllocPitch hipMemcpy hipMemcpyWithStream hipMemcpy2D hipMemcpy2DAsync
+            hipMemcpy2DToArray hipMemcpy3D hipMemcpy3DAsync hipMemcpyAsync hipMemcpyDtoD hipMemcpyDtoDAsync
+            hipMemcpyDtoH hipMemcpyDtoHAsync hipMemcpyHtoD hipMemcpyHtoDAsync hipMemcpyPeer hipMemcpyPeerAsync
+            hipMemcpyToArray hipMemcpyFromArray hipMemGetAddressRange hipMemGetInfo hipMemPrefetchAsync hipMemPtrGetInfo
+            hipMemRangeGetAttribute hipMemRangeGetAttributes hipMemset hipMemsetAsync hipMemsetD8 hipMemsetD8Async
+            hipMemsetD16 hipMemsetD16Async hipMemsetD32 hipMemsetD32Async hipMemset2D hipMemset2DAsync hipMemset3D
+            hipMemset3DAsync hipModuleGetFunction hipModuleGetGlobal hipModuleLaunchKernel hipModuleLoad
+            hipModuleLoadData hipModuleUnload hipModuleOccupancyMaxPotentialBlockSize
+            hipModuleOccupancyMaxPotentialBlockSizeWithFlags hipModuleOccupancyMaxActiveBlocksPerMultiprocessor
+            hipModuleOccupancyMaxActiveBlocksPerMultiprocessorWithFlags hipFuncGetAttribute hipPeekAtLastError
+            hipPointerSetAttribute hipProfilerStart hipProfilerStop hipRuntimeGetVersion hipGetDeviceFlags hipSetDevice
+            hipSetDeviceFlags hipStreamAddCallback hipStreamAttachMemAsync hipStreamCreate hipStreamCreateWithFlags
+            hipStreamCreateWithPriority hipStreamDestroy hipStreamGetDevice hipStreamGetFlags hipStreamQuery
+            hipStreamSynchronize hipStreamWaitEvent hipGetChannelDesc hipMallocHost hipFreeHost
+            hipExtStreamCreateWithCUMask hipStreamGetPriority hipMemcpy2DFromArray hipMemcpy2DFromArrayAsync
+            hipMemcpyAtoH hipMemcpyHtoA hipExtStreamGetCUMask
+        }
+        entry_point {
+            hipApiName
+        }
+        error {
+            hipGetErrorName hipGetErrorString
+        }
+        fat_binary {
+            __hipPopCallConfiguration __hipPushCallConfiguration __hipRegisterFatBinary __hipRegisterFunction
+            __hipRegisterVar __hipRegisterSurface __hipRegisterTexture __hipRegisterManagedVar __hipUnregisterFatBinary
+        }
+        function {
+            hipFuncSetAttribute hipFuncSetCacheConfig hipFuncSetSharedMemConfig hipModuleLoadDataEx
+            hipOccupancyMaxPotentialBlockSize hipOccupancyMaxActiveBlocksPerMultiprocessor
+            hipOccupancyMaxActiveBlocksPerMultiprocessorWithFlags hipFuncGetAttributes
+        }
+        hip5 {
+            hipMemcpyParam2D hipDrvMemcpy3D hipDrvMemcpy3DAsync hipPointerGetAttributes hipMemcpyParam2DAsync
+        }
+        launch {
+            hipExtModuleLaunchKernel hipHccModuleLaunchKernel hipExtLaunchKernel hipLaunchCooperativeKernel
+            hipLaunchKernel
+            _Z24hipHccModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_
+        }
+        rtc {
+            hiprtcCompileProgram hiprtcCreateProgram hiprtcDestroyProgram hiprtcGetLoweredName hiprtcGetProgramLog
+            hiprtcGetProgramLogSize hiprtcGetCode hiprtcGetCodeSize hiprtcGetErrorString hiprtcAddNameExpression
+            hiprtcVersion
+        }
+        symbol {
+            hipMemcpyFromSymbol hipMemcpyFromSymbolAsync hipMemcpyToSymbol hipMemcpyToSymbolAsync hipGetSymbolAddress
+            hipGetSymbolSize
+        }
+        value {
+            hipGetStreamDeviceId hipCreateChannelDesc
+        }
+        absent {
+            hipCreateSurfaceObject hipDestroySurfaceObject hipDeviceGetTexture1DLinearMaxWidth
+            hipExtLaunchMultiKernelMultiDevice hipModuleGetTexRef hipLaunchCooperativeKernelMultiDevice __gnu_h2f_ieee
+            __gnu_f2h_ieee hipConfigureCall hipSetupArgument hipLaunchByPtr hipKernelNameRef hipKernelNameRefByPtr
+            hiprtcLinkCreate hiprtcLinkAddFile hiprtcLinkAddData hiprtcLinkComplete hiprtcLinkDestroy hipBindTexture
+            hipBindTexture2D hipBindTextureToArray hipBindTextureToMipmappedArray hipGetTextureAlignmentOffset
+            hipGetTextureReference hipUnbindTexture hipCreateTextureObject hipDestroyTextureObject
+            hipGetTextureObjectResourceDesc hipGetTextureObjectResourceViewDesc hipGetTextureObjectTextureDesc
+            hipTexRefGetAddress hipTexRefGetAddressMode hipTexRefGetArray hipTexRefGetBorderColor hipTexRefGetFilterMode
+            hipTexRefGetFlags hipTexRefGetFormat hipTexRefGetMaxAnisotropy hipTexRefGetMipmapFilterMode
+            hipTexRefGetMipmapLevelBias hipTexRefGetMipmapLevelClamp hipTexRefGetMipMappedArray hipTexRefSetAddress
+            hipTexRefSetAddress2D hipTexRefSetAddressMode hipTexRefSetArray hipTexRefSetBorderColor
+            hipTexRefSetFilterMode hipTexRefSetFlags hipTexRefSetFormat hipTexRefSetMaxAnisotropy
+            hipTexRefSetMipmapFilterMode hipTexRefSetMipmapLevelBias hipTexRefSetMipmapLevelClamp
+            hipTexRefSetMipmappedArray hipMipmappedArrayCreate hipMallocMipmappedArray hipMipmappedArrayDestroy
+            hipFreeMipmappedArray hipMipmappedArrayGetLevel hipGetMipmappedArrayLevel hipTexObjectCreate
+            hipTexObjectDestroy hipTexObjectGetResourceDesc hipTexObjectGetResourceViewDesc hipTexObjectGetTextureDesc
+            __hipGetPCH _Z22hipCreateSurfaceObjectPP13__hip_surfacePK15hipResourceDesc
+            _Z23hipDestroySurfaceObjectP13__hip_surface
+            _Z24hipExtModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_j
+            hipEnableActivityCallback hipGetCmdName hipInitActivityCallback hipRegisterActivityCallback
+            hipRegisterApiCallback hipRemoveActivityCallback hipRemoveApiCallback
+        }
     }
     "hip_4.3" {
-        hipGraphCreate: forwarded,
-        hipGraphDestroy: forwarded,
-        hipGraphAddKernelNode: forwarded,
-        hipGraphAddMemsetNode: forwarded,
-        hipGraphAddMemcpyNode: forwarded,
-        hipGraphAddMemcpyNode1D: forwarded,
-        hipGraphInstantiate: forwarded,
-        hipGraphLaunch: forwarded,
-        hipStreamIsCapturing: forwarded,
-        hipStreamBeginCapture: forwarded,
-        hipStreamEndCapture: forwarded,
-        hipGraphExecDestroy: forwarded,
-        hipImportExternalSemaphore: absent,
-        hipSignalExternalSemaphoresAsync: absent,
-        hipWaitExternalSemaphoresAsync: absent,
-        hipDestroyExternalSemaphore: absent,
-        hipImportExternalMemory: absent,
-        hipExternalMemoryGetMappedBuffer: absent,
-        hipDestroyExternalMemory: absent,
-        hipMemcpy2DToArrayAsync: forwarded,
-        hipDrvMemcpy2DUnaligned: hip5,
-        hipArrayDestroy: forwarded,
-        hipGLGetDevices: absent,
-        hipGraphicsGLRegisterBuffer: absent,
-        hipGraphicsMapResources: absent,
-        hipGraphicsResourceGetMappedPointer: absent,
-        hipGraphicsUnmapResources: absent,
-        hipGraphicsUnregisterResource: absent,
+        forwarded {
+            hipGraphCreate hipGraphDestroy hipGraphAddKernelNode hipGraphAddMemsetNode hipGraphAddMemcpyNode
+            hipGraphAddMemcpyNode1D hipGraphInstantiate hipGraphLaunch hipStreamIsCapturing hipStreamBeginCapture
+            hipStreamEndCapture hipGraphExecDestroy hipMemcpy2DToArrayAsync hipArrayDestroy
+        }
+        hip5 {
+            hipDrvMemcpy2DUnaligned
+        }
+        absent {
+            hipImportExternalSemaphore hipSignalExternalSemaphoresAsync hipWaitExternalSemaphoresAsync
+            hipDestroyExternalSemaphore hipImportExternalMemory hipExternalMemoryGetMappedBuffer
+            hipDestroyExternalMemory hipGLGetDevices hipGraphicsGLRegisterBuffer hipGraphicsMapResources
+            hipGraphicsResourceGetMappedPointer hipGraphicsUnmapResources hipGraphicsUnregisterResource
+        }
     }
     "hip_4.4" {
-        hipGraphGetNodes: forwarded,
-        hipGraphGetRootNodes: forwarded,
-        hipGraphKernelNodeGetParams: forwarded,
-        hipGraphKernelNodeSetParams: forwarded,
-        hipGraphMemcpyNodeGetParams: forwarded,
-        hipGraphMemcpyNodeSetParams: forwarded,
-        hipGraphMemsetNodeGetParams: forwarded,
-        hipGraphMemsetNodeSetParams: forwarded,
-        hipGraphAddDependencies: forwarded,
-        hipStreamWaitValue32: forwarded,
-        hipStreamWaitValue64: forwarded,
-        hipStreamWriteValue32: forwarded,
-        hipStreamWriteValue64: forwarded,
-        hipGraphExecKernelNodeSetParams: forwarded,
-        hipGraphAddEmptyNode: forwarded,
+        forwarded {
+            hipGraphGetNodes hipGraphGetRootNodes hipGraphKernelNodeGetParams hipGraphKernelNodeSetParams
+            hipGraphMemcpyNodeGetParams hipGraphMemcpyNodeSetParams hipGraphMemsetNodeGetParams
+            hipGraphMemsetNodeSetParams hipGraphAddDependencies hipStreamWaitValue32 hipStreamWaitValue64
+            hipStreamWriteValue32 hipStreamWriteValue64 hipGraphExecKernelNodeSetParams hipGraphAddEmptyNode
+        }
     }
     "hip_4.5" {
-        hipStreamUpdateCaptureDependencies: forwarded,
-        hipGraphRemoveDependencies: forwarded,
-        hipGraphGetEdges: forwarded,
-        hipGraphNodeGetDependencies: forwarded,
-        hipGraphNodeGetDependentNodes: forwarded,
-        hipGraphNodeGetType: hip5,
-        hipGraphDestroyNode: forwarded,
-        hipGraphClone: forwarded,
-        hipGraphNodeFindInClone: forwarded,
-        hipGraphAddChildGraphNode: forwarded,
-        hipGraphChildGraphNodeGetGraph: forwarded,
-        hipGraphExecChildGraphNodeSetParams: forwarded,
-        hipGraphAddMemcpyNodeFromSymbol: forwarded,
-        hipGraphMemcpyNodeSetParamsFromSymbol: forwarded,
-        hipGraphExecMemcpyNodeSetParamsFromSymbol: forwarded,
-        hipGraphAddMemcpyNodeToSymbol: forwarded,
-        hipGraphMemcpyNodeSetParamsToSymbol: forwarded,
-        hipGraphExecMemcpyNodeSetParamsToSymbol: forwarded,
-        hipGraphExecMemcpyNodeSetParams: forwarded,
-        hipGraphMemcpyNodeSetParams1D: forwarded,
-        hipGraphExecMemcpyNodeSetParams1D: forwarded,
-        hipGraphAddEventRecordNode: forwarded,
-        hipGraphEventRecordNodeGetEvent: forwarded,
-        hipGraphEventRecordNodeSetEvent: forwarded,
-        hipGraphExecEventRecordNodeSetEvent: forwarded,
-        hipGraphAddEventWaitNode: forwarded,
-        hipGraphEventWaitNodeGetEvent: forwarded,
-        hipGraphEventWaitNodeSetEvent: forwarded,
-        hipGraphExecEventWaitNodeSetEvent: forwarded,
-        hipGraphAddHostNode: forwarded,
-        hipGraphHostNodeGetParams: forwarded,
-        hipGraphHostNodeSetParams: forwarded,
-        hipGraphExecHostNodeSetParams: forwarded,
-        hipGraphExecUpdate: forwarded,
-        hipGraphInstantiateWithFlags: forwarded,
-        hipGraphExecMemsetNodeSetParams: forwarded,
-        hipDeviceGetGraphMemAttribute: forwarded,
-        hipDeviceSetGraphMemAttribute: forwarded,
-        hipDeviceGraphMemTrim: forwarded,
-        amd_dbgapi_get_build_name: absent,
-        amd_dbgapi_get_git_hash: absent,
-        amd_dbgapi_get_build_id: absent,
-        hipStreamGetCaptureInfo: forwarded,
-        hipStreamGetCaptureInfo_v2: forwarded,
-        hipGraphicsGLRegisterImage: absent,
-        hipGraphicsSubResourceGetMappedArray: absent,
+        forwarded {
+            hipStreamUpdateCaptureDependencies hipGraphRemoveDependencies hipGraphGetEdges hipGraphNodeGetDependencies
+            hipGraphNodeGetDependentNodes hipGraphDestroyNode hipGraphClone hipGraphNodeFindInClone
+            hipGraphAddChildGraphNode hipGraphChildGraphNodeGetGraph hipGraphExecChildGraphNodeSetParams
+            hipGraphAddMemcpyNodeFromSymbol hipGraphMemcpyNodeSetParamsFromSymbol
+            hipGraphExecMemcpyNodeSetParamsFromSymbol hipGraphAddMemcpyNodeToSymbol hipGraphMemcpyNodeSetParamsToSymbol
+            hipGraphExecMemcpyNodeSetParamsToSymbol hipGraphExecMemcpyNodeSetParams hipGraphMemcpyNodeSetParams1D
+            hipGraphExecMemcpyNodeSetParams1D hipGraphAddEventRecordNode hipGraphEventRecordNodeGetEvent
+            hipGraphEventRecordNodeSetEvent hipGraphExecEventRecordNodeSetEvent hipGraphAddEventWaitNode
+            hipGraphEventWaitNodeGetEvent hipGraphEventWaitNodeSetEvent hipGraphExecEventWaitNodeSetEvent
+            hipGraphAddHostNode hipGraphHostNodeGetParams hipGraphHostNodeSetParams hipGraphExecHostNodeSetParams
+            hipGraphExecUpdate hipGraphInstantiateWithFlags hipGraphExecMemsetNodeSetParams
+            hipDeviceGetGraphMemAttribute hipDeviceSetGraphMemAttribute hipDeviceGraphMemTrim hipStreamGetCaptureInfo
+            hipStreamGetCaptureInfo_v2
+        }
+        hip5 {
+            hipGraphNodeGetType
+        }
+        absent {
+            amd_dbgapi_get_build_name amd_dbgapi_get_git_hash amd_dbgapi_get_build_id hipGraphicsGLRegisterImage
+            hipGraphicsSubResourceGetMappedArray
+        }
     }
     "hip_5.0" {
-        hipPointerGetAttribute: hip5,
-        hipDrvPointerGetAttributes: hip5,
-        hipThreadExchangeStreamCaptureMode: forwarded,
-        hipGraphKernelNodeSetAttribute: forwarded,
-        hipGraphKernelNodeGetAttribute: forwarded,
+        forwarded {
+            hipThreadExchangeStreamCaptureMode hipGraphKernelNodeSetAttribute hipGraphKernelNodeGetAttribute
+        }
+        hip5 {
+            hipPointerGetAttribute hipDrvPointerGetAttributes
+        }
     }
     "hip_5.1" {
-        hipDeviceGetUuid: forwarded,
-        hipDeviceGetDefaultMemPool: forwarded,
-        hipDeviceSetMemPool: forwarded,
-        hipDeviceGetMemPool: forwarded,
-        hipMallocAsync: forwarded,
-        hipFreeAsync: forwarded,
-        hipMemPoolTrimTo: forwarded,
-        hipMemPoolSetAttribute: forwarded,
-        hipMemPoolGetAttribute: forwarded,
-        hipMemPoolSetAccess: forwarded,
-        hipMemPoolGetAccess: forwarded,
-        hipMemPoolCreate: forwarded,
-        hipMemPoolDestroy: forwarded,
-        hipMallocFromPoolAsync: forwarded,
-        hipMemPoolExportToShareableHandle: forwarded,
-        hipMemPoolImportFromShareableHandle: forwarded,
-        hipMemPoolExportPointer: forwarded,
-        hipMemPoolImportPointer: forwarded,
-        hipMemAddressFree: forwarded,
-        hipMemAddressReserve: forwarded,
-        hipMemCreate: hip5,
-        hipMemExportToShareableHandle: forwarded,
-        hipMemGetAccess: forwarded,
-        hipMemGetAllocationGranularity: hip5,
-        hipMemGetAllocationPropertiesFromHandle: hip5,
-        hipMemImportFromShareableHandle: forwarded,
-        hipMemMap: forwarded,
-        hipMemMapArrayAsync: absent,
-        hipMemRelease: forwarded,
-        hipMemRetainAllocationHandle: forwarded,
-        hipMemSetAccess: forwarded,
-        hipMemUnmap: forwarded,
+        forwarded {
+            hipDeviceGetUuid hipDeviceGetDefaultMemPool hipDeviceSetMemPool hipDeviceGetMemPool hipMallocAsync
+            hipFreeAsync hipMemPoolTrimTo hipMemPoolSetAttribute hipMemPoolGetAttribute hipMemPoolSetAccess
+            hipMemPoolGetAccess hipMemPoolCreate hipMemPoolDestroy hipMallocFromPoolAsync
+            hipMemPoolExportToShareableHandle hipMemPoolImportFromShareableHandle hipMemPoolExportPointer
+            hipMemPoolImportPointer hipMemAddressFree hipMemAddressReserve hipMemExportToShareableHandle hipMemGetAccess
+            hipMemImportFromShareableHandle hipMemMap hipMemRelease hipMemRetainAllocationHandle hipMemSetAccess
+            hipMemUnmap
+        }
+        hip5 {
+            hipMemCreate hipMemGetAllocationGranularity hipMemGetAllocationPropertiesFromHandle
+        }
+        absent {
+            hipMemMapArrayAsync
+        }
     }
     "hip_5.2" {
-        hipMemcpy_spt: per_thread,
-        hipMemcpyAsync_spt: per_thread,
-        hipStreamSynchronize_spt: per_thread,
-        hipMemcpyToSymbol_spt: per_thread,
-        hipMemcpyFromSymbol_spt: per_thread,
-        hipMemcpy2D_spt: per_thread,
-        hipMemcpy2DToArray_spt: per_thread,
-        hipMemcpy2DFromArray_spt: per_thread,
-        hipMemcpy3D_spt: per_thread,
-        hipMemset_spt: per_thread,
-        hipMemset2D_spt: per_thread,
-        hipMemset3D_spt: per_thread,
-        hipStreamQuery_spt: per_thread,
-        hipStreamGetFlags_spt: per_thread,
-        hipStreamGetPriority_spt: per_thread,
-        hipStreamWaitEvent_spt: per_thread,
-        hipEventRecord_spt: per_thread,
-        hipLaunchKernel_spt: per_thread,
-        hipLaunchCooperativeKernel_spt: per_thread,
+        per_thread {
+            hipMemcpy_spt hipMemcpyAsync_spt hipStreamSynchronize_spt hipMemcpyToSymbol_spt hipMemcpyFromSymbol_spt
+            hipMemcpy2D_spt hipMemcpy2DToArray_spt hipMemcpy2DFromArray_spt hipMemcpy3D_spt hipMemset_spt
+            hipMemset2D_spt hipMemset3D_spt hipStreamQuery_spt hipStreamGetFlags_spt hipStreamGetPriority_spt
+            hipStreamWaitEvent_spt hipEventRecord_spt hipLaunchKernel_spt hipLaunchCooperativeKernel_spt
+        }
     }
     "hip_5.3" {
-        hipDeviceSetLimit: forwarded,
-        hiprtcGetBitcode: absent,
-        hiprtcGetBitcodeSize: absent,
-        hipGraphLaunch_spt: per_thread,
-        hipStreamBeginCapture_spt: per_thread,
-        hipStreamEndCapture_spt: per_thread,
-        hipStreamIsCapturing_spt: per_thread,
-        hipStreamGetCaptureInfo_spt: per_thread,
-        hipStreamGetCaptureInfo_v2_spt: per_thread,
-        hipStreamAddCallback_spt: per_thread,
-        hipMemsetAsync_spt: per_thread,
-        hipMemset2DAsync_spt: per_thread,
-        hipMemset3DAsync_spt: per_thread,
-        hipMemcpy3DAsync_spt: per_thread,
-        hipMemcpy2DAsync_spt: per_thread,
-        hipMemcpyFromSymbolAsync_spt: per_thread,
-        hipMemcpyToSymbolAsync_spt: per_thread,
-        hipMemcpyFromArray_spt: absent,
-        hipMemcpy2DFromArrayAsync_spt: per_thread,
-        hipMemcpy2DToArrayAsync_spt: per_thread,
-        hipDrvGetErrorName: forwarded,
-        hipDrvGetErrorString: error,
-        hipUserObjectCreate: forwarded,
-        hipUserObjectRelease: forwarded,
-        hipUserObjectRetain: forwarded,
-        hipGraphRetainUserObject: forwarded,
-        hipGraphReleaseUserObject: forwarded,
-        hipLaunchHostFunc: forwarded,
-        hipLaunchHostFunc_spt: per_thread,
-        hipRegisterTracerCallback: entry_point,
-        hipGraphDebugDotPrint: forwarded,
-        hipGraphKernelNodeCopyAttributes: forwarded,
-        hipGraphNodeGetEnabled: forwarded,
-        hipGraphNodeSetEnabled: forwarded,
-        hipGraphUpload: forwarded,
-        hipGraphAddExternalSemaphoresSignalNode: absent,
-        hipGraphAddExternalSemaphoresWaitNode: absent,
-        hipGraphExternalSemaphoresSignalNodeSetParams: absent,
-        hipGraphExternalSemaphoresSignalNodeGetParams: absent,
-        hipGraphExternalSemaphoresWaitNodeSetParams: absent,
-        hipGraphExternalSemaphoresWaitNodeGetParams: absent,
-        hipGraphExecExternalSemaphoresSignalNodeSetParams: absent,
-        hipGraphExecExternalSemaphoresWaitNodeSetParams: absent,
+        forwarded {
+            hipDeviceSetLimit hipDrvGetErrorName hipUserObjectCreate hipUserObjectRelease hipUserObjectRetain
+            hipGraphRetainUserObject hipGraphReleaseUserObject hipLaunchHostFunc hipGraphDebugDotPrint
+            hipGraphKernelNodeCopyAttributes hipGraphNodeGetEnabled hipGraphNodeSetEnabled hipGraphUpload
+        }
+        entry_point {
+            hipRegisterTracerCallback
+        }
+        error {
+            hipDrvGetErrorString
+        }
+        per_thread {
+            hipGraphLaunch_spt hipStreamBeginCapture_spt hipStreamEndCapture_spt hipStreamIsCapturing_spt
+            hipStreamGetCaptureInfo_spt hipStreamGetCaptureInfo_v2_spt hipStreamAddCallback_spt hipMemsetAsync_spt
+            hipMemset2DAsync_spt hipMemset3DAsync_spt hipMemcpy3DAsync_spt hipMemcpy2DAsync_spt
+            hipMemcpyFromSymbolAsync_spt hipMemcpyToSymbolAsync_spt hipMemcpy2DFromArrayAsync_spt
+            hipMemcpy2DToArrayAsync_spt hipLaunchHostFunc_spt
+        }
+        absent {
+            hiprtcGetBitcode hiprtcGetBitcodeSize hipMemcpyFromArray_spt hipGraphAddExternalSemaphoresSignalNode
+            hipGraphAddExternalSemaphoresWaitNode hipGraphExternalSemaphoresSignalNodeSetParams
+            hipGraphExternalSemaphoresSignalNodeGetParams hipGraphExternalSemaphoresWaitNodeSetParams
+            hipGraphExternalSemaphoresWaitNodeGetParams hipGraphExecExternalSemaphoresSignalNodeSetParams
+            hipGraphExecExternalSemaphoresWaitNodeSetParams
+        }
     }
     "hip_5.5" {
-        hipModuleLaunchCooperativeKernel: forwarded,
-        hipModuleLaunchCooperativeKernelMultiDevice: absent,
-        hipGraphAddMemAllocNode: forwarded,
-        hipGraphMemAllocNodeGetParams: forwarded,
-        hipGraphAddMemFreeNode: forwarded,
-        hipGraphMemFreeNodeGetParams: forwarded,
-        hipGraphAddNode: forwarded,
+        forwarded {
+            hipModuleLaunchCooperativeKernel hipGraphAddMemAllocNode hipGraphMemAllocNodeGetParams
+            hipGraphAddMemFreeNode hipGraphMemFreeNodeGetParams hipGraphAddNode
+        }
+        absent {
+            hipModuleLaunchCooperativeKernelMultiDevice
+        }
     }
     "hip_5.6" {
-        hipArrayGetInfo: forwarded,
-        hipArrayGetDescriptor: forwarded,
-        hipArray3DGetDescriptor: forwarded,
-        hipDrvGraphAddMemcpyNode: forwarded,
-        hipDrvGraphAddMemsetNode: forwarded,
+        forwarded {
+            hipArrayGetInfo hipArrayGetDescriptor hipArray3DGetDescriptor hipDrvGraphAddMemcpyNode
+            hipDrvGraphAddMemsetNode
+        }
     }
     "hip_6.0" {
-        hipChooseDeviceR0600: forwarded,
-        hipGetDevicePropertiesR0600: forwarded,
-        hipExtGetLastError: forwarded,
-        hipDrvGraphMemcpyNodeSetParams: forwarded,
-        hipDrvGraphMemcpyNodeGetParams: forwarded,
+        forwarded {
+            hipChooseDeviceR0600 hipGetDevicePropertiesR0600 hipExtGetLastError hipDrvGraphMemcpyNodeSetParams
+            hipDrvGraphMemcpyNodeGetParams
+        }
     }
     "hip_6.1" {
-        hipGraphInstantiateWithParams: forwarded,
-        hipGetProcAddress: entry_point,
-        hipStreamBeginCaptureToGraph: forwarded,
+        forwarded {
+            hipGraphInstantiateWithParams hipStreamBeginCaptureToGraph
+        }
+        entry_point {
+            hipGetProcAddress
+        }
     }
     "hip_6.2" {
-        hipGetFuncBySymbol: function,
-        hipDrvGraphExecMemcpyNodeSetParams: forwarded,
-        hipDrvGraphExecMemsetNodeSetParams: forwarded,
-        hipDrvGraphAddMemFreeNode: forwarded,
-        hipSetValidDevices: forwarded,
-        hipMemcpyAtoD: forwarded,
-        hipMemcpyDtoA: forwarded,
-        hipMemcpyAtoA: forwarded,
-        hipMemcpyAtoHAsync: forwarded,
-        hipMemcpyHtoAAsync: forwarded,
-        hipMemcpy2DArrayToArray: forwarded,
-        hipGraphExecGetFlags: forwarded,
-        hipGraphNodeSetParams: forwarded,
-        hipGraphExecNodeSetParams: forwarded,
+        forwarded {
+            hipDrvGraphExecMemcpyNodeSetParams hipDrvGraphExecMemsetNodeSetParams hipDrvGraphAddMemFreeNode
+            hipSetValidDevices hipMemcpyAtoD hipMemcpyDtoA hipMemcpyAtoA hipMemcpyAtoHAsync hipMemcpyHtoAAsync
+            hipMemcpy2DArrayToArray hipGraphExecGetFlags hipGraphNodeSetParams hipGraphExecNodeSetParams
+        }
+        function {
+            hipGetFuncBySymbol
+        }
     }
     "hip_6.3" {
-        hipExtHostAlloc: host_memory,
+        host_memory {
+            hipExtHostAlloc
+        }
     }
     "hip_6.4" {
-        hipStreamBatchMemOp: absent,
-        hipGraphAddBatchMemOpNode: absent,
-        hipGraphBatchMemOpNodeGetParams: absent,
-        hipGraphBatchMemOpNodeSetParams: absent,
-        hipGraphExecBatchMemOpNodeSetParams: absent,
-        hipEventRecordWithFlags: forwarded,
-        hipLinkAddData: absent,
-        hipLinkAddFile: absent,
-        hipLinkComplete: absent,
-        hipLinkCreate: absent,
-        hipLinkDestroy: absent,
+        forwarded {
+            hipEventRecordWithFlags
+        }
+        absent {
+            hipStreamBatchMemOp hipGraphAddBatchMemOpNode hipGraphBatchMemOpNodeGetParams
+            hipGraphBatchMemOpNodeSetParams hipGraphExecBatchMemOpNodeSetParams hipLinkAddData hipLinkAddFile
+            hipLinkComplete hipLinkCreate hipLinkDestroy
+        }
     }
     "hip_6.5" {
-        hipLaunchKernelExC: launch,
-        hipDrvLaunchKernelEx: launch,
-        hipMemGetHandleForAddressRange: absent,
+        launch {
+            hipLaunchKernelExC hipDrvLaunchKernelEx
+        }
+        absent {
+            hipMemGetHandleForAddressRange
+        }
     }
     "hip_7.1" {
-        hipModuleGetFunctionCount: library,
-        hipMemsetD2D8: forwarded,
-        hipMemsetD2D8Async: forwarded,
-        hipMemsetD2D16: forwarded,
-        hipMemsetD2D16Async: forwarded,
-        hipMemsetD2D32: forwarded,
-        hipMemsetD2D32Async: forwarded,
-        hipStreamGetAttribute: absent,
-        hipStreamSetAttribute: absent,
-        hipModuleLoadFatBinary: function,
-        hipMemcpyBatchAsync: absent,
-        hipMemcpy3DBatchAsync: absent,
-        hipMemcpy3DPeer: absent,
-        hipMemcpy3DPeerAsync: absent,
-        hipGetDriverEntryPoint: entry_point,
-        hipGetDriverEntryPoint_spt: absent,
-        hipMemPrefetchAsync_v2: absent,
-        hipMemAdvise_v2: absent,
-        hipStreamGetId: forwarded,
+        forwarded {
+            hipMemsetD2D8 hipMemsetD2D8Async hipMemsetD2D16 hipMemsetD2D16Async hipMemsetD2D32 hipMemsetD2D32Async
+            hipStreamGetId
+        }
+        entry_point {
+            hipGetDriverEntryPoint
+        }
+        function {
+            hipModuleLoadFatBinary
+        }
+        library {
+            hipModuleGetFunctionCount
+        }
+        absent {
+            hipStreamGetAttribute hipStreamSetAttribute hipMemcpyBatchAsync hipMemcpy3DBatchAsync hipMemcpy3DPeer
+            hipMemcpy3DPeerAsync hipGetDriverEntryPoint_spt hipMemPrefetchAsync_v2 hipMemAdvise_v2
+        }
     }
     "hip_7.2" {
-        hipLibraryLoadData: library,
-        hipLibraryLoadFromFile: library,
-        hipLibraryUnload: library,
-        hipLibraryGetKernel: library,
-        hipLibraryGetKernelCount: library,
-        hipLibraryEnumerateKernels: library,
-        hipKernelGetLibrary: library,
-        hipKernelGetName: library,
-        hipKernelGetFunction: library,
-        hipStreamCopyAttributes: absent,
-        hipOccupancyAvailableDynamicSMemPerBlock: absent,
+        library {
+            hipLibraryLoadData hipLibraryLoadFromFile hipLibraryUnload hipLibraryGetKernel hipLibraryGetKernelCount
+            hipLibraryEnumerateKernels hipKernelGetLibrary hipKernelGetName hipKernelGetFunction
+        }
+        absent {
+            hipStreamCopyAttributes hipOccupancyAvailableDynamicSMemPerBlock
+        }
     }
 }
 

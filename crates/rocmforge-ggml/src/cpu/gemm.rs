@@ -101,8 +101,7 @@ pub(super) fn product(
         own.chunks_mut(unpacked.max(1))
             .chain(std::iter::repeat_with(Default::default)),
     );
-    let failure = std::sync::Mutex::new(None);
-    threads.each(
+    threads.try_each(
         tasks,
         panels.div_ceil(each),
         states,
@@ -115,18 +114,9 @@ pub(super) fn product(
                 step,
                 group,
             };
-            if let Err(error) = work.columns(first, &mut out, packed, own) {
-                failure
-                    .lock()
-                    .unwrap_or_else(std::sync::PoisonError::into_inner)
-                    .get_or_insert(error);
-            }
+            work.columns(first, &mut out, packed, own)
         },
-    );
-    match failure.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner) {
-        Some(error) => Err(error),
-        None => Ok(()),
-    }
+    )
 }
 
 /// Depth of the panels of a product over `k` elements whose blocks are `block` long.

@@ -94,25 +94,10 @@ pub(super) fn product(
     let threads = if worth == 1 { &Threads::ONE } else { threads };
     let panels = GROUP / LANES * DEEP;
     let packed = scratch.take::<Panel>(threads.count() * panels);
-    let failure = std::sync::Mutex::new(None);
-    let tasks = ColumnsMut::split(out, n, each);
-    threads.each(
-        tasks,
-        n.div_ceil(each),
-        packed.chunks_mut(panels),
-        |packed, (first, mut out)| {
-            if let Err(error) = columns(cpu, x, units, weights, first, packed, &mut out) {
-                failure
-                    .lock()
-                    .unwrap_or_else(std::sync::PoisonError::into_inner)
-                    .get_or_insert(error);
-            }
-        },
-    );
-    match failure.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner) {
-        Some(error) => Err(error),
-        None => Ok(()),
-    }
+    let (tasks, packed) = (ColumnsMut::split(out, n, each), packed.chunks_mut(panels));
+    threads.try_each(tasks, n.div_ceil(each), packed, |packed, (first, mut out)| {
+        columns(cpu, x, units, weights, first, packed, &mut out)
+    })
 }
 
 /// The columns of one task, the first of which is the weight's row `first`.

@@ -328,14 +328,7 @@ fn run(
 
 impl HostAccess for CpuBackend {
     fn write(&mut self, id: TensorId, bytes: &[u8]) -> GgmlResult<()> {
-        let expected = self.slots.desc(id)?.byte_size();
-        if bytes.len() != expected {
-            return Err(GgmlError::BufferSize {
-                tensor: id,
-                expected,
-                found: bytes.len(),
-            });
-        }
+        self.slots.desc(id)?.check_bytes(bytes.len())?;
         let buffer = self.buffer_mut(id).ok_or(GgmlError::UnknownTensor(id))?;
         buffer.bytes_mut()[..bytes.len()].copy_from_slice(bytes);
         Ok(())

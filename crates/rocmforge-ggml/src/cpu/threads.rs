@@ -149,6 +149,27 @@ impl Threads {
         }
     }
 
+    /// As [`each`](Self::each) for work that can fail: one of the errors, if there are any.
+    pub(super) fn try_each<T: Send, S: Send, E: Send>(
+        &self,
+        tasks: impl Iterator<Item = T> + Send,
+        count: usize,
+        states: impl Iterator<Item = S> + Send,
+        work: impl Fn(&mut S, T) -> Result<(), E> + Sync,
+    ) -> Result<(), E> {
+        let failure = Mutex::new(None);
+        self.each(tasks, count, states, |state, task| {
+            if let Err(error) = work(state, task) {
+                let mut failure = failure.lock().unwrap_or_else(PoisonError::into_inner);
+                failure.get_or_insert(error);
+            }
+        });
+        failure
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner)
+            .map_or(Ok(()), Err)
+    }
+
     /// Runs `work` on each of about `count` tasks. Each thread takes the next task when it is done with one. A thread takes one of `states`,
     /// of which there are as many as threads at least, for all its tasks.
     pub(super) fn each<T: Send, S: Send>(

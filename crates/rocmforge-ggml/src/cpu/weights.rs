@@ -217,18 +217,9 @@ impl<'a> Few<'a> {
         let rooms = rooms
             .chunks_mut(room.max(1))
             .chain(std::iter::repeat_with(|| &mut [][..]));
-        let failure = std::sync::Mutex::new(None);
-        threads.each(tasks, pieces, rooms, |room, (weight, first, piece)| {
-            if let Err(error) = work(room, weight, first, piece) {
-                failure
-                    .lock()
-                    .unwrap_or_else(std::sync::PoisonError::into_inner)
-                    .get_or_insert(error);
-            }
-        });
-        if let Some(error) = failure.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner) {
-            return Err(error);
-        }
+        threads.try_each(tasks, pieces, rooms, |room, (weight, first, piece)| {
+            work(room, weight, first, piece)
+        })?;
         for (out, transposed) in out.iter_mut().zip(&transposed) {
             let n = out.len() / m;
             for (row, values) in transposed.chunks(m).enumerate() {

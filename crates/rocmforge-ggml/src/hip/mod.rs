@@ -322,14 +322,7 @@ impl GgmlBackend for HipGgmlBackend {
 
 impl HostAccess for HipGgmlBackend {
     fn write(&mut self, id: TensorId, bytes: &[u8]) -> GgmlResult<()> {
-        let expected = self.slots.desc(id)?.byte_size();
-        if bytes.len() != expected {
-            return Err(GgmlError::BufferSize {
-                tensor: id,
-                expected,
-                found: bytes.len(),
-            });
-        }
+        self.slots.desc(id)?.check_bytes(bytes.len())?;
         if bytes.is_empty() {
             return Ok(());
         }

@@ -163,18 +163,11 @@ impl HipGgmlBackend {
         let Some((ty, shape)) = self.packs(desc) else {
             return Ok(false);
         };
-        let (expected, found) = (desc.byte_size(), bytes.bytes().len());
-        if expected != found {
-            return Err(GgmlError::BufferSize {
-                tensor: desc.id,
-                expected,
-                found,
-            });
-        }
+        desc.check_bytes(bytes.bytes().len())?;
         self.tensor_changes(desc.id);
         // The old memory goes first: the new may need its room.
         let _ = self.slots.remove(desc.id);
-        let row = expected / shape[0];
+        let row = desc.byte_size() / shape[0];
         let rows = (PIECE / row).clamp(1, shape[0]);
         let piece = HipBuffer::zeroed(self.stream(), Elems(rows * row), "ggml weights to be packed");
         let piece: HipBuffer<u8> = piece.map_err(failed(format!("loading tensor {}", desc.id)))?;

@@ -12,7 +12,7 @@ use tokenizers::{DecoderWrapper, PreTokenizerWrapper, Tokenizer as Library};
 use super::added::{AddedToken, AddedTokens};
 use super::bytes::{self, TokenBytes};
 use super::vocabulary::{MAX_TOKENS, SpecialIds, TokenType};
-use super::{Parts, Tokenizer, TokenizerError};
+use super::{Tokenizer, TokenizerError};
 
 /// The parts of `tokenizer_config.json` that are read.
 #[derive(Default, Deserialize)]
@@ -196,19 +196,19 @@ impl Tokenizer {
         special.bos = special
             .bos
             .or_else(|| prefix.first().copied().filter(|_| !writing.word_piece));
-        let further_ends = match generation.eos_token_id {
+        let ends = match generation.eos_token_id {
             None => Vec::new(),
             Some(Ids::One(id)) => vec![id],
             Some(Ids::Many(ids)) => ids,
         };
-        if let Some(&id) = further_ends.iter().find(|&&id| id as usize >= tokens.len()) {
+        if let Some(&id) = ends.iter().find(|&&id| id as usize >= tokens.len()) {
             return Err(TokenizerError::SpecialOutOfRange {
                 name: "eos",
                 id,
                 tokens: tokens.len(),
             });
         }
-        Ok(Self::assemble(Parts {
+        Ok(Self {
             inner_pre: inner_pre(library.get_pre_tokenizer()),
             added: AddedTokens::new(added),
             tokens,
@@ -219,9 +219,10 @@ impl Tokenizer {
             prefix,
             suffix,
             space_prefix: writing.space_prefix,
-            further_ends,
+            ends: ends.into_iter().collect(),
             library,
-        }))
+        }
+        .with_known_ends())
     }
 }
 

@@ -186,7 +186,7 @@ impl Tokenizer {
                 TokenType::Normal | TokenType::Unused => bytes::sentence_piece(token, out),
             });
         }
-        Ok(Self::assemble(Parts {
+        Ok(Self {
             library,
             inner_pre: None,
             added: AddedTokens::new(added_tokens(&vocabulary)),
@@ -195,30 +195,19 @@ impl Tokenizer {
             id_of,
             bytes,
             special,
+            ends: BTreeSet::new(),
             prefix,
             suffix,
             space_prefix,
-            further_ends: Vec::new(),
-        }))
+        }
+        .with_known_ends())
     }
 
-    fn assemble(parts: Parts) -> Self {
-        let mut ends = end::end_of_generation(&parts.special, &parts.types, |text| parts.id_of.get(text).copied());
-        ends.extend(parts.further_ends);
-        Self {
-            library: parts.library,
-            inner_pre: parts.inner_pre,
-            added: parts.added,
-            tokens: parts.tokens,
-            types: parts.types,
-            id_of: parts.id_of,
-            bytes: parts.bytes,
-            special: parts.special,
-            ends,
-            prefix: parts.prefix,
-            suffix: parts.suffix,
-            space_prefix: parts.space_prefix,
-        }
+    /// Adds the tokens that end an answer by what the vocabulary says of them.
+    fn with_known_ends(mut self) -> Self {
+        let known = end::end_of_generation(&self.special, &self.types, |text| self.id_of.get(text).copied());
+        self.ends.extend(known);
+        self
     }
 
     /// The ids of `text`.
@@ -391,22 +380,6 @@ fn decode_with(mut stream: DecodeStream<&Tokenizer>, ids: &[u32]) -> String {
     let mut text: String = ids.iter().map(|&id| stream.push(id)).collect();
     text.push_str(&stream.finish());
     text
-}
-
-/// What [`Tokenizer::assemble`] needs.
-struct Parts {
-    library: Library,
-    inner_pre: Option<PreTokenizerWrapper>,
-    added: AddedTokens,
-    tokens: Vec<String>,
-    types: Vec<TokenType>,
-    id_of: HashMap<String, u32>,
-    bytes: TokenBytes,
-    special: SpecialIds,
-    prefix: Vec<u32>,
-    suffix: Vec<u32>,
-    space_prefix: bool,
-    further_ends: Vec<u32>,
 }
 
 /// Models whose special tokens swallow the white space after them, by a part of `general.name`; no other key tells.

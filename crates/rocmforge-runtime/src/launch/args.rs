@@ -291,4 +291,12 @@ mod tests {
         }
         assert_eq!(args.args().count(), expected.len());
     }
+
+    #[test]
+    fn values_are_an_argument_each() {
+        let bytes = |args: &LaunchArgs<'_>| args.words.iter().flat_map(|word| word.0).collect::<Vec<_>>();
+        let together = LaunchArgs::new().values([1u32, 2, 3]).values([0.5f32; 1]);
+        let apart = LaunchArgs::new().value(1u32).value(2u32).value(3u32).value(0.5f32);
+        assert_eq!((together.len(), bytes(&together)), (4, bytes(&apart)));
+    }
 }
