@@ -429,7 +429,7 @@ fn words_are_those_of_the_text() {
                 // gfx1201 has other words for these.
                 Op::SAddCoI32 | Op::SAddCoU32 | Op::SSubCoU32 => found.replace("_co_", "_"),
                 Op::SAddCoCiU32 => found.replace("s_add_co_ci_u32", "s_addc_u32"),
-                Op::SLoadB32 => found.replace(", 0x0", ", null"),
+                Op::SLoadB32 => found.replace(", 0x0", ", null").replace(" offset:0x0", ""),
                 _ => found.replace("th:TH_ATOMIC_RETURN", "glc"),
             };
             assert_eq!(found, *text, "{arch}");
