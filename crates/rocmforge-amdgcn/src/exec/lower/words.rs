@@ -427,7 +427,7 @@ fn words_are_those_of_the_text() {
             let found = match inst.op {
                 Op::SCbranchScc1 => found.replace(" 0", ""),
                 // gfx1201 has other words for these.
-                Op::SAddCoI32 | Op::SAddCoU32 | Op::SSubCoU32 => found.replace("_co_", "_"),
+                Op::SAddCoI32 | Op::SAddCoU32 | Op::SSubCoU32 | Op::VMadCoU64U32 => found.replace("_co_", "_"),
                 Op::SAddCoCiU32 => found.replace("s_add_co_ci_u32", "s_addc_u32"),
                 Op::SLoadB32 => found.replace(", 0x0", ", null").replace(" offset:0x0", ""),
                 _ => found.replace("th:TH_ATOMIC_RETURN", "glc"),

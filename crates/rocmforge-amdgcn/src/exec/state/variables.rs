@@ -1,6 +1,6 @@
 //! Variables of the code object, and what instructions with the address of one have accessed.
 //!
-//! The address of a variable is a constant in the code, and an index is added to it. Which variable it was cannot be told: clang makes
+//! The address of a variable is a constant in the code, and an index is added to it. Which variable it was is not known: clang makes
 //! `table[c - 8]`, with `c` from 8 on, an index `c` to the address 32 B before `table`, where another variable may be. But it was one. So an
 //! instruction that accesses a variable, and also memory that is no part of it, has an index beyond that variable, whichever lanes and
 //! workgroups did the one and the other. So has one that accesses memory outside of the code object. Both are known when the launch has
