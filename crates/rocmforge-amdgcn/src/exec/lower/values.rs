@@ -532,8 +532,10 @@ impl Numbers {
         }
         let pure = arithmetic && plain && !sources.is_empty() && !hardware && facts.relative == Relative::None;
         for (what, register) in [(Registers::SCC, SCC), (Registers::VCC, VCC), (Registers::EXEC, EXEC)] {
-            // What lanes compute for themselves does not depend on which of them do.
-            let shared = inst.ty.sdst != Ty::None || facts.unit == Unit::Scalar || facts.lanes != Lanes::Own;
+            // What lanes compute for themselves does not depend on which of them do. The first of them counts as any: compilers read it
+            // in a loop over the descriptors that lanes have, which then go by the same number.
+            let others = facts.lanes != Lanes::Own && !facts.scalar_result;
+            let shared = inst.ty.sdst != Ty::None || facts.unit == Unit::Scalar || others;
             if facts.reads.has(what) && (register != EXEC || shared) {
                 values.push(self.state.registers[register]);
             }

@@ -146,6 +146,7 @@ const WORDS: &[(&str, &str, &str)] = &[
     ("s_add_i32 s32, s32, 64", "8120c020", ""),
     ("s_add_i32 s8, s33, 48", "8108b021", ""),
     ("s_add_u32 s2, s2, 0x100", "8002ff02 00000100", ""),
+    ("s_add_u32 s2, s2, 0x200", "8002ff02 00000200", ""),
     ("s_add_u32 s34, s34, 0x100", "8022ff22 00000100", ""),
     ("s_addc_u32 s3, s3, 0", "82038003", ""),
     ("s_addc_u32 s35, s35, 0", "82238023", ""),
@@ -427,7 +428,7 @@ fn words_are_those_of_the_text() {
             let found = match inst.op {
                 Op::SCbranchScc1 => found.replace(" 0", ""),
                 // gfx1201 has other words for these.
-                Op::SAddCoI32 | Op::SAddCoU32 | Op::SSubCoU32 => found.replace("_co_", "_"),
+                Op::SAddCoI32 | Op::SAddCoU32 | Op::SSubCoU32 | Op::VMadCoU64U32 => found.replace("_co_", "_"),
                 Op::SAddCoCiU32 => found.replace("s_add_co_ci_u32", "s_addc_u32"),
                 Op::SLoadB32 => found.replace(", 0x0", ", null").replace(" offset:0x0", ""),
                 _ => found.replace("th:TH_ATOMIC_RETURN", "glc"),
