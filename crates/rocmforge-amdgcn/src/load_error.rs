@@ -47,7 +47,7 @@ pub enum LoadError {
         pc: u64,
         /// Its text.
         text: String,
-        /// What of it is not modelled: a noun with its article.
+        /// The feature that is not modelled: "an operand of this kind".
         why: &'static str,
         /// Source position, innermost first.
         frames: Vec<Frame>,

@@ -7,6 +7,7 @@ use crate::operand::Ty;
 
 /// Facts of one operation: [`Op::facts`](crate::Op::facts).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Facts {
     /// Base mnemonic: `v_add_f32`.
     pub mnemonic: &'static str,
@@ -18,9 +19,9 @@ pub struct Facts {
     pub atomic: Atomic,
     /// Where execution goes on.
     pub flow: Flow,
-    /// Registers it reads that it does not name.
+    /// Registers it reads beyond its sources.
     pub reads: Registers,
-    /// Registers it writes that it does not name.
+    /// Registers it writes beyond its destination.
     pub writes: Registers,
     /// Kind of the old value that an atomic gives back, if it is asked for it; [`Ty::None`] for all others.
     pub returned: Ty,
@@ -259,9 +260,10 @@ pub enum OpSel {
 pub enum Dependence {
     /// Each bit may depend on all of them.
     All,
-    /// The result is the bitwise `and` of two sources, of which one may be `exec`: where one has a 0, the other does not matter.
+    /// The result is the bitwise `and` of two sources: where one has a 0, the other does not matter. The second source of
+    /// `s_and_saveexec_b32` and `s_and_saveexec_b64` is `exec`.
     And,
-    /// The same for the bitwise `or`: where one has a 1, the other does not matter.
+    /// The same for the bitwise `or`, `s_or_saveexec_b32` and `s_or_saveexec_b64`: where one has a 1, the other does not matter.
     Or,
     /// Two equal sources cancel each other out, whatever they are.
     Cancels,
@@ -273,7 +275,7 @@ pub enum Dependence {
     None,
 }
 
-/// A set of registers that instructions use without naming them.
+/// Registers that an operation reads or writes beyond the usual use of its operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Registers(pub(crate) u8);
 

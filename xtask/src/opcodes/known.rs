@@ -1,7 +1,7 @@
 //! Facts that LLVM's descriptions do not state: a table for each, by operation.
 //!
-//! A table has a row for every operation of the kind that it is about. What LLVM says tells which those are where it can, otherwise
-//! words of the mnemonic do: such a word asks for a row and never answers. An operation without its row is an error, and so is a row
+//! A table has a row for every operation of the kind that it is about. What LLVM says tells which those are where it can. Elsewhere a word
+//! in the mnemonic makes a row mandatory; the value always comes from the row. An operation without its row is an error, and so is a row
 //! without an operation.
 
 use super::Error;
@@ -109,10 +109,11 @@ pub(crate) const LANES: Table<&str> = &[
     ("ds_bpermute_b32", "Others"),
     ("ds_permute_b32", "Others"),
     ("ds_swizzle_b32", "Others"),
-    // They use the value of the first lane that is on.
+    // These three use the data of the first lane that is on.
     ("ds_gws_barrier", "Others"),
     ("ds_gws_init", "Others"),
     ("ds_gws_sema_br", "Others"),
+    // These have no data.
     ("ds_gws_sema_p", "Own"),
     ("ds_gws_sema_release_all", "Own"),
     ("ds_gws_sema_v", "Own"),

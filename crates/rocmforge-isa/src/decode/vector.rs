@@ -3,7 +3,7 @@
 use super::source::{DppSource, Place, Sources, dpp, sgpr, short_vgpr, vgpr};
 use super::words::{Decoded, Fail, Words, bits, blank, check_bits};
 use crate::Arch;
-use crate::facts::{Dependence, Unit};
+use crate::facts::Unit;
 use crate::inst::{Format, Inst};
 use crate::op::Op;
 use crate::operand::{Operand, Ty};
@@ -205,10 +205,12 @@ pub(super) fn long(words: Words<'_>, format: Format) -> Decoded<Inst> {
 /// The three `op_sel_hi` bits of VOP3P.
 const OP_SEL_HI: u128 = 0x1800_0000_0000_4000;
 
-/// Negation and absolute value exist for floating-point sources, and for those of the conditional move.
+/// Negation and absolute value exist for floating-point sources, and for two sources that a mask chooses between: those may hold numbers
+/// of any kind. With a carry the third source is a mask too, and a second one is written.
 fn check_modifiers(inst: &Inst) -> Decoded<()> {
     let mods = inst.mods.neg | inst.mods.abs;
-    if inst.format == Format::Vop3p || inst.op.facts().dependence == Dependence::Select {
+    let chooses = inst.ty.src[2] == Ty::Mask && inst.ty.sdst != Ty::Mask;
+    if inst.format == Format::Vop3p || chooses {
         return Ok(());
     }
     for (index, ty) in inst.ty.src.iter().enumerate() {

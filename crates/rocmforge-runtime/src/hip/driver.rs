@@ -36,7 +36,7 @@ unsafe impl<T> Send for Handle<T> {}
 unsafe impl<T> Sync for Handle<T> {}
 
 impl<T> Handle<T> {
-    /// The object, for the drop of its owner. No call takes what is left.
+    /// The object, for the drop of its owner. `self` is null afterwards; every call refuses it.
     pub(crate) fn take(&mut self) -> Self {
         Self {
             raw: std::mem::replace(&mut self.raw, std::ptr::null_mut()),
@@ -44,7 +44,7 @@ impl<T> Handle<T> {
         }
     }
 
-    /// Its address. Whoever uses that knows that the memory is live.
+    /// Its address. The caller must make sure that the memory is live.
     pub(crate) fn address(&self) -> *mut T {
         self.raw
     }
@@ -220,7 +220,7 @@ impl Driver {
         self.own(made).ok_or(HipError::NullHandle { call: name })
     }
 
-    /// An object of this driver by what a call has given for it: null is none.
+    /// Wraps a raw handle from a call; `None` for null.
     pub(super) fn own<T>(&self, raw: *mut T) -> Option<Handle<T>> {
         let driver = self.id;
         (!raw.is_null()).then_some(Handle { raw, driver })

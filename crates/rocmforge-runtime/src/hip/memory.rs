@@ -28,7 +28,7 @@ pub(crate) fn free(driver: &Driver, memory: Address) -> HipResult<()> {
     driver.call("hipFree", |api| unsafe { api.hipFree(driver.raw(&memory)) })
 }
 
-/// Pinned host memory. The host may use it only while no work on the device does: whoever enqueues such work promises that.
+/// Pinned host memory. The host may use it only while no work on the device does: the callers of `copy::copy` promise that.
 pub(crate) struct HostMemory {
     address: Address,
     bytes: usize,
@@ -41,7 +41,8 @@ impl HostMemory {
 
     /// All of it.
     pub(crate) fn as_mut_slice(&mut self) -> &mut [u8] {
-        // SAFETY: `host_malloc` got and initialised as many bytes; nobody else has them, as said above.
+        // SAFETY: `host_malloc` got and initialised as many bytes. Callers of `copy::copy` promise that nothing else uses the range
+        // until the copy is done; `Staging` hands out slots whose copies are done (`Slot::wait`, `Slot::is_idle`).
         unsafe { std::slice::from_raw_parts_mut(self.ptr(), self.bytes) }
     }
 }

@@ -24,7 +24,7 @@ pub(crate) type Address = Handle<c_void>;
 pub(crate) type Stream = Handle<ihipStream_t>;
 pub(crate) type Event = Handle<ihipEvent_t>;
 pub(crate) type Module = Handle<ihipModule_t>;
-/// A kernel. It goes with its module, so a launch must be promised that the module is loaded.
+/// A kernel. Valid while its module is loaded; `launch` is `unsafe` for that reason.
 pub(crate) type Function = Handle<ihipModuleSymbol_t>;
 pub(crate) type Graph = Handle<ihipGraph>;
 pub(crate) type GraphExec = Handle<hipGraphExec>;

@@ -1,4 +1,4 @@
-//! Another thread comes in the middle of a call. An observer of the calls puts it there, every time.
+//! Calls during which another thread does something. The observer of the calls starts it, every time.
 
 use super::rig::{Rig, backend};
 use parking_lot::Mutex;
@@ -6,34 +6,67 @@ use rocmforge_hip_sys::*;
 use rocmforge_memory::{Reading, Readings};
 use rocmforge_runtime::*;
 use rocmforge_sim::{FaultPlan, Schedule, SimHost, When};
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const MIB: u64 = 1 << 20;
 /// A call that is not made is an error, rather than a test that never ends.
 const LONG: Duration = Duration::from_secs(60);
 
-/// Runs `work` on another thread from inside of the next call of that name, which goes on when the work is done, or
-/// when it has become clear that it waits for the call to end.
+/// How far the work of the other thread came while the call was under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Progress {
+    /// It is done.
+    Done,
+    /// It waits for something that the thread of the call has.
+    Waits,
+}
+
+/// Runs `work` on another thread from inside of the next call of that name, which goes on when the work is done or waits.
 fn in_the_middle_of<T: Send + 'static>(
     rig: &Rig,
     call: &'static str,
     work: impl FnOnce() -> T + Send + 'static,
-) -> mpsc::Receiver<JoinHandle<T>> {
+) -> mpsc::Receiver<(JoinHandle<T>, Progress)> {
     let (give, take) = mpsc::channel();
     rig.before(call, move || {
-        let (done, wait) = mpsc::channel::<()>();
+        let (started, starts) = mpsc::channel();
         let thread = std::thread::spawn(move || {
-            let result = work();
-            drop(done);
-            result
+            // The kernel's own name of this thread: `<process>/task/<thread>`.
+            let name = std::fs::read_link("/proc/thread-self").expect("Linux names the thread");
+            started.send(name).expect("the call waits for it");
+            work()
         });
-        let _ = wait.recv_timeout(Duration::from_millis(200));
-        give.send(thread).expect("the test waits for it");
+        let name = starts.recv_timeout(LONG).expect("the thread starts");
+        let progress = progress_of(&thread, &Path::new("/proc").join(name).join("stat"));
+        give.send((thread, progress)).expect("the test waits for it");
     });
     take
+}
+
+/// Looks at a thread until its work is done, or until it sleeps. A thread that only gets no processor does not sleep: the load of the
+/// machine decides nothing here.
+fn progress_of<T>(thread: &JoinHandle<T>, stat: &Path) -> Progress {
+    // A lock that a third thread has for a moment is no wait: so many looks in a row find the thread asleep.
+    const LOOKS: u32 = 20;
+    let (begin, mut asleep) = (Instant::now(), 0);
+    while asleep < LOOKS {
+        assert!(begin.elapsed() < LONG, "the work is not done and waits for nothing");
+        std::thread::sleep(Duration::from_millis(1));
+        if thread.is_finished() {
+            return Progress::Done;
+        }
+        // The state stands behind the name, which is in parentheses. The file is gone with the thread.
+        let line = std::fs::read_to_string(stat).unwrap_or_default();
+        let sleeps = line
+            .rsplit_once(") ")
+            .is_some_and(|(_, fields)| fields.starts_with('S'));
+        asleep = if sleeps { asleep + 1 } else { 0 };
+    }
+    Progress::Waits
 }
 
 struct Events {
@@ -83,7 +116,8 @@ fn an_event_recorded_elsewhere_does_not_complete_what_it_marked_before() {
     let events = stuck_before_the_event();
     let thread = in_the_middle_of(&events.rig, "hipEventQuery", record_elsewhere(&events));
     let _ = events.event.query().unwrap();
-    let second = thread.recv_timeout(LONG).expect("the call is made").join().unwrap();
+    let (thread, progress) = thread.recv_timeout(LONG).expect("the call is made");
+    let second = thread.join().unwrap();
     // If the query took the first stream's work for done, this frees memory that the work will write.
     drop(events.buffer);
     assert_eq!(events.rig.violations(), [""; 0]);
@@ -92,6 +126,7 @@ fn an_event_recorded_elsewhere_does_not_complete_what_it_marked_before() {
     events.backend.synchronize().unwrap();
     assert_eq!(events.rig.live_memory(), 0);
     assert_eq!(events.rig.violations(), [""; 0]);
+    assert_eq!(progress, Progress::Waits);
 }
 
 #[test]
@@ -101,7 +136,8 @@ fn a_wait_for_an_event_is_noted_for_the_record_it_saw() {
     events.rig.clear_log();
     let thread = in_the_middle_of(&events.rig, "hipStreamWaitEvent", record_elsewhere(&events));
     third.wait_event(&events.event).unwrap();
-    let second = thread.recv_timeout(LONG).expect("the call is made").join().unwrap();
+    let (thread, progress) = thread.recv_timeout(LONG).expect("the call is made");
+    let second = thread.join().unwrap();
     // The third stream may use the first one's buffer only behind a wait for the first one's work.
     let copy = HipBuffer::<u8>::zeroed(&third, Elems(64), "copy").unwrap();
     copy.copy_from_buffer(&third, &events.buffer).unwrap();
@@ -120,6 +156,7 @@ fn a_wait_for_an_event_is_noted_for_the_record_it_saw() {
     );
     events.rig.hold(events.handle, false);
     drop((events.first, second, third));
+    assert_eq!(progress, Progress::Waits);
 }
 
 #[test]
@@ -216,12 +253,9 @@ fn a_request_waits_for_what_another_thread_is_giving_back() {
     let other = Arc::clone(&backend);
     let thread = in_the_middle_of(&rig, "hipFree", move || megabytes(&other, 20).map(drop));
     backend.synchronize().unwrap();
-    thread
-        .recv_timeout(LONG)
-        .expect("the call is made")
-        .join()
-        .unwrap()
-        .unwrap();
+    let (thread, progress) = thread.recv_timeout(LONG).expect("the call is made");
+    thread.join().unwrap().unwrap();
+    assert_eq!(progress, Progress::Waits);
 }
 
 #[test]

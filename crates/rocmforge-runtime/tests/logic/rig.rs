@@ -1,4 +1,4 @@
-//! Simulated machine of a test, with the log of its calls: what a backend asks of its driver, in which order, and how often.
+//! Test rig: a simulated machine with a log of its HIP calls.
 
 use parking_lot::Mutex;
 use rocmforge_hip_sys::{HipClock, hipStream_t};
@@ -17,7 +17,7 @@ struct Calls {
     counts: Mutex<BTreeMap<&'static str, u64>>,
     log: Mutex<Vec<ObservedCall>>,
     hook: Mutex<Option<Hook>>,
-    /// What HIP allows and the runtime never does.
+    /// Calls that HIP allows but the runtime must not make.
     violations: Mutex<Vec<String>>,
 }
 
@@ -54,7 +54,9 @@ impl Rig {
         let (sim, calls) = (SimHost::new(config), Arc::new(Calls::default()));
         let (machine, log) = (Arc::downgrade(&sim), Arc::clone(&calls));
         sim.set_observer(move |call| {
-            log.observe(call, |handle| machine.upgrade().map_or(0, |sim| sim.unfinished(handle)))
+            log.observe(call, |handle| {
+                machine.upgrade().and_then(|sim| sim.unfinished(handle)).unwrap_or(0)
+            })
         });
         Self { sim, calls }
     }
@@ -126,7 +128,7 @@ impl Rig {
         *self.calls.hook.lock() = Some((api, true, Box::new(hook)));
     }
 
-    /// From now on this stream gets nothing done, or it does again.
+    /// Stops or resumes a stream.
     pub(crate) fn hold(&self, handle: usize, held: bool) {
         self.sim.hold_stream(stream(handle), held);
     }
@@ -146,7 +148,7 @@ impl Rig {
         self.sim.live_allocations(0).len()
     }
 
-    /// What a correct runtime never does, be it forbidden or not.
+    /// Reports of the simulator, and calls that the runtime must not make.
     pub(crate) fn violations(&self) -> Vec<String> {
         let reports = self.sim.reports();
         let own = self.calls.violations.lock();
@@ -161,7 +163,7 @@ impl Rig {
 impl Calls {
     fn observe(&self, call: &ObservedCall, unfinished: impl Fn(hipStream_t) -> u64) {
         let at_end = call.status.is_some();
-        // First: what it does comes before the call.
+        // The hook runs first, so its calls are logged before this one.
         let hook = self
             .hook
             .lock()
@@ -174,8 +176,9 @@ impl Calls {
             self.log.lock().push(*call);
         }
         let violation = match call.api {
+            _ if at_end => "",
             "hipStreamSynchronize" | "hipEventSynchronize" => "waits without a deadline",
-            "hipStreamDestroy" if !at_end && call.stream.is_some_and(|handle| unfinished(stream(handle)) > 0) => {
+            "hipStreamDestroy" if call.stream.is_some_and(|handle| unfinished(stream(handle)) > 0) => {
                 "destroys a busy stream"
             }
             _ => "",

@@ -4,6 +4,8 @@ use super::device::{PRIORITY_GREATEST, PRIORITY_LEAST};
 use super::{answer, required};
 use crate::calls::call::{Call, Hip};
 use crate::machine::handle::Found;
+use crate::machine::host::Host;
+use crate::machine::thread::HostThread;
 use crate::queues::op::{HostFunction, OpKind};
 use crate::queues::point::StreamId;
 use crate::report::ReportKind;
@@ -15,26 +17,38 @@ const LEGACY: u64 = 1;
 /// `hipStreamPerThread`.
 const PER_THREAD: u64 = 2;
 
+impl Host {
+    /// The stream that a handle stands for on a thread, if there is one. `None` is a thread that has made no call.
+    pub(crate) fn host_stream(&self, thread: Option<HostThread>, stream: hipStream_t) -> Option<StreamId> {
+        let state = thread.and_then(|thread| self.threads.get(&thread));
+        let device = state.map_or(0, |state| state.device);
+        match stream.addr() as u64 {
+            0 | LEGACY => self.cards.get(device).map(|card| card.null),
+            PER_THREAD => state?.streams.get(&device).copied(),
+            handle => self.streams.get(handle).copied(),
+        }
+    }
+}
+
 impl Call<'_> {
+    /// The stream of a handle, if there is one. The calling thread's own is made when it is first asked for.
+    pub(crate) fn found_stream(&mut self, stream: hipStream_t) -> Option<StreamId> {
+        let found = self.host_stream(Some(self.thread), stream);
+        if found.is_some() || stream.addr() as u64 != PER_THREAD {
+            return found;
+        }
+        let device = self.device();
+        let id = self.queues.create(device, true, hipStreamDefault, 0);
+        self.thread_state().streams.insert(device, id);
+        Some(id)
+    }
+
     /// The stream of a handle; a bad handle is reported and answered with `otherwise`.
     pub(crate) fn stream_or(&mut self, stream: hipStream_t, otherwise: hipError_t) -> Hip<StreamId> {
+        if let Some(id) = self.found_stream(stream) {
+            return Ok(id);
+        }
         let handle = stream.addr() as u64;
-        let device = self.device();
-        match handle {
-            0 | LEGACY => return Ok(self.cards[device].null),
-            PER_THREAD => {
-                if let Some(id) = self.thread_state().streams.get(&device) {
-                    return Ok(*id);
-                }
-                let id = self.queues.create(device, true, hipStreamDefault, 0);
-                self.thread_state().streams.insert(device, id);
-                return Ok(id);
-            }
-            _ => {}
-        }
-        if let Some(id) = self.streams.get(handle) {
-            return Ok(*id);
-        }
         let what = match self.streams.find(handle) {
             Found::Stale => "the stream has been destroyed",
             _ => "this never was a stream",

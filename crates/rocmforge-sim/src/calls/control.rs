@@ -28,19 +28,23 @@ impl SimHost {
         }
     }
 
-    /// Lets nothing that is queued on a stream run from now on, or lets it run again: a stream that takes as long as the test wants. A
-    /// call that waits for what is held reports `EndlessWait`. A stream that does not exist is not held.
+    /// Stops a stream (`held`), or resumes it. Work queued on a stopped stream stays queued, and a call that waits for it reports
+    /// `EndlessWait`. The handle is taken as HIP takes it: null is the null stream of the calling thread's device. A stream that is
+    /// destroyed is resumed.
+    ///
+    /// # Panics
+    /// If there is no such stream: nothing would be stopped.
+    #[track_caller]
     pub fn hold_stream(&self, stream: hipStream_t, held: bool) {
         let mut host = self.lock();
-        let Some(id) = host.streams.get(stream.addr() as u64).copied() else {
-            return;
+        let thread = host.host_thread(OsThread::current());
+        let mut call = Call::new(self, host, thread, "hold_stream");
+        let queue = call.found_stream(stream).and_then(|id| call.queues.get_mut(id));
+        let Some(queue) = queue else {
+            panic!("{:#x} is no stream of this machine", stream.addr());
         };
-        if let Some(queue) = host.queues.get_mut(id) {
-            queue.held = held;
-        }
-        if host.config.schedule == Schedule::Eager {
-            let thread = host.host_thread(OsThread::current());
-            let mut call = Call::new(self, host, thread, "hold_stream");
+        queue.held = held;
+        if call.config.schedule == Schedule::Eager {
             while call.step(None) {}
         }
     }

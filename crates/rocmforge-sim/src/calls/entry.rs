@@ -29,7 +29,7 @@ impl SimHost {
         unsafe { self.call_with(api, Remember::Status, Arguments(&[]), |_| status.ok()) }
     }
 
-    /// A call of a HIP function, between the two looks of an observer.
+    /// Calls the observer, makes the call, and gives the observer its status.
     ///
     /// # Safety
     /// The caller keeps what the C documentation of the function asks: pointers among the arguments are null or valid.
@@ -40,10 +40,11 @@ impl SimHost {
         arguments: Arguments<'_>,
         body: impl FnOnce(&mut Call<'_>) -> Hip,
     ) -> hipError_t {
-        self.observe(api, arguments, None);
+        let observed = self.observed(api, arguments);
+        observed.tell(None);
         // SAFETY: promised by the caller.
         let status = unsafe { self.enter(api, remember, arguments, body) };
-        self.observe(api, arguments, Some(status));
+        observed.tell(Some(status));
         status
     }
 

@@ -4,7 +4,7 @@ use crate::calls::sim::SimHost;
 use crate::counters::LaunchCounts;
 use crate::desktop::status::DesktopStatus;
 use crate::faults::plan::FiredFault;
-use crate::machine::thread;
+use crate::machine::thread::{self, OsThread};
 use crate::machine::vram::AllocationStats;
 use crate::queues::timeline::Span;
 use crate::report::{AllocationInfo, Report};
@@ -132,12 +132,13 @@ impl SimHost {
         self.lock().launches
     }
 
-    /// Operations of a stream that are not done. 0 of a stream that does not exist.
-    pub fn unfinished(&self, stream: hipStream_t) -> u64 {
+    /// Operations of a stream that are not done, the running one included. The handle is taken as HIP takes it: null is the null
+    /// stream of the calling thread's device. `None`: there is no such stream, as is the thread's own one before its first use.
+    pub fn unfinished(&self, stream: hipStream_t) -> Option<u64> {
         let host = self.lock();
-        let id = host.streams.get(stream.addr() as u64);
-        let queue = id.and_then(|id| host.queues.get(*id));
-        queue.map_or(0, |queue| queue.submitted - queue.completed)
+        let id = host.host_stream(host.known_thread(OsThread::current()), stream)?;
+        let queue = host.queues.get(id)?;
+        Some(queue.submitted - queue.completed)
     }
 
     /// Ranges of pinned host memory that live now.

@@ -1,12 +1,15 @@
-//! Observer of calls: what a test sees of each HIP call, before and after it.
+//! Call observer: a function that is called before and after each HIP call.
 
 use crate::calls::sim::SimHost;
 use crate::faults::arguments::Arguments;
+use parking_lot::Mutex;
 use rocmforge_hip_sys::{hipError_t, hipEvent_t, hipStream_t};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A HIP call, as it begins or as it ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ObservedCall {
     /// The function.
     pub api: &'static str,
@@ -19,25 +22,70 @@ pub struct ObservedCall {
 }
 
 /// What is called with each.
-pub(super) type Observer = dyn Fn(&ObservedCall) + Send + Sync;
+type Function = dyn Fn(&ObservedCall) + Send + Sync;
 
-impl SimHost {
-    /// Calls `observer` as each HIP call begins, before anything of it happens, and as it ends, on the thread that makes it. A test can
-    /// keep the order of calls so, with the streams and events that they name, or do something in the middle of a call of the
-    /// program. The observer may call HIP; it sees its own calls too.
-    pub fn set_observer(&self, observer: impl Fn(&ObservedCall) + Send + Sync + 'static) {
-        *self.observer.lock() = Some(Arc::new(observer));
+/// A machine's observer.
+#[derive(Default)]
+pub(super) struct Observer {
+    /// Whether there is one. Most machines have none, and their calls look no further.
+    set: AtomicBool,
+    function: Mutex<Option<Arc<Function>>>,
+}
+
+impl Observer {
+    fn set(&self, observer: Option<Arc<Function>>) {
+        let mut function = self.function.lock();
+        self.set.store(observer.is_some(), Ordering::Release);
+        let former = std::mem::replace(&mut *function, observer);
+        // What the former one owns is dropped without the lock.
+        drop(function);
+        drop(former);
     }
 
-    pub(super) fn observe(&self, api: &'static str, arguments: Arguments<'_>, status: Option<hipError_t>) {
-        let observer = self.observer.lock().clone();
-        if let Some(observer) = observer {
+    fn get(&self) -> Option<Arc<Function>> {
+        self.set.load(Ordering::Acquire).then(|| self.function.lock().clone())?
+    }
+}
+
+/// A call in progress, for the observer that was set when it began.
+pub(super) struct Observed<'a> {
+    observer: Option<Arc<Function>>,
+    api: &'static str,
+    arguments: Arguments<'a>,
+}
+
+impl Observed<'_> {
+    /// Tells the observer of the call's begin (`None`) or end.
+    pub(super) fn tell(&self, status: Option<hipError_t>) {
+        if let Some(observer) = &self.observer {
             observer(&ObservedCall {
-                api,
-                stream: arguments.first().map(hipStream_t::addr),
-                event: arguments.first().map(hipEvent_t::addr),
+                api: self.api,
+                stream: self.arguments.first().map(hipStream_t::addr),
+                event: self.arguments.first().map(hipEvent_t::addr),
                 status,
             });
+        }
+    }
+}
+
+impl SimHost {
+    /// Calls `observer` as each HIP call begins, before anything of it happens, and as it ends, on the thread that makes it. So a test
+    /// can record the order of calls, with the streams and events that they name, or run another thread during a call. The observer may
+    /// call HIP; it sees its own calls too. Both ends of a call go to the observer that was set when the call began.
+    pub fn set_observer(&self, observer: impl Fn(&ObservedCall) + Send + Sync + 'static) {
+        self.observer.set(Some(Arc::new(observer)));
+    }
+
+    /// Removes the observer. It still sees the end of calls that are under way.
+    pub fn clear_observer(&self) {
+        self.observer.set(None);
+    }
+
+    pub(super) fn observed<'a>(&self, api: &'static str, arguments: Arguments<'a>) -> Observed<'a> {
+        Observed {
+            observer: self.observer.get(),
+            api,
+            arguments,
         }
     }
 }

@@ -23,7 +23,7 @@ pub struct SimHost {
     this: Weak<Self>,
     addresses: Mutex<Option<Arc<dyn HostAddresses>>>,
     after_unattended: Mutex<Option<Arc<dyn Fn() + Send + Sync>>>,
-    pub(super) observer: Mutex<Option<Arc<Observer>>>,
+    pub(super) observer: Observer,
 }
 
 /// Who knows what a program's own addresses stand for: a compiled HIP program names kernels and variables by addresses of its own.
@@ -67,7 +67,7 @@ impl SimHost {
             this: this.clone(),
             addresses: Mutex::new(None),
             after_unattended: Mutex::new(None),
-            observer: Mutex::new(None),
+            observer: Observer::default(),
         }))
     }
 

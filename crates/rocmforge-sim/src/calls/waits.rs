@@ -58,8 +58,10 @@ impl Call<'_> {
             }
             let message = if stalled {
                 "this call waits for a stream that waits for a value in memory, which nobody writes"
+            } else if self.queues.any_held(past.keys()) {
+                "this call waits for a stream that is stopped (`SimHost::hold_stream`)"
             } else {
-                "this call waits for a kernel that does not end, or for a stream that is held"
+                "this call waits for a kernel that does not end"
             };
             let message = message.to_owned();
             self.report(ReportKind::EndlessWait, message);

@@ -230,6 +230,12 @@ impl Host {
         HostThread::Os(*self.os_threads.entry(thread).or_insert(next))
     }
 
+    /// The same of a thread that has called; looking makes no thread known.
+    pub(crate) fn known_thread(&self, thread: OsThread) -> Option<HostThread> {
+        let role = self.roles.get(&thread).map(|role| HostThread::Logical(*role));
+        role.or_else(|| self.os_threads.get(&thread).map(|number| HostThread::Os(*number)))
+    }
+
     /// Threads of the operating system that have called, without those that play a role.
     pub(crate) fn threads_that_called(&self) -> usize {
         self.os_threads.len()

@@ -22,7 +22,7 @@ pub(crate) struct Queue {
     pub(crate) running: bool,
     /// Its front operation never ends.
     pub(crate) hung: bool,
-    /// A test lets nothing of it run.
+    /// A test has stopped it.
     pub(crate) held: bool,
     /// Its handle has been destroyed; it goes when it is drained.
     pub(crate) destroyed: bool,
@@ -76,6 +76,8 @@ impl Queues {
     pub(crate) fn destroy(&mut self, id: StreamId) {
         if let Some(queue) = self.queues.get_mut(&id) {
             queue.destroyed = true;
+            // No handle is left to resume it by, and what is queued still completes.
+            queue.held = false;
         }
         self.sweep(id);
     }
@@ -240,6 +242,11 @@ impl Queues {
     /// Memory may have changed: whoever waits for a value there looks again.
     pub(crate) fn look_again(&mut self) {
         self.queues.values_mut().for_each(|queue| queue.stalled = false);
+    }
+
+    /// Whether a test has stopped one of these streams.
+    pub(crate) fn any_held<'a>(&self, mut streams: impl Iterator<Item = &'a StreamId>) -> bool {
+        streams.any(|id| self.queues.get(id).is_some_and(|queue| queue.held))
     }
 
     /// Whether one of these streams waits for a value in memory.

@@ -327,7 +327,7 @@ fn a_function_that_gives_nothing_is_refused() {
 }
 
 #[test]
-fn a_held_stream_does_nothing_until_it_is_let_go() {
+fn a_stopped_stream_does_nothing_until_it_is_resumed() {
     let sim = machine_with(|config| config.schedule = Schedule::Eager);
     let (held, other, marker) = (stream(&sim), stream(&sim), event(&sim));
     sim.hold_stream(held, true);
@@ -339,21 +339,68 @@ fn a_held_stream_does_nothing_until_it_is_let_go() {
         answers!(hipErrorNotReady, sim.hipStreamQuery(other));
         answers!(hipErrorNotReady, sim.hipEventQuery(marker));
     }
-    assert_eq!((sim.unfinished(held), sim.unfinished(other)), (2, 1));
+    assert_eq!((sim.unfinished(held), sim.unfinished(other)), (Some(2), Some(1)));
     clean(&sim);
     answers!(hipErrorLaunchTimeOut, sim.hipStreamSynchronize(held));
-    only_report(&sim, ReportKind::EndlessWait);
+    let report = only_report(&sim, ReportKind::EndlessWait);
+    assert!(report.message.contains("hold_stream"), "{report}");
     sim.hold_stream(held, false);
     // At once, with this schedule.
     answers!(hipSuccess, sim.hipStreamQuery(held));
     answers!(hipSuccess, sim.hipStreamQuery(other));
-    assert_eq!(
-        (sim.unfinished(held), sim.unfinished(other), sim.unfinished(null_mut())),
-        (0, 0, 0)
-    );
+    assert_eq!((sim.unfinished(held), sim.unfinished(other)), (Some(0), Some(0)));
     assert_eq!(download(&sim, ptr, N), [1; N]);
-    sim.hold_stream(null_mut(), true);
     clean(&sim);
+}
+
+/// The null stream, by both of its handles, and the stream of the thread.
+#[test]
+fn streams_that_nobody_made_are_stopped_and_counted_too() {
+    for handle in [0, 1, 2].map(std::ptr::without_provenance_mut) {
+        let sim = machine_with(|config| config.schedule = Schedule::Eager);
+        let ptr = malloc(&sim, N);
+        sim.hold_stream(handle, true);
+        assert_eq!(sim.unfinished(handle), Some(0), "{handle:?}");
+        answers!(hipSuccess, sim.hipMemsetAsync(ptr, 1, N, handle));
+        assert_eq!(sim.unfinished(handle), Some(1), "{handle:?}");
+        answers!(hipErrorNotReady, sim.hipStreamQuery(handle));
+        sim.hold_stream(handle, false);
+        assert_eq!(sim.unfinished(handle), Some(0), "{handle:?}");
+        assert_eq!(download(&sim, ptr, N), [1; N]);
+        clean(&sim);
+    }
+}
+
+#[test]
+fn a_stream_that_is_destroyed_while_it_is_stopped_does_its_work() {
+    let sim = machine();
+    let stopped = stream(&sim);
+    sim.hold_stream(stopped, true);
+    let ptr = keep_busy(&sim, stopped);
+    answers!(hipSuccess, sim.hipStreamDestroy(stopped));
+    assert_eq!(sim.unfinished(stopped), None);
+    answers!(hipSuccess, sim.hipDeviceSynchronize());
+    assert_eq!(download(&sim, ptr, N), [1; N]);
+    clean(&sim);
+}
+
+#[test]
+#[should_panic(expected = "is no stream of this machine")]
+fn a_stream_that_there_is_not_cannot_be_stopped() {
+    let sim = machine();
+    let gone = stream(&sim);
+    answers!(hipSuccess, sim.hipStreamDestroy(gone));
+    sim.hold_stream(gone, true);
+}
+
+/// Programs of users meet this report, and have no test that stops a stream.
+#[test]
+fn a_wait_for_a_kernel_that_hangs_is_reported_as_that() {
+    let sim = planned(FaultPlan::new().launch(When::Nth(1), LaunchFault::Hangs));
+    let hung = launched(&sim);
+    answers!(hipErrorLaunchTimeOut, sim.hipStreamSynchronize(hung));
+    let report = only_report(&sim, ReportKind::EndlessWait);
+    assert_eq!(report.message, "this call waits for a kernel that does not end");
 }
 
 #[test]

@@ -13,10 +13,10 @@
 //! What of a value is unknown is exact for lanes, for bitwise operations and shifts of vectors ([`bits`]), for `and` and `or` of
 //! scalars, and for selection (an unknown operand that a zero masks out or that is not selected does not matter). Any other
 //! operation with an unknown operand has an unknown result. What other lanes' registers give (permutes, DPP, `v_readlane`) counts
-//! as written, and so do a register of which an instruction writes one half and both registers of an exchange. A matrix instruction of gfx11 makes the results of
-//! the rows and columns unknown that it needs unknown lanes for, and with `init_registers` is a fault itself where a lane of A or B
-//! was written and its twin in the other half of the wave was not. So a report is a true one but for values that arithmetic
-//! cancels, and some uses are missed.
+//! as written, and so does a register of which an instruction writes one half. Both registers of an exchange count as written. A
+//! matrix instruction of gfx11 makes the results of the rows and columns unknown that it needs unknown lanes for, and with
+//! `init_registers` is a fault itself where a lane of A or B was written and its twin in the other half of the wave was not. So a
+//! report is a true one but for values that arithmetic cancels, and some uses are missed.
 
 mod bits;
 mod origin;
