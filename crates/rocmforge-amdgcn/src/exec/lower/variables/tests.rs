@@ -125,7 +125,14 @@ fn a_word_of_a_variable_may_be_the_distance_to_another() {
     assert_eq!(found(&[VARIABLE, BYTE, "v_mov_b32_e32 v3, v5", ELEMENT, "s_endpgm"]), 2);
     // The distances in a table are from that table.
     assert_eq!(
-        found(&[VARIABLE, ELEMENT, OTHER_VARIABLE, "v_mov_b32_e32 v3, v5", ELEMENT, "s_endpgm"]),
+        found(&[
+            VARIABLE,
+            ELEMENT,
+            OTHER_VARIABLE,
+            "v_mov_b32_e32 v3, v5",
+            ELEMENT,
+            "s_endpgm"
+        ]),
         2
     );
 }
