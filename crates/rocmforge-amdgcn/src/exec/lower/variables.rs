@@ -6,6 +6,7 @@
 //! Nor is one with something that may be a distance between addresses, which leads to another variable: what is computed from an address in
 //! another way, kept in private memory at a fixed offset, or a word of the same variable, as in the tables of distances that compilers
 //! make of tables of pointers.
+//!
 //! What the marks are for is in [`crate::exec::state::variables`].
 
 #[cfg(test)]
@@ -105,7 +106,8 @@ pub(super) fn mark(function: &[Decoded], code: &mut Code) {
             run = Some(ins.run);
             (ins.run, ins.target) = (variable::handler(), number);
         }
-        code.watched.extend(run.map(|run| Watched { run, addresses }));
+        let Some(run) = run else { continue };
+        code.watched.push(Watched { run, addresses });
         let constant = u64::from(constant).wrapping_add(code.device).wrapping_sub(code.start);
         code.variables.instructions.push(VariableInstruction {
             how,
