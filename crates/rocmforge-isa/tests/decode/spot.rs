@@ -31,6 +31,18 @@ fn conditional_move_reads_vcc() {
     assert_eq!(inst.src, [Operand::Sgpr(6), Operand::Vgpr(0), Operand::VccLo]);
 }
 
+/// A third source that is a mask chooses between numbers in one operation, and is a carry of integers in the other.
+#[test]
+fn a_conditional_move_takes_modifiers_and_a_sum_with_carry_does_not() {
+    let inst = one(&[0xd501_0205, 0x200e_0501]);
+    assert_eq!(inst.to_string(), "v_cndmask_b32_e64 v5, -v1, |v2|, s3");
+    assert_eq!((inst.mods.neg, inst.mods.abs), (1, 2));
+    let sum = one(&[0xd520_0605, 0x000e_0501]);
+    assert_eq!(sum.to_string(), "v_add_co_ci_u32_e64 v5, s6, v1, v2, s3");
+    assert_eq!(sum.ty.src, inst.ty.src);
+    assert!(decode(&[0xd520_0605, 0x200e_0501], 0).is_err());
+}
+
 #[test]
 fn both_halves_of_a_pair() {
     let inst = one(&[0xca20_0080, 0x0708_0c81]);
