@@ -22,17 +22,8 @@ fn the_low_word_of_a_product_knows_nothing_of_high_words() {
         let mut words = enc::vop3(mad, 42, [enc::int(7), enc::v(2), enc::v(40)], enc::Fields::default());
         words[0] |= enc::NULL << 8;
         asm.put(&words).store(stored, 1, 0);
-        let launch = Launch {
-            words: &asm.0,
-            lanes: 32,
-            input: &[0; 128],
-            output: 128,
-            lds: 64,
-            ..Launch::default()
-        };
-        let kinds: Vec<FaultKind> = launch.launch().outcome.faults.iter().map(|fault| fault.kind).collect();
         let expected: &[FaultKind] = if reported { &[FaultKind::UninitialisedLds] } else { &[] };
-        assert_eq!(kinds, expected, "v{unwritten} unwritten, v{stored} stored");
+        assert_eq!(kinds(&asm), expected, "v{unwritten} unwritten, v{stored} stored");
     }
 }
 
@@ -45,6 +36,11 @@ fn faults(words: &[u32], stored: u32) -> Vec<FaultKind> {
     }
     asm.put(&enc::ds(enc::code("ds_load_b32", Format::Ds), 41, 39, [0, 0], 0));
     asm.put(words).store(stored, 1, 0);
+    kinds(&asm)
+}
+
+/// Kinds of the faults of a kernel with 64 bytes of LDS.
+fn kinds(asm: &Asm) -> Vec<FaultKind> {
     let launch = Launch {
         words: &asm.0,
         lanes: 32,

@@ -1,12 +1,34 @@
 //! Decoded instructions, on their way to lowered ones.
 
-use rocmforge_isa::{Atomic, Inst, Op};
+use rocmforge_isa::{Atomic, Inst, Lanes, Op, Operand, Registers};
+use std::collections::HashMap;
 
 /// A decoded instruction, and the first lowered one that it became.
 pub(super) struct Decoded {
     pub(super) inst: Inst,
     pub(super) pc: u64,
     pub(super) index: usize,
+}
+
+/// The instructions of a function, as indices, by their ELF address.
+pub(super) fn by_address(function: &[Decoded]) -> HashMap<u64, usize> {
+    function.iter().enumerate().map(|(n, at)| (at.pc, n)).collect()
+}
+
+/// An instruction, or both halves of a pair, which read before either writes.
+pub(super) fn each_half(inst: &Inst) -> impl Iterator<Item = &Inst> {
+    [Some(inst), inst.dual.as_deref()].into_iter().flatten()
+}
+
+/// Whether it may read lanes that are off.
+pub(super) fn crosses_lanes(inst: &Inst) -> bool {
+    inst.op.facts().lanes == Lanes::Others || inst.mods.dpp.is_some()
+}
+
+/// Whether it writes the mask of active lanes.
+pub(super) fn writes_exec(inst: &Inst) -> bool {
+    let exec = |operand| matches!(operand, Operand::ExecLo | Operand::ExecHi);
+    inst.op.facts().writes.has(Registers::EXEC) || exec(inst.dst) || exec(inst.sdst)
 }
 
 /// Whether an instruction leaves a part of its destination as it was, in lanes that are on, or may.

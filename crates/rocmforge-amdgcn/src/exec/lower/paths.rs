@@ -1,6 +1,7 @@
 //! Data-flow solver: runs a [`Pass`] over all paths of a function until its states stop changing.
 
 use crate::exec::lower::decoded::Decoded;
+use crate::exec::lower::values::{REGISTERS, SCALAR};
 use rocmforge_isa::Flow;
 use std::collections::HashMap;
 
@@ -9,21 +10,59 @@ const PASSES: usize = 16;
 /// Targets of branches at most: a state is kept for each.
 const TARGETS: usize = 4096;
 
-/// What is known at one place of the code.
-pub(super) trait State: Clone {
+/// What is known of 32 bits.
+pub(super) trait Value: Copy + PartialEq {
+    /// What is known of what is one of two.
+    fn or(self, other: Self) -> Self;
+}
+
+/// What registers hold at one place of the code.
+#[derive(Clone)]
+pub(super) struct State<V> {
+    pub(super) on: Vec<V>,
+    /// In lanes that are off; scalar registers have none.
+    pub(super) off: Vec<V>,
+}
+
+impl<V: Value> State<V> {
+    /// All registers alike.
+    pub(super) fn new(on: V, off: V) -> Self {
+        Self {
+            on: vec![on; REGISTERS],
+            off: vec![off; SCALAR],
+        }
+    }
+
     /// Adds what is known at the end of another path. Gives whether that changed anything.
-    fn join(&mut self, other: &Self) -> bool;
+    fn join(&mut self, other: &Self) -> bool {
+        let mut changed = false;
+        let own = self.on.iter_mut().chain(&mut self.off);
+        for (value, other) in own.zip(other.on.iter().chain(&other.off)) {
+            let both = value.or(*other);
+            changed |= both != *value;
+            *value = both;
+        }
+        changed
+    }
+
+    /// Other lanes may be on from here.
+    pub(super) fn change_lanes(&mut self) {
+        for (on, off) in self.on.iter_mut().zip(&mut self.off) {
+            *on = on.or(*off);
+            *off = *on;
+        }
+    }
 }
 
 /// One analysis: its state, and the effect of each instruction on it.
 pub(super) trait Pass {
-    type State: State;
+    type Value: Value;
 
     /// Begins the next pass over the function. What the one before has found does not count.
     fn begin(&mut self);
 
     /// Applies instruction number `n` to the state. `None`: its effect is unknown, and the analysis gives up.
-    fn step(&mut self, n: usize, state: &mut Self::State) -> Option<()>;
+    fn step(&mut self, n: usize, state: &mut State<Self::Value>) -> Option<()>;
 
     /// Whether this pass has changed anything beside states.
     fn changed(&self) -> bool;
@@ -35,10 +74,10 @@ pub(super) trait Pass {
 pub(super) fn follow<P: Pass>(
     function: &[Decoded],
     by_address: &HashMap<u64, usize>,
-    start: &P::State,
+    start: &State<P::Value>,
     pass: &mut P,
 ) -> Option<()> {
-    let mut entered: HashMap<usize, Option<P::State>> = HashMap::new();
+    let mut entered: HashMap<usize, Option<State<P::Value>>> = HashMap::new();
     for pc in function.iter().filter_map(|at| at.inst.branch_target(at.pc)) {
         entered.insert(*by_address.get(&pc)?, None);
     }
@@ -74,7 +113,7 @@ pub(super) fn follow<P: Pass>(
 }
 
 /// Adds a path to those that lead to an instruction; whether that changed anything.
-fn join<S: State>(kept: &mut Option<S>, state: &S) -> bool {
+fn join<V: Value>(kept: &mut Option<State<V>>, state: &State<V>) -> bool {
     if let Some(kept) = kept {
         return kept.join(state);
     }

@@ -11,9 +11,9 @@
 //!
 //! The upper word of these pointers is also in the kernel arguments and the queue of code for older cards. That is not looked for.
 
-use crate::exec::lower::decoded::Decoded;
-use crate::exec::lower::paths;
-use crate::exec::lower::unused::{crosses_lanes, is_whole_result, writes_exec};
+use crate::exec::lower::decoded::{Decoded, crosses_lanes, each_half, writes_exec};
+use crate::exec::lower::paths::{self, Value};
+use crate::exec::lower::unused::is_whole_result;
 use crate::exec::lower::values::{REGISTERS, Register, SCALAR, register};
 use rocmforge_isa::{Element, Flow, Format, Inst, Memory, Mods, Op, Operand, Registers, Ty};
 use std::collections::{BTreeMap, HashMap};
@@ -40,14 +40,6 @@ enum Word {
 }
 
 impl Word {
-    fn join(self, other: Self) -> Self {
-        match (self, other) {
-            (a, b) if a == b => a,
-            (Word::Unset, known) | (known, Word::Unset) => known,
-            (a, b) => Self::made_of(a.may_point() || b.may_point()),
-        }
-    }
-
     const fn constant(value: u32) -> Self {
         Word::Number { stack: false, value }
     }
@@ -71,13 +63,18 @@ impl Word {
     }
 }
 
-/// What registers hold at one place of the code.
-#[derive(Clone)]
-struct State {
-    on: Vec<Word>,
-    /// In lanes that are off; scalar registers have none.
-    off: Vec<Word>,
+impl paths::Value for Word {
+    fn or(self, other: Self) -> Self {
+        match (self, other) {
+            (a, b) if a == b => a,
+            (Word::Unset, known) | (known, Word::Unset) => known,
+            (a, b) => Self::made_of(a.may_point() || b.may_point()),
+        }
+    }
 }
+
+/// What registers hold at one place of the code.
+type State = paths::State<Word>;
 
 /// What an instruction writes to a register.
 struct Write {
@@ -98,20 +95,13 @@ fn writes(to: Operand, words: Vec<Word>, partial: bool) -> impl Iterator<Item = 
 
 impl State {
     fn at_start() -> Self {
-        let mut on = vec![Word::Other; REGISTERS];
-        on[STACK_POINTER] = Word::Number { stack: true, value: 0 };
-        Self {
-            on,
-            off: vec![Word::Unset; SCALAR],
-        }
+        let mut start = Self::new(Word::Other, Word::Unset);
+        start.on[STACK_POINTER] = Word::Number { stack: true, value: 0 };
+        start
     }
 
-    /// Other lanes may be on from here.
-    fn change_lanes(&mut self) {
-        for (on, off) in self.on.iter_mut().zip(&mut self.off) {
-            *on = on.join(*off);
-            *off = *on;
-        }
+    /// Masks of lanes are others when other lanes are on.
+    fn forget_masks(&mut self) {
         for mask in &mut self.on[SCALAR..] {
             if matches!(mask, Word::Lanes(_)) {
                 *mask = Word::Other;
@@ -155,23 +145,10 @@ impl State {
         let (register, word) = (write.register % REGISTERS, write.word);
         let partial = write.partial && register < SCALAR;
         let on = &mut self.on[register];
-        *on = if partial { on.join(word) } else { word };
+        *on = if partial { on.or(word) } else { word };
         if partial {
-            self.off[register] = self.off[register].join(word);
+            self.off[register] = self.off[register].or(word);
         }
-    }
-}
-
-impl paths::State for State {
-    fn join(&mut self, other: &Self) -> bool {
-        let mut grew = false;
-        let own = self.on.iter_mut().chain(&mut self.off);
-        for (word, more) in own.zip(other.on.iter().chain(&other.off)) {
-            let joined = word.join(*more);
-            grew |= joined != *word;
-            *word = joined;
-        }
-        grew
     }
 }
 
@@ -229,7 +206,7 @@ struct Pass<'a> {
 }
 
 impl paths::Pass for Pass<'_> {
-    type State = State;
+    type Value = Word;
 
     fn begin(&mut self) {
         (self.changed, self.found) = (false, Private::default());
@@ -239,19 +216,18 @@ impl paths::Pass for Pass<'_> {
         let inst = &self.function[n].inst;
         let facts = inst.op.facts();
         let mut written = Vec::new();
-        // Both halves of a pair read before either writes.
-        let halves = || [Some(inst), inst.dual.as_deref()].into_iter().flatten();
         if facts.memory != Memory::None {
             self.access(n, inst, state, &mut written)?;
         } else if facts.reads.has(Registers::M0) && inst.dst != Operand::None {
             // `m0` has the number of a register.
             return None;
         } else {
-            halves().for_each(|half| self.operate(half, state, &mut written));
+            each_half(inst).for_each(|half| self.operate(half, state, &mut written));
         }
         written.iter().for_each(|write| state.write(write));
-        if halves().any(writes_exec) {
+        if each_half(inst).any(writes_exec) {
             state.change_lanes();
+            state.forget_masks();
         }
         Some(())
     }
@@ -379,7 +355,7 @@ impl Pass<'_> {
 
     fn put(&mut self, word: i64, stored: Word) {
         let held = self.memory.entry(word).or_insert(Word::Unset);
-        let joined = held.join(stored);
+        let joined = held.or(stored);
         self.changed |= joined != *held;
         *held = joined;
     }

@@ -9,12 +9,12 @@
 #[cfg(test)]
 mod tests;
 
-use crate::exec::lower::decoded::{Decoded, keeps_rest};
+use crate::exec::lower::decoded::{Decoded, by_address, crosses_lanes, each_half, keeps_rest, writes_exec};
 use crate::exec::lower::halves;
 use crate::exec::lower::private::Private;
 use crate::exec::memory::form::UNUSED;
 use crate::exec::state::ctx::Ins;
-use rocmforge_isa::{Element, Flow, Format, Inst, Lanes, Memory, Operand, Registers, Relative, Ty};
+use rocmforge_isa::{Element, Flow, Format, Inst, Memory, Operand, Registers, Relative, Ty};
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -30,7 +30,7 @@ pub(super) fn mark(function: &[Decoded], ins: &mut [Ins], wide: bool) {
     }
     let search = Search {
         function,
-        by_address: function.iter().enumerate().map(|(n, at)| (at.pc, n)).collect(),
+        by_address: by_address(function),
         wide,
         private: OnceCell::new(),
     };
@@ -110,21 +110,19 @@ impl Search<'_> {
             }
             *steps = steps.checked_sub(1)?;
             let Decoded { inst, pc, .. } = self.function.get(step.at)?;
-            let parts = [Some(inst), inst.dual.as_deref()];
-            let parts = || parts.into_iter().flatten();
-            if parts().any(|part| reads(part, &value) && (!step.written || crosses_lanes(part))) {
+            if each_half(inst).any(|part| reads(part, &value) && (!step.written || crosses_lanes(part))) {
                 if !only_stores(inst, &value) {
                     return None;
                 }
                 stores.push(step.at);
             }
-            if parts().any(|part| writes(part, &value)) {
+            if each_half(inst).any(|part| writes(part, &value)) {
                 if step.same_lanes {
                     continue;
                 }
                 step.written = true;
             }
-            if parts().any(writes_exec) {
+            if each_half(inst).any(writes_exec) {
                 (step.same_lanes, step.written) = (false, false);
             }
             let flow = inst.op.facts().flow;
@@ -179,11 +177,6 @@ fn reads(inst: &Inst, value: &Range<u16>) -> bool {
             .any(|(operand, ty)| overlaps(operand, ty, value))
 }
 
-/// Whether it may read lanes that are off.
-pub(super) fn crosses_lanes(inst: &Inst) -> bool {
-    inst.op.facts().lanes == Lanes::Others || inst.mods.dpp.is_some()
-}
-
 /// Whether it is an operation of lanes each of which keeps nothing of the destination that it had.
 pub(super) fn is_whole_result(inst: &Inst) -> bool {
     match inst.format {
@@ -198,9 +191,4 @@ fn writes(inst: &Inst, value: &Range<u16>) -> bool {
     let load = inst.op.facts().memory == Memory::Load && inst.op.facts().element == Element::Words;
     let all = registers(inst.dst, inst.ty.dst).filter(|_| matches!(inst.dst, Operand::Vgpr(_)));
     (is_whole_result(inst) || load) && all.is_some_and(|all| all.start <= value.start && value.end <= all.end)
-}
-
-pub(super) fn writes_exec(inst: &Inst) -> bool {
-    let exec = |operand| matches!(operand, Operand::ExecLo | Operand::ExecHi);
-    inst.op.facts().writes.has(Registers::EXEC) || exec(inst.dst) || exec(inst.sdst)
 }

@@ -6,7 +6,7 @@
 #[cfg(test)]
 mod tests;
 
-use crate::exec::lower::decoded::{Decoded, keeps_rest};
+use crate::exec::lower::decoded::{Decoded, each_half, keeps_rest};
 use crate::exec::lower::halves;
 use crate::exec::lower::idioms::same_address;
 use crate::exec::memory::form::{UPDATE, UPDATE_OF_BASE};
@@ -120,10 +120,9 @@ fn update(before: &[Decoded], store: &Inst) -> u8 {
                 data.remove(inst.dst, inst.ty.dst);
             }
         }
-        let halves = [Some(inst), inst.dual.as_deref()];
         let exchanges = facts.writes.has(Registers::SRC);
         let writes = |set: &mut Set| {
-            let results = halves.iter().flatten().any(|half| set.has(half.dst, half.ty.dst));
+            let results = each_half(inst).any(|half| set.has(half.dst, half.ty.dst));
             results || exchanges && set.has(inst.src[0], inst.ty.src[0])
         };
         if writes(&mut base) {
@@ -134,12 +133,11 @@ fn update(before: &[Decoded], store: &Inst) -> u8 {
             data.exchange(inst);
             continue;
         }
-        // Both halves of a pair read before either writes.
-        let made = halves.map(|half| half.filter(|half| data.has(half.dst, half.ty.dst)));
-        for half in made.iter().flatten().filter(|half| !keeps_rest(half)) {
+        let made: Vec<&Inst> = each_half(inst).filter(|half| data.has(half.dst, half.ty.dst)).collect();
+        for half in made.iter().filter(|half| !keeps_rest(half)) {
             data.remove(half.dst, half.ty.dst);
         }
-        for half in made.into_iter().flatten().filter(|_| facts.memory == Memory::None) {
+        for half in made.into_iter().filter(|_| facts.memory == Memory::None) {
             for (operand, ty) in half.src.iter().zip(half.ty.src) {
                 data.add(*operand, ty);
             }

@@ -13,10 +13,9 @@
 mod tests;
 
 use crate::exec::code::Code;
-use crate::exec::lower::decoded::{Decoded, keeps_rest};
+use crate::exec::lower::decoded::{Decoded, by_address, crosses_lanes, each_half, keeps_rest, writes_exec};
 use crate::exec::lower::halves;
-use crate::exec::lower::paths;
-use crate::exec::lower::unused::{crosses_lanes, writes_exec};
+use crate::exec::lower::paths::{self, Value as _};
 use crate::exec::lower::values::{REGISTERS, Register, SCALAR, is_kept, is_plain, register};
 use crate::exec::memory::{self, variable};
 use crate::exec::state::ctx::Watched;
@@ -48,7 +47,13 @@ impl Value {
         }
     }
 
-    /// The value of what is one of two.
+    /// The value of any other result.
+    fn changed(self) -> Self {
+        self.or(Value::Other)
+    }
+}
+
+impl paths::Value for Value {
     fn or(self, other: Self) -> Self {
         match (self, other) {
             (a, b) if a == b => a,
@@ -56,48 +61,16 @@ impl Value {
             _ => Value::Mixed,
         }
     }
-
-    /// The value of any other result.
-    fn changed(self) -> Self {
-        self.or(Value::Other)
-    }
 }
 
-/// The values of all registers.
-#[derive(Clone)]
-struct State {
-    on: [Value; REGISTERS],
-    /// Of vector registers in lanes that are off. Those that are off when the function starts do not count.
-    off: [Value; SCALAR],
-}
-
-impl State {
-    fn at_start() -> Self {
-        Self {
-            on: [Value::Other; REGISTERS],
-            off: [Value::Other; SCALAR],
-        }
-    }
-}
-
-impl paths::State for State {
-    fn join(&mut self, other: &Self) -> bool {
-        let mut changed = false;
-        let own = self.on.iter_mut().chain(&mut self.off);
-        for (value, other) in own.zip(other.on.iter().chain(&other.off)) {
-            let both = value.or(*other);
-            changed |= both != *value;
-            *value = both;
-        }
-        changed
-    }
-}
+/// The values of all registers. Lanes that are off when the function starts do not count.
+type State = paths::State<Value>;
 
 /// Marks such instructions of a function.
 pub(super) fn mark(function: &[Decoded], code: &mut Code) {
     for (n, constant) in find(function, code.wide) {
         let Decoded { inst, index, pc } = &function[n];
-        let (Some(addresses), Some((how, data))) = (memory::addresses(inst), access(inst)) else {
+        let (Some(addresses), Some((how, size))) = (memory::addresses(inst), access(inst)) else {
             continue;
         };
         let number = code.watched.len() as u32;
@@ -111,12 +84,7 @@ pub(super) fn mark(function: &[Decoded], code: &mut Code) {
         let constant = u64::from(constant).wrapping_add(code.device).wrapping_sub(code.start);
         code.variables.instructions.push(VariableInstruction {
             how,
-            size: inst
-                .op
-                .facts()
-                .element
-                .small()
-                .map_or(4 * u32::from(data.regs()), |small| small.bytes.into()),
+            size,
             pc: *pc,
             base: code.variables.at(constant),
         });
@@ -125,6 +93,9 @@ pub(super) fn mark(function: &[Decoded], code: &mut Code) {
 
 /// Such instructions, by their numbers, and the constants; `wide`: the function's waves have 64 lanes.
 fn find(function: &[Decoded], wide: bool) -> Vec<(usize, u32)> {
+    if !function.iter().any(|at| at.inst.op == Op::SGetpcB64) {
+        return Vec::new();
+    }
     let targets: HashSet<u64> = function.iter().filter_map(|at| at.inst.branch_target(at.pc)).collect();
     let constants: HashMap<_, _> = (0..function.len())
         .filter_map(|n| constant(function, n, &targets))
@@ -132,7 +103,6 @@ fn find(function: &[Decoded], wide: bool) -> Vec<(usize, u32)> {
     if constants.is_empty() {
         return Vec::new();
     }
-    let by_address = function.iter().enumerate().map(|(n, at)| (at.pc, n)).collect();
     let mut pass = Pass {
         function,
         wide,
@@ -141,22 +111,25 @@ fn find(function: &[Decoded], wide: bool) -> Vec<(usize, u32)> {
         grew: false,
         found: Vec::new(),
     };
-    match paths::follow(function, &by_address, &State::at_start(), &mut pass) {
+    let start = State::new(Value::Other, Value::Other);
+    match paths::follow(function, &by_address(function), &start, &mut pass) {
         Some(()) => pass.found,
         None => Vec::new(),
     }
 }
 
-/// How an instruction accesses memory, and what.
-fn access(inst: &Inst) -> Option<(Access, Ty)> {
+/// How an instruction accesses memory, and how many bytes of it a lane.
+fn access(inst: &Inst) -> Option<(Access, u32)> {
     let facts = inst.op.facts();
-    Some(match (facts.memory, facts.unit) {
+    let (how, data) = match (facts.memory, facts.unit) {
         (Memory::Load, Unit::ScalarMemory) => (Access::Scalar, inst.ty.dst),
         (Memory::Load, _) => (Access::Load, inst.ty.dst),
         (Memory::Store, _) => (Access::Store, inst.ty.src[1]),
         (Memory::Atomic, _) => (Access::Atomic, facts.returned),
         _ => return None,
-    })
+    };
+    let words = 4 * u32::from(data.regs());
+    Some((how, facts.element.small().map_or(words, |small| small.bytes.into())))
 }
 
 /// The address that instructions from the `n`th on make from the program counter: the last of them, the lower register of the pair, and the
@@ -209,7 +182,7 @@ struct Pass<'a> {
 }
 
 impl paths::Pass for Pass<'_> {
-    type State = State;
+    type Value = Value;
 
     fn begin(&mut self) {
         self.found.clear();
@@ -240,9 +213,7 @@ impl paths::Pass for Pass<'_> {
             _ => {}
         }
         self.keep(inst, state);
-        // Both halves of a pair read before either writes.
-        let parts = || [Some(inst), inst.dual.as_deref()].into_iter().flatten();
-        let results: Vec<_> = parts().map(|part| (part, self.result(part, state))).collect();
+        let results: Vec<_> = each_half(inst).map(|part| (part, self.result(part, state))).collect();
         for (part, values) in results {
             for (operand, ty) in [(part.dst, part.ty.dst), (part.sdst, part.ty.sdst)] {
                 match ty {
@@ -269,12 +240,8 @@ impl paths::Pass for Pass<'_> {
             let pair = state.on.iter_mut().skip(low).take(2);
             pair.for_each(|word| *word = Value::Of(address));
         }
-        // Lanes that come on have other values in their registers.
-        if parts().any(writes_exec) {
-            for (on, off) in state.on.iter_mut().zip(&mut state.off) {
-                *on = on.or(*off).changed();
-                *off = *on;
-            }
+        if each_half(inst).any(writes_exec) {
+            state.change_lanes();
         }
         Some(())
     }

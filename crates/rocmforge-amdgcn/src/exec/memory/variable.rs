@@ -49,16 +49,14 @@ fn record(w: &Wave, c: &mut Ctx<'_>, number: u32, at: &Addresses) {
         let record = of(inside, inside.count_ones());
         c.variable_accesses.note_base(number, record);
     }
-    if outside != 0 {
-        for lane in (0..32).map(|lane| 1 << lane).filter(|lane| outside & lane != 0) {
-            let record = of(lane, 1);
-            // The instruction's own handler reports addresses without live memory.
-            if !matches!(
-                c.memory.state_at(record.address),
-                ByteState::Unmapped | ByteState::Freed
-            ) {
-                c.variable_accesses.note(number, c.variables, last, record);
-            }
+    for lane in (0..32).map(|lane| 1 << lane).filter(|lane| outside & lane != 0) {
+        let record = of(lane, 1);
+        // The instruction's own handler reports addresses without live memory.
+        if !matches!(
+            c.memory.state_at(record.address),
+            ByteState::Unmapped | ByteState::Freed
+        ) {
+            c.variable_accesses.note(number, c.variables, last, record);
         }
     }
 }

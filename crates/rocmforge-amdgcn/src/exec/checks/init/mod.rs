@@ -439,8 +439,8 @@ impl Init {
         let part = self.uses.0[index].as_ref().and_then(|u| u.parts.first());
         let (narrow, size) = part.map_or((None, 0), |part| (part.narrow, part.loads));
         for load in &unwritten {
-            let copied = self.copies(w, load.place, load.lane, load.address, load.bytes);
-            if load.place == Place::Lds && copied != load.bytes {
+            let copied = || self.copies(w, load.place, load.lane, load.address, load.bytes);
+            if load.place == Place::Lds && copied() != load.bytes {
                 c.warn(w, i, load, size);
             }
             let (mut left, mut word, mut origin) = (load.bytes, None, Origin::REGISTER);
