@@ -1,6 +1,6 @@
 //! Faults: each mistake of a launch, with the lane and the source line.
 
-use crate::debug_info::Frame;
+use rocmforge_code_object::Frame;
 use std::fmt;
 
 /// What a suppressed load gives: a NaN with a payload that is easy to see.

@@ -1,6 +1,6 @@
 //! Errors of loading: why a code object, a kernel or a function cannot run.
 
-use crate::debug_info::Frame;
+use rocmforge_code_object::Frame;
 use rocmforge_code_object::ParseError;
 use rocmforge_isa::DecodeError;
 

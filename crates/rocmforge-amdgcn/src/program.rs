@@ -1,7 +1,6 @@
 //! A code object, loaded for one device address and lowered for execution.
 
 use crate::costs::Costs;
-use crate::debug_info::{DebugInfo, Frame};
 use crate::exec::code::Code;
 use crate::exec::lower::functions::{Function, WaveLanes};
 use crate::exec::lower::library::is_allocator;
@@ -12,6 +11,7 @@ use crate::load_error::LoadError;
 use object::read::elf::ElfFile64;
 use object::{Endianness, Object, ObjectSection, ObjectSegment, ObjectSymbol, RelocationFlags, SymbolKind};
 use rocmforge_code_object::{CodeObject, KernelMeta};
+use rocmforge_code_object::{DebugInfo, Frame};
 use rocmforge_isa::Arch;
 use rocmforge_isa::{Inst, decode_for};
 

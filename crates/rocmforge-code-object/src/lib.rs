@@ -20,13 +20,15 @@
 //! ```
 //!
 //! Files that hold code objects but are none are refused by name: see [`ParseError::Container`]. With the feature `bundle`, `Bundle`
-//! unpacks clang's offload bundles.
+//! unpacks clang's offload bundles; with `debug-info`, `DebugInfo` finds the source positions of instructions.
 
 mod arg;
 #[cfg(feature = "bundle")]
 mod bundle;
 mod compute_unit;
 mod container;
+#[cfg(feature = "debug-info")]
+mod debug_info;
 mod descriptor;
 mod elf;
 mod error;
@@ -41,6 +43,8 @@ pub use arg::{ArgKind, ArgMeta, HiddenArg};
 pub use bundle::{Bundle, BundleError, Entry as BundleEntry, Image, MAX_UNPACKED};
 pub use compute_unit::{ComputeUnit, Limit, Occupancy};
 pub use container::Container;
+#[cfg(feature = "debug-info")]
+pub use debug_info::{DebugInfo, Frame};
 pub use descriptor::{KernelDescriptor, UserSgpr};
 pub use error::ParseError;
 pub use kernel::{KernelCode, KernelMeta};

@@ -1,7 +1,6 @@
 //! All code of a program: decodes its functions and lowers them.
 
 use crate::counters::Class;
-use crate::debug_info::DebugInfo;
 use crate::exec::code::operands::NOTHING;
 use crate::exec::code::{Code, PART};
 use crate::exec::lower::decoded::Decoded;
@@ -12,6 +11,7 @@ use crate::exec::state::ctx::Ins;
 use crate::exec::state::fields::Flow;
 use crate::exec::state::variables::Variables;
 use crate::load_error::LoadError;
+use rocmforge_code_object::DebugInfo;
 use rocmforge_isa::{Arch, Inst, Memory, Unit, decode_for};
 use std::ops::Range;
 

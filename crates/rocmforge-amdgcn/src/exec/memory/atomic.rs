@@ -3,10 +3,11 @@
 use crate::exec::clock;
 use crate::exec::code::isa::{Handler, plain};
 use crate::exec::gfx12::vector::{num_max32, num_max64, num_min32, num_min64};
+use crate::exec::memory::lane::{self, LaneAccess};
 use crate::exec::memory::space::Space;
 use crate::exec::number::num::{bf16_to_f32, f32_to_bf16, f32_to_half, half_to_f32, max32, max64, min32, min64};
 use crate::exec::state::ctx::{Ctx, Ins, Run};
-use crate::exec::state::request::{Addresses, Data, Request, Shape};
+use crate::exec::state::request::{Addresses, Data, Place, Request, Shape};
 use crate::exec::state::wave::Wave;
 use crate::fault::{Access, FaultKind};
 use rocmforge_isa::{Atomic as Kind, Op};
@@ -86,10 +87,10 @@ pub(crate) fn marks(op: Op) -> u8 {
 
 /// Tells who watches that the lanes of `exec` are about to do an atomic.
 #[inline(always)]
-pub(crate) fn observe<S: Space>(w: &Wave, c: &mut Ctx<'_>, i: &Ins, exec: u32, at: &Addresses, size: usize) {
+pub(crate) fn observe(w: &Wave, c: &mut Ctx<'_>, i: &Ins, place: Place, exec: u32, at: &Addresses, size: usize) {
     if c.observed && exec != 0 {
         let request = Request {
-            place: S::PLACE,
+            place,
             access: Access::Atomic,
             size: size as u32,
             exec,
@@ -127,7 +128,7 @@ fn atomic<S: Space, T: Word>(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins, eval: fn(ol
     let inside = S::inside(w, c, i);
     let exec = w.exec() & inside;
     let size = T::REGS * 4;
-    observe::<S>(w, c, i, exec, &at, size);
+    observe(w, c, i, S::PLACE, exec, &at, size);
     let second = if i.sdst & SECOND != 0 {
         i.c.reg
     } else {
@@ -136,13 +137,13 @@ fn atomic<S: Space, T: Word>(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins, eval: fn(ol
     c.loading = (i.sdst & SWAP != 0).then_some(i.dst);
     for l in (0..32).filter(|l| exec >> l & 1 != 0) {
         let (data, second) = (T::get(w, i.b.reg, l), T::get(w, second, l));
-        let lane = l as u32;
-        check_alignment(w, c, i, lane, at[l], size);
-        let old = S::lane(c, w, i, Access::Atomic, lane, at[l], size).map(T::read);
+        let access = LaneAccess::new(S::PLACE, Access::Atomic, l, at[l]);
+        check_alignment(w, c, i, access.lane, at[l], size);
+        let old = lane::read(c, w, i, access, size).map(T::read);
         if let Some(old) = old {
             let mut bytes = [0; 8];
             eval(old, data, second).write(&mut bytes[..size]);
-            S::write(c, w, i, Access::Atomic, lane, at[l], &bytes[..size]);
+            lane::write(c, w, i, access, &bytes[..size]);
         }
         if i.sdst & RETURN != 0 {
             old.unwrap_or_else(T::poison).put(w, i.dst, l);

@@ -18,14 +18,13 @@ use crate::exec::code::isa::{Handler, plain};
 use crate::exec::code::operands::{NOTHING, Refused, sgpr, source};
 use crate::exec::memory::form::Access as Lowered;
 use crate::exec::memory::load::{self, Narrow};
-use crate::exec::memory::space::Space;
+use crate::exec::memory::space::{Global, Space};
 use crate::exec::memory::{atomic, store};
 use crate::exec::state::ctx::{Ctx, Ins};
 use crate::exec::state::fields::{Kind, Src};
 use crate::exec::state::request::{Addresses, Place};
 use crate::exec::state::wave::{EXEC, Wave};
 use crate::fault::{Access, FaultKind};
-use crate::gathered::Gathered;
 use rocmforge_isa::Arch;
 use rocmforge_isa::{Inst, Op, Operand, Ty};
 use std::marker::PhantomData;
@@ -176,6 +175,7 @@ struct Buffer;
 
 impl Space for Buffer {
     const PLACE: Place = Place::Global;
+    type Memory = Global;
 
     #[inline(always)]
     fn addresses(w: &Wave, i: &Ins, out: &mut Addresses) {
@@ -188,11 +188,6 @@ impl Space for Buffer {
     #[inline(always)]
     fn inside(w: &Wave, c: &mut Ctx<'_>, i: &Ins) -> u32 {
         descriptor(w, c, i, Access::Atomic).map_or(0, |descriptor| descriptor.inside(w, i, 0, i.target.into()))
-    }
-
-    #[inline(always)]
-    fn gather<'a>(_: &'a Ctx<'_>, _: &Addresses, _len: usize) -> Option<Gathered<'a>> {
-        None
     }
 }
 
@@ -320,7 +315,7 @@ impl<const N: usize, const SHIFT: u32> Handler for StoreNarrow<N, SHIFT> {
             return;
         };
         let inside = descriptor.inside(w, i, 0, N as u64);
-        with_lanes(w, inside, |w| store::Small::<Buffer, N, SHIFT, true>::run(w, c, i));
+        with_lanes(w, inside, |w| store::Small::<Buffer, N, SHIFT>::run(w, c, i));
     }
 }
 

@@ -2,12 +2,13 @@
 
 use crate::exec::code::isa::{Handler, plain, vector};
 use crate::exec::memory::atomic::Word;
+use crate::exec::memory::lane::{self, LaneAccess};
 use crate::exec::memory::space::{Global, Lds, Space};
 use crate::exec::memory::{atomic, load, store};
 use crate::exec::simd::masks::spread;
 use crate::exec::state::ctx::{Ctx, Ins, Run};
 use crate::exec::state::fields::Src;
-use crate::exec::state::request::Addresses;
+use crate::exec::state::request::{Addresses, Place};
 use crate::exec::state::wave::{EXEC, M0, Wave};
 use crate::exec::vector::wide;
 use crate::fault::Access;
@@ -25,27 +26,27 @@ fn second(i: &Ins, first: &Addresses) -> Addresses {
     at
 }
 
-struct Load2<S, const R: usize>(PhantomData<S>);
+struct Load2<const R: usize>;
 
-impl<S: Space, const R: usize> Handler for Load2<S, R> {
+impl<const R: usize> Handler for Load2<R> {
     #[inline(always)]
     fn run(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins) {
         let mut at = [0; 32];
-        S::addresses(w, i, &mut at);
-        load::words::<S, R>(w, c, i, &at, i.dst);
-        load::words::<S, R>(w, c, i, &second(i, &at), i.dst.wrapping_add(R as u8));
+        Lds::addresses(w, i, &mut at);
+        load::words::<Lds, R>(w, c, i, &at, i.dst);
+        load::words::<Lds, R>(w, c, i, &second(i, &at), i.dst.wrapping_add(R as u8));
     }
 }
 
-struct Store2<S, const R: usize>(PhantomData<S>);
+struct Store2<const R: usize>;
 
-impl<S: Space, const R: usize> Handler for Store2<S, R> {
+impl<const R: usize> Handler for Store2<R> {
     #[inline(always)]
     fn run(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins) {
         let mut at = [0; 32];
-        S::addresses(w, i, &mut at);
-        store::words::<S, R>(w, c, i, &at, i.b.reg);
-        store::words::<S, R>(w, c, i, &second(i, &at), i.c.reg);
+        Lds::addresses(w, i, &mut at);
+        store::words::<Lds, R>(w, c, i, &at, i.b.reg);
+        store::words::<Lds, R>(w, c, i, &second(i, &at), i.c.reg);
     }
 }
 
@@ -144,9 +145,9 @@ fn swizzled(offset: u32) -> [u32; 32] {
 }
 
 /// Adds the number of active lanes to a counter, or takes it away; all get the old value. `m0` holds the address.
-struct Count<S, const UP: bool>(PhantomData<S>);
+struct Count<const UP: bool>;
 
-impl<S: Space, const UP: bool> Handler for Count<S, UP> {
+impl<const UP: bool> Handler for Count<UP> {
     fn run(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins) {
         let exec = w.s[EXEC];
         if exec == 0 {
@@ -154,44 +155,45 @@ impl<S: Space, const UP: bool> Handler for Count<S, UP> {
         }
         let at = u64::from((w.s[M0] & 0xFFFF).wrapping_add(i.imm as u32));
         let (lane, n) = (exec.trailing_zeros(), exec.count_ones());
-        atomic::observe::<S>(w, c, i, 1 << lane, &[at; 32], 4);
+        atomic::observe(w, c, i, Place::Lds, 1 << lane, &[at; 32], 4);
         atomic::check_alignment(w, c, i, lane, at, 4);
-        let old = S::lane(c, w, i, Access::Atomic, lane, at, 4).map(u32::read);
+        let access = LaneAccess::new(Place::Lds, Access::Atomic, lane as usize, at);
+        let old = lane::read(c, w, i, access, 4).map(u32::read);
         if let Some(old) = old {
             let new = if UP { old.wrapping_add(n) } else { old.wrapping_sub(n) };
-            S::write(c, w, i, Access::Atomic, lane, at, &new.to_le_bytes());
+            lane::write(c, w, i, access, &new.to_le_bytes());
         }
         w.put(i.dst, &[old.unwrap_or(crate::fault::POISON); 32]);
     }
 }
 
 /// Exchanges at two addresses.
-struct Exchange2<S, T>(PhantomData<(S, T)>);
+struct Exchange2<T>(PhantomData<T>);
 
-impl<S: Space, T: Word> Handler for Exchange2<S, T> {
+impl<T: Word> Handler for Exchange2<T> {
     fn run(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins) {
         let mut first = [0; 32];
-        S::addresses(w, i, &mut first);
+        Lds::addresses(w, i, &mut first);
         let second = second(i, &first);
         let exec = w.exec();
         let size = T::REGS * 4;
-        atomic::observe::<S>(w, c, i, exec, &first, size);
-        atomic::observe::<S>(w, c, i, exec, &second, size);
+        atomic::observe(w, c, i, Place::Lds, exec, &first, size);
+        atomic::observe(w, c, i, Place::Lds, exec, &second, size);
         for l in (0..32).filter(|l| exec >> l & 1 != 0) {
             let data = [T::get(w, i.b.reg, l), T::get(w, i.c.reg, l)];
-            let at = [first[l], second[l]];
+            let access = [first[l], second[l]].map(|at| LaneAccess::new(Place::Lds, Access::Atomic, l, at));
             let mut old = [None; 2];
             for n in 0..2 {
-                atomic::check_alignment(w, c, i, l as u32, at[n], size);
+                atomic::check_alignment(w, c, i, l as u32, access[n].at, size);
                 c.loading = Some(i.dst.wrapping_add((n * T::REGS) as u8));
-                old[n] = S::lane(c, w, i, Access::Atomic, l as u32, at[n], size).map(T::read);
+                old[n] = lane::read(c, w, i, access[n], size).map(T::read);
             }
             c.loading = None;
             for n in 0..2 {
                 if old[n].is_some() {
                     let mut bytes = [0; 8];
                     data[n].write(&mut bytes[..size]);
-                    S::write(c, w, i, Access::Atomic, l as u32, at[n], &bytes[..size]);
+                    lane::write(c, w, i, access[n], &bytes[..size]);
                 }
                 let reg = i.dst.wrapping_add((n * T::REGS) as u8);
                 old[n].unwrap_or_else(T::poison).put(w, reg, l);
@@ -201,24 +203,24 @@ impl<S: Space, T: Word> Handler for Exchange2<S, T> {
 }
 
 /// Writes each of two words whose data has the sign bit, without it.
-struct ConditionalExchange<S>(PhantomData<S>);
+struct ConditionalExchange;
 
-impl<S: Space> Handler for ConditionalExchange<S> {
+impl Handler for ConditionalExchange {
     fn run(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins) {
         let mut first = [0; 32];
-        S::addresses(w, i, &mut first);
+        Lds::addresses(w, i, &mut first);
         // Both words are aligned, whatever the address says.
         let first = first.map(|at| at & 0xFFF8);
         let exec = w.exec();
-        atomic::observe::<S>(w, c, i, exec, &first, 8);
+        atomic::observe(w, c, i, Place::Lds, exec, &first, 8);
         for l in (0..32).filter(|l| exec >> l & 1 != 0) {
             for n in 0..2u8 {
-                let at = first[l] + 4 * u64::from(n);
+                let access = LaneAccess::new(Place::Lds, Access::Atomic, l, first[l] + 4 * u64::from(n));
                 let data = u32::get(w, i.b.reg.wrapping_add(n), l);
-                let old = S::lane(c, w, i, Access::Atomic, l as u32, at, 4).map(u32::read);
+                let old = lane::read(c, w, i, access, 4).map(u32::read);
                 if old.is_some() && data >> 31 != 0 {
                     let new = data & 0x7FFF_FFFF;
-                    S::write(c, w, i, Access::Atomic, l as u32, at, &new.to_le_bytes());
+                    lane::write(c, w, i, access, &new.to_le_bytes());
                 }
                 old.unwrap_or(crate::fault::POISON).put(w, i.dst.wrapping_add(n), l);
             }
@@ -235,21 +237,21 @@ fn shared_base(w: &Wave, i: &Ins) -> u64 {
     u64::from((w.s[M0] & 0xFFFF).wrapping_add(i.imm as u32))
 }
 
-struct LoadByLane<S>(PhantomData<S>);
+struct LoadByLane;
 
-impl<S: Space> Handler for LoadByLane<S> {
+impl Handler for LoadByLane {
     fn run(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins) {
         let at = by_lane(shared_base(w, i));
-        load::words::<S, 1>(w, c, i, &at, i.dst);
+        load::words::<Lds, 1>(w, c, i, &at, i.dst);
     }
 }
 
-struct StoreByLane<S>(PhantomData<S>);
+struct StoreByLane;
 
-impl<S: Space> Handler for StoreByLane<S> {
+impl Handler for StoreByLane {
     fn run(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins) {
         let at = by_lane(shared_base(w, i));
-        store::words::<S, 1>(w, c, i, &at, i.b.reg);
+        store::words::<Lds, 1>(w, c, i, &at, i.b.reg);
     }
 }
 
@@ -278,46 +280,46 @@ impl Handler for GlobalStoreByLane {
 }
 
 /// The handler of a DS instruction.
-pub(crate) fn lookup<S: Space>(op: Op) -> Option<Run> {
+pub(crate) fn lookup(op: Op) -> Option<Run> {
     use load::{HighB16, HighI8, HighU8, I8, I16, LowB16, LowI8, LowU8, Small, U8, U16};
     Some(match op {
-        Op::DsLoadB32 => load::of_words::<S, 1>(),
-        Op::DsLoadB64 => load::of_words::<S, 2>(),
-        Op::DsLoadB96 => load::of_words::<S, 3>(),
-        Op::DsLoadB128 => load::of_words::<S, 4>(),
-        Op::DsLoad2addrB32 | Op::DsLoad2addrStride64B32 => vector::<Load2<S, 1>>(),
-        Op::DsLoad2addrB64 | Op::DsLoad2addrStride64B64 => vector::<Load2<S, 2>>(),
-        Op::DsLoadU8 => vector::<Small<S, U8>>(),
-        Op::DsLoadI8 => vector::<Small<S, I8>>(),
-        Op::DsLoadU16 => vector::<Small<S, U16>>(),
-        Op::DsLoadI16 => vector::<Small<S, I16>>(),
-        Op::DsLoadU8D16 => vector::<Small<S, LowU8>>(),
-        Op::DsLoadI8D16 => vector::<Small<S, LowI8>>(),
-        Op::DsLoadU16D16 => vector::<Small<S, LowB16>>(),
-        Op::DsLoadU8D16Hi => vector::<Small<S, HighU8>>(),
-        Op::DsLoadI8D16Hi => vector::<Small<S, HighI8>>(),
-        Op::DsLoadU16D16Hi => vector::<Small<S, HighB16>>(),
-        Op::DsStoreB32 => store::of_words::<S, 1>(),
-        Op::DsStoreB64 => store::of_words::<S, 2>(),
-        Op::DsStoreB96 => store::of_words::<S, 3>(),
-        Op::DsStoreB128 => store::of_words::<S, 4>(),
-        Op::DsStore2addrB32 | Op::DsStore2addrStride64B32 => vector::<Store2<S, 1>>(),
-        Op::DsStore2addrB64 | Op::DsStore2addrStride64B64 => vector::<Store2<S, 2>>(),
-        Op::DsStoreB8 => store::of_bytes::<S, 1, 0>(),
-        Op::DsStoreB16 => store::of_bytes::<S, 2, 0>(),
-        Op::DsStoreB8D16Hi => store::of_bytes::<S, 1, 16>(),
-        Op::DsStoreB16D16Hi => store::of_bytes::<S, 2, 16>(),
-        Op::DsAppend => plain::<Count<S, true>>(),
-        Op::DsConsume => plain::<Count<S, false>>(),
-        Op::DsStorexchg2addrRtnB32 | Op::DsStorexchg2addrStride64RtnB32 => plain::<Exchange2<S, u32>>(),
-        Op::DsStorexchg2addrRtnB64 | Op::DsStorexchg2addrStride64RtnB64 => plain::<Exchange2<S, u64>>(),
-        Op::DsCondxchg32RtnB64 => plain::<ConditionalExchange<S>>(),
-        Op::DsLoadAddtidB32 => plain::<LoadByLane<S>>(),
-        Op::DsStoreAddtidB32 => plain::<StoreByLane<S>>(),
+        Op::DsLoadB32 => load::of_words::<Lds, 1>(),
+        Op::DsLoadB64 => load::of_words::<Lds, 2>(),
+        Op::DsLoadB96 => load::of_words::<Lds, 3>(),
+        Op::DsLoadB128 => load::of_words::<Lds, 4>(),
+        Op::DsLoad2addrB32 | Op::DsLoad2addrStride64B32 => vector::<Load2<1>>(),
+        Op::DsLoad2addrB64 | Op::DsLoad2addrStride64B64 => vector::<Load2<2>>(),
+        Op::DsLoadU8 => vector::<Small<Lds, U8>>(),
+        Op::DsLoadI8 => vector::<Small<Lds, I8>>(),
+        Op::DsLoadU16 => vector::<Small<Lds, U16>>(),
+        Op::DsLoadI16 => vector::<Small<Lds, I16>>(),
+        Op::DsLoadU8D16 => vector::<Small<Lds, LowU8>>(),
+        Op::DsLoadI8D16 => vector::<Small<Lds, LowI8>>(),
+        Op::DsLoadU16D16 => vector::<Small<Lds, LowB16>>(),
+        Op::DsLoadU8D16Hi => vector::<Small<Lds, HighU8>>(),
+        Op::DsLoadI8D16Hi => vector::<Small<Lds, HighI8>>(),
+        Op::DsLoadU16D16Hi => vector::<Small<Lds, HighB16>>(),
+        Op::DsStoreB32 => store::of_words::<Lds, 1>(),
+        Op::DsStoreB64 => store::of_words::<Lds, 2>(),
+        Op::DsStoreB96 => store::of_words::<Lds, 3>(),
+        Op::DsStoreB128 => store::of_words::<Lds, 4>(),
+        Op::DsStore2addrB32 | Op::DsStore2addrStride64B32 => vector::<Store2<1>>(),
+        Op::DsStore2addrB64 | Op::DsStore2addrStride64B64 => vector::<Store2<2>>(),
+        Op::DsStoreB8 => store::of_bytes::<Lds, 1, 0>(),
+        Op::DsStoreB16 => store::of_bytes::<Lds, 2, 0>(),
+        Op::DsStoreB8D16Hi => store::of_bytes::<Lds, 1, 16>(),
+        Op::DsStoreB16D16Hi => store::of_bytes::<Lds, 2, 16>(),
+        Op::DsAppend => plain::<Count<true>>(),
+        Op::DsConsume => plain::<Count<false>>(),
+        Op::DsStorexchg2addrRtnB32 | Op::DsStorexchg2addrStride64RtnB32 => plain::<Exchange2<u32>>(),
+        Op::DsStorexchg2addrRtnB64 | Op::DsStorexchg2addrStride64RtnB64 => plain::<Exchange2<u64>>(),
+        Op::DsCondxchg32RtnB64 => plain::<ConditionalExchange>(),
+        Op::DsLoadAddtidB32 => plain::<LoadByLane>(),
+        Op::DsStoreAddtidB32 => plain::<StoreByLane>(),
         Op::DsBpermuteB32 => vector::<Bpermute>(),
         Op::DsPermuteB32 => plain::<Permute>(),
         Op::DsSwizzleB32 => vector::<Swizzle>(),
-        _ => return atomic::lookup::<S>(op),
+        _ => return atomic::lookup::<Lds>(op),
     })
 }
 
@@ -359,12 +361,13 @@ impl<const UP: bool> Handler for CountWide<UP> {
                 _ => &*w,
             };
             let lane = lane % 32;
-            atomic::observe::<Lds>(half, c, i, 1 << lane, &[at; 32], 4);
+            atomic::observe(half, c, i, Place::Lds, 1 << lane, &[at; 32], 4);
             atomic::check_alignment(half, c, i, lane, at, 4);
-            let old = Lds::lane(c, half, i, Access::Atomic, lane, at, 4).map(u32::read);
+            let access = LaneAccess::new(Place::Lds, Access::Atomic, lane as usize, at);
+            let old = lane::read(c, half, i, access, 4).map(u32::read);
             if let Some(old) = old {
                 let new = if UP { old.wrapping_add(n) } else { old.wrapping_sub(n) };
-                Lds::write(c, half, i, Access::Atomic, lane, at, &new.to_le_bytes());
+                lane::write(c, half, i, access, &new.to_le_bytes());
             }
             old
         };

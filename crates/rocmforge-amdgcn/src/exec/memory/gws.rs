@@ -8,7 +8,7 @@ use crate::exec::code::Code;
 use crate::exec::code::operands::{NOTHING, Refused, source};
 use crate::exec::state::ctx::{Ctx, Ins, Observer};
 use crate::exec::state::fields::Flow;
-use crate::exec::state::grid::Ticket;
+use crate::exec::state::grid::{RESOURCES, Ticket};
 use crate::exec::state::wave::{M0, Wave, WaveState};
 use crate::fault::{Access, FaultKind};
 use rocmforge_isa::{Inst, Op, Ty};
@@ -61,7 +61,7 @@ pub(crate) fn execute(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins) -> bool {
         return true;
     }
     let value = first_active(w, i);
-    let number = ((w.s[M0] >> 16).wrapping_add(i.imm as u32) & 63) as u8;
+    let number = ((w.s[M0] >> 16).wrapping_add(i.imm as u32) % RESOURCES as u32) as u8;
     let Some(resources) = &mut c.gws.resources else {
         if let Some(fault) = c.fault(w, i, FaultKind::BadLaunch, Access::None, 0, 0, 0) {
             fault.note =
@@ -71,7 +71,7 @@ pub(crate) fn execute(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins) -> bool {
         c.stop = true;
         return false;
     };
-    let resource = resources.entry(number).or_default();
+    let resource = &mut resources[usize::from(number)];
     let mut observer = c.observer.borrow_mut();
     if act != Act::Take && act != Act::Init {
         observer.release_at(w.index, u64::from(number));
@@ -129,7 +129,7 @@ pub(crate) fn wake(waves: &mut [Box<Wave>], c: &mut Ctx<'_>) -> bool {
         let (Some(ticket), Some(resources)) = (w.gws, &mut c.gws.resources) else {
             continue;
         };
-        let resource = resources.entry(ticket.resource).or_default();
+        let resource = &mut resources[usize::from(ticket.resource)];
         match ticket.round {
             Some(round) if resource.rounds > round => {
                 let mut observer = c.observer.borrow_mut();

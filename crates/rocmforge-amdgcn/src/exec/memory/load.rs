@@ -2,7 +2,9 @@
 
 use crate::exec::clock;
 use crate::exec::code::isa::{self, Handler, vector};
+use crate::exec::memory::bytes::Memory;
 use crate::exec::memory::form::COHERENT;
+use crate::exec::memory::lane::{self, LaneAccess};
 use crate::exec::memory::space::Space;
 use crate::exec::simd::by_host;
 use crate::exec::simd::masks::spread;
@@ -23,14 +25,14 @@ fn word(bytes: &[u8], n: usize) -> u32 {
 
 /// Loads `R` registers for each of all lanes from one run of bytes; false where some byte may not be read.
 #[inline(always)]
-fn run_of_words<S: Space, const R: usize>(w: &mut Wave, c: &Ctx<'_>, first: u64, dst: u8) -> bool {
+fn run_of_words<M: Memory, const R: usize>(w: &mut Wave, c: &Ctx<'_>, first: u64, dst: u8) -> bool {
     // Arrays rather than slices: no bounds checks, so the lanes become shuffles.
-    let Some(lanes) = S::range(c, first, 32 * R * 4)
+    let Some(lanes) = M::range(c, first, 32 * R * 4)
         .and_then(|bytes| bytes.as_chunks::<4>().0.as_chunks::<R>().0.first_chunk::<32>())
     else {
         return false;
     };
-    if S::PLACE == Place::Global {
+    if M::PREFETCH {
         prefetch_behind(lanes);
     }
     if let Some(registers) = w.v[dst as usize..].first_chunk_mut::<R>() {
@@ -58,23 +60,24 @@ fn row<S: Space, const R: usize>(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins) -> bool
     if c.observed {
         c.observe_row(w, i, S::PLACE, Access::Load, first, size);
     }
-    if !run_of_words::<S, R>(w, c, first, i.dst) {
-        shaped::<S, R>(w, c, i, &addresses_of_row(first, size), true, i.dst);
+    if !run_of_words::<S::Memory, R>(w, c, first, i.dst) {
+        shaped::<S::Memory, R>(w, c, i, S::PLACE, &addresses_of_row(first, size), true, i.dst);
     }
     true
 }
 
 /// Loads `R` registers per lane.
 pub(crate) fn words<S: Space, const R: usize>(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins, at: &Addresses, dst: u8) {
-    shaped::<S, R>(w, c, i, at, false, dst);
+    shaped::<S::Memory, R>(w, c, i, S::PLACE, at, false, dst);
 }
 
 by_host! {
-    /// The same, also for a row that has been observed as such: one body for all handlers.
-    fn shaped[S: Space, const R: usize][S, R](
+    /// The same, also for a row that has been observed as such: one body for all spaces of a memory.
+    fn shaped[M: Memory, const R: usize][M, R](
         w: &mut Wave,
         c: &mut Ctx<'_>,
         i: &Ins,
+        place: Place,
         at: &Addresses,
         is_row: bool,
         dst: u8,
@@ -82,10 +85,11 @@ by_host! {
 }
 
 #[inline(always)]
-fn shaped_any<S: Space, const R: usize, const FAST: bool>(
+fn shaped_any<M: Memory, const R: usize, const FAST: bool>(
     w: &mut Wave,
     c: &mut Ctx<'_>,
     i: &Ins,
+    place: Place,
     at: &Addresses,
     is_row: bool,
     dst: u8,
@@ -105,7 +109,7 @@ fn shaped_any<S: Space, const R: usize, const FAST: bool>(
     };
     if c.observed && !is_row {
         let request = Request {
-            place: S::PLACE,
+            place,
             access: Access::Load,
             size: size as u32,
             exec,
@@ -118,20 +122,20 @@ fn shaped_any<S: Space, const R: usize, const FAST: bool>(
     if FAST {
         // In a share of memory a second time, once it may read what it has claimed.
         for tried in [false, true] {
-            if at_once::<S, R>(w, c, at, exec, shape, dst) {
+            if at_once::<M, R>(w, c, at, exec, shape, dst) {
                 return;
             }
-            if tried || !S::share(c, at, exec, size) {
+            if tried || !M::share(c, at, exec, size) {
                 break;
             }
         }
     }
-    lane_by_lane::<S>(w, c, i, at, R, dst);
+    lane_by_lane(w, c, i, place, at, R, dst);
 }
 
 /// Loads `R` registers for all active lanes; false, and nothing is loaded, where some byte may not be read.
 #[inline(always)]
-fn at_once<S: Space, const R: usize>(
+fn at_once<M: Memory, const R: usize>(
     w: &mut Wave,
     c: &Ctx<'_>,
     at: &Addresses,
@@ -142,11 +146,11 @@ fn at_once<S: Space, const R: usize>(
     let reg = |r: usize| (dst as usize + r) & 255;
     let size = R * 4;
     match shape {
-        Shape::Contiguous if exec == u32::MAX => run_of_words::<S, R>(w, c, at[0], dst),
+        Shape::Contiguous if exec == u32::MAX => run_of_words::<M, R>(w, c, at[0], dst),
         Shape::Contiguous => {
             let first = exec.trailing_zeros() as usize;
             let count = exec.count_ones() as usize;
-            let Some(bytes) = S::range(c, at[first & 31], count * size) else {
+            let Some(bytes) = M::range(c, at[first & 31], count * size) else {
                 return false;
             };
             for n in 0..count {
@@ -157,7 +161,7 @@ fn at_once<S: Space, const R: usize>(
             true
         }
         Shape::Uniform => {
-            let Some(bytes) = S::range(c, at[exec.trailing_zeros() as usize & 31], size) else {
+            let Some(bytes) = M::range(c, at[exec.trailing_zeros() as usize & 31], size) else {
                 return false;
             };
             for r in 0..R {
@@ -167,7 +171,7 @@ fn at_once<S: Space, const R: usize>(
             true
         }
         Shape::Scattered => {
-            let Some(gathered) = S::gather(c, &filled(at, exec), size) else {
+            let Some(gathered) = M::gather(c, &filled(at, exec), size) else {
                 return false;
             };
             let mut lanes = [[[0; 4]; R]; 32];
@@ -186,14 +190,14 @@ fn at_once<S: Space, const R: usize>(
     }
 }
 
-/// Loads some registers for each active lane by itself. One body for each space: only private memory has no other way, and gains nothing
-/// from a body for each number of registers.
+/// Loads some registers for each active lane by itself.
 #[inline(never)]
-fn lane_by_lane<S: Space>(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins, at: &Addresses, registers: usize, dst: u8) {
+fn lane_by_lane(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins, place: Place, at: &Addresses, registers: usize, dst: u8) {
     let exec = w.exec();
     c.loading = Some(dst);
     for l in (0..32).filter(|l| exec >> l & 1 != 0) {
-        let bytes = S::lane(c, w, i, Access::Load, l as u32, at[l], registers * 4);
+        let access = LaneAccess::new(place, Access::Load, l, at[l]);
+        let bytes = lane::read(c, w, i, access, registers * 4);
         let mut words = [POISON; 4];
         if let Some(bytes) = bytes {
             for (word, bytes) in words.iter_mut().zip(bytes.as_chunks().0) {
@@ -262,17 +266,39 @@ by_host! {
 
 #[inline(always)]
 fn fetch_any<S: Space, const SIZE: usize, const FAST: bool>(w: &Wave, c: &mut Ctx<'_>, i: &Ins) -> [u32; 32] {
-    let exec = w.exec();
     let mut at = [0; 32];
     S::addresses(w, i, &mut at);
-    let shape = shape(&at, exec, SIZE as u64);
+    fetch_at::<S::Memory, SIZE>(w, c, i, S::PLACE, &at)
+}
+
+by_host! {
+    /// The same from these addresses: one body for all spaces of a memory.
+    fn fetch_at[M: Memory, const SIZE: usize][M, SIZE](
+        w: &Wave,
+        c: &mut Ctx<'_>,
+        i: &Ins,
+        place: Place,
+        at: &Addresses,
+    ) -> [u32; 32] = fetch_at_any
+}
+
+#[inline(always)]
+fn fetch_at_any<M: Memory, const SIZE: usize, const FAST: bool>(
+    w: &Wave,
+    c: &mut Ctx<'_>,
+    i: &Ins,
+    place: Place,
+    at: &Addresses,
+) -> [u32; 32] {
+    let exec = w.exec();
+    let shape = shape(at, exec, SIZE as u64);
     if c.observed {
         let request = Request {
-            place: S::PLACE,
+            place,
             access: Access::Load,
             size: SIZE as u32,
             exec,
-            at: &at,
+            at,
             shape,
             data: Data::None,
         };
@@ -282,15 +308,15 @@ fn fetch_any<S: Space, const SIZE: usize, const FAST: bool>(w: &Wave, c: &mut Ct
     if FAST {
         // In a share of memory a second time, once it may read what it has claimed.
         for tried in [false, true] {
-            if fetch_at_once::<S, SIZE>(c, &at, exec, shape, &mut raw) {
+            if fetch_at_once::<M, SIZE>(c, at, exec, shape, &mut raw) {
                 return raw;
             }
-            if tried || !S::share(c, &at, exec, SIZE) {
+            if tried || !M::share(c, at, exec, SIZE) {
                 break;
             }
         }
     }
-    fetch_by_lane::<S>(w, c, i, &at, SIZE, &mut raw);
+    fetch_by_lane(w, c, i, place, at, SIZE, &mut raw);
     raw
 }
 
@@ -302,7 +328,7 @@ fn number(bytes: &[u8]) -> u32 {
 
 /// What all active lanes load; false where some byte may not be read.
 #[inline(always)]
-fn fetch_at_once<S: Space, const SIZE: usize>(
+fn fetch_at_once<M: Memory, const SIZE: usize>(
     c: &Ctx<'_>,
     at: &Addresses,
     exec: u32,
@@ -312,14 +338,14 @@ fn fetch_at_once<S: Space, const SIZE: usize>(
     if let Shape::Contiguous = shape {
         let first = exec.trailing_zeros() as usize;
         let count = exec.count_ones() as usize;
-        if let Some(bytes) = S::range(c, at[first & 31], count * SIZE) {
+        if let Some(bytes) = M::range(c, at[first & 31], count * SIZE) {
             for (raw, bytes) in raw[first & 31..].iter_mut().zip(bytes.as_chunks::<SIZE>().0) {
                 *raw = number(bytes);
             }
             return true;
         }
     }
-    let Some(gathered) = S::gather(c, &filled(at, exec), SIZE) else {
+    let Some(gathered) = M::gather(c, &filled(at, exec), SIZE) else {
         return false;
     };
     for l in 0..32 {
@@ -328,13 +354,13 @@ fn fetch_at_once<S: Space, const SIZE: usize>(
     true
 }
 
-/// What each active lane loads by itself. One body for each space, as it is rarely run.
+/// What each active lane loads by itself.
 #[inline(never)]
-fn fetch_by_lane<S: Space>(w: &Wave, c: &mut Ctx<'_>, i: &Ins, at: &Addresses, size: usize, raw: &mut [u32; 32]) {
+fn fetch_by_lane(w: &Wave, c: &mut Ctx<'_>, i: &Ins, place: Place, at: &Addresses, size: usize, raw: &mut [u32; 32]) {
     let exec = w.exec();
     c.loading = Some(i.dst);
     for l in (0..32).filter(|l| exec >> l & 1 != 0) {
-        let bytes = S::lane(c, w, i, Access::Load, l as u32, at[l], size);
+        let bytes = lane::read(c, w, i, LaneAccess::new(place, Access::Load, l, at[l]), size);
         raw[l] = bytes.map_or(POISON & (u32::MAX >> (32 - 8 * size)), number);
     }
     c.loading = None;

@@ -2,10 +2,12 @@
 
 pub(crate) mod atomic;
 pub(crate) mod buffer;
+mod bytes;
 pub(crate) mod ds;
 pub(crate) mod fence;
 pub(crate) mod form;
 pub(crate) mod gws;
+mod lane;
 mod load;
 pub(crate) mod smem;
 mod space;
@@ -23,7 +25,7 @@ use transpose::Transposed;
 
 /// The handler of a memory instruction; `scalar_base`: its address is relative to SGPRs.
 pub(crate) fn lookup(op: Op, format: Format, scalar_base: bool) -> Option<Access> {
-    use space::{Flat, Global, GlobalBase, Lds, Scratch};
+    use space::{Flat, Global, GlobalBase, Scratch};
     match format {
         Format::Global if op == Op::GlobalLoadAddtidB32 => Some(Access::Load(plain::<ds::GlobalLoadByLane>())),
         Format::Global if op == Op::GlobalStoreAddtidB32 => Some(Access::Store(plain::<ds::GlobalStoreByLane>())),
@@ -33,7 +35,7 @@ pub(crate) fn lookup(op: Op, format: Format, scalar_base: bool) -> Option<Access
         Format::Global => each::<Global>(op),
         Format::Flat => each::<Flat>(op),
         Format::Scratch => each::<Scratch>(op),
-        Format::Ds => ds::lookup::<Lds>(op).map(Access::Ds),
+        Format::Ds => ds::lookup(op).map(Access::Ds),
         _ => None,
     }
 }

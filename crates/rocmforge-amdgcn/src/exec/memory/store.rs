@@ -1,6 +1,8 @@
 //! Stores.
 
-use crate::exec::code::isa::{self, Handler};
+use crate::exec::code::isa::{self, Handler, vector};
+use crate::exec::memory::bytes::Memory;
+use crate::exec::memory::lane::{self, LaneAccess};
 use crate::exec::memory::space::Space;
 use crate::exec::simd::by_host;
 use crate::exec::simd::rows::{from_registers, prefetch_behind};
@@ -13,15 +15,15 @@ use std::marker::PhantomData;
 
 /// Stores `R` registers of each of all lanes to one run of bytes; false where some byte may not be written.
 #[inline(always)]
-fn run_of_words<S: Space, const R: usize>(w: &Wave, c: &mut Ctx<'_>, first: u64, src: u8) -> bool {
+fn run_of_words<M: Memory, const R: usize>(w: &Wave, c: &mut Ctx<'_>, first: u64, src: u8) -> bool {
     // Arrays rather than slices: no bounds checks, so the lanes become shuffles.
-    let Some(lanes) = S::range_mut(c, first, 32 * R * 4).and_then(|bytes| {
+    let Some(lanes) = M::range_mut(c, first, 32 * R * 4).and_then(|bytes| {
         let words = bytes.as_chunks_mut::<4>().0;
         words.as_chunks_mut::<R>().0.first_chunk_mut::<32>()
     }) else {
         return false;
     };
-    if S::PLACE == Place::Global {
+    if M::PREFETCH {
         prefetch_behind(lanes);
     }
     if let Some(registers) = w.v[src as usize..].first_chunk::<R>() {
@@ -45,23 +47,24 @@ fn row<S: Space, const R: usize>(w: &Wave, c: &mut Ctx<'_>, i: &Ins) -> bool {
     if c.observed {
         c.observe_row(w, i, S::PLACE, Access::Store, first, size);
     }
-    if !run_of_words::<S, R>(w, c, first, i.b.reg) {
-        shaped::<S, R>(w, c, i, &addresses_of_row(first, size), true, i.b.reg);
+    if !run_of_words::<S::Memory, R>(w, c, first, i.b.reg) {
+        shaped::<S::Memory, R>(w, c, i, S::PLACE, &addresses_of_row(first, size), true, i.b.reg);
     }
     true
 }
 
 /// Stores `R` registers per lane.
 pub(crate) fn words<S: Space, const R: usize>(w: &Wave, c: &mut Ctx<'_>, i: &Ins, at: &Addresses, src: u8) {
-    shaped::<S, R>(w, c, i, at, false, src);
+    shaped::<S::Memory, R>(w, c, i, S::PLACE, at, false, src);
 }
 
 by_host! {
-    /// The same, also for a row that has been observed as such: one body for all handlers.
-    fn shaped[S: Space, const R: usize][S, R](
+    /// The same, also for a row that has been observed as such: one body for all spaces of a memory.
+    fn shaped[M: Memory, const R: usize][M, R](
         w: &Wave,
         c: &mut Ctx<'_>,
         i: &Ins,
+        place: Place,
         at: &Addresses,
         is_row: bool,
         src: u8,
@@ -69,10 +72,11 @@ by_host! {
 }
 
 #[inline(always)]
-fn shaped_any<S: Space, const R: usize, const FAST: bool>(
+fn shaped_any<M: Memory, const R: usize, const FAST: bool>(
     w: &Wave,
     c: &mut Ctx<'_>,
     i: &Ins,
+    place: Place,
     at: &Addresses,
     is_row: bool,
     src: u8,
@@ -89,7 +93,7 @@ fn shaped_any<S: Space, const R: usize, const FAST: bool>(
     };
     if c.observed && !is_row {
         let request = Request {
-            place: S::PLACE,
+            place,
             access: Access::Store,
             size: size as u32,
             exec,
@@ -99,23 +103,23 @@ fn shaped_any<S: Space, const R: usize, const FAST: bool>(
         };
         c.observe(w, i, &request);
     }
-    if FAST && shape == Shape::Contiguous && contiguous::<S, R>(w, c, at, src) {
+    if FAST && shape == Shape::Contiguous && contiguous::<M, R>(w, c, at, src) {
         return;
     }
-    lane_by_lane::<S>(w, c, i, at, R, src);
+    lane_by_lane(w, c, i, place, at, R, src);
 }
 
 /// Stores `R` registers of all active lanes, whose addresses lie one behind the other; false, and nothing is stored, where some byte may
 /// not be written.
 #[inline(always)]
-fn contiguous<S: Space, const R: usize>(w: &Wave, c: &mut Ctx<'_>, at: &Addresses, src: u8) -> bool {
+fn contiguous<M: Memory, const R: usize>(w: &Wave, c: &mut Ctx<'_>, at: &Addresses, src: u8) -> bool {
     let exec = w.exec();
     if exec == u32::MAX {
-        return run_of_words::<S, R>(w, c, at[0], src);
+        return run_of_words::<M, R>(w, c, at[0], src);
     }
     let first = exec.trailing_zeros() as usize;
     let count = exec.count_ones() as usize;
-    let Some(bytes) = S::range_mut(c, at[first & 31], count * R * 4) else {
+    let Some(bytes) = M::range_mut(c, at[first & 31], count * R * 4) else {
         return false;
     };
     let words = bytes.as_chunks_mut::<4>().0;
@@ -127,14 +131,14 @@ fn contiguous<S: Space, const R: usize>(w: &Wave, c: &mut Ctx<'_>, at: &Addresse
     true
 }
 
-/// Stores some registers of each active lane by itself. One body for each space: scattered stores have nothing to gain from wide vectors.
+/// Stores some registers of each active lane by itself. One body: scattered stores have nothing to gain from wide vectors.
 #[inline(never)]
-fn lane_by_lane<S: Space>(w: &Wave, c: &mut Ctx<'_>, i: &Ins, at: &Addresses, registers: usize, src: u8) {
+fn lane_by_lane(w: &Wave, c: &mut Ctx<'_>, i: &Ins, place: Place, at: &Addresses, registers: usize, src: u8) {
     let exec = w.exec();
     for l in (0..32).filter(|l| exec >> l & 1 != 0) {
         let words: [[u8; 4]; 4] = std::array::from_fn(|r| w.v[(src as usize + r) & 255].0[l].to_le_bytes());
         let bytes = &words.as_flattened()[..registers * 4];
-        S::write(c, w, i, Access::Store, l as u32, at[l], bytes);
+        lane::write(c, w, i, LaneAccess::new(place, Access::Store, l, at[l]), bytes);
     }
 }
 
@@ -158,59 +162,89 @@ pub(crate) fn of_words<S: Space, const R: usize>() -> Run {
     isa::lanes::<Words<S, R, true>, Words<S, R, false>>()
 }
 
-/// Stores the low `N` bytes of a register shifted right by `SHIFT`; `FAST`: looks for rows.
-pub(crate) struct Small<S, const N: usize, const SHIFT: u32, const FAST: bool>(PhantomData<S>);
+/// Stores the low `N` bytes of a register shifted right by `SHIFT`.
+pub(crate) struct Small<S, const N: usize, const SHIFT: u32>(PhantomData<S>);
 
-impl<S: Space, const N: usize, const SHIFT: u32, const FAST: bool> Handler for Small<S, N, SHIFT, FAST> {
+impl<S: Space, const N: usize, const SHIFT: u32> Handler for Small<S, N, SHIFT> {
     #[inline(always)]
     fn run(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins) {
-        let exec = w.exec();
-        if exec == 0 {
-            return;
-        }
         let mut at = [0; 32];
         S::addresses(w, i, &mut at);
-        let shape = shape(&at, exec, N as u64);
-        if c.observed {
-            let request = Request {
-                place: S::PLACE,
-                access: Access::Store,
-                size: N as u32,
-                exec,
-                at: &at,
-                shape,
-                data: Data::Bytes(i.b.reg, SHIFT),
-            };
-            c.observe(w, i, &request);
-        }
-        let value = &w.v[i.b.reg as usize].0;
-        if FAST && shape == Shape::Contiguous {
-            let first = exec.trailing_zeros() as usize;
-            let count = exec.count_ones() as usize;
-            if let Some(bytes) = S::range_mut(c, at[first & 31], count * N) {
-                for (n, out) in bytes.as_chunks_mut::<N>().0.iter_mut().enumerate() {
-                    out.copy_from_slice(&(value[(first + n) & 31] >> SHIFT).to_le_bytes()[..N]);
-                }
-                return;
-            }
-        }
-        bytes_by_lane::<S>(w, c, i, &at, N, SHIFT);
+        bytes::<S::Memory, N>(w, c, i, S::PLACE, &at, SHIFT);
     }
+}
+
+by_host! {
+    /// Stores the low `N` bytes of a register shifted right: one body for all spaces of a memory.
+    fn bytes[M: Memory, const N: usize][M, N](
+        w: &Wave,
+        c: &mut Ctx<'_>,
+        i: &Ins,
+        place: Place,
+        at: &Addresses,
+        shift: u32,
+    ) = bytes_any
+}
+
+#[inline(always)]
+fn bytes_any<M: Memory, const N: usize, const FAST: bool>(
+    w: &Wave,
+    c: &mut Ctx<'_>,
+    i: &Ins,
+    place: Place,
+    at: &Addresses,
+    shift: u32,
+) {
+    let exec = w.exec();
+    if exec == 0 {
+        return;
+    }
+    let shape = shape(at, exec, N as u64);
+    if c.observed {
+        let request = Request {
+            place,
+            access: Access::Store,
+            size: N as u32,
+            exec,
+            at,
+            shape,
+            data: Data::Bytes(i.b.reg, shift),
+        };
+        c.observe(w, i, &request);
+    }
+    let value = &w.v[i.b.reg as usize].0;
+    if FAST && shape == Shape::Contiguous {
+        let first = exec.trailing_zeros() as usize;
+        let count = exec.count_ones() as usize;
+        if let Some(bytes) = M::range_mut(c, at[first & 31], count * N) {
+            for (n, out) in bytes.as_chunks_mut::<N>().0.iter_mut().enumerate() {
+                out.copy_from_slice(&(value[(first + n) & 31] >> shift).to_le_bytes()[..N]);
+            }
+            return;
+        }
+    }
+    bytes_by_lane(w, c, i, place, at, N, shift);
 }
 
 /// The handler of a store of `N` bytes.
 pub(crate) fn of_bytes<S: Space, const N: usize, const SHIFT: u32>() -> Run {
-    isa::lanes::<Small<S, N, SHIFT, true>, Small<S, N, SHIFT, false>>()
+    vector::<Small<S, N, SHIFT>>()
 }
 
 /// Stores the low bytes of a register, shifted right, of each active lane by itself.
 #[inline(never)]
-fn bytes_by_lane<S: Space>(w: &Wave, c: &mut Ctx<'_>, i: &Ins, at: &Addresses, count: usize, shift: u32) {
+fn bytes_by_lane(w: &Wave, c: &mut Ctx<'_>, i: &Ins, place: Place, at: &Addresses, count: usize, shift: u32) {
     let exec = w.exec();
     let value = &w.v[i.b.reg as usize].0;
     for l in (0..32).filter(|l| exec >> l & 1 != 0) {
         let bytes = (value[l] >> shift).to_le_bytes();
-        S::write(c, w, i, Access::Store, l as u32, at[l], &bytes[..count]);
+        lane::write(
+            c,
+            w,
+            i,
+            LaneAccess::new(place, Access::Store, l, at[l]),
+            &bytes[..count],
+        );
     }
 }
 

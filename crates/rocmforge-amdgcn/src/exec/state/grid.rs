@@ -1,7 +1,5 @@
 //! Resources of global wave sync: what waves of all workgroups of a cooperative launch meet at.
 
-use std::collections::BTreeMap;
-
 /// What a wave waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Ticket {
@@ -11,7 +9,7 @@ pub(crate) struct Ticket {
 }
 
 /// A counter, and what is known of the waves at it.
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 pub(crate) struct Resource {
     pub(crate) counter: u32,
     /// Rounds of its barrier that are over.
@@ -22,29 +20,33 @@ pub(crate) struct Resource {
     pub(crate) released: (u32, u32),
 }
 
+/// Resources that a number in an instruction can name.
+pub(crate) const RESOURCES: usize = 64;
+
 /// The resources of a launch.
 #[derive(Default)]
 pub(crate) struct Gws {
     /// By number; `None` where the launch is not cooperative.
-    pub(crate) resources: Option<BTreeMap<u8, Resource>>,
+    pub(crate) resources: Option<Box<[Resource; RESOURCES]>>,
 }
 
 impl Gws {
     /// Those of a cooperative launch of so many workgroups.
     pub(crate) fn of_grid(groups: u64) -> Self {
         let counter = u32::try_from(groups.saturating_sub(1)).unwrap_or(u32::MAX);
-        let first = Resource {
-            counter,
-            ..Resource::default()
-        };
+        let mut resources = Box::new([Resource::default(); RESOURCES]);
+        resources[0].counter = counter;
         Self {
-            resources: Some(BTreeMap::from([(0, first)])),
+            resources: Some(resources),
         }
     }
 
     /// What a resource says of those who wait in vain at it.
     pub(crate) fn missing(&self, ticket: Ticket) -> String {
-        let resource = self.resources.as_ref().and_then(|all| all.get(&ticket.resource));
+        let resource = self
+            .resources
+            .as_ref()
+            .and_then(|all| all.get(usize::from(ticket.resource)));
         let number = ticket.resource;
         match (ticket.round, resource) {
             (Some(_), Some(resource)) => format!(

@@ -325,32 +325,43 @@ impl Race {
 
     /// A request of a wave to global memory or LDS.
     pub(crate) fn request(&mut self, c: &mut Ctx<'_>, w: &Wave, i: &Ins, r: &Request<'_>) {
-        if r.access == Access::Atomic && i.half & ORDERED != 0 {
+        let ordered = r.access == Access::Atomic && i.half & ORDERED != 0;
+        if ordered {
             self.fence(w.index, Fence::Stores);
-            self.request_here(c, w, i, r);
-            return self.fence(w.index, Fence::Device);
         }
         self.request_here(c, w, i, r);
+        if ordered {
+            self.fence(w.index, Fence::Device);
+        }
     }
 
-    #[inline(always)]
     fn request_here(&mut self, c: &mut Ctx<'_>, w: &Wave, i: &Ins, r: &Request<'_>) {
         #[cfg(target_arch = "x86_64")]
         if self.wide {
             // SAFETY: `start` found that the host has AVX2.
             return unsafe { self.request_wide(c, w, i, r) };
         }
-        self.request_any(c, w, i, r);
+        self.request_any(c, w, i, r, Self::by_dword::<{ cfg!(not(target_arch = "x86_64")) }>);
     }
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
     fn request_wide(&mut self, c: &mut Ctx<'_>, w: &Wave, i: &Ins, r: &Request<'_>) {
-        self.request_any(c, w, i, r);
+        self.request_any(c, w, i, r, |race, c, w, i, r, slot, info| {
+            race.by_dword_wide(c, w, i, r, slot, info)
+        });
     }
 
+    /// Notes a request: in the log, or by `by_dword`, which is [`Self::by_dword`] as this host runs it.
     #[inline(always)]
-    fn request_any(&mut self, c: &mut Ctx<'_>, w: &Wave, i: &Ins, r: &Request<'_>) {
+    fn request_any<'a>(
+        &mut self,
+        c: &mut Ctx<'a>,
+        w: &Wave,
+        i: &Ins,
+        r: &Request<'_>,
+        by_dword: impl FnOnce(&mut Self, &mut Ctx<'a>, &Wave, &Ins, &Request<'_>, Slot, Info),
+    ) {
         let lds = match r.place {
             Place::Global => false,
             Place::Lds => true,
@@ -395,15 +406,9 @@ impl Race {
             self.cut(w.index);
         }
         let info = Info::new(i.at, mark, w.first_lane, self.lane_bits);
-        if self.log(c, w, r, slot, info, lds) {
-            return;
+        if !self.log(c, w, r, slot, info, lds) {
+            by_dword(self, c, w, i, r, slot, info);
         }
-        #[cfg(target_arch = "x86_64")]
-        if self.wide {
-            // SAFETY: `start` found that the host has AVX2.
-            return unsafe { self.by_dword_wide(c, w, i, r, slot, info) };
-        }
-        self.by_dword(c, w, i, r, slot, info);
     }
 
     /// [`Self::by_dword`], apart from the path of what is logged, which most requests take.
@@ -411,50 +416,50 @@ impl Race {
     #[inline(never)]
     #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
     fn by_dword_wide(&mut self, c: &mut Ctx<'_>, w: &Wave, i: &Ins, r: &Request<'_>, slot: Slot, info: Info) {
-        self.by_dword(c, w, i, r, slot, info);
+        self.by_dword::<true>(c, w, i, r, slot, info);
     }
 
-    /// Notes a request in the slots of what it touches, and judges what it finds there.
+    /// Notes a request in the slots of what it touches, and judges what it finds there. `FAST`: lanes together where that is quicker; the
+    /// build for x86-64 without AVX2 leaves that out, because it is rarely run and costs as much to compile.
     #[inline(always)]
-    fn by_dword(&mut self, c: &mut Ctx<'_>, w: &Wave, i: &Ins, r: &Request<'_>, slot: Slot, info: Info) {
+    fn by_dword<const FAST: bool>(
+        &mut self,
+        c: &mut Ctx<'_>,
+        w: &Wave,
+        i: &Ins,
+        r: &Request<'_>,
+        slot: Slot,
+        info: Info,
+    ) {
         let lds = r.place == Place::Lds;
         let size = r.size as usize;
-        let mark = info.flags();
-        match r.shape {
-            Shape::Contiguous if slot != Slot::Atomic && mark & flags::COHERENT == 0 => {
-                let lane = r.exec.trailing_zeros();
-                let bytes = r.exec.count_ones() as usize * size;
-                if let Some(offset) = place(c, lds, r.at[lane as usize & 31], bytes) {
-                    let span = Span {
-                        lds,
-                        offset,
-                        bytes,
-                        lane,
-                    };
-                    return self.span(c, w, i, r, slot, info, &span);
-                }
+        let coherent = info.flags() & flags::COHERENT != 0;
+        // Lanes that follow each other in memory, or all access the same, are one span.
+        let bytes = match r.shape {
+            Shape::Contiguous if slot != Slot::Atomic && !coherent => Some(r.exec.count_ones() as usize * size),
+            Shape::Uniform if slot == Slot::Load => Some(size),
+            _ => None,
+        };
+        let lane = r.exec.trailing_zeros();
+        if FAST
+            && let Some(bytes) = bytes
+            && let Some(offset) = place(c, lds, r.at[lane as usize & 31], bytes)
+        {
+            let span = Span {
+                lds,
+                offset,
+                bytes,
+                lane,
+            };
+            if coherent {
+                return self.lane(c, w, i, r, slot, info, &span);
             }
-            Shape::Uniform if slot == Slot::Load => {
-                let lane = r.exec.trailing_zeros();
-                if let Some(offset) = place(c, lds, r.at[lane as usize & 31], size) {
-                    let span = Span {
-                        lds,
-                        offset,
-                        bytes: size,
-                        lane,
-                    };
-                    if mark & flags::COHERENT == 0 {
-                        return self.span(c, w, i, r, slot, info, &span);
-                    }
-                    return self.lane(c, w, i, r, slot, info, &span);
-                }
-            }
-            _ => {}
+            return self.span(c, w, i, r, slot, info, &span);
         }
-        if slot == Slot::Load && mark & flags::COHERENT == 0 {
+        if FAST && slot == Slot::Load && !coherent {
             return self.gather(c, w, i, r, info, lds);
         }
-        if slot == Slot::Store {
+        if FAST && slot == Slot::Store {
             return self.runs(c, w, i, r, info, lds);
         }
         let mut last = None;
