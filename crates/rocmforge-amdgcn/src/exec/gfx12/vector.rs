@@ -127,13 +127,13 @@ fn pairs(a: [H; 2], b: [H; 2], f: impl Fn(f32, f32) -> f32) -> [H; 2] {
 lane_ops! { lookup {
     VMinNumF32(a: f32, b: f32) -> f32 { num_min32(a, b) }
     VMaxNumF32(a: f32, b: f32) -> f32 { num_max32(a, b) }
-    VMin3NumF32(a: f32, b: f32, c: f32) -> f32 { num_min32(num_min32(a, b), c) }
     VMax3NumF32(a: f32, b: f32, c: f32) -> f32 { num_max32(num_max32(a, b), c) }
     VMinNumF16(a: H, b: H) -> H { H(num_min32(a.0, b.0)) }
     VMaxNumF16(a: H, b: H) -> H { H(num_max32(a.0, b.0)) }
     VPkMinNumF16(a: [H; 2], b: [H; 2]) -> [H; 2] { pairs(a, b, num_min32) }
     VPkMaxNumF16(a: [H; 2], b: [H; 2]) -> [H; 2] { pairs(a, b, num_max32) }
 } seldom {
+    VMin3NumF32(a: f32, b: f32, c: f32) -> f32 { num_min32(num_min32(a, b), c) }
     VMed3NumF32(a: f32, b: f32, c: f32) -> f32 { num_med32(a, b, c) }
     VMaxminNumF32(a: f32, b: f32, c: f32) -> f32 { num_min32(num_max32(a, b), c) }
     VMinmaxNumF32(a: f32, b: f32, c: f32) -> f32 { num_max32(num_min32(a, b), c) }

@@ -57,22 +57,16 @@ lane_ops! { lookup {
     VCmpEqF32 | VCmpxEqF32(a: f32, b: f32) -> bool { a == b }
     VCmpLeF32 | VCmpxLeF32(a: f32, b: f32) -> bool { a <= b }
     VCmpGtF32 | VCmpxGtF32(a: f32, b: f32) -> bool { a > b }
-    VCmpLgF32 | VCmpxLgF32(a: f32, b: f32) -> bool { less_or_greater(a, b) }
     VCmpGeF32 | VCmpxGeF32(a: f32, b: f32) -> bool { a >= b }
     VCmpOF32 | VCmpxOF32(a: f32, b: f32) -> bool { !unordered(a, b) }
     VCmpUF32 | VCmpxUF32(a: f32, b: f32) -> bool { unordered(a, b) }
-    VCmpNgeF32 | VCmpxNgeF32(a: f32, b: f32) -> bool { !(a >= b) }
     VCmpNlgF32 | VCmpxNlgF32(a: f32, b: f32) -> bool { !less_or_greater(a, b) }
     VCmpNgtF32 | VCmpxNgtF32(a: f32, b: f32) -> bool { !(a > b) }
     VCmpNleF32 | VCmpxNleF32(a: f32, b: f32) -> bool { !(a <= b) }
     VCmpNeqF32 | VCmpxNeqF32(a: f32, b: f32) -> bool { a != b }
     VCmpNltF32 | VCmpxNltF32(a: f32, b: f32) -> bool { !(a < b) }
     VCmpLtI32 | VCmpxLtI32(a: i32, b: i32) -> bool { a < b }
-    VCmpEqI32 | VCmpxEqI32(a: i32, b: i32) -> bool { a == b }
-    VCmpLeI32 | VCmpxLeI32(a: i32, b: i32) -> bool { a <= b }
     VCmpGtI32 | VCmpxGtI32(a: i32, b: i32) -> bool { a > b }
-    VCmpNeI32 | VCmpxNeI32(a: i32, b: i32) -> bool { a != b }
-    VCmpGeI32 | VCmpxGeI32(a: i32, b: i32) -> bool { a >= b }
     VCmpLtU32 | VCmpxLtU32(a: u32, b: u32) -> bool { a < b }
     VCmpEqU32 | VCmpxEqU32(a: u32, b: u32) -> bool { a == b }
     VCmpLeU32 | VCmpxLeU32(a: u32, b: u32) -> bool { a <= b }
@@ -80,19 +74,25 @@ lane_ops! { lookup {
     VCmpNeU32 | VCmpxNeU32(a: u32, b: u32) -> bool { a != b }
     VCmpGeU32 | VCmpxGeU32(a: u32, b: u32) -> bool { a >= b }
     VCmpLtI64 | VCmpxLtI64(a: i64, b: i64) -> bool { a < b }
-    VCmpEqI64 | VCmpxEqI64(a: i64, b: i64) -> bool { a == b }
     VCmpLeI64 | VCmpxLeI64(a: i64, b: i64) -> bool { a <= b }
     VCmpGtI64 | VCmpxGtI64(a: i64, b: i64) -> bool { a > b }
-    VCmpNeI64 | VCmpxNeI64(a: i64, b: i64) -> bool { a != b }
-    VCmpGeI64 | VCmpxGeI64(a: i64, b: i64) -> bool { a >= b }
     VCmpLtU64 | VCmpxLtU64(a: u64, b: u64) -> bool { a < b }
-    VCmpEqU64 | VCmpxEqU64(a: u64, b: u64) -> bool { a == b }
     VCmpLeU64 | VCmpxLeU64(a: u64, b: u64) -> bool { a <= b }
     VCmpGtU64 | VCmpxGtU64(a: u64, b: u64) -> bool { a > b }
     VCmpNeU64 | VCmpxNeU64(a: u64, b: u64) -> bool { a != b }
     VCmpGeU64 | VCmpxGeU64(a: u64, b: u64) -> bool { a >= b }
     VCmpClassF32 | VCmpxClassF32(a: f32, b: u32) -> bool { class32(a, b) }
 } seldom {
+    VCmpLgF32 | VCmpxLgF32(a: f32, b: f32) -> bool { less_or_greater(a, b) }
+    VCmpNgeF32 | VCmpxNgeF32(a: f32, b: f32) -> bool { !(a >= b) }
+    VCmpEqI32 | VCmpxEqI32(a: i32, b: i32) -> bool { a == b }
+    VCmpLeI32 | VCmpxLeI32(a: i32, b: i32) -> bool { a <= b }
+    VCmpNeI32 | VCmpxNeI32(a: i32, b: i32) -> bool { a != b }
+    VCmpGeI32 | VCmpxGeI32(a: i32, b: i32) -> bool { a >= b }
+    VCmpEqI64 | VCmpxEqI64(a: i64, b: i64) -> bool { a == b }
+    VCmpNeI64 | VCmpxNeI64(a: i64, b: i64) -> bool { a != b }
+    VCmpGeI64 | VCmpxGeI64(a: i64, b: i64) -> bool { a >= b }
+    VCmpEqU64 | VCmpxEqU64(a: u64, b: u64) -> bool { a == b }
     VCmpFF16 | VCmpxFF16(_a: H, _b: H) -> bool { false }
     VCmpLtF16 | VCmpxLtF16(a: H, b: H) -> bool { a.0 < b.0 }
     VCmpEqF16 | VCmpxEqF16(a: H, b: H) -> bool { a.0 == b.0 }

@@ -65,12 +65,12 @@ fn trig_preop(x: f64, segment: u32) -> f64 {
 }
 
 lane_ops! { lookup {
+} seldom {
     VAddF64(a: f64, b: f64) -> First<f64> { First(a + b) }
     VMulF64(a: f64, b: f64) -> First<f64> { First(a * b) }
     VFmaF64(a: f64, b: f64, c: f64) -> First<f64> { First(a.mul_add(b, c)) }
     VCvtF64F32(a: f32) -> f64 { f64::from(a) }
     VCvtF32F64(a: f64) -> f32 { a as f32 }
-} seldom {
     VMinF64(a: f64, b: f64) -> f64 { min64(a, b) }
     VMaxF64(a: f64, b: f64) -> f64 { max64(a, b) }
     VTruncF64(a: f64) -> f64 { quieted64(a.trunc()) }

@@ -77,12 +77,10 @@ fn cube_face(x: f32, y: f32, z: f32) -> (u32, bool) {
 lane_ops! { lookup {
     VAddF32(a: f32, b: f32) -> First<f32> { First(a + b) }
     VSubF32(a: f32, b: f32) -> First<f32> { First(a - b) }
-    VSubrevF32(a: f32, b: f32) -> First<f32> { First(b - a) }
     VMulF32(a: f32, b: f32) -> First<f32> { First(a * b) }
     VFmaF32 | VFmacF32 | VFmaakF32 | VFmamkF32(a: f32, b: f32, c: f32) -> First<f32> { First(a.mul_add(b, c)) }
     VMinF32(a: f32, b: f32) -> f32 { min32(a, b) }
     VMaxF32(a: f32, b: f32) -> f32 { max32(a, b) }
-    VMin3F32(a: f32, b: f32, c: f32) -> f32 { min32(min32(a, b), c) }
     VMax3F32(a: f32, b: f32, c: f32) -> f32 { max32(max32(a, b), c) }
     VMed3F32(a: f32, b: f32, c: f32) -> f32 { med32(a, b, c) }
     VCndmaskB32(a: f32, b: f32, which: Sel) -> f32 {
@@ -93,18 +91,10 @@ lane_ops! { lookup {
     VCeilF32(a: f32) -> f32 { quieted(a.ceil()) }
     VFloorF32(a: f32) -> f32 { quieted(a.floor()) }
     VRndneF32(a: f32) -> f32 { quieted(a.round_ties_even()) }
-    VFractF32(a: f32) -> f32 {
-        let rest = a - a.floor();
-        // The largest value below 1, where rounding would give 1.
-        if rest >= 1.0 { f32::from_bits(0x3F7F_FFFF) } else { rest }
-    }
     VExpF32(a: f32) -> f32 { exp2(flush(a)) }
-    VLogF32(a: f32) -> f32 { flush(a).log2() }
     VRcpF32 | VRcpIflagF32(a: f32) -> f32 { flush(1.0 / flush(a)) }
     VRsqF32(a: f32) -> f32 { (1.0 / f64::from(flush(a)).sqrt()) as f32 }
     VSqrtF32(a: f32) -> f32 { flush(a).sqrt() }
-    VSinF32(a: f32) -> f32 { sine(a) }
-    VCosF32(a: f32) -> f32 { turns(a, f64::cos) }
     VLdexpF32(a: f32, b: i32) -> f32 { ldexp32(a, b) }
     VDivScaleF32(a: f32, b: f32, c: f32) -> (f32, bool) { div_scale32(a, b, c) }
     VDivFixupF32(a: f32, b: f32, c: f32) -> f32 { div_fixup32(a, b, c) }
@@ -125,6 +115,16 @@ lane_ops! { lookup {
     VFmaMixF32(a: Mix, b: Mix, c: Mix) -> First<f32> { First(a.0.mul_add(b.0, c.0)) }
     VFmaMixloF16 | VFmaMixhiF16(a: Mix, b: Mix, c: Mix) -> First<H> { First(H(a.0.mul_add(b.0, c.0))) }
 } seldom {
+    VSubrevF32(a: f32, b: f32) -> First<f32> { First(b - a) }
+    VMin3F32(a: f32, b: f32, c: f32) -> f32 { min32(min32(a, b), c) }
+    VFractF32(a: f32) -> f32 {
+        let rest = a - a.floor();
+        // The largest value below 1, where rounding would give 1.
+        if rest >= 1.0 { f32::from_bits(0x3F7F_FFFF) } else { rest }
+    }
+    VLogF32(a: f32) -> f32 { flush(a).log2() }
+    VSinF32(a: f32) -> f32 { sine(a) }
+    VCosF32(a: f32) -> f32 { turns(a, f64::cos) }
     VMulDx9ZeroF32(a: f32, b: f32) -> First<f32> { First(mul_zero(a, b)) }
     VFmaDx9ZeroF32 | VFmacDx9ZeroF32(a: f32, b: f32, c: f32) -> f32 {
         if a == 0.0 || b == 0.0 { quieted(c) } else { fma32(a, b, c) }

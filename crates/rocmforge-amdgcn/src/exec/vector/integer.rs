@@ -83,21 +83,17 @@ lane_ops! { lookup {
         let sum = a.wrapping_add(b).wrapping_sub(carry.0);
         (sum, Sign(a & b | (a | b) & !sum))
     }
-    VSubCoCiU32(a: u32, b: u32, carry: Sel) -> (u32, Sign) { difference(a, b, carry) }
     VSubrevCoCiU32(a: u32, b: u32, carry: Sel) -> (u32, Sign) { difference(b, a, carry) }
     VMulLoU32(a: u32, b: u32) -> u32 { a.wrapping_mul(b) }
     VMulHiU32(a: u32, b: u32) -> u32 { ((u64::from(a) * u64::from(b)) >> 32) as u32 }
-    VMulHiI32(a: i32, b: i32) -> i32 { ((i64::from(a) * i64::from(b)) >> 32) as i32 }
     VMulU32U24(a: u32, b: u32) -> u32 { low24(a).wrapping_mul(low24(b)) }
     VMulI32I24(a: u32, b: u32) -> i32 { signed24(a).wrapping_mul(signed24(b)) }
     VMadU32U24(a: u32, b: u32, c: u32) -> u32 { low24(a).wrapping_mul(low24(b)).wrapping_add(c) }
-    VMadI32I24(a: u32, b: u32, c: i32) -> i32 { signed24(a).wrapping_mul(signed24(b)).wrapping_add(c) }
     VMinU32(a: u32, b: u32) -> u32 { a.min(b) }
     VMaxU32(a: u32, b: u32) -> u32 { a.max(b) }
     VMinI32(a: i32, b: i32) -> i32 { a.min(b) }
     VMaxI32(a: i32, b: i32) -> i32 { a.max(b) }
     VMax3U32(a: u32, b: u32, c: u32) -> u32 { a.max(b).max(c) }
-    VMed3I32(a: i32, b: i32, c: i32) -> i32 { med(a, b, c) }
     VAndB32(a: u32, b: u32) -> u32 { a & b }
     VOrB32(a: u32, b: u32) -> u32 { a | b }
     VXorB32(a: u32, b: u32) -> u32 { a ^ b }
@@ -105,10 +101,8 @@ lane_ops! { lookup {
     VLshrrevB32(a: u32, b: u32) -> u32 { b >> (a & 31) }
     VAshrrevI32(a: u32, b: i32) -> i32 { b >> (a & 31) }
     VAdd3U32(a: u32, b: u32, c: u32) -> u32 { a.wrapping_add(b).wrapping_add(c) }
-    VXor3B32(a: u32, b: u32, c: u32) -> u32 { a ^ b ^ c }
     VOr3B32(a: u32, b: u32, c: u32) -> u32 { a | b | c }
     VAndOrB32(a: u32, b: u32, c: u32) -> u32 { a & b | c }
-    VXadU32(a: u32, b: u32, c: u32) -> u32 { (a ^ b).wrapping_add(c) }
     VLshlAddU32(a: u32, b: u32, c: u32) -> u32 { (a << (b & 31)).wrapping_add(c) }
     VAddLshlU32(a: u32, b: u32, c: u32) -> u32 { a.wrapping_add(b) << (c & 31) }
     VLshlOrB32(a: u32, b: u32, c: u32) -> u32 { a << (b & 31) | c }
@@ -123,25 +117,31 @@ lane_ops! { lookup {
     VAlignbitB32(a: u32, b: u32, c: u32) -> u32 {
         ((u64::from(a) << 32 | u64::from(b)) >> (c & 31)) as u32
     }
-    VAlignbyteB32(a: u32, b: u32, c: u32) -> u32 {
-        ((u64::from(a) << 32 | u64::from(b)) >> (8 * (c & 3))) as u32
-    }
     VPermB32(a: u32, b: u32, c: u32) -> u32 { permute(a, b, c) }
-    VBcntU32B32(a: u32, b: u32) -> u32 { a.count_ones().wrapping_add(b) }
     VMbcntLoU32B32(a: u32, b: u32, lane: Lane) -> u32 { (a & ((1 << lane.0) - 1)).count_ones().wrapping_add(b) }
     VMadU64U32(a: u32, b: u32, c: u64) -> (u64, bool) {
         let sum = (u64::from(a) * u64::from(b)).wrapping_add(c);
         (sum, sum < c)
     }
+    VLshlrevB64(a: u32, b: u64) -> u64 { b << (a & 63) }
+    VLshrrevB64(a: u32, b: u64) -> u64 { b >> (a & 63) }
+} seldom {
+    VSubCoCiU32(a: u32, b: u32, carry: Sel) -> (u32, Sign) { difference(a, b, carry) }
+    VMulHiI32(a: i32, b: i32) -> i32 { ((i64::from(a) * i64::from(b)) >> 32) as i32 }
+    VMadI32I24(a: u32, b: u32, c: i32) -> i32 { signed24(a).wrapping_mul(signed24(b)).wrapping_add(c) }
+    VMed3I32(a: i32, b: i32, c: i32) -> i32 { med(a, b, c) }
+    VXor3B32(a: u32, b: u32, c: u32) -> u32 { a ^ b ^ c }
+    VXadU32(a: u32, b: u32, c: u32) -> u32 { (a ^ b).wrapping_add(c) }
+    VAlignbyteB32(a: u32, b: u32, c: u32) -> u32 {
+        ((u64::from(a) << 32 | u64::from(b)) >> (8 * (c & 3))) as u32
+    }
+    VBcntU32B32(a: u32, b: u32) -> u32 { a.count_ones().wrapping_add(b) }
     // The second result is bit 64 of the exact sum: its sign.
     VMadI64I32(a: i32, b: i32, c: i64) -> (i64, bool) {
         let (sum, overflow) = (i64::from(a) * i64::from(b)).overflowing_add(c);
         (sum, (sum < 0) != overflow)
     }
-    VLshlrevB64(a: u32, b: u64) -> u64 { b << (a & 63) }
-    VLshrrevB64(a: u32, b: u64) -> u64 { b >> (a & 63) }
     VAshrrevI64(a: u32, b: i64) -> i64 { b >> (a & 63) }
-} seldom {
     VBfrevB32(a: u32) -> u32 { a.reverse_bits() }
     VClzI32U32(a: u32) -> u32 { if a == 0 { u32::MAX } else { a.leading_zeros() } }
     VCtzI32B32(a: u32) -> u32 { if a == 0 { u32::MAX } else { a.trailing_zeros() } }

@@ -41,13 +41,13 @@ lane_ops! { lookup {
     VDot4I32Iu8(a: Dot, b: Dot, c: i32) -> i32 {
         (0..4).fold(c, |sum, n| sum.wrapping_add(a.byte(n) * b.byte(n)))
     }
+} seldom {
     VDot8I32Iu4(a: Dot, b: Dot, c: i32) -> i32 {
         (0..8).fold(c, |sum, n| sum.wrapping_add(a.nibble(n) * b.nibble(n)))
     }
     VDot4U32U8(a: u32, b: u32, c: u32) -> u32 {
         (0..4).fold(c, |sum, n| sum.wrapping_add(unsigned(a, n, 8) * unsigned(b, n, 8)))
     }
-} seldom {
     VPkAddU16 | VPkAddI16(a: [u16; 2], b: [u16; 2]) -> [u16; 2] { ints(a, b, u16::wrapping_add) }
     VPkSubU16 | VPkSubI16(a: [u16; 2], b: [u16; 2]) -> [u16; 2] { ints(a, b, u16::wrapping_sub) }
     VPkMulLoU16(a: [u16; 2], b: [u16; 2]) -> [u16; 2] { ints(a, b, u16::wrapping_mul) }
