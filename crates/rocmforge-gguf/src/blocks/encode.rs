@@ -55,10 +55,8 @@ fn put_nibbles(out: &mut [u8], q: &[u8; 32]) {
 
 /// The fifth bits of 32 numbers.
 fn high_bits(q: &[u8; 32]) -> [u8; 4] {
-    q.iter()
-        .enumerate()
-        .fold(0_u32, |bits, (i, &q)| bits | u32::from(q >> 4 & 1) << i)
-        .to_le_bytes()
+    let bits = q.iter().enumerate().map(|(i, &q)| u32::from(q >> 4 & 1) << i);
+    bits.sum::<u32>().to_le_bytes()
 }
 
 /// `d` is the signed extreme over -8, so the extreme itself becomes exactly 0.
