@@ -103,20 +103,15 @@ enum Ended {
 
 /// Whether cargo has the plugin `name`.
 fn installed(name: &str) -> bool {
-    cargo()
-        .args([name, "--version"])
-        .output()
-        .is_ok_and(|output| output.status.success())
+    let version = cargo().args([name, "--version"]).output();
+    version.is_ok_and(|output| output.status.success())
 }
 
 /// The steps with what each runs.
 fn listing(steps: &[&Step]) -> String {
     let rows = steps.iter().map(|step| {
-        let variables: String = step
-            .env
-            .iter()
-            .map(|(name, value)| format!("{name}='{value}' "))
-            .collect();
+        let variables = step.env.iter();
+        let variables: String = variables.map(|(name, value)| format!("{name}='{value}' ")).collect();
         format!("{:<10} {variables}cargo {}\n", step.name, step.cargo)
     });
     rows.collect()
@@ -124,10 +119,8 @@ fn listing(steps: &[&Step]) -> String {
 
 /// Runs the steps, prints a table of them, and fails if one failed.
 pub(crate) fn run(args: Args) -> Outcome {
-    let steps: Vec<&Step> = STEPS
-        .iter()
-        .filter(|step| args.only.as_ref().is_none_or(|only| step.name.contains(only.as_str())))
-        .collect();
+    let wanted = |step: &&Step| args.only.as_ref().is_none_or(|only| step.name.contains(only));
+    let steps: Vec<&Step> = STEPS.iter().filter(wanted).collect();
     if steps.is_empty() {
         return Err(CiError::NoSuchStep(args.only.unwrap_or_default()).into());
     }
@@ -180,11 +173,8 @@ pub(crate) fn run(args: Args) -> Outcome {
             time.as_secs_f64()
         );
     }
-    let failed: Vec<&str> = results
-        .iter()
-        .filter(|(_, ended, _)| *ended == Ended::Failed)
-        .map(|(name, ..)| *name)
-        .collect();
+    let failed = results.iter().filter(|(_, ended, _)| *ended == Ended::Failed);
+    let failed: Vec<&str> = failed.map(|(name, ..)| *name).collect();
     if failed.is_empty() {
         return Ok(());
     }

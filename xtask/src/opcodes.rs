@@ -216,11 +216,8 @@ fn find_bases(tool: &Path, target: Target) -> Result<Vec<Found>, Error> {
     let mut found: Vec<Found> = Vec::new();
     for ((class, code, fields), answer) in asked.into_iter().zip(llvm::disassemble(tool, target, &questions)?) {
         let Some(text) = answer else { continue };
-        if found
-            .last()
-            .is_some_and(|last| std::ptr::eq(last.class, class) && last.code == code)
-            || class.refuses(&text)
-        {
+        let same = |last: &Found| std::ptr::eq(last.class, class) && last.code == code;
+        if found.last().is_some_and(same) || class.refuses(&text) {
             continue;
         }
         found.push(Found {
@@ -292,10 +289,8 @@ impl Found {
         }
         let shown = format!("{literal:#x}");
         let text = self.class.pick(&self.text);
-        let operand = text
-            .split([' ', ','])
-            .filter(|word| !word.is_empty())
-            .position(|word| word == shown)?;
+        let mut words = text.split([' ', ',']).filter(|word| !word.is_empty());
+        let operand = words.position(|word| word == shown)?;
         // Behind mnemonic and destination. What has one source has no choice.
         operand.checked_sub(2).filter(|&source| source != 0)
     }

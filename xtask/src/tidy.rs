@@ -62,16 +62,11 @@ pub(crate) fn run() -> Outcome {
 }
 
 fn tracked_files(root: &Path) -> std::io::Result<Vec<PathBuf>> {
-    let output = Command::new("git")
-        .args(["ls-files", "-z"])
-        .current_dir(root)
-        .output()?;
+    let mut command = Command::new("git");
+    let output = command.args(["ls-files", "-z"]).current_dir(root).output()?;
     let listing = String::from_utf8_lossy(&output.stdout);
-    Ok(listing
-        .split('\0')
-        .filter(|path| !path.is_empty())
-        .map(PathBuf::from)
-        .collect())
+    let paths = listing.split('\0').filter(|path| !path.is_empty());
+    Ok(paths.map(PathBuf::from).collect())
 }
 
 /// What must not stand in a file, and why. Written in pieces, so that this file does not break its own rules.
@@ -138,10 +133,8 @@ fn check_text(root: &Path, path: &Path, text: &str, broken: &mut Vec<Broken>) {
             format!("{lines} lines; a file has one subject and at most {MAX_LINES} lines"),
         ));
     }
-    let dated = path
-        .file_name()
-        .and_then(|name| name.to_str())
-        .is_some_and(names_a_date);
+    let name = path.file_name().and_then(|name| name.to_str());
+    let dated = name.is_some_and(names_a_date);
     if path.starts_with("docs") && dated {
         broken.push(report(None, "docs are kept true, not dated".to_owned()));
     }

@@ -107,10 +107,8 @@ impl Workspace for OurWorkspace {
 /// Runs the example on the device, under the card's lock; it compares with the CPU itself.
 fn encode(run: &PhaseContext<'_>) -> Outcome {
     let program = run.bundle.file(ENCODE).ok_or("the bundle has no example `encode`")?;
-    let model = run
-        .bundle
-        .file(MINILM)
-        .ok_or("the bundle has no model of the example")?;
+    let model = run.bundle.file(MINILM);
+    let model = model.ok_or("the bundle has no model of the example")?;
     let _lock = bench::lock(run.device, run.directory, bench::PATIENCE)?;
     let (variable, models) = run.bundle.environment();
     let mut command = Command::new(program);

@@ -119,15 +119,14 @@ impl ComputeUnit {
         let by_registers = (self.vgprs / vgprs).min(self.wave_slots);
         // A single wave needs no barrier.
         let by_groups = if waves == 1 { u32::MAX } else { self.barriers };
-        let (workgroups, limit) = [
+        let limits = [
             (self.wave_slots * SIMDS / waves, Limit::Waves),
             (by_groups, Limit::Workgroups),
             (by_registers * SIMDS / waves, Limit::Vgprs),
             (self.lds.checked_div(lds).unwrap_or(u32::MAX), Limit::Lds),
-        ]
-        .into_iter()
-        .min_by_key(|(n, _)| *n)
-        .unwrap_or((0, Limit::Waves));
+        ];
+        let least = limits.into_iter().min_by_key(|(n, _)| *n);
+        let (workgroups, limit) = least.unwrap_or((0, Limit::Waves));
         Occupancy {
             waves_per_simd: (workgroups * waves).div_ceil(SIMDS).min(self.wave_slots),
             workgroups,

@@ -89,15 +89,15 @@ impl KernelDescriptor {
         ];
         let enabled = self.kernel_code_properties;
         let mut next = 0;
-        ORDER
+        let there = ORDER
             .into_iter()
             .enumerate()
-            .filter(move |(bit, _)| enabled >> bit & 1 != 0)
-            .map(move |(_, what)| {
-                let first = next;
-                next += what.registers();
-                (what, first)
-            })
+            .filter(move |(bit, _)| enabled >> bit & 1 != 0);
+        there.map(move |(_, what)| {
+            let first = next;
+            next += what.registers();
+            (what, first)
+        })
     }
 
     /// Number of user SGPRs. The workgroup ids that are enabled follow behind them.
@@ -120,16 +120,6 @@ impl KernelDescriptor {
         self.compute_pgm_rsrc2 & 1 != 0
     }
 
-    /// Whether an SGPR holds the workgroup's id along X, Y, Z (before gfx12, which has them in trap registers).
-    pub fn enable_sgpr_workgroup_id(&self) -> [bool; 3] {
-        std::array::from_fn(|axis| self.compute_pgm_rsrc2 >> (7 + axis) & 1 != 0)
-    }
-
-    /// Whether an SGPR holds the workgroup's info.
-    pub fn enable_sgpr_workgroup_info(&self) -> bool {
-        self.compute_pgm_rsrc2 >> 10 & 1 != 0
-    }
-
     /// How many of the work-item ids X, Y, Z the VGPRs hold beyond X: 0 (X), 1 (X, Y), 2 (X, Y, Z).
     pub fn enable_vgpr_workitem_id(&self) -> u8 {
         (self.compute_pgm_rsrc2 >> 11 & 3) as u8
@@ -140,29 +130,9 @@ impl KernelDescriptor {
         (self.compute_pgm_rsrc1 >> 12 & 3) as u8
     }
 
-    /// Rounding mode of f16 and f64.
-    pub fn float_round_mode_16_64(&self) -> u8 {
-        (self.compute_pgm_rsrc1 >> 14 & 3) as u8
-    }
-
     /// Denormals of f32: 0 flush sources and results, 1 flush results, 2 flush sources, 3 keep.
     pub fn float_denorm_mode_32(&self) -> u8 {
         (self.compute_pgm_rsrc1 >> 16 & 3) as u8
-    }
-
-    /// Denormals of f16 and f64.
-    pub fn float_denorm_mode_16_64(&self) -> u8 {
-        (self.compute_pgm_rsrc1 >> 18 & 3) as u8
-    }
-
-    /// Whether clamping turns NaN into 0 (before gfx12).
-    pub fn enable_dx10_clamp(&self) -> bool {
-        self.compute_pgm_rsrc1 >> 21 & 1 != 0
-    }
-
-    /// Whether instructions quiet signalling NaN as IEEE 754-2008 says (before gfx12).
-    pub fn enable_ieee_mode(&self) -> bool {
-        self.compute_pgm_rsrc1 >> 23 & 1 != 0
     }
 
     /// Whether a workgroup runs on both halves of a work-group processor (gfx10 and later).

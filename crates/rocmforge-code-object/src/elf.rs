@@ -231,22 +231,17 @@ impl Symbols<'_, '_> {
             let symbol: String = symbol.chars().take(256).collect();
             format!("the file has no symbol {symbol:?} for its descriptor")
         })?;
-        let (bytes, _) = self
-            .elf
-            .at(address, KernelDescriptor::SIZE)
-            .ok_or_else(|| format!("its descriptor at {address:#x} is in no segment of the file"))?;
+        let found = self.elf.at(address, KernelDescriptor::SIZE);
+        let (bytes, _) = found.ok_or_else(|| format!("its descriptor at {address:#x} is in no segment of the file"))?;
         let bytes: &[u8; 64] = bytes.try_into().map_err(|_| "its descriptor is truncated".to_owned())?;
         let descriptor = KernelDescriptor::parse(bytes);
         let offset = descriptor.kernel_code_entry_byte_offset;
-        let entry = address
-            .checked_add_signed(offset)
-            .filter(|entry| entry % 256 == 0)
-            .ok_or_else(|| format!("its entry ({address:#x} plus {offset:#x}) is not a multiple of 256"))?;
-        let (_, segment) = self
-            .elf
-            .at(entry, 4)
-            .filter(|(_, segment)| segment.p_flags(LE).0 & elf::PF_X.0 != 0)
-            .ok_or_else(|| format!("its entry at {entry:#x} is in no executable segment"))?;
+        let entry = address.checked_add_signed(offset).filter(|entry| entry % 256 == 0);
+        let entry =
+            entry.ok_or_else(|| format!("its entry ({address:#x} plus {offset:#x}) is not a multiple of 256"))?;
+        let executable = |segment: &Segment| segment.p_flags(LE).0 & elf::PF_X.0 != 0;
+        let found = self.elf.at(entry, 4).filter(|(_, segment)| executable(segment));
+        let (_, segment) = found.ok_or_else(|| format!("its entry at {entry:#x} is in no executable segment"))?;
         let end = segment.p_vaddr(LE) + segment.p_filesz(LE);
         Ok(KernelCode {
             descriptor_address: address,

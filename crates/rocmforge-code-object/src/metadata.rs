@@ -90,10 +90,8 @@ fn argument(value: &ValueRef<'_>) -> Result<ArgMeta, ParseError> {
 }
 
 fn number(value: &ValueRef<'_>) -> Result<u32, ParseError> {
-    value
-        .as_u64()
-        .and_then(|n| u32::try_from(n).ok())
-        .ok_or_else(|| ParseError::Metadata("a number is missing, negative or over 32 bits".to_owned()))
+    let number = value.as_u64().and_then(|n| u32::try_from(n).ok());
+    number.ok_or_else(|| ParseError::Metadata("a number is missing, negative or over 32 bits".to_owned()))
 }
 
 /// A MessagePack map with text keys.
@@ -108,10 +106,8 @@ impl<'a> Map<'a> {
     }
 
     fn get(&self, key: &str) -> Option<&'a ValueRef<'a>> {
-        self.0
-            .iter()
-            .find(|(k, _)| matches!(k, ValueRef::String(s) if s.as_str() == Some(key)))
-            .map(|(_, v)| v)
+        let named = |k: &ValueRef<'_>| matches!(k, ValueRef::String(s) if s.as_str() == Some(key));
+        self.0.iter().find(|(k, _)| named(k)).map(|(_, v)| v)
     }
 
     fn required<T>(key: &str, value: Option<T>) -> Result<T, ParseError> {

@@ -28,6 +28,19 @@ pub(crate) fn reserve(count: u64) -> usize {
     count.min(1 << 16) as usize
 }
 
+/// That a metadata key of `len` bytes, which stands at byte `at`, is neither empty nor too long.
+pub(crate) fn check_key(len: u64, at: u64) -> Result<()> {
+    match len {
+        0 => Err(GgufError::EmptyKey { at }),
+        1..=MAX_KEY_BYTES => Ok(()),
+        _ => Err(GgufError::KeyTooLong {
+            at,
+            len,
+            most: MAX_KEY_BYTES,
+        }),
+    }
+}
+
 /// The alignment, where it is a power of two of at most 1 MiB.
 pub(crate) fn check_alignment(alignment: u64) -> Result<usize> {
     if !alignment.is_power_of_two() || alignment > MAX_ALIGNMENT {

@@ -240,11 +240,8 @@ where
         _ => None,
     };
     let numbers = numbers.ok_or_else(|| wrong_type(key, expected, value))?;
-    let narrowed: Result<Vec<T>> = numbers
-        .into_iter()
-        .map(|number| narrow(key, number, expected))
-        .collect();
-    Ok(Some(Cow::Owned(narrowed?)))
+    let narrowed = numbers.into_iter().map(|number| narrow(key, number, expected));
+    Ok(Some(Cow::Owned(narrowed.collect::<Result<_>>()?)))
 }
 
 fn narrow<T: TryFrom<i128>>(key: &str, value: i128, expected: &'static str) -> Result<T> {

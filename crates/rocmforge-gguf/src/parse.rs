@@ -109,16 +109,7 @@ fn parse_metadata(cursor: &mut Cursor<'_>, count: u64) -> Result<Metadata> {
     for _ in 0..count {
         let at = cursor.at();
         let len = cursor.u64("a metadata key's length")?;
-        if len == 0 {
-            return Err(GgufError::EmptyKey { at });
-        }
-        if len > limits::MAX_KEY_BYTES {
-            return Err(GgufError::KeyTooLong {
-                at,
-                len,
-                most: limits::MAX_KEY_BYTES,
-            });
-        }
+        limits::check_key(len, at)?;
         let key = cursor.text(len, "a metadata key")?;
         let ty = value_type(cursor, &key)?;
         let value = parse_value(cursor, &key, ty)?;

@@ -68,17 +68,7 @@ impl<'a> Writer<'a> {
     pub fn metadata(&mut self, key: impl Into<String>, value: impl Into<Value>) -> Result<&mut Self> {
         let (key, value) = (key.into(), value.into());
         let at = HEADER_BYTES + self.metadata.len() as u64;
-        let len = key.len() as u64;
-        if key.is_empty() {
-            return Err(GgufError::EmptyKey { at });
-        }
-        if len > limits::MAX_KEY_BYTES {
-            return Err(GgufError::KeyTooLong {
-                at,
-                len,
-                most: limits::MAX_KEY_BYTES,
-            });
-        }
+        limits::check_key(key.len() as u64, at)?;
         if self.keys.contains(&key) {
             return Err(GgufError::DuplicateKey { key, at });
         }

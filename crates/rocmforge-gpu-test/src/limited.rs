@@ -26,11 +26,11 @@ pub enum Ended {
 ///
 /// It cannot be started or waited for.
 pub fn run_limited(command: &mut Command, limit: Duration) -> std::io::Result<(Ended, String)> {
-    let mut child = command
+    command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()?;
+        .stderr(Stdio::null());
+    let mut child = command.spawn()?;
     let mut output = Output::of(child.stdout.take())?;
     let deadline = Instant::now() + limit;
     let ended = loop {

@@ -199,12 +199,10 @@ impl CardLock {
 
     /// Writes who holds the card.
     fn sign(&mut self) -> io::Result<()> {
+        let command = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
         let me = Holder {
             pid: std::process::id(),
-            command: std::env::args_os()
-                .map(|argument| argument.to_string_lossy().into_owned())
-                .collect::<Vec<_>>()
-                .join(" "),
+            command: command.collect::<Vec<_>>().join(" "),
             since: unix_seconds(),
         };
         let body = serde_json::to_vec(&me).expect("a holder is plain data");
@@ -279,12 +277,8 @@ pub fn wait_for_teardown(sysfs: &Sysfs, card: &str, patience: Duration) -> Resul
 
 /// The processes that KFD still has though they have ended; those of other cards left out, where the card is known.
 fn dead_on(sysfs: &Sysfs, card: &str) -> Vec<u32> {
-    let dead: Vec<u32> = sysfs
-        .kfd_processes()
-        .unwrap_or_default()
-        .into_iter()
-        .filter(|&process| has_ended(sysfs, process))
-        .collect();
+    let mut dead = sysfs.kfd_processes().unwrap_or_default();
+    dead.retain(|&process| has_ended(sysfs, process));
     if dead.is_empty() {
         return dead;
     }
@@ -354,11 +348,8 @@ pub fn check_inherited(directory: &Path, card: &str, descriptor: Option<&str>) -
 /// Holder of `card`, or its last holder: the lock file's body. `None` if there was none or the body cannot be read.
 pub fn holder(directory: &Path, card: &str) -> Option<Holder> {
     let mut body = String::new();
-    File::open(lock_path(directory, card))
-        .ok()?
-        .take(LONGEST_BODY)
-        .read_to_string(&mut body)
-        .ok()?;
+    let file = File::open(lock_path(directory, card)).ok()?;
+    file.take(LONGEST_BODY).read_to_string(&mut body).ok()?;
     serde_json::from_str(&body).ok()
 }
 

@@ -69,10 +69,8 @@ pub fn append(record: &Record) {
     let line = serde_json::to_string(record).expect("a record is plain data");
     if let Some(path) = std::env::var_os(REPORT_VARIABLE) {
         // Made by the supervisor: one that is not there any more is lost.
-        let written = OpenOptions::new()
-            .append(true)
-            .open(&path)
-            .and_then(|mut file| file.write_all((line + "\n").as_bytes()));
+        let file = OpenOptions::new().append(true).open(&path);
+        let written = file.and_then(|mut file| file.write_all((line + "\n").as_bytes()));
         match written {
             Err(error) if !std::thread::panicking() => {
                 panic!("a record of this test cannot be written to {}: {error}", path.display())

@@ -135,10 +135,8 @@ impl Held {
         if kind == HostKind::Pinned {
             limits.push((part(3, 8).saturating_sub(self.pinned), HostLimit::Pinned));
         }
-        limits
-            .into_iter()
-            .min_by_key(|(bytes, _)| *bytes)
-            .unwrap_or((0, HostLimit::Total))
+        let least = limits.into_iter().min_by_key(|(bytes, _)| *bytes);
+        least.unwrap_or((0, HostLimit::Total))
     }
 }
 

@@ -126,18 +126,12 @@ impl Epoch {
     /// it, whenever it was made. Exact: 0 bytes and 0 handles, or the list of them.
     pub fn leaks(&self) -> LeakReport {
         let state = self.shared.lock();
-        let entries: Vec<Entry> = state
-            .entries
-            .since(self.first)
-            .filter(|entry| !entry.retained)
-            .cloned()
-            .collect();
+        let left = state.entries.since(self.first).filter(|entry| !entry.retained);
+        let entries: Vec<Entry> = left.cloned().collect();
         let bytes = entries.iter().map(|entry| entry.kind.device_bytes()).sum();
         let pinned = entries.iter().map(|entry| entry.kind.pinned_bytes()).sum();
-        let handles = entries
-            .iter()
-            .filter(|entry| matches!(entry.kind, EntryKind::Handle(_)))
-            .count();
+        let is_handle = |entry: &&Entry| matches!(entry.kind, EntryKind::Handle(_));
+        let handles = entries.iter().filter(is_handle).count();
         LeakReport {
             bytes,
             pinned,

@@ -22,10 +22,9 @@ impl SysfsReadings {
     /// makes the budget the conservative one.
     pub fn new(sysfs: &Sysfs, pci: &str) -> Self {
         let machine = sysfs.machine();
-        let card = machine
-            .cards
-            .iter()
-            .find(|card| card.pci.as_deref().is_some_and(|at| at.eq_ignore_ascii_case(pci)));
+        let is_at = |at: &String| at.eq_ignore_ascii_case(pci);
+        let mut cards = machine.cards.iter();
+        let card = cards.find(|card| card.pci.as_ref().is_some_and(is_at));
         let node = machine.nodes.iter().find(|node| node.pci.eq_ignore_ascii_case(pci));
         Self {
             files: card.map(|card| CardFiles::new(sysfs, card)),

@@ -101,10 +101,8 @@ impl<S: Queue + Clone> Uses<S> {
     pub fn before<'a>(&'a self, access: Access, stream: &S) -> impl Iterator<Item = &'a Use<S>> {
         let reads: &[Use<S>] = if access == Access::Write { &self.reads } else { &[] };
         let id = stream.id();
-        self.write
-            .iter()
-            .chain(reads)
-            .filter(move |last| last.stream.id() != id && !last.is_done())
+        let all = self.write.iter().chain(reads);
+        all.filter(move |last| last.stream.id() != id && !last.is_done())
     }
 
     /// Notes an operation that was enqueued behind everything [`before`](Self::before) named.

@@ -221,8 +221,6 @@ impl<T: Pod> std::fmt::Debug for HipBuffer<T> {
 /// Bytes of `count` elements, if there are so many addresses.
 pub(crate) fn byte_len<T>(count: usize) -> HipResult<usize> {
     let size = size_of::<T>();
-    count
-        .checked_mul(size)
-        .filter(|&bytes| isize::try_from(bytes).is_ok())
-        .ok_or(HipError::SizeOverflow { count, size })
+    let bytes = count.checked_mul(size).filter(|&bytes| isize::try_from(bytes).is_ok());
+    bytes.ok_or(HipError::SizeOverflow { count, size })
 }

@@ -78,12 +78,8 @@ impl HipModule {
             kernel: name.to_owned(),
             available: module.object.kernels.iter().map(|kernel| kernel.name.clone()).collect(),
         };
-        let index = module
-            .object
-            .kernels
-            .iter()
-            .position(|kernel| kernel.name == name)
-            .ok_or_else(not_found)?;
+        let mut kernels = module.object.kernels.iter();
+        let index = kernels.position(|kernel| kernel.name == name).ok_or_else(not_found)?;
         let symbol = CString::new(name).map_err(|_| not_found())?;
         let function = hip::module::function(&module.core.driver, &module.handle, &symbol)?;
         Ok(HipKernel {

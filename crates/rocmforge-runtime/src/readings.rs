@@ -62,16 +62,11 @@ pub(crate) fn kernel_shows_a_gpu(sysfs: &Sysfs) -> Result<(), Unavailable> {
     // HIP opens the render node of each GPU it uses; one usable GPU is enough.
     let render = |minor: u32| {
         let name = format!("renderD{minor}");
-        machine
-            .render_nodes
-            .iter()
-            .find(|file| file.path.file_name().is_some_and(|at| at == name.as_str()))
+        let mut files = machine.render_nodes.iter();
+        files.find(|file| file.path.file_name().is_some_and(|at| at == name.as_str()))
     };
-    let nodes: Vec<_> = machine
-        .nodes
-        .iter()
-        .map(|node| node.render_minor.and_then(render))
-        .collect();
+    let nodes = machine.nodes.iter().map(|node| node.render_minor.and_then(render));
+    let nodes: Vec<_> = nodes.collect();
     match nodes.iter().flatten().find(|file| file.access == Access::Denied) {
         Some(file)
             if nodes

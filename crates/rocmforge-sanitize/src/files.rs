@@ -193,10 +193,8 @@ fn beneath(root: &OwnedFd, relative: &Path, flags: OFlags) -> Result<OwnedFd, Er
 /// The same without the kernel's help: one component after the other, and every link counts as one that leads out.
 fn step_by_step(root: &OwnedFd, relative: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
     let mut at = rustix::fs::openat(root, ".", DIRECTORY, Mode::empty())?;
-    let mut names = relative
-        .components()
-        .filter(|part| *part != Component::CurDir)
-        .peekable();
+    let names = relative.components().filter(|part| *part != Component::CurDir);
+    let mut names = names.peekable();
     if names.peek().is_none() {
         return rustix::fs::openat(root, ".", flags, Mode::empty());
     }

@@ -151,10 +151,8 @@ impl<'a> Page<'a> {
         for warning in &outcome.warnings {
             let same = |finding: &Finding| (finding.report.kind, finding.report.pc) == (warning.kind, warning.pc);
             if !outcome.findings.iter().any(same) {
-                let place = warning
-                    .frames
-                    .first()
-                    .map_or(String::new(), |frame| format!(" at {frame}"));
+                let place = warning.frames.first().map(|frame| format!(" at {frame}"));
+                let place = place.unwrap_or_default();
                 page.push_str(&format!("warning: {}{place}; {}\n", warning.kind, warning.message));
             }
         }
@@ -241,6 +239,7 @@ impl<'a> Page<'a> {
     pub(crate) fn json(&self) -> String {
         let Self { plan, outcome, .. } = self;
         let objects: Vec<&Path> = plan.file.objects.iter().map(|object| object.path.as_path()).collect();
+        let place = |index: &usize| self.suppressions.all[*index].place.to_string();
         let page = JsonPage {
             version: 1,
             status: if self.is_clean() { "clean" } else { "reports" },
@@ -260,11 +259,7 @@ impl<'a> Page<'a> {
             endless_launches: &outcome.endless,
             findings_in_all: self.findings.len(),
             suppressed: self.suppressed(),
-            unused_suppressions: self
-                .unused
-                .iter()
-                .map(|index| self.suppressions.all[*index].place.to_string())
-                .collect(),
+            unused_suppressions: self.unused.iter().map(place).collect(),
             findings: &self.findings[..self.printed],
             outputs: self.saved,
         };

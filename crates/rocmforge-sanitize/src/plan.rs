@@ -98,12 +98,8 @@ impl Plan {
     fn of(file: LaunchFile, objects: Vec<ObjectFile>) -> Result<Self, Error> {
         let plan = Self::fitting(file, objects)?;
         for (index, (object, named)) in plan.objects.iter().zip(&plan.file.objects).enumerate() {
-            let own = plan
-                .file
-                .launches
-                .iter()
-                .zip(&plan.object_of)
-                .filter(|(_, of)| **of == index);
+            let all = plan.file.launches.iter().zip(&plan.object_of);
+            let own = all.filter(|(_, of)| **of == index);
             let kernels = own.map(|(launch, _)| launch.kernel.as_str());
             object.check(kernels).map_err(Error::object(&named.path))?;
         }
@@ -155,10 +151,8 @@ fn object_of(launch: &Launch, file: &LaunchFile, objects: &[ObjectFile]) -> Resu
             })
         }
         _ => {
-            let names: Vec<&str> = found
-                .iter()
-                .filter_map(|index| file.objects[*index].name.as_deref())
-                .collect();
+            let names = found.iter().filter_map(|index| file.objects[*index].name.as_deref());
+            let names: Vec<&str> = names.collect();
             let problem = format!("is in several objects; say which with `object`: {}", names.join(", "));
             Err(Error::value(launch.place.clone(), &launch.kernel, problem))
         }
@@ -361,11 +355,8 @@ impl Plan {
             };
             Some((start, part))
         };
-        ranges
-            .iter()
-            .filter_map(part)
-            .filter(|(_, bytes)| !bytes.is_empty())
-            .collect()
+        let parts = ranges.iter().filter_map(part);
+        parts.filter(|(_, bytes)| !bytes.is_empty()).collect()
     }
 
     /// The arguments of a launch, each by its value; buffers lie at `addresses`.

@@ -158,25 +158,19 @@ impl RunArgs {
         let terminations = Signals::new([SIGTERM]);
         let terminations =
             terminations.map_err(|error| Error::write(std::path::Path::new("a signal handler"))(error))?;
-        let child = Command::new(program)
-            .args(args)
-            .envs(installation.environment(&settings))
-            .spawn();
+        let mut command = Command::new(program);
+        let child = command.args(args).envs(installation.environment(&settings)).spawn();
         let status = child.and_then(|child| wait(child, terminations));
         let status = status.map_err(|source| Error::Program {
             program: program.into(),
             source,
         })?;
         let processes = Record::read_all(&records).map_err(Error::write(&records))?;
-        let found = processes
-            .iter()
-            .flatten()
-            .any(|record| matches!(record, Record::Finding { .. }));
+        let mut records = processes.iter().flatten();
+        let found = records.any(|record| matches!(record, Record::Finding { .. }));
         say(&processes, &suppressions, err);
-        let own = status
-            .code()
-            .or_else(|| Some(128 + status.signal()?))
-            .and_then(|code| u8::try_from(code).ok());
+        let own = status.code().or_else(|| Some(128 + status.signal()?));
+        let own = own.and_then(|code| u8::try_from(code).ok());
         Ok(Some(match self.check.error_exitcode {
             Some(code) if found => code,
             _ => own.unwrap_or(u8::MAX),
@@ -196,10 +190,8 @@ fn say(processes: &[Vec<Record>], suppressions: &Suppressions, err: &mut dyn Wri
     for records in processes {
         let ended = records.iter().any(|record| matches!(record, Record::End { .. }));
         if let (false, Some(Record::Start { process, program, .. })) = (ended, records.first()) {
-            let findings = records
-                .iter()
-                .filter(|record| matches!(record, Record::Finding { .. }))
-                .count();
+            let is_finding = |record: &&Record| matches!(record, Record::Finding { .. });
+            let findings = records.iter().filter(is_finding).count();
             note(format!(
                 "process {process} ({}) was ended before its summary, after {findings} findings; what was queued then has not run",
                 program.display()

@@ -316,10 +316,8 @@ impl<'p> Runner<'p> {
         let file = &self.plan.file;
         if self.plan.options.leak_check && complete {
             let allocates = |step: &usize| matches!(file.steps[*step].action, Action::Alloc { .. });
-            let calls: Vec<u64> = (0..file.steps.len())
-                .filter(allocates)
-                .map(|step| self.steps[step])
-                .collect();
+            let allocating = (0..file.steps.len()).filter(allocates);
+            let calls: Vec<u64> = allocating.map(|step| self.steps[step]).collect();
             let leaks = self.machine.leaks().into_iter();
             self.reports.extend(leaks.filter(|leak| calls.contains(&leak.call)));
         }

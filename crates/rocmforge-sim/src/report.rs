@@ -134,6 +134,7 @@ impl Tool {
 
 /// How memory was touched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "lowercase"))]
 pub enum Access {
     /// Read, by a vector or scalar load or as the source of a copy.
     Read,
@@ -164,19 +165,24 @@ pub enum AllocationState {
 
 /// An allocation a report is about: the one the address belongs to, belonged to, or lies next to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct AllocationInfo {
+    /// What the program calls it, if it said so.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "crate::json::text"))]
+    pub label: Option<Arc<str>>,
+    /// Where the program allocated it, if it said so.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "crate::json::text"))]
+    pub site: Option<Arc<str>>,
     /// First byte.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "crate::json::hex"))]
     pub address: u64,
     /// Size in bytes, as asked for.
     pub size: u64,
     /// Number of the call that allocated it.
     pub allocated_by: u64,
     /// Whether it still lives.
+    #[cfg_attr(feature = "serde", serde(rename = "freed_by", serialize_with = "serial::freed_by"))]
     pub state: AllocationState,
-    /// What the program calls it, if it said so.
-    pub label: Option<Arc<str>>,
-    /// Where the program allocated it, if it said so.
-    pub site: Option<Arc<str>>,
 }
 
 impl fmt::Display for AllocationInfo {
@@ -220,6 +226,7 @@ impl fmt::Display for Place<'_> {
 /// The other party of a report that is about two accesses: of a race, or of a use after free the operation that is at
 /// fault for it.
 #[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Side {
     /// As [`Report::api`].
     pub api: &'static str,
@@ -229,18 +236,20 @@ pub struct Side {
     pub stream: Option<u64>,
     /// The kernel, if one did it.
     pub kernel: Option<String>,
+    /// As [`Report::pc`].
+    #[cfg_attr(feature = "serde", serde(serialize_with = "crate::json::hex_or_null"))]
+    pub pc: Option<u64>,
     /// How memory was touched, if it was.
     pub access: Option<Access>,
-    /// As [`Report::pc`].
-    pub pc: Option<u64>,
-    /// Source position in the kernel, innermost inlined function first.
-    pub frames: Vec<Frame>,
     /// Workgroup of the access.
     pub workgroup: Option<[u32; 3]>,
     /// Wave inside the workgroup.
     pub wave: u32,
     /// Lane inside the wave.
     pub lane: u32,
+    /// Source position in the kernel, innermost inlined function first.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "crate::json::frames"))]
+    pub frames: Vec<Frame>,
 }
 
 impl fmt::Display for Side {
@@ -275,9 +284,13 @@ impl fmt::Display for Side {
 
 /// One finding. A report means the program is wrong, whatever the calls returned.
 #[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Report {
     /// What it is.
+    #[cfg_attr(feature = "serde", serde(flatten, serialize_with = "serial::kind"))]
     pub kind: ReportKind,
+    /// What happened, in words.
+    pub message: String,
     /// The HIP function or operation that did it: `"hipFree"`, `"copy"`, `"kernel"`.
     pub api: &'static str,
     /// Which call of this host it was, counted from 1; for deferred work, the call that enqueued it.
@@ -288,38 +301,39 @@ pub struct Report {
     /// The kernel, if one did it.
     pub kernel: Option<String>,
     /// Address of the kernel's instruction as `llvm-objdump` prints it, if one did it.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "crate::json::hex_or_null"))]
     pub pc: Option<u64>,
+    /// How memory was touched, if it was.
+    pub access: Option<Access>,
     /// First byte of the access (a device address; an offset for LDS and private memory).
+    #[cfg_attr(feature = "serde", serde(serialize_with = "crate::json::hex"))]
     pub address: u64,
     /// Bytes of the access.
     pub size: u64,
-    /// How memory was touched, if it was.
-    pub access: Option<Access>,
-    /// Source position in the kernel, innermost inlined function first.
-    pub frames: Vec<Frame>,
-    /// Workgroup of the first occurrence.
-    pub workgroup: Option<[u32; 3]>,
-    /// Wave inside the workgroup.
-    pub wave: u32,
-    /// Lane inside the wave.
-    pub lane: u32,
     /// How often it happened.
     pub count: u64,
     /// Whether the launch was stopped here, before its end, because it had as many faults as
     /// [`SimConfig::max_faults`](crate::SimConfig::max_faults). What it should have written by then is not there, so the card counts as
     /// failed: every later call answers `hipErrorLaunchFailure`.
     pub stopped: bool,
+    /// Workgroup of the first occurrence.
+    pub workgroup: Option<[u32; 3]>,
+    /// Wave inside the workgroup.
+    pub wave: u32,
+    /// Lane inside the wave.
+    pub lane: u32,
+    /// Source position in the kernel, innermost inlined function first.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "crate::json::frames"))]
+    pub frames: Vec<Frame>,
     /// The allocation it is about.
     pub allocation: Option<AllocationInfo>,
     /// The other party, if the report is about two.
     pub other: Option<Box<Side>>,
-    /// What happened, in words.
-    pub message: String,
 }
 
 impl Report {
     /// A report about a call, without an access.
-    pub(crate) fn of_call(kind: ReportKind, api: &'static str, call: u64, message: String) -> Self {
+    pub(crate) fn of_call(kind: ReportKind, api: &'static str, call: u64, message: impl Into<String>) -> Self {
         Self {
             kind,
             api,
@@ -338,7 +352,7 @@ impl Report {
             stopped: false,
             allocation: None,
             other: None,
-            message,
+            message: message.into(),
         }
     }
 
@@ -405,6 +419,87 @@ impl fmt::Display for Report {
             f.write_str("\n  the launch was stopped here: it has as many findings as are kept of one launch")?;
         }
         Ok(())
+    }
+}
+
+/// What JSON has of kinds, tools and states.
+#[cfg(feature = "serde")]
+mod serial {
+    use super::{AllocationState, ReportKind, Tool};
+    use serde::de::{Deserialize, Deserializer, Error};
+    use serde::ser::{Serialize, Serializer};
+
+    /// The call that freed an allocation, if one did.
+    pub(super) fn freed_by<S: Serializer>(state: &AllocationState, serializer: S) -> Result<S::Ok, S::Error> {
+        match state {
+            AllocationState::Live => serializer.serialize_none(),
+            AllocationState::Freed(call) => serializer.serialize_some(call),
+        }
+    }
+
+    /// A kind, with the tool and the title that follow from it.
+    pub(super) fn kind<S: Serializer>(kind: &ReportKind, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(serde::Serialize)]
+        struct View {
+            kind: ReportKind,
+            tool: Tool,
+            title: String,
+        }
+        let view = View {
+            kind: *kind,
+            tool: kind.tool(),
+            title: kind.to_string(),
+        };
+        view.serialize(serializer)
+    }
+
+    impl ReportKind {
+        /// Its name in snake case: `lds_race`.
+        pub fn name(self) -> String {
+            let mut name = String::new();
+            for c in format!("{self:?}").chars() {
+                if c.is_ascii_uppercase() && !name.is_empty() {
+                    name.push('_');
+                }
+                name.push(c.to_ascii_lowercase());
+            }
+            name
+        }
+    }
+
+    /// The value of a list that has a name.
+    fn named<'de, D: Deserializer<'de>, T: Copy>(
+        deserializer: D,
+        all: &[T],
+        name: impl Fn(T) -> String,
+    ) -> Result<T, D::Error> {
+        let wanted = String::deserialize(deserializer)?;
+        let found = all.iter().copied().find(|value| name(*value) == wanted);
+        found.ok_or_else(|| D::Error::custom(format!("there is no `{wanted}`")))
+    }
+
+    impl Serialize for ReportKind {
+        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            serializer.serialize_str(&self.name())
+        }
+    }
+
+    impl<'de> Deserialize<'de> for ReportKind {
+        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            named(deserializer, &Self::ALL, Self::name)
+        }
+    }
+
+    impl Serialize for Tool {
+        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            serializer.collect_str(self)
+        }
+    }
+
+    impl<'de> Deserialize<'de> for Tool {
+        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            named(deserializer, &Self::ALL, |tool| tool.to_string())
+        }
     }
 }
 

@@ -40,20 +40,14 @@ impl ReportFilter {
             let other = other.and_then(|other| other.kernel.as_deref());
             report.kernel.as_deref().into_iter().chain(other)
         };
-        let frames = report
-            .frames
-            .iter()
-            .chain(other.into_iter().flat_map(|other| &other.frames));
+        let named = |name: &String| kernels().any(|kernel| kernel == name);
+        let contains = |part: &String| kernels().any(|kernel| kernel.contains(part));
+        let others = other.into_iter().flat_map(|other| &other.frames);
+        let frames = report.frames.iter().chain(others);
         self.kind.is_none_or(|kind| kind == report.kind)
             && self.tool.is_none_or(|tool| tool == report.tool())
-            && self
-                .kernel
-                .as_ref()
-                .is_none_or(|name| kernels().any(|kernel| kernel == name))
-            && self
-                .kernel_substring
-                .as_ref()
-                .is_none_or(|part| kernels().any(|kernel| kernel.contains(part.as_str())))
+            && self.kernel.as_ref().is_none_or(named)
+            && self.kernel_substring.as_ref().is_none_or(contains)
             && self.fits_one_of(frames)
     }
 

@@ -18,13 +18,9 @@ pub fn on_every_card(own: &str, filters: &[&str]) {
         return;
     }
     let binary = std::env::current_exe().expect("a test binary knows its path");
-    let output = Command::new(binary)
-        .args(filters)
-        .args(["--skip", own])
-        .env(DEVICE_VARIABLE, SECOND)
-        .stdin(Stdio::null())
-        .output()
-        .expect("a test binary can be run");
+    let mut command = Command::new(binary);
+    command.args(filters).args(["--skip", own]).env(DEVICE_VARIABLE, SECOND);
+    let output = command.stdin(Stdio::null()).output().expect("a test binary can be run");
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(
         output.status.success(),

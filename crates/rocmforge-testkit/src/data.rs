@@ -10,10 +10,8 @@ pub struct Rng {
 
 /// A generator that prints its seed if the test panics while it lives. `ROCMFORGE_SEED` overrides the seed.
 pub fn rng(seed: u64) -> Rng {
-    let seed = std::env::var("ROCMFORGE_SEED")
-        .ok()
-        .and_then(|text| text.parse().ok())
-        .unwrap_or(seed);
+    let set = std::env::var("ROCMFORGE_SEED").ok();
+    let seed = set.and_then(|text| text.parse().ok()).unwrap_or(seed);
     Rng {
         seed,
         numbers: rocmforge_sim::Rng::new(seed),

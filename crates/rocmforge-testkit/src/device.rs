@@ -149,10 +149,8 @@ fn real(card: CardName, name: DeviceName, platform: Platform) -> Result<Chosen, 
         CardName::Pci(pci) => device.pci.as_str() == pci.to_string(),
     };
     let Some(device) = devices.iter().find(is_wanted) else {
-        let list = devices
-            .iter()
-            .map(|device| format!("{} ({})", device.pci, device.name))
-            .collect::<Vec<_>>();
+        let list = devices.iter().map(|device| format!("{} ({})", device.pci, device.name));
+        let list: Vec<_> = list.collect();
         return Err(DeviceError::NoSuchDevice {
             wanted: card.to_string(),
             found: list.join(", "),

@@ -133,10 +133,8 @@ impl GgmlBackend for DummyBackend {
     }
 
     fn tensor_desc(&self, id: TensorId) -> Option<&TensorDesc> {
-        self.buffers
-            .get(&id)
-            .map(|(desc, _)| desc)
-            .or_else(|| self.views.get(&id))
+        let own = self.buffers.get(&id).map(|(desc, _)| desc);
+        own.or_else(|| self.views.get(&id))
     }
 
     fn buffer(&self, id: TensorId) -> Option<&usize> {

@@ -85,6 +85,7 @@ pub fn gpu_with(options: LeaseOptions) -> GpuLease {
     };
     let card = backend.card().clone();
     let epoch = card.ledger().epoch();
+    let figure = || DriverFigure::now(&Sysfs::host(), card.key().as_str());
     record::append(&Record::LeaseBegan);
     GpuLease {
         backend: Some(backend),
@@ -92,10 +93,7 @@ pub fn gpu_with(options: LeaseOptions) -> GpuLease {
         kernels: OnceLock::new(),
         heartbeat: Heartbeat::start(&card),
         // The simulator's processes are not the driver's.
-        driver: sim
-            .is_none()
-            .then(|| DriverFigure::now(&Sysfs::host(), card.key().as_str()))
-            .flatten(),
+        driver: if sim.is_none() { figure() } else { None },
         card,
         epoch,
         sim,
@@ -156,10 +154,8 @@ impl GpuLease {
             faults.push(LeaseFault::Error(error));
         }
         let poisoned = backend.is_poisoned().is_some();
-        let launches = self
-            .sim
-            .as_ref()
-            .map_or_else(|| backend.launches(), |sim| sim.launches());
+        let of_sim = self.sim.as_ref().map(|sim| sim.launches());
+        let launches = of_sim.unwrap_or_else(|| backend.launches());
         drop(backend);
         let leaks = self.epoch.leaks();
         // A poisoned backend abandons its handles to the driver on purpose, so what is left says nothing about the test.

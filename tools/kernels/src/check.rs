@@ -42,12 +42,7 @@ pub(crate) fn check(arch: Vec<String>, compiled: &[String], strict: bool) -> Res
         manifest.check_families(FAMILIES, &families)?;
         manifest.check_kernels(FAMILIES, &source)?;
     }
-    if !differ.is_empty() {
-        return Err(KernelsError::Differ {
-            count: differ.len(),
-            list: differ.join(", "),
-        });
-    }
+    none_differ(&differ)?;
     ptxas::check(&targets)?;
     let not_comparable = |why: String| {
         if strict {
@@ -71,10 +66,8 @@ pub(crate) fn check(arch: Vec<String>, compiled: &[String], strict: bool) -> Res
         );
     }
     let (comparable, others): (Vec<String>, Vec<String>) = targets.into_iter().partition(|t| {
-        manifest
-            .targets
-            .get(t)
-            .is_some_and(|entry| entry.compiler == compiler.version)
+        let entry = manifest.targets.get(t);
+        entry.is_some_and(|entry| entry.compiler == compiler.version)
     });
     for (target, objects) in compile_all(&compiler, &comparable, None)? {
         if compile::sha256(&pack::write(&target, &objects)) != manifest.target(&target)?.pack_sha256 {
@@ -82,11 +75,8 @@ pub(crate) fn check(arch: Vec<String>, compiled: &[String], strict: bool) -> Res
                 let known = manifest.targets[&target].families.get(family);
                 known.is_some_and(|f| f.sha256 == compile::sha256(bytes))
             };
-            let families: Vec<&str> = objects
-                .iter()
-                .filter(|(f, b)| !same(f, b))
-                .map(|(f, _)| f.as_str())
-                .collect();
+            let others = objects.iter().filter(|(f, b)| !same(f, b));
+            let families: Vec<&str> = others.map(|(f, _)| f.as_str()).collect();
             differ.push(format!("{target} ({})", families.join(" ")));
         } else {
             say!("{target}: {} families, the same bytes", objects.len());
@@ -95,12 +85,7 @@ pub(crate) fn check(arch: Vec<String>, compiled: &[String], strict: bool) -> Res
     if all {
         differ.extend(faulty::differing(Some(&compiler))?);
     }
-    if !differ.is_empty() {
-        return Err(KernelsError::Differ {
-            count: differ.len(),
-            list: differ.join(", "),
-        });
-    }
+    none_differ(&differ)?;
     if !others.is_empty() {
         return not_comparable(format!(
             "{} were made by another compiler than this \"{}\"",
@@ -109,4 +94,15 @@ pub(crate) fn check(arch: Vec<String>, compiled: &[String], strict: bool) -> Res
         ));
     }
     Ok(())
+}
+
+/// Fails with the packs that differ, if any does.
+fn none_differ(packs: &[String]) -> Result<(), KernelsError> {
+    if packs.is_empty() {
+        return Ok(());
+    }
+    Err(KernelsError::Differ {
+        count: packs.len(),
+        list: packs.join(", "),
+    })
 }

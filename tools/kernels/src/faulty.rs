@@ -3,6 +3,7 @@
 //! cards compute-sanitizer is asked about the same faults.
 
 use crate::compile::{Compiler, sha256, sorted};
+use crate::manifest::{read_json, write_json};
 use crate::pack::Objects;
 use crate::parallel::in_parallel;
 use crate::workspace_root;
@@ -88,10 +89,8 @@ fn listed(list: &str) -> Result<Vec<String>, KernelsError> {
     let text = read(&workspace_root().join(DIRECTORY).join(list))?;
     let text = String::from_utf8_lossy(&text);
     let lines = text.lines().filter(|line| !line.starts_with('#'));
-    Ok(lines
-        .filter_map(|line| line.split(' ').next())
-        .map(str::to_owned)
-        .collect())
+    let words = lines.filter_map(|line| line.split(' ').next());
+    Ok(words.map(str::to_owned).collect())
 }
 
 fn source_hash() -> Result<String, KernelsError> {
@@ -133,15 +132,14 @@ fn compile(compiler: &Compiler) -> Result<BTreeMap<String, Vec<u8>>, KernelsErro
     let mut by_target: BTreeMap<String, Objects> = BTreeMap::new();
     for ((source, target, level), object) in jobs.into_iter().zip(objects) {
         let name = format!("{source}{}", level.replace('-', "."));
-        by_target
-            .entry(target.arch.to_owned())
-            .or_default()
-            .insert(name, object);
+        let objects = by_target.entry(target.arch.to_owned()).or_default();
+        objects.insert(name, object);
     }
-    Ok(by_target
-        .into_iter()
-        .map(|(target, objects)| (target.clone(), pack::write(&target, &objects)))
-        .collect())
+    let packed = |(target, objects): (String, Objects)| {
+        let pack = pack::write(&target, &objects);
+        (target, pack)
+    };
+    Ok(by_target.into_iter().map(packed).collect())
 }
 
 fn compile_example(compiler: &Compiler) -> Result<Vec<u8>, KernelsError> {
@@ -167,26 +165,20 @@ pub(crate) fn build(compiler: &Compiler) -> Result<(), KernelsError> {
     }
     let example_object = compile_example(compiler)?;
     write(&example(), &example_object)?;
+    let hashed = |(target, bytes): (&String, &Vec<u8>)| (target.clone(), sha256(bytes));
     let manifest = Manifest {
         example_sha256: sha256(&example_object),
         compiler: compiler.version.clone(),
         source_sha256: source_hash()?,
-        pack_sha256: packs
-            .iter()
-            .map(|(target, bytes)| (target.clone(), sha256(bytes)))
-            .collect(),
+        pack_sha256: packs.iter().map(hashed).collect(),
     };
-    let mut text = serde_json::to_string_pretty(&manifest).map_err(|e| KernelsError::Manifest(e.to_string()))?;
-    text.push('\n');
-    write(&prebuilt().join("manifest.json"), text.as_bytes())
+    write_json(&prebuilt(), &manifest)
 }
 
 /// The packs that are not what the sources give: without a compiler, that are not the manifest's or have older sources;
 /// with the one that made them, whose bytes differ.
 pub(crate) fn differing(compiler: Option<&Compiler>) -> Result<Vec<String>, KernelsError> {
-    let path = prebuilt().join("manifest.json");
-    let manifest: Manifest = serde_json::from_slice(&read(&path)?)
-        .map_err(|error| KernelsError::Manifest(format!("{}: {error}", path.display())))?;
+    let manifest: Manifest = read_json(&prebuilt())?;
     let Some(compiler) = compiler else {
         let mut differ = Vec::new();
         if manifest.source_sha256 != source_hash()? {

@@ -5,6 +5,7 @@ use crate::pack::Objects;
 use crate::targets::{self, has_family, has_kernel};
 use crate::{KernelsError, read, write};
 use rocmforge_code_object::{ArgKind, ArgMeta, CodeObject, KernelMeta};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -153,16 +154,26 @@ impl TargetEntry {
     }
 }
 
+/// What `manifest.json` of a folder holds.
+pub(crate) fn read_json<T: DeserializeOwned>(directory: &Path) -> Result<T, KernelsError> {
+    let path = directory.join("manifest.json");
+    serde_json::from_slice(&read(&path)?).map_err(|e| KernelsError::Manifest(format!("{}: {e}", path.display())))
+}
+
+/// Writes `manifest.json` of a folder.
+pub(crate) fn write_json(directory: &Path, manifest: &impl Serialize) -> Result<(), KernelsError> {
+    let mut text = serde_json::to_string_pretty(manifest).map_err(|e| KernelsError::Manifest(e.to_string()))?;
+    text.push('\n');
+    write(&directory.join("manifest.json"), text.as_bytes())
+}
+
 impl Manifest {
     pub(crate) fn read(directory: &Path) -> Result<Self, KernelsError> {
-        let path = directory.join("manifest.json");
-        serde_json::from_slice(&read(&path)?).map_err(|e| KernelsError::Manifest(format!("{}: {e}", path.display())))
+        read_json(directory)
     }
 
     pub(crate) fn write(&self, directory: &Path) -> Result<(), KernelsError> {
-        let mut text = serde_json::to_string_pretty(self).map_err(|e| KernelsError::Manifest(e.to_string()))?;
-        text.push('\n');
-        write(&directory.join("manifest.json"), text.as_bytes())
+        write_json(directory, self)
     }
 
     pub(crate) fn target(&self, arch: &str) -> Result<&TargetEntry, KernelsError> {
@@ -180,10 +191,8 @@ impl Manifest {
         entry: TargetEntry,
         described: &BTreeMap<String, CodeObject>,
     ) -> Result<(), KernelsError> {
-        let others_current = self
-            .targets
-            .iter()
-            .any(|(a, e)| a != arch && e.source_sha256 == entry.source_sha256);
+        let mut others = self.targets.iter().filter(|(other, _)| *other != arch);
+        let others_current = others.any(|(_, other)| other.source_sha256 == entry.source_sha256);
         if !others_current {
             self.kernels.clear();
         }

@@ -76,12 +76,8 @@ fn plan(root: &Path, name: &str) -> Result<Vec<(PathBuf, String)>, KernelsError>
         why,
     };
     let starts = name.starts_with(|c: char| c.is_ascii_lowercase());
-    if !starts
-        || name.len() > 40
-        || !name
-            .chars()
-            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
-    {
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    if !starts || name.len() > 40 || !name.chars().all(plain) {
         return Err(refused(
             "a name is up to 40 lower-case letters, digits and `_`, a letter first".to_owned(),
         ));
@@ -136,11 +132,8 @@ fn insert(text: &str, line: &str, place: &Place) -> Option<String> {
         Place::Sorted(beginning) => {
             // The last list without an empty line in it.
             let last = lines.iter().rposition(|l| l.starts_with(beginning))?;
-            let list = lines[..=last]
-                .iter()
-                .rev()
-                .take_while(|l| l.starts_with(beginning))
-                .count();
+            let backwards = lines[..=last].iter().rev();
+            let list = backwards.take_while(|l| l.starts_with(beginning)).count();
             let first = last + 1 - list;
             first + lines[first..=last].iter().filter(|l| **l < line).count()
         }

@@ -131,8 +131,6 @@ pub fn directory(row: &Row) -> PathBuf {
 /// Whether a model is in a directory, which comes into place in one step: a whole file means a whole model.
 #[must_use]
 pub fn is_there(row: &Row, directory: &Path) -> bool {
-    directory
-        .join(row.file.name)
-        .metadata()
-        .is_ok_and(|file| file.len() == row.file.bytes)
+    let file = directory.join(row.file.name).metadata();
+    file.is_ok_and(|file| file.len() == row.file.bytes)
 }

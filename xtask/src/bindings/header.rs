@@ -19,18 +19,12 @@ pub(super) struct Header {
 
 /// The folder that holds `hip/hip_runtime_api.h`.
 pub(super) fn find(given: Option<&Path>) -> Result<PathBuf, BindingsError> {
-    let roots = ["ROCM_PATH", "HIP_PATH"]
-        .into_iter()
-        .filter_map(std::env::var_os)
-        .map(PathBuf::from);
-    let usual = roots
-        .chain(["/usr".into(), "/opt/rocm".into()])
-        .map(|root| root.join("include"));
+    let roots = ["ROCM_PATH", "HIP_PATH"].into_iter().filter_map(std::env::var_os);
+    let roots = roots.chain(["/usr".into(), "/opt/rocm".into()]).map(PathBuf::from);
+    let usual = roots.map(|root| root.join("include"));
     let candidates: Vec<PathBuf> = given.map_or_else(|| usual.collect(), |path| vec![path.to_owned()]);
-    let found = candidates
-        .iter()
-        .find(|path| path.join("hip/hip_runtime_api.h").is_file());
-    found.cloned().ok_or_else(|| {
+    let has_header = |path: &&PathBuf| path.join("hip/hip_runtime_api.h").is_file();
+    candidates.iter().find(has_header).cloned().ok_or_else(|| {
         let tried: Vec<String> = candidates.iter().map(|path| path.display().to_string()).collect();
         BindingsError::HeadersAbsent {
             tried: tried.join(", "),
@@ -51,17 +45,11 @@ impl Header {
         command.args(["-E", "-dD"]).arg(&source);
         header.text = run(command, "the HIP headers")?;
         let word = |c: char| !c.is_ascii_alphanumeric() && c != '_';
-        header.words = header
-            .text
-            .split(word)
-            .filter(|word| !word.is_empty())
-            .map(str::to_owned)
-            .collect();
+        let words = header.text.split(word).filter(|word| !word.is_empty());
+        header.words = words.map(str::to_owned).collect();
         let number = |name: &str| {
-            let line = header
-                .text
-                .lines()
-                .find_map(|line| line.strip_prefix("#define ")?.strip_prefix(name))?;
+            let mut lines = header.text.lines();
+            let line = lines.find_map(|line| line.strip_prefix("#define ")?.strip_prefix(name))?;
             line.trim().parse().ok()
         };
         header.version = number("HIP_VERSION_MAJOR")
@@ -90,11 +78,8 @@ impl Header {
         let program = source.with_extension("");
         let mut command = self.compiler();
         // The names are only looked at, never called: nothing of HIP is linked.
-        command
-            .args(["-O1", "-Werror", "-Wno-deprecated-declarations"])
-            .arg(&source)
-            .arg("-o")
-            .arg(&program);
+        command.args(["-O1", "-Werror", "-Wno-deprecated-declarations"]);
+        command.arg(&source).arg("-o").arg(&program);
         run(command, "the probe")?;
         run(Command::new(&program), "the probe's run")
     }
@@ -132,11 +117,8 @@ pub(super) fn run(mut command: Command, what: &'static str) -> Result<String, Bi
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
-    let output = String::from_utf8_lossy(&output.stderr)
-        .lines()
-        .take(30)
-        .collect::<Vec<_>>()
-        .join("\n");
+    let output = String::from_utf8_lossy(&output.stderr);
+    let output = output.lines().take(30).collect::<Vec<_>>().join("\n");
     Err(BindingsError::Compiler {
         what,
         command: format!("{command:?}"),

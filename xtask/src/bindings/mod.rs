@@ -119,11 +119,8 @@ pub(crate) fn run(args: Args) -> Outcome {
     );
     let rows = probe::compare(&header, &Subject::ours())?;
     report::print(&rows);
-    let different: Vec<&str> = rows
-        .iter()
-        .filter(|row| row.is_failure())
-        .map(|row| row.name.as_str())
-        .collect();
+    let different = rows.iter().filter(|row| row.is_failure());
+    let different: Vec<&str> = different.map(|row| row.name.as_str()).collect();
     if !different.is_empty() {
         return Err(BindingsError::Differ {
             count: different.len(),

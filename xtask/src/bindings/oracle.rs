@@ -10,10 +10,8 @@ pub(super) fn check(include: &Path) -> Result<(), BindingsError> {
     let root = include.parent().unwrap_or(include);
     let mut command = crate::cargo();
     // Another workspace: nothing of this one's build environment applies.
-    command
-        .args(["test", "--locked", "--quiet"])
-        .current_dir(&folder)
-        .env("HIP_PATH", root);
+    command.args(["test", "--locked", "--quiet"]);
+    command.current_dir(&folder).env("HIP_PATH", root);
     command.env_remove("CARGO_TARGET_DIR").env_remove("RUSTFLAGS");
     let output = command.output().map_err(|source| BindingsError::Run {
         program: "cargo test (hip-sys-oracle)".to_owned(),
@@ -30,11 +28,8 @@ pub(super) fn check(include: &Path) -> Result<(), BindingsError> {
     let passed: usize = text(&output.stdout)
         .lines()
         .filter_map(|line| {
-            line.strip_prefix("test result: ok. ")?
-                .split(' ')
-                .next()?
-                .parse::<usize>()
-                .ok()
+            let counts = line.strip_prefix("test result: ok. ")?;
+            counts.split(' ').next()?.parse::<usize>().ok()
         })
         .sum();
     if passed == 0 {

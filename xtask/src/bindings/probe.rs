@@ -53,10 +53,8 @@ pub(super) fn compare(header: &Header, subject: &Subject) -> Result<Vec<Row>, Bi
     }
     program.push_str("    return 0;\n}\n");
     let output = header.run_program(&program)?;
-    let answers: Vec<u64> = output
-        .lines()
-        .map(|line| line.parse().map_err(|_| BindingsError::Answer(line.to_owned())))
-        .collect::<Result<_, _>>()?;
+    let answer = |line: &str| line.parse().map_err(|_| BindingsError::Answer(line.to_owned()));
+    let answers: Vec<u64> = output.lines().map(answer).collect::<Result<_, _>>()?;
     if answers.len() != asked.len() {
         return Err(BindingsError::Answer(format!(
             "{} lines for {} questions",
@@ -148,12 +146,8 @@ fn questions(header: &Header, subject: &Subject, rows: &mut Vec<Row>) -> Vec<Que
         ours: ours as u64,
         texts: None,
     };
-    questions.extend(
-        subject
-            .types
-            .iter()
-            .map(|(name, bytes)| size((*name).to_owned(), name, *bytes)),
-    );
+    let types = subject.types.iter();
+    questions.extend(types.map(|(name, bytes)| size((*name).to_owned(), name, *bytes)));
     for layout in &subject.layouts {
         let (first, last) = layout.majors;
         if !(first..=last).contains(&header.version.0) {

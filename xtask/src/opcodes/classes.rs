@@ -212,10 +212,8 @@ fn subsets(regs: &[u32], bits: u128) -> Vec<Fields> {
     let mut all: Vec<u32> = (0..1 << regs.len()).collect();
     all.sort_by_key(|set| std::cmp::Reverse(set.count_ones()));
     let pick = |set: u32| -> Vec<u32> {
-        regs.iter()
-            .enumerate()
-            .map(|(i, &reg)| if set >> i & 1 == 1 { reg } else { 0 })
-            .collect()
+        let chosen = |(i, &reg): (usize, &u32)| if set >> i & 1 == 1 { reg } else { 0 };
+        regs.iter().enumerate().map(chosen).collect()
     };
     all.into_iter().map(|set| fields(&pick(set), &[], bits, &[])).collect()
 }
@@ -300,18 +298,14 @@ pub(crate) static CLASSES: &[Class] = &[
 
 fn vopd(dst: u32, bits: u128) -> Vec<Fields> {
     let shapes = [(SRC[1], &[][..]), (SRC[1], &[0x1234]), (0, &[])];
-    shapes
-        .into_iter()
-        .map(|(second, literal)| fields(&[dst, second], &[V | SRC[0]], bits, literal))
-        .collect()
+    let shape = |(second, literal)| fields(&[dst, second], &[V | SRC[0]], bits, literal);
+    shapes.into_iter().map(shape).collect()
 }
 
 /// Without and with the bit by which an atomic gives back the old value.
 fn with_and_without(returns: u128, bits: u128) -> Vec<Fields> {
-    [bits, bits | returns]
-        .into_iter()
-        .flat_map(|bits| subsets(&[DST, SRC[0], SRC[1]], bits))
-        .collect()
+    let both = [bits, bits | returns].into_iter();
+    both.flat_map(|bits| subsets(&[DST, SRC[0], SRC[1]], bits)).collect()
 }
 
 fn flat(bits: u128) -> Vec<Fields> {

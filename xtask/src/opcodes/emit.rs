@@ -106,10 +106,8 @@ pub(crate) fn tables(target: Target, rows: &[(Row, Description)]) -> String {
         let _ = writeln!(out, "#[rustfmt::skip]\nstatic {name}: &[Row] = &[");
         for (row, _) in rows.iter().filter(|(row, _)| row.class.name == name) {
             let types = &row.types;
-            let takes = row
-                .takes
-                .each_ref()
-                .map(|letters| letters.chars().map(take).sum::<u32>());
+            let takes = row.takes.each_ref();
+            let takes = takes.map(|letters| letters.chars().map(take).sum::<u32>());
             let takes = takes[0]
                 | takes[1] << 4
                 | takes[2] << 8

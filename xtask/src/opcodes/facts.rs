@@ -433,19 +433,17 @@ pub(crate) fn of_all(rows: &[(Row, Description)]) -> Result<BTreeMap<String, Fac
     }
     // A buffer atomic has one field for its data and what it gives back, so its text does not tell; the same atomic on a global
     // address does.
-    let global: Vec<(String, &'static str)> = all
+    let operation = |name: &String| Some(name.strip_prefix("global_atomic_")?.to_owned());
+    let global = all
         .iter()
-        .filter_map(|(name, facts)| Some((name.strip_prefix("global_atomic_")?.to_owned(), facts.returned)))
-        .collect();
-    for (operation, returned) in global {
+        .filter_map(|(name, facts)| Some((operation(name)?, facts.returned)));
+    for (operation, returned) in global.collect::<Vec<_>>() {
         if let Some(facts) = all.get_mut(&format!("buffer_atomic_{operation}")) {
             facts.returned = returned;
         }
     }
-    if let Some((name, _)) = all
-        .iter()
-        .find(|(_, facts)| facts.memory == "Atomic" && facts.unit == "VectorMemory" && facts.returned == "None")
-    {
+    let unclear = |facts: &Facts| facts.memory == "Atomic" && facts.unit == "VectorMemory" && facts.returned == "None";
+    if let Some((name, _)) = all.iter().find(|(_, facts)| unclear(facts)) {
         return Err(Error::Shape(format!("nothing tells what {name} gives back")));
     }
     for (name, facts) in &mut all {

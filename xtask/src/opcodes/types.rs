@@ -155,10 +155,8 @@ pub(crate) fn of(
 ) -> Result<Types, String> {
     let shown = registers(text);
     let width = |number: u32| {
-        shown
-            .iter()
-            .find(|&&(_, first, _)| first == number)
-            .map_or(0, |&(_, _, count)| count)
+        let register = shown.iter().find(|&&(_, first, _)| first == number);
+        register.map_or(0, |&(_, _, count)| count)
     };
     let widths = [DST, SRC[0], SRC[1], SRC[2]].map(width);
     if matches!(

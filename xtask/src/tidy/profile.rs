@@ -48,11 +48,8 @@ pub(super) fn check(root: &Path, broken: &mut Vec<Broken>) -> std::io::Result<()
         }
     }
     let printed = std::fs::read_to_string(root.join(PRINTED))?;
-    for key in CRATES
-        .iter()
-        .zip(&sections)
-        .flat_map(|(name, section)| keys(name, section))
-    {
+    let all = CRATES.iter().zip(&sections);
+    for key in all.flat_map(|(name, section)| keys(name, section)) {
         if !printed.contains(&key) {
             report(PRINTED, format!("it does not say `{key}`, as Cargo.toml does"));
         }

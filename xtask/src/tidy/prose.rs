@@ -60,11 +60,8 @@ pub(super) fn metaphors(path: &Path, line: &str) -> Vec<String> {
     }
     // In a document, back quotes hold names of code, which have the rule where they are defined.
     let markdown = path.extension().is_some_and(|extension| extension == "md");
-    let text: String = line
-        .split('`')
-        .step_by(if markdown { 2 } else { 1 })
-        .collect::<Vec<_>>()
-        .join(" ");
+    let parts = line.split('`').step_by(if markdown { 2 } else { 1 });
+    let text = parts.collect::<Vec<_>>().join(" ");
     let used = words(&text);
     let found = METAPHORS
         .iter()

@@ -55,46 +55,53 @@ fn put_nibbles(out: &mut [u8], q: &[u8; 32]) {
 
 /// The fifth bits of 32 numbers.
 fn high_bits(q: &[u8; 32]) -> [u8; 4] {
-    q.iter()
-        .enumerate()
-        .fold(0_u32, |bits, (i, &q)| bits | u32::from(q >> 4 & 1) << i)
-        .to_le_bytes()
+    let bits = q.iter().enumerate().map(|(i, &q)| u32::from(q >> 4 & 1) << i);
+    bits.sum::<u32>().to_le_bytes()
 }
 
-/// `d` is the signed extreme over -8, so the extreme itself becomes exactly 0.
-pub(super) fn q4_0(values: &[f32; 32], block: &mut [u8; 18]) {
-    let d = signed_extreme(values) / -8.0;
+/// Numbers around zero, of 0 to `2 * half - 1`, and their unit: the signed extreme over `-half`, so the extreme itself becomes exactly 0.
+fn around_zero(values: &[f32; 32], half: u8) -> (f32, [u8; 32]) {
+    let d = signed_extreme(values) / -f32::from(half);
     let inverse = reciprocal(d);
+    let zero = f32::from(half) + 0.5;
     // The conversion truncates, and takes what is below 0 as 0.
-    let q = values.map(|value| ((value * inverse + 8.5) as u8).min(15));
+    (
+        d,
+        values.map(|value| ((value * inverse + zero) as u8).min(2 * half - 1)),
+    )
+}
+
+/// Numbers from 0 to `most` above a minimum, with their unit and the minimum.
+fn from_minimum(values: &[f32; 32], most: u8) -> (f32, f32, [u8; 32]) {
+    let (min, max) = range(values);
+    let d = (max - min) / f32::from(most);
+    let inverse = reciprocal(d);
+    let q = values.map(|value| (((value - min) * inverse + 0.5) as u8).min(most));
+    (d, min, q)
+}
+
+pub(super) fn q4_0(values: &[f32; 32], block: &mut [u8; 18]) {
+    let (d, q) = around_zero(values, 8);
     put_f16(block, 0, d);
     put_nibbles(&mut block[2..], &q);
 }
 
 pub(super) fn q4_1(values: &[f32; 32], block: &mut [u8; 20]) {
-    let (min, max) = range(values);
-    let d = (max - min) / 15.0;
-    let inverse = reciprocal(d);
-    let q = values.map(|value| (((value - min) * inverse + 0.5) as u8).min(15));
+    let (d, min, q) = from_minimum(values, 15);
     put_f16(block, 0, d);
     put_f16(block, 2, min);
     put_nibbles(&mut block[4..], &q);
 }
 
 pub(super) fn q5_0(values: &[f32; 32], block: &mut [u8; 22]) {
-    let d = signed_extreme(values) / -16.0;
-    let inverse = reciprocal(d);
-    let q = values.map(|value| ((value * inverse + 16.5) as u8).min(31));
+    let (d, q) = around_zero(values, 16);
     put_f16(block, 0, d);
     block[2..6].copy_from_slice(&high_bits(&q));
     put_nibbles(&mut block[6..], &q);
 }
 
 pub(super) fn q5_1(values: &[f32; 32], block: &mut [u8; 24]) {
-    let (min, max) = range(values);
-    let d = (max - min) / 31.0;
-    let inverse = reciprocal(d);
-    let q = values.map(|value| (((value - min) * inverse + 0.5) as u8).min(31));
+    let (d, min, q) = from_minimum(values, 31);
     put_f16(block, 0, d);
     put_f16(block, 2, min);
     block[4..8].copy_from_slice(&high_bits(&q));

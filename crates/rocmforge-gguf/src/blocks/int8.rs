@@ -58,11 +58,8 @@ impl Int8Unit {
         *self = Self::zeroed();
         for (index, (x, q)) in x.chunks(GROUP).zip(self.q.chunks_mut(GROUP)).enumerate() {
             // Magnitudes in the order of their bits: infinity above all numbers, and a NaN above that.
-            let largest = x
-                .iter()
-                .map(|x| x.to_bits() & 0x7fff_ffff)
-                .max()
-                .map_or(0.0, f32::from_bits);
+            let largest = x.iter().map(|x| x.to_bits() & 0x7fff_ffff).max();
+            let largest = largest.map_or(0.0, f32::from_bits);
             let inverse = if largest > 0.0 { 127.0 / largest } else { 0.0 };
             let scale = if largest.is_finite() { largest / 127.0 } else { f32::NAN };
             for (x, q) in x.iter().zip(&mut *q) {

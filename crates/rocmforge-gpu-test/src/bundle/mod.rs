@@ -73,10 +73,8 @@ pub fn run(args: Args, workspace: &dyn Workspace) -> Outcome {
     }
     let parent = out.parent().unwrap_or(Path::new("/"));
     fs::create_dir_all(parent).map_err(at(parent))?;
-    let work = tempfile::Builder::new()
-        .prefix(".bundling-")
-        .tempdir_in(parent)
-        .map_err(at(parent))?;
+    let work = tempfile::Builder::new().prefix(".bundling-").tempdir_in(parent);
+    let work = work.map_err(at(parent))?;
     let (files, made) = (work.path().join("files"), work.path().join("bundle"));
     for folder in [&files, &made] {
         fs::create_dir_all(folder).map_err(at(folder))?;
@@ -122,10 +120,10 @@ fn sizes(made: &Path) -> Result<u64, BundleError> {
     }
     parts.sort_by_key(|&(bytes, _)| std::cmp::Reverse(bytes));
     let total = parts.iter().map(|(bytes, _)| bytes).sum();
-    let parts: Vec<String> = parts
+    let parts = parts
         .iter()
-        .map(|(bytes, name)| format!("{name} {:.1} MiB", mib(*bytes)))
-        .collect();
+        .map(|(bytes, name)| format!("{name} {:.1} MiB", mib(*bytes)));
+    let parts: Vec<String> = parts.collect();
     let parts = parts.join(", ");
     if total > LARGEST {
         return Err(BundleError::TooLarge { bytes: total, parts });

@@ -193,10 +193,8 @@ pub(super) fn unpack(bundle: &Path) -> Result<Unpacked, BundleError> {
 /// Unpacks and checks the payload beside its `place` in `folder`, then moves it there.
 fn unpack_files(bundle: &Path, packed: &[Packed], folder: &Path, place: &Path) -> Result<(), BundleError> {
     fs::create_dir_all(folder).map_err(at(folder))?;
-    let work = tempfile::Builder::new()
-        .prefix(".unpacking-")
-        .tempdir_in(folder)
-        .map_err(at(folder))?;
+    let work = tempfile::Builder::new().prefix(".unpacking-").tempdir_in(folder);
+    let work = work.map_err(at(folder))?;
     let payload = bundle.join(PAYLOAD);
     let decoder = File::open(&payload).and_then(|file| {
         let mut decoder = zstd::stream::read::Decoder::new(BufReader::new(file))?;

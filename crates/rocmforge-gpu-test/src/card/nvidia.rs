@@ -79,12 +79,8 @@ fn card(machine: &Machine, device: &Path, information: &Path, pci: String) -> Nv
         Some(line.trim_start_matches(':').trim().to_owned()).filter(|value| !value.is_empty())
     };
     let driver = fs::read_link(device.join("driver")).ok();
-    let connectors = machine
-        .cards
-        .iter()
-        .find(|card| card.pci.as_ref() == Some(&pci))
-        .map(|card| &card.connectors)
-        .filter(|connectors| !connectors.is_empty());
+    let drm = machine.cards.iter().find(|card| card.pci.as_ref() == Some(&pci));
+    let connectors = drm.map(|card| &card.connectors).filter(|all| !all.is_empty());
     NvidiaCard {
         model: value("Model"),
         minor: value("Device Minor").and_then(|minor| minor.parse().ok()),
@@ -115,11 +111,8 @@ pub(crate) fn driver_version(sysfs: &Sysfs) -> Option<String> {
         let is_number = |part: &&str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
         parts.len() >= 2 && parts.iter().all(is_number)
     };
-    text.lines()
-        .next()?
-        .split_whitespace()
-        .find(is_version)
-        .map(str::to_owned)
+    let mut words = text.lines().next()?.split_whitespace();
+    words.find(is_version).map(str::to_owned)
 }
 
 /// Class and subclass of a PCI device; 0 where they cannot be read.

@@ -83,11 +83,8 @@ pub(super) fn ask() -> Probe {
 }
 
 pub(super) fn ask_with(command: &mut Command, patience: Duration) -> Probe {
-    let candidates = LoadOptions::from_env()
-        .candidates()
-        .into_iter()
-        .map(|candidate| (candidate.path.display().to_string(), candidate.from))
-        .collect();
+    let candidates = LoadOptions::from_env().candidates().into_iter();
+    let candidates = candidates.map(|candidate| (candidate.path.display().to_string(), candidate.from));
     let (end, text) = match run_limited(command, patience) {
         Ok((Ended::TimedOut, text)) => (End::TimedOut(patience), text),
         Ok((Ended::With(status), text)) => match (status.signal(), status.code()) {
@@ -97,11 +94,12 @@ pub(super) fn ask_with(command: &mut Command, patience: Duration) -> Probe {
         },
         Err(error) => (End::NotStarted(error.to_string()), String::new()),
     };
-    let steps = text
-        .lines()
-        .filter_map(|line| serde_json::from_str(line.split_once(MARK)?.1).ok())
-        .collect();
-    Probe { candidates, steps, end }
+    let step = |line: &str| serde_json::from_str(line.split_once(MARK)?.1).ok();
+    Probe {
+        candidates: candidates.collect(),
+        steps: text.lines().filter_map(step).collect(),
+        end,
+    }
 }
 
 /// The probing process: loads the library and prints each step as soon as it is done.

@@ -104,12 +104,8 @@ impl Report {
         } else {
             "amdgpu is not loaded"
         };
-        let parameters: Vec<String> = self
-            .machine
-            .parameters
-            .iter()
-            .map(|(name, value)| format!("{name}={value}"))
-            .collect();
+        let parameters = self.machine.parameters.iter();
+        let parameters: Vec<String> = parameters.map(|(name, value)| format!("{name}={value}")).collect();
         row(f, "driver", format_args!("{driver} {}", parameters.join(" ")))
     }
 
@@ -120,14 +116,10 @@ impl Report {
         } else {
             ""
         };
-        let target = node
-            .and_then(|node| node.target.clone())
-            .unwrap_or_else(|| "no compute node".to_owned());
-        let product = card
-            .product
-            .as_deref()
-            .map(|name| format!("{name}, "))
-            .unwrap_or_default();
+        let target = node.and_then(|node| node.target.as_deref());
+        let target = target.unwrap_or("no compute node");
+        let product = card.product.as_deref().map(|name| format!("{name}, "));
+        let product = product.unwrap_or_default();
         let ids = match (card.vendor, card.device) {
             (Some(vendor), Some(device)) => format!("{vendor:04x}:{device:04x}"),
             _ => "unknown device".to_owned(),
@@ -153,22 +145,13 @@ impl Report {
                 format_args!("{free} free of {total} (HIP: does not see the desktop)"),
             )?;
         }
-        let displays: Vec<String> = card
-            .connectors
-            .iter()
-            .filter(|connector| connector.connected || connector.enabled)
-            .map(|connector| {
-                format!(
-                    "{}{}",
-                    connector.name,
-                    if connector.enabled {
-                        ""
-                    } else {
-                        " (connected, no image)"
-                    }
-                )
-            })
-            .collect::<Vec<_>>();
+        let displays = card.connectors.iter();
+        let displays = displays.filter_map(|connector| match (connector.enabled, connector.connected) {
+            (true, _) => Some(connector.name.clone()),
+            (false, true) => Some(format!("{} (connected, no image)", connector.name)),
+            (false, false) => None,
+        });
+        let displays: Vec<String> = displays.collect();
         row(f, "  displays", none_or(&displays))?;
         self.lock(f, &pci)
     }
@@ -226,13 +209,9 @@ impl Report {
         for node in &self.machine.render_nodes {
             row(f, "", describe(node))?;
         }
-        let groups: Vec<String> = self
-            .machine
-            .user
-            .groups
-            .iter()
-            .map(|group| group.name.clone().unwrap_or_else(|| group.id.to_string()))
-            .collect();
+        let groups = self.machine.user.groups.iter();
+        let groups = groups.map(|group| group.name.clone().unwrap_or_else(|| group.id.to_string()));
+        let groups: Vec<String> = groups.collect();
         row(
             f,
             "user",

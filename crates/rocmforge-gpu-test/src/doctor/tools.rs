@@ -39,12 +39,8 @@ fn output_of(name: &str, argument: &str) -> Option<String> {
 /// Every compiler found: for the host, then for the device.
 pub(super) fn find() -> Vec<Tool> {
     let tool = |name: &str, device: bool| {
-        let version = output_of(name, "--version")?
-            .lines()
-            .next()
-            .unwrap_or_default()
-            .trim()
-            .to_owned();
+        let said = output_of(name, "--version")?;
+        let version = said.lines().next().unwrap_or_default().trim().to_owned();
         let amdgpu =
             device.then(|| output_of(name, "--print-targets").is_some_and(|targets| targets.contains("amdgcn")));
         Some(Tool {
@@ -53,10 +49,8 @@ pub(super) fn find() -> Vec<Tool> {
             amdgpu,
         })
     };
-    tool("cc", false)
-        .into_iter()
-        .chain(CLANGS.iter().filter_map(|name| tool(name, true)))
-        .collect()
+    let clangs = CLANGS.iter().filter_map(|name| tool(name, true));
+    tool("cc", false).into_iter().chain(clangs).collect()
 }
 
 /// The ROCm installations in `opt`, as (folder, version).

@@ -41,11 +41,8 @@ impl Supervisor<'_> {
             ..usual.clone()
         };
         let tests = self.tests()?;
-        let threads: Vec<Test> = tests
-            .iter()
-            .filter(|test| test.name.contains(THREADS))
-            .cloned()
-            .collect();
+        let threads = tests.iter().filter(|test| test.name.contains(THREADS));
+        let threads: Vec<Test> = threads.cloned().collect();
         let mut folder = ReportFolder::claim(&self.directory, &[], [EVERYTHING.to_owned()])?;
         let mut done = Vec::new();
         let mut worst = None;

@@ -199,10 +199,8 @@ fn end_group(group: &TestCgroup, leader: u32, patience: Duration) -> Leftovers {
     loop {
         // Looked at before they are killed: afterwards they have no name.
         let living = group.processes().into_iter().filter(|&id| id != leader);
-        let living: Vec<Process> = living
-            .filter_map(Process::read)
-            .filter(|one| one.state != 'Z')
-            .collect();
+        let living = living.filter_map(Process::read);
+        let living: Vec<Process> = living.filter(|one| one.state != 'Z').collect();
         for process in &living {
             leftovers.ended.insert(process.id, process.name.clone());
         }

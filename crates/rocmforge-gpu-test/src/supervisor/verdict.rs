@@ -106,12 +106,8 @@ pub(super) fn verdict(summary: &Summary, require_gpu: bool, min_executed: usize,
         }
         .into());
     }
-    if let Some(first) = summary
-        .results
-        .iter()
-        .map(|result| &result.verdict)
-        .find(|verdict| verdict.kind() == Kind::Blocked)
-    {
+    let mut verdicts = summary.results.iter().map(|result| &result.verdict);
+    if let Some(first) = verdicts.find(|verdict| verdict.kind() == Kind::Blocked) {
         let reason = match first {
             Verdict::Blocked { reason } | Verdict::Invalidated { reason } => reason.clone(),
             other => other.to_string(),

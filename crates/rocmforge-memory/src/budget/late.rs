@@ -29,10 +29,8 @@ impl LateFrees {
         while self.credits.front().is_some_and(|&(at, _)| expired(at)) {
             self.credits.pop_front();
         }
-        let all = self
-            .credits
-            .iter()
-            .fold(0u64, |sum, &(_, bytes)| sum.saturating_add(bytes));
+        let credits = self.credits.iter().map(|&(_, bytes)| bytes);
+        let all = credits.fold(0, u64::saturating_add);
         let excused = seen.saturating_sub(previous.unwrap_or(seen)).min(all);
         // What needs no excuse any more has reached the driver's figure.
         let mut arrived = all - excused;

@@ -228,10 +228,8 @@ impl Tracker {
         self.held_back = figures - self.growth.in_force(figures, total, now, &self.policy);
         self.terms = self.in_force(self.beyond);
         let terms = self.terms;
-        let usage = holdings
-            .live
-            .saturating_add(holdings.reserved)
-            .saturating_add(self.hidden);
+        let held = holdings.live.saturating_add(holdings.reserved);
+        let usage = held.saturating_add(self.hidden);
         // Over, when it has stopped for a while and we hold no more than we may.
         let over = |at: Duration| now.saturating_sub(at) >= self.policy.late_free_grace && usage <= terms.budget;
         self.evicting = self.evicting.filter(|&at| !over(at));

@@ -48,10 +48,8 @@ impl Tracker {
             ),
             (ceiling, Limit::Total),
         ];
-        let (figures, limit) = figures
-            .into_iter()
-            .min_by_key(|&(bytes, _)| bytes)
-            .unwrap_or((0, Limit::Total));
+        let least = figures.into_iter().min_by_key(|&(bytes, _)| bytes);
+        let (figures, limit) = least.unwrap_or((0, Limit::Total));
         let (budget, limit) = if cap <= figures {
             (cap, Limit::Cap)
         } else {

@@ -115,10 +115,8 @@ impl Allocation {
     /// Moves what it stands for beyond `keep` bytes to another buffer's entry of the same card.
     pub(crate) fn keep(&mut self, keep: Bytes, rest: u64) {
         if let Some(shared) = &self.shared {
-            shared
-                .lock()
-                .entries
-                .transfer(self.bytes.saturating_sub(keep), self.id, rest);
+            let given = self.bytes.saturating_sub(keep);
+            shared.lock().entries.transfer(given, self.id, rest);
             self.bytes = keep;
         }
     }

@@ -6,8 +6,9 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::page::{PAGE, Page, RECORD, SLOTS, Slot, offset};
-use super::{PeersError, process};
+use super::error::PeersError;
+use super::page::{PAGE, Page, SLOTS, Slot, offset};
+use super::process;
 use rocmforge_machine::private::{self, PrivateError};
 
 /// The longest pause between two attempts to lock: a holder needs microseconds.
@@ -164,11 +165,9 @@ impl Locked {
     /// Puts a process into slot `index`, or empties it, in one step that happens or does not.
     pub(super) fn write(&mut self, index: usize, slot: Option<Slot>) -> Result<(), PeersError> {
         self.page.set(index, slot);
-        let record = &self.page.bytes()[offset(index)..offset(index) + RECORD];
-        self.file
-            .0
-            .write_all_at(record, offset(index) as u64)
-            .map_err(|error| io(&self.path, &error))
+        let record = self.page.record(index);
+        let written = self.file.0.write_all_at(record, offset(index) as u64);
+        written.map_err(|error| io(&self.path, &error))
     }
 
     /// Every process in the page.
@@ -213,10 +212,8 @@ fn holder(file: &File) -> Option<u32> {
 /// The list is read in pieces, and each piece starts at a line's number: while other processes lock and unlock, a line in
 /// the middle can be missed. So a list without the file is read again, [`LOCK_LISTS`] times in all.
 fn holder_in(list: impl FnMut() -> Option<String>, inode: u64) -> Option<u32> {
-    std::iter::repeat_with(list)
-        .take(LOCK_LISTS)
-        .map_while(|locks| locks)
-        .find_map(|locks| locked_by(&locks, inode))
+    let mut lists = std::iter::repeat_with(list).take(LOCK_LISTS).map_while(|locks| locks);
+    lists.find_map(|locks| locked_by(&locks, inode))
 }
 
 fn locked_by(locks: &str, inode: u64) -> Option<u32> {

@@ -16,58 +16,24 @@
 //! with it, because the figures of others fall too. Figures are frozen for a while, so each reader remembers the records as
 //! they were *before* it read the figures; all that left `committed` since then (`returned`) may be missing in them.
 
+mod error;
 mod file;
 mod page;
 mod process;
 
 use std::fmt;
-use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::{Bytes, DeviceKey};
+pub use error::PeersError;
 use file::{LedgerFile, Locked};
 use page::{Identity, Slot};
-use rocmforge_machine::private::PrivateError;
 
 /// What a process claims beyond its need, so that small requests do not touch the file.
 const CLAIM_STEP: u64 = 32 << 20;
 /// Longest wait for the file's lock. A running holder releases it within microseconds; a longer wait means a stopped process.
 const PATIENCE: Duration = Duration::from_secs(2);
-
-/// Why the holdings of other processes cannot be determined. Nothing more is granted then.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum PeersError {
-    /// The file or its directory cannot be used, or should not be trusted.
-    #[error(transparent)]
-    File(#[from] PrivateError),
-    /// Another process has kept the file locked.
-    #[error(
-        "{} has been locked for {waited:?} by {}: let it run on, or end it",
-        path.display(),
-        holder.map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}, which may be stopped"))
-    )]
-    Busy {
-        /// The file.
-        path: PathBuf,
-        /// Who has it, if the kernel says.
-        holder: Option<u32>,
-        /// How long we have waited.
-        waited: Duration,
-    },
-    /// The file holds something that no process of ours writes.
-    #[error("{} is damaged: end the programs that use the card, then remove it", .0.display())]
-    Damaged(PathBuf),
-    /// The file has no room for one more process.
-    #[error("{} has no room for one more process: end some that use the card", .0.display())]
-    Full(PathBuf),
-    /// `/proc` does not tell which process we are.
-    #[error("/proc does not say which process this is ({0}): it must be mounted for several processes to share a card")]
-    NoProc(ErrorKind),
-    /// This process is a fork of the one that opened the card.
-    #[error("the card was opened by process {0}, of which this one is a fork: open the card after the fork")]
-    Forked(u32),
-}
 
 /// Whether the card's `used` figure contains what cooperating processes hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -196,10 +162,11 @@ impl PeerLedger {
         let seen: Vec<(usize, Slot)> = found.into_iter().filter(|(_, slot)| other(slot)).collect();
         // All that a process ever committed is what it has and what it gave back.
         let ever = |slot: &Slot| slot.committed.saturating_add(slot.returned);
-        self.since = seen
+        let before = |index: usize, slot: &Slot| self.seen_before(index, slot).map_or(0, ever);
+        let since = seen
             .iter()
-            .map(|(index, slot)| ever(slot).saturating_sub(self.seen_before(*index, slot).map_or(0, ever)))
-            .fold(0, u64::saturating_add);
+            .map(|(index, slot)| ever(slot).saturating_sub(before(*index, slot)));
+        self.since = since.fold(0, u64::saturating_add);
         self.seen = seen;
     }
 
@@ -346,11 +313,9 @@ impl PeerLedger {
                 _ => 0,
             }
         };
-        slots
-            .iter()
-            .filter(|(_, slot)| slot.owner != self.me)
-            .map(|(index, slot)| slot.claim.saturating_sub(contained(*index, slot)))
-            .fold(0, u64::saturating_add)
+        let others = slots.iter().filter(|(_, slot)| slot.owner != self.me);
+        let beyond = others.map(|(index, slot)| slot.claim.saturating_sub(contained(*index, slot)));
+        beyond.fold(0, u64::saturating_add)
     }
 
     /// Takes out whoever has ended.

@@ -6,7 +6,7 @@ use rocmforge_machine::ReadError;
 use rocmforge_machine::process::ProcessId;
 use rocmforge_machine::sysfs::Sysfs;
 
-use super::PeersError;
+use super::error::PeersError;
 use super::page::{Identity, checksum};
 
 /// This process's identity for one more card.

@@ -17,10 +17,8 @@ pub(super) struct PoolEntry {
 impl PoolEntry {
     pub(super) fn new(ledger: &Ledger, site: Site) -> Self {
         let shared = Arc::clone(&ledger.shared);
-        let id = shared
-            .lock()
-            .entries
-            .add(EntryKind::Buffer(Bytes::ZERO), "pool, idle", site);
+        let kind = EntryKind::Buffer(Bytes::ZERO);
+        let id = shared.lock().entries.add(kind, "pool, idle", site);
         shared.retain(id);
         Self { shared, id }
     }

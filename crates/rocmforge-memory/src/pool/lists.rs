@@ -1,6 +1,6 @@
 //! Free lists: the idle blocks of each stream, by capacity. No allocator, no ledger, no lock of its own.
 
-use super::PoolStatistics;
+use super::statistics::PoolStatistics;
 use crate::{Bytes, Queue, Uses};
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::RangeInclusive;
@@ -148,10 +148,8 @@ impl<M, S: Queue + Clone> Lists<M, S> {
             return Vec::new();
         }
         let rows = self.streams.drain(..).flat_map(|list| list.rows.into_values());
-        let mut all: Vec<(bool, Listed<M, S>)> = rows
-            .flatten()
-            .map(|listed| (!listed.idle.uses.is_done(), listed))
-            .collect();
+        let listed = rows.flatten().map(|listed| (!listed.idle.uses.is_done(), listed));
+        let mut all: Vec<(bool, Listed<M, S>)> = listed.collect();
         all.sort_unstable_by_key(|(pending, listed)| (*pending, listed.tick));
         let mut going = Vec::new();
         let mut staying = Vec::new();
@@ -180,11 +178,8 @@ impl<M, S: Queue + Clone> Lists<M, S> {
     /// quarter more, and [`SPARE`].
     pub(crate) fn worth_keeping(&self, more: Bytes) -> Bytes {
         let figures = &self.figures;
-        let in_use = figures
-            .in_use
-            .0
-            .saturating_add(figures.rounding.0)
-            .saturating_add(more.0);
+        let in_use = figures.in_use.0.saturating_add(figures.rounding.0);
+        let in_use = in_use.saturating_add(more.0);
         let most = figures.peak_in_use.0.max(in_use);
         let held = most.saturating_add(most / 4).saturating_add(SPARE);
         Bytes(held.saturating_sub(in_use))
@@ -192,23 +187,12 @@ impl<M, S: Queue + Clone> Lists<M, S> {
 
     pub(crate) fn statistics(&self) -> PoolStatistics {
         let rows = self.streams.iter().flat_map(|list| &list.rows);
-        let largest = rows
-            .filter(|(_, row)| !row.is_empty())
-            .map(|(capacity, _)| *capacity)
-            .max();
+        let filled = rows.filter(|(_, row)| !row.is_empty());
+        let largest = filled.map(|(capacity, _)| *capacity).max();
         PoolStatistics {
             largest_idle: Bytes(largest.unwrap_or(0)),
             ..self.figures
         }
-    }
-}
-
-impl PoolStatistics {
-    fn hand_out(&mut self, bytes: Bytes, capacity: Bytes) {
-        self.in_use_blocks += 1;
-        self.in_use = self.in_use.saturating_add(bytes);
-        self.rounding = self.rounding.saturating_add(capacity.saturating_sub(bytes));
-        self.peak_in_use = self.peak_in_use.max(self.in_use.saturating_add(self.rounding));
     }
 }
 

@@ -154,10 +154,8 @@ impl Capturing {
         let Some(mut state) = self.state.lock().take() else {
             return Err(Failure::reported(GraphError::Ended));
         };
-        let unjoined = state
-            .record
-            .unjoined()
-            .map(|lane| state.streams[lane].label().to_owned());
+        let label = |lane: usize| state.streams[lane].label().to_owned();
+        let unjoined = state.record.unjoined().map(label);
         // Otherwise the capture does not end.
         let mut joined = Ok(());
         while let (Some(lane), Ok(())) = (state.record.unjoined(), &joined) {
@@ -295,10 +293,8 @@ fn leave(core: &Core, origin: &StreamShared) -> HipResult<()> {
 fn destroy(core: &Core, graph: Option<hip::Graph>) {
     let Some(graph) = graph else { return };
     if let Err(error) = hip::graph::destroy(&core.driver, graph) {
-        let token = core
-            .card
-            .ledger()
-            .track(HandleKind::Graph, "captured graph", Site::caller());
+        let ledger = core.card.ledger();
+        let token = ledger.track(HandleKind::Graph, "captured graph", Site::caller());
         core.driver.abandon(Some(token), error);
     }
 }

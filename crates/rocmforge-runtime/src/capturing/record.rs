@@ -177,14 +177,8 @@ impl Kept {
 
     /// What a replay touches.
     pub(crate) fn touches(&self) -> impl Iterator<Item = (Touched<'_>, Access)> {
-        let memory = self
-            .memory
-            .values()
-            .map(|(root, access)| (Touched::Memory(root), *access));
-        let pinned = self
-            .pinned
-            .values()
-            .map(|(range, access)| (Touched::Pinned(range), *access));
-        memory.chain(pinned)
+        let (memory, pinned) = (self.memory.values(), self.pinned.values());
+        let memory = memory.map(|(root, access)| (Touched::Memory(root), *access));
+        memory.chain(pinned.map(|(range, access)| (Touched::Pinned(range), *access)))
     }
 }

@@ -109,12 +109,8 @@ impl Staging {
 
     /// Everything, for the backend's end.
     pub(super) fn take(&mut self) -> Vec<Resource> {
-        self.slots
-            .get_mut()
-            .free
-            .drain(..)
-            .map(|slot| slot.memory.into_resource())
-            .collect()
+        let slots = self.slots.get_mut().free.drain(..);
+        slots.map(|slot| slot.memory.into_resource()).collect()
     }
 }
 

@@ -72,10 +72,8 @@ fn dtype_named(value: &Value<'_>, name: &str) -> Result<DType, Error> {
 
 /// A word or a number.
 fn fill_of(value: &Value<'_>, word: &str, dtype: DType) -> Result<Fill, Error> {
-    let seed = word
-        .strip_prefix("random(")
-        .and_then(|rest| rest.strip_suffix(')'))
-        .map(|seed| seed.trim().parse::<u64>());
+    let seed = word.strip_prefix("random(").and_then(|rest| rest.strip_suffix(')'));
+    let seed = seed.map(|seed| seed.trim().parse::<u64>());
     let random = |seed| {
         // Integers from 0 to 99; of floats those below 1.
         let high = if dtype.is_float() { 1.0 } else { 100.0 };
@@ -159,10 +157,8 @@ fn numbers(value: &Value<'_>, table: &Table<'_>, directory: &Path) -> Result<(DT
     let dtype = table.need("dtype")?;
     let dtype = dtype_named(&dtype, dtype.str()?)?;
     let shape = table.get("shape").map(|shape| dimensions(&shape)).transpose()?;
-    let given: Vec<Value<'_>> = ["fill", "value", "values", "range", "file"]
-        .into_iter()
-        .filter_map(|key| table.get(key))
-        .collect();
+    let sources = ["fill", "value", "values", "range", "file"].into_iter();
+    let given: Vec<Value<'_>> = sources.filter_map(|key| table.get(key)).collect();
     if let [first, second, ..] = &given[..] {
         return Err(value.wrong(format!(
             "has `{}` and `{}`; one says what it holds",
@@ -196,10 +192,7 @@ fn numbers(value: &Value<'_>, table: &Table<'_>, directory: &Path) -> Result<(DT
         (None, Some(count)) => vec![count],
         (None, None) => return Err(table.missing("shape")),
         (Some(shape), Some(count)) => {
-            let wanted = shape
-                .iter()
-                .try_fold(1usize, |n, d| n.checked_mul(*d))
-                .unwrap_or(usize::MAX);
+            let wanted = elements(&shape);
             let fits = match fill {
                 Fill::Values(_) => count <= wanted,
                 _ => count == wanted,
@@ -211,10 +204,7 @@ fn numbers(value: &Value<'_>, table: &Table<'_>, directory: &Path) -> Result<(DT
         }
     };
     if let (Fill::Range { start, step }, Some(given)) = (&fill, given.first()) {
-        let count = shape
-            .iter()
-            .try_fold(1usize, |n, d| n.checked_mul(*d))
-            .unwrap_or(usize::MAX);
+        let count = elements(&shape);
         let last = Fill::element(*start, *step, count.saturating_sub(1) as u64);
         for number in [*start, last] {
             if dtype.encode(number).is_none() {
@@ -366,10 +356,8 @@ pub(super) fn point(value: &Value<'_>, index: usize, buffers: &mut [Buffer]) -> 
     let Some(list) = value.as_table("a buffer").and_then(|table| table.get("pointers")) else {
         return Ok(());
     };
-    let found = list
-        .array()?
-        .map(|part| pointer(&part, buffers))
-        .collect::<Result<Vec<_>, _>>()?;
+    let found = list.array()?.map(|part| pointer(&part, buffers));
+    let found = found.collect::<Result<Vec<_>, _>>()?;
     buffers[index].fill = Fill::Pointers(found);
     Ok(())
 }
@@ -405,4 +393,10 @@ fn random_range(
             high: below,
         }),
     }
+}
+
+/// How many elements a shape has, `usize::MAX` for more than can be counted.
+fn elements(shape: &[usize]) -> usize {
+    let count = shape.iter().try_fold(1usize, |n, d| n.checked_mul(*d));
+    count.unwrap_or(usize::MAX)
 }

@@ -135,9 +135,8 @@ const SCHEDULES: &[(&str, ScheduleKind)] = &[
 /// Seeds from a text: a count `16`, or a range `8..24`.
 pub(crate) fn seed_range(text: &str) -> Result<Vec<u64>, String> {
     let number = |text: &str| {
-        text.trim()
-            .parse::<u64>()
-            .map_err(|_| format!("is \"{text}\", not a number"))
+        let number = text.trim().parse::<u64>();
+        number.map_err(|_| format!("is \"{text}\", not a number"))
     };
     let range = match text.split_once("..") {
         Some((from, to)) => number(from)?..number(to)?,
@@ -156,10 +155,8 @@ fn seeds(value: &Value<'_>) -> Result<Vec<u64>, Error> {
         return seed_range(text).map_err(|problem| value.wrong(problem));
     }
     if value.is_array() {
-        let seeds = value
-            .array()?
-            .map(|seed| seed.integer(0, u64::MAX))
-            .collect::<Result<Vec<_>, _>>()?;
+        let seeds = value.array()?.map(|seed| seed.integer(0, u64::MAX));
+        let seeds = seeds.collect::<Result<Vec<_>, _>>()?;
         if seeds.is_empty() {
             return Err(value.wrong("is empty"));
         }

@@ -132,13 +132,8 @@ pub(super) fn steps(list: &Value<'_>, directory: &Path, file: &mut LaunchFile) -
             states[buffer] = BufferState::Unallocated;
         }
     }
-    for buffer in file
-        .buffers
-        .iter()
-        .zip(&states)
-        .filter(|(_, state)| **state == BufferState::Allocated)
-        .map(|(b, _)| b)
-    {
+    let all = file.buffers.iter().zip(&states);
+    for (buffer, _) in all.filter(|(_, state)| **state == BufferState::Allocated) {
         if buffer.fill.pointers().any(|to| states[to] == BufferState::Unallocated) {
             let problem =
                 "holds the address of a buffer that a step allocates later: allocate it in a step too, after that";

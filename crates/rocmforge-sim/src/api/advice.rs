@@ -2,7 +2,7 @@
 
 use super::memory::address_of;
 use super::required;
-use crate::calls::call::{Call, Hip};
+use crate::calls::call::{Call, Hip, fail_if};
 use rocmforge_hip_sys::*;
 use std::ffi::{c_int, c_uint, c_void};
 
@@ -33,9 +33,7 @@ impl Call<'_> {
         }
         required(pointer)?;
         let (id, left, on_host) = self.known_memory(pointer).ok_or(hipErrorInvalidValue)?;
-        if size == 0 || size as u64 > left || !on_host {
-            return Err(hipErrorInvalidValue);
-        }
+        fail_if(size == 0 || size as u64 > left || !on_host, hipErrorInvalidValue)?;
         let kept = self.advice.entry(id).or_default();
         match advice {
             hipMemAdviseSetReadMostly => kept.read_mostly = true,
@@ -62,9 +60,7 @@ impl Call<'_> {
     ) -> Hip {
         required(data)?;
         required(pointer)?;
-        if data_size == 0 || size == 0 {
-            return Err(hipErrorInvalidValue);
-        }
+        fail_if(data_size == 0 || size == 0, hipErrorInvalidValue)?;
         let (id, left, on_host) = self.known_memory(pointer).ok_or(hipErrorInvalidValue)?;
         let one = data_size == size_of::<c_int>();
         if size as u64 > left || !(one || attribute == hipMemRangeAttributeAccessedBy && data_size.is_multiple_of(4)) {
@@ -112,9 +108,7 @@ impl Call<'_> {
         required(sizes)?;
         required(attributes)?;
         required(pointer)?;
-        if count == 0 || size == 0 {
-            return Err(hipErrorInvalidValue);
-        }
+        fail_if(count == 0 || size == 0, hipErrorInvalidValue)?;
         if self.known_memory(pointer).is_none_or(|(_, _, on_host)| !on_host) {
             return Err(hipErrorInvalidValue);
         }
@@ -143,13 +137,8 @@ impl Call<'_> {
         if ![hipMemAttachGlobal, hipMemAttachHost, ATTACH_SINGLE].contains(&flags) {
             return Err(hipErrorInvalidValue);
         }
-        if flags == ATTACH_SINGLE && stream.is_null() {
-            return Err(hipErrorInvalidValue);
-        }
+        fail_if(flags == ATTACH_SINGLE && stream.is_null(), hipErrorInvalidValue)?;
         let (_, left, on_host) = self.known_memory(pointer).ok_or(hipErrorInvalidValue)?;
-        if on_host && length != 0 && length as u64 != left {
-            return Err(hipErrorInvalidValue);
-        }
-        Ok(())
+        fail_if(on_host && length != 0 && length as u64 != left, hipErrorInvalidValue)
     }
 }

@@ -2,8 +2,8 @@
 
 use super::boxes::{CopySide, Memory};
 use super::pitched::PITCH;
-use super::{answer, required};
-use crate::calls::call::{Call, Hip};
+use super::{answer, answer_if_asked, required};
+use crate::calls::call::{Call, Hip, fail_if};
 use crate::machine::array::{Array, format_of};
 use crate::machine::handle::Found;
 use crate::machine::steps::Steps;
@@ -172,7 +172,7 @@ impl Call<'_> {
                 Found::Stale => (ReportKind::DoubleFree, "the array had been freed before"),
                 _ => (ReportKind::InvalidFree, "this never was an array"),
             };
-            self.report(kind, what.to_owned());
+            self.report(kind, what);
             return Err(hipErrorContextIsDestroyed);
         };
         self.wait_for_card(found.card)?;
@@ -190,23 +190,17 @@ impl Call<'_> {
         array: hipArray_t,
     ) -> Hip {
         let found = *self.array(array)?;
-        if !desc.is_null() {
-            // SAFETY: promised by the caller of the HIP function.
-            unsafe { answer(desc, found.description()) }?;
-        }
-        if !extent.is_null() {
-            let size = hipExtent {
-                width: found.width,
-                height: found.height,
-                depth: found.depth,
-            };
-            // SAFETY: promised by the caller of the HIP function.
-            unsafe { answer(extent, size) }?;
-        }
-        if !flags.is_null() {
-            // SAFETY: promised by the caller of the HIP function.
-            unsafe { answer(flags, found.flags) }?;
-        }
+        // SAFETY: promised by the caller of the HIP function.
+        unsafe { answer_if_asked(desc, found.description()) };
+        let size = hipExtent {
+            width: found.width,
+            height: found.height,
+            depth: found.depth,
+        };
+        // SAFETY: promised by the caller of the HIP function.
+        unsafe { answer_if_asked(extent, size) };
+        // SAFETY: promised by the caller of the HIP function.
+        unsafe { answer_if_asked(flags, found.flags) };
         Ok(())
     }
 
@@ -236,22 +230,12 @@ impl Call<'_> {
         unsafe { answer(to, descriptor) }
     }
 
-    pub(crate) unsafe fn hipGetChannelDesc(&mut self, desc: *mut hipChannelFormatDesc, array: hipArray_const_t) -> Hip {
-        required(desc)?;
-        let found = self.array(array.cast_mut())?.description();
-        // SAFETY: promised by the caller of the HIP function.
-        unsafe { answer(desc, found) }
-    }
-
     fn check_flat(kind: hipMemcpyKind, pointer: *const c_void, pitch: usize, width: usize) -> Hip {
         if kind > hipMemcpyDefault && kind != hipMemcpyDeviceToDeviceNoCU {
             return Err(hipErrorInvalidMemcpyDirection);
         }
         required(pointer)?;
-        if pitch == 0 || pitch < width {
-            return Err(hipErrorInvalidPitchValue);
-        }
-        Ok(())
+        fail_if(pitch == 0 || pitch < width, hipErrorInvalidPitchValue)
     }
 
     /// `hipMemcpy2DToArray` and its asynchronous form.
@@ -375,6 +359,8 @@ impl Call<'_> {
     }
 
     cases! {
+        fn hipGetChannelDesc(desc: *mut hipChannelFormatDesc, array: hipArray_const_t)
+            => |c| { required(desc)?; answer(desc, c.array(array.cast_mut())?.description()) };
         fn hipMallocArray(array: *mut hipArray_t, desc: *const hipChannelFormatDesc, width: usize, height: usize, flags: c_uint)
             => |c| c.hipMalloc3DArray(array, desc, hipExtent { width, height, depth: 0 }, flags);
         fn hipArrayDestroy(array: hipArray_t) => |c| c.hipFreeArray(array);

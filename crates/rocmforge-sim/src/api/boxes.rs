@@ -3,7 +3,7 @@
 use super::copy::Copied;
 use super::pitched::MAX_PITCH;
 use super::required;
-use crate::calls::call::{Call, Hip};
+use crate::calls::call::{Call, Hip, fail_if};
 use crate::machine::steps::Steps;
 use rocmforge_hip_sys::*;
 use std::ffi::c_void;
@@ -81,9 +81,7 @@ impl Call<'_> {
         let (dst, to) = self.resolve(to, size)?;
         let (src, from) = self.resolve(from, size)?;
         let short = |steps: Steps| steps.row < size[0] && (size[1] > 1 || size[2] > 1);
-        if short(to) || short(from) {
-            return Err(hipErrorInvalidValue);
-        }
+        fail_if(short(to) || short(from), hipErrorInvalidValue)?;
         Ok(Some(Copied {
             dst,
             src,
@@ -258,9 +256,7 @@ impl Call<'_> {
         let p = unsafe { &*what };
         let from = p.srcMemoryType == hipMemoryTypeArray && p.srcArray.is_null();
         let to = p.dstMemoryType == hipMemoryTypeArray && p.dstArray.is_null();
-        if from || to {
-            return Err(hipErrorInvalidValue);
-        }
+        fail_if(from || to, hipErrorInvalidValue)?;
         // SAFETY: as above.
         unsafe { self.memcpy_param_2d(what, None) }
     }

@@ -1,7 +1,7 @@
 //! Capture of streams: its beginning and its end, and what it forbids.
 
-use super::{answer, required};
-use crate::calls::call::{Call, Hip};
+use super::{answer, answer_if_asked, required};
+use crate::calls::call::{Call, Hip, fail_if};
 use crate::machine::host::Host;
 use crate::queues::capture::{Capture, Stage};
 use crate::queues::graphs::Graph;
@@ -20,12 +20,8 @@ impl Call<'_> {
         let id = self.working_stream(stream)?;
         let queue = self.queues.get(id).ok_or(hipErrorContextIsDestroyed)?;
         let (legacy, card) = (queue.legacy, queue.card);
-        if legacy {
-            return Err(hipErrorStreamCaptureUnsupported);
-        }
-        if mode > hipStreamCaptureModeRelaxed {
-            return Err(hipErrorInvalidValue);
-        }
+        fail_if(legacy, hipErrorStreamCaptureUnsupported)?;
+        fail_if(mode > hipStreamCaptureModeRelaxed, hipErrorInvalidValue)?;
         if self.captures.of(id).is_some_and(|(_, of)| of.stage == Stage::Active) {
             return Err(hipErrorIllegalState);
         }
@@ -52,12 +48,8 @@ impl Call<'_> {
         count: usize,
         mode: hipStreamCaptureMode,
     ) -> Hip {
-        if !data.is_null() {
-            return Err(hipErrorNotSupported);
-        }
-        if dependencies.is_null() != (count == 0) {
-            return Err(hipErrorInvalidValue);
-        }
+        fail_if(!data.is_null(), hipErrorNotSupported)?;
+        fail_if(dependencies.is_null() != (count == 0), hipErrorInvalidValue)?;
         self.graph(graph)?;
         let graph = graph.addr() as u64;
         // SAFETY: promised by the caller of the HIP function.
@@ -75,12 +67,8 @@ impl Call<'_> {
         let id = self.stream(stream)?;
         let thread = self.thread;
         let found = self.captures.of(id).map(|(capture, of)| (capture, of.origin));
-        let Some((capture, origin)) = found else {
-            return Err(hipErrorIllegalState);
-        };
-        if origin != id {
-            return Err(hipErrorStreamCaptureUnmatched);
-        }
+        let (capture, origin) = found.ok_or(hipErrorIllegalState)?;
+        fail_if(origin != id, hipErrorStreamCaptureUnmatched)?;
         let of = self.captures.get_mut(capture).ok_or(hipErrorIllegalState)?;
         if of.mode != hipStreamCaptureModeRelaxed && of.thread != thread {
             return Err(hipErrorStreamCaptureWrongThread);
@@ -153,22 +141,14 @@ impl Call<'_> {
         };
         let (made, tail) = (of.graph, of.tail(id));
         let (first, length) = (tail.as_ptr().cast::<hipGraphNode_t>(), tail.len());
-        if !number.is_null() {
-            // SAFETY: promised by the caller of the HIP function.
-            unsafe { answer(number, capture) }?;
-        }
-        if !graph.is_null() {
-            // SAFETY: promised by the caller of the HIP function.
-            unsafe { answer(graph, std::ptr::without_provenance_mut(made as usize)) }?;
-        }
-        if !nodes.is_null() {
-            // SAFETY: promised by the caller of the HIP function.
-            unsafe { answer(nodes, first) }?;
-        }
-        if !count.is_null() {
-            // SAFETY: promised by the caller of the HIP function.
-            unsafe { answer(count, length) }?;
-        }
+        // SAFETY: promised by the caller of the HIP function.
+        unsafe { answer_if_asked(number, capture) };
+        // SAFETY: promised by the caller of the HIP function.
+        unsafe { answer_if_asked(graph, std::ptr::without_provenance_mut(made as usize)) };
+        // SAFETY: promised by the caller of the HIP function.
+        unsafe { answer_if_asked(nodes, first) };
+        // SAFETY: promised by the caller of the HIP function.
+        unsafe { answer_if_asked(count, length) };
         Ok(())
     }
 
@@ -182,9 +162,7 @@ impl Call<'_> {
         let id = self.stream(stream)?;
         let (_, of) = self.captures.of(id).ok_or(hipErrorIllegalState)?;
         let graph = of.graph;
-        if flags > hipStreamSetCaptureDependencies {
-            return Err(hipErrorInvalidValue);
-        }
+        fail_if(flags > hipStreamSetCaptureDependencies, hipErrorInvalidValue)?;
         // SAFETY: promised by the caller of the HIP function.
         let nodes = unsafe { self.dependencies(graph, nodes, count) }?;
         if let Some((_, of)) = self.captures.of_mut(id) {
@@ -254,9 +232,7 @@ impl Call<'_> {
         required(mode)?;
         // SAFETY: promised by the caller of the HIP function.
         let wanted = unsafe { mode.read() };
-        if wanted > hipStreamCaptureModeRelaxed {
-            return Err(hipErrorInvalidValue);
-        }
+        fail_if(wanted > hipStreamCaptureModeRelaxed, hipErrorInvalidValue)?;
         let before = std::mem::replace(&mut self.thread_state().capture_mode, wanted);
         // SAFETY: as above.
         unsafe { answer(mode, before) }
@@ -266,11 +242,7 @@ impl Call<'_> {
     pub(crate) fn outside_captures(&mut self, status: hipError_t) -> Hip {
         let thread = self.thread;
         let mode = self.thread_state().capture_mode;
-        if self.captures.forbid(thread, mode) {
-            Err(status)
-        } else {
-            Ok(())
-        }
+        fail_if(self.captures.forbid(thread, mode), status)
     }
 
     /// A stream waits for an event that was recorded in a capture.
@@ -300,10 +272,7 @@ impl Call<'_> {
             let found = self.captures.of(stream);
             found.is_some_and(|(_, of)| of.stage == Stage::Active)
         };
-        if recorded_on.is_some_and(captures) {
-            return Err(hipErrorStreamCaptureIsolation);
-        }
-        Ok(())
+        fail_if(recorded_on.is_some_and(captures), hipErrorStreamCaptureIsolation)
     }
 
     cases! {

@@ -2,7 +2,7 @@
 
 use super::properties::{pci, properties_of, uuid};
 use super::{answer, required};
-use crate::calls::call::{Call, Hip};
+use crate::calls::call::{Call, Hip, fail_if};
 use rocmforge_hip_sys::*;
 use std::ffi::{CStr, c_char, c_int, c_void};
 
@@ -86,19 +86,10 @@ impl Call<'_> {
         };
         let place = |address: &str| Some((pci(address)?, function(address)?));
         let wanted = place(wanted).ok_or(hipErrorInvalidValue)?;
-        let found = self
-            .cards
-            .iter()
-            .position(|card| place(&card.config.pci) == Some(wanted));
+        let mut places = self.cards.iter().map(|card| place(&card.config.pci));
+        let found = places.position(|place| place == Some(wanted));
         // SAFETY: promised by the caller of the HIP function.
         unsafe { answer(device, found.ok_or(hipErrorInvalidValue)? as c_int) }
-    }
-
-    pub(crate) unsafe fn hipDeviceGetUuid(&mut self, to: *mut hipUUID, device: hipDevice_t) -> Hip {
-        let card = self.card_index(device)?;
-        let found = uuid(&self.cards[card].config);
-        // SAFETY: promised by the caller of the HIP function.
-        unsafe { answer(to, found) }
     }
 
     pub(crate) unsafe fn hipDeviceComputeCapability(
@@ -126,12 +117,8 @@ impl Call<'_> {
         to: c_int,
     ) -> Hip {
         required(value)?;
-        if self.card_index(from)? == self.card_index(to)? {
-            return Err(hipErrorInvalidDevice);
-        }
-        if attribute > hipDevP2PAttrHipArrayAccessSupported {
-            return Err(hipErrorInvalidValue);
-        }
+        fail_if(self.card_index(from)? == self.card_index(to)?, hipErrorInvalidDevice)?;
+        fail_if(attribute > hipDevP2PAttrHipArrayAccessSupported, hipErrorInvalidValue)?;
         // SAFETY: promised by the caller of the HIP function.
         unsafe { answer(value, 0) }
     }
@@ -145,9 +132,7 @@ impl Call<'_> {
     ) -> Hip {
         required(link)?;
         required(hops)?;
-        if from == to || from < 0 || to < 0 {
-            return Err(hipErrorInvalidValue);
-        }
+        fail_if(from == to || from < 0 || to < 0, hipErrorInvalidValue)?;
         self.card_index(from)?;
         self.card_index(to)?;
         // SAFETY: promised by the caller of the HIP function.
@@ -156,46 +141,32 @@ impl Call<'_> {
         unsafe { answer(hops, HOPS) }
     }
 
-    pub(crate) unsafe fn hipDeviceGetCacheConfig(&mut self, config: *mut hipFuncCache_t) -> Hip {
-        // SAFETY: promised by the caller of the HIP function.
-        unsafe { answer(config, hipFuncCachePreferNone) }
-    }
-
     /// AMD's cards have one split, so every known wish is granted and forgotten.
     pub(crate) fn hipDeviceSetCacheConfig(&mut self, config: hipFuncCache_t) -> Hip {
-        if config > hipFuncCachePreferEqual {
-            return Err(hipErrorInvalidValue);
-        }
-        Ok(())
+        fail_if(config > hipFuncCachePreferEqual, hipErrorInvalidValue)
     }
 
     pub(crate) fn hipFuncSetCacheConfig(&mut self, function: *const c_void, config: hipFuncCache_t) -> Hip {
-        if function.is_null() {
-            return Err(hipErrorInvalidDeviceFunction);
-        }
+        fail_if(function.is_null(), hipErrorInvalidDeviceFunction)?;
         self.hipDeviceSetCacheConfig(config)
     }
 
     pub(crate) fn hipFuncSetSharedMemConfig(&mut self, function: *const c_void, config: hipSharedMemConfig) -> Hip {
-        if function.is_null() {
-            return Err(hipErrorInvalidDeviceFunction);
-        }
+        fail_if(function.is_null(), hipErrorInvalidDeviceFunction)?;
         self.hipDeviceSetSharedMemConfig(config)
     }
 
-    pub(crate) unsafe fn hipDeviceGetSharedMemConfig(&mut self, config: *mut hipSharedMemConfig) -> Hip {
-        // SAFETY: promised by the caller of the HIP function.
-        unsafe { answer(config, hipSharedMemBankSizeFourByte) }
-    }
-
     pub(crate) fn hipDeviceSetSharedMemConfig(&mut self, config: hipSharedMemConfig) -> Hip {
-        if config > hipSharedMemBankSizeEightByte {
-            return Err(hipErrorInvalidValue);
-        }
-        Ok(())
+        fail_if(config > hipSharedMemBankSizeEightByte, hipErrorInvalidValue)
     }
 
     cases! {
+        fn hipDeviceGetUuid(to: *mut hipUUID, device: hipDevice_t) => |c| {
+            let card = c.card_index(device)?;
+            answer(to, uuid(&c.cards[card].config))
+        };
+        fn hipDeviceGetCacheConfig(config: *mut hipFuncCache_t) => |_c| answer(config, hipFuncCachePreferNone);
+        fn hipDeviceGetSharedMemConfig(config: *mut hipSharedMemConfig) => |_c| answer(config, hipSharedMemBankSizeFourByte);
         fn hipChooseDeviceR0000(device: *mut c_int, prop: *const hipDeviceProp_tR0000)
             => |c| c.hipChooseDevice(device, prop);
     }

@@ -1,8 +1,8 @@
 //! Contexts, which HIP took over from another driver: each device has one, and a thread has a stack of them. What AMD's
 //! implementation does not have is refused here too.
 
-use super::answer;
-use crate::calls::call::{Call, Hip};
+use super::{answer, answer_if_asked};
+use crate::calls::call::{Call, Hip, fail_if};
 use rocmforge_hip_sys::*;
 use std::ffi::{c_int, c_uint};
 
@@ -36,9 +36,7 @@ impl Call<'_> {
     }
 
     pub(crate) fn hipCtxDestroy(&mut self, context: hipCtx_t) -> Hip {
-        if context.is_null() {
-            return Err(hipErrorInvalidValue);
-        }
+        fail_if(context.is_null(), hipErrorInvalidValue)?;
         let card = self.context(context)?;
         let contexts = &mut self.thread_state().contexts;
         contexts.pop_if(|top| *top == card);
@@ -75,17 +73,6 @@ impl Call<'_> {
         Ok(())
     }
 
-    pub(crate) unsafe fn hipCtxGetCurrent(&mut self, context: *mut hipCtx_t) -> Hip {
-        let current = handle_of(self.device());
-        // SAFETY: promised by the caller of the HIP function.
-        unsafe { answer(context, current) }
-    }
-
-    pub(crate) unsafe fn hipCtxGetSharedMemConfig(&mut self, config: *mut hipSharedMemConfig) -> Hip {
-        // SAFETY: promised by the caller of the HIP function.
-        unsafe { answer(config, hipSharedMemBankSizeFourByte) }
-    }
-
     pub(crate) fn hipCtxSetCacheConfig(&mut self, config: hipFuncCache_t) -> Hip {
         self.hipDeviceSetCacheConfig(config)?;
         Err(hipErrorNotSupported)
@@ -101,37 +88,23 @@ impl Call<'_> {
         self.hipDeviceDisablePeerAccess(card as c_int)
     }
 
-    pub(crate) unsafe fn hipDevicePrimaryCtxRetain(&mut self, context: *mut hipCtx_t, device: hipDevice_t) -> Hip {
-        let card = self.card_index(device)?;
-        // SAFETY: promised by the caller of the HIP function.
-        unsafe { answer(context, handle_of(card)) }
-    }
-
-    pub(crate) unsafe fn hipDevicePrimaryCtxGetState(
-        &mut self,
-        device: hipDevice_t,
-        flags: *mut c_uint,
-        active: *mut c_int,
-    ) -> Hip {
-        let card = self.card_index(device)?;
-        if !flags.is_null() {
-            // SAFETY: promised by the caller of the HIP function.
-            unsafe { answer(flags, 0) }?;
-        }
-        if !active.is_null() {
-            let used = self.cards[card].vram.stats().allocations > 0 || self.queues.any_work_of(card);
-            // SAFETY: promised by the caller of the HIP function.
-            unsafe { answer(active, c_int::from(used)) }?;
-        }
-        Ok(())
-    }
-
     pub(crate) fn hipDevicePrimaryCtxSetFlags(&mut self, device: hipDevice_t, _flags: c_uint) -> Hip {
         self.card_index(device)?;
         Err(hipErrorContextAlreadyInUse)
     }
 
     cases! {
+        fn hipCtxGetCurrent(context: *mut hipCtx_t) => |c| answer(context, handle_of(c.device()));
+        fn hipCtxGetSharedMemConfig(config: *mut hipSharedMemConfig) => |c| c.hipDeviceGetSharedMemConfig(config);
+        fn hipDevicePrimaryCtxRetain(context: *mut hipCtx_t, device: hipDevice_t)
+            => |c| answer(context, handle_of(c.card_index(device)?));
+        fn hipDevicePrimaryCtxGetState(device: hipDevice_t, flags: *mut c_uint, active: *mut c_int) => |c| {
+            let card = c.card_index(device)?;
+            answer_if_asked(flags, 0);
+            let used = c.cards[card].vram.stats().allocations > 0 || c.queues.any_work_of(card);
+            answer_if_asked(active, c_int::from(used));
+            Ok(())
+        };
         fn hipDevicePrimaryCtxRelease(dev: hipDevice_t) => |c| c.card_index(dev).map(|_| ());
         fn hipDevicePrimaryCtxReset(dev: hipDevice_t) => |c| c.card_index(dev).map(|_| ());
     }

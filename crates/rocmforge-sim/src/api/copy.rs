@@ -1,7 +1,7 @@
 //! Copies and fills.
 
 use super::memory::address_of;
-use crate::calls::call::{Call, Hip};
+use crate::calls::call::{Call, Hip, fail_if};
 use crate::machine::steps::Steps;
 use crate::queues::op::{OpKind, Place};
 use crate::queues::point::{Point, StreamId};
@@ -123,9 +123,7 @@ impl Call<'_> {
         if copy.size.contains(&0) {
             return Ok(None);
         }
-        if dst.is_null() || src.is_null() {
-            return Err(hipErrorInvalidValue);
-        }
+        fail_if(dst.is_null() || src.is_null(), hipErrorInvalidValue)?;
         if kind > hipMemcpyDefault && kind != hipMemcpyDeviceToDeviceNoCU {
             return Err(hipErrorInvalidMemcpyDirection);
         }
@@ -148,7 +146,7 @@ impl Call<'_> {
         Ok(Some((one_operation(parts.collect()), to, from)))
     }
 
-    /// Checks a copy and queues it. None: there is nothing to do.
+    /// Checks a copy and queues it. None: there is nothing to wait for, because nothing is to be copied, or the stream captures.
     fn queue_copy(
         &mut self,
         copy: Copied,
@@ -159,7 +157,8 @@ impl Call<'_> {
             return Ok(None);
         };
         let point = self.enqueue(stream, operation, Vec::new());
-        Ok(Some((to, from, point)))
+        let captures = self.captures.of(stream).is_some();
+        Ok((!captures).then_some((to, from, point)))
     }
 
     pub(crate) fn hipMemcpyAsync(
@@ -179,9 +178,6 @@ impl Call<'_> {
         let Some((to, from, point)) = self.queue_copy(copy, kind, stream)? else {
             return Ok(());
         };
-        if self.captures.of(stream).is_some() {
-            return Ok(());
-        }
         // Waits that the implementation has and nobody promises; a strict simulation has none of them. Copies from
         // pageable memory may be staged or may read late: the simulator reads late.
         let waits = match (to, from) {
@@ -242,9 +238,7 @@ impl Call<'_> {
     ) -> Hip {
         let (to, from) = (self.card_index(dst_device)?, self.card_index(src_device)?);
         let lies_on = |pointer, card| self.card_of(address_of(pointer)).is_none_or(|found| found == card);
-        if !lies_on(dst, to) || !lies_on(src, from) {
-            return Err(hipErrorInvalidValue);
-        }
+        fail_if(!lies_on(dst, to) || !lies_on(src, from), hipErrorInvalidValue)?;
         match stream {
             Some(stream) => self.hipMemcpyAsync(dst, src, size, hipMemcpyDeviceToDevice, stream),
             None => self.hipMemcpy(dst, src, size, hipMemcpyDeviceToDevice),
@@ -262,13 +256,10 @@ impl Call<'_> {
     ) -> Hip {
         let stream = self.working_stream(stream)?;
         self.enqueuable(stream)?;
-        let Some((_, _, point)) = self.queue_copy(Copied::flat(dst, src, size), kind, stream)? else {
-            return Ok(());
-        };
-        if self.captures.of(stream).is_some() {
-            return Ok(());
+        match self.queue_copy(Copied::flat(dst, src, size), kind, stream)? {
+            Some((_, _, point)) => self.force(&[point]),
+            None => Ok(()),
         }
-        self.force(&[point])
     }
 
     /// Fills `count` elements of `width` bytes, on the null stream if none is given.
@@ -311,9 +302,7 @@ impl Call<'_> {
         if fill.size.contains(&0) {
             return Ok(None);
         }
-        if fill.dst.is_null() {
-            return Err(hipErrorInvalidValue);
-        }
+        fail_if(fill.dst.is_null(), hipErrorInvalidValue)?;
         let start = self.place(
             fill.dst,
             fill.steps.span(fill.size).ok_or(hipErrorInvalidValue)?,

@@ -1,7 +1,7 @@
 //! Devices: what there is and what it can do.
 
-use super::{answer, answer_text, required};
-use crate::calls::call::{Call, Hip};
+use super::{answer, answer_if_asked, answer_text, required};
+use crate::calls::call::{Call, Hip, fail_if};
 use rocmforge_hip_sys::*;
 use std::ffi::{c_char, c_int, c_uint};
 
@@ -19,20 +19,8 @@ pub(crate) const MAX_GRID: [u32; 3] = [2_147_483_647, 65_536, 65_536];
 
 impl Call<'_> {
     pub(crate) fn hipInit(&mut self, flags: c_uint) -> Hip {
-        if flags != 0 {
-            return Err(hipErrorInvalidValue);
-        }
-        if self.cards.is_empty() {
-            Err(hipErrorNoDevice)
-        } else {
-            Ok(())
-        }
-    }
-
-    pub(crate) unsafe fn hipRuntimeGetVersion(&mut self, version: *mut c_int) -> Hip {
-        let value = self.config.hip_version.runtime_version();
-        // SAFETY: promised by the caller of the HIP function.
-        unsafe { answer(version, value) }
+        fail_if(flags != 0, hipErrorInvalidValue)?;
+        fail_if(self.cards.is_empty(), hipErrorNoDevice)
     }
 
     pub(crate) unsafe fn hipGetDeviceCount(&mut self, count: *mut c_int) -> Hip {
@@ -55,52 +43,32 @@ impl Call<'_> {
         Ok(())
     }
 
-    pub(crate) unsafe fn hipGetDevice(&mut self, device: *mut c_int) -> Hip {
-        let current = self.device() as c_int;
-        // SAFETY: promised by the caller of the HIP function.
-        unsafe { answer(device, current) }
-    }
-
-    pub(crate) unsafe fn hipDeviceGet(&mut self, device: *mut hipDevice_t, ordinal: c_int) -> Hip {
-        required(device)?;
-        self.card_index(ordinal)?;
-        // SAFETY: promised by the caller of the HIP function.
-        unsafe { answer(device, ordinal) }
-    }
-
-    pub(crate) unsafe fn hipDeviceGetName(&mut self, name: *mut c_char, len: c_int, device: hipDevice_t) -> Hip {
-        let card = self.card_index(device)?;
-        let text = self.cards[card].config.name.clone();
-        // SAFETY: promised by the caller of the HIP function.
-        unsafe { answer_text(name, len, &text) }
-    }
-
-    pub(crate) unsafe fn hipDeviceGetPCIBusId(&mut self, id: *mut c_char, len: c_int, device: c_int) -> Hip {
-        let card = self.card_index(device)?;
-        let text = self.cards[card].config.pci.clone();
-        // SAFETY: promised by the caller of the HIP function.
-        unsafe { answer_text(id, len, &text) }
-    }
-
-    pub(crate) unsafe fn hipDeviceTotalMem(&mut self, bytes: *mut usize, device: hipDevice_t) -> Hip {
-        required(bytes)?;
-        let card = self.card_index(device)?;
-        let total = self.cards[card].config.pool().0 as usize;
-        // SAFETY: promised by the caller of the HIP function.
-        unsafe { answer(bytes, total) }
-    }
-
-    pub(crate) unsafe fn hipDeviceGetStreamPriorityRange(&mut self, least: *mut c_int, greatest: *mut c_int) -> Hip {
-        for (to, value) in [(least, PRIORITY_LEAST), (greatest, PRIORITY_GREATEST)] {
-            if !to.is_null() {
-                // SAFETY: promised by the caller of the HIP function.
-                unsafe { answer(to, value) }?;
-            }
-        }
-        Ok(())
-    }
-
     cases! {
+        fn hipRuntimeGetVersion(version: *mut c_int) => |c| answer(version, c.config.hip_version.runtime_version());
+        fn hipGetDevice(device: *mut c_int) => |c| answer(device, c.device() as c_int);
+        fn hipDeviceGet(device: *mut hipDevice_t, ordinal: c_int) => |c| {
+            required(device)?;
+            c.card_index(ordinal)?;
+            answer(device, ordinal)
+        };
+        fn hipDeviceGetName(name: *mut c_char, len: c_int, device: hipDevice_t) => |c| {
+            let card = c.card_index(device)?;
+            answer_text(name, len, &c.cards[card].config.name)
+        };
+        fn hipDeviceGetPCIBusId(id: *mut c_char, len: c_int, device: c_int) => |c| {
+            let card = c.card_index(device)?;
+            answer_text(id, len, &c.cards[card].config.pci)
+        };
+        fn hipDeviceTotalMem(bytes: *mut usize, device: hipDevice_t) => |c| {
+            required(bytes)?;
+            let card = c.card_index(device)?;
+            answer(bytes, c.cards[card].config.pool().0 as usize)
+        };
+        fn hipDeviceGetStreamPriorityRange(least: *mut c_int, greatest: *mut c_int) => |_c| {
+            answer_if_asked(least, PRIORITY_LEAST);
+            answer_if_asked(greatest, PRIORITY_GREATEST);
+            Ok(())
+        };
         fn hipDriverGetVersion(version: *mut c_int) => |c| c.hipRuntimeGetVersion(version);
         fn hipCtxGetDevice(device: *mut hipDevice_t) => |c| c.hipGetDevice(device);
     }

@@ -1,7 +1,7 @@
 //! Events.
 
 use super::{answer, required};
-use crate::calls::call::{Call, Hip};
+use crate::calls::call::{Call, Hip, fail_if};
 use crate::machine::handle::Found;
 use crate::queues::event::{Event, Record};
 use crate::queues::op::OpKind;
@@ -27,9 +27,7 @@ impl Call<'_> {
     /// reported here.
     pub(crate) fn event(&mut self, event: hipEvent_t) -> Hip<&Event> {
         let handle = event.addr() as u64;
-        if event.is_null() {
-            return Err(hipErrorInvalidHandle);
-        }
+        fail_if(event.is_null(), hipErrorInvalidHandle)?;
         if self.events.get(handle).is_none() {
             let what = match self.events.find(handle) {
                 Found::Stale => "the event has been destroyed",
@@ -64,12 +62,8 @@ impl Call<'_> {
     }
 
     pub(crate) fn hipEventDestroy(&mut self, event: hipEvent_t) -> Hip {
-        if event.is_null() {
-            return Err(hipErrorInvalidHandle);
-        }
-        if self.event(event).is_err() {
-            return Err(hipErrorContextIsDestroyed);
-        }
+        fail_if(event.is_null(), hipErrorInvalidHandle)?;
+        fail_if(self.event(event).is_err(), hipErrorContextIsDestroyed)?;
         self.events.remove(event.addr() as u64);
         Ok(())
     }
@@ -82,10 +76,8 @@ impl Call<'_> {
         }
         self.enqueuable(id)?;
         let handle = event.addr() as u64;
-        let captured = self
-            .captures
-            .of(id)
-            .map(|(capture, of)| (capture, of.tail(id).to_vec()));
+        let capture = self.captures.of(id);
+        let captured = capture.map(|(capture, of)| (capture, of.tail(id).to_vec()));
         let capturing = captured.is_some();
         if let Some(event) = self.events.get_mut(handle) {
             event.captured = captured;
@@ -99,9 +91,7 @@ impl Call<'_> {
 
     /// An external record in a capture would be a node of the graph, which is not made here.
     pub(crate) fn hipEventRecordWithFlags(&mut self, event: hipEvent_t, stream: hipStream_t, flags: c_uint) -> Hip {
-        if flags & !RECORD_EXTERNAL != 0 {
-            return Err(hipErrorInvalidValue);
-        }
+        fail_if(flags & !RECORD_EXTERNAL != 0, hipErrorInvalidValue)?;
         let id = self.working_stream(stream)?;
         if flags == RECORD_EXTERNAL && self.captures.of(id).is_some() {
             return Err(hipErrorNotSupported);
@@ -143,9 +133,7 @@ impl Call<'_> {
             return Err(hipErrorCapturedEvent);
         }
         if record.is_none() {
-            let message = "the event was never recorded: it counts as done".to_owned();
-            let warning = self.about(ReportKind::InvalidCall, message);
-            self.warn(warning);
+            self.warn("the event was never recorded: it counts as done");
         }
         Ok(record)
     }
@@ -157,7 +145,7 @@ impl Call<'_> {
         let done = self.poll(&[record.point]);
         let card = self.event(event)?.card;
         self.healthy(card)?;
-        if done { Ok(()) } else { Err(hipErrorNotReady) }
+        fail_if(!done, hipErrorNotReady)
     }
 
     pub(crate) fn hipEventSynchronize(&mut self, event: hipEvent_t) -> Hip {
@@ -177,9 +165,7 @@ impl Call<'_> {
             cards[i] = event.card;
             times[i] = Some(record.ok_or(hipErrorInvalidHandle)?);
         }
-        if cards[0] != cards[1] {
-            return Err(hipErrorInvalidHandle);
-        }
+        fail_if(cards[0] != cards[1], hipErrorInvalidHandle)?;
         self.healthy(cards[0])?;
         let [Some(start), Some(stop)] = times else {
             return Err(hipErrorInvalidHandle);

@@ -29,11 +29,8 @@ impl Call<'_> {
         self.knows_card(card);
         let actor = self.as_actor();
         self.forget_virtual_memory(card);
-        let live: Vec<u64> = self.cards[card]
-            .vram
-            .live()
-            .map(|allocation| allocation.address)
-            .collect();
+        let live = self.cards[card].vram.live();
+        let live: Vec<u64> = live.map(|allocation| allocation.address).collect();
         for address in live {
             self.release(card, address, &actor);
         }

@@ -1,7 +1,7 @@
 //! Graphs that are ready to launch: their making, launches and changes.
 
 use super::{answer, required};
-use crate::calls::call::{Call, Hip};
+use crate::calls::call::{Call, Hip, fail_if};
 use crate::machine::handle::Found;
 use crate::queues::graphs::{Exec, Graph, Run, Step, Work};
 use crate::queues::op::{OpKind, Place};
@@ -9,7 +9,7 @@ use crate::queues::point::{Point, StreamId};
 use crate::report::{Report, ReportKind};
 use rocmforge_hip_sys::*;
 use std::collections::BTreeMap;
-use std::ffi::c_char;
+use std::ffi::{c_char, c_ulonglong};
 
 impl Call<'_> {
     pub(crate) unsafe fn graph_instantiate(&mut self, exec: *mut hipGraphExec_t, graph: hipGraph_t, flags: u64) -> Hip {
@@ -49,9 +49,7 @@ impl Call<'_> {
             u64::from(hipGraphInstantiateFlagAutoFreeOnLaunch),
             u64::from(hipGraphInstantiateFlagUseNodePriority),
         ];
-        if !known.contains(&flags) {
-            return Err(hipErrorInvalidValue);
-        }
+        fail_if(!known.contains(&flags), hipErrorInvalidValue)?;
         // SAFETY: promised by the caller of the HIP function.
         unsafe { self.graph_instantiate(exec, graph, flags) }
     }
@@ -95,13 +93,6 @@ impl Call<'_> {
         self.exec(exec)?;
         self.working_stream(stream)?;
         Ok(())
-    }
-
-    pub(crate) unsafe fn hipGraphExecGetFlags(&mut self, exec: hipGraphExec_t, flags: *mut u64) -> Hip {
-        required(flags)?;
-        let found = self.exec(exec)?.flags;
-        // SAFETY: promised by the caller of the HIP function.
-        unsafe { answer(flags, found) }
     }
 
     pub(crate) fn graph(&mut self, graph: hipGraph_t) -> Hip<&Graph> {
@@ -214,17 +205,12 @@ impl Call<'_> {
                 return self.record_event(*event, stream, after);
             }
             Work::Wait(event) if self.events.get(*event).is_some() => {
-                after.extend(
-                    self.events
-                        .get(*event)
-                        .and_then(|event| event.record)
-                        .map(|record| record.point),
-                );
+                let record = self.events.get(*event).and_then(|event| event.record);
+                after.extend(record.map(|record| record.point));
                 OpKind::Wait
             }
             Work::Record(_) | Work::Wait(_) => {
-                let message = "an event of the graph has been destroyed".to_owned();
-                self.report(ReportKind::StaleHandle, message);
+                self.report(ReportKind::StaleHandle, "an event of the graph has been destroyed");
                 OpKind::Wait
             }
             Work::Alloc(block) | Work::Free(block) => OpKind::Block {
@@ -242,11 +228,8 @@ impl Call<'_> {
         let actor = self.as_actor();
         let strict = self.config.strict;
         let mut runs = std::mem::take(&mut self.exec(exec)?.runs);
-        for run in runs
-            .iter()
-            .map(|run| &run.end)
-            .filter(|run| strict && !run.ordered(&actor))
-        {
+        let unordered = |run: &&Run| strict && !run.end.ordered(&actor);
+        for run in runs.iter().filter(unordered).map(|run| &run.end) {
             let message = format!("the executable graph is {what} while this launch may still be queued or running");
             let report = Report {
                 stream: run.stream,
@@ -297,9 +280,7 @@ impl Call<'_> {
     }
 
     pub(crate) fn hipGraphDestroy(&mut self, graph: hipGraph_t) -> Hip {
-        if self.graph(graph)?.owned {
-            return Err(hipErrorInvalidValue);
-        }
+        fail_if(self.graph(graph)?.owned, hipErrorInvalidValue)?;
         self.remove_graph(graph.addr() as u64);
         Ok(())
     }
@@ -317,6 +298,8 @@ impl Call<'_> {
     }
 
     cases! {
+        fn hipGraphExecGetFlags(exec: hipGraphExec_t, flags: *mut c_ulonglong)
+            => |c| { required(flags)?; answer(flags, c.exec(exec)?.flags) };
         fn hipGraphInstantiate(
             exec: *mut hipGraphExec_t, graph: hipGraph_t, _node: *mut hipGraphNode_t, _log: *mut c_char, _log_len: usize,
         ) => |c| c.graph_instantiate(exec, graph, 0);
@@ -365,9 +348,8 @@ fn fits(old: &Step, new: &Step) -> Result<(), hipGraphExecUpdateResult> {
         (old, new) if old.kind() != new.kind() => return Err(hipGraphExecUpdateErrorNodeTypeChanged),
         _ => {}
     }
-    if old.after.len() == new.after.len() {
-        Ok(())
-    } else {
-        Err(hipGraphExecUpdateErrorTopologyChanged)
+    if old.after.len() != new.after.len() {
+        return Err(hipGraphExecUpdateErrorTopologyChanged);
     }
+    Ok(())
 }

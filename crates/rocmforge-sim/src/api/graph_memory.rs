@@ -6,7 +6,7 @@
 use super::graph_nodes::NewNode;
 use super::memory::{address_of, pointer_to};
 use super::{answer, required};
-use crate::calls::call::{Call, Hip};
+use crate::calls::call::{Call, Hip, fail_if};
 use crate::queues::graphs::{Block, GraphBlock, Shown, Step, UserObject, Work};
 use crate::queues::op::OpKind;
 use crate::queues::point::StreamId;
@@ -43,10 +43,8 @@ impl Call<'_> {
         self.healthy(card)?;
         let size = wanted.bytesize;
         let address = self.allocate(card, size)?;
-        let id = self.cards[card]
-            .vram
-            .find(address)
-            .map_or(0, |allocation| allocation.id);
+        let allocation = self.cards[card].vram.find(address);
+        let id = allocation.map_or(0, |allocation| allocation.id);
         let block = Block {
             address,
             id,
@@ -275,9 +273,7 @@ impl Call<'_> {
     }
 
     fn check_count(object: hipUserObject_t, count: u32) -> Hip<u64> {
-        if object.is_null() || count == 0 || count > MOST {
-            return Err(hipErrorInvalidValue);
-        }
+        fail_if(object.is_null() || count == 0 || count > MOST, hipErrorInvalidValue)?;
         Ok(object.addr() as u64)
     }
 
@@ -304,9 +300,7 @@ impl Call<'_> {
     ) -> Hip {
         self.graph(graph)?;
         let number = Self::check_count(object, count)?;
-        if flags != 0 && flags != hipGraphUserObjectMove {
-            return Err(hipErrorInvalidValue);
-        }
+        fail_if(flags != 0 && flags != hipGraphUserObjectMove, hipErrorInvalidValue)?;
         if self.objects.get(number).is_none() {
             return Ok(());
         }
@@ -323,9 +317,7 @@ impl Call<'_> {
     pub(crate) fn hipGraphReleaseUserObject(&mut self, graph: hipGraph_t, object: hipUserObject_t, count: u32) -> Hip {
         self.graph(graph)?;
         let object = Self::check_count(object, count)?;
-        let Some(graph) = self.graphs.get_mut(graph.addr() as u64) else {
-            return Err(hipErrorInvalidValue);
-        };
+        let graph = self.graphs.get_mut(graph.addr() as u64).ok_or(hipErrorInvalidValue)?;
         let Some(held) = graph.objects.get_mut(&object).filter(|held| **held >= count) else {
             return Ok(());
         };

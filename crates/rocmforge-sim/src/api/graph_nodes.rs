@@ -1,7 +1,7 @@
 //! Graphs that a program builds: nodes, edges, copies of graphs, and what they look like.
 
 use super::{answer, required};
-use crate::calls::call::{Call, Hip};
+use crate::calls::call::{Call, Hip, fail_if};
 use crate::machine::handle::Found;
 use crate::queues::graphs::{Graph, Node, Work};
 use crate::report::ReportKind;
@@ -36,17 +36,13 @@ impl Call<'_> {
     /// # Safety
     /// `list` is null or has `count` entries.
     pub(crate) unsafe fn dependencies(&self, graph: u64, list: *const hipGraphNode_t, count: usize) -> Hip<Vec<u64>> {
-        if count > 0 && list.is_null() {
-            return Err(hipErrorInvalidValue);
-        }
+        fail_if(count > 0 && list.is_null(), hipErrorInvalidValue)?;
         let mut nodes = Vec::new();
         for index in 0..count {
             // SAFETY: promised by the caller.
             let node = unsafe { list.wrapping_add(index).read() }.addr() as u64;
             let known = self.nodes.get(node).is_some_and(|node| node.graph == graph);
-            if !known || nodes.contains(&node) {
-                return Err(hipErrorInvalidValue);
-            }
+            fail_if(!known || nodes.contains(&node), hipErrorInvalidValue)?;
             nodes.push(node);
         }
         Ok(nodes)
@@ -55,9 +51,7 @@ impl Call<'_> {
     /// Checks where a new node goes: its graph, and what it comes after.
     pub(crate) unsafe fn place_of_node(&mut self, (to, graph, list, count): NewNode) -> Hip<(u64, Vec<u64>)> {
         required(to)?;
-        if count > 0 && list.is_null() {
-            return Err(hipErrorInvalidValue);
-        }
+        fail_if(count > 0 && list.is_null(), hipErrorInvalidValue)?;
         self.graph(graph)?;
         let graph = graph.addr() as u64;
         // SAFETY: promised by the caller of the HIP function.
@@ -77,9 +71,7 @@ impl Call<'_> {
 
     pub(crate) unsafe fn hipGraphCreate(&mut self, graph: *mut hipGraph_t, flags: u32) -> Hip {
         required(graph)?;
-        if flags != 0 {
-            return Err(hipErrorInvalidValue);
-        }
+        fail_if(flags != 0, hipErrorInvalidValue)?;
         let (card, call) = (self.device(), self.number);
         let made = self.graphs.insert(Graph::new(card), call);
         // SAFETY: promised by the caller of the HIP function.
@@ -93,10 +85,9 @@ impl Call<'_> {
 
     pub(crate) unsafe fn graph_add_child_graph_node(&mut self, new: NewNode, child: hipGraph_t) -> Hip {
         // SAFETY: promised by the caller of the HIP function.
-        let (graph, _) = unsafe { self.place_of_node(new) }?;
+        unsafe { self.place_of_node(new) }?;
         self.graph(child)?;
         // The copy is made first, so a graph may become part of itself as it was.
-        let _ = graph;
         let copy = self.copy_graph(child.addr() as u64)?;
         if let Some(copy) = self.graphs.get_mut(copy) {
             copy.owned = true;
@@ -116,9 +107,7 @@ impl Call<'_> {
             let work = self.nodes.get(*node).map(|node| node.work.kind());
             matches!(work, Some(hipGraphNodeTypeMemAlloc | hipGraphNodeTypeMemFree))
         };
-        if nodes.iter().any(allocates) {
-            return Err(hipErrorNotSupported);
-        }
+        fail_if(nodes.iter().any(allocates), hipErrorNotSupported)?;
         let made = Graph {
             original: Some(graph),
             objects: self.hold_objects(graph),
@@ -142,11 +131,8 @@ impl Call<'_> {
         }
         for node in copies.values() {
             if let Some(node) = self.nodes.get_mut(*node) {
-                node.after = node
-                    .after
-                    .iter()
-                    .filter_map(|other| copies.get(other).copied())
-                    .collect();
+                let copied = node.after.iter().filter_map(|other| copies.get(other).copied());
+                node.after = copied.collect();
             }
         }
         if let Some(made) = self.graphs.get_mut(copy) {
@@ -172,9 +158,7 @@ impl Call<'_> {
         required(to)?;
         let wanted = node.addr() as u64;
         let found = self.graph(copy)?;
-        if found.original.is_none() {
-            return Err(hipErrorInvalidValue);
-        }
+        fail_if(found.original.is_none(), hipErrorInvalidValue)?;
         let nodes = found.nodes.clone();
         let is_copy = |node: &&u64| self.nodes.get(**node).is_some_and(|node| node.original == Some(wanted));
         let found = nodes.iter().find(is_copy).copied().ok_or(hipErrorInvalidValue)?;
@@ -230,9 +214,7 @@ impl Call<'_> {
         to: *const hipGraphNode_t,
         count: usize,
     ) -> Hip<Vec<(u64, u64)>> {
-        if count > 0 && (from.is_null() || to.is_null()) {
-            return Err(hipErrorInvalidValue);
-        }
+        fail_if(count > 0 && (from.is_null() || to.is_null()), hipErrorInvalidValue)?;
         let mut edges = Vec::new();
         for index in 0..count {
             // SAFETY: promised by the caller.
@@ -240,46 +222,24 @@ impl Call<'_> {
             // SAFETY: promised by the caller.
             let end = unsafe { to.wrapping_add(index).read() }.addr() as u64;
             let of_graph = |node| self.nodes.get(node).is_some_and(|node| node.graph == graph);
-            if start == end || !of_graph(start) || !of_graph(end) {
-                return Err(hipErrorInvalidValue);
-            }
+            fail_if(start == end || !of_graph(start) || !of_graph(end), hipErrorInvalidValue)?;
             edges.push((start, end));
         }
         Ok(edges)
     }
 
-    pub(crate) unsafe fn hipGraphAddDependencies(
+    /// Changes what nodes come after, once for each of these edges: `change` gets the list of the end, and the start.
+    unsafe fn change_edges(
         &mut self,
         graph: hipGraph_t,
-        from: *const hipGraphNode_t,
-        to: *const hipGraphNode_t,
+        (from, to): (*const hipGraphNode_t, *const hipGraphNode_t),
         count: usize,
+        change: impl Fn(&mut Vec<u64>, u64) -> Hip,
     ) -> Hip {
         self.graph(graph)?;
         // SAFETY: promised by the caller of the HIP function.
         for (start, end) in unsafe { self.edges(graph.addr() as u64, from, to, count) }? {
-            let after = &mut self.nodes.get_mut(end).ok_or(hipErrorInvalidValue)?.after;
-            if after.contains(&start) {
-                return Err(hipErrorInvalidValue);
-            }
-            after.push(start);
-        }
-        Ok(())
-    }
-
-    pub(crate) unsafe fn hipGraphRemoveDependencies(
-        &mut self,
-        graph: hipGraph_t,
-        from: *const hipGraphNode_t,
-        to: *const hipGraphNode_t,
-        count: usize,
-    ) -> Hip {
-        self.graph(graph)?;
-        // SAFETY: promised by the caller of the HIP function.
-        for (start, end) in unsafe { self.edges(graph.addr() as u64, from, to, count) }? {
-            let after = &mut self.nodes.get_mut(end).ok_or(hipErrorInvalidValue)?.after;
-            let place = after.iter().position(|before| *before == start);
-            after.remove(place.ok_or(hipErrorInvalidValue)?);
+            change(&mut self.nodes.get_mut(end).ok_or(hipErrorInvalidValue)?.after, start)?;
         }
         Ok(())
     }
@@ -331,9 +291,7 @@ impl Call<'_> {
         count: *mut usize,
     ) -> Hip {
         required(count)?;
-        if from.is_null() != to.is_null() {
-            return Err(hipErrorInvalidValue);
-        }
+        fail_if(from.is_null() != to.is_null(), hipErrorInvalidValue)?;
         let nodes = self.graph(graph)?.nodes.clone();
         let (mut starts, mut ends) = (Vec::new(), Vec::new());
         for end in nodes {
@@ -350,17 +308,6 @@ impl Call<'_> {
         unsafe { Self::answer_list(&ends, to, count) }
     }
 
-    pub(crate) unsafe fn hipGraphNodeGetDependencies(
-        &mut self,
-        node: hipGraphNode_t,
-        nodes: *mut hipGraphNode_t,
-        count: *mut usize,
-    ) -> Hip {
-        let found = self.node(node)?.after.clone();
-        // SAFETY: promised by the caller of the HIP function.
-        unsafe { Self::answer_list(&found, nodes, count) }
-    }
-
     pub(crate) unsafe fn hipGraphNodeGetDependentNodes(
         &mut self,
         node: hipGraphNode_t,
@@ -369,24 +316,11 @@ impl Call<'_> {
     ) -> Hip {
         let graph = self.node(node)?.graph;
         let before = node.addr() as u64;
-        let mut found = self
-            .graphs
-            .get(graph)
-            .map(|graph| graph.nodes.clone())
-            .unwrap_or_default();
-        found.retain(|other| {
-            self.nodes
-                .get(*other)
-                .is_some_and(|other| other.after.contains(&before))
-        });
+        let all = self.graphs.get(graph).map_or(&[][..], |graph| &graph.nodes);
+        let follows = |node: &&u64| self.nodes.get(**node).is_some_and(|node| node.after.contains(&before));
+        let found: Vec<u64> = all.iter().filter(follows).copied().collect();
         // SAFETY: promised by the caller of the HIP function.
         unsafe { Self::answer_list(&found, nodes, count) }
-    }
-
-    pub(crate) unsafe fn hipGraphNodeGetType(&mut self, node: hipGraphNode_t, kind: *mut hipGraphNodeType) -> Hip {
-        let found = self.node(node)?.work.kind();
-        // SAFETY: promised by the caller of the HIP function.
-        unsafe { answer(kind, found) }
     }
 
     /// Writes a graph as a picture in the language of Graphviz.
@@ -410,11 +344,8 @@ impl Call<'_> {
                 "  node{index} [shape=box, label=\"{}\"];",
                 label.replace('"', "'")
             );
-            for before in node
-                .after
-                .iter()
-                .filter_map(|before| nodes.iter().position(|other| other == before))
-            {
+            let place = |before| nodes.iter().position(|other| other == before);
+            for before in node.after.iter().filter_map(place) {
                 let _ = writeln!(text, "  node{before} -> node{index};");
             }
         }
@@ -426,6 +357,13 @@ impl Call<'_> {
     }
 
     cases! {
+        fn hipGraphNodeGetType(node: hipGraphNode_t, kind: *mut hipGraphNodeType) => |c| answer(kind, c.node(node)?.work.kind());
+        fn hipGraphNodeGetDependencies(node: hipGraphNode_t, nodes: *mut hipGraphNode_t, count: *mut usize)
+            => |c| Self::answer_list(&c.node(node)?.after, nodes, count);
+        fn hipGraphAddDependencies(graph: hipGraph_t, from: *const hipGraphNode_t, to: *const hipGraphNode_t, count: usize)
+            => |c| c.change_edges(graph, (from, to), count, add_edge);
+        fn hipGraphRemoveDependencies(graph: hipGraph_t, from: *const hipGraphNode_t, to: *const hipGraphNode_t, count: usize)
+            => |c| c.change_edges(graph, (from, to), count, remove_edge);
         fn hipGraphAddEmptyNode(graph_node: *mut hipGraphNode_t, graph: hipGraph_t, dependencies: *const hipGraphNode_t, num_dependencies: usize)
             => |c| c.graph_add_empty_node((graph_node, graph, dependencies, num_dependencies));
         fn hipGraphAddChildGraphNode(graph_node: *mut hipGraphNode_t, graph: hipGraph_t, dependencies: *const hipGraphNode_t, num_dependencies: usize, child_graph: hipGraph_t)
@@ -435,6 +373,18 @@ impl Call<'_> {
         fn hipGraphGetRootNodes(graph: hipGraph_t, root_nodes: *mut hipGraphNode_t, num_root_nodes: *mut usize)
             => |c| c.graph_get_nodes(graph, root_nodes, num_root_nodes, true);
     }
+}
+
+fn add_edge(after: &mut Vec<u64>, start: u64) -> Hip {
+    fail_if(after.contains(&start), hipErrorInvalidValue)?;
+    after.push(start);
+    Ok(())
+}
+
+fn remove_edge(after: &mut Vec<u64>, start: u64) -> Hip {
+    let place = after.iter().position(|before| *before == start);
+    after.remove(place.ok_or(hipErrorInvalidValue)?);
+    Ok(())
 }
 
 /// What a kind of node is called in pictures.

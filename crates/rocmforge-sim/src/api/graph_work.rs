@@ -3,10 +3,10 @@
 use super::copy::{Copied, Fill, pattern};
 use super::graph_nodes::NewNode;
 use super::required;
-use crate::calls::call::{Call, Hip};
+use crate::calls::call::{Call, Hip, fail_if};
 use crate::machine::handle::Found;
 use crate::machine::steps::Steps;
-use crate::queues::graphs::{KernelWork, Shown, Work};
+use crate::queues::graphs::{KernelWork, Shown, Step, Work, copy_of_rows};
 use crate::queues::op::{HostFunction, OpKind, Place};
 use rocmforge_hip_sys::*;
 use std::ffi::{c_int, c_void};
@@ -19,31 +19,6 @@ enum Target {
     Node(hipGraphNode_t),
     /// The copy of a node in an executable graph.
     Exec(hipGraphExec_t, hipGraphNode_t),
-}
-
-/// A copy of bytes in a row, as the parameters of a node.
-fn flat(dst: *mut c_void, src: *const c_void, size: usize, kind: hipMemcpyKind) -> hipMemcpy3DParms {
-    let pitched = |ptr| hipPitchedPtr {
-        ptr,
-        pitch: size,
-        xsize: size,
-        ysize: 1,
-    };
-    let nowhere = hipPos { x: 0, y: 0, z: 0 };
-    hipMemcpy3DParms {
-        srcArray: std::ptr::null_mut(),
-        srcPos: nowhere,
-        srcPtr: pitched(src.cast_mut()),
-        dstArray: std::ptr::null_mut(),
-        dstPos: nowhere,
-        dstPtr: pitched(dst),
-        extent: hipExtent {
-            width: size,
-            height: 1,
-            depth: 1,
-        },
-        kind,
-    }
 }
 
 /// A fill with the fields in the driver's order.
@@ -65,9 +40,7 @@ impl Call<'_> {
         if self.functions.find(function.addr() as u64) != Found::Unknown {
             return Ok(function.cast());
         }
-        let Some(addresses) = self.sim.host_addresses() else {
-            return Err(hipErrorInvalidDeviceFunction);
-        };
+        let addresses = self.sim.host_addresses().ok_or(hipErrorInvalidDeviceFunction)?;
         let device = self.device() as c_int;
         self.without_lock(|| addresses.kernel(function, device))
     }
@@ -130,10 +103,9 @@ impl Call<'_> {
     fn copy_work_1d(&mut self, dst: *mut c_void, src: *const c_void, size: usize, kind: hipMemcpyKind) -> Hip<Work> {
         required(dst)?;
         required(src)?;
-        if size == 0 || dst.cast_const() == src {
-            return Err(hipErrorInvalidValue);
-        }
-        self.copy_work(Some(Copied::flat(dst, src, size)), flat(dst, src, size, kind))
+        fail_if(size == 0 || dst.cast_const() == src, hipErrorInvalidValue)?;
+        let shown = copy_of_rows(dst, src.cast_mut(), [size, 1], kind);
+        self.copy_work(Some(Copied::flat(dst, src, size)), shown)
     }
 
     unsafe fn copy_work_drv(&mut self, params: *const HIP_MEMCPY3D) -> Hip<Work> {
@@ -188,9 +160,7 @@ impl Call<'_> {
             return Err(hipErrorInvalidValue);
         }
         let row = p.width.checked_mul(element).ok_or(hipErrorInvalidValue)?;
-        if p.height > 1 && p.pitch < row {
-            return Err(hipErrorInvalidValue);
-        }
+        fail_if(p.height > 1 && p.pitch < row, hipErrorInvalidValue)?;
         let fill = Fill {
             dst: p.dst,
             steps: Steps::rows(p.pitch),
@@ -214,9 +184,7 @@ impl Call<'_> {
     }
 
     fn event_work(&mut self, event: hipEvent_t, records: bool) -> Hip<Work> {
-        if event.is_null() {
-            return Err(hipErrorInvalidValue);
-        }
+        fail_if(event.is_null(), hipErrorInvalidValue)?;
         self.event(event).map_err(|_| hipErrorInvalidValue)?;
         let event = event.addr() as u64;
         Ok(if records {
@@ -231,10 +199,7 @@ impl Call<'_> {
         if let Some(exec) = exec {
             self.exec(exec)?;
         }
-        if self.node(node)?.work.kind() != kind {
-            return Err(hipErrorInvalidValue);
-        }
-        Ok(())
+        fail_if(self.node(node)?.work.kind() != kind, hipErrorInvalidValue)
     }
 
     /// Gives a node, or its copy in an executable graph, other work of the same kind.
@@ -447,18 +412,12 @@ impl Call<'_> {
         self.check_node(Some(exec), node, hipGraphNodeTypeGraph)?;
         self.graph(child)?;
         let child = child.addr() as u64;
-        if self.node(node)?.graph == child {
-            return Err(hipErrorUnknown);
-        }
+        fail_if(self.node(node)?.graph == child, hipErrorUnknown)?;
         let new = self.steps(child).ok_or(hipErrorInvalidValue)?;
         self.check_runs(exec, "updated")?;
-        let step = self
-            .exec(exec)?
-            .step_mut(node.addr() as u64)
-            .ok_or(hipErrorInvalidValue)?;
-        let same = |(old, new): (&crate::queues::graphs::Step, &crate::queues::graphs::Step)| {
-            old.work.kind() == new.work.kind()
-        };
+        let step = self.exec(exec)?.step_mut(node.addr() as u64);
+        let step = step.ok_or(hipErrorInvalidValue)?;
+        let same = |(old, new): (&Step, &Step)| old.work.kind() == new.work.kind();
         if step.child.len() != new.len() || !step.child.iter().zip(&new).all(same) {
             return Err(hipErrorUnknown);
         }

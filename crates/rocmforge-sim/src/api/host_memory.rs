@@ -1,7 +1,7 @@
 //! Host memory that HIP allocates or knows.
 
 use super::{answer, required};
-use crate::calls::call::{Call, Hip};
+use crate::calls::call::{Call, Hip, fail_if};
 use crate::machine::pinned::{HostBlock, Pinned};
 use crate::races::table::Region;
 use crate::report::ReportKind;
@@ -81,18 +81,16 @@ impl Call<'_> {
         if pointer.is_null() {
             return Ok(());
         }
-        let Some(card) = self
-            .pinned
-            .at(pointer.addr())
-            .filter(|range| range.block.is_some())
-            .map(|range| range.card)
-        else {
-            let message = "the pointer does not come from hipHostMalloc, or has been freed".to_owned();
-            self.report(ReportKind::InvalidFree, message);
+        let allocated = self.pinned.at(pointer.addr()).filter(|range| range.block.is_some());
+        let Some((card, managed)) = allocated.map(|range| (range.card, range.managed)) else {
+            self.report(
+                ReportKind::InvalidFree,
+                "the pointer does not come from hipHostMalloc, or has been freed",
+            );
             return Err(hipErrorInvalidValue);
         };
-        if self.pinned.at(pointer.addr()).is_some_and(|range| range.managed) && self.api == "hipHostFree" {
-            let message = "hipHostFree of memory from hipMallocManaged works today; use hipFree".to_owned();
+        if managed && self.api == "hipHostFree" {
+            let message = "hipHostFree of memory from hipMallocManaged works today; use hipFree";
             self.report(ReportKind::InvalidFree, message);
         }
         self.wait_for_card(card)?;
@@ -131,45 +129,12 @@ impl Call<'_> {
     }
 
     pub(crate) fn hipHostUnregister(&mut self, pointer: *mut c_void) -> Hip {
-        if pointer.is_null() {
-            return Err(hipErrorInvalidValue);
-        }
-        let Some(card) = self
-            .pinned
-            .at(pointer.addr())
-            .filter(|range| range.block.is_none())
-            .map(|range| range.card)
-        else {
-            return Err(hipErrorHostMemoryNotRegistered);
-        };
+        fail_if(pointer.is_null(), hipErrorInvalidValue)?;
+        let registered = self.pinned.at(pointer.addr()).filter(|range| range.block.is_none());
+        let card = registered.ok_or(hipErrorHostMemoryNotRegistered)?.card;
         self.wait_for_card(card)?;
         self.unpin(pointer.addr());
         Ok(())
-    }
-
-    pub(crate) unsafe fn hipHostGetDevicePointer(
-        &mut self,
-        device: *mut *mut c_void,
-        host: *mut c_void,
-        flags: c_uint,
-    ) -> Hip {
-        required(device)?;
-        if flags != 0 || self.pinned.find(host.addr()).is_none() {
-            return Err(hipErrorInvalidValue);
-        }
-        // SAFETY: promised by the caller of the HIP function.
-        unsafe { answer(device, host) }
-    }
-
-    pub(crate) unsafe fn hipHostGetFlags(&mut self, flags: *mut c_uint, host: *mut c_void) -> Hip {
-        required(flags)?;
-        let found = self
-            .pinned
-            .find(host.addr())
-            .map(|range| range.flags)
-            .ok_or(hipErrorInvalidValue)?;
-        // SAFETY: promised by the caller of the HIP function.
-        unsafe { answer(flags, found) }
     }
 
     /// Host memory becomes known to HIP, and kernels of every card may access it.
@@ -199,6 +164,15 @@ impl Call<'_> {
     }
 
     cases! {
+        fn hipHostGetFlags(flags: *mut c_uint, host: *mut c_void) => |c| {
+            required(flags)?;
+            answer(flags, c.pinned.find(host.addr()).ok_or(hipErrorInvalidValue)?.flags)
+        };
+        fn hipHostGetDevicePointer(device: *mut *mut c_void, host: *mut c_void, flags: c_uint) => |c| {
+            required(device)?;
+            fail_if(flags != 0 || c.pinned.find(host.addr()).is_none(), hipErrorInvalidValue)?;
+            answer(device, host)
+        };
         fn hipHostAlloc(ptr: *mut *mut c_void, size: usize, flags: c_uint) => |c| c.hipHostMalloc(ptr, size, flags);
         fn hipMallocHost(ptr: *mut *mut c_void, size: usize) => |c| c.hipHostMalloc(ptr, size, hipHostMallocDefault);
         fn hipMemAllocHost(ptr: *mut *mut c_void, size: usize) => |c| c.hipHostMalloc(ptr, size, hipHostMallocDefault);

@@ -2,7 +2,7 @@
 
 use super::device::{LDS_PER_BLOCK, MAX_BLOCK, MAX_GRID, MAX_THREADS_PER_BLOCK};
 use super::module::resident;
-use crate::calls::call::{Call, Hip};
+use crate::calls::call::{Call, Hip, fail_if};
 use crate::machine::module::Module;
 use crate::queues::launch::Given;
 use crate::queues::launch::Launch;
@@ -74,9 +74,7 @@ impl Call<'_> {
             self.report(ReportKind::Unmodelled, format!("kernel {}: {why}", meta.name));
             return Err(hipErrorNotSupported);
         }
-        if !params.is_null() && !extra.is_null() {
-            return Err(hipErrorInvalidValue);
-        }
+        fail_if(!params.is_null() && !extra.is_null(), hipErrorInvalidValue)?;
         let arguments = if extra.is_null() {
             // SAFETY: promised by the caller of the HIP function.
             unsafe { self.gather(meta, params) }?
@@ -169,9 +167,7 @@ impl Call<'_> {
         let per_processor = resident(&module, meta, block.iter().product(), u64::from(dynamic_lds));
         let at_once = u64::from(per_processor) * u64::from(self.cards[module.card].config.multiprocessors);
         let blocks = grid.iter().fold(1u64, |blocks, n| blocks.saturating_mul(u64::from(*n)));
-        if blocks > at_once {
-            return Err(hipErrorCooperativeLaunchTooLarge);
-        }
+        fail_if(blocks > at_once, hipErrorCooperativeLaunchTooLarge)?;
         let extra = std::ptr::null_mut();
         // SAFETY: promised by the caller of the HIP function.
         unsafe { self.queue_launch(function, [grid, block], dynamic_lds, stream, [params, extra], true) }
@@ -196,13 +192,8 @@ impl Call<'_> {
         if exceeds(block, MAX_BLOCK) || threads > u64::from(MAX_THREADS_PER_BLOCK) {
             return Err(too_large);
         }
-        if grid
-            .iter()
-            .zip(block)
-            .any(|(n, size)| u64::from(*n) * u64::from(size) > u64::from(u32::MAX))
-        {
-            return Err(hipErrorInvalidConfiguration);
-        }
+        let wraps = |(n, size): (&u32, u32)| n.checked_mul(size).is_none();
+        fail_if(grid.iter().zip(block).any(wraps), hipErrorInvalidConfiguration)?;
         if u64::from(dynamic_lds) + u64::from(meta.lds_size) > u64::from(LDS_PER_BLOCK) {
             return Err(hipErrorInvalidValue);
         }
@@ -226,9 +217,7 @@ impl Call<'_> {
     unsafe fn gather(&mut self, meta: &KernelMeta, params: *mut *mut c_void) -> Hip<Vec<Vec<u8>>> {
         let mut arguments = Vec::new();
         for (index, arg) in meta.explicit_args().enumerate() {
-            if params.is_null() {
-                return Err(hipErrorInvalidValue);
-            }
+            fail_if(params.is_null(), hipErrorInvalidValue)?;
             // SAFETY: promised by the caller.
             let pointer = unsafe { params.wrapping_add(index).read() };
             if pointer.is_null() {
@@ -274,11 +263,8 @@ impl Call<'_> {
         }
         // SAFETY: promised by the caller: the entry points at the size.
         let size = unsafe { list[3].cast::<usize>().read_unaligned() };
-        let needed = meta
-            .explicit_args()
-            .map(|arg| arg.offset as usize + arg.size as usize)
-            .max()
-            .unwrap_or(0);
+        let ends = meta.explicit_args().map(|arg| arg.offset as usize + arg.size as usize);
+        let needed = ends.max().unwrap_or(0);
         if size < needed {
             let message = format!("{} takes {needed} B of arguments, {size} B were given", meta.name);
             self.report(ReportKind::BadLaunch, message);

@@ -2,7 +2,7 @@
 //! about its place have no effect.
 
 use super::required;
-use crate::calls::call::{Call, Hip};
+use crate::calls::call::{Call, Hip, fail_if};
 use crate::queues::op::OpKind;
 use rocmforge_hip_sys::*;
 use std::ffi::{c_int, c_uint, c_void};
@@ -31,9 +31,7 @@ impl Call<'_> {
         stream: hipStream_t,
     ) -> Hip {
         required(pointer)?;
-        if size == 0 {
-            return Err(hipErrorInvalidValue);
-        }
+        fail_if(size == 0, hipErrorInvalidValue)?;
         if device != HOST {
             self.card_index(device)?;
         }

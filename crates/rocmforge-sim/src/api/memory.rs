@@ -1,7 +1,7 @@
 //! Device memory: allocate, free, query.
 
-use super::{answer, required};
-use crate::calls::call::{Call, Hip};
+use super::{answer, answer_if_asked, required};
+use crate::calls::call::{Call, Hip, fail_if};
 use crate::machine::vram::Allocation;
 use crate::report::{Access, ReportKind};
 use rocmforge_hip_sys::*;
@@ -41,10 +41,8 @@ impl Call<'_> {
             .reported_by_hip(index, available, size)
             .ok_or(hipErrorNotSupported)?;
         for (to, value) in [(free, available), (total, size)] {
-            if !to.is_null() {
-                // SAFETY: promised by the caller of the HIP function.
-                unsafe { answer(to, value as usize) }?;
-            }
+            // SAFETY: promised by the caller of the HIP function.
+            unsafe { answer_if_asked(to, value as usize) };
         }
         Ok(())
     }
@@ -62,10 +60,8 @@ impl Call<'_> {
         let (id, call) = (self.new_id(), self.number);
         let card = &mut self.cards[card];
         let other = card.taken();
-        let address = card
-            .vram
-            .allocate(size as u64, other, id, call)
-            .map_err(|_| hipErrorOutOfMemory)?;
+        let allocated = card.vram.allocate(size as u64, other, id, call);
+        let address = allocated.map_err(|_| hipErrorOutOfMemory)?;
         self.trace.number(address);
         Ok(address)
     }
@@ -92,7 +88,7 @@ impl Call<'_> {
             return Err(hipErrorInvalidValue);
         };
         if allocation.global {
-            let message = "the pointer leads to a variable of a module, which goes with the module".to_owned();
+            let message = "the pointer leads to a variable of a module, which goes with the module";
             self.report(ReportKind::InvalidFree, message);
             return Err(hipErrorInvalidValue);
         }
@@ -134,11 +130,13 @@ impl Call<'_> {
             return self.hipHostFree(pointer);
         }
         if managed.is_some() {
-            let message = "hipFree of memory from hipHostMalloc works today; use hipHostFree".to_owned();
-            self.report(ReportKind::InvalidFree, message);
+            self.report(
+                ReportKind::InvalidFree,
+                "hipFree of memory from hipHostMalloc works today; use hipHostFree",
+            );
             return self.hipHostFree(pointer);
         }
-        self.report(ReportKind::InvalidFree, "the pointer is not device memory".to_owned());
+        self.report(ReportKind::InvalidFree, "the pointer is not device memory");
         Err(hipErrorInvalidValue)
     }
 
@@ -148,7 +146,7 @@ impl Call<'_> {
             Some(_) => (ReportKind::DoubleFree, "the allocation had been freed before"),
             None => (ReportKind::InvalidFree, "no allocation was ever there"),
         };
-        let report = self.about(kind, message.to_owned()).at(None, address, 0, freed);
+        let report = self.about(kind, message).at(None, address, 0, freed);
         (**self).report(report);
     }
 
@@ -176,7 +174,7 @@ impl Call<'_> {
         size: usize,
         access: Option<Access>,
     ) {
-        let message = "the memory lies idle in a pool of the program: its last owner has given it back".to_owned();
+        let message = "the memory lies idle in a pool of the program: its last owner has given it back";
         let report = self.about(ReportKind::UseAfterFree, message);
         (**self).report(report.at(access, address, size as u64, Some(allocation.info())));
     }
@@ -211,31 +209,6 @@ impl Call<'_> {
         unsafe { self.hipMalloc(ptr, size) }
     }
 
-    pub(crate) unsafe fn hipMemPtrGetInfo(&mut self, pointer: *mut c_void, size: *mut usize) -> Hip {
-        required(size)?;
-        let (_, found) = self.allocation(pointer, hipErrorInvalidValue)?;
-        // SAFETY: promised by the caller of the HIP function.
-        unsafe { answer(size, found as usize) }
-    }
-
-    pub(crate) unsafe fn hipMemGetAddressRange(
-        &mut self,
-        base: *mut hipDeviceptr_t,
-        size: *mut usize,
-        pointer: hipDeviceptr_t,
-    ) -> Hip {
-        let (address, found) = self.allocation(pointer, hipErrorNotFound)?;
-        if !base.is_null() {
-            // SAFETY: promised by the caller of the HIP function.
-            unsafe { answer(base, pointer_to(address)) }?;
-        }
-        if !size.is_null() {
-            // SAFETY: promised by the caller of the HIP function.
-            unsafe { answer(size, found as usize) }?;
-        }
-        Ok(())
-    }
-
     /// Nothing can be set: the one attribute that HIP lets be set turns copies into waits, which would hide races.
     pub(crate) fn hipPointerSetAttribute(
         &mut self,
@@ -244,9 +217,7 @@ impl Call<'_> {
         pointer: hipDeviceptr_t,
     ) -> Hip {
         required(value)?;
-        if attribute != HIP_POINTER_ATTRIBUTE_SYNC_MEMOPS {
-            return Err(hipErrorInvalidValue);
-        }
+        fail_if(attribute != HIP_POINTER_ATTRIBUTE_SYNC_MEMOPS, hipErrorInvalidValue)?;
         if self.card_of(address_of(pointer)).is_none() {
             return Err(hipErrorInvalidDevicePointer);
         }
@@ -260,9 +231,7 @@ impl Call<'_> {
         pointer: *const c_void,
     ) -> Hip {
         required(attributes)?;
-        if pointer.is_null() && !self.hip7() {
-            return Err(hipErrorInvalidValue);
-        }
+        fail_if(pointer.is_null() && !self.hip7(), hipErrorInvalidValue)?;
         let mut found = UNKNOWN;
         if let Some(card) = self.card_of(address_of(pointer)) {
             self.allocation(pointer, hipErrorInvalidValue)?;
@@ -285,5 +254,19 @@ impl Call<'_> {
         }
         // SAFETY: promised by the caller of the HIP function.
         unsafe { answer(attributes, found) }
+    }
+
+    cases! {
+        fn hipMemPtrGetInfo(pointer: *mut c_void, size: *mut usize) => |c| {
+            required(size)?;
+            let (_, found) = c.allocation(pointer, hipErrorInvalidValue)?;
+            answer(size, found as usize)
+        };
+        fn hipMemGetAddressRange(base: *mut hipDeviceptr_t, size: *mut usize, pointer: hipDeviceptr_t) => |c| {
+            let (address, found) = c.allocation(pointer, hipErrorNotFound)?;
+            answer_if_asked(base, pointer_to(address));
+            answer_if_asked(size, found as usize);
+            Ok(())
+        };
     }
 }

@@ -3,7 +3,7 @@
 
 #![allow(non_snake_case)] // functions have the names of the C interface
 
-/// Functions that another method implements, or that are refused: signature and call.
+/// Functions of a line or two: those that another method implements, queries of one figure, and those that are refused. Signature and body.
 macro_rules! cases {
     ($(fn $name:ident($($arg:ident: $ty:ty),* $(,)?) => |$call:ident| $body:expr;)*) => {$(
         #[allow(unused_unsafe)] // not every method is unsafe
@@ -49,7 +49,7 @@ mod traits;
 mod values;
 mod virtual_memory;
 
-use crate::calls::call::Hip;
+use crate::calls::call::{Hip, fail_if};
 use rocmforge_hip_sys::hipErrorInvalidValue;
 
 /// Writes an answer through the caller's pointer; a null pointer is `hipErrorInvalidValue`, as everywhere in HIP.
@@ -57,21 +57,26 @@ use rocmforge_hip_sys::hipErrorInvalidValue;
 /// # Safety
 /// `to` is null or valid for writing a `T`, as the C API asks.
 unsafe fn answer<T>(to: *mut T, value: T) -> Hip {
-    if to.is_null() {
-        return Err(hipErrorInvalidValue);
-    }
+    fail_if(to.is_null(), hipErrorInvalidValue)?;
     // SAFETY: not null, and the caller promised the rest.
     unsafe { to.write(value) };
     Ok(())
 }
 
+/// The same for an answer that the caller may leave out by a null pointer.
+///
+/// # Safety
+/// As for [`answer`].
+unsafe fn answer_if_asked<T>(to: *mut T, value: T) {
+    if !to.is_null() {
+        // SAFETY: not null, and the caller promised the rest.
+        unsafe { to.write(value) };
+    }
+}
+
 /// Fails unless the caller gave a pointer to answer through.
 fn required<T>(to: *const T) -> Hip {
-    if to.is_null() {
-        Err(hipErrorInvalidValue)
-    } else {
-        Ok(())
-    }
+    fail_if(to.is_null(), hipErrorInvalidValue)
 }
 
 /// Writes a NUL-terminated text, cut to `len` bytes.
@@ -80,10 +85,8 @@ fn required<T>(to: *const T) -> Hip {
 /// `to` is null or valid for writing `len` bytes.
 unsafe fn answer_text(to: *mut std::ffi::c_char, len: i32, text: &str) -> Hip {
     required(to)?;
-    let len = usize::try_from(len)
-        .ok()
-        .filter(|len| *len > 0)
-        .ok_or(hipErrorInvalidValue)?;
+    let len = usize::try_from(len).map_err(|_| hipErrorInvalidValue)?;
+    fail_if(len == 0, hipErrorInvalidValue)?;
     let bytes = &text.as_bytes()[..text.len().min(len - 1)];
     // SAFETY: `bytes` is shorter than the `len` bytes the caller promised.
     unsafe { to.cast::<u8>().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };

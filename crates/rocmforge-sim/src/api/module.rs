@@ -1,8 +1,8 @@
 //! Modules and their functions.
 
 use super::memory::pointer_to;
-use super::{answer, required};
-use crate::calls::call::{Call, Hip};
+use super::{answer, answer_if_asked, required};
+use crate::calls::call::{Call, Hip, fail_if};
 use crate::machine::handle::Found;
 use crate::machine::host::Host;
 use crate::machine::module::{Function, Module, Refused};
@@ -36,9 +36,7 @@ impl Call<'_> {
         let card = self.healthy_device()?;
         // SAFETY: promised by the caller of the HIP function: a text that ends with NUL.
         let path = unsafe { CStr::from_ptr(path) };
-        if path.is_empty() {
-            return Err(hipErrorInvalidValue);
-        }
+        fail_if(path.is_empty(), hipErrorInvalidValue)?;
         let path = std::path::Path::new(std::ffi::OsStr::from_bytes(path.to_bytes()));
         let file = std::fs::read(path).map_err(|_| hipErrorFileNotFound)?;
         let bundle = Bundle::parse(&file).map_err(|error| self.refuse(error.into()))?;
@@ -92,18 +90,15 @@ impl Call<'_> {
                 return hipErrorNotSupported;
             }
         };
-        let warning = self.about(ReportKind::InvalidCall, message);
-        self.warn(warning);
+        self.warn(message);
         status
     }
 
     pub(crate) fn hipModuleUnload(&mut self, module: hipModule_t) -> Hip {
-        if module.is_null() {
-            return Err(hipErrorInvalidHandle);
-        }
+        fail_if(module.is_null(), hipErrorInvalidHandle)?;
         let handle = module.addr() as u64;
         let Some(loaded) = self.modules.get(handle).cloned() else {
-            self.report(ReportKind::StaleHandle, "the module is not loaded".to_owned());
+            self.report(ReportKind::StaleHandle, "the module is not loaded");
             return Err(hipErrorNotFound);
         };
         self.wait_for_card(loaded.card)?;
@@ -123,7 +118,7 @@ impl Call<'_> {
             return Ok(module.clone());
         }
         if !module.is_null() {
-            self.report(ReportKind::StaleHandle, "the module is not loaded".to_owned());
+            self.report(ReportKind::StaleHandle, "the module is not loaded");
         }
         Err(hipErrorInvalidHandle)
     }
@@ -165,22 +160,16 @@ impl Call<'_> {
             return Err(hipErrorInvalidValue);
         }
         let (at, size) = *loaded.globals.get(name).ok_or(hipErrorNotFound)?;
-        if !address.is_null() {
-            // SAFETY: promised by the caller of the HIP function.
-            unsafe { answer(address, pointer_to(at)) }?;
-        }
-        if !bytes.is_null() {
-            // SAFETY: promised by the caller of the HIP function.
-            unsafe { answer(bytes, size as usize) }?;
-        }
+        // SAFETY: promised by the caller of the HIP function.
+        unsafe { answer_if_asked(address, pointer_to(at)) };
+        // SAFETY: promised by the caller of the HIP function.
+        unsafe { answer_if_asked(bytes, size as usize) };
         Ok(())
     }
 
     /// The module, its handle and the kernel of a function.
     pub(crate) fn function(&mut self, function: hipFunction_t) -> Hip<(Arc<Module>, u64, usize)> {
-        if function.is_null() {
-            return Err(hipErrorInvalidHandle);
-        }
+        fail_if(function.is_null(), hipErrorInvalidHandle)?;
         let handle = function.addr() as u64;
         let host: &Host = self;
         let found = host
@@ -251,9 +240,7 @@ impl Call<'_> {
     ) -> Hip {
         required(grid)?;
         required(block)?;
-        if function.is_null() || limit < 0 {
-            return Err(hipErrorInvalidValue);
-        }
+        fail_if(function.is_null() || limit < 0, hipErrorInvalidValue)?;
         let (module, _, kernel) = self.function(function)?;
         let kernel = &module.kernels[kernel];
         let most = match limit {

@@ -3,7 +3,7 @@
 use super::copy::{Fill, pattern};
 use super::memory::pointer_to;
 use super::{answer, required};
-use crate::calls::call::{Call, Hip};
+use crate::calls::call::{Call, Hip, fail_if};
 use crate::machine::steps::Steps;
 use rocmforge_hip_sys::*;
 use std::ffi::{c_int, c_uchar, c_uint, c_ushort, c_void};
@@ -47,10 +47,8 @@ impl Call<'_> {
     fn allocate_rows(&mut self, width: usize, height: usize, depth: usize) -> Hip<(u64, usize)> {
         let card = self.healthy_device()?;
         let pitch = width.checked_next_multiple_of(PITCH).ok_or(hipErrorOutOfMemory)?;
-        let size = pitch
-            .checked_mul(height)
-            .and_then(|slice| slice.checked_mul(depth))
-            .ok_or(hipErrorOutOfMemory)?;
+        let slice = pitch.checked_mul(height).ok_or(hipErrorOutOfMemory)?;
+        let size = slice.checked_mul(depth).ok_or(hipErrorOutOfMemory)?;
         if size == 0 {
             return Ok((0, pitch));
         }
@@ -127,13 +125,8 @@ impl Call<'_> {
 
     /// Whether rows of a copy are far enough apart, and not too far.
     pub(crate) fn check_pitches(pitches: [usize; 2], width: usize) -> Hip {
-        if pitches.iter().any(|pitch| *pitch < width) {
-            return Err(hipErrorInvalidPitchValue);
-        }
-        if pitches.iter().any(|pitch| *pitch > MAX_PITCH) {
-            return Err(hipErrorInvalidValue);
-        }
-        Ok(())
+        fail_if(pitches.iter().any(|pitch| *pitch < width), hipErrorInvalidPitchValue)?;
+        fail_if(pitches.iter().any(|pitch| *pitch > MAX_PITCH), hipErrorInvalidValue)
     }
 
     cases! {

@@ -2,7 +2,7 @@
 
 use super::memory::{UNKNOWN, pointer_to};
 use super::required;
-use crate::calls::call::{Call, Hip};
+use crate::calls::call::{Call, Hip, fail_if};
 use rocmforge_hip_sys::*;
 use std::ffi::{c_int, c_uint, c_void};
 
@@ -113,9 +113,7 @@ impl Call<'_> {
         required(attributes)?;
         required(data)?;
         required(pointer)?;
-        if count == 0 {
-            return Err(hipErrorInvalidValue);
-        }
+        fail_if(count == 0, hipErrorInvalidValue)?;
         for index in 0..count as usize {
             // SAFETY: promised by the caller of the HIP function: the list has `count` entries.
             let attribute = unsafe { attributes.wrapping_add(index).read() };
@@ -133,9 +131,7 @@ impl Call<'_> {
 
     /// Whether a device is what `hipMemLocation` names.
     pub(super) fn location(&self, location: &hipMemLocation) -> Hip<usize> {
-        if location.r#type != hipMemLocationTypeDevice {
-            return Err(hipErrorInvalidValue);
-        }
+        fail_if(location.r#type != hipMemLocationTypeDevice, hipErrorInvalidValue)?;
         self.card_index(location.id as c_int).map_err(|_| hipErrorInvalidValue)
     }
 }

@@ -2,7 +2,7 @@
 
 use super::memory::{address_of, pointer_to};
 use super::{answer, required};
-use crate::calls::call::{Call, Hip};
+use crate::calls::call::{Call, Hip, fail_if};
 use crate::machine::pools::Pool;
 use crate::queues::op::OpKind;
 use crate::report::ReportKind;
@@ -43,9 +43,7 @@ impl Call<'_> {
             // SAFETY: promised by the caller.
             return unsafe { answer(ptr, std::ptr::null_mut()) };
         }
-        if max != 0 && used.saturating_add(size as u64) > max {
-            return Err(hipErrorOutOfMemory);
-        }
+        fail_if(max != 0 && used.saturating_add(size as u64) > max, hipErrorOutOfMemory)?;
         let address = match self.allocate(card, size) {
             // A real pool hands out again what the stream has freed by the time it gets here. The same memory is had by
             // letting the stream get here.
@@ -73,7 +71,7 @@ impl Call<'_> {
         self.not_captured(stream)?;
         let address = address_of(pointer);
         let Some(card) = self.card_of(address) else {
-            self.report(ReportKind::InvalidFree, "the pointer is not device memory".to_owned());
+            self.report(ReportKind::InvalidFree, "the pointer is not device memory");
             return Err(hipErrorInvalidValue);
         };
         let Some(allocation) = self.cards[card].vram.find(address).cloned() else {
@@ -140,9 +138,7 @@ impl Call<'_> {
     pub(crate) fn hipMemPoolDestroy(&mut self, pool: hipMemPool_t) -> Hip {
         let found = self.pool(pool)?;
         let (own, card) = (found.own, found.card);
-        if own {
-            return Err(hipErrorInvalidValue);
-        }
+        fail_if(own, hipErrorInvalidValue)?;
         let handle = pool.addr() as u64;
         self.pools.destroy(handle);
         let card = &mut self.cards[card];
@@ -208,9 +204,7 @@ impl Call<'_> {
 
     pub(crate) fn hipDeviceSetMemPool(&mut self, device: c_int, pool: hipMemPool_t) -> Hip {
         let card = self.card_index(device).map_err(|_| hipErrorInvalidValue)?;
-        if self.pool(pool)?.card != card {
-            return Err(hipErrorInvalidDevice);
-        }
+        fail_if(self.pool(pool)?.card != card, hipErrorInvalidDevice)?;
         self.cards[card].pool = pool.addr() as u64;
         Ok(())
     }
@@ -231,15 +225,11 @@ impl Call<'_> {
     ) -> Hip {
         required(list)?;
         let own = self.pool(pool)?.card;
-        if count > self.cards.len() {
-            return Err(hipErrorInvalidDevice);
-        }
+        fail_if(count > self.cards.len(), hipErrorInvalidDevice)?;
         for index in 0..count {
             // SAFETY: promised by the caller of the HIP function: there are `count` entries.
             let wanted = unsafe { list.wrapping_add(index).read() };
-            if wanted.location.r#type != hipMemLocationTypeDevice {
-                return Err(hipErrorInvalidValue);
-            }
+            fail_if(wanted.location.r#type != hipMemLocationTypeDevice, hipErrorInvalidValue)?;
             let card = self.card_index(wanted.location.id)?;
             match wanted.flags {
                 hipMemAccessFlagsProtNone => return Err(hipErrorInvalidDevice),
@@ -282,9 +272,7 @@ impl Call<'_> {
     ) -> Hip {
         required(handle)?;
         self.pool(pool)?;
-        if flags != 0 || kind == hipMemHandleTypeNone {
-            return Err(hipErrorInvalidValue);
-        }
+        fail_if(flags != 0 || kind == hipMemHandleTypeNone, hipErrorInvalidValue)?;
         Err(hipErrorNotSupported)
     }
 
@@ -297,9 +285,7 @@ impl Call<'_> {
     ) -> Hip {
         required(pool)?;
         required(handle)?;
-        if flags != 0 || kind == hipMemHandleTypeNone {
-            return Err(hipErrorInvalidValue);
-        }
+        fail_if(flags != 0 || kind == hipMemHandleTypeNone, hipErrorInvalidValue)?;
         Err(hipErrorNotSupported)
     }
 

@@ -1,7 +1,7 @@
 //! Memory and events for other processes. A simulated machine has one process, so handles are made and never opened.
 
 use super::{answer, required};
-use crate::calls::call::{Call, Hip};
+use crate::calls::call::{Call, Hip, fail_if};
 use rocmforge_hip_sys::*;
 use std::ffi::c_void;
 
@@ -17,9 +17,7 @@ impl Call<'_> {
 
     pub(crate) unsafe fn hipIpcGetEventHandle(&mut self, handle: *mut hipIpcEventHandle_t, event: hipEvent_t) -> Hip {
         required(handle)?;
-        if event.is_null() {
-            return Err(hipErrorInvalidValue);
-        }
+        fail_if(event.is_null(), hipErrorInvalidValue)?;
         if self.event(event)?.flags & hipEventInterprocess == 0 {
             return Err(hipErrorInvalidConfiguration);
         }

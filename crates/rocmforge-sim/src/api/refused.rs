@@ -2,16 +2,14 @@
 //! left gets `hipErrorNotSupported`, so that nobody takes a simulated success for a real one.
 
 use super::required;
-use crate::calls::call::{Call, Hip};
+use crate::calls::call::{Call, Hip, fail_if};
 use rocmforge_hip_sys::*;
 use std::ffi::{c_int, c_uint, c_void};
 
 impl Call<'_> {
     /// Kernels by the address of their host function: nobody can register one here.
     pub(crate) fn launch_kernel(&mut self, function: *const c_void) -> Hip {
-        if function.is_null() {
-            return Err(hipErrorInvalidDeviceFunction);
-        }
+        fail_if(function.is_null(), hipErrorInvalidDeviceFunction)?;
         Err(hipErrorNotSupported)
     }
 

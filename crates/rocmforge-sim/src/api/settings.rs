@@ -2,7 +2,7 @@
 
 use super::memory::address_of;
 use super::{answer, required};
-use crate::calls::call::{Call, Hip};
+use crate::calls::call::{Call, Hip, fail_if};
 use rocmforge_hip_sys::*;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
@@ -25,9 +25,7 @@ impl Call<'_> {
     pub(crate) fn hipDeviceSetLimit(&mut self, limit: hipLimit_t, value: usize) -> Hip {
         let card = self.device();
         let at = self.limit(card, limit)?;
-        if limit == hipLimitStackSize && value > MAX_STACK {
-            return Err(hipErrorInvalidValue);
-        }
+        fail_if(limit == hipLimitStackSize && value > MAX_STACK, hipErrorInvalidValue)?;
         *at = value;
         Ok(())
     }
@@ -41,14 +39,6 @@ impl Call<'_> {
         }
     }
 
-    pub(crate) unsafe fn hipGetDeviceFlags(&mut self, flags: *mut c_uint) -> Hip {
-        required(flags)?;
-        let card = self.device();
-        let found = self.cards[card].settings.flags;
-        // SAFETY: promised by the caller of the HIP function.
-        unsafe { answer(flags, found) }
-    }
-
     pub(crate) fn hipSetDeviceFlags(&mut self, flags: c_uint) -> Hip {
         let known = hipDeviceScheduleMask | hipDeviceMapHost | LMEM_RESIZE_TO_MAX;
         if flags & !known != 0 || (flags & hipDeviceScheduleMask).count_ones() > 1 {
@@ -60,24 +50,11 @@ impl Call<'_> {
         Ok(())
     }
 
-    /// A kernel reaches its own card's memory only, so no card can reach another. Copies between cards need no leave.
-    pub(crate) unsafe fn hipDeviceCanAccessPeer(&mut self, can: *mut c_int, device: c_int, peer: c_int) -> Hip {
-        required(can)?;
-        self.card_index(device)?;
-        self.card_index(peer)?;
-        // SAFETY: promised by the caller of the HIP function.
-        unsafe { answer(can, 0) }
-    }
-
     /// Refused on purpose: see [`Self::hipDeviceCanAccessPeer`].
     pub(crate) fn hipDeviceEnablePeerAccess(&mut self, peer: c_int, flags: c_uint) -> Hip {
-        if flags != 0 {
-            return Err(hipErrorInvalidValue);
-        }
+        fail_if(flags != 0, hipErrorInvalidValue)?;
         let peer = self.card_index(peer)?;
-        if peer == self.device() {
-            return Err(hipErrorInvalidDevice);
-        }
+        fail_if(peer == self.device(), hipErrorInvalidDevice)?;
         Err(hipErrorNotSupported)
     }
 
@@ -119,5 +96,20 @@ impl Call<'_> {
         let known: &'static CStr = status.c_name().ok_or(hipErrorInvalidValue)?;
         // SAFETY: promised by the caller of the HIP function.
         unsafe { answer(name, known.as_ptr()) }
+    }
+
+    cases! {
+        fn hipGetDeviceFlags(flags: *mut c_uint) => |c| {
+            required(flags)?;
+            let card = c.device();
+            answer(flags, c.cards[card].settings.flags)
+        };
+        // A kernel reaches its own card's memory only, so no card can reach another. Copies between cards need no leave.
+        fn hipDeviceCanAccessPeer(can: *mut c_int, device: c_int, peer: c_int) => |c| {
+            required(can)?;
+            c.card_index(device)?;
+            c.card_index(peer)?;
+            answer(can, 0)
+        };
     }
 }

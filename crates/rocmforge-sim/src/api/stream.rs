@@ -2,12 +2,13 @@
 
 use super::device::{PRIORITY_GREATEST, PRIORITY_LEAST};
 use super::{answer, required};
-use crate::calls::call::{Call, Hip};
+use crate::calls::call::{Call, Hip, fail_if};
 use crate::machine::handle::Found;
 use crate::machine::host::Host;
 use crate::machine::thread::HostThread;
 use crate::queues::op::{HostFunction, OpKind};
 use crate::queues::point::StreamId;
+use crate::queues::queue::Queue;
 use crate::report::ReportKind;
 use rocmforge_hip_sys::*;
 use std::ffi::{c_int, c_uint, c_ulonglong, c_void};
@@ -64,12 +65,10 @@ impl Call<'_> {
         self.stream_or(stream, hipErrorContextIsDestroyed)
     }
 
-    /// No two streams have the same number, not even one after the other.
-    pub(crate) unsafe fn hipStreamGetId(&mut self, stream: hipStream_t, number: *mut c_ulonglong) -> Hip {
-        required(number)?;
-        let id = self.working_stream(stream)?;
-        // SAFETY: promised by the caller of the HIP function.
-        unsafe { answer(number, id) }
+    /// What is queued on the stream of a handle.
+    fn queue(&mut self, stream: hipStream_t) -> Hip<&Queue> {
+        let id = self.stream(stream)?;
+        self.queues.get(id).ok_or(hipErrorContextIsDestroyed)
     }
 
     /// The stream of a handle, if its card can still work.
@@ -121,7 +120,7 @@ impl Call<'_> {
             self.knows_stream(id);
         }
         self.working_stream(stream)?;
-        if done { Ok(()) } else { Err(hipErrorNotReady) }
+        fail_if(!done, hipErrorNotReady)
     }
 
     pub(crate) fn hipStreamSynchronize(&mut self, stream: hipStream_t) -> Hip {
@@ -134,12 +133,8 @@ impl Call<'_> {
     }
 
     pub(crate) fn hipStreamWaitEvent(&mut self, stream: hipStream_t, event: hipEvent_t, flags: c_uint) -> Hip {
-        if event.is_null() {
-            return Err(hipErrorInvalidHandle);
-        }
-        if flags != 0 {
-            return Err(hipErrorInvalidValue);
-        }
+        fail_if(event.is_null(), hipErrorInvalidHandle)?;
+        fail_if(flags != 0, hipErrorInvalidValue)?;
         let id = self.stream_or(stream, hipErrorInvalidHandle)?;
         let card = self.queues.get(id).map_or(0, |queue| queue.card);
         self.healthy(card)?;
@@ -152,43 +147,13 @@ impl Call<'_> {
         }
         self.waits_outside(id, record.map(|record| record.point.stream))?;
         let Some(record) = record else {
-            let message = "the event was never recorded: the wait orders nothing".to_owned();
-            let warning = self.about(ReportKind::InvalidCall, message);
-            self.warn(warning);
+            self.warn("the event was never recorded: the wait orders nothing");
             return Ok(());
         };
         if record.point.stream != id {
             self.enqueue(id, OpKind::Wait, vec![record.point]);
         }
         Ok(())
-    }
-
-    /// Refused for the null stream, whose priority and device can be asked for.
-    pub(crate) unsafe fn hipStreamGetFlags(&mut self, stream: hipStream_t, flags: *mut c_uint) -> Hip {
-        required(flags)?;
-        if stream.is_null() {
-            return Err(hipErrorInvalidValue);
-        }
-        let id = self.stream(stream)?;
-        let found = self.queues.get(id).map_or(0, |queue| queue.flags);
-        // SAFETY: promised by the caller of the HIP function.
-        unsafe { answer(flags, found) }
-    }
-
-    pub(crate) unsafe fn hipStreamGetPriority(&mut self, stream: hipStream_t, priority: *mut c_int) -> Hip {
-        required(priority)?;
-        let id = self.stream(stream)?;
-        let found = self.queues.get(id).map_or(0, |queue| queue.priority);
-        // SAFETY: promised by the caller of the HIP function.
-        unsafe { answer(priority, found) }
-    }
-
-    pub(crate) unsafe fn hipStreamGetDevice(&mut self, stream: hipStream_t, device: *mut hipDevice_t) -> Hip {
-        required(device)?;
-        let id = self.stream(stream)?;
-        let found = self.queues.get(id).map_or(0, |queue| queue.card);
-        // SAFETY: promised by the caller of the HIP function.
-        unsafe { answer(device, found as c_int) }
     }
 
     pub(crate) fn hipLaunchHostFunc(
@@ -234,9 +199,7 @@ impl Call<'_> {
         let id = self.stream(stream)?;
         let card = self.queues.get(id).map_or(0, |queue| queue.card);
         let all = self.cards[card].config.cu_mask();
-        if (words as usize) < all.len() {
-            return Err(hipErrorInvalidValue);
-        }
+        fail_if((words as usize) < all.len(), hipErrorInvalidValue)?;
         let own = self.queues.get(id).and_then(|queue| queue.cu_mask.clone());
         for (word, all) in all.into_iter().enumerate() {
             let bits = own
@@ -249,6 +212,19 @@ impl Call<'_> {
     }
 
     cases! {
+        // No two streams have the same number, not even one after the other.
+        fn hipStreamGetId(stream: hipStream_t, number: *mut c_ulonglong)
+            => |c| { required(number)?; answer(number, c.working_stream(stream)?) };
+        // Refused for the null stream, whose priority and device can be asked for.
+        fn hipStreamGetFlags(stream: hipStream_t, flags: *mut c_uint) => |c| {
+            required(flags)?;
+            fail_if(stream.is_null(), hipErrorInvalidValue)?;
+            answer(flags, c.queue(stream)?.flags)
+        };
+        fn hipStreamGetPriority(stream: hipStream_t, priority: *mut c_int)
+            => |c| { required(priority)?; answer(priority, c.queue(stream)?.priority) };
+        fn hipStreamGetDevice(stream: hipStream_t, device: *mut hipDevice_t)
+            => |c| { required(device)?; answer(device, c.queue(stream)?.card as c_int) };
         fn hipStreamCreateWithFlags(stream: *mut hipStream_t, flags: c_uint) => |c| c.hipStreamCreateWithPriority(stream, flags, 0);
         fn hipStreamCreate(stream: *mut hipStream_t) => |c| c.hipStreamCreateWithPriority(stream, hipStreamDefault, 0);
     }

@@ -1,7 +1,7 @@
 //! Streams that write values to memory, wait for values there, or use a part of a card.
 
 use super::{answer, required};
-use crate::calls::call::{Call, Hip};
+use crate::calls::call::{Call, Hip, fail_if};
 use crate::queues::op::{Await, OpKind, Place};
 use crate::report::Access;
 use rocmforge_hip_sys::*;
@@ -43,9 +43,7 @@ impl Call<'_> {
         let id = self.working_stream(stream)?;
         self.not_captured(id)?;
         let from = self.value_place(pointer, size, Access::Read)?;
-        if flags > hipStreamWaitValueNor {
-            return Err(hipErrorInvalidValue);
-        }
+        fail_if(flags > hipStreamWaitValueNor, hipErrorInvalidValue)?;
         let wait = Await {
             from,
             value,
@@ -65,12 +63,8 @@ impl Call<'_> {
         words: u32,
         mask: *const u32,
     ) -> Hip {
-        if stream.is_null() {
-            return Err(hipErrorInvalidHandle);
-        }
-        if words == 0 || mask.is_null() {
-            return Err(hipErrorInvalidValue);
-        }
+        fail_if(stream.is_null(), hipErrorInvalidHandle)?;
+        fail_if(words == 0 || mask.is_null(), hipErrorInvalidValue)?;
         let device = self.device();
         let words = self.cards[device].config.cu_mask().len().min(words as usize);
         // SAFETY: promised by the caller of the HIP function: there are at least so many words.

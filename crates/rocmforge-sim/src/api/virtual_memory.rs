@@ -5,7 +5,7 @@
 
 use super::memory::{address_of, pointer_to};
 use super::{answer, required};
-use crate::calls::call::{Call, Hip};
+use crate::calls::call::{Call, Hip, fail_if};
 use crate::machine::host::Host;
 use crate::machine::virtual_memory::{Mapping, Physical, Reservation};
 use crate::machine::vram::Allocation;
@@ -33,18 +33,15 @@ impl Call<'_> {
         flags: c_ulonglong,
     ) -> Hip {
         required(pointer)?;
-        if flags != 0 {
-            return Err(hipErrorInvalidValue);
-        }
+        fail_if(flags != 0, hipErrorInvalidValue)?;
         if !whole(size) || (alignment != 0 && !alignment.is_power_of_two()) {
             return Err(hipErrorOutOfMemory);
         }
         let card = self.healthy_device()?;
         let size = size as u64;
-        let (address, placed) = self.cards[card]
-            .vram
-            .reserve(size, alignment.max(GRANULARITY) as u64)
-            .ok_or(hipErrorOutOfMemory)?;
+        let vram = &mut self.cards[card].vram;
+        let reserved = vram.reserve(size, alignment.max(GRANULARITY) as u64);
+        let (address, placed) = reserved.ok_or(hipErrorOutOfMemory)?;
         let reservation = Reservation {
             card,
             size,
@@ -77,9 +74,7 @@ impl Call<'_> {
         required(properties)?;
         // SAFETY: promised by the caller; not null.
         let wanted = unsafe { properties.read() };
-        if wanted.r#type != hipMemAllocationTypePinned {
-            return Err(hipErrorInvalidValue);
-        }
+        fail_if(wanted.r#type != hipMemAllocationTypePinned, hipErrorInvalidValue)?;
         Ok((self.location(&wanted.location)?, wanted))
     }
 
@@ -92,17 +87,13 @@ impl Call<'_> {
     ) -> Hip {
         required(handle)?;
         required(properties)?;
-        if !whole(size) || flags != 0 {
-            return Err(hipErrorInvalidValue);
-        }
+        fail_if(!whole(size) || flags != 0, hipErrorInvalidValue)?;
         // SAFETY: promised by the caller of the HIP function.
         let (card, properties) = unsafe { self.wanted_memory(properties) }?;
         self.healthy(card)?;
         let (size, other, call) = (size as u64, self.cards[card].taken(), self.number);
-        self.cards[card]
-            .vram
-            .charge(size, other)
-            .map_err(|_| hipErrorOutOfMemory)?;
+        let charged = self.cards[card].vram.charge(size, other);
+        charged.map_err(|_| hipErrorOutOfMemory)?;
         let physical = Physical {
             card,
             size,
@@ -122,8 +113,10 @@ impl Call<'_> {
         let number = handle.addr() as u64;
         let held = |found: &Physical| found.references > 0;
         if !self.virtual_memory.physical.get(number).is_some_and(held) {
-            let message = "the physical memory has been released or never was any".to_owned();
-            self.report(ReportKind::StaleHandle, message);
+            self.report(
+                ReportKind::StaleHandle,
+                "the physical memory has been released or never was any",
+            );
             return Err(hipErrorInvalidValue);
         }
         let found = self.virtual_memory.physical.get_mut(number);
@@ -156,27 +149,19 @@ impl Call<'_> {
         flags: c_ulonglong,
     ) -> Hip {
         required(pointer)?;
-        if !whole(size) || offset != 0 || flags != 0 {
-            return Err(hipErrorInvalidValue);
-        }
+        fail_if(!whole(size) || offset != 0 || flags != 0, hipErrorInvalidValue)?;
         let (address, size) = (address_of(pointer), size as u64);
         let found = self.physical(handle)?;
         let (card, mapped) = (found.card, found.mapped);
-        if size > found.size {
-            return Err(hipErrorInvalidValue);
-        }
-        let (_, reservation) = self
-            .virtual_memory
-            .reservation(address, size)
-            .ok_or(hipErrorInvalidValue)?;
+        fail_if(size > found.size, hipErrorInvalidValue)?;
+        let found = self.virtual_memory.reservation(address, size);
+        let (_, reservation) = found.ok_or(hipErrorInvalidValue)?;
         let before = reservation.mappings.range(..address + size).next_back();
         let taken = before.is_some_and(|(start, mapping)| start + mapping.size > address);
         if taken || !address.is_multiple_of(GRANULARITY as u64) {
             return Err(hipErrorInvalidValue);
         }
-        if mapped || reservation.card != card {
-            return Err(hipErrorNotSupported);
-        }
+        fail_if(mapped || reservation.card != card, hipErrorNotSupported)?;
         let mapping = Mapping {
             size,
             physical: handle.addr() as u64,
@@ -191,14 +176,10 @@ impl Call<'_> {
     fn mapped_range(&mut self, pointer: *mut c_void, size: usize) -> Hip<(u64, Vec<u64>)> {
         required(pointer)?;
         let address = address_of(pointer);
-        let (start, reservation) = self
-            .virtual_memory
-            .reservation(address, size as u64)
-            .ok_or(hipErrorInvalidValue)?;
+        let found = self.virtual_memory.reservation(address, size as u64);
+        let (start, reservation) = found.ok_or(hipErrorInvalidValue)?;
         let mappings = reservation.covered(address, size as u64);
-        if mappings.is_empty() {
-            return Err(hipErrorInvalidValue);
-        }
+        fail_if(mappings.is_empty(), hipErrorInvalidValue)?;
         Ok((start, mappings))
     }
 
@@ -283,9 +264,7 @@ impl Call<'_> {
         count: usize,
     ) -> Hip {
         required(list)?;
-        if count == 0 {
-            return Err(hipErrorInvalidValue);
-        }
+        fail_if(count == 0, hipErrorInvalidValue)?;
         let (start, mappings) = self.mapped_range(pointer, size)?;
         let own = self.virtual_memory.reservations.get(&start).map(|found| found.card);
         let mut accessible = None;
@@ -348,22 +327,9 @@ impl Call<'_> {
         required(granularity)?;
         // SAFETY: promised by the caller of the HIP function.
         unsafe { self.wanted_memory(properties) }?;
-        if option > hipMemAllocationGranularityRecommended {
-            return Err(hipErrorInvalidValue);
-        }
+        fail_if(option > hipMemAllocationGranularityRecommended, hipErrorInvalidValue)?;
         // SAFETY: promised by the caller of the HIP function.
         unsafe { answer(granularity, GRANULARITY) }
-    }
-
-    pub(crate) unsafe fn hipMemGetAllocationPropertiesFromHandle(
-        &mut self,
-        properties: *mut hipMemAllocationProp,
-        handle: hipMemGenericAllocationHandle_t,
-    ) -> Hip {
-        required(properties)?;
-        let found = self.physical(handle)?.properties;
-        // SAFETY: promised by the caller of the HIP function.
-        unsafe { answer(properties, found) }
     }
 
     pub(crate) unsafe fn hipMemRetainAllocationHandle(
@@ -390,9 +356,7 @@ impl Call<'_> {
     ) -> Hip {
         required(shared)?;
         self.physical(handle)?;
-        if flags != 0 {
-            return Err(hipErrorInvalidValue);
-        }
+        fail_if(flags != 0, hipErrorInvalidValue)?;
         Err(hipErrorNotSupported)
     }
 
@@ -410,8 +374,10 @@ impl Call<'_> {
     /// Refuses to free what belongs to a reserved range.
     pub(crate) fn not_mapped(&mut self, allocation: &Allocation) -> Hip {
         if allocation.mapped {
-            let message = "the pointer leads to mapped memory, which hipMemUnmap takes away".to_owned();
-            self.report(ReportKind::InvalidFree, message);
+            self.report(
+                ReportKind::InvalidFree,
+                "the pointer leads to mapped memory, which hipMemUnmap takes away",
+            );
             return Err(hipErrorInvalidValue);
         }
         Ok(())
@@ -440,5 +406,10 @@ impl Call<'_> {
             }
         }
         host.virtual_memory.physical.retain(|found| found.card != card);
+    }
+
+    cases! {
+        fn hipMemGetAllocationPropertiesFromHandle(properties: *mut hipMemAllocationProp, handle: hipMemGenericAllocationHandle_t)
+            => |c| { required(properties)?; answer(properties, c.physical(handle)?.properties) };
     }
 }

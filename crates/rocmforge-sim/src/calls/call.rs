@@ -12,6 +12,11 @@ use std::time::Instant;
 /// Shorthand: what a HIP call does, or the status it fails with.
 pub(crate) type Hip<T = ()> = Result<T, hipError_t>;
 
+/// Fails with `status` where something is wrong with a call.
+pub(crate) fn fail_if(wrong: bool, status: hipError_t) -> Hip {
+    if wrong { Err(status) } else { Ok(()) }
+}
+
 /// A HIP call in progress.
 pub(crate) struct Call<'a> {
     pub(crate) sim: &'a SimHost,
@@ -64,13 +69,19 @@ impl Call<'_> {
         self.thread_state().device
     }
 
-    pub(crate) fn report(&mut self, kind: ReportKind, message: String) {
+    pub(crate) fn report(&mut self, kind: ReportKind, message: impl Into<String>) {
         let report = self.about(kind, message);
         self.host.report(report);
     }
 
-    pub(crate) fn about(&self, kind: ReportKind, message: String) -> Report {
+    pub(crate) fn about(&self, kind: ReportKind, message: impl Into<String>) -> Report {
         Report::of_call(kind, self.api, self.number, message)
+    }
+
+    /// Notes something about this call that is legal and probably not meant.
+    pub(crate) fn warn(&mut self, message: impl Into<String>) {
+        let warning = self.about(ReportKind::InvalidCall, message);
+        self.host.warn(warning);
     }
 
     /// Fails with a card's fault, if it has one.

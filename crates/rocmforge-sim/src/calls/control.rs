@@ -1,14 +1,28 @@
 //! Control: what a test changes of a machine beside HIP.
 
 use crate::calls::call::Call;
+use crate::calls::observer::ObservedCall;
 use crate::calls::sim::SimHost;
 use crate::config::Schedule;
 use crate::faults::plan::FaultPlan;
 use crate::hostcall::DeviceOutput;
 use crate::machine::thread::OsThread;
 use rocmforge_hip_sys::hipStream_t;
+use std::sync::Arc;
 
 impl SimHost {
+    /// Calls `observer` as each HIP call begins, before anything of it happens, and as it ends, on the thread that makes it. So a test
+    /// can record the order of calls, with the streams and events that they name, or run another thread during a call. The observer may
+    /// call HIP; it sees its own calls too. Both ends of a call go to the observer that was set when the call began.
+    pub fn set_observer(&self, observer: impl Fn(&ObservedCall) + Send + Sync + 'static) {
+        self.observer.set(Some(Arc::new(observer)));
+    }
+
+    /// Removes the observer. It still sees the end of calls that are under way.
+    pub fn clear_observer(&self) {
+        self.observer.set(None);
+    }
+
     /// Gives what kernels print to `output` from now on, in place of the process's standard output and standard error.
     pub fn set_device_output(&self, output: impl DeviceOutput + 'static) {
         self.lock().output = Box::new(output);

@@ -40,7 +40,7 @@ impl SimHost {
         arguments: Arguments<'_>,
         body: impl FnOnce(&mut Call<'_>) -> Hip,
     ) -> hipError_t {
-        let observed = self.observed(api, arguments);
+        let observed = self.observer.observed(api, arguments);
         observed.tell(None);
         // SAFETY: promised by the caller.
         let status = unsafe { self.enter(api, remember, arguments, body) };
@@ -71,7 +71,7 @@ impl SimHost {
         let mut call = Call::new(self, host, thread, api);
         let number = call.number;
         if forbidden {
-            let message = "host functions of a stream must not call HIP: on a real card this deadlocks".to_owned();
+            let message = "host functions of a stream must not call HIP: on a real card this deadlocks";
             call.report(ReportKind::InvalidCall, message);
             return hipErrorIllegalState;
         }

@@ -1,6 +1,5 @@
 //! Call observer: a function that is called before and after each HIP call.
 
-use crate::calls::sim::SimHost;
 use crate::faults::arguments::Arguments;
 use parking_lot::Mutex;
 use rocmforge_hip_sys::{hipError_t, hipEvent_t, hipStream_t};
@@ -33,7 +32,7 @@ pub(super) struct Observer {
 }
 
 impl Observer {
-    fn set(&self, observer: Option<Arc<Function>>) {
+    pub(super) fn set(&self, observer: Option<Arc<Function>>) {
         let mut function = self.function.lock();
         self.set.store(observer.is_some(), Ordering::Release);
         let former = std::mem::replace(&mut *function, observer);
@@ -44,6 +43,15 @@ impl Observer {
 
     fn get(&self) -> Option<Arc<Function>> {
         self.set.load(Ordering::Acquire).then(|| self.function.lock().clone())?
+    }
+
+    /// A call that begins now.
+    pub(super) fn observed<'a>(&self, api: &'static str, arguments: Arguments<'a>) -> Observed<'a> {
+        Observed {
+            observer: self.get(),
+            api,
+            arguments,
+        }
     }
 }
 
@@ -64,28 +72,6 @@ impl Observed<'_> {
                 event: self.arguments.first().map(hipEvent_t::addr),
                 status,
             });
-        }
-    }
-}
-
-impl SimHost {
-    /// Calls `observer` as each HIP call begins, before anything of it happens, and as it ends, on the thread that makes it. So a test
-    /// can record the order of calls, with the streams and events that they name, or run another thread during a call. The observer may
-    /// call HIP; it sees its own calls too. Both ends of a call go to the observer that was set when the call began.
-    pub fn set_observer(&self, observer: impl Fn(&ObservedCall) + Send + Sync + 'static) {
-        self.observer.set(Some(Arc::new(observer)));
-    }
-
-    /// Removes the observer. It still sees the end of calls that are under way.
-    pub fn clear_observer(&self) {
-        self.observer.set(None);
-    }
-
-    pub(super) fn observed<'a>(&self, api: &'static str, arguments: Arguments<'a>) -> Observed<'a> {
-        Observed {
-            observer: self.observer.get(),
-            api,
-            arguments,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Waits of the host for operations.
 
 use crate::calls::call::{Call, Hip};
-use crate::queues::point::Point;
+use crate::queues::point::{Point, StreamId};
 use crate::report::ReportKind;
 use parking_lot::MutexGuard;
 use rocmforge_hip_sys::hipErrorLaunchTimeOut;
@@ -15,11 +15,8 @@ impl Call<'_> {
     /// card if one occurs.
     pub(crate) fn force(&mut self, points: &[Point]) -> Hip {
         // Before they run: a destroyed stream goes with its last operation.
-        let cards: Vec<usize> = points
-            .iter()
-            .filter_map(|p| self.queues.get(p.stream))
-            .map(|queue| queue.card)
-            .collect();
+        let queues = points.iter().filter_map(|point| self.queues.get(point.stream));
+        let cards: Vec<usize> = queues.map(|queue| queue.card).collect();
         self.finish(points)?;
         self.knows(points);
         cards.into_iter().try_for_each(|card| self.healthy(card))
@@ -37,10 +34,8 @@ impl Call<'_> {
             if self.queues.past(points).is_empty() {
                 break;
             }
-            if past
-                .keys()
-                .any(|id| self.queues.get(*id).is_some_and(|queue| queue.running))
-            {
+            let runs = |id: &StreamId| self.queues.get(*id).is_some_and(|queue| queue.running);
+            if past.keys().any(runs) {
                 let sim = self.sim;
                 sim.returned.wait(&mut self.host);
                 continue;

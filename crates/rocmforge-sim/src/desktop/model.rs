@@ -206,11 +206,8 @@ impl Desktop {
     fn bound_gtt(&mut self) {
         while self.evicted + self.away > self.config.gtt.0 && self.status.death.is_none() {
             let graphics = |running: &&mut Running| running.client.place != Place::Rocm && running.wants > 0;
-            let largest = self
-                .clients
-                .iter_mut()
-                .filter(graphics)
-                .max_by_key(|running| running.wants);
+            let others = self.clients.iter_mut().filter(graphics);
+            let largest = others.max_by_key(|running| running.wants);
             let Some(victim) = largest else {
                 self.die(DesktopDeath::OutOfMemory);
                 return;

@@ -237,10 +237,8 @@ impl Host {
         let Some(given) = launch.given.iter().find(successor).copied() else {
             return false;
         };
-        let successor = vram
-            .find(given.address)
-            .map(|successor| successor.info().to_string())
-            .unwrap_or_default();
+        let successor = vram.find(given.address).map(|successor| successor.info().to_string());
+        let successor = successor.unwrap_or_default();
         let (when, (freed, by)) = match given.id {
             0 => (
                 "had been freed when the launch was queued",

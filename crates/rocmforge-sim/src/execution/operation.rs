@@ -251,12 +251,8 @@ impl Host {
             debug_assert!(filled.is_ok(), "the range was checked");
             return;
         }
-        let bytes: Vec<u8> = pattern[..width]
-            .iter()
-            .copied()
-            .cycle()
-            .take(size.min(BOUNCE))
-            .collect();
+        let endless = pattern[..width].iter().copied().cycle();
+        let bytes: Vec<u8> = endless.take(size.min(BOUNCE)).collect();
         for at in (0..size).step_by(BOUNCE) {
             let part = &bytes[..(size - at).min(BOUNCE)];
             match to {

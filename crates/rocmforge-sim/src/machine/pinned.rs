@@ -115,10 +115,8 @@ impl PinnedRanges {
 
     pub(crate) fn overlaps(&self, address: usize, size: usize) -> bool {
         let end = address.saturating_add(size);
-        self.ranges
-            .range(..end)
-            .next_back()
-            .is_some_and(|(_, range)| range.address.saturating_add(range.size) > address)
+        let before = self.ranges.range(..end).next_back();
+        before.is_some_and(|(_, range)| range.address.saturating_add(range.size) > address)
     }
 
     /// Removes the range that starts at `address`, as `call` asks for.

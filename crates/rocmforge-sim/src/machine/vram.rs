@@ -293,11 +293,8 @@ impl Vram {
 
     /// The allocation that was at `address` most recently and is no more.
     pub(crate) fn find_freed(&self, address: u64) -> Option<AllocationInfo> {
-        self.freed
-            .iter()
-            .rev()
-            .find(|a| address >= a.address && address < a.address + a.size.max(1))
-            .cloned()
+        let was_there = |a: &&AllocationInfo| address >= a.address && address < a.address + a.size.max(1);
+        self.freed.iter().rev().find(was_there).cloned()
     }
 
     /// The allocation an access at `address` was probably meant for.

@@ -504,15 +504,11 @@ impl Machine<'_> {
             let by = made.entry(memory.address).or_insert(memory.made_by);
             *by = (*by).max(memory.made_by);
         }
-        let live: BTreeSet<u64> = (0..self.sim.card_count())
-            .flat_map(|card| self.sim.live_allocations(card))
-            .map(|allocation| allocation.address)
-            .collect();
+        let live = (0..self.sim.card_count()).flat_map(|card| self.sim.live_allocations(card));
+        let live: BTreeSet<u64> = live.map(|allocation| allocation.address).collect();
         let still = |address: usize| live.contains(&(address as u64)) || self.sim.is_pinned(pointer(address, 0));
-        let mut leaks: Vec<usize> = made
-            .into_iter()
-            .filter_map(|(address, by)| still(address).then_some(by))
-            .collect();
+        made.retain(|address, _| still(*address));
+        let mut leaks: Vec<usize> = made.into_values().collect();
         leaks.sort_unstable();
         leaks
     }

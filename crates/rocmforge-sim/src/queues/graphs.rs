@@ -6,6 +6,7 @@ use crate::queues::point::Point;
 use crate::races::shadow::Actor;
 use rocmforge_hip_sys::*;
 use std::collections::BTreeMap;
+use std::ffi::c_void;
 use std::sync::Arc;
 
 /// A node of a graph.
@@ -125,8 +126,35 @@ impl KernelWork {
     }
 }
 
-fn pointer(place: Place) -> *mut std::ffi::c_void {
+fn pointer(place: Place) -> *mut c_void {
     std::ptr::with_exposed_provenance_mut(place.address() as usize)
+}
+
+/// A copy of so many bytes in each of so many rows, one behind the other, as the parameters of a node.
+pub(crate) fn copy_of_rows(
+    dst: *mut c_void,
+    src: *mut c_void,
+    [width, height]: [usize; 2],
+    kind: hipMemcpyKind,
+) -> hipMemcpy3DParms {
+    let pitched = |ptr| hipPitchedPtr {
+        ptr,
+        pitch: width,
+        xsize: width,
+        ysize: height,
+    };
+    let nowhere = hipPos { x: 0, y: 0, z: 0 };
+    let depth = 1;
+    hipMemcpy3DParms {
+        srcArray: std::ptr::null_mut(),
+        srcPos: nowhere,
+        srcPtr: pitched(src),
+        dstArray: std::ptr::null_mut(),
+        dstPos: nowhere,
+        dstPtr: pitched(dst),
+        extent: hipExtent { width, height, depth },
+        kind,
+    }
 }
 
 impl Work {
@@ -145,27 +173,7 @@ impl Work {
             (_, OpKind::Kernel(launch)) => Work::Kernel(KernelWork::new(launch, 0)),
             (_, OpKind::Host { function, user }) => Work::Host(function, user),
             (OpKind::Copy { to, from, size }, kind) => {
-                let pitched = |place| hipPitchedPtr {
-                    ptr: pointer(place),
-                    pitch: size,
-                    xsize: size,
-                    ysize: rows,
-                };
-                let nowhere = hipPos { x: 0, y: 0, z: 0 };
-                let shown = hipMemcpy3DParms {
-                    srcArray: std::ptr::null_mut(),
-                    srcPos: nowhere,
-                    srcPtr: pitched(from),
-                    dstArray: std::ptr::null_mut(),
-                    dstPos: nowhere,
-                    dstPtr: pitched(to),
-                    extent: hipExtent {
-                        width: size,
-                        height: rows,
-                        depth: 1,
-                    },
-                    kind: hipMemcpyDefault,
-                };
+                let shown = copy_of_rows(pointer(to), pointer(from), [size, rows], hipMemcpyDefault);
                 Work::Copy(kind, Shown(shown))
             }
             (
@@ -209,6 +217,7 @@ impl Work {
 }
 
 /// A graph.
+#[derive(Default)]
 pub(crate) struct Graph {
     pub(crate) card: usize,
     /// Its nodes, by their handles, in the order in which they were made.
@@ -227,11 +236,7 @@ impl Graph {
     pub(crate) fn new(card: usize) -> Self {
         Self {
             card,
-            nodes: Vec::new(),
-            original: None,
-            owned: false,
-            instantiated: false,
-            objects: BTreeMap::new(),
+            ..Self::default()
         }
     }
 }

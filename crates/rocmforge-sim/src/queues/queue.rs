@@ -115,11 +115,8 @@ impl Queues {
                 && other.legacy != queue.legacy
                 && other.blocking
         };
-        self.queues
-            .iter()
-            .filter(|(_, other)| orders(other))
-            .map(|(id, _)| self.tail(*id))
-            .collect()
+        let before = self.queues.iter().filter(|(_, other)| orders(other));
+        before.map(|(id, _)| self.tail(*id)).collect()
     }
 
     /// Everything a wait for `stream` waits for.
@@ -134,11 +131,8 @@ impl Queues {
 
     /// Everything on a card.
     pub(crate) fn all_of(&self, card: usize) -> Vec<Point> {
-        self.queues
-            .iter()
-            .filter(|(_, queue)| queue.card == card)
-            .map(|(id, _)| self.tail(*id))
-            .collect()
+        let of_card = self.queues.iter().filter(|(_, queue)| queue.card == card);
+        of_card.map(|(id, _)| self.tail(*id)).collect()
     }
 
     /// Appends an operation and gives its position.
@@ -197,11 +191,8 @@ impl Queues {
         let may_run = |id: StreamId, queue: &Queue| {
             let stands = queue.running || queue.hung || queue.held || queue.stalled || self.still.contains(&queue.card);
             let front = queue.pending.front().filter(|_| !stands)?;
-            front
-                .after
-                .iter()
-                .all(|point| self.is_done(*point))
-                .then_some((id, front.serial))
+            let free = front.after.iter().all(|point| self.is_done(*point));
+            free.then_some((id, front.serial))
         };
         match past {
             Some(past) => past
@@ -226,11 +217,8 @@ impl Queues {
     /// The last host function of each stream that is queued and has not been taken to run.
     pub(crate) fn host_functions(&self) -> Vec<Point> {
         let last = |(stream, queue): (&StreamId, &Queue)| {
-            let after = queue
-                .pending
-                .iter()
-                .rev()
-                .position(|op| matches!(op.kind, OpKind::Host { .. }))?;
+            let mut latest_first = queue.pending.iter().rev();
+            let after = latest_first.position(|op| matches!(op.kind, OpKind::Host { .. }))?;
             Some(Point {
                 stream: *stream,
                 position: queue.submitted - after as u64,
@@ -280,10 +268,8 @@ impl Queues {
 
     /// Everything that waits on a stream now.
     pub(crate) fn pending_mut(&mut self, stream: StreamId) -> impl Iterator<Item = &mut Op> {
-        self.queues
-            .get_mut(&stream)
-            .into_iter()
-            .flat_map(|queue| &mut queue.pending)
+        let queue = self.queues.get_mut(&stream);
+        queue.into_iter().flat_map(|queue| &mut queue.pending)
     }
 
     /// Takes the front operation of a stream to run it. [`Self::finish`] says that it is done.
@@ -303,21 +289,15 @@ impl Queues {
 
     /// Forgets everything queued on a card, as a reset or a fault does.
     pub(crate) fn abandon(&mut self, card: usize) {
-        let of_card: Vec<_> = self
-            .queues
-            .iter()
-            .filter(|(_, q)| q.card == card)
-            .map(|(id, _)| *id)
-            .collect();
-        for id in of_card {
-            if let Some(queue) = self.queues.get_mut(&id) {
-                queue.pending.clear();
-                // A host function that runs now ends by itself.
-                queue.completed = queue.submitted - u64::from(queue.running);
-                queue.hung = false;
-                queue.stalled = false;
-            }
-            self.sweep(id);
+        let mut of_card = Vec::new();
+        for (id, queue) in self.queues.iter_mut().filter(|(_, queue)| queue.card == card) {
+            queue.pending.clear();
+            // A host function that runs now ends by itself.
+            queue.completed = queue.submitted - u64::from(queue.running);
+            queue.hung = false;
+            queue.stalled = false;
+            of_card.push(*id);
         }
+        of_card.into_iter().for_each(|id| self.sweep(id));
     }
 }

@@ -95,15 +95,10 @@ fn sample(side: &mut Side, variant: Option<&str>) -> Result<Vec<f32>, CompareErr
         name: side.name().to_owned(),
         field: "bits",
     })?;
+    let word = |bits: &Value| bits.as_u64().and_then(|bits| u32::try_from(bits).ok());
     Ok(bits
         .iter()
-        .map(|bits| {
-            f32::from_bits(
-                bits.as_u64()
-                    .and_then(|bits| u32::try_from(bits).ok())
-                    .unwrap_or(u32::MAX),
-            )
-        })
+        .map(|bits| f32::from_bits(word(bits).unwrap_or(u32::MAX)))
         .collect())
 }
 
@@ -127,10 +122,8 @@ impl Compare<'_> {
     /// What both say of themselves.
     pub(crate) fn hello(&mut self) -> Result<(Value, Value), CompareError> {
         let ours = self.ours.ask(&json!({ "do": "hello" }))?;
-        let torch = self
-            .torch
-            .ask(&json!({ "do": "hello" }))
-            .map_err(|error| CompareError::NoTorch(error.to_string()))?;
+        let torch = self.torch.ask(&json!({ "do": "hello" }));
+        let torch = torch.map_err(|error| CompareError::NoTorch(error.to_string()))?;
         Ok((ours, torch))
     }
 

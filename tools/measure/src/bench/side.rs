@@ -37,11 +37,8 @@ impl Side {
             name: name.to_owned(),
             source,
         };
-        let mut child = command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .map_err(failed)?;
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().map_err(failed)?;
         let requests = child.stdin.take();
         let output = child.stdout.take();
         let (says, answers) = channel();
@@ -69,10 +66,9 @@ impl Side {
     pub(crate) fn ask(&mut self, request: &Value) -> Result<Value, SideError> {
         let (name, asked) = (self.name.clone(), request.to_string());
         // If it has ended, there will be no answer either.
-        let _ = self
-            .requests
-            .as_mut()
-            .map(|pipe| writeln!(pipe, "{request}").and_then(|()| pipe.flush()));
+        if let Some(pipe) = &mut self.requests {
+            let _ = writeln!(pipe, "{request}").and_then(|()| pipe.flush());
+        }
         let answer = match self.answers.recv_timeout(PATIENCE) {
             Ok(answer) => answer,
             Err(RecvTimeoutError::Disconnected) => return Err(SideError::Ended { name, request: asked }),

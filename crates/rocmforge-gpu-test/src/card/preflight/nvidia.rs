@@ -34,6 +34,7 @@ impl<'a> NvidiaFacts<'a> {
     pub(crate) fn look(sysfs: &Sysfs, machine: &Machine, card: &'a NvidiaCard, quarantine: Option<Quarantine>) -> Self {
         let own = card.device_file();
         let files = own.iter().map(String::as_str).chain([COMPUTE]);
+        let nodes: Vec<_> = card.node().into_iter().chain([Path::new("/").join(COMPUTE)]).collect();
         let kernel = fs::read_to_string(sysfs.root().join("proc/sys/kernel/osrelease"));
         Self {
             card,
@@ -42,13 +43,7 @@ impl<'a> NvidiaFacts<'a> {
             files: files
                 .filter_map(|file| sysfs.device_file(file, &machine.user))
                 .collect(),
-            users: sysfs.users_of_files(
-                &card
-                    .node()
-                    .into_iter()
-                    .chain([Path::new("/").join(COMPUTE)])
-                    .collect::<Vec<_>>(),
-            ),
+            users: sysfs.users_of_files(&nodes),
             kernel: kernel.ok().map(|version| version.trim().to_owned()),
             quarantine,
             probed: None,
@@ -122,10 +117,9 @@ impl<'a> NvidiaFacts<'a> {
 
     fn permissions(&self) -> Option<Finding> {
         let files = self.control.iter().chain(&self.files);
-        let denied: Vec<String> = files
-            .filter(|file| file.access == Access::Denied)
-            .map(|file| format!("{} (mode {:o})", file.path.display(), file.mode))
-            .collect();
+        let denied = files.filter(|file| file.access == Access::Denied);
+        let denied = denied.map(|file| format!("{} (mode {:o})", file.path.display(), file.mode));
+        let denied: Vec<String> = denied.collect();
         (!denied.is_empty()).then(|| {
             refusal(
                 format!("this user may not use {}", denied.join(", ")),
@@ -159,9 +153,8 @@ impl<'a> NvidiaFacts<'a> {
             None if self.card.has_no_sockets() || self.card.class.is_none() => None,
             None => {
                 let answer = self.probed.as_ref()?.as_ref().ok()?;
-                answer
-                    .may_display
-                    .then(|| "the driver says so, or does not say".to_owned())
+                let said = "the driver says so, or does not say";
+                answer.may_display.then(|| said.to_owned())
             }
         }
     }
@@ -174,10 +167,8 @@ impl<'a> NvidiaFacts<'a> {
     fn others(&self) -> impl Iterator<Item = Finding> {
         let compute = Path::new("/").join(COMPUTE);
         let node = self.card.node();
-        let users = self
-            .users
-            .iter()
-            .filter(move |user| node.as_ref().is_none_or(|node| user.files.contains(node)));
+        let of_card = move |user: &&CardUser| node.as_ref().is_none_or(|node| user.files.contains(node));
+        let users = self.users.iter().filter(of_card);
         users.map(move |user| match user.files.contains(&compute) {
             true => Finding {
                 level: Level::Warning,

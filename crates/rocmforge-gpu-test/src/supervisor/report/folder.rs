@@ -232,12 +232,8 @@ impl ReportFolder {
                 list.version
             )));
         }
-        match list
-            .files
-            .iter()
-            .chain(&list.folders)
-            .find(|path| !inside(Path::new(path.as_str())))
-        {
+        let mut all = list.files.iter().chain(&list.folders);
+        match all.find(|path| !inside(Path::new(path.as_str()))) {
             Some(outside) => Err(refused(format!("{outside:?} in it does not lie in the folder"))),
             None => Ok(Some(list)),
         }

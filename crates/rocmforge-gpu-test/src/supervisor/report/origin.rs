@@ -41,10 +41,8 @@ impl Origin {
 /// The arguments of a process as a shell takes them. Cargo starts its subcommands with a path of its own: the `command` that
 /// the user called, and not the file, stands first then.
 pub(crate) fn command_line(arguments: impl IntoIterator<Item = OsString>, command: &str, by_cargo: bool) -> String {
-    let mut words: Vec<String> = arguments
-        .into_iter()
-        .map(|word| quoted(&word.to_string_lossy()))
-        .collect();
+    let words = arguments.into_iter().map(|word| quoted(&word.to_string_lossy()));
+    let mut words: Vec<String> = words.collect();
     if by_cargo && !words.is_empty() {
         words[0] = command.to_owned();
         // Its last word is the subcommand, which cargo or xtask was given as an argument.

@@ -87,10 +87,8 @@ impl Summary {
 
     /// The command that runs this test alone, as it ran here.
     pub(crate) fn reproduction(&self, result: &TestResult) -> String {
-        let seed = result
-            .seed
-            .map(|seed| format!("ROCMFORGE_SEED={seed} "))
-            .unwrap_or_default();
+        let seed = result.seed.map(|seed| format!("ROCMFORGE_SEED={seed} "));
+        let seed = seed.unwrap_or_default();
         if self.program {
             return seed + &self.origin.command_line;
         }

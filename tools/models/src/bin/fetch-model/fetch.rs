@@ -23,10 +23,8 @@ const REDRAW: Duration = Duration::from_millis(100);
 pub(super) fn fetch(row: &Row, directory: &Path, wheels: &[PathBuf]) -> Result<(), FetchError> {
     let parent = directory.parent().unwrap_or(directory);
     fs::create_dir_all(parent).map_err(at(parent))?;
-    let work = tempfile::Builder::new()
-        .prefix(".fetching-")
-        .tempdir_in(parent)
-        .map_err(at(parent))?;
+    let work = tempfile::Builder::new().prefix(".fetching-").tempdir_in(parent);
+    let work = work.map_err(at(parent))?;
     let fetched;
     let archives = match wheels {
         [] => {
@@ -186,12 +184,8 @@ fn fetched_bytes(packages: &[Package], work: &Path) -> u64 {
 
 /// The last line of pip's output that says something: the error.
 fn last_line(output: &str) -> &str {
-    output
-        .lines()
-        .rev()
-        .map(str::trim)
-        .find(|line| !line.is_empty())
-        .unwrap_or("it said nothing")
+    let mut backwards = output.lines().rev().map(str::trim);
+    backwards.find(|line| !line.is_empty()).unwrap_or("it said nothing")
 }
 
 fn sha256(path: &Path) -> Result<String, FetchError> {

@@ -67,9 +67,8 @@ fn take(
         return Ok(());
     };
     // The hash is pinned, so this cannot happen; a wrong pin must still not write elsewhere.
-    let stays = relative
-        .components()
-        .all(|part| matches!(part, std::path::Component::Normal(_)));
+    let normal = |part| matches!(part, std::path::Component::Normal(_));
+    let stays = relative.components().all(normal);
     if !stays || size > LARGEST {
         return Err(FetchError::Entry(name.to_owned()));
     }
@@ -77,11 +76,8 @@ fn take(
     if let Some(parent) = path.parent() {
         fs::create_dir_all(parent).map_err(at(parent))?;
     }
-    let mut file = OpenOptions::new()
-        .create(true)
-        .append(true)
-        .open(&path)
-        .map_err(at(&path))?;
+    let file = OpenOptions::new().create(true).append(true).open(&path);
+    let mut file = file.map_err(at(&path))?;
     io::copy(&mut from.take(LARGEST), &mut file).map_err(at(&path))?;
     Ok(())
 }
