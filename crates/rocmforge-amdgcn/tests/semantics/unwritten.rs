@@ -54,7 +54,10 @@ fn kinds(asm: &Asm) -> Vec<FaultKind> {
 
 /// Only these lanes are on.
 fn lanes(mask: u32) -> [u32; 2] {
-    [enc::sop1(enc::code("s_mov_b32", Format::Sop1), enc::EXEC, enc::LITERAL), mask]
+    [
+        enc::sop1(enc::code("s_mov_b32", Format::Sop1), enc::EXEC, enc::LITERAL),
+        mask,
+    ]
 }
 
 /// An exchange gives each of its registers what is unknown of the other, wherever they are.
@@ -75,8 +78,16 @@ fn an_exchange_exchanges_what_is_unknown() {
         let some = [&lanes(0xff)[..], &once, &lanes(u32::MAX)].concat();
         for (stored, mask) in [(40, 0xff), (40, !0xff), (41, 0xff), (41, !0xff)] {
             let words = [&some[..], &lanes(mask)].concat();
-            let expected = if (stored == 40) == (mask == 0xff) { &unwritten[..] } else { &[] };
-            assert_eq!(faults(&words, stored), expected, "{text} in eight lanes, v{stored} stored under {mask:#x}");
+            let expected = if (stored == 40) == (mask == 0xff) {
+                &unwritten[..]
+            } else {
+                &[]
+            };
+            assert_eq!(
+                faults(&words, stored),
+                expected,
+                "{text} in eight lanes, v{stored} stored under {mask:#x}"
+            );
         }
     }
     if let Some(swap) = enc::find("v_swaprel_b32", Format::Vop1) {
@@ -97,22 +108,42 @@ fn an_exchange_of_halves_exchanges_what_is_unknown_of_them() {
     let Some(swap) = enc::find("v_swap_b16", Format::Vop1) else {
         return;
     };
-    let (left, shift) = (enc::code("v_lshlrev_b32", Format::Vop2), enc::code("v_lshrrev_b32", Format::Vop2));
+    let (left, shift) = (
+        enc::code("v_lshlrev_b32", Format::Vop2),
+        enc::code("v_lshrrev_b32", Format::Vop2),
+    );
     let xor = enc::code("v_xor_b32", Format::Vop2);
     // v40.l and v41.h; then each half of both registers as a computed value, which may not be stored.
     let exchange = [enc::vop1(swap, 40, enc::v(41 | 0x80))];
-    for (register, high, reported) in [(40, false, true), (40, true, false), (41, false, true), (41, true, false)] {
+    for (register, high, reported) in [
+        (40, false, true),
+        (40, true, false),
+        (41, false, true),
+        (41, true, false),
+    ] {
         let shifted = if high { shift } else { left };
-        let half = [enc::vop2(shifted, 44, enc::int(16), register), enc::vop2(xor, 44, enc::v(42), 44)];
+        let half = [
+            enc::vop2(shifted, 44, enc::int(16), register),
+            enc::vop2(xor, 44, enc::v(42), 44),
+        ];
         let expected: &[FaultKind] = if reported { &[FaultKind::UninitialisedLds] } else { &[] };
         let found = faults(&[&exchange[..], &half].concat(), 44);
         assert_eq!(found, expected, "v{register}, high: {high}");
     }
     // Both halves of one register, of which the low one is unknown.
     let both = [exchange[0], enc::vop1(swap, 40, enc::v(40 | 0x80))];
-    let xor = |shifted: u32| [enc::vop2(shifted, 44, enc::int(16), 40), enc::vop2(xor, 44, enc::v(42), 44)];
+    let xor = |shifted: u32| {
+        [
+            enc::vop2(shifted, 44, enc::int(16), 40),
+            enc::vop2(xor, 44, enc::v(42), 44),
+        ]
+    };
     let found = faults(&[&both[..], &xor(shift)].concat(), 44);
-    assert_eq!(found, [FaultKind::UninitialisedLds], "v40.h after v_swap_b16 v40.l, v40.h");
+    assert_eq!(
+        found,
+        [FaultKind::UninitialisedLds],
+        "v40.h after v_swap_b16 v40.l, v40.h"
+    );
     let found = faults(&[&both[..], &xor(left)].concat(), 44);
     assert_eq!(found, [], "v40.l after v_swap_b16 v40.l, v40.h");
 }
@@ -120,7 +151,10 @@ fn an_exchange_of_halves_exchanges_what_is_unknown_of_them() {
 /// A half of a mask that hides what is unknown hides it in one half, and the other half stays.
 #[test]
 fn a_mask_of_16_bits_hides_bytes_of_a_half() {
-    let (and, or) = (enc::code("v_and_b16", Format::Vop3), enc::code("v_or_b16", Format::Vop3));
+    let (and, or) = (
+        enc::code("v_and_b16", Format::Vop3),
+        enc::code("v_or_b16", Format::Vop3),
+    );
     let xor = enc::code("v_xor_b32", Format::Vop2);
     // The low half of the source, or with an `op_sel` of 9 the high one into the high one; the rest of v44 is known.
     for op_sel in [0, 9] {
@@ -163,8 +197,11 @@ fn the_first_lane_has_the_unknown_bytes_of_its_own() {
             ]
             .concat();
             let lane = if exec == 0 { 0 } else { exec.trailing_zeros() };
-            let expected: &[FaultKind] =
-                if unwritten >> lane & 1 != 0 { &[FaultKind::UninitialisedLds] } else { &[] };
+            let expected: &[FaultKind] = if unwritten >> lane & 1 != 0 {
+                &[FaultKind::UninitialisedLds]
+            } else {
+                &[]
+            };
             assert_eq!(faults(&words, 44), expected, "{unwritten:#x} unwritten, {exec:#x} on");
         }
     }

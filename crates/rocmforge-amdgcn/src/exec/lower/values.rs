@@ -377,7 +377,9 @@ impl Numbers {
             if facts.memory == Memory::Store {
                 let stored = self.read(inst.src[data], inst.ty.src[data]);
                 let stored = stored.into_iter().enumerate();
-                self.state.memory.extend(stored.map(|(n, value)| (place(offset, n), value)));
+                self.state
+                    .memory
+                    .extend(stored.map(|(n, value)| (place(offset, n), value)));
             } else {
                 for n in 0..usize::from(inst.ty.dst.regs()) / 2 {
                     let place = place(offset, n);

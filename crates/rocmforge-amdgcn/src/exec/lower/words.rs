@@ -7,8 +7,16 @@ use std::collections::HashMap;
 /// Text of an instruction as gfx1100 has it, its words there, and those of gfx1201 where they are others. A branch has no target yet.
 const WORDS: &[(&str, &str, &str)] = &[
     ("ds_bpermute_b32 v6, v1, v5", "dacc0000 06000501", ""),
-    ("ds_load_2addr_b32 v[7:8], v20 offset0:1 offset1:2", "d8dc0201 07000014", ""),
-    ("ds_load_2addr_b32 v[8:9], v20 offset0:1 offset1:2", "d8dc0201 08000014", ""),
+    (
+        "ds_load_2addr_b32 v[7:8], v20 offset0:1 offset1:2",
+        "d8dc0201 07000014",
+        "",
+    ),
+    (
+        "ds_load_2addr_b32 v[8:9], v20 offset0:1 offset1:2",
+        "d8dc0201 08000014",
+        "",
+    ),
     ("ds_load_b32 v7, v20", "d8d80000 07000014", ""),
     ("ds_load_b32 v7, v20 offset:4", "d8d80004 07000014", ""),
     ("ds_load_b32 v7, v20 offset:12", "d8d8000c 07000014", ""),
@@ -16,12 +24,28 @@ const WORDS: &[(&str, &str, &str)] = &[
     ("ds_load_b32 v7, v20 offset:516", "d8d80204 07000014", ""),
     ("ds_store_2addr_b32 v20, v5, v8 offset1:1", "d8380100 00080514", ""),
     ("ds_store_2addr_b32 v20, v8, v5 offset1:1", "d8380100 00050814", ""),
-    ("ds_store_2addr_b64 v20, v[8:9], v[4:5] offset1:1", "d9380100 00040814", ""),
-    ("ds_store_2addr_stride64_b32 v20, v8, v5 offset1:1", "d83c0100 00050814", ""),
-    ("ds_store_2addr_stride64_b64 v20, v[8:9], v[4:5] offset1:1", "d93c0100 00040814", ""),
+    (
+        "ds_store_2addr_b64 v20, v[8:9], v[4:5] offset1:1",
+        "d9380100 00040814",
+        "",
+    ),
+    (
+        "ds_store_2addr_stride64_b32 v20, v8, v5 offset1:1",
+        "d83c0100 00050814",
+        "",
+    ),
+    (
+        "ds_store_2addr_stride64_b64 v20, v[8:9], v[4:5] offset1:1",
+        "d93c0100 00040814",
+        "",
+    ),
     ("ds_store_b32 v20, v5", "d8340000 00000514", ""),
     ("ds_store_b64 v1, v[12:13]", "d9340000 00000c01", ""),
-    ("ds_storexchg_2addr_rtn_b32 v[8:9], v20, v8, v8 offset1:1", "d8b80100 08080814", ""),
+    (
+        "ds_storexchg_2addr_rtn_b32 v[8:9], v20, v8, v8 offset1:1",
+        "d8b80100 08080814",
+        "",
+    ),
     (
         "flat_atomic_add_u32 v5, v[1:2], v7 glc",
         "dcd44000 057c0701",

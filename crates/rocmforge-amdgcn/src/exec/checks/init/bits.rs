@@ -86,7 +86,11 @@ impl Bits {
         (plain && known).then_some(Self {
             op: inst.op,
             src: inst.src,
-            ty: if inst.ty.src[0].is_half() { inst.ty.src[0] } else { Ty::B32 },
+            ty: if inst.ty.src[0].is_half() {
+                inst.ty.src[0]
+            } else {
+                Ty::B32
+            },
             op_sel: mods.op_sel,
             written: bytes(inst.dst),
         })

@@ -57,7 +57,9 @@ struct Unknown {
 
 /// Bits of the bytes of a lane that are unknown.
 fn bits_of(state: u8) -> u32 {
-    (0..4).fold(0, |bits, n| bits | if state >> n & 1 != 0 { 0xFF << (8 * n) } else { 0 })
+    (0..4).fold(0, |bits, n| {
+        bits | if state >> n & 1 != 0 { 0xFF << (8 * n) } else { 0 }
+    })
 }
 
 /// What the instructions of a program use, by lowered instruction: `None` for what does nothing here.
@@ -316,7 +318,11 @@ impl Init {
             effect.low = Some(u.reads.iter().fold(0, |all, read| all | unknown.of(low(read))));
         }
         // What the first lane has are bits of a scalar, whichever lanes are on.
-        effect.result &= if vector && u.what != What::FirstLane { exec } else { u32::MAX };
+        effect.result &= if vector && u.what != What::FirstLane {
+            exec
+        } else {
+            u32::MAX
+        };
         if u.exec && effect.result & w.live != 0 {
             let lanes = effect.result & w.live;
             self.origins

@@ -32,10 +32,7 @@ impl Unknown {
             // It is the register that has just been written where both are the same.
             self.v[source][l] = replaced(self.v[source][l], moved.source, ours, moved.destination);
         }
-        for (register, own, other) in [
-            (destination, origins[0], origins[1]),
-            (source, origins[1], origins[0]),
-        ] {
+        for (register, own, other) in [(destination, origins[0], origins[1]), (source, origins[1], origins[0])] {
             let any = (0..32).any(|l| lanes >> l & 1 != 0 && self.v[register][l] & ALL != 0);
             if any {
                 self.comes_from(register, if whole { other } else { own.or(other) }, lanes);
