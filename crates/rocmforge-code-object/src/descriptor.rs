@@ -170,3 +170,42 @@ impl KernelDescriptor {
         self.compute_pgm_rsrc1 >> 29 & 1 != 0
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bits of LLVM's AMDGPU usage guide, one at a time.
+    #[test]
+    fn each_field_has_its_own_bits() {
+        let of = |rsrc1: u32, rsrc2: u32| KernelDescriptor {
+            compute_pgm_rsrc1: rsrc1,
+            compute_pgm_rsrc2: rsrc2,
+            ..KernelDescriptor::default()
+        };
+        for bit in 0..32 {
+            let one = of(1 << bit, 0);
+            let part = |first: u32| {
+                if bit >= first {
+                    1u8.checked_shl(bit - first).unwrap_or(0) & 3
+                } else {
+                    0
+                }
+            };
+            assert_eq!(one.float_round_mode_32(), part(12), "bit {bit}");
+            assert_eq!(one.float_round_mode_16_64(), part(14), "bit {bit}");
+            assert_eq!(one.float_denorm_mode_32(), part(16), "bit {bit}");
+            assert_eq!(one.float_denorm_mode_16_64(), part(18), "bit {bit}");
+            assert_eq!(one.enable_dx10_clamp(), bit == 21, "bit {bit}");
+            assert_eq!(one.enable_ieee_mode(), bit == 23, "bit {bit}");
+            let two = of(0, 1 << bit);
+            assert_eq!(
+                two.enable_sgpr_workgroup_id(),
+                [7, 8, 9].map(|axis| bit == axis),
+                "bit {bit}"
+            );
+            assert_eq!(two.enable_sgpr_workgroup_info(), bit == 10, "bit {bit}");
+            assert_eq!(two.enable_vgpr_workitem_id(), part(11), "bit {bit}");
+        }
+    }
+}
