@@ -4,7 +4,7 @@ use crate::call_stack::CallStacks;
 use crate::record::{Record, Records};
 use crate::settings::Settings;
 use parking_lot::{Mutex, MutexGuard};
-use rocmforge_sim::{Counters, LaunchSelector, Report, ReportFilter, ReportKind};
+use rocmforge_sim::{Counters, Report, ReportFilter, ReportKind};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write as _;
 use std::fs::File;
@@ -105,13 +105,14 @@ impl Findings {
         }
     }
 
-    /// Prints the summary. With a selector, which launches were checked; with the seed of a random order, whether time may have had a
-    /// part in it.
+    /// Prints warnings about kernels, and the summary. Where launches are `selected`, how many were checked; with the seed of a random
+    /// order, whether time may have had a part in it.
     pub(crate) fn end(
         &self,
         absent: &BTreeMap<String, u64>,
         counters: Counters,
-        selector: Option<&LaunchSelector>,
+        warnings: &[Report],
+        selected: bool,
         seed: Option<u64>,
     ) {
         let Totals {
@@ -119,7 +120,7 @@ impl Findings {
             found,
             suppressed,
         } = self.totals();
-        let mut text = String::new();
+        let mut text = self.warnings(warnings);
         for (name, calls) in absent {
             let _ = writeln!(
                 text,
@@ -146,20 +147,12 @@ impl Findings {
         if unprinted > 0 {
             let _ = writeln!(text, "{PREFIX} {unprinted} more not printed: see --print-limit");
         }
-        if let Some(selector) = selector {
+        if selected {
             let _ = writeln!(
                 text,
                 "{PREFIX} {} of {} launches checked; {} findings in the others",
                 counters.checked_launches, counters.launches, counters.unchecked_findings
             );
-            let others: Vec<&str> = selector.others().collect();
-            if selector.fitting() == 0 && !others.is_empty() {
-                let _ = writeln!(
-                    text,
-                    "{PREFIX} --kernel-name fits no launch; kernels that were launched: {}",
-                    others.join(", ")
-                );
-            }
         }
         if suppressed > 0 {
             let _ = writeln!(text, "{PREFIX} {suppressed} suppressed");
@@ -170,6 +163,24 @@ impl Findings {
             counters.launches, counters.instructions
         );
         say(self.log.as_deref(), &text);
+    }
+
+    /// A line for each warning about an instruction of a kernel of which there is no finding.
+    fn warnings(&self, warnings: &[Report]) -> String {
+        let known = self.known.lock();
+        let is_found = |warning: &&Report| {
+            let own = (&warning.kernel, &warning.pc);
+            let mut all = known.found.keys().chain(&known.suppressed);
+            all.any(|(kind, sides)| *kind == warning.kind && sides.iter().any(|(kernel, pc, _)| (kernel, pc) == own))
+        };
+        let of_kernels = warnings.iter().filter(|warning| warning.kernel.is_some());
+        let mut text = String::new();
+        for warning in of_kernels.filter(|warning| !is_found(warning)) {
+            let place = warning.frames.first();
+            let place = place.map_or(String::new(), |frame| format!(" at {frame}"));
+            let _ = writeln!(text, "{PREFIX} warning: {}{place}; {}", warning.kind, warning.message);
+        }
+        text
     }
 
     /// Keeps others from adding findings until the result is dropped.

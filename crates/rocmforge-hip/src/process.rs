@@ -79,10 +79,14 @@ fn end(process: &Process) {
     let seed = process.settings.random_order.then_some(process.settings.seed);
     let selects = !process.settings.selection.is_all();
     let selector = selects.then(|| process.sim.launch_selector());
-    process.findings.end(&absent, counters, selector.as_ref(), seed);
-    process
-        .records
-        .add(&Record::end(process.findings.totals(), absent, counters));
+    let warnings = process.sim.warnings();
+    process.findings.end(&absent, counters, &warnings, selects, seed);
+    process.records.add(&Record::end(
+        process.findings.totals(),
+        absent,
+        counters,
+        selector.as_ref(),
+    ));
 }
 
 /// Makes a call on the machine, which the first call makes. What it finds is printed before the program goes on.

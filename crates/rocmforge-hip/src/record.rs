@@ -3,7 +3,7 @@
 use crate::findings::Totals;
 use crate::settings::{Abi, Settings};
 use parking_lot::Mutex;
-use rocmforge_sim::Counters;
+use rocmforge_sim::{Counters, LaunchSelector};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -64,6 +64,12 @@ pub enum Record {
         /// Those of them that were checked.
         #[serde(default)]
         checked_launches: u64,
+        /// Those that the names of [`Settings::selection`] fit; 0 if every launch is checked.
+        #[serde(default)]
+        fitting_launches: u64,
+        /// Kernels that were launched and that no such name fits, 16 at most.
+        #[serde(default)]
+        other_kernels: Vec<String>,
         /// What was found in the others and not reported.
         #[serde(default)]
         unchecked_findings: u64,
@@ -88,7 +94,12 @@ impl Record {
         }
     }
 
-    pub(crate) fn end(totals: Totals, absent: BTreeMap<String, u64>, counters: Counters) -> Self {
+    pub(crate) fn end(
+        totals: Totals,
+        absent: BTreeMap<String, u64>,
+        counters: Counters,
+        selector: Option<&LaunchSelector>,
+    ) -> Self {
         Self::End {
             found: totals.found,
             findings: totals.findings,
@@ -97,6 +108,8 @@ impl Record {
             calls: counters.calls,
             launches: counters.launches,
             checked_launches: counters.checked_launches,
+            fitting_launches: selector.map_or(0, LaunchSelector::fitting),
+            other_kernels: selector.map_or_else(Vec::new, |selector| selector.others().map(str::to_owned).collect()),
             unchecked_findings: counters.unchecked_findings,
             instructions: counters.instructions,
             unattended: counters.unattended,

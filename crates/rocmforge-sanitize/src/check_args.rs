@@ -108,6 +108,14 @@ impl CheckArgs {
     }
 }
 
+/// The option that a message about a selection of launches names.
+pub(crate) fn selection_option(selection: &LaunchSelection) -> &'static str {
+    match selection.names.is_empty() {
+        true => "--launch-skip",
+        false => "--kernel-name",
+    }
+}
+
 /// Whether two paths lead to one file.
 pub(crate) fn same_file(one: &Path, other: &Path) -> bool {
     match (one.canonicalize(), other.canonicalize()) {

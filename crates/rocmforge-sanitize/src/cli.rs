@@ -1,6 +1,6 @@
 //! The command line.
 
-use crate::check_args::{CANNOT_RUN, CheckArgs, same_file};
+use crate::check_args::{CANNOT_RUN, CheckArgs, same_file, selection_option};
 use crate::error::Error;
 use crate::files::Folder;
 use crate::launch_file::{LaunchFile, seed_range};
@@ -198,11 +198,7 @@ fn contradictions(cli: &Cli, file: &LaunchFile) -> Result<(), Error> {
 
 fn options(check: &CheckArgs, file: &LaunchFile) -> Result<Options, Error> {
     let selection = check.selection()?;
-    let key = if selection.names.is_empty() {
-        "--launch-skip"
-    } else {
-        "--kernel-name"
-    };
+    let key = selection_option(&selection);
     Ok(Options {
         padding: check.padding.map(Bytes),
         leak_check: check.finds_leaks(),

@@ -49,9 +49,9 @@ pub use fill::{Fill, Pointer};
 pub use launch_file::{
     Action, Argument, Buffer, Copy, Launch, LaunchFile, MAX_BYTES, MAX_SEEDS, ObjectRef, ScheduleKind, Step,
 };
-pub use object_error::{ARCHS, ObjectError};
-pub use object_file::{ObjectFile, describe, signature, template};
-pub use options::{Options, name_filter};
+pub use object_error::ObjectError;
+pub use object_file::{ObjectFile, describe, template};
+pub use options::Options;
 pub use outcome::{EndlessLaunch, Finding, Outcome, StoppedLaunch};
 pub use plan::Plan;
 pub use program::RunArgs;

@@ -4,7 +4,7 @@ use rocmforge_amdgcn::LoadError;
 use rocmforge_code_object::{BundleError, ParseError};
 
 /// The processors that are simulated, the one that is taken first out of a bundle with several first.
-pub const ARCHS: &[&str] = &["gfx1100", "gfx1201"];
+pub(crate) const ARCHS: &[&str] = &["gfx1100", "gfx1201"];
 
 /// Why a file cannot be executed.
 #[derive(Debug, thiserror::Error)]

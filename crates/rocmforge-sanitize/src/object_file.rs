@@ -31,7 +31,7 @@ impl ObjectFile {
     }
 
     /// Reads a code object, or takes the one for a processor out of a bundle or a host program: for `arch`, or else for the
-    /// first of [`ARCHS`] that it has code for.
+    /// first of gfx1100 and gfx1201 that it has code for.
     ///
     /// # Errors
     /// [`ObjectError`]; nothing in `bytes` makes this panic.
@@ -102,7 +102,7 @@ fn processors(bundles: &[Bundle<'_>]) -> String {
 }
 
 /// `name(pointer x, pointer y, 4 B n)`; with `i32` for `4 B` where the type is known.
-pub fn signature(kernel: &KernelMeta) -> String {
+pub(crate) fn signature(kernel: &KernelMeta) -> String {
     let arguments = kernel.explicit_args().zip(param_types(kernel));
     let arguments: Vec<String> = arguments.map(|(arg, dtype)| argument(arg, dtype)).collect();
     format!("{}({})", kernel.name, arguments.join(", "))

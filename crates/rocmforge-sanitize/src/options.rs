@@ -19,10 +19,7 @@ pub struct Options {
 
 /// Reads a filter: `scale`, `kernel_name=scale` or `kne=scale` is the whole name of a kernel, `kernel_substring=sca` or `kns=sca` a part of
 /// it.
-///
-/// # Errors
-/// What is wrong with it.
-pub fn name_filter(text: &str) -> Result<NameFilter, String> {
+pub(crate) fn name_filter(text: &str) -> Result<NameFilter, String> {
     const KEYS: [&str; 4] = ["kernel_name", "kne", "kernel_substring", "kns"];
     let (key, name) = text.split_once('=').unwrap_or(("kernel_name", text));
     if name.is_empty() {

@@ -1,15 +1,17 @@
 //! Programs: a compiled HIP program is run on a simulated Radeon by `rocmforge-sanitize run`.
 
-use crate::check_args::CheckArgs;
+use crate::check_args::{CANNOT_RUN, CheckArgs, selection_option};
 use crate::error::Error;
 use crate::suppress::Suppressions;
 use clap::Args;
 use rocmforge_amdgcn::Tools;
 use rocmforge_hip::{Abi, Installation, Record, Settings};
 use rocmforge_memory::Bytes;
+use rocmforge_sim::LaunchSelection;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use signal_hook::consts::{SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
@@ -169,21 +171,63 @@ impl RunArgs {
         let mut records = processes.iter().flatten();
         let found = records.any(|record| matches!(record, Record::Finding { .. }));
         say(&processes, &suppressions, err);
+        let unchecked = nothing_checked(&self.check.selection()?, &processes);
+        if let Some(reason) = &unchecked {
+            note(err, &format!("nothing was checked: {reason}"));
+        }
         let own = status.code().or_else(|| Some(128 + status.signal()?));
         let own = own.and_then(|code| u8::try_from(code).ok());
         Ok(Some(match self.check.error_exitcode {
             Some(code) if found => code,
+            _ if unchecked.is_some() => CANNOT_RUN,
             _ => own.unwrap_or(u8::MAX),
         }))
     }
 }
 
+/// Why no launch was checked, if launches are selected and that is so. A process without a summary may have had one that was.
+fn nothing_checked(selection: &LaunchSelection, processes: &[Vec<Record>]) -> Option<String> {
+    if selection.is_all() {
+        return None;
+    }
+    let (mut fitting, mut kernels) = (0, BTreeSet::new());
+    for records in processes {
+        let end = records.iter().rev().find_map(|record| match record {
+            Record::End {
+                checked_launches: 0,
+                fitting_launches,
+                other_kernels,
+                ..
+            } => Some((fitting_launches, other_kernels)),
+            _ => None,
+        });
+        let (more, others) = end?;
+        fitting += more;
+        kernels.extend(others.iter().map(String::as_str));
+    }
+    let option = selection_option(selection);
+    let kernels: Vec<&str> = kernels.into_iter().collect();
+    Some(match (fitting, &kernels[..]) {
+        (0, []) => "the program has launched no kernel".to_owned(),
+        (0, kernels) => format!(
+            "{option} fits no launch; kernels that were launched: {}",
+            kernels.join(", ")
+        ),
+        (n, _) => format!(
+            "{option} leaves no launch to check: {n} fit, and {} of each process are passed over",
+            selection.skip
+        ),
+    })
+}
+
+/// No one is left to tell if this fails.
+fn note(err: &mut dyn Write, text: &str) {
+    let _ = writeln!(err, "========= {text}");
+}
+
 /// What the processes could not say themselves.
 fn say(processes: &[Vec<Record>], suppressions: &Suppressions, err: &mut dyn Write) {
-    let mut note = |text: String| {
-        // No one is left to tell if this fails.
-        let _ = writeln!(err, "========= {text}");
-    };
+    let mut note = |text: String| note(err, &text);
     if processes.is_empty() {
         note("the program has made no HIP call".to_owned());
     }

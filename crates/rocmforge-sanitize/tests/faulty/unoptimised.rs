@@ -118,6 +118,73 @@ fn a_guess_for_a_compare_and_swap_in_a_called_function_is_no_race() {
     at_each_level("swap_in_function", SWAP_IN_FUNCTION);
 }
 
+/// `atomicAdd` of `float` and `double` as HIP's header has it, a function of its own: the compiler makes a load and a loop around a compare-and-swap
+/// of it. The faulty kernel has a load of its own beside it.
+const ADDITION_IN_FUNCTION: &str = r#"
+//# [buffers]
+//# sum = "f32[1] zeros"
+//# wide = "f64[1] zeros"
+//#
+//# [[launch]]
+//# kernel = "faulty"
+//# grid = 2
+//# block = 64
+//# args = ["sum", "wide", "f32[128]"]
+#include "faulty.h"
+
+static __attribute__((device, noinline)) float atomicAdd(float *address, float val) {
+    return __hip_atomic_fetch_add(address, val, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT); // FAULT: GlobalRace
+}
+
+static __attribute__((device, noinline)) double atomicAdd(double *address, double val) {
+    return __hip_atomic_fetch_add(address, val, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
+}
+
+static __attribute__((device, noinline)) float atomicMax(float *address, float val) {
+    u32 *bits = (u32 *)address;
+    u32 old = __hip_atomic_load(bits, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
+    while (__builtin_bit_cast(float, old) < val) {
+        u32 expected = old;
+        __hip_atomic_compare_exchange_strong(bits, &expected, __builtin_bit_cast(u32, val), __ATOMIC_RELAXED, __ATOMIC_RELAXED,
+                                             __HIP_MEMORY_SCOPE_AGENT);
+        if (expected == old) break;
+        old = expected;
+    }
+    return __builtin_bit_cast(float, old);
+}
+
+RF_DEVICE float sums_of(float *sum, double *wide) {
+    SHARED float part;
+    SHARED double wide_part;
+    u32 i = rf_thread();
+    if (i == 0) {
+        part = 0.0f;
+        wide_part = 0.0;
+    }
+    __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
+    __builtin_amdgcn_s_barrier();
+    __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
+    float old = atomicAdd(&part, 1.0f) + (float)atomicAdd(&wide_part, 1.0);
+    old += atomicAdd(sum, 2.0f) + (float)atomicAdd(wide, 2.0);
+    return old + atomicMax(sum, old);
+}
+
+KERNEL faulty(float *sum, double *wide, float *y) {
+    u32 i = rf_thread();
+    y[i] = *sum; // FAULT: GlobalRace
+    atomicAdd(sum, 1.0f);
+}
+
+KERNEL correct(float *sum, double *wide, float *y) {
+    y[__builtin_amdgcn_workgroup_id_x() * 64 + rf_thread()] = sums_of(sum, wide);
+}
+"#;
+
+#[test]
+fn the_first_load_of_an_addition_of_floats_is_no_race() {
+    at_each_level("addition_in_function", ADDITION_IN_FUNCTION);
+}
+
 /// Pointers to one of two tables, chosen by lane: by a branch, by a selection and in a loop. The faulty kernel's index fits the longer table only.
 const CHOSEN_TABLES: &str = r#"
 //# [[launch]]

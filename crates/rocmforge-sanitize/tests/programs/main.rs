@@ -311,6 +311,7 @@ programs! {
     arguments {}
     numbers {}
     calls {}
+    unused_lds { says: &["========= warning: read of LDS that no wave has written", "unused_lds.hip:6:", "nothing has used the value"] }
     no_device_code { processors: &["gfx1030"] }
     // With AMD's own code for what kernels ask of the host.
     grid_sync { device_library: true }

@@ -80,8 +80,9 @@ fn launches_are_chosen_by_kernel_and_number() {
         (&["--kernel-name", "kns=take", "--launch-skip", "5"], &[5], 1, 4),
     ] {
         let ran = program.run(options);
-        // Its own checks: unselected launches have run as well.
-        assert_eq!(ran.status, Some(0), "{options:?}\n{}\n{}", ran.out, ran.found);
+        // Its own checks, unless nothing was checked: unselected launches have run as well.
+        let status = if checked == 0 { 2 } else { 0 };
+        assert_eq!(ran.status, Some(status), "{options:?}\n{}\n{}", ran.out, ran.found);
         assert_eq!(ran.taken(), taken, "{options:?}\n{}", ran.found);
         let checks = format!("{checked} of 7 launches checked; {others} findings in the others");
         assert_eq!(
@@ -91,7 +92,7 @@ fn launches_are_chosen_by_kernel_and_number() {
             ran.found
         );
         // Names are mangled.
-        let fits_none = "--kernel-name fits no launch; kernels that were launched: _Z4fillPi, _Z4takeILi1EEvPKiPi, ";
+        let fits_none = "========= nothing was checked: --kernel-name fits no launch; kernels that were launched: _Z4fillPi, _Z4takeILi1EEvPKiPi, ";
         assert_eq!(
             ran.found.contains(fits_none),
             checked == 0,
@@ -100,6 +101,26 @@ fn launches_are_chosen_by_kernel_and_number() {
         );
         ran.says(&format!("========= {} findings (", taken.len()));
     }
+}
+
+/// Also where findings go to a file, and where all launches are passed over.
+#[test]
+fn a_program_of_which_nothing_is_checked_says_so() {
+    if let Some(missing) = missing() {
+        rocmforge_testkit::skip!("{missing}");
+    }
+    let program = Compiled::new("chosen_launches");
+    let ran = program.run(&["--kernel-name", "other", "--log-file", "log"]);
+    assert_eq!(ran.status, Some(2));
+    ran.says("nothing was checked: --kernel-name fits no launch; kernels that were launched: _Z4fillPi, ");
+    let ran = program.run(&["--launch-skip", "7"]);
+    assert_eq!(ran.status, Some(2));
+    ran.says(
+        "nothing was checked: --launch-skip leaves no launch to check: 7 fit, and 7 of each process are passed over",
+    );
+    let ran = Compiled::new("numbers").run(&["--kernel-name", "other", "--error-exitcode", "9"]);
+    assert_eq!(ran.status, Some(2));
+    ran.says("========= nothing was checked: ");
 }
 
 #[test]

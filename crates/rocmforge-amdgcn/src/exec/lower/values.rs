@@ -269,6 +269,12 @@ impl Numbers {
         if matches!(facts.flow, Flow::Call | Flow::Jump) {
             return self.call(inst, pc);
         }
+        // Counters and stacks in LDS, and exchanges at two addresses.
+        if facts.memory == Memory::Exchange {
+            self.state.memory.retain(|place, _| place.0 != Space::Lds);
+        } else if facts.two_offsets {
+            return self.access_two(inst);
+        }
         if let Some(place) = self.place(inst) {
             return self.access(n, inst, place);
         }
@@ -294,7 +300,7 @@ impl Numbers {
     fn place(&mut self, inst: &Inst) -> Option<Place> {
         let facts = inst.op.facts();
         let offset = i64::from(inst.imm);
-        if !matches!(facts.memory, Memory::Load | Memory::Store | Memory::Atomic) || facts.two_offsets {
+        if !matches!(facts.memory, Memory::Load | Memory::Store | Memory::Atomic) {
             return None;
         }
         Some(match inst.format {
@@ -356,6 +362,35 @@ impl Numbers {
             return (base, above, offset.wrapping_add(added));
         }
         (low, high, offset)
+    }
+
+    /// A load or store of LDS at two addresses. No compare-and-swap is made of one, so that its values are no guesses.
+    fn access_two(&mut self, inst: &Inst) {
+        let facts = inst.op.facts();
+        let base = self.read(inst.src[0], Ty::B32)[0];
+        let place = |offset: i64, n: usize| {
+            let offset = offset * i64::from(facts.offset_unit) + 4 * n as i64;
+            (Space::Lds, [base, ZERO, ZERO], offset)
+        };
+        let mut loaded = Vec::new();
+        for (offset, data) in [(inst.imm.into(), 1), (inst.mem.offset1.into(), 2)] {
+            if facts.memory == Memory::Store {
+                let stored = self.read(inst.src[data], inst.ty.src[data]);
+                let stored = stored.into_iter().enumerate();
+                self.state
+                    .memory
+                    .extend(stored.map(|(n, value)| (place(offset, n), value)));
+            } else {
+                for n in 0..usize::from(inst.ty.dst.regs()) / 2 {
+                    let place = place(offset, n);
+                    let known = self.state.memory.get(&place).copied();
+                    let value = known.unwrap_or_else(|| self.fresh());
+                    self.state.memory.insert(place, value);
+                    loaded.push(value);
+                }
+            }
+        }
+        self.write(inst.dst, &loaded);
     }
 
     fn access(&mut self, n: usize, inst: &Inst, place: Place) {
@@ -533,8 +568,9 @@ impl Numbers {
         let pure = arithmetic && plain && !sources.is_empty() && !hardware && facts.relative == Relative::None;
         for (what, register) in [(Registers::SCC, SCC), (Registers::VCC, VCC), (Registers::EXEC, EXEC)] {
             // What lanes compute for themselves does not depend on which of them do. The first of them counts as any: compilers read it
-            // in a loop over the descriptors that lanes have, which then go by the same number.
-            let others = facts.lanes != Lanes::Own && !facts.scalar_result;
+            // in a loop over the descriptors that lanes have, which then go by the same number. Where none is on, it is lane 0.
+            let none = self.known.get(&self.state.registers[EXEC]) == Some(&0);
+            let others = facts.lanes != Lanes::Own && (!facts.scalar_result || none);
             let shared = inst.ty.sdst != Ty::None || facts.unit == Unit::Scalar || others;
             if facts.reads.has(what) && (register != EXEC || shared) {
                 values.push(self.state.registers[register]);

@@ -66,3 +66,88 @@ fn a_result_that_keeps_a_part_depends_on_what_was_there() {
     let lanes = "s_mov_b32 exec_lo, s0";
     assert!(!is_guess(&[one, part, LOAD, lanes, one, part, EXPECT, SWAP]));
 }
+
+#[test]
+fn the_first_lane_is_another_where_none_is_on() {
+    let address = ["v_readfirstlane_b32 s1, v20", "v_mov_b32_e32 v1, s1"];
+    let (off, on) = ("s_mov_b32 exec_lo, 0", "s_mov_b32 exec_lo, -1");
+    let read_again = |between: &str| {
+        is_guess(&[
+            address[0], address[1], LOAD, between, address[0], on, address[1], EXPECT, SWAP,
+        ])
+    };
+    assert!(read_again("s_mov_b32 exec_lo, s0"));
+    assert!(!read_again(off));
+}
+
+#[test]
+fn two_words_of_lds_are_stored_with_their_values() {
+    for (store, load, stored) in [
+        ("ds_store_2addr_b32 v20, v5, v8 offset1:1", "ds_load_b32 v7, v20", true),
+        (
+            "ds_store_2addr_b32 v20, v5, v8 offset1:1",
+            "ds_load_b32 v7, v20 offset:4",
+            false,
+        ),
+        (
+            "ds_store_2addr_b32 v20, v8, v5 offset1:1",
+            "ds_load_b32 v7, v20 offset:4",
+            true,
+        ),
+        (
+            "ds_store_2addr_b64 v20, v[8:9], v[4:5] offset1:1",
+            "ds_load_b32 v7, v20 offset:12",
+            true,
+        ),
+        (
+            "ds_store_2addr_stride64_b32 v20, v8, v5 offset1:1",
+            "ds_load_b32 v7, v20 offset:256",
+            true,
+        ),
+        (
+            "ds_store_2addr_stride64_b32 v20, v8, v5 offset1:1",
+            "ds_load_b32 v7, v20 offset:4",
+            false,
+        ),
+        (
+            "ds_store_2addr_stride64_b64 v20, v[8:9], v[4:5] offset1:1",
+            "ds_load_b32 v7, v20 offset:516",
+            true,
+        ),
+    ] {
+        assert_eq!(is_guess(&[LOAD, store, load, SWAP]), stored, "{store}, {load}");
+    }
+}
+
+#[test]
+fn two_words_of_lds_are_no_longer_what_they_were() {
+    let store = "ds_store_b32 v20, v5";
+    let load = "ds_load_b32 v7, v20";
+    assert!(is_guess(&[LOAD, store, load, SWAP]));
+    for other in [
+        "ds_store_2addr_b32 v20, v8, v5 offset1:1",
+        "ds_storexchg_2addr_rtn_b32 v[8:9], v20, v8, v8 offset1:1",
+    ] {
+        assert!(!is_guess(&[LOAD, store, other, load, SWAP]), "{other}");
+    }
+}
+
+#[test]
+fn two_words_of_lds_are_loaded_with_their_values() {
+    let store = "ds_store_2addr_b32 v20, v8, v5 offset1:1";
+    assert!(is_guess(&[
+        LOAD,
+        store,
+        "ds_load_2addr_b32 v[7:8], v20 offset0:1 offset1:2",
+        SWAP
+    ]));
+    // Both registers are written.
+    let other = "ds_load_2addr_b32 v[8:9], v20 offset0:1 offset1:2";
+    assert!(is_guess(&[LOAD, EXPECT, other, SWAP]));
+    assert!(!is_guess(&[
+        LOAD,
+        EXPECT,
+        "ds_load_2addr_b32 v[7:8], v20 offset0:1 offset1:2",
+        SWAP
+    ]));
+}
