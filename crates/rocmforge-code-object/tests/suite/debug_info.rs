@@ -1,4 +1,5 @@
 //! Source positions from a code object's line tables.
+#![allow(clippy::print_stdout)] // seeds belong in a test's output
 
 use rocmforge_code_object::DebugInfo;
 
