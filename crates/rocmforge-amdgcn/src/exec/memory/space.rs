@@ -1,7 +1,7 @@
 //! Address spaces: where the lanes of an access go, and what of it is allowed.
 
 use crate::byte_state::ByteState;
-use crate::chunk::CHUNK;
+use crate::chunk::BLOCK;
 use crate::exec::simd::rows::{all_equal, in_steps};
 use crate::exec::state::ctx::{Ctx, Ins};
 use crate::exec::state::fields::Kind;
@@ -102,7 +102,7 @@ pub(crate) struct Flat;
 #[cold]
 #[inline(never)]
 fn share_lanes(c: &mut Ctx<'_>, at: &Addresses, exec: u32, len: usize) -> bool {
-    // Lanes most often access the same few chunks.
+    // Lanes most often access the same few blocks.
     let mut last = 0..0;
     let mut lanes = (0..32).filter(|lane| exec >> lane & 1 != 0);
     c.memory.share.is_some()
@@ -113,8 +113,8 @@ fn share_lanes(c: &mut Ctx<'_>, at: &Addresses, exec: u32, len: usize) -> bool {
             if last.contains(&off) && last.contains(&(off + len - 1)) {
                 return true;
             }
-            let chunk = off & !(CHUNK - 1);
-            last = chunk..chunk + CHUNK;
+            let block = off & !(BLOCK - 1);
+            last = block..block + BLOCK;
             c.memory.share_for(off, len, false)
         })
 }
