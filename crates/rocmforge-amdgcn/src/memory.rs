@@ -236,7 +236,7 @@ impl GlobalMemory {
     pub(crate) fn mark_if_written(&mut self, chunk: usize) {
         let states = &self.state[chunk << CHUNK_BITS..(chunk + 1) << CHUNK_BITS];
         // From the end, where a buffer that is being filled is not written yet: that ends the search at once.
-        if states.rchunks(256).all(|part| all_bytes(part, 3)) {
+        if states.rchunks(256).all(|part| may_write(part, 3)) {
             self.summary[chunk] = ByteState::Init as u8;
         }
     }
@@ -340,17 +340,16 @@ impl GlobalMemory {
         if (off + len - 1) >> CHUNK_BITS == chunk {
             match self.summary[chunk] {
                 3 => return true,
-                MIXED => {
+                mixed if mixed & (MIXED | READ_ONLY) == MIXED => {
                     let bytes = &mut self.state[off..off + len];
-                    if all_bytes(bytes, 3) {
+                    if may_write(bytes, 3) {
                         return true;
                     }
-                    let good = all_bytes(bytes, 2);
-                    if good {
+                    if may_write(bytes, 2) {
                         bytes.fill(3);
                         self.mark_if_written(chunk);
+                        return true;
                     }
-                    return good;
                 }
                 _ => {}
             }
@@ -366,6 +365,11 @@ impl GlobalMemory {
         let good = self.all_chunks(off, len, 2);
         if good {
             self.set_state_at(off, off + len, 3);
+            for chunk in [off, off + len - 1].map(|at| at >> CHUNK_BITS) {
+                if self.summary[chunk] & MIXED != 0 {
+                    self.mark_if_written(chunk);
+                }
+            }
         }
         good
     }
@@ -542,4 +546,28 @@ pub(crate) fn all_bytes(states: &[u8], mask: u8) -> bool {
         tail &= *byte;
     }
     and & wide == wide && tail & mask == mask
+}
+
+/// The same for a write: of a chunk that a share claims by blocks, it may only read some.
+#[inline(always)]
+fn may_write(states: &[u8], mask: u8) -> bool {
+    let any = states.iter().fold(0, |any, state| any | state);
+    all_bytes(states, mask) && any & READ_ONLY == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ByteState, CHUNK, DEVICE_BASE, GlobalMemory};
+
+    #[test]
+    fn chunks_that_are_filled_across_their_ends_have_one_state() {
+        let mut memory = GlobalMemory::new(3 * CHUNK as u64).expect("reserved");
+        memory.set_state(DEVICE_BASE, 3 * CHUNK as u64, ByteState::Uninit);
+        // 96 B do not divide a chunk.
+        for at in (0..3 * CHUNK).step_by(96) {
+            memory.write(DEVICE_BASE + at as u64, &[1; 96]).expect("allocated");
+        }
+        let written = ByteState::Init as u8;
+        assert_eq!(memory.summary.get(0, 3), [written; 3]);
+    }
 }

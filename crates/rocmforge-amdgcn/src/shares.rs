@@ -1,13 +1,14 @@
 //! Shares of a card's memory, for launches on several host threads.
 //!
 //! All threads access the same pages. Before a thread first reads or writes a chunk of 4 KiB it claims it ([`crate::claims`]). So each thread finds
-//! memory as it was before, with its own writes, and none reads what another writes. At a commit the changes in chunks of the shares' own are
+//! memory as it was before, with its own writes, and none reads what another writes. At a commit the changes in blocks of the shares' own are
 //! put into memory, or all writes since the last one are taken back.
 
 #[cfg(test)]
 mod tests;
 
-use crate::chunk::{CHUNK, CHUNK_BITS, MIXED, READ_ONLY, pieces};
+use crate::byte_state::ByteState;
+use crate::chunk::{BLOCK, BLOCK_BITS, BLOCKS, BY_BLOCKS, CHUNK, CHUNK_BITS, MIXED, READ_ONLY, pieces};
 use crate::claims::{self, Claims, Own, Share};
 use crate::map::Map;
 use crate::memory::{GlobalMemory, Shares, Workers, all_bytes};
@@ -33,17 +34,17 @@ impl GlobalMemory {
             return false;
         };
         let mut all = true;
-        for (chunk, _) in pieces(off, len) {
-            let has = summary[chunk];
-            if has == 0 || store && has & READ_ONLY != 0 {
-                let may = share.claims().allocated(chunk) && !share.own.contains_key(&chunk);
-                all &= may && share.claim(chunk, store, data, state, summary);
+        for (block, _) in pieces(off, len) {
+            let has = summary[block / BLOCKS];
+            if has == 0 || has & BY_BLOCKS != 0 || store && has & READ_ONLY != 0 {
+                let may = share.claims().allocated(block / BLOCKS) && !share.own.contains_key(&block);
+                all &= may && share.claim(block, store, data, state, summary);
             }
         }
         all
     }
 
-    /// Reads bytes that are not simply there: those that a share reads for the first time or has in chunks of its own, or host memory.
+    /// Reads bytes that are not simply there: those that a share reads for the first time or has in blocks of its own, or host memory.
     /// False if some may not be read.
     #[cold]
     #[inline(never)]
@@ -68,11 +69,11 @@ impl GlobalMemory {
         off.is_some_and(|off| self.share.is_some() && self.write_own(off, bytes))
     }
 
-    /// In a share: bytes of a chunk of its own, if they may be read.
+    /// In a share: bytes of a block of its own, if they may be read.
     #[cold]
     pub(crate) fn own_bytes(&self, off: usize, len: usize, check_uninit: bool) -> Option<&[u8]> {
-        let own = self.share.as_ref()?.own.get(&(off >> CHUNK_BITS))?;
-        let inside = off % CHUNK..off % CHUNK + len;
+        let own = self.share.as_ref()?.own.get(&(off >> BLOCK_BITS))?;
+        let inside = off % BLOCK..off % BLOCK + len;
         let mask = if check_uninit { 3 } else { 2 };
         let states = own.states.get(inside.clone())?;
         all_bytes(states, mask).then(|| &own.bytes[inside])
@@ -81,8 +82,8 @@ impl GlobalMemory {
     /// The same to write; they count as written from here on.
     #[cold]
     pub(crate) fn own_bytes_mut(&mut self, off: usize, len: usize) -> Option<&mut [u8]> {
-        let own = self.share.as_mut()?.own.get_mut(&(off >> CHUNK_BITS))?;
-        let inside = off % CHUNK..off % CHUNK + len;
+        let own = self.share.as_mut()?.own.get_mut(&(off >> BLOCK_BITS))?;
+        let inside = off % BLOCK..off % BLOCK + len;
         let states = own.states.get_mut(inside.clone())?;
         if !all_bytes(states, 2) {
             return None;
@@ -91,7 +92,7 @@ impl GlobalMemory {
         Some(&mut own.bytes[inside])
     }
 
-    /// In a share: reads bytes, also of chunks of its own; false if it may not read all of them.
+    /// In a share: reads bytes, also of blocks of its own; false if it may not read all of them.
     fn read_own(&self, off: usize, out: &mut [u8], check_uninit: bool) -> bool {
         self.share.is_some()
             && pieces(off, out.len()).all(|(_, part)| {
@@ -104,7 +105,7 @@ impl GlobalMemory {
             })
     }
 
-    /// In a share: writes bytes, also of chunks of its own; false if it may not write all of them.
+    /// In a share: writes bytes, also of blocks of its own; false if it may not write all of them.
     fn write_own(&mut self, off: usize, bytes: &[u8]) -> bool {
         pieces(off, bytes.len()).all(|(_, part)| {
             let from = &bytes[part.start - off..part.end - off];
@@ -117,10 +118,10 @@ impl GlobalMemory {
 
     /// In a share: sets the states of bytes that it may write.
     pub(crate) fn set_state_of_share(&mut self, start: usize, end: usize, state: u8) {
-        for (chunk, part) in pieces(start, end - start) {
-            let own = self.share.as_mut().and_then(|share| share.own.get_mut(&chunk));
+        for (block, part) in pieces(start, end - start) {
+            let own = self.share.as_mut().and_then(|share| share.own.get_mut(&block));
             if let Some(own) = own {
-                own.states[part.start % CHUNK..][..part.len()].fill(state);
+                own.states[part.start % BLOCK..][..part.len()].fill(state);
             } else if self.share_for(part.start, part.len(), true) {
                 self.set_state_at(part.start, part.end, state);
             }
@@ -191,7 +192,7 @@ impl Shares {
             Some(apart) => {
                 self.merge(&shares, memory, &apart);
                 self.commits.fetch_add(1, Ordering::Relaxed);
-                let written = (0..shares.len()).map(|number| self.claims.before(number).all().len() as u64);
+                let written = (0..shares.len()).map(|number| self.claims.before(number).chunks() as u64);
                 written.max()
             }
             None => {
@@ -213,36 +214,36 @@ impl Shares {
         memory.shares = Some(Box::new(self));
     }
 
-    /// What shares have changed in chunks of their own; `None` if some bytes were changed by two shares.
+    /// What shares have changed in blocks of their own; `None` if some bytes were changed by two shares.
     fn changes<'a>(
         &self,
         shares: &'a [MutexGuard<'_, GlobalMemory>],
         memory: &GlobalMemory,
     ) -> Option<Vec<Change<'a>>> {
-        let mut chunks: BTreeMap<usize, Vec<&Own>> = BTreeMap::new();
+        let mut blocks: BTreeMap<usize, Vec<&Own>> = BTreeMap::new();
         for share in shares.iter().filter_map(|memory| memory.share.as_ref()) {
-            for (&chunk, own) in &share.own {
-                chunks.entry(chunk).or_default().push(own);
+            for (&block, own) in &share.own {
+                blocks.entry(block).or_default().push(own);
             }
         }
         let mut changes = Vec::new();
-        for (chunk, owns) in chunks {
-            let start = chunk << CHUNK_BITS;
-            let states = self.claims.states(chunk);
-            let shared = memory.data.get(start, CHUNK);
-            let writer = self.claims.writer(chunk);
+        for (block, owns) in blocks {
+            let start = block << BLOCK_BITS;
+            let states = self.claims.states(block);
+            let shared = memory.data.get(start, BLOCK);
+            let writer = self.claims.writer(block);
             let kept = writer.map(|writer| self.claims.before(writer));
             let before = match &kept {
-                Some(kept) => &kept.of(chunk)?[..],
+                Some(kept) => kept.of(block)?,
                 None => shared,
             };
             let states_of = |writer: usize| {
                 let GlobalMemory { state, summary, .. } = &*shares[writer];
-                claims::states(chunk, state, summary)
+                claims::states(block, state, summary)
             };
             let mut taken = match writer {
                 Some(writer) => differing(shared, before, &states_of(writer)[..], &states[..]),
-                None => [false; CHUNK],
+                None => [false; BLOCK],
             };
             for own in owns {
                 let changed = differing(&own.bytes[..], before, &own.states[..], &states[..]);
@@ -271,11 +272,16 @@ impl Shares {
         Some(changes)
     }
 
-    /// Puts changes in chunks of the shares' own into memory, and all states.
+    /// Puts changes in blocks of the shares' own into memory, and all states.
     fn merge(&self, shares: &[MutexGuard<'_, GlobalMemory>], memory: &mut GlobalMemory, changes: &[Change<'_>]) {
         for (number, writer) in shares.iter().enumerate() {
-            for (chunk, _) in self.claims.before(number).all() {
-                let start = chunk << CHUNK_BITS;
+            for (start, bytes) in self.claims.before(number).all() {
+                let chunk = start >> CHUNK_BITS;
+                if bytes.len() < CHUNK {
+                    let states = claims::states(start >> BLOCK_BITS, &writer.state, &writer.summary);
+                    put_states(memory, start, &states);
+                    continue;
+                }
                 memory.summary[chunk] = writer.summary[chunk];
                 if writer.summary[chunk] & MIXED != 0 {
                     let states = writer.state.get(start, CHUNK);
@@ -285,26 +291,15 @@ impl Shares {
         }
         for Change { at, bytes, states } in changes {
             memory.data.get_mut(*at, bytes.len()).copy_from_slice(bytes);
-            let mut start = *at;
-            for run in states.chunk_by(|one, other| one == other) {
-                memory.set_state_at(start, start + run.len(), run[0]);
-                start += run.len();
-            }
-        }
-        for by_chunk in changes.chunk_by(|a, b| a.at >> CHUNK_BITS == b.at >> CHUNK_BITS) {
-            let chunk = by_chunk[0].at >> CHUNK_BITS;
-            if memory.summary[chunk] & MIXED != 0 {
-                memory.mark_if_written(chunk);
-            }
+            put_states(memory, *at, states);
         }
     }
 
-    /// Puts the bytes from before into the chunks that were written.
+    /// Puts the bytes from before where shares have written.
     fn take_back(&self, memory: &mut GlobalMemory) {
         for number in 0..self.shares.len() {
-            for (chunk, bytes) in self.claims.before(number).all() {
-                let to = memory.data.get_mut(chunk << CHUNK_BITS, CHUNK);
-                to.copy_from_slice(&bytes[..]);
+            for (start, bytes) in self.claims.before(number).all() {
+                memory.data.get_mut(start, bytes.len()).copy_from_slice(bytes);
             }
         }
     }
@@ -324,16 +319,31 @@ impl Workers {
     }
 }
 
-/// Bytes, one behind the other, that a share has changed in a chunk of its own.
+/// Sets the states of some bytes of a block.
+fn put_states(memory: &mut GlobalMemory, mut start: usize, states: &[u8]) {
+    let chunk = start >> CHUNK_BITS;
+    if memory.summary[chunk] == ByteState::Init as u8 && all_bytes(states, 3) {
+        return;
+    }
+    for run in states.chunk_by(|one, other| one == other) {
+        memory.set_state_at(start, start + run.len(), run[0]);
+        start += run.len();
+    }
+    if memory.summary[chunk] & MIXED != 0 {
+        memory.mark_if_written(chunk);
+    }
+}
+
+/// Bytes, one behind the other, that a share has changed in a block of its own.
 struct Change<'a> {
     at: usize,
     bytes: &'a [u8],
     states: &'a [u8],
 }
 
-/// Which bytes of a chunk, or their states, are not what they were before.
-fn differing(bytes: &[u8], before: &[u8], states: &[u8], states_before: &[u8]) -> [bool; CHUNK] {
-    let mut differ = [false; CHUNK];
+/// Which bytes of a block, or their states, are not what they were before.
+fn differing(bytes: &[u8], before: &[u8], states: &[u8], states_before: &[u8]) -> [bool; BLOCK] {
+    let mut differ = [false; BLOCK];
     let bytes = bytes.iter().zip(before);
     let states = states.iter().zip(states_before);
     for (differ, (byte, state)) in differ.iter_mut().zip(bytes.zip(states)) {

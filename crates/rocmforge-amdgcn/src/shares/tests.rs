@@ -125,3 +125,31 @@ fn shares_are_copies_whose_changes_are_put_together() {
     }
     assert!(merged > 50 && refused > 50, "{merged} rounds merged, {refused} refused");
 }
+
+#[test]
+fn shares_that_met_in_a_chunk_claim_its_blocks() {
+    let mut memory = GlobalMemory::new(SIZE as u64).expect("reserved");
+    memory.set_state(DEVICE_BASE, SIZE as u64, ByteState::Uninit);
+    for launch in 0..3 {
+        // SAFETY: the memory is used only by `commit` until `give_back`, and here between two locks.
+        let shares = unsafe { Shares::take(&mut memory, 2) }.expect("room");
+        for n in 0..2 {
+            // Of one chunk, and a block that both read.
+            assert!(store(&mut shares.share(n), n * 256 + 4, &[launch + 1, 2, 3]));
+            assert_eq!(load(&mut shares.share(n), 512, 4, false), Some(vec![0; 4]));
+        }
+        for n in 0..2 {
+            let share = shares.share(n);
+            let own = share.share.as_ref().map(|share| share.own.len());
+            assert!(launch == 0 || own == Some(0), "launch {launch}, share {n}: {own:?}");
+        }
+        assert!(shares.commit(&mut memory, true).is_some());
+        shares.give_back(&mut memory);
+        for at in [4, 260] {
+            let mut bytes = [0; 3];
+            memory.read(DEVICE_BASE + at, &mut bytes).expect("written");
+            assert_eq!(bytes, [launch + 1, 2, 3]);
+            assert_eq!(memory.state_at(DEVICE_BASE + at + 3), ByteState::Uninit);
+        }
+    }
+}

@@ -1,6 +1,6 @@
 //! Bytes of all lanes of a wave at once, where all of them may be accessed and lie in one memory.
 
-use crate::chunk::CHUNK;
+use crate::chunk::BLOCK;
 use crate::exec::memory::space::{Global, Lds, Scratch};
 use crate::exec::state::ctx::Ctx;
 use crate::exec::state::request::Addresses;
@@ -50,7 +50,7 @@ impl Memory for Global {
     #[cold]
     #[inline(never)]
     fn share(c: &mut Ctx<'_>, at: &Addresses, exec: u32, len: usize) -> bool {
-        // Lanes most often access the same few chunks.
+        // Lanes most often access the same few blocks.
         let mut last = 0..0;
         let mut lanes = (0..32).filter(|lane| exec >> lane & 1 != 0);
         c.memory.share.is_some()
@@ -61,8 +61,8 @@ impl Memory for Global {
                 if last.contains(&off) && last.contains(&(off + len - 1)) {
                     return true;
                 }
-                let chunk = off & !(CHUNK - 1);
-                last = chunk..chunk + CHUNK;
+                let block = off & !(BLOCK - 1);
+                last = block..block + BLOCK;
                 c.memory.share_for(off, len, false)
             })
     }
