@@ -1,20 +1,15 @@
 //! Bitwise operations: which bits of their results are unknown.
 
-use crate::exec::checks::init::uses::bytes;
 use crate::exec::state::wave::{VCC, Wave};
-use rocmforge_isa::{Dependence, Format, Inst, Op, Operand, Ty};
+use rocmforge_isa::{Format, Inst, Op, Operand};
 
 /// A vector operation whose result is made of bits of its sources.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Bits {
     op: Op,
     src: [Operand; 3],
-    /// Of each source: 32 bits, or a half.
-    pub(super) ty: Ty,
     /// Sources whose high half is read.
     op_sel: u8,
-    /// Bytes of the destination that are written.
-    pub(super) written: u8,
 }
 
 /// Value of an operand in a lane, and which of its bits are unknown.
@@ -48,14 +43,6 @@ impl Value {
         }
     }
 
-    fn half(self, high: bool) -> Self {
-        let shift = if high { 16 } else { 0 };
-        Self {
-            bits: self.bits >> shift & 0xFFFF,
-            unknown: self.unknown >> shift & 0xFFFF,
-        }
-    }
-
     fn not(self) -> Self {
         Self {
             bits: !self.bits,
@@ -82,17 +69,11 @@ impl Bits {
     pub(super) fn of(inst: &Inst) -> Option<Self> {
         let mods = &inst.mods;
         let plain = mods.neg | mods.abs == 0 && !mods.clamp && mods.omod == 0 && inst.format != Format::Vop3p;
-        let known = unknown(inst.op, [Value::ZERO; 3]).is_some();
+        let known = unknown(inst.op, [Value::ZERO; 3], 0).is_some();
         (plain && known).then_some(Self {
             op: inst.op,
             src: inst.src,
-            ty: if inst.ty.src[0].is_half() {
-                inst.ty.src[0]
-            } else {
-                Ty::B32
-            },
             op_sel: mods.op_sel,
-            written: bytes(inst.dst),
         })
     }
 
@@ -105,21 +86,19 @@ impl Bits {
     pub(super) fn unknown(&self, of: impl Fn(Operand) -> Value) -> u32 {
         let at = |n: usize| match self.src[n] {
             Operand::None => Value::ZERO,
-            operand if self.ty.is_half() => of(operand).half(self.op_sel >> n & 1 != 0),
             operand => of(operand),
         };
-        unknown(self.op, [at(0), at(1), at(2)]).unwrap_or(u32::MAX)
+        unknown(self.op, [at(0), at(1), at(2)], self.op_sel).unwrap_or(u32::MAX)
     }
 }
 
 /// Unknown bits of the result of an operation that is made of bits of its sources; `None` for all other operations.
-fn unknown(op: Op, sources: [Value; 3]) -> Option<u32> {
+fn unknown(op: Op, sources: [Value; 3], op_sel: u8) -> Option<u32> {
     let [a, b, c] = sources;
-    match op.facts().dependence {
-        Dependence::And => return Some(a.and(b).unknown),
-        Dependence::Or => return Some(a.or(b).unknown),
-        _ => {}
-    }
+    let half = |n: usize| {
+        let shift = if op_sel >> n & 1 != 0 { 16 } else { 0 };
+        sources[n].unknown >> shift & 0xFFFF
+    };
     let field = |value: Value| {
         let width = c.bits & 31;
         let value = value.by(b, |x, n| x >> n);
@@ -140,6 +119,8 @@ fn unknown(op: Op, sources: [Value; 3]) -> Option<u32> {
     };
     Some(match op {
         Op::VMovB32 => a.unknown,
+        Op::VAndB32 => a.and(b).unknown,
+        Op::VOrB32 => a.or(b).unknown,
         Op::VXorB32 => a.xor(b).unknown,
         Op::VNotB32 => a.not().unknown,
         Op::VAndOrB32 => a.and(b).or(c).unknown,
@@ -157,19 +138,19 @@ fn unknown(op: Op, sources: [Value; 3]) -> Option<u32> {
         Op::VAlignbitB32 | Op::VAlignbyteB32 if c.unknown & 31 != 0 => u32::MAX,
         Op::VAlignbitB32 => align(c.bits & 31),
         Op::VAlignbyteB32 => align(8 * (c.bits & 3)),
-        Op::VPackB32F16 => a.unknown | b.unknown << 16,
+        Op::VPackB32F16 => half(0) | half(1) << 16,
         _ => return None,
     })
 }
 
 /// Bits of an operand in a lane, whatever is known of them.
-pub(super) fn value(w: &Wave, operand: Operand, lane: usize, ty: Ty) -> u32 {
+pub(super) fn value(w: &Wave, operand: Operand, lane: usize) -> u32 {
     match operand {
         Operand::Vgpr(n) | Operand::VgprHalf { reg: n, .. } => w.v[n as usize].0[lane],
         Operand::Sgpr(n) => w.s[n as usize & 127],
         Operand::VccLo => w.s[VCC],
         Operand::VccHi => w.s[VCC + 1],
         Operand::M0 => w.s[crate::exec::state::wave::M0],
-        other => other.constant(ty).unwrap_or_default() as u32,
+        other => other.constant(rocmforge_isa::Ty::B32).unwrap_or_default() as u32,
     }
 }

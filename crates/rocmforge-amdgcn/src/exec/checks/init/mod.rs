@@ -11,15 +11,14 @@
 //! [`Tools::init_registers`](crate::Tools::init_registers) it begins with the launch, and registers nobody has written count too.
 //!
 //! What of a value is unknown is exact for lanes, for bitwise operations and shifts of vectors ([`bits`]), for `and` and `or` of
-//! scalars, for selection (an unknown operand that a zero masks out or that is not selected does not matter), for exchanges of
-//! registers and for `v_readfirstlane_b32`. Any other operation with an unknown operand has an unknown result. What other lanes'
-//! registers give (permutes, DPP, `v_readlane`) counts as written, and so does a register of which an instruction writes one half. A
+//! scalars, and for selection (an unknown operand that a zero masks out or that is not selected does not matter). Any other
+//! operation with an unknown operand has an unknown result. What other lanes' registers give (permutes, DPP, `v_readlane`) counts
+//! as written, and so does a register of which an instruction writes one half. Both registers of an exchange count as written. A
 //! matrix instruction of gfx11 makes the results of the rows and columns unknown that it needs unknown lanes for, and with
 //! `init_registers` is a fault itself where a lane of A or B was written and its twin in the other half of the wave was not. So a
 //! report is a true one but for values that arithmetic cancels, and some uses are missed.
 
 mod bits;
-mod moves;
 mod origin;
 mod uses;
 
@@ -33,7 +32,6 @@ use crate::fault::{Access, FaultKind};
 use crate::kernel::Kernel;
 use crate::program::Program;
 use bits::Value;
-use moves::replaced;
 use origin::{Memory, Origin, Origins};
 use rocmforge_isa::Arch;
 use std::rc::Rc;
@@ -53,13 +51,6 @@ struct Unknown {
     s_from: [Origin; 128],
     scc: bool,
     scc_from: Origin,
-}
-
-/// Bits of the bytes of a lane that are unknown.
-fn bits_of(state: u8) -> u32 {
-    (0..4).fold(0, |bits, n| {
-        bits | if state >> n & 1 != 0 { 0xFF << (8 * n) } else { 0 }
-    })
 }
 
 /// What the instructions of a program use, by lowered instruction: `None` for what does nothing here.
@@ -269,20 +260,12 @@ impl Init {
             not_zero: false,
         };
         match u.what {
-            What::Known | What::Matrix | What::Exchange(_) => {}
-            What::FirstLane => (effect.result, effect.from) = self.first_lane(w, u),
+            What::Known | What::Matrix => {}
             What::Compute | What::Wide => {
                 effect.result = unknown.any(&u.reads);
                 effect.upper = if vector { 0 } else { effect.result };
             }
-            What::Bits(operation) => {
-                let write = u.writes.first();
-                effect.bytes = Some(unknown.bitwise(w, operation, write));
-                // What it keeps comes from where it came from.
-                if let Some(&write) = write.filter(|_| operation.written != ALL) {
-                    effect.from = effect.from.or(unknown.origin(write));
-                }
-            }
+            What::Bits(operation) => effect.bytes = Some(unknown.bitwise(w, operation)),
             What::And | What::Or => unknown.scalar_bits(w, i, u, &mut effect),
             What::Select => unknown.select(w, u, &mut effect),
             What::Load | What::Store | What::Atomic => {
@@ -317,12 +300,7 @@ impl Init {
             };
             effect.low = Some(u.reads.iter().fold(0, |all, read| all | unknown.of(low(read))));
         }
-        // What the first lane has are bits of a scalar, whichever lanes are on.
-        effect.result &= if vector && u.what != What::FirstLane {
-            exec
-        } else {
-            u32::MAX
-        };
+        effect.result &= if vector { exec } else { u32::MAX };
         if u.exec && effect.result & w.live != 0 {
             let lanes = effect.result & w.live;
             self.origins
@@ -344,15 +322,6 @@ impl Init {
         let unknown = &mut self.units[w.unit()];
         if u.what == What::Matrix {
             return unknown.matrix(u, effect.from);
-        }
-        if let What::Exchange(moved) = u.what {
-            // Where one of them is beyond the kernel's registers, nothing is exchanged.
-            if let [Reg::V(destination, _), Reg::V(source, _)] = u.writes[..]
-                && u32::from(destination.max(source)) < self.vgprs
-            {
-                unknown.exchange(destination.into(), source.into(), moved, w.exec());
-            }
-            return;
         }
         let exec = if u.whole { u32::MAX } else { w.exec() };
         let vector = u.is_vector();
@@ -555,13 +524,9 @@ impl Unknown {
         *before = if others { before.or(origin) } else { origin };
     }
 
-    fn bitwise(&self, w: &Wave, operation: bits::Bits, write: Option<&Reg>) -> Box<[u8; 32]> {
+    fn bitwise(&self, w: &Wave, operation: bits::Bits) -> Box<[u8; 32]> {
         use rocmforge_isa::Operand;
         let mut out = Box::new([0; 32]);
-        let Some(&Reg::V(destination, _)) = write else {
-            return out;
-        };
-        let written = operation.written;
         for l in (0..32).filter(|l| w.exec() >> l & 1 != 0) {
             let computed = std::cell::Cell::new(if operation.computes() { COMPUTED } else { 0 });
             let mask = operation.unknown(|operand| {
@@ -569,21 +534,21 @@ impl Unknown {
                     Operand::Vgpr(n) | Operand::VgprHalf { reg: n, .. } => {
                         let state = self.v[n as usize][l];
                         computed.set(computed.get() | state & COMPUTED);
-                        bits_of(state)
+                        (0..4).fold(0, |mask, n| {
+                            mask | if state >> n & 1 != 0 { 0xFF << (8 * n) } else { 0 }
+                        })
                     }
                     Operand::Sgpr(n) => self.s[n as usize & 127],
                     Operand::VccLo => self.s[VCC],
                     _ => 0,
                 };
                 Value {
-                    bits: bits::value(w, operand, l, operation.ty),
+                    bits: bits::value(w, operand, l),
                     unknown,
                 }
             });
             let bytes = (0..4).fold(0, |bytes, n| bytes | u8::from(mask >> (8 * n) & 0xFF != 0) << n);
-            let bytes = if bytes == 0 { 0 } else { bytes | computed.get() };
-            let old = self.v[destination as usize][l];
-            out[l] = replaced(old, written, bytes, written >> written.trailing_zeros());
+            out[l] = if bytes == 0 { 0 } else { bytes | computed.get() };
         }
         out
     }

@@ -1,11 +1,9 @@
 //! Uses of values that were never written: registers read and written, by kind of operation.
 
-use crate::exec::checks::init::ALL;
 use crate::exec::checks::init::bits::Bits;
-use crate::exec::checks::init::moves::Moved;
 use crate::exec::lower::halves;
 use crate::exec::state::wave::{EXEC, VCC};
-use rocmforge_isa::{Dependence, Flow, Format, Inst, Lanes, Memory, Op, Operand, Registers, Relative, Small, Ty, Unit};
+use rocmforge_isa::{Dependence, Flow, Format, Inst, Lanes, Memory, Operand, Registers, Relative, Small, Ty, Unit};
 use std::borrow::Cow;
 
 /// A run of registers.
@@ -35,10 +33,6 @@ pub(super) enum What {
     Select,
     /// The results are known.
     Known,
-    /// Two vector registers, or halves of them, exchange their values.
-    Exchange(Moved),
-    /// The first lane that is on, or lane 0 if none is, becomes a scalar.
-    FirstLane,
     /// Rows of A times columns of B plus C, with the lanes of gfx11.
     Matrix,
     /// Only the address matters (first source).
@@ -97,15 +91,6 @@ fn reg(operand: Operand, regs: u8) -> Option<Reg> {
         Operand::VccZ => Reg::S(VCC as u8, 1),
         _ => return None,
     })
-}
-
-/// Bytes of a vector register that an operand names.
-pub(super) fn bytes(operand: Operand) -> u8 {
-    match operand {
-        Operand::VgprHalf { hi: true, .. } => 0xC,
-        Operand::VgprHalf { hi: false, .. } => 0x3,
-        _ => ALL,
-    }
 }
 
 /// Whether the first two sources are the same, read alike.
@@ -255,12 +240,9 @@ impl Part {
                 let matrix = matches!(facts.unit, Unit::Matrix | Unit::SparseMatrix);
                 let lanes = inst.mods.dpp.is_some() || facts.lanes != Lanes::Own && !matrix;
                 what = match facts.dependence {
-                    _ if exchanges => What::Exchange(Moved {
-                        destination: bytes(inst.dst),
-                        source: bytes(inst.src[0]),
-                    }),
+                    // Both of its registers count as written: a part has one result.
+                    _ if exchanges => What::Known,
                     _ if facts.relative != Relative::None => What::Compute,
-                    _ if inst.op == Op::VReadfirstlaneB32 => What::FirstLane,
                     _ if lanes => What::Known,
                     _ if facts.unit == Unit::Matrix && gfx11 => What::Matrix,
                     Dependence::LowWord => What::Wide,
