@@ -383,7 +383,18 @@ mod tests {
             [0xd504_0101, 0x0002_0502],
             [0xd70e_0801, 0x0002_0502],
         ] {
-            assert_eq!(what(words), What::Compute, "{words:x?}");
+            assert_ne!(what(words), What::Known, "{words:x?}");
         }
+    }
+
+    #[test]
+    fn an_exchange_of_registers_is_two_moves() {
+        // `v_swap_b32 v5, v1`.
+        let inst = decode_for(Arch::Gfx1100, &[0x7E0A_CB01, 0], 0).expect("an instruction");
+        let parts = Use::of(&inst, true, false, false).parts;
+        let moves = parts.iter().map(|part| (&part.reads[..], &part.writes[..]));
+        let (one, five) = (Reg::V(1, 1), Reg::V(5, 1));
+        assert!(moves.eq([(&[one][..], &[five][..]), (&[five], &[one])]));
+        assert!(parts.iter().all(|part| matches!(part.what, What::Bits(_))));
     }
 }
