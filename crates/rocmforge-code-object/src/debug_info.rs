@@ -20,6 +20,14 @@ pub struct Frame {
 
 impl fmt::Display for Frame {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.line == 0 && !self.file.is_empty() {
+            // Compilers write line 0 for code that they have made of several lines.
+            return write!(
+                f,
+                "{} {} (no line: it may be made of several)",
+                self.function, self.file
+            );
+        }
         write!(f, "{} {}:{}:{}", self.function, self.file, self.line, self.column)
     }
 }
@@ -101,5 +109,22 @@ impl DebugInfo {
             });
         }
         Ok(frames)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Frame;
+
+    #[test]
+    fn a_frame_without_a_line_says_so() {
+        let frame = |line, column| Frame {
+            function: "k".to_owned(),
+            file: "a.hip".to_owned(),
+            line,
+            column,
+        };
+        assert_eq!(frame(3, 7).to_string(), "k a.hip:3:7");
+        assert_eq!(frame(0, 0).to_string(), "k a.hip (no line: it may be made of several)");
     }
 }

@@ -230,6 +230,23 @@ fn a_load_of_lds_whose_value_nothing_uses_is_a_warning() {
 }
 
 #[test]
+fn a_report_says_how_much_of_an_access_is_past_the_end() {
+    let (packs, sources) = (packs(), sources());
+    let source = sources
+        .iter()
+        .find(|source| source.name == "memcheck/pair_straddles_end");
+    let source = source.expect("the kernel is there");
+    for pack in &packs {
+        let run = run_seed(&plan(pack, source, "O3", &source.faulty), 0).expect("it runs");
+        let [report] = &run.reports[..] else {
+            panic!("one report: {:?}", run.reports);
+        };
+        let message = "the last 4 B of it are past the end of the allocation";
+        assert!(report.to_string().contains(message), "{report}");
+    }
+}
+
+#[test]
 fn there_are_enough_of_each_tool() {
     let all = sources();
     assert!(all.len() >= 40, "{} faulty kernels", all.len());

@@ -301,6 +301,12 @@ impl Host {
                     fault.address - (of.address + of.size)
                 )
             }
+            (ReportKind::OutOfBounds, Some(of)) if fault.address + u64::from(fault.size) > of.address + of.size => {
+                format!(
+                    "the last {} B of it are past the end of the allocation",
+                    fault.address + u64::from(fault.size) - (of.address + of.size)
+                )
+            }
             (ReportKind::OutOfBounds, None) if fault.address < NEAR_NULL => {
                 format!("{:#x} B from a null pointer", fault.address)
             }

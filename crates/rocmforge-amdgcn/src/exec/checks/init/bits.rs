@@ -77,6 +77,20 @@ impl Bits {
         })
     }
 
+    /// What an exchange of two registers does to the other one.
+    pub(super) fn backwards(inst: &Inst) -> Option<Self> {
+        let there = Self::of(inst)?;
+        Some(Self {
+            src: [inst.dst, Operand::None, Operand::None],
+            ..there
+        })
+    }
+
+    /// Whether it moves the bits of one source.
+    pub(super) fn moves(&self) -> bool {
+        self.op == Op::VMovB32
+    }
+
     /// Whether it computes rather than moves: the result says something of each source.
     pub(super) fn computes(&self) -> bool {
         matches!(self.op, Op::VXorB32 | Op::VXor3B32 | Op::VNotB32)
@@ -118,7 +132,7 @@ fn unknown(op: Op, sources: [Value; 3], op_sel: u8) -> Option<u32> {
         wide(a.unknown, b.unknown) as u32
     };
     Some(match op {
-        Op::VMovB32 => a.unknown,
+        Op::VMovB32 | Op::VSwapB32 => a.unknown,
         Op::VAndB32 => a.and(b).unknown,
         Op::VOrB32 => a.or(b).unknown,
         Op::VXorB32 => a.xor(b).unknown,

@@ -11,14 +11,17 @@
 //! [`Tools::init_registers`](crate::Tools::init_registers) it begins with the launch, and registers nobody has written count too.
 //!
 //! What of a value is unknown is exact for lanes, for bitwise operations and shifts of vectors ([`bits`]), for `and` and `or` of
-//! scalars, and for selection (an unknown operand that a zero masks out or that is not selected does not matter). Any other
-//! operation with an unknown operand has an unknown result. What other lanes' registers give (permutes, DPP, `v_readlane`) counts
-//! as written, and so does a register of which an instruction writes one half. Both registers of an exchange count as written. A
-//! matrix instruction of gfx11 makes the results of the rows and columns unknown that it needs unknown lanes for, and with
+//! scalars, for selection (an unknown operand that a zero masks out or that is not selected does not matter), for exchanges between
+//! lanes (permutes, DPP, `v_readlane`: [`lanes`]) and of two registers, and for the halves of packed and 16-bit operands. Any other
+//! operation with an unknown operand has an unknown result. Counted as written are what other lanes give to a wave of 64 but for DPP, a
+//! register of which an instruction writes one half or `v_writelane` a lane, both registers of an exchange of halves, and a scalar that
+//! comes from a lane of what was loaded from private memory. A matrix instruction of gfx11 makes the results of the rows and
+//! columns unknown that it needs unknown lanes for, and with
 //! `init_registers` is a fault itself where a lane of A or B was written and its twin in the other half of the wave was not. So a
 //! report is a true one but for values that arithmetic cancels, and some uses are missed.
 
 mod bits;
+mod lanes;
 mod origin;
 mod uses;
 
@@ -97,6 +100,8 @@ struct Effect {
     low: Option<u32>,
     /// The same of the upper word of a pair.
     upper: u32,
+    /// Lanes that are written, where they are active.
+    lanes: u32,
     from: Origin,
     /// Whether the result of an `and` or `or` of scalars has a bit that is known to be set.
     not_zero: bool,
@@ -256,6 +261,7 @@ impl Init {
             result: 0,
             low: None,
             upper: 0,
+            lanes: w.exec(),
             from,
             not_zero: false,
         };
@@ -265,6 +271,16 @@ impl Init {
                 effect.result = unknown.any(&u.reads);
                 effect.upper = if vector { 0 } else { effect.result };
             }
+            What::Halves(halves) => unknown.halves(w, halves, &mut effect),
+            What::Exchange { data } => {
+                unknown.exchange(w, c, i, u, data, &mut effect);
+                // Compilers keep scalars in lanes of a register and that in private memory, and load all of it where they have written some lanes:
+                // masks with bits of lanes that are off, for one.
+                if effect.bytes.is_none() && !self.origins.is_shared(effect.from) {
+                    effect.result = 0;
+                }
+            }
+            What::Permuted { .. } => unknown.permuted(w, c, i, u, &mut effect),
             What::Bits(operation) => effect.bytes = Some(unknown.bitwise(w, operation)),
             What::And | What::Or => unknown.scalar_bits(w, i, u, &mut effect),
             What::Select => unknown.select(w, u, &mut effect),
@@ -300,7 +316,9 @@ impl Init {
             };
             effect.low = Some(u.reads.iter().fold(0, |all, read| all | unknown.of(low(read))));
         }
-        effect.result &= if vector { exec } else { u32::MAX };
+        // What a lane gives to a scalar register are bits of a value.
+        let one_lane = matches!(u.what, What::Exchange { .. });
+        effect.result &= if vector && !one_lane { effect.lanes } else { u32::MAX };
         if u.exec && effect.result & w.live != 0 {
             let lanes = effect.result & w.live;
             self.origins
@@ -323,7 +341,7 @@ impl Init {
         if u.what == What::Matrix {
             return unknown.matrix(u, effect.from);
         }
-        let exec = if u.whole { u32::MAX } else { w.exec() };
+        let exec = if u.whole { u32::MAX } else { effect.lanes };
         let vector = u.is_vector();
         if let Some(Reg::S(first, count)) = u.saves {
             for n in 0..count {
@@ -524,6 +542,36 @@ impl Unknown {
         *before = if others { before.or(origin) } else { origin };
     }
 
+    /// Unknown halves of the result of an operation of 16-bit values.
+    fn halves(&self, w: &Wave, halves: uses::Halves, effect: &mut Effect) {
+        use rocmforge_isa::Operand;
+        let mut out = Box::new([0; 32]);
+        let spread = |bytes: u8| {
+            (0..4).fold(0u32, |bits, n| {
+                bits | if bytes >> n & 1 != 0 { 0xFF << (8 * n) } else { 0 }
+            })
+        };
+        for l in (0..32).filter(|l| w.exec() >> l & 1 != 0) {
+            let depends = |bytes: [u8; 3]| {
+                halves.src.iter().zip(bytes).any(|(&operand, bytes)| match operand {
+                    Operand::Vgpr(n) | Operand::VgprHalf { reg: n, .. } => self.v[n as usize][l] & bytes != 0,
+                    Operand::Sgpr(n) => self.s[n as usize & 127] & spread(bytes) != 0,
+                    Operand::VccLo => self.s[VCC] & spread(bytes) != 0,
+                    _ => false,
+                })
+            };
+            let (low, high) = (depends(halves.low), depends(halves.high));
+            effect.result |= u32::from(low | high) << l;
+            out[l] = match (low, high) {
+                (false, false) => 0,
+                _ => u8::from(low) * 0b0011 | u8::from(high) * 0b1100 | COMPUTED,
+            };
+        }
+        if halves.packed {
+            effect.bytes = Some(out);
+        }
+    }
+
     fn bitwise(&self, w: &Wave, operation: bits::Bits) -> Box<[u8; 32]> {
         use rocmforge_isa::Operand;
         let mut out = Box::new([0; 32]);
@@ -607,6 +655,9 @@ impl Unknown {
             };
             let taken = operand(u.select[usize::from(w.scc == 0)]);
             effect.result = if self.scc { u32::MAX } else { taken };
+            if self.scc {
+                effect.from = effect.from.or(self.scc_from);
+            }
             effect.upper = effect.result;
             return;
         }

@@ -145,6 +145,12 @@ impl Origins {
         Origin::load(index)
     }
 
+    /// Whether a value comes from nothing but loads of memory that is not private.
+    pub(super) fn is_shared(&self, origin: Origin) -> bool {
+        let mut sources = origin.loads().filter_map(|n| self.sources.get(n));
+        origin.0 & Origin::REGISTER.0 == 0 && sources.all(|source| source.load.place != Place::Scratch)
+    }
+
     /// Notes that something depends on an unknown value in these lanes: at the loads that gave it, or where it is used if a
     /// register that nobody has written did, or nobody wants to know about memory.
     #[cold]

@@ -3,7 +3,9 @@
 use crate::exec::checks::init::bits::Bits;
 use crate::exec::lower::halves;
 use crate::exec::state::wave::{EXEC, VCC};
-use rocmforge_isa::{Dependence, Flow, Format, Inst, Lanes, Memory, Operand, Registers, Relative, Small, Ty, Unit};
+use rocmforge_isa::{
+    Dependence, Flow, Format, Inst, Lanes, Memory, OpSel, Operand, Registers, Relative, Small, Ty, Unit,
+};
 use std::borrow::Cow;
 
 /// A run of registers.
@@ -26,6 +28,16 @@ pub(super) enum What {
     Wide,
     /// A vector operation whose result is made of bits of its sources.
     Bits(Bits),
+    /// An operation of 16-bit values.
+    Halves(Halves),
+    /// Values of one lowered source go from lane to lane, as they are.
+    Exchange {
+        data: usize,
+    },
+    /// With a DPP control: the first source comes from other lanes, and is the result if it is only moved.
+    Permuted {
+        moves: bool,
+    },
     /// Bitwise `and` or `or` of scalars.
     And,
     Or,
@@ -43,6 +55,50 @@ pub(super) enum What {
     Atomic,
     /// A conditional branch.
     Branch,
+}
+
+/// The bytes of the sources that the halves of a result depend on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Halves {
+    pub(super) src: [Operand; 3],
+    pub(super) low: [u8; 3],
+    pub(super) high: [u8; 3],
+    /// The result has two halves; otherwise all of it depends on what the low one does.
+    pub(super) packed: bool,
+}
+
+impl Halves {
+    /// `None` for operations without 16-bit operands, and where it is not known which half they use.
+    fn of(inst: &Inst) -> Option<Self> {
+        let facts = inst.op.facts();
+        if facts.unit != Unit::Vector || facts.op_sel != OpSel::Halves || facts.reads.has(Registers::DST) {
+            return None;
+        }
+        let half = |chosen: u8, n: usize| if chosen >> n & 1 != 0 { 0b1100 } else { 0b0011 };
+        let (mods, types) = (&inst.mods, inst.ty.src);
+        let sources = || (0..3).filter(|&n| inst.src[n] != Operand::None);
+        let is_pair = |ty: Ty| matches!(ty, Ty::Pk16 | Ty::PkF16);
+        let packed = inst.format == Format::Vop3p;
+        let fits = if packed {
+            is_pair(inst.ty.dst) && sources().all(|n| is_pair(types[n]))
+        } else {
+            sources().any(|n| types[n].is_half()) && sources().all(|n| types[n].regs() == 1 && types[n] != Ty::Mask)
+        };
+        let low = |n: usize| {
+            if packed || types[n].is_half() {
+                half(mods.op_sel, n)
+            } else {
+                0b1111
+            }
+        };
+        let high = |n: usize| if packed { half(mods.op_sel_hi, n) } else { 0 };
+        fits.then(|| Self {
+            src: inst.src,
+            low: std::array::from_fn(low),
+            high: std::array::from_fn(high),
+            packed,
+        })
+    }
 }
 
 /// One half of an instruction, which is all of it but for VOPD.
@@ -117,6 +173,15 @@ impl Use {
     pub(super) fn of(inst: &Inst, gfx11: bool, wide: bool, split: bool) -> Self {
         let masks = if wide && !split { 2 } else { 1 };
         let mut parts = vec![Part::of(inst, gfx11, masks)];
+        // An exchange of two registers is two moves, which read before either writes.
+        if let (Some(first), Some(back)) = (parts.first_mut(), Bits::backwards(inst))
+            && let (What::Bits(_), &[dst, src]) = (first.what, &first.writes[..])
+        {
+            let mut second = first.clone();
+            (first.reads, first.writes) = (vec![src], vec![dst]);
+            (second.what, second.reads, second.writes) = (What::Bits(back), vec![dst], vec![src]);
+            parts.push(second);
+        }
         parts.extend(inst.dual.as_deref().map(|half| Part::of(half, gfx11, masks)));
         let high = split.then(|| halves::high(inst).ok()).flatten();
         let high = high.iter().map(|high| Part::of(high, gfx11, masks)).collect();
@@ -226,7 +291,13 @@ impl Part {
                 reads.extend(of(1));
                 reads.extend(if ds { of(2) } else { None });
                 what = match facts.memory {
-                    // Permutations of lanes, and cache operations.
+                    // Permutations of lanes: what they move is behind the lanes that they name, if they do.
+                    Memory::None if ds && facts.lanes == Lanes::Others && inst.dst != Operand::None && masks == 1 => {
+                        What::Exchange {
+                            data: usize::from(inst.src[1] != Operand::None),
+                        }
+                    }
+                    // Cache operations.
                     Memory::None => What::Known,
                     Memory::Load | Memory::Prefetch => What::Load,
                     Memory::Store => What::Store,
@@ -240,15 +311,27 @@ impl Part {
                 let matrix = matches!(facts.unit, Unit::Matrix | Unit::SparseMatrix);
                 let lanes = inst.mods.dpp.is_some() || facts.lanes != Lanes::Own && !matrix;
                 what = match facts.dependence {
-                    // Both of its registers count as written: a part has one result.
+                    // See `Use::of`; both registers of other exchanges count as written.
+                    _ if exchanges && facts.relative == Relative::None => {
+                        Bits::of(inst).map_or(What::Known, What::Bits)
+                    }
                     _ if exchanges => What::Known,
                     _ if facts.relative != Relative::None => What::Compute,
+                    Dependence::Select if lanes => What::Known,
+                    _ if inst.mods.dpp.is_some() => What::Permuted {
+                        moves: Bits::of(inst).is_some_and(|bits| bits.moves()),
+                    },
+                    // Compilers load a register whole and then write single lanes of it: all of it counts as written.
+                    _ if facts.lanes == Lanes::Named => What::Known,
+                    _ if lanes && masks == 1 => What::Exchange { data: 0 },
                     _ if lanes => What::Known,
                     _ if facts.unit == Unit::Matrix && gfx11 => What::Matrix,
                     Dependence::LowWord => What::Wide,
                     Dependence::Select => What::Select,
                     Dependence::Cancels if has_equal_sources(inst) => What::Known,
-                    _ => Bits::of(inst).map_or(What::Compute, What::Bits),
+                    _ => (Bits::of(inst).map(What::Bits))
+                        .or_else(|| Halves::of(inst).map(What::Halves))
+                        .unwrap_or(What::Compute),
                 };
             }
         }
@@ -300,7 +383,18 @@ mod tests {
             [0xd504_0101, 0x0002_0502],
             [0xd70e_0801, 0x0002_0502],
         ] {
-            assert_eq!(what(words), What::Compute, "{words:x?}");
+            assert_ne!(what(words), What::Known, "{words:x?}");
         }
+    }
+
+    #[test]
+    fn an_exchange_of_registers_is_two_moves() {
+        // `v_swap_b32 v5, v1`.
+        let inst = decode_for(Arch::Gfx1100, &[0x7E0A_CB01, 0], 0).expect("an instruction");
+        let parts = Use::of(&inst, true, false, false).parts;
+        let moves = parts.iter().map(|part| (&part.reads[..], &part.writes[..]));
+        let (one, five) = (Reg::V(1, 1), Reg::V(5, 1));
+        assert!(moves.eq([(&[one][..], &[five][..]), (&[five], &[one])]));
+        assert!(parts.iter().all(|part| matches!(part.what, What::Bits(_))));
     }
 }

@@ -17,6 +17,7 @@ impl Race {
             wave,
             lds: giver.segment,
             global: if giver.stores { giver.done } else { giver.segment },
+            store: None,
             epoch: self.epoch,
             stores: self.stores,
             seen: &giver.seen,

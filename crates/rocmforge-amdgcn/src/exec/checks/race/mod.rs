@@ -30,7 +30,8 @@
 //!
 //! # What is approximated
 //! * A relaxed atomic store is a plain store in gfx1100 code, and taken for one, but by atomic loads. So is one with
-//!   release semantics that has nothing to wait for. Atomic loads of LDS are plain loads.
+//!   release semantics that has nothing to wait for: an atomic load that finds it sees what was done before it, an atomic of another kind races with it.
+//!   Atomic loads of LDS are plain loads.
 //! * Loads complete where they are issued, and atomics at the next barrier. A barrier needs no invalidation of a cache behind it
 //!   for what was stored before it.
 //! * Of the loads of a byte, two by different waves are remembered since the last barrier, and two by different workgroups
@@ -39,6 +40,7 @@
 //! * Stores of the value that memory already holds are no race with the store that put it there.
 
 mod cells;
+mod flag;
 mod footprint;
 mod grid;
 mod lanes;
@@ -62,6 +64,7 @@ use crate::footprint::Footprint;
 use crate::kernel::Setup;
 use crate::memory::GlobalMemory;
 use cells::Cells;
+use flag::Before;
 use log::Loads;
 use place::{place, places};
 use records::Bytes;
@@ -82,11 +85,12 @@ const WRAP: u32 = 1 << 31;
 const LDS: u64 = 1 << 63;
 
 /// A run of segments: one for each wave, or one for a single wave.
-#[derive(Clone, Copy)]
 struct Block {
     first: u32,
     group: u32,
     wave: Option<u32>,
+    /// Of a segment that a store begins when no other is under way.
+    before: Option<Before>,
 }
 
 /// A wave as racecheck sees it.
@@ -247,6 +251,7 @@ impl Race {
             first: self.next,
             group: self.group_number,
             wave: None,
+            before: None,
         });
         self.stores = self.next;
         for (n, wave) in self.waves.iter_mut().enumerate() {
@@ -277,6 +282,7 @@ impl Race {
             first: segment,
             group: self.group_number,
             wave: Some(wave),
+            before: None,
         });
         self.waves[wave as usize].segment = segment;
         self.waves[wave as usize].released = false;
@@ -401,6 +407,7 @@ impl Race {
             self.waves[n].done = self.waves[n].segment;
             self.waves[n].stores = true;
             self.cut(w.index);
+            self.note_before(w.index);
         }
         if self.waves[n].released && slot != Slot::Atomic {
             self.cut(w.index);
@@ -666,32 +673,6 @@ impl Race {
             .is_some_and(|var| seen(&self.waves[wave as usize].seen, var) || seen(&self.shared, var))
     }
 
-    /// A wave looks at a flag in LDS: the store that it sees there, a plain one in machine code, is a release.
-    fn handed_over(&mut self, wave: u32, address: u64, dword: usize) {
-        let Some((segment, _)) = self.lds.get(Slot::Store, dword, self.epoch) else {
-            return;
-        };
-        let by = self.whose(segment);
-        let Some(other) = by.wave.filter(|&other| other != wave && by.group == self.group_number) else {
-            return;
-        };
-        let var = self.sync.var(address);
-        let giver = &mut self.waves[other as usize];
-        // What it does from now on is not covered.
-        giver.released = true;
-        let clock = Clock {
-            group: self.group_number,
-            wave: other,
-            lds: segment,
-            global: if giver.stores { giver.done } else { segment },
-            epoch: self.epoch,
-            stores: self.stores,
-            seen: &giver.seen,
-            shared: &self.shared,
-        };
-        self.sync.release(var, &clock, false);
-    }
-
     /// One lane, and what its access orders if it is an atomic one.
     fn lane(&mut self, c: &mut Ctx<'_>, w: &Wave, i: &Ins, r: &Request<'_>, slot: Slot, info: Info, span: &Span) {
         let address = span.offset as u64 | if span.lds { LDS } else { 0 };
@@ -703,6 +684,8 @@ impl Race {
         };
         if reads && span.lds && slot == Slot::Load {
             self.handed_over(w.index, address, span.offset / 4);
+        } else if reads && slot == Slot::Load && info.flags() == flags::ATOMIC {
+            self.stored_before(w.index, address, span.offset / 4);
         }
         let atomic = (slot == Slot::Atomic).then(|| self.sync.var(address));
         if let Some(var) = atomic.filter(|_| reads && i.sdst & EXCHANGE != 0) {
@@ -720,6 +703,7 @@ impl Race {
                 wave: w.index,
                 lds: wave.segment,
                 global: if wave.stores { wave.done } else { wave.segment },
+                store: None,
                 epoch: self.epoch,
                 stores: self.stores,
                 seen: &wave.seen,

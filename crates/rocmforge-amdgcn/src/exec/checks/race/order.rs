@@ -42,6 +42,9 @@ impl Race {
             if ordered || atomic {
                 continue;
             }
+            if !span.lds && hit.slot == Slot::Store && self.follows(w.index, hit.dword, hit.segment) {
+                continue;
+            }
             let first = hit.dword * 4 + hit.mask.trailing_zeros() as usize;
             let lane = span.lane + ((first - span.offset) / r.size as usize) as u32;
             if slot == Slot::Store && hit.slot == Slot::Store && same(c, w, r, &hit, span) {
@@ -78,6 +81,13 @@ impl Race {
                 lane: hit.info.lane(self.lane_bits),
             }));
         }
+    }
+
+    /// Whether the wave has loaded atomically what a store of that segment wrote to a dword.
+    fn follows(&self, wave: u32, dword: usize, segment: u32) -> bool {
+        let saw = |seen, var| self.sync.saw(seen, var, segment);
+        (self.sync.find(dword as u64 * 4))
+            .is_some_and(|var| saw(&self.waves[wave as usize].seen, var) || saw(&self.shared, var))
     }
 
     /// Whether an earlier access precedes what the wave does now.

@@ -65,6 +65,8 @@ struct Release {
     epoch: u32,
     /// The same for stores to global memory, which may be under way at a barrier.
     stores: u32,
+    /// The segment that a plain store of machine code begins, which is the release.
+    store: Option<u32>,
     /// What the wave had seen of other locations.
     seen: Seen,
 }
@@ -91,6 +93,7 @@ pub(super) struct Clock<'a> {
     pub(super) global: u32,
     pub(super) epoch: u32,
     pub(super) stores: u32,
+    pub(super) store: Option<u32>,
     pub(super) seen: &'a Seen,
     pub(super) shared: &'a Seen,
 }
@@ -168,8 +171,17 @@ impl Sync {
             global: clock.global,
             epoch: clock.epoch,
             stores: clock.stores,
+            store: clock.store,
             seen,
         });
+    }
+
+    /// Whether a wave that has seen that much has seen a location's value of a plain store, which begins that segment.
+    pub(super) fn saw(&self, seen: &Seen, var: u32, segment: u32) -> bool {
+        let log = &self.vars[var as usize].log;
+        let parts = seen.range((var, Level::Read)..=(var, Level::Device));
+        let mut releases = parts.flat_map(|(_, &(from, to))| log.get(from as usize..to as usize).unwrap_or_default());
+        releases.any(|release| release.store == Some(segment))
     }
 
     /// Whether an access of that segment is covered by something seen at that level or above.
