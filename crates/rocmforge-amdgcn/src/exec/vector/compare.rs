@@ -60,6 +60,7 @@ lane_ops! { lookup {
     VCmpGeF32 | VCmpxGeF32(a: f32, b: f32) -> bool { a >= b }
     VCmpOF32 | VCmpxOF32(a: f32, b: f32) -> bool { !unordered(a, b) }
     VCmpUF32 | VCmpxUF32(a: f32, b: f32) -> bool { unordered(a, b) }
+    VCmpNgeF32 | VCmpxNgeF32(a: f32, b: f32) -> bool { !(a >= b) }
     VCmpNlgF32 | VCmpxNlgF32(a: f32, b: f32) -> bool { !less_or_greater(a, b) }
     VCmpNgtF32 | VCmpxNgtF32(a: f32, b: f32) -> bool { !(a > b) }
     VCmpNleF32 | VCmpxNleF32(a: f32, b: f32) -> bool { !(a <= b) }
@@ -84,7 +85,6 @@ lane_ops! { lookup {
     VCmpClassF32 | VCmpxClassF32(a: f32, b: u32) -> bool { class32(a, b) }
 } seldom {
     VCmpLgF32 | VCmpxLgF32(a: f32, b: f32) -> bool { less_or_greater(a, b) }
-    VCmpNgeF32 | VCmpxNgeF32(a: f32, b: f32) -> bool { !(a >= b) }
     VCmpEqI32 | VCmpxEqI32(a: i32, b: i32) -> bool { a == b }
     VCmpLeI32 | VCmpxLeI32(a: i32, b: i32) -> bool { a <= b }
     VCmpNeI32 | VCmpxNeI32(a: i32, b: i32) -> bool { a != b }

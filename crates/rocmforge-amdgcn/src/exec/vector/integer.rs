@@ -83,6 +83,7 @@ lane_ops! { lookup {
         let sum = a.wrapping_add(b).wrapping_sub(carry.0);
         (sum, Sign(a & b | (a | b) & !sum))
     }
+    VSubCoCiU32(a: u32, b: u32, carry: Sel) -> (u32, Sign) { difference(a, b, carry) }
     VSubrevCoCiU32(a: u32, b: u32, carry: Sel) -> (u32, Sign) { difference(b, a, carry) }
     VMulLoU32(a: u32, b: u32) -> u32 { a.wrapping_mul(b) }
     VMulHiU32(a: u32, b: u32) -> u32 { ((u64::from(a) * u64::from(b)) >> 32) as u32 }
@@ -103,6 +104,7 @@ lane_ops! { lookup {
     VAdd3U32(a: u32, b: u32, c: u32) -> u32 { a.wrapping_add(b).wrapping_add(c) }
     VOr3B32(a: u32, b: u32, c: u32) -> u32 { a | b | c }
     VAndOrB32(a: u32, b: u32, c: u32) -> u32 { a & b | c }
+    VXadU32(a: u32, b: u32, c: u32) -> u32 { (a ^ b).wrapping_add(c) }
     VLshlAddU32(a: u32, b: u32, c: u32) -> u32 { (a << (b & 31)).wrapping_add(c) }
     VAddLshlU32(a: u32, b: u32, c: u32) -> u32 { a.wrapping_add(b) << (c & 31) }
     VLshlOrB32(a: u32, b: u32, c: u32) -> u32 { a << (b & 31) | c }
@@ -126,12 +128,10 @@ lane_ops! { lookup {
     VLshlrevB64(a: u32, b: u64) -> u64 { b << (a & 63) }
     VLshrrevB64(a: u32, b: u64) -> u64 { b >> (a & 63) }
 } seldom {
-    VSubCoCiU32(a: u32, b: u32, carry: Sel) -> (u32, Sign) { difference(a, b, carry) }
     VMulHiI32(a: i32, b: i32) -> i32 { ((i64::from(a) * i64::from(b)) >> 32) as i32 }
     VMadI32I24(a: u32, b: u32, c: i32) -> i32 { signed24(a).wrapping_mul(signed24(b)).wrapping_add(c) }
     VMed3I32(a: i32, b: i32, c: i32) -> i32 { med(a, b, c) }
     VXor3B32(a: u32, b: u32, c: u32) -> u32 { a ^ b ^ c }
-    VXadU32(a: u32, b: u32, c: u32) -> u32 { (a ^ b).wrapping_add(c) }
     VAlignbyteB32(a: u32, b: u32, c: u32) -> u32 {
         ((u64::from(a) << 32 | u64::from(b)) >> (8 * (c & 3))) as u32
     }
