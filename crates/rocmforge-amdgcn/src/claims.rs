@@ -207,7 +207,7 @@ pub(crate) fn states(block: usize, state: &Map, summary: &Map) -> Block {
 }
 
 /// Makes a claim for a share, if no other stands against it. Returns what it was before, and what it is now.
-fn settle(claim: &AtomicU8, number: u8, store: bool) -> (u8, u8) {
+fn make_claim(claim: &AtomicU8, number: u8, store: bool) -> (u8, u8) {
     let mut now = claim.load(Ordering::Acquire);
     loop {
         let mine = now & NUMBER == number;
@@ -263,7 +263,7 @@ impl Share {
         }
         // Held until the copy is there: another share may look for it as soon as the claim is seen.
         let before = store.then(|| claims.before(usize::from(self.number)));
-        let (was, now) = settle(claim, self.number, store);
+        let (was, now) = make_claim(claim, self.number, store);
         let shared = data.get(range.start, range.len());
         let has_own = self.own.range(chunk * BLOCKS..(chunk + 1) * BLOCKS).next().is_some();
         match now & !NUMBER {

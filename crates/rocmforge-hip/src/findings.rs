@@ -176,9 +176,7 @@ impl Findings {
         let of_kernels = warnings.iter().filter(|warning| warning.kernel.is_some());
         let mut text = String::new();
         for warning in of_kernels.filter(|warning| !is_found(warning)) {
-            let place = warning.frames.first();
-            let place = place.map_or(String::new(), |frame| format!(" at {frame}"));
-            let _ = writeln!(text, "{PREFIX} warning: {}{place}; {}", warning.kind, warning.message);
+            let _ = writeln!(text, "{PREFIX} warning: {}", warning.line());
         }
         text
     }

@@ -151,9 +151,7 @@ impl<'a> Page<'a> {
         for warning in &outcome.warnings {
             let same = |finding: &Finding| (finding.report.kind, finding.report.pc) == (warning.kind, warning.pc);
             if !outcome.findings.iter().any(same) {
-                let place = warning.frames.first().map(|frame| format!(" at {frame}"));
-                let place = place.unwrap_or_default();
-                page.push_str(&format!("warning: {}{place}; {}\n", warning.kind, warning.message));
+                page.push_str(&format!("warning: {}\n", warning.line()));
             }
         }
         page.push_str(&self.last_line());

@@ -356,6 +356,12 @@ impl Report {
         }
     }
 
+    /// What it says in one line, as warnings are printed: kind, place and message.
+    pub fn line(&self) -> String {
+        let place = self.frames.first().map(|frame| format!(" at {frame}"));
+        format!("{}{}; {}", self.kind, place.unwrap_or_default(), self.message)
+    }
+
     /// The checker it comes from.
     pub fn tool(&self) -> Tool {
         self.kind.tool()

@@ -4,7 +4,7 @@
 //! unknown, and what it gives is which bytes of the result are.
 
 use super::uses::{Part, Reg, What};
-use super::{ALL, COMPUTED, Effect, Unknown};
+use super::{ALL, COMPUTED, Effect, Unknown, bits};
 use crate::exec::state::ctx::{Ctx, Ins};
 use crate::exec::state::fields::{Kind, Src};
 use crate::exec::state::wave::Wave;
@@ -49,16 +49,7 @@ impl Unknown {
                 effect.bytes = Some(Box::new(std::array::from_fn(state)));
             }
             _ if chosen != 0 => effect.result = u32::MAX,
-            _ => {
-                let state = copy.s[i.dst as usize & 127];
-                effect.result = (0..4).fold(0, |bits, n| {
-                    if state >> n & 1 != 0 {
-                        bits | 0xFF << (8 * n)
-                    } else {
-                        bits
-                    }
-                });
-            }
+            _ => effect.result = bits::of_bytes(copy.s[i.dst as usize & 127] as u8),
         }
     }
 

@@ -546,17 +546,12 @@ impl Unknown {
     fn halves(&self, w: &Wave, halves: uses::Halves, effect: &mut Effect) {
         use rocmforge_isa::Operand;
         let mut out = Box::new([0; 32]);
-        let spread = |bytes: u8| {
-            (0..4).fold(0u32, |bits, n| {
-                bits | if bytes >> n & 1 != 0 { 0xFF << (8 * n) } else { 0 }
-            })
-        };
         for l in (0..32).filter(|l| w.exec() >> l & 1 != 0) {
             let depends = |bytes: [u8; 3]| {
                 halves.src.iter().zip(bytes).any(|(&operand, bytes)| match operand {
                     Operand::Vgpr(n) | Operand::VgprHalf { reg: n, .. } => self.v[n as usize][l] & bytes != 0,
-                    Operand::Sgpr(n) => self.s[n as usize & 127] & spread(bytes) != 0,
-                    Operand::VccLo => self.s[VCC] & spread(bytes) != 0,
+                    Operand::Sgpr(n) => self.s[n as usize & 127] & bits::of_bytes(bytes) != 0,
+                    Operand::VccLo => self.s[VCC] & bits::of_bytes(bytes) != 0,
                     _ => false,
                 })
             };
@@ -582,9 +577,7 @@ impl Unknown {
                     Operand::Vgpr(n) | Operand::VgprHalf { reg: n, .. } => {
                         let state = self.v[n as usize][l];
                         computed.set(computed.get() | state & COMPUTED);
-                        (0..4).fold(0, |mask, n| {
-                            mask | if state >> n & 1 != 0 { 0xFF << (8 * n) } else { 0 }
-                        })
+                        bits::of_bytes(state)
                     }
                     Operand::Sgpr(n) => self.s[n as usize & 127],
                     Operand::VccLo => self.s[VCC],

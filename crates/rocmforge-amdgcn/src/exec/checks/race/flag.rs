@@ -1,10 +1,8 @@
 //! Flags: stores that are plain ones in machine code, and releases to a wave that finds them.
 
-use super::{
-    Race,
-    slot::Slot,
-    sync::{Clock, Seen, see},
-};
+use super::Race;
+use super::slot::Slot;
+use super::sync::{Clock, Seen, see};
 
 /// What was done before a store when no other store was under way.
 pub(super) struct Before {
@@ -25,21 +23,7 @@ impl Race {
             return;
         };
         let var = self.sync.var(address);
-        let giver = &mut self.waves[other as usize];
-        // What it does from now on is not covered.
-        giver.released = true;
-        let clock = Clock {
-            group: self.group_number,
-            wave: other,
-            lds: segment,
-            global: if giver.stores { giver.done } else { segment },
-            store: None,
-            epoch: self.epoch,
-            stores: self.stores,
-            seen: &giver.seen,
-            shared: &self.shared,
-        };
-        self.sync.release(var, &clock, false);
+        self.release(other, var, segment, false);
     }
 
     /// Notes what was done before the store that begins the wave's segment.

@@ -1,7 +1,7 @@
 //! Order by what is not in memory: the counters at which waves of all workgroups meet.
 
 use super::Race;
-use super::sync::{Clock, Level, see};
+use super::sync::{Level, see};
 
 /// In the address of what orders waves and is not in memory: its number is in the other bits.
 const NO_MEMORY: u64 = 1 << 62;
@@ -10,20 +10,7 @@ impl Race {
     /// A wave releases what it has done at a place that is not in memory.
     pub(crate) fn release_at(&mut self, wave: u32, number: u64) {
         let var = self.sync.var(NO_MEMORY | number);
-        let giver = &mut self.waves[wave as usize];
-        giver.released = true;
-        let clock = Clock {
-            group: self.group_number,
-            wave,
-            lds: giver.segment,
-            global: if giver.stores { giver.done } else { giver.segment },
-            store: None,
-            epoch: self.epoch,
-            stores: self.stores,
-            seen: &giver.seen,
-            shared: &self.shared,
-        };
-        self.sync.release(var, &clock, false);
+        self.release(wave, var, self.waves[wave as usize].segment, false);
     }
 
     /// What has been released there up to now.

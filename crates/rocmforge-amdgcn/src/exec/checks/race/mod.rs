@@ -696,21 +696,28 @@ impl Race {
         }
         self.span(c, w, i, r, slot, info, span);
         if let Some(var) = atomic {
-            let wave = &mut self.waves[n];
-            wave.released = true;
-            let clock = Clock {
-                group: self.group_number,
-                wave: w.index,
-                lds: wave.segment,
-                global: if wave.stores { wave.done } else { wave.segment },
-                store: None,
-                epoch: self.epoch,
-                stores: self.stores,
-                seen: &wave.seen,
-                shared: &self.shared,
-            };
-            self.sync.release(var, &clock, info.flags() & flags::STORE != 0);
+            self.release(w.index, var, self.waves[n].segment, info.flags() & flags::STORE != 0);
         }
+    }
+
+    /// A wave of the running workgroup releases at a location what it has done up to the end of one of its segments. `store`: by a store,
+    /// which cuts off what was released there before.
+    fn release(&mut self, wave: u32, var: u32, segment: u32, store: bool) {
+        let giver = &mut self.waves[wave as usize];
+        // What it does from now on is not covered.
+        giver.released = true;
+        let clock = Clock {
+            group: self.group_number,
+            wave,
+            lds: segment,
+            global: if giver.stores { giver.done } else { segment },
+            store: None,
+            epoch: self.epoch,
+            stores: self.stores,
+            seen: &giver.seen,
+            shared: &self.shared,
+        };
+        self.sync.release(var, &clock, store);
     }
 
     /// Adjacent bytes of adjacent lanes.
