@@ -100,10 +100,6 @@ fn renamed(op: Op) -> Op {
         Op::SAddkCoI32 => Op::SAddkI32,
         Op::VMadCoU64U32 => Op::VMadU64U32,
         Op::VMadCoI64I32 => Op::VMadI64I32,
-        // One handler serves all address spaces.
-        Op::GlobalAtomicSubClampU32 | Op::FlatAtomicSubClampU32 | Op::DsSubClampU32 | Op::DsSubClampRtnU32 => {
-            Op::GlobalAtomicCsubU32
-        }
         other => other,
     }
 }

@@ -4,7 +4,7 @@ use crate::exec::code::Code;
 use crate::exec::code::isa::plain;
 use crate::exec::code::operands::{NOTHING, Refused, sgpr, source, vgpr};
 use crate::exec::memory::form::Access;
-use crate::exec::memory::{atomic, buffer, fence, form, gws, smem};
+use crate::exec::memory::{buffer, fence, form, gws, smem};
 use crate::exec::scalar::Hardware;
 use crate::exec::state::ctx::{Ins, Run};
 use crate::exec::state::fields::{ABS, Flow, Kind, NEG, NEG_HI, SEL_HI, SEL_LO, Src};
@@ -545,11 +545,11 @@ fn memory(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
     )?;
     if let Some((reg, _)) = vgpr(inst.dst) {
         ins.dst = reg;
-        ins.sdst = atomic::RETURN;
+        ins.sdst = form::RETURN;
     } else {
         ins.sdst = 0;
     }
-    ins.sdst |= atomic::marks(inst.op);
+    form::describe(inst.op, &mut ins);
     let has_data = |src: &Src| {
         if src.kind == Kind::V {
             Ok(())
@@ -557,7 +557,7 @@ fn memory(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
             Err("a data operand of this kind")
         }
     };
-    match memory::lookup(inst.op, inst.format, scalar_base).ok_or(unmodelled(inst.op))? {
+    match memory::lookup(inst, scalar_base).ok_or(unmodelled(inst.op))? {
         Access::Load(run) => {
             ins.run = run;
             ins.half = form::coherence_of_load(inst.mem);
@@ -573,7 +573,7 @@ fn memory(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
         Access::Ds(run) => {
             ins.run = run;
             if ins.c.kind == Kind::V {
-                ins.sdst |= atomic::SECOND;
+                ins.sdst |= form::SECOND;
             }
             if inst.op.facts().two_offsets {
                 let unit = u32::from(inst.op.facts().offset_unit);

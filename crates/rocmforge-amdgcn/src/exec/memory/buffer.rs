@@ -16,18 +16,16 @@
 
 use crate::exec::code::isa::{Handler, plain};
 use crate::exec::code::operands::{NOTHING, Refused, sgpr, source};
-use crate::exec::memory::form::Access as Lowered;
-use crate::exec::memory::load::{self, Narrow};
+use crate::exec::memory::form::{self, Access as Lowered, BySize, by_size};
+use crate::exec::memory::load;
 use crate::exec::memory::space::{Global, Space};
 use crate::exec::memory::{atomic, store};
-use crate::exec::state::ctx::{Ctx, Ins};
+use crate::exec::state::ctx::{Ctx, Ins, Run};
 use crate::exec::state::fields::{Kind, Src};
 use crate::exec::state::request::{Addresses, Place};
 use crate::exec::state::wave::{EXEC, Wave};
 use crate::fault::{Access, FaultKind};
-use rocmforge_isa::Arch;
-use rocmforge_isa::{Inst, Op, Operand, Ty};
-use std::marker::PhantomData;
+use rocmforge_isa::{Arch, Inst, Memory, Operand, Ty};
 
 /// `Src::mods` of a lowered instruction's `c`: a register has offsets, a register has indices, descriptors are those of gfx1201.
 const OFFSETS: u8 = 1;
@@ -260,21 +258,19 @@ impl<const R: usize> Handler for LoadWords<R> {
     }
 }
 
-/// Loads one or two bytes per lane.
-struct LoadNarrow<K>(PhantomData<K>);
+/// Loads less than a register per lane, `SIZE` bytes.
+struct LoadSmall<const SIZE: usize>;
 
-impl<K: Narrow> Handler for LoadNarrow<K> {
+impl<const SIZE: usize> Handler for LoadSmall<SIZE> {
     #[inline(always)]
     fn run(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins) {
         let Some(descriptor) = descriptor(w, c, i, Access::Load) else {
             return;
         };
-        let inside = descriptor.inside(w, i, 0, K::SIZE as u64);
+        let inside = descriptor.inside(w, i, 0, SIZE as u64);
         let zero = w.exec() & !inside;
-        with_lanes(w, inside, |w| load::Small::<Buffer, K>::run(w, c, i));
-        for (l, out) in w.v[i.dst as usize].0.iter_mut().enumerate() {
-            *out = if zero >> l & 1 != 0 { K::merge(0, *out) } else { *out };
-        }
+        with_lanes(w, inside, |w| load::Small::<Buffer, SIZE>::run(w, c, i));
+        load::put_small(w, i, zero, &[0; 32]);
     }
 }
 
@@ -305,95 +301,60 @@ impl<const R: usize> Handler for StoreWords<R> {
     }
 }
 
-/// Stores the low `N` bytes of a register shifted right by `SHIFT`.
-struct StoreNarrow<const N: usize, const SHIFT: u32>;
+/// Stores less than a register per lane, `SIZE` bytes.
+struct StoreSmall<const SIZE: usize>;
 
-impl<const N: usize, const SHIFT: u32> Handler for StoreNarrow<N, SHIFT> {
+impl<const SIZE: usize> Handler for StoreSmall<SIZE> {
     #[inline(always)]
     fn run(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins) {
         let Some(descriptor) = descriptor(w, c, i, Access::Store) else {
             return;
         };
-        let inside = descriptor.inside(w, i, 0, N as u64);
-        with_lanes(w, inside, |w| store::Small::<Buffer, N, SHIFT>::run(w, c, i));
+        let inside = descriptor.inside(w, i, 0, SIZE as u64);
+        with_lanes(w, inside, |w| store::Small::<Buffer, SIZE>::run(w, c, i));
+    }
+}
+
+struct Loads;
+
+impl BySize for Loads {
+    fn words<const R: usize>() -> Run {
+        plain::<LoadWords<R>>()
+    }
+
+    fn small<const N: usize>() -> Run {
+        plain::<LoadSmall<N>>()
+    }
+}
+
+struct Stores;
+
+impl BySize for Stores {
+    fn words<const R: usize>() -> Run {
+        plain::<StoreWords<R>>()
+    }
+
+    fn small<const N: usize>() -> Run {
+        plain::<StoreSmall<N>>()
     }
 }
 
 /// The handler of a buffer operation, and the bytes a lane touches.
-fn lookup(op: Op) -> Option<(Lowered, u32)> {
-    Some(match op {
-        Op::BufferLoadB32 => (Lowered::Load(plain::<LoadWords<1>>()), 4),
-        Op::BufferLoadB64 => (Lowered::Load(plain::<LoadWords<2>>()), 8),
-        Op::BufferLoadB96 => (Lowered::Load(plain::<LoadWords<3>>()), 12),
-        Op::BufferLoadB128 => (Lowered::Load(plain::<LoadWords<4>>()), 16),
-        Op::BufferLoadU8 => narrow::<load::U8>(),
-        Op::BufferLoadI8 => narrow::<load::I8>(),
-        Op::BufferLoadU16 => narrow::<load::U16>(),
-        Op::BufferLoadI16 => narrow::<load::I16>(),
-        Op::BufferLoadD16U8 => narrow::<load::LowU8>(),
-        Op::BufferLoadD16I8 => narrow::<load::LowI8>(),
-        Op::BufferLoadD16B16 => narrow::<load::LowB16>(),
-        Op::BufferLoadD16HiU8 => narrow::<load::HighU8>(),
-        Op::BufferLoadD16HiI8 => narrow::<load::HighI8>(),
-        Op::BufferLoadD16HiB16 => narrow::<load::HighB16>(),
-        Op::BufferStoreB32 => (Lowered::Store(plain::<StoreWords<1>>()), 4),
-        Op::BufferStoreB64 => (Lowered::Store(plain::<StoreWords<2>>()), 8),
-        Op::BufferStoreB96 => (Lowered::Store(plain::<StoreWords<3>>()), 12),
-        Op::BufferStoreB128 => (Lowered::Store(plain::<StoreWords<4>>()), 16),
-        Op::BufferStoreB8 => (Lowered::Store(plain::<StoreNarrow<1, 0>>()), 1),
-        Op::BufferStoreB16 => (Lowered::Store(plain::<StoreNarrow<2, 0>>()), 2),
-        Op::BufferStoreD16HiB8 => (Lowered::Store(plain::<StoreNarrow<1, 16>>()), 1),
-        Op::BufferStoreD16HiB16 => (Lowered::Store(plain::<StoreNarrow<2, 16>>()), 2),
-        _ => {
-            let (global, bytes) = atomic_of(op)?;
-            (Lowered::Atomic(atomic::lookup::<Buffer>(global)?), bytes)
+fn lookup(inst: &Inst) -> Option<(Lowered, u8)> {
+    let facts = inst.op.facts();
+    Some(match facts.memory {
+        Memory::Load => {
+            let (run, bytes) = by_size::<Loads>(facts.element, inst.ty.dst.regs())?;
+            (Lowered::Load(run), bytes)
         }
-    })
-}
-
-fn narrow<K: Narrow>() -> (Lowered, u32) {
-    (Lowered::Load(plain::<LoadNarrow<K>>()), K::SIZE as u32)
-}
-
-/// The same atomic on a global address, and its bytes: one handler serves all address spaces.
-fn atomic_of(op: Op) -> Option<(Op, u32)> {
-    Some(match op {
-        Op::BufferAtomicSwapB32 => (Op::GlobalAtomicSwapB32, 4),
-        Op::BufferAtomicCmpswapB32 => (Op::GlobalAtomicCmpswapB32, 4),
-        Op::BufferAtomicAddU32 => (Op::GlobalAtomicAddU32, 4),
-        Op::BufferAtomicSubU32 => (Op::GlobalAtomicSubU32, 4),
-        Op::BufferAtomicCsubU32 | Op::BufferAtomicSubClampU32 => (Op::GlobalAtomicCsubU32, 4),
-        Op::BufferAtomicMinI32 => (Op::GlobalAtomicMinI32, 4),
-        Op::BufferAtomicMinU32 => (Op::GlobalAtomicMinU32, 4),
-        Op::BufferAtomicMaxI32 => (Op::GlobalAtomicMaxI32, 4),
-        Op::BufferAtomicMaxU32 => (Op::GlobalAtomicMaxU32, 4),
-        Op::BufferAtomicAndB32 => (Op::GlobalAtomicAndB32, 4),
-        Op::BufferAtomicOrB32 => (Op::GlobalAtomicOrB32, 4),
-        Op::BufferAtomicXorB32 => (Op::GlobalAtomicXorB32, 4),
-        Op::BufferAtomicIncU32 => (Op::GlobalAtomicIncU32, 4),
-        Op::BufferAtomicDecU32 => (Op::GlobalAtomicDecU32, 4),
-        Op::BufferAtomicCondSubU32 => (Op::GlobalAtomicCondSubU32, 4),
-        Op::BufferAtomicCmpswapF32 => (Op::GlobalAtomicCmpswapF32, 4),
-        Op::BufferAtomicMinF32 => (Op::GlobalAtomicMinF32, 4),
-        Op::BufferAtomicMaxF32 => (Op::GlobalAtomicMaxF32, 4),
-        Op::BufferAtomicMinNumF32 => (Op::GlobalAtomicMinNumF32, 4),
-        Op::BufferAtomicMaxNumF32 => (Op::GlobalAtomicMaxNumF32, 4),
-        Op::BufferAtomicAddF32 => (Op::GlobalAtomicAddF32, 4),
-        Op::BufferAtomicPkAddF16 => (Op::GlobalAtomicPkAddF16, 4),
-        Op::BufferAtomicPkAddBf16 => (Op::GlobalAtomicPkAddBf16, 4),
-        Op::BufferAtomicSwapB64 => (Op::GlobalAtomicSwapB64, 8),
-        Op::BufferAtomicCmpswapB64 => (Op::GlobalAtomicCmpswapB64, 8),
-        Op::BufferAtomicAddU64 => (Op::GlobalAtomicAddU64, 8),
-        Op::BufferAtomicSubU64 => (Op::GlobalAtomicSubU64, 8),
-        Op::BufferAtomicMinI64 => (Op::GlobalAtomicMinI64, 8),
-        Op::BufferAtomicMinU64 => (Op::GlobalAtomicMinU64, 8),
-        Op::BufferAtomicMaxI64 => (Op::GlobalAtomicMaxI64, 8),
-        Op::BufferAtomicMaxU64 => (Op::GlobalAtomicMaxU64, 8),
-        Op::BufferAtomicAndB64 => (Op::GlobalAtomicAndB64, 8),
-        Op::BufferAtomicOrB64 => (Op::GlobalAtomicOrB64, 8),
-        Op::BufferAtomicXorB64 => (Op::GlobalAtomicXorB64, 8),
-        Op::BufferAtomicIncU64 => (Op::GlobalAtomicIncU64, 8),
-        Op::BufferAtomicDecU64 => (Op::GlobalAtomicDecU64, 8),
+        Memory::Store => {
+            let (run, bytes) = by_size::<Stores>(facts.element, inst.ty.src[1].regs())?;
+            (Lowered::Store(run), bytes)
+        }
+        Memory::Atomic => (
+            Lowered::Atomic(atomic::lookup::<Buffer>(inst.op)?),
+            4 * atomic::registers(inst.op)?,
+        ),
         _ => return None,
     })
 }
@@ -403,7 +364,7 @@ pub(crate) fn lower(inst: &Inst) -> Result<Ins, Refused> {
     if inst.imm < 0 {
         return Err("a negative offset into a buffer");
     }
-    let (access, bytes) = lookup(inst.op).ok_or(match inst.ty.dst {
+    let (access, bytes) = lookup(inst).ok_or(match inst.ty.dst {
         Ty::None if inst.src[1] == Operand::None => "a load from a buffer into LDS",
         _ => "the conversion of a typed buffer",
     })?;
@@ -433,41 +394,24 @@ pub(crate) fn lower(inst: &Inst) -> Result<Ins, Refused> {
             ..Src::reg(Kind::S, first)
         },
         imm: inst.imm,
-        target: bytes,
+        target: bytes.into(),
         sdst: 0,
         ..NOTHING
     };
     if let Operand::Vgpr(register) = inst.dst {
-        (ins.dst, ins.sdst) = (register, atomic::RETURN);
+        (ins.dst, ins.sdst) = (register, form::RETURN);
     }
-    ins.sdst |= atomic::marks(inst.op);
+    form::describe(inst.op, &mut ins);
     match access {
         Lowered::Load(run) => {
             ins.run = run;
-            ins.half = crate::exec::memory::form::coherence_of_load(inst.mem);
+            ins.half = form::coherence_of_load(inst.mem);
         }
         Lowered::Store(run) | Lowered::Atomic(run) => {
             ins.run = run;
-            ins.half = crate::exec::memory::form::coherence_of_store(inst.mem);
+            ins.half = form::coherence_of_store(inst.mem);
         }
         Lowered::Ds(_) => return Err("an LDS operation through a resource descriptor"),
     }
     Ok(ins)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::atomic_of;
-    use rocmforge_isa::Op;
-
-    /// racecheck goes by the fact of the instruction, not by that of its handler.
-    #[test]
-    fn atomics_of_buffers_have_the_facts_of_their_handlers() {
-        let pairs = Op::ALL.iter().filter_map(|&op| Some((op, atomic_of(op)?.0)));
-        let pairs: Vec<(Op, Op)> = pairs.collect();
-        assert!(pairs.len() > 30, "{} atomics", pairs.len());
-        for (op, global) in pairs {
-            assert_eq!(op.facts().atomic, global.facts().atomic, "{}", op.mnemonic());
-        }
-    }
 }

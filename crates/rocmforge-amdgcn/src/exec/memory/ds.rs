@@ -1,7 +1,6 @@
 //! LDS instructions.
 
 use crate::exec::code::isa::{Handler, plain, vector};
-use crate::exec::memory::atomic::Word;
 use crate::exec::memory::lane::{self, LaneAccess};
 use crate::exec::memory::space::{Global, Lds, Space};
 use crate::exec::memory::{atomic, load, store};
@@ -11,9 +10,8 @@ use crate::exec::state::fields::Src;
 use crate::exec::state::request::{Addresses, Place};
 use crate::exec::state::wave::{EXEC, M0, Wave};
 use crate::exec::vector::wide;
-use crate::fault::Access;
-use rocmforge_isa::{Arch, Op};
-use std::marker::PhantomData;
+use crate::fault::{Access, POISON};
+use rocmforge_isa::{Arch, Inst, Memory, Op};
 use std::mem::MaybeUninit;
 
 /// The second addresses of a `2addr` instruction: `Ins::target` bytes behind the first, with wrap-around.
@@ -144,6 +142,21 @@ fn swizzled(offset: u32) -> [u32; 32] {
     from
 }
 
+/// Adds a number to the counter at `m0`, or takes it away, as a lane; the old value.
+fn count<const UP: bool>(w: &Wave, c: &mut Ctx<'_>, i: &Ins, lane: u32, n: u32) -> u32 {
+    let at = shared_base(w, i);
+    atomic::observe(w, c, i, Place::Lds, 1 << lane, &[at; 32], 4);
+    atomic::check_alignment(w, c, i, lane, at, 4);
+    let access = LaneAccess::new(Place::Lds, Access::Atomic, lane as usize, at);
+    let Some(old) = atomic::read(w, c, i, access, 4) else {
+        return POISON;
+    };
+    let old = old as u32;
+    let new = if UP { old.wrapping_add(n) } else { old.wrapping_sub(n) };
+    lane::write(c, w, i, access, &new.to_le_bytes());
+    old
+}
+
 /// Adds the number of active lanes to a counter, or takes it away; all get the old value. `m0` holds the address.
 struct Count<const UP: bool>;
 
@@ -153,50 +166,39 @@ impl<const UP: bool> Handler for Count<UP> {
         if exec == 0 {
             return;
         }
-        let at = u64::from((w.s[M0] & 0xFFFF).wrapping_add(i.imm as u32));
-        let (lane, n) = (exec.trailing_zeros(), exec.count_ones());
-        atomic::observe(w, c, i, Place::Lds, 1 << lane, &[at; 32], 4);
-        atomic::check_alignment(w, c, i, lane, at, 4);
-        let access = LaneAccess::new(Place::Lds, Access::Atomic, lane as usize, at);
-        let old = lane::read(c, w, i, access, 4).map(u32::read);
-        if let Some(old) = old {
-            let new = if UP { old.wrapping_add(n) } else { old.wrapping_sub(n) };
-            lane::write(c, w, i, access, &new.to_le_bytes());
-        }
-        w.put(i.dst, &[old.unwrap_or(crate::fault::POISON); 32]);
+        let old = count::<UP>(w, c, i, exec.trailing_zeros(), exec.count_ones());
+        w.put(i.dst, &[old; 32]);
     }
 }
 
-/// Exchanges at two addresses.
-struct Exchange2<T>(PhantomData<T>);
+/// Exchanges `R` registers at each of two addresses.
+struct Exchange2<const R: u8>;
 
-impl<T: Word> Handler for Exchange2<T> {
+impl<const R: u8> Handler for Exchange2<R> {
     fn run(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins) {
         let mut first = [0; 32];
         Lds::addresses(w, i, &mut first);
         let second = second(i, &first);
         let exec = w.exec();
-        let size = T::REGS * 4;
+        let size = usize::from(R) * 4;
         atomic::observe(w, c, i, Place::Lds, exec, &first, size);
         atomic::observe(w, c, i, Place::Lds, exec, &second, size);
         for l in (0..32).filter(|l| exec >> l & 1 != 0) {
-            let data = [T::get(w, i.b.reg, l), T::get(w, i.c.reg, l)];
+            let data = [i.b.reg, i.c.reg].map(|reg| atomic::get(w, reg, R, l));
             let access = [first[l], second[l]].map(|at| LaneAccess::new(Place::Lds, Access::Atomic, l, at));
+            let dst = [i.dst, i.dst.wrapping_add(R)];
             let mut old = [None; 2];
             for n in 0..2 {
                 atomic::check_alignment(w, c, i, l as u32, access[n].at, size);
-                c.loading = Some(i.dst.wrapping_add((n * T::REGS) as u8));
-                old[n] = lane::read(c, w, i, access[n], size).map(T::read);
+                c.loading = Some(dst[n]);
+                old[n] = atomic::read(w, c, i, access[n], size);
             }
             c.loading = None;
             for n in 0..2 {
                 if old[n].is_some() {
-                    let mut bytes = [0; 8];
-                    data[n].write(&mut bytes[..size]);
-                    lane::write(c, w, i, access[n], &bytes[..size]);
+                    lane::write(c, w, i, access[n], &data[n].to_le_bytes()[..size]);
                 }
-                let reg = i.dst.wrapping_add((n * T::REGS) as u8);
-                old[n].unwrap_or_else(T::poison).put(w, reg, l);
+                atomic::put(w, dst[n], R, l, old[n].unwrap_or(atomic::POISONED));
             }
         }
     }
@@ -216,13 +218,13 @@ impl Handler for ConditionalExchange {
         for l in (0..32).filter(|l| exec >> l & 1 != 0) {
             for n in 0..2u8 {
                 let access = LaneAccess::new(Place::Lds, Access::Atomic, l, first[l] + 4 * u64::from(n));
-                let data = u32::get(w, i.b.reg.wrapping_add(n), l);
-                let old = lane::read(c, w, i, access, 4).map(u32::read);
+                let data = atomic::get(w, i.b.reg.wrapping_add(n), 1, l);
+                let old = atomic::read(w, c, i, access, 4);
                 if old.is_some() && data >> 31 != 0 {
                     let new = data & 0x7FFF_FFFF;
-                    lane::write(c, w, i, access, &new.to_le_bytes());
+                    lane::write(c, w, i, access, &new.to_le_bytes()[..4]);
                 }
-                old.unwrap_or(crate::fault::POISON).put(w, i.dst.wrapping_add(n), l);
+                atomic::put(w, i.dst.wrapping_add(n), 1, l, old.unwrap_or(atomic::POISONED));
             }
         }
     }
@@ -280,46 +282,29 @@ impl Handler for GlobalStoreByLane {
 }
 
 /// The handler of a DS instruction.
-pub(crate) fn lookup(op: Op) -> Option<Run> {
-    use load::{HighB16, HighI8, HighU8, I8, I16, LowB16, LowI8, LowU8, Small, U8, U16};
-    Some(match op {
-        Op::DsLoadB32 => load::of_words::<Lds, 1>(),
-        Op::DsLoadB64 => load::of_words::<Lds, 2>(),
-        Op::DsLoadB96 => load::of_words::<Lds, 3>(),
-        Op::DsLoadB128 => load::of_words::<Lds, 4>(),
+pub(crate) fn lookup(inst: &Inst) -> Option<Run> {
+    Some(match inst.op {
         Op::DsLoad2addrB32 | Op::DsLoad2addrStride64B32 => vector::<Load2<1>>(),
         Op::DsLoad2addrB64 | Op::DsLoad2addrStride64B64 => vector::<Load2<2>>(),
-        Op::DsLoadU8 => vector::<Small<Lds, U8>>(),
-        Op::DsLoadI8 => vector::<Small<Lds, I8>>(),
-        Op::DsLoadU16 => vector::<Small<Lds, U16>>(),
-        Op::DsLoadI16 => vector::<Small<Lds, I16>>(),
-        Op::DsLoadU8D16 => vector::<Small<Lds, LowU8>>(),
-        Op::DsLoadI8D16 => vector::<Small<Lds, LowI8>>(),
-        Op::DsLoadU16D16 => vector::<Small<Lds, LowB16>>(),
-        Op::DsLoadU8D16Hi => vector::<Small<Lds, HighU8>>(),
-        Op::DsLoadI8D16Hi => vector::<Small<Lds, HighI8>>(),
-        Op::DsLoadU16D16Hi => vector::<Small<Lds, HighB16>>(),
-        Op::DsStoreB32 => store::of_words::<Lds, 1>(),
-        Op::DsStoreB64 => store::of_words::<Lds, 2>(),
-        Op::DsStoreB96 => store::of_words::<Lds, 3>(),
-        Op::DsStoreB128 => store::of_words::<Lds, 4>(),
         Op::DsStore2addrB32 | Op::DsStore2addrStride64B32 => vector::<Store2<1>>(),
         Op::DsStore2addrB64 | Op::DsStore2addrStride64B64 => vector::<Store2<2>>(),
-        Op::DsStoreB8 => store::of_bytes::<Lds, 1, 0>(),
-        Op::DsStoreB16 => store::of_bytes::<Lds, 2, 0>(),
-        Op::DsStoreB8D16Hi => store::of_bytes::<Lds, 1, 16>(),
-        Op::DsStoreB16D16Hi => store::of_bytes::<Lds, 2, 16>(),
         Op::DsAppend => plain::<Count<true>>(),
         Op::DsConsume => plain::<Count<false>>(),
-        Op::DsStorexchg2addrRtnB32 | Op::DsStorexchg2addrStride64RtnB32 => plain::<Exchange2<u32>>(),
-        Op::DsStorexchg2addrRtnB64 | Op::DsStorexchg2addrStride64RtnB64 => plain::<Exchange2<u64>>(),
+        Op::DsStorexchg2addrRtnB32 | Op::DsStorexchg2addrStride64RtnB32 => plain::<Exchange2<1>>(),
+        Op::DsStorexchg2addrRtnB64 | Op::DsStorexchg2addrStride64RtnB64 => plain::<Exchange2<2>>(),
         Op::DsCondxchg32RtnB64 => plain::<ConditionalExchange>(),
         Op::DsLoadAddtidB32 => plain::<LoadByLane>(),
         Op::DsStoreAddtidB32 => plain::<StoreByLane>(),
         Op::DsBpermuteB32 => vector::<Bpermute>(),
         Op::DsPermuteB32 => plain::<Permute>(),
         Op::DsSwizzleB32 => vector::<Swizzle>(),
-        _ => return atomic::lookup::<Lds>(op),
+        op => {
+            return match op.facts().memory {
+                Memory::Load => load::lookup::<Lds>(inst),
+                Memory::Store => store::lookup::<Lds>(inst),
+                _ => atomic::lookup::<Lds>(op),
+            };
+        }
     })
 }
 
@@ -353,25 +338,12 @@ impl<const UP: bool> Handler for CountWide<UP> {
         if exec == 0 {
             return;
         }
-        let at = u64::from((w.s[M0] & 0xFFFF).wrapping_add(i.imm as u32));
-        let (lane, n) = (exec.trailing_zeros(), exec.count_ones());
-        let old = {
-            let half = match &w.high {
-                Some(high) if lane >= 32 => high,
-                _ => &*w,
-            };
-            let lane = lane % 32;
-            atomic::observe(half, c, i, Place::Lds, 1 << lane, &[at; 32], 4);
-            atomic::check_alignment(half, c, i, lane, at, 4);
-            let access = LaneAccess::new(Place::Lds, Access::Atomic, lane as usize, at);
-            let old = lane::read(c, half, i, access, 4).map(u32::read);
-            if let Some(old) = old {
-                let new = if UP { old.wrapping_add(n) } else { old.wrapping_sub(n) };
-                lane::write(c, half, i, access, &new.to_le_bytes());
-            }
-            old
+        let lane = exec.trailing_zeros();
+        let half = match &w.high {
+            Some(high) if lane >= 32 => high,
+            _ => &*w,
         };
-        let all = [old.unwrap_or(crate::fault::POISON); 32];
+        let all = [count::<UP>(half, c, i, lane % 32, exec.count_ones()); 32];
         wide::put(w, i.dst, &all, &all);
     }
 }

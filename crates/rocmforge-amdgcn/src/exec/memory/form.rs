@@ -1,7 +1,8 @@
 //! Form of a lowered memory instruction: what kind of access it is, and the marks in its fields.
 
-use crate::exec::state::ctx::Run;
-use rocmforge_isa::MemBits;
+use crate::exec::state::ctx::{Ins, Run};
+use crate::exec::state::fields::Src;
+use rocmforge_isa::{Atomic, Element, MemBits, Memory, Op};
 
 /// `Ins::half` of a load or store: it is coherent, as compilers write atomic loads and volatile accesses.
 pub(crate) const COHERENT: u8 = 1;
@@ -20,6 +21,14 @@ pub(crate) const ORDERED: u8 = 32;
 /// `Ins::half` of an atomic: nobody uses what it gives back: see [`crate::exec::lower::unused`].
 pub(crate) const UNUSED: u8 = 64;
 
+/// `Ins::sdst` of an atomic: the old value is wanted; the second operand is in `c` rather than behind the first.
+pub(crate) const RETURN: u8 = 1;
+pub(crate) const SECOND: u8 = 2;
+/// `Ins::sdst` of an atomic: it takes locks, as an exchange and a compare-and-swap do.
+pub(crate) const EXCHANGE: u8 = 4;
+/// `Ins::sdst` of an atomic: the new value does not depend on the old one.
+pub(crate) const SWAP: u8 = 8;
+
 /// `Ins::half` of a load.
 pub(crate) fn coherence_of_load(bits: MemBits) -> u8 {
     match (bits.glc, bits.dlc) {
@@ -32,6 +41,83 @@ pub(crate) fn coherence_of_load(bits: MemBits) -> u8 {
 /// `Ins::half` of a store or atomic.
 pub(crate) fn coherence_of_store(bits: MemBits) -> u8 {
     if bits.dlc && !bits.slc { COHERENT } else { 0 }
+}
+
+/// `Ins::b` of a load of less than a register: what it makes of what it has loaded.
+pub(crate) struct LoadedSmall {
+    /// Bits of the register that it writes.
+    pub(crate) written: u32,
+    /// How far what is loaded lies above the lowest bit.
+    shift: u8,
+    /// How far the sign is below the highest bit; 0 where zeros fill the register up.
+    sign: u8,
+}
+
+impl LoadedSmall {
+    #[inline(always)]
+    pub(crate) fn of(i: &Ins) -> Self {
+        Self {
+            written: i.b.lo,
+            shift: i.b.shift,
+            sign: i.b.mods,
+        }
+    }
+
+    /// What is loaded, zero-extended, at its place in the register; for the bits that are [written](Self::written).
+    #[inline(always)]
+    pub(crate) fn extended(&self, raw: u32) -> u32 {
+        (((raw << self.sign) as i32 >> self.sign) as u32) << self.shift
+    }
+}
+
+/// Puts into `Ins::b` and `Ins::sdst` what the handler of a memory operation has to know of it.
+pub(crate) fn describe(op: Op, ins: &mut Ins) {
+    let facts = op.facts();
+    match facts.element.small() {
+        Some(small) if facts.memory == Memory::Load => {
+            let bytes = (0..4).filter(|byte| small.written >> byte & 1 != 0);
+            ins.b = Src {
+                lo: bytes.fold(0, |all, byte| all | 0xFF << (8 * byte)),
+                shift: 8 * small.first,
+                mods: if small.signed { 32 - 8 * small.bytes } else { 0 },
+                ..Src::ZERO
+            };
+        }
+        Some(small) => ins.b.shift = 8 * small.first,
+        None => {}
+    }
+    if facts.memory == Memory::Atomic {
+        ins.b.lo = u32::from(op as u16);
+    }
+    ins.sdst |= match facts.atomic {
+        Atomic::Swap => EXCHANGE | SWAP,
+        Atomic::CompareAndSwap => EXCHANGE,
+        Atomic::Compute | Atomic::None => 0,
+    };
+}
+
+/// Handlers of loads, or of stores, that do the same for another number of bytes.
+pub(crate) trait BySize {
+    /// Of `R` registers.
+    fn words<const R: usize>() -> Run;
+    /// Of less than a register, `N` bytes.
+    fn small<const N: usize>() -> Run;
+}
+
+/// The handler of a load to, or a store from, so many registers, and the bytes of a lane.
+pub(crate) fn by_size<H: BySize>(element: Element, registers: u8) -> Option<(Run, u8)> {
+    let bytes = element.small().map_or(4 * registers, |small| small.bytes);
+    let words = element == Element::Words;
+    let run = match bytes {
+        1 => H::small::<1>(),
+        2 => H::small::<2>(),
+        4 if words => H::words::<1>(),
+        8 if words => H::words::<2>(),
+        12 if words => H::words::<3>(),
+        16 if words => H::words::<4>(),
+        _ => return None,
+    };
+    Some((run, bytes))
 }
 
 /// How an instruction is lowered: handler, and what it does with the fields.

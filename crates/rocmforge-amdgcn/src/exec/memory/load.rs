@@ -3,7 +3,7 @@
 use crate::exec::clock;
 use crate::exec::code::isa::{self, Handler, vector};
 use crate::exec::memory::bytes::Memory;
-use crate::exec::memory::form::COHERENT;
+use crate::exec::memory::form::{BySize, COHERENT, LoadedSmall, by_size};
 use crate::exec::memory::lane::{self, LaneAccess};
 use crate::exec::memory::space::Space;
 use crate::exec::simd::by_host;
@@ -13,7 +13,7 @@ use crate::exec::state::ctx::{Ctx, Ins, Run};
 use crate::exec::state::request::{Addresses, Data, Place, Request, Shape, addresses_of_row, filled, shape};
 use crate::exec::state::wave::{Lanes, Wave};
 use crate::fault::{Access, POISON};
-use rocmforge_isa::Op;
+use rocmforge_isa::Inst;
 use std::marker::PhantomData;
 
 #[inline(always)]
@@ -226,36 +226,29 @@ impl<S: Space, const R: usize, const FAST: bool> Handler for Words<S, R, FAST> {
     }
 }
 
-/// The handler of a load of `R` registers.
-pub(crate) fn of_words<S: Space, const R: usize>() -> Run {
-    isa::lanes::<Words<S, R, true>, Words<S, R, false>>()
-}
+/// Loads less than a register, `SIZE` bytes.
+pub(crate) struct Small<S, const SIZE: usize>(PhantomData<S>);
 
-/// What a load of one or two bytes makes of them and the old register.
-pub(crate) trait Narrow {
-    const SIZE: usize;
-    fn merge(raw: u32, old: u32) -> u32;
-}
-
-pub(crate) struct Small<S, K>(PhantomData<(S, K)>);
-
-impl<S: Space, K: Narrow> Handler for Small<S, K> {
+impl<S: Space, const SIZE: usize> Handler for Small<S, SIZE> {
     #[inline(always)]
     fn run(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins) {
         let exec = w.exec();
         if exec == 0 {
             return;
         }
-        let raw = if K::SIZE == 1 {
-            fetch::<S, 1>(w, c, i)
-        } else {
-            fetch::<S, 2>(w, c, i)
-        };
-        let on = spread(exec);
-        let out = &mut w.v[i.dst as usize].0;
-        for l in 0..32 {
-            out[l] ^= (out[l] ^ K::merge(raw[l], out[l])) & on[l];
-        }
+        let raw = fetch::<S, SIZE>(w, c, i);
+        put_small(w, i, exec, &raw);
+    }
+}
+
+/// Puts what lanes have loaded, less than a register, into the part of the destination that the instruction writes.
+#[inline(always)]
+pub(crate) fn put_small(w: &mut Wave, i: &Ins, lanes: u32, raw: &[u32; 32]) {
+    let small = LoadedSmall::of(i);
+    let on = spread(lanes);
+    let out = &mut w.v[i.dst as usize].0;
+    for l in 0..32 {
+        out[l] ^= (out[l] ^ small.extended(raw[l])) & small.written & on[l];
     }
 }
 
@@ -366,47 +359,20 @@ fn fetch_by_lane(w: &Wave, c: &mut Ctx<'_>, i: &Ins, place: Place, at: &Addresse
     c.loading = None;
 }
 
-macro_rules! narrow {
-    ($($name:ident $size:literal ($raw:ident, $old:ident) $body:expr;)*) => {$(
-        pub(crate) struct $name;
-        impl Narrow for $name {
-            const SIZE: usize = $size;
-            #[inline(always)]
-            fn merge($raw: u32, $old: u32) -> u32 { $body }
-        }
-    )*};
-}
+/// The loads of a space.
+struct Of<S>(PhantomData<S>);
 
-narrow! {
-    U8 1 (raw, _old) raw & 0xFF;
-    I8 1 (raw, _old) i32::from(raw as i8) as u32;
-    U16 2 (raw, _old) raw & 0xFFFF;
-    I16 2 (raw, _old) i32::from(raw as i16) as u32;
-    LowU8 1 (raw, old) old & 0xFFFF_0000 | raw & 0xFF;
-    LowI8 1 (raw, old) old & 0xFFFF_0000 | i32::from(raw as i8) as u32 & 0xFFFF;
-    LowB16 2 (raw, old) old & 0xFFFF_0000 | raw & 0xFFFF;
-    HighU8 1 (raw, old) old & 0xFFFF | (raw & 0xFF) << 16;
-    HighI8 1 (raw, old) old & 0xFFFF | (i32::from(raw as i8) as u32) << 16;
-    HighB16 2 (raw, old) old & 0xFFFF | raw << 16;
+impl<S: Space> BySize for Of<S> {
+    fn words<const R: usize>() -> Run {
+        isa::lanes::<Words<S, R, true>, Words<S, R, false>>()
+    }
+
+    fn small<const N: usize>() -> Run {
+        vector::<Small<S, N>>()
+    }
 }
 
 /// The handler of a load of this space.
-pub(crate) fn lookup<S: Space>(op: Op) -> Option<Run> {
-    Some(match op {
-        Op::GlobalLoadB32 | Op::FlatLoadB32 | Op::ScratchLoadB32 => of_words::<S, 1>(),
-        Op::GlobalLoadB64 | Op::FlatLoadB64 | Op::ScratchLoadB64 => of_words::<S, 2>(),
-        Op::GlobalLoadB96 | Op::FlatLoadB96 | Op::ScratchLoadB96 => of_words::<S, 3>(),
-        Op::GlobalLoadB128 | Op::FlatLoadB128 | Op::ScratchLoadB128 => of_words::<S, 4>(),
-        Op::GlobalLoadU8 | Op::FlatLoadU8 | Op::ScratchLoadU8 => vector::<Small<S, U8>>(),
-        Op::GlobalLoadI8 | Op::FlatLoadI8 | Op::ScratchLoadI8 => vector::<Small<S, I8>>(),
-        Op::GlobalLoadU16 | Op::FlatLoadU16 | Op::ScratchLoadU16 => vector::<Small<S, U16>>(),
-        Op::GlobalLoadI16 | Op::FlatLoadI16 | Op::ScratchLoadI16 => vector::<Small<S, I16>>(),
-        Op::GlobalLoadD16U8 | Op::FlatLoadD16U8 | Op::ScratchLoadD16U8 => vector::<Small<S, LowU8>>(),
-        Op::GlobalLoadD16I8 | Op::FlatLoadD16I8 | Op::ScratchLoadD16I8 => vector::<Small<S, LowI8>>(),
-        Op::GlobalLoadD16B16 | Op::FlatLoadD16B16 | Op::ScratchLoadD16B16 => vector::<Small<S, LowB16>>(),
-        Op::GlobalLoadD16HiU8 | Op::FlatLoadD16HiU8 | Op::ScratchLoadD16HiU8 => vector::<Small<S, HighU8>>(),
-        Op::GlobalLoadD16HiI8 | Op::FlatLoadD16HiI8 | Op::ScratchLoadD16HiI8 => vector::<Small<S, HighI8>>(),
-        Op::GlobalLoadD16HiB16 | Op::FlatLoadD16HiB16 | Op::ScratchLoadD16HiB16 => vector::<Small<S, HighB16>>(),
-        _ => return None,
-    })
+pub(crate) fn lookup<S: Space>(inst: &Inst) -> Option<Run> {
+    Some(by_size::<Of<S>>(inst.op.facts().element, inst.ty.dst.regs())?.0)
 }

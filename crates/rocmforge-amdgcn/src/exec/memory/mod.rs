@@ -20,22 +20,23 @@ use crate::exec::memory::form::Access;
 use crate::exec::state::ctx::{Ins, Run};
 use crate::exec::state::request::Addresses;
 use crate::exec::state::wave::Wave;
-use rocmforge_isa::{Format, Inst, Op, Operand};
+use rocmforge_isa::{Format, Inst, Memory, Op, Operand};
 use transpose::Transposed;
 
 /// The handler of a memory instruction; `scalar_base`: its address is relative to SGPRs.
-pub(crate) fn lookup(op: Op, format: Format, scalar_base: bool) -> Option<Access> {
+pub(crate) fn lookup(inst: &Inst, scalar_base: bool) -> Option<Access> {
     use space::{Flat, Global, GlobalBase, Scratch};
-    match format {
+    let op = inst.op;
+    match inst.format {
         Format::Global if op == Op::GlobalLoadAddtidB32 => Some(Access::Load(plain::<ds::GlobalLoadByLane>())),
         Format::Global if op == Op::GlobalStoreAddtidB32 => Some(Access::Store(plain::<ds::GlobalStoreByLane>())),
         Format::Global if op == Op::GlobalLoadTrB64 => Some(Access::Load(transposed::<2>(scalar_base))),
         Format::Global if op == Op::GlobalLoadTrB128 => Some(Access::Load(transposed::<4>(scalar_base))),
-        Format::Global if scalar_base => each::<GlobalBase>(op),
-        Format::Global => each::<Global>(op),
-        Format::Flat => each::<Flat>(op),
-        Format::Scratch => each::<Scratch>(op),
-        Format::Ds => ds::lookup(op).map(Access::Ds),
+        Format::Global if scalar_base => each::<GlobalBase>(inst),
+        Format::Global => each::<Global>(inst),
+        Format::Flat => each::<Flat>(inst),
+        Format::Scratch => of_data::<Scratch>(inst),
+        Format::Ds => ds::lookup(inst).map(Access::Ds),
         _ => None,
     }
 }
@@ -62,8 +63,18 @@ fn transposed<const R: usize>(scalar_base: bool) -> Run {
     }
 }
 
-fn each<S: space::Space>(op: Op) -> Option<Access> {
-    (load::lookup::<S>(op).map(Access::Load))
-        .or_else(|| store::lookup::<S>(op).map(Access::Store))
-        .or_else(|| atomic::lookup::<S>(op).map(Access::Atomic))
+fn each<S: space::Space>(inst: &Inst) -> Option<Access> {
+    match inst.op.facts().memory {
+        Memory::Atomic => atomic::lookup::<S>(inst.op).map(Access::Atomic),
+        _ => of_data::<S>(inst),
+    }
+}
+
+/// A load or store.
+fn of_data<S: space::Space>(inst: &Inst) -> Option<Access> {
+    match inst.op.facts().memory {
+        Memory::Load => load::lookup::<S>(inst).map(Access::Load),
+        Memory::Store => store::lookup::<S>(inst).map(Access::Store),
+        _ => None,
+    }
 }

@@ -2,6 +2,7 @@
 
 use crate::exec::code::isa::{self, Handler, vector};
 use crate::exec::memory::bytes::Memory;
+use crate::exec::memory::form::{BySize, by_size};
 use crate::exec::memory::lane::{self, LaneAccess};
 use crate::exec::memory::space::Space;
 use crate::exec::simd::by_host;
@@ -10,7 +11,7 @@ use crate::exec::state::ctx::{Ctx, Ins, Run};
 use crate::exec::state::request::{Addresses, Data, Place, Request, Shape, addresses_of_row, shape};
 use crate::exec::state::wave::Wave;
 use crate::fault::Access;
-use rocmforge_isa::Op;
+use rocmforge_isa::Inst;
 use std::marker::PhantomData;
 
 /// Stores `R` registers of each of all lanes to one run of bytes; false where some byte may not be written.
@@ -157,32 +158,26 @@ impl<S: Space, const R: usize, const FAST: bool> Handler for Words<S, R, FAST> {
     }
 }
 
-/// The handler of a store of `R` registers.
-pub(crate) fn of_words<S: Space, const R: usize>() -> Run {
-    isa::lanes::<Words<S, R, true>, Words<S, R, false>>()
-}
+/// Stores less than a register: `N` bytes of it.
+pub(crate) struct Small<S, const N: usize>(PhantomData<S>);
 
-/// Stores the low `N` bytes of a register shifted right by `SHIFT`.
-pub(crate) struct Small<S, const N: usize, const SHIFT: u32>(PhantomData<S>);
-
-impl<S: Space, const N: usize, const SHIFT: u32> Handler for Small<S, N, SHIFT> {
+impl<S: Space, const N: usize> Handler for Small<S, N> {
     #[inline(always)]
     fn run(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins) {
         let mut at = [0; 32];
         S::addresses(w, i, &mut at);
-        bytes::<S::Memory, N>(w, c, i, S::PLACE, &at, SHIFT);
+        bytes::<S::Memory, N>(w, c, i, S::PLACE, &at);
     }
 }
 
 by_host! {
-    /// Stores the low `N` bytes of a register shifted right: one body for all spaces of a memory.
+    /// Stores `N` bytes of a register: one body for all spaces of a memory.
     fn bytes[M: Memory, const N: usize][M, N](
         w: &Wave,
         c: &mut Ctx<'_>,
         i: &Ins,
         place: Place,
         at: &Addresses,
-        shift: u32,
     ) = bytes_any
 }
 
@@ -193,8 +188,8 @@ fn bytes_any<M: Memory, const N: usize, const FAST: bool>(
     i: &Ins,
     place: Place,
     at: &Addresses,
-    shift: u32,
 ) {
+    let shift = u32::from(i.b.shift);
     let exec = w.exec();
     if exec == 0 {
         return;
@@ -223,21 +218,16 @@ fn bytes_any<M: Memory, const N: usize, const FAST: bool>(
             return;
         }
     }
-    bytes_by_lane(w, c, i, place, at, N, shift);
-}
-
-/// The handler of a store of `N` bytes.
-pub(crate) fn of_bytes<S: Space, const N: usize, const SHIFT: u32>() -> Run {
-    vector::<Small<S, N, SHIFT>>()
+    bytes_by_lane(w, c, i, place, at, N);
 }
 
 /// Stores the low bytes of a register, shifted right, of each active lane by itself.
 #[inline(never)]
-fn bytes_by_lane(w: &Wave, c: &mut Ctx<'_>, i: &Ins, place: Place, at: &Addresses, count: usize, shift: u32) {
+fn bytes_by_lane(w: &Wave, c: &mut Ctx<'_>, i: &Ins, place: Place, at: &Addresses, count: usize) {
     let exec = w.exec();
     let value = &w.v[i.b.reg as usize].0;
     for l in (0..32).filter(|l| exec >> l & 1 != 0) {
-        let bytes = (value[l] >> shift).to_le_bytes();
+        let bytes = (value[l] >> i.b.shift).to_le_bytes();
         lane::write(
             c,
             w,
@@ -248,17 +238,20 @@ fn bytes_by_lane(w: &Wave, c: &mut Ctx<'_>, i: &Ins, place: Place, at: &Addresse
     }
 }
 
+/// The stores of a space.
+struct Of<S>(PhantomData<S>);
+
+impl<S: Space> BySize for Of<S> {
+    fn words<const R: usize>() -> Run {
+        isa::lanes::<Words<S, R, true>, Words<S, R, false>>()
+    }
+
+    fn small<const N: usize>() -> Run {
+        vector::<Small<S, N>>()
+    }
+}
+
 /// The handler of a store of this space.
-pub(crate) fn lookup<S: Space>(op: Op) -> Option<Run> {
-    Some(match op {
-        Op::GlobalStoreB32 | Op::FlatStoreB32 | Op::ScratchStoreB32 => of_words::<S, 1>(),
-        Op::GlobalStoreB64 | Op::FlatStoreB64 | Op::ScratchStoreB64 => of_words::<S, 2>(),
-        Op::GlobalStoreB96 | Op::FlatStoreB96 | Op::ScratchStoreB96 => of_words::<S, 3>(),
-        Op::GlobalStoreB128 | Op::FlatStoreB128 | Op::ScratchStoreB128 => of_words::<S, 4>(),
-        Op::GlobalStoreB8 | Op::FlatStoreB8 | Op::ScratchStoreB8 => of_bytes::<S, 1, 0>(),
-        Op::GlobalStoreB16 | Op::FlatStoreB16 | Op::ScratchStoreB16 => of_bytes::<S, 2, 0>(),
-        Op::GlobalStoreD16HiB8 | Op::FlatStoreD16HiB8 | Op::ScratchStoreD16HiB8 => of_bytes::<S, 1, 16>(),
-        Op::GlobalStoreD16HiB16 | Op::FlatStoreD16HiB16 | Op::ScratchStoreD16HiB16 => of_bytes::<S, 2, 16>(),
-        _ => return None,
-    })
+pub(crate) fn lookup<S: Space>(inst: &Inst) -> Option<Run> {
+    Some(by_size::<Of<S>>(inst.op.facts().element, inst.ty.src[1].regs())?.0)
 }

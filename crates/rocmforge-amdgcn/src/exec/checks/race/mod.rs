@@ -54,8 +54,8 @@ mod sync;
 mod tests;
 mod wording;
 
-use crate::exec::memory::atomic::{EXCHANGE, RETURN};
 use crate::exec::memory::form::{COHERENT, IDIOM, ORDERED, UNUSED, VOLATILE};
+use crate::exec::memory::form::{EXCHANGE, RETURN};
 use crate::exec::state::ctx::{Ctx, Fence, Ins};
 use crate::exec::state::request::{Place, Request, Shape, filled};
 use crate::exec::state::wave::Wave;
