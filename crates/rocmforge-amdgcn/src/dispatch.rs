@@ -1,5 +1,6 @@
 //! A launch and its outcome.
 
+use crate::calls::Calls;
 use crate::counters::Counters;
 use crate::fault::{Access, Fault, FaultKind};
 use crate::footprint::Footprint;
@@ -148,6 +149,7 @@ impl Dispatch<'_> {
             count: 1,
             other: None,
             note,
+            calls: Calls::NONE,
         };
         Outcome {
             faults: vec![fault],

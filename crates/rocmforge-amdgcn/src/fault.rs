@@ -1,5 +1,6 @@
 //! Faults: each mistake of a launch, with the lane and the source line.
 
+use crate::calls::Calls;
 use rocmforge_code_object::Frame;
 use std::fmt;
 
@@ -116,7 +117,7 @@ pub struct Side {
     pub access: Access,
     /// Address of the instruction as `llvm-objdump` prints it (ELF virtual address).
     pub pc: u64,
-    /// Source position, innermost inlined function first; empty without line tables.
+    /// Source position, innermost inlined function first, then the calls that lead to it, if they are known; empty without line tables.
     pub frames: Vec<Frame>,
     /// Workgroup.
     pub workgroup: [u32; 3],
@@ -124,6 +125,8 @@ pub struct Side {
     pub wave: u32,
     /// Lane inside the wave.
     pub lane: u32,
+    /// As those of [`Fault`].
+    pub(crate) calls: Calls,
 }
 
 impl fmt::Display for Side {
@@ -157,7 +160,7 @@ pub struct Fault {
     pub size: u32,
     /// Address of the instruction as `llvm-objdump` prints it (ELF virtual address).
     pub pc: u64,
-    /// Source position, innermost inlined function first; empty without line tables.
+    /// Source position, innermost inlined function first, then the calls that lead to it; empty without line tables.
     pub frames: Vec<Frame>,
     /// Workgroup of the first occurrence.
     pub workgroup: [u32; 3],
@@ -171,6 +174,8 @@ pub struct Fault {
     pub other: Option<Box<Side>>,
     /// More, where there is more to say; else empty.
     pub note: String,
+    /// Calls that the wave was in: its [frames](Self::frames) are made of them when the launch is over.
+    pub(crate) calls: Calls,
 }
 
 impl fmt::Display for Fault {

@@ -37,6 +37,7 @@ pub const OPTIMISED: bool = !matches!(env!("ROCMFORGE_OPT_LEVEL").as_bytes(), b"
 
 mod attend;
 mod byte_state;
+mod calls;
 mod chunk;
 mod claims;
 mod costs;

@@ -1,5 +1,6 @@
 //! A code object, loaded for one device address and lowered for execution.
 
+use crate::calls::Calls;
 use crate::costs::Costs;
 use crate::exec::code::Code;
 use crate::exec::lower::functions::{Function, WaveLanes};
@@ -191,6 +192,20 @@ impl Program {
     /// Source position of an instruction, innermost inlined function first; empty without line tables.
     pub fn frames(&self, pc: u64) -> Vec<Frame> {
         self.debug.frames(pc)
+    }
+
+    /// The same, and behind it the calls that lead there. `calls` are those that a wave was in there, or in a function that it called from
+    /// there.
+    pub(crate) fn stack(&self, pc: u64, calls: &Calls) -> Vec<Frame> {
+        let mut frames = self.frames(pc);
+        let mut function = self.debug.function(pc);
+        for call in calls.innermost_first() {
+            if function.is_some() && function == self.debug.function(call.target) {
+                frames.extend(self.frames(call.pc));
+                function = self.debug.function(call.pc);
+            }
+        }
+        frames
     }
 }
 

@@ -1,9 +1,10 @@
 //! Source positions of instructions, from the DWARF line tables that `-gline-tables-only` leaves in a code object.
 
 use gimli::{EndianSlice, LittleEndian, SectionId};
-use object::{Object as _, ObjectSection as _};
+use object::{Object as _, ObjectSection as _, ObjectSymbol as _, SymbolKind};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::Range;
 
 /// One source position.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -32,13 +33,15 @@ impl fmt::Display for Frame {
     }
 }
 
-/// The debug sections of a code object.
+/// The debug sections of a code object, and its functions.
 ///
 /// Nothing is parsed until somebody asks for a position: that happens when a fault is reported, so its cost does not
 /// matter, and most programs are never asked about.
 #[derive(Clone, Debug, Default)]
 pub struct DebugInfo {
     sections: BTreeMap<&'static str, Vec<u8>>,
+    /// Addresses and names of its functions.
+    functions: Vec<(Range<u64>, String)>,
 }
 
 /// Inlined frames of one instruction at most: real code has a handful, hostile DWARF can nest without end.
@@ -66,9 +69,24 @@ impl DebugInfo {
             let data = file.section_by_name(id.name())?.data().ok()?;
             Some((id.name(), data.to_vec()))
         };
+        let function = |symbol: object::Symbol<'_, '_>| {
+            let addresses = symbol.address()..symbol.address().saturating_add(symbol.size());
+            let is_code = symbol.kind() == SymbolKind::Text && !addresses.is_empty();
+            is_code.then(|| (addresses, symbol.name().unwrap_or_default().to_owned()))
+        };
         Self {
             sections: IDS.into_iter().filter_map(section).collect(),
+            functions: file.symbols().filter_map(function).collect(),
         }
+    }
+
+    /// The addresses of the function that ELF address `pc` lies in.
+    pub fn function(&self, pc: u64) -> Option<Range<u64>> {
+        self.function_at(pc).map(|(addresses, _)| addresses.clone())
+    }
+
+    fn function_at(&self, pc: u64) -> Option<&(Range<u64>, String)> {
+        self.functions.iter().find(|(addresses, _)| addresses.contains(&pc))
     }
 
     /// Position of the instruction at ELF address `pc`: where it was written, then the calls through which it was inlined,
@@ -107,6 +125,13 @@ impl DebugInfo {
                 line: number(location.as_ref().and_then(|at| at.line)),
                 column: number(location.as_ref().and_then(|at| at.column)),
             });
+        }
+        // Where nothing is inlined into a function, line tables have no name of it.
+        if let Some(outermost) = frames.last_mut()
+            && outermost.function.is_empty()
+            && let Some((_, name)) = self.function_at(pc)
+        {
+            outermost.function.clone_from(name);
         }
         Ok(frames)
     }

@@ -247,7 +247,7 @@ pub struct Side {
     pub wave: u32,
     /// Lane inside the wave.
     pub lane: u32,
-    /// Source position in the kernel, innermost inlined function first.
+    /// Source position, innermost inlined function first, then the calls that lead to it.
     #[cfg_attr(feature = "serde", serde(serialize_with = "crate::json::frames"))]
     pub frames: Vec<Frame>,
 }
@@ -322,7 +322,7 @@ pub struct Report {
     pub wave: u32,
     /// Lane inside the wave.
     pub lane: u32,
-    /// Source position in the kernel, innermost inlined function first.
+    /// Source position, innermost inlined function first, then the calls that lead to it.
     #[cfg_attr(feature = "serde", serde(serialize_with = "crate::json::frames"))]
     pub frames: Vec<Frame>,
     /// The allocation it is about.

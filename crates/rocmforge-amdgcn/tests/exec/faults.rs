@@ -194,3 +194,31 @@ fn launches_that_cannot_start() {
         assert_eq!(outcome.faults[0].kind, FaultKind::BadLaunch);
     }
 }
+
+#[test]
+fn the_calls_that_lead_to_a_fault() {
+    let mut card = Card::new(faults());
+    let (dx, dy) = (card.upload(&[1.0f32; 64]), card.alloc(64 * 4));
+    let args = [Arg::Ptr(dx), Arg::Ptr(dy), Arg::U32(1)];
+    // The last lane: an upper one where waves have 64.
+    let outcome = card.launch("call_past_end", [1; 3], [64, 1, 1], 0, &args);
+    let fault = finds(&outcome, FaultKind::GlobalOutOfBounds, "called_past_end");
+    let stack: Vec<(&str, u32)> = (fault.frames.iter())
+        .map(|frame| (frame.function.as_str(), frame.line))
+        .collect();
+    let calls = [
+        ("called_past_end", "element"),
+        ("calls_past_end", "twice"),
+        ("kernel_calls_past_end", "call_past_end"),
+    ];
+    let expected = calls.map(|(statement, _)| line(statement));
+    assert_eq!(
+        stack.iter().map(|frame| frame.1).collect::<Vec<_>>(),
+        expected,
+        "{fault}"
+    );
+    for ((_, name), (function, _)) in calls.iter().zip(&stack) {
+        assert!(function.contains(name), "{fault}");
+    }
+    assert_eq!(fault.count, 1);
+}

@@ -52,7 +52,7 @@ impl Code {
 
     /// The same of a device address.
     pub(crate) fn refusal_at(&self, address: u64) -> Option<&LoadError> {
-        self.refusal(address.wrapping_sub(self.device).wrapping_add(self.start))
+        self.refusal(self.pc_of(address))
     }
 
     /// Offset in `.text` and index of each instruction that was not dropped.
@@ -83,6 +83,11 @@ impl Code {
 
     /// Index of the instruction at a device address.
     pub(crate) fn index_at(&self, address: u64) -> Option<usize> {
-        self.index_of(address.wrapping_sub(self.device).wrapping_add(self.start))
+        self.index_of(self.pc_of(address))
+    }
+
+    /// The same address as `llvm-objdump` prints it.
+    pub(crate) fn pc_of(&self, address: u64) -> u64 {
+        address.wrapping_sub(self.device).wrapping_add(self.start)
     }
 }

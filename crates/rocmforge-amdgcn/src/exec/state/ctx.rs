@@ -9,7 +9,7 @@ use crate::exec::state::grid::Gws;
 use crate::exec::state::request::{Addresses, Data, Place, Request, Shape, Unwritten, addresses_of_row};
 use crate::exec::state::variables::{VariableAccesses, Variables};
 use crate::exec::state::wave::Wave;
-use crate::fault::{Access, Fault, FaultKind};
+use crate::fault::{Access, Fault, FaultKind, Side};
 use crate::memory::{GlobalMemory, MemFaultKind};
 use crate::tools::Tools;
 use std::cell::RefCell;
@@ -231,7 +231,21 @@ impl Ctx<'_> {
             count: 1,
             other: None,
             note: String::new(),
+            calls: w.calls.clone(),
         }
+    }
+
+    /// What a wave does at an instruction, beside a fault.
+    pub(crate) fn side(&self, w: &Wave, i: &Ins, access: Access, lane: u32) -> Option<Box<Side>> {
+        Some(Box::new(Side {
+            access,
+            pc: self.text + u64::from(i.at),
+            frames: Vec::new(),
+            workgroup: self.workgroup,
+            wave: w.index,
+            lane: w.first_lane + lane,
+            calls: w.calls.clone(),
+        }))
     }
 
     /// Notes that a lane loads LDS that no wave has written, `size` bytes.

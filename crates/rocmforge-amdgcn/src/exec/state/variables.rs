@@ -6,6 +6,7 @@
 //! also if different lanes or workgroups did so. The same is true of one that accesses memory outside of the code object. Both are known when
 //! the launch has ended; the accesses themselves are made, since the memory is there.
 
+use crate::calls::Calls;
 use crate::fault::{Access, Fault, FaultKind};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -120,6 +121,7 @@ impl Variables {
             count: record.count,
             other: None,
             note,
+            calls: Calls::NONE,
         })
     }
 

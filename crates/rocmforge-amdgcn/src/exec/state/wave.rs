@@ -4,6 +4,7 @@
 //! 31 under the lower half of `exec`, then lanes 32 to 63 under the upper half. The upper lanes' registers are a wave of their own behind
 //! the lower ones', with a copy of the scalar registers made before each such instruction (see [`Wave::share`]).
 
+use crate::calls::Calls;
 use crate::exec::number::mode::Mode;
 use crate::exec::simd::masks::spread;
 use crate::exec::state::fields::{Flow, Kind, Src};
@@ -69,6 +70,8 @@ pub(crate) struct Wave {
     pub(crate) signals: u32,
     /// What it waits for with waves of other workgroups.
     pub(crate) gws: Option<Ticket>,
+    /// Calls that it is in.
+    pub(crate) calls: Calls,
     /// Index of the instruction at which it last had to stop though it could go on.
     pub(crate) last: usize,
 }
@@ -141,6 +144,14 @@ impl Wave {
             high.s = upper_scalars(&self.s, carry);
             high.scc = self.scc;
             high.mode = self.mode;
+        }
+    }
+
+    /// Changes the calls that it is in, with all its lanes.
+    pub(crate) fn change_calls(&mut self, mut change: impl FnMut(&mut Calls)) {
+        change(&mut self.calls);
+        if let Some(high) = &mut self.high {
+            change(&mut high.calls);
         }
     }
 

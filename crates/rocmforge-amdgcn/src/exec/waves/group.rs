@@ -4,6 +4,7 @@ mod halves;
 mod waiting;
 
 use crate::attend::Attendant;
+use crate::calls::{Call, Calls};
 use crate::counters::Counters;
 use crate::dispatch::{Dispatch, Outcome, Status};
 use crate::exec::checks::Checks;
@@ -173,9 +174,9 @@ pub(crate) fn run_part(
         None => Footprint::default(),
     };
     for fault in &mut faults {
-        fault.frames = dispatch.program.frames(fault.pc);
+        fault.frames = dispatch.program.stack(fault.pc, &fault.calls);
         if let Some(other) = &mut fault.other {
-            other.frames = dispatch.program.frames(other.pc);
+            other.frames = dispatch.program.stack(other.pc, &other.calls);
         }
         // Where a value is used is no other access.
         if fault.kind.is_uninitialised()
@@ -504,6 +505,7 @@ impl Machine<'_> {
         w.signals = 0;
         w.gws = None;
         w.next = self.entry;
+        w.change_calls(Calls::clear);
         w.scc = 0;
         w.mode = Mode(setup.mode);
         (w.clock, w.looks, w.ran) = (0, 0, 0);
@@ -596,8 +598,14 @@ impl Machine<'_> {
                 Flow::SetPc => {
                     let address = w.scalar64(&i.a);
                     let back = self.code.device + u64::from(i.at) + 4;
+                    let pc = self.code.start + u64::from(i.at);
+                    let target = self.code.pc_of(address);
                     if i.dst as usize != NULL {
                         w.set64(i.dst, back);
+                        let back = pc + 4;
+                        w.change_calls(|calls| calls.enter(Call { pc, target, back }));
+                    } else {
+                        w.change_calls(|calls| calls.leave(target));
                     }
                     match self.code.index_at(address) {
                         Some(index) => next = index,

@@ -93,7 +93,7 @@ impl Part {
             if let Some(before) = outcome.warnings.iter_mut().find(|before| same(before, &warning)) {
                 before.count += warning.count;
             } else if !outcome.faults.iter().any(|fault| same(fault, &warning)) {
-                warning.frames = program.frames(warning.pc);
+                warning.frames = program.stack(warning.pc, &warning.calls);
                 outcome.warnings.push(warning);
             }
         }

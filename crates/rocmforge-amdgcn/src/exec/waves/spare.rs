@@ -1,6 +1,7 @@
 //! Spare waves: those of launches that have ended, which each host thread keeps for its next one. A wave has 33 KiB of registers; to
 //! allocate them takes longer than a short launch.
 
+use crate::calls::Calls;
 use crate::exec::number::mode::Mode;
 use crate::exec::state::wave::{Lanes, Wave, WaveState};
 use crate::fault::POISON;
@@ -73,6 +74,7 @@ impl Wave {
         state: WaveState::Ready,
         signals: 0,
         gws: None,
+        calls: Calls::NONE,
         last: 0,
     };
 }

@@ -4,7 +4,7 @@ use crate::byte_state::ByteState;
 use crate::exec::state::ctx::{Ctx, Ins};
 use crate::exec::state::request::{Place, Unwritten};
 use crate::exec::state::wave::Wave;
-use crate::fault::{Access, FaultKind, Side};
+use crate::fault::{Access, FaultKind};
 use std::collections::HashMap;
 
 /// Where an unknown value comes from: a set of loads, a bit for each.
@@ -171,7 +171,6 @@ impl Origins {
 
     fn report_load(&self, w: &Wave, c: &mut Ctx<'_>, i: &Ins, source: &Source, lanes: u32, why: &str) {
         let load = &source.load;
-        let (text, workgroup) = (c.text, c.workgroup);
         let at_load = Ins { at: source.at, ..*i };
         let count = u64::from(lanes.count_ones());
         if c.count(&at_load, source.kind, count) {
@@ -182,18 +181,12 @@ impl Origins {
         } else {
             load.lane as u32
         };
+        let used = c.side(w, i, Access::None, lanes.trailing_zeros() % 32);
         if let Some(fault) = c.fault(w, &at_load, source.kind, load.access, lane, load.address, source.size) {
             fault.lane = load.first_lane + lane;
             fault.count = count;
             fault.note = why.to_owned();
-            fault.other = Some(Box::new(Side {
-                access: Access::None,
-                pc: text + u64::from(i.at),
-                frames: Vec::new(),
-                workgroup,
-                wave: w.index,
-                lane: w.first_lane + lanes.trailing_zeros() % 32,
-            }));
+            fault.other = used;
         }
     }
 }

@@ -4,7 +4,7 @@ use crate::exec::memory::form::{UPDATE, UPDATE_OF_BASE};
 use crate::exec::state::ctx::{Ctx, Ins};
 use crate::exec::state::request::{Data, Place, Request, Shape};
 use crate::exec::state::wave::Wave;
-use crate::fault::{Access, FaultKind, Side};
+use crate::fault::{Access, FaultKind};
 
 /// Whether an instruction writes back what it has read there, see [`crate::exec::lower::updates`].
 pub(super) fn is_update(w: &Wave, i: &Ins, r: &Request<'_>) -> bool {
@@ -47,21 +47,14 @@ pub(super) fn check(c: &mut Ctx<'_>, w: &Wave, i: &Ins, r: &Request<'_>, update:
         Place::Lds => FaultKind::LdsRace,
         _ => FaultKind::GlobalRace,
     };
-    let (workgroup, wave, pc) = (c.workgroup, w.index, c.text + u64::from(i.at));
+    let side = c.side(w, i, Access::Store, one);
     if let Some(fault) = c.fault(w, i, kind, Access::Store, other, at, r.size) {
         fault.note = if update {
             "lanes of one wave read a place and write it back: all of their updates but one are lost".to_owned()
         } else {
             "lanes of one wave write different values to one place: all but one are lost".to_owned()
         };
-        fault.other = Some(Box::new(Side {
-            access: Access::Store,
-            pc,
-            frames: Vec::new(),
-            workgroup,
-            wave,
-            lane: w.first_lane + one,
-        }));
+        fault.other = side;
     }
     c.count(i, kind, more);
 }

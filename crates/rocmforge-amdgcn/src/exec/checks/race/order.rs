@@ -6,6 +6,7 @@ use super::{
     sync::{Level, Segment, What},
     wording::{access_of, describe},
 };
+use crate::calls::Calls;
 use crate::exec::state::ctx::{Ctx, Ins};
 use crate::exec::state::request::Request;
 use crate::exec::state::wave::Wave;
@@ -79,6 +80,7 @@ impl Race {
                 workgroup,
                 wave: by.wave.unwrap_or(0),
                 lane: hit.info.lane(self.lane_bits),
+                calls: Calls::NONE,
             }));
         }
     }

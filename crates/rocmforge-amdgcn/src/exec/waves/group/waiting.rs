@@ -4,26 +4,19 @@ use super::{Machine, PROBES};
 use crate::exec::checks::probe::Probe;
 use crate::exec::state::ctx::Ctx;
 use crate::exec::state::wave::{Wave, WaveState};
-use crate::fault::{Access, FaultKind, Side};
+use crate::fault::{Access, FaultKind};
 
 impl Machine<'_> {
     /// Notes a loop that does not end, which a wave is about to go round again from its instruction `last`.
     #[cold]
     pub(super) fn endless(&self, w: &Wave, ctx: &mut Ctx<'_>, kind: FaultKind, last: usize) {
         let lane = w.exec64().trailing_zeros() % 64;
-        let (text, workgroup) = (ctx.text, ctx.workgroup);
         let head = &self.code.ins[w.next.min(last)];
+        let pc = ctx.text + u64::from(head.at);
+        let other = ctx.side(w, head, Access::None, lane);
         if let Some(fault) = ctx.fault(w, &self.code.ins[last], kind, Access::None, lane, 0, 0) {
-            let pc = text + u64::from(head.at);
             fault.note = format!("the loop begins at pc {pc:#x}");
-            fault.other = Some(Box::new(Side {
-                access: Access::None,
-                pc,
-                frames: Vec::new(),
-                workgroup,
-                wave: w.index,
-                lane,
-            }));
+            fault.other = other;
         }
     }
 
@@ -36,24 +29,17 @@ impl Machine<'_> {
         let (Some(wave), Some(ended)) = (wave, ended) else {
             return;
         };
-        let (text, workgroup) = (ctx.text, ctx.workgroup);
         // The barrier, and the end, are the instructions before the next one.
         let i = &self.code.ins[wave.next - 1];
         let end = &self.code.ins[ended.next - 1];
+        let other = ctx.side(ended, end, Access::None, 0);
         if let Some(fault) = ctx.fault(wave, i, FaultKind::WaveEnded, Access::None, 0, 0, 0) {
             fault.note = format!(
                 "{waiting} of {} waves wait, {} have ended; a card lets them go on, but what the others should have done is missing",
                 waves.len(),
                 waves.len() - waiting
             );
-            fault.other = Some(Box::new(Side {
-                access: Access::None,
-                pc: text + u64::from(end.at),
-                frames: Vec::new(),
-                workgroup,
-                wave: ended.index,
-                lane: 0,
-            }));
+            fault.other = other;
         }
     }
 
