@@ -9,7 +9,7 @@ use crate::chunk::{
     BLOCK, BLOCK_BITS, BLOCKS, BY_BLOCKS, Block, CHUNK, CHUNK_BITS, Chunk, MIXED, READ_ONLY, block_of, block_range,
 };
 use crate::map::Map;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
@@ -32,7 +32,7 @@ const READ_BY_SEVERAL: u8 = READ | NUMBER;
 const NUMBER: u8 = 0x3F;
 
 /// The claims of the blocks of some chunks.
-type ByBlocks = BTreeMap<usize, [AtomicU8; BLOCKS]>;
+type ByBlocks = HashMap<usize, [AtomicU8; BLOCKS]>;
 
 /// The claims of all shares of a memory.
 pub(crate) struct Claims {

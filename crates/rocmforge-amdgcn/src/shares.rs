@@ -13,7 +13,7 @@ use crate::claims::{self, Claims, Own, Share};
 use crate::map::Map;
 use crate::memory::{GlobalMemory, Shares, Workers, all_bytes};
 use rayon_core::{ThreadPool, ThreadPoolBuilder};
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -220,7 +220,7 @@ impl Shares {
         shares: &'a [MutexGuard<'_, GlobalMemory>],
         memory: &GlobalMemory,
     ) -> Option<Vec<Change<'a>>> {
-        let mut blocks: BTreeMap<usize, Vec<&Own>> = BTreeMap::new();
+        let mut blocks: HashMap<usize, Vec<&Own>> = HashMap::new();
         for share in shares.iter().filter_map(|memory| memory.share.as_ref()) {
             for (&block, own) in &share.own {
                 blocks.entry(block).or_default().push(own);

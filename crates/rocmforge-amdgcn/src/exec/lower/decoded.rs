@@ -1,7 +1,6 @@
 //! Decoded instructions, on their way to lowered ones.
 
 use rocmforge_isa::{Atomic, Inst, Lanes, Op, Operand, Registers};
-use std::collections::HashMap;
 
 /// A decoded instruction, and the first lowered one that it became.
 pub(super) struct Decoded {
@@ -10,9 +9,9 @@ pub(super) struct Decoded {
     pub(super) index: usize,
 }
 
-/// The instructions of a function, as indices, by their ELF address.
-pub(super) fn by_address(function: &[Decoded]) -> HashMap<u64, usize> {
-    function.iter().enumerate().map(|(n, at)| (at.pc, n)).collect()
+/// The instruction of a function at an ELF address, as an index: they are in the order of their addresses.
+pub(super) fn index_at(function: &[Decoded], pc: u64) -> Option<usize> {
+    function.binary_search_by_key(&pc, |at| at.pc).ok()
 }
 
 /// An instruction, or both halves of a pair, which read before either writes.

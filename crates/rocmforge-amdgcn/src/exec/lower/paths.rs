@@ -1,6 +1,6 @@
 //! Data-flow solver: runs a [`Pass`] over all paths of a function until its states stop changing.
 
-use crate::exec::lower::decoded::Decoded;
+use crate::exec::lower::decoded::{Decoded, index_at};
 use crate::exec::lower::values::{REGISTERS, SCALAR};
 use rocmforge_isa::Flow;
 use std::collections::HashMap;
@@ -68,18 +68,13 @@ pub(super) trait Pass {
     fn changed(&self) -> bool;
 }
 
-/// Goes through a function, which starts with this state, until nothing changes; `by_address` are its instructions by their ELF address.
+/// Goes through a function, which starts with this state, until nothing changes.
 ///
 /// `None` if a branch leads out of the function, [`Pass::step`] gives that, or it takes too many passes.
-pub(super) fn follow<P: Pass>(
-    function: &[Decoded],
-    by_address: &HashMap<u64, usize>,
-    start: &State<P::Value>,
-    pass: &mut P,
-) -> Option<()> {
+pub(super) fn follow<P: Pass>(function: &[Decoded], start: &State<P::Value>, pass: &mut P) -> Option<()> {
     let mut entered: HashMap<usize, Option<State<P::Value>>> = HashMap::new();
     for pc in function.iter().filter_map(|at| at.inst.branch_target(at.pc)) {
-        entered.insert(*by_address.get(&pc)?, None);
+        entered.insert(index_at(function, pc)?, None);
     }
     if entered.len() > TARGETS {
         return None;
@@ -98,9 +93,9 @@ pub(super) fn follow<P: Pass>(
             // No path leads here.
             let Some(mut state) = before.take() else { continue };
             pass.step(n, &mut state)?;
-            if let Some(target) = inst.branch_target(*pc).and_then(|pc| by_address.get(&pc)) {
-                let changed = join(entered.get_mut(target)?, &state);
-                grew |= changed && *target <= n;
+            if let Some(target) = inst.branch_target(*pc).and_then(|pc| index_at(function, pc)) {
+                let changed = join(entered.get_mut(&target)?, &state);
+                grew |= changed && target <= n;
             }
             let goes_on = matches!(inst.op.facts().flow, Flow::Next | Flow::ConditionalBranch | Flow::Call);
             before = goes_on.then_some(state);

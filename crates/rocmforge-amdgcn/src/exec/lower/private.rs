@@ -16,7 +16,7 @@ use crate::exec::lower::paths::{self, Value};
 use crate::exec::lower::unused::is_whole_result;
 use crate::exec::lower::values::{REGISTERS, Register, SCALAR, register};
 use rocmforge_isa::{Element, Flow, Format, Inst, Memory, Mods, Op, Operand, Registers, Ty};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::ops::Range;
 
 const STACK_POINTER: Register = SCALAR + 32;
@@ -167,8 +167,8 @@ fn words(bytes: &Range<i64>) -> Range<i64> {
 }
 
 impl Private {
-    /// Finds the accesses of a function; `by_address` are its instructions by address, and `wide` says that its waves have 64 lanes.
-    pub(super) fn of(function: &[Decoded], by_address: &HashMap<u64, usize>, wide: bool) -> Option<Self> {
+    /// Finds the accesses of a function; `wide` says that its waves have 64 lanes.
+    pub(super) fn of(function: &[Decoded], wide: bool) -> Option<Self> {
         let has = |flow: Flow| function.iter().any(|at| at.inst.op.facts().flow == flow);
         // A jump is a return, unless the function makes addresses of code.
         let jumps = has(Flow::Jump) && function.iter().any(|at| at.inst.op == Op::SGetpcB64);
@@ -178,12 +178,12 @@ impl Private {
         let mut pass = Pass {
             function,
             wide,
-            memory: BTreeMap::new(),
+            memory: HashMap::new(),
             stack: None,
             changed: false,
             found: Self::default(),
         };
-        paths::follow(function, by_address, &State::at_start(), &mut pass)?;
+        paths::follow(function, &State::at_start(), &mut pass)?;
         Some(pass.found)
     }
 
@@ -197,8 +197,8 @@ impl Private {
 struct Pass<'a> {
     function: &'a [Decoded],
     wide: bool,
-    memory: BTreeMap<i64, Word>,
-    /// Whether the by_address in private memory are relative to the stack pointer: all of them are, or none.
+    memory: HashMap<i64, Word>,
+    /// Whether the addresses in private memory are relative to the stack pointer: all of them are, or none.
     stack: Option<bool>,
     /// A word of private memory has another [`Word`] than before.
     changed: bool,

@@ -9,14 +9,14 @@
 #[cfg(test)]
 mod tests;
 
-use crate::exec::lower::decoded::{Decoded, by_address, crosses_lanes, each_half, keeps_rest, writes_exec};
+use crate::exec::lower::decoded::{Decoded, crosses_lanes, each_half, index_at, keeps_rest, writes_exec};
 use crate::exec::lower::halves;
 use crate::exec::lower::private::Private;
 use crate::exec::memory::form::UNUSED;
 use crate::exec::state::ctx::Ins;
 use rocmforge_isa::{Element, Flow, Format, Inst, Memory, Operand, Registers, Relative, Ty};
 use std::cell::OnceCell;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::ops::Range;
 
 /// Instructions looked at for an atomic at most; one whose value goes on for longer counts as used.
@@ -30,7 +30,6 @@ pub(super) fn mark(function: &[Decoded], ins: &mut [Ins], wide: bool) {
     }
     let search = Search {
         function,
-        by_address: by_address(function),
         wide,
         private: OnceCell::new(),
     };
@@ -56,7 +55,6 @@ struct Step {
 /// What the atomics of a function are looked at with.
 struct Search<'a> {
     function: &'a [Decoded],
-    by_address: HashMap<u64, usize>,
     wide: bool,
     /// Needed where a value is stored in private memory only.
     private: OnceCell<Option<Private>>,
@@ -78,9 +76,7 @@ impl Search<'_> {
                 continue;
             }
             for store in self.stores(n, &mut steps)? {
-                let private = self
-                    .private
-                    .get_or_init(|| Private::of(self.function, &self.by_address, self.wide));
+                let private = self.private.get_or_init(|| Private::of(self.function, self.wide));
                 for reader in private.as_ref()?.readers(store)? {
                     steps = steps.checked_sub(1)?;
                     if self.function[reader].inst.op.facts().memory != Memory::Load {
@@ -131,7 +127,7 @@ impl Search<'_> {
                 Flow::Call | Flow::Jump => return None,
                 Flow::Branch | Flow::ConditionalBranch => {
                     let target = inst.branch_target(*pc)?;
-                    let at = *self.by_address.get(&target)?;
+                    let at = index_at(self.function, target)?;
                     open.push(Step { at, ..step });
                 }
                 Flow::Next => {}

@@ -10,7 +10,7 @@ mod tests;
 
 use crate::exec::lower::decoded::{Decoded, is_compare_and_swap, keeps_rest};
 use rocmforge_isa::{Element, Flow, Format, Inst, Lanes, Memory, Mods, Op, Operand, Registers, Relative, Ty, Unit};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 /// The number of a value of 32 bits.
@@ -180,7 +180,7 @@ struct Numbers {
     /// Results of operations on known values.
     results: HashMap<(Op, i32, Vec<Value>, usize), Value>,
     /// Vector registers whose lanes hold scalar registers, by number.
-    lanes: HashMap<Value, Rc<BTreeMap<u32, Value>>>,
+    lanes: HashMap<Value, Rc<HashMap<u32, Value>>>,
     /// Low words of sums with a constant: what was added to what.
     low_sums: HashMap<Value, (Value, u32)>,
     /// The low word that a carry comes from.

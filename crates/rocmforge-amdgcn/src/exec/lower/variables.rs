@@ -13,7 +13,7 @@
 mod tests;
 
 use crate::exec::code::Code;
-use crate::exec::lower::decoded::{Decoded, by_address, crosses_lanes, each_half, keeps_rest, writes_exec};
+use crate::exec::lower::decoded::{Decoded, crosses_lanes, each_half, keeps_rest, writes_exec};
 use crate::exec::lower::halves;
 use crate::exec::lower::paths::{self, Value as _};
 use crate::exec::lower::values::{REGISTERS, Register, SCALAR, is_kept, is_plain, register};
@@ -22,7 +22,7 @@ use crate::exec::state::ctx::Watched;
 use crate::exec::state::variables::VariableInstruction;
 use crate::fault::Access;
 use rocmforge_isa::{Flow, Format, Inst, Lanes, Memory, Op, Operand, Registers, Relative, Ty, Unit};
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
 /// What a register holds, in the lanes that are on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -107,12 +107,12 @@ fn find(function: &[Decoded], wide: bool) -> Vec<(usize, u32)> {
         function,
         wide,
         constants,
-        kept: BTreeSet::new(),
+        kept: HashSet::new(),
         grew: false,
         found: Vec::new(),
     };
     let start = State::new(Value::Other, Value::Other);
-    match paths::follow(function, &by_address(function), &start, &mut pass) {
+    match paths::follow(function, &start, &mut pass) {
         Some(()) => pass.found,
         None => Vec::new(),
     }
@@ -174,7 +174,7 @@ struct Pass<'a> {
     /// The lower register and the ELF address, by the instruction that completes it.
     constants: HashMap<usize, (Register, u32)>,
     /// Offsets of words of private memory where something made of addresses is kept.
-    kept: BTreeSet<i64>,
+    kept: HashSet<i64>,
     /// This pass has added to them.
     grew: bool,
     /// Instructions whose address is computed from one constant, and the constant.

@@ -19,7 +19,7 @@ pub(crate) struct Cells {
     chunk_bits: u32,
     stamp: u32,
     /// Chunks in use, when they are asked for.
-    pub(super) touched: Option<Vec<u32>>,
+    pub(super) touched: Option<Vec<u64>>,
     /// Requests that are not in the slots yet.
     pub(super) log: Option<Box<Log>>,
     /// Coherent loads were seen.
@@ -142,7 +142,7 @@ impl Cells {
         if chunk >> 5 != self.stamp {
             self.chunks[n] = self.stamp << 5 | slots;
             if let Some(touched) = &mut self.touched {
-                touched.push(n as u32);
+                touched.push(n as u64);
             }
         } else if chunk & slots != slots {
             self.chunks[n] = chunk | slots;
@@ -150,8 +150,8 @@ impl Cells {
     }
 
     /// Dwords of a chunk.
-    pub(super) fn chunk(&self, chunk: u32) -> (std::ops::Range<usize>, u32) {
-        let first = (chunk as usize) << self.chunk_bits;
+    pub(super) fn chunk(&self, chunk: usize) -> (std::ops::Range<usize>, u32) {
+        let first = chunk << self.chunk_bits;
         let end = (first + (1 << self.chunk_bits)).min(self.segments[0].len());
         (first..end, self.used(first))
     }

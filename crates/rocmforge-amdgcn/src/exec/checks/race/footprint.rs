@@ -29,7 +29,7 @@ impl Race {
         });
         for &chunk in &chunks {
             for ranges in &mut ranges {
-                ranges.chunk(chunk);
+                ranges.chunk(chunk as usize);
             }
         }
         for ranges in ranges {
@@ -57,12 +57,12 @@ struct Ranges<'a> {
 }
 
 impl Ranges<'_> {
-    fn chunk(&mut self, chunk: u32) {
+    fn chunk(&mut self, chunk: usize) {
         let slots = self.slots;
         let cells = &self.race.global;
         let (dwords, used) = cells.chunk(chunk);
         if used == 0 {
-            return self.logged(chunk as usize, slots[0]);
+            return self.logged(chunk, slots[0]);
         }
         if slots.iter().all(|&slot| used >> slot as u32 & 1 == 0) {
             return;

@@ -147,6 +147,7 @@ pub(crate) struct SuspendedRace {
 }
 
 /// Where some lanes of a request touch memory.
+#[derive(Clone, Copy)]
 struct Span {
     lds: bool,
     /// First byte, from the start of the memory.
@@ -448,26 +449,22 @@ impl Race {
             _ => None,
         };
         let lane = r.exec.trailing_zeros();
-        if FAST
-            && let Some(bytes) = bytes
-            && let Some(offset) = place(c, lds, r.at[lane as usize & 31], bytes)
-        {
-            let span = Span {
+        let whole = bytes.filter(|_| FAST).and_then(|bytes| {
+            Some(Span {
                 lds,
-                offset,
+                offset: place(c, lds, r.at[lane as usize & 31], bytes)?,
                 bytes,
                 lane,
-            };
-            if coherent {
-                return self.lane(c, w, i, r, slot, info, &span);
-            }
-            return self.span(c, w, i, r, slot, info, &span);
+            })
+        });
+        if coherent && let Some(whole) = whole {
+            return self.lane(c, w, i, r, slot, info, &whole);
         }
-        if FAST && slot == Slot::Load && !coherent {
+        if FAST && whole.is_none() && slot == Slot::Load && !coherent {
             return self.gather(c, w, i, r, info, lds);
         }
-        if FAST && slot == Slot::Store {
-            return self.runs(c, w, i, r, info, lds);
+        if FAST && (whole.is_some() || slot == Slot::Store) {
+            return self.runs(c, w, i, r, slot, info, lds, whole);
         }
         let mut last = None;
         for lane in (0..32).filter(|l| r.exec >> l & 1 != 0) {
@@ -489,36 +486,52 @@ impl Race {
         }
     }
 
-    /// Plain stores that lie anywhere: lanes that follow each other in memory, as those of a tile's row do, are looked at together.
+    /// A plain request of which lanes that follow each other in memory, as those of a tile's row do, are looked at together: all of them,
+    /// where they are a `whole`, and else one run after the other.
     #[inline(always)]
-    fn runs(&mut self, c: &mut Ctx<'_>, w: &Wave, i: &Ins, r: &Request<'_>, info: Info, lds: bool) {
+    fn runs(
+        &mut self,
+        c: &mut Ctx<'_>,
+        w: &Wave,
+        i: &Ins,
+        r: &Request<'_>,
+        slot: Slot,
+        info: Info,
+        lds: bool,
+        whole: Option<Span>,
+    ) {
         let size = r.size as usize;
         let is_on = |lane: u32| lane < 32 && r.exec >> lane & 1 != 0;
         let mut next = 0;
         while next < 32 {
-            let lane = next;
-            next += 1;
-            if !is_on(lane) {
-                continue;
-            }
-            let Some(offset) = place(c, lds, r.at[lane as usize], size) else {
-                continue;
-            };
-            let mut bytes = size;
-            while is_on(next)
-                && r.at[next as usize & 31] == r.at[lane as usize].wrapping_add(bytes as u64)
-                && place(c, lds, r.at[next as usize & 31], size).is_some()
-            {
-                bytes += size;
+            let span = if let Some(whole) = whole {
+                next = 32;
+                whole
+            } else {
+                let lane = next;
                 next += 1;
-            }
-            let span = Span {
-                lds,
-                offset,
-                bytes,
-                lane,
+                if !is_on(lane) {
+                    continue;
+                }
+                let Some(offset) = place(c, lds, r.at[lane as usize], size) else {
+                    continue;
+                };
+                let mut bytes = size;
+                while is_on(next)
+                    && r.at[next as usize & 31] == r.at[lane as usize].wrapping_add(bytes as u64)
+                    && place(c, lds, r.at[next as usize & 31], size).is_some()
+                {
+                    bytes += size;
+                    next += 1;
+                }
+                Span {
+                    lds,
+                    offset,
+                    bytes,
+                    lane,
+                }
             };
-            self.span(c, w, i, r, Slot::Store, info, &span);
+            self.span(c, w, i, r, slot, info, &span);
         }
     }
 

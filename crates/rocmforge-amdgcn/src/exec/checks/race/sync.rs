@@ -187,7 +187,7 @@ impl Sync {
     /// Whether an access of that segment is covered by something seen at that level or above.
     pub(super) fn covers(&self, seen: &Seen, segment: u32, by: Segment, what: What, level: Level) -> bool {
         // By location: the part of its log that has been looked at.
-        let mut looked: BTreeMap<u32, (u32, u32)> = BTreeMap::new();
+        let mut looked: HashMap<u32, (u32, u32)> = HashMap::new();
         let mut open = vec![seen];
         while let Some(seen) = open.pop() {
             for (&(number, reach), &part) in seen {
