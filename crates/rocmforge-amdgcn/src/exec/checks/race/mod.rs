@@ -209,7 +209,10 @@ impl Race {
         self.workgroups.push(workgroup);
         self.shared.clear();
         for wave in &mut self.waves {
-            wave.seen.clear();
+            // Most have seen nothing, and to clear an empty map takes a while.
+            if !wave.seen.is_empty() {
+                wave.seen.clear();
+            }
             wave.stores = false;
         }
         self.new_epoch();
@@ -238,7 +241,7 @@ impl Race {
     /// All waves passed a barrier.
     pub(crate) fn barrier(&mut self) {
         for wave in &mut self.waves {
-            for ((var, level), part) in std::mem::take(&mut wave.seen) {
+            while let Some(((var, level), part)) = wave.seen.pop_first() {
                 see(&mut self.shared, var, level, part);
             }
         }
@@ -261,14 +264,8 @@ impl Race {
             let done = if stores { wave.done } else { segment - 1 };
             let open = stores.then_some(done + 1);
             self.stores = self.stores.min(open.unwrap_or(self.next));
-            *wave = WaveClock {
-                segment,
-                done,
-                stores,
-                open,
-                seen: std::mem::take(&mut wave.seen),
-                ..WaveClock::default()
-            };
+            (wave.segment, wave.done, wave.stores, wave.open) = (segment, done, stores, open);
+            (wave.waited, wave.released) = (false, false);
         }
         self.next += self.stride;
         self.lds.forget();
