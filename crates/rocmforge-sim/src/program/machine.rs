@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{CString, c_void};
 use std::ptr::null_mut;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// Arguments of a kernel, at most: `CodeObject` refuses more.
 const MAX_ARGUMENTS: usize = 4096;
@@ -45,10 +46,21 @@ impl HostMemory {
     }
 }
 
+/// How often [`Op::PollStream`] asks at least, and for how long: a host function runs on a thread of its own, which may have to wait on a
+/// busy host.
+const POLLS: u32 = 10_000;
+const PATIENCE: Duration = Duration::from_secs(10);
+
 /// What a host function gets.
 struct HostTask {
     sim: Arc<SimHost>,
-    task: Option<HostAccess>,
+    work: HostWork,
+}
+
+enum HostWork {
+    Accesses(HostAccess),
+    CallsHip,
+    Takes(Duration),
 }
 
 #[derive(Clone, Copy)]
@@ -71,16 +83,17 @@ impl HostAccess {
 unsafe extern "C" fn host_function(user: *mut c_void) {
     // SAFETY: the machine keeps the tasks it has queued until it ends.
     let task = unsafe { &*user.cast::<HostTask>() };
-    match task.task {
-        Some(access) if !access.is_there(&task.sim) => {}
-        Some(HostAccess {
+    match task.work {
+        HostWork::Accesses(access) if !access.is_there(&task.sim) => {}
+        HostWork::Accesses(HostAccess {
             address,
             size,
             writes: true,
             ..
         }) => write_host(&task.sim, address, size, 0xC3),
-        Some(HostAccess { address, size, .. }) => read_host(&task.sim, address, size),
-        None => {
+        HostWork::Accesses(HostAccess { address, size, .. }) => read_host(&task.sim, address, size),
+        HostWork::Takes(time) => std::thread::sleep(time),
+        HostWork::CallsHip => {
             // SAFETY: the function takes no pointers.
             let _ = unsafe { task.sim.hipDeviceSynchronize() };
         }
@@ -252,13 +265,15 @@ impl Machine<'_> {
             Op::SyncStream { stream } => hip!(self.hipStreamSynchronize(*get!(self.streams, stream))),
             Op::PollStream { stream } => {
                 let stream = *get!(self.streams, stream);
-                for _ in 0..10_000 {
+                let until = Instant::now() + PATIENCE;
+                let mut polls = 0;
+                loop {
                     match hip!(self.hipStreamQuery(stream)) {
-                        Err(hipErrorNotReady) => {}
+                        Err(hipErrorNotReady) if polls < POLLS || Instant::now() < until => std::thread::yield_now(),
                         other => return other,
                     }
+                    polls += 1;
                 }
-                Err(hipErrorNotReady)
             }
             Op::SyncDevice => hip!(self.hipDeviceSynchronize()),
             Op::SetDevice { card } => hip!(self.hipSetDevice(*card)),
@@ -468,24 +483,25 @@ impl Machine<'_> {
             }
             Op::HostFunction { stream, task } => {
                 let stream = *get!(self.streams, stream);
-                let task = match task {
+                let work = match *task {
                     Task::Writes(host) | Task::Reads(host) => {
-                        let found = get!(self.hosts, host);
+                        let found = get!(self.hosts, &host);
                         if !found.alive {
                             return Ok(());
                         }
-                        Some(HostAccess {
+                        HostWork::Accesses(HostAccess {
                             address: found.memory.address,
                             size: found.memory.size,
                             writes: matches!(task, Task::Writes(_)),
                             pinned: found.own.is_none(),
                         })
                     }
-                    Task::CallsHip => None,
+                    Task::CallsHip => HostWork::CallsHip,
+                    Task::Takes(time) => HostWork::Takes(time),
                 };
                 let task = Arc::new(HostTask {
                     sim: self.sim.clone(),
-                    task,
+                    work,
                 });
                 let user = Arc::as_ptr(&task).cast_mut().cast();
                 self.tasks.push(task);

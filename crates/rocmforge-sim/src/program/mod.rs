@@ -32,6 +32,7 @@ pub use shrink::shrink;
 use crate::Report;
 use rocmforge_hip_sys::hipError_t;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// The name of an object.
 pub type Name = u32;
@@ -56,6 +57,8 @@ pub enum Task {
     Reads(Name),
     /// Calls HIP, which it must not.
     CallsHip,
+    /// Returns after that time of the host's clock.
+    Takes(Duration),
 }
 
 /// One operation of a host program. Stream 0 is the null stream. Sizes are bytes.

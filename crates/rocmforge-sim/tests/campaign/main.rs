@@ -223,6 +223,7 @@ fn correct_programs_make_no_report() {
                     "program {program}, seed {seed}: {:?} strict {}",
                     config.schedule, config.strict
                 );
+                let failed = failed.map(|op| (op, &programs[program as usize][op], run.statuses[op]));
                 eprintln!("leaks {:?}, failed {failed:?}", run.leaks);
                 if let Some(report) = run.reports.first() {
                     let (kind, op) = (report.kind, run.op_of_call(report.call));

@@ -3,6 +3,7 @@
 use rocmforge_hip_sys::*;
 use rocmforge_sim::program::{Arg, Op, Task, run};
 use rocmforge_sim::{ReportKind, Schedule, SimConfig};
+use std::time::Duration;
 
 const IMAGE: &[u8] = include_bytes!("../kernels/steps-gfx1100.co");
 
@@ -119,4 +120,23 @@ fn memory_that_goes_under_queued_work_is_not_touched() {
     ];
     let run = run(&own, strict(), &[]);
     assert_eq!((run.statuses, run.reports.len()), (vec![hipSuccess; 7], 0));
+}
+
+/// Longer than a query waits for a host function by itself.
+#[test]
+fn polling_a_stream_waits_for_a_slow_host_function() {
+    let ops = [
+        Op::Stream {
+            stream: 1,
+            blocking: false,
+        },
+        Op::HostFunction {
+            stream: 1,
+            task: Task::Takes(Duration::from_millis(300)),
+        },
+        Op::PollStream { stream: 1 },
+        Op::DestroyStream { stream: 1 },
+    ];
+    let run = run(&ops, SimConfig::default(), &[]);
+    assert_eq!(run.statuses, [hipSuccess; 4]);
 }
