@@ -376,10 +376,7 @@ impl Numbers {
         for (offset, data) in [(inst.imm.into(), 1), (inst.mem.offset1.into(), 2)] {
             if facts.memory == Memory::Store {
                 let stored = self.read(inst.src[data], inst.ty.src[data]);
-                let stored = stored.into_iter().enumerate();
-                self.state
-                    .memory
-                    .extend(stored.map(|(n, value)| (place(offset, n), value)));
+                self.store(place(offset, 0), &stored);
             } else {
                 for n in 0..usize::from(inst.ty.dst.regs()) / 2 {
                     let place = place(offset, n);
@@ -416,23 +413,36 @@ impl Numbers {
                 });
             }
             Memory::Store => {
-                let whole = facts.element == Element::Words;
                 let values = self.read(inst.src[1], inst.ty.src[1]);
-                for (n, &value) in values.iter().enumerate() {
-                    let value = if whole { value } else { self.fresh() };
-                    self.state.memory.insert(part(n), value);
+                match facts.element.small() {
+                    Some(small) => self.forget_bytes(&place, small.bytes.into()),
+                    None if facts.element == Element::Words => self.store(place, &values),
+                    None => self.forget_bytes(&place, 4 * values.len() as i64),
                 }
             }
             _ => {
                 if is_compare_and_swap(inst.op) {
                     self.swap(inst, &place);
                 }
-                for n in 0..2 {
-                    self.state.memory.remove(&part(n));
-                }
+                self.forget_bytes(&place, 8);
                 let values: Vec<Value> = (0..inst.ty.dst.regs()).map(|_| self.fresh()).collect();
                 self.write(inst.dst, &values);
             }
+        }
+    }
+
+    /// Whole registers are stored.
+    fn store(&mut self, place: Place, values: &[Value]) {
+        self.forget_bytes(&place, 4 * values.len() as i64);
+        let (space, address, first) = place;
+        let places = (first..).step_by(4).map(|offset| (space, address, offset));
+        self.state.memory.extend(places.zip(values.iter().copied()));
+    }
+
+    /// Bytes are no longer what they were: whatever word any of them is in.
+    fn forget_bytes(&mut self, &(space, address, first): &Place, bytes: i64) {
+        for offset in first - 3..first + bytes {
+            self.state.memory.remove(&(space, address, offset));
         }
     }
 

@@ -46,6 +46,13 @@ const WORDS: &[(&str, &str, &str)] = &[
         "d8b80100 08080814",
         "",
     ),
+    ("ds_store_b8 v20, v8 offset:3", "d8780003 00000814", ""),
+    ("ds_store_b8 v20, v8 offset:4", "d8780004 00000814", ""),
+    ("ds_store_b16 v20, v8 offset:2", "d87c0002 00000814", ""),
+    ("ds_store_b32 v20, v8 offset:2", "d8340002 00000814", ""),
+    ("ds_store_b128 v20, v[8:11] offset:4", "db7c0004 00000814", ""),
+    ("ds_store_b32 v20, v5 offset:4", "d8340004 00000514", ""),
+    ("ds_store_b64 v20, v[8:9] offset:1", "d9340001 00000814", ""),
     (
         "flat_atomic_add_u32 v5, v[1:2], v7 glc",
         "dcd44000 057c0701",

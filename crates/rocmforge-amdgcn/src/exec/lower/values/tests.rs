@@ -44,6 +44,29 @@ fn a_relative_move_has_the_registers_that_m0_says() {
 }
 
 #[test]
+fn a_word_of_memory_is_another_after_a_store_to_a_part_of_it() {
+    let kept = |between: &str| {
+        is_guess(&[
+            LOAD,
+            "ds_store_b32 v20, v5 offset:4",
+            between,
+            "ds_load_b32 v7, v20 offset:4",
+            SWAP,
+        ])
+    };
+    assert!(kept("ds_store_b8 v20, v8 offset:3"));
+    assert!(kept("ds_store_b16 v20, v8 offset:2"));
+    for part in [
+        "ds_store_b8 v20, v8 offset:4",
+        "ds_store_b32 v20, v8 offset:2",
+        "ds_store_b64 v20, v[8:9] offset:1",
+        "ds_store_b128 v20, v[8:11] offset:4",
+    ] {
+        assert!(!kept(part), "{part}");
+    }
+}
+
+#[test]
 fn an_exchange_writes_both_registers() {
     assert!(!is_guess(&[LOAD, EXPECT, "v_swap_b32 v8, v7", SWAP]));
     assert!(is_guess(&[
