@@ -171,8 +171,7 @@ impl Outcome {
             endless.left_out += usize::from(run.left_out.contains(&endless.launch));
         }
         for warning in std::mem::take(&mut run.warnings) {
-            let place = |report: &Report| (report.kind, report.kernel.clone(), report.pc);
-            if !self.warnings.iter().any(|before| place(before) == place(&warning)) {
+            if !self.warnings.iter().any(|before| is_of_same(before, &warning)) {
                 self.warnings.push(warning);
             }
         }
@@ -236,4 +235,9 @@ impl Outcome {
             seen.push(index);
         }
     }
+}
+
+/// Whether two reports say the same of one instruction. Kernels of two objects may have instructions at one address.
+pub(crate) fn is_of_same(one: &Report, other: &Report) -> bool {
+    (one.kind, &one.kernel, one.pc) == (other.kind, &other.kernel, other.pc)
 }

@@ -2,7 +2,7 @@
 
 use crate::launch_file::Action;
 use crate::object_file::plural;
-use crate::outcome::{EndlessLaunch, Finding, Outcome, StoppedLaunch};
+use crate::outcome::{EndlessLaunch, Finding, Outcome, StoppedLaunch, is_of_same};
 use crate::plan::Plan;
 use crate::suppress::Suppressions;
 use serde::Serialize;
@@ -149,8 +149,11 @@ impl<'a> Page<'a> {
             ));
         }
         for warning in &outcome.warnings {
-            let same = |finding: &Finding| (finding.report.kind, finding.report.pc) == (warning.kind, warning.pc);
-            if !outcome.findings.iter().any(same) {
+            if !outcome
+                .findings
+                .iter()
+                .any(|finding| is_of_same(&finding.report, warning))
+            {
                 page.push_str(&format!("warning: {}\n", warning.line()));
             }
         }
