@@ -23,6 +23,11 @@ pub(crate) trait Memory {
         false
     }
 
+    /// The same for bytes that follow each other.
+    fn share_range(_: &mut Ctx<'_>, _address: u64, _len: usize) -> bool {
+        false
+    }
+
     /// What lies behind bytes that are accessed is worth to be brought into the host's caches.
     const PREFETCH: bool = false;
 }
@@ -45,6 +50,13 @@ impl Memory for Global {
     #[inline(always)]
     fn gather<'a>(c: &'a Ctx<'_>, at: &Addresses, len: usize) -> Option<Gathered<'a>> {
         c.memory.gather(at, len, c.check_uninit)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn share_range(c: &mut Ctx<'_>, address: u64, len: usize) -> bool {
+        let off = c.memory.offset(address, len);
+        off.is_some_and(|off| c.memory.share_for(off, len, false))
     }
 
     #[cold]

@@ -60,9 +60,16 @@ fn row<S: Space, const R: usize>(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins) -> bool
     if c.observed {
         c.observe_row(w, i, S::PLACE, Access::Load, first, size);
     }
-    if !run_of_words::<S::Memory, R>(w, c, first, i.dst) {
-        shaped::<S::Memory, R>(w, c, i, S::PLACE, &addresses_of_row(first, size), true, i.dst);
+    // In a share of memory a second time, once it may read what it has claimed.
+    for tried in [false, true] {
+        if run_of_words::<S::Memory, R>(w, c, first, i.dst) {
+            return true;
+        }
+        if tried || !S::Memory::share_range(c, first, 32 * size) {
+            break;
+        }
     }
+    shaped::<S::Memory, R>(w, c, i, S::PLACE, &addresses_of_row(first, size), true, i.dst);
     true
 }
 
