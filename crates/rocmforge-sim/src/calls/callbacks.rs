@@ -53,6 +53,12 @@ impl Call<'_> {
 }
 
 impl SimHost {
+    /// Waits until the host functions that are being called have returned, or until that time.
+    pub(crate) fn wait_for_host_functions(&self, until: Instant) {
+        let mut host = self.lock();
+        while !host.callbacks.waiting.is_empty() && !self.returned.wait_until(&mut host, until).timed_out() {}
+    }
+
     /// Calls what waits, and returns when nothing does.
     fn call_host_functions(&self) {
         let thread = OsThread::current();

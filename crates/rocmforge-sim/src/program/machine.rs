@@ -46,10 +46,10 @@ impl HostMemory {
     }
 }
 
-/// How often [`Op::PollStream`] asks at least, and for how long: a host function runs on a thread of its own, which may have to wait on a
-/// busy host.
+/// How often [`Op::PollStream`] asks at most.
 const POLLS: u32 = 10_000;
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long it waits for a host function before it asks again: that runs on a thread of its own, which may have to wait on a busy host.
+const HOST_FUNCTION: Duration = Duration::from_secs(10);
 
 /// What a host function gets.
 struct HostTask {
@@ -265,15 +265,13 @@ impl Machine<'_> {
             Op::SyncStream { stream } => hip!(self.hipStreamSynchronize(*get!(self.streams, stream))),
             Op::PollStream { stream } => {
                 let stream = *get!(self.streams, stream);
-                let until = Instant::now() + PATIENCE;
-                let mut polls = 0;
-                loop {
+                for _ in 0..POLLS {
                     match hip!(self.hipStreamQuery(stream)) {
-                        Err(hipErrorNotReady) if polls < POLLS || Instant::now() < until => std::thread::yield_now(),
+                        Err(hipErrorNotReady) => self.sim.wait_for_host_functions(Instant::now() + HOST_FUNCTION),
                         other => return other,
                     }
-                    polls += 1;
                 }
+                Err(hipErrorNotReady)
             }
             Op::SyncDevice => hip!(self.hipDeviceSynchronize()),
             Op::SetDevice { card } => hip!(self.hipSetDevice(*card)),
