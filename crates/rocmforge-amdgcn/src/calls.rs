@@ -11,7 +11,7 @@ pub(crate) struct Call {
     pub(crate) back: u64,
 }
 
-/// Calls that are kept: deeper ones of a recursion are not.
+/// Calls that are kept: the innermost of a deep recursion.
 const MOST: usize = 64;
 
 /// Calls, the innermost last.
@@ -23,9 +23,10 @@ impl Calls {
 
     /// A function is called.
     pub(crate) fn enter(&mut self, call: Call) {
-        if self.0.len() < MOST {
-            self.0.push(call);
+        if self.0.len() == MOST {
+            self.0.remove(0);
         }
+        self.0.push(call);
     }
 
     /// Execution jumps to an address: the calls end that return there, and those inside them.
@@ -77,12 +78,20 @@ mod tests {
     }
 
     #[test]
-    fn a_deep_recursion_keeps_its_outermost_calls() {
+    fn a_deep_recursion_keeps_its_innermost_calls() {
         let mut calls = Calls::NONE;
-        for pc in 0..10_000 {
-            calls.enter(call(pc * 4));
+        calls.enter(call(0x10));
+        for _ in 0..100 {
+            calls.enter(call(0x20));
         }
-        assert_eq!(pcs(&calls).len(), MOST);
-        assert_eq!(calls.innermost_first().last(), Some(&call(0)));
+        assert_eq!(pcs(&calls), [0x20; MOST]);
+        for left in (0..MOST).rev() {
+            calls.leave(0x24);
+            assert_eq!(pcs(&calls).len(), left);
+        }
+        // Those that are not known any more.
+        calls.leave(0x24);
+        calls.leave(0x14);
+        assert_eq!(calls, Calls::NONE);
     }
 }

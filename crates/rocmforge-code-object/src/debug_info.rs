@@ -1,7 +1,9 @@
 //! Source positions of instructions, from the DWARF line tables that `-gline-tables-only` leaves in a code object.
 
 use gimli::{EndianSlice, LittleEndian, SectionId};
-use object::{Object as _, ObjectSection as _, ObjectSymbol as _, SymbolKind};
+use object::elf::{STT_FUNC, Sym64};
+use object::read::elf::{ElfFile64, Sym as _};
+use object::{Endianness, Object as _, ObjectSection as _};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
@@ -35,13 +37,21 @@ impl fmt::Display for Frame {
 
 /// The debug sections of a code object, and its functions.
 ///
-/// Nothing is parsed until somebody asks for a position: that happens when a fault is reported, so its cost does not
+/// Line tables are not parsed until somebody asks for a position: that happens when a fault is reported, so its cost does not
 /// matter, and most programs are never asked about.
 #[derive(Clone, Debug, Default)]
 pub struct DebugInfo {
     sections: BTreeMap<&'static str, Vec<u8>>,
-    /// Addresses and names of its functions.
-    functions: Vec<(Range<u64>, String)>,
+    functions: Vec<Function>,
+    /// Names, each up to a zero byte: many functions may have one in common.
+    names: Vec<u8>,
+}
+
+#[derive(Clone, Debug)]
+struct Function {
+    addresses: Range<u64>,
+    /// Where its name starts among all.
+    name: usize,
 }
 
 /// Inlined frames of one instruction at most: real code has a handful, hostile DWARF can nest without end.
@@ -62,31 +72,48 @@ impl DebugInfo {
             SectionId::DebugStr,
             SectionId::DebugStrOffsets,
         ];
-        let Ok(file) = object::File::parse(elf) else {
+        let Ok(file) = ElfFile64::<Endianness>::parse(elf) else {
             return Self::default();
         };
         let section = |id: SectionId| {
             let data = file.section_by_name(id.name())?.data().ok()?;
             Some((id.name(), data.to_vec()))
         };
-        let function = |symbol: object::Symbol<'_, '_>| {
-            let addresses = symbol.address()..symbol.address().saturating_add(symbol.size());
-            let is_code = symbol.kind() == SymbolKind::Text && !addresses.is_empty();
-            is_code.then(|| (addresses, symbol.name().unwrap_or_default().to_owned()))
+        // A program that is stripped has the symbols of its dynamic table alone.
+        let tables = [file.elf_symbol_table(), file.elf_dynamic_symbol_table()];
+        let table = tables.into_iter().find(|table| !table.is_empty());
+        let names = table.and_then(|table| file.section_by_index(table.string_section()).ok()?.data().ok());
+        let function = |symbol: &Sym64<Endianness>| {
+            let endian = file.endian();
+            let addresses = symbol.st_value(endian)..symbol.st_value(endian).saturating_add(symbol.st_size(endian));
+            (symbol.st_type() == STT_FUNC && !addresses.is_empty()).then(|| Function {
+                addresses,
+                name: symbol.st_name(endian) as usize,
+            })
         };
         Self {
             sections: IDS.into_iter().filter_map(section).collect(),
-            functions: file.symbols().filter_map(function).collect(),
+            functions: table
+                .into_iter()
+                .flat_map(|table| table.iter().filter_map(function))
+                .collect(),
+            names: names.unwrap_or_default().to_vec(),
         }
     }
 
     /// The addresses of the function that ELF address `pc` lies in.
     pub fn function(&self, pc: u64) -> Option<Range<u64>> {
-        self.function_at(pc).map(|(addresses, _)| addresses.clone())
+        self.function_at(pc).map(|function| function.addresses.clone())
     }
 
-    fn function_at(&self, pc: u64) -> Option<&(Range<u64>, String)> {
-        self.functions.iter().find(|(addresses, _)| addresses.contains(&pc))
+    fn function_at(&self, pc: u64) -> Option<&Function> {
+        self.functions.iter().find(|function| function.addresses.contains(&pc))
+    }
+
+    fn name(&self, function: &Function) -> String {
+        let name = self.names.get(function.name..).unwrap_or_default();
+        let end = name.iter().position(|&byte| byte == 0).unwrap_or(name.len());
+        String::from_utf8_lossy(&name[..end]).into_owned()
     }
 
     /// Position of the instruction at ELF address `pc`: where it was written, then the calls through which it was inlined,
@@ -129,9 +156,9 @@ impl DebugInfo {
         // Where nothing is inlined into a function, line tables have no name of it.
         if let Some(outermost) = frames.last_mut()
             && outermost.function.is_empty()
-            && let Some((_, name)) = self.function_at(pc)
+            && let Some(function) = self.function_at(pc)
         {
-            outermost.function.clone_from(name);
+            outermost.function = self.name(function);
         }
         Ok(frames)
     }

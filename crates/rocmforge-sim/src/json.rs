@@ -18,8 +18,8 @@
 //! ```
 //!
 //! `kind` is the name of a [`ReportKind`] in snake case. Addresses and program counters are hexadecimal text: JSON
-//! numbers lose bits above 2^53. `frames` start with the innermost inlined function; behind those of
-//! the function that the code is of come those of its callers.
+//! numbers lose bits above 2^53. `frames` start with the innermost inlined function; the last
+//! ones are those of its callers.
 
 use rocmforge_amdgcn::Frame;
 use serde::ser::{Serialize, Serializer};

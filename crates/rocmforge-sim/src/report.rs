@@ -205,7 +205,7 @@ impl fmt::Display for AllocationInfo {
     }
 }
 
-/// A frame whose function may have no name: line tables name inlined functions only.
+/// A frame whose function may have no name: of an object without symbols.
 struct Place<'a>(&'a Frame);
 
 impl fmt::Display for Place<'_> {

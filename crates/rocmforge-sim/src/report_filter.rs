@@ -27,7 +27,7 @@ pub struct ReportFilter {
     /// The line in it.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub line: Option<u32>,
-    /// A function, of the kernel or inlined into it.
+    /// A function: the kernel, or one that is inlined or called.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub function: Option<String>,
 }

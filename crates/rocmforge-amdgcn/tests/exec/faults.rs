@@ -1,7 +1,7 @@
 //! Planted faults: each is found, with its class and its source line.
 
 use crate::card::{Arg, Card, faults, lanes};
-use rocmforge_amdgcn::{ByteState, FaultKind, Outcome, Status};
+use rocmforge_amdgcn::{ByteState, Fault, FaultKind, Outcome, Status};
 
 const SOURCE: &str = include_str!("../fixtures/faults.hip");
 
@@ -13,7 +13,7 @@ fn line(name: &str) -> u32 {
 
 /// Checks that the outcome has a fault of this kind at the marked line, and no fault of another kind.
 #[track_caller]
-fn finds(outcome: &Outcome, kind: FaultKind, name: &str) -> rocmforge_amdgcn::Fault {
+fn finds(outcome: &Outcome, kind: FaultKind, name: &str) -> Fault {
     for fault in &outcome.faults {
         assert_eq!(fault.kind, kind, "{fault}");
     }
@@ -195,6 +195,17 @@ fn launches_that_cannot_start() {
     }
 }
 
+/// Checks where a fault is, and the calls that lead there: names of functions and of marked lines.
+#[track_caller]
+fn is_called(fault: &Fault, calls: &[(&str, &str)]) {
+    let lines: Vec<u32> = fault.frames.iter().map(|frame| frame.line).collect();
+    let expected: Vec<u32> = calls.iter().map(|(_, statement)| line(statement)).collect();
+    assert_eq!(lines, expected, "{fault}");
+    for ((function, _), frame) in calls.iter().zip(&fault.frames) {
+        assert!(frame.function.contains(function), "{fault}");
+    }
+}
+
 #[test]
 fn the_calls_that_lead_to_a_fault() {
     let mut card = Card::new(faults());
@@ -203,22 +214,24 @@ fn the_calls_that_lead_to_a_fault() {
     // The last lane: an upper one where waves have 64.
     let outcome = card.launch("call_past_end", [1; 3], [64, 1, 1], 0, &args);
     let fault = finds(&outcome, FaultKind::GlobalOutOfBounds, "called_past_end");
-    let stack: Vec<(&str, u32)> = (fault.frames.iter())
-        .map(|frame| (frame.function.as_str(), frame.line))
-        .collect();
     let calls = [
-        ("called_past_end", "element"),
-        ("calls_past_end", "twice"),
-        ("kernel_calls_past_end", "call_past_end"),
+        ("element", "called_past_end"),
+        ("twice", "calls_past_end"),
+        ("call_past_end", "kernel_calls_past_end"),
     ];
-    let expected = calls.map(|(statement, _)| line(statement));
-    assert_eq!(
-        stack.iter().map(|frame| frame.1).collect::<Vec<_>>(),
-        expected,
-        "{fault}"
-    );
-    for ((_, name), (function, _)) in calls.iter().zip(&stack) {
-        assert!(function.contains(name), "{fault}");
-    }
+    is_called(&fault, &calls);
     assert_eq!(fault.count, 1);
+}
+
+/// The value is used behind the return, and the same load gets another one in a second call.
+#[test]
+fn the_call_of_a_load_whose_value_is_used_later() {
+    let mut card = Card::new(faults());
+    let (dx, dy) = (card.alloc(64 * 4), card.upload(&[1.0f32; 64]));
+    let outcome = card.launch("call_unwritten", [1; 3], [64, 1, 1], 0, &[Arg::Ptr(dx), Arg::Ptr(dy)]);
+    let fault = finds(&outcome, FaultKind::UninitialisedGlobal, "called_unwritten");
+    is_called(
+        &fault,
+        &[("unwritten", "called_unwritten"), ("call_unwritten", "calls_unwritten")],
+    );
 }

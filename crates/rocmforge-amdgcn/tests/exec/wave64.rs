@@ -129,11 +129,16 @@ fn values_move_within_and_across_the_halves() {
 
 #[test]
 fn lanes_of_both_halves_are_counted_in_lds() {
-    let out = run("bytes_of_lds", 256, &[], 257, &[]);
-    assert_eq!(out[256], 5 + 64);
+    let out = run("bytes_of_lds", 256, &[], 258, &[]);
+    assert_eq!(out[256..], [5 + 64, 7 + 96]);
     for (t, &old) in out[..256].iter().enumerate() {
-        // All lanes of a wave get the old value.
-        let expected = if t % 4 == 1 { 5 + 16 * (t as u32 / 64) } else { !0 };
+        // All lanes of a wave get the old value. The second counter is one of upper lanes alone.
+        let wave = t as u32 / 64;
+        let expected = match t % 64 {
+            40.. => 7 + 24 * wave,
+            _ if t % 4 == 1 => 5 + 16 * wave,
+            _ => !0,
+        };
         assert_eq!(old, expected, "{t}");
     }
 }

@@ -310,15 +310,15 @@ fn scalar_load(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
     if inst.op.facts().memory == Memory::None {
         return Ok(());
     }
-    let run = smem::lookup(inst.op)
-        .or_else(|| gfx12::load::lookup(inst.op))
-        .ok_or(unmodelled(inst.op))?;
+    let whole = smem::lookup(inst.op).map(|run| (run, Src::ZERO));
+    let (run, c) = whole.or_else(|| gfx12::load::lookup(inst)).ok_or(unmodelled(inst.op))?;
     let dst = sgpr(inst.dst).ok_or("a destination of this kind")?;
     let (a, b) = (source(inst.src[0], Ty::B64)?, source(inst.src[1], Ty::B32)?);
     code.ins.push(Ins {
         run,
         a,
         b,
+        c,
         dst,
         imm: inst.imm,
         ..NOTHING

@@ -391,7 +391,7 @@ impl Numbers {
     }
 
     fn access(&mut self, n: usize, inst: &Inst, place: Place) {
-        let part = |n: usize| (place.0, place.1, place.2 + 4 * n as i64);
+        let part = |n: usize| (place.0, place.1, place.2.wrapping_add(4 * n as i64));
         let facts = inst.op.facts();
         match facts.memory {
             Memory::Load => {
@@ -435,14 +435,14 @@ impl Numbers {
     fn store(&mut self, place: Place, values: &[Value]) {
         self.forget_bytes(&place, 4 * values.len() as i64);
         let (space, address, first) = place;
-        let places = (first..).step_by(4).map(|offset| (space, address, offset));
+        let places = (0..).map(|n| (space, address, first.wrapping_add(4 * n)));
         self.state.memory.extend(places.zip(values.iter().copied()));
     }
 
     /// Bytes are no longer what they were: whatever word any of them is in.
     fn forget_bytes(&mut self, &(space, address, first): &Place, bytes: i64) {
-        for offset in first - 3..first + bytes {
-            self.state.memory.remove(&(space, address, offset));
+        for n in -3..bytes {
+            self.state.memory.remove(&(space, address, first.wrapping_add(n)));
         }
     }
 

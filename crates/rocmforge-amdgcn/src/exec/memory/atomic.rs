@@ -152,8 +152,7 @@ atomics! {
     GlobalAtomicSubU32 | FlatAtomicSubU32 | BufferAtomicSubU32 | DsSubU32 | DsSubRtnU32 u32,
         (old, d, _s) old.wrapping_sub(d);
     DsRsubU32 | DsRsubRtnU32 u32, (old, d, _s) d.wrapping_sub(old);
-    GlobalAtomicCsubU32 | BufferAtomicCsubU32 u32, (old, d, _s) old.saturating_sub(d);
-    GlobalAtomicSubClampU32 | FlatAtomicSubClampU32 | BufferAtomicSubClampU32 | DsSubClampU32 | DsSubClampRtnU32 u32,
+    GlobalAtomicCsubU32 | BufferAtomicCsubU32 | GlobalAtomicSubClampU32 | FlatAtomicSubClampU32 | BufferAtomicSubClampU32 | DsSubClampU32 | DsSubClampRtnU32 u32,
         (old, d, _s) old.saturating_sub(d);
     GlobalAtomicMinI32 | FlatAtomicMinI32 | BufferAtomicMinI32 | DsMinI32 | DsMinRtnI32 u32,
         (old, d, _s) (old as i32).min(d as i32) as u32;

@@ -55,8 +55,8 @@ impl Memory for Global {
     #[cold]
     #[inline(never)]
     fn share_range(c: &mut Ctx<'_>, address: u64, len: usize) -> bool {
-        let off = c.memory.offset(address, len);
-        off.is_some_and(|off| c.memory.share_for(off, len, false))
+        c.memory.share.is_some()
+            && (c.memory.offset(address, len)).is_some_and(|off| c.memory.share_for(off, len, false))
     }
 
     #[cold]

@@ -142,9 +142,8 @@ fn swizzled(offset: u32) -> [u32; 32] {
     from
 }
 
-/// Adds a number to the counter at `m0`, or takes it away, as a lane; the old value.
-fn count<const UP: bool>(w: &Wave, c: &mut Ctx<'_>, i: &Ins, lane: u32, n: u32) -> u32 {
-    let at = shared_base(w, i);
+/// Adds a number to a counter, or takes it away, as a lane; the old value.
+fn count<const UP: bool>(w: &Wave, c: &mut Ctx<'_>, i: &Ins, lane: u32, at: u64, n: u32) -> u32 {
     atomic::observe(w, c, i, Place::Lds, 1 << lane, &[at; 32], 4);
     atomic::check_alignment(w, c, i, lane, at, 4);
     let access = LaneAccess::new(Place::Lds, Access::Atomic, lane as usize, at);
@@ -166,7 +165,7 @@ impl<const UP: bool> Handler for Count<UP> {
         if exec == 0 {
             return;
         }
-        let old = count::<UP>(w, c, i, exec.trailing_zeros(), exec.count_ones());
+        let old = count::<UP>(w, c, i, exec.trailing_zeros(), shared_base(w, i), exec.count_ones());
         w.put(i.dst, &[old; 32]);
     }
 }
@@ -338,12 +337,13 @@ impl<const UP: bool> Handler for CountWide<UP> {
         if exec == 0 {
             return;
         }
-        let lane = exec.trailing_zeros();
+        // The upper lanes' `m0` is a copy that may be old.
+        let (lane, at) = (exec.trailing_zeros(), shared_base(w, i));
         let half = match &w.high {
             Some(high) if lane >= 32 => high,
             _ => &*w,
         };
-        let all = [count::<UP>(half, c, i, lane % 32, exec.count_ones()); 32];
+        let all = [count::<UP>(half, c, i, lane % 32, at, exec.count_ones()); 32];
         wide::put(w, i.dst, &all, &all);
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::exec::state::ctx::{Ins, Run};
 use crate::exec::state::fields::Src;
-use rocmforge_isa::{Atomic, Element, MemBits, Memory, Op};
+use rocmforge_isa::{Atomic, Element, MemBits, Memory, Op, Small};
 
 /// `Ins::half` of a load or store: it is coherent, as compilers write atomic loads and volatile accesses.
 pub(crate) const COHERENT: u8 = 1;
@@ -43,8 +43,10 @@ pub(crate) fn coherence_of_store(bits: MemBits) -> u8 {
     if bits.dlc && !bits.slc { COHERENT } else { 0 }
 }
 
-/// `Ins::b` of a load of less than a register: what it makes of what it has loaded.
+/// What a load of less than a register makes of what it has loaded.
 pub(crate) struct LoadedSmall {
+    /// Bytes in memory.
+    pub(crate) bytes: u64,
     /// Bits of the register that it writes.
     pub(crate) written: u32,
     /// How far what is loaded lies above the lowest bit.
@@ -54,12 +56,26 @@ pub(crate) struct LoadedSmall {
 }
 
 impl LoadedSmall {
+    /// It as an operand that the load does not use otherwise.
+    pub(crate) fn operand(small: Small) -> Src {
+        let bytes = (0..4).filter(|byte| small.written >> byte & 1 != 0);
+        Src {
+            reg: small.bytes,
+            lo: bytes.fold(0, |all, byte| all | 0xFF << (8 * byte)),
+            shift: 8 * small.first,
+            mods: if small.signed { 32 - 8 * small.bytes } else { 0 },
+            ..Src::ZERO
+        }
+    }
+
+    /// What [`Self::operand`] has put there.
     #[inline(always)]
-    pub(crate) fn of(i: &Ins) -> Self {
+    pub(crate) fn of(operand: &Src) -> Self {
         Self {
-            written: i.b.lo,
-            shift: i.b.shift,
-            sign: i.b.mods,
+            bytes: operand.reg.into(),
+            written: operand.lo,
+            shift: operand.shift,
+            sign: operand.mods,
         }
     }
 
@@ -70,18 +86,13 @@ impl LoadedSmall {
     }
 }
 
-/// Puts into `Ins::b` and `Ins::sdst` what the handler of a memory operation has to know of it.
+/// Puts into a lowered memory operation what its handler has to know of it: `b` of a load of less than a register is a [`LoadedSmall`],
+/// `b.shift` of a store of less is the place of its bytes, and `b.lo` of an atomic is the number of the operation in [`Op::ALL`].
 pub(crate) fn describe(op: Op, ins: &mut Ins) {
     let facts = op.facts();
     match facts.element.small() {
         Some(small) if facts.memory == Memory::Load => {
-            let bytes = (0..4).filter(|byte| small.written >> byte & 1 != 0);
-            ins.b = Src {
-                lo: bytes.fold(0, |all, byte| all | 0xFF << (8 * byte)),
-                shift: 8 * small.first,
-                mods: if small.signed { 32 - 8 * small.bytes } else { 0 },
-                ..Src::ZERO
-            };
+            ins.b = LoadedSmall::operand(small);
         }
         Some(small) => ins.b.shift = 8 * small.first,
         None => {}

@@ -251,7 +251,7 @@ impl<S: Space, const SIZE: usize> Handler for Small<S, SIZE> {
 /// Puts what lanes have loaded, less than a register, into the part of the destination that the instruction writes.
 #[inline(always)]
 pub(crate) fn put_small(w: &mut Wave, i: &Ins, lanes: u32, raw: &[u32; 32]) {
-    let small = LoadedSmall::of(i);
+    let small = LoadedSmall::of(&i.b);
     let on = spread(lanes);
     let out = &mut w.v[i.dst as usize].0;
     for l in 0..32 {

@@ -235,30 +235,19 @@ impl Ctx<'_> {
         }
     }
 
-    /// What a wave does at an instruction, beside a fault.
-    pub(crate) fn side(&self, w: &Wave, i: &Ins, access: Access, lane: u32) -> Option<Box<Side>> {
-        Some(Box::new(Side {
-            access,
-            pc: self.text + u64::from(i.at),
-            frames: Vec::new(),
-            workgroup: self.workgroup,
-            wave: w.index,
-            lane: w.first_lane + lane,
-            calls: w.calls.clone(),
-        }))
-    }
-
     /// Notes that a lane loads LDS that no wave has written, `size` bytes.
     pub(crate) fn warn(&mut self, w: &Wave, i: &Ins, load: &Unwritten, size: u32) {
         let kind = FaultKind::UninitialisedLds;
         if !self.tools.wants(kind) {
             return;
         }
-        let warning = self.new_fault(w, i, kind, load.access, load.lane as u32, load.address, size);
-        match self.warnings.iter_mut().find(|before| before.pc == warning.pc) {
-            Some(before) => before.count += 1,
-            None => self.warnings.push(warning),
+        let pc = self.text + u64::from(i.at);
+        if let Some(before) = self.warnings.iter_mut().find(|before| before.pc == pc) {
+            before.count += 1;
+            return;
         }
+        let warning = self.new_fault(w, i, kind, load.access, load.lane as u32, load.address, size);
+        self.warnings.push(warning);
     }
 
     /// Counts more lanes of a fault that is known at an instruction; false if it is not.
@@ -319,4 +308,17 @@ impl Ctx<'_> {
         };
         self.fault(w, i, kind, access, lane, address, size);
     }
+}
+
+/// What a wave of the fault's workgroup does at another instruction.
+pub(crate) fn side(w: &Wave, pc: u64, fault: &Fault, access: Access, lane: u32) -> Option<Box<Side>> {
+    Some(Box::new(Side {
+        access,
+        pc,
+        frames: Vec::new(),
+        workgroup: fault.workgroup,
+        wave: w.index,
+        lane: w.first_lane + lane,
+        calls: w.calls.clone(),
+    }))
 }

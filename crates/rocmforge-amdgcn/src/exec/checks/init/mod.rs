@@ -468,7 +468,7 @@ impl Init {
                 let address = load.address.wrapping_add(n as u64);
                 if word != Some(address / 4) {
                     let at = Memory::new(load.place, w, load.lane, address);
-                    (word, origin) = (Some(address / 4), self.origins.of(at, load, i.at, size));
+                    (word, origin) = (Some(address / 4), self.origins.of(w, at, load, i.at, size));
                 }
                 let unknown = &mut self.units[w.unit()];
                 let reg = load.register.wrapping_add((n / 4) as u8);

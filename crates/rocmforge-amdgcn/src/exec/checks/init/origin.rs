@@ -1,7 +1,8 @@
 //! Origins of unknown values: the loads that gave them, and the memory that holds copies of them.
 
 use crate::byte_state::ByteState;
-use crate::exec::state::ctx::{Ctx, Ins};
+use crate::calls::Calls;
+use crate::exec::state::ctx::{Ctx, Ins, side};
 use crate::exec::state::request::{Place, Unwritten};
 use crate::exec::state::wave::Wave;
 use crate::fault::{Access, FaultKind};
@@ -42,6 +43,8 @@ struct Source {
     kind: FaultKind,
     /// Bytes that a lane loads.
     size: u32,
+    /// Calls that the wave was in.
+    calls: Calls,
 }
 
 /// One byte of memory.
@@ -122,7 +125,7 @@ impl Origins {
     }
 
     /// Where the value of an unwritten byte that a load has read comes from: what was copied there, or that load.
-    pub(super) fn of(&mut self, byte: Memory, load: &Unwritten, at: u32, size: u32) -> Origin {
+    pub(super) fn of(&mut self, w: &Wave, byte: Memory, load: &Unwritten, at: u32, size: u32) -> Origin {
         if !self.copies.is_empty()
             && let Some(&origin) = self.copies.get(&byte.word())
         {
@@ -138,8 +141,13 @@ impl Origins {
                 Place::Scratch => FaultKind::UninitialisedPrivate,
                 Place::Global | Place::Flat => FaultKind::UninitialisedGlobal,
             };
-            let load = *load;
-            self.sources.push(Source { at, load, kind, size });
+            self.sources.push(Source {
+                at,
+                load: *load,
+                kind,
+                size,
+                calls: w.calls.clone(),
+            });
             self.sources.len() - 1
         });
         Origin::load(index)
@@ -181,12 +189,13 @@ impl Origins {
         } else {
             load.lane as u32
         };
-        let used = c.side(w, i, Access::None, lanes.trailing_zeros() % 32);
+        let pc = c.text + u64::from(i.at);
         if let Some(fault) = c.fault(w, &at_load, source.kind, load.access, lane, load.address, source.size) {
             fault.lane = load.first_lane + lane;
             fault.count = count;
             fault.note = why.to_owned();
-            fault.other = used;
+            fault.other = side(w, pc, fault, Access::None, lanes.trailing_zeros() % 32);
+            fault.calls.clone_from(&source.calls);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Lanes of one wave that store to the same bytes in one instruction: what all but one of them store is lost.
 
 use crate::exec::memory::form::{UPDATE, UPDATE_OF_BASE};
-use crate::exec::state::ctx::{Ctx, Ins};
+use crate::exec::state::ctx::{Ctx, Ins, side};
 use crate::exec::state::request::{Data, Place, Request, Shape};
 use crate::exec::state::wave::Wave;
 use crate::fault::{Access, FaultKind};
@@ -47,14 +47,14 @@ pub(super) fn check(c: &mut Ctx<'_>, w: &Wave, i: &Ins, r: &Request<'_>, update:
         Place::Lds => FaultKind::LdsRace,
         _ => FaultKind::GlobalRace,
     };
-    let side = c.side(w, i, Access::Store, one);
+    let pc = c.text + u64::from(i.at);
     if let Some(fault) = c.fault(w, i, kind, Access::Store, other, at, r.size) {
         fault.note = if update {
             "lanes of one wave read a place and write it back: all of their updates but one are lost".to_owned()
         } else {
             "lanes of one wave write different values to one place: all but one are lost".to_owned()
         };
-        fault.other = side;
+        fault.other = side(w, pc, fault, Access::Store, one);
     }
     c.count(i, kind, more);
 }

@@ -483,8 +483,8 @@ impl Race {
         }
     }
 
-    /// A plain request of which lanes that follow each other in memory, as those of a tile's row do, are looked at together: all of them,
-    /// where they are a `whole`, and else one run after the other.
+    /// Looks at a plain request by runs of lanes that follow each other in memory, as those of a tile's row do. `whole`: the one run that
+    /// all lanes are, where they are one.
     #[inline(always)]
     fn runs(
         &mut self,

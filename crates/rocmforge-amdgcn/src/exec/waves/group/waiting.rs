@@ -2,7 +2,7 @@
 
 use super::{Machine, PROBES};
 use crate::exec::checks::probe::Probe;
-use crate::exec::state::ctx::Ctx;
+use crate::exec::state::ctx::{Ctx, side};
 use crate::exec::state::wave::{Wave, WaveState};
 use crate::fault::{Access, FaultKind};
 
@@ -13,10 +13,9 @@ impl Machine<'_> {
         let lane = w.exec64().trailing_zeros() % 64;
         let head = &self.code.ins[w.next.min(last)];
         let pc = ctx.text + u64::from(head.at);
-        let other = ctx.side(w, head, Access::None, lane);
         if let Some(fault) = ctx.fault(w, &self.code.ins[last], kind, Access::None, lane, 0, 0) {
             fault.note = format!("the loop begins at pc {pc:#x}");
-            fault.other = other;
+            fault.other = side(w, pc, fault, Access::None, lane);
         }
     }
 
@@ -32,14 +31,14 @@ impl Machine<'_> {
         // The barrier, and the end, are the instructions before the next one.
         let i = &self.code.ins[wave.next - 1];
         let end = &self.code.ins[ended.next - 1];
-        let other = ctx.side(ended, end, Access::None, 0);
+        let pc = ctx.text + u64::from(end.at);
         if let Some(fault) = ctx.fault(wave, i, FaultKind::WaveEnded, Access::None, 0, 0, 0) {
             fault.note = format!(
                 "{waiting} of {} waves wait, {} have ended; a card lets them go on, but what the others should have done is missing",
                 waves.len(),
                 waves.len() - waiting
             );
-            fault.other = other;
+            fault.other = side(ended, pc, fault, Access::None, 0);
         }
     }
 
