@@ -15,7 +15,7 @@ pub(crate) struct Call {
 const MOST: usize = 64;
 
 /// Calls, the innermost last.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Calls(Vec<Call>);
 
 impl Calls {

@@ -124,11 +124,11 @@ fn double(f: impl Fn(f64, f64) -> f64, a: u64, b: u64) -> u64 {
 }
 
 macro_rules! atomics {
-    ($($($op:ident)|+ $ty:ident, ($old:ident, $data:ident, $second:ident) $body:expr;)*) => {
+    ($($($($op:ident)|+ $ty:ident,)+ ($old:ident, $data:ident, $second:ident) $body:expr;)*) => {
         /// Registers of what an atomic works on; `None` for everything else.
         pub(crate) fn registers(op: Op) -> Option<u8> {
             match op {
-                $($(Op::$op)|+ => Some(size_of::<$ty>() as u8 / 4),)*
+                $($($(Op::$op)|+ => Some(size_of::<$ty>() as u8 / 4),)+)*
                 _ => None,
             }
         }
@@ -136,10 +136,10 @@ macro_rules! atomics {
         /// What an atomic makes of the old value, its operand, and its second operand; `None` for everything else.
         fn computed(op: Op, old: u64, data: u64, second: u64) -> Option<u64> {
             Some(match op {
-                $($(Op::$op)|+ => {
+                $($($(Op::$op)|+ => {
                     let ($old, $data, $second) = (old as $ty, data as $ty, second as $ty);
                     u64::from($body)
-                })*
+                })+)*
                 _ => return None,
             })
         }
@@ -148,27 +148,46 @@ macro_rules! atomics {
 
 atomics! {
     GlobalAtomicAddU32 | FlatAtomicAddU32 | BufferAtomicAddU32 | DsAddU32 | DsAddRtnU32 u32,
+    GlobalAtomicAddU64 | FlatAtomicAddU64 | BufferAtomicAddU64 | DsAddU64 | DsAddRtnU64 u64,
         (old, d, _s) old.wrapping_add(d);
     GlobalAtomicSubU32 | FlatAtomicSubU32 | BufferAtomicSubU32 | DsSubU32 | DsSubRtnU32 u32,
+    GlobalAtomicSubU64 | FlatAtomicSubU64 | BufferAtomicSubU64 | DsSubU64 | DsSubRtnU64 u64,
         (old, d, _s) old.wrapping_sub(d);
-    DsRsubU32 | DsRsubRtnU32 u32, (old, d, _s) d.wrapping_sub(old);
+    DsRsubU32 | DsRsubRtnU32 u32,
+    DsRsubU64 | DsRsubRtnU64 u64,
+        (old, d, _s) d.wrapping_sub(old);
     GlobalAtomicCsubU32 | BufferAtomicCsubU32 | GlobalAtomicSubClampU32 | FlatAtomicSubClampU32 | BufferAtomicSubClampU32 | DsSubClampU32 | DsSubClampRtnU32 u32,
         (old, d, _s) old.saturating_sub(d);
     GlobalAtomicMinI32 | FlatAtomicMinI32 | BufferAtomicMinI32 | DsMinI32 | DsMinRtnI32 u32,
         (old, d, _s) (old as i32).min(d as i32) as u32;
     GlobalAtomicMaxI32 | FlatAtomicMaxI32 | BufferAtomicMaxI32 | DsMaxI32 | DsMaxRtnI32 u32,
         (old, d, _s) (old as i32).max(d as i32) as u32;
-    GlobalAtomicMinU32 | FlatAtomicMinU32 | BufferAtomicMinU32 | DsMinU32 | DsMinRtnU32 u32, (old, d, _s) old.min(d);
-    GlobalAtomicMaxU32 | FlatAtomicMaxU32 | BufferAtomicMaxU32 | DsMaxU32 | DsMaxRtnU32 u32, (old, d, _s) old.max(d);
-    GlobalAtomicAndB32 | FlatAtomicAndB32 | BufferAtomicAndB32 | DsAndB32 | DsAndRtnB32 u32, (old, d, _s) old & d;
-    GlobalAtomicOrB32 | FlatAtomicOrB32 | BufferAtomicOrB32 | DsOrB32 | DsOrRtnB32 u32, (old, d, _s) old | d;
-    GlobalAtomicXorB32 | FlatAtomicXorB32 | BufferAtomicXorB32 | DsXorB32 | DsXorRtnB32 u32, (old, d, _s) old ^ d;
+    GlobalAtomicMinU32 | FlatAtomicMinU32 | BufferAtomicMinU32 | DsMinU32 | DsMinRtnU32 u32,
+    GlobalAtomicMinU64 | FlatAtomicMinU64 | BufferAtomicMinU64 | DsMinU64 | DsMinRtnU64 u64,
+        (old, d, _s) old.min(d);
+    GlobalAtomicMaxU32 | FlatAtomicMaxU32 | BufferAtomicMaxU32 | DsMaxU32 | DsMaxRtnU32 u32,
+    GlobalAtomicMaxU64 | FlatAtomicMaxU64 | BufferAtomicMaxU64 | DsMaxU64 | DsMaxRtnU64 u64,
+        (old, d, _s) old.max(d);
+    GlobalAtomicAndB32 | FlatAtomicAndB32 | BufferAtomicAndB32 | DsAndB32 | DsAndRtnB32 u32,
+    GlobalAtomicAndB64 | FlatAtomicAndB64 | BufferAtomicAndB64 | DsAndB64 | DsAndRtnB64 u64,
+        (old, d, _s) old & d;
+    GlobalAtomicOrB32 | FlatAtomicOrB32 | BufferAtomicOrB32 | DsOrB32 | DsOrRtnB32 u32,
+    GlobalAtomicOrB64 | FlatAtomicOrB64 | BufferAtomicOrB64 | DsOrB64 | DsOrRtnB64 u64,
+        (old, d, _s) old | d;
+    GlobalAtomicXorB32 | FlatAtomicXorB32 | BufferAtomicXorB32 | DsXorB32 | DsXorRtnB32 u32,
+    GlobalAtomicXorB64 | FlatAtomicXorB64 | BufferAtomicXorB64 | DsXorB64 | DsXorRtnB64 u64,
+        (old, d, _s) old ^ d;
     GlobalAtomicIncU32 | FlatAtomicIncU32 | BufferAtomicIncU32 | DsIncU32 | DsIncRtnU32 u32,
+    GlobalAtomicIncU64 | FlatAtomicIncU64 | BufferAtomicIncU64 | DsIncU64 | DsIncRtnU64 u64,
         (old, d, _s) if old >= d { 0 } else { old + 1 };
     GlobalAtomicDecU32 | FlatAtomicDecU32 | BufferAtomicDecU32 | DsDecU32 | DsDecRtnU32 u32,
+    GlobalAtomicDecU64 | FlatAtomicDecU64 | BufferAtomicDecU64 | DsDecU64 | DsDecRtnU64 u64,
         (old, d, _s) if old == 0 || old > d { d } else { old - 1 };
-    GlobalAtomicSwapB32 | FlatAtomicSwapB32 | BufferAtomicSwapB32 | DsStorexchgRtnB32 u32, (_old, d, _s) d;
+    GlobalAtomicSwapB32 | FlatAtomicSwapB32 | BufferAtomicSwapB32 | DsStorexchgRtnB32 u32,
+    GlobalAtomicSwapB64 | FlatAtomicSwapB64 | BufferAtomicSwapB64 | DsStorexchgRtnB64 u64,
+        (_old, d, _s) d;
     GlobalAtomicCmpswapB32 | FlatAtomicCmpswapB32 | BufferAtomicCmpswapB32 | DsCmpstoreB32 | DsCmpstoreRtnB32 u32,
+    GlobalAtomicCmpswapB64 | FlatAtomicCmpswapB64 | BufferAtomicCmpswapB64 | DsCmpstoreB64 | DsCmpstoreRtnB64 u64,
         (old, d, s) if old == s { d } else { old };
     GlobalAtomicCmpswapF32 | FlatAtomicCmpswapF32 | BufferAtomicCmpswapF32 | DsCmpstoreF32 | DsCmpstoreRtnF32 u32,
         (old, d, s) if f32::from_bits(old) == f32::from_bits(s) { d } else { old };
@@ -188,35 +207,25 @@ atomics! {
         (old, d, _s) float(min32, old, d);
     GlobalAtomicMaxF32 | FlatAtomicMaxF32 | BufferAtomicMaxF32 | DsMaxF32 | DsMaxRtnF32 u32,
         (old, d, _s) float(max32, old, d);
-    DsMskorB32 | DsMskorRtnB32 u32, (old, d, s) old & !d | s;
-    DsWrapRtnB32 u32, (old, d, s) if old >= d { old - d } else { old.wrapping_add(s) };
-    GlobalAtomicAddU64 | FlatAtomicAddU64 | BufferAtomicAddU64 | DsAddU64 | DsAddRtnU64 u64,
-        (old, d, _s) old.wrapping_add(d);
-    GlobalAtomicSubU64 | FlatAtomicSubU64 | BufferAtomicSubU64 | DsSubU64 | DsSubRtnU64 u64,
-        (old, d, _s) old.wrapping_sub(d);
-    DsRsubU64 | DsRsubRtnU64 u64, (old, d, _s) d.wrapping_sub(old);
+    DsMskorB32 | DsMskorRtnB32 u32,
+    DsMskorB64 | DsMskorRtnB64 u64,
+        (old, d, s) old & !d | s;
+    DsWrapRtnB32 u32,
+        (old, d, s) if old >= d { old - d } else { old.wrapping_add(s) };
     GlobalAtomicMinI64 | FlatAtomicMinI64 | BufferAtomicMinI64 | DsMinI64 | DsMinRtnI64 u64,
         (old, d, _s) (old as i64).min(d as i64) as u64;
     GlobalAtomicMaxI64 | FlatAtomicMaxI64 | BufferAtomicMaxI64 | DsMaxI64 | DsMaxRtnI64 u64,
         (old, d, _s) (old as i64).max(d as i64) as u64;
-    GlobalAtomicMinU64 | FlatAtomicMinU64 | BufferAtomicMinU64 | DsMinU64 | DsMinRtnU64 u64, (old, d, _s) old.min(d);
-    GlobalAtomicMaxU64 | FlatAtomicMaxU64 | BufferAtomicMaxU64 | DsMaxU64 | DsMaxRtnU64 u64, (old, d, _s) old.max(d);
-    GlobalAtomicAndB64 | FlatAtomicAndB64 | BufferAtomicAndB64 | DsAndB64 | DsAndRtnB64 u64, (old, d, _s) old & d;
-    GlobalAtomicOrB64 | FlatAtomicOrB64 | BufferAtomicOrB64 | DsOrB64 | DsOrRtnB64 u64, (old, d, _s) old | d;
-    GlobalAtomicXorB64 | FlatAtomicXorB64 | BufferAtomicXorB64 | DsXorB64 | DsXorRtnB64 u64, (old, d, _s) old ^ d;
-    GlobalAtomicIncU64 | FlatAtomicIncU64 | BufferAtomicIncU64 | DsIncU64 | DsIncRtnU64 u64,
-        (old, d, _s) if old >= d { 0 } else { old + 1 };
-    GlobalAtomicDecU64 | FlatAtomicDecU64 | BufferAtomicDecU64 | DsDecU64 | DsDecRtnU64 u64,
-        (old, d, _s) if old == 0 || old > d { d } else { old - 1 };
-    GlobalAtomicSwapB64 | FlatAtomicSwapB64 | BufferAtomicSwapB64 | DsStorexchgRtnB64 u64, (_old, d, _s) d;
-    GlobalAtomicCmpswapB64 | FlatAtomicCmpswapB64 | BufferAtomicCmpswapB64 | DsCmpstoreB64 | DsCmpstoreRtnB64 u64,
-        (old, d, s) if old == s { d } else { old };
-    DsCmpstoreF64 | DsCmpstoreRtnF64 u64, (old, d, s) if f64::from_bits(old) == f64::from_bits(s) { d } else { old };
-    DsMinNumF64 | DsMinNumRtnF64 u64, (old, d, _s) double(num_min64, d, old);
-    DsMaxNumF64 | DsMaxNumRtnF64 u64, (old, d, _s) double(num_max64, d, old);
-    DsMinF64 | DsMinRtnF64 u64, (old, d, _s) double(min64, old, d);
-    DsMaxF64 | DsMaxRtnF64 u64, (old, d, _s) double(max64, old, d);
-    DsMskorB64 | DsMskorRtnB64 u64, (old, d, s) old & !d | s;
+    DsCmpstoreF64 | DsCmpstoreRtnF64 u64,
+        (old, d, s) if f64::from_bits(old) == f64::from_bits(s) { d } else { old };
+    DsMinNumF64 | DsMinNumRtnF64 u64,
+        (old, d, _s) double(num_min64, d, old);
+    DsMaxNumF64 | DsMaxNumRtnF64 u64,
+        (old, d, _s) double(num_max64, d, old);
+    DsMinF64 | DsMinRtnF64 u64,
+        (old, d, _s) double(min64, old, d);
+    DsMaxF64 | DsMaxRtnF64 u64,
+        (old, d, _s) double(max64, old, d);
 }
 
 #[cfg(test)]

@@ -341,14 +341,13 @@ impl BySize for Stores {
 
 /// The handler of a buffer operation, and the bytes a lane touches.
 fn lookup(inst: &Inst) -> Option<(Lowered, u8)> {
-    let facts = inst.op.facts();
-    Some(match facts.memory {
+    Some(match inst.op.facts().memory {
         Memory::Load => {
-            let (run, bytes) = by_size::<Loads>(facts.element, inst.ty.dst.regs())?;
+            let (run, bytes) = by_size::<Loads>(inst)?;
             (Lowered::Load(run), bytes)
         }
         Memory::Store => {
-            let (run, bytes) = by_size::<Stores>(facts.element, inst.ty.src[1].regs())?;
+            let (run, bytes) = by_size::<Stores>(inst)?;
             (Lowered::Store(run), bytes)
         }
         Memory::Atomic => (

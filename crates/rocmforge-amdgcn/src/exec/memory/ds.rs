@@ -11,7 +11,7 @@ use crate::exec::state::request::{Addresses, Place};
 use crate::exec::state::wave::{EXEC, M0, Wave};
 use crate::exec::vector::wide;
 use crate::fault::{Access, POISON};
-use rocmforge_isa::{Arch, Inst, Memory, Op};
+use rocmforge_isa::{Arch, Op};
 use std::mem::MaybeUninit;
 
 /// The second addresses of a `2addr` instruction: `Ins::target` bytes behind the first, with wrap-around.
@@ -156,20 +156,6 @@ fn count<const UP: bool>(w: &Wave, c: &mut Ctx<'_>, i: &Ins, lane: u32, at: u64,
     old
 }
 
-/// Adds the number of active lanes to a counter, or takes it away; all get the old value. `m0` holds the address.
-struct Count<const UP: bool>;
-
-impl<const UP: bool> Handler for Count<UP> {
-    fn run(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins) {
-        let exec = w.s[EXEC];
-        if exec == 0 {
-            return;
-        }
-        let old = count::<UP>(w, c, i, exec.trailing_zeros(), shared_base(w, i), exec.count_ones());
-        w.put(i.dst, &[old; 32]);
-    }
-}
-
 /// Exchanges `R` registers at each of two addresses.
 struct Exchange2<const R: u8>;
 
@@ -280,9 +266,9 @@ impl Handler for GlobalStoreByLane {
     }
 }
 
-/// The handler of a DS instruction.
-pub(crate) fn lookup(inst: &Inst) -> Option<Run> {
-    Some(match inst.op {
+/// The handler of a DS instruction that is no load, store or atomic of one address.
+pub(crate) fn lookup(op: Op) -> Option<Run> {
+    Some(match op {
         Op::DsLoad2addrB32 | Op::DsLoad2addrStride64B32 => vector::<Load2<1>>(),
         Op::DsLoad2addrB64 | Op::DsLoad2addrStride64B64 => vector::<Load2<2>>(),
         Op::DsStore2addrB32 | Op::DsStore2addrStride64B32 => vector::<Store2<1>>(),
@@ -297,13 +283,7 @@ pub(crate) fn lookup(inst: &Inst) -> Option<Run> {
         Op::DsBpermuteB32 => vector::<Bpermute>(),
         Op::DsPermuteB32 => plain::<Permute>(),
         Op::DsSwizzleB32 => vector::<Swizzle>(),
-        op => {
-            return match op.facts().memory {
-                Memory::Load => load::lookup::<Lds>(inst),
-                Memory::Store => store::lookup::<Lds>(inst),
-                _ => atomic::lookup::<Lds>(op),
-            };
-        }
+        _ => return None,
     })
 }
 
@@ -328,10 +308,10 @@ impl<const BACK: bool> Handler for PermuteWide<BACK> {
     }
 }
 
-/// [`Count`] for the 64 lanes of a wave.
-struct CountWide<const UP: bool>;
+/// Adds the number of active lanes to a counter, or takes it away; all get the old value. `m0` holds the address.
+struct Count<const UP: bool>;
 
-impl<const UP: bool> Handler for CountWide<UP> {
+impl<const UP: bool> Handler for Count<UP> {
     fn run(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins) {
         let exec = w.exec64();
         if exec == 0 {
@@ -352,8 +332,8 @@ impl<const UP: bool> Handler for CountWide<UP> {
 /// itself.
 pub(crate) fn lookup_wide(op: Op, arch: Arch) -> Option<Run> {
     Some(match op {
-        Op::DsAppend => plain::<CountWide<true>>(),
-        Op::DsConsume => plain::<CountWide<false>>(),
+        Op::DsAppend => plain::<Count<true>>(),
+        Op::DsConsume => plain::<Count<false>>(),
         Op::DsBpermuteB32 if arch == Arch::Gfx1201 => plain::<PermuteWide<true>>(),
         Op::DsPermuteB32 if arch == Arch::Gfx1201 => plain::<PermuteWide<false>>(),
         _ => return None,

@@ -1,8 +1,9 @@
 //! Form of a lowered memory instruction: what kind of access it is, and the marks in its fields.
 
+use crate::exec::simd::masks::bits_of_bytes;
 use crate::exec::state::ctx::{Ins, Run};
 use crate::exec::state::fields::Src;
-use rocmforge_isa::{Atomic, Element, MemBits, Memory, Op, Small};
+use rocmforge_isa::{Atomic, Element, Facts, Inst, MemBits, Memory, Op, Small};
 
 /// `Ins::half` of a load or store: it is coherent, as compilers write atomic loads and volatile accesses.
 pub(crate) const COHERENT: u8 = 1;
@@ -58,10 +59,9 @@ pub(crate) struct LoadedSmall {
 impl LoadedSmall {
     /// It as an operand that the load does not use otherwise.
     pub(crate) fn operand(small: Small) -> Src {
-        let bytes = (0..4).filter(|byte| small.written >> byte & 1 != 0);
         Src {
             reg: small.bytes,
-            lo: bytes.fold(0, |all, byte| all | 0xFF << (8 * byte)),
+            lo: bits_of_bytes(small.written),
             shift: 8 * small.first,
             mods: if small.signed { 32 - 8 * small.bytes } else { 0 },
             ..Src::ZERO
@@ -91,9 +91,7 @@ impl LoadedSmall {
 pub(crate) fn describe(op: Op, ins: &mut Ins) {
     let facts = op.facts();
     match facts.element.small() {
-        Some(small) if facts.memory == Memory::Load => {
-            ins.b = LoadedSmall::operand(small);
-        }
+        Some(small) if facts.memory == Memory::Load => ins.b = LoadedSmall::operand(small),
         Some(small) => ins.b.shift = 8 * small.first,
         None => {}
     }
@@ -115,8 +113,15 @@ pub(crate) trait BySize {
     fn small<const N: usize>() -> Run;
 }
 
-/// The handler of a load to, or a store from, so many registers, and the bytes of a lane.
-pub(crate) fn by_size<H: BySize>(element: Element, registers: u8) -> Option<(Run, u8)> {
+/// The handler of a load or store, and the bytes of a lane.
+pub(crate) fn by_size<H: BySize>(inst: &Inst) -> Option<(Run, u8)> {
+    let Facts { element, memory, .. } = *inst.op.facts();
+    let data = if memory == Memory::Load {
+        inst.ty.dst
+    } else {
+        inst.ty.src[1]
+    };
+    let registers = data.regs();
     let bytes = element.small().map_or(4 * registers, |small| small.bytes);
     let words = element == Element::Words;
     let run = match bytes {
@@ -141,4 +146,12 @@ pub(crate) enum Access {
     Atomic(Run),
     /// A DS instruction: address, two data operands, destination.
     Ds(Run),
+}
+
+impl Access {
+    /// The handler.
+    pub(crate) fn run(self) -> Run {
+        let (Self::Load(run) | Self::Store(run) | Self::Atomic(run) | Self::Ds(run)) = self;
+        run
+    }
 }

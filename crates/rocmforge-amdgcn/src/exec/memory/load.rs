@@ -3,7 +3,7 @@
 use crate::exec::clock;
 use crate::exec::code::isa::{self, Handler, vector};
 use crate::exec::memory::bytes::Memory;
-use crate::exec::memory::form::{BySize, COHERENT, LoadedSmall, by_size};
+use crate::exec::memory::form::{BySize, COHERENT, LoadedSmall};
 use crate::exec::memory::lane::{self, LaneAccess};
 use crate::exec::memory::space::Space;
 use crate::exec::simd::by_host;
@@ -13,7 +13,6 @@ use crate::exec::state::ctx::{Ctx, Ins, Run};
 use crate::exec::state::request::{Addresses, Data, Place, Request, Shape, addresses_of_row, filled, shape};
 use crate::exec::state::wave::{Lanes, Wave};
 use crate::fault::{Access, POISON};
-use rocmforge_isa::Inst;
 use std::marker::PhantomData;
 
 #[inline(always)]
@@ -367,7 +366,7 @@ fn fetch_by_lane(w: &Wave, c: &mut Ctx<'_>, i: &Ins, place: Place, at: &Addresse
 }
 
 /// The loads of a space.
-struct Of<S>(PhantomData<S>);
+pub(crate) struct Of<S>(PhantomData<S>);
 
 impl<S: Space> BySize for Of<S> {
     fn words<const R: usize>() -> Run {
@@ -377,9 +376,4 @@ impl<S: Space> BySize for Of<S> {
     fn small<const N: usize>() -> Run {
         vector::<Small<S, N>>()
     }
-}
-
-/// The handler of a load of this space.
-pub(crate) fn lookup<S: Space>(inst: &Inst) -> Option<Run> {
-    Some(by_size::<Of<S>>(inst.op.facts().element, inst.ty.dst.regs())?.0)
 }

@@ -16,7 +16,7 @@ mod transpose;
 pub(crate) mod variable;
 
 use crate::exec::code::isa::plain;
-use crate::exec::memory::form::Access;
+use crate::exec::memory::form::{Access, by_size};
 use crate::exec::state::ctx::{Ins, Run};
 use crate::exec::state::request::Addresses;
 use crate::exec::state::wave::Wave;
@@ -25,7 +25,7 @@ use transpose::Transposed;
 
 /// The handler of a memory instruction; `scalar_base`: its address is relative to SGPRs.
 pub(crate) fn lookup(inst: &Inst, scalar_base: bool) -> Option<Access> {
-    use space::{Flat, Global, GlobalBase, Scratch};
+    use space::{Flat, Global, GlobalBase, Lds, Scratch};
     let op = inst.op;
     match inst.format {
         Format::Global if op == Op::GlobalLoadAddtidB32 => Some(Access::Load(plain::<ds::GlobalLoadByLane>())),
@@ -36,7 +36,9 @@ pub(crate) fn lookup(inst: &Inst, scalar_base: bool) -> Option<Access> {
         Format::Global => each::<Global>(inst),
         Format::Flat => each::<Flat>(inst),
         Format::Scratch => of_data::<Scratch>(inst),
-        Format::Ds => ds::lookup(inst).map(Access::Ds),
+        Format::Ds => (ds::lookup(op))
+            .or_else(|| each::<Lds>(inst).map(Access::run))
+            .map(Access::Ds),
         _ => None,
     }
 }
@@ -73,8 +75,8 @@ fn each<S: space::Space>(inst: &Inst) -> Option<Access> {
 /// A load or store.
 fn of_data<S: space::Space>(inst: &Inst) -> Option<Access> {
     match inst.op.facts().memory {
-        Memory::Load => load::lookup::<S>(inst).map(Access::Load),
-        Memory::Store => store::lookup::<S>(inst).map(Access::Store),
+        Memory::Load => by_size::<load::Of<S>>(inst).map(|(run, _)| Access::Load(run)),
+        Memory::Store => by_size::<store::Of<S>>(inst).map(|(run, _)| Access::Store(run)),
         _ => None,
     }
 }

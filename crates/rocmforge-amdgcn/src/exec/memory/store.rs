@@ -2,7 +2,7 @@
 
 use crate::exec::code::isa::{self, Handler, vector};
 use crate::exec::memory::bytes::Memory;
-use crate::exec::memory::form::{BySize, by_size};
+use crate::exec::memory::form::BySize;
 use crate::exec::memory::lane::{self, LaneAccess};
 use crate::exec::memory::space::Space;
 use crate::exec::simd::by_host;
@@ -11,7 +11,6 @@ use crate::exec::state::ctx::{Ctx, Ins, Run};
 use crate::exec::state::request::{Addresses, Data, Place, Request, Shape, addresses_of_row, shape};
 use crate::exec::state::wave::Wave;
 use crate::fault::Access;
-use rocmforge_isa::Inst;
 use std::marker::PhantomData;
 
 /// Stores `R` registers of each of all lanes to one run of bytes; false where some byte may not be written.
@@ -239,7 +238,7 @@ fn bytes_by_lane(w: &Wave, c: &mut Ctx<'_>, i: &Ins, place: Place, at: &Addresse
 }
 
 /// The stores of a space.
-struct Of<S>(PhantomData<S>);
+pub(crate) struct Of<S>(PhantomData<S>);
 
 impl<S: Space> BySize for Of<S> {
     fn words<const R: usize>() -> Run {
@@ -249,9 +248,4 @@ impl<S: Space> BySize for Of<S> {
     fn small<const N: usize>() -> Run {
         vector::<Small<S, N>>()
     }
-}
-
-/// The handler of a store of this space.
-pub(crate) fn lookup<S: Space>(inst: &Inst) -> Option<Run> {
-    Some(by_size::<Of<S>>(inst.op.facts().element, inst.ty.src[1].regs())?.0)
 }

@@ -1,4 +1,4 @@
-//! Masks with a bit for each lane, and the same masks spread over the lanes.
+//! Masks with a bit for each lane or byte, and the same masks spread over the lanes or bits.
 
 /// Bit of each lane in a mask.
 pub(crate) const BIT: [u32; 32] = {
@@ -10,6 +10,13 @@ pub(crate) const BIT: [u32; 32] = {
     }
     bits
 };
+
+/// The bits of those of a word's bytes that `bytes` has a bit for.
+pub(crate) fn bits_of_bytes(bytes: u8) -> u32 {
+    (0..4).fold(0, |bits, n| {
+        bits | if bytes >> n & 1 != 0 { 0xFF << (8 * n) } else { 0 }
+    })
+}
 
 /// Packs the highest bits of 32 values into a mask.
 #[inline(always)]

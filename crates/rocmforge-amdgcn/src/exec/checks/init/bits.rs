@@ -157,13 +157,6 @@ fn unknown(op: Op, sources: [Value; 3], op_sel: u8) -> Option<u32> {
     })
 }
 
-/// The bits of those of a word's bytes that `bytes` has a bit for.
-pub(super) fn of_bytes(bytes: u8) -> u32 {
-    (0..4).fold(0, |bits, n| {
-        bits | if bytes >> n & 1 != 0 { 0xFF << (8 * n) } else { 0 }
-    })
-}
-
 /// Bits of an operand in a lane, whatever is known of them.
 pub(super) fn value(w: &Wave, operand: Operand, lane: usize) -> u32 {
     match operand {

@@ -4,7 +4,8 @@
 //! unknown, and what it gives is which bytes of the result are.
 
 use super::uses::{Part, Reg, What};
-use super::{ALL, COMPUTED, Effect, Unknown, bits};
+use super::{ALL, COMPUTED, Effect, Unknown};
+use crate::exec::simd::masks::bits_of_bytes;
 use crate::exec::state::ctx::{Ctx, Ins};
 use crate::exec::state::fields::{Kind, Src};
 use crate::exec::state::wave::Wave;
@@ -49,7 +50,7 @@ impl Unknown {
                 effect.bytes = Some(Box::new(std::array::from_fn(state)));
             }
             _ if chosen != 0 => effect.result = u32::MAX,
-            _ => effect.result = bits::of_bytes(copy.s[i.dst as usize & 127] as u8),
+            _ => effect.result = bits_of_bytes(copy.s[i.dst as usize & 127] as u8),
         }
     }
 

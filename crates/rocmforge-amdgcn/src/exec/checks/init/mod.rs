@@ -27,6 +27,7 @@ mod uses;
 
 use crate::exec::code::Code;
 use crate::exec::memory::buffer::reached as reached_in_buffer;
+use crate::exec::simd::masks::bits_of_bytes;
 use crate::exec::state::ctx::{Ctx, Ins};
 use crate::exec::state::fields::{Flow, Src};
 use crate::exec::state::request::{Data, Place, Request};
@@ -550,8 +551,8 @@ impl Unknown {
             let depends = |bytes: [u8; 3]| {
                 halves.src.iter().zip(bytes).any(|(&operand, bytes)| match operand {
                     Operand::Vgpr(n) | Operand::VgprHalf { reg: n, .. } => self.v[n as usize][l] & bytes != 0,
-                    Operand::Sgpr(n) => self.s[n as usize & 127] & bits::of_bytes(bytes) != 0,
-                    Operand::VccLo => self.s[VCC] & bits::of_bytes(bytes) != 0,
+                    Operand::Sgpr(n) => self.s[n as usize & 127] & bits_of_bytes(bytes) != 0,
+                    Operand::VccLo => self.s[VCC] & bits_of_bytes(bytes) != 0,
                     _ => false,
                 })
             };
@@ -577,7 +578,7 @@ impl Unknown {
                     Operand::Vgpr(n) | Operand::VgprHalf { reg: n, .. } => {
                         let state = self.v[n as usize][l];
                         computed.set(computed.get() | state & COMPUTED);
-                        bits::of_bytes(state)
+                        bits_of_bytes(state)
                     }
                     Operand::Sgpr(n) => self.s[n as usize & 127],
                     Operand::VccLo => self.s[VCC],
