@@ -1,7 +1,9 @@
 //! Weights of an encoder: `model.safetensors`, mapped into memory.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::fs::File;
+use std::ops::Range;
 use std::path::PathBuf;
 
 use half::{bf16, f16};
@@ -11,11 +13,19 @@ use safetensors::{Dtype, SafeTensors};
 
 use crate::ModelError;
 
-/// A mapped weights file whose header has been checked.
+/// A mapped weights file whose header has been checked, and read once: it may have a hundred megabytes.
 #[derive(Debug)]
 pub(super) struct Weights {
-    path: PathBuf,
     map: Mmap,
+    tensors: HashMap<String, Entry>,
+}
+
+/// A tensor's bytes in the file, which lie inside it.
+#[derive(Debug)]
+struct Entry {
+    range: Range<usize>,
+    shape: Vec<usize>,
+    dtype: Dtype,
 }
 
 impl Weights {
@@ -30,44 +40,47 @@ impl Weights {
             path: path.clone(),
             source,
         })?;
-        let weights = Self { path, map };
-        weights.tensors()?;
-        Ok(weights)
+        let parsed = SafeTensors::deserialize(&map).map_err(|source| ModelError::Weights { path, source })?;
+        let start = map.as_ptr() as usize;
+        let entry = |(name, view): (String, TensorView<'_>)| {
+            let at = view.data().as_ptr() as usize - start;
+            let entry = Entry {
+                range: at..at + view.data().len(),
+                shape: view.shape().to_vec(),
+                dtype: view.dtype(),
+            };
+            (name, entry)
+        };
+        let tensors = parsed.tensors().into_iter().map(entry).collect();
+        Ok(Self { map, tensors })
     }
 
-    fn tensors(&self) -> Result<SafeTensors<'_>, ModelError> {
-        SafeTensors::deserialize(&self.map).map_err(|source| ModelError::Weights {
-            path: self.path.clone(),
-            source,
-        })
-    }
-
-    fn view<'a>(tensors: &SafeTensors<'a>, name: &str) -> Result<TensorView<'a>, ModelError> {
+    fn entry(&self, name: &str) -> Result<&Entry, ModelError> {
         // Old checkpoints have TensorFlow's names of the layer norm parameters.
         let old = name
             .replace("LayerNorm.weight", "LayerNorm.gamma")
             .replace("LayerNorm.bias", "LayerNorm.beta");
         [name, &format!("bert.{name}"), &old, &format!("bert.{old}")]
             .iter()
-            .find_map(|n| tensors.tensor(n).ok())
+            .find_map(|n| self.tensors.get(*n))
             .ok_or_else(|| ModelError::MissingTensor { name: name.to_owned() })
     }
 
     /// Whether a tensor is there, with this shape and a type that can be read.
     pub(super) fn check(&self, name: &str, expected: &[usize]) -> Result<(), ModelError> {
-        let view = Self::view(&self.tensors()?, name)?;
-        if view.shape() != expected {
-            let (found, expected) = (view.shape().to_vec(), expected.to_vec());
+        let entry = self.entry(name)?;
+        if entry.shape != expected {
+            let (found, expected) = (entry.shape.clone(), expected.to_vec());
             return Err(ModelError::TensorShape {
                 name: name.to_owned(),
                 found,
                 expected,
             });
         }
-        if !matches!(view.dtype(), Dtype::F32 | Dtype::F16 | Dtype::BF16) {
+        if !matches!(entry.dtype, Dtype::F32 | Dtype::F16 | Dtype::BF16) {
             return Err(ModelError::TensorDType {
                 name: name.to_owned(),
-                found: format!("{:?}", view.dtype()),
+                found: format!("{:?}", entry.dtype),
             });
         }
         Ok(())
@@ -75,25 +88,20 @@ impl Weights {
 
     /// Whether a tensor is there and stored in 16 bits.
     pub(super) fn is_half(&self, name: &str) -> bool {
-        let tensors = self.tensors();
-        tensors
-            .and_then(|tensors| Ok(Self::view(&tensors, name)?.dtype()))
-            .is_ok_and(|dtype| matches!(dtype, Dtype::F16 | Dtype::BF16))
+        self.entry(name)
+            .is_ok_and(|entry| matches!(entry.dtype, Dtype::F16 | Dtype::BF16))
     }
 
     /// A tensor as f32, in file order. NaN and infinity are refused.
     pub(super) fn read(&self, name: &str) -> Result<Cow<'_, [f32]>, ModelError> {
-        let tensors = self.tensors()?;
-        let view = Self::view(&tensors, name)?;
-        // The slice outlives `tensors`: it points into the map.
-        let start = view.data().as_ptr() as usize - self.map.as_ptr() as usize;
-        let data = &self.map[start..start + view.data().len()];
+        let entry = self.entry(name)?;
+        let data = &self.map[entry.range.clone()];
         let halves = |convert: fn(u16) -> f32| {
             data.chunks_exact(2)
                 .map(|b| convert(u16::from_le_bytes([b[0], b[1]])))
                 .collect::<Vec<f32>>()
         };
-        let values: Cow<'_, [f32]> = match view.dtype() {
+        let values: Cow<'_, [f32]> = match entry.dtype {
             Dtype::F32 => match bytemuck::try_cast_slice(data) {
                 Ok(values) if cfg!(target_endian = "little") => Cow::Borrowed(values),
                 _ => Cow::Owned(

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rocmforge_ggml::{DType, SharedBytes};
-use rocmforge_gguf::Gguf;
+use rocmforge_gguf::{Gguf, TensorInfo};
 
 use super::{Naming, Weight, WeightSource};
 use crate::ModelError;
@@ -21,29 +21,31 @@ impl GgufWeights {
 
 struct Tensor {
     gguf: Arc<Gguf>,
-    index: usize,
+    info: TensorInfo,
 }
 
 impl SharedBytes for Tensor {
     fn bytes(&self) -> &[u8] {
-        self.gguf.data(&self.gguf.tensors()[self.index])
+        self.gguf.data(&self.info)
     }
 }
 
 impl WeightSource for GgufWeights {
     fn get(&self, name: &str) -> Result<Option<Weight>, ModelError> {
-        let Some(index) = self.0.tensors().iter().position(|tensor| tensor.name == name) else {
+        let Some(tensor) = self.0.tensor(name) else {
             return Ok(None);
         };
-        let tensor = &self.0.tensors()[index];
         let dtype = DType::of_tensor_type(tensor.ty).filter(|dtype| dtype.is_weight());
         let dtype = dtype.ok_or_else(|| ModelError::TensorDType {
             name: name.to_owned(),
             found: tensor.ty.name().to_owned(),
         })?;
         let dims: Vec<usize> = tensor.dims.iter().rev().copied().collect();
-        let gguf = Arc::clone(&self.0);
-        Ok(Some(Weight::new(name, dims, dtype, Arc::new(Tensor { gguf, index }))))
+        let data = Tensor {
+            gguf: Arc::clone(&self.0),
+            info: tensor.clone(),
+        };
+        Ok(Some(Weight::new(name, dims, dtype, Arc::new(data))))
     }
 
     fn names(&self) -> Vec<&str> {
