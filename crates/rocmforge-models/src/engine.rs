@@ -1,13 +1,16 @@
 //! Engine: a model on a backend, with a paged KV cache. Computes logits; choosing tokens is the generator's.
 
-use rocmforge_attention::paged::{KvElement, KvGeometry, PagedKv, PagedKvConfig, SequenceId};
+mod plan;
+
+use rocmforge_attention::paged::{PagedKv, PagedKvConfig, SequenceId};
 use rocmforge_ggml::optimizer::GraphOptimizer;
 use rocmforge_ggml::profile::{self, Profile};
 use rocmforge_ggml::{GgmlBackend, GgmlError, HostAccess, KvType, TensorId, executor};
-use rocmforge_runtime::Bytes;
 
 use crate::decoder::{CacheSpec, CopyRows, DecoderConfig, DecoderWeights, InputLayout, Parameters, Step, StepShape};
 use crate::{Model, ModelError};
+
+pub use plan::MemoryPlan;
 
 /// Longest context, in tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,21 +47,6 @@ impl Default for EngineOptions {
             passes: None,
         }
     }
-}
-
-/// What the engine's memory is for, in bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MemoryPlan {
-    /// Weights.
-    pub weights: usize,
-    /// KV cache.
-    pub cache: usize,
-    /// Intermediates of the step graphs that are kept, and what the backend's products need beside them.
-    pub scratch: usize,
-    /// Tokens of the cache.
-    pub context: usize,
-    /// What the backend had left before; `None` if it knows no limit.
-    pub available: Option<usize>,
 }
 
 /// Which of a chunk's tokens want logits.
@@ -180,7 +168,7 @@ impl<B: HostAccess> Engine<B> {
         // Which divisors of rotary frequencies are right depends on the context; the sizes do not.
         let provisional = DecoderWeights::find(model.weights(), &config, config.context)?;
         let passes = options.passes.unwrap_or_else(|| backend.optimizer());
-        let memory = plan_memory(&provisional, &config, options, passes, &backend)?;
+        let memory = plan::plan_memory(&provisional, &config, options, passes, &backend)?;
         let weights = DecoderWeights::find(model.weights(), &config, memory.context)?;
         let cache = CacheSpec {
             kv: options.kv,
@@ -563,87 +551,4 @@ impl Inputs {
             table.iter().copied(),
         );
     }
-}
-
-/// The context that fits, and what it takes.
-fn plan_memory(
-    weights: &DecoderWeights,
-    config: &DecoderConfig,
-    options: EngineOptions,
-    passes: GraphOptimizer,
-    backend: &impl HostAccess,
-) -> Result<MemoryPlan, ModelError> {
-    let available = backend.available_bytes();
-    let geometry = KvGeometry {
-        layers: config.layers,
-        kv_heads: config.kv_heads,
-        k_dim: config.head_dim,
-        v_dim: config.head_dim,
-        element: KvElement {
-            block_len: options.kv.block_len(),
-            block_bytes: options.kv.block_bytes(),
-        },
-        block_size: options.block_size,
-    };
-    let smallest = CacheSpec {
-        kv: options.kv,
-        block_size: options.block_size,
-        blocks: 1,
-        context: config.context,
-    };
-    let parameters = Parameters::describe(config, weights, smallest);
-    let mut scratch = parameters.rope_table_bytes(config.context);
-    let mut beside = 0;
-    for tokens in [options.chunk, options.chunk, 1] {
-        let shape = StepShape {
-            tokens,
-            sequences: 1,
-            outputs: 1,
-        };
-        let step = Step::build(&parameters, shape, parameters.end(), passes)?;
-        scratch = scratch.saturating_add(step.plan.bytes).saturating_add(config.vocab * 4);
-        beside = backend.scratch_bytes(&step.graph).max(beside);
-    }
-    let scratch = scratch.saturating_add(beside);
-    let weight_bytes = weights.bytes();
-    let fixed = weight_bytes.saturating_add(scratch);
-    let largest = match available {
-        None => config.context,
-        Some(available) => {
-            let rest = Bytes(available.saturating_sub(fixed) as u64);
-            geometry.largest_context(rest)?.min(config.context)
-        }
-    };
-    let cache = |tokens| -> Result<usize, ModelError> {
-        Ok(usize::try_from(geometry.bytes_for(tokens)?.0).unwrap_or(usize::MAX))
-    };
-    let needed = |tokens| -> Result<usize, ModelError> { Ok(fixed.saturating_add(cache(tokens)?)) };
-    let context = match options.context {
-        Context::Auto => largest,
-        Context::Tokens(asked) => asked.max(1),
-    };
-    if let Some(available) = available {
-        if largest == 0 {
-            return Err(ModelError::DoesNotFit {
-                needed: needed(options.block_size)?,
-                weights: weight_bytes,
-                available,
-            });
-        }
-        if context > largest {
-            return Err(ModelError::ContextTooLarge {
-                asked: context,
-                needed: needed(context)?,
-                available,
-                largest,
-            });
-        }
-    }
-    Ok(MemoryPlan {
-        weights: weight_bytes,
-        cache: cache(context)?,
-        scratch,
-        context,
-        available,
-    })
 }

@@ -8,6 +8,7 @@ mod suite {
     mod generate;
     mod model;
     mod passes;
+    mod plan;
     mod real;
     mod runtime;
     mod sampling;

@@ -199,6 +199,13 @@ impl Parameters {
         groups
     }
 
+    /// The same for sequences of at most `context` tokens; the cache's tensors stay as they are.
+    pub(crate) fn for_context(&self, context: usize) -> Self {
+        let mut other = self.clone();
+        other.cache.context = context;
+        other
+    }
+
     /// Bytes of cosines and sines that a device keeps, for positions below `context`.
     pub(crate) fn rope_table_bytes(&self, context: usize) -> usize {
         let kinds = 1 + usize::from(self.config.window_rope.is_some());
