@@ -56,7 +56,65 @@ pub enum ModelError {
         /// Its value.
         value: String,
         /// What is.
-        supported: &'static str,
+        supported: String,
+    },
+    /// Nothing knows a setting of a JSON file: it may change what the model computes.
+    #[error(
+        "{}: {key} = {value} is not known for {architecture}: it may change what the model computes; if it does not, take it out of \
+         the file, else the model is not supported", path.display()
+    )]
+    UnknownSetting {
+        /// The file.
+        path: PathBuf,
+        /// The setting, with the objects around it: `rope_parameters.factor`.
+        key: String,
+        /// Its value, in short.
+        value: String,
+        /// The architecture that the file names.
+        architecture: &'static str,
+    },
+    /// Two settings of a JSON file state the same and differ.
+    #[error("{}: {first} and {second} differ: take the wrong one out of the file", path.display())]
+    Contradiction {
+        /// The file.
+        path: PathBuf,
+        /// One setting with its value.
+        first: String,
+        /// The other.
+        second: String,
+    },
+    /// A setting or key turns on a feature that is not computed.
+    #[error("{feature} ({key} = {value}) is not supported: the model needs it, so nothing was loaded")]
+    Feature {
+        /// The feature.
+        feature: &'static str,
+        /// The key that turns it on.
+        key: String,
+        /// Its value, in short.
+        value: String,
+    },
+    /// Nothing knows a key of GGUF metadata under the architecture's own name: it may change what the model computes.
+    #[error(
+        "{key} = {value} is not known for {architecture}: it may change what the model computes; if it does not, take it out of the \
+         file, else the model is not supported"
+    )]
+    UnknownKey {
+        /// The key.
+        key: String,
+        /// Its value, in short.
+        value: String,
+        /// The architecture that the file names.
+        architecture: &'static str,
+    },
+    /// A key of GGUF metadata is known and its value is not supported.
+    #[error("{key} = {value} is not supported; supported: {supported}")]
+    UnsupportedKey {
+        /// The key.
+        key: String,
+        /// Its value, in short.
+        value: String,
+        /// What is.
+        supported: String,
     },
     /// The weights' header is broken, or does not fit the file (it may be truncated).
     #[error("{}: not a whole safetensors file ({source}); fetch it again", path.display())]
@@ -143,6 +201,16 @@ pub enum ModelError {
     UnknownArchitecture {
         /// The name in the file.
         found: String,
+    },
+    /// No row of the table of `model_type`s.
+    #[error("{}: model_type {found:?} is not known; known: {known}", path.display())]
+    UnknownModelType {
+        /// The file.
+        path: PathBuf,
+        /// The name in the file.
+        found: String,
+        /// The names that are.
+        known: String,
     },
     /// A key of the metadata is missing.
     #[error("the metadata has no key {key}")]

@@ -31,6 +31,7 @@ mod files;
 pub mod generate;
 mod model;
 pub mod sampling;
+mod settings;
 pub mod stop;
 pub mod tokenizer;
 pub mod weights;

@@ -4,8 +4,10 @@
 mod reference;
 mod suite {
     mod cache_types;
+    mod config_json;
     mod directory;
     mod generate;
+    mod gguf_keys;
     mod model;
     mod passes;
     mod plan;
@@ -13,6 +15,7 @@ mod suite {
     mod runtime;
     mod sampling;
     mod sampling_stages;
+    mod settings;
     mod tiny;
     mod vocab;
 }

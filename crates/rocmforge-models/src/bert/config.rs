@@ -3,9 +3,10 @@
 use std::path::Path;
 
 use rocmforge_ggml::Unary;
-use serde::Deserialize;
 
-use crate::{ModelError, files};
+use crate::ModelError;
+use crate::decoder::{DROPOUT, FEATURES, GENERATION, OF_THE_FILE, TASKS};
+use crate::settings::{Known, Literal, Settings, fixed, shortened};
 
 /// What the encoder's graph depends on.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,31 +31,31 @@ pub struct BertConfig {
     pub activation: Unary,
 }
 
-#[derive(Deserialize)]
-struct Raw {
-    model_type: Option<String>,
-    hidden_act: Option<String>,
-    position_embedding_type: Option<String>,
-    is_decoder: Option<bool>,
-    hidden_size: usize,
-    num_hidden_layers: usize,
-    num_attention_heads: usize,
-    intermediate_size: usize,
-    vocab_size: usize,
-    max_position_embeddings: usize,
-    #[serde(default = "two")]
-    type_vocab_size: usize,
-    #[serde(default = "bert_eps")]
-    layer_norm_eps: f64,
-}
-
-fn two() -> usize {
-    2
-}
-
-fn bert_eps() -> f64 {
-    1e-12
-}
+/// Keys that nothing reads. Poolers and classifiers are no part of a sentence's embedding.
+const KNOWN: Known = Known {
+    ignored: &[
+        OF_THE_FILE,
+        DROPOUT,
+        TASKS,
+        GENERATION,
+        &[
+            "directionality",
+            "pooler_fc_size",
+            "pooler_num_attention_heads",
+            "pooler_num_fc_layers",
+            "pooler_size_per_head",
+            "pooler_type",
+            "tie_word_embeddings",
+        ],
+    ],
+    fixed: &[&[
+        fixed("add_cross_attention", &[Literal::Bool(false)]),
+        fixed("is_decoder", &[Literal::Bool(false)]),
+        fixed("is_encoder_decoder", &[Literal::Bool(false)]),
+        fixed("position_embedding_type", &[Literal::Text("absolute")]),
+    ]],
+    features: &[FEATURES],
+};
 
 /// More than any encoder has, and small enough that products of two never overflow.
 const LARGEST: usize = 1 << 24;
@@ -66,47 +67,53 @@ impl BertConfig {
     /// # Errors
     /// [`ModelError::Setting`], [`ModelError::Unsupported`], or the file cannot be read.
     pub fn read(path: &Path) -> Result<Self, ModelError> {
-        let raw: Raw = files::read_json(path)?;
-        let unsupported = |field, value: &str, supported| {
+        let mut s = Settings::read(path)?;
+        s.refuse_features(&KNOWN)?;
+        let unsupported = |field, value: &str, supported: &str| {
             Err(ModelError::Unsupported {
                 path: path.to_path_buf(),
                 field,
-                value: value.to_owned(),
-                supported,
+                value: shortened(value),
+                supported: supported.to_owned(),
             })
         };
-        let setting = |holds: bool, field, value: &dyn std::fmt::Display, rule| {
-            let fault = || ModelError::Setting {
-                path: path.to_path_buf(),
-                field,
-                value: value.to_string(),
-                rule,
-            };
-            if holds { Ok(()) } else { Err(fault()) }
-        };
-        match raw.model_type.as_deref() {
+        match s.take::<String>("model_type")?.as_deref() {
             None | Some("bert") => {}
             Some(other) => return unsupported("model_type", other, "bert"),
         }
-        match raw.position_embedding_type.as_deref() {
-            None | Some("absolute") => {}
-            Some(other) => return unsupported("position_embedding_type", other, "absolute"),
-        }
-        if raw.is_decoder == Some(true) {
-            return unsupported("is_decoder", "true", "encoders");
-        }
-        let activation = match raw.hidden_act.as_deref() {
+        let activation = match s.take::<String>("hidden_act")?.as_deref() {
             None | Some("gelu") => Unary::GeluErf,
             Some("gelu_new" | "gelu_fast" | "gelu_pytorch_tanh") => Unary::Gelu,
             Some(other) => return unsupported("hidden_act", other, "gelu, gelu_new, gelu_fast, gelu_pytorch_tanh"),
         };
+        let config = Self {
+            hidden_size: s.need("hidden_size")?,
+            num_hidden_layers: s.need("num_hidden_layers")?,
+            num_attention_heads: s.need("num_attention_heads")?,
+            intermediate_size: s.need("intermediate_size")?,
+            vocab_size: s.need("vocab_size")?,
+            max_position_embeddings: s.need("max_position_embeddings")?,
+            type_vocab_size: s.take("type_vocab_size")?.unwrap_or(2),
+            layer_norm_eps: s.take::<f64>("layer_norm_eps")?.unwrap_or(1e-12) as f32,
+            activation,
+        };
+        config.check(&s)?;
+        s.finish(&KNOWN, "bert")?;
+        Ok(config)
+    }
+
+    fn check(&self, s: &Settings<'_>) -> Result<(), ModelError> {
+        let setting = |holds: bool, field, value: &dyn std::fmt::Display, rule| match holds {
+            true => Ok(()),
+            false => Err(s.refuse(field, value, rule)),
+        };
         for (field, value) in [
-            ("hidden_size", raw.hidden_size),
-            ("num_attention_heads", raw.num_attention_heads),
-            ("intermediate_size", raw.intermediate_size),
-            ("vocab_size", raw.vocab_size),
-            ("max_position_embeddings", raw.max_position_embeddings),
-            ("type_vocab_size", raw.type_vocab_size),
+            ("hidden_size", self.hidden_size),
+            ("num_attention_heads", self.num_attention_heads),
+            ("intermediate_size", self.intermediate_size),
+            ("vocab_size", self.vocab_size),
+            ("max_position_embeddings", self.max_position_embeddings),
+            ("type_vocab_size", self.type_vocab_size),
         ] {
             setting(
                 (1..=LARGEST).contains(&value),
@@ -115,7 +122,7 @@ impl BertConfig {
                 "it must be between 1 and 16777216",
             )?;
         }
-        let layers = raw.num_hidden_layers;
+        let layers = self.num_hidden_layers;
         setting(
             (1..=MOST_LAYERS).contains(&layers),
             "num_hidden_layers",
@@ -123,28 +130,17 @@ impl BertConfig {
             "it must be between 1 and 1024",
         )?;
         setting(
-            raw.hidden_size.is_multiple_of(raw.num_attention_heads),
+            self.hidden_size.is_multiple_of(self.num_attention_heads),
             "num_attention_heads",
-            &raw.num_attention_heads,
+            &self.num_attention_heads,
             "it must divide hidden_size",
         )?;
         setting(
-            raw.layer_norm_eps.is_finite() && (0.0..1.0).contains(&raw.layer_norm_eps),
+            (0.0..1.0).contains(&self.layer_norm_eps),
             "layer_norm_eps",
-            &raw.layer_norm_eps,
+            &self.layer_norm_eps,
             "it must be a number from 0 to 1",
-        )?;
-        Ok(Self {
-            hidden_size: raw.hidden_size,
-            num_hidden_layers: raw.num_hidden_layers,
-            num_attention_heads: raw.num_attention_heads,
-            intermediate_size: raw.intermediate_size,
-            vocab_size: raw.vocab_size,
-            max_position_embeddings: raw.max_position_embeddings,
-            type_vocab_size: raw.type_vocab_size,
-            layer_norm_eps: raw.layer_norm_eps as f32,
-            activation,
-        })
+        )
     }
 
     /// Elements of one attention head.

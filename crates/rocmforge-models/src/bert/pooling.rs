@@ -79,7 +79,7 @@ impl Pooling {
                         path: modules_path,
                         field: "type",
                         value: module.kind,
-                        supported: "Transformer, Pooling, Normalize",
+                        supported: "Transformer, Pooling, Normalize".to_owned(),
                     });
                 }
             }
@@ -102,7 +102,7 @@ impl Pooling {
                 path: path.to_path_buf(),
                 field: "pooling_mode",
                 value: "another choice".to_owned(),
-                supported: "exactly one of pooling_mode_mean_tokens and pooling_mode_cls_token",
+                supported: "exactly one of pooling_mode_mean_tokens and pooling_mode_cls_token".to_owned(),
             }),
         }
     }

@@ -5,6 +5,12 @@ use rocmforge_ggml::{Rope, RopeScaling, RopeStyle};
 use super::Architecture;
 use crate::ModelError;
 
+/// Most elements of a head.
+pub(super) const MAX_HEAD_DIM: usize = 256;
+
+/// Most layers: no model has more, and lists of layers are made before a tensor is looked for.
+pub(super) const MAX_LAYERS: usize = 512;
+
 /// Rotary embedding of one kind of layer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RopeConfig {
@@ -47,6 +53,17 @@ pub enum RopeFactors {
     },
 }
 
+/// Which matrix gives the logits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OutputMatrix {
+    /// The embedding's, also where the file has another (`tie_word_embeddings`).
+    Embedding,
+    /// The file's own, which must be there.
+    Own,
+    /// The file's own where it has one, else the embedding's (GGUF).
+    OwnIfThere,
+}
+
 /// What fixes a decoder's graph.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DecoderConfig {
@@ -86,6 +103,8 @@ pub struct DecoderConfig {
     pub attention_softcap: Option<f32>,
     /// Bound of logits.
     pub logit_softcap: Option<f32>,
+    /// The matrix that gives them.
+    pub output: OutputMatrix,
 }
 
 impl DecoderConfig {
@@ -118,8 +137,20 @@ impl DecoderConfig {
                 rule,
             })
         };
+        let number = |holds: bool, key: &'static str, value: f32, rule: &'static str| match holds {
+            true => Ok(()),
+            false => Err(ModelError::Hyperparameter {
+                key: key.to_owned(),
+                value: value.to_string(),
+                rule,
+            }),
+        };
+        let positive = |key, value: f32| {
+            let holds = value.is_finite() && value > 0.0;
+            number(holds, key, value, "it must be finite and positive")
+        };
         rule(
-            (1..=512).contains(&self.layers),
+            (1..=MAX_LAYERS).contains(&self.layers),
             "block_count",
             self.layers,
             "it must be 1 to 512",
@@ -145,7 +176,7 @@ impl DecoderConfig {
             "it must divide the number of heads",
         )?;
         rule(
-            (1..=256).contains(&self.head_dim),
+            (1..=MAX_HEAD_DIM).contains(&self.head_dim),
             "attention.key_length",
             self.head_dim,
             "heads of 1 to 256 elements are supported",
@@ -157,14 +188,42 @@ impl DecoderConfig {
                 rope.n_dims,
                 "it must be even and at most the head's length",
             )?;
-            let theta = rope.theta;
-            if !(theta.is_finite() && theta > 0.0) {
-                return Err(ModelError::Hyperparameter {
-                    key: "rope.freq_base".to_owned(),
-                    value: theta.to_string(),
-                    rule: "it must be finite and positive",
-                });
+            positive("rope.freq_base", rope.theta)?;
+            positive("rope.scaling.attn_factor", rope.magnitude)?;
+            match rope.scaling {
+                RopeScaling::None => {}
+                RopeScaling::Linear { factor } => positive("rope.scaling.factor", factor)?,
+                RopeScaling::Yarn {
+                    factor,
+                    original_context,
+                    beta_fast,
+                    beta_slow,
+                    ext_factor,
+                } => {
+                    positive("rope.scaling.factor", factor)?;
+                    positive("rope.scaling.yarn_beta_fast", beta_fast)?;
+                    positive("rope.scaling.yarn_beta_slow", beta_slow)?;
+                    rule(
+                        original_context > 0,
+                        "rope.scaling.original_context_length",
+                        original_context,
+                        "it must be at least 1",
+                    )?;
+                    number(
+                        ext_factor.is_finite() && ext_factor >= 0.0,
+                        "rope.scaling.yarn_ext_factor",
+                        ext_factor,
+                        "it must be finite and not negative",
+                    )?;
+                }
             }
+        }
+        positive("attention.scale", self.attention_scale)?;
+        for (key, cap) in [
+            ("attn_logit_softcapping", self.attention_softcap),
+            ("final_logit_softcapping", self.logit_softcap),
+        ] {
+            cap.map_or(Ok(()), |cap| positive(key, cap))?;
         }
         rule(
             self.window != Some(0),
@@ -173,13 +232,11 @@ impl DecoderConfig {
             "a window must hold at least one key",
         )?;
         let eps = self.norm_eps;
-        if !(eps.is_finite() && eps >= 0.0) {
-            return Err(ModelError::Hyperparameter {
-                key: "attention.layer_norm_rms_epsilon".to_owned(),
-                value: eps.to_string(),
-                rule: "it must be finite and not negative",
-            });
-        }
-        Ok(())
+        number(
+            eps.is_finite() && eps >= 0.0,
+            "attention.layer_norm_rms_epsilon",
+            eps,
+            "it must be finite and not negative",
+        )
     }
 }

@@ -2,252 +2,237 @@
 
 use std::path::Path;
 
-use rocmforge_ggml::{RopeScaling, RopeStyle};
-use serde::Deserialize;
+use super::Architecture;
+use super::config::{DecoderConfig, MAX_LAYERS, OutputMatrix};
+use super::json_rope::{self, Sizes};
+use super::json_rules::{JSON_RULES, JsonRules, JsonWindow};
+use crate::ModelError;
+use crate::settings::{Settings, shortened};
 
-use super::config::{DecoderConfig, RopeConfig, RopeFactors};
-use super::{Architecture, WindowRule};
-use crate::{ModelError, files};
-
-/// The fields of config.json that fix a decoder.
-#[derive(Deserialize)]
-struct Config {
-    model_type: String,
-    num_hidden_layers: usize,
-    hidden_size: usize,
-    intermediate_size: usize,
-    num_attention_heads: usize,
-    num_key_value_heads: Option<usize>,
-    head_dim: Option<usize>,
-    vocab_size: usize,
-    max_position_embeddings: usize,
-    rms_norm_eps: f32,
-    rope_theta: Option<f32>,
-    partial_rotary_factor: Option<f32>,
-    rope_scaling: Option<Scaling>,
-    original_max_position_embeddings: Option<usize>,
-    rope_local_base_freq: Option<f32>,
-    sliding_window: Option<usize>,
-    sliding_window_pattern: Option<usize>,
-    layer_types: Option<Vec<String>>,
-    query_pre_attn_scalar: Option<f32>,
-    attn_logit_softcapping: Option<f32>,
-    final_logit_softcapping: Option<f32>,
-    hidden_act: Option<String>,
-    hidden_activation: Option<String>,
-}
-
-#[derive(Default, Deserialize)]
-struct Scaling {
-    #[serde(alias = "type")]
-    rope_type: Option<String>,
-    factor: Option<f32>,
-    low_freq_factor: Option<f32>,
-    high_freq_factor: Option<f32>,
-    original_max_position_embeddings: Option<usize>,
-    beta_fast: Option<f32>,
-    beta_slow: Option<f32>,
-    attention_factor: Option<f32>,
-    short_factor: Option<Vec<f32>>,
-    long_factor: Option<Vec<f32>>,
-}
-
-/// Rotary embedding of a checkpoint: op, and divisors.
-struct Rotary {
-    rope: RopeConfig,
-    factors: RopeFactors,
+/// Which layers see a window only, and how many keys.
+struct Windows {
+    window: Option<usize>,
+    windowed: Vec<bool>,
 }
 
 impl DecoderConfig {
-    /// Reads the hyper-parameters of a directory as Hugging Face lays it out.
+    /// Reads the hyper-parameters of a directory as Hugging Face lays it out. A key that is on no list is refused: it may change what the
+    /// model computes.
     ///
     /// # Errors
-    /// The file cannot be read, the architecture is unknown, or a value makes no sense.
+    /// The file cannot be read, the architecture or a key is unknown, or a value makes no sense.
     pub fn from_config_json(path: &Path) -> Result<Self, ModelError> {
-        let c: Config = files::read_json(path)?;
-        let architecture =
-            Architecture::of_model_type(&c.model_type).ok_or_else(|| ModelError::UnknownArchitecture {
-                found: c.model_type.clone(),
-            })?;
-        check_activation(path, architecture, &c)?;
-        let head_dim = c
-            .head_dim
-            .unwrap_or_else(|| c.hidden_size.checked_div(c.num_attention_heads).unwrap_or(0));
-        let Rotary { rope, factors } = rotary(path, &c, head_dim)?;
-        let layers = c.num_hidden_layers.min(512);
-        let (window, windowed) = match architecture.window {
-            WindowRule::Never => (None, vec![false; layers]),
-            WindowRule::AllButEvery { period } => {
-                let period = c.sliding_window_pattern.unwrap_or(period);
-                let by_period = (0..layers).map(|layer| period > 0 && layer % period < period - 1);
-                let named = |types: &Vec<String>| types.iter().map(|kind| kind == "sliding_attention").collect();
-                let list: Vec<bool> = c.layer_types.as_ref().map_or_else(|| by_period.collect(), named);
-                (c.sliding_window, list)
-            }
+        let mut s = Settings::read(path)?;
+        let model_type: String = s.need("model_type")?;
+        let (Some(rules), Some(architecture)) = (JsonRules::of(&model_type), Architecture::of_model_type(&model_type))
+        else {
+            return Err(unknown_model_type(path, &s, &model_type));
         };
-        if windowed.len() != layers {
-            return Err(ModelError::Setting {
-                path: path.to_owned(),
-                field: "layer_types",
-                value: format!("{} entries", windowed.len()),
-                rule: "there must be one for each layer",
-            });
-        }
-        let window_rope = architecture.window_rope_base.map(|base| RopeConfig {
-            theta: c.rope_local_base_freq.unwrap_or(base),
-            scaling: RopeScaling::None,
-            magnitude: 1.0,
-            ..rope.clone()
-        });
-        let per_head = c.query_pre_attn_scalar.unwrap_or(head_dim as f32);
+        s.refuse_features(&rules.known)?;
+        let layers: usize = s.need("num_hidden_layers")?;
+        let width: usize = s.need("hidden_size")?;
+        let heads: usize = s.need("num_attention_heads")?;
+        let context: usize = s.need("max_position_embeddings")?;
+        let head_dim = match s.take_stated("head_dim")? {
+            Some(Some(stated)) => Some(stated),
+            Some(None) => None,
+            None => rules.head_dim,
+        };
+        let head_dim: usize = head_dim.unwrap_or_else(|| width.checked_div(heads).unwrap_or(0));
+        let kv_heads = match s.take_stated("num_key_value_heads")? {
+            Some(Some(stated)) => Some(stated),
+            Some(None) => None,
+            None => rules.kv_heads,
+        };
+        let original_context = match rules.original_context {
+            Some(_) => s.take("original_max_position_embeddings")?,
+            None => None,
+        };
+        let sizes = Sizes {
+            head_dim,
+            context,
+            original_context,
+        };
+        let (rotary, window_rope) = json_rope::take(&mut s, rules, &sizes)?;
+        let Windows { window, windowed } = windows(&mut s, rules, layers, context)?;
+        let per_head = match rules.score_divisor {
+            Some(absent) => s.take("query_pre_attn_scalar")?.unwrap_or(absent),
+            None => head_dim as f32,
+        };
+        let softcaps = match rules.score_divisor {
+            Some(_) => [s.take("attn_logit_softcapping")?, s.take("final_logit_softcapping")?],
+            None => [None, None],
+        };
+        let tied = s.take("tie_word_embeddings")?.unwrap_or(rules.tied);
         let config = Self {
             architecture,
-            layers: c.num_hidden_layers,
-            width: c.hidden_size,
-            ff: c.intermediate_size,
-            heads: c.num_attention_heads,
-            kv_heads: c.num_key_value_heads.unwrap_or(c.num_attention_heads),
+            layers,
+            width,
+            ff: s.need("intermediate_size")?,
+            heads,
+            kv_heads: kv_heads.unwrap_or(heads),
             head_dim,
-            vocab: c.vocab_size,
-            context: c.max_position_embeddings,
-            norm_eps: c.rms_norm_eps,
-            attention_scale: 1.0 / per_head.max(1.0).sqrt(),
-            rope,
-            rope_factors: factors,
-            window_rope,
+            vocab: s.need("vocab_size")?,
+            context,
+            norm_eps: s.need("rms_norm_eps")?,
+            attention_scale: 1.0 / per_head.sqrt(),
+            rope: rotary.rope,
+            rope_factors: rotary.factors,
+            window_rope: window_rope
+                .map(|rotary| rotary.rope)
+                .filter(|_| windowed.contains(&true)),
             window,
             windowed,
-            attention_softcap: c.attn_logit_softcapping,
-            logit_softcap: c.final_logit_softcapping,
+            attention_softcap: softcaps[0],
+            logit_softcap: softcaps[1],
+            output: match tied {
+                true => OutputMatrix::Embedding,
+                false => OutputMatrix::Own,
+            },
         };
-        config.check()?;
+        s.finish(&rules.known, rules.model_type)?;
+        config.check().map_err(|error| by_its_name_in_json(path, error))?;
         Ok(config)
     }
 }
 
-fn check_activation(path: &Path, row: &Architecture, c: &Config) -> Result<(), ModelError> {
-    let Some(found) = c.hidden_activation.as_ref().or(c.hidden_act.as_ref()) else {
-        return Ok(());
-    };
-    let expected = match row.activation {
-        super::Activation::SwiGlu => "silu",
-        super::Activation::GeGlu => "gelu_pytorch_tanh",
-    };
-    if found == expected {
-        return Ok(());
+fn unknown_model_type(path: &Path, s: &Settings<'_>, found: &str) -> ModelError {
+    let known: Vec<&str> = JSON_RULES.iter().map(|row| row.model_type).collect();
+    let known = known.join(", ");
+    let found = shortened(found);
+    match s.has("text_config") {
+        true => ModelError::Unsupported {
+            path: path.to_owned(),
+            field: "text_config",
+            value: format!("the text part of {found}"),
+            supported: format!("checkpoints of a text model alone: {known}"),
+        },
+        false => ModelError::UnknownModelType {
+            path: path.to_owned(),
+            found,
+            known,
+        },
     }
-    Err(ModelError::Unsupported {
-        path: path.to_owned(),
-        field: "hidden_act",
-        value: found.clone(),
-        supported: expected,
-    })
 }
 
-fn rotary(path: &Path, c: &Config, head_dim: usize) -> Result<Rotary, ModelError> {
-    let none = Scaling::default();
-    let s = c.rope_scaling.as_ref().unwrap_or(&none);
-    let theta = c.rope_theta.unwrap_or(10_000.0);
-    let n_dims = c
-        .partial_rotary_factor
-        .map_or(head_dim, |part| (head_dim as f32 * part) as usize);
-    let trained = s
-        .original_max_position_embeddings
-        .or(c.original_max_position_embeddings)
-        .unwrap_or(c.max_position_embeddings);
-    let factor = s.factor.unwrap_or(1.0);
-    // Checkpoints of safetensors are not reordered.
-    let mut rope = RopeConfig {
-        theta,
-        n_dims,
-        style: RopeStyle::HalfSplit,
-        scaling: RopeScaling::None,
-        magnitude: 1.0,
+/// Names that [`DecoderConfig::check`] gives to hyper-parameters, and those of config.json.
+const JSON_NAMES: &[(&str, &str)] = &[
+    ("block_count", "num_hidden_layers"),
+    ("embedding_length", "hidden_size"),
+    ("feed_forward_length", "intermediate_size"),
+    ("vocab_size", "vocab_size"),
+    ("context_length", "max_position_embeddings"),
+    ("attention.head_count", "num_attention_heads"),
+    ("attention.head_count_kv", "num_key_value_heads"),
+    ("attention.key_length", "head_dim"),
+    ("attention.layer_norm_rms_epsilon", "rms_norm_eps"),
+    ("attention.scale", "1 / sqrt(query_pre_attn_scalar)"),
+    ("attention.sliding_window", "sliding_window"),
+    ("rope.dimension_count", "head_dim times partial_rotary_factor"),
+    ("rope.freq_base", "rope_theta"),
+    ("rope.scaling.factor", "factor"),
+    ("rope.scaling.attn_factor", "attention_factor"),
+    (
+        "rope.scaling.original_context_length",
+        "original_max_position_embeddings",
+    ),
+    ("rope.scaling.yarn_beta_fast", "beta_fast"),
+    ("rope.scaling.yarn_beta_slow", "beta_slow"),
+    ("attn_logit_softcapping", "attn_logit_softcapping"),
+    ("final_logit_softcapping", "final_logit_softcapping"),
+];
+
+fn by_its_name_in_json(path: &Path, error: ModelError) -> ModelError {
+    let ModelError::Hyperparameter { key, value, rule } = error else {
+        return error;
     };
-    let mut factors = RopeFactors::FromFile;
-    match s.rope_type.as_deref() {
-        None | Some("default") => {}
-        Some("linear") => rope.scaling = RopeScaling::Linear { factor },
-        Some("yarn") => {
-            rope.scaling = RopeScaling::Yarn {
-                factor,
-                original_context: trained,
-                beta_fast: s.beta_fast.unwrap_or(32.0),
-                beta_slow: s.beta_slow.unwrap_or(1.0),
-                ext_factor: 1.0,
-            };
-            // Factors below 1 have none.
-            rope.magnitude = s
-                .attention_factor
-                .unwrap_or_else(|| rope.scaling.magnitude(1.0).max(1.0));
-        }
-        Some("llama3") => {
-            let low = f64::from(s.low_freq_factor.unwrap_or(1.0));
-            let high = f64::from(s.high_freq_factor.unwrap_or(4.0));
-            factors = RopeFactors::Given(llama3_factors(
-                theta,
-                n_dims,
-                f64::from(factor),
-                low,
-                high,
-                trained as f64,
-            ));
-        }
-        Some("longrope" | "su") => {
-            let (Some(short), Some(long)) = (&s.short_factor, &s.long_factor) else {
-                return Err(ModelError::Setting {
-                    path: path.to_owned(),
-                    field: "rope_scaling",
-                    value: "longrope without short_factor and long_factor".to_owned(),
-                    rule: "both lists must be there",
-                });
-            };
-            let pairs = n_dims / 2;
-            if short.len() != pairs || long.len() != pairs {
-                return Err(ModelError::Setting {
-                    path: path.to_owned(),
-                    field: "rope_scaling",
-                    value: format!("lists of {} and {} factors", short.len(), long.len()),
-                    rule: "there must be a factor for each pair of rotated elements",
-                });
-            }
-            let ratio = c.max_position_embeddings as f64 / trained.max(1) as f64;
-            rope.magnitude = s.attention_factor.unwrap_or(if ratio <= 1.0 {
-                1.0
-            } else {
-                (1.0 + ratio.ln() / (trained as f64).ln()).sqrt() as f32
-            });
-            factors = RopeFactors::LongRope {
-                original_context: trained,
-                lists: Some([short.clone(), long.clone()]),
-            };
-        }
-        Some(other) => {
-            return Err(ModelError::Unsupported {
-                path: path.to_owned(),
-                field: "rope_scaling.rope_type",
-                value: other.to_owned(),
-                supported: "default, linear, yarn, llama3, longrope",
-            });
-        }
+    match JSON_NAMES.iter().find(|(name, _)| *name == key) {
+        Some((_, field)) => ModelError::Setting {
+            path: path.to_owned(),
+            field,
+            value,
+            rule,
+        },
+        None => ModelError::Hyperparameter { key, value, rule },
     }
-    Ok(Rotary { rope, factors })
 }
 
-/// Llama 3's divisors: 1 for wavelengths below `context / high`, `factor` above `context / low`, mixed between.
-fn llama3_factors(theta: f32, n_dims: usize, factor: f64, low: f64, high: f64, context: f64) -> Vec<f32> {
-    (0..n_dims / 2)
-        .map(|i| {
-            let frequency = f64::from(theta).powf(-2.0 * i as f64 / n_dims as f64);
-            let wavelength = std::f64::consts::TAU / frequency;
-            if wavelength < context / high {
-                1.0
-            } else if wavelength > context / low {
-                factor as f32
-            } else {
-                let smooth = (context / wavelength - low) / (high - low);
-                (1.0 / ((1.0 - smooth) / factor + smooth)) as f32
+/// `layer_types`: whether each layer has the window.
+fn layer_types(s: &mut Settings<'_>, layers: usize) -> Result<Option<Vec<bool>>, ModelError> {
+    let Some(names) = s.take::<Vec<String>>("layer_types")? else {
+        return Ok(None);
+    };
+    if names.len() != layers {
+        let value = format!("{} entries", names.len());
+        return Err(s.refuse("layer_types", value, "there must be one for each layer"));
+    }
+    let windowed = names.iter().map(|name| match name.as_str() {
+        "full_attention" => Ok(false),
+        "sliding_attention" => Ok(true),
+        other => Err(ModelError::Unsupported {
+            path: s.file().to_owned(),
+            field: "layer_types",
+            value: shortened(other),
+            supported: "full_attention, sliding_attention".to_owned(),
+        }),
+    });
+    Ok(Some(windowed.collect::<Result<_, _>>()?))
+}
+
+/// A setting, or `absent` where the file does not state it; null stays null.
+fn or_absent(stated: Option<Option<usize>>, absent: Option<usize>) -> Option<usize> {
+    stated.unwrap_or(absent)
+}
+
+fn windows(s: &mut Settings<'_>, rules: &JsonRules, layers: usize, context: usize) -> Result<Windows, ModelError> {
+    // More are refused afterwards.
+    let count = layers.min(MAX_LAYERS);
+    let none = |count| Windows {
+        window: None,
+        windowed: vec![false; count],
+    };
+    let found = match rules.window {
+        JsonWindow::Never => return Ok(none(count)),
+        JsonWindow::Every { window } => Windows {
+            window: or_absent(s.take_stated("sliding_window")?, window),
+            windowed: vec![true; count],
+        },
+        JsonWindow::Upper { window, from } => {
+            let on: bool = s.take("use_sliding_window")?.unwrap_or(false);
+            let window = or_absent(s.take_stated("sliding_window")?, Some(window)).filter(|_| on);
+            let from: usize = s.take("max_window_layers")?.unwrap_or(from);
+            let listed = layer_types(s, layers)?;
+            if window.is_none() && listed.iter().flatten().any(|&windowed| windowed) {
+                let rule = "use_sliding_window and sliding_window must say how many keys these layers see";
+                return Err(s.refuse("layer_types", "sliding_attention", rule));
             }
-        })
-        .collect()
+            Windows {
+                window,
+                windowed: listed.unwrap_or_else(|| (0..count).map(|layer| layer >= from).collect()),
+            }
+        }
+        JsonWindow::Pattern { window, period } => {
+            let window = or_absent(s.take_stated("sliding_window")?, Some(window));
+            // Later files note the period that `layer_types` was made from.
+            let noted: Option<usize> = s.take("_sliding_window_pattern")?;
+            let period = s.take("sliding_window_pattern")?.or(noted).unwrap_or(period);
+            let by_period = || {
+                (0..count)
+                    .map(|layer| period > 0 && layer % period < period - 1)
+                    .collect()
+            };
+            let windowed: Vec<bool> = layer_types(s, layers)?.unwrap_or_else(by_period);
+            if window.is_none() && windowed.contains(&true) {
+                let rule = "layers with a window must have its length";
+                return Err(s.refuse("sliding_window", "null", rule));
+            }
+            // These layers have a rotary embedding of their own, however long the window is.
+            return Ok(Windows { window, windowed });
+        }
+    };
+    // A window that holds the whole context hides nothing.
+    match found.window {
+        Some(window) if window < context => Ok(found),
+        _ => Ok(none(count)),
+    }
 }

@@ -1,74 +1,27 @@
 //! Hyper-parameters from GGUF metadata.
 
 use rocmforge_ggml::RopeScaling;
-use rocmforge_gguf::{Array, Gguf, Metadata, Value};
+use rocmforge_gguf::{Array, Gguf, Value};
 
-use super::config::{DecoderConfig, RopeConfig, RopeFactors};
+use super::config::{DecoderConfig, MAX_LAYERS, OutputMatrix, RopeConfig, RopeFactors};
+use super::gguf_keys::Keys;
 use super::{Architecture, WindowRule};
 use crate::ModelError;
-
-/// Metadata keys of one architecture: `llama.block_count` is `block_count` here.
-struct Keys<'a> {
-    metadata: &'a Metadata,
-    prefix: &'a str,
-}
-
-impl Keys<'_> {
-    fn key(&self, key: &str) -> String {
-        format!("{}.{key}", self.prefix)
-    }
-
-    fn usize(&self, key: &str) -> Result<usize, ModelError> {
-        Ok(self.metadata.usize(&self.key(key))?)
-    }
-
-    fn opt_usize(&self, key: &str) -> Result<Option<usize>, ModelError> {
-        Ok(self.metadata.opt_usize(&self.key(key))?)
-    }
-
-    fn opt_f32(&self, key: &str) -> Result<Option<f32>, ModelError> {
-        Ok(self.metadata.opt_f32(&self.key(key))?)
-    }
-
-    /// A number, or a list with the same number for each layer.
-    fn same_for_all_layers(&self, key: &str) -> Result<Option<usize>, ModelError> {
-        let name = self.key(key);
-        match self.metadata.get(&name) {
-            Some(Value::Array(_)) => {
-                let values = self.metadata.u32s(&name)?;
-                let first = values.first().copied().unwrap_or(0);
-                if values.iter().any(|&value| value != first) {
-                    return Err(ModelError::Hyperparameter {
-                        key: name,
-                        value: format!("{values:?}"),
-                        rule: "layers that differ are not supported",
-                    });
-                }
-                Ok(Some(first as usize))
-            }
-            _ => self.opt_usize(key),
-        }
-    }
-
-    fn missing(&self, key: &str) -> ModelError {
-        ModelError::MissingKey { key: self.key(key) }
-    }
-}
+use crate::settings::shortened;
 
 impl DecoderConfig {
-    /// Reads the hyper-parameters of a GGUF model.
+    /// Reads the hyper-parameters of a GGUF model. A key under the architecture's name that is on no list is refused: it may change what the
+    /// model computes.
     ///
     /// # Errors
-    /// The architecture is unknown, a key is missing or of the wrong type, or a value makes no sense.
+    /// The architecture or a key of it is unknown, a key is missing or of the wrong type, or a value makes no sense.
     pub fn from_gguf(gguf: &Gguf) -> Result<Self, ModelError> {
         let metadata = gguf.metadata();
         let name = metadata.string("general.architecture")?;
         let architecture =
             Architecture::of_gguf(name).ok_or_else(|| ModelError::UnknownArchitecture { found: name.to_owned() })?;
-        let keys = Keys {
-            metadata,
-            prefix: architecture.name,
-        };
+        let keys = Keys::new(metadata, architecture);
+        keys.refuse_features()?;
         let layers = keys.usize("block_count")?;
         let width = keys.usize("embedding_length")?;
         let heads = keys.same_for_all_layers("attention.head_count")?;
@@ -81,7 +34,7 @@ impl DecoderConfig {
         let value_length = keys.opt_usize("attention.value_length")?.unwrap_or(head_dim);
         if value_length != head_dim {
             return Err(ModelError::Hyperparameter {
-                key: keys.key("attention.value_length"),
+                key: keys.name("attention.value_length"),
                 value: value_length.to_string(),
                 rule: "keys and values of different lengths are not supported",
             });
@@ -102,9 +55,11 @@ impl DecoderConfig {
         let rope = rope(&keys, architecture, head_dim, context)?;
         let window = match architecture.window {
             WindowRule::Never => None,
-            WindowRule::AllButEvery { .. } => keys.opt_usize("attention.sliding_window")?,
+            WindowRule::AllButEvery { .. } => keys
+                .opt_usize("attention.sliding_window")?
+                .filter(|&window| window != 0),
         };
-        let windowed = windowed(&keys, architecture, layers.min(512), window)?;
+        let windowed = windowed(&keys, architecture, layers.min(MAX_LAYERS), window)?;
         let window_rope = match architecture.window_rope_base {
             Some(base) => Some(RopeConfig {
                 theta: keys.opt_f32("rope.freq_base_swa")?.unwrap_or(base),
@@ -114,6 +69,20 @@ impl DecoderConfig {
             }),
             None => None,
         };
+        let wanted = [
+            ("attention.key_length_swa", head_dim),
+            ("attention.value_length_swa", head_dim),
+            ("rope.dimension_count_swa", rope.n_dims),
+        ];
+        for (key, wanted) in wanted.into_iter().filter(|_| windowed.contains(&true)) {
+            if let Some(found) = keys.opt_usize(key)?.filter(|&found| found != wanted) {
+                return Err(ModelError::Hyperparameter {
+                    key: keys.name(key),
+                    value: found.to_string(),
+                    rule: "layers with a window must have the sizes of the others",
+                });
+            }
+        }
         let rope_factors = if gguf.tensor("rope_factors_long.weight").is_some() {
             RopeFactors::LongRope {
                 original_context: keys
@@ -136,41 +105,69 @@ impl DecoderConfig {
             context,
             norm_eps: eps.ok_or_else(|| keys.missing("attention.layer_norm_rms_epsilon"))?,
             attention_scale: keys
-                .opt_f32("attention.scale")?
+                .opt_f32_not_zero("attention.scale")?
                 .unwrap_or(1.0 / (per_head.max(1) as f32).sqrt()),
             rope,
             rope_factors,
             window_rope,
             window,
             windowed,
-            attention_softcap: keys.opt_f32("attn_logit_softcapping")?.filter(|&cap| cap != 0.0),
-            logit_softcap: keys.opt_f32("final_logit_softcapping")?.filter(|&cap| cap != 0.0),
+            attention_softcap: keys.opt_f32_not_zero("attn_logit_softcapping")?,
+            logit_softcap: keys.opt_f32_not_zero("final_logit_softcapping")?,
+            output: OutputMatrix::OwnIfThere,
         };
+        keys.finish()?;
         config.check()?;
         Ok(config)
     }
 }
 
+/// A factor of YaRN on cosines and sines: `1 + 0.1 scale ln(factor)`, and 1 for factors up to 1.
+fn yarn_magnitude(factor: f32, scale: f32) -> f32 {
+    if factor <= 1.0 {
+        1.0
+    } else {
+        1.0 + 0.1 * scale * factor.ln()
+    }
+}
+
 fn rope(keys: &Keys<'_>, row: &Architecture, head_dim: usize, context: usize) -> Result<RopeConfig, ModelError> {
-    let factor = keys.opt_f32("rope.scaling.factor")?.unwrap_or(1.0);
+    // The first name is the later one, and 0 stands for no factor.
+    let (later, early) = (keys.opt_f32("rope.scaling.factor")?, keys.opt_f32("rope.scale_linear")?);
+    let factor = later.or(early).filter(|&factor| factor != 0.0);
     let attn_factor = keys.opt_f32("rope.scaling.attn_factor")?.unwrap_or(1.0);
-    let key = keys.key("rope.scaling.type");
-    let scaling = match keys.metadata.opt_string(&key)? {
-        None | Some("none" | "longrope") => RopeScaling::None,
-        Some("linear") => RopeScaling::Linear { factor },
-        Some("yarn") => RopeScaling::Yarn {
-            factor,
-            original_context: keys
-                .opt_usize("rope.scaling.original_context_length")?
-                .unwrap_or(context),
-            beta_fast: keys.opt_f32("rope.scaling.yarn_beta_fast")?.unwrap_or(32.0),
-            beta_slow: keys.opt_f32("rope.scaling.yarn_beta_slow")?.unwrap_or(1.0),
-            ext_factor: keys.opt_f32("rope.scaling.yarn_ext_factor")?.unwrap_or(1.0),
-        },
+    let original_context = keys.opt_usize("rope.scaling.original_context_length")?;
+    let linear = factor.map_or(RopeScaling::None, |factor| RopeScaling::Linear { factor });
+    let mut magnitude = attn_factor;
+    let scaling = match keys.opt_string("rope.scaling.type")? {
+        Some("none") => RopeScaling::None,
+        // A factor without a type is linear scaling; with divisors of its own a file may have it too.
+        None | Some("linear" | "longrope") => linear,
+        Some("yarn") => {
+            let factor = factor.unwrap_or(1.0);
+            let ext_factor = keys.opt_f32("rope.scaling.yarn_ext_factor")?.filter(|&ext| ext >= 0.0);
+            let ext_factor = ext_factor.unwrap_or(1.0);
+            if ext_factor != 0.0 {
+                // The factor that the file states for cosines and sines is not used then.
+                keys.opt_f32("rope.scaling.yarn_attn_factor")?;
+                let log_multiplier = keys.opt_f32("rope.scaling.yarn_log_multiplier")?.unwrap_or(0.0);
+                magnitude *= match log_multiplier {
+                    0.0 => yarn_magnitude(factor, 1.0),
+                    scale => yarn_magnitude(factor, 1.0) / yarn_magnitude(factor, scale),
+                };
+            }
+            RopeScaling::Yarn {
+                factor,
+                original_context: original_context.unwrap_or(context),
+                beta_fast: keys.opt_f32("rope.scaling.yarn_beta_fast")?.unwrap_or(32.0),
+                beta_slow: keys.opt_f32("rope.scaling.yarn_beta_slow")?.unwrap_or(1.0),
+                ext_factor,
+            }
+        }
         Some(other) => {
             return Err(ModelError::Hyperparameter {
-                key,
-                value: other.to_owned(),
+                key: keys.name("rope.scaling.type"),
+                value: shortened(other),
                 rule: "none, linear, yarn and longrope are supported",
             });
         }
@@ -180,7 +177,7 @@ fn rope(keys: &Keys<'_>, row: &Architecture, head_dim: usize, context: usize) ->
         n_dims: keys.opt_usize("rope.dimension_count")?.unwrap_or(head_dim),
         style: row.gguf_rope,
         scaling,
-        magnitude: scaling.magnitude(attn_factor),
+        magnitude,
     })
 }
 
@@ -197,9 +194,19 @@ fn windowed(
     if window.is_none() {
         return Ok(vec![false; layers]);
     }
-    let key = keys.key("attention.sliding_window_pattern");
-    let period = match keys.metadata.get(&key) {
+    let pattern = "attention.sliding_window_pattern";
+    let key = keys.name(pattern);
+    let period = match keys.value(pattern) {
         Some(Value::Array(Array::Bool(list))) if list.len() == layers => return Ok(list.clone()),
+        // llama.cpp saves a list of 0 and 1.
+        Some(Value::Array(list))
+            if list.len() == layers
+                && list
+                    .integers()
+                    .is_some_and(|all| all.iter().all(|n| matches!(n, 0 | 1))) =>
+        {
+            return Ok(list.integers().unwrap_or_default().iter().map(|&n| n == 1).collect());
+        }
         Some(Value::Array(list)) => {
             return Err(ModelError::Hyperparameter {
                 key,
@@ -207,7 +214,7 @@ fn windowed(
                 rule: "it must be a truth value for each layer, or a period",
             });
         }
-        Some(_) => keys.metadata.usize(&key)?,
+        Some(_) => keys.usize(pattern)?,
         None => period,
     };
     Ok((0..layers)

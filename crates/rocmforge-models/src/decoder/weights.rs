@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use rocmforge_ggml::DType;
 
-use super::{DecoderConfig, RopeFactors};
+use super::{DecoderConfig, OutputMatrix, RopeFactors};
 use crate::ModelError;
 use crate::weights::{Role, Weight, WeightSource};
 
@@ -182,9 +182,14 @@ impl DecoderWeights {
                 None => None,
             },
         };
-        let output = match top.find(Role::Output)? {
-            Some(_) => Some(top.matrix(Role::Output, config.vocab, config.width)?),
-            None => None,
+        let own = match config.output {
+            OutputMatrix::Embedding => false,
+            OutputMatrix::Own => true,
+            OutputMatrix::OwnIfThere => top.find(Role::Output)?.is_some(),
+        };
+        let output = match own {
+            true => Some(top.matrix(Role::Output, config.vocab, config.width)?),
+            false => None,
         };
         let found = Self {
             embedding: top.matrix(Role::TokenEmbedding, config.vocab, config.width)?,
@@ -205,8 +210,13 @@ impl DecoderWeights {
         self.each(|weight| {
             used.insert(weight.name.clone());
         });
-        // Which of them counts depends on the context.
-        let lists = [Role::RopeFactors, Role::RopeFactorsShort, Role::RopeFactorsLong];
+        // Which of the lists counts depends on the context; an output matrix is a copy where the embedding's is to be taken.
+        let lists = [
+            Role::RopeFactors,
+            Role::RopeFactorsShort,
+            Role::RopeFactorsLong,
+            Role::Output,
+        ];
         used.extend(
             lists
                 .into_iter()

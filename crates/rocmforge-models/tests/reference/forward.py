@@ -51,6 +51,8 @@ class Model:
         self.head = key("attention.key_length", self.width // self.heads)
         self.eps = key("attention.layer_norm_rms_epsilon")
         self.window = key("attention.sliding_window", 0) if "window_period" in self.rule else 0
+        period = self.rule.get("window_period")
+        self.windowed = [bool(period) and number % period < period - 1 for number in range(self.layers)]
         self.trained_context = key("context_length")
         self.scale = 1 / np.sqrt(self.head)
         if arch == "gemma3" and self.layers == GEMMA3_27B_LAYERS:
@@ -120,9 +122,8 @@ class Model:
         v = v.reshape(n, self.kv_heads, self.head)
         if "attn_q_norm" in block:
             q, k = self.rms(q, block["attn_q_norm"]), self.rms(k, block["attn_k_norm"])
-        period = self.rule.get("window_period")
-        window = self.window if period and number % period < period - 1 else 0
-        theta = self.theta_window if window else self.theta
+        window = self.window if self.windowed[number] else 0
+        theta = self.theta_window if window and "window_period" in self.rule else self.theta
         q, k = self.rope(q, positions, theta), self.rope(k, positions, theta)
         self.keys[number] = np.concatenate([self.keys[number], k])
         self.values[number] = np.concatenate([self.values[number], v])

@@ -187,6 +187,9 @@ pub(crate) struct Tiny {
     pub(crate) file: String,
     /// The context for which it holds, where that matters.
     context: Option<usize>,
+    /// Settings over those of the file, for which it holds.
+    #[serde(default)]
+    pub(crate) config: serde_json::Map<String, serde_json::Value>,
     pub(crate) ids: Vec<u32>,
     next: Vec<f64>,
     best: Vec<u32>,
@@ -197,6 +200,12 @@ impl Tiny {
     /// Every random model.
     pub(crate) fn all() -> Vec<Self> {
         let text = std::fs::read(folder().join("tiny.json")).expect("a committed fixture");
+        serde_json::from_slice(&text).expect("the fixture's format")
+    }
+
+    /// Random models with settings that only a config.json has.
+    pub(crate) fn with_settings() -> Vec<Self> {
+        let text = std::fs::read(folder().join("settings.json")).expect("a committed fixture");
         serde_json::from_slice(&text).expect("the fixture's format")
     }
 

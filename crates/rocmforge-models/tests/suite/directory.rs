@@ -61,12 +61,24 @@ fn checkpoint_name(architecture: &str, name: &str) -> String {
     })
 }
 
-struct Export {
+/// A random model that can be written as a directory.
+pub(super) struct Export {
     gguf: Gguf,
     architecture: String,
 }
 
 impl Export {
+    /// `None` for models with what checkpoints have not: blocks, or free divisors of Llama's frequencies.
+    pub(super) fn new(gguf: Gguf) -> Option<Self> {
+        let plain = |ty| matches!(ty, TensorType::F32 | TensorType::F16 | TensorType::Bf16);
+        if !gguf.tensors().iter().all(|tensor| plain(tensor.ty)) || gguf.tensor("rope_freqs.weight").is_some() {
+            return None;
+        }
+        let architecture = gguf.metadata().string("general.architecture");
+        let architecture = architecture.expect("there").to_owned();
+        Some(Self { gguf, architecture })
+    }
+
     fn usize(&self, key: &str) -> Option<usize> {
         let key = format!("{}.{key}", self.architecture);
         self.gguf.metadata().opt_usize(&key).expect("a number")
@@ -90,7 +102,8 @@ impl Export {
             .unwrap_or_else(|| self.usize("embedding_length").expect("there") / heads)
     }
 
-    fn config(&self) -> Value {
+    /// The model's config.json as transformers 4 writes it.
+    pub(super) fn config(&self) -> Value {
         let number = |key| self.usize(key).expect("there");
         let head_dim = self.head_dim();
         let mut config = json!({
@@ -142,7 +155,13 @@ impl Export {
             .collect(),
             _ => Map::new(),
         };
-        config.as_object_mut().expect("an object").extend(extra);
+        let object = config.as_object_mut().expect("an object");
+        object.extend(extra);
+        // Gemma's is tied where the file does not say so.
+        if self.architecture != "gemma3" {
+            let tied = self.gguf.tensor("output.weight").is_none();
+            object.insert("tie_word_embeddings".to_owned(), json!(tied));
+        }
         config
     }
 
@@ -176,9 +195,9 @@ impl Export {
         (dtype, out)
     }
 
-    fn write(&self, directory: &Path) {
-        let config = self.config().to_string();
-        std::fs::write(directory.join("config.json"), config).expect("written");
+    /// Writes config.json and the weights.
+    pub(super) fn write(&self, directory: &Path, config: &Value) {
+        std::fs::write(directory.join("config.json"), config.to_string()).expect("written");
         let tensors: BTreeMap<String, (Dtype, Vec<usize>, Vec<u8>)> = self
             .gguf
             .tensors()
@@ -205,19 +224,11 @@ impl Export {
 fn a_directory_of_every_architecture_equals_the_f64_forward() {
     let mut count = 0;
     for tiny in Tiny::all() {
-        let gguf = tiny.gguf();
-        let plain = |ty| matches!(ty, TensorType::F32 | TensorType::F16 | TensorType::Bf16);
-        // Checkpoints have neither blocks nor free divisors of Llama's frequencies.
-        if !gguf.tensors().iter().all(|tensor| plain(tensor.ty)) || gguf.tensor("rope_freqs.weight").is_some() {
+        let Some(export) = Export::new(tiny.gguf()) else {
             continue;
-        }
-        let architecture = gguf
-            .metadata()
-            .string("general.architecture")
-            .expect("there")
-            .to_owned();
+        };
         let directory = tempfile::tempdir().expect("a directory");
-        Export { gguf, architecture }.write(directory.path());
+        export.write(directory.path(), &export.config());
         let model = Model::open(directory.path()).expect("a model");
         let worst = tiny.check_model(&model, CpuBackend::with_threads(2), 7);
         println!("{:24} {worst:.1e}", tiny.file);

@@ -1,0 +1,165 @@
+"""Writes settings.json: what the f64 forward gives for the tiny models under settings that only a config.json has.
+
+The rules are computed here from their definitions: linear, YaRN (Peng et al. 2023), Llama 3's divisors, windows of the layers that a model_type
+gives one to, and a tied output matrix beside another one in the file. The Rust tests write each model as a directory with `config` over its own
+settings; null takes a setting out.
+"""
+
+import json
+import re
+
+import numpy as np
+
+from forward import Model, log_softmax
+from tiny import HERE, TOKENS, rounded, token_ids
+
+
+def base(model, theta):
+    model.theta = theta ** (-2.0 * np.arange(model.rotated // 2) / model.rotated)
+
+
+def linear(theta, factor):
+    def change(model):
+        base(model, theta)
+        model.theta = model.theta / factor
+
+    return change
+
+
+def llama3(theta, factor, low, high, context):
+    """A wavelength above context/low is stretched by `factor`, one below context/high is kept, those between are mixed."""
+
+    def change(model):
+        base(model, theta)
+        scaled = []
+        for frequency in model.theta:
+            turns = context * frequency / (2 * np.pi)
+            smooth = min(1.0, max(0.0, (turns - low) / (high - low)))
+            scaled.append((1 - smooth) * frequency / factor + smooth * frequency)
+        model.theta = np.array(scaled)
+
+    return change
+
+
+def yarn(theta, factor, context, magnitude, fast=32.0, slow=1.0):
+    """Pairs that turn more than `fast` times within `context` are kept, those below `slow` turns are divided by `factor`."""
+
+    def change(model):
+        base(model, theta)
+        at = lambda turns: model.rotated * np.log(context / (turns * 2 * np.pi)) / (2 * np.log(theta))
+        low, high = max(np.floor(at(fast)), 0), min(np.ceil(at(slow)), model.rotated - 1)
+        ramp = np.clip((np.arange(model.rotated // 2) - low) / max(high - low, 0.001), 0, 1)
+        model.theta = model.theta / factor * ramp + model.theta * (1 - ramp)
+        model.magnitude = magnitude
+
+    return change
+
+
+def window(length, first=0):
+    def change(model):
+        model.window = length
+        model.windowed = [number >= first for number in range(model.layers)]
+
+    return change
+
+
+def tied(model):
+    model.output = model.embedding
+
+
+def local_base(theta):
+    def change(model):
+        model.theta_window = theta ** (-2.0 * np.arange(model.rotated // 2) / model.rotated)
+
+    return change
+
+
+def both(*changes):
+    def change(model):
+        for one in changes:
+            one(model)
+
+    return change
+
+
+def score_divisor(value):
+    return lambda model: setattr(model, "scale", 1 / np.sqrt(value))
+
+
+YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 64}
+LLAMA3 = {
+    "rope_type": "llama3",
+    "factor": 8.0,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 64,
+}
+
+# Name, model, allocated context, settings over those of the model, and the change of the forward that they stand for.
+CASES = [
+    ("linear", "llama", None, {"rope_scaling": {"type": "linear", "factor": 4.0}}, linear(10000.0, 4.0)),
+    ("llama3", "llama", None, {"rope_scaling": LLAMA3}, llama3(10000.0, 8.0, 1.0, 4.0, 64)),
+    ("yarn", "qwen2", None, {"rope_scaling": YARN}, yarn(2000.0, 4.0, 64, 0.1 * np.log(4.0) + 1)),
+    (
+        "yarn with a factor on cosines",
+        "qwen2",
+        None,
+        {"rope_scaling": YARN | {"attention_factor": 1.25, "beta_fast": 8.0, "beta_slow": 2.0}},
+        yarn(2000.0, 4.0, 64, 1.25, 8.0, 2.0),
+    ),
+    (
+        "yarn with two scales",
+        "qwen2",
+        None,
+        {"rope_scaling": YARN | {"mscale": 1.5, "mscale_all_dim": 0.5}},
+        yarn(2000.0, 4.0, 64, (0.15 * np.log(4.0) + 1) / (0.05 * np.log(4.0) + 1)),
+    ),
+    ("mistral", "llama", None, {"model_type": "mistral", "sliding_window": 16}, window(16)),
+    ("phi3 with a window", "phi3", 256, {"sliding_window": 16}, window(16)),
+    (
+        "qwen2 with a window",
+        "qwen2",
+        None,
+        {"use_sliding_window": True, "sliding_window": 16, "max_window_layers": 1},
+        window(16, 1),
+    ),
+    ("tied", "llama", None, {"tie_word_embeddings": True}, tied),
+    (
+        "gemma3 with other bases",
+        "gemma3-linear",
+        None,
+        {"rope_theta": 500.0, "rope_local_base_freq": 300.0, "query_pre_attn_scalar": 24},
+        both(linear(500.0, 8.0), local_base(300.0), score_divisor(24)),
+    ),
+]
+
+
+def main():
+    results = []
+    for name, file, context, config, change in CASES:
+        model = Model(HERE / "tiny" / f"{file}.gguf", context)
+        ids = token_ids(file)
+        plain = log_softmax(model.logits(model.forward(ids)))
+        model.reset()
+        change(model)
+        logs = log_softmax(model.logits(model.forward(ids)))
+        results.append(
+            {
+                "name": name,
+                "file": f"{file}.gguf",
+                "context": context,
+                "config": config,
+                "ids": ids,
+                "next": rounded(logs[np.arange(TOKENS - 1), ids[1:]]),
+                "best": logs.argmax(axis=1).tolist(),
+                "last": rounded(logs[-1]),
+            }
+        )
+        print(f"{name:32} moves a log-probability by up to {np.abs(logs - plain).max():.1e}", flush=True)
+    text = json.dumps(results, indent=1)
+    text = re.sub(r"\[[^\[\]{}\"]*\]", lambda found: re.sub(r"\s+", " ", found.group()), text)
+    (HERE / "settings.json").write_text(text + "\n")
+
+
+if __name__ == "__main__":
+    main()

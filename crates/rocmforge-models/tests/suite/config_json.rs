@@ -1,0 +1,518 @@
+//! config.json: the keys of real models' files, both spellings, keys that nothing knows, hostile numbers.
+
+use std::path::Path;
+
+use rocmforge_ggml::RopeScaling;
+use rocmforge_models::ModelError;
+use rocmforge_models::bert::BertConfig;
+use rocmforge_models::decoder::{DecoderConfig, OutputMatrix, RopeFactors};
+use serde_json::{Value, json};
+
+fn read_text(text: &str) -> Result<DecoderConfig, ModelError> {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("config.json");
+    std::fs::write(&path, text).expect("written");
+    DecoderConfig::from_config_json(&path)
+}
+
+fn read(config: &Value) -> Result<DecoderConfig, ModelError> {
+    read_text(&config.to_string())
+}
+
+/// An object with further keys, and without those that are null in `more`.
+fn with(base: &Value, more: Value) -> Value {
+    let mut config = base.clone();
+    let object = config.as_object_mut().expect("an object");
+    for (key, value) in more.as_object().expect("an object") {
+        match value {
+            Value::Null => object.remove(key),
+            value => object.insert(key.clone(), value.clone()),
+        };
+    }
+    config
+}
+
+/// What every file has.
+fn plain(model_type: &str) -> Value {
+    json!({
+        "architectures": ["AnyForCausalLM"],
+        "attention_dropout": 0.0,
+        "bos_token_id": 1,
+        "eos_token_id": 2,
+        "hidden_act": "silu",
+        "hidden_size": 64,
+        "initializer_range": 0.02,
+        "intermediate_size": 96,
+        "max_position_embeddings": 4096,
+        "model_type": model_type,
+        "num_attention_heads": 4,
+        "num_hidden_layers": 4,
+        "num_key_value_heads": 2,
+        "rms_norm_eps": 1e-5,
+        "torch_dtype": "bfloat16",
+        "transformers_version": "4.51.0",
+        "use_cache": true,
+        "vocab_size": 320,
+    })
+}
+
+/// The settings of a model of each family, with the keys that its published files have and sizes of our own.
+fn real_files() -> Vec<(&'static str, Value)> {
+    let llama3 = json!({
+        "factor": 32.0, "high_freq_factor": 4.0, "low_freq_factor": 1.0, "original_max_position_embeddings": 1024, "rope_type": "llama3"
+    });
+    let lists = |kind: &str| json!({ "type": kind, "short_factor": vec![1.0; 8], "long_factor": vec![2.0; 8] });
+    let qwen = json!({
+        "max_window_layers": 28, "rope_theta": 1000000.0, "sliding_window": 131072, "tie_word_embeddings": true, "use_sliding_window": false
+    });
+    let gemma = json!({
+        "hidden_act": null, "_sliding_window_pattern": 2, "attention_bias": false, "attn_logit_softcapping": null,
+        "cache_implementation": "hybrid", "final_logit_softcapping": null, "head_dim": 16, "hidden_activation": "gelu_pytorch_tanh",
+        "pad_token_id": 0, "query_pre_attn_scalar": 16, "rope_local_base_freq": 10000.0, "rope_theta": 1000000.0,
+        "sliding_window": 512,
+    });
+    vec![
+        (
+            "Llama 2",
+            with(
+                &plain("llama"),
+                json!({ "_name_or_path": "somewhere", "pretraining_tp": 1, "rope_scaling": null, "tie_word_embeddings": false }),
+            ),
+        ),
+        (
+            "Llama 3.2",
+            with(
+                &plain("llama"),
+                json!({
+                    "attention_bias": false, "eos_token_id": [7, 8, 9], "head_dim": 16, "mlp_bias": false, "pretraining_tp": 1,
+                    "rope_scaling": llama3, "rope_theta": 500000.0, "tie_word_embeddings": true
+                }),
+            ),
+        ),
+        (
+            "SmolLM2",
+            with(
+                &plain("llama"),
+                json!({
+                    "attention_bias": false, "is_llama_config": true, "mlp_bias": false, "pad_token_id": 2, "pretraining_tp": 1,
+                    "rope_interleaved": false, "rope_scaling": null, "rope_theta": 100000, "tie_word_embeddings": true,
+                    "transformers.js_config": { "kv_cache_dtype": { "q4f16": "float16" } }
+                }),
+            ),
+        ),
+        (
+            "Mistral 0.1",
+            with(
+                &plain("mistral"),
+                json!({ "rope_theta": 10000.0, "sliding_window": 4096, "tie_word_embeddings": false }),
+            ),
+        ),
+        (
+            "Qwen 2.5",
+            with(&plain("qwen2"), with(&qwen, json!({ "use_mrope": false }))),
+        ),
+        (
+            "Qwen 3",
+            with(
+                &plain("qwen3"),
+                with(
+                    &qwen,
+                    json!({ "attention_bias": false, "head_dim": 16, "rope_scaling": null, "sliding_window": null }),
+                ),
+            ),
+        ),
+        ("Gemma 3", with(&plain("gemma3_text"), gemma)),
+        (
+            "Phi-3",
+            with(
+                &plain("phi3"),
+                json!({
+                    "_name_or_path": "somewhere", "attention_bias": false, "auto_map": { "AutoConfig": "configuration.Config" },
+                    "embd_pdrop": 0.0, "original_max_position_embeddings": 4096, "pad_token_id": 3, "resid_pdrop": 0.0,
+                    "rope_scaling": null, "rope_theta": 10000.0, "sliding_window": 2047, "tie_word_embeddings": false
+                }),
+            ),
+        ),
+        (
+            "Phi-3.5",
+            with(
+                &plain("phi3"),
+                json!({ "original_max_position_embeddings": 1024, "rope_scaling": lists("longrope"), "sliding_window": 262144 }),
+            ),
+        ),
+        (
+            "Phi-3, early",
+            with(
+                &plain("phi3"),
+                json!({ "original_max_position_embeddings": 1024, "rope_scaling": lists("su") }),
+            ),
+        ),
+        (
+            "Phi-4-mini",
+            with(
+                &plain("phi3"),
+                json!({
+                    "full_attn_mod": 1, "interpolate_factor": 1, "lm_head_bias": false, "mlp_bias": false, "partial_rotary_factor": 0.75,
+                    "original_max_position_embeddings": 1024, "tie_word_embeddings": true,
+                    "rope_scaling": { "type": "longrope", "short_factor": vec![1.0; 6], "long_factor": vec![2.0; 6] }
+                }),
+            ),
+        ),
+    ]
+}
+
+#[test]
+fn files_with_the_keys_of_published_models_are_read() {
+    for (name, config) in real_files() {
+        let read = read(&config).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!((read.layers, read.width, read.head_dim), (4, 64, 16), "{name}");
+    }
+}
+
+/// Each key of each file counts, or is on a list: a key with one letter more is refused by its name.
+#[test]
+fn an_unknown_key_is_refused_by_name() {
+    for (name, config) in real_files() {
+        for key in config.as_object().expect("an object").keys() {
+            let other = format!("{key}s");
+            let error = read(&with(&config, json!({ other.clone(): 3 }))).expect_err(name);
+            assert!(
+                matches!(&error, ModelError::UnknownSetting { key, value, .. } if *key == other && value == "3"),
+                "{name}: {error}"
+            );
+            assert!(error.to_string().contains("config.json"), "{error}");
+        }
+        // Without a value it asks for nothing.
+        let nothing = format!(r#"{{"anything": null, {}"#, &config.to_string()[1..]);
+        assert!(read_text(&nothing).is_ok(), "{name}");
+    }
+    let long = with(&plain("llama"), json!({ "x": "\u{1b}[31m".repeat(1000) }));
+    let error = read(&long).expect_err("unknown").to_string();
+    assert!(error.len() < 400 && !error.contains('\u{1b}'), "{error}");
+}
+
+#[test]
+fn values_that_ask_for_something_else_are_refused_by_name() {
+    for (model_type, key, value) in [
+        ("llama", "hidden_act", json!("gelu")),
+        ("llama", "attention_bias", json!(true)),
+        ("llama", "mlp_bias", json!(true)),
+        ("llama", "pretraining_tp", json!(2)),
+        ("llama", "sliding_window", json!(64)),
+        ("llama", "num_local_experts", json!(8)),
+        ("llama", "quantization_config", json!({ "quant_method": "gptq" })),
+        ("llama", "text_config", json!({ "hidden_size": 64 })),
+        ("mistral", "use_sliding_window", json!(true)),
+        ("qwen2", "use_mrope", json!(true)),
+        (
+            "qwen3",
+            "layer_types",
+            json!(["full_attention", "linear_attention", "full_attention", "full_attention"]),
+        ),
+        ("qwen3", "layer_types", json!(["full_attention"])),
+        ("qwen3", "layer_types", json!(vec!["sliding_attention"; 4])),
+        ("gemma3_text", "hidden_act", json!("silu")),
+        ("gemma3_text", "hidden_activation", json!("gelu")),
+        ("gemma3_text", "use_bidirectional_attention", json!(true)),
+        ("phi3", "lm_head_bias", json!(true)),
+    ] {
+        let base = match model_type {
+            "gemma3_text" => with(&plain(model_type), json!({ "hidden_act": null, "head_dim": 16 })),
+            _ => with(&plain(model_type), json!({ "head_dim": 16 })),
+        };
+        assert!(read(&base).is_ok(), "{model_type}");
+        let error = read(&with(&base, json!({ key: value }))).expect_err(key);
+        assert!(
+            matches!(
+                error,
+                ModelError::Unsupported { .. } | ModelError::Feature { .. } | ModelError::Setting { .. }
+            ),
+            "{error}"
+        );
+        assert!(error.to_string().contains(key), "{error}");
+    }
+    let error = read(&with(&plain("llama"), json!({ "num_local_experts": 8 }))).expect_err("experts");
+    assert!(
+        error.to_string().contains("mixture of experts (num_local_experts = 8)"),
+        "{error}"
+    );
+}
+
+#[test]
+fn unknown_models_are_refused_with_the_names_of_those_that_are_known() {
+    let error = read(&plain("mamba")).expect_err("unknown").to_string();
+    assert!(error.contains("mamba") && error.contains("gemma3_text"), "{error}");
+    let nested = json!({ "model_type": "gemma3", "text_config": plain("gemma3_text"), "vision_config": {} });
+    let error = read(&nested).expect_err("an image model").to_string();
+    assert!(
+        error.contains("text_config") && error.contains("gemma3_text"),
+        "{error}"
+    );
+    let error = read(&json!({ "hidden_size": 8 })).expect_err("no type").to_string();
+    assert!(error.contains("model_type"), "{error}");
+}
+
+/// Defaults of transformers where the file leaves a key out.
+#[test]
+fn absent_keys_stand_for_the_defaults_of_their_model() {
+    let llama = read(&plain("llama")).expect("whole");
+    assert_eq!((llama.rope.theta, llama.output), (10_000.0, OutputMatrix::Own));
+    assert_eq!(llama.window_rope, None);
+    let gemma = with(
+        &plain("gemma3_text"),
+        json!({ "hidden_act": null, "num_hidden_layers": 7 }),
+    );
+    let gemma = read(&gemma).expect("whole");
+    assert_eq!((gemma.rope.theta, gemma.output), (1e6, OutputMatrix::Embedding));
+    assert_eq!(gemma.window_rope.expect("its own").theta, 1e4);
+    assert_eq!((gemma.head_dim, gemma.attention_scale), (256, 1.0 / 16.0));
+    assert_eq!(gemma.windowed, [true, true, true, true, true, false, true]);
+    assert_eq!(gemma.window, Some(4096));
+    assert_eq!(read(&plain("qwen3")).expect("whole").head_dim, 128);
+    let mistral = with(&plain("mistral"), json!({ "max_position_embeddings": 32768 }));
+    let windows = |config: &Value| {
+        let read = read(config).expect("whole");
+        (read.window, read.windowed)
+    };
+    assert_eq!(windows(&mistral), (Some(4096), vec![true; 4]));
+    // Null is no window, and a window that holds the whole context hides nothing.
+    let text = mistral.to_string().replacen('{', r#"{"sliding_window": null, "#, 1);
+    assert_eq!(read_text(&text).expect("whole").window, None);
+    assert_eq!(windows(&plain("mistral")), (None, vec![false; 4]));
+    assert_eq!(
+        windows(&with(&mistral, json!({ "sliding_window": 100 }))),
+        (Some(100), vec![true; 4])
+    );
+    assert_eq!(windows(&plain("phi3")), (None, vec![false; 4]));
+    let phi3 = with(&plain("phi3"), json!({ "sliding_window": 100 }));
+    assert_eq!(windows(&phi3), (Some(100), vec![true; 4]));
+    let qwen = with(
+        &plain("qwen2"),
+        json!({ "sliding_window": 100, "max_window_layers": 3 }),
+    );
+    assert_eq!(windows(&qwen), (None, vec![false; 4]));
+    let qwen = with(&qwen, json!({ "use_sliding_window": true }));
+    assert_eq!(windows(&qwen), (Some(100), vec![false, false, false, true]));
+    let listed = json!([
+        "full_attention",
+        "sliding_attention",
+        "full_attention",
+        "full_attention"
+    ]);
+    let qwen = with(&qwen, json!({ "layer_types": listed }));
+    assert_eq!(windows(&qwen), (Some(100), vec![false, true, false, false]));
+}
+
+fn llama3(more: Value) -> Value {
+    let rule = json!({ "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 64 });
+    with(&rule, more)
+}
+
+#[test]
+fn both_names_of_a_rotary_rule_may_stand_if_they_agree() {
+    let scaled = |rule: Value| with(&plain("llama"), json!({ "rope_scaling": rule }));
+    let one = read(&scaled(llama3(json!({ "rope_type": "llama3" })))).expect("whole");
+    assert!(matches!(&one.rope_factors, RopeFactors::Given(list) if list.len() == 8));
+    let other = read(&scaled(llama3(json!({ "type": "llama3" })))).expect("whole");
+    let both = read(&scaled(llama3(json!({ "type": "llama3", "rope_type": "llama3" })))).expect("whole");
+    assert_eq!((&one, &one), (&other, &both));
+    let error = read(&scaled(llama3(json!({ "type": "linear", "rope_type": "llama3" })))).expect_err("they differ");
+    assert!(matches!(error, ModelError::Contradiction { .. }), "{error}");
+    let text = error.to_string();
+    assert!(
+        text.contains("rope_type = llama3") && text.contains(".type = linear"),
+        "{text}"
+    );
+}
+
+#[test]
+fn what_is_stated_twice_must_agree() {
+    let base = plain("llama");
+    for (more, names) in [
+        (
+            json!({ "rope_theta": 1e4, "rope_parameters": { "rope_theta": 5e5 } }),
+            ["rope_theta", "rope_parameters"],
+        ),
+        (
+            json!({ "partial_rotary_factor": 0.5, "rope_parameters": { "partial_rotary_factor": 1.0 } }),
+            ["partial_rotary_factor", "rope_parameters"],
+        ),
+        (
+            json!({ "rope_scaling": { "type": "linear", "factor": 2.0 }, "rope_parameters": { "rope_type": "default" } }),
+            ["rope_scaling", "rope_parameters"],
+        ),
+    ] {
+        let error = read(&with(&base, more)).expect_err("they differ");
+        assert!(matches!(error, ModelError::Contradiction { .. }), "{error}");
+        assert!(names.iter().all(|name| error.to_string().contains(name)), "{error}");
+    }
+    let rule = json!({ "type": "linear", "factor": 2.0 });
+    let agree = json!({ "rope_theta": 5e5, "rope_scaling": rule, "rope_parameters": with(&rule, json!({ "rope_theta": 5e5 })) });
+    let read = read(&with(&base, agree)).expect("they agree");
+    assert_eq!(
+        (read.rope.theta, read.rope.scaling),
+        (5e5, RopeScaling::Linear { factor: 2.0 })
+    );
+    let text = base.to_string().replacen('{', r#"{"vocab_size": 320, "#, 1);
+    let error = read_text(&text).expect_err("twice").to_string();
+    assert!(error.contains("vocab_size"), "{error}");
+}
+
+#[test]
+fn rotary_keys_that_their_rule_does_not_have_are_refused() {
+    for (rule, key) in [
+        (json!({ "factor": 4.0 }), "rope_scaling.factor"),
+        (json!({ "rope_type": "default", "factor": 4.0 }), "rope_scaling.factor"),
+        (
+            json!({ "rope_type": "linear", "factor": 4.0, "beta_fast": 8.0 }),
+            "rope_scaling.beta_fast",
+        ),
+        (json!({ "rope_type": "linear" }), "rope_scaling.factor"),
+        (json!({ "rope_type": "dynamic", "factor": 4.0 }), "dynamic"),
+        (
+            json!({ "rope_type": "yarn", "factor": 4.0, "truncate": false }),
+            "truncate",
+        ),
+        (json!({ "type": "mrope", "mrope_section": [1, 2, 3] }), "mrope"),
+        (
+            json!({ "rope_type": "longrope", "short_factor": [1.0] }),
+            "rope_scaling.long_factor",
+        ),
+        (
+            json!({ "rope_type": "longrope", "short_factor": [1.0], "long_factor": [1.0] }),
+            "rope_scaling",
+        ),
+        (
+            llama3(json!({ "rope_type": "llama3", "low_freq_factor": null })),
+            "rope_scaling.low_freq_factor",
+        ),
+        (llama3(json!({ "rope_type": "llama3", "factor": 0.0 })), "llama3"),
+        (json!({ "rope_type": "linear", "factor": -1.0 }), "factor"),
+        (
+            json!({ "rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 0 }),
+            "original_max_position",
+        ),
+        (
+            json!({ "full_attention": {}, "other_attention": { "rope_theta": 1.0 } }),
+            "rope_scaling.other_attention",
+        ),
+        (json!("linear"), "rope_scaling"),
+    ] {
+        let error = read(&with(&plain("llama"), json!({ "rope_scaling": rule }))).expect_err(key);
+        assert!(error.to_string().contains(key), "{key}: {error}");
+    }
+    // Gemma has an object for each type of layer.
+    let gemma = with(&plain("gemma3_text"), json!({ "hidden_act": null }));
+    let error = read(&with(&gemma, json!({ "rope_parameters": { "rope_theta": 5.0 } }))).expect_err("flat");
+    assert!(error.to_string().contains("rope_parameters.rope_theta"), "{error}");
+    let sliding = json!({ "sliding_attention": llama3(json!({ "rope_type": "llama3" })) });
+    let error = read(&with(&gemma, json!({ "rope_parameters": sliding }))).expect_err("divisors");
+    assert!(error.to_string().contains("sliding_attention"), "{error}");
+}
+
+/// Layers of two types in a model without rotary settings of its own for windows.
+#[test]
+fn each_type_of_layer_has_its_rotary_settings() {
+    let windows = json!({ "use_sliding_window": true, "sliding_window": 100, "max_window_layers": 2 });
+    let qwen = with(&plain("qwen2"), windows);
+    let of = |full: f64, sliding: f64| {
+        let parts = json!({ "full_attention": { "rope_theta": full }, "sliding_attention": { "rope_theta": sliding } });
+        read(&with(&qwen, json!({ "rope_parameters": parts }))).expect("whole")
+    };
+    let same = of(5e5, 5e5);
+    assert_eq!((same.rope.theta, &same.window_rope), (5e5, &None));
+    assert_eq!(same, read(&with(&qwen, json!({ "rope_theta": 5e5 }))).expect("whole"));
+    let differ = of(5e5, 1e3);
+    assert_eq!(
+        (differ.rope.theta, differ.window_rope.expect("its own").theta),
+        (5e5, 1e3)
+    );
+}
+
+#[test]
+fn hostile_numbers_are_refused_by_the_key_of_the_file() {
+    let huge = json!(1u64 << 40);
+    for (key, value) in [
+        ("num_hidden_layers", json!(1 << 30)),
+        ("num_hidden_layers", json!(0)),
+        ("hidden_size", huge.clone()),
+        ("intermediate_size", huge.clone()),
+        ("vocab_size", huge.clone()),
+        ("max_position_embeddings", huge.clone()),
+        ("num_attention_heads", json!(0)),
+        ("num_attention_heads", huge.clone()),
+        ("num_key_value_heads", json!(0)),
+        ("num_key_value_heads", json!(3)),
+        ("head_dim", huge.clone()),
+        ("head_dim", json!(u64::MAX)),
+        ("partial_rotary_factor", json!(1e30)),
+        ("partial_rotary_factor", json!(0.2)),
+        ("rope_theta", json!(0.0)),
+        ("rope_theta", json!(-1.0)),
+        ("rms_norm_eps", json!(-1.0)),
+        ("rms_norm_eps", json!("1e-5")),
+        ("hidden_size", json!(-1)),
+        ("hidden_size", json!(1.5)),
+    ] {
+        for scaling in [Value::Null, llama3(json!({ "rope_type": "llama3" }))] {
+            let config = with(&plain("llama"), json!({ key: value, "rope_scaling": scaling }));
+            let error = read(&config).expect_err(key);
+            assert!(error.to_string().contains("config.json"), "{key}: {error}");
+            // The length of a head follows from two others.
+            let named = [key, "head_dim"].iter().any(|name| error.to_string().contains(name));
+            assert!(named, "{key}: {error}");
+        }
+    }
+    let gemma = with(&plain("gemma3_text"), json!({ "hidden_act": null }));
+    for (key, value) in [
+        ("query_pre_attn_scalar", json!(0)),
+        ("query_pre_attn_scalar", json!(-4)),
+        ("sliding_window", json!(0)),
+        ("final_logit_softcapping", json!(-1.0)),
+        ("rope_local_base_freq", json!(0)),
+    ] {
+        let error = read(&with(&gemma, json!({ key: value }))).expect_err(key);
+        assert!(matches!(error, ModelError::Setting { .. }), "{key}: {error}");
+    }
+}
+
+fn bert() -> Value {
+    json!({
+        "_name_or_path": "somewhere", "architectures": ["BertModel"], "attention_probs_dropout_prob": 0.1, "classifier_dropout": null,
+        "directionality": "bidi", "gradient_checkpointing": false, "hidden_act": "gelu", "hidden_dropout_prob": 0.1, "hidden_size": 8,
+        "id2label": { "0": "LABEL_0" }, "initializer_range": 0.02, "intermediate_size": 12, "label2id": { "LABEL_0": 0 },
+        "layer_norm_eps": 1e-12, "max_position_embeddings": 16, "model_type": "bert", "num_attention_heads": 2, "num_hidden_layers": 2,
+        "pad_token_id": 0, "pooler_fc_size": 8, "pooler_num_attention_heads": 2, "pooler_num_fc_layers": 3,
+        "pooler_size_per_head": 4, "pooler_type": "first_token_transform", "position_embedding_type": "absolute",
+        "transformers_version": "4.8.2", "type_vocab_size": 2, "use_cache": true, "vocab_size": 7,
+    })
+}
+
+fn read_bert(config: &Value, path: &Path) -> Result<BertConfig, ModelError> {
+    std::fs::write(path, config.to_string()).expect("written");
+    BertConfig::read(path)
+}
+
+#[test]
+fn an_encoder_knows_its_keys_too() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("config.json");
+    assert!(read_bert(&bert(), &path).is_ok());
+    for key in bert().as_object().expect("an object").keys() {
+        let other = format!("{key}s");
+        let error = read_bert(&with(&bert(), json!({ other.clone(): 3 })), &path).expect_err(key);
+        assert!(
+            matches!(&error, ModelError::UnknownSetting { key, architecture: "bert", .. } if *key == other),
+            "{error}"
+        );
+    }
+    for (key, value) in [
+        ("is_decoder", json!(true)),
+        ("position_embedding_type", json!("alibi")),
+        ("feed_forward_type", json!("geglu")),
+        ("quantization_config", json!({ "bits": 4 })),
+    ] {
+        let error = read_bert(&with(&bert(), json!({ key: value })), &path).expect_err(key);
+        assert!(error.to_string().contains(key), "{error}");
+    }
+}

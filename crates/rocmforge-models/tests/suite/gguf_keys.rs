@@ -1,0 +1,207 @@
+//! GGUF metadata that change numbers: scaling in every spelling, keys that nothing knows, features that are not computed.
+
+use crate::reference::Tiny;
+use rocmforge_ggml::{CpuBackend, RopeScaling};
+use rocmforge_gguf::{Gguf, Value, Writer};
+use rocmforge_models::{Model, ModelError};
+
+pub(super) fn tiny(file: &str) -> Tiny {
+    let mut all = Tiny::all().into_iter();
+    all.find(|tiny| tiny.file == file).expect("a committed model")
+}
+
+/// The file without some metadata, and with more.
+pub(super) fn changed(gguf: &Gguf, without: &[&str], more: &[(&str, Value)]) -> Result<Model, ModelError> {
+    let mut writer = Writer::new();
+    let kept = |key: &str| !without.contains(&key) && more.iter().all(|(new, _)| *new != key);
+    for (key, value) in gguf.metadata().iter().filter(|(key, _)| kept(key)) {
+        writer.metadata(key, value.clone()).expect("it was read");
+    }
+    for (key, value) in more {
+        writer.metadata(*key, value.clone()).expect("a new key");
+    }
+    for tensor in gguf.tensors() {
+        let data = gguf.data(tensor);
+        writer
+            .tensor(tensor.name.as_str(), &tensor.dims, tensor.ty, data)
+            .expect("it was read");
+    }
+    let bytes = writer.to_bytes().expect("memory");
+    Model::from_gguf(Gguf::from_bytes(bytes).expect("what was written"))
+}
+
+/// As llama.cpp reads them: a factor needs no type, and has an early name, which counts where the later one is absent.
+#[test]
+fn linear_scaling_in_every_spelling_equals_the_f64_forward() {
+    let tiny = tiny("gemma3-linear.gguf");
+    let gguf = tiny.gguf();
+    let (factor, kind, early) = (
+        "gemma3.rope.scaling.factor",
+        "gemma3.rope.scaling.type",
+        "gemma3.rope.scale_linear",
+    );
+    let models = [
+        changed(&gguf, &[], &[]),
+        changed(&gguf, &[kind], &[]),
+        changed(&gguf, &[kind, factor], &[(early, Value::F32(8.0))]),
+        changed(&gguf, &[factor], &[(early, Value::F32(8.0))]),
+        changed(&gguf, &[kind], &[(early, Value::F32(3.0))]),
+    ];
+    for model in models {
+        tiny.check_model(&model.expect("a model"), CpuBackend::with_threads(2), 7);
+    }
+    let scaling = |more: &[(&str, Value)]| changed(&gguf, &[], more).expect("a model").config().rope.scaling;
+    assert_eq!(scaling(&[(factor, Value::F32(0.0))]), RopeScaling::None);
+    assert_eq!(scaling(&[(kind, Value::from("none"))]), RopeScaling::None);
+    // llama.cpp scales by a factor beside divisors of Phi-3's kind, too.
+    assert_eq!(
+        scaling(&[(kind, Value::from("longrope"))]),
+        RopeScaling::Linear { factor: 8.0 }
+    );
+    for bad in [f32::NAN, -4.0, f32::INFINITY] {
+        let error = changed(&gguf, &[], &[(factor, Value::F32(bad))]).expect_err("no factor");
+        assert!(error.to_string().contains("rope.scaling.factor"), "{error}");
+    }
+}
+
+/// The settings of YaRN, against their definition: `1 + 0.1 ln 4` is 1.138629436.
+#[test]
+fn magnitudes_of_yarn() {
+    let gguf = tiny("qwen2.gguf").gguf();
+    let magnitude = |more: &[(&'static str, f32)]| {
+        let mut keys = vec![
+            ("qwen2.rope.scaling.type", Value::from("yarn")),
+            ("qwen2.rope.scaling.factor", Value::F32(4.0)),
+        ];
+        keys.extend(more.iter().map(|&(key, value)| (key, Value::F32(value))));
+        changed(&gguf, &[], &keys).expect("a model").config().rope.magnitude
+    };
+    let near = |found: f32, expected: f32| assert!((found - expected).abs() < 1e-6, "{found}, {expected}");
+    let plain = 1.138_629_4;
+    near(magnitude(&[]), plain);
+    near(magnitude(&[("qwen2.rope.scaling.attn_factor", 0.5)]), 0.5 * plain);
+    near(magnitude(&[("qwen2.rope.scaling.yarn_attn_factor", 0.5)]), plain);
+    near(magnitude(&[("qwen2.rope.scaling.yarn_log_multiplier", 1.0)]), 1.0);
+    near(
+        magnitude(&[("qwen2.rope.scaling.yarn_log_multiplier", 0.5)]),
+        plain / 1.069_314_7,
+    );
+    near(magnitude(&[("qwen2.rope.scaling.yarn_ext_factor", 0.0)]), 1.0);
+}
+
+#[test]
+fn an_unknown_key_of_the_architecture_is_refused_by_name() {
+    for tiny in Tiny::all() {
+        let gguf = tiny.gguf();
+        let name = gguf
+            .metadata()
+            .string("general.architecture")
+            .expect("there")
+            .to_owned();
+        let key = format!("{name}.attention.some_factor");
+        let error = changed(&gguf, &[], &[(&key, Value::F32(2.0))]).expect_err("unknown");
+        assert!(
+            matches!(&error, ModelError::UnknownKey { key: found, value, .. } if *found == key && value == "2"),
+            "{error}"
+        );
+        // Under other names it says nothing about what is computed.
+        let others = [
+            ("general.anything", Value::U32(3)),
+            ("quantize.imatrix.file", Value::from("x")),
+            ("other.attention.some_factor", Value::F32(2.0)),
+        ];
+        assert!(changed(&gguf, &[], &others).is_ok(), "{}", tiny.file);
+    }
+}
+
+#[test]
+fn keys_that_are_off_are_read_and_features_are_refused_by_name() {
+    let gguf = tiny("llama.gguf").gguf();
+    let off = [
+        ("llama.expert_count", Value::U32(0)),
+        ("llama.expert_used_count", Value::U32(0)),
+        ("llama.logit_scale", Value::F32(0.0)),
+        ("llama.expert_weights_norm", Value::Bool(false)),
+        ("llama.attention.sliding_window", Value::U32(0)),
+        ("llama.attention.recurrent_layers", Value::from(vec![0_u32, 0])),
+        ("llama.attention.causal", Value::Bool(true)),
+        ("llama.attention.scale", Value::F32(0.0)),
+        ("llama.rope.scaling.yarn_ext_factor", Value::F32(-1.0)),
+        ("llama.rope.scaling.yarn_beta_fast", Value::F32(32.0)),
+        ("llama.vocab_size", Value::U32(320)),
+    ];
+    assert!(changed(&gguf, &[], &off).is_ok());
+    for (key, value, said) in [
+        (
+            "llama.expert_count",
+            Value::U32(8),
+            "mixture of experts (expert_count = 8)",
+        ),
+        ("llama.logit_scale", Value::F32(8.0), "logit_scale"),
+        ("llama.residual_scale", Value::F32(0.5), "residual_scale"),
+        (
+            "llama.attention.sliding_window",
+            Value::U32(64),
+            "attention.sliding_window",
+        ),
+        (
+            "llama.attention.recurrent_layers",
+            Value::from(vec![0_u32, 1]),
+            "attention.recurrent_layers",
+        ),
+        (
+            "llama.rope.dimension_sections",
+            Value::from(vec![1_i32, 1, 2, 0]),
+            "rope.dimension_sections",
+        ),
+    ] {
+        let error = changed(&gguf, &[], &[(key, value)]).expect_err(key);
+        assert!(matches!(error, ModelError::Feature { .. }), "{error}");
+        assert!(error.to_string().contains(said), "{error}");
+    }
+    for (key, value) in [
+        ("llama.attention.causal", Value::Bool(false)),
+        ("llama.rope.scaling.yarn_ext_factor", Value::F32(1.0)),
+        ("llama.rope.scaling.yarn_attn_factor", Value::F32(0.5)),
+        ("general.type", Value::from("adapter")),
+    ] {
+        let error = changed(&gguf, &[], &[(key, value)]).expect_err(key);
+        assert!(
+            matches!(&error, ModelError::UnsupportedKey { key: found, .. } if found == key),
+            "{error}"
+        );
+    }
+}
+
+/// A mixture of experts is named before a tensor is looked for.
+#[test]
+fn a_mixture_of_experts_is_refused_by_its_name() {
+    let mut writer = Writer::new();
+    writer.metadata("general.architecture", "llama").expect("a string");
+    writer.metadata("llama.expert_count", 8_u32).expect("a number");
+    let gguf = Gguf::from_bytes(writer.to_bytes().expect("memory")).expect("what was written");
+    let error = Model::from_gguf(gguf).expect_err("experts").to_string();
+    assert!(error.starts_with("mixture of experts (expert_count = 8)"), "{error}");
+}
+
+#[test]
+fn layers_with_a_window_have_the_sizes_of_the_others() {
+    let tiny = tiny("gemma3.gguf");
+    let gguf = tiny.gguf();
+    let more = |key, value: u32| changed(&gguf, &[], &[(key, Value::U32(value))]);
+    assert!(more("gemma3.attention.key_length_swa", 16).is_ok());
+    for key in ["gemma3.attention.key_length_swa", "gemma3.rope.dimension_count_swa"] {
+        let error = more(key, 8).expect_err(key);
+        assert!(error.to_string().contains(key), "{error}");
+    }
+    // llama.cpp saves which layers have the window as a list of 0 and 1.
+    let pattern = "gemma3.attention.sliding_window_pattern";
+    let list = Value::from(vec![1_u32, 1, 1, 1, 1, 0, 1]);
+    let model = changed(&gguf, &[], &[(pattern, list)]).expect("a model");
+    tiny.check_model(&model, CpuBackend::with_threads(2), 7);
+    let error = changed(&gguf, &[], &[(pattern, Value::from(vec![1_u32, 2, 0, 0, 0, 0, 0]))]).expect_err("2");
+    assert!(error.to_string().contains(pattern), "{error}");
+    // 0 is no window.
+    let none = more("gemma3.attention.sliding_window", 0).expect("a model");
+    assert_eq!((none.config().window, &none.config().windowed), (None, &vec![false; 7]));
+}
