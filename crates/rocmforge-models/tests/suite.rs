@@ -17,5 +17,6 @@ mod suite {
     mod sampling_stages;
     mod settings;
     mod tiny;
+    mod tokenizer_files;
     mod vocab;
 }

@@ -25,8 +25,8 @@ pub(super) struct Found {
     pub(super) id: u32,
 }
 
-/// All added tokens of a vocabulary.
-#[derive(Clone, Debug)]
+/// Added tokens of a vocabulary.
+#[derive(Clone, Debug, Default)]
 pub(super) struct AddedTokens {
     by_text: HashMap<String, AddedToken>,
     /// Lengths in bytes of the tokens that begin with each byte, longest first.
@@ -49,6 +49,10 @@ impl AddedTokens {
         Self { by_text, lengths }
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.by_text.is_empty()
+    }
+
     /// The control tokens' texts.
     pub(super) fn control_texts(&self) -> impl Iterator<Item = &str> {
         self.by_text
@@ -62,7 +66,7 @@ impl AddedTokens {
     pub(super) fn find(&self, text: &str, from: usize, allowed: &[Range<usize>]) -> Option<Found> {
         let bytes = text.as_bytes();
         (from..bytes.len()).find_map(|start| {
-            let lengths = self.lengths.get(bytes[start] as usize)?;
+            let lengths = self.lengths.get(usize::from(bytes[start]))?;
             lengths.iter().find_map(|length| {
                 let span = start..start.checked_add(*length)?;
                 let token = self.by_text.get(text.get(span.clone())?)?;

@@ -11,6 +11,16 @@ pub enum TokenizerError {
     /// A metadata key is missing or has another type.
     #[error(transparent)]
     Metadata(#[from] GgufError),
+    /// Nothing knows a key of the tokenizer: it may change the tokens.
+    #[error(
+        "{key} = {value} is not known or not supported: it may change the tokens; if it does not, take it out of the file"
+    )]
+    UnknownKey {
+        /// The key.
+        key: String,
+        /// Its value, in short.
+        value: String,
+    },
     /// The kind of tokenizer is not supported.
     #[error("tokenizer model `{model}` is not supported; supported: {supported}")]
     UnsupportedModel {

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokenizers::pre_tokenizers::metaspace::PrependScheme;
-use tokenizers::{DecoderWrapper, PreTokenizerWrapper, Tokenizer as Library};
+use tokenizers::{DecoderWrapper, NormalizedString, Normalizer, PreTokenizerWrapper, Tokenizer as Library};
 
 use super::added::{AddedToken, AddedTokens};
 use super::bytes::{self, TokenBytes};
@@ -26,7 +26,7 @@ struct Config {
     mask_token: Option<Value>,
 }
 
-/// The parts of `generation_config.json` that are read.
+/// The parts of `generation_config.json`, and of `config.json`, that are read.
 #[derive(Default, Deserialize)]
 struct Generation {
     eos_token_id: Option<Ids>,
@@ -35,8 +35,21 @@ struct Generation {
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Ids {
-    One(u32),
-    Many(Vec<u32>),
+    One(i64),
+    Many(Vec<i64>),
+}
+
+impl Ids {
+    /// Those that are tokens: another never ends a text.
+    fn of_tokens(self, tokens: usize) -> impl Iterator<Item = u32> {
+        let ids = match self {
+            Self::One(id) => vec![id],
+            Self::Many(ids) => ids,
+        };
+        ids.into_iter()
+            .filter_map(|id| u32::try_from(id).ok())
+            .filter(move |&id| (id as usize) < tokens)
+    }
 }
 
 fn read_text(path: &Path) -> Result<String, TokenizerError> {
@@ -117,9 +130,10 @@ fn inner_pre(pre: Option<&PreTokenizerWrapper>) -> Option<PreTokenizerWrapper> {
 
 impl Tokenizer {
     /// The tokenizer of a Hugging Face directory: the file `tokenizer.json`, and beside it, where they are,
-    /// `tokenizer_config.json` (special tokens) and `generation_config.json` (tokens that end an answer).
+    /// `tokenizer_config.json` (special tokens) and `generation_config.json` (tokens that end an answer; `config.json` where this one names
+    /// none).
     ///
-    /// Added tokens are matched in the text as it is, before it is normalized.
+    /// Added tokens are matched in the text as it is, those that the file marks as `normalized` in what is left, after it is normalized.
     ///
     /// # Errors
     /// A file that cannot be read or parsed, an empty vocabulary, or an id of [`MAX_TOKENS`] or more.
@@ -133,6 +147,10 @@ impl Tokenizer {
             .map_err(|source| TokenizerError::Build { source })?;
         let config: Config = read_beside(tokenizer_json, "tokenizer_config.json")?;
         let generation: Generation = read_beside(tokenizer_json, "generation_config.json")?;
+        let model: Generation = match generation.eos_token_id {
+            Some(_) => Generation::default(),
+            None => read_beside(tokenizer_json, "config.json")?,
+        };
 
         let id_of: HashMap<String, u32> = library.get_vocab(true);
         let size = id_of.values().max().map_or(0, |&largest| u64::from(largest) + 1);
@@ -154,7 +172,7 @@ impl Tokenizer {
                 *kind = TokenType::Normal;
             }
         }
-        let mut added = Vec::new();
+        let (mut added, mut added_normalized) = (Vec::new(), Vec::new());
         for (id, token) in library.get_added_tokens_decoder() {
             if let Some(kind) = types.get_mut(id as usize) {
                 *kind = if token.special {
@@ -170,7 +188,10 @@ impl Tokenizer {
                 strip_right: token.rstrip,
                 single_word: token.single_word,
             };
-            added.push((token.content, matched));
+            match token.normalized {
+                true => added_normalized.push((normalized(&library, &token.content)?, matched)),
+                false => added.push((token.content, matched)),
+            }
         }
         let mut writing = Writing::default();
         if let Some(decoder) = library.get_decoder() {
@@ -196,21 +217,14 @@ impl Tokenizer {
         special.bos = special
             .bos
             .or_else(|| prefix.first().copied().filter(|_| !writing.word_piece));
-        let ends = match generation.eos_token_id {
-            None => Vec::new(),
-            Some(Ids::One(id)) => vec![id],
-            Some(Ids::Many(ids)) => ids,
-        };
-        if let Some(&id) = ends.iter().find(|&&id| id as usize >= tokens.len()) {
-            return Err(TokenizerError::SpecialOutOfRange {
-                name: "eos",
-                id,
-                tokens: tokens.len(),
-            });
-        }
+        let ends = generation.eos_token_id.or(model.eos_token_id);
+        let ends = ends
+            .map(|ids| ids.of_tokens(tokens.len()).collect())
+            .unwrap_or_default();
         Ok(Self {
             inner_pre: inner_pre(library.get_pre_tokenizer()),
             added: AddedTokens::new(added),
+            added_normalized: AddedTokens::new(added_normalized),
             tokens,
             types,
             id_of,
@@ -219,11 +233,22 @@ impl Tokenizer {
             prefix,
             suffix,
             space_prefix: writing.space_prefix,
-            ends: ends.into_iter().collect(),
+            ends,
             library,
         }
         .with_known_ends())
     }
+}
+
+/// The text as the file's normalizer makes it.
+fn normalized(library: &Library, text: &str) -> Result<String, TokenizerError> {
+    let mut normalized = NormalizedString::from(text);
+    if let Some(normalizer) = library.get_normalizer() {
+        normalizer
+            .normalize(&mut normalized)
+            .map_err(|source| TokenizerError::Build { source })?;
+    }
+    Ok(normalized.get().to_owned())
 }
 
 /// The ids that the file's post-processor puts before and after a text.

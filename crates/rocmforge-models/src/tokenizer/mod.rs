@@ -37,7 +37,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 
 use rocmforge_gguf::Metadata;
-use tokenizers::normalizer::NormalizedString;
+use tokenizers::normalizer::{NormalizedString, Range as OffsetsIn};
 use tokenizers::{
     Model, Normalizer, OffsetType, PreTokenizedString, PreTokenizer, PreTokenizerWrapper, Tokenizer as Library,
 };
@@ -106,7 +106,10 @@ pub struct Tokenizer {
     library: Library,
     /// The pre-tokenizer for text that does not begin the input, where it differs.
     inner_pre: Option<PreTokenizerWrapper>,
+    /// Added tokens that are matched in the text as it is.
     added: AddedTokens,
+    /// Added tokens that are matched in the normalized text between those.
+    added_normalized: AddedTokens,
     tokens: Vec<String>,
     types: Vec<TokenType>,
     id_of: HashMap<String, u32>,
@@ -190,6 +193,7 @@ impl Tokenizer {
             library,
             inner_pre: None,
             added: AddedTokens::new(added_tokens(&vocabulary)),
+            added_normalized: AddedTokens::default(),
             tokens: vocabulary.tokens,
             types: vocabulary.types,
             id_of,
@@ -237,11 +241,11 @@ impl Tokenizer {
         let mut ids = Vec::new();
         let mut from = 0;
         while let Some(found) = self.added.find(text, from, parse) {
-            self.encode_plain(&text[from..found.span.start], from == 0, &mut ids)?;
+            self.encode_between(text, from..found.span.start, parse, &mut ids)?;
             ids.push(found.id);
             from = found.span.end;
         }
-        self.encode_plain(&text[from..], from == 0, &mut ids)?;
+        self.encode_between(text, from..text.len(), parse, &mut ids)?;
         let (before, after): (&[u32], &[u32]) = match add_bos {
             AddBos::ModelDefault => (&self.prefix, &self.suffix),
             AddBos::Yes => {
@@ -263,20 +267,55 @@ impl Tokenizer {
         Ok(ids)
     }
 
-    /// Adds the ids of text without added tokens.
-    fn encode_plain(&self, text: &str, first: bool, ids: &mut Vec<u32>) -> Result<(), TokenizerError> {
+    /// Adds the ids of a part of `text` in which no added token is matched as it is. `parse` are spans of `text`.
+    fn encode_between(
+        &self,
+        text: &str,
+        part: Range<usize>,
+        parse: &[Range<usize>],
+        ids: &mut Vec<u32>,
+    ) -> Result<(), TokenizerError> {
+        if part.is_empty() {
+            return Ok(());
+        }
+        let mut normalized = NormalizedString::from(&text[part.clone()]);
+        if let Some(normalizer) = self.library.get_normalizer() {
+            let failed = |source| TokenizerError::Encode {
+                bytes: part.len(),
+                source,
+            };
+            normalizer.normalize(&mut normalized).map_err(failed)?;
+        }
+        let first = part.start == 0;
+        if self.added_normalized.is_empty() {
+            return self.encode_plain(normalized, first, ids);
+        }
+        let parse: Vec<Range<usize>> = parse
+            .iter()
+            .filter_map(|span| {
+                let (start, end) = (span.start.max(part.start), span.end.min(part.end));
+                let within = start.checked_sub(part.start)?..end.checked_sub(part.start)?;
+                normalized.convert_offsets(OffsetsIn::Original(within))
+            })
+            .collect();
+        let text = normalized.get();
+        let mut from = 0;
+        while let Some(found) = self.added_normalized.find(text, from, &parse) {
+            self.encode_plain(text[from..found.span.start].into(), first && from == 0, ids)?;
+            ids.push(found.id);
+            from = found.span.end;
+        }
+        self.encode_plain(text[from..].into(), first && from == 0, ids)
+    }
+
+    /// Adds the ids of normalized text without added tokens.
+    fn encode_plain(&self, text: NormalizedString, first: bool, ids: &mut Vec<u32>) -> Result<(), TokenizerError> {
         if text.is_empty() {
             return Ok(());
         }
-        let failed = |source| TokenizerError::Encode {
-            bytes: text.len(),
-            source,
-        };
-        let mut normalized = NormalizedString::from(text);
-        if let Some(normalizer) = self.library.get_normalizer() {
-            normalizer.normalize(&mut normalized).map_err(failed)?;
-        }
-        let mut split = PreTokenizedString::from(normalized);
+        let bytes = text.len();
+        let failed = |source| TokenizerError::Encode { bytes, source };
+        let mut split = PreTokenizedString::from(text);
         let pre = self
             .inner_pre
             .as_ref()
@@ -372,7 +411,7 @@ impl Tokenizer {
 
     /// Texts of all control tokens, in no order.
     pub(crate) fn control_texts(&self) -> impl Iterator<Item = &str> {
-        self.added.control_texts()
+        self.added.control_texts().chain(self.added_normalized.control_texts())
     }
 }
 

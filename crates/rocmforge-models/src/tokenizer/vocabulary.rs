@@ -1,8 +1,9 @@
 //! Vocabulary: tokens, types, scores, merges and special ids, as read from metadata.
 
-use rocmforge_gguf::Metadata;
+use rocmforge_gguf::{Metadata, Value};
 
 use super::TokenizerError;
+use crate::settings::{is_off_gguf, shortened};
 
 /// The most tokens of a vocabulary. The largest in use has about 262,000.
 pub const MAX_TOKENS: usize = 1 << 22;
@@ -133,6 +134,52 @@ impl SpecialIds {
     }
 }
 
+/// Keys that are read, after `tokenizer.ggml.`; those of ids, which end in `_token_id`, are beside them.
+const READ: &[&str] = &[
+    "add_bos_token",
+    "add_eos_token",
+    "add_space_prefix",
+    "merges",
+    "model",
+    "pre",
+    "scores",
+    "token_type",
+    "tokens",
+];
+
+/// Keys without effect on these kinds of tokenizers: two belong to Unigram, which is not supported.
+const WITHOUT_EFFECT: &[&str] = &[
+    "add_sep_token",
+    "precompiled_charsmap",
+    "remove_extra_whitespaces",
+    "token_type_count",
+];
+
+/// Tokens that are never to be drawn: the list must be empty.
+const SUPPRESSED: &str = "suppress_tokens";
+
+/// What each kind of tokenizer does with the case and the accents of letters.
+const NORMALIZER: &[&str] = &["normalizer.lowercase", "normalizer.strip_accents"];
+
+/// Refuses keys that may change the tokens and are not known.
+fn check_keys(metadata: &Metadata, model: VocabModel) -> Result<(), TokenizerError> {
+    for (name, value) in metadata.iter() {
+        let Some(key) = name.strip_prefix("tokenizer.ggml.") else {
+            continue;
+        };
+        let known = READ.contains(&key) || WITHOUT_EFFECT.contains(&key) || key.ends_with("_token_id");
+        let computed = NORMALIZER.contains(&key) && *value == Value::Bool(model == VocabModel::Bert);
+        let empty = key == SUPPRESSED && is_off_gguf(value);
+        if !known && !computed && !empty {
+            return Err(TokenizerError::UnknownKey {
+                key: shortened(name),
+                value: shortened(&value.to_string()),
+            });
+        }
+    }
+    Ok(())
+}
+
 /// Everything a tokenizer is made from.
 ///
 /// `scores` and `types` may be empty: then all tokens score 0, and types follow from the ids and from `<0xXX>`.
@@ -183,7 +230,8 @@ impl Vocabulary {
     /// Reads the keys `tokenizer.ggml.*`.
     ///
     /// # Errors
-    /// A missing or mistyped key, a kind of tokenizer that is not supported, or a token type that GGUF does not define.
+    /// A missing or mistyped key, a kind of tokenizer that is not supported, a token type that GGUF does not define, or a key that may change
+    /// the tokens and is not known.
     /// [`Tokenizer::new`](super::Tokenizer::new) checks the rest.
     pub fn from_gguf(metadata: &Metadata) -> Result<Self, TokenizerError> {
         let model = metadata.string("tokenizer.ggml.model")?;
@@ -191,12 +239,19 @@ impl Vocabulary {
         // The kind `gemma4` is its pre-tokenizer's name as well.
         let pre = pre.or((model == "gemma4").then_some(model));
         let model = VocabModel::from_name(model)?;
+        check_keys(metadata, model)?;
         let tokens = metadata.strings("tokenizer.ggml.tokens")?.to_vec();
         let stored = metadata.opt_i32s("tokenizer.ggml.token_type")?.unwrap_or_default();
         let types = (0..)
             .zip(stored.iter())
             .map(|(id, &stored)| TokenType::from_stored(id, stored));
-        let id = |name: &str| metadata.opt_u32(&format!("tokenizer.ggml.{name}_token_id"));
+        // An id that no token has is as good as none.
+        let known = |id: &u32| (*id as usize) < tokens.len();
+        let id = |name: &str| -> Result<Option<u32>, TokenizerError> {
+            Ok(metadata
+                .opt_u32(&format!("tokenizer.ggml.{name}_token_id"))?
+                .filter(known))
+        };
         let mut special = SpecialIds {
             bos: id("bos")?,
             eos: id("eos")?,
@@ -211,10 +266,9 @@ impl Vocabulary {
         };
         if model == VocabModel::Llama {
             // The ids of SentencePiece itself; converters leave them out where they are these.
-            let known = |id: u32| ((id as usize) < tokens.len()).then_some(id);
-            special.unk = special.unk.or(known(0));
-            special.bos = special.bos.or(known(1));
-            special.eos = special.eos.or(known(2));
+            special.unk = special.unk.or(Some(0).filter(known));
+            special.bos = special.bos.or(Some(1).filter(known));
+            special.eos = special.eos.or(Some(2).filter(known));
         }
         Ok(Self {
             model,
