@@ -1,0 +1,147 @@
+//! Memory that opening and planning take: by what is in the files, not by what their numbers claim.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::path::{Path, PathBuf};
+
+use rocmforge_ggml::CpuBackend;
+use rocmforge_gguf::{Gguf, Value, Writer};
+use rocmforge_models::bert::BertConfig;
+use rocmforge_models::decoder::DecoderConfig;
+use rocmforge_models::{Context, Engine, EngineOptions, Model, ModelError};
+
+/// The system's allocator, which counts the bytes that each thread has asked for.
+struct Counting;
+
+thread_local! {
+    static ASKED: Cell<usize> = const { Cell::new(0) };
+}
+
+// SAFETY: every call goes to the system's allocator unchanged. The count is a thread-local number without a destructor
+// and allocates nothing.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ASKED.set(ASKED.get().saturating_add(layout.size()));
+        // SAFETY: the caller keeps the contract of `alloc`, which is that of the system's.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: `pointer` came from `alloc` above, so from the system's allocator with this layout.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Bytes that `work` asks for.
+fn asked<T>(work: impl FnOnce() -> T) -> (usize, T) {
+    let before = ASKED.get();
+    let result = work();
+    (ASKED.get() - before, result)
+}
+
+const MIB: usize = 1 << 20;
+
+fn write(directory: &Path, config: &serde_json::Value) -> PathBuf {
+    let path = directory.join("config.json");
+    std::fs::write(&path, config.to_string()).expect("written");
+    path
+}
+
+#[test]
+fn numbers_of_a_config_json_take_no_memory() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let rules = [
+        serde_json::json!(null),
+        serde_json::json!({ "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0 }),
+        serde_json::json!({ "rope_type": "longrope", "short_factor": [1.0], "long_factor": [1.0] }),
+    ];
+    let numbers = [
+        "num_hidden_layers",
+        "hidden_size",
+        "intermediate_size",
+        "num_attention_heads",
+        "num_key_value_heads",
+        "head_dim",
+        "vocab_size",
+        "max_position_embeddings",
+        "type_vocab_size",
+    ];
+    for model_type in ["llama", "mistral", "qwen2", "qwen3", "gemma3_text", "phi3", "bert"] {
+        for rule in &rules {
+            for huge in [1_u64 << 28, 1 << 40, u64::MAX] {
+                for number in numbers {
+                    let mut config = serde_json::json!({ "model_type": model_type, "rms_norm_eps": 1e-5 });
+                    for name in numbers {
+                        config[name] = serde_json::json!(8);
+                    }
+                    if model_type == "bert" {
+                        config.as_object_mut().expect("an object").remove("rms_norm_eps");
+                    }
+                    config[number] = serde_json::json!(huge);
+                    config["rope_scaling"] = rule.clone();
+                    let path = write(directory.path(), &config);
+                    let (size, _) = match model_type {
+                        "bert" => asked(|| BertConfig::read(&path).map(|_| ())),
+                        _ => asked(|| DecoderConfig::from_config_json(&path).map(|_| ())),
+                    };
+                    assert!(size < MIB, "{model_type}, {number} = {huge}: {size} bytes");
+                }
+            }
+        }
+    }
+}
+
+fn tiny(file: &str) -> Gguf {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/reference/tiny")
+        .join(file);
+    Gguf::open(path).expect("a committed model")
+}
+
+/// The file with one number changed.
+fn changed(gguf: &Gguf, changed: &str, value: u32) -> Gguf {
+    let mut writer = Writer::new();
+    for (key, own) in gguf.metadata().iter() {
+        let value = if key == changed { Value::U32(value) } else { own.clone() };
+        writer.metadata(key, value).expect("it was read");
+    }
+    for tensor in gguf.tensors() {
+        let data = gguf.data(tensor);
+        writer
+            .tensor(tensor.name.as_str(), &tensor.dims, tensor.ty, data)
+            .expect("it was read");
+    }
+    Gguf::from_bytes(writer.to_bytes().expect("memory")).expect("what was written")
+}
+
+fn engine(model: &Model) -> Result<(), ModelError> {
+    let options = EngineOptions {
+        context: Context::Tokens(32),
+        ..EngineOptions::default()
+    };
+    Engine::new(CpuBackend::with_threads(1), model, options).map(|_| ())
+}
+
+/// Each number of a GGUF's metadata, made huge: refused, or planned for what is asked for.
+#[test]
+fn numbers_of_gguf_metadata_take_no_memory() {
+    for file in ["llama.gguf", "gemma3.gguf", "phi3.gguf"] {
+        let gguf = tiny(file);
+        let (own, result) = asked(|| Model::from_gguf(tiny(file)).and_then(|model| engine(&model)));
+        result.expect("as it is");
+        let numbers = gguf
+            .metadata()
+            .iter()
+            .filter(|(_, value)| matches!(value, Value::U32(_)));
+        for (key, _) in numbers {
+            for huge in [1 << 28, u32::MAX] {
+                let hostile = changed(&gguf, key, huge);
+                let (size, _) = asked(|| Model::from_gguf(hostile).and_then(|model| engine(&model)));
+                assert!(size < own + MIB, "{file}: {key} = {huge}: {size} bytes, {own} as it is");
+            }
+        }
+    }
+}
