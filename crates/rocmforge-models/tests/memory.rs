@@ -94,6 +94,34 @@ fn numbers_of_a_config_json_take_no_memory() {
     }
 }
 
+/// Values that nothing reads are not made into trees: these would take fifty times the file's 4 MiB.
+#[test]
+fn large_values_take_what_their_text_takes() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("config.json");
+    let base = r#""model_type": "qwen2", "num_hidden_layers": 2, "hidden_size": 8, "intermediate_size": 8, "num_attention_heads": 1,
+                  "num_key_value_heads": 1, "vocab_size": 8, "max_position_embeddings": 8, "rms_norm_eps": 1e-5"#;
+    let large = vec!["0"; 2 * MIB].join(",");
+    for key in [
+        "id2label",
+        "hidden_act",
+        "quantization_config",
+        "unknown",
+        "layer_types",
+    ] {
+        let text = format!(r#"{{{base}, "{key}": [{large}]}}"#);
+        std::fs::write(&path, &text).expect("written");
+        let (size, result) = asked(|| DecoderConfig::from_config_json(&path));
+        assert_eq!(result.is_ok(), key == "id2label", "{key}");
+        // The file, as it grows while it is read, and each value.
+        assert!(size < 6 * text.len(), "{key}: {size} bytes for {}", text.len());
+    }
+    std::fs::write(&path, vec![b' '; 9 * MIB]).expect("written");
+    let (size, result) = asked(|| DecoderConfig::from_config_json(&path));
+    assert!(matches!(result, Err(ModelError::TooLarge { .. })), "{result:?}");
+    assert!(size < MIB, "{size} bytes");
+}
+
 fn tiny(file: &str) -> Gguf {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/reference/tiny")

@@ -72,6 +72,7 @@ pub(crate) const OF_THE_FILE: &[&str] = &[
     "initializer_range",
     "is_llama_config",
     "keys_to_ignore_at_inference",
+    "model_max_length",
     "name_or_path",
     "output_attentions",
     "output_hidden_states",
@@ -105,12 +106,15 @@ pub(crate) const DROPOUT: &[&str] = &[
 
 /// Heads that other tasks put on top of the model.
 pub(crate) const TASKS: &[&str] = &[
+    "_num_labels",
     "finetuning_task",
     "id2label",
     "label2id",
     "num_labels",
     "prefix",
     "problem_type",
+    "sbert_ce_default_activation_function",
+    "sentence_transformers",
     "task_specific_params",
 ];
 
@@ -191,6 +195,7 @@ pub(crate) const FEATURES: &[(&str, &str)] = &[
     ("n_routed_experts", "mixture of experts"),
     ("per_layer_config", "layers that differ"),
     ("pruned_heads", "pruned heads"),
+    ("quantization", "a quantised checkpoint"),
     ("quantization_config", "a quantised checkpoint"),
     ("text_config", "a model with parts beside the text model"),
     ("tie_encoder_decoder", "an encoder"),

@@ -17,8 +17,14 @@ pub(crate) use known::{Fixed, Known, Literal, fixed, is_off_gguf};
 
 use crate::{ModelError, files};
 
+/// Most bytes of a config.json: the longest lists in use, names of labels, have some hundred thousand.
+const LARGEST: u64 = 8 << 20;
+
 /// Most characters of a value that an error shows.
 const SHOWN: usize = 80;
+
+/// Most bytes of a value that is compared with others.
+const COMPARED: usize = 4096;
 
 /// The keys of one JSON object that nobody has taken yet. `null` is the same as no key.
 pub(crate) struct Settings<'a> {
@@ -72,12 +78,29 @@ pub(crate) fn shortened(text: &str) -> String {
     shown
 }
 
+/// The value, unless it is longer than any that is compared with others: a tree of a large one takes many times its text.
+fn small(raw: &RawValue) -> Option<serde_json::Value> {
+    let text = Some(raw.get()).filter(|text| text.len() <= COMPARED);
+    text.and_then(|text| serde_json::from_str(text).ok())
+}
+
 impl<'a> Settings<'a> {
     /// The settings of a file.
     ///
     /// # Errors
-    /// The file cannot be read, or is no JSON object, or has a key twice.
+    /// The file cannot be read, is too large or no JSON object, or has a key twice.
     pub(crate) fn read(file: &'a Path) -> Result<Self, ModelError> {
+        match std::fs::metadata(file) {
+            Ok(found) if found.len() > LARGEST => {
+                return Err(ModelError::TooLarge {
+                    path: file.to_owned(),
+                    size: found.len(),
+                    limit: LARGEST,
+                });
+            }
+            // Reading it says why.
+            Ok(_) | Err(_) => {}
+        }
         let Object(left) = files::read_json(file)?;
         let within = String::new();
         Ok(Self { file, within, left })
@@ -185,9 +208,7 @@ impl<'a> Settings<'a> {
             let Some(raw) = self.left.get(*key) else {
                 continue;
             };
-            let value: serde_json::Value =
-                serde_json::from_str(raw.get()).map_err(|error| self.json_error(key, raw.get(), &error))?;
-            if !known::is_off_json(&value) {
+            if !small(raw).is_some_and(|value| known::is_off_json(&value)) {
                 return Err(ModelError::Feature {
                     feature,
                     key: self.name(key),
@@ -203,22 +224,23 @@ impl<'a> Settings<'a> {
     /// # Errors
     /// [`ModelError::UnknownSetting`], [`ModelError::Unsupported`].
     pub(crate) fn finish(self, known: &Known, architecture: &'static str) -> Result<(), ModelError> {
+        self.refuse_features(known)?;
         for (key, raw) in &self.left {
-            let value: serde_json::Value =
-                serde_json::from_str(raw.get()).map_err(|error| self.json_error(key, raw.get(), &error))?;
-            // Features have been asked for before.
-            if value.is_null() || known.ignores(key) || known.feature(key).is_some() {
+            if raw.get() == "null" || known.ignores(key) || known.feature(key).is_some() {
                 continue;
             }
             let shown = || shortened(raw.get());
             if let Some(row) = known.fixed(key) {
-                if row.values.iter().any(|literal| literal.equals_json(&value)) {
+                let value = small(raw);
+                let is = |literal: &Literal| value.as_ref().is_some_and(|value| literal.equals_json(value));
+                if row.values.iter().any(is) {
                     continue;
                 }
+                let text = value.as_ref().and_then(|value| value.as_str());
                 return Err(ModelError::Unsupported {
                     path: self.file.to_owned(),
                     field: row.key,
-                    value: value.as_str().map_or_else(shown, shortened),
+                    value: text.map_or_else(shown, shortened),
                     supported: row.supported(),
                 });
             }
