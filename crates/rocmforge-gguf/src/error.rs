@@ -23,9 +23,6 @@ pub enum GgufError {
         /// The operating system's answer.
         source: io::Error,
     },
-    /// The path names a directory, a pipe or a device.
-    #[error("it is not a regular file")]
-    NotAFile,
     /// An error inside a named file; see [`GgufError::root`].
     #[error("`{}`: {source}", path.display())]
     File {

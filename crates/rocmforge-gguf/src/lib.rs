@@ -28,6 +28,7 @@
 pub mod blocks;
 mod cursor;
 mod error;
+mod file;
 mod limits;
 mod metadata;
 mod parse;
@@ -37,6 +38,7 @@ mod value;
 mod writer;
 
 pub use error::{GgufError, Result};
+pub use file::open_regular;
 pub use metadata::Metadata;
 pub use parse::TensorInfo;
 pub use reader::Gguf;

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use memmap2::Mmap;
 
 use crate::error::{GgufError, Result};
+use crate::file::open_regular;
 use crate::metadata::Metadata;
 use crate::parse::{Parsed, TensorInfo, parse};
 
@@ -220,20 +221,12 @@ fn first_part(storage: Storage, path: &Path) -> Result<(Gguf, Vec<PathBuf>)> {
     Ok((Gguf::of_first(storage, parsed)?, siblings))
 }
 
-/// Opens a regular file; its length comes with it.
 fn open_file(path: &Path) -> Result<(File, u64)> {
-    let io_error = |source| GgufError::Io {
+    open_regular(path).map_err(|source| GgufError::Io {
         action: "open",
         path: path.to_path_buf(),
         source,
-    };
-    // Asked before opening, because opening a pipe would wait for its writer.
-    if !std::fs::metadata(path).map_err(io_error)?.is_file() {
-        return Err(GgufError::NotAFile);
-    }
-    let file = File::open(path).map_err(io_error)?;
-    let len = file.metadata().map_err(io_error)?.len();
-    Ok((file, len))
+    })
 }
 
 fn map(path: &Path) -> Result<Storage> {
@@ -254,7 +247,7 @@ fn map(path: &Path) -> Result<Storage> {
 }
 
 fn read(path: &Path) -> Result<Storage> {
-    let (mut file, len) = open_file(path)?;
+    let (file, len) = open_file(path)?;
     let io_error = |source| GgufError::Io {
         action: "read",
         path: path.to_path_buf(),
@@ -266,6 +259,6 @@ fn read(path: &Path) -> Result<Storage> {
         .ok()
         .and_then(|len| bytes.try_reserve_exact(len).ok());
     reserved.ok_or_else(|| io_error(std::io::Error::from(std::io::ErrorKind::OutOfMemory)))?;
-    file.read_to_end(&mut bytes).map_err(io_error)?;
+    file.take(len).read_to_end(&mut bytes).map_err(io_error)?;
     Ok(Storage::Memory(bytes))
 }

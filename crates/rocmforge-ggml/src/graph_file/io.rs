@@ -25,7 +25,7 @@ impl GraphFile {
             source,
         };
         let mut bytes = Vec::new();
-        let file = std::fs::File::open(path).map_err(io)?;
+        let (file, _) = rocmforge_gguf::open_regular(path).map_err(io)?;
         file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(io)?;
         Self::from_bytes(&bytes)
     }

@@ -1,6 +1,7 @@
 //! Round trips: the reader reads the writer's entries, tensors, data, alignment, files and parts.
 
-use std::path::Path;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 
 use crate::common::{Bytes, sample, sample_values};
 use rocmforge_gguf::{Gguf, GgufError, TensorType, Value, Writer};
@@ -188,6 +189,14 @@ fn a_file_that_cannot_be_written_leaves_nothing() {
     assert!(matches!(sample().write_to(Full), Err(GgufError::Write(_))));
 }
 
+/// A named pipe that nobody writes to.
+fn pipe(folder: &Path) -> PathBuf {
+    let path = folder.join("pipe.gguf");
+    let status = std::process::Command::new("mkfifo").arg(&path).status().unwrap();
+    assert!(status.success());
+    path
+}
+
 #[test]
 fn what_is_no_file_is_named() {
     let folder = tempfile::tempdir().unwrap();
@@ -195,10 +204,14 @@ fn what_is_no_file_is_named() {
     let error = Gguf::open(&missing).unwrap_err();
     assert!(matches!(error.root(), GgufError::Io { action: "open", .. }));
     assert!(error.to_string().contains("missing.gguf"), "{error}");
-    assert!(matches!(
-        Gguf::open(folder.path()).unwrap_err().root(),
-        GgufError::NotAFile
-    ));
+    for special in [folder.path().to_owned(), pipe(folder.path()), "/dev/zero".into()] {
+        let error = Gguf::open(&special).unwrap_err();
+        assert!(
+            matches!(error.root(), GgufError::Io { action: "open", source, .. } if source.kind() == ErrorKind::InvalidInput),
+            "{error}"
+        );
+        assert!(error.to_string().contains(special.to_str().unwrap()), "{error}");
+    }
     let empty = folder.path().join("empty.gguf");
     std::fs::write(&empty, b"").unwrap();
     let error = Gguf::open(&empty).unwrap_err();
