@@ -23,7 +23,7 @@ mod source;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::str::FromStr;
 use std::time::SystemTime;
 
@@ -32,6 +32,7 @@ use minijinja::value::Serde;
 use minijinja::{Environment, Error, ErrorKind, Value, context};
 use rocmforge_gguf::{GgufError, Metadata};
 
+use crate::files;
 use crate::tokenizer::{Piece, Tokenizer};
 
 /// The most bytes of a template's source. The longest in use has about 30,000.
@@ -96,22 +97,9 @@ pub enum ChatError {
     /// The messages and the template hold all characters that could mark users' text.
     #[error("no private-use character is free to mark users' text")]
     NoFreeMark,
-    /// A file of a Hugging Face directory cannot be read.
-    #[error("cannot read {}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
-    /// A file of a Hugging Face directory is not the JSON that is expected.
-    #[error("{} is not valid JSON of its kind", path.display())]
-    Json {
-        /// The file.
-        path: PathBuf,
-        /// The parser's error.
-        source: serde_json::Error,
-    },
+    /// A file of a Hugging Face directory cannot be used.
+    #[error(transparent)]
+    File(#[from] crate::FileError),
 }
 
 /// Role of a message's author. A closed list, because many templates put the role between the marks of a control token.
@@ -255,23 +243,10 @@ impl ChatTemplate {
     /// # Errors
     /// A file that cannot be read or parsed; as [`ChatTemplate::new`].
     pub fn from_directory(directory: &Path) -> Result<Option<Self>, ChatError> {
-        let read = |name: &str| -> Result<Option<String>, ChatError> {
-            let path = directory.join(name);
-            match std::fs::read_to_string(&path) {
-                Ok(text) => Ok(Some(text)),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-                Err(source) => Err(ChatError::Read { path, source }),
-            }
-        };
-        let name = "tokenizer_config.json";
-        let config: serde_json::Value = match read(name)? {
-            Some(text) => serde_json::from_str(&text).map_err(|source| ChatError::Json {
-                path: directory.join(name),
-                source,
-            })?,
-            None => serde_json::Value::Null,
-        };
-        let source = read("chat_template.jinja")?.or_else(|| source::in_config(&config).map(str::to_owned));
+        let config: Option<serde_json::Value> = files::read_json_if_there(&directory.join("tokenizer_config.json"))?;
+        let config = config.unwrap_or_default();
+        let source = files::read_text_if_there(&directory.join("chat_template.jinja"))?
+            .or_else(|| source::in_config(&config).map(str::to_owned));
         let token = |key: &str| config.get(key).and_then(source::token_text);
         source
             .map(|source| Self::new(&source, token("bos_token"), token("eos_token")))

@@ -8,32 +8,9 @@ use rocmforge_ggml::GgmlError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ModelError {
-    /// A file cannot be read.
-    #[error("{}: {source}", path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// A file is larger than anything of its kind.
-    #[error("{}: {size} bytes, more than the {limit} that such a file may have", path.display())]
-    TooLarge {
-        /// The file.
-        path: PathBuf,
-        /// Its size.
-        size: u64,
-        /// The limit.
-        limit: u64,
-    },
-    /// A file is not the JSON that it should be.
-    #[error("{}: {source}", path.display())]
-    Json {
-        /// The file.
-        path: PathBuf,
-        /// Where and why.
-        source: serde_json::Error,
-    },
+    /// A file cannot be used.
+    #[error(transparent)]
+    File(#[from] crate::FileError),
     /// A setting makes no sense.
     #[error("{}: {field} = {value} is not usable: {rule}", path.display())]
     Setting {
@@ -167,14 +144,6 @@ pub enum ModelError {
         index: usize,
         /// The value.
         value: f32,
-    },
-    /// The tokenizer file is not usable, or a text cannot be tokenised.
-    #[error("{}: {message}", path.display())]
-    Tokenizer {
-        /// The file.
-        path: PathBuf,
-        /// What the tokenizer library says.
-        message: String,
     },
     /// The model's own tokenizer cannot be built.
     #[error(transparent)]

@@ -38,6 +38,7 @@ pub mod weights;
 
 pub use engine::{Chunk, Context, Engine, EngineOptions, Logits, MemoryPlan, Outputs};
 pub use error::ModelError;
+pub use files::FileError;
 pub use model::Model;
 pub use rocmforge_attention::paged::SequenceId;
 pub use rocmforge_ggml::KvType;

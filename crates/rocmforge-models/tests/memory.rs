@@ -8,7 +8,7 @@ use rocmforge_ggml::CpuBackend;
 use rocmforge_gguf::{Gguf, Value, Writer};
 use rocmforge_models::bert::BertConfig;
 use rocmforge_models::decoder::DecoderConfig;
-use rocmforge_models::{Context, Engine, EngineOptions, Model, ModelError};
+use rocmforge_models::{Context, Engine, EngineOptions, FileError, Model, ModelError};
 
 /// The system's allocator, which counts the bytes that each thread has asked for.
 struct Counting;
@@ -118,7 +118,10 @@ fn large_values_take_what_their_text_takes() {
     }
     std::fs::write(&path, vec![b' '; 9 * MIB]).expect("written");
     let (size, result) = asked(|| DecoderConfig::from_config_json(&path));
-    assert!(matches!(result, Err(ModelError::TooLarge { .. })), "{result:?}");
+    assert!(
+        matches!(result, Err(ModelError::File(FileError::TooLarge { .. }))),
+        "{result:?}"
+    );
     assert!(size < MIB, "{size} bytes");
 }
 

@@ -8,6 +8,7 @@ mod suite {
     mod directory;
     mod generate;
     mod gguf_keys;
+    mod hostile_tokenizers;
     mod model;
     mod passes;
     mod plan;

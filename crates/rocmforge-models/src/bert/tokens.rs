@@ -1,11 +1,11 @@
 //! Token batches: texts as padded batches of token ids.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::Deserialize;
-use tokenizers::{Tokenizer, TruncationParams};
 
 use super::BertConfig;
+use crate::tokenizer::{AddBos, Encode, SpecialTokens, Tokenizer};
 use crate::{ModelError, files};
 
 /// Texts as token ids, padded to the longest.
@@ -86,27 +86,20 @@ struct SentenceBertConfig {
 #[derive(Debug)]
 pub(super) struct Tokens {
     tokenizer: Tokenizer,
-    path: PathBuf,
     max_tokens: usize,
 }
 
 impl Tokens {
     pub(super) fn open(directory: &Path, config: &BertConfig) -> Result<Self, ModelError> {
-        let path = directory.join("tokenizer.json");
-        let bytes = files::read(&path)?;
-        let fail = |e: tokenizers::Error| ModelError::Tokenizer {
-            path: path.clone(),
-            message: e.to_string(),
-        };
-        let mut tokenizer = Tokenizer::from_bytes(&bytes).map_err(fail)?;
+        let tokenizer = Tokenizer::from_file(&directory.join("tokenizer.json"))?;
         let sentence_path = directory.join("sentence_bert_config.json");
         let sentence: Option<SentenceBertConfig> = files::read_json_if_there(&sentence_path)?;
         let limit = sentence
             .and_then(|s| s.max_seq_length)
             .unwrap_or(config.max_position_embeddings);
         let max_tokens = limit.min(config.max_position_embeddings);
-        // Two tokens are [CLS] and [SEP].
-        if max_tokens < 3 {
+        let (before, after) = tokenizer.frame();
+        if max_tokens <= before.len() + after.len() {
             return Err(ModelError::Setting {
                 path: sentence_path,
                 field: "max_seq_length",
@@ -114,18 +107,7 @@ impl Tokens {
                 rule: "it must leave room for a token between [CLS] and [SEP]",
             });
         }
-        // tokenizer.json may carry its author's own truncation and padding: the pipeline overrides both.
-        let truncation = TruncationParams {
-            max_length: max_tokens,
-            ..TruncationParams::default()
-        };
-        tokenizer.with_truncation(Some(truncation)).map_err(fail)?;
-        tokenizer.with_padding(None);
-        Ok(Self {
-            tokenizer,
-            path,
-            max_tokens,
-        })
+        Ok(Self { tokenizer, max_tokens })
     }
 
     pub(super) fn max_tokens(&self) -> usize {
@@ -133,20 +115,20 @@ impl Tokens {
     }
 
     pub(super) fn batch(&self, texts: &[impl AsRef<str>], vocab: usize) -> Result<Batch, ModelError> {
+        let (before, after) = self.tokenizer.frame();
+        let options = Encode {
+            special: SpecialTokens::Parse,
+            add_bos: AddBos::No,
+        };
         let mut rows = Vec::with_capacity(texts.len());
         for text in texts {
-            let encoding = self
-                .tokenizer
-                .encode(text.as_ref(), true)
-                .map_err(|e| ModelError::Tokenizer {
-                    path: self.path.clone(),
-                    message: e.to_string(),
-                })?;
-            let ids = encoding.get_ids();
-            if let Some(&id) = ids.iter().find(|&&id| id as usize >= vocab) {
+            let mut ids = self.tokenizer.encode(text.as_ref(), options)?;
+            ids.truncate(self.max_tokens - before.len() - after.len());
+            let row = [before, &ids, after].concat();
+            if let Some(&id) = row.iter().find(|&&id| id as usize >= vocab) {
                 return Err(ModelError::TokenOutOfRange { id, vocab });
             }
-            rows.push(ids[..ids.len().min(self.max_tokens)].to_vec());
+            rows.push(row);
         }
         let batch = Batch::from_ids(&rows);
         if batch.seq == 0 {

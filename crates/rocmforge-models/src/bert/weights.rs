@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::fs::File;
 use std::ops::Range;
 use std::path::PathBuf;
 
@@ -11,7 +10,7 @@ use memmap2::Mmap;
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
 
-use crate::ModelError;
+use crate::{ModelError, files};
 
 /// A mapped weights file whose header has been checked, and read once: it may have a hundred megabytes.
 #[derive(Debug)]
@@ -30,16 +29,7 @@ struct Entry {
 
 impl Weights {
     pub(super) fn open(path: PathBuf) -> Result<Self, ModelError> {
-        let file = File::open(&path).map_err(|source| ModelError::File {
-            path: path.clone(),
-            source,
-        })?;
-        // SAFETY: the map is only ever read as bytes, for which every bit pattern is valid. As with every mapped file,
-        // another process that shortens it while it is mapped ends ours with SIGBUS: model files are not edited in use.
-        let map = unsafe { Mmap::map(&file) }.map_err(|source| ModelError::File {
-            path: path.clone(),
-            source,
-        })?;
+        let map = files::map(&path)?;
         let parsed = SafeTensors::deserialize(&map).map_err(|source| ModelError::Weights { path, source })?;
         let start = map.as_ptr() as usize;
         let entry = |(name, view): (String, TensorView<'_>)| {

@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 
 pub(crate) use known::{Fixed, Known, Literal, fixed, is_off_gguf};
 
-use crate::{ModelError, files};
+use crate::{FileError, ModelError, files};
 
 /// Most bytes of a config.json: the longest lists in use, names of labels, have some hundred thousand.
 const LARGEST: u64 = 8 << 20;
@@ -90,18 +90,7 @@ impl<'a> Settings<'a> {
     /// # Errors
     /// The file cannot be read, is too large or no JSON object, or has a key twice.
     pub(crate) fn read(file: &'a Path) -> Result<Self, ModelError> {
-        match std::fs::metadata(file) {
-            Ok(found) if found.len() > LARGEST => {
-                return Err(ModelError::TooLarge {
-                    path: file.to_owned(),
-                    size: found.len(),
-                    limit: LARGEST,
-                });
-            }
-            // Reading it says why.
-            Ok(_) | Err(_) => {}
-        }
-        let Object(left) = files::read_json(file)?;
+        let Object(left) = files::read_json_within(file, LARGEST)?;
         let within = String::new();
         Ok(Self { file, within, left })
     }
@@ -121,16 +110,13 @@ impl<'a> Settings<'a> {
         let text = error.to_string();
         let text = text.split(" at line ").next().unwrap_or_default();
         let message = format_args!("{} = {}: {text}", self.name(key), shortened(value));
-        ModelError::Json {
-            path: self.file.to_owned(),
-            source: serde_json::Error::custom(message),
-        }
+        FileError::json(self.file)(serde_json::Error::custom(message)).into()
     }
 
     /// Takes a key; `None` where it is absent or null.
     ///
     /// # Errors
-    /// [`ModelError::Json`]: the value is of another type.
+    /// [`FileError::Json`]: the value is of another type.
     pub(crate) fn take<T: DeserializeOwned>(&mut self, key: &str) -> Result<Option<T>, ModelError> {
         Ok(self.take_stated(key)?.flatten())
     }
@@ -152,9 +138,9 @@ impl<'a> Settings<'a> {
     /// # Errors
     /// As [`Self::take`], or the key is absent.
     pub(crate) fn need<T: DeserializeOwned>(&mut self, key: &str) -> Result<T, ModelError> {
-        self.take(key)?.ok_or_else(|| ModelError::Json {
-            path: self.file.to_owned(),
-            source: serde_json::Error::custom(format_args!("missing field `{}`", self.name(key))),
+        self.take(key)?.ok_or_else(|| {
+            let missing = format_args!("missing field `{}`", self.name(key));
+            FileError::json(self.file)(serde_json::Error::custom(missing)).into()
         })
     }
 

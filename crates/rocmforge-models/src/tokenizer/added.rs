@@ -1,6 +1,6 @@
 //! Added tokens: finds the tokens that are matched as a whole, before text is split and merged.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// A token that is matched as a whole.
@@ -28,53 +28,63 @@ pub(super) struct Found {
 /// Added tokens of a vocabulary.
 #[derive(Clone, Debug, Default)]
 pub(super) struct AddedTokens {
-    by_text: HashMap<String, AddedToken>,
-    /// Lengths in bytes of the tokens that begin with each byte, longest first.
-    lengths: Vec<Vec<usize>>,
+    /// Sorted by text, each text once, without the empty one.
+    sorted: Vec<(String, AddedToken)>,
 }
 
 impl AddedTokens {
+    /// Of several tokens with one text the last is taken.
     pub(super) fn new(tokens: impl IntoIterator<Item = (String, AddedToken)>) -> Self {
-        let by_text: HashMap<String, AddedToken> = tokens.into_iter().filter(|(text, _)| !text.is_empty()).collect();
-        let mut lengths = vec![Vec::new(); 256];
-        for text in by_text.keys() {
-            if let Some(of_first) = text.bytes().next().and_then(|first| lengths.get_mut(first as usize)) {
-                of_first.push(text.len());
-            }
+        let by_text: BTreeMap<String, AddedToken> = tokens.into_iter().filter(|(text, _)| !text.is_empty()).collect();
+        Self {
+            sorted: by_text.into_iter().collect(),
         }
-        for of_first in &mut lengths {
-            of_first.sort_unstable_by(|a, b| b.cmp(a));
-            of_first.dedup();
-        }
-        Self { by_text, lengths }
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.by_text.is_empty()
+        self.sorted.is_empty()
     }
 
     /// The control tokens' texts.
     pub(super) fn control_texts(&self) -> impl Iterator<Item = &str> {
-        self.by_text
+        self.sorted
             .iter()
             .filter(|(_, token)| token.control)
             .map(|(text, _)| text.as_str())
     }
 
+    /// The tokens that `text` begins with, the shortest first.
+    fn prefixes(&self, text: &[u8]) -> impl Iterator<Item = &(String, AddedToken)> {
+        // Tokens that agree with the text so far. The one that ends here, if any, comes first.
+        let mut agree = self.sorted.as_slice();
+        (1..=text.len())
+            .map_while(move |len| {
+                let byte = text[len - 1];
+                let at = |token: &(String, AddedToken)| token.0.as_bytes().get(len - 1).copied();
+                let start = agree.partition_point(|token| at(token) < Some(byte));
+                let end = agree.partition_point(|token| at(token) <= Some(byte));
+                agree = &agree[start..end];
+                let first = agree.first()?;
+                Some((first.0.len() == len).then_some(first))
+            })
+            .flatten()
+    }
+
     /// The first added token of `text` that begins at or after `from`, the longest where several begin at one place.
     /// A control token counts only where it lies within one of the `allowed` spans, which are sorted and apart.
     pub(super) fn find(&self, text: &str, from: usize, allowed: &[Range<usize>]) -> Option<Found> {
-        let bytes = text.as_bytes();
-        (from..bytes.len()).find_map(|start| {
-            let lengths = self.lengths.get(usize::from(bytes[start]))?;
-            lengths.iter().find_map(|length| {
-                let span = start..start.checked_add(*length)?;
-                let token = self.by_text.get(text.get(span.clone())?)?;
-                let fits = (!token.control || lies_within(&span, allowed)) && token.fits(text, &span);
-                fits.then(|| Found {
-                    span: token.with_space(text, span, from),
-                    id: token.id,
-                })
+        (from..text.len()).find_map(|start| {
+            let fitting = self
+                .prefixes(&text.as_bytes()[start..])
+                .filter_map(|(token_text, token)| {
+                    let span = start..start + token_text.len();
+                    let fits = (!token.control || lies_within(&span, allowed)) && token.fits(text, &span);
+                    fits.then_some((span, token))
+                });
+            let (span, token) = fitting.last()?;
+            Some(Found {
+                span: token.with_space(text, span, from),
+                id: token.id,
             })
         })
     }

@@ -1,7 +1,5 @@
 //! Tokenizer errors.
 
-use std::path::PathBuf;
-
 use rocmforge_gguf::GgufError;
 
 /// Why a tokenizer cannot be built or used.
@@ -122,22 +120,61 @@ pub enum TokenizerError {
         /// The missing token.
         token: String,
     },
-    /// A file of a Hugging Face directory cannot be read.
-    #[error("cannot read {}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// The system's error.
-        source: std::io::Error,
+    /// A merge whose right side does not begin with the prefix of the parts that continue a word.
+    #[error("merge {index} ({merge:?}): its right side does not begin with continuing_subword_prefix {prefix:?}")]
+    MergeWithoutPrefix {
+        /// Its place in the list.
+        index: usize,
+        /// The merge as stored.
+        merge: String,
+        /// The prefix.
+        prefix: String,
     },
-    /// A file of a Hugging Face directory is not the JSON that is expected.
-    #[error("{} is not valid JSON of its kind", path.display())]
-    Json {
-        /// The file.
-        path: PathBuf,
+    /// A section of `tokenizer.json` is not what it should be, or names a part that is not known.
+    #[error("{section} of tokenizer.json cannot be used: {source}")]
+    Section {
+        /// The section, such as `normalizer`.
+        section: &'static str,
         /// The parser's error.
         source: serde_json::Error,
     },
+    /// A section of `tokenizer.json` is larger than any in use.
+    #[error("{section} of tokenizer.json has {bytes} bytes, more than {limit}")]
+    SectionTooLarge {
+        /// The section.
+        section: &'static str,
+        /// Its length.
+        bytes: usize,
+        /// The most bytes allowed.
+        limit: usize,
+    },
+    /// A section of `tokenizer.json` has more parts than any in use.
+    #[error("{section} of tokenizer.json has more than {limit} parts")]
+    TooManyParts {
+        /// The section.
+        section: &'static str,
+        /// The most parts allowed.
+        limit: usize,
+    },
+    /// A part of `tokenizer.json` contradicts itself.
+    #[error("{section} of tokenizer.json cannot be used: {rule}")]
+    BadPart {
+        /// The section.
+        section: &'static str,
+        /// What is wrong.
+        rule: &'static str,
+    },
+    /// The normalizer and the pre-tokenizer make too much of a text.
+    #[error("normalizer and pre_tokenizer of tokenizer.json can make {growth} bytes of one, more than {limit}")]
+    Growth {
+        /// The most bytes that they make of one.
+        growth: usize,
+        /// The most allowed.
+        limit: usize,
+    },
+    /// A file of a Hugging Face directory cannot be used.
+    #[error(transparent)]
+    File(#[from] crate::FileError),
     /// The library `tokenizers` refuses the tokenizer.
     #[error("the tokenizer cannot be built: {source}")]
     Build {

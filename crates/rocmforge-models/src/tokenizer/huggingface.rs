@@ -11,8 +11,10 @@ use tokenizers::{DecoderWrapper, NormalizedString, Normalizer, PreTokenizerWrapp
 
 use super::added::{AddedToken, AddedTokens};
 use super::bytes::{self, TokenBytes};
-use super::vocabulary::{MAX_TOKENS, SpecialIds, TokenType};
-use super::{Tokenizer, TokenizerError};
+use super::parts::{Added, Parts, guarded};
+use super::vocabulary::{SpecialIds, TokenType};
+use super::{MAX_TEXT_BYTES, Tokenizer, TokenizerError};
+use crate::{FileError, files};
 
 /// The parts of `tokenizer_config.json` that are read.
 #[derive(Default, Deserialize)]
@@ -52,20 +54,9 @@ impl Ids {
     }
 }
 
-fn read_text(path: &Path) -> Result<String, TokenizerError> {
-    std::fs::read_to_string(path).map_err(|source| TokenizerError::Read {
-        path: path.to_owned(),
-        source,
-    })
-}
-
 /// The JSON file beside the tokenizer, or nothing where there is none.
-fn read_beside<T: DeserializeOwned + Default>(tokenizer: &Path, name: &str) -> Result<T, TokenizerError> {
-    let path = tokenizer.with_file_name(name);
-    if !path.is_file() {
-        return Ok(T::default());
-    }
-    serde_json::from_str(&read_text(&path)?).map_err(|source| TokenizerError::Json { path, source })
+fn read_beside<T: DeserializeOwned + Default>(tokenizer: &Path, name: &str) -> Result<T, FileError> {
+    Ok(files::read_json_if_there(&tokenizer.with_file_name(name))?.unwrap_or_default())
 }
 
 /// A special token of `tokenizer_config.json`: its text, or an object that holds it.
@@ -136,15 +127,10 @@ impl Tokenizer {
     /// Added tokens are matched in the text as it is, those that the file marks as `normalized` in what is left, after it is normalized.
     ///
     /// # Errors
-    /// A file that cannot be read or parsed, an empty vocabulary, or an id of [`MAX_TOKENS`] or more.
+    /// A file that cannot be read or parsed, a part that is not known or can make a text grow without bound, merges of tokens that are not there,
+    /// an empty vocabulary, or an id of [`MAX_TOKENS`](super::MAX_TOKENS) or more.
     pub fn from_file(tokenizer_json: &Path) -> Result<Self, TokenizerError> {
-        let text = read_text(tokenizer_json)?;
-        let mut library = Library::from_bytes(text).map_err(|source| TokenizerError::Build { source })?;
-        // Lengths are the caller's matter.
-        library
-            .with_padding(None)
-            .with_truncation(None)
-            .map_err(|source| TokenizerError::Build { source })?;
+        let Parts { library, added, growth } = Parts::open(tokenizer_json)?;
         let config: Config = read_beside(tokenizer_json, "tokenizer_config.json")?;
         let generation: Generation = read_beside(tokenizer_json, "generation_config.json")?;
         let model: Generation = match generation.eos_token_id {
@@ -152,29 +138,41 @@ impl Tokenizer {
             None => read_beside(tokenizer_json, "config.json")?,
         };
 
-        let id_of: HashMap<String, u32> = library.get_vocab(true);
-        let size = id_of.values().max().map_or(0, |&largest| u64::from(largest) + 1);
+        let mut id_of: HashMap<String, u32> = library.get_vocab(false);
+        // The id of a token that the model has, too, is the model's.
+        for token in &added {
+            id_of.entry(token.content.clone()).or_insert(token.id);
+        }
+        let size = id_of.values().max().map_or(0, |&largest| largest as usize + 1);
         if size == 0 {
             return Err(TokenizerError::EmptyVocabulary);
         }
-        if size > MAX_TOKENS as u64 {
-            return Err(TokenizerError::TooManyTokens {
-                count: size,
-                limit: MAX_TOKENS,
-            });
-        }
         // An id that no token has stays empty and without use.
-        let mut tokens = vec![String::new(); size as usize];
-        let mut types = vec![TokenType::Unused; size as usize];
+        let mut tokens = vec![String::new(); size];
+        let mut types = vec![TokenType::Unused; size];
         for (token, &id) in &id_of {
             if let (Some(slot), Some(kind)) = (tokens.get_mut(id as usize), types.get_mut(id as usize)) {
                 slot.clone_from(token);
                 *kind = TokenType::Normal;
             }
         }
-        let (mut added, mut added_normalized) = (Vec::new(), Vec::new());
-        for (id, token) in library.get_added_tokens_decoder() {
-            if let Some(kind) = types.get_mut(id as usize) {
+        let grown = |token: &Added| token.content.len().saturating_mul(growth);
+        let bytes = added
+            .iter()
+            .filter(|token| token.normalized)
+            .map(grown)
+            .fold(0, usize::saturating_add);
+        if bytes > MAX_TEXT_BYTES {
+            return Err(TokenizerError::TextTooLong {
+                bytes,
+                limit: MAX_TEXT_BYTES,
+            });
+        }
+        let (mut as_is, mut in_normalized) = (Vec::new(), Vec::new());
+        for token in added {
+            let Some(&id) = id_of.get(&token.content) else { continue };
+            if let (Some(slot), Some(kind)) = (tokens.get_mut(id as usize), types.get_mut(id as usize)) {
+                slot.clone_from(&token.content);
                 *kind = if token.special {
                     TokenType::Control
                 } else {
@@ -189,8 +187,8 @@ impl Tokenizer {
                 single_word: token.single_word,
             };
             match token.normalized {
-                true => added_normalized.push((normalized(&library, &token.content)?, matched)),
-                false => added.push((token.content, matched)),
+                true => in_normalized.push((normalized(&library, &token.content)?, matched)),
+                false => as_is.push((token.content, matched)),
             }
         }
         let mut writing = Writing::default();
@@ -223,8 +221,8 @@ impl Tokenizer {
             .unwrap_or_default();
         Ok(Self {
             inner_pre: inner_pre(library.get_pre_tokenizer()),
-            added: AddedTokens::new(added),
-            added_normalized: AddedTokens::new(added_normalized),
+            added: AddedTokens::new(as_is),
+            added_normalized: AddedTokens::new(in_normalized),
             tokens,
             types,
             id_of,
@@ -235,6 +233,7 @@ impl Tokenizer {
             space_prefix: writing.space_prefix,
             ends,
             library,
+            growth,
         }
         .with_known_ends())
     }
@@ -244,18 +243,15 @@ impl Tokenizer {
 fn normalized(library: &Library, text: &str) -> Result<String, TokenizerError> {
     let mut normalized = NormalizedString::from(text);
     if let Some(normalizer) = library.get_normalizer() {
-        normalizer
-            .normalize(&mut normalized)
-            .map_err(|source| TokenizerError::Build { source })?;
+        guarded(|| normalizer.normalize(&mut normalized)).map_err(|source| TokenizerError::Build { source })?;
     }
     Ok(normalized.get().to_owned())
 }
 
 /// The ids that the file's post-processor puts before and after a text.
 fn frame(library: &Library) -> Result<(Vec<u32>, Vec<u32>), TokenizerError> {
-    let probe = library
-        .encode_fast("a", true)
-        .map_err(|source| TokenizerError::Encode { bytes: 1, source })?;
+    let probe =
+        guarded(|| library.encode_fast("a", true)).map_err(|source| TokenizerError::Encode { bytes: 1, source })?;
     let marked: Vec<(u32, u32)> = probe
         .get_ids()
         .iter()

@@ -25,9 +25,12 @@
 mod added;
 mod build;
 mod bytes;
+mod charsmap;
 mod end;
 mod error;
+mod growth;
 mod huggingface;
+mod parts;
 mod pieces;
 mod pre;
 mod stream;
@@ -52,6 +55,8 @@ use self::bytes::TokenBytes;
 
 /// The most bytes of text that are tokenized at once.
 pub const MAX_TEXT_BYTES: usize = 1 << 28;
+/// The most bytes that a file's own normalizer and pre-tokenizer may make of a text.
+const MAX_GROWN_BYTES: usize = 1 << 30;
 
 /// What the text of a control token, such as `<|im_end|>`, becomes in [`Tokenizer::encode`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -121,6 +126,8 @@ pub struct Tokenizer {
     suffix: Vec<u32>,
     /// Whether encoding puts a space before the text, which decoding drops.
     space_prefix: bool,
+    /// The most bytes that a file's own normalizer and pre-tokenizer make of one; 1 if both are ours.
+    growth: usize,
 }
 
 impl Tokenizer {
@@ -203,6 +210,7 @@ impl Tokenizer {
             prefix,
             suffix,
             space_prefix,
+            growth: 1,
         }
         .with_known_ends())
     }
@@ -232,10 +240,11 @@ impl Tokenizer {
 
     /// The ids of `text`, in which control tokens are parsed within the spans `parse`.
     fn encode_spans(&self, text: &str, parse: &[Range<usize>], add_bos: AddBos) -> Result<Vec<u32>, TokenizerError> {
-        if text.len() > MAX_TEXT_BYTES {
+        let limit = MAX_TEXT_BYTES.min(MAX_GROWN_BYTES / self.growth);
+        if text.len() > limit {
             return Err(TokenizerError::TextTooLong {
                 bytes: text.len(),
-                limit: MAX_TEXT_BYTES,
+                limit,
             });
         }
         let mut ids = Vec::new();
@@ -284,7 +293,7 @@ impl Tokenizer {
                 bytes: part.len(),
                 source,
             };
-            normalizer.normalize(&mut normalized).map_err(failed)?;
+            parts::guarded(|| normalizer.normalize(&mut normalized)).map_err(failed)?;
         }
         let first = part.start == 0;
         if self.added_normalized.is_empty() {
@@ -314,20 +323,20 @@ impl Tokenizer {
             return Ok(());
         }
         let bytes = text.len();
-        let failed = |source| TokenizerError::Encode { bytes, source };
-        let mut split = PreTokenizedString::from(text);
         let pre = self
             .inner_pre
             .as_ref()
             .filter(|_| !first)
             .or(self.library.get_pre_tokenizer());
-        if let Some(pre) = pre {
-            pre.pre_tokenize(&mut split).map_err(failed)?;
-        }
-        split
-            .tokenize(|piece| self.library.get_model().tokenize(piece.get()))
-            .map_err(failed)?;
-        let encoding = split.into_encoding(None, 0, OffsetType::None).map_err(failed)?;
+        let encode = || {
+            let mut split = PreTokenizedString::from(text);
+            if let Some(pre) = pre {
+                pre.pre_tokenize(&mut split)?;
+            }
+            split.tokenize(|piece| self.library.get_model().tokenize(piece.get()))?;
+            split.into_encoding(None, 0, OffsetType::None)
+        };
+        let encoding = parts::guarded(encode).map_err(|source| TokenizerError::Encode { bytes, source })?;
         ids.extend_from_slice(encoding.get_ids());
         Ok(())
     }
@@ -407,6 +416,11 @@ impl Tokenizer {
     /// Whether the model wants `bos` at the start of a sequence.
     pub fn add_bos(&self) -> bool {
         self.special.bos.is_some() && self.prefix.first() == self.special.bos.as_ref()
+    }
+
+    /// The ids that the model wants before and after a text.
+    pub(crate) fn frame(&self) -> (&[u32], &[u32]) {
+        (&self.prefix, &self.suffix)
     }
 
     /// Texts of all control tokens, in no order.

@@ -1,7 +1,6 @@
 //! Weights of safetensors files, mapped: one file, or the parts that an index names.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -82,14 +81,7 @@ impl SafetensorsWeights {
 
 impl Mapped {
     fn open(path: PathBuf) -> Result<Self, ModelError> {
-        let error = |source| ModelError::File {
-            path: path.clone(),
-            source,
-        };
-        let file = File::open(&path).map_err(error)?;
-        // SAFETY: the map is only ever read as bytes, for which every bit pattern is valid. As with every mapped file,
-        // another process that shortens it while it is mapped ends ours with SIGBUS: model files are not edited in use.
-        let map = unsafe { Mmap::map(&file) }.map_err(error)?;
+        let map = files::map(&path)?;
         Ok(Self { path, map })
     }
 

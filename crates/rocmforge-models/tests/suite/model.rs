@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use rocmforge_gguf::{Gguf, Writer};
 use rocmforge_models::chat::{ChatError, Message, Role};
 use rocmforge_models::tokenizer::{Encode, TokenizerError};
-use rocmforge_models::{Model, ModelError};
+use rocmforge_models::{FileError, Model, ModelError};
 
 const TEMPLATE: &str = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}";
 const RENDERED: &str = "<|im_start|>user\nhi<|im_end|>\n";
@@ -63,7 +63,10 @@ fn a_hugging_face_directory_gives_both() {
     let model = Model::open(directory.path()).expect("a model");
     let error = model.tokenizer().expect_err("no tokenizer.json");
     assert!(
-        matches!(error, ModelError::Vocabulary(TokenizerError::Read { .. })),
+        matches!(
+            error,
+            ModelError::Vocabulary(TokenizerError::File(FileError::Read { .. }))
+        ),
         "{error}"
     );
     assert!(model.chat_template().expect("no error").is_none());
@@ -90,5 +93,8 @@ fn a_hugging_face_directory_gives_both() {
 
     write("tokenizer_config.json", b"{");
     let error = model.chat_template().expect_err("no JSON");
-    assert!(matches!(error, ModelError::Chat(ChatError::Json { .. })), "{error}");
+    assert!(
+        matches!(error, ModelError::Chat(ChatError::File(FileError::Json { .. }))),
+        "{error}"
+    );
 }

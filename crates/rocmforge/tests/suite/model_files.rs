@@ -5,8 +5,9 @@ use std::fs;
 use std::path::Path;
 
 use rocmforge::ggml::CpuBackend;
-use rocmforge::models::ModelError;
 use rocmforge::models::bert::{Bert, PoolingMode};
+use rocmforge::models::tokenizer::TokenizerError;
+use rocmforge::models::{FileError, ModelError};
 use safetensors::tensor::{Dtype, TensorView};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -345,13 +346,19 @@ fn hostile_settings_are_refused() {
         ("hidden_size", json!(-8)),
         ("hidden_size", Value::Null),
     ] {
-        assert!(matches!(refused_config(|c| c[field] = value), ModelError::Json { .. }));
+        assert!(matches!(
+            refused_config(|c| c[field] = value),
+            ModelError::File(FileError::Json { .. })
+        ));
     }
     let directory = good();
     // Python's json writes NaN as a bare word.
     let text = config().to_string().replace("1e-12", "NaN");
     fs::write(directory.path().join("config.json"), text).expect("written");
-    assert!(matches!(refused(directory.path()), ModelError::Json { .. }));
+    assert!(matches!(
+        refused(directory.path()),
+        ModelError::File(FileError::Json { .. })
+    ));
     // More layers than there are weights for.
     let error = refused_config(|c| c["num_hidden_layers"] = json!(3));
     assert!(matches!(error, ModelError::MissingTensor { .. }), "{error}");
@@ -364,13 +371,16 @@ fn missing_and_foreign_files_are_named() {
         fs::remove_file(directory.path().join(file)).expect("removed");
         let error = refused(directory.path());
         assert!(
-            matches!(error, ModelError::File { .. }) && error.to_string().contains(file),
+            matches!(
+                error,
+                ModelError::File(_) | ModelError::Vocabulary(TokenizerError::File(_))
+            ) && error.to_string().contains(file),
             "{error}"
         );
     }
     let directory = good();
     fs::write(directory.path().join("tokenizer.json"), "{}").expect("written");
-    assert!(matches!(refused(directory.path()), ModelError::Tokenizer { .. }));
+    assert!(matches!(refused(directory.path()), ModelError::Vocabulary(_)));
     // A tokenizer of another model.
     let directory = good();
     fs::write(

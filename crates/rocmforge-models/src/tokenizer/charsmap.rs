@@ -1,0 +1,141 @@
+//! Charsmap of a `Precompiled` normalizer: SentencePiece's rewriting rules, walked whole before the library reads them.
+//!
+//! The bytes are the length of a trie in bytes, the trie as a double array of 32-bit units, and the replacements, each with a zero byte after it.
+//! The library follows offsets of the trie without a check.
+
+use std::collections::VecDeque;
+
+use super::growth::times;
+
+/// A unit of the double array, as the library `darts-clone` lays it out.
+#[derive(Clone, Copy)]
+struct Unit(u32);
+
+impl Unit {
+    /// The byte that leads to this unit, or a number that is not a byte where it holds a value.
+    fn label(self) -> u32 {
+        self.0 & (1 << 31 | 0xff)
+    }
+
+    /// What is combined with the position to give that of the children.
+    fn offset(self) -> usize {
+        ((self.0 >> 10) as usize) << ((self.0 & (1 << 9)) >> 6)
+    }
+
+    fn has_value(self) -> bool {
+        self.0 >> 8 & 1 == 1
+    }
+
+    fn value(self) -> usize {
+        (self.0 & !(1 << 31)) as usize
+    }
+}
+
+/// Checks the charsmap, and gives the most bytes that a rule makes of one byte.
+///
+/// # Errors
+/// What is wrong with it.
+pub(super) fn growth(charsmap: &[u8]) -> Result<usize, &'static str> {
+    let (size, rest) = charsmap
+        .split_first_chunk()
+        .ok_or("the charsmap has no length of its trie")?;
+    // The library takes whole units, and the replacements from behind the last one.
+    let size = u32::from_le_bytes(*size) as usize & !3;
+    let (trie, replacements) = rest
+        .split_at_checked(size)
+        .ok_or("the trie of the charsmap is longer than the charsmap")?;
+    let replacements =
+        std::str::from_utf8(replacements).map_err(|_| "the replacements of the charsmap are not UTF-8")?;
+    let units: Vec<Unit> = trie
+        .as_chunks()
+        .0
+        .iter()
+        .map(|unit| Unit(u32::from_le_bytes(*unit)))
+        .collect();
+    let root = units.first().ok_or("the trie of the charsmap is empty")?;
+
+    let mut most = 1;
+    // Breadth first: a node is met first by its shortest key, which a replacement makes grow most.
+    let mut seen = vec![false; units.len()];
+    let mut nodes = VecDeque::from([(root.offset(), 1)]);
+    while let Some((base, key_bytes)) = nodes.pop_front() {
+        match seen.get_mut(base) {
+            Some(seen) if *seen => continue,
+            Some(seen) => *seen = true,
+            None => return Err("a node of the charsmap's trie lies outside it"),
+        }
+        for byte in 1..=u32::from(u8::MAX) {
+            let position = base ^ byte as usize;
+            let unit = *units
+                .get(position)
+                .ok_or("a node of the charsmap's trie lies outside it")?;
+            if unit.label() != byte {
+                continue;
+            }
+            let child = position ^ unit.offset();
+            if unit.has_value() {
+                let value = units
+                    .get(child)
+                    .ok_or("a value of the charsmap's trie lies outside it")?
+                    .value();
+                let replacement = replacements
+                    .get(value..)
+                    .ok_or("a rule of the charsmap leads behind the last replacement")?;
+                let bytes = replacement.find('\0').unwrap_or(replacement.len());
+                most = most.max(times(bytes, key_bytes));
+            }
+            nodes.push_back((child, key_bytes + 1));
+        }
+    }
+    Ok(most)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A charsmap of these units and replacements.
+    fn charsmap(units: &[u32], replacements: &[u8]) -> Vec<u8> {
+        let trie = units.iter().flat_map(|unit| unit.to_le_bytes());
+        let size = (4 * units.len() as u32).to_le_bytes();
+        size.into_iter()
+            .chain(trie)
+            .chain(replacements.iter().copied())
+            .collect()
+    }
+
+    /// A trie of 512 units with one rule: "a" becomes what stands at `value`. The root's children are at 256 and above, the value of "a" is at 2.
+    fn one_rule(value: u32) -> Vec<u32> {
+        let a = 256 ^ u32::from(b'a');
+        let mut units = vec![0; 512];
+        units[0] = 256 << 10;
+        units[a as usize] = (a ^ 2) << 10 | 1 << 8 | u32::from(b'a');
+        units[2] = 1 << 31 | value;
+        units
+    }
+
+    #[test]
+    fn growth_is_that_of_the_longest_replacement() {
+        assert_eq!(growth(&charsmap(&one_rule(0), b"xyz\0")), Ok(3));
+        assert_eq!(growth(&charsmap(&one_rule(2), b"xyz\0")), Ok(1));
+        assert_eq!(
+            growth(&charsmap(&one_rule(4), b"xyz\0")),
+            Ok(1),
+            "an empty one at the end"
+        );
+    }
+
+    #[test]
+    fn what_leads_outside_is_refused() {
+        let refused = |bytes: &[u8]| growth(bytes).expect_err("refused");
+        refused(&[]);
+        refused(&[0; 4]);
+        refused(&[0xff; 4]);
+        refused(&[4, 0, 0, 0, 0xff, 0xff, 0xff, 0xff]);
+        refused(&charsmap(&one_rule(5), b"xyz\0"));
+        refused(&charsmap(&one_rule(1), "é\0".as_bytes()));
+        refused(&charsmap(&one_rule(0), b"\xff\0"));
+        // Children beyond the trie.
+        refused(&charsmap(&one_rule(0)[..300], b"xyz\0"));
+    }
+}

@@ -1,0 +1,203 @@
+//! Growth of a text: the most bytes that the normalizer and the pre-tokenizer of a file make of one byte.
+//!
+//! Each part that a file may name is listed here with its growth. A part that is not listed is refused.
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use serde::Deserialize;
+
+use super::TokenizerError;
+use super::charsmap;
+
+/// The most growth that a file may ask for. Those in use have 2 to 80.
+const MAX_GROWTH: usize = 1024;
+/// The most parts of one kind. Files in use have up to 8, and each may be a regular expression with its own memory.
+const MAX_PARTS: usize = 32;
+
+/// How many times its own length a key of `key_bytes` becomes, rounded up; at least 1.
+pub(super) fn times(bytes: usize, key_bytes: usize) -> usize {
+    bytes.div_ceil(key_bytes.max(1)).max(1)
+}
+
+/// What a `Replace` or a `Split` looks for.
+#[derive(Deserialize)]
+enum Pattern {
+    String(String),
+    Regex(serde::de::IgnoredAny),
+}
+
+/// A normalizer of the library, with what decides its growth.
+#[derive(Deserialize)]
+#[serde(tag = "type")]
+enum Normalizer {
+    #[serde(alias = "BertNormalizer")]
+    Bert,
+    Strip,
+    StripAccents,
+    #[serde(rename = "NFC")]
+    Nfc,
+    #[serde(rename = "NFD")]
+    Nfd,
+    #[serde(rename = "NFKC")]
+    Nfkc,
+    #[serde(rename = "NFKD")]
+    Nfkd,
+    Lowercase,
+    Nmt,
+    ByteLevel,
+    Precompiled {
+        precompiled_charsmap: String,
+    },
+    Replace {
+        pattern: Pattern,
+        content: String,
+    },
+    Prepend {
+        prepend: String,
+    },
+    Sequence {
+        normalizers: Vec<Normalizer>,
+    },
+}
+
+/// A pre-tokenizer of the library, with what decides its growth.
+#[derive(Deserialize)]
+#[serde(tag = "type")]
+enum PreTokenizer {
+    #[serde(rename = "BertPreTokenizer")]
+    Bert,
+    Delimiter,
+    CharDelimiterSplit,
+    Digits,
+    Punctuation,
+    Split,
+    UnicodeScripts,
+    Whitespace,
+    WhitespaceSplit,
+    ByteLevel {
+        add_prefix_space: bool,
+    },
+    FixedLength {
+        length: Option<usize>,
+    },
+    Metaspace {
+        replacement: char,
+    },
+    Sequence {
+        pretokenizers: Vec<PreTokenizer>,
+    },
+}
+
+/// Growth and number of the parts read so far.
+struct Sum {
+    section: &'static str,
+    growth: usize,
+    parts: usize,
+}
+
+impl Sum {
+    fn new(section: &'static str) -> Self {
+        Self {
+            section,
+            growth: 1,
+            parts: 0,
+        }
+    }
+
+    fn part(&mut self, growth: usize) -> Result<(), TokenizerError> {
+        self.parts += 1;
+        self.growth = self.growth.saturating_mul(growth);
+        if self.parts > MAX_PARTS {
+            return Err(TokenizerError::TooManyParts {
+                section: self.section,
+                limit: MAX_PARTS,
+            });
+        }
+        check(self.growth)
+    }
+
+    fn refuse(&self, rule: &'static str) -> TokenizerError {
+        TokenizerError::BadPart {
+            section: self.section,
+            rule,
+        }
+    }
+
+    fn normalizer(&mut self, normalizer: &Normalizer) -> Result<(), TokenizerError> {
+        let growth = match normalizer {
+            Normalizer::Sequence { normalizers } => {
+                return normalizers.iter().try_for_each(|part| self.normalizer(part));
+            }
+            Normalizer::Strip | Normalizer::StripAccents | Normalizer::Nmt => 1,
+            // U+0130 of two bytes becomes three. A byte becomes a letter of at most two.
+            Normalizer::Lowercase | Normalizer::ByteLevel => 2,
+            // Unicode's table of the largest growth in UTF-8: U+1D160, U+0390 and U+FDFA.
+            Normalizer::Nfc | Normalizer::Nfd => 3,
+            Normalizer::Nfkc | Normalizer::Nfkd => 11,
+            // Spaces around an ideograph of three bytes, decomposition, lower case.
+            Normalizer::Bert => 2 * 3 * 2,
+            Normalizer::Precompiled { precompiled_charsmap } => {
+                let bytes = BASE64_STANDARD
+                    .decode(precompiled_charsmap)
+                    .map_err(|_| self.refuse("precompiled_charsmap is not base64"))?;
+                charsmap::growth(&bytes).map_err(|rule| self.refuse(rule))?
+            }
+            Normalizer::Replace {
+                pattern: Pattern::String(pattern),
+                content,
+            } if !pattern.is_empty() => times(content.len(), pattern.len()),
+            // Such a pattern can match before and after each byte.
+            Normalizer::Replace { content, .. } => content.len().saturating_mul(2).saturating_add(1),
+            Normalizer::Prepend { prepend } => prepend.len().saturating_add(1),
+        };
+        self.part(growth)
+    }
+
+    fn pre_tokenizer(&mut self, pre: &PreTokenizer) -> Result<(), TokenizerError> {
+        let growth = match pre {
+            PreTokenizer::Sequence { pretokenizers } => {
+                return pretokenizers.iter().try_for_each(|part| self.pre_tokenizer(part));
+            }
+            PreTokenizer::FixedLength { length: Some(0) } => return Err(self.refuse("FixedLength has length 0")),
+            PreTokenizer::Bert
+            | PreTokenizer::Delimiter
+            | PreTokenizer::CharDelimiterSplit
+            | PreTokenizer::Digits
+            | PreTokenizer::FixedLength { .. }
+            | PreTokenizer::Punctuation
+            | PreTokenizer::Split
+            | PreTokenizer::UnicodeScripts
+            | PreTokenizer::Whitespace
+            | PreTokenizer::WhitespaceSplit => 1,
+            // A byte becomes a letter of at most two, and so does a space before each piece.
+            PreTokenizer::ByteLevel { add_prefix_space } => 2 + 2 * usize::from(*add_prefix_space),
+            // In place of each space, and before each piece.
+            PreTokenizer::Metaspace { replacement } => 2 * replacement.len_utf8(),
+        };
+        self.part(growth)
+    }
+}
+
+fn check(growth: usize) -> Result<(), TokenizerError> {
+    if growth > MAX_GROWTH {
+        return Err(TokenizerError::Growth {
+            growth,
+            limit: MAX_GROWTH,
+        });
+    }
+    Ok(())
+}
+
+/// Checks the sections `normalizer` and `pre_tokenizer` of a file, and gives the growth of both together.
+pub(super) fn of_sections(normalizer: Option<&str>, pre_tokenizer: Option<&str>) -> Result<usize, TokenizerError> {
+    let (mut before, mut after) = (Sum::new("normalizer"), Sum::new("pre_tokenizer"));
+    if let Some(json) = normalizer {
+        before.normalizer(&super::parts::read("normalizer", json)?)?;
+    }
+    if let Some(json) = pre_tokenizer {
+        after.pre_tokenizer(&super::parts::read("pre_tokenizer", json)?)?;
+    }
+    let growth = before.growth * after.growth;
+    check(growth)?;
+    Ok(growth)
+}

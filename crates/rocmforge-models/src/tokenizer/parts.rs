@@ -1,0 +1,249 @@
+//! Parts of a `tokenizer.json`: each is checked, then built by the library.
+//!
+//! The library trusts the file: a merge without its result, a part with a length of 0 or rules that double a text forty times make it panic, or
+//! take all memory. Added tokens and lengths of texts are our own matter and do not reach it.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokenizers::models::bpe::BPE;
+use tokenizers::models::unigram::Unigram;
+use tokenizers::models::wordlevel::WordLevel;
+use tokenizers::models::wordpiece::WordPiece;
+use tokenizers::{
+    DecoderWrapper, ModelWrapper, NormalizerWrapper, PostProcessorWrapper, PreTokenizerWrapper, Tokenizer as Library,
+};
+
+use super::vocabulary::{MAX_TOKEN_BYTES, MAX_TOKENS};
+use super::{TokenizerError, growth};
+use crate::{FileError, files};
+
+/// The most bytes of a section other than the model and the added tokens. The largest in use is a charsmap of 0.4 MB.
+const MAX_SECTION: usize = 4 << 20;
+
+/// A text of the file, which is copied only if it has escapes.
+#[derive(Clone, Deserialize, PartialEq, Eq, Hash)]
+struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
+#[derive(Deserialize)]
+struct File<'a> {
+    #[serde(borrow)]
+    normalizer: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pre_tokenizer: Option<&'a RawValue>,
+    #[serde(borrow)]
+    post_processor: Option<&'a RawValue>,
+    #[serde(borrow)]
+    decoder: Option<&'a RawValue>,
+    #[serde(borrow)]
+    model: &'a RawValue,
+    #[serde(default)]
+    added_tokens: Vec<Added>,
+}
+
+/// A token that is matched as a whole.
+#[derive(Deserialize)]
+pub(super) struct Added {
+    pub(super) id: u32,
+    pub(super) content: String,
+    pub(super) single_word: bool,
+    pub(super) lstrip: bool,
+    pub(super) rstrip: bool,
+    pub(super) normalized: bool,
+    pub(super) special: bool,
+}
+
+/// What is checked of a model. Files of 2019 and 2020 do not name its type.
+#[derive(Deserialize)]
+struct Model<'a> {
+    #[serde(rename = "type")]
+    kind: Option<Kind>,
+    #[serde(borrow)]
+    vocab: &'a RawValue,
+    #[serde(borrow)]
+    merges: Option<&'a RawValue>,
+    continuing_subword_prefix: Option<String>,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+enum Kind {
+    #[serde(rename = "BPE")]
+    Bpe,
+    Unigram,
+    WordLevel,
+    WordPiece,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Merge<'a> {
+    Pair(#[serde(borrow)] Text<'a>, Text<'a>),
+    Line(#[serde(borrow)] Text<'a>),
+}
+
+/// What is built of a file.
+pub(super) struct Parts {
+    /// Without added tokens.
+    pub(super) library: Library,
+    pub(super) added: Vec<Added>,
+    /// The most bytes that the normalizer and the pre-tokenizer make of one.
+    pub(super) growth: usize,
+}
+
+/// The section's JSON as what it should be.
+pub(super) fn read<'a, T: Deserialize<'a>>(section: &'static str, json: &'a str) -> Result<T, TokenizerError> {
+    serde_json::from_str(json).map_err(|source| TokenizerError::Section { section, source })
+}
+
+/// Calls the library, whose panics become errors.
+pub(super) fn guarded<T>(
+    call: impl FnOnce() -> Result<T, Box<dyn std::error::Error + Send + Sync>>,
+) -> Result<T, Box<dyn std::error::Error + Send + Sync>> {
+    // What a call leaves half done is given up with the error, or is a cache of the library that holds whole entries only.
+    catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
+        Err(format!("the library panicked: {text}").into())
+    })
+}
+
+impl Parts {
+    /// Reads, checks and builds a file.
+    pub(super) fn open(path: &Path) -> Result<Self, TokenizerError> {
+        let bytes = files::read(path)?;
+        let file: File<'_> = serde_json::from_slice(&bytes).map_err(FileError::json(path))?;
+        let section = |name, json: Option<&'_ RawValue>| match json.map(RawValue::get) {
+            Some(json) if json.len() > MAX_SECTION => Err(TokenizerError::SectionTooLarge {
+                section: name,
+                bytes: json.len(),
+                limit: MAX_SECTION,
+            }),
+            _ => Ok(()),
+        };
+        section("normalizer", file.normalizer)?;
+        section("pre_tokenizer", file.pre_tokenizer)?;
+        section("post_processor", file.post_processor)?;
+        section("decoder", file.decoder)?;
+        let growth = growth::of_sections(
+            file.normalizer.map(RawValue::get),
+            file.pre_tokenizer.map(RawValue::get),
+        )?;
+        check_added(&file.added_tokens)?;
+        let kind = check_model(file.model.get())?;
+        let library = guarded(|| file.build(kind)).map_err(|source| TokenizerError::Build { source })?;
+        Ok(Self {
+            library,
+            added: file.added_tokens,
+            growth,
+        })
+    }
+}
+
+impl File<'_> {
+    fn build(&self, kind: Option<Kind>) -> Result<Library, Box<dyn std::error::Error + Send + Sync>> {
+        let json = self.model.get();
+        let model: ModelWrapper = match kind {
+            Some(Kind::Bpe) => serde_json::from_str::<BPE>(json)?.into(),
+            Some(Kind::Unigram) => serde_json::from_str::<Unigram>(json)?.into(),
+            Some(Kind::WordLevel) => serde_json::from_str::<WordLevel>(json)?.into(),
+            Some(Kind::WordPiece) => serde_json::from_str::<WordPiece>(json)?.into(),
+            None => serde_json::from_str(json)?,
+        };
+        let mut library = Library::new(model);
+        library.with_normalizer(part::<NormalizerWrapper>(self.normalizer)?)?;
+        library.with_pre_tokenizer(part::<PreTokenizerWrapper>(self.pre_tokenizer)?);
+        library.with_post_processor(part::<PostProcessorWrapper>(self.post_processor)?);
+        library.with_decoder(part::<DecoderWrapper>(self.decoder)?);
+        Ok(library)
+    }
+}
+
+fn part<'a, T: Deserialize<'a>>(section: Option<&'a RawValue>) -> serde_json::Result<Option<T>> {
+    section.map(|json| serde_json::from_str(json.get())).transpose()
+}
+
+fn check_added(added: &[Added]) -> Result<(), TokenizerError> {
+    for token in added {
+        check_token(token.id, &token.content)?;
+    }
+    Ok(())
+}
+
+/// Checks a token's id and length.
+fn check_token(id: u32, text: &str) -> Result<(), TokenizerError> {
+    if id as usize >= MAX_TOKENS {
+        return Err(TokenizerError::TooManyTokens {
+            count: u64::from(id) + 1,
+            limit: MAX_TOKENS,
+        });
+    }
+    if text.len() > MAX_TOKEN_BYTES {
+        return Err(TokenizerError::TokenTooLong {
+            id,
+            bytes: text.len(),
+            limit: MAX_TOKEN_BYTES,
+        });
+    }
+    Ok(())
+}
+
+/// Checks the vocabulary and the merges, and gives the type of the model if the file names it.
+fn check_model(json: &str) -> Result<Option<Kind>, TokenizerError> {
+    let model: Model<'_> = read("model", json)?;
+    if let Some(Kind::Unigram) = model.kind {
+        let vocab: Vec<(Text<'_>, f64)> = read("model", model.vocab.get())?;
+        for (id, (text, _)) in (0..).zip(&vocab) {
+            check_token(id, &text.0)?;
+        }
+        return Ok(model.kind);
+    }
+    let vocab: HashMap<Text<'_>, u32> = read("model", model.vocab.get())?;
+    for (text, &id) in &vocab {
+        check_token(id, &text.0)?;
+    }
+    if let Some(merges) = model.merges {
+        let merges: Vec<Merge<'_>> = read("model", merges.get())?;
+        let prefix = model.continuing_subword_prefix.unwrap_or_default();
+        check_merges(&merges, &vocab, &prefix)?;
+    }
+    Ok(model.kind)
+}
+
+/// Checks that both sides of each merge and their union are tokens: the library cuts the prefix off each right side unseen.
+fn check_merges(merges: &[Merge<'_>], vocab: &HashMap<Text<'_>, u32>, prefix: &str) -> Result<(), TokenizerError> {
+    for (index, merge) in merges.iter().enumerate() {
+        let shown = || match merge {
+            Merge::Pair(left, right) => format!("{} {}", left.0, right.0),
+            Merge::Line(line) => line.0.to_string(),
+        };
+        let sides = match merge {
+            Merge::Pair(left, right) => Some((&*left.0, &*right.0)),
+            // The first line of a file of merges.
+            Merge::Line(line) if line.0.starts_with("#version") => continue,
+            Merge::Line(line) => line.0.split_once(' ').filter(|(_, right)| !right.contains(' ')),
+        };
+        let (left, right) = sides.ok_or_else(|| TokenizerError::BadMerge { index, merge: shown() })?;
+        let rest = right
+            .strip_prefix(prefix)
+            .ok_or_else(|| TokenizerError::MergeWithoutPrefix {
+                index,
+                merge: shown(),
+                prefix: prefix.to_owned(),
+            })?;
+        let union = format!("{left}{rest}");
+        for token in [left, right, &union] {
+            if !vocab.contains_key(&Text(Cow::Borrowed(token))) {
+                return Err(TokenizerError::MergeUnknownToken {
+                    index,
+                    merge: shown(),
+                    token: token.to_owned(),
+                });
+            }
+        }
+    }
+    Ok(())
+}
