@@ -80,6 +80,8 @@ impl Batch {
 #[derive(Deserialize)]
 struct SentenceBertConfig {
     max_seq_length: Option<usize>,
+    /// Texts in lower case before the tokenizer sees them.
+    do_lower_case: Option<bool>,
 }
 
 /// The tokenizer, set up as the model's own pipeline does.
@@ -94,6 +96,14 @@ impl Tokens {
         let tokenizer = Tokenizer::from_file(&directory.join("tokenizer.json"))?;
         let sentence_path = directory.join("sentence_bert_config.json");
         let sentence: Option<SentenceBertConfig> = files::read_json_if_there(&sentence_path)?;
+        if sentence.as_ref().and_then(|s| s.do_lower_case) == Some(true) {
+            return Err(ModelError::Unsupported {
+                path: sentence_path,
+                field: "do_lower_case",
+                value: "true".to_owned(),
+                supported: "false".to_owned(),
+            });
+        }
         let limit = sentence
             .and_then(|s| s.max_seq_length)
             .unwrap_or(config.max_position_embeddings);

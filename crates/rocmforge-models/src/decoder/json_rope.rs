@@ -8,7 +8,7 @@ use rocmforge_ggml::{RopeScaling, RopeStyle};
 use super::config::{MAX_HEAD_DIM, RopeConfig, RopeFactors};
 use super::json_rules::JsonRules;
 use crate::ModelError;
-use crate::settings::{Known, Literal, Settings, fixed};
+use crate::settings::{Known, Literal, Settings, fixed, shortened};
 
 /// Rotary embedding of one kind of layer: op, and divisors.
 pub(super) struct Rotary {
@@ -118,7 +118,7 @@ impl Stated {
                 return Err(ModelError::Unsupported {
                     path: s.file().to_owned(),
                     field: "rope_type",
-                    value: crate::settings::shortened(other),
+                    value: shortened(other),
                     supported: "default, linear, yarn, llama3, longrope".to_owned(),
                 });
             }
@@ -193,9 +193,11 @@ pub(super) fn take(
         }
         None => (None, None),
     };
-    if let (Some(old), Some(new)) = (&old.0, &new.0)
-        && old.rule != new.rule
-    {
+    let differ = |old: &Option<Stated>, new: &Option<Stated>| match (old, new) {
+        (Some(old), Some(new)) => old.rule != new.rule,
+        _ => false,
+    };
+    if differ(&old.0, &new.0) || old.1.is_some() && new.1.is_some() && old.1 != new.1 {
         return Err(s.contradiction(("rope_scaling", "one rule"), ("rope_parameters", "another")));
     }
     let (old_theta, old_partial) = old.0.as_ref().map_or((None, None), |old| (old.theta, old.partial));

@@ -346,6 +346,10 @@ fn what_is_stated_twice_must_agree() {
         assert!(matches!(error, ModelError::Contradiction { .. }), "{error}");
         assert!(names.iter().all(|name| error.to_string().contains(name)), "{error}");
     }
+    let sliding = |theta: f64| json!({ "full_attention": {}, "sliding_attention": { "rope_theta": theta } });
+    let both = json!({ "rope_scaling": sliding(1e3), "rope_parameters": sliding(2e3) });
+    let error = read(&with(&base, both)).expect_err("they differ");
+    assert!(matches!(error, ModelError::Contradiction { .. }), "{error}");
     let rule = json!({ "type": "linear", "factor": 2.0 });
     let agree = json!({ "rope_theta": 5e5, "rope_scaling": rule, "rope_parameters": with(&rule, json!({ "rope_theta": 5e5 })) });
     let read = read(&with(&base, agree)).expect("they agree");

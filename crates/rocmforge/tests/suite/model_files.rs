@@ -186,6 +186,19 @@ fn truncation_is_the_directorys_own() {
             ..
         }
     ));
+    // Another text than the tokenizer is given here.
+    fs::write(
+        directory.path().join("sentence_bert_config.json"),
+        r#"{"max_seq_length": 5, "do_lower_case": true}"#,
+    )
+    .expect("written");
+    assert!(matches!(
+        refused(directory.path()),
+        ModelError::Unsupported {
+            field: "do_lower_case",
+            ..
+        }
+    ));
 }
 
 #[test]
