@@ -29,7 +29,7 @@ impl Op {
         match self.facts().op_sel {
             OpSel::SourceByte => Some((op_sel & 1) << 1 | op_sel >> 1 & 1),
             OpSel::DestinationByte => Some(op_sel >> 2),
-            OpSel::Halves | OpSel::Mixed | OpSel::SourcePair | OpSel::Options => None,
+            OpSel::Halves | OpSel::Mixed | OpSel::ThirdHalf | OpSel::SourcePair | OpSel::Options => None,
         }
     }
 }

@@ -245,6 +245,8 @@ pub enum OpSel {
     Halves,
     /// VOP3P: halves of sources whose `op_sel_hi` bit is set. The others are of 32 bits.
     Mixed,
+    /// The half of the third source, which is a shift. LLVM 22 calls that source 16 bits wide.
+    ThirdHalf,
     /// A byte of the source; the two bits are in reverse order.
     SourceByte,
     /// A pair of bytes of the source.

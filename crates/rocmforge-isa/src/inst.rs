@@ -27,7 +27,7 @@
 //! `dst = src[0] * src[1] + src[2]` with the literal in `src[1]`. Sources are therefore in the order of the text.
 
 use crate::Arch;
-use crate::facts::Flow;
+use crate::facts::{Flow, OpSel, Unit};
 use crate::op::Op;
 use crate::operand::{Operand, Ty, Types};
 use crate::row::Row;
@@ -203,6 +203,31 @@ pub struct MemBits {
 }
 
 impl Inst {
+    /// Bits of source `n` as the operation reads them, where it is a constant: those of its kind, which
+    /// [`Operand::constant`] gives, with two exceptions.
+    ///
+    /// * A mixed operand whose `op_sel_hi` bit is set is of half precision, whatever the kind of the source is.
+    /// * An inline constant fills both halves of a pair of floats, where no `op_sel` bit chooses the half: in encodings without such bits,
+    ///   in dot products, and in the third source of matrix products.
+    pub fn constant(&self, n: usize) -> Option<u64> {
+        let facts = self.op.facts();
+        let ty = match (self.op, facts.op_sel) {
+            (Op::VWmmaF16_16x16x16F16, _) if n == 2 => Ty::PkF16,
+            (Op::VWmmaBf16_16x16x16Bf16, _) if n == 2 => Ty::PkBf16,
+            (_, OpSel::Mixed) if self.mods.op_sel_hi >> n & 1 != 0 => Ty::F16,
+            _ => self.ty.src[n],
+        };
+        let bits = self.src[n].constant(ty)?;
+        let literal = matches!(self.src[n], Operand::Literal(_));
+        let chosen = self.format == Format::Vop3p && !matches!(facts.unit, Unit::Dot | Unit::Matrix);
+        let fills = matches!(ty, Ty::PkF16 | Ty::PkBf16) && !chosen && !literal;
+        Some(if fills {
+            bits & 0xffff | (bits & 0xffff) << 16
+        } else {
+            bits
+        })
+    }
+
     /// Target of a branch at byte address `pc`, or `None` when it is not a direct branch.
     pub fn branch_target(&self, pc: u64) -> Option<u64> {
         let branches = matches!(self.op.facts().flow, Flow::Branch | Flow::ConditionalBranch);

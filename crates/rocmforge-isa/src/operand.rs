@@ -10,8 +10,8 @@ pub enum Operand {
     Sgpr(u8),
     /// Vector register `v0` to `v255`.
     Vgpr(u8),
-    /// Half of a vector register: every operand of kind [`Ty::B16`] or [`Ty::F16`] that names a VGPR. A write leaves the
-    /// other half as it is.
+    /// Half of a vector register: every operand of a kind that [is half](Ty::is_half) and names a VGPR, and the third source of
+    /// `v_alignbit_b32` and `v_alignbyte_b32` where `op_sel` chooses the high half. A write leaves the other half as it is.
     VgprHalf {
         /// Register number.
         reg: u8,
@@ -63,7 +63,7 @@ impl Operand {
     ///
     /// Integers are sign-extended to the operand's width. A literal is the high half of a 64-bit floating-point operand,
     /// and is zero-extended (sign-extended where the operand is signed) to a 64-bit integer one. Packed operands hold
-    /// the constant in the low half only; [`Mods::op_sel_hi`](crate::Mods::op_sel_hi) decides what the high lane reads.
+    /// the constant in the low half only; [`Inst::constant`](crate::Inst::constant) knows the operations that read it otherwise.
     pub fn constant(self, ty: Ty) -> Option<u64> {
         let wide = ty.regs() >= 2;
         Some(match self {
@@ -72,6 +72,7 @@ impl Operand {
             Operand::Float(value) => match ty {
                 Ty::F64 | Ty::B64 | Ty::I64 => value.bits64(),
                 Ty::B16 | Ty::F16 | Ty::PkF16 => u64::from(value.bits16()),
+                Ty::Bf16 | Ty::PkBf16 => u64::from(value.bits_bf16()),
                 _ => u64::from(value.bits32()),
             },
             Operand::Literal(value) => match ty {
@@ -124,6 +125,11 @@ impl InlineFloat {
         }
     }
 
+    /// As bfloat16: the upper half of the single.
+    pub fn bits_bf16(self) -> u16 {
+        (self.bits32() >> 16) as u16
+    }
+
     /// As single precision.
     pub fn bits32(self) -> u32 {
         match self {
@@ -164,12 +170,16 @@ pub enum Ty {
     None,
     /// 16 bits, not floating point.
     B16,
-    /// Half precision (or bfloat16 where the operation says so).
+    /// Half precision.
     F16,
+    /// Bfloat16.
+    Bf16,
     /// Two 16-bit values, or four bytes, or eight nibbles, in one register; not floating point.
     Pk16,
-    /// Two half-precision (or bfloat16) values in one register.
+    /// Two half-precision values in one register.
     PkF16,
+    /// Two bfloat16 values in one register.
+    PkBf16,
     /// 32 bits, not floating point.
     B32,
     /// Single precision.
@@ -199,7 +209,7 @@ impl Ty {
     pub fn regs(self) -> u8 {
         match self {
             Ty::None => 0,
-            Ty::B16 | Ty::F16 | Ty::Pk16 | Ty::PkF16 | Ty::B32 | Ty::F32 | Ty::Mask => 1,
+            Ty::B16 | Ty::F16 | Ty::Bf16 | Ty::Pk16 | Ty::PkF16 | Ty::PkBf16 | Ty::B32 | Ty::F32 | Ty::Mask => 1,
             Ty::B64 | Ty::I64 | Ty::F64 => 2,
             Ty::B96 => 3,
             Ty::B128 => 4,
@@ -211,7 +221,7 @@ impl Ty {
 
     /// True for the kinds that take half a register.
     pub fn is_half(self) -> bool {
-        matches!(self, Ty::B16 | Ty::F16)
+        matches!(self, Ty::B16 | Ty::F16 | Ty::Bf16)
     }
 }
 

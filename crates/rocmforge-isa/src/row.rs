@@ -58,6 +58,8 @@ pub(crate) const fn row(
 
 /// The four `op_sel` bits of VOP3.
 pub(crate) const OP_SEL: u128 = 0x7800;
+/// The one of them that belongs to the third source.
+pub(crate) const OP_SEL_2: u128 = 0x2000;
 
 impl Row {
     fn takes(&self, source: usize, bit: u32) -> bool {

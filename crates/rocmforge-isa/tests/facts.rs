@@ -221,6 +221,7 @@ fn uses_of_operands_are_those_of_the_manual() {
     for (op, op_sel) in [
         (Op::VAddF16, OpSel::Halves),
         (Op::VFmaMixF32, OpSel::Mixed),
+        (Op::VAlignbitB32, OpSel::ThirdHalf),
         (Op::VCvtF32Bf8, OpSel::SourceByte),
         (Op::VCvtPkF32Fp8, OpSel::SourcePair),
         (Op::VCvtSrBf8F32, OpSel::DestinationByte),

@@ -163,6 +163,8 @@ pub(crate) const RELATIVE: Table<&str> = &[
 
 /// What `op_sel` chooses; [`OP_SEL_WORDS`] ask for a row, and LLVM tells the mixed ones.
 pub(crate) const OP_SEL: Table<&str> = &[
+    ("v_alignbit_b32", "ThirdHalf"),
+    ("v_alignbyte_b32", "ThirdHalf"),
     ("v_cvt_f32_bf8", "SourceByte"),
     ("v_cvt_f32_fp8", "SourceByte"),
     ("v_cvt_pk_bf8_f32", "Halves"),
@@ -178,7 +180,15 @@ pub(crate) const OP_SEL: Table<&str> = &[
     ("v_permlanex16_var_b32", "Options"),
 ];
 
-pub(crate) const OP_SEL_WORDS: &[&str] = &["bf8", "fp8", "permlane16", "permlane64", "permlanex16"];
+pub(crate) const OP_SEL_WORDS: &[&str] = &[
+    "alignbit",
+    "alignbyte",
+    "bf8",
+    "fp8",
+    "permlane16",
+    "permlane64",
+    "permlanex16",
+];
 
 /// Whether the destination of a scalar operation that writes `exec` gets what that was before.
 pub(crate) const SAVES_EXEC: Table<bool> = &[

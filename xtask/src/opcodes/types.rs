@@ -54,9 +54,9 @@ const STATED: &[(u32, &[&str])] = &[
     (2, &["B16"]),
     (3, &["F32"]),
     (4, &["F64"]),
-    (5, &["F16"]),
+    (5, &["Bf16"]),
     (6, &["F16"]),
-    (10, &["PkF16"]),
+    (10, &["PkBf16"]),
     (11, &["PkF16"]),
     (12, &["Pk16"]),
     // As the first one, but no literal.
@@ -82,10 +82,10 @@ const SPECIAL: &[(&str, &[&str])] = &[
     ("v_mad_i32_i16", &["B32", "B16", "B16", "B32"]),
     ("v_mad_u32_u16", &["B32", "B16", "B16", "B32"]),
     ("v_dot2_f32_f16", &["F32", "PkF16", "PkF16", "F32"]),
-    ("v_dot2_f32_bf16", &["F32", "PkF16", "PkF16", "F32"]),
+    ("v_dot2_f32_bf16", &["F32", "PkBf16", "PkBf16", "F32"]),
     ("v_dot2acc_f32_f16", &["F32", "PkF16", "PkF16"]),
     ("v_dot2_f16_f16", &["F16", "PkF16", "PkF16", "F16"]),
-    ("v_dot2_bf16_bf16", &["F16", "PkF16", "PkF16", "F16"]),
+    ("v_dot2_bf16_bf16", &["Bf16", "PkBf16", "PkBf16", "Bf16"]),
     ("v_fma_mix_f32", &["F32", "F32", "F32", "F32"]),
     ("v_fma_mixlo_f16", &["B32", "F32", "F32", "F32"]),
     ("v_fma_mixhi_f16", &["B32", "F32", "F32", "F32"]),
@@ -309,7 +309,8 @@ fn by_name(mnemonic: &str) -> Result<Vec<&'static str>, String> {
 
 fn token(word: &str) -> Option<&'static str> {
     Some(match word {
-        "f16" | "bf16" => "F16",
+        "f16" => "F16",
+        "bf16" => "Bf16",
         "b16" | "i16" | "u16" => "B16",
         "f32" => "F32",
         "b32" | "i32" | "u32" | "i24" | "u24" | "u8" | "i4" | "ubyte0" | "ubyte1" | "ubyte2" | "ubyte3" => "B32",

@@ -5,6 +5,7 @@
 
 mod compare;
 mod completeness;
+mod constants;
 mod control;
 mod convert;
 mod division;

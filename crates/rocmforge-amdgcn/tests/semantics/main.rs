@@ -7,6 +7,7 @@
 
 mod compare;
 mod completeness;
+mod constants;
 mod control;
 mod convert;
 mod division;

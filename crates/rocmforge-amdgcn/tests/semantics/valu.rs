@@ -4,12 +4,13 @@
 //! registers, a destination that is also a source, lanes turned off, permuted lanes. What the operands of a form are is
 //! read from the decoder, which is checked against LLVM elsewhere; what the instruction makes of them is the model's.
 
+use crate::constants;
 use crate::enc::{self, Fields, LITERAL, VCC, decode, int, v};
 use crate::harness::{Lane, lanes};
 use crate::rig::{Asm, Launch, load, word};
 use crate::value::{Out, Value};
 use rocmforge_isa::Dpp;
-use rocmforge_isa::{Format, Inst, Op, Operand, Ty};
+use rocmforge_isa::{Format, Inst, Op, Operand, Ty, Unit};
 use rustc_apfloat::Float;
 use rustc_apfloat::ieee::{Double, Half, Single};
 
@@ -75,8 +76,8 @@ pub(crate) const B: u32 = 14;
 pub(crate) const C: u32 = 16;
 pub(crate) const D: u32 = 18;
 /// Scalar operand, mask that is read, and mask that is written.
-const SCALAR: u32 = 20;
-const SCALAR_VALUE: u64 = 0x4009_21fb_c000_3807;
+pub(crate) const SCALAR: u32 = 20;
+pub(crate) const SCALAR_VALUE: u64 = 0x4009_21fb_c000_3807;
 pub(crate) const MASK: u32 = 22;
 const MASK_OUT: u32 = 24;
 const PARTIAL: u32 = 0x8421_a5f0;
@@ -90,7 +91,7 @@ pub(crate) struct Form {
 }
 
 impl Form {
-    fn new(words: &[u32], exec: u32) -> Option<Self> {
+    pub(crate) fn new(words: &[u32], exec: u32) -> Option<Self> {
         let inst = decode(words, 0).ok()?;
         let own = |operand: Operand, regs: u8| match operand {
             Operand::Vgpr(reg) | Operand::VgprHalf { reg, .. } => {
@@ -128,7 +129,10 @@ impl Form {
                 let high = ty.is_half() && self.inst.mods.op_sel >> n & 1 != 0;
                 SCALAR_VALUE >> if high { 16 } else { 0 }
             }
-            other => other.constant(ty).unwrap_or(0),
+            other => match constants::bits(&self.inst, n) {
+                Some(bits) => bits.into(),
+                None => other.constant(ty).unwrap_or(0),
+            },
         };
         let width = if ty.is_half() { 16 } else { 32 * u32::from(ty.regs()) };
         if width == 0 {
@@ -469,12 +473,21 @@ pub(crate) fn lane_bytes(lanes: &[Lane]) -> Vec<u8> {
         .collect()
 }
 
+/// Inline constants of `v_dot2_f32_f16` that AMD's guides contradict each other about. All bits of 0 are clear and of -1 are set.
+fn is_disputed(source: Operand) -> bool {
+    matches!(source, Operand::Int(_) | Operand::Float(_)) && !matches!(source, Operand::Int(0 | -1))
+}
+
 /// What the interpreter refuses to model and says so.
 fn may_be_refused(inst: &Inst) -> bool {
     let m = &inst.mods;
     (m.clamp && inst.ty.sdst == Ty::None && !matches!(inst.ty.dst, Ty::F16 | Ty::F32 | Ty::F64 | Ty::PkF16))
         || (inst.format == Format::Vop3p && (m.neg | m.neg_hi) != 0)
-        || (m.abs != 0 && inst.ty.src.contains(&Ty::PkF16))
+        || (m.abs != 0 && (inst.ty.src.contains(&Ty::PkF16) || inst.ty.src.contains(&Ty::PkBf16)))
+        || (inst.op.facts().unit == Unit::Dot
+            && inst.ty.src[0] == Ty::Pk16
+            && (m.op_sel & 3 != 0 || m.op_sel_hi & 3 != 3))
+        || (inst.op == Op::VDot2F32F16 && inst.src[..2].iter().any(|&source| is_disputed(source)))
 }
 
 /// Whether the interpreter takes an instruction.
@@ -504,17 +517,6 @@ fn compare(name: &str, model: impl Fn(&Args) -> Out) -> Result<(), String> {
         return Err(format!("{name} has no form that could be tested"));
     }
     let wide = all.iter().any(|f| f.inst.ty.src.iter().any(|ty| ty.regs() == 2));
-    let record = (all.len().next_power_of_two() * 16) as u32;
-    let program = |forms: &[Form]| {
-        let mut asm = Asm::default();
-        asm.prologue(8, 32, record);
-        mask_prologue(&mut asm);
-        asm.set64(SCALAR, SCALAR_VALUE);
-        for (index, form) in forms.iter().enumerate() {
-            form.emit(&mut asm, 16 * index as u32);
-        }
-        asm.0
-    };
     let forms: Vec<Form> = if lowers(&program(&all)) {
         all
     } else {
@@ -524,6 +526,7 @@ fn compare(name: &str, model: impl Fn(&Args) -> Out) -> Result<(), String> {
         }
         taken
     };
+    let record = record(&forms);
     let lanes = lanes(wide);
     let input = lane_bytes(&lanes);
     let done = Launch {
@@ -549,19 +552,25 @@ fn compare(name: &str, model: impl Fn(&Args) -> Out) -> Result<(), String> {
     Ok(())
 }
 
+/// Bytes that a lane stores of these forms.
+fn record(forms: &[Form]) -> u32 {
+    (forms.len().next_power_of_two() * 16) as u32
+}
+
+/// The words that run these forms.
+pub(crate) fn program(forms: &[Form]) -> Vec<u32> {
+    let mut asm = Asm::default();
+    asm.prologue(8, 32, record(forms));
+    mask_prologue(&mut asm);
+    asm.set64(SCALAR, SCALAR_VALUE);
+    for (index, form) in forms.iter().enumerate() {
+        form.emit(&mut asm, 16 * index as u32);
+    }
+    asm.0
+}
+
 /// What the forms that are taken store for each lane, 16 bytes a lane: the destination's pair of registers, and the mask's bit.
 pub(crate) fn run_forms(forms: Vec<Form>, lanes: &[Lane]) -> Vec<(Form, Vec<u8>)> {
-    let record = |forms: &[Form]| (forms.len().next_power_of_two() * 16) as u32;
-    let program = |forms: &[Form]| {
-        let mut asm = Asm::default();
-        asm.prologue(8, 32, record(forms));
-        mask_prologue(&mut asm);
-        asm.set64(SCALAR, SCALAR_VALUE);
-        for (index, form) in forms.iter().enumerate() {
-            form.emit(&mut asm, 16 * index as u32);
-        }
-        asm.0
-    };
     let forms = if lowers(&program(&forms)) {
         forms
     } else {

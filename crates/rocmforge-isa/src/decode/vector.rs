@@ -3,11 +3,11 @@
 use super::source::{DppSource, Place, Sources, dpp, sgpr, short_vgpr, vgpr};
 use super::words::{Decoded, Fail, Words, bits, blank, check_bits};
 use crate::Arch;
-use crate::facts::Unit;
+use crate::facts::{OpSel, Unit};
 use crate::inst::{Format, Inst};
 use crate::op::Op;
 use crate::operand::{Operand, Ty};
-use crate::row::{OP_SEL, Row, find};
+use crate::row::{OP_SEL, OP_SEL_2, Row, find};
 use crate::tables::newer;
 
 /// VOP1, VOP2 and VOPC: 32 bits, a literal or a DPP control may follow.
@@ -130,6 +130,10 @@ pub(super) fn long(words: Words<'_>, format: Format) -> Decoded<Inst> {
     if row.hides_op_sel() && !facts.scalar_result {
         unused &= !OP_SEL;
     }
+    // LLVM 19 does not know of it.
+    if facts.op_sel == OpSel::ThirdHalf {
+        unused &= !OP_SEL_2;
+    }
     if exec {
         unused &= !0xff;
         if bits(value, 0, 8) != 0x7e {
@@ -185,7 +189,9 @@ pub(super) fn long(words: Words<'_>, format: Format) -> Decoded<Inst> {
                 "the second source beside a DPP control must be a vector register",
             ));
         }
-        inst.src[index] = half(operand, ty, inst.mods.op_sel >> index);
+        let chosen = facts.op_sel == OpSel::ThirdHalf && index == 2 && inst.mods.op_sel & 4 != 0;
+        let kind = if chosen { Ty::B16 } else { ty };
+        inst.src[index] = half(operand, kind, inst.mods.op_sel >> index);
     }
     inst.size = 4 * sources.len();
     if let Some(DppSource { dpp, neg, abs, .. }) = control {

@@ -195,7 +195,9 @@ fn is_mix(inst: &Inst) -> bool {
 
 fn vector(inst: &Inst, out: &mut fmt::Formatter<'_>) -> fmt::Result {
     let short = matches!(inst.format, Format::Vop1 | Format::Vop2 | Format::Vopc);
+    let third_half = inst.op.facts().op_sel == OpSel::ThirdHalf;
     let halves = matches!(inst.op, Op::VMovB16 | Op::VSwapB16)
+        || third_half && matches!(inst.src[2], Operand::VgprHalf { .. })
         || inst.mods.op_sel != 0 && inst.row.has_half() && (short || inst.row.hides_op_sel());
     let packed = inst.format == Format::Vop3p && !is_mix(inst);
     let (neg, abs) = match inst.format {
@@ -247,7 +249,6 @@ fn text_type(op: Op, index: usize, operand: Operand, ty: Ty) -> Ty {
         _ if op.facts().op_sel == OpSel::Mixed && literal => Ty::F16,
         Op::VCmpClassF16 | Op::VCmpxClassF16 if index == 1 && literal => Ty::B32,
         Op::VLdexpF16 | Op::VCmpClassF16 | Op::VCmpxClassF16 if index == 1 => Ty::F16,
-        Op::VDot2Bf16Bf16 if index == 2 && literal => Ty::F32,
         _ => ty,
     }
 }
@@ -276,7 +277,9 @@ fn modifiers(inst: &Inst, out: &mut fmt::Formatter<'_>) -> fmt::Result {
             mask(out, "neg_hi", mods.neg_hi & all, 0, sources)?;
         }
     } else if inst.format == Format::Vop3 && mods.op_sel != 0 && !inst.row.hides_op_sel() {
-        if inst.op.facts().op_sel == OpSel::Options {
+        if inst.op.facts().op_sel == OpSel::ThirdHalf {
+            // The register's name has it.
+        } else if inst.op.facts().op_sel == OpSel::Options {
             mask(out, "op_sel", mods.op_sel, 0, 2)?;
         } else if let Some(byte) = gfx12::byte(inst) {
             write!(

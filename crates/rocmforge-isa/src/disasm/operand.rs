@@ -97,7 +97,7 @@ fn literal(out: &mut fmt::Formatter<'_>, value: u32, ty: Ty) -> fmt::Result {
     let float = |bits: fn(InlineFloat) -> u64| FLOATS.into_iter().find(|&float| bits(float) == u64::from(value));
     let short = value as u16;
     let inline = match ty {
-        Ty::F16 => is_inline(i32::from(short as i16)).then_some(i32::from(short as i16)),
+        Ty::F16 | Ty::Bf16 => is_inline(i32::from(short as i16)).then_some(i32::from(short as i16)),
         Ty::F64 => None,
         _ if ty.regs() >= 2 => (value <= 64).then_some(value as i32),
         _ => is_inline(value as i32).then_some(value as i32),
@@ -107,7 +107,9 @@ fn literal(out: &mut fmt::Formatter<'_>, value: u32, ty: Ty) -> fmt::Result {
     }
     let float = match ty {
         Ty::F16 => FLOATS.into_iter().find(|float| float.bits16() == short),
+        Ty::Bf16 => FLOATS.into_iter().find(|float| float.bits_bf16() == short),
         Ty::PkF16 => float(|float| u64::from(float.bits16())),
+        Ty::PkBf16 => float(|float| u64::from(float.bits_bf16())),
         Ty::F64 => FLOATS
             .into_iter()
             .find(|float| float.bits64() == u64::from(value) << 32),

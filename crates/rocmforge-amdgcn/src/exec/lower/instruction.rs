@@ -326,6 +326,37 @@ fn scalar_load(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
     Ok(())
 }
 
+/// Why it is not certain which half of a source an instruction reads.
+fn ambiguous(inst: &Inst) -> Option<Refused> {
+    let facts = inst.op.facts();
+    let mods = &inst.mods;
+    // AMD's guides have a line that lets `op_sel` choose halves of bytes and nibbles, and LLVM's authors read that it is ignored.
+    let bytes = facts.unit == Unit::Dot && inst.ty.src[0] == Ty::Pk16;
+    if bytes && (mods.op_sel & 3 != 0 || mods.op_sel_hi & 3 != 3) {
+        return Some("halves of bytes or nibbles");
+    }
+    // LLVM 22 takes it for the high half of a lower one, LLVM 19 for itself.
+    let above = matches!(inst.src[0], Operand::Vgpr(128..));
+    if facts.op_sel == OpSel::SourcePair && inst.format == Format::Vop1 && above {
+        return Some("a register above v127 in a short encoding");
+    }
+    None
+}
+
+/// Source `n` of a vector ALU instruction, a constant as the operation reads it.
+fn numbered_source(inst: &Inst, n: usize) -> Result<Src, Refused> {
+    let Some(bits) = inst.constant(n) else {
+        return source(inst.src[n], inst.ty.src[n]);
+    };
+    // One table of AMD's guides says that it is a single, another part that it fills both halves; of LLVM's it is a half in the low one.
+    let literal = matches!(inst.src[n], Operand::Literal(_));
+    let disputed = inst.op == Op::VDot2F32F16 && n < 2 && !literal;
+    if disputed && !matches!(inst.src[n], Operand::Int(0 | -1)) {
+        return Err("an inline constant of which AMD and LLVM say different things");
+    }
+    Ok(Src::constant(bits))
+}
+
 /// Lowers a vector ALU instruction without its DPP part. The value of the register `kept` is read from the wave's temporary.
 fn lane_ins(inst: &Inst, modal: bool, kept: Option<u8>) -> Result<Ins, Refused> {
     let mods = &inst.mods;
@@ -333,9 +364,13 @@ fn lane_ins(inst: &Inst, modal: bool, kept: Option<u8>) -> Result<Ins, Refused> 
     // The accumulator of these is one single among packed operands.
     let single = inst.op.facts().unit == Unit::Dot && inst.ty.src[2] == Ty::F32;
     let mix = inst.op.facts().op_sel == OpSel::Mixed;
+    let third_half = inst.op.facts().op_sel == OpSel::ThirdHalf;
+    if let Some(reason) = ambiguous(inst) {
+        return Err(reason);
+    }
     let mut src = [Src::ZERO; 3];
     for (n, slot) in src.iter_mut().enumerate() {
-        *slot = source(inst.src[n], inst.ty.src[n])?;
+        *slot = numbered_source(inst, n)?;
         let bit = |field: u8| field >> n & 1 != 0;
         if bit(mods.neg) {
             slot.mods |= NEG;
@@ -350,7 +385,7 @@ fn lane_ins(inst: &Inst, modal: bool, kept: Option<u8>) -> Result<Ins, Refused> 
             if single && n == 2 && bit(mods.neg_hi) {
                 slot.mods |= ABS;
             }
-        } else if inst.ty.src[n] == Ty::PkF16 {
+        } else if matches!(inst.ty.src[n], Ty::PkF16 | Ty::PkBf16) {
             // Packed operands of a format that does not tell their halves apart.
             if bit(mods.abs) {
                 return Err("the absolute value of packed operands");
@@ -360,7 +395,10 @@ fn lane_ins(inst: &Inst, modal: bool, kept: Option<u8>) -> Result<Ins, Refused> 
             if bit(mods.abs) {
                 slot.mods |= ABS;
             }
-            if inst.ty.src[n].is_half() && slot.kind == Kind::S && bit(mods.op_sel) {
+            // The halves of registers are known already. Those of a literal are chosen as those of a scalar register; the high half of an
+            // inline constant holds what is above its lower 16 bits.
+            let chosen = slot.kind != Kind::V && (inst.ty.src[n].is_half() || third_half && n == 2);
+            if chosen && bit(mods.op_sel) {
                 slot.shift = 16;
             }
         }
@@ -393,7 +431,7 @@ fn lane_ins(inst: &Inst, modal: bool, kept: Option<u8>) -> Result<Ins, Refused> 
         OpSel::Options => i32::from(mods.op_sel & 3),
         OpSel::SourcePair => i32::from(mods.op_sel & 1),
         OpSel::SourceByte | OpSel::DestinationByte => inst.op.fp8_byte(mods.op_sel).unwrap_or(0).into(),
-        OpSel::Halves | OpSel::Mixed => 0,
+        OpSel::Halves | OpSel::Mixed | OpSel::ThirdHalf => 0,
     };
     for slot in &mut src {
         if slot.kind == Kind::V && Some(slot.reg) == kept {
@@ -414,7 +452,12 @@ fn lane_ins(inst: &Inst, modal: bool, kept: Option<u8>) -> Result<Ins, Refused> 
         modal,
         kinds,
     };
-    ins.run = match cross::lookup(inst.op, modal).or_else(|| gfx12::lanes::lookup(inst.op)) {
+    let apart = cross::lookup(inst.op, modal).or_else(|| gfx12::lanes::lookup(inst.op));
+    let apart = match apart {
+        None if third_half && ins.c.shift != 0 => vector::third_half(inst.op, form),
+        other => other,
+    };
+    ins.run = match apart {
         Some(run) => run,
         None => vector::lookup(inst.op, form, mods.clamp).ok_or(if any {
             "these modifiers"
@@ -485,9 +528,11 @@ fn lane_ins_matrix(inst: &Inst) -> Result<Ins, Refused> {
         ..NOTHING
     };
     (ins.dst, _) = vgpr(inst.dst).ok_or("a destination of this kind")?;
-    ins.a = source(inst.src[0], inst.ty.src[0])?;
-    ins.b = source(inst.src[1], inst.ty.src[1])?;
-    ins.c = source(inst.src[2], inst.ty.src[2])?;
+    [ins.a, ins.b, ins.c] = [
+        numbered_source(inst, 0)?,
+        numbered_source(inst, 1)?,
+        numbered_source(inst, 2)?,
+    ];
     if ins.a.kind != Kind::V || ins.b.kind != Kind::V {
         return Err("a matrix operand that is no register");
     }

@@ -62,6 +62,11 @@ pub(crate) fn msad8(a: u32, b: u32) -> u32 {
         .sum()
 }
 
+#[inline(always)]
+fn pair(high: u32, low: u32) -> u64 {
+    u64::from(high) << 32 | u64::from(low)
+}
+
 lane_ops! { lookup {
     VMovB32(a: u32) -> u32 { a }
     VNotB32(a: u32) -> u32 { !a }
@@ -116,9 +121,7 @@ lane_ops! { lookup {
         (field ^ sign).wrapping_sub(sign)
     }
     VBfiB32(a: u32, b: u32, c: u32) -> u32 { a & b | !a & c }
-    VAlignbitB32(a: u32, b: u32, c: u32) -> u32 {
-        ((u64::from(a) << 32 | u64::from(b)) >> (c & 31)) as u32
-    }
+    VAlignbitB32(a: u32, b: u32, c: u32) -> u32 { (pair(a, b) >> (c & 31)) as u32 }
     VPermB32(a: u32, b: u32, c: u32) -> u32 { permute(a, b, c) }
     VMbcntLoU32B32(a: u32, b: u32, lane: Lane) -> u32 { (a & ((1 << lane.0) - 1)).count_ones().wrapping_add(b) }
     VMadU64U32(a: u32, b: u32, c: u64) -> (u64, bool) {
@@ -132,9 +135,7 @@ lane_ops! { lookup {
     VMadI32I24(a: u32, b: u32, c: i32) -> i32 { signed24(a).wrapping_mul(signed24(b)).wrapping_add(c) }
     VMed3I32(a: i32, b: i32, c: i32) -> i32 { med(a, b, c) }
     VXor3B32(a: u32, b: u32, c: u32) -> u32 { a ^ b ^ c }
-    VAlignbyteB32(a: u32, b: u32, c: u32) -> u32 {
-        ((u64::from(a) << 32 | u64::from(b)) >> (8 * (c & 3))) as u32
-    }
+    VAlignbyteB32(a: u32, b: u32, c: u32) -> u32 { (pair(a, b) >> (8 * (c & 3))) as u32 }
     VBcntU32B32(a: u32, b: u32) -> u32 { a.count_ones().wrapping_add(b) }
     // The second result is bit 64 of the exact sum: its sign.
     VMadI64I32(a: i32, b: i32, c: i64) -> (i64, bool) {
@@ -299,4 +300,11 @@ lane_ops! { saturating {
     }
     VPkAddU16(a: [u16; 2], b: [u16; 2]) -> [u16; 2] { [a[0].saturating_add(b[0]), a[1].saturating_add(b[1])] }
     VPkSubU16(a: [u16; 2], b: [u16; 2]) -> [u16; 2] { [a[0].saturating_sub(b[0]), a[1].saturating_sub(b[1])] }
+} }
+
+// The shift is in the high half of the third source.
+lane_ops! { third_half {
+} seldom {
+    VAlignbitB32(a: u32, b: u32, c: u16) -> u32 { (pair(a, b) >> (c & 31)) as u32 }
+    VAlignbyteB32(a: u32, b: u32, c: u16) -> u32 { (pair(a, b) >> (8 * (c & 3))) as u32 }
 } }

@@ -35,6 +35,11 @@ fn ignores_mode(op: Op) -> bool {
     )
 }
 
+/// The handler of an operation whose third source is the high half of a register or literal.
+pub(crate) fn third_half(op: Op, form: Form) -> Option<Run> {
+    integer::third_half(op, form)
+}
+
 /// The handler of an operation; `clamp`: its modifiers include saturation.
 pub(crate) fn lookup(op: Op, form: Form, clamp: bool) -> Option<Run> {
     let bare = Form {

@@ -1,7 +1,7 @@
 //! Bitwise operations: which bits of their results are unknown.
 
 use crate::exec::state::wave::{VCC, Wave};
-use rocmforge_isa::{Format, Inst, Op, Operand};
+use rocmforge_isa::{Format, Inst, Op, OpSel, Operand};
 
 /// A vector operation whose result is made of bits of its sources.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -108,7 +108,13 @@ impl Bits {
 
 /// Unknown bits of the result of an operation that is made of bits of its sources; `None` for all other operations.
 fn unknown(op: Op, sources: [Value; 3], op_sel: u8) -> Option<u32> {
-    let [a, b, c] = sources;
+    let [a, b, mut c] = sources;
+    if op.facts().op_sel == OpSel::ThirdHalf && op_sel & 4 != 0 {
+        c = Value {
+            bits: c.bits >> 16,
+            unknown: c.unknown >> 16,
+        };
+    }
     let half = |n: usize| {
         let shift = if op_sel >> n & 1 != 0 { 16 } else { 0 };
         sources[n].unknown >> shift & 0xFFFF
