@@ -454,13 +454,10 @@ fn matrices_take_constants_as_c() {
             _ => continue,
         };
         // Lanes 16 to 31 repeat the others. Halves of A and B are between 1 and 2, in either format.
-        let mut regs = [[0; 32]; 32];
-        for reg in &mut regs {
-            for lane in 0..16 {
-                reg[lane] = random.next() as u32 & 0x007f_007f | 0x3f80_3f80;
-                reg[lane + 16] = reg[lane];
-            }
-        }
+        let regs: [registers::Reg; 32] = std::array::from_fn(|_| {
+            let half: [u32; 16] = std::array::from_fn(|_| random.next() as u32 & 0x007f_007f | 0x3f80_3f80);
+            std::array::from_fn(|lane| half[lane % 16])
+        });
         for field in [0, 1, 64, -1, -16].map(int).into_iter().chain(240..=248) {
             for m in [0, 4].map(|op_sel| Fields {
                 hi: 7,
