@@ -25,9 +25,10 @@ pub enum FaultKind {
     UninitialisedPrivate,
     /// Private (scratch) memory beyond the kernel's size per lane.
     ScratchOutOfBounds,
-    /// Some lanes of a wave, or some waves of the workgroup, wait at a barrier that others pass by.
+    /// Some lanes of a wave pass a barrier by and go on behind it, or waves of the workgroup meet at different barriers. A card lets them go on.
     BarrierDivergence,
-    /// A wave ended while others of its workgroup wait at a barrier. A card lets them go on without it.
+    /// A wave has passed a barrier by at which others of its workgroup wait, has written to memory by code behind it, and has ended. A card lets
+    /// the others go on without it. A wave that has only returned is no fault.
     WaveEnded,
     /// Two waves touch the same LDS, at least one of them writes, and no barrier or atomic lies between; or lanes of one wave store to the
     /// same bytes in one instruction.
@@ -78,7 +79,7 @@ impl fmt::Display for FaultKind {
             Self::UninitialisedPrivate => "read of private memory that was never written",
             Self::ScratchOutOfBounds => "private memory out of bounds",
             Self::BarrierDivergence => "barrier that not every wave of the workgroup reaches",
-            Self::WaveEnded => "wave ended while others wait at a barrier",
+            Self::WaveEnded => "wave passed a barrier by at which others wait",
             Self::LdsRace => "race in LDS",
             Self::GlobalRace => "race in global memory",
             Self::UninitialisedRegister => "use of a register that was never written",

@@ -363,12 +363,11 @@ fn a_barrier_for_lds_orders_lds() {
         let args = [Arg::Ptr(dx), Arg::Ptr(dy), Arg::U32(ROUNDS)];
         card.launch("lds_barrier_one_buffer_racy", [1; 3], [256, 1, 1], 0, &args)
     });
-    // And every lane must reach it.
+    // Lanes that have left need not reach it.
     let mut card = card(1);
     let dy = card.alloc(1024);
     let outcome = card.launch("lds_barrier_diverged", [1; 3], [64, 1, 1], 0, &[Arg::Ptr(dy)]);
-    let found: Vec<_> = (outcome.faults.iter()).map(|f| (f.kind, f.lane)).collect();
-    assert_eq!(found, [(FaultKind::BarrierDivergence, 16)]);
+    clean(&outcome);
 }
 
 #[test]

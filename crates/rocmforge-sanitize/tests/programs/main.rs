@@ -307,6 +307,15 @@ programs! {
     reset {}
     atomics { cards: BOTH, processors: BOTH }
     waves { cards: BOTH, processors: BOTH }
+    early_return { cards: BOTH, processors: BOTH }
+    early_return_not_optimised { name: "early_return", cards: BOTH, processors: BOTH, flags: &["-O0"] }
+    early_return_optimised { name: "early_return", cards: BOTH, processors: BOTH, flags: &["-O3"] }
+    early_return_of_waves_of_64 {
+        name: "early_return",
+        cards: BOTH,
+        processors: BOTH,
+        flags: &["-mwavefrontsize64", "-D__AMDGCN_WAVEFRONT_SIZE=64"],
+    }
     matmul { cards: BOTH, processors: BOTH }
     arguments {}
     numbers {}

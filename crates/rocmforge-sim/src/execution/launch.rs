@@ -152,7 +152,7 @@ impl Host {
         }
         if actor.checked {
             for warning in &outcome.warnings {
-                self.warn_of_load(self.report_of(warning, &name, card, actor));
+                self.warn_of_kernel(self.report_of(warning, &name, card, actor));
             }
         }
         if stopped {
@@ -372,14 +372,12 @@ fn access_of(access: amdgcn::Access) -> Option<Access> {
     }
 }
 
-/// What a fault does to the card. Reads of garbage and LDS mistakes do nothing on a real one: that is why they need a
-/// simulator; wild accesses and aborts stop it.
+/// What a fault does to the card. Reads of garbage, LDS mistakes and barriers that some pass by do nothing on a real one: that is why they
+/// need a simulator; wild accesses and aborts stop it.
 fn status_of(kind: FaultKind) -> Option<hipError_t> {
     match kind {
         FaultKind::GlobalOutOfBounds | FaultKind::UseAfterFree => Some(hipErrorIllegalAddress),
-        FaultKind::BarrierDivergence | FaultKind::PcOutOfCode | FaultKind::Trap | FaultKind::BadLaunch => {
-            Some(hipErrorLaunchFailure)
-        }
+        FaultKind::PcOutOfCode | FaultKind::Trap | FaultKind::BadLaunch => Some(hipErrorLaunchFailure),
         _ => None,
     }
 }

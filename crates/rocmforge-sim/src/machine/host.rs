@@ -27,7 +27,7 @@ use crate::queues::queue::Queues;
 use crate::queues::schedule::Chooser;
 use crate::queues::timeline::Span;
 use crate::races::table::Races;
-use crate::report::Report;
+use crate::report::{Report, ReportKind};
 use crate::selection::LaunchSelector;
 use rocmforge_amdgcn::ReserveError;
 use rocmforge_hip_sys::hipError_t;
@@ -270,12 +270,20 @@ impl Host {
         }
     }
 
-    /// A warning about a load whose value nothing has used, once for each instruction of a kernel.
-    pub(crate) fn warn_of_load(&mut self, warning: Report) {
+    /// A warning about an instruction of a kernel, once for each.
+    pub(crate) fn warn_of_kernel(&mut self, warning: Report) {
         let place = |report: &Report| (report.kind, report.kernel.clone(), report.pc);
         if !self.warnings.iter().any(|before| place(before) == place(&warning)) {
-            let message = "nothing has used the value".to_owned();
-            self.warn(Report { message, ..warning });
+            let message = match warning.kind {
+                ReportKind::BarrierDivergence => {
+                    "right if those that pass it by return after what they store, which the line table does not say"
+                }
+                _ => "nothing has used the value",
+            };
+            self.warn(Report {
+                message: message.to_owned(),
+                ..warning
+            });
         }
     }
 

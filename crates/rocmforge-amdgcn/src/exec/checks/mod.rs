@@ -27,6 +27,9 @@ pub(crate) struct Checks {
 impl Checks {
     #[inline(always)]
     fn watch(&mut self, c: &mut Ctx<'_>, w: &Wave, i: &Ins, request: &Request<'_>) {
+        if !c.absent.is_empty() {
+            c.request_behind_barrier(w, i, request);
+        }
         if let Some(probe) = &mut self.probe {
             probe.request(c, w, request);
         }

@@ -39,7 +39,11 @@ pub(crate) const POISONED: u64 = POISON as u64 | (POISON as u64) << 32;
 /// Tells who watches that the lanes of `exec` are about to do an atomic.
 #[inline(always)]
 pub(crate) fn observe(w: &Wave, c: &mut Ctx<'_>, i: &Ins, place: Place, exec: u32, at: &Addresses, size: usize) {
-    if c.observed && exec != 0 {
+    if exec == 0 {
+        return;
+    }
+    c.writes(i, place, at[exec.trailing_zeros() as usize & 31]);
+    if c.observed {
         let request = Request {
             place,
             access: Access::Atomic,

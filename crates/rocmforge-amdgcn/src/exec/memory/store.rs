@@ -44,6 +44,7 @@ fn row<S: Space, const R: usize>(w: &Wave, c: &mut Ctx<'_>, i: &Ins) -> bool {
         return false;
     };
     let size = R * 4;
+    c.writes(i, S::PLACE, first);
     if c.observed {
         c.observe_row(w, i, S::PLACE, Access::Store, first, size);
     }
@@ -85,6 +86,7 @@ fn shaped_any<M: Memory, const R: usize, const FAST: bool>(
     if exec == 0 {
         return;
     }
+    c.writes(i, place, at[exec.trailing_zeros() as usize & 31]);
     let size = R * 4;
     let shape = if is_row {
         Shape::Contiguous
@@ -193,6 +195,7 @@ fn bytes_any<M: Memory, const N: usize, const FAST: bool>(
     if exec == 0 {
         return;
     }
+    c.writes(i, place, at[exec.trailing_zeros() as usize & 31]);
     let shape = shape(at, exec, N as u64);
     if c.observed {
         let request = Request {

@@ -4,6 +4,7 @@
 //! requests to memory and of what orders them, with the instruction that makes them.
 
 use crate::attend::Attendant;
+use crate::exec::state::absence::Absence;
 use crate::exec::state::fields::{Flow, Src};
 use crate::exec::state::grid::Gws;
 use crate::exec::state::request::{Addresses, Data, Place, Request, Shape, Unwritten, addresses_of_row};
@@ -121,14 +122,22 @@ pub(crate) struct Ctx<'a> {
     /// The first of them came: from the next instruction on the values are followed.
     pub(crate) woken: bool,
     pub(crate) workgroup: [u32; 3],
+    /// Who was not at barriers to which the running wave came, and how many those were.
+    pub(crate) absent: Vec<Absence>,
+    pub(crate) barriers: u32,
+    /// Offset in `.text` of the instruction by which the running wave, since its last barrier, has last written to memory that others see;
+    /// [`NOWHERE`](crate::exec::state::absence::NOWHERE) if it has not.
+    pub(crate) last_write: u32,
     /// gfx1201: signals the barrier of the workgroup has got since it last let waves pass.
     pub(crate) signals: u32,
     /// Where waves of all workgroups meet.
     pub(crate) gws: Gws,
     pub(crate) faults: Vec<Fault>,
-    /// Loads of LDS that no wave has written. Those that are no faults are the warnings of the outcome.
+    /// What may be right. What is no fault at the end is a warning of the outcome.
     pub(crate) warnings: Vec<Fault>,
     pub(crate) max_faults: usize,
+    /// Whether the line table has a line for the instruction at an ELF address.
+    pub(crate) has_line: &'a dyn Fn(u64) -> bool,
     /// ELF address of `.text`, for the addresses in faults.
     pub(crate) text: u64,
     /// The program's variables, instructions with the address of one, and what those have accessed.
@@ -235,19 +244,37 @@ impl Ctx<'_> {
         }
     }
 
-    /// Notes that a lane loads LDS that no wave has written, `size` bytes.
-    pub(crate) fn warn(&mut self, w: &Wave, i: &Ins, load: &Unwritten, size: u32) {
-        let kind = FaultKind::UninitialisedLds;
+    /// Notes what may be right, as [`Self::fault`] notes a fault: a warning, unless it becomes a fault as well.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn warning(
+        &mut self,
+        w: &Wave,
+        i: &Ins,
+        kind: FaultKind,
+        access: Access,
+        lane: u32,
+        address: u64,
+        size: u32,
+    ) -> Option<&mut Fault> {
         if !self.tools.wants(kind) {
-            return;
+            return None;
         }
         let pc = self.text + u64::from(i.at);
-        if let Some(before) = self.warnings.iter_mut().find(|before| before.pc == pc) {
+        let known = |before: &&mut Fault| (before.kind, before.pc) == (kind, pc);
+        if let Some(before) = self.warnings.iter_mut().find(known) {
             before.count += 1;
-            return;
+            return None;
         }
-        let warning = self.new_fault(w, i, kind, load.access, load.lane as u32, load.address, size);
+        let warning = self.new_fault(w, i, kind, access, lane, address, size);
         self.warnings.push(warning);
+        self.warnings.last_mut()
+    }
+
+    /// Notes that a lane loads LDS that no wave has written, `size` bytes.
+    pub(crate) fn warn(&mut self, w: &Wave, i: &Ins, load: &Unwritten, size: u32) {
+        let (lane, kind) = (load.lane as u32, FaultKind::UninitialisedLds);
+        self.warning(w, i, kind, load.access, lane, load.address, size);
     }
 
     /// Counts more lanes of a fault that is known at an instruction; false if it is not.

@@ -7,6 +7,7 @@
 use crate::calls::Calls;
 use crate::exec::number::mode::Mode;
 use crate::exec::simd::masks::spread;
+use crate::exec::state::absence::Absence;
 use crate::exec::state::fields::{Flow, Kind, Src};
 use crate::exec::state::grid::Ticket;
 use std::mem::MaybeUninit;
@@ -74,6 +75,10 @@ pub(crate) struct Wave {
     pub(crate) calls: Calls,
     /// Index of the instruction at which it last had to stop though it could go on.
     pub(crate) last: usize,
+    /// As those of the running wave in [`Ctx`](crate::exec::state::ctx::Ctx).
+    pub(crate) absent: Vec<Absence>,
+    pub(crate) barriers: u32,
+    pub(crate) last_write: u32,
 }
 
 impl Wave {

@@ -1,5 +1,6 @@
 //! Workgroups and the loop over instructions.
 
+mod barriers;
 mod halves;
 mod waiting;
 
@@ -15,6 +16,7 @@ use crate::exec::clock;
 use crate::exec::code::Code;
 use crate::exec::memory::gws;
 use crate::exec::number::mode::Mode;
+use crate::exec::state::absence::NOWHERE;
 use crate::exec::state::ctx::{Ctx, Ins};
 use crate::exec::state::fields::{Flow, Kind, Src};
 use crate::exec::state::grid::Gws;
@@ -88,6 +90,7 @@ pub(crate) fn run_part(
         count: dispatch.options.counters.then(Box::default),
         race,
     }));
+    let has_line = |pc| dispatch.program.frames(pc).first().is_some_and(|frame| frame.line != 0);
     let mut ctx = Ctx {
         memory,
         elsewhere: [0; 16],
@@ -109,6 +112,9 @@ pub(crate) fn run_part(
         unwritten: Vec::new(),
         woken: false,
         workgroup: [0; 3],
+        absent: Vec::new(),
+        barriers: 0,
+        last_write: NOWHERE,
         signals: 0,
         gws: if dispatch.options.cooperative {
             Gws::of_grid(dispatch.groups())
@@ -118,6 +124,7 @@ pub(crate) fn run_part(
         faults: Vec::new(),
         warnings: Vec::new(),
         max_faults: dispatch.options.max_faults.max(1),
+        has_line: &has_line,
         text: code.start,
         variables: &code.variables,
         watched: &code.watched,
@@ -364,11 +371,7 @@ impl Machine<'_> {
             if waiting == 0 {
                 break;
             }
-            // A wave that has ended may have signalled before.
-            let absent = |w: &Wave| w.state == WaveState::Ended && w.signals == 0;
-            if waves.iter().any(|wave| absent(wave)) {
-                self.ended_early(&waves, ctx);
-            }
+            self.meet(&mut waves, ctx);
             if self.dispatch.program.arch() == Arch::Gfx1201 {
                 crate::exec::gfx12::barrier::pass(&mut waves, ctx, self.code);
             }
@@ -504,6 +507,9 @@ impl Machine<'_> {
         w.state = WaveState::Ready;
         w.signals = 0;
         w.gws = None;
+        w.absent.clear();
+        w.barriers = 0;
+        w.last_write = NOWHERE;
         w.next = self.entry;
         w.change_calls(Calls::clear);
         w.scc = 0;
@@ -553,6 +559,11 @@ impl Machine<'_> {
         let mut budget = slice;
         let mut last = next;
         w.until = (w.ran as i64).wrapping_add(slice);
+        (ctx.barriers, ctx.last_write) = (w.barriers, w.last_write);
+        if !w.absent.is_empty() {
+            ctx.absent = std::mem::take(&mut w.absent);
+            ctx.observed = true;
+        }
         loop {
             w.left = budget;
             let straight = usize::from(ins[next].straight);
@@ -625,9 +636,11 @@ impl Machine<'_> {
                     continue;
                 }
                 Flow::Barrier => {
-                    if w.s[EXEC] != w.live || w.high.is_some() {
-                        diverged(w, ctx, i);
+                    if w.s[EXEC] != w.live || w.high.is_some() || !ctx.absent.is_empty() {
+                        ctx.at_barrier(w, i);
                     }
+                    w.barriers = w.barriers.saturating_add(1);
+                    ctx.last_write = NOWHERE;
                     w.state = WaveState::Barrier;
                     break;
                 }
@@ -661,6 +674,11 @@ impl Machine<'_> {
             }
         }
         w.next = next;
+        w.last_write = ctx.last_write;
+        if !ctx.absent.is_empty() {
+            w.absent = std::mem::take(&mut ctx.absent);
+            ctx.observed = self.observes || ctx.follows;
+        }
         w.ran += (slice - budget).unsigned_abs();
         self.budget -= slice - budget;
         if self.budget < 0 {
@@ -709,19 +727,6 @@ fn checked(ins: &[Ins], w: &mut Wave, ctx: &mut Ctx<'_>, checks: &RefCell<Checks
                 init.after(w, ctx, i, index);
             }
         }
-    }
-}
-
-/// Notes a barrier that some lanes do not reach.
-#[cold]
-fn diverged(w: &Wave, ctx: &mut Ctx<'_>, i: &Ins) {
-    let missing = w.missing();
-    if missing == 0 {
-        return;
-    }
-    let lane = missing.trailing_zeros() % 64;
-    if let Some(fault) = ctx.fault(w, i, FaultKind::BarrierDivergence, Access::None, lane, 0, 0) {
-        fault.note = format!("lanes {missing:#010x} of the wave do not take part");
     }
 }
 

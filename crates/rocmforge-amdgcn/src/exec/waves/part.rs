@@ -94,6 +94,9 @@ impl Part {
                 before.count += warning.count;
             } else if !outcome.faults.iter().any(|fault| same(fault, &warning)) {
                 warning.frames = program.stack(warning.pc, &warning.calls);
+                if let Some(other) = &mut warning.other {
+                    other.frames = program.stack(other.pc, &other.calls);
+                }
                 outcome.warnings.push(warning);
             }
         }

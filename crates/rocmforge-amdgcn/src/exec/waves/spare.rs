@@ -3,6 +3,7 @@
 
 use crate::calls::Calls;
 use crate::exec::number::mode::Mode;
+use crate::exec::state::absence::NOWHERE;
 use crate::exec::state::wave::{Lanes, Wave, WaveState};
 use crate::fault::POISON;
 use std::cell::RefCell;
@@ -76,6 +77,9 @@ impl Wave {
         gws: None,
         calls: Calls::NONE,
         last: 0,
+        absent: Vec::new(),
+        barriers: 0,
+        last_write: NOWHERE,
     };
 }
 

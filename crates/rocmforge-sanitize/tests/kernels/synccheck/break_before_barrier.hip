@@ -1,4 +1,4 @@
-// The lanes that find what they look for leave the loop; the others wait for them at the next barrier.
+// The lanes that find what they look for leave the loop, and come to the barrier behind it; the others wait for them at the next one of the loop.
 //
 //# [[launch]]
 //# kernel = "faulty"
@@ -18,7 +18,9 @@ KERNEL faulty(const u32 *x, u32 *y, u32 rounds) {
         }
         rf_barrier(); // FAULT: BarrierDivergence
     }
-    y[t] = found;
+    rf_barrier(); // ALSO: BarrierDivergence
+    tile[t] = found;
+    y[t] = tile[t];
 }
 
 KERNEL correct(const u32 *x, u32 *y, u32 rounds) {
@@ -30,5 +32,6 @@ KERNEL correct(const u32 *x, u32 *y, u32 rounds) {
         if (tile[63 - t] % 7 == 0 && found == 0xffffffff) found = k;
         rf_barrier();
     }
-    y[t] = found;
+    tile[t] = found;
+    y[t] = tile[t];
 }

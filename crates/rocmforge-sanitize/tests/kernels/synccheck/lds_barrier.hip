@@ -22,7 +22,7 @@ KERNEL faulty(const float *x, float *y) {
         tile[t] = x[t];
         lds_barrier(); // FAULT: BarrierDivergence
     }
-    y[t] = tile[t];
+    y[t] = tile[t]; // ALSO: BarrierDivergence
 }
 
 KERNEL correct(const float *x, float *y) {

@@ -15,7 +15,7 @@ KERNEL faulty(const float *x, float *y) {
         rf_barrier(); // FAULT: BarrierDivergence
         v += first;
     }
-    y[t] = v;
+    y[t] = v; // ALSO: BarrierDivergence
 } // ALSO: BarrierDivergence
 
 KERNEL correct(const float *x, float *y) {

@@ -1,4 +1,4 @@
-//! Waves that wait for what does not come: loops without an end, and barriers that others have passed by ending.
+//! Waves that wait for what does not come: loops without an end.
 
 use super::{Machine, PROBES};
 use crate::exec::checks::probe::Probe;
@@ -16,29 +16,6 @@ impl Machine<'_> {
         if let Some(fault) = ctx.fault(w, &self.code.ins[last], kind, Access::None, lane, 0, 0) {
             fault.note = format!("the loop begins at pc {pc:#x}");
             fault.other = side(w, pc, fault, Access::None, lane);
-        }
-    }
-
-    /// Notes a barrier at which only some waves wait because the others have ended.
-    #[cold]
-    pub(super) fn ended_early(&self, waves: &[Box<Wave>], ctx: &mut Ctx<'_>) {
-        let waiting = waves.iter().filter(|w| w.state == WaveState::Barrier).count();
-        let wave = waves.iter().find(|w| w.state == WaveState::Barrier);
-        let ended = waves.iter().find(|w| w.state == WaveState::Ended);
-        let (Some(wave), Some(ended)) = (wave, ended) else {
-            return;
-        };
-        // The barrier, and the end, are the instructions before the next one.
-        let i = &self.code.ins[wave.next - 1];
-        let end = &self.code.ins[ended.next - 1];
-        let pc = ctx.text + u64::from(end.at);
-        if let Some(fault) = ctx.fault(wave, i, FaultKind::WaveEnded, Access::None, 0, 0, 0) {
-            fault.note = format!(
-                "{waiting} of {} waves wait, {} have ended; a card lets them go on, but what the others should have done is missing",
-                waves.len(),
-                waves.len() - waiting
-            );
-            fault.other = side(ended, pc, fault, Access::None, 0);
         }
     }
 

@@ -1,4 +1,4 @@
-// Threads without an element return, and the others wait for them at the barrier.
+// Threads without an element return before a barrier, which counts those that have not ended. The others read what the former would have written.
 //
 //# [[launch]]
 //# kernel = "faulty"
@@ -11,14 +11,15 @@ KERNEL faulty(const float *x, float *y, u32 n) {
     u32 t = rf_thread();
     if (t >= n) return;
     tile[t] = x[t];
-    rf_barrier(); // FAULT: BarrierDivergence
-    y[t] = tile[n - 1 - t];
+    rf_barrier();
+    y[t] = tile[63 - t]; // FAULT: UninitialisedLds
 }
 
 KERNEL correct(const float *x, float *y, u32 n) {
     SHARED float tile[64];
     u32 t = rf_thread();
-    if (t < n) tile[t] = x[t];
+    if (t >= n) return;
+    tile[t] = x[t];
     rf_barrier();
-    if (t < n) y[t] = tile[n - 1 - t];
+    y[t] = tile[n - 1 - t];
 }
