@@ -29,13 +29,12 @@ impl LaneAccess {
         }
     }
 
-    /// The same with the memory that a generic address is in, and the address there.
+    /// The same with the memory that a generic address is in, and the address there. It stays generic in global memory.
     fn resolved(self) -> Self {
         let aperture = (self.at >> 32) as u32;
         let (place, at) = match (self.place, aperture) {
             (Place::Flat, SHARED_APERTURE) => (Place::Lds, self.at & 0xFFFF_FFFF),
             (Place::Flat, PRIVATE_APERTURE) => (Place::Scratch, self.at & 0xFFFF_FFFF),
-            (Place::Flat, _) => (Place::Global, self.at),
             other => (other.0, self.at),
         };
         Self { place, at, ..self }
@@ -111,7 +110,7 @@ fn read_elsewhere<'a>(c: &'a mut Ctx<'_>, w: &Wave, i: &Ins, access: LaneAccess,
     {
         return c.elsewhere.get(..len);
     }
-    c.global_fault(w, i, access.how, access.lane, access.at, len as u32);
+    outside(c, w, i, access, len);
     None
 }
 
@@ -121,9 +120,22 @@ fn read_elsewhere<'a>(c: &'a mut Ctx<'_>, w: &Wave, i: &Ins, access: LaneAccess,
 fn write_elsewhere(c: &mut Ctx<'_>, w: &Wave, i: &Ins, access: LaneAccess, bytes: &[u8]) -> bool {
     let done = c.memory.write_elsewhere(access.at, bytes);
     if !done {
-        c.global_fault(w, i, access.how, access.lane, access.at, bytes.len() as u32);
+        outside(c, w, i, access, bytes.len());
     }
     done
+}
+
+/// Notes an access outside of global memory and host memory. A generic address up to 2 GiB below an aperture is that of an element before an
+/// array in LDS or private memory; code that knows the memory counts in 32 bits, and so does the fault.
+#[cold]
+fn outside(c: &mut Ctx<'_>, w: &Wave, i: &Ins, LaneAccess { place, how, lane, at }: LaneAccess, len: usize) {
+    const BELOW: u64 = 1 << 31;
+    let kind = match (at.wrapping_add(BELOW) >> 32) as u32 {
+        SHARED_APERTURE if place == Place::Flat => FaultKind::LdsOutOfBounds,
+        PRIVATE_APERTURE if place == Place::Flat => FaultKind::ScratchOutOfBounds,
+        _ => return c.global_fault(w, i, how, lane, at, len as u32),
+    };
+    c.fault(w, i, kind, how, lane, at & 0xFFFF_FFFF, len as u32);
 }
 
 /// Bytes of a piece of LDS or private memory that nobody has written, a bit for each.
