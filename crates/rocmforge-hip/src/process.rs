@@ -80,7 +80,10 @@ fn end(process: &Process) {
     let selects = !process.settings.selection.is_all();
     let selector = selects.then(|| process.sim.launch_selector());
     let warnings = process.sim.warnings();
-    process.findings.end(&absent, counters, &warnings, selects, seed);
+    let wide = process.sim.wide_kernel();
+    process
+        .findings
+        .end(&absent, counters, &warnings, wide.as_deref(), selects, seed);
     process.records.add(&Record::end(
         process.findings.totals(),
         absent,

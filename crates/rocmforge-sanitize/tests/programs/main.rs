@@ -315,6 +315,7 @@ programs! {
         cards: BOTH,
         processors: BOTH,
         flags: &["-mwavefrontsize64", "-D__AMDGCN_WAVEFRONT_SIZE=64"],
+        says: &["warning: kernel _Z7reversePii was compiled for waves of 64 lanes (-mwavefrontsize64), but warpSize of this card is 32"],
     }
     matmul { cards: BOTH, processors: BOTH }
     arguments {}

@@ -65,6 +65,11 @@ impl SimHost {
         self.lock().timeline.clone()
     }
 
+    /// The first kernel for waves of 64 lanes that has run. The cards have waves of 32 by default, and say so in `warpSize`.
+    pub fn wide_kernel(&self) -> Option<String> {
+        self.lock().wide_kernel.clone()
+    }
+
     /// What was done so far.
     pub fn counters(&self) -> Counters {
         let host = self.lock();

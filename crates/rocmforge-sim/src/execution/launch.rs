@@ -51,6 +51,9 @@ impl Host {
         let Some(kernel) = launch.module.program.kernel(&name) else {
             return Ran::Done;
         };
+        if self.wide_kernel.is_none() && launch.module.kernels[launch.kernel].wavefront_size == 64 {
+            self.wide_kernel = Some(name.clone());
+        }
         for given in &launch.given {
             self.cards[card].vram.renew(given.address, call);
         }

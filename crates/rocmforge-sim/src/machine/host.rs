@@ -104,6 +104,8 @@ pub(crate) struct Host {
     /// Reports about launches that are not selected, which are kept nowhere.
     pub(crate) unchecked: u64,
     pub(crate) warnings: Vec<Report>,
+    /// The first kernel for waves of 64 lanes that has run.
+    pub(crate) wide_kernel: Option<String>,
     pub(crate) launches: u64,
     /// Those of them that are selected.
     pub(crate) checked_launches: u64,
@@ -198,6 +200,7 @@ impl Host {
             reported: Arc::default(),
             unchecked: 0,
             warnings: Vec::new(),
+            wide_kernel: None,
             launches: 0,
             checked_launches: 0,
             selector: LaunchSelector::new(config.selection.clone()),
