@@ -15,6 +15,10 @@ pub enum FaultKind {
     GlobalOutOfBounds,
     /// Global memory of a freed allocation.
     UseAfterFree,
+    /// A kernel gives a block back to device `free` a second time.
+    DoubleFree,
+    /// A kernel gives something back to device `free` that device `malloc` has not given.
+    InvalidFree,
     /// Global memory nobody has written, whose value something depends on.
     UninitialisedGlobal,
     /// LDS beyond the kernel's static and dynamic size.
@@ -73,6 +77,8 @@ impl fmt::Display for FaultKind {
         f.write_str(match self {
             Self::GlobalOutOfBounds => "global memory out of bounds",
             Self::UseAfterFree => "use of freed global memory",
+            Self::DoubleFree => "device memory that was freed before is freed",
+            Self::InvalidFree => "device memory is freed that device malloc has not given",
             Self::UninitialisedGlobal => "read of global memory that was never written",
             Self::LdsOutOfBounds => "LDS out of bounds",
             Self::UninitialisedLds => "read of LDS that no wave has written yet (missing barrier?)",

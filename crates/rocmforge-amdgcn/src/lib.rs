@@ -59,7 +59,7 @@ mod program;
 mod shares;
 mod tools;
 
-pub use attend::Attendant;
+pub use attend::{Attendant, HeapBlock, WrongFree};
 pub use byte_state::ByteState;
 pub use counters::{Class, Counters, Distinct, LdsTraffic, Limit, Occupancy, SEGMENT, Traffic};
 pub use dispatch::{Dispatch, ExecOptions, MAX_LDS, MAX_WORKGROUP, Outcome, Status};

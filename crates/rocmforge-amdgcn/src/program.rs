@@ -4,7 +4,7 @@ use crate::calls::Calls;
 use crate::costs::Costs;
 use crate::exec::code::Code;
 use crate::exec::lower::functions::{Function, WaveLanes};
-use crate::exec::lower::library::is_allocator;
+use crate::exec::lower::library::Allocator;
 use crate::exec::number::mode::Mode;
 use crate::exec::state::variables::{Variable, Variables};
 use crate::kernel::{self, Kernel};
@@ -194,6 +194,11 @@ impl Program {
         self.debug.frames(pc)
     }
 
+    /// Whether it has AMD's device `malloc`, whose blocks are reported to an [`Attendant`](crate::Attendant).
+    pub fn allocates(&self) -> bool {
+        self.code.heap.allocates()
+    }
+
     /// The same, and behind it the calls that lead there. `calls` are those that a wave was in there, or in a function that it called from
     /// there.
     pub(crate) fn stack(&self, pc: u64, calls: &Calls) -> Vec<Frame> {
@@ -317,12 +322,12 @@ fn lower_text(
         .filter(|end| *end <= MAX_SPAN)
         .ok_or_else(|| LoadError::Layout(format!(".text at {start:#x} of {:#x} B", data.len())))?;
     let words: Vec<u32> = data.as_chunks::<4>().0.iter().map(|w| u32::from_le_bytes(*w)).collect();
-    let mut functions: Vec<(u64, u64, bool)> = file
+    let mut functions: Vec<(u64, u64, Option<Allocator>)> = file
         .symbols()
         .chain(file.dynamic_symbols())
         .filter(|s| s.kind() == SymbolKind::Text && s.size() > 0 && s.section_index() == Some(text.index()))
         .map(|s| {
-            let allocator = s.name().is_ok_and(is_allocator);
+            let allocator = s.name().ok().and_then(Allocator::of);
             (s.address(), s.address().saturating_add(s.size()), allocator)
         })
         .collect();

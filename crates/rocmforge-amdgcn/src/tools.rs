@@ -57,6 +57,7 @@ impl Tools {
             K::GlobalOutOfBounds | K::UseAfterFree | K::LdsOutOfBounds | K::ScratchOutOfBounds | K::Misaligned => {
                 self.memcheck
             }
+            K::DoubleFree | K::InvalidFree => self.memcheck,
             K::UninitialisedGlobal | K::UninitialisedLds | K::UninitialisedPrivate => self.initcheck,
             K::UninitialisedRegister => self.init_registers,
             K::LdsRace | K::GlobalRace => self.racecheck,

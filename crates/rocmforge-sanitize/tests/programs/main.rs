@@ -359,6 +359,22 @@ programs! {
     bad_arguments { findings: &[
         "use of a handle that is not alive: hipStreamSynchronize", "use of a handle that is not alive: hipEventRecord",
     ] }
+    heap_overrun { cards: BOTH, processors: BOTH, device_library: true, findings: &[
+        "out of bounds: kernel", "in kernel _Z7overrunPii", "write of 4 B", "0 B past the end of the allocation", "64 lanes in all",
+        "{kernel line}:", "{host line})", "allocation: \"block of device malloc\", 64 B", "heap_overrun.hip:5)", "1 findings (64 times)",
+    ] }
+    heap_use_after_free { cards: BOTH, processors: BOTH, device_library: true, flags: &["-O3"], findings: &[
+        "use after free: kernel", "in kernel _Z4latePi", "read of 4 B", "8 lanes in all", "{kernel line}:", "{host line})",
+        "\"block of device malloc\", 64 B", "freed by call",
+    ] }
+    heap_double_free { cards: BOTH, processors: BOTH, device_library: true, flags: &["-O0"], findings: &[
+        "double free: kernel", "free of memory HIP never allocated: kernel", "in kernel _Z5twicePi", "8 lanes in all", "{kernel line}:",
+        "{host line})", "2 findings (16 times)",
+    ] }
+    heap_leak { cards: BOTH, processors: BOTH, device_library: true, options: &["--leak-check", "full"], findings: &[
+        "leak: malloc", "4 blocks of device malloc, 160 B in all, that no kernel has freed", "in kernel _Z4keepPi", "{kernel line}:",
+        "{host line})", "1 findings",
+    ] }
     leaks { options: &["--leak-check", "full"], findings: &[
         "leak: hipMalloc", "12345 B", "{host line})", "leak: hipHostMalloc", "leak: hipStreamCreate", "leak: hipEventCreate", "4 findings",
     ] }

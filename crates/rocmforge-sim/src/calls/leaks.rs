@@ -4,7 +4,7 @@ use crate::calls::sim::SimHost;
 use crate::report::{Report, ReportKind};
 
 impl SimHost {
-    /// What the program has not given back: device and pinned memory, registered memory, streams, events, modules and graphs,
+    /// What the program has not given back: device and pinned memory, blocks of device `malloc`, registered memory, streams, events, modules and graphs,
     /// each with the call that made it. For the end of a test; nothing is remembered as reported.
     pub fn leaks(&self) -> Vec<Report> {
         self.with_host(|host| {
@@ -21,6 +21,19 @@ impl SimHost {
                     let report = leak("hipMalloc", allocation.allocated_by, "never freed");
                     leaks.push(report.at(None, allocation.address, allocation.size, Some(allocation.info())));
                 }
+            }
+            let hostcalls = host.cards.iter().filter_map(|card| card.hostcall.as_ref());
+            for leaked in hostcalls.flat_map(|hostcall| hostcall.followed.leaked()) {
+                let what = format!(
+                    "{} blocks of device malloc, {} B in all, that no kernel has freed; the first:",
+                    leaked.blocks, leaked.bytes
+                );
+                let report = leak("malloc", leaked.call, &what).in_kernel(&leaked.site.kernel);
+                let report = report.at(None, leaked.first.address, leaked.first.size, Some(leaked.first));
+                leaks.push(Report {
+                    frames: leaked.site.frames.clone(),
+                    ..report
+                });
             }
             for range in host.pinned.all() {
                 let (api, what) = match range.block {

@@ -6,7 +6,7 @@ use crate::machine::host::Host;
 use crate::queues::launch::{Given, KERNARG_BYTES, Launch};
 use crate::queues::op::Ran;
 use crate::races::shadow::Actor;
-use crate::report::{Access, Report, ReportKind, Side};
+use crate::report::{Access, AllocationState, Report, ReportKind, Side};
 use rocmforge_amdgcn as amdgcn;
 use rocmforge_amdgcn::{
     ByteState, Dispatch, ExecOptions, Fault, FaultKind, Status, execute, execute_attended, set_hidden,
@@ -98,6 +98,9 @@ impl Host {
                     hostcall,
                     space,
                     output,
+                    follows: self.config.tools.memcheck && launch.module.program.allocates(),
+                    kernel: &name,
+                    call,
                 };
                 execute_attended(&dispatch, memory, &mut server)
             }
@@ -269,6 +272,8 @@ impl Host {
         let kind = match fault.kind {
             FaultKind::GlobalOutOfBounds => ReportKind::OutOfBounds,
             FaultKind::UseAfterFree => ReportKind::UseAfterFree,
+            FaultKind::DoubleFree => ReportKind::DoubleFree,
+            FaultKind::InvalidFree => ReportKind::InvalidFree,
             FaultKind::UninitialisedGlobal => ReportKind::Uninitialised,
             FaultKind::LdsOutOfBounds => ReportKind::LdsOutOfBounds,
             FaultKind::UninitialisedLds => ReportKind::UninitialisedLds,
@@ -288,12 +293,22 @@ impl Host {
         };
         let global = matches!(
             kind,
-            ReportKind::OutOfBounds | ReportKind::UseAfterFree | ReportKind::Uninitialised | ReportKind::GlobalRace
+            ReportKind::OutOfBounds
+                | ReportKind::UseAfterFree
+                | ReportKind::Uninitialised
+                | ReportKind::GlobalRace
+                | ReportKind::DoubleFree
         );
         let vram = &self.cards[card].vram;
         let on_card = self.card_of(fault.address).is_some();
+        let hostcall = self.cards[card].hostcall.as_ref();
+        let mut block = hostcall.and_then(|hostcall| hostcall.followed.block_at(fault.address));
+        if let Some(block) = block.as_mut().filter(|_| kind == ReportKind::OutOfBounds) {
+            // It may have been freed since.
+            block.state = AllocationState::Live;
+        }
         let allocation = match global {
-            true if on_card => vram.blame(fault.address),
+            true if on_card => block.or_else(|| vram.blame(fault.address)),
             true => self.pinned.blame(fault.address),
             false => None,
         };

@@ -5,6 +5,7 @@
 //! it on the ready stack and sleeps until the host has cleared a bit of the header; the answer is in the first two words.
 
 mod format;
+pub(crate) mod heap;
 mod message;
 mod output;
 
@@ -12,9 +13,10 @@ pub use output::{DeviceOutput, OutputStream};
 
 pub(crate) use output::ProcessOutput;
 
+use crate::hostcall::heap::Heap;
 use crate::machine::vram::{OutOfMemory, SystemSpace, Vram};
 use message::Messages;
-use rocmforge_amdgcn::{Attendant, ByteState, GlobalMemory};
+use rocmforge_amdgcn::{Attendant, ByteState, GlobalMemory, HeapBlock, WrongFree};
 use std::collections::BTreeMap;
 
 /// Packets; a power of two, and more than there are waves on a card.
@@ -47,6 +49,8 @@ pub(crate) struct Hostcall {
     messages: Messages,
     /// Memory that kernels hold: its address, and what was taken for it.
     blocks: BTreeMap<u64, (u64, u64)>,
+    /// What kernels hold of that, block by block.
+    pub(crate) followed: Heap,
     /// What the running launch has written to standard error.
     pub(crate) errors: Vec<u8>,
     /// Services it asked for that do not exist here.
@@ -81,6 +85,7 @@ impl Hostcall {
             heap,
             messages: Messages::default(),
             blocks: BTreeMap::new(),
+            followed: Heap::default(),
             errors: Vec::new(),
             refused: Vec::new(),
         })
@@ -92,6 +97,11 @@ pub(crate) struct Server<'a> {
     pub(crate) hostcall: &'a mut Hostcall,
     pub(crate) space: &'a mut SystemSpace,
     pub(crate) output: &'a mut dyn DeviceOutput,
+    /// Blocks of `malloc` are followed: what is no block may not be accessed.
+    pub(crate) follows: bool,
+    /// The launch.
+    pub(crate) kernel: &'a str,
+    pub(crate) call: u64,
 }
 
 fn word(memory: &GlobalMemory, address: u64) -> u64 {
@@ -119,6 +129,15 @@ impl Attendant for Server<'_> {
         for index in packets.into_iter().rev() {
             self.serve(memory, index);
         }
+    }
+
+    fn allocated(&mut self, memory: &mut GlobalMemory, block: &HeapBlock<'_>) {
+        let (kernel, call) = (self.kernel, self.call);
+        self.hostcall.followed.allocated(memory, block, kernel, call);
+    }
+
+    fn released(&mut self, memory: &mut GlobalMemory, address: u64) -> Result<(), WrongFree> {
+        self.hostcall.followed.released(memory, address, self.call)
     }
 }
 
@@ -194,7 +213,12 @@ impl Server<'_> {
         for (at, size) in rests.into_iter().filter(|(_, size)| *size > 0) {
             self.space.insert(at, size);
         }
-        memory.set_state(address, bytes, ByteState::Uninit);
+        let state = if self.follows {
+            ByteState::Unmapped
+        } else {
+            ByteState::Uninit
+        };
+        memory.set_state(address, bytes, state);
         self.hostcall.blocks.insert(address, (address, kept));
         Some(address)
     }

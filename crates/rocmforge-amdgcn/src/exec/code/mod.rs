@@ -3,6 +3,7 @@
 pub(crate) mod isa;
 pub(crate) mod operands;
 
+use crate::exec::lower::library::Heap;
 use crate::exec::state::ctx::{Ins, Watched};
 use crate::exec::state::variables::Variables;
 use crate::load_error::LoadError;
@@ -41,6 +42,8 @@ pub(crate) struct Code {
     pub(crate) wide: bool,
     /// ELF addresses of the functions that are.
     pub(in crate::exec) wide_functions: Vec<Range<u64>>,
+    /// The functions of device `malloc`.
+    pub(crate) heap: Heap,
 }
 
 impl Code {

@@ -5,6 +5,7 @@ use crate::exec::code::operands::NOTHING;
 use crate::exec::code::{Code, PART};
 use crate::exec::lower::decoded::Decoded;
 use crate::exec::lower::idioms::Calls;
+use crate::exec::lower::library::{Allocator, Heap};
 use crate::exec::lower::{halves, idioms, instruction, library, unused, updates, variables};
 use crate::exec::memory::gws;
 use crate::exec::state::ctx::Ins;
@@ -38,7 +39,7 @@ pub(crate) struct Function {
     pub(crate) addresses: Range<u64>,
     pub(crate) lanes: WaveLanes,
     /// It is part of AMD's device `malloc`.
-    pub(crate) allocator: bool,
+    pub(crate) allocator: Option<Allocator>,
 }
 
 impl Code {
@@ -86,12 +87,16 @@ impl Code {
             trap_registers: 0,
             wide: false,
             wide_functions: Vec::new(),
+            heap: Heap::default(),
         };
         let mut branches = Vec::new();
         // Calls in functions that keep values in private memory.
         let mut calls = Vec::new();
         for function in functions {
             let Function { addresses, lanes, .. } = function;
+            if let Some(allocator) = function.allocator {
+                code.heap.add(addresses.clone(), allocator);
+            }
             let before = (code.ins.len(), branches.len(), calls.len());
             code.wide = *lanes == WaveLanes::Of64;
             if code.wide {
@@ -216,7 +221,7 @@ impl Code {
         updates::mark(&decoded, &mut self.ins);
         unused::mark(&decoded, &mut self.ins, self.wide);
         variables::mark(&decoded, self);
-        if function.allocator {
+        if function.allocator.is_some() {
             library::mark(&decoded, &mut self.ins);
         }
         self.ins.push(Ins {

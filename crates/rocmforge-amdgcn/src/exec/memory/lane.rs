@@ -105,6 +105,12 @@ fn unwritten_global<'a>(
 #[cold]
 #[inline(never)]
 fn read_elsewhere<'a>(c: &'a mut Ctx<'_>, w: &Wave, i: &Ins, access: LaneAccess, len: usize) -> Option<&'a [u8]> {
+    if c.in_allocator(i)
+        && let Some(bytes) = c.elsewhere.get_mut(..len)
+        && c.memory.peek(access.at, bytes)
+    {
+        return c.elsewhere.get(..len);
+    }
     if let Some(bytes) = c.elsewhere.get_mut(..len)
         && c.memory.read_elsewhere(access.at, bytes, c.check_uninit)
     {
@@ -118,6 +124,11 @@ fn read_elsewhere<'a>(c: &'a mut Ctx<'_>, w: &Wave, i: &Ins, access: LaneAccess,
 #[cold]
 #[inline(never)]
 fn write_elsewhere(c: &mut Ctx<'_>, w: &Wave, i: &Ins, access: LaneAccess, bytes: &[u8]) -> bool {
+    if c.in_allocator(i) && c.memory.poke(access.at, bytes) {
+        // From now on it is memory as all other: the checks follow what the allocator does there.
+        c.memory.set_state(access.at, bytes.len() as u64, ByteState::Init);
+        return true;
+    }
     let done = c.memory.write_elsewhere(access.at, bytes);
     if !done {
         outside(c, w, i, access, bytes.len());

@@ -4,6 +4,7 @@
 //! requests to memory and of what orders them, with the instruction that makes them.
 
 use crate::attend::Attendant;
+use crate::exec::lower::library::Heap;
 use crate::exec::state::absence::Absence;
 use crate::exec::state::fields::{Flow, Src};
 use crate::exec::state::grid::Gws;
@@ -138,6 +139,8 @@ pub(crate) struct Ctx<'a> {
     pub(crate) max_faults: usize,
     /// Whether the line table has a line for the instruction at an ELF address.
     pub(crate) has_line: &'a dyn Fn(u64) -> bool,
+    /// The functions of device `malloc`.
+    pub(crate) heap: &'a Heap,
     /// ELF address of `.text`, for the addresses in faults.
     pub(crate) text: u64,
     /// The program's variables, instructions with the address of one, and what those have accessed.
@@ -320,6 +323,13 @@ impl Ctx<'_> {
         }
         let copies = self.observer.borrow().copies(w, place, lane as usize, address, bytes);
         Some(bytes & !copies)
+    }
+
+    /// Whether an instruction is of device `malloc` itself, which keeps its lists between the blocks.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn in_allocator(&self, i: &Ins) -> bool {
+        self.attendant.is_some() && self.memory.share.is_none() && self.heap.contains(self.text + u64::from(i.at))
     }
 
     /// Notes why an access to global memory was refused.

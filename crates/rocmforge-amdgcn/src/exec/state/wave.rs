@@ -10,6 +10,7 @@ use crate::exec::simd::masks::spread;
 use crate::exec::state::absence::Absence;
 use crate::exec::state::fields::{Flow, Kind, Src};
 use crate::exec::state::grid::Ticket;
+use crate::exec::waves::group::heap::Allocation;
 use std::mem::MaybeUninit;
 
 pub(crate) const VCC: usize = 106;
@@ -79,6 +80,8 @@ pub(crate) struct Wave {
     pub(crate) absent: Vec<Absence>,
     pub(crate) barriers: u32,
     pub(crate) last_write: u32,
+    /// The call of device `malloc` that it is in.
+    pub(crate) allocation: Option<Box<Allocation>>,
 }
 
 impl Wave {

@@ -2,6 +2,7 @@
 
 mod barriers;
 mod halves;
+pub(crate) mod heap;
 mod waiting;
 
 use crate::attend::Attendant;
@@ -125,6 +126,7 @@ pub(crate) fn run_part(
         warnings: Vec::new(),
         max_faults: dispatch.options.max_faults.max(1),
         has_line: &has_line,
+        heap: &code.heap,
         text: code.start,
         variables: &code.variables,
         watched: &code.watched,
@@ -510,6 +512,7 @@ impl Machine<'_> {
         w.absent.clear();
         w.barriers = 0;
         w.last_write = NOWHERE;
+        w.allocation = None;
         w.next = self.entry;
         w.change_calls(Calls::clear);
         w.scc = 0;
@@ -611,6 +614,9 @@ impl Machine<'_> {
                     let back = self.code.device + u64::from(i.at) + 4;
                     let pc = self.code.start + u64::from(i.at);
                     let target = self.code.pc_of(address);
+                    if self.code.heap.allocates() {
+                        self.heap_call(w, ctx, i, target);
+                    }
                     if i.dst as usize != NULL {
                         w.set64(i.dst, back);
                         let back = pc + 4;

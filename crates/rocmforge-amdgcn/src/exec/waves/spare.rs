@@ -80,6 +80,7 @@ impl Wave {
         absent: Vec::new(),
         barriers: 0,
         last_write: NOWHERE,
+        allocation: None,
     };
 }
 
