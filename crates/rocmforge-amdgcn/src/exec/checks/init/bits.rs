@@ -1,9 +1,9 @@
-//! Bitwise operations: which bits of their results are unknown.
+//! Operations that move bits, of vectors and of scalars: which bits of their results are unknown.
 
 use crate::exec::state::wave::{VCC, Wave};
 use rocmforge_isa::{Format, Inst, Op, OpSel, Operand};
 
-/// A vector operation whose result is made of bits of its sources.
+/// An operation whose result is made of bits of its sources, or of one byte of its source.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Bits {
     op: Op,
@@ -93,7 +93,8 @@ impl Bits {
 
     /// Whether it computes rather than moves: the result says something of each source.
     pub(super) fn computes(&self) -> bool {
-        matches!(self.op, Op::VXorB32 | Op::VXor3B32 | Op::VNotB32)
+        let whole = byte_of(self.op).is_some();
+        whole || matches!(self.op, Op::VXorB32 | Op::VXor3B32 | Op::VNotB32)
     }
 
     /// Unknown bits of the result in a lane; `of` gives those of a vector register.
@@ -104,6 +105,35 @@ impl Bits {
         };
         unknown(self.op, [at(0), at(1), at(2)], self.op_sel).unwrap_or(u32::MAX)
     }
+}
+
+/// The byte that an operation makes a number of.
+fn byte_of(op: Op) -> Option<u32> {
+    match op {
+        Op::VCvtF32Ubyte0 => Some(0),
+        Op::VCvtF32Ubyte1 => Some(1),
+        Op::VCvtF32Ubyte2 => Some(2),
+        Op::VCvtF32Ubyte3 => Some(3),
+        _ => None,
+    }
+}
+
+/// Unknown bits of a choice of bytes; `select` has a byte for each.
+fn permuted(high: Value, low: Value, select: Value) -> u32 {
+    let unknown = u64::from(high.unknown) << 32 | u64::from(low.unknown);
+    let byte = |n: u32| match select.bits >> (8 * n) & 0xFF {
+        _ if select.unknown >> (8 * n) & 0xFF != 0 => 0xFF,
+        from @ 0..=7 => (unknown >> (8 * from)) as u32 & 0xFF,
+        // The sign of a half, eight times.
+        half @ 8..=11 => (unknown >> (16 * (half - 8) + 15) & 1) as u32 * 0xFF,
+        _ => 0,
+    };
+    (0..4).fold(0, |all, n| all | byte(n) << (8 * n))
+}
+
+/// Unknown bits where the sign of some low bits fills all above them.
+fn sign_extended(unknown: u32, bits: u32) -> u32 {
+    (((unknown << (32 - bits)) as i32) >> (32 - bits)) as u32
 }
 
 /// Unknown bits of the result of an operation that is made of bits of its sources; `None` for all other operations.
@@ -133,12 +163,44 @@ fn unknown(op: Op, sources: [Value; 3], op_sel: u8) -> Option<u32> {
             unknown: 0,
         })
     };
+    // Of a scalar: offset and width are in one operand.
+    let scalar_field = || {
+        let known = |bits: u32| Value { bits, unknown: 0 };
+        let width = (b.bits >> 16 & 0x7F).min(32);
+        let all = a.by(known(b.bits & 31), |x, n| x >> n);
+        if b.unknown == 0 {
+            all.and(known(1u32.checked_shl(width).map_or(u32::MAX, |one| one - 1)))
+                .unknown
+        } else {
+            u32::MAX
+        }
+    };
+    let pack = |low: u32, high: u32| (a.unknown >> low & 0xFFFF) | (b.unknown >> high & 0xFFFF) << 16;
     let align = |shift: u32| {
         let wide = |high: u32, low: u32| (u64::from(high) << 32 | u64::from(low)) >> shift;
         wide(a.unknown, b.unknown) as u32
     };
     Some(match op {
-        Op::VMovB32 | Op::VSwapB32 => a.unknown,
+        Op::VMovB32 | Op::VSwapB32 | Op::SMovB32 => a.unknown,
+        Op::VPermB32 => permuted(a, b, c),
+        Op::VBfrevB32 | Op::SBrevB32 => a.unknown.reverse_bits(),
+        Op::SNotB32 => a.not().unknown,
+        Op::SLshlB32 => a.by(b, |x, n| x << n).unknown,
+        Op::SLshrB32 => a.by(b, |x, n| x >> n).unknown,
+        Op::SAshrI32 => a.by(b, |x, n| ((x as i32) >> n) as u32).unknown,
+        Op::SBfeU32 => scalar_field(),
+        Op::SBfeI32 if scalar_field() != 0 => u32::MAX,
+        Op::SBfeI32 => 0,
+        Op::SSextI32I8 => sign_extended(a.unknown, 8),
+        Op::SSextI32I16 => sign_extended(a.unknown, 16),
+        Op::SPackLlB32B16 => pack(0, 0),
+        Op::SPackLhB32B16 => pack(0, 16),
+        Op::SPackHlB32B16 => pack(16, 0),
+        Op::SPackHhB32B16 => pack(16, 16),
+        _ if let Some(byte) = byte_of(op) => match a.unknown >> (8 * byte) & 0xFF {
+            0 => 0,
+            _ => u32::MAX,
+        },
         Op::VAndB32 => a.and(b).unknown,
         Op::VOrB32 => a.or(b).unknown,
         Op::VXorB32 => a.xor(b).unknown,

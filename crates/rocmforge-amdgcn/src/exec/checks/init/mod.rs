@@ -10,7 +10,7 @@
 //! memory in a workgroup and ends with the workgroup; until then it costs nothing. With
 //! [`Tools::init_registers`](crate::Tools::init_registers) it begins with the launch, and registers nobody has written count too.
 //!
-//! What of a value is unknown is exact for lanes, for bitwise operations and shifts of vectors ([`bits`]), for `and` and `or` of
+//! What of a value is unknown is exact for lanes, for operations that move bits ([`bits`]), for `and` and `or` of
 //! scalars, for selection (an unknown operand that a zero masks out or that is not selected does not matter), for exchanges between
 //! lanes (permutes, DPP, `v_readlane`: [`lanes`]) and of two registers, and for the halves of packed and 16-bit operands. Any other
 //! operation with an unknown operand has an unknown result. Counted as written are what other lanes give to a wave of 64 but for DPP, a
@@ -282,7 +282,8 @@ impl Init {
                 }
             }
             What::Permuted { .. } => unknown.permuted(w, c, i, u, &mut effect),
-            What::Bits(operation) => effect.bytes = Some(unknown.bitwise(w, operation)),
+            What::Bits(operation) if vector => effect.bytes = Some(unknown.bitwise(w, operation)),
+            What::Bits(operation) => effect.result = operation.unknown(|operand| unknown.scalar(w, operand)),
             What::And | What::Or => unknown.scalar_bits(w, i, u, &mut effect),
             What::Select => unknown.select(w, u, &mut effect),
             What::Load | What::Store | What::Atomic => {
@@ -381,7 +382,8 @@ impl Init {
                 Reg::S(first, count) => {
                     for n in 0..count {
                         let at = first.wrapping_add(n) as usize & 127;
-                        let mask = matches!(u.what, What::And | What::Or | What::Select) || vector;
+                        let exact = matches!(u.what, What::And | What::Or | What::Select | What::Bits(_));
+                        let mask = exact || vector;
                         let result = if n == 0 { effect.result } else { effect.upper };
                         unknown.s[at] = if mask || result == 0 { result } else { u32::MAX };
                         unknown.s_from[at] = effect.from;
@@ -474,7 +476,7 @@ impl Init {
                 let unknown = &mut self.units[w.unit()];
                 let reg = load.register.wrapping_add((n / 4) as u8);
                 if load.access == Access::Scalar {
-                    unknown.s[reg as usize & 127] = u32::MAX;
+                    unknown.s[reg as usize & 127] |= 0xFF << (8 * (n % 4));
                     unknown.s_from[reg as usize & 127] = origin;
                     continue;
                 }
@@ -573,26 +575,36 @@ impl Unknown {
         let mut out = Box::new([0; 32]);
         for l in (0..32).filter(|l| w.exec() >> l & 1 != 0) {
             let computed = std::cell::Cell::new(if operation.computes() { COMPUTED } else { 0 });
-            let mask = operation.unknown(|operand| {
-                let unknown = match operand {
-                    Operand::Vgpr(n) | Operand::VgprHalf { reg: n, .. } => {
-                        let state = self.v[n as usize][l];
-                        computed.set(computed.get() | state & COMPUTED);
-                        bits_of_bytes(state)
+            let mask = operation.unknown(|operand| match operand {
+                Operand::Vgpr(n) | Operand::VgprHalf { reg: n, .. } => {
+                    let state = self.v[n as usize][l];
+                    computed.set(computed.get() | state & COMPUTED);
+                    Value {
+                        bits: bits::value(w, operand, l),
+                        unknown: bits_of_bytes(state),
                     }
-                    Operand::Sgpr(n) => self.s[n as usize & 127],
-                    Operand::VccLo => self.s[VCC],
-                    _ => 0,
-                };
-                Value {
-                    bits: bits::value(w, operand, l),
-                    unknown,
                 }
+                other => self.scalar(w, other),
             });
             let bytes = (0..4).fold(0, |bytes, n| bytes | u8::from(mask >> (8 * n) & 0xFF != 0) << n);
             out[l] = if bytes == 0 { 0 } else { bytes | computed.get() };
         }
         out
+    }
+
+    /// A scalar operand.
+    fn scalar(&self, w: &Wave, operand: rocmforge_isa::Operand) -> Value {
+        use rocmforge_isa::Operand;
+        let unknown = match operand {
+            Operand::Sgpr(n) => self.s[n as usize & 127],
+            Operand::VccLo => self.s[VCC],
+            Operand::VccHi => self.s[VCC + 1],
+            _ => 0,
+        };
+        Value {
+            bits: bits::value(w, operand, 0),
+            unknown,
+        }
     }
 
     /// Unknown bits of an `and` or `or` of scalars, one word or two.

@@ -26,7 +26,7 @@ pub(super) enum What {
     /// The same, but the low word of the result depends on the low words of the sources alone: a product of words and a sum of 64 bits, whose
     /// high words compilers leave out where they need 32 bits only.
     Wide,
-    /// A vector operation whose result is made of bits of its sources.
+    /// An operation whose result is made of bits of its sources.
     Bits(Bits),
     /// An operation of 16-bit values.
     Halves(Halves),
@@ -249,7 +249,10 @@ impl Part {
         match facts.unit {
             Unit::Scalar => {
                 // A conditional move selects by it: see `Init::select`.
-                what = scalar_rule(inst);
+                what = match scalar_rule(inst) {
+                    What::Compute => Bits::of(inst).map_or(What::Compute, What::Bits),
+                    other => other,
+                };
                 if facts.reads.has(Registers::SCC) && what != What::Select {
                     reads.push(Reg::Scc);
                 }
