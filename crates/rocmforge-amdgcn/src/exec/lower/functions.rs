@@ -6,7 +6,7 @@ use crate::exec::code::{Code, PART};
 use crate::exec::lower::decoded::Decoded;
 use crate::exec::lower::idioms::Calls;
 use crate::exec::lower::library::{Allocator, Heap};
-use crate::exec::lower::{halves, idioms, instruction, library, unused, updates, variables};
+use crate::exec::lower::{fenced, halves, idioms, instruction, library, unused, updates, variables};
 use crate::exec::memory::gws;
 use crate::exec::state::ctx::Ins;
 use crate::exec::state::fields::Flow;
@@ -219,6 +219,7 @@ impl Code {
         }
         calls.extend(idioms::mark(&decoded, &mut self.ins));
         updates::mark(&decoded, &mut self.ins);
+        fenced::mark(&decoded, &mut self.ins);
         unused::mark(&decoded, &mut self.ins, self.wide);
         variables::mark(&decoded, self);
         if function.allocator.is_some() {

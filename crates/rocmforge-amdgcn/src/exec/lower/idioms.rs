@@ -1,41 +1,41 @@
 //! Idioms of compilers that racecheck has to know: plain loads that are part of an atomic operation or of a wait.
 //!
 //! Source that adds to a `float` atomically becomes a plain load and a loop around a compare-and-swap at the same address: where the
-//! load gives an old value, the swap fails and goes round again. And LDS needs no fences, since it does what the waves ask in their
-//! order: there an atomic load in a loop that waits for a flag is a plain load in machine code.
+//! load gives an old value, the swap fails and goes round again. And an atomic load of LDS is a plain load: see [`polls`].
 
 use crate::exec::lower::decoded::{Decoded, is_compare_and_swap};
 use crate::exec::lower::halves;
+use crate::exec::lower::polls;
 use crate::exec::lower::values::{self, Found, SwapOfArguments};
 use crate::exec::memory::form::IDIOM;
 use crate::exec::state::ctx::Ins;
-use rocmforge_isa::{Flow, Format, Inst, Memory, Operand, Ty, Unit};
+use rocmforge_isa::{Format, Inst, Memory, Operand, Ty, Unit};
 use std::collections::HashMap;
 
 /// Instructions between a load and its compare-and-swap at most.
 const NEAR: usize = 128;
 /// Calls between a load and its compare-and-swap at most, less one.
 const DEEP: usize = 8;
-/// Instructions of a loop that waits at most.
-const SHORT: usize = 24;
-/// Instructions between the copy of a load before such a loop and the loop.
-const PEELED: usize = 12;
 
 /// Marks such loads of a function. Gives what its numbering says, for calls: see [`mark_calls`].
 pub(super) fn mark(function: &[Decoded], ins: &mut [Ins]) -> Option<Calls> {
     for n in 0..function.len() {
-        let facts = function[n].inst.op.facts();
-        let marked: Vec<usize> = match (facts.memory, facts.flow) {
-            (Memory::Load, _) if guesses(&function[n..]) => vec![n],
-            (_, Flow::ConditionalBranch) => waits(function, n),
-            _ => continue,
-        };
-        for n in marked {
+        if function[n].inst.op.facts().memory == Memory::Load && guesses(&function[n..]) {
             mark_one(function[n].index, ins);
         }
     }
-    let found = values::number(function)?;
-    for &n in &found.guesses {
+    let polls = polls::of(function);
+    for &n in &polls {
+        mark_one(function[n].index, ins);
+    }
+    if polls.is_empty() && !values::may_guess(function) {
+        return None;
+    }
+    let found = values::number(function);
+    // Compilers take the first turn out of a loop, where the address may be in another register.
+    let peeled = (found.loads_beside(&polls).into_iter())
+        .filter(|&n| polls::is_load(&function[n].inst) && polls::decides_soon(function, n));
+    for n in found.guesses.iter().copied().chain(peeled) {
         mark_one(function[n].index, ins);
     }
     let indices = function.iter().map(|at| at.index).collect();
@@ -170,45 +170,4 @@ fn overlaps(inst: &Inst, operand: Operand, ty: Ty) -> bool {
             .is_some_and(|(file, written)| file == vector && written.start < read.end && read.start < written.end)
     };
     writes(inst) || inst.dual.as_deref().is_some_and(writes)
-}
-
-/// Loads of LDS in the loop that ends with the branch, if it only waits for what they give; and copies of them before it.
-fn waits(function: &[Decoded], branch: usize) -> Vec<usize> {
-    let Some(target) = function[branch].inst.branch_target(function[branch].pc) else {
-        return Vec::new();
-    };
-    let Some(first) = function[..branch].iter().rposition(|at| at.pc == target) else {
-        return Vec::new();
-    };
-    let body = &function[first..branch];
-    let idle = |at: &Decoded| {
-        let facts = at.inst.op.facts();
-        let loads = facts.unit == Unit::Lds && facts.memory == Memory::Load;
-        loads || facts.memory == Memory::None && !facts.waits_for_waves
-    };
-    if body.len() > SHORT || !body.iter().all(idle) {
-        return Vec::new();
-    }
-    let polls = |load: &Inst| {
-        let address = body.iter().any(|at| overlaps(&at.inst, load.src[0], Ty::B32));
-        let decides = body.iter().any(|at| {
-            let compares = at.inst.ty.sdst == Ty::Mask && at.inst.ty.dst == Ty::None;
-            compares && at.inst.src.contains(&load.dst)
-        });
-        !address && decides
-    };
-    let is_load = |at: &Decoded| at.inst.op.facts().unit == Unit::Lds && at.inst.op.facts().memory == Memory::Load;
-    let polling: Vec<usize> = (first..branch)
-        .filter(|&n| is_load(&function[n]) && polls(&function[n].inst))
-        .collect();
-    let copies = (first.saturating_sub(PEELED)..first).filter(|&n| {
-        let before = &function[n].inst;
-        is_load(&function[n])
-            && polling.iter().any(|&load| {
-                let load = &function[load].inst;
-                (before.op, before.src, before.imm) == (load.op, load.src, load.imm)
-            })
-    });
-    let copies: Vec<usize> = copies.collect();
-    polling.into_iter().chain(copies).collect()
 }

@@ -1,12 +1,14 @@
 //! Lowering: from decoded instructions to lowered ones, and the choice of their handlers.
 
 mod decoded;
+mod fenced;
 pub(crate) mod functions;
 pub(crate) mod halves;
 mod idioms;
 mod instruction;
 pub(crate) mod library;
 mod paths;
+mod polls;
 mod private;
 mod unused;
 mod updates;

@@ -5,13 +5,15 @@
 //! the number of what was stored. So a plain load can be recognised whose value a compare-and-swap at the same address expects, though neither
 //! address nor value is in the same registers then ([`crate::exec::lower::idioms`]).
 
+mod sums;
 #[cfg(test)]
 mod tests;
 
-use crate::exec::lower::decoded::{Decoded, is_compare_and_swap, keeps_rest};
+use crate::exec::lower::decoded::{Decoded, index_at, is_compare_and_swap, keeps_rest};
 use rocmforge_isa::{Element, Flow, Format, Inst, Lanes, Memory, Mods, Op, Operand, Registers, Relative, Ty, Unit};
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
+use sums::{Sum, Sums, Terms};
 
 /// The number of a value of 32 bits.
 type Value = u32;
@@ -19,10 +21,10 @@ type Value = u32;
 pub(super) type Register = usize;
 
 pub(super) const SCALAR: Register = 256;
-const VCC: Register = SCALAR + 106;
+pub(super) const VCC: Register = SCALAR + 106;
 const M0: Register = SCALAR + 125;
-const EXEC: Register = SCALAR + 126;
-const SCC: Register = SCALAR + 128;
+pub(super) const EXEC: Register = SCALAR + 126;
+pub(super) const SCC: Register = SCALAR + 128;
 pub(super) const REGISTERS: usize = SCC + 1;
 /// Vector registers that arguments of functions are in.
 const ARGUMENTS: usize = 32;
@@ -38,14 +40,12 @@ pub(super) fn is_kept(register: Register) -> bool {
     }
 }
 
-/// A place in memory: the space, the numbers of its address, and an offset.
-type Place = (Space, [Value; 3], i64);
+/// A place in memory: the space, the words that its address is the sum of, and an offset.
+type Place = (Space, Terms, i64);
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Space {
     Generic,
-    /// Lane offsets to a base that is the same for all.
-    Based,
     Lds,
     Private,
     /// Through a resource descriptor.
@@ -91,6 +91,7 @@ pub(super) struct Found {
     pub(super) swaps: Vec<SwapOfArguments>,
     pub(super) calls: Vec<Call>,
     loads: Vec<Load>,
+    sums: Sums,
 }
 
 impl Found {
@@ -98,8 +99,19 @@ impl Found {
     pub(super) fn guess_of(&self, call: &Call, swap: &SwapOfArguments) -> Option<usize> {
         let [low, high] = swap.address.map(|register| call.arguments[register]);
         let expected: Vec<Value> = swap.expected.iter().map(|&r| call.arguments[r]).collect();
-        let place = (Space::Generic, [low, high, ZERO], swap.offset);
-        last(&self.loads[..call.loads], &place, &expected)
+        let (terms, offset) = self.sums.find(self.sums.pair([low, high], None, swap.offset))?;
+        last(&self.loads[..call.loads], &(Space::Generic, terms, offset), &expected)
+    }
+
+    /// Loads at the place of one of some others.
+    pub(super) fn loads_beside(&self, others: &[usize]) -> Vec<usize> {
+        let known = self
+            .loads
+            .iter()
+            .filter(|load| others.binary_search(&load.instruction).is_ok());
+        let places: HashSet<Place> = known.map(|load| load.place).collect();
+        let beside = self.loads.iter().filter(|load| places.contains(&load.place));
+        beside.map(|load| load.instruction).collect()
     }
 }
 
@@ -126,44 +138,62 @@ fn last(loads: &[Load], place: &Place, values: &[Value]) -> Option<usize> {
     found.map(|load| load.instruction)
 }
 
-/// Numbers the values of a function; `None` where it cannot matter.
-pub(super) fn number(function: &[Decoded]) -> Option<Found> {
+/// Whether a function has a call, or a compare-and-swap.
+pub(super) fn may_guess(function: &[Decoded]) -> bool {
     let has = |what: &dyn Fn(&Inst) -> bool| function.iter().any(|at| what(&at.inst));
     let flows = |flow: Flow| has(&|inst| inst.op.facts().flow == flow);
     // A function that ends with a call jumps there.
     let calls = flows(Flow::Call) || flows(Flow::Jump) && has(&|inst| inst.op == Op::SGetpcB64);
-    let swaps = has(&|inst| is_compare_and_swap(inst.op));
-    // Of one descriptor compilers make copies.
-    let in_buffer = has(&|inst| is_compare_and_swap(inst.op) && inst.format == Format::Mubuf);
-    let in_memory = has(&|inst| matches!(inst.format, Format::Scratch | Format::Flat));
-    if !calls && !in_buffer && (!swaps || !in_memory) {
-        return None;
-    }
+    calls || has(&|inst| is_compare_and_swap(inst.op))
+}
+
+/// Numbers the values of a function.
+pub(super) fn number(function: &[Decoded]) -> Found {
     let mut numbers = Numbers::new();
-    let joins: HashSet<u64> = (function.windows(2))
-        .filter(|pair| leaves(&pair[0].inst))
-        .map(|pair| pair[1].pc)
-        .collect();
-    let mut entered: HashMap<u64, State> = HashMap::new();
-    let mut before: Option<&Inst> = None;
+    let joins = joins(function);
+    let mut entered: HashMap<usize, State> = HashMap::new();
     for (n, at) in function.iter().enumerate() {
-        if before.is_some_and(leaves) {
-            match entered.remove(&at.pc) {
+        if joins.contains(&n) {
+            match entered.remove(&n) {
                 Some(state) => numbers.state = state,
                 None => numbers.forget(),
             }
         }
-        if let Some(target) = at
-            .inst
-            .branch_target(at.pc)
-            .filter(|pc| joins.contains(pc) && *pc > at.pc)
-        {
+        if let Some(target) = target_of(function, n).filter(|target| *target > n && joins.contains(target)) {
             entered.entry(target).or_insert_with(|| numbers.state.clone());
         }
         numbers.step(n, &at.inst, at.pc);
-        before = Some(&at.inst);
     }
-    Some(numbers.found)
+    numbers.found.sums = numbers.sums;
+    numbers.found
+}
+
+/// Instructions whose state is not that of the one before: those that do not follow it, and the first that a branch leads to behind them.
+fn joins(function: &[Decoded]) -> HashSet<usize> {
+    let mut joins = HashSet::new();
+    let mut entered = HashSet::new();
+    // A path from the start leads to the instruction.
+    let mut reached = true;
+    for n in 0..function.len() {
+        if n > 0 && leaves(&function[n - 1].inst) {
+            reached = false;
+            joins.insert(n);
+        }
+        if !reached && entered.contains(&n) {
+            reached = true;
+            joins.insert(n);
+        }
+        if reached && let Some(target) = target_of(function, n) {
+            entered.insert(target);
+        }
+    }
+    joins
+}
+
+/// The instruction that a branch leads to.
+fn target_of(function: &[Decoded], n: usize) -> Option<usize> {
+    let Decoded { inst, pc, .. } = &function[n];
+    index_at(function, inst.branch_target(*pc)?)
 }
 
 /// Whether the next instruction does not follow this one.
@@ -175,18 +205,11 @@ struct Numbers {
     state: State,
     next: Value,
     constants: HashMap<u32, Value>,
-    /// Constants by number.
-    known: HashMap<Value, u32>,
     /// Results of operations on known values.
     results: HashMap<(Op, i32, Vec<Value>, usize), Value>,
     /// Vector registers whose lanes hold scalar registers, by number.
     lanes: HashMap<Value, Rc<HashMap<u32, Value>>>,
-    /// Low words of sums with a constant: what was added to what.
-    low_sums: HashMap<Value, (Value, u32)>,
-    /// The low word that a carry comes from.
-    carries: HashMap<Value, Value>,
-    /// High words of such sums: what was added to what, and the carry.
-    high_sums: HashMap<Value, (Value, u32, Value)>,
+    sums: Sums,
     found: Found,
 }
 
@@ -199,12 +222,9 @@ impl Numbers {
             },
             next: ZERO,
             constants: HashMap::from([(0, ZERO)]),
-            known: HashMap::from([(ZERO, 0)]),
             results: HashMap::new(),
             lanes: HashMap::new(),
-            low_sums: HashMap::new(),
-            carries: HashMap::new(),
-            high_sums: HashMap::new(),
+            sums: Sums::new(ZERO),
             found: Found::default(),
         }
     }
@@ -227,7 +247,7 @@ impl Numbers {
         }
         let value = self.fresh();
         self.constants.insert(bits, value);
-        self.known.insert(value, bits);
+        self.sums.known.insert(value, bits);
         value
     }
 
@@ -303,74 +323,71 @@ impl Numbers {
         if !matches!(facts.memory, Memory::Load | Memory::Store | Memory::Atomic) {
             return None;
         }
-        Some(match inst.format {
-            Format::Smem if inst.src[1] == Operand::Null && inst.ty.src[0].regs() == 2 => {
-                let (low, high, offset) = self.address(inst.src[0], offset);
-                (Space::Generic, [low, high, ZERO], offset)
-            }
-            Format::Flat | Format::Global if matches!(inst.src[2], Operand::None | Operand::Null) => {
-                let (low, high, offset) = self.address(inst.src[0], offset);
-                (Space::Generic, [low, high, ZERO], offset)
-            }
-            Format::Global => {
-                let (low, high, offset) = self.address(inst.src[2], offset);
-                let lane = self.read(inst.src[0], Ty::B32)[0];
-                let space = if lane == ZERO { Space::Generic } else { Space::Based };
-                (space, [low, high, lane], offset)
-            }
-            Format::Ds => (Space::Lds, [self.read(inst.src[0], Ty::B32)[0], ZERO, ZERO], offset),
+        let null = |operand| matches!(operand, Operand::None | Operand::Null);
+        let sum = match inst.format {
+            Format::Smem if inst.ty.src[0].regs() == 2 => self.address(inst.src[0], inst.src[1], offset),
+            Format::Flat | Format::Global if null(inst.src[2]) => self.address(inst.src[0], Operand::Null, offset),
+            Format::Global => self.address(inst.src[2], inst.src[0], offset),
+            Format::Ds => return Some(self.in_lds(inst.src[0], offset)),
             Format::Scratch => {
-                let lane = if inst.mem.sve {
-                    self.read(inst.src[0], Ty::B32)[0]
-                } else {
-                    ZERO
-                };
-                let base = match inst.src[2] {
-                    Operand::None | Operand::Null => ZERO,
-                    other => self.read(other, Ty::B32)[0],
-                };
-                (Space::Private, [lane, base, ZERO], offset)
+                let lane = inst.mem.sve.then_some(inst.src[0]);
+                let base = Some(inst.src[2]).filter(|base| !null(*base));
+                let words: Vec<Value> = (lane.into_iter().chain(base))
+                    .map(|operand| self.read(operand, Ty::B32)[0])
+                    .collect();
+                let (terms, offset) = self.sums.number(self.sums.word(&words, offset));
+                return Some((Space::Private, terms, offset));
             }
-            Format::Mubuf => self.in_buffer(inst, [inst.src[2], inst.mem.soffset]),
-            Format::Smem if inst.ty.src[0].regs() == 4 => self.in_buffer(inst, [inst.src[0], inst.src[1]]),
+            Format::Mubuf => return Some(self.in_buffer(inst, [inst.src[2], inst.mem.soffset])),
+            Format::Smem if inst.ty.src[0].regs() == 4 => {
+                return Some(self.in_buffer(inst, [inst.src[0], inst.src[1]]));
+            }
             _ => return None,
-        })
+        };
+        let (terms, offset) = self.sums.number(sum);
+        Some((Space::Generic, terms, offset))
     }
 
-    /// A place that a descriptor leads to: one number stands for it and all offsets in registers.
+    /// A place that a descriptor leads to: one number stands for it and the index of a lane, others for the offsets.
     fn in_buffer(&mut self, inst: &Inst, [descriptor, offset]: [Operand; 2]) -> Place {
         let mut of = self.read(descriptor, Ty::B128);
-        of.extend(self.read(offset, Ty::B32));
-        let lanes = (inst.mem.offen, inst.mem.idxen);
-        if lanes != (false, false) {
-            of.extend(self.read(inst.src[0], inst.ty.src[0]));
-        }
-        let form = i32::from(lanes.0) | i32::from(lanes.1) << 1;
-        let whole = self.result((Op::BufferLoadB32, form, of, 0));
-        (Space::Buffer, [whole, ZERO, ZERO], inst.imm.into())
+        let mut lanes = if inst.mem.offen || inst.mem.idxen {
+            self.read(inst.src[0], inst.ty.src[0])
+        } else {
+            Vec::new()
+        };
+        // The index comes before the offset.
+        let rest = lanes.split_off(usize::from(inst.mem.idxen).min(lanes.len()));
+        of.extend(lanes);
+        let whole = self.result((Op::BufferLoadB32, i32::from(inst.mem.idxen), of, 0));
+        let mut words = self.read(offset, Ty::B32);
+        words.extend(rest);
+        let mut sum = self.sums.word(&words, inst.imm.into());
+        sum.add(whole);
+        let (terms, offset) = self.sums.number(sum);
+        (Space::Buffer, terms, offset)
     }
 
-    /// An address of 64 bits: what a constant was added to, and that constant beside the instruction's.
-    fn address(&mut self, operand: Operand, offset: i64) -> (Value, Value, i64) {
-        let words = self.read(operand, Ty::B64);
-        let (low, high) = (words[0], words[1]);
-        if let Some(&(base, added)) = self.low_sums.get(&low)
-            && let Some(&(above, more, carry)) = self.high_sums.get(&high)
-            && self.carries.get(&carry) == Some(&low)
-        {
-            let added = (u64::from(added) | u64::from(more) << 32) as i64;
-            return (base, above, offset.wrapping_add(added));
-        }
-        (low, high, offset)
+    fn in_lds(&mut self, address: Operand, offset: i64) -> Place {
+        let word = self.read(address, Ty::B32)[0];
+        let (terms, offset) = self.sums.number(self.sums.word(&[word], offset));
+        (Space::Lds, terms, offset)
+    }
+
+    /// An address of 64 bits, beside an offset in a register.
+    fn address(&mut self, base: Operand, offset: Operand, constant: i64) -> Sum {
+        let base = self.read(base, Ty::B64);
+        let offset = self.read(offset, Ty::B32)[0];
+        self.sums.pair([base[0], base[1]], Some(offset), constant)
     }
 
     /// A load or store of LDS at two addresses. No compare-and-swap is made of one, so that its values are no guesses.
     fn access_two(&mut self, inst: &Inst) {
         let facts = inst.op.facts();
-        let base = self.read(inst.src[0], Ty::B32)[0];
+        let base = self.in_lds(inst.src[0], 0);
         let place = |offset: i64, n: usize| {
             let offset = offset * i64::from(facts.offset_unit) + 4 * n as i64;
-            (Space::Lds, [base, ZERO, ZERO], offset)
+            (base.0, base.1, base.2 + offset)
         };
         let mut loaded = Vec::new();
         for (offset, data) in [(inst.imm.into(), 1), (inst.mem.offset1.into(), 2)] {
@@ -455,7 +472,8 @@ impl Numbers {
             data[data.len() / 2..].to_vec()
         };
         self.found.guesses.extend(last(&self.found.loads, place, &expected));
-        if let (Space::Generic, [low, high, ZERO], offset) = *place
+        if let (Space::Generic, terms, offset) = *place
+            && let Some([low, high]) = self.sums.as_pair(terms)
             && let (Some(low), Some(high)) = (argument(low), argument(high))
             && let Some(expected) = expected.into_iter().map(argument).collect()
         {
@@ -471,7 +489,7 @@ impl Numbers {
         let known = self.read(inst.src[0], Ty::B64);
         let known: Vec<u64> = known
             .iter()
-            .filter_map(|value| self.known.get(value).map(|&bits| bits.into()))
+            .filter_map(|value| self.sums.known.get(value).map(|&bits| bits.into()))
             .collect();
         let target = match known[..] {
             [low, high] => Some(low | high << 32),
@@ -528,7 +546,7 @@ impl Numbers {
             // gfx12 has addresses of 48 bits.
             Op::SSextI32I16 => {
                 let of = self.read(inst.src[0], Ty::B32)[0];
-                if let Some(&bits) = self.known.get(&of) {
+                if let Some(&bits) = self.sums.known.get(&of) {
                     let value = self.constant(bits as u16 as i16 as i32 as u32);
                     put(&mut written, inst.dst, &[value]);
                     return written;
@@ -579,7 +597,7 @@ impl Numbers {
         for (what, register) in [(Registers::SCC, SCC), (Registers::VCC, VCC), (Registers::EXEC, EXEC)] {
             // What lanes compute for themselves does not depend on which of them do. The first of them counts as any: compilers read it
             // in a loop over the descriptors that lanes have, which then go by the same number. Where none is on, it is lane 0.
-            let none = self.known.get(&self.state.registers[EXEC]) == Some(&0);
+            let none = self.sums.known.get(&self.state.registers[EXEC]) == Some(&0);
             let others = facts.lanes != Lanes::Own && (!facts.scalar_result || none);
             let shared = inst.ty.sdst != Ty::None || facts.unit == Unit::Scalar || others;
             if facts.reads.has(what) && (register != EXEC || shared) {
@@ -596,7 +614,7 @@ impl Numbers {
             _ => None,
         };
         if let Some((words, by)) = shifted
-            && self.known.get(by) == Some(&32)
+            && self.sums.known.get(by) == Some(&32)
         {
             let upper = [words[1], self.constant(0)];
             put(&mut written, inst.dst, &upper);
@@ -639,25 +657,15 @@ impl Numbers {
         written
     }
 
-    /// Notes a sum with a constant: pointers to elements.
+    /// Notes a sum.
     fn note_sum(&mut self, op: Op, values: &[Value], results: &[Value]) {
-        let (&[a, b, ..], &[sum, ..]) = (values, results) else {
-            return;
-        };
-        let (base, added) = match (self.known.get(&a), self.known.get(&b)) {
-            (_, Some(&added)) => (a, added),
-            (Some(&added), _) => (b, added),
-            _ => return,
-        };
-        match (op, values.get(2), results.get(1)) {
-            (Op::VAddCoU32 | Op::SAddU32 | Op::SAddCoU32, _, Some(&carry)) => {
-                self.low_sums.insert(sum, (base, added));
-                self.carries.insert(carry, sum);
+        match (op, values) {
+            // A sum with what another instruction shifts.
+            (Op::VLshlAddU32, &[a, by, b, ..]) => {
+                let shifted = self.result((Op::VLshlrevB32, 0, vec![by, a], 0));
+                self.sums.note(Op::VAddNcU32, &[shifted, b], results);
             }
-            (Op::VAddCoCiU32 | Op::SAddcU32 | Op::SAddCoCiU32, Some(&carry), _) => {
-                self.high_sums.insert(sum, (base, added, carry));
-            }
-            _ => {}
+            _ => self.sums.note(op, values, results),
         }
     }
 
@@ -665,10 +673,13 @@ impl Numbers {
     fn sum(&mut self, inst: &Inst, values: &[Value]) -> Option<(Value, Value)> {
         let carry = match inst.op {
             Op::SAddU32 | Op::SAddCoU32 => 0,
-            Op::SAddcU32 | Op::SAddCoCiU32 => *self.known.get(values.get(2)?)?,
+            Op::SAddcU32 | Op::SAddCoCiU32 => *self.sums.known.get(values.get(2)?)?,
             _ => return None,
         };
-        let (a, b) = (*self.known.get(values.first()?)?, *self.known.get(values.get(1)?)?);
+        let (a, b) = (
+            *self.sums.known.get(values.first()?)?,
+            *self.sums.known.get(values.get(1)?)?,
+        );
         let sum = u64::from(a) + u64::from(b) + u64::from(carry);
         Some((self.constant(sum as u32), self.constant((sum >> 32) as u32)))
     }

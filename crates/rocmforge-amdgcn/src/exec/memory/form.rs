@@ -10,6 +10,8 @@ pub(crate) const COHERENT: u8 = 1;
 /// `Ins::half` of a load: it is volatile.
 pub(crate) const VOLATILE: u8 = 2;
 
+/// `Ins::half` of a volatile store: what it may store to LDS is behind a wait for LDS: see [`crate::exec::lower::fenced`].
+pub(crate) const FENCED: u8 = 2;
 /// `Ins::half` of a load: it is part of an atomic operation or of a wait: see [`crate::exec::lower::idioms`].
 pub(crate) const IDIOM: u8 = 4;
 /// `Ins::half` of a store: it writes back what was made of a value from the same address: see [`crate::exec::lower::updates`].

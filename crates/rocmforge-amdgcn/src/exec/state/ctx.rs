@@ -134,7 +134,7 @@ pub(crate) struct Ctx<'a> {
     /// Where waves of all workgroups meet.
     pub(crate) gws: Gws,
     pub(crate) faults: Vec<Fault>,
-    /// What may be right. What is no fault at the end is a warning of the outcome.
+    /// What may be right, and checks that have ended early. What is no fault at the end is a warning of the outcome.
     pub(crate) warnings: Vec<Fault>,
     pub(crate) max_faults: usize,
     /// Whether the line table has a line for the instruction at an ELF address.
@@ -220,7 +220,8 @@ impl Ctx<'_> {
         self.faults.last_mut()
     }
 
-    fn new_fault(
+    /// A fault, which is not noted yet.
+    pub(crate) fn new_fault(
         &self,
         w: &Wave,
         i: &Ins,

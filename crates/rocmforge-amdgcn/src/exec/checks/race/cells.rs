@@ -23,7 +23,7 @@ pub(crate) struct Cells {
     /// Requests that are not in the slots yet.
     pub(super) log: Option<Box<Log>>,
     /// Coherent loads were seen.
-    coherent: bool,
+    pub(super) coherent: bool,
     /// Stores to other bytes of a dword whose slot a store by another wave took: by dword.
     aside: HashMap<usize, Vec<(u32, Info)>>,
 }
@@ -161,6 +161,23 @@ impl Cells {
     pub(super) fn get(&self, slot: Slot, dword: usize, floor: u32) -> Option<(u32, Info)> {
         let segment = self.segments[slot as usize][dword];
         (segment >= floor).then(|| (segment, Info(self.infos[slot as usize][dword])))
+    }
+
+    /// Segments of the last stores to some bytes, from a floor on.
+    pub(super) fn stores(&self, offset: usize, bytes: usize, floor: u32) -> Vec<u32> {
+        let mut found = Vec::new();
+        for dword in offset / 4..=(offset + bytes - 1) / 4 {
+            let from = (dword * 4).max(offset);
+            let to = (dword * 4 + 4).min(offset + bytes);
+            let mask = ((1 << (to - from)) - 1) << (from % 4);
+            let last = self.get(Slot::Store, dword, floor);
+            let aside = self.aside.get(&dword).into_iter().flatten().copied();
+            let stores =
+                (last.into_iter().chain(aside)).filter(|(segment, info)| *segment >= floor && info.mask() & mask != 0);
+            found.extend(stores.map(|(segment, _)| segment));
+        }
+        found.dedup();
+        found
     }
 
     /// Whether a slot of all these dwords is in use for all of their bytes.

@@ -154,7 +154,7 @@ impl Ranges<'_> {
             access: self.access,
             pc,
             workgroup: self.race.workgroups[by.group as usize],
-            wave: by.wave.unwrap_or(0),
+            wave: by.wave,
             lane: info.lane(self.race.lane_bits) + lane,
         });
     }

@@ -18,9 +18,10 @@
 //!
 //! # Atomics
 //! What the machine code does counts, not what the source says:
-//! * A release is an atomic, a store to LDS that another wave waits for in a loop, the first store after `s_waitcnt_vscnt null, 0` with neither barrier nor cache invalidation
+//! * A release is an atomic, a store to LDS that another wave waits for in a loop, a volatile one that is behind a wait for LDS, the first store after `s_waitcnt_vscnt null, 0` with neither barrier nor cache invalidation
 //!   between (as compilers write it), a volatile store, or a store to where the wave itself has used an
-//!   exchange or a compare-and-swap (the end of a lock). It covers what the wave did up to its last wait for stores; everything if no store is under way.
+//!   exchange or a compare-and-swap (the end of a lock). It covers what the wave did up to its last wait for stores, and its loads up to the release;
+//!   everything if no store is under way.
 //! * An atomic whose old value is used ([`crate::exec::lower::unused`]), or a load with `glc` (as compilers write an atomic load), has seen
 //!   what was released at its address. Stores, atomics, loads with `glc` and LDS are ordered by that alone; plain loads of global memory need
 //!   `buffer_gl0_inv` for their own workgroup and `buffer_gl1_inv` for others, as they may find stale lines in a cache.
@@ -55,11 +56,11 @@ mod tests;
 mod wording;
 
 use crate::exec::memory::form::{COHERENT, IDIOM, ORDERED, UNUSED, VOLATILE};
-use crate::exec::memory::form::{EXCHANGE, RETURN};
+use crate::exec::memory::form::{EXCHANGE, FENCED, RETURN};
 use crate::exec::state::ctx::{Ctx, Fence, Ins};
 use crate::exec::state::request::{Place, Request, Shape, filled};
 use crate::exec::state::wave::Wave;
-use crate::fault::Access;
+use crate::fault::{Access, FaultKind};
 use crate::footprint::Footprint;
 use crate::kernel::Setup;
 use crate::memory::GlobalMemory;
@@ -81,16 +82,18 @@ pub(crate) struct Shadow {
 /// Launches that would start beyond this segment start from 1 again, with a new shadow.
 const WRAP: u32 = 1 << 31;
 
+/// Releases and flags of a launch that are remembered at most: half a gigabyte.
+const MOST_RELEASES: usize = 1 << 22;
+/// The last segment of a launch is before this one.
+const LAST: u32 = u32::MAX - (1 << 16);
+
 /// In the address of an atomic location: it is in LDS.
 const LDS: u64 = 1 << 63;
 
-/// A run of segments: one for each wave, or one for a single wave.
+/// Segments that a workgroup was given without others between.
 struct Block {
     first: u32,
     group: u32,
-    wave: Option<u32>,
-    /// Of a segment that a store begins when no other is under way.
-    before: Option<Before>,
 }
 
 /// A wave as racecheck sees it.
@@ -126,6 +129,8 @@ pub(crate) struct Race {
     /// A power of two, at least the waves of a workgroup: a segment modulo this is the number of its wave.
     stride: u32,
     blocks: Vec<Block>,
+    /// What was done before the stores that begin some segments, in the order of those.
+    befores: Vec<(u32, Before)>,
     waves: Vec<WaveClock>,
     /// What every wave of the workgroup has seen, since a barrier.
     shared: Seen,
@@ -134,6 +139,8 @@ pub(crate) struct Race {
     workgroups: Vec<[u32; 3]>,
     /// A barrier orders stores that are under way: CU mode.
     in_order: bool,
+    /// It has remembered as much as it may.
+    full: bool,
     /// The host has AVX2.
     wide: bool,
     lane_bits: LaneBits,
@@ -181,12 +188,14 @@ impl Race {
             group_number: 0,
             stride: waves.next_power_of_two(),
             blocks: Vec::new(),
+            befores: Vec::new(),
             waves: (0..waves).map(|_| WaveClock::default()).collect(),
             shared: Seen::new(),
             sync: Sync::default(),
             hits: Vec::new(),
             workgroups: Vec::new(),
             in_order: setup.cu_mode,
+            full: false,
             wide: crate::exec::simd::fast(),
             lane_bits: LaneBits::of(setup.wide),
         }))
@@ -249,14 +258,12 @@ impl Race {
     }
 
     fn new_epoch(&mut self) {
+        if self.full {
+            return;
+        }
         self.next = self.next.next_multiple_of(self.stride);
         self.epoch = self.next;
-        self.blocks.push(Block {
-            first: self.next,
-            group: self.group_number,
-            wave: None,
-            before: None,
-        });
+        self.note_group(self.next);
         self.stores = self.next;
         for (n, wave) in self.waves.iter_mut().enumerate() {
             let segment = self.next + n as u32;
@@ -276,15 +283,18 @@ impl Race {
     fn cut(&mut self, wave: u32) {
         let here = self.next & !(self.stride - 1) | wave;
         let segment = if here < self.next { here + self.stride } else { here };
-        self.blocks.push(Block {
-            first: segment,
-            group: self.group_number,
-            wave: Some(wave),
-            before: None,
-        });
+        self.note_group(segment);
         self.waves[wave as usize].segment = segment;
         self.waves[wave as usize].released = false;
         self.next = segment + 1;
+    }
+
+    /// Notes that segments from here on are the running workgroup's.
+    fn note_group(&mut self, first: u32) {
+        let group = self.group_number;
+        if self.blocks.last().is_none_or(|last| last.group != group) {
+            self.blocks.push(Block { first, group });
+        }
     }
 
     fn whose(&self, segment: u32) -> Segment {
@@ -292,7 +302,7 @@ impl Race {
         let block = &self.blocks[at.saturating_sub(1)];
         Segment {
             group: block.group,
-            wave: Some(block.wave.unwrap_or(segment - block.first)),
+            wave: segment & (self.stride - 1),
         }
     }
 
@@ -329,6 +339,12 @@ impl Race {
 
     /// A request of a wave to global memory or LDS.
     pub(crate) fn request(&mut self, c: &mut Ctx<'_>, w: &Wave, i: &Ins, r: &Request<'_>) {
+        if self.full {
+            return;
+        }
+        if self.sync.len() + self.befores.len() > MOST_RELEASES || self.next > LAST {
+            return self.end(c, w, i, r);
+        }
         let ordered = r.access == Access::Atomic && i.half & ORDERED != 0;
         if ordered {
             self.fence(w.index, Fence::Stores);
@@ -337,6 +353,21 @@ impl Race {
         if ordered {
             self.fence(w.index, Fence::Device);
         }
+    }
+
+    /// Ends the check, and says so: the launch has synchronised more often than can be remembered.
+    #[cold]
+    fn end(&mut self, c: &mut Ctx<'_>, w: &Wave, i: &Ins, r: &Request<'_>) {
+        self.full = true;
+        let lane = r.exec.trailing_zeros() % 32;
+        let mut warning = c.new_fault(w, i, FaultKind::GlobalRace, r.access, lane, r.at[lane as usize], r.size);
+        warning.note = format!("not checked from here on: more than {MOST_RELEASES} releases by atomics in one launch");
+        c.warnings.push(warning);
+        (self.sync, self.befores) = (Sync::default(), Vec::new());
+        for wave in &mut self.waves {
+            wave.seen.clear();
+        }
+        self.shared.clear();
     }
 
     fn request_here(&mut self, c: &mut Ctx<'_>, w: &Wave, i: &Ins, r: &Request<'_>) {
@@ -383,6 +414,9 @@ impl Race {
             Access::Atomic => (Slot::Atomic, 0),
             Access::None => return,
         };
+        if slot == Slot::Store && lds && i.half & COHERENT != 0 {
+            (slot, mark) = (Slot::Atomic, flags::STORE);
+        }
         if slot == Slot::Store && !lds {
             let wave = &self.waves[n];
             if i.half & COHERENT != 0 || wave.waited {
@@ -400,12 +434,17 @@ impl Race {
                 lanes::check(c, w, i, r, update);
             }
         }
-        if slot == Slot::Store && !lds && !self.waves[n].stores {
-            // What came before is complete, this is not.
-            self.waves[n].done = self.waves[n].segment;
-            self.waves[n].stores = true;
-            self.cut(w.index);
-            self.note_before(w.index);
+        if slot == Slot::Store && !lds {
+            let first = !self.waves[n].stores;
+            if first {
+                // What came before is complete, this is not.
+                self.waves[n].done = self.waves[n].segment;
+                self.waves[n].stores = true;
+            }
+            if first || self.is_flag(c, r) {
+                self.cut(w.index);
+                self.note_before(w.index);
+            }
         }
         if self.waves[n].released && slot != Slot::Atomic {
             self.cut(w.index);
@@ -692,10 +731,10 @@ impl Race {
             Slot::Atomic => i.sdst & RETURN != 0 && i.half & UNUSED == 0 && info.flags() & flags::STORE == 0,
             _ => false,
         };
-        if reads && span.lds && slot == Slot::Load {
-            self.handed_over(w.index, address, span.offset / 4);
+        if reads && span.lds && slot == Slot::Load && info.flags() == flags::ATOMIC {
+            self.handed_over(w.index, address, span);
         } else if reads && slot == Slot::Load && info.flags() == flags::ATOMIC {
-            self.stored_before(w.index, address, span.offset / 4);
+            self.stored_before(w.index, address, span);
         }
         let atomic = (slot == Slot::Atomic).then(|| self.sync.var(address));
         if let Some(var) = atomic.filter(|_| reads && i.sdst & EXCHANGE != 0) {
@@ -705,23 +744,31 @@ impl Race {
             see(&mut self.waves[n].seen, var, Level::Read, self.sync.now(var));
         }
         self.span(c, w, i, r, slot, info, span);
-        if let Some(var) = atomic {
-            self.release(w.index, var, self.waves[n].segment, info.flags() & flags::STORE != 0);
+        let store = info.flags() & flags::STORE != 0;
+        // A volatile store to LDS goes another way than what the wave asks of LDS by itself.
+        let early = store && span.lds && i.half & (COHERENT | FENCED) == COHERENT;
+        if let Some(var) = atomic.filter(|_| !early) {
+            self.release(w.index, var, self.waves[n].segment, store);
         }
     }
 
     /// A wave of the running workgroup releases at a location what it has done up to the end of one of its segments. `store`: by a store,
     /// which cuts off what was released there before.
     fn release(&mut self, wave: u32, var: u32, segment: u32, store: bool) {
+        self.release_of(wave, var, segment, store, None);
+    }
+
+    /// The same; `begins`: the segment of the plain store of machine code that it is.
+    fn release_of(&mut self, wave: u32, var: u32, segment: u32, store: bool, begins: Option<u32>) {
         let giver = &mut self.waves[wave as usize];
         // What it does from now on is not covered.
         giver.released = true;
         let clock = Clock {
             group: self.group_number,
             wave,
-            lds: segment,
-            global: if giver.stores { giver.done } else { segment },
-            store: None,
+            upto: segment,
+            done: if giver.stores { giver.done } else { segment },
+            store: begins,
             epoch: self.epoch,
             stores: self.stores,
             seen: &giver.seen,

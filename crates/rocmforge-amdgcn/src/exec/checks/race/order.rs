@@ -32,7 +32,8 @@ impl Race {
             let what = match (span.lds, hit.slot) {
                 (true, _) => What::Lds,
                 (false, Slot::Store) => What::GlobalStore,
-                (false, _) => What::Global,
+                (false, Slot::Atomic) => What::GlobalAtomic,
+                (false, _) => What::GlobalLoad,
             };
             let ordered = match known {
                 Some((segment, of, ordered)) if (segment, of) == (hit.segment, what) => ordered,
@@ -43,7 +44,7 @@ impl Race {
             if ordered || atomic {
                 continue;
             }
-            if !span.lds && hit.slot == Slot::Store && self.follows(w.index, hit.dword, hit.segment) {
+            if !span.lds && hit.slot == Slot::Store && self.follows(w.index, &hit) {
                 continue;
             }
             let first = hit.dword * 4 + hit.mask.trailing_zeros() as usize;
@@ -78,26 +79,30 @@ impl Race {
                 pc: hit.info.at(self.lane_bits).map_or(0, |at| text + u64::from(at)),
                 frames: Vec::new(),
                 workgroup,
-                wave: by.wave.unwrap_or(0),
+                wave: by.wave,
                 lane: hit.info.lane(self.lane_bits),
                 calls: Calls::NONE,
             }));
         }
     }
 
-    /// Whether the wave has loaded atomically what a store of that segment wrote to a dword.
-    fn follows(&self, wave: u32, dword: usize, segment: u32) -> bool {
-        let saw = |seen, var| self.sync.saw(seen, var, segment);
-        (self.sync.find(dword as u64 * 4))
-            .is_some_and(|var| saw(&self.waves[wave as usize].seen, var) || saw(&self.shared, var))
+    /// Whether the wave has loaded atomically what the store of a hit wrote, by a load of those bytes or one that has them.
+    fn follows(&self, wave: u32, hit: &Hit) -> bool {
+        let saw = |seen, var| self.sync.saw(seen, var, hit.segment);
+        let bytes = (0..4)
+            .filter(|n| hit.mask >> n & 1 != 0)
+            .map(|n| hit.dword as u64 * 4 + n);
+        let around = [0, 4].map(|before| (hit.dword as u64 * 4).wrapping_sub(before));
+        (bytes.chain(around).filter_map(|address| self.sync.find(address)))
+            .any(|var| saw(&self.waves[wave as usize].seen, var) || saw(&self.shared, var))
     }
 
     /// Whether an earlier access precedes what the wave does now.
     fn ordered(&self, wave: u32, segment: u32, by: Segment, what: What, slot: Slot, info: Info) -> bool {
         let inside = by.group == self.group_number;
         let under_way = |by: u32| self.waves[by as usize].open.is_some_and(|open| segment >= open);
-        let complete = || what != What::GlobalStore || !by.wave.is_some_and(under_way);
-        if inside && (by.wave == Some(wave) || segment < self.epoch && complete()) {
+        let complete = || what != What::GlobalStore || !under_way(by.wave);
+        if inside && (by.wave == wave || segment < self.epoch && complete()) {
             return true;
         }
         let plain_load = slot == Slot::Load && info.flags() & flags::COHERENT == 0;

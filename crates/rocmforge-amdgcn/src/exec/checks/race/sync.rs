@@ -1,16 +1,17 @@
 //! Order by atomics: FastTrack's clock of each atomic location, kept as a log.
 //!
 //! A release appends to the log of its location who released what; an acquire remembers which part of the log it saw.
-//! Logs only grow, so remembering a part costs three numbers, however many waves have released there.
+//! What a wave has seen of a log stays there, so remembering a part costs three numbers, however many waves have released there. What a store
+//! cuts off before any wave has seen it is forgotten.
 
-use std::collections::{BTreeMap, HashMap};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 
 /// Whose segment it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Segment {
     pub(super) group: u32,
-    /// `None`: any wave's, which cannot happen for segments that were handed out.
-    pub(super) wave: Option<u32>,
+    pub(super) wave: u32,
 }
 
 /// How far an acquire reaches.
@@ -28,8 +29,8 @@ pub(super) enum Level {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum What {
     Lds,
-    /// A load or an atomic.
-    Global,
+    GlobalLoad,
+    GlobalAtomic,
     GlobalStore,
 }
 
@@ -53,30 +54,37 @@ pub(super) fn raise(seen: &mut Seen, level: Level) {
     }
 }
 
+/// Waves of a workgroup at most.
+const MOST_WAVES: usize = 32;
+
 /// One release.
 struct Release {
     group: u32,
     wave: u32,
-    /// Last segment of the wave whose accesses to LDS it covers.
-    lds: u32,
-    /// Last segment of the wave whose accesses to global memory it covers: those before the last wait for stores.
-    global: u32,
+    /// Last segment of the wave whose accesses to LDS, and loads of global memory, it covers.
+    upto: u32,
+    /// Last segment of the wave whose stores to global memory, and atomics there, it covers: those before the last wait for stores.
+    done: u32,
     /// Everything of the workgroup below this segment is covered: a barrier came between.
     epoch: u32,
     /// The same for stores to global memory, which may be under way at a barrier.
     stores: u32,
     /// The segment that a plain store of machine code begins, which is the release.
     store: Option<u32>,
-    /// What the wave had seen of other locations.
-    seen: Seen,
+    /// What the wave had seen of other locations, if anything.
+    seen: Option<Box<Seen>>,
 }
 
 /// One atomic location.
 #[derive(Default)]
 struct Var {
     log: Vec<Release>,
+    /// How much of the log some wave has seen.
+    shown: u32,
     /// Places in the log by workgroup.
-    groups: HashMap<u32, Vec<u32>>,
+    groups: FxHashMap<u32, Vec<u32>>,
+    /// Places of releases by plain stores of machine code: by the segments that those begin.
+    stores: FxHashMap<u32, u32>,
     /// Places of releases that had seen other locations.
     linked: Vec<u32>,
     /// Where the last store to the location is: it cuts off what was released before.
@@ -89,8 +97,8 @@ struct Var {
 pub(super) struct Clock<'a> {
     pub(super) group: u32,
     pub(super) wave: u32,
-    pub(super) lds: u32,
-    pub(super) global: u32,
+    pub(super) upto: u32,
+    pub(super) done: u32,
     pub(super) epoch: u32,
     pub(super) stores: u32,
     pub(super) store: Option<u32>,
@@ -102,13 +110,20 @@ pub(super) struct Clock<'a> {
 #[derive(Default)]
 pub(super) struct Sync {
     /// By address, bit 63 set for LDS.
-    index: HashMap<u64, u32>,
+    index: FxHashMap<u64, u32>,
     vars: Vec<Var>,
+    /// Releases in all logs.
+    kept: usize,
 }
 
 impl Sync {
     pub(super) fn is_empty(&self) -> bool {
         self.vars.is_empty()
+    }
+
+    /// Releases that are remembered.
+    pub(super) fn len(&self) -> usize {
+        self.kept
     }
 
     /// The location at an address, if it is one.
@@ -134,25 +149,26 @@ impl Sync {
     }
 
     /// The part of a location's log an acquire sees now.
-    pub(super) fn now(&self, var: u32) -> (u32, u32) {
-        let var = &self.vars[var as usize];
-        (var.since, var.log.len() as u32)
+    pub(super) fn now(&mut self, var: u32) -> (u32, u32) {
+        let var = &mut self.vars[var as usize];
+        var.shown = var.log.len() as u32;
+        (var.since, var.shown)
     }
 
     /// Appends a release; one by a store cuts off the earlier ones.
     pub(super) fn release(&mut self, var: u32, clock: &Clock<'_>, store: bool) {
         let number = var;
         let var = &mut self.vars[var as usize];
-        let at = var.log.len() as u32;
-        if store {
-            var.since = at;
-        } else if let Some(last) = var.log.last()
-            && at > var.since
-            && (last.group, last.wave, last.lds) == (clock.group, clock.wave, clock.lds)
-            && (last.global, last.epoch, last.stores) == (clock.global, clock.epoch, clock.stores)
-        {
+        let known = clock.store.and_then(|segment| var.stores.get(&segment));
+        if known.is_some_and(|&at| at >= var.since && (at as usize) < var.log.len()) {
             return;
         }
+        if store {
+            // No wave can see any more what none has seen.
+            self.kept -= var.truncate(var.shown);
+            var.since = var.log.len() as u32;
+        }
+        let at = var.log.len() as u32;
         // What was seen of this location precedes the release in its log, unless it is cut off.
         let mut seen = Seen::new();
         for (&(other, level), &part) in clock.seen.iter().chain(clock.shared) {
@@ -160,20 +176,34 @@ impl Sync {
                 see(&mut seen, other, level, part);
             }
         }
-        if !seen.is_empty() {
-            var.linked.push(at);
-        }
-        var.groups.entry(clock.group).or_default().push(at);
-        var.log.push(Release {
+        let release = Release {
             group: clock.group,
             wave: clock.wave,
-            lds: clock.lds,
-            global: clock.global,
+            upto: clock.upto,
+            done: clock.done,
             epoch: clock.epoch,
             stores: clock.stores,
             store: clock.store,
-            seen,
-        });
+            seen: (!seen.is_empty()).then(|| Box::new(seen)),
+        };
+        // A later release of a wave covers all that an earlier one does: that one is of use only to those who have seen it.
+        let earlier = clock
+            .store
+            .is_none()
+            .then(|| var.unseen(clock.group, clock.wave))
+            .flatten();
+        if let Some(earlier) = earlier {
+            return var.replace(earlier, release);
+        }
+        if release.seen.is_some() {
+            var.linked.push(at);
+        }
+        if let Some(segment) = clock.store {
+            var.stores.insert(segment, at);
+        }
+        self.kept += 1;
+        var.groups.entry(clock.group).or_default().push(at);
+        var.log.push(release);
     }
 
     /// Whether a wave that has seen that much has seen a location's value of a plain store, which begins that segment.
@@ -187,7 +217,7 @@ impl Sync {
     /// Whether an access of that segment is covered by something seen at that level or above.
     pub(super) fn covers(&self, seen: &Seen, segment: u32, by: Segment, what: What, level: Level) -> bool {
         // By location: the part of its log that has been looked at.
-        let mut looked: HashMap<u32, (u32, u32)> = HashMap::new();
+        let mut looked: FxHashMap<u32, (u32, u32)> = FxHashMap::default();
         let mut open = vec![seen];
         while let Some(seen) = open.pop() {
             for (&(number, reach), &part) in seen {
@@ -199,7 +229,11 @@ impl Sync {
                     if var.covers(part, segment, by, what) {
                         return true;
                     }
-                    open.extend(inside(&var.linked, part).iter().map(|&at| &var.log[at as usize].seen));
+                    open.extend(
+                        inside(&var.linked, part)
+                            .iter()
+                            .filter_map(|&at| var.log[at as usize].seen.as_deref()),
+                    );
                 }
             }
         }
@@ -208,6 +242,49 @@ impl Sync {
 }
 
 impl Var {
+    /// Forgets what is behind the first releases of the log. Gives how many that were.
+    fn truncate(&mut self, length: u32) -> usize {
+        let first = (length as usize).min(self.log.len());
+        let forgotten = self.log.len() - first;
+        for release in self.log.drain(first..) {
+            if let Some(places) = self.groups.get_mut(&release.group) {
+                places.truncate(places.partition_point(|&at| at < length));
+            }
+            if let Some(segment) = release.store {
+                self.stores.remove(&segment);
+            }
+        }
+        self.linked.truncate(self.linked.partition_point(|&at| at < length));
+        forgotten
+    }
+
+    /// The place of a wave's last release, if no wave has seen it and none can see one without the other.
+    fn unseen(&self, group: u32, wave: u32) -> Option<u32> {
+        let first = self.shown.max(self.since);
+        let places = self.groups.get(&group)?;
+        let mut tail = places
+            .iter()
+            .rev()
+            .copied()
+            .take_while(|&at| at >= first)
+            .take(MOST_WAVES);
+        tail.find(|&at| {
+            let release = &self.log[at as usize];
+            release.wave == wave && release.store.is_none()
+        })
+    }
+
+    /// Puts a later release of the same wave in the place of one.
+    fn replace(&mut self, at: u32, release: Release) {
+        let place = self.linked.binary_search(&at);
+        match (place, release.seen.is_some()) {
+            (Err(to), true) => self.linked.insert(to, at),
+            (Ok(from), false) => drop(self.linked.remove(from)),
+            _ => {}
+        }
+        self.log[at as usize] = release;
+    }
+
     /// Whether a release in a part of the log covers an access of that segment.
     fn covers(&self, part: (u32, u32), segment: u32, by: Segment, what: What) -> bool {
         let places = self
@@ -217,11 +294,11 @@ impl Var {
         places.iter().any(|&at| {
             let release = &self.log[at as usize];
             let (upto, epoch) = match what {
-                What::Lds => (release.lds, release.epoch),
-                What::Global => (release.global, release.epoch),
-                What::GlobalStore => (release.global, release.stores),
+                What::Lds | What::GlobalLoad => (release.upto, release.epoch),
+                What::GlobalAtomic => (release.done, release.epoch),
+                What::GlobalStore => (release.done, release.stores),
             };
-            segment < epoch || by.wave.is_none_or(|wave| wave == release.wave) && segment <= upto
+            segment < epoch || by.wave == release.wave && segment <= upto
         })
     }
 }

@@ -13,7 +13,7 @@ const SWAP: &str = "flat_atomic_cmpswap_b32 v9, v[1:2], v[6:7] glc";
 fn is_guess(lines: &[&str]) -> bool {
     let text = lines.join("\n");
     let found = [Arch::Gfx1100, Arch::Gfx1201].map(|arch| {
-        let found = number(&assemble(arch, &text)).expect("there is a compare-and-swap");
+        let found = number(&assemble(arch, &text));
         !found.guesses.is_empty()
     });
     assert_eq!(found[0], found[1], "cards:\n{text}");
@@ -173,4 +173,57 @@ fn two_words_of_lds_are_loaded_with_their_values() {
         "ds_load_2addr_b32 v[7:8], v20 offset0:1 offset1:2",
         SWAP
     ]));
+}
+
+#[test]
+fn a_base_and_an_offset_of_the_lane_are_their_sum() {
+    let load = "global_load_b32 v5, v20, s[0:1]";
+    let swap = "global_atomic_cmpswap_b32 v9, v[1:2], v[6:7], off glc";
+    let low = "v_add_co_u32 v1, s2, s0, v20";
+    let high = "v_add_co_ci_u32_e64 v2, null, s1, 0, s2";
+    assert!(is_guess(&[load, low, high, EXPECT, swap]));
+    // The order of a sum does not matter, and its words may be added the other way around.
+    assert!(is_guess(&[load, "v_add_co_u32 v1, s2, v20, s0", high, EXPECT, swap]));
+    let turned = "v_add_co_ci_u32_e64 v2, null, 0, s1, s2";
+    assert!(is_guess(&[load, low, turned, EXPECT, swap]));
+    // The carry of another sum.
+    let other = "v_add_co_ci_u32_e64 v2, null, s1, 0, s3";
+    assert!(!is_guess(&[load, low, other, EXPECT, swap]));
+    // Another offset, before the sum or in the instructions.
+    assert!(!is_guess(&[
+        load,
+        "v_writelane_b32 v20, s2, 0",
+        low,
+        high,
+        EXPECT,
+        swap
+    ]));
+    let (load_8, swap_8) = (
+        "global_load_b32 v5, v20, s[0:1] offset:8",
+        "global_atomic_cmpswap_b32 v9, v[1:2], v[6:7], off offset:8 glc",
+    );
+    assert!(is_guess(&[load_8, low, high, EXPECT, swap_8]));
+    assert!(!is_guess(&[load_8, low, high, EXPECT, swap]));
+    // Another value is expected.
+    assert!(!is_guess(&[load, low, high, swap]));
+}
+
+#[test]
+fn an_address_of_lds_is_a_sum_too() {
+    let swap = "ds_cmpstore_rtn_b32 v9, v21, v6, v7";
+    let swap_of_copy = |load: &str, address: &[&str]| {
+        let mut lines = vec![load];
+        lines.extend(address);
+        lines.extend([EXPECT, swap]);
+        is_guess(&lines)
+    };
+    let sum = "v_add_nc_u32_e32 v21, 4, v20";
+    assert!(swap_of_copy("ds_load_b32 v5, v20 offset:4", &[sum]));
+    assert!(!swap_of_copy("ds_load_b32 v5, v20", &[sum]));
+    let shifted = [
+        "v_lshlrev_b32_e32 v20, 2, v8",
+        "ds_load_b32 v5, v20 offset:4",
+        "v_lshl_add_u32 v21, v8, 2, 4",
+    ];
+    assert!(is_guess(&[&shifted[..], &[EXPECT, swap]].concat()));
 }
