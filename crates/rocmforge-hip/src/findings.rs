@@ -1,10 +1,10 @@
-//! Findings: reports of the simulator, printed when they appear, each pair of instructions or calls once.
+//! Findings: reports of the simulator, printed when they appear, each pair of places or calls once.
 
 use crate::call_stack::CallStacks;
 use crate::record::{Record, Records};
 use crate::settings::Settings;
 use parking_lot::{Mutex, MutexGuard};
-use rocmforge_sim::{Counters, Report, ReportFilter, ReportKind};
+use rocmforge_sim::{Counters, Report, ReportFilter, ReportKind, Side, Site};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write as _;
 use std::fs::File;
@@ -12,8 +12,8 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What two reports share that are one finding: kind, and for each side the kernel's instruction or the call.
-type Identity = (ReportKind, Vec<(Option<String>, Option<u64>, &'static str)>);
+/// What two reports share that are one finding: kind, and for each side the place in the kernel's source or the call.
+type Identity = (ReportKind, Vec<Site>, Option<(u64, u64)>);
 
 /// Those of this process.
 pub(crate) struct Findings {
@@ -37,7 +37,7 @@ pub(crate) struct Known {
 /// How much was found.
 #[derive(Clone, Copy)]
 pub(crate) struct Totals {
-    /// Findings, each pair of instructions or calls counted once.
+    /// Findings, each pair of places or calls counted once.
     pub(crate) findings: u64,
     /// How often they occurred.
     pub(crate) found: u64,
@@ -173,17 +173,17 @@ impl Findings {
         say(self.log.as_deref(), &text);
     }
 
-    /// A line for each warning about an instruction of a kernel of which there is no finding.
+    /// A line for each warning about a place in a kernel of which there is no finding.
     fn warnings(&self, warnings: &[Report]) -> String {
         let known = self.known.lock();
         let is_found = |warning: &&Report| {
-            let own = (&warning.kernel, &warning.pc);
+            let own = warning.site();
             let mut all = known.found.keys().chain(&known.suppressed);
-            all.any(|(kind, sides)| *kind == warning.kind && sides.iter().any(|(kernel, pc, _)| (kernel, pc) == own))
+            all.any(|(kind, sites, _)| *kind == warning.kind && sites.contains(&own))
         };
-        let of_kernels = warnings.iter().filter(|warning| warning.kernel.is_some());
+        let of_memory = warnings.iter().filter(|warning| warning.is_of_memory());
         let mut text = String::new();
-        for warning in of_kernels.filter(|warning| !is_found(warning)) {
+        for warning in of_memory.filter(|warning| !is_found(warning)) {
             let _ = writeln!(text, "{PREFIX} warning: {}", warning.line());
         }
         text
@@ -199,21 +199,12 @@ impl Findings {
 const PREFIX: &str = "=========";
 
 fn identity(report: &Report) -> Identity {
-    let own = (report.kernel.clone(), report.pc, report.api);
-    if report.kind == ReportKind::Leak {
-        // Each is one of its own.
-        return (
-            report.kind,
-            vec![(None, Some(report.call), report.api), (None, Some(report.address), "")],
-        );
-    }
-    let other = report
-        .other
-        .as_ref()
-        .map(|other| (other.kernel.clone(), other.pc, other.api));
-    let mut sides: Vec<_> = std::iter::once(own).chain(other).collect();
-    sides.sort();
-    (report.kind, sides)
+    // Each leak is one of its own.
+    let leak = (report.kind == ReportKind::Leak).then_some((report.call, report.address));
+    let mut sites = vec![report.site()];
+    sites.extend(report.other.as_deref().map(Side::site));
+    sites.sort();
+    (report.kind, sites, leak)
 }
 
 fn text(report: &Report, stack: &[String], stacks: &CallStacks) -> String {

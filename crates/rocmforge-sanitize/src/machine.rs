@@ -90,10 +90,9 @@ impl Machine {
         refuse(call, status).map_err(|refusal| self.error(at, refusal))
     }
 
-    /// What is rarely meant in the kernels that have run.
+    /// What is rarely meant in the kernels and copies that have run.
     pub(crate) fn warnings(&self) -> Vec<Report> {
-        let of_kernels = |warning: &Report| warning.kernel.is_some();
-        self.sim.warnings().into_iter().filter(of_kernels).collect()
+        self.sim.warnings().into_iter().filter(Report::is_of_memory).collect()
     }
 
     /// An error about a call, with what the simulator says of it.

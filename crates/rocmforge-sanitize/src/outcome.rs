@@ -1,7 +1,7 @@
 //! Outcome of a run: the findings of all seeds together.
 
 use crate::seed_run::SeedRun;
-use rocmforge_sim::{Report, ReportKind, Side};
+use rocmforge_sim::{Report, ReportKind, Side, Site};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -99,14 +99,10 @@ pub struct Outcome {
     first: Option<u64>,
 }
 
-/// A side of a finding: the instruction of a kernel, or the step that made a call.
+/// A side of a finding: the place in the source of a kernel, or the step that made a call.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Party {
-    Instruction {
-        object: Option<usize>,
-        kernel: String,
-        pc: u64,
-    },
+    Kernel { object: Option<usize>, site: Site },
     Step(&'static str, Option<usize>),
 }
 
@@ -116,20 +112,19 @@ struct Identity(ReportKind, Vec<Party>);
 
 impl Identity {
     fn of(report: &Report, run: &SeedRun) -> Self {
-        let party = |api, call: u64, kernel: Option<&String>, pc: Option<u64>| match (kernel, pc) {
-            (Some(kernel), Some(pc)) => Party::Instruction {
+        let party = |call: u64, site: Site| match site {
+            Site::Call(api) => Party::Step(api, run.step_of(call)),
+            site => Party::Kernel {
                 object: run.launch_of(call).and_then(|launch| run.objects.get(launch).copied()),
-                kernel: kernel.clone(),
-                pc,
+                site,
             },
-            _ => Party::Step(api, run.step_of(call)),
         };
-        let own = party(report.api, report.call, report.kernel.as_ref(), report.pc);
+        let own = party(report.call, report.site());
         if report.kind == ReportKind::EndlessKernel {
             // Where it is when the budget ends is chance.
             return Self(report.kind, vec![Party::Step("kernel", run.step_of(report.call))]);
         }
-        let side = |side: &Side| party(side.api, side.call, side.kernel.as_ref(), side.pc);
+        let side = |side: &Side| party(side.call, side.site());
         let mut parties: Vec<Party> = std::iter::once(own).chain(report.other.as_deref().map(side)).collect();
         parties.sort();
         Self(report.kind, parties)
@@ -211,7 +206,9 @@ impl Outcome {
         let known = self.findings.iter().position(|finding| finding.identity == identity);
         let index = match known {
             Some(index) => {
-                self.findings[index].count += report.count;
+                let finding = &mut self.findings[index];
+                finding.count += report.count;
+                finding.report.instructions = finding.report.instructions.max(report.instructions);
                 index
             }
             None => {
@@ -237,7 +234,7 @@ impl Outcome {
     }
 }
 
-/// Whether two reports say the same of one instruction. Kernels of two objects may have instructions at one address.
+/// Whether two reports say the same of one place in a kernel.
 pub(crate) fn is_of_same(one: &Report, other: &Report) -> bool {
-    (one.kind, &one.kernel, one.pc) == (other.kind, &other.kernel, other.pc)
+    (one.kind, one.site()) == (other.kind, other.site())
 }

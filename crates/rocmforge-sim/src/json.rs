@@ -7,7 +7,7 @@
 //!   "kind": "lds_race", "tool": "racecheck", "title": "race in LDS: two accesses that nothing orders",
 //!   "message": "write and read by two waves of a workgroup, no barrier between them",
 //!   "api": "kernel", "call": 7, "stream": 1, "kernel": "reduce", "pc": "0x1a40",
-//!   "access": "write", "address": "0x10", "size": 4, "count": 32, "stopped": false,
+//!   "access": "write", "address": "0x10", "size": 4, "count": 32, "instructions": 1, "stopped": false,
 //!   "workgroup": [0, 0, 0], "wave": 1, "lane": 0,
 //!   "frames": [{ "function": "reduce", "file": "reduce.hip", "line": 14, "column": 9 }],
 //!   "allocation": { "label": "x", "site": "src/model.rs:71:20", "address": "0x800000000000", "size": 256,

@@ -103,6 +103,7 @@ mod races;
 mod report;
 mod report_filter;
 mod selection;
+mod site;
 
 pub use config::{CardConfig, FreedMemory, HipVersion, Poison, Schedule, SimConfig};
 
@@ -126,3 +127,4 @@ pub use report_filter::ReportFilter;
 /// Which checks kernels run under.
 pub use rocmforge_amdgcn::{Arch, Tools, UnknownArch};
 pub use selection::{LaunchSelection, LaunchSelector, NameFilter};
+pub use site::Site;

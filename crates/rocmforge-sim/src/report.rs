@@ -312,6 +312,8 @@ pub struct Report {
     pub size: u64,
     /// How often it happened.
     pub count: u64,
+    /// How many instructions of a kernel did it, where a compiler has made several of one place in the source.
+    pub instructions: u64,
     /// Whether the launch was stopped here, before its end, because it had as many faults as
     /// [`SimConfig::max_faults`](crate::SimConfig::max_faults). What it should have written by then is not there, so the card counts as
     /// failed: every later call answers `hipErrorLaunchFailure`.
@@ -349,11 +351,17 @@ impl Report {
             wave: 0,
             lane: 0,
             count: 1,
+            instructions: 1,
             stopped: false,
             allocation: None,
             other: None,
             message: message.into(),
         }
+    }
+
+    /// Whether it is a warning about what the program does with memory, rather than about a call.
+    pub fn is_of_memory(&self) -> bool {
+        self.kernel.is_some() || self.access.is_some()
     }
 
     /// What it says in one line, as warnings are printed: kind, place and message.
@@ -410,6 +418,9 @@ impl fmt::Display for Report {
             )?;
             if self.count > 1 {
                 write!(f, ", {} lanes in all", self.count)?;
+            }
+            if self.instructions > 1 {
+                write!(f, ", {} instructions of this line", self.instructions)?;
             }
         }
         if let Some(other) = &self.other {

@@ -7,6 +7,7 @@ use crate::queues::launch::{Given, KERNARG_BYTES, Launch};
 use crate::queues::op::Ran;
 use crate::races::shadow::Actor;
 use crate::report::{Access, AllocationState, Report, ReportKind, Side};
+use crate::site::grouped;
 use rocmforge_amdgcn as amdgcn;
 use rocmforge_amdgcn::{
     ByteState, Dispatch, ExecOptions, Fault, FaultKind, Status, execute, execute_attended, set_hidden,
@@ -137,6 +138,7 @@ impl Host {
         let stopped = outcome.faults.len() >= max_faults.max(1)
             && outcome.faults.iter().all(|fault| fault.kind != FaultKind::BadLaunch);
         let mut fatal = None;
+        let (mut reports, mut spoiling) = (Vec::new(), Vec::new());
         for (index, fault) in outcome.faults.iter().enumerate() {
             let status = status_of(fault.kind);
             fatal = fatal.or(status);
@@ -146,15 +148,17 @@ impl Host {
                 _ => None,
             };
             // Later launches would read results that are not there: what has taken them away is reported of every launch.
-            let spoils = status.is_some() || matches!(report.kind, ReportKind::EndlessKernel | ReportKind::Unmodelled);
-            self.report_of_launch(
-                actor.checked || spoils,
-                Report {
-                    other: report.other.or(by),
-                    stopped: stopped && index + 1 == outcome.faults.len(),
-                    ..report
-                },
-            );
+            if status.is_some() || matches!(report.kind, ReportKind::EndlessKernel | ReportKind::Unmodelled) {
+                spoiling.push(report.kind);
+            }
+            reports.push(Report {
+                other: report.other.or(by),
+                stopped: stopped && index + 1 == outcome.faults.len(),
+                ..report
+            });
+        }
+        for report in grouped(reports) {
+            self.report_of_launch(actor.checked || spoiling.contains(&report.kind), report);
         }
         if actor.checked {
             for warning in &outcome.warnings {

@@ -7,6 +7,7 @@ pub(crate) mod graphs;
 pub(crate) mod host_functions;
 pub(crate) mod launch;
 pub(crate) mod operation;
+mod padding;
 pub(crate) mod races;
 pub(crate) mod timeline;
 pub(crate) mod watches;

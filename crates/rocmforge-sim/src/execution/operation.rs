@@ -1,5 +1,6 @@
 //! Execution of the operations of streams.
 
+use crate::execution::padding;
 use crate::machine::host::Host;
 use crate::queues::op::{Await, Op, OpKind, Place, Ran};
 use crate::races::shadow::{Actor, How};
@@ -161,7 +162,7 @@ impl Host {
                     self.cards[card].vram.copy_within(address, source, size as u64);
                 } else {
                     let mut bytes = vec![0; size];
-                    self.read_device(other, source, &mut bytes, api, call);
+                    self.read_device(other, source, &mut bytes, (source, size), api, call);
                     let written = self.cards[card].vram.memory.write(address, &bytes);
                     debug_assert!(written.is_ok(), "the range was checked");
                 }
@@ -182,7 +183,7 @@ impl Host {
                     let n = (size - at).min(BOUNCE);
                     let source = address + at as u64;
                     if checked {
-                        checked = self.read_device(card, source, &mut bounce[..n], api, call);
+                        checked = self.read_device(card, source, &mut bounce[..n], (address, size), api, call);
                     } else {
                         self.cards[card].vram.memory.peek(source, &mut bounce[..n]);
                     }
@@ -198,16 +199,35 @@ impl Host {
         }
     }
 
-    /// Reads device memory for the host; what nobody has written is reported (once) and read all the same.
-    fn read_device(&mut self, card: usize, address: u64, out: &mut [u8], api: &'static str, call: u64) -> bool {
+    /// Reads a part of a copy's device memory; what nobody has written is reported (once) and read all the same. The padding of records is no
+    /// more than a warning.
+    fn read_device(
+        &mut self,
+        card: usize,
+        address: u64,
+        out: &mut [u8],
+        whole: (u64, usize),
+        api: &'static str,
+        call: u64,
+    ) -> bool {
         let vram = &self.cards[card].vram;
         let Err(fault) = vram.memory.read(address, out) else {
             return true;
         };
         vram.memory.peek(address, out);
         let allocation = vram.blame(fault.bad);
-        let report = Report::of_call(kind_of(fault), api, call, describe(fault));
-        self.report(report.at(Some(Access::Read), fault.bad, out.len() as u64, allocation));
+        let uninitialised = fault.kind == MemFaultKind::Uninitialised;
+        let report = |message| Report::of_call(kind_of(fault), api, call, message);
+        if let Some(padding) = uninitialised
+            .then(|| padding::of(&vram.memory, whole.0, whole.1))
+            .flatten()
+        {
+            let warning = report(padding.to_string()).at(Some(Access::Read), whole.0, whole.1 as u64, allocation);
+            self.warn_of_copy(warning);
+        } else {
+            let size = out.len() as u64;
+            self.report(report(describe(fault)).at(Some(Access::Read), fault.bad, size, allocation));
+        }
         false
     }
 

@@ -273,20 +273,27 @@ impl Host {
         }
     }
 
-    /// A warning about an instruction of a kernel, once for each.
+    /// A warning about an instruction of a kernel, once for each place in the source.
     pub(crate) fn warn_of_kernel(&mut self, warning: Report) {
-        let place = |report: &Report| (report.kind, report.kernel.clone(), report.pc);
+        let place = |report: &Report| (report.kind, report.site());
         if !self.warnings.iter().any(|before| place(before) == place(&warning)) {
-            let message = match warning.kind {
-                ReportKind::BarrierDivergence => {
+            let message = match (warning.kind, &warning.message[..]) {
+                (ReportKind::BarrierDivergence, _) => {
                     "right if those that pass it by return after what they store, which the line table does not say"
                 }
-                _ => "nothing has used the value",
+                (_, "") => "nothing has used the value",
+                (_, other) => other,
             };
-            self.warn(Report {
-                message: message.to_owned(),
-                ..warning
-            });
+            let message = message.to_owned();
+            self.warn(Report { message, ..warning });
+        }
+    }
+
+    /// A warning about a copy that reads padding, once for each kind of padding.
+    pub(crate) fn warn_of_copy(&mut self, warning: Report) {
+        let same = |before: &Report| (before.kind, &before.message) == (warning.kind, &warning.message);
+        if !self.warnings.iter().any(same) {
+            self.warn(warning);
         }
     }
 
