@@ -31,7 +31,7 @@ use crate::footprint::Footprint;
 use crate::kernarg::{packet_offset, queue_offset};
 use crate::kernel::Kernel;
 use crate::memory::GlobalMemory;
-use rocmforge_code_object::UserSgpr;
+use rocmforge_code_object::{Frame, UserSgpr};
 use rocmforge_isa::Arch;
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -195,6 +195,10 @@ pub(crate) fn run_part(
                 format!(", {}:{}:{}", frame.file, frame.line, frame.column)
             });
             fault.note += &format!(" (pc {:#x}{place})", used.pc);
+            // Compilers give a load that they have made of several no line.
+            if !has_line(&fault.frames) && has_line(&used.frames) {
+                fault.frames = used.frames;
+            }
         }
     }
     let status = match (machine.exhausted, faults.is_empty()) {
@@ -219,6 +223,11 @@ pub(crate) fn run_part(
         clock_ns: clock::nanoseconds(ctx.latest, ctx.khz),
     };
     Part::new(outcome, touched, ctx.variable_accesses)
+}
+
+/// Whether it is known which line of the source an instruction comes from.
+fn has_line(frames: &[Frame]) -> bool {
+    frames.first().is_some_and(|frame| frame.line > 0)
 }
 
 /// Seed of the order of waves in a workgroup: its own, so that it does not matter what ran before.

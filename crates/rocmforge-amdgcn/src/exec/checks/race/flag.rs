@@ -17,6 +17,31 @@ pub(super) struct Before {
 }
 
 impl Race {
+    /// A wave of the running workgroup releases at a location what it has done up to the end of one of its segments. `store`: by a store,
+    /// which cuts off what was released there before.
+    pub(super) fn release(&mut self, wave: u32, var: u32, segment: u32, store: bool) {
+        self.release_of(wave, var, segment, store, None);
+    }
+
+    /// The same; `begins`: the segment of the plain store of machine code that it is.
+    fn release_of(&mut self, wave: u32, var: u32, segment: u32, store: bool, begins: Option<u32>) {
+        let giver = &mut self.waves[wave as usize];
+        // What it does from now on is not covered.
+        giver.released = true;
+        let clock = Clock {
+            group: self.group_number,
+            wave,
+            upto: segment,
+            done: if giver.stores { giver.done } else { segment },
+            store: begins,
+            epoch: self.epoch,
+            stores: self.stores,
+            seen: &giver.seen,
+            shared: &self.shared,
+        };
+        self.sync.release(var, &clock, store);
+    }
+
     /// A wave looks at a flag in LDS: a store that it sees there, a plain one in machine code, is a release.
     pub(super) fn handed_over(&mut self, wave: u32, address: u64, span: &Span) {
         for segment in self.lds.stores(span.offset, span.bytes, self.epoch) {

@@ -43,6 +43,7 @@
 mod cells;
 mod flag;
 mod footprint;
+mod full;
 mod grid;
 mod lanes;
 mod log;
@@ -60,7 +61,7 @@ use crate::exec::memory::form::{EXCHANGE, FENCED, RETURN};
 use crate::exec::state::ctx::{Ctx, Fence, Ins};
 use crate::exec::state::request::{Place, Request, Shape, filled};
 use crate::exec::state::wave::Wave;
-use crate::fault::{Access, FaultKind};
+use crate::fault::Access;
 use crate::footprint::Footprint;
 use crate::kernel::Setup;
 use crate::memory::GlobalMemory;
@@ -70,7 +71,7 @@ use log::Loads;
 use place::{place, places};
 use records::Bytes;
 use slot::{Hit, Info, LaneBits, Now, SLOTS, Slot, flags};
-use sync::{Clock, Level, Seen, Segment, Sync, raise, see};
+use sync::{Level, Seen, Segment, Sync, raise, see};
 
 /// Shadow of a card's memory, kept from launch to launch so that it need not be cleared.
 pub(crate) struct Shadow {
@@ -353,21 +354,6 @@ impl Race {
         if ordered {
             self.fence(w.index, Fence::Device);
         }
-    }
-
-    /// Ends the check, and says so: the launch has synchronised more often than can be remembered.
-    #[cold]
-    fn end(&mut self, c: &mut Ctx<'_>, w: &Wave, i: &Ins, r: &Request<'_>) {
-        self.full = true;
-        let lane = r.exec.trailing_zeros() % 32;
-        let mut warning = c.new_fault(w, i, FaultKind::GlobalRace, r.access, lane, r.at[lane as usize], r.size);
-        warning.note = format!("not checked from here on: more than {MOST_RELEASES} releases by atomics in one launch");
-        c.warnings.push(warning);
-        (self.sync, self.befores) = (Sync::default(), Vec::new());
-        for wave in &mut self.waves {
-            wave.seen.clear();
-        }
-        self.shared.clear();
     }
 
     fn request_here(&mut self, c: &mut Ctx<'_>, w: &Wave, i: &Ins, r: &Request<'_>) {
@@ -750,31 +736,6 @@ impl Race {
         if let Some(var) = atomic.filter(|_| !early) {
             self.release(w.index, var, self.waves[n].segment, store);
         }
-    }
-
-    /// A wave of the running workgroup releases at a location what it has done up to the end of one of its segments. `store`: by a store,
-    /// which cuts off what was released there before.
-    fn release(&mut self, wave: u32, var: u32, segment: u32, store: bool) {
-        self.release_of(wave, var, segment, store, None);
-    }
-
-    /// The same; `begins`: the segment of the plain store of machine code that it is.
-    fn release_of(&mut self, wave: u32, var: u32, segment: u32, store: bool, begins: Option<u32>) {
-        let giver = &mut self.waves[wave as usize];
-        // What it does from now on is not covered.
-        giver.released = true;
-        let clock = Clock {
-            group: self.group_number,
-            wave,
-            upto: segment,
-            done: if giver.stores { giver.done } else { segment },
-            store: begins,
-            epoch: self.epoch,
-            stores: self.stores,
-            seen: &giver.seen,
-            shared: &self.shared,
-        };
-        self.sync.release(var, &clock, store);
     }
 
     /// Adjacent bytes of adjacent lanes.

@@ -56,6 +56,8 @@ pub(super) fn raise(seen: &mut Seen, level: Level) {
 
 /// Waves of a workgroup at most.
 const MOST_WAVES: usize = 32;
+/// Releases whose links are looked at together.
+const BLOCK: usize = 64;
 
 /// One release.
 struct Release {
@@ -87,6 +89,8 @@ struct Var {
     stores: FxHashMap<u32, u32>,
     /// Places of releases that had seen other locations.
     linked: Vec<u32>,
+    /// What blocks of those have seen together, [`BLOCK`] of them or of blocks of the level below, as far as some wave has seen them.
+    blocks: [Vec<Seen>; 2],
     /// Where the last store to the location is: it cuts off what was released before.
     since: u32,
     /// An exchange or a compare-and-swap has given its value to a wave.
@@ -152,6 +156,7 @@ impl Sync {
     pub(super) fn now(&mut self, var: u32) -> (u32, u32) {
         let var = &mut self.vars[var as usize];
         var.shown = var.log.len() as u32;
+        var.sum_up();
         (var.since, var.shown)
     }
 
@@ -229,11 +234,7 @@ impl Sync {
                     if var.covers(part, segment, by, what) {
                         return true;
                     }
-                    open.extend(
-                        inside(&var.linked, part)
-                            .iter()
-                            .filter_map(|&at| var.log[at as usize].seen.as_deref()),
-                    );
+                    var.links(part, &mut open);
                 }
             }
         }
@@ -256,6 +257,47 @@ impl Var {
         }
         self.linked.truncate(self.linked.partition_point(|&at| at < length));
         forgotten
+    }
+
+    /// Adds the blocks that are whole and no longer change.
+    fn sum_up(&mut self) {
+        loop {
+            let first = self.blocks[0].len() * BLOCK;
+            let block = self.linked.get(first..first + BLOCK);
+            let Some(block) = block.filter(|block| block.iter().all(|&at| at < self.shown)) else {
+                return;
+            };
+            let links = block.iter().filter_map(|&at| self.log[at as usize].seen.as_deref());
+            self.blocks[0].push(union(links));
+            if let Some(below) = self.blocks[0].get(self.blocks[1].len() * BLOCK..)
+                && below.len() == BLOCK
+            {
+                let all = union(below);
+                self.blocks[1].push(all);
+            }
+        }
+    }
+
+    /// Adds what the releases in a part of the log had seen.
+    fn links<'a>(&'a self, (from, to): (u32, u32), open: &mut Vec<&'a Seen>) {
+        let mut at = self.linked.partition_point(|&place| place < from);
+        let end = self.linked.partition_point(|&place| place < to);
+        while at < end {
+            let whole = |level: usize, size: usize| {
+                let fits = at.is_multiple_of(size) && at + size <= end;
+                self.blocks[level].get(at / size).filter(|_| fits)
+            };
+            if let Some(block) = whole(1, BLOCK * BLOCK) {
+                open.push(block);
+                at += BLOCK * BLOCK;
+            } else if let Some(block) = whole(0, BLOCK) {
+                open.push(block);
+                at += BLOCK;
+            } else {
+                open.extend(self.log[self.linked[at] as usize].seen.as_deref());
+                at += 1;
+            }
+        }
     }
 
     /// The place of a wave's last release, if no wave has seen it and none can see one without the other.
@@ -301,6 +343,15 @@ impl Var {
             segment < epoch || by.wave == release.wave && segment <= upto
         })
     }
+}
+
+/// What several waves have seen together.
+fn union<'a>(all: impl IntoIterator<Item = &'a Seen>) -> Seen {
+    let mut together = Seen::new();
+    for (&(var, level), &part) in all.into_iter().flatten() {
+        see(&mut together, var, level, part);
+    }
+    together
 }
 
 /// Those of some places in a log that lie in a part of it.
