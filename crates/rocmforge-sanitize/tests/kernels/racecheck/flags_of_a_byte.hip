@@ -18,6 +18,7 @@ KERNEL faulty(u32 *data, u8 *flags, u16 *halves, u32 *y) {
     if (t == 0) {
         data[b] = b + 1; // FAULT: GlobalRace
         atomic_store(&flags[b], (u8)1, RELAXED, DEVICE);
+        atomic_store(&halves[b], (u16)1, RELAXED, DEVICE);
     }
     if (b == 2 && t < 3) {
         while (atomic_load(&flags[t], RELAXED, DEVICE) == 0) __builtin_amdgcn_s_sleep(1);
