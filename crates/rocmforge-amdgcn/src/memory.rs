@@ -85,6 +85,8 @@ pub struct GlobalMemory {
     pub(crate) shadow: Option<Box<dyn Any + Send + Sync>>,
     /// Host memory that kernels reach beside it. A share has none: if it accesses some it faults, and one thread runs the launch.
     pub(crate) host: HostMemory,
+    /// Memory of other cards that kernels reach beside it, while it is lent. A share has none, as of host memory.
+    pub(crate) peers: Vec<GlobalMemory>,
 }
 
 /// All shares of one memory: see [`crate::shares`].
@@ -156,6 +158,7 @@ impl GlobalMemory {
             share,
             shadow: None,
             host: HostMemory::default(),
+            peers: Vec::new(),
         })
     }
 
@@ -252,12 +255,13 @@ impl GlobalMemory {
         self.state.give_back(start, end - start);
     }
 
-    /// The state of one byte; outside the address space that of host memory, else [`ByteState::Unmapped`].
+    /// The state of one byte; outside the address space that of a peer's or of host memory, else [`ByteState::Unmapped`].
     pub fn state_at(&self, address: u64) -> ByteState {
-        match self.offset(address, 1) {
-            None => self.host.state_at(address),
-            Some(off) => ByteState::from_bits(self.state_of(off)),
+        if let Some(off) = self.offset(address, 1) {
+            return ByteState::from_bits(self.state_of(off));
         }
+        let peer = self.peers.iter().find(|peer| peer.offset(address, 1).is_some());
+        peer.map_or_else(|| self.host.state_at(address), |peer| peer.state_at(address))
     }
 
     /// The state of the byte at an offset.
@@ -506,6 +510,17 @@ impl GlobalMemory {
     /// after free.
     pub fn unmap_host(&mut self, address: u64) {
         self.host.remove(address);
+    }
+
+    /// Lets kernels access the memory of another card, under its addresses, until [`Self::take_peers`] gives it back. Its bytes keep their
+    /// states; racecheck does not follow what a launch does there.
+    pub fn lend_peer(&mut self, peer: GlobalMemory) {
+        self.peers.push(peer);
+    }
+
+    /// Gives back what [`Self::lend_peer`] was given, in the same order.
+    pub fn take_peers(&mut self) -> Vec<GlobalMemory> {
+        std::mem::take(&mut self.peers)
     }
 
     /// Host memory that kernels have written since this was called last: first byte, and the one behind the last, of each range.

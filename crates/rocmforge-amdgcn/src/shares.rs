@@ -49,7 +49,7 @@ impl GlobalMemory {
     #[cold]
     #[inline(never)]
     pub(crate) fn read_elsewhere(&mut self, address: u64, out: &mut [u8], check_uninit: bool) -> bool {
-        if self.host.read(address, out) {
+        if self.host.read(address, out) || self.read_peer(address, out, check_uninit) {
             return true;
         }
         self.offset(address, out.len()).is_some_and(|off| {
@@ -65,8 +65,26 @@ impl GlobalMemory {
         if self.host.write(address, bytes) {
             return true;
         }
+        if let Some(peer) = self.peer_of(address, bytes.len()) {
+            return peer.write(address, bytes).is_ok();
+        }
         let off = self.offset(address, bytes.len());
         off.is_some_and(|off| self.share.is_some() && self.write_own(off, bytes))
+    }
+
+    /// The peer that a run of bytes lies in.
+    fn peer_of(&mut self, address: u64, len: usize) -> Option<&mut GlobalMemory> {
+        self.peers.iter_mut().find(|peer| peer.offset(address, len).is_some())
+    }
+
+    /// Reads bytes of a peer; false if they lie in none, or may not be read.
+    fn read_peer(&mut self, address: u64, out: &mut [u8], check_uninit: bool) -> bool {
+        let Some(peer) = self.peer_of(address, out.len()) else {
+            return false;
+        };
+        let bytes = peer.offset(address, out.len());
+        let bytes = bytes.and_then(|off| peer.bytes(off, out.len(), check_uninit));
+        bytes.map(|bytes| out.copy_from_slice(bytes)).is_some()
     }
 
     /// In a share: bytes of a block of its own, if they may be read.

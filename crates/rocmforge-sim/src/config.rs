@@ -208,6 +208,8 @@ impl CardConfig {
 pub struct SimConfig {
     /// Its cards, in HIP's order. None is legal: every call then answers `hipErrorNoDevice`.
     pub cards: Vec<CardConfig>,
+    /// Whether a kernel may access the memory of another card, once the program has enabled that (`hipDeviceEnablePeerAccess`).
+    pub peer_access: bool,
     /// Seeds everything that is chosen: schedules, the order of waves.
     pub seed: u64,
     /// Whose behaviour is simulated.
@@ -262,6 +264,7 @@ impl Default for SimConfig {
     fn default() -> Self {
         Self {
             cards: vec![CardConfig::default()],
+            peer_access: false,
             seed: 0,
             hip_version: HipVersion::default(),
             schedule: Schedule::default(),
@@ -300,12 +303,17 @@ impl SimConfig {
 
     /// A machine with `n` default cards, each at its own PCI address.
     pub fn with_cards(n: usize) -> Self {
-        let card = |i| CardConfig {
-            pci: format!("0000:{:02x}:00.0", 3 + i),
-            ..CardConfig::default()
+        Self::of_cards(std::iter::repeat_n(CardConfig::default(), n))
+    }
+
+    /// A machine with these cards, each at its own PCI address.
+    pub fn of_cards(cards: impl IntoIterator<Item = CardConfig>) -> Self {
+        let place = |(index, card): (usize, CardConfig)| CardConfig {
+            pci: format!("0000:{:02x}:00.0", 3 + index),
+            ..card
         };
         Self {
-            cards: (0..n).map(card).collect(),
+            cards: cards.into_iter().enumerate().map(place).collect(),
             ..Self::default()
         }
     }

@@ -117,10 +117,12 @@ impl Call<'_> {
         to: c_int,
     ) -> Hip {
         required(value)?;
-        fail_if(self.card_index(from)? == self.card_index(to)?, hipErrorInvalidDevice)?;
+        let (card, peer) = (self.card_index(from)?, self.card_index(to)?);
+        fail_if(card == peer, hipErrorInvalidDevice)?;
         fail_if(attribute > hipDevP2PAttrHipArrayAccessSupported, hipErrorInvalidValue)?;
+        let access = attribute == hipDevP2PAttrAccessSupported && self.may_access(card, peer);
         // SAFETY: promised by the caller of the HIP function.
-        unsafe { answer(value, 0) }
+        unsafe { answer(value, c_int::from(access)) }
     }
 
     pub(crate) unsafe fn hipExtGetLinkTypeAndHopCount(

@@ -3,6 +3,7 @@
 use super::memory::address_of;
 use super::{answer, required};
 use crate::calls::call::{Call, Hip, fail_if};
+use crate::machine::host::Host;
 use rocmforge_hip_sys::*;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
@@ -12,6 +13,13 @@ const MAX_STACK: usize = 131_056;
 const LMEM_RESIZE_TO_MAX: c_uint = 0x10;
 /// How a handle of ours for another process starts.
 const IPC_MARK: &[u8; 8] = b"rocmsim\0";
+
+impl Host {
+    /// Whether kernels of one card can be allowed to access the memory of another. Copies between cards need no leave.
+    pub(crate) fn may_access(&self, card: usize, peer: usize) -> bool {
+        self.config.peer_access && card != peer
+    }
+}
 
 impl Call<'_> {
     pub(crate) unsafe fn hipDeviceGetLimit(&mut self, value: *mut usize, limit: hipLimit_t) -> Hip {
@@ -50,17 +58,26 @@ impl Call<'_> {
         Ok(())
     }
 
-    /// Refused on purpose: see [`Self::hipDeviceCanAccessPeer`].
+    /// Kernels of the current card may access the memory of another from now on.
     pub(crate) fn hipDeviceEnablePeerAccess(&mut self, peer: c_int, flags: c_uint) -> Hip {
         fail_if(flags != 0, hipErrorInvalidValue)?;
-        let peer = self.card_index(peer)?;
-        fail_if(peer == self.device(), hipErrorInvalidDevice)?;
-        Err(hipErrorNotSupported)
+        let (card, peer) = (self.device(), self.card_index(peer)?);
+        fail_if(peer == card, hipErrorInvalidDevice)?;
+        fail_if(!self.may_access(card, peer), hipErrorNotSupported)?;
+        let new = self.cards[card].settings.peers.insert(peer);
+        fail_if(!new, hipErrorPeerAccessAlreadyEnabled)
     }
 
+    /// What is queued on the current card may still access the other's memory, and runs first.
     pub(crate) fn hipDeviceDisablePeerAccess(&mut self, peer: c_int) -> Hip {
-        self.card_index(peer)?;
-        Err(hipErrorPeerAccessNotEnabled)
+        let (card, peer) = (self.device(), self.card_index(peer)?);
+        fail_if(
+            !self.cards[card].settings.peers.contains(&peer),
+            hipErrorPeerAccessNotEnabled,
+        )?;
+        self.wait_for_card(card)?;
+        self.cards[card].settings.peers.remove(&peer);
+        Ok(())
     }
 
     pub(crate) unsafe fn hipIpcGetMemHandle(&mut self, handle: *mut hipIpcMemHandle_t, pointer: *mut c_void) -> Hip {
@@ -104,12 +121,10 @@ impl Call<'_> {
             let card = c.device();
             answer(flags, c.cards[card].settings.flags)
         };
-        // A kernel reaches its own card's memory only, so no card can reach another. Copies between cards need no leave.
         fn hipDeviceCanAccessPeer(can: *mut c_int, device: c_int, peer: c_int) => |c| {
             required(can)?;
-            c.card_index(device)?;
-            c.card_index(peer)?;
-            answer(can, 0)
+            let (card, peer) = (c.card_index(device)?, c.card_index(peer)?);
+            answer(can, c_int::from(c.may_access(card, peer)))
         };
     }
 }

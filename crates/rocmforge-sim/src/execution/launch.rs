@@ -10,7 +10,7 @@ use crate::report::{Access, AllocationState, Report, ReportKind, Side};
 use crate::site::grouped;
 use rocmforge_amdgcn as amdgcn;
 use rocmforge_amdgcn::{
-    ByteState, Dispatch, ExecOptions, Fault, FaultKind, Status, execute, execute_attended, set_hidden,
+    ByteState, Dispatch, ExecOptions, Fault, FaultKind, GlobalMemory, Status, execute, execute_attended, set_hidden,
 };
 use rocmforge_code_object::{ArgKind, HiddenArg};
 use rocmforge_hip_sys::{hipError_t, hipErrorIllegalAddress, hipErrorLaunchFailure};
@@ -61,6 +61,7 @@ impl Host {
         let on_host = self.takes_host_memory(&launch.kernarg);
         let mut segment = launch.kernarg.clone();
         let attended = self.fill_hidden(launch, &mut segment);
+        let lent = self.lend_peers(card);
         let target = &mut self.cards[card];
         let (vram, kernarg) = (&mut target.vram, target.kernarg);
         // Bytes past the arguments do not exist for the kernel, but for the rest of the last 64: the compiler widens scalar
@@ -69,6 +70,7 @@ impl Host {
         segment.resize(segment.len().next_multiple_of(64), 0);
         vram.memory.set_state(kernarg, segment.len() as u64, ByteState::Uninit);
         if vram.memory.write(kernarg, &segment).is_err() {
+            self.take_peers(card, lent);
             return Ran::Done;
         }
         let dispatch = Dispatch {
@@ -107,7 +109,9 @@ impl Host {
             }
             None => execute(&dispatch, &mut vram.memory),
         };
-        for (start, end) in vram.memory.take_host_writes() {
+        let written = vram.memory.take_host_writes();
+        self.take_peers(card, lent);
+        for (start, end) in written {
             self.races.watches.taint(start, end, Some(actor.epoch));
         }
         self.launches += 1;
@@ -176,6 +180,30 @@ impl Host {
             Ran::Hung
         } else {
             Ran::Done
+        }
+    }
+
+    /// Lends a card's memory that of the cards that it may access; these are the answer.
+    fn lend_peers(&mut self, card: usize) -> Vec<usize> {
+        let mut peers: Vec<usize> = self.cards[card].settings.peers.iter().copied().collect();
+        peers.retain(|&peer| {
+            let memory = &mut self.cards[peer].vram.memory;
+            // One chunk of addresses: without so much as that the launch goes on without the peer.
+            let Ok(none) = GlobalMemory::with_base(memory.base(), 0) else {
+                return false;
+            };
+            let memory = std::mem::replace(memory, none);
+            self.cards[card].vram.memory.lend_peer(memory);
+            true
+        });
+        peers
+    }
+
+    /// Gives back what [`Self::lend_peers`] has lent.
+    fn take_peers(&mut self, card: usize, lent: Vec<usize>) {
+        let memories = self.cards[card].vram.memory.take_peers();
+        for (peer, memory) in lent.into_iter().zip(memories) {
+            self.cards[peer].vram.memory = memory;
         }
     }
 
@@ -271,6 +299,16 @@ impl Host {
         true
     }
 
+    /// Why a kernel of one card may not access the memory of another.
+    fn no_access(&self, card: usize, owner: usize) -> String {
+        let why = if self.may_access(card, owner) {
+            "hipDeviceEnablePeerAccess has not enabled it"
+        } else {
+            "this machine has no peer access"
+        };
+        format!("the memory of device {owner}, which device {card} may not access: {why}")
+    }
+
     fn report_of(&self, fault: &Fault, kernel: &str, card: usize, actor: &Actor) -> Report {
         let (call, stream) = (actor.call, actor.stream);
         let kind = match fault.kind {
@@ -303,20 +341,23 @@ impl Host {
                 | ReportKind::GlobalRace
                 | ReportKind::DoubleFree
         );
-        let vram = &self.cards[card].vram;
-        let on_card = self.card_of(fault.address).is_some();
+        let owner = self.card_of(fault.address);
+        let on_card = owner.is_some();
         let hostcall = self.cards[card].hostcall.as_ref();
         let mut block = hostcall.and_then(|hostcall| hostcall.followed.block_at(fault.address));
         if let Some(block) = block.as_mut().filter(|_| kind == ReportKind::OutOfBounds) {
             // It may have been freed since.
             block.state = AllocationState::Live;
         }
-        let allocation = match global {
-            true if on_card => block.or_else(|| vram.blame(fault.address)),
-            true => self.pinned.blame(fault.address),
-            false => None,
+        let allocation = match (global, owner) {
+            (true, Some(owner)) => block.or_else(|| self.cards[owner].vram.blame(fault.address)),
+            (true, None) => self.pinned.blame(fault.address),
+            (false, _) => None,
         };
+        let foreign = owner.filter(|owner| !self.cards[card].settings.peers.contains(owner));
+        let foreign = foreign.unwrap_or(card);
         let mut message = match (kind, &allocation) {
+            (ReportKind::OutOfBounds, _) if foreign != card => self.no_access(card, foreign),
             (ReportKind::OutOfBounds, Some(of)) if fault.address >= of.address + of.size => {
                 format!(
                     "{} B past the end of the allocation",

@@ -1,48 +1,14 @@
 //! Kernels and pinned or registered host memory.
 
 use super::rig::{Arg, Machine, machines, machines_with, read, write};
+use super::widths::{N, loads_and_stores};
 use rocmforge_hip_sys::*;
 use rocmforge_sim::{ReportKind, Schedule};
 use std::ffi::c_void;
 use std::ptr::null_mut;
 
-const N: usize = 300;
-
-/// Loads and stores of every width, near each other and scattered, whole waves and parts of one.
 fn all_widths(machine: &Machine, input: *mut c_void, output: *mut c_void) {
-    let n = Arg::U32(N as u32);
-    let words: Vec<u32> = (0..N as u32).map(|k| k.wrapping_mul(0x9E37_79B9)).collect();
-    write(input, &words);
-    machine.run("copy_words", 2, 256, &[Arg::Ptr(input), Arg::Ptr(output), n]);
-    assert_eq!(
-        read::<u32>(output, N),
-        words.iter().map(|w| w.wrapping_add(1)).collect::<Vec<_>>()
-    );
-    machine.run("reverse_words", 2, 256, &[Arg::Ptr(input), Arg::Ptr(output), n]);
-    assert_eq!(
-        read::<u32>(output, N),
-        (0..N).map(|k| words[(N - 1 - k) * 7 % N]).collect::<Vec<_>>()
-    );
-    machine.run("copy_fours", 1, 64, &[Arg::Ptr(input), Arg::Ptr(output), Arg::U32(60)]);
-    let turned: Vec<u32> = words[..240]
-        .chunks(4)
-        .flat_map(|four| four.iter().rev().copied())
-        .collect();
-    assert_eq!(read::<u32>(output, 240), turned);
-    let bytes: Vec<u8> = (0..N).map(|k| (k * 7) as u8).collect();
-    write(input, &bytes);
-    let odd = |ptr: *mut c_void| Arg::Ptr(ptr.wrapping_byte_add(1));
-    machine.run("copy_bytes", 2, 256, &[odd(input), odd(output), Arg::U32(N as u32 - 1)]);
-    let expected: Vec<u8> = bytes[1..].iter().map(|byte| byte ^ 0x55).collect();
-    assert_eq!(read::<u8>(output.wrapping_byte_add(1), N - 1), expected);
-    write(input, &words);
-    machine.run("sum_uniform", 1, 32, &[Arg::Ptr(input), Arg::Ptr(output)]);
-    let sum = words[..8].iter().fold(0u32, |sum, word| sum.wrapping_add(*word));
-    assert_eq!(read::<u32>(output, 32), [sum; 32]);
-    write(output, &[0u64, 40, 5]);
-    let at = |words: usize| Arg::Ptr(output.wrapping_byte_add(8 * words));
-    machine.run("count", 3, 100, &[at(0), at(1), at(2)]);
-    assert_eq!(read::<u64>(output, 3), [300, 940, 299]);
+    loads_and_stores(machine, input, output, write, read);
 }
 
 #[test]

@@ -14,4 +14,6 @@ mod grid_sync;
 mod host_memory;
 mod hostcall;
 mod managed;
+mod peers;
 mod rig;
+mod widths;

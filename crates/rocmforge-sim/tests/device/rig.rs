@@ -154,6 +154,17 @@ impl Machine {
         ptr
     }
 
+    /// Writes device memory.
+    pub(crate) fn upload<T: Copy>(&self, ptr: *mut c_void, values: &[T]) {
+        let bytes = size_of_val(values);
+        // SAFETY: the slice has this size.
+        let status = unsafe {
+            self.sim
+                .hipMemcpy(ptr, values.as_ptr().cast(), bytes, hipMemcpyHostToDevice)
+        };
+        assert_eq!(status, hipSuccess);
+    }
+
     pub(crate) fn download<T: Copy + Default>(&self, ptr: *mut c_void, n: usize) -> Vec<T> {
         let mut values = vec![T::default(); n];
         let bytes = size_of_val(values.as_slice());

@@ -116,8 +116,29 @@ fn read_elsewhere<'a>(c: &'a mut Ctx<'_>, w: &Wave, i: &Ins, access: LaneAccess,
     {
         return c.elsewhere.get(..len);
     }
+    if unwritten_of_peer(c, w, access, len) {
+        return c.elsewhere.get(..len);
+    }
     outside(c, w, i, access, len);
     None
+}
+
+/// Bytes of a peer of which some were never written: poison in those, if what becomes of them is followed.
+fn unwritten_of_peer(c: &mut Ctx<'_>, w: &Wave, access: LaneAccess, len: usize) -> bool {
+    let readable = |c: &mut Ctx<'_>| {
+        let bytes = c.elsewhere.get_mut(..len);
+        bytes.is_some_and(|bytes| c.memory.read_elsewhere(access.at, bytes, false))
+    };
+    if c.memory.share.is_some() || !readable(c) {
+        return false;
+    }
+    let missing = (0..len).filter(|&n| c.memory.state_at(access.at + n as u64) == ByteState::Uninit);
+    let missing = missing.fold(0, |mask, n| mask | 1 << n);
+    let fresh = c.unwritten(w, Place::Global, access.how, access.lane, access.at, missing);
+    if let Some(fresh) = fresh {
+        poison(&mut c.elsewhere[..len], fresh);
+    }
+    fresh.is_some()
 }
 
 /// The same for a write.
