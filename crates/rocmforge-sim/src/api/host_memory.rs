@@ -2,7 +2,8 @@
 
 use super::{answer, required};
 use crate::calls::call::{Call, Hip, fail_if};
-use crate::machine::pinned::{HostBlock, Pinned};
+use crate::machine::host_block::HostBlock;
+use crate::machine::pinned::Pinned;
 use crate::races::table::Region;
 use crate::report::ReportKind;
 use rocmforge_hip_sys::*;
@@ -182,7 +183,7 @@ impl Call<'_> {
 
 /// Whether the process has memory at each of these addresses.
 #[cfg(unix)]
-fn is_mapped(address: usize, size: usize) -> bool {
+pub(super) fn is_mapped(address: usize, size: usize) -> bool {
     let start = address - address % rustix::param::page_size();
     let Some(end) = address.checked_add(size) else {
         return false;
@@ -200,6 +201,6 @@ fn is_mapped(address: usize, size: usize) -> bool {
 
 /// Not asked elsewhere.
 #[cfg(not(unix))]
-fn is_mapped(address: usize, size: usize) -> bool {
+pub(super) fn is_mapped(address: usize, size: usize) -> bool {
     address.checked_add(size).is_some()
 }

@@ -5,6 +5,7 @@ pub(crate) mod array;
 pub(crate) mod card;
 pub(crate) mod handle;
 pub(crate) mod host;
+pub(crate) mod host_block;
 pub(crate) mod module;
 pub(crate) mod pinned;
 pub(crate) mod pools;

@@ -1,50 +1,9 @@
 //! Host memory that HIP knows: allocated by it (`hipHostMalloc`, `hipMallocManaged`) or registered with it (`hipHostRegister`).
 
+use crate::machine::host_block::HostBlock;
 use crate::machine::space::REMEMBERED;
 use crate::report::{AllocationInfo, AllocationState};
-use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::collections::{BTreeMap, VecDeque};
-
-/// Host pages; pinned memory starts at one.
-const PAGE: usize = 4096;
-
-/// Real host memory, owned.
-pub(crate) struct HostBlock {
-    address: usize,
-    layout: Layout,
-}
-
-impl HostBlock {
-    /// `size` bytes, filled with `byte`.
-    pub(crate) fn new(size: usize, byte: u8) -> Option<Self> {
-        let layout = Layout::from_size_align(size.max(1), PAGE).ok()?;
-        // SAFETY: the layout's size is at least 1.
-        let pointer = unsafe { alloc_zeroed(layout) };
-        if pointer.is_null() {
-            return None;
-        }
-        if byte != 0 {
-            // SAFETY: the block was just allocated with this size.
-            unsafe { pointer.write_bytes(byte, layout.size()) };
-        }
-        Some(Self {
-            address: pointer.expose_provenance(),
-            layout,
-        })
-    }
-
-    pub(crate) fn address(&self) -> usize {
-        self.address
-    }
-}
-
-impl Drop for HostBlock {
-    fn drop(&mut self) {
-        let pointer = std::ptr::with_exposed_provenance_mut::<u8>(self.address);
-        // SAFETY: `new` allocated it with this layout, and only this value owns it.
-        unsafe { dealloc(pointer, self.layout) };
-    }
-}
 
 /// A range of host memory that HIP knows.
 pub(crate) struct Pinned {
