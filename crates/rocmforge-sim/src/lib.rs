@@ -118,6 +118,7 @@ pub use desktop::status::{DesktopDeath, DesktopStatus};
 pub use faults::plan::{Fault, FaultPlan, FigureFault, FiredFault, LaunchFault, When};
 pub use hostcall::{DeviceOutput, OutputStream};
 pub use machine::host::SimError;
+pub use machine::module::ForeignCode;
 #[doc(hidden)] // the same generator for the sanitizer and the test kit
 pub use machine::trace::Rng;
 pub use machine::vram::AllocationStats;

@@ -25,10 +25,30 @@ impl<'a> Image<'a> {
     /// # Errors
     /// It starts like a bundle, and is damaged or of a kind that is not read here.
     pub unsafe fn at(image: *const u8) -> Result<Option<Self>, BundleError> {
+        // SAFETY: promised by the caller.
+        unsafe { Self::at_if(image, |_, _| true) }
+    }
+
+    /// The same, where `there` knows whether the process has so many bytes at an address: an image whose tables lead to others is `None` or
+    /// damaged.
+    ///
+    /// # Safety
+    /// As for [`Self::at`], of the bytes that `there` knows.
+    ///
+    /// # Errors
+    /// As for [`Self::at`].
+    pub unsafe fn at_if(
+        image: *const u8,
+        there: impl Fn(*const u8, usize) -> bool,
+    ) -> Result<Option<Self>, BundleError> {
+        if !there(image, 1) {
+            return Ok(None);
+        }
         // SAFETY: promised by the caller, here and below: each byte of a start that matched is there.
         if unsafe { starts_with(image, b"\x7fELF\x02\x01") } {
             // SAFETY: it starts like an ELF file of 64 bits.
-            return Ok(unsafe { elf_size(image) }.map(|size| {
+            let size = unsafe { elf_size(image, &there) };
+            return Ok(size.filter(|size| there(image, *size)).map(|size| {
                 // SAFETY: the file's own tables say that it has this size.
                 Self::Elf(unsafe { std::slice::from_raw_parts(image, size) })
             }));
@@ -36,12 +56,15 @@ impl<'a> Image<'a> {
         // SAFETY: as above.
         if unsafe { starts_with(image, PLAIN) } {
             // SAFETY: it starts like a plain bundle.
-            let bytes = unsafe { plain(image) }?;
+            let bytes = unsafe { plain(image, &there) }?;
             return Bundle::parse(bytes).map(|bundle| bundle.map(Self::Bundle));
         }
         // SAFETY: as above.
         if !unsafe { starts_with(image, COMPRESSED) } {
             return Ok(None);
+        }
+        if !there(image, Compressed::LONGEST) {
+            return Err(BundleError::damaged("it ends within its header"));
         }
         // SAFETY: no compressed bundle is shorter than the longest header: its data and the hash are longer than 12 bytes.
         let header = Compressed::parse(unsafe { std::slice::from_raw_parts(image, Compressed::LONGEST) })?;
@@ -77,15 +100,20 @@ unsafe fn starts_with(image: *const u8, magic: &[u8]) -> bool {
 ///
 /// # Safety
 /// One lies there, for `'a`.
-unsafe fn plain<'a>(image: *const u8) -> Result<&'a [u8], BundleError> {
+unsafe fn plain<'a>(image: *const u8, there: &dyn Fn(*const u8, usize) -> bool) -> Result<&'a [u8], BundleError> {
     let too_large = |end: u64| usize::try_from(end).ok().filter(|end| *end as u64 <= MAX_UNPACKED);
-    // SAFETY: promised by the caller, here and below: a bundle has what its own numbers say.
-    let slice = |length: usize| unsafe { std::slice::from_raw_parts(image, length) };
-    let number = |at: usize| {
-        let field = &slice(at + 8)[at..];
-        u64::from_le_bytes(field.try_into().unwrap_or_default())
+    let slice = |length: usize| {
+        if !there(image, length) {
+            return Err(BundleError::damaged("its tables lead to memory that is not there"));
+        }
+        // SAFETY: promised by the caller, of bytes that are there: a bundle has what its own numbers say.
+        Ok(unsafe { std::slice::from_raw_parts(image, length) })
     };
-    let count = number(PLAIN.len());
+    let number = |at: usize| {
+        let field = &slice(at + 8)?[at..];
+        Ok::<_, BundleError>(u64::from_le_bytes(field.try_into().unwrap_or_default()))
+    };
+    let count = number(PLAIN.len())?;
     if count > MAX_ENTRIES {
         return Err(BundleError::damaged(format_args!(
             "it says that it has {count} entries"
@@ -93,20 +121,23 @@ unsafe fn plain<'a>(image: *const u8) -> Result<&'a [u8], BundleError> {
     }
     let (mut at, mut end) = (PLAIN.len() + 8, (PLAIN.len() + 8) as u64);
     for _ in 0..count {
-        let (offset, size, length) = (number(at), number(at + 8), number(at + 16));
+        let (offset, size, length) = (number(at)?, number(at + 8)?, number(at + 16)?);
         end = end.max(offset.saturating_add(size));
         let next = (at as u64 + 24).saturating_add(length);
         end = end.max(next);
         at = too_large(next).ok_or(BundleError::TooLarge)?;
     }
-    Ok(slice(too_large(end).ok_or(BundleError::TooLarge)?))
+    slice(too_large(end).ok_or(BundleError::TooLarge)?)
 }
 
 /// Size of the ELF file of 64 bits at `image`, from its own tables; `None` if these make no sense.
 ///
 /// # Safety
 /// One lies there.
-unsafe fn elf_size(image: *const u8) -> Option<usize> {
+unsafe fn elf_size(image: *const u8, there: &dyn Fn(*const u8, usize) -> bool) -> Option<usize> {
+    if !there(image, 64) {
+        return None;
+    }
     // SAFETY: promised by the caller: its header of 64 bytes is there.
     let header = unsafe { std::slice::from_raw_parts(image, 64) };
     let [programs, sections] = [(32, 54), (40, 58)].map(|(offset, size)| {
@@ -118,7 +149,7 @@ unsafe fn elf_size(image: *const u8) -> Option<usize> {
     });
     let (programs, sections) = (programs?, sections?);
     let tables = programs.2.max(sections.2).max(64);
-    if tables as u64 > MAX_UNPACKED {
+    if tables as u64 > MAX_UNPACKED || !there(image, tables) {
         return None;
     }
     // SAFETY: the header says that its tables end there.

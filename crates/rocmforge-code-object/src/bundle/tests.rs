@@ -97,6 +97,23 @@ fn compressed_bundles_are_unpacked() {
     assert_eq!(Bundle::parse(&compressed(3, 2)), Err(BundleError::Method(2)));
 }
 
+/// Tables that lead behind the end of what is there are read no further.
+#[test]
+fn an_image_that_is_cut_off_is_refused() {
+    let whole = three();
+    // Its magic number is read before anybody knows what it is.
+    for kept in b"__CLANG_OFFLOAD_BUNDLE__".len()..whole.len() {
+        let start = whole.as_ptr();
+        let there = |from: *const u8, length: usize| from.addr() - start.addr() + length <= kept;
+        // SAFETY: the whole bundle is there.
+        let found = unsafe { Image::at_if(start, there) };
+        assert!(!matches!(found, Ok(Some(_))), "{kept} of {} bytes", whole.len());
+    }
+    // SAFETY: nothing is read where nothing is there.
+    let nothing = unsafe { Image::at_if(std::ptr::without_provenance(64), |_, _| false) };
+    assert_eq!(nothing, Ok(None));
+}
+
 #[test]
 fn an_image_in_memory_ends_where_its_tables_say() {
     let mut plain = three();

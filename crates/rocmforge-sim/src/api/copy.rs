@@ -1,5 +1,6 @@
 //! Copies and fills.
 
+use super::host_memory::is_mapped;
 use super::memory::address_of;
 use crate::calls::call::{Call, Hip, fail_if};
 use crate::machine::steps::Steps;
@@ -97,6 +98,12 @@ impl Call<'_> {
             });
         }
         let Some(range) = self.pinned.find(pointer.addr()) else {
+            if !is_mapped(pointer.addr(), size) {
+                let message = "the process has no memory there: neither a device's nor the host's".to_owned();
+                let report = self.about(ReportKind::OutOfBounds, message);
+                (**self).report(report.at(Some(access), address, size as u64, None));
+                return Err(hipErrorInvalidValue);
+            }
             return Ok(Place::Pageable {
                 address: pointer.expose_provenance(),
             });

@@ -1,11 +1,12 @@
 //! Modules and their functions.
 
+use super::host_memory::is_mapped;
 use super::memory::pointer_to;
 use super::{answer, answer_if_asked, required};
 use crate::calls::call::{Call, Hip, fail_if};
 use crate::machine::handle::Found;
 use crate::machine::host::Host;
-use crate::machine::module::{Function, Module, Refused};
+use crate::machine::module::{ForeignCode, Function, Module, Refused};
 use crate::report::ReportKind;
 use rocmforge_code_object::{Bundle, Image, KernelMeta};
 use rocmforge_hip_sys::*;
@@ -14,13 +15,16 @@ use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
+/// Kinds of code for other cards that are remembered.
+const KEPT_FOREIGN: usize = 16;
+
 impl Call<'_> {
     pub(crate) unsafe fn hipModuleLoadData(&mut self, module: *mut hipModule_t, image: *const c_void) -> Hip {
         required(module)?;
         required(image)?;
         let card = self.healthy_device()?;
         // SAFETY: promised by the caller of the HIP function: it is an image.
-        let found = unsafe { Image::at(image.cast()) };
+        let found = unsafe { Image::at_if(image.cast(), |start, size| is_mapped(start.addr(), size)) };
         let elf = match found.map_err(|error| self.refuse(error.into()))? {
             None => return Err(hipErrorInvalidImage),
             Some(Image::Elf(elf)) => Cow::Borrowed(elf),
@@ -55,8 +59,9 @@ impl Call<'_> {
         if let Some(entry) = bundle.for_processor(arch) {
             return Ok(entry.bytes.to_vec());
         }
-        let found: Vec<String> = bundle.entries().map(|entry| entry.arch().to_owned()).collect();
-        Err(self.refuse(Refused::Arch(found.join(", "))))
+        let targets = bundle.entries().map(|entry| entry.arch().to_owned()).collect();
+        let foreign = ForeignCode::new(arch, targets, |arch| bundle.for_processor(arch).is_some());
+        Err(self.refuse(Refused::Arch(foreign)))
     }
 
     /// # Safety
@@ -83,7 +88,13 @@ impl Call<'_> {
         let (status, message) = match refused {
             Refused::Image(error) => (hipErrorInvalidImage, error.to_string()),
             Refused::Bundle(error) => (hipErrorInvalidImage, error.to_string()),
-            Refused::Arch(arch) => (hipErrorNoBinaryForGpu, format!("the code object is for {arch}")),
+            Refused::Arch(foreign) => {
+                let message = foreign.to_string();
+                if self.foreign_code.len() < KEPT_FOREIGN {
+                    self.foreign_code.insert(foreign);
+                }
+                (hipErrorNoBinaryForGpu, message)
+            }
             Refused::Memory => (hipErrorOutOfMemory, "no room for the code object".to_owned()),
             Refused::Program(error) => {
                 self.report(ReportKind::Unmodelled, error.to_string());

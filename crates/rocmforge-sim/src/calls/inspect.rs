@@ -4,6 +4,7 @@ use crate::calls::sim::SimHost;
 use crate::counters::LaunchCounts;
 use crate::desktop::status::DesktopStatus;
 use crate::faults::plan::FiredFault;
+use crate::machine::module::ForeignCode;
 use crate::machine::thread::{self, OsThread};
 use crate::machine::vram::AllocationStats;
 use crate::queues::timeline::Span;
@@ -104,6 +105,11 @@ impl SimHost {
         let state = self.lock();
         let module = state.modules.get(module.addr() as u64).ok_or(hipErrorInvalidHandle)?;
         Ok(module.kernels.iter().map(|kernel| kernel.name.clone()).collect())
+    }
+
+    /// Code that was loaded for a card that does not run it, each kind once.
+    pub fn foreign_code(&self) -> Vec<ForeignCode> {
+        self.lock().foreign_code.iter().cloned().collect()
     }
 
     /// Cards of this machine.

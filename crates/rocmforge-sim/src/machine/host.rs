@@ -9,7 +9,7 @@ use crate::machine::advice::Advice;
 use crate::machine::array::Array;
 use crate::machine::card::Card;
 use crate::machine::handle::{Kind, Table};
-use crate::machine::module::{Function, Module};
+use crate::machine::module::{ForeignCode, Function, Module};
 use crate::machine::pinned::PinnedRanges;
 use crate::machine::pools::Pools;
 use crate::machine::settings::Settings;
@@ -32,7 +32,7 @@ use crate::selection::LaunchSelector;
 use rocmforge_amdgcn::ReserveError;
 use rocmforge_hip_sys::hipError_t;
 use rocmforge_memory::Bytes;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -68,6 +68,8 @@ pub(crate) struct Host {
     pub(crate) events: Table<Event>,
     pub(crate) modules: Table<Arc<Module>>,
     pub(crate) functions: Table<Function>,
+    /// Code that was refused since no card of its kind was the current one.
+    pub(crate) foreign_code: BTreeSet<ForeignCode>,
     pub(crate) captures: Captures,
     pub(crate) graphs: Table<Graph>,
     pub(crate) execs: Table<Exec>,
@@ -173,6 +175,7 @@ impl Host {
             events: Table::new(Kind::Event),
             modules: Table::new(Kind::Module),
             functions: Table::new(Kind::Function),
+            foreign_code: BTreeSet::new(),
             captures: Captures::default(),
             graphs: Table::new(Kind::Graph),
             execs: Table::new(Kind::GraphExec),

@@ -2,7 +2,7 @@
 
 use crate::machine::vram::{OutOfMemory, Vram};
 use object::{Object, ObjectSymbol, SymbolKind};
-use rocmforge_amdgcn::{LoadError, Program};
+use rocmforge_amdgcn::{Arch, LoadError, Program};
 use rocmforge_code_object::{BundleError, CodeObject, KernelMeta, ParseError};
 use std::collections::BTreeMap;
 
@@ -23,14 +23,47 @@ pub(crate) struct Function {
     pub(crate) kernel: usize,
 }
 
+/// Code that a program has, and that does not run on the card it was loaded for.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ForeignCode {
+    /// The card's processor.
+    pub card: String,
+    /// What the code is for.
+    pub targets: Vec<String>,
+    /// Processors that are simulated and would run it.
+    pub would_run: Vec<String>,
+}
+
+impl ForeignCode {
+    /// Code for `targets`, of which a processor runs what `runs` says.
+    pub(crate) fn new(card: &str, targets: Vec<String>, runs: impl Fn(&str) -> bool) -> Self {
+        let simulated = Arch::ALL.iter().map(|arch| arch.name()).filter(|arch| runs(arch));
+        Self {
+            card: card.to_owned(),
+            targets,
+            would_run: simulated.map(str::to_owned).collect(),
+        }
+    }
+}
+
+impl std::fmt::Display for ForeignCode {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "no code for this card, which is {}", self.card)?;
+        match &self.targets[..] {
+            [] => f.write_str(", and none for another card of AMD's"),
+            targets => write!(f, "; there is code for {}", targets.join(", ")),
+        }
+    }
+}
+
 /// Why a code object was refused.
 pub(crate) enum Refused {
     /// Not a code object, or a damaged one.
     Image(ParseError),
     /// A damaged bundle.
     Bundle(BundleError),
-    /// For another processor.
-    Arch(String),
+    /// For other processors.
+    Arch(ForeignCode),
     /// It contains what the interpreter does not model.
     Program(LoadError),
     /// No room for it.
@@ -54,7 +87,9 @@ impl Module {
     pub(crate) fn load(elf: &[u8], card: usize, arch: &str, vram: &mut Vram) -> Result<Self, Refused> {
         let object = CodeObject::parse(elf).map_err(Refused::Image)?;
         if !object.target.runs_on(arch) {
-            return Err(Refused::Arch(object.target.arch));
+            let targets = vec![object.target.arch.clone()];
+            let foreign = ForeignCode::new(arch, targets, |arch| object.target.runs_on(arch));
+            return Err(Refused::Arch(foreign));
         }
         let size = span(elf);
         let base = vram.allocate_system(size)?;
