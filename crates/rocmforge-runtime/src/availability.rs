@@ -3,7 +3,7 @@
 
 use crate::error::{HipError, Unavailable};
 use crate::hip;
-use rocmforge_hip_sys::{HipApi, HipLibrary};
+use rocmforge_hip_sys::{HipApi, HipLibrary, LoadOptions};
 use rocmforge_machine::sysfs::Sysfs;
 use std::sync::{Arc, OnceLock, mpsc};
 use std::time::Duration;
@@ -43,7 +43,12 @@ pub(crate) const PROBE_LIMIT: Duration = Duration::from_secs(10);
 pub(crate) fn of_this_machine() -> &'static Availability {
     static ANSWER: OnceLock<Availability> = OnceLock::new();
     ANSWER.get_or_init(|| {
-        let kernel = crate::readings::kernel_shows_a_gpu(&Sysfs::host());
+        // The kernel knows nothing of cards that a library simulates.
+        let kernel = match named_library_simulates() {
+            true => Ok(()),
+            false => crate::readings::kernel_shows_a_gpu(&Sysfs::host()),
+        };
+        let load = || load().map(|library| -> Arc<dyn HipApi> { library });
         match kernel.and_then(|()| ask_library(load, PROBE_LIMIT)) {
             Ok(devices) => Availability::Available { devices },
             Err(why) => Availability::Unavailable(Arc::new(why)),
@@ -51,12 +56,20 @@ pub(crate) fn of_this_machine() -> &'static Availability {
     })
 }
 
+/// Whether a library is named exactly (`ROCMFORGE_HIP_LIBRARY`) and says that it simulates its cards. Without such a name nothing is loaded.
+pub(crate) fn named_library_simulates() -> bool {
+    static ANSWER: OnceLock<bool> = OnceLock::new();
+    *ANSWER.get_or_init(|| {
+        let options = LoadOptions::from_env();
+        let simulates = move || HipLibrary::load_with(&options).is_ok_and(|library| library.simulates());
+        LoadOptions::from_env().exact.is_some() && within(PROBE_LIMIT, simulates).unwrap_or(false)
+    })
+}
+
 /// Loads AMD's library. Calls no function of it.
-pub(crate) fn load() -> Result<Arc<dyn HipApi>, Unavailable> {
-    match HipLibrary::load() {
-        Ok(library) => Ok(Arc::new(library)),
-        Err(error) => Err(Unavailable::NoLibrary(error.to_string())),
-    }
+pub(crate) fn load() -> Result<Arc<HipLibrary>, Unavailable> {
+    let loaded = HipLibrary::load().map(Arc::new);
+    loaded.map_err(|error| Unavailable::NoLibrary(error.to_string()))
 }
 
 /// Loads and starts the library on a thread of its own, which is left behind if it does not answer: nothing can end a
@@ -65,22 +78,25 @@ pub(crate) fn ask_library(
     load: impl FnOnce() -> Result<Arc<dyn HipApi>, Unavailable> + Send + 'static,
     limit: Duration,
 ) -> Result<u32, Unavailable> {
+    within(limit, move || load().and_then(|api| count(&*api)))?
+}
+
+/// Does something on a thread of its own, and waits no longer than the limit.
+fn within<T: Send + 'static>(limit: Duration, body: impl FnOnce() -> T + Send + 'static) -> Result<T, Unavailable> {
     let (answer, answered) = mpsc::channel();
     let asked = std::thread::Builder::new().name("hip-probe".to_owned()).spawn(move || {
-        let devices = load().and_then(|api| count(&*api));
         // Nobody listens any more after the limit.
-        let _ = answer.send(devices);
+        let _ = answer.send(body());
     });
     if let Err(error) = asked {
         return Err(Unavailable::NoLibrary(format!("no thread to load it on: {error}")));
     }
-    match answered.recv_timeout(limit) {
-        Ok(devices) => devices,
-        Err(mpsc::RecvTimeoutError::Timeout) => Err(Unavailable::TimedOut(limit)),
-        Err(mpsc::RecvTimeoutError::Disconnected) => Err(Unavailable::NoLibrary(
-            "loading it panicked; see the message above".to_owned(),
-        )),
-    }
+    answered.recv_timeout(limit).map_err(|error| match error {
+        mpsc::RecvTimeoutError::Timeout => Unavailable::TimedOut(limit),
+        mpsc::RecvTimeoutError::Disconnected => {
+            Unavailable::NoLibrary("loading it panicked; see the message above".to_owned())
+        }
+    })
 }
 
 fn count(api: &dyn HipApi) -> Result<u32, Unavailable> {

@@ -3,9 +3,11 @@
 use crate::availability;
 use crate::error::{HipError, HipResult};
 use parking_lot::Mutex;
+#[cfg(doc)]
+use rocmforge_hip_sys::HipLibrary;
 use rocmforge_hip_sys::{HipApi, HipClock, HipNames, SystemClock};
 use rocmforge_machine::private;
-use rocmforge_memory::{Card, DeviceKey, HostBudget, PeerFigures, PeerLedger, PeersError, Readings};
+use rocmforge_memory::{Card, DeviceKey, HostBudget, PeerFigures, PeerLedger, PeersError, Reading, Readings};
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock, Weak};
@@ -105,10 +107,28 @@ impl Provider {
         }
     }
 
-    /// Loads the AMD library, a provider [of this machine](Self::of_this_machine). Calls no function of it.
+    /// Loads the AMD library, a provider [of this machine](Self::of_this_machine). Calls no function of it. The cards of a library that
+    /// simulates them ([`HipLibrary::simulates`]) are not the machine's: their figures are the library's, and no other process shares them.
     pub fn amd() -> HipResult<Self> {
         let api = availability::load().map_err(|why| HipError::Unavailable(Arc::new(why)))?;
+        if api.simulates() {
+            return Ok(Self::new(api).with_readings(Box::new(NoSystem)));
+        }
         Ok(Self::of_this_machine(api))
+    }
+
+    /// Whether the library that `ROCMFORGE_HIP_LIBRARY` names simulates its cards. Without that name nothing is loaded, and the answer is no.
+    pub fn amd_is_simulated() -> bool {
+        availability::named_library_simulates()
+    }
+}
+
+/// Figures of a system that knows nothing of the card: HIP's own are left.
+struct NoSystem;
+
+impl Readings for NoSystem {
+    fn read(&self) -> Reading {
+        Reading::default()
     }
 }
 

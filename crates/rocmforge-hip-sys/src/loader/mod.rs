@@ -23,7 +23,11 @@ pub struct HipLibrary {
     path: PathBuf,
     core: Core,
     optional: Optional,
+    simulates: bool,
 }
+
+/// What a library that simulates its cards exports, with the value 1: it needs no kernel driver, and its cards are not the machine's.
+const SIMULATES: &str = "rocmforge_hip_simulates";
 
 /// Why one candidate was not used.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -98,13 +102,25 @@ impl HipLibrary {
         let core = Core::linked();
         // Where the system does not tell which file it is, the empty path opens the program with all that it is linked with.
         let path = mapped_file(core.address()).unwrap_or_default();
-        let optional = open(&path).map_or_else(|_| Optional::default(), |library| Optional::resolve(&library));
-        Self { path, core, optional }
+        let library = open(&path);
+        let simulates = library.as_ref().is_ok_and(|library| simulates(library));
+        let optional = library.map_or_else(|_| Optional::default(), |library| Optional::resolve(&library));
+        Self {
+            path,
+            core,
+            optional,
+            simulates,
+        }
     }
 
     /// The file that was loaded, or the name it was asked for by where the system does not tell.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Whether the library simulates its cards, as it says itself: no kernel driver and no file of the machine knows of them.
+    pub fn simulates(&self) -> bool {
+        self.simulates
     }
 
     /// The optional functions this library lacks. Calls of them answer `hipErrorNotSupported`.
@@ -123,9 +139,24 @@ impl HipLibrary {
         })?;
         let core = Core::resolve(&library).map_err(Refusal::MissingFunctions)?;
         let optional = Optional::resolve(&library);
+        let simulates = simulates(&library);
+        // Where its code is: what a stub library leads to is another file.
         let path = mapped_file(core.address()).unwrap_or_else(|| path.to_owned());
-        Ok(Self { path, core, optional })
+        Ok(Self {
+            path,
+            core,
+            optional,
+            simulates,
+        })
     }
+}
+
+/// Whether a library, or one that it needs, says that it simulates its cards.
+fn simulates(library: &Library) -> bool {
+    // SAFETY: a library that exports this name has a number of 32 bits there.
+    let exported = unsafe { library.get::<*const u32>(SIMULATES.as_bytes()) };
+    // SAFETY: as above; the library stays loaded.
+    exported.is_ok_and(|number| unsafe { number.read() } == 1)
 }
 
 /// Opens a library for good: nothing of HIP survives its own dlclose, and what lacks a function may be an old HIP whose constructors
