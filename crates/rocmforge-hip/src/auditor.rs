@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 /// The environment variable with the folder of the stub libraries, for the auditor of the dynamic linker.
 pub(crate) const FOLDER_VARIABLE: &str = "ROCMFORGE_HIP_FOLDER";
 
-/// Files that are redirected, by the start of their names.
-const REDIRECTED: [&str; 4] = ["libamdhip64.so", "libhiprtc.so", "libhipblas.so", "librocblas.so"];
+/// Libraries that are redirected: their files are called so, `.so` and a version.
+const REDIRECTED: [&str; 4] = ["libamdhip64", "libhiprtc", "libhipblas", "librocblas"];
 
 /// The folder of the companion libraries, below that of the stub libraries.
 pub(crate) const COMPANIONS: &str = "companions";
@@ -49,17 +49,25 @@ pub(crate) unsafe extern "C" fn la_objsearch(name: *mut c_char, _cookie: *mut us
 
 /// The file of `folder` that takes the place of `asked`; none if it is another library, or one that the folder does not have.
 fn redirect(asked: &Path, folder: &Path) -> Option<PathBuf> {
-    let file = asked.file_name()?.to_str()?;
-    let start = REDIRECTED.iter().find(|start| file.starts_with(**start))?;
+    let (stem, version) = asked.file_name()?.to_str()?.split_once(".so")?;
+    let name = REDIRECTED.iter().find(|name| is_copy_of(stem, name))?;
     if asked.parent() == Some(folder) {
         return None;
     }
     // `libamdhip64.so.6.3.60303` is `libamdhip64.so.6`.
-    let major = file[start.len()..]
-        .strip_prefix('.')
-        .and_then(|rest| rest.split('.').next());
-    let soname = major.map_or_else(|| (*start).to_owned(), |major| format!("{start}.{major}"));
+    let major = version.strip_prefix('.').and_then(|rest| rest.split('.').next());
+    let soname = major.map_or_else(|| format!("{name}.so"), |major| format!("{name}.so.{major}"));
     Some(folder.join(soname)).filter(|path| path.exists())
+}
+
+/// Whether a file called `stem` is the library `name`, or a copy that a tool for wheels has put beside a program: auditwheel adds a part of the
+/// file's hash, `libamdhip64-69e34bce`.
+fn is_copy_of(stem: &str, name: &str) -> bool {
+    stem.strip_prefix(name).is_some_and(|rest| {
+        let hash = rest.strip_prefix('-');
+        let is_hash = |hash: &str| hash.len() >= 8 && hash.bytes().all(|digit| digit.is_ascii_hexdigit());
+        rest.is_empty() || hash.is_some_and(is_hash)
+    })
 }
 
 /// The companion that takes the place of `asked`, if this is one of the last places where the dynamic linker looks and nothing is there.
@@ -88,10 +96,24 @@ mod tests {
             "libamdhip64.so.6",
             "/opt/rocm/lib/libamdhip64.so.6",
             "libamdhip64.so.6.3.60303",
+            "/wheel/some.libs/libamdhip64-69e34bce.so.6.4.60403",
+            "libamdhip64-0123456789ABCDEF.so.6",
         ] {
             assert_eq!(of(asked), ours, "{asked}");
         }
-        for asked in ["libamdhip64.so.9", "libc.so.6", "libamdhip64", "/", ""] {
+        for asked in [
+            "libamdhip64.so.9",
+            "libc.so.6",
+            "libamdhip64",
+            "/",
+            "",
+            // Other libraries, and other libraries' files.
+            "libamdhip64-tools.so.6",
+            "libamdhip64-.so.6",
+            "libamdhip64-12.so.6",
+            "libamdhip64x69e34bce.so.6",
+            "libamdhip64.source",
+        ] {
             assert_eq!(of(asked), None, "{asked}");
         }
         let own = folder.path().join("libamdhip64.so.6");

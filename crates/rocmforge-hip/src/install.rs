@@ -116,12 +116,21 @@ impl Installation {
             for (abi, version) in [Abi::Hip6, Abi::Hip7].into_iter().zip(companion.versions) {
                 installation.companion_library(companion, version, abi)?;
             }
+            let name = format!("{}/lib{}.so", auditor::COMPANIONS, companion.name);
+            installation.link(&name, &format!("lib{}.so.{}", companion.name, companion.versions[0]))?;
         }
         for version in [6, 7] {
             installation.rtc_library(version)?;
         }
         // What programs ask for that were linked against a library without a soname, or that load it by hand.
-        installation.link("libamdhip64.so", "libamdhip64.so.6")?;
+        for (name, soname) in [
+            ("libamdhip64.so", "libamdhip64.so.6"),
+            ("libhiprtc.so", "libhiprtc.so.6"),
+            ("libhipblas.so", "libhipblas.so.2"),
+            ("librocblas.so", "librocblas.so.4"),
+        ] {
+            installation.link(name, soname)?;
+        }
         Ok(installation)
     }
 
@@ -213,11 +222,15 @@ impl Installation {
             }
             value
         };
+        let abi = settings.hip.unwrap_or(Abi::Hip7);
+        let soname = format!("libamdhip64.so.{}", abi.number());
         vec![
             (Settings::VARIABLE, settings.to_variable().into()),
             (auditor::FOLDER_VARIABLE, self.folder.clone().into()),
             ("LD_LIBRARY_PATH", prepended("LD_LIBRARY_PATH", &self.folder, ":")),
             ("LD_AUDIT", prepended("LD_AUDIT", &self.library, ":")),
+            // A program of ROCmForge's runtime takes this file.
+            ("ROCMFORGE_HIP_LIBRARY", self.folder.join(soname).into()),
             // Triton takes this file and looks nowhere else.
             ("TRITON_LIBHIP_PATH", self.folder.join("libamdhip64.so").into()),
         ]
