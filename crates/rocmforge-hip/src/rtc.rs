@@ -3,11 +3,14 @@
 //! Handles are numbers of a table, so that one that was destroyed, or never given out, is an error and not an access.
 
 mod compiler;
+mod device_library;
 mod names;
 mod program;
+mod rocm;
 
 use crate::process;
 use crate::text::text;
+use compiler::Target;
 use parking_lot::Mutex;
 use program::Program;
 use std::collections::BTreeMap;
@@ -127,20 +130,25 @@ pub(crate) unsafe extern "C" fn hiprtcCompileProgram(
     count: c_int,
     options: *const *const c_char,
 ) -> Status {
-    // The card, before the table is locked: the first call makes the machine.
-    let card = catch_unwind(|| process::process().map(|process| process.settings.card.clone()));
+    // The current card, before the table is locked: the first call makes the machine.
+    let target = catch_unwind(|| {
+        let process = process::process()?;
+        let version = process.settings.machine(process.abi).ok()?.hip_version;
+        let card = process.settings.card.clone();
+        Some((card, version.runtime_version()))
+    });
     with_program(handle, |program| {
         // SAFETY: promised by the program.
         let Some(options) = (unsafe { texts(options, count) }) else {
             return INVALID_INPUT;
         };
-        let Ok(Some(card)) = card else {
+        let Ok(Some((card, version))) = target else {
             return INTERNAL;
         };
         let options: Vec<_> = options.iter().map(|option| option.to_string_lossy()).collect();
         program.compiled = true;
         (program.code, program.lowered) = (Vec::new(), Vec::new());
-        match compiler::compile(program, &card, &options) {
+        match compiler::compile(program, &Target { card: &card, version }, &options) {
             Ok(compiled) => {
                 (program.code, program.log) = (compiled.code, compiled.log);
                 match names::lowered(&program.code, program.expressions.len()) {

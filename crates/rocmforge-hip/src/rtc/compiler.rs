@@ -1,22 +1,39 @@
-//! Compiler of hiprtc: clang for the card, in a folder of its own, without ROCm's headers and libraries.
+//! Compiler of hiprtc: an installed clang, in a folder of its own.
 //!
-//! What hiprtc has built in (`__global__`, `threadIdx`, `__syncthreads` and so on) is in `device.h`, which also stands in for
-//! `hip/hip_runtime.h`. Mathematics is what LLVM has instructions for.
+//! What hiprtc has built in comes from ROCm's headers and device library where the program or an installation has them ([`super::rocm`]);
+//! otherwise from ours, in the folder `library`.
 
+use super::device_library;
 use super::names::SYMBOL;
 use super::program::Program;
+use super::rocm::{Headers, Rocm};
 use std::borrow::Cow;
 use std::ffi::OsString;
 use std::fmt::Write as _;
-use std::path::{Component, Path};
-use std::process::Command;
+use std::path::{Component, Path, PathBuf};
+use std::process::{Command, Output};
 use std::{fs, io};
 
 /// Where the compiler is looked for: the variable, then these on PATH.
 const VARIABLE: &str = "ROCMFORGE_CLANG";
-const COMPILERS: [&str; 3] = ["clang++-22", "clang++-19", "clang++"];
+const COMPILERS: [&str; 3] = ["clang++-22", COMPILER_FOR_ROCM_5, "clang++"];
+const COMPILER_FOR_ROCM_5: &str = "clang++-19";
 
-const DEVICE_HEADER: &str = include_str!("device.h");
+/// What is written for every program.
+const FILES: [(&str, &str); 4] = [
+    ("before.h", include_str!("library/before.h")),
+    ("device.h", include_str!("library/device.h")),
+    ("vector.h", include_str!("library/vector.h")),
+    ("after.h", include_str!("library/after.h")),
+];
+/// Headers of HIP that ours stands in for.
+const STAND_INS: [&str; 5] = [
+    "hip_runtime.h",
+    "hip_runtime_api.h",
+    "hip_vector_types.h",
+    "hip_common.h",
+    "hip_version.h",
+];
 
 /// A code object, and the compiler's warnings.
 pub(super) struct Compiled {
@@ -40,14 +57,163 @@ pub(super) enum CompileError {
     Source(String),
 }
 
-/// Compiles a program for a card.
-pub(super) fn compile(program: &Program, card: &str, options: &[Cow<'_, str>]) -> Result<Compiled, CompileError> {
+/// An installed clang.
+pub(super) struct Compiler {
+    pub(super) name: OsString,
+}
+
+/// The newest clang that takes headers and device library of ROCm 5: later ones lack intrinsics that these name.
+const LAST_FOR_ROCM_5: u32 = 19;
+
+impl Compiler {
+    /// The one that the variable names, or the first on PATH; for files of ROCm 5 rather one that takes them.
+    fn find(for_rocm_5: bool) -> Result<Self, CompileError> {
+        if let Some(name) = std::env::var_os(VARIABLE).filter(|name| !name.is_empty()) {
+            return Ok(Self { name });
+        }
+        let is_there = |name: &&str| {
+            let path = std::env::var_os("PATH").unwrap_or_default();
+            std::env::split_paths(&path).any(|folder| folder.join(name).is_file())
+        };
+        let mut names: Vec<&str> = COMPILERS.into_iter().filter(is_there).collect();
+        if for_rocm_5 {
+            names.sort_by_key(|name| *name != COMPILER_FOR_ROCM_5);
+        }
+        let name = names.first().ok_or(CompileError::NoCompiler)?;
+        Ok(Self { name: name.into() })
+    }
+
+    /// Whether it takes headers and device library of ROCm 5, as its version says.
+    fn takes_rocm_5(&self) -> bool {
+        let version = self.run(Path::new("."), |command| {
+            command.arg("-dumpversion");
+        });
+        let major = version.ok().and_then(|output| {
+            let text = String::from_utf8_lossy(&output.stdout).into_owned();
+            text.split('.').next()?.trim().parse::<u32>().ok()
+        });
+        major.is_none_or(|major| major <= LAST_FOR_ROCM_5)
+    }
+
+    /// Runs it in a folder; an error is what it has said.
+    pub(super) fn run(&self, folder: &Path, arguments: impl FnOnce(&mut Command)) -> Result<Output, CompileError> {
+        let mut command = Command::new(&self.name);
+        arguments(&mut command);
+        // The compiler is no HIP program.
+        let output = command.current_dir(folder).env_remove("LD_AUDIT").output();
+        let output = output.map_err(|source| CompileError::Start {
+            name: self.name.clone(),
+            source,
+        })?;
+        if output.status.success() {
+            Ok(output)
+        } else {
+            Err(CompileError::Source(
+                String::from_utf8_lossy(&output.stderr).into_owned(),
+            ))
+        }
+    }
+}
+
+/// What a program is compiled for, where it does not say so itself.
+pub(super) struct Target<'a> {
+    /// The processor.
+    pub(super) card: &'a str,
+    /// What `hipRuntimeGetVersion` answers.
+    pub(super) version: i32,
+}
+
+/// Compiles a program.
+pub(super) fn compile(
+    program: &Program,
+    target: &Target<'_>,
+    options: &[Cow<'_, str>],
+) -> Result<Compiled, CompileError> {
     let folder = tempfile::Builder::new().prefix("rocmforge-hiprtc-").tempdir()?;
-    let (own, given) = (folder.path().join("own"), folder.path().join("given"));
-    fs::create_dir_all(own.join("hip"))?;
-    fs::create_dir(&given)?;
-    fs::write(own.join("device.h"), DEVICE_HEADER)?;
-    fs::write(own.join("hip/hip_runtime.h"), "#include \"../device.h\"\n")?;
+    let [own, given] = ["own", "given"].map(|name| folder.path().join(name));
+    write_files(&own, &given, program)?;
+
+    let mut options: Vec<String> = options.iter().map(|option| translate(option)).collect();
+    let processor = |option: &String| option.strip_prefix("--offload-arch=").map(str::to_owned);
+    let mut processors: Vec<String> = options.iter().filter_map(processor).collect();
+    if processors.is_empty() {
+        processors.push(target.card.to_owned());
+        options.push(format!("--offload-arch={}", target.card));
+    }
+    let wave = if options.iter().any(|option| option == "-mwavefrontsize64") {
+        64
+    } else {
+        32
+    };
+
+    let mut rocm = Rocm::find(&options, program.headers.iter().map(|(name, _)| name.as_str()));
+    let is_old = |bitcode: &PathBuf| device_library::is_older(bitcode, &processors);
+    let old = rocm.bitcode.as_ref().is_some_and(is_old) || rocm.release.is_some_and(|release| release <= 5);
+    let compiler = Compiler::find(old)?;
+    if old && !compiler.takes_rocm_5() {
+        rocm.leave_installed();
+    }
+    // A program that names a device library means that one.
+    let names_library = |option: &String| {
+        ["--rocm-path=", "--rocm-device-lib-path=", "--hip-device-lib-path="]
+            .iter()
+            .any(|start| option.starts_with(start))
+    };
+    let library = if options.iter().any(names_library) {
+        Vec::new()
+    } else {
+        device_library::options(
+            &compiler,
+            rocm.bitcode.as_deref(),
+            &processors,
+            &folder.path().join("library"),
+        )?
+    };
+    let output = compiler.run(&given, |command| {
+        command
+            .args(["-x", "hip", "--cuda-device-only", "--no-gpu-bundle-output", "-nogpuinc"])
+            .args(["-O3", "-std=c++17", "-D__HIPCC_RTC__=1", "-D__HIP_PLATFORM_AMD__=1"])
+            .arg(format!("-DROCMFORGE_WAVE={wave}"))
+            .args(library)
+            .args(&options)
+            .args(["-I".as_ref(), given.as_os_str()]);
+        let header = match &rocm.headers {
+            Headers::Own => {
+                command.arg(format!("-DROCMFORGE_HIP_VERSION={}", target.version));
+                command.args(["-isystem".as_ref(), own.join("include").as_os_str()]);
+                own.join("device.h").into_os_string()
+            }
+            Headers::Installed(folder) => {
+                command.args(["-idirafter".as_ref(), folder.as_os_str()]);
+                "hip/hip_runtime.h".into()
+            }
+            Headers::Program => "hip/hip_runtime.h".into(),
+        };
+        let (before, after) = (
+            own.join("before.h").into_os_string(),
+            own.join("after.h").into_os_string(),
+        );
+        for header in [before, "__clang_hip_runtime_wrapper.h".into(), header, after] {
+            command.args(["-include".as_ref(), header.as_os_str()]);
+        }
+        command.args(["program.hip", "-o", "program.co"]);
+    })?;
+    Ok(Compiled {
+        code: fs::read(given.join("program.co"))?,
+        log: output.stderr,
+    })
+}
+
+/// Writes our headers, the program's and its source.
+fn write_files(own: &Path, given: &Path, program: &Program) -> Result<(), CompileError> {
+    fs::create_dir_all(own.join("include/hip"))?;
+    fs::create_dir(given)?;
+    for (name, text) in FILES {
+        fs::write(own.join(name), text)?;
+    }
+    for name in STAND_INS {
+        fs::write(own.join("include/hip").join(name), "#include \"../../device.h\"\n")?;
+    }
     for (name, text) in &program.headers {
         let path = Path::new(name);
         if !path
@@ -63,58 +229,7 @@ pub(super) fn compile(program: &Program, card: &str, options: &[Cow<'_, str>]) -
         fs::write(path, text)?;
     }
     fs::write(given.join("program.hip"), source(program))?;
-
-    let mut arguments: Vec<String> = [
-        "-x",
-        "hip",
-        "--cuda-device-only",
-        "--no-gpu-bundle-output",
-        "-nogpulib",
-        "-nogpuinc",
-    ]
-    .map(str::to_owned)
-    .to_vec();
-    arguments.extend(["-O3".to_owned(), "-std=c++17".to_owned()]);
-    let translated: Vec<_> = options.iter().map(|option| translate(option)).collect();
-    if !translated.iter().any(|option| option.starts_with("--offload-arch=")) {
-        arguments.push(format!("--offload-arch={card}"));
-    }
-    arguments.extend(translated);
-    let command = |name: OsString| {
-        Command::new(&name)
-            .args(&arguments)
-            .arg("-include")
-            .arg(own.join("device.h"))
-            .arg("-I")
-            .arg(&given)
-            .arg("-isystem")
-            .arg(&own)
-            .args(["program.hip", "-o", "program.co"])
-            .current_dir(&given)
-            // The compiler is no HIP program.
-            .env_remove("LD_AUDIT")
-            .output()
-            .map_err(|source| CompileError::Start { name, source })
-    };
-    let output = match std::env::var_os(VARIABLE).filter(|name| !name.is_empty()) {
-        Some(name) => command(name)?,
-        None => COMPILERS
-            .iter()
-            .find_map(|name| match command((*name).into()) {
-                Err(CompileError::Start { source, .. }) if source.kind() == io::ErrorKind::NotFound => None,
-                started => Some(started),
-            })
-            .ok_or(CompileError::NoCompiler)??,
-    };
-    if !output.status.success() {
-        return Err(CompileError::Source(
-            String::from_utf8_lossy(&output.stderr).into_owned(),
-        ));
-    }
-    Ok(Compiled {
-        code: fs::read(given.join("program.co"))?,
-        log: output.stderr,
-    })
+    Ok(())
 }
 
 /// The source, and a variable with the address of each thing that is asked for by an expression: it makes the compiler write

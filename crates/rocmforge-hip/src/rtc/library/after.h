@@ -1,0 +1,12 @@
+// What comes behind HIP's header, whichever it is: what hiprtc has built in and the headers of some releases leave to the C library.
+#pragma once
+#if !defined(ROCMFORGE_OWN_HEADER) && __has_include(<hip/amd_detail/amd_warp_functions.h>)
+#include <hip/amd_detail/amd_warp_functions.h>
+#endif
+#ifndef assert
+#ifdef NDEBUG
+#define assert(condition) ((void)0)
+#else
+#define assert(condition) ((condition) ? (void)0 : __assert_fail(#condition, __FILE__, __LINE__, __PRETTY_FUNCTION__))
+#endif
+#endif
