@@ -105,14 +105,14 @@ impl Findings {
         }
     }
 
-    /// Prints warnings about kernels, and the summary; `wide_kernel`: one for waves of 64 lanes that has run. Where launches are `selected`, how many were checked; with the seed of a random
-    /// order, whether time may have had a part in it.
+    /// Prints warnings about kernels, notes about the program's code, and the summary. Where launches are `selected`, how many were checked; with
+    /// the seed of a random order, whether time may have had a part in it.
     pub(crate) fn end(
         &self,
         absent: &BTreeMap<String, u64>,
         counters: Counters,
         warnings: &[Report],
-        wide_kernel: Option<&str>,
+        notes: &[String],
         selected: bool,
         seed: Option<u64>,
     ) {
@@ -122,12 +122,8 @@ impl Findings {
             suppressed,
         } = self.totals();
         let mut text = self.warnings(warnings);
-        if let Some(kernel) = wide_kernel {
-            let _ = writeln!(
-                text,
-                "{PREFIX} warning: kernel {kernel} was compiled for waves of 64 lanes (-mwavefrontsize64), but warpSize of this card is 32: host \
-                 code that counts waves by warpSize counts twice as many as run"
-            );
+        for note in notes {
+            let _ = writeln!(text, "{PREFIX} {note}");
         }
         for (name, calls) in absent {
             let _ = writeln!(

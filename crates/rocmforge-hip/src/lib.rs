@@ -25,7 +25,7 @@
 //! use rocmforge_hip::{Abi, Settings};
 //!
 //! let mut settings = Settings::default();
-//! settings.card = "gfx1201".to_owned();
+//! settings.cards = vec!["gfx1201".to_owned()];
 //! settings.seed = 7;
 //! let value = settings.to_variable(); // of ROCMFORGE_HIP_SETTINGS
 //! assert_eq!(Settings::from_variable(&value)?, settings);
@@ -65,6 +65,11 @@ mod symbol;
 mod text;
 mod trace;
 mod value;
+
+/// What this library says of itself to a program that loads HIP at run time (`rocmforge_hip_sys::HipLibrary::simulates`): its cards are
+/// simulated, so no kernel driver knows of them.
+#[unsafe(no_mangle)]
+pub(crate) static rocmforge_hip_simulates: u32 = 1;
 
 pub use install::{InstallError, Installation, LIBRARY};
 pub use names::functions;

@@ -9,7 +9,7 @@ use crate::settings::{Abi, Settings};
 use crate::state::{PROCESS, Process, started};
 use parking_lot::MutexGuard;
 use rocmforge_hip_sys::{hipError_t, hipErrorInvalidValue, hipErrorNotInitialized, hipSuccess};
-use rocmforge_sim::{ForkLock, SimHost};
+use rocmforge_sim::{ForeignCode, ForkLock, SimHost};
 use std::cell::Cell;
 use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -80,16 +80,34 @@ fn end(process: &Process) {
     let selects = !process.settings.selection.is_all();
     let selector = selects.then(|| process.sim.launch_selector());
     let warnings = process.sim.warnings();
-    let wide = process.sim.wide_kernel();
+    let mut notes: Vec<_> = process.sim.foreign_code().iter().map(said_of).collect();
+    notes.extend(process.sim.wide_kernel().map(said_of_wide));
     process
         .findings
-        .end(&absent, counters, &warnings, wide.as_deref(), selects, seed);
+        .end(&absent, counters, &warnings, &notes, selects, seed);
     process.records.add(&Record::end(
         process.findings.totals(),
         absent,
         counters,
         selector.as_ref(),
+        foreign_code,
     ));
+}
+
+/// Code for other cards, and which option would run it.
+fn said_of(code: &ForeignCode) -> String {
+    match &code.would_run[..] {
+        [] => format!("{code}; no simulated card runs it"),
+        cards => format!("{code}; --card {} would run it", cards.join(" or --card ")),
+    }
+}
+
+/// A kernel for waves of 64 lanes that has run, and what the program must know of it.
+fn said_of_wide(kernel: String) -> String {
+    format!(
+        "warning: kernel {kernel} was compiled for waves of 64 lanes (-mwavefrontsize64), but warpSize of this card is 32: host code that \
+         counts waves by warpSize counts twice as many as run"
+    )
 }
 
 /// Makes a call on the machine, which the first call makes. What it finds is printed before the program goes on.

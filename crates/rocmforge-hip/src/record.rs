@@ -21,8 +21,8 @@ pub enum Record {
         process: u32,
         /// Its program.
         program: PathBuf,
-        /// The processor of the simulated card.
-        card: String,
+        /// The processors of the simulated cards.
+        cards: Vec<String>,
         /// Whose behaviour is simulated.
         hip: Abi,
     },
@@ -75,6 +75,9 @@ pub enum Record {
         unchecked_findings: u64,
         /// Wave instructions that they executed.
         instructions: u64,
+        /// Code that the program has for other cards than those here, as it was said.
+        #[serde(default)]
+        foreign_code: Vec<String>,
         /// Operations that ran while the program made no call of HIP.
         #[serde(default)]
         unattended: u64,
@@ -89,7 +92,7 @@ impl Record {
         Self::Start {
             process: std::process::id(),
             program: std::env::current_exe().unwrap_or_default(),
-            card: settings.card.clone(),
+            cards: settings.cards.clone(),
             hip: abi,
         }
     }
@@ -99,6 +102,7 @@ impl Record {
         absent: BTreeMap<String, u64>,
         counters: Counters,
         selector: Option<&LaunchSelector>,
+        foreign_code: Vec<String>,
     ) -> Self {
         Self::End {
             found: totals.found,
@@ -112,6 +116,7 @@ impl Record {
             other_kernels: selector.map_or_else(Vec::new, |selector| selector.others().map(str::to_owned).collect()),
             unchecked_findings: counters.unchecked_findings,
             instructions: counters.instructions,
+            foreign_code,
             unattended: counters.unattended,
             threads: counters.threads,
         }

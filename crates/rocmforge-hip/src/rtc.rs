@@ -134,8 +134,9 @@ pub(crate) unsafe extern "C" fn hiprtcCompileProgram(
     let target = catch_unwind(|| {
         let process = process::process()?;
         let version = process.settings.machine(process.abi).ok()?.hip_version;
-        let card = process.settings.card.clone();
-        Some((card, version.runtime_version()))
+        let current = process.current_card().ok().and_then(|card| usize::try_from(card).ok());
+        let card = process.settings.cards.get(current.unwrap_or(0))?;
+        Some((card.clone(), version.runtime_version()))
     });
     with_program(handle, |program| {
         // SAFETY: promised by the program.

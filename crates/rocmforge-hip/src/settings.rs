@@ -10,6 +10,9 @@ use std::time::Duration;
 /// How long a program makes no call before what it has queued runs all the same, see [`SimConfig::unattended`].
 const UNATTENDED: Duration = Duration::from_millis(100);
 
+/// Cards of a machine, at most: as many as the largest servers have.
+const MOST_CARDS: usize = 16;
+
 /// Whose binary interface a program was compiled against: the number in the soname of its library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "u8", into = "u8")]
@@ -61,6 +64,9 @@ pub enum SettingsError {
     /// A processor that is not simulated.
     #[error(transparent)]
     Card(#[from] rocmforge_sim::UnknownArch),
+    /// No card, or more than the host has address space for.
+    #[error("{0} cards; 1 to {MOST_CARDS} are simulated")]
+    Cards(usize),
     /// The variable does not hold what [`Settings::to_variable`] writes.
     #[error("the variable ROCMFORGE_HIP_SETTINGS cannot be read: {0}")]
     Variable(#[from] serde_json::Error),
@@ -71,9 +77,11 @@ pub enum SettingsError {
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct Settings {
-    /// The processor of the card: `gfx1100` or `gfx1201`.
-    pub card: String,
-    /// Bytes of video memory; none: those of the default card.
+    /// The processor of each card: `gfx1100` or `gfx1201`.
+    pub cards: Vec<String>,
+    /// Whether kernels may access the memory of another card, once the program has enabled that.
+    pub peer_access: bool,
+    /// Bytes of video memory of each card; none: those of the default card.
     pub vram: Option<u64>,
     /// Whose behaviour is simulated; none: that of the library the program has loaded.
     pub hip: Option<Abi>,
@@ -108,7 +116,8 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            card: Arch::Gfx1100.name().to_owned(),
+            cards: vec![Arch::Gfx1100.name().to_owned()],
+            peer_access: false,
             vram: None,
             hip: None,
             threads: 1,
@@ -153,11 +162,19 @@ impl Settings {
     /// # Errors
     /// The processor is not simulated.
     pub fn machine(&self, abi: Abi) -> Result<SimConfig, SettingsError> {
-        let mut card = CardConfig::of(self.card.parse()?);
-        if let Some(vram) = self.vram {
-            card.vram = Bytes(vram);
+        let card = |name: &String| {
+            let card = CardConfig::of(name.parse()?);
+            Ok(CardConfig {
+                vram: self.vram.map_or(card.vram, Bytes),
+                desktop_used: Bytes(0),
+                ..card
+            })
+        };
+        let cards = self.cards.iter().map(card);
+        let cards: Vec<_> = cards.collect::<Result<_, rocmforge_sim::UnknownArch>>()?;
+        if cards.is_empty() || cards.len() > MOST_CARDS {
+            return Err(SettingsError::Cards(cards.len()));
         }
-        card.desktop_used = Bytes(0);
         let has = |tool: &str| self.tools.iter().any(|name| name == tool);
         let tools = Tools {
             memcheck: has("memcheck"),
@@ -167,7 +184,7 @@ impl Settings {
             init_registers: has("init_registers"),
         };
         Ok(SimConfig {
-            cards: vec![card],
+            peer_access: self.peer_access,
             seed: self.seed,
             schedule: if self.random_order {
                 Schedule::Random(self.seed)
@@ -186,7 +203,7 @@ impl Settings {
             threads: self.threads.max(1),
             timeline: self.trace.is_some(),
             unattended: Some(UNATTENDED),
-            ..SimConfig::default()
+            ..SimConfig::of_cards(cards)
         })
     }
 }
@@ -199,7 +216,7 @@ mod tests {
     #[test]
     fn settings_pass_through_the_variable() {
         let settings = Settings {
-            card: "gfx1201".to_owned(),
+            cards: vec!["gfx1201".to_owned()],
             hip: Some(Abi::Hip7),
             vram: Some(1 << 30),
             records: Some("/a folder/\"quoted\"".into()),
@@ -228,7 +245,7 @@ mod tests {
     #[test]
     fn the_machine_has_the_card_asked_for() {
         let settings = Settings {
-            card: "gfx1201".to_owned(),
+            cards: vec!["gfx1201".to_owned(), "gfx1100".to_owned()],
             vram: Some(1 << 30),
             ..Settings::default()
         };
@@ -237,11 +254,16 @@ mod tests {
             (machine.cards[0].arch.as_str(), machine.cards[0].vram),
             ("gfx1201", Bytes(1 << 30))
         );
+        assert_eq!(machine.cards[1].arch, "gfx1100");
+        assert_ne!(machine.cards[0].pci, machine.cards[1].pci);
         assert_eq!(machine.hip_version, HipVersion::Hip7);
-        let other = Settings {
-            card: "gfx906".to_owned(),
-            ..settings
+        let of = |cards: &[&str]| Settings {
+            cards: cards.iter().map(|&card| card.to_owned()).collect(),
+            ..settings.clone()
         };
-        assert!(matches!(other.machine(Abi::Hip6), Err(SettingsError::Card(_))));
+        let refused = |cards: &[&str]| of(cards).machine(Abi::Hip6).unwrap_err();
+        assert!(matches!(refused(&["gfx1100", "gfx906"]), SettingsError::Card(_)));
+        assert!(matches!(refused(&[]), SettingsError::Cards(0)));
+        assert!(matches!(refused(&["gfx1100"; 17]), SettingsError::Cards(17)));
     }
 }

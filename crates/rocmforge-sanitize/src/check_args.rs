@@ -6,6 +6,7 @@ use crate::options::name_filter;
 use crate::suppress::Suppressions;
 use clap::{Args, ValueEnum};
 use rocmforge_amdgcn::Tools;
+use rocmforge_memory::Bytes;
 use rocmforge_sim::LaunchSelection;
 use std::path::{Path, PathBuf};
 
@@ -32,10 +33,10 @@ pub struct CheckArgs {
     /// How many findings are printed; the others are counted. 0: all.
     #[arg(long, value_name = "N", default_value_t = 100)]
     pub print_limit: usize,
-    /// Bytes behind each allocation that belong to nobody, so that a write past its end hits no other; rounded up to a multiple
-    /// of 256. Without it a quarter of its size.
-    #[arg(long, value_name = "BYTES")]
-    pub padding: Option<u64>,
+    /// Bytes behind each allocation that belong to nobody, so that a write past its end hits no other: `16MiB`, or a number of
+    /// bytes; rounded up to a multiple of 256. Without it a quarter of its size.
+    #[arg(long, value_name = "SIZE")]
+    pub padding: Option<Bytes>,
     /// Whether what was allocated or made and is not given back at the end is a finding.
     #[arg(long, value_enum, default_value_t = LeakCheck::No)]
     pub leak_check: LeakCheck,

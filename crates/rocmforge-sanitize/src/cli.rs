@@ -12,7 +12,6 @@ use crate::plan::Plan;
 use crate::program::RunArgs;
 use crate::{npy, run};
 use clap::{Parser, Subcommand, ValueEnum};
-use rocmforge_memory::Bytes;
 use std::borrow::Cow;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -54,6 +53,9 @@ pub struct Cli {
     /// Lists the kernels of a code object with their arguments, and runs nothing.
     #[arg(long, value_name = "OBJECT", conflicts_with_all = ["launch_file", "template", "CheckArgs", "save"])]
     pub kernels: Option<PathBuf>,
+    /// What stands behind `--` belongs to a subcommand.
+    #[arg(last = true, hide = true)]
+    pub rest: Vec<std::ffi::OsString>,
     /// Prints a launch file for the kernels of a code object, to be put beside the object, and runs nothing.
     #[arg(long, value_name = "OBJECT", conflicts_with_all = ["launch_file", "CheckArgs", "save"])]
     pub template: Option<PathBuf>,
@@ -140,6 +142,11 @@ fn execute(cli: &Cli, out: &mut dyn Write, err: &mut dyn Write) -> Result<Exit, 
     let Some(path) = &cli.launch_file else {
         return Ok(Exit::CannotRun);
     };
+    // A word that is neither a subcommand nor a file was probably meant for a subcommand.
+    let is_word = path.components().count() == 1 && path.extension().is_none() && !path.exists();
+    if is_word || !cli.rest.is_empty() {
+        return Err(Error::UnknownCommand(path.clone()));
+    }
     let mut file = LaunchFile::read(path)?;
     file.allow_outside = cli.allow_outside;
     if let Some(seeds) = &cli.seeds {
@@ -200,7 +207,7 @@ fn options(check: &CheckArgs, file: &LaunchFile) -> Result<Options, Error> {
     let selection = check.selection()?;
     let key = selection_option(&selection);
     Ok(Options {
-        padding: check.padding.map(Bytes),
+        padding: check.padding,
         leak_check: check.finds_leaks(),
         checked: file
             .checked(&selection)

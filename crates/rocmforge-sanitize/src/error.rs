@@ -33,6 +33,20 @@ pub enum Error {
         /// Why.
         source: std::io::Error,
     },
+    /// A code object in the place of a launch file.
+    #[error(
+        "{} is a code object, not a launch file. `--template {}` prints a launch file for its kernels, `--kernels {}` lists them; a \
+         program is run by `run -- PROGRAM`",
+        .0.display(), .0.display(), .0.display()
+    )]
+    CodeObject(PathBuf),
+    /// A word that is no subcommand, and no file.
+    #[error(
+        "there is no subcommand and no launch file {}. Subcommands: run (`run -- PROGRAM ARGUMENTS`), help. A launch file is a TOML file; \
+         --help explains",
+        .0.display()
+    )]
+    UnknownCommand(PathBuf),
     /// A file cannot be written.
     #[error("cannot write {}: {source}", path.display())]
     Write {

@@ -128,7 +128,12 @@ pub(crate) fn read(path: &Path, most: u64) -> Result<Vec<u8>, Error> {
 
 /// The same for a text.
 pub(crate) fn text(path: &Path, most: u64) -> Result<String, Error> {
-    String::from_utf8(read(path, most)?).map_err(|error| {
+    text_of(path, read(path, most)?)
+}
+
+/// What a file holds, as a text.
+pub(crate) fn text_of(path: &Path, bytes: Vec<u8>) -> Result<String, Error> {
+    String::from_utf8(bytes).map_err(|error| {
         let source = io::Error::new(io::ErrorKind::InvalidData, error.utf8_error());
         Error::read(path)(source)
     })

@@ -23,13 +23,25 @@ use std::sync::atomic::AtomicBool;
 /// Bytes of the settings, at most: Linux starts no program with a variable of 128 KiB.
 const MAX_SETTINGS: usize = 120 << 10;
 
+/// Whether kernels may access the memory of other cards.
+#[derive(clap::ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PeerAccess {
+    /// They may, once the program has called `hipDeviceEnablePeerAccess`.
+    On,
+    /// `hipDeviceCanAccessPeer` answers 0, and `hipDeviceEnablePeerAccess` an error.
+    Off,
+}
+
 /// Options of `rocmforge-sanitize run`.
 #[derive(Args, Debug, Clone)]
 pub struct RunArgs {
-    /// The simulated card: gfx1100 or gfx1201.
+    /// The simulated card: gfx1100 or gfx1201. Given several times, there are several cards, in this order.
     #[arg(long, value_name = "PROCESSOR", default_value = "gfx1100")]
-    pub card: String,
-    /// The card's video memory: `8GiB`, `512MiB`, or a number of bytes.
+    pub card: Vec<String>,
+    /// Whether kernels of one card may access the memory of another, once the program has enabled that.
+    #[arg(long, value_name = "ON OR OFF", default_value = "off")]
+    pub peer_access: PeerAccess,
+    /// The video memory of each card: `8GiB`, `512MiB`, or a number of bytes.
     #[arg(long, value_name = "SIZE")]
     pub vram: Option<Bytes>,
     /// Whose behaviour is simulated: 5, 6 or 7. Without it that of the library that the program asks for.
@@ -89,7 +101,8 @@ fn wait(mut child: Child, mut terminations: Signals) -> std::io::Result<ExitStat
 impl RunArgs {
     fn settings(&self, suppressions: &Suppressions, records: PathBuf) -> Result<Settings, Error> {
         let mut settings = Settings::default();
-        settings.card.clone_from(&self.card);
+        settings.cards.clone_from(&self.card);
+        settings.peer_access = self.peer_access == PeerAccess::On;
         settings.vram = self.vram.map(|vram| vram.0);
         settings.hip = self.hip;
         settings.threads = usize::from(self.threads);
@@ -103,7 +116,7 @@ impl RunArgs {
         check.refuse_contradictions(tools.unwrap_or(Tools::all()))?;
         settings.selection = check.selection()?;
         settings.suppressions = suppressions.all.iter().map(|known| known.filter.clone()).collect();
-        settings.padding = check.padding;
+        settings.padding = check.padding.map(|padding| padding.0);
         settings.print_limit = check.print_limit as u64;
         settings.leak_check = check.finds_leaks();
         settings.stack_frames = self.num_callers;
@@ -171,7 +184,7 @@ impl RunArgs {
         let mut records = processes.iter().flatten();
         let found = records.any(|record| matches!(record, Record::Finding { .. }));
         say(&processes, &suppressions, err);
-        let unchecked = nothing_checked(&self.check.selection()?, &processes);
+        let unchecked = nothing_checked(&self.check.selection()?, &processes).or_else(|| no_code(&processes));
         if let Some(reason) = &unchecked {
             note(err, &format!("nothing was checked: {reason}"));
         }
@@ -179,10 +192,28 @@ impl RunArgs {
         let own = own.and_then(|code| u8::try_from(code).ok());
         Ok(Some(match self.check.error_exitcode {
             Some(code) if found => code,
-            _ if unchecked.is_some() => CANNOT_RUN,
+            // A program that has failed says so itself.
+            _ if unchecked.is_some() && (own == Some(0) || !self.check.selection()?.is_all()) => CANNOT_RUN,
             _ => own.unwrap_or(u8::MAX),
         }))
     }
+}
+
+/// Why no kernel has run, if that is because the program has code for other cards only. A process without a summary may have run some.
+fn no_code(processes: &[Vec<Record>]) -> Option<String> {
+    let mut found = false;
+    for records in processes {
+        let end = records.iter().rev().find_map(|record| match record {
+            Record::End {
+                launches: 0,
+                foreign_code,
+                ..
+            } => Some(foreign_code),
+            _ => None,
+        });
+        found |= !end?.is_empty();
+    }
+    found.then(|| "the program has no code for the card, and has launched no kernel".to_owned())
 }
 
 /// Why no launch was checked, if launches are selected and that is so. A process without a summary may have had one that was.

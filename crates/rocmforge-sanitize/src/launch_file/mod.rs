@@ -15,6 +15,7 @@ use crate::error::{Error, Place};
 use crate::files;
 use crate::fill::Fill;
 use rocmforge_amdgcn::Tools;
+use rocmforge_code_object::Bundle;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -135,7 +136,12 @@ impl LaunchFile {
     /// # Errors
     /// It cannot be read, or as [`Self::parse`].
     pub fn read(path: &Path) -> Result<Self, Error> {
-        Self::parse(path, &files::text(path, MAX_TEXT)?)
+        let bytes = files::read(path, MAX_TEXT)?;
+        let is_bundle = || Bundle::parse(&bytes).is_ok_and(|bundle| bundle.is_some());
+        if bytes.starts_with(b"\x7fELF") || is_bundle() {
+            return Err(Error::CodeObject(path.to_owned()));
+        }
+        Self::parse(path, &files::text_of(path, bytes)?)
     }
 
     /// The buffers that are there from the start; the others have a step that allocates them.

@@ -184,6 +184,8 @@ fn padding_keeps_a_write_off_the_next_buffer() {
         (&["--padding", "0"], 64),
         (&["--padding", "8000"], 2048),
         (&["--padding", "1000000"], 3072),
+        (&["--padding", "8KiB"], 2048),
+        (&["--padding", "1MiB"], 3072),
     ] {
         let page = run(text, &[args, &["--format", "json"]].concat()).json();
         let report = &page["findings"][0]["report"];

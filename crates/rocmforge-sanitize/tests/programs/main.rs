@@ -5,6 +5,7 @@
 //! its source marks with comments.
 
 mod device_library;
+mod library_names;
 mod options;
 
 use object::elf::{DT_NEEDED, FileHeader64};
@@ -38,6 +39,10 @@ struct Program {
     linked: bool,
     /// Whether it is compiled with AMD's device library.
     device_library: bool,
+    /// Environments that it is run in, one after the other: variables and values.
+    environments: &'static [&'static [(&'static str, &'static str)]],
+    /// The exit status of `rocmforge-sanitize`.
+    status: i32,
     /// Texts that it prints.
     prints: &'static [&'static str],
     /// Texts that `rocmforge-sanitize` prints.
@@ -67,6 +72,8 @@ impl Program {
             companion: None,
             linked: true,
             device_library: false,
+            environments: &[&[]],
+            status: 0,
             prints: &[],
             says: &[],
             findings: &[],
@@ -124,10 +131,11 @@ impl Program {
         command
     }
 
-    /// Runs it on a card and checks status and findings.
-    fn check(&self, folder: &Path, card: &str) {
+    /// Runs it on a card, or on several whose names are separated by commas, and checks status and findings.
+    fn check(&self, folder: &Path, card: &str, environment: &[(&str, &str)]) {
         let mut command = Command::new(env!("CARGO_BIN_EXE_rocmforge-sanitize"));
-        command.current_dir(folder).args(["run", "--card", card]);
+        command.current_dir(folder).arg("run").envs(environment.iter().copied());
+        command.args(card.split(',').flat_map(|card| ["--card", card]));
         command.args(self.options).args(["--", "./program"]);
         match self.companion {
             Some(Companion::Module) => drop(command.arg("module_kernels.co")),
@@ -136,8 +144,11 @@ impl Program {
         }
         let ran = command.output().expect("the program under test is built");
         let (out, found) = texts(&ran);
-        let said = format!("{} on {card}: {}\n{out}\n{found}", self.name, ran.status);
-        assert!(ran.status.success(), "{said}");
+        let said = format!(
+            "{} on {card} with {environment:?}: {}\n{out}\n{found}",
+            self.name, ran.status
+        );
+        assert_eq!(ran.status.code(), Some(self.status), "{said}");
         if self.findings.is_empty() {
             // A heading of a finding names its kind in the first column; summaries of each process count them.
             let summaries: Vec<_> = found.lines().filter(|line| line.contains(" findings (")).collect();
@@ -180,7 +191,9 @@ impl Program {
             "{needed:?}"
         );
         for card in self.cards {
-            self.check(folder.path(), card);
+            for environment in self.environments {
+                self.check(folder.path(), card, environment);
+            }
         }
     }
 }
@@ -250,6 +263,9 @@ macro_rules! programs {
 }
 
 const BOTH: &[&str] = &["gfx1100", "gfx1201"];
+
+/// ROCm is looked for in no place but one where it is not.
+const WITHOUT_ROCM: &[(&str, &str)] = &[("ROCM_PATH", "/nowhere")];
 
 programs! {
     vector_add { cards: BOTH, processors: BOTH }
@@ -322,7 +338,34 @@ programs! {
     numbers {}
     calls {}
     unused_lds { says: &["========= warning: read of LDS that no wave has written", "unused_lds.hip:6:", "nothing has used the value"] }
-    no_device_code { processors: &["gfx1030"] }
+    no_device_code {
+        processors: &["gfx1030"],
+        status: 2,
+        says: &[
+            "========= no code for this card, which is gfx1100; there is code for gfx1030; no simulated card runs it",
+            "========= nothing was checked: the program has no code for the card, and has launched no kernel",
+        ],
+    }
+    hostile {
+        flags: &["-pthread", "-Wno-unused-value", "-Wno-unused-result"],
+        options: &["--print-limit", "10"],
+        status: 2,
+        prints: &["done"],
+        findings: &["use of a handle that is not alive", "free of memory HIP never allocated"],
+    }
+    // Several cards.
+    two_cards { cards: &["gfx1100,gfx1100", "gfx1201,gfx1201"], processors: BOTH, options: &["--peer-access", "on", "--leak-check", "full"] }
+    mixed_cards { cards: &["gfx1201,gfx1100,gfx1201"], processors: BOTH, options: &["--vram", "1GiB"] }
+    // Compiled while it runs: with the distribution's headers and device library, and without.
+    rtc {
+        environments: &[WITHOUT_ROCM, &[]],
+        cards: BOTH,
+        flags: &["-std=c++17"],
+        prints: &["thread 0 of 64: 1.50 a text of more than one packet, so that it is sent in several parts%\n", "thread 1 of 64"],
+        findings: &["kernel aborted: kernel", "in kernel stops", "Device-side assertion `in[0] > 2 && \"too small\"' failed"],
+    }
+    rtc_math { environments: &[WITHOUT_ROCM], flags: &["-std=c++17"], prints: &["tgamma"] }
+    rtc_include { environments: &[&[], WITHOUT_ROCM], flags: &["-std=c++17"] }
     // With AMD's own code for what kernels ask of the host.
     grid_sync { device_library: true }
     device_printf { cards: BOTH, processors: BOTH, device_library: true, prints: &[
@@ -343,6 +386,10 @@ programs! {
     unattended_fault { findings: &["out of bounds: kernel", "in kernel _Z5writePi", "{kernel line}:", "{host line})"] }
     virtual_memory { findings: &["out of bounds: kernel", "in kernel _Z5countPii", "write of 4 B", "{kernel line}:", "{host line})"] }
     use_after_free { findings: &["use after free: kernel", "in kernel _Z4fillPi", "{kernel line}:", "{host line})"] }
+    no_peer_access { cards: &["gfx1100,gfx1100"], prints: &["can access: 0"], findings: &[
+        "out of bounds: kernel", "in kernel _Z4copyPKiPi", "read of 4 B", "{kernel line}:", "{host line})",
+        "the memory of device 0, which device 1 may not access: this machine has no peer access",
+    ] }
     race { findings: &[
         "race in device memory inside one launch: kernel", "in kernel _Z5countPi", "{kernel line}:", "{host line})",
     ] }
