@@ -69,6 +69,14 @@ const STEPS: &[Step] = &[
         needs: Needs::Hip,
         ..step("linked", "test --package rocmforge-hip-sys --features linked")
     },
+    // The runtime over the C interface: its calls of HIP are under the sanitizer.
+    Step {
+        env: &[("ROCMFORGE_DEVICE", "hip:0")],
+        ..step(
+            "drop-in",
+            "run --quiet --package rocmforge-sanitize -- run --error-exitcode 1 -- cargo test --package rocmforge-runtime --test gpu",
+        )
+    },
     step("faults", "xtask test-gpu --faults --reports target/test-gpu/faults"),
     step("loom", "xtask loom"),
     step("opcodes", "xtask opcodes --check --skip-if-absent"),
