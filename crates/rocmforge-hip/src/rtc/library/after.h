@@ -10,3 +10,5 @@
 #define assert(condition) ((condition) ? (void)0 : __assert_fail(#condition, __FILE__, __LINE__, __PRETTY_FUNCTION__))
 #endif
 #endif
+#undef wall_clock64
+static __device__ inline __attribute__((always_inline)) long long wall_clock64() { return (long long)__builtin_readsteadycounter(); }

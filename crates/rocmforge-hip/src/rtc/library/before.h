@@ -10,5 +10,5 @@
 #define HIP_VERSION_MINOR (ROCMFORGE_HIP_VERSION / 100000 % 100)
 #define HIP_VERSION_PATCH (ROCMFORGE_HIP_VERSION % 100000)
 #endif
-// Headers of ROCm 5 read the wall clock by an instruction that the cards of today do not have.
-#define __builtin_amdgcn_s_memrealtime __builtin_readsteadycounter
+// Headers of ROCm 5 have a wall clock for cards with an instruction that those of today do not have, and else answer -1: `after.h` has another.
+#define wall_clock64 __rocmforge_wall_clock64_of_header

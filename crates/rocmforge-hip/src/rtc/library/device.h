@@ -253,7 +253,6 @@ RF_EXTREMES(unsigned long long)
 template <typename T> RF_DEVICE T __ldg(const T* at) { return *at; }
 RF_DEVICE long long clock64() { return (long long)__builtin_readcyclecounter(); }
 RF_DEVICE long long clock() { return clock64(); }
-RF_DEVICE long long wall_clock64() { return (long long)__builtin_readsteadycounter(); }
 RF_DEVICE void __nanosleep(unsigned) { __builtin_amdgcn_s_sleep(1); }
 RF_DEVICE void __trap() { __builtin_trap(); }
 RF_DEVICE void abort() { __builtin_trap(); }
