@@ -13,6 +13,8 @@ pub enum Model {
     Gemma3,
     /// The vocabularies that llama.cpp tests its tokenizers with (77 MB).
     Vocab,
+    /// The chat templates that llama.cpp ships, and the jinja2 that judges our renderings of them (77 MB).
+    Templates,
 }
 
 /// What is fetched for one model.
@@ -99,6 +101,7 @@ impl Model {
             Self::Smollm2 => &SMOLLM2,
             Self::Gemma3 => &GEMMA3,
             Self::Vocab => &VOCAB,
+            Self::Templates => &TEMPLATES,
         }
     }
 }
@@ -206,9 +209,9 @@ const GEMMA3: Row = Row {
     licence: "Google's Gemma Terms of Use (GEMMA_TERMS.html beside the model; they restrict what it may be used for)",
 };
 
-const VOCAB: Row = Row {
-    directory: "llama-vocab",
-    packages: &[Package {
+/// The package that has llama.cpp's sources, with what is taken out of its folder of models.
+const fn llama_cpp(takes: &'static [Take]) -> Package {
+    Package {
         requirement: "llama-cpp-python==0.3.36",
         archive: Archive::Source {
             project: "llama-cpp-python",
@@ -218,17 +221,65 @@ const VOCAB: Row = Row {
             bytes: 76_589_250,
             sha256: "832db0699007f1be95a7e41ef12e88926b02ba836461e36a36372db2760c1a2e",
         },
-        takes: &[Take::Below {
-            folder: "llama_cpp_python-0.3.36/vendor/llama.cpp/models/",
-            prefix: "ggml-vocab-",
-        }],
-    }],
+        takes,
+    }
+}
+
+const VOCAB: Row = Row {
+    directory: "llama-vocab",
+    packages: &[llama_cpp(&[Take::Below {
+        folder: "llama_cpp_python-0.3.36/vendor/llama.cpp/models/",
+        prefix: "ggml-vocab-",
+    }])],
     file: Pinned {
         name: "ggml-vocab-gemma-4.gguf",
         bytes: 15_776_467,
         sha256: "58b1ba0b57f3b4d7c468ba4ffd91ad85190346a3d7ad7e71d1cabaae8a14bb65",
     },
     licence: "MIT (llama.cpp); each vocabulary is under its model's own licence",
+};
+
+const TEMPLATES: Row = Row {
+    directory: "chat-templates",
+    packages: &[
+        Package {
+            requirement: "jinja2==3.1.6",
+            archive: Archive::Wheel,
+            pinned: Pinned {
+                name: "jinja2-3.1.6-py3-none-any.whl",
+                bytes: 134_899,
+                sha256: "85ece4451f492d0c13c5dd7c13a64681a86afae63a5f347908daf103ce6d2f67",
+            },
+            takes: &[Take::Below {
+                folder: "",
+                prefix: "jinja2/",
+            }],
+        },
+        // Its sources run without being compiled.
+        Package {
+            requirement: "markupsafe==3.0.4",
+            archive: Archive::Source { project: "markupsafe" },
+            pinned: Pinned {
+                name: "markupsafe-3.0.4.tar.gz",
+                bytes: 153_777,
+                sha256: "2e9ad7dd851bf45fab9f75cbff4cb493fee9979e8d8c7c9c3ee119022518edd6",
+            },
+            takes: &[Take::Below {
+                folder: "markupsafe-3.0.4/src/",
+                prefix: "markupsafe/",
+            }],
+        },
+        llama_cpp(&[Take::Below {
+            folder: "llama_cpp_python-0.3.36/vendor/llama.cpp/models/",
+            prefix: "templates/",
+        }]),
+    ],
+    file: Pinned {
+        name: "templates/openai-gpt-oss-120b.jinja",
+        bytes: 16_738,
+        sha256: "a4c9919cbbd4acdd51ccffe22da049264b1b73e59055fa58811a99efbd7c8146",
+    },
+    licence: "MIT (llama.cpp), BSD-3-Clause (jinja2, markupsafe); each template is under its model's own licence",
 };
 
 #[cfg(test)]
