@@ -1,178 +1,76 @@
 //! Chat templates: messages to the text that a model was trained on, by the Jinja template in its file.
 //!
-//! Templates come from files of others, so they run with limits: [`MAX_TEMPLATE_BYTES`], [`MAX_RENDERED_BYTES`] and a
-//! bounded number of steps. What users write must not become control tokens: [`ChatTemplate::render_pieces`] and
+//! Templates come from files of others, so they run with limits: [`MAX_TEMPLATE_BYTES`] of source, [`MAX_WORK`] and [`MAX_BYTES`] for a prompt,
+//! and bounds on what is nested. What users write must not become control tokens: [`ChatTemplate::render_pieces`] and
 //! [`Tokenizer::encode_pieces`](crate::tokenizer::Tokenizer::encode_pieces) see to that.
 //!
 //! ```
-//! use rocmforge_models::chat::{ChatTemplate, Message, Role};
+//! use rocmforge_models::chat::{ChatTemplate, Conversation, Message, Role};
 //!
 //! let source = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}\
 //!               {% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
 //! let template = ChatTemplate::new(source, None, Some("<|im_end|>"))?;
-//! let text = template.render(&[Message::new(Role::User, "Hello")], true)?;
+//! let messages = [Message::new(Role::User, "Hello")];
+//! let text = template.render(&Conversation::to_answer(&messages))?;
 //! assert_eq!(text, "<|im_start|>user\nHello<|im_end|>\n<|im_start|>assistant\n");
 //! # Ok::<(), rocmforge_models::chat::ChatError>(())
 //! ```
 
 mod date;
-mod json;
+mod error;
+mod jinja;
 mod marks;
+mod message;
 mod source;
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
 use std::fmt;
-use std::io;
 use std::path::Path;
-use std::str::FromStr;
 use std::time::SystemTime;
 
-use minijinja::syntax::SyntaxConfig;
-use minijinja::value::Serde;
-use minijinja::{Environment, Error, ErrorKind, Value, context};
-use rocmforge_gguf::{GgufError, Metadata};
+use rocmforge_gguf::Metadata;
 
-use crate::files;
+pub use error::{ChatError, TemplateError};
+use jinja::{Input, Template};
+pub use jinja::{MAX_BYTES, MAX_WORK};
+pub use message::{Content, Conversation, End, Message, Role, ToolCall};
+
+use crate::files::{self, FileError};
 use crate::tokenizer::{Piece, Tokenizer};
 
 /// The most bytes of a template's source. The longest in use has about 30,000.
-pub const MAX_TEMPLATE_BYTES: usize = 1 << 20;
+pub const MAX_TEMPLATE_BYTES: usize = 1 << 18;
 
-/// The most bytes of a rendered prompt.
-pub const MAX_RENDERED_BYTES: usize = 1 << 26;
+/// What marks the end of a final message that is to be continued, as in transformers.
+const CONTINUED: &str = "CONTINUE_FINAL_MESSAGE_TAG ";
 
-/// The most steps of the template engine in one rendering; each expression and each turn of a loop takes a few.
-const FUEL: u64 = 20_000_000;
+/// Special tokens that templates print, with the metadata key of their ids.
+const SPECIAL_TOKENS: [(&str, &str); 7] = [
+    ("bos_token", "tokenizer.ggml.bos_token_id"),
+    ("eos_token", "tokenizer.ggml.eos_token_id"),
+    ("unk_token", "tokenizer.ggml.unknown_token_id"),
+    // GGUF spells it so.
+    ("sep_token", "tokenizer.ggml.seperator_token_id"),
+    ("pad_token", "tokenizer.ggml.padding_token_id"),
+    ("cls_token", "tokenizer.ggml.cls_token_id"),
+    ("mask_token", "tokenizer.ggml.mask_token_id"),
+];
 
-/// The template's name inside the engine. Without an extension nothing is escaped.
-const NAME: &str = "chat";
-
-/// Why a chat template cannot be read or rendered.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ChatError {
-    /// A metadata key has another type.
-    #[error(transparent)]
-    Metadata(#[from] GgufError),
-    /// The template's source is too long.
-    #[error("the chat template has {bytes} bytes, more than {limit}")]
-    TemplateTooLong {
-        /// Its length.
-        bytes: usize,
-        /// The most bytes allowed.
-        limit: usize,
-    },
-    /// The source is no valid template.
-    #[error("the chat template cannot be parsed: {0:#}")]
-    Parse(#[source] Error),
-    /// The template failed.
-    #[error("the chat template failed: {0:#}")]
-    Render(#[source] Error),
-    /// The template refused the messages, with its own words.
-    #[error("the chat template refuses the messages: {message}")]
-    Refused {
-        /// What the template says.
-        message: String,
-    },
-    /// The template took more steps than a rendering may.
-    #[error("the chat template did not end within {steps} steps")]
-    TooManySteps {
-        /// The most steps allowed.
-        steps: u64,
-    },
-    /// The rendered text is too long.
-    #[error("the rendered chat has more than {limit} bytes")]
-    RenderedTooLong {
-        /// The most bytes allowed.
-        limit: usize,
-    },
-    /// A role that is not in [`Role::ALL`].
-    #[error("the role {role:?} is not known; known: {known}")]
-    UnknownRole {
-        /// The role.
-        role: String,
-        /// The known roles.
-        known: String,
-    },
-    /// The messages and the template hold all characters that could mark users' text.
-    #[error("no private-use character is free to mark users' text")]
-    NoFreeMark,
-    /// A file of a Hugging Face directory cannot be used.
-    #[error(transparent)]
-    File(#[from] crate::FileError),
-}
-
-/// Role of a message's author. A closed list, because many templates put the role between the marks of a control token.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
-    /// Instructions for the whole conversation.
-    System,
-    /// As `System`, in newer models.
-    Developer,
-    /// The person.
-    User,
-    /// The model.
-    Assistant,
-    /// The answer of a tool.
-    Tool,
-}
-
-impl Role {
-    /// All roles.
-    pub const ALL: [Role; 5] = [Role::System, Role::Developer, Role::User, Role::Assistant, Role::Tool];
-
-    /// The role as templates know it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Role::System => "system",
-            Role::Developer => "developer",
-            Role::User => "user",
-            Role::Assistant => "assistant",
-            Role::Tool => "tool",
-        }
-    }
-}
-
-impl FromStr for Role {
-    type Err = ChatError;
-
-    fn from_str(role: &str) -> Result<Self, ChatError> {
-        Role::ALL
-            .into_iter()
-            .find(|known| known.as_str() == role)
-            .ok_or_else(|| ChatError::UnknownRole {
-                role: role.to_owned(),
-                known: Role::ALL.map(Role::as_str).join(", "),
-            })
-    }
-}
-
-/// One message of a conversation.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Message {
-    /// Role of the author.
-    pub role: Role,
-    /// What they say.
-    pub content: String,
-}
-
-impl Message {
-    /// A message.
-    pub fn new(role: Role, content: impl Into<String>) -> Self {
-        Self {
-            role,
-            content: content.into(),
-        }
-    }
-}
+type Clock = Box<dyn Fn() -> SystemTime + Send + Sync>;
 
 /// A chat template.
 pub struct ChatTemplate {
-    environment: Environment<'static>,
+    template: Template,
     source: String,
-    bos: Option<String>,
-    eos: Option<String>,
+    clock: Clock,
+    tokens: Vec<(&'static str, String)>,
     variables: Vec<(String, serde_json::Value)>,
+}
+
+/// What a rendering of a conversation is made of, texts of others among them.
+struct Inputs<'a> {
+    given: Vec<(&'a str, Input<'a>)>,
+    end: End,
 }
 
 impl fmt::Debug for ChatTemplate {
@@ -187,33 +85,30 @@ impl ChatTemplate {
     /// Parses a template. `bos` and `eos` are the texts that it prints as `bos_token` and `eos_token`.
     ///
     /// # Errors
-    /// A source that is too long or no valid template.
+    /// A source that is too long, nested too deeply or no valid template.
     pub fn new(source: &str, bos: Option<&str>, eos: Option<&str>) -> Result<Self, ChatError> {
+        let tokens = [("bos_token", bos), ("eos_token", eos)];
+        let tokens = tokens
+            .into_iter()
+            .filter_map(|(name, text)| Some((name, text?.to_owned())));
+        Self::with_tokens(source, tokens.collect())
+    }
+
+    fn with_tokens(source: &str, tokens: Vec<(&'static str, String)>) -> Result<Self, ChatError> {
         if source.len() > MAX_TEMPLATE_BYTES {
             return Err(ChatError::TemplateTooLong {
                 bytes: source.len(),
                 limit: MAX_TEMPLATE_BYTES,
             });
         }
-        let mut environment = Environment::new();
-        let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
-        environment.set_syntax(syntax.map_err(ChatError::Parse)?);
-        environment.set_fuel(Some(FUEL));
-        environment.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
-        environment.add_function("raise_exception", refuse);
-        environment.add_filter("tojson", json::tojson);
-        environment.add_filter("length", length);
-        environment.add_filter("count", length);
-        let parsed = source::without_generation_tags(source);
-        environment.add_template_owned(NAME, parsed).map_err(ChatError::Parse)?;
-        let template = Self {
-            environment,
+        let template = Template::parse(source).map_err(ChatError::Thread)?;
+        Ok(Self {
+            template: template.map_err(|error| ChatError::of_template(error, ChatError::Parse))?,
             source: source.to_owned(),
-            bos: bos.map(str::to_owned),
-            eos: eos.map(str::to_owned),
+            clock: Box::new(SystemTime::now),
+            tokens,
             variables: Vec::new(),
-        };
-        Ok(template.with_clock(SystemTime::now))
+        })
     }
 
     /// The template of a GGUF file; `None` where it has none.
@@ -224,16 +119,15 @@ impl ChatTemplate {
         let Some(source) = metadata.opt_string("tokenizer.chat_template")? else {
             return Ok(None);
         };
-        let tokens = metadata.opt_strings("tokenizer.ggml.tokens")?.unwrap_or_default();
-        let token = |key: &str| -> Result<Option<&str>, ChatError> {
+        let texts = metadata.opt_strings("tokenizer.ggml.tokens")?.unwrap_or_default();
+        let mut tokens = Vec::new();
+        for (name, key) in SPECIAL_TOKENS {
             let id = metadata.opt_u32(key)?;
-            Ok(id.and_then(|id| tokens.get(id as usize)).map(String::as_str))
-        };
-        let (bos, eos) = (
-            token("tokenizer.ggml.bos_token_id")?,
-            token("tokenizer.ggml.eos_token_id")?,
-        );
-        Self::new(source, bos, eos).map(Some)
+            if let Some(text) = id.and_then(|id| texts.get(id as usize)) {
+                tokens.push((name, text.clone()));
+            }
+        }
+        Self::with_tokens(source, tokens).map(Some)
     }
 
     /// The template of a Hugging Face directory: `chat_template.jinja`, or else `chat_template` in
@@ -243,17 +137,25 @@ impl ChatTemplate {
     /// # Errors
     /// A file that cannot be read or parsed; as [`ChatTemplate::new`].
     pub fn from_directory(directory: &Path) -> Result<Option<Self>, ChatError> {
-        let config: Option<serde_json::Value> = files::read_json_if_there(&directory.join("tokenizer_config.json"))?;
-        let config = config.unwrap_or_default();
-        let source = files::read_text_if_there(&directory.join("chat_template.jinja"))?
-            .or_else(|| source::in_config(&config).map(str::to_owned));
-        let token = |key: &str| config.get(key).and_then(source::token_text);
+        let path = directory.join("tokenizer_config.json");
+        let text = files::read_text_if_there(&path)?;
+        let config = text
+            .as_deref()
+            .map_or_else(|| Ok(source::Config::default()), source::Config::parse);
+        let config = config.map_err(FileError::json(&path))?;
+        let source = match files::read_text_if_there(&directory.join("chat_template.jinja"))? {
+            Some(source) => Some(source),
+            None => config.template().map_err(FileError::json(&path))?,
+        };
+        let tokens = SPECIAL_TOKENS.iter().zip(config.tokens());
+        let tokens = tokens.filter_map(|((name, _), text)| Some((*name, text?)));
         source
-            .map(|source| Self::new(&source, token("bos_token"), token("eos_token")))
+            .map(|source| Self::with_tokens(&source, tokens.collect()))
             .transpose()
     }
 
-    /// Gives the template a variable that it asks for, such as `enable_thinking`. Its content is trusted.
+    /// Gives the template a variable that it asks for, such as `enable_thinking`. Its content is trusted. One of the same name in
+    /// [`Conversation::variables`] takes its place.
     #[must_use]
     pub fn with_variable(mut self, name: &str, value: serde_json::Value) -> Self {
         self.variables.retain(|(known, _)| known != name);
@@ -264,8 +166,7 @@ impl ChatTemplate {
     /// Sets the clock that templates read through `strftime_now`, in UTC. The default is the system's.
     #[must_use]
     pub fn with_clock(mut self, clock: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
-        let format = move |format: &str| date::format(clock(), format);
-        self.environment.add_function("strftime_now", format);
+        self.clock = Box::new(clock);
         self
     }
 
@@ -274,48 +175,51 @@ impl ChatTemplate {
         &self.source
     }
 
-    /// The text of the messages; with `add_generation_prompt` it ends where the model's answer begins.
+    /// The text of a conversation.
     ///
     /// The text does not tell what users wrote: to tokenize it use [`ChatTemplate::render_pieces`].
     ///
     /// # Errors
-    /// A template that fails, refuses the messages, takes too many steps or prints too much.
-    pub fn render(&self, messages: &[Message], add_generation_prompt: bool) -> Result<String, ChatError> {
-        let contents: Vec<&str> = messages.iter().map(|message| message.content.as_str()).collect();
-        self.render_contents(messages, &contents, add_generation_prompt)
+    /// A template that fails, refuses the messages, or exceeds a limit.
+    pub fn render(&self, conversation: &Conversation<'_>) -> Result<String, ChatError> {
+        self.render_inputs(&self.inputs(conversation)?, &[], &mut 0)
     }
 
-    /// As [`ChatTemplate::render`], with what could make a control token out of the messages' contents in pieces that are
-    /// not trusted. The pieces together are the text.
+    /// As [`ChatTemplate::render`], with what could make a control token out of texts of others in pieces that are not trusted: contents,
+    /// reasoning, calls and results of tools, tools and documents. The pieces together are the text.
     ///
-    /// Contents are rendered with private-use characters in place of those that begin or end one of `tokenizer`'s control
+    /// These texts are rendered with private-use characters in place of those that begin or end one of `tokenizer`'s control
     /// tokens, and these are put back afterwards, as untrusted pieces. Where that changes what the template does (it may
-    /// look into contents), only contents that hold a control token, or its beginning or end at their border, are treated
-    /// so; a template that looks for that very token then does not find it.
+    /// look into texts), only texts that hold a control token, or its beginning or end at their border, are treated
+    /// so; a template that looks for that very token then does not find it. The renderings together have one limit of work.
     ///
     /// # Errors
     /// As [`ChatTemplate::render`].
     pub fn render_pieces(
         &self,
-        messages: &[Message],
-        add_generation_prompt: bool,
+        conversation: &Conversation<'_>,
         tokenizer: &Tokenizer,
     ) -> Result<Vec<Piece>, ChatError> {
-        let plain = self.render(messages, add_generation_prompt)?;
+        let mut work = 0;
+        let mut inputs = self.inputs(conversation)?;
+        let plain = self.render_inputs(&inputs, &[], &mut work)?;
         let control: Vec<&str> = tokenizer.control_texts().collect();
-        let contents: Vec<&str> = messages.iter().map(|message| message.content.as_str()).collect();
+        let mut originals: Vec<Cow<'_, str>> = Vec::new();
+        inputs.for_each_text(&mut |text| originals.push(text.clone()));
+        let texts: Vec<&str> = originals.iter().map(AsRef::as_ref).collect();
         let mut pieces = Vec::new();
         for extent in [marks::Extent::EveryBorder, marks::Extent::WholeTokens] {
-            let marked = marks::mark(&contents, &control, extent, &[&self.source, &plain])?;
+            let marked = marks::mark(&texts, &control, extent, &[&self.source, &plain])?;
             if marked.is_unchanged() {
                 return Ok(vec![Piece {
                     text: plain,
                     trusted: true,
                 }]);
             }
-            let contents: Vec<&str> = marked.contents().collect();
-            let rendered = self.render_contents(messages, &contents, add_generation_prompt);
-            // A template that looks into contents may also refuse the marks.
+            let mut contents = marked.contents();
+            inputs.for_each_text(&mut |text| *text = Cow::Owned(contents.next().unwrap_or_default().to_owned()));
+            let rendered = self.render_inputs(&inputs, &marked.marks(), &mut work);
+            // A template that looks into texts may also refuse the marks.
             if extent == marks::Extent::EveryBorder && rendered.is_err() {
                 continue;
             }
@@ -327,99 +231,86 @@ impl ChatTemplate {
         Ok(pieces)
     }
 
-    fn render_contents(
-        &self,
-        messages: &[Message],
-        contents: &[&str],
-        add_generation_prompt: bool,
-    ) -> Result<String, ChatError> {
-        let messages = messages.iter().zip(contents);
-        let messages: Vec<Value> = messages
-            .map(|(message, content)| context! { role => message.role.as_str(), content => *content })
-            .collect();
-        let absent = |token: &Option<String>| token.as_deref().map_or(Value::UNDEFINED, Value::from);
-        let mut variables: BTreeMap<&str, Value> = BTreeMap::from([
-            ("messages", Value::from(messages)),
-            ("add_generation_prompt", Value::from(add_generation_prompt)),
-            ("bos_token", absent(&self.bos)),
-            ("eos_token", absent(&self.eos)),
-            ("tools", Value::from(())),
-            ("documents", Value::from(())),
-        ]);
-        for (name, value) in &self.variables {
-            variables.insert(name, Value::from(Serde(value)));
+    /// What the template is given: special tokens, variables, and the conversation.
+    fn inputs<'a>(&'a self, conversation: &Conversation<'a>) -> Result<Inputs<'a>, ChatError> {
+        let failed = |error| ChatError::of_template(error, ChatError::Render);
+        let mut given: Vec<(&str, Input<'_>)> = Vec::new();
+        for (name, text) in &self.tokens {
+            given.push((*name, Input::own(text)));
         }
-        let template = self.environment.get_template(NAME).map_err(ChatError::Parse)?;
-        let mut out = Limited {
-            bytes: Vec::new(),
-            overflow: false,
+        let own = self.variables.iter().map(|(name, value)| (name.as_str(), value));
+        let further = conversation.variables.iter().map(|(name, value)| (*name, value));
+        for (name, value) in own.chain(further) {
+            let mut value = Input::of_json(value).map_err(failed)?;
+            value.trust();
+            given.push((name, value));
+        }
+        given.extend(conversation.inputs().map_err(failed)?);
+        Ok(Inputs {
+            given,
+            end: conversation.end,
+        })
+    }
+
+    /// The text of inputs with these marks; `work` is what was done for the prompt before, and then also for this text.
+    fn render_inputs(&self, inputs: &Inputs<'_>, marks: &[char], work: &mut u64) -> Result<String, ChatError> {
+        let continued;
+        let given = match inputs.end {
+            End::Content => {
+                continued = inputs.with_end_of_content()?;
+                &continued
+            }
+            End::Message | End::Answer => &inputs.given,
         };
-        let rendered = template
-            .render_captured_to(Value::from(variables), &mut out)
-            .map(|_| ());
-        if out.overflow {
-            return Err(ChatError::RenderedTooLong {
-                limit: MAX_RENDERED_BYTES,
+        let clock = |format: &str| date::format((self.clock)(), format);
+        let rendered = self
+            .template
+            .render(given, &clock, *work, marks)
+            .map_err(ChatError::Thread)?;
+        *work = rendered.used.work;
+        let mut text = rendered
+            .text
+            .map_err(|error| ChatError::of_template(error, ChatError::Render))?;
+        if inputs.end == End::Content {
+            let at = text.rfind(CONTINUED.trim_end()).ok_or(ChatError::NoFinalMessage {
+                reason: "the template does not show its content",
+            })?;
+            let keeps_space = text[at..].starts_with(CONTINUED);
+            text.truncate(at);
+            if !keeps_space {
+                text.truncate(text.trim_end().len());
+            }
+        }
+        Ok(text)
+    }
+}
+
+impl<'a> Inputs<'a> {
+    /// Every text of others.
+    fn for_each_text(&mut self, visit: &mut dyn FnMut(&mut Cow<'a, str>)) {
+        for (_, input) in &mut self.given {
+            input.for_each_text(visit);
+        }
+    }
+
+    /// The inputs with the content of the last message marked at its end.
+    fn with_end_of_content(&self) -> Result<Vec<(&'a str, Input<'a>)>, ChatError> {
+        let mut given = self.given.clone();
+        let messages = given.iter_mut().find(|(name, _)| *name == "messages");
+        let Some((_, Input::List(messages))) = messages else {
+            return Ok(given);
+        };
+        let content = messages.last_mut().and_then(|message| message.entry("content"));
+        let text = match content {
+            Some(Input::List(parts)) => parts.iter_mut().rev().find_map(|part| part.entry("text")),
+            other => other,
+        };
+        let Some(Input::Text(text)) = text else {
+            return Err(ChatError::NoFinalMessage {
+                reason: "it has no text",
             });
-        }
-        rendered.map_err(render_error)?;
-        Ok(String::from_utf8_lossy(&out.bytes).into_owned())
+        };
+        text.to_mut().push_str(CONTINUED);
+        Ok(given)
     }
-}
-
-/// A writer that stops at [`MAX_RENDERED_BYTES`].
-struct Limited {
-    bytes: Vec<u8>,
-    overflow: bool,
-}
-
-impl io::Write for Limited {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if bytes.len() > MAX_RENDERED_BYTES - self.bytes.len() {
-            self.overflow = true;
-            return Err(io::ErrorKind::StorageFull.into());
-        }
-        self.bytes.extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-/// What `raise_exception` carries through the engine.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-struct Refusal(String);
-
-fn refuse(message: String) -> Result<Value, Error> {
-    Err(Error::new(ErrorKind::InvalidOperation, message.clone()).with_source(Refusal(message)))
-}
-
-fn render_error(error: Error) -> ChatError {
-    if error.kind() == ErrorKind::OutOfFuel {
-        return ChatError::TooManySteps { steps: FUEL };
-    }
-    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(&error);
-    while let Some(current) = cause {
-        if let Some(refusal) = current.downcast_ref::<Refusal>() {
-            return ChatError::Refused {
-                message: refusal.0.clone(),
-            };
-        }
-        cause = current.source();
-    }
-    ChatError::Render(error)
-}
-
-/// Length of a value; of an undefined one it is 0, as in Python's Jinja.
-fn length(value: &Value) -> Result<usize, Error> {
-    if value.is_undefined() {
-        return Ok(0);
-    }
-    let message = || format!("a value of type {} has no length", value.kind());
-    value
-        .len()
-        .ok_or_else(|| Error::new(ErrorKind::InvalidOperation, message()))
 }

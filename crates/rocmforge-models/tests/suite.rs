@@ -4,6 +4,9 @@
 mod reference;
 mod suite {
     mod cache_types;
+    mod chat;
+    mod chat_python;
+    mod chat_random;
     mod config_json;
     mod directory;
     mod generate;

@@ -28,7 +28,7 @@ use common::progress::PromptProgress;
 use common::report::{self, Figures};
 use failure::Failure;
 use rocmforge::models::Model;
-use rocmforge::models::chat::{ChatTemplate, Message, Role};
+use rocmforge::models::chat::{ChatTemplate, Conversation, Message, Role};
 use rocmforge::models::generate::{Event, FinishReason, GenerateError, Generator, Request};
 use rocmforge::models::sampling::SamplerConfig;
 
@@ -144,7 +144,8 @@ impl Chat<'_> {
         total: &mut Figures,
     ) -> Result<String, Failure> {
         // What the user wrote stays text, whatever control tokens it spells.
-        let pieces = self.template.render_pieces(messages, true, generator.tokenizer())?;
+        let conversation = Conversation::to_answer(messages);
+        let pieces = self.template.render_pieces(&conversation, generator.tokenizer())?;
         let request = Request {
             sampler: sampler.clone(),
             max_tokens: self.args.tokens,

@@ -2,8 +2,6 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use minijinja::{Error, ErrorKind};
-
 const MONTHS: [&str; 12] = [
     "January",
     "February",
@@ -29,7 +27,7 @@ const WEEKDAYS: [&str; 7] = [
 ];
 
 /// The time in the form that `format` asks for, with the letters of C's `strftime` that stand for dates and times of day.
-pub(super) fn format(time: SystemTime, format: &str) -> Result<String, Error> {
+pub(super) fn format(time: SystemTime, format: &str) -> Result<String, String> {
     let seconds = time.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs();
     let (days, second_of_day) = (seconds / 86_400, seconds % 86_400);
     let (hour, minute, second) = (second_of_day / 3600, second_of_day / 60 % 60, second_of_day % 60);
@@ -44,7 +42,13 @@ pub(super) fn format(time: SystemTime, format: &str) -> Result<String, Error> {
             out.push(character);
             continue;
         }
-        out.push_str(&match characters.next() {
+        // `%-d` is the number without zeros or spaces before it.
+        let mut letter = characters.next();
+        let bare = letter == Some('-');
+        if bare {
+            letter = characters.next();
+        }
+        let text = match letter {
             Some('Y') => format!("{year}"),
             Some('y') => format!("{:02}", year % 100),
             Some('m') => format!("{month:02}"),
@@ -67,9 +71,14 @@ pub(super) fn format(time: SystemTime, format: &str) -> Result<String, Error> {
             Some('%') => "%".to_owned(),
             other => {
                 let letter = other.map(String::from).unwrap_or_default();
-                let message = format!("strftime_now does not know %{letter}");
-                return Err(Error::new(ErrorKind::InvalidOperation, message));
+                return Err(format!("strftime_now does not know %{letter}"));
             }
+        };
+        let short = text.trim_start_matches(['0', ' ']);
+        out.push_str(match (bare, short) {
+            (true, "") => "0",
+            (true, short) => short,
+            (false, _) => &text,
         });
     }
     Ok(out)
@@ -105,6 +114,13 @@ fn civil(mut days: u64) -> (u64, usize, u64, u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_minus_takes_zeros_and_spaces_away() {
+        // From Python, as below.
+        let time = UNIX_EPOCH + Duration::from_secs(951_782_400);
+        assert_eq!(format(time, "%-d %-m %-H %-I %-M %-e").unwrap(), "29 2 0 12 0 29");
+    }
 
     #[test]
     fn dates_at_the_corners_of_the_calendar() {

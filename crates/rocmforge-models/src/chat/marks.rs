@@ -34,6 +34,11 @@ impl Marked {
         self.contents.iter().map(String::as_str)
     }
 
+    /// The characters that stand for others.
+    pub(super) fn marks(&self) -> Vec<char> {
+        self.original.keys().copied().collect()
+    }
+
     /// The rendered text with the marked characters put back, in pieces that are not trusted.
     pub(super) fn restore(&self, rendered: &str) -> Vec<Piece> {
         let mut pieces: Vec<Piece> = Vec::new();

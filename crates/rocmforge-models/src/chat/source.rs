@@ -1,54 +1,81 @@
-//! Template sources: where configurations keep them, and tags that only training needs.
+//! Template sources: where configurations keep them and the special tokens.
 
-use serde_json::Value;
+use serde::Deserialize;
+use serde_json::value::RawValue;
 
-/// Tags that mark the model's own words for training. Each is replaced by one that changes nothing and keeps the white
-/// space around it as it is.
-const TAGS: [(&str, &str); 2] = [("generation", "if true"), ("endgeneration", "endif")];
+use super::SPECIAL_TOKENS;
 
-/// The source without `{% generation %}` and `{% endgeneration %}`.
-pub(super) fn without_generation_tags(source: &str) -> String {
-    let mut out = String::with_capacity(source.len());
-    let mut rest = source;
-    while let Some(at) = rest.find("{%") {
-        let (before, tag) = rest.split_at(at + 2);
-        out.push_str(before);
-        rest = tag;
-        let body = tag.trim_start_matches(['-', '+']);
-        let (word, after) = match body.trim_start().split_once(|c: char| !c.is_ascii_alphabetic()) {
-            Some((word, _)) => (word, &body.trim_start()[word.len()..]),
-            None => continue,
+/// What is read of a `tokenizer_config.json`; what else it holds is passed over and takes no memory.
+#[derive(Default, Deserialize)]
+pub(super) struct Config<'a> {
+    #[serde(borrow)]
+    chat_template: Option<&'a RawValue>,
+    #[serde(borrow)]
+    bos_token: Option<&'a RawValue>,
+    #[serde(borrow)]
+    eos_token: Option<&'a RawValue>,
+    #[serde(borrow)]
+    unk_token: Option<&'a RawValue>,
+    #[serde(borrow)]
+    sep_token: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pad_token: Option<&'a RawValue>,
+    #[serde(borrow)]
+    cls_token: Option<&'a RawValue>,
+    #[serde(borrow)]
+    mask_token: Option<&'a RawValue>,
+}
+
+/// One of several templates.
+#[derive(Deserialize)]
+struct Named {
+    name: String,
+    template: String,
+}
+
+/// A special token with its properties.
+#[derive(Deserialize)]
+struct Token {
+    content: String,
+}
+
+impl<'a> Config<'a> {
+    /// Reads the JSON.
+    pub(super) fn parse(text: &'a str) -> serde_json::Result<Self> {
+        serde_json::from_str(text)
+    }
+
+    /// The template: a text, or the one named `default` in a list.
+    pub(super) fn template(&self) -> serde_json::Result<Option<String>> {
+        let Some(json) = self.chat_template.map(RawValue::get) else {
+            return Ok(None);
         };
-        let ends = after.trim_start().trim_start_matches(['-', '+']).starts_with("%}");
-        if let Some((_, replacement)) = TAGS.iter().find(|(tag, _)| *tag == word && ends) {
-            out.push_str(&tag[..tag.len() - body.len()]);
-            out.push(' ');
-            out.push_str(replacement);
-            out.push(' ');
-            rest = after.trim_start();
+        if json.starts_with('[') {
+            let named: Vec<Named> = serde_json::from_str(json)?;
+            let default = named.into_iter().find(|named| named.name == "default");
+            return Ok(default.map(|named| named.template));
         }
+        serde_json::from_str(json)
     }
-    out.push_str(rest);
-    out
-}
 
-/// The template of a `tokenizer_config.json`: a string, or a list of named ones.
-pub(super) fn in_config(config: &Value) -> Option<&str> {
-    match config.get("chat_template")? {
-        Value::String(source) => Some(source),
-        Value::Array(named) => {
-            let default = named
-                .iter()
-                .find(|entry| entry.get("name").and_then(Value::as_str) == Some("default"));
-            default?.get("template")?.as_str()
-        }
-        _ => None,
+    /// The texts of the special tokens, in the order of [`SPECIAL_TOKENS`]: each a text, or an object that holds it.
+    pub(super) fn tokens(&self) -> [Option<String>; SPECIAL_TOKENS.len()] {
+        let tokens = [
+            self.bos_token,
+            self.eos_token,
+            self.unk_token,
+            self.sep_token,
+            self.pad_token,
+            self.cls_token,
+            self.mask_token,
+        ];
+        tokens.map(|token| {
+            let json = token?.get();
+            let text = serde_json::from_str(json);
+            text.or_else(|_| serde_json::from_str(json).map(|token: Token| token.content))
+                .ok()
+        })
     }
-}
-
-/// A special token of a configuration: its text, or an object that holds it.
-pub(super) fn token_text(value: &Value) -> Option<&str> {
-    value.as_str().or_else(|| value.get("content")?.as_str())
 }
 
 #[cfg(test)]
@@ -56,9 +83,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn generation_tags_become_tags_without_effect() {
-        let source = "a {%- generation -%} b {% endgeneration%}{% if generation %}{% generations %}{%";
-        let expected = "a {%- if true -%} b {% endif %}{% if generation %}{% generations %}{%";
-        assert_eq!(without_generation_tags(source), expected);
+    fn templates_and_tokens_have_two_forms_each() {
+        let text = r#"{"bos_token": "<s>", "eos_token": {"content": "</s>", "lstrip": false}, "unk_token": null, "other": [[[]]],
+                       "chat_template": [{"name": "tool_use", "template": "t"}, {"name": "default", "template": "d\u00e9"}]}"#;
+        let config = Config::parse(text).unwrap();
+        assert_eq!(config.template().unwrap().as_deref(), Some("d\u{e9}"));
+        let tokens = config.tokens();
+        assert_eq!(tokens[..3], [Some("<s>".to_owned()), Some("</s>".to_owned()), None]);
+        let config = Config::parse(r#"{"chat_template": "x"}"#).unwrap();
+        assert_eq!(config.template().unwrap().as_deref(), Some("x"));
+        let config = Config::parse(r#"{"chat_template": null}"#).unwrap();
+        assert_eq!(config.template().unwrap(), None);
+        assert!(Config::parse(r#"{"chat_template": 5}"#).unwrap().template().is_err());
+        assert!(Config::parse(r#"{"chat_template": [{}]}"#).unwrap().template().is_err());
     }
 }

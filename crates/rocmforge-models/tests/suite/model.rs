@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use rocmforge_gguf::{Gguf, Writer};
-use rocmforge_models::chat::{ChatError, Message, Role};
+use rocmforge_models::chat::{ChatError, Conversation, Message, Role};
 use rocmforge_models::tokenizer::{Encode, TokenizerError};
 use rocmforge_models::{FileError, Model, ModelError};
 
@@ -41,7 +41,7 @@ fn a_gguf_file_gives_both() {
 
     let model = Model::from_gguf(Gguf::from_bytes(gguf_with(TEMPLATE)).expect("a file")).expect("a model");
     let template = model.chat_template().expect("a template").expect("there is one");
-    let text = template.render(&[Message::new(Role::User, "hi")], false);
+    let text = template.render(&Conversation::new(&[Message::new(Role::User, "hi")]));
     assert_eq!(text.expect("renders"), RENDERED);
 
     let model = Model::from_gguf(Gguf::from_bytes(gguf_with("{% for %}")).expect("a file")).expect("a model");
@@ -88,7 +88,7 @@ fn a_hugging_face_directory_gives_both() {
     assert_eq!(tokenizer.encode("hihi", Encode::default()).expect("a text"), [2, 2]);
     assert!(tokenizer.is_end_of_generation(3));
     let template = model.chat_template().expect("a template").expect("there is one");
-    let text = template.render(&[Message::new(Role::User, "hi")], false);
+    let text = template.render(&Conversation::new(&[Message::new(Role::User, "hi")]));
     assert_eq!(text.expect("renders"), RENDERED);
 
     write("tokenizer_config.json", b"{");
