@@ -66,3 +66,26 @@ fn the_doctor_advises_the_command_that_was_called() {
     assert!(said.contains("`cargo gpu-test` runs every GPU test"), "{said}");
     assert!(!said.contains("xtask"), "{said}");
 }
+
+#[test]
+fn numbers_that_no_run_can_have_are_refused_with_the_range() {
+    for (option, number, range) in [
+        ("--repeat", "0", "1..=100000"),
+        ("--repeat", "4294967295", "1..=100000"),
+        ("--rounds", "0", "1..=100000"),
+        ("--jobs", "0", "1..=1024"),
+        ("--jobs", "18446744073709551615", "1..=1024"),
+        ("--deadline", "0", "1..=604800"),
+        ("--deadline", "18446744073709551615", "1..=604800"),
+        ("--patience", "18446744073709551615", "..=604800"),
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-gpu-test"));
+        let output = command.args([option, number]).stdin(Stdio::null()).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{option} {number}: {said}");
+        assert!(
+            said.contains(range) && said.contains(option),
+            "{option} {number}: {said}"
+        );
+    }
+}

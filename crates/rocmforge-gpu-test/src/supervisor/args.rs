@@ -5,6 +5,13 @@ use rocmforge_machine::DeviceName;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+/// The longest time that an option can name, in seconds: a week.
+const WEEK: u64 = 7 * 24 * 60 * 60;
+/// The most processes at a time.
+const MOST_JOBS: u64 = 1024;
+/// The most times that a test runs.
+const MOST_ROUNDS: i64 = 100_000;
+
 /// Options of a run of GPU tests.
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -24,7 +31,7 @@ pub struct Args {
     pub(super) exact: bool,
     /// Test processes at a time. Default: the number of cores in simulation, 1 on a real card. A card that wants care runs one,
     /// whatever is said.
-    #[arg(long)]
+    #[arg(long, value_parser = jobs())]
     pub(super) jobs: Option<usize>,
     /// Counts a skipped test as failed.
     #[arg(long)]
@@ -33,13 +40,13 @@ pub struct Args {
     #[arg(long, default_value_t = 0)]
     pub(super) min_executed: usize,
     /// Runs every test this many times.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=MOST_ROUNDS))]
     pub(super) repeat: u32,
     /// Seconds a test may take. Default: 300; at most 60 on a card whose driver cannot take a hanging kernel off it.
-    #[arg(long)]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=WEEK))]
     pub(super) deadline: Option<u64>,
     /// Seconds to wait for somebody else to give up the card.
-    #[arg(long, default_value_t = 600)]
+    #[arg(long, default_value_t = 600, value_parser = clap::value_parser!(u64).range(..=WEEK))]
     pub(super) patience: u64,
     /// Allows a real card that drives a display: its tests get less memory and shorter waits.
     #[arg(long)]
@@ -66,7 +73,7 @@ pub struct Args {
     #[arg(long, conflicts_with_all = ["binary", "faults", "filter", "repeat"])]
     pub(super) everything: bool,
     /// How often --everything runs the tests in several processes at once.
-    #[arg(long, default_value_t = 20)]
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=MOST_ROUNDS))]
     pub(super) rounds: u32,
     /// Writes reports here. Default: `target/test-gpu` of the workspace, or `reports` in the bundle.
     #[arg(long, value_name = "DIR")]
@@ -80,6 +87,12 @@ pub struct Args {
     /// The best way to contain tests that may be used: for tests of the supervisor.
     #[arg(long, value_enum, default_value_t, hide = true)]
     pub(super) containment: Kind,
+}
+
+/// A number of processes. Clap has no range of `usize`.
+fn jobs() -> impl clap::builder::TypedValueParser<Value = usize> {
+    use clap::builder::TypedValueParser as _;
+    clap::value_parser!(u64).range(1..=MOST_JOBS).try_map(usize::try_from)
 }
 
 impl Args {

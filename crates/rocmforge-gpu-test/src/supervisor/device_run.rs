@@ -9,6 +9,7 @@ use super::progress::Progress;
 use super::report::origin::{self, Origin};
 use super::report::{self, REPORTS, Summary};
 use super::runner::Runner;
+use super::verdict;
 use crate::card::device::Device;
 use crate::card::preflight::{Finding, note};
 use crate::card::probe;
@@ -23,11 +24,11 @@ impl Supervisor<'_> {
     /// Runs the tests as planned and reports them.
     pub(super) fn run_on(&self, plan: &Plan, tests: &[Test]) -> Result<Summary, Box<dyn std::error::Error>> {
         let (device, directory) = (&plan.device, &plan.directory);
+        let runs = verdict::runs(tests.len(), plan.repeat)?;
         let lock = self.lock(device)?;
         let mut folder = plan.claim(tests)?;
         let before = self.memory_of(device);
         let runner = self.runner(plan.clone(), Arc::new(lock));
-        let runs = tests.len() as u64 * u64::from(plan.repeat);
         tell!("{runs} test runs on {device}, {} at a time", plan.jobs());
         let progress = Progress::of(runs);
         let (start, started) = (Instant::now(), SystemTime::now());

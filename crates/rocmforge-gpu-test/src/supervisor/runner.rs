@@ -9,7 +9,6 @@ use super::process_tree::ProcessTree;
 use super::report::{TestResult, Verdict};
 use crate::card::quarantine::{Cause, QuarantineFile};
 use crate::lock::CardLock;
-use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, mpsc};
 
 /// Runs tests on one device: the plan, and what of the machine it needs.
@@ -32,13 +31,13 @@ impl Runner {
     /// Runs every test as often as planned and returns a result for each; `seen` is shown them as they come.
     pub(crate) fn run(&self, tests: &[Test], mut seen: impl FnMut(&TestResult)) -> Vec<TestResult> {
         let rounds = (0..self.plan.repeat).flat_map(|round| tests.iter().map(move |test| (round, test)));
-        let queue: Mutex<VecDeque<(u32, &Test)>> = Mutex::new(rounds.collect());
+        let queue = Mutex::new(rounds);
         let (send, receive) = mpsc::channel();
         let mut results = std::thread::scope(|scope| {
             for _ in 0..self.plan.jobs() {
                 let (send, queue) = (send.clone(), &queue);
                 scope.spawn(move || {
-                    while let Some((round, test)) = { queue.lock().expect("no worker panics").pop_front() } {
+                    while let Some((round, test)) = { queue.lock().expect("no worker panics").next() } {
                         let _ = send.send(self.run_one(test, round));
                     }
                 });

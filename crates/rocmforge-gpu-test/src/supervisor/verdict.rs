@@ -8,6 +8,9 @@ use crate::test_binary::DiscoverError;
 use std::path::Path;
 use std::process::ExitCode;
 
+/// The most test runs of one call: a result of each is kept until the report is written.
+const MOST_RUNS: u64 = 1_000_000;
+
 /// Why a run does not end with 0.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -26,6 +29,10 @@ pub enum TestGpuError {
          a test may take {longest} s there"
     )]
     TooLong { deadline: u64, longest: u64 },
+    #[error(
+        "{tests} tests, {rounds} times each, are {runs} test runs, and {MOST_RUNS} are the most of one call: run fewer tests or rounds at once"
+    )]
+    TooManyRuns { tests: usize, rounds: u32, runs: u64 },
     #[error("{failed} of {run} test runs failed; logs are under {directory}")]
     Failed {
         failed: usize,
@@ -76,7 +83,8 @@ impl TestGpuError {
             Self::Interrupted(signal) | Self::InterruptedEarly(signal) | Self::InterruptedWaiting { signal, .. } => {
                 u8::try_from(128 + signal).unwrap_or(1)
             }
-            Self::Faults { .. }
+            Self::TooManyRuns { .. }
+            | Self::Faults { .. }
             | Self::FaultsChanged(_)
             | Self::Discover(_)
             | Self::Failed { .. }
@@ -88,6 +96,15 @@ impl TestGpuError {
     /// [`status`](Self::status) of a process.
     pub fn exit_code(&self) -> ExitCode {
         ExitCode::from(self.status())
+    }
+}
+
+/// How many runs these tests are: refused if they are too many.
+pub(super) fn runs(tests: usize, rounds: u32) -> Result<u64, TestGpuError> {
+    let runs = (tests as u64).saturating_mul(u64::from(rounds));
+    match runs {
+        0..=MOST_RUNS => Ok(runs),
+        _ => Err(TestGpuError::TooManyRuns { tests, rounds, runs }),
     }
 }
 
@@ -197,5 +214,18 @@ mod tests {
         assert_eq!(status(&[], false, 0, None), 0);
         let invalidated = Verdict::Invalidated { reason: reason() };
         assert_eq!(status(&[invalidated], false, 0, None), 3);
+    }
+
+    #[test]
+    fn more_runs_than_a_report_holds_are_refused_with_figures() {
+        assert_eq!(runs(10, 100_000).unwrap(), 1_000_000);
+        assert_eq!(runs(0, 100_000).unwrap(), 0);
+        let refused = runs(11, 100_000).unwrap_err();
+        assert_eq!(refused.status(), 1);
+        let said = refused.to_string();
+        for figure in ["11 tests", "100000 times", "1100000", "1000000 are the most"] {
+            assert!(said.contains(figure), "{said}");
+        }
+        assert!(runs(usize::MAX, u32::MAX).is_err());
     }
 }
