@@ -1,7 +1,7 @@
 //! Call of the command: its options, what they are held against, and what all its runs share.
 
 use super::args::Args;
-use super::discover::{Discovery, Test};
+use super::discover::{Discovery, Test, all_different};
 use super::examine;
 use super::interrupt::Interrupt;
 use super::process_tree::ProcessTree;
@@ -56,7 +56,7 @@ impl Supervisor<'_> {
     pub(super) fn tests(&self) -> Result<Vec<Test>, Box<dyn std::error::Error>> {
         let given = match self.bundle {
             Some(_) => Vec::new(),
-            None => (self.args.binary.iter().map(|path| given(path))).collect::<Result<_, _>>()?,
+            None => given(&self.args.binary)?,
         };
         if self.bundle.is_none() && given.is_empty() {
             tell!("building the GPU tests …");
@@ -104,6 +104,7 @@ impl Supervisor<'_> {
             None => Ok(given),
         };
         let tests = binaries.and_then(|binaries| discovery.list(&binaries));
+        let tests = tests.and_then(all_different);
         tests.map_err(|error| self.unless_interrupted(error.into()))
     }
 

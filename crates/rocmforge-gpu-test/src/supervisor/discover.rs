@@ -1,5 +1,6 @@
 //! Discovery of GPU tests: one target named `gpu` in each crate that has any.
 
+use super::against;
 use super::interrupt::{Interrupt, Urgency};
 use super::narrow;
 use super::poll::poll;
@@ -10,7 +11,7 @@ use crate::test_binary::{DiscoverError, LONGEST_NAME, MOST_TESTS, TestBinary, bi
 use crate::text::{is_printable, line};
 use crate::workspace::Workspace;
 use rustix::process::Signal;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
 use std::io::{self, ErrorKind, Read};
 use std::os::fd::AsFd;
@@ -111,7 +112,7 @@ pub(crate) struct Test {
 }
 
 impl Test {
-    /// `crate::test`, unique in the workspace.
+    /// `crate::test`. [No two](all_different) of a run are the same.
     pub(crate) fn id(&self) -> String {
         format!("{}::{}", self.binary.package, self.name)
     }
@@ -251,6 +252,19 @@ impl Discovery<'_> {
             end: end + &first,
         })
     }
+}
+
+/// The same tests, if no two would share a name or a log.
+pub(super) fn all_different(tests: Vec<Test>) -> Result<Vec<Test>, DiscoverError> {
+    let mut known: HashMap<String, &Path> = HashMap::new();
+    for test in &tests {
+        let (id, second) = (test.id(), &test.binary.executable);
+        if let Some(first) = known.insert(against::file_name(&id), second) {
+            let [first, second] = [first, second].map(|path| path.display().to_string());
+            return Err(DiscoverError::SameName { id, first, second });
+        }
+    }
+    Ok(tests)
 }
 
 /// The command that builds every crate's test target of this name, or those of some crates, and tells where the binaries are.

@@ -3,7 +3,7 @@
 use crate::cargo;
 use crate::test_binary::Target;
 use serde::Deserialize;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// The part of `cargo metadata` that matters here.
@@ -15,7 +15,6 @@ struct Metadata {
 #[derive(Deserialize)]
 struct Package {
     name: String,
-    manifest_path: PathBuf,
     targets: Vec<Target>,
 }
 
@@ -34,14 +33,9 @@ pub(super) fn packages(metadata: &[u8], target: &str, filter: &str) -> Vec<Strin
         return Vec::new();
     };
     let has_tests = |package: &&Package| package.targets.iter().any(|one| one.is("test", target));
-    // Tests are called after the crate's folder.
-    let is_meant = |package: &&Package| {
-        let folder = package.manifest_path.parent().and_then(|folder| folder.file_name());
-        let folder = folder.and_then(|name| name.to_str()).unwrap_or_default();
-        match filter.split_once("::") {
-            Some((name, _)) => name == folder,
-            None => !filter.is_empty() && folder.starts_with(filter),
-        }
+    let is_meant = |package: &&Package| match filter.split_once("::") {
+        Some((name, _)) => name == package.name,
+        None => !filter.is_empty() && package.name.starts_with(filter),
     };
     let meant = packages.iter().filter(has_tests).filter(is_meant);
     meant.map(|package| package.name.clone()).collect()
@@ -78,8 +72,9 @@ mod tests {
             ("forge-kernels::softmax::row", "forge-kernels"),
             ("forge-kernels", "forge-kernels"),
             ("forge-ker", "forge-kernels"),
-            // Names of folders, which tests have; cargo knows the crate by another.
-            ("models::layers", "models-of-forge"),
+            // The name, and not the folder's.
+            ("models-of-forge::layers", "models-of-forge"),
+            ("models::layers", ""),
             ("forge", "forge forge-kernels"),
             // Without such a target, or of no crate: anything may match.
             ("forge-memory::", ""),

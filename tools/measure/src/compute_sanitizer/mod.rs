@@ -151,7 +151,7 @@ pub fn run(args: Args, workspace: &dyn Workspace) -> Outcome {
 /// The binaries that are there, or all of them built.
 fn binaries(paths: &[PathBuf], workspace: &dyn Workspace) -> Result<Vec<TestBinary>, Box<dyn std::error::Error>> {
     if !paths.is_empty() {
-        return Ok(paths.iter().map(|path| given(path)).collect::<Result<_, _>>()?);
+        return Ok(given(paths)?);
     }
     tell!("building the GPU tests …");
     Ok(build_plainly(workspace, "gpu")?)

@@ -1,7 +1,6 @@
 //! Commands that end, that do not, and that the user has enough of.
 
 use super::*;
-use crate::test_binary::given;
 use std::sync::mpsc;
 
 type Ran = Result<Said, DiscoverError>;
@@ -103,25 +102,6 @@ fn the_user_is_heard_while_a_command_runs() {
 }
 
 #[test]
-fn a_given_binary_is_called_after_its_file() {
-    let folder = tempfile::tempdir().unwrap();
-    for (file, package) in [
-        ("gpu-0123456789abcdef", "gpu"),
-        ("some_tests", "some_tests"),
-        ("a-b-c", "a-b"),
-    ] {
-        let path = folder.path().join(file);
-        std::fs::write(&path, "").unwrap();
-        let binary = given(&path).unwrap();
-        assert_eq!(
-            (binary.package.as_str(), binary.directory),
-            (package, folder.path().canonicalize().unwrap())
-        );
-    }
-    assert!(given(&folder.path().join("none")).is_err());
-}
-
-#[test]
 fn a_listing_is_one_test_a_line_and_benches_are_not_tests() {
     let listing = b"softmax::row_of_33: test\nrope::small: test\nspeed: benchmark\n\n2 tests, 1 benchmark\n";
     assert_eq!(
@@ -192,4 +172,28 @@ fn what_a_binary_that_cannot_list_says_is_quoted_harmlessly() {
         error,
         "fake-binary cannot list its tests: exit status: 127: ␛[31mno library"
     );
+}
+
+#[test]
+fn two_tests_that_would_share_a_log_are_refused_with_both_binaries() {
+    let test = |package: &str, name: &str, executable: &str| Test {
+        binary: TestBinary {
+            package: package.to_owned(),
+            executable: executable.into(),
+            directory: "/".into(),
+        },
+        name: name.to_owned(),
+        ignored: false,
+        arguments: None,
+    };
+    let tests = vec![test("a", "b", "/one"), test("a", "c", "/one"), test("b", "b", "/two")];
+    assert_eq!(all_different(tests).unwrap().len(), 3);
+    // The second pair has one file name.
+    for (name, other) in [("b", "b"), ("b.c", "b::c")] {
+        let refused = all_different(vec![test("a", name, "/one"), test("a", other, "/two")]).unwrap_err();
+        let said = refused.to_string();
+        for part in [&format!("two tests are called a::{other}"), "/one", "/two"] {
+            assert!(said.contains(part), "{said}");
+        }
+    }
 }
