@@ -1,10 +1,10 @@
 //! Files beneath a folder, reached without following a link: for paths that a file or a test names.
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, openat, statat, unlinkat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, mkdirat, openat, renameat, statat, unlinkat};
 use rustix::io::Errno;
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io;
+use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Component, Path};
 
@@ -44,6 +44,44 @@ pub(crate) fn open_file(root: BorrowedFd<'_>, path: &Path) -> io::Result<File> {
     // It may have been replaced in between.
     regular(FileType::from_raw_mode(fstat(&file)?.st_mode))?;
     Ok(file.into())
+}
+
+/// Opens a folder in `root`, or below it.
+pub(crate) fn open_folder(root: BorrowedFd<'_>, path: &Path) -> io::Result<OwnedFd> {
+    let (folder, name) = parent(root, path)?;
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(openat(&folder, name, flags, Mode::empty())?)
+}
+
+/// Makes a folder, unless there is one.
+pub(crate) fn make_folder(root: BorrowedFd<'_>, path: &Path) -> io::Result<()> {
+    let (folder, name) = parent(root, path)?;
+    match mkdirat(&folder, name, Mode::from_raw_mode(0o777)) {
+        Err(Errno::EXIST) => open_folder(root, path).map(drop),
+        made => Ok(made?),
+    }
+}
+
+/// Makes a new file for writing; what lies there already, and is no folder, is replaced.
+pub(crate) fn make_file(root: BorrowedFd<'_>, path: &Path) -> io::Result<File> {
+    let (folder, name) = parent(root, path)?;
+    match unlinkat(&folder, name, AtFlags::empty()) {
+        Ok(()) | Err(Errno::NOENT) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(openat(&folder, name, flags, Mode::from_raw_mode(0o644))?.into())
+}
+
+/// Puts a file with these bytes in its place in one step. What lies there, and is no folder, is replaced and not followed.
+pub(crate) fn replace(root: BorrowedFd<'_>, path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let (folder, name) = parent(root, path)?;
+    let beside = format!(".writing-{}", std::process::id());
+    let written = make_file(folder.as_fd(), Path::new(&beside)).and_then(|mut file| file.write_all(bytes));
+    let placed = written.and_then(|()| Ok(renameat(&folder, &*beside, &folder, name)?));
+    placed.inspect_err(|_| {
+        let _ = unlinkat(&folder, &*beside, AtFlags::empty());
+    })
 }
 
 /// Removes a regular file. Whether there was one: anything else stays.

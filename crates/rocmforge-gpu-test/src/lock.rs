@@ -16,7 +16,7 @@ use rustix::io::{FdFlags, fcntl_setfd};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -115,6 +115,8 @@ pub struct CardLock {
     path: PathBuf,
     /// Where it lies, and the file that tests lock.
     directory: PathBuf,
+    /// The directory, open: a test may put another in its place.
+    opened: OwnedFd,
     users: String,
 }
 
@@ -193,6 +195,12 @@ impl CardLock {
             file,
             path: lock_path(directory, card),
             directory: directory.to_owned(),
+            opened: fs::File::open(directory)
+                .map_err(|source| LockError::Io {
+                    path: directory.to_owned(),
+                    source,
+                })?
+                .into(),
             users: users_name(card),
         })
     }
@@ -223,7 +231,8 @@ impl CardLock {
             path: path.clone(),
             source,
         };
-        let file = private::open(&self.directory, &self.users)?;
+        let opened = format!("/proc/self/fd/{}/.", self.opened.as_raw_fd());
+        let file = private::open(Path::new(&opened), &self.users)?;
         let start = Instant::now();
         loop {
             match file.try_lock_shared() {

@@ -36,6 +36,9 @@ pub struct Args {
     /// Counts a skipped test as failed.
     #[arg(long)]
     pub(super) require_gpu: bool,
+    /// Counts a test that leaves processes behind as failed. They are ended and reported in any case.
+    #[arg(long)]
+    pub(super) forbid_leftovers: bool,
     /// Fails unless at least this many tests ran to their end, well or not.
     #[arg(long, default_value_t = 0)]
     pub(super) min_executed: usize,
@@ -85,8 +88,8 @@ pub struct Args {
     #[arg(long, value_name = "DIR", default_value = "/", hide = true)]
     pub(super) root: PathBuf,
     /// The best way to contain tests that may be used: for tests of the supervisor.
-    #[arg(long, value_enum, default_value_t, hide = true)]
-    pub(super) containment: Kind,
+    #[arg(long, value_enum, hide = true)]
+    pub(super) containment: Option<Kind>,
 }
 
 /// A number of processes. Clap has no range of `usize`.

@@ -1,22 +1,32 @@
 //! Control groups (version 2) of a run: one for the run, in it one for each test.
 //!
 //! A process cannot leave its group by forking, by leaving its session or by clearing its environment, and `cgroup.kill` ends all
-//! of a group in one step. A guard, a shell that waits for the end of a pipe, does the same if the supervisor itself is killed.
+//! of a group in one step. A guard, a shell that waits for the end of a pipe, does the same if the supervisor itself is killed. What a
+//! run leaves whose guard was killed too is removed by the next run: each holds a lock on its group's folder. A process that may write
+//! to the files of another group can leave its own; [namespaces](super::namespaces) keep it from that.
 
+use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, flock, openat, unlinkat};
 use rustix::process::{Pid, Signal, kill_process};
+use std::ffi::{CStr, CString};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, PipeWriter, Write};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+/// The first part of the name of a run's group.
+const NAME: &str = "rocmforge-";
+/// Levels of groups below a run's: the tests', and none that tests make.
+const LEVELS: &str = "1";
 /// Time between two looks at a group that is being ended.
 const POLL: Duration = Duration::from_millis(2);
 /// Time for the guard to end once the run's group is gone.
 const GUARD: Duration = Duration::from_secs(5);
+/// Time for the group of a run that has ended.
+const LEFT: Duration = Duration::from_secs(2);
 
 /// What the guard does: `$0` is the run's group.
 const SCRIPT: &str = r#"read -r _
@@ -31,6 +41,8 @@ done"#;
 /// The group of a run. Dropping it ends everything in it.
 pub(crate) struct RunCgroup {
     path: PathBuf,
+    /// The group's folder, locked as long as this run lives.
+    _folder: OwnedFd,
     tests: AtomicU64,
     guard: Child,
     /// The guard waits for its end.
@@ -55,14 +67,22 @@ impl RunCgroup {
     }
 
     fn make_in(own: &Path) -> io::Result<Self> {
-        let path = own.join(format!("rocmforge-{}", std::process::id()));
+        remove_left(own);
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+        let path = own.join(format!("{NAME}{}-{}-{}", std::process::id(), now.tv_sec, now.tv_nsec));
         fs::create_dir(&path)?;
-        let made = Self::try_in(&path).and_then(|()| guard(&path));
-        let (guard, alive) = made.inspect_err(|_| {
+        let made = lock(&path).and_then(|folder| {
+            // Another run may have taken it for one that was left.
+            fs::write(path.join("cgroup.max.depth"), LEVELS)?;
+            Self::try_in(&path)?;
+            Ok((folder, guard(&path)?))
+        });
+        let (folder, (guard, alive)) = made.inspect_err(|_| {
             let _ = fs::remove_dir(&path);
         })?;
         Ok(Self {
             path,
+            _folder: folder,
             tests: AtomicU64::new(0),
             guard,
             alive: Some(alive),
@@ -170,7 +190,8 @@ impl Drop for TestCgroup {
     }
 }
 
-/// Most levels of groups that a test may have made and that are looked at.
+/// Most levels of groups below a test's in which processes are looked for. A test that writes to the limit of the run's group can make
+/// more; what is in them is ended, and not named.
 const DEEPEST: usize = 16;
 
 fn collect(path: &Path, found: &mut Vec<u32>, depth: usize) {
@@ -188,11 +209,33 @@ fn subgroups(path: &Path) -> impl Iterator<Item = PathBuf> + use<> {
         .map(|entry| entry.path())
 }
 
+/// Takes the lock on a group's folder, which is given up with the descriptor.
+fn lock(path: &Path) -> io::Result<OwnedFd> {
+    let folder = fs::File::open(path)?;
+    flock(&folder, FlockOperation::NonBlockingLockExclusive)?;
+    Ok(folder.into())
+}
+
+/// Ends and removes the groups of runs that have ended.
+fn remove_left(own: &Path) {
+    let is_run = |path: &PathBuf| {
+        path.file_name()
+            .is_some_and(|name| name.to_string_lossy().starts_with(NAME))
+    };
+    for path in subgroups(own).filter(is_run) {
+        if let Ok(_locked) = lock(&path) {
+            let _ = fs::write(path.join("cgroup.kill"), "1");
+            remove(&path, LEFT);
+        }
+    }
+}
+
 /// Removes a group and those below it, as soon as their processes are gone.
 fn remove(path: &Path, patience: Duration) {
     let until = Instant::now() + patience;
     loop {
-        remove_empty(path, 0);
+        let _ = remove_below(path, until);
+        let _ = fs::remove_dir(path);
         if !path.exists() || Instant::now() >= until {
             return;
         }
@@ -200,11 +243,35 @@ fn remove(path: &Path, patience: Duration) {
     }
 }
 
-fn remove_empty(path: &Path, depth: usize) {
-    if depth < DEEPEST {
-        subgroups(path).for_each(|below| remove_empty(&below, depth + 1));
+/// Removes the empty groups below one, however deep they are: always the first without groups of its own, by way of one descriptor.
+fn remove_below(path: &Path, until: Instant) -> io::Result<()> {
+    let open = |at: &OwnedFd, name: &CStr| {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        openat(at, name, flags, Mode::empty())
+    };
+    let mut folder: OwnedFd = fs::File::open(path)?.into();
+    let mut way: Vec<CString> = Vec::new();
+    while Instant::now() < until {
+        let mut entries = Dir::read_from(&folder)?;
+        let below = entries.find_map(|entry| {
+            let entry = entry.ok()?;
+            let is_group = entry.file_type() == FileType::Directory && !entry.file_name().to_bytes().starts_with(b".");
+            is_group.then(|| entry.file_name().to_owned())
+        });
+        match (below, way.pop()) {
+            (Some(below), name) => {
+                folder = open(&folder, &below)?;
+                way.extend(name);
+                way.push(below);
+            }
+            (None, Some(name)) => {
+                folder = open(&folder, c"..")?;
+                unlinkat(&folder, &name, AtFlags::REMOVEDIR)?;
+            }
+            (None, None) => break,
+        }
     }
-    let _ = fs::remove_dir(path);
+    Ok(())
 }
 
 /// Starts the guard of a run's group.
@@ -240,6 +307,17 @@ fn own_group(mounts: &str, groups: &str) -> Option<PathBuf> {
     let (root, at) = mount?;
     let below = own.strip_prefix(root?.trim_end_matches('/')).unwrap_or(own);
     Some(Path::new(&unescaped(at?)).join(below.trim_start_matches('/')))
+}
+
+/// Where control groups of either version are mounted.
+pub(super) fn mounts(mounts: &str) -> Vec<String> {
+    let found = mounts.lines().filter_map(|line| {
+        let (before, after) = line.split_once(" - ")?;
+        let is_group = ["cgroup ", "cgroup2 "].iter().any(|kind| after.starts_with(kind));
+        let at = before.split(' ').nth(4)?;
+        is_group.then(|| unescaped(at))
+    });
+    found.collect()
 }
 
 /// A mount point as mountinfo writes it: blanks and backslashes are three octal digits.
@@ -282,5 +360,52 @@ mod tests {
         assert_eq!(own_group(namespaced, "1:cpu:/\n"), None);
         assert_eq!(own_group("", "0::/\n"), None);
         assert_eq!(unescaped("a\\04"), "a\\04");
+        assert_eq!(mounts(hybrid), ["/sys/fs/cgroup/cpu", "/sys/fs/cgroup/uni fied"]);
+    }
+
+    /// This process's own group, where it may make groups below it.
+    fn usable() -> Option<PathBuf> {
+        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+        let own = own_group(&mounts, &fs::read_to_string("/proc/self/cgroup").unwrap());
+        let made = own.filter(|own| RunCgroup::make_in(own).is_ok());
+        if made.is_none() {
+            tell!("SKIP no control group can be made here");
+        }
+        made
+    }
+
+    #[test]
+    fn groups_of_a_run_that_was_killed_are_removed_by_the_next_and_those_of_a_run_that_lives_are_not() {
+        let Some(own) = usable() else { return };
+        let left = own.join("rocmforge-0-left");
+        let mut deepest = left.clone();
+        // Deeper than any path may be long.
+        let mut folder: OwnedFd = fs::File::open(&own).unwrap().into();
+        for level in 0..60 {
+            let name = if level == 0 {
+                "rocmforge-0-left".to_owned()
+            } else {
+                "x".repeat(200)
+            };
+            deepest.push(&name);
+            rustix::fs::mkdirat(&folder, &name, Mode::RWXU).unwrap();
+            folder = openat(&folder, &name, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty()).unwrap();
+        }
+        let mut sleep = Command::new("sleep").arg("1000").spawn().unwrap();
+        let procs = openat(&folder, "cgroup.procs", OFlags::WRONLY, Mode::empty()).unwrap();
+        rustix::io::write(&procs, sleep.id().to_string().as_bytes()).unwrap();
+        drop((procs, folder));
+        let first = RunCgroup::make_in(&own).unwrap();
+        assert!(!left.exists(), "the one that was left is gone");
+        assert!(!sleep.wait().unwrap().success(), "and ended");
+        let second = RunCgroup::make_in(&own).unwrap();
+        assert!(first.path.exists() && second.path.exists());
+        // A test can make no group below its own.
+        let test = first.test().unwrap();
+        assert!(fs::create_dir(test.path.join("below")).is_err());
+        drop(test);
+        let path = first.path.clone();
+        drop(first);
+        assert!(!path.exists());
     }
 }

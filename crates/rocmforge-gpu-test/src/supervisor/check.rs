@@ -41,6 +41,7 @@ impl Supervisor<'_> {
             environment,
             wanted_jobs: None,
             repeat: 1,
+            forbid_leftovers: self.args.forbid_leftovers,
             recorded: false,
             directory: self.directory.clone(),
         })

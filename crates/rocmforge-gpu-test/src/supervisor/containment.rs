@@ -1,91 +1,116 @@
-//! Containment: what holds the processes of a test together, so that none outlives it.
+//! Containment: what holds the processes of a test together and away from the supervisor.
 //!
-//! The best that the machine allows: a [control group](super::cgroup), which nothing leaves; else a [PID
-//! namespace](super::pid_namespace), whose processes the kernel ends with its first; else scans of `/proc`, repeated until two in a
-//! row find nothing.
+//! The best that the machine allows of a [control group](super::cgroup), [namespaces](super::namespaces), and scans of `/proc`.
 
 use super::cgroup::{RunCgroup, TestCgroup};
-use super::pid_namespace::PidNamespace;
+use super::namespaces::{ChildEnds, Keeper, Namespaces};
 use std::io;
 use std::process::Command;
 
-/// Ways to contain a test, the best first.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
+/// Ways to contain a test, the best first. What each promises is in docs/testing.md.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Kind {
-    /// A control group for each test.
-    #[default]
-    Cgroup,
-    /// A PID namespace for each test.
+    /// A control group, and namespaces of users, mounts and processes.
+    CgroupPidNamespace,
+    /// A control group, and namespaces of users and mounts: the numbers of processes are the machine's.
+    CgroupUserNamespace,
+    /// Namespaces of users, mounts and processes.
     PidNamespace,
+    /// A control group.
+    Cgroup,
     /// Scans of `/proc`.
-    Scans,
-}
-
-/// How a run contains its tests.
-#[derive(Default)]
-pub(crate) enum Containment {
-    /// A control group for each test.
-    Cgroup(RunCgroup),
-    /// A PID namespace for each test.
-    PidNamespace(PidNamespace),
-    /// Scans of `/proc` alone.
     #[default]
     Scans,
 }
 
-/// What contains one test.
-pub(crate) enum Contained {
-    Cgroup(TestCgroup),
-    /// A namespace, which ends with its first process, or nothing.
-    Otherwise,
-}
+impl Kind {
+    const ALL: [Self; 5] = [
+        Self::CgroupPidNamespace,
+        Self::CgroupUserNamespace,
+        Self::PidNamespace,
+        Self::Cgroup,
+        Self::Scans,
+    ];
 
-impl Containment {
-    /// The best that works here, or the best that is no better than `most`.
-    pub(crate) fn best(most: Kind) -> Self {
-        if most <= Kind::Cgroup
-            && let Ok(group) = RunCgroup::make()
-        {
-            return Self::Cgroup(group);
+    /// The best for tests on a real card, whose driver knows processes by the machine's numbers, or on a simulated one.
+    pub(crate) fn best_on(real_card: bool) -> Self {
+        match real_card {
+            true => Self::CgroupUserNamespace,
+            false => Self::CgroupPidNamespace,
         }
-        if most <= Kind::PidNamespace
-            && let Some(namespace) = PidNamespace::probe()
-        {
-            return Self::PidNamespace(namespace);
-        }
-        Self::Scans
     }
 
     /// Its name in reports.
-    pub(crate) fn name(&self) -> &'static str {
+    fn name(self) -> &'static str {
         match self {
-            Self::Cgroup(_) => "cgroup",
-            Self::PidNamespace(_) => "pid_namespace",
+            Self::CgroupPidNamespace => "cgroup+pid_namespace",
+            Self::CgroupUserNamespace => "cgroup+user_namespace",
+            Self::PidNamespace => "pid_namespace",
+            Self::Cgroup => "cgroup",
             Self::Scans => "scans",
         }
     }
 
-    /// Prepares `command` so that its process begins contained.
-    pub(crate) fn contain(&self, command: &mut Command) -> io::Result<Contained> {
-        match self {
-            Self::Cgroup(run) => {
-                let group = run.test()?;
-                group.admit(command)?;
-                Ok(Contained::Cgroup(group))
-            }
-            Self::PidNamespace(namespace) => {
-                namespace.enter(command);
-                Ok(Contained::Otherwise)
-            }
-            Self::Scans => Ok(Contained::Otherwise),
+    /// All of it, or `None` where a part cannot be made.
+    fn make(self) -> Option<Containment> {
+        let group = match self {
+            Self::CgroupPidNamespace | Self::CgroupUserNamespace | Self::Cgroup => Some(RunCgroup::make().ok()?),
+            Self::PidNamespace | Self::Scans => None,
+        };
+        let namespaces = match self {
+            Self::CgroupPidNamespace | Self::PidNamespace => Some(Namespaces::make(true)?),
+            Self::CgroupUserNamespace => Some(Namespaces::make(false)?),
+            Self::Cgroup | Self::Scans => None,
+        };
+        Some(Containment {
+            kind: self,
+            group,
+            namespaces,
+        })
+    }
+}
+
+/// How a run contains its tests.
+#[derive(Default)]
+pub(crate) struct Containment {
+    kind: Kind,
+    group: Option<RunCgroup>,
+    namespaces: Option<Namespaces>,
+}
+
+/// What contains one test. Without either, scans of `/proc` alone.
+#[derive(Default)]
+pub(crate) struct Contained {
+    pub(crate) group: Option<TestCgroup>,
+    /// Where the test has a namespace of processes.
+    pub(crate) keeper: Option<Keeper>,
+}
+
+impl Containment {
+    /// The best that works here and is no better than `most`.
+    pub(crate) fn best(most: Kind) -> Self {
+        let kinds = Kind::ALL.into_iter().skip_while(|&kind| kind != most);
+        kinds.filter_map(Kind::make).next().unwrap_or_default()
+    }
+
+    /// Its name in reports.
+    pub(crate) fn name(&self) -> &'static str {
+        self.kind.name()
+    }
+
+    /// Prepares `command` so that its process begins contained. The second part is to be dropped when it has been started.
+    pub(crate) fn contain(&self, command: &mut Command) -> io::Result<(Contained, Option<ChildEnds>)> {
+        let group = self.group.as_ref().map(RunCgroup::test).transpose()?;
+        if let Some(group) = &group {
+            group.admit(command)?;
         }
+        let entered = self.namespaces.as_ref().map(|namespaces| namespaces.enter(command));
+        let (keeper, ends) = entered.transpose()?.flatten().unzip();
+        Ok((Contained { group, keeper }, ends))
     }
 
     /// A process of the supervisor's own that is no test, if there is one.
     pub(crate) fn helper(&self) -> Option<u32> {
-        match self {
-            Self::Cgroup(run) => Some(run.guard()),
-            Self::PidNamespace(_) | Self::Scans => None,
-        }
+        self.group.as_ref().map(RunCgroup::guard)
     }
 }

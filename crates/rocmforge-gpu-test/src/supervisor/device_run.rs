@@ -4,7 +4,7 @@ use super::breaker::Breaker;
 use super::call::{LAST, Supervisor};
 use super::discover::Test;
 use super::kfd::Kfd;
-use super::plan::Plan;
+use super::plan::{LOGS, Plan};
 use super::progress::Progress;
 use super::report::origin::{self, Origin};
 use super::report::{self, REPORTS, Summary};
@@ -17,6 +17,7 @@ use crate::card::quarantine::{Cause, QuarantineFile};
 use crate::lock::CardLock;
 use rocmforge_machine::uevents;
 use rocmforge_memory::Bytes;
+use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
 use std::time::{Instant, SystemTime};
 
@@ -28,7 +29,7 @@ impl Supervisor<'_> {
         let lock = self.lock(device)?;
         let mut folder = plan.claim(tests)?;
         let before = self.memory_of(device);
-        let runner = self.runner(plan.clone(), Arc::new(lock));
+        let runner = self.runner(plan.clone(), Arc::new(lock), folder.open(LOGS)?);
         tell!("{runs} test runs on {device}, {} at a time", plan.jobs());
         let progress = Progress::of(runs);
         let (start, started) = (Instant::now(), SystemTime::now());
@@ -62,11 +63,12 @@ impl Supervisor<'_> {
     }
 
     /// A runner of tests on a device that is locked.
-    pub(super) fn runner(&self, plan: Plan, lock: Arc<CardLock>) -> Runner {
+    pub(super) fn runner(&self, plan: Plan, lock: Arc<CardLock>, logs: OwnedFd) -> Runner {
         // What is said of a copy of a machine is not what this machine's kernel says.
         let events = || uevents::Uevents::listen().ok().filter(|_| self.sysfs.is_host());
         let quarantine = plan.device.pci().map(|pci| self.quarantine(pci));
         Runner {
+            logs,
             process_tree: self.process_tree.clone(),
             lock,
             interrupt: self.interrupt.clone(),

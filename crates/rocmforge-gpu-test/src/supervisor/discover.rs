@@ -5,6 +5,7 @@ use super::interrupt::{Interrupt, Urgency};
 use super::narrow;
 use super::poll::poll;
 use super::process_tree::{Mark, ProcessTree};
+use super::taken::Taken;
 use super::test_process::TestProcess;
 use crate::cargo;
 use crate::test_binary::{DiscoverError, LONGEST_NAME, MOST_TESTS, TestBinary, binaries};
@@ -13,8 +14,7 @@ use crate::workspace::Workspace;
 use rustix::process::Signal;
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
-use std::io::{self, ErrorKind, Read};
-use std::os::fd::AsFd;
+use std::io;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::Arc;
@@ -36,8 +36,6 @@ const CARGO: Bounds = Bounds {
 };
 /// Bytes kept of the errors of a command.
 const MOST_ERRORS: usize = 4096;
-/// Bytes read from a command before something else is looked at: more than a pipe holds.
-const TURN: usize = 2 << 20;
 
 /// What a command may take, and whether its standard error is shown or kept.
 #[derive(Clone, Copy)]
@@ -58,45 +56,6 @@ struct Said {
     flooded: bool,
     /// The beginning of its standard error, where that is not shown.
     errors: Vec<u8>,
-}
-
-/// What was read from a pipe, up to a bound; the rest is read and forgotten.
-struct Taken {
-    bytes: Vec<u8>,
-    most: usize,
-    open: bool,
-    flooded: bool,
-}
-
-impl Taken {
-    fn up_to(most: usize) -> Self {
-        Self {
-            bytes: Vec::new(),
-            most,
-            open: true,
-            flooded: false,
-        }
-    }
-
-    /// Reads what is there, and not for ever.
-    fn take(&mut self, from: &mut io::PipeReader) -> io::Result<()> {
-        let (mut buffer, mut turn) = ([0; 1 << 16], 0);
-        while self.open && turn < TURN {
-            match from.read(&mut buffer) {
-                Ok(0) => self.open = false,
-                Ok(count) => {
-                    let kept = count.min(self.most - self.bytes.len());
-                    self.bytes.extend_from_slice(&buffer[..kept]);
-                    self.flooded |= kept < count;
-                    turn += count;
-                }
-                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(())
-    }
 }
 
 /// One test of a binary.
@@ -128,36 +87,33 @@ pub(crate) struct Discovery<'a> {
 impl Discovery<'_> {
     /// What `command` writes to its standard output, and how it ended.
     fn output(&self, command: &mut Command, bounds: Bounds) -> Result<Said, DiscoverError> {
-        let (mut said, says) = io::pipe()?;
-        let (mut aside, complains) = io::pipe()?;
-        for pipe in [&said, &aside] {
-            rustix::io::ioctl_fionbio(pipe, true).map_err(io::Error::from)?;
-        }
+        let (said, says) = io::pipe()?;
+        let (aside, complains) = io::pipe()?;
+        let (mut text, mut errors) = (Taken::up_to(bounds.bytes, said)?, Taken::up_to(MOST_ERRORS, aside)?);
         command.stdin(Stdio::null()).stdout(says);
         match bounds.errors_shown {
             true => drop(complains),
             false => drop(command.stderr(complains)),
         }
-        let mut process = TestProcess::start(self.process_tree, command, &Mark::new("discover"), None)?;
+        let mut process = TestProcess::start(self.process_tree, command, &Mark::new("discover"), &[])?;
         command.stdout(Stdio::null()).stderr(Stdio::null()); // drops our copies of the writing ends
         let until = Instant::now() + bounds.time;
-        let (mut text, mut errors) = (Taken::up_to(bounds.bytes), Taken::up_to(MOST_ERRORS));
         let (mut urgency, mut late) = (Urgency::No, false);
         loop {
             let patience = until.saturating_duration_since(Instant::now());
             let patience = if late { BUILDING } else { patience };
             let watched = [
                 Some(process.ended()),
-                text.open.then(|| said.as_fd()),
-                errors.open.then(|| aside.as_fd()),
+                text.readable(),
+                errors.readable(),
                 self.interrupt.more_than(urgency),
             ];
             let [ended, readable, complained, hurried] = poll(watched, patience)?;
             if readable || ended {
-                text.take(&mut said)?;
+                text.take()?;
             }
             if complained || ended {
-                errors.take(&mut aside)?;
+                errors.take()?;
             }
             if ended {
                 let status = process.reap()?;

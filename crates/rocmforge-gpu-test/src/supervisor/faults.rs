@@ -2,7 +2,7 @@
 
 use super::call::Supervisor;
 use super::discover::Test;
-use super::plan::{LOGS, Plan, logs_of};
+use super::plan::{LOGS, Plan, log_of};
 use super::report::folder::ReportFolder;
 use super::report::{TestResult, Verdict};
 use super::verdict::TestGpuError;
@@ -93,13 +93,13 @@ impl Supervisor<'_> {
         let planted = order(tests)?;
         let lock = self.lock(&plan.device)?;
         let runs = planted.faults.iter().map(|(test, _)| test).chain([&planted.healthy]);
-        let files = runs.flat_map(|test| logs_of(&test.id(), 0)).chain([FAULTS.to_owned()]);
+        let files = runs.map(|test| log_of(&test.id(), 0)).chain([FAULTS.to_owned()]);
         let mut folder = ReportFolder::claim(directory, &[LOGS], files)?;
         let one_at_a_time = Plan {
             wanted_jobs: Some(1),
             ..plan.clone()
         };
-        let mut runner = self.runner(one_at_a_time, Arc::new(lock));
+        let mut runner = self.runner(one_at_a_time, Arc::new(lock), folder.open(LOGS)?);
         let mut run = |test: &Test, deadline: Duration| {
             runner.plan.deadline = deadline;
             runner.run(std::slice::from_ref(test), |_| {}).remove(0)

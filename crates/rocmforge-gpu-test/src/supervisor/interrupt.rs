@@ -43,9 +43,14 @@ impl Interrupt {
         })
     }
 
-    /// Listens to SIGINT, SIGTERM and SIGHUP for the rest of this process. What this process was started to ignore stays
+    /// Ignores SIGXFSZ, so that a write beyond a limit on the size of files is an error and not the end of this process, and listens
+    /// to SIGINT, SIGTERM and SIGHUP for the rest of this process. What this process was started to ignore stays
     /// ignored (`nohup` does that), but for SIGTERM.
     pub(crate) fn listen() -> io::Result<Arc<Self>> {
+        // SAFETY: ignoring a signal runs no code of ours.
+        if unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) } == libc::SIG_ERR {
+            return Err(io::Error::last_os_error());
+        }
         let interrupt = Arc::new(Self::new()?);
         let mut signals = Signals::new(heeded(&std::fs::read_to_string("/proc/self/status")?))?;
         let heard = interrupt.clone();

@@ -5,7 +5,7 @@
 //!
 //! * a call of the command, which all below share: `args` and `call`;
 //! * before: `discover` with `narrow`, or `command`; `check` with `examine`; `waiting`;
-//! * one test: `supervise` with `running`, `test_process`, `containment`, `poll`, `output`, `heartbeat`, `silence`, `escalation`, and
+//! * one test: `supervise` with `running`, `test_process`, `containment`, `poll`, `output`, `taken`, `heartbeat`, `silence`, `escalation`, and
 //!   after its end `process_tree`, `kfd` and `test_record`;
 //! * all tests: `device_run`, `plan` and `runner`, with `breaker`, `interrupt` and `progress`;
 //! * two devices: `two_devices` with `against`; instead of the tests: `faults`; all of it in one call: `phases`;
@@ -28,11 +28,11 @@ mod heartbeat;
 mod interrupt;
 mod kernel_log;
 mod kfd;
+mod namespaces;
 mod narrow;
 mod open;
 mod output;
 mod phases;
-mod pid_namespace;
 mod plan;
 mod poll;
 mod process_tree;
@@ -42,6 +42,7 @@ mod runner;
 mod running;
 mod silence;
 mod supervise;
+mod taken;
 mod test_process;
 mod test_record;
 mod two_devices;
@@ -67,6 +68,7 @@ use plan::Plan;
 use process_tree::ProcessTree;
 use report::folder::ReportFolder;
 use report::{REPORTS, origin};
+use rocmforge_machine::DeviceName;
 use rocmforge_machine::sysfs::Sysfs;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -81,7 +83,7 @@ pub fn run(mut args: Args, workspace: &dyn Workspace) -> Outcome {
         args.bundle = Some(crate::bundle::make_default(workspace)?);
     }
     let interrupt = Interrupt::listen()?;
-    let process_tree = Arc::new(ProcessTree::adopting(args.containment)?);
+    let process_tree = Arc::new(ProcessTree::adopting(most(&args))?);
     match &args.bundle {
         Some(bundle) => tell!("checking the bundle {} …", bundle.display()),
         None => tell!("looking at {} …", args.device),
@@ -117,6 +119,13 @@ pub fn run(mut args: Args, workspace: &dyn Workspace) -> Outcome {
     outcome
 }
 
+/// The best containment that may be used.
+fn most(args: &Args) -> containment::Kind {
+    let is_real = |device: DeviceName| !matches!(device, DeviceName::Sim(_));
+    let real = is_real(args.device) || args.against.is_some_and(is_real);
+    args.containment.unwrap_or(containment::Kind::best_on(real))
+}
+
 /// Where reports go. Tests run elsewhere, so the path must not depend on where we are.
 fn reports_of(args: &Args, workspace: &dyn Workspace) -> PathBuf {
     match (&args.reports, &args.bundle) {
@@ -137,7 +146,7 @@ fn commit_of(args: &Args, bundle: Option<&Contents>, workspace: &dyn Workspace) 
 
 impl Supervisor<'_> {
     fn run(&self) -> Outcome {
-        std::fs::create_dir_all(&self.directory)?;
+        std::fs::create_dir_all(&self.directory).map_err(|error| untrusted::named(&self.directory, error))?;
         ReportFolder::check(&self.directory, &[])?;
         if self.args.everything {
             return self.everything();

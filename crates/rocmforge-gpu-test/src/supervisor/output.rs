@@ -1,11 +1,13 @@
 //! A test's output: kept up to a bound, however much there is of it.
 
-use super::untrusted::{OwnFile, named};
+use super::untrusted::named;
+use crate::beneath;
 use rustix::io::ioctl_fionbio;
 use std::collections::VecDeque;
-use std::io::{self, ErrorKind, PipeReader, Read, Seek, SeekFrom, Write};
+use std::fs::File;
+use std::io::{self, ErrorKind, PipeReader, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Bytes kept from the beginning of the output, where the first error is.
 const HEAD: usize = 4 << 20;
@@ -14,27 +16,33 @@ const TAIL: usize = 64 << 10;
 /// Bytes taken at once, so that a test that never stops writing does not keep the supervisor from its clock.
 const GULP: usize = 1 << 20;
 
-/// The pipe that a test writes to, and the log that it ends up in.
+/// The pipe that a test writes to, and the log that it ends up in. The log is for people: other tests can write to it, so what a test
+/// said is known from the pipe alone.
 pub(crate) struct Output {
     from: PipeReader,
-    log: OwnFile,
+    log: File,
+    /// What the log is called in errors.
+    path: PathBuf,
     /// Why the log is not whole, if it is not: the output is taken all the same, or the test would wait for ever.
     lost: Option<io::Error>,
-    head: usize,
+    head: Vec<u8>,
     tail: VecDeque<u8>,
     left_out: u64,
     open: bool,
 }
 
 impl Output {
-    /// Reads from `from`, without ever waiting for it, into a new file at `log`.
-    pub(crate) fn new(from: PipeReader, log: &Path) -> io::Result<Self> {
+    /// Reads from `from`, without ever waiting for it, into a new file `name` of the open folder `logs`, whose path is `folder`.
+    pub(crate) fn new(from: PipeReader, logs: BorrowedFd<'_>, folder: &Path, name: &str) -> io::Result<Self> {
         ioctl_fionbio(&from, true)?;
+        let path = folder.join(name);
+        let log = beneath::make_file(logs, Path::new(name)).map_err(|error| named(&path, error))?;
         Ok(Self {
             from,
-            log: OwnFile::make(log)?,
+            log,
+            path,
             lost: None,
-            head: 0,
+            head: Vec::new(),
             tail: VecDeque::new(),
             left_out: 0,
             open: true,
@@ -65,9 +73,9 @@ impl Output {
     }
 
     fn keep(&mut self, bytes: &[u8]) {
-        let (head, rest) = bytes.split_at(bytes.len().min(HEAD - self.head));
+        let (head, rest) = bytes.split_at(bytes.len().min(HEAD - self.head.len()));
         self.write(head);
-        self.head += head.len();
+        self.head.extend_from_slice(head);
         self.tail.extend(rest);
         let over = self.tail.len().saturating_sub(TAIL);
         self.tail.drain(..over);
@@ -76,26 +84,21 @@ impl Output {
 
     fn write(&mut self, bytes: &[u8]) {
         if self.lost.is_none() {
-            self.lost = self.log.file().write_all(bytes).err();
+            self.lost = self.log.write_all(bytes).err();
         }
     }
 
-    /// Takes what is left, completes the log, and returns all of it. An error, with the log's path, if it could not be written.
-    pub(crate) fn finish(mut self) -> io::Result<Vec<u8>> {
+    /// Takes what is left and completes the log. All of it, and why the log is not whole, if it is not.
+    pub(crate) fn finish(mut self) -> io::Result<(Vec<u8>, Option<io::Error>)> {
         self.take()?;
+        let mut end = Vec::new();
         if self.left_out > 0 {
-            self.write(format!("\n[... {} bytes left out ...]\n", self.left_out).as_bytes());
+            end.extend(format!("\n[... {} bytes left out ...]\n", self.left_out).into_bytes());
         }
-        let tail: Vec<u8> = std::mem::take(&mut self.tail).into();
-        self.write(&tail);
-        if let Some(error) = self.lost {
-            return Err(named(self.log.path(), error));
-        }
-        // One that was replaced meanwhile is the test's doing: what it said is ours all the same.
-        self.log.file().seek(SeekFrom::Start(0))?;
-        let mut text = Vec::new();
-        self.log.file().take((HEAD + 2 * TAIL) as u64).read_to_end(&mut text)?;
-        Ok(text)
+        end.extend(std::mem::take(&mut self.tail));
+        self.write(&end);
+        self.head.extend(end);
+        Ok((self.head, self.lost.map(|error| named(&self.path, error))))
     }
 }
 
@@ -110,11 +113,15 @@ mod tests {
     const FOUR_MIB: usize = 4 << 20;
     const SIXTY_FOUR_KIB: usize = 64 << 10;
 
+    fn output(from: PipeReader, folder: &Path) -> Output {
+        let logs = beneath::open_root(folder).unwrap();
+        Output::new(from, logs.as_fd(), folder, "log").unwrap()
+    }
+
     fn log_of(write: impl FnOnce(&mut io::PipeWriter) + Send + 'static) -> Vec<u8> {
         let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("log");
         let (from, mut to) = io::pipe().unwrap();
-        let mut output = Output::new(from, &path).unwrap();
+        let mut output = output(from, directory.path());
         let writer = std::thread::spawn(move || write(&mut to));
         // Each look finds a byte at least, most a pipe full.
         for look in 0.. {
@@ -125,8 +132,10 @@ mod tests {
         }
         assert!(output.tail.len() <= SIXTY_FOUR_KIB);
         writer.join().unwrap();
-        output.finish().unwrap();
-        std::fs::read(path).unwrap()
+        let (text, lost) = output.finish().unwrap();
+        assert!(lost.is_none());
+        assert_eq!(std::fs::read(directory.path().join("log")).unwrap(), text);
+        text
     }
 
     #[test]
@@ -167,10 +176,10 @@ mod tests {
     fn a_writer_that_never_stops_does_not_keep_the_reader() {
         let directory = tempfile::tempdir().unwrap();
         let zeros = std::fs::File::open("/dev/zero").unwrap();
-        let mut output = Output::new(PipeReader::from(OwnedFd::from(zeros)), &directory.path().join("log")).unwrap();
+        let mut output = output(PipeReader::from(OwnedFd::from(zeros)), directory.path());
         output.take().unwrap();
         assert!(output.readable().is_some());
-        let taken = output.head + output.tail.len();
+        let taken = output.head.len() + output.tail.len();
         assert_eq!(taken, 1 << 20, "at once");
     }
 
@@ -178,7 +187,7 @@ mod tests {
     fn what_cannot_be_read_is_an_error() {
         let directory = tempfile::tempdir().unwrap();
         let folder = OwnedFd::from(std::fs::File::open(directory.path()).unwrap());
-        let mut output = Output::new(PipeReader::from(folder), &directory.path().join("log")).unwrap();
+        let mut output = output(PipeReader::from(folder), directory.path());
         assert_eq!(output.take().unwrap_err().kind(), ErrorKind::IsADirectory);
     }
 
@@ -186,7 +195,7 @@ mod tests {
     fn a_writer_that_is_silent_is_not_waited_for() {
         let directory = tempfile::tempdir().unwrap();
         let (from, to) = io::pipe().unwrap();
-        let mut output = Output::new(from, &directory.path().join("log")).unwrap();
+        let mut output = output(from, directory.path());
         output.take().unwrap();
         assert!(output.readable().is_some());
         output.finish().unwrap();

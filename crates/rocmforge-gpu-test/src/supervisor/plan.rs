@@ -10,7 +10,7 @@ use crate::card::preflight::Finding;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The folder of the tests' output and records.
+/// The folder of the tests' output.
 pub(super) const LOGS: &str = "logs";
 /// The folder of recorded buffers.
 const BUFFERS: &str = "buffers";
@@ -36,6 +36,8 @@ pub(crate) struct Plan {
     pub(crate) wanted_jobs: Option<usize>,
     /// How often every test runs.
     pub(crate) repeat: u32,
+    /// Whether a test that leaves processes behind fails.
+    pub(crate) forbid_leftovers: bool,
     /// Whether the buffers that tests compare are kept.
     pub(crate) recorded: bool,
     /// Where the run is reported.
@@ -52,7 +54,7 @@ impl Plan {
         }
     }
 
-    /// Where the tests' output and records go.
+    /// Where the tests' output goes.
     pub(crate) fn logs(&self) -> PathBuf {
         self.directory.join(LOGS)
     }
@@ -66,7 +68,7 @@ impl Plan {
     pub(super) fn claim(&self, tests: &[Test]) -> Result<ReportFolder, FolderError> {
         let rounds = || (0..self.repeat).flat_map(|round| tests.iter().map(move |test| (test.id(), round)));
         let mut files: Vec<String> = REPORTS.map(str::to_owned).into();
-        files.extend(rounds().flat_map(|(id, round)| logs_of(&id, round)));
+        files.extend(rounds().map(|(id, round)| log_of(&id, round)));
         if self.recorded {
             let buffers = |(id, round): (String, u32)| against::file(Path::new(BUFFERS), &id, round);
             files.extend(rounds().map(|run| buffers(run).display().to_string()));
@@ -77,9 +79,9 @@ impl Plan {
     }
 }
 
-/// The files of one run of a test: its output, and its records.
-pub(super) fn logs_of(id: &str, round: u32) -> [String; 2] {
-    ["log", "jsonl"].map(|kind| format!("{LOGS}/{}.{round}.{kind}", against::file_name(id)))
+/// The file of one run of a test, which has its output.
+pub(super) fn log_of(id: &str, round: u32) -> String {
+    format!("{LOGS}/{}.{round}.log", against::file_name(id))
 }
 
 /// The buffers that the tests reported in `directory` recorded.

@@ -80,8 +80,9 @@ impl ProcessTree {
         command.env(MARK_VARIABLE, &mark.0);
         // Held meanwhile, so that the new process is not taken for an orphan.
         let mut tests = self.tests();
-        let contained = self.containment.contain(command)?;
+        let (contained, ends) = self.containment.contain(command)?;
         let child = command.spawn()?;
+        drop(ends);
         tests.insert(child.id());
         Ok((child, contained))
     }
@@ -101,6 +102,7 @@ impl ProcessTree {
     }
 
     /// Ends what the test under `mark` left behind, its own process `leader` aside. If that test runs `alone`, every orphan is its own.
+    /// What is in a namespace of processes is named only: it ends with its first process.
     pub(super) fn end_leftovers(
         &self,
         mark: &Mark,
@@ -109,10 +111,11 @@ impl ProcessTree {
         alone: bool,
         patience: Duration,
     ) -> Leftovers {
-        let mut leftovers = match contained {
-            Contained::Cgroup(group) => end_group(group, leader, patience),
-            Contained::Otherwise => Leftovers::default(),
-        };
+        if contained.keeper.is_some() {
+            return left_in_namespace(leader);
+        }
+        let group = contained.group.as_ref();
+        let mut leftovers = group.map_or_else(Leftovers::default, |group| end_group(group, leader, patience));
         let found = self.end_found(mark, leader, alone, patience);
         leftovers.ended.extend(found.ended);
         leftovers.stuck.extend(found.stuck);
@@ -192,6 +195,20 @@ impl ProcessTree {
     }
 }
 
+/// What is left in a test's namespace of processes, which `leader` waits for. It ends with the first process there.
+fn left_in_namespace(leader: u32) -> Leftovers {
+    let processes = processes();
+    let mut members = BTreeSet::from([leader]);
+    add_descendants(&processes, &mut members);
+    // The leader's only child is the first process.
+    let is_left = |one: &&Process| ![one.id, one.parent].contains(&leader) && one.state != 'Z';
+    let left = processes.iter().filter(|one| members.contains(&one.id)).filter(is_left);
+    Leftovers {
+        ended: left.map(|one| (one.id, one.name.clone())).collect(),
+        stuck: BTreeSet::new(),
+    }
+}
+
 /// Ends everything in a test's control group but its `leader`, which is killed and not reaped.
 fn end_group(group: &TestCgroup, leader: u32, patience: Duration) -> Leftovers {
     let mut leftovers = Leftovers::default();
@@ -232,7 +249,7 @@ mod tests {
         let mut command = Command::new("sh");
         command.args(["-c", script]).current_dir(folder);
         quiet(&mut command);
-        let mut process = TestProcess::start(process_tree, &mut command, mark, None).unwrap();
+        let mut process = TestProcess::start(process_tree, &mut command, mark, &[]).unwrap();
         while process.reap().unwrap().is_none() {
             std::thread::sleep(POLL);
         }
@@ -313,11 +330,11 @@ mod tests {
     fn adopt() {
         let folder = tempfile::tempdir().unwrap();
         set_child_subreaper(Some(rustix::process::getpid())).unwrap();
-        let process_tree = Arc::new(ProcessTree::with(Containment::Scans));
+        let process_tree = Arc::new(ProcessTree::with(Containment::default()));
         let patience = Duration::from_secs(60);
         let (mine, other) = (Mark::new("mine"), Mark::new("other"));
         let mut sleep = Command::new("sleep");
-        let running = TestProcess::start(&process_tree, quiet(sleep.arg("1000")), &other, None).unwrap();
+        let running = TestProcess::start(&process_tree, quiet(sleep.arg("1000")), &other, &[]).unwrap();
         let without_a_trace = |name: &str| FAMILY.replace("NAME", name).replace("setsid", "setsid env -i");
         let leader = orphans(&process_tree, &mine, folder.path(), &without_a_trace("a"));
         // Beside another test it may be that one's.

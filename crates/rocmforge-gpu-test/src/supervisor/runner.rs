@@ -9,11 +9,14 @@ use super::process_tree::ProcessTree;
 use super::report::{TestResult, Verdict};
 use crate::card::quarantine::{Cause, QuarantineFile};
 use crate::lock::CardLock;
+use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, mpsc};
 
 /// Runs tests on one device: the plan, and what of the machine it needs.
 pub(crate) struct Runner {
     pub(crate) plan: Plan,
+    /// The folder of logs, open: a test may put another in its place.
+    pub(crate) logs: OwnedFd,
     pub(crate) process_tree: Arc<ProcessTree>,
     pub(crate) lock: Arc<CardLock>,
     pub(crate) interrupt: Arc<Interrupt>,

@@ -8,8 +8,8 @@ use super::output::Output;
 use super::poll::poll;
 use super::runner::Runner;
 use super::silence::Silence;
+use super::taken::Taken;
 use super::test_process::TestProcess;
-use rocmforge_machine::process::state_of;
 use rustix::process::Signal;
 use std::io;
 use std::process::ExitStatus;
@@ -45,6 +45,7 @@ impl Ending {
 pub(super) struct Running<'a> {
     pub(super) process: TestProcess,
     pub(super) output: Output,
+    pub(super) records: Taken,
     pub(super) heartbeat: HeartbeatReader,
     runner: &'a Runner,
     ended: bool,
@@ -62,10 +63,15 @@ enum Woken {
 }
 
 impl<'a> Running<'a> {
-    pub(super) fn new(output: Output, heartbeat: HeartbeatReader, process: TestProcess, runner: &'a Runner) -> Self {
+    pub(super) fn new(
+        (output, records, heartbeat): (Output, Taken, HeartbeatReader),
+        process: TestProcess,
+        runner: &'a Runner,
+    ) -> Self {
         Self {
             process,
             output,
+            records,
             heartbeat,
             runner,
             ended: false,
@@ -104,12 +110,16 @@ impl<'a> Running<'a> {
             let watched = [
                 Some(self.process.ended()),
                 self.output.readable(),
+                self.records.readable(),
                 self.heartbeat.readable(),
                 self.runner.interrupt.more_than(urgency),
             ];
-            let [ended, said, beaten, hurried] = poll(watched, patience)?;
+            let [ended, said, recorded, beaten, hurried] = poll(watched, patience)?;
             if said {
                 self.output.take()?;
+            }
+            if recorded {
+                self.records.take()?;
             }
             if beaten {
                 self.heartbeat.listen()?;
@@ -138,9 +148,8 @@ impl<'a> Running<'a> {
 
     fn is_silent(&mut self) -> bool {
         let look = (Instant::now(), self.heartbeat.last());
-        let process = self.process.id();
-        self.silence
-            .is_over(self.runner.plan.silence, look, || state_of(process))
+        let process = &self.process;
+        self.silence.is_over(self.runner.plan.silence, look, || process.state())
     }
 }
 

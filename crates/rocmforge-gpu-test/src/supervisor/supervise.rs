@@ -5,21 +5,19 @@ use super::discover::Test;
 use super::heartbeat::HeartbeatReader;
 use super::output::Output;
 use super::process_tree::Mark;
-use super::report::{TestResult, Verdict};
+use super::report::{Kind, TestResult, Verdict};
 use super::runner::Runner;
 use super::running::{Ending, Running};
+use super::taken::Taken;
 use super::test_process::TestProcess;
-use super::test_record::{TestRecord, first_error, seed, tail};
-use super::untrusted::OwnFile;
+use super::test_record::{TestRecord, Word, first_error, seed, tail};
 use crate::buffers::BUFFERS_VARIABLE;
 use crate::heartbeat::HEARTBEAT_FD_VARIABLE;
-use crate::record::REPORT_VARIABLE;
-use rustix::process::Signal;
+use crate::record::REPORT_FD_VARIABLE;
 use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -27,13 +25,12 @@ use std::time::{Duration, Instant};
 const LEFTOVERS: Duration = Duration::from_secs(10);
 
 /// The most bytes of records that are read: a lease has a few hundred.
-const MOST_RECORDS: u64 = 16 << 20;
+const MOST_RECORDS: usize = 16 << 20;
 
 impl Runner {
     /// Runs one test and says how it ended.
     pub(super) fn supervise(&self, test: &Test, round: u32) -> io::Result<TestResult> {
         let stem = format!("{}.{round}", against::file_name(&test.id()));
-        let log = self.plan.logs().join(format!("{stem}.log"));
         let mut result = TestResult::new(test.id(), round);
         if test.ignored {
             result.verdict = Verdict::Skipped {
@@ -48,14 +45,13 @@ impl Runner {
                 "--exact",
                 &test.name,
                 "--include-ignored",
-                "--test-threads=1",
+                // With more than one, libtest prints a test's line whole, after what the test prints.
+                "--test-threads=2",
                 "--nocapture",
             ]),
         };
         command.current_dir(&test.binary.directory);
         command.envs(self.plan.environment.iter().map(|(name, value)| (name, value)));
-        let mut records = OwnFile::make(&self.plan.logs().join(format!("{stem}.jsonl")))?;
-        command.env(REPORT_VARIABLE, records.path());
         if let Some(folder) = &self.plan.buffers() {
             command.env(BUFFERS_VARIABLE, against::file(folder, &test.id(), round));
         }
@@ -63,30 +59,40 @@ impl Runner {
 
         result.begun = crate::heartbeat::now();
         let start = Instant::now();
-        let end = self.run_to_end(command, &Mark::new(&stem), &log)?;
+        let end = self.run_to_end(command, &stem)?;
         result.seconds = start.elapsed().as_secs_f64();
-        let record = records.read_all(MOST_RECORDS).map(|text| TestRecord::parse(&text));
-        if let Ok(record) = &record {
+        let record = &end.record;
+        if let Ok(record) = record {
             (result.peak_bytes, result.launches, result.retained) =
                 (record.peak_bytes, record.launches, record.retained);
         }
         result.samples = end.samples;
         result.left_behind = end.left_behind;
-        let text = end.output.as_deref().unwrap_or_default();
-        let text = String::from_utf8_lossy(text);
+        let text = String::from_utf8_lossy(&end.output);
         result.verdict = match (end.ending, &test.arguments) {
             (Ending::Itself(Some(status)), Some(_)) if status.success() => Verdict::Passed,
-            (ending, _) => self.judge(ending, &record, &text),
+            (ending, _) => self.judge(
+                ending,
+                record,
+                &Word {
+                    name: &test.name,
+                    output: &text,
+                },
+            ),
         };
+        if self.plan.forbid_leftovers && result.verdict.kind() == Kind::Passed && !result.left_behind.is_empty() {
+            let names = result.left_behind.clone();
+            result.verdict = Verdict::LeftProcesses { names };
+        }
         let is_proof = matches!(result.verdict, Verdict::Unproven { .. }) || !result.failed() && !result.blocked();
-        if let (Err(error), true) = (&end.output, is_proof) {
+        if let (Some(error), true) = (&end.lost, is_proof) {
             let reason = error.to_string();
             result.verdict = Verdict::NotRecorded { reason };
         }
         if result.failed() || result.blocked() {
-            result.first_error = match &end.output {
-                Ok(_) => first_error(&text),
-                Err(error) => Some(error.to_string()),
+            result.first_error = match &end.lost {
+                None => first_error(&text),
+                Some(error) => Some(error.to_string()),
             };
             result.seed = seed(&text);
             result.output = tail(&text).to_owned();
@@ -95,24 +101,31 @@ impl Runner {
     }
 
     /// Runs `command` until it ends or cannot be ended; then ends what it left behind.
-    fn run_to_end(&self, mut command: Command, mark: &Mark, log: &Path) -> io::Result<End> {
-        let ((said, says), (heard, beats)) = (io::pipe()?, io::pipe()?);
+    fn run_to_end(&self, mut command: Command, stem: &str) -> io::Result<End> {
+        let ((said, says), (recorded, records), (heard, beats)) = (io::pipe()?, io::pipe()?, io::pipe()?);
         command.stdin(Stdio::null()).stdout(says.try_clone()?).stderr(says);
+        command.env(REPORT_FD_VARIABLE, records.as_raw_fd().to_string());
         command.env(HEARTBEAT_FD_VARIABLE, beats.as_raw_fd().to_string());
-        let mut running = Running::new(
-            Output::new(said, log)?,
+        let pipes = (
+            Output::new(said, self.logs.as_fd(), &self.plan.logs(), &format!("{stem}.log"))?,
+            Taken::up_to(MOST_RECORDS, recorded)?,
             HeartbeatReader::new(heard)?,
-            TestProcess::start(&self.process_tree, &mut command, mark, Some(beats.as_fd()))?,
-            self,
         );
+        let passed = [records.as_fd(), beats.as_fd()];
+        let process = TestProcess::start(&self.process_tree, &mut command, &Mark::new(stem), &passed)?;
+        let mut running = Running::new(pipes, process, self);
         // Our own copies of the writing ends: without them the pipes end with the test.
-        drop((command, beats));
+        drop((command, records, beats));
+        let mut members = match self.kfd {
+            Some(_) => running.process.members(),
+            None => BTreeSet::new(),
+        };
         let mut ending = running.supervise(Instant::now() + self.plan.deadline)?;
 
-        // The leader is not reaped yet, so its group's number is still its own.
-        running.process.signal(Signal::KILL);
         let leader = running.process.id();
         let leftovers = running.process.end_leftovers(self.plan.jobs() == 1, LEFTOVERS);
+        // The leader is not reaped yet, so its group's number is still its own.
+        running.process.end_group();
         match running.process.reap()? {
             Some(status) => ending.exited(status),
             None => ending = Ending::Stuck(format!("process {leader} cannot be killed")),
@@ -120,9 +133,9 @@ impl Runner {
         if let Some(stuck) = leftovers.stuck.first() {
             ending = Ending::Stuck(format!("process {stuck}, which the test started, cannot be killed"));
         }
-        let processes: BTreeSet<u32> = leftovers.ended.keys().copied().chain([leader]).collect();
+        members.extend(leftovers.ended.keys());
         if let Some(kfd) = &self.kfd
-            && let Some(held) = kfd.wait_until_forgotten(&processes, self.plan.grace.kill)
+            && let Some(held) = kfd.wait_until_forgotten(&members, self.plan.grace.kill)
             && !matches!(ending, Ending::Stuck(_))
         {
             let waited = self.plan.grace.kill.as_secs_f64();
@@ -135,22 +148,29 @@ impl Runner {
         {
             ending = Ending::Reset(what);
         }
+        running.records.take()?;
+        let records = &running.records;
+        let record = match records.flooded {
+            false => Ok(TestRecord::parse(&records.bytes)),
+            true => Err(format!("its records have more than {MOST_RECORDS} bytes")),
+        };
+        let (output, lost) = running.output.finish()?;
         Ok(End {
             ending,
-            output: running.output.finish(),
+            record,
+            output,
+            lost,
             samples: running.heartbeat.finish()?,
             left_behind: leftovers.ended.into_values().collect(),
         })
     }
 
-    fn judge(&self, ending: Ending, record: &io::Result<TestRecord>, output: &str) -> Verdict {
+    fn judge(&self, ending: Ending, record: &Result<TestRecord, String>, word: &Word<'_>) -> Verdict {
         match ending {
             Ending::Itself(status) => match status.and_then(|status| status.code()) {
                 Some(0) => match record {
-                    Ok(record) => record.proven(output),
-                    Err(error) => Verdict::NotRecorded {
-                        reason: error.to_string(),
-                    },
+                    Ok(record) => record.proven(word),
+                    Err(reason) => Verdict::NotRecorded { reason: reason.clone() },
                 },
                 Some(status) => Verdict::Failed { status },
                 None => Verdict::Crashed {
@@ -172,7 +192,11 @@ impl Runner {
 /// Everything that is known when a test is over.
 struct End {
     ending: Ending,
-    output: io::Result<Vec<u8>>,
+    /// Its records, or why they cannot be used.
+    record: Result<TestRecord, String>,
+    output: Vec<u8>,
+    /// Why its log is not whole.
+    lost: Option<io::Error>,
     samples: Vec<crate::heartbeat::Sample>,
     left_behind: Vec<String>,
 }

@@ -1,11 +1,14 @@
 //! Test process: started so that it, and all that it starts, can be ended for certain.
 
 use super::containment::Contained;
+use super::poll::poll;
 use super::process_tree::{Leftovers, Mark, ProcessTree};
+use rocmforge_machine::process::{add_descendants, processes, state_of};
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{
     Pid, PidfdFlags, Signal, getppid, kill_process_group, pidfd_open, set_parent_process_death_signal,
 };
+use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
@@ -14,7 +17,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Time for a killed process to be reaped when a test is given up.
-const REAP: Duration = Duration::from_secs(5);
+const REAP: Duration = Duration::from_secs(10);
 
 /// A test's process, in a group of its own and [contained](super::containment); it dies with the thread that started it. Dropping it
 /// ends everything that the test started. It is reaped only by [`TestProcess::reap`] and by the drop: until then its number, and its
@@ -39,13 +42,13 @@ impl TestProcess {
         tree: &Arc<ProcessTree>,
         command: &mut Command,
         mark: &Mark,
-        passed: Option<BorrowedFd<'_>>,
+        passed: &[BorrowedFd<'_>],
     ) -> io::Result<Self> {
         let parent = rustix::process::getpid();
-        let passed = passed.map(|fd| std::os::fd::AsRawFd::as_raw_fd(&fd));
+        let passed: Vec<RawFd> = passed.iter().map(std::os::fd::AsRawFd::as_raw_fd).collect();
         command.process_group(0);
         // SAFETY: between fork and exec the closure makes system calls only, each async-signal-safe, and allocates nothing.
-        unsafe { command.pre_exec(move || in_child(parent, passed)) };
+        unsafe { command.pre_exec(move || in_child(parent, &passed)) };
         let (mut child, contained) = tree.spawn(command, mark)?;
         let group = Pid::from_child(&child);
         match pidfd_open(group, PidfdFlags::empty()) {
@@ -70,9 +73,32 @@ impl TestProcess {
         self.child.id()
     }
 
-    /// Becomes readable when the process ends.
+    /// Becomes readable when the test has ended.
     pub(crate) fn ended(&self) -> BorrowedFd<'_> {
-        self.ended.as_fd()
+        match &self.contained.keeper {
+            Some(keeper) => keeper.ended(),
+            None => self.ended.as_fd(),
+        }
+    }
+
+    /// The process itself and those that stand for it, when it has been started; in a namespace, the test is among these.
+    pub(crate) fn members(&self) -> BTreeSet<u32> {
+        let mut members = BTreeSet::from([self.id()]);
+        if self.contained.keeper.is_some() {
+            add_descendants(&processes(), &mut members);
+        }
+        members
+    }
+
+    /// The state of the test's process. In a namespace that is the oldest child of the first process there.
+    pub(crate) fn state(&self) -> Option<char> {
+        if self.contained.keeper.is_none() {
+            return state_of(self.id());
+        }
+        let processes = processes();
+        let first = processes.iter().find(|one| one.parent == self.id())?;
+        let children = processes.iter().filter(|one| one.parent == first.id);
+        children.min_by_key(|one| one.started).map(|test| test.state)
     }
 
     /// Signals the process and everything in its group.
@@ -89,8 +115,19 @@ impl TestProcess {
             .end_leftovers(&self.mark, self.id(), &self.contained, alone, patience)
     }
 
-    /// Takes the exit status of a process that has ended; `None` where it has not.
+    /// Ends what is in its group, where no namespace ends it.
+    pub(crate) fn end_group(&self) {
+        if self.contained.keeper.is_none() {
+            self.signal(Signal::KILL);
+        }
+    }
+
+    /// Takes the exit status of a process that has ended; `None` where it has not. A namespace ends before.
     pub(crate) fn reap(&mut self) -> io::Result<Option<ExitStatus>> {
+        if let Some(keeper) = &mut self.contained.keeper {
+            keeper.release();
+            poll([Some(self.ended.as_fd())], REAP)?;
+        }
         let status = self.tree.clone().reap_one(self.id(), || self.child.try_wait())?;
         self.reaped |= status.is_some();
         Ok(status)
@@ -100,7 +137,7 @@ impl TestProcess {
 impl Drop for TestProcess {
     fn drop(&mut self) {
         self.signal(Signal::KILL);
-        if let Contained::Cgroup(group) = &self.contained {
+        if let Some(group) = &self.contained.group {
             let _ = group.kill();
         }
         let until = Instant::now() + REAP;
@@ -117,7 +154,7 @@ impl Drop for TestProcess {
 const LAST_SIGNAL: libc::c_int = 31;
 
 /// What the new process does before it becomes the test.
-fn in_child(parent: Pid, passed: Option<RawFd>) -> io::Result<()> {
+fn in_child(parent: Pid, passed: &[RawFd]) -> io::Result<()> {
     for number in (1..=LAST_SIGNAL).filter(|number| ![libc::SIGKILL, libc::SIGSTOP].contains(number)) {
         // SAFETY: the default action runs no code of ours.
         if unsafe { libc::signal(number, libc::SIG_DFL) } == libc::SIG_ERR {
@@ -129,7 +166,7 @@ fn in_child(parent: Pid, passed: Option<RawFd>) -> io::Result<()> {
     if getppid() != Some(parent) {
         return Err(io::ErrorKind::NotConnected.into());
     }
-    if let Some(number) = passed {
+    for &number in passed {
         // SAFETY: the descriptor was open in the parent when it forked, and this process has its own copy of it.
         let descriptor = unsafe { BorrowedFd::borrow_raw(number) };
         fcntl_setfd(descriptor, FdFlags::empty())?;
@@ -157,7 +194,7 @@ mod tests {
         let mut command = Command::new("cat");
         command.arg("/proc/self/status").stdin(Stdio::null());
         command.stdout(output.try_clone().unwrap());
-        let mut child = TestProcess::start(&Arc::default(), &mut command, &Mark::new("cat"), None).unwrap();
+        let mut child = TestProcess::start(&Arc::default(), &mut command, &Mark::new("cat"), &[]).unwrap();
         while child.reap().unwrap().is_none() {
             std::thread::sleep(std::time::Duration::from_millis(1));
         }

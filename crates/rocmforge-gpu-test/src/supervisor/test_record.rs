@@ -7,8 +7,43 @@ use crate::record::Record;
 const LONGEST_ERROR: usize = 4096;
 /// Bytes of a test's output kept in the reports: its end.
 const OUTPUT_TAIL: usize = 16_384;
-/// The last line of libtest about one test that passed.
+/// What libtest says first when it runs one test, and last when that passed.
+const RUNNING: &str = "running 1 test";
 const PASSED: &str = "test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured;";
+
+/// What a test's process printed, and the name that libtest knows the test by.
+pub(crate) struct Word<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) output: &'a str,
+}
+
+impl Word<'_> {
+    /// Why it does not show that libtest ran this test once and saw it pass: what is missing, or is there more than once. Other lines
+    /// may be anywhere, also after the last: a library may print when the process ends.
+    fn doubt(&self) -> Option<String> {
+        let is_ok = |line: &&str| {
+            let line = line.strip_suffix(" ... ok").unwrap_or_default();
+            let line = line.strip_suffix(" - should panic").unwrap_or(line);
+            // What the test printed last may have had no line break.
+            line.strip_suffix(self.name)
+                .is_some_and(|before| before.ends_with("test "))
+        };
+        let lines = || self.output.lines();
+        let own = format!("test {} ... ok", self.name);
+        let counts = [
+            (lines().filter(|line| *line == RUNNING).count(), RUNNING),
+            (lines().filter(is_ok).count(), &own),
+            (lines().filter(|line| line.contains(PASSED)).count(), PASSED),
+        ];
+        counts.into_iter().find_map(|(count, line)| match count {
+            1 => None,
+            0 => Some(format!("it exited with status 0 before libtest said {line:?}")),
+            many => Some(format!(
+                "it exited with status 0 and {line:?} was printed {many} times: capture the output of test binaries that a test runs"
+            )),
+        })
+    }
+}
 
 /// The records of one test process.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -28,7 +63,7 @@ pub(crate) struct TestRecord {
 }
 
 impl TestRecord {
-    /// Takes the records that a test appended to its file.
+    /// Takes the records that a test wrote to its pipe.
     pub(crate) fn parse(text: &[u8]) -> Self {
         let text = String::from_utf8_lossy(text);
         // A line cut short by a kill says nothing.
@@ -53,12 +88,10 @@ impl TestRecord {
         self
     }
 
-    /// What became of a test that exited with status 0 and said `output`: it passed only if libtest itself says so at the end, and
-    /// every lease that began has ended.
-    pub(crate) fn proven(&self, output: &str) -> Verdict {
-        let last = output.trim_end().lines().next_back().unwrap_or_default();
-        if !last.starts_with(PASSED) {
-            let reason = format!("it exited with status 0 before libtest said that it had passed ({PASSED:?})");
+    /// What became of a test that exited with status 0: it passed only if libtest says so of this test, once, and every lease that
+    /// began has ended.
+    pub(crate) fn proven(&self, word: &Word<'_>) -> Verdict {
+        if let Some(reason) = word.doubt() {
             return Verdict::Unproven { reason };
         }
         if self.open_leases > 0 {
@@ -175,25 +208,60 @@ mod tests {
         assert_eq!(TestRecord::parse(text.as_bytes()).launches, 6);
     }
 
+    /// What libtest prints of the test `name`, which printed `said`.
+    fn word(name: &str, said: &str) -> String {
+        format!("\nrunning 1 test\n{said}test {name} ... ok\n\n{PASSED} 3 filtered out; finished in 0.00s\n\n")
+    }
+
+    fn is_proven(record: &TestRecord, output: &str) -> bool {
+        match record.proven(&Word { name: "a::b", output }) {
+            Verdict::Passed => true,
+            Verdict::Unproven { .. } => false,
+            other => panic!("{other}"),
+        }
+    }
+
     #[test]
     fn a_pass_needs_libtests_word_and_the_end_of_every_lease() {
-        let word = format!("running 1 test\n{PASSED} 3 filtered out; finished in 0.00s\n\n");
         let done = record_of(&[Record::LeaseBegan, lease(5, 1)]);
-        assert_eq!(done.proven(&word), Verdict::Passed);
-        assert_eq!(TestRecord::default().proven(&word), Verdict::Passed);
+        let none = TestRecord::default();
+        assert!(is_proven(&done, &word("a::b", "")) && is_proven(&none, &word("a::b", "")));
         for output in [
             "",
             "running 1 test\n",
-            "test result: ok. 0 passed; 0 failed; 0 ignored; 0 measured;\n",
+            "running 1 test\ntest result: ok. 0 passed; 0 failed; 0 ignored; 0 measured;\n",
+            &word("a::b", "").replace("running 1 test", "running 2 tests"),
+            &word("a::b", "").replace("... ok", "... FAILED"),
         ] {
-            assert!(matches!(done.proven(output), Verdict::Unproven { .. }), "{output}");
+            assert!(!is_proven(&done, output), "{output}");
         }
-        assert!(matches!(
-            done.proven(&format!("{word}more\n")),
-            Verdict::Unproven { .. }
-        ));
         let open = record_of(&[Record::LeaseBegan, Record::LeaseBegan, lease(5, 1)]);
-        assert!(matches!(open.proven(&word), Verdict::Unproven { .. }));
+        assert!(!is_proven(&open, &word("a::b", "")));
+    }
+
+    #[test]
+    fn other_lines_are_anywhere_and_the_word_is_of_this_test_and_once() {
+        let none = TestRecord::default();
+        for said in ["hello\n", "no line break ", "test c ... ok\n", "test result: FAILED.\n"] {
+            assert!(is_proven(&none, &word("a::b", said)), "{said}");
+        }
+        assert!(is_proven(&none, &(word("a::b", "") + "a library prints at exit\n")));
+        assert!(is_proven(&none, &word("a::b - should panic", "")));
+        // Another test's word: of one that ran in its place, in its process or beside it.
+        for other in ["c", "a::bc", "c::a::b", "xa::b"] {
+            assert!(!is_proven(&none, &word(other, "")), "{other}");
+            let beside = format!("running 1 test\n{}", word(other, ""));
+            assert!(!is_proven(&none, &beside), "{other}");
+        }
+        // A forged last line, after which the process ended itself, or its own word twice.
+        assert!(!is_proven(
+            &none,
+            &format!("running 1 test\n\n{PASSED} 3 filtered out\n")
+        ));
+        assert!(!is_proven(&none, &format!("{0}{0}", word("a::b", ""))));
+        for line in ["running 1 test\n", "test a::b ... ok\n", PASSED] {
+            assert!(!is_proven(&none, &(word("a::b", "") + line)), "{line}");
+        }
     }
 
     #[test]

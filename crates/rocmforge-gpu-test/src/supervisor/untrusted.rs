@@ -1,56 +1,10 @@
-//! Files that a test can touch: made and read without following links, without blocking, regular files only, with a size limit.
+//! Files that a test made: read without following links, without blocking, regular files only, with a size limit.
 
 use crate::beneath::{open_file, open_root};
-use rustix::fs::{Mode, OFlags, open};
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, Read};
 use std::os::fd::AsFd;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
-
-/// A file made for a test, held open: what the test puts in its place is not read.
-pub(super) struct OwnFile {
-    file: File,
-    path: PathBuf,
-}
-
-impl OwnFile {
-    /// Makes a new file; what is at `path` already, and is no folder, is replaced.
-    pub(super) fn make(path: &Path) -> io::Result<Self> {
-        match std::fs::remove_file(path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(named(path, error)),
-            _ => {}
-        }
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = open(path, flags, Mode::from_raw_mode(0o644)).map_err(|error| named(path, error.into()))?;
-        Ok(Self {
-            file: file.into(),
-            path: path.to_owned(),
-        })
-    }
-
-    pub(super) fn file(&mut self) -> &mut File {
-        &mut self.file
-    }
-
-    pub(super) fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// All of it, from the beginning. An error if it is longer than `most`, or if its path leads elsewhere by now.
-    pub(super) fn read_all(&mut self, most: u64) -> io::Result<Vec<u8>> {
-        let here = self.file.metadata()?;
-        let there = std::fs::symlink_metadata(&self.path).map_err(|error| named(&self.path, error))?;
-        if (here.dev(), here.ino()) != (there.dev(), there.ino()) {
-            return Err(named(
-                &self.path,
-                io::Error::other("something else was put in its place"),
-            ));
-        }
-        self.file.seek(SeekFrom::Start(0))?;
-        read_limited(&mut self.file, &self.path, most)
-    }
-}
+use std::path::Path;
 
 /// All of a regular file that a test may have made; `None` if there is none.
 pub(super) fn read(path: &Path, most: u64) -> io::Result<Option<Vec<u8>>> {
@@ -83,6 +37,7 @@ pub(super) fn named(path: &Path, error: io::Error) -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::fs::Mode;
     use std::fs;
     use std::os::unix::fs::symlink;
 
@@ -107,21 +62,5 @@ mod tests {
             let error = read(&path(name), 4).unwrap_err().to_string();
             assert!(error.contains(name), "{error}");
         }
-    }
-
-    #[test]
-    fn a_file_of_ours_is_known_by_itself_and_not_by_its_path() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("own");
-        symlink("/dev/zero", &path).unwrap();
-        let mut own = OwnFile::make(&path).unwrap();
-        fs::write(&path, "said").unwrap();
-        assert_eq!(own.read_all(4).unwrap(), b"said");
-        assert!(own.read_all(3).is_err());
-        fs::remove_file(&path).unwrap();
-        assert!(own.read_all(4).is_err(), "it is gone");
-        fs::write(&path, "said").unwrap();
-        let error = own.read_all(4).unwrap_err().to_string();
-        assert!(error.contains("put in its place"), "{error}");
     }
 }

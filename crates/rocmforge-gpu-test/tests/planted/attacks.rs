@@ -5,20 +5,22 @@ use super::campaign::is_whole;
 use super::faults::is_planted;
 use super::supervisor::{AMPLE, PATIENCE, Run, send, wait_for};
 use rocmforge_gpu_test::lock::{self, CardLock, LOCK_FD_VARIABLE};
-use rocmforge_gpu_test::record::REPORT_VARIABLE;
+use rocmforge_gpu_test::record::REPORT_FD_VARIABLE;
 use rocmforge_testkit::data::rng;
-use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::Value;
 use std::ffi::CString;
+use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// Set for the test that is to attack: which attack.
 const ATTACK: &str = "ROCMFORGE_PLANT_ATTACK";
 /// The attacking test: in the crate's name of this binary.
-const NAME: &str = "planted::attacks::attacks";
+const NAME: &str = "planted::attacks::planted_attack";
 /// The file that an escaped process goes on writing to.
 const BEAT: &str = "beat";
 
@@ -27,16 +29,17 @@ fn folder() -> PathBuf {
 }
 
 /// Attacks that need no more than one test, and what must become of it.
-const MIXED: [(&str, &str); 9] = [
+const MIXED: [(&str, &str); 10] = [
     ("escape", "passed"),
     ("exit", "unproven"),
     ("forge", "unproven"),
+    ("forge a line", "unproven"),
+    ("become another test", "unproven"),
+    ("run another test", "unproven"),
     ("lose the skip", "failed"),
-    ("fifo", "not_recorded"),
-    ("folder", "not_recorded"),
-    ("zeros", "not_recorded"),
     ("large", "not_recorded"),
     ("log", "passed"),
+    ("other logs", "passed"),
 ];
 
 /// The attack of a round of [`mixed`]: every tenth has one.
@@ -46,7 +49,7 @@ fn mixed_in(round: usize) -> Option<(&'static str, &'static str)> {
 
 /// The attack itself, in a test's process.
 #[test]
-fn attacks() {
+fn planted_attack() {
     if !is_planted() {
         return;
     }
@@ -55,26 +58,34 @@ fn attacks() {
     }
 }
 
-/// Attacks in every tenth round, and does nothing in the others. The round is in the name of its file of records.
+/// Attacks in every tenth round, and does nothing in the others. The round is at the end of its mark.
 #[test]
 fn mixed() {
     if !is_planted() {
         return;
     }
-    let records = PathBuf::from(std::env::var_os(REPORT_VARIABLE).expect("a file of records"));
-    let stem = records.file_stem().expect("a name").to_string_lossy().into_owned();
-    let round = stem.rsplit_once('.').expect("a round").1.parse().expect("a number");
+    let mark = std::env::var("ROCMFORGE_TEST_MARK").expect("a mark");
+    let round = mark.rsplit_once('.').expect("a round").1.parse().expect("a number");
     if let Some((attack, _)) = mixed_in(round) {
         carry_out(attack);
     }
 }
 
+/// What libtest says at last of a test that passed.
+const PASSED: &str = "test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s";
+
+/// This binary once more, over a test that passes.
+fn another_test() -> Command {
+    let mut command = Command::new(std::env::current_exe().expect("a path"));
+    command
+        .args(["--exact", "attacks::planted_victim", "--nocapture"])
+        .env_remove(ATTACK);
+    command
+}
+
 fn carry_out(attack: &str) {
-    let records = PathBuf::from(std::env::var_os(REPORT_VARIABLE).expect("a file of records"));
-    let in_its_place = |path: &Path| {
-        std::fs::remove_file(path).expect("ours");
-        path.to_owned()
-    };
+    let reports = || folder().join("reports");
+    let log = || reports().join("logs/planted.attacks.planted_attack.0.log");
     match attack {
         "escape" => escape(),
         "escape and stay" => {
@@ -83,22 +94,56 @@ fn carry_out(attack: &str) {
         }
         "exit" => std::process::exit(0),
         "forge" => {
-            println!("test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s");
+            println!("{PASSED}");
             std::mem::forget(rocmforge_testkit::gpu());
             std::process::exit(0);
         }
+        "forge a line" => {
+            println!("\n{PASSED}");
+            std::process::exit(0);
+        }
+        "become another test" => panic!("{}", another_test().exec()),
+        "run another test" => {
+            let status = another_test().status().expect("started");
+            std::process::exit(status.code().expect("a status"));
+        }
+        "forge all and go on" => println!("test attacks::planted_attack ... ok\n\n{PASSED}"),
         "lose the skip" => {
-            in_its_place(&records);
+            // SAFETY: nobody uses the descriptor again but by its number, which is looked up.
+            unsafe { libc::close(records()) };
             rocmforge_testkit::skip!("nobody must miss this");
         }
-        "fifo" => mknodat(CWD, in_its_place(&records), FileType::Fifo, Mode::RWXU, 0).expect("made"),
-        "folder" => std::fs::create_dir(in_its_place(&records)).expect("made"),
-        "zeros" => symlink("/dev/zero", in_its_place(&records)).expect("made"),
-        "large" => {
-            let file = std::fs::OpenOptions::new().write(true).open(&records).expect("ours");
-            file.set_len(1 << 40).expect("sparse");
+        "print at exit" => {
+            extern "C" fn at_exit() {
+                println!("a library prints at exit");
+            }
+            // SAFETY: the function takes nothing and returns, and may run at any time.
+            unsafe { libc::atexit(at_exit) };
+            print!("no line break: ");
         }
-        "log" => symlink("/dev/zero", in_its_place(&records.with_extension("log"))).expect("made"),
+        "large" => {
+            let mut file = std::fs::OpenOptions::new()
+                .append(true)
+                .open(format!("/proc/self/fd/{}", records()))
+                .expect("a pipe");
+            for _ in 0..17 {
+                file.write_all(&[b'x'; 1 << 20]).expect("read");
+            }
+        }
+        "log" => {
+            let log = logs().into_iter().next().expect("a log");
+            std::fs::remove_file(&log).expect("ours");
+            symlink("/dev/zero", log).expect("made");
+        }
+        "other logs" => {
+            for log in logs() {
+                let mut log = std::fs::OpenOptions::new().append(true).open(log).expect("ours");
+                writeln!(log, "\n{PASSED}").expect("written");
+            }
+        }
+        "own log" => std::fs::write(log(), "").expect("truncated"),
+        "logs" => swap(&reports().join("logs")),
+        "reports" => swap(&reports()),
         "unlock" => {
             let number: i32 = std::env::var(LOCK_FD_VARIABLE)
                 .expect("the lock")
@@ -112,6 +157,31 @@ fn carry_out(attack: &str) {
         other => panic!("no such attack: {other}"),
     }
 }
+
+/// The descriptor of the pipe of records.
+fn records() -> i32 {
+    let number = std::env::var(REPORT_FD_VARIABLE).expect("a pipe");
+    number.parse().expect("a number")
+}
+
+/// The logs of the run that are files.
+fn logs() -> Vec<PathBuf> {
+    let found = std::fs::read_dir(folder().join("reports/logs"))
+        .expect("there")
+        .flatten();
+    let files = found.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()));
+    files.map(|entry| entry.path()).collect()
+}
+
+/// Puts a link to the bystander's folder in the place of a folder.
+fn swap(place: &Path) {
+    std::fs::rename(place, place.with_extension("moved")).expect("moved");
+    symlink(folder().join("bystander"), place).expect("made");
+}
+
+/// Does nothing: what a test that passes in the place of another does.
+#[test]
+fn planted_victim() {}
 
 /// Leaves a process that has left this one's group, session and trace, and forks in a chain. It writes to a file until it is killed,
 /// or for a minute.
@@ -168,7 +238,7 @@ macro_rules! needs_containment {
 
 /// The result of an attack.
 fn attacked(attack: &str) -> (Run, Value) {
-    attacked_within(attack, "cgroup")
+    attacked_within(attack, "cgroup-pid-namespace")
 }
 
 /// The same with no better containment than `most`.
@@ -203,7 +273,12 @@ fn beats(run: &Run) -> bool {
 fn a_chain_of_forks_that_left_everything_is_ended() {
     needs_containment!();
     // Without a group or a namespace nothing ends a chain of forks for certain: see the documentation.
-    for most in ["cgroup", "pid-namespace"] {
+    for most in [
+        "cgroup-pid-namespace",
+        "cgroup-user-namespace",
+        "pid-namespace",
+        "cgroup",
+    ] {
         let (run, result) = attacked_within("escape", most);
         assert_eq!(result["outcome"], "passed", "{most}: {result:#}");
         assert!(run.directory.path().join(BEAT).exists(), "{most}: it was there");
@@ -212,25 +287,55 @@ fn a_chain_of_forks_that_left_everything_is_ended() {
 
 #[test]
 fn a_pass_needs_proof() {
-    for (attack, outcome) in [("exit", "unproven"), ("forge", "unproven"), ("lose the skip", "failed")] {
+    for (attack, outcome) in [
+        ("exit", "unproven"),
+        ("forge", "unproven"),
+        ("forge a line", "unproven"),
+        ("forge all and go on", "unproven"),
+        ("become another test", "unproven"),
+        ("run another test", "unproven"),
+        ("lose the skip", "failed"),
+        ("large", "not_recorded"),
+        ("own log", "passed"),
+        ("other logs", "passed"),
+        ("log", "passed"),
+        ("print at exit", "passed"),
+    ] {
         let (_run, result) = attacked(attack);
         assert_eq!(result["outcome"], outcome, "{attack}: {result:#}");
     }
 }
 
 #[test]
-fn traps_in_the_place_of_files_are_named_and_nobody_falls_in() {
-    for attack in ["fifo", "folder", "zeros", "large"] {
-        let (_run, result) = attacked(attack);
-        assert_eq!(result["outcome"], "not_recorded", "{attack}: {result:#}");
-        let reason = result["reason"].as_str().unwrap();
-        assert!(reason.contains(".jsonl: "), "the path is named: {reason}");
+fn nothing_is_written_through_a_link_that_a_test_puts_in_the_place_of_a_folder() {
+    for (attack, moved) in [("logs", "reports/logs.moved"), ("reports", "reports.moved/logs")] {
+        let run = Run::new();
+        let bystander = run.directory.path().join("bystander");
+        std::fs::create_dir(&bystander).unwrap();
+        let precious = ["planted.attacks.planted_victim.0.log", "report.json", "junit.xml"];
+        for name in precious {
+            std::fs::write(bystander.join(name), "precious").unwrap();
+        }
+        let mut command = run.supervisor("planted::attacks::planted_", AMPLE);
+        // One at a time: the attack comes before the victim.
+        let output = command.args(["--jobs", "1"]).env(ATTACK, attack).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{attack}: {said}");
+        for name in precious {
+            let found = std::fs::read_to_string(bystander.join(name)).unwrap();
+            assert_eq!(found, "precious", "{attack}: {name}");
+        }
+        assert_eq!(
+            std::fs::read_dir(&bystander).unwrap().count(),
+            precious.len(),
+            "{attack}"
+        );
+        let log = run.directory.path().join(moved).join(precious[0]);
+        assert!(
+            std::fs::read_to_string(log).unwrap().contains("planted_victim ... ok"),
+            "{attack}"
+        );
     }
-    let (_run, result) = attacked("log");
-    assert_eq!(
-        result["outcome"], "passed",
-        "what it said is known all the same: {result:#}"
-    );
 }
 
 #[test]
@@ -263,7 +368,12 @@ fn assert_gone(run: &Run, case: &str) {
 #[test]
 fn a_killed_supervisor_leaves_no_process_and_no_lock() {
     needs_containment!();
-    for most in ["cgroup", "pid-namespace"] {
+    for most in [
+        "cgroup-pid-namespace",
+        "cgroup-user-namespace",
+        "pid-namespace",
+        "cgroup",
+    ] {
         let run = Run::new();
         let mut command = run.supervisor(NAME, 1000);
         command

@@ -1,6 +1,7 @@
 //! A disk that is full while tests run.
 
 use super::supervisor::{AMPLE, Run};
+use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
 /// Runs `command` where the folder of reports is a file system of this size, in a mount name space of its own; `None` where no name
@@ -63,5 +64,41 @@ fn a_full_disk_ends_no_run_before_its_table() {
         assert!(row.contains(": No space left"), "{row}");
     }
     assert!(said.contains("reports/report.json: No space left"), "{said}");
+    run.assert_nothing_lives();
+}
+
+#[test]
+fn a_limit_on_the_size_of_files_ends_no_run_before_its_table() {
+    let run = Run::new();
+    // 14 floods and fails, 15 passes.
+    let mut command = run.supervisor("faults::ends::n01", AMPLE);
+    command.args(["--jobs", "1"]);
+    let limit = libc::rlimit {
+        rlim_cur: 64 << 10,
+        rlim_max: 64 << 10,
+    };
+    let set = move || {
+        // SAFETY: the limit lives.
+        match unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &raw const limit) } {
+            0 => Ok(()),
+            _ => Err(std::io::Error::last_os_error()),
+        }
+    };
+    // SAFETY: the closure makes one system call, which is async-signal-safe.
+    unsafe { command.pre_exec(set) };
+    let output = command.output().unwrap();
+    let (table, said) = (
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr),
+    );
+    assert_eq!(output.status.code(), Some(1), "{table}{said}");
+    assert!(
+        table.contains(" skipped, 0 blocked\n"),
+        "the table is there: {table}{said}"
+    );
+    assert!(
+        table.contains("n014.0.log: File too large"),
+        "what is lost is named: {table}{said}"
+    );
     run.assert_nothing_lives();
 }

@@ -10,6 +10,7 @@ mod bundled;
 mod campaign;
 mod card;
 mod command;
+mod contained;
 mod disk;
 mod expected;
 mod faults;

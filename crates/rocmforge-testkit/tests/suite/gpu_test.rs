@@ -1,7 +1,7 @@
 //! The builder of GPU tests, on the simulated card: skips, expected failures, seeds, deadlines.
 
 use rocmforge_gpu_test::heartbeat::{HEARTBEAT_FD_VARIABLE, Sample};
-use rocmforge_gpu_test::record::{REPORT_VARIABLE, Record};
+use rocmforge_gpu_test::record::{REPORT_FD_VARIABLE, Record};
 use rocmforge_runtime::{Elems, HipBuffer, HipError};
 use rocmforge_sim::{CardConfig, SimConfig};
 use rocmforge_testkit::{Bytes, Feature, GpuTest, On};
@@ -164,7 +164,7 @@ fn a_lease_sends_heartbeats_to_the_pipe_of_its_environment() {
     assert!(samples.len() >= 2 && samples.last().unwrap().ended, "{samples:?}");
 }
 
-/// In a process of its own, because the report file is named by the environment.
+/// In a process of its own, because the pipe of records is named by the environment.
 #[test]
 fn skips_expected_failures_and_the_watchdogs_words_are_written_down() {
     const CHILD: &str = "ROCMFORGE_GPU_TEST_CHILD";
@@ -182,10 +182,8 @@ fn skips_expected_failures_and_the_watchdogs_words_are_written_down() {
             });
         return;
     }
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("report");
-    // As the supervisor does.
-    std::fs::write(&file, "").unwrap();
+    let (recorded, records) = std::io::pipe().unwrap();
+    fcntl_setfd(&records, FdFlags::empty()).unwrap();
     let output = Command::new(std::env::current_exe().unwrap())
         .args([
             "--exact",
@@ -193,11 +191,13 @@ fn skips_expected_failures_and_the_watchdogs_words_are_written_down() {
             "--nocapture",
         ])
         .env(CHILD, "1")
-        .env(REPORT_VARIABLE, &file)
+        .env(REPORT_FD_VARIABLE, records.as_raw_fd().to_string())
         .output()
         .unwrap();
     assert!(output.status.success(), "{output:?}");
-    let records: Vec<Record> = std::fs::read_to_string(file)
+    // Other children of this process may hold the writing end for a moment.
+    drop(records);
+    let records: Vec<Record> = std::io::read_to_string(recorded)
         .unwrap()
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())

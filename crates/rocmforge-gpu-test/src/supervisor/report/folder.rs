@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
@@ -104,10 +104,14 @@ impl ReportFolder {
         };
         folder.write_list()?;
         for name in folders {
-            let place = path.join(name);
-            fs::create_dir_all(&place).map_err(at(&place))?;
+            beneath::make_folder(folder.root.as_fd(), Path::new(name)).map_err(at(&path.join(name)))?;
         }
         Ok(folder)
+    }
+
+    /// Opens a folder in it.
+    pub(crate) fn open(&self, name: &str) -> Result<OwnedFd, FolderError> {
+        beneath::open_folder(self.root.as_fd(), Path::new(name)).map_err(at(&self.path.join(name)))
     }
 
     /// Refuses a folder that [`claim`](Self::claim) would refuse for these files, and changes nothing.
@@ -150,7 +154,7 @@ impl ReportFolder {
             self.list.files.insert(name.to_owned());
             self.write_list()?;
         }
-        replace(&self.path, name, bytes)
+        self.replace(name, bytes)
     }
 
     /// Shortens the list to what is there.
@@ -248,7 +252,12 @@ impl ReportFolder {
                 bytes: text.len() as u64,
             });
         }
-        replace(&self.path, LIST, &text)
+        self.replace(LIST, &text)
+    }
+
+    /// Writes a file in the folder that was opened, whatever its path leads to by now.
+    fn replace(&self, name: &str, bytes: &[u8]) -> Result<(), FolderError> {
+        beneath::replace(self.root.as_fd(), Path::new(name), bytes).map_err(at(&self.path.join(name)))
     }
 
     fn exists(&self, name: &str) -> Result<bool, FolderError> {
@@ -283,21 +292,6 @@ pub(crate) fn within(folder: &Path, name: &str) -> Result<PathBuf, FolderError> 
         Some(_) => return Err(FolderError::NotOurs { path }),
     }
     Ok(path)
-}
-
-/// Puts a file in its place in one step. A link in that place is replaced, not followed.
-fn replace(folder: &Path, name: &str, bytes: &[u8]) -> Result<(), FolderError> {
-    let path = folder.join(name);
-    let written = || -> io::Result<()> {
-        let mut file = tempfile::Builder::new()
-            .prefix(".writing-")
-            .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))
-            .tempfile_in(folder)?;
-        file.write_all(bytes)?;
-        file.persist(&path).map_err(|error| error.error)?;
-        Ok(())
-    };
-    written().map_err(at(&path))
 }
 
 fn at(path: &Path) -> impl FnOnce(io::Error) -> FolderError {

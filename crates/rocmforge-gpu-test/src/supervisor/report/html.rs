@@ -127,7 +127,7 @@ impl Summary {
                             td(class = "number") : result.round.saturating_add(1);
                             td {
                                 span(class = class(result.verdict.kind())) : line(&result.verdict.to_string());
-                                @ for remark in result.remarks() { br; span(class = "remark") : line(&remark); }
+                                @ for (_, remark) in result.remarks() { br; span(class = "remark") : line(&remark); }
                             }
                             td(class = "number") : format_args!("{:.2}", result.seconds);
                             td(class = "number") {

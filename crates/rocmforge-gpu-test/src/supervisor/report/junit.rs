@@ -45,7 +45,8 @@ impl Summary {
             Verdict::ExpectedFailure { reason, failure } => Some((reason, failure)),
             _ => None,
         };
-        let has_properties = round.is_some() || expected.is_some();
+        let remarks = result.remarks();
+        let has_properties = round.is_some() || expected.is_some() || !remarks.is_empty();
         Box::new(owned_xml! {
             testcase(name = name, time = format_args!("{:.3}", result.seconds)) {
                 @ if has_properties {
@@ -54,6 +55,7 @@ impl Summary {
                         @ if let Some((reason, _)) = expected {
                             property(name = "expected_failure", value = line(reason));
                         }
+                        @ for (name, remark) in &remarks { property(name = *name, value = line(remark)); }
                     }
                 }
                 : self.status(result);

@@ -29,6 +29,8 @@ pub(crate) enum Verdict {
     TimedOut { seconds: f64, silent: bool, signal: String },
     /// It exited with status 0, and nothing shows that it passed.
     Unproven { reason: String },
+    /// It passed and left processes behind, which was not allowed.
+    LeftProcesses { names: Vec<String> },
     /// Its log or its records could not be written or read.
     NotRecorded { reason: String },
     /// Its process could not be started.
@@ -57,6 +59,7 @@ impl Verdict {
             | Self::Crashed { .. }
             | Self::TimedOut { .. }
             | Self::Unproven { .. }
+            | Self::LeftProcesses { .. }
             | Self::NotRecorded { .. }
             | Self::NotStarted { .. }
             | Self::Stuck { .. } => Kind::Failed,
@@ -87,6 +90,9 @@ impl fmt::Display for Verdict {
                 write!(f, "{how} {seconds} s, ended by {signal}")
             }
             Self::Unproven { reason } => write!(f, "not proven to have passed: {reason}"),
+            Self::LeftProcesses { names } => {
+                write!(f, "left processes behind (--forbid-leftovers): {}", names.join(", "))
+            }
             Self::NotRecorded { reason } => write!(f, "not recorded: {reason}"),
             Self::NotStarted { reason } => write!(f, "could not be started: {reason}"),
             Self::Stuck { reason } => write!(f, "{reason}; restart the machine before using this card again"),
@@ -158,18 +164,22 @@ impl TestResult {
             .map_or(self.id.as_str(), |(package, _)| package)
     }
 
-    /// What is worth knowing of it whatever became of it: processes that it left behind, memory that the driver kept.
-    pub(super) fn remarks(&self) -> Vec<String> {
+    /// What is worth knowing of it whatever became of it, by name: processes that it left behind, memory that the driver kept.
+    pub(super) fn remarks(&self) -> Vec<(&'static str, String)> {
         let mut remarks = Vec::new();
         if !self.left_behind.is_empty() {
             let names = self.left_behind.join(", ");
-            remarks.push(format!("left processes behind, which were ended: {names}"));
+            remarks.push((
+                "left_behind",
+                format!("left processes behind, which were ended: {names}"),
+            ));
         }
         if let Some(bytes) = self.retained {
-            remarks.push(format!(
+            let remark = format!(
                 "the driver held {} more when the ledger was clean: the runtime keeps scratch and code objects, not judged",
                 mebibytes(bytes)
-            ));
+            );
+            remarks.push(("retained", remark));
         }
         remarks
     }

@@ -86,7 +86,7 @@ impl Summary {
             }
             writeln!(f, "      {}", line(&self.reproduction(result)))?;
         }
-        for remark in result.remarks() {
+        for (_, remark) in result.remarks() {
             writeln!(f, "  {id}: {}", line(&remark))?;
         }
         Ok(())

@@ -159,6 +159,11 @@ fn expected_failures_are_named_with_their_reason_in_every_report() {
     let case = (xml.test_suites.iter().flat_map(|suite| &suite.test_cases))
         .find(|case| case.name.as_str() == "model::layout")
         .unwrap();
+    let left = (xml.test_suites.iter().flat_map(|suite| &suite.test_cases))
+        .find(|case| case.name.as_str() == "kernels::softmax")
+        .unwrap();
+    let left: Vec<&str> = left.properties.iter().map(|property| property.name.as_str()).collect();
+    assert_eq!(left, ["left_behind", "retained"]);
     assert_eq!(case.properties.len(), 1);
     let property = &case.properties[0];
     assert_eq!(

@@ -14,6 +14,7 @@ use rocmforge_machine::process::state_of;
 use rocmforge_machine::sysfs::Sysfs;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
@@ -46,6 +47,7 @@ impl Script {
             environment: vec![("ROCMFORGE_DEVICE", "sim".to_owned())],
             wanted_jobs: Some(2),
             repeat: 1,
+            forbid_leftovers: false,
             recorded: true,
             directory: directory.path().to_owned(),
             device: Device::Sim(None),
@@ -56,6 +58,7 @@ impl Script {
             fs::create_dir(folder).unwrap();
         }
         let runner = Runner {
+            logs: std::fs::File::open(plan.logs()).unwrap().into(),
             plan,
             process_tree: Arc::default(),
             lock: Arc::new(lock),
@@ -88,7 +91,9 @@ pub(crate) fn test(directory: &Path, name: &str, script: &str) -> Test {
     // Through `cp`, so that no process that another test starts meanwhile has the file open for writing.
     let source = directory.join(format!("{name}.sh"));
     // At its end it says what libtest says of a test that passed.
-    let word = "s=$?; [ $s = 0 ] && echo 'test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out'; exit $s";
+    let word = format!(
+        "s=$?; [ $s = 0 ] && printf 'running 1 test\\ntest {name} ... ok\\n\\ntest result: ok. 1 passed; 0 failed; 0 ignored; 0 measured;\\n'; exit $s"
+    );
     fs::write(&source, format!("#!/bin/sh\n{script}\n{word}\n")).unwrap();
     fs::set_permissions(&source, fs::Permissions::from_mode(0o755)).unwrap();
     let copied = Command::new("cp")
@@ -157,7 +162,7 @@ fn a_pass_carries_what_the_lease_saw() {
     let record = r#"{"kind":"lease","device":"sim","peak_bytes":4096,"launches":3}"#;
     let sample = r#"{"at":1,"held":4096,"budget":8192,"ended":true}"#;
     let script = format!(
-        "echo nothing to report; echo '{record}' >> \"$ROCMFORGE_TEST_REPORT\"; echo '{sample}' > /proc/self/fd/$ROCMFORGE_HEARTBEAT_FD"
+        "echo nothing to report; echo '{record}' > /proc/self/fd/$ROCMFORGE_TEST_REPORT_FD; echo '{sample}' > /proc/self/fd/$ROCMFORGE_HEARTBEAT_FD"
     );
     let result = Script::new(&script).run();
     assert_eq!(result.verdict, Verdict::Passed, "{}", result.output);
@@ -172,14 +177,14 @@ fn a_pass_carries_what_the_lease_saw() {
 
 #[test]
 fn a_skip_is_not_a_pass() {
-    let script = r#"echo '{"kind":"skip","reason":"no model"}' >> "$ROCMFORGE_TEST_REPORT""#;
+    let script = r#"echo '{"kind":"skip","reason":"no model"}' > /proc/self/fd/$ROCMFORGE_TEST_REPORT_FD"#;
     let reason = "no model".to_owned();
     assert_eq!(Script::new(script).run().verdict, Verdict::Skipped { reason });
 }
 
 #[test]
 fn an_expected_failure_is_reported_and_does_not_hide_a_real_one() {
-    let record = r#"echo '{"kind":"expected_failure","reason":"on gfx12: later","failure":"wrong"}' >> "$ROCMFORGE_TEST_REPORT""#;
+    let record = r#"echo '{"kind":"expected_failure","reason":"on gfx12: later","failure":"wrong"}' > /proc/self/fd/$ROCMFORGE_TEST_REPORT_FD"#;
     let result = Script::new(record).run();
     let expected = Verdict::ExpectedFailure {
         reason: "on gfx12: later".to_owned(),
@@ -456,4 +461,20 @@ fn a_hang_that_led_to_a_reset_stays_a_hang() {
         (script, result)
     };
     assert_late(&past_deadline(run).1, "SIGQUIT");
+}
+
+#[test]
+fn a_test_that_leaves_a_process_behind_passes_and_fails_where_that_is_forbidden() {
+    let leaves = "setsid sleep 1000 & while ! grep -q sleep /proc/$!/comm; do sleep 0.01; done";
+    let result = Script::new(leaves).run();
+    assert_eq!((&result.verdict, result.left_behind.len()), (&Verdict::Passed, 1));
+    let forbidden = |script: &str| {
+        let script = Script::new(script).with(|runner| runner.plan.forbid_leftovers = true);
+        script.run().verdict
+    };
+    let names = vec!["sleep".to_owned()];
+    assert_eq!(forbidden(leaves), Verdict::LeftProcesses { names });
+    assert_eq!(forbidden("true"), Verdict::Passed);
+    // What it failed with says more.
+    assert_eq!(forbidden(&format!("{leaves}; exit 3")), Verdict::Failed { status: 3 });
 }
