@@ -80,8 +80,9 @@ fn end(process: &Process) {
     let selects = !process.settings.selection.is_all();
     let selector = selects.then(|| process.sim.launch_selector());
     let warnings = process.sim.warnings();
-    let mut notes: Vec<_> = process.sim.foreign_code().iter().map(said_of).collect();
-    notes.extend(process.sim.wide_kernel().map(said_of_wide));
+    let foreign_code: Vec<_> = process.sim.foreign_code().iter().map(said_of).collect();
+    let wide = process.sim.wide_kernel().map(said_of_wide);
+    let notes: Vec<_> = wide.into_iter().chain(foreign_code.iter().cloned()).collect();
     process
         .findings
         .end(&absent, counters, &warnings, &notes, selects, seed);

@@ -16,6 +16,9 @@ use super::vocabulary::{SpecialIds, TokenType};
 use super::{MAX_TEXT_BYTES, Tokenizer, TokenizerError};
 use crate::{FileError, files};
 
+/// Ids without a token that a small vocabulary may have.
+const SPARE_IDS: usize = 1 << 16;
+
 /// The parts of `tokenizer_config.json` that are read.
 #[derive(Default, Deserialize)]
 struct Config {
@@ -146,6 +149,14 @@ impl Tokenizer {
         let size = id_of.values().max().map_or(0, |&largest| largest as usize + 1);
         if size == 0 {
             return Err(TokenizerError::EmptyVocabulary);
+        }
+        // A list by ids must not cost more than the file.
+        let limit = id_of.len().saturating_mul(4).saturating_add(SPARE_IDS);
+        if size > limit {
+            return Err(TokenizerError::TooManyTokens {
+                count: size as u64,
+                limit,
+            });
         }
         // An id that no token has stays empty and without use.
         let mut tokens = vec![String::new(); size];

@@ -230,6 +230,18 @@ fn tokens_have_a_limit() {
         ),
         "{error}"
     );
+    // One id far away would cost more than the file.
+    let error = refused(|f| f["model"]["vocab"] = json!({"a": 4_000_000, "b": 1, "ab": 2}));
+    assert!(
+        matches!(
+            error,
+            TokenizerError::TooManyTokens {
+                count: 4_000_001,
+                limit: 65_548
+            }
+        ),
+        "{error}"
+    );
     refused(|f| f["model"]["vocab"] = json!({"a": -1, "b": 1, "ab": 2}));
     let long = "x".repeat(2049);
     let error = refused(|f| f["model"]["vocab"][&long] = json!(3));

@@ -54,7 +54,8 @@ pub(super) fn of(memory: &GlobalMemory, address: u64, size: usize) -> Option<Pad
             return of_record(record);
         }
     }
-    let whole_words = |gap: &Range<usize>| (address as usize + gap.start) % 4 == 0 && gap.len() % 4 == 0;
+    let whole_words =
+        |gap: &Range<usize>| (address as usize + gap.start).is_multiple_of(4) && gap.len().is_multiple_of(4);
     if size <= RECORD && first.len() <= GAPS && !first.iter().any(whole_words) {
         return of_record(size);
     }

@@ -91,7 +91,7 @@ pub(crate) fn run_part(
         count: dispatch.options.counters.then(Box::default),
         race,
     }));
-    let has_line = |pc| dispatch.program.frames(pc).first().is_some_and(|frame| frame.line != 0);
+    let instruction_has_line = |pc| has_line(&dispatch.program.frames(pc));
     let mut ctx = Ctx {
         memory,
         elsewhere: [0; 16],
@@ -125,7 +125,7 @@ pub(crate) fn run_part(
         faults: Vec::new(),
         warnings: Vec::new(),
         max_faults: dispatch.options.max_faults.max(1),
-        has_line: &has_line,
+        has_line: &instruction_has_line,
         heap: &code.heap,
         text: code.start,
         variables: &code.variables,

@@ -19,10 +19,9 @@ impl Machine<'_> {
             self.meets_elsewhere(first, other, ctx);
         }
         // A wave that has ended may have signalled before.
-        let passed = |w: &&Box<Wave>| {
-            w.state == WaveState::Ended && w.signals == 0 && w.barriers == 0 && w.last_write != NOWHERE
-        };
-        if let Some(ended) = waves.iter().find(passed) {
+        let passed =
+            |w: &Wave| w.state == WaveState::Ended && w.signals == 0 && w.barriers == 0 && w.last_write != NOWHERE;
+        if let Some(ended) = waves.iter().find(|wave| passed(wave)) {
             let side = Side {
                 access: Access::Store,
                 pc: ctx.text + u64::from(ended.last_write),
