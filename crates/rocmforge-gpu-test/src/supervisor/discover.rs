@@ -95,7 +95,11 @@ impl Discovery<'_> {
             true => drop(complains),
             false => drop(command.stderr(complains)),
         }
-        let mut process = TestProcess::start(self.process_tree, command, &Mark::new("discover"), &[])?;
+        let started = TestProcess::start(self.process_tree, command, &Mark::new("discover"), &[]);
+        let mut process = started.map_err(|source| DiscoverError::Binary {
+            path: command.get_program().display().to_string(),
+            source,
+        })?;
         command.stdout(Stdio::null()).stderr(Stdio::null()); // drops our copies of the writing ends
         let until = Instant::now() + bounds.time;
         let (mut urgency, mut late) = (Urgency::No, false);

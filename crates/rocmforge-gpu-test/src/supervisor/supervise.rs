@@ -11,6 +11,7 @@ use super::running::{Ending, Running};
 use super::taken::Taken;
 use super::test_process::TestProcess;
 use super::test_record::{TestRecord, Word, first_error, seed, tail};
+use super::untrusted::named;
 use crate::buffers::BUFFERS_VARIABLE;
 use crate::heartbeat::HEARTBEAT_FD_VARIABLE;
 use crate::record::REPORT_FD_VARIABLE;
@@ -18,6 +19,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -112,7 +114,8 @@ impl Runner {
             HeartbeatReader::new(heard)?,
         );
         let passed = [records.as_fd(), beats.as_fd()];
-        let process = TestProcess::start(&self.process_tree, &mut command, &Mark::new(stem), &passed)?;
+        let process = TestProcess::start(&self.process_tree, &mut command, &Mark::new(stem), &passed);
+        let process = process.map_err(|error| named(Path::new(command.get_program()), error))?;
         let mut running = Running::new(pipes, process, self);
         // Our own copies of the writing ends: without them the pipes end with the test.
         drop((command, records, beats));

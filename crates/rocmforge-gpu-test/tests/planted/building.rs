@@ -129,7 +129,8 @@ fn what_cannot_be_built_or_listed_is_said() {
             0,
             "/bin/false cannot list its tests: exit status: 1",
         ),
-        (vec![gpu("/no/such/file")], 0, "No such file"),
+        (vec![gpu("/no/such/file")], 0, "/no/such/file: No such file"),
+        (vec![gpu("/etc/passwd")], 0, "/etc/passwd: Permission denied"),
     ] {
         let (code, text) = end(&building(&run, &messages, status).output().unwrap());
         assert_eq!(code, Some(1), "{text}");

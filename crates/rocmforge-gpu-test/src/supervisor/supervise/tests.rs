@@ -233,7 +233,10 @@ fn a_binary_that_cannot_be_started_is_an_error() {
     let script = Script::new("");
     fs::remove_file(&script.test.binary.executable).unwrap();
     let run = script.runner.supervise(&script.test, 0);
-    assert_eq!(run.unwrap_err().kind(), io::ErrorKind::NotFound);
+    let error = run.unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::NotFound);
+    let path = script.test.binary.executable.display().to_string();
+    assert!(error.to_string().contains(&path), "{error}");
 }
 
 #[test]
