@@ -336,6 +336,7 @@ programs! {
     matmul { cards: BOTH, processors: BOTH }
     arguments {}
     numbers {}
+    half_constants { cards: BOTH, processors: BOTH, flags: &["-O3", "-ffp-contract=off"] }
     calls {}
     unused_lds { says: &["========= warning: read of LDS that no wave has written", "unused_lds.hip:6:", "nothing has used the value"] }
     no_device_code {
