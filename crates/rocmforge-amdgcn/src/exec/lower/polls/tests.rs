@@ -13,7 +13,7 @@ const DECIDE: [&str; 3] = [
 /// Whether a load in a loop of these instructions is a poll, which must be so on both cards.
 #[track_caller]
 fn polls(body: &[&str]) -> bool {
-    let text = [&["loop:"], body, &DECIDE].concat().join("\n");
+    let text = [&["loop:"][..], body, &DECIDE].concat().join("\n");
     let found = [Arch::Gfx1100, Arch::Gfx1201].map(|arch| !of(&assemble(arch, &text)).is_empty());
     assert_eq!(found[0], found[1], "cards:\n{text}");
     found[0]
