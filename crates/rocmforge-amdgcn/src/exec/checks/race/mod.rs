@@ -18,7 +18,8 @@
 //!
 //! # Atomics
 //! What the machine code does counts, not what the source says:
-//! * A release is an atomic, a store to LDS that another wave waits for in a loop, a volatile one that is behind a wait for LDS, the first store after `s_waitcnt_vscnt null, 0` with neither barrier nor cache invalidation
+//! * A release is an atomic, a store to LDS that another wave waits for in a loop, a volatile one that is behind a wait for LDS,
+//!   the first store after `s_waitcnt_vscnt null, 0` with neither barrier nor cache invalidation
 //!   between (as compilers write it), a volatile store, or a store to where the wave itself has used an
 //!   exchange or a compare-and-swap (the end of a lock). It covers what the wave did up to its last wait for stores, and its loads up to the release;
 //!   everything if no store is under way.

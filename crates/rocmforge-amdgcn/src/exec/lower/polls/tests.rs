@@ -23,7 +23,7 @@ fn polls(body: &[&str]) -> bool {
 fn a_loop_that_only_waits_polls() {
     assert!(polls(&["s_sleep 1", LOAD]));
     // What it has loaded does not decide.
-    assert!(!polls(&["s_sleep 1", LOAD, "v_mov_b32_e32 v1, v20"]));
+    assert!(!polls(&["s_sleep 1", "ds_load_b32 v5, v20"]));
 }
 
 #[test]
