@@ -324,7 +324,7 @@ programs! {
     atomics { cards: BOTH, processors: BOTH }
     waves { cards: BOTH, processors: BOTH }
     early_return { cards: BOTH, processors: BOTH }
-    early_return_not_optimised { name: "early_return", cards: BOTH, processors: BOTH, flags: &["-O0"] }
+    early_return_not_optimised { name: "early_return", cards: BOTH, processors: BOTH, device_library: true, flags: &["-O0"] }
     early_return_optimised { name: "early_return", cards: BOTH, processors: BOTH, flags: &["-O3"] }
     early_return_of_waves_of_64 {
         name: "early_return",

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use super::error::{Cause, Error};
 
 /// The most units of work of one rendering. A unit is a byte that is read or written, which takes about a nanosecond.
-pub const MAX_WORK: u64 = 400_000_000;
+pub const MAX_WORK: u64 = 200_000_000;
 
 /// The most bytes that the values of one rendering hold at a time, its text among them.
 pub const MAX_BYTES: usize = 128 << 20;
