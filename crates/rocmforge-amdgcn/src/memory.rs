@@ -85,7 +85,7 @@ pub struct GlobalMemory {
     pub(crate) shadow: Option<Box<dyn Any + Send + Sync>>,
     /// Host memory that kernels reach beside it. A share has none: if it accesses some it faults, and one thread runs the launch.
     pub(crate) host: HostMemory,
-    /// Memory of other cards that kernels reach beside it, while it is lent. A share has none, as of host memory.
+    /// Memory of other cards that kernels reach beside it, while a launch runs. A share has none, as of host memory.
     pub(crate) peers: Vec<GlobalMemory>,
 }
 
@@ -512,14 +512,14 @@ impl GlobalMemory {
         self.host.remove(address);
     }
 
-    /// Lets kernels access the memory of another card, under its addresses, until [`Self::take_peers`] gives it back. Its bytes keep their
+    /// Lets kernels access the memory of another card, under its addresses, until [`Self::unmap_peers`] gives it back. Its bytes keep their
     /// states; racecheck does not follow what a launch does there.
-    pub fn lend_peer(&mut self, peer: GlobalMemory) {
+    pub fn map_peer(&mut self, peer: GlobalMemory) {
         self.peers.push(peer);
     }
 
-    /// Gives back what [`Self::lend_peer`] was given, in the same order.
-    pub fn take_peers(&mut self) -> Vec<GlobalMemory> {
+    /// Gives back what [`Self::map_peer`] was given, in the same order.
+    pub fn unmap_peers(&mut self) -> Vec<GlobalMemory> {
         std::mem::take(&mut self.peers)
     }
 

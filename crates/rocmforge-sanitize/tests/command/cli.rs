@@ -767,39 +767,3 @@ fn damaged_objects_are_refused_without_a_panic() {
         }
     }
 }
-
-/// Each says what it is, and what the user probably wants.
-#[test]
-fn what_is_no_launch_file_is_told_apart() {
-    let directory = directory();
-    let object = directory.path().join("reverse.co");
-    let ran = run(&[&object.to_string_lossy()]);
-    assert_eq!(ran.exit, Exit::CannotRun);
-    let said = [
-        "is a code object, not a launch file",
-        "--template",
-        "--kernels",
-        "run -- PROGRAM",
-    ];
-    for said in said {
-        assert!(ran.err.contains(said), "{said:?} is not in {}", ran.err);
-    }
-    let bundle = directory.path().join("bundle.toml");
-    let empty = [b"__CLANG_OFFLOAD_BUNDLE__".as_slice(), &[0; 8]].concat();
-    std::fs::write(&bundle, empty).unwrap();
-    let ran = run(&[&bundle.to_string_lossy()]);
-    assert!(ran.err.contains("is a code object, not a launch file"), "{}", ran.err);
-    for args in [&["rnu", "--", "./a"][..], &["rnu"], &["kernels", "--", "a", "-b"]] {
-        let ran = run(args);
-        assert_eq!(ran.exit, Exit::CannotRun, "{args:?}");
-        let said = format!("there is no subcommand and no launch file {}", args[0]);
-        assert!(
-            ran.err.contains(&said) && ran.err.contains("run -- PROGRAM"),
-            "{}",
-            ran.err
-        );
-    }
-    // A file that is not there is one.
-    let ran = run(&["nowhere/launch.toml"]);
-    assert!(ran.err.contains("cannot read nowhere/launch.toml"), "{}", ran.err);
-}

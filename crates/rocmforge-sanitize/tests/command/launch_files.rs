@@ -1,6 +1,6 @@
 //! Launch files: what buffers can hold, typed arguments, several objects, steps, and what is said of mistakes in them.
 
-use crate::common::{Folder, refused, run};
+use crate::common::{Folder, call, refused, run};
 use rocmforge_sanitize::Exit;
 
 /// The floats of a file that a run has written.
@@ -422,4 +422,40 @@ fn a_template_knows_the_types_and_runs() {
     let text: String = launches.map(|launch| format!("{head}[[launch]]{launch}")).collect();
     let ran = run(&text.replace("block = [64, 1, 1]", "block = 32"), &[]);
     assert_eq!(ran.exit, Exit::Clean, "{text}\n{}{}", ran.out, ran.err);
+}
+
+/// Each says what it is, and what the user probably wants.
+#[test]
+fn what_is_not_a_launch_file_is_named() {
+    let folder = Folder::new();
+    let object = folder.path("reverse.co");
+    let ran = call(&[&object.to_string_lossy()]);
+    assert_eq!(ran.exit, Exit::CannotRun);
+    let said = [
+        "is a code object, not a launch file",
+        "--template",
+        "--kernels",
+        "run -- PROGRAM",
+    ];
+    for said in said {
+        assert!(ran.err.contains(said), "{said:?} is not in {}", ran.err);
+    }
+    let bundle = folder.path("bundle.toml");
+    let empty = [b"__CLANG_OFFLOAD_BUNDLE__".as_slice(), &[0; 8]].concat();
+    std::fs::write(&bundle, empty).unwrap();
+    let ran = call(&[&bundle.to_string_lossy()]);
+    assert!(ran.err.contains("is a code object, not a launch file"), "{}", ran.err);
+    for args in [&["rnu", "--", "./a"][..], &["rnu"], &["kernels", "--", "a", "-b"]] {
+        let ran = call(args);
+        assert_eq!(ran.exit, Exit::CannotRun, "{args:?}");
+        let said = format!("there is no subcommand and no launch file {}", args[0]);
+        assert!(
+            ran.err.contains(&said) && ran.err.contains("run -- PROGRAM"),
+            "{}",
+            ran.err
+        );
+    }
+    // A file that is not there is one.
+    let ran = call(&["nowhere/launch.toml"]);
+    assert!(ran.err.contains("cannot read nowhere/launch.toml"), "{}", ran.err);
 }

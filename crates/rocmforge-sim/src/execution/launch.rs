@@ -61,7 +61,7 @@ impl Host {
         let on_host = self.takes_host_memory(&launch.kernarg);
         let mut segment = launch.kernarg.clone();
         let attended = self.fill_hidden(launch, &mut segment);
-        let lent = self.lend_peers(card);
+        let peers = self.map_peers(card);
         let target = &mut self.cards[card];
         let (vram, kernarg) = (&mut target.vram, target.kernarg);
         // Bytes past the arguments do not exist for the kernel, but for the rest of the last 64: the compiler widens scalar
@@ -70,7 +70,7 @@ impl Host {
         segment.resize(segment.len().next_multiple_of(64), 0);
         vram.memory.set_state(kernarg, segment.len() as u64, ByteState::Uninit);
         if vram.memory.write(kernarg, &segment).is_err() {
-            self.take_peers(card, lent);
+            self.unmap_peers(card, peers);
             return Ran::Done;
         }
         let dispatch = Dispatch {
@@ -110,7 +110,7 @@ impl Host {
             None => execute(&dispatch, &mut vram.memory),
         };
         let written = vram.memory.take_host_writes();
-        self.take_peers(card, lent);
+        self.unmap_peers(card, peers);
         for (start, end) in written {
             self.races.watches.taint(start, end, Some(actor.epoch));
         }
@@ -183,8 +183,8 @@ impl Host {
         }
     }
 
-    /// Lends a card's memory that of the cards that it may access; these are the answer.
-    fn lend_peers(&mut self, card: usize) -> Vec<usize> {
+    /// Maps the memory of the cards that a card may access into that of the card, for a launch; these cards are the answer.
+    fn map_peers(&mut self, card: usize) -> Vec<usize> {
         let mut peers: Vec<usize> = self.cards[card].settings.peers.iter().copied().collect();
         peers.retain(|&peer| {
             let memory = &mut self.cards[peer].vram.memory;
@@ -193,16 +193,16 @@ impl Host {
                 return false;
             };
             let memory = std::mem::replace(memory, none);
-            self.cards[card].vram.memory.lend_peer(memory);
+            self.cards[card].vram.memory.map_peer(memory);
             true
         });
         peers
     }
 
-    /// Gives back what [`Self::lend_peers`] has lent.
-    fn take_peers(&mut self, card: usize, lent: Vec<usize>) {
-        let memories = self.cards[card].vram.memory.take_peers();
-        for (peer, memory) in lent.into_iter().zip(memories) {
+    /// Gives the memory of these cards, which [`Self::map_peers`] has mapped, back to them.
+    fn unmap_peers(&mut self, card: usize, peers: Vec<usize>) {
+        let memories = self.cards[card].vram.memory.unmap_peers();
+        for (peer, memory) in peers.into_iter().zip(memories) {
             self.cards[peer].vram.memory = memory;
         }
     }

@@ -53,18 +53,21 @@ impl Folder {
     /// Runs a launch file.
     pub(crate) fn run(&self, text: &str, args: &[&str]) -> Ran {
         let path = self.write("launch.toml", text);
-        let args = ["rocmforge-sanitize", path.as_str()]
-            .into_iter()
-            .chain(args.iter().copied());
-        let cli = Cli::try_parse_from(args).unwrap();
-        let (mut out, mut err) = (Vec::new(), Vec::new());
-        let exit = main(&cli, &mut out, &mut err);
-        Ran {
-            exit,
-            status: exit.status(&cli),
-            out: String::from_utf8(out).unwrap(),
-            err: String::from_utf8(err).unwrap(),
-        }
+        let args: Vec<&str> = [path.as_str()].into_iter().chain(args.iter().copied()).collect();
+        call(&args)
+    }
+}
+
+/// Runs the program with these arguments.
+pub(crate) fn call(args: &[&str]) -> Ran {
+    let cli = Cli::try_parse_from(["rocmforge-sanitize"].iter().chain(args)).unwrap();
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let exit = main(&cli, &mut out, &mut err);
+    Ran {
+        exit,
+        status: exit.status(&cli),
+        out: String::from_utf8(out).unwrap(),
+        err: String::from_utf8(err).unwrap(),
     }
 }
 
