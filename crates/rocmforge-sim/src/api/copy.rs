@@ -246,9 +246,21 @@ impl Call<'_> {
         let (to, from) = (self.card_index(dst_device)?, self.card_index(src_device)?);
         let lies_on = |pointer, card| self.card_of(address_of(pointer)).is_none_or(|found| found == card);
         fail_if(!lies_on(dst, to) || !lies_on(src, from), hipErrorInvalidValue)?;
-        match stream {
-            Some(stream) => self.hipMemcpyAsync(dst, src, size, hipMemcpyDeviceToDevice, stream),
-            None => self.hipMemcpy(dst, src, size, hipMemcpyDeviceToDevice),
+        if let Some(stream) = stream {
+            return self.hipMemcpyAsync(dst, src, size, hipMemcpyDeviceToDevice, stream);
+        }
+        self.outside_captures(hipErrorStreamCaptureImplicit)?;
+        let card = self.healthy_device()?;
+        // It comes after all that these cards have queued and before what they will: the host waits for both.
+        let before: Vec<Point> = [card, to, from]
+            .iter()
+            .flat_map(|&card| self.queues.all_of(card))
+            .collect();
+        self.force(&before)?;
+        let null = self.cards[card].null;
+        match self.queue_copy(Copied::flat(dst, src, size), hipMemcpyDeviceToDevice, null)? {
+            Some((_, _, point)) => self.force(&[point]),
+            None => Ok(()),
         }
     }
 

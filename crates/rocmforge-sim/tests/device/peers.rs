@@ -146,3 +146,23 @@ fn access_is_asked_enabled_and_taken_back() {
         machine.only_report(ReportKind::OutOfBounds);
     }
 }
+
+#[test]
+fn a_copy_between_cards_is_in_order_with_what_both_have_queued() {
+    for machine in two_cards(false, 1) {
+        let (own, foreign) = (machine.zeros(128), machine.zeros_of_peer(128));
+        let source = machine.zeros(128);
+        machine.upload(source, &[7_u32; 32]);
+        // Queued on the first card, where it writes each word plus 1; the copy is made on the second.
+        let args = [Arg::Ptr(source), Arg::Ptr(own), Arg::U32(32)];
+        assert_eq!(machine.launch("copy_words", 1, 32, &args), hipSuccess);
+        machine.on(1);
+        let status = unsafe { machine.sim.hipMemcpyPeer(foreign, 1, own, 0, 128) };
+        assert_eq!(status, hipSuccess);
+        machine.on(0);
+        machine.upload(own, &[9_u32; 32]);
+        machine.on(1);
+        assert_eq!(machine.download::<u32>(foreign, 32), [8; 32]);
+        machine.clean();
+    }
+}
