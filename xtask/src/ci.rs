@@ -69,7 +69,8 @@ const STEPS: &[Step] = &[
         needs: Needs::Hip,
         ..step("linked", "test --package rocmforge-hip-sys --features linked")
     },
-    // The runtime over the C interface: its calls of HIP are under the sanitizer.
+    // The runtime over the C interface: its calls of HIP are under the sanitizer, those of the compiler are not.
+    step("drop-in-build", "test --package rocmforge-runtime --test gpu --no-run"),
     Step {
         env: &[("ROCMFORGE_DEVICE", "hip:0")],
         ..step(

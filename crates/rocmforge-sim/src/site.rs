@@ -39,7 +39,10 @@ impl Report {
     /// Adds a report of the same mistake in other instructions.
     pub(crate) fn absorb(&mut self, other: &Self) {
         self.count += other.count;
-        self.instructions += other.instructions;
+        // The same two places the other way round are no further instructions of this one.
+        if self.site() == other.site() && self.pc != other.pc {
+            self.instructions += other.instructions;
+        }
         self.stopped |= other.stopped;
     }
 

@@ -277,6 +277,7 @@ fn at_each_level(name: &str, text: &str) {
 
 /// Kernels that are not the same thing at `-O0`, and why.
 const OTHERWISE: &[(&str, &str)] = &[
+    ("initcheck/halves_in_turn", "the load has a line of its own"),
     (
         "memcheck/register_array",
         "the array is in private memory, where its end is another kind of fault",

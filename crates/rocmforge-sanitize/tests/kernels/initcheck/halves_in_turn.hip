@@ -19,8 +19,8 @@ KERNEL faulty(const _Float16 *x, float *y, int n) {
 #pragma clang loop unroll(disable)
     for (int t = 0; t < 4; t++)
 #pragma clang loop unroll(disable)
-        for (int i = 0; i < 16; i++) sum += (float)v[t][i] * (i + t); // FAULT: UninitialisedPrivate
-    y[rf_thread()] = sum;
+        for (int i = 0; i < 16; i++) sum += (float)v[t][i] * (i + t); // ALSO: UninitialisedPrivate
+    y[rf_thread()] = sum; // FAULT: UninitialisedPrivate
 }
 
 KERNEL correct(const _Float16 *x, float *y, int n) {
