@@ -56,13 +56,20 @@ pub(crate) fn of_this_machine() -> &'static Availability {
     })
 }
 
-/// Whether a library is named exactly (`ROCMFORGE_HIP_LIBRARY`) and says that it simulates its cards. Without such a name nothing is loaded.
+/// The variable by which a simulated library gets its settings from the program that has started this one.
+const SIMULATION_VARIABLE: &str = "ROCMFORGE_HIP_SETTINGS";
+
+/// Whether a library is named exactly (`ROCMFORGE_HIP_LIBRARY`), has settings of a simulation, and says that it simulates its cards. Without the
+/// name and the settings nothing is loaded: a library of a real card is touched only by a process that may use the card.
 pub(crate) fn named_library_simulates() -> bool {
     static ANSWER: OnceLock<bool> = OnceLock::new();
     *ANSWER.get_or_init(|| {
         let options = LoadOptions::from_env();
+        if options.exact.is_none() || std::env::var_os(SIMULATION_VARIABLE).is_none() {
+            return false;
+        }
         let simulates = move || HipLibrary::load_with(&options).is_ok_and(|library| library.simulates());
-        LoadOptions::from_env().exact.is_some() && within(PROBE_LIMIT, simulates).unwrap_or(false)
+        within(PROBE_LIMIT, simulates).unwrap_or(false)
     })
 }
 

@@ -58,8 +58,8 @@ impl HipBackend {
     /// Whether an AMD GPU can be used here, or which of six reasons speaks against it. Asked once in a process.
     ///
     /// Looks at `/dev/kfd` and the kernel's topology first; only if these show a GPU and allow its use is the HIP library
-    /// loaded and called, on a thread of its own with a time limit. A library that `ROCMFORGE_HIP_LIBRARY` names is loaded before, and the
-    /// kernel is not asked if that library says that it simulates its cards. A crash inside of the library ends the process all the
+    /// loaded and called, on a thread of its own with a time limit. With the settings of a simulation in the environment the library
+    /// that `ROCMFORGE_HIP_LIBRARY` names is loaded before, and the kernel is not asked if it says that it simulates its cards. A crash inside of the library ends the process all the
     /// same: `cargo xtask doctor` asks in a helper process, which contains it.
     pub fn availability() -> &'static Availability {
         availability::of_this_machine()

@@ -117,7 +117,8 @@ impl Provider {
         Ok(Self::of_this_machine(api))
     }
 
-    /// Whether the library that `ROCMFORGE_HIP_LIBRARY` names simulates its cards. Without that name nothing is loaded, and the answer is no.
+    /// Whether the library that `ROCMFORGE_HIP_LIBRARY` names simulates its cards, with the settings of `ROCMFORGE_HIP_SETTINGS`. Without either
+    /// variable nothing is loaded, and the answer is no.
     pub fn amd_is_simulated() -> bool {
         availability::named_library_simulates()
     }
