@@ -153,7 +153,7 @@ fn binary(message: Message, kind: &str, name: &str) -> Option<TestBinary> {
         return None;
     }
     let directory = message.manifest_path?.parent()?.to_owned();
-    // A package may be called otherwise than its folder, and two folders may have one name.
+    // A package and its folder may have different names, and two folders may have the same name.
     let package = match message.package_id.as_deref().and_then(package_name) {
         Some(name) => name.to_owned(),
         None => directory.file_name()?.to_str()?.to_owned(),

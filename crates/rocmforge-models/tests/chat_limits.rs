@@ -421,7 +421,7 @@ fn run(source: &str) -> (Result<String, ChatError>, usize) {
     (result, PEAK.load(Ordering::Relaxed).saturating_sub(before))
 }
 
-/// Runs one template, and adds to `failures` how it ended otherwise than expected.
+/// Runs one template. An end that is not the expected one is added to `failures`.
 fn check(ends: Ends, source: &str, failures: &mut Vec<String>) {
     let started = Instant::now();
     let (result, peak) = run(source);

@@ -209,7 +209,7 @@ fn sources() -> Vec<(Format, u32, Inst, Vec<usize>)> {
     all.collect()
 }
 
-/// Modifiers that tell what of a source is read: of source `n`.
+/// Modifiers that choose which part of source `n` is read.
 fn modifiers(format: Format, n: usize) -> Vec<Fields> {
     let (none, bit) = (Fields::default(), 1 << n);
     match format {

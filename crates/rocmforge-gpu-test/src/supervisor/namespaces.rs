@@ -183,7 +183,7 @@ fn in_child(user: &OwnedFd, cgroups: &[CString], ends: Option<(c_int, c_int)>) -
     checked(unsafe { libc::prctl(libc::PR_CAPBSET_DROP, CAP_SYS_ADMIN) }).map(drop)
 }
 
-/// Makes a mount of this process's namespace read-only. One that lies under another is none that a path leads to.
+/// Makes a mount of this process's namespace read-only. No path leads to a mount that another one covers.
 fn make_read_only(path: &CString) -> io::Result<()> {
     let change = libc::mount_attr {
         attr_set: libc::MOUNT_ATTR_RDONLY,

@@ -1,11 +1,12 @@
 //! Memory plans: for the context that is asked for, whatever the file says that the model was made for.
 
 use rocmforge_ggml::{CpuBackend, HipGgmlBackend, KvType};
-use rocmforge_gguf::{Gguf, Value, Writer};
+use rocmforge_gguf::Value;
 use rocmforge_models::{Context, Engine, EngineOptions, MemoryPlan, Model, ModelError};
 use rocmforge_testkit::gpu;
 
 use crate::reference::Tiny;
+use crate::suite::gguf_keys::changed;
 
 /// A random model that says it was made for another context.
 fn made_for(tiny: &Tiny, context: u32) -> Model {
@@ -15,23 +16,8 @@ fn made_for(tiny: &Tiny, context: u32) -> Model {
         .string("general.architecture")
         .expect("there")
         .to_owned();
-    let changed = format!("{name}.context_length");
-    let mut writer = Writer::new();
-    for (key, value) in gguf.metadata().iter() {
-        let value = match *key == changed {
-            true => Value::U32(context),
-            false => value.clone(),
-        };
-        writer.metadata(key, value).expect("it was read");
-    }
-    for tensor in gguf.tensors() {
-        let data = gguf.data(tensor);
-        writer
-            .tensor(tensor.name.as_str(), &tensor.dims, tensor.ty, data)
-            .expect("it was read");
-    }
-    let bytes = writer.to_bytes().expect("memory");
-    Model::from_gguf(Gguf::from_bytes(bytes).expect("what was written")).expect("a model")
+    let key = format!("{name}.context_length");
+    changed(&gguf, &[], &[(key.as_str(), Value::U32(context))]).expect("a model")
 }
 
 fn plan(model: &Model, context: Context) -> MemoryPlan {

@@ -7,7 +7,7 @@ typedef short Shorts __attribute__((ext_vector_type(2)));
 
 // The inline constants of floats and others beside them; 1 / (2 pi) is the last inline one.
 constexpr float FLOATS[] = {0.5f, -0.5f, 1, -1, 2, -2, 4, -4, 0.15915494f, 0, 3};
-// Integers that are inline constants, and patterns of halves, bfloat16 and singles that are none.
+// Integers that are inline constants, and bits of halves, bfloat16 and singles, which are not.
 constexpr int INTEGERS[] = {1, 64, -1, -16, 65, 0x3c00, 0x3f80, 0x3800};
 constexpr int FLOAT_COUNT = sizeof FLOATS / sizeof *FLOATS, INTEGER_COUNT = sizeof INTEGERS / sizeof *INTEGERS;
 
