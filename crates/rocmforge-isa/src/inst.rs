@@ -21,6 +21,7 @@
 //! | VOPD | VGPR | | source | source | as VOP2 | |
 //! | DS | VGPRs read back | | address | data | second data | offset, bytes (offset0 of a `2addr`) |
 //! | FLAT, GLOBAL, SCRATCH | VGPRs loaded | | address VGPR(s), or `None` | data | address SGPR(s), or `None` | offset, bytes |
+//! | MIMG, VIMAGE, VSAMPLE | VGPRs loaded | | | data | resource descriptor, eight SGPRs | the address and the sampler are in [`Inst::image`] |
 //! | MUBUF, VBUFFER | VGPRs loaded | | index and offset VGPR, either, or `None` | data | resource descriptor, four SGPRs | offset, bytes; the scalar offset is [`MemBits::soffset`] |
 //!
 //! `v_fmaak_f32` is `dst = src[0] * src[1] + src[2]` with the literal in `src[2]`; `v_fmamk_f32` is
@@ -60,6 +61,8 @@ pub struct Inst {
     pub mem: MemBits,
     /// Y half of a VOPD pair. Both halves read their sources before either writes.
     pub dual: Option<Box<Inst>>,
+    /// What only operations on images have.
+    pub image: Option<Box<Image>>,
     /// Its row of the opcode tables, which the text needs.
     pub(crate) row: &'static Row,
 }
@@ -101,6 +104,8 @@ pub enum Format {
     Global,
     /// Private memory.
     Scratch,
+    /// Images (MIMG, and VIMAGE and VSAMPLE of gfx1201).
+    Image,
     /// Memory through a resource descriptor (MUBUF, and VBUFFER of gfx1201), and the cache invalidations `buffer_gl0_inv` and
     /// `buffer_gl1_inv`.
     Mubuf,
@@ -202,7 +207,75 @@ pub struct MemBits {
     pub idxen: bool,
 }
 
+/// Address, sampler and options of an operation on an image.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Image {
+    /// Vector registers of the address: gradients, coordinates, level of detail.
+    pub address: Vec<u8>,
+    /// How many of them the encoding has fields for; the last of those begins a group with the others.
+    pub(crate) separate: usize,
+    /// What the coordinates are.
+    pub dimensions: Dimensions,
+    /// Parts of a texel that have a register, a bit for each. Of a gather: the part of which four texels have one.
+    pub parts: u8,
+    /// Coordinates count texels.
+    pub unnormalised: bool,
+    /// First of the four scalar registers of the sampler; `None` for loads and stores.
+    pub sampler: Operand,
+}
+
+/// Dimensions of an image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Dimensions {
+    /// x
+    One,
+    /// x, y
+    Two,
+    /// x, y, z
+    Three,
+    /// x, layer
+    OneLayered,
+    /// x, y, layer
+    TwoLayered,
+}
+
+impl Dimensions {
+    /// As assemblers write it.
+    pub(crate) fn text(self) -> &'static str {
+        match self {
+            Self::One => "1D",
+            Self::Two => "2D",
+            Self::Three => "3D",
+            Self::OneLayered => "1D_ARRAY",
+            Self::TwoLayered => "2D_ARRAY",
+        }
+    }
+
+    /// Coordinates that are no layer.
+    pub const fn space(self) -> usize {
+        match self {
+            Self::One | Self::OneLayered => 1,
+            Self::Two | Self::TwoLayered => 2,
+            Self::Three => 3,
+        }
+    }
+
+    /// Whether a layer follows them.
+    pub const fn layered(self) -> bool {
+        matches!(self, Self::OneLayered | Self::TwoLayered)
+    }
+}
+
 impl Inst {
+    /// Registers that an operation on an image reads beside its [sources](Self::src).
+    pub fn image_sources(&self) -> impl Iterator<Item = (Operand, Ty)> {
+        let address = self.image.iter().flat_map(|image| image.address.iter());
+        let sampler = self.image.iter().map(|image| (image.sampler, Ty::B128));
+        address
+            .map(|&register| (Operand::Vgpr(register), Ty::B32))
+            .chain(sampler)
+    }
+
     /// Bits of source `n` as the operation reads them, where it is a constant: those of its kind, which
     /// [`Operand::constant`] gives, with two exceptions.
     ///

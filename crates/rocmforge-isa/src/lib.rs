@@ -36,6 +36,6 @@ mod tables;
 pub use arch::{Arch, UnknownArch};
 pub use decode::{DecodeError, decode, decode_for};
 pub use facts::{Atomic, Dependence, Element, Facts, Flow, Lanes, Memory, OpSel, Registers, Relative, Small, Unit};
-pub use inst::{Dpp, DppCtrl, Format, Inst, MemBits, Mods};
+pub use inst::{Dimensions, Dpp, DppCtrl, Format, Image, Inst, MemBits, Mods};
 pub use op::Op;
 pub use operand::{InlineFloat, Operand, Ty, Types};

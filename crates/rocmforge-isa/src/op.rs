@@ -713,6 +713,26 @@ pub enum Op {
     GlobalWb,
     /// `global_wbinv`
     GlobalWbinv,
+    /// `image_gather4_lz`
+    ImageGather4Lz,
+    /// `image_load`
+    ImageLoad,
+    /// `image_load_mip`
+    ImageLoadMip,
+    /// `image_sample`
+    ImageSample,
+    /// `image_sample_d`
+    ImageSampleD,
+    /// `image_sample_d_g16`
+    ImageSampleDG16,
+    /// `image_sample_l`
+    ImageSampleL,
+    /// `image_sample_lz`
+    ImageSampleLz,
+    /// `image_store`
+    ImageStore,
+    /// `image_store_mip`
+    ImageStoreMip,
     /// `s_abs_i32`
     SAbsI32,
     /// `s_absdiff_i32`
@@ -2877,6 +2897,16 @@ impl Op {
         Op::GlobalStoreD16HiB8,
         Op::GlobalWb,
         Op::GlobalWbinv,
+        Op::ImageGather4Lz,
+        Op::ImageLoad,
+        Op::ImageLoadMip,
+        Op::ImageSample,
+        Op::ImageSampleD,
+        Op::ImageSampleDG16,
+        Op::ImageSampleL,
+        Op::ImageSampleLz,
+        Op::ImageStore,
+        Op::ImageStoreMip,
         Op::SAbsI32,
         Op::SAbsdiffI32,
         Op::SAddCoCiU32,
@@ -3804,7 +3834,7 @@ const SRC: u8 = Registers::SRC.0;
 const NO: u8 = 0;
 
 #[rustfmt::skip]
-static FACTS: [Facts; 1255] = [
+static FACTS: [Facts; 1265] = [
     facts("buffer_atomic_add_f32", Unit::VectorMemory, (Memory::Atomic, Atomic::Compute, Ty::B32, Element::None, 1), Flow::Next, EXEC, NO, Lanes::Own, Relative::None, OpSel::Halves, Dependence::All, NO),
     facts("buffer_atomic_add_u32", Unit::VectorMemory, (Memory::Atomic, Atomic::Compute, Ty::B32, Element::None, 1), Flow::Next, EXEC, NO, Lanes::Own, Relative::None, OpSel::Halves, Dependence::All, NO),
     facts("buffer_atomic_add_u64", Unit::VectorMemory, (Memory::Atomic, Atomic::Compute, Ty::B64, Element::None, 1), Flow::Next, EXEC, NO, Lanes::Own, Relative::None, OpSel::Halves, Dependence::All, NO),
@@ -4156,6 +4186,16 @@ static FACTS: [Facts; 1255] = [
     facts("global_store_d16_hi_b8", Unit::VectorMemory, (Memory::Store, Atomic::None, Ty::None, Element::HighU8, 1), Flow::Next, EXEC, NO, Lanes::Own, Relative::None, OpSel::Halves, Dependence::All, NO),
     facts("global_wb", Unit::VectorMemory, NO_MEMORY, Flow::Next, EXEC, NO, Lanes::Own, Relative::None, OpSel::Halves, Dependence::All, NO),
     facts("global_wbinv", Unit::VectorMemory, NO_MEMORY, Flow::Next, EXEC, NO, Lanes::Own, Relative::None, OpSel::Halves, Dependence::All, NO),
+    facts("image_gather4_lz", Unit::VectorMemory, (Memory::Load, Atomic::None, Ty::None, Element::Format, 1), Flow::Next, EXEC, NO, Lanes::Own, Relative::None, OpSel::Halves, Dependence::All, NO),
+    facts("image_load", Unit::VectorMemory, (Memory::Load, Atomic::None, Ty::None, Element::Format, 1), Flow::Next, EXEC, NO, Lanes::Own, Relative::None, OpSel::Halves, Dependence::All, NO),
+    facts("image_load_mip", Unit::VectorMemory, (Memory::Load, Atomic::None, Ty::None, Element::Format, 1), Flow::Next, EXEC, NO, Lanes::Own, Relative::None, OpSel::Halves, Dependence::All, NO),
+    facts("image_sample", Unit::VectorMemory, (Memory::Load, Atomic::None, Ty::None, Element::Format, 1), Flow::Next, EXEC, NO, Lanes::Own, Relative::None, OpSel::Halves, Dependence::All, NO),
+    facts("image_sample_d", Unit::VectorMemory, (Memory::Load, Atomic::None, Ty::None, Element::Format, 1), Flow::Next, EXEC, NO, Lanes::Own, Relative::None, OpSel::Halves, Dependence::All, NO),
+    facts("image_sample_d_g16", Unit::VectorMemory, (Memory::Load, Atomic::None, Ty::None, Element::Format, 1), Flow::Next, EXEC, NO, Lanes::Own, Relative::None, OpSel::Halves, Dependence::All, NO),
+    facts("image_sample_l", Unit::VectorMemory, (Memory::Load, Atomic::None, Ty::None, Element::Format, 1), Flow::Next, EXEC, NO, Lanes::Own, Relative::None, OpSel::Halves, Dependence::All, NO),
+    facts("image_sample_lz", Unit::VectorMemory, (Memory::Load, Atomic::None, Ty::None, Element::Format, 1), Flow::Next, EXEC, NO, Lanes::Own, Relative::None, OpSel::Halves, Dependence::All, NO),
+    facts("image_store", Unit::VectorMemory, (Memory::Store, Atomic::None, Ty::None, Element::Format, 1), Flow::Next, EXEC, NO, Lanes::Own, Relative::None, OpSel::Halves, Dependence::All, NO),
+    facts("image_store_mip", Unit::VectorMemory, (Memory::Store, Atomic::None, Ty::None, Element::Format, 1), Flow::Next, EXEC, NO, Lanes::Own, Relative::None, OpSel::Halves, Dependence::All, NO),
     facts("s_abs_i32", Unit::Scalar, NO_MEMORY, Flow::Next, NO, SCC, Lanes::Own, Relative::None, OpSel::Halves, Dependence::All, NO),
     facts("s_absdiff_i32", Unit::Scalar, NO_MEMORY, Flow::Next, NO, SCC, Lanes::Own, Relative::None, OpSel::Halves, Dependence::All, NO),
     facts("s_add_co_ci_u32", Unit::Scalar, NO_MEMORY, Flow::Next, SCC, SCC, Lanes::Own, Relative::None, OpSel::Halves, Dependence::All, NO),

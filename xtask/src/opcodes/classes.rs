@@ -143,6 +143,7 @@ impl Class {
             "MUBUF" => !text.starts_with("buffer_gl"),
             // What is typed by the instruction itself needs the conversions of images.
             "BUFFER" => text.starts_with("buffer_gl") || text.starts_with("tbuffer"),
+            "IMAGE" | "SAMPLE" => !IMAGES.contains(&text.split_whitespace().next().unwrap_or_default()),
             "GWS" => !text.starts_with("ds_gws_"),
             "DS" => text.contains("gws") || text.contains("_gs_reg") || text.contains("ds_ordered_count"),
             _ => false,
@@ -294,7 +295,29 @@ pub(crate) static CLASSES: &[Class] = &[
     Class { name: "MUBUF", targets: GFX11, fixed: 0xe000_0000, op_shift: 18, op_bits: 8, words: 2, regs: &[], sources: &[], candidates: || vec![Fields::default(), fields(&[], &[], 0x8000_0000_0000_0000, &[])], skip: 0 },
     Class { name: "BUFFER", targets: GFX11, fixed: 0xe000_0000, op_shift: 18, op_bits: 8, words: 2, regs: &[(40, 8), (32, 8)], sources: &[], candidates: || buffer(16 << 48 | 8 << 56, 1 << 54, 1 << 14), skip: 0xff3f_0000_0000_0000 },
     Class { name: "BUFFER", targets: GFX12, fixed: 0xc400_0000, op_shift: 14, op_bits: 8, words: 3, regs: &[(32, 8), (64, 8)], sources: &[], candidates: || buffer(64 << 41 | 8 | 1 << 55, 1 << 62, 1 << 52), skip: 0x3f83_fe00_0040_007f },
+    Class { name: "IMAGE", targets: GFX11, fixed: 0xf000_0000, op_shift: 18, op_bits: 8, words: 2, regs: &[(40, 8), (32, 8)], sources: &[], candidates: || { let mut all = image(1 << 2 | 1 << 8 | 16 << 48 | 20 << 58); all.extend(image(1 << 2 | 1 << 8 | 16 << 48)); all }, skip: 0x007f_ffff_0003_ff9d },
+    Class { name: "IMAGE", targets: GFX12, fixed: 0xd000_0000, op_shift: 14, op_bits: 8, words: 3, regs: &[(32, 8), (64, 8)], sources: &[], candidates: || image(1 << 22 | 64 << 41), skip: 0xffff_ffff_ffff_feff_03c0_0077 },
+    Class { name: "SAMPLE", targets: GFX12, fixed: 0xe400_0000, op_shift: 14, op_bits: 8, words: 3, regs: &[(32, 8), (64, 8)], sources: &[], candidates: || image(1 << 22 | 64 << 41 | 80 << 55), skip: 0xffff_ffff_ffff_ffff_03c0_207f },
 ];
+
+/// Operations on images that the tables have. The others need levels of detail, comparisons, atomics or rays.
+const IMAGES: &[&str] = &[
+    "image_load",
+    "image_load_mip",
+    "image_store",
+    "image_store_mip",
+    "image_sample",
+    "image_sample_l",
+    "image_sample_lz",
+    "image_sample_d",
+    "image_sample_d_g16",
+    "image_gather4_lz",
+];
+
+/// Data and the first register of an address, in an image with these descriptors.
+fn image(bits: u128) -> Vec<Fields> {
+    vec![fields(&[SRC[1], SRC[0]], &[], bits, &[])]
+}
 
 fn vopd(dst: u32, bits: u128) -> Vec<Fields> {
     let shapes = [(SRC[1], &[][..]), (SRC[1], &[0x1234]), (0, &[])];

@@ -86,9 +86,9 @@ fn memory(facts: &Facts) -> String {
 }
 
 /// Names of the tables, in the order of the struct that holds them.
-const TABLES: [&str; 20] = [
+const TABLES: [&str; 22] = [
     "SOP2", "SOPK", "SOP1", "SOPC", "SOPP", "SMEM", "VOP2", "VOP1", "VOPC", "VOP3", "VOP3P", "VOPDX", "VOPDY", "DS",
-    "GWS", "FLAT", "SCRATCH", "GLOBAL", "MUBUF", "BUFFER",
+    "GWS", "FLAT", "SCRATCH", "GLOBAL", "MUBUF", "BUFFER", "IMAGE", "SAMPLE",
 ];
 
 pub(crate) fn tables(target: Target, rows: &[(Row, Description)]) -> String {

@@ -103,6 +103,8 @@ mod flag {
     pub(super) const TRANS: u64 = 1 << 16;
     pub(super) const MUBUF: u64 = 1 << 17;
     pub(super) const SMEM: u64 = 1 << 19;
+    /// MIMG, VIMAGE, VSAMPLE.
+    pub(super) const IMAGE: u64 = 7 << 20;
     pub(super) const FLAT: u64 = 1 << 24;
     pub(super) const DS: u64 = 1 << 25;
     pub(super) const PACKED: u64 = 1 << 49;
@@ -275,7 +277,7 @@ fn atomic(row: &Row) -> Result<&'static str, Error> {
 /// Facts of one row.
 fn of_row(row: &Row, description: &Description) -> Result<Facts, Error> {
     let d = description;
-    let memory_access = d.has(flag::SMEM | flag::FLAT | flag::DS | flag::MUBUF);
+    let memory_access = d.has(flag::SMEM | flag::FLAT | flag::DS | flag::MUBUF | flag::IMAGE);
     let unit = match () {
         () if d.has(flag::SWMMAC) => "SparseMatrix",
         () if d.has(flag::WMMA) => "Matrix",
@@ -284,7 +286,7 @@ fn of_row(row: &Row, description: &Description) -> Result<Facts, Error> {
         () if d.has(flag::VALU) => "Vector",
         () if d.has(flag::SMEM) => "ScalarMemory",
         () if d.has(flag::DS) => "Lds",
-        () if d.has(flag::FLAT | flag::MUBUF) => "VectorMemory",
+        () if d.has(flag::FLAT | flag::MUBUF | flag::IMAGE) => "VectorMemory",
         () if d.has(flag::SALU) => "Scalar",
         // Lane reads and writes, moves and waits have neither bit.
         () if matches!(row.class.name, "VOP1" | "VOP2" | "VOPC" | "VOP3" | "VOP3P") => "Vector",

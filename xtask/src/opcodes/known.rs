@@ -40,6 +40,16 @@ const ELEMENTS: Table<&str> = &[
     ("load_u8_d16_hi", "HighU8"),
     ("load_i8_d16_hi", "HighI8"),
     ("load_u16_d16_hi", "HighU16"),
+    ("load", "Format"),
+    ("load_mip", "Format"),
+    ("store", "Format"),
+    ("store_mip", "Format"),
+    ("sample", "Format"),
+    ("sample_l", "Format"),
+    ("sample_lz", "Format"),
+    ("sample_d", "Format"),
+    ("sample_d_g16", "Format"),
+    ("gather4_lz", "Format"),
     ("load_tr_b64", "Transposed"),
     ("load_tr_b128", "Transposed"),
     ("load_block", "Block"),
@@ -86,7 +96,16 @@ const ELEMENTS: Table<&str> = &[
 ];
 
 /// Address spaces of [`ELEMENTS`].
-const SPACES: [&str; 7] = ["buffer_", "flat_", "global_", "scratch_", "ds_", "s_buffer_", "s_"];
+const SPACES: [&str; 8] = [
+    "image_",
+    "buffer_",
+    "flat_",
+    "global_",
+    "scratch_",
+    "ds_",
+    "s_buffer_",
+    "s_",
+];
 
 /// Bytes that the offsets of operations with two of them count.
 pub(crate) const OFFSET_UNITS: Table<u32> = &[

@@ -159,6 +159,16 @@ pub(crate) fn of(
         register.map_or(0, |&(_, _, count)| count)
     };
     let widths = [DST, SRC[0], SRC[1], SRC[2]].map(width);
+    if matches!(class.name, "IMAGE" | "SAMPLE") {
+        // How many registers data and address take depends on fields of the instruction: see the decoder.
+        let store = mnemonic.starts_with("image_store");
+        let (dst, data) = if store { ("None", "B32") } else { ("B32", "None") };
+        return Ok(Types {
+            dst,
+            sdst: "None",
+            src: ["None", data, "B256"],
+        });
+    }
     if matches!(
         class.name,
         "SOP1"

@@ -196,6 +196,41 @@ pub(crate) fn buffer(code: u32, b: Buffer) -> Vec<u32> {
     }
 }
 
+/// Operands of an operation on an image: `addresses` registers from `address` on.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Image {
+    pub(crate) data: u32,
+    pub(crate) address: u32,
+    pub(crate) addresses: u32,
+    pub(crate) descriptor: u32,
+    pub(crate) sampler: u32,
+    /// Their number in instructions.
+    pub(crate) dimensions: u32,
+    pub(crate) parts: u32,
+}
+
+/// A sample, or a load or store.
+pub(crate) fn image(code: u32, sample: bool, i: Image) -> Vec<u32> {
+    match ARCH {
+        Arch::Gfx1100 => vec![
+            0xf000_0000 | code << 18 | i.parts << 8 | i.dimensions << 2,
+            i.sampler / 4 << 26 | i.descriptor / 4 << 16 | i.data << 8 | i.address,
+        ],
+        Arch::Gfx1201 => {
+            // The last register of a sample begins a group.
+            let fields = if sample { 4 } else { 5 };
+            let register = |n: u32| if n < i.addresses.min(fields) { i.address + n } else { 0 };
+            let top = if sample { 0xe400_0000 } else { 0xd000_0000 };
+            let high = if sample { i.sampler << 23 } else { register(4) << 24 };
+            vec![
+                top | i.parts << 22 | code << 14 | i.dimensions,
+                high | i.descriptor << 9 | i.data,
+                register(0) | register(1) << 8 | register(2) << 16 | register(3) << 24,
+            ]
+        }
+    }
+}
+
 /// An instruction of this opcode with the plainest operands.
 pub(crate) fn plain(format: Format, code: u32) -> Vec<u32> {
     match format {
@@ -232,9 +267,20 @@ pub(crate) fn plain(format: Format, code: u32) -> Vec<u32> {
                 ..Buffer::default()
             },
         ),
+        Format::Image => image(code, false, PLAIN_IMAGE),
         Format::Vopd => Vec::new(),
     }
 }
+
+const PLAIN_IMAGE: Image = Image {
+    data: 4,
+    address: 6,
+    addresses: 2,
+    descriptor: 8,
+    sampler: 0,
+    dimensions: 1,
+    parts: 1,
+};
 
 /// Other ways to write it, where the decoder does not take fields that an opcode leaves alone.
 fn attempts(format: Format, code: u32) -> Vec<Vec<u32>> {
@@ -296,6 +342,16 @@ fn attempts(format: Format, code: u32) -> Vec<Vec<u32>> {
             let returns = Buffer { returns: true, ..quad };
             all.push(buffer(code, returns));
         }
+        Format::Image => {
+            for addresses in [2, 3, 4, 6] {
+                let load = Image {
+                    addresses,
+                    ..PLAIN_IMAGE
+                };
+                let sample = Image { sampler: 16, ..load };
+                all.extend([image(code, false, load), image(code, true, sample)]);
+            }
+        }
         Format::Flat | Format::Scratch | Format::Global => {
             let segment = match format {
                 Format::Flat => 0,
@@ -344,6 +400,7 @@ pub(crate) fn all() -> &'static [(Encoding, Vec<u32>)] {
             (Format::Scratch, memory),
             (Format::Global, memory),
             (Format::Mubuf, 256),
+            (Format::Image, 256),
         ];
         let mut found = Vec::new();
         for (format, count) in formats {

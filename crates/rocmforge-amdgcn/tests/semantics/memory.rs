@@ -7,9 +7,11 @@
 mod alignment;
 mod atomics;
 mod buffer;
+mod image;
 mod lds;
 mod scalar;
 mod transpose;
+mod typed;
 
 use crate::enc::{self, EXEC, Fields, LITERAL, NULL, decode, int, v};
 use crate::harness::Random;
@@ -662,5 +664,23 @@ pub(crate) fn ops() -> Vec<Op> {
         "global_load_tr_b128",
     ];
     names.extend(others.map(str::to_owned));
+    names.extend(
+        [
+            "load",
+            "load_mip",
+            "store",
+            "store_mip",
+            "sample",
+            "sample_l",
+            "sample_lz",
+            "sample_d",
+            "sample_d_g16",
+            "gather4_lz",
+        ]
+        .map(|name| format!("image_{name}")),
+    );
+    for values in ["x", "xy", "xyz", "xyzw"] {
+        names.extend(["load", "store"].map(|name| format!("buffer_{name}_format_{values}")));
+    }
     names.iter().filter_map(|name| named(name)).collect()
 }

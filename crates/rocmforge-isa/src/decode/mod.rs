@@ -6,6 +6,7 @@
 
 mod buffer;
 mod gfx12;
+mod image;
 mod memory;
 mod scalar;
 mod source;
@@ -53,7 +54,7 @@ pub enum DecodeError {
         /// The bits, of the words as one little-endian number.
         bits: u128,
     },
-    /// A real instruction of a class that is refused: images, typed buffers, exports, interpolation, global data share.
+    /// A real instruction of a class that is refused: many operations on images, typed buffers, exports, interpolation, global data share.
     #[error("at {pc:#x}: {words:08x?} is a {class} instruction, which the simulated card does not execute")]
     Unsupported {
         /// Byte address.
@@ -127,11 +128,11 @@ fn decode_words(words: Words<'_>) -> Decoded<Inst> {
         (Arch::Gfx1100, 0b11_0111) => memory::flat(words),
         (Arch::Gfx1100, 0b11_1000) => buffer::gfx11(words),
         (Arch::Gfx1100, 0b11_1010) => Err(Fail::Unsupported("MTBUF")),
-        (Arch::Gfx1100, 0b11_1100) => Err(Fail::Unsupported("MIMG")),
+        (Arch::Gfx1100, 0b11_1100) => image::gfx11(words),
         (Arch::Gfx1100, 0b11_1101) => memory::smem(words),
         (Arch::Gfx1201, 0b11_0001) => buffer::gfx12(words),
-        (Arch::Gfx1201, 0b11_0100) => Err(Fail::Unsupported("VIMAGE")),
-        (Arch::Gfx1201, 0b11_1001) => Err(Fail::Unsupported("VSAMPLE")),
+        (Arch::Gfx1201, 0b11_0100) => image::gfx12(words, false),
+        (Arch::Gfx1201, 0b11_1001) => image::gfx12(words, true),
         (Arch::Gfx1201, 0b11_1011) => gfx12::flat(words),
         (Arch::Gfx1201, 0b11_1101) => gfx12::smem(words),
         _ => Err(Fail::Invalid("no encoding starts with these bits")),

@@ -77,6 +77,7 @@ pub(crate) fn blank(arch: Arch, row: &'static Row, format: Format, words: u8) ->
         imm: 0,
         mem: MemBits::default(),
         dual: None,
+        image: None,
         row,
     }
 }

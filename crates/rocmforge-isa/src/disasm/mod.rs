@@ -6,6 +6,7 @@
 mod buffer;
 mod control;
 mod gfx12;
+mod image;
 mod operand;
 
 use crate::Arch;
@@ -41,6 +42,10 @@ fn write_half(inst: &Inst, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         Format::Ds => ds(inst, out),
         Format::Flat | Format::Global | Format::Scratch => flat(inst, out),
         Format::Mubuf => buffer::buffer(inst, out),
+        Format::Image => inst
+            .image
+            .as_ref()
+            .map_or(Ok(()), |image| image::image(inst, image, out)),
         _ => vector(inst, out),
     }
 }

@@ -26,6 +26,8 @@ pub(super) static TABLES: Tables = Tables {
     global: GLOBAL,
     mubuf: MUBUF,
     buffer: BUFFER,
+    image: IMAGE,
+    sample: SAMPLE,
 };
 
 #[rustfmt::skip]
@@ -1473,4 +1475,22 @@ static BUFFER: &[Row] = &[
     row(0x051, Op::BufferAtomicMinF32, [None, None, B32, B32, B128], Suffix::None, Suffix::None, 0x00000, 0x0, 0x38000),
     row(0x052, Op::BufferAtomicMaxF32, [None, None, B32, B32, B128], Suffix::None, Suffix::None, 0x00000, 0x0, 0x38000),
     row(0x056, Op::BufferAtomicAddF32, [None, None, B32, B32, B128], Suffix::None, Suffix::None, 0x00000, 0x0, 0x38000),
+];
+
+#[rustfmt::skip]
+static IMAGE: &[Row] = &[
+    row(0x000, Op::ImageLoad, [B32, None, None, None, B256], Suffix::None, Suffix::None, 0x00000, 0x7c00000000000000, 0x8380000000000062),
+    row(0x001, Op::ImageLoadMip, [B32, None, None, None, B256], Suffix::None, Suffix::None, 0x00000, 0x7c00000000000000, 0x8380000000000062),
+    row(0x006, Op::ImageStore, [None, None, None, B32, B256], Suffix::None, Suffix::None, 0x00000, 0x7c00000000000000, 0x8380000000000062),
+    row(0x007, Op::ImageStoreMip, [None, None, None, B32, B256], Suffix::None, Suffix::None, 0x00000, 0x7c00000000000000, 0x8380000000000062),
+    row(0x01b, Op::ImageSample, [B32, None, None, None, B256], Suffix::None, Suffix::None, 0x00000, 0x0, 0x8380000000000062),
+    row(0x01c, Op::ImageSampleD, [B32, None, None, None, B256], Suffix::None, Suffix::None, 0x00000, 0x0, 0x8380000000000062),
+    row(0x01d, Op::ImageSampleL, [B32, None, None, None, B256], Suffix::None, Suffix::None, 0x00000, 0x0, 0x8380000000000062),
+    row(0x01f, Op::ImageSampleLz, [B32, None, None, None, B256], Suffix::None, Suffix::None, 0x00000, 0x0, 0x8380000000000062),
+    row(0x032, Op::ImageGather4Lz, [B32, None, None, None, B256], Suffix::None, Suffix::None, 0x00000, 0x0, 0x8380000000000062),
+    row(0x039, Op::ImageSampleDG16, [B32, None, None, None, B256], Suffix::None, Suffix::None, 0x00000, 0x0, 0x8380000000000062),
+];
+
+#[rustfmt::skip]
+static SAMPLE: &[Row] = &[
 ];

@@ -34,6 +34,10 @@ pub(crate) struct Tables {
     pub(crate) mubuf: &'static [Row],
     /// Loads, stores and atomics of MUBUF and VBUFFER.
     pub(crate) buffer: &'static [Row],
+    /// MIMG and VIMAGE.
+    pub(crate) image: &'static [Row],
+    /// VSAMPLE, whose operations MIMG has too.
+    pub(crate) sample: &'static [Row],
 }
 
 /// The tables of an instruction set.
@@ -45,7 +49,7 @@ pub(crate) fn of(arch: Arch) -> &'static Tables {
 }
 
 impl Tables {
-    fn encodings(&self) -> [&'static [Row]; 20] {
+    fn encodings(&self) -> [&'static [Row]; 22] {
         [
             self.sop2,
             self.sopk,
@@ -67,6 +71,8 @@ impl Tables {
             self.global,
             self.mubuf,
             self.buffer,
+            self.image,
+            self.sample,
         ]
     }
 }

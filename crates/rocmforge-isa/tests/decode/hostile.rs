@@ -54,7 +54,7 @@ fn a_cut_off_instruction_names_what_it_needs() {
 #[test]
 fn refusals_name_the_class() {
     for (first, class) in [
-        (0xf000_0000, "MIMG"),
+        (0xf030_0000, "MIMG"),
         (0xe800_0000, "MTBUF"),
         (0xf800_0000, "EXP"),
         (0xce00_0000, "LDSDIR"),

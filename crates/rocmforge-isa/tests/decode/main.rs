@@ -7,6 +7,7 @@
 mod bulk;
 mod corpus;
 mod hostile;
+mod images;
 mod objects;
 mod random;
 mod spot;

@@ -168,6 +168,8 @@ enum Verdict {
     HighHalf,
     /// An encoding that only later versions of LLVM know.
     Later,
+    /// An address of an image that ends in `v0`, which LLVM 19 takes for a shorter one on gfx1201.
+    EndsInZero,
 }
 
 /// Mnemonics of [`Verdict::Later`].
@@ -197,6 +199,9 @@ fn compare(arch: Arch, Answer { words, text }: &Answer) -> Result<Verdict, Strin
             match same_size {
                 true if ours == *text => Ok(Verdict::Same),
                 true if has_halves(&ours) && strip_halves(&ours) == strip_halves(text) => Ok(Verdict::HighHalf),
+                true if ours.starts_with("image_") && ours.contains(", v0]") && !text.contains(", v0]") => {
+                    Ok(Verdict::EndsInZero)
+                }
                 _ => Err(format!(
                     "{words:08x?}: LLVM `{text}`, ours `{ours}` ({} bytes)",
                     inst.size
@@ -217,6 +222,10 @@ fn compare(arch: Arch, Answer { words, text }: &Answer) -> Result<Verdict, Strin
                 && error.to_string().contains("a reserved bit is set") =>
         {
             Ok(Verdict::UnusedBits)
+        }
+        // LLVM writes another group that ends at the last register.
+        (Err(error), Some(text)) if text.starts_with("image_") && error.to_string().contains("runs past v255") => {
+            Ok(Verdict::Stricter)
         }
         (Err(error), Some(text)) => {
             if STRICTER.iter().any(|reason| error.to_string().contains(reason)) {

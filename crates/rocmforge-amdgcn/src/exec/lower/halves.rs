@@ -88,7 +88,9 @@ fn is_split(inst: &Inst) -> bool {
             !inst.op.facts().scalar_result
         }
         Format::Ds if gws::is_sync(inst.op) => false,
-        Format::Ds | Format::Flat | Format::Global | Format::Scratch | Format::Mubuf => !inst.op.is_cache_operation(),
+        Format::Ds | Format::Flat | Format::Global | Format::Scratch | Format::Mubuf | Format::Image => {
+            !inst.op.is_cache_operation()
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use crate::exec::code::Code;
 use crate::exec::code::isa::plain;
 use crate::exec::code::operands::{NOTHING, Refused, sgpr, source, vgpr};
 use crate::exec::memory::form::Access;
-use crate::exec::memory::{buffer, fence, form, gws, smem};
+use crate::exec::memory::{buffer, fence, form, gws, image, smem};
 use crate::exec::scalar::Hardware;
 use crate::exec::state::ctx::{Ins, Run};
 use crate::exec::state::fields::{ABS, Flow, Kind, NEG, NEG_HI, SEL_HI, SEL_LO, Src};
@@ -18,8 +18,9 @@ use rocmforge_isa::{Format, Inst, Memory, Op, OpSel, Operand, Ty, Unit};
 pub(crate) fn lower(inst: &Inst, pc: u64, code: &mut Code) -> Result<(), Refused> {
     let renamed;
     let read = inst.src.iter().zip(inst.ty.src);
+    let read = read.map(|(operand, ty)| (*operand, ty)).chain(inst.image_sources());
     let read = read.fold(trap_registers(inst.mem.soffset, Ty::B32), |all, (operand, ty)| {
-        all | trap_registers(*operand, ty)
+        all | trap_registers(operand, ty)
     });
     if read & !code.trap_registers != 0 {
         return Err("a register of the trap handler that nothing sets");
@@ -41,6 +42,10 @@ pub(crate) fn lower(inst: &Inst, pc: u64, code: &mut Code) -> Result<(), Refused
         Format::Vopd => dual(inst, code),
         Format::Vop1 | Format::Vop2 | Format::Vopc | Format::Vop3 | Format::Vop3sd | Format::Vop3p => lanes(inst, code),
         Format::Ds | Format::Flat | Format::Global | Format::Scratch => memory(inst, code),
+        Format::Image => {
+            code.ins.push(image::lower(inst)?);
+            Ok(())
+        }
         Format::Mubuf => {
             code.ins.push(match inst.op {
                 Op::BufferGl0Inv => Ins {

@@ -170,6 +170,7 @@ fn reads(inst: &Inst, value: &Range<u16>) -> bool {
             .src
             .into_iter()
             .zip(inst.ty.src)
+            .chain(inst.image_sources())
             .any(|(operand, ty)| overlaps(operand, ty, value))
 }
 

@@ -12,6 +12,8 @@
 //! | 2 | records = 0 |
 //! | 3 | offset + bytes > records - scalar offset |
 //!
+//! Typed loads and stores convert texels by the format of the descriptor, and what a load gives of one out of range is zero.
+//!
 //! Not modelled, and a fault where a descriptor asks for it: see [`Descriptor::read`].
 
 use crate::exec::code::isa::{Handler, plain};
@@ -19,13 +21,15 @@ use crate::exec::code::operands::{NOTHING, Refused, sgpr, source};
 use crate::exec::memory::form::{self, Access as Lowered, BySize, by_size};
 use crate::exec::memory::load;
 use crate::exec::memory::space::{Global, Space};
+use crate::exec::memory::texel::{Format, Select};
+use crate::exec::memory::typed::{self, Values};
 use crate::exec::memory::{atomic, store};
 use crate::exec::state::ctx::{Ctx, Ins, Run};
 use crate::exec::state::fields::{Kind, Src};
 use crate::exec::state::request::{Addresses, Place};
 use crate::exec::state::wave::{EXEC, Wave};
 use crate::fault::{Access, FaultKind};
-use rocmforge_isa::{Arch, Inst, Memory, Operand, Ty};
+use rocmforge_isa::{Arch, Element, Inst, Memory, Op, Operand, Ty};
 
 /// `Src::mods` of a lowered instruction's `c`: a register has offsets, a register has indices, descriptors are those of gfx1201.
 const OFFSETS: u8 = 1;
@@ -315,6 +319,64 @@ impl<const SIZE: usize> Handler for StoreSmall<SIZE> {
     }
 }
 
+/// The format of the texels behind a descriptor, and what their four values are made of.
+#[inline(always)]
+fn format(w: &Wave, i: &Ins) -> Result<(Format, [Select; 4]), Refused> {
+    let word = w.s[(i.c.reg as usize + 3) & 127];
+    Ok((Format::of(word >> 12 & 63)?, Select::all(word)?))
+}
+
+/// Loads the first `Ins::b.lo` values of a texel per lane.
+struct LoadTyped;
+
+impl Handler for LoadTyped {
+    fn run(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins) {
+        let Some(descriptor) = descriptor(w, c, i, Access::Load) else {
+            return;
+        };
+        let (format, select) = match format(w, i) {
+            Ok(found) => found,
+            Err(why) => return refuse(w, c, i, Access::Load, why),
+        };
+        let values = Values::new(select.into_iter().take(i.b.lo as usize), format);
+        let inside = w.exec() & descriptor.inside(w, i, 0, format.bytes() as u64);
+        let mut at = [0; 32];
+        descriptor.addresses(w, i, &mut at);
+        let texels = typed::load(w, c, i, inside, &at, (format, &values));
+        for (register, select) in values.iter().enumerate() {
+            let value = |l: usize| match inside >> l & 1 {
+                0 => 0,
+                _ => select.load(format, &texels[l]),
+            };
+            w.put(i.dst.wrapping_add(register as u8), &std::array::from_fn(value));
+        }
+    }
+}
+
+/// Stores a texel per lane, from `Ins::b.lo` values.
+struct StoreTyped;
+
+impl Handler for StoreTyped {
+    fn run(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins) {
+        let Some(descriptor) = descriptor(w, c, i, Access::Store) else {
+            return;
+        };
+        let mask = (1 << i.b.lo) - 1;
+        let found = format(w, i).and_then(|(format, _)| {
+            let texels = typed::from_registers(w, i, format, mask, i.c.mods & GFX12 != 0)?;
+            Ok((format, texels))
+        });
+        let (format, texels) = match found {
+            Ok(found) => found,
+            Err(why) => return refuse(w, c, i, Access::Store, why),
+        };
+        let inside = w.exec() & descriptor.inside(w, i, 0, format.bytes() as u64);
+        let mut at = [0; 32];
+        descriptor.addresses(w, i, &mut at);
+        typed::store(w, c, i, inside, &at, (format, &texels, mask));
+    }
+}
+
 struct Loads;
 
 impl BySize for Loads {
@@ -339,9 +401,28 @@ impl BySize for Stores {
     }
 }
 
-/// The handler of a buffer operation, and the bytes a lane touches.
+/// Typed accesses that have two values in a register, or half a one.
+const HALVES: [Op; 10] = [
+    Op::BufferLoadD16FormatX,
+    Op::BufferLoadD16FormatXy,
+    Op::BufferLoadD16FormatXyz,
+    Op::BufferLoadD16FormatXyzw,
+    Op::BufferLoadD16HiFormatX,
+    Op::BufferStoreD16FormatX,
+    Op::BufferStoreD16FormatXy,
+    Op::BufferStoreD16FormatXyz,
+    Op::BufferStoreD16FormatXyzw,
+    Op::BufferStoreD16HiFormatX,
+];
+
+/// The handler of a buffer operation, and the bytes a lane touches; of typed ones, the least.
 fn lookup(inst: &Inst) -> Option<(Lowered, u8)> {
-    Some(match inst.op.facts().memory {
+    let facts = inst.op.facts();
+    // What is loaded as 16 bits has halves of registers.
+    let typed = facts.element == Element::Format && !HALVES.contains(&inst.op);
+    Some(match facts.memory {
+        Memory::Load if typed && inst.dst != Operand::None => (Lowered::Load(plain::<LoadTyped>()), 1),
+        Memory::Store if typed => (Lowered::Store(plain::<StoreTyped>()), 1),
         Memory::Load => {
             let (run, bytes) = by_size::<Loads>(inst)?;
             (Lowered::Load(run), bytes)
@@ -365,7 +446,7 @@ pub(crate) fn lower(inst: &Inst) -> Result<Ins, Refused> {
     }
     let (access, bytes) = lookup(inst).ok_or(match inst.ty.dst {
         Ty::None if inst.src[1] == Operand::None => "a load from a buffer into LDS",
-        _ => "the conversion of a typed buffer",
+        _ => "a texel as 16 bits",
     })?;
     let Operand::Sgpr(first) = inst.src[2] else {
         return Err("a resource descriptor outside the scalar registers");
@@ -383,9 +464,13 @@ pub(crate) fn lower(inst: &Inst) -> Result<Ins, Refused> {
         .into_iter()
         .chain([(inst.arch == Arch::Gfx1201, GFX12)])
         .fold(0, |all, (set, bit)| all | if set { bit } else { 0 });
+    let values = inst.ty.dst.regs().max(inst.ty.src[1].regs());
     let mut ins = Ins {
         a: source(inst.src[0], Ty::B32)?,
-        b: source(inst.src[1], Ty::B32)?,
+        b: Src {
+            lo: values.into(),
+            ..source(inst.src[1], Ty::B32)?
+        },
         c: Src {
             lo,
             up,

@@ -7,12 +7,15 @@ pub(crate) mod ds;
 pub(crate) mod fence;
 pub(crate) mod form;
 pub(crate) mod gws;
+pub(crate) mod image;
 mod lane;
 mod load;
 pub(crate) mod smem;
 mod space;
 mod store;
+mod texel;
 mod transpose;
+mod typed;
 pub(crate) mod variable;
 
 use crate::exec::code::isa::plain;

@@ -23,6 +23,12 @@ pub(crate) enum Data {
     None,
     /// Whole registers from this one on.
     Words(u8),
+    /// What some registers from the first on are converted to; `whole`: their bytes as they are.
+    Texels {
+        first: u8,
+        count: u8,
+        whole: bool,
+    },
     /// The low bytes of a register, after a shift to the right.
     Bytes(u8, u32),
 }
@@ -32,7 +38,8 @@ impl Data {
     pub(crate) fn byte(self, w: &Wave, lane: usize, n: usize) -> Option<u8> {
         let (reg, shift, n) = match self {
             Data::None => return None,
-            Data::Words(reg) => (reg as usize + n / 4, 0, n % 4),
+            Data::Texels { whole: false, .. } => return None,
+            Data::Words(reg) | Data::Texels { first: reg, .. } => (reg as usize + n / 4, 0, n % 4),
             Data::Bytes(reg, shift) => (reg as usize, shift, n),
         };
         Some((w.v[reg & 255].0[lane & 31] >> shift >> (8 * n)) as u8)

@@ -19,7 +19,10 @@ fn misaligned(words: &[u32], at: u32, high: u32) -> Vec<(u64, u32)> {
     for k in 0..8 {
         asm.put(&enc::ds(ds_store, 0, 61, [2, 0], 128 * k));
     }
-    asm.set64(8, DATA).set(10, 1024).set(11, 3 << 28).set(5, 0);
+    asm.set64(8, DATA)
+        .set(10, 1024)
+        .set(11, 3 << 28 | 22 << 12 | 0xfac)
+        .set(5, 0);
     asm.put(&[zero(FIRST), zero(FIRST + 1), zero(FIRST + 2), zero(FIRST + 3)]);
     asm.put(&[zero(SECOND), zero(SECOND + 1)]);
     asm.set(6, at).mov(ADDRESS, 6).set(6, high).mov(ADDRESS + 1, 6);

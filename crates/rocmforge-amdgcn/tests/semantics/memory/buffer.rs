@@ -12,15 +12,15 @@ const BYTES: u64 = 1 << 14;
 const BASE: u64 = 1 << 12;
 
 #[derive(Clone, Copy, Debug)]
-struct Descriptor {
-    select: u32,
-    stride: u32,
-    records: u32,
+pub(super) struct Descriptor {
+    pub(super) select: u32,
+    pub(super) stride: u32,
+    pub(super) records: u32,
     /// Further bits of the last word.
-    bits: u32,
+    pub(super) bits: u32,
 }
 
-const fn descriptor(select: u32, stride: u32, records: u32) -> Descriptor {
+pub(super) const fn descriptor(select: u32, stride: u32, records: u32) -> Descriptor {
     Descriptor {
         select,
         stride,
@@ -148,7 +148,7 @@ fn lanes(random: &mut Random, round: usize) -> Vec<Lane> {
 }
 
 /// The words that set a descriptor in `s[8:11]`.
-fn set(asm: &mut Asm, d: Descriptor, base: u64) {
+pub(super) fn set(asm: &mut Asm, d: Descriptor, base: u64) {
     asm.set64(8, base | u64::from(d.stride) << 48)
         .set(10, d.records)
         .set(11, d.select << 28 | d.bits);
@@ -371,7 +371,7 @@ fn access(name: &str, d: Descriptor, idxen: bool, options: ExecOptions, waves: u
 }
 
 /// The kind of the only fault, if any, and its note.
-fn fault(done: &Done) -> Option<(FaultKind, String)> {
+pub(super) fn fault(done: &Done) -> Option<(FaultKind, String)> {
     assert!(done.outcome.faults.len() <= 1, "{:?}", done.outcome.faults);
     let fault = done.outcome.faults.first()?;
     Some((fault.kind, fault.note.clone()))
@@ -547,8 +547,8 @@ fn what_is_not_executed_is_refused_with_its_reason() {
         offen: true,
         ..Buffer::default()
     };
-    let typed = enc::code("buffer_load_format_x", Format::Mubuf);
-    assert!(refusal(&enc::buffer(typed, fields)).contains("conversion of a typed buffer"));
+    let halves = enc::code("buffer_load_d16_format_x", Format::Mubuf);
+    assert!(refusal(&enc::buffer(halves, fields)).contains("a texel as 16 bits"));
     let load = enc::code("buffer_load_b32", Format::Mubuf);
     if ARCH == Arch::Gfx1201 {
         let negative = Buffer {

@@ -405,6 +405,16 @@ impl Init {
 
     /// A request that belongs to the instruction that is about to run.
     pub(crate) fn request(&mut self, c: &mut Ctx<'_>, w: &Wave, i: &Ins, r: &Request<'_>) {
+        if let (Access::Store, Data::Texels { first, count, .. }) = (r.access, r.data) {
+            let registers = Reg::V(first, count);
+            let unknown = &self.units[w.unit()];
+            let (lanes, from) = (unknown.of(registers) & r.exec, unknown.origin(registers));
+            if lanes != 0 {
+                self.origins
+                    .report(w, c, i, from, lanes, "it is stored to global memory");
+            }
+            return;
+        }
         let (first, shift) = match (r.access, r.data) {
             (Access::Store, Data::Words(reg)) => (reg, 0),
             (Access::Store, Data::Bytes(reg, shift)) => (reg, shift as usize / 8),

@@ -290,6 +290,7 @@ impl Part {
                 // LDS operations keep their second data operand where the others keep their base.
                 reads.extend(if ds { None } else { of(2) });
                 reads.extend(reg(inst.mem.soffset, 1));
+                reads.extend(inst.image_sources().filter_map(|(operand, ty)| reg(operand, ty.regs())));
                 address = reads.len();
                 reads.extend(of(1));
                 reads.extend(if ds { of(2) } else { None });

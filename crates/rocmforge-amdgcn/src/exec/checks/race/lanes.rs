@@ -67,8 +67,10 @@ fn is_one_value(w: &Wave, r: &Request<'_>) -> bool {
         (0..32).all(|l| r.exec >> l & 1 == 0 || (lanes[l] ^ lanes[first]) & mask == 0)
     };
     match r.data {
-        Data::None => true,
-        Data::Words(reg) => (0..r.size as usize / 4).all(|n| same(reg as usize + n, u32::MAX)),
+        Data::None | Data::Texels { whole: false, .. } => true,
+        Data::Words(reg) | Data::Texels { first: reg, .. } => {
+            (0..r.size as usize / 4).all(|n| same(reg as usize + n, u32::MAX))
+        }
         Data::Bytes(reg, shift) => same(reg as usize, ((1u64 << (8 * r.size)) - 1 << shift) as u32),
     }
 }
