@@ -19,6 +19,7 @@ pub fn layouts() -> Vec<Layout> {
         crate::devices::LAYOUTS,
         crate::memory::LAYOUTS,
         crate::graphs::LAYOUTS,
+        crate::textures::LAYOUTS,
     ]
     .concat()
 }
@@ -75,6 +76,16 @@ const LAYOUTS: &[Layout] = &[
             ("reserved2", offset_of!(crate::hipGraphNodeParams, reserved2), 8),
         ],
     },
+    Layout {
+        name: "hipResourceDesc",
+        c_name: "hipResourceDesc",
+        majors: (5, u32::MAX),
+        size: size_of::<crate::hipResourceDesc>(),
+        fields: &[
+            ("resType", offset_of!(crate::hipResourceDesc, resType), 4),
+            ("res", offset_of!(crate::hipResourceDesc, res), 56),
+        ],
+    },
 ];
 
 /// Names of types with their sizes.
@@ -89,6 +100,8 @@ pub const TYPES: &[(&str, usize)] = sizes! {
     hipMemLocationType hipDeviceptr_t hipDevice_t hipHostFn_t hipStreamCallback_t hipMemcpyKind hipMemoryType
     hipDeviceAttribute_t hipFunction_attribute hipStreamCaptureMode hipStreamCaptureStatus hipGraphExecUpdateResult
     hipCtx_t hipUserObject_t hipArray_const_t hipDeviceP2PAttr hipFuncCache_t hipSharedMemConfig
+    hipTextureObject_t hipSurfaceObject_t hipResourceType hipResourceViewFormat hipTextureAddressMode
+    hipTextureFilterMode hipTextureReadMode
     hipMemAllocationHandleType hipChannelFormatKind hipArray_Format hipMemoryAdvise hipMemRangeAttribute
     hipMemRangeCoherencyMode hipMemAccessFlags hipMemAllocationGranularity_flags hipGraphNodeType
 };
@@ -100,6 +113,7 @@ pub fn constants() -> Vec<Constant> {
         crate::devices::CONSTANTS,
         crate::memory::CONSTANTS,
         crate::graphs::CONSTANTS,
+        crate::textures::CONSTANTS,
     ];
     let listed = lists
         .concat()

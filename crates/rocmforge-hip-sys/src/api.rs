@@ -2,7 +2,7 @@
 
 use crate::abi::entries::{Function, Tag};
 use crate::functions::for_each_hip_function;
-use crate::{devices::*, graphs::*, hipError_t, hipErrorNotSupported, memory::*, types::*};
+use crate::{devices::*, graphs::*, hipError_t, hipErrorNotSupported, memory::*, textures::*, types::*};
 use std::ffi::{c_char, c_int, c_uchar, c_uint, c_ulonglong, c_ushort, c_void};
 
 macro_rules! define_traits {

@@ -311,6 +311,17 @@ macro_rules! for_each_hip_function {
                 fn hipMemcpyAtoD(dst_device: hipDeviceptr_t, src_array: hipArray_t, src_offset: usize, byte_count: usize);
                 fn hipMemcpyDtoA(dst_array: hipArray_t, dst_offset: usize, src_device: hipDeviceptr_t, byte_count: usize);
                 fn hipMemcpyAtoA(dst_array: hipArray_t, dst_offset: usize, src_array: hipArray_t, src_offset: usize, byte_count: usize);
+                // Textures and surfaces
+                fn hipCreateTextureObject(
+                    tex_object: *mut hipTextureObject_t, res_desc: *const hipResourceDesc, tex_desc: *const hipTextureDesc,
+                    res_view_desc: *const hipResourceViewDesc
+                );
+                fn hipDestroyTextureObject(texture_object: hipTextureObject_t);
+                fn hipGetTextureObjectResourceDesc(res_desc: *mut hipResourceDesc, texture_object: hipTextureObject_t);
+                fn hipGetTextureObjectResourceViewDesc(res_view_desc: *mut hipResourceViewDesc, texture_object: hipTextureObject_t);
+                fn hipGetTextureObjectTextureDesc(tex_desc: *mut hipTextureDesc, texture_object: hipTextureObject_t);
+                fn hipCreateSurfaceObject(surf_object: *mut hipSurfaceObject_t, res_desc: *const hipResourceDesc);
+                fn hipDestroySurfaceObject(surface_object: hipSurfaceObject_t);
                 // More copies and fills
                 fn hipMemcpyWithStream(dst: *mut c_void, src: *const c_void, size_bytes: usize, kind: hipMemcpyKind, stream: hipStream_t);
                 fn hipMemcpyPeerAsync(

@@ -34,6 +34,7 @@ mod loader;
 mod macros;
 mod memory;
 mod names;
+mod textures;
 mod types;
 
 pub use api::{CORE_FUNCTIONS, FOREIGN_FUNCTIONS, HipApi, HipForeignApi, OPTIONAL_FUNCTIONS};
@@ -44,4 +45,5 @@ pub use graphs::*;
 pub use loader::{Candidate, HipLibrary, LoadError, LoadOptions, Refusal};
 pub use memory::*;
 pub use names::HipNames;
+pub use textures::*;
 pub use types::*;

@@ -20,3 +20,9 @@ macro_rules! forward {
 }
 
 for_each_hip_function!(forward);
+
+// HIP 5 declares them without C linkage.
+pub(crate) use {
+    hipCreateSurfaceObject as _Z22hipCreateSurfaceObjectPP13__hip_surfacePK15hipResourceDesc,
+    hipDestroySurfaceObject as _Z23hipDestroySurfaceObjectP13__hip_surface,
+};

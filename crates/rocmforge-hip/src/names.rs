@@ -143,6 +143,10 @@ names! {
             hipStreamSynchronize hipStreamWaitEvent hipGetChannelDesc hipMallocHost hipFreeHost
             hipExtStreamCreateWithCUMask hipStreamGetPriority hipMemcpy2DFromArray hipMemcpy2DFromArrayAsync
             hipMemcpyAtoH hipMemcpyHtoA hipExtStreamGetCUMask
+            hipCreateTextureObject hipDestroyTextureObject hipGetTextureObjectResourceDesc
+            hipGetTextureObjectResourceViewDesc hipGetTextureObjectTextureDesc hipCreateSurfaceObject
+            hipDestroySurfaceObject _Z22hipCreateSurfaceObjectPP13__hip_surfacePK15hipResourceDesc
+            _Z23hipDestroySurfaceObjectP13__hip_surface
         }
         entry_point {
             hipApiName
@@ -180,13 +184,11 @@ names! {
             hipGetStreamDeviceId hipCreateChannelDesc
         }
         absent {
-            hipCreateSurfaceObject hipDestroySurfaceObject hipDeviceGetTexture1DLinearMaxWidth
-            hipExtLaunchMultiKernelMultiDevice hipModuleGetTexRef hipLaunchCooperativeKernelMultiDevice __gnu_h2f_ieee
-            __gnu_f2h_ieee hipConfigureCall hipSetupArgument hipLaunchByPtr hipKernelNameRef hipKernelNameRefByPtr
-            hiprtcLinkCreate hiprtcLinkAddFile hiprtcLinkAddData hiprtcLinkComplete hiprtcLinkDestroy hipBindTexture
-            hipBindTexture2D hipBindTextureToArray hipBindTextureToMipmappedArray hipGetTextureAlignmentOffset
-            hipGetTextureReference hipUnbindTexture hipCreateTextureObject hipDestroyTextureObject
-            hipGetTextureObjectResourceDesc hipGetTextureObjectResourceViewDesc hipGetTextureObjectTextureDesc
+            hipDeviceGetTexture1DLinearMaxWidth hipExtLaunchMultiKernelMultiDevice hipModuleGetTexRef
+            hipLaunchCooperativeKernelMultiDevice __gnu_h2f_ieee __gnu_f2h_ieee hipConfigureCall hipSetupArgument
+            hipLaunchByPtr hipKernelNameRef hipKernelNameRefByPtr hiprtcLinkCreate hiprtcLinkAddFile hiprtcLinkAddData
+            hiprtcLinkComplete hiprtcLinkDestroy hipBindTexture hipBindTexture2D hipBindTextureToArray
+            hipBindTextureToMipmappedArray hipGetTextureAlignmentOffset hipGetTextureReference hipUnbindTexture
             hipTexRefGetAddress hipTexRefGetAddressMode hipTexRefGetArray hipTexRefGetBorderColor hipTexRefGetFilterMode
             hipTexRefGetFlags hipTexRefGetFormat hipTexRefGetMaxAnisotropy hipTexRefGetMipmapFilterMode
             hipTexRefGetMipmapLevelBias hipTexRefGetMipmapLevelClamp hipTexRefGetMipMappedArray hipTexRefSetAddress
@@ -196,9 +198,7 @@ names! {
             hipTexRefSetMipmappedArray hipMipmappedArrayCreate hipMallocMipmappedArray hipMipmappedArrayDestroy
             hipFreeMipmappedArray hipMipmappedArrayGetLevel hipGetMipmappedArrayLevel hipTexObjectCreate
             hipTexObjectDestroy hipTexObjectGetResourceDesc hipTexObjectGetResourceViewDesc hipTexObjectGetTextureDesc
-            __hipGetPCH _Z22hipCreateSurfaceObjectPP13__hip_surfacePK15hipResourceDesc
-            _Z23hipDestroySurfaceObjectP13__hip_surface
-            _Z24hipExtModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_j
+            __hipGetPCH _Z24hipExtModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_j
             hipEnableActivityCallback hipGetCmdName hipInitActivityCallback hipRegisterActivityCallback
             hipRegisterApiCallback hipRemoveActivityCallback hipRemoveApiCallback
         }

@@ -282,6 +282,16 @@ programs! {
     memsets {}
     pitched {}
     device_arrays {}
+    textures_linear { cards: BOTH, processors: BOTH, device_library: true, flags: &["-O3"], options: &["--leak-check", "full"] }
+    textures_arrays { cards: BOTH, processors: BOTH, device_library: true, flags: &["-O3"], options: &["--leak-check", "full"] }
+    textures_arrays_not_optimised {
+        name: "textures_arrays", cards: BOTH, processors: BOTH, device_library: true, flags: &["-O0"],
+    }
+    surfaces { cards: BOTH, processors: BOTH, device_library: true, flags: &["-O3"], options: &["--leak-check", "full"] }
+    surfaces_not_optimised { name: "surfaces", cards: BOTH, processors: BOTH, device_library: true, flags: &["-O0"] }
+    textures_linear_not_optimised {
+        name: "textures_linear", cards: BOTH, processors: BOTH, device_library: true, flags: &["-O0"],
+    }
     pinned {}
     registered {}
     managed {}
@@ -400,6 +410,15 @@ programs! {
     uninitialised { findings: &[
         "read of memory that was never written: kernel", "in kernel _Z4copyPKiPi", "32 lanes in all", "{kernel line}:", "{host line})",
     ] }
+    texture_of_freed_array { cards: BOTH, processors: BOTH, device_library: true, flags: &["-O3"], findings: &[
+        "use after free: kernel", "in kernel _Z4copyP13__hip_texturePf", "read of 4 B", "32 lanes in all", "{kernel line}:",
+    ] }
+    texture_of_nothing {
+        cards: BOTH, processors: BOTH, device_library: true, flags: &["-O3"], prints: &["so far so good"], findings: &[
+            "read of memory that was never written: kernel", "in kernel _Z4copyP13__hip_texturefPf", "32 lanes in all", "{kernel line}:",
+            "1 findings",
+        ],
+    }
     missing_barrier { findings: &["in kernel _Z7reversePi", "{kernel line}:", "{host line})"] }
     endless { findings: &["kernel that does not end: kernel", "in kernel _Z4waitPi", "{kernel line}:", "{host line})"] }
     double_free { findings: &["double free: hipFree", "{host line})", "2 findings"] }

@@ -1,4 +1,4 @@
-//! Arrays: memory with elements and up to three dimensions. They can be copied; there are no textures to read them.
+//! Arrays: memory with elements and up to three dimensions.
 
 use super::boxes::{CopySide, Memory};
 use super::pitched::PITCH;
@@ -17,7 +17,7 @@ const ARRAY_FLAGS: u32 = hipArrayDefault | hipArrayLayered | hipArraySurfaceLoad
 const MOST: [usize; 3] = [16_384, 16_384, 8192];
 
 /// The format and the number of parts that a description means. All parts have the size of the first, and none follows a missing one.
-fn described(desc: &hipChannelFormatDesc) -> Option<(hipArray_Format, u32)> {
+pub(super) fn described(desc: &hipChannelFormatDesc) -> Option<(hipArray_Format, u32)> {
     let parts = [desc.x, desc.y, desc.z, desc.w];
     let channels = parts.iter().take_while(|bits| **bits != 0).count();
     let even = parts[..channels].iter().all(|bits| *bits == desc.x) && parts[channels..].iter().all(|bits| *bits == 0);

@@ -45,6 +45,7 @@ mod properties;
 mod refused;
 mod settings;
 mod stream;
+mod textures;
 mod traits;
 mod values;
 mod virtual_memory;

@@ -183,7 +183,7 @@ const VIRTUAL_MEMORY: c_int = 1;
 /// Whether streams wait for values in memory.
 const STREAM_WAIT_VALUE: c_int = 1;
 /// Whether there are texture and surface objects.
-const IMAGES: c_int = 0;
+const IMAGES: c_int = 1;
 
 /// The same in the layout of HIP 5.
 pub(crate) fn old_properties_of(card: &CardConfig) -> DeviceProperties5 {

@@ -13,6 +13,7 @@ use crate::machine::module::{ForeignCode, Function, Module};
 use crate::machine::pinned::PinnedRanges;
 use crate::machine::pools::Pools;
 use crate::machine::settings::Settings;
+use crate::machine::texture::Texture;
 use crate::machine::thread::{HostThread, OsThread, ThreadState};
 use crate::machine::trace::Trace;
 use crate::machine::virtual_memory::VirtualMemory;
@@ -80,6 +81,8 @@ pub(crate) struct Host {
     pub(crate) pinned: PinnedRanges,
     pub(crate) pools: Pools,
     pub(crate) arrays: Table<Array>,
+    /// Texture and surface objects, by their address.
+    pub(crate) textures: BTreeMap<u64, Texture>,
     pub(crate) virtual_memory: VirtualMemory,
     /// What the program has said of its memory, by the number of the allocation or range.
     pub(crate) advice: BTreeMap<u64, Advice>,
@@ -185,6 +188,7 @@ impl Host {
             pinned: PinnedRanges::default(),
             pools,
             arrays: Table::new(Kind::Array),
+            textures: BTreeMap::new(),
             virtual_memory: VirtualMemory::default(),
             advice: BTreeMap::new(),
             threads: HashMap::new(),

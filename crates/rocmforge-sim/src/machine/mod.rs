@@ -12,6 +12,7 @@ pub(crate) mod pools;
 pub(crate) mod settings;
 pub(crate) mod space;
 pub(crate) mod steps;
+pub(crate) mod texture;
 pub(crate) mod thread;
 pub(crate) mod trace;
 pub(crate) mod unoptimised;
