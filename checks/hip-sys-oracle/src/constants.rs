@@ -15,7 +15,7 @@ const ABSENT: [&str; 6] = [
 ];
 
 /// Groups of which all names, or those that are not compared here, are of foreign functions: the headers alone judge them.
-const HEADERS_ONLY: [&str; 26] = [
+const HEADERS_ONLY: [&str; 31] = [
     "hipDeviceAttribute_t",
     "hipDeviceP2PAttr",
     "hipFuncCache_t",
@@ -42,6 +42,11 @@ const HEADERS_ONLY: [&str; 26] = [
     "hipMemcpyKind",
     "hipMemAllocationType",
     "hipMemLocationType",
+    "hipResourceType",
+    "hipResourceViewFormat",
+    "hipTextureAddressMode",
+    "hipTextureFilterMode",
+    "hipTextureReadMode",
 ];
 
 /// HIP 6.0 gave hipMemoryType new values; ours are those of 6.0 and later, those of hip-sys are of HIP 5.

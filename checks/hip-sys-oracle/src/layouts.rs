@@ -20,7 +20,8 @@ fn types_have_the_same_sizes() {
         hipIpcMemHandle_t hipPitchedPtr hipExtent dim3 hipMemPoolProps hipFuncAttributes
         hipCtx_t hipUserObject_t hipArray_const_t hipDeviceP2PAttr hipFuncCache_t hipSharedMemConfig hipMemAllocationHandleType
         hipChannelFormatKind hipArray_Format hipMemoryAdvise hipMemRangeAttribute hipMemRangeCoherencyMode hipMemAccessFlags
-        hipMemAllocationGranularity_flags hipGraphNodeType
+        hipMemAllocationGranularity_flags hipGraphNodeType hipTextureObject_t hipSurfaceObject_t hipResourceType
+        hipResourceViewFormat hipTextureAddressMode hipTextureFilterMode hipTextureReadMode
     };
     for (name, ours, theirs) in sizes {
         assert_eq!(ours, theirs, "{name}");

@@ -19,6 +19,9 @@ const SINCE: &[(&str, (u32, u32))] = &[
     ("hipGetDevicePropertiesR0000", (5, 3)),
     ("hipChooseDeviceR0600", (6, 0)),
     ("hipSetValidDevices", (6, 2)),
+    // HIP 5.2 declares these two for C++ only.
+    ("hipCreateSurfaceObject", (5, 3)),
+    ("hipDestroySurfaceObject", (5, 3)),
     ("hipArrayGetInfo", (5, 6)),
     ("hipArrayGetDescriptor", (5, 6)),
     ("hipArray3DGetDescriptor", (5, 6)),

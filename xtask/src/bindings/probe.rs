@@ -142,7 +142,7 @@ fn questions(header: &Header, subject: &Subject, rows: &mut Vec<Row>) -> Vec<Que
         kind: "size",
         name,
         needs: c_name.to_owned(),
-        expression: format!("sizeof({c_name})"),
+        expression: format!("sizeof({})", c_type(c_name, header.version)),
         ours: ours as u64,
         texts: None,
     };
@@ -171,7 +171,7 @@ fn questions(header: &Header, subject: &Subject, rows: &mut Vec<Row>) -> Vec<Que
                 ours: ours as u64,
                 texts: None,
             };
-            let c_name = layout.c_name;
+            let c_name = c_type(layout.c_name, header.version);
             questions.push(question("", format!("offsetof({c_name}, {theirs})"), *offset));
             questions.push(question(
                 " (bytes)",
@@ -217,8 +217,11 @@ pub(super) fn c_type(rust: &str, version: (u32, u32)) -> String {
         "c_ulonglong" => "unsigned long long",
         "u32" => "uint32_t",
         "u64" => "uint64_t",
-        // The one enum that every version leaves without a typedef.
-        "hipLimit_t" => "enum hipLimit_t",
+        // What C has no typedef of.
+        "hipLimit_t" | "hipTextureAddressMode" | "hipTextureFilterMode" | "hipTextureReadMode" => {
+            return format!("enum {rust}");
+        }
+        "hipResourceViewDesc" => "struct hipResourceViewDesc",
         "c_void" => "void",
         "usize" => "size_t",
         "f32" => "float",

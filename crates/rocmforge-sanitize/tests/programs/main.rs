@@ -413,6 +413,9 @@ programs! {
     texture_of_freed_array { cards: BOTH, processors: BOTH, device_library: true, flags: &["-O3"], findings: &[
         "use after free: kernel", "in kernel _Z4copyP13__hip_texturePf", "read of 4 B", "32 lanes in all", "{kernel line}:",
     ] }
+    texture_race { device_library: true, flags: &["-O3"], findings: &[
+        "race: nothing orders two accesses: kernel", "in kernel _Z4copyP13__hip_texturePf", "{host line})",
+    ] }
     texture_of_nothing {
         cards: BOTH, processors: BOTH, device_library: true, flags: &["-O3"], prints: &["so far so good"], findings: &[
             "read of memory that was never written: kernel", "in kernel _Z4copyP13__hip_texturefPf", "32 lanes in all", "{kernel line}:",

@@ -130,6 +130,8 @@ pub(crate) fn properties_of(card: &CardConfig) -> DeviceProperties6 {
         maxTexture1DMipmap: c_int::MAX,
         maxTexture1DLinear: c_int::MAX,
         maxTexture2D: TEXTURE_2D,
+        maxTexture2DLinear: [TEXTURE_2D[0], TEXTURE_2D[1], 16 * TEXTURE_2D[0]],
+        maxTexture2DGather: TEXTURE_2D,
         maxTexture3D: TEXTURE_3D,
         maxTexture1DLayered: [TEXTURE_1D, TEXTURE_LAYERS],
         maxTexture2DLayered: [TEXTURE_2D[0], TEXTURE_2D[1], TEXTURE_LAYERS],

@@ -4,6 +4,7 @@ mod arrays;
 mod devices;
 mod graphs;
 mod host_functions;
+mod textures;
 mod values;
 mod various;
 mod virtual_memory;

@@ -1,4 +1,4 @@
-//! Accesses to texels: what the lanes of a wave load from and store to typed buffers and images, and who is told.
+//! Accesses to texels: what the lanes of a wave load from and store to typed buffers and images, as observers are notified of it.
 
 use crate::exec::code::operands::Refused;
 use crate::exec::memory::lane::{self, LaneAccess};
