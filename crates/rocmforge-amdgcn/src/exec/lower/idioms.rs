@@ -7,7 +7,7 @@ use crate::exec::lower::decoded::{Decoded, is_compare_and_swap};
 use crate::exec::lower::halves;
 use crate::exec::lower::polls;
 use crate::exec::lower::values::{self, Found, SwapOfArguments};
-use crate::exec::memory::form::IDIOM;
+use crate::exec::memory::form::{GUESS, POLL};
 use crate::exec::state::ctx::Ins;
 use rocmforge_isa::{Format, Inst, Memory, Operand, Ty, Unit};
 use std::collections::HashMap;
@@ -21,12 +21,12 @@ const DEEP: usize = 8;
 pub(super) fn mark(function: &[Decoded], ins: &mut [Ins]) -> Option<Calls> {
     for n in 0..function.len() {
         if function[n].inst.op.facts().memory == Memory::Load && guesses(&function[n..]) {
-            mark_one(function[n].index, ins);
+            mark_one(function[n].index, ins, GUESS);
         }
     }
     let polls = polls::of(function);
     for &n in &polls {
-        mark_one(function[n].index, ins);
+        mark_one(function[n].index, ins, POLL);
     }
     if polls.is_empty() && !values::may_guess(function) {
         return None;
@@ -35,18 +35,21 @@ pub(super) fn mark(function: &[Decoded], ins: &mut [Ins]) -> Option<Calls> {
     // Compilers take the first turn out of a loop, where the address may be in another register.
     let peeled = (found.loads_beside(&polls).into_iter())
         .filter(|&n| polls::is_load(&function[n].inst) && polls::decides_soon(function, n));
-    for n in found.guesses.iter().copied().chain(peeled) {
-        mark_one(function[n].index, ins);
+    for n in peeled {
+        mark_one(function[n].index, ins, POLL);
+    }
+    for &n in &found.guesses {
+        mark_one(function[n].index, ins, GUESS);
     }
     let indices = function.iter().map(|at| at.index).collect();
     let start = function.first()?.pc;
     Some(Calls { start, found, indices })
 }
 
-fn mark_one(index: usize, ins: &mut [Ins]) {
+fn mark_one(index: usize, ins: &mut [Ins], mark: u8) {
     // An instruction of which nothing is left, a hint, has the next one's number.
     for ins in halves::each(ins, index) {
-        ins.half |= IDIOM;
+        ins.half |= mark;
     }
 }
 
@@ -65,7 +68,7 @@ pub(super) fn mark_calls(functions: &[Calls], ins: &mut [Ins]) {
         for call in &caller.found.calls {
             let swaps = swapping.get(&call.target).map_or(&[][..], |swaps| swaps);
             for n in swaps.iter().filter_map(|swap| caller.found.guess_of(call, swap)) {
-                mark_one(caller.indices[n], ins);
+                mark_one(caller.indices[n], ins, GUESS);
             }
         }
     }

@@ -12,8 +12,10 @@ pub(crate) const VOLATILE: u8 = 2;
 
 /// `Ins::half` of a volatile store: what it may store to LDS is behind a wait for LDS: see [`crate::exec::lower::fenced`].
 pub(crate) const FENCED: u8 = 2;
-/// `Ins::half` of a load: it is part of an atomic operation or of a wait: see [`crate::exec::lower::idioms`].
-pub(crate) const IDIOM: u8 = 4;
+/// `Ins::half` of a load: it is a look at a flag that the wave waits for: see [`crate::exec::lower::polls`].
+pub(crate) const POLL: u8 = 4;
+/// `Ins::half` of a load: a compare-and-swap expects its value: see [`crate::exec::lower::idioms`].
+pub(crate) const GUESS: u8 = 8;
 /// `Ins::half` of a store: it writes back what was made of a value from the same address: see [`crate::exec::lower::updates`].
 pub(crate) const UPDATE: u8 = 8;
 /// The same, if the address is the base in scalar registers without the offset of a lane.

@@ -15,7 +15,7 @@
 KERNEL faulty(float *sums, double *double_sums, const float *x) {
     u32 t = rf_thread();
     if (t == 32) sums[5] = 2.0f + (float)rf_block_x(); // FAULT: GlobalRace
-    atomic_add(&sums[t], x[t], RELAXED, DEVICE); // ALSO: GlobalRace
+    atomic_add(&sums[t], x[t], RELAXED, DEVICE); // FAULT: GlobalRace
     atomic_add(&double_sums[t & 15], (double)x[t], RELAXED, DEVICE);
 }
 

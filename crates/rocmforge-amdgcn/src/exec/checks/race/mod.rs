@@ -57,8 +57,7 @@ mod sync;
 mod tests;
 mod wording;
 
-use crate::exec::memory::form::{COHERENT, IDIOM, ORDERED, UNUSED, VOLATILE};
-use crate::exec::memory::form::{EXCHANGE, FENCED, RETURN};
+use crate::exec::memory::form::{COHERENT, EXCHANGE, FENCED, GUESS, ORDERED, POLL, RETURN, UNUSED, VOLATILE};
 use crate::exec::state::ctx::{Ctx, Fence, Ins};
 use crate::exec::state::request::{Place, Request, Shape, filled};
 use crate::exec::state::wave::Wave;
@@ -394,7 +393,7 @@ impl Race {
             Access::Load if !lds && i.half & VOLATILE != 0 => (Slot::Load, flags::VOLATILE),
             // In LDS too, where the address is a generic one: DS instructions have no such bits.
             Access::Load if i.half & (COHERENT | VOLATILE) == COHERENT => (Slot::Load, flags::ATOMIC),
-            Access::Load | Access::Scalar if i.half & IDIOM != 0 => (Slot::Load, flags::ATOMIC),
+            Access::Load | Access::Scalar if i.half & (GUESS | POLL) != 0 => (Slot::Load, flags::ATOMIC),
             Access::Load => (Slot::Load, 0),
             Access::Scalar => (Slot::Load, flags::SCALAR),
             Access::Store => (Slot::Store, 0),
@@ -718,9 +717,11 @@ impl Race {
             Slot::Atomic => i.sdst & RETURN != 0 && i.half & UNUSED == 0 && info.flags() & flags::STORE == 0,
             _ => false,
         };
-        if reads && span.lds && slot == Slot::Load && info.flags() == flags::ATOMIC {
+        // What a compare-and-swap only expects is no look at a flag: the compare-and-swap itself races with a plain store.
+        let looks = reads && slot == Slot::Load && info.flags() == flags::ATOMIC && i.half & (COHERENT | POLL) != 0;
+        if looks && span.lds {
             self.handed_over(w.index, address, span);
-        } else if reads && slot == Slot::Load && info.flags() == flags::ATOMIC {
+        } else if looks {
             self.stored_before(w.index, address, span);
         }
         let atomic = (slot == Slot::Atomic).then(|| self.sync.var(address));
