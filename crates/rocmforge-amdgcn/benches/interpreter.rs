@@ -22,7 +22,10 @@ struct Card {
 impl Card {
     fn new(family: &str) -> Self {
         let pack = Pack::embedded("gfx1100").expect("embedded").expect("sound");
-        let elf = pack.object(family).expect("family");
+        Self::of(pack.object(family).expect("family"))
+    }
+
+    fn of(elf: &[u8]) -> Self {
         let mut memory = GlobalMemory::new(1 << 30).expect("address space");
         let program = Program::load(elf, DEVICE_BASE).expect("loads");
         for segment in program.image() {
@@ -249,9 +252,33 @@ fn benches(c: &mut Criterion) {
         },
     );
 
+    contended(c);
     flash(c);
     matvec(c);
     matmul16(c);
+}
+
+/// Lanes of all waves that count at two places, and use the old values.
+fn contended(c: &mut Criterion) {
+    let (groups, block) = (512u32, 256u32);
+    let mut card = Card::of(include_bytes!("contended.co"));
+    let counters = card.upload(&[0.0; 2]);
+    let list = card.alloc((groups * block) as usize * 4);
+    let args = [counters, list].map(u64::to_le_bytes);
+    let args: Vec<&[u8]> = args.iter().map(|arg| &arg[..]).collect();
+    let kernarg = card.kernarg("append", &args, [groups, 1, 1], block);
+    let mut group = c.benchmark_group("contended_atomics");
+    group.throughput(criterion::Throughput::Elements(u64::from(groups * block)));
+    for (name, tools) in [("simulated", Tools::default()), ("racecheck", Tools::all())] {
+        card.tools = tools;
+        group.bench_function(name, |b| {
+            b.iter(|| {
+                card.memory.write(counters, &[0; 8]).expect("inside");
+                card.launch("append", kernarg, [groups, 1, 1], block);
+            });
+        });
+    }
+    group.finish();
 }
 
 /// f16 rows times f16 rows on the matrix unit.

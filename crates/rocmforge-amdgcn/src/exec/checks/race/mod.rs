@@ -488,14 +488,15 @@ impl Race {
         if FAST && (whole.is_some() || slot == Slot::Store) {
             return self.runs(c, w, i, r, slot, info, lds, whole);
         }
-        let mut last = None;
+        let (mut known, mut count) = ([0; 32], 0);
         for lane in (0..32).filter(|l| r.exec >> l & 1 != 0) {
             let at = r.at[lane as usize];
-            // Lanes of one wave do not race, so the first to touch an address stands for its neighbours.
-            if last == Some(at) {
+            // Lanes of one wave neither race nor order each other, so the first to touch an address stands for all.
+            if known[..count].contains(&at) {
                 continue;
             }
-            last = Some(at);
+            known[count] = at;
+            count += 1;
             if let Some(offset) = place(c, lds, at, size) {
                 let span = Span {
                     lds,

@@ -3,6 +3,7 @@
 use super::cells::Cells;
 use super::records::Bytes;
 use super::slot::{Info, LaneBits, Now, Slot};
+use super::sync::{Clock, Seen, Sync};
 use std::ops::Range;
 
 /// Waves of a workgroup.
@@ -158,4 +159,31 @@ fn a_request_races_with_the_log_as_with_all_that_was_accessed() {
         races += u32::from(Launch::new(seed).run());
     }
     assert!((500..2500).contains(&races), "{races}");
+}
+
+#[test]
+fn stores_that_no_wave_has_looked_at_take_no_memory() {
+    let (mut sync, none) = (Sync::default(), Seen::new());
+    let flags = [64, 128].map(|address| sync.var(address));
+    // A volatile store goes round in a loop that does not end; another wave looks once.
+    for turn in 0..100_000 {
+        for &flag in &flags {
+            let clock = Clock {
+                group: 0,
+                wave: 0,
+                upto: 4 + turn,
+                done: 4 + turn,
+                epoch: 4,
+                stores: 4,
+                store: None,
+                seen: &none,
+                shared: &none,
+            };
+            sync.release(flag, &clock, true);
+        }
+        if turn == 500 {
+            sync.now(flags[0]);
+        }
+    }
+    assert!(sync.len() <= 4, "{} releases are kept", sync.len());
 }
