@@ -275,6 +275,51 @@ fn at_each_level(name: &str, text: &str) {
     assert_nothing(&wrong, name);
 }
 
+/// A byte is added to another with what lies beside them in their records, which nobody has written: the byte of the sum is written, the one above is not.
+const SUM_OF_BYTES: &str = r#"
+//# [buffers]
+//# records = "u32[128]"
+//#
+//# [[launch]]
+//# kernel = "fill"
+//# block = 64
+//# args = ["records"]
+//#
+//# [[launch]]
+//# kernel = "faulty"
+//# block = 64
+//# args = ["records", "u32[64]"]
+#include "faulty.h"
+
+struct Record {
+    u32 value;
+    u8 tag;
+};
+
+KERNEL fill(Record *records) {
+    u32 t = rf_thread();
+    records[t].value = t;
+    records[t].tag = t;
+}
+
+KERNEL faulty(const unsigned long *records, u32 *y) {
+    u32 t = rf_thread();
+    u16 mine = records[t] >> 32, other = records[t ^ 1] >> 32; // FAULT: Uninitialised
+    y[t] = (u16)(mine + other);
+}
+
+KERNEL correct(const unsigned long *records, u32 *y) {
+    u32 t = rf_thread();
+    u16 mine = records[t] >> 32, other = records[t ^ 1] >> 32;
+    y[t] = (u8)(mine + other);
+}
+"#;
+
+#[test]
+fn the_low_byte_of_a_sum_depends_on_low_bytes() {
+    at_each_level("sum_of_bytes", SUM_OF_BYTES);
+}
+
 /// Kernels that are not the same thing at `-O0`, and why.
 const OTHERWISE: &[(&str, &str)] = &[
     ("initcheck/halves_in_turn", "the load has a line of its own"),

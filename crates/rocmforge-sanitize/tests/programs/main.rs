@@ -349,6 +349,16 @@ programs! {
     half_constants { cards: BOTH, processors: BOTH, flags: &["-O3", "-ffp-contract=off"] }
     calls {}
     unused_lds { says: &["========= warning: read of LDS that no wave has written", "unused_lds.hip:6:", "nothing has used the value"] }
+    unused_race { cards: BOTH, processors: BOTH, says: &["========= warning: race in LDS", "nothing has used the value"] }
+    unused_race_written_first {
+        name: "unused_race",
+        options: &["--seed", "1"],
+        says: &["========= warning: race in LDS", "read and write by two waves", "nothing has used the value"],
+    }
+    unused_race_not_optimised { name: "unused_race", device_library: true, cards: BOTH, processors: BOTH, flags: &["-O0"], says: &["========= warning: race in LDS"] }
+    struct_padding { says: &[
+        "========= warning: read of memory that was never written; 3 B of each 16 B, from byte 13 on, are not written, as the padding of a struct is",
+    ] }
     no_device_code {
         processors: &["gfx1030"],
         status: 2,
@@ -396,6 +406,10 @@ programs! {
     ] }
     unattended_fault { findings: &["out of bounds: kernel", "in kernel _Z5writePi", "{kernel line}:", "{host line})"] }
     virtual_memory { findings: &["out of bounds: kernel", "in kernel _Z5countPii", "write of 4 B", "{kernel line}:", "{host line})"] }
+    unrolled { cards: BOTH, processors: BOTH, flags: &["-O3"], findings: &[
+        "out of bounds: kernel", "{kernel line}:", "4 instructions of this line", "1 findings (256 times)",
+    ] }
+    forgotten_fields { findings: &["read of memory that was never written: hipMemcpy", "{host line})", "1 findings"] }
     use_after_free { findings: &["use after free: kernel", "in kernel _Z4fillPi", "{kernel line}:", "{host line})"] }
     no_peer_access { cards: &["gfx1100,gfx1100"], prints: &["can access: 0"], findings: &[
         "out of bounds: kernel", "in kernel _Z4copyPKiPi", "read of 4 B", "{kernel line}:", "{host line})",

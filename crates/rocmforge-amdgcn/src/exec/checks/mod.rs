@@ -12,6 +12,7 @@ use crate::exec::checks::race::Race;
 use crate::exec::state::ctx::{Ctx, Fence, Ins, Observer};
 use crate::exec::state::request::{Place, Request};
 use crate::exec::state::wave::Wave;
+use crate::exec::waves::group::replay::Watch;
 
 /// What watches a launch.
 #[derive(Default)]
@@ -22,6 +23,8 @@ pub(crate) struct Checks {
     pub(crate) init: Option<Box<Init>>,
     pub(crate) count: Option<Box<Count>>,
     pub(crate) race: Option<Box<Race>>,
+    /// What a replay follows.
+    pub(crate) watch: Option<Watch>,
 }
 
 impl Checks {
@@ -32,6 +35,9 @@ impl Checks {
         }
         if let Some(probe) = &mut self.probe {
             probe.request(c, w, request);
+        }
+        if let Some(watch) = self.watch.as_ref().filter(|_| request.place == Place::Lds) {
+            watch.request(c, w, request);
         }
         if let Some(init) = &mut self.init {
             init.request(c, w, i, request);

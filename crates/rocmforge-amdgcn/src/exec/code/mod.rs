@@ -19,6 +19,8 @@ pub(crate) struct Code {
     pub(crate) classes: Vec<u8>,
     /// Functions whose workgroups may depend on each other: entry points of those with atomics on global memory or calls.
     pub(in crate::exec) shared: Vec<u64>,
+    /// Functions with loads of LDS whose value may be of no use.
+    pub(in crate::exec) dropping: Vec<u64>,
     /// The variables of the code object, and the instructions with the address of one.
     pub(crate) variables: Variables,
     /// By the number of such an instruction.
@@ -75,6 +77,11 @@ impl Code {
     /// Whether workgroups of the function at an ELF address may depend on each other.
     pub(crate) fn shares(&self, function: u64) -> bool {
         self.shared.contains(&function)
+    }
+
+    /// Whether the function at an ELF address loads of LDS what may be of no use.
+    pub(crate) fn drops(&self, function: u64) -> bool {
+        self.dropping.contains(&function)
     }
 
     /// Index of the instruction at an ELF address.

@@ -6,7 +6,7 @@ use crate::exec::code::{Code, PART};
 use crate::exec::lower::decoded::Decoded;
 use crate::exec::lower::idioms::Calls;
 use crate::exec::lower::library::{Allocator, Heap};
-use crate::exec::lower::{fenced, halves, idioms, instruction, library, unused, updates, variables};
+use crate::exec::lower::{dropped, fenced, halves, idioms, instruction, library, unused, updates, variables};
 use crate::exec::memory::gws;
 use crate::exec::state::ctx::Ins;
 use crate::exec::state::fields::Flow;
@@ -76,6 +76,7 @@ impl Code {
             ins: Vec::new(),
             classes: Vec::new(),
             shared: Vec::new(),
+            dropping: Vec::new(),
             variables: variables.clone(),
             watched: Vec::new(),
             index: vec![u32::MAX; words.len()],
@@ -221,6 +222,9 @@ impl Code {
         updates::mark(&decoded, &mut self.ins);
         fenced::mark(&decoded, &mut self.ins);
         unused::mark(&decoded, &mut self.ins, self.wide);
+        if dropped::any(&decoded) {
+            self.dropping.push(addresses.start);
+        }
         variables::mark(&decoded, self);
         if function.allocator.is_some() {
             library::mark(&decoded, &mut self.ins);

@@ -1,6 +1,7 @@
 //! Lowering: from decoded instructions to lowered ones, and the choice of their handlers.
 
 mod decoded;
+mod dropped;
 mod fenced;
 pub(crate) mod functions;
 pub(crate) mod halves;

@@ -147,7 +147,7 @@ fn only_stores(inst: &Inst, value: &Range<u16>) -> bool {
     is_store && !overlaps(inst.src[0], inst.ty.src[0], value)
 }
 
-fn registers(operand: Operand, ty: Ty) -> Option<Range<u16>> {
+pub(super) fn registers(operand: Operand, ty: Ty) -> Option<Range<u16>> {
     match operand {
         Operand::Vgpr(first) | Operand::VgprHalf { reg: first, .. } => {
             Some(u16::from(first)..u16::from(first) + u16::from(ty.regs().max(1)))
@@ -161,7 +161,7 @@ fn overlaps(operand: Operand, ty: Ty, value: &Range<u16>) -> bool {
 }
 
 /// Whether it reads one of these registers, or may.
-fn reads(inst: &Inst, value: &Range<u16>) -> bool {
+pub(super) fn reads(inst: &Inst, value: &Range<u16>) -> bool {
     let facts = inst.op.facts();
     let old = facts.reads.has(Registers::DST) && overlaps(inst.dst, inst.ty.dst, value);
     let relative = facts.relative != Relative::None;
@@ -183,7 +183,7 @@ pub(super) fn is_whole_result(inst: &Inst) -> bool {
 }
 
 /// Whether it writes all of these registers in the lanes that are on.
-fn writes(inst: &Inst, value: &Range<u16>) -> bool {
+pub(super) fn writes(inst: &Inst, value: &Range<u16>) -> bool {
     // A load of less than a register may keep the rest.
     let load = inst.op.facts().memory == Memory::Load && inst.op.facts().element == Element::Words;
     let all = registers(inst.dst, inst.ty.dst).filter(|_| matches!(inst.dst, Operand::Vgpr(_)));

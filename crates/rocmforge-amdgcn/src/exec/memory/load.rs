@@ -121,7 +121,7 @@ fn shaped_any<M: Memory, const R: usize, const FAST: bool>(
             exec,
             at,
             shape,
-            data: Data::None,
+            data: Data::Into(dst),
         };
         c.observe(w, i, &request);
     }
@@ -299,7 +299,7 @@ fn fetch_at_any<M: Memory, const SIZE: usize, const FAST: bool>(
             exec,
             at,
             shape,
-            data: Data::None,
+            data: Data::Into(i.dst),
         };
         c.observe(w, i, &request);
     }

@@ -8,6 +8,7 @@ use crate::exec::lower::library::Heap;
 use crate::exec::state::absence::Absence;
 use crate::exec::state::fields::{Flow, Src};
 use crate::exec::state::grid::Gws;
+use crate::exec::state::races::Races;
 use crate::exec::state::request::{Addresses, Data, Place, Request, Shape, Unwritten, addresses_of_row};
 use crate::exec::state::variables::{VariableAccesses, Variables};
 use crate::exec::state::wave::Wave;
@@ -137,6 +138,8 @@ pub(crate) struct Ctx<'a> {
     /// What may be right, and checks that have ended early. What is no fault at the end is a warning of the outcome.
     pub(crate) warnings: Vec<Fault>,
     pub(crate) max_faults: usize,
+    /// Races of loads of LDS.
+    pub(crate) races: Races,
     /// Whether the line table has a line for the instruction at an ELF address.
     pub(crate) has_line: &'a dyn Fn(u64) -> bool,
     /// The functions of device `malloc`.
@@ -151,6 +154,8 @@ pub(crate) struct Ctx<'a> {
     pub(crate) observed: bool,
     /// Values nobody has written are followed, in [`Self::observer`].
     pub(crate) follows: bool,
+    /// A wave runs again what it has done: see [`crate::exec::waves::group`].
+    pub(crate) replays: bool,
     pub(crate) observer: Rc<RefCell<dyn Observer>>,
     /// Set once enough faults were found.
     pub(crate) stop: bool,
@@ -179,7 +184,7 @@ impl Ctx<'_> {
             data: if access == Access::Store {
                 Data::Words(i.b.reg)
             } else {
-                Data::None
+                Data::Into(i.dst)
             },
         };
         self.observe(w, i, &request);
@@ -208,13 +213,15 @@ impl Ctx<'_> {
         address: u64,
         size: u32,
     ) -> Option<&mut Fault> {
-        if !self.tools.wants(kind) {
-            return None;
-        }
-        if self.count(i, kind, 1) {
+        if !self.tools.wants(kind) || self.count(i, kind, 1) {
             return None;
         }
         let fault = self.new_fault(w, i, kind, access, lane, address, size);
+        self.note(fault)
+    }
+
+    /// Notes a fault of a kind that is not known at its instruction.
+    pub(crate) fn note(&mut self, fault: Fault) -> Option<&mut Fault> {
         self.faults.push(fault);
         self.stop = self.faults.len() >= self.max_faults;
         self.faults.last_mut()
@@ -261,13 +268,8 @@ impl Ctx<'_> {
         address: u64,
         size: u32,
     ) -> Option<&mut Fault> {
-        if !self.tools.wants(kind) {
-            return None;
-        }
         let pc = self.text + u64::from(i.at);
-        let known = |before: &&mut Fault| (before.kind, before.pc) == (kind, pc);
-        if let Some(before) = self.warnings.iter_mut().find(known) {
-            before.count += 1;
+        if !self.tools.wants(kind) || count_in(&mut self.warnings, kind, pc, 1) {
             return None;
         }
         let warning = self.new_fault(w, i, kind, access, lane, address, size);
@@ -284,14 +286,7 @@ impl Ctx<'_> {
     /// Counts more lanes of a fault that is known at an instruction; false if it is not.
     pub(crate) fn count(&mut self, i: &Ins, kind: FaultKind, lanes: u64) -> bool {
         let pc = self.text + u64::from(i.at);
-        let same = self.faults.iter_mut().find(|f| f.kind == kind && f.pc == pc);
-        match same {
-            Some(same) => {
-                same.count += lanes;
-                true
-            }
-            None => false,
-        }
+        count_in(&mut self.faults, kind, pc, lanes)
     }
 
     /// Notes that a lane loads bytes nobody has written, a bit for each in `bytes`; `None` where that is a fault at once, since
@@ -317,6 +312,7 @@ impl Ctx<'_> {
             address,
             bytes,
             register,
+            race: None,
         });
         if !self.follows {
             self.woken = true;
@@ -346,6 +342,12 @@ impl Ctx<'_> {
         };
         self.fault(w, i, kind, access, lane, address, size);
     }
+}
+
+/// Counts more lanes of what is known of a kind at an ELF address; false if nothing is.
+pub(crate) fn count_in(known: &mut [Fault], kind: FaultKind, pc: u64, lanes: u64) -> bool {
+    let same = known.iter_mut().find(|fault| (fault.kind, fault.pc) == (kind, pc));
+    same.map(|same| same.count += lanes).is_some()
 }
 
 /// What a wave of the fault's workgroup does at another instruction.

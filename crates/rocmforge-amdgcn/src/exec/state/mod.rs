@@ -4,6 +4,7 @@ pub(crate) mod absence;
 pub(crate) mod ctx;
 pub(crate) mod fields;
 pub(crate) mod grid;
+pub(crate) mod races;
 pub(crate) mod request;
 pub(crate) mod variables;
 pub(crate) mod wave;

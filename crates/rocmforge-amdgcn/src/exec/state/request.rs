@@ -17,10 +17,12 @@ pub(crate) enum Place {
 /// Addresses of all lanes; those of inactive lanes mean nothing.
 pub(crate) type Addresses = [u64; 32];
 
-/// What a store writes.
+/// What a store writes, or where a load puts what it reads.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Data {
     None,
+    /// Of a load: to registers from this one on.
+    Into(u8),
     /// Whole registers from this one on.
     Words(u8),
     /// What some registers from the first on are converted to; `whole`: their bytes as they are.
@@ -37,8 +39,7 @@ impl Data {
     /// Byte `n` of what a lane stores.
     pub(crate) fn byte(self, w: &Wave, lane: usize, n: usize) -> Option<u8> {
         let (reg, shift, n) = match self {
-            Data::None => return None,
-            Data::Texels { whole: false, .. } => return None,
+            Data::None | Data::Into(_) | Data::Texels { whole: false, .. } => return None,
             Data::Words(reg) | Data::Texels { first: reg, .. } => (reg as usize + n / 4, 0, n % 4),
             Data::Bytes(reg, shift) => (reg as usize, shift, n),
         };
@@ -102,7 +103,7 @@ impl Request<'_> {
     }
 }
 
-/// A load of bytes that nobody has written, by one lane.
+/// A load of bytes that nobody has written, or that another wave writes without order, by one lane.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Unwritten {
     pub(crate) place: Place,
@@ -111,10 +112,12 @@ pub(crate) struct Unwritten {
     /// What its number in the wave is counted from: see [`Wave::first_lane`].
     pub(crate) first_lane: u32,
     pub(crate) address: u64,
-    /// The bytes that nobody has written, a bit for each.
+    /// Which bytes those are, a bit for each.
     pub(crate) bytes: u64,
     /// The register that gets the first byte.
     pub(crate) register: u8,
+    /// They race with another wave's write instead: its place in [`Races`](crate::exec::state::races::Races).
+    pub(crate) race: Option<u32>,
 }
 
 /// The addresses of active lanes, and for every other lane that of an active one; `exec` is not 0.

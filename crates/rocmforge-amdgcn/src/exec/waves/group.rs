@@ -3,6 +3,7 @@
 mod barriers;
 mod halves;
 pub(crate) mod heap;
+pub(crate) mod replay;
 mod waiting;
 
 use crate::attend::Attendant;
@@ -21,8 +22,10 @@ use crate::exec::state::absence::NOWHERE;
 use crate::exec::state::ctx::{Ctx, Ins};
 use crate::exec::state::fields::{Flow, Kind, Src};
 use crate::exec::state::grid::Gws;
+use crate::exec::state::races::Races;
 use crate::exec::state::variables::VariableAccesses;
 use crate::exec::state::wave::{EXEC, NULL, VCC, Wave, WaveState};
+use crate::exec::waves::group::replay::Epoch;
 use crate::exec::waves::group_order::GroupOrder;
 use crate::exec::waves::part::Part;
 use crate::exec::waves::spare;
@@ -80,6 +83,9 @@ pub(crate) fn run_part(
     } else {
         None
     };
+    // What depends on loads that race is found out.
+    let whole = !dispatch.options.counters && !dispatch.options.cooperative && !code.heap.allocates();
+    let asks = tools.racecheck && lds > 0 && waves > 1 && whole && code.drops(kernel.entry);
     // What loads of unwritten memory give is followed.
     let follows = tools.initcheck || tools.init_registers;
     let uses = tools.init_registers.then(|| Uses::of(dispatch.program));
@@ -90,6 +96,7 @@ pub(crate) fn run_part(
         init,
         count: dispatch.options.counters.then(Box::default),
         race,
+        watch: None,
     }));
     let instruction_has_line = |pc| has_line(&dispatch.program.frames(pc));
     let mut ctx = Ctx {
@@ -125,6 +132,7 @@ pub(crate) fn run_part(
         faults: Vec::new(),
         warnings: Vec::new(),
         max_faults: dispatch.options.max_faults.max(1),
+        races: Races::new(asks),
         has_line: &instruction_has_line,
         heap: &code.heap,
         text: code.start,
@@ -133,6 +141,7 @@ pub(crate) fn run_part(
         variable_accesses: VariableAccesses::default(),
         observed,
         follows: uses.is_some(),
+        replays: false,
         observer: checks.clone(),
         stop: false,
     };
@@ -151,6 +160,8 @@ pub(crate) fn run_part(
         room: true,
         looked: false,
         observes: ctx.observed,
+        asks,
+        epoch: Epoch::default(),
         checks,
         runs: vec![0; if dispatch.options.counters { code.ins.len() } else { 0 }],
         uses,
@@ -215,7 +226,7 @@ pub(crate) fn run_part(
     let instructions = (before - machine.budget).unsigned_abs();
     let outcome = Outcome {
         faults,
-        warnings: ctx.warnings,
+        warnings: ctx.warnings.into_iter().chain(ctx.races.into_warnings()).collect(),
         instructions,
         status,
         counters: machine.counters,
@@ -303,6 +314,9 @@ struct Machine<'a> {
     looked: bool,
     /// Somebody watches requests to memory from the start.
     observes: bool,
+    /// Whether a race matters depends on what does on the load: what a wave has done since a barrier can be done again.
+    asks: bool,
+    epoch: Epoch,
     /// The launch's observer.
     checks: Rc<RefCell<Checks>>,
     /// How often the run of instructions that starts here was executed; empty when nobody counts.
@@ -342,6 +356,7 @@ impl Machine<'_> {
         }
         self.counters.workgroups += 1;
         self.counters.waves += waves.len() as u64;
+        self.keep_epoch(&waves, ctx);
         self.waves = waves;
     }
 
@@ -357,6 +372,7 @@ impl Machine<'_> {
                     self.run(&mut waves[n], ctx);
                     ctx.attend();
                     if ctx.stop || self.exhausted {
+                        self.judge_early_loads(&waves, ctx);
                         self.waves = waves;
                         return Group::Ended;
                     }
@@ -378,6 +394,7 @@ impl Machine<'_> {
                 self.waves = waves;
                 return Group::Waits;
             }
+            self.judge_early_loads(&waves, ctx);
             let waiting = waves.iter().filter(|w| w.state == WaveState::Barrier).count();
             if waiting == 0 {
                 break;
@@ -394,6 +411,7 @@ impl Machine<'_> {
             if let Some(race) = &mut self.checks.borrow_mut().race {
                 race.barrier();
             }
+            self.keep_epoch(&waves, ctx);
         }
         self.waves = waves;
         Group::Ended
@@ -401,6 +419,9 @@ impl Machine<'_> {
 
     /// Sets a workgroup aside that waits for another, with all that is its own.
     fn suspend(&mut self, ctx: &mut Ctx<'_>) -> Suspended {
+        let waves = std::mem::take(&mut self.waves);
+        self.judge_early_loads(&waves, ctx);
+        self.waves = waves;
         let size: u32 = self.dispatch.block.iter().product();
         let lanes = if self.kernel.setup.wide { 64 } else { 32 };
         let fresh = (0..self.waves.len() as u32)
@@ -447,6 +468,9 @@ impl Machine<'_> {
         ctx.scratch = group.scratch;
         ctx.scratch_state = group.scratch_state;
         ctx.signals = group.signals;
+        let waves = std::mem::take(&mut self.waves);
+        self.keep_epoch(&waves, ctx);
+        self.waves = waves;
         let mut checks = self.checks.borrow_mut();
         checks.init = group.init;
         ctx.follows = checks.init.is_some();
@@ -727,7 +751,9 @@ fn code_index(ins: &[Ins], i: &Ins) -> usize {
 fn checked(ins: &[Ins], w: &mut Wave, ctx: &mut Ctx<'_>, checks: &RefCell<Checks>, first: usize, count: usize) {
     for index in first..=first + count {
         let i = &ins[index];
+        let mut left_out = false;
         if let Some(init) = &mut checks.borrow_mut().init {
+            left_out = ctx.replays && init.leaves(w, i, index);
             if i.flow == Flow::Halves {
                 w.share(i.half & 1 != 0);
                 init.before_halves(w, ctx, i, [&ins[index + 1], &ins[index + 1 + i.imm as usize]], index);
@@ -735,7 +761,7 @@ fn checked(ins: &[Ins], w: &mut Wave, ctx: &mut Ctx<'_>, checks: &RefCell<Checks
                 init.before(w, ctx, i, index);
             }
         }
-        if index < first + count {
+        if index < first + count && !left_out {
             // SAFETY: as in `Machine::run`.
             unsafe { (i.run)(w, ctx, i) };
             if let Some(init) = &mut checks.borrow_mut().init {

@@ -1,9 +1,10 @@
-//! Operations that move bits, of vectors and of scalars: which bits of their results are unknown.
+//! Operations that move bits, of vectors and of scalars, and sums: which bits of their results are unknown.
 
 use crate::exec::state::wave::{VCC, Wave};
 use rocmforge_isa::{Format, Inst, Op, OpSel, Operand};
 
-/// An operation whose result is made of bits of its sources, or of one byte of its source.
+/// An operation whose result is made of bits of its sources, or of one byte of its source, or is a sum or product of which low bits depend on low
+/// bits alone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Bits {
     op: Op,
@@ -94,7 +95,7 @@ impl Bits {
     /// Whether it computes rather than moves: the result says something of each source.
     pub(super) fn computes(&self) -> bool {
         let whole = byte_of(self.op).is_some();
-        whole || matches!(self.op, Op::VXorB32 | Op::VXor3B32 | Op::VNotB32)
+        whole || is_sum(self.op) || matches!(self.op, Op::VXorB32 | Op::VXor3B32 | Op::VNotB32)
     }
 
     /// Unknown bits of the result in a lane; `of` gives those of a vector register.
@@ -105,6 +106,31 @@ impl Bits {
         };
         unknown(self.op, [at(0), at(1), at(2)], self.op_sel).unwrap_or(u32::MAX)
     }
+}
+
+/// Whether an operation of 32 bits adds, subtracts or multiplies integers and keeps the low word.
+fn is_sum(op: Op) -> bool {
+    use Op::*;
+    matches!(
+        op,
+        VAddNcU32 | VSubNcU32 | VSubrevNcU32 | VMulLoU32 | VAdd3U32 | VLshlAddU32 | VAddLshlU32
+    )
+}
+
+/// The same of an operation of 16 bits, or of two halves.
+pub(super) fn is_sum_of_halves(op: Op) -> bool {
+    use Op::*;
+    let single = matches!(op, VAddNcU16 | VAddNcI16 | VSubNcU16 | VSubNcI16 | VMulLoU16 | VMadU16);
+    single
+        || matches!(
+            op,
+            VPkAddU16 | VPkAddI16 | VPkSubU16 | VPkSubI16 | VPkMulLoU16 | VPkMadU16 | VPkMadI16
+        )
+}
+
+/// Unknown bits of a sum or product: those from the lowest one on.
+fn upwards(unknown: u32) -> u32 {
+    unknown | unknown.wrapping_neg()
 }
 
 /// The byte that an operation makes a number of.
@@ -201,6 +227,10 @@ fn unknown(op: Op, sources: [Value; 3], op_sel: u8) -> Option<u32> {
             0 => 0,
             _ => u32::MAX,
         },
+        Op::VAddLshlU32 if c.unknown & 31 == 0 => upwards(a.unknown | b.unknown) << (c.bits & 31),
+        Op::VLshlAddU32 => upwards(a.by(b, |x, n| x << n).unknown | c.unknown),
+        Op::VAddLshlU32 => u32::MAX,
+        _ if is_sum(op) => upwards(a.unknown | b.unknown | c.unknown),
         Op::VAndB32 => a.and(b).unknown,
         Op::VOrB32 => a.or(b).unknown,
         Op::VXorB32 => a.xor(b).unknown,

@@ -1,4 +1,4 @@
-//! initcheck: uses of values that nobody has written.
+//! initcheck: uses of values that nobody has written. racecheck asks it what depends on a load of LDS that races with a write.
 //!
 //! A load of memory nobody has written is no fault yet: copies of records read the padding between their fields. What such a
 //! load gives is followed until something depends on it: an address, a branch, which lanes are active, or global memory that is
@@ -12,9 +12,9 @@
 //!
 //! What of a value is unknown is exact for lanes, for operations that move bits ([`bits`]), for `and` and `or` of
 //! scalars, for selection (an unknown operand that a zero masks out or that is not selected does not matter), for exchanges between
-//! lanes (permutes, DPP, `v_readlane`: [`lanes`]) and of two registers, and for the halves of packed and 16-bit operands. Any other
-//! operation with an unknown operand has an unknown result. Counted as written are what other lanes give to a wave of 64 but for DPP, a
-//! register of which an instruction writes one half or `v_writelane` a lane, both registers of an exchange of halves, and a scalar that
+//! lanes (permutes, DPP, `v_readlane`: [`lanes`]) and of two registers, and for the halves of packed and 16-bit operands. Of a sum, difference or product of integers the bytes below
+//! the first unknown one are known. Any other operation with an unknown operand has an unknown result. Counted as written are what other lanes give to a wave of 64 but for DPP, a
+//! register of which an instruction of 32-bit operands writes one half or `v_writelane` a lane, both registers of an exchange of halves, and a scalar that
 //! comes from a lane of what was loaded from private memory. A matrix instruction of gfx11 makes the results of the rows and
 //! columns unknown that it needs unknown lanes for, and with
 //! `init_registers` is a fault itself where a lane of A or B was written and its twin in the other half of the wave was not. So a
@@ -23,39 +23,35 @@
 mod bits;
 mod lanes;
 mod origin;
+mod unknown;
 mod uses;
 
 use crate::exec::code::Code;
 use crate::exec::memory::buffer::reached as reached_in_buffer;
 use crate::exec::simd::masks::bits_of_bytes;
 use crate::exec::state::ctx::{Ctx, Ins};
-use crate::exec::state::fields::{Flow, Src};
+use crate::exec::state::fields::Flow;
 use crate::exec::state::request::{Data, Place, Request};
 use crate::exec::state::wave::{EXEC, M0, NULL, VCC, Wave, upper_scalars};
 use crate::fault::{Access, FaultKind};
+use crate::kernarg::{PRIVATE_APERTURE, SHARED_APERTURE};
 use crate::kernel::Kernel;
 use crate::program::Program;
-use bits::Value;
 use origin::{Memory, Origin, Origins};
-use rocmforge_isa::Arch;
+use rocmforge_isa::{Arch, Inst};
 use std::rc::Rc;
-use uses::{Part, Reg, Use, What};
+use unknown::Unknown;
+use uses::{Changes, Part, Reg, Use, What};
+
+/// Whether an instruction only moves or selects bits of its sources.
+pub(crate) fn moves_bits(inst: &Inst) -> bool {
+    bits::Bits::of(inst).is_some_and(|bits| !bits.computes())
+}
 
 /// All four bytes of a register.
 const ALL: u8 = 0xF;
 /// The bytes that are unknown come from an operation, not from memory.
 const COMPUTED: u8 = 0x10;
-
-/// Unknown bits of a wave's registers, and where the last unknown value of each comes from.
-#[derive(Clone)]
-struct Unknown {
-    v: Box<[[u8; 32]; 256]>,
-    v_from: [Origin; 256],
-    s: [u32; 128],
-    s_from: [Origin; 128],
-    scc: bool,
-    scc_from: Origin,
-}
 
 /// What the instructions of a program use, by lowered instruction: `None` for what does nothing here.
 pub(crate) struct Uses(Vec<Option<Use>>);
@@ -111,22 +107,61 @@ struct Effect {
 impl Init {
     /// Begins with all registers written, or none; `units`: groups of 32 lanes of a workgroup.
     pub(crate) fn start(uses: Rc<Uses>, kernel: &Kernel, units: u32, registers: bool) -> Box<Self> {
-        let unknown = Unknown {
-            v: Box::new([[0; 32]; 256]),
-            v_from: [Origin::REGISTER; 256],
-            s: [0; 128],
-            s_from: [Origin::REGISTER; 128],
-            scc: false,
-            scc_from: Origin::REGISTER,
-        };
         Box::new(Self {
             uses,
-            units: vec![unknown; units as usize],
+            units: vec![Unknown::none(); units as usize],
             registers,
             vgprs: kernel.setup.vgprs,
             origins: Origins::default(),
             stored: Vec::new(),
         })
+    }
+
+    /// Counts all registers of a wave as written. Gives what was known of them.
+    pub(crate) fn set_aside(&mut self, w: &Wave) -> Vec<Known> {
+        let units = [Some(w.unit()), w.high.as_ref().map(|high| high.unit())];
+        let take = |unit: usize| Known(unit, std::mem::replace(&mut self.units[unit], Unknown::none()));
+        units.into_iter().flatten().map(take).collect()
+    }
+
+    /// Takes back what was set aside, beside what has become known since, or in its place.
+    pub(crate) fn take_back(&mut self, known: Vec<Known>, beside: bool) {
+        for Known(unit, before) in known {
+            let now = std::mem::replace(&mut self.units[unit], before);
+            if beside {
+                self.units[unit].add(&now);
+            }
+        }
+    }
+
+    /// Whether two states of a wave are the same where they are known.
+    pub(crate) fn are_same(&self, one: &Wave, other: &Wave) -> bool {
+        let unknown = &self.units[one.unit()];
+        let vgprs = (self.vgprs as usize).min(256);
+        let vector = |n: usize| {
+            let (a, b, state) = (&one.v[n].0, &other.v[n].0, &unknown.v[n]);
+            (0..32).all(|l| (a[l] ^ b[l]) & !bits_of_bytes(state[l] & ALL) == 0)
+        };
+        // The upper lanes' scalar registers are copies.
+        let scalar = |n: usize| one.first_lane != 0 || (one.s[n] ^ other.s[n]) & !unknown.s[n] == 0;
+        (0..vgprs).all(vector)
+            && (0..128).all(scalar)
+            && (unknown.scc || one.first_lane != 0 || one.scc == other.scc)
+            && match (&one.high, &other.high) {
+                (Some(one), Some(other)) => self.are_same(one, other),
+                (one, other) => one.is_none() == other.is_none(),
+            }
+    }
+
+    /// Whether a byte of LDS holds a copy of an unknown value.
+    pub(crate) fn is_copy_in_lds(&self, at: usize) -> bool {
+        self.origins.is_copy(Memory::in_lds(at as u64))
+    }
+
+    /// Whether an instruction changes memory that is neither LDS nor a lane's own.
+    pub(crate) fn leaves(&self, w: &Wave, i: &Ins, index: usize) -> bool {
+        let part = self.uses.0[index].as_ref().and_then(|u| u.parts.first());
+        part.is_some_and(|part| part.leaves(w, i))
     }
 
     /// Whether it goes on in the next workgroup.
@@ -290,12 +325,16 @@ impl Init {
                 let address = unknown.any(&u.reads[..u.address]) & if vector { exec } else { 1 };
                 let lanes = if u.buffer { reached_in_buffer(w, i) } else { exec };
                 let data = unknown.any(&u.reads[u.address..]) & lanes;
+                let stored = u.what == What::Store && c.replays && u.leaves(w, i);
                 if address != 0 {
                     self.origins
                         .report(w, c, i, effect.from, address, "an address depends on it");
                 } else if data != 0 && u.what == What::Atomic {
                     self.origins
                         .report(w, c, i, effect.from, data, "an atomic changes memory by it");
+                } else if data != 0 && stored {
+                    self.origins
+                        .report(w, c, i, effect.from, data, "it is stored to global memory");
                 }
             }
             What::Branch => {
@@ -359,7 +398,11 @@ impl Init {
                         0 => 0,
                         _ => exec,
                     };
-                    let narrow = u.narrow.map_or(ALL, |narrow| narrow.written);
+                    let narrow = match u.what {
+                        What::Halves(halves) => halves.written & ALL,
+                        What::Select => u.written,
+                        _ => u.narrow.map_or(ALL, |narrow| narrow.written),
+                    };
                     for n in 0..count {
                         let fill = effect.low.filter(|_| n == 0).unwrap_or(fill);
                         let at = first.wrapping_add(n) as usize;
@@ -371,7 +414,8 @@ impl Init {
                                 None => 0,
                             };
                             let old = unknown.v[at][l];
-                            unknown.v[at][l] = if narrow == ALL { new } else { old & !narrow | new };
+                            let kept = if old & ALL & !narrow == 0 { 0 } else { old & !narrow };
+                            unknown.v[at][l] = kept | new;
                             any |= new != 0;
                         }
                         if any {
@@ -439,7 +483,10 @@ impl Init {
             }
             // Padding has written fields beside it.
             let nothing_else = bytes.len() == size;
-            if r.place == Place::Global && (nothing_else || bytes.iter().any(|(_, (computed, _))| *computed)) {
+            let anywhere = !c.check_uninit;
+            if anywhere
+                || r.place == Place::Global && (nothing_else || bytes.iter().any(|(_, (computed, _))| *computed))
+            {
                 used |= 1 << l;
                 from = bytes.iter().fold(from, |all, (_, (_, origin))| all.or(*origin));
             } else {
@@ -471,7 +518,7 @@ impl Init {
         let (narrow, size) = part.map_or((None, 0), |part| (part.narrow, part.loads));
         for load in &unwritten {
             let copied = || self.copies(w, load.place, load.lane, load.address, load.bytes);
-            if load.place == Place::Lds && copied() != load.bytes {
+            if load.place == Place::Lds && load.race.is_none() && copied() != load.bytes {
                 c.warn(w, i, load, size);
             }
             let (mut left, mut word, mut origin) = (load.bytes, None, Origin::REGISTER);
@@ -497,14 +544,32 @@ impl Init {
                     }
                     Some(narrow) => 1 << (narrow.first as usize + n),
                 };
+                // A byte may be a race's, and written by nobody.
+                if unknown.v[reg as usize][load.lane] != 0 {
+                    unknown.v_from[reg as usize] = unknown.v_from[reg as usize].or(origin);
+                } else {
+                    unknown.comes_from(reg as usize, origin, 1 << load.lane);
+                }
                 unknown.v[reg as usize][load.lane] |= bytes;
-                unknown.comes_from(reg as usize, origin, 1 << load.lane);
             }
         }
     }
 }
 
 impl Part {
+    /// Whether it changes memory that is neither LDS nor a lane's own.
+    fn leaves(&self, w: &Wave, i: &Ins) -> bool {
+        match self.changes {
+            Changes::Nothing => false,
+            Changes::Global => true,
+            Changes::Any => {
+                let apertures = &w.v[i.a.reg.wrapping_add(1) as usize].0;
+                let local = |lane: usize| matches!(apertures[lane], SHARED_APERTURE | PRIVATE_APERTURE);
+                !(0..32).all(|lane| w.exec() >> lane & 1 == 0 || local(lane))
+            }
+        }
+    }
+
     fn is_vector(&self) -> bool {
         self.reads
             .iter()
@@ -513,248 +578,5 @@ impl Part {
     }
 }
 
-impl Unknown {
-    /// Lanes in which some byte of a register is unknown; all, if a scalar one is.
-    fn of(&self, reg: Reg) -> u32 {
-        let lanes = |state: &[u8; 32]| (0..32).fold(0, |mask, l| mask | u32::from(state[l] & ALL != 0) << l);
-        match reg {
-            Reg::V(first, count) => (0..count).fold(0, |mask, n| mask | lanes(&self.v[first.wrapping_add(n) as usize])),
-            Reg::S(first, count) => {
-                let any = (0..count).any(|n| self.s[first.wrapping_add(n) as usize & 127] != 0);
-                if any { u32::MAX } else { 0 }
-            }
-            Reg::Mask(n) => self.s[n as usize & 127],
-            Reg::Scc if self.scc => u32::MAX,
-            Reg::Scc => 0,
-        }
-    }
-
-    fn any(&self, reads: &[Reg]) -> u32 {
-        reads.iter().fold(0, |mask, &read| mask | self.of(read))
-    }
-
-    /// Where the unknown value of a register comes from.
-    fn origin(&self, reg: Reg) -> Origin {
-        let if_unknown = |unknown: bool, origin: Origin| if unknown { origin } else { Origin::NONE };
-        match reg {
-            Reg::V(first, count) => (0..count).map(|n| first.wrapping_add(n)).fold(Origin::NONE, |all, n| {
-                all.or(if_unknown(self.of(Reg::V(n, 1)) != 0, self.v_from[n as usize]))
-            }),
-            Reg::S(first, count) => (0..count).fold(Origin::NONE, |all, n| {
-                all.or(self.origin(Reg::Mask(first.wrapping_add(n))))
-            }),
-            Reg::Mask(n) => if_unknown(self.s[n as usize & 127] != 0, self.s_from[n as usize & 127]),
-            Reg::Scc => if_unknown(self.scc, self.scc_from),
-        }
-    }
-
-    /// A register has got unknown values in some of these lanes.
-    fn comes_from(&mut self, register: usize, origin: Origin, lanes: u32) {
-        let others = self.of(Reg::V(register as u8, 1)) & !lanes != 0;
-        let before = &mut self.v_from[register];
-        *before = if others { before.or(origin) } else { origin };
-    }
-
-    /// Unknown halves of the result of an operation of 16-bit values.
-    fn halves(&self, w: &Wave, halves: uses::Halves, effect: &mut Effect) {
-        use rocmforge_isa::Operand;
-        let mut out = Box::new([0; 32]);
-        for l in (0..32).filter(|l| w.exec() >> l & 1 != 0) {
-            let depends = |bytes: [u8; 3]| {
-                halves.src.iter().zip(bytes).any(|(&operand, bytes)| match operand {
-                    Operand::Vgpr(n) | Operand::VgprHalf { reg: n, .. } => self.v[n as usize][l] & bytes != 0,
-                    Operand::Sgpr(n) => self.s[n as usize & 127] & bits_of_bytes(bytes) != 0,
-                    Operand::VccLo => self.s[VCC] & bits_of_bytes(bytes) != 0,
-                    _ => false,
-                })
-            };
-            let (low, high) = (depends(halves.low), depends(halves.high));
-            effect.result |= u32::from(low | high) << l;
-            out[l] = match (low, high) {
-                (false, false) => 0,
-                _ => u8::from(low) * 0b0011 | u8::from(high) * 0b1100 | COMPUTED,
-            };
-        }
-        if halves.packed {
-            effect.bytes = Some(out);
-        }
-    }
-
-    fn bitwise(&self, w: &Wave, operation: bits::Bits) -> Box<[u8; 32]> {
-        use rocmforge_isa::Operand;
-        let mut out = Box::new([0; 32]);
-        for l in (0..32).filter(|l| w.exec() >> l & 1 != 0) {
-            let computed = std::cell::Cell::new(if operation.computes() { COMPUTED } else { 0 });
-            let mask = operation.unknown(|operand| match operand {
-                Operand::Vgpr(n) | Operand::VgprHalf { reg: n, .. } => {
-                    let state = self.v[n as usize][l];
-                    computed.set(computed.get() | state & COMPUTED);
-                    Value {
-                        bits: bits::value(w, operand, l),
-                        unknown: bits_of_bytes(state),
-                    }
-                }
-                other => self.scalar(w, other),
-            });
-            let bytes = (0..4).fold(0, |bytes, n| bytes | u8::from(mask >> (8 * n) & 0xFF != 0) << n);
-            out[l] = if bytes == 0 { 0 } else { bytes | computed.get() };
-        }
-        out
-    }
-
-    /// A scalar operand.
-    fn scalar(&self, w: &Wave, operand: rocmforge_isa::Operand) -> Value {
-        use rocmforge_isa::Operand;
-        let unknown = match operand {
-            Operand::Sgpr(n) => self.s[n as usize & 127],
-            Operand::VccLo => self.s[VCC],
-            Operand::VccHi => self.s[VCC + 1],
-            _ => 0,
-        };
-        Value {
-            bits: bits::value(w, operand, 0),
-            unknown,
-        }
-    }
-
-    /// Unknown bits of an `and` or `or` of scalars, one word or two.
-    fn scalar_bits(&self, w: &Wave, i: &Ins, u: &Part, effect: &mut Effect) {
-        let two = u.reads.iter().any(|read| matches!(read, Reg::S(_, 2)));
-        let mut known = [0; 2];
-        for n in 0..1 + usize::from(two) {
-            (known[n], effect.not_zero) = {
-                let (unknown, ones) = self.scalar_word(w, i, u, n);
-                (unknown, effect.not_zero | (ones & !unknown != 0))
-            };
-        }
-        [effect.result, effect.upper] = known;
-    }
-
-    /// Unknown bits of a word of the result, and bits that are set in it.
-    fn scalar_word(&self, w: &Wave, i: &Ins, u: &Part, n: usize) -> (u32, u32) {
-        let s = |register: u8| {
-            let at = (register as usize + n) & 127;
-            (self.s[at], w.s[at])
-        };
-        match (u.reads.first(), u.reads.get(1)) {
-            (Some(&Reg::S(a, _)), Some(&Reg::S(b, _))) => {
-                let ((pa, a), (pb, b)) = (s(a), s(b));
-                if u.what == What::And {
-                    ((pa | pb) & (pa | a) & (pb | b), a & b)
-                } else {
-                    ((pa | pb) & (pa | !a) & (pb | !b), a | b)
-                }
-            }
-            (Some(&Reg::S(a, _)), _) => {
-                let constant: &Src = if i.a.kind == crate::exec::state::fields::Kind::C {
-                    &i.a
-                } else {
-                    &i.b
-                };
-                let other = (w.scalar64(constant) >> (32 * n)) as u32;
-                (s(a).0 & if u.what == What::And { other } else { !other }, 0)
-            }
-            _ => (0, 0),
-        }
-    }
-
-    /// Unknown bits of the selected operand.
-    fn select(&self, w: &Wave, u: &Part, effect: &mut Effect) {
-        use rocmforge_isa::Operand;
-        let scalar = |n: usize| if self.s[n & 127] == 0 { 0 } else { u32::MAX };
-        if !matches!(u.writes.first(), Some(Reg::V(..))) {
-            // s_cselect: the first operand where scc is set.
-            let operand = |operand| match operand {
-                Operand::Sgpr(n) => scalar(n as usize),
-                Operand::VccLo => scalar(VCC),
-                _ => 0,
-            };
-            let taken = operand(u.select[usize::from(w.scc == 0)]);
-            effect.result = if self.scc { u32::MAX } else { taken };
-            if self.scc {
-                effect.from = effect.from.or(self.scc_from);
-            }
-            effect.upper = effect.result;
-            return;
-        }
-        let operand = |operand, l: usize| match operand {
-            Operand::Vgpr(n) | Operand::VgprHalf { reg: n, .. } => self.v[n as usize][l],
-            Operand::Sgpr(n) if scalar(n as usize) != 0 => ALL | COMPUTED,
-            _ => 0,
-        };
-        let by = match u.select[2] {
-            Operand::Sgpr(n) => n as usize & 127,
-            _ => VCC,
-        };
-        let mut bytes = Box::new([0; 32]);
-        let mut selected = [false; 2];
-        effect.from = if self.s[by] & w.exec() != 0 {
-            self.s_from[by]
-        } else {
-            Origin::NONE
-        };
-        for l in (0..32).filter(|l| w.exec() >> l & 1 != 0) {
-            let n = (w.s[by] >> l & 1) as usize;
-            bytes[l] = if self.s[by] >> l & 1 != 0 {
-                ALL | COMPUTED
-            } else {
-                operand(u.select[n], l)
-            };
-            selected[n] |= bytes[l] != 0;
-        }
-        for operand in (0..2).filter(|&n| selected[n]).map(|n| u.select[n]) {
-            effect.from = effect.from.or(match operand {
-                Operand::Vgpr(n) | Operand::VgprHalf { reg: n, .. } => self.origin(Reg::V(n, 1)),
-                Operand::Sgpr(n) => self.origin(Reg::Mask(n)),
-                _ => Origin::NONE,
-            });
-        }
-        effect.bytes = Some(bytes);
-    }
-
-    /// Reports lanes of A and B that are known in one half of the wave only.
-    fn matrix_halves(&self, w: &Wave, c: &mut Ctx<'_>, i: &Ins, u: &Part, registers: bool) {
-        for (n, name) in ["A", "B"].into_iter().enumerate().filter(|_| registers) {
-            let lanes = u.reads.get(n).map_or(0, |&read| self.of(read));
-            let one_half = (lanes ^ lanes >> 16) & 0xFFFF;
-            if one_half == 0 {
-                continue;
-            }
-            let lane = one_half.trailing_zeros();
-            let (written, not) = if lanes >> lane & 1 == 0 {
-                (lane, lane + 16)
-            } else {
-                (lane + 16, lane)
-            };
-            if let Some(fault) = c.fault(w, i, FaultKind::MatrixHalves, Access::None, not, 0, 0) {
-                fault.note = format!("{name} was written in lane {written} and not in lane {not}");
-            }
-        }
-    }
-
-    /// A matrix instruction reads and writes all lanes, whatever `exec` is.
-    fn matrix(&mut self, u: &Part, from: Origin) {
-        let operand = |n: usize| u.reads.get(n).map_or(0, |&read| self.of(read));
-        let (a, b) = (operand(0), operand(1));
-        let rows = (a | a >> 16) & 0xFFFF;
-        let columns = (b | b >> 16) & 0xFFFF;
-        let results: [u32; 8] = std::array::from_fn(|r| {
-            let half = |row: usize| if rows >> row & 1 != 0 { 0xFFFF } else { 0 };
-            let addend = match u.reads.get(2) {
-                Some(&Reg::V(first, _)) => self.of(Reg::V(first.wrapping_add(r as u8), 1)),
-                Some(&other) => self.of(other),
-                None => 0,
-            };
-            half(2 * r) | half(2 * r + 1) << 16 | columns | columns << 16 | addend
-        });
-        if let Some(&Reg::V(first, _)) = u.writes.first() {
-            for (r, result) in results.into_iter().enumerate() {
-                let at = first.wrapping_add(r as u8) as usize;
-                for l in 0..32 {
-                    self.v[at][l] = if result >> l & 1 != 0 { ALL | COMPUTED } else { 0 };
-                }
-                self.v_from[at] = from;
-            }
-        }
-    }
-}
+/// What was known of the registers of a unit.
+pub(crate) struct Known(usize, Unknown);

@@ -39,7 +39,7 @@ struct Source {
     /// Offset of the instruction in `.text`.
     at: u32,
     load: Unwritten,
-    /// By where the memory is.
+    /// By where the memory is, or a race.
     kind: FaultKind,
     /// Bytes that a lane loads.
     size: u32,
@@ -62,6 +62,14 @@ impl Memory {
         Self {
             place,
             owner: if private { w.slot + lane as u32 } else { 0 },
+            address,
+        }
+    }
+
+    pub(super) fn in_lds(address: u64) -> Self {
+        Self {
+            place: Place::Lds,
+            owner: 0,
             address,
         }
     }
@@ -124,19 +132,18 @@ impl Origins {
         !self.copies.is_empty() && self.copies.contains_key(&at.word())
     }
 
-    /// Where the value of an unwritten byte that a load has read comes from: what was copied there, or that load.
+    /// Where the value of an unwritten byte that a load has read comes from: what was copied there, or that load. That of a race comes from the load.
     pub(super) fn of(&mut self, w: &Wave, byte: Memory, load: &Unwritten, at: u32, size: u32) -> Origin {
-        if !self.copies.is_empty()
+        if load.race.is_none()
+            && !self.copies.is_empty()
             && let Some(&origin) = self.copies.get(&byte.word())
         {
             return origin;
         }
-        let known = self
-            .sources
-            .iter()
-            .position(|source| source.at == at && source.load.place == load.place);
-        let index = known.unwrap_or_else(|| {
+        let same = |source: &Source| (source.at, source.load.place, source.load.race) == (at, load.place, load.race);
+        let index = self.sources.iter().position(same).unwrap_or_else(|| {
             let kind = match load.place {
+                Place::Lds if load.race.is_some() => FaultKind::LdsRace,
                 Place::Lds => FaultKind::UninitialisedLds,
                 Place::Scratch => FaultKind::UninitialisedPrivate,
                 Place::Global | Place::Flat => FaultKind::UninitialisedGlobal,
@@ -164,7 +171,8 @@ impl Origins {
     #[cold]
     pub(super) fn report(&self, w: &Wave, c: &mut Ctx<'_>, i: &Ins, origin: Origin, lanes: u32, why: &str) {
         let sources = origin.loads().filter_map(|n| self.sources.get(n));
-        let sources: Vec<&Source> = sources.filter(|_| c.tools.initcheck).collect();
+        let wanted = |source: &&Source| c.tools.initcheck || source.load.race.is_some();
+        let sources: Vec<&Source> = sources.filter(wanted).collect();
         let lane = lanes.trailing_zeros() % 32;
         if sources.is_empty()
             && let Some(fault) = c.fault(w, i, FaultKind::UninitialisedRegister, Access::None, lane, 0, 0)
@@ -179,6 +187,9 @@ impl Origins {
 
     fn report_load(&self, w: &Wave, c: &mut Ctx<'_>, i: &Ins, source: &Source, lanes: u32, why: &str) {
         let load = &source.load;
+        if let Some(race) = load.race {
+            return c.race_matters(race);
+        }
         let at_load = Ins { at: source.at, ..*i };
         let count = u64::from(lanes.count_ones());
         if c.count(&at_load, source.kind, count) {

@@ -1,6 +1,6 @@
 //! Uses of values that were never written: registers read and written, by kind of operation.
 
-use crate::exec::checks::init::bits::Bits;
+use crate::exec::checks::init::bits::{Bits, is_sum_of_halves};
 use crate::exec::lower::halves;
 use crate::exec::state::wave::{EXEC, VCC};
 use rocmforge_isa::{
@@ -57,14 +57,32 @@ pub(super) enum What {
     Branch,
 }
 
+/// Bytes of a register that an operation of 16-bit values writes: all, of which each half depends on halves of the sources, or on what the low one does; or one half.
+pub(super) const BOTH_HALVES: u8 = 0x1F;
+pub(super) const WHOLE: u8 = 0xF;
+pub(super) const LOW_HALF: u8 = 0b0011;
+pub(super) const HIGH_HALF: u8 = 0b1100;
+
 /// The bytes of the sources that the halves of a result depend on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Halves {
     pub(super) src: [Operand; 3],
     pub(super) low: [u8; 3],
     pub(super) high: [u8; 3],
-    /// The result has two halves; otherwise all of it depends on what the low one does.
-    pub(super) packed: bool,
+    /// The low byte of a half depends on low bytes alone.
+    pub(super) upwards: bool,
+    /// What of the destination is written.
+    pub(super) written: u8,
+}
+
+/// The bytes of its destination that an operation of vectors writes, which is not packed.
+fn written(inst: &Inst) -> u8 {
+    match inst.dst {
+        _ if !inst.ty.dst.is_half() => WHOLE,
+        Operand::VgprHalf { hi: true, .. } => HIGH_HALF,
+        Operand::Vgpr(_) if inst.mods.op_sel & 8 != 0 => HIGH_HALF,
+        _ => LOW_HALF,
+    }
 }
 
 impl Halves {
@@ -92,13 +110,25 @@ impl Halves {
             }
         };
         let high = |n: usize| if packed { half(mods.op_sel_hi, n) } else { 0 };
+        let written = if packed { BOTH_HALVES } else { written(inst) };
         fits.then(|| Self {
             src: inst.src,
             low: std::array::from_fn(low),
             high: std::array::from_fn(high),
-            packed,
+            upwards: is_sum_of_halves(inst.op) && !mods.clamp,
+            written,
         })
     }
+}
+
+/// Memory that an instruction changes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Changes {
+    /// None, or LDS or private memory.
+    Nothing,
+    Global,
+    /// By generic addresses.
+    Any,
 }
 
 /// One half of an instruction, which is all of it but for VOPD.
@@ -121,8 +151,12 @@ pub(super) struct Part {
     pub(super) narrow: Option<Small>,
     /// Bytes of memory that a lane of a load gets.
     pub(super) loads: u32,
-    /// Operands of a selection.
+    /// Operands of a selection, sources whose high half is read, and what of the destination is written.
     pub(super) select: [Operand; 3],
+    pub(super) op_sel: u8,
+    pub(super) written: u8,
+    /// What memory it changes that is not private by its format.
+    pub(super) changes: Changes,
     /// Registers whose numbers are relative to `m0`.
     relative: Relative,
 }
@@ -341,6 +375,13 @@ impl Part {
         }
         let narrow = facts.element.small().filter(|_| facts.memory == Memory::Load);
         let loads = narrow.map_or(u32::from(inst.ty.dst.regs()) * 4, |narrow| narrow.bytes.into());
+        let writes_memory = matches!(facts.memory, Memory::Store | Memory::Atomic | Memory::Exchange);
+        let changes = match inst.format {
+            _ if !writes_memory => Changes::Nothing,
+            Format::Ds | Format::Scratch => Changes::Nothing,
+            Format::Flat => Changes::Any,
+            _ => Changes::Global,
+        };
         // The exec mask is no operand where it only says which lanes take part.
         let exec = writes.contains(&Reg::S(EXEC as u8, 1));
         Self {
@@ -355,6 +396,9 @@ impl Part {
             narrow,
             loads,
             select: inst.src,
+            op_sel: inst.mods.op_sel,
+            written: written(inst),
+            changes,
             relative: facts.relative,
         }
     }

@@ -67,7 +67,7 @@ fn is_one_value(w: &Wave, r: &Request<'_>) -> bool {
         (0..32).all(|l| r.exec >> l & 1 == 0 || (lanes[l] ^ lanes[first]) & mask == 0)
     };
     match r.data {
-        Data::None | Data::Texels { whole: false, .. } => true,
+        Data::None | Data::Into(_) | Data::Texels { whole: false, .. } => true,
         Data::Words(reg) | Data::Texels { first: reg, .. } => {
             (0..r.size as usize / 4).all(|n| same(reg as usize + n, u32::MAX))
         }

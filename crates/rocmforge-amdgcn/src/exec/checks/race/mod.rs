@@ -71,6 +71,7 @@ use log::Loads;
 use place::{place, places};
 use records::Bytes;
 use slot::{Hit, Info, LaneBits, Now, SLOTS, Slot, flags};
+use std::collections::BTreeMap;
 use sync::{Level, Seen, Segment, Sync, raise, see};
 
 /// Shadow of a card's memory, kept from launch to launch so that it need not be cleared.
@@ -96,6 +97,9 @@ struct Block {
     first: u32,
     group: u32,
 }
+
+/// Bytes of a dword, by wave, dword and number of the race.
+pub(crate) type EarlyLoads = BTreeMap<(u32, usize, u32), u32>;
 
 /// A wave as racecheck sees it.
 #[derive(Default)]
@@ -137,6 +141,8 @@ pub(crate) struct Race {
     shared: Seen,
     sync: Sync,
     hits: Vec<Hit>,
+    /// Loads of LDS since the barrier whose bytes another wave has written later: bytes of a dword by wave, dword and race.
+    early_loads: EarlyLoads,
     workgroups: Vec<[u32; 3]>,
     /// A barrier orders stores that are under way: CU mode.
     in_order: bool,
@@ -194,6 +200,7 @@ impl Race {
             shared: Seen::new(),
             sync: Sync::default(),
             hits: Vec::new(),
+            early_loads: EarlyLoads::new(),
             workgroups: Vec::new(),
             in_order: setup.cu_mode,
             full: false,
@@ -246,6 +253,11 @@ impl Race {
         self.waves = group.waves;
         self.shared = group.shared;
         self.new_epoch();
+    }
+
+    /// Takes the loads of LDS that later writes of other waves race with.
+    pub(crate) fn take_early_loads(&mut self) -> EarlyLoads {
+        std::mem::take(&mut self.early_loads)
     }
 
     /// All waves passed a barrier.

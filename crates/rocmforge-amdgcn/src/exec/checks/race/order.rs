@@ -59,10 +59,10 @@ impl Race {
                 (FaultKind::GlobalRace, c.memory.base() + start as u64)
             };
             let text = c.text;
-            let workgroup = self.workgroups[by.group as usize];
-            let Some(fault) = c.fault(w, i, kind, r.access, lane, address, r.size) else {
+            if c.count(i, kind, 1) || !c.tools.wants(kind) {
                 continue;
-            };
+            }
+            let workgroup = self.workgroups[by.group as usize];
             let inside = by.group == self.group_number;
             let earlier = access_of(hit.slot, hit.info);
             let cure = match (inside, span.lds) {
@@ -73,16 +73,37 @@ impl Race {
                 (true, false) => ", no barrier or fence with an atomic between them",
                 (false, _) => ", which only atomics with fences can order",
             };
-            fault.note = describe(r.access, earlier, inside, cure);
-            fault.other = Some(Box::new(Side {
-                access: earlier,
-                pc: hit.info.at(self.lane_bits).map_or(0, |at| text + u64::from(at)),
-                frames: Vec::new(),
-                workgroup,
-                wave: by.wave,
-                lane: hit.info.lane(self.lane_bits),
-                calls: Calls::NONE,
-            }));
+            let other = hit.info.at(self.lane_bits).map_or(0, |at| text + u64::from(at));
+            let fault = |c: &Ctx<'_>| {
+                let mut fault = c.new_fault(w, i, kind, r.access, lane, address, r.size);
+                fault.note = describe(r.access, earlier, inside, cure);
+                fault.other = Some(Box::new(Side {
+                    access: earlier,
+                    pc: other,
+                    frames: Vec::new(),
+                    workgroup,
+                    wave: by.wave,
+                    lane: hit.info.lane(self.lane_bits),
+                    calls: Calls::NONE,
+                }));
+                fault
+            };
+            let loads_now = slot == Slot::Load && info.flags() == 0;
+            let loaded_before = hit.slot as u32 >= Slot::Load as u32 && hit.info.flags() == 0;
+            if !span.lds || !(loads_now || loaded_before) {
+                c.note(fault(c));
+                continue;
+            }
+            let Some(race) = c.race(text + u64::from(i.at), other, fault) else {
+                c.note(fault(c));
+                continue;
+            };
+            if loaded_before {
+                let mask = self.early_loads.entry((by.wave, hit.dword, race)).or_default();
+                *mask |= hit.mask;
+            } else if !c.load_of_race(w, r, hit.dword, hit.mask, race) {
+                c.race_matters(race);
+            }
         }
     }
 
