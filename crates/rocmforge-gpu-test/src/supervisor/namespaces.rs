@@ -1,7 +1,10 @@
 //! Namespaces of a test: of users and mounts, and of processes unless the driver of a card must know the test by its number.
 //!
 //! * of users: the test's root is no root of the machine, so the memory of processes outside stays closed to it;
-//! * of mounts: control groups are read-only there, and `/proc` shows the test's processes;
+//! * of mounts: `/sys` with its control groups and what `/proc` has of the machine are read-only there: root may write to many of these files
+//!   whatever his capabilities are, and the kernel runs the program that `core_pattern` names outside of every namespace. `/proc` shows the
+//!   test's processes;
+//! * of System V's shared memory, semaphores and queues: they end with the test's processes;
 //! * of processes: processes outside have no number there, so nothing can stop, kill or limit them; and the kernel ends all that is left
 //!   with the first process.
 //!
@@ -15,6 +18,8 @@ use std::ffi::{CString, c_int, c_long};
 use std::fs;
 use std::io::{self, PipeReader, PipeWriter};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
@@ -29,10 +34,42 @@ const NOT_RUN: c_int = 1000;
 pub(crate) struct Namespaces {
     /// That of users, one for the run.
     user: OwnedFd,
-    /// Where control groups are mounted.
-    cgroups: Vec<CString>,
+    /// What a test may not write to.
+    machine: Machine,
     /// Whether each test has one of processes.
     processes: bool,
+}
+
+/// Paths of the machine's settings.
+#[derive(Clone, Debug)]
+struct Machine {
+    /// `/sys`, and where control groups are mounted.
+    mounts: Vec<CString>,
+    /// What is in `/proc` and is no process.
+    proc: Vec<CString>,
+}
+
+impl Machine {
+    fn read() -> io::Result<Self> {
+        let groups = cgroup::mounts(&fs::read_to_string("/proc/self/mountinfo")?);
+        let mounts = ["/sys".to_owned()].into_iter().chain(groups).map(CString::new);
+        let entries = fs::read_dir("/proc")?.flatten().filter(|entry| {
+            let is_process = entry.file_name().as_bytes().iter().all(u8::is_ascii_digit);
+            !is_process && entry.file_type().is_ok_and(|kind| !kind.is_symlink())
+        });
+        // Of the files those that root may write to.
+        let writable = entries.filter(|entry| {
+            entry
+                .metadata()
+                .is_ok_and(|entry| entry.is_dir() || entry.mode() & 0o222 != 0)
+        });
+        Ok(Self {
+            mounts: mounts.collect::<Result<_, _>>()?,
+            proc: writable
+                .map(|entry| CString::new(entry.path().into_os_string().into_vec()))
+                .collect::<Result<_, _>>()?,
+        })
+    }
 }
 
 /// The supervisor's ends of two pipes to the first process of a namespace.
@@ -74,11 +111,9 @@ impl Namespaces {
         if unsafe { libc::syscall(libc::SYS_close_range, c_int::MAX, c_int::MAX, 0) } != 0 {
             return None;
         }
-        let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
-        let cgroups = cgroup::mounts(&mounts).into_iter().map(CString::new);
         let made = Self {
             user: user_namespace().ok()?,
-            cgroups: cgroups.collect::<Result<_, _>>().ok()?,
+            machine: Machine::read().ok()?,
             processes,
         };
         made.works().unwrap_or(false).then_some(made)
@@ -105,10 +140,10 @@ impl Namespaces {
         let ends = keeper
             .as_ref()
             .map(|(_, ends)| (ends.ended.as_raw_fd(), ends.go.as_raw_fd()));
-        let (user, cgroups) = (self.user.try_clone()?, self.cgroups.clone());
+        let (user, machine) = (self.user.try_clone()?, self.machine.clone());
         let parent = std::process::id();
         let enter = move || {
-            in_child(&user, &cgroups, ends)?;
+            in_child(&user, &machine, ends)?;
             match ends {
                 // Entering a namespace of users may take the signal back.
                 None => die_with_parent(parent),
@@ -161,29 +196,48 @@ fn same_numbers(ours: &str) -> String {
 }
 
 /// Enters the namespaces and returns in the test. `ends` are the descriptors of [`ChildEnds`], where processes get a namespace.
-fn in_child(user: &OwnedFd, cgroups: &[CString], ends: Option<(c_int, c_int)>) -> io::Result<()> {
+fn in_child(user: &OwnedFd, machine: &Machine, ends: Option<(c_int, c_int)>) -> io::Result<()> {
+    // No test may trace this process, or one that it forks, which could still change mounts. A program that is run can be traced again.
+    // SAFETY: prctl takes numbers only.
+    checked(unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 0) })?;
     // SAFETY: the descriptor is open, and this process has one thread.
     checked(unsafe { libc::setns(user.as_raw_fd(), libc::CLONE_NEWUSER) })?;
     let processes = if ends.is_some() { libc::CLONE_NEWPID } else { 0 };
     // SAFETY: unshare takes flags only.
-    checked(unsafe { libc::unshare(libc::CLONE_NEWNS | libc::CLONE_NEWCGROUP | processes) })?;
-    cgroups.iter().try_for_each(make_read_only)?;
-    if let Some((ended, go)) = ends {
-        // The outer process holds the writing end of `alive` as long as it lives; the first process writes how the test ended.
-        let (alive, status) = (pipe()?, pipe()?);
-        // SAFETY: getpid takes nothing.
-        let number = unsafe { libc::getpid() };
-        // SAFETY: fork in a process with one thread, as every process between fork and exec has.
-        match checked(unsafe { libc::fork() })? {
-            0 => first_process(number, alive, [ended, status[1], go])?,
-            first => outer_process(first, alive, status),
+    checked(unsafe { libc::unshare(libc::CLONE_NEWNS | libc::CLONE_NEWCGROUP | libc::CLONE_NEWIPC | processes) })?;
+    machine.mounts.iter().try_for_each(make_read_only)?;
+    match ends {
+        Some((ended, go)) => {
+            // The outer process holds the writing end of `alive` as long as it lives; the first process writes how the test ended.
+            let (alive, status) = (pipe()?, pipe()?);
+            // SAFETY: getpid takes nothing.
+            let number = unsafe { libc::getpid() };
+            // SAFETY: fork in a process with one thread, as every process between fork and exec has.
+            match checked(unsafe { libc::fork() })? {
+                0 => first_process(number, machine, alive, [ended, status[1], go])?,
+                first => outer_process(first, alive, status),
+            }
         }
+        None => machine.proc.iter().try_for_each(bind_read_only)?,
     }
     // SAFETY: prctl takes numbers only. Without it in the bounding set no program that is run has the capability.
     checked(unsafe { libc::prctl(libc::PR_CAPBSET_DROP, CAP_SYS_ADMIN) }).map(drop)
 }
 
-/// Makes a mount of this process's namespace read-only. No path leads to a mount that another one covers.
+/// Mounts what is at a path onto itself, read-only.
+fn bind_read_only(path: &CString) -> io::Result<()> {
+    let (flags, none) = (libc::MS_BIND | libc::MS_REC, std::ptr::null());
+    // SAFETY: the paths are C strings, and the rest is numbers or null.
+    let bound = unsafe { libc::mount(path.as_ptr(), path.as_ptr(), none, flags, none.cast()) };
+    match checked(bound) {
+        // What has gone meanwhile.
+        Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(()),
+        Err(error) => Err(error),
+        Ok(_) => make_read_only(path),
+    }
+}
+
+/// Makes a mount of this process's namespace read-only, with those below it. No path leads to a mount that another one covers.
 fn make_read_only(path: &CString) -> io::Result<()> {
     let change = libc::mount_attr {
         attr_set: libc::MOUNT_ATTR_RDONLY,
@@ -197,7 +251,7 @@ fn make_read_only(path: &CString) -> io::Result<()> {
             libc::SYS_mount_setattr,
             libc::AT_FDCWD,
             path.as_ptr(),
-            0,
+            libc::AT_RECURSIVE,
             &raw const change,
             size_of::<libc::mount_attr>(),
         )
@@ -210,7 +264,7 @@ fn make_read_only(path: &CString) -> io::Result<()> {
 
 /// The first process of a namespace: starts the test, as the process `number` if it can, reaps orphans, and when the test has ended says
 /// so, waits until it may go, and ends. `[ended, status, go]` are its descriptors.
-fn first_process(number: c_int, alive: [c_int; 2], ends: [c_int; 3]) -> io::Result<()> {
+fn first_process(number: c_int, machine: &Machine, alive: [c_int; 2], ends: [c_int; 3]) -> io::Result<()> {
     die_with_any_parent()?;
     close(alive[1], alive[1]);
     // The outer process may have died before the line above; no signal would come.
@@ -229,6 +283,7 @@ fn first_process(number: c_int, alive: [c_int; 2], ends: [c_int; 3]) -> io::Resu
             std::ptr::null(),
         );
     }
+    machine.proc.iter().try_for_each(bind_read_only)?;
     let test = fork_as(number)?;
     if test == 0 {
         return die_with_any_parent();

@@ -6,7 +6,7 @@ use super::process_tree::{Leftovers, Mark, ProcessTree};
 use rocmforge_machine::process::{add_descendants, processes, state_of};
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{
-    Pid, PidfdFlags, Signal, getppid, kill_process_group, pidfd_open, set_parent_process_death_signal,
+    Pid, PidfdFlags, Signal, getppid, kill_process_group, pidfd_open, set_parent_process_death_signal, setsid,
 };
 use std::collections::BTreeSet;
 use std::io;
@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 /// Time for a killed process to be reaped when a test is given up.
 const REAP: Duration = Duration::from_secs(10);
 
-/// A test's process, in a group of its own and [contained](super::containment); it dies with the thread that started it. Dropping it
+/// A test's process, in a session and a group of its own and [contained](super::containment); it dies with the thread that started it. Dropping it
 /// ends everything that the test started. It is reaped only by [`TestProcess::reap`] and by the drop: until then its number, and its
 /// group's, cannot go to a stranger.
 pub(crate) struct TestProcess {
@@ -46,7 +46,6 @@ impl TestProcess {
     ) -> io::Result<Self> {
         let parent = rustix::process::getpid();
         let passed: Vec<RawFd> = passed.iter().map(std::os::fd::AsRawFd::as_raw_fd).collect();
-        command.process_group(0);
         // SAFETY: between fork and exec the closure makes system calls only, each async-signal-safe, and allocates nothing.
         unsafe { command.pre_exec(move || in_child(parent, &passed)) };
         let (mut child, contained) = tree.spawn(command, mark)?;
@@ -153,8 +152,10 @@ impl Drop for TestProcess {
 /// The highest number of the classic signals; real-time signals are not ignored by any program here.
 const LAST_SIGNAL: libc::c_int = 31;
 
-/// What the new process does before it becomes the test.
+/// What the new process does before it becomes the test. In a session of its own it has no terminal, whose keys it could press and whose
+/// foreground it could take, and cannot go into another process's group.
 fn in_child(parent: Pid, passed: &[RawFd]) -> io::Result<()> {
+    setsid()?;
     for number in (1..=LAST_SIGNAL).filter(|number| ![libc::SIGKILL, libc::SIGSTOP].contains(number)) {
         // SAFETY: the default action runs no code of ours.
         if unsafe { libc::signal(number, libc::SIG_DFL) } == libc::SIG_ERR {

@@ -197,6 +197,7 @@ fn escape() {
         }
         libc::prctl(libc::PR_SET_PDEATHSIG, 0);
         libc::setpgid(0, supervisors_group);
+        libc::setsid();
         for _ in 0..2 {
             if libc::fork() != 0 {
                 libc::_exit(0);

@@ -5,6 +5,7 @@ use super::faults::is_planted;
 use super::supervisor::{AMPLE, PATIENCE, Run, wait_for};
 use serde_json::Value;
 use std::fs;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -20,23 +21,23 @@ const NOBODY: u32 = 65534;
 
 /// Ways to contain a test, as the option and the report call them, and the attacks against which they hold.
 const KINDS: [(&str, &str, &[&str]); 4] = [
-    (
-        "cgroup-pid-namespace",
-        "cgroup+pid_namespace",
-        &["leave", "memory", "groups", "stop", "kill", "limit"],
-    ),
+    ("cgroup-pid-namespace", "cgroup+pid_namespace", PROCESSES_APART),
     (
         "cgroup-user-namespace",
         "cgroup+user_namespace",
-        &["leave", "memory", "groups"],
+        &["leave", "memory", "groups", "settings", "queues", "join"],
     ),
-    (
-        "pid-namespace",
-        "pid_namespace",
-        &["leave", "memory", "groups", "stop", "kill", "limit"],
-    ),
-    ("cgroup", "cgroup", &["groups"]),
+    ("pid-namespace", "pid_namespace", PROCESSES_APART),
+    ("cgroup", "cgroup", &["groups", "join"]),
 ];
+
+/// Attacks against which a namespace of processes holds.
+const PROCESSES_APART: &[&str] = &[
+    "leave", "memory", "groups", "settings", "queues", "stop", "kill", "limit", "trace",
+];
+
+/// The key of what the attack on System V's objects makes.
+const KEY: libc::key_t = 0x726f_636b;
 
 fn folder() -> PathBuf {
     std::env::var_os("ROCMFORGE_PLANT_RUN").expect("a run").into()
@@ -81,8 +82,73 @@ fn attacks() {
                 unsafe { libc::prlimit(supervisor, libc::RLIMIT_FSIZE, &raw const none, std::ptr::null_mut()) };
             assert_ne!(limited, 0, "the supervisor can be limited");
         }
+        "settings" => change_settings(),
+        "queues" => make_queues(),
+        "trace" => {
+            assert_eq!(
+                std::os::unix::process::parent_id(),
+                1,
+                "the test's parent is the first process"
+            );
+            let none = std::ptr::null_mut::<libc::c_void>();
+            // SAFETY: attaching reads and writes no memory.
+            let traced = unsafe { libc::ptrace(libc::PTRACE_ATTACH, 1, none, none) };
+            assert_ne!(traced, 0, "the first process can be traced");
+            let opened = fs::OpenOptions::new().write(true).open("/proc/1/mem");
+            assert!(opened.is_err(), "its memory can be written");
+        }
+        "join" => {
+            // SAFETY: both calls take numbers only.
+            let joined = unsafe { libc::setpgid(0, libc::getpgid(supervisor)) };
+            assert_ne!(
+                joined, 0,
+                "it can go into the supervisor's group, where no signal for its own comes"
+            );
+        }
         other => panic!("no such attack: {other}"),
     }
+}
+
+/// Opens settings of the machine for writing. As root their modes allow it.
+fn change_settings() {
+    let places = [
+        // The kernel runs the program that it names, outside of everything.
+        "/proc/sys/kernel/core_pattern",
+        "/proc/sys/kernel/pid_max",
+        "/proc/sys/vm/overcommit_memory",
+        "/proc/sysrq-trigger",
+        "/proc/irq/default_smp_affinity",
+        "/sys/power/state",
+        "/sys/class/net/lo/mtu",
+        "/sys/kernel/mm/transparent_hugepage/enabled",
+        "/sys/kernel/uevent_helper",
+    ];
+    for place in places.into_iter().filter(|place| Path::new(place).exists()) {
+        let opened = fs::OpenOptions::new().write(true).open(place);
+        assert!(opened.is_err(), "{place} can be written");
+    }
+    // Its own remain its own.
+    fs::write("/proc/self/oom_score_adj", "500").expect("it is the test's");
+}
+
+/// Makes an object of each kind of System V's, which outlive the process that made them.
+fn make_queues() {
+    let flags = libc::IPC_CREAT | 0o600;
+    // SAFETY: the calls take numbers only.
+    let made = unsafe {
+        [
+            libc::shmget(KEY, 4096, flags),
+            libc::semget(KEY, 1, flags),
+            libc::msgget(KEY, flags),
+        ]
+    };
+    assert!(made.iter().all(|&made| made >= 0), "{made:?}");
+}
+
+/// Which of these objects there are here.
+fn queues() -> [bool; 3] {
+    // SAFETY: the calls take numbers only, and make nothing.
+    unsafe { [libc::shmget(KEY, 0, 0), libc::semget(KEY, 0, 0), libc::msgget(KEY, 0)] }.map(|found| found >= 0)
 }
 
 fn kill(process: i32, signal: i32) -> i32 {
@@ -202,6 +268,11 @@ fn hold(user: Option<u32>) -> Vec<&'static str> {
                 "{kind}, {attack}: {report:#}"
             );
             run.assert_nothing_lives();
+            assert_eq!(
+                queues(),
+                [false; 3],
+                "{kind}, {attack}: an object of System V's is left"
+            );
         }
     }
     missing
@@ -262,8 +333,61 @@ fn a_test_of_nobody_reaches_nothing_either() {
     }
 }
 
+/// Lets `command` begin with a terminal of its own, which can be opened as `/dev/tty`. The terminal's other end.
+fn with_terminal(command: &mut Command) -> OwnedFd {
+    let (mut outer, mut inner) = (0, 0);
+    let none = std::ptr::null_mut();
+    // SAFETY: both numbers are live ints that the call writes, and the rest is null.
+    let made = unsafe { libc::openpty(&raw mut outer, &raw mut inner, none, std::ptr::null(), std::ptr::null()) };
+    assert_eq!(made, 0, "a terminal");
+    // SAFETY: the call has just opened both.
+    let [outer, inner] = [outer, inner].map(|end| unsafe { OwnedFd::from_raw_fd(end) });
+    let take = move || {
+        // SAFETY: setsid takes nothing.
+        let session = unsafe { libc::setsid() };
+        // SAFETY: the terminal is open, and the argument is a number.
+        let taken = unsafe { libc::ioctl(inner.as_raw_fd(), libc::TIOCSCTTY, 0) };
+        match session < 0 || taken < 0 {
+            true => Err(std::io::Error::last_os_error()),
+            false => Ok(()),
+        }
+    };
+    // SAFETY: the closure makes system calls only, each async-signal-safe.
+    unsafe { command.pre_exec(take) };
+    outer
+}
+
+/// A test that can open the terminal can press the user's keys there and take the foreground, and Ctrl-C comes to the supervisor no more.
+#[test]
+fn a_test_has_no_terminal() {
+    let mut command = Command::new("sh");
+    command.args(["-c", ": < /dev/tty"]);
+    let _outer = with_terminal(&mut command);
+    assert!(command.status().unwrap().success(), "a terminal can be opened at all");
+    for kind in [
+        "cgroup-pid-namespace",
+        "cgroup-user-namespace",
+        "pid-namespace",
+        "cgroup",
+        "scans",
+    ] {
+        let run = Run::new();
+        let script = binary(&run, "gpu", "if (: < /dev/tty) 2>/dev/null; then exit 1; fi");
+        let mut command = run.building();
+        command.args(["--containment", kind, "--binary"]).arg(script);
+        let _outer = with_terminal(&mut command);
+        let output = command.output().unwrap();
+        assert!(
+            output.status.success(),
+            "{kind}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        assert_eq!(run.results()[0]["outcome"], "passed", "{kind}");
+    }
+}
+
 /// A script in the place of a test binary, with one test.
-fn binary(run: &Run, name: &str, work: &str) -> PathBuf {
+pub(crate) fn binary(run: &Run, name: &str, work: &str) -> PathBuf {
     let place = run.directory.path().join(name);
     fs::create_dir_all(place.parent().unwrap()).unwrap();
     let listing = "*--list*--ignored*) exit;; *--list*) echo 'same: test'; exit;;";
