@@ -19,6 +19,7 @@ mod cgroup;
 mod check;
 mod command;
 mod containment;
+mod descriptors;
 mod device_run;
 mod discover;
 mod escalation;
@@ -82,6 +83,7 @@ pub fn run(mut args: Args, workspace: &dyn Workspace) -> Outcome {
     if args.everything && args.bundle.is_none() {
         args.bundle = Some(crate::bundle::make_default(workspace)?);
     }
+    descriptors::raise();
     let interrupt = Interrupt::listen()?;
     let process_tree = Arc::new(ProcessTree::adopting(most(&args))?);
     match &args.bundle {

@@ -1,6 +1,7 @@
 //! Plan of a run on one device: what does not change while its tests run.
 
 use super::against::{self, COMPARISON};
+use super::descriptors;
 use super::discover::Test;
 use super::escalation::Grace;
 use super::report::folder::ReportFolder;
@@ -45,12 +46,12 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// Tests at a time.
+    /// Tests at a time: no more than this process may have open files for.
     pub(crate) fn jobs(&self) -> usize {
         if self.careful {
             1
         } else {
-            self.device.jobs(self.wanted_jobs)
+            self.device.jobs(self.wanted_jobs).min(descriptors::most_tests())
         }
     }
 

@@ -6,6 +6,7 @@
 
 use super::cgroup::TestCgroup;
 use super::containment::{Contained, Containment, Kind};
+use super::descriptors;
 use rocmforge_machine::process::{Process, add_descendants, processes};
 use rustix::process::set_child_subreaper;
 use std::collections::{BTreeMap, BTreeSet};
@@ -81,6 +82,7 @@ impl ProcessTree {
         // Held meanwhile, so that the new process is not taken for an orphan.
         let mut tests = self.tests();
         let (contained, ends) = self.containment.contain(command)?;
+        descriptors::limit(command);
         let child = command.spawn()?;
         drop(ends);
         tests.insert(child.id());

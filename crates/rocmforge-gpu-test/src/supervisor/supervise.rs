@@ -15,7 +15,7 @@ use super::untrusted::named;
 use crate::buffers::BUFFERS_VARIABLE;
 use crate::heartbeat::HEARTBEAT_FD_VARIABLE;
 use crate::record::REPORT_FD_VARIABLE;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::process::ExitStatusExt;
@@ -28,6 +28,9 @@ const LEFTOVERS: Duration = Duration::from_secs(10);
 
 /// The most bytes of records that are read: a lease has a few hundred.
 const MOST_RECORDS: usize = 16 << 20;
+
+/// The most names that are kept of processes that a test left behind: it can leave as many as the machine lets it start.
+const MOST_NAMES: usize = 64;
 
 impl Runner {
     /// Runs one test and says how it ended.
@@ -164,7 +167,7 @@ impl Runner {
             output,
             lost,
             samples: running.heartbeat.finish()?,
-            left_behind: leftovers.ended.into_values().collect(),
+            left_behind: names(leftovers.ended),
         })
     }
 
@@ -190,6 +193,16 @@ impl Runner {
             Ending::Stuck(reason) => Verdict::Stuck { reason },
         }
     }
+}
+
+/// Names of processes; of many the first.
+fn names(processes: BTreeMap<u32, String>) -> Vec<String> {
+    let more = processes.len().saturating_sub(MOST_NAMES);
+    let mut names: Vec<String> = processes.into_values().take(MOST_NAMES).collect();
+    if more > 0 {
+        names.push(format!("and {more} more"));
+    }
+    names
 }
 
 /// Everything that is known when a test is over.

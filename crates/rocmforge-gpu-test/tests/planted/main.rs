@@ -15,6 +15,7 @@ mod disk;
 mod expected;
 mod faults;
 mod interrupt;
+mod limits;
 mod lock;
 mod reports;
 mod supervisor;

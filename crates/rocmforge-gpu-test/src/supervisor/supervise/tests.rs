@@ -481,3 +481,10 @@ fn a_test_that_leaves_a_process_behind_passes_and_fails_where_that_is_forbidden(
     // What it failed with says more.
     assert_eq!(forbidden(&format!("{leaves}; exit 3")), Verdict::Failed { status: 3 });
 }
+
+#[test]
+fn of_many_processes_that_are_left_behind_some_are_named() {
+    let result = Script::new("for i in $(seq 70); do sleep 1000 & done").run();
+    assert_eq!(result.left_behind.len(), 65);
+    assert_eq!(result.left_behind.last().map(String::as_str), Some("and 6 more"));
+}
