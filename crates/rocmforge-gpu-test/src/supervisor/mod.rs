@@ -3,76 +3,51 @@
 //! Builds the GPU tests, looks at the card, takes its lock, runs each test in a process of its own under a deadline, and says
 //! what happened: a table here; a page, JUnit and JSON under `target/test-gpu/`. This process itself never opens the card.
 //!
-//! * a call of the command, which all below share: `args` and `call`;
-//! * before: `discover` with `narrow`, or `command`; `check` with `examine`; `waiting`;
-//! * one test: `supervise` with `running`, `test_process`, `containment`, `poll`, `output`, `taken`, `heartbeat`, `silence`, `escalation`, and
-//!   after its end `process_tree`, `kfd` and `test_record`;
-//! * all tests: `device_run`, `plan` and `runner`, with `breaker`, `interrupt` and `progress`;
-//! * two devices: `two_devices` with `against`; instead of the tests: `faults`; all of it in one call: `phases`;
-//! * after: `report`, `verdict`, `open`.
+//! Folders, each of which uses only those before it:
+//!
+//! * `contain`: processes of tests, and what contains them;
+//! * `watch`: what is watched while they run;
+//! * `report`: results, and what is told of them;
+//! * `judge`: verdicts on tests and runs;
+//! * `find`: which tests there are;
+//! * `run`: tests on one device;
+//! * `call`: the command, from its options to the last report.
+//!
+//! `poll` and `untrusted` serve all of them.
 
-mod against;
-mod args;
-mod breaker;
 mod call;
-mod cgroup;
-mod check;
-mod command;
-mod containment;
-mod descriptors;
-mod device_run;
-mod discover;
-mod escalation;
-mod examine;
-mod faults;
-mod heartbeat;
-mod interrupt;
-mod kernel_log;
-mod kfd;
-mod namespaces;
-mod narrow;
-mod open;
-mod output;
-mod phases;
-mod plan;
+mod contain;
+mod find;
+mod judge;
 mod poll;
-mod process_tree;
-mod progress;
 mod report;
-mod runner;
-mod running;
-mod silence;
-mod supervise;
-mod taken;
-mod test_process;
-mod test_record;
-mod two_devices;
+mod run;
 mod untrusted;
-mod verdict;
-mod waiting;
+mod watch;
 
 pub use crate::card::device::{Device, DeviceError};
 pub use crate::card::preflight::Consent;
 pub use crate::test_binary::{DiscoverError, TestBinary, binaries, given};
-pub use args::Args;
-pub use discover::build_plainly;
-pub use examine::{Examined, examine};
+pub use call::args::Args;
+pub use call::examine::{Examined, examine};
+pub use find::discover::build_plainly;
+pub use judge::verdict::TestGpuError;
 pub use report::FolderError;
-pub use verdict::TestGpuError;
 
 use crate::Outcome;
 use crate::bundle::Contents;
 use crate::workspace::Workspace;
-use call::{LAST, Supervisor};
-use interrupt::Interrupt;
-use plan::Plan;
-use process_tree::ProcessTree;
+use call::supervisor::{LAST, Supervisor};
+use contain::containment::Kind;
+use contain::process_tree::ProcessTree;
 use report::folder::ReportFolder;
 use report::{REPORTS, origin};
 use rocmforge_machine::DeviceName;
 use rocmforge_machine::sysfs::Sysfs;
+use run::plan::Plan;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
+use watch::interrupt::Interrupt;
 
 /// Runs the GPU tests of a workspace.
 ///
@@ -83,7 +58,7 @@ pub fn run(mut args: Args, workspace: &dyn Workspace) -> Outcome {
     if args.everything && args.bundle.is_none() {
         args.bundle = Some(crate::bundle::make_default(workspace)?);
     }
-    descriptors::raise();
+    contain::descriptors::raise();
     let interrupt = Interrupt::listen()?;
     let process_tree = Arc::new(ProcessTree::adopting(most(&args))?);
     match &args.bundle {
@@ -112,7 +87,7 @@ pub fn run(mut args: Args, workspace: &dyn Workspace) -> Outcome {
     // Whatever happened, no process is left.
     supervisor.process_tree.end_adopted(LAST);
     if supervisor.args.open
-        && let Err(error) = open::open(supervisor.page.get().map(PathBuf::as_path), |name| {
+        && let Err(error) = report::open::open(supervisor.page.get().map(PathBuf::as_path), |name| {
             std::env::var_os(name)
         })
     {
@@ -122,10 +97,10 @@ pub fn run(mut args: Args, workspace: &dyn Workspace) -> Outcome {
 }
 
 /// The best containment that may be used.
-fn most(args: &Args) -> containment::Kind {
+fn most(args: &Args) -> Kind {
     let is_real = |device: DeviceName| !matches!(device, DeviceName::Sim(_));
     let real = is_real(args.device) || args.against.is_some_and(is_real);
-    args.containment.unwrap_or(containment::Kind::best_on(real))
+    args.containment.unwrap_or(Kind::best_on(real))
 }
 
 /// Where reports go. Tests run elsewhere, so the path must not depend on where we are.
@@ -162,7 +137,7 @@ impl Supervisor<'_> {
         ReportFolder::check(&self.directory, &REPORTS)?;
         let tests = match &self.args.command[..] {
             [] => self.tests()?,
-            command => vec![command::test(command, &plan.device)?],
+            command => vec![find::command::test(command, &plan.device)?],
         };
 
         let plan = Plan {

@@ -83,7 +83,7 @@ fn attacks() {
             assert_ne!(limited, 0, "the supervisor can be limited");
         }
         "settings" => change_settings(),
-        "queues" => make_queues(),
+        "queues" => assert_eq!(queues(libc::IPC_CREAT | 0o600), [true; 3]),
         "trace" => {
             assert_eq!(
                 std::os::unix::process::parent_id(),
@@ -98,8 +98,10 @@ fn attacks() {
             assert!(opened.is_err(), "its memory can be written");
         }
         "join" => {
-            // SAFETY: both calls take numbers only.
-            let joined = unsafe { libc::setpgid(0, libc::getpgid(supervisor)) };
+            // SAFETY: getpgid takes a number.
+            let group = unsafe { libc::getpgid(supervisor) };
+            // SAFETY: setpgid takes numbers only.
+            let joined = unsafe { libc::setpgid(0, group) };
             assert_ne!(
                 joined, 0,
                 "it can go into the supervisor's group, where no signal for its own comes"
@@ -131,24 +133,18 @@ fn change_settings() {
     fs::write("/proc/self/oom_score_adj", "500").expect("it is the test's");
 }
 
-/// Makes an object of each kind of System V's, which outlive the process that made them.
-fn make_queues() {
-    let flags = libc::IPC_CREAT | 0o600;
+/// Whether there is an object of System V's of each kind, which outlives the process that made it; with `IPC_CREAT` it is made.
+#[allow(clippy::multiple_unsafe_ops_per_block)] // three calls of one kind
+fn queues(flags: i32) -> [bool; 3] {
     // SAFETY: the calls take numbers only.
-    let made = unsafe {
+    let found = unsafe {
         [
             libc::shmget(KEY, 4096, flags),
             libc::semget(KEY, 1, flags),
             libc::msgget(KEY, flags),
         ]
     };
-    assert!(made.iter().all(|&made| made >= 0), "{made:?}");
-}
-
-/// Which of these objects there are here.
-fn queues() -> [bool; 3] {
-    // SAFETY: the calls take numbers only, and make nothing.
-    unsafe { [libc::shmget(KEY, 0, 0), libc::semget(KEY, 0, 0), libc::msgget(KEY, 0)] }.map(|found| found >= 0)
+    found.map(|found| found >= 0)
 }
 
 fn kill(process: i32, signal: i32) -> i32 {
@@ -269,7 +265,7 @@ fn hold(user: Option<u32>) -> Vec<&'static str> {
             );
             run.assert_nothing_lives();
             assert_eq!(
-                queues(),
+                queues(0),
                 [false; 3],
                 "{kind}, {attack}: an object of System V's is left"
             );

@@ -3,7 +3,9 @@
 pub(crate) mod folder;
 mod html;
 mod junit;
+pub(crate) mod open;
 pub(crate) mod origin;
+pub(crate) mod progress;
 mod result;
 mod summary;
 mod table;
