@@ -1,10 +1,7 @@
 //! No memory is allocated while a compiled program runs on the CPU backend, from its second run on: every op, one thread and two.
 //!
 //! One test only: the counter counts all threads, also those of the test runner.
-#![allow(unsafe_code)] // a global allocator
 
-use std::alloc::{GlobalAlloc, Layout as Memory, System};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use rocmforge_ggml::{
@@ -12,26 +9,8 @@ use rocmforge_ggml::{
     HostAccess, Layout, Op, PagedAttention, Rope, RopeStyle, SoftMax, SortOrder, TensorDesc, TensorId, Unary, executor,
 };
 use rocmforge_gguf::blocks;
+use rocmforge_test_support::allocator::{Counting, calls};
 use rocmforge_testkit::data::rng;
-
-/// Counts allocations, and passes them on to the system's allocator.
-struct Counting;
-
-static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
-
-// SAFETY: every call is the system allocator's with the same arguments.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, memory: Memory) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller keeps to `GlobalAlloc::alloc`.
-        unsafe { System.alloc(memory) }
-    }
-
-    unsafe fn dealloc(&self, at: *mut u8, memory: Memory) {
-        // SAFETY: the caller keeps to `GlobalAlloc::dealloc`; `alloc` gave the system's memory.
-        unsafe { System.dealloc(at, memory) }
-    }
-}
 
 #[global_allocator]
 static COUNTING: Counting = Counting;
@@ -424,11 +403,11 @@ fn allocations(case: &Case, threads: usize, activations: Activations) -> GgmlRes
     executor::run_program(&mut cpu, &mut program)?;
     let mut least = usize::MAX;
     for _ in 0..ROUNDS {
-        let before = ALLOCATIONS.load(Ordering::Relaxed);
+        let before = calls();
         for _ in 0..RUNS {
             executor::run_program(&mut cpu, &mut program)?;
         }
-        least = least.min(ALLOCATIONS.load(Ordering::Relaxed) - before);
+        least = least.min(calls() - before);
         if least == 0 {
             break;
         }

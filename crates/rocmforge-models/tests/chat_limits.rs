@@ -1,39 +1,15 @@
 //! Hostile chat templates end with an error that has figures, and never take more than 256 MB: the allocator of this program counts.
 //!
 //! One test only: the counter counts all threads, also those of the test runner.
-#![allow(unsafe_code)] // a global allocator
 #![allow(clippy::print_stdout)] // what each template took, shown when the test fails or with --nocapture
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use rocmforge_models::chat::{
     ChatError, ChatTemplate, Conversation, MAX_BYTES, MAX_TEMPLATE_BYTES, MAX_WORK, Message, Role,
 };
+use rocmforge_test_support::allocator::{self, Counting};
 use serde_json::json;
-
-/// Counts the bytes in use, and passes the calls on to the system's allocator.
-struct Counting;
-
-static USED: AtomicUsize = AtomicUsize::new(0);
-static PEAK: AtomicUsize = AtomicUsize::new(0);
-
-// SAFETY: every call is the system allocator's with the same arguments.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let used = USED.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
-        PEAK.fetch_max(used, Ordering::Relaxed);
-        // SAFETY: the caller keeps to `GlobalAlloc::alloc`.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        USED.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: the caller keeps to `GlobalAlloc::dealloc`; `alloc` gave the system's memory.
-        unsafe { System.dealloc(at, layout) }
-    }
-}
 
 #[global_allocator]
 static COUNTING: Counting = Counting;
@@ -413,12 +389,11 @@ const HUNGRY: &[(Ends, &str)] = &[
 
 /// Parses and renders; the bytes that this took at its peak beside those in use before.
 fn run(source: &str) -> (Result<String, ChatError>, usize) {
-    let before = USED.load(Ordering::Relaxed);
-    PEAK.store(before, Ordering::Relaxed);
     let messages = [Message::new(Role::User, "hi")];
-    let result =
-        ChatTemplate::new(source, None, None).and_then(|template| template.render(&Conversation::new(&messages)));
-    (result, PEAK.load(Ordering::Relaxed).saturating_sub(before))
+    let (peak, result) = allocator::peak(|| {
+        ChatTemplate::new(source, None, None).and_then(|template| template.render(&Conversation::new(&messages)))
+    });
+    (result, peak)
 }
 
 /// Runs one template. An end that is not the expected one is added to `failures`.

@@ -1,4 +1,4 @@
-//! Test support for several crates of this workspace: random numbers, compilers, LLVM's text and fixture folders. A dev-dependency by path only, so that
+//! Test support for several crates of this workspace: random numbers, a counting allocator, compilers, LLVM's text and fixture folders. A dev-dependency by path only, so that
 //! packages do without it.
 //!
 //! Tests that need a device use `rocmforge-testkit`, which is published and depends on most crates; this one is for the crates below it, too.
@@ -11,6 +11,7 @@
 //! assert_eq!(Random(7).next(), Random(7).next());
 //! ```
 
+pub mod allocator;
 mod clang;
 mod library;
 #[cfg(feature = "llvm")]
