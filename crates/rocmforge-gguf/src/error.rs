@@ -90,6 +90,16 @@ pub enum GgufError {
         /// How many of its bytes are good.
         valid: usize,
     },
+    /// A name holds a control character.
+    #[error("{what} at byte {at} holds the control character {character:?}")]
+    ControlCharacter {
+        /// What the name is of.
+        what: &'static str,
+        /// Where its bytes start.
+        at: u64,
+        /// The first such character.
+        character: char,
+    },
     /// A metadata key has no characters.
     #[error("the metadata key at byte {at} is empty")]
     EmptyKey {

@@ -17,6 +17,13 @@ pub(crate) const MAX_NAME_BYTES: u64 = 63;
 pub(crate) const MAX_DIMS: u64 = 4;
 /// Most bytes of a string and most elements of an array, as in llama.cpp.
 pub(crate) const MAX_LEN: u64 = 1 << 30;
+/// Most metadata entries: files in use have some hundred.
+pub(crate) const MAX_ENTRIES: u64 = 1 << 16;
+/// Most strings in all arrays of a file's metadata: the longest vocabularies have half a million tokens and as many merges. Each takes several
+/// times its bytes in the file.
+pub(crate) const MAX_STRINGS: u64 = 1 << 22;
+/// Most tensors of a file: models in use have some thousand.
+pub(crate) const MAX_TENSORS: u64 = 1 << 18;
 /// The shortest metadata entry: a key of one byte with its length, the type, a value of one byte.
 pub(crate) const LEAST_ENTRY_BYTES: u64 = 14;
 /// No tensor entry is shorter: a name of one byte with its length, the number of dimensions, type and offset.
@@ -38,6 +45,22 @@ pub(crate) fn check_key(len: u64, at: u64) -> Result<()> {
             len,
             most: MAX_KEY_BYTES,
         }),
+    }
+}
+
+/// That a name, which stands at byte `at`, has no control characters: messages show it, and they would change the reader's terminal.
+pub(crate) fn check_name(name: &str, what: &'static str, at: u64) -> Result<()> {
+    match name.chars().find(|c| c.is_control()) {
+        Some(character) => Err(GgufError::ControlCharacter { what, at, character }),
+        None => Ok(()),
+    }
+}
+
+/// That there are at most `most` of something, which stand at byte `at`.
+pub(crate) fn check_count(what: &'static str, count: usize, most: u64, at: u64) -> Result<()> {
+    match count as u64 {
+        count if count > most => Err(GgufError::TooMany { what, at, count, most }),
+        _ => Ok(()),
     }
 }
 

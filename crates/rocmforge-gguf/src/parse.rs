@@ -79,8 +79,14 @@ pub(crate) fn parse(bytes: &[u8], part: usize) -> Result<Parsed> {
     }
     let n_tensors_at = cursor.at();
     let n_tensors = cursor.u64("the number of tensors")?;
-    let n_entries = cursor.count("metadata entries", limits::LEAST_ENTRY_BYTES, u64::MAX)?;
-    cursor.check_count("tensors", n_tensors_at, n_tensors, limits::LEAST_TENSOR_BYTES, u64::MAX)?;
+    let n_entries = cursor.count("metadata entries", limits::LEAST_ENTRY_BYTES, limits::MAX_ENTRIES)?;
+    cursor.check_count(
+        "tensors",
+        n_tensors_at,
+        n_tensors,
+        limits::LEAST_TENSOR_BYTES,
+        limits::MAX_TENSORS,
+    )?;
 
     let metadata = parse_metadata(&mut cursor, n_entries)?;
     let alignment = match metadata.get(ALIGNMENT_KEY) {
@@ -93,7 +99,13 @@ pub(crate) fn parse(bytes: &[u8], part: usize) -> Result<Parsed> {
         }
     };
     // The metadata have taken bytes, so the count may now be too large.
-    cursor.check_count("tensors", n_tensors_at, n_tensors, limits::LEAST_TENSOR_BYTES, u64::MAX)?;
+    cursor.check_count(
+        "tensors",
+        n_tensors_at,
+        n_tensors,
+        limits::LEAST_TENSOR_BYTES,
+        limits::MAX_TENSORS,
+    )?;
     let tensors = parse_tensors(&mut cursor, n_tensors, alignment, part, bytes.len())?;
     Ok(Parsed {
         version,
@@ -106,13 +118,18 @@ pub(crate) fn parse(bytes: &[u8], part: usize) -> Result<Parsed> {
 fn parse_metadata(cursor: &mut Cursor<'_>, count: u64) -> Result<Metadata> {
     let mut metadata = Metadata::default();
     metadata.reserve(limits::reserve(count));
+    let mut strings = limits::MAX_STRINGS;
     for _ in 0..count {
         let at = cursor.at();
         let len = cursor.u64("a metadata key's length")?;
         limits::check_key(len, at)?;
         let key = cursor.text(len, "a metadata key")?;
+        limits::check_name(&key, "a metadata key", at)?;
         let ty = value_type(cursor, &key)?;
-        let value = parse_value(cursor, &key, ty)?;
+        let value = parse_value(cursor, &key, ty, strings)?;
+        if let Value::Array(Array::String(items)) = &value {
+            strings -= items.len() as u64;
+        }
         if metadata.get(&key).is_some() {
             return Err(GgufError::DuplicateKey { key, at });
         }
@@ -131,7 +148,8 @@ fn value_type(cursor: &mut Cursor<'_>, key: &str) -> Result<ValueType> {
     })
 }
 
-fn parse_value(cursor: &mut Cursor<'_>, key: &str, ty: ValueType) -> Result<Value> {
+/// A value; of strings in an array at most `strings`.
+fn parse_value(cursor: &mut Cursor<'_>, key: &str, ty: ValueType, strings: u64) -> Result<Value> {
     const WHAT: &str = "a metadata value";
     Ok(match ty {
         ValueType::U8 => Value::U8(u8::from_le_bytes(cursor.array(WHAT)?)),
@@ -146,7 +164,7 @@ fn parse_value(cursor: &mut Cursor<'_>, key: &str, ty: ValueType) -> Result<Valu
         ValueType::F64 => Value::F64(f64::from_le_bytes(cursor.array(WHAT)?)),
         ValueType::Bool => Value::Bool(bools(cursor, key, 1)? == [true]),
         ValueType::String => Value::String(string(cursor)?),
-        ValueType::Array => Value::Array(parse_array(cursor, key)?),
+        ValueType::Array => Value::Array(parse_array(cursor, key, strings)?),
     })
 }
 
@@ -170,7 +188,7 @@ fn string(cursor: &mut Cursor<'_>) -> Result<String> {
     cursor.text(len, "a metadata string")
 }
 
-fn parse_array(cursor: &mut Cursor<'_>, key: &str) -> Result<Array> {
+fn parse_array(cursor: &mut Cursor<'_>, key: &str, strings: u64) -> Result<Array> {
     let at = cursor.at();
     let ty = value_type(cursor, key)?;
     if ty == ValueType::Array {
@@ -179,7 +197,12 @@ fn parse_array(cursor: &mut Cursor<'_>, key: &str) -> Result<Array> {
             at,
         });
     }
-    let count = cursor.count("array elements", ty.least_bytes() as u64, limits::MAX_LEN)?;
+    let most = if ty == ValueType::String {
+        strings
+    } else {
+        limits::MAX_LEN
+    };
+    let count = cursor.count("array elements", ty.least_bytes() as u64, most)?;
     parse_elements(cursor, key, ty, count)
 }
 
@@ -281,6 +304,7 @@ fn parse_entry(cursor: &mut Cursor<'_>) -> Result<Entry> {
         });
     }
     let name = cursor.text(len, "a tensor name")?;
+    limits::check_name(&name, "a tensor name", at)?;
     let n_dims = cursor.u32("a tensor's number of dimensions")?;
     if n_dims == 0 || u64::from(n_dims) > limits::MAX_DIMS {
         return Err(GgufError::BadDimCount {

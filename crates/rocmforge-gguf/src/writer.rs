@@ -33,6 +33,8 @@ pub struct Writer<'a> {
     keys: HashSet<String>,
     /// The metadata entries as they stand in the file.
     metadata: Vec<u8>,
+    /// Strings in all arrays.
+    strings: u64,
     alignment: usize,
     names: HashSet<String>,
     tensors: Vec<Tensor<'a>>,
@@ -52,6 +54,7 @@ impl<'a> Writer<'a> {
         Writer {
             keys: HashSet::new(),
             metadata: Vec::new(),
+            strings: 0,
             alignment: DEFAULT_ALIGNMENT,
             names: HashSet::new(),
             tensors: Vec::new(),
@@ -61,18 +64,21 @@ impl<'a> Writer<'a> {
 
     /// Adds a metadata entry.
     ///
-    /// # Errors [`GgufError::EmptyKey`], [`GgufError::KeyTooLong`], [`GgufError::DuplicateKey`], [`GgufError::TooMany`]
-    /// for a string of more than 2^30 bytes or an array of more than 2^30 elements, [`GgufError::BadAlignment`] and
+    /// # Errors [`GgufError::EmptyKey`], [`GgufError::KeyTooLong`], [`GgufError::ControlCharacter`], [`GgufError::DuplicateKey`],
+    /// [`GgufError::TooMany`] for the entry after 65,536 others, a string of more than 2^30 bytes, an array of more than 2^30 elements or more
+    /// than 4,194,304 strings in all arrays, [`GgufError::BadAlignment`] and
     /// [`GgufError::AlignmentType`] for `general.alignment`. A position in an error is where the entry would stand. The
     /// writer is unchanged then.
     pub fn metadata(&mut self, key: impl Into<String>, value: impl Into<Value>) -> Result<&mut Self> {
         let (key, value) = (key.into(), value.into());
         let at = HEADER_BYTES + self.metadata.len() as u64;
         limits::check_key(key.len() as u64, at)?;
+        limits::check_name(&key, "a metadata key", at)?;
+        limits::check_count("metadata entries", self.keys.len() + 1, limits::MAX_ENTRIES, at)?;
         if self.keys.contains(&key) {
             return Err(GgufError::DuplicateKey { key, at });
         }
-        check_lengths(&value, at)?;
+        check_lengths(&value, limits::MAX_STRINGS - self.strings, at)?;
         if key == ALIGNMENT_KEY {
             self.alignment = match &value {
                 Value::U32(alignment) => limits::check_alignment(u64::from(*alignment))?,
@@ -83,6 +89,9 @@ impl<'a> Writer<'a> {
                 }
             };
         }
+        if let Value::Array(Array::String(items)) = &value {
+            self.strings += items.len() as u64;
+        }
         put_text(&mut self.metadata, &key);
         put_value(&mut self.metadata, &value);
         self.keys.insert(key);
@@ -91,7 +100,8 @@ impl<'a> Writer<'a> {
 
     /// Adds a tensor: its dimensions, the contiguous one first, and its data, whole blocks of `ty`.
     ///
-    /// # Errors [`GgufError::BadNameLength`], [`GgufError::DuplicateTensor`], [`GgufError::BadDimCount`],
+    /// # Errors [`GgufError::BadNameLength`], [`GgufError::ControlCharacter`], [`GgufError::TooMany`] for the tensor after 262,144 others,
+    /// [`GgufError::DuplicateTensor`], [`GgufError::BadDimCount`],
     /// [`GgufError::ZeroDim`], [`GgufError::TensorTooLarge`], [`GgufError::RowNotBlocks`],
     /// [`GgufError::WrongByteLength`]. The writer is unchanged then.
     pub fn tensor(
@@ -103,14 +113,16 @@ impl<'a> Writer<'a> {
     ) -> Result<&mut Self> {
         let (name, bytes) = (name.into(), bytes.into());
         let len = name.len() as u64;
+        let at = HEADER_BYTES + self.metadata.len() as u64 + self.table_bytes;
         if len == 0 || len > limits::MAX_NAME_BYTES {
-            let at = HEADER_BYTES + self.metadata.len() as u64 + self.table_bytes;
             return Err(GgufError::BadNameLength {
                 at,
                 len,
                 most: limits::MAX_NAME_BYTES,
             });
         }
+        limits::check_name(&name, "a tensor name", at)?;
+        limits::check_count("tensors", self.names.len() + 1, limits::MAX_TENSORS, at)?;
         if self.names.contains(&name) {
             return Err(GgufError::DuplicateTensor { name });
         }
@@ -233,23 +245,16 @@ fn write_padding(out: &mut impl Write, len: usize, alignment: usize) -> Result<(
 }
 
 /// The limits on strings and arrays.
-fn check_lengths(value: &Value, at: u64) -> Result<()> {
-    let most = limits::MAX_LEN;
-    let check = |what, count: usize| match count as u64 {
-        count if count > most => Err(GgufError::TooMany { what, at, count, most }),
-        _ => Ok(()),
-    };
+/// That texts and arrays are no longer than a reader takes, which is `strings` for one of texts.
+fn check_lengths(value: &Value, strings: u64, at: u64) -> Result<()> {
+    let check_text = |text: &String| limits::check_count("bytes of a metadata string", text.len(), limits::MAX_LEN, at);
     match value {
-        Value::String(text) => check("bytes of a metadata string", text.len()),
-        Value::Array(array) => {
-            check("array elements", array.len())?;
-            match array {
-                Array::String(items) => items
-                    .iter()
-                    .try_for_each(|text| check("bytes of a metadata string", text.len())),
-                _ => Ok(()),
-            }
+        Value::String(text) => check_text(text),
+        Value::Array(Array::String(items)) => {
+            limits::check_count("array elements", items.len(), strings, at)?;
+            items.iter().try_for_each(check_text)
         }
+        Value::Array(array) => limits::check_count("array elements", array.len(), limits::MAX_LEN, at),
         _ => Ok(()),
     }
 }

@@ -2,43 +2,12 @@
 
 mod common;
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-
 use common::Bytes;
-use rocmforge_gguf::{Gguf, TensorType, Writer};
-
-/// The system's allocator, which counts the bytes that each thread has asked for.
-struct Counting;
-
-thread_local! {
-    static ASKED: Cell<usize> = const { Cell::new(0) };
-}
-
-// SAFETY: every call goes to the system's allocator unchanged. The count is a thread-local number without a destructor
-// and allocates nothing.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ASKED.set(ASKED.get() + layout.size());
-        // SAFETY: the caller keeps the contract of `alloc`, which is that of the system's.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: `pointer` came from `alloc` above, so from the system's allocator with this layout.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
+use rocmforge_gguf::{Gguf, GgufError, TensorType, Writer};
+use rocmforge_test_support::allocator::{Counting, asked};
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
-
-/// Bytes that `work` asks for.
-fn asked<T>(work: impl FnOnce() -> T) -> (usize, T) {
-    let before = ASKED.get();
-    let result = work();
-    (ASKED.get() - before, result)
-}
 
 const MIB: usize = 1 << 20;
 
@@ -58,6 +27,32 @@ fn a_claimed_count_takes_no_memory() {
         assert!(result.is_err(), "{what}");
         assert!(size < 16 * MIB, "{what}: {size} bytes");
     }
+}
+
+/// All of it is in the file, and each thing takes many times its bytes there.
+#[test]
+fn more_than_any_model_has_is_refused() {
+    let most = |what: &str, head: Bytes, bytes: usize| {
+        let mut file = head.0;
+        file.resize(file.len() + bytes, 0);
+        let (size, result) = asked(|| Gguf::from_bytes(file));
+        assert!(size < 16 * MIB, "{what}: {size} bytes");
+        match result.expect_err(what) {
+            GgufError::TooMany { most, .. } => most,
+            error => panic!("{what}: {error}"),
+        }
+    };
+    assert_eq!(most("entries", Bytes::header(0, 65_537), 14 * 65_537), 65_536);
+    assert_eq!(most("tensors", Bytes::header(262_145, 0), 25 * 262_145), 262_144);
+    // Empty ones of two lists, the first of which is as long as it may be.
+    let list = |head: Bytes, key: &str, count: u64| head.text(key).u32(9).u32(8).u64(count);
+    let head = list(Bytes::header(0, 1), "k", 4_194_305);
+    assert_eq!(most("strings", head, 8 * 4_194_305), 4_194_304);
+    let first = list(Bytes::header(0, 2), "k", 4).raw(&[0; 32]);
+    assert_eq!(
+        most("more strings", list(first, "l", 4_194_301), 8 * 4_194_301),
+        4_194_300
+    );
 }
 
 #[test]

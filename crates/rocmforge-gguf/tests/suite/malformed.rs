@@ -106,6 +106,24 @@ fn cases() -> Vec<(&'static str, Bytes, Check)> {
             is!(GgufError::EmptyKey { at: 24 }),
         ),
         (
+            "key with an escape",
+            Bytes::header(0, 1).text("k\u{1b}[2J").u32(4).u32(0),
+            is!(GgufError::ControlCharacter {
+                what: "a metadata key",
+                at: 24,
+                character: '\u{1b}'
+            }),
+        ),
+        (
+            "tensor name with a line break",
+            Bytes::header(1, 0).tensor("a\nb", &[32], 0, 0).data(128),
+            is!(GgufError::ControlCharacter {
+                what: "a tensor name",
+                character: '\n',
+                ..
+            }),
+        ),
+        (
             "long key",
             Bytes::header(0, 1).text(&"k".repeat(65_536)).u32(4).u32(0),
             is!(GgufError::KeyTooLong {
@@ -116,7 +134,7 @@ fn cases() -> Vec<(&'static str, Bytes, Check)> {
         ),
         (
             "key past the end",
-            Bytes::header(0, 1).u64(9).raw(b"k").u32(4).u32(0),
+            Bytes::header(0, 1).u64(9).raw(b"key.names"),
             is!(GgufError::Truncated {
                 what: "a metadata value's type",
                 at: 41,
