@@ -21,7 +21,6 @@ mod error;
 mod jinja;
 mod marks;
 mod message;
-mod source;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -37,6 +36,7 @@ pub use message::{Content, Conversation, End, Message, Role, ToolCall};
 
 use crate::files::{self, FileError};
 use crate::tokenizer::{Piece, Tokenizer};
+use crate::tokenizer_config::TokenizerConfig;
 
 /// The most bytes of a template's source. The longest in use has about 30,000.
 pub const MAX_TEMPLATE_BYTES: usize = 1 << 18;
@@ -138,11 +138,7 @@ impl ChatTemplate {
     /// A file that cannot be read or parsed; as [`ChatTemplate::new`].
     pub fn from_directory(directory: &Path) -> Result<Option<Self>, ChatError> {
         let path = directory.join("tokenizer_config.json");
-        let text = files::read_text_if_there(&path)?;
-        let config = text
-            .as_deref()
-            .map_or_else(|| Ok(source::Config::default()), source::Config::parse);
-        let config = config.map_err(FileError::json(&path))?;
+        let config: TokenizerConfig = files::read_json_if_there(&path)?.unwrap_or_default();
         let source = match files::read_text_if_there(&directory.join("chat_template.jinja"))? {
             Some(source) => Some(source),
             None => config.template().map_err(FileError::json(&path))?,

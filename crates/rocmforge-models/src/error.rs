@@ -101,6 +101,14 @@ pub enum ModelError {
         /// Why.
         source: safetensors::SafeTensorError,
     },
+    /// A tensor is in two files of a model.
+    #[error("{}: tensor {name} is in another file of the model, too: which of them is meant is not known", path.display())]
+    TensorTwice {
+        /// Its name.
+        name: String,
+        /// The second file.
+        path: PathBuf,
+    },
     /// A weight is missing.
     #[error("the weights have no tensor {name}")]
     MissingTensor {
@@ -135,6 +143,16 @@ pub enum ModelError {
         /// Its type.
         found: String,
     },
+    /// A divisor of rotary frequencies is no positive number.
+    #[error("{name} holds {value} at element {index}: divisors of rotary frequencies must be finite and positive")]
+    RopeFactor {
+        /// The tensor, or where the configuration lists them.
+        name: String,
+        /// The value.
+        value: f32,
+        /// Its place.
+        index: usize,
+    },
     /// A weight is NaN or infinite.
     #[error("tensor {name} holds {value} at element {index}: the weights are damaged")]
     NotFinite {
@@ -164,7 +182,7 @@ pub enum ModelError {
     Gguf(#[from] rocmforge_gguf::GgufError),
     /// No row of the table of architectures.
     #[error(
-        "architecture {found:?} is not known; known: {}",
+        "architecture \"{}\" is not known; known: {}", crate::settings::shortened(found),
         crate::decoder::ARCHITECTURES.iter().map(|row| row.name).collect::<Vec<_>>().join(", ")
     )]
     UnknownArchitecture {

@@ -33,7 +33,7 @@ pub enum FileError {
         limit: u64,
     },
     /// It is not the JSON that it should be.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {}", path.display(), crate::settings::brief(source))]
     Json {
         /// The file.
         path: PathBuf,
@@ -103,11 +103,6 @@ pub(crate) fn read_text_if_there(path: &Path) -> Result<Option<String>, FileErro
         .transpose()
 }
 
-/// The file as JSON.
-pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, FileError> {
-    read_json_within(path, LIMIT)
-}
-
 /// The file as JSON, unless it has more bytes than `limit`.
 pub(crate) fn read_json_within<T: DeserializeOwned>(path: &Path, limit: u64) -> Result<T, FileError> {
     serde_json::from_slice(&read_within(path, limit)?).map_err(FileError::json(path))
@@ -115,7 +110,12 @@ pub(crate) fn read_json_within<T: DeserializeOwned>(path: &Path, limit: u64) -> 
 
 /// The file as JSON, or `None` if it does not exist.
 pub(crate) fn read_json_if_there<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, FileError> {
-    if_there(read_json(path))
+    read_json_if_there_within(path, LIMIT)
+}
+
+/// The same of a file of at most `limit` bytes.
+pub(crate) fn read_json_if_there_within<T: DeserializeOwned>(path: &Path, limit: u64) -> Result<Option<T>, FileError> {
+    if_there(read_json_within(path, limit))
 }
 
 /// The file, mapped into memory.

@@ -34,6 +34,7 @@ pub mod sampling;
 mod settings;
 pub mod stop;
 pub mod tokenizer;
+mod tokenizer_config;
 pub mod weights;
 
 pub use engine::{Chunk, Context, Engine, EngineOptions, Logits, MemoryPlan, Outputs};

@@ -1,46 +1,18 @@
 //! Memory that opening and planning take: by what is in the files, not by what their numbers claim.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::path::{Path, PathBuf};
 
 use rocmforge_ggml::CpuBackend;
 use rocmforge_gguf::{Gguf, Value, Writer};
 use rocmforge_models::bert::BertConfig;
+use rocmforge_models::chat::ChatTemplate;
 use rocmforge_models::decoder::DecoderConfig;
+use rocmforge_models::tokenizer::Tokenizer;
 use rocmforge_models::{Context, Engine, EngineOptions, FileError, Model, ModelError};
-
-/// The system's allocator, which counts the bytes that each thread has asked for.
-struct Counting;
-
-thread_local! {
-    static ASKED: Cell<usize> = const { Cell::new(0) };
-}
-
-// SAFETY: every call goes to the system's allocator unchanged. The count is a thread-local number without a destructor
-// and allocates nothing.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ASKED.set(ASKED.get().saturating_add(layout.size()));
-        // SAFETY: the caller keeps the contract of `alloc`, which is that of the system's.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: `pointer` came from `alloc` above, so from the system's allocator with this layout.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
+use rocmforge_test_support::allocator::{Counting, asked};
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
-
-/// Bytes that `work` asks for.
-fn asked<T>(work: impl FnOnce() -> T) -> (usize, T) {
-    let before = ASKED.get();
-    let result = work();
-    (ASKED.get() - before, result)
-}
 
 const MIB: usize = 1 << 20;
 
@@ -123,6 +95,26 @@ fn large_values_take_what_their_text_takes() {
         "{result:?}"
     );
     assert!(size < MIB, "{size} bytes");
+}
+
+/// The same of special tokens, which two readers ask for.
+#[test]
+fn special_tokens_take_what_their_text_takes() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let tokenizer = directory.path().join("tokenizer.json");
+    let model = serde_json::json!({ "type": "BPE", "vocab": { "a": 0 }, "merges": [] });
+    let file = serde_json::json!({ "model": model, "added_tokens": [] });
+    std::fs::write(&tokenizer, file.to_string()).expect("written");
+    let text = format!(
+        r#"{{"bos_token": [{}], "eos_token": "a"}}"#,
+        vec!["0"; 2 * MIB].join(",")
+    );
+    std::fs::write(directory.path().join("tokenizer_config.json"), &text).expect("written");
+    let (size, read) = asked(|| Tokenizer::from_file(&tokenizer));
+    assert_eq!(read.expect("a tokenizer").eos(), Some(0));
+    assert!(size < 6 * text.len(), "{size} bytes for {}", text.len());
+    let (size, _) = asked(|| ChatTemplate::from_directory(directory.path()));
+    assert!(size < 6 * text.len(), "{size} bytes for {}", text.len());
 }
 
 fn tiny(file: &str) -> Gguf {

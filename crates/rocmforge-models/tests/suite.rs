@@ -12,6 +12,7 @@ mod suite {
     mod generate;
     mod gguf_keys;
     mod hostile_tokenizers;
+    mod hostile_weights;
     mod model;
     mod passes;
     mod plan;

@@ -97,7 +97,7 @@ impl Bert {
         let directory = directory.as_ref();
         let config = BertConfig::read(&directory.join("config.json"))?;
         let pooling = Pooling::read(directory)?;
-        let weights = Weights::open(directory.join("model.safetensors"))?;
+        let weights = Weights::open(&directory.join("model.safetensors"))?;
         for (name, shape) in graph::weight_shapes(&config) {
             weights.check(&name, &shape)?;
         }

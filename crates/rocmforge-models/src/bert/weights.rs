@@ -2,50 +2,29 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::ops::Range;
-use std::path::PathBuf;
+use std::path::Path;
 
 use half::{bf16, f16};
-use memmap2::Mmap;
-use safetensors::tensor::TensorView;
-use safetensors::{Dtype, SafeTensors};
+use safetensors::Dtype;
 
-use crate::{ModelError, files};
+use crate::ModelError;
+use crate::weights::tensor_file::{Place, TensorFile};
 
-/// A mapped weights file whose header has been checked, and read once: it may have a hundred megabytes.
+/// A mapped weights file whose header has been checked, and read once.
 #[derive(Debug)]
 pub(super) struct Weights {
-    map: Mmap,
-    tensors: HashMap<String, Entry>,
-}
-
-/// A tensor's bytes in the file, which lie inside it.
-#[derive(Debug)]
-struct Entry {
-    range: Range<usize>,
-    shape: Vec<usize>,
-    dtype: Dtype,
+    file: TensorFile,
+    tensors: HashMap<String, Place>,
 }
 
 impl Weights {
-    pub(super) fn open(path: PathBuf) -> Result<Self, ModelError> {
-        let map = files::map(&path)?;
-        let parsed = SafeTensors::deserialize(&map).map_err(|source| ModelError::Weights { path, source })?;
-        let start = map.as_ptr() as usize;
-        let entry = |(name, view): (String, TensorView<'_>)| {
-            let at = view.data().as_ptr() as usize - start;
-            let entry = Entry {
-                range: at..at + view.data().len(),
-                shape: view.shape().to_vec(),
-                dtype: view.dtype(),
-            };
-            (name, entry)
-        };
-        let tensors = parsed.tensors().into_iter().map(entry).collect();
-        Ok(Self { map, tensors })
+    pub(super) fn open(path: &Path) -> Result<Self, ModelError> {
+        let (file, places) = TensorFile::open(path)?;
+        let tensors = places.into_iter().collect();
+        Ok(Self { file, tensors })
     }
 
-    fn entry(&self, name: &str) -> Result<&Entry, ModelError> {
+    fn entry(&self, name: &str) -> Result<&Place, ModelError> {
         // Old checkpoints have TensorFlow's names of the layer norm parameters.
         let old = name
             .replace("LayerNorm.weight", "LayerNorm.gamma")
@@ -85,7 +64,7 @@ impl Weights {
     /// A tensor as f32, in file order. NaN and infinity are refused.
     pub(super) fn read(&self, name: &str) -> Result<Cow<'_, [f32]>, ModelError> {
         let entry = self.entry(name)?;
-        let data = &self.map[entry.range.clone()];
+        let data = self.file.bytes(entry.range.clone());
         let halves = |convert: fn(u16) -> f32| {
             data.chunks_exact(2)
                 .map(|b| convert(u16::from_le_bytes([b[0], b[1]])))

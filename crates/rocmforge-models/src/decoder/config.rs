@@ -183,12 +183,18 @@ impl DecoderConfig {
         )?;
         for rope in [Some(&self.rope), self.window_rope.as_ref()].into_iter().flatten() {
             rule(
-                rope.n_dims.is_multiple_of(2) && rope.n_dims <= self.head_dim,
+                rope.n_dims >= 2 && rope.n_dims.is_multiple_of(2) && rope.n_dims <= self.head_dim,
                 "rope.dimension_count",
                 rope.n_dims,
-                "it must be even and at most the head's length",
+                "it must be even, at least 2 and at most the head's length",
             )?;
-            positive("rope.freq_base", rope.theta)?;
+            // Below 1 frequencies grow with the dimension, out of the range of f32.
+            number(
+                rope.theta.is_finite() && rope.theta >= 1.0,
+                "rope.freq_base",
+                rope.theta,
+                "it must be finite and at least 1",
+            )?;
             positive("rope.scaling.attn_factor", rope.magnitude)?;
             match rope.scaling {
                 RopeScaling::None => {}

@@ -182,6 +182,17 @@ impl DecoderWeights {
                 None => None,
             },
         };
+        if let Some(divisors) = &rope_factors {
+            let values = divisors.to_f32()?;
+            let wrong = values.iter().position(|value| !(value.is_finite() && *value > 0.0));
+            if let Some(index) = wrong {
+                return Err(ModelError::RopeFactor {
+                    name: divisors.name.clone(),
+                    value: values[index],
+                    index,
+                });
+            }
+        }
         let own = match config.output {
             OutputMatrix::Embedding => false,
             OutputMatrix::Own => true,

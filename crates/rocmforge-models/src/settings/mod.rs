@@ -23,6 +23,9 @@ const LARGEST: u64 = 8 << 20;
 /// Most characters of a value that an error shows.
 const SHOWN: usize = 80;
 
+/// Most characters of another library's message that an error shows.
+const BRIEF: usize = 400;
+
 /// Most bytes of a value that is compared with others.
 const COMPARED: usize = 4096;
 
@@ -64,9 +67,18 @@ impl<'de> Deserialize<'de> for Object {
 
 /// Text on one line, with its end left out where it is long.
 pub(crate) fn shortened(text: &str) -> String {
+    at_most(SHOWN, text)
+}
+
+/// What another library says, which may hold text of a file, on one line.
+pub(crate) fn brief(said: &impl fmt::Display) -> String {
+    at_most(BRIEF, &said.to_string())
+}
+
+fn at_most(most: usize, text: &str) -> String {
     let mut shown = String::new();
     for (count, character) in text.chars().filter(|c| !c.is_whitespace() || *c == ' ').enumerate() {
-        if count == SHOWN {
+        if count == most {
             shown.push_str("...");
             break;
         }

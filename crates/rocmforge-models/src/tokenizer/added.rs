@@ -29,15 +29,22 @@ pub(super) struct Found {
 #[derive(Clone, Debug, Default)]
 pub(super) struct AddedTokens {
     /// Sorted by text, each text once, without the empty one.
-    sorted: Vec<(String, AddedToken)>,
+    sorted: Vec<Token>,
+    /// Those of them that are no control tokens.
+    plain: Vec<Token>,
 }
+
+/// A token with its text.
+type Token = (String, AddedToken);
 
 impl AddedTokens {
     /// Of several tokens with one text the last is taken.
     pub(super) fn new(tokens: impl IntoIterator<Item = (String, AddedToken)>) -> Self {
         let by_text: BTreeMap<String, AddedToken> = tokens.into_iter().filter(|(text, _)| !text.is_empty()).collect();
+        let sorted: Vec<Token> = by_text.into_iter().collect();
         Self {
-            sorted: by_text.into_iter().collect(),
+            plain: sorted.iter().filter(|(_, token)| !token.control).cloned().collect(),
+            sorted,
         }
     }
 
@@ -53,38 +60,47 @@ impl AddedTokens {
             .map(|(text, _)| text.as_str())
     }
 
-    /// The tokens that `text` begins with, the shortest first.
-    fn prefixes(&self, text: &[u8]) -> impl Iterator<Item = &(String, AddedToken)> {
-        // Tokens that agree with the text so far. The one that ends here, if any, comes first.
-        let mut agree = self.sorted.as_slice();
-        (1..=text.len())
-            .map_while(move |len| {
-                let byte = text[len - 1];
-                let at = |token: &(String, AddedToken)| token.0.as_bytes().get(len - 1).copied();
-                let start = agree.partition_point(|token| at(token) < Some(byte));
-                let end = agree.partition_point(|token| at(token) <= Some(byte));
-                agree = &agree[start..end];
-                let first = agree.first()?;
-                Some((first.0.len() == len).then_some(first))
-            })
-            .flatten()
+    /// The longest token that `text` begins with and that fits.
+    fn longest<'a>(tokens: &'a [Token], text: &[u8], fits: impl Fn(&Token) -> bool) -> Option<&'a Token> {
+        // Tokens that agree with the text so far and are longer.
+        let mut agree = tokens;
+        let mut longest = None;
+        for (at, &byte) in text.iter().enumerate() {
+            if let [only] = agree {
+                let whole = text.starts_with(only.0.as_bytes()) && fits(only);
+                return whole.then_some(only).or(longest);
+            }
+            let byte_of = |token: &Token| token.0.as_bytes().get(at).copied();
+            let start = agree.partition_point(|token| byte_of(token) < Some(byte));
+            let end = agree.partition_point(|token| byte_of(token) <= Some(byte));
+            agree = &agree[start..end];
+            // The one that ends here, if any, comes first.
+            match agree.split_first() {
+                None => break,
+                Some((first, rest)) if first.0.len() == at + 1 => {
+                    longest = if fits(first) { Some(first) } else { longest };
+                    agree = rest;
+                }
+                Some(_) => {}
+            }
+        }
+        longest
     }
 
     /// The first added token of `text` that begins at or after `from`, the longest where several begin at one place.
     /// A control token counts only where it lies within one of the `allowed` spans, which are sorted and apart.
     pub(super) fn find(&self, text: &str, from: usize, allowed: &[Range<usize>]) -> Option<Found> {
+        let tokens = if allowed.is_empty() { &self.plain } else { &self.sorted };
         (from..text.len()).find_map(|start| {
-            let fitting = self
-                .prefixes(&text.as_bytes()[start..])
-                .filter_map(|(token_text, token)| {
-                    let span = start..start + token_text.len();
-                    let fits = (!token.control || lies_within(&span, allowed)) && token.fits(text, &span);
-                    fits.then_some((span, token))
-                });
-            let (span, token) = fitting.last()?;
+            let span = |token: &Token| start..start + token.0.len();
+            let fits = |token: &Token| {
+                let span = span(token);
+                (!token.1.control || lies_within(&span, allowed)) && token.1.fits(text, &span)
+            };
+            let found = Self::longest(tokens, &text.as_bytes()[start..], fits)?;
             Some(Found {
-                span: token.with_space(text, span, from),
-                id: token.id,
+                span: found.1.with_space(text, span(found), from),
+                id: found.1.id,
             })
         })
     }

@@ -16,6 +16,11 @@ use super::bytes::SPACE_MARK;
 use super::pre::PreTokenizer;
 use super::vocabulary::{TokenType, Vocabulary};
 
+/// Most merges that follow from scores, and their bytes. Gemma's 262,144 tokens give 600,000 of eight bytes; tokens of which each begins and
+/// ends with others give as many as they have characters.
+const MAX_MERGES: usize = 1 << 21;
+const MAX_MERGE_BYTES: usize = 1 << 25;
+
 type LibraryError = Box<dyn std::error::Error + Send + Sync>;
 
 fn refused(source: LibraryError) -> TokenizerError {
@@ -118,7 +123,7 @@ fn stored_merges(vocabulary: &Vocabulary, id_of: &HashMap<String, u32>) -> Resul
 /// SentencePiece BPE: joins the adjacent pair whose union scores highest. That is BPE whose merges are all splits of all
 /// tokens in order of score.
 pub(super) fn sentence_piece(vocabulary: &Vocabulary, space_prefix: bool) -> Result<Library, TokenizerError> {
-    let merges = scored_merges(vocabulary);
+    let merges = scored_merges(vocabulary)?;
     let model = bpe(vocabulary, merges).byte_fallback(true).build().map_err(refused)?;
     let mut library = Library::new(ModelWrapper::from(model));
     let mut normalizers = Vec::new();
@@ -132,7 +137,7 @@ pub(super) fn sentence_piece(vocabulary: &Vocabulary, space_prefix: bool) -> Res
     Ok(library)
 }
 
-fn scored_merges(vocabulary: &Vocabulary) -> Merges {
+fn scored_merges(vocabulary: &Vocabulary) -> Result<Merges, TokenizerError> {
     // Where two tokens have one text, the later one stands for it, as in the library's model.
     let id_of: HashMap<&str, u32> = (0..)
         .zip(vocabulary.tokens.iter().zip(&vocabulary.types))
@@ -140,6 +145,7 @@ fn scored_merges(vocabulary: &Vocabulary) -> Merges {
         .map(|(id, (token, _))| (token.as_str(), id))
         .collect();
     let mut found: Vec<(f32, u32, u32, &str, &str)> = Vec::new();
+    let mut bytes = 0;
     for (id, token) in (0..).zip(&vocabulary.tokens) {
         let place = id as usize;
         if vocabulary.types.get(place) != Some(&TokenType::Normal) || id_of.get(token.as_str()) != Some(&id) {
@@ -151,14 +157,23 @@ fn scored_merges(vocabulary: &Vocabulary) -> Merges {
             let (left, right) = token.split_at(at);
             if let (Some(&left_id), Some(&right_id)) = (id_of.get(left), id_of.get(right)) {
                 found.push((score, left_id, right_id, left, right));
+                bytes += token.len();
+                if found.len() > MAX_MERGES || bytes > MAX_MERGE_BYTES {
+                    return Err(TokenizerError::TooManyMerges {
+                        merges: found.len(),
+                        bytes,
+                        most_merges: MAX_MERGES,
+                        most_bytes: MAX_MERGE_BYTES,
+                    });
+                }
             }
         }
     }
     found.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then((a.1, a.2).cmp(&(b.1, b.2))));
-    found
-        .into_iter()
+    let merges = found.into_iter();
+    Ok(merges
         .map(|(.., left, right)| (left.to_owned(), right.to_owned()))
-        .collect()
+        .collect())
 }
 
 /// WordPiece. GGUF marks the start of a word with U+2581 where the original vocabulary marks its continuation with `##`.

@@ -2,6 +2,8 @@
 
 use rocmforge_gguf::GgufError;
 
+use crate::settings::{brief, shortened};
+
 /// Why a tokenizer cannot be built or used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -20,7 +22,7 @@ pub enum TokenizerError {
         value: String,
     },
     /// The kind of tokenizer is not supported.
-    #[error("tokenizer model `{model}` is not supported; supported: {supported}")]
+    #[error("tokenizer model `{}` is not supported; supported: {supported}", shortened(model))]
     UnsupportedModel {
         /// The value of `tokenizer.ggml.model`.
         model: String,
@@ -28,7 +30,7 @@ pub enum TokenizerError {
         supported: String,
     },
     /// The pre-tokenizer is not in the table.
-    #[error("pre-tokenizer `{name}` is not known; known: {known}")]
+    #[error("pre-tokenizer `{}` is not known; known: {known}", shortened(name))]
     UnknownPreTokenizer {
         /// The value of `tokenizer.ggml.pre`.
         name: String,
@@ -103,7 +105,7 @@ pub enum TokenizerError {
         name: &'static str,
     },
     /// A merge that is not two parts with a space between them.
-    #[error("merge {index} is not two tokens with a space between: {merge:?}")]
+    #[error("merge {index} is not two tokens with a space between: \"{}\"", shortened(merge))]
     BadMerge {
         /// Its place in the list.
         index: usize,
@@ -111,7 +113,11 @@ pub enum TokenizerError {
         merge: String,
     },
     /// A merge that names a token outside the vocabulary.
-    #[error("merge {index} ({merge:?}) needs the token {token:?}, which is not in the vocabulary")]
+    #[error(
+        "merge {index} (\"{}\") needs the token \"{}\", which is not in the vocabulary",
+        shortened(merge),
+        shortened(token)
+    )]
     MergeUnknownToken {
         /// Its place in the list.
         index: usize,
@@ -121,7 +127,11 @@ pub enum TokenizerError {
         token: String,
     },
     /// A merge whose right side does not begin with the prefix of the parts that continue a word.
-    #[error("merge {index} ({merge:?}): its right side does not begin with continuing_subword_prefix {prefix:?}")]
+    #[error(
+        "merge {index} (\"{}\"): its right side does not begin with continuing_subword_prefix \"{}\"",
+        shortened(merge),
+        shortened(prefix)
+    )]
     MergeWithoutPrefix {
         /// Its place in the list.
         index: usize,
@@ -131,7 +141,7 @@ pub enum TokenizerError {
         prefix: String,
     },
     /// A section of `tokenizer.json` is not what it should be, or names a part that is not known.
-    #[error("{section} of tokenizer.json cannot be used: {source}")]
+    #[error("{section} of tokenizer.json cannot be used: {}", brief(source))]
     Section {
         /// The section, such as `normalizer`.
         section: &'static str,
@@ -176,18 +186,40 @@ pub enum TokenizerError {
     #[error(transparent)]
     File(#[from] crate::FileError),
     /// The library `tokenizers` refuses the tokenizer.
-    #[error("the tokenizer cannot be built: {source}")]
+    #[error("the tokenizer cannot be built: {}", brief(source))]
     Build {
         /// The library's error.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// The library `tokenizers` cannot encode the text.
-    #[error("{bytes} bytes of text cannot be tokenized: {source}")]
+    #[error("{bytes} bytes of text cannot be tokenized: {}", brief(source))]
     Encode {
         /// Length of the part that failed.
         bytes: usize,
         /// The library's error.
         source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// A text grows too much before it is tokenized.
+    #[error("normalizer and pre_tokenizer of tokenizer.json make more than {limit} bytes of a text of {bytes}")]
+    TextGrows {
+        /// Its length.
+        bytes: usize,
+        /// The most bytes that it may become.
+        limit: usize,
+    },
+    /// The merges that follow from a vocabulary's scores are more than a vocabulary in use has.
+    #[error(
+        "the vocabulary gives {merges} merges or more, of {bytes} bytes together; at most {most_merges} of {most_bytes} bytes are made"
+    )]
+    TooManyMerges {
+        /// Merges that were found.
+        merges: usize,
+        /// Bytes of both sides of all of them.
+        bytes: usize,
+        /// The most allowed.
+        most_merges: usize,
+        /// The most bytes allowed.
+        most_bytes: usize,
     },
     /// The text is too long to be tokenized at once.
     #[error("the text has {bytes} bytes, more than {limit}")]

@@ -6,13 +6,24 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use serde::Deserialize;
 
+use tokenizers::{
+    NormalizedString, Normalizer as _, OffsetReferential, OffsetType, PreTokenizedString, PreTokenizer as _,
+    Tokenizer as Library,
+};
+
 use super::TokenizerError;
 use super::charsmap;
+use super::cost::check_regex;
 
 /// The most growth that a file may ask for. Those in use have 2 to 80.
 const MAX_GROWTH: usize = 1024;
 /// The most parts of one kind. Files in use have up to 8, and each may be a regular expression with its own memory.
 const MAX_PARTS: usize = 32;
+/// What a text may become: so many times its length, and [`SPARE_BYTES`] more. The library takes some forty bytes for each.
+const TIMES: usize = 4;
+const SPARE_BYTES: usize = 1 << 20;
+/// Bytes of a text that are tried at once.
+const PIECE: usize = 1 << 10;
 
 /// How many times its own length a key of `key_bytes` becomes, rounded up; at least 1.
 pub(super) fn times(bytes: usize, key_bytes: usize) -> usize {
@@ -23,7 +34,7 @@ pub(super) fn times(bytes: usize, key_bytes: usize) -> usize {
 #[derive(Deserialize)]
 enum Pattern {
     String(String),
-    Regex(serde::de::IgnoredAny),
+    Regex(String),
 }
 
 /// A normalizer of the library, with what decides its growth.
@@ -70,7 +81,9 @@ enum PreTokenizer {
     CharDelimiterSplit,
     Digits,
     Punctuation,
-    Split,
+    Split {
+        pattern: Pattern,
+    },
     UnicodeScripts,
     Whitespace,
     WhitespaceSplit,
@@ -123,6 +136,13 @@ impl Sum {
         }
     }
 
+    fn pattern(&self, pattern: &Pattern) -> Result<(), TokenizerError> {
+        match pattern {
+            Pattern::String(_) => Ok(()),
+            Pattern::Regex(text) => check_regex(text).map_err(|rule| self.refuse(rule)),
+        }
+    }
+
     fn normalizer(&mut self, normalizer: &Normalizer) -> Result<(), TokenizerError> {
         let growth = match normalizer {
             Normalizer::Sequence { normalizers } => {
@@ -147,7 +167,10 @@ impl Sum {
                 content,
             } if !pattern.is_empty() => times(content.len(), pattern.len()),
             // Such a pattern can match before and after each byte.
-            Normalizer::Replace { content, .. } => content.len().saturating_mul(2).saturating_add(1),
+            Normalizer::Replace { pattern, content } => {
+                self.pattern(pattern)?;
+                content.len().saturating_mul(2).saturating_add(1)
+            }
             Normalizer::Prepend { prepend } => prepend.len().saturating_add(1),
         };
         self.part(growth)
@@ -165,10 +188,13 @@ impl Sum {
             | PreTokenizer::Digits
             | PreTokenizer::FixedLength { .. }
             | PreTokenizer::Punctuation
-            | PreTokenizer::Split
             | PreTokenizer::UnicodeScripts
             | PreTokenizer::Whitespace
             | PreTokenizer::WhitespaceSplit => 1,
+            PreTokenizer::Split { pattern } => {
+                self.pattern(pattern)?;
+                1
+            }
             // A byte becomes a letter of at most two, and so does a space before each piece.
             PreTokenizer::ByteLevel { add_prefix_space } => 2 + 2 * usize::from(*add_prefix_space),
             // In place of each space, and before each piece.
@@ -200,4 +226,44 @@ pub(super) fn of_sections(normalizer: Option<&str>, pre_tokenizer: Option<&str>)
     let growth = before.growth * after.growth;
     check(growth)?;
     Ok(growth)
+}
+
+/// Checks that a text of a tokenizer with this growth does not grow so much. Where it could, piece after piece is tried.
+pub(super) fn check_text(library: &Library, growth: usize, text: &str) -> Result<(), TokenizerError> {
+    let limit = text.len().saturating_mul(TIMES).saturating_add(SPARE_BYTES);
+    if text.len().saturating_mul(growth) <= limit {
+        return Ok(());
+    }
+    let (mut rest, mut grown) = (text, 0);
+    while !rest.is_empty() {
+        let piece;
+        (piece, rest) = rest.split_at(rest.ceil_char_boundary(PIECE.min(rest.len())));
+        grown += length(library, piece).map_err(|source| TokenizerError::Encode {
+            bytes: piece.len(),
+            source,
+        })?;
+        if grown > limit {
+            return Err(TokenizerError::TextGrows {
+                bytes: text.len(),
+                limit,
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Bytes that normalizer and pre-tokenizer make of a text.
+fn length(library: &Library, text: &str) -> Result<usize, Box<dyn std::error::Error + Send + Sync>> {
+    super::parts::guarded(|| {
+        let mut text = NormalizedString::from(text);
+        if let Some(normalizer) = library.get_normalizer() {
+            normalizer.normalize(&mut text)?;
+        }
+        let mut split = PreTokenizedString::from(text);
+        if let Some(pre) = library.get_pre_tokenizer() {
+            pre.pre_tokenize(&mut split)?;
+        }
+        let pieces = split.get_splits(OffsetReferential::Normalized, OffsetType::None);
+        Ok(pieces.iter().map(|(piece, ..)| piece.len()).sum())
+    })
 }

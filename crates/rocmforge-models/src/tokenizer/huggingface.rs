@@ -4,38 +4,32 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde::de::{DeserializeOwned, Error as _};
+use serde_json::value::RawValue;
 use tokenizers::pre_tokenizers::metaspace::PrependScheme;
 use tokenizers::{DecoderWrapper, NormalizedString, Normalizer, PreTokenizerWrapper, Tokenizer as Library};
 
 use super::added::{AddedToken, AddedTokens};
 use super::bytes::{self, TokenBytes};
-use super::parts::{Added, Parts, guarded};
+use super::parts::{Parts, guarded};
 use super::vocabulary::{SpecialIds, TokenType};
-use super::{MAX_TEXT_BYTES, Tokenizer, TokenizerError};
+use super::{Tokenizer, TokenizerError};
+use crate::tokenizer_config::TokenizerConfig;
 use crate::{FileError, files};
 
+/// Most bytes that the normalizer may make of all added tokens.
+const MAX_NORMALIZED: usize = 16 << 20;
 /// Ids without a token that a small vocabulary may have.
 const SPARE_IDS: usize = 1 << 16;
-
-/// The parts of `tokenizer_config.json` that are read.
-#[derive(Default, Deserialize)]
-struct Config {
-    bos_token: Option<Value>,
-    eos_token: Option<Value>,
-    unk_token: Option<Value>,
-    sep_token: Option<Value>,
-    pad_token: Option<Value>,
-    cls_token: Option<Value>,
-    mask_token: Option<Value>,
-}
 
 /// The parts of `generation_config.json`, and of `config.json`, that are read.
 #[derive(Default, Deserialize)]
 struct Generation {
-    eos_token_id: Option<Ids>,
+    eos_token_id: Option<Box<RawValue>>,
 }
+
+/// Most bytes of `eos_token_id`: models in use have some ids.
+const MAX_IDS: usize = 1 << 16;
 
 #[derive(Deserialize)]
 #[serde(untagged)]
@@ -62,9 +56,17 @@ fn read_beside<T: DeserializeOwned + Default>(tokenizer: &Path, name: &str) -> R
     Ok(files::read_json_if_there(&tokenizer.with_file_name(name))?.unwrap_or_default())
 }
 
-/// A special token of `tokenizer_config.json`: its text, or an object that holds it.
-fn token_text(value: &Value) -> Option<&str> {
-    value.as_str().or_else(|| value.get("content")?.as_str())
+/// The ids that end a text, as a file beside the tokenizer has them.
+fn ends_beside(tokenizer: &Path, name: &str) -> Result<Option<Ids>, FileError> {
+    let Generation { eos_token_id } = read_beside(tokenizer, name)?;
+    let Some(ids) = eos_token_id else { return Ok(None) };
+    let read = match ids.get().len() {
+        ..=MAX_IDS => serde_json::from_str(ids.get()),
+        bytes => Err(serde_json::Error::custom(format_args!(
+            "eos_token_id has {bytes} bytes, more than {MAX_IDS}"
+        ))),
+    };
+    read.map_err(FileError::json(&tokenizer.with_file_name(name)))
 }
 
 /// How tokens are written, as the decoder tells.
@@ -134,11 +136,10 @@ impl Tokenizer {
     /// an empty vocabulary, or an id of [`MAX_TOKENS`](super::MAX_TOKENS) or more.
     pub fn from_file(tokenizer_json: &Path) -> Result<Self, TokenizerError> {
         let Parts { library, added, growth } = Parts::open(tokenizer_json)?;
-        let config: Config = read_beside(tokenizer_json, "tokenizer_config.json")?;
-        let generation: Generation = read_beside(tokenizer_json, "generation_config.json")?;
-        let model: Generation = match generation.eos_token_id {
-            Some(_) => Generation::default(),
-            None => read_beside(tokenizer_json, "config.json")?,
+        let config: TokenizerConfig = read_beside(tokenizer_json, "tokenizer_config.json")?;
+        let ends = match ends_beside(tokenizer_json, "generation_config.json")? {
+            None => ends_beside(tokenizer_json, "config.json")?,
+            ends => ends,
         };
 
         let mut id_of: HashMap<String, u32> = library.get_vocab(false);
@@ -167,18 +168,7 @@ impl Tokenizer {
                 *kind = TokenType::Normal;
             }
         }
-        let grown = |token: &Added| token.content.len().saturating_mul(growth);
-        let bytes = added
-            .iter()
-            .filter(|token| token.normalized)
-            .map(grown)
-            .fold(0, usize::saturating_add);
-        if bytes > MAX_TEXT_BYTES {
-            return Err(TokenizerError::TextTooLong {
-                bytes,
-                limit: MAX_TEXT_BYTES,
-            });
-        }
+        let mut grown = 0;
         let (mut as_is, mut in_normalized) = (Vec::new(), Vec::new());
         for token in added {
             let Some(&id) = id_of.get(&token.content) else { continue };
@@ -198,7 +188,17 @@ impl Tokenizer {
                 single_word: token.single_word,
             };
             match token.normalized {
-                true => in_normalized.push((normalized(&library, &token.content)?, matched)),
+                true => {
+                    let text = normalized(&library, &token.content)?;
+                    grown += text.len();
+                    if grown > MAX_NORMALIZED {
+                        return Err(TokenizerError::TextTooLong {
+                            bytes: grown,
+                            limit: MAX_NORMALIZED,
+                        });
+                    }
+                    in_normalized.push((text, matched));
+                }
                 false => as_is.push((token.content, matched)),
             }
         }
@@ -210,15 +210,15 @@ impl Tokenizer {
         for (token, kind) in tokens.iter().zip(&types) {
             bytes.push(|out| writing.bytes(token, *kind, out));
         }
-        let id = |value: &Option<Value>| id_of.get(token_text(value.as_ref()?)?).copied();
+        let [bos, eos, unk, sep, pad, cls, mask] = config.tokens().map(|text| id_of.get(&text?).copied());
         let mut special = SpecialIds {
-            bos: id(&config.bos_token),
-            eos: id(&config.eos_token),
-            unk: id(&config.unk_token),
-            sep: id(&config.sep_token),
-            pad: id(&config.pad_token),
-            cls: id(&config.cls_token),
-            mask: id(&config.mask_token),
+            bos,
+            eos,
+            unk,
+            sep,
+            pad,
+            cls,
+            mask,
             ..SpecialIds::default()
         };
         let (prefix, suffix) = frame(&library)?;
@@ -226,7 +226,6 @@ impl Tokenizer {
         special.bos = special
             .bos
             .or_else(|| prefix.first().copied().filter(|_| !writing.word_piece));
-        let ends = generation.eos_token_id.or(model.eos_token_id);
         let ends = ends
             .map(|ids| ids.of_tokens(tokens.len()).collect())
             .unwrap_or_default();

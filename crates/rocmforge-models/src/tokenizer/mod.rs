@@ -26,6 +26,7 @@ mod added;
 mod build;
 mod bytes;
 mod charsmap;
+mod cost;
 mod end;
 mod error;
 mod growth;
@@ -55,8 +56,6 @@ use self::bytes::TokenBytes;
 
 /// The most bytes of text that are tokenized at once.
 pub const MAX_TEXT_BYTES: usize = 1 << 28;
-/// The most bytes that a file's own normalizer and pre-tokenizer may make of a text.
-const MAX_GROWN_BYTES: usize = 1 << 30;
 
 /// What the text of a control token, such as `<|im_end|>`, becomes in [`Tokenizer::encode`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -240,13 +239,13 @@ impl Tokenizer {
 
     /// The ids of `text`, in which control tokens are parsed within the spans `parse`.
     fn encode_spans(&self, text: &str, parse: &[Range<usize>], add_bos: AddBos) -> Result<Vec<u32>, TokenizerError> {
-        let limit = MAX_TEXT_BYTES.min(MAX_GROWN_BYTES / self.growth);
-        if text.len() > limit {
+        if text.len() > MAX_TEXT_BYTES {
             return Err(TokenizerError::TextTooLong {
                 bytes: text.len(),
-                limit,
+                limit: MAX_TEXT_BYTES,
             });
         }
+        growth::check_text(&self.library, self.growth, text)?;
         let mut ids = Vec::new();
         let mut from = 0;
         while let Some(found) = self.added.find(text, from, parse) {

@@ -18,8 +18,8 @@ use tokenizers::{
     DecoderWrapper, ModelWrapper, NormalizerWrapper, PostProcessorWrapper, PreTokenizerWrapper, Tokenizer as Library,
 };
 
-use super::vocabulary::{MAX_TOKEN_BYTES, MAX_TOKENS};
-use super::{TokenizerError, growth};
+use super::vocabulary::{MAX_ADDED_BYTES, MAX_TOKEN_BYTES, MAX_TOKENS, check_count};
+use super::{TokenizerError, cost, growth};
 use crate::{FileError, files};
 
 /// The most bytes of a section other than the model and the added tokens. The largest in use is a charsmap of 0.4 MB.
@@ -67,6 +67,8 @@ struct Model<'a> {
     #[serde(borrow)]
     merges: Option<&'a RawValue>,
     continuing_subword_prefix: Option<String>,
+    end_of_word_suffix: Option<String>,
+    max_input_chars_per_word: Option<u64>,
 }
 
 #[derive(Clone, Copy, Deserialize)]
@@ -132,6 +134,7 @@ impl Parts {
             file.normalizer.map(RawValue::get),
             file.pre_tokenizer.map(RawValue::get),
         )?;
+        cost::check_post_processor(file.post_processor.map(RawValue::get))?;
         check_added(&file.added_tokens)?;
         let kind = check_model(file.model.get())?;
         let library = guarded(|| file.build(kind)).map_err(|source| TokenizerError::Build { source })?;
@@ -168,24 +171,24 @@ fn part<'a, T: Deserialize<'a>>(section: Option<&'a RawValue>) -> serde_json::Re
 
 fn check_added(added: &[Added]) -> Result<(), TokenizerError> {
     for token in added {
-        check_token(token.id, &token.content)?;
+        check_token(token.id, &token.content, MAX_ADDED_BYTES)?;
     }
     Ok(())
 }
 
 /// Checks a token's id and length.
-fn check_token(id: u32, text: &str) -> Result<(), TokenizerError> {
+fn check_token(id: u32, text: &str, limit: usize) -> Result<(), TokenizerError> {
     if id as usize >= MAX_TOKENS {
         return Err(TokenizerError::TooManyTokens {
             count: u64::from(id) + 1,
             limit: MAX_TOKENS,
         });
     }
-    if text.len() > MAX_TOKEN_BYTES {
+    if text.len() > limit {
         return Err(TokenizerError::TokenTooLong {
             id,
             bytes: text.len(),
-            limit: MAX_TOKEN_BYTES,
+            limit,
         });
     }
     Ok(())
@@ -194,16 +197,23 @@ fn check_token(id: u32, text: &str) -> Result<(), TokenizerError> {
 /// Checks the vocabulary and the merges, and gives the type of the model if the file names it.
 fn check_model(json: &str) -> Result<Option<Kind>, TokenizerError> {
     let model: Model<'_> = read("model", json)?;
+    cost::check_words(
+        model.max_input_chars_per_word,
+        [&model.continuing_subword_prefix, &model.end_of_word_suffix],
+    )?;
     if let Some(Kind::Unigram) = model.kind {
         let vocab: Vec<(Text<'_>, f64)> = read("model", model.vocab.get())?;
+        check_count(vocab.len())?;
         for (id, (text, _)) in (0..).zip(&vocab) {
-            check_token(id, &text.0)?;
+            check_token(id, &text.0, MAX_TOKEN_BYTES)?;
         }
+        cost::check_tree(vocab.iter().map(|(text, _)| &*text.0))?;
         return Ok(model.kind);
     }
     let vocab: HashMap<Text<'_>, u32> = read("model", model.vocab.get())?;
+    check_count(vocab.len())?;
     for (text, &id) in &vocab {
-        check_token(id, &text.0)?;
+        check_token(id, &text.0, MAX_TOKEN_BYTES)?;
     }
     if let Some(merges) = model.merges {
         let merges: Vec<Merge<'_>> = read("model", merges.get())?;

@@ -6,11 +6,14 @@ use super::TokenizerError;
 use crate::settings::{is_off_gguf, shortened};
 
 /// The most tokens of a vocabulary. The largest in use has about 262,000.
-pub const MAX_TOKENS: usize = 1 << 22;
+pub const MAX_TOKENS: usize = 1 << 20;
 
 /// The most bytes of one token. Splitting a token at each place takes quadratic time, so a file must not set the length.
 /// The longest token in use has a few hundred bytes.
 pub const MAX_TOKEN_BYTES: usize = 2048;
+
+/// The most bytes of a token that is matched as a whole, at each place of a text.
+pub(super) const MAX_ADDED_BYTES: usize = 256;
 
 /// The kind of tokenizer: `tokenizer.ggml.model`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -209,6 +212,17 @@ pub struct Vocabulary {
     pub name: Option<String>,
 }
 
+/// That there are no more tokens than a vocabulary may have.
+pub(super) fn check_count(tokens: usize) -> Result<(), TokenizerError> {
+    match tokens {
+        ..=MAX_TOKENS => Ok(()),
+        _ => Err(TokenizerError::TooManyTokens {
+            count: tokens as u64,
+            limit: MAX_TOKENS,
+        }),
+    }
+}
+
 impl Vocabulary {
     /// A vocabulary of `tokens` with everything else absent.
     pub fn new(model: VocabModel, tokens: Vec<String>) -> Self {
@@ -240,7 +254,9 @@ impl Vocabulary {
         let pre = pre.or((model == "gemma4").then_some(model));
         let model = VocabModel::from_name(model)?;
         check_keys(metadata, model)?;
-        let tokens = metadata.strings("tokenizer.ggml.tokens")?.to_vec();
+        let tokens = metadata.strings("tokenizer.ggml.tokens")?;
+        check_count(tokens.len())?;
+        let tokens = tokens.to_vec();
         let stored = metadata.opt_i32s("tokenizer.ggml.token_type")?.unwrap_or_default();
         let types = (0..)
             .zip(stored.iter())
@@ -297,12 +313,7 @@ impl Vocabulary {
         if tokens == 0 {
             return Err(TokenizerError::EmptyVocabulary);
         }
-        if tokens > MAX_TOKENS {
-            return Err(TokenizerError::TooManyTokens {
-                count: tokens as u64,
-                limit: MAX_TOKENS,
-            });
-        }
+        check_count(tokens)?;
         for (what, found) in [("scores", self.scores.len()), ("token_type", self.types.len())] {
             if found != 0 && found < tokens {
                 return Err(TokenizerError::ListTooShort { what, found, tokens });
@@ -328,7 +339,16 @@ impl Vocabulary {
         if self.types.is_empty() {
             self.derive_types();
         }
-        Ok(())
+        let whole = |kind| matches!(kind, TokenType::Control | TokenType::Unknown | TokenType::UserDefined);
+        let mut added = (0..).zip(self.tokens.iter().zip(&self.types));
+        match added.find(|(_, (token, kind))| whole(**kind) && token.len() > MAX_ADDED_BYTES) {
+            Some((id, (token, _))) => Err(TokenizerError::TokenTooLong {
+                id,
+                bytes: token.len(),
+                limit: MAX_ADDED_BYTES,
+            }),
+            None => Ok(()),
+        }
     }
 
     /// Types of a file that stores none: bytes by their form, the rest by the special ids.

@@ -1,116 +1,125 @@
 //! Weights of safetensors files, mapped: one file, or the parts that an index names.
 
-use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
-use memmap2::Mmap;
 use rocmforge_ggml::{DType, SharedBytes};
-use safetensors::{Dtype, SafeTensors};
-use serde::Deserialize;
+use safetensors::Dtype;
+use serde::de::{Error as _, IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 
+use super::tensor_file::{Place, TensorFile};
 use super::{Naming, Weight, WeightSource};
+use crate::settings::shortened;
 use crate::{ModelError, files};
+
+/// Most bytes of an index: one of 100,000 tensors has ten megabytes.
+const MAX_INDEX: u64 = 32 << 20;
+/// Most files of a model: the largest have some hundred.
+const MAX_FILES: usize = 4096;
 
 /// The tensors of a model directory.
 pub struct SafetensorsWeights {
-    tensors: BTreeMap<String, Entry>,
-}
-
-struct Entry {
-    file: Arc<Mapped>,
-    range: Range<usize>,
-    dims: Vec<usize>,
-    dtype: Dtype,
-}
-
-struct Mapped {
-    path: PathBuf,
-    map: Mmap,
+    tensors: BTreeMap<String, (Arc<TensorFile>, Place)>,
 }
 
 struct Tensor {
-    file: Arc<Mapped>,
+    file: Arc<TensorFile>,
     range: Range<usize>,
 }
 
 impl SharedBytes for Tensor {
     fn bytes(&self) -> &[u8] {
-        &self.file.map[self.range.clone()]
+        self.file.bytes(self.range.clone())
     }
 }
 
-/// `model.safetensors.index.json`: the file of each tensor.
+/// `model.safetensors.index.json`: the files of the tensors. Each file says itself which it has.
 #[derive(Deserialize)]
 struct Index {
-    weight_map: BTreeMap<String, String>,
+    weight_map: Files,
+}
+
+/// The values of an object, each once.
+struct Files(BTreeSet<String>);
+
+impl<'de> Deserialize<'de> for Files {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Values;
+        impl<'de> Visitor<'de> for Values {
+            type Value = Files;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object with the file of each tensor")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Files, A::Error> {
+                let mut files = BTreeSet::new();
+                while let Some((_, file)) = map.next_entry::<IgnoredAny, String>()? {
+                    files.insert(file);
+                    if files.len() > MAX_FILES {
+                        return Err(A::Error::custom(format_args!("it names more than {MAX_FILES} files")));
+                    }
+                }
+                Ok(Files(files))
+            }
+        }
+        deserializer.deserialize_map(Values)
+    }
 }
 
 impl SafetensorsWeights {
     /// Opens `model.safetensors`, or the files that `model.safetensors.index.json` names.
     ///
     /// # Errors
-    /// A file cannot be read, is truncated, or an index names a file outside the directory.
+    /// A file cannot be read, is truncated, an index names a file outside the directory, or two files have one tensor.
     pub fn open(directory: &Path) -> Result<Self, ModelError> {
         let index_path = directory.join("model.safetensors.index.json");
-        let index: Option<Index> = files::read_json_if_there(&index_path)?;
-        let mut names: Vec<String> = match index {
-            None => vec!["model.safetensors".to_owned()],
-            Some(index) => index.weight_map.into_values().collect(),
+        let index: Option<Index> = files::read_json_if_there_within(&index_path, MAX_INDEX)?;
+        let names = match index {
+            None => BTreeSet::from(["model.safetensors".to_owned()]),
+            Some(index) => index.weight_map.0,
         };
-        names.sort();
-        names.dedup();
         let mut tensors = BTreeMap::new();
         for name in names {
             let plain = Path::new(&name).file_name().is_some_and(|file| file == name.as_str());
-            if !plain {
+            if !plain || name.chars().any(char::is_control) {
                 return Err(ModelError::Setting {
                     path: index_path,
                     field: "weight_map",
-                    value: name,
+                    value: shortened(&name),
                     rule: "a part must be a file of the same directory",
                 });
             }
-            let file = Arc::new(Mapped::open(directory.join(name))?);
-            tensors.extend(file.entries()?);
+            let path = directory.join(name);
+            let (file, places) = TensorFile::open(&path)?;
+            let file = Arc::new(file);
+            for (tensor, place) in places {
+                match tensors.entry(tensor) {
+                    Entry::Vacant(free) => free.insert((Arc::clone(&file), place)),
+                    Entry::Occupied(taken) => {
+                        return Err(ModelError::TensorTwice {
+                            name: taken.key().clone(),
+                            path,
+                        });
+                    }
+                };
+            }
         }
         Ok(Self { tensors })
     }
 }
 
-impl Mapped {
-    fn open(path: PathBuf) -> Result<Self, ModelError> {
-        let map = files::map(&path)?;
-        Ok(Self { path, map })
-    }
-
-    fn entries(self: &Arc<Self>) -> Result<Vec<(String, Entry)>, ModelError> {
-        let parsed = SafeTensors::deserialize(&self.map).map_err(|source| ModelError::Weights {
-            path: self.path.clone(),
-            source,
-        })?;
-        let base = self.map.as_ptr() as usize;
-        let entry = |(name, view): (String, safetensors::tensor::TensorView<'_>)| {
-            let start = view.data().as_ptr() as usize - base;
-            let entry = Entry {
-                file: Arc::clone(self),
-                range: start..start + view.data().len(),
-                dims: view.shape().to_vec(),
-                dtype: view.dtype(),
-            };
-            (name, entry)
-        };
-        Ok(parsed.tensors().into_iter().map(entry).collect())
-    }
-}
-
 impl WeightSource for SafetensorsWeights {
     fn get(&self, name: &str) -> Result<Option<Weight>, ModelError> {
-        let Some(entry) = self.tensors.get(name) else {
+        let Some((file, place)) = self.tensors.get(name) else {
             return Ok(None);
         };
-        let dtype = match entry.dtype {
+        let dtype = match place.dtype {
             Dtype::F32 => DType::F32,
             Dtype::F16 => DType::F16,
             Dtype::BF16 => DType::Bf16,
@@ -122,10 +131,10 @@ impl WeightSource for SafetensorsWeights {
             }
         };
         let tensor = Tensor {
-            file: Arc::clone(&entry.file),
-            range: entry.range.clone(),
+            file: Arc::clone(file),
+            range: place.range.clone(),
         };
-        Ok(Some(Weight::new(name, entry.dims.clone(), dtype, Arc::new(tensor))))
+        Ok(Some(Weight::new(name, place.shape.clone(), dtype, Arc::new(tensor))))
     }
 
     fn names(&self) -> Vec<&str> {

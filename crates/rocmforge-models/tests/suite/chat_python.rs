@@ -25,7 +25,8 @@ fn folder() -> Option<PathBuf> {
         .arg("import jinja2")
         .env("PYTHONPATH", &folder)
         .output();
-    python.is_ok_and(|output| output.status.success()).then_some(folder)
+    let runs = python.is_ok_and(|output| output.status.success());
+    (runs && folder.join("templates").is_dir()).then_some(folder)
 }
 
 macro_rules! folder_or_skip {

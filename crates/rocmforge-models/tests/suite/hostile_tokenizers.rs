@@ -132,16 +132,143 @@ fn growth_is_bounded() {
             vec![json!({"type": "ByteLevel", "add_prefix_space": true, "trim_offsets": true}); 6]});
     });
     assert!(matches!(error, TokenizerError::Growth { growth: 4096, .. }), "{error}");
-    // A text that stays within the file's growth, and one that could leave the limit of 1 GiB.
+    // Texts that do not grow, that grow a little, and of which each byte becomes a thousand: a small one does no harm.
     let tokenizer = open(|f| f["normalizer"] = replace(&"b".repeat(1024))).expect("a tokenizer");
     assert_eq!(ids(&tokenizer, "a"), [1; 1024]);
-    let error = tokenizer
-        .encode(&"c".repeat((1 << 20) + 1), Encode::default())
-        .expect_err("too long");
-    assert!(
-        matches!(error, TokenizerError::TextTooLong { limit: 1_048_576, .. }),
-        "{error}"
-    );
+    assert_eq!(ids(&tokenizer, &"a".repeat(1000)).len(), 1_024_000);
+    assert!(ids(&tokenizer, &"c".repeat(100_000)).is_empty());
+    let long = format!("{}a", "b".repeat(1000)).repeat(300);
+    assert_eq!(ids(&tokenizer, &long).len(), 300 * 2024);
+    for text in [
+        "a".repeat(2000),
+        "a".repeat(100_000),
+        format!("{}{}", "c".repeat(50_000), "a".repeat(1300)),
+    ] {
+        let error = tokenizer
+            .encode(&text, Encode::default())
+            .expect_err("it grows too much");
+        assert!(
+            matches!(error, TokenizerError::TextGrows { bytes, limit } if bytes == text.len() && limit == 4 * bytes + (1 << 20)),
+            "{error}"
+        );
+    }
+}
+
+/// Two megabytes that would take hundreds of megabytes as a tree, and a chain of tokens that would be copied at each place of a text.
+#[test]
+fn a_unigram_vocabulary_has_the_size_of_its_file() {
+    let unigram = |tokens: Vec<String>| {
+        let vocab: Vec<Value> = tokens.into_iter().map(|token| json!([token, -1.0])).collect();
+        open(|f| f["model"] = json!({"type": "Unigram", "unk_id": 0, "vocab": vocab, "byte_fallback": false}))
+    };
+    let refused = |tokens| match unigram(tokens) {
+        Err(TokenizerError::BadPart { section: "model", rule }) => rule,
+        Err(error) => panic!("{error}"),
+        Ok(_) => panic!("it is built"),
+    };
+    let long = |n: usize| format!("{n:04}{}", "x".repeat(1900));
+    assert!(refused((0..1000).map(long).collect()).contains("8 bytes"));
+    assert!(refused((1..2000).map(|n| "a".repeat(n)).collect()).contains("4,096 bytes"));
+    // Runs, as vocabularies in use have them.
+    let tokenizer = unigram((1..=16).map(|n| "a".repeat(n)).chain(["u".to_owned()]).collect()).expect("a tokenizer");
+    assert_eq!(ids(&tokenizer, &"a".repeat(32)), [15, 15]);
+}
+
+/// Work of a model for each character of a text.
+#[test]
+fn words_and_their_marks_are_short() {
+    let piece = |longest: u64, prefix: &str| {
+        open(|f| {
+            f["model"] = json!({"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": prefix,
+                                "max_input_chars_per_word": longest, "vocab": {"[UNK]": 0, "a": 1, (format!("{prefix}a")): 2}});
+        })
+    };
+    assert_eq!(ids(&piece(100, "##").expect("a tokenizer"), "aa"), [1, 2]);
+    for (longest, prefix) in [
+        (201, "##".to_owned()),
+        (u64::MAX, "##".to_owned()),
+        (100, "#".repeat(257)),
+    ] {
+        let error = piece(longest, &prefix).expect_err("refused");
+        assert!(
+            matches!(error, TokenizerError::BadPart { section: "model", .. }),
+            "{error}"
+        );
+    }
+    for key in ["continuing_subword_prefix", "end_of_word_suffix"] {
+        let error = refused(|f| {
+            f["model"][key] = json!("#".repeat(1_000_000));
+            f["model"]["merges"] = json!([]);
+        });
+        assert!(
+            matches!(error, TokenizerError::BadPart { section: "model", .. }),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn a_post_processor_adds_few_tokens() {
+    let template = |pieces: usize, ids: usize| {
+        let special = json!({"SpecialToken": {"id": "x", "type_id": 0}});
+        let mut single = vec![special; pieces];
+        single.push(json!({"Sequence": {"id": "A", "type_id": 0}}));
+        let pair = json!([{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}]);
+        json!({"type": "TemplateProcessing", "single": single, "pair": pair,
+               "special_tokens": {"x": {"id": "x", "ids": vec![1; ids], "tokens": vec!["b"; ids]}}})
+    };
+    let tokenizer = open(|f| f["post_processor"] = template(1, 2)).expect("a tokenizer");
+    assert_eq!(ids(&tokenizer, "a"), [1, 1, 0]);
+    let several = json!({"type": "Sequence", "processors": vec![template(10, 100); 5]});
+    for processor in [template(5000, 1), template(1, 5000), template(100, 100), several] {
+        let error = refused(|f| f["post_processor"] = processor);
+        assert!(
+            matches!(
+                error,
+                TokenizerError::BadPart {
+                    section: "post_processor",
+                    ..
+                }
+            ),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn regular_expressions_have_no_references_and_small_counts() {
+    let split =
+        |regex: &str| json!({"type": "Split", "pattern": {"Regex": regex}, "behavior": "Isolated", "invert": false});
+    let replace = |regex: &str| json!({"type": "Replace", "pattern": {"Regex": regex}, "content": "b"});
+    for regex in [r"(?=(a+))\1b", r"[\p{L}\p{N}]{1,100000}", r"(?<=a{5000})b"] {
+        for (section, part) in [("pre_tokenizer", split(regex)), ("normalizer", replace(regex))] {
+            let error = refused(|f| f[section] = part);
+            assert!(
+                matches!(error, TokenizerError::BadPart { section: named, .. } if named == section),
+                "{error}"
+            );
+        }
+    }
+    open(|f| f["pre_tokenizer"] = split(r"\p{N}{1,3}|\s+(?!\S)|(?<=a)b")).expect("a tokenizer");
+}
+
+/// A file's own text in a message is short and changes no terminal.
+#[test]
+fn messages_show_little_of_a_file() {
+    let hostile = format!("\u{1b}[2J{}", "A".repeat(1_000_000));
+    let errors = [
+        refused(|f| f["normalizer"] = json!({"type": hostile})),
+        refused(|f| f["model"]["merges"] = json!([format!("{hostile} b")])),
+        refused(|f| f["model"]["merges"] = json!([hostile])),
+        refused(|f| f["model"]["type"] = json!(hostile)),
+    ];
+    for error in errors.map(|error| error.to_string()) {
+        assert!(
+            error.len() < 1000 && !error.contains('\u{1b}'),
+            "{} bytes: {error:.300}",
+            error.len()
+        );
+    }
 }
 
 #[test]
@@ -231,12 +358,12 @@ fn tokens_have_a_limit() {
         "{error}"
     );
     // One id far away would cost more than the file.
-    let error = refused(|f| f["model"]["vocab"] = json!({"a": 4_000_000, "b": 1, "ab": 2}));
+    let error = refused(|f| f["model"]["vocab"] = json!({"a": 1_000_000, "b": 1, "ab": 2}));
     assert!(
         matches!(
             error,
             TokenizerError::TooManyTokens {
-                count: 4_000_001,
+                count: 1_000_001,
                 limit: 65_548
             }
         ),
@@ -249,9 +376,16 @@ fn tokens_have_a_limit() {
         matches!(error, TokenizerError::TokenTooLong { id: 3, bytes: 2049, .. }),
         "{error}"
     );
-    let error = refused(|f| f["added_tokens"] = json!([added(3, &long, false)]));
+    let error = refused(|f| f["added_tokens"] = json!([added(3, &long[..257], false)]));
     assert!(
-        matches!(error, TokenizerError::TokenTooLong { id: 3, bytes: 2049, .. }),
+        matches!(
+            error,
+            TokenizerError::TokenTooLong {
+                id: 3,
+                bytes: 257,
+                limit: 256
+            }
+        ),
         "{error}"
     );
     refused(|f| f["model"] = json!({"type": "Unigram", "unk_id": 7, "vocab": [["a", 0.0]], "byte_fallback": false}));
@@ -285,15 +419,15 @@ fn added_tokens_are_many_and_keep_their_ids() {
 fn added_tokens_that_are_normalized_have_a_limit() {
     let error = refused(|f| {
         f["normalizer"] = json!({"type": "Replace", "pattern": {"String": "a"}, "content": "b".repeat(1024)});
-        let long = (0..200).map(|n| {
-            let mut token = added(3 + n, &"a".repeat(1800 + n), false);
+        let long = (0..100).map(|n| {
+            let mut token = added(3 + n, &"a".repeat(150 + n), false);
             token["normalized"] = json!(true);
             token
         });
         f["added_tokens"] = long.collect();
     });
     assert!(
-        matches!(error, TokenizerError::TextTooLong { limit: 268_435_456, .. }),
+        matches!(error, TokenizerError::TextTooLong { limit: 16_777_216, .. }),
         "{error}"
     );
 }
@@ -302,11 +436,17 @@ fn added_tokens_that_are_normalized_have_a_limit() {
 #[test]
 fn added_tokens_that_almost_stand_there_cost_little() {
     let tokenizer = open(|f| {
-        let almost = (0..2000).map(|n| added(3 + n, &format!("{}b", "a".repeat(n + 1)), false));
+        let almost = (0..250).map(|n| added(3 + n, &format!("{}b", "a".repeat(n + 1)), false));
         f["added_tokens"] = almost.collect();
     })
     .expect("a tokenizer");
-    assert_eq!(ids(&tokenizer, &"a".repeat(5000)), [0; 5000]);
+    assert_eq!(ids(&tokenizer, &"a".repeat(100_000)), [0; 100_000]);
+    // Each of these stands there, and is a control token, which text never becomes.
+    let tokenizer = open(|f| f["added_tokens"] = (2..250).map(|n| added(1 + n, &"a".repeat(n), true)).collect());
+    assert_eq!(
+        ids(&tokenizer.expect("a tokenizer"), &"a".repeat(100_000)),
+        [0; 100_000]
+    );
 }
 
 /// Another long text, of which every byte is replaced: the time must not grow with its square.
