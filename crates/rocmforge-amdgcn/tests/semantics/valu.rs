@@ -576,6 +576,11 @@ pub(crate) fn run_forms(forms: Vec<Form>, lanes: &[Lane]) -> Vec<(Form, Vec<u8>)
     } else {
         forms.into_iter().filter(|form| lowers(&form.words)).collect()
     };
+    run_taken(forms, lanes)
+}
+
+/// The same of forms that are known to be taken.
+pub(crate) fn run_taken(forms: Vec<Form>, lanes: &[Lane]) -> Vec<(Form, Vec<u8>)> {
     let (words, record) = (program(&forms), record(&forms));
     let done = Launch {
         words: &words,
