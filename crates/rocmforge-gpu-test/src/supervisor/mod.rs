@@ -7,7 +7,7 @@
 //!
 //! * `contain`: processes of tests, and what contains them;
 //! * `watch`: what is watched while they run;
-//! * `report`: results, and what is told of them;
+//! * `report`: results, and the reports of them;
 //! * `judge`: verdicts on tests and runs;
 //! * `find`: which tests there are;
 //! * `run`: tests on one device;

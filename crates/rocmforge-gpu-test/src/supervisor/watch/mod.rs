@@ -1,4 +1,4 @@
-//! What is watched while a test runs: what it says, how it beats, the user, the card, and how it is ended.
+//! Watchers of a running test: of what it says, of its beats, of the user and of the card; and the signals that end it.
 //!
 //! * of the test: [`output`], [`taken`] (any other pipe), [`heartbeat`] with [`silence`];
 //! * of the user: [`interrupt`];
