@@ -22,7 +22,7 @@ pub struct Examined {
 ///
 /// # Errors
 ///
-/// [`TestGpuError::Refused`] with what speaks against it, [`NoSuchCard`](super::DeviceError::NoSuchCard) if it is not in `machine`.
+/// [`TestGpuError::Refused`] with what speaks against it, [`NoSuchCard`](crate::supervisor::DeviceError::NoSuchCard) if it is not in `machine`.
 pub fn examine(device: &Device, sysfs: &Sysfs, machine: &Machine, consent: Consent) -> Result<Examined, TestGpuError> {
     match device {
         Device::Sim(_) => Ok(Examined::default()),
