@@ -20,19 +20,24 @@ const COMPILERS: [&str; 3] = ["clang++-22", COMPILER_FOR_ROCM_5, "clang++"];
 const COMPILER_FOR_ROCM_5: &str = "clang++-19";
 
 /// What is written for every program.
-const FILES: [(&str, &str); 4] = [
+const FILES: [(&str, &str); 6] = [
     ("before.h", include_str!("library/before.h")),
     ("device.h", include_str!("library/device.h")),
     ("vector.h", include_str!("library/vector.h")),
+    ("half.h", include_str!("library/half.h")),
+    ("bfloat16.h", include_str!("library/bfloat16.h")),
     ("after.h", include_str!("library/after.h")),
 ];
-/// Headers of HIP that ours stands in for.
-const STAND_INS: [&str; 5] = [
-    "hip_runtime.h",
-    "hip_runtime_api.h",
-    "hip_vector_types.h",
-    "hip_common.h",
-    "hip_version.h",
+/// Headers of HIP, and which of ours stands in for each.
+const STAND_INS: [(&str, &str); 8] = [
+    ("hip_runtime.h", "device.h"),
+    ("hip_runtime_api.h", "device.h"),
+    ("hip_vector_types.h", "device.h"),
+    ("hip_common.h", "device.h"),
+    ("hip_version.h", "device.h"),
+    ("hip_fp16.h", "device.h"),
+    ("hip_bf16.h", "bfloat16.h"),
+    ("hip_bfloat16.h", "bfloat16.h"),
 ];
 
 /// A code object, and the compiler's warnings.
@@ -211,8 +216,11 @@ fn write_files(own: &Path, given: &Path, program: &Program) -> Result<(), Compil
     for (name, text) in FILES {
         fs::write(own.join(name), text)?;
     }
-    for name in STAND_INS {
-        fs::write(own.join("include/hip").join(name), "#include \"../../device.h\"\n")?;
+    for (name, ours) in STAND_INS {
+        fs::write(
+            own.join("include/hip").join(name),
+            format!("#include \"../../{ours}\"\n"),
+        )?;
     }
     for (name, text) in &program.headers {
         let path = Path::new(name);

@@ -47,6 +47,8 @@ struct Program {
     prints: &'static [&'static str],
     /// Texts that `rocmforge-sanitize` prints.
     says: &'static [&'static str],
+    /// A text that `rocmforge-sanitize` prints one time, in however many launches.
+    once: &'static str,
     /// Texts that its findings have, `{MARK line}` standing for the line of the source with that comment.
     findings: &'static [&'static str],
 }
@@ -76,6 +78,7 @@ impl Program {
             status: 0,
             prints: &[],
             says: &[],
+            once: "",
             findings: &[],
         }
     }
@@ -160,6 +163,14 @@ impl Program {
         }
         for text in self.says {
             assert!(found.contains(text), "{text:?} is not said\n{said}");
+        }
+        if !self.once.is_empty() {
+            assert_eq!(
+                found.matches(self.once).count(),
+                1,
+                "{:?} is not said once\n{said}",
+                self.once
+            );
         }
         for text in self.findings {
             let text = self.lines(text);
@@ -342,6 +353,7 @@ programs! {
         processors: BOTH,
         flags: &["-mwavefrontsize64", "-D__AMDGCN_WAVEFRONT_SIZE=64"],
         says: &["warning: kernel _Z7reversePii was compiled for waves of 64 lanes (-mwavefrontsize64), but warpSize of this card is 32"],
+        once: "waves of 64 lanes",
     }
     matmul { cards: BOTH, processors: BOTH }
     arguments {}
@@ -386,6 +398,7 @@ programs! {
         findings: &["kernel aborted: kernel", "in kernel stops", "Device-side assertion `in[0] > 2 && \"too small\"' failed"],
     }
     rtc_math { environments: &[WITHOUT_ROCM], flags: &["-std=c++17"], prints: &["tgamma"] }
+    rtc_half { environments: &[WITHOUT_ROCM], cards: BOTH, flags: &["-std=c++17"], prints: &["half: ", "bfloat16: "] }
     rtc_include { environments: &[&[], WITHOUT_ROCM], flags: &["-std=c++17"] }
     // With AMD's own code for what kernels ask of the host.
     grid_sync { device_library: true }

@@ -3,6 +3,9 @@
 #if !defined(ROCMFORGE_OWN_HEADER) && __has_include(<hip/amd_detail/amd_warp_functions.h>)
 #include <hip/amd_detail/amd_warp_functions.h>
 #endif
+#if !defined(ROCMFORGE_OWN_HEADER) && __has_include(<hip/hip_fp16.h>)
+#include <hip/hip_fp16.h>
+#endif
 #ifndef assert
 #ifdef NDEBUG
 #define assert(condition) ((void)0)

@@ -271,3 +271,5 @@ extern "C" __device__ __attribute__((noinline, weak)) void __assert_fail(const c
     __ockl_fprintf_append_string_n(message, condition, __rocmforge_length(condition), 1);
     __builtin_trap();
 }
+
+#include "half.h"
