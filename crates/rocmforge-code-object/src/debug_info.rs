@@ -21,6 +21,29 @@ pub struct Frame {
     pub column: u32,
 }
 
+impl Frame {
+    /// The innermost of some frames that lies in a file of the program; the innermost of all, where none does. Frames come innermost first.
+    pub fn of_program(frames: &[Self]) -> Option<&Self> {
+        let own = frames.iter().find(|frame| !frame.is_in_header_of_toolchain());
+        own.or(frames.first())
+    }
+
+    /// Whether the file is a header of the compiler, of the C++ library, of HIP or of ROCm's libraries, or what hiprtc has built in.
+    fn is_in_header_of_toolchain(&self) -> bool {
+        let path = &self.file;
+        let below = |start: &str| path.split_once(start).map(|(_, rest)| rest);
+        let of_hip = below("include/hip/").is_some_and(|rest| {
+            let starts = ["amd_detail/", "nvidia_detail/", "hip_"];
+            starts.iter().any(|start| rest.starts_with(start))
+        });
+        of_hip
+            || path.starts_with("/usr/include/")
+            || below("/lib/clang/").is_some_and(|rest| rest.contains("/include/"))
+            || below("/rocm").is_some_and(|rest| rest.starts_with(['/', '-']) && rest.contains("/include/"))
+            || below("/rocmforge-hiprtc-").is_some_and(|rest| rest.contains("/own/"))
+    }
+}
+
 impl fmt::Display for Frame {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.line == 0 && !self.file.is_empty() {
@@ -167,6 +190,35 @@ impl DebugInfo {
 #[cfg(test)]
 mod tests {
     use super::Frame;
+
+    #[test]
+    fn the_frame_of_the_program_is_the_innermost_outside_of_headers() {
+        let frame = |file: &str| Frame {
+            function: String::new(),
+            file: file.to_owned(),
+            line: 1,
+            column: 1,
+        };
+        let headers = [
+            "/usr/include/hip/amd_detail/amd_device_functions.h",
+            "/home/user/venv/lib/python3.12/site-packages/_rocm_sdk_devel/include/hip/hip_fp16.h",
+            "/opt/rocm-6.3.0/include/rocprim/block/block_scan.hpp",
+            "/usr/lib/llvm-19/lib/clang/19/include/__clang_hip_math.h",
+            "/usr/include/c++/14/bits/stl_algo.h",
+            "/tmp/rocmforge-hiprtc-a1b2/own/device.h",
+        ];
+        let own = [
+            "kernel.hip",
+            "include/hip/kernels.h",
+            "/home/user/rocm_project/include/kernel.h",
+        ];
+        for (header, own) in headers.iter().flat_map(|header| own.map(|own| (*header, own))) {
+            let frames = [frame(header), frame(own), frame("main.hip")];
+            assert_eq!(Frame::of_program(&frames), Some(&frames[1]), "{header} {own}");
+            assert_eq!(Frame::of_program(&[frame(header)]), Some(&frame(header)), "no other");
+        }
+        assert_eq!(Frame::of_program(&[]), None);
+    }
 
     #[test]
     fn a_frame_without_a_line_says_so() {

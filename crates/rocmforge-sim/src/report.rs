@@ -364,9 +364,9 @@ impl Report {
         self.kernel.is_some() || self.access.is_some()
     }
 
-    /// What it says in one line, as warnings are printed: kind, place and message.
+    /// What it says in one line, as warnings are printed: kind, place in the program's own files and message.
     pub fn line(&self) -> String {
-        let place = self.frames.first().map(|frame| format!(" at {frame}"));
+        let place = Frame::of_program(&self.frames).map(|frame| format!(" at {frame}"));
         format!("{}{}; {}", self.kind, place.unwrap_or_default(), self.message)
     }
 

@@ -2,7 +2,8 @@
 
 use crate::source::{Source, sources};
 use crate::{assert_nothing, in_parallel, is_gfx1100_only, judge, plan_of};
-use rocmforge_sanitize::run_seed;
+use clap::Parser;
+use rocmforge_sanitize::{Cli, Exit, main, run_seed};
 use rocmforge_test_support::device_clang;
 use std::path::Path;
 use std::process::Command;
@@ -251,6 +252,78 @@ KERNEL correct(const u32 *codes, float *y) {
 #[test]
 fn a_pointer_that_is_to_one_of_two_tables_leads_beyond_none() {
     at_each_level("chosen_tables", CHOSEN_TABLES);
+}
+
+/// Threads pass barriers by and store later, which may be right. The barrier is a function of HIP's header.
+const PASSED_BY: &str = r#"
+#include "include/hip/amd_detail/barrier.h"
+
+extern "C" __attribute__((global)) void passed_by(int *x) {
+    int t = __builtin_amdgcn_workitem_id_x();
+    if (t < 40) {
+        __syncthreads();
+        x[t] = t;
+        __syncthreads();
+    }
+    x[64 + t] = 1;
+}
+"#;
+const BARRIER: &str = r#"
+static __attribute__((device)) inline void __syncthreads() {
+    __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
+    __builtin_amdgcn_s_barrier();
+    __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
+}
+"#;
+
+#[test]
+fn barriers_passed_by_are_warnings_at_the_line_of_the_kernel() {
+    if Command::new(COMPILER).arg("--version").output().is_err() {
+        rocmforge_testkit::skip!("{COMPILER} is not installed");
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let header = folder.path().join("include/hip/amd_detail");
+    std::fs::create_dir_all(&header).expect("a writable folder");
+    std::fs::write(header.join("barrier.h"), BARRIER).expect("a writable folder");
+    let path = folder.path().join("passed_by.hip");
+    std::fs::write(&path, PASSED_BY).expect("a writable folder");
+    let launch =
+        "object = \"passed_by.co\"\nseeds = 2\n[[launch]]\nkernel = \"passed_by\"\nblock = 64\nargs = [\"i32[128]\"]\n";
+    let launch_file = folder.path().join("launch.toml");
+    std::fs::write(&launch_file, launch).expect("a writable folder");
+    let lines = (1..)
+        .zip(PASSED_BY.lines())
+        .filter(|(_, line)| line.contains("__syncthreads();"));
+    let lines: Vec<String> = lines.map(|(line, _)| format!("passed_by.hip:{line}:")).collect();
+    for arch in ["gfx1100", "gfx1201"] {
+        for level in ["-O0", "-O1", "-O2", "-O3"] {
+            let mut command = device_clang(COMPILER, arch);
+            command
+                .args([level, "-gline-tables-only", "-o"])
+                .arg(folder.path().join("passed_by.co"));
+            assert!(command.arg(&path).status().expect("a compiler").success());
+            let cli =
+                Cli::try_parse_from(["rocmforge-sanitize".as_ref(), launch_file.as_os_str()]).expect("one argument");
+            let (mut out, mut err) = (Vec::new(), Vec::new());
+            let exit = main(&cli, &mut out, &mut err);
+            let said = String::from_utf8(out).expect("text");
+            assert_eq!(
+                exit,
+                Exit::Clean,
+                "{arch} {level}: {said}{}",
+                String::from_utf8_lossy(&err)
+            );
+            let warnings: Vec<&str> = said.lines().filter(|line| line.starts_with("warning: ")).collect();
+            // Without optimisation both are one instruction, of a function that is called.
+            let barriers = if level == "-O0" { &lines[..1] } else { &lines[..] };
+            assert_eq!(warnings.len(), barriers.len(), "{arch} {level}: {said}");
+            for line in barriers {
+                let named =
+                    |warning: &&str| warning.contains(line) && warning.contains("barrier that not every wave reaches");
+                assert!(warnings.iter().any(named), "{arch} {level}: {line} {said}");
+            }
+        }
+    }
 }
 
 /// Compiles a source for both cards at three levels, and judges what is reported.
