@@ -4,7 +4,7 @@ use crate::exec::memory::form::{UPDATE, UPDATE_OF_BASE};
 use crate::exec::state::ctx::{Ctx, Ins, side};
 use crate::exec::state::request::{Data, Place, Request, Shape};
 use crate::exec::state::wave::Wave;
-use crate::fault::{Access, FaultKind};
+use crate::fault::{Access, FaultKind, Side};
 
 /// Whether an instruction writes back what it has read there, see [`crate::exec::lower::updates`].
 pub(super) fn is_update(w: &Wave, i: &Ins, r: &Request<'_>) -> bool {
@@ -43,20 +43,82 @@ pub(super) fn check(c: &mut Ctx<'_>, w: &Wave, i: &Ins, r: &Request<'_>, update:
     };
     let more = pairs.count() as u64;
     let ((_, one), (at, other)) = (pair[0], pair[1]);
-    let kind = match r.place {
+    report(c, w, i, r, update, (at, other), w.first_lane + one);
+    c.count(i, kind(r), more);
+}
+
+fn kind(r: &Request<'_>) -> FaultKind {
+    match r.place {
         Place::Lds => FaultKind::LdsRace,
         _ => FaultKind::GlobalRace,
-    };
+    }
+}
+
+/// Reports what a lane stores at an address where lane `one` of the wave stores too.
+fn report(c: &mut Ctx<'_>, w: &Wave, i: &Ins, r: &Request<'_>, update: bool, (at, other): (u64, u32), one: u32) {
     let pc = c.text + u64::from(i.at);
-    if let Some(fault) = c.fault(w, i, kind, Access::Store, other, at, r.size) {
+    if let Some(fault) = c.fault(w, i, kind(r), Access::Store, other, at, r.size) {
         fault.note = if update {
             "lanes of one wave read a place and write it back: all of their updates but one are lost".to_owned()
         } else {
             "lanes of one wave write different values to one place: all but one are lost".to_owned()
         };
-        fault.other = side(w, pc, fault, Access::Store, one);
+        fault.other = side(w, pc, fault, Access::Store, 0).map(|side| Box::new(Side { lane: one, ..*side }));
     }
-    c.count(i, kind, more);
+}
+
+/// What lanes 0 to 31 of a wave of 64 store by the running instruction. The other lanes do the same in a second pass, and no
+/// order of the two is promised.
+#[derive(Default)]
+pub(super) struct LowerHalf(Vec<LaneStore>);
+
+struct LaneStore {
+    place: Place,
+    at: u64,
+    lane: u32,
+    update: bool,
+    bytes: [u8; 16],
+    size: usize,
+}
+
+impl LowerHalf {
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// Takes a store of the lower lanes, or compares one of the upper lanes with those.
+    pub(super) fn meet(&mut self, c: &mut Ctx<'_>, w: &Wave, i: &Ins, r: &Request<'_>, update: bool) {
+        let lanes = (0..32).filter(|lane| r.exec >> lane & 1 != 0);
+        let stores = lanes.map(|lane| LaneStore {
+            place: r.place,
+            at: r.at[lane as usize],
+            lane,
+            update,
+            bytes: std::array::from_fn(|n| r.data.byte(w, lane as usize, n).unwrap_or_default()),
+            size: (r.size as usize).min(16),
+        });
+        if w.high.is_some() {
+            return self.0.extend(stores);
+        }
+        for store in stores {
+            if let Some(below) = self.0.iter().find(|below| below.collides(&store)) {
+                report(c, w, i, r, update && below.update, (store.at, store.lane), below.lane);
+            }
+        }
+    }
+}
+
+impl LaneStore {
+    /// Whether both store different bytes where they meet, or update them, whatever the values.
+    fn collides(&self, other: &Self) -> bool {
+        let end = |store: &Self| store.at.saturating_add(store.size as u64);
+        let (first, last) = (self.at.max(other.at), end(self).min(end(other)));
+        let byte = |store: &Self, at: u64| store.bytes[(at - store.at) as usize];
+        let mut both = first..last;
+        self.place == other.place
+            && !both.is_empty()
+            && (self.update && other.update || both.any(|at| byte(self, at) != byte(other, at)))
+    }
 }
 
 /// Whether all lanes store the same.

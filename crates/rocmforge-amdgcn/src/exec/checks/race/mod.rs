@@ -151,6 +151,8 @@ pub(crate) struct Race {
     /// The host has AVX2.
     wide: bool,
     lane_bits: LaneBits,
+    /// What lanes 0 to 31 of a wave of 64 store by the running instruction.
+    lower: lanes::LowerHalf,
 }
 
 /// What racecheck knows of a workgroup that waits for another.
@@ -206,6 +208,7 @@ impl Race {
             full: false,
             wide: crate::exec::simd::fast(),
             lane_bits: LaneBits::of(setup.wide),
+            lower: lanes::LowerHalf::default(),
         }))
     }
 
@@ -258,6 +261,11 @@ impl Race {
     /// Takes the loads of LDS that later writes of other waves race with.
     pub(crate) fn take_early_loads(&mut self) -> EarlyLoads {
         std::mem::take(&mut self.early_loads)
+    }
+
+    /// A wave of 64 lanes is about to run an instruction of which each half does its own part.
+    pub(crate) fn start_halves(&mut self) {
+        self.lower.clear();
     }
 
     /// All waves passed a barrier.
@@ -426,10 +434,15 @@ impl Race {
             (slot, mark) = (Slot::Atomic, flags::STORE);
         }
         // A release by several lanes is atomic, unless it is no release at all.
-        if r.access == Access::Store && r.shape != Shape::Contiguous && r.exec & (r.exec - 1) != 0 {
-            let update = lanes::is_update(w, i, r);
-            if update || slot == Slot::Store {
+        if r.access == Access::Store {
+            let several = r.shape != Shape::Contiguous && r.exec & (r.exec - 1) != 0;
+            let half = w.high.is_some() || w.first_lane != 0;
+            let update = (several || half) && lanes::is_update(w, i, r);
+            if several && (update || slot == Slot::Store) {
                 lanes::check(c, w, i, r, update);
+            }
+            if half && (update || slot == Slot::Store) {
+                self.lower.meet(c, w, i, r, update);
             }
         }
         if slot == Slot::Store && !lds {

@@ -16,6 +16,9 @@ impl Machine<'_> {
         let upper = head + 1 + i.imm as usize;
         let end = upper + i.target as usize;
         w.share(i.half & 1 != 0);
+        if let Some(race) = &mut self.checks.borrow_mut().race {
+            race.start_halves();
+        }
         self.part(w, ctx, head, &ins[head + 1..upper]);
         if let Some(mut high) = w.high.take() {
             self.part(&mut high, ctx, head, &ins[upper..end]);
