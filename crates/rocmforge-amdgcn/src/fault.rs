@@ -27,6 +27,8 @@ pub enum FaultKind {
     UninitialisedLds,
     /// Private (scratch) memory nobody has written.
     UninitialisedPrivate,
+    /// The value of a lane that is off, which a shuffle has given and something depends on.
+    InactiveLane,
     /// Private (scratch) memory beyond the kernel's size per lane.
     ScratchOutOfBounds,
     /// Some lanes of a wave pass a barrier by and go on behind it, or waves of the workgroup meet at different barriers. A card lets them go on.
@@ -63,11 +65,11 @@ pub enum FaultKind {
 }
 
 impl FaultKind {
-    /// A value from memory that nobody has written.
-    pub(crate) fn is_uninitialised(self) -> bool {
+    /// A value that is undefined where it comes from, and a fault once something depends on it.
+    pub(crate) fn is_undefined_value(self) -> bool {
         matches!(
             self,
-            Self::UninitialisedGlobal | Self::UninitialisedLds | Self::UninitialisedPrivate
+            Self::UninitialisedGlobal | Self::UninitialisedLds | Self::UninitialisedPrivate | Self::InactiveLane
         )
     }
 }
@@ -83,6 +85,7 @@ impl fmt::Display for FaultKind {
             Self::LdsOutOfBounds => "LDS out of bounds",
             Self::UninitialisedLds => "read of LDS that no wave has written yet (missing barrier?)",
             Self::UninitialisedPrivate => "read of private memory that was never written",
+            Self::InactiveLane => "shuffle from a lane that is not active",
             Self::ScratchOutOfBounds => "private memory out of bounds",
             Self::BarrierDivergence => "barrier that not every wave of the workgroup reaches",
             Self::WaveEnded => "wave passed a barrier by at which others wait",

@@ -8,7 +8,7 @@ pub struct Tools {
     /// Accesses outside allocations, LDS and private memory, after a free, and misaligned ones. Without it such an access
     /// is still suppressed, silently.
     pub memcheck: bool,
-    /// Uses of values from global memory, LDS and private memory that nobody has written.
+    /// Uses of values from global memory, LDS and private memory that nobody has written, and of those that shuffles give of lanes that are off.
     pub initcheck: bool,
     /// Uses of registers whose value comes from memory or registers nobody has written.
     pub init_registers: bool,
@@ -58,7 +58,7 @@ impl Tools {
                 self.memcheck
             }
             K::DoubleFree | K::InvalidFree => self.memcheck,
-            K::UninitialisedGlobal | K::UninitialisedLds | K::UninitialisedPrivate => self.initcheck,
+            K::UninitialisedGlobal | K::UninitialisedLds | K::UninitialisedPrivate | K::InactiveLane => self.initcheck,
             K::UninitialisedRegister => self.init_registers,
             K::LdsRace | K::GlobalRace => self.racecheck,
             K::BarrierDivergence | K::WaveEnded => self.synccheck,

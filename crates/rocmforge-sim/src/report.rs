@@ -85,6 +85,8 @@ report_kinds! {
     UninitialisedRegister: Initcheck, "read of a register that was never written";
     /// A kernel used a value from private memory that it had not written.
     UninitialisedPrivate: Initcheck, "read of private memory that was never written";
+    /// A kernel used what a shuffle has given of a lane that was not active.
+    InactiveLane: Initcheck, "shuffle from a lane that is not active";
     /// A vector register beyond those the kernel asked for was used: by an index into an array, or, with init_registers, by any instruction.
     RegisterOutOfRange: Memcheck, "vector register beyond those of the kernel";
     /// A matrix instruction read an operand whose lanes 16 to 31 must repeat lanes 0 to 15, on gfx11, and do not.

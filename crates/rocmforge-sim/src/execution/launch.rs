@@ -325,6 +325,7 @@ impl Host {
             FaultKind::GlobalRace => ReportKind::GlobalRace,
             FaultKind::UninitialisedRegister => ReportKind::UninitialisedRegister,
             FaultKind::UninitialisedPrivate => ReportKind::UninitialisedPrivate,
+            FaultKind::InactiveLane => ReportKind::InactiveLane,
             FaultKind::RegisterOutOfRange => ReportKind::RegisterOutOfRange,
             FaultKind::MatrixHalves => ReportKind::MatrixHalves,
             FaultKind::Misaligned => ReportKind::Misaligned,

@@ -50,7 +50,10 @@ impl<const R: usize> Handler for Store2<R> {
 
 /// Each lane gets what another one has, `from` modulo 32, or 0 where that one is not active.
 #[inline(always)]
-fn exchange(w: &mut Wave, data: &Src, from: &[u32; 32], dst: u8) {
+fn exchange(w: &mut Wave, c: &mut Ctx<'_>, data: &Src, from: &[u32; 32], dst: u8) {
+    if w.exec() != u32::MAX {
+        c.shuffled(w.exec().into(), from);
+    }
     let on = spread(w.s[EXEC]);
     let mut buffer = MaybeUninit::uninit();
     let data = w.lanes(data, &mut buffer);
@@ -70,14 +73,14 @@ struct Bpermute;
 
 impl Handler for Bpermute {
     #[inline(always)]
-    fn run(w: &mut Wave, _: &mut Ctx<'_>, i: &Ins) {
+    fn run(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins) {
         let mut buffer = MaybeUninit::uninit();
         let select = w.lanes(&i.a, &mut buffer);
         let mut from = [0; 32];
         for l in 0..32 {
             from[l] = select[l].wrapping_add(i.imm as u32) >> 2;
         }
-        exchange(w, &i.b, &from, i.dst);
+        exchange(w, c, &i.b, &from, i.dst);
     }
 }
 
@@ -101,8 +104,8 @@ struct Swizzle;
 
 impl Handler for Swizzle {
     #[inline(always)]
-    fn run(w: &mut Wave, _: &mut Ctx<'_>, i: &Ins) {
-        exchange(w, &i.a, &swizzled(i.imm as u32), i.dst);
+    fn run(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins) {
+        exchange(w, c, &i.a, &swizzled(i.imm as u32), i.dst);
     }
 }
 
@@ -291,14 +294,18 @@ pub(crate) fn lookup(op: Op) -> Option<Run> {
 struct PermuteWide<const BACK: bool>;
 
 impl<const BACK: bool> Handler for PermuteWide<BACK> {
-    fn run(w: &mut Wave, _: &mut Ctx<'_>, i: &Ins) {
+    fn run(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins) {
         let exec = w.exec64();
         let upper = |w: &Wave, reg: u8| w.high.as_ref().map_or([0; 32], |high| high.v[reg as usize].0);
         let lanes = |w: &Wave, reg: u8| [w.v[reg as usize].0, upper(w, reg)].concat();
         let (select, data) = (lanes(w, i.a.reg), lanes(w, i.b.reg));
+        let others: [u32; 64] = std::array::from_fn(|l| select[l].wrapping_add(i.imm as u32) >> 2 & 63);
+        if BACK && exec != u64::MAX {
+            c.shuffled(exec, &others);
+        }
         let mut out = [[0; 32]; 2];
-        for l in 0..64 {
-            let other = (select[l].wrapping_add(i.imm as u32) >> 2) as usize & 63;
+        for (l, other) in others.into_iter().enumerate() {
+            let other = other as usize;
             let (from, to) = if BACK { (other, l) } else { (l, other) };
             if exec >> from & 1 != 0 {
                 out[to / 32][to % 32] = data[from];

@@ -66,6 +66,15 @@ pub(crate) enum Fence {
     Device,
 }
 
+/// Lanes of a wave that a shuffle has given the value of a lane that is off.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) struct FromInactive {
+    /// In each half of a wave of 64 lanes, or the half that runs.
+    pub(crate) lanes: [u32; 2],
+    /// Whose value the first of them has.
+    pub(crate) source: u32,
+}
+
 /// Who watches a launch.
 pub(crate) trait Observer {
     /// A request to memory. Called only if [`Ctx::observed`], as is [`Self::fence`].
@@ -121,7 +130,9 @@ pub(crate) struct Ctx<'a> {
     pub(crate) loading: Option<u8>,
     /// Such loads of the running instruction.
     pub(crate) unwritten: Vec<Unwritten>,
-    /// The first of them came: from the next instruction on the values are followed.
+    /// The lanes that the running shuffle has given the value of one that is off.
+    pub(crate) inactive: FromInactive,
+    /// The first of either came: from the next instruction on the values are followed.
     pub(crate) woken: bool,
     pub(crate) workgroup: [u32; 3],
     /// Who was not at barriers to which the running wave came, and how many those were.
@@ -314,12 +325,41 @@ impl Ctx<'_> {
             register,
             race: None,
         });
+        self.wake();
+        let copies = self.observer.borrow().copies(w, place, lane as usize, address, bytes);
+        Some(bytes & !copies)
+    }
+
+    /// Notes lanes that a shuffle gives the value of a lane that is off: `from` says whose each of the wave's lanes gets, `exec` which are
+    /// active. A card gives 0, and HIP says that the value is undefined.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn shuffled(&mut self, exec: u64, from: &[u32]) {
+        if !self.tools.initcheck {
+            return;
+        }
+        let count = from.len() as u32;
+        let is_off = |lane: u32| exec >> (from[lane as usize] % count) & 1 == 0;
+        let mut lanes = (0..count)
+            .filter(|&lane| exec >> lane & 1 != 0 && is_off(lane))
+            .peekable();
+        let Some(&first) = lanes.peek() else {
+            return;
+        };
+        let all = lanes.fold(0u64, |all, lane| all | 1 << lane);
+        self.inactive = FromInactive {
+            lanes: [all as u32, (all >> 32) as u32],
+            source: from[first as usize] % count,
+        };
+        self.wake();
+    }
+
+    /// The values that the running instruction gives are followed from the next one on.
+    fn wake(&mut self) {
         if !self.follows {
             self.woken = true;
             self.observed = true;
         }
-        let copies = self.observer.borrow().copies(w, place, lane as usize, address, bytes);
-        Some(bytes & !copies)
     }
 
     /// Whether an instruction is of device `malloc` itself, which keeps its lists between the blocks.

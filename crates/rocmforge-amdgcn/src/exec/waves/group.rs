@@ -19,7 +19,7 @@ use crate::exec::code::Code;
 use crate::exec::memory::gws;
 use crate::exec::number::mode::Mode;
 use crate::exec::state::absence::NOWHERE;
-use crate::exec::state::ctx::{Ctx, Ins};
+use crate::exec::state::ctx::{Ctx, FromInactive, Ins};
 use crate::exec::state::fields::{Flow, Kind, Src};
 use crate::exec::state::grid::Gws;
 use crate::exec::state::races::Races;
@@ -118,6 +118,7 @@ pub(crate) fn run_part(
         check_uninit: follows,
         loading: None,
         unwritten: Vec::new(),
+        inactive: FromInactive::default(),
         woken: false,
         workgroup: [0; 3],
         absent: Vec::new(),
@@ -199,10 +200,10 @@ pub(crate) fn run_part(
             other.frames = dispatch.program.stack(other.pc, &other.calls);
         }
         // Where a value is used is no other access.
-        if fault.kind.is_uninitialised()
+        if fault.kind.is_undefined_value()
             && let Some(used) = fault.other.take()
         {
-            let place = used.frames.first().map_or(String::new(), |frame| {
+            let place = Frame::of_program(&used.frames).map_or(String::new(), |frame| {
                 format!(", {}:{}:{}", frame.file, frame.line, frame.column)
             });
             fault.note += &format!(" (pc {:#x}{place})", used.pc);

@@ -4,11 +4,34 @@
 //! unknown, and what it gives is which bytes of the result are.
 
 use super::uses::{Part, Reg, What};
-use super::{ALL, COMPUTED, Effect, Unknown};
+use super::{ALL, COMPUTED, Effect, Init, Unknown};
 use crate::exec::simd::masks::bits_of_bytes;
-use crate::exec::state::ctx::{Ctx, Ins};
+use crate::exec::state::ctx::{Ctx, FromInactive, Ins};
 use crate::exec::state::fields::{Kind, Src};
 use crate::exec::state::wave::Wave;
+
+impl Init {
+    /// Makes unknown what a shuffle has given of lanes that are off.
+    pub(super) fn shuffled(&mut self, w: &Wave, inactive: FromInactive, i: &Ins, index: usize) {
+        let part = self.uses.0[index].as_ref().and_then(|u| u.parts.first());
+        let Some(&Reg::V(register, _)) = part.and_then(|part| part.writes.first()) else {
+            return;
+        };
+        for (half, lanes) in [Some(w), w.high.as_deref()].into_iter().flatten().zip(inactive.lanes) {
+            if lanes == 0 {
+                continue;
+            }
+            let origin = self
+                .origins
+                .of_lane(half, lanes.trailing_zeros() as usize, inactive.source, i.at);
+            let unknown = &mut self.units[half.unit()];
+            for l in (0..32).filter(|l| lanes >> l & 1 != 0) {
+                unknown.v[register as usize][l] = ALL | COMPUTED;
+            }
+            unknown.comes_from(register as usize, origin, lanes);
+        }
+    }
+}
 
 impl Unknown {
     /// Finds the effect of an instruction whose source `data` goes from lane to lane.
@@ -37,6 +60,8 @@ impl Unknown {
         }
         // SAFETY: `lower` stored the build of this handler that `isa::vector` found this host to support.
         unsafe { (ins.run)(&mut copy, c, &ins) };
+        // The instruction itself notes them again.
+        c.inactive = FromInactive::default();
         match written {
             Reg::V(..) => {
                 effect.from = effect.from.or(self.origin(written));

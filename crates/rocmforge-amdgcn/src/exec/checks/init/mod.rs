@@ -19,6 +19,9 @@
 //! columns unknown that it needs unknown lanes for, and with
 //! `init_registers` is a fault itself where a lane of A or B was written and its twin in the other half of the wave was not. So a
 //! report is a true one but for values that arithmetic cancels, and some uses are missed.
+//!
+//! A shuffle (`ds_bpermute`, `ds_swizzle`) from a lane that is off gives an unknown value too: a card gives 0, HIP and CUDA say that it is
+//! undefined. DPP controls and `v_permlane` are not shuffles of a language but compilers' means, with a defined value for such lanes.
 
 mod bits;
 mod lanes;
@@ -29,7 +32,7 @@ mod uses;
 use crate::exec::code::Code;
 use crate::exec::memory::buffer::reached as reached_in_buffer;
 use crate::exec::simd::masks::bits_of_bytes;
-use crate::exec::state::ctx::{Ctx, Ins};
+use crate::exec::state::ctx::{Ctx, FromInactive, Ins};
 use crate::exec::state::fields::Flow;
 use crate::exec::state::request::{Data, Place, Request};
 use crate::exec::state::wave::{EXEC, M0, NULL, VCC, Wave, upper_scalars};
@@ -509,6 +512,10 @@ impl Init {
             // Nobody has written it, as far as what follows is concerned.
             at.forget(c);
             self.origins.put(at, origin);
+        }
+        let inactive = std::mem::take(&mut c.inactive);
+        if inactive != FromInactive::default() {
+            self.shuffled(w, inactive, i, index);
         }
         let unwritten = std::mem::take(&mut c.unwritten);
         if unwritten.is_empty() {

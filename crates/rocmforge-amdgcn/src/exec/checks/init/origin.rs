@@ -140,14 +140,34 @@ impl Origins {
         {
             return origin;
         }
-        let same = |source: &Source| (source.at, source.load.place, source.load.race) == (at, load.place, load.race);
+        let kind = match load.place {
+            Place::Lds if load.race.is_some() => FaultKind::LdsRace,
+            Place::Lds => FaultKind::UninitialisedLds,
+            Place::Scratch => FaultKind::UninitialisedPrivate,
+            Place::Global | Place::Flat => FaultKind::UninitialisedGlobal,
+        };
+        self.source(w, load, at, kind, size)
+    }
+
+    /// The same of what a shuffle gives a lane of lane `source` of the wave, which is off.
+    pub(super) fn of_lane(&mut self, w: &Wave, lane: usize, source: u32, at: u32) -> Origin {
+        let shuffle = Unwritten {
+            // What it has in common with LDS is that compilers keep nothing of their own there.
+            place: Place::Lds,
+            access: Access::None,
+            lane,
+            first_lane: w.first_lane,
+            address: source.into(),
+            bytes: 0,
+            register: 0,
+            race: None,
+        };
+        self.source(w, &shuffle, at, FaultKind::InactiveLane, 0)
+    }
+
+    fn source(&mut self, w: &Wave, load: &Unwritten, at: u32, kind: FaultKind, size: u32) -> Origin {
+        let same = |source: &Source| (source.at, source.kind, source.load.race) == (at, kind, load.race);
         let index = self.sources.iter().position(same).unwrap_or_else(|| {
-            let kind = match load.place {
-                Place::Lds if load.race.is_some() => FaultKind::LdsRace,
-                Place::Lds => FaultKind::UninitialisedLds,
-                Place::Scratch => FaultKind::UninitialisedPrivate,
-                Place::Global | Place::Flat => FaultKind::UninitialisedGlobal,
-            };
             self.sources.push(Source {
                 at,
                 load: *load,
@@ -205,6 +225,10 @@ impl Origins {
             fault.lane = load.first_lane + lane;
             fault.count = count;
             fault.note = why.to_owned();
+            if source.kind == FaultKind::InactiveLane {
+                fault.address = 0;
+                fault.note = format!("it has the value of lane {}, which is off; {why}", load.address);
+            }
             fault.other = side(w, pc, fault, Access::None, lanes.trailing_zeros() % 32);
             fault.calls.clone_from(&source.calls);
         }

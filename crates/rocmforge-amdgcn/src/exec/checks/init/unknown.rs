@@ -237,6 +237,7 @@ impl Unknown {
         };
         let by = match u.select[2] {
             Operand::Sgpr(n) => n as usize & 127,
+            Operand::VccHi => VCC + 1,
             _ => VCC,
         };
         let mut bytes = Box::new([0; 32]);
