@@ -189,7 +189,7 @@ pub(super) fn compile(
                 own.join("device.h").into_os_string()
             }
             Headers::Installed(folder) => {
-                command.args(["-idirafter".as_ref(), folder.as_os_str()]);
+                command.args([option_of(folder).as_ref(), folder.as_os_str()]);
                 "hip/hip_runtime.h".into()
             }
             Headers::Program => "hip/hip_runtime.h".into(),
@@ -207,6 +207,16 @@ pub(super) fn compile(
         code: fs::read(given.join("program.co"))?,
         log: output.stderr,
     })
+}
+
+/// The option for an installation's folder of headers. Before the compiler's own folders, where another installation may be; but the C library's
+/// headers, which a distribution has in the same folder, stay behind the compiler's.
+fn option_of(folder: &Path) -> &'static str {
+    if folder == Path::new("/usr/include") {
+        "-idirafter"
+    } else {
+        "-isystem"
+    }
 }
 
 /// Writes our headers, the program's and its source.
@@ -263,5 +273,22 @@ fn translate(option: &str) -> String {
     match option.split_once('=') {
         Some(("--gpu-architecture" | "-arch" | "-offload-arch", card)) => format!("--offload-arch={card}"),
         _ => option.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::option_of;
+    use std::path::Path;
+
+    #[test]
+    fn headers_of_rocm_come_before_those_of_a_distribution() {
+        assert_eq!(option_of(Path::new("/opt/rocm/include")), "-isystem");
+        assert_eq!(option_of(Path::new("/home/user/rocm-6.3/include")), "-isystem");
+        assert_eq!(
+            option_of(Path::new("/usr/include")),
+            "-idirafter",
+            "the C library's headers are there"
+        );
     }
 }

@@ -164,3 +164,59 @@ fn what_the_compiler_says_is_the_log() {
     assert_eq!(status, super::INVALID_PROGRAM);
     assert_eq!(hip!(hiprtcDestroyProgram(&raw mut program => *mut Handle)), 0);
 }
+
+/// Headers as ROCm 6 has them: under hiprtc each leaves out what AMD's hiprtc brings, and needs what stands before it.
+const OF_ROCM_6: [(&str, &str); 9] = [
+    ("hip_version.h", "#define HIP_VERSION_MAJOR 6"),
+    ("hip_runtime.h", "#include <hip/hip_version.h>"),
+    ("amd_detail/device_library_decls.h", "__device__ int one();"),
+    ("amd_detail/hip_assert.h", "#define HALF 0.5f"),
+    ("amd_detail/math_fwd.h", "__device__ float two();"),
+    (
+        "amd_detail/amd_warp_functions.h",
+        "__device__ inline int of_wave() { return one(); }",
+    ),
+    (
+        "amd_detail/amd_device_functions.h",
+        "__device__ inline float of_group() { return of_wave() + HALF; }",
+    ),
+    (
+        "amd_detail/amd_hip_atomic.h",
+        "__device__ inline float of_memory() { return of_group(); }",
+    ),
+    (
+        "amd_detail/amd_hip_fp16.h",
+        "__device__ inline float of_half() { return of_memory() + two(); }",
+    ),
+];
+
+#[test]
+fn what_headers_of_rocm_6_leave_to_hiprtc_is_included() {
+    if !has_compiler() {
+        rocmforge_testkit::skip!("no clang++-22, clang++-19 or clang++ on the path, and none in ROCMFORGE_CLANG");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let headers = folder.path().join("include/hip");
+    std::fs::create_dir_all(headers.join("amd_detail")).unwrap();
+    for (name, text) in OF_ROCM_6 {
+        std::fs::write(headers.join(name), format!("#pragma once\n{text}\n")).unwrap();
+    }
+    std::fs::write(
+        headers.join("amd_detail/amd_math_functions.h"),
+        "__device__ inline float last() { return of_half(); }\n",
+    )
+    .unwrap();
+    let mut program = create(
+        c"#include \"factor.h\"\n__device__ int one() { return 1; } __device__ float two() { return 2; }\n\
+        __global__ void k(float* x) { x[0] = last() + FACTOR; }",
+    );
+    let include = std::ffi::CString::new(format!("-I{}", folder.path().join("include").display())).unwrap();
+    let options = [
+        c"-DSIGN=-1".as_ptr(),
+        c"--gpu-architecture=gfx1100".as_ptr(),
+        include.as_ptr(),
+    ];
+    let status = hip!(hiprtcCompileProgram(program => Handle, 3 => c_int, options.as_ptr() => *const *const c_char));
+    assert_eq!(status, super::SUCCESS, "{}", log(program));
+    assert_eq!(hip!(hiprtcDestroyProgram(&raw mut program => *mut Handle)), 0);
+}

@@ -1,10 +1,31 @@
 // What comes behind HIP's header, whichever it is: what hiprtc has built in and the headers of some releases leave to the C library.
 #pragma once
-#if !defined(ROCMFORGE_OWN_HEADER) && __has_include(<hip/amd_detail/amd_warp_functions.h>)
+#ifndef ROCMFORGE_OWN_HEADER
+#if HIP_VERSION_MAJOR >= 6
+// Headers of ROCm 6 leave to hiprtc what it has built in: these, in this order.
+#include <hip/amd_detail/device_library_decls.h>
+#include <hip/amd_detail/hip_assert.h>
+#include <hip/amd_detail/math_fwd.h>
+#include <hip/amd_detail/amd_warp_functions.h>
+#include <hip/amd_detail/amd_device_functions.h>
+#if __has_include(<hip/amd_detail/amd_warp_sync_functions.h>)
+#include <hip/amd_detail/amd_warp_sync_functions.h>
+#endif
+#if __has_include(<hip/amd_detail/amd_hip_unsafe_atomics.h>)
+#include <hip/amd_detail/amd_hip_unsafe_atomics.h>
+#endif
+#include <hip/amd_detail/amd_hip_atomic.h>
+#if __has_include(<hip/amd_detail/hip_fp16_math_fwd.h>)
+#include <hip/amd_detail/hip_fp16_math_fwd.h>
+#endif
+#include <hip/amd_detail/amd_hip_fp16.h>
+#include <hip/amd_detail/amd_math_functions.h>
+#else
+#if __has_include(<hip/amd_detail/amd_warp_functions.h>)
 #include <hip/amd_detail/amd_warp_functions.h>
 #endif
-#if !defined(ROCMFORGE_OWN_HEADER) && __has_include(<hip/hip_fp16.h>)
 #include <hip/hip_fp16.h>
+#endif
 #endif
 #ifndef assert
 #ifdef NDEBUG
