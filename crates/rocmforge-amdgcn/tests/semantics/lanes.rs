@@ -4,6 +4,7 @@ use crate::enc::{self, EXEC, Fields, LITERAL, M0, decode, int, v};
 use crate::harness::Random;
 use crate::rig::{Asm, Launch, word};
 use crate::valu::{is_modelled, named};
+use rocmforge_amdgcn::{ExecOptions, Tools};
 use rocmforge_isa::{Format, Op};
 
 const EXECS: [u32; 4] = [u32::MAX, 0x8421_a5f0, 0x0000_ff3c, 0];
@@ -50,6 +51,11 @@ fn check_with(records: &[[u32; 8]], tries: &[Try]) {
             lanes: 32,
             input: &input,
             output: 2048 * 32,
+            options: ExecOptions {
+                // Shuffles read lanes that are off, and their results are stored.
+                tools: Tools::none(),
+                ..ExecOptions::default()
+            },
             ..Launch::default()
         }
         .run();

@@ -120,6 +120,10 @@ RF_DEVICE unsigned atomicDec(unsigned* at, unsigned limit) { return __builtin_am
 template <typename T> RF_DEVICE void unsafeAtomicAddNoReturn(T* at, T value) { atomicAdd(at, value); }
 template <typename T> RF_DEVICE T unsafeAtomicAdd(T* at, T value) { return atomicAdd(at, value); }
 template <typename T> RF_DEVICE T safeAtomicAdd(T* at, T value) { return atomicAdd(at, value); }
+template <typename T> RF_DEVICE T unsafeAtomicMax(T* at, T value) { return atomicMax(at, value); }
+template <typename T> RF_DEVICE T unsafeAtomicMin(T* at, T value) { return atomicMin(at, value); }
+template <typename T> RF_DEVICE T safeAtomicMax(T* at, T value) { return atomicMax(at, value); }
+template <typename T> RF_DEVICE T safeAtomicMin(T* at, T value) { return atomicMin(at, value); }
 
 // Lanes and shuffles. Values of any size move a word at a time.
 RF_DEVICE unsigned __lane_id() { return __builtin_amdgcn_mbcnt_hi(~0u, __builtin_amdgcn_mbcnt_lo(~0u, 0)); }
@@ -251,6 +255,9 @@ RF_EXTREMES(unsigned long long)
 
 // Loads, clocks and ends.
 template <typename T> RF_DEVICE T __ldg(const T* at) { return *at; }
+template <typename T> RF_DEVICE T __ldca(const T* at) { return *at; }
+template <typename T> RF_DEVICE T __ldcg(const T* at) { return *at; }
+template <typename T> RF_DEVICE T __ldcs(const T* at) { return *at; }
 RF_DEVICE long long clock64() { return (long long)__builtin_readcyclecounter(); }
 RF_DEVICE long long clock() { return clock64(); }
 RF_DEVICE void __nanosleep(unsigned) { __builtin_amdgcn_s_sleep(1); }

@@ -228,6 +228,7 @@ template <typename T, typename N> RF_SMALL T __rocmforge_directed(N x, int way) 
     RF_DEVICE bool __hisnan(type x) { return RF_IS_NAN((float)x); }                                                      \
     RF_DEVICE type##2 __hisnan2(type##2 x) { return type##2(type(__hisnan(x.x)), type(__hisnan(x.y))); }                 \
     RF_DEVICE int __hisinf(type x) { return __builtin_fabsf((float)x) == __builtin_inff() ? ((float)x < 0 ? -1 : 1) : 0; } \
+    RF_DEVICE type##2 __hisinf2(type##2 x) { return type##2(type(__hisinf(x.x) != 0), type(__hisinf(x.y) != 0)); }       \
     RF_SMALL_1(type, htrunc, h2trunc, __builtin_truncf(a))                                                               \
     RF_SMALL_1(type, hceil, h2ceil, __builtin_ceilf(a))                                                                  \
     RF_SMALL_1(type, hfloor, h2floor, __builtin_floorf(a))                                                               \
@@ -265,6 +266,10 @@ RF_SMALL_CONVERSIONS(__half, half)
 #define RF_HALF_FUSED(x, y, z) __builtin_fmaf16(x.data, y.data, z.data)
 RF_SMALL_FUNCTIONS(__half, RF_HALF_FUSED)
 RF_SMALL __half2 make_half2(__half x, __half y) { return __half2(x, y); }
+RF_DEVICE float amd_mixed_dot(__half2 a, __half2 b, float c, bool clamped) {
+    float sum = (float)a.x * (float)b.x + (float)a.y * (float)b.y + c;
+    return clamped ? RF_SATURATED(sum) : sum;
+}
 
 #define HIPRT_INF_FP16 __ushort_as_half((unsigned short)0x7c00)
 #define HIPRT_NAN_FP16 __ushort_as_half((unsigned short)0x7fff)

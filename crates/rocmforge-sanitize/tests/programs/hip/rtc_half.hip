@@ -138,7 +138,8 @@ static void fill() {
                     RIGHT((a == b) + 2 * (a != b) + 4 * (a < b) + 8 * (a <= b) + 16 * (a > b) + 32 * (a >= b)), -1});
   probes.push_back({"T2 p(a, c), q(b, c); r = (p == q) + 2 * (p != q) + 4 * (p < q) + 8 * (p <= q) + 16 * (p > q) + 32 * (p >= q);",
                     RIGHT((a == b && c == c) + 2 * !(a == b && c == c) + 8 * (a <= b && c == c) + 32 * (a >= b && c == c)), -1});
-  probes.push_back({"r = __hisnan(a) + 2 * (double)__hisnan2(T2(b, a)).y + 4 * __hisinf(a);", RIGHT((a != a) * 3 + 4 * (fabsl(a) == INFINITY ? (a < 0 ? -1 : 1) : 0)), -1});
+  probes.push_back({"r = __hisnan(a) + 2 * (double)__hisnan2(T2(b, a)).y + 4 * __hisinf(a) + 16 * (double)__hisinf2(T2(a, b)).x;",
+                    RIGHT((a != a) * 3 + 4 * (fabsl(a) == INFINITY ? (a < 0 ? -1 : 1) : 0) + 16 * (fabsl(a) == INFINITY)), -1});
   // Operators, one rounding each.
   probes.push_back({"r = (double)(a + b);", RIGHT(a + b), 0});
   probes.push_back({"r = (double)(a - b);", RIGHT(a - b), 0});
@@ -178,12 +179,18 @@ static void fill() {
   integers<unsigned long long>("ull", "unsigned long long", 0, 0x1p63);
   // Between lanes and in memory.
   probes.push_back({"r = (double)__shfl_xor(__shfl_xor(a, 1), 1);", RIGHT(a), 0});
-  probes.push_back({"r = (double)__ldg(&a);", RIGHT(a), 0});
+  for (const char* name : {"__ldg", "__ldca", "__ldcg", "__ldcs"}) probes.push_back({std::string("r = (double)") + name + "(&a);", RIGHT(a), 0});
   for (const char* name : {"atomicAdd", "unsafeAtomicAdd"})
     probes.push_back({std::string("__shared__ T2 sum; __syncthreads(); if (threadIdx.x == 0) sum = T2(0, 0); __syncthreads(); ") + name +
                           "(&sum, T2(1, 2)); __syncthreads(); r = (double)sum.x + 1000 * (double)sum.y;", RIGHT(64 + 128000), -1});
+  // Of numbers of 32 bits, which headers of ROCm 5 do not have.
+  probes.push_back({"__shared__ float most; __shared__ int least; __syncthreads(); if (threadIdx.x == 0) most = 0, least = 0; __syncthreads(); unsafeAtomicMax(&most, 1.0f + threadIdx.x); "
+                    "safeAtomicMax(&most, 2.0f); safeAtomicMin(&least, -(int)threadIdx.x); unsafeAtomicMin(&least, 5); __syncthreads(); r = most - least;", RIGHT(64 + 63), -1});
   if (format->fraction == 10) {
     probes.push_back({"__half2 p = make_half2(a, b); r = pairs(p, a, b) && same(HIPRT_INF_FP16, __half(1e9f)) && HIPRT_ONE_FP16 == half(1) && HIPRT_NAN_FP16 != HIPRT_NAN_FP16;", RIGHT(1), -1});
+    // Sums of f32, of which this one is exact.
+    probes.push_back({"r = amd_mixed_dot(__half2(a, 0), __half2(b, 5), 0, false);", RIGHT(a * b), -1});
+    probes.push_back({"r = amd_mixed_dot(__half2(a, 0), __half2(b, 5), 0, true);", RIGHT(saturated(a * b)), -1});
   } else {
     probes.push_back({"hip_bfloat16 v((float)a), w((float)b); v += w; v *= hip_bfloat16((float)c); r = -+v;", RIGHT(-rounded(a + b) * c), 0});
     probes.push_back({"hip_bfloat16 v((float)a), w((float)b); v -= w; v /= hip_bfloat16((float)c); r = v;", RIGHT(rounded(a - b) / c), 0});

@@ -94,14 +94,22 @@ impl LowerHalf {
             at: r.at[lane as usize],
             lane,
             update,
-            bytes: std::array::from_fn(|n| r.data.byte(w, lane as usize, n).unwrap_or_default()),
+            bytes: std::array::from_fn(|n| match n < r.size as usize {
+                true => r.data.byte(w, lane as usize, n).unwrap_or_default(),
+                false => 0,
+            }),
             size: (r.size as usize).min(16),
         });
         if w.high.is_some() {
             return self.0.extend(stores);
         }
-        for store in stores {
-            if let Some(below) = self.0.iter().find(|below| below.collides(&store)) {
+        let stores: Vec<LaneStore> = stores.collect();
+        for (n, store) in stores.iter().enumerate() {
+            // `check` has counted it.
+            if stores[..n].iter().any(|before| before.collides(store)) {
+                continue;
+            }
+            if let Some(below) = self.0.iter().find(|below| below.collides(store)) {
                 report(c, w, i, r, update && below.update, (store.at, store.lane), below.lane);
             }
         }
