@@ -201,7 +201,7 @@ mod tests {
         };
         let headers = [
             "/usr/include/hip/amd_detail/amd_device_functions.h",
-            "/home/user/venv/lib/python3.12/site-packages/_rocm_sdk_devel/include/hip/hip_fp16.h",
+            "/srv/venv/lib/python3.12/site-packages/_rocm_sdk_devel/include/hip/hip_fp16.h",
             "/opt/rocm-6.3.0/include/rocprim/block/block_scan.hpp",
             "/usr/lib/llvm-19/lib/clang/19/include/__clang_hip_math.h",
             "/usr/include/c++/14/bits/stl_algo.h",
@@ -210,7 +210,7 @@ mod tests {
         let own = [
             "kernel.hip",
             "include/hip/kernels.h",
-            "/home/user/rocm_project/include/kernel.h",
+            "/srv/rocm_project/include/kernel.h",
         ];
         for (header, own) in headers.iter().flat_map(|header| own.map(|own| (*header, own))) {
             let frames = [frame(header), frame(own), frame("main.hip")];
