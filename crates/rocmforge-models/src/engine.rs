@@ -2,12 +2,17 @@
 
 mod plan;
 
+use std::sync::Arc;
+
 use rocmforge_attention::paged::{PagedKv, PagedKvConfig, SequenceId};
 use rocmforge_ggml::optimizer::GraphOptimizer;
 use rocmforge_ggml::profile::{self, Profile};
 use rocmforge_ggml::{GgmlBackend, GgmlError, HostAccess, KvType, TensorId, executor};
 
-use crate::decoder::{CacheSpec, CopyRows, DecoderConfig, DecoderWeights, InputLayout, Parameters, Step, StepShape};
+use crate::cache::CacheSpec;
+use crate::config::DecoderConfig;
+use crate::step::{CopyRows, Inputs, Parameters, Step, StepShape, Tensors};
+use crate::weights::WeightSource;
 use crate::{Model, ModelError};
 
 pub use plan::MemoryPlan;
@@ -71,6 +76,18 @@ pub struct Chunk<'a> {
     pub outputs: Outputs,
 }
 
+impl Chunk<'_> {
+    /// The tokens that want logits.
+    fn output_rows(&self) -> std::ops::Range<usize> {
+        let count = self.tokens.len();
+        match self.outputs {
+            Outputs::None => count..count,
+            Outputs::Last => count.saturating_sub(1)..count,
+            Outputs::All => 0..count,
+        }
+    }
+}
+
 /// Logits of a step, in the order of the chunks and their tokens.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Logits {
@@ -110,6 +127,13 @@ pub struct Engine<B: GgmlBackend> {
     copies: Option<Prepared<CopyRows, B::Program>>,
     next_id: usize,
     memory: MemoryPlan,
+}
+
+/// Finds a model's weights, and describes them and caches of this size.
+fn describe(source: &dyn WeightSource, config: &DecoderConfig, cache: CacheSpec) -> Result<Parameters, ModelError> {
+    let mut tensors = Tensors::new(source, cache);
+    let decoder = (config.architecture.compose)(&mut tensors, config, cache.context)?;
+    tensors.finish(Arc::new(decoder), config.architecture.name)
 }
 
 impl<B: GgmlBackend> std::fmt::Debug for Engine<B> {
@@ -165,19 +189,16 @@ impl<B: HostAccess> Engine<B> {
                 most: config.context,
             });
         }
-        // Which divisors of rotary frequencies are right depends on the context; the sizes do not.
-        let provisional = DecoderWeights::find(model.weights(), &config, config.context)?;
         let passes = options.passes.unwrap_or_else(|| backend.optimizer());
-        let memory = plan::plan_memory(&provisional, &config, options, passes, &backend)?;
-        let weights = DecoderWeights::find(model.weights(), &config, memory.context)?;
+        let memory = plan::plan_memory(model.weights(), &config, options, passes, &backend)?;
         let cache = CacheSpec {
             kv: options.kv,
             block_size: options.block_size,
             blocks: memory.context.div_ceil(options.block_size),
             context: memory.context,
         };
-        let total = weights.bytes();
-        let parameters = Parameters::describe(&config, &weights, cache);
+        let parameters = describe(model.weights(), &config, cache)?;
+        let total = parameters.weight_bytes();
         backend.place(&parameters.groups(), memory.scratch)?;
         parameters.load(&mut backend, |loaded| progress(loaded, total))?;
         let kv = PagedKv::new(PagedKvConfig {
@@ -374,7 +395,7 @@ impl<B: HostAccess> Engine<B> {
         for (row, (chunk, &(_, start))) in chunks.iter().zip(before).enumerate() {
             let appended = self.kv.append(chunk.sequence, chunk.tokens)?;
             copies.extend(appended.copies);
-            inputs.add(chunk, row, start, &appended.slots);
+            inputs.add(chunk.tokens, row, start, &appended.slots, chunk.output_rows());
         }
         for (row, chunk) in chunks.iter().enumerate() {
             inputs.add_blocks(row, self.kv.table(chunk.sequence)?);
@@ -386,7 +407,7 @@ impl<B: HostAccess> Engine<B> {
         let Prepared {
             graph: step, program, ..
         } = &mut self.steps[index].1;
-        self.backend.write_u32(step.inputs, &inputs.data)?;
+        self.backend.write_u32(step.inputs, inputs.data())?;
         executor::run_program(&mut self.backend, program)?;
         let data = step.logits.map(|id| self.backend.read_f32(id)).transpose()?;
         for chunk in chunks {
@@ -423,11 +444,7 @@ impl<B: HostAccess> Engine<B> {
                 return Err(ModelError::SequenceTooLong { tokens, context });
             }
             shape.tokens += chunk.tokens.len();
-            shape.outputs += match chunk.outputs {
-                Outputs::None => 0,
-                Outputs::Last => 1,
-                Outputs::All => chunk.tokens.len(),
-            };
+            shape.outputs += chunk.output_rows().len();
         }
         if shape.tokens == 0 {
             return Err(ModelError::NoTokens);
@@ -490,65 +507,5 @@ impl<B: HostAccess> Engine<B> {
         self.backend.write_u32(graph.to, &slots(to))?;
         executor::run_program(&mut self.backend, program)?;
         Ok(())
-    }
-}
-
-/// Inputs of a step, as its graph lays them out.
-struct Inputs {
-    layout: InputLayout,
-    data: Vec<u32>,
-    table_width: usize,
-    /// Tokens and output rows put in so far.
-    tokens: usize,
-    outputs: usize,
-}
-
-impl Inputs {
-    fn new(shape: StepShape, table_width: usize) -> Self {
-        let layout = InputLayout::new(shape, table_width);
-        Self {
-            data: vec![0; layout.elements()],
-            layout,
-            table_width,
-            tokens: 0,
-            outputs: 0,
-        }
-    }
-
-    /// Puts values into one input, from its element `first` on.
-    fn put(&mut self, input: usize, first: usize, values: impl Iterator<Item = u32>) {
-        for (place, value) in self.data[input + first..].iter_mut().zip(values) {
-            *place = value;
-        }
-    }
-
-    fn add(&mut self, chunk: &Chunk<'_>, row: usize, start: usize, slots: &[u32]) {
-        let (first, count) = (self.tokens, chunk.tokens.len());
-        let layout = self.layout.clone();
-        self.put(layout.ids.start, first, chunk.tokens.iter().copied());
-        self.put(
-            layout.positions.start,
-            first,
-            (start..start + count).map(|position| position as u32),
-        );
-        self.put(layout.slots.start, first, slots.iter().copied());
-        self.put(layout.sequence.start, first, std::iter::repeat_n(row as u32, count));
-        let outputs = match chunk.outputs {
-            Outputs::None => first + count..first + count,
-            Outputs::Last => first + count - 1..first + count,
-            Outputs::All => first..first + count,
-        };
-        let wanted = outputs.len();
-        self.put(layout.output_rows.start, self.outputs, outputs.map(|row| row as u32));
-        self.tokens += count;
-        self.outputs += wanted;
-    }
-
-    fn add_blocks(&mut self, row: usize, table: &[u32]) {
-        self.put(
-            self.layout.block_table.start,
-            row * self.table_width,
-            table.iter().copied(),
-        );
     }
 }

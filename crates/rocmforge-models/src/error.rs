@@ -183,7 +183,7 @@ pub enum ModelError {
     /// No row of the table of architectures.
     #[error(
         "architecture \"{}\" is not known; known: {}", crate::settings::shortened(found),
-        crate::decoder::ARCHITECTURES.iter().map(|row| row.name).collect::<Vec<_>>().join(", ")
+        crate::arch::ARCHITECTURES.iter().map(|row| row.name).collect::<Vec<_>>().join(", ")
     )]
     UnknownArchitecture {
         /// The name in the file.

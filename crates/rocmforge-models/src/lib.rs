@@ -3,7 +3,7 @@
 //! * [`Model`] is an opened model: a GGUF file, or a directory as Hugging Face lays it out. Weights are mapped, not read.
 //! * [`Engine`] runs it on a backend of `rocmforge-ggml`: the CPU, a GPU or a simulated one, with a paged KV cache.
 //! * [`generate`] runs requests on an engine, many at a time, and gives text as it is made.
-//! * [`decoder`] has the table of architectures, [`mod@weights`] the table of tensor names.
+//! * [`arch`] has a file for each family of architectures, [`config`] reads their hyper-parameters, [`mod@weights`] their tensors.
 //! * [`tokenizer`], [`chat`], [`sampling`] and [`stop`] turn text into tokens and logits into text.
 //! * [`bert`] runs sentence encoders.
 //!
@@ -22,16 +22,20 @@
 //! # }
 //! ```
 
+pub mod arch;
 pub mod bert;
+mod cache;
 pub mod chat;
-pub mod decoder;
+pub mod config;
 mod engine;
 mod error;
 mod files;
 pub mod generate;
+mod layers;
 mod model;
 pub mod sampling;
 mod settings;
+pub mod step;
 pub mod stop;
 pub mod tokenizer;
 mod tokenizer_config;

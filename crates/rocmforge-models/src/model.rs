@@ -7,7 +7,7 @@ use rocmforge_gguf::Gguf;
 
 use crate::ModelError;
 use crate::chat::ChatTemplate;
-use crate::decoder::DecoderConfig;
+use crate::config::DecoderConfig;
 use crate::tokenizer::Tokenizer;
 use crate::weights::{GgufWeights, SafetensorsWeights, WeightSource};
 

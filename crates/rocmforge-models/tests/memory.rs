@@ -6,7 +6,7 @@ use rocmforge_ggml::CpuBackend;
 use rocmforge_gguf::{Gguf, Value, Writer};
 use rocmforge_models::bert::BertConfig;
 use rocmforge_models::chat::ChatTemplate;
-use rocmforge_models::decoder::DecoderConfig;
+use rocmforge_models::config::DecoderConfig;
 use rocmforge_models::tokenizer::Tokenizer;
 use rocmforge_models::{Context, Engine, EngineOptions, FileError, Model, ModelError};
 use rocmforge_test_support::allocator::{Counting, asked};

@@ -5,7 +5,7 @@ use std::path::Path;
 use rocmforge_ggml::Unary;
 
 use crate::ModelError;
-use crate::decoder::{DROPOUT, FEATURES, GENERATION, OF_THE_FILE, TASKS};
+use crate::config::json_rules::{DROPOUT, FEATURES, GENERATION, OF_THE_FILE, TASKS};
 use crate::settings::{Known, Literal, Settings, fixed, shortened};
 
 /// What the encoder's graph depends on.

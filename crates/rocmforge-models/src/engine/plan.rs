@@ -4,9 +4,12 @@ use rocmforge_attention::paged::{KvElement, KvGeometry};
 use rocmforge_ggml::HostAccess;
 use rocmforge_ggml::optimizer::GraphOptimizer;
 
-use super::{Context, EngineOptions};
+use super::{Context, EngineOptions, describe};
 use crate::ModelError;
-use crate::decoder::{CacheSpec, DecoderConfig, DecoderWeights, Parameters, Step, StepShape};
+use crate::cache::CacheSpec;
+use crate::config::DecoderConfig;
+use crate::step::{Parameters, Step, StepShape};
+use crate::weights::WeightSource;
 
 /// What the engine's memory is for, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,7 +92,7 @@ impl<B: HostAccess> Needs<'_, B> {
 
 /// The context that fits, and what it takes.
 pub(super) fn plan_memory<B: HostAccess>(
-    weights: &DecoderWeights,
+    weights: &dyn WeightSource,
     config: &DecoderConfig,
     options: EngineOptions,
     passes: GraphOptimizer,
@@ -102,12 +105,15 @@ pub(super) fn plan_memory<B: HostAccess>(
         blocks: 1,
         context: options.block_size,
     };
+    // Which divisors of rotary frequencies are right depends on the context; the sizes do not.
+    let parameters = describe(weights, config, smallest)?;
     let needs = Needs {
         backend,
         config,
         options,
         passes,
-        parameters: Parameters::describe(config, weights, smallest),
+        weights: parameters.weight_bytes(),
+        parameters,
         geometry: KvGeometry {
             layers: config.layers,
             kv_heads: config.kv_heads,
@@ -119,7 +125,6 @@ pub(super) fn plan_memory<B: HostAccess>(
             },
             block_size: options.block_size,
         },
-        weights: weights.bytes(),
     };
     let context = match (options.context, available) {
         (Context::Tokens(asked), _) => asked.max(1),

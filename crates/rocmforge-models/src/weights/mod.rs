@@ -12,7 +12,8 @@ use half::{bf16, f16};
 use rocmforge_ggml::{DType, SharedBytes};
 
 pub use gguf::GgufWeights;
-pub use names::{Naming, Role};
+pub(crate) use names::Name;
+pub use names::Naming;
 pub use safetensors::SafetensorsWeights;
 
 use crate::ModelError;

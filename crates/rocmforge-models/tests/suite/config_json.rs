@@ -5,7 +5,7 @@ use std::path::Path;
 use rocmforge_ggml::RopeScaling;
 use rocmforge_models::ModelError;
 use rocmforge_models::bert::BertConfig;
-use rocmforge_models::decoder::{DecoderConfig, OutputMatrix, RopeFactors};
+use rocmforge_models::config::{DecoderConfig, OutputMatrix, RopeFactors};
 use serde_json::{Value, json};
 
 fn read_text(text: &str) -> Result<DecoderConfig, ModelError> {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use rocmforge_ggml::CpuBackend;
 use rocmforge_gguf::{Gguf, Value, Writer};
-use rocmforge_models::decoder::DecoderConfig;
+use rocmforge_models::config::DecoderConfig;
 use rocmforge_models::tokenizer::{Tokenizer, TokenizerError};
 use rocmforge_models::weights::{SafetensorsWeights, WeightSource};
 use rocmforge_models::{Context, Engine, EngineOptions, FileError, Model, ModelError};

@@ -3,10 +3,10 @@
 use rocmforge_ggml::RopeScaling;
 use rocmforge_gguf::{Array, Gguf, Value};
 
-use super::config::{DecoderConfig, MAX_LAYERS, OutputMatrix, RopeConfig, RopeFactors};
 use super::gguf_keys::Keys;
-use super::{Architecture, WindowRule};
+use super::{DecoderConfig, MAX_LAYERS, OutputMatrix, RopeConfig, RopeFactors};
 use crate::ModelError;
+use crate::arch::{Architecture, WindowRule};
 use crate::settings::shortened;
 
 impl DecoderConfig {

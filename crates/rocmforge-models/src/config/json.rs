@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use super::Architecture;
-use super::config::{DecoderConfig, MAX_LAYERS, OutputMatrix};
 use super::json_rope::{self, Sizes};
-use super::json_rules::{JSON_RULES, JsonRules, JsonWindow};
+use super::json_rules::{JsonRules, JsonWindow};
+use super::{DecoderConfig, MAX_LAYERS, OutputMatrix};
 use crate::ModelError;
+use crate::arch::Architecture;
 use crate::settings::{Settings, shortened};
 
 /// Which layers see a window only, and how many keys.
@@ -24,8 +24,7 @@ impl DecoderConfig {
     pub fn from_config_json(path: &Path) -> Result<Self, ModelError> {
         let mut s = Settings::read(path)?;
         let model_type: String = s.need("model_type")?;
-        let (Some(rules), Some(architecture)) = (JsonRules::of(&model_type), Architecture::of_model_type(&model_type))
-        else {
+        let Some((architecture, rules)) = Architecture::of_model_type(&model_type) else {
             return Err(unknown_model_type(path, &s, &model_type));
         };
         s.refuse_features(&rules.known)?;
@@ -97,8 +96,7 @@ impl DecoderConfig {
 }
 
 fn unknown_model_type(path: &Path, s: &Settings<'_>, found: &str) -> ModelError {
-    let known: Vec<&str> = JSON_RULES.iter().map(|row| row.model_type).collect();
-    let known = known.join(", ");
+    let known = Architecture::model_types().collect::<Vec<_>>().join(", ");
     let found = shortened(found);
     match s.has("text_config") {
         true => ModelError::Unsupported {

@@ -5,8 +5,8 @@ use std::fmt::Display;
 
 use rocmforge_ggml::{RopeScaling, RopeStyle};
 
-use super::config::{MAX_HEAD_DIM, RopeConfig, RopeFactors};
 use super::json_rules::JsonRules;
+use super::{MAX_HEAD_DIM, RopeConfig, RopeFactors};
 use crate::ModelError;
 use crate::settings::{Known, Literal, Settings, fixed, shortened};
 

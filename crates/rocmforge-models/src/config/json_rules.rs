@@ -1,13 +1,13 @@
-//! config.json of each `model_type`: what an absent key stands for, and the list of keys that it may have.
+//! Rules of a `model_type`: what an absent key of config.json stands for, and the lists of keys that it may have.
 //!
-//! The defaults are those of the library `transformers`, which writes these files. Keys that are read are in `from_config_json.rs` and
-//! `json_rope.rs`; the lists here name the others. A key on no list is refused.
+//! The defaults are those of the library `transformers`, which writes these files. Keys that are read are in `json.rs` and `json_rope.rs`;
+//! the lists here name the others. A key on no list is refused. Each architecture's file has its rules.
 
 use crate::settings::{Fixed, Known, Literal, fixed};
 
 /// Which layers see a sliding window only.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum JsonWindow {
+pub(crate) enum JsonWindow {
     /// None.
     Never,
     /// All, if `sliding_window` is not null.
@@ -33,24 +33,24 @@ pub(super) enum JsonWindow {
 
 /// How config.json of one `model_type` is read.
 #[derive(Debug)]
-pub(super) struct JsonRules {
-    pub(super) model_type: &'static str,
+pub(crate) struct JsonRules {
+    pub(crate) model_type: &'static str,
     /// `head_dim` where the key is absent, if not width / heads.
-    pub(super) head_dim: Option<usize>,
+    pub(crate) head_dim: Option<usize>,
     /// `num_key_value_heads` where the key is absent, if not the number of heads.
-    pub(super) kv_heads: Option<usize>,
+    pub(crate) kv_heads: Option<usize>,
     /// `rope_theta` where the key is absent.
-    pub(super) theta: f32,
+    pub(crate) theta: f32,
     /// The base of layers with a window, where they have settings of their own.
-    pub(super) window_theta: Option<f32>,
+    pub(crate) window_theta: Option<f32>,
     /// `original_max_position_embeddings` of the file itself, where the model has this setting and the key is absent.
-    pub(super) original_context: Option<usize>,
+    pub(crate) original_context: Option<usize>,
     /// `tie_word_embeddings` where the key is absent.
-    pub(super) tied: bool,
+    pub(crate) tied: bool,
     /// `query_pre_attn_scalar` where the model has this setting and the key is absent.
-    pub(super) score_divisor: Option<f32>,
-    pub(super) window: JsonWindow,
-    pub(super) known: Known,
+    pub(crate) score_divisor: Option<f32>,
+    pub(crate) window: JsonWindow,
+    pub(crate) known: Known,
 }
 
 /// Where the file comes from, how it is to be held in memory, and what a training run did.
@@ -157,13 +157,13 @@ pub(crate) const GENERATION: &[&str] = &[
 ];
 
 /// The lists that every model's file may draw on.
-const IGNORED: &[&[&str]] = &[OF_THE_FILE, DROPOUT, TASKS, GENERATION];
+pub(crate) const IGNORED: &[&[&str]] = &[OF_THE_FILE, DROPOUT, TASKS, GENERATION];
 
 const FALSE: &[Literal] = &[Literal::Bool(false)];
 const ONE: &[Literal] = &[Literal::Number(1.0)];
 
 /// Parts that no decoder here has.
-const DECODERS: &[Fixed] = &[
+pub(crate) const DECODERS: &[Fixed] = &[
     fixed("add_cross_attention", FALSE),
     fixed("attention_bias", FALSE),
     fixed("full_attn_mod", ONE),
@@ -176,9 +176,9 @@ const DECODERS: &[Fixed] = &[
     fixed("use_mrope", FALSE),
 ];
 
-const SILU: &[Fixed] = &[fixed("hidden_act", &[Literal::Text("silu")])];
+pub(crate) const SILU: &[Fixed] = &[fixed("hidden_act", &[Literal::Text("silu")])];
 
-const GELU_TANH: &[Fixed] = &[
+pub(crate) const GELU_TANH: &[Fixed] = &[
     fixed("hidden_act", &[Literal::Text("gelu_pytorch_tanh")]),
     fixed("hidden_activation", &[Literal::Text("gelu_pytorch_tanh")]),
     fixed("use_bidirectional_attention", FALSE),
@@ -202,101 +202,22 @@ pub(crate) const FEATURES: &[(&str, &str)] = &[
     ("vision_config", "a model with an image part"),
 ];
 
-/// Without effect where nothing turns the window on.
-const WINDOW_LAYERS: &[&str] = &["max_window_layers"];
+/// [`IGNORED`], and what has no effect where nothing turns the window on.
+pub(crate) const IGNORED_AND_WINDOW_LAYERS: &[&[&str]] =
+    &[OF_THE_FILE, DROPOUT, TASKS, GENERATION, &["max_window_layers"]];
 
-const NO_WINDOW: &[(&str, &str)] = &[
+/// [`IGNORED`], and a key of architectures that have these biases or not whatever the file says.
+pub(crate) const IGNORED_AND_ATTENTION_BIAS: &[&[&str]] =
+    &[OF_THE_FILE, DROPOUT, TASKS, GENERATION, &["attention_bias"]];
+
+pub(crate) const NO_WINDOW: &[(&str, &str)] = &[
     ("sliding_window", "a sliding window"),
     ("use_sliding_window", "a sliding window"),
 ];
 
-/// Llama 2 and 3, SmolLM2: what the others are compared with.
-const LLAMA: JsonRules = JsonRules {
-    model_type: "llama",
-    head_dim: None,
-    kv_heads: None,
-    theta: 10_000.0,
-    window_theta: None,
-    original_context: None,
-    tied: false,
-    score_divisor: None,
-    window: JsonWindow::Never,
-    known: Known {
-        ignored: &[OF_THE_FILE, DROPOUT, TASKS, GENERATION, WINDOW_LAYERS],
-        fixed: &[DECODERS, SILU],
-        features: &[FEATURES, NO_WINDOW],
-    },
-};
-
-const WITHOUT_WINDOW_KEYS: Known = Known {
+/// Keys of models whose window is read.
+pub(crate) const WINDOW_READ: Known = Known {
     ignored: IGNORED,
     fixed: &[DECODERS, SILU],
     features: &[FEATURES],
 };
-
-/// Every `model_type` that can be read.
-pub(super) const JSON_RULES: &[JsonRules] = &[
-    LLAMA,
-    JsonRules {
-        model_type: "mistral",
-        kv_heads: Some(8),
-        window: JsonWindow::Every { window: Some(4096) },
-        known: Known {
-            ignored: &[OF_THE_FILE, DROPOUT, TASKS, GENERATION, WINDOW_LAYERS],
-            fixed: &[DECODERS, SILU],
-            features: &[FEATURES, &[("use_sliding_window", "a sliding window for some layers")]],
-        },
-        ..LLAMA
-    },
-    JsonRules {
-        model_type: "qwen2",
-        kv_heads: Some(32),
-        window: JsonWindow::Upper { window: 4096, from: 28 },
-        known: Known {
-            // The biases of query, key and value are there whatever the key says.
-            ignored: &[OF_THE_FILE, DROPOUT, TASKS, GENERATION, &["attention_bias"]],
-            ..WITHOUT_WINDOW_KEYS
-        },
-        ..LLAMA
-    },
-    JsonRules {
-        model_type: "qwen3",
-        head_dim: Some(128),
-        kv_heads: Some(32),
-        window: JsonWindow::Upper { window: 4096, from: 28 },
-        known: WITHOUT_WINDOW_KEYS,
-        ..LLAMA
-    },
-    JsonRules {
-        model_type: "gemma3_text",
-        head_dim: Some(256),
-        kv_heads: Some(4),
-        theta: 1_000_000.0,
-        window_theta: Some(10_000.0),
-        tied: true,
-        score_divisor: Some(256.0),
-        window: JsonWindow::Pattern {
-            window: 4096,
-            period: 6,
-        },
-        known: Known {
-            fixed: &[DECODERS, GELU_TANH],
-            ..WITHOUT_WINDOW_KEYS
-        },
-        ..LLAMA
-    },
-    JsonRules {
-        model_type: "phi3",
-        original_context: Some(4096),
-        window: JsonWindow::Every { window: None },
-        known: WITHOUT_WINDOW_KEYS,
-        ..LLAMA
-    },
-];
-
-impl JsonRules {
-    /// The row with this `model_type`.
-    pub(super) fn of(model_type: &str) -> Option<&'static Self> {
-        JSON_RULES.iter().find(|row| row.model_type == model_type)
-    }
-}

@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 
 use rocmforge_gguf::{Metadata, Value};
 
-use super::Architecture;
 use crate::ModelError;
+use crate::arch::Architecture;
 use crate::settings::{Fixed, Known, Literal, fixed, is_off_gguf, shortened};
 
 /// Notes of converters, and settings of uses that are no decoding.
@@ -94,32 +94,25 @@ const FEATURES: &[(&str, &str)] = &[
 const NO_WINDOW: &[(&str, &str)] = &[("attention.sliding_window", "a sliding window")];
 
 /// Keys of architectures without a window.
-const PLAIN: Known = Known {
+pub(crate) const PLAIN: Known = Known {
     ignored: &[IGNORED, YARN, WINDOW_LAYERS],
     fixed: &[FIXED],
     features: &[FEATURES, NO_WINDOW],
 };
 
-const PHI3: Known = Known {
+/// Keys of architectures whose window is not applied.
+pub(crate) const WINDOW_NOT_APPLIED: Known = Known {
     ignored: &[IGNORED, YARN, WINDOW_LAYERS, PHI3_WINDOW],
     features: &[FEATURES],
     ..PLAIN
 };
 
-const GEMMA3: Known = Known {
+/// Keys of architectures with a window.
+pub(crate) const WITH_WINDOW: Known = Known {
     ignored: &[IGNORED, YARN],
     features: &[FEATURES],
     ..PLAIN
 };
-
-/// The list of each architecture.
-const LISTS: &[(&str, &Known)] = &[
-    ("llama", &PLAIN),
-    ("qwen2", &PLAIN),
-    ("qwen3", &PLAIN),
-    ("gemma3", &GEMMA3),
-    ("phi3", &PHI3),
-];
 
 /// Metadata keys of one architecture: `llama.block_count` is `block_count` here.
 pub(super) struct Keys<'a> {
@@ -194,14 +187,9 @@ impl<'a> Keys<'a> {
         ModelError::MissingKey { key: self.name(key) }
     }
 
-    fn known(&self) -> &'static Known {
-        let list = LISTS.iter().find(|(name, _)| *name == self.architecture.name);
-        list.map_or(&Known::NOTHING, |(_, known)| *known)
-    }
-
     /// Refuses features that the file turns on, before anything else is asked of it.
     pub(super) fn refuse_features(&self) -> Result<(), ModelError> {
-        for (key, feature) in self.known().features.iter().flat_map(|list| list.iter()) {
+        for (key, feature) in self.architecture.gguf.features.iter().flat_map(|list| list.iter()) {
             let value = self.metadata.get(&self.name(key));
             if let Some(value) = value.filter(|value| !is_off_gguf(value)) {
                 return Err(ModelError::Feature {
@@ -216,7 +204,7 @@ impl<'a> Keys<'a> {
 
     /// Refuses keys of the architecture that nothing has read, unless they are known to leave the numbers as they are.
     pub(super) fn finish(self) -> Result<(), ModelError> {
-        let known = self.known();
+        let known = &self.architecture.gguf;
         let prefix = self.name("");
         for (name, value) in self.metadata.iter() {
             let Some(key) = name.strip_prefix(&prefix) else {

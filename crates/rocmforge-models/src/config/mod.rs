@@ -1,9 +1,17 @@
 //! Hyper-parameters of a decoder, from GGUF metadata or config.json.
 
+mod gguf;
+pub(crate) mod gguf_keys;
+mod json;
+mod json_rope;
+pub(crate) mod json_rules;
+
 use rocmforge_ggml::{Rope, RopeScaling, RopeStyle};
 
-use super::Architecture;
 use crate::ModelError;
+use crate::arch::Architecture;
+
+pub(crate) use json_rules::{JsonRules, JsonWindow};
 
 /// Most elements of a head.
 pub(super) const MAX_HEAD_DIM: usize = 256;
@@ -112,14 +120,6 @@ impl DecoderConfig {
     #[must_use]
     pub fn kv_width(&self) -> usize {
         self.kv_heads * self.head_dim
-    }
-
-    /// Which of Phi-3's two lists a context needs; `None` for other models.
-    pub(crate) fn is_long(&self, context: usize) -> Option<bool> {
-        match self.rope_factors {
-            RopeFactors::LongRope { original_context, .. } => Some(context > original_context),
-            _ => None,
-        }
     }
 
     /// Checks what no later check would find: sizes that agree, and bounds that hostile files break.

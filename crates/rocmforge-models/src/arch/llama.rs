@@ -1,0 +1,192 @@
+//! Llama 2 and 3, SmolLM2, Mistral; and the layers that dense relatives of Llama share.
+
+use rocmforge_ggml::{GluKind, RopeStyle, TensorId};
+
+use super::{Architecture, WindowRule};
+use crate::ModelError;
+use crate::config::{DecoderConfig, JsonRules, JsonWindow, RopeFactors, gguf_keys, json_rules};
+use crate::layers::{Attention, AttentionShape, Decoder, Gated, GatedNames, Layer, Norm, NormRule, Sublayer};
+use crate::settings::Known;
+use crate::step::{NormOffset, Place, Tensors};
+use crate::weights::Name;
+
+/// What the others are compared with.
+pub(super) const LLAMA: Architecture = Architecture {
+    name: "llama",
+    gguf_rope: RopeStyle::Interleaved,
+    window: WindowRule::Never,
+    window_rope_base: None,
+    wide_scale_layers: None,
+    gguf: gguf_keys::PLAIN,
+    json: &[LLAMA_JSON, MISTRAL_JSON],
+    compose: |t, c, context| decoder(t, c, context, &Dense::PLAIN),
+};
+
+pub(super) const LLAMA_JSON: JsonRules = JsonRules {
+    model_type: "llama",
+    head_dim: None,
+    kv_heads: None,
+    theta: 10_000.0,
+    window_theta: None,
+    original_context: None,
+    tied: false,
+    score_divisor: None,
+    window: JsonWindow::Never,
+    known: Known {
+        ignored: json_rules::IGNORED_AND_WINDOW_LAYERS,
+        fixed: &[json_rules::DECODERS, json_rules::SILU],
+        features: &[json_rules::FEATURES, json_rules::NO_WINDOW],
+    },
+};
+
+const MISTRAL_JSON: JsonRules = JsonRules {
+    model_type: "mistral",
+    kv_heads: Some(8),
+    window: JsonWindow::Every { window: Some(4096) },
+    known: Known {
+        features: &[
+            json_rules::FEATURES,
+            &[("use_sliding_window", "a sliding window for some layers")],
+        ],
+        ..LLAMA_JSON.known
+    },
+    ..LLAMA_JSON
+};
+
+/// What the layers of a dense relative have that Llama's lack.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Dense {
+    /// How gate and up projection are joined.
+    pub(super) glu: GluKind,
+    /// Query, key and value have a bias. Some checkpoints of other architectures were trained with them, too.
+    pub(super) qkv_bias: bool,
+    /// Queries and keys are normalised per head before rotary embedding.
+    pub(super) qk_norm: bool,
+    /// The results of attention and feed-forward network are normalised before they are added.
+    pub(super) post_norms: bool,
+    /// Embeddings are multiplied by the square root of the width.
+    pub(super) scaled_embedding: bool,
+    /// What norms of safetensors lack.
+    pub(super) norm_offset: NormOffset,
+}
+
+impl Dense {
+    pub(super) const PLAIN: Self = Self {
+        glu: GluKind::Swiglu,
+        qkv_bias: false,
+        qk_norm: false,
+        post_norms: false,
+        scaled_embedding: false,
+        norm_offset: NormOffset::None,
+    };
+}
+
+const ATTENTION_NORM: Name = Name::new("blk.*.attn_norm.weight", "model.layers.*.input_layernorm.weight");
+const FF_NORM: Name = Name::new(
+    "blk.*.ffn_norm.weight",
+    "model.layers.*.post_attention_layernorm.weight",
+);
+/// Llama calls the norm before the feed-forward network what Gemma calls the one after attention.
+const POST_ATTENTION_NORM: Name = Name::new(
+    "blk.*.post_attention_norm.weight",
+    "model.layers.*.post_attention_layernorm.weight",
+);
+const FF_NORM_BETWEEN: Name = Name::new(
+    "blk.*.ffn_norm.weight",
+    "model.layers.*.pre_feedforward_layernorm.weight",
+);
+const POST_FF_NORM: Name = Name::new(
+    "blk.*.post_ffw_norm.weight",
+    "model.layers.*.post_feedforward_layernorm.weight",
+);
+
+const ROPE_FACTORS: Name = Name::new("rope_freqs.weight", "");
+const ROPE_FACTORS_SHORT: Name = Name::new("rope_factors_short.weight", "");
+const ROPE_FACTORS_LONG: Name = Name::new("rope_factors_long.weight", "");
+
+/// A decoder of dense layers, for sequences of at most `context` tokens.
+pub(super) fn decoder(
+    t: &mut Tensors<'_>,
+    c: &DecoderConfig,
+    context: usize,
+    dense: &Dense,
+) -> Result<Decoder, ModelError> {
+    let rule = NormRule {
+        eps: c.norm_eps,
+        offset: dense.norm_offset,
+    };
+    let factors = rope_factors(t, c, context)?;
+    let scale = dense.scaled_embedding.then(|| (c.width as f32).sqrt());
+    Decoder::new(t, c, rule, scale, |t, index| {
+        let norm = |t: &mut Tensors<'_>, name| Norm::new(t, name, c.width, rule);
+        let post = |t: &mut Tensors<'_>, name| dense.post_norms.then(|| norm(t, name)).transpose();
+        let ff_norm = if dense.post_norms { FF_NORM_BETWEEN } else { FF_NORM };
+        let attention = Attention::new(t, attention_shape(c, index, factors, dense, rule))?;
+        let feed_forward = Gated::new(t, GatedNames::PLAIN, [c.width, c.ff], dense.glu)?;
+        Ok(Layer(vec![
+            Sublayer {
+                before: Some(norm(t, ATTENTION_NORM)?),
+                parts: vec![Box::new(attention)],
+                after: post(t, POST_ATTENTION_NORM)?,
+            },
+            Sublayer {
+                before: Some(norm(t, ff_norm)?),
+                parts: vec![Box::new(feed_forward)],
+                after: post(t, POST_FF_NORM)?,
+            },
+        ]))
+    })
+}
+
+/// Attention of a layer: `factors` are the rotary divisors of layers that see everything, `rule` is that of norms.
+fn attention_shape(
+    c: &DecoderConfig,
+    index: usize,
+    factors: Option<TensorId>,
+    dense: &Dense,
+    rule: NormRule,
+) -> AttentionShape {
+    let windowed = c.windowed.get(index).copied().unwrap_or(false);
+    let own_rope = c.window_rope.as_ref().filter(|_| windowed);
+    AttentionShape {
+        width: c.width,
+        heads: c.heads,
+        kv_heads: c.kv_heads,
+        head_dim: c.head_dim,
+        scale: c.attention_scale,
+        rope: own_rope.unwrap_or(&c.rope).clone(),
+        rope_factors: factors.filter(|_| own_rope.is_none()),
+        window: c.window.filter(|_| windowed),
+        softcap: c.attention_softcap,
+        bias: dense.qkv_bias,
+        head_norms: dense.qk_norm.then_some(rule),
+    }
+}
+
+/// Divisors of the rotary frequencies: given by the configuration, or tensors of the file. `context` decides between Phi-3's two lists.
+fn rope_factors(t: &mut Tensors<'_>, c: &DecoderConfig, context: usize) -> Result<Option<TensorId>, ModelError> {
+    t.at(Place::Layers);
+    // Which of them counts depends on the context.
+    for name in [ROPE_FACTORS, ROPE_FACTORS_SHORT, ROPE_FACTORS_LONG] {
+        t.allow(name);
+    }
+    let pairs = c.rope.n_dims / 2;
+    let computed = "rope factors";
+    match &c.rope_factors {
+        RopeFactors::Given(values) => t.add_divisors(computed, values).map(Some),
+        RopeFactors::FromFile if !t.has(ROPE_FACTORS)? => Ok(None),
+        RopeFactors::FromFile => t.divisors(ROPE_FACTORS, pairs).map(Some),
+        RopeFactors::LongRope {
+            original_context,
+            lists,
+        } => {
+            let long = context > *original_context;
+            let found = match lists {
+                Some(lists) => t.add_divisors(computed, &lists[usize::from(long)]),
+                None if long => t.divisors(ROPE_FACTORS_LONG, pairs),
+                None => t.divisors(ROPE_FACTORS_SHORT, pairs),
+            };
+            found.map(Some)
+        }
+    }
+}

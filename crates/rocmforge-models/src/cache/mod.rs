@@ -1,0 +1,28 @@
+//! Caches: what layers keep of the tokens that they have seen.
+
+use rocmforge_ggml::KvType;
+
+/// Size of a paged KV cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CacheSpec {
+    /// Element type.
+    pub(crate) kv: KvType,
+    /// Tokens of a block.
+    pub(crate) block_size: usize,
+    /// Blocks.
+    pub(crate) blocks: usize,
+    /// Longest sequence, in tokens.
+    pub(crate) context: usize,
+}
+
+impl CacheSpec {
+    /// Blocks of the longest sequence: the columns of a block table.
+    pub(crate) fn table_width(&self) -> usize {
+        self.context.div_ceil(self.block_size)
+    }
+
+    /// Tokens that all blocks hold.
+    pub(crate) const fn slots(&self) -> usize {
+        self.blocks * self.block_size
+    }
+}

@@ -1,0 +1,91 @@
+//! Decoder: embedding, layers, the last norm, and the matrix that gives logits.
+
+use rocmforge_ggml::{GgmlResult, Op, TensorId};
+
+use super::{Layer, Norm, NormRule, Part};
+use crate::ModelError;
+use crate::config::{DecoderConfig, OutputMatrix};
+use crate::step::{Network, Place, StepGraph, Tensors};
+use crate::weights::Name;
+
+const EMBEDDING: Name = Name::new("token_embd.weight", "model.embed_tokens.weight");
+const OUTPUT_NORM: Name = Name::new("output_norm.weight", "model.norm.weight");
+const OUTPUT: Name = Name::new("output.weight", "lm_head.weight");
+
+/// A decoder.
+#[derive(Debug)]
+pub(crate) struct Decoder {
+    embedding: TensorId,
+    /// Factor on embeddings.
+    scale: Option<f32>,
+    layers: Vec<Layer>,
+    norm: Norm,
+    output: TensorId,
+    /// Bound of logits.
+    softcap: Option<f32>,
+}
+
+impl Decoder {
+    /// Asks for the weights of the embedding, of the layers that `layer` makes, and of the logits.
+    ///
+    /// # Errors
+    /// A weight is missing or has another shape.
+    pub(crate) fn new(
+        t: &mut Tensors<'_>,
+        c: &DecoderConfig,
+        rule: NormRule,
+        scale: Option<f32>,
+        mut layer: impl FnMut(&mut Tensors<'_>, usize) -> Result<Layer, ModelError>,
+    ) -> Result<Self, ModelError> {
+        let own = match c.output {
+            OutputMatrix::Embedding => false,
+            OutputMatrix::Own => true,
+            OutputMatrix::OwnIfThere => t.has(OUTPUT)?,
+        };
+        let shape = [c.vocab, c.width];
+        t.at(if own { Place::Embedding } else { Place::Output });
+        let embedding = t.table(EMBEDDING, shape)?;
+        t.at(Place::Output);
+        let output = match own {
+            true => t.matrix(OUTPUT, None, shape)?,
+            false => {
+                // A copy of the embedding's.
+                t.allow(OUTPUT);
+                t.table_as_matrix(embedding)?
+            }
+        };
+        let norm = Norm::new(t, OUTPUT_NORM, c.width, rule)?;
+        let layers = (0..c.layers).map(|index| {
+            t.at(Place::Layer(index));
+            layer(t, index)
+        });
+        Ok(Self {
+            embedding,
+            scale,
+            layers: layers.collect::<Result<_, _>>()?,
+            norm,
+            output,
+            softcap: c.logit_softcap,
+        })
+    }
+}
+
+impl Network for Decoder {
+    fn build(&self, g: &mut StepGraph<'_>) -> GgmlResult<Option<TensorId>> {
+        let mut x = g.push(Op::GetRows, &[self.embedding, g.ids])?;
+        if let Some(factor) = self.scale {
+            x = g.push(Op::Scale { factor }, &[x])?;
+        }
+        for layer in &self.layers {
+            x = layer.build(g, x)?;
+        }
+        let Some(rows) = g.output_rows else { return Ok(None) };
+        let last = g.push(Op::GetRows, &[x, rows])?;
+        let normed = self.norm.build(g, last)?;
+        let logits = g.push(Op::MulMat, &[normed, self.output])?;
+        match self.softcap {
+            None => Ok(Some(logits)),
+            Some(cap) => g.push(Op::Softcap { cap }, &[logits]).map(Some),
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Gated feed-forward network: `down(f(gate x) * (up x))`.
+
+use rocmforge_ggml::{GgmlResult, GluKind, Op, TensorId};
+
+use super::{Linear, Part};
+use crate::ModelError;
+use crate::step::{Fused, StepGraph, Tensors};
+use crate::weights::Name;
+
+/// Names of the three matrices, and of gate and up in one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct GatedNames {
+    pub(crate) gate: Name,
+    pub(crate) up: Name,
+    pub(crate) down: Name,
+    pub(crate) gate_up: Name,
+}
+
+impl GatedNames {
+    /// Those of a layer with one such network. Phi-3's GGUF calls the fused matrix by the name of one half.
+    pub(crate) const PLAIN: Self = Self {
+        gate: Name::new("blk.*.ffn_gate.weight", "model.layers.*.mlp.gate_proj.weight"),
+        up: Name::new("blk.*.ffn_up.weight", "model.layers.*.mlp.up_proj.weight"),
+        down: Name::new("blk.*.ffn_down.weight", "model.layers.*.mlp.down_proj.weight"),
+        gate_up: Name::new("blk.*.ffn_up.weight", "model.layers.*.mlp.gate_up_proj.weight"),
+    };
+}
+
+/// A gated feed-forward network.
+#[derive(Debug)]
+pub(crate) struct Gated {
+    gate: TensorId,
+    up: TensorId,
+    down: Linear,
+    glu: GluKind,
+}
+
+impl Gated {
+    /// Asks for the weights: `width` inputs and results, `inner` between.
+    ///
+    /// # Errors
+    /// A weight is missing or has another shape.
+    pub(crate) fn new(
+        t: &mut Tensors<'_>,
+        names: GatedNames,
+        [width, inner]: [usize; 2],
+        glu: GluKind,
+    ) -> Result<Self, ModelError> {
+        let is_fused = !t.has(names.gate)? && t.has_shape(names.gate_up, [2 * inner, width])?;
+        let half = |first| {
+            is_fused.then_some(Fused {
+                name: names.gate_up,
+                first,
+                of: 2 * inner,
+            })
+        };
+        // A file without the fused matrix lacks `up` first.
+        let up = t.matrix(names.up, half(inner).as_ref(), [inner, width])?;
+        Ok(Self {
+            gate: t.matrix(names.gate, half(0).as_ref(), [inner, width])?,
+            up,
+            down: Linear::new(t, names.down, [width, inner])?,
+            glu,
+        })
+    }
+}
+
+impl Part for Gated {
+    fn build(&self, g: &mut StepGraph<'_>, x: TensorId) -> GgmlResult<TensorId> {
+        let gate = g.push(Op::MulMat, &[x, self.gate])?;
+        let up = g.push(Op::MulMat, &[x, self.up])?;
+        let glu = Op::Glu {
+            kind: self.glu,
+            swapped: false,
+        };
+        let inner = g.push(glu, &[gate, up])?;
+        self.down.build(g, inner)
+    }
+}

@@ -1,0 +1,67 @@
+//! Layers: parts that compute from the residual stream, and how a layer puts them together.
+//!
+//! A part asks [`Tensors`](crate::step::Tensors) for each of its weights, once, when it is made. What it holds afterwards are ids, from which it
+//! adds its nodes to the graph of any step.
+
+mod attention;
+mod decoder;
+mod feed_forward;
+mod linear;
+mod norm;
+
+use rocmforge_ggml::{GgmlResult, Op, TensorId};
+
+pub(crate) use attention::{Attention, AttentionShape};
+pub(crate) use decoder::Decoder;
+pub(crate) use feed_forward::{Gated, GatedNames};
+pub(crate) use linear::Linear;
+pub(crate) use norm::{Norm, NormRule};
+
+use crate::step::StepGraph;
+
+/// Something that computes rows from rows: attention, a feed-forward network.
+pub(crate) trait Part: std::fmt::Debug + Send + Sync {
+    /// Adds the part's nodes. `x` and the result are f32 `[tokens, width]`.
+    ///
+    /// # Errors
+    /// The hyper-parameters contradict each other.
+    fn build(&self, g: &mut StepGraph<'_>, x: TensorId) -> GgmlResult<TensorId>;
+}
+
+/// One branch of a layer: `x + after(sum of part(before(x)))`.
+#[derive(Debug)]
+pub(crate) struct Sublayer {
+    /// Norm of what the parts see.
+    pub(crate) before: Option<Norm>,
+    /// Their results are added.
+    pub(crate) parts: Vec<Box<dyn Part>>,
+    /// Norm of the sum, before it is added to the residual stream.
+    pub(crate) after: Option<Norm>,
+}
+
+impl Part for Sublayer {
+    fn build(&self, g: &mut StepGraph<'_>, x: TensorId) -> GgmlResult<TensorId> {
+        let seen = Norm::of(self.before.as_ref(), g, x)?;
+        let mut sum = None;
+        for part in &self.parts {
+            let result = part.build(g, seen)?;
+            sum = Some(match sum {
+                None => result,
+                Some(sum) => g.push(Op::Add, &[sum, result])?,
+            });
+        }
+        let Some(sum) = sum else { return Ok(x) };
+        let sum = Norm::of(self.after.as_ref(), g, sum)?;
+        g.push(Op::Add, &[sum, x])
+    }
+}
+
+/// A layer: its sublayers, one after the other.
+#[derive(Debug)]
+pub(crate) struct Layer(pub(crate) Vec<Sublayer>);
+
+impl Part for Layer {
+    fn build(&self, g: &mut StepGraph<'_>, x: TensorId) -> GgmlResult<TensorId> {
+        self.0.iter().try_fold(x, |x, sublayer| sublayer.build(g, x))
+    }
+}

@@ -1,0 +1,103 @@
+//! Graph of a step under construction: the inputs, and nodes that parts add.
+
+use std::ops::Range;
+
+use rocmforge_ggml::{GgmlError, GgmlResult, Graph, Op, TensorDesc, TensorId};
+
+use super::{InputLayout, Parameters, StepShape};
+use crate::cache::CacheSpec;
+
+/// A step's graph while parts add their nodes.
+pub(crate) struct StepGraph<'a> {
+    graph: Graph,
+    cache: &'a CacheSpec,
+    tokens: usize,
+    inputs: TensorId,
+    /// Token ids, u32 `[tokens]`.
+    pub(crate) ids: TensorId,
+    /// Positions within their sequences, u32 `[tokens]`.
+    pub(crate) positions: TensorId,
+    /// Cache slots that take the tokens' keys and values, u32 `[tokens]`.
+    pub(crate) slots: TensorId,
+    /// Row of the block table of each token, u32 `[tokens]`.
+    pub(crate) sequence: TensorId,
+    /// Blocks of each sequence, u32 `[sequences, table_width]`.
+    pub(crate) block_table: TensorId,
+    /// Tokens whose logits are wanted, u32 `[outputs]`.
+    pub(crate) output_rows: Option<TensorId>,
+}
+
+impl<'a> StepGraph<'a> {
+    /// The inputs of a shape, and no node.
+    pub(super) fn new(p: &'a Parameters, shape: StepShape, first_id: TensorId) -> GgmlResult<Self> {
+        let mut graph = p.graph.clone();
+        graph.start_ids_at(first_id);
+        let table_width = p.cache.table_width();
+        let layout = InputLayout::new(shape, table_width);
+        let inputs = graph.add_tensor(TensorDesc::u32([layout.elements()]));
+        let mut part = |range: &Range<usize>, dims: &[usize]| -> GgmlResult<TensorId> {
+            let all = graph.tensor(inputs).ok_or(GgmlError::UnknownTensor(inputs))?;
+            let mut view = TensorDesc::view_of(all, range.start * size_of::<u32>());
+            view.set_shape(dims);
+            Ok(graph.add_tensor(view))
+        };
+        let n = shape.tokens;
+        Ok(Self {
+            ids: part(&layout.ids, &[n])?,
+            positions: part(&layout.positions, &[n])?,
+            slots: part(&layout.slots, &[n])?,
+            sequence: part(&layout.sequence, &[n])?,
+            block_table: part(&layout.block_table, &[shape.sequences, table_width])?,
+            output_rows: match shape.outputs {
+                0 => None,
+                outputs => Some(part(&layout.output_rows, &[outputs])?),
+            },
+            graph,
+            cache: &p.cache,
+            tokens: n,
+            inputs,
+        })
+    }
+
+    pub(super) fn inputs(&self) -> TensorId {
+        self.inputs
+    }
+
+    pub(super) fn finish(self) -> Graph {
+        self.graph
+    }
+
+    /// Tokens of the step.
+    pub(crate) fn tokens(&self) -> usize {
+        self.tokens
+    }
+
+    /// Size of the caches.
+    pub(crate) fn cache(&self) -> &CacheSpec {
+        self.cache
+    }
+
+    /// Adds a node; the result is its output.
+    ///
+    /// # Errors
+    /// The inputs do not fit the op.
+    pub(crate) fn push(&mut self, op: Op, inputs: &[TensorId]) -> GgmlResult<TensorId> {
+        self.graph.push(op, inputs)
+    }
+
+    /// The same memory in another shape.
+    ///
+    /// # Errors
+    /// The shapes have different numbers of elements.
+    pub(crate) fn reshape(&mut self, x: TensorId, shape: impl Into<Vec<usize>>) -> GgmlResult<TensorId> {
+        self.graph.reshape(x, shape)
+    }
+
+    /// Writes rows into the tokens' slots of a cache; the result is the cache after the write.
+    ///
+    /// # Errors
+    /// The rows have another width.
+    pub(crate) fn store(&mut self, rows: TensorId, cache: TensorId) -> GgmlResult<TensorId> {
+        self.graph.set_rows(rows, cache, self.slots)
+    }
+}

@@ -1,0 +1,66 @@
+//! Steps: some tokens of some sequences through a model, as one graph.
+//!
+//! [`tensors`] finds a model's weights for its parts, and makes the [`parameters`] of them: what every step's graph shares. A graph is
+//! built for a shape of [`inputs`] by the model's parts, which add their nodes to a [`StepGraph`].
+
+mod copy;
+mod graph;
+mod inputs;
+mod parameters;
+mod tensors;
+
+use rocmforge_ggml::optimizer::{GraphOptimizer, OptimizerStats, Pass};
+use rocmforge_ggml::{GgmlResult, Graph, TensorId, planner};
+
+pub(crate) use copy::CopyRows;
+pub(crate) use graph::StepGraph;
+pub(crate) use inputs::Inputs;
+pub use inputs::{InputLayout, StepShape};
+pub(crate) use parameters::{Network, Parameters, Place};
+pub(crate) use tensors::{Fused, NormOffset, Tensors};
+
+/// A step's graph and the ids of its inputs and outputs.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// The graph: optimised, planned, ready to be prepared.
+    pub graph: Graph,
+    /// What the optimizer did.
+    pub optimized: OptimizerStats,
+    /// Memory of the intermediates.
+    pub plan: planner::PlanStats,
+    /// All inputs, u32, as [`InputLayout`] says: one tensor, so that one copy brings them to a device.
+    pub inputs: TensorId,
+    /// Logits, f32 `[outputs, vocab]`.
+    pub logits: Option<TensorId>,
+}
+
+impl Step {
+    /// Builds the graph for a shape, with the passes of `optimizer`; its own tensors have ids from `first_id` on.
+    ///
+    /// # Errors
+    /// The hyper-parameters contradict each other.
+    pub(crate) fn build(
+        p: &Parameters,
+        shape: StepShape,
+        first_id: TensorId,
+        optimizer: GraphOptimizer,
+    ) -> GgmlResult<Self> {
+        let mut g = StepGraph::new(p, shape, first_id)?;
+        let logits = p.network.build(&mut g)?;
+        let inputs = g.inputs();
+        let mut graph = g.finish();
+        if let Some(logits) = logits {
+            graph.mark_output(logits);
+        }
+        // Weights lie in memory already, so their layouts stay.
+        let optimized = optimizer.without(Pass::Layout).optimize(&mut graph);
+        let plan = planner::share_memory(&mut graph)?;
+        Ok(Self {
+            graph,
+            optimized,
+            plan,
+            inputs,
+            logits,
+        })
+    }
+}

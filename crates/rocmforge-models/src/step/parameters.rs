@@ -1,0 +1,125 @@
+//! Parameters: what lives longer than a step, with the ids that every step's graph has for it.
+
+use std::sync::Arc;
+
+use rocmforge_ggml::{GgmlError, GgmlResult, Graph, HostAccess, TensorDesc, TensorGroup, TensorId};
+
+use super::StepGraph;
+use crate::cache::CacheSpec;
+use crate::weights::Weight;
+
+/// What a model computes in a step.
+pub(crate) trait Network: std::fmt::Debug + Send + Sync {
+    /// Adds all nodes of a step; the result are the logits of the wanted rows, if any are wanted.
+    ///
+    /// # Errors
+    /// The hyper-parameters contradict each other.
+    fn build(&self, g: &mut StepGraph<'_>) -> GgmlResult<Option<TensorId>>;
+}
+
+/// What a tensor is used with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// The first lookup.
+    Embedding,
+    /// Several layers.
+    Layers,
+    /// One layer.
+    Layer(usize),
+    /// The logits.
+    Output,
+}
+
+/// A weight, or the memory of a cache.
+#[derive(Clone, Debug)]
+pub(super) struct Parameter {
+    pub(super) id: TensorId,
+    pub(super) place: Place,
+    /// `None`: a cache, which starts as zeros.
+    pub(super) weight: Option<Weight>,
+}
+
+/// Weights and caches of a model, found and described.
+#[derive(Clone, Debug)]
+pub(crate) struct Parameters {
+    pub(super) network: Arc<dyn Network>,
+    pub(super) cache: CacheSpec,
+    /// Descriptors only, no node.
+    pub(super) graph: Graph,
+    pub(super) all: Vec<Parameter>,
+    /// Bytes of a position's cosines and sines.
+    pub(super) rope_row: usize,
+}
+
+impl Parameters {
+    /// Bytes of all weights.
+    pub(crate) fn weight_bytes(&self) -> usize {
+        let weights = self.all.iter().filter_map(|parameter| parameter.weight.as_ref());
+        weights.fold(0, |total, weight| total.saturating_add(weight.bytes().bytes().len()))
+    }
+
+    /// Tensors of the caches.
+    pub(crate) fn caches(&self) -> impl Iterator<Item = TensorId> {
+        let caches = self.all.iter().filter(|parameter| parameter.weight.is_none());
+        caches.map(|parameter| parameter.id)
+    }
+
+    /// Loads the weights into a backend and gives it the caches' memory. Calls `progress` with the bytes loaded.
+    ///
+    /// # Errors
+    /// The backend has no memory for them.
+    pub(crate) fn load<B: HostAccess>(&self, backend: &mut B, mut progress: impl FnMut(usize)) -> GgmlResult<()> {
+        let mut loaded = 0;
+        for Parameter { id, weight, .. } in &self.all {
+            let desc = self.graph.tensor(*id).ok_or(GgmlError::UnknownTensor(*id))?;
+            match weight {
+                Some(weight) => {
+                    backend.load_weight(desc, Arc::clone(weight.bytes()))?;
+                    loaded += weight.bytes().bytes().len();
+                    progress(loaded);
+                }
+                None => backend.alloc(desc)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn group(&self, name: String, place: Place) -> Option<TensorGroup> {
+        let inside = self.all.iter().filter(|parameter| parameter.place == place);
+        let tensors: Vec<TensorDesc> = inside
+            .filter_map(|parameter| self.graph.tensor(parameter.id).cloned())
+            .collect();
+        (!tensors.is_empty()).then_some(TensorGroup { name, tensors })
+    }
+
+    /// Tensors that are used together: those of the logits, and each layer with its cache. The first gain most from a device: the output
+    /// matrix is the largest, and layers at the end need no copy on their way to it.
+    pub(crate) fn groups(&self) -> Vec<TensorGroup> {
+        let layers = self.all.iter().filter_map(|parameter| match parameter.place {
+            Place::Layer(layer) => Some(layer + 1),
+            _ => None,
+        });
+        let layers = (0..layers.max().unwrap_or(0)).rev();
+        let mut groups: Vec<TensorGroup> = self.group("output".to_owned(), Place::Output).into_iter().collect();
+        groups.extend(layers.filter_map(|layer| self.group(format!("layer {layer}"), Place::Layer(layer))));
+        groups.extend(self.group("embedding".to_owned(), Place::Embedding));
+        groups
+    }
+
+    /// The same for sequences of at most `context` tokens; the caches' tensors stay as they are.
+    pub(crate) fn for_context(&self, context: usize) -> Self {
+        let mut other = self.clone();
+        other.cache.context = context;
+        other
+    }
+
+    /// Bytes of cosines and sines that a device keeps, for positions below `context`.
+    pub(crate) fn rope_table_bytes(&self, context: usize) -> usize {
+        context.saturating_mul(self.rope_row)
+    }
+
+    /// The id after the last of the parameters'.
+    pub(crate) fn end(&self) -> TensorId {
+        self.graph.next_id()
+    }
+}

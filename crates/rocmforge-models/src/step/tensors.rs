@@ -1,0 +1,285 @@
+//! Tensors of a model: the part that uses a weight asks for it, once, and from there it is found, checked, counted and placed.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use rocmforge_ggml::{DType, GgmlError, Graph, Layout, TensorDesc, TensorId};
+
+use super::parameters::{Network, Parameter, Parameters, Place};
+use crate::ModelError;
+use crate::cache::CacheSpec;
+use crate::config::RopeConfig;
+use crate::weights::{Name, Naming, Weight, WeightSource};
+
+/// Ends of names of tensors that old checkpoints hold although they follow from the configuration.
+const DERIVED: [&str; 2] = [".rotary_emb.inv_freq", ".attn_rot_embd.weight"];
+
+/// A tensor of which a weight is some rows: query, key and value in one matrix.
+#[derive(Clone, Debug)]
+pub(crate) struct Fused {
+    pub(crate) name: Name,
+    /// The weight's first row, and the rows of the whole.
+    pub(crate) first: usize,
+    pub(crate) of: usize,
+}
+
+/// What a norm's weights lack in Hugging Face files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum NormOffset {
+    /// Nothing.
+    #[default]
+    None,
+    /// The 1 that those of GGUF contain.
+    One,
+}
+
+/// Finds weights and gives each its id in the step graphs.
+pub(crate) struct Tensors<'a> {
+    source: &'a dyn WeightSource,
+    cache: CacheSpec,
+    layer: usize,
+    place: Place,
+    /// Names of the file's tensors that are used, or need not be.
+    known: HashSet<String>,
+    ropes: Vec<RopeConfig>,
+    /// Descriptors of the parameters.
+    graph: Graph,
+    parameters: Vec<Parameter>,
+}
+
+impl<'a> Tensors<'a> {
+    /// Nothing has been asked for yet. `cache` is the size of the caches.
+    pub(crate) fn new(source: &'a dyn WeightSource, cache: CacheSpec) -> Self {
+        Self {
+            source,
+            cache,
+            layer: 0,
+            place: Place::Embedding,
+            known: HashSet::new(),
+            ropes: Vec::new(),
+            graph: Graph::new(),
+            parameters: Vec::new(),
+        }
+    }
+
+    /// What follows belongs to `place`; names have its layer's number.
+    pub(crate) fn at(&mut self, place: Place) {
+        self.place = place;
+        if let Place::Layer(layer) = place {
+            self.layer = layer;
+        }
+    }
+
+    /// How the file names tensors.
+    pub(crate) fn naming(&self) -> Naming {
+        self.source.naming()
+    }
+
+    fn in_file(&self, name: Name) -> Option<String> {
+        name.of(self.naming(), self.layer)
+    }
+
+    /// Whether the file has a tensor of this name.
+    ///
+    /// # Errors
+    /// It is of a type that cannot be used.
+    pub(crate) fn has(&self, name: Name) -> Result<bool, ModelError> {
+        Ok(self.get(name)?.is_some())
+    }
+
+    /// Whether the file has a tensor of this name and shape.
+    ///
+    /// # Errors
+    /// As [`Self::has`].
+    pub(crate) fn has_shape(&self, name: Name, dims: [usize; 2]) -> Result<bool, ModelError> {
+        Ok(self.get(name)?.is_some_and(|weight| weight.dims == dims))
+    }
+
+    /// The file may have a tensor of this name, and nobody uses it.
+    pub(crate) fn allow(&mut self, name: Name) {
+        self.known.extend(self.in_file(name));
+    }
+
+    fn get(&self, name: Name) -> Result<Option<Weight>, ModelError> {
+        self.in_file(name).map_or(Ok(None), |in_file| self.source.get(&in_file))
+    }
+
+    /// A weight of these dimensions: the tensor of its own name, or rows of another.
+    fn need(&self, name: Name, fused: Option<&Fused>, dims: &[usize]) -> Result<Weight, ModelError> {
+        if let Some(own) = self.get(name)?
+            && (own.dims == dims || fused.is_none())
+        {
+            check_shape(&own, dims)?;
+            return Ok(own);
+        }
+        if let Some(fused) = fused
+            && let Some(whole) = self.get(fused.name)?
+        {
+            let expected = [&[fused.of], &dims[1..]].concat();
+            check_shape(&whole, &expected)?;
+            return Ok(whole.rows(fused.first..fused.first + dims[0]));
+        }
+        Err(ModelError::MissingTensor {
+            name: self.in_file(name).unwrap_or_else(|| format!("{name:?}")),
+        })
+    }
+
+    fn add(&mut self, desc: TensorDesc, weight: Option<Weight>) -> TensorId {
+        let id = self.graph.add_tensor(desc);
+        self.known.extend(weight.as_ref().map(|weight| weight.name.clone()));
+        self.parameters.push(Parameter {
+            id,
+            place: self.place,
+            weight,
+        });
+        id
+    }
+
+    /// The matrix of a product: `rows` results from `cols` inputs. `[rows, cols]` in the file is a `[cols, rows]` matrix in column-major order.
+    ///
+    /// # Errors
+    /// It is missing or has another shape.
+    pub(crate) fn matrix(
+        &mut self,
+        name: Name,
+        fused: Option<&Fused>,
+        [rows, cols]: [usize; 2],
+    ) -> Result<TensorId, ModelError> {
+        let weight = self.need(name, fused, &[rows, cols])?;
+        let desc = TensorDesc::new([cols, rows], weight.dtype, Layout::ColMajor);
+        Ok(self.add(desc, Some(weight)))
+    }
+
+    /// A table of `rows` rows that are looked up.
+    ///
+    /// # Errors
+    /// As [`Self::matrix`].
+    pub(crate) fn table(&mut self, name: Name, [rows, cols]: [usize; 2]) -> Result<TensorId, ModelError> {
+        let weight = self.need(name, None, &[rows, cols])?;
+        let desc = TensorDesc::new([rows, cols], weight.dtype, Layout::RowMajor);
+        Ok(self.add(desc, Some(weight)))
+    }
+
+    /// The memory of a table as the matrix of a product that gives a result for each row.
+    ///
+    /// # Errors
+    /// There is no such table.
+    pub(crate) fn table_as_matrix(&mut self, table: TensorId) -> Result<TensorId, ModelError> {
+        let desc = self.graph.tensor(table).ok_or(GgmlError::UnknownTensor(table))?;
+        let mut matrix = TensorDesc::view_of(desc, 0);
+        let shape: Vec<usize> = desc.shape.iter().rev().copied().collect();
+        matrix.layout = Layout::ColMajor;
+        matrix.set_shape(shape);
+        Ok(self.graph.add_tensor(matrix))
+    }
+
+    /// A vector, as f32.
+    ///
+    /// # Errors
+    /// As [`Self::matrix`], or its type is no plain float.
+    pub(crate) fn vector(&mut self, name: Name, len: usize) -> Result<TensorId, ModelError> {
+        let weight = self.need(name, None, &[len])?;
+        self.add_vector(weight)
+    }
+
+    fn add_vector(&mut self, weight: Weight) -> Result<TensorId, ModelError> {
+        let weight = match weight.dtype {
+            DType::F32 => weight,
+            _ => Weight::from_f32(&weight.name, &weight.to_f32()?),
+        };
+        Ok(self.add(TensorDesc::f32(weight.dims.clone()), Some(weight)))
+    }
+
+    /// Divisors of rotary frequencies, as f32.
+    ///
+    /// # Errors
+    /// As [`Self::vector`], and [`ModelError::RopeFactor`] for one that is no positive number.
+    pub(crate) fn divisors(&mut self, name: Name, len: usize) -> Result<TensorId, ModelError> {
+        let weight = self.need(name, None, &[len])?;
+        self.add_divisors(&weight.name, &weight.to_f32()?)
+    }
+
+    /// [`Self::divisors`] that follow from the configuration.
+    ///
+    /// # Errors
+    /// [`ModelError::RopeFactor`].
+    pub(crate) fn add_divisors(&mut self, name: &str, values: &[f32]) -> Result<TensorId, ModelError> {
+        let is_wrong = |value: &f32| !(value.is_finite() && *value > 0.0);
+        if let Some(index) = values.iter().position(is_wrong) {
+            return Err(ModelError::RopeFactor {
+                name: name.to_owned(),
+                value: values[index],
+                index,
+            });
+        }
+        self.add_vector(Weight::from_f32(name, values))
+    }
+
+    /// The weight of a norm.
+    ///
+    /// # Errors
+    /// As [`Self::vector`].
+    pub(crate) fn norm(&mut self, name: Name, len: usize, offset: NormOffset) -> Result<TensorId, ModelError> {
+        if offset == NormOffset::None || self.naming() == Naming::Gguf {
+            return self.vector(name, len);
+        }
+        let weight = self.need(name, None, &[len])?;
+        let values: Vec<f32> = weight.to_f32()?.iter().map(|w| w + 1.0).collect();
+        self.add_vector(Weight::from_f32(&weight.name, &values))
+    }
+
+    /// Rows of a paged cache, one for each slot.
+    pub(crate) fn cache(&mut self, width: usize) -> TensorId {
+        let desc = TensorDesc::new([self.cache.slots(), width], self.cache.kv.into(), Layout::RowMajor);
+        self.add(desc, None)
+    }
+
+    /// A rotary embedding is used: devices keep its cosines and sines.
+    pub(crate) fn rope(&mut self, rope: &RopeConfig) {
+        if !self.ropes.contains(rope) {
+            self.ropes.push(rope.clone());
+        }
+    }
+
+    /// The model's parameters, when every part has its tensors.
+    ///
+    /// # Errors
+    /// [`ModelError::UnusedTensor`]: nobody asked for a tensor of the file.
+    pub(crate) fn finish(
+        self,
+        network: Arc<dyn Network>,
+        architecture: &'static str,
+    ) -> Result<Parameters, ModelError> {
+        let is_derived = |name: &str| DERIVED.iter().any(|end| name.ends_with(end));
+        let unused = self
+            .source
+            .names()
+            .into_iter()
+            .find(|name| !self.known.contains(*name) && !is_derived(name));
+        if let Some(name) = unused {
+            return Err(ModelError::UnusedTensor {
+                name: name.to_owned(),
+                architecture,
+            });
+        }
+        let floats: usize = self.ropes.iter().map(|rope| rope.n_dims).sum();
+        Ok(Parameters {
+            network,
+            cache: self.cache,
+            graph: self.graph,
+            all: self.parameters,
+            rope_row: floats * size_of::<f32>(),
+        })
+    }
+}
+
+fn check_shape(weight: &Weight, expected: &[usize]) -> Result<(), ModelError> {
+    if weight.dims == expected {
+        return Ok(());
+    }
+    Err(ModelError::TensorShape {
+        name: weight.name.clone(),
+        found: weight.dims.clone(),
+        expected: expected.to_vec(),
+    })
+}
