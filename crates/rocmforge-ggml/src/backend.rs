@@ -73,6 +73,11 @@ pub trait GgmlBackend {
     /// As [`Self::execute_op`]; and a tensor of the program has been freed or given other memory of another size since.
     fn enqueue(&mut self, program: &mut Self::Program) -> GgmlResult<()>;
 
+    /// Graphs that were captured so far: each is one call of the host from then on. 0 for a backend that captures none.
+    fn captured_graphs(&self) -> u64 {
+        0
+    }
+
     /// Waits until everything enqueued is done.
     ///
     /// # Errors
@@ -138,7 +143,7 @@ pub trait HostAccess: GgmlBackend {
         Ok(())
     }
 
-    /// Fills a tensor that has memory of its own, byte for byte in its own layout.
+    /// Fills a tensor, byte for byte in its own layout, from its first to its last element.
     ///
     /// # Errors
     /// [`GgmlError::UnknownTensor`], [`GgmlError::BufferSize`], or the copy failed.
@@ -149,6 +154,16 @@ pub trait HostAccess: GgmlBackend {
     /// # Errors
     /// [`GgmlError::UnknownTensor`], or the copy failed.
     fn read(&mut self, id: TensorId) -> GgmlResult<Vec<u8>>;
+
+    /// The first bytes of a tensor, at most all. Waits for what is enqueued.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    fn read_first(&mut self, id: TensorId, bytes: usize) -> GgmlResult<Vec<u8>> {
+        let mut all = self.read(id)?;
+        all.truncate(bytes);
+        Ok(all)
+    }
 
     /// Bytes that tensors can still be given; `None` if the backend knows no limit.
     fn available_bytes(&self) -> Option<usize> {
@@ -201,8 +216,17 @@ pub trait HostAccess: GgmlBackend {
     /// # Errors
     /// As [`Self::read`]; also if the tensor is not f32.
     fn read_f32(&mut self, id: TensorId) -> GgmlResult<Vec<f32>> {
+        self.read_first_f32(id, usize::MAX)
+    }
+
+    /// [`Self::read_first`] of an f32 tensor, in elements.
+    ///
+    /// # Errors
+    /// As [`Self::read_f32`].
+    fn read_first_f32(&mut self, id: TensorId, elements: usize) -> GgmlResult<Vec<f32>> {
         require_f32(self.tensor_desc(id).ok_or(GgmlError::UnknownTensor(id))?)?;
-        Ok(bytemuck::allocation::pod_collect_to_vec(&self.read(id)?))
+        let bytes = self.read_first(id, elements.saturating_mul(size_of::<f32>()))?;
+        Ok(bytemuck::allocation::pod_collect_to_vec(&bytes))
     }
 }
 

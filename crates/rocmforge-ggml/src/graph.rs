@@ -22,7 +22,7 @@ pub struct Graph {
     /// The nodes, in the order they run.
     pub nodes: Vec<Node>,
     outputs: BTreeSet<TensorId>,
-    /// Buffers that the planner made: tensors in one of them are views of it, and are still tensors of their own.
+    /// Buffers of the planner: tensors in one of them are views of it, and are still tensors of their own.
     arenas: Vec<TensorId>,
 }
 
@@ -184,8 +184,13 @@ impl Graph {
     /// Adds a buffer for tensors that the planner places.
     pub(crate) fn add_arena(&mut self, bytes: usize) -> TensorId {
         let id = self.add_tensor(TensorDesc::new([bytes], DType::I8, Layout::RowMajor));
-        self.arenas.push(id);
+        self.use_arena(id);
         id
+    }
+
+    /// Makes a tensor a buffer for tensors that the planner places.
+    pub(crate) fn use_arena(&mut self, id: TensorId) {
+        self.arenas.push(id);
     }
 
     /// Whether the planner has placed tensors in buffers.

@@ -8,7 +8,7 @@
 use std::path::Path;
 
 use rocmforge_ggml::{Activations, CpuBackend};
-use rocmforge_models::{Context, Engine, EngineOptions, Model};
+use rocmforge_models::{Engine, EngineOptions, Limit, Model};
 use rustix::time::{ClockId, clock_gettime};
 
 const PROMPT: u32 = 512;
@@ -75,7 +75,8 @@ struct Tokens {
 impl Tokens {
     fn new(model: &Model, cpu: CpuBackend) -> Self {
         let options = EngineOptions {
-            context: Context::Tokens(1024),
+            max_context: Limit::Tokens(1024),
+            max_sequences: 1,
             ..EngineOptions::default()
         };
         Self {

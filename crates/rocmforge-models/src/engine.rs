@@ -11,27 +11,32 @@ use rocmforge_ggml::{GgmlBackend, GgmlError, HostAccess, KvType, TensorId, execu
 
 use crate::cache::CacheSpec;
 use crate::config::DecoderConfig;
-use crate::step::{CopyRows, Inputs, Parameters, Step, StepShape, Tensors};
+use crate::step::{Buckets, CopyRows, Inputs, Memory, Parameters, Step, StepShape, Tensors, WorkSize};
 use crate::weights::WeightSource;
 use crate::{Model, ModelError};
 
 pub use plan::MemoryPlan;
 
-/// Longest context, in tokens.
+/// A number of tokens that is asked for, or found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Context {
-    /// The largest that fits, at most what the model was made for.
+pub enum Limit {
+    /// As many as fit and can be used.
     #[default]
     Auto,
-    /// So many tokens, or an error.
+    /// So many, or an error.
     Tokens(usize),
 }
 
 /// How an engine is set up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EngineOptions {
-    /// Tokens that all sequences together can hold.
-    pub context: Context,
+    /// Longest sequence; at most what the model was made for.
+    pub max_context: Limit,
+    /// Tokens that all sequences together can hold, beginnings in common counted once. [`Limit::Auto`]: as many as the memory allows, at most
+    /// what all sequences can use.
+    pub cache_tokens: Limit,
+    /// Most sequences of one step; at most `chunk`.
+    pub max_sequences: usize,
     /// Element type of the KV cache.
     pub kv: KvType,
     /// Tokens of a cache block.
@@ -45,11 +50,34 @@ pub struct EngineOptions {
 impl Default for EngineOptions {
     fn default() -> Self {
         Self {
-            context: Context::Auto,
+            max_context: Limit::Auto,
+            cache_tokens: Limit::Auto,
+            max_sequences: 16,
             kv: KvType::default(),
             block_size: 16,
             chunk: 128,
             passes: None,
+        }
+    }
+}
+
+impl EngineOptions {
+    /// The sizes of steps for which graphs are kept.
+    fn buckets(&self) -> Buckets {
+        Buckets {
+            chunk: self.chunk,
+            sequences: self.max_sequences.min(self.chunk),
+        }
+    }
+
+    /// A cache of so many tokens, for sequences of at most `context`.
+    fn cache(&self, tokens: usize, context: usize) -> CacheSpec {
+        CacheSpec {
+            kv: self.kv,
+            block_size: self.block_size,
+            blocks: tokens.div_ceil(self.block_size),
+            spare: self.buckets().padding().div_ceil(self.block_size),
+            context,
         }
     }
 }
@@ -104,8 +132,19 @@ impl Logits {
     }
 }
 
-/// Step graphs that are kept prepared: a prompt's chunk, its rest, and decoding.
-const KEPT_STEPS: usize = 3;
+/// Most step graphs that are kept.
+const KEPT_STEPS: usize = 64;
+
+/// How often an engine made the graph of a step. Under a steady load none of these grows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GraphCounts {
+    /// Graphs that were built and optimised.
+    pub built: u64,
+    /// Graphs whose memory was planned.
+    pub planned: u64,
+    /// Graphs that the backend captured: a run is one call from then on.
+    pub captured: u64,
+}
 
 /// A compiled graph and the range of its own tensor ids.
 struct Prepared<T, P> {
@@ -121,19 +160,26 @@ pub struct Engine<B: GgmlBackend> {
     parameters: Parameters,
     kv: PagedKv,
     cache: CacheSpec,
-    chunk: usize,
+    buckets: Buckets,
     passes: GraphOptimizer,
+    /// The one used last is the last.
     steps: Vec<(StepShape, Prepared<Step, B::Program>)>,
+    built: u64,
     copies: Option<Prepared<CopyRows, B::Program>>,
     next_id: usize,
     memory: MemoryPlan,
 }
 
-/// Finds a model's weights, and describes them and caches of this size.
-fn describe(source: &dyn WeightSource, config: &DecoderConfig, cache: CacheSpec) -> Result<Parameters, ModelError> {
+/// Finds a model's weights, and describes them, caches of this size, and the memory of steps.
+fn describe(
+    source: &dyn WeightSource,
+    config: &DecoderConfig,
+    cache: CacheSpec,
+    work: WorkSize,
+) -> Result<Parameters, ModelError> {
     let mut tensors = Tensors::new(source, cache);
     let decoder = (config.architecture.compose)(&mut tensors, config, cache.context)?;
-    tensors.finish(Arc::new(decoder), config.architecture.name)
+    tensors.finish(Arc::new(decoder), config.architecture.name, work)
 }
 
 impl<B: GgmlBackend> std::fmt::Debug for Engine<B> {
@@ -166,7 +212,11 @@ impl<B: HostAccess> Engine<B> {
         mut progress: impl FnMut(usize, usize),
     ) -> Result<Self, ModelError> {
         let config = model.config().clone();
-        for (key, value) in [("block_size", options.block_size), ("chunk", options.chunk)] {
+        for (key, value) in [
+            ("block_size", options.block_size),
+            ("chunk", options.chunk),
+            ("max_sequences", options.max_sequences),
+        ] {
             if !(1..=1 << 16).contains(&value) {
                 return Err(ModelError::Hyperparameter {
                     key: key.to_owned(),
@@ -181,23 +231,10 @@ impl<B: HostAccess> Engine<B> {
                 head_dim: config.head_dim,
             });
         }
-        if let Context::Tokens(asked) = options.context
-            && asked > config.context
-        {
-            return Err(ModelError::ContextBeyondModel {
-                asked,
-                most: config.context,
-            });
-        }
         let passes = options.passes.unwrap_or_else(|| backend.optimizer());
-        let memory = plan::plan_memory(model.weights(), &config, options, passes, &backend)?;
-        let cache = CacheSpec {
-            kv: options.kv,
-            block_size: options.block_size,
-            blocks: memory.context.div_ceil(options.block_size),
-            context: memory.context,
-        };
-        let parameters = describe(model.weights(), &config, cache)?;
+        let plan::Planned { memory, work } = plan::plan_memory(model.weights(), &config, options, passes, &backend)?;
+        let cache = options.cache(memory.cache_tokens, memory.max_context);
+        let parameters = describe(model.weights(), &config, cache, work)?;
         let total = parameters.weight_bytes();
         backend.place(&parameters.groups(), memory.scratch)?;
         parameters.load(&mut backend, |loaded| progress(loaded, total))?;
@@ -212,9 +249,10 @@ impl<B: HostAccess> Engine<B> {
             parameters,
             kv,
             cache,
-            chunk: options.chunk,
+            buckets: options.buckets(),
             passes,
             steps: Vec::new(),
+            built: 0,
             copies: None,
             next_id,
             memory,
@@ -257,16 +295,44 @@ impl<B: HostAccess> Engine<B> {
         Ok(Some(profile::profile(&mut self.backend, &step.graph.graph)?))
     }
 
-    /// Tokens that all sequences together can hold.
+    /// Most tokens of one sequence.
     #[must_use]
-    pub const fn context(&self) -> usize {
+    pub const fn max_context(&self) -> usize {
         self.cache.context
+    }
+
+    /// Most sequences of one step.
+    #[must_use]
+    pub const fn max_sequences(&self) -> usize {
+        self.buckets.sequences
     }
 
     /// Most tokens of one step.
     #[must_use]
     pub const fn chunk(&self) -> usize {
-        self.chunk
+        self.buckets.chunk
+    }
+
+    /// Makes the graphs that steps within the limits need, so that none is made under load. A device still takes two runs of a graph before it
+    /// replays it.
+    ///
+    /// # Errors
+    /// The backend failed.
+    pub fn warm_up(&mut self) -> Result<(), ModelError> {
+        for shape in self.buckets.all().into_iter().take(KEPT_STEPS) {
+            self.prepared(shape, Memory::Shared)?;
+        }
+        Ok(())
+    }
+
+    /// How many graphs were made so far.
+    #[must_use]
+    pub fn graph_counts(&self) -> GraphCounts {
+        GraphCounts {
+            built: self.built,
+            planned: self.built,
+            captured: self.backend.captured_graphs(),
+        }
     }
 
     /// The cache's bookkeeping.
@@ -338,8 +404,8 @@ impl<B: HostAccess> Engine<B> {
             .filter(|rest| !rest.is_empty())
             .ok_or(ModelError::NoTokens)?;
         let mut logits = Logits::default();
-        let count = rest.len().div_ceil(self.chunk);
-        for (index, tokens) in rest.chunks(self.chunk).enumerate() {
+        let count = rest.len().div_ceil(self.chunk());
+        for (index, tokens) in rest.chunks(self.chunk()).enumerate() {
             let outputs = if index + 1 == count {
                 Outputs::Last
             } else {
@@ -389,7 +455,9 @@ impl<B: HostAccess> Engine<B> {
     }
 
     fn try_step(&mut self, chunks: &[Chunk<'_>], before: &[(SequenceId, usize)]) -> Result<Logits, ModelError> {
-        let shape = self.check(chunks, before)?;
+        let asked = self.check(chunks, before)?;
+        let bucket = self.buckets.of(asked);
+        let shape = bucket.unwrap_or(asked);
         let mut inputs = Inputs::new(shape, self.cache.table_width());
         let mut copies = Vec::new();
         for (row, (chunk, &(_, start))) in chunks.iter().zip(before).enumerate() {
@@ -400,16 +468,20 @@ impl<B: HostAccess> Engine<B> {
         for (row, chunk) in chunks.iter().enumerate() {
             inputs.add_blocks(row, self.kv.table(chunk.sequence)?);
         }
+        inputs.pad(self.cache.spare_slots());
         for copy in copies {
             self.copy_block(copy.from, copy.to)?;
         }
-        let index = self.prepared(shape)?;
+        let memory = if bucket.is_some() { Memory::Shared } else { Memory::Own };
+        let index = self.prepared(shape, memory)?;
         let Prepared {
             graph: step, program, ..
         } = &mut self.steps[index].1;
         self.backend.write_u32(step.inputs, inputs.data())?;
         executor::run_program(&mut self.backend, program)?;
-        let data = step.logits.map(|id| self.backend.read_f32(id)).transpose()?;
+        let wanted = asked.outputs * self.config.vocab;
+        let logits = step.logits.map(|id| self.backend.read_first_f32(id, wanted));
+        let data = logits.transpose()?;
         for chunk in chunks {
             self.kv.mark_written(chunk.sequence)?;
         }
@@ -453,20 +525,37 @@ impl<B: HostAccess> Engine<B> {
     }
 
     /// The index of the prepared graph for a shape; the one not used for longest makes room for a new one.
-    fn prepared(&mut self, shape: StepShape) -> Result<usize, ModelError> {
+    fn prepared(&mut self, shape: StepShape, memory: Memory) -> Result<usize, ModelError> {
         if let Some(index) = self.steps.iter().position(|(kept, _)| *kept == shape) {
             let kept = self.steps.remove(index);
             self.steps.push(kept);
             return Ok(self.steps.len() - 1);
         }
-        while self.steps.len() >= KEPT_STEPS {
-            let (_, old) = self.steps.remove(0);
+        // Memory was planned for one step at a time: another with its own goes first.
+        let own = self.steps.iter().position(|(kept, _)| self.buckets.of(*kept).is_none());
+        let oldest = (self.steps.len() >= KEPT_STEPS).then_some(0);
+        if let Some(index) = own.filter(|_| memory == Memory::Own).or(oldest) {
+            let (_, old) = self.steps.remove(index);
             self.free(old.ids)?;
         }
-        let step = Step::build(&self.parameters, shape, TensorId(self.next_id), self.passes)?;
+        let first = TensorId(self.next_id);
+        let build = |memory| Step::build(&self.parameters, shape, memory, first, self.passes);
+        let step = match build(memory) {
+            // The plan of a smaller step was a worse one.
+            Err(GgmlError::BufferSize { .. }) if memory == Memory::Shared => build(Memory::Own)?,
+            built => built?,
+        };
+        self.built += 1;
         let ids = self.next_id..step.graph.next_id().0;
         self.next_id = ids.end;
-        let program = match executor::compile(&mut self.backend, &step.graph) {
+        let compiled = executor::compile(&mut self.backend, &step.graph).and_then(|program| {
+            // No node reads the inputs as a whole.
+            if let Some(inputs) = step.graph.tensor(step.inputs).filter(|desc| desc.is_view()) {
+                self.backend.bind_view(inputs)?;
+            }
+            Ok(program)
+        });
+        let program = match compiled {
             Ok(program) => program,
             Err(error) => {
                 self.free(ids)?;

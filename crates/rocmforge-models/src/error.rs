@@ -229,6 +229,29 @@ pub enum ModelError {
         /// Tokens that the model was made for.
         most: usize,
     },
+    /// The context asked for is longer than the cache asked for.
+    #[error("a context of {asked} tokens in a cache of {cache}: one sequence must fit into the cache")]
+    ContextBeyondCache {
+        /// Tokens asked for.
+        asked: usize,
+        /// Tokens of the cache.
+        cache: usize,
+    },
+    /// The KV cache asked for does not fit beside the weights.
+    #[error(
+        "a cache of {asked} tokens needs {needed} bytes with the weights, {available} are available; the largest that fits is {largest} \
+         tokens"
+    )]
+    CacheTooLarge {
+        /// Tokens asked for.
+        asked: usize,
+        /// Bytes that weights, cache and intermediates would take.
+        needed: usize,
+        /// Bytes that the device's budget still has.
+        available: usize,
+        /// Tokens of the largest cache that fits.
+        largest: usize,
+    },
     /// The KV cache of the context asked for does not fit beside the weights.
     #[error(
         "a context of {asked} tokens needs {needed} bytes with the weights, {available} are available; the largest that fits is \

@@ -41,7 +41,7 @@ pub mod tokenizer;
 mod tokenizer_config;
 pub mod weights;
 
-pub use engine::{Chunk, Context, Engine, EngineOptions, Logits, MemoryPlan, Outputs};
+pub use engine::{Chunk, Engine, EngineOptions, GraphCounts, Limit, Logits, MemoryPlan, Outputs};
 pub use error::ModelError;
 pub use files::FileError;
 pub use model::Model;

@@ -5,7 +5,7 @@
 #![allow(clippy::print_stdout)]
 
 use rocmforge_ggml::{Activations, HipGgmlBackend};
-use rocmforge_models::{Context, Engine, EngineOptions, KvType, Model};
+use rocmforge_models::{Engine, EngineOptions, KvType, Limit, Model};
 use rocmforge_sim::counters::{Counters, by_kernel};
 use rocmforge_sim::{Arch, CardConfig, SimConfig};
 use rocmforge_testkit::{LeaseOptions, gpu_with, skip};
@@ -59,7 +59,8 @@ fn a_decoding_step_of_smollm2_is_within_its_bounds() {
         };
         let backend = HipGgmlBackend::new(lease.backend()).expect("kernels");
         let options = EngineOptions {
-            context: Context::Tokens(512),
+            max_context: Limit::Tokens(512),
+            max_sequences: 1,
             kv: KvType::F16,
             ..EngineOptions::default()
         };

@@ -10,7 +10,7 @@ use reference::{Fixture, Tiny, check_batch, check_chunks, check_prompt, check_sc
 use rocmforge_ggml::{Activations, CpuBackend, HipGgmlBackend, HostAccess};
 use rocmforge_models::generate::{Event, Generator, Request};
 use rocmforge_models::sampling::SamplerConfig;
-use rocmforge_models::{Context, Engine, EngineOptions, KvType, Model, ModelError};
+use rocmforge_models::{Engine, EngineOptions, KvType, Limit, Model, ModelError};
 use rocmforge_runtime::{Bytes, Policy};
 use rocmforge_testkit::{LeaseOptions, gpu, gpu_with, skip};
 
@@ -44,7 +44,8 @@ fn memory_that_is_too_small_is_a_refusal_with_figures() {
     let tiny = &Tiny::all()[0];
     let model = tiny.open();
     let options = EngineOptions {
-        context: Context::Tokens(64),
+        max_context: Limit::Tokens(64),
+        max_sequences: 1,
         kv: KvType::F16,
         ..EngineOptions::default()
     };
@@ -148,10 +149,24 @@ fn a_rounded_prompt_is_near_the_exact_one() {
     }
 }
 
+#[test]
+fn a_load_of_requests_builds_no_graph_and_gives_what_each_gives_alone() {
+    let gpu = gpu();
+    let tiny = Tiny::all().into_iter().find(|tiny| tiny.file == "llama.gguf");
+    let model = tiny.expect("a committed model").open();
+    let count = if gpu.sim().is_some() { 10 } else { 64 };
+    reference::check_load(
+        || HipGgmlBackend::new(gpu.backend()).expect("kernels"),
+        &model,
+        count,
+        1,
+    );
+}
+
 /// Ids of three requests that share their steps.
 fn batch<B: HostAccess>(backend: B, model: &Model) -> Vec<Vec<u32>> {
     let tokenizer = model.tokenizer().expect("the file has one");
-    let mut generator = Generator::new(engine(backend, model, 128), tokenizer);
+    let mut generator = Generator::new(reference::engine_for(backend, model, 128, 5), tokenizer);
     let requests = [&[7, 99, 200][..], &[7, 99, 200, 31, 12, 5, 301], &[64]].map(|prompt| {
         let request = Request {
             sampler: SamplerConfig::greedy(),

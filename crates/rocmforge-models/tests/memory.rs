@@ -8,7 +8,7 @@ use rocmforge_models::bert::BertConfig;
 use rocmforge_models::chat::ChatTemplate;
 use rocmforge_models::config::DecoderConfig;
 use rocmforge_models::tokenizer::Tokenizer;
-use rocmforge_models::{Context, Engine, EngineOptions, FileError, Model, ModelError};
+use rocmforge_models::{Engine, EngineOptions, FileError, Limit, Model, ModelError};
 use rocmforge_test_support::allocator::{Counting, asked};
 
 #[global_allocator]
@@ -142,7 +142,7 @@ fn changed(gguf: &Gguf, changed: &str, value: u32) -> Gguf {
 
 fn engine(model: &Model) -> Result<(), ModelError> {
     let options = EngineOptions {
-        context: Context::Tokens(32),
+        max_context: Limit::Tokens(32),
         ..EngineOptions::default()
     };
     Engine::new(CpuBackend::with_threads(1), model, options).map(|_| ())

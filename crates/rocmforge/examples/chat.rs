@@ -100,7 +100,7 @@ impl Program for Chat<'_> {
         report::print(
             &total,
             device,
-            generator.engine().context(),
+            generator.engine().max_context(),
             generator.engine().backend(),
         );
         Ok(())

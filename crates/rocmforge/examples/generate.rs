@@ -120,11 +120,11 @@ impl Program for Generate<'_> {
         let engine = generator.engine();
         answer.figures.launches = progress.launches_since(engine.backend().launch_count());
         if args.json {
-            answer.print_json(&prompt, args, device, engine.context(), engine.backend())?;
+            answer.print_json(&prompt, args, device, engine.max_context(), engine.backend())?;
         } else {
             writeln!(std::io::stdout())?;
         }
-        report::print(&answer.figures, device, engine.context(), engine.backend());
+        report::print(&answer.figures, device, engine.max_context(), engine.backend());
         match answer.reason {
             Some(FinishReason::Failed(error)) => Err(error.into()),
             _ => Ok(()),

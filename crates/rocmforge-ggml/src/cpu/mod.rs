@@ -328,15 +328,21 @@ fn run(
 
 impl HostAccess for CpuBackend {
     fn write(&mut self, id: TensorId, bytes: &[u8]) -> GgmlResult<()> {
-        self.slots.desc(id)?.check_bytes(bytes.len())?;
-        let buffer = self.buffer_mut(id).ok_or(GgmlError::UnknownTensor(id))?;
-        buffer.bytes_mut()[..bytes.len()].copy_from_slice(bytes);
+        let desc = self.slots.desc(id)?;
+        desc.check_bytes(bytes.len())?;
+        let (root, span) = (self.slots.root(id)?, desc.span());
+        self.root_bytes_mut(root, span)?.copy_from_slice(bytes);
         Ok(())
     }
 
     fn read(&mut self, id: TensorId) -> GgmlResult<Vec<u8>> {
+        self.read_first(id, usize::MAX)
+    }
+
+    fn read_first(&mut self, id: TensorId, bytes: usize) -> GgmlResult<Vec<u8>> {
         let span = self.slots.desc(id)?.span();
-        Ok(self.root_bytes(self.slots.root(id)?, span)?.to_vec())
+        let end = span.end.min(span.start.saturating_add(bytes));
+        Ok(self.root_bytes(self.slots.root(id)?, span.start..end)?.to_vec())
     }
 
     /// Three quarters of what programs can still have without swapping: the rest stays for everybody else. Only where the system is

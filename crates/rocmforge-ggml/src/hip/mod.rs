@@ -78,6 +78,7 @@ pub struct HipGgmlBackend {
     packings: u64,
     launches: u64,
     replays: u64,
+    captures: u64,
     captured: Vec<Arc<CapturedGraph>>,
     /// Counts changes of memory that captured graphs may name.
     changes: u64,
@@ -121,6 +122,7 @@ impl HipGgmlBackend {
             packings: 0,
             launches: 0,
             replays: 0,
+            captures: 0,
             captured: Vec::new(),
             changes: 0,
         }
@@ -158,9 +160,9 @@ impl HipGgmlBackend {
         self.captured.clear();
     }
 
-    /// [`Self::memory_changes`] if there is such a tensor: no graph names one that is new.
+    /// [`Self::memory_changes`] if there is such a tensor with memory of its own: no captured graph names one that is new, or a view.
     fn tensor_changes(&mut self, id: TensorId) {
-        if self.slots.desc(id).is_ok() {
+        if self.slots.buffer(id).is_some() {
             self.memory_changes();
         }
     }
@@ -314,6 +316,10 @@ impl GgmlBackend for HipGgmlBackend {
         without.fold(GraphOptimizer::new(), |all, &pass| all.without(pass))
     }
 
+    fn captured_graphs(&self) -> u64 {
+        self.captures
+    }
+
     fn synchronize(&mut self) -> GgmlResult<()> {
         self.stream().synchronize().map_err(failed("synchronize"))?;
         self.check_faults()
@@ -365,11 +371,16 @@ impl HostAccess for HipGgmlBackend {
     }
 
     fn read(&mut self, id: TensorId) -> GgmlResult<Vec<u8>> {
-        let span = self.slots.desc(id)?.span();
+        self.read_first(id, usize::MAX)
+    }
+
+    fn read_first(&mut self, id: TensorId, bytes: usize) -> GgmlResult<Vec<u8>> {
+        let mut span = self.slots.desc(id)?.span();
+        span.end = span.end.min(span.start.saturating_add(bytes));
         if let Some(host) = self.host_bytes(id, &span) {
             return Ok(host.to_vec());
         }
-        let buffer = self.bytes(id)?;
+        let buffer = self.part(self.slots.root(id)?, span)?;
         if buffer.is_empty() {
             return Ok(Vec::new());
         }

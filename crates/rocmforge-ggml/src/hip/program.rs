@@ -110,6 +110,7 @@ impl HipGgmlBackend {
                     // Graphs of programs that are gone go too.
                     self.captured.retain(|graph| Arc::weak_count(graph) > 0);
                     self.captured.push(graph);
+                    self.captures += 1;
                     captured
                 }
                 Err(error) => {

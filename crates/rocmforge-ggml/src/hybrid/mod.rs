@@ -200,6 +200,10 @@ impl GgmlBackend for HybridBackend {
         self.run_hybrid(program)
     }
 
+    fn captured_graphs(&self) -> u64 {
+        self.gpu.captured_graphs()
+    }
+
     fn synchronize(&mut self) -> GgmlResult<()> {
         self.gpu.synchronize()
     }

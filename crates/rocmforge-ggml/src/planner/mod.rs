@@ -17,5 +17,5 @@ pub use error::PlanError;
 pub use plan::{Buffer, Place, Plan, Planner};
 pub use problem::{BufferKind, InPlacePair, Item, MAX_NODES, Problem};
 pub use reuse::{InPlace, Overwrites};
-pub use share::{GraphProblem, PlanStats, graph_problem, share_memory};
+pub use share::{GraphProblem, PlanStats, graph_problem, share_memory, share_memory_in};
 pub use verify::verify;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{BufferKind, InPlace, InPlacePair, Item, Overwrites, Plan, Problem};
-use crate::{DType, GgmlResult, Graph, Node, TensorDesc, TensorId};
+use crate::{DType, GgmlError, GgmlResult, Graph, Node, TensorDesc, TensorId};
 
 /// What a plan achieves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,8 +40,40 @@ pub struct GraphProblem {
 /// # Errors
 /// The plan does not pass verification, which would be a fault of the planner.
 pub fn share_memory(graph: &mut Graph) -> GgmlResult<PlanStats> {
-    let GraphProblem { problem, tensors } = graph_problem(graph, BufferKind::unlimited(ALIGNMENT), InPlace::Full);
-    let plan = Plan::new(&problem)?;
+    let made = problem_of(graph, BufferKind::unlimited(ALIGNMENT), InPlace::Full, Outputs::Apart);
+    let plan = Plan::new(&made.problem)?;
+    let buffers = plan.buffers.iter().map(|b| graph.add_arena(b.bytes)).collect();
+    Ok(put(graph, &made, &plan, buffers))
+}
+
+/// [`share_memory`] in the memory of a tensor that exists. The graph's outputs have their places there too. Graphs that run one after the
+/// other can have the same tensor, if each one's outputs are read before the next runs.
+///
+/// # Errors
+/// [`GgmlError::BufferSize`]: the tensor has too few bytes; the graph stays as it is. And as [`share_memory`].
+pub fn share_memory_in(graph: &mut Graph, buffer: TensorId) -> GgmlResult<PlanStats> {
+    let found = graph
+        .tensor(buffer)
+        .ok_or(GgmlError::UnknownTensor(buffer))?
+        .byte_size();
+    let made = problem_of(graph, BufferKind::unlimited(ALIGNMENT), InPlace::Full, Outputs::Placed);
+    let plan = Plan::new(&made.problem)?;
+    if plan.peak_bytes > found {
+        return Err(GgmlError::BufferSize {
+            tensor: buffer,
+            expected: plan.peak_bytes,
+            found,
+        });
+    }
+    graph.use_arena(buffer);
+    // Buffers of unlimited size: there is one.
+    let buffers = vec![buffer; plan.buffers.len()];
+    Ok(put(graph, &made, &plan, buffers))
+}
+
+/// Makes each tensor of a plan a view of its buffer.
+fn put(graph: &mut Graph, made: &GraphProblem, plan: &Plan, arenas: Vec<TensorId>) -> PlanStats {
+    let GraphProblem { problem, tensors } = made;
     // The place of each tensor that got one, by id.
     let mut places = vec![None; graph.next_id().0];
     for (&id, place) in tensors.iter().zip(&plan.places) {
@@ -51,7 +83,6 @@ pub fn share_memory(graph: &mut Graph) -> GgmlResult<PlanStats> {
         .tensors()
         .filter_map(|desc| Some((desc.id, places[graph.root(desc.id)?.0]?.offset)))
         .collect();
-    let arenas: Vec<TensorId> = plan.buffers.iter().map(|b| graph.add_arena(b.bytes)).collect();
     for (id, offset) in moved {
         if let Some(desc) = graph.tensor_mut(id) {
             desc.byte_offset += offset;
@@ -61,13 +92,22 @@ pub fn share_memory(graph: &mut Graph) -> GgmlResult<PlanStats> {
         }
     }
     let rounded = |item: &Item| item.bytes.next_multiple_of(ALIGNMENT);
-    Ok(PlanStats {
+    PlanStats {
         tensors: tensors.len(),
         buffers: plan.buffers.len(),
         bytes: plan.peak_bytes,
         bound_bytes: plan.bound_bytes,
         unshared_bytes: problem.items.iter().map(rounded).sum(),
-    })
+    }
+}
+
+/// What is done with a graph's outputs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outputs {
+    /// They keep memory of their own.
+    Apart,
+    /// They have places that live to the end.
+    Placed,
 }
 
 /// What of a graph there is to place: tensors with memory of their own that exactly one node writes, that are no output and that no node
@@ -75,16 +115,23 @@ pub fn share_memory(graph: &mut Graph) -> GgmlResult<PlanStats> {
 /// nothing to place: validation names it.
 #[must_use]
 pub fn graph_problem(graph: &Graph, kind: BufferKind, in_place: InPlace) -> GraphProblem {
+    problem_of(graph, kind, in_place, Outputs::Apart)
+}
+
+fn problem_of(graph: &Graph, kind: BufferKind, in_place: InPlace, outputs: Outputs) -> GraphProblem {
     let mut made = GraphProblem {
         problem: Problem::new((graph.nodes.len() as u32).max(1), kind),
         tensors: Vec::new(),
     };
-    let mut excluded: BTreeSet<TensorId> = graph
+    let results: BTreeSet<TensorId> = graph
         .get_outputs()
         .into_iter()
         .filter_map(|id| graph.root(id))
         .collect();
-    excluded.extend(graph.mutable_roots());
+    let mut excluded = graph.mutable_roots();
+    if outputs == Outputs::Apart {
+        excluded.extend(&results);
+    }
     let mut writers = vec![0u32; graph.next_id().0];
     for id in graph.nodes.iter().flat_map(|node| &node.outputs) {
         if let Some(count) = writers.get_mut(id.0) {
@@ -114,6 +161,11 @@ pub fn graph_problem(graph: &Graph, kind: BufferKind, in_place: InPlace) -> Grap
             if items[root.0] != NONE {
                 made.problem.items[items[root.0] as usize].last = index;
             }
+        }
+    }
+    for root in results {
+        if let Some(item) = made.problem.items.get_mut(items[root.0] as usize) {
+            item.last = (graph.nodes.len() as u32).saturating_sub(1);
         }
     }
     if in_place == InPlace::Full {
@@ -172,7 +224,7 @@ fn pairs_of(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{CpuBackend, HostAccess, Op, executor};
+    use crate::{CpuBackend, HostAccess, Layout, Op, executor};
 
     /// A chain of scales with a branch that lives long.
     fn graph() -> (Graph, TensorId, TensorId) {
@@ -213,6 +265,55 @@ mod tests {
             run(&graph, x, 100, out)
         });
         assert_eq!(results[0], results[1]);
+    }
+
+    #[test]
+    fn graphs_that_share_one_tensor_compute_the_same() {
+        let (mut apart, x, out) = graph();
+        share_memory(&mut apart).unwrap();
+        let expected = run(&apart, x, 100, out);
+        let (mut graph, x, out) = graph();
+        let buffer = graph.add_tensor(TensorDesc::new([1024], DType::I8, Layout::RowMajor));
+        // The output has a place too: it overwrites the sum.
+        let stats = share_memory_in(&mut graph, buffer).unwrap();
+        assert_eq!((stats.tensors, stats.bytes, stats.bound_bytes), (9, 2 * 512, 2 * 512));
+        assert_eq!(graph.root(out), Some(buffer));
+        assert_eq!(run(&graph, x, 100, out), expected);
+    }
+
+    #[test]
+    fn a_tensor_that_is_too_small_is_refused_with_figures() {
+        let (mut graph, _, out) = graph();
+        let buffer = graph.add_tensor(TensorDesc::new([1023], DType::I8, Layout::RowMajor));
+        let error = share_memory_in(&mut graph, buffer).unwrap_err();
+        assert!(
+            matches!(error, GgmlError::BufferSize { tensor, expected: 1024, found: 1023 } if tensor == buffer),
+            "{error}"
+        );
+        assert_eq!(graph.root(out), Some(out));
+    }
+
+    /// The last node of what an output lives through is the graph's, whoever else has read it.
+    #[test]
+    fn an_output_that_is_read_early_keeps_its_place() {
+        let build = || {
+            let mut graph = Graph::new();
+            let x = graph.add_tensor(TensorDesc::f32([100]));
+            let first = graph.push(Op::Scale { factor: 2.0 }, &[x]).unwrap();
+            let mut y = graph.push(Op::Scale { factor: 0.5 }, &[first]).unwrap();
+            for _ in 0..3 {
+                y = graph.push(Op::Add, &[y, x]).unwrap();
+            }
+            graph.mark_output(first);
+            graph.mark_output(y);
+            (graph, x, first)
+        };
+        let (plain, x, out) = build();
+        let expected = run(&plain, x, 100, out);
+        let (mut graph, x, out) = build();
+        let buffer = graph.add_tensor(TensorDesc::new([4096], DType::I8, Layout::RowMajor));
+        share_memory_in(&mut graph, buffer).unwrap();
+        assert_eq!(run(&graph, x, 100, out), expected);
     }
 
     #[test]

@@ -9,8 +9,10 @@ pub(crate) struct CacheSpec {
     pub(crate) kv: KvType,
     /// Tokens of a block.
     pub(crate) block_size: usize,
-    /// Blocks.
+    /// Blocks of sequences.
     pub(crate) blocks: usize,
+    /// Blocks after them, which take the keys and values of padding.
+    pub(crate) spare: usize,
     /// Longest sequence, in tokens.
     pub(crate) context: usize,
 }
@@ -21,8 +23,13 @@ impl CacheSpec {
         self.context.div_ceil(self.block_size)
     }
 
-    /// Tokens that all blocks hold.
+    /// Tokens that all blocks hold, the spare ones among them.
     pub(crate) const fn slots(&self) -> usize {
-        self.blocks * self.block_size
+        (self.blocks + self.spare) * self.block_size
+    }
+
+    /// The slots of padding.
+    pub(crate) const fn spare_slots(&self) -> std::ops::Range<usize> {
+        self.blocks * self.block_size..self.slots()
     }
 }

@@ -1,14 +1,13 @@
-//! Memory plan of an engine: the context that fits, and what it takes.
+//! Memory plan of an engine: the context and the cache that fit, and what they take.
 
 use rocmforge_attention::paged::{KvElement, KvGeometry};
 use rocmforge_ggml::HostAccess;
 use rocmforge_ggml::optimizer::GraphOptimizer;
 
-use super::{Context, EngineOptions, describe};
+use super::{EngineOptions, Limit, describe};
 use crate::ModelError;
-use crate::cache::CacheSpec;
 use crate::config::DecoderConfig;
-use crate::step::{Parameters, Step, StepShape};
+use crate::step::{InputLayout, Memory, Parameters, Step, WorkSize};
 use crate::weights::WeightSource;
 
 /// What the engine's memory is for, in bytes.
@@ -18,12 +17,35 @@ pub struct MemoryPlan {
     pub weights: usize,
     /// KV cache.
     pub cache: usize,
-    /// Intermediates of the step graphs that are kept, and what the backend's products need beside them.
+    /// Inputs, intermediates and results of steps, and what the backend's products need beside them.
     pub scratch: usize,
-    /// Tokens of the cache.
-    pub context: usize,
+    /// Tokens of the longest sequence.
+    pub max_context: usize,
+    /// Tokens that all sequences together can hold.
+    pub cache_tokens: usize,
     /// What the backend had left before; `None` if it knows no limit.
     pub available: Option<usize>,
+}
+
+/// A plan, and the memory of steps that it has room for.
+pub(super) struct Planned {
+    pub(super) memory: MemoryPlan,
+    pub(super) work: WorkSize,
+}
+
+/// What steps need.
+#[derive(Clone, Copy, Default)]
+struct StepNeeds {
+    work: WorkSize,
+    /// Bytes of the backend's beside that.
+    beside: usize,
+}
+
+impl StepNeeds {
+    fn bytes(&self) -> usize {
+        let inputs = self.work.inputs.saturating_mul(size_of::<u32>());
+        self.work.scratch.saturating_add(inputs).saturating_add(self.beside)
+    }
 }
 
 /// What a plan is made from. Nothing here grows with the context that the model was made for, only with the one that is asked about.
@@ -38,75 +60,145 @@ struct Needs<'a, B> {
 }
 
 impl<B: HostAccess> Needs<'_, B> {
-    /// Bytes of the intermediates of the step graphs that are kept, for a context.
-    fn steps(&self, context: usize) -> Result<usize, ModelError> {
+    /// What the largest steps need, for a context.
+    fn steps(&self, context: usize) -> Result<StepNeeds, ModelError> {
         let parameters = self.parameters.for_context(context);
-        let (mut total, mut beside) = (0usize, 0);
-        for tokens in [self.options.chunk, self.options.chunk, 1] {
-            let shape = StepShape {
-                tokens,
-                sequences: 1,
-                outputs: 1,
-            };
-            let step = Step::build(&parameters, shape, parameters.end(), self.passes)?;
-            total = total
-                .saturating_add(step.plan.bytes)
-                .saturating_add(self.config.vocab * 4);
-            beside = self.backend.scratch_bytes(&step.graph).max(beside);
+        let table_width = self.options.cache(context, context).table_width();
+        let mut needs = StepNeeds::default();
+        for shape in self.options.buckets().largest() {
+            let step = Step::build(&parameters, shape, Memory::Shared, parameters.end(), self.passes)?;
+            let inputs = InputLayout::new(shape, table_width).elements();
+            needs.work.inputs = needs.work.inputs.max(inputs);
+            needs.work.scratch = needs.work.scratch.max(step.plan.bytes);
+            needs.beside = needs.beside.max(self.backend.scratch_bytes(&step.graph));
         }
-        Ok(total.saturating_add(beside))
+        Ok(needs)
     }
 
-    /// Bytes of keys and values of so many tokens.
+    /// Bytes of keys and values of a cache of so many tokens, padding included.
     fn cache(&self, tokens: usize) -> Result<usize, ModelError> {
-        Ok(usize::try_from(self.geometry.bytes_for(tokens)?.0).unwrap_or(usize::MAX))
+        let slots = self.options.cache(tokens, 1).slots();
+        Ok(usize::try_from(self.geometry.bytes_for(slots)?.0).unwrap_or(usize::MAX))
     }
 
-    /// Bytes of everything for a context whose steps take `steps` bytes.
-    fn all(&self, context: usize, steps: usize) -> Result<usize, ModelError> {
+    /// Bytes of everything for sequences of `context` tokens in a cache of `tokens`, when steps take `steps` bytes.
+    fn all(&self, context: usize, tokens: usize, steps: usize) -> Result<usize, ModelError> {
         let parts = [
             self.weights,
             self.parameters.rope_table_bytes(context),
-            self.cache(context)?,
+            self.cache(tokens)?,
         ];
         Ok(parts.into_iter().fold(steps, usize::saturating_add))
     }
 
-    /// The largest context, in whole blocks of the cache or the model's own, for which everything fits; 0 if not even a block does.
-    fn largest(&self, available: usize) -> Result<usize, ModelError> {
-        // Steps of a shorter context take a little less.
-        let steps = self.steps(self.config.context)?;
+    /// The largest number of tokens up to `most`, in whole blocks or `most` itself, for which `bytes` are available; 0 if not even a block does.
+    fn largest(
+        &self,
+        most: usize,
+        available: usize,
+        bytes: impl Fn(usize) -> Result<usize, ModelError>,
+    ) -> Result<usize, ModelError> {
         let block = self.options.block_size;
-        let tokens = |blocks: usize| blocks.saturating_mul(block).min(self.config.context);
-        let (mut most, mut beyond) = (0, self.config.context.div_ceil(block) + 1);
-        while most + 1 < beyond {
-            let middle = most.midpoint(beyond);
-            match self.all(tokens(middle), steps)? <= available {
-                true => most = middle,
+        let tokens = |blocks: usize| blocks.saturating_mul(block).min(most);
+        let (mut fits, mut beyond) = (0, most.div_ceil(block) + 1);
+        while fits + 1 < beyond {
+            let middle = fits.midpoint(beyond);
+            match bytes(tokens(middle))? <= available {
+                true => fits = middle,
                 false => beyond = middle,
             }
         }
-        Ok(tokens(most))
+        Ok(tokens(fits))
+    }
+
+    /// The longest context, up to `most`, whose cache fits for one sequence.
+    fn largest_context(&self, most: usize, available: usize) -> Result<usize, ModelError> {
+        // Steps of a shorter context take a little less.
+        let steps = self.steps(most)?.bytes();
+        self.largest(most, available, |tokens| self.all(tokens, tokens, steps))
+    }
+
+    /// Checks the context that is asked for, or finds one.
+    fn context(&self, available: Option<usize>) -> Result<usize, ModelError> {
+        let most = match self.options.cache_tokens {
+            Limit::Auto => self.config.context,
+            Limit::Tokens(tokens) => tokens.min(self.config.context),
+        };
+        let asked = match (self.options.max_context, self.options.cache_tokens) {
+            (Limit::Tokens(asked), _) if asked > self.config.context => {
+                let most = self.config.context;
+                return Err(ModelError::ContextBeyondModel { asked, most });
+            }
+            (Limit::Tokens(asked), Limit::Tokens(cache)) if asked > cache => {
+                return Err(ModelError::ContextBeyondCache { asked, cache });
+            }
+            (Limit::Tokens(asked), _) => asked.max(1),
+            (Limit::Auto, Limit::Tokens(_)) => most.max(1),
+            (Limit::Auto, Limit::Auto) => match available {
+                None => most,
+                Some(available) => self.largest_context(most, available)?,
+            },
+        };
+        let Some(available) = available else { return Ok(asked) };
+        // No context at all: what the smallest would take is said.
+        let planned = if asked == 0 { self.options.block_size } else { asked };
+        let needed = self.all(planned, planned, self.steps(planned)?.bytes())?;
+        if asked > 0 && needed <= available {
+            return Ok(asked);
+        }
+        let largest = self.largest_context(self.config.context, available)?;
+        if largest == 0 {
+            let block = self.options.block_size;
+            return Err(ModelError::DoesNotFit {
+                needed: self.all(block, block, self.steps(block)?.bytes())?,
+                weights: self.weights,
+                available,
+            });
+        }
+        Err(ModelError::ContextTooLarge {
+            asked,
+            needed,
+            available,
+            largest,
+        })
+    }
+
+    /// Checks the tokens of the cache that are asked for, or finds a number, for sequences of `context` tokens.
+    fn cache_tokens(&self, context: usize, steps: usize, available: Option<usize>) -> Result<usize, ModelError> {
+        let useful = context.saturating_mul(self.options.buckets().sequences);
+        let (asked, most) = match self.options.cache_tokens {
+            Limit::Auto => (None, useful),
+            Limit::Tokens(tokens) => (Some(tokens.max(1)), tokens.max(1)),
+        };
+        let Some(available) = available else { return Ok(most) };
+        let bytes = |tokens| self.all(context, tokens, steps);
+        match asked {
+            None => self.largest(most, available, bytes),
+            Some(asked) => match bytes(asked)? {
+                needed if needed <= available => Ok(asked),
+                needed => Err(ModelError::CacheTooLarge {
+                    asked,
+                    needed,
+                    available,
+                    largest: self.largest(most, available, bytes)?,
+                }),
+            },
+        }
     }
 }
 
-/// The context that fits, and what it takes.
+/// The context and the cache that fit, and what they take.
 pub(super) fn plan_memory<B: HostAccess>(
     weights: &dyn WeightSource,
     config: &DecoderConfig,
     options: EngineOptions,
     passes: GraphOptimizer,
     backend: &B,
-) -> Result<MemoryPlan, ModelError> {
+) -> Result<Planned, ModelError> {
     let available = backend.available_bytes();
-    let smallest = CacheSpec {
-        kv: options.kv,
-        block_size: options.block_size,
-        blocks: 1,
-        context: options.block_size,
-    };
+    let smallest = options.cache(options.block_size, options.block_size);
     // Which divisors of rotary frequencies are right depends on the context; the sizes do not.
-    let parameters = describe(weights, config, smallest)?;
+    let parameters = describe(weights, config, smallest, WorkSize::UNLIMITED)?;
     let needs = Needs {
         backend,
         config,
@@ -126,37 +218,19 @@ pub(super) fn plan_memory<B: HostAccess>(
             block_size: options.block_size,
         },
     };
-    let context = match (options.context, available) {
-        (Context::Tokens(asked), _) => asked.max(1),
-        (Context::Auto, None) => config.context,
-        (Context::Auto, Some(available)) => needs.largest(available)?,
-    };
-    // No context at all: what the smallest would take is said.
-    let planned = if context == 0 { options.block_size } else { context };
-    let steps = needs.steps(planned)?;
-    let needed = needs.all(planned, steps)?;
-    if let Some(available) = available.filter(|&available| context == 0 || needed > available) {
-        let largest = needs.largest(available)?;
-        if largest == 0 {
-            let block = options.block_size;
-            return Err(ModelError::DoesNotFit {
-                needed: needs.all(block, needs.steps(block)?)?,
-                weights: needs.weights,
-                available,
-            });
-        }
-        return Err(ModelError::ContextTooLarge {
-            asked: context,
-            needed,
+    let max_context = needs.context(available)?;
+    let steps = needs.steps(max_context)?;
+    let cache_tokens = needs.cache_tokens(max_context, steps.bytes(), available)?;
+    let tables = needs.parameters.rope_table_bytes(max_context);
+    Ok(Planned {
+        memory: MemoryPlan {
+            weights: needs.weights,
+            cache: needs.cache(cache_tokens)?,
+            scratch: steps.bytes().saturating_add(tables),
+            max_context,
+            cache_tokens,
             available,
-            largest,
-        });
-    }
-    Ok(MemoryPlan {
-        weights: needs.weights,
-        cache: needs.cache(context)?,
-        scratch: steps.saturating_add(needs.parameters.rope_table_bytes(context)),
-        context,
-        available,
+        },
+        work: steps.work,
     })
 }

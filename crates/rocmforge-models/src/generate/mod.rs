@@ -110,7 +110,7 @@ impl<B: HostAccess> Generator<B> {
         if ids.is_empty() {
             return Err(GenerateError::EmptyPrompt);
         }
-        let context = self.engine.context();
+        let context = self.engine.max_context();
         if ids.len() > context {
             let tokens = ids.len();
             return Err(GenerateError::PromptTooLong { tokens, context });
@@ -226,7 +226,7 @@ impl<B: HostAccess> Generator<B> {
             }
             let Some(row) = row else { continue };
             let started = Instant::now();
-            if let Some(reason) = sequence.draw(row, self.engine.context(), &mut events) {
+            if let Some(reason) = sequence.draw(row, self.engine.max_context(), &mut events) {
                 ended.push((part.index, reason));
             }
             if !in_prompt {

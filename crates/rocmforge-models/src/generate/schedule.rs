@@ -129,8 +129,7 @@ impl<B: HostAccess> Schedule<'_, B> {
                 promised += self.blocks(other, self.sequences[other].ids.len() - computed)?;
             }
         }
-        // More could not all have their token in one step.
-        if admitted >= self.engine.chunk() {
+        if admitted >= self.engine.max_sequences() {
             return Ok(false);
         }
         let sequence = &mut self.sequences[index];

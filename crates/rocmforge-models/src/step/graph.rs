@@ -4,8 +4,12 @@ use std::ops::Range;
 
 use rocmforge_ggml::{GgmlError, GgmlResult, Graph, Op, TensorDesc, TensorId};
 
-use super::{InputLayout, Parameters, StepShape};
+use super::{InputLayout, Memory, Parameters, StepShape};
 use crate::cache::CacheSpec;
+
+fn described(graph: &Graph, id: TensorId) -> GgmlResult<&TensorDesc> {
+    graph.tensor(id).ok_or(GgmlError::UnknownTensor(id))
+}
 
 /// A step's graph while parts add their nodes.
 pub(crate) struct StepGraph<'a> {
@@ -25,19 +29,31 @@ pub(crate) struct StepGraph<'a> {
     pub(crate) block_table: TensorId,
     /// Tokens whose logits are wanted, u32 `[outputs]`.
     pub(crate) output_rows: Option<TensorId>,
+    /// The cache after the last write.
+    stored: Option<TensorId>,
 }
 
 impl<'a> StepGraph<'a> {
     /// The inputs of a shape, and no node.
-    pub(super) fn new(p: &'a Parameters, shape: StepShape, first_id: TensorId) -> GgmlResult<Self> {
+    pub(super) fn new(p: &'a Parameters, shape: StepShape, memory: Memory, first_id: TensorId) -> GgmlResult<Self> {
         let mut graph = p.graph.clone();
         graph.start_ids_at(first_id);
         let table_width = p.cache.table_width();
         let layout = InputLayout::new(shape, table_width);
-        let inputs = graph.add_tensor(TensorDesc::u32([layout.elements()]));
+        let own = TensorDesc::u32([layout.elements()]);
+        let (base, inputs) = match memory {
+            Memory::Own => {
+                let own = graph.add_tensor(own);
+                (own, own)
+            }
+            Memory::Shared => {
+                let mut view = TensorDesc::view_of(described(&graph, p.inputs)?, 0);
+                view.set_shape(own.shape);
+                (p.inputs, graph.add_tensor(view))
+            }
+        };
         let mut part = |range: &Range<usize>, dims: &[usize]| -> GgmlResult<TensorId> {
-            let all = graph.tensor(inputs).ok_or(GgmlError::UnknownTensor(inputs))?;
-            let mut view = TensorDesc::view_of(all, range.start * size_of::<u32>());
+            let mut view = TensorDesc::view_of(described(&graph, base)?, range.start * size_of::<u32>());
             view.set_shape(dims);
             Ok(graph.add_tensor(view))
         };
@@ -56,6 +72,7 @@ impl<'a> StepGraph<'a> {
             cache: &p.cache,
             tokens: n,
             inputs,
+            stored: None,
         })
     }
 
@@ -63,7 +80,12 @@ impl<'a> StepGraph<'a> {
         self.inputs
     }
 
-    pub(super) fn finish(self) -> Graph {
+    /// The graph, whose results are the logits; without logits, what it wrote into caches.
+    pub(super) fn finish(mut self, logits: Option<TensorId>) -> Graph {
+        // What no result needs is left out; a graph without any result would keep all.
+        if let Some(result) = logits.or(self.stored) {
+            self.graph.mark_output(result);
+        }
         self.graph
     }
 
@@ -98,6 +120,8 @@ impl<'a> StepGraph<'a> {
     /// # Errors
     /// The rows have another width.
     pub(crate) fn store(&mut self, rows: TensorId, cache: TensorId) -> GgmlResult<TensorId> {
-        self.graph.set_rows(rows, cache, self.slots)
+        let stored = self.graph.set_rows(rows, cache, self.slots)?;
+        self.stored = Some(stored);
+        Ok(stored)
     }
 }

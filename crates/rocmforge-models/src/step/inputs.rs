@@ -108,6 +108,18 @@ impl Inputs {
         self.outputs += outputs.len();
     }
 
+    /// Fills what is left of the tokens: the first token of the sequence in row 0, whose keys and values go to `slots`.
+    pub(crate) fn pad(&mut self, slots: Range<usize>) {
+        let (first, end) = (self.tokens, self.layout.slots.len());
+        let id = self.data[self.layout.ids.start];
+        self.put(self.layout.ids.start, first, std::iter::repeat_n(id, end - first));
+        self.put(
+            self.layout.slots.start,
+            first,
+            slots.map(|slot| slot as u32).take(end - first),
+        );
+    }
+
     /// The blocks of the sequence in row `row`.
     pub(crate) fn add_blocks(&mut self, row: usize, table: &[u32]) {
         let first = row * self.table_width;

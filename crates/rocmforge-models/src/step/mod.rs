@@ -3,6 +3,7 @@
 //! [`tensors`] finds a model's weights for its parts, and makes the [`parameters`] of them: what every step's graph shares. A graph is
 //! built for a shape of [`inputs`] by the model's parts, which add their nodes to a [`StepGraph`].
 
+mod buckets;
 mod copy;
 mod graph;
 mod inputs;
@@ -12,12 +13,22 @@ mod tensors;
 use rocmforge_ggml::optimizer::{GraphOptimizer, OptimizerStats, Pass};
 use rocmforge_ggml::{GgmlResult, Graph, TensorId, planner};
 
+pub(crate) use buckets::Buckets;
 pub(crate) use copy::CopyRows;
 pub(crate) use graph::StepGraph;
 pub(crate) use inputs::Inputs;
 pub use inputs::{InputLayout, StepShape};
-pub(crate) use parameters::{Network, Parameters, Place};
+pub(crate) use parameters::{Network, Parameters, Place, WorkSize};
 pub(crate) use tensors::{Fused, NormOffset, Tensors};
+
+/// Whose memory a step's inputs, intermediates and results lie in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Memory {
+    /// The parameters': steps use it one after the other.
+    Shared,
+    /// The step's own.
+    Own,
+}
 
 /// A step's graph and the ids of its inputs and outputs.
 #[derive(Clone, Debug)]
@@ -38,23 +49,24 @@ impl Step {
     /// Builds the graph for a shape, with the passes of `optimizer`; its own tensors have ids from `first_id` on.
     ///
     /// # Errors
-    /// The hyper-parameters contradict each other.
+    /// The hyper-parameters contradict each other, or shared memory is too small.
     pub(crate) fn build(
         p: &Parameters,
         shape: StepShape,
+        memory: Memory,
         first_id: TensorId,
         optimizer: GraphOptimizer,
     ) -> GgmlResult<Self> {
-        let mut g = StepGraph::new(p, shape, first_id)?;
+        let mut g = StepGraph::new(p, shape, memory, first_id)?;
         let logits = p.network.build(&mut g)?;
         let inputs = g.inputs();
-        let mut graph = g.finish();
-        if let Some(logits) = logits {
-            graph.mark_output(logits);
-        }
+        let mut graph = g.finish(logits);
         // Weights lie in memory already, so their layouts stay.
         let optimized = optimizer.without(Pass::Layout).optimize(&mut graph);
-        let plan = planner::share_memory(&mut graph)?;
+        let plan = match memory {
+            Memory::Shared => planner::share_memory_in(&mut graph, p.scratch)?,
+            Memory::Own => planner::share_memory(&mut graph)?,
+        };
         Ok(Self {
             graph,
             optimized,

@@ -28,15 +28,43 @@ pub(crate) enum Place {
     Layer(usize),
     /// The logits.
     Output,
+    /// Steps: inputs and intermediates.
+    Step,
 }
 
-/// A weight, or the memory of a cache.
+/// What a tensor holds.
+#[derive(Clone, Debug)]
+pub(super) enum Content {
+    Weight(Weight),
+    /// Rows of a cache.
+    Cache,
+    /// What each step writes before it reads.
+    Work,
+}
+
+/// A tensor that lives longer than a step.
 #[derive(Clone, Debug)]
 pub(super) struct Parameter {
     pub(super) id: TensorId,
     pub(super) place: Place,
-    /// `None`: a cache, which starts as zeros.
-    pub(super) weight: Option<Weight>,
+    pub(super) content: Content,
+}
+
+/// Memory that steps use one after the other.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct WorkSize {
+    /// Elements of the largest step's inputs.
+    pub(crate) inputs: usize,
+    /// Bytes of the largest step's intermediates and results.
+    pub(crate) scratch: usize,
+}
+
+impl WorkSize {
+    /// More than any step needs: for graphs that only show how much they do.
+    pub(crate) const UNLIMITED: Self = Self {
+        inputs: 1 << 40,
+        scratch: 1 << 48,
+    };
 }
 
 /// Weights and caches of a model, found and described.
@@ -47,6 +75,10 @@ pub(crate) struct Parameters {
     /// Descriptors only, no node.
     pub(super) graph: Graph,
     pub(super) all: Vec<Parameter>,
+    /// Inputs of steps, u32.
+    pub(super) inputs: TensorId,
+    /// Intermediates and results of steps.
+    pub(super) scratch: TensorId,
     /// Bytes of a position's cosines and sines.
     pub(super) rope_row: usize,
 }
@@ -54,31 +86,35 @@ pub(crate) struct Parameters {
 impl Parameters {
     /// Bytes of all weights.
     pub(crate) fn weight_bytes(&self) -> usize {
-        let weights = self.all.iter().filter_map(|parameter| parameter.weight.as_ref());
-        weights.fold(0, |total, weight| total.saturating_add(weight.bytes().bytes().len()))
+        let bytes = self.all.iter().map(|parameter| match &parameter.content {
+            Content::Weight(weight) => weight.bytes().bytes().len(),
+            Content::Cache | Content::Work => 0,
+        });
+        bytes.fold(0, usize::saturating_add)
     }
 
     /// Tensors of the caches.
     pub(crate) fn caches(&self) -> impl Iterator<Item = TensorId> {
-        let caches = self.all.iter().filter(|parameter| parameter.weight.is_none());
+        let is_cache = |parameter: &&Parameter| matches!(parameter.content, Content::Cache);
+        let caches = self.all.iter().filter(is_cache);
         caches.map(|parameter| parameter.id)
     }
 
-    /// Loads the weights into a backend and gives it the caches' memory. Calls `progress` with the bytes loaded.
+    /// Loads the weights into a backend and gives it the memory of caches and steps. Calls `progress` with the bytes loaded.
     ///
     /// # Errors
     /// The backend has no memory for them.
     pub(crate) fn load<B: HostAccess>(&self, backend: &mut B, mut progress: impl FnMut(usize)) -> GgmlResult<()> {
         let mut loaded = 0;
-        for Parameter { id, weight, .. } in &self.all {
+        for Parameter { id, content, .. } in &self.all {
             let desc = self.graph.tensor(*id).ok_or(GgmlError::UnknownTensor(*id))?;
-            match weight {
-                Some(weight) => {
+            match content {
+                Content::Weight(weight) => {
                     backend.load_weight(desc, Arc::clone(weight.bytes()))?;
                     loaded += weight.bytes().bytes().len();
                     progress(loaded);
                 }
-                None => backend.alloc(desc)?,
+                Content::Cache | Content::Work => backend.alloc(desc)?,
             }
         }
         Ok(())

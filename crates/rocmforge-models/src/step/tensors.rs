@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rocmforge_ggml::{DType, GgmlError, Graph, Layout, TensorDesc, TensorId};
 
-use super::parameters::{Network, Parameter, Parameters, Place};
+use super::parameters::{Content, Network, Parameter, Parameters, Place, WorkSize};
 use crate::ModelError;
 use crate::cache::CacheSpec;
 use crate::config::RopeConfig;
@@ -124,14 +124,13 @@ impl<'a> Tensors<'a> {
         })
     }
 
-    fn add(&mut self, desc: TensorDesc, weight: Option<Weight>) -> TensorId {
+    fn add(&mut self, desc: TensorDesc, content: Content) -> TensorId {
         let id = self.graph.add_tensor(desc);
-        self.known.extend(weight.as_ref().map(|weight| weight.name.clone()));
-        self.parameters.push(Parameter {
-            id,
-            place: self.place,
-            weight,
-        });
+        if let Content::Weight(weight) = &content {
+            self.known.insert(weight.name.clone());
+        }
+        let place = self.place;
+        self.parameters.push(Parameter { id, place, content });
         id
     }
 
@@ -147,7 +146,7 @@ impl<'a> Tensors<'a> {
     ) -> Result<TensorId, ModelError> {
         let weight = self.need(name, fused, &[rows, cols])?;
         let desc = TensorDesc::new([cols, rows], weight.dtype, Layout::ColMajor);
-        Ok(self.add(desc, Some(weight)))
+        Ok(self.add(desc, Content::Weight(weight)))
     }
 
     /// A table of `rows` rows that are looked up.
@@ -157,7 +156,7 @@ impl<'a> Tensors<'a> {
     pub(crate) fn table(&mut self, name: Name, [rows, cols]: [usize; 2]) -> Result<TensorId, ModelError> {
         let weight = self.need(name, None, &[rows, cols])?;
         let desc = TensorDesc::new([rows, cols], weight.dtype, Layout::RowMajor);
-        Ok(self.add(desc, Some(weight)))
+        Ok(self.add(desc, Content::Weight(weight)))
     }
 
     /// The memory of a table as the matrix of a product that gives a result for each row.
@@ -187,7 +186,7 @@ impl<'a> Tensors<'a> {
             DType::F32 => weight,
             _ => Weight::from_f32(&weight.name, &weight.to_f32()?),
         };
-        Ok(self.add(TensorDesc::f32(weight.dims.clone()), Some(weight)))
+        Ok(self.add(TensorDesc::f32(weight.dims.clone()), Content::Weight(weight)))
     }
 
     /// Divisors of rotary frequencies, as f32.
@@ -231,7 +230,7 @@ impl<'a> Tensors<'a> {
     /// Rows of a paged cache, one for each slot.
     pub(crate) fn cache(&mut self, width: usize) -> TensorId {
         let desc = TensorDesc::new([self.cache.slots(), width], self.cache.kv.into(), Layout::RowMajor);
-        self.add(desc, None)
+        self.add(desc, Content::Cache)
     }
 
     /// A rotary embedding is used: devices keep its cosines and sines.
@@ -246,9 +245,10 @@ impl<'a> Tensors<'a> {
     /// # Errors
     /// [`ModelError::UnusedTensor`]: nobody asked for a tensor of the file.
     pub(crate) fn finish(
-        self,
+        mut self,
         network: Arc<dyn Network>,
         architecture: &'static str,
+        work: WorkSize,
     ) -> Result<Parameters, ModelError> {
         let is_derived = |name: &str| DERIVED.iter().any(|end| name.ends_with(end));
         let unused = self
@@ -262,12 +262,18 @@ impl<'a> Tensors<'a> {
                 architecture,
             });
         }
+        self.at(Place::Step);
+        let inputs = self.add(TensorDesc::u32([work.inputs]), Content::Work);
+        let scratch = TensorDesc::new([work.scratch], DType::I8, Layout::RowMajor);
+        let scratch = self.add(scratch, Content::Work);
         let floats: usize = self.ropes.iter().map(|rope| rope.n_dims).sum();
         Ok(Parameters {
             network,
             cache: self.cache,
             graph: self.graph,
             all: self.parameters,
+            inputs,
+            scratch,
             rope_row: floats * size_of::<f32>(),
         })
     }

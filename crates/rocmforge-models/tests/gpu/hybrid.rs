@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rocmforge_ggml::{CpuBackend, HipGgmlBackend, HybridBackend};
 use rocmforge_hip_sys::HipClock;
-use rocmforge_models::{Context, Engine, EngineOptions, KvType, Model};
+use rocmforge_models::{Engine, EngineOptions, KvType, Limit, Model};
 use rocmforge_runtime::{Bytes, Policy};
 use rocmforge_sim::{CardConfig, Client, DesktopConfig, SimConfig};
 use rocmforge_testkit::{GpuLease, LeaseOptions, gpu_with, skip};
@@ -29,7 +29,8 @@ fn card_of(bytes: u64) -> GpuLease {
 
 fn options(context: usize) -> EngineOptions {
     EngineOptions {
-        context: Context::Tokens(context),
+        max_context: Limit::Tokens(context),
+        max_sequences: 1,
         kv: KvType::F32,
         chunk: 16,
         ..EngineOptions::default()

@@ -1,11 +1,14 @@
 //! Fixtures of the f64 reference, and the comparison of an engine with them. README.md says how they were made.
 #![allow(dead_code)] // each test program uses a part
 
+mod load;
+
 use std::path::{Path, PathBuf};
 
+pub(crate) use load::check_load;
 use rocmforge_ggml::HostAccess;
 use rocmforge_gguf::Gguf;
-use rocmforge_models::{Chunk, Context, Engine, EngineOptions, Model, Outputs};
+use rocmforge_models::{Chunk, Engine, EngineOptions, Limit, Model, Outputs};
 use serde::Deserialize;
 
 /// Two logits this close may change places in f32.
@@ -81,8 +84,14 @@ pub(crate) fn model_file(file: &str) -> Option<PathBuf> {
 
 /// An engine whose cache is as exact as the activations.
 pub(crate) fn engine<B: HostAccess>(backend: B, model: &Model, context: usize) -> Engine<B> {
+    engine_for(backend, model, context, 1)
+}
+
+/// An engine whose steps have up to so many sequences.
+pub(crate) fn engine_for<B: HostAccess>(backend: B, model: &Model, context: usize, max_sequences: usize) -> Engine<B> {
     let options = EngineOptions {
-        context: Context::Tokens(context),
+        max_context: Limit::Tokens(context),
+        max_sequences,
         kv: rocmforge_models::KvType::F32,
         ..EngineOptions::default()
     };
@@ -274,7 +283,8 @@ fn largest_difference(a: &[f32], b: &[f32]) -> f32 {
 pub(crate) fn check_chunks<B: HostAccess>(backend: impl Fn() -> B, model: &Model, prompt: &[u32]) -> f32 {
     let logits = |chunk| {
         let options = EngineOptions {
-            context: Context::Tokens(64),
+            max_context: Limit::Tokens(64),
+            max_sequences: 1,
             kv: rocmforge_models::KvType::F32,
             chunk,
             ..EngineOptions::default()
@@ -299,7 +309,8 @@ pub(crate) fn check_batch<B: HostAccess>(
     prompts: &[&[u32]],
     steps: usize,
 ) -> f32 {
-    let mut together = engine(backend(), model, 512);
+    // More than there are: steps are padded.
+    let mut together = engine_for(backend(), model, 512, prompts.len() + 2);
     let sequences: Vec<_> = prompts
         .iter()
         .map(|prompt| together.add_sequence(prompt).expect("room"))

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use rocmforge_ggml::{Activations, CpuBackend, DType, HipGgmlBackend, HostAccess};
 use rocmforge_gguf::{Gguf, TensorType, Writer, blocks};
-use rocmforge_models::{Context, Engine, EngineOptions, KvType, Model, ModelError};
+use rocmforge_models::{Engine, EngineOptions, KvType, Limit, Model, ModelError};
 use rocmforge_testkit::data::rng;
 use rocmforge_testkit::gpu;
 
@@ -77,7 +77,8 @@ fn model([layers, width, heads, kv_heads, head_dim, ff, vocab]: [usize; 7]) -> M
 
 fn engine<B: HostAccess>(backend: B, model: &Model, kv: KvType) -> Result<Engine<B>, ModelError> {
     let options = EngineOptions {
-        context: Context::Tokens(128),
+        max_context: Limit::Tokens(128),
+        max_sequences: 1,
         kv,
         chunk: 32,
         ..EngineOptions::default()

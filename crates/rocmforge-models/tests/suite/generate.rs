@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::reference::{Tiny, best, log_probability};
+use crate::reference::{Tiny, best, check_load, log_probability};
 use rocmforge_ggml::CpuBackend;
 use rocmforge_models::generate::{
     Completion, Event, FinishReason, GenerateError, Generator, Prompt, Request, RequestId,
 };
 use rocmforge_models::sampling::{Sampler, SamplerConfig, SamplingError};
 use rocmforge_models::tokenizer::{Piece, Tokenizer};
-use rocmforge_models::{Context, Engine, EngineOptions, KvType, Model, ModelError};
+use rocmforge_models::{Engine, EngineOptions, KvType, Limit, Model, ModelError};
 use rocmforge_testkit::data::rng;
 
 /// The tiny vocabulary's `<eos>`.
@@ -23,7 +23,8 @@ fn model() -> Model {
 
 fn engine(context: usize, chunk: usize) -> Engine<CpuBackend> {
     let options = EngineOptions {
-        context: Context::Tokens(context),
+        max_context: Limit::Tokens(context),
+        cache_tokens: Limit::Tokens(context),
         kv: KvType::F32,
         block_size: 4,
         chunk,
@@ -532,6 +533,15 @@ fn random_batches_end_and_give_what_each_request_gives_alone() {
             assert_eq!(results.0[&id].0, ids, "seed {seed}, {id:?}");
         }
         assert!(nothing_is_held(&generator), "seed {seed}");
+    }
+}
+
+#[test]
+fn a_load_of_many_requests_builds_no_graph_and_gives_what_each_gives_alone() {
+    for (seed, name) in [(1, "llama.gguf"), (2, "gemma3.gguf"), (3, "phi3.gguf")] {
+        let tiny = Tiny::all().into_iter().find(|tiny| tiny.file == name);
+        let model = tiny.expect("a committed model").open();
+        check_load(|| CpuBackend::with_threads(1), &model, 64, seed);
     }
 }
 

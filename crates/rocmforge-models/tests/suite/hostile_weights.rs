@@ -7,7 +7,7 @@ use rocmforge_gguf::{Gguf, Value, Writer};
 use rocmforge_models::config::DecoderConfig;
 use rocmforge_models::tokenizer::{Tokenizer, TokenizerError};
 use rocmforge_models::weights::{SafetensorsWeights, WeightSource};
-use rocmforge_models::{Context, Engine, EngineOptions, FileError, Model, ModelError};
+use rocmforge_models::{Engine, EngineOptions, FileError, Limit, Model, ModelError};
 use serde_json::json;
 
 /// A committed model with other metadata and, of one tensor, other values.
@@ -34,7 +34,7 @@ fn changed(file: &str, key: &str, value: Option<Value>, tensor: &str, values: &[
 
 fn engine(gguf: Gguf) -> Result<(), ModelError> {
     let options = EngineOptions {
-        context: Context::Tokens(32),
+        max_context: Limit::Tokens(32),
         ..EngineOptions::default()
     };
     Engine::new(CpuBackend::with_threads(1), &Model::from_gguf(gguf)?, options).map(|_| ())

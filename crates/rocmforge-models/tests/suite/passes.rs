@@ -6,7 +6,7 @@ use crate::reference::{Tiny, best, model_file};
 use rocmforge_ggml::optimizer::{Bound, GraphOptimizer, Pass};
 use rocmforge_ggml::{CpuBackend, GgmlBackend, Graph, HostAccess, Node, TensorId};
 use rocmforge_models::bert::Bert;
-use rocmforge_models::{Context, Engine, EngineOptions, KvType, Model};
+use rocmforge_models::{Engine, EngineOptions, KvType, Limit, Model};
 use rocmforge_testkit::{gpu, skip};
 
 /// All passes that keep every bit.
@@ -20,7 +20,8 @@ fn exact() -> GraphOptimizer {
 
 fn engine<B: HostAccess>(backend: B, model: &Model, passes: Option<GraphOptimizer>) -> Engine<B> {
     let options = EngineOptions {
-        context: Context::Tokens(64),
+        max_context: Limit::Tokens(64),
+        max_sequences: 1,
         kv: KvType::F32,
         chunk: 16,
         passes,
@@ -119,8 +120,8 @@ fn no_node_of_a_decoder_follows_from_its_weights() {
         let step = plain.last_step().expect("steps ran");
         let outputs = step.graph.nodes.iter().flat_map(|node| &node.outputs);
         let changes: BTreeSet<TensorId> = outputs
+            .chain([&step.inputs])
             .filter_map(|&id| step.graph.root(id))
-            .chain([step.inputs])
             .collect();
         let found = follow(&step.graph, |root| !changes.contains(&root));
         assert!(found.is_empty(), "{}: {found:?}", tiny.file);

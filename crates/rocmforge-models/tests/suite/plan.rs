@@ -2,7 +2,7 @@
 
 use rocmforge_ggml::{CpuBackend, HipGgmlBackend, KvType};
 use rocmforge_gguf::Value;
-use rocmforge_models::{Context, Engine, EngineOptions, MemoryPlan, Model, ModelError};
+use rocmforge_models::{Engine, EngineOptions, Limit, MemoryPlan, Model, ModelError};
 use rocmforge_testkit::gpu;
 
 use crate::reference::Tiny;
@@ -20,9 +20,10 @@ fn made_for(tiny: &Tiny, context: u32) -> Model {
     changed(&gguf, &[], &[(key.as_str(), Value::U32(context))]).expect("a model")
 }
 
-fn plan(model: &Model, context: Context) -> MemoryPlan {
+fn plan(model: &Model, max_context: Limit) -> MemoryPlan {
     let options = EngineOptions {
-        context,
+        max_context,
+        max_sequences: 1,
         kv: KvType::F16,
         ..EngineOptions::default()
     };
@@ -37,8 +38,8 @@ fn plan(model: &Model, context: Context) -> MemoryPlan {
 fn a_plan_depends_on_the_context_that_is_asked_for_alone() {
     for tiny in Tiny::all() {
         // The two lists of Phi-3 are as long as each other.
-        let short = plan(&made_for(&tiny, 512), Context::Tokens(32));
-        let long = plan(&made_for(&tiny, 1 << 28), Context::Tokens(32));
+        let short = plan(&made_for(&tiny, 512), Limit::Tokens(32));
+        let long = plan(&made_for(&tiny, 1 << 28), Limit::Tokens(32));
         assert_eq!(short, long, "{}", tiny.file);
         assert!(long.scratch < 2 << 20, "{}: {} bytes", tiny.file, long.scratch);
     }
@@ -50,8 +51,8 @@ fn rotary_tables_are_planned_for_each_token_of_the_context() {
     let tiny = &Tiny::all()[0];
     let model = made_for(tiny, 1 << 20);
     let row = 4 * model.config().rope.n_dims;
-    let [small, large] = [1 << 10, 1 << 14].map(|tokens| plan(&model, Context::Tokens(tokens)).scratch);
-    // The steps' tables of blocks grow, too: 4 bytes for 16 tokens, in each of three steps.
+    let [small, large] = [1 << 10, 1 << 14].map(|tokens| plan(&model, Limit::Tokens(tokens)).scratch);
+    // The table of blocks grows, too: 4 bytes for 16 tokens.
     let tables = row * ((1 << 14) - (1 << 10));
     assert!(
         (tables..tables + tables / 8).contains(&(large - small)),
@@ -66,7 +67,8 @@ fn the_largest_context_is_what_fits() {
     let gemma = Tiny::all().into_iter().find(|tiny| tiny.file == "gemma3.gguf");
     let model = made_for(&gemma.expect("a committed model"), 1 << 28);
     let options = EngineOptions {
-        context: Context::Tokens(1 << 28),
+        max_context: Limit::Tokens(1 << 28),
+        max_sequences: 1,
         kv: KvType::F32,
         ..EngineOptions::default()
     };
@@ -81,7 +83,7 @@ fn the_largest_context_is_what_fits() {
             largest,
         }) => {
             assert_eq!(asked, 1 << 28);
-            // The steps take some, among it 4 bytes for every 16 tokens in each of three.
+            // The step takes some, among it 4 bytes for every 16 tokens.
             let all = token << 28;
             assert!((all..all + all / 16).contains(&needed), "{needed}");
             assert!(largest.is_multiple_of(16), "{largest}");

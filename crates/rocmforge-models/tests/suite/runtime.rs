@@ -2,7 +2,7 @@
 
 use crate::reference::{Tiny, engine};
 use rocmforge_ggml::{CpuBackend, HipGgmlBackend, HostAccess};
-use rocmforge_models::{Context, Engine, EngineOptions, KvType, Model};
+use rocmforge_models::{Engine, EngineOptions, KvType, Limit, Model};
 use rocmforge_testkit::{GpuLease, gpu};
 
 /// Bits of the logits after a prompt and three more tokens, in a sequence that finds nothing of earlier ones in the cache.
@@ -58,7 +58,8 @@ fn scratch_buffer_reuse_invariant() {
 /// What two engines of a model say of themselves before anything ran, and what they compute first.
 fn initialised<B: HostAccess>(backend: B, model: &Model, tokens: &[u32]) -> (Vec<usize>, Vec<Vec<u32>>) {
     let options = EngineOptions {
-        context: Context::Tokens(50),
+        max_context: Limit::Tokens(50),
+        max_sequences: 1,
         kv: KvType::F32,
         ..EngineOptions::default()
     };
@@ -68,14 +69,14 @@ fn initialised<B: HostAccess>(backend: B, model: &Model, tokens: &[u32]) -> (Vec
     let (config, plan) = (engine.config().clone(), *engine.memory());
     assert!(steps.is_sorted() && steps.iter().all(|&(_, total)| total == plan.weights));
     assert_eq!(steps.last(), Some(&(plan.weights, plan.weights)));
-    // Four blocks of 16 tokens hold 50: keys and values of every layer and head, in f32.
-    let cache = 2 * config.layers * config.kv_heads * config.head_dim * 64 * 4;
-    assert_eq!((plan.context, plan.cache), (50, cache));
+    // Four blocks of 16 tokens hold 50, and one takes padding: keys and values of every layer and head, in f32.
+    let cache = 2 * config.layers * config.kv_heads * config.head_dim * 80 * 4;
+    assert_eq!((plan.max_context, plan.cache_tokens, plan.cache), (50, 50, cache));
     assert_eq!(
-        (engine.context(), engine.chunk(), engine.cache().free_blocks()),
+        (engine.max_context(), engine.chunk(), engine.cache().free_blocks()),
         (50, options.chunk, 4)
     );
-    let said = vec![plan.weights, plan.cache, plan.scratch, plan.context];
+    let said = vec![plan.weights, plan.cache, plan.scratch, plan.max_context];
     let rows = logits(&mut engine, tokens);
     assert!(rows.iter().all(|row| row.len() == config.vocab));
     (said, rows)

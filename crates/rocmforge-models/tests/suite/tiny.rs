@@ -20,7 +20,7 @@ fn every_architecture_equals_the_f64_forward() {
 fn a_context_beyond_the_model_is_refused() {
     let model = Tiny::all()[0].open();
     let options = EngineOptions {
-        context: rocmforge_models::Context::Tokens(1 << 20),
+        max_context: rocmforge_models::Limit::Tokens(1 << 20),
         ..Default::default()
     };
     let error = Engine::new(CpuBackend::new(), &model, options).expect_err("too long");
@@ -56,7 +56,7 @@ fn changed(gguf: &Gguf, without: Option<&str>, more: Option<&str>) -> Model {
 
 fn refusal(model: &Model) -> Option<ModelError> {
     let options = EngineOptions {
-        context: rocmforge_models::Context::Tokens(64),
+        max_context: rocmforge_models::Limit::Tokens(64),
         ..EngineOptions::default()
     };
     Engine::new(CpuBackend::with_threads(1), model, options).err()

@@ -2,7 +2,7 @@
 
 use rocmforge::memory::Bytes;
 use rocmforge::models::generate::Generator;
-use rocmforge::models::{Context, Engine, Model};
+use rocmforge::models::{Engine, Limit, Model};
 
 use super::machine::Machine;
 use super::options::Options;
@@ -26,11 +26,11 @@ pub(crate) fn generator<M: Machine>(model: &Model, machine: M, options: &Options
     let settings = options.engine();
     let engine = Engine::with_progress(machine, model, settings, |done, total| progress.set(done, total))?;
     drop(progress);
-    let context = engine.context();
-    let why = match settings.context {
-        Context::Tokens(_) => "",
-        Context::Auto if context == model.config().context => ", all that the model was made for",
-        Context::Auto => ", the largest that fits",
+    let context = engine.max_context();
+    let why = match settings.max_context {
+        Limit::Tokens(_) => "",
+        Limit::Auto if context == model.config().context => ", all that the model was made for",
+        Limit::Auto => ", the largest that fits",
     };
     let weights = Bytes(engine.memory().weights as u64);
     eprintln!("{weights} of weights, context {context} tokens{why}");

@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use rocmforge::ggml::Activations;
 use rocmforge::memory::Bytes;
 use rocmforge::models::sampling::SamplerConfig;
-use rocmforge::models::{Context, EngineOptions, KvType};
+use rocmforge::models::{EngineOptions, KvType, Limit};
 
 /// Options of the model, the device and the sampler.
 #[derive(Args, Debug)]
@@ -57,16 +57,16 @@ const DEFAULT_MODEL: &str = "target/models/smollm2/SmolLM2-135M-Instruct.Q4_1.gg
 
 /// A context's length.
 #[derive(Clone, Copy, Debug)]
-struct Ctx(Context);
+struct Ctx(Limit);
 
 impl FromStr for Ctx {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
         match text.parse() {
-            _ if text == "auto" => Ok(Self(Context::Auto)),
+            _ if text == "auto" => Ok(Self(Limit::Auto)),
             Ok(0) | Err(_) => Err("it is a number of tokens, at least 1, or `auto`".to_owned()),
-            Ok(tokens) => Ok(Self(Context::Tokens(tokens))),
+            Ok(tokens) => Ok(Self(Limit::Tokens(tokens))),
         }
     }
 }
@@ -99,7 +99,8 @@ impl Options {
     /// How the engine is set up.
     pub(crate) fn engine(&self) -> EngineOptions {
         EngineOptions {
-            context: self.ctx.0,
+            max_context: self.ctx.0,
+            max_sequences: 1,
             kv: match self.kv {
                 Kv::F16 => KvType::F16,
                 Kv::F32 => KvType::F32,

@@ -22,7 +22,7 @@ use clap::{Parser, ValueEnum};
 use rocmforge::backend::{Elems, HipBackend, HipBuffer};
 use rocmforge::ggml::{Activations, HipGgmlBackend};
 use rocmforge::gguf::TensorType;
-use rocmforge::models::{Chunk, Context, Engine, EngineOptions, KvType, Model, Outputs};
+use rocmforge::models::{Chunk, Engine, EngineOptions, KvType, Limit, Model, Outputs};
 use shapes::Shape;
 
 type Failure = Box<dyn std::error::Error>;
@@ -220,7 +220,8 @@ fn engine(
     };
     let backend = HipGgmlBackend::new(hip)?.activations(activations);
     let options = EngineOptions {
-        context: Context::Tokens(context),
+        max_context: Limit::Tokens(context),
+        max_sequences: 1,
         kv: args.kv.of_engine(),
         chunk: args.chunk,
         ..EngineOptions::default()
