@@ -3,6 +3,7 @@
 //! * [`Model`] is an opened model: a GGUF file, or a directory as Hugging Face lays it out. Weights are mapped, not read.
 //! * [`Engine`] runs it on a backend of `rocmforge-ggml`: the CPU, a GPU or a simulated one, with a paged KV cache.
 //! * [`generate`] runs requests on an engine, many at a time, and gives text as it is made.
+//! * [`serve`] gives an engine a thread of its own, with handles for any number of others.
 //! * [`arch`] has a file for each family of architectures, [`config`] reads their hyper-parameters, [`mod@weights`] their tensors.
 //! * [`tokenizer`], [`chat`], [`sampling`] and [`stop`] turn text into tokens and logits into text.
 //! * [`bert`] runs sentence encoders.
@@ -34,6 +35,7 @@ pub mod generate;
 mod layers;
 mod model;
 pub mod sampling;
+pub mod serve;
 mod settings;
 pub mod step;
 pub mod stop;

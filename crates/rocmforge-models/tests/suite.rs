@@ -20,6 +20,7 @@ mod suite {
     mod runtime;
     mod sampling;
     mod sampling_stages;
+    mod serve;
     mod settings;
     mod tiny;
     mod tokenizer_files;

@@ -48,8 +48,8 @@ pub use self::request::{Prompt, Request, RequestId};
 pub use self::stream::Stream;
 
 use self::sequence::Sequence;
-use crate::tokenizer::{Piece, Tokenizer};
-use crate::{Chunk, Engine, ModelError, Outputs};
+use crate::tokenizer::Tokenizer;
+use crate::{Chunk, Engine, Outputs};
 
 /// Generates text for any number of requests on one engine.
 pub struct Generator<B: HostAccess> {
@@ -59,6 +59,8 @@ pub struct Generator<B: HostAccess> {
     sequences: Vec<Sequence>,
     events: VecDeque<Event>,
     next_request: u64,
+    /// Those in the last step.
+    stepped: Vec<RequestId>,
 }
 
 impl<B: HostAccess> std::fmt::Debug for Generator<B> {
@@ -79,6 +81,7 @@ impl<B: HostAccess> Generator<B> {
             sequences: Vec::new(),
             events: VecDeque::new(),
             next_request: 0,
+            stepped: Vec::new(),
         }
     }
 
@@ -104,21 +107,12 @@ impl<B: HostAccess> Generator<B> {
     ///
     /// # Errors
     /// [`GenerateError::EmptyPrompt`]; [`GenerateError::PromptTooLong`] for one that is longer than the context;
-    /// [`ModelError::TokenOutOfRange`]; a parameter of the sampler is out of range; the text cannot be tokenized.
+    /// [`crate::ModelError::TokenOutOfRange`]; a parameter of the sampler is out of range; the text cannot be tokenized.
     pub fn submit(&mut self, request: Request) -> Result<RequestId, GenerateError> {
-        let ids = self.encode(&request.prompt)?;
-        if ids.is_empty() {
-            return Err(GenerateError::EmptyPrompt);
-        }
-        let context = self.engine.max_context();
-        if ids.len() > context {
-            let tokens = ids.len();
-            return Err(GenerateError::PromptTooLong { tokens, context });
-        }
-        let vocab = self.engine.config().vocab;
-        if let Some(&id) = ids.iter().find(|&&id| id as usize >= vocab) {
-            return Err(ModelError::TokenOutOfRange { id, vocab }.into());
-        }
+        let engine = &self.engine;
+        let ids = request
+            .prompt
+            .ids(&self.tokenizer, engine.max_context(), engine.config().vocab)?;
         let id = RequestId(self.next_request);
         let sequence = Sequence::new(id, ids, request, Arc::clone(&self.tokenizer))?;
         self.next_request += 1;
@@ -131,15 +125,7 @@ impl<B: HostAccess> Generator<B> {
     /// # Errors
     /// The text cannot be tokenized.
     pub fn encode(&self, prompt: &Prompt) -> Result<Vec<u32>, GenerateError> {
-        Ok(match prompt {
-            Prompt::Ids(ids) => ids.clone(),
-            Prompt::Pieces(pieces) => self.tokenizer.encode_pieces(pieces)?,
-            // Unlike `Tokenizer::encode` this puts nothing at the end, where the text is to go on.
-            Prompt::Text(text) => self.tokenizer.encode_pieces(&[Piece {
-                text: text.clone(),
-                trusted: false,
-            }])?,
-        })
+        prompt.encode(&self.tokenizer)
     }
 
     /// Computes one step, and returns what happened since the last call. Without requests nothing is computed.
@@ -162,6 +148,28 @@ impl<B: HostAccess> Generator<B> {
         };
         self.finish(index, FinishReason::Cancelled)?;
         Ok(true)
+    }
+
+    /// Whether there are events that no step has returned.
+    #[must_use]
+    pub fn has_events(&self) -> bool {
+        !self.events.is_empty()
+    }
+
+    /// After a step that failed: ends the requests that took part in it, all if none did, and says which. They have no last event.
+    pub fn end_failed(&mut self) -> Vec<RequestId> {
+        let failed = std::mem::take(&mut self.stepped);
+        let mut ended = Vec::new();
+        self.sequences.retain_mut(|sequence| {
+            let ends = failed.is_empty() || failed.contains(&sequence.request);
+            if ends {
+                ended.push(sequence.request);
+                // It fails only for a sequence that is not in the cache, which then holds nothing either.
+                let _ = sequence.cache.take().map(|cache| self.engine.remove(cache));
+            }
+            !ends
+        });
+        ended
     }
 
     /// Submits a request and yields its events as they come.
@@ -190,6 +198,7 @@ impl<B: HostAccess> Generator<B> {
     /// Computes one step. False if there was nothing to do.
     fn advance(&mut self) -> Result<bool, GenerateError> {
         let started = Instant::now();
+        self.stepped.clear();
         let parts = schedule::plan(&mut self.engine, &mut self.sequences)?;
         let mut chunks = Vec::with_capacity(parts.len());
         for part in &parts {
@@ -208,6 +217,8 @@ impl<B: HostAccess> Generator<B> {
         if chunks.is_empty() {
             return Ok(false);
         }
+        let requests = parts.iter().map(|part| self.sequences[part.index].request);
+        self.stepped.extend(requests);
         let logits = self.engine.step(&chunks)?;
         let elapsed = started.elapsed();
         let mut rows = logits.rows();

@@ -1,7 +1,9 @@
 //! Requests: what to generate and when to stop.
 
+use super::GenerateError;
+use crate::ModelError;
 use crate::sampling::SamplerConfig;
-use crate::tokenizer::Piece;
+use crate::tokenizer::{Piece, Tokenizer};
 
 /// Names a request of one [`Generator`](super::Generator). Never used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -25,6 +27,43 @@ pub enum Prompt {
     /// Texts of the program and of users, as [`ChatTemplate::render_pieces`](crate::chat::ChatTemplate::render_pieces) gives them:
     /// control tokens are parsed in trusted pieces only. `bos` is put before them if the model wants that.
     Pieces(Vec<Piece>),
+}
+
+impl Prompt {
+    /// The token ids.
+    ///
+    /// # Errors
+    /// The text cannot be tokenized.
+    pub(crate) fn encode(&self, tokenizer: &Tokenizer) -> Result<Vec<u32>, GenerateError> {
+        Ok(match self {
+            Self::Ids(ids) => ids.clone(),
+            Self::Pieces(pieces) => tokenizer.encode_pieces(pieces)?,
+            // Unlike `Tokenizer::encode` this puts nothing at the end, where the text is to go on.
+            Self::Text(text) => tokenizer.encode_pieces(&[Piece {
+                text: text.clone(),
+                trusted: false,
+            }])?,
+        })
+    }
+
+    /// The token ids, if a model with this context and vocabulary can go on from them.
+    ///
+    /// # Errors
+    /// [`GenerateError::EmptyPrompt`], [`GenerateError::PromptTooLong`], [`ModelError::TokenOutOfRange`]; the text cannot be tokenized.
+    pub(crate) fn ids(&self, tokenizer: &Tokenizer, context: usize, vocab: usize) -> Result<Vec<u32>, GenerateError> {
+        let ids = self.encode(tokenizer)?;
+        if ids.is_empty() {
+            return Err(GenerateError::EmptyPrompt);
+        }
+        if ids.len() > context {
+            let tokens = ids.len();
+            return Err(GenerateError::PromptTooLong { tokens, context });
+        }
+        match ids.iter().find(|&&id| id as usize >= vocab) {
+            Some(&id) => Err(ModelError::TokenOutOfRange { id, vocab }.into()),
+            None => Ok(ids),
+        }
+    }
 }
 
 impl From<&str> for Prompt {

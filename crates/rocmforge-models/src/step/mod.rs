@@ -1,7 +1,7 @@
 //! Steps: some tokens of some sequences through a model, as one graph.
 //!
-//! [`tensors`] finds a model's weights for its parts, and makes the [`parameters`] of them: what every step's graph shares. A graph is
-//! built for a shape of [`inputs`] by the model's parts, which add their nodes to a [`StepGraph`].
+//! `tensors` finds a model's weights for its parts, and makes the `parameters` of them: what every step's graph shares. A graph is built for a
+//! shape of `inputs` by the model's parts, which add their nodes to a `StepGraph`. `buckets` has the shapes for which graphs are kept.
 
 mod buckets;
 mod copy;

@@ -1,0 +1,159 @@
+//! Handles: submit requests from any thread, and read what comes of them.
+
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, Sender};
+
+use rocmforge_ggml::HostAccess;
+
+use super::ServeError;
+use super::shared::{Figures, Shared};
+use super::worker::Command;
+use crate::generate::{Event, GenerateError, Generator, Prompt, Request};
+use crate::tokenizer::Tokenizer;
+
+/// What a request is checked against before it is sent.
+#[derive(Clone, Debug)]
+pub(super) struct Limits {
+    tokenizer: Arc<Tokenizer>,
+    context: usize,
+    vocab: usize,
+}
+
+impl Limits {
+    pub(super) fn of<B: HostAccess>(generator: &Generator<B>) -> Self {
+        Self {
+            tokenizer: Arc::clone(generator.tokenizer()),
+            context: generator.engine().max_context(),
+            vocab: generator.engine().config().vocab,
+        }
+    }
+}
+
+/// Submits requests to a server. Clones submit to the same one.
+#[derive(Clone, Debug)]
+pub struct Handle {
+    commands: Sender<Command>,
+    shared: Arc<Shared>,
+    limits: Limits,
+}
+
+impl Handle {
+    pub(super) fn new(commands: Sender<Command>, shared: Arc<Shared>, limits: Limits) -> Self {
+        Self {
+            commands,
+            shared,
+            limits,
+        }
+    }
+
+    pub(super) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
+    /// The tokenizer.
+    #[must_use]
+    pub fn tokenizer(&self) -> &Arc<Tokenizer> {
+        &self.limits.tokenizer
+    }
+
+    /// Submits a request and returns its events as they come. Dropping them cancels the request.
+    ///
+    /// # Errors
+    /// [`ServeError::Refused`] for a request that can never run, [`ServeError::QueueFull`], [`ServeError::Draining`], [`ServeError::Stopped`].
+    pub fn submit(&self, request: Request) -> Result<Events, ServeError> {
+        let (events, received) = mpsc::channel();
+        // Who has dropped the receiver wants no event.
+        let ticket = self.submit_to(request, move |event| drop(events.send(event)))?;
+        Ok(Events { received, ticket })
+    }
+
+    /// Submits a request whose events go to `sink`, which must not wait: the engine's thread calls it.
+    ///
+    /// # Errors
+    /// As [`Self::submit`].
+    pub fn submit_to(
+        &self,
+        mut request: Request,
+        sink: impl FnMut(Result<Event, ServeError>) + Send + 'static,
+    ) -> Result<Ticket, ServeError> {
+        // Texts become tokens here, and not on the engine's thread.
+        let ids = request
+            .prompt
+            .ids(&self.limits.tokenizer, self.limits.context, self.limits.vocab);
+        request.prompt = Prompt::Ids(ids.map_err(refused)?);
+        let number = self.shared.open(Box::new(sink))?;
+        let ticket = Ticket {
+            number,
+            commands: self.commands.clone(),
+        };
+        if self.commands.send(Command::Submit(number, Box::new(request))).is_err() {
+            self.shared.stop(&ServeError::Stopped);
+        }
+        Ok(ticket)
+    }
+
+    /// Takes no more requests. The server ends when those that it has are done.
+    pub fn drain(&self) {
+        self.shared.drain();
+        let _ = self.commands.send(Command::Wake);
+    }
+
+    /// Ends all requests with an error, and the server.
+    pub fn stop(&self) {
+        self.shared.stop(&ServeError::Stopped);
+        let _ = self.commands.send(Command::Wake);
+    }
+
+    /// How the server is.
+    #[must_use]
+    pub fn figures(&self) -> Figures {
+        self.shared.figures()
+    }
+}
+
+fn refused(error: GenerateError) -> ServeError {
+    ServeError::Refused(Arc::new(error))
+}
+
+/// Names an open request.
+#[derive(Clone, Debug)]
+pub struct Ticket {
+    number: u64,
+    commands: Sender<Command>,
+}
+
+impl Ticket {
+    /// Ends the request, within one step. Its last event says so, unless it has had its last event before.
+    pub fn cancel(&self) {
+        let _ = self.commands.send(Command::Cancel(self.number));
+    }
+}
+
+/// Events of one request, until the last.
+#[derive(Debug)]
+pub struct Events {
+    received: Receiver<Result<Event, ServeError>>,
+    ticket: Ticket,
+}
+
+impl Events {
+    /// Ends the request; what still comes ends with its last event.
+    pub fn cancel(&self) {
+        self.ticket.cancel();
+    }
+}
+
+impl Iterator for Events {
+    type Item = Result<Event, ServeError>;
+
+    /// Waits for the next event; `None` after the last.
+    fn next(&mut self) -> Option<Self::Item> {
+        self.received.recv().ok()
+    }
+}
+
+impl Drop for Events {
+    fn drop(&mut self) {
+        self.ticket.cancel();
+    }
+}

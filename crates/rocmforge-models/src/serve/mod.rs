@@ -1,0 +1,181 @@
+//! Serving: one thread owns an engine, and handles on any thread submit requests to it.
+//!
+//! A [`Server`] starts the thread. Its [`Handle`]s can be cloned and sent. Each request has a sink, which gets its events as they come; the last
+//! one is [`Event::Finished`] or an error. The queue is bounded, and a step that takes longer than its deadline ends all requests with an error:
+//! nobody waits for a device that has stopped. Without requests the thread sleeps.
+//!
+//! ```no_run
+//! use rocmforge_ggml::CpuBackend;
+//! use rocmforge_models::generate::{Generator, Request};
+//! use rocmforge_models::serve::{ServeOptions, Server};
+//! use rocmforge_models::{Engine, EngineOptions, Model};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let model = Model::open("target/models/smollm2/SmolLM2-135M-Instruct.Q4_1.gguf")?;
+//! let server = Server::start(ServeOptions::default(), move || {
+//!     let engine = Engine::new(CpuBackend::new(), &model, EngineOptions::default())?;
+//!     Ok(Generator::new(engine, model.tokenizer()?))
+//! })?;
+//! let handle = server.handle();
+//! for event in handle.submit(Request::new("The capital of France is"))? {
+//!     println!("{:?}", event?);
+//! }
+//! server.drain();
+//! # Ok(())
+//! # }
+//! ```
+
+mod handle;
+mod shared;
+mod worker;
+
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rocmforge_ggml::HostAccess;
+
+use crate::ModelError;
+#[cfg(doc)]
+use crate::generate::Event;
+use crate::generate::{GenerateError, Generator};
+pub use handle::{Events, Handle, Ticket};
+use shared::Shared;
+pub use shared::{Figures, State};
+
+/// Limits of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ServeOptions {
+    /// Most requests that have not ended, running ones among them.
+    pub queue: usize,
+    /// Longest time of one step. A step of a large chunk on a CPU takes seconds.
+    pub step_deadline: Duration,
+}
+
+impl Default for ServeOptions {
+    fn default() -> Self {
+        Self {
+            queue: 256,
+            step_deadline: Duration::from_secs(120),
+        }
+    }
+}
+
+/// Why a request is refused, or has ended without a last event.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServeError {
+    /// The request makes no sense, or does not fit.
+    #[error(transparent)]
+    Refused(#[from] Arc<GenerateError>),
+    /// The queue has as many requests as it may have.
+    #[error("{open} requests are open, {limit} may be: try again later")]
+    QueueFull {
+        /// Requests that have not ended.
+        open: usize,
+        /// Most that may be.
+        limit: usize,
+    },
+    /// No more requests are taken; those that were taken go on.
+    #[error("the server takes no more requests: it ends when those that it has are done")]
+    Draining,
+    /// The step that the request took part in failed. Other requests go on.
+    #[error("a step failed: {0}")]
+    StepFailed(Arc<GenerateError>),
+    /// A step took longer than its deadline. The server has stopped.
+    #[error("a step took longer than {} s: the device does not answer, and the server has stopped", deadline.as_secs_f64())]
+    StepDeadline {
+        /// The deadline.
+        deadline: Duration,
+    },
+    /// The server has stopped.
+    #[error("the server has stopped")]
+    Stopped,
+    /// The engine could not be made.
+    #[error(transparent)]
+    Start(Arc<ModelError>),
+    /// The system gives no thread.
+    #[error("no thread: {0}")]
+    Thread(Arc<std::io::Error>),
+}
+
+/// The thread that owns an engine. Dropping it ends all requests.
+#[derive(Debug)]
+pub struct Server {
+    handle: Handle,
+    worker: Option<JoinHandle<()>>,
+    watch: Option<JoinHandle<()>>,
+}
+
+impl Server {
+    /// Starts the thread, which makes its generator with `make`: a backend need not be able to change threads. Returns when it is made.
+    ///
+    /// # Errors
+    /// `make` failed, or the system gives no thread.
+    pub fn start<B: HostAccess>(
+        options: ServeOptions,
+        make: impl FnOnce() -> Result<Generator<B>, ModelError> + Send + 'static,
+    ) -> Result<Self, ServeError> {
+        let shared = Arc::new(Shared::new(options));
+        let (commands, received) = mpsc::channel();
+        let (made, is_made) = mpsc::channel();
+        let thread = |name: &str| std::thread::Builder::new().name(name.to_owned());
+        let no_thread = |error| ServeError::Thread(Arc::new(error));
+        let of_worker = Arc::clone(&shared);
+        let worker = thread("rocmforge-engine").spawn(move || {
+            let _stop = shared::StopAtEnd(&of_worker);
+            match make() {
+                Ok(generator) => {
+                    let _ = made.send(Ok(handle::Limits::of(&generator)));
+                    worker::run(generator, &received, &of_worker);
+                }
+                Err(error) => drop(made.send(Err(ServeError::Start(Arc::new(error))))),
+            }
+        });
+        let worker = worker.map_err(no_thread)?;
+        // A thread that ends without a word has panicked.
+        let limits = is_made.recv().unwrap_or(Err(ServeError::Stopped))?;
+        let of_watch = Arc::clone(&shared);
+        let watch = thread("rocmforge-watch").spawn(move || of_watch.watch());
+        Ok(Self {
+            watch: Some(watch.map_err(no_thread)?),
+            worker: Some(worker),
+            handle: Handle::new(commands, shared, limits),
+        })
+    }
+
+    /// A handle that submits requests.
+    #[must_use]
+    pub fn handle(&self) -> Handle {
+        self.handle.clone()
+    }
+
+    /// Takes no more requests, and waits until those that it has are done.
+    pub fn drain(mut self) {
+        self.handle.drain();
+        self.join();
+    }
+
+    /// Waits for both threads. One that does not come back from the device is left behind.
+    fn join(&mut self) {
+        self.handle.shared().wait_for_end();
+        if let Some(watch) = self.watch.take() {
+            let _ = watch.join();
+        }
+        if let Some(worker) = self.worker.take()
+            && !self.handle.shared().is_stuck()
+        {
+            let _ = worker.join();
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if self.worker.is_some() {
+            self.handle.stop();
+            self.join();
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! State that the engine's thread, its watch and all handles share: sinks of open requests, figures, and what the server does.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rocmforge_attention::paged::PagedKvStats;
+
+use super::{ServeError, ServeOptions};
+use crate::GraphCounts;
+use crate::generate::Event;
+
+/// Takes the events of one request.
+pub(super) type Sink = Box<dyn FnMut(Result<Event, ServeError>) + Send>;
+
+/// A sink until it has had its last event.
+type OpenSink = Arc<Mutex<Option<Sink>>>;
+
+/// What a server does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum State {
+    /// It takes requests.
+    #[default]
+    Ready,
+    /// It takes no more requests, and ends when it has none.
+    Draining,
+    /// It has ended.
+    Stopped,
+}
+
+/// Figures of a server.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Figures {
+    /// What it does.
+    pub state: State,
+    /// Requests that have not ended.
+    pub open: usize,
+    /// Those of them that have a place in the cache.
+    pub running: usize,
+    /// Steps so far.
+    pub steps: u64,
+    /// Steps that failed since the last that did not.
+    pub failed_in_a_row: u64,
+    /// Time since the last step ended; `None` before the first.
+    pub last_step: Option<Duration>,
+    /// Time since the step that is running began.
+    pub in_step: Option<Duration>,
+    /// The cache.
+    pub cache: PagedKvStats,
+    /// Graphs that were made.
+    pub graphs: GraphCounts,
+}
+
+#[derive(Default)]
+struct Inside {
+    state: State,
+    /// Sinks of open requests, by ticket.
+    sinks: HashMap<u64, OpenSink>,
+    next_ticket: u64,
+    step_began: Option<Instant>,
+    step_ended: Option<Instant>,
+    /// The engine's thread has ended.
+    is_over: bool,
+    /// The engine's thread does not come back.
+    is_stuck: bool,
+    figures: Figures,
+}
+
+pub(super) struct Shared {
+    options: ServeOptions,
+    inside: Mutex<Inside>,
+    /// A step begins, or the engine's thread has ended.
+    changed: Condvar,
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared")
+            .field("figures", &self.figures())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Stops the server when the engine's thread ends, also by a panic.
+pub(super) struct StopAtEnd<'a>(pub(super) &'a Shared);
+
+impl Drop for StopAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.stop(&ServeError::Stopped);
+        self.0.lock().is_over = true;
+        self.0.changed.notify_all();
+    }
+}
+
+/// Gives a sink an event, unless it has had its last.
+fn give(sink: &OpenSink, event: Result<Event, ServeError>) {
+    let is_last = matches!(event, Err(_) | Ok(Event::Finished { .. }));
+    let mut sink = sink.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(take) = sink.as_mut() {
+        take(event);
+    }
+    if is_last {
+        *sink = None;
+    }
+}
+
+impl Shared {
+    pub(super) fn new(options: ServeOptions) -> Self {
+        Self {
+            options,
+            inside: Mutex::new(Inside::default()),
+            changed: Condvar::new(),
+        }
+    }
+
+    /// A sink that panics leaves nothing half done.
+    fn lock(&self) -> MutexGuard<'_, Inside> {
+        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a request's sink, if there is room, and gives its ticket.
+    pub(super) fn open(&self, sink: Sink) -> Result<u64, ServeError> {
+        let mut inside = self.lock();
+        match inside.state {
+            State::Ready => {}
+            State::Draining => return Err(ServeError::Draining),
+            State::Stopped => return Err(ServeError::Stopped),
+        }
+        let (open, limit) = (inside.sinks.len(), self.options.queue);
+        if open >= limit {
+            return Err(ServeError::QueueFull { open, limit });
+        }
+        let ticket = inside.next_ticket;
+        inside.next_ticket += 1;
+        inside.sinks.insert(ticket, Arc::new(Mutex::new(Some(sink))));
+        Ok(ticket)
+    }
+
+    /// Gives a request an event. The last one ends it. A sink may use a handle of this server: nothing is locked meanwhile.
+    pub(super) fn send(&self, ticket: u64, event: Result<Event, ServeError>) {
+        let is_last = matches!(event, Err(_) | Ok(Event::Finished { .. }));
+        let mut inside = self.lock();
+        let sink = match is_last {
+            true => inside.sinks.remove(&ticket),
+            false => inside.sinks.get(&ticket).cloned(),
+        };
+        drop(inside);
+        if let Some(sink) = sink {
+            give(&sink, event);
+        }
+    }
+
+    /// Requests that have not ended.
+    pub(super) fn open_requests(&self) -> usize {
+        self.lock().sinks.len()
+    }
+
+    /// Takes no more requests.
+    pub(super) fn drain(&self) {
+        let mut inside = self.lock();
+        if inside.state == State::Ready {
+            inside.state = State::Draining;
+        }
+    }
+
+    /// Ends all requests with an error, and the server.
+    pub(super) fn stop(&self, why: &ServeError) {
+        let mut inside = self.lock();
+        inside.state = State::Stopped;
+        let sinks = std::mem::take(&mut inside.sinks);
+        drop(inside);
+        for sink in sinks.values() {
+            give(sink, Err(why.clone()));
+        }
+    }
+
+    pub(super) fn state(&self) -> State {
+        self.lock().state
+    }
+
+    pub(super) fn is_stuck(&self) -> bool {
+        self.lock().is_stuck
+    }
+
+    /// Notes that a step begins.
+    pub(super) fn step_begins(&self) {
+        self.lock().step_began = Some(Instant::now());
+        self.changed.notify_all();
+    }
+
+    /// Notes that a step has ended, with what there is now. False if the server has stopped meanwhile.
+    pub(super) fn step_ends(&self, figures: Figures) -> bool {
+        let mut inside = self.lock();
+        inside.step_began = None;
+        inside.step_ended = Some(Instant::now());
+        inside.figures = figures;
+        inside.state != State::Stopped
+    }
+
+    pub(super) fn figures(&self) -> Figures {
+        let inside = self.lock();
+        Figures {
+            state: inside.state,
+            open: inside.sinks.len(),
+            last_step: inside.step_ended.map(|ended| ended.elapsed()),
+            in_step: inside.step_began.map(|began| began.elapsed()),
+            ..inside.figures.clone()
+        }
+    }
+
+    /// Waits until the engine's thread has ended, or does not come back.
+    pub(super) fn wait_for_end(&self) {
+        let is_running = |inside: &mut Inside| !inside.is_over && !inside.is_stuck;
+        drop(self.changed.wait_while(self.lock(), is_running));
+    }
+
+    /// Stops the server when a step takes longer than its deadline. Returns when the engine's thread has ended; sleeps while no step runs.
+    pub(super) fn watch(&self) {
+        let deadline = self.options.step_deadline;
+        let mut inside = self.lock();
+        while !inside.is_over {
+            let Some(began) = inside.step_began else {
+                inside = self.changed.wait(inside).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            let left = deadline.saturating_sub(began.elapsed());
+            if left.is_zero() {
+                inside.is_stuck = true;
+                drop(inside);
+                self.changed.notify_all();
+                return self.stop(&ServeError::StepDeadline { deadline });
+            }
+            let waited = self.changed.wait_timeout(inside, left);
+            inside = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! The engine's thread: takes commands, computes steps, and gives events to sinks.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvError};
+
+use rocmforge_ggml::HostAccess;
+
+use super::ServeError;
+use super::shared::{Figures, Shared, State};
+use crate::generate::{Event, Generator, Request, RequestId};
+
+/// What handles ask of the thread.
+pub(super) enum Command {
+    /// Computes a request, whose sink has been opened.
+    Submit(u64, Box<Request>),
+    /// Ends a request.
+    Cancel(u64),
+    /// Looks at the state again.
+    Wake,
+}
+
+struct Worker<'a, B: HostAccess> {
+    generator: Generator<B>,
+    shared: &'a Shared,
+    tickets: HashMap<RequestId, u64>,
+    steps: u64,
+    failed_in_a_row: u64,
+}
+
+/// Runs until the server is stopped, or drained and without requests, or all handles are gone.
+pub(super) fn run<B: HostAccess>(generator: Generator<B>, commands: &Receiver<Command>, shared: &Shared) {
+    let mut worker = Worker {
+        generator,
+        shared,
+        tickets: HashMap::new(),
+        steps: 0,
+        failed_in_a_row: 0,
+    };
+    loop {
+        worker.take_all(commands);
+        match shared.state() {
+            State::Stopped => return,
+            // An open request without a command is on its way.
+            State::Draining if worker.is_idle() && shared.open_requests() == 0 => return,
+            State::Ready | State::Draining => {}
+        }
+        if !worker.is_idle() {
+            if !worker.step() {
+                return;
+            }
+            continue;
+        }
+        // Without requests the thread sleeps.
+        match commands.recv() {
+            Ok(command) => worker.take(command),
+            Err(RecvError) => return,
+        }
+    }
+}
+
+impl<B: HostAccess> Worker<'_, B> {
+    /// Whether no step would compute anything or return an event.
+    fn is_idle(&self) -> bool {
+        self.generator.requests() == 0 && !self.generator.has_events()
+    }
+
+    /// Takes the commands that have come.
+    fn take_all(&mut self, commands: &Receiver<Command>) {
+        commands.try_iter().for_each(|command| self.take(command));
+    }
+
+    fn take(&mut self, command: Command) {
+        match command {
+            Command::Submit(ticket, request) => match self.generator.submit(*request) {
+                Ok(id) => drop(self.tickets.insert(id, ticket)),
+                Err(error) => self.shared.send(ticket, Err(ServeError::Refused(Arc::new(error)))),
+            },
+            Command::Cancel(ticket) => {
+                let id = self
+                    .tickets
+                    .iter()
+                    .find(|(_, known)| **known == ticket)
+                    .map(|(id, _)| *id);
+                if let Some(id) = id
+                    && let Err(error) = self.generator.cancel(id)
+                {
+                    self.end(id, &Arc::new(error));
+                }
+            }
+            Command::Wake => {}
+        }
+    }
+
+    /// Ends a request with the error of a step.
+    fn end(&mut self, id: RequestId, error: &Arc<crate::generate::GenerateError>) {
+        if let Some(ticket) = self.tickets.remove(&id) {
+            self.shared.send(ticket, Err(ServeError::StepFailed(Arc::clone(error))));
+        }
+    }
+
+    /// Computes one step. False if the server has stopped meanwhile.
+    fn step(&mut self) -> bool {
+        self.shared.step_begins();
+        let result = self.generator.step();
+        self.steps += 1;
+        let events = match result {
+            Ok(events) => {
+                self.failed_in_a_row = 0;
+                events
+            }
+            Err(error) => {
+                self.failed_in_a_row += 1;
+                let error = Arc::new(error);
+                for id in self.generator.end_failed() {
+                    self.end(id, &error);
+                }
+                Vec::new()
+            }
+        };
+        if !self.shared.step_ends(self.figures()) {
+            return false;
+        }
+        for event in events {
+            let id = event.request();
+            let ticket = match event {
+                Event::Finished { .. } => self.tickets.remove(&id),
+                _ => self.tickets.get(&id).copied(),
+            };
+            if let Some(ticket) = ticket {
+                self.shared.send(ticket, Ok(event));
+            }
+        }
+        true
+    }
+
+    fn figures(&self) -> Figures {
+        let engine = self.generator.engine();
+        let cache = engine.cache().stats();
+        Figures {
+            running: cache.sequences,
+            steps: self.steps,
+            failed_in_a_row: self.failed_in_a_row,
+            cache,
+            graphs: engine.graph_counts(),
+            ..Figures::default()
+        }
+    }
+}

@@ -1,0 +1,370 @@
+//! Servers: requests of many threads, limits, ends, and faults in the middle.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use rocmforge_ggml::optimizer::GraphOptimizer;
+use rocmforge_ggml::{
+    CpuBackend, GgmlBackend, GgmlError, GgmlResult, Graph, HostAccess, Op, SharedBytes, TensorDesc, TensorId,
+};
+use rocmforge_models::generate::{Event, FinishReason, GenerateError, Generator, Request};
+use rocmforge_models::sampling::SamplerConfig;
+use rocmforge_models::serve::{Events, Handle, ServeError, ServeOptions, Server, State};
+use rocmforge_models::{Engine, EngineOptions, KvType, Limit, Model};
+use rocmforge_testkit::data::rng;
+
+use crate::reference::{Tiny, best, engine};
+
+/// What a step does instead of computing.
+#[derive(Clone, Copy, Debug)]
+enum Fault {
+    Fail,
+    Sleep(Duration),
+    Panic,
+}
+
+/// A CPU backend some of whose programs, by their numbers from 1, meet a fault.
+struct Planted {
+    cpu: CpuBackend,
+    run: usize,
+    faults: Vec<(usize, Fault)>,
+}
+
+impl GgmlBackend for Planted {
+    type Buffer = <CpuBackend as GgmlBackend>::Buffer;
+    type Program = <CpuBackend as GgmlBackend>::Program;
+
+    fn alloc(&mut self, desc: &TensorDesc) -> GgmlResult<()> {
+        self.cpu.alloc(desc)
+    }
+    fn bind(&mut self, desc: &TensorDesc, buffer: Self::Buffer) -> GgmlResult<()> {
+        self.cpu.bind(desc, buffer)
+    }
+    fn bind_view(&mut self, desc: &TensorDesc) -> GgmlResult<()> {
+        self.cpu.bind_view(desc)
+    }
+    fn free(&mut self, id: TensorId) -> GgmlResult<()> {
+        self.cpu.free(id)
+    }
+    fn tensor_desc(&self, id: TensorId) -> Option<&TensorDesc> {
+        self.cpu.tensor_desc(id)
+    }
+    fn buffer(&self, id: TensorId) -> Option<&Self::Buffer> {
+        self.cpu.buffer(id)
+    }
+    fn buffer_mut(&mut self, id: TensorId) -> Option<&mut Self::Buffer> {
+        self.cpu.buffer_mut(id)
+    }
+    fn execute_op(&mut self, op: &Op, inputs: &[TensorId], outputs: &[TensorId]) -> GgmlResult<()> {
+        self.cpu.execute_op(op, inputs, outputs)
+    }
+    fn compile(&mut self, graph: &Graph) -> GgmlResult<Self::Program> {
+        self.cpu.compile(graph)
+    }
+    fn enqueue(&mut self, program: &mut Self::Program) -> GgmlResult<()> {
+        self.run += 1;
+        let planted = self.faults.iter().find(|(at, _)| *at == self.run);
+        match planted.map(|(_, fault)| *fault) {
+            None => self.cpu.enqueue(program),
+            Some(Fault::Fail) => Err(GgmlError::UnknownTensor(TensorId(usize::MAX))),
+            Some(Fault::Sleep(time)) => {
+                std::thread::sleep(time);
+                self.cpu.enqueue(program)
+            }
+            Some(Fault::Panic) => panic!("planted"),
+        }
+    }
+    fn synchronize(&mut self) -> GgmlResult<()> {
+        self.cpu.synchronize()
+    }
+    fn optimizer(&self) -> GraphOptimizer {
+        self.cpu.optimizer()
+    }
+}
+
+impl HostAccess for Planted {
+    fn write(&mut self, id: TensorId, bytes: &[u8]) -> GgmlResult<()> {
+        self.cpu.write(id, bytes)
+    }
+    fn read(&mut self, id: TensorId) -> GgmlResult<Vec<u8>> {
+        self.cpu.read(id)
+    }
+    fn load(&mut self, desc: &TensorDesc, bytes: Arc<dyn SharedBytes>) -> GgmlResult<()> {
+        self.cpu.load(desc, bytes)
+    }
+}
+
+fn model() -> Model {
+    let tiny = Tiny::all().into_iter().find(|tiny| tiny.file == "llama.gguf");
+    tiny.expect("a committed model").open()
+}
+
+/// A server of the tiny Llama, whose programs meet faults.
+fn server(options: ServeOptions, faults: &[(usize, Fault)]) -> Server {
+    let faults = faults.to_vec();
+    Server::start(options, move || {
+        let model = model();
+        let backend = Planted {
+            cpu: CpuBackend::with_threads(1),
+            run: 0,
+            faults,
+        };
+        let options = EngineOptions {
+            max_context: Limit::Tokens(96),
+            cache_tokens: Limit::Tokens(288),
+            max_sequences: 6,
+            kv: KvType::F32,
+            block_size: 8,
+            chunk: 24,
+            ..EngineOptions::default()
+        };
+        Ok(Generator::new(
+            Engine::new(backend, &model, options)?,
+            model.tokenizer()?,
+        ))
+    })
+    .expect("it starts")
+}
+
+fn greedy(prompt: &[u32], max_tokens: usize) -> Request {
+    Request {
+        sampler: SamplerConfig::greedy(),
+        max_tokens,
+        ignore_end: true,
+        ..Request::new(prompt.to_vec())
+    }
+}
+
+/// Tokens and end of a request.
+fn collect(events: Events) -> (Vec<u32>, Result<FinishReason, ServeError>) {
+    let mut ids = Vec::new();
+    let mut end = Err(ServeError::Stopped);
+    for event in events {
+        match event {
+            Ok(Event::Prompt { .. }) => {}
+            Ok(Event::Token { token, .. }) => ids.push(token.id),
+            Ok(Event::Finished { reason, .. }) => end = Ok(reason),
+            Err(error) => end = Err(error),
+        }
+    }
+    (ids, end)
+}
+
+/// Greedy tokens of a prompt in an engine of its own.
+fn alone(prompt: &[u32], tokens: usize) -> Vec<u32> {
+    let mut engine = engine(CpuBackend::with_threads(1), &model(), 128);
+    let sequence = engine.add_sequence(prompt).expect("room");
+    let mut logits = engine.prefill(sequence, prompt).expect("runs");
+    let mut ids = Vec::new();
+    for _ in 0..tokens {
+        ids.push(best(&logits));
+        logits = engine.decode(sequence, best(&logits)).expect("runs");
+    }
+    ids
+}
+
+#[test]
+fn requests_of_many_threads_give_what_each_gives_alone() {
+    let server = server(ServeOptions::default(), &[]);
+    let threads: Vec<_> = (0..8)
+        .map(|thread| {
+            let handle = server.handle();
+            std::thread::spawn(move || {
+                let mut rng = rng(thread);
+                for round in 0..8 {
+                    let length = 1 + rng.below(60);
+                    let prompt: Vec<u32> = (0..length).map(|_| rng.below(316) as u32).collect();
+                    let tokens = 1 + rng.below(20);
+                    let events = handle.submit(greedy(&prompt, tokens)).expect("taken");
+                    if rng.below(4) == 0 {
+                        events.cancel();
+                    }
+                    let (ids, end) = collect(events);
+                    assert_eq!(ids, alone(&prompt, ids.len()), "thread {thread}, round {round}");
+                    match end {
+                        Ok(FinishReason::MaxTokens) => assert_eq!(ids.len(), tokens),
+                        Ok(FinishReason::Cancelled) => {}
+                        other => panic!("thread {thread}, round {round}: {other:?}"),
+                    }
+                }
+            })
+        })
+        .collect();
+    for thread in threads {
+        thread.join().expect("its requests are right");
+    }
+    let figures = server.handle().figures();
+    assert_eq!(
+        (figures.state, figures.open, figures.failed_in_a_row),
+        (State::Ready, 0, 0)
+    );
+    assert!(
+        figures.steps > 0 && figures.last_step.is_some() && figures.graphs.built > 0,
+        "{figures:?}"
+    );
+    server.drain();
+}
+
+/// Handles and sinks are for any thread.
+#[test]
+fn a_handle_can_be_sent_and_shared() {
+    fn any_thread<T: Send + Sync + Clone>() {}
+    any_thread::<Handle>();
+    any_thread::<ServeError>();
+}
+
+#[test]
+fn a_full_queue_and_a_draining_server_say_so_and_what_was_taken_ends() {
+    let options = ServeOptions {
+        queue: 2,
+        ..ServeOptions::default()
+    };
+    let server = server(options, &[(1, Fault::Sleep(Duration::from_millis(300)))]);
+    let handle = server.handle();
+    let taken: Vec<Events> = (0..2)
+        .map(|_| handle.submit(greedy(&[7, 8], 4)).expect("room"))
+        .collect();
+    match handle.submit(greedy(&[7, 8], 4)) {
+        Err(ServeError::QueueFull { open: 2, limit: 2 }) => {}
+        other => panic!("{other:?}"),
+    }
+    handle.drain();
+    assert!(matches!(handle.submit(greedy(&[7, 8], 4)), Err(ServeError::Draining)));
+    assert_eq!(handle.figures().state, State::Draining);
+    for events in taken {
+        let (ids, end) = collect(events);
+        assert_eq!(
+            (ids, end.expect("it ends")),
+            (alone(&[7, 8], 4), FinishReason::MaxTokens)
+        );
+    }
+    server.drain();
+    assert!(matches!(handle.submit(greedy(&[7, 8], 4)), Err(ServeError::Stopped)));
+    assert_eq!(handle.figures().state, State::Stopped);
+}
+
+#[test]
+fn a_request_that_can_never_run_is_refused_at_once() {
+    let server = server(ServeOptions::default(), &[]);
+    let refusal = |prompt: &[u32]| match server.handle().submit(greedy(prompt, 4)) {
+        Err(ServeError::Refused(error)) => error,
+        other => panic!("{other:?}"),
+    };
+    assert!(matches!(*refusal(&[]), GenerateError::EmptyPrompt));
+    assert!(matches!(
+        *refusal(&[5; 97]),
+        GenerateError::PromptTooLong {
+            tokens: 97,
+            context: 96
+        }
+    ));
+    assert!(matches!(*refusal(&[1 << 20]), GenerateError::Model(_)));
+    // A parameter of the sampler is looked at by the engine's thread.
+    let mut request = greedy(&[7], 4);
+    request.sampler.top_p = -1.0;
+    let (ids, end) = collect(server.handle().submit(request).expect("taken"));
+    assert!(ids.is_empty() && matches!(end, Err(ServeError::Refused(_))), "{end:?}");
+    assert_eq!(server.handle().figures().open, 0);
+}
+
+#[test]
+fn a_step_that_fails_ends_its_requests_and_no_others() {
+    // While the first step sleeps the second request comes: the third step has both.
+    let faults = [(1, Fault::Sleep(Duration::from_millis(300))), (3, Fault::Fail)];
+    let server = server(ServeOptions::default(), &faults);
+    let handle = server.handle();
+    let first = [handle.submit(greedy(&[7, 8], 40)), handle.submit(greedy(&[9], 40))];
+    for events in first {
+        let (ids, end) = collect(events.expect("taken"));
+        assert!(
+            ids.len() < 40 && matches!(end, Err(ServeError::StepFailed(_))),
+            "{ids:?} {end:?}"
+        );
+    }
+    let (ids, end) = collect(handle.submit(greedy(&[7, 8], 10)).expect("taken"));
+    assert_eq!(
+        (ids, end.expect("it ends")),
+        (alone(&[7, 8], 10), FinishReason::MaxTokens)
+    );
+    let figures = handle.figures();
+    assert_eq!(
+        (figures.state, figures.open, figures.cache.sequences),
+        (State::Ready, 0, 0)
+    );
+    assert_eq!(figures.cache.free, figures.cache.blocks);
+}
+
+#[test]
+fn a_device_that_does_not_answer_ends_all_requests_with_an_error() {
+    let deadline = Duration::from_millis(200);
+    let options = ServeOptions {
+        step_deadline: deadline,
+        ..ServeOptions::default()
+    };
+    let server = server(options, &[(2, Fault::Sleep(Duration::from_secs(4)))]);
+    let handle = server.handle();
+    let began = Instant::now();
+    let all: Vec<Events> = (0..3)
+        .map(|_| handle.submit(greedy(&[7, 8], 40)).expect("room"))
+        .collect();
+    for events in all {
+        let (_, end) = collect(events);
+        assert!(
+            matches!(end, Err(ServeError::StepDeadline { deadline: d }) if d == deadline),
+            "{end:?}"
+        );
+    }
+    assert!(matches!(handle.submit(greedy(&[7], 1)), Err(ServeError::Stopped)));
+    drop(server);
+    assert!(began.elapsed() < Duration::from_secs(4), "nobody waits for the step");
+}
+
+#[test]
+fn a_panic_of_the_engine_ends_all_requests_with_an_error() {
+    let server = server(ServeOptions::default(), &[(2, Fault::Panic)]);
+    let (_, end) = collect(server.handle().submit(greedy(&[7, 8], 40)).expect("taken"));
+    assert!(matches!(end, Err(ServeError::Stopped)), "{end:?}");
+    drop(server);
+    let started = Server::start(ServeOptions::default(), || -> Result<Generator<CpuBackend>, _> {
+        panic!("planted")
+    });
+    assert!(matches!(started, Err(ServeError::Stopped)), "{started:?}");
+    let absent = || -> Result<Generator<CpuBackend>, _> { Err(Model::open("/nowhere").expect_err("it is absent")) };
+    let started = Server::start(ServeOptions::default(), absent);
+    assert!(matches!(started, Err(ServeError::Start(_))), "{started:?}");
+}
+
+#[test]
+fn events_that_are_dropped_cancel_their_request_and_a_sink_may_submit() {
+    let server = server(ServeOptions::default(), &[]);
+    let handle = server.handle();
+    drop(handle.submit(greedy(&[7, 8], 90)).expect("taken"));
+    let ends = Arc::new(AtomicUsize::new(0));
+    let (of_sink, counted) = (handle.clone(), Arc::clone(&ends));
+    let sink = move |event: Result<Event, ServeError>| {
+        if matches!(event, Ok(Event::Finished { .. })) {
+            let counted = Arc::clone(&counted);
+            let next = move |event: Result<Event, ServeError>| {
+                counted.fetch_add(
+                    usize::from(matches!(event, Ok(Event::Finished { .. }))),
+                    Ordering::SeqCst,
+                );
+            };
+            of_sink.submit_to(greedy(&[9], 2), next).expect("room");
+        }
+    };
+    handle.submit_to(greedy(&[7, 8], 3), sink).expect("room");
+    let (ids, _) = collect(handle.submit(greedy(&[1, 2, 3], 5)).expect("room"));
+    assert_eq!(ids.len(), 5);
+    let began = Instant::now();
+    while ends.load(Ordering::SeqCst) == 0 {
+        assert!(
+            began.elapsed() < Duration::from_secs(60),
+            "the request of the sink does not end"
+        );
+        std::thread::yield_now();
+    }
+    server.drain();
+    assert_eq!(handle.figures().open, 0);
+}
