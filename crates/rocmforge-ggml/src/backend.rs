@@ -170,6 +170,11 @@ pub trait HostAccess: GgmlBackend {
         None
     }
 
+    /// [`Self::available_bytes`] of the memory in which graphs run quickest: what is not needed should not fill more.
+    fn fast_bytes(&self) -> Option<usize> {
+        self.available_bytes()
+    }
+
     /// Bytes that running a graph takes beside its tensors, for operands of products in another form. They are kept for the next run, and graphs
     /// that run in turns share them.
     fn scratch_bytes(&self, graph: &Graph) -> usize {

@@ -35,7 +35,7 @@ pub struct EngineOptions {
     /// Tokens that all sequences together can hold, beginnings in common counted once. [`Limit::Auto`]: as many as the memory allows, at most
     /// what all sequences can use.
     pub cache_tokens: Limit,
-    /// Most sequences of one step; at most `chunk`.
+    /// Most sequences that a generator computes at a time; at most `chunk`. A step of more has memory of its own.
     pub max_sequences: usize,
     /// Element type of the KV cache.
     pub kv: KvType,
@@ -132,15 +132,12 @@ impl Logits {
     }
 }
 
-/// Most step graphs that are kept.
-const KEPT_STEPS: usize = 64;
-
 /// How often an engine made the graph of a step. Under a steady load none of these grows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GraphCounts {
     /// Graphs that were built and optimised.
     pub built: u64,
-    /// Graphs whose memory was planned.
+    /// Graphs whose memory was planned: each, when it was built.
     pub planned: u64,
     /// Graphs that the backend captured: a run is one call from then on.
     pub captured: u64,
@@ -162,8 +159,9 @@ pub struct Engine<B: GgmlBackend> {
     cache: CacheSpec,
     buckets: Buckets,
     passes: GraphOptimizer,
-    /// The one used last is the last.
     steps: Vec<(StepShape, Prepared<Step, B::Program>)>,
+    /// The shape of the last step that ran.
+    last: Option<StepShape>,
     built: u64,
     copies: Option<Prepared<CopyRows, B::Program>>,
     next_id: usize,
@@ -252,6 +250,7 @@ impl<B: HostAccess> Engine<B> {
             buckets: options.buckets(),
             passes,
             steps: Vec::new(),
+            last: None,
             built: 0,
             copies: None,
             next_id,
@@ -280,7 +279,13 @@ impl<B: HostAccess> Engine<B> {
     /// The graph of the last step, and what the optimizer did to it; `None` before the first.
     #[must_use]
     pub fn last_step(&self) -> Option<&Step> {
-        self.steps.last().map(|(_, prepared)| &prepared.graph)
+        let index = self.last_index()?;
+        self.steps.get(index).map(|(_, prepared)| &prepared.graph)
+    }
+
+    fn last_index(&self) -> Option<usize> {
+        let last = self.last?;
+        self.steps.iter().position(|(shape, _)| *shape == last)
     }
 
     /// Runs the graph of the last step once more, with the same inputs, and waits after each node to see how long it takes. The cache is as
@@ -289,7 +294,7 @@ impl<B: HostAccess> Engine<B> {
     /// # Errors
     /// The backend failed.
     pub fn profile_last_step(&mut self) -> Result<Option<Profile>, ModelError> {
-        let Some((_, step)) = self.steps.last() else {
+        let Some((_, step)) = self.last_index().and_then(|index| self.steps.get(index)) else {
             return Ok(None);
         };
         Ok(Some(profile::profile(&mut self.backend, &step.graph.graph)?))
@@ -319,7 +324,7 @@ impl<B: HostAccess> Engine<B> {
     /// # Errors
     /// The backend failed.
     pub fn warm_up(&mut self) -> Result<(), ModelError> {
-        for shape in self.buckets.all().into_iter().take(KEPT_STEPS) {
+        for shape in self.buckets.all() {
             self.prepared(shape, Memory::Shared)?;
         }
         Ok(())
@@ -477,8 +482,11 @@ impl<B: HostAccess> Engine<B> {
         let Prepared {
             graph: step, program, ..
         } = &mut self.steps[index].1;
+        // What the inputs hold now belongs to no step that has run.
+        self.last = None;
         self.backend.write_u32(step.inputs, inputs.data())?;
         executor::run_program(&mut self.backend, program)?;
+        self.last = Some(shape);
         let wanted = asked.outputs * self.config.vocab;
         let logits = step.logits.map(|id| self.backend.read_first_f32(id, wanted));
         let data = logits.transpose()?;
@@ -524,25 +532,22 @@ impl<B: HostAccess> Engine<B> {
         Ok(shape)
     }
 
-    /// The index of the prepared graph for a shape; the one not used for longest makes room for a new one.
+    /// The index of the prepared graph for a shape. There is one for each bucket, and one more with memory of its own.
     fn prepared(&mut self, shape: StepShape, memory: Memory) -> Result<usize, ModelError> {
         if let Some(index) = self.steps.iter().position(|(kept, _)| *kept == shape) {
-            let kept = self.steps.remove(index);
-            self.steps.push(kept);
-            return Ok(self.steps.len() - 1);
+            return Ok(index);
         }
-        // Memory was planned for one step at a time: another with its own goes first.
-        let own = self.steps.iter().position(|(kept, _)| self.buckets.of(*kept).is_none());
-        let oldest = (self.steps.len() >= KEPT_STEPS).then_some(0);
-        if let Some(index) = own.filter(|_| memory == Memory::Own).or(oldest) {
-            let (_, old) = self.steps.remove(index);
-            self.free(old.ids)?;
+        if memory == Memory::Own {
+            self.free_own()?;
         }
         let first = TensorId(self.next_id);
-        let build = |memory| Step::build(&self.parameters, shape, memory, first, self.passes);
-        let step = match build(memory) {
-            // The plan of a smaller step was a worse one.
-            Err(GgmlError::BufferSize { .. }) if memory == Memory::Shared => build(Memory::Own)?,
+        let built = Step::build(&self.parameters, shape, memory, first, self.passes);
+        let step = match built {
+            // A smaller step may need more memory: plans are not monotone.
+            Err(GgmlError::BufferSize { .. }) if memory == Memory::Shared => {
+                self.free_own()?;
+                Step::build(&self.parameters, shape, Memory::Own, first, self.passes)?
+            }
             built => built?,
         };
         self.built += 1;
@@ -565,6 +570,20 @@ impl<B: HostAccess> Engine<B> {
         let graph = step;
         self.steps.push((shape, Prepared { graph, program, ids }));
         Ok(self.steps.len() - 1)
+    }
+
+    /// Frees the step that has memory of its own.
+    fn free_own(&mut self) -> Result<(), ModelError> {
+        let is_own = |(_, step): &(StepShape, Prepared<Step, B::Program>)| {
+            let inputs = step.graph.graph.tensor(step.graph.inputs);
+            inputs.is_some_and(|desc| !desc.is_view())
+        };
+        if let Some(index) = self.steps.iter().position(is_own) {
+            let (shape, old) = self.steps.remove(index);
+            self.last = self.last.filter(|last| *last != shape);
+            self.free(old.ids)?;
+        }
+        Ok(())
     }
 
     fn free(&mut self, ids: std::ops::Range<usize>) -> Result<(), ModelError> {

@@ -359,9 +359,14 @@ impl HostAccess for HipGgmlBackend {
         self.load(desc, bytes)
     }
 
-    fn read_f32(&mut self, id: TensorId) -> GgmlResult<Vec<f32>> {
-        require_f32(self.slots.desc(id)?)?;
-        let buffer = self.bytes(id)?;
+    fn read_first_f32(&mut self, id: TensorId, elements: usize) -> GgmlResult<Vec<f32>> {
+        let desc = self.slots.desc(id)?;
+        require_f32(desc)?;
+        let mut span = desc.span();
+        span.end = span
+            .end
+            .min(span.start.saturating_add(elements.saturating_mul(size_of::<f32>())));
+        let buffer = self.part(self.slots.root(id)?, span)?;
         if buffer.is_empty() {
             return Ok(Vec::new());
         }

@@ -226,16 +226,21 @@ impl HostAccess for HybridBackend {
     }
 
     fn read(&mut self, id: TensorId) -> GgmlResult<Vec<u8>> {
+        self.read_first(id, usize::MAX)
+    }
+
+    fn read_first(&mut self, id: TensorId, bytes: usize) -> GgmlResult<Vec<u8>> {
         let root = self.descs.root(id)?;
         match self.group_of.get(&root).map(|&group| self.groups[group].location) {
-            Some(TensorLocation::Gpu) => self.gpu.read(id),
-            Some(TensorLocation::Cpu) => self.cpu.read(id),
+            Some(TensorLocation::Gpu) => self.gpu.read_first(id, bytes),
+            Some(TensorLocation::Cpu) => self.cpu.read_first(id, bytes),
             None => {
-                let span = self.span(id)?;
+                let mut span = self.span(id)?;
+                span.end = span.end.min(span.start.saturating_add(bytes));
                 for part in self.missing(root, &span, TensorLocation::Cpu) {
                     self.copy(root, &part, TensorLocation::Cpu)?;
                 }
-                self.cpu.read(id)
+                self.cpu.read_first(id, bytes)
             }
         }
     }
@@ -244,6 +249,10 @@ impl HostAccess for HybridBackend {
     fn available_bytes(&self) -> Option<usize> {
         let gpu = self.gpu.available_bytes().unwrap_or(0);
         self.cpu.available_bytes().map(|cpu| cpu.saturating_add(gpu))
+    }
+
+    fn fast_bytes(&self) -> Option<usize> {
+        self.gpu.available_bytes()
     }
 
     fn scratch_bytes(&self, graph: &Graph) -> usize {

@@ -10,6 +10,9 @@ use crate::config::DecoderConfig;
 use crate::step::{InputLayout, Memory, Parameters, Step, WorkSize};
 use crate::weights::WeightSource;
 
+/// The part of the memory that a cache of [`Limit::Auto`] leaves.
+const RESERVE: usize = 16;
+
 /// What the engine's memory is for, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryPlan {
@@ -63,12 +66,10 @@ impl<B: HostAccess> Needs<'_, B> {
     /// What the largest steps need, for a context.
     fn steps(&self, context: usize) -> Result<StepNeeds, ModelError> {
         let parameters = self.parameters.for_context(context);
-        let table_width = self.options.cache(context, context).table_width();
         let mut needs = StepNeeds::default();
+        needs.work.inputs = self.inputs(context);
         for shape in self.options.buckets().largest() {
             let step = Step::build(&parameters, shape, Memory::Shared, parameters.end(), self.passes)?;
-            let inputs = InputLayout::new(shape, table_width).elements();
-            needs.work.inputs = needs.work.inputs.max(inputs);
             needs.work.scratch = needs.work.scratch.max(step.plan.bytes);
             needs.beside = needs.beside.max(self.backend.scratch_bytes(&step.graph));
         }
@@ -113,9 +114,21 @@ impl<B: HostAccess> Needs<'_, B> {
 
     /// The longest context, up to `most`, whose cache fits for one sequence.
     fn largest_context(&self, most: usize, available: usize) -> Result<usize, ModelError> {
-        // Steps of a shorter context take a little less.
-        let steps = self.steps(most)?.bytes();
-        self.largest(most, available, |tokens| self.all(tokens, tokens, steps))
+        // Of what a step needs, only its table of blocks grows with the context.
+        let one_block = self.steps(self.options.block_size)?;
+        self.largest(most, available, |tokens| {
+            let mut steps = one_block;
+            steps.work.inputs = self.inputs(tokens);
+            self.all(tokens, tokens, steps.bytes())
+        })
+    }
+
+    /// Elements of the largest step's inputs, for a context.
+    fn inputs(&self, context: usize) -> usize {
+        let table_width = self.options.cache(context, context).table_width();
+        let shapes = self.options.buckets().largest().into_iter();
+        let elements = shapes.map(|shape| InputLayout::new(shape, table_width).elements());
+        elements.max().unwrap_or(0)
     }
 
     /// Checks the context that is asked for, or finds one.
@@ -173,7 +186,13 @@ impl<B: HostAccess> Needs<'_, B> {
         let Some(available) = available else { return Ok(most) };
         let bytes = |tokens| self.all(context, tokens, steps);
         match asked {
-            None => self.largest(most, available, bytes),
+            // One sequence has room already. Others get memory that computes quickly, and a part of it stays for what steps may need beside the
+            // plan: those that want all logits, copies of blocks, attention in parts.
+            None => {
+                let fast = self.backend.fast_bytes().unwrap_or(available).min(available);
+                let most = self.largest(most, fast - fast / RESERVE, bytes)?;
+                Ok(most.max(context))
+            }
             Some(asked) => match bytes(asked)? {
                 needed if needed <= available => Ok(asked),
                 needed => Err(ModelError::CacheTooLarge {

@@ -156,6 +156,11 @@ impl<B: HostAccess> Generator<B> {
         !self.events.is_empty()
     }
 
+    /// Whether the last step computed anything.
+    pub(crate) fn has_computed(&self) -> bool {
+        !self.stepped.is_empty()
+    }
+
     /// After a step that failed: ends the requests that took part in it, all if none did, and says which. They have no last event.
     pub fn end_failed(&mut self) -> Vec<RequestId> {
         let failed = std::mem::take(&mut self.stepped);

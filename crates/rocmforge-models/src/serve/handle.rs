@@ -59,15 +59,16 @@ impl Handle {
     /// Submits a request and returns its events as they come. Dropping them cancels the request.
     ///
     /// # Errors
-    /// [`ServeError::Refused`] for a request that can never run, [`ServeError::QueueFull`], [`ServeError::Draining`], [`ServeError::Stopped`].
+    /// [`ServeError::Refused`] for a prompt that can never run (other parameters are looked at later, and refused as the only event), [`ServeError::QueueFull`], [`ServeError::Draining`], [`ServeError::Stopped`].
     pub fn submit(&self, request: Request) -> Result<Events, ServeError> {
         let (events, received) = mpsc::channel();
-        // Who has dropped the receiver wants no event.
+        // A receiver that was dropped ends delivery.
         let ticket = self.submit_to(request, move |event| drop(events.send(event)))?;
         Ok(Events { received, ticket })
     }
 
-    /// Submits a request whose events go to `sink`, which must not wait: the engine's thread calls it.
+    /// Submits a request whose events go to `sink`. It must not wait: the engine's thread calls it, and whatever thread stops the server. A sink that
+    /// panics gets no more, and its request ends.
     ///
     /// # Errors
     /// As [`Self::submit`].

@@ -1,6 +1,7 @@
 //! State that the engine's thread, its watch and all handles share: sinks of open requests, figures, and what the server does.
 
 use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -13,8 +14,16 @@ use crate::generate::Event;
 /// Takes the events of one request.
 pub(super) type Sink = Box<dyn FnMut(Result<Event, ServeError>) + Send>;
 
-/// A sink until it has had its last event.
-type OpenSink = Arc<Mutex<Option<Sink>>>;
+/// Where a request's events go.
+enum Slot {
+    Ready(Sink),
+    /// The sink is being called; it gets this error afterwards.
+    Called(Option<ServeError>),
+    /// It has had its last event.
+    Closed,
+}
+
+type OpenSink = Arc<Mutex<Slot>>;
 
 /// What a server does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -87,21 +96,47 @@ pub(super) struct StopAtEnd<'a>(pub(super) &'a Shared);
 impl Drop for StopAtEnd<'_> {
     fn drop(&mut self) {
         self.0.stop(&ServeError::Stopped);
-        self.0.lock().is_over = true;
+        let mut inside = self.0.lock();
+        (inside.is_over, inside.step_began) = (true, None);
+        drop(inside);
         self.0.changed.notify_all();
     }
 }
 
-/// Gives a sink an event, unless it has had its last.
-fn give(sink: &OpenSink, event: Result<Event, ServeError>) {
+/// Gives a sink an event, unless it has had its last. Says whether the sink takes more. Nothing is locked while it is called: it may use a
+/// handle. A sink that panics gets no more.
+fn deliver(slot: &OpenSink, event: Result<Event, ServeError>) -> bool {
+    let lock = || slot.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut state = lock();
+    let mut sink = match std::mem::replace(&mut *state, Slot::Called(None)) {
+        Slot::Ready(sink) => sink,
+        Slot::Called(waiting) => {
+            // Only the end of the server comes while a sink is called.
+            *state = Slot::Called(waiting.or(event.err()));
+            return true;
+        }
+        Slot::Closed => {
+            *state = Slot::Closed;
+            return false;
+        }
+    };
+    drop(state);
     let is_last = matches!(event, Err(_) | Ok(Event::Finished { .. }));
-    let mut sink = sink.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(take) = sink.as_mut() {
-        take(event);
+    let mut call = |event| catch_unwind(AssertUnwindSafe(|| sink(event))).is_ok();
+    let takes_more = call(event) && !is_last;
+    let mut state = lock();
+    let meanwhile = std::mem::replace(&mut *state, Slot::Closed);
+    if let Slot::Called(Some(error)) = meanwhile {
+        drop(state);
+        if takes_more {
+            call(Err(error));
+        }
+        return false;
     }
-    if is_last {
-        *sink = None;
+    if takes_more {
+        *state = Slot::Ready(sink);
     }
+    takes_more
 }
 
 impl Shared {
@@ -132,22 +167,26 @@ impl Shared {
         }
         let ticket = inside.next_ticket;
         inside.next_ticket += 1;
-        inside.sinks.insert(ticket, Arc::new(Mutex::new(Some(sink))));
+        inside.sinks.insert(ticket, Arc::new(Mutex::new(Slot::Ready(sink))));
         Ok(ticket)
     }
 
-    /// Gives a request an event. The last one ends it. A sink may use a handle of this server: nothing is locked meanwhile.
-    pub(super) fn send(&self, ticket: u64, event: Result<Event, ServeError>) {
+    /// Gives a request an event. The last one ends it. Says whether the request still wants events.
+    pub(super) fn send(&self, ticket: u64, event: Result<Event, ServeError>) -> bool {
+        // Who has had the last event is no longer counted.
         let is_last = matches!(event, Err(_) | Ok(Event::Finished { .. }));
         let mut inside = self.lock();
-        let sink = match is_last {
+        let slot = match is_last {
             true => inside.sinks.remove(&ticket),
             false => inside.sinks.get(&ticket).cloned(),
         };
         drop(inside);
-        if let Some(sink) = sink {
-            give(&sink, event);
+        let Some(slot) = slot else { return false };
+        let takes_more = deliver(&slot, event);
+        if !takes_more {
+            self.lock().sinks.remove(&ticket);
         }
+        takes_more
     }
 
     /// Requests that have not ended.
@@ -169,8 +208,8 @@ impl Shared {
         inside.state = State::Stopped;
         let sinks = std::mem::take(&mut inside.sinks);
         drop(inside);
-        for sink in sinks.values() {
-            give(sink, Err(why.clone()));
+        for slot in sinks.values() {
+            deliver(slot, Err(why.clone()));
         }
     }
 
@@ -186,6 +225,11 @@ impl Shared {
     pub(super) fn step_begins(&self) {
         self.lock().step_began = Some(Instant::now());
         self.changed.notify_all();
+    }
+
+    /// Notes what there is before the first step.
+    pub(super) fn begin(&self, figures: Figures) {
+        self.lock().figures = figures;
     }
 
     /// Notes that a step has ended, with what there is now. False if the server has stopped meanwhile.

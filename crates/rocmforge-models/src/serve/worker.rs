@@ -8,7 +8,7 @@ use rocmforge_ggml::HostAccess;
 
 use super::ServeError;
 use super::shared::{Figures, Shared, State};
-use crate::generate::{Event, Generator, Request, RequestId};
+use crate::generate::{Event, GenerateError, Generator, Request, RequestId};
 
 /// What handles ask of the thread.
 pub(super) enum Command {
@@ -37,6 +37,7 @@ pub(super) fn run<B: HostAccess>(generator: Generator<B>, commands: &Receiver<Co
         steps: 0,
         failed_in_a_row: 0,
     };
+    shared.begin(worker.figures());
     loop {
         worker.take_all(commands);
         match shared.state() {
@@ -74,7 +75,7 @@ impl<B: HostAccess> Worker<'_, B> {
         match command {
             Command::Submit(ticket, request) => match self.generator.submit(*request) {
                 Ok(id) => drop(self.tickets.insert(id, ticket)),
-                Err(error) => self.shared.send(ticket, Err(ServeError::Refused(Arc::new(error)))),
+                Err(error) => drop(self.shared.send(ticket, Err(ServeError::Refused(Arc::new(error))))),
             },
             Command::Cancel(ticket) => {
                 let id = self
@@ -92,8 +93,14 @@ impl<B: HostAccess> Worker<'_, B> {
         }
     }
 
+    fn cancel(&mut self, id: RequestId) {
+        if let Err(error) = self.generator.cancel(id) {
+            self.end(id, &Arc::new(error));
+        }
+    }
+
     /// Ends a request with the error of a step.
-    fn end(&mut self, id: RequestId, error: &Arc<crate::generate::GenerateError>) {
+    fn end(&mut self, id: RequestId, error: &Arc<GenerateError>) {
         if let Some(ticket) = self.tickets.remove(&id) {
             self.shared.send(ticket, Err(ServeError::StepFailed(Arc::clone(error))));
         }
@@ -104,34 +111,43 @@ impl<B: HostAccess> Worker<'_, B> {
         self.shared.step_begins();
         let result = self.generator.step();
         self.steps += 1;
-        let events = match result {
-            Ok(events) => {
-                self.failed_in_a_row = 0;
-                events
-            }
-            Err(error) => {
+        let mut failed = Vec::new();
+        match &result {
+            Ok(_) if self.generator.has_computed() => self.failed_in_a_row = 0,
+            Ok(_) => {}
+            Err(_) => {
                 self.failed_in_a_row += 1;
-                let error = Arc::new(error);
-                for id in self.generator.end_failed() {
-                    self.end(id, &error);
-                }
-                Vec::new()
+                failed = self.generator.end_failed();
             }
-        };
+        }
         if !self.shared.step_ends(self.figures()) {
             return false;
         }
-        for event in events {
-            let id = event.request();
-            let ticket = match event {
-                Event::Finished { .. } => self.tickets.remove(&id),
-                _ => self.tickets.get(&id).copied(),
-            };
-            if let Some(ticket) = ticket {
-                self.shared.send(ticket, Ok(event));
+        match result {
+            Ok(events) => events.into_iter().for_each(|event| self.send(event)),
+            Err(error) => {
+                let error = Arc::new(error);
+                failed.into_iter().for_each(|id| self.end(id, &error));
             }
         }
         true
+    }
+
+    fn send(&mut self, event: Event) {
+        let id = event.request();
+        let is_last = matches!(event, Event::Finished { .. });
+        let ticket = match is_last {
+            true => self.tickets.remove(&id),
+            false => self.tickets.get(&id).copied(),
+        };
+        if let Some(ticket) = ticket
+            && !self.shared.send(ticket, Ok(event))
+            && !is_last
+        {
+            // Nobody takes its events.
+            self.tickets.remove(&id);
+            self.cancel(id);
+        }
     }
 
     fn figures(&self) -> Figures {

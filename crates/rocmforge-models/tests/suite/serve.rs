@@ -297,12 +297,12 @@ fn a_step_that_fails_ends_its_requests_and_no_others() {
 
 #[test]
 fn a_device_that_does_not_answer_ends_all_requests_with_an_error() {
-    let deadline = Duration::from_millis(200);
+    let deadline = Duration::from_secs(1);
     let options = ServeOptions {
         step_deadline: deadline,
         ..ServeOptions::default()
     };
-    let server = server(options, &[(2, Fault::Sleep(Duration::from_secs(4)))]);
+    let server = server(options, &[(2, Fault::Sleep(Duration::from_secs(8)))]);
     let handle = server.handle();
     let began = Instant::now();
     let all: Vec<Events> = (0..3)
@@ -317,7 +317,7 @@ fn a_device_that_does_not_answer_ends_all_requests_with_an_error() {
     }
     assert!(matches!(handle.submit(greedy(&[7], 1)), Err(ServeError::Stopped)));
     drop(server);
-    assert!(began.elapsed() < Duration::from_secs(4), "nobody waits for the step");
+    assert!(began.elapsed() < Duration::from_secs(8), "nobody waits for the step");
 }
 
 #[test]
@@ -367,4 +367,34 @@ fn events_that_are_dropped_cancel_their_request_and_a_sink_may_submit() {
     }
     server.drain();
     assert_eq!(handle.figures().open, 0);
+}
+
+#[test]
+fn a_sink_that_panics_ends_its_own_request_only() {
+    let server = server(ServeOptions::default(), &[]);
+    let handle = server.handle();
+    let sink = |event: Result<Event, ServeError>| assert!(!matches!(event, Ok(Event::Token { .. })), "planted");
+    handle.submit_to(greedy(&[7, 8], 60), sink).expect("room");
+    let (ids, end) = collect(handle.submit(greedy(&[9], 20)).expect("room"));
+    assert_eq!((ids, end.expect("it ends")), (alone(&[9], 20), FinishReason::MaxTokens));
+    server.drain();
+    assert_eq!(handle.figures().open, 0);
+}
+
+#[test]
+fn a_sink_that_stops_the_server_gets_its_last_event() {
+    let server = server(ServeOptions::default(), &[]);
+    let handle = server.handle();
+    let ends = Arc::new(AtomicUsize::new(0));
+    let (of_sink, counted) = (handle.clone(), Arc::clone(&ends));
+    let sink = move |event: Result<Event, ServeError>| match event {
+        Ok(Event::Token { .. }) => of_sink.stop(),
+        Err(ServeError::Stopped) => drop(counted.fetch_add(1, Ordering::SeqCst)),
+        _ => {}
+    };
+    handle.submit_to(greedy(&[7, 8], 60), sink).expect("room");
+    let (_, end) = collect(handle.submit(greedy(&[9], 90)).expect("room"));
+    assert!(matches!(end, Err(ServeError::Stopped)), "{end:?}");
+    drop(server);
+    assert_eq!(ends.load(Ordering::SeqCst), 1);
 }
