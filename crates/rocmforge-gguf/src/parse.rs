@@ -80,13 +80,11 @@ pub(crate) fn parse(bytes: &[u8], part: usize) -> Result<Parsed> {
     let n_tensors_at = cursor.at();
     let n_tensors = cursor.u64("the number of tensors")?;
     let n_entries = cursor.count("metadata entries", limits::LEAST_ENTRY_BYTES, limits::MAX_ENTRIES)?;
-    cursor.check_count(
-        "tensors",
-        n_tensors_at,
-        n_tensors,
-        limits::LEAST_TENSOR_BYTES,
-        limits::MAX_TENSORS,
-    )?;
+    let check_tensors = |cursor: &Cursor<'_>| {
+        let (least, most) = (limits::LEAST_TENSOR_BYTES, limits::MAX_TENSORS);
+        cursor.check_count("tensors", n_tensors_at, n_tensors, least, most)
+    };
+    check_tensors(&cursor)?;
 
     let metadata = parse_metadata(&mut cursor, n_entries)?;
     let alignment = match metadata.get(ALIGNMENT_KEY) {
@@ -99,13 +97,7 @@ pub(crate) fn parse(bytes: &[u8], part: usize) -> Result<Parsed> {
         }
     };
     // The metadata have taken bytes, so the count may now be too large.
-    cursor.check_count(
-        "tensors",
-        n_tensors_at,
-        n_tensors,
-        limits::LEAST_TENSOR_BYTES,
-        limits::MAX_TENSORS,
-    )?;
+    check_tensors(&cursor)?;
     let tensors = parse_tensors(&mut cursor, n_tensors, alignment, part, bytes.len())?;
     Ok(Parsed {
         version,

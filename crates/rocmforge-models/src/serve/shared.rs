@@ -103,6 +103,11 @@ impl Drop for StopAtEnd<'_> {
     }
 }
 
+/// Whether an event is the last of its request.
+fn is_last(event: &Result<Event, ServeError>) -> bool {
+    matches!(event, Err(_) | Ok(Event::Finished { .. }))
+}
+
 /// Gives a sink an event, unless it has had its last. Says whether the sink takes more. Nothing is locked while it is called: it may use a
 /// handle. A sink that panics gets no more.
 fn deliver(slot: &OpenSink, event: Result<Event, ServeError>) -> bool {
@@ -121,7 +126,7 @@ fn deliver(slot: &OpenSink, event: Result<Event, ServeError>) -> bool {
         }
     };
     drop(state);
-    let is_last = matches!(event, Err(_) | Ok(Event::Finished { .. }));
+    let is_last = is_last(&event);
     let mut call = |event| catch_unwind(AssertUnwindSafe(|| sink(event))).is_ok();
     let takes_more = call(event) && !is_last;
     let mut state = lock();
@@ -174,9 +179,8 @@ impl Shared {
     /// Gives a request an event. The last one ends it. Says whether the request still wants events.
     pub(super) fn send(&self, ticket: u64, event: Result<Event, ServeError>) -> bool {
         // Who has had the last event is no longer counted.
-        let is_last = matches!(event, Err(_) | Ok(Event::Finished { .. }));
         let mut inside = self.lock();
-        let slot = match is_last {
+        let slot = match is_last(&event) {
             true => inside.sinks.remove(&ticket),
             false => inside.sinks.get(&ticket).cloned(),
         };

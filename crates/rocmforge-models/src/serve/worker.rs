@@ -83,10 +83,8 @@ impl<B: HostAccess> Worker<'_, B> {
                     .iter()
                     .find(|(_, known)| **known == ticket)
                     .map(|(id, _)| *id);
-                if let Some(id) = id
-                    && let Err(error) = self.generator.cancel(id)
-                {
-                    self.end(id, &Arc::new(error));
+                if let Some(id) = id {
+                    self.cancel(id);
                 }
             }
             Command::Wake => {}

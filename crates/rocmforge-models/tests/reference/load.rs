@@ -10,6 +10,19 @@ use rocmforge_testkit::data::rng;
 
 use super::{best, engine};
 
+/// An engine for several sequences in a cache that cannot hold the longest of all.
+pub(crate) fn small_engine() -> EngineOptions {
+    EngineOptions {
+        max_context: Limit::Tokens(96),
+        cache_tokens: Limit::Tokens(288),
+        max_sequences: 6,
+        kv: KvType::F32,
+        block_size: 8,
+        chunk: 24,
+        ..EngineOptions::default()
+    }
+}
+
 /// A request, and what came of it.
 struct Sent {
     prompt: Vec<u32>,
@@ -35,16 +48,7 @@ fn alone<B: HostAccess>(engine: &mut Engine<B>, prompt: &[u32], tokens: usize) -
 
 /// Runs `count` requests: each gives what it gives alone, and after the warm-up no graph is built.
 pub(crate) fn check_load<B: HostAccess>(backend: impl Fn() -> B, model: &Model, count: usize, seed: u64) {
-    let options = EngineOptions {
-        max_context: Limit::Tokens(96),
-        cache_tokens: Limit::Tokens(288),
-        max_sequences: 6,
-        kv: KvType::F32,
-        block_size: 8,
-        chunk: 24,
-        ..EngineOptions::default()
-    };
-    let mut engine_of_all = Engine::new(backend(), model, options).expect("the model loads");
+    let mut engine_of_all = Engine::new(backend(), model, small_engine()).expect("the model loads");
     engine_of_all.warm_up().expect("runs");
     let warm = engine_of_all.graph_counts();
     assert!(warm.built > 0 && warm.built == warm.planned);

@@ -11,9 +11,10 @@ use rocmforge_ggml::{
 use rocmforge_models::generate::{Event, FinishReason, GenerateError, Generator, Request};
 use rocmforge_models::sampling::SamplerConfig;
 use rocmforge_models::serve::{Events, Handle, ServeError, ServeOptions, Server, State};
-use rocmforge_models::{Engine, EngineOptions, KvType, Limit, Model};
+use rocmforge_models::{Engine, Model};
 use rocmforge_testkit::data::rng;
 
+use crate::reference::load::small_engine;
 use crate::reference::{Tiny, best, engine};
 
 /// What a step does instead of computing.
@@ -110,19 +111,10 @@ fn server(options: ServeOptions, faults: &[(usize, Fault)]) -> Server {
             run: 0,
             faults,
         };
-        let options = EngineOptions {
-            max_context: Limit::Tokens(96),
-            cache_tokens: Limit::Tokens(288),
-            max_sequences: 6,
-            kv: KvType::F32,
-            block_size: 8,
-            chunk: 24,
-            ..EngineOptions::default()
-        };
-        Ok(Generator::new(
-            Engine::new(backend, &model, options)?,
-            model.tokenizer()?,
-        ))
+        let mut engine = Engine::new(backend, &model, small_engine())?;
+        // The first step builds no graph: it is as quick as the others.
+        engine.warm_up()?;
+        Ok(Generator::new(engine, model.tokenizer()?))
     })
     .expect("it starts")
 }

@@ -38,7 +38,7 @@ const NO_TEXTURE: hipTextureDesc = hipTextureDesc {
     maxMipmapLevelClamp: 0.0,
 };
 
-/// The elements of linear memory: three parts are none that images have.
+/// The elements of linear memory. Images have no elements of three parts.
 fn elements(desc: &hipChannelFormatDesc) -> Hip<(hipArray_Format, u32, usize)> {
     let (format, channels) = described(desc).ok_or(hipErrorInvalidValue)?;
     fail_if(channels == 3, hipErrorInvalidValue)?;

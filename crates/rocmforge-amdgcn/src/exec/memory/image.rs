@@ -249,7 +249,7 @@ impl Sampler {
 /// Steps between two texels.
 const STEPS: i64 = 256;
 
-/// A position in steps; that of a number which is none is 0.
+/// A position in steps; NaN gives 0.
 fn position(coordinate: u32, size: u32, unnormalised: bool) -> i64 {
     /// Far outside of every image, and far from the ends of an integer.
     const FAR: f64 = (1u64 << 48) as f64;

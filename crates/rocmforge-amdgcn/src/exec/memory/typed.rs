@@ -35,6 +35,19 @@ impl Values {
     }
 }
 
+/// The request for texels of `size` bytes.
+fn request(access: Access, size: usize, lanes: u32, at: &Addresses, data: Data) -> Request<'_> {
+    Request {
+        place: Place::Global,
+        access,
+        size: size as u32,
+        exec: lanes,
+        at,
+        shape: shape(at, lanes, size as u64),
+        data,
+    }
+}
+
 /// The texels that some lanes load, poison where they may not. Registers that are made of bytes nobody has written count as such.
 pub(crate) fn load(
     w: &Wave,
@@ -50,16 +63,7 @@ pub(crate) fn load(
     }
     let size = format.bytes();
     if c.observed {
-        let request = Request {
-            place: Place::Global,
-            access: Access::Load,
-            size: size as u32,
-            exec: lanes,
-            at,
-            shape: shape(at, lanes, size as u64),
-            data: Data::None,
-        };
-        c.observe(w, i, &request);
+        c.observe(w, i, &request(Access::Load, size, lanes, at, Data::None));
     }
     for l in (0..32).filter(|l| lanes >> l & 1 != 0) {
         let known = c.unwritten.len();
@@ -106,20 +110,12 @@ pub(crate) fn store(
     c.writes(i, Place::Global, at[lanes.trailing_zeros() as usize & 31]);
     let size = format.bytes();
     if c.observed {
-        let request = Request {
-            place: Place::Global,
-            access: Access::Store,
-            size: size as u32,
-            exec: lanes,
-            at,
-            shape: shape(at, lanes, size as u64),
-            data: Data::Texels {
-                first: i.b.reg,
-                count: (mask & all).count_ones() as u8,
-                whole: format.part_bytes() == 4 && mask & all == all,
-            },
+        let data = Data::Texels {
+            first: i.b.reg,
+            count: (mask & all).count_ones() as u8,
+            whole: format.part_bytes() == 4 && mask & all == all,
         };
-        c.observe(w, i, &request);
+        c.observe(w, i, &request(Access::Store, size, lanes, at, data));
     }
     for l in (0..32).filter(|l| lanes >> l & 1 != 0) {
         let access = LaneAccess::new(Place::Global, Access::Store, l, at[l]);

@@ -106,19 +106,24 @@ fn bytes(seed: usize, count: usize) -> Vec<u8> {
         .collect()
 }
 
-/// Loads `values` of the texel with the number of the lane, of 40 there.
-fn load(d: Descriptor, values: usize, data: &[u8], unwritten: u64, options: ExecOptions) -> Done {
-    let mut asm = Asm::default();
-    asm.prologue(0, 4, 16);
-    set(&mut asm, d, DATA);
-    let fields = Buffer {
+/// Registers from 20 on, and the record whose number is in register 1.
+fn indexed() -> Buffer {
+    Buffer {
         data: 20,
         address: 1,
         descriptor: 8,
         soffset: NULL,
         idxen: true,
         ..Buffer::default()
-    };
+    }
+}
+
+/// Loads `values` of the texel with the number of the lane, of 40 there.
+fn load(d: Descriptor, values: usize, data: &[u8], unwritten: u64, options: ExecOptions) -> Done {
+    let mut asm = Asm::default();
+    asm.prologue(0, 4, 16);
+    set(&mut asm, d, DATA);
+    let fields = indexed();
     asm.put(&enc::buffer(enc::code(&name("load", values), Format::Mubuf), fields));
     asm.store(20, values as u32, 0);
     Launch {
@@ -191,14 +196,7 @@ fn stores_make_texels_again() {
             let mut asm = Asm::default();
             asm.prologue(0, 4, 16);
             set(&mut asm, texels(number, XYZW, stride, 29), DATA);
-            let fields = Buffer {
-                data: 20,
-                address: 1,
-                descriptor: 8,
-                soffset: NULL,
-                idxen: true,
-                ..Buffer::default()
-            };
+            let fields = indexed();
             asm.put(&enc::buffer(enc::code(&name("load", 4), Format::Mubuf), fields));
             let other = enc::buffer(enc::code(&name("store", values), Format::Mubuf), fields);
             // To the second half.

@@ -1,4 +1,4 @@
-//! Containment of a test: its process, what holds it and all that it starts together, and what of the machine it may change.
+//! Containment of a test: its process, the group that holds it with everything it starts, and the parts of the machine that it may change.
 //!
 //! * [`test_process`]: one test's process, from its start to its end;
 //! * [`process_tree`]: all of a run's tests, and what they leave behind;

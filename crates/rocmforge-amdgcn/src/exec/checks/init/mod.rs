@@ -12,10 +12,11 @@
 //!
 //! What of a value is unknown is exact for lanes, for operations that move bits ([`bits`]), for `and` and `or` of
 //! scalars, for selection (an unknown operand that a zero masks out or that is not selected does not matter), for exchanges between
-//! lanes (permutes, DPP, `v_readlane`: [`lanes`]) and of two registers, and for the halves of packed and 16-bit operands. Of a sum, difference or product of integers the bytes below
-//! the first unknown one are known. Any other operation with an unknown operand has an unknown result. Counted as written are what other lanes give to a wave of 64 but for DPP, a
-//! register of which an instruction of 32-bit operands writes one half or `v_writelane` a lane, both registers of an exchange of halves, and a scalar that
-//! comes from a lane of what was loaded from private memory. A matrix instruction of gfx11 makes the results of the rows and
+//! lanes (permutes, DPP, `v_readlane`: [`lanes`]) and of two registers, and for the halves of packed and 16-bit operands. In a sum, difference
+//! or product of integers, only the bytes from the first unknown one on are unknown. Any other operation with an unknown operand has an unknown
+//! result. These count as written: in a wave of 64 what other lanes give, except by DPP; a register of which an instruction of 32-bit operands
+//! writes one half, or `v_writelane` a lane; both registers of an exchange of halves; a scalar that comes from a lane of what was loaded
+//! from private memory. A matrix instruction of gfx11 makes the results of the rows and
 //! columns unknown that it needs unknown lanes for, and with
 //! `init_registers` is a fault itself where a lane of A or B was written and its twin in the other half of the wave was not. So a
 //! report is a true one but for values that arithmetic cancels, and some uses are missed.

@@ -151,7 +151,7 @@ pub(super) struct Part {
     pub(super) narrow: Option<Small>,
     /// Bytes of memory that a lane of a load gets.
     pub(super) loads: u32,
-    /// Operands of a selection, sources whose high half is read, and what of the destination is written.
+    /// The operands of a selection. Then: which sources give their high half, and which part of the destination is written.
     pub(super) select: [Operand; 3],
     pub(super) op_sel: u8,
     pub(super) written: u8,

@@ -139,7 +139,7 @@ impl Machine<'_> {
             let known = init.set_aside(actual);
             (checks.race.take(), known)
         };
-        // All that the running wave changes, but for what it is about to do anew.
+        // The replay leaves this as it is: it is set aside here, and put back afterwards.
         local.swap(ctx);
         let faults = std::mem::take(&mut ctx.faults);
         let warnings = std::mem::take(&mut ctx.warnings);
