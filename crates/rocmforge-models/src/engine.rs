@@ -223,12 +223,6 @@ impl<B: HostAccess> Engine<B> {
                 });
             }
         }
-        if !config.head_dim.is_multiple_of(options.kv.block_len()) {
-            return Err(ModelError::CacheType {
-                kv: options.kv.into(),
-                head_dim: config.head_dim,
-            });
-        }
         let passes = options.passes.unwrap_or_else(|| backend.optimizer());
         let plan::Planned { memory, work } = plan::plan_memory(model.weights(), &config, options, passes, &backend)?;
         let cache = options.cache(memory.cache_tokens, memory.max_context);

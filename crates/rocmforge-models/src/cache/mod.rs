@@ -1,6 +1,29 @@
 //! Caches: what layers keep of the tokens that they have seen.
 
-use rocmforge_ggml::KvType;
+use rocmforge_ggml::{KvType, TensorId};
+
+/// Which tokens a layer keeps something of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CacheKind {
+    /// All of a sequence.
+    Full,
+    /// Those that a query sees: so many, itself among them.
+    Window(usize),
+}
+
+impl CacheKind {
+    /// What attention with this window keeps.
+    pub(crate) fn of_window(window: Option<usize>) -> Self {
+        window.map_or(Self::Full, Self::Window)
+    }
+}
+
+/// A tensor of a cache that a part has asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cached {
+    /// Rows, one for each slot.
+    pub(crate) id: TensorId,
+}
 
 /// Size of a paged KV cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,5 @@
 //! Memory plan of an engine: the context and the cache that fit, and what they take.
 
-use rocmforge_attention::paged::{KvElement, KvGeometry};
 use rocmforge_ggml::HostAccess;
 use rocmforge_ggml::optimizer::GraphOptimizer;
 
@@ -58,7 +57,6 @@ struct Needs<'a, B> {
     options: EngineOptions,
     passes: GraphOptimizer,
     parameters: Parameters,
-    geometry: KvGeometry,
     weights: usize,
 }
 
@@ -76,51 +74,45 @@ impl<B: HostAccess> Needs<'_, B> {
         Ok(needs)
     }
 
-    /// Bytes of keys and values of a cache of so many tokens, padding included.
-    fn cache(&self, tokens: usize) -> Result<usize, ModelError> {
-        let slots = self.options.cache(tokens, 1).slots();
-        Ok(usize::try_from(self.geometry.bytes_for(slots)?.0).unwrap_or(usize::MAX))
+    /// Bytes of what layers keep of so many tokens, padding included.
+    fn cache(&self, tokens: usize) -> usize {
+        self.parameters.cache_bytes(&self.options.cache(tokens, 1))
     }
 
     /// Bytes of everything for sequences of `context` tokens in a cache of `tokens`, when steps take `steps` bytes.
-    fn all(&self, context: usize, tokens: usize, steps: usize) -> Result<usize, ModelError> {
+    fn all(&self, context: usize, tokens: usize, steps: usize) -> usize {
         let parts = [
             self.weights,
             self.parameters.rope_table_bytes(context),
-            self.cache(tokens)?,
+            self.cache(tokens),
         ];
-        Ok(parts.into_iter().fold(steps, usize::saturating_add))
+        parts.into_iter().fold(steps, usize::saturating_add)
     }
 
     /// The largest number of tokens up to `most`, in whole blocks or `most` itself, for which `bytes` are available; 0 if not even a block does.
-    fn largest(
-        &self,
-        most: usize,
-        available: usize,
-        bytes: impl Fn(usize) -> Result<usize, ModelError>,
-    ) -> Result<usize, ModelError> {
+    fn largest(&self, most: usize, available: usize, bytes: impl Fn(usize) -> usize) -> usize {
         let block = self.options.block_size;
         let tokens = |blocks: usize| blocks.saturating_mul(block).min(most);
         let (mut fits, mut beyond) = (0, most.div_ceil(block) + 1);
         while fits + 1 < beyond {
             let middle = fits.midpoint(beyond);
-            match bytes(tokens(middle))? <= available {
+            match bytes(tokens(middle)) <= available {
                 true => fits = middle,
                 false => beyond = middle,
             }
         }
-        Ok(tokens(fits))
+        tokens(fits)
     }
 
     /// The longest context, up to `most`, whose cache fits for one sequence.
     fn largest_context(&self, most: usize, available: usize) -> Result<usize, ModelError> {
         // Of what a step needs, only its table of blocks grows with the context.
         let one_block = self.steps(self.options.block_size)?;
-        self.largest(most, available, |tokens| {
+        Ok(self.largest(most, available, |tokens| {
             let mut steps = one_block;
             steps.work.inputs = self.inputs(tokens);
             self.all(tokens, tokens, steps.bytes())
-        })
+        }))
     }
 
     /// Elements of the largest step's inputs, for a context.
@@ -155,7 +147,7 @@ impl<B: HostAccess> Needs<'_, B> {
         let Some(available) = available else { return Ok(asked) };
         // No context at all: what the smallest would take is said.
         let planned = if asked == 0 { self.options.block_size } else { asked };
-        let needed = self.all(planned, planned, self.steps(planned)?.bytes())?;
+        let needed = self.all(planned, planned, self.steps(planned)?.bytes());
         if asked > 0 && needed <= available {
             return Ok(asked);
         }
@@ -163,7 +155,7 @@ impl<B: HostAccess> Needs<'_, B> {
         if largest == 0 {
             let block = self.options.block_size;
             return Err(ModelError::DoesNotFit {
-                needed: self.all(block, block, self.steps(block)?.bytes())?,
+                needed: self.all(block, block, self.steps(block)?.bytes()),
                 weights: self.weights,
                 available,
             });
@@ -190,16 +182,16 @@ impl<B: HostAccess> Needs<'_, B> {
             // plan: those that want all logits, copies of blocks, attention in parts.
             None => {
                 let fast = self.backend.fast_bytes().unwrap_or(available).min(available);
-                let most = self.largest(most, fast - fast / RESERVE, bytes)?;
+                let most = self.largest(most, fast - fast / RESERVE, bytes);
                 Ok(most.max(context))
             }
-            Some(asked) => match bytes(asked)? {
+            Some(asked) => match bytes(asked) {
                 needed if needed <= available => Ok(asked),
                 needed => Err(ModelError::CacheTooLarge {
                     asked,
                     needed,
                     available,
-                    largest: self.largest(most, available, bytes)?,
+                    largest: self.largest(most, available, bytes),
                 }),
             },
         }
@@ -225,17 +217,6 @@ pub(super) fn plan_memory<B: HostAccess>(
         passes,
         weights: parameters.weight_bytes(),
         parameters,
-        geometry: KvGeometry {
-            layers: config.layers,
-            kv_heads: config.kv_heads,
-            k_dim: config.head_dim,
-            v_dim: config.head_dim,
-            element: KvElement {
-                block_len: options.kv.block_len(),
-                block_bytes: options.kv.block_bytes(),
-            },
-            block_size: options.block_size,
-        },
     };
     let max_context = needs.context(available)?;
     let steps = needs.steps(max_context)?;
@@ -244,7 +225,7 @@ pub(super) fn plan_memory<B: HostAccess>(
     Ok(Planned {
         memory: MemoryPlan {
             weights: needs.weights,
-            cache: needs.cache(cache_tokens)?,
+            cache: needs.cache(cache_tokens),
             scratch: steps.bytes().saturating_add(tables),
             max_context,
             cache_tokens,

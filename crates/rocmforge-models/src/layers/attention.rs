@@ -5,6 +5,7 @@ use rocmforge_ggml::{GgmlResult, Op, PagedAttention, TensorId};
 use super::linear::LinearNames;
 use super::{Linear, Norm, NormRule, Part};
 use crate::ModelError;
+use crate::cache::{CacheKind, Cached};
 use crate::config::RopeConfig;
 use crate::step::{Fused, StepGraph, Tensors};
 use crate::weights::Name;
@@ -61,15 +62,15 @@ pub(crate) struct Attention {
     key_norm: Option<Norm>,
     output: Linear,
     /// Keys and values, `[slots, kv_heads * head_dim]`.
-    keys: TensorId,
-    values: TensorId,
+    keys: Cached,
+    values: Cached,
 }
 
 impl Attention {
     /// Asks for the weights of the current layer, and for its cache.
     ///
     /// # Errors
-    /// A weight is missing or has another shape.
+    /// A weight is missing or has another shape, or a head does not fit the cache's type.
     pub(crate) fn new(t: &mut Tensors<'_>, shape: AttentionShape) -> Result<Self, ModelError> {
         let AttentionShape { width, head_dim, .. } = shape;
         let (q_width, kv_width) = (shape.heads * head_dim, shape.kv_heads * head_dim);
@@ -93,6 +94,7 @@ impl Attention {
         let (query_norm, key_norm) = (head_norm(QUERY_NORM)?, head_norm(KEY_NORM)?);
         let output = Linear::new(t, OUTPUT, [width, q_width])?;
         t.rope(&shape.rope);
+        let kind = CacheKind::of_window(shape.window);
         Ok(Self {
             query,
             key,
@@ -100,8 +102,8 @@ impl Attention {
             query_norm,
             key_norm,
             output,
-            keys: t.cache(kv_width),
-            values: t.cache(kv_width),
+            keys: t.cache(kind, shape.kv_heads, head_dim)?,
+            values: t.cache(kind, shape.kv_heads, head_dim)?,
             shape,
         })
     }
@@ -137,7 +139,7 @@ impl Part for Attention {
             window: s.window,
             softcap: s.softcap,
         });
-        let inputs = [q, keys, values, g.block_table, g.sequence, g.positions];
+        let inputs = [q, keys, values, g.block_table(self.keys), g.sequence, g.positions];
         let context = g.push(op, &inputs)?;
         self.output.build(g, context)
     }

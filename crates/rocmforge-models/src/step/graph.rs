@@ -5,7 +5,7 @@ use std::ops::Range;
 use rocmforge_ggml::{GgmlError, GgmlResult, Graph, Op, TensorDesc, TensorId};
 
 use super::{InputLayout, Memory, Parameters, StepShape};
-use crate::cache::CacheSpec;
+use crate::cache::{CacheSpec, Cached};
 
 fn described(graph: &Graph, id: TensorId) -> GgmlResult<&TensorDesc> {
     graph.tensor(id).ok_or(GgmlError::UnknownTensor(id))
@@ -22,11 +22,11 @@ pub(crate) struct StepGraph<'a> {
     /// Positions within their sequences, u32 `[tokens]`.
     pub(crate) positions: TensorId,
     /// Cache slots that take the tokens' keys and values, u32 `[tokens]`.
-    pub(crate) slots: TensorId,
+    slots: TensorId,
     /// Row of the block table of each token, u32 `[tokens]`.
     pub(crate) sequence: TensorId,
     /// Blocks of each sequence, u32 `[sequences, table_width]`.
-    pub(crate) block_table: TensorId,
+    block_table: TensorId,
     /// Tokens whose logits are wanted, u32 `[outputs]`.
     pub(crate) output_rows: Option<TensorId>,
     /// The cache after the last write.
@@ -115,12 +115,17 @@ impl<'a> StepGraph<'a> {
         self.graph.reshape(x, shape)
     }
 
+    /// Blocks of each sequence in a cache, u32 `[sequences, table_width]`.
+    pub(crate) fn block_table(&self, _: Cached) -> TensorId {
+        self.block_table
+    }
+
     /// Writes rows into the tokens' slots of a cache; the result is the cache after the write.
     ///
     /// # Errors
     /// The rows have another width.
-    pub(crate) fn store(&mut self, rows: TensorId, cache: TensorId) -> GgmlResult<TensorId> {
-        let stored = self.graph.set_rows(rows, cache, self.slots)?;
+    pub(crate) fn store(&mut self, rows: TensorId, cache: Cached) -> GgmlResult<TensorId> {
+        let stored = self.graph.set_rows(rows, cache.id, self.slots)?;
         self.stored = Some(stored);
         Ok(stored)
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rocmforge_ggml::{GgmlError, GgmlResult, Graph, HostAccess, TensorDesc, TensorGroup, TensorId};
 
 use super::StepGraph;
-use crate::cache::CacheSpec;
+use crate::cache::{CacheKind, CacheSpec};
 use crate::weights::Weight;
 
 /// What a model computes in a step.
@@ -36,8 +36,12 @@ pub(crate) enum Place {
 #[derive(Clone, Debug)]
 pub(super) enum Content {
     Weight(Weight),
-    /// Rows of a cache.
-    Cache,
+    /// Rows of a cache, of so many bytes each.
+    Cache {
+        #[expect(dead_code, reason = "all kinds keep all tokens yet")]
+        kind: CacheKind,
+        row_bytes: usize,
+    },
     /// What each step writes before it reads.
     Work,
 }
@@ -88,14 +92,23 @@ impl Parameters {
     pub(crate) fn weight_bytes(&self) -> usize {
         let bytes = self.all.iter().map(|parameter| match &parameter.content {
             Content::Weight(weight) => weight.bytes().bytes().len(),
-            Content::Cache | Content::Work => 0,
+            Content::Cache { .. } | Content::Work => 0,
+        });
+        bytes.fold(0, usize::saturating_add)
+    }
+
+    /// Bytes of all caches in this size.
+    pub(crate) fn cache_bytes(&self, cache: &CacheSpec) -> usize {
+        let bytes = self.all.iter().map(|parameter| match parameter.content {
+            Content::Cache { row_bytes, .. } => cache.slots().saturating_mul(row_bytes),
+            Content::Weight(_) | Content::Work => 0,
         });
         bytes.fold(0, usize::saturating_add)
     }
 
     /// Tensors of the caches.
     pub(crate) fn caches(&self) -> impl Iterator<Item = TensorId> {
-        let is_cache = |parameter: &&Parameter| matches!(parameter.content, Content::Cache);
+        let is_cache = |parameter: &&Parameter| matches!(parameter.content, Content::Cache { .. });
         let caches = self.all.iter().filter(is_cache);
         caches.map(|parameter| parameter.id)
     }
@@ -114,7 +127,7 @@ impl Parameters {
                     loaded += weight.bytes().bytes().len();
                     progress(loaded);
                 }
-                Content::Cache | Content::Work => backend.alloc(desc)?,
+                Content::Cache { .. } | Content::Work => backend.alloc(desc)?,
             }
         }
         Ok(())

@@ -7,7 +7,7 @@ use rocmforge_ggml::{DType, GgmlError, Graph, Layout, TensorDesc, TensorId};
 
 use super::parameters::{Content, Network, Parameter, Parameters, Place, WorkSize};
 use crate::ModelError;
-use crate::cache::CacheSpec;
+use crate::cache::{CacheKind, CacheSpec, Cached};
 use crate::config::RopeConfig;
 use crate::weights::{Name, Naming, Weight, WeightSource};
 
@@ -227,10 +227,21 @@ impl<'a> Tensors<'a> {
         self.add_vector(Weight::from_f32(&weight.name, &values))
     }
 
-    /// Rows of a paged cache, one for each slot.
-    pub(crate) fn cache(&mut self, width: usize) -> TensorId {
-        let desc = TensorDesc::new([self.cache.slots(), width], self.cache.kv.into(), Layout::RowMajor);
-        self.add(desc, Content::Cache)
+    /// A cache: for each token that `kind` keeps a row of `heads` heads of `head_dim` elements.
+    ///
+    /// # Errors
+    /// [`ModelError::CacheType`] for heads that are no whole blocks of the cache's type.
+    pub(crate) fn cache(&mut self, kind: CacheKind, heads: usize, head_dim: usize) -> Result<Cached, ModelError> {
+        let kv = self.cache.kv;
+        if !head_dim.is_multiple_of(kv.block_len()) {
+            let kv = kv.into();
+            return Err(ModelError::CacheType { kv, head_dim });
+        }
+        let width = heads * head_dim;
+        let desc = TensorDesc::new([self.cache.slots(), width], kv.into(), Layout::RowMajor);
+        let row_bytes = width / kv.block_len() * kv.block_bytes();
+        let id = self.add(desc, Content::Cache { kind, row_bytes });
+        Ok(Cached { id })
     }
 
     /// A rotary embedding is used: devices keep its cosines and sines.
