@@ -2,9 +2,11 @@
 
 mod plan;
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
-use rocmforge_attention::paged::{PagedKv, PagedKvConfig, SequenceId};
+use rocmforge_attention::paged::{BlockCopy, PagedKv, SequenceId};
 use rocmforge_ggml::optimizer::GraphOptimizer;
 use rocmforge_ggml::profile::{self, Profile};
 use rocmforge_ggml::{GgmlBackend, GgmlError, HostAccess, KvType, TensorId, executor};
@@ -70,12 +72,14 @@ impl EngineOptions {
         }
     }
 
-    /// A cache of so many tokens, for sequences of at most `context`.
-    fn cache(&self, tokens: usize, context: usize) -> CacheSpec {
+    /// A cache of so many tokens, for sequences of at most `context`, of which so many have room for their windows.
+    fn cache(&self, tokens: usize, context: usize, windows: usize) -> CacheSpec {
         CacheSpec {
             kv: self.kv,
             block_size: self.block_size,
-            blocks: tokens.div_ceil(self.block_size),
+            tokens,
+            windows,
+            chunk: self.chunk,
             spare: self.buckets().padding().div_ceil(self.block_size),
             context,
         }
@@ -156,14 +160,14 @@ pub struct Engine<B: GgmlBackend> {
     config: DecoderConfig,
     parameters: Parameters,
     kv: PagedKv,
-    cache: CacheSpec,
     buckets: Buckets,
     passes: GraphOptimizer,
     steps: Vec<(StepShape, Prepared<Step, B::Program>)>,
     /// The shape of the last step that ran.
     last: Option<StepShape>,
     built: u64,
-    copies: Option<Prepared<CopyRows, B::Program>>,
+    /// Copies of blocks in each pool that had one.
+    copies: HashMap<usize, Prepared<CopyRows, B::Program>>,
     next_id: usize,
     memory: MemoryPlan,
 }
@@ -224,29 +228,25 @@ impl<B: HostAccess> Engine<B> {
             }
         }
         let passes = options.passes.unwrap_or_else(|| backend.optimizer());
-        let plan::Planned { memory, work } = plan::plan_memory(model.weights(), &config, options, passes, &backend)?;
-        let cache = options.cache(memory.cache_tokens, memory.max_context);
+        let plan::Planned { memory, work, cache } =
+            plan::plan_memory(model.weights(), &config, options, passes, &backend)?;
         let parameters = describe(model.weights(), &config, cache, work)?;
         let total = parameters.weight_bytes();
         backend.place(&parameters.groups(), memory.scratch)?;
         parameters.load(&mut backend, |loaded| progress(loaded, total))?;
-        let kv = PagedKv::new(PagedKvConfig {
-            blocks: cache.blocks,
-            block_size: cache.block_size,
-        })?;
+        let kv = PagedKv::new(cache.pools(parameters.kinds()))?;
         let next_id = parameters.end().0;
         Ok(Self {
             backend,
             config,
             parameters,
             kv,
-            cache,
             buckets: options.buckets(),
             passes,
             steps: Vec::new(),
             last: None,
             built: 0,
-            copies: None,
+            copies: HashMap::new(),
             next_id,
             memory,
         })
@@ -297,7 +297,7 @@ impl<B: HostAccess> Engine<B> {
     /// Most tokens of one sequence.
     #[must_use]
     pub const fn max_context(&self) -> usize {
-        self.cache.context
+        self.memory.max_context
     }
 
     /// Most sequences of one step.
@@ -346,10 +346,10 @@ impl<B: HostAccess> Engine<B> {
     /// # Errors
     /// The prompt is longer than the context.
     pub fn add_sequence(&mut self, prompt: &[u32]) -> Result<SequenceId, ModelError> {
-        if prompt.len() > self.cache.context {
+        if prompt.len() > self.memory.max_context {
             return Err(ModelError::SequenceTooLong {
                 tokens: prompt.len(),
-                context: self.cache.context,
+                context: self.memory.max_context,
             });
         }
         Ok(self.kv.add_sequence(prompt)?.id)
@@ -371,6 +371,15 @@ impl<B: HostAccess> Engine<B> {
         Ok(self.kv.fork(sequence)?)
     }
 
+    /// Takes tokens from a sequence's end, so that at most `tokens` are left; returns how many are. Fewer are where a layer with a window has no more
+    /// what the next token sees: those from there on are to be computed again.
+    ///
+    /// # Errors
+    /// There is no such sequence, or it has fewer tokens.
+    pub fn roll_back(&mut self, sequence: SequenceId, tokens: usize) -> Result<usize, ModelError> {
+        Ok(self.kv.truncate(sequence, tokens)?)
+    }
+
     /// Ends a sequence. Its blocks stay findable until they are needed.
     ///
     /// # Errors
@@ -385,11 +394,14 @@ impl<B: HostAccess> Engine<B> {
     /// # Errors
     /// The backend failed. The cache's content is lost then: remove all sequences.
     pub fn defragment(&mut self) -> Result<usize, ModelError> {
-        let plan = self.kv.defragment();
-        for copy in &plan.moves {
-            self.copy_block(copy.from, copy.to)?;
+        let mut moved = 0;
+        for (pool, plan) in self.kv.defragment().iter().enumerate() {
+            for copy in &plan.moves {
+                self.copy_block(pool, *copy)?;
+            }
+            moved += plan.moves.len();
         }
-        Ok(plan.moves.len())
+        Ok(moved)
     }
 
     /// Computes what the cache does not have yet of a prompt, chunk by chunk, and returns the logits after its last token.
@@ -457,19 +469,19 @@ impl<B: HostAccess> Engine<B> {
         let asked = self.check(chunks, before)?;
         let bucket = self.buckets.of(asked);
         let shape = bucket.unwrap_or(asked);
-        let mut inputs = Inputs::new(shape, self.cache.table_width());
+        let mut inputs = Inputs::new(shape, self.parameters.cache(), self.parameters.kinds());
         let mut copies = Vec::new();
-        for (row, (chunk, &(_, start))) in chunks.iter().zip(before).enumerate() {
+        for (chunk, &(_, start)) in chunks.iter().zip(before) {
             let appended = self.kv.append(chunk.sequence, chunk.tokens)?;
-            copies.extend(appended.copies);
-            inputs.add(chunk.tokens, row, start, &appended.slots, chunk.output_rows());
+            for (pool, appended) in appended.iter().enumerate() {
+                copies.extend(appended.copies.iter().map(|copy| (pool, *copy)));
+            }
+            let tables = self.kv.tables(chunk.sequence)?;
+            inputs.add(chunk.tokens, start, &appended, tables, chunk.output_rows());
         }
-        for (row, chunk) in chunks.iter().enumerate() {
-            inputs.add_blocks(row, self.kv.table(chunk.sequence)?);
-        }
-        inputs.pad(self.cache.spare_slots());
-        for copy in copies {
-            self.copy_block(copy.from, copy.to)?;
+        inputs.pad();
+        for (pool, copy) in copies {
+            self.copy_block(pool, copy)?;
         }
         let memory = if bucket.is_some() { Memory::Shared } else { Memory::Own };
         let index = self.prepared(shape, memory)?;
@@ -513,8 +525,8 @@ impl<B: HostAccess> Engine<B> {
                 return Err(ModelError::TokenOutOfRange { id, vocab });
             }
             let tokens = start.saturating_add(chunk.tokens.len());
-            if tokens > self.cache.context {
-                let context = self.cache.context;
+            if tokens > self.memory.max_context {
+                let context = self.memory.max_context;
                 return Err(ModelError::SequenceTooLong { tokens, context });
             }
             shape.tokens += chunk.tokens.len();
@@ -591,23 +603,23 @@ impl<B: HostAccess> Engine<B> {
         Ok(())
     }
 
-    /// Copies a block's keys and values in every layer.
-    fn copy_block(&mut self, from: u32, to: u32) -> Result<(), ModelError> {
-        let rows = self.cache.block_size;
-        if self.copies.is_none() {
-            let graph = CopyRows::build(&self.parameters, rows, TensorId(self.next_id))?;
-            let ids = self.next_id..graph.graph.next_id().0;
-            self.next_id = ids.end;
-            let program = executor::compile(&mut self.backend, &graph.graph)?;
-            self.copies = Some(Prepared { graph, program, ids });
-        }
-        let Some(Prepared { graph, program, .. }) = &mut self.copies else {
-            return Ok(());
+    /// Copies a block's keys and values in every layer of a pool.
+    fn copy_block(&mut self, pool: usize, copy: BlockCopy) -> Result<(), ModelError> {
+        let rows = self.parameters.cache().block_size;
+        let prepared = match self.copies.entry(pool) {
+            Entry::Occupied(prepared) => prepared.into_mut(),
+            Entry::Vacant(place) => {
+                let graph = CopyRows::build(&self.parameters, pool, rows, TensorId(self.next_id))?;
+                let ids = self.next_id..graph.graph.next_id().0;
+                self.next_id = ids.end;
+                let program = executor::compile(&mut self.backend, &graph.graph)?;
+                place.insert(Prepared { graph, program, ids })
+            }
         };
         let slots = |block: u32| -> Vec<u32> { (0..rows as u32).map(|row| block * rows as u32 + row).collect() };
-        self.backend.write_u32(graph.from, &slots(from))?;
-        self.backend.write_u32(graph.to, &slots(to))?;
-        executor::run_program(&mut self.backend, program)?;
+        self.backend.write_u32(prepared.graph.from, &slots(copy.from))?;
+        self.backend.write_u32(prepared.graph.to, &slots(copy.to))?;
+        executor::run_program(&mut self.backend, &mut prepared.program)?;
         Ok(())
     }
 }

@@ -4,6 +4,7 @@
 mod reference;
 mod suite {
     mod cache_types;
+    mod caches;
     mod chat;
     mod chat_python;
     mod chat_random;

@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use super::pool::Pool;
 use super::{BlockAllocator, BlockCopy, PagedKv, PagedKvError};
 
-/// The moves of a defragmentation.
+/// The moves of a defragmentation in one pool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Defragmented {
     /// Copies of whole blocks, K and V of every layer. Made in this order, none overwrites a block that is still to be read; [`batches`](Self::batches)
@@ -35,7 +36,7 @@ impl Defragmented {
 }
 
 impl PagedKv {
-    /// Moves blocks so that those of sequences are the lowest, cached ones follow, and the others are the highest. Tables, references and the prefix
+    /// Moves blocks of each pool so that those of sequences are the lowest, cached ones follow, and the others are the highest. Tables, references and the prefix
     /// cache stay as they are but for the numbers. The caller makes the moves on the device before any later work of the cache, in their order, and
     /// writes tables of blocks anew.
     ///
@@ -43,32 +44,38 @@ impl PagedKv {
     /// [`Defragmented::end`] on can be given back after [`shrink`](Self::shrink). A block is moved once; a cached one that lies where a sequence's is to
     /// go may be moved twice. If every block is in use or cached and both kinds would have to change places, the block cached longest is given up: one
     /// eviction at most.
-    pub fn defragment(&mut self) -> Defragmented {
-        let (moves, moved) = self.allocator.compact();
-        for sequence in self.sequences.values_mut() {
-            for block in &mut sequence.table.blocks {
+    pub fn defragment(&mut self) -> Vec<Defragmented> {
+        let mut plans = Vec::new();
+        for (index, Pool { allocator, .. }) in self.pools.iter_mut().enumerate() {
+            let (moves, moved) = allocator.compact();
+            for block in self.sequences.values_mut().flat_map(|s| &mut s.tables[index].blocks) {
                 *block = moved.get(block).copied().unwrap_or(*block);
             }
+            let end = allocator.in_use() + allocator.cached();
+            plans.push(Defragmented { moves, end });
         }
-        let end = self.config.blocks - self.allocator.free() + self.allocator.cached();
-        Defragmented { moves, end }
+        plans
     }
 
-    /// Makes the pool smaller: blocks from `blocks` on are no more. What is cached there is forgotten, and counts as evicted.
+    /// Makes a pool smaller: blocks from `blocks` on are no more. What is cached there is forgotten, and counts as evicted.
     ///
     /// # Errors
     ///
     /// [`PagedKvError::BlocksInUse`] if a sequence has a block beyond: [`defragment`](Self::defragment) first. [`PagedKvError::Zero`]. A number that is
     /// not smaller changes nothing.
-    pub fn shrink(&mut self, blocks: usize) -> Result<(), PagedKvError> {
+    ///
+    /// # Panics
+    ///
+    /// There is no such pool.
+    pub fn shrink(&mut self, pool: usize, blocks: usize) -> Result<(), PagedKvError> {
         if blocks == 0 {
             return Err(PagedKvError::Zero("blocks"));
         }
-        if blocks < self.config.blocks {
-            self.allocator.shrink(blocks as u32)?;
-            self.config.blocks = blocks;
+        let allocator = &mut self.pools[pool].allocator;
+        match blocks < allocator.capacity() {
+            true => allocator.shrink(blocks as u32),
+            false => Ok(()),
         }
-        Ok(())
     }
 }
 

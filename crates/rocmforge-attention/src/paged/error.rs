@@ -19,18 +19,10 @@ pub enum PagedKvError {
         /// The most slots there may be.
         limit: usize,
     },
-    /// A head is no whole number of the blocks in which its elements are stored.
-    #[error("a head of {elements} elements is no multiple of {block_len}")]
-    PartialBlock {
-        /// Elements of the head.
-        elements: usize,
-        /// Elements of a block.
-        block_len: usize,
-    },
-    /// The product of these sizes does not fit in 64 bits.
+    /// This length does not fit in 64 bits.
     #[error("{0} is more than 64 bits can count")]
     Overflow(&'static str),
-    /// The pool cannot hold the new tokens.
+    /// A pool cannot hold the new tokens.
     #[error("{needed} more blocks are needed, {free} are free")]
     OutOfBlocks {
         /// Blocks the call needs.

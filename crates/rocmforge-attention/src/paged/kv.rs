@@ -2,15 +2,18 @@
 
 use std::collections::HashMap;
 
-use super::{BlockAllocator, BlockHash, BlockTable, PagedKvError, SequenceId, blocks_for};
+use super::pool::Pool;
+use super::{
+    BlockAllocator, BlockCounts, BlockHash, BlockTable, Keep, PagedKvError, PoolConfig, SequenceId, blocks_for,
+};
 
-/// Size of the pool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Sizes of the pools.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PagedKvConfig {
-    /// Blocks of the pool.
-    pub blocks: usize,
     /// Tokens of a block.
     pub block_size: usize,
+    /// A pool for each kind of layer.
+    pub pools: Vec<PoolConfig>,
 }
 
 /// A sequence that was added.
@@ -23,7 +26,7 @@ pub struct Added {
     pub cached_tokens: usize,
 }
 
-/// Where appended tokens go.
+/// Where appended tokens go in one pool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Appended {
     /// One slot for each new token.
@@ -32,7 +35,7 @@ pub struct Appended {
     pub copies: Vec<BlockCopy>,
 }
 
-/// A whole block to be copied, K and V of every layer.
+/// A whole block to be copied, K and V of every layer of its pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockCopy {
     /// The block that stays as it is.
@@ -41,10 +44,10 @@ pub struct BlockCopy {
     pub to: u32,
 }
 
-/// Figures of a cache.
+/// Figures of a cache, of all its pools together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PagedKvStats {
-    /// Blocks of the pool.
+    /// Blocks of the pools.
     pub blocks: usize,
     /// Blocks that no sequence holds, cached ones included.
     pub free: usize,
@@ -64,17 +67,18 @@ pub struct PagedKvStats {
 
 #[derive(Clone, Debug)]
 pub(super) struct Sequence {
-    pub(super) table: BlockTable,
     tokens: Vec<u32>,
     /// Hashes of the full blocks at the begin, as far as their K and V are known to be written.
     hashes: Vec<BlockHash>,
+    /// Its blocks in each pool.
+    pub(super) tables: Vec<BlockTable>,
 }
 
-/// A paged KV cache: the pool, and the sequences that share it. See the [module](super).
+/// A paged KV cache: the pools, and the sequences that share them. See the [module](super).
 #[derive(Clone, Debug)]
 pub struct PagedKv {
-    pub(super) config: PagedKvConfig,
-    pub(super) allocator: BlockAllocator,
+    block_size: usize,
+    pub(super) pools: Vec<Pool>,
     pub(super) sequences: HashMap<SequenceId, Sequence>,
     next_id: u64,
     prompt_tokens: u64,
@@ -87,28 +91,14 @@ impl PagedKv {
     ///
     /// # Errors
     ///
-    /// [`PagedKvError::Zero`] for no blocks or blocks without tokens; [`PagedKvError::TooManySlots`] for a pool of `u32::MAX` + 1 or more
-    /// slots (`u32::MAX` is never a slot: kernels may give it a meaning of their own).
+    /// [`PagedKvError::Zero`] for no blocks, blocks without tokens, or a window without keys; [`PagedKvError::TooManySlots`] for a pool of
+    /// `u32::MAX` + 1 or more slots (`u32::MAX` is never a slot: kernels may give it a meaning of their own).
     pub fn new(config: PagedKvConfig) -> Result<Self, PagedKvError> {
-        let PagedKvConfig { blocks, block_size } = config;
-        for (name, size) in [("blocks", blocks), ("block_size", block_size)] {
-            if size == 0 {
-                return Err(PagedKvError::Zero(name));
-            }
-        }
-        let slots = blocks
-            .checked_mul(block_size)
-            .and_then(|slots| u32::try_from(slots).ok());
-        let (Some(_), Ok(capacity)) = (slots, u32::try_from(blocks)) else {
-            return Err(PagedKvError::TooManySlots {
-                blocks,
-                block_size,
-                limit: u32::MAX as usize,
-            });
-        };
+        let block_size = config.block_size;
+        let pools = config.pools.into_iter().map(|pool| Pool::new(pool, block_size));
         Ok(Self {
-            config,
-            allocator: BlockAllocator::new(capacity),
+            block_size,
+            pools: pools.collect::<Result<_, _>>()?,
             sequences: HashMap::new(),
             next_id: 0,
             prompt_tokens: 0,
@@ -124,26 +114,57 @@ impl PagedKv {
     ///
     /// There is no prompt that is refused today.
     pub fn add_sequence(&mut self, prompt: &[u32]) -> Result<Added, PagedKvError> {
-        let mut sequence = Sequence {
-            table: BlockTable::new(self.config.block_size),
-            tokens: Vec::new(),
-            hashes: Vec::new(),
-        };
-        let reusable = prompt.len().saturating_sub(1);
-        for tokens in prompt[..reusable].chunks_exact(self.config.block_size) {
-            let hash = BlockHash::new(sequence.hashes.last().copied(), tokens);
-            let Some(block) = self.allocator.find(hash) else { break };
-            self.allocator.share(block)?;
-            sequence.hashes.push(hash);
-            sequence.tokens.extend_from_slice(tokens);
-            sequence.table.blocks.push(block);
-            sequence.table.tokens += tokens.len();
-        }
+        let reusable = &prompt[..prompt.len().saturating_sub(1)];
+        let sequence = self.share_prefix(reusable)?;
         let cached_tokens = sequence.tokens.len();
         self.prompt_tokens += prompt.len() as u64;
         self.cached_tokens += cached_tokens as u64;
         let id = self.insert(sequence);
         Ok(Added { id, cached_tokens })
+    }
+
+    /// A sequence of the longest beginning of `tokens` of which every pool still has what the token after it sees.
+    fn share_prefix(&mut self, tokens: &[u32]) -> Result<Sequence, PagedKvError> {
+        let size = self.block_size;
+        let mut hashes: Vec<BlockHash> = Vec::new();
+        // For each pool, how many blocks at the end were found.
+        let mut runs = vec![0; self.pools.len()];
+        let mut found = 0;
+        for block in tokens.chunks_exact(size) {
+            let hash = BlockHash::new(hashes.last().copied(), block);
+            hashes.push(hash);
+            let (end, mut complete) = (hashes.len(), true);
+            for (run, pool) in runs.iter_mut().zip(&self.pools) {
+                *run = pool.allocator.find(hash).map_or(0, |_| *run + 1);
+                complete &= *run >= end - pool.keep.first_block(end * size, size);
+            }
+            if complete {
+                found = end;
+            } else if (runs.iter().zip(&self.pools)).any(|(&run, pool)| run < end && pool.keep == Keep::All) {
+                break;
+            }
+        }
+        hashes.truncate(found);
+        let mut tables = Vec::with_capacity(self.pools.len());
+        for Pool { keep, allocator } in &mut self.pools {
+            let first = keep.first_block(found * size, size);
+            let seen = hashes[first..].iter().filter_map(|&hash| allocator.find(hash));
+            let blocks: Vec<u32> = seen.collect();
+            for &block in &blocks {
+                allocator.share(block)?;
+            }
+            tables.push(BlockTable {
+                first,
+                blocks,
+                tokens: found * size,
+                block_size: size,
+            });
+        }
+        Ok(Sequence {
+            tokens: tokens[..found * size].to_vec(),
+            hashes,
+            tables,
+        })
     }
 
     fn insert(&mut self, sequence: Sequence) -> SequenceId {
@@ -153,80 +174,84 @@ impl PagedKv {
         id
     }
 
-    /// Blocks that [`append`](Self::append) would take for `tokens` more tokens.
+    /// Blocks that [`append`](Self::append) would take for `tokens` more tokens. For more than are appended at a time: the most that the sequence
+    /// holds on its way there, less those it holds.
     ///
     /// # Errors
     ///
     /// [`PagedKvError::UnknownSequence`]; [`PagedKvError::Overflow`] for a length beyond 64 bits.
-    pub fn blocks_to_append(&self, id: SequenceId, tokens: usize) -> Result<usize, PagedKvError> {
-        let table = self.block_table(id)?;
-        let len = table
-            .tokens
-            .checked_add(tokens)
-            .ok_or(PagedKvError::Overflow("the length of the sequence"))?;
-        let copy = tokens > 0 && self.shared_partial_block(table).is_some();
-        Ok(blocks_for(len, self.config.block_size) - table.blocks.len() + usize::from(copy))
+    pub fn blocks_to_append(&self, id: SequenceId, tokens: usize) -> Result<BlockCounts, PagedKvError> {
+        let sequence = self.sequence(id)?;
+        let overflow = PagedKvError::Overflow("the length of the sequence");
+        let len = sequence.tokens.len().checked_add(tokens).ok_or(overflow)?;
+        let counts = self.pools.iter().zip(&sequence.tables).map(|(pool, table)| {
+            let all = blocks_for(len, self.block_size) - table.first;
+            let held = match pool.keep {
+                Keep::Window { ahead, .. } if tokens > ahead => all.min(pool.keep.most_blocks(len, self.block_size)),
+                _ => all,
+            };
+            let copy = tokens > 0 && shared_partial_block(&pool.allocator, table).is_some();
+            held.saturating_sub(table.blocks.len()) + usize::from(copy)
+        });
+        Ok(BlockCounts(counts.collect()))
     }
 
-    /// The last block, if it has room for a token but belongs to another sequence too.
-    fn shared_partial_block(&self, table: &BlockTable) -> Option<u32> {
-        let last = *table.blocks.last()?;
-        (table.last_is_partial() && self.allocator.refs(last) > 1).then_some(last)
-    }
-
-    /// Appends tokens, and says in which slots their K and V go, after the copies have been made.
+    /// Appends tokens, and says for each pool in which slots their K and V go, after the copies have been made.
     ///
     /// An append says that the K and V of the tokens before it have been written, as [`mark_written`](Self::mark_written) does.
     ///
     /// # Errors
     ///
     /// [`PagedKvError::OutOfBlocks`] leaves everything as it was: remove a sequence and try again. [`PagedKvError::UnknownSequence`].
-    pub fn append(&mut self, id: SequenceId, tokens: &[u32]) -> Result<Appended, PagedKvError> {
-        let needed = self.blocks_to_append(id, tokens.len())?;
-        let free = self.free_blocks();
-        let out = PagedKvError::OutOfBlocks { needed, free };
-        if needed > free {
-            return Err(out);
+    pub fn append(&mut self, id: SequenceId, tokens: &[u32]) -> Result<Vec<Appended>, PagedKvError> {
+        let end = self.len(id)?.saturating_add(tokens.len());
+        for (pool, table) in self.pools.iter().zip(self.tables(id)?) {
+            let copy = !tokens.is_empty() && shared_partial_block(&pool.allocator, table).is_some();
+            let needed = blocks_for(end, self.block_size) - table.first - table.blocks.len() + usize::from(copy);
+            let free = pool.allocator.free();
+            if needed > free {
+                return Err(PagedKvError::OutOfBlocks { needed, free });
+            }
         }
         if tokens.is_empty() {
-            return Ok(Appended::default());
+            return Ok(vec![Appended::default(); self.pools.len()]);
         }
         self.mark_written(id)?;
 
-        let shared = self.shared_partial_block(self.block_table(id)?);
-        let Self {
-            allocator, sequences, ..
-        } = self;
-        let Sequence {
-            table, tokens: held, ..
-        } = sequences.get_mut(&id).ok_or(PagedKvError::UnknownSequence(id))?;
-        let mut copies = Vec::new();
-        if table.last_is_partial()
-            && let Some(last) = table.blocks.last_mut()
-        {
-            if let Some(from) = shared {
-                let to = allocator.allocate().ok_or(out.clone())?;
-                allocator.release(from)?;
-                *last = to;
-                copies.push(BlockCopy { from, to });
-            } else {
-                // A truncated block may still be findable by the tokens that are now overwritten.
-                allocator.forget(*last);
+        let sequence = self.sequences.get_mut(&id).ok_or(PagedKvError::UnknownSequence(id))?;
+        let begin = sequence.tokens.len();
+        sequence.tokens.extend_from_slice(tokens);
+        let mut all = Vec::with_capacity(self.pools.len());
+        for (Pool { allocator, .. }, table) in self.pools.iter_mut().zip(&mut sequence.tables) {
+            let out = PagedKvError::OutOfBlocks { needed: 1, free: 0 };
+            let shared = shared_partial_block(allocator, table);
+            let mut copies = Vec::new();
+            if table.last_is_partial()
+                && let Some(last) = table.blocks.last_mut()
+            {
+                if let Some(from) = shared {
+                    let to = allocator.allocate().ok_or(out.clone())?;
+                    allocator.release(from)?;
+                    *last = to;
+                    copies.push(BlockCopy { from, to });
+                } else {
+                    // A truncated block may still be findable by the tokens that are now overwritten.
+                    allocator.forget(*last);
+                }
             }
+            table.tokens = end;
+            while table.first + table.blocks.len() < blocks_for(end, table.block_size) {
+                table.blocks.push(allocator.allocate().ok_or(out.clone())?);
+            }
+            self.copies += copies.len() as u64;
+            let slots = table.slots(begin..end).collect();
+            all.push(Appended { slots, copies });
         }
-        let begin = table.tokens;
-        held.extend_from_slice(tokens);
-        table.tokens = held.len();
-        while table.blocks.len() < blocks_for(table.tokens, table.block_size) {
-            table.blocks.push(allocator.allocate().ok_or(out.clone())?);
-        }
-        let slots = table.slots(begin..table.tokens).collect();
-        self.copies += copies.len() as u64;
-        Ok(Appended { slots, copies })
+        Ok(all)
     }
 
     /// Says that the K and V of all tokens of a sequence have been written, or will be before any later work of the device. From now on
-    /// its full blocks are shared with new sequences.
+    /// its full blocks are shared with new sequences, and blocks that no later token sees are released.
     ///
     /// [`append`](Self::append) does this for the tokens before it. Call it after the last append of a sequence, before
     /// [`remove`](Self::remove), and as early as other sequences shall profit. Do not call it if the forward pass has failed.
@@ -235,15 +260,23 @@ impl PagedKv {
     ///
     /// [`PagedKvError::UnknownSequence`].
     pub fn mark_written(&mut self, id: SequenceId) -> Result<(), PagedKvError> {
-        let Self {
-            allocator, sequences, ..
-        } = self;
-        let Sequence { table, tokens, hashes } = sequences.get_mut(&id).ok_or(PagedKvError::UnknownSequence(id))?;
-        let full = tokens.chunks_exact(table.block_size).zip(&table.blocks);
-        for (tokens, &block) in full.skip(hashes.len()) {
-            let hash = BlockHash::new(hashes.last().copied(), tokens);
-            allocator.publish(block, hash)?;
-            hashes.push(hash);
+        let sequence = self.sequences.get_mut(&id).ok_or(PagedKvError::UnknownSequence(id))?;
+        let Sequence { tokens, hashes, tables } = sequence;
+        let known = hashes.len();
+        for block in tokens.chunks_exact(self.block_size).skip(known) {
+            hashes.push(BlockHash::new(hashes.last().copied(), block));
+        }
+        for (Pool { keep, allocator }, table) in self.pools.iter_mut().zip(tables) {
+            for (index, &hash) in hashes.iter().enumerate().skip(known) {
+                allocator.publish(table.blocks[index - table.first], hash)?;
+            }
+            // What the same tokens share again begins with the block of the last one.
+            let last = tokens.len().saturating_sub(1) / self.block_size * self.block_size;
+            let seen = keep.first_block(last, self.block_size);
+            for block in table.blocks.drain(..seen.saturating_sub(table.first)) {
+                allocator.release(block)?;
+            }
+            table.first = table.first.max(seen);
         }
         Ok(())
     }
@@ -256,37 +289,46 @@ impl PagedKv {
     /// [`PagedKvError::UnknownSequence`].
     pub fn fork(&mut self, id: SequenceId) -> Result<SequenceId, PagedKvError> {
         let copy = self.sequence(id)?.clone();
-        for &block in &copy.table.blocks {
-            self.allocator.share(block)?;
+        for (pool, table) in self.pools.iter_mut().zip(&copy.tables) {
+            for &block in &table.blocks {
+                pool.allocator.share(block)?;
+            }
         }
         Ok(self.insert(copy))
     }
 
-    /// Shortens a sequence to `tokens` tokens and releases the blocks behind them.
+    /// Shortens a sequence to `tokens` tokens and releases the blocks behind them; returns its length. That is less than `tokens` if a pool has
+    /// no more what the token after them sees: then as many of them are left as are cached, and the others are to be computed again.
     ///
     /// # Errors
     ///
     /// [`PagedKvError::TruncateBeyondEnd`] for more tokens than it has; [`PagedKvError::UnknownSequence`].
-    pub fn truncate(&mut self, id: SequenceId, tokens: usize) -> Result<(), PagedKvError> {
-        let Self {
-            allocator, sequences, ..
-        } = self;
-        let sequence = sequences.get_mut(&id).ok_or(PagedKvError::UnknownSequence(id))?;
-        let table = &mut sequence.table;
-        if tokens > table.tokens {
-            return Err(PagedKvError::TruncateBeyondEnd {
-                len: table.tokens,
-                tokens,
-            });
+    pub fn truncate(&mut self, id: SequenceId, tokens: usize) -> Result<usize, PagedKvError> {
+        let size = self.block_size;
+        let unknown = PagedKvError::UnknownSequence(id);
+        let sequence = self.sequences.get_mut(&id).ok_or(unknown)?;
+        let len = sequence.tokens.len();
+        if tokens > len {
+            return Err(PagedKvError::TruncateBeyondEnd { len, tokens });
         }
-        // The last block first: it is then also the first to be evicted.
-        for block in table.blocks.drain(blocks_for(tokens, table.block_size)..).rev() {
-            allocator.release(block)?;
+        let mut pools = self.pools.iter().zip(&sequence.tables);
+        if pools.any(|(pool, table)| table.first > pool.keep.first_block(tokens, size)) {
+            let kept = std::mem::take(&mut sequence.tokens);
+            let shorter = self.share_prefix(&kept[..tokens])?;
+            let len = shorter.tokens.len();
+            let old = self.sequences.insert(id, shorter);
+            return old.map_or(Ok(()), |old| self.release(old)).map(|()| len);
         }
-        table.tokens = tokens;
+        for (Pool { allocator, .. }, table) in self.pools.iter_mut().zip(&mut sequence.tables) {
+            // The last block first: it is then also the first to be evicted.
+            for block in table.blocks.drain(blocks_for(tokens, size) - table.first..).rev() {
+                allocator.release(block)?;
+            }
+            table.tokens = tokens;
+        }
         sequence.tokens.truncate(tokens);
-        sequence.hashes.truncate(tokens / table.block_size);
-        Ok(())
+        sequence.hashes.truncate(tokens / size);
+        Ok(tokens)
     }
 
     /// Removes a sequence and releases its blocks. Those that are known to be written stay cached.
@@ -295,8 +337,16 @@ impl PagedKv {
     ///
     /// [`PagedKvError::UnknownSequence`].
     pub fn remove(&mut self, id: SequenceId) -> Result<(), PagedKvError> {
-        self.truncate(id, 0)?;
-        self.sequences.remove(&id);
+        let sequence = self.sequences.remove(&id).ok_or(PagedKvError::UnknownSequence(id))?;
+        self.release(sequence)
+    }
+
+    fn release(&mut self, sequence: Sequence) -> Result<(), PagedKvError> {
+        for (pool, table) in self.pools.iter_mut().zip(sequence.tables) {
+            for block in table.blocks.into_iter().rev() {
+                pool.allocator.release(block)?;
+            }
+        }
         Ok(())
     }
 
@@ -304,22 +354,13 @@ impl PagedKv {
         self.sequences.get(&id).ok_or(PagedKvError::UnknownSequence(id))
     }
 
-    /// The block table of a sequence.
+    /// The block tables of a sequence, one for each pool.
     ///
     /// # Errors
     ///
     /// [`PagedKvError::UnknownSequence`].
-    pub fn block_table(&self, id: SequenceId) -> Result<&BlockTable, PagedKvError> {
-        Ok(&self.sequence(id)?.table)
-    }
-
-    /// The blocks of a sequence, in the order of its tokens.
-    ///
-    /// # Errors
-    ///
-    /// [`PagedKvError::UnknownSequence`].
-    pub fn table(&self, id: SequenceId) -> Result<&[u32], PagedKvError> {
-        Ok(self.block_table(id)?.blocks())
+    pub fn tables(&self, id: SequenceId) -> Result<&[BlockTable], PagedKvError> {
+        Ok(&self.sequence(id)?.tables)
     }
 
     /// Length of a sequence in tokens.
@@ -328,7 +369,7 @@ impl PagedKv {
     ///
     /// [`PagedKvError::UnknownSequence`].
     pub fn len(&self, id: SequenceId) -> Result<usize, PagedKvError> {
-        Ok(self.block_table(id)?.len())
+        Ok(self.tokens(id)?.len())
     }
 
     /// The tokens of a sequence.
@@ -345,32 +386,42 @@ impl PagedKv {
         self.sequences.is_empty()
     }
 
-    /// Blocks that no sequence holds, cached ones included.
-    pub fn free_blocks(&self) -> usize {
-        self.allocator.free()
+    /// No block of any pool.
+    pub fn no_blocks(&self) -> BlockCounts {
+        BlockCounts(vec![0; self.pools.len()])
     }
 
-    /// The pool's blocks and their references.
-    pub fn allocator(&self) -> &BlockAllocator {
-        &self.allocator
+    /// Blocks of each pool that no sequence holds, cached ones included.
+    pub fn free_blocks(&self) -> BlockCounts {
+        BlockCounts(self.pools.iter().map(|pool| pool.allocator.free()).collect())
     }
 
-    /// The size of the pool.
-    pub fn config(&self) -> PagedKvConfig {
-        self.config
+    /// The blocks of each pool and their references.
+    pub fn allocators(&self) -> impl Iterator<Item = &BlockAllocator> {
+        self.pools.iter().map(|pool| &pool.allocator)
     }
 
     /// Figures of the cache.
     pub fn stats(&self) -> PagedKvStats {
-        PagedKvStats {
-            blocks: self.allocator.capacity(),
-            free: self.allocator.free(),
-            cached: self.allocator.cached(),
+        let mut stats = PagedKvStats {
             sequences: self.sequences.len(),
             prompt_tokens: self.prompt_tokens,
             cached_tokens: self.cached_tokens,
-            evictions: self.allocator.evictions(),
             copies: self.copies,
+            ..PagedKvStats::default()
+        };
+        for allocator in self.allocators() {
+            stats.blocks += allocator.capacity();
+            stats.free += allocator.free();
+            stats.cached += allocator.cached();
+            stats.evictions += allocator.evictions();
         }
+        stats
     }
+}
+
+/// The last block, if it has room for a token but belongs to another sequence too.
+fn shared_partial_block(allocator: &BlockAllocator, table: &BlockTable) -> Option<u32> {
+    let last = *table.blocks.last()?;
+    (table.last_is_partial() && allocator.refs(last) > 1).then_some(last)
 }

@@ -1,29 +1,30 @@
 //! Paged KV cache: the host's bookkeeping of a cache that is cut into blocks of equal size.
 //!
-//! The keys and values of all sequences lie in one pool of `blocks * block_size` slots; a slot holds the K and V of one token, in
-//! every layer. A sequence owns no contiguous memory: its block table names its blocks in order, and its token at position `i` lies in
-//! slot `table[i / block_size] * block_size + i % block_size`. This module says which slot a token goes to; it never sees K or V.
+//! The keys and values of all sequences lie in pools of `blocks * block_size` slots: a pool for all layers that keep the same tokens. A slot
+//! holds the K and V of one token, in each of these layers. A sequence owns no contiguous memory: its block table in a pool names its blocks
+//! in order, and its token at position `i` lies in slot `table[i / block_size] * block_size + i % block_size`. This module says which slot a
+//! token goes to; it never sees K or V.
 //!
 //! * [`BlockAllocator`] counts the references to each block, and finds blocks again by the hash of what they hold.
-//! * [`BlockTable`] is one sequence: its blocks, and its length.
-//! * [`PagedKv`] is the pool with its sequences: add, append, fork, truncate, remove, defragment.
-//! * [`KvGeometry`] is the size of a token's K and V, and how many tokens fit into a number of bytes.
+//! * [`BlockTable`] is one sequence in one pool: its blocks, and its length.
+//! * [`PagedKv`] is the pools with their sequences: add, append, fork, truncate, remove, defragment.
 //!
 //! ```
-//! use rocmforge_attention::paged::{PagedKv, PagedKvConfig};
+//! use rocmforge_attention::paged::{Keep, PagedKv, PagedKvConfig, PoolConfig};
 //!
-//! let mut kv = PagedKv::new(PagedKvConfig { blocks: 4, block_size: 2 })?;
+//! let all = PoolConfig { blocks: 4, keep: Keep::All };
+//! let mut kv = PagedKv::new(PagedKvConfig { block_size: 2, pools: vec![all] })?;
 //! let prompt = [10, 11, 12, 13, 14];
 //! let first = kv.add_sequence(&prompt)?;
 //! assert_eq!(first.cached_tokens, 0);
-//! assert_eq!(kv.append(first.id, &prompt)?.slots, [0, 1, 2, 3, 4]);
+//! assert_eq!(kv.append(first.id, &prompt)?[0].slots, [0, 1, 2, 3, 4]);
 //! kv.mark_written(first.id)?; // the forward pass that fills the slots has been enqueued
 //! kv.remove(first.id)?;
 //!
 //! // The same prompt again: two full blocks are still there, so only the last token is computed.
 //! let second = kv.add_sequence(&prompt)?;
 //! assert_eq!(second.cached_tokens, 4);
-//! assert_eq!(kv.append(second.id, &prompt[second.cached_tokens..])?.slots.len(), 1);
+//! assert_eq!(kv.append(second.id, &prompt[second.cached_tokens..])?[0].slots.len(), 1);
 //! # Ok::<(), rocmforge_attention::paged::PagedKvError>(())
 //! ```
 //!
@@ -33,22 +34,29 @@
 //! waiting for the other. For one append that means its copies, then the writes to its slots. Within one step, the copies of several
 //! appends may go first, all in order, and then all writes, as long as no fork, truncate or remove lies between those appends.
 //!
+//! # Windows
+//!
+//! Layers whose tokens see a window keep the blocks that later tokens see ([`Keep::Window`]), in a pool of their own. Blocks before those are
+//! released when a step has been written. They stay findable like others; a prefix counts as cached if every pool has what the token after it sees.
+//! A sequence can be truncated to any length of which each pool has that, or else becomes shorter: as long as the longest prefix that is cached.
+//!
 //! # A smaller cache
 //!
 //! Attention reads a block at a time, so it does not matter which blocks a sequence has. To give memory back, [`PagedKv::defragment`] names moves that
 //! leave the highest blocks free, and [`PagedKv::shrink`] takes those from the pool:
 //!
 //! ```
-//! # use rocmforge_attention::paged::{BlockCopy, PagedKv, PagedKvConfig};
-//! # let mut kv = PagedKv::new(PagedKvConfig { blocks: 4, block_size: 2 })?;
+//! # use rocmforge_attention::paged::{BlockCopy, Keep, PagedKv, PagedKvConfig, PoolConfig};
+//! # let all = PoolConfig { blocks: 4, keep: Keep::All };
+//! # let mut kv = PagedKv::new(PagedKvConfig { block_size: 2, pools: vec![all] })?;
 //! let [first, second] = [kv.add_sequence(&[1, 2])?, kv.add_sequence(&[3, 4])?];
 //! kv.append(first.id, &[1, 2])?;
 //! kv.append(second.id, &[3, 4])?;
 //! kv.remove(first.id)?;
-//! let plan = kv.defragment();
+//! let plan = &kv.defragment()[0];
 //! assert_eq!(plan.moves, [BlockCopy { from: 1, to: 0 }]); // the caller's to make
-//! kv.shrink(plan.end)?;
-//! assert_eq!((kv.table(second.id)?, kv.config().blocks), (&[0][..], 1));
+//! kv.shrink(0, plan.end)?;
+//! assert_eq!((kv.tables(second.id)?[0].blocks(), kv.stats().blocks), (&[0][..], 1));
 //! # Ok::<(), rocmforge_attention::paged::PagedKvError>(())
 //! ```
 //!
@@ -62,15 +70,15 @@
 mod allocator;
 mod defragment;
 mod error;
-mod geometry;
 mod kv;
+mod pool;
 mod sequence_id;
 mod table;
 
 pub use allocator::{BlockAllocator, BlockHash};
 pub use defragment::Defragmented;
 pub use error::PagedKvError;
-pub use geometry::{KvElement, KvGeometry};
 pub use kv::{Added, Appended, BlockCopy, PagedKv, PagedKvConfig, PagedKvStats};
+pub use pool::{BlockCounts, Keep, PoolConfig};
 pub use sequence_id::SequenceId;
 pub use table::{BlockTable, blocks_for};

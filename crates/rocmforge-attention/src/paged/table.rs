@@ -11,26 +11,25 @@ pub const fn blocks_for(tokens: usize, block_size: usize) -> usize {
     }
 }
 
-/// The block table of one sequence: its blocks in the order of its tokens, and its length in tokens.
+/// The block table of one sequence in one pool: its blocks in the order of its tokens, and its length in tokens.
 ///
-/// It has exactly the blocks that its tokens need.
+/// It has exactly the blocks that its tokens need, from the first that later tokens see.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockTable {
+    /// Blocks before those that it has.
+    pub(super) first: usize,
     pub(super) blocks: Vec<u32>,
     pub(super) tokens: usize,
     pub(super) block_size: usize,
 }
 
 impl BlockTable {
-    pub(super) fn new(block_size: usize) -> Self {
-        Self {
-            blocks: Vec::new(),
-            tokens: 0,
-            block_size,
-        }
+    /// Blocks of the sequence's first tokens that it has no more: no later token sees them.
+    pub fn released(&self) -> usize {
+        self.first
     }
 
-    /// The blocks, in the order of the tokens.
+    /// The blocks after those, in the order of the tokens.
     pub fn blocks(&self) -> &[u32] {
         &self.blocks
     }
@@ -45,17 +44,17 @@ impl BlockTable {
         self.tokens == 0
     }
 
-    /// Slot of the token at `position`: `block * block_size + offset`. None at or beyond the end.
+    /// Slot of the token at `position`: `block * block_size + offset`. None at or beyond the end, and in a released block.
     pub fn slot(&self, position: usize) -> Option<u32> {
         if position >= self.tokens {
             return None;
         }
-        let block = *self.blocks.get(position / self.block_size)?;
+        let block = *self.blocks.get((position / self.block_size).checked_sub(self.first)?)?;
         // `PagedKv::new` has checked that every slot of the pool fits in 32 bits.
         Some(block * self.block_size as u32 + (position % self.block_size) as u32)
     }
 
-    /// Slots of the tokens at `positions`; those at or beyond the end are left out.
+    /// Slots of the tokens at `positions`; those that have none are left out.
     pub fn slots(&self, positions: Range<usize>) -> impl Iterator<Item = u32> + '_ {
         (positions.start..positions.end.min(self.tokens)).filter_map(|position| self.slot(position))
     }

@@ -1,12 +1,54 @@
 //! The paged KV cache, call by call.
 
 use rocmforge_attention::paged::{
-    BlockAllocator, BlockCopy, BlockHash, KvElement, KvGeometry, PagedKv, PagedKvConfig, PagedKvError, blocks_for,
+    Appended, BlockAllocator, BlockCopy, BlockHash, BlockTable, Keep, PagedKv, PagedKvConfig, PagedKvError, PoolConfig,
+    SequenceId, blocks_for,
 };
-use rocmforge_runtime::Bytes;
+
+fn config(blocks: usize, block_size: usize) -> PagedKvConfig {
+    let keep = Keep::All;
+    let pools = vec![PoolConfig { blocks, keep }];
+    PagedKvConfig { block_size, pools }
+}
 
 fn kv(blocks: usize, block_size: usize) -> PagedKv {
-    PagedKv::new(PagedKvConfig { blocks, block_size }).unwrap()
+    PagedKv::new(config(blocks, block_size)).unwrap()
+}
+
+/// Calls on a cache with one pool, whose results are that pool's.
+trait OnePool {
+    fn add(&mut self, id: SequenceId, tokens: &[u32]) -> Result<Appended, PagedKvError>;
+    fn needed(&self, id: SequenceId, tokens: usize) -> Result<usize, PagedKvError>;
+    fn block_table(&self, id: SequenceId) -> Result<&BlockTable, PagedKvError>;
+    fn table(&self, id: SequenceId) -> Result<&[u32], PagedKvError>;
+    fn allocator(&self) -> &BlockAllocator;
+    fn free(&self) -> usize;
+}
+
+impl OnePool for PagedKv {
+    fn add(&mut self, id: SequenceId, tokens: &[u32]) -> Result<Appended, PagedKvError> {
+        self.append(id, tokens).map(|mut pools| pools.remove(0))
+    }
+
+    fn needed(&self, id: SequenceId, tokens: usize) -> Result<usize, PagedKvError> {
+        self.blocks_to_append(id, tokens).map(|counts| counts.0[0])
+    }
+
+    fn block_table(&self, id: SequenceId) -> Result<&BlockTable, PagedKvError> {
+        self.tables(id).map(|tables| &tables[0])
+    }
+
+    fn table(&self, id: SequenceId) -> Result<&[u32], PagedKvError> {
+        self.block_table(id).map(BlockTable::blocks)
+    }
+
+    fn allocator(&self) -> &BlockAllocator {
+        self.allocators().next().unwrap()
+    }
+
+    fn free(&self) -> usize {
+        self.free_blocks().0[0]
+    }
 }
 
 #[test]
@@ -21,7 +63,7 @@ fn kv_cache_append_and_retrieve_consistency() {
             let tokens: Vec<u32> = (0..(round + which as u32) % 3)
                 .map(|i| 100 * round + 10 * which as u32 + i)
                 .collect();
-            let appended = kv.append(id, &tokens).unwrap();
+            let appended = kv.add(id, &tokens).unwrap();
             assert_eq!((appended.slots.len(), appended.copies.len()), (tokens.len(), 0));
             for (&slot, &token) in appended.slots.iter().zip(&tokens) {
                 assert_eq!(
@@ -45,92 +87,79 @@ fn kv_cache_append_and_retrieve_consistency() {
         assert_eq!((kv.len(id).unwrap(), kv.table(id).unwrap().len()), (tokens.len(), 4));
         assert_eq!(table.slot(tokens.len()), None);
     }
-    assert_eq!(kv.free_blocks(), 0);
+    assert_eq!(kv.free(), 0);
 }
 
 #[test]
 fn kv_cache_capacity_boundary() {
     let mut kv = kv(3, 4);
     let a = kv.add_sequence(&[]).unwrap().id;
-    assert_eq!(kv.append(a, &[7; 11]).unwrap().slots.len(), 11);
-    assert_eq!(kv.free_blocks(), 0);
+    assert_eq!(kv.add(a, &[7; 11]).unwrap().slots.len(), 11);
+    assert_eq!(kv.free(), 0);
     // The last slot can be filled, and nothing more.
     assert_eq!(
-        kv.append(a, &[7, 7]),
+        kv.add(a, &[7, 7]),
         Err(PagedKvError::OutOfBlocks { needed: 1, free: 0 })
     );
     assert_eq!(kv.len(a).unwrap(), 11);
-    assert_eq!(kv.append(a, &[7]).unwrap().slots, [11]);
+    assert_eq!(kv.add(a, &[7]).unwrap().slots, [11]);
+    assert_eq!(kv.add(a, &[7]), Err(PagedKvError::OutOfBlocks { needed: 1, free: 0 }));
     assert_eq!(
-        kv.append(a, &[7]),
-        Err(PagedKvError::OutOfBlocks { needed: 1, free: 0 })
-    );
-    assert_eq!(
-        kv.append(a, &[7; 9]),
+        kv.add(a, &[7; 9]),
         Err(PagedKvError::OutOfBlocks { needed: 3, free: 0 })
     );
     assert_eq!((kv.len(a).unwrap(), kv.table(a).unwrap()), (12, &[0, 1, 2][..]));
     // Nothing at all always fits.
-    assert!(kv.append(a, &[]).unwrap().slots.is_empty());
+    assert!(kv.add(a, &[]).unwrap().slots.is_empty());
 
     kv.truncate(a, 4).unwrap();
     assert_eq!(
-        (
-            kv.free_blocks(),
-            kv.blocks_to_append(a, 8).unwrap(),
-            kv.blocks_to_append(a, 9).unwrap()
-        ),
+        (kv.free(), kv.needed(a, 8).unwrap(), kv.needed(a, 9).unwrap()),
         (2, 2, 3)
     );
-    assert_eq!(kv.append(a, &[8; 8]).unwrap().slots.len(), 8);
+    assert_eq!(kv.add(a, &[8; 8]).unwrap().slots.len(), 8);
 }
 
 #[test]
 fn a_fork_shares_until_it_writes() {
     let mut kv = kv(6, 4);
     let a = kv.add_sequence(&[]).unwrap().id;
-    kv.append(a, &[1, 2, 3, 4, 5]).unwrap();
+    kv.add(a, &[1, 2, 3, 4, 5]).unwrap();
     let b = kv.fork(a).unwrap();
     assert_eq!(kv.table(b).unwrap(), [0, 1]);
-    assert_eq!(
-        (kv.free_blocks(), kv.allocator().refs(0), kv.allocator().refs(1)),
-        (4, 2, 2)
-    );
+    assert_eq!((kv.free(), kv.allocator().refs(0), kv.allocator().refs(1)), (4, 2, 2));
 
     // One block for the copy and one for the tokens beyond it.
-    assert_eq!(kv.blocks_to_append(b, 4).unwrap(), 2);
-    let appended = kv.append(b, &[6, 7, 8, 9]).unwrap();
+    assert_eq!(kv.needed(b, 4).unwrap(), 2);
+    let appended = kv.add(b, &[6, 7, 8, 9]).unwrap();
     assert_eq!(appended.copies, [BlockCopy { from: 1, to: 2 }]);
     assert_eq!(appended.slots, [9, 10, 11, 12]);
     // The other has its block for itself again.
     assert_eq!((kv.allocator().refs(0), kv.allocator().refs(1)), (2, 1));
-    let appended = kv.append(a, &[60]).unwrap();
+    let appended = kv.add(a, &[60]).unwrap();
     assert_eq!((appended.copies, appended.slots), (vec![], vec![5]));
 
     // A fork at a block's end has nothing to copy.
-    kv.append(a, &[61, 62]).unwrap();
+    kv.add(a, &[61, 62]).unwrap();
     let c = kv.fork(a).unwrap();
-    let appended = kv.append(c, &[63]).unwrap();
+    let appended = kv.add(c, &[63]).unwrap();
     assert_eq!((appended.copies, kv.stats().copies), (vec![], 1));
     for id in [a, b, c] {
         kv.remove(id).unwrap();
     }
-    assert_eq!(kv.free_blocks(), 6);
+    assert_eq!(kv.free(), 6);
 }
 
 #[test]
 fn a_copy_needs_a_block_of_its_own() {
     let mut kv = kv(1, 4);
     let a = kv.add_sequence(&[]).unwrap().id;
-    kv.append(a, &[1]).unwrap();
+    kv.add(a, &[1]).unwrap();
     let b = kv.fork(a).unwrap();
-    assert_eq!(
-        kv.append(b, &[2]),
-        Err(PagedKvError::OutOfBlocks { needed: 1, free: 0 })
-    );
+    assert_eq!(kv.add(b, &[2]), Err(PagedKvError::OutOfBlocks { needed: 1, free: 0 }));
     assert_eq!((kv.tokens(b).unwrap(), kv.allocator().refs(0)), (&[1][..], 2));
     kv.remove(a).unwrap();
-    assert_eq!(kv.append(b, &[2]).unwrap().slots, [1]);
+    assert_eq!(kv.add(b, &[2]).unwrap().slots, [1]);
 }
 
 #[test]
@@ -138,7 +167,7 @@ fn a_prompt_is_found_up_to_its_last_full_block_but_never_whole() {
     let mut kv = kv(8, 2);
     let prompt = [1, 2, 3, 4, 5, 6];
     let a = kv.add_sequence(&prompt).unwrap().id;
-    kv.append(a, &prompt).unwrap();
+    kv.add(a, &prompt).unwrap();
     // Nothing is shared before it is written.
     assert_eq!(kv.add_sequence(&prompt).unwrap().cached_tokens, 0);
     kv.mark_written(a).unwrap();
@@ -160,7 +189,7 @@ fn a_prompt_is_found_up_to_its_last_full_block_but_never_whole() {
         kv.remove(added.id).unwrap();
     }
     // All of them lived on the three blocks of the first one.
-    assert_eq!(kv.free_blocks(), 5);
+    assert_eq!(kv.free(), 5);
     let stats = kv.stats();
     assert_eq!(
         (stats.prompt_tokens, stats.cached_tokens),
@@ -173,14 +202,14 @@ fn cached_blocks_go_in_the_order_of_their_release_the_end_of_a_sequence_first() 
     let mut kv = kv(4, 1);
     let fill = |kv: &mut PagedKv, tokens: &[u32]| {
         let added = kv.add_sequence(tokens).unwrap();
-        kv.append(added.id, &tokens[added.cached_tokens..]).unwrap();
+        kv.add(added.id, &tokens[added.cached_tokens..]).unwrap();
         kv.mark_written(added.id).unwrap();
         kv.remove(added.id).unwrap();
         added.cached_tokens
     };
     assert_eq!(fill(&mut kv, &[1, 2]), 0);
     assert_eq!(fill(&mut kv, &[3, 4]), 0);
-    assert_eq!((kv.free_blocks(), kv.stats().cached, kv.stats().evictions), (4, 4, 0));
+    assert_eq!((kv.free(), kv.stats().cached, kv.stats().evictions), (4, 4, 0));
     // Evicts the block of 2: the oldest sequence's end.
     assert_eq!(fill(&mut kv, &[5]), 0);
     assert_eq!((kv.stats().cached, kv.stats().evictions), (4, 1));
@@ -195,27 +224,27 @@ fn a_failed_pass_leaves_nothing_to_share() {
     let mut kv = kv(4, 2);
     let prompt = [1, 2, 3, 4, 5];
     let a = kv.add_sequence(&prompt).unwrap().id;
-    kv.append(a, &prompt).unwrap();
+    kv.add(a, &prompt).unwrap();
     kv.remove(a).unwrap(); // without `mark_written`
     assert_eq!(
         (kv.add_sequence(&prompt).unwrap().cached_tokens, kv.stats().cached),
         (0, 0)
     );
-    assert_eq!(kv.free_blocks(), 4);
+    assert_eq!(kv.free(), 4);
 }
 
 #[test]
 fn a_truncated_block_is_not_found_by_what_it_held() {
     let mut kv = kv(4, 2);
     let a = kv.add_sequence(&[]).unwrap().id;
-    kv.append(a, &[1, 2, 3, 4]).unwrap();
+    kv.add(a, &[1, 2, 3, 4]).unwrap();
     kv.mark_written(a).unwrap();
     kv.truncate(a, 3).unwrap();
     // Until it is overwritten, it still holds 3 and 4.
     let b = kv.add_sequence(&[1, 2, 3, 4, 5]).unwrap();
     assert_eq!(b.cached_tokens, 4);
     // Now it belongs to both, so it is copied.
-    assert_eq!(kv.append(a, &[40]).unwrap().copies, [BlockCopy { from: 1, to: 2 }]);
+    assert_eq!(kv.add(a, &[40]).unwrap().copies, [BlockCopy { from: 1, to: 2 }]);
     kv.remove(b.id).unwrap();
     assert_eq!(kv.add_sequence(&[1, 2, 3, 4, 5]).unwrap().cached_tokens, 4);
 
@@ -223,7 +252,7 @@ fn a_truncated_block_is_not_found_by_what_it_held() {
     kv.mark_written(a).unwrap();
     kv.truncate(a, 3).unwrap();
     assert_eq!(
-        kv.append(a, &[41]).unwrap(),
+        kv.add(a, &[41]).unwrap(),
         rocmforge_attention::paged::Appended {
             slots: vec![5],
             copies: vec![]
@@ -236,12 +265,12 @@ fn a_truncated_block_is_not_found_by_what_it_held() {
 fn impossible_calls_are_refused_with_their_figures() {
     for (blocks, block_size, name) in [(0, 4, "blocks"), (4, 0, "block_size")] {
         assert_eq!(
-            PagedKv::new(PagedKvConfig { blocks, block_size }).unwrap_err(),
+            PagedKv::new(config(blocks, block_size)).unwrap_err(),
             PagedKvError::Zero(name)
         );
     }
     for (blocks, block_size) in [(usize::MAX, 2), (1 << 31, 2), (1, 1 << 32), (1 << 32, 1)] {
-        match PagedKv::new(PagedKvConfig { blocks, block_size }) {
+        match PagedKv::new(config(blocks, block_size)) {
             Err(PagedKvError::TooManySlots {
                 blocks: b,
                 block_size: s,
@@ -255,25 +284,25 @@ fn impossible_calls_are_refused_with_their_figures() {
     // The largest pool there can be takes no memory before it is used; its last slot fits in 32 bits.
     let mut largest = kv(1, u32::MAX as usize);
     let id = largest.add_sequence(&[]).unwrap().id;
-    assert_eq!(largest.append(id, &[1, 2]).unwrap().slots, [0, 1]);
-    assert_eq!(kv(u32::MAX as usize, 1).free_blocks(), u32::MAX as usize);
+    assert_eq!(largest.add(id, &[1, 2]).unwrap().slots, [0, 1]);
+    assert_eq!(kv(u32::MAX as usize, 1).free(), u32::MAX as usize);
 
     let mut kv = kv(2, 2);
     let id = kv.add_sequence(&[]).unwrap().id;
-    kv.append(id, &[1]).unwrap();
+    kv.add(id, &[1]).unwrap();
     assert_eq!(
         kv.truncate(id, 2),
         Err(PagedKvError::TruncateBeyondEnd { len: 1, tokens: 2 })
     );
     assert_eq!(
-        kv.blocks_to_append(id, usize::MAX),
+        kv.needed(id, usize::MAX),
         Err(PagedKvError::Overflow("the length of the sequence"))
     );
     kv.remove(id).unwrap();
     let unknown = Err(PagedKvError::UnknownSequence(id));
-    assert_eq!(kv.append(id, &[1]).map(drop), unknown);
+    assert_eq!(kv.add(id, &[1]).map(drop), unknown);
     assert_eq!(kv.fork(id).map(drop), unknown);
-    assert_eq!(kv.truncate(id, 0), unknown);
+    assert_eq!(kv.truncate(id, 0).map(drop), unknown);
     assert_eq!(kv.mark_written(id), unknown);
     assert_eq!(kv.remove(id), unknown);
     assert_eq!(kv.len(id).map(drop), unknown);
@@ -326,95 +355,6 @@ fn a_hash_stands_for_the_whole_prefix() {
 }
 
 #[test]
-fn sizes_of_known_models() {
-    // KiB a token in f16: (layers, kv_heads, head_dim).
-    for (layers, kv_heads, dim, kib) in [
-        (30, 3, 64, 22.5),
-        (28, 8, 128, 112.0),
-        (32, 32, 96, 384.0),
-        (24, 2, 64, 12.0),
-    ] {
-        let geometry = KvGeometry {
-            layers,
-            kv_heads,
-            k_dim: dim,
-            v_dim: dim,
-            element: KvElement::F16,
-            block_size: 16,
-        };
-        assert_eq!(geometry.bytes_per_token().unwrap().0 as f64, kib * 1024.0);
-        assert_eq!(geometry.bytes_per_block().unwrap().0 as f64, kib * 1024.0 * 16.0);
-        let budget = Bytes::mib(100);
-        let tokens = geometry.largest_context(budget).unwrap();
-        assert!(tokens > 0 && tokens.is_multiple_of(16));
-        assert!(geometry.bytes_for(tokens).unwrap() <= budget && geometry.bytes_for(tokens + 1).unwrap() > budget);
-    }
-}
-
-#[test]
-fn sizes_beyond_64_bits_are_refused() {
-    let geometry = KvGeometry {
-        layers: 1,
-        kv_heads: 1,
-        k_dim: 3,
-        v_dim: 0,
-        element: KvElement::plain(1),
-        block_size: 5,
-    };
-    assert_eq!(geometry.bytes_per_token(), Ok(Bytes(3)));
-    assert_eq!(geometry.largest_context(Bytes(14)), Ok(0));
-    assert_eq!(geometry.largest_context(Bytes(15)), Ok(5));
-    assert!(geometry.largest_context(Bytes(u64::MAX)).is_ok());
-    let token = Err(PagedKvError::Overflow("the size of a token's K and V"));
-    assert_eq!(
-        KvGeometry {
-            layers: usize::MAX,
-            ..geometry
-        }
-        .bytes_per_token(),
-        token
-    );
-    assert_eq!(
-        KvGeometry {
-            k_dim: usize::MAX,
-            v_dim: 1,
-            ..geometry
-        }
-        .largest_context(Bytes(1))
-        .map(|_| Bytes(0)),
-        token
-    );
-    assert_eq!(
-        KvGeometry {
-            block_size: usize::MAX,
-            ..geometry
-        }
-        .bytes_per_block(),
-        Err(PagedKvError::Overflow("the size of a block"))
-    );
-    assert_eq!(
-        geometry.bytes_for(usize::MAX),
-        Err(PagedKvError::Overflow("the size of the cache"))
-    );
-    assert_eq!(
-        KvGeometry {
-            kv_heads: 0,
-            ..geometry
-        }
-        .bytes_per_token(),
-        Err(PagedKvError::Zero("kv_heads"))
-    );
-    assert_eq!(
-        KvGeometry {
-            block_size: 0,
-            ..geometry
-        }
-        .largest_context(Bytes(1)),
-        Err(PagedKvError::Zero("block_size"))
-    );
-}
-
-#[test]
 fn blocks_for_rounds_up() {
     let cases = [
         (0, 16, 0),
@@ -426,5 +366,79 @@ fn blocks_for_rounds_up() {
     ];
     for (tokens, block_size, blocks) in cases {
         assert_eq!(blocks_for(tokens, block_size), blocks);
+    }
+}
+
+/// Blocks of 4 tokens; a window of 6, and steps of up to 5 tokens.
+const WINDOW: Keep = Keep::Window { keys: 6, ahead: 5 };
+
+fn windowed() -> PagedKv {
+    let pools = [(Keep::All, 16), (WINDOW, 8)];
+    let pools = pools.map(|(keep, blocks)| PoolConfig { blocks, keep }).to_vec();
+    PagedKv::new(PagedKvConfig { block_size: 4, pools }).unwrap()
+}
+
+/// Appends and writes in steps of up to 5 tokens.
+fn run(kv: &mut PagedKv, id: SequenceId, tokens: &[u32]) {
+    for step in tokens.chunks(5) {
+        kv.append(id, step).unwrap();
+        kv.mark_written(id).unwrap();
+    }
+}
+
+#[test]
+fn a_window_keeps_what_the_next_token_sees() {
+    let mut kv = windowed();
+    let prompt: Vec<u32> = (0..23).collect();
+    let a = kv.add_sequence(&prompt).unwrap().id;
+    run(&mut kv, a, &prompt);
+    // The token at 20, the first of the last block, sees those from 15 on: block 3 and what follows.
+    let held = |kv: &PagedKv, id| -> Vec<(usize, usize)> {
+        let tables = kv.tables(id).unwrap().iter();
+        tables.map(|table| (table.released(), table.blocks().len())).collect()
+    };
+    assert_eq!(held(&kv, a), [(0, 6), (3, 3)]);
+    assert_eq!(
+        (kv.tables(a).unwrap()[1].slot(11), kv.free_blocks().0),
+        (None, vec![10, 5])
+    );
+    assert!(kv.tables(a).unwrap()[1].slot(12).is_some());
+    // A step that fails goes back to where it was.
+    kv.append(a, &[1, 2, 3, 4, 5]).unwrap();
+    assert_eq!((kv.truncate(a, 23), held(&kv, a)), (Ok(23), vec![(0, 6), (3, 3)]));
+    // At most blocks for 6 + 5 tokens and two more, however long the sequence becomes.
+    assert_eq!(WINDOW.most_blocks(usize::MAX, 4), 5);
+    assert_eq!(kv.blocks_to_append(a, 5).unwrap().0, [1, 1]);
+    assert_eq!(kv.blocks_to_append(a, 30).unwrap().0, [8, 2]);
+
+    // The same beginning is found where both pools have what is seen: 5 blocks of all, and of the window blocks 3 and 4.
+    let b = kv.add_sequence(&prompt).unwrap();
+    assert_eq!((b.cached_tokens, held(&kv, b.id)), (20, vec![(0, 5), (3, 2)]));
+    let c = kv.fork(b.id).unwrap();
+    run(&mut kv, c, &[1, 2, 3]);
+    assert_eq!(held(&kv, c), [(0, 6), (3, 3)]);
+    assert_eq!((kv.truncate(c, 19), held(&kv, c)), (Ok(19), vec![(0, 5), (3, 2)]));
+    // Back to 15 tokens: the token there sees from 10 on, in block 2, which it has no more. Of 12 tokens blocks 1 and 2 are cached.
+    assert_eq!((kv.truncate(c, 15), held(&kv, c)), (Ok(12), vec![(0, 3), (1, 2)]));
+    assert_eq!((kv.truncate(c, 0), held(&kv, c)), (Ok(0), vec![(0, 0), (0, 0)]));
+    for id in [a, b.id, c] {
+        kv.remove(id).unwrap();
+    }
+    assert_eq!(kv.free_blocks().0, [16, 8]);
+
+    // Others take the blocks of the window, so that the beginning is not cached any more although the other pool has it all.
+    let others: Vec<u32> = (100..108).collect();
+    let others: Vec<SequenceId> = (0..4).map(|_| kv.add_sequence(&others).unwrap().id).collect();
+    others.iter().for_each(|&id| drop(kv.append(id, &[9; 8]).unwrap()));
+    assert_eq!(kv.add_sequence(&prompt).unwrap().cached_tokens, 0);
+}
+
+#[test]
+fn a_window_needs_a_key_and_pools_need_blocks() {
+    for (blocks, keys, name) in [(0, 1, "blocks"), (1, 0, "keys")] {
+        let keep = Keep::Window { keys, ahead: 1 };
+        let pools = vec![PoolConfig { blocks, keep }];
+        let refused = PagedKv::new(PagedKvConfig { block_size: 4, pools });
+        assert_eq!(refused.unwrap_err(), PagedKvError::Zero(name));
     }
 }

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use rocmforge_attention::paged::{PagedKv, PagedKvConfig, PagedKvError, SequenceId};
+use rocmforge_attention::paged::{BlockAllocator, Keep, PagedKv, PagedKvConfig, PagedKvError, PoolConfig, SequenceId};
 use rocmforge_testkit::data::{Rng, rng};
 
 /// The content of an unwritten slot, and of one that a failed pass has written.
@@ -22,23 +22,42 @@ fn content(tokens: &[u32]) -> u64 {
 
 struct Model {
     kv: PagedKv,
-    config: PagedKvConfig,
-    cache: Vec<u64>,
+    block_size: usize,
+    pools: Vec<PoolConfig>,
+    /// The slots of each pool.
+    caches: Vec<Vec<u64>>,
     /// Each sequence's tokens.
     sequences: BTreeMap<SequenceId, Vec<u32>>,
     refused: usize,
     moved: usize,
+    shorter: usize,
+}
+
+/// The first token that one at `position` sees.
+fn first_seen(keep: Keep, position: usize) -> usize {
+    match keep {
+        Keep::All => 0,
+        Keep::Window { keys, .. } => (position + 1).saturating_sub(keys),
+    }
 }
 
 impl Model {
-    fn new(config: PagedKvConfig) -> Self {
+    fn new(block_size: usize, pools: &[PoolConfig]) -> Self {
+        let pools = pools.to_vec();
+        let slots = pools.iter().map(|pool| vec![POISON; pool.blocks * block_size]);
         Self {
-            kv: PagedKv::new(config).unwrap(),
-            config,
-            cache: vec![POISON; config.blocks * config.block_size],
+            caches: slots.collect(),
+            kv: PagedKv::new(PagedKvConfig {
+                block_size,
+                pools: pools.clone(),
+            })
+            .unwrap(),
+            block_size,
+            pools,
             sequences: BTreeMap::new(),
             refused: 0,
             moved: 0,
+            shorter: 0,
         }
     }
 
@@ -47,10 +66,10 @@ impl Model {
         (!ids.is_empty()).then(|| ids[rng.below(ids.len())])
     }
 
-    fn references(&self) -> HashMap<u32, usize> {
+    fn references(&self, pool: usize) -> HashMap<u32, usize> {
         let mut counts = HashMap::new();
         for &id in self.sequences.keys() {
-            for &block in self.kv.table(id).unwrap() {
+            for &block in self.kv.tables(id).unwrap()[pool].blocks() {
                 *counts.entry(block).or_default() += 1;
             }
         }
@@ -59,9 +78,7 @@ impl Model {
 
     fn add(&mut self, prompt: &[u32]) -> SequenceId {
         let added = self.kv.add_sequence(prompt).unwrap();
-        assert!(
-            added.cached_tokens < prompt.len().max(1) && added.cached_tokens.is_multiple_of(self.config.block_size)
-        );
+        assert!(added.cached_tokens < prompt.len().max(1) && added.cached_tokens.is_multiple_of(self.block_size));
         let before = self.sequences.insert(added.id, prompt[..added.cached_tokens].to_vec());
         assert_eq!(before, None, "an id is used twice");
         added.id
@@ -69,128 +86,161 @@ impl Model {
 
     /// Appends, and runs the pass that fills the slots, or one that fails half way. False if it was refused.
     fn append(&mut self, id: SequenceId, tokens: &[u32], fails: bool) -> bool {
-        let (size, references) = (self.config.block_size, self.references());
+        let size = self.block_size;
         let held = self.sequences[&id].clone();
-        // The definition: blocks for the new length, less those there are, and one more to copy a shared block.
-        let table = self.kv.table(id).unwrap().to_vec();
-        let copied = table
-            .last()
-            .copied()
-            .filter(|last| !held.len().is_multiple_of(size) && references[last] > 1 && !tokens.is_empty());
-        let needed = (held.len() + tokens.len()).div_ceil(size) - table.len() + usize::from(copied.is_some());
-        let free = self.config.blocks - references.len();
-        assert_eq!(self.kv.blocks_to_append(id, tokens.len()), Ok(needed));
+        // The definition: blocks for the new length, less those there are or were, and one more to copy a shared block.
+        let mut lacks = None;
+        let mut copied = Vec::new();
+        let needed = self.kv.blocks_to_append(id, tokens.len()).unwrap();
+        for (pool, config) in self.pools.iter().enumerate() {
+            let references = self.references(pool);
+            let table = &self.kv.tables(id).unwrap()[pool];
+            let last = table.blocks().last().copied();
+            let copy =
+                last.filter(|last| !held.len().is_multiple_of(size) && references[last] > 1 && !tokens.is_empty());
+            copied.push(copy);
+            let had = table.released() + table.blocks().len();
+            let need = (held.len() + tokens.len()).div_ceil(size) - had + usize::from(copy.is_some());
+            let free = config.blocks - references.len();
+            match config.keep {
+                Keep::Window { ahead, .. } if tokens.len() > ahead => assert!(needed.0[pool] <= need),
+                _ => assert_eq!(needed.0[pool], need),
+            }
+            if need > free && lacks.is_none() {
+                lacks = Some(PagedKvError::OutOfBlocks { needed: need, free });
+            }
+        }
 
         let (stats, before) = (self.kv.stats(), self.kv.clone());
         let appended = match self.kv.append(id, tokens) {
             Ok(appended) => appended,
             Err(error) => {
-                assert_eq!(error, PagedKvError::OutOfBlocks { needed, free });
-                assert!(needed > free);
+                assert_eq!(Some(error), lacks);
                 assert_eq!(self.kv.stats(), stats);
                 for &id in self.sequences.keys() {
-                    assert_eq!(self.kv.block_table(id), before.block_table(id));
+                    assert_eq!(self.kv.tables(id), before.tables(id));
                 }
                 self.refused += 1;
                 return false;
             }
         };
-        assert!(needed <= free);
-        assert_eq!(appended.copies.first().map(|copy| copy.from), copied);
-        for copy in appended.copies {
-            let (from, to) = (copy.from as usize * size, copy.to as usize * size);
-            self.cache.copy_within(from..from + size, to);
-        }
-        assert_eq!(appended.slots.len(), tokens.len());
-        let mut all = held;
-        for (&token, &slot) in tokens.iter().zip(&appended.slots) {
-            all.push(token);
-            self.cache[slot as usize] = if fails { POISON } else { content(&all) };
+        assert_eq!(lacks, None);
+        let mut all = held.clone();
+        all.extend(tokens);
+        for ((appended, cache), copied) in appended.into_iter().zip(&mut self.caches).zip(copied) {
+            assert_eq!(appended.copies.first().map(|copy| copy.from), copied);
+            for copy in appended.copies {
+                let (from, to) = (copy.from as usize * size, copy.to as usize * size);
+                cache.copy_within(from..from + size, to);
+            }
+            assert_eq!(appended.slots.len(), tokens.len());
+            for (end, &slot) in (held.len() + 1..).zip(&appended.slots) {
+                cache[slot as usize] = if fails { POISON } else { content(&all[..end]) };
+            }
         }
         self.sequences.insert(id, all);
         true
     }
 
-    fn truncate(&mut self, id: SequenceId, tokens: usize) {
-        self.kv.truncate(id, tokens).unwrap();
-        self.sequences.get_mut(&id).unwrap().truncate(tokens);
+    /// Truncates; the length is less than `tokens` only where a window has gone on.
+    fn truncate(&mut self, id: SequenceId, tokens: usize) -> usize {
+        let tables = self.kv.tables(id).unwrap();
+        let there = self.pools.iter().zip(tables).all(|(pool, table)| {
+            let first = first_seen(pool.keep, tokens);
+            first >= table.released() * self.block_size
+        });
+        let len = self.kv.truncate(id, tokens).unwrap();
+        assert!(len == tokens || !there && len < tokens && len.is_multiple_of(self.block_size));
+        self.shorter += usize::from(len < tokens);
+        self.sequences.get_mut(&id).unwrap().truncate(len);
+        len
     }
 
-    /// Makes the moves one by one, and in batches: both give the same. Sometimes the pool becomes smaller and is made anew at its size.
+    /// Makes the moves one by one, and in batches: both give the same. Sometimes a pool becomes smaller and is made anew at its size.
     fn defragment(&mut self) {
-        let size = self.config.block_size;
-        let (before, stats) = (self.kv.clone(), self.kv.stats());
-        let plan = self.kv.defragment();
-        let old = self.cache.clone();
-        for copy in &plan.moves {
-            let (from, to) = (copy.from as usize * size, copy.to as usize * size);
-            self.cache.copy_within(from..from + size, to);
-            self.moved += 1;
-        }
-        let mut batched = old;
-        let mut made = 0;
-        for batch in plan.batches() {
-            let source = batched.clone();
-            for copy in batch {
-                assert!(
-                    batch
-                        .iter()
-                        .all(|other| other == copy || ![other.from, other.to].contains(&copy.to))
-                );
+        let size = self.block_size;
+        let before = self.kv.clone();
+        let plans = self.kv.defragment();
+        assert_eq!(plans.len(), self.pools.len());
+        let (was, is): (Vec<&BlockAllocator>, Vec<_>) = (before.allocators().collect(), self.kv.allocators().collect());
+        for (pool, plan) in plans.iter().enumerate() {
+            let blocks = self.pools[pool].blocks;
+            let cache = &mut self.caches[pool];
+            let old = cache.clone();
+            for copy in &plan.moves {
                 let (from, to) = (copy.from as usize * size, copy.to as usize * size);
-                batched[to..to + size].copy_from_slice(&source[from..from + size]);
+                cache.copy_within(from..from + size, to);
+                self.moved += 1;
             }
-            made += batch.len();
-        }
-        assert_eq!((batched, made), (self.cache.clone(), plan.moves.len()));
+            let mut batched = old;
+            let mut made = 0;
+            for batch in plan.batches() {
+                let source = batched.clone();
+                for copy in batch {
+                    assert!(
+                        batch
+                            .iter()
+                            .all(|other| other == copy || ![other.from, other.to].contains(&copy.to))
+                    );
+                    let (from, to) = (copy.from as usize * size, copy.to as usize * size);
+                    batched[to..to + size].copy_from_slice(&source[from..from + size]);
+                }
+                made += batch.len();
+            }
+            assert_eq!((&batched, made), (&*cache, plan.moves.len()));
 
-        // Used blocks first, cached ones next, the others last.
-        let (now, used) = (self.kv.stats(), self.config.blocks - self.kv.free_blocks());
-        let lost = now.evictions - stats.evictions;
-        assert_eq!(now.cached as u64 + lost, stats.cached as u64, "at most one is given up");
-        assert!(lost <= 1 && (lost == 0 || stats.cached == stats.free));
-        assert_eq!(now.free, stats.free);
-        assert_eq!(plan.end, used + now.cached);
-        let allocator = self.kv.allocator();
-        for block in 0..self.config.blocks as u32 {
-            assert_eq!(allocator.refs(block) > 0, (block as usize) < used, "block {block}");
-            let held = allocator.hash(block).is_some() || allocator.refs(block) > 0;
-            assert_eq!(held, (block as usize) < plan.end, "block {block}");
-        }
-        // Sharing is as before; what a hash names has moved with it.
-        let sharing = |kv: &PagedKv| -> Vec<Vec<usize>> {
-            let tables: Vec<&[u32]> = self.sequences.keys().map(|&id| kv.table(id).unwrap()).collect();
-            let all: Vec<u32> = tables.concat();
-            let first = |block: &u32| all.iter().position(|other| other == block).unwrap();
-            tables.iter().map(|table| table.iter().map(first).collect()).collect()
-        };
-        assert_eq!(sharing(&before), sharing(&self.kv));
-        let hashes = |kv: &PagedKv| {
-            (0..self.config.blocks as u32)
-                .filter_map(|b| kv.allocator().hash(b))
-                .collect::<Vec<_>>()
-        };
-        let (was, is) = (hashes(&before), hashes(&self.kv));
-        assert!(is.iter().all(|hash| was.contains(hash)) && (is.len() as u64) + lost == was.len() as u64);
-        for block in 0..self.config.blocks as u32 {
-            if let Some(hash) = allocator.hash(block) {
-                assert_eq!(allocator.find(hash), Some(block));
+            // Used blocks first, cached ones next, the others last.
+            let (was, is) = (was[pool], is[pool]);
+            let used = blocks - is.free();
+            let lost = is.evictions() - was.evictions();
+            let all_cached = was.cached() as u64;
+            assert_eq!(is.cached() as u64 + lost, all_cached, "at most one is given up");
+            assert!(lost <= 1 && (lost == 0 || was.cached() == was.free()));
+            assert_eq!(is.free(), was.free());
+            assert_eq!(plan.end, used + is.cached());
+            for block in 0..blocks as u32 {
+                assert_eq!(is.refs(block) > 0, (block as usize) < used, "block {block}");
+                let held = is.hash(block).is_some() || is.refs(block) > 0;
+                assert_eq!(held, (block as usize) < plan.end, "block {block}");
+            }
+            // Sharing is as before; what a hash names has moved with it.
+            let sharing = |kv: &PagedKv| -> Vec<Vec<usize>> {
+                let ids = self.sequences.keys();
+                let tables: Vec<&[u32]> = ids.map(|&id| kv.tables(id).unwrap()[pool].blocks()).collect();
+                let all: Vec<u32> = tables.concat();
+                let first = |block: &u32| all.iter().position(|other| other == block).unwrap();
+                tables.iter().map(|table| table.iter().map(first).collect()).collect()
+            };
+            assert_eq!(sharing(&before), sharing(&self.kv));
+            let hashes =
+                |allocator: &BlockAllocator| (0..blocks as u32).filter_map(|b| allocator.hash(b)).collect::<Vec<_>>();
+            let (old, new) = (hashes(was), hashes(is));
+            assert!(new.iter().all(|hash| old.contains(hash)) && (new.len() as u64) + lost == old.len() as u64);
+            for block in 0..blocks as u32 {
+                if let Some(hash) = is.hash(block) {
+                    assert_eq!(is.find(hash), Some(block));
+                }
+            }
+            // A smaller pool, of which this model goes on with a copy only.
+            let mut small = self.kv.clone();
+            if used > 0 {
+                small.shrink(pool, used).unwrap();
+                let small = small.allocators().nth(pool).unwrap();
+                assert_eq!((small.free(), small.cached()), (0, 0));
+            }
+            if used > 1 {
+                let refused = PagedKvError::BlocksInUse {
+                    blocks: used - 1,
+                    needed: used,
+                };
+                assert_eq!(self.kv.clone().shrink(pool, used - 1), Err(refused));
             }
         }
-        assert!(self.kv.clone().defragment().moves.is_empty(), "once is enough");
-        // A smaller pool, of which this model goes on with a copy only.
-        let mut small = self.kv.clone();
-        if used > 0 {
-            small.shrink(used).unwrap();
-            assert_eq!((small.free_blocks(), small.stats().cached), (0, 0));
-        }
-        if used > 1 {
-            let refused = PagedKvError::BlocksInUse {
-                blocks: used - 1,
-                needed: used,
-            };
-            assert_eq!(self.kv.clone().shrink(used - 1), Err(refused));
-        }
+        let mut again = self.kv.clone();
+        assert!(
+            again.defragment().iter().all(|plan| plan.moves.is_empty()),
+            "once is enough"
+        );
     }
 
     fn remove(&mut self, id: SequenceId) {
@@ -199,96 +249,105 @@ impl Model {
     }
 
     fn check(&self) {
-        for (&id, tokens) in &self.sequences {
-            let table = self.kv.block_table(id).unwrap();
-            assert_eq!((table.len(), self.kv.tokens(id).unwrap()), (tokens.len(), &tokens[..]));
-            assert_eq!(table.blocks().len(), tokens.len().div_ceil(self.config.block_size));
-            for i in 0..tokens.len() {
-                let slot = table.blocks()[i / self.config.block_size] as usize * self.config.block_size
-                    + i % self.config.block_size;
-                assert_eq!(table.slot(i), Some(slot as u32));
-                assert_eq!(
-                    self.cache[slot],
-                    content(&tokens[..=i]),
-                    "sequence {}, token {i}",
-                    id.number()
-                );
+        let allocators: Vec<&BlockAllocator> = self.kv.allocators().collect();
+        for (pool, config) in self.pools.iter().enumerate() {
+            for (&id, tokens) in &self.sequences {
+                let table = &self.kv.tables(id).unwrap()[pool];
+                assert_eq!((table.len(), self.kv.tokens(id).unwrap()), (tokens.len(), &tokens[..]));
+                let released = table.released();
+                assert_eq!(released + table.blocks().len(), tokens.len().div_ceil(self.block_size));
+                // What the next token sees is there.
+                assert!(released * self.block_size <= first_seen(config.keep, tokens.len()));
+                for i in 0..tokens.len() {
+                    let Some(block) = (i / self.block_size).checked_sub(released) else {
+                        assert_eq!(table.slot(i), None);
+                        continue;
+                    };
+                    let slot = table.blocks()[block] as usize * self.block_size + i % self.block_size;
+                    assert_eq!(table.slot(i), Some(slot as u32));
+                    assert_eq!(
+                        self.caches[pool][slot],
+                        content(&tokens[..=i]),
+                        "sequence {}, token {i}",
+                        id.number()
+                    );
+                }
             }
+            let references = self.references(pool);
+            for block in 0..config.blocks as u32 {
+                let expected = references.get(&block).copied().unwrap_or(0);
+                assert_eq!(allocators[pool].refs(block), expected, "block {block}");
+            }
+            assert_eq!(self.kv.free_blocks().0[pool], config.blocks - references.len());
         }
-        let references = self.references();
-        for block in 0..self.config.blocks as u32 {
-            assert_eq!(
-                self.kv.allocator().refs(block),
-                references.get(&block).copied().unwrap_or(0),
-                "block {block}"
-            );
-        }
-        assert_eq!(self.kv.free_blocks(), self.config.blocks - references.len());
         let stats = self.kv.stats();
-        assert_eq!(
-            (stats.free, stats.sequences),
-            (self.kv.free_blocks(), self.sequences.len())
-        );
+        assert_eq!(stats.free, self.kv.free_blocks().0.iter().sum::<usize>());
+        assert_eq!(stats.sequences, self.sequences.len());
         assert!(stats.cached <= stats.free);
     }
+}
+
+/// Random calls on a cache; figures of what they reached.
+fn check_random(model: &mut Model, rng: &mut Rng) {
+    let size = model.block_size;
+    for _ in 0..3000 {
+        // Two kinds of token only, so that prefixes meet often.
+        let tokens: Vec<u32> = (0..rng.below(3 * size + 2)).map(|_| rng.below(2) as u32).collect();
+        match (rng.below(16), model.pick(rng)) {
+            (0..=2, _) | (3..=9 | 11.., None) => {
+                let id = model.add(&tokens);
+                let rest = tokens[model.sequences[&id].len()..].to_vec();
+                if !model.append(id, &rest, false) {
+                    model.remove(id);
+                }
+            }
+            (3..=5, Some(id)) => {
+                model.append(id, &tokens, false);
+            }
+            // A pass that fails is taken back.
+            (6, Some(id)) => {
+                // What the passes before wrote is known.
+                model.kv.mark_written(id).unwrap();
+                let len = model.sequences[&id].len();
+                if model.append(id, &tokens, true) {
+                    assert_eq!(model.truncate(id, len), len);
+                }
+            }
+            (7, Some(id)) => {
+                let tokens = model.sequences[&id].clone();
+                let fork = model.kv.fork(id).unwrap();
+                assert_eq!(model.sequences.insert(fork, tokens), None);
+            }
+            (8, Some(id)) => {
+                let len = rng.below(model.sequences[&id].len() + 1);
+                model.truncate(id, len);
+            }
+            (9, Some(id)) => model.kv.mark_written(id).unwrap(),
+            (10, _) => model.defragment(),
+            (_, Some(id)) => model.remove(id),
+        }
+        model.check();
+    }
+    for id in model.sequences.keys().copied().collect::<Vec<_>>() {
+        model.remove(id);
+        model.check();
+    }
+    let blocks: Vec<usize> = model.pools.iter().map(|pool| pool.blocks).collect();
+    assert_eq!(model.kv.free_blocks().0, blocks);
 }
 
 #[test]
 fn random_calls_read_back_what_was_written() {
     let mut rng = rng(20_251);
     let (mut refused, mut moved, mut cached, mut copies, mut evictions) = (0, 0, 0, 0, 0);
-    for config in [(1, 1), (7, 1), (5, 2), (16, 3), (40, 4), (9, 16)] {
-        let config = PagedKvConfig {
-            blocks: config.0,
-            block_size: config.1,
-        };
-        let mut model = Model::new(config);
-        for _ in 0..3000 {
-            // Two kinds of token only, so that prefixes meet often.
-            let tokens: Vec<u32> = (0..rng.below(3 * config.block_size + 2))
-                .map(|_| rng.below(2) as u32)
-                .collect();
-            match (rng.below(16), model.pick(&mut rng)) {
-                (0..=2, _) | (3..=9 | 11.., None) => {
-                    let id = model.add(&tokens);
-                    let rest = tokens[model.sequences[&id].len()..].to_vec();
-                    if !model.append(id, &rest, false) {
-                        model.remove(id);
-                    }
-                }
-                (3..=5, Some(id)) => {
-                    model.append(id, &tokens, false);
-                }
-                // A pass that fails is taken back.
-                (6, Some(id)) => {
-                    let len = model.sequences[&id].len();
-                    if model.append(id, &tokens, true) {
-                        model.truncate(id, len);
-                    }
-                }
-                (7, Some(id)) => {
-                    let tokens = model.sequences[&id].clone();
-                    let fork = model.kv.fork(id).unwrap();
-                    assert_eq!(model.sequences.insert(fork, tokens), None);
-                }
-                (8, Some(id)) => {
-                    let len = rng.below(model.sequences[&id].len() + 1);
-                    model.truncate(id, len);
-                }
-                (9, Some(id)) => model.kv.mark_written(id).unwrap(),
-                (10, _) => model.defragment(),
-                (_, Some(id)) => model.remove(id),
-            }
-            model.check();
-        }
-        for id in model.sequences.keys().copied().collect::<Vec<_>>() {
-            model.remove(id);
-            model.check();
-        }
-        assert_eq!(model.kv.free_blocks(), config.blocks);
+    for (blocks, block_size) in [(1, 1), (7, 1), (5, 2), (16, 3), (40, 4), (9, 16)] {
+        let keep = Keep::All;
+        let mut model = Model::new(block_size, &[PoolConfig { blocks, keep }]);
+        check_random(&mut model, &mut rng);
         let stats = model.kv.stats();
         refused += model.refused;
         moved += model.moved;
+        assert_eq!(model.shorter, 0);
         cached += stats.cached_tokens;
         copies += stats.copies;
         evictions += stats.evictions;
@@ -297,5 +356,45 @@ fn random_calls_read_back_what_was_written() {
     assert!(
         refused > 500 && moved > 500 && cached > 500 && copies > 100 && evictions > 500,
         "{refused} {moved} {cached} {copies} {evictions}"
+    );
+}
+
+#[test]
+fn random_calls_on_pools_with_windows_read_back_what_was_written() {
+    let mut rng = rng(20_252);
+    let (mut refused, mut moved, mut cached, mut copies, mut shorter) = (0, 0, 0, 0, 0);
+    for (blocks, of_window, block_size, keys) in [
+        (7, 5, 1, 1),
+        (12, 9, 2, 3),
+        (16, 12, 3, 4),
+        (40, 20, 4, 9),
+        (40, 30, 1, 6),
+    ] {
+        let window = Keep::Window {
+            keys,
+            ahead: 2 * block_size,
+        };
+        let all = PoolConfig {
+            blocks,
+            keep: Keep::All,
+        };
+        let some = PoolConfig {
+            blocks: of_window,
+            keep: window,
+        };
+        for pools in [&[all, some][..], &[some]] {
+            let mut model = Model::new(block_size, pools);
+            check_random(&mut model, &mut rng);
+            let stats = model.kv.stats();
+            refused += model.refused;
+            moved += model.moved;
+            shorter += model.shorter;
+            cached += stats.cached_tokens;
+            copies += stats.copies;
+        }
+    }
+    assert!(
+        refused > 500 && moved > 500 && cached > 500 && copies > 100 && shorter > 100,
+        "{refused} {moved} {cached} {copies} {shorter}"
     );
 }

@@ -1,8 +1,9 @@
 //! Caches: what layers keep of the tokens that they have seen.
 
+use rocmforge_attention::paged::{Keep, PagedKvConfig, PoolConfig};
 use rocmforge_ggml::{KvType, TensorId};
 
-/// Which tokens a layer keeps something of.
+/// Which tokens a layer keeps something of. Layers of one kind share a pool of blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CacheKind {
     /// All of a sequence.
@@ -23,18 +24,24 @@ impl CacheKind {
 pub(crate) struct Cached {
     /// Rows, one for each slot.
     pub(crate) id: TensorId,
+    /// The pool of its kind.
+    pub(crate) pool: usize,
 }
 
-/// Size of a paged KV cache.
+/// Size of the caches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CacheSpec {
     /// Element type.
     pub(crate) kv: KvType,
     /// Tokens of a block.
     pub(crate) block_size: usize,
-    /// Blocks of sequences.
-    pub(crate) blocks: usize,
-    /// Blocks after them, which take the keys and values of padding.
+    /// Tokens of all sequences.
+    pub(crate) tokens: usize,
+    /// Sequences whose windows have room whatever their lengths are.
+    pub(crate) windows: usize,
+    /// Most tokens that a step adds to a sequence.
+    pub(crate) chunk: usize,
+    /// Blocks after those of sequences, which take the keys and values of padding.
     pub(crate) spare: usize,
     /// Longest sequence, in tokens.
     pub(crate) context: usize,
@@ -46,13 +53,39 @@ impl CacheSpec {
         self.context.div_ceil(self.block_size)
     }
 
-    /// Tokens that all blocks hold, the spare ones among them.
-    pub(crate) const fn slots(&self) -> usize {
-        (self.blocks + self.spare) * self.block_size
+    /// The blocks of sequences for one kind of layer.
+    fn pool(&self, kind: CacheKind) -> PoolConfig {
+        let all = self.tokens.div_ceil(self.block_size);
+        let ahead = self.chunk;
+        let keep = match kind {
+            CacheKind::Full => Keep::All,
+            CacheKind::Window(keys) => Keep::Window { keys, ahead },
+        };
+        let blocks = match kind {
+            CacheKind::Full => all,
+            CacheKind::Window(_) => {
+                let of_one = keep.most_blocks(self.context, self.block_size);
+                of_one.saturating_mul(self.windows).min(all)
+            }
+        };
+        PoolConfig { blocks, keep }
     }
 
-    /// The slots of padding.
-    pub(crate) const fn spare_slots(&self) -> std::ops::Range<usize> {
-        self.blocks * self.block_size..self.slots()
+    /// The bookkeeping of pools for these kinds.
+    pub(crate) fn pools(&self, kinds: &[CacheKind]) -> PagedKvConfig {
+        PagedKvConfig {
+            block_size: self.block_size,
+            pools: kinds.iter().map(|&kind| self.pool(kind)).collect(),
+        }
+    }
+
+    /// The first block of padding.
+    pub(crate) fn spare_block(&self, kind: CacheKind) -> usize {
+        self.pool(kind).blocks
+    }
+
+    /// Tokens that all blocks hold, the spare ones among them.
+    pub(crate) fn slots(&self, kind: CacheKind) -> usize {
+        (self.pool(kind).blocks.saturating_add(self.spare)).saturating_mul(self.block_size)
     }
 }

@@ -5,6 +5,7 @@ use rocmforge_ggml::optimizer::GraphOptimizer;
 
 use super::{EngineOptions, Limit, describe};
 use crate::ModelError;
+use crate::cache::CacheSpec;
 use crate::config::DecoderConfig;
 use crate::step::{InputLayout, Memory, Parameters, Step, WorkSize};
 use crate::weights::WeightSource;
@@ -33,6 +34,7 @@ pub struct MemoryPlan {
 pub(super) struct Planned {
     pub(super) memory: MemoryPlan,
     pub(super) work: WorkSize,
+    pub(super) cache: CacheSpec,
 }
 
 /// What steps need.
@@ -74,19 +76,19 @@ impl<B: HostAccess> Needs<'_, B> {
         Ok(needs)
     }
 
-    /// Bytes of what layers keep of so many tokens, padding included.
-    fn cache(&self, tokens: usize) -> usize {
-        self.parameters.cache_bytes(&self.options.cache(tokens, 1))
-    }
-
-    /// Bytes of everything for sequences of `context` tokens in a cache of `tokens`, when steps take `steps` bytes.
-    fn all(&self, context: usize, tokens: usize, steps: usize) -> usize {
+    /// Bytes of everything with this cache, when steps take `steps` bytes.
+    fn all(&self, cache: &CacheSpec, steps: usize) -> usize {
         let parts = [
             self.weights,
-            self.parameters.rope_table_bytes(context),
-            self.cache(tokens),
+            self.parameters.rope_table_bytes(cache.context),
+            self.parameters.cache_bytes(cache),
         ];
         parts.into_iter().fold(steps, usize::saturating_add)
+    }
+
+    /// [`Self::all`] with room for one sequence of so many tokens.
+    fn for_one(&self, tokens: usize, steps: usize) -> usize {
+        self.all(&self.options.cache(tokens, tokens, 1), steps)
     }
 
     /// The largest number of tokens up to `most`, in whole blocks or `most` itself, for which `bytes` are available; 0 if not even a block does.
@@ -111,15 +113,16 @@ impl<B: HostAccess> Needs<'_, B> {
         Ok(self.largest(most, available, |tokens| {
             let mut steps = one_block;
             steps.work.inputs = self.inputs(tokens);
-            self.all(tokens, tokens, steps.bytes())
+            self.for_one(tokens, steps.bytes())
         }))
     }
 
     /// Elements of the largest step's inputs, for a context.
     fn inputs(&self, context: usize) -> usize {
-        let table_width = self.options.cache(context, context).table_width();
+        let table_width = self.options.cache(context, context, 1).table_width();
+        let pools = self.parameters.kinds().len();
         let shapes = self.options.buckets().largest().into_iter();
-        let elements = shapes.map(|shape| InputLayout::new(shape, table_width).elements());
+        let elements = shapes.map(|shape| InputLayout::new(shape, table_width, pools).elements());
         elements.max().unwrap_or(0)
     }
 
@@ -147,7 +150,7 @@ impl<B: HostAccess> Needs<'_, B> {
         let Some(available) = available else { return Ok(asked) };
         // No context at all: what the smallest would take is said.
         let planned = if asked == 0 { self.options.block_size } else { asked };
-        let needed = self.all(planned, planned, self.steps(planned)?.bytes());
+        let needed = self.for_one(planned, self.steps(planned)?.bytes());
         if asked > 0 && needed <= available {
             return Ok(asked);
         }
@@ -155,7 +158,7 @@ impl<B: HostAccess> Needs<'_, B> {
         if largest == 0 {
             let block = self.options.block_size;
             return Err(ModelError::DoesNotFit {
-                needed: self.all(block, block, self.steps(block)?.bytes()),
+                needed: self.for_one(block, self.steps(block)?.bytes()),
                 weights: self.weights,
                 available,
             });
@@ -168,33 +171,45 @@ impl<B: HostAccess> Needs<'_, B> {
         })
     }
 
-    /// Checks the tokens of the cache that are asked for, or finds a number, for sequences of `context` tokens.
-    fn cache_tokens(&self, context: usize, steps: usize, available: Option<usize>) -> Result<usize, ModelError> {
-        let useful = context.saturating_mul(self.options.buckets().sequences);
+    /// Checks the tokens of the cache that are asked for, or finds a number, for sequences of `context` tokens; and finds for how many sequences
+    /// there is room for windows.
+    fn cache(&self, context: usize, steps: usize, available: Option<usize>) -> Result<CacheSpec, ModelError> {
+        let sequences = self.options.buckets().sequences;
+        let useful = context.saturating_mul(sequences);
+        let cache = |tokens, windows| self.options.cache(tokens, context, windows);
         let (asked, most) = match self.options.cache_tokens {
             Limit::Auto => (None, useful),
             Limit::Tokens(tokens) => (Some(tokens.max(1)), tokens.max(1)),
         };
-        let Some(available) = available else { return Ok(most) };
-        let bytes = |tokens| self.all(context, tokens, steps);
-        match asked {
+        let Some(available) = available else {
+            return Ok(cache(most, sequences));
+        };
+        let (tokens, room) = match asked {
             // One sequence has room already. Others get memory that computes quickly, and a part of it stays for what steps may need beside the
             // plan: those that want all logits, copies of blocks, attention in parts.
             None => {
                 let fast = self.backend.fast_bytes().unwrap_or(available).min(available);
-                let most = self.largest(most, fast - fast / RESERVE, bytes);
-                Ok(most.max(context))
+                let room = fast - fast / RESERVE;
+                let most = self.largest(most, room, |tokens| self.all(&cache(tokens, sequences), steps));
+                (most.max(context), room)
             }
-            Some(asked) => match bytes(asked) {
-                needed if needed <= available => Ok(asked),
-                needed => Err(ModelError::CacheTooLarge {
-                    asked,
-                    needed,
-                    available,
-                    largest: self.largest(most, available, bytes),
-                }),
-            },
-        }
+            Some(asked) => {
+                let bytes = |tokens| self.all(&cache(tokens, 1), steps);
+                let needed = bytes(asked);
+                if needed > available {
+                    return Err(ModelError::CacheTooLarge {
+                        asked,
+                        needed,
+                        available,
+                        largest: self.largest(most, available, bytes),
+                    });
+                }
+                (asked, available)
+            }
+        };
+        let fits = |&windows: &usize| self.all(&cache(tokens, windows), steps) <= room;
+        let windows = (1..=sequences).rev().find(fits).unwrap_or(1);
+        Ok(cache(tokens, windows))
     }
 }
 
@@ -207,7 +222,7 @@ pub(super) fn plan_memory<B: HostAccess>(
     backend: &B,
 ) -> Result<Planned, ModelError> {
     let available = backend.available_bytes();
-    let smallest = options.cache(options.block_size, options.block_size);
+    let smallest = options.cache(options.block_size, options.block_size, 1);
     // Which divisors of rotary frequencies are right depends on the context; the sizes do not.
     let parameters = describe(weights, config, smallest, WorkSize::UNLIMITED)?;
     let needs = Needs {
@@ -220,17 +235,18 @@ pub(super) fn plan_memory<B: HostAccess>(
     };
     let max_context = needs.context(available)?;
     let steps = needs.steps(max_context)?;
-    let cache_tokens = needs.cache_tokens(max_context, steps.bytes(), available)?;
+    let cache = needs.cache(max_context, steps.bytes(), available)?;
     let tables = needs.parameters.rope_table_bytes(max_context);
     Ok(Planned {
         memory: MemoryPlan {
             weights: needs.weights,
-            cache: needs.cache(cache_tokens),
+            cache: needs.parameters.cache_bytes(&cache),
             scratch: steps.bytes().saturating_add(tables),
             max_context,
-            cache_tokens,
+            cache_tokens: cache.tokens,
             available,
         },
         work: steps.work,
+        cache,
     })
 }

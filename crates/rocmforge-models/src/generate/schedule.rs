@@ -6,6 +6,7 @@
 //! was admitted, the youngest sequence gives its blocks back and waits again; its tokens are computed anew later. So the oldest sequence
 //! always goes on, and alone it fits: its length is limited to the context.
 
+use rocmforge_attention::paged::BlockCounts;
 use rocmforge_ggml::HostAccess;
 
 use super::sequence::Sequence;
@@ -26,19 +27,20 @@ struct Schedule<'a, B: HostAccess> {
     /// Tokens that the chunk still holds.
     room: usize,
     /// Blocks that the parts will take.
-    taken: usize,
+    taken: BlockCounts,
 }
 
 /// The next step; empty only if no sequence is left.
 pub(super) fn plan<B: HostAccess>(engine: &mut Engine<B>, sequences: &mut [Sequence]) -> Result<Vec<Part>, ModelError> {
     loop {
         let room = engine.chunk();
+        let none = engine.cache().no_blocks();
         let mut schedule = Schedule {
             engine: &mut *engine,
             sequences: &mut *sequences,
             parts: Vec::new(),
             room,
-            taken: 0,
+            taken: none,
         };
         schedule.add_decoding()?;
         schedule.add_prompts()?;
@@ -56,25 +58,21 @@ impl<B: HostAccess> Schedule<'_, B> {
         cache.map(|cache| self.engine.cached_tokens(cache)).transpose()
     }
 
-    /// Blocks that `tokens` more tokens of a sequence take.
-    fn blocks(&self, index: usize, tokens: usize) -> Result<usize, ModelError> {
-        match self.sequences[index].cache {
-            None => Ok(0),
-            Some(cache) => Ok(self.engine.cache().blocks_to_append(cache, tokens)?),
-        }
+    /// Blocks that `tokens` more tokens of a sequence take, beside those of the parts; `None` if there are not so many.
+    fn fit(&self, index: usize, tokens: usize) -> Result<Option<BlockCounts>, ModelError> {
+        let Some(cache) = self.sequences[index].cache else {
+            return Ok(None);
+        };
+        let cache_of_all = self.engine.cache();
+        let taken = cache_of_all.blocks_to_append(cache, tokens)?.plus(&self.taken);
+        Ok(taken.fit(&cache_of_all.free_blocks()).then_some(taken))
     }
 
-    /// Blocks that the parts leave.
-    fn free(&self) -> usize {
-        self.engine.cache().free_blocks().saturating_sub(self.taken)
-    }
-
-    fn add(&mut self, index: usize, start: usize, tokens: usize) -> Result<(), ModelError> {
-        self.taken += self.blocks(index, tokens)?;
+    fn add(&mut self, index: usize, start: usize, tokens: usize, taken: BlockCounts) {
+        self.taken = taken;
         self.room -= tokens;
         let end = start + tokens;
         self.parts.push(Part { index, start, end });
-        Ok(())
     }
 
     /// The sequences that lack one token only.
@@ -86,10 +84,12 @@ impl<B: HostAccess> Schedule<'_, B> {
             if self.sequences[index].ids.len() - computed != 1 || self.room == 0 {
                 continue;
             }
-            let needed = self.blocks(index, 1)?;
-            while needed > self.free() && self.preempt_after(Some(index))? {}
-            if needed <= self.free() {
-                self.add(index, computed, 1)?;
+            let mut taken = self.fit(index, 1)?;
+            while taken.is_none() && self.preempt_after(Some(index))? {
+                taken = self.fit(index, 1)?;
+            }
+            if let Some(taken) = taken {
+                self.add(index, computed, 1, taken);
             }
         }
         Ok(())
@@ -110,23 +110,47 @@ impl<B: HostAccess> Schedule<'_, B> {
                 continue;
             };
             let pending = self.sequences[index].ids.len() - computed;
-            let block = self.engine.cache().config().block_size;
-            let slots = (computed.div_ceil(block) + self.free()) * block - computed;
-            let tokens = pending.min(self.room).min(slots);
-            if tokens > 0 {
-                self.add(index, computed, tokens)?;
+            let most = pending.min(self.room);
+            let (mut tokens, mut beyond) = match self.fit(index, most)? {
+                Some(_) => (most, most + 1),
+                None => (0, most),
+            };
+            while tokens + 1 < beyond {
+                let middle = tokens.midpoint(beyond);
+                match self.fit(index, middle)? {
+                    Some(_) => tokens = middle,
+                    None => beyond = middle,
+                }
+            }
+            if let Some(taken) = self.fit(index, tokens)?.filter(|_| tokens > 0) {
+                self.add(index, computed, tokens, taken);
             }
         }
         Ok(())
     }
 
+    /// Blocks that the tokens of a sequence take which are not computed; `None` if it has no place in the cache.
+    fn pending_blocks(&self, index: usize) -> Result<Option<BlockCounts>, ModelError> {
+        let Sequence {
+            cache: Some(cache),
+            ids,
+            ..
+        } = &self.sequences[index]
+        else {
+            return Ok(None);
+        };
+        let pending = ids.len() - self.engine.cached_tokens(*cache)?;
+        Ok(Some(self.engine.cache().blocks_to_append(*cache, pending)?))
+    }
+
     /// Gives a waiting sequence a place in the cache, if there is one.
     fn admit(&mut self, index: usize) -> Result<bool, ModelError> {
-        let (mut admitted, mut promised) = (0, 0);
+        let mut admitted = 0;
+        let mut promised = self.engine.cache().no_blocks();
         for other in 0..self.sequences.len() {
-            if let Some(computed) = self.computed(other)? {
+            if let Some(pending) = self.pending_blocks(other)? {
                 admitted += 1;
-                promised += self.blocks(other, self.sequences[other].ids.len() - computed)?;
+                promised = promised.plus(&pending);
             }
         }
         if admitted >= self.engine.max_sequences() {
@@ -136,10 +160,10 @@ impl<B: HostAccess> Schedule<'_, B> {
         let cache = self.engine.add_sequence(&sequence.ids)?;
         sequence.cache = Some(cache);
         let cached = self.engine.cached_tokens(cache)?;
-        let needed = self.blocks(index, self.sequences[index].ids.len() - cached)?;
+        let needed = self.pending_blocks(index)?.unwrap_or_default();
         let sequence = &mut self.sequences[index];
         // Counted after the cached blocks are shared: they were free before.
-        if needed + promised > self.engine.cache().free_blocks() {
+        if !needed.plus(&promised).fit(&self.engine.cache().free_blocks()) {
             sequence.cache = None;
             self.engine.remove(cache)?;
             return Ok(false);

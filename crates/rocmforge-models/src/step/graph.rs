@@ -11,6 +11,14 @@ fn described(graph: &Graph, id: TensorId) -> GgmlResult<&TensorDesc> {
     graph.tensor(id).ok_or(GgmlError::UnknownTensor(id))
 }
 
+/// Inputs for one pool of the cache.
+struct Pool {
+    /// Slots that take the tokens' keys and values, u32 `[tokens]`.
+    slots: TensorId,
+    /// Blocks of each sequence, u32 `[sequences, table_width]`.
+    block_table: TensorId,
+}
+
 /// A step's graph while parts add their nodes.
 pub(crate) struct StepGraph<'a> {
     graph: Graph,
@@ -21,12 +29,9 @@ pub(crate) struct StepGraph<'a> {
     pub(crate) ids: TensorId,
     /// Positions within their sequences, u32 `[tokens]`.
     pub(crate) positions: TensorId,
-    /// Cache slots that take the tokens' keys and values, u32 `[tokens]`.
-    slots: TensorId,
-    /// Row of the block table of each token, u32 `[tokens]`.
+    /// Row of the block tables of each token, u32 `[tokens]`.
     pub(crate) sequence: TensorId,
-    /// Blocks of each sequence, u32 `[sequences, table_width]`.
-    block_table: TensorId,
+    pools: Vec<Pool>,
     /// Tokens whose logits are wanted, u32 `[outputs]`.
     pub(crate) output_rows: Option<TensorId>,
     /// The cache after the last write.
@@ -39,7 +44,7 @@ impl<'a> StepGraph<'a> {
         let mut graph = p.graph.clone();
         graph.start_ids_at(first_id);
         let table_width = p.cache.table_width();
-        let layout = InputLayout::new(shape, table_width);
+        let layout = InputLayout::new(shape, table_width, p.kinds.len());
         let own = TensorDesc::u32([layout.elements()]);
         let (base, inputs) = match memory {
             Memory::Own => {
@@ -61,9 +66,15 @@ impl<'a> StepGraph<'a> {
         Ok(Self {
             ids: part(&layout.ids, &[n])?,
             positions: part(&layout.positions, &[n])?,
-            slots: part(&layout.slots, &[n])?,
             sequence: part(&layout.sequence, &[n])?,
-            block_table: part(&layout.block_table, &[shape.sequences, table_width])?,
+            pools: (layout.pools.iter())
+                .map(|pool| {
+                    Ok(Pool {
+                        slots: part(&pool.slots, &[n])?,
+                        block_table: part(&pool.block_table, &[shape.sequences, table_width])?,
+                    })
+                })
+                .collect::<GgmlResult<_>>()?,
             output_rows: match shape.outputs {
                 0 => None,
                 outputs => Some(part(&layout.output_rows, &[outputs])?),
@@ -116,8 +127,8 @@ impl<'a> StepGraph<'a> {
     }
 
     /// Blocks of each sequence in a cache, u32 `[sequences, table_width]`.
-    pub(crate) fn block_table(&self, _: Cached) -> TensorId {
-        self.block_table
+    pub(crate) fn block_table(&self, cache: Cached) -> TensorId {
+        self.pools[cache.pool].block_table
     }
 
     /// Writes rows into the tokens' slots of a cache; the result is the cache after the write.
@@ -125,7 +136,7 @@ impl<'a> StepGraph<'a> {
     /// # Errors
     /// The rows have another width.
     pub(crate) fn store(&mut self, rows: TensorId, cache: Cached) -> GgmlResult<TensorId> {
-        let stored = self.graph.set_rows(rows, cache.id, self.slots)?;
+        let stored = self.graph.set_rows(rows, cache.id, self.pools[cache.pool].slots)?;
         self.stored = Some(stored);
         Ok(stored)
     }

@@ -2,6 +2,10 @@
 
 use std::ops::Range;
 
+use rocmforge_attention::paged::{Appended, BlockTable};
+
+use crate::cache::{CacheKind, CacheSpec};
+
 /// What fixes a step's graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct StepShape {
@@ -20,21 +24,29 @@ pub struct InputLayout {
     pub ids: Range<usize>,
     /// Positions within their sequences, `[tokens]`.
     pub positions: Range<usize>,
-    /// Cache slots that take the tokens' keys and values, `[tokens]`.
-    pub slots: Range<usize>,
-    /// Row of the block table of each token, `[tokens]`.
+    /// Row of the block tables of each token, `[tokens]`.
     pub sequence: Range<usize>,
-    /// Blocks of each sequence, `[sequences, table_width]`.
-    pub block_table: Range<usize>,
+    /// For each pool of the cache.
+    pub pools: Vec<PoolLayout>,
     /// Tokens whose logits are wanted, `[outputs]`.
     pub output_rows: Range<usize>,
+}
+
+/// Elements of the inputs' tensor that say where a pool of the cache has what.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PoolLayout {
+    /// Slots that take the tokens' keys and values, `[tokens]`.
+    pub slots: Range<usize>,
+    /// Blocks of each sequence, `[sequences, table_width]`.
+    pub block_table: Range<usize>,
 }
 
 /// Elements that each input's place is a multiple of: 256 bytes, as kernels may read them.
 const INPUT_ALIGNMENT: usize = 64;
 
 impl InputLayout {
-    pub(crate) fn new(shape: StepShape, table_width: usize) -> Self {
+    /// For block tables of `table_width` columns in so many pools.
+    pub(crate) fn new(shape: StepShape, table_width: usize, pools: usize) -> Self {
         let mut end = 0usize;
         let mut place = |elements: usize| {
             let start = end;
@@ -44,9 +56,13 @@ impl InputLayout {
         Self {
             ids: place(shape.tokens),
             positions: place(shape.tokens),
-            slots: place(shape.tokens),
             sequence: place(shape.tokens),
-            block_table: place(shape.sequences * table_width),
+            pools: (0..pools)
+                .map(|_| PoolLayout {
+                    slots: place(shape.tokens),
+                    block_table: place(shape.sequences * table_width),
+                })
+                .collect(),
             output_rows: place(shape.outputs),
         }
     }
@@ -63,18 +79,33 @@ pub(crate) struct Inputs {
     layout: InputLayout,
     data: Vec<u32>,
     table_width: usize,
-    /// Tokens and output rows put in so far.
+    /// Blocks of padding in each pool: the first, and how many.
+    spare: Vec<Range<usize>>,
+    block_size: usize,
+    /// Chunks, tokens and output rows put in so far.
+    chunks: usize,
     tokens: usize,
     outputs: usize,
 }
 
 impl Inputs {
-    pub(crate) fn new(shape: StepShape, table_width: usize) -> Self {
-        let layout = InputLayout::new(shape, table_width);
+    pub(crate) fn new(shape: StepShape, cache: &CacheSpec, kinds: &[CacheKind]) -> Self {
+        let table_width = cache.table_width();
+        let layout = InputLayout::new(shape, table_width, kinds.len());
+        let mut data = vec![0; layout.elements()];
+        let spare = kinds.iter().map(|&kind| cache.spare_block(kind));
+        let spare: Vec<Range<usize>> = spare.map(|first| first..first + cache.spare).collect();
+        // Nothing reads a block that a sequence does not have, but padding: it finds its own.
+        for (pool, spare) in layout.pools.iter().zip(&spare) {
+            data[pool.block_table.clone()].fill(spare.start as u32);
+        }
         Self {
-            data: vec![0; layout.elements()],
+            data,
             layout,
             table_width,
+            spare,
+            block_size: cache.block_size,
+            chunks: 0,
             tokens: 0,
             outputs: 0,
         }
@@ -92,37 +123,50 @@ impl Inputs {
         }
     }
 
-    /// Some tokens of the sequence in row `row` of the block table, from position `start` on, with the logits of `outputs` wanted, counted
-    /// from the first of them.
-    pub(crate) fn add(&mut self, tokens: &[u32], row: usize, start: usize, slots: &[u32], outputs: Range<usize>) {
-        let (first, count) = (self.tokens, tokens.len());
+    /// The next chunk: tokens of a sequence from position `start` on, with their slots and the sequence's blocks in each pool, and the logits of
+    /// `outputs` wanted, counted from the first of them.
+    pub(crate) fn add(
+        &mut self,
+        tokens: &[u32],
+        start: usize,
+        appended: &[Appended],
+        tables: &[BlockTable],
+        outputs: Range<usize>,
+    ) {
+        let (row, first, count) = (self.chunks, self.tokens, tokens.len());
         let layout = self.layout.clone();
         let positions = (start..start + count).map(|position| position as u32);
         let rows = outputs.clone().map(|output| (first + output) as u32);
         self.put(layout.ids.start, first, tokens.iter().copied());
         self.put(layout.positions.start, first, positions);
-        self.put(layout.slots.start, first, slots.iter().copied());
         self.put(layout.sequence.start, first, std::iter::repeat_n(row as u32, count));
         self.put(layout.output_rows.start, self.outputs, rows);
+        for ((pool, appended), table) in layout.pools.iter().zip(appended).zip(tables) {
+            self.put(pool.slots.start, first, appended.slots.iter().copied());
+            let column = row * self.table_width + table.released();
+            self.put(pool.block_table.start, column, table.blocks().iter().copied());
+        }
+        self.chunks += 1;
         self.tokens += count;
         self.outputs += outputs.len();
     }
 
-    /// Fills what is left of the tokens: the first token of the sequence in row 0, whose keys and values go to `slots`.
-    pub(crate) fn pad(&mut self, slots: Range<usize>) {
-        let (first, end) = (self.tokens, self.layout.slots.len());
-        let id = self.data[self.layout.ids.start];
-        self.put(self.layout.ids.start, first, std::iter::repeat_n(id, end - first));
-        self.put(
-            self.layout.slots.start,
-            first,
-            slots.map(|slot| slot as u32).take(end - first),
-        );
-    }
-
-    /// The blocks of the sequence in row `row`.
-    pub(crate) fn add_blocks(&mut self, row: usize, table: &[u32]) {
-        let first = row * self.table_width;
-        self.put(self.layout.block_table.start, first, table.iter().copied());
+    /// Fills what is left of the tokens: the first token, at position 0 of a sequence that has spare blocks only, where there is a row for one.
+    /// Keys and values go to spare blocks.
+    pub(crate) fn pad(&mut self) {
+        let (first, layout) = (self.tokens, self.layout.clone());
+        let count = layout.ids.len() - first;
+        let rows = layout
+            .pools
+            .first()
+            .map_or(1, |pool| pool.block_table.len() / self.table_width);
+        let row = if self.chunks < rows { self.chunks } else { 0 };
+        let id = self.data[layout.ids.start];
+        self.put(layout.ids.start, first, std::iter::repeat_n(id, count));
+        self.put(layout.sequence.start, first, std::iter::repeat_n(row as u32, count));
+        for (pool, spare) in layout.pools.iter().zip(self.spare.clone()) {
+            let slots = spare.start * self.block_size..spare.end * self.block_size;
+            self.put(pool.slots.start, first, slots.map(|slot| slot as u32).take(count));
+        }
     }
 }

@@ -36,10 +36,9 @@ pub(crate) enum Place {
 #[derive(Clone, Debug)]
 pub(super) enum Content {
     Weight(Weight),
-    /// Rows of a cache, of so many bytes each.
+    /// Rows of a cache, of so many bytes each, for the slots of a pool.
     Cache {
-        #[expect(dead_code, reason = "all kinds keep all tokens yet")]
-        kind: CacheKind,
+        pool: usize,
         row_bytes: usize,
     },
     /// What each step writes before it reads.
@@ -76,6 +75,8 @@ impl WorkSize {
 pub(crate) struct Parameters {
     pub(super) network: Arc<dyn Network>,
     pub(super) cache: CacheSpec,
+    /// The kinds of caches: one pool for each.
+    pub(super) kinds: Vec<CacheKind>,
     /// Descriptors only, no node.
     pub(super) graph: Graph,
     pub(super) all: Vec<Parameter>,
@@ -100,15 +101,26 @@ impl Parameters {
     /// Bytes of all caches in this size.
     pub(crate) fn cache_bytes(&self, cache: &CacheSpec) -> usize {
         let bytes = self.all.iter().map(|parameter| match parameter.content {
-            Content::Cache { row_bytes, .. } => cache.slots().saturating_mul(row_bytes),
+            Content::Cache { pool, row_bytes } => cache.slots(self.kinds[pool]).saturating_mul(row_bytes),
             Content::Weight(_) | Content::Work => 0,
         });
         bytes.fold(0, usize::saturating_add)
     }
 
-    /// Tensors of the caches.
-    pub(crate) fn caches(&self) -> impl Iterator<Item = TensorId> {
-        let is_cache = |parameter: &&Parameter| matches!(parameter.content, Content::Cache { .. });
+    /// The kinds of caches, one pool for each.
+    pub(crate) fn kinds(&self) -> &[CacheKind] {
+        &self.kinds
+    }
+
+    /// Size of the caches.
+    pub(crate) fn cache(&self) -> &CacheSpec {
+        &self.cache
+    }
+
+    /// Tensors of the caches in a pool.
+    pub(crate) fn caches(&self, of: usize) -> impl Iterator<Item = TensorId> {
+        let is_cache =
+            move |parameter: &&Parameter| matches!(parameter.content, Content::Cache { pool, .. } if pool == of);
         let caches = self.all.iter().filter(is_cache);
         caches.map(|parameter| parameter.id)
     }

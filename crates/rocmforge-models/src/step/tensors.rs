@@ -37,6 +37,8 @@ pub(crate) enum NormOffset {
 pub(crate) struct Tensors<'a> {
     source: &'a dyn WeightSource,
     cache: CacheSpec,
+    /// Kinds of caches that were asked for.
+    kinds: Vec<CacheKind>,
     layer: usize,
     place: Place,
     /// Names of the file's tensors that are used, or need not be.
@@ -53,6 +55,7 @@ impl<'a> Tensors<'a> {
         Self {
             source,
             cache,
+            kinds: Vec::new(),
             layer: 0,
             place: Place::Embedding,
             known: HashSet::new(),
@@ -238,10 +241,15 @@ impl<'a> Tensors<'a> {
             return Err(ModelError::CacheType { kv, head_dim });
         }
         let width = heads * head_dim;
-        let desc = TensorDesc::new([self.cache.slots(), width], kv.into(), Layout::RowMajor);
+        let pool = self.kinds.iter().position(|&other| other == kind);
+        let pool = pool.unwrap_or_else(|| {
+            self.kinds.push(kind);
+            self.kinds.len() - 1
+        });
+        let desc = TensorDesc::new([self.cache.slots(kind), width], kv.into(), Layout::RowMajor);
         let row_bytes = width / kv.block_len() * kv.block_bytes();
-        let id = self.add(desc, Content::Cache { kind, row_bytes });
-        Ok(Cached { id })
+        let id = self.add(desc, Content::Cache { pool, row_bytes });
+        Ok(Cached { id, pool })
     }
 
     /// A rotary embedding is used: devices keep its cosines and sines.
@@ -281,6 +289,7 @@ impl<'a> Tensors<'a> {
         Ok(Parameters {
             network,
             cache: self.cache,
+            kinds: self.kinds,
             graph: self.graph,
             all: self.parameters,
             inputs,

@@ -72,8 +72,8 @@ fn the_largest_context_is_what_fits() {
         kv: KvType::F32,
         ..EngineOptions::default()
     };
-    // 7 layers with 16 elements of key and of value in f32, and rotary tables of two bases with 16 floats each: 1024 bytes a token.
-    let token = 7 * 2 * 16 * 4 + 2 * 16 * 4;
+    // One of 7 layers keeps all tokens, with 16 elements of key and of value in f32; rotary tables of two bases with 16 floats each: 256 bytes.
+    let token = 2 * 16 * 4 + 2 * 16 * 4;
     let backend = HipGgmlBackend::new(gpu.backend()).expect("kernels");
     match Engine::new(backend, &model, options) {
         Err(ModelError::ContextTooLarge {
@@ -93,6 +93,36 @@ fn the_largest_context_is_what_fits() {
                 "{largest} tokens leave {rest} of {available}"
             );
         }
-        other => panic!("275 GB: {:?}", other.map(|engine| *engine.memory())),
+        other => panic!("69 GB: {:?}", other.map(|engine| *engine.memory())),
     }
+}
+
+/// By the definition: the layer that sees everything has a row for each token, the six others for their window of 16, a chunk and two
+/// blocks; and each has an eighth of a chunk of padding.
+#[test]
+fn a_layer_with_a_window_costs_its_window() {
+    let gemma = Tiny::all().into_iter().find(|tiny| tiny.file == "gemma3.gguf");
+    let model = made_for(&gemma.expect("a committed model"), 1 << 20);
+    let options = |context, sequences| EngineOptions {
+        max_context: Limit::Tokens(context),
+        cache_tokens: Limit::Tokens(context),
+        max_sequences: sequences,
+        kv: KvType::F16,
+        chunk: 128,
+        ..EngineOptions::default()
+    };
+    let cache = |context, sequences| {
+        let engine = Engine::new(CpuBackend::with_threads(1), &model, options(context, sequences));
+        engine.expect("it fits").memory().cache
+    };
+    // Keys and values of 16 elements in f16.
+    let row = 2 * 16 * 2;
+    let window = (16 + 128 + 2 * 16) + 16;
+    assert_eq!(cache(4096, 1), row * ((4096 + 16) + 6 * window));
+    assert_eq!(cache(4096, 3), row * ((4096 + 16) + 6 * (3 * (window - 16) + 16)));
+    // No more than all tokens.
+    assert_eq!(cache(64, 3), row * 7 * (64 + 16));
+    // At a long context it is that of one layer of seven, nearly.
+    let all = row * 7 * (65_536 + 16);
+    assert!(cache(65_536, 1) * 100 < all * 15, "{} of {all}", cache(65_536, 1));
 }

@@ -72,10 +72,9 @@ fn initialised<B: HostAccess>(backend: B, model: &Model, tokens: &[u32]) -> (Vec
     // Four blocks of 16 tokens hold 50, and one takes padding: keys and values of every layer and head, in f32.
     let cache = 2 * config.layers * config.kv_heads * config.head_dim * 80 * 4;
     assert_eq!((plan.max_context, plan.cache_tokens, plan.cache), (50, 50, cache));
-    assert_eq!(
-        (engine.max_context(), engine.chunk(), engine.cache().free_blocks()),
-        (50, options.chunk, 4)
-    );
+    assert_eq!((engine.max_context(), engine.chunk()), (50, options.chunk));
+    // A window and a chunk are more than all tokens.
+    assert!(engine.cache().free_blocks().0.iter().all(|&free| free == 4));
     let said = vec![plan.weights, plan.cache, plan.scratch, plan.max_context];
     let rows = logits(&mut engine, tokens);
     assert!(rows.iter().all(|row| row.len() == config.vocab));
