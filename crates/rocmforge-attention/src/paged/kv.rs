@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::pool::Pool;
+use super::states::StateSlots;
 use super::{
     BlockAllocator, BlockCounts, BlockHash, BlockTable, Keep, PagedKvError, PoolConfig, SequenceId, blocks_for,
 };
@@ -14,6 +15,8 @@ pub struct PagedKvConfig {
     pub block_size: usize,
     /// A pool for each kind of layer.
     pub pools: Vec<PoolConfig>,
+    /// Slots of states, if there are layers that keep one.
+    pub states: Option<usize>,
 }
 
 /// A sequence that was added.
@@ -72,6 +75,9 @@ pub(super) struct Sequence {
     hashes: Vec<BlockHash>,
     /// Its blocks in each pool.
     pub(super) tables: Vec<BlockTable>,
+    /// Tokens that have been written.
+    written: usize,
+    states: StateSlots,
 }
 
 /// A paged KV cache: the pools, and the sequences that share them. See the [module](super).
@@ -79,6 +85,7 @@ pub(super) struct Sequence {
 pub struct PagedKv {
     block_size: usize,
     pub(super) pools: Vec<Pool>,
+    states: Option<BlockAllocator>,
     pub(super) sequences: HashMap<SequenceId, Sequence>,
     next_id: u64,
     prompt_tokens: u64,
@@ -96,9 +103,15 @@ impl PagedKv {
     pub fn new(config: PagedKvConfig) -> Result<Self, PagedKvError> {
         let block_size = config.block_size;
         let pools = config.pools.into_iter().map(|pool| Pool::new(pool, block_size));
+        // A slot is as a block of one token.
+        let states = config.states.map(|blocks| {
+            let keep = Keep::All;
+            Pool::new(PoolConfig { blocks, keep }, 1)
+        });
         Ok(Self {
             block_size,
             pools: pools.collect::<Result<_, _>>()?,
+            states: states.transpose()?.map(|pool| pool.allocator),
             sequences: HashMap::new(),
             next_id: 0,
             prompt_tokens: 0,
@@ -133,7 +146,8 @@ impl PagedKv {
         for block in tokens.chunks_exact(size) {
             let hash = BlockHash::new(hashes.last().copied(), block);
             hashes.push(hash);
-            let (end, mut complete) = (hashes.len(), true);
+            let end = hashes.len();
+            let mut complete = self.states.as_ref().is_none_or(|slots| slots.find(hash).is_some());
             for (run, pool) in runs.iter_mut().zip(&self.pools) {
                 *run = pool.allocator.find(hash).map_or(0, |_| *run + 1);
                 complete &= *run >= end - pool.keep.first_block(end * size, size);
@@ -160,10 +174,16 @@ impl PagedKv {
                 block_size: size,
             });
         }
+        let mut states = StateSlots::default();
+        if let (Some(slots), Some(&hash)) = (&mut self.states, hashes.last()) {
+            states = StateSlots::of_prefix(slots, hash)?;
+        }
         Ok(Sequence {
             tokens: tokens[..found * size].to_vec(),
             hashes,
             tables,
+            written: found * size,
+            states,
         })
     }
 
@@ -174,7 +194,7 @@ impl PagedKv {
         id
     }
 
-    /// Blocks that [`append`](Self::append) would take for `tokens` more tokens. For more than are appended at a time: the most that the sequence
+    /// Blocks, and slots of states, that [`append`](Self::append) would take for `tokens` more tokens. For more than are appended at a time: the most that the sequence
     /// holds on its way there, less those it holds.
     ///
     /// # Errors
@@ -193,7 +213,25 @@ impl PagedKv {
             let copy = tokens > 0 && shared_partial_block(&pool.allocator, table).is_some();
             held.saturating_sub(table.blocks.len()) + usize::from(copy)
         });
-        Ok(BlockCounts(counts.collect()))
+        let slot = self.states.as_ref().map(|_| usize::from(tokens > 0));
+        Ok(BlockCounts(counts.chain(slot).collect()))
+    }
+
+    /// How many of `pending` tokens of a sequence to append at a time, of up to `most`. Where there are states, a step of several tokens ends at the
+    /// end of a block, and leaves the last token of `pending` to another if that lets it: so that the longest prefix that can be shared has a
+    /// checkpoint.
+    ///
+    /// # Errors
+    ///
+    /// [`PagedKvError::UnknownSequence`].
+    pub fn tokens_of_step(&self, id: SequenceId, pending: usize, most: usize) -> Result<usize, PagedKvError> {
+        let (len, tokens) = (self.len(id)?, pending.min(most));
+        let end = len + tokens - usize::from(tokens == pending && tokens > 0);
+        let border = end / self.block_size * self.block_size;
+        Ok(match self.states {
+            Some(_) if border > len => border - len,
+            _ => tokens,
+        })
     }
 
     /// Appends tokens, and says for each pool in which slots their K and V go, after the copies have been made.
@@ -213,6 +251,14 @@ impl PagedKv {
                 return Err(PagedKvError::OutOfBlocks { needed, free });
             }
         }
+        if let Some(slots) = self
+            .states
+            .as_ref()
+            .filter(|slots| !tokens.is_empty() && slots.free() == 0)
+        {
+            let free = slots.free();
+            return Err(PagedKvError::OutOfBlocks { needed: 1, free });
+        }
         if tokens.is_empty() {
             return Ok(vec![Appended::default(); self.pools.len()]);
         }
@@ -221,6 +267,7 @@ impl PagedKv {
         let sequence = self.sequences.get_mut(&id).ok_or(PagedKvError::UnknownSequence(id))?;
         let begin = sequence.tokens.len();
         sequence.tokens.extend_from_slice(tokens);
+        sequence.states.to = self.states.as_mut().and_then(BlockAllocator::allocate);
         let mut all = Vec::with_capacity(self.pools.len());
         for (Pool { allocator, .. }, table) in self.pools.iter_mut().zip(&mut sequence.tables) {
             let out = PagedKvError::OutOfBlocks { needed: 1, free: 0 };
@@ -261,7 +308,14 @@ impl PagedKv {
     /// [`PagedKvError::UnknownSequence`].
     pub fn mark_written(&mut self, id: SequenceId) -> Result<(), PagedKvError> {
         let sequence = self.sequences.get_mut(&id).ok_or(PagedKvError::UnknownSequence(id))?;
-        let Sequence { tokens, hashes, tables } = sequence;
+        let Sequence {
+            tokens,
+            hashes,
+            tables,
+            written,
+            states,
+        } = sequence;
+        *written = tokens.len();
         let known = hashes.len();
         for block in tokens.chunks_exact(self.block_size).skip(known) {
             hashes.push(BlockHash::new(hashes.last().copied(), block));
@@ -278,7 +332,11 @@ impl PagedKv {
             }
             table.first = table.first.max(seen);
         }
-        Ok(())
+        let at_border = tokens.len().is_multiple_of(self.block_size);
+        let border = hashes.last().copied().filter(|_| at_border);
+        self.states
+            .as_mut()
+            .map_or(Ok(()), |slots| states.advance(slots, border))
     }
 
     /// A second sequence with the same tokens. All blocks are shared; whichever of the two first appends to a shared, partly filled
@@ -294,11 +352,13 @@ impl PagedKv {
                 pool.allocator.share(block)?;
             }
         }
+        self.states.as_mut().map_or(Ok(()), |slots| copy.states.share(slots))?;
         Ok(self.insert(copy))
     }
 
     /// Shortens a sequence to `tokens` tokens and releases the blocks behind them; returns its length. That is less than `tokens` if a pool has
-    /// no more what the token after them sees: then as many of them are left as are cached, and the others are to be computed again.
+    /// no more what the token after them sees, or there is no state of theirs: then as many of them are left as are cached, and the others are to be
+    /// computed again.
     ///
     /// # Errors
     ///
@@ -312,7 +372,8 @@ impl PagedKv {
             return Err(PagedKvError::TruncateBeyondEnd { len, tokens });
         }
         let mut pools = self.pools.iter().zip(&sequence.tables);
-        if pools.any(|(pool, table)| table.first > pool.keep.first_block(tokens, size)) {
+        let has_state = self.states.is_none() || [0, sequence.written, len].contains(&tokens);
+        if !has_state || pools.any(|(pool, table)| table.first > pool.keep.first_block(tokens, size)) {
             let kept = std::mem::take(&mut sequence.tokens);
             let shorter = self.share_prefix(&kept[..tokens])?;
             let len = shorter.tokens.len();
@@ -328,6 +389,21 @@ impl PagedKv {
         }
         sequence.tokens.truncate(tokens);
         sequence.hashes.truncate(tokens / size);
+        let left = match tokens {
+            0 => StateSlots::default(),
+            _ if tokens <= sequence.written => StateSlots {
+                to: None,
+                ..sequence.states
+            },
+            _ => sequence.states,
+        };
+        let StateSlots { from, to } = std::mem::replace(&mut sequence.states, left);
+        let gone = StateSlots {
+            from: from.filter(|_| left.from.is_none()),
+            to: to.filter(|_| left.to.is_none()),
+        };
+        sequence.written = sequence.written.min(tokens);
+        self.states.as_mut().map_or(Ok(()), |slots| gone.release(slots))?;
         Ok(tokens)
     }
 
@@ -347,7 +423,8 @@ impl PagedKv {
                 pool.allocator.release(block)?;
             }
         }
-        Ok(())
+        let slots = self.states.as_mut();
+        slots.map_or(Ok(()), |slots| sequence.states.release(slots))
     }
 
     fn sequence(&self, id: SequenceId) -> Result<&Sequence, PagedKvError> {
@@ -361,6 +438,15 @@ impl PagedKv {
     /// [`PagedKvError::UnknownSequence`].
     pub fn tables(&self, id: SequenceId) -> Result<&[BlockTable], PagedKvError> {
         Ok(&self.sequence(id)?.tables)
+    }
+
+    /// The slots of a sequence's state.
+    ///
+    /// # Errors
+    ///
+    /// [`PagedKvError::UnknownSequence`].
+    pub fn state(&self, id: SequenceId) -> Result<StateSlots, PagedKvError> {
+        Ok(self.sequence(id)?.states)
     }
 
     /// Length of a sequence in tokens.
@@ -388,17 +474,17 @@ impl PagedKv {
 
     /// No block of any pool.
     pub fn no_blocks(&self) -> BlockCounts {
-        BlockCounts(vec![0; self.pools.len()])
+        BlockCounts(self.allocators().map(|_| 0).collect())
     }
 
-    /// Blocks of each pool that no sequence holds, cached ones included.
+    /// Blocks of each pool that no sequence holds, cached ones included; at last slots of states, if there are any.
     pub fn free_blocks(&self) -> BlockCounts {
-        BlockCounts(self.pools.iter().map(|pool| pool.allocator.free()).collect())
+        BlockCounts(self.allocators().map(BlockAllocator::free).collect())
     }
 
-    /// The blocks of each pool and their references.
+    /// The blocks of each pool and their references; at last the slots of states, if there are any.
     pub fn allocators(&self) -> impl Iterator<Item = &BlockAllocator> {
-        self.pools.iter().map(|pool| &pool.allocator)
+        self.pools.iter().map(|pool| &pool.allocator).chain(&self.states)
     }
 
     /// Figures of the cache.

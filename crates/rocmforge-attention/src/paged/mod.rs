@@ -13,7 +13,7 @@
 //! use rocmforge_attention::paged::{Keep, PagedKv, PagedKvConfig, PoolConfig};
 //!
 //! let all = PoolConfig { blocks: 4, keep: Keep::All };
-//! let mut kv = PagedKv::new(PagedKvConfig { block_size: 2, pools: vec![all] })?;
+//! let mut kv = PagedKv::new(PagedKvConfig { block_size: 2, pools: vec![all], states: None })?;
 //! let prompt = [10, 11, 12, 13, 14];
 //! let first = kv.add_sequence(&prompt)?;
 //! assert_eq!(first.cached_tokens, 0);
@@ -40,6 +40,12 @@
 //! released when a step has been written. They stay findable like others; a prefix counts as cached if every pool has what the token after it sees.
 //! A sequence can be truncated to any length of which each pool has that, or else becomes shorter: as long as the longest prefix that is cached.
 //!
+//! # States
+//!
+//! Recurrent layers keep one state for a sequence, in a slot of a pool of slots ([`StateSlots`]). A step reads one slot and writes another, which is the
+//! sequence's from [`PagedKv::mark_written`] on. States at ends of blocks are checkpoints, found like blocks: a prefix counts as cached if it ends at
+//! one, and a truncated sequence goes back to one.
+//!
 //! # A smaller cache
 //!
 //! Attention reads a block at a time, so it does not matter which blocks a sequence has. To give memory back, [`PagedKv::defragment`] names moves that
@@ -48,7 +54,7 @@
 //! ```
 //! # use rocmforge_attention::paged::{BlockCopy, Keep, PagedKv, PagedKvConfig, PoolConfig};
 //! # let all = PoolConfig { blocks: 4, keep: Keep::All };
-//! # let mut kv = PagedKv::new(PagedKvConfig { block_size: 2, pools: vec![all] })?;
+//! # let mut kv = PagedKv::new(PagedKvConfig { block_size: 2, pools: vec![all], states: None })?;
 //! let [first, second] = [kv.add_sequence(&[1, 2])?, kv.add_sequence(&[3, 4])?];
 //! kv.append(first.id, &[1, 2])?;
 //! kv.append(second.id, &[3, 4])?;
@@ -73,6 +79,7 @@ mod error;
 mod kv;
 mod pool;
 mod sequence_id;
+mod states;
 mod table;
 
 pub use allocator::{BlockAllocator, BlockHash};
@@ -81,4 +88,5 @@ pub use error::PagedKvError;
 pub use kv::{Added, Appended, BlockCopy, PagedKv, PagedKvConfig, PagedKvStats};
 pub use pool::{BlockCounts, Keep, PoolConfig};
 pub use sequence_id::SequenceId;
+pub use states::StateSlots;
 pub use table::{BlockTable, blocks_for};

@@ -85,7 +85,7 @@ impl Pool {
     }
 }
 
-/// A number of blocks of each pool.
+/// A number of blocks of each pool, and of slots of states if there are any.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BlockCounts(pub Vec<usize>);
 

@@ -2,13 +2,17 @@
 
 use rocmforge_attention::paged::{
     Appended, BlockAllocator, BlockCopy, BlockHash, BlockTable, Keep, PagedKv, PagedKvConfig, PagedKvError, PoolConfig,
-    SequenceId, blocks_for,
+    SequenceId, StateSlots, blocks_for,
 };
 
 fn config(blocks: usize, block_size: usize) -> PagedKvConfig {
     let keep = Keep::All;
     let pools = vec![PoolConfig { blocks, keep }];
-    PagedKvConfig { block_size, pools }
+    PagedKvConfig {
+        block_size,
+        pools,
+        states: None,
+    }
 }
 
 fn kv(blocks: usize, block_size: usize) -> PagedKv {
@@ -375,7 +379,12 @@ const WINDOW: Keep = Keep::Window { keys: 6, ahead: 5 };
 fn windowed() -> PagedKv {
     let pools = [(Keep::All, 16), (WINDOW, 8)];
     let pools = pools.map(|(keep, blocks)| PoolConfig { blocks, keep }).to_vec();
-    PagedKv::new(PagedKvConfig { block_size: 4, pools }).unwrap()
+    PagedKv::new(PagedKvConfig {
+        block_size: 4,
+        pools,
+        states: None,
+    })
+    .unwrap()
 }
 
 /// Appends and writes in steps of up to 5 tokens.
@@ -438,7 +447,69 @@ fn a_window_needs_a_key_and_pools_need_blocks() {
     for (blocks, keys, name) in [(0, 1, "blocks"), (1, 0, "keys")] {
         let keep = Keep::Window { keys, ahead: 1 };
         let pools = vec![PoolConfig { blocks, keep }];
-        let refused = PagedKv::new(PagedKvConfig { block_size: 4, pools });
+        let refused = PagedKv::new(PagedKvConfig {
+            block_size: 4,
+            pools,
+            states: None,
+        });
         assert_eq!(refused.unwrap_err(), PagedKvError::Zero(name));
     }
+}
+
+#[test]
+fn a_state_is_written_beside_the_one_that_is_read() {
+    let states = Some(4);
+    let mut kv = PagedKv::new(PagedKvConfig {
+        block_size: 4,
+        pools: vec![],
+        states,
+    })
+    .unwrap();
+    let state = |from, to| StateSlots { from, to };
+    let prompt: Vec<u32> = (0..10).collect();
+    let a = kv.add_sequence(&prompt).unwrap().id;
+    // Steps end where a block ends, and the last token of all has one of its own.
+    let mut steps = Vec::new();
+    while kv.len(a).unwrap() < 10 {
+        let len = kv.len(a).unwrap();
+        let count = kv.tokens_of_step(a, 10 - len, 6).unwrap();
+        steps.push(count);
+        kv.append(a, &prompt[len..len + count]).unwrap();
+        assert_eq!(kv.blocks_to_append(a, 1).unwrap().0, [1]);
+        kv.mark_written(a).unwrap();
+    }
+    assert_eq!(steps, [4, 4, 2]);
+    // The states after 4 and after 8 tokens are checkpoints.
+    assert_eq!((kv.state(a).unwrap(), kv.stats().cached), (state(Some(2), None), 2));
+
+    // A step that fails: the next one reads the same state.
+    kv.append(a, &[10]).unwrap();
+    assert_eq!(kv.state(a).unwrap(), state(Some(2), Some(3)));
+    assert_eq!(
+        (kv.truncate(a, 10), kv.state(a).unwrap()),
+        (Ok(10), state(Some(2), None))
+    );
+
+    // Forks and prompts share what is never written again.
+    let b = kv.fork(a).unwrap();
+    let c = kv.add_sequence(&prompt).unwrap();
+    assert_eq!((c.cached_tokens, kv.state(c.id).unwrap()), (8, state(Some(1), None)));
+    kv.append(b, &[11]).unwrap();
+    assert_eq!(kv.state(b).unwrap(), state(Some(2), Some(3)));
+    // All four are in use, or, that after 4 tokens, cached: it goes.
+    kv.append(c.id, &[8]).unwrap();
+    assert_eq!(
+        (kv.state(c.id).unwrap(), kv.stats().evictions),
+        (state(Some(1), Some(0)), 1)
+    );
+    let out = PagedKvError::OutOfBlocks { needed: 1, free: 0 };
+    assert_eq!(kv.append(a, &[12]), Err(out));
+    assert_eq!(kv.state(a).unwrap(), state(Some(2), None));
+
+    // Back to 9 tokens: there is no state of theirs, but one of 8.
+    assert_eq!((kv.truncate(a, 9), kv.state(a).unwrap()), (Ok(8), state(Some(1), None)));
+    for id in [a, b, c.id] {
+        kv.remove(id).unwrap();
+    }
+    assert_eq!(kv.free_blocks().0, [4]);
 }

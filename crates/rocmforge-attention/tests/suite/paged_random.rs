@@ -26,6 +26,8 @@ struct Model {
     pools: Vec<PoolConfig>,
     /// The slots of each pool.
     caches: Vec<Vec<u64>>,
+    /// The slots of states.
+    states: Option<Vec<u64>>,
     /// Each sequence's tokens.
     sequences: BTreeMap<SequenceId, Vec<u32>>,
     refused: usize,
@@ -42,7 +44,7 @@ fn first_seen(keep: Keep, position: usize) -> usize {
 }
 
 impl Model {
-    fn new(block_size: usize, pools: &[PoolConfig]) -> Self {
+    fn new(block_size: usize, pools: &[PoolConfig], states: Option<usize>) -> Self {
         let pools = pools.to_vec();
         let slots = pools.iter().map(|pool| vec![POISON; pool.blocks * block_size]);
         Self {
@@ -50,10 +52,12 @@ impl Model {
             kv: PagedKv::new(PagedKvConfig {
                 block_size,
                 pools: pools.clone(),
+                states,
             })
             .unwrap(),
             block_size,
             pools,
+            states: states.map(|slots| vec![POISON; slots]),
             sequences: BTreeMap::new(),
             refused: 0,
             moved: 0,
@@ -71,6 +75,17 @@ impl Model {
         for &id in self.sequences.keys() {
             for &block in self.kv.tables(id).unwrap()[pool].blocks() {
                 *counts.entry(block).or_default() += 1;
+            }
+        }
+        counts
+    }
+
+    fn state_references(&self) -> HashMap<u32, usize> {
+        let mut counts = HashMap::new();
+        for &id in self.sequences.keys() {
+            let state = self.kv.state(id).unwrap();
+            for slot in state.from.into_iter().chain(state.to) {
+                *counts.entry(slot).or_default() += 1;
             }
         }
         counts
@@ -111,6 +126,14 @@ impl Model {
             }
         }
 
+        if let Some(slots) = &self.states {
+            let free = slots.len() - self.state_references().len();
+            assert_eq!(needed.0.last(), Some(&usize::from(!tokens.is_empty())));
+            if free == 0 && !tokens.is_empty() && lacks.is_none() {
+                lacks = Some(PagedKvError::OutOfBlocks { needed: 1, free });
+            }
+        }
+
         let (stats, before) = (self.kv.stats(), self.kv.clone());
         let appended = match self.kv.append(id, tokens) {
             Ok(appended) => appended,
@@ -138,6 +161,14 @@ impl Model {
                 cache[slot as usize] = if fails { POISON } else { content(&all[..end]) };
             }
         }
+        if let Some(slots) = &mut self.states
+            && !tokens.is_empty()
+        {
+            let state = self.kv.state(id).unwrap();
+            let read = state.from.map_or(content(&[]), |slot| slots[slot as usize]);
+            assert_eq!(read, content(&held), "sequence {}", id.number());
+            slots[state.to.unwrap() as usize] = if fails { POISON } else { content(&all) };
+        }
         self.sequences.insert(id, all);
         true
     }
@@ -150,6 +181,7 @@ impl Model {
             first >= table.released() * self.block_size
         });
         let len = self.kv.truncate(id, tokens).unwrap();
+        let there = there && self.states.is_none();
         assert!(len == tokens || !there && len < tokens && len.is_multiple_of(self.block_size));
         self.shorter += usize::from(len < tokens);
         self.sequences.get_mut(&id).unwrap().truncate(len);
@@ -280,6 +312,19 @@ impl Model {
             }
             assert_eq!(self.kv.free_blocks().0[pool], config.blocks - references.len());
         }
+        if let Some(slots) = &self.states {
+            for (&id, tokens) in &self.sequences {
+                let state = self.kv.state(id).unwrap();
+                let last = state.to.or(state.from);
+                let found = last.map_or(content(&[]), |slot| slots[slot as usize]);
+                assert_eq!(found, content(tokens), "sequence {}", id.number());
+            }
+            let references = self.state_references();
+            for slot in 0..slots.len() as u32 {
+                let expected = references.get(&slot).copied().unwrap_or(0);
+                assert_eq!(allocators[self.pools.len()].refs(slot), expected, "slot {slot}");
+            }
+        }
         let stats = self.kv.stats();
         assert_eq!(stats.free, self.kv.free_blocks().0.iter().sum::<usize>());
         assert_eq!(stats.sequences, self.sequences.len());
@@ -332,7 +377,8 @@ fn check_random(model: &mut Model, rng: &mut Rng) {
         model.remove(id);
         model.check();
     }
-    let blocks: Vec<usize> = model.pools.iter().map(|pool| pool.blocks).collect();
+    let blocks = model.pools.iter().map(|pool| pool.blocks);
+    let blocks: Vec<usize> = blocks.chain(model.states.as_ref().map(Vec::len)).collect();
     assert_eq!(model.kv.free_blocks().0, blocks);
 }
 
@@ -342,7 +388,7 @@ fn random_calls_read_back_what_was_written() {
     let (mut refused, mut moved, mut cached, mut copies, mut evictions) = (0, 0, 0, 0, 0);
     for (blocks, block_size) in [(1, 1), (7, 1), (5, 2), (16, 3), (40, 4), (9, 16)] {
         let keep = Keep::All;
-        let mut model = Model::new(block_size, &[PoolConfig { blocks, keep }]);
+        let mut model = Model::new(block_size, &[PoolConfig { blocks, keep }], None);
         check_random(&mut model, &mut rng);
         let stats = model.kv.stats();
         refused += model.refused;
@@ -360,7 +406,7 @@ fn random_calls_read_back_what_was_written() {
 }
 
 #[test]
-fn random_calls_on_pools_with_windows_read_back_what_was_written() {
+fn random_calls_on_windows_and_states_read_back_what_was_written() {
     let mut rng = rng(20_252);
     let (mut refused, mut moved, mut cached, mut copies, mut shorter) = (0, 0, 0, 0, 0);
     for (blocks, of_window, block_size, keys) in [
@@ -382,8 +428,14 @@ fn random_calls_on_pools_with_windows_read_back_what_was_written() {
             blocks: of_window,
             keep: window,
         };
-        for pools in [&[all, some][..], &[some]] {
-            let mut model = Model::new(block_size, pools);
+        for (pools, states) in [
+            (&[all, some][..], None),
+            (&[some], None),
+            (&[all, some], Some(9)),
+            (&[all], Some(30)),
+            (&[], Some(9)),
+        ] {
+            let mut model = Model::new(block_size, pools, states);
             check_random(&mut model, &mut rng);
             let stats = model.kv.stats();
             refused += model.refused;
