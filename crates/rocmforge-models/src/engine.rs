@@ -72,15 +72,16 @@ impl EngineOptions {
         }
     }
 
-    /// A cache of so many tokens, for sequences of at most `context`, of which so many have room for their windows.
-    fn cache(&self, tokens: usize, context: usize, windows: usize) -> CacheSpec {
+    /// A cache of so many tokens, for sequences of at most `context`, of which so many have room for their windows and states.
+    fn cache(&self, tokens: usize, context: usize, sequences: usize) -> CacheSpec {
         CacheSpec {
             kv: self.kv,
             block_size: self.block_size,
             tokens,
-            windows,
+            sequences,
             chunk: self.chunk,
             spare: self.buckets().padding().div_ceil(self.block_size),
+            spare_states: self.buckets().sequences + 1,
             context,
         }
     }
@@ -234,7 +235,7 @@ impl<B: HostAccess> Engine<B> {
         let total = parameters.weight_bytes();
         backend.place(&parameters.groups(), memory.scratch)?;
         parameters.load(&mut backend, |loaded| progress(loaded, total))?;
-        let kv = PagedKv::new(cache.pools(parameters.kinds()))?;
+        let kv = PagedKv::new(cache.config(parameters.kept()))?;
         let next_id = parameters.end().0;
         Ok(Self {
             backend,
@@ -372,7 +373,7 @@ impl<B: HostAccess> Engine<B> {
     }
 
     /// Takes tokens from a sequence's end, so that at most `tokens` are left; returns how many are. Fewer are where a layer with a window has no more
-    /// what the next token sees: those from there on are to be computed again.
+    /// what the next token sees, or there is no state of them: those from there on are to be computed again.
     ///
     /// # Errors
     /// There is no such sequence, or it has fewer tokens.
@@ -410,25 +411,24 @@ impl<B: HostAccess> Engine<B> {
     /// As [`Self::step`].
     pub fn prefill(&mut self, sequence: SequenceId, prompt: &[u32]) -> Result<Vec<f32>, ModelError> {
         let cached = self.kv.len(sequence)?;
-        let rest = prompt
+        let mut rest = prompt
             .get(cached..)
             .filter(|rest| !rest.is_empty())
             .ok_or(ModelError::NoTokens)?;
-        let mut logits = Logits::default();
-        let count = rest.len().div_ceil(self.chunk());
-        for (index, tokens) in rest.chunks(self.chunk()).enumerate() {
-            let outputs = if index + 1 == count {
-                Outputs::Last
-            } else {
-                Outputs::None
-            };
-            logits = self.step(&[Chunk {
+        loop {
+            let count = self.kv.tokens_of_step(sequence, rest.len(), self.chunk())?;
+            let (tokens, after) = rest.split_at(count);
+            let outputs = if after.is_empty() { Outputs::Last } else { Outputs::None };
+            let logits = self.step(&[Chunk {
                 sequence,
                 tokens,
                 outputs,
             }])?;
+            if after.is_empty() {
+                return Ok(logits.data);
+            }
+            rest = after;
         }
-        Ok(logits.data)
     }
 
     /// One token further.
@@ -469,7 +469,7 @@ impl<B: HostAccess> Engine<B> {
         let asked = self.check(chunks, before)?;
         let bucket = self.buckets.of(asked);
         let shape = bucket.unwrap_or(asked);
-        let mut inputs = Inputs::new(shape, self.parameters.cache(), self.parameters.kinds());
+        let mut inputs = Inputs::new(shape, self.parameters.cache(), self.parameters.kept());
         let mut copies = Vec::new();
         for (chunk, &(_, start)) in chunks.iter().zip(before) {
             let appended = self.kv.append(chunk.sequence, chunk.tokens)?;
@@ -477,7 +477,8 @@ impl<B: HostAccess> Engine<B> {
                 copies.extend(appended.copies.iter().map(|copy| (pool, *copy)));
             }
             let tables = self.kv.tables(chunk.sequence)?;
-            inputs.add(chunk.tokens, start, &appended, tables, chunk.output_rows());
+            let state = self.kv.state(chunk.sequence)?;
+            inputs.add(chunk.tokens, start, &appended, tables, state, chunk.output_rows());
         }
         inputs.pad();
         for (pool, copy) in copies {

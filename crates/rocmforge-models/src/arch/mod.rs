@@ -4,6 +4,8 @@ mod gemma;
 mod llama;
 mod phi;
 mod qwen;
+#[cfg(test)]
+mod toy;
 
 use rocmforge_ggml::RopeStyle;
 
@@ -54,7 +56,17 @@ impl PartialEq for Architecture {
 }
 
 /// Every architecture that can be run.
-pub const ARCHITECTURES: &[Architecture] = &[llama::LLAMA, qwen::QWEN2, qwen::QWEN3, gemma::GEMMA3, phi::PHI3];
+pub const ARCHITECTURES: &[Architecture] = &[
+    llama::LLAMA,
+    qwen::QWEN2,
+    qwen::QWEN3,
+    gemma::GEMMA3,
+    phi::PHI3,
+    #[cfg(test)]
+    toy::TOY,
+    #[cfg(test)]
+    toy::HYBRID,
+];
 
 impl Architecture {
     /// The one with this `general.architecture`.

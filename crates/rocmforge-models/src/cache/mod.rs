@@ -19,6 +19,15 @@ impl CacheKind {
     }
 }
 
+/// What the layers of a model keep.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Kept {
+    /// Kinds of caches: one pool of blocks for each.
+    pub(crate) kinds: Vec<CacheKind>,
+    /// Whether there are states.
+    pub(crate) states: bool,
+}
+
 /// A tensor of a cache that a part has asked for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cached {
@@ -26,6 +35,13 @@ pub(crate) struct Cached {
     pub(crate) id: TensorId,
     /// The pool of its kind.
     pub(crate) pool: usize,
+}
+
+/// A tensor of states that a part has asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct State {
+    /// Rows, one for each slot.
+    pub(crate) id: TensorId,
 }
 
 /// Size of the caches.
@@ -37,12 +53,14 @@ pub(crate) struct CacheSpec {
     pub(crate) block_size: usize,
     /// Tokens of all sequences.
     pub(crate) tokens: usize,
-    /// Sequences whose windows have room whatever their lengths are.
-    pub(crate) windows: usize,
+    /// Sequences whose windows and states have room whatever their lengths are.
+    pub(crate) sequences: usize,
     /// Most tokens that a step adds to a sequence.
     pub(crate) chunk: usize,
     /// Blocks after those of sequences, which take the keys and values of padding.
     pub(crate) spare: usize,
+    /// Slots after those of states, which take the states of padding.
+    pub(crate) spare_states: usize,
     /// Longest sequence, in tokens.
     pub(crate) context: usize,
 }
@@ -65,18 +83,30 @@ impl CacheSpec {
             CacheKind::Full => all,
             CacheKind::Window(_) => {
                 let of_one = keep.most_blocks(self.context, self.block_size);
-                of_one.saturating_mul(self.windows).min(all)
+                of_one.saturating_mul(self.sequences).min(all)
             }
         };
         PoolConfig { blocks, keep }
     }
 
-    /// The bookkeeping of pools for these kinds.
-    pub(crate) fn pools(&self, kinds: &[CacheKind]) -> PagedKvConfig {
+    /// The bookkeeping of what layers keep.
+    pub(crate) fn config(&self, kept: &Kept) -> PagedKvConfig {
         PagedKvConfig {
             block_size: self.block_size,
-            pools: kinds.iter().map(|&kind| self.pool(kind)).collect(),
+            pools: kept.kinds.iter().map(|&kind| self.pool(kind)).collect(),
+            states: kept.states.then_some(self.states()),
         }
+    }
+
+    /// Slots of states: for each sequence the one that is read, the one that is written, and two checkpoints. After them is the slot of zeros,
+    /// with which sequences begin.
+    pub(crate) fn states(&self) -> usize {
+        self.sequences.saturating_mul(4)
+    }
+
+    /// All slots of states: those of sequences, the one of zeros, and those of padding.
+    pub(crate) fn state_slots(&self) -> usize {
+        self.states().saturating_add(1 + self.spare_states)
     }
 
     /// The first block of padding.

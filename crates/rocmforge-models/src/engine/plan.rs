@@ -120,9 +120,9 @@ impl<B: HostAccess> Needs<'_, B> {
     /// Elements of the largest step's inputs, for a context.
     fn inputs(&self, context: usize) -> usize {
         let table_width = self.options.cache(context, context, 1).table_width();
-        let pools = self.parameters.kinds().len();
+        let kept = self.parameters.kept();
         let shapes = self.options.buckets().largest().into_iter();
-        let elements = shapes.map(|shape| InputLayout::new(shape, table_width, pools).elements());
+        let elements = shapes.map(|shape| InputLayout::new(shape, table_width, kept).elements());
         elements.max().unwrap_or(0)
     }
 
@@ -172,11 +172,11 @@ impl<B: HostAccess> Needs<'_, B> {
     }
 
     /// Checks the tokens of the cache that are asked for, or finds a number, for sequences of `context` tokens; and finds for how many sequences
-    /// there is room for windows.
+    /// there is room for windows and states.
     fn cache(&self, context: usize, steps: usize, available: Option<usize>) -> Result<CacheSpec, ModelError> {
         let sequences = self.options.buckets().sequences;
         let useful = context.saturating_mul(sequences);
-        let cache = |tokens, windows| self.options.cache(tokens, context, windows);
+        let cache = |tokens, sequences| self.options.cache(tokens, context, sequences);
         let (asked, most) = match self.options.cache_tokens {
             Limit::Auto => (None, useful),
             Limit::Tokens(tokens) => (Some(tokens.max(1)), tokens.max(1)),
@@ -207,9 +207,9 @@ impl<B: HostAccess> Needs<'_, B> {
                 (asked, available)
             }
         };
-        let fits = |&windows: &usize| self.all(&cache(tokens, windows), steps) <= room;
-        let windows = (1..=sequences).rev().find(fits).unwrap_or(1);
-        Ok(cache(tokens, windows))
+        let fits = |&sequences: &usize| self.all(&cache(tokens, sequences), steps) <= room;
+        let sequences = (1..=sequences).rev().find(fits).unwrap_or(1);
+        Ok(cache(tokens, sequences))
     }
 }
 

@@ -110,7 +110,10 @@ impl<B: HostAccess> Schedule<'_, B> {
                 continue;
             };
             let pending = self.sequences[index].ids.len() - computed;
-            let most = pending.min(self.room);
+            let Some(cache) = self.sequences[index].cache else {
+                continue;
+            };
+            let most = self.engine.cache().tokens_of_step(cache, pending, self.room)?;
             let (mut tokens, mut beyond) = match self.fit(index, most)? {
                 Some(_) => (most, most + 1),
                 None => (0, most),

@@ -5,7 +5,7 @@ use std::ops::Range;
 use rocmforge_ggml::{GgmlError, GgmlResult, Graph, Op, TensorDesc, TensorId};
 
 use super::{InputLayout, Memory, Parameters, StepShape};
-use crate::cache::{CacheSpec, Cached};
+use crate::cache::{CacheSpec, Cached, State};
 
 fn described(graph: &Graph, id: TensorId) -> GgmlResult<&TensorDesc> {
     graph.tensor(id).ok_or(GgmlError::UnknownTensor(id))
@@ -15,7 +15,7 @@ fn described(graph: &Graph, id: TensorId) -> GgmlResult<&TensorDesc> {
 struct Pool {
     /// Slots that take the tokens' keys and values, u32 `[tokens]`.
     slots: TensorId,
-    /// Blocks of each sequence, u32 `[sequences, table_width]`.
+    /// Blocks of each sequence, u32 `[rows, table_width]`.
     block_table: TensorId,
 }
 
@@ -29,13 +29,16 @@ pub(crate) struct StepGraph<'a> {
     pub(crate) ids: TensorId,
     /// Positions within their sequences, u32 `[tokens]`.
     pub(crate) positions: TensorId,
-    /// Row of the block tables of each token, u32 `[tokens]`.
+    /// Row of the block tables and of the states of each token, u32 `[tokens]`.
     pub(crate) sequence: TensorId,
     pools: Vec<Pool>,
+    /// Slots of the states before the step and after it, and the last token of each sequence, u32 `[rows]`.
+    states: Option<[TensorId; 3]>,
     /// Tokens whose logits are wanted, u32 `[outputs]`.
     pub(crate) output_rows: Option<TensorId>,
-    /// The cache after the last write.
+    /// The cache after the last write, and all states that were written.
     stored: Option<TensorId>,
+    written: Vec<TensorId>,
 }
 
 impl<'a> StepGraph<'a> {
@@ -44,7 +47,7 @@ impl<'a> StepGraph<'a> {
         let mut graph = p.graph.clone();
         graph.start_ids_at(first_id);
         let table_width = p.cache.table_width();
-        let layout = InputLayout::new(shape, table_width, p.kinds.len());
+        let layout = InputLayout::new(shape, table_width, &p.kept);
         let own = TensorDesc::u32([layout.elements()]);
         let (base, inputs) = match memory {
             Memory::Own => {
@@ -71,10 +74,18 @@ impl<'a> StepGraph<'a> {
                 .map(|pool| {
                     Ok(Pool {
                         slots: part(&pool.slots, &[n])?,
-                        block_table: part(&pool.block_table, &[shape.sequences, table_width])?,
+                        block_table: part(&pool.block_table, &[pool.block_table.len() / table_width, table_width])?,
                     })
                 })
                 .collect::<GgmlResult<_>>()?,
+            states: match &layout.states {
+                None => None,
+                Some(states) => Some([
+                    part(&states.from, &[states.from.len()])?,
+                    part(&states.to, &[states.to.len()])?,
+                    part(&states.last, &[states.last.len()])?,
+                ]),
+            },
             output_rows: match shape.outputs {
                 0 => None,
                 outputs => Some(part(&layout.output_rows, &[outputs])?),
@@ -84,6 +95,7 @@ impl<'a> StepGraph<'a> {
             tokens: n,
             inputs,
             stored: None,
+            written: Vec::new(),
         })
     }
 
@@ -93,8 +105,8 @@ impl<'a> StepGraph<'a> {
 
     /// The graph, whose results are the logits; without logits, what it wrote into caches.
     pub(super) fn finish(mut self, logits: Option<TensorId>) -> Graph {
-        // What no result needs is left out; a graph without any result would keep all.
-        if let Some(result) = logits.or(self.stored) {
+        // What no result needs is left out; a graph without any result would keep all. Later steps read states.
+        for result in logits.or(self.stored).into_iter().chain(self.written) {
             self.graph.mark_output(result);
         }
         self.graph
@@ -126,7 +138,7 @@ impl<'a> StepGraph<'a> {
         self.graph.reshape(x, shape)
     }
 
-    /// Blocks of each sequence in a cache, u32 `[sequences, table_width]`.
+    /// Blocks of each sequence in a cache, u32 `[rows, table_width]`.
     pub(crate) fn block_table(&self, cache: Cached) -> TensorId {
         self.pools[cache.pool].block_table
     }
@@ -139,5 +151,38 @@ impl<'a> StepGraph<'a> {
         let stored = self.graph.set_rows(rows, cache.id, self.pools[cache.pool].slots)?;
         self.stored = Some(stored);
         Ok(stored)
+    }
+
+    /// The state of each sequence before the step, f32 `[rows, width]`.
+    ///
+    /// # Errors
+    /// None for a state that was asked for.
+    #[cfg_attr(not(test), expect(dead_code, reason = "no architecture has recurrent layers yet"))]
+    pub(crate) fn read_state(&mut self, state: State) -> GgmlResult<TensorId> {
+        let [from, ..] = self.states.ok_or(GgmlError::UnknownTensor(state.id))?;
+        self.graph.push(Op::GetRows, &[state.id, from])
+    }
+
+    /// The state of each sequence after the step.
+    ///
+    /// # Errors
+    /// The rows are no `[rows, width]`.
+    #[cfg_attr(not(test), expect(dead_code, reason = "no architecture has recurrent layers yet"))]
+    pub(crate) fn write_state(&mut self, rows: TensorId, state: State) -> GgmlResult<()> {
+        let [_, to, _] = self.states.ok_or(GgmlError::UnknownTensor(state.id))?;
+        let written = self.graph.set_rows(rows, state.id, to)?;
+        self.written.push(written);
+        Ok(())
+    }
+
+    /// The last token of each sequence, u32 `[rows]`.
+    ///
+    /// # Errors
+    /// There is no state.
+    #[cfg_attr(not(test), expect(dead_code, reason = "no architecture has recurrent layers yet"))]
+    pub(crate) fn last_tokens(&self, state: State) -> GgmlResult<TensorId> {
+        self.states
+            .map(|[.., last]| last)
+            .ok_or(GgmlError::UnknownTensor(state.id))
     }
 }

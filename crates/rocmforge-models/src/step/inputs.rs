@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use rocmforge_attention::paged::{Appended, BlockTable};
+use rocmforge_attention::paged::{Appended, BlockTable, StateSlots};
 
-use crate::cache::{CacheKind, CacheSpec};
+use crate::cache::{CacheSpec, Kept};
 
 /// What fixes a step's graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -24,10 +24,12 @@ pub struct InputLayout {
     pub ids: Range<usize>,
     /// Positions within their sequences, `[tokens]`.
     pub positions: Range<usize>,
-    /// Row of the block tables of each token, `[tokens]`.
+    /// Row of the block tables and of the states of each token, `[tokens]`.
     pub sequence: Range<usize>,
     /// For each pool of the cache.
     pub pools: Vec<PoolLayout>,
+    /// Where there are states.
+    pub states: Option<StateLayout>,
     /// Tokens whose logits are wanted, `[outputs]`.
     pub output_rows: Range<usize>,
 }
@@ -37,16 +39,28 @@ pub struct InputLayout {
 pub struct PoolLayout {
     /// Slots that take the tokens' keys and values, `[tokens]`.
     pub slots: Range<usize>,
-    /// Blocks of each sequence, `[sequences, table_width]`.
+    /// Blocks of each sequence, `[rows, table_width]`. There is a row for each sequence, and with states one for padding.
     pub block_table: Range<usize>,
+}
+
+/// Elements of the inputs' tensor that say where states are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StateLayout {
+    /// Slots of the states before the step, `[rows]`: a row for each sequence, and one for padding.
+    pub from: Range<usize>,
+    /// Slots that take the states after it, `[rows]`.
+    pub to: Range<usize>,
+    /// The last token of each sequence, `[rows]`.
+    pub last: Range<usize>,
 }
 
 /// Elements that each input's place is a multiple of: 256 bytes, as kernels may read them.
 const INPUT_ALIGNMENT: usize = 64;
 
 impl InputLayout {
-    /// For block tables of `table_width` columns in so many pools.
-    pub(crate) fn new(shape: StepShape, table_width: usize, pools: usize) -> Self {
+    /// For block tables of `table_width` columns.
+    pub(crate) fn new(shape: StepShape, table_width: usize, kept: &Kept) -> Self {
+        let rows = shape.sequences + usize::from(kept.states);
         let mut end = 0usize;
         let mut place = |elements: usize| {
             let start = end;
@@ -57,12 +71,17 @@ impl InputLayout {
             ids: place(shape.tokens),
             positions: place(shape.tokens),
             sequence: place(shape.tokens),
-            pools: (0..pools)
+            pools: (kept.kinds.iter())
                 .map(|_| PoolLayout {
                     slots: place(shape.tokens),
-                    block_table: place(shape.sequences * table_width),
+                    block_table: place(rows * table_width),
                 })
                 .collect(),
+            states: kept.states.then(|| StateLayout {
+                from: place(rows),
+                to: place(rows),
+                last: place(rows),
+            }),
             output_rows: place(shape.outputs),
         }
     }
@@ -79,6 +98,8 @@ pub(crate) struct Inputs {
     layout: InputLayout,
     data: Vec<u32>,
     table_width: usize,
+    /// Rows of block tables and of states.
+    rows: usize,
     /// Blocks of padding in each pool: the first, and how many.
     spare: Vec<Range<usize>>,
     block_size: usize,
@@ -89,20 +110,29 @@ pub(crate) struct Inputs {
 }
 
 impl Inputs {
-    pub(crate) fn new(shape: StepShape, cache: &CacheSpec, kinds: &[CacheKind]) -> Self {
+    pub(crate) fn new(shape: StepShape, cache: &CacheSpec, kept: &Kept) -> Self {
         let table_width = cache.table_width();
-        let layout = InputLayout::new(shape, table_width, kinds.len());
+        let layout = InputLayout::new(shape, table_width, kept);
         let mut data = vec![0; layout.elements()];
-        let spare = kinds.iter().map(|&kind| cache.spare_block(kind));
+        let spare = kept.kinds.iter().map(|&kind| cache.spare_block(kind));
         let spare: Vec<Range<usize>> = spare.map(|first| first..first + cache.spare).collect();
         // Nothing reads a block that a sequence does not have, but padding: it finds its own.
         for (pool, spare) in layout.pools.iter().zip(&spare) {
             data[pool.block_table.clone()].fill(spare.start as u32);
         }
+        // Sequences begin with zeros; states of padding go behind.
+        let zeros = cache.states();
+        if let Some(states) = &layout.states {
+            data[states.from.clone()].fill(zeros as u32);
+            for (to, place) in (zeros + 1..).zip(data[states.to.clone()].iter_mut().rev()) {
+                *place = to as u32;
+            }
+        }
         Self {
             data,
             layout,
             table_width,
+            rows: shape.sequences + usize::from(kept.states),
             spare,
             block_size: cache.block_size,
             chunks: 0,
@@ -123,14 +153,15 @@ impl Inputs {
         }
     }
 
-    /// The next chunk: tokens of a sequence from position `start` on, with their slots and the sequence's blocks in each pool, and the logits of
-    /// `outputs` wanted, counted from the first of them.
+    /// The next chunk: tokens of a sequence from position `start` on, with their slots and the sequence's blocks in each pool, its state, and the
+    /// logits of `outputs` wanted, counted from the first of them.
     pub(crate) fn add(
         &mut self,
         tokens: &[u32],
         start: usize,
         appended: &[Appended],
         tables: &[BlockTable],
+        state: StateSlots,
         outputs: Range<usize>,
     ) {
         let (row, first, count) = (self.chunks, self.tokens, tokens.len());
@@ -146,6 +177,11 @@ impl Inputs {
             let column = row * self.table_width + table.released();
             self.put(pool.block_table.start, column, table.blocks().iter().copied());
         }
+        if let Some(states) = layout.states {
+            self.put(states.from.start, row, state.from.into_iter());
+            self.put(states.to.start, row, state.to.into_iter());
+            self.put(states.last.start, row, std::iter::once((first + count - 1) as u32));
+        }
         self.chunks += 1;
         self.tokens += count;
         self.outputs += outputs.len();
@@ -156,11 +192,7 @@ impl Inputs {
     pub(crate) fn pad(&mut self) {
         let (first, layout) = (self.tokens, self.layout.clone());
         let count = layout.ids.len() - first;
-        let rows = layout
-            .pools
-            .first()
-            .map_or(1, |pool| pool.block_table.len() / self.table_width);
-        let row = if self.chunks < rows { self.chunks } else { 0 };
+        let row = if self.chunks < self.rows { self.chunks } else { 0 };
         let id = self.data[layout.ids.start];
         self.put(layout.ids.start, first, std::iter::repeat_n(id, count));
         self.put(layout.sequence.start, first, std::iter::repeat_n(row as u32, count));

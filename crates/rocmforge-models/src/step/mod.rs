@@ -17,7 +17,7 @@ pub(crate) use buckets::Buckets;
 pub(crate) use copy::CopyRows;
 pub(crate) use graph::StepGraph;
 pub(crate) use inputs::Inputs;
-pub use inputs::{InputLayout, PoolLayout, StepShape};
+pub use inputs::{InputLayout, PoolLayout, StateLayout, StepShape};
 pub(crate) use parameters::{Network, Parameters, Place, WorkSize};
 pub(crate) use tensors::{Fused, NormOffset, Tensors};
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rocmforge_ggml::{GgmlError, GgmlResult, Graph, HostAccess, TensorDesc, TensorGroup, TensorId};
 
 use super::StepGraph;
-use crate::cache::{CacheKind, CacheSpec};
+use crate::cache::{CacheSpec, Kept};
 use crate::weights::Weight;
 
 /// What a model computes in a step.
@@ -39,6 +39,10 @@ pub(super) enum Content {
     /// Rows of a cache, of so many bytes each, for the slots of a pool.
     Cache {
         pool: usize,
+        row_bytes: usize,
+    },
+    /// States, of so many bytes each.
+    State {
         row_bytes: usize,
     },
     /// What each step writes before it reads.
@@ -75,8 +79,7 @@ impl WorkSize {
 pub(crate) struct Parameters {
     pub(super) network: Arc<dyn Network>,
     pub(super) cache: CacheSpec,
-    /// The kinds of caches: one pool for each.
-    pub(super) kinds: Vec<CacheKind>,
+    pub(super) kept: Kept,
     /// Descriptors only, no node.
     pub(super) graph: Graph,
     pub(super) all: Vec<Parameter>,
@@ -93,7 +96,7 @@ impl Parameters {
     pub(crate) fn weight_bytes(&self) -> usize {
         let bytes = self.all.iter().map(|parameter| match &parameter.content {
             Content::Weight(weight) => weight.bytes().bytes().len(),
-            Content::Cache { .. } | Content::Work => 0,
+            Content::Cache { .. } | Content::State { .. } | Content::Work => 0,
         });
         bytes.fold(0, usize::saturating_add)
     }
@@ -101,15 +104,16 @@ impl Parameters {
     /// Bytes of all caches in this size.
     pub(crate) fn cache_bytes(&self, cache: &CacheSpec) -> usize {
         let bytes = self.all.iter().map(|parameter| match parameter.content {
-            Content::Cache { pool, row_bytes } => cache.slots(self.kinds[pool]).saturating_mul(row_bytes),
+            Content::Cache { pool, row_bytes } => cache.slots(self.kept.kinds[pool]).saturating_mul(row_bytes),
+            Content::State { row_bytes } => cache.state_slots().saturating_mul(row_bytes),
             Content::Weight(_) | Content::Work => 0,
         });
         bytes.fold(0, usize::saturating_add)
     }
 
-    /// The kinds of caches, one pool for each.
-    pub(crate) fn kinds(&self) -> &[CacheKind] {
-        &self.kinds
+    /// What the layers keep.
+    pub(crate) fn kept(&self) -> &Kept {
+        &self.kept
     }
 
     /// Size of the caches.
@@ -139,7 +143,7 @@ impl Parameters {
                     loaded += weight.bytes().bytes().len();
                     progress(loaded);
                 }
-                Content::Cache { .. } | Content::Work => backend.alloc(desc)?,
+                Content::Cache { .. } | Content::State { .. } | Content::Work => backend.alloc(desc)?,
             }
         }
         Ok(())

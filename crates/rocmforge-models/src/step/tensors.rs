@@ -7,7 +7,7 @@ use rocmforge_ggml::{DType, GgmlError, Graph, Layout, TensorDesc, TensorId};
 
 use super::parameters::{Content, Network, Parameter, Parameters, Place, WorkSize};
 use crate::ModelError;
-use crate::cache::{CacheKind, CacheSpec, Cached};
+use crate::cache::{CacheKind, CacheSpec, Cached, Kept, State};
 use crate::config::RopeConfig;
 use crate::weights::{Name, Naming, Weight, WeightSource};
 
@@ -37,8 +37,7 @@ pub(crate) enum NormOffset {
 pub(crate) struct Tensors<'a> {
     source: &'a dyn WeightSource,
     cache: CacheSpec,
-    /// Kinds of caches that were asked for.
-    kinds: Vec<CacheKind>,
+    kept: Kept,
     layer: usize,
     place: Place,
     /// Names of the file's tensors that are used, or need not be.
@@ -55,7 +54,7 @@ impl<'a> Tensors<'a> {
         Self {
             source,
             cache,
-            kinds: Vec::new(),
+            kept: Kept::default(),
             layer: 0,
             place: Place::Embedding,
             known: HashSet::new(),
@@ -241,15 +240,25 @@ impl<'a> Tensors<'a> {
             return Err(ModelError::CacheType { kv, head_dim });
         }
         let width = heads * head_dim;
-        let pool = self.kinds.iter().position(|&other| other == kind);
-        let pool = pool.unwrap_or_else(|| {
-            self.kinds.push(kind);
-            self.kinds.len() - 1
+        let kinds = &mut self.kept.kinds;
+        let pool = kinds.iter().position(|&other| other == kind).unwrap_or_else(|| {
+            kinds.push(kind);
+            kinds.len() - 1
         });
         let desc = TensorDesc::new([self.cache.slots(kind), width], kv.into(), Layout::RowMajor);
         let row_bytes = width / kv.block_len() * kv.block_bytes();
         let id = self.add(desc, Content::Cache { pool, row_bytes });
         Ok(Cached { id, pool })
+    }
+
+    /// A state: for each sequence `width` elements in f32, at first zero.
+    #[cfg_attr(not(test), expect(dead_code, reason = "no architecture has recurrent layers yet"))]
+    pub(crate) fn state(&mut self, width: usize) -> State {
+        self.kept.states = true;
+        let desc = TensorDesc::f32([self.cache.state_slots(), width]);
+        let row_bytes = width * size_of::<f32>();
+        let id = self.add(desc, Content::State { row_bytes });
+        State { id }
     }
 
     /// A rotary embedding is used: devices keep its cosines and sines.
@@ -289,7 +298,7 @@ impl<'a> Tensors<'a> {
         Ok(Parameters {
             network,
             cache: self.cache,
-            kinds: self.kinds,
+            kept: self.kept,
             graph: self.graph,
             all: self.parameters,
             inputs,

@@ -1,0 +1,127 @@
+//! Recurrent models for tests: each layer keeps `h`, and adds `out h` to the residual stream, where `h` becomes `0.9 h + in norm(x)` with each token.
+
+use rocmforge_ggml::{DiagFill, GgmlResult, Op, TensorId};
+
+use super::Architecture;
+use super::llama::LLAMA;
+use crate::ModelError;
+use crate::cache::State;
+use crate::config::DecoderConfig;
+use crate::layers::{Attention, AttentionShape, Decoder, Layer, Linear, Norm, NormRule, Part, Sublayer};
+use crate::step::{NormOffset, Place, StepGraph, Tensors};
+use crate::weights::Name;
+
+mod tests;
+
+/// Layers that keep a state.
+pub(super) const TOY: Architecture = Architecture {
+    name: "toy",
+    compose: |t, c, _| decoder(t, c, None),
+    ..LLAMA
+};
+
+/// Each layer keeps a state, the first the keys and values of a window too, the others all keys and values.
+pub(super) const HYBRID: Architecture = Architecture {
+    name: "toy-hybrid",
+    compose: |t, c, _| decoder(t, c, Some(6)),
+    ..LLAMA
+};
+
+const CONTEXT: usize = 64;
+/// Sequences of a step, and one more for padding.
+const ROWS: usize = 5;
+
+/// Rows of a unit matrix, and powers of the decay: of each position, and of its negative.
+const UNIT: Name = Name::new("unit.weight", "");
+const FALLING: Name = Name::new("falling.weight", "");
+const RISING: Name = Name::new("rising.weight", "");
+const NORM: Name = Name::new("blk.*.norm.weight", "");
+const IN: Name = Name::new("blk.*.in.weight", "");
+const OUT: Name = Name::new("blk.*.out.weight", "");
+
+fn decoder(t: &mut Tensors<'_>, c: &DecoderConfig, window: Option<usize>) -> Result<Decoder, ModelError> {
+    let rule = NormRule {
+        eps: c.norm_eps,
+        offset: NormOffset::None,
+    };
+    t.at(Place::Layers);
+    let tables = [
+        t.table(UNIT, [ROWS, ROWS])?,
+        t.table(FALLING, [CONTEXT, 1])?,
+        t.table(RISING, [CONTEXT, 1])?,
+    ];
+    Decoder::new(t, c, rule, None, |t, index| {
+        let branch = |t: &mut Tensors<'_>, part: Box<dyn Part>| -> Result<Sublayer, ModelError> {
+            Ok(Sublayer {
+                before: Some(Norm::new(t, NORM, c.width, rule)?),
+                parts: vec![part],
+                after: None,
+            })
+        };
+        let shape = [c.width, c.width];
+        let recurrent = Recurrent {
+            tables,
+            input: Linear::new(t, IN, shape)?,
+            output: Linear::new(t, OUT, shape)?,
+            state: t.state(c.width),
+        };
+        let mut branches = vec![branch(t, Box::new(recurrent))?];
+        if window.is_some() {
+            let shape = AttentionShape {
+                width: c.width,
+                heads: 2,
+                kv_heads: 1,
+                head_dim: 4,
+                scale: 0.5,
+                rope: c.rope.clone(),
+                rope_factors: None,
+                window: window.filter(|_| index == 0),
+                softcap: None,
+                bias: false,
+                head_norms: None,
+            };
+            let attention = Attention::new(t, shape)?;
+            branches.push(branch(t, Box::new(attention))?);
+        }
+        Ok(Layer(branches))
+    })
+}
+
+/// The recurrence over the tokens of a step. The state is `h` over the decay to the position's power, so that tokens only add to it.
+#[derive(Debug)]
+struct Recurrent {
+    tables: [TensorId; 3],
+    input: Linear,
+    output: Linear,
+    state: State,
+}
+
+impl Part for Recurrent {
+    fn build(&self, g: &mut StepGraph<'_>, x: TensorId) -> GgmlResult<TensorId> {
+        let [unit, falling, rising] = self.tables;
+        let (sequence, positions) = (g.sequence, g.positions);
+        let rising = g.push(Op::GetRows, &[rising, positions])?;
+        let input = self.input.build(g, x)?;
+        let added = g.push(Op::Mul, &[input, rising])?;
+        // Which tokens are of the same sequence, and not later.
+        let of = g.push(Op::GetRows, &[unit, sequence])?;
+        let other = g.push(Op::Transpose, &[of])?;
+        let other = g.push(Op::Cont, &[other])?;
+        let same = g.push(Op::MulMat, &[of, other])?;
+        let earlier = Op::DiagMask {
+            n_past: 0,
+            fill: DiagFill::Zero,
+        };
+        let same = g.push(earlier, &[same])?;
+        let sums = g.push(Op::MulMat, &[same, added])?;
+        let before = g.read_state(self.state)?;
+        let before = g.push(Op::GetRows, &[before, sequence])?;
+        let states = g.push(Op::Add, &[sums, before])?;
+        let last = g.last_tokens(self.state)?;
+        let after = g.push(Op::GetRows, &[states, last])?;
+        g.write_state(after, self.state)?;
+        let falling = g.push(Op::GetRows, &[falling, positions])?;
+        let h = g.push(Op::Mul, &[states, falling])?;
+        self.output.build(g, h)
+    }
+}
