@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
-use rocmforge_attention::paged::{BlockCopy, PagedKv, SequenceId};
+use rocmforge_attention::paged::{BlockCopy, PagedKv, PrefixKey, SequenceId};
 use rocmforge_ggml::optimizer::GraphOptimizer;
 use rocmforge_ggml::profile::{self, Profile};
 use rocmforge_ggml::{GgmlBackend, GgmlError, HostAccess, KvType, TensorId, executor};
@@ -347,13 +347,21 @@ impl<B: HostAccess> Engine<B> {
     /// # Errors
     /// The prompt is longer than the context.
     pub fn add_sequence(&mut self, prompt: &[u32]) -> Result<SequenceId, ModelError> {
+        self.add_keyed_sequence(&PrefixKey::default(), prompt)
+    }
+
+    /// [`Self::add_sequence`] that shares with sequences of the same key only.
+    ///
+    /// # Errors
+    /// As [`Self::add_sequence`].
+    pub fn add_keyed_sequence(&mut self, key: &PrefixKey, prompt: &[u32]) -> Result<SequenceId, ModelError> {
         if prompt.len() > self.memory.max_context {
             return Err(ModelError::SequenceTooLong {
                 tokens: prompt.len(),
                 context: self.memory.max_context,
             });
         }
-        Ok(self.kv.add_sequence(prompt)?.id)
+        Ok(self.kv.add_sequence(key, prompt)?.id)
     }
 
     /// Tokens of a sequence that are in the cache.

@@ -47,5 +47,5 @@ pub use engine::{Chunk, Engine, EngineOptions, GraphCounts, Limit, Logits, Memor
 pub use error::ModelError;
 pub use files::FileError;
 pub use model::Model;
-pub use rocmforge_attention::paged::SequenceId;
+pub use rocmforge_attention::paged::{PrefixKey, SequenceId};
 pub use rocmforge_ggml::KvType;

@@ -10,7 +10,7 @@ use super::PagedKvError;
 ///
 /// SHA-256, because two prefixes with one hash would make a sequence read another one's K and V.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct BlockHash([u8; 32]);
+pub struct BlockHash(pub(super) [u8; 32]);
 
 impl BlockHash {
     /// The hash of a block that holds `tokens` and follows the block of hash `parent`; a sequence's first block has none.

@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use super::pool::Pool;
 use super::states::StateSlots;
 use super::{
-    BlockAllocator, BlockCounts, BlockHash, BlockTable, Keep, PagedKvError, PoolConfig, SequenceId, blocks_for,
+    BlockAllocator, BlockCounts, BlockHash, BlockTable, Keep, PagedKvError, PoolConfig, PrefixKey, SequenceId,
+    blocks_for,
 };
 
 /// Sizes of the pools.
@@ -70,6 +71,8 @@ pub struct PagedKvStats {
 
 #[derive(Clone, Debug)]
 pub(super) struct Sequence {
+    /// Stands for the block before the first.
+    root: Option<BlockHash>,
     tokens: Vec<u32>,
     /// Hashes of the full blocks at the begin, as far as their K and V are known to be written.
     hashes: Vec<BlockHash>,
@@ -120,15 +123,15 @@ impl PagedKv {
         })
     }
 
-    /// Adds a sequence that shares the cached blocks with which `prompt` begins. At least the last token of the prompt is left to
+    /// Adds a sequence that shares the cached blocks with which `prompt` begins, of those that were written under the same key. At least the last token of the prompt is left to
     /// compute, because the logits after it are wanted. Takes no new block, so it cannot run out of them.
     ///
     /// # Errors
     ///
     /// There is no prompt that is refused today.
-    pub fn add_sequence(&mut self, prompt: &[u32]) -> Result<Added, PagedKvError> {
+    pub fn add_sequence(&mut self, key: &PrefixKey, prompt: &[u32]) -> Result<Added, PagedKvError> {
         let reusable = &prompt[..prompt.len().saturating_sub(1)];
-        let sequence = self.share_prefix(reusable)?;
+        let sequence = self.share_prefix(key.root(), reusable)?;
         let cached_tokens = sequence.tokens.len();
         self.prompt_tokens += prompt.len() as u64;
         self.cached_tokens += cached_tokens as u64;
@@ -137,14 +140,14 @@ impl PagedKv {
     }
 
     /// A sequence of the longest beginning of `tokens` of which every pool still has what the token after it sees.
-    fn share_prefix(&mut self, tokens: &[u32]) -> Result<Sequence, PagedKvError> {
+    fn share_prefix(&mut self, root: Option<BlockHash>, tokens: &[u32]) -> Result<Sequence, PagedKvError> {
         let size = self.block_size;
         let mut hashes: Vec<BlockHash> = Vec::new();
         // For each pool, how many blocks at the end were found.
         let mut runs = vec![0; self.pools.len()];
         let mut found = 0;
         for block in tokens.chunks_exact(size) {
-            let hash = BlockHash::new(hashes.last().copied(), block);
+            let hash = BlockHash::new(hashes.last().copied().or(root), block);
             hashes.push(hash);
             let end = hashes.len();
             let mut complete = self.states.as_ref().is_none_or(|slots| slots.find(hash).is_some());
@@ -179,6 +182,7 @@ impl PagedKv {
             states = StateSlots::of_prefix(slots, hash)?;
         }
         Ok(Sequence {
+            root,
             tokens: tokens[..found * size].to_vec(),
             hashes,
             tables,
@@ -309,6 +313,7 @@ impl PagedKv {
     pub fn mark_written(&mut self, id: SequenceId) -> Result<(), PagedKvError> {
         let sequence = self.sequences.get_mut(&id).ok_or(PagedKvError::UnknownSequence(id))?;
         let Sequence {
+            root,
             tokens,
             hashes,
             tables,
@@ -318,7 +323,7 @@ impl PagedKv {
         *written = tokens.len();
         let known = hashes.len();
         for block in tokens.chunks_exact(self.block_size).skip(known) {
-            hashes.push(BlockHash::new(hashes.last().copied(), block));
+            hashes.push(BlockHash::new(hashes.last().copied().or(*root), block));
         }
         for (Pool { keep, allocator }, table) in self.pools.iter_mut().zip(tables) {
             for (index, &hash) in hashes.iter().enumerate().skip(known) {
@@ -374,8 +379,8 @@ impl PagedKv {
         let mut pools = self.pools.iter().zip(&sequence.tables);
         let has_state = self.states.is_none() || [0, sequence.written, len].contains(&tokens);
         if !has_state || pools.any(|(pool, table)| table.first > pool.keep.first_block(tokens, size)) {
-            let kept = std::mem::take(&mut sequence.tokens);
-            let shorter = self.share_prefix(&kept[..tokens])?;
+            let (root, kept) = (sequence.root, std::mem::take(&mut sequence.tokens));
+            let shorter = self.share_prefix(root, &kept[..tokens])?;
             let len = shorter.tokens.len();
             let old = self.sequences.insert(id, shorter);
             return old.map_or(Ok(()), |old| self.release(old)).map(|()| len);

@@ -10,19 +10,19 @@
 //! * [`PagedKv`] is the pools with their sequences: add, append, fork, truncate, remove, defragment.
 //!
 //! ```
-//! use rocmforge_attention::paged::{Keep, PagedKv, PagedKvConfig, PoolConfig};
+//! use rocmforge_attention::paged::{Keep, PagedKv, PagedKvConfig, PoolConfig, PrefixKey};
 //!
 //! let all = PoolConfig { blocks: 4, keep: Keep::All };
 //! let mut kv = PagedKv::new(PagedKvConfig { block_size: 2, pools: vec![all], states: None })?;
-//! let prompt = [10, 11, 12, 13, 14];
-//! let first = kv.add_sequence(&prompt)?;
+//! let (key, prompt) = (PrefixKey::default(), [10, 11, 12, 13, 14]);
+//! let first = kv.add_sequence(&key, &prompt)?;
 //! assert_eq!(first.cached_tokens, 0);
 //! assert_eq!(kv.append(first.id, &prompt)?[0].slots, [0, 1, 2, 3, 4]);
 //! kv.mark_written(first.id)?; // the forward pass that fills the slots has been enqueued
 //! kv.remove(first.id)?;
 //!
 //! // The same prompt again: two full blocks are still there, so only the last token is computed.
-//! let second = kv.add_sequence(&prompt)?;
+//! let second = kv.add_sequence(&key, &prompt)?;
 //! assert_eq!(second.cached_tokens, 4);
 //! assert_eq!(kv.append(second.id, &prompt[second.cached_tokens..])?[0].slots.len(), 1);
 //! # Ok::<(), rocmforge_attention::paged::PagedKvError>(())
@@ -52,10 +52,11 @@
 //! leave the highest blocks free, and [`PagedKv::shrink`] takes those from the pool:
 //!
 //! ```
-//! # use rocmforge_attention::paged::{BlockCopy, Keep, PagedKv, PagedKvConfig, PoolConfig};
+//! # use rocmforge_attention::paged::{BlockCopy, Keep, PagedKv, PagedKvConfig, PoolConfig, PrefixKey};
+//! # let key = PrefixKey::default();
 //! # let all = PoolConfig { blocks: 4, keep: Keep::All };
 //! # let mut kv = PagedKv::new(PagedKvConfig { block_size: 2, pools: vec![all], states: None })?;
-//! let [first, second] = [kv.add_sequence(&[1, 2])?, kv.add_sequence(&[3, 4])?];
+//! let [first, second] = [kv.add_sequence(&key, &[1, 2])?, kv.add_sequence(&key, &[3, 4])?];
 //! kv.append(first.id, &[1, 2])?;
 //! kv.append(second.id, &[3, 4])?;
 //! kv.remove(first.id)?;
@@ -69,7 +70,8 @@
 //! # Prefix cache
 //!
 //! A full block whose K and V have been written can be shared by any later sequence that begins with the same tokens. It is found by
-//! `SHA-256(hash of the block before it, its tokens)`, so the hash stands for the whole prefix. After its last release a block keeps
+//! `SHA-256(hash of the block before it, its tokens)`, so the hash stands for the whole prefix. Before the first block stands the sequence's
+//! [`PrefixKey`]: adapter, and salt of a tenant. After its last release a block keeps
 //! its content and its hash until the pool needs it for something else; the block released longest ago goes first, and of one sequence
 //! the last block, because a block is of no use without those before it.
 
@@ -78,6 +80,7 @@ mod defragment;
 mod error;
 mod kv;
 mod pool;
+mod prefix_key;
 mod sequence_id;
 mod states;
 mod table;
@@ -87,6 +90,7 @@ pub use defragment::Defragmented;
 pub use error::PagedKvError;
 pub use kv::{Added, Appended, BlockCopy, PagedKv, PagedKvConfig, PagedKvStats};
 pub use pool::{BlockCounts, Keep, PoolConfig};
+pub use prefix_key::PrefixKey;
 pub use sequence_id::SequenceId;
 pub use states::StateSlots;
 pub use table::{BlockTable, blocks_for};

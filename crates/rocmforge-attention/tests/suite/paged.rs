@@ -2,7 +2,7 @@
 
 use rocmforge_attention::paged::{
     Appended, BlockAllocator, BlockCopy, BlockHash, BlockTable, Keep, PagedKv, PagedKvConfig, PagedKvError, PoolConfig,
-    SequenceId, StateSlots, blocks_for,
+    PrefixKey, SequenceId, StateSlots, blocks_for,
 };
 
 fn config(blocks: usize, block_size: usize) -> PagedKvConfig {
@@ -59,8 +59,8 @@ impl OnePool for PagedKv {
 fn kv_cache_append_and_retrieve_consistency() {
     let mut kv = kv(8, 3);
     let mut cache = [None; 24];
-    let a = kv.add_sequence(&[]).unwrap().id;
-    let b = kv.add_sequence(&[]).unwrap().id;
+    let a = kv.add_sequence(&PrefixKey::default(), &[]).unwrap().id;
+    let b = kv.add_sequence(&PrefixKey::default(), &[]).unwrap().id;
     let mut expected = [Vec::new(), Vec::new()];
     for round in 0..11_u32 {
         for (which, id) in [a, b].into_iter().enumerate() {
@@ -97,7 +97,7 @@ fn kv_cache_append_and_retrieve_consistency() {
 #[test]
 fn kv_cache_capacity_boundary() {
     let mut kv = kv(3, 4);
-    let a = kv.add_sequence(&[]).unwrap().id;
+    let a = kv.add_sequence(&PrefixKey::default(), &[]).unwrap().id;
     assert_eq!(kv.add(a, &[7; 11]).unwrap().slots.len(), 11);
     assert_eq!(kv.free(), 0);
     // The last slot can be filled, and nothing more.
@@ -127,7 +127,7 @@ fn kv_cache_capacity_boundary() {
 #[test]
 fn a_fork_shares_until_it_writes() {
     let mut kv = kv(6, 4);
-    let a = kv.add_sequence(&[]).unwrap().id;
+    let a = kv.add_sequence(&PrefixKey::default(), &[]).unwrap().id;
     kv.add(a, &[1, 2, 3, 4, 5]).unwrap();
     let b = kv.fork(a).unwrap();
     assert_eq!(kv.table(b).unwrap(), [0, 1]);
@@ -157,7 +157,7 @@ fn a_fork_shares_until_it_writes() {
 #[test]
 fn a_copy_needs_a_block_of_its_own() {
     let mut kv = kv(1, 4);
-    let a = kv.add_sequence(&[]).unwrap().id;
+    let a = kv.add_sequence(&PrefixKey::default(), &[]).unwrap().id;
     kv.add(a, &[1]).unwrap();
     let b = kv.fork(a).unwrap();
     assert_eq!(kv.add(b, &[2]), Err(PagedKvError::OutOfBlocks { needed: 1, free: 0 }));
@@ -170,10 +170,13 @@ fn a_copy_needs_a_block_of_its_own() {
 fn a_prompt_is_found_up_to_its_last_full_block_but_never_whole() {
     let mut kv = kv(8, 2);
     let prompt = [1, 2, 3, 4, 5, 6];
-    let a = kv.add_sequence(&prompt).unwrap().id;
+    let a = kv.add_sequence(&PrefixKey::default(), &prompt).unwrap().id;
     kv.add(a, &prompt).unwrap();
     // Nothing is shared before it is written.
-    assert_eq!(kv.add_sequence(&prompt).unwrap().cached_tokens, 0);
+    assert_eq!(
+        kv.add_sequence(&PrefixKey::default(), &prompt).unwrap().cached_tokens,
+        0
+    );
     kv.mark_written(a).unwrap();
     for (prompt, cached) in [
         (&prompt[..], 4), // its last token must be computed
@@ -186,7 +189,7 @@ fn a_prompt_is_found_up_to_its_last_full_block_but_never_whole() {
         (&[3, 4, 5, 6, 7], 0), // the same tokens after another prefix
         (&[2, 1, 3], 0),
     ] {
-        let added = kv.add_sequence(prompt).unwrap();
+        let added = kv.add_sequence(&PrefixKey::default(), prompt).unwrap();
         assert_eq!(added.cached_tokens, cached, "{prompt:?}");
         assert_eq!(kv.tokens(added.id).unwrap(), &prompt[..cached]);
         assert_eq!(kv.table(added.id).unwrap(), &kv.table(a).unwrap()[..cached / 2]);
@@ -205,7 +208,7 @@ fn a_prompt_is_found_up_to_its_last_full_block_but_never_whole() {
 fn cached_blocks_go_in_the_order_of_their_release_the_end_of_a_sequence_first() {
     let mut kv = kv(4, 1);
     let fill = |kv: &mut PagedKv, tokens: &[u32]| {
-        let added = kv.add_sequence(tokens).unwrap();
+        let added = kv.add_sequence(&PrefixKey::default(), tokens).unwrap();
         kv.add(added.id, &tokens[added.cached_tokens..]).unwrap();
         kv.mark_written(added.id).unwrap();
         kv.remove(added.id).unwrap();
@@ -227,11 +230,14 @@ fn cached_blocks_go_in_the_order_of_their_release_the_end_of_a_sequence_first() 
 fn a_failed_pass_leaves_nothing_to_share() {
     let mut kv = kv(4, 2);
     let prompt = [1, 2, 3, 4, 5];
-    let a = kv.add_sequence(&prompt).unwrap().id;
+    let a = kv.add_sequence(&PrefixKey::default(), &prompt).unwrap().id;
     kv.add(a, &prompt).unwrap();
     kv.remove(a).unwrap(); // without `mark_written`
     assert_eq!(
-        (kv.add_sequence(&prompt).unwrap().cached_tokens, kv.stats().cached),
+        (
+            kv.add_sequence(&PrefixKey::default(), &prompt).unwrap().cached_tokens,
+            kv.stats().cached
+        ),
         (0, 0)
     );
     assert_eq!(kv.free(), 4);
@@ -240,17 +246,22 @@ fn a_failed_pass_leaves_nothing_to_share() {
 #[test]
 fn a_truncated_block_is_not_found_by_what_it_held() {
     let mut kv = kv(4, 2);
-    let a = kv.add_sequence(&[]).unwrap().id;
+    let a = kv.add_sequence(&PrefixKey::default(), &[]).unwrap().id;
     kv.add(a, &[1, 2, 3, 4]).unwrap();
     kv.mark_written(a).unwrap();
     kv.truncate(a, 3).unwrap();
     // Until it is overwritten, it still holds 3 and 4.
-    let b = kv.add_sequence(&[1, 2, 3, 4, 5]).unwrap();
+    let b = kv.add_sequence(&PrefixKey::default(), &[1, 2, 3, 4, 5]).unwrap();
     assert_eq!(b.cached_tokens, 4);
     // Now it belongs to both, so it is copied.
     assert_eq!(kv.add(a, &[40]).unwrap().copies, [BlockCopy { from: 1, to: 2 }]);
     kv.remove(b.id).unwrap();
-    assert_eq!(kv.add_sequence(&[1, 2, 3, 4, 5]).unwrap().cached_tokens, 4);
+    assert_eq!(
+        kv.add_sequence(&PrefixKey::default(), &[1, 2, 3, 4, 5])
+            .unwrap()
+            .cached_tokens,
+        4
+    );
 
     // The copy belongs to one alone: written in place, and forgotten.
     kv.mark_written(a).unwrap();
@@ -262,7 +273,12 @@ fn a_truncated_block_is_not_found_by_what_it_held() {
             copies: vec![]
         }
     );
-    assert_eq!(kv.add_sequence(&[1, 2, 3, 40, 5]).unwrap().cached_tokens, 2);
+    assert_eq!(
+        kv.add_sequence(&PrefixKey::default(), &[1, 2, 3, 40, 5])
+            .unwrap()
+            .cached_tokens,
+        2
+    );
 }
 
 #[test]
@@ -287,12 +303,12 @@ fn impossible_calls_are_refused_with_their_figures() {
     }
     // The largest pool there can be takes no memory before it is used; its last slot fits in 32 bits.
     let mut largest = kv(1, u32::MAX as usize);
-    let id = largest.add_sequence(&[]).unwrap().id;
+    let id = largest.add_sequence(&PrefixKey::default(), &[]).unwrap().id;
     assert_eq!(largest.add(id, &[1, 2]).unwrap().slots, [0, 1]);
     assert_eq!(kv(u32::MAX as usize, 1).free(), u32::MAX as usize);
 
     let mut kv = kv(2, 2);
-    let id = kv.add_sequence(&[]).unwrap().id;
+    let id = kv.add_sequence(&PrefixKey::default(), &[]).unwrap().id;
     kv.add(id, &[1]).unwrap();
     assert_eq!(
         kv.truncate(id, 2),
@@ -312,7 +328,7 @@ fn impossible_calls_are_refused_with_their_figures() {
     assert_eq!(kv.len(id).map(drop), unknown);
     assert_eq!(kv.table(id).map(drop), unknown);
     // The number of a removed sequence is not used again.
-    assert_ne!(kv.add_sequence(&[]).unwrap().id, id);
+    assert_ne!(kv.add_sequence(&PrefixKey::default(), &[]).unwrap().id, id);
 }
 
 #[test]
@@ -399,7 +415,7 @@ fn run(kv: &mut PagedKv, id: SequenceId, tokens: &[u32]) {
 fn a_window_keeps_what_the_next_token_sees() {
     let mut kv = windowed();
     let prompt: Vec<u32> = (0..23).collect();
-    let a = kv.add_sequence(&prompt).unwrap().id;
+    let a = kv.add_sequence(&PrefixKey::default(), &prompt).unwrap().id;
     run(&mut kv, a, &prompt);
     // The token at 20, the first of the last block, sees those from 15 on: block 3 and what follows.
     let held = |kv: &PagedKv, id| -> Vec<(usize, usize)> {
@@ -421,7 +437,7 @@ fn a_window_keeps_what_the_next_token_sees() {
     assert_eq!(kv.blocks_to_append(a, 30).unwrap().0, [8, 2]);
 
     // The same beginning is found where both pools have what is seen: 5 blocks of all, and of the window blocks 3 and 4.
-    let b = kv.add_sequence(&prompt).unwrap();
+    let b = kv.add_sequence(&PrefixKey::default(), &prompt).unwrap();
     assert_eq!((b.cached_tokens, held(&kv, b.id)), (20, vec![(0, 5), (3, 2)]));
     let c = kv.fork(b.id).unwrap();
     run(&mut kv, c, &[1, 2, 3]);
@@ -437,9 +453,14 @@ fn a_window_keeps_what_the_next_token_sees() {
 
     // Others take the blocks of the window, so that the beginning is not cached any more although the other pool has it all.
     let others: Vec<u32> = (100..108).collect();
-    let others: Vec<SequenceId> = (0..4).map(|_| kv.add_sequence(&others).unwrap().id).collect();
+    let others: Vec<SequenceId> = (0..4)
+        .map(|_| kv.add_sequence(&PrefixKey::default(), &others).unwrap().id)
+        .collect();
     others.iter().for_each(|&id| drop(kv.append(id, &[9; 8]).unwrap()));
-    assert_eq!(kv.add_sequence(&prompt).unwrap().cached_tokens, 0);
+    assert_eq!(
+        kv.add_sequence(&PrefixKey::default(), &prompt).unwrap().cached_tokens,
+        0
+    );
 }
 
 #[test]
@@ -467,7 +488,7 @@ fn a_state_is_written_beside_the_one_that_is_read() {
     .unwrap();
     let state = |from, to| StateSlots { from, to };
     let prompt: Vec<u32> = (0..10).collect();
-    let a = kv.add_sequence(&prompt).unwrap().id;
+    let a = kv.add_sequence(&PrefixKey::default(), &prompt).unwrap().id;
     // Steps end where a block ends, and the last token of all has one of its own.
     let mut steps = Vec::new();
     while kv.len(a).unwrap() < 10 {
@@ -492,7 +513,7 @@ fn a_state_is_written_beside_the_one_that_is_read() {
 
     // Forks and prompts share what is never written again.
     let b = kv.fork(a).unwrap();
-    let c = kv.add_sequence(&prompt).unwrap();
+    let c = kv.add_sequence(&PrefixKey::default(), &prompt).unwrap();
     assert_eq!((c.cached_tokens, kv.state(c.id).unwrap()), (8, state(Some(1), None)));
     kv.append(b, &[11]).unwrap();
     assert_eq!(kv.state(b).unwrap(), state(Some(2), Some(3)));
@@ -512,4 +533,31 @@ fn a_state_is_written_beside_the_one_that_is_read() {
         kv.remove(id).unwrap();
     }
     assert_eq!(kv.free_blocks().0, [4]);
+}
+
+#[test]
+fn sequences_of_different_keys_share_nothing() {
+    let mut kv = kv(40, 2);
+    let key = |adapter: &str, salt: &str| PrefixKey {
+        adapter: adapter.to_owned(),
+        salt: salt.to_owned(),
+    };
+    let keys = [("", ""), ("", "a"), ("a", ""), ("a", "b"), ("ab", ""), ("", "ab")].map(|(a, s)| key(a, s));
+    let prompt = [1, 2, 3, 4, 5];
+    for (index, key) in keys.iter().enumerate() {
+        let added = kv.add_sequence(key, &prompt).unwrap();
+        assert_eq!(added.cached_tokens, 0, "{key:?}");
+        kv.add(added.id, &prompt).unwrap();
+        kv.mark_written(added.id).unwrap();
+        // Under the same key all is found, also after a return to an earlier token.
+        let again = kv.add_sequence(key, &prompt).unwrap();
+        assert_eq!(again.cached_tokens, 4, "{key:?}");
+        kv.add(again.id, &[6, 7]).unwrap();
+        kv.mark_written(again.id).unwrap();
+        assert_eq!(kv.add_sequence(key, &[1, 2, 3, 4, 6, 7, 8]).unwrap().cached_tokens, 6);
+        for id in [added.id, again.id] {
+            kv.remove(id).unwrap();
+        }
+        assert_eq!(kv.stats().evictions, 0, "{index}");
+    }
 }

@@ -4,7 +4,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use rocmforge_attention::paged::{BlockAllocator, Keep, PagedKv, PagedKvConfig, PagedKvError, PoolConfig, SequenceId};
+use rocmforge_attention::paged::{
+    BlockAllocator, Keep, PagedKv, PagedKvConfig, PagedKvError, PoolConfig, PrefixKey, SequenceId,
+};
 use rocmforge_testkit::data::{Rng, rng};
 
 /// The content of an unwritten slot, and of one that a failed pass has written.
@@ -92,7 +94,7 @@ impl Model {
     }
 
     fn add(&mut self, prompt: &[u32]) -> SequenceId {
-        let added = self.kv.add_sequence(prompt).unwrap();
+        let added = self.kv.add_sequence(&PrefixKey::default(), prompt).unwrap();
         assert!(added.cached_tokens < prompt.len().max(1) && added.cached_tokens.is_multiple_of(self.block_size));
         let before = self.sequences.insert(added.id, prompt[..added.cached_tokens].to_vec());
         assert_eq!(before, None, "an id is used twice");

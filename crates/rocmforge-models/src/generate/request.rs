@@ -110,6 +110,8 @@ pub struct Request {
     pub prompt: Prompt,
     /// How tokens are drawn. The seed alone decides: what else is in the batch does not.
     pub sampler: SamplerConfig,
+    /// With whom beginnings in common are shared: with requests of the same salt only.
+    pub cache_salt: String,
     /// Most tokens that are drawn; 0 computes the prompt only.
     pub max_tokens: usize,
     /// Strings that end the text, and are not part of it.
@@ -130,6 +132,7 @@ impl Request {
         Self {
             prompt: prompt.into(),
             sampler: SamplerConfig::default(),
+            cache_salt: String::new(),
             max_tokens: usize::MAX,
             stop: Vec::new(),
             stop_tokens: Vec::new(),

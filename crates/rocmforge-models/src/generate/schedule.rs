@@ -160,7 +160,7 @@ impl<B: HostAccess> Schedule<'_, B> {
             return Ok(false);
         }
         let sequence = &mut self.sequences[index];
-        let cache = self.engine.add_sequence(&sequence.ids)?;
+        let cache = self.engine.add_keyed_sequence(&sequence.key, &sequence.ids)?;
         sequence.cache = Some(cache);
         let cached = self.engine.cached_tokens(cache)?;
         let needed = self.pending_blocks(index)?.unwrap_or_default();

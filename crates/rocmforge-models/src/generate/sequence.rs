@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rocmforge_attention::paged::SequenceId;
+use rocmforge_attention::paged::{PrefixKey, SequenceId};
 
 use super::event::{Event, FinishReason, Stats, Token};
 use super::{GenerateError, Request, RequestId};
@@ -15,6 +15,8 @@ pub(super) struct Sequence {
     pub(super) request: RequestId,
     /// The prompt, then what was drawn.
     pub(super) ids: Vec<u32>,
+    /// What it shares the cache with.
+    pub(super) key: PrefixKey,
     /// Its place in the cache; `None` while it waits for one.
     pub(super) cache: Option<SequenceId>,
     pub(super) stats: Stats,
@@ -39,6 +41,10 @@ impl Sequence {
         settings.stop.retain(|stop| !stop.is_empty());
         Ok(Self {
             request,
+            key: PrefixKey {
+                salt: std::mem::take(&mut settings.cache_salt),
+                ..PrefixKey::default()
+            },
             cache: None,
             stats: Stats {
                 prompt_tokens: ids.len(),

@@ -426,6 +426,22 @@ fn a_prompt_that_begins_as_an_earlier_one_shares_its_cache() {
 }
 
 #[test]
+fn requests_of_different_salts_share_nothing() {
+    let mut generator = generator(256, 16);
+    let request = |salt: &str| Request {
+        cache_salt: salt.to_owned(),
+        ..greedy(ids(21, 22), 6)
+    };
+    let mut texts = Vec::new();
+    for (salt, cached) in [("", 0), ("one", 0), ("two", 0), ("one", 20), ("", 20)] {
+        let done = generator.run(request(salt)).expect("runs");
+        assert_eq!(done.stats.cached_tokens, cached, "{salt}");
+        texts.push(done.ids());
+    }
+    assert!(texts.iter().all(|text| *text == texts[0]));
+}
+
+#[test]
 fn a_request_that_is_refused_or_fails_leaves_the_others_alone() {
     let mut generator = generator(32, 8);
     let good = generator.submit(greedy(ids(1, 8), 10)).expect("taken");
