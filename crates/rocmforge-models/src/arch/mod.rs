@@ -66,6 +66,8 @@ pub const ARCHITECTURES: &[Architecture] = &[
     toy::TOY,
     #[cfg(test)]
     toy::HYBRID,
+    #[cfg(test)]
+    toy::LATENT,
 ];
 
 impl Architecture {

@@ -1,11 +1,14 @@
-//! Recurrent models for tests: each layer keeps `h`, and adds `out h` to the residual stream, where `h` becomes `0.9 h + in norm(x)` with each token.
+//! Models for tests, with caches that no architecture has yet.
+//!
+//! The layers of a recurrent one keep `h`, and add `out h` to the residual stream, where `h` becomes `0.9 h + in norm(x)` with each token. The layers of a
+//! latent one attend over one vector a token, `c norm(x)` of the first layer, which is key and value of all heads.
 
-use rocmforge_ggml::{DiagFill, GgmlResult, Op, TensorId};
+use rocmforge_ggml::{DiagFill, GgmlResult, Op, PagedAttention, TensorId};
 
 use super::Architecture;
 use super::llama::LLAMA;
 use crate::ModelError;
-use crate::cache::State;
+use crate::cache::{CacheKind, Cached, State};
 use crate::config::DecoderConfig;
 use crate::layers::{Attention, AttentionShape, Decoder, Layer, Linear, Norm, NormRule, Part, Sublayer};
 use crate::step::{NormOffset, Place, StepGraph, Tensors};
@@ -27,6 +30,13 @@ pub(super) const HYBRID: Architecture = Architecture {
     ..LLAMA
 };
 
+/// The first layer keeps one vector a token, which the others share.
+pub(super) const LATENT: Architecture = Architecture {
+    name: "toy-latent",
+    compose: latent_decoder,
+    ..LLAMA
+};
+
 const CONTEXT: usize = 64;
 /// Sequences of a step, and one more for padding.
 const ROWS: usize = 5;
@@ -38,6 +48,10 @@ const RISING: Name = Name::new("rising.weight", "");
 const NORM: Name = Name::new("blk.*.norm.weight", "");
 const IN: Name = Name::new("blk.*.in.weight", "");
 const OUT: Name = Name::new("blk.*.out.weight", "");
+const QUERY: Name = Name::new("blk.*.q.weight", "");
+const LATENT_OF: Name = Name::new("blk.*.c.weight", "");
+/// Heads of latent attention.
+const HEADS: usize = 2;
 
 fn decoder(t: &mut Tensors<'_>, c: &DecoderConfig, window: Option<usize>) -> Result<Decoder, ModelError> {
     let rule = NormRule {
@@ -123,5 +137,71 @@ impl Part for Recurrent {
         let falling = g.push(Op::GetRows, &[falling, positions])?;
         let h = g.push(Op::Mul, &[states, falling])?;
         self.output.build(g, h)
+    }
+}
+
+fn latent_decoder(t: &mut Tensors<'_>, c: &DecoderConfig, _: usize) -> Result<Decoder, ModelError> {
+    let rule = NormRule {
+        eps: c.norm_eps,
+        offset: NormOffset::None,
+    };
+    let mut shared = None;
+    Decoder::new(t, c, rule, None, |t, _| {
+        let norm = Norm::new(t, NORM, c.width, rule)?;
+        let (latent, cache) = match shared {
+            Some(cache) => (None, cache),
+            None => {
+                let latent = Linear::new(t, LATENT_OF, [c.width, c.width])?;
+                (Some(latent), *shared.insert(t.cache(CacheKind::Full, 1, c.width)?))
+            }
+        };
+        let attention = Latent {
+            width: c.width,
+            query: Linear::new(t, QUERY, [HEADS * c.width, c.width])?,
+            latent,
+            cache,
+            output: Linear::new(t, OUT, [c.width, HEADS * c.width])?,
+        };
+        Ok(Layer(vec![Sublayer {
+            before: Some(norm),
+            parts: vec![Box::new(attention)],
+            after: None,
+        }]))
+    })
+}
+
+/// Attention over one vector a token.
+#[derive(Debug)]
+struct Latent {
+    width: usize,
+    query: Linear,
+    /// What is kept of a token; `None` where an earlier layer keeps it.
+    latent: Option<Linear>,
+    cache: Cached,
+    output: Linear,
+}
+
+impl Part for Latent {
+    fn build(&self, g: &mut StepGraph<'_>, x: TensorId) -> GgmlResult<TensorId> {
+        let query = self.query.build(g, x)?;
+        let kept = match &self.latent {
+            None => g.stored(self.cache),
+            Some(latent) => {
+                let latent = latent.build(g, x)?;
+                g.store(latent, self.cache)?
+            }
+        };
+        let op = Op::PagedAttention(PagedAttention {
+            heads: HEADS,
+            kv_heads: 1,
+            head_dim: self.width,
+            scale: 0.5,
+            block_size: g.cache().block_size,
+            window: None,
+            softcap: None,
+        });
+        let inputs = [query, kept, kept, g.block_table(self.cache), g.sequence, g.positions];
+        let context = g.push(op, &inputs)?;
+        self.output.build(g, context)
     }
 }

@@ -1,4 +1,7 @@
 //! Caches: what layers keep of the tokens that they have seen.
+//!
+//! Attention asks for two tensors of a kind, keys and values; latent attention for one, whose rows are both. A layer that shares an earlier layer's
+//! cache asks for none. A recurrent layer asks for a state.
 
 use rocmforge_attention::paged::{Keep, PagedKvConfig, PoolConfig};
 use rocmforge_ggml::{KvType, TensorId};

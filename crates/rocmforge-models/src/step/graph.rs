@@ -36,8 +36,8 @@ pub(crate) struct StepGraph<'a> {
     states: Option<[TensorId; 3]>,
     /// Tokens whose logits are wanted, u32 `[outputs]`.
     pub(crate) output_rows: Option<TensorId>,
-    /// The cache after the last write, and all states that were written.
-    stored: Option<TensorId>,
+    /// Caches that were written, and what they are after it; and states that were.
+    stored: Vec<(TensorId, TensorId)>,
     written: Vec<TensorId>,
 }
 
@@ -94,7 +94,7 @@ impl<'a> StepGraph<'a> {
             cache: &p.cache,
             tokens: n,
             inputs,
-            stored: None,
+            stored: Vec::new(),
             written: Vec::new(),
         })
     }
@@ -106,7 +106,8 @@ impl<'a> StepGraph<'a> {
     /// The graph, whose results are the logits; without logits, what it wrote into caches.
     pub(super) fn finish(mut self, logits: Option<TensorId>) -> Graph {
         // What no result needs is left out; a graph without any result would keep all. Later steps read states.
-        for result in logits.or(self.stored).into_iter().chain(self.written) {
+        let stored = self.stored.last().map(|&(_, after)| after);
+        for result in logits.or(stored).into_iter().chain(self.written) {
             self.graph.mark_output(result);
         }
         self.graph
@@ -149,8 +150,18 @@ impl<'a> StepGraph<'a> {
     /// The rows have another width.
     pub(crate) fn store(&mut self, rows: TensorId, cache: Cached) -> GgmlResult<TensorId> {
         let stored = self.graph.set_rows(rows, cache.id, self.pools[cache.pool].slots)?;
-        self.stored = Some(stored);
+        self.stored.push((cache.id, stored));
         Ok(stored)
+    }
+
+    /// A cache that an earlier layer has written in this step: layers may share one.
+    #[cfg_attr(
+        not(test),
+        expect(dead_code, reason = "no architecture has layers that share a cache yet")
+    )]
+    pub(crate) fn stored(&self, cache: Cached) -> TensorId {
+        let written = self.stored.iter().rev().find(|(id, _)| *id == cache.id);
+        written.map_or(cache.id, |&(_, after)| after)
     }
 
     /// The state of each sequence before the step, f32 `[rows, width]`.

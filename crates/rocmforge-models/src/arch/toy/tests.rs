@@ -1,4 +1,4 @@
-//! Recurrent models beside the recurrence in f64: steps of several sequences, forks, prefixes, roll-back, failures, preemption.
+//! Models of all kinds of caches beside their definition in f64: steps of several sequences, forks, prefixes, roll-back, failures, preemption.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use rocmforge_gguf::{Gguf, TensorType, Writer};
 use rocmforge_testkit::data::rng;
 use rocmforge_testkit::gpu;
 
-use super::{CONTEXT, ROWS};
+use super::{CONTEXT, HEADS, ROWS};
 use crate::generate::{Event, Generator, Request};
 use crate::sampling::SamplerConfig;
 use crate::{Chunk, Engine, EngineOptions, KvType, Limit, Model, ModelError, Outputs, SequenceId};
@@ -23,7 +23,7 @@ const EPS: f64 = 1e-5;
 /// The matrices of a model by name, with their rows and columns.
 type Weights = BTreeMap<String, (usize, usize, Vec<f32>)>;
 
-fn weights(hybrid: bool) -> Weights {
+fn weights(name: &str) -> Weights {
     let mut random = rng(7);
     let mut weights = Weights::new();
     let mut add = |name: String, rows: usize, cols: usize, scale: f32| {
@@ -35,13 +35,30 @@ fn weights(hybrid: bool) -> Weights {
     add("output_norm.weight".to_owned(), 1, WIDTH, 1.0);
     for layer in 0..LAYERS {
         add(format!("blk.{layer}.norm.weight"), 1, WIDTH, 1.0);
-        for name in ["in", "out"] {
-            add(format!("blk.{layer}.{name}.weight"), WIDTH, WIDTH, 0.5);
+        let recurrent = [("in", WIDTH, WIDTH), ("out", WIDTH, WIDTH)];
+        let attention = [
+            ("attn_q", WIDTH, WIDTH),
+            ("attn_k", 4, WIDTH),
+            ("attn_v", 4, WIDTH),
+            ("attn_output", WIDTH, WIDTH),
+        ];
+        let latent = [
+            ("q", HEADS * WIDTH, WIDTH),
+            ("out", WIDTH, HEADS * WIDTH),
+            ("c", WIDTH, WIDTH),
+        ];
+        let matrices = match name {
+            "toy" => recurrent.to_vec(),
+            "toy-hybrid" => [&recurrent[..], &attention].concat(),
+            // The second layer shares what the first one keeps.
+            _ => latent[..3 - layer].to_vec(),
+        };
+        for (name, rows, cols) in matrices {
+            add(format!("blk.{layer}.{name}.weight"), rows, cols, 0.5);
         }
-        let attention = [("attn_q", WIDTH), ("attn_k", 4), ("attn_v", 4), ("attn_output", WIDTH)];
-        for (name, rows) in attention.into_iter().filter(|_| hybrid) {
-            add(format!("blk.{layer}.{name}.weight"), rows, WIDTH, 0.5);
-        }
+    }
+    if name == "toy-latent" {
+        return weights;
     }
     let unit = (0..ROWS * ROWS).map(|i| f32::from(u8::from(i / ROWS == i % ROWS)));
     weights.insert("unit.weight".to_owned(), (ROWS, ROWS, unit.collect()));
@@ -52,8 +69,7 @@ fn weights(hybrid: bool) -> Weights {
     weights
 }
 
-fn model(hybrid: bool) -> Model {
-    let name = if hybrid { "toy-hybrid" } else { "toy" };
+fn model(name: &str) -> Model {
     let mut writer = Writer::new();
     writer.metadata("general.architecture", name).expect("a new key");
     for (key, value) in [
@@ -71,7 +87,7 @@ fn model(hybrid: bool) -> Model {
     writer
         .metadata(format!("{name}.attention.layer_norm_rms_epsilon"), EPS as f32)
         .expect("a new key");
-    for (name, (rows, cols, values)) in weights(hybrid) {
+    for (name, (rows, cols, values)) in weights(name) {
         let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
         let dims = if rows == 1 { vec![cols] } else { vec![cols, rows] };
         writer
@@ -83,8 +99,8 @@ fn model(hybrid: bool) -> Model {
 }
 
 /// Logits of each token, by the definition.
-fn recurrence(tokens: &[u32]) -> Vec<Vec<f64>> {
-    let weights = weights(false);
+fn reference(name: &str, tokens: &[u32]) -> Vec<Vec<f64>> {
+    let weights = weights(name);
     let row = |name: &str, row: usize| -> Vec<f64> {
         let (_, cols, values) = &weights[name];
         values[row * cols..][..*cols].iter().map(|&w| f64::from(w)).collect()
@@ -96,16 +112,31 @@ fn recurrence(tokens: &[u32]) -> Vec<Vec<f64>> {
         x.iter().zip(row(name, 0)).map(|(x, w)| x * scale * w).collect()
     };
     let mut states = vec![vec![0.0; WIDTH]; LAYERS];
+    let mut kept: Vec<Vec<f64>> = Vec::new();
     let mut logits = Vec::new();
     for &token in tokens {
         let mut x = row("token_embd.weight", token as usize);
         for (layer, h) in states.iter_mut().enumerate() {
-            let added = product(
-                &format!("blk.{layer}.in.weight"),
-                &norm(&format!("blk.{layer}.norm.weight"), &x),
-            );
-            h.iter_mut().zip(added).for_each(|(h, added)| *h = DECAY * *h + added);
-            let out = product(&format!("blk.{layer}.out.weight"), h);
+            let of_layer = |name: &str| format!("blk.{layer}.{name}.weight");
+            let normed = norm(&of_layer("norm"), &x);
+            let context = if name == "toy" {
+                let added = product(&of_layer("in"), &normed);
+                h.iter_mut().zip(added).for_each(|(h, added)| *h = DECAY * *h + added);
+                h.clone()
+            } else {
+                if layer == 0 {
+                    kept.push(product(&of_layer("c"), &normed));
+                }
+                let queries = product(&of_layer("q"), &normed);
+                let heads = queries.chunks(WIDTH).map(|query| {
+                    let weights: Vec<f64> = kept.iter().map(|key| (0.5 * dot(query, key)).exp()).collect();
+                    let sum: f64 = weights.iter().sum();
+                    let of = |i: usize| weights.iter().zip(&kept).map(|(w, value)| w / sum * value[i]).sum();
+                    (0..WIDTH).map(of).collect::<Vec<f64>>()
+                });
+                heads.collect::<Vec<_>>().concat()
+            };
+            let out = product(&of_layer("out"), &context);
             x.iter_mut().zip(out).for_each(|(x, out)| *x += out);
         }
         logits.push(product("output.weight", &norm("output_norm.weight", &x)));
@@ -129,17 +160,18 @@ fn options(chunk: usize) -> EngineOptions {
     }
 }
 
-/// Sequences of an engine, each beside the recurrence of its tokens.
+/// Sequences of an engine, each beside the definition.
 struct Checked<B: HostAccess> {
+    name: &'static str,
     engine: Engine<B>,
     tokens: BTreeMap<SequenceId, Vec<u32>>,
 }
 
 impl<B: HostAccess> Checked<B> {
-    fn new(backend: B, chunk: usize) -> Self {
-        let engine = Engine::new(backend, &model(false), options(chunk)).expect("the model loads");
+    fn new(name: &'static str, backend: B, chunk: usize) -> Self {
+        let engine = Engine::new(backend, &model(name), options(chunk)).expect("the model loads");
         let tokens = BTreeMap::new();
-        Self { engine, tokens }
+        Self { name, engine, tokens }
     }
 
     /// A sequence that begins with what is cached of `prompt`.
@@ -174,7 +206,7 @@ impl<B: HostAccess> Checked<B> {
             let held = self.tokens.get_mut(&sequence).expect("ours");
             let before = held.len();
             held.extend(tokens);
-            for (at, expected) in recurrence(held).iter().enumerate().skip(before) {
+            for (at, expected) in reference(self.name, held).iter().enumerate().skip(before) {
                 let row = rows.next().expect("a row for each token");
                 for (found, expected) in row.iter().zip(expected) {
                     let difference = (f64::from(*found) - expected).abs();
@@ -200,34 +232,35 @@ impl<B: HostAccess> Checked<B> {
     }
 }
 
-fn check<B: HostAccess>(backend: impl Fn() -> B) {
+fn check_steps<B: HostAccess>(name: &'static str, backend: impl Fn() -> B) {
     // Alone, in steps of all sizes.
     let tokens = ids(1, 45);
     for chunk in [1, 3, 16] {
-        let mut all = Checked::new(backend(), chunk);
+        let mut all = Checked::new(name, backend(), chunk);
         let sequence = all.add(&[]);
         tokens.chunks(chunk).for_each(|chunk| all.step(&[(sequence, chunk)]));
     }
 
     // Several sequences, with as many tokens as they have.
-    let mut all = Checked::new(backend(), 16);
+    let mut all = Checked::new(name, backend(), 16);
     let [a, b, c] = [(); 3].map(|()| all.add(&[]));
     all.step(&[(a, &tokens[..5]), (b, &tokens[7..8]), (c, &tokens[10..17])]);
     all.step(&[(c, &tokens[17..18]), (a, &tokens[5..6])]);
     let fork = all.fork(a);
     all.step(&[(b, &tokens[8..9]), (fork, &tokens[20..29]), (a, &tokens[6..8])]);
     all.step(&[(fork, &[3]), (a, &[4]), (c, &[5])]);
-    for sequence in [a, b, c, fork] {
-        all.remove(sequence);
-    }
+}
 
+fn check_states<B: HostAccess>(backend: B) {
+    let tokens = ids(1, 45);
+    let mut all = Checked::new("toy", backend, 16);
     // A prefix goes on from a checkpoint at the end of a block.
     let a = all.add(&tokens);
     all.run(a, &tokens);
     let other = [&tokens[..38], &ids(2, 4)].concat();
     let b = all.add(&other);
-    // The first 8 tokens were cached: steps have ended at 24, 40, and 44.
-    assert_eq!(all.tokens[&b].len(), 24);
+    // Steps have ended at 16, 32, and 44.
+    assert_eq!(all.tokens[&b].len(), 32);
     all.run(b, &other);
     // What preemption does: a sequence goes, and comes back.
     all.remove(a);
@@ -247,8 +280,8 @@ fn check<B: HostAccess>(backend: impl Fn() -> B) {
 
     // Back to the nearest checkpoint.
     let left = all.engine.roll_back(a, 41).expect("there");
-    assert_eq!((left, all.engine.cached_tokens(a).expect("there")), (40, 40));
-    all.tokens.insert(a, tokens[..40].to_vec());
+    assert_eq!((left, all.engine.cached_tokens(a).expect("there")), (32, 32));
+    all.tokens.insert(a, tokens[..32].to_vec());
     all.run(a, &tokens);
     assert_eq!(all.engine.roll_back(a, 0).expect("there"), 0);
     all.tokens.insert(a, Vec::new());
@@ -262,16 +295,41 @@ fn check<B: HostAccess>(backend: impl Fn() -> B) {
 
 #[test]
 fn a_recurrent_model_equals_its_recurrence() {
-    check(|| CpuBackend::with_threads(2));
+    check_steps("toy", || CpuBackend::with_threads(2));
+    check_states(CpuBackend::with_threads(2));
     let gpu = gpu();
-    check(|| HipGgmlBackend::new(gpu.backend()).expect("kernels"));
+    let backend = || HipGgmlBackend::new(gpu.backend()).expect("kernels");
+    check_steps("toy", backend);
+    check_states(backend());
 }
 
 /// By the definition: a state of each layer for what four sequences read and write, two checkpoints each, the zeros, and padding.
 #[test]
 fn states_are_planned() {
-    let engine = Engine::new(CpuBackend::with_threads(1), &model(false), options(16)).expect("loads");
+    let engine = Engine::new(CpuBackend::with_threads(1), &model("toy"), options(16)).expect("loads");
     assert_eq!(engine.memory().cache, LAYERS * WIDTH * 4 * (4 * 4 + 1 + 5));
+}
+
+/// One vector a token, which is key and value of two layers: a fourth of what keys and values of both would take.
+#[test]
+fn layers_that_share_one_vector_a_token_equal_their_definition() {
+    check_steps("toy-latent", || CpuBackend::with_threads(2));
+    let gpu = gpu();
+    check_steps("toy-latent", || HipGgmlBackend::new(gpu.backend()).expect("kernels"));
+    let mut all = Checked::new("toy-latent", CpuBackend::with_threads(2), 16);
+    // 64 tokens of four sequences, and blocks for the padding of two tokens.
+    assert_eq!(all.engine.memory().cache, WIDTH * 4 * (4 * CONTEXT + 4));
+    let tokens = ids(1, 45);
+    let a = all.add(&tokens);
+    all.run(a, &tokens);
+    let b = all.add(&tokens);
+    assert_eq!(all.tokens[&b].len(), 44);
+    // A fork writes into a block of its own.
+    let fork = all.fork(a);
+    all.step(&[(fork, &[9, 8]), (b, &tokens[44..]), (a, &[7])]);
+    assert_eq!(all.engine.roll_back(fork, 43).expect("there"), 43);
+    all.tokens.get_mut(&fork).expect("ours").truncate(43);
+    all.step(&[(fork, &[1, 2, 3])]);
 }
 
 /// Requests over states and windows, in a cache that cannot hold them all, so that some lose their place: each gives what it gives alone.
@@ -282,7 +340,7 @@ fn requests_that_lose_their_place_give_what_each_gives_alone() {
         .expect("a committed model")
         .tokenizer()
         .expect("it has one");
-    let model = model(true);
+    let model = model("toy-hybrid");
     let small = EngineOptions {
         cache_tokens: Limit::Tokens(CONTEXT),
         ..options(6)
