@@ -198,22 +198,29 @@ impl PagedKv {
         id
     }
 
-    /// Blocks, and slots of states, that [`append`](Self::append) would take for `tokens` more tokens. For more than are appended at a time: the most that the sequence
-    /// holds on its way there, less those it holds.
+    /// Blocks, and slots of states, that [`append`](Self::append) would take for `tokens` more tokens. For more than are appended at a time: the
+    /// most that the sequence holds on its way there, less those it holds.
     ///
     /// # Errors
     ///
     /// [`PagedKvError::UnknownSequence`]; [`PagedKvError::Overflow`] for a length beyond 64 bits.
     pub fn blocks_to_append(&self, id: SequenceId, tokens: usize) -> Result<BlockCounts, PagedKvError> {
+        self.missing(id, tokens, true)
+    }
+
+    /// [`Self::blocks_to_append`], in several steps or in one.
+    fn missing(&self, id: SequenceId, tokens: usize, in_steps: bool) -> Result<BlockCounts, PagedKvError> {
         let sequence = self.sequence(id)?;
         let overflow = PagedKvError::Overflow("the length of the sequence");
         let len = sequence.tokens.len().checked_add(tokens).ok_or(overflow)?;
         let counts = self.pools.iter().zip(&sequence.tables).map(|(pool, table)| {
-            let all = blocks_for(len, self.block_size) - table.first;
-            let held = match pool.keep {
-                Keep::Window { ahead, .. } if tokens > ahead => all.min(pool.keep.most_blocks(len, self.block_size)),
-                _ => all,
-            };
+            let mut held = blocks_for(len, self.block_size) - table.first;
+            if let Keep::Window { ahead, .. } = pool.keep
+                && in_steps
+                && tokens > ahead
+            {
+                held = held.min(pool.keep.most_blocks(len, self.block_size));
+            }
             let copy = tokens > 0 && shared_partial_block(&pool.allocator, table).is_some();
             held.saturating_sub(table.blocks.len()) + usize::from(copy)
         });
@@ -246,22 +253,9 @@ impl PagedKv {
     ///
     /// [`PagedKvError::OutOfBlocks`] leaves everything as it was: remove a sequence and try again. [`PagedKvError::UnknownSequence`].
     pub fn append(&mut self, id: SequenceId, tokens: &[u32]) -> Result<Vec<Appended>, PagedKvError> {
-        let end = self.len(id)?.saturating_add(tokens.len());
-        for (pool, table) in self.pools.iter().zip(self.tables(id)?) {
-            let copy = !tokens.is_empty() && shared_partial_block(&pool.allocator, table).is_some();
-            let needed = blocks_for(end, self.block_size) - table.first - table.blocks.len() + usize::from(copy);
-            let free = pool.allocator.free();
-            if needed > free {
-                return Err(PagedKvError::OutOfBlocks { needed, free });
-            }
-        }
-        if let Some(slots) = self
-            .states
-            .as_ref()
-            .filter(|slots| !tokens.is_empty() && slots.free() == 0)
-        {
-            let free = slots.free();
-            return Err(PagedKvError::OutOfBlocks { needed: 1, free });
+        let (needed, free) = (self.missing(id, tokens.len(), false)?, self.free_blocks());
+        if let Some((&needed, &free)) = needed.0.iter().zip(&free.0).find(|(needed, free)| needed > free) {
+            return Err(PagedKvError::OutOfBlocks { needed, free });
         }
         if tokens.is_empty() {
             return Ok(vec![Appended::default(); self.pools.len()]);
@@ -270,6 +264,7 @@ impl PagedKv {
 
         let sequence = self.sequences.get_mut(&id).ok_or(PagedKvError::UnknownSequence(id))?;
         let begin = sequence.tokens.len();
+        let end = begin + tokens.len();
         sequence.tokens.extend_from_slice(tokens);
         sequence.states.to = self.states.as_mut().and_then(BlockAllocator::allocate);
         let mut all = Vec::with_capacity(self.pools.len());
@@ -394,18 +389,9 @@ impl PagedKv {
         }
         sequence.tokens.truncate(tokens);
         sequence.hashes.truncate(tokens / size);
-        let left = match tokens {
-            0 => StateSlots::default(),
-            _ if tokens <= sequence.written => StateSlots {
-                to: None,
-                ..sequence.states
-            },
-            _ => sequence.states,
-        };
-        let StateSlots { from, to } = std::mem::replace(&mut sequence.states, left);
         let gone = StateSlots {
-            from: from.filter(|_| left.from.is_none()),
-            to: to.filter(|_| left.to.is_none()),
+            from: sequence.states.from.take_if(|_| tokens == 0),
+            to: sequence.states.to.take_if(|_| tokens <= sequence.written),
         };
         sequence.written = sequence.written.min(tokens);
         self.states.as_mut().map_or(Ok(()), |slots| gone.release(slots))?;

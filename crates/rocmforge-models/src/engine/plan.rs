@@ -185,13 +185,17 @@ impl<B: HostAccess> Needs<'_, B> {
             return Ok(cache(most, sequences));
         };
         let (tokens, room) = match asked {
-            // One sequence has room already. Others get memory that computes quickly, and a part of it stays for what steps may need beside the
+            // Others than the first get memory that computes quickly, and a part of it stays for what steps may need beside the
             // plan: those that want all logits, copies of blocks, attention in parts.
             None => {
-                let fast = self.backend.fast_bytes().unwrap_or(available).min(available);
-                let room = fast - fast / RESERVE;
+                let most_of = |bytes| bytes - bytes / RESERVE;
+                let room = most_of(self.backend.fast_bytes().unwrap_or(available).min(available));
                 let most = self.largest(most, room, |tokens| self.all(&cache(tokens, sequences), steps));
-                (most.max(context), room)
+                // One sequence has room in any case, beyond the quick memory too.
+                match most < context {
+                    true => (context, most_of(available)),
+                    false => (most, room),
+                }
             }
             Some(asked) => {
                 let bytes = |tokens| self.all(&cache(tokens, 1), steps);

@@ -106,13 +106,11 @@ impl<B: HostAccess> Schedule<'_, B> {
             if self.sequences[index].cache.is_none() && !self.admit(index)? {
                 break;
             }
-            let Some(computed) = self.computed(index)? else {
-                continue;
-            };
-            let pending = self.sequences[index].ids.len() - computed;
             let Some(cache) = self.sequences[index].cache else {
                 continue;
             };
+            let computed = self.engine.cached_tokens(cache)?;
+            let pending = self.sequences[index].ids.len() - computed;
             let most = self.engine.cache().tokens_of_step(cache, pending, self.room)?;
             let (mut tokens, mut beyond) = match self.fit(index, most)? {
                 Some(_) => (most, most + 1),

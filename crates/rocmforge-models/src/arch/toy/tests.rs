@@ -4,10 +4,11 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use rocmforge_ggml::{CpuBackend, HipGgmlBackend, HostAccess};
+use rocmforge_ggml::{CpuBackend, HipGgmlBackend, HostAccess, HybridBackend};
 use rocmforge_gguf::{Gguf, TensorType, Writer};
+use rocmforge_runtime::{Bytes, Policy};
 use rocmforge_testkit::data::rng;
-use rocmforge_testkit::gpu;
+use rocmforge_testkit::{LeaseOptions, gpu, gpu_with};
 
 use super::{CONTEXT, HEADS, ROWS};
 use crate::generate::{Event, Generator, Request};
@@ -301,6 +302,26 @@ fn a_recurrent_model_equals_its_recurrence() {
     let backend = || HipGgmlBackend::new(gpu.backend()).expect("kernels");
     check_steps("toy", backend);
     check_states(backend());
+}
+
+/// A card with room for all, for some layers, and for none: what layers keep lies where they do.
+#[test]
+fn with_any_part_on_the_device_they_equal_their_definition() {
+    for name in ["toy", "toy-latent"] {
+        let engine = Engine::new(CpuBackend::with_threads(1), &model(name), options(16)).expect("loads");
+        let plan = *engine.memory();
+        for percent in [200, 70, 40, 0] {
+            let bytes = plan.scratch * percent.min(100) / 100 + (plan.weights + plan.cache) * percent / 100;
+            let gpu = gpu_with(LeaseOptions {
+                policy: Policy::fixed(Bytes(bytes as u64)),
+                ..LeaseOptions::default()
+            });
+            check_steps(name, || {
+                let device = HipGgmlBackend::new(gpu.backend()).expect("kernels");
+                HybridBackend::new(device, CpuBackend::with_threads(2))
+            });
+        }
+    }
 }
 
 /// By the definition: a state of each layer for what four sequences read and write, two checkpoints each, the zeros, and padding.
