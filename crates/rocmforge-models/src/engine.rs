@@ -43,7 +43,7 @@ pub struct EngineOptions {
     pub kv: KvType,
     /// Tokens of a cache block.
     pub block_size: usize,
-    /// Most tokens of one step: longer prompts are computed in chunks.
+    /// Most tokens of one step: longer prompts are computed in chunks. Layers with a window have room for so many tokens beyond it.
     pub chunk: usize,
     /// Passes that steps' graphs go through; `None`: those that help on the backend.
     pub passes: Option<GraphOptimizer>,

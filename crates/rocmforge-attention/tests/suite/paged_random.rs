@@ -287,6 +287,12 @@ impl Model {
         for (pool, config) in self.pools.iter().enumerate() {
             for (&id, tokens) in &self.sequences {
                 let table = &self.kv.tables(id).unwrap()[pool];
+                if let Keep::Window { keys, .. } = config.keep {
+                    // The longest step of these tests.
+                    let ahead = 3 * self.block_size + 1;
+                    let most = Keep::Window { keys, ahead }.most_blocks(usize::MAX, self.block_size);
+                    assert!(table.blocks().len() <= most, "{table:?}");
+                }
                 assert_eq!((table.len(), self.kv.tokens(id).unwrap()), (tokens.len(), &tokens[..]));
                 let released = table.released();
                 assert_eq!(released + table.blocks().len(), tokens.len().div_ceil(self.block_size));

@@ -200,7 +200,8 @@ impl Part for Latent {
             window: None,
             softcap: None,
         });
-        let inputs = [query, kept, kept, g.block_table(self.cache), g.sequence, g.positions];
+        let [table, sequence, positions] = g.blocks(self.cache);
+        let inputs = [query, kept, kept, table, sequence, positions];
         let context = g.push(op, &inputs)?;
         self.output.build(g, context)
     }

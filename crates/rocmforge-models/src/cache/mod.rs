@@ -69,19 +69,22 @@ pub(crate) struct CacheSpec {
 }
 
 impl CacheSpec {
-    /// Blocks of the longest sequence: the columns of a block table.
-    pub(crate) fn table_width(&self) -> usize {
-        self.context.div_ceil(self.block_size)
+    fn keep(kind: CacheKind, ahead: usize) -> Keep {
+        match kind {
+            CacheKind::Full => Keep::All,
+            CacheKind::Window(keys) => Keep::Window { keys, ahead },
+        }
+    }
+
+    /// Most blocks that a sequence has in a step of so many tokens: the columns of a block table.
+    pub(crate) fn columns(&self, kind: CacheKind, tokens: usize) -> usize {
+        Self::keep(kind, self.chunk.max(tokens)).most_blocks(self.context, self.block_size)
     }
 
     /// The blocks of sequences for one kind of layer.
     fn pool(&self, kind: CacheKind) -> PoolConfig {
         let all = self.tokens.div_ceil(self.block_size);
-        let ahead = self.chunk;
-        let keep = match kind {
-            CacheKind::Full => Keep::All,
-            CacheKind::Window(keys) => Keep::Window { keys, ahead },
-        };
+        let keep = Self::keep(kind, self.chunk);
         let blocks = match kind {
             CacheKind::Full => all,
             CacheKind::Window(_) => {

@@ -119,10 +119,10 @@ impl<B: HostAccess> Needs<'_, B> {
 
     /// Elements of the largest step's inputs, for a context.
     fn inputs(&self, context: usize) -> usize {
-        let table_width = self.options.cache(context, context, 1).table_width();
+        let cache = self.options.cache(context, context, 1);
         let kept = self.parameters.kept();
         let shapes = self.options.buckets().largest().into_iter();
-        let elements = shapes.map(|shape| InputLayout::new(shape, table_width, kept).elements());
+        let elements = shapes.map(|shape| InputLayout::new(shape, &cache, kept).elements());
         elements.max().unwrap_or(0)
     }
 

@@ -139,7 +139,8 @@ impl Part for Attention {
             window: s.window,
             softcap: s.softcap,
         });
-        let inputs = [q, keys, values, g.block_table(self.keys), g.sequence, g.positions];
+        let [table, sequence, positions] = g.blocks(self.keys);
+        let inputs = [q, keys, values, table, sequence, positions];
         let context = g.push(op, &inputs)?;
         self.output.build(g, context)
     }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use rocmforge_ggml::{GgmlError, GgmlResult, Graph, Op, TensorDesc, TensorId};
 
-use super::{InputLayout, Memory, Parameters, StepShape};
+use super::{InputLayout, Memory, Parameters, StateLayout, StepShape};
 use crate::cache::{CacheSpec, Cached, State};
 
 fn described(graph: &Graph, id: TensorId) -> GgmlResult<&TensorDesc> {
@@ -13,9 +13,11 @@ fn described(graph: &Graph, id: TensorId) -> GgmlResult<&TensorDesc> {
 
 /// Inputs for one pool of the cache.
 struct Pool {
+    /// Positions of the tokens from the first block of their sequence on, u32 `[tokens]`.
+    positions: TensorId,
     /// Slots that take the tokens' keys and values, u32 `[tokens]`.
     slots: TensorId,
-    /// Blocks of each sequence, u32 `[rows, table_width]`.
+    /// Blocks of each sequence, u32 `[rows, columns]`.
     block_table: TensorId,
 }
 
@@ -46,8 +48,7 @@ impl<'a> StepGraph<'a> {
     pub(super) fn new(p: &'a Parameters, shape: StepShape, memory: Memory, first_id: TensorId) -> GgmlResult<Self> {
         let mut graph = p.graph.clone();
         graph.start_ids_at(first_id);
-        let table_width = p.cache.table_width();
-        let layout = InputLayout::new(shape, table_width, &p.kept);
+        let layout = InputLayout::new(shape, &p.cache, &p.kept);
         let own = TensorDesc::u32([layout.elements()]);
         let (base, inputs) = match memory {
             Memory::Own => {
@@ -65,26 +66,29 @@ impl<'a> StepGraph<'a> {
             view.set_shape(dims);
             Ok(graph.add_tensor(view))
         };
-        let n = shape.tokens;
+        let (n, rows) = (shape.tokens, layout.rows);
+        let positions = part(&layout.positions, &[n])?;
         Ok(Self {
             ids: part(&layout.ids, &[n])?,
-            positions: part(&layout.positions, &[n])?,
+            positions,
             sequence: part(&layout.sequence, &[n])?,
             pools: (layout.pools.iter())
                 .map(|pool| {
                     Ok(Pool {
+                        positions: match pool.positions == layout.positions {
+                            true => positions,
+                            false => part(&pool.positions, &[n])?,
+                        },
                         slots: part(&pool.slots, &[n])?,
-                        block_table: part(&pool.block_table, &[pool.block_table.len() / table_width, table_width])?,
+                        block_table: part(&pool.block_table, &[rows, pool.columns])?,
                     })
                 })
                 .collect::<GgmlResult<_>>()?,
             states: match &layout.states {
                 None => None,
-                Some(states) => Some([
-                    part(&states.from, &[states.from.len()])?,
-                    part(&states.to, &[states.to.len()])?,
-                    part(&states.last, &[states.last.len()])?,
-                ]),
+                Some(StateLayout { from, to, last }) => {
+                    Some([part(from, &[rows])?, part(to, &[rows])?, part(last, &[rows])?])
+                }
             },
             output_rows: match shape.outputs {
                 0 => None,
@@ -139,9 +143,11 @@ impl<'a> StepGraph<'a> {
         self.graph.reshape(x, shape)
     }
 
-    /// Blocks of each sequence in a cache, u32 `[rows, table_width]`.
-    pub(crate) fn block_table(&self, cache: Cached) -> TensorId {
-        self.pools[cache.pool].block_table
+    /// Where attention finds the keys of a cache: blocks of each sequence, `[rows, columns]`, the row of each token, and its position from the first of
+    /// these blocks on; all u32.
+    pub(crate) fn blocks(&self, cache: Cached) -> [TensorId; 3] {
+        let pool = &self.pools[cache.pool];
+        [pool.block_table, self.sequence, pool.positions]
     }
 
     /// Writes rows into the tokens' slots of a cache; the result is the cache after the write.

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use rocmforge_attention::paged::{Appended, BlockTable, StateSlots};
 
-use crate::cache::{CacheSpec, Kept};
+use crate::cache::{CacheKind, CacheSpec, Kept};
 
 /// What fixes a step's graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -20,6 +20,8 @@ pub struct StepShape {
 /// Elements of the inputs' tensor that hold each input.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InputLayout {
+    /// Rows of block tables and of states: one for each sequence, and with states one for padding.
+    pub rows: usize,
     /// Token ids, `[tokens]`.
     pub ids: Range<usize>,
     /// Positions within their sequences, `[tokens]`.
@@ -34,19 +36,23 @@ pub struct InputLayout {
     pub output_rows: Range<usize>,
 }
 
-/// Elements of the inputs' tensor that say where a pool of the cache has what.
+/// Elements of the inputs' tensor that say where a pool of the cache has what. Positions in it count from the first block that a sequence has there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PoolLayout {
+    /// Positions of the tokens, `[tokens]`. Where no block is ever released they are those within the sequences.
+    pub positions: Range<usize>,
     /// Slots that take the tokens' keys and values, `[tokens]`.
     pub slots: Range<usize>,
-    /// Blocks of each sequence, `[rows, table_width]`. There is a row for each sequence, and with states one for padding.
+    /// Blocks of each sequence, `[rows, columns]`.
     pub block_table: Range<usize>,
+    /// Most blocks of a sequence.
+    pub columns: usize,
 }
 
 /// Elements of the inputs' tensor that say where states are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StateLayout {
-    /// Slots of the states before the step, `[rows]`: a row for each sequence, and one for padding.
+    /// Slots of the states before the step, `[rows]`.
     pub from: Range<usize>,
     /// Slots that take the states after it, `[rows]`.
     pub to: Range<usize>,
@@ -58,8 +64,7 @@ pub struct StateLayout {
 const INPUT_ALIGNMENT: usize = 64;
 
 impl InputLayout {
-    /// For block tables of `table_width` columns.
-    pub(crate) fn new(shape: StepShape, table_width: usize, kept: &Kept) -> Self {
+    pub(crate) fn new(shape: StepShape, cache: &CacheSpec, kept: &Kept) -> Self {
         let rows = shape.sequences + usize::from(kept.states);
         let mut end = 0usize;
         let mut place = |elements: usize| {
@@ -67,16 +72,27 @@ impl InputLayout {
             end = (start + elements).next_multiple_of(INPUT_ALIGNMENT);
             start..start + elements
         };
+        let ids = place(shape.tokens);
+        let positions = place(shape.tokens);
         Self {
-            ids: place(shape.tokens),
-            positions: place(shape.tokens),
+            rows,
+            ids,
             sequence: place(shape.tokens),
             pools: (kept.kinds.iter())
-                .map(|_| PoolLayout {
-                    slots: place(shape.tokens),
-                    block_table: place(rows * table_width),
+                .map(|&kind| {
+                    let columns = cache.columns(kind, shape.tokens);
+                    PoolLayout {
+                        positions: match kind {
+                            CacheKind::Full => positions.clone(),
+                            CacheKind::Window(_) => place(shape.tokens),
+                        },
+                        slots: place(shape.tokens),
+                        block_table: place(rows * columns),
+                        columns,
+                    }
                 })
                 .collect(),
+            positions,
             states: kept.states.then(|| StateLayout {
                 from: place(rows),
                 to: place(rows),
@@ -97,9 +113,6 @@ impl InputLayout {
 pub(crate) struct Inputs {
     layout: InputLayout,
     data: Vec<u32>,
-    table_width: usize,
-    /// Rows of block tables and of states.
-    rows: usize,
     /// Blocks of padding in each pool: the first, and how many.
     spare: Vec<Range<usize>>,
     block_size: usize,
@@ -111,8 +124,7 @@ pub(crate) struct Inputs {
 
 impl Inputs {
     pub(crate) fn new(shape: StepShape, cache: &CacheSpec, kept: &Kept) -> Self {
-        let table_width = cache.table_width();
-        let layout = InputLayout::new(shape, table_width, kept);
+        let layout = InputLayout::new(shape, cache, kept);
         let mut data = vec![0; layout.elements()];
         let spare = kept.kinds.iter().map(|&kind| cache.spare_block(kind));
         let spare: Vec<Range<usize>> = spare.map(|first| first..first + cache.spare).collect();
@@ -131,8 +143,6 @@ impl Inputs {
         Self {
             data,
             layout,
-            table_width,
-            rows: shape.sequences + usize::from(kept.states),
             spare,
             block_size: cache.block_size,
             chunks: 0,
@@ -174,8 +184,11 @@ impl Inputs {
         self.put(layout.output_rows.start, self.outputs, rows);
         for ((pool, appended), table) in layout.pools.iter().zip(appended).zip(tables) {
             self.put(pool.slots.start, first, appended.slots.iter().copied());
-            let column = row * self.table_width + table.released();
-            self.put(pool.block_table.start, column, table.blocks().iter().copied());
+            let begin = table.released() * self.block_size;
+            let positions = (start - begin..).map(|position| position as u32);
+            self.put(pool.positions.start, first, positions.take(count));
+            let blocks = table.blocks().iter().copied().take(pool.columns);
+            self.put(pool.block_table.start, row * pool.columns, blocks);
         }
         if let Some(states) = layout.states {
             self.put(states.from.start, row, state.from.into_iter());
@@ -192,7 +205,7 @@ impl Inputs {
     pub(crate) fn pad(&mut self) {
         let (first, layout) = (self.tokens, self.layout.clone());
         let count = layout.ids.len() - first;
-        let row = if self.chunks < self.rows { self.chunks } else { 0 };
+        let row = if self.chunks < layout.rows { self.chunks } else { 0 };
         let id = self.data[layout.ids.start];
         self.put(layout.ids.start, first, std::iter::repeat_n(id, count));
         self.put(layout.sequence.start, first, std::iter::repeat_n(row as u32, count));
