@@ -287,6 +287,22 @@ fn check_states<B: HostAccess>(backend: B) {
     assert_eq!(all.engine.roll_back(a, 0).expect("there"), 0);
     all.tokens.insert(a, Vec::new());
     all.run(a, &other);
+    // A step that fails in the middle: of 16 slots 15 are in use, and two sequences want one each.
+    let others: Vec<SequenceId> = (0..13).map(|_| all.add(&[])).collect();
+    others.iter().for_each(|&other| all.step(&[(other, &[5])]));
+    let chunk = |sequence| Chunk {
+        sequence,
+        tokens: &[6, 7],
+        outputs: Outputs::Last,
+    };
+    let refused = all
+        .engine
+        .step(&[chunk(a), chunk(b)])
+        .expect_err("no slot for the second");
+    assert!(matches!(refused, ModelError::Cache(_)), "{refused}");
+    all.step(&[(a, &[8])]);
+    others.iter().for_each(|&other| all.remove(other));
+    all.step(&[(a, &[6, 7]), (b, &[6, 7])]);
     for sequence in [a, b] {
         all.remove(sequence);
     }
