@@ -9,10 +9,14 @@ use rocmforge_testkit::data::rng;
 use rocmforge_testkit::gpu;
 
 /// Layers, width, heads, heads of keys, elements of a head, of the inner layer, tokens of the vocabulary.
-const SMALL: [usize; 7] = [3, 192, 3, 1, 64, 256, 160];
+pub(super) const SMALL: [usize; 7] = [3, 192, 3, 1, 64, 256, 160];
+
+fn model(sizes: [usize; 7]) -> Model {
+    Model::from_gguf(file(sizes, TensorType::Q8_0)).expect("a model")
+}
 
 /// SmolLM2's tensors in another size, of random values.
-fn model([layers, width, heads, kv_heads, head_dim, ff, vocab]: [usize; 7]) -> Model {
+pub(super) fn file([layers, width, heads, kv_heads, head_dim, ff, vocab]: [usize; 7], ty: TensorType) -> Gguf {
     let mut random = rng(77);
     let mut writer = Writer::new();
     writer.metadata("general.architecture", "llama").expect("a new key");
@@ -60,9 +64,9 @@ fn model([layers, width, heads, kv_heads, head_dim, ff, vocab]: [usize; 7]) -> M
             1.7
         };
         let values = random.vec_in(n * k, -scale / (k as f32).sqrt(), scale / (k as f32).sqrt());
-        let bytes = blocks::quantize(TensorType::Q8_0, &values).expect("whole blocks");
+        let bytes = blocks::quantize(ty, &values).expect("whole blocks");
         writer
-            .tensor(name, &[k, n], TensorType::Q8_0, Cow::Owned(bytes))
+            .tensor(name, &[k, n], ty, Cow::Owned(bytes))
             .expect("a new tensor");
     }
     let ones: Vec<u8> = (0..width).flat_map(|_| 1f32.to_le_bytes()).collect();
@@ -71,8 +75,7 @@ fn model([layers, width, heads, kv_heads, head_dim, ff, vocab]: [usize; 7]) -> M
             .tensor(name, &[width], TensorType::F32, Cow::Borrowed(ones.as_slice()))
             .expect("a new tensor");
     }
-    let file = Gguf::from_bytes(writer.to_bytes().expect("a file")).expect("as it was written");
-    Model::from_gguf(file).expect("a model")
+    Gguf::from_bytes(writer.to_bytes().expect("a file")).expect("as it was written")
 }
 
 fn engine<B: HostAccess>(backend: B, model: &Model, kv: KvType) -> Result<Engine<B>, ModelError> {
@@ -106,7 +109,7 @@ fn logits<B: HostAccess>(engine: &mut Engine<B>) -> Vec<Vec<f32>> {
 }
 
 /// The mean square of the differences over that of the logits.
-fn nmse(found: &[Vec<f32>], expected: &[Vec<f32>]) -> f64 {
+pub(super) fn nmse(found: &[Vec<f32>], expected: &[Vec<f32>]) -> f64 {
     let square = |x: f32| f64::from(x).powi(2);
     let pairs = found.iter().flatten().zip(expected.iter().flatten());
     let error: f64 = pairs.map(|(f, e)| square(f - e)).sum();

@@ -3,15 +3,18 @@
 use std::collections::BTreeMap;
 
 use rocmforge_attention::paged::BlockTable;
-use rocmforge_ggml::{CpuBackend, HipGgmlBackend, HostAccess};
+use rocmforge_ggml::{Activations, CpuBackend, HipGgmlBackend, HostAccess};
+use rocmforge_gguf::{Gguf, TensorType};
 use rocmforge_models::generate::{Event, Generator, Request};
 use rocmforge_models::sampling::SamplerConfig;
 use rocmforge_models::{Chunk, Engine, EngineOptions, KvType, Limit, Model, Outputs, SequenceId};
 use rocmforge_runtime::{Bytes, Policy};
 use rocmforge_testkit::data::rng;
 use rocmforge_testkit::{LeaseOptions, gpu, gpu_with};
+use serde_json::{Map, Value, json};
 
 use crate::reference::{SAME, Tiny, best};
+use crate::suite::cache_types::{SMALL, file, nmse};
 use crate::suite::directory::Export;
 
 fn gemma() -> Model {
@@ -23,9 +26,14 @@ fn gemma() -> Model {
 fn with_settings(file: &str) -> Model {
     let windowed = |tiny: &Tiny| tiny.file == file && tiny.config.contains_key("sliding_window");
     let tiny = Tiny::with_settings().into_iter().find(windowed).expect("a fixture");
-    let export = Export::new(tiny.gguf()).expect("a model of a directory");
+    as_directory(tiny.gguf(), tiny.config)
+}
+
+/// A model of a GGUF as a directory, with settings over its own.
+fn as_directory(gguf: Gguf, settings: Map<String, Value>) -> Model {
+    let export = Export::new(gguf).expect("a model of a directory");
     let mut config = export.config();
-    config.as_object_mut().expect("an object").extend(tiny.config);
+    config.as_object_mut().expect("an object").extend(settings);
     let directory = tempfile::tempdir().expect("a directory");
     export.write(directory.path(), &config);
     Model::open(directory.path()).expect("a model")
@@ -138,6 +146,48 @@ fn far_beyond_the_window_logits_are_those_of_one_step() {
     let gpu = gpu();
     let backend = HipGgmlBackend::new(gpu.backend()).expect("kernels");
     check_windows(backend, &gemma(), 2, 84);
+}
+
+/// Heads for which there are kernels with keys in parts and on the matrix unit, in f16: chunks of a prompt, then token by token, past a window of 40.
+#[test]
+fn windows_of_a_device_in_f16_are_near_the_exact_ones() {
+    let Value::Object(settings) = json!({
+        "model_type": "mistral",
+        "sliding_window": 40,
+        "max_position_embeddings": 512,
+    }) else {
+        unreachable!("an object")
+    };
+    let model = as_directory(file(SMALL, TensorType::F32), settings);
+    let tokens: Vec<u32> = ids(3, 180).iter().map(|id| id % 160).collect();
+    let expected = at_once(&model, &tokens);
+    let gpu = gpu();
+    for (activations, bound) in [(Activations::F32, 1e-5), (Activations::Int8, 2e-3)] {
+        let backend = HipGgmlBackend::new(gpu.backend()).expect("kernels");
+        let options = EngineOptions {
+            kv: KvType::F16,
+            block_size: 16,
+            ..options(tokens.len(), 32)
+        };
+        let mut engine = Engine::new(backend.activations(activations), &model, options).expect("the model loads");
+        let sequence = engine.add_sequence(&[]).expect("room");
+        let mut rows = Vec::new();
+        let (prompt, rest) = tokens.split_at(150);
+        for tokens in prompt.chunks(32).chain(rest.chunks(1)) {
+            let chunk = Chunk {
+                sequence,
+                tokens,
+                outputs: Outputs::All,
+            };
+            rows.extend(engine.step(&[chunk]).expect("runs").rows().map(<[f32]>::to_vec));
+        }
+        let difference = nmse(&rows, &expected);
+        println!("{activations:?}: {difference:.1e}");
+        assert!(
+            difference > 0.0 && difference < bound,
+            "{activations:?}: {difference:.1e}"
+        );
+    }
 }
 
 /// Requests of different lengths on a card that has room for the windows of few: each gives what it gives alone.
