@@ -39,6 +39,12 @@ impl fmt::Display for UsedBy {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum GgmlError {
+    /// A hybrid backend has as many cards as it can tell apart.
+    #[error("a hybrid backend takes {most} cards at most")]
+    TooManyCards {
+        /// The most.
+        most: usize,
+    },
     /// Two shapes that an op needs to agree do not.
     #[error("node {node} ({op}): {rule}, but the shapes are {left:?} and {right:?}")]
     InvalidShape {

@@ -1,4 +1,4 @@
-//! Groups: which tensors lie on the device, and when that changes.
+//! Groups: which tensors lie on which card, and when that changes.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -9,9 +9,11 @@ use rocmforge_runtime::{Elems, HipBuffer, HipStream, Pending, PinnedBuffer};
 use super::memory::is_out_of_memory;
 use super::{HybridBackend, Loaded, TensorLocation};
 use crate::hip::LoadedWeight;
-use crate::{GgmlBackend, GgmlError, GgmlResult, HostAccess, SharedBytes, TensorDesc, TensorGroup, TensorId};
+use crate::{
+    GgmlBackend, GgmlError, GgmlResult, HipGgmlBackend, HostAccess, SharedBytes, TensorDesc, TensorGroup, TensorId,
+};
 
-/// Runs without an exceeded budget before a group may return to the device: a desktop that takes memory often takes more.
+/// Runs without an exceeded budget before a group may return to a card: a desktop that takes memory often takes more.
 const CALM_RUNS: u32 = 4;
 
 /// Tensors in one place.
@@ -21,24 +23,25 @@ pub(super) struct Group {
     pub(super) tensors: Vec<TensorDesc>,
     pub(super) bytes: usize,
     pub(super) location: TensorLocation,
-    /// Never returns to the device: a node of it cannot run there.
+    /// Never returns to a card: a node of it cannot run there.
     pub(super) stays: bool,
 }
 
-/// Weights that are copied to the device during one run, at most; a larger one goes alone. It bounds the pinned memory.
+/// Weights that are copied to a card during one run, at most; a larger one goes alone. It bounds the pinned memory.
 const COPIED_IN_A_RUN: usize = 64 << 20;
 
-/// A group on its way back: its weights go to the device on a stream of their own, some in each run, while graphs run.
+/// A group on its way back: its weights go to a card on a stream of their own, some in each run, while graphs run.
 #[derive(Debug)]
 pub(super) struct Return {
     group: usize,
+    card: usize,
     stream: HipStream,
     waiting: VecDeque<TensorDesc>,
     copying: Vec<Copying>,
     done: Vec<(TensorDesc, LoadedWeight)>,
 }
 
-/// One weight on its way to the device.
+/// One weight on its way to a card.
 #[derive(Debug)]
 struct Copying {
     desc: TensorDesc,
@@ -54,20 +57,23 @@ where
 }
 
 impl HybridBackend {
-    /// Decides which groups begin on the device: in their order, each that still fits beside `scratch`.
+    /// Decides where groups begin: in their order, each on the first card where it still fits beside `scratch`. Neighbours thus lie on one
+    /// card as long as possible, and little is copied between cards.
     pub(super) fn place_groups(&mut self, groups: &[TensorGroup], scratch: usize) -> GgmlResult<()> {
-        let mut left = self.gpu.available_bytes().unwrap_or(0).saturating_sub(scratch);
+        let room = |card: &HipGgmlBackend| card.available_bytes().unwrap_or(0).saturating_sub(scratch);
+        let mut left: Vec<usize> = self.cards.iter().map(room).collect();
         for group in groups {
             let bytes = group
                 .tensors
                 .iter()
                 .map(TensorDesc::byte_size)
                 .fold(0, usize::saturating_add);
-            let location = if bytes <= left {
-                left -= bytes;
-                TensorLocation::Gpu
-            } else {
-                TensorLocation::Cpu
+            let location = match left.iter_mut().enumerate().find(|(_, left)| bytes <= **left) {
+                Some((card, left)) => {
+                    *left -= bytes;
+                    TensorLocation::Gpu(card)
+                }
+                None => TensorLocation::Cpu,
             };
             let index = self.groups.len();
             self.group_of.extend(group.tensors.iter().map(|desc| (desc.id, index)));
@@ -83,8 +89,8 @@ impl HybridBackend {
     }
 
     pub(super) fn alloc_in_group(&mut self, group: usize, desc: &TensorDesc) -> GgmlResult<()> {
-        if self.groups[group].location == TensorLocation::Gpu {
-            match self.gpu.alloc(desc) {
+        if let TensorLocation::Gpu(card) = self.groups[group].location {
+            match self.cards[card].alloc(desc) {
                 Err(error) if is_out_of_memory(&error) => self.spill(group)?,
                 other => return other,
             }
@@ -101,11 +107,11 @@ impl HybridBackend {
     ) -> GgmlResult<()> {
         let is_weight = matches!(loaded, Loaded::Weight(_));
         self.weights.insert(desc.id, loaded);
-        if self.groups[group].location == TensorLocation::Gpu {
+        if let TensorLocation::Gpu(card) = self.groups[group].location {
             let result = if is_weight {
-                self.gpu.load_weight(desc, bytes)
+                self.cards[card].load_weight(desc, bytes)
             } else {
-                self.gpu.load(desc, bytes)
+                self.cards[card].load(desc, bytes)
             };
             match result {
                 Err(error) if is_out_of_memory(&error) => self.spill(group)?,
@@ -120,8 +126,8 @@ impl HybridBackend {
         // From now on the bytes are not those that were loaded, so they move like a cache's.
         let loaded = self.weights.remove(&root).is_some();
         match self.groups[group].location {
-            TensorLocation::Gpu => {
-                self.gpu.write(id, bytes)?;
+            TensorLocation::Gpu(card) => {
+                self.cards[card].write(id, bytes)?;
                 if loaded {
                     self.cpu.free(root)?;
                 }
@@ -133,71 +139,76 @@ impl HybridBackend {
 
     /// Moves a group to the host. Its weights are there; caches are copied.
     pub(super) fn spill(&mut self, index: usize) -> GgmlResult<()> {
-        if self.groups[index].location == TensorLocation::Cpu {
+        let TensorLocation::Gpu(card) = self.groups[index].location else {
             return Ok(());
-        }
+        };
         let tensors = self.groups[index].tensors.clone();
         for desc in &tensors {
             // A group whose tensors are still being made has none for some.
-            if self.gpu.tensor_desc(desc.id).is_none() {
+            if self.cards[card].tensor_desc(desc.id).is_none() {
                 continue;
             }
             if !self.weights.contains_key(&desc.id) {
-                let bytes = self.gpu.read(desc.id)?;
+                let bytes = self.cards[card].read(desc.id)?;
                 self.cpu.alloc(desc)?;
                 self.cpu.write(desc.id, &bytes)?;
             }
-            self.gpu.free(desc.id)?;
+            self.cards[card].free(desc.id)?;
         }
         self.groups[index].location = TensorLocation::Cpu;
         self.generation += 1;
         self.statistics.spills += 1;
-        let (on_gpu, _) = self.groups_on_gpu();
-        if on_gpu == 0 {
-            self.leave_gpu()?;
+        if self.last_on(card).is_none() {
+            self.leave_card(card)?;
         }
         // What the pool keeps would count as ours.
-        let hip = self.gpu.hip();
+        let hip = self.cards[card].hip();
         hip.trim_memory(Bytes(0)).map_err(failed("giving memory back"))?;
         Ok(())
     }
 
-    /// Moves the group to the host that gains least from the device. False if none is left there.
-    pub(super) fn spill_one(&mut self) -> GgmlResult<bool> {
+    /// The group on a card that gains least from being there.
+    fn last_on(&self, card: usize) -> Option<usize> {
+        let is_there = |group: &Group| group.location == TensorLocation::Gpu(card);
+        self.groups.iter().rposition(is_there)
+    }
+
+    /// Moves the group to the host that gains least from a card. False if none is left there.
+    pub(super) fn spill_one(&mut self, card: usize) -> GgmlResult<bool> {
         self.returning = None;
         self.calm = 0;
-        let last = self
-            .groups
-            .iter()
-            .rposition(|group| group.location == TensorLocation::Gpu);
-        match last {
+        match self.last_on(card) {
             Some(index) => self.spill(index).map(|()| true),
             None => Ok(false),
         }
     }
 
-    /// Moves every group to the host.
-    pub(super) fn spill_all(&mut self) -> GgmlResult<()> {
-        while self.spill_one()? {}
+    /// Moves every group of a card to the host.
+    pub(super) fn spill_all(&mut self, card: usize) -> GgmlResult<()> {
+        while self.spill_one(card)? {}
         Ok(())
     }
 
-    /// Looks at the budget before a run: moves groups to the host while more is held than it allows, and back when there is room.
+    /// Looks at the budgets before a run: moves groups to the host while more is held than a card's allows, and back when there is room.
     pub(super) fn rebalance(&mut self) -> GgmlResult<()> {
         if self.groups.is_empty() {
             return Ok(());
         }
-        let hip = Arc::clone(self.gpu.hip());
-        while hip.card().look() >= Pressure::Red {
-            let budget = hip.card().budget();
-            if budget.own <= budget.budget && hip.card().pressure() < Pressure::Red {
-                break;
+        let mut worst = Pressure::Green;
+        for card in 0..self.cards.len() {
+            let hip = Arc::clone(self.cards[card].hip());
+            while hip.card().look() >= Pressure::Red {
+                let budget = hip.card().budget();
+                if budget.own <= budget.budget && hip.card().pressure() < Pressure::Red {
+                    break;
+                }
+                if !self.spill_one(card)? {
+                    break;
+                }
             }
-            if !self.spill_one()? {
-                break;
-            }
+            worst = worst.max(hip.card().pressure());
         }
-        if hip.card().pressure() > Pressure::Yellow {
+        if worst > Pressure::Yellow {
             return Ok(());
         }
         self.calm = self.calm.saturating_add(1);
@@ -224,8 +235,8 @@ impl HybridBackend {
             copying.pending.wait().map_err(failed("copying weights"))?;
             let weight = match self.weights.get(&copying.desc.id) {
                 Some(Loaded::Weight(host)) => {
-                    self.gpu
-                        .pack_loaded(&copying.desc, copying.buffer, &returning.stream, host)?
+                    let card = &self.cards[returning.card];
+                    card.pack_loaded(&copying.desc, copying.buffer, &returning.stream, host)?
                 }
                 _ => LoadedWeight::plain(copying.buffer),
             };
@@ -238,7 +249,7 @@ impl HybridBackend {
                 returning.waiting.push_front(desc);
                 break;
             }
-            let copying = self.begin_copy(&returning.stream, desc)?;
+            let copying = self.begin_copy(returning.card, &returning.stream, desc)?;
             returning.copying.push(copying);
         }
         if !returning.copying.is_empty() {
@@ -254,17 +265,20 @@ impl HybridBackend {
             .iter()
             .position(|group| group.location == TensorLocation::Cpu && !group.stays);
         let Some(index) = next else { return Ok(()) };
-        let left = self.gpu.available_bytes().unwrap_or(0);
         let group = &self.groups[index];
         // Room for half of it again stays, so that it need not leave at once; a weight is there twice while it is packed.
         let largest = group.tensors.iter().map(TensorDesc::byte_size).max().unwrap_or(0);
-        if left < group.bytes.saturating_add(largest.max(group.bytes / 2)) {
+        let needed = group.bytes.saturating_add(largest.max(group.bytes / 2));
+        let has_room = |card: &HipGgmlBackend| card.available_bytes().unwrap_or(0) >= needed;
+        let Some(card) = self.cards.iter().position(has_room) else {
             return Ok(());
-        }
-        let stream = self.gpu.hip().create_stream(&format!("weights of {}", group.name));
+        };
+        let stream = self.cards[card].hip();
+        let stream = stream.create_stream(&format!("weights of {}", group.name));
         let is_weight = |desc: &&TensorDesc| self.weights.contains_key(&desc.id);
         self.returning = Some(Return {
             group: index,
+            card,
             stream: stream.map_err(failed("making a stream"))?,
             waiting: group.tensors.iter().filter(is_weight).cloned().collect(),
             copying: Vec::new(),
@@ -273,11 +287,11 @@ impl HybridBackend {
         Ok(())
     }
 
-    fn begin_copy(&self, stream: &HipStream, desc: TensorDesc) -> GgmlResult<Copying> {
+    fn begin_copy(&self, card: usize, stream: &HipStream, desc: TensorDesc) -> GgmlResult<Copying> {
         let bytes = self.cpu.root_bytes(desc.id, 0..desc.byte_size())?;
         let label = format!("ggml {} {}", desc.id, desc.summary());
         let buffer = HipBuffer::zeroed(stream, Elems(bytes.len()), &label).map_err(failed("returning weights"))?;
-        let pinned = PinnedBuffer::zeroed(self.gpu.hip(), Elems(bytes.len()), &label);
+        let pinned = PinnedBuffer::zeroed(self.cards[card].hip(), Elems(bytes.len()), &label);
         let mut pinned = pinned.map_err(failed("returning weights"))?;
         pinned.copy_from_slice(bytes);
         let pending = buffer
@@ -286,31 +300,31 @@ impl HybridBackend {
         Ok(Copying { desc, buffer, pending })
     }
 
-    /// Copies a group's caches, which may have changed until now, and lets it be on the device.
+    /// Copies a group's caches, which may have changed until now, and lets it be on the card.
     fn end_return(&mut self, returning: Return) -> GgmlResult<()> {
-        let index = returning.group;
+        let (index, card) = (returning.group, returning.card);
         let tensors = self.groups[index].tensors.clone();
         returning
             .done
             .into_iter()
-            .for_each(|(desc, weight)| self.gpu.bind_loaded(&desc, weight));
+            .for_each(|(desc, weight)| self.cards[card].bind_loaded(&desc, weight));
         let mut caches = tensors.iter().filter(|desc| !self.weights.contains_key(&desc.id));
         let result = caches.try_for_each(|desc| {
             let bytes = self.cpu.read(desc.id)?;
-            self.gpu.alloc(desc)?;
-            self.gpu.write(desc.id, &bytes)
+            self.cards[card].alloc(desc)?;
+            self.cards[card].write(desc.id, &bytes)
         });
         if let Err(error) = result {
             // Nothing has left the host yet.
             for desc in &tensors {
-                let _ = self.gpu.free(desc.id);
+                let _ = self.cards[card].free(desc.id);
             }
             return Err(error);
         }
         for desc in tensors.iter().filter(|desc| !self.weights.contains_key(&desc.id)) {
             self.cpu.free(desc.id)?;
         }
-        self.groups[index].location = TensorLocation::Gpu;
+        self.groups[index].location = TensorLocation::Gpu(card);
         self.generation += 1;
         self.statistics.returns += 1;
         Ok(())

@@ -1,4 +1,4 @@
-//! Memory of both sides: bytes of one root on the host and on the device, and copies between them.
+//! Memory of all places: bytes of one root on the host and on cards, and copies between them.
 
 use std::ops::Range;
 
@@ -7,7 +7,25 @@ use rocmforge_runtime::HipError;
 use super::{HybridBackend, TensorLocation};
 use crate::{GgmlBackend, GgmlError, GgmlResult, TensorId};
 
-/// Whether an error says that the device has no memory for something.
+/// A copy between the host and a card.
+#[derive(Clone, Debug)]
+pub(super) struct Copy {
+    pub(super) root: TensorId,
+    span: Range<usize>,
+    card: usize,
+    to_card: bool,
+}
+
+impl Copy {
+    const fn to(&self) -> TensorLocation {
+        match self.to_card {
+            true => TensorLocation::Gpu(self.card),
+            false => TensorLocation::Cpu,
+        }
+    }
+}
+
+/// Whether an error says that a card has no memory for something.
 pub(super) fn is_out_of_memory(error: &GgmlError) -> bool {
     hip_error(error).is_some_and(HipError::is_out_of_memory)
 }
@@ -35,70 +53,91 @@ impl HybridBackend {
         Ok(self.descs.desc(id)?.span())
     }
 
-    /// Parts of a root that `side` gets from the other side before it reads `span`.
-    pub(super) fn missing(&self, root: TensorId, span: &Range<usize>, side: TensorLocation) -> Vec<Range<usize>> {
-        self.spans
-            .get(&root)
-            .map_or_else(Vec::new, |spans| spans.to_copy(span, side))
+    /// Copies that make `span` of a root current in a place. Bytes of another card go over the host.
+    pub(super) fn copies(&self, root: TensorId, span: &Range<usize>, to: TensorLocation) -> Vec<Copy> {
+        let missing = self.spans.get(&root).map(|spans| spans.to_copy(span, to));
+        let copy = |span: &Range<usize>, card, to_card| Copy {
+            root,
+            span: span.clone(),
+            card,
+            to_card,
+        };
+        let mut copies = Vec::new();
+        for (part, from) in missing.unwrap_or_default() {
+            if let TensorLocation::Gpu(card) = from {
+                copies.push(copy(&part, card, false));
+            }
+            if let TensorLocation::Gpu(card) = to {
+                copies.push(copy(&part, card, true));
+            }
+        }
+        copies
     }
 
-    /// Copies bytes of a root from the other side to `to`.
-    pub(super) fn copy(&mut self, root: TensorId, span: &Range<usize>, to: TensorLocation) -> GgmlResult<()> {
-        self.copy_bytes(root, span, to)?;
-        self.spans.entry(root).or_default().copied(span);
-        Ok(())
+    /// Makes `span` of a root current in a place; says what was copied.
+    pub(super) fn fetch(&mut self, root: TensorId, span: &Range<usize>, to: TensorLocation) -> GgmlResult<Vec<Copy>> {
+        let copies = self.copies(root, span, to);
+        for copy in &copies {
+            self.copy_bytes(copy)?;
+            self.note_copied(copy);
+        }
+        Ok(copies)
     }
 
-    /// [`Self::copy`] without a note of it.
-    pub(super) fn copy_bytes(&mut self, root: TensorId, span: &Range<usize>, to: TensorLocation) -> GgmlResult<()> {
+    /// Notes that a copy has been made.
+    pub(super) fn note_copied(&mut self, copy: &Copy) {
+        self.spans.entry(copy.root).or_default().copied(&copy.span, copy.to());
+    }
+
+    /// Makes a copy, without a note of it.
+    pub(super) fn copy_bytes(&mut self, copy: &Copy) -> GgmlResult<()> {
+        let (root, span) = (copy.root, copy.span.clone());
         let bytes = span.len() as u64;
-        match to {
-            TensorLocation::Gpu => {
-                self.ensure_on_gpu(root)?;
-                self.gpu
-                    .write_bytes(root, span.clone(), self.cpu.root_bytes(root, span.clone())?)?;
-                self.statistics.to_gpu_bytes += bytes;
-            }
-            TensorLocation::Cpu => {
-                let target = self.cpu.root_bytes_mut(root, span.clone())?;
-                self.gpu.read_bytes(root, span.clone(), target)?;
-                self.statistics.to_cpu_bytes += bytes;
-            }
+        if copy.to_card {
+            self.ensure_on_card(copy.card, root)?;
+            let source = self.cpu.root_bytes(root, span.clone())?;
+            self.cards[copy.card].write_bytes(root, span, source)?;
+            self.statistics.to_gpu_bytes += bytes;
+        } else {
+            let target = self.cpu.root_bytes_mut(root, span.clone())?;
+            self.cards[copy.card].read_bytes(root, span, target)?;
+            self.statistics.to_cpu_bytes += bytes;
         }
         Ok(())
     }
 
-    /// Gives a root memory on the device, if it has none there.
-    pub(super) fn ensure_on_gpu(&mut self, root: TensorId) -> GgmlResult<()> {
-        if self.gpu.tensor_desc(root).is_some() {
+    /// Gives a root memory on a card, if it has none there.
+    pub(super) fn ensure_on_card(&mut self, card: usize, root: TensorId) -> GgmlResult<()> {
+        if self.cards[card].tensor_desc(root).is_some() {
             return Ok(());
         }
         let desc = self.descs.desc(root)?.clone();
-        self.gpu.alloc(&desc)
+        self.cards[card].alloc(&desc)
     }
 
-    /// Drops what both sides have of a tensor.
+    /// Drops what all places have of a tensor.
     pub(super) fn forget(&mut self, id: TensorId) {
-        // Either side may know nothing of it.
-        let _ = (self.gpu.free(id), self.cpu.free(id));
+        // A place may know nothing of it.
+        for card in &mut self.cards {
+            let _ = card.free(id);
+        }
+        let _ = self.cpu.free(id);
         let _ = self.descs.remove(id);
         self.spans.remove(&id);
         self.weights.remove(&id);
     }
 
-    /// Drops the device's part of everything that is in no group.
-    pub(super) fn leave_gpu(&mut self) -> GgmlResult<()> {
+    /// Drops a card's part of everything that is in no group.
+    pub(super) fn leave_card(&mut self, card: usize) -> GgmlResult<()> {
         let roots: Vec<TensorId> = self.spans.keys().copied().collect();
         for root in roots {
-            if self.gpu.tensor_desc(root).is_none() {
+            if self.cards[card].tensor_desc(root).is_none() {
                 continue;
             }
             let all = self.span(root)?;
-            for part in self.missing(root, &all, TensorLocation::Cpu) {
-                self.copy(root, &part, TensorLocation::Cpu)?;
-            }
-            self.spans.entry(root).or_default().write(&all, TensorLocation::Cpu);
-            self.gpu.free(root)?;
+            self.fetch(root, &all, TensorLocation::Cpu)?;
+            self.spans.entry(root).or_default().leave(TensorLocation::Gpu(card));
+            self.cards[card].free(root)?;
         }
         Ok(())
     }

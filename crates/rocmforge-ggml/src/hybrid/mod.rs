@@ -1,9 +1,9 @@
-//! Hybrid backend: one graph on a device and the CPU, under the device's memory budget.
+//! Hybrid backend: one graph on any number of cards and the CPU, under the memory budget of each card.
 //!
 //! [`HostAccess::place`] names the groups of tensors that belong together, such as a layer's weights and its part of the KV cache. As
-//! many as the budget allows lie on the device; the others are computed on the CPU. While the program runs, groups move: to the host
-//! when the budget shrinks (a desktop that takes memory), back when there is room again. Nodes run where their weights lie; what one
-//! side computed and the other needs is copied between them. Results differ only as the two backends do.
+//! many as the budgets allow lie on cards, the first card first; the others are computed on the CPU. While the program runs, groups move: to
+//! the host when a budget shrinks (a desktop that takes memory), back when there is room again. Nodes run where their weights lie; what one
+//! place computed and another needs is copied, between two cards over the host. Results differ only as the backends do.
 
 mod groups;
 mod memory;
@@ -16,32 +16,23 @@ use std::sync::Arc;
 
 use groups::Group;
 pub use program::HybridProgram;
-use spans::Spans;
+use spans::{MOST_CARDS, Spans};
 pub use statistics::HybridStatistics;
 
 use crate::optimizer::GraphOptimizer;
 use crate::slots::Slots;
 use crate::{
-    CpuBackend, GgmlBackend, GgmlResult, Graph, HipGgmlBackend, HostAccess, Op, SharedBytes, TensorDesc, TensorGroup,
-    TensorId,
+    CpuBackend, GgmlBackend, GgmlError, GgmlResult, Graph, HipGgmlBackend, HostAccess, Op, SharedBytes, TensorDesc,
+    TensorGroup, TensorId,
 };
 
 /// Where a tensor lies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TensorLocation {
-    /// In the device's memory.
-    Gpu,
+    /// In the memory of a card: its index in [`HybridBackend::cards`].
+    Gpu(usize),
     /// In the host's memory.
     Cpu,
-}
-
-impl TensorLocation {
-    const fn other(self) -> Self {
-        match self {
-            Self::Gpu => Self::Cpu,
-            Self::Cpu => Self::Gpu,
-        }
-    }
 }
 
 /// How a tensor was loaded.
@@ -62,12 +53,13 @@ impl std::fmt::Debug for Loaded {
     }
 }
 
-/// Runs graphs on a device as far as its memory reaches, and on the CPU.
+/// Runs graphs on cards as far as their memory reaches, and on the CPU.
 #[derive(Debug)]
 pub struct HybridBackend {
-    gpu: HipGgmlBackend,
+    /// At least one.
+    cards: Vec<HipGgmlBackend>,
     cpu: CpuBackend,
-    /// Every tensor that has memory or is a view; the memory is the two backends'.
+    /// Every tensor that has memory or is a view; the memory is the backends'.
     descs: Slots<()>,
     groups: Vec<Group>,
     /// The group that a tensor is in.
@@ -78,7 +70,7 @@ pub struct HybridBackend {
     spans: HashMap<TensorId, Spans>,
     /// Counts changes of places: programs made before the last are made anew.
     generation: u64,
-    /// The device has no memory for a graph without groups: it runs on the CPU.
+    /// The first card has no memory for a graph without groups: it runs on the CPU.
     gpu_is_full: bool,
     /// Runs since the budget was last exceeded.
     calm: u32,
@@ -87,11 +79,11 @@ pub struct HybridBackend {
 }
 
 impl HybridBackend {
-    /// A backend over both.
+    /// A backend over one card and the CPU.
     #[must_use]
-    pub fn new(gpu: HipGgmlBackend, cpu: CpuBackend) -> Self {
+    pub fn new(card: HipGgmlBackend, cpu: CpuBackend) -> Self {
         Self {
-            gpu,
+            cards: vec![card],
             cpu,
             descs: Slots::new(),
             groups: Vec::new(),
@@ -106,10 +98,28 @@ impl HybridBackend {
         }
     }
 
-    /// The device's backend.
+    /// The same with one more card, which takes what those before it have no room for. Call it before any tensor has memory.
+    ///
+    /// # Errors
+    /// [`GgmlError::TooManyCards`].
+    pub fn with_card(mut self, card: HipGgmlBackend) -> GgmlResult<Self> {
+        if self.cards.len() == MOST_CARDS {
+            return Err(GgmlError::TooManyCards { most: MOST_CARDS });
+        }
+        self.cards.push(card);
+        Ok(self)
+    }
+
+    /// The first card's backend.
     #[must_use]
-    pub const fn gpu(&self) -> &HipGgmlBackend {
-        &self.gpu
+    pub fn gpu(&self) -> &HipGgmlBackend {
+        &self.cards[0]
+    }
+
+    /// The backends of all cards.
+    #[must_use]
+    pub fn cards(&self) -> &[HipGgmlBackend] {
+        &self.cards
     }
 
     /// What has been done so far.
@@ -125,16 +135,17 @@ impl HybridBackend {
         self.group_of.get(&root).map(|&group| self.groups[group].location)
     }
 
-    /// Groups on the device, and all groups.
+    /// Groups on cards, and all groups.
     #[must_use]
     pub fn groups_on_gpu(&self) -> (usize, usize) {
-        let on_gpu = self.groups.iter().filter(|group| group.location == TensorLocation::Gpu);
-        (on_gpu.count(), self.groups.len())
+        let on_host = self.groups.iter().filter(|group| group.location == TensorLocation::Cpu);
+        let all = self.groups.len();
+        (all - on_host.count(), all)
     }
 }
 
 impl GgmlBackend for HybridBackend {
-    /// Memory on the device. What lies on the host has none of this type.
+    /// Memory on a card. What lies on the host has none of this type.
     type Buffer = <HipGgmlBackend as GgmlBackend>::Buffer;
     type Program = HybridProgram;
 
@@ -143,18 +154,19 @@ impl GgmlBackend for HybridBackend {
         self.descs.insert(desc, ());
         match self.group_of.get(&desc.id) {
             Some(&group) => self.alloc_in_group(group, desc),
-            // The device's part is made when a node there needs it.
+            // A card's part is made when a node there needs it.
             None => self.cpu.alloc(desc),
         }
     }
 
+    /// `buffer` is the first card's.
     fn bind(&mut self, desc: &TensorDesc, buffer: Self::Buffer) -> GgmlResult<()> {
         self.forget(desc.id);
-        self.gpu.bind(desc, buffer)?;
+        self.cards[0].bind(desc, buffer)?;
         self.cpu.alloc(desc)?;
         self.descs.insert(desc, ());
         let spans = self.spans.entry(desc.id).or_default();
-        spans.write(&(0..desc.byte_size()), TensorLocation::Gpu);
+        spans.write(&(0..desc.byte_size()), TensorLocation::Gpu(0));
         Ok(())
     }
 
@@ -169,22 +181,24 @@ impl GgmlBackend for HybridBackend {
     }
 
     fn buffer(&self, id: TensorId) -> Option<&Self::Buffer> {
-        self.gpu.buffer(id)
+        self.cards.iter().find_map(|card| card.buffer(id))
     }
 
     fn buffer_mut(&mut self, id: TensorId) -> Option<&mut Self::Buffer> {
-        self.gpu.buffer_mut(id)
+        self.cards.iter_mut().find_map(|card| card.buffer_mut(id))
     }
 
     fn bind_view(&mut self, desc: &TensorDesc) -> GgmlResult<()> {
         self.cpu.bind_view(desc)?;
-        self.gpu.bind_view(desc)?;
+        for card in &mut self.cards {
+            card.bind_view(desc)?;
+        }
         self.descs.bind_view(desc)
     }
 
-    /// The device's: what has no kernel there would run as parts.
+    /// The first card's: what has no kernel there would run as parts.
     fn optimizer(&self) -> GraphOptimizer {
-        self.gpu.optimizer()
+        self.cards[0].optimizer()
     }
 
     fn execute_op(&mut self, op: &Op, inputs: &[TensorId], outputs: &[TensorId]) -> GgmlResult<()> {
@@ -201,11 +215,11 @@ impl GgmlBackend for HybridBackend {
     }
 
     fn captured_graphs(&self) -> u64 {
-        self.gpu.captured_graphs()
+        self.cards.iter().map(HipGgmlBackend::captured_graphs).sum()
     }
 
     fn synchronize(&mut self) -> GgmlResult<()> {
-        self.gpu.synchronize()
+        self.cards.iter_mut().try_for_each(HipGgmlBackend::synchronize)
     }
 }
 
@@ -232,31 +246,32 @@ impl HostAccess for HybridBackend {
     fn read_first(&mut self, id: TensorId, bytes: usize) -> GgmlResult<Vec<u8>> {
         let root = self.descs.root(id)?;
         match self.group_of.get(&root).map(|&group| self.groups[group].location) {
-            Some(TensorLocation::Gpu) => self.gpu.read_first(id, bytes),
+            Some(TensorLocation::Gpu(card)) => self.cards[card].read_first(id, bytes),
             Some(TensorLocation::Cpu) => self.cpu.read_first(id, bytes),
             None => {
                 let mut span = self.span(id)?;
                 span.end = span.end.min(span.start.saturating_add(bytes));
-                for part in self.missing(root, &span, TensorLocation::Cpu) {
-                    self.copy(root, &part, TensorLocation::Cpu)?;
-                }
+                self.fetch(root, &span, TensorLocation::Cpu)?;
                 self.cpu.read_first(id, bytes)
             }
         }
     }
 
-    /// What the host and the device have left together.
+    /// What the host and the cards have left together.
     fn available_bytes(&self) -> Option<usize> {
-        let gpu = self.gpu.available_bytes().unwrap_or(0);
-        self.cpu.available_bytes().map(|cpu| cpu.saturating_add(gpu))
+        let cards = self.fast_bytes().unwrap_or(0);
+        self.cpu.available_bytes().map(|cpu| cpu.saturating_add(cards))
     }
 
+    /// What the cards have left together.
     fn fast_bytes(&self) -> Option<usize> {
-        self.gpu.available_bytes()
+        let left = self.cards.iter().map(|card| card.available_bytes().unwrap_or(0));
+        Some(left.fold(0, usize::saturating_add))
     }
 
     fn scratch_bytes(&self, graph: &Graph) -> usize {
-        self.gpu.scratch_bytes(graph)
+        let needed = self.cards.iter().map(|card| card.scratch_bytes(graph));
+        needed.max().unwrap_or(0)
     }
 
     fn load(&mut self, desc: &TensorDesc, bytes: Arc<dyn SharedBytes>) -> GgmlResult<()> {

@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use super::memory::{is_out_of_memory, is_stopped};
+use super::memory::{Copy, is_out_of_memory, is_stopped};
 use super::spans::Spans;
 use super::{HybridBackend, TensorLocation};
 use crate::cpu::CpuProgram;
 use crate::hip::HipProgram;
 use crate::{GgmlBackend, GgmlResult, Graph, HipGgmlBackend, Node, Op, TensorDesc, TensorId, shape};
 
-/// A graph's nodes for a device and the CPU.
+/// A graph's nodes for cards and the CPU.
 #[derive(Debug)]
 pub struct HybridProgram {
     nodes: Vec<Node>,
@@ -34,16 +34,16 @@ struct Plan {
 
 #[derive(Debug)]
 enum Step {
-    Gpu(Range<usize>, HipProgram),
+    Gpu(usize, Range<usize>, HipProgram),
     Cpu(Range<usize>, CpuProgram),
-    Copy(TensorId, Range<usize>, TensorLocation),
+    Copy(Copy),
 }
 
 /// What a run that decides has done.
 #[derive(Debug)]
 pub(super) enum Traced {
     Node(TensorLocation),
-    Copy(TensorId, Range<usize>, TensorLocation),
+    Copy(Copy),
 }
 
 impl HybridProgram {
@@ -123,8 +123,8 @@ impl HybridBackend {
             self.gather_caches(inputs)?;
             let side = self.side(inputs)?;
             let mut traced = Vec::new();
-            // Asked before anything is copied to the device for it.
-            if side == TensorLocation::Gpu
+            // Asked before anything is copied to the card for it.
+            if side != TensorLocation::Cpu
                 && let Some(reason) = self.refused(op, inputs, outputs)?
             {
                 *self.statistics.unsupported.entry(reason).or_default() += 1;
@@ -136,16 +136,16 @@ impl HybridBackend {
                 self.try_node(TensorLocation::Cpu, op, inputs, outputs, &mut traced)?;
                 return Ok(traced);
             }
-            let error = match self.try_node(side, op, inputs, outputs, &mut traced) {
-                Ok(()) => return Ok(traced),
-                Err(error) if side == TensorLocation::Cpu => return Err(error),
-                Err(error) => error,
+            let (card, error) = match (side, self.try_node(side, op, inputs, outputs, &mut traced)) {
+                (_, Ok(())) => return Ok(traced),
+                (TensorLocation::Cpu, Err(error)) => return Err(error),
+                (TensorLocation::Gpu(card), Err(error)) => (card, error),
             };
             if is_stopped(&error) {
-                self.spill_all()?;
+                self.spill_all(card)?;
                 self.gpu_is_full = self.groups.is_empty();
             } else if is_out_of_memory(&error) {
-                let none_left = !self.spill_one()?;
+                let none_left = !self.spill_one(card)?;
                 self.gpu_is_full = none_left && self.groups.is_empty();
                 if none_left && !self.gpu_is_full {
                     return Err(error);
@@ -156,7 +156,7 @@ impl HybridBackend {
         }
     }
 
-    /// Why the device cannot run a node, if it cannot. What has no element to compute runs anywhere.
+    /// Why a card cannot run a node, if it cannot. What has no element to compute runs anywhere.
     fn refused(&self, op: &Op, inputs: &[TensorId], outputs: &[TensorId]) -> GgmlResult<Option<String>> {
         let descs =
             |ids: &[TensorId]| -> GgmlResult<Vec<&TensorDesc>> { ids.iter().map(|&id| self.descs.desc(id)).collect() };
@@ -179,9 +179,10 @@ impl HybridBackend {
                     return Ok(location);
                 }
                 // Weights are on the host in any case: a node with weights of two places runs there.
-                if weights != Some(TensorLocation::Cpu) {
-                    weights = Some(location);
-                }
+                weights = match weights {
+                    Some(other) if other != location => Some(TensorLocation::Cpu),
+                    _ => Some(location),
+                };
             }
         }
         if let Some(location) = weights {
@@ -193,32 +194,36 @@ impl HybridBackend {
         }
         for &id in inputs {
             let (root, span) = (self.descs.root(id)?, self.span(id)?);
-            let only = |side: TensorLocation| !self.missing(root, &span, side.other()).is_empty();
-            if only(TensorLocation::Gpu) {
-                return Ok(TensorLocation::Gpu);
+            let Some(spans) = self.spans.get(&root) else { continue };
+            if let Some((_, card)) = spans.missing(&span, TensorLocation::Cpu).first() {
+                return Ok(*card);
             }
-            if groups > 0 && only(TensorLocation::Cpu) {
+            let cards = 0..self.cards.len();
+            let only_host = || {
+                let missing = |card| spans.missing(&span, TensorLocation::Gpu(card));
+                cards.clone().all(|card| !missing(card).is_empty())
+            };
+            if groups > 0 && only_host() {
                 return Ok(TensorLocation::Cpu);
             }
         }
-        Ok(TensorLocation::Gpu)
+        Ok(TensorLocation::Gpu(0))
     }
 
-    /// Moves groups to the host whose caches a node reads together with what lies there: weights are on the host in any case, and
-    /// caches on one side only.
+    /// Moves groups to the host whose caches a node reads together with what lies in another place: weights are on the host in any case, and
+    /// caches in one place only.
     fn gather_caches(&mut self, inputs: &[TensorId]) -> GgmlResult<()> {
-        let (mut on_host, mut caches) = (false, Vec::new());
+        let (mut places, mut caches) = (BTreeSet::new(), Vec::new());
         for &id in inputs {
             let root = self.descs.root(id)?;
             if let Some(&group) = self.group_of.get(&root) {
-                match self.groups[group].location {
-                    TensorLocation::Cpu => on_host = true,
-                    TensorLocation::Gpu if self.weights.contains_key(&root) => {}
-                    TensorLocation::Gpu => caches.push(group),
+                places.insert(self.groups[group].location);
+                if !self.weights.contains_key(&root) {
+                    caches.push(group);
                 }
             }
         }
-        for group in caches.into_iter().filter(|_| on_host) {
+        for group in caches.into_iter().filter(|_| places.len() > 1) {
             // Else it would come back, and go again at the next run.
             self.groups[group].stays = true;
             self.spill(group)?;
@@ -252,23 +257,23 @@ impl HybridBackend {
             if self.group_of.contains_key(&root) {
                 continue;
             }
-            if side == TensorLocation::Gpu {
-                self.ensure_on_gpu(root)?;
+            if let TensorLocation::Gpu(card) = side {
+                self.ensure_on_card(card, root)?;
             }
-            for part in self.missing(root, &span, side) {
-                self.copy(root, &part, side)?;
-                traced.push(Traced::Copy(root, part, side));
-            }
+            let copies = self.fetch(root, &span, side)?;
+            traced.extend(copies.into_iter().map(Traced::Copy));
         }
         for &id in outputs {
             let root = self.descs.root(id)?;
-            if side == TensorLocation::Gpu && !self.group_of.contains_key(&root) {
-                self.ensure_on_gpu(root)?;
+            if let TensorLocation::Gpu(card) = side
+                && !self.group_of.contains_key(&root)
+            {
+                self.ensure_on_card(card, root)?;
             }
         }
         match side {
-            TensorLocation::Gpu => {
-                self.gpu.execute_op(op, inputs, outputs)?;
+            TensorLocation::Gpu(card) => {
+                self.cards[card].execute_op(op, inputs, outputs)?;
                 self.statistics.gpu_nodes += 1;
             }
             TensorLocation::Cpu => {
@@ -286,7 +291,7 @@ impl HybridBackend {
         Ok(())
     }
 
-    /// Makes steps of what a run has done: nodes of one side with no copy between are one step.
+    /// Makes steps of what a run has done: nodes of one place with no copy between are one step.
     fn plan(&self, program: &HybridProgram, before: Vec<Option<Spans>>, traced: &[Traced]) -> GgmlResult<Plan> {
         let mut steps = Vec::new();
         let mut next = 0;
@@ -297,16 +302,19 @@ impl HybridBackend {
             };
             let nodes = &program.nodes[start..end];
             steps.push(match side {
-                TensorLocation::Gpu => Step::Gpu(start..end, self.gpu.program_of(nodes.iter())?),
+                TensorLocation::Gpu(card) => {
+                    let program = self.cards[card].program_of(nodes.iter())?;
+                    Step::Gpu(card, start..end, program)
+                }
                 TensorLocation::Cpu => Step::Cpu(start..end, self.cpu.program_of(nodes.iter())?),
             });
             Ok(())
         };
         for event in traced {
             match event {
-                Traced::Copy(root, span, to) => {
+                Traced::Copy(copy) => {
                     close(&mut open, next, &mut steps)?;
-                    steps.push(Step::Copy(*root, span.clone(), *to));
+                    steps.push(Step::Copy(copy.clone()));
                 }
                 Traced::Node(side) => {
                     if open.is_some_and(|(other, _)| other != *side) {
@@ -331,18 +339,18 @@ impl HybridBackend {
     fn run_plan(&mut self, nodes: &[Node], plan: &mut Plan) -> GgmlResult<()> {
         for index in 0..plan.steps.len() {
             match &mut plan.steps[index] {
-                Step::Copy(root, span, to) => self.copy_bytes(*root, span, *to)?,
+                Step::Copy(copy) => self.copy_bytes(copy)?,
                 Step::Cpu(range, program) => {
                     self.cpu.enqueue(program)?;
                     self.statistics.cpu_nodes += range.len() as u64;
                 }
-                Step::Gpu(range, program) => match self.gpu.enqueue(program) {
+                Step::Gpu(card, range, program) => match self.cards[*card].enqueue(program) {
                     Ok(()) => self.statistics.gpu_nodes += range.len() as u64,
                     // Nothing of a captured graph has been enqueued, so the rest can run elsewhere.
                     Err(error) if program.is_captured() && (is_stopped(&error) || is_out_of_memory(&error)) => {
-                        let first = range.start;
+                        let (card, first) = (*card, range.start);
                         self.note_steps(nodes, &plan.steps[..index])?;
-                        self.spill_all()?;
+                        self.spill_all(card)?;
                         return self.run_nodes(nodes, first, &mut Vec::new());
                     }
                     Err(error) => return Err(error),
@@ -360,15 +368,15 @@ impl HybridBackend {
     fn note_steps(&mut self, nodes: &[Node], steps: &[Step]) -> GgmlResult<()> {
         for step in steps {
             match step {
-                Step::Copy(root, span, _) => self.spans.entry(*root).or_default().copied(span),
-                Step::Gpu(range, _) => self.note_written(&nodes[range.clone()], TensorLocation::Gpu)?,
+                Step::Copy(copy) => self.note_copied(copy),
+                Step::Gpu(card, range, _) => self.note_written(&nodes[range.clone()], TensorLocation::Gpu(*card))?,
                 Step::Cpu(range, _) => self.note_written(&nodes[range.clone()], TensorLocation::Cpu)?,
             }
         }
         Ok(())
     }
 
-    /// Notes that nodes have run on one side.
+    /// Notes that nodes have run in a place.
     fn note_written(&mut self, nodes: &[Node], side: TensorLocation) -> GgmlResult<()> {
         for &id in nodes.iter().flat_map(|node| &node.outputs) {
             let (root, span) = (self.descs.root(id)?, self.span(id)?);

@@ -7,7 +7,7 @@ use rocmforge_ggml::{
 use rocmforge_runtime::{Bytes, Policy};
 use rocmforge_testkit::compare::{Tolerance, assert_close};
 use rocmforge_testkit::data::{rng, widen};
-use rocmforge_testkit::{GpuLease, LeaseOptions, gpu, gpu_with};
+use rocmforge_testkit::{GpuLease, LeaseOptions, gpu, gpu_with, skip};
 
 fn hybrid(gpu: &GpuLease) -> HybridBackend {
     let device = HipGgmlBackend::new(gpu.backend()).expect("kernels");
@@ -130,7 +130,7 @@ fn groups_that_fit_lie_on_the_device_in_their_order() {
         products.load(&mut backend);
         for (index, desc) in products.weights.iter().enumerate() {
             let expected = match index < room as usize {
-                true => TensorLocation::Gpu,
+                true => TensorLocation::Gpu(0),
                 false => TensorLocation::Cpu,
             };
             assert_eq!(
@@ -142,6 +142,129 @@ fn groups_that_fit_lie_on_the_device_in_their_order() {
         products.check(&mut backend, room as usize);
         let budget = gpu.backend().card().budget();
         assert!(budget.peak <= budget.budget, "{budget:?}");
+    }
+}
+
+const ONE_REAL_CARD: &str = "several cards are tested on simulated ones";
+
+/// Simulated cards whose budgets are `bytes`; `None` where the device is a real one.
+fn cards(bytes: &[u64]) -> Option<Vec<GpuLease>> {
+    let lease = |&bytes: &u64| {
+        let policy = Policy::fixed(Bytes(bytes));
+        let lease = gpu_with(LeaseOptions {
+            policy,
+            ..LeaseOptions::default()
+        });
+        lease.sim().is_some().then_some(lease)
+    };
+    bytes.iter().map(lease).collect()
+}
+
+fn hybrid_of(cards: &[GpuLease]) -> HybridBackend {
+    let (first, others) = cards.split_first().expect("a card");
+    let others = others.iter();
+    let device = |card: &GpuLease| HipGgmlBackend::new(card.backend()).expect("kernels");
+    others.fold(hybrid(first), |backend, card| {
+        backend.with_card(device(card)).expect("few")
+    })
+}
+
+#[test]
+fn groups_lie_on_the_first_card_that_has_room() {
+    let products = Products::new();
+    let weight = products.weights[0].byte_size() as u64;
+    let scratch = 20_000;
+    for (rooms, expected) in [
+        ([3, 3, 3], [Some(0), Some(0), Some(0)]),
+        ([1, 1, 1], [Some(0), Some(1), Some(2)]),
+        ([0, 2, 1], [Some(1), Some(1), Some(2)]),
+        ([1, 0, 1], [Some(0), Some(2), None]),
+        ([0, 0, 0], [None, None, None]),
+    ] {
+        let Some(cards) = cards(&rooms.map(|room| room * weight + scratch)) else {
+            skip!("{ONE_REAL_CARD}");
+        };
+        let mut backend = hybrid_of(&cards);
+        backend.place(&products.groups(), scratch as usize).expect("budgets");
+        products.load(&mut backend);
+        let found = [0, 1, 2].map(|weight| backend.location(products.weights[weight].id));
+        let expected = expected.map(|card| Some(card.map_or(TensorLocation::Cpu, TensorLocation::Gpu)));
+        assert_eq!(found, expected, "rooms {rooms:?}");
+        let on_cards = expected.iter().filter(|place| **place != Some(TensorLocation::Cpu));
+        products.check(&mut backend, on_cards.count());
+        let used = backend.cards().iter().zip(0..).map(|(card, index)| {
+            let is_used = expected.contains(&Some(TensorLocation::Gpu(index)));
+            assert_eq!(card.launches() > 0, is_used, "card {index} of {rooms:?}");
+        });
+        assert_eq!(used.count(), 3);
+        for card in &cards {
+            let budget = card.backend().card().budget();
+            assert!(budget.peak <= budget.budget, "{rooms:?}: {budget:?}");
+        }
+    }
+}
+
+/// The second card reads what the first has written: over the host, which then has it too, and in later runs as well.
+#[test]
+fn what_one_card_computes_another_gets_over_the_host() {
+    let products = Products::new();
+    let weight = products.weights[0].byte_size() as u64;
+    let Some(cards) = cards(&[2 * weight + 20_000, weight + 20_000]) else {
+        skip!("{ONE_REAL_CARD}");
+    };
+    let mut backend = hybrid_of(&cards);
+    backend.place(&products.groups(), 20_000).expect("budgets");
+    products.load(&mut backend);
+    products.check(&mut backend, 3);
+    let statistics = backend.statistics();
+    let row = 5 * Products::SIDE as u64 * 4;
+    // In each of four runs: x to the first card, its result to the host and the second, the result to the host.
+    assert_eq!(
+        (statistics.to_gpu_bytes, statistics.to_cpu_bytes, statistics.cpu_nodes),
+        (4 * 2 * row, 4 * 2 * row, 0),
+        "{statistics:?}"
+    );
+    assert!(backend.cards().iter().all(|card| card.replays() > 0));
+}
+
+/// A node that needs the caches of two cards runs on the host, and both stay there.
+#[test]
+fn a_node_with_caches_of_two_cards_runs_on_the_host() {
+    let side = 64;
+    let Some(cards) = cards(&[20_000, 20_000]) else {
+        skip!("{ONE_REAL_CARD}");
+    };
+    let mut graph = Graph::new();
+    let caches = [(); 2].map(|()| graph.add_tensor(TensorDesc::f32([side, side])));
+    let sum = graph.push(Op::Add, &caches).expect("fits");
+    graph.mark_output(sum);
+    let mut backend = hybrid_of(&cards);
+    let group = |id: TensorId| TensorGroup {
+        name: format!("cache {id}"),
+        tensors: vec![graph.tensor(id).expect("there").clone()],
+    };
+    backend.place(&caches.map(group), 3_000).expect("budgets");
+    let program = &mut executor::compile(&mut backend, &graph).expect("compiles");
+    let places = caches.map(|id| backend.location(id));
+    assert_eq!(places, [Some(TensorLocation::Gpu(0)), Some(TensorLocation::Gpu(1))]);
+    for run in 1..=6 {
+        let values = [run, run + 100].map(|seed| rng(seed).vec(side * side));
+        for (id, values) in caches.iter().zip(&values) {
+            backend.write_f32(*id, values).expect("written");
+        }
+        executor::run_program(&mut backend, program).expect("runs");
+        let expected: Vec<f64> = values[0]
+            .iter()
+            .zip(&values[1])
+            .map(|(a, b)| f64::from(a + b))
+            .collect();
+        let found = backend.read_f32(sum).expect("read");
+        assert_close(&found, &expected, &[side, side], Tolerance::Absolute(1e-6));
+        assert!(
+            caches
+                .iter()
+                .all(|&id| backend.location(id) == Some(TensorLocation::Cpu))
+        );
     }
 }
 
@@ -351,7 +474,7 @@ fn a_node_with_operands_of_two_groups_in_two_places_runs_on_the_host() {
     backend.load(desc, std::sync::Arc::new(bytes)).expect("on the host");
     let program = &mut executor::compile(&mut backend, &graph).expect("compiles");
     let places = [cache, weight].map(|id| backend.location(id));
-    assert_eq!(places, [Some(TensorLocation::Gpu), Some(TensorLocation::Cpu)]);
+    assert_eq!(places, [Some(TensorLocation::Gpu(0)), Some(TensorLocation::Cpu)]);
     for run in 1..=6 {
         let own = rng(70 + run).vec(side);
         backend.write_f32(cache, &own).expect("written");

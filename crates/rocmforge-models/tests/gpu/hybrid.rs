@@ -79,6 +79,24 @@ fn every_architecture_equals_the_f64_forward_with_any_part_on_the_device() {
     }
 }
 
+/// Layers on two cards and the rest on the host, or all on the cards.
+#[test]
+fn every_architecture_equals_the_f64_forward_on_two_cards() {
+    for tiny in Tiny::all() {
+        let (scratch, rest) = wanted(&tiny.open(), tiny.ids.len());
+        for percent in [[60, 60], [40, 30]] {
+            let [first, second] = percent.map(|percent| part((scratch, rest), percent));
+            let first = card_of(first);
+            if first.sim().is_none() {
+                skip!("several cards are tested on simulated ones");
+            }
+            let second = card_of(second);
+            let device = HipGgmlBackend::new(second.backend()).expect("kernels");
+            tiny.check(hybrid(&first).with_card(device).expect("two"), 7);
+        }
+    }
+}
+
 #[test]
 fn a_text_is_the_same_with_any_part_of_the_memory() {
     let tiny = Tiny::all()

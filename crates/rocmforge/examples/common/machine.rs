@@ -1,4 +1,6 @@
-//! Backends that a model runs on: the CPU, or a device with its budget and its launches.
+//! Backends that a model runs on: the CPU, or devices with their budgets and launches.
+
+use std::collections::HashSet;
 
 use rocmforge::backend::{BackendOptions, PoolOptions};
 use rocmforge::device::Device;
@@ -8,19 +10,19 @@ use rocmforge::memory::Policy;
 use super::options::Options;
 use crate::failure::Failure;
 
-/// Memory of a device in bytes.
+/// Memory of all devices in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Memory {
-    /// The most that was held at once.
+    /// The most that each held at once.
     pub(crate) peak: u64,
     /// What may be held in all.
     pub(crate) budget: u64,
 }
 
-/// What lies on a device: layers with their part of the cache, the output matrix, the embedding.
+/// What lies on devices: layers with their part of the cache, the output matrix, the embedding.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Placement {
-    /// Parts of the model on the device.
+    /// Parts of the model on devices.
     pub(crate) on_device: usize,
     /// All parts.
     pub(crate) parts: usize,
@@ -57,15 +59,16 @@ impl Machine for CpuBackend {
 
 impl Machine for HybridBackend {
     fn memory(&self) -> Option<Memory> {
-        let budget = self.gpu().hip().card().budget();
-        Some(Memory {
-            peak: budget.peak.0,
-            budget: budget.budget.0,
-        })
+        let budgets = self.cards().iter().map(|card| card.hip().card().budget());
+        let none = Memory { peak: 0, budget: 0 };
+        Some(budgets.fold(none, |sum, card| Memory {
+            peak: sum.peak.saturating_add(card.peak.0),
+            budget: sum.budget.saturating_add(card.budget.0),
+        }))
     }
 
     fn launch_count(&self) -> Option<u64> {
-        Some(self.gpu().launches())
+        Some(self.cards().iter().map(HipGgmlBackend::launches).sum())
     }
 
     fn placement(&self) -> Option<Placement> {
@@ -76,7 +79,7 @@ impl Machine for HybridBackend {
             parts,
             spills: statistics.spills,
             returns: statistics.returns,
-            replays: self.gpu().replays(),
+            replays: self.cards().iter().map(HipGgmlBackend::replays).sum(),
         })
     }
 }
@@ -87,7 +90,7 @@ pub(crate) trait Program {
     fn run<M: Machine>(&self, machine: M, device: &str) -> Result<(), Failure>;
 }
 
-/// Opens the device that the options name, and runs the program on it.
+/// Opens the devices that the options name, and runs the program on them.
 pub(crate) fn run(program: &impl Program, options: &Options) -> Result<(), Failure> {
     if options.device == "cpu" {
         if options.vram.is_some() {
@@ -95,21 +98,32 @@ pub(crate) fn run(program: &impl Program, options: &Options) -> Result<(), Failu
         }
         return program.run(CpuBackend::new().activations(options.activations()), "cpu");
     }
-    let device: Device = match options.vram {
-        None => rocmforge::device::open(&options.device)?,
-        Some(most) => {
-            let settings = BackendOptions {
-                pool: PoolOptions::ON,
-                policy: Policy::fixed(most),
-                ..BackendOptions::default()
-            };
-            rocmforge::device::open_with(&options.device.parse()?, settings)?
-        }
-    };
-    let info = device.backend().device();
-    let name = format!("{} ({})", options.device, info.name);
     let activations = options.activations();
-    let gpu = HipGgmlBackend::new(device.backend())?.activations(activations);
-    let cpu = CpuBackend::new().activations(activations);
-    program.run(HybridBackend::new(gpu, cpu), &name)
+    let (mut names, mut cards, mut addresses) = (Vec::new(), Vec::new(), HashSet::new());
+    for name in options.device.split(',') {
+        let device = open(name, options)?;
+        let is_new = addresses.insert(device.backend().device().pci.clone());
+        if device.sim().is_none() && !is_new {
+            return Err(format!("--device names the card {name} twice").into());
+        }
+        names.push(format!("{name} ({})", device.backend().device().name));
+        cards.push(HipGgmlBackend::new(device.backend())?.activations(activations));
+    }
+    let mut cards = cards.into_iter();
+    let first = cards.next().ok_or("--device names no device")?;
+    let hybrid = HybridBackend::new(first, CpuBackend::new().activations(activations));
+    let hybrid = cards.try_fold(hybrid, HybridBackend::with_card)?;
+    program.run(hybrid, &names.join(", "))
+}
+
+fn open(name: &str, options: &Options) -> Result<Device, Failure> {
+    let Some(most) = options.vram else {
+        return Ok(rocmforge::device::open(name)?);
+    };
+    let settings = BackendOptions {
+        pool: PoolOptions::ON,
+        policy: Policy::fixed(most),
+        ..BackendOptions::default()
+    };
+    Ok(rocmforge::device::open_with(&name.parse()?, settings)?)
 }

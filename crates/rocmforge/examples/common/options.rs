@@ -43,11 +43,12 @@ pub(crate) struct Options {
     /// Most tokens of a step: longer prompts are computed in chunks.
     #[arg(long, default_value_t = EngineOptions::default().chunk)]
     chunk: usize,
-    /// Most memory of the device that may be used, such as 64MiB; layers that do not fit are computed on the CPU. Without it, what
+    /// Most memory of each device that may be used, such as 64MiB; layers that do not fit are computed on the CPU. Without it, what
     /// the desktop leaves.
     #[arg(long)]
     pub(crate) vram: Option<Bytes>,
-    /// Device: `sim`, `sim:gfx1201`, `cpu`, or `hip:` or `nvidia:` with an index or a PCI address.
+    /// Device: `sim`, `sim:gfx1201`, `cpu`, or `hip:` or `nvidia:` with an index or a PCI address. Several, as in `hip:0,hip:1`: layers lie on
+    /// the first that has room for them.
     #[arg(long, default_value = "sim")]
     pub(crate) device: String,
 }

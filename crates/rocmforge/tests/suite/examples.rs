@@ -207,6 +207,36 @@ fn what_cannot_be_done_is_refused_with_advice() {
     }
 }
 
+/// A card of each kind with room for a part of the model, and the CPU for the rest.
+#[test]
+fn layers_lie_on_the_cards_that_are_named_and_the_text_is_the_same() {
+    let text = |device: &str, options: &[&str]| {
+        let mut command = program("generate");
+        command.args([
+            "--tokens", "8", "--temp", "0", "--prompt", "banana", "--json", "--device", device,
+        ]);
+        command.args(options).arg("--model").arg(tiny());
+        let said: serde_json::Value = serde_json::from_slice(&run(command, "").stdout).expect("JSON");
+        (
+            said["ids"].clone(),
+            said["parts_on_device"].as_u64(),
+            said["parts"].as_u64(),
+        )
+    };
+    let (expected, _, _) = text("cpu", &[]);
+    let (found, on_device, parts) = text("sim,sim:gfx1201", &[]);
+    assert_eq!((&found, on_device), (&expected, parts));
+    assert!(parts > Some(0));
+    let (found, _, _) = text("sim,sim:gfx1201", &["--vram", "100KiB"]);
+    assert_eq!(found, expected);
+    let mut command = program("generate");
+    command.arg("--model").arg(tiny());
+    command.args(["--prompt", "a", "--device", "sim,"]);
+    let output = run(command, "");
+    assert!(!output.status.success() && output.stdout.is_empty());
+    assert!(stderr(&output).contains("hip:<index>"), "{}", stderr(&output));
+}
+
 #[test]
 fn a_wrong_device_is_refused_with_the_right_names() {
     let mut command = program("generate");
