@@ -16,9 +16,7 @@
 //! # Ok::<(), rocmforge_models::chat::ChatError>(())
 //! ```
 
-mod date;
 mod error;
-mod jinja;
 mod marks;
 mod message;
 
@@ -28,11 +26,11 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use rocmforge_gguf::Metadata;
+use rocmforge_jinja::{Input, Template};
 
 pub use error::{ChatError, TemplateError};
-use jinja::{Input, Template};
-pub use jinja::{MAX_BYTES, MAX_WORK};
 pub use message::{Content, Conversation, End, Message, Role, ToolCall};
+pub use rocmforge_jinja::{MAX_BYTES, MAX_WORK};
 
 use crate::files::{self, FileError};
 use crate::tokenizer::{Piece, Tokenizer};
@@ -258,10 +256,9 @@ impl ChatTemplate {
             }
             End::Message | End::Answer => &inputs.given,
         };
-        let clock = |format: &str| date::format((self.clock)(), format);
         let rendered = self
             .template
-            .render(given, &clock, *work, marks)
+            .render(given, &*self.clock, *work, marks)
             .map_err(ChatError::Thread)?;
         *work = rendered.used.work;
         let mut text = rendered

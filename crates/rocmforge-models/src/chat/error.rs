@@ -3,8 +3,7 @@
 use std::io;
 
 use rocmforge_gguf::GgufError;
-
-use super::jinja::{Cause, Error, MAX_BYTES, MAX_WORK};
+use rocmforge_jinja::{Cause, Error, MAX_BYTES, MAX_WORK};
 
 /// Why a chat template cannot be read or rendered.
 #[derive(Debug, thiserror::Error)]

@@ -2,10 +2,10 @@
 
 use std::str::FromStr;
 
+use rocmforge_jinja::{Error, Input, Name};
 use serde_json::Value as Json;
 
 use super::ChatError;
-use super::jinja::{Error, Input, Name};
 
 /// Role of a message's author. A closed list, because many templates put the role between the marks of a control token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,30 +11,37 @@ use super::value::{DictBuilder, ListBuilder, MAX_VALUE_DEPTH, Value};
 
 /// Plain data.
 #[derive(Clone, Debug)]
-pub(in super::super) enum Input<'a> {
+pub enum Input<'a> {
+    /// Python's `None`.
     None,
+    /// A truth value.
     Bool(bool),
+    /// An integer.
     Int(i128),
+    /// A float.
     Float(f64),
     /// A text that the program wrote, such as a role.
     Own(Cow<'a, str>),
     /// A text of others.
     Text(Cow<'a, str>),
+    /// A list.
     List(Vec<Input<'a>>),
+    /// A dict, in this order.
     Dict(Vec<(Name<'a>, Input<'a>)>),
 }
 
 /// A key of a dict.
 #[derive(Clone, Debug)]
-pub(in super::super) enum Name<'a> {
+pub enum Name<'a> {
     /// A key that the program wrote.
     Own(Cow<'a, str>),
+    /// A key of others.
     Text(Cow<'a, str>),
 }
 
 impl<'a> Name<'a> {
     /// A key that the program wrote.
-    pub(in super::super) fn own(text: &'a str) -> Self {
+    pub fn own(text: &'a str) -> Self {
         Name::Own(text.into())
     }
 
@@ -47,23 +54,29 @@ impl<'a> Name<'a> {
 
 impl<'a> Input<'a> {
     /// JSON; its texts are those of others.
-    pub(in super::super) fn of_json(json: &'a Json) -> Result<Self, Error> {
+    ///
+    /// # Errors
+    /// [`Cause::Depth`].
+    pub fn of_json(json: &'a Json) -> Result<Self, Error> {
         Self::of_json_at(json, 0)
     }
 
     /// A list of JSON.
-    pub(in super::super) fn of_list(items: &'a [Json]) -> Result<Self, Error> {
+    ///
+    /// # Errors
+    /// [`Cause::Depth`].
+    pub fn of_list(items: &'a [Json]) -> Result<Self, Error> {
         let items = items.iter().map(|item| Self::of_json_at(item, 1));
         Ok(Input::List(items.collect::<Result<_, _>>()?))
     }
 
     /// A text that the program wrote.
-    pub(in super::super) fn own(text: &'a str) -> Self {
+    pub fn own(text: &'a str) -> Self {
         Input::Own(text.into())
     }
 
     /// A text of others.
-    pub(in super::super) fn text(text: &'a str) -> Self {
+    pub fn text(text: &'a str) -> Self {
         Input::Text(text.into())
     }
 
@@ -96,7 +109,7 @@ impl<'a> Input<'a> {
     }
 
     /// Every text of others, keys among them, in an order that does not change.
-    pub(in super::super) fn for_each_text(&mut self, visit: &mut dyn FnMut(&mut Cow<'a, str>)) {
+    pub fn for_each_text(&mut self, visit: &mut dyn FnMut(&mut Cow<'a, str>)) {
         match self {
             Input::Text(text) => visit(text),
             Input::List(items) => items.iter_mut().for_each(|item| item.for_each_text(visit)),
@@ -113,7 +126,7 @@ impl<'a> Input<'a> {
     }
 
     /// Declares its texts to be the program's own.
-    pub(in super::super) fn trust(&mut self) {
+    pub fn trust(&mut self) {
         match self {
             Input::Text(text) => *self = Input::Own(std::mem::take(text)),
             Input::List(items) => items.iter_mut().for_each(Self::trust),
@@ -130,7 +143,7 @@ impl<'a> Input<'a> {
     }
 
     /// An entry of a dict.
-    pub(in super::super) fn entry(&mut self, wanted: &str) -> Option<&mut Self> {
+    pub fn entry(&mut self, wanted: &str) -> Option<&mut Self> {
         let Input::Dict(entries) = self else { return None };
         let found = entries.iter_mut().find(|(name, _)| name.as_str() == wanted);
         found.map(|(_, value)| value)

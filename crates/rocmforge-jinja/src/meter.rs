@@ -69,11 +69,11 @@ impl Meter {
 
 /// What a rendering used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Used {
+pub struct Used {
     /// Units of work.
-    pub(crate) work: u64,
+    pub work: u64,
     /// The most bytes that were held at a time.
-    pub(crate) bytes: usize,
+    pub bytes: usize,
 }
 
 /// Bytes charged to a meter; given back when it is dropped.

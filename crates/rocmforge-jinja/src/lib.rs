@@ -5,9 +5,23 @@
 //!
 //! Why not the library `minijinja`: it has no place to charge `~`, `+`, `==` and lists, its parser and its values recurse without a bound, and
 //! it differs from Python in what it prints.
+//!
+//! ```
+//! use std::time::SystemTime;
+//!
+//! use rocmforge_jinja::{Input, Template};
+//!
+//! let template = Template::parse("{% for n in names %}{{ loop.index }} {{ n | upper }};{% endfor %}")??;
+//! let names = ["ann", "bob"].map(Input::text).to_vec();
+//! let rendered = template.render(&[("names", Input::List(names))], &SystemTime::now, 0, &[])?;
+//! assert_eq!(rendered.text?, "1 ANN;2 BOB;");
+//! assert!(rendered.used.bytes < 10_000);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod ast;
 mod braces;
+mod date;
 mod error;
 mod escape;
 mod filters;
@@ -28,39 +42,48 @@ mod value;
 
 use std::io;
 use std::panic::resume_unwind;
+use std::time::SystemTime;
 
-pub(super) use error::{Cause, Error};
-pub(super) use input::{Input, Name};
-pub(super) use meter::Used;
-pub use meter::{MAX_BYTES, MAX_WORK};
+pub use error::{Cause, Error};
+pub use input::{Input, Name};
+pub use meter::{MAX_BYTES, MAX_WORK, Used};
 
 /// Bytes of the stack for one parse or rendering. It is address space; of it only what is used becomes memory.
 const STACK: usize = 64 << 20;
 
 /// A parsed template.
 #[derive(Debug)]
-pub(super) struct Template {
+pub struct Template {
     statements: Vec<ast::Statement>,
 }
 
 /// A rendered text, and what it took.
 #[derive(Debug)]
-pub(super) struct Rendered {
-    pub(super) text: Result<String, Error>,
-    pub(super) used: Used,
+pub struct Rendered {
+    /// The text, or why there is none.
+    pub text: Result<String, Error>,
+    /// What it took, also where it failed.
+    pub used: Used,
 }
 
 impl Template {
     /// Parses a source, which must be short: the tree has some hundred bytes for each of the source.
-    pub(super) fn parse(source: &str) -> io::Result<Result<Self, Error>> {
+    ///
+    /// # Errors
+    /// The outer one: a thread cannot be started. The inner one: the source is no template, or is nested too deeply.
+    pub fn parse(source: &str) -> io::Result<Result<Self, Error>> {
         on_own_stack(|| parser::parse(source).map(|statements| Self { statements }))
     }
 
-    /// Renders the template. `work` is what was done before for the same prompt, `marks` are characters that stand for visible ones.
-    pub(super) fn render(
+    /// Renders the template. `clock` is what `strftime_now` shows, in UTC; `work` is what was done before under the same limit; `marks` are
+    /// characters that stand for visible ones: a template cannot strip them as it strips space.
+    ///
+    /// # Errors
+    /// A thread cannot be started. Errors of the template are in [`Rendered::text`].
+    pub fn render(
         &self,
         variables: &[(&str, Input<'_>)],
-        clock: &(dyn Fn(&str) -> Result<String, String> + Sync),
+        clock: &(dyn Fn() -> SystemTime + Sync),
         work: u64,
         marks: &[char],
     ) -> io::Result<Rendered> {
@@ -78,13 +101,14 @@ impl Template {
         &self,
         meter: &std::rc::Rc<meter::Meter>,
         variables: &[(&str, Input<'_>)],
-        clock: &dyn Fn(&str) -> Result<String, String>,
+        clock: &dyn Fn() -> SystemTime,
     ) -> Result<String, Error> {
+        let clock = |format: &str| date::format(clock(), format);
         let mut values = Vec::new();
         for (name, input) in variables {
             values.push((*name, input.value(meter)?));
         }
-        interpreter::Interpreter::new(meter, clock)?.render(&self.statements, values)
+        interpreter::Interpreter::new(meter, &clock)?.render(&self.statements, values)
     }
 }
 
@@ -92,7 +116,7 @@ impl Template {
 fn on_own_stack<T: Send>(run: impl FnOnce() -> T + Send) -> io::Result<T> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new()
-            .name("chat-template".to_owned())
+            .name("template".to_owned())
             .stack_size(STACK);
         let thread = thread.spawn_scoped(scope, run)?;
         Ok(thread.join().unwrap_or_else(|panic| resume_unwind(panic)))

@@ -6,16 +6,16 @@ use super::meter::{MAX_BYTES, MAX_WORK};
 
 /// Why a template cannot be parsed or rendered, with the line where it stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Error {
+pub struct Error {
     /// The kind, with its figures.
-    pub(crate) cause: Cause,
+    pub cause: Cause,
     /// The line, from 1; 0 where it is not known yet.
-    pub(crate) line: u32,
+    pub line: u32,
 }
 
 /// Kinds of errors.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Cause {
+pub enum Cause {
     /// The template is wrong, or does with a value what the value does not allow.
     Wrong(String),
     /// The template called `raise_exception`.
