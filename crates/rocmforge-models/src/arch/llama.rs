@@ -5,7 +5,9 @@ use rocmforge_ggml::{GluKind, RopeStyle, TensorId};
 use super::{Architecture, WindowRule};
 use crate::ModelError;
 use crate::config::{DecoderConfig, JsonRules, JsonWindow, RopeFactors, gguf_keys, json_rules};
-use crate::layers::{Attention, AttentionShape, Decoder, Gated, GatedNames, Layer, Norm, NormRule, Sublayer};
+use crate::layers::{
+    Attention, AttentionShape, Decoder, Experts, Gated, GatedNames, Layer, Norm, NormRule, Part, Sublayer,
+};
 use crate::settings::Known;
 use crate::step::{NormOffset, Place, Tensors};
 use crate::weights::Name;
@@ -32,10 +34,11 @@ pub(super) const LLAMA_JSON: JsonRules = JsonRules {
     tied: false,
     score_divisor: None,
     window: JsonWindow::Never,
+    experts: None,
     known: Known {
         ignored: json_rules::IGNORED_AND_WINDOW_LAYERS,
         fixed: &[json_rules::DECODERS, json_rules::SILU],
-        features: &[json_rules::FEATURES, json_rules::NO_WINDOW],
+        features: &[json_rules::FEATURES, json_rules::NO_EXPERTS, json_rules::NO_WINDOW],
     },
 };
 
@@ -46,6 +49,7 @@ const MISTRAL_JSON: JsonRules = JsonRules {
     known: Known {
         features: &[
             json_rules::FEATURES,
+            json_rules::NO_EXPERTS,
             &[("use_sliding_window", "a sliding window for some layers")],
         ],
         ..LLAMA_JSON.known
@@ -122,7 +126,14 @@ pub(super) fn decoder(
         let post = |t: &mut Tensors<'_>, name| dense.post_norms.then(|| norm(t, name)).transpose();
         let ff_norm = if dense.post_norms { FF_NORM_BETWEEN } else { FF_NORM };
         let attention = Attention::new(t, attention_shape(c, index, factors, dense, rule))?;
-        let feed_forward = Gated::new(t, GatedNames::PLAIN, [c.width, c.ff], dense.glu)?;
+        let experts = c
+            .experts
+            .as_ref()
+            .filter(|experts| experts.layers.get(index) == Some(&true));
+        let feed_forward: Box<dyn Part> = match experts {
+            Some(experts) => Box::new(Experts::new(t, index, experts, c.width, dense.glu)?),
+            None => Box::new(Gated::new(t, GatedNames::PLAIN, [c.width, c.ff], dense.glu)?),
+        };
         Ok(Layer(vec![
             Sublayer {
                 before: Some(norm(t, ATTENTION_NORM)?),
@@ -131,7 +142,7 @@ pub(super) fn decoder(
             },
             Sublayer {
                 before: Some(norm(t, ff_norm)?),
-                parts: vec![Box::new(feed_forward)],
+                parts: vec![feed_forward],
                 after: post(t, POST_FF_NORM)?,
             },
         ]))

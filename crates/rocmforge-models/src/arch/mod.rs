@@ -60,6 +60,7 @@ pub const ARCHITECTURES: &[Architecture] = &[
     llama::LLAMA,
     qwen::QWEN2,
     qwen::QWEN3,
+    qwen::QWEN3MOE,
     gemma::GEMMA3,
     phi::PHI3,
     #[cfg(test)]

@@ -5,7 +5,7 @@ use std::path::Path;
 use rocmforge_ggml::Unary;
 
 use crate::ModelError;
-use crate::config::json_rules::{DROPOUT, FEATURES, GENERATION, OF_THE_FILE, TASKS};
+use crate::config::json_rules::{DROPOUT, FEATURES, GENERATION, NO_EXPERTS, OF_THE_FILE, TASKS};
 use crate::settings::{Known, Literal, Settings, fixed, shortened};
 
 /// What the encoder's graph depends on.
@@ -54,7 +54,7 @@ const KNOWN: Known = Known {
         fixed("is_encoder_decoder", &[Literal::Bool(false)]),
         fixed("position_embedding_type", &[Literal::Text("absolute")]),
     ]],
-    features: &[FEATURES],
+    features: &[FEATURES, NO_EXPERTS],
 };
 
 /// More than any encoder has, and small enough that products of two never overflow.

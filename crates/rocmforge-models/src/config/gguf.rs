@@ -4,7 +4,7 @@ use rocmforge_ggml::RopeScaling;
 use rocmforge_gguf::{Array, Gguf, Value};
 
 use super::gguf_keys::Keys;
-use super::{DecoderConfig, MAX_LAYERS, OutputMatrix, RopeConfig, RopeFactors};
+use super::{DecoderConfig, ExpertsConfig, MAX_LAYERS, OutputMatrix, RopeConfig, RopeFactors};
 use crate::ModelError;
 use crate::arch::{Architecture, WindowRule};
 use crate::settings::shortened;
@@ -98,6 +98,7 @@ impl DecoderConfig {
             layers,
             width,
             ff: ff.ok_or_else(|| keys.missing("feed_forward_length"))?,
+            experts: experts(&keys, ff, layers.min(MAX_LAYERS))?,
             heads,
             kv_heads,
             head_dim,
@@ -120,6 +121,23 @@ impl DecoderConfig {
         config.check()?;
         Ok(config)
     }
+}
+
+/// Experts in every layer, if there are any. Architectures without experts refuse the keys before.
+fn experts(keys: &Keys<'_>, ff: Option<usize>, layers: usize) -> Result<Option<ExpertsConfig>, ModelError> {
+    let Some(count) = keys.opt_usize("expert_count")?.filter(|&count| count > 0) else {
+        return Ok(None);
+    };
+    let used = keys.usize("expert_used_count")?;
+    let inner = keys.opt_usize("expert_feed_forward_length")?.filter(|&inner| inner > 0);
+    Ok(Some(ExpertsConfig {
+        count,
+        used,
+        // Old files lack the key: what the chosen ones have together is that of one network.
+        inner: inner.or(ff.and_then(|ff| ff.checked_div(used))).unwrap_or(0),
+        normalised: true,
+        layers: vec![true; layers],
+    }))
 }
 
 /// A factor of YaRN on cosines and sines: `1 + 0.1 scale ln(factor)`, and 1 for factors up to 1.

@@ -67,15 +67,11 @@ const FEATURES: &[(&str, &str)] = &[
     ("attention.value_scale", "a factor on values"),
     ("decoder_block_count", "an encoder"),
     ("embedding_scale", "a factor on embeddings"),
-    ("expert_count", "mixture of experts"),
-    ("expert_feed_forward_length", "mixture of experts"),
     ("expert_gating_func", "mixture of experts"),
     ("expert_group_count", "mixture of experts"),
     ("expert_group_used_count", "mixture of experts"),
     ("expert_shared_count", "mixture of experts"),
     ("expert_shared_feed_forward_length", "mixture of experts"),
-    ("expert_used_count", "mixture of experts"),
-    ("expert_weights_norm", "mixture of experts"),
     ("expert_weights_scale", "mixture of experts"),
     ("interleave_moe_layer_step", "mixture of experts"),
     ("leading_dense_block_count", "mixture of experts"),
@@ -91,26 +87,41 @@ const FEATURES: &[(&str, &str)] = &[
     ("use_parallel_residual", "parallel branches"),
 ];
 
+/// Keys of experts that are plain: a softmax over all scores chooses, and the chosen factors sum up to 1.
+const EXPERTS: &[(&str, &str)] = &[
+    ("expert_count", "mixture of experts"),
+    ("expert_feed_forward_length", "mixture of experts"),
+    ("expert_used_count", "mixture of experts"),
+    ("expert_weights_norm", "mixture of experts"),
+];
+
 const NO_WINDOW: &[(&str, &str)] = &[("attention.sliding_window", "a sliding window")];
 
 /// Keys of architectures without a window.
 pub(crate) const PLAIN: Known = Known {
     ignored: &[IGNORED, YARN, WINDOW_LAYERS],
     fixed: &[FIXED],
-    features: &[FEATURES, NO_WINDOW],
+    features: &[FEATURES, EXPERTS, NO_WINDOW],
 };
 
 /// Keys of architectures whose window is not applied.
 pub(crate) const WINDOW_NOT_APPLIED: Known = Known {
     ignored: &[IGNORED, YARN, WINDOW_LAYERS, PHI3_WINDOW],
-    features: &[FEATURES],
+    features: &[FEATURES, EXPERTS],
     ..PLAIN
 };
 
 /// Keys of architectures with a window.
 pub(crate) const WITH_WINDOW: Known = Known {
     ignored: &[IGNORED, YARN],
-    features: &[FEATURES],
+    features: &[FEATURES, EXPERTS],
+    ..PLAIN
+};
+
+/// Keys of architectures with experts and without a window. llama.cpp normalises their factors whatever the file says.
+pub(crate) const WITH_EXPERTS: Known = Known {
+    ignored: &[IGNORED, YARN, WINDOW_LAYERS, &["expert_weights_norm"]],
+    features: &[FEATURES, NO_WINDOW],
     ..PLAIN
 };
 

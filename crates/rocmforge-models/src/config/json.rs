@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::json_rope::{self, Sizes};
 use super::json_rules::{JsonRules, JsonWindow};
-use super::{DecoderConfig, MAX_LAYERS, OutputMatrix};
+use super::{DecoderConfig, ExpertsConfig, MAX_LAYERS, OutputMatrix};
 use crate::ModelError;
 use crate::arch::Architecture;
 use crate::settings::{Settings, shortened};
@@ -68,6 +68,7 @@ impl DecoderConfig {
             layers,
             width,
             ff: s.need("intermediate_size")?,
+            experts: experts(&mut s, rules, layers.min(MAX_LAYERS))?,
             heads,
             kv_heads: kv_heads.unwrap_or(heads),
             head_dim,
@@ -95,6 +96,23 @@ impl DecoderConfig {
     }
 }
 
+/// Experts of the layers that are not in `mlp_only_layers`, of these each `decoder_sparse_step`th.
+fn experts(s: &mut Settings<'_>, rules: &JsonRules, layers: usize) -> Result<Option<ExpertsConfig>, ModelError> {
+    let Some(absent) = rules.experts else { return Ok(None) };
+    let count = s.take("num_experts")?.unwrap_or(absent.count);
+    let step: usize = s.take("decoder_sparse_step")?.unwrap_or(1);
+    let dense: Vec<usize> = s.take("mlp_only_layers")?.unwrap_or_default();
+    let has = |layer: usize| count > 0 && !dense.contains(&layer) && (layer + 1).checked_rem(step) == Some(0);
+    let config = ExpertsConfig {
+        count,
+        used: s.take("num_experts_per_tok")?.unwrap_or(absent.used),
+        inner: s.take("moe_intermediate_size")?.unwrap_or(absent.inner),
+        normalised: s.take("norm_topk_prob")?.unwrap_or(absent.normalised),
+        layers: (0..layers).map(has).collect(),
+    };
+    Ok(config.layers.contains(&true).then_some(config))
+}
+
 fn unknown_model_type(path: &Path, s: &Settings<'_>, found: &str) -> ModelError {
     let known = Architecture::model_types().collect::<Vec<_>>().join(", ");
     let found = shortened(found);
@@ -118,6 +136,9 @@ const JSON_NAMES: &[(&str, &str)] = &[
     ("block_count", "num_hidden_layers"),
     ("embedding_length", "hidden_size"),
     ("feed_forward_length", "intermediate_size"),
+    ("expert_count", "num_experts"),
+    ("expert_used_count", "num_experts_per_tok"),
+    ("expert_feed_forward_length", "moe_intermediate_size"),
     ("vocab_size", "vocab_size"),
     ("context_length", "max_position_embeddings"),
     ("attention.head_count", "num_attention_heads"),

@@ -50,7 +50,22 @@ pub(crate) struct JsonRules {
     /// `query_pre_attn_scalar` where the model has this setting and the key is absent.
     pub(crate) score_divisor: Option<f32>,
     pub(crate) window: JsonWindow,
+    /// Experts, where the model has them.
+    pub(crate) experts: Option<JsonExperts>,
     pub(crate) known: Known,
+}
+
+/// Experts where their keys are absent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct JsonExperts {
+    /// `num_experts`.
+    pub(crate) count: usize,
+    /// `num_experts_per_tok`.
+    pub(crate) used: usize,
+    /// `moe_intermediate_size`.
+    pub(crate) inner: usize,
+    /// `norm_topk_prob`.
+    pub(crate) normalised: bool,
 }
 
 /// Where the file comes from, how it is to be held in memory, and what a training run did.
@@ -189,8 +204,6 @@ pub(crate) const FEATURES: &[(&str, &str)] = &[
     ("audio_config", "a model with an audio part"),
     ("compression_config", "a quantised checkpoint"),
     ("cross_attention_hidden_size", "cross attention"),
-    ("num_experts", "mixture of experts"),
-    ("num_experts_per_tok", "mixture of experts"),
     ("num_local_experts", "mixture of experts"),
     ("n_routed_experts", "mixture of experts"),
     ("per_layer_config", "layers that differ"),
@@ -202,6 +215,12 @@ pub(crate) const FEATURES: &[(&str, &str)] = &[
     ("vision_config", "a model with an image part"),
 ];
 
+/// Experts, where a model has none.
+pub(crate) const NO_EXPERTS: &[(&str, &str)] = &[
+    ("num_experts", "mixture of experts"),
+    ("num_experts_per_tok", "mixture of experts"),
+];
+
 /// [`IGNORED`], and what has no effect where nothing turns the window on.
 pub(crate) const IGNORED_AND_WINDOW_LAYERS: &[&[&str]] =
     &[OF_THE_FILE, DROPOUT, TASKS, GENERATION, &["max_window_layers"]];
@@ -209,6 +228,15 @@ pub(crate) const IGNORED_AND_WINDOW_LAYERS: &[&[&str]] =
 /// [`IGNORED`], and a key of architectures that have these biases or not whatever the file says.
 pub(crate) const IGNORED_AND_ATTENTION_BIAS: &[&[&str]] =
     &[OF_THE_FILE, DROPOUT, TASKS, GENERATION, &["attention_bias"]];
+
+/// [`IGNORED`], and what works on a router in training only.
+pub(crate) const IGNORED_AND_ROUTER_TRAINING: &[&[&str]] = &[
+    OF_THE_FILE,
+    DROPOUT,
+    TASKS,
+    GENERATION,
+    &["output_router_logits", "router_aux_loss_coef"],
+];
 
 pub(crate) const NO_WINDOW: &[(&str, &str)] = &[
     ("sliding_window", "a sliding window"),
@@ -219,5 +247,5 @@ pub(crate) const NO_WINDOW: &[(&str, &str)] = &[
 pub(crate) const WINDOW_READ: Known = Known {
     ignored: IGNORED,
     fixed: &[DECODERS, SILU],
-    features: &[FEATURES],
+    features: &[FEATURES, NO_EXPERTS],
 };

@@ -11,7 +11,7 @@ use rocmforge_ggml::{Rope, RopeScaling, RopeStyle};
 use crate::ModelError;
 use crate::arch::Architecture;
 
-pub(crate) use json_rules::{JsonRules, JsonWindow};
+pub(crate) use json_rules::{JsonExperts, JsonRules, JsonWindow};
 
 /// Most elements of a head.
 pub(super) const MAX_HEAD_DIM: usize = 256;
@@ -72,6 +72,21 @@ pub enum OutputMatrix {
     OwnIfThere,
 }
 
+/// Experts: feed-forward networks of which a router chooses some for each token.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExpertsConfig {
+    /// Experts of a layer.
+    pub count: usize,
+    /// Experts that each token is given to.
+    pub used: usize,
+    /// Width of each.
+    pub inner: usize,
+    /// The factors of the chosen ones are divided by their sum.
+    pub normalised: bool,
+    /// Whether each layer has experts; the others have one network.
+    pub layers: Vec<bool>,
+}
+
 /// What fixes a decoder's graph.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DecoderConfig {
@@ -83,6 +98,8 @@ pub struct DecoderConfig {
     pub width: usize,
     /// Width of the feed-forward network.
     pub ff: usize,
+    /// Experts in place of some of these networks.
+    pub experts: Option<ExpertsConfig>,
     /// Query heads.
     pub heads: usize,
     /// Key and value heads.
@@ -223,6 +240,19 @@ impl DecoderConfig {
                     )?;
                 }
             }
+        }
+        if let Some(experts) = &self.experts {
+            let &ExpertsConfig { count, used, inner, .. } = experts;
+            rule(
+                (1..=1 << 16).contains(&count),
+                "expert_count",
+                count,
+                "it must be 1 to 65536",
+            )?;
+            let most = "it must be 1 to the number of experts";
+            rule((1..=count).contains(&used), "expert_used_count", used, most)?;
+            let (key, within) = ("expert_feed_forward_length", (1..=1 << 28).contains(&inner));
+            rule(within, key, inner, "it must be 1 to 2^28")?;
         }
         positive("attention.scale", self.attention_scale)?;
         for (key, cap) in [

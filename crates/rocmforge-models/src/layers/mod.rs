@@ -5,6 +5,7 @@
 
 mod attention;
 mod decoder;
+mod experts;
 mod feed_forward;
 mod linear;
 mod norm;
@@ -13,6 +14,7 @@ use rocmforge_ggml::{GgmlResult, Op, TensorId};
 
 pub(crate) use attention::{Attention, AttentionShape};
 pub(crate) use decoder::Decoder;
+pub(crate) use experts::Experts;
 pub(crate) use feed_forward::{Gated, GatedNames};
 pub(crate) use linear::Linear;
 pub(crate) use norm::{Norm, NormRule};

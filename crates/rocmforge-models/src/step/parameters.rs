@@ -26,6 +26,8 @@ pub(crate) enum Place {
     Layers,
     /// One layer.
     Layer(usize),
+    /// The experts of one layer.
+    Experts(usize),
     /// The logits.
     Output,
     /// Steps: inputs and intermediates.
@@ -95,7 +97,7 @@ impl Parameters {
     /// Bytes of all weights.
     pub(crate) fn weight_bytes(&self) -> usize {
         let bytes = self.all.iter().map(|parameter| match &parameter.content {
-            Content::Weight(weight) => weight.bytes().bytes().len(),
+            Content::Weight(weight) => weight.byte_size(),
             Content::Cache { .. } | Content::State { .. } | Content::Work => 0,
         });
         bytes.fold(0, usize::saturating_add)
@@ -139,8 +141,8 @@ impl Parameters {
             let desc = self.graph.tensor(*id).ok_or(GgmlError::UnknownTensor(*id))?;
             match content {
                 Content::Weight(weight) => {
-                    backend.load_weight(desc, Arc::clone(weight.bytes()))?;
-                    loaded += weight.bytes().bytes().len();
+                    backend.load_weight(desc, weight.bytes())?;
+                    loaded += weight.byte_size();
                     progress(loaded);
                 }
                 Content::Cache { .. } | Content::State { .. } | Content::Work => backend.alloc(desc)?,
@@ -157,16 +159,19 @@ impl Parameters {
         (!tensors.is_empty()).then_some(TensorGroup { name, tensors })
     }
 
-    /// Tensors that are used together: those of the logits, and each layer with its cache. The first gain most from a device: the output
-    /// matrix is the largest, and layers at the end need no copy on their way to it.
+    /// Tensors that are used together: those of the logits, each layer with its cache, and the experts of each. The first gain most from a
+    /// device: the output matrix is the largest, layers at the end need no copy on their way to it, and a token uses few of the experts.
     pub(crate) fn groups(&self) -> Vec<TensorGroup> {
         let layers = self.all.iter().filter_map(|parameter| match parameter.place {
             Place::Layer(layer) => Some(layer + 1),
             _ => None,
         });
         let layers = (0..layers.max().unwrap_or(0)).rev();
+        let experts = layers.clone();
         let mut groups: Vec<TensorGroup> = self.group("output".to_owned(), Place::Output).into_iter().collect();
         groups.extend(layers.filter_map(|layer| self.group(format!("layer {layer}"), Place::Layer(layer))));
+        groups
+            .extend(experts.filter_map(|layer| self.group(format!("experts of layer {layer}"), Place::Experts(layer))));
         groups.extend(self.group("embedding".to_owned(), Place::Embedding));
         groups
     }

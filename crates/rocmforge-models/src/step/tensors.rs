@@ -9,7 +9,7 @@ use super::parameters::{Content, Network, Parameter, Parameters, Place, WorkSize
 use crate::ModelError;
 use crate::cache::{CacheKind, CacheSpec, Cached, Kept, State};
 use crate::config::RopeConfig;
-use crate::weights::{Name, Naming, Weight, WeightSource};
+use crate::weights::{Name, Naming, Weight, WeightSource, of_expert};
 
 /// Ends of names of tensors that old checkpoints hold although they follow from the configuration.
 const DERIVED: [&str; 2] = [".rotary_emb.inv_freq", ".attn_rot_embd.weight"];
@@ -149,6 +149,46 @@ impl<'a> Tensors<'a> {
         let weight = self.need(name, fused, &[rows, cols])?;
         let desc = TensorDesc::new([cols, rows], weight.dtype, Layout::ColMajor);
         Ok(self.add(desc, Content::Weight(weight)))
+    }
+
+    /// The matrices of a product for each expert, in the file together or one by one: `[count, rows, cols]` there is a list of `[cols, rows]`
+    /// matrices in column-major order.
+    ///
+    /// # Errors
+    /// One is missing, has another shape, or another type than the first.
+    pub(crate) fn experts(&mut self, name: Name, [count, rows, cols]: [usize; 3]) -> Result<TensorId, ModelError> {
+        let in_file = self.in_file(name).unwrap_or_else(|| format!("{name:?}"));
+        let weight = if in_file.contains('@') {
+            self.stacked(&in_file, count, &[rows, cols])?
+        } else {
+            self.need(name, None, &[count, rows, cols])?
+        };
+        let desc = TensorDesc::new([count, cols, rows], weight.dtype, Layout::ColMajor);
+        Ok(self.add(desc, Content::Weight(weight)))
+    }
+
+    fn stacked(&mut self, pattern: &str, count: usize, dims: &[usize]) -> Result<Weight, ModelError> {
+        let mut first: Option<Weight> = None;
+        let mut parts = Vec::new();
+        for expert in 0..count {
+            let name = of_expert(pattern, expert);
+            let part = self.source.get(&name)?;
+            let part = part.ok_or_else(|| ModelError::MissingTensor { name: name.clone() })?;
+            check_shape(&part, dims)?;
+            parts.push(part.bytes());
+            let first = first.get_or_insert_with(|| part.clone());
+            if part.dtype != first.dtype {
+                return Err(ModelError::TensorDType {
+                    found: format!("{}, and those of other experts {}", part.dtype, first.dtype),
+                    name,
+                });
+            }
+            self.known.insert(name);
+        }
+        let first = first.ok_or_else(|| ModelError::MissingTensor {
+            name: pattern.to_owned(),
+        })?;
+        Ok(Weight::stack(pattern, &first, parts))
     }
 
     /// A table of `rows` rows that are looked up.

@@ -12,8 +12,8 @@ use half::{bf16, f16};
 use rocmforge_ggml::{DType, SharedBytes};
 
 pub use gguf::GgufWeights;
-pub(crate) use names::Name;
 pub use names::Naming;
+pub(crate) use names::{Name, of_expert};
 pub use safetensors::SafetensorsWeights;
 
 use crate::ModelError;
@@ -27,7 +27,8 @@ pub struct Weight {
     pub dims: Vec<usize>,
     /// Element type.
     pub dtype: DType,
-    bytes: Arc<dyn SharedBytes>,
+    /// One after the other.
+    parts: Vec<Arc<dyn SharedBytes>>,
 }
 
 impl std::fmt::Debug for Weight {
@@ -49,13 +50,24 @@ impl SharedBytes for Part {
 }
 
 impl Weight {
+    /// Tensors of one shape and type as one with a further dimension, outermost.
+    pub(crate) fn stack(name: &str, first: &Self, parts: Vec<Arc<dyn SharedBytes>>) -> Self {
+        let dims = [&[parts.len()], first.dims.as_slice()].concat();
+        Self {
+            name: name.to_owned(),
+            dims,
+            dtype: first.dtype,
+            parts,
+        }
+    }
+
     pub(crate) fn new(name: &str, dims: Vec<usize>, dtype: DType, bytes: Arc<dyn SharedBytes>) -> Self {
         let name = name.to_owned();
         Self {
             name,
             dims,
             dtype,
-            bytes,
+            parts: vec![bytes],
         }
     }
 
@@ -65,20 +77,33 @@ impl Weight {
         Self::new(name, vec![values.len()], DType::F32, Arc::new(bytes))
     }
 
-    /// The bytes, where they lie.
+    /// The bytes, where they lie; those of a tensor that the file has in parts in a copy.
     #[must_use]
-    pub fn bytes(&self) -> &Arc<dyn SharedBytes> {
-        &self.bytes
+    pub fn bytes(&self) -> Arc<dyn SharedBytes> {
+        match self.parts.as_slice() {
+            [one] => Arc::clone(one),
+            parts => {
+                let parts: Vec<&[u8]> = parts.iter().map(|part| part.bytes()).collect();
+                Arc::new(parts.concat())
+            }
+        }
+    }
+
+    /// Number of the bytes.
+    #[must_use]
+    pub fn byte_size(&self) -> usize {
+        let sizes = self.parts.iter().map(|part| part.bytes().len());
+        sizes.fold(0, usize::saturating_add)
     }
 
     /// Some rows of a matrix, without a copy.
     pub(crate) fn rows(&self, rows: Range<usize>) -> Self {
-        let row = self.bytes.bytes().len().checked_div(self.dims[0]).unwrap_or(0);
+        let row = self.byte_size().checked_div(self.dims[0]).unwrap_or(0);
         let mut dims = self.dims.clone();
         dims[0] = rows.len();
         let range = rows.start * row..rows.end * row;
         let part = Part {
-            whole: Arc::clone(&self.bytes),
+            whole: self.bytes(),
             range,
         };
         Self::new(&self.name, dims, self.dtype, Arc::new(part))
@@ -89,7 +114,8 @@ impl Weight {
     /// # Errors
     /// [`ModelError::TensorDType`] for block formats.
     pub(crate) fn to_f32(&self) -> Result<Vec<f32>, ModelError> {
-        let bytes = self.bytes.bytes();
+        let whole = self.bytes();
+        let bytes = whole.bytes();
         let halves = |convert: fn(u16) -> f32| {
             let pairs = bytes.as_chunks::<2>().0.iter();
             pairs.map(|&b| convert(u16::from_le_bytes(b))).collect()

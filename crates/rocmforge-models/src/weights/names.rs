@@ -9,7 +9,7 @@ pub enum Naming {
     HuggingFace,
 }
 
-/// The name of a tensor in each kind of file; `*` stands for the layer. An empty name: files of this kind do not have the tensor.
+/// The name of a tensor in each kind of file; `*` stands for the layer, `@` for the expert where each has a tensor of its own. An empty name: files of this kind do not have the tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Name {
     gguf: &'static str,
@@ -29,6 +29,11 @@ impl Name {
         };
         (!name.is_empty()).then(|| name.replace('*', &layer.to_string()))
     }
+}
+
+/// The name of an expert's tensor, from one with `@`.
+pub(crate) fn of_expert(name: &str, expert: usize) -> String {
+    name.replace('@', &expert.to_string())
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ ARCHITECTURES = {
     "llama": {"rope": "pairs"},
     "qwen2": {"rope": "half"},
     "qwen3": {"rope": "half"},
+    "qwen3moe": {"rope": "half"},
     "phi3": {"rope": "half"},
     "gemma3": {"rope": "half", "gate": "gelu", "embedding_scale": True, "window_period": 6},
 }
@@ -49,6 +50,7 @@ class Model:
         self.heads = key("attention.head_count")
         self.kv_heads = key("attention.head_count_kv", self.heads)
         self.head = key("attention.key_length", self.width // self.heads)
+        self.used, self.normalised = key("expert_used_count", 0), True
         self.eps = key("attention.layer_norm_rms_epsilon")
         self.window = key("attention.sliding_window", 0) if "window_period" in self.rule else 0
         period = self.rule.get("window_period")
@@ -142,7 +144,23 @@ class Model:
         out = out.reshape(n, q_width) @ block["attn_output"].T
         return out + block.get("attn_output.bias", 0)
 
+    def experts(self, block, h):
+        """Each row through the experts with the largest shares of a softmax; with `normalised` their factors sum up to 1."""
+        scores = h @ block["ffn_gate_inp"].T
+        shares = np.exp(scores - scores.max(axis=1, keepdims=True))
+        shares /= shares.sum(axis=1, keepdims=True)
+        out = np.zeros_like(h)
+        for row, share in enumerate(shares):
+            chosen = np.argsort(-share, kind="stable")[: self.used]
+            for expert in chosen:
+                gate, up = block["ffn_gate_exps"][expert] @ h[row], block["ffn_up_exps"][expert] @ h[row]
+                result = block["ffn_down_exps"][expert] @ (silu(gate) * up)
+                out[row] += share[expert] / (share[chosen].sum() if self.normalised else 1) * result
+        return out
+
     def feed_forward(self, block, h):
+        if "ffn_gate_inp" in block:
+            return self.experts(block, h)
         if "ffn_gate" in block:
             gate, up = h @ block["ffn_gate"].T, h @ block["ffn_up"].T
         else:

@@ -82,6 +82,14 @@ def both(*changes):
     return change
 
 
+def plain_shares(model):
+    model.normalised = False
+
+
+def more_experts(used):
+    return lambda model: setattr(model, "used", used)
+
+
 def score_divisor(value):
     return lambda model: setattr(model, "scale", 1 / np.sqrt(value))
 
@@ -124,6 +132,8 @@ CASES = [
         window(16, 1),
     ),
     ("tied", "llama", None, {"tie_word_embeddings": True}, tied),
+    ("qwen3moe with plain shares", "qwen3moe", None, {"norm_topk_prob": False}, plain_shares),
+    ("qwen3moe with other experts", "qwen3moe", None, {"num_experts_per_tok": 4}, more_experts(4)),
     (
         "gemma3 with other bases",
         "gemma3-linear",

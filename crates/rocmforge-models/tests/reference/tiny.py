@@ -60,6 +60,24 @@ MODELS = {
         "metadata": {"rope.freq_base": 2000.0},
         "qk_norm": True,
     },
+    "qwen3moe": {
+        "arch": "qwen3moe",
+        "sizes": {"width": 32, "layers": 2, "heads": 3, "kv_heads": 1, "head": 24, "ff": 64},
+        "metadata": {
+            "rope.freq_base": 2000.0,
+            "expert_count": 6,
+            "expert_used_count": 2,
+            "expert_feed_forward_length": 40,
+        },
+        "qk_norm": True,
+    },
+    "qwen3moe-q8_0": {
+        "arch": "qwen3moe",
+        "sizes": {"width": 64, "layers": 2, "heads": 2, "kv_heads": 2, "head": 32, "ff": 64, "tied": True},
+        "metadata": {"expert_count": 5, "expert_used_count": 3, "expert_feed_forward_length": 32},
+        "weights": "q8_0",
+        "qk_norm": True,
+    },
     "phi3": {
         "arch": "phi3",
         "sizes": {"width": 32, "layers": 2, "heads": 4, "kv_heads": 2, "head": 8, "ff": 48},
@@ -176,6 +194,10 @@ def tensors(name):
     def weight(label, outputs, inputs):
         found.append((f"{label}.weight", *matrix(random, outputs, inputs, kind)))
 
+    def stacked(label, count, outputs, inputs):
+        parts = [matrix(random, outputs, inputs, kind) for _ in range(count)]
+        found.append((f"{label}.weight", np.stack([data for data, _ in parts]), parts[0][1]))
+
     def vector(label, values):
         found.append((label, values.astype(np.float32), TYPES["f32"][0]))
 
@@ -209,6 +231,14 @@ def tensors(name):
         if spec.get("post_norms"):
             norm(at + "post_attention_norm", width)
         norm(at + "ffn_norm", width)
+        experts = spec.get("metadata", {}).get("expert_count")
+        if experts:
+            inner = spec["metadata"]["expert_feed_forward_length"]
+            vector(at + "ffn_gate_inp.weight", random.standard_normal((experts, width)) * 3 / np.sqrt(width))
+            stacked(at + "ffn_gate_exps", experts, inner, width)
+            stacked(at + "ffn_up_exps", experts, inner, width)
+            stacked(at + "ffn_down_exps", experts, width, inner)
+            continue
         if spec.get("fused"):
             weight(at + "ffn_up", 2 * size["ff"], width)
         else:

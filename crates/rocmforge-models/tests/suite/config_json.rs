@@ -141,6 +141,18 @@ fn real_files() -> Vec<(&'static str, Value)> {
             ),
         ),
         (
+            "Qwen3-30B-A3B",
+            with(
+                &plain("qwen3_moe"),
+                json!({
+                    "attention_bias": false, "decoder_sparse_step": 1, "head_dim": 16, "max_window_layers": 48, "mlp_only_layers": [],
+                    "moe_intermediate_size": 32, "norm_topk_prob": true, "num_experts": 128, "num_experts_per_tok": 8,
+                    "output_router_logits": false, "rope_theta": 1e6, "router_aux_loss_coef": 0.001, "sliding_window": 4096,
+                    "tie_word_embeddings": false, "use_sliding_window": false
+                }),
+            ),
+        ),
+        (
             "Phi-3, early",
             with(
                 &plain("phi3"),

@@ -22,7 +22,7 @@ const WHOLE_NAMES: [(&str, &str); 6] = [
 ];
 
 /// The same for the parts of a layer's names.
-const PARTS: [(&str, &str); 15] = [
+const PARTS: [(&str, &str); 16] = [
     ("blk.", "model.layers."),
     (".attn_norm.", ".input_layernorm."),
     (".attn_qkv.", ".self_attn.qkv_proj."),
@@ -34,6 +34,7 @@ const PARTS: [(&str, &str); 15] = [
     (".attn_output.", ".self_attn.o_proj."),
     (".post_attention_norm.", ".post_attention_layernorm."),
     (".post_ffw_norm.", ".post_feedforward_layernorm."),
+    (".ffn_gate_inp.", ".mlp.gate."),
     (".ffn_gate.", ".mlp.gate_proj."),
     (".ffn_up.", ".mlp.up_proj."),
     (".ffn_down.", ".mlp.down_proj."),
@@ -60,6 +61,9 @@ fn checkpoint_name(architecture: &str, name: &str) -> String {
         name.replace(gguf, checkpoint)
     })
 }
+
+/// Tensors by name: type, shape, bytes.
+pub(super) type Tensors = BTreeMap<String, (Dtype, Vec<usize>, Vec<u8>)>;
 
 /// A random model that can be written as a directory.
 pub(super) struct Export {
@@ -107,7 +111,11 @@ impl Export {
         let number = |key| self.usize(key).expect("there");
         let head_dim = self.head_dim();
         let mut config = json!({
-            "model_type": if self.architecture == "gemma3" { "gemma3_text" } else { &self.architecture },
+            "model_type": match self.architecture.as_str() {
+                "gemma3" => "gemma3_text",
+                "qwen3moe" => "qwen3_moe",
+                same => same,
+            },
             "num_hidden_layers": number("block_count"),
             "hidden_size": number("embedding_length"),
             "intermediate_size": number("feed_forward_length"),
@@ -133,6 +141,17 @@ impl Export {
                             .map(|factor| json!({ "rope_type": "linear", "factor": factor }))
                     ),
                 ),
+            ]
+            .into_iter()
+            .collect(),
+            "qwen3moe" => [
+                ("num_experts".to_owned(), json!(number("expert_count"))),
+                ("num_experts_per_tok".to_owned(), json!(number("expert_used_count"))),
+                (
+                    "moe_intermediate_size".to_owned(),
+                    json!(number("expert_feed_forward_length")),
+                ),
+                ("norm_topk_prob".to_owned(), json!(true)),
             ]
             .into_iter()
             .collect(),
@@ -197,27 +216,48 @@ impl Export {
 
     /// Writes config.json and the weights.
     pub(super) fn write(&self, directory: &Path, config: &Value) {
-        std::fs::write(directory.join("config.json"), config.to_string()).expect("written");
-        let tensors: BTreeMap<String, (Dtype, Vec<usize>, Vec<u8>)> = self
-            .gguf
+        write(directory, config, &self.tensors());
+    }
+
+    /// The checkpoint's tensors.
+    pub(super) fn tensors(&self) -> Tensors {
+        self.gguf
             .tensors()
             .iter()
-            .map(|tensor| {
+            .flat_map(|tensor| {
                 let (dtype, bytes) = self.bytes(&tensor.name);
-                let shape = tensor.dims.iter().rev().copied().collect();
-                (checkpoint_name(&self.architecture, &tensor.name), (dtype, shape, bytes))
+                let shape: Vec<usize> = tensor.dims.iter().rev().copied().collect();
+                if let Some((layer, rest)) = tensor
+                    .name
+                    .split_once(".ffn_")
+                    .filter(|(_, rest)| rest.contains("_exps."))
+                {
+                    let (layer, kind) = (layer.replace("blk.", "model.layers."), rest.replace("_exps.", "_proj."));
+                    let parts = bytes.chunks(bytes.len() / shape[0]).enumerate();
+                    let part = |(expert, part): (usize, &[u8])| {
+                        let name = format!("{layer}.mlp.experts.{expert}.{kind}");
+                        (name, (dtype, shape[1..].to_vec(), part.to_vec()))
+                    };
+                    return parts.map(part).collect();
+                }
+                vec![(checkpoint_name(&self.architecture, &tensor.name), (dtype, shape, bytes))]
             })
             .filter(|(name, _)| !name.is_empty())
-            .collect();
-        let views = tensors.iter().map(|(name, (dtype, shape, bytes))| {
-            (
-                name,
-                TensorView::new(*dtype, shape.clone(), bytes).expect("the shape fits"),
-            )
-        });
-        let file = directory.join("model.safetensors");
-        safetensors::serialize_to_file(views, None, &file).expect("written");
+            .collect()
     }
+}
+
+/// Writes config.json and tensors.
+pub(super) fn write(directory: &Path, config: &Value, tensors: &Tensors) {
+    std::fs::write(directory.join("config.json"), config.to_string()).expect("written");
+    let views = tensors.iter().map(|(name, (dtype, shape, bytes))| {
+        (
+            name,
+            TensorView::new(*dtype, shape.clone(), bytes).expect("the shape fits"),
+        )
+    });
+    let file = directory.join("model.safetensors");
+    safetensors::serialize_to_file(views, None, &file).expect("written");
 }
 
 #[test]
@@ -234,5 +274,5 @@ fn a_directory_of_every_architecture_equals_the_f64_forward() {
         println!("{:24} {worst:.1e}", tiny.file);
         count += 1;
     }
-    assert!(count >= 9, "{count} models");
+    assert!(count >= 10, "{count} models");
 }

@@ -70,7 +70,7 @@ fn settings_in_both_spellings_equal_the_f64_forward() {
         );
         count += 1;
     }
-    assert!(count >= 19, "{count} models");
+    assert!(count >= 22, "{count} models");
 }
 
 /// The model with another output matrix in the file.
