@@ -4,6 +4,7 @@ use super::elementwise;
 use super::norm::rms_row;
 use super::operand::{Operand, Values};
 use super::products::mul_mat;
+use super::recurrent;
 use super::rope::Turns;
 use super::rows::{checked_ids, put_row, row_units};
 use super::threads::Threads;
@@ -22,6 +23,9 @@ pub(super) fn run_many(
 ) -> GgmlResult<()> {
     match (*op, out) {
         (Op::AddRmsNorm { eps }, [sum, norm]) => add_rms_norm(inputs, eps, sum, norm, threads),
+        (Op::SsmConv | Op::SsmScan | Op::GatedDeltaNet, [out, states]) => {
+            recurrent::run(op, inputs, out, states, threads)?;
+        }
         (Op::MulMatMany { .. }, out) => {
             let (weights, biases) = inputs[1..].split_at(out.len());
             products(&inputs[0], weights, activations, out, threads)?;

@@ -21,6 +21,7 @@ mod output;
 mod paged;
 mod path;
 mod products;
+mod recurrent;
 mod reduce;
 mod rope;
 mod rows;
@@ -116,7 +117,7 @@ impl CpuBackend {
                 dtype.is_weight()
             }
             Op::FlashAttnExt(_) => dtype.is_weight(),
-            Op::AddRmsNorm { .. } => dtype == DType::F32,
+            Op::AddRmsNorm { .. } | Op::SsmConv | Op::SsmScan | Op::GatedDeltaNet => dtype == DType::F32,
             Op::GetRows => dtype.is_weight() || dtype.is_plain_number(),
             Op::SetRows | Op::RopeSetRows(_) => dtype.is_encodable(),
             Op::PagedAttention(_) => matches!(dtype, DType::F32 | DType::F16 | DType::Bf16 | DType::Q8_0),
@@ -319,7 +320,7 @@ fn run(
         // One weight: the only way to one output.
         Op::MulMatMany { .. } => return fused::run_many(op, inputs, activations, &mut [out], threads),
         // Done before: elements are moved as they are, the output is changed in place, or there are several.
-        Op::AddRmsNorm { .. } | Op::RopeSetRows(_) => {}
+        Op::AddRmsNorm { .. } | Op::SsmConv | Op::SsmScan | Op::GatedDeltaNet | Op::RopeSetRows(_) => {}
         Op::SetRows | Op::Dup | Op::Cont | Op::Cpy { .. } | Op::Concat { .. } | Op::Repeat | Op::Pad { .. } => {}
         Op::Reshape | Op::View | Op::Permute { .. } | Op::Transpose => {}
     }

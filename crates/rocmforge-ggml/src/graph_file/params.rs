@@ -73,6 +73,9 @@ pub(super) fn of(op: &Op) -> Option<Map<String, Value>> {
         | Op::Sin
         | Op::Cos
         | Op::Unary(_)
+        | Op::SsmConv
+        | Op::SsmScan
+        | Op::GatedDeltaNet
         | Op::Dup
         | Op::Cont
         | Op::Repeat
@@ -327,6 +330,9 @@ impl Reader<'_> {
                 window: self.optional("window", as_count)?,
                 softcap: self.optional("softcap", as_float)?,
             }),
+            "SSM_CONV" => Op::SsmConv,
+            "SSM_SCAN" => Op::SsmScan,
+            "GATED_DELTA_NET" => Op::GatedDeltaNet,
             "DUP" => Op::Dup,
             "CONT" => Op::Cont,
             "CPY" => Op::Cpy {

@@ -200,6 +200,7 @@ impl HipGgmlBackend {
             | Op::Mean
             | Op::Cumsum
             | Op::MeanPool => all(inputs, output),
+            Op::SsmConv | Op::SsmScan | Op::GatedDeltaNet => Err("no kernel".to_owned()),
             Op::Scale { .. }
             | Op::ScaleBias { .. }
             | Op::Clamp { .. }

@@ -87,7 +87,8 @@ impl HipGgmlBackend {
                 b.kernels.cumsum(b.stream(), x, y, rows, cols)
             }),
             Op::MeanPool => self.mean_pool(op, inputs, output),
-            // `map_of` has these.
+            // Refused before, and `map_of` has the others.
+            Op::SsmConv | Op::SsmScan | Op::GatedDeltaNet => Err(unimplemented(op, "no kernel")),
             Op::Scale { .. }
             | Op::ScaleBias { .. }
             | Op::Clamp { .. }

@@ -12,6 +12,9 @@
 //! | MUL_MAT | `a [.., m, k]`, `b [.., k, n]`; a stored weight `[n, k]` is a column-major `b` | `src0 [k, n]` is our `b`, `src1 [k, m]` our `a` |
 //! | MUL_MAT_ID | `x`, experts, ids | experts, `x`, ids |
 //! | SET_ROWS | src, dst, ids | src, ids, with dst as the view's source |
+//! | SSM_CONV | state and inputs are two operands | inputs follow the state in `src0` |
+//! | GATED_DELTA_NET | the state is the first operand | the state is the last |
+//! | recurrent ops | two outputs: results, states | one, with the states after the results |
 //! | axes of CONCAT, PERMUTE, PAD | counted from the outermost | counted from the innermost |
 //! | PERMUTE | output dimension `i` is input dimension `axes[i]` | input dimension `i` becomes output dimension `axis_i` |
 //! | indices | U32 or I32, for SET_ROWS also I64 | I32, for SET_ROWS I64 |
@@ -165,6 +168,24 @@ pub enum Op {
     /// at position `j` lies in slot `block_table[sequence][j / block_size] * block_size + j % block_size`; a token sees the keys up to
     /// its own position.
     PagedAttention(PagedAttention),
+    /// SSM_CONV: `state [slots, channels, taps - 1]`, `x [n, channels]` of `n` tokens, `weight [channels, taps]`, `sequence [n]`,
+    /// `ids [sequences]` to f32 `[n, channels]` and the new states `[sequences, channels, taps - 1]`: each channel's convolution with the
+    /// inputs before, oldest first; the state is the last of them. All operands but the indices are f32.
+    ///
+    /// As in the other recurrent ops, the state of sequence `s` begins as row `ids[s]` of `state`, token `t` changes the state of sequence
+    /// `sequence[t]`, tokens are in their order, and a sequence without tokens keeps its state. ggml's form has as many tokens of each
+    /// sequence.
+    SsmConv,
+    /// SSM_SCAN: `state [slots, heads, dim, n_state]`, `x [n, heads, dim]`, `dt [n, heads]`, `a [heads, 1 or n_state]`,
+    /// `b`, `c [n, groups, n_state]`, `sequence`, `ids` (as in [`Op::SsmConv`]) to f32 `[n, heads, dim]` and the new states. With
+    /// `d = softplus(dt)`: `state = state * exp(d a) + x d b`, the result is `state c`. Mamba 2 has one `a` for each head, Mamba 1 heads
+    /// of one element.
+    SsmScan,
+    /// GATED_DELTA_NET: `state [slots, heads, dim_v, dim_k]`, `q`, `k [n, k_heads, dim_k]`, `v [n, heads, dim_v]`, `g [n, heads, 1 or
+    /// dim_k]`, `beta [n, heads]`, `sequence`, `ids` (as in [`Op::SsmConv`]) to f32 `[n, heads, dim_v]` and the new states. The state is
+    /// multiplied by `exp(g)`, then its product with `k` goes towards `v` by `beta`; the result is `state q / sqrt(dim_k)`. Head `h` has
+    /// the keys of head `h mod k_heads`.
+    GatedDeltaNet,
     /// DUP: the same elements, in row-major order.
     Dup,
     /// CONT: as [`Op::Dup`]; the name under which graphs make a view contiguous.
@@ -268,6 +289,9 @@ impl Op {
             Self::FlashAttnExt(_) => "FLASH_ATTN_EXT",
             Self::Attention(_) => "ATTENTION",
             Self::PagedAttention(_) => "PAGED_ATTENTION",
+            Self::SsmConv => "SSM_CONV",
+            Self::SsmScan => "SSM_SCAN",
+            Self::GatedDeltaNet => "GATED_DELTA_NET",
             Self::Dup => "DUP",
             Self::Cont => "CONT",
             Self::Cpy { .. } => "CPY",
@@ -378,6 +402,9 @@ impl Op {
             | Self::Sin
             | Self::Cos
             | Self::Unary(_)
+            | Self::SsmConv
+            | Self::SsmScan
+            | Self::GatedDeltaNet
             | Self::Dup
             | Self::Cont
             | Self::Repeat

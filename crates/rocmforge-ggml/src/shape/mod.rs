@@ -4,6 +4,7 @@ mod attention;
 mod moves;
 mod output;
 mod products;
+mod recurrent;
 mod rope;
 mod rows;
 
@@ -240,7 +241,7 @@ fn divides(part: usize, whole: usize) -> bool {
     part == whole || (part != 0 && whole.is_multiple_of(part))
 }
 
-/// What the inputs of `op` determine of each of its outputs, which are one, except of ADD_RMS_NORM and MUL_MAT_MANY.
+/// What the inputs of `op` determine of each of its outputs, which are one, except of ADD_RMS_NORM, MUL_MAT_MANY and the recurrent ops.
 ///
 /// # Errors
 /// As [`infer`].
@@ -248,6 +249,7 @@ pub fn infer_all(node: usize, op: &Op, inputs: &[&TensorDesc]) -> GgmlResult<Out
     let first = infer(node, op, inputs)?;
     match *op {
         Op::AddRmsNorm { .. } => Ok(smallvec![first.clone(), first]),
+        Op::SsmConv | Op::SsmScan | Op::GatedDeltaNet => Ok(smallvec![first, recurrent::states(inputs)]),
         Op::MulMatMany { biases } => {
             let weights = (inputs.len() - 1) / (1 + usize::from(biases));
             let x = &inputs[0].shape;
@@ -275,7 +277,7 @@ pub(crate) fn check_outputs(
             node,
             op: op.name(),
             expected: match op {
-                Op::AddRmsNorm { .. } => "2 outputs",
+                Op::AddRmsNorm { .. } | Op::SsmConv | Op::SsmScan | Op::GatedDeltaNet => "2 outputs",
                 Op::MulMatMany { .. } => "an output for each weight",
                 _ => "1 output",
             },
@@ -358,6 +360,9 @@ pub fn infer(node: usize, op: &Op, inputs: &[&TensorDesc]) -> GgmlResult<Inferre
         Op::FlashAttnExt(a) => attention::ext(&at, &a),
         Op::Attention(a) => attention::whole(&at, &a),
         Op::PagedAttention(a) => attention::paged(&at, &a),
+        Op::SsmConv => recurrent::conv(&at),
+        Op::SsmScan => recurrent::scan(&at),
+        Op::GatedDeltaNet => recurrent::delta_net(&at),
         Op::Dup | Op::Cont => moves::dup(&at),
         Op::Cpy { to } => moves::cpy(&at, to),
         Op::Concat { axis } => moves::concat(&at, axis),

@@ -7,6 +7,7 @@ mod harness;
 mod in_place;
 mod moves;
 mod products;
+mod recurrent;
 mod reductions;
 
 use rocmforge_ggml::{

@@ -7,6 +7,7 @@ mod attention;
 pub(crate) mod elements;
 mod moves;
 mod products;
+mod recurrent;
 pub(crate) mod reductions;
 mod rope;
 pub(crate) mod values;
@@ -115,6 +116,9 @@ pub(crate) fn run(op: &Op, x: &[Values], shape: &[usize]) -> Vec<f64> {
         Op::FlashAttnExt(a) => attention::flash(x, a),
         Op::Attention(a) => attention::whole(x, a),
         Op::PagedAttention(a) => attention::paged(x, a),
+        Op::SsmConv => recurrent::conv(x),
+        Op::SsmScan => recurrent::scan(x),
+        Op::GatedDeltaNet => recurrent::delta_net(x),
         Op::Dup | Op::Cont | Op::Cpy { .. } | Op::Reshape | Op::View => a.data.clone(),
         Op::Concat { axis } => moves::concat(a, &x[1], axis),
         Op::Repeat => moves::repeat(a, shape),

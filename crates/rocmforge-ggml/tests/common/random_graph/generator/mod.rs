@@ -8,6 +8,7 @@ mod attention;
 mod elements;
 mod moves;
 mod products;
+mod recurrent;
 mod rows;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -67,6 +68,7 @@ impl Generator<'_> {
             rows::MAKERS.as_slice(),
             products::MAKERS.as_slice(),
             attention::MAKERS.as_slice(),
+            recurrent::MAKERS.as_slice(),
             moves::MAKERS.as_slice(),
         ]
         .concat();

@@ -76,6 +76,7 @@ pub(super) fn of(op: &Op, inputs: &[&TensorDesc]) -> Option<Noise> {
         Op::LayerNorm { .. } | Op::RmsNorm { .. } | Op::AddRmsNorm { .. } | Op::L2Norm { .. } | Op::Cumsum => {
             (8.0 + cols / 8.0, 8.0, 0.0)
         }
+        Op::SsmConv | Op::SsmScan | Op::GatedDeltaNet => (8.0 + cols / 8.0, 16.0, 4.0),
         Op::Sum | Op::SumRows | Op::Mean | Op::MeanPool => (8.0 + cols / 8.0, 8.0, 0.0),
         // Functions by series or approximation.
         Op::Unary(_) | Op::Glu { .. } | Op::Softcap { .. } | Op::Sin | Op::Cos | Op::Log => (8.0, 16.0, 4.0),

@@ -1,0 +1,106 @@
+//! Shapes of recurrent ops: a state for each sequence, tokens of several sequences.
+
+use super::{At, Inferred};
+use crate::{DType, GgmlResult, TensorDesc};
+
+/// The dimensions of an f32 operand.
+fn dims<const N: usize>(at: &At<'_>, input: usize, rule: &'static str) -> GgmlResult<[usize; N]> {
+    at.f32(input)?;
+    let shape = at.rank(input, N..=N, rule)?;
+    Ok(std::array::from_fn(|dim| shape[dim]))
+}
+
+/// An f32 operand of one shape.
+fn exactly(at: &At<'_>, input: usize, shape: &[usize], rule: &'static str) -> GgmlResult<()> {
+    at.f32(input)?;
+    let found = &at.inputs[input].shape;
+    at.rule(found == shape, rule, found, shape)
+}
+
+/// The first output, of `shape`, whose first dimension is tokens. The last two operands are the sequence of each token and the slot of
+/// each sequence.
+fn of_tokens(at: &At<'_>, shape: &[usize]) -> GgmlResult<Inferred> {
+    let (sequence, ids) = (at.inputs.len() - 2, at.inputs.len() - 1);
+    at.index(sequence)?;
+    let found = &at.inputs[sequence].shape;
+    at.rule(
+        *found == shape[..1],
+        "there must be a sequence for each token",
+        found,
+        &shape[..1],
+    )?;
+    at.index(ids)?;
+    at.rank(ids, 1..=1, "ids must be [sequences]")?;
+    let state = &at.inputs[0].shape;
+    at.rule(!state[1..].contains(&0), "a state must have elements", state, &[])?;
+    Ok(Inferred::Exact(shape.to_vec(), DType::F32))
+}
+
+/// The second output of operands that fit their op: a state for each sequence.
+pub(super) fn states(inputs: &[&TensorDesc]) -> Inferred {
+    let mut shape = inputs[0].shape.clone();
+    shape[0] = inputs[inputs.len() - 1].element_count();
+    Inferred::Exact(shape, DType::F32)
+}
+
+/// `state [slots, channels, taps - 1]`, `x [n, channels]`, `weight [channels, taps]`.
+pub(super) fn conv(at: &At<'_>) -> GgmlResult<Inferred> {
+    at.arity(5..=5, "state, x, weight, sequence, ids and 2 outputs")?;
+    let [_, channels, before] = dims(at, 0, "the state must be [slots, channels, taps - 1]")?;
+    let [tokens, own] = dims(at, 1, "x must be [tokens, channels]")?;
+    let rule = "x and the state must have as many channels";
+    at.rule(own == channels, rule, &at.inputs[0].shape, &at.inputs[1].shape)?;
+    let rule = "the weight must be [channels, taps], one tap more than the state has inputs";
+    exactly(at, 2, &[channels, before + 1], rule)?;
+    of_tokens(at, &[tokens, channels])
+}
+
+/// `state [slots, heads, dim, n_state]`, `x [n, heads, dim]`, `dt [n, heads]`, `a [heads, 1 or n_state]`, `b`, `c [n, groups, n_state]`.
+pub(super) fn scan(at: &At<'_>) -> GgmlResult<Inferred> {
+    at.arity(8..=8, "state, x, dt, a, b, c, sequence, ids and 2 outputs")?;
+    let [_, heads, dim, n_state] = dims(at, 0, "the state must be [slots, heads, dim, n_state]")?;
+    let [tokens, ..] = dims::<3>(at, 1, "x must be [tokens, heads, dim]")?;
+    exactly(at, 1, &[tokens, heads, dim], "x must have the state's heads")?;
+    exactly(at, 2, &[tokens, heads], "dt must be [tokens, heads]")?;
+    let [own, decays] = dims(at, 3, "a must be [heads, 1 or n_state]")?;
+    let fits = own == heads && (decays == 1 || decays == n_state);
+    let rule = "a must be [heads, 1 or n_state]";
+    at.rule(fits, rule, &at.inputs[3].shape, &at.inputs[0].shape)?;
+    let [_, groups, _] = dims::<3>(at, 4, "b must be [tokens, groups, n_state]")?;
+    let fits = groups > 0 && heads.is_multiple_of(groups);
+    let rule = "the groups of b must divide the heads";
+    at.rule(fits, rule, &at.inputs[4].shape, &at.inputs[0].shape)?;
+    for input in [4, 5] {
+        exactly(
+            at,
+            input,
+            &[tokens, groups, n_state],
+            "b and c must be [tokens, groups, n_state]",
+        )?;
+    }
+    of_tokens(at, &[tokens, heads, dim])
+}
+
+/// `state [slots, heads, dim_v, dim_k]`, `q`, `k [n, k_heads, dim_k]`, `v [n, heads, dim_v]`, `g [n, heads, 1 or dim_k]`, `beta [n, heads]`.
+pub(super) fn delta_net(at: &At<'_>) -> GgmlResult<Inferred> {
+    at.arity(8..=8, "state, q, k, v, g, beta, sequence, ids and 2 outputs")?;
+    let [_, heads, dim_v, dim_k] = dims(at, 0, "the state must be [slots, heads, dim_v, dim_k]")?;
+    let [tokens, k_heads, _] = dims(at, 1, "q must be [tokens, k_heads, dim_k]")?;
+    for input in [1, 2] {
+        exactly(
+            at,
+            input,
+            &[tokens, k_heads, dim_k],
+            "q and k must be [tokens, k_heads, dim_k]",
+        )?;
+    }
+    let fits = k_heads > 0 && heads.is_multiple_of(k_heads);
+    let rule = "the heads of q and k must divide the heads";
+    at.rule(fits, rule, &at.inputs[1].shape, &at.inputs[0].shape)?;
+    exactly(at, 3, &[tokens, heads, dim_v], "v must be [tokens, heads, dim_v]")?;
+    let [.., gates] = dims::<3>(at, 4, "g must be [tokens, heads, 1 or dim_k]")?;
+    let gates = if gates == 1 { 1 } else { dim_k };
+    exactly(at, 4, &[tokens, heads, gates], "g must be [tokens, heads, 1 or dim_k]")?;
+    exactly(at, 5, &[tokens, heads], "beta must be [tokens, heads]")?;
+    of_tokens(at, &[tokens, heads, dim_v])
+}
