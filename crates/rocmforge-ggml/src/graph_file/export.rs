@@ -1,6 +1,6 @@
 //! Graph files of our own graphs.
 
-use super::{Descriptor, Entry, GraphFile, GraphFileError, Kind, MAX_TENSORS, params};
+use super::{Descriptor, Entry, GraphFile, GraphFileError, Kind, MAX_TENSORS};
 use crate::{Graph, Layout, TensorDesc, TensorId};
 
 const NONE: u32 = u32::MAX;
@@ -99,7 +99,7 @@ impl Export<'_> {
                 (entry.view_of, entry.view_offs) = (Some(root), Some(0));
             }
             entry.srcs.clone_from(&srcs);
-            entry.params = params::of(&node.op);
+            entry.params = Some(node.op.parameters()).filter(|own| !own.is_empty());
             if let Some(descriptor) = &mut entry.descriptor {
                 descriptor.node = Some(index as u64);
             }

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::export::layout;
-use super::{Descriptor, Entry, GraphFile, GraphFileError, Kind, MAX_TENSORS, params};
-use crate::{Graph, Layout, Node, TensorDesc, TensorId};
+use super::{Descriptor, Entry, GraphFile, GraphFileError, Kind, MAX_TENSORS};
+use crate::op::Fault;
+use crate::{DType, Graph, Layout, Node, Op, TensorDesc, TensorId};
 
 impl GraphFile {
     /// The graph that [`Self::from_graph`] made the file of, and its inputs: the same nodes, outputs, and descriptors under the same ids.
@@ -75,9 +76,9 @@ impl<'a> Import<'a> {
         if entry.kind == Kind::Leaf {
             return Err(self.fault(index, "a leaf has no node"));
         }
-        let op = params::op(&entry.op, entry.params.as_ref()).map_err(|fault| match fault {
-            params::Fault::Op => self.fault(index, "no op has this name"),
-            params::Fault::Parameter { name, rule } => GraphFileError::Parameter {
+        let op = Op::read(&entry.op, entry.params.as_ref()).map_err(|fault| match fault {
+            Fault::Op => self.fault(index, "no op has this name"),
+            Fault::Parameter { name, rule } => GraphFileError::Parameter {
                 entry: index,
                 op: entry.op.clone(),
                 parameter: name,
@@ -125,7 +126,7 @@ impl<'a> Import<'a> {
     /// The descriptor of an entry's tensor, which must be the entry in other words.
     fn tensor(&self, index: usize, entry: &Entry, own: &Descriptor) -> Result<TensorDesc, GraphFileError> {
         let fault = |rule| Err(self.fault(index, rule));
-        let Some(dtype) = params::dtype(&entry.dtype) else {
+        let Some(dtype) = DType::ALL.into_iter().find(|dtype| dtype.to_string() == entry.dtype) else {
             return fault("its type is none of ours");
         };
         let order = [Layout::RowMajor, Layout::ColMajor, Layout::Strided];

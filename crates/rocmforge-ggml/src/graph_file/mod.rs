@@ -25,7 +25,6 @@ mod import;
 mod io;
 mod optimize;
 mod order;
-mod params;
 mod problem;
 
 use std::collections::BTreeMap;

@@ -1,7 +1,5 @@
 //! Rotary embedding: tables of cosines and sines, kept on the device.
 
-use std::collections::HashMap;
-
 use rocmforge_kernels::RopeShape;
 use rocmforge_runtime::HipBuffer;
 
@@ -14,17 +12,17 @@ use crate::{GgmlResult, Op, Rope, TensorId};
 const POSITIONS: usize = 1;
 
 /// The op's parameters, and the tensor with the frequencies' divisors.
-type TableKey = (Vec<u64>, Option<TensorId>);
+type TableKey = (Rope, Option<TensorId>);
 
 /// Tables `[max_position, n_dims / 2]` of cosines and of sines.
 #[derive(Debug, Default)]
-pub(super) struct RopeTables(HashMap<TableKey, [HipBuffer<f32>; 2]>);
+pub(super) struct RopeTables(Vec<(TableKey, [HipBuffer<f32>; 2])>);
 
 impl RopeTables {
     /// Drops the tables made with a tensor whose content changes. Whether there were any.
     pub(super) fn forget(&mut self, factors: TensorId) -> bool {
         let before = self.0.len();
-        self.0.retain(|(_, id), _| *id != Some(factors));
+        self.0.retain(|((_, id), _)| *id != Some(factors));
         self.0.len() < before
     }
 }
@@ -80,8 +78,8 @@ impl HipGgmlBackend {
         rope: Rope,
         factors: Option<TensorId>,
     ) -> GgmlResult<[HipBuffer<f32>; 2]> {
-        let key = (op.signature().1, factors);
-        if let Some(tables) = self.rope_tables.0.get(&key) {
+        let key = (rope, factors);
+        if let Some((_, tables)) = self.rope_tables.0.iter().find(|(own, _)| *own == key) {
             return Ok(tables.clone());
         }
         let divisors = match factors {
@@ -101,7 +99,7 @@ impl HipGgmlBackend {
             HipBuffer::from_slice(self.stream(), values, label).map_err(failed("allocating rotary tables"))
         };
         let tables = [table(&cos, "ggml rope cos")?, table(&sin, "ggml rope sin")?];
-        self.rope_tables.0.insert(key, tables.clone());
+        self.rope_tables.0.push((key, tables.clone()));
         Ok(tables)
     }
 }

@@ -20,13 +20,15 @@
 //! | indices | U32 or I32, for SET_ROWS also I64 | I32, for SET_ROWS I64 |
 
 mod kinds;
+mod table;
 
 pub use kinds::{DiagFill, SortOrder};
 pub use rocmforge_kernels::{GluKind, Unary};
+pub(crate) use table::Fault;
 
 use crate::DType;
 use crate::params::{Attention, FlashAttnExt, PagedAttention, SoftMax};
-use crate::rope::{Rope, RopeScaling, RopeStyle};
+use crate::rope::Rope;
 
 /// Most dimensions of the operands of PERMUTE and PAD, whose parameters are one number for each.
 pub const MAX_DIMS: usize = 4;
@@ -247,72 +249,6 @@ pub enum Op {
 }
 
 impl Op {
-    /// The op's name, as in messages and graph files: ggml's.
-    #[must_use]
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Self::GetRows => "GET_ROWS",
-            Self::SetRows => "SET_ROWS",
-            Self::MulMat => "MUL_MAT",
-            Self::MulMatId => "MUL_MAT_ID",
-            Self::MulMatUnary(_) => "MUL_MAT_UNARY",
-            Self::MulMatGlu(_) => "MUL_MAT_GLU",
-            Self::MulMatMany { .. } => "MUL_MAT_MANY",
-            Self::Add => "ADD",
-            Self::Sub => "SUB",
-            Self::Mul => "MUL",
-            Self::Div => "DIV",
-            Self::AddId => "ADD_ID",
-            Self::Accumulate { .. } => "ACC",
-            Self::Scale { .. } => "SCALE",
-            Self::ScaleBias { .. } => "SCALE_BIAS",
-            Self::Clamp { .. } => "CLAMP",
-            Self::Sqr => "SQR",
-            Self::Sqrt => "SQRT",
-            Self::Log => "LOG",
-            Self::Sin => "SIN",
-            Self::Cos => "COS",
-            Self::Softcap { .. } => "SOFTCAP",
-            Self::Unary(kind) => kind.name(),
-            Self::Glu { kind, .. } => kind.name(),
-            Self::LayerNorm { .. } => "NORM",
-            Self::RmsNorm { .. } => "RMS_NORM",
-            Self::AddRmsNorm { .. } => "ADD_RMS_NORM",
-            Self::L2Norm { .. } => "L2_NORM",
-            Self::SoftMax(_) => "SOFT_MAX",
-            Self::DiagMask { fill, .. } => match fill {
-                DiagFill::Inf => "DIAG_MASK_INF",
-                DiagFill::Zero => "DIAG_MASK_ZERO",
-            },
-            Self::Rope(_) => "ROPE",
-            Self::RopeSetRows(_) => "ROPE_SET_ROWS",
-            Self::FlashAttnExt(_) => "FLASH_ATTN_EXT",
-            Self::Attention(_) => "ATTENTION",
-            Self::PagedAttention(_) => "PAGED_ATTENTION",
-            Self::SsmConv => "SSM_CONV",
-            Self::SsmScan => "SSM_SCAN",
-            Self::GatedDeltaNet => "GATED_DELTA_NET",
-            Self::Dup => "DUP",
-            Self::Cont => "CONT",
-            Self::Cpy { .. } => "CPY",
-            Self::Concat { .. } => "CONCAT",
-            Self::Repeat => "REPEAT",
-            Self::Pad { .. } => "PAD",
-            Self::Reshape => "RESHAPE",
-            Self::View => "VIEW",
-            Self::Permute { .. } => "PERMUTE",
-            Self::Transpose => "TRANSPOSE",
-            Self::Argmax => "ARGMAX",
-            Self::Argsort { .. } => "ARGSORT",
-            Self::TopK { .. } => "TOP_K",
-            Self::Sum => "SUM",
-            Self::SumRows => "SUM_ROWS",
-            Self::Mean => "MEAN",
-            Self::Cumsum => "CUMSUM",
-            Self::MeanPool => "MEAN_POOL",
-        }
-    }
-
     /// Whether the op changes memory that exists outside its output: never removed, merged or moved. A CPY with a second input is recognised
     /// by its output, which is a view ([`crate::Graph::has_effect`]).
     #[must_use]
@@ -334,123 +270,4 @@ impl Op {
             Self::View | Self::Reshape | Self::Transpose | Self::Permute { .. }
         )
     }
-
-    /// The op and its parameters as numbers that are equal exactly when the ops compute the same.
-    #[must_use]
-    pub fn signature(&self) -> (&'static str, Vec<u64>) {
-        let bits = |x: f32| u64::from(x.to_bits());
-        let wide = |n: usize| n as u64;
-        let parameters = match *self {
-            Self::Scale { factor: x }
-            | Self::LayerNorm { eps: x }
-            | Self::RmsNorm { eps: x }
-            | Self::AddRmsNorm { eps: x }
-            | Self::L2Norm { eps: x }
-            | Self::Softcap { cap: x } => vec![bits(x)],
-            Self::ScaleBias { factor: x, bias: y } | Self::Clamp { min: x, max: y } => vec![bits(x), bits(y)],
-            Self::Glu { swapped, .. } => vec![u64::from(swapped)],
-            Self::SoftMax(s) => vec![bits(s.scale), bits(s.max_bias), u64::from(s.mask), u64::from(s.sinks)],
-            Self::DiagMask { n_past, .. } => vec![wide(n_past)],
-            Self::Rope(r) | Self::RopeSetRows(r) => rope_parameters(r),
-            Self::MulMatUnary(kind) => vec![kind as u64],
-            Self::MulMatGlu(kind) => vec![kind as u64],
-            Self::MulMatMany { biases } => vec![u64::from(biases)],
-            Self::FlashAttnExt(a) => vec![
-                bits(a.scale),
-                bits(a.max_bias),
-                bits(a.softcap),
-                u64::from(a.mask),
-                u64::from(a.sinks),
-            ],
-            Self::Attention(a) => vec![
-                wide(a.heads),
-                wide(a.kv_heads),
-                wide(a.head_dim),
-                bits(a.scale),
-                u64::from(a.causal),
-                a.mask as u64,
-            ],
-            Self::PagedAttention(a) => vec![
-                wide(a.heads),
-                wide(a.kv_heads),
-                wide(a.head_dim),
-                bits(a.scale),
-                wide(a.block_size),
-                u64::from(a.window.is_some()),
-                a.window.map_or(0, wide),
-                u64::from(a.softcap.is_some()),
-                a.softcap.map_or(0, bits),
-            ],
-            Self::Accumulate { offset: n } | Self::Concat { axis: n } | Self::TopK { k: n } => vec![wide(n)],
-            Self::Cpy { to } => vec![to.map_or(0, |to| to as u64 + 1)],
-            Self::Pad { left, right } => left.into_iter().chain(right).map(wide).collect(),
-            Self::Permute { axes } => axes.map(wide).to_vec(),
-            Self::Argsort { order } => vec![order as u64],
-            // The name says all: no parameters, or a family whose names are its members'.
-            Self::GetRows
-            | Self::SetRows
-            | Self::MulMat
-            | Self::MulMatId
-            | Self::Add
-            | Self::Sub
-            | Self::Mul
-            | Self::Div
-            | Self::AddId
-            | Self::Sqr
-            | Self::Sqrt
-            | Self::Log
-            | Self::Sin
-            | Self::Cos
-            | Self::Unary(_)
-            | Self::SsmConv
-            | Self::SsmScan
-            | Self::GatedDeltaNet
-            | Self::Dup
-            | Self::Cont
-            | Self::Repeat
-            | Self::Reshape
-            | Self::View
-            | Self::Transpose
-            | Self::Argmax
-            | Self::Sum
-            | Self::SumRows
-            | Self::Mean
-            | Self::Cumsum
-            | Self::MeanPool => Vec::new(),
-        };
-        (self.name(), parameters)
-    }
-}
-
-fn rope_parameters(r: Rope) -> Vec<u64> {
-    let bits = |x: f32| u64::from(x.to_bits());
-    let mut all = vec![
-        r.n_dims as u64,
-        bits(r.theta),
-        r.max_position as u64,
-        bits(r.magnitude),
-        match r.style {
-            RopeStyle::HalfSplit => 0,
-            RopeStyle::Interleaved => 1,
-            RopeStyle::Mrope(_) => 2,
-            RopeStyle::Imrope(_) => 3,
-            RopeStyle::Vision(_) => 4,
-        },
-    ];
-    all.extend(r.style.sections().into_iter().flatten().map(|pairs| pairs as u64));
-    match r.scaling {
-        RopeScaling::None => {}
-        RopeScaling::Linear { factor } => all.push(bits(factor)),
-        RopeScaling::Yarn {
-            factor,
-            original_context,
-            beta_fast,
-            beta_slow,
-            ext_factor,
-        } => {
-            let betas = [bits(beta_fast), bits(beta_slow), bits(ext_factor)];
-            all.extend([bits(factor), original_context as u64].into_iter().chain(betas));
-        }
-    }
-    all
 }

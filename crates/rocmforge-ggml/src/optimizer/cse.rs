@@ -11,7 +11,7 @@ type OutputKind = (Vec<usize>, DType, Vec<usize>, usize, Option<TensorId>);
 /// What a node computes: equal exactly when two nodes have the same op, parameters, input tensors and kind of output.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct NodeSignature {
-    op: (&'static str, Vec<u64>),
+    op: (&'static str, String),
     inputs: Vec<TensorId>,
     outputs: Vec<OutputKind>,
 }

@@ -226,6 +226,93 @@ proptest! {
     }
 }
 
+/// Names and forms of parameters do not change: files are kept.
+#[test]
+fn parameters_are_written_as_before() {
+    let scaling = RopeScaling::Yarn {
+        factor: 4.0,
+        original_context: 2048,
+        beta_fast: 32.0,
+        beta_slow: 1.0,
+        ext_factor: 0.5,
+    };
+    let rope = Rope::new(8, 10_000.0, RopeStyle::Mrope([2, 1, 1, 0]), 16);
+    for (op, params) in [
+        (
+            Op::Clamp {
+                min: f32::NEG_INFINITY,
+                max: 0.25,
+            },
+            json!({ "min": "-inf", "max": 0.25 }),
+        ),
+        (Op::MulMatUnary(Unary::Silu), json!({ "function": "SILU" })),
+        (
+            Op::DiagMask {
+                n_past: 3,
+                fill: DiagFill::Zero,
+            },
+            json!({ "n_past": 3 }),
+        ),
+        (Op::Cpy { to: Some(DType::Q8_0) }, json!({ "to": "Q8_0" })),
+        (Op::Cpy { to: None }, json!({ "to": null })),
+        (
+            Op::Argsort {
+                order: SortOrder::Descending,
+            },
+            json!({ "descending": true }),
+        ),
+        (
+            Op::Glu {
+                kind: GluKind::Geglu,
+                swapped: true,
+            },
+            json!({ "swapped": true }),
+        ),
+        (
+            Op::Attention(Attention {
+                heads: 4,
+                kv_heads: 2,
+                head_dim: 8,
+                scale: f32::from_bits(0x7fc0_0001),
+                causal: true,
+                mask: AttentionMask::Additive,
+            }),
+            json!({
+                "heads": 4, "kv_heads": 2, "head_dim": 8, "scale": "nan:7fc00001", "causal": true, "mask": true,
+            }),
+        ),
+        (
+            Op::PagedAttention(PagedAttention {
+                heads: 4,
+                kv_heads: 2,
+                head_dim: 8,
+                scale: 0.5,
+                block_size: 16,
+                window: None,
+                softcap: Some(30.0),
+            }),
+            json!({
+                "heads": 4, "kv_heads": 2, "head_dim": 8, "scale": 0.5, "block_size": 16, "window": null,
+                "softcap": 30.0,
+            }),
+        ),
+        (
+            Op::Rope(Rope { scaling, ..rope }),
+            json!({
+                "n_dims": 8, "theta": 10_000.0, "mode": "mrope", "sections": [2, 1, 1, 0], "max_position": 16,
+                "magnitude": 1.0, "scaling": "yarn", "factor": 4.0, "original_context": 2048, "beta_fast": 32.0,
+                "beta_slow": 1.0, "ext_factor": 0.5,
+            }),
+        ),
+        (Op::Add, Value::Null),
+    ] {
+        let file = GraphFile::from_graph(&one_node(op), &[]).expect("a file");
+        let value: Value = serde_json::from_slice(&file.to_json().expect("JSON")).expect("JSON");
+        let found = value["nodes"][1].get("params").unwrap_or(&Value::Null);
+        assert_eq!(*found, params, "{}", op.name());
+    }
+}
+
 /// The file holds together, and so do its parameters, but the op takes other operands.
 #[test]
 fn a_file_whose_nodes_do_not_fit_their_ops_is_not_optimized() {

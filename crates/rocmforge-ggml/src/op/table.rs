@@ -1,0 +1,333 @@
+//! Table of ops: the name and the parameters of each. Messages, signatures and graph files are made of it.
+//!
+//! Parameters are JSON objects. An f32 is a number, which keeps every bit of a finite one; the others are the texts `inf`, `-inf` and
+//! `nan:` with the 32 bits in hexadecimal.
+
+use serde_json::{Map, Value, json};
+
+use super::Op;
+use crate::{
+    Attention, AttentionMask, DType, DiagFill, FlashAttnExt, GluKind, MAX_DIMS, PagedAttention, Rope, RopeScaling,
+    RopeStyle, SoftMax, SortOrder, Unary,
+};
+
+/// What is wrong with a node's op or one of its parameters.
+#[derive(Debug)]
+pub(crate) enum Fault {
+    /// No op of ours has this name.
+    Op,
+    /// A parameter is missing, superfluous or of another kind.
+    Parameter { name: String, rule: &'static str },
+}
+
+/// A row is an op's name, its variant, and for each field the name of the parameter; after `;` a field that the name decides. A structure
+/// of parameters has names of its own.
+macro_rules! ops {
+    ($($name:literal $variant:ident $({ $($field:tt: $parameter:ident),* $(; $decided:ident: $value:path)? })?)*) => {
+        impl Op {
+            /// The op's name, as in messages and graph files: ggml's.
+            #[must_use]
+            pub const fn name(&self) -> &'static str {
+                match self {
+                    $(Self::$variant { $($($decided: $value,)?)? .. } => $name,)*
+                    Self::Unary(kind) => kind.name(),
+                    Self::Glu { kind, .. } => kind.name(),
+                }
+            }
+
+            /// The op's parameters.
+            pub(crate) fn parameters(&self) -> Map<String, Value> {
+                let mut to = Map::new();
+                match self {
+                    $(Self::$variant { $($($field: $parameter,)* $($decided: $value,)?)? } => {
+                        $($($parameter.write(stringify!($parameter), &mut to);)*)?
+                    })*
+                    Self::Unary(_) => {}
+                    Self::Glu { swapped, .. } => swapped.write("swapped", &mut to),
+                }
+                to
+            }
+
+            /// The op of a name, without a look at parameters that are not its own.
+            fn of(name: &str, from: &Reader<'_>) -> Result<Self, Fault> {
+                Ok(match name {
+                    $($name => Self::$variant {
+                        $($($field: Parameter::read(stringify!($parameter), from)?,)* $($decided: $value,)?)?
+                    },)*
+                    _ => match (member(Unary::ALL, Unary::name, name), member(GluKind::ALL, GluKind::name, name)) {
+                        (Some(kind), _) => Self::Unary(kind),
+                        (_, Some(kind)) => Self::Glu { kind, swapped: Parameter::read("swapped", from)? },
+                        _ => return Err(Fault::Op),
+                    },
+                })
+            }
+        }
+    };
+}
+
+ops! {
+    "GET_ROWS" GetRows
+    "SET_ROWS" SetRows
+    "MUL_MAT" MulMat
+    "MUL_MAT_ID" MulMatId
+    "MUL_MAT_UNARY" MulMatUnary { 0: function }
+    "MUL_MAT_GLU" MulMatGlu { 0: function }
+    "MUL_MAT_MANY" MulMatMany { biases: biases }
+    "ADD" Add
+    "SUB" Sub
+    "MUL" Mul
+    "DIV" Div
+    "ADD_ID" AddId
+    "ACC" Accumulate { offset: offset }
+    "SCALE" Scale { factor: factor }
+    "SCALE_BIAS" ScaleBias { factor: factor, bias: bias }
+    "CLAMP" Clamp { min: min, max: max }
+    "SQR" Sqr
+    "SQRT" Sqrt
+    "LOG" Log
+    "SIN" Sin
+    "COS" Cos
+    "SOFTCAP" Softcap { cap: cap }
+    "NORM" LayerNorm { eps: eps }
+    "RMS_NORM" RmsNorm { eps: eps }
+    "ADD_RMS_NORM" AddRmsNorm { eps: eps }
+    "L2_NORM" L2Norm { eps: eps }
+    "SOFT_MAX" SoftMax { 0: own }
+    "DIAG_MASK_INF" DiagMask { n_past: n_past; fill: DiagFill::Inf }
+    "DIAG_MASK_ZERO" DiagMask { n_past: n_past; fill: DiagFill::Zero }
+    "ROPE" Rope { 0: own }
+    "ROPE_SET_ROWS" RopeSetRows { 0: own }
+    "FLASH_ATTN_EXT" FlashAttnExt { 0: own }
+    "ATTENTION" Attention { 0: own }
+    "PAGED_ATTENTION" PagedAttention { 0: own }
+    "SSM_CONV" SsmConv
+    "SSM_SCAN" SsmScan
+    "GATED_DELTA_NET" GatedDeltaNet
+    "DUP" Dup
+    "CONT" Cont
+    "CPY" Cpy { to: to }
+    "CONCAT" Concat { axis: axis }
+    "REPEAT" Repeat
+    "PAD" Pad { left: left, right: right }
+    "RESHAPE" Reshape
+    "VIEW" View
+    "PERMUTE" Permute { axes: axes }
+    "TRANSPOSE" Transpose
+    "ARGMAX" Argmax
+    "ARGSORT" Argsort { order: descending }
+    "TOP_K" TopK { k: k }
+    "SUM" Sum
+    "SUM_ROWS" SumRows
+    "MEAN" Mean
+    "CUMSUM" Cumsum
+    "MEAN_POOL" MeanPool
+}
+
+impl Op {
+    /// The op and its parameters: equal exactly when the ops compute the same, to every bit of a number.
+    #[must_use]
+    pub fn signature(&self) -> (&'static str, String) {
+        (self.name(), Value::Object(self.parameters()).to_string())
+    }
+
+    /// The op of a name and its parameters.
+    ///
+    /// # Errors
+    /// The name is no op's, or the parameters are not exactly its own.
+    pub(crate) fn read(name: &str, params: Option<&Map<String, Value>>) -> Result<Self, Fault> {
+        let op = Self::of(name, &Reader(params))?;
+        let own = op.parameters();
+        let mut names = params.into_iter().flat_map(Map::keys);
+        match names.find(|&name| !own.contains_key(name)) {
+            None => Ok(op),
+            Some(other) => Err(Fault::Parameter {
+                name: other.clone(),
+                rule: "the op has no such parameter",
+            }),
+        }
+    }
+}
+
+/// The parameters of one node.
+struct Reader<'a>(Option<&'a Map<String, Value>>);
+
+impl Reader<'_> {
+    fn get<T>(&self, name: &str, rule: &'static str, read: impl Fn(&Value) -> Option<T>) -> Result<T, Fault> {
+        let value = self.0.and_then(|params| params.get(name));
+        value.and_then(read).ok_or_else(|| Fault::Parameter {
+            name: name.to_owned(),
+            rule,
+        })
+    }
+}
+
+/// A parameter, or a structure of some.
+trait Parameter: Sized {
+    fn write(&self, name: &'static str, to: &mut Map<String, Value>);
+    fn read(name: &'static str, from: &Reader<'_>) -> Result<Self, Fault>;
+}
+
+/// One value.
+trait Single: Sized {
+    /// What it must be, as messages say it.
+    const RULE: &'static str;
+    fn value(&self) -> Value;
+    fn of(value: &Value) -> Option<Self>;
+}
+
+impl<T: Single> Parameter for T {
+    fn write(&self, name: &'static str, to: &mut Map<String, Value>) {
+        to.insert(name.to_owned(), self.value());
+    }
+
+    fn read(name: &'static str, from: &Reader<'_>) -> Result<Self, Fault> {
+        from.get(name, T::RULE, T::of)
+    }
+}
+
+macro_rules! singles {
+    ($($kind:ty, $rule:literal, |$own:ident| $value:expr, |$json:ident| $of:expr;)*) => {
+        $(impl Single for $kind {
+            const RULE: &'static str = $rule;
+
+            fn value(&self) -> Value {
+                let $own = *self;
+                json!($value)
+            }
+
+            fn of($json: &Value) -> Option<Self> {
+                $of
+            }
+        })*
+    };
+}
+
+singles! {
+    usize, "it must be a whole number that is not negative", |n| n, |value| usize::try_from(value.as_u64()?).ok();
+    bool, "it must be true or false", |flag| flag, |value| value.as_bool();
+    f32, "it must be a number of 32 bits, or `inf`, `-inf`, `nan:` and its bits", |x| float(x), |value| as_float(value);
+    DType, "it must be a type of tensors", |dtype| dtype.to_string(),
+        |value| member(DType::ALL, |dtype| dtype.to_string(), value.as_str()?);
+    Unary, "it must be the name of a unary op", |kind| kind.name(),
+        |value| member(Unary::ALL, Unary::name, value.as_str()?);
+    GluKind, "it must be the name of a gated linear unit", |kind| kind.name(),
+        |value| member(GluKind::ALL, GluKind::name, value.as_str()?);
+    SortOrder, "it must be true or false", |order| order == SortOrder::Descending,
+        |value| Some(if value.as_bool()? { SortOrder::Descending } else { SortOrder::Ascending });
+    AttentionMask, "it must be true or false", |mask| mask == AttentionMask::Additive,
+        |value| Some(if value.as_bool()? { AttentionMask::Additive } else { AttentionMask::None });
+    [usize; MAX_DIMS], "it must be four whole numbers", |all| all,
+        |value| value.as_array()?.iter().map(Single::of).collect::<Option<Vec<usize>>>()?.try_into().ok();
+}
+
+impl<T: Single> Single for Option<T> {
+    const RULE: &'static str = "it must be null or a value of its kind";
+
+    fn value(&self) -> Value {
+        self.as_ref().map_or(Value::Null, T::value)
+    }
+
+    fn of(value: &Value) -> Option<Self> {
+        match value {
+            Value::Null => Some(None),
+            value => T::of(value).map(Some),
+        }
+    }
+}
+
+macro_rules! structures {
+    ($($kind:ident { $($field:ident),* })*) => {
+        $(impl Parameter for $kind {
+            fn write(&self, _: &'static str, to: &mut Map<String, Value>) {
+                $(self.$field.write(stringify!($field), to);)*
+            }
+
+            fn read(_: &'static str, from: &Reader<'_>) -> Result<Self, Fault> {
+                Ok(Self { $($field: Parameter::read(stringify!($field), from)?,)* })
+            }
+        })*
+    };
+}
+
+structures! {
+    SoftMax { scale, max_bias, mask, sinks }
+    FlashAttnExt { scale, max_bias, softcap, mask, sinks }
+    Attention { heads, kv_heads, head_dim, scale, causal, mask }
+    PagedAttention { heads, kv_heads, head_dim, scale, block_size, window, softcap }
+    Rope { n_dims, theta, style, max_position, magnitude, scaling }
+}
+
+/// Alternatives: a word says which, the parameters of each are beside it.
+macro_rules! alternatives {
+    ($kind:ident, $key:literal, $rule:literal: $($word:literal $variant:ident { $($field:tt: $parameter:ident),* })*) => {
+        impl Parameter for $kind {
+            fn write(&self, _: &'static str, to: &mut Map<String, Value>) {
+                match self {
+                    $(Self::$variant { $($field: $parameter),* } => {
+                        to.insert($key.to_owned(), json!($word));
+                        $($parameter.write(stringify!($parameter), to);)*
+                    })*
+                }
+            }
+
+            fn read(_: &'static str, from: &Reader<'_>) -> Result<Self, Fault> {
+                let word = from.get($key, $rule, |value| [$($word),*].into_iter().find(|word| value.as_str() == Some(word)))?;
+                $(if word == $word {
+                    return Ok(Self::$variant { $($field: Parameter::read(stringify!($parameter), from)?),* });
+                })*
+                Err(Fault::Op)
+            }
+        }
+    };
+}
+
+alternatives! { RopeStyle, "mode", "it must be `normal`, `neox`, `mrope`, `imrope` or `vision`":
+    "normal" Interleaved {}
+    "neox" HalfSplit {}
+    "mrope" Mrope { 0: sections }
+    "imrope" Imrope { 0: sections }
+    "vision" Vision { 0: sections }
+}
+
+alternatives! { RopeScaling, "scaling", "it must be `none`, `linear` or `yarn`":
+    "none" None {}
+    "linear" Linear { factor: factor }
+    "yarn" Yarn {
+        factor: factor, original_context: original_context, beta_fast: beta_fast, beta_slow: beta_slow,
+        ext_factor: ext_factor
+    }
+}
+
+fn float(x: f32) -> Value {
+    if x.is_finite() {
+        json!(f64::from(x))
+    } else if x.is_nan() {
+        json!(format!("nan:{:08x}", x.to_bits()))
+    } else {
+        json!(if x > 0.0 { "inf" } else { "-inf" })
+    }
+}
+
+fn as_float(value: &Value) -> Option<f32> {
+    match value {
+        Value::Number(number) => {
+            // Rounding takes away what reading the decimal number may have added beyond 24 bits.
+            let x = number.as_f64()? as f32;
+            x.is_finite().then_some(x)
+        }
+        Value::String(text) => match text.as_str() {
+            "inf" => Some(f32::INFINITY),
+            "-inf" => Some(f32::NEG_INFINITY),
+            text => {
+                let bits = u32::from_str_radix(text.strip_prefix("nan:")?, 16).ok()?;
+                Some(f32::from_bits(bits)).filter(|x| x.is_nan())
+            }
+        },
+        _ => None,
+    }
+}
+
+/// What has a name.
+fn member<T: Copy, N: AsRef<str>>(all: impl IntoIterator<Item = T>, name: impl Fn(T) -> N, wanted: &str) -> Option<T> {
+    all.into_iter().find(|&one| name(one).as_ref() == wanted)
+}
