@@ -3,6 +3,7 @@
 use super::attention::mask_shape;
 use super::copies::{moved, packed, part_of, plan};
 use super::elementwise::{map_of, repeated};
+use super::operands::rows_and_cols;
 use super::products::whole_matrices;
 use super::rows::table_type;
 use super::types::{kv_type, weight_type};
@@ -45,29 +46,19 @@ impl HipGgmlBackend {
         if inputs.is_empty() || outputs.is_empty() {
             return Err("no input or no output".to_owned());
         }
-        Self::has_kernel(op, inputs, outputs)?;
-        limits::count(op, inputs, outputs[0])
-    }
-
-    /// [`Self::covers`] as the error of a launch.
-    pub(crate) fn refusal(op: &Op, inputs: &[&TensorDesc], outputs: &[&TensorDesc]) -> Option<GgmlError> {
-        let reason = Self::covers(op, inputs, outputs).err()?;
-        Some(unimplemented(op, reason))
-    }
-
-    /// Whether there is a kernel for operands like these, in whatever dimensions.
-    fn has_kernel(op: &Op, inputs: &[&TensorDesc], outputs: &[&TensorDesc]) -> Covered {
         let (first, output) = (inputs[0], outputs[0]);
         if map_of(op).is_some() {
             float(first)?;
             return float(output);
         }
+        let dims = rows_and_cols(&first.shape);
         match *op {
             Op::Dup | Op::Cont | Op::Cpy { .. } | Op::Reshape | Op::View | Op::Permute { .. } | Op::Transpose => {
                 rule(first.element_count() == output.element_count(), || {
                     format!("{} of other elements than {}", output.summary(), first.summary())
                 })?;
-                plan(&moved(op, first), output, false).map(drop)
+                plan(&moved(op, first), output, false)?;
+                limits::transpose(op, first, output)
             }
             Op::Repeat => plan(first, output, true).map(drop),
             Op::Concat { axis } => {
@@ -82,8 +73,16 @@ impl HipGgmlBackend {
                 contiguous(output)?;
                 plan(first, &part_of(first, output, &left), false).map(drop)
             }
-            Op::GetRows => get_rows(inputs, output),
-            Op::SetRows => set_rows(inputs, output),
+            Op::GetRows => {
+                get_rows(inputs, output)?;
+                limits::rows_of(first)?;
+                limits::tiles(rows_and_cols(&output.shape))
+            }
+            Op::SetRows => {
+                set_rows(inputs, output)?;
+                limits::rows_of(output)?;
+                limits::tiles(dims)
+            }
             Op::MulMat => mul_mat(inputs, output),
             Op::MulMatId => {
                 float(first)?;
@@ -94,7 +93,8 @@ impl HipGgmlBackend {
                 if !as_they_lie {
                     float(experts)?;
                 }
-                float(output)
+                float(output)?;
+                limits::mul_mat_id(inputs)
             }
             // Fused ops: their parts.
             Op::MulMatUnary(_) => mul_mat(inputs, output),
@@ -111,17 +111,23 @@ impl HipGgmlBackend {
             }
             Op::AddRmsNorm { .. } => {
                 all(inputs, output)?;
-                outputs[1..].iter().try_for_each(|norm| float(norm))
+                outputs[1..].iter().try_for_each(|norm| float(norm))?;
+                limits::team_rows(dims)
             }
             Op::RopeSetRows(r) => {
                 rope(r, &[&[first], &inputs[3..]].concat())?;
-                set_rows(inputs, output)
+                set_rows(inputs, output)?;
+                limits::heads(r, dims)?;
+                limits::rows_of(inputs[1])?;
+                limits::tiles(rows_and_cols(&output.shape))
             }
             Op::AddId => {
                 float(first)?;
                 float(inputs[1])?;
                 index(inputs[2])?;
-                float(output)
+                float(output)?;
+                limits::rows_of(inputs[1])?;
+                limits::tiles(dims)
             }
             Op::Add | Op::Sub | Op::Mul | Op::Div => {
                 all(inputs, output)?;
@@ -141,19 +147,22 @@ impl HipGgmlBackend {
                 let four = first.shape.len() <= 4;
                 rule(four || !(s.mask || s.sinks), || {
                     format!("a mask or sinks of {}", first.summary())
-                })
+                })?;
+                limits::team_rows(dims)
             }
             Op::Rope(r) => {
                 rope(r, inputs)?;
-                float(output)
+                float(output)?;
+                limits::heads(r, dims)
             }
-            Op::Attention(_) => {
+            Op::Attention(a) => {
                 all(inputs, output)?;
                 let (batch, keys) = (first.shape[0], inputs[1].shape[1]);
                 inputs.get(3).map_or(Ok(()), |mask| {
                     let known = mask_shape(&mask.shape, [batch, keys]).is_some();
                     rule(known, || format!("a mask {}", mask.summary()))
-                })
+                })?;
+                limits::attention(a, inputs)
             }
             Op::FlashAttnExt(_) => {
                 let heads = [first, inputs[1], inputs[2]];
@@ -161,7 +170,8 @@ impl HipGgmlBackend {
                 heads.into_iter().try_for_each(|operand| {
                     let dim = operand.shape[3];
                     head_dim(dim, operand)
-                })
+                })?;
+                limits::flash_attn_ext(inputs)
             }
             Op::PagedAttention(a) => {
                 head_dim(a.head_dim, first)?;
@@ -172,7 +182,8 @@ impl HipGgmlBackend {
                     index(indices)?;
                 }
                 float(first)?;
-                contiguous(output)
+                contiguous(output)?;
+                limits::paged_attention(a, inputs)
             }
             Op::Argmax | Op::TopK { .. } | Op::Argsort { .. } => {
                 let cols = first.shape.last().copied().unwrap_or(1);
@@ -187,19 +198,30 @@ impl HipGgmlBackend {
                 };
                 rule(wanted <= most, || format!("{wanted} columns, over {most}"))?;
                 float(first)?;
-                index(output)
+                index(output)?;
+                limits::block_rows(dims)
             }
-            Op::Glu { .. }
-            | Op::LayerNorm { .. }
-            | Op::RmsNorm { .. }
-            | Op::L2Norm { .. }
-            | Op::Softcap { .. }
-            | Op::DiagMask { .. }
-            | Op::Sum
-            | Op::SumRows
-            | Op::Mean
-            | Op::Cumsum
-            | Op::MeanPool => all(inputs, output),
+            Op::LayerNorm { .. } | Op::RmsNorm { .. } | Op::SumRows | Op::Mean => {
+                all(inputs, output)?;
+                limits::team_rows(dims)
+            }
+            Op::Cumsum => {
+                all(inputs, output)?;
+                limits::block_rows(dims)
+            }
+            Op::L2Norm { .. } => {
+                all(inputs, output)?;
+                limits::norm_rows(dims)
+            }
+            Op::Glu { .. } | Op::DiagMask { .. } => {
+                all(inputs, output)?;
+                limits::tiles(rows_and_cols(&output.shape))
+            }
+            Op::MeanPool => {
+                all(inputs, output)?;
+                limits::mean_pool(first)
+            }
+            Op::Softcap { .. } | Op::Sum => all(inputs, output),
             Op::SsmConv | Op::SsmScan | Op::GatedDeltaNet => Err("no kernel".to_owned()),
             Op::Scale { .. }
             | Op::ScaleBias { .. }
@@ -211,6 +233,12 @@ impl HipGgmlBackend {
             | Op::Cos
             | Op::Unary(_) => Err("no function".to_owned()),
         }
+    }
+
+    /// [`Self::covers`] as the error of a launch.
+    pub(crate) fn refusal(op: &Op, inputs: &[&TensorDesc], outputs: &[&TensorDesc]) -> Option<GgmlError> {
+        let reason = Self::covers(op, inputs, outputs).err()?;
+        Some(unimplemented(op, reason))
     }
 }
 
@@ -275,7 +303,8 @@ fn mul_mat(inputs: &[&TensorDesc], output: &TensorDesc) -> Covered {
         rule(one || b.shape.len() <= 4 && a.shape.len() <= 4, || {
             format!("{} and {}: more than 4 dimensions", a.summary(), b.summary())
         })?;
-        return float(b);
+        float(b)?;
+        return limits::mul_mat(a, b);
     }
     rule(weight_type(b.dtype).is_some() && whole_matrices(b), || {
         format!(
@@ -285,5 +314,6 @@ fn mul_mat(inputs: &[&TensorDesc], output: &TensorDesc) -> Covered {
     })?;
     rule(b.shape.len() == 2 || a.shape.len() <= 4, || {
         format!("{} by {}", a.summary(), b.summary())
-    })
+    })?;
+    limits::mul_mat(a, b)
 }

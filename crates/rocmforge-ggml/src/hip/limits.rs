@@ -1,9 +1,8 @@
 //! Limits: dimensions that are more than the grid of one launch, or a kernel, counts.
 
-use super::operands::rows_and_cols;
 use super::products::is_one_matrix;
 use super::rows::four;
-use crate::{DType, Op, Rope, TensorDesc};
+use crate::{Attention, DType, Op, PagedAttention, Rope, TensorDesc};
 use rocmforge_kernels::{FLASH_MAX_HEAD_DIM, MAX_DIM};
 
 /// Blocks along the second and the third dimension of a grid.
@@ -37,7 +36,7 @@ fn some(what: &str, value: usize, limit: usize) -> Result<(), String> {
 }
 
 /// Rows that a kernel for rows takes, each by 32 threads or by a block.
-fn team_rows([rows, cols]: [usize; 2]) -> Result<(), String> {
+pub(super) fn team_rows([rows, cols]: [usize; 2]) -> Result<(), String> {
     at_most("rows", rows, if cols <= SHORT_ROW { TEAM_ROWS } else { BLOCKS })
 }
 
@@ -47,99 +46,86 @@ pub(super) fn tiles([rows, cols]: [usize; 2]) -> Result<(), String> {
     at_most("columns", cols, TILED_COLS)
 }
 
-/// Whether one launch can do an op with operands of these dimensions.
-pub(super) fn count(op: &Op, inputs: &[&TensorDesc], output: &TensorDesc) -> Result<(), String> {
-    let first = inputs[0];
-    let dims = rows_and_cols(&first.shape);
-    match *op {
-        Op::LayerNorm { .. } | Op::RmsNorm { .. } | Op::AddRmsNorm { .. } | Op::SoftMax(_) | Op::SumRows | Op::Mean => {
-            team_rows(dims)
-        }
-        Op::Cumsum | Op::Argmax | Op::Argsort { .. } | Op::TopK { .. } => at_most("rows", dims[0], BLOCKS),
-        Op::L2Norm { .. } => at_most("rows", dims[0], TEAM_ROWS),
-        Op::Rope(rope) => heads(rope, dims),
-        Op::RopeSetRows(rope) => {
-            heads(rope, dims)?;
-            rows_of(inputs[1])?;
-            tiles(rows_and_cols(&output.shape))
-        }
-        Op::GetRows => {
-            rows_of(first)?;
-            tiles(rows_and_cols(&output.shape))
-        }
-        Op::AddId => {
-            rows_of(inputs[1])?;
-            tiles(dims)
-        }
-        Op::SetRows => {
-            rows_of(output)?;
-            tiles(dims)
-        }
-        Op::DiagMask { .. } | Op::Glu { .. } => tiles(rows_and_cols(&output.shape)),
-        Op::Transpose if first.dtype == DType::F32 && first.is_contiguous() && output.is_contiguous() => {
-            let [outer, heads, rows, cols] = four(&first.shape);
-            at_most("matrices", outer * heads, GRID)?;
-            at_most("rows", rows, 32 * GRID)?;
-            at_most("columns", cols, 32 * BLOCKS)
-        }
-        Op::MulMat | Op::MulMatUnary(_) | Op::MulMatGlu(_) => mul_mat(first, inputs[1]),
-        Op::MulMatMany { .. } => inputs[1..]
-            .iter()
-            .filter(|weight| weight.shape.len() > 1)
-            .try_for_each(|weight| mul_mat(first, weight)),
-        Op::MulMatId => {
-            some("experts", inputs[1].shape[0], MAX_DIM)?;
-            at_most("pairs", inputs[2].element_count(), BLOCKS)?;
-            at_most("rows of an expert", inputs[1].shape[2], 32 * GRID)?;
-            at_most("columns", inputs[1].shape[1], MATRIX_COLS)
-        }
-        Op::Attention(a) => {
-            at_most("a batch", first.shape[0], GRID)?;
-            at_most("heads", a.heads, GRID)?;
-            at_most("queries", first.shape[1], i32::MAX as usize)?;
-            let keys = if inputs.len() > 3 {
-                MATRIX_COLS
-            } else {
-                i32::MAX as usize
-            };
-            some("keys", inputs[1].shape[1], keys)?;
-            at_most("elements of a token", first.shape[2], MATRIX_COLS)?;
-            if a.head_dim > FLASH_MAX_HEAD_DIM {
-                // Scores in memory: a plane for each head.
-                at_most("batches times heads", first.shape[0] * a.heads, GRID)?;
-                at_most("queries", first.shape[1], TILED_ROWS)?;
-                some("keys", inputs[1].shape[1], MATRIX_COLS)?;
-                team_rows([first.shape[0] * a.heads * first.shape[1], inputs[1].shape[1]])?;
-            }
-            Ok(())
-        }
-        Op::FlashAttnExt(_) if inputs[1].shape[2] > 0 => {
-            at_most("a batch", first.shape[0], GRID)?;
-            at_most("heads", first.shape[1], GRID)?;
-            at_most("queries", first.shape[2], BLOCKS)
-        }
-        Op::PagedAttention(a) => {
-            some("slots", inputs[1].shape[0], MAX_DIM)?;
-            some("blocks of sequences", inputs[3].element_count(), MAX_DIM)?;
-            at_most("tokens", first.shape[0], BLOCKS)?;
-            at_most("heads", a.heads, GRID)?;
-            at_most("tokens of a block", a.block_size, 256)
-        }
-        Op::MeanPool => {
-            at_most("a batch", first.shape[0], GRID)?;
-            some("tokens", first.shape[1], MAX_DIM)
-        }
-        _ => Ok(()),
+/// Rows of which each is a block.
+pub(super) fn block_rows([rows, _]: [usize; 2]) -> Result<(), String> {
+    at_most("rows", rows, BLOCKS)
+}
+
+/// Rows of which eight are a block, however long.
+pub(super) fn norm_rows([rows, _]: [usize; 2]) -> Result<(), String> {
+    at_most("rows", rows, TEAM_ROWS)
+}
+
+/// The copy of a matrix by tiles; other copies have no limits.
+pub(super) fn transpose(op: &Op, first: &TensorDesc, output: &TensorDesc) -> Result<(), String> {
+    let by_tiles = first.dtype == DType::F32 && first.is_contiguous() && output.is_contiguous();
+    if *op != Op::Transpose || !by_tiles {
+        return Ok(());
     }
+    let [outer, heads, rows, cols] = four(&first.shape);
+    at_most("matrices", outer * heads, GRID)?;
+    at_most("rows", rows, 32 * GRID)?;
+    at_most("columns", cols, 32 * BLOCKS)
+}
+
+pub(super) fn mul_mat_id(inputs: &[&TensorDesc]) -> Result<(), String> {
+    some("experts", inputs[1].shape[0], MAX_DIM)?;
+    at_most("pairs", inputs[2].element_count(), BLOCKS)?;
+    at_most("rows of an expert", inputs[1].shape[2], 32 * GRID)?;
+    at_most("columns", inputs[1].shape[1], MATRIX_COLS)
+}
+
+pub(super) fn attention(a: Attention, inputs: &[&TensorDesc]) -> Result<(), String> {
+    let (first, keys) = (inputs[0], inputs[1].shape[1]);
+    at_most("a batch", first.shape[0], GRID)?;
+    at_most("heads", a.heads, GRID)?;
+    at_most("queries", first.shape[1], i32::MAX as usize)?;
+    let most = if inputs.len() > 3 {
+        MATRIX_COLS
+    } else {
+        i32::MAX as usize
+    };
+    some("keys", keys, most)?;
+    at_most("elements of a token", first.shape[2], MATRIX_COLS)?;
+    if a.head_dim > FLASH_MAX_HEAD_DIM {
+        // Scores in memory: a plane for each head.
+        at_most("batches times heads", first.shape[0] * a.heads, GRID)?;
+        at_most("queries", first.shape[1], TILED_ROWS)?;
+        some("keys", keys, MATRIX_COLS)?;
+        team_rows([first.shape[0] * a.heads * first.shape[1], keys])?;
+    }
+    Ok(())
+}
+
+pub(super) fn flash_attn_ext(inputs: &[&TensorDesc]) -> Result<(), String> {
+    if inputs[1].shape[2] == 0 {
+        return Ok(());
+    }
+    at_most("a batch", inputs[0].shape[0], GRID)?;
+    at_most("heads", inputs[0].shape[1], GRID)?;
+    at_most("queries", inputs[0].shape[2], BLOCKS)
+}
+
+pub(super) fn paged_attention(a: PagedAttention, inputs: &[&TensorDesc]) -> Result<(), String> {
+    some("slots", inputs[1].shape[0], MAX_DIM)?;
+    some("blocks of sequences", inputs[3].element_count(), MAX_DIM)?;
+    at_most("tokens", inputs[0].shape[0], BLOCKS)?;
+    at_most("heads", a.heads, GRID)?;
+    at_most("tokens of a block", a.block_size, 256)
+}
+
+pub(super) fn mean_pool(x: &TensorDesc) -> Result<(), String> {
+    at_most("a batch", x.shape[0], GRID)?;
+    some("tokens", x.shape[1], MAX_DIM)
 }
 
 /// Rows of a table of which there must be one.
-fn rows_of(table: &TensorDesc) -> Result<(), String> {
+pub(super) fn rows_of(table: &TensorDesc) -> Result<(), String> {
     some("rows of a table", four(&table.shape)[2], MAX_DIM)
 }
 
 /// Heads that are turned by positions in a table.
-fn heads(rope: Rope, [rows, _]: [usize; 2]) -> Result<(), String> {
+pub(super) fn heads(rope: Rope, [rows, _]: [usize; 2]) -> Result<(), String> {
     at_most("heads", rows, TEAM_ROWS)?;
     if rope.n_dims == 0 {
         return Ok(());
@@ -147,7 +133,7 @@ fn heads(rope: Rope, [rows, _]: [usize; 2]) -> Result<(), String> {
     some("positions", rope.max_position, MAX_DIM)
 }
 
-fn mul_mat(a: &TensorDesc, b: &TensorDesc) -> Result<(), String> {
+pub(super) fn mul_mat(a: &TensorDesc, b: &TensorDesc) -> Result<(), String> {
     let [outer, heads, m, k] = four(&a.shape);
     let [_, _, _, n] = four(&b.shape);
     at_most("columns", k, MATRIX_COLS)?;
