@@ -56,7 +56,7 @@ pub use error::{GgmlError, GgmlResult, Operands, UsedBy};
 pub use graph::{Graph, Node};
 pub use hip::{HipGgmlBackend, HipProgram};
 pub use hybrid::{HybridBackend, HybridProgram, HybridStatistics, TensorLocation};
-pub use op::{DiagFill, GluKind, MAX_DIMS, Op, SortOrder, Unary};
+pub use op::{DiagFill, GluKind, MAX_DIMS, Op, PoolKind, SortOrder, TriKind, Unary, UpscaleMode};
 pub use params::{Attention, AttentionMask, FlashAttnExt, PagedAttention, SoftMax, alibi_slope};
 pub use rocmforge_kernels::{KvType, RopePairs};
 pub use rope::{Rope, RopeScaling, RopeStyle};

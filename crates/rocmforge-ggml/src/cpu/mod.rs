@@ -20,6 +20,7 @@ mod operand;
 mod output;
 mod paged;
 mod path;
+mod planes;
 mod products;
 mod recurrent;
 mod reduce;
@@ -302,6 +303,21 @@ fn run(
         Op::FlashAttnExt(a) => flash_attn::attention(inputs, a, out, threads),
         Op::Attention(a) => attention::attention(inputs, a, out, threads),
         Op::PagedAttention(a) => return paged::attention(inputs, a, out, threads),
+        Op::GroupNorm { n_groups, eps } => planes::group_norm(x, n_groups, eps, out),
+        Op::Tri { kind } => planes::tri(x, kind, out),
+        Op::SolveTri => planes::solve_tri(x, &inputs[1], out),
+        Op::Im2col {
+            stride,
+            padding,
+            dilation,
+        } => planes::im2col(x.shape, &inputs[1], [stride, padding, dilation], out),
+        Op::Pool2d {
+            kind,
+            kernel,
+            stride,
+            padding,
+        } => planes::pool(x, kind, [kernel, stride, padding], out),
+        Op::Upscale { mode, height, width } => planes::upscale(x, mode, [height, width], out),
         Op::Argmax => select::arg_max(x, bytemuck::cast_slice_mut(out)),
         Op::Argsort { order } => select::arg_sort(x, order, bytemuck::cast_slice_mut(out)),
         Op::TopK { k } => select::top_k(x, k, bytemuck::cast_slice_mut(out)),

@@ -222,7 +222,15 @@ impl HipGgmlBackend {
                 limits::mean_pool(first)
             }
             Op::Softcap { .. } | Op::Sum => all(inputs, output),
-            Op::SsmConv | Op::SsmScan | Op::GatedDeltaNet => Err("no kernel".to_owned()),
+            Op::SsmConv
+            | Op::SsmScan
+            | Op::GatedDeltaNet
+            | Op::GroupNorm { .. }
+            | Op::Tri { .. }
+            | Op::SolveTri
+            | Op::Im2col { .. }
+            | Op::Pool2d { .. }
+            | Op::Upscale { .. } => Err("no kernel".to_owned()),
             Op::Scale { .. }
             | Op::ScaleBias { .. }
             | Op::Clamp { .. }

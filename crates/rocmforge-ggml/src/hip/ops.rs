@@ -88,7 +88,15 @@ impl HipGgmlBackend {
             }),
             Op::MeanPool => self.mean_pool(op, inputs, output),
             // Refused before, and `map_of` has the others.
-            Op::SsmConv | Op::SsmScan | Op::GatedDeltaNet => Err(unimplemented(op, "no kernel")),
+            Op::SsmConv
+            | Op::SsmScan
+            | Op::GatedDeltaNet
+            | Op::GroupNorm { .. }
+            | Op::Tri { .. }
+            | Op::SolveTri
+            | Op::Im2col { .. }
+            | Op::Pool2d { .. }
+            | Op::Upscale { .. } => Err(unimplemented(op, "no kernel")),
             Op::Scale { .. }
             | Op::ScaleBias { .. }
             | Op::Clamp { .. }

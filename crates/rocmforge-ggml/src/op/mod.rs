@@ -22,7 +22,7 @@
 mod kinds;
 mod table;
 
-pub use kinds::{DiagFill, SortOrder};
+pub use kinds::{DiagFill, PoolKind, SortOrder, TriKind, UpscaleMode};
 pub use rocmforge_kernels::{GluKind, Unary};
 pub(crate) use table::Fault;
 
@@ -188,6 +188,52 @@ pub enum Op {
     /// multiplied by `exp(g)`, then its product with `k` goes towards `v` by `beta`; the result is `state q / sqrt(dim_k)`. Head `h` has
     /// the keys of head `h mod k_heads`.
     GatedDeltaNet,
+    /// GROUP_NORM: `x [.., channels, h, w]`: groups of neighbouring channels to mean 0 and variance 1. The last group has fewer channels
+    /// if their number is not a multiple.
+    GroupNorm {
+        /// Groups of each image; at most its channels.
+        n_groups: usize,
+        /// Added to the variance.
+        eps: f32,
+    },
+    /// TRI: `x [.., n, n]`: a triangle of each matrix, zeros elsewhere.
+    Tri {
+        /// Which triangle.
+        kind: TriKind,
+    },
+    /// SOLVE_TRI: `a [.., n, n]`, `b [.., n, k]` to the `x [.., n, k]` with `a x = b`, where of `a` the triangle below the diagonal and
+    /// the diagonal are read.
+    SolveTri,
+    /// IM2COL: `kernel [oc, ic, kh, kw]`, of which only the shape is read, and `x [n, ic, h, w]` to `[n, oh, ow, ic * kh * kw]`: for each
+    /// place of the kernel a row with the elements under it, zeros beyond the image. Vertical parameters come first.
+    Im2col {
+        /// Distances of the kernel's places.
+        stride: [usize; 2],
+        /// Zeros on each side.
+        padding: [usize; 2],
+        /// Distances of the elements under a kernel.
+        dilation: [usize; 2],
+    },
+    /// POOL_2D: `x [.., h, w]` to `[.., oh, ow]`: one element for each window. Vertical parameters come first.
+    Pool2d {
+        /// What a window becomes.
+        kind: PoolKind,
+        /// Size of a window.
+        kernel: [usize; 2],
+        /// Distances of the windows.
+        stride: [usize; 2],
+        /// Places beyond the image on each side.
+        padding: [usize; 2],
+    },
+    /// UPSCALE: `x [.., h, w]` to `[.., height, width]`.
+    Upscale {
+        /// How elements are found.
+        mode: UpscaleMode,
+        /// Rows of the result.
+        height: usize,
+        /// Columns of the result.
+        width: usize,
+    },
     /// DUP: the same elements, in row-major order.
     Dup,
     /// CONT: as [`Op::Dup`]; the name under which graphs make a view contiguous.

@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 
 use super::Op;
 use crate::{
-    Attention, AttentionMask, DType, DiagFill, FlashAttnExt, GluKind, MAX_DIMS, PagedAttention, Rope, RopeScaling,
-    RopeStyle, SoftMax, SortOrder, Unary,
+    Attention, AttentionMask, DType, DiagFill, FlashAttnExt, GluKind, MAX_DIMS, PagedAttention, PoolKind, Rope,
+    RopeScaling, RopeStyle, SoftMax, SortOrder, TriKind, Unary, UpscaleMode,
 };
 
 /// What is wrong with a node's op or one of its parameters.
@@ -103,6 +103,12 @@ ops! {
     "SSM_CONV" SsmConv
     "SSM_SCAN" SsmScan
     "GATED_DELTA_NET" GatedDeltaNet
+    "GROUP_NORM" GroupNorm { n_groups: n_groups, eps: eps }
+    "TRI" Tri { kind: kind }
+    "SOLVE_TRI" SolveTri
+    "IM2COL" Im2col { stride: stride, padding: padding, dilation: dilation }
+    "POOL_2D" Pool2d { kind: kind, kernel: kernel, stride: stride, padding: padding }
+    "UPSCALE" Upscale { mode: mode, height: height, width: width }
     "DUP" Dup
     "CONT" Cont
     "CPY" Cpy { to: to }
@@ -216,6 +222,8 @@ singles! {
         |value| Some(if value.as_bool()? { SortOrder::Descending } else { SortOrder::Ascending });
     AttentionMask, "it must be true or false", |mask| mask == AttentionMask::Additive,
         |value| Some(if value.as_bool()? { AttentionMask::Additive } else { AttentionMask::None });
+    [usize; 2], "it must be two whole numbers", |all| all,
+        |value| value.as_array()?.iter().map(Single::of).collect::<Option<Vec<usize>>>()?.try_into().ok();
     [usize; MAX_DIMS], "it must be four whole numbers", |all| all,
         |value| value.as_array()?.iter().map(Single::of).collect::<Option<Vec<usize>>>()?.try_into().ok();
 }
@@ -296,6 +304,23 @@ alternatives! { RopeScaling, "scaling", "it must be `none`, `linear` or `yarn`":
         factor: factor, original_context: original_context, beta_fast: beta_fast, beta_slow: beta_slow,
         ext_factor: ext_factor
     }
+}
+
+alternatives! { TriKind, "kind", "it must be `upper_diag`, `upper`, `lower_diag` or `lower`":
+    "upper_diag" UpperDiag {}
+    "upper" Upper {}
+    "lower_diag" LowerDiag {}
+    "lower" Lower {}
+}
+
+alternatives! { PoolKind, "kind", "it must be `max` or `avg`":
+    "max" Max {}
+    "avg" Avg {}
+}
+
+alternatives! { UpscaleMode, "mode", "it must be `nearest` or `bilinear`":
+    "nearest" Nearest {}
+    "bilinear" Bilinear {}
 }
 
 fn float(x: f32) -> Value {

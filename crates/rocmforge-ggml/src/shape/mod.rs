@@ -3,6 +3,7 @@
 mod attention;
 mod moves;
 mod output;
+mod planes;
 mod products;
 mod recurrent;
 mod rope;
@@ -363,6 +364,21 @@ pub fn infer(node: usize, op: &Op, inputs: &[&TensorDesc]) -> GgmlResult<Inferre
         Op::SsmConv => recurrent::conv(&at),
         Op::SsmScan => recurrent::scan(&at),
         Op::GatedDeltaNet => recurrent::delta_net(&at),
+        Op::GroupNorm { n_groups, eps } => planes::group_norm(&at, n_groups, eps),
+        Op::Tri { .. } => planes::tri(&at),
+        Op::SolveTri => planes::solve_tri(&at),
+        Op::Im2col {
+            stride,
+            padding,
+            dilation,
+        } => planes::im2col(&at, [stride, padding, dilation]),
+        Op::Pool2d {
+            kernel,
+            stride,
+            padding,
+            ..
+        } => planes::pool(&at, [kernel, stride, padding]),
+        Op::Upscale { height, width, .. } => planes::upscale(&at, [height, width]),
         Op::Dup | Op::Cont => moves::dup(&at),
         Op::Cpy { to } => moves::cpy(&at, to),
         Op::Concat { axis } => moves::concat(&at, axis),

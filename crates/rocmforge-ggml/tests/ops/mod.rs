@@ -6,6 +6,7 @@ mod elements;
 mod harness;
 mod in_place;
 mod moves;
+mod planes;
 mod products;
 mod recurrent;
 mod reductions;

@@ -4,8 +4,8 @@ use proptest::prelude::*;
 use rocmforge_ggml::graph_file::{GraphFile, GraphFileError};
 use rocmforge_ggml::optimizer::GraphOptimizer;
 use rocmforge_ggml::{
-    Attention, AttentionMask, DType, DiagFill, FlashAttnExt, GluKind, Graph, Op, PagedAttention, Rope, RopeScaling,
-    RopeStyle, SoftMax, SortOrder, TensorDesc, TensorId, Unary, planner,
+    Attention, AttentionMask, DType, DiagFill, FlashAttnExt, GluKind, Graph, Op, PagedAttention, PoolKind, Rope,
+    RopeScaling, RopeStyle, SoftMax, SortOrder, TensorDesc, TensorId, TriKind, Unary, UpscaleMode, planner,
 };
 use serde_json::{Value, json};
 
@@ -177,6 +177,27 @@ fn op() -> impl Strategy<Value = Op> {
                     Op::Log,
                     Op::Sin,
                     Op::Cos,
+                    Op::GroupNorm { n_groups: n, eps: a },
+                    Op::Tri {
+                        kind: [TriKind::UpperDiag, TriKind::Upper, TriKind::LowerDiag, TriKind::Lower][n % 4],
+                    },
+                    Op::SolveTri,
+                    Op::Im2col {
+                        stride: [n, o],
+                        padding: [o, small],
+                        dilation: [small, n],
+                    },
+                    Op::Pool2d {
+                        kind: if p { PoolKind::Max } else { PoolKind::Avg },
+                        kernel: [n, o],
+                        stride: [o, small],
+                        padding: [small, n],
+                    },
+                    Op::Upscale {
+                        mode: if p { UpscaleMode::Nearest } else { UpscaleMode::Bilinear },
+                        height: n,
+                        width: o,
+                    },
                     Op::SsmConv,
                     Op::SsmScan,
                     Op::GatedDeltaNet,

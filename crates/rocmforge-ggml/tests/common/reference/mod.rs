@@ -6,6 +6,7 @@
 mod attention;
 pub(crate) mod elements;
 mod moves;
+mod planes;
 mod products;
 mod recurrent;
 pub(crate) mod reductions;
@@ -129,6 +130,21 @@ pub(crate) fn run(op: &Op, x: &[Values], shape: &[usize]) -> Vec<f64> {
             axes.swap(a.shape.len() - 1, a.shape.len() - 2);
             moves::permute(a, &axes)
         }
+        Op::GroupNorm { n_groups, eps } => planes::group_norm(a, n_groups, f64::from(eps)),
+        Op::Tri { kind } => planes::tri(a, kind),
+        Op::SolveTri => planes::solve_tri(a, &x[1]),
+        Op::Im2col {
+            stride,
+            padding,
+            dilation,
+        } => planes::im2col(a, &x[1], [stride, padding, dilation]),
+        Op::Pool2d {
+            kind,
+            kernel,
+            stride,
+            padding,
+        } => planes::pool(a, kind, [kernel, stride, padding]),
+        Op::Upscale { mode, height, width } => planes::upscale(a, mode, [height, width]),
         Op::Argmax => reductions::order(a, true, 1),
         Op::Argsort { order } => {
             let largest = order == rocmforge_ggml::SortOrder::Descending;

@@ -7,6 +7,7 @@
 mod attention;
 mod elements;
 mod moves;
+mod planes;
 mod products;
 mod recurrent;
 mod rows;
@@ -69,6 +70,7 @@ impl Generator<'_> {
             products::MAKERS.as_slice(),
             attention::MAKERS.as_slice(),
             recurrent::MAKERS.as_slice(),
+            planes::MAKERS.as_slice(),
             moves::MAKERS.as_slice(),
         ]
         .concat();

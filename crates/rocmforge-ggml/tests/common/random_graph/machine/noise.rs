@@ -42,6 +42,8 @@ const fn exact(op: &Op) -> bool {
         op,
         Op::Clamp { .. }
             | Op::DiagMask { .. }
+            | Op::Tri { .. }
+            | Op::Im2col { .. }
             | Op::Argmax
             | Op::Argsort { .. }
             | Op::TopK { .. }
@@ -77,6 +79,7 @@ pub(super) fn of(op: &Op, inputs: &[&TensorDesc]) -> Option<Noise> {
             (8.0 + cols / 8.0, 8.0, 0.0)
         }
         Op::SsmConv | Op::SsmScan | Op::GatedDeltaNet => (8.0 + cols / 8.0, 16.0, 4.0),
+        Op::GroupNorm { .. } | Op::SolveTri => (32.0, 16.0, 4.0),
         Op::Sum | Op::SumRows | Op::Mean | Op::MeanPool => (8.0 + cols / 8.0, 8.0, 0.0),
         // Functions by series or approximation.
         Op::Unary(_) | Op::Glu { .. } | Op::Softcap { .. } | Op::Sin | Op::Cos | Op::Log => (8.0, 16.0, 4.0),

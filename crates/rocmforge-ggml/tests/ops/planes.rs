@@ -1,0 +1,148 @@
+//! Ops on matrices and images, with the shapes and parameters of ggml's own cases.
+
+use rocmforge_ggml::{DType, Op, PoolKind, TriKind, UpscaleMode};
+use rocmforge_testkit::data::rng;
+
+use super::harness::{Form, Input, assert_near, exact, run};
+
+/// Every float type and every form of the operands and the result.
+fn check(op: Op, inputs: &[(&[usize], [f32; 2])], tolerance: f64) {
+    for dtype in [DType::F32, DType::F16, DType::Bf16] {
+        for form in [Form::Plain, Form::Gaps, Form::Permuted] {
+            let operand = |&(shape, [low, high]): &(&[usize], [f32; 2])| {
+                let count: usize = shape.iter().product();
+                Input::new(dtype, shape, &rng(count as u64).vec_in(count, low, high), form)
+            };
+            let inputs: Vec<Input> = inputs.iter().map(operand).collect();
+            let found = run(op, &inputs, form).expect("runs");
+            let what = format!("{op:?} {dtype} {form:?}");
+            assert_near(&found, &exact(&op, &inputs), tolerance, &what);
+        }
+    }
+}
+
+const ANY: [f32; 2] = [-2.0, 2.0];
+
+#[test]
+fn group_norms() {
+    for (shape, n_groups) in [([1, 32, 4, 4], 8), ([2, 9, 5, 3], 4), ([3, 2, 7, 1], 1)] {
+        for eps in [0.0, 1e-6, 0.1] {
+            check(Op::GroupNorm { n_groups, eps }, &[(&shape, ANY)], 1e-5);
+        }
+    }
+}
+
+#[test]
+fn triangles() {
+    for kind in [TriKind::UpperDiag, TriKind::Upper, TriKind::LowerDiag, TriKind::Lower] {
+        for shape in [&[10, 10][..], &[4, 3, 10, 10], &[2, 1, 1]] {
+            check(Op::Tri { kind }, &[(shape, ANY)], 0.0);
+        }
+    }
+}
+
+#[test]
+fn triangular_systems() {
+    // Only the lower triangle is read: the diagonal is not near 0.
+    for (a, b) in [
+        ([4, 2, 10, 10], [4, 2, 10, 3]),
+        ([1, 1, 11, 11], [1, 1, 11, 5]),
+        ([2, 2, 17, 17], [2, 2, 17, 1]),
+    ] {
+        check(Op::SolveTri, &[(&a, [0.5, 1.0]), (&b, ANY)], 1e-3);
+    }
+}
+
+#[test]
+fn columns_of_images() {
+    for stride in [[1, 1], [3, 1], [1, 3]] {
+        for padding in [[0, 0], [3, 0], [0, 3]] {
+            for dilation in [[1, 1], [3, 1], [1, 3]] {
+                let op = Op::Im2col {
+                    stride,
+                    padding,
+                    dilation,
+                };
+                check(op, &[(&[3, 3, 3, 3], ANY), (&[2, 3, 10, 12], ANY)], 0.0);
+            }
+        }
+    }
+}
+
+#[test]
+fn pools() {
+    for kind in [PoolKind::Max, PoolKind::Avg] {
+        for kernel in [[1, 1], [3, 1], [1, 3]] {
+            for stride in [[1, 1], [2, 1], [1, 2]] {
+                for padding in [[0, 0], [1, 0], [0, 1]] {
+                    let op = Op::Pool2d {
+                        kind,
+                        kernel,
+                        stride,
+                        padding,
+                    };
+                    let inputs: Vec<Input> = vec![Input::f32(&[2, 3, 9, 10], &rng(1).vec(540))];
+                    assert_near(
+                        &run(op, &inputs, Form::Plain).expect("runs"),
+                        &exact(&op, &inputs),
+                        1e-6,
+                        "pool",
+                    );
+                }
+            }
+        }
+        let op = Op::Pool2d {
+            kind,
+            kernel: [2, 3],
+            stride: [2, 2],
+            padding: [1, 1],
+        };
+        check(op, &[(&[3, 9, 10], ANY)], 1e-6);
+    }
+}
+
+#[test]
+fn sizes_of_images() {
+    for mode in [UpscaleMode::Nearest, UpscaleMode::Bilinear] {
+        for (shape, height, width) in [
+            ([3, 5, 7], 10, 14),
+            ([2, 5, 7], 8, 5),
+            ([1, 1, 1], 3, 2),
+            ([2, 6, 4], 6, 4),
+        ] {
+            check(Op::Upscale { mode, height, width }, &[(&shape, ANY)], 1e-5);
+        }
+    }
+}
+
+#[test]
+fn parameters_that_do_not_fit() {
+    let x = || vec![Input::f32(&[1, 2, 3, 4], &[0.0; 24])];
+    let pool = |kernel, stride, padding| Op::Pool2d {
+        kind: PoolKind::Max,
+        kernel,
+        stride,
+        padding,
+    };
+    let upscale = |height| Op::Upscale {
+        mode: UpscaleMode::Bilinear,
+        height,
+        width: 1,
+    };
+    for op in [
+        Op::GroupNorm { n_groups: 0, eps: 0.1 },
+        Op::GroupNorm { n_groups: 3, eps: 0.1 },
+        Op::GroupNorm { n_groups: 1, eps: -0.1 },
+        Op::Tri { kind: TriKind::Lower },
+        Op::SolveTri,
+        pool([0, 1], [1, 1], [0, 0]),
+        pool([1, 1], [0, 1], [0, 0]),
+        pool([4, 1], [1, 1], [0, 0]),
+        pool([1, 1], [1, 1], [usize::MAX, 0]),
+        pool([usize::MAX, 1], [1, 1], [0, 0]),
+        upscale(0),
+    ] {
+        let error = run(op, &x(), Form::Plain).expect_err("does not fit");
+        assert!(error.to_string().contains(op.name()), "{error}");
+    }
+}
