@@ -1,8 +1,8 @@
 //! Operands that no kernel takes: the device says so by name, as its list does, and does not compute something else.
 
 use rocmforge_ggml::{
-    Attention, AttentionMask, DType, FlashAttnExt, GgmlError, GgmlResult, Graph, Layout, Op, Rope, RopeStyle, SoftMax,
-    SortOrder, TensorDesc, TensorId,
+    Attention, AttentionMask, DType, FlashAttnExt, GgmlError, GgmlResult, Graph, Layout, Op, PoolKind, Rope, RopeStyle,
+    SoftMax, SortOrder, TensorDesc, TensorId, TriKind, UpscaleMode,
 };
 
 use super::case::{Case, Input};
@@ -211,4 +211,42 @@ fn recurrent_ops() {
     refused(Op::SsmScan, [scan, ids()].concat(), "no kernel");
     let net = vec![state, keys(), keys(), x.clone(), x, row];
     refused(Op::GatedDeltaNet, [net, ids()].concat(), "no kernel");
+}
+
+#[test]
+fn ops_on_matrices_and_images() {
+    let image = || f32(&[1, 2, 4, 4]);
+    let (stride, padding) = ([1, 1], [0, 0]);
+    for (op, inputs) in [
+        (Op::GroupNorm { n_groups: 2, eps: 0.1 }, vec![image()]),
+        (Op::Tri { kind: TriKind::Lower }, vec![image()]),
+        (Op::SolveTri, vec![image(), image()]),
+        (
+            Op::Im2col {
+                stride,
+                padding,
+                dilation: stride,
+            },
+            vec![image(), image()],
+        ),
+        (
+            Op::Pool2d {
+                kind: PoolKind::Max,
+                kernel: [2, 2],
+                stride,
+                padding,
+            },
+            vec![image()],
+        ),
+        (
+            Op::Upscale {
+                mode: UpscaleMode::Nearest,
+                height: 8,
+                width: 8,
+            },
+            vec![image()],
+        ),
+    ] {
+        refused(op, inputs, "no kernel");
+    }
 }

@@ -49,14 +49,14 @@ pub(super) fn scan(x: &[Values]) -> Vec<f64> {
     let (decays, groups) = (x[3].shape[1], x[4].shape[1]);
     run(x, |token, h| {
         let mut y = vec![0.0; heads * dim];
-        for at in 0..h.len() {
+        for (at, h) in h.iter_mut().enumerate() {
             let (j, i, head) = (at % n, at / n % dim, at / n / dim);
             let group = (token * groups + head * groups / heads) * n + j;
             let d = x[2].data[token * heads + head].exp().ln_1p();
             let a = x[3].data[head * decays + j % decays];
             let input = x[1].data[(token * heads + head) * dim + i];
-            h[at] = (d * a).exp() * h[at] + d * x[4].data[group] * input;
-            y[head * dim + i] += x[5].data[group] * h[at];
+            *h = (d * a).exp() * *h + d * x[4].data[group] * input;
+            y[head * dim + i] += x[5].data[group] * *h;
         }
         y
     })
