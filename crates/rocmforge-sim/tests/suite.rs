@@ -38,6 +38,7 @@ mod suite {
     mod pct;
     mod program;
     mod selection;
+    mod signals;
     mod stopped;
 }
 mod support;

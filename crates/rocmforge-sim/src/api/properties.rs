@@ -165,6 +165,8 @@ pub(crate) fn properties_of(card: &CardConfig) -> DeviceProperties6 {
         sharedMemPerBlockOptin: LDS_PER_BLOCK as usize,
         maxBlocksPerMultiProcessor: THREADS_PER_MULTIPROCESSOR / MAX_THREADS_PER_BLOCK as c_int,
         hostRegisterSupported: 1,
+        // Atomics over PCIe: ROCm's driver says so of these cards, and a kernel's atomics on host memory are whole here.
+        hostNativeAtomicSupported: 1,
         memoryPoolsSupported: 1,
         gcnArchName: text(&card.arch),
         maxSharedMemoryPerMultiProcessor: LDS_PER_MULTIPROCESSOR,

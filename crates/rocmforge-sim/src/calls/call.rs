@@ -1,10 +1,10 @@
 //! Call of HIP in progress: its thread and its card, and the lock that it holds.
 
+use crate::calls::lock::HostGuard;
 use crate::calls::sim::SimHost;
 use crate::machine::host::Host;
 use crate::machine::thread::{HostThread, ThreadState};
 use crate::report::{Report, ReportKind};
-use parking_lot::MutexGuard;
 use rocmforge_hip_sys::{hipError_t, hipHostFn_t};
 use std::ops::{Deref, DerefMut};
 use std::time::Instant;
@@ -20,7 +20,7 @@ pub(crate) fn fail_if(wrong: bool, status: hipError_t) -> Hip {
 /// A HIP call in progress.
 pub(crate) struct Call<'a> {
     pub(crate) sim: &'a SimHost,
-    pub(super) host: MutexGuard<'a, Host>,
+    pub(super) host: HostGuard<'a>,
     pub(crate) thread: HostThread,
     pub(crate) api: &'static str,
     /// Which call of the host this is, from 1.
@@ -43,7 +43,7 @@ impl DerefMut for Call<'_> {
 
 impl<'a> Call<'a> {
     /// The call that was counted last.
-    pub(crate) fn new(sim: &'a SimHost, host: MutexGuard<'a, Host>, thread: HostThread, api: &'static str) -> Self {
+    pub(crate) fn new(sim: &'a SimHost, host: HostGuard<'a>, thread: HostThread, api: &'static str) -> Self {
         Self {
             number: host.calls,
             sim,
@@ -99,17 +99,17 @@ impl Call<'_> {
     /// Waits until a host function has returned, or until a moment has come, which it answers.
     pub(crate) fn wait_for_return(&mut self, until: Instant) -> bool {
         let sim = self.sim;
-        sim.returned.wait_until(&mut self.host, until).timed_out()
+        self.host.wait_until(&sim.returned, until)
     }
 
     /// Does something without the lock, and lets threads that wait for the lock have it first.
     pub(crate) fn let_others_call(&mut self, body: impl FnOnce()) {
-        MutexGuard::unlocked_fair(&mut self.host, body);
+        self.host.unlocked_fair(body);
     }
 
     /// Does something that may call HIP.
     pub(crate) fn without_lock<T>(&mut self, body: impl FnOnce() -> T) -> T {
-        MutexGuard::unlocked(&mut self.host, body)
+        self.host.unlocked(body)
     }
 
     /// Calls a function of the program, without the lock: it may call HIP.

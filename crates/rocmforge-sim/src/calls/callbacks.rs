@@ -8,7 +8,6 @@ use crate::queues::callbacks::{CallbackThread, HostCall};
 use crate::queues::op::HostFunction;
 use crate::queues::point::StreamId;
 use crate::races::shadow::Actor;
-use parking_lot::MutexGuard;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -56,7 +55,7 @@ impl SimHost {
     /// Waits until the host functions that are being called have returned, or until that time.
     pub(crate) fn wait_for_host_functions(&self, until: Instant) {
         let mut host = self.lock();
-        while !host.callbacks.waiting.is_empty() && !self.returned.wait_until(&mut host, until).timed_out() {}
+        while !host.callbacks.waiting.is_empty() && !host.wait_until(&self.returned, until) {}
     }
 
     /// Calls what waits, and returns when nothing does.
@@ -66,7 +65,7 @@ impl SimHost {
         host.callbacks.thread = CallbackThread::Calls(thread);
         while let Some(call) = host.callbacks.waiting.front().cloned() {
             // Without the lock: it may wait for threads that call HIP.
-            MutexGuard::unlocked(&mut host, || call.make());
+            host.unlocked(|| call.make());
             host.callbacks.waiting.pop_front();
             host.host_function_ran(&call.actor);
             host.queues.finish(call.stream);

@@ -6,6 +6,7 @@ use crate::faults::arguments::Arguments;
 use crate::machine::thread::{self, OsThread};
 use crate::report::ReportKind;
 use rocmforge_hip_sys::*;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// What a call that was never run before costs in simulated time.
@@ -40,6 +41,11 @@ impl SimHost {
         arguments: Arguments<'_>,
         body: impl FnOnce(&mut Call<'_>) -> Hip,
     ) -> hipError_t {
+        if self.interrupted() {
+            // Not even a report: it would be added to what the interrupted call is changing.
+            self.refused.fetch_add(1, Ordering::Relaxed);
+            return hipErrorNotSupported;
+        }
         let observed = self.observer.observed(api, arguments);
         observed.tell(None);
         // SAFETY: promised by the caller.
@@ -100,6 +106,14 @@ impl SimHost {
             }
         }
         call.overtake();
+        let refused = self.refused.swap(0, Ordering::Relaxed);
+        if refused > 0 {
+            let message = format!(
+                "a signal handler made {refused} HIP calls during a HIP call of its own thread, each answered hipErrorNotSupported: \
+                 HIP's functions wait for locks, so on a real card this can deadlock. Let the handler set a flag, and call HIP later"
+            );
+            call.report(ReportKind::InvalidCall, message);
+        }
         status
     }
 }

@@ -1,11 +1,10 @@
 //! The lock that keeps every call out while a process forks.
 
+use crate::calls::lock::HostGuard;
 use crate::calls::sim::SimHost;
-use crate::machine::host::Host;
-use parking_lot::MutexGuard;
 
 /// The lock that all calls of a host take, see [`SimHost::lock_for_fork`].
-pub struct ForkLock<'a>(MutexGuard<'a, Host>);
+pub struct ForkLock<'a>(HostGuard<'a>);
 
 impl ForkLock<'_> {
     /// Says that this is the child, which has none of the machine's threads.

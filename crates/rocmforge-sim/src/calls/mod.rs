@@ -10,6 +10,7 @@ pub(crate) mod fork;
 pub(crate) mod host_access;
 pub(crate) mod inspect;
 pub(crate) mod leaks;
+pub(crate) mod lock;
 pub(crate) mod names;
 pub(crate) mod observer;
 pub(crate) mod readings;

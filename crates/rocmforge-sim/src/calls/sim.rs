@@ -1,9 +1,10 @@
 //! The machine that a program calls: [`SimHost`] with its clock, its lock and its threads.
 
+use crate::calls::lock::HostGuard;
 use crate::calls::observer::Observer;
 use crate::config::SimConfig;
 use crate::machine::host::{Host, SimError};
-use parking_lot::{Condvar, Mutex, MutexGuard};
+use parking_lot::{Condvar, Mutex};
 use rocmforge_hip_sys::*;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Once, Weak};
@@ -17,6 +18,8 @@ pub struct SimHost {
     clock: Arc<AtomicU64>,
     pub(super) reported: Arc<AtomicU64>,
     state: Mutex<Host>,
+    /// Calls that signal handlers made during calls of their own thread, and that nobody has reported yet.
+    pub(super) refused: AtomicU64,
     /// Signalled when a host function has returned.
     pub(crate) returned: Condvar,
     /// Itself, for threads of its own.
@@ -63,6 +66,7 @@ impl SimHost {
             clock,
             reported: host.reported.clone(),
             state: Mutex::new(host),
+            refused: AtomicU64::new(0),
             returned: Condvar::new(),
             this: this.clone(),
             addresses: Mutex::new(None),
@@ -119,8 +123,8 @@ impl SimHost {
         self.clone()
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Host> {
-        self.state.lock()
+    pub(crate) fn lock(&self) -> HostGuard<'_> {
+        HostGuard::of(self, &self.state)
     }
 
     /// Starts a thread of the machine's own. False: the system has none left.
@@ -131,11 +135,11 @@ impl SimHost {
     }
 
     pub(crate) fn with_host_mut<T>(&self, change: impl FnOnce(&mut Host) -> T) -> T {
-        change(&mut self.state.lock())
+        change(&mut self.lock())
     }
 
     pub(crate) fn with_host<T>(&self, look: impl FnOnce(&Host) -> T) -> T {
-        look(&self.state.lock())
+        look(&self.lock())
     }
 }
 

@@ -3,7 +3,6 @@
 use crate::calls::call::{Call, Hip};
 use crate::queues::point::{Point, StreamId};
 use crate::report::ReportKind;
-use parking_lot::MutexGuard;
 use rocmforge_hip_sys::hipErrorLaunchTimeOut;
 use std::time::Duration;
 
@@ -37,7 +36,7 @@ impl Call<'_> {
             let runs = |id: &StreamId| self.queues.get(*id).is_some_and(|queue| queue.running);
             if past.keys().any(runs) {
                 let sim = self.sim;
-                sim.returned.wait(&mut self.host);
+                self.host.wait(&sim.returned);
                 continue;
             }
             if self.host.await_restore(&past) {
@@ -47,7 +46,7 @@ impl Call<'_> {
             if stalled && patience > 0 {
                 // Another host thread may be about to write the value, or to enqueue what does.
                 patience -= 1;
-                MutexGuard::unlocked(&mut self.host, || std::thread::sleep(Duration::from_millis(1)));
+                self.host.unlocked(|| std::thread::sleep(Duration::from_millis(1)));
                 self.queues.look_again();
                 continue;
             }

@@ -65,6 +65,7 @@ fn attributes_are_the_fields_of_the_properties() {
         (hipDeviceAttributeMaxRegistersPerBlock, p.regsPerBlock),
         (hipDeviceAttributeCooperativeLaunch, p.cooperativeLaunch),
         (hipDeviceAttributeManagedMemory, p.managedMemory),
+        (hipDeviceAttributeHostNativeAtomicSupported, 1),
         (hipDeviceAttributeMaxPitch, p.memPitch as i32),
         (hipDeviceAttributeTotalGlobalMem, i32::MAX),
         (hipDeviceAttributeWallClockRate, 100_000),
