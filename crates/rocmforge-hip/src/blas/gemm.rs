@@ -60,7 +60,7 @@ pub(crate) fn size(value: c_int) -> Result<usize, Status> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Factor {
     /// Its value, read when the call was made.
-    Value(f32),
+    Value(f64),
     /// Its address in device memory, read when the work is done.
     Device(usize, Element),
 }
@@ -80,7 +80,7 @@ impl Factor {
         element.decode(bytes).next().map(Self::Value).ok_or(INVALID_VALUE)
     }
 
-    pub(crate) fn value(self, memory: &Memory<'_>) -> Result<f32, Status> {
+    pub(crate) fn value(self, memory: &Memory<'_>) -> Result<f64, Status> {
         match self {
             Self::Value(value) => Ok(value),
             Self::Device(address, element) => {
@@ -256,7 +256,7 @@ impl Product {
 }
 
 /// A matrix as `count` lists of `k` values: its columns where `by_column`, else its rows.
-fn rows(bytes: &[u8], element: Element, by_column: bool, count: usize, k: usize) -> Vec<f32> {
+fn rows(bytes: &[u8], element: Element, by_column: bool, count: usize, k: usize) -> Vec<f64> {
     if by_column {
         return element.decode(bytes).collect();
     }
@@ -268,10 +268,10 @@ fn rows(bytes: &[u8], element: Element, by_column: bool, count: usize, k: usize)
 }
 
 /// The sum of products, in 16 parts, which the compiler makes vectors of.
-fn dot(a: &[f32], b: &[f32]) -> f32 {
-    let mut sums = [0.0_f32; 16];
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    let mut sums = [0.0_f64; 16];
     let (chunks_a, chunks_b) = (a.chunks_exact(16), b.chunks_exact(16));
-    let rest: f32 = chunks_a
+    let rest: f64 = chunks_a
         .remainder()
         .iter()
         .zip(chunks_b.remainder())
@@ -282,5 +282,5 @@ fn dot(a: &[f32], b: &[f32]) -> f32 {
             *sum += a * b;
         }
     }
-    sums.iter().sum::<f32>() + rest
+    sums.iter().sum::<f64>() + rest
 }

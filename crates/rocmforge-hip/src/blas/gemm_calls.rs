@@ -82,6 +82,7 @@ macro_rules! typed {
 
 typed! {
     hipblasSgemm hipblasSgemmBatched hipblasSgemmStridedBatched: F32;
+    hipblasDgemm hipblasDgemmBatched hipblasDgemmStridedBatched: F64;
     hipblasHgemm hipblasHgemmBatched hipblasHgemmStridedBatched: F16;
 }
 

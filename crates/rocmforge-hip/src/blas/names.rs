@@ -46,7 +46,7 @@ const SUPPORTED: &[Entry] = supported! {
     }
     gemm_calls {
         hipblasSgemm hipblasSgemmBatched hipblasSgemmStridedBatched hipblasHgemm hipblasHgemmBatched hipblasHgemmStridedBatched
-        hipblasGemmEx hipblasGemmBatchedEx hipblasGemmStridedBatchedEx hipblasGemmEx_v2 hipblasGemmBatchedEx_v2
+        hipblasDgemm hipblasDgemmBatched hipblasDgemmStridedBatched hipblasGemmEx hipblasGemmBatchedEx hipblasGemmStridedBatchedEx hipblasGemmEx_v2 hipblasGemmBatchedEx_v2
         hipblasGemmStridedBatchedEx_v2
     }
     trsm {
@@ -74,7 +74,7 @@ const ABSENT: &[&[Entry]] = unsupported! {
         hipblasZtbsv hipblasZtpmv hipblasZtpsv hipblasZtrmm hipblasZtrmv hipblasZtrsm hipblasZtrsv
     }
     ["" "_64" "Batched" "Batched_64" "StridedBatched" "StridedBatched_64"] {
-        hipblasBfdot hipblasDasum hipblasDaxpy hipblasDcopy hipblasDdgmm hipblasDdot hipblasDgbmv hipblasDgeam hipblasDgemm
+        hipblasBfdot hipblasDasum hipblasDaxpy hipblasDcopy hipblasDdgmm hipblasDdot hipblasDgbmv hipblasDgeam
         hipblasDgemv hipblasDger hipblasDnrm2 hipblasDrot hipblasDrotg hipblasDrotm hipblasDrotmg hipblasDsbmv hipblasDscal
         hipblasDspmv hipblasDspr hipblasDspr2 hipblasDswap hipblasDsymm hipblasDsymv hipblasDsyr hipblasDsyr2 hipblasDsyr2k
         hipblasDsyrk hipblasDsyrkx hipblasDtbmv hipblasDtbsv hipblasDtpmv hipblasDtpsv hipblasDtrmm hipblasDtrmv hipblasDtrsm
@@ -113,7 +113,7 @@ const ABSENT: &[&[Entry]] = unsupported! {
         hipblasDgetri hipblasSgetri
     }
     ["_64" "Batched_64" "StridedBatched_64"] {
-        hipblasHgemm hipblasSgemm
+        hipblasDgemm hipblasHgemm hipblasSgemm
     }
     ["Ex_64" "Ex_v2_64" "BatchedEx_64" "BatchedEx_v2_64" "StridedBatchedEx_64" "StridedBatchedEx_v2_64"] {
         hipblasGemm

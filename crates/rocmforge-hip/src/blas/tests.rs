@@ -78,13 +78,13 @@ fn numbers(seed: usize, count: usize) -> Vec<f32> {
 fn encode(element: Element, values: &[f32]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for value in values {
-        element.encode(*value, &mut bytes);
+        element.encode((*value).into(), &mut bytes);
     }
     bytes
 }
 
 fn decode(element: Element, bytes: &[u8]) -> Vec<f32> {
-    element.decode(bytes).collect()
+    element.decode(bytes).map(|value| value as f32).collect()
 }
 
 #[derive(Clone, Copy)]
@@ -224,6 +224,20 @@ fn products_of_every_shape_are_those_of_the_definition() {
 }
 
 #[test]
+fn products_in_double_keep_what_f32_would_lose() {
+    let (a, b, c) = (1.0 + 2.0_f64.powi(-40), 3.0_f64, 2.0_f64.powi(-30));
+    let [a_, b_, c_] = [a, b, c].map(|value| Device::of(&value.to_le_bytes()));
+    let (alpha, beta) = (1.0 / 3.0_f64, 1.0_f64);
+    // SAFETY: the factors live, and the rest is checked.
+    let status = unsafe {
+        let (alpha, beta) = ((&raw const alpha).cast(), (&raw const beta).cast());
+        hipblasDgemm(handle(), N, N, 1, 1, 1, alpha, a_.0, 1, b_.0, 1, beta, c_.0, 1)
+    };
+    assert_eq!(status, SUCCESS);
+    assert_eq!(c_.bytes(), (alpha * (a * b) + c).to_le_bytes());
+}
+
+#[test]
 fn products_of_every_type() {
     let handle = handle();
     // Types of A and B and of C, of the factors, by the numbers of hipBLAS 2 and of HIP.
@@ -235,6 +249,8 @@ fn products_of_every_type() {
         ([2, 2, 0], Element::F16, Element::F16, Element::F16),
         ([14, 0, 2], Element::Bf16, Element::F32, Element::F32),
         ([0, 0, 2], Element::F32, Element::F32, Element::F32),
+        ([152, 152, 152], Element::F64, Element::F64, Element::F64),
+        ([1, 1, 7], Element::F64, Element::F64, Element::F64),
     ];
     for ([input, output, compute], from, to, factors) in types {
         for case in cases() {
@@ -276,6 +292,7 @@ fn products_of_every_type() {
                 Element::F16 => 1e-3,
                 Element::Bf16 => 8e-3,
                 Element::F32 => 1e-5,
+                Element::F64 => 1e-12,
             };
             compare(&decode(to, &c_.bytes()), &case.reference(&a, &b, &c), tolerance);
         }
@@ -470,14 +487,14 @@ fn hostile_arguments_have_a_status() {
         NOT_INITIALIZED
     );
     assert_eq!(call(a, N, [8, 8, 8], 8, factor, a, c), NOT_INITIALIZED);
-    // Types that are not simulated: F64.
+    // Types that are not simulated: complex numbers.
     // SAFETY: the factors live, and the rest is checked.
-    let f64s = unsafe {
+    let complex = unsafe {
         hipblasGemmEx(
-            handle, N, N, 2, 2, 2, factor, a, 152, 2, a, 152, 2, factor, c, 152, 2, 152, 160,
+            handle, N, N, 2, 2, 2, factor, a, 154, 2, a, 154, 2, factor, c, 154, 2, 154, 160,
         )
     };
-    assert_eq!(f64s, NOT_SUPPORTED);
+    assert_eq!(complex, NOT_SUPPORTED);
     // SAFETY: a null pointer is refused.
     assert_eq!(unsafe { hipblasCreate(std::ptr::null_mut()) }, HANDLE_IS_NULLPTR);
     // SAFETY: a handle of this test.

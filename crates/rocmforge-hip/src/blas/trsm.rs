@@ -19,7 +19,7 @@ fn second(value: c_int, first: c_int) -> Result<bool, Status> {
 
 /// A triangle of d rows.
 struct Triangle {
-    values: Vec<f32>,
+    values: Vec<f64>,
     d: usize,
     lower: bool,
     unit: bool,
@@ -61,7 +61,7 @@ impl Triangle {
     /// An element of op(A).
     fn at(&self, row: usize, column: usize) -> f64 {
         let (row, column) = if self.transposed { (column, row) } else { (row, column) };
-        self.values[column * self.d + row].into()
+        self.values[column * self.d + row]
     }
 
     /// Solves op(A) * x = b in place.
@@ -175,11 +175,7 @@ impl System {
             // X * op(A) = B is op(A) transposed * X transposed = B transposed.
             let triangle = Triangle::read(memory, a, lower, unit, transposed != right)?;
             let bytes = memory.read(b)?;
-            let mut values: Vec<f64> = b
-                .element
-                .decode(&bytes)
-                .map(|value| f64::from(alpha) * f64::from(value))
-                .collect();
+            let mut values: Vec<f64> = b.element.decode(&bytes).map(|value| alpha * value).collect();
             let lines = if right { m } else { n };
             for line in 0..lines {
                 let place = |at: usize| if right { at * m + line } else { line * m + at };
@@ -191,7 +187,7 @@ impl System {
             }
             let mut bytes = Vec::with_capacity(bytes.len());
             for value in values {
-                b.element.encode(value as f32, &mut bytes);
+                b.element.encode(value, &mut bytes);
             }
             memory.write(b, &bytes)?;
         }
