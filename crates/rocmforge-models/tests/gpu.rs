@@ -154,13 +154,7 @@ fn a_load_of_requests_builds_no_graph_and_gives_what_each_gives_alone() {
     let gpu = gpu();
     let tiny = Tiny::all().into_iter().find(|tiny| tiny.file == "llama.gguf");
     let model = tiny.expect("a committed model").open();
-    let count = if gpu.sim().is_some() { 10 } else { 64 };
-    reference::check_load(
-        || HipGgmlBackend::new(gpu.backend()).expect("kernels"),
-        &model,
-        count,
-        1,
-    );
+    reference::check_load(|| HipGgmlBackend::new(gpu.backend()).expect("kernels"), &model, 64, 1);
 }
 
 /// Ids of three requests that share their steps.

@@ -132,7 +132,7 @@ pub(super) fn decoder(
             .filter(|experts| experts.layers.get(index) == Some(&true));
         let feed_forward: Box<dyn Part> = match experts {
             Some(experts) => Box::new(Experts::new(t, index, experts, c.width, dense.glu)?),
-            None => Box::new(Gated::new(t, GatedNames::PLAIN, [c.width, c.ff], dense.glu)?),
+            None => Box::new(Gated::new(t, GatedNames::PLAIN, [c.width, c.ff.of(index)], dense.glu)?),
         };
         Ok(Layer(vec![
             Sublayer {
@@ -161,8 +161,8 @@ fn attention_shape(
     let own_rope = c.window_rope.as_ref().filter(|_| windowed);
     AttentionShape {
         width: c.width,
-        heads: c.heads,
-        kv_heads: c.kv_heads,
+        heads: c.heads.of(index),
+        kv_heads: c.kv_heads.of(index),
         head_dim: c.head_dim,
         scale: c.attention_scale,
         rope: own_rope.unwrap_or(&c.rope).clone(),

@@ -24,12 +24,16 @@ impl DecoderConfig {
         keys.refuse_features()?;
         let layers = keys.usize("block_count")?;
         let width = keys.usize("embedding_length")?;
-        let heads = keys.same_for_all_layers("attention.head_count")?;
+        let heads = keys.per_layer("attention.head_count", layers)?;
         let heads = heads.ok_or_else(|| keys.missing("attention.head_count"))?;
-        let kv_heads = keys.same_for_all_layers("attention.head_count_kv")?.unwrap_or(heads);
+        let kv_heads = keys.per_layer("attention.head_count_kv", layers)?;
+        let kv_heads = kv_heads.unwrap_or_else(|| heads.clone());
         let head_dim = match keys.opt_usize("attention.key_length")? {
             Some(length) => length,
-            None => width.checked_div(heads).unwrap_or(0),
+            None if heads.values().iter().any(|&other| other != heads.of(0)) => {
+                return Err(keys.missing("attention.key_length"));
+            }
+            None => width.checked_div(heads.of(0)).unwrap_or(0),
         };
         let value_length = keys.opt_usize("attention.value_length")?.unwrap_or(head_dim);
         if value_length != head_dim {
@@ -43,11 +47,12 @@ impl DecoderConfig {
             Some(Value::Array(Array::String(tokens))) => tokens.len(),
             _ => keys.usize("vocab_size")?,
         };
-        let ff = keys.same_for_all_layers("feed_forward_length")?;
+        let ff = keys.per_layer("feed_forward_length", layers)?;
+        let ff = ff.ok_or_else(|| keys.missing("feed_forward_length"))?;
         let eps = keys.opt_f32("attention.layer_norm_rms_epsilon")?;
         let wide = architecture.wide_scale_layers == Some(layers);
         let per_head = if wide {
-            width.checked_div(heads).unwrap_or(0)
+            width.checked_div(heads.of(0)).unwrap_or(0)
         } else {
             head_dim
         };
@@ -97,8 +102,8 @@ impl DecoderConfig {
             architecture,
             layers,
             width,
-            ff: ff.ok_or_else(|| keys.missing("feed_forward_length"))?,
-            experts: experts(&keys, ff, layers.min(MAX_LAYERS))?,
+            experts: experts(&keys, ff.of(0), layers.min(MAX_LAYERS))?,
+            ff,
             heads,
             kv_heads,
             head_dim,
@@ -124,7 +129,7 @@ impl DecoderConfig {
 }
 
 /// Experts in every layer, if there are any. Architectures without experts refuse the keys before.
-fn experts(keys: &Keys<'_>, ff: Option<usize>, layers: usize) -> Result<Option<ExpertsConfig>, ModelError> {
+fn experts(keys: &Keys<'_>, ff: usize, layers: usize) -> Result<Option<ExpertsConfig>, ModelError> {
     let Some(count) = keys.opt_usize("expert_count")?.filter(|&count| count > 0) else {
         return Ok(None);
     };
@@ -134,7 +139,7 @@ fn experts(keys: &Keys<'_>, ff: Option<usize>, layers: usize) -> Result<Option<E
         count,
         used,
         // Old files lack the key: what the chosen ones have together is that of one network.
-        inner: inner.or(ff.and_then(|ff| ff.checked_div(used))).unwrap_or(0),
+        inner: inner.or(ff.checked_div(used)).unwrap_or(0),
         normalised: true,
         layers: vec![true; layers],
     }))

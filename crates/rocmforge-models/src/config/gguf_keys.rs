@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 
 use rocmforge_gguf::{Metadata, Value};
 
+use super::PerLayer;
 use crate::ModelError;
 use crate::arch::Architecture;
 use crate::settings::{Fixed, Known, Literal, fixed, is_off_gguf, shortened};
@@ -177,21 +178,20 @@ impl<'a> Keys<'a> {
         Ok(self.metadata.opt_string(&self.key(key))?)
     }
 
-    /// A number, or a list with the same number for each layer.
-    pub(super) fn same_for_all_layers(&self, key: &str) -> Result<Option<usize>, ModelError> {
+    /// A number for all layers, or a list with one for each.
+    pub(super) fn per_layer(&self, key: &str, layers: usize) -> Result<Option<PerLayer>, ModelError> {
         let Some(Value::Array(array)) = self.value(key) else {
-            return self.opt_usize(key);
+            return Ok(self.opt_usize(key)?.map(PerLayer::all));
         };
-        let values = self.metadata.u32s(&self.name(key))?;
-        let first = values.first().copied().unwrap_or(0);
-        match values.iter().find(|&&value| value != first) {
-            None => Ok(Some(first as usize)),
-            Some(other) => Err(ModelError::Hyperparameter {
+        if array.len() != layers {
+            return Err(ModelError::Hyperparameter {
                 key: self.name(key),
-                value: format!("a list of {} with {first} and {other}", array.len()),
-                rule: "layers that differ are not supported",
-            }),
+                value: format!("a list of {} entries", array.len()),
+                rule: "it must be one number, or one for each layer",
+            });
         }
+        let values = self.metadata.u32s(&self.name(key))?;
+        Ok(PerLayer::each(values.iter().map(|&value| value as usize).collect()))
     }
 
     pub(super) fn missing(&self, key: &str) -> ModelError {

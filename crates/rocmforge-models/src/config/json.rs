@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::json_rope::{self, Sizes};
 use super::json_rules::{JsonRules, JsonWindow};
-use super::{DecoderConfig, ExpertsConfig, MAX_LAYERS, OutputMatrix};
+use super::{DecoderConfig, ExpertsConfig, MAX_LAYERS, OutputMatrix, PerLayer};
 use crate::ModelError;
 use crate::arch::Architecture;
 use crate::settings::{Settings, shortened};
@@ -67,10 +67,10 @@ impl DecoderConfig {
             architecture,
             layers,
             width,
-            ff: s.need("intermediate_size")?,
+            ff: PerLayer::all(s.need("intermediate_size")?),
             experts: experts(&mut s, rules, layers.min(MAX_LAYERS))?,
-            heads,
-            kv_heads: kv_heads.unwrap_or(heads),
+            heads: PerLayer::all(heads),
+            kv_heads: PerLayer::all(kv_heads.unwrap_or(heads)),
             head_dim,
             vocab: s.need("vocab_size")?,
             context,

@@ -19,6 +19,37 @@ pub(super) const MAX_HEAD_DIM: usize = 256;
 /// Most layers: no model has more, and lists of layers are made before a tensor is looked for.
 pub(super) const MAX_LAYERS: usize = 512;
 
+/// A number for each layer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PerLayer(Vec<usize>);
+
+impl PerLayer {
+    /// The same for all layers.
+    #[must_use]
+    pub fn all(value: usize) -> Self {
+        Self(vec![value])
+    }
+
+    /// One of its own for each layer; `None` for none at all.
+    #[must_use]
+    pub fn each(values: Vec<usize>) -> Option<Self> {
+        (!values.is_empty()).then_some(Self(values))
+    }
+
+    /// The layer's number; that of the first where it has none of its own.
+    #[must_use]
+    pub fn of(&self, layer: usize) -> usize {
+        let own = self.0.get(layer).or(self.0.first());
+        own.copied().unwrap_or(0)
+    }
+
+    /// The numbers: one, or one for each layer.
+    #[must_use]
+    pub fn values(&self) -> &[usize] {
+        &self.0
+    }
+}
+
 /// Rotary embedding of one kind of layer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RopeConfig {
@@ -97,13 +128,13 @@ pub struct DecoderConfig {
     /// Width of the residual stream.
     pub width: usize,
     /// Width of the feed-forward network.
-    pub ff: usize,
+    pub ff: PerLayer,
     /// Experts in place of some of these networks.
     pub experts: Option<ExpertsConfig>,
     /// Query heads.
-    pub heads: usize,
+    pub heads: PerLayer,
     /// Key and value heads.
-    pub kv_heads: usize,
+    pub kv_heads: PerLayer,
     /// Elements of a head.
     pub head_dim: usize,
     /// Tokens of the vocabulary.
@@ -133,12 +164,6 @@ pub struct DecoderConfig {
 }
 
 impl DecoderConfig {
-    /// Elements of a key (or value) row of one layer and token.
-    #[must_use]
-    pub fn kv_width(&self) -> usize {
-        self.kv_heads * self.head_dim
-    }
-
     /// Checks what no later check would find: sizes that agree, and bounds that hostile files break.
     ///
     /// # Errors
@@ -174,24 +199,23 @@ impl DecoderConfig {
         )?;
         for (key, value) in [
             ("embedding_length", self.width),
-            ("feed_forward_length", self.ff),
             ("vocab_size", self.vocab),
             ("context_length", self.context),
         ] {
             rule((1..=1 << 28).contains(&value), key, value, "it must be 1 to 2^28")?;
         }
-        rule(
-            (1..=1 << 16).contains(&self.heads),
-            "attention.head_count",
-            self.heads,
-            "it must be 1 to 65536",
-        )?;
-        rule(
-            self.kv_heads > 0 && self.heads.is_multiple_of(self.kv_heads),
-            "attention.head_count_kv",
-            self.kv_heads,
-            "it must divide the number of heads",
-        )?;
+        for &ff in self.ff.values() {
+            let within = (1..=1 << 28).contains(&ff);
+            rule(within, "feed_forward_length", ff, "it must be 1 to 2^28")?;
+        }
+        for layer in 0..self.layers {
+            let (heads, kv_heads) = (self.heads.of(layer), self.kv_heads.of(layer));
+            let within = (1..=1 << 16).contains(&heads);
+            rule(within, "attention.head_count", heads, "it must be 1 to 65536")?;
+            let divides = kv_heads > 0 && heads.is_multiple_of(kv_heads);
+            let key = "attention.head_count_kv";
+            rule(divides, key, kv_heads, "it must divide the number of heads")?;
+        }
         rule(
             (1..=MAX_HEAD_DIM).contains(&self.head_dim),
             "attention.key_length",

@@ -47,9 +47,11 @@ class Model:
         self.arch, self.rule, self.meta = arch, ARCHITECTURES[arch], meta
         self.layers = key("block_count")
         self.width = key("embedding_length")
-        self.heads = key("attention.head_count")
-        self.kv_heads = key("attention.head_count_kv", self.heads)
-        self.head = key("attention.key_length", self.width // self.heads)
+        # Of each layer.
+        of_layers = lambda value: value if isinstance(value, list) else [value] * self.layers
+        self.heads = of_layers(key("attention.head_count"))
+        self.kv_heads = of_layers(key("attention.head_count_kv", self.heads))
+        self.head = key("attention.key_length", self.width // self.heads[0])
         self.used, self.normalised = key("expert_used_count", 0), True
         self.eps = key("attention.layer_norm_rms_epsilon")
         self.window = key("attention.sliding_window", 0) if "window_period" in self.rule else 0
@@ -58,7 +60,7 @@ class Model:
         self.trained_context = key("context_length")
         self.scale = 1 / np.sqrt(self.head)
         if arch == "gemma3" and self.layers == GEMMA3_27B_LAYERS:
-            self.scale = 1 / np.sqrt(self.width / self.heads)
+            self.scale = 1 / np.sqrt(self.width / self.heads[0])
 
         load = lambda name: file.tensor(name).astype(np.float64) if name in file else None
         self.embedding = load("token_embd.weight")
@@ -92,8 +94,8 @@ class Model:
 
     def reset(self):
         """Forgets all positions."""
-        self.keys = [np.zeros((0, self.kv_heads, self.head)) for _ in range(self.layers)]
-        self.values = [np.zeros((0, self.kv_heads, self.head)) for _ in range(self.layers)]
+        self.keys = [np.zeros((0, kv_heads, self.head)) for kv_heads in self.kv_heads]
+        self.values = [np.zeros((0, kv_heads, self.head)) for kv_heads in self.kv_heads]
 
     def rms(self, x, weight):
         return x / np.sqrt((x * x).mean(axis=-1, keepdims=True) + self.eps) * weight
@@ -113,15 +115,16 @@ class Model:
         return out
 
     def attention(self, number, block, h, positions):
-        n, q_width, kv_width = len(h), self.heads * self.head, self.kv_heads * self.head
+        heads, kv_heads = self.heads[number], self.kv_heads[number]
+        n, q_width, kv_width = len(h), heads * self.head, kv_heads * self.head
         if "attn_qkv" in block:
             joined = h @ block["attn_qkv"].T
             q, k, v = np.split(joined, [q_width, q_width + kv_width], axis=1)
         else:
             q, k, v = (h @ block[f"attn_{part}"].T + block.get(f"attn_{part}.bias", 0) for part in "qkv")
-        q = q.reshape(n, self.heads, self.head)
-        k = k.reshape(n, self.kv_heads, self.head)
-        v = v.reshape(n, self.kv_heads, self.head)
+        q = q.reshape(n, heads, self.head)
+        k = k.reshape(n, kv_heads, self.head)
+        v = v.reshape(n, kv_heads, self.head)
         if "attn_q_norm" in block:
             q, k = self.rms(q, block["attn_q_norm"]), self.rms(k, block["attn_k_norm"])
         window = self.window if self.windowed[number] else 0
@@ -134,9 +137,9 @@ class Model:
         visible = distance >= 0
         if window:
             visible &= distance < window
-        out = np.empty((n, self.heads, self.head))
-        for head in range(self.heads):
-            shared = head // (self.heads // self.kv_heads)
+        out = np.empty((n, heads, self.head))
+        for head in range(heads):
+            shared = head // (heads // kv_heads)
             scores = q[:, head] @ self.keys[number][:, shared].T * self.scale
             scores = np.where(visible, scores, -np.inf)
             weights = np.exp(scores - scores.max(axis=1, keepdims=True))

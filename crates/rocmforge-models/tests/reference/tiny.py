@@ -33,6 +33,10 @@ MODELS = {
         "arch": "llama",
         "sizes": {"width": 32, "layers": 2, "heads": 4, "kv_heads": 4, "head": 8, "ff": 48},
     },
+    "llama-layers": {
+        "arch": "llama",
+        "sizes": {"width": 32, "layers": 3, "heads": [4, 2, 6], "kv_heads": [2, 2, 1], "head": 8, "ff": [48, 24, 40]},
+    },
     "llama-gqa-freqs": {
         "arch": "llama",
         "sizes": SMALL | {"tied": True},
@@ -183,12 +187,16 @@ def matrix(random, outputs, inputs, kind):
     return gguf.quants.quantize(values, TYPES[kind][0]), TYPES[kind][0]
 
 
+def of_layer(value, number):
+    """A size of a layer: one for all, or a list."""
+    return value[number] if isinstance(value, list) else value
+
+
 def tensors(name):
     """All tensors of the model: (name, what the file holds, type)."""
     spec, random = MODELS[name], seeded(name)
     size, kind = spec["sizes"], spec.get("weights", "f32")
     width, head = size["width"], size["head"]
-    q_width, kv_width = size["heads"] * head, size["kv_heads"] * head
     found = []
 
     def weight(label, outputs, inputs):
@@ -216,6 +224,8 @@ def tensors(name):
         vector("rope_factors_short.weight", random.uniform(1, 1.5, rotated // 2))
     for number in range(size["layers"]):
         at = f"blk.{number}."
+        heads, kv_heads, ff = (of_layer(size[key], number) for key in ["heads", "kv_heads", "ff"])
+        q_width, kv_width = heads * head, kv_heads * head
         norm(at + "attn_norm", width)
         if spec.get("fused"):
             weight(at + "attn_qkv", q_width + 2 * kv_width, width)
@@ -240,11 +250,11 @@ def tensors(name):
             stacked(at + "ffn_down_exps", experts, width, inner)
             continue
         if spec.get("fused"):
-            weight(at + "ffn_up", 2 * size["ff"], width)
+            weight(at + "ffn_up", 2 * ff, width)
         else:
-            weight(at + "ffn_gate", size["ff"], width)
-            weight(at + "ffn_up", size["ff"], width)
-        weight(at + "ffn_down", width, size["ff"])
+            weight(at + "ffn_gate", ff, width)
+            weight(at + "ffn_up", ff, width)
+        weight(at + "ffn_down", width, ff)
         if spec.get("post_norms"):
             norm(at + "post_ffw_norm", width)
     return found
@@ -266,7 +276,7 @@ def write(name, path, replace=lambda label, data, kind: (data, kind)):
     writer.add_layer_norm_rms_eps(1e-5)
     writer.add_vocab_size(VOCABULARY)
     metadata = dict(spec.get("metadata", {}))
-    if size["head"] * size["heads"] != size["width"]:
+    if size["head"] * of_layer(size["heads"], 0) != size["width"] or isinstance(size["heads"], list):
         metadata |= {"attention.key_length": size["head"], "attention.value_length": size["head"]}
     for key, value in {"rope.dimension_count": size["head"], **metadata}.items():
         add = {int: writer.add_uint32, float: writer.add_float32, str: writer.add_string}[type(value)]

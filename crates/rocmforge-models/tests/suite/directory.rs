@@ -72,10 +72,15 @@ pub(super) struct Export {
 }
 
 impl Export {
-    /// `None` for models with what checkpoints have not: blocks, or free divisors of Llama's frequencies.
+    /// `None` for models with what checkpoints have not: blocks, free divisors of Llama's frequencies, or layers that differ.
     pub(super) fn new(gguf: Gguf) -> Option<Self> {
         let plain = |ty| matches!(ty, TensorType::F32 | TensorType::F16 | TensorType::Bf16);
-        if !gguf.tensors().iter().all(|tensor| plain(tensor.ty)) || gguf.tensor("rope_freqs.weight").is_some() {
+        // Layers that differ are in GGUF only.
+        let lists = gguf.metadata().iter().any(|(key, value)| {
+            key.contains(".attention.head_count") && matches!(value, rocmforge_gguf::Value::Array(_))
+        });
+        if lists || !gguf.tensors().iter().all(|tensor| plain(tensor.ty)) || gguf.tensor("rope_freqs.weight").is_some()
+        {
             return None;
         }
         let architecture = gguf.metadata().string("general.architecture");

@@ -205,3 +205,31 @@ fn layers_with_a_window_have_the_sizes_of_the_others() {
     let none = more("gemma3.attention.sliding_window", 0).expect("a model");
     assert_eq!((none.config().window, &none.config().windowed), (None, &vec![false; 7]));
 }
+
+/// Heads and widths of each layer: as many as there are layers, each as it must be, and with the length of a head beside them.
+#[test]
+fn lists_for_layers_are_whole_and_each_entry_counts() {
+    let gguf = tiny("llama-layers.gguf").gguf();
+    let list = |values: &[u32]| Value::from(values.to_vec());
+    for (key, values, rule) in [
+        ("attention.head_count", &[4, 2][..], "one for each layer"),
+        ("attention.head_count", &[4, 2, 0], "1 to 65536"),
+        ("attention.head_count_kv", &[2, 2, 4], "divide the number of heads"),
+        ("attention.head_count_kv", &[2, 0, 1], "divide the number of heads"),
+        ("feed_forward_length", &[48, 24, 0], "1 to 2^28"),
+        ("feed_forward_length", &[], "one for each layer"),
+    ] {
+        let key = format!("llama.{key}");
+        let error = changed(&gguf, &[], &[(&key, list(values))])
+            .expect_err("refused")
+            .to_string();
+        assert!(error.contains(rule), "{key} = {values:?}: {error}");
+    }
+    let error = changed(
+        &gguf,
+        &["llama.attention.key_length", "llama.attention.value_length"],
+        &[],
+    );
+    let error = error.expect_err("no length").to_string();
+    assert!(error.contains("llama.attention.key_length"), "{error}");
+}
