@@ -404,6 +404,8 @@ impl<B: HostAccess> Engine<B> {
     /// The backend failed. The cache's content is lost then: remove all sequences.
     pub fn defragment(&mut self) -> Result<usize, ModelError> {
         let mut moved = 0;
+        // Its inputs name blocks where they lay before.
+        self.last = None;
         for (pool, plan) in self.kv.defragment().iter().enumerate() {
             for copy in &plan.moves {
                 self.copy_block(pool, *copy)?;
@@ -478,20 +480,19 @@ impl<B: HostAccess> Engine<B> {
         let bucket = self.buckets.of(asked);
         let shape = bucket.unwrap_or(asked);
         let mut inputs = Inputs::new(shape, self.parameters.cache(), self.parameters.kept());
-        let mut copies = Vec::new();
         for (chunk, &(_, start)) in chunks.iter().zip(before) {
             let appended = self.kv.append(chunk.sequence, chunk.tokens)?;
+            // Before the next append, which may fail: the sequence keeps the block.
             for (pool, appended) in appended.iter().enumerate() {
-                copies.extend(appended.copies.iter().map(|copy| (pool, *copy)));
+                for copy in &appended.copies {
+                    self.copy_block(pool, *copy)?;
+                }
             }
             let tables = self.kv.tables(chunk.sequence)?;
             let state = self.kv.state(chunk.sequence)?;
             inputs.add(chunk.tokens, start, &appended, tables, state, chunk.output_rows());
         }
         inputs.pad();
-        for (pool, copy) in copies {
-            self.copy_block(pool, copy)?;
-        }
         let memory = if bucket.is_some() { Memory::Shared } else { Memory::Own };
         let index = self.prepared(shape, memory)?;
         let Prepared {

@@ -134,6 +134,40 @@ fn check_windows<B: HostAccess>(backend: B, model: &Model, pools: usize, length:
     assert_eq!(stats.free, stats.blocks);
 }
 
+/// A fork writes into a block of its own; that another sequence then finds no room must not leave that block without its copy.
+#[test]
+fn a_fork_in_a_step_that_fails_keeps_its_tokens() {
+    let model = gemma();
+    let options = EngineOptions {
+        cache_tokens: Limit::Tokens(16),
+        ..options(16, 16)
+    };
+    let mut engine = Engine::new(CpuBackend::with_threads(2), &model, options).expect("the model loads");
+    let tokens = ids(3, 4);
+    let expected = at_once(&model, &tokens);
+    let first = engine.add_sequence(&[]).expect("room");
+    engine.prefill(first, &tokens[..3]).expect("runs");
+    let fork = engine.fork(first).expect("there");
+    let other = engine.add_sequence(&[]).expect("room");
+    let chunk = |sequence, tokens| Chunk {
+        sequence,
+        tokens,
+        outputs: Outputs::Last,
+    };
+    let more = ids(4, 12);
+    engine
+        .step(&[chunk(fork, &tokens[3..]), chunk(other, &more)])
+        .expect_err("no room for both");
+    for sequence in [fork, first] {
+        assert_eq!(engine.cached_tokens(sequence).expect("there"), 3);
+        near(
+            &engine.decode(sequence, tokens[3]).expect("runs"),
+            &expected[3],
+            "after the failed step",
+        );
+    }
+}
+
 #[test]
 fn far_beyond_the_window_logits_are_those_of_one_step() {
     for (model, pools) in [
