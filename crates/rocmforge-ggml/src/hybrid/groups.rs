@@ -183,10 +183,18 @@ impl HybridBackend {
         }
     }
 
-    /// Moves every group of a card to the host.
-    pub(super) fn spill_all(&mut self, card: usize) -> GgmlResult<()> {
+    /// Moves every group of a card to the host. False if none was there.
+    pub(super) fn spill_all(&mut self, card: usize) -> GgmlResult<bool> {
+        let had_some = self.spill_one(card)?;
         while self.spill_one(card)? {}
-        Ok(())
+        Ok(had_some)
+    }
+
+    /// Nodes of no group run elsewhere from now on, until a group returns to the card.
+    pub(super) fn leave_out(&mut self, card: usize) -> GgmlResult<()> {
+        self.left_out.insert(card);
+        self.generation += 1;
+        self.leave_card(card)
     }
 
     /// Looks at the budgets before a run: moves groups to the host while more is held than a card's allows, and back when there is room.
@@ -325,6 +333,7 @@ impl HybridBackend {
             self.cpu.free(desc.id)?;
         }
         self.groups[index].location = TensorLocation::Gpu(card);
+        self.left_out.remove(&card);
         self.generation += 1;
         self.statistics.returns += 1;
         Ok(())

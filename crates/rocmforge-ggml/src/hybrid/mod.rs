@@ -11,7 +11,7 @@ mod program;
 mod spans;
 mod statistics;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use groups::Group;
@@ -70,8 +70,8 @@ pub struct HybridBackend {
     spans: HashMap<TensorId, Spans>,
     /// Counts changes of places: programs made before the last are made anew.
     generation: u64,
-    /// The first card has no memory for a graph without groups: it runs on the CPU.
-    gpu_is_full: bool,
+    /// Cards without groups that had no memory for a node, or may launch nothing: nodes run elsewhere.
+    left_out: BTreeSet<usize>,
     /// Runs since the budget was last exceeded.
     calm: u32,
     returning: Option<groups::Return>,
@@ -91,7 +91,7 @@ impl HybridBackend {
             weights: HashMap::new(),
             spans: HashMap::new(),
             generation: 0,
-            gpu_is_full: false,
+            left_out: BTreeSet::new(),
             calm: 0,
             returning: None,
             statistics: HybridStatistics::default(),

@@ -141,17 +141,15 @@ impl HybridBackend {
                 (TensorLocation::Cpu, Err(error)) => return Err(error),
                 (TensorLocation::Gpu(card), Err(error)) => (card, error),
             };
-            if is_stopped(&error) {
-                self.spill_all(card)?;
-                self.gpu_is_full = self.groups.is_empty();
+            let makes_room = if is_stopped(&error) {
+                self.spill_all(card)?
             } else if is_out_of_memory(&error) {
-                let none_left = !self.spill_one(card)?;
-                self.gpu_is_full = none_left && self.groups.is_empty();
-                if none_left && !self.gpu_is_full {
-                    return Err(error);
-                }
+                self.spill_one(card)?
             } else {
                 return Err(error);
+            };
+            if !makes_room {
+                self.leave_out(card)?;
             }
         }
     }
@@ -189,25 +187,24 @@ impl HybridBackend {
             return Ok(location);
         }
         let (on_gpu, groups) = self.groups_on_gpu();
-        if self.gpu_is_full || (groups > 0 && on_gpu == 0) {
+        let cards = (0..self.cards.len()).filter(|card| !self.left_out.contains(card));
+        let Some(first) = cards.clone().next().filter(|_| groups == 0 || on_gpu > 0) else {
             return Ok(TensorLocation::Cpu);
-        }
+        };
+        let mut with_operand = None;
         for &id in inputs {
             let (root, span) = (self.descs.root(id)?, self.span(id)?);
             let Some(spans) = self.spans.get(&root) else { continue };
             if let Some((_, card)) = spans.missing(&span, TensorLocation::Cpu).first() {
                 return Ok(*card);
             }
-            let cards = 0..self.cards.len();
-            let only_host = || {
-                let missing = |card| spans.missing(&span, TensorLocation::Gpu(card));
-                cards.clone().all(|card| !missing(card).is_empty())
-            };
-            if groups > 0 && only_host() {
+            let has = |card: &usize| spans.missing(&span, TensorLocation::Gpu(*card)).is_empty();
+            with_operand = with_operand.or(cards.clone().find(has));
+            if groups > 0 && !cards.clone().any(|card| has(&card)) {
                 return Ok(TensorLocation::Cpu);
             }
         }
-        Ok(TensorLocation::Gpu(0))
+        Ok(TensorLocation::Gpu(with_operand.unwrap_or(first)))
     }
 
     /// Moves groups to the host whose caches a node reads together with what lies in another place: weights are on the host in any case, and

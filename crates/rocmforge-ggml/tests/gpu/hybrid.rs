@@ -227,6 +227,48 @@ fn what_one_card_computes_another_gets_over_the_host() {
     assert!(backend.cards().iter().all(|card| card.replays() > 0));
 }
 
+/// A node of no group runs on the card that has its operand; a card without memory and without groups computes nothing.
+#[test]
+fn a_card_without_room_and_groups_is_left_out() {
+    let products = Products::new();
+    let weight = products.weights[0].byte_size() as u64;
+    let Some(cards) = cards(&[100, 3 * weight + 40_000]) else {
+        skip!("{ONE_REAL_CARD}");
+    };
+    let mut graph = products.graph.clone();
+    // Its operand is current on the host, which wrote it, and on the second card, which has multiplied it.
+    let doubled = graph.push(Op::Scale { factor: 2.0 }, &[products.x]).expect("fits");
+    // The host wrote its operands, and no card has read them.
+    let [a, b] = [(); 2].map(|()| graph.add_tensor(TensorDesc::f32([5, Products::SIDE])));
+    let sum = graph.push(Op::Add, &[a, b]).expect("fits");
+    graph.mark_output(doubled);
+    graph.mark_output(sum);
+    let mut backend = hybrid_of(&cards);
+    backend.place(&products.groups(), 0).expect("budgets");
+    products.load(&mut backend);
+    let places = products.weights.iter().map(|weight| backend.location(weight.id));
+    assert!(places.into_iter().all(|place| place == Some(TensorLocation::Gpu(1))));
+    let program = &mut executor::compile(&mut backend, &graph).expect("compiles");
+    for seed in 90..94 {
+        let values = [seed, seed + 10, seed + 20].map(|seed| rng(seed).vec(5 * Products::SIDE));
+        for (id, values) in [products.x, a, b].into_iter().zip(&values) {
+            backend.write_f32(id, values).expect("written");
+        }
+        executor::run_program(&mut backend, program).expect("runs");
+        let pairs = values[1].iter().zip(&values[2]);
+        let expected: [Vec<f64>; 2] = [
+            values[0].iter().map(|&x| 2.0 * f64::from(x)).collect(),
+            pairs.map(|(&a, &b)| f64::from(a) + f64::from(b)).collect(),
+        ];
+        for (id, expected) in [doubled, sum].into_iter().zip(&expected) {
+            let found = backend.read_f32(id).expect("read");
+            assert_close(&found, expected, &[5, Products::SIDE], Tolerance::Absolute(1e-6));
+        }
+    }
+    assert_eq!(backend.cards()[0].launches(), 0);
+    assert!(backend.cards()[1].launches() > 0);
+}
+
 /// A node that needs the caches of two cards runs on the host, and both stay there.
 #[test]
 fn a_node_with_caches_of_two_cards_runs_on_the_host() {
