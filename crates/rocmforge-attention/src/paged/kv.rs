@@ -105,6 +105,9 @@ impl PagedKv {
     /// `u32::MAX` + 1 or more slots (`u32::MAX` is never a slot: kernels may give it a meaning of their own).
     pub fn new(config: PagedKvConfig) -> Result<Self, PagedKvError> {
         let block_size = config.block_size;
+        if block_size == 0 {
+            return Err(PagedKvError::Zero("block_size"));
+        }
         let pools = config.pools.into_iter().map(|pool| Pool::new(pool, block_size));
         // A slot is as a block of one token.
         let states = config.states.map(|blocks| {

@@ -65,7 +65,7 @@ impl Pool {
             Keep::All => 1,
             Keep::Window { keys, .. } => keys,
         };
-        for (name, size) in [("blocks", blocks), ("block_size", block_size), ("keys", keys)] {
+        for (name, size) in [("blocks", blocks), ("keys", keys)] {
             if size == 0 {
                 return Err(PagedKvError::Zero(name));
             }

@@ -475,6 +475,13 @@ fn a_window_needs_a_key_and_pools_need_blocks() {
         });
         assert_eq!(refused.unwrap_err(), PagedKvError::Zero(name));
     }
+    // States alone have no pool, and their borders are those of blocks.
+    let refused = PagedKv::new(PagedKvConfig {
+        block_size: 0,
+        pools: Vec::new(),
+        states: Some(4),
+    });
+    assert_eq!(refused.unwrap_err(), PagedKvError::Zero("block_size"));
 }
 
 #[test]

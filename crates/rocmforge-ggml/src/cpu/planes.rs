@@ -87,7 +87,7 @@ pub(super) fn pool(x: &Operand<'_>, kind: PoolKind, [kernel, stride, padding]: [
         let window = own_rows.flat_map(|row| own_cols.clone().map(move |col| x[(image + row) * sizes[1] + col]));
         *out = match kind {
             PoolKind::Max => window.fold(f32::MIN, f32::max),
-            PoolKind::Avg => (window.map(f64::from).sum::<f64>() / (kernel[0] * kernel[1]) as f64) as f32,
+            PoolKind::Avg => (window.map(f64::from).sum::<f64>() / (kernel[0] as f64 * kernel[1] as f64)) as f32,
         };
     }
 }

@@ -51,7 +51,7 @@ pub(super) fn conv(at: &At<'_>) -> GgmlResult<Inferred> {
     let rule = "x and the state must have as many channels";
     at.rule(own == channels, rule, &at.inputs[0].shape, &at.inputs[1].shape)?;
     let rule = "the weight must be [channels, taps], one tap more than the state has inputs";
-    exactly(at, 2, &[channels, before + 1], rule)?;
+    exactly(at, 2, &[channels, before.saturating_add(1)], rule)?;
     of_tokens(at, &[tokens, channels])
 }
 

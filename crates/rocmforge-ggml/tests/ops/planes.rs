@@ -101,6 +101,20 @@ fn pools() {
     }
 }
 
+/// The elements of a window are more than 64 bits count.
+#[test]
+fn a_window_may_be_mostly_padding() {
+    let op = Op::Pool2d {
+        kind: PoolKind::Avg,
+        kernel: [1 << 32; 2],
+        stride: [1 << 33; 2],
+        padding: [1 << 31; 2],
+    };
+    let inputs = vec![Input::f32(&[1, 1], &[2.0])];
+    let found = run(op, &inputs, Form::Plain).expect("runs");
+    assert_near(&found, &[2.0 / 2f64.powi(64)], 1e-26, "pool");
+}
+
 #[test]
 fn sizes_of_images() {
     for mode in [UpscaleMode::Nearest, UpscaleMode::Bilinear] {
