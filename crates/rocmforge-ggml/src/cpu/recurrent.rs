@@ -28,53 +28,45 @@ pub(super) fn run(
     }
     let values: SmallVec<[&[f32]; 5]> = operands.iter().map(Operand::f32).collect();
     let shape = |operand: usize| operands[operand].shape;
+    let tokens = Tokens {
+        sequence,
+        heads,
+        len,
+        threads,
+    };
     match *op {
         Op::SsmConv => {
             let (x, weight, taps) = (values[0], values[1], shape(1)[1]);
-            each_head(
-                [heads, len],
-                sequence,
-                out,
-                states,
-                threads,
-                |token, channel, state, out| {
-                    let x = x[token * heads + channel];
-                    let weight = &weight[channel * taps..][..taps];
-                    out[0] = dot(state, weight) + x * weight[taps - 1];
-                    state.copy_within(1.., 0);
-                    state[taps - 2] = x;
-                },
-            );
+            tokens.each_head(out, states, |token, channel, state, out| {
+                let x = x[token * heads + channel];
+                let weight = &weight[channel * taps..][..taps];
+                out[0] = dot(state, weight) + x * weight[taps - 1];
+                state.copy_within(1.., 0);
+                state[taps - 2] = x;
+            });
         }
         Op::SsmScan => {
             let [x, dt, a, b, c] = std::array::from_fn(|operand| values[operand]);
             let (decays, groups, n) = (shape(2)[1], shape(3)[1], shape(3)[2]);
             let softplus = function(Unary::Softplus);
-            each_head(
-                [heads, len],
-                sequence,
-                out,
-                states,
-                threads,
-                |token, head, state, out| {
-                    let row = token * heads + head;
-                    let group = (token * groups + head / (heads / groups)) * n;
-                    let (b, c) = (&b[group..][..n], &c[group..][..n]);
-                    let (dt, a) = (softplus(dt[row]), &a[head * decays..][..decays]);
-                    // One for all elements of Mamba 2's states.
-                    let decay = (dt * a[0]).exp();
-                    let x = &x[row * out.len()..];
-                    for ((out, &x), state) in out.iter_mut().zip(x).zip(state.chunks_mut(n)) {
-                        let mut sum = 0.0;
-                        for (i, s) in state.iter_mut().enumerate() {
-                            let decay = if decays == 1 { decay } else { (dt * a[i]).exp() };
-                            *s = *s * decay + x * dt * b[i];
-                            sum += *s * c[i];
-                        }
-                        *out = sum;
+            tokens.each_head(out, states, |token, head, state, out| {
+                let row = token * heads + head;
+                let group = (token * groups + head / (heads / groups)) * n;
+                let (b, c) = (&b[group..][..n], &c[group..][..n]);
+                let (dt, a) = (softplus(dt[row]), &a[head * decays..][..decays]);
+                // One for all elements of Mamba 2's states.
+                let decay = (dt * a[0]).exp();
+                let x = &x[row * out.len()..];
+                for ((out, &x), state) in out.iter_mut().zip(x).zip(state.chunks_mut(n)) {
+                    let mut sum = 0.0;
+                    for (i, s) in state.iter_mut().enumerate() {
+                        let decay = if decays == 1 { decay } else { (dt * a[i]).exp() };
+                        *s = *s * decay + x * dt * b[i];
+                        sum += *s * c[i];
                     }
-                },
-            );
+                    *out = sum;
+                }
+            });
         }
         _ => {
             let [q, k, v, g, beta] = std::array::from_fn(|operand| values[operand]);
@@ -83,27 +75,20 @@ pub(super) fn run(
             let decays = state.scratch().take(g.len());
             decays.iter_mut().zip(g).for_each(|(decay, g)| *decay = g.exp());
             let decays = &*decays;
-            each_head(
-                [heads, len],
-                sequence,
-                out,
-                states,
-                threads,
-                |token, head, state, out| {
-                    let row = token * heads + head;
-                    let key = (token * k_heads + head % k_heads) * n;
-                    let (q, k) = (&q[key..][..n], &k[key..][..n]);
-                    let (beta, decays) = (beta[row], &decays[row * gates..][..gates]);
-                    let v = &v[row * out.len()..];
-                    for ((out, &v), state) in out.iter_mut().zip(v).zip(state.chunks_mut(n)) {
-                        let decays = decays.iter().cycle();
-                        state.iter_mut().zip(decays).for_each(|(s, decay)| *s *= decay);
-                        let delta = (v - dot(state, k)) * beta;
-                        state.iter_mut().zip(k).for_each(|(s, k)| *s += k * delta);
-                        *out = dot(state, q) * scale;
-                    }
-                },
-            );
+            tokens.each_head(out, states, |token, head, state, out| {
+                let row = token * heads + head;
+                let key = (token * k_heads + head % k_heads) * n;
+                let (q, k) = (&q[key..][..n], &k[key..][..n]);
+                let (beta, decays) = (beta[row], &decays[row * gates..][..gates]);
+                let v = &v[row * out.len()..];
+                for ((out, &v), state) in out.iter_mut().zip(v).zip(state.chunks_mut(n)) {
+                    let decays = decays.iter().cycle();
+                    state.iter_mut().zip(decays).for_each(|(s, decay)| *s *= decay);
+                    let delta = (v - dot(state, k)) * beta;
+                    state.iter_mut().zip(k).for_each(|(s, k)| *s += k * delta);
+                    *out = dot(state, q) * scale;
+                }
+            });
         }
     }
     Ok(())
@@ -113,29 +98,43 @@ fn dot(a: &[f32], b: &[f32]) -> f32 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-/// `step(token, head, state, out)` for each token and each head of it, with the head's part of its sequence's state and of its result.
-fn each_head(
-    [heads, len]: [usize; 2],
-    sequence: &[u32],
-    out: &mut [f32],
-    states: &mut [f32],
-    threads: &Threads,
-    step: impl Fn(usize, usize, &mut [f32], &mut [f32]) + Sync,
-) {
-    let Some(width) = out.len().checked_div(sequence.len() * heads) else {
-        return;
-    };
-    let own = len / heads;
-    let piece = threads.rows_each(heads, own + width);
-    for (token, (out, &sequence)) in out.chunks_mut(width * heads).zip(sequence).enumerate() {
-        let state = &mut states[sequence as usize * len..][..len];
-        let pieces = state.chunks_mut(piece * own).zip(out.chunks_mut(piece * width));
-        let (tasks, nothing) = (pieces.enumerate(), std::iter::repeat(()));
-        threads.each(tasks, heads.div_ceil(piece), nothing, |(), (index, (state, out))| {
-            let parts = state.chunks_mut(own).zip(out.chunks_mut(width));
-            for (head, (state, out)) in (index * piece..).zip(parts) {
-                step(token, head, state, out);
-            }
-        });
+/// Tokens, the row of the states of each, and the heads and length of a state.
+struct Tokens<'a> {
+    sequence: &'a [u32],
+    heads: usize,
+    len: usize,
+    threads: &'a Threads,
+}
+
+impl Tokens<'_> {
+    /// `step(token, head, state, out)` for each token and each head of it, with the head's part of its sequence's state and of its result.
+    fn each_head(
+        &self,
+        out: &mut [f32],
+        states: &mut [f32],
+        step: impl Fn(usize, usize, &mut [f32], &mut [f32]) + Sync,
+    ) {
+        let &Self {
+            sequence,
+            heads,
+            len,
+            threads,
+        } = self;
+        let Some(width) = out.len().checked_div(sequence.len() * heads) else {
+            return;
+        };
+        let own = len / heads;
+        let piece = threads.rows_each(heads, own + width);
+        for (token, (out, &sequence)) in out.chunks_mut(width * heads).zip(sequence).enumerate() {
+            let state = &mut states[sequence as usize * len..][..len];
+            let pieces = state.chunks_mut(piece * own).zip(out.chunks_mut(piece * width));
+            let (tasks, nothing) = (pieces.enumerate(), std::iter::repeat(()));
+            threads.each(tasks, heads.div_ceil(piece), nothing, |(), (index, (state, out))| {
+                let parts = state.chunks_mut(own).zip(out.chunks_mut(width));
+                for (head, (state, out)) in (index * piece..).zip(parts) {
+                    step(token, head, state, out);
+                }
+            });
+        }
     }
 }

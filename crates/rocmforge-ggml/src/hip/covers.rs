@@ -13,6 +13,38 @@ use rocmforge_kernels::Kernels;
 
 type Covered = Result<(), String>;
 
+/// Pattern of the ops that no kernel computes. Coverage and launches match all ops, so that the compiler names both for a new one.
+macro_rules! without_kernel {
+    () => {
+        Op::SsmConv
+            | Op::SsmScan
+            | Op::GatedDeltaNet
+            | Op::GroupNorm { .. }
+            | Op::Tri { .. }
+            | Op::SolveTri
+            | Op::Im2col { .. }
+            | Op::Pool2d { .. }
+            | Op::Upscale { .. }
+    };
+}
+
+/// Pattern of the ops of single elements, whose function [`map_of`] knows.
+macro_rules! of_elements {
+    () => {
+        Op::Scale { .. }
+            | Op::ScaleBias { .. }
+            | Op::Clamp { .. }
+            | Op::Sqr
+            | Op::Sqrt
+            | Op::Log
+            | Op::Sin
+            | Op::Cos
+            | Op::Unary(_)
+    };
+}
+
+pub(super) use {of_elements, without_kernel};
+
 fn rule(holds: bool, what: impl FnOnce() -> String) -> Covered {
     if holds { Ok(()) } else { Err(what()) }
 }
@@ -222,24 +254,8 @@ impl HipGgmlBackend {
                 limits::mean_pool(first)
             }
             Op::Softcap { .. } | Op::Sum => all(inputs, output),
-            Op::SsmConv
-            | Op::SsmScan
-            | Op::GatedDeltaNet
-            | Op::GroupNorm { .. }
-            | Op::Tri { .. }
-            | Op::SolveTri
-            | Op::Im2col { .. }
-            | Op::Pool2d { .. }
-            | Op::Upscale { .. } => Err("no kernel".to_owned()),
-            Op::Scale { .. }
-            | Op::ScaleBias { .. }
-            | Op::Clamp { .. }
-            | Op::Sqr
-            | Op::Sqrt
-            | Op::Log
-            | Op::Sin
-            | Op::Cos
-            | Op::Unary(_) => Err("no function".to_owned()),
+            without_kernel!() => Err("no kernel".to_owned()),
+            of_elements!() => Err("no function".to_owned()),
         }
     }
 

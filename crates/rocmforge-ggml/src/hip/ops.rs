@@ -1,5 +1,6 @@
 //! One launch (or copy) for each op, several for a fused one.
 
+use super::covers::{of_elements, without_kernel};
 use super::elementwise::map_of;
 use super::operands::rows_and_cols;
 use super::{HipGgmlBackend, failed, unimplemented};
@@ -88,24 +89,8 @@ impl HipGgmlBackend {
             }),
             Op::MeanPool => self.mean_pool(op, inputs, output),
             // Refused before, and `map_of` has the others.
-            Op::SsmConv
-            | Op::SsmScan
-            | Op::GatedDeltaNet
-            | Op::GroupNorm { .. }
-            | Op::Tri { .. }
-            | Op::SolveTri
-            | Op::Im2col { .. }
-            | Op::Pool2d { .. }
-            | Op::Upscale { .. } => Err(unimplemented(op, "no kernel")),
-            Op::Scale { .. }
-            | Op::ScaleBias { .. }
-            | Op::Clamp { .. }
-            | Op::Sqr
-            | Op::Sqrt
-            | Op::Log
-            | Op::Sin
-            | Op::Cos
-            | Op::Unary(_) => Err(unimplemented(op, "no function")),
+            without_kernel!() => Err(unimplemented(op, "no kernel")),
+            of_elements!() => Err(unimplemented(op, "no function")),
         }
     }
 
