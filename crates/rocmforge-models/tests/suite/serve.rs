@@ -1,7 +1,7 @@
 //! Servers: requests of many threads, limits, ends, and faults in the middle.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use rocmforge_ggml::optimizer::GraphOptimizer;
@@ -378,14 +378,23 @@ fn a_sink_that_stops_the_server_gets_its_last_event() {
     let server = server(ServeOptions::default(), &[]);
     let handle = server.handle();
     let ends = Arc::new(AtomicUsize::new(0));
-    let (of_sink, counted) = (handle.clone(), Arc::clone(&ends));
+    let both_sent = Arc::new(AtomicBool::new(false));
+    let (of_sink, counted, both) = (handle.clone(), Arc::clone(&ends), Arc::clone(&both_sent));
     let sink = move |event: Result<Event, ServeError>| match event {
-        Ok(Event::Token { .. }) => of_sink.stop(),
+        Ok(Event::Token { .. }) => {
+            // A server that has stopped takes no other request.
+            while !both.load(Ordering::SeqCst) {
+                std::thread::yield_now();
+            }
+            of_sink.stop();
+        }
         Err(ServeError::Stopped) => drop(counted.fetch_add(1, Ordering::SeqCst)),
         _ => {}
     };
     handle.submit_to(greedy(&[7, 8], 60), sink).expect("room");
-    let (_, end) = collect(handle.submit(greedy(&[9], 90)).expect("room"));
+    let other = handle.submit(greedy(&[9], 90)).expect("room");
+    both_sent.store(true, Ordering::SeqCst);
+    let (_, end) = collect(other);
     assert!(matches!(end, Err(ServeError::Stopped)), "{end:?}");
     drop(server);
     assert_eq!(ends.load(Ordering::SeqCst), 1);
