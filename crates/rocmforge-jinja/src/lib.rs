@@ -60,7 +60,7 @@ pub struct Template {
 /// A rendered text, and what it took.
 #[derive(Debug)]
 pub struct Rendered {
-    /// The text, or why there is none.
+    /// The text; the error where the template failed.
     pub text: Result<String, Error>,
     /// What it took, also where it failed.
     pub used: Used,

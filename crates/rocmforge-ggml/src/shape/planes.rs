@@ -10,7 +10,7 @@ fn plane<'a>(at: &At<'a>, input: usize) -> GgmlResult<(&'a [usize], [usize; 2])>
     Ok((lead, [plane[0], plane[1]]))
 }
 
-/// Windows along one dimension; `None` if there is none, or a parameter is 0 or too large.
+/// Number of windows along one dimension. `None`: no window fits, or a parameter is 0 or too large.
 fn windows(len: usize, kernel: usize, [stride, padding, dilation]: [usize; 3]) -> Option<usize> {
     let span = kernel.checked_sub(1)?.checked_mul(dilation)?;
     let room = padding
