@@ -381,7 +381,7 @@ programs! {
     }
     hostile {
         flags: &["-pthread", "-Wno-unused-value", "-Wno-unused-result"],
-        options: &["--print-limit", "10"],
+        options: &["--print-limit", "100"],
         status: 2,
         prints: &["done"],
         findings: &["use of a handle that is not alive", "free of memory HIP never allocated"],
