@@ -170,9 +170,10 @@ pub trait HostAccess: GgmlBackend {
         None
     }
 
-    /// [`Self::available_bytes`] of the memory in which graphs run quickest: what is not needed should not fill more.
-    fn fast_bytes(&self) -> Option<usize> {
-        self.available_bytes()
+    /// [`Self::available_bytes`] of the memory in which graphs run quickest, beside `scratch` bytes on each device: what is not needed should
+    /// not fill more.
+    fn fast_bytes(&self, scratch: usize) -> Option<usize> {
+        self.available_bytes().map(|bytes| bytes.saturating_sub(scratch))
     }
 
     /// Bytes that running a graph takes beside its tensors, for operands of products in another form. They are kept for the next run, and graphs

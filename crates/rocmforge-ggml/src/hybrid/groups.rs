@@ -60,7 +60,8 @@ impl HybridBackend {
     /// Decides where groups begin: in their order, each on the first card where it still fits beside `scratch`. Neighbours thus lie on one
     /// card as long as possible, and little is copied between cards.
     pub(super) fn place_groups(&mut self, groups: &[TensorGroup], scratch: usize) -> GgmlResult<()> {
-        let room = |card: &HipGgmlBackend| card.available_bytes().unwrap_or(0).saturating_sub(scratch);
+        self.scratch = scratch;
+        let room = |card: &HipGgmlBackend| card.fast_bytes(scratch).unwrap_or(0);
         let mut left: Vec<usize> = self.cards.iter().map(room).collect();
         for group in groups {
             let bytes = group
@@ -175,8 +176,8 @@ impl HybridBackend {
 
     /// Moves the group to the host that gains least from a card. False if none is left there.
     pub(super) fn spill_one(&mut self, card: usize) -> GgmlResult<bool> {
-        self.returning = None;
-        self.calm = 0;
+        self.returning.take_if(|returning| returning.card == card);
+        self.calm[card] = 0;
         match self.last_on(card) {
             Some(index) => self.spill(index).map(|()| true),
             None => Ok(false),
@@ -202,7 +203,6 @@ impl HybridBackend {
         if self.groups.is_empty() {
             return Ok(());
         }
-        let mut worst = Pressure::Green;
         for card in 0..self.cards.len() {
             let hip = Arc::clone(self.cards[card].hip());
             while hip.card().look() >= Pressure::Red {
@@ -214,30 +214,36 @@ impl HybridBackend {
                     break;
                 }
             }
-            worst = worst.max(hip.card().pressure());
-        }
-        if worst > Pressure::Yellow {
-            return Ok(());
-        }
-        self.calm = self.calm.saturating_add(1);
-        if self.calm < CALM_RUNS {
-            return Ok(());
+            if hip.card().pressure() <= Pressure::Yellow {
+                self.calm[card] = self.calm[card].saturating_add(1);
+            }
         }
         match self.advance_return() {
             Err(error) if is_out_of_memory(&error) => {
                 self.returning = None;
-                self.calm = 0;
+                self.calm.fill(0);
                 Ok(())
             }
             other => other,
         }
     }
 
+    /// Whether a group may return to a card: its budget was not exceeded for some runs, and is not close to it.
+    fn is_calm(&self, card: usize) -> bool {
+        self.calm[card] >= CALM_RUNS && self.cards[card].hip().card().pressure() <= Pressure::Yellow
+    }
+
     /// Begins, continues or ends the return of a group.
     fn advance_return(&mut self) -> GgmlResult<()> {
+        let groups = &self.groups;
+        self.returning.take_if(|returning| groups[returning.group].stays);
         let Some(mut returning) = self.returning.take() else {
             return self.begin_return();
         };
+        if !self.is_calm(returning.card) {
+            self.returning = Some(returning);
+            return Ok(());
+        }
         // They had a whole run's time: what is not done by now is waited for.
         for copying in returning.copying.drain(..) {
             copying.pending.wait().map_err(failed("copying weights"))?;
@@ -277,8 +283,11 @@ impl HybridBackend {
         // Room for half of it again stays, so that it need not leave at once; a weight is there twice while it is packed.
         let largest = group.tensors.iter().map(TensorDesc::byte_size).max().unwrap_or(0);
         let needed = group.bytes.saturating_add(largest.max(group.bytes / 2));
-        let has_room = |card: &HipGgmlBackend| card.available_bytes().unwrap_or(0) >= needed;
-        let Some(card) = self.cards.iter().position(has_room) else {
+        // A card without groups has no scratch yet.
+        let scratch = |card: usize| self.last_on(card).map_or(self.scratch, |_| 0);
+        let has_room = |&card: &usize| self.cards[card].fast_bytes(scratch(card)).unwrap_or(0) >= needed;
+        let mut calm = (0..self.cards.len()).filter(|&card| self.is_calm(card));
+        let Some(card) = calm.find(has_room) else {
             return Ok(());
         };
         let stream = self.cards[card].hip();

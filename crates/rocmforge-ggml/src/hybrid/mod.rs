@@ -72,8 +72,10 @@ pub struct HybridBackend {
     generation: u64,
     /// Cards without groups that had no memory for a node, or may launch nothing: nodes run elsewhere.
     left_out: BTreeSet<usize>,
-    /// Runs since the budget was last exceeded.
-    calm: u32,
+    /// What graphs need on each card that has groups, in bytes beside them.
+    scratch: usize,
+    /// Of each card, runs since its budget was last exceeded.
+    calm: Vec<u32>,
     returning: Option<groups::Return>,
     statistics: HybridStatistics,
 }
@@ -92,7 +94,8 @@ impl HybridBackend {
             spans: HashMap::new(),
             generation: 0,
             left_out: BTreeSet::new(),
-            calm: 0,
+            scratch: 0,
+            calm: vec![0],
             returning: None,
             statistics: HybridStatistics::default(),
         }
@@ -107,6 +110,7 @@ impl HybridBackend {
             return Err(GgmlError::TooManyCards { most: MOST_CARDS });
         }
         self.cards.push(card);
+        self.calm.push(0);
         Ok(self)
     }
 
@@ -259,13 +263,13 @@ impl HostAccess for HybridBackend {
 
     /// What the host and the cards have left together.
     fn available_bytes(&self) -> Option<usize> {
-        let cards = self.fast_bytes().unwrap_or(0);
+        let cards = self.fast_bytes(0).unwrap_or(0);
         self.cpu.available_bytes().map(|cpu| cpu.saturating_add(cards))
     }
 
-    /// What the cards have left together.
-    fn fast_bytes(&self) -> Option<usize> {
-        let left = self.cards.iter().map(|card| card.available_bytes().unwrap_or(0));
+    /// What the cards have left together, when each keeps `scratch` bytes.
+    fn fast_bytes(&self, scratch: usize) -> Option<usize> {
+        let left = self.cards.iter().map(|card| card.fast_bytes(scratch).unwrap_or(0));
         Some(left.fold(0, usize::saturating_add))
     }
 

@@ -1,10 +1,14 @@
 //! Hybrid backend: graphs without groups, nodes that a device cannot run, and groups that find no room.
 
+use std::time::Duration;
+
 use rocmforge_ggml::{
     Attention, AttentionMask, CpuBackend, DType, FlashAttnExt, GgmlBackend, Graph, HipGgmlBackend, HostAccess,
     HybridBackend, Layout, Op, TensorDesc, TensorGroup, TensorId, TensorLocation, Unary, executor,
 };
-use rocmforge_runtime::{Bytes, Policy};
+use rocmforge_hip_sys::HipClock;
+use rocmforge_runtime::{Bytes, DeviceTensor, Policy};
+use rocmforge_sim::{CardConfig, Client, DesktopConfig, SimConfig};
 use rocmforge_testkit::compare::{Tolerance, assert_close};
 use rocmforge_testkit::data::{rng, widen};
 use rocmforge_testkit::{GpuLease, LeaseOptions, gpu, gpu_with, skip};
@@ -185,6 +189,12 @@ fn groups_lie_on_the_first_card_that_has_room() {
             skip!("{ONE_REAL_CARD}");
         };
         let mut backend = hybrid_of(&cards);
+        let room = backend.fast_bytes(scratch as usize);
+        assert_eq!(
+            room,
+            Some((rooms.iter().sum::<u64>() * weight) as usize),
+            "each card keeps its own scratch"
+        );
         backend.place(&products.groups(), scratch as usize).expect("budgets");
         products.load(&mut backend);
         let found = [0, 1, 2].map(|weight| backend.location(products.weights[weight].id));
@@ -267,6 +277,97 @@ fn a_card_without_room_and_groups_is_left_out() {
     }
     assert_eq!(backend.cards()[0].launches(), 0);
     assert!(backend.cards()[1].launches() > 0);
+}
+
+const GIB: u64 = 1 << 30;
+
+/// A simulated card of 5 GiB whose desktop holds so many bytes from so many seconds on; `None` where the device is a real one.
+fn card_with_desktop(holds: &[(u64, u64)]) -> Option<GpuLease> {
+    let steps = holds.iter();
+    let steps = steps.map(|&(second, bytes)| (Duration::from_secs(second), Bytes(bytes)));
+    let desktop = DesktopConfig {
+        preemption_failure: 0.0,
+        ..DesktopConfig::with([Client::steps("game", steps.collect())])
+    };
+    let lease = gpu_with(LeaseOptions {
+        sim: SimConfig {
+            cards: vec![CardConfig {
+                vram: Bytes(5 * GIB),
+                desktop: Some(desktop),
+                ..CardConfig::default()
+            }],
+            ..LeaseOptions::default().sim
+        },
+        policy: Policy::desktop(),
+        ..LeaseOptions::default()
+    });
+    lease.sim().is_some().then_some(lease)
+}
+
+/// Runs products, half a second of the cards' time apart, and gives after each run the places of the weights.
+fn runs_over_time(
+    products: &Products,
+    backend: &mut HybridBackend,
+    cards: &[GpuLease],
+    runs: u64,
+) -> Vec<[TensorLocation; 3]> {
+    let mut cpu = CpuBackend::new();
+    products.load(&mut cpu);
+    let on_cpu = &mut executor::compile(&mut cpu, &products.graph).expect("compiles");
+    let program = &mut executor::compile(backend, &products.graph).expect("compiles");
+    let run = |seed| {
+        let found = products.run(backend, program, seed);
+        let expected = products.run(&mut cpu, on_cpu, seed);
+        let shape = [5, Products::SIDE];
+        assert_close(&found, &widen(&expected), &shape, Tolerance::Absolute(1e-2));
+        for card in cards {
+            card.sim().expect("simulated").pause(Duration::from_millis(500));
+        }
+        [0, 1, 2].map(|weight| backend.location(products.weights[weight].id).expect("of a group"))
+    };
+    (0..runs).map(run).collect()
+}
+
+#[test]
+fn groups_return_to_a_card_while_another_has_no_memory() {
+    let quiet = [(0, GIB / 4)];
+    let taken = [(0, GIB / 4), (2, GIB / 4 + 4 * GIB)];
+    let cards = [card_with_desktop(&taken), card_with_desktop(&quiet)];
+    let [Some(first), Some(second)] = cards else {
+        skip!("{ONE_REAL_CARD}");
+    };
+    let cards = [first, second];
+    let products = Products::new();
+    let mut backend = hybrid_of(&cards);
+    backend.place(&products.groups(), 0).expect("budgets");
+    products.load(&mut backend);
+    // It does not go, so that the first card's budget stays exceeded.
+    let kept = DeviceTensor::from_host(cards[0].backend(), &[1.0; 64], &[64]).expect("room");
+    let places = runs_over_time(&products, &mut backend, &cards, 40);
+    drop(kept);
+    assert_eq!(places[0], [TensorLocation::Gpu(0); 3]);
+    assert!(places.contains(&[TensorLocation::Cpu; 3]), "{places:?}");
+    assert_eq!(places[39], [TensorLocation::Gpu(1); 3], "{places:?}");
+}
+
+#[test]
+fn a_group_returns_only_where_its_graphs_have_room_beside_it() {
+    // The program may have 0 bytes from the second second on, half a gigabyte from the fourth and seven eighths from the fortieth.
+    let holds = [(0, 4), (2, 57), (4, 47), (40, 4)].map(|(second, parts)| (second, parts * GIB / 16));
+    let Some(card) = card_with_desktop(&holds) else {
+        skip!("the memory of a real desktop cannot be controlled");
+    };
+    let cards = [card];
+    let products = Products::new();
+    let mut backend = hybrid_of(&cards);
+    backend
+        .place(&products.groups(), 11 * GIB as usize / 16)
+        .expect("a budget");
+    products.load(&mut backend);
+    let places = runs_over_time(&products, &mut backend, &cards, 150);
+    assert_eq!(places[0], [TensorLocation::Gpu(0); 3]);
+    assert_eq!(places[8..78], [[TensorLocation::Cpu; 3]; 70], "{places:?}");
+    assert_eq!(places[149], [TensorLocation::Gpu(0); 3], "{places:?}");
 }
 
 /// A node that needs the caches of two cards runs on the host, and both stay there.

@@ -189,7 +189,8 @@ impl<B: HostAccess> Needs<'_, B> {
             // plan: those that want all logits, copies of blocks, attention in parts.
             None => {
                 let most_of = |bytes| bytes - bytes / RESERVE;
-                let room = most_of(self.backend.fast_bytes().unwrap_or(available).min(available));
+                let fast = self.backend.fast_bytes(steps).map(|bytes| bytes.saturating_add(steps));
+                let room = most_of(fast.unwrap_or(available).min(available));
                 let most = self.largest(most, room, |tokens| self.all(&cache(tokens, sequences), steps));
                 // One sequence has room in any case, beyond the quick memory too.
                 match most < context {
