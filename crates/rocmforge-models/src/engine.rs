@@ -182,13 +182,13 @@ fn describe(
 ) -> Result<Parameters, ModelError> {
     let mut tensors = Tensors::new(source, cache);
     let decoder = (config.architecture.compose)(&mut tensors, config, cache.context)?;
-    tensors.finish(Arc::new(decoder), config.architecture.name, work)
+    tensors.finish(Arc::new(decoder), config.architecture.name(), work)
 }
 
 impl<B: GgmlBackend> std::fmt::Debug for Engine<B> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Engine")
-            .field("architecture", &self.config.architecture.name)
+            .field("architecture", &self.config.architecture.name())
             .field("memory", &self.memory)
             .finish_non_exhaustive()
     }
@@ -224,7 +224,7 @@ impl<B: HostAccess> Engine<B> {
                 return Err(ModelError::Hyperparameter {
                     key: key.to_owned(),
                     value: value.to_string(),
-                    rule: "it must be 1 to 65536",
+                    rule: "it must be 1 to 65536".to_owned(),
                 });
             }
         }

@@ -4,6 +4,37 @@ use std::path::PathBuf;
 
 use rocmforge_ggml::GgmlError;
 
+/// Most characters of a value that an error shows.
+const SHOWN: usize = 80;
+
+/// Most characters of another library's message that an error shows.
+const BRIEF: usize = 400;
+
+/// Text on one line, with its end left out where it is long.
+pub(crate) fn shortened(text: &str) -> String {
+    at_most(SHOWN, text)
+}
+
+/// What another library says, which may hold text of a file, on one line.
+pub(crate) fn brief(said: &impl std::fmt::Display) -> String {
+    at_most(BRIEF, &said.to_string())
+}
+
+fn at_most(most: usize, text: &str) -> String {
+    let mut shown = String::new();
+    for (count, character) in text.chars().filter(|c| !c.is_whitespace() || *c == ' ').enumerate() {
+        if count == most {
+            shown.push_str("...");
+            break;
+        }
+        match character.is_control() {
+            true => shown.extend(character.escape_default()),
+            false => shown.push(character),
+        }
+    }
+    shown
+}
+
 /// Why a model cannot be opened or run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -182,8 +213,8 @@ pub enum ModelError {
     Gguf(#[from] rocmforge_gguf::GgufError),
     /// No row of the table of architectures.
     #[error(
-        "architecture \"{}\" is not known; known: {}", crate::settings::shortened(found),
-        crate::arch::ARCHITECTURES.iter().map(|row| row.name).collect::<Vec<_>>().join(", ")
+        "architecture \"{}\" is not known; known: {}", shortened(found),
+        crate::arch::ARCHITECTURES.iter().map(|row| row.name()).collect::<Vec<_>>().join(", ")
     )]
     UnknownArchitecture {
         /// The name in the file.
@@ -213,7 +244,7 @@ pub enum ModelError {
         /// Its value.
         value: String,
         /// What is asked of it.
-        rule: &'static str,
+        rule: String,
     },
     /// The path is neither a GGUF file nor a model directory.
     #[error("{}: neither a GGUF file nor a directory with config.json", path.display())]

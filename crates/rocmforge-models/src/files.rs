@@ -33,7 +33,7 @@ pub enum FileError {
         limit: u64,
     },
     /// It is not the JSON that it should be.
-    #[error("{}: {}", path.display(), crate::settings::brief(source))]
+    #[error("{}: {}", path.display(), crate::error::brief(source))]
     Json {
         /// The file.
         path: PathBuf,

@@ -2,59 +2,65 @@
 
 use rocmforge_ggml::{GluKind, RopeStyle, TensorId};
 
-use super::{Architecture, WindowRule};
+use super::Architecture;
 use crate::ModelError;
-use crate::config::{DecoderConfig, JsonRules, JsonWindow, RopeFactors, gguf_keys, json_rules};
+use crate::config::rules::{self, Rules, Window};
+use crate::config::{DecoderConfig, OutputMatrix, RopeFactors};
+use crate::keys::Known;
 use crate::layers::{
     Attention, AttentionShape, Decoder, Experts, Gated, GatedNames, Layer, Norm, NormRule, Part, Sublayer,
 };
-use crate::settings::Known;
 use crate::step::{NormOffset, Place, Tensors};
 use crate::weights::Name;
 
 /// What the others are compared with.
 pub(super) const LLAMA: Architecture = Architecture {
-    name: "llama",
-    gguf_rope: RopeStyle::Interleaved,
-    window: WindowRule::Never,
-    window_rope_base: None,
-    wide_scale_layers: None,
-    gguf: gguf_keys::PLAIN,
-    json: &[LLAMA_JSON, MISTRAL_JSON],
+    gguf: Rules {
+        name: "llama",
+        pairs: RopeStyle::Interleaved,
+        output: OutputMatrix::OwnIfThere,
+        known: rules::GGUF,
+        ..JSON
+    },
+    json: &[JSON, MISTRAL],
     compose: |t, c, context| decoder(t, c, context, &Dense::PLAIN),
 };
 
-pub(super) const LLAMA_JSON: JsonRules = JsonRules {
-    model_type: "llama",
+pub(super) const JSON: Rules = Rules {
+    name: "llama",
+    // Checkpoints of safetensors are not reordered.
+    pairs: RopeStyle::HalfSplit,
     head_dim: None,
     kv_heads: None,
     theta: 10_000.0,
     window_theta: None,
     original_context: None,
-    tied: false,
+    output: OutputMatrix::Own,
     score_divisor: None,
-    window: JsonWindow::Never,
+    wide_scale_layers: None,
+    window: Window::Never,
     experts: None,
     known: Known {
-        ignored: json_rules::IGNORED_AND_WINDOW_LAYERS,
-        fixed: &[json_rules::DECODERS, json_rules::SILU],
-        features: &[json_rules::FEATURES, json_rules::NO_EXPERTS, json_rules::NO_WINDOW],
+        ignored: &[rules::IGNORED, "max_window_layers"],
+        features: &[
+            rules::FEATURES,
+            rules::NO_EXPERTS,
+            &[("a sliding window", "sliding_window use_sliding_window")],
+        ],
+        ..rules::JSON
     },
 };
 
-const MISTRAL_JSON: JsonRules = JsonRules {
-    model_type: "mistral",
+const MISTRAL: Rules = Rules {
+    name: "mistral",
     kv_heads: Some(8),
-    window: JsonWindow::Every { window: Some(4096) },
+    window: Window::Every { window: Some(4096) },
     known: Known {
-        features: &[
-            json_rules::FEATURES,
-            json_rules::NO_EXPERTS,
-            &[("use_sliding_window", "a sliding window for some layers")],
-        ],
-        ..LLAMA_JSON.known
+        ignored: JSON.known.ignored,
+        features: &[rules::FEATURES, rules::NO_EXPERTS, rules::NO_UPPER_WINDOW],
+        ..rules::JSON
     },
-    ..LLAMA_JSON
+    ..JSON
 };
 
 /// What the layers of a dense relative have that Llama's lack.

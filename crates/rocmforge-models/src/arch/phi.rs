@@ -3,20 +3,33 @@
 use rocmforge_ggml::RopeStyle;
 
 use super::Architecture;
-use super::llama::{LLAMA, LLAMA_JSON};
-use crate::config::{JsonRules, JsonWindow, gguf_keys, json_rules};
+use super::llama::{JSON, LLAMA};
+use crate::config::rules::{self, Rules, Window};
+use crate::keys::Known;
 
 /// Llama with query, key and value in one matrix, and gate and up in one matrix.
 pub(super) const PHI3: Architecture = Architecture {
-    name: "phi3",
-    gguf_rope: RopeStyle::HalfSplit,
-    gguf: gguf_keys::WINDOW_NOT_APPLIED,
-    json: &[JsonRules {
-        model_type: "phi3",
+    gguf: Rules {
+        name: "phi3",
+        pairs: RopeStyle::HalfSplit,
+        known: Known {
+            // llama.cpp computes Phi-3 without its window, because converters state it in several ways.
+            ignored: &[
+                rules::GGUF_IGNORED,
+                rules::GGUF_WINDOW_LAYERS,
+                "attention.sliding_window",
+            ],
+            features: &[rules::GGUF_FEATURES, rules::GGUF_EXPERTS],
+            ..rules::GGUF
+        },
+        ..LLAMA.gguf
+    },
+    json: &[Rules {
+        name: "phi3",
         original_context: Some(4096),
-        window: JsonWindow::Every { window: None },
-        known: json_rules::WINDOW_READ,
-        ..LLAMA_JSON
+        window: Window::Every { window: None },
+        known: rules::JSON,
+        ..JSON
     }],
     ..LLAMA
 };

@@ -10,6 +10,7 @@ use super::llama::LLAMA;
 use crate::ModelError;
 use crate::cache::{CacheKind, Cached, State};
 use crate::config::DecoderConfig;
+use crate::config::rules::Rules;
 use crate::layers::{Attention, AttentionShape, Decoder, Layer, Linear, Norm, NormRule, Part, Sublayer};
 use crate::step::{NormOffset, Place, StepGraph, Tensors};
 use crate::weights::Name;
@@ -18,21 +19,30 @@ mod tests;
 
 /// Layers that keep a state.
 pub(super) const TOY: Architecture = Architecture {
-    name: "toy",
+    gguf: Rules {
+        name: "toy",
+        ..LLAMA.gguf
+    },
     compose: |t, c, _| decoder(t, c, None),
     ..LLAMA
 };
 
 /// Each layer keeps a state, the first the keys and values of a window too, the others all keys and values.
 pub(super) const HYBRID: Architecture = Architecture {
-    name: "toy-hybrid",
+    gguf: Rules {
+        name: "toy-hybrid",
+        ..LLAMA.gguf
+    },
     compose: |t, c, _| decoder(t, c, Some(6)),
     ..LLAMA
 };
 
 /// The first layer keeps one vector a token, which the others share.
 pub(super) const LATENT: Architecture = Architecture {
-    name: "toy-latent",
+    gguf: Rules {
+        name: "toy-latent",
+        ..LLAMA.gguf
+    },
     compose: latent_decoder,
     ..LLAMA
 };

@@ -3,7 +3,8 @@
 use rocmforge_gguf::{Metadata, Value};
 
 use super::TokenizerError;
-use crate::settings::{is_off_gguf, shortened};
+use crate::error::shortened;
+use crate::keys::is_off_gguf;
 
 /// The most tokens of a vocabulary. The largest in use has about 262,000.
 pub const MAX_TOKENS: usize = 1 << 20;

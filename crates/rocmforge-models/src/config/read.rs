@@ -1,0 +1,342 @@
+//! Reader of a decoder's hyper-parameters: each is asked for once, whatever kind of file states it.
+
+use std::path::Path;
+
+use rocmforge_gguf::{Array, Gguf, Value};
+use serde::Deserialize;
+
+use super::rope::{self, Sizes};
+use super::rules::{Rules, Window};
+use super::{DecoderConfig, ExpertsConfig, OutputMatrix, PerLayer};
+use crate::ModelError;
+use crate::arch::Architecture;
+use crate::error::shortened;
+use crate::keys::{Key, Keys, NOT_NEGATIVE, POSITIVE, Within};
+
+const LAYERS: Key = Key("block_count", "num_hidden_layers");
+const WIDTH: Key = Key("embedding_length", "hidden_size");
+const FF: Key = Key("feed_forward_length", "intermediate_size");
+const HEADS: Key = Key("attention.head_count", "num_attention_heads");
+const KV_HEADS: Key = Key("attention.head_count_kv", "num_key_value_heads");
+const KEY_LENGTH: Key = Key("attention.key_length", "head_dim");
+const VOCAB: Key = Key("vocab_size", "vocab_size");
+const CONTEXT: Key = Key("context_length", "max_position_embeddings");
+const EPS: Key = Key("attention.layer_norm_rms_epsilon", "rms_norm_eps");
+const SCALE: Key = Key("attention.scale", "");
+const SCORE_DIVISOR: Key = Key("", "query_pre_attn_scalar");
+const ATTENTION_SOFTCAP: Key = Key("attn_logit_softcapping", "attn_logit_softcapping");
+const LOGIT_SOFTCAP: Key = Key("final_logit_softcapping", "final_logit_softcapping");
+const TIED: Key = Key("", "tie_word_embeddings");
+const WINDOW: Key = Key("attention.sliding_window", "sliding_window");
+const WINDOW_ON: Key = Key("", "use_sliding_window");
+const WINDOW_FROM: Key = Key("", "max_window_layers");
+/// Later files of config.json note the period that `layer_types` was made from.
+const PATTERN: Key = Key(
+    "attention.sliding_window_pattern",
+    "sliding_window_pattern _sliding_window_pattern",
+);
+const LAYER_TYPES: Key = Key("", "layer_types");
+const EXPERTS: Key = Key("expert_count", "num_experts");
+const EXPERTS_USED: Key = Key("expert_used_count", "num_experts_per_tok");
+const EXPERT_FF: Key = Key("expert_feed_forward_length", "moe_intermediate_size");
+const EXPERTS_NORMALISED: Key = Key("", "norm_topk_prob");
+const EXPERT_STEP: Key = Key("", "decoder_sparse_step");
+const DENSE_LAYERS: Key = Key("", "mlp_only_layers");
+
+/// Lists of layers are made before a tensor is looked for: no model has more.
+const MOST_LAYERS: Within = Within(1..=512, "it must be 1 to 512");
+const SIZE: Within = Within(1..=1 << 28, "it must be 1 to 2^28");
+const COUNT: Within = Within(1..=1 << 16, "it must be 1 to 65536");
+const DIVISOR: Within = Within(1..=1 << 16, "it must divide the number of heads");
+const HEAD: Within = Within(1..=256, "heads of 1 to 256 elements are supported");
+
+impl DecoderConfig {
+    /// Reads the hyper-parameters of a GGUF model. A key under the architecture's name that is on no list is refused: it may change what the
+    /// model computes.
+    ///
+    /// # Errors
+    /// The architecture or a key of it is unknown, a key is missing or of the wrong type, or a value makes no sense.
+    pub fn from_gguf(gguf: &Gguf) -> Result<Self, ModelError> {
+        let metadata = gguf.metadata();
+        let name = metadata.string("general.architecture")?;
+        let architecture =
+            Architecture::of_gguf(name).ok_or_else(|| ModelError::UnknownArchitecture { found: name.to_owned() })?;
+        if let Some(kind) = metadata.opt_string("general.type")?.filter(|kind| *kind != "model") {
+            return Err(ModelError::UnsupportedKey {
+                key: "general.type".to_owned(),
+                value: shortened(kind),
+                supported: "model".to_owned(),
+            });
+        }
+        let tokens = match metadata.get("tokenizer.ggml.tokens") {
+            Some(Value::Array(Array::String(tokens))) => Some(tokens.len()),
+            _ => None,
+        };
+        let mut keys = Keys::of_gguf(metadata, name);
+        let long_factors = gguf.tensor("rope_factors_long.weight").is_some();
+        let config = Self::read(&mut keys, architecture, &architecture.gguf, tokens, long_factors)?;
+        keys.finish(&architecture.gguf.known, architecture.name())?;
+        Ok(config)
+    }
+
+    /// Reads the hyper-parameters of a directory as Hugging Face lays it out. A key that is on no list is refused: it may change what the
+    /// model computes.
+    ///
+    /// # Errors
+    /// The file cannot be read, the architecture or a key is unknown, or a value makes no sense.
+    pub fn from_config_json(path: &Path) -> Result<Self, ModelError> {
+        let mut keys = Keys::of_json(path)?;
+        let model_type: String = keys.need(Key("", "model_type"))?;
+        let Some((architecture, rules)) = Architecture::of_model_type(&model_type) else {
+            return Err(unknown_model_type(path, &keys, &model_type));
+        };
+        let config = Self::read(&mut keys, architecture, rules, None, false)?;
+        keys.finish(&rules.known, rules.name)?;
+        Ok(config)
+    }
+
+    /// `tokens` is the length of the vocabulary where the file has one, `long_factors` says whether the file has tensors of Phi-3's divisors.
+    fn read(
+        k: &mut Keys<'_>,
+        architecture: &'static Architecture,
+        rules: &Rules,
+        tokens: Option<usize>,
+        long_factors: bool,
+    ) -> Result<Self, ModelError> {
+        k.refuse_features(&rules.known)?;
+        let layers = k.size(LAYERS, &MOST_LAYERS, None)?;
+        let width = k.size(WIDTH, &SIZE, None)?;
+        let heads = k.sizes(HEADS, layers, &COUNT, None)?;
+        let context = k.size(CONTEXT, &SIZE, None)?;
+        let absent = k.unless_null(KV_HEADS, rules.kv_heads).map(PerLayer::all);
+        let kv_heads = k.sizes(KV_HEADS, layers, &DIVISOR, absent.or(Some(heads.clone())))?;
+        for layer in 0..layers {
+            if !heads.of(layer).is_multiple_of(kv_heads.of(layer)) {
+                return Err(k.refuse(KV_HEADS, kv_heads.of(layer), DIVISOR.1));
+            }
+        }
+        let absent = k.unless_null(KEY_LENGTH, rules.head_dim);
+        let equal = heads.values().iter().all(|&other| other == heads.of(0));
+        let of_width = width / heads.of(0);
+        let head_dim = k.size(KEY_LENGTH, &HEAD, absent.or(equal.then_some(of_width)))?;
+        k.equal(
+            Key("attention.value_length", ""),
+            head_dim,
+            "keys and values of different lengths are not supported",
+        )?;
+        let vocab = match tokens {
+            Some(tokens) => k.check(VOCAB, tokens, &SIZE)?,
+            None => k.size(VOCAB, &SIZE, None)?,
+        };
+        let ff = k.sizes(FF, layers, &SIZE, None)?;
+        let experts = experts(k, rules, ff.of(0), layers)?;
+        let (window, windowed) = windows(k, rules, layers, context)?;
+        let original_context = match rules.original_context {
+            Some(_) => k.take(rope::ORIGINAL_CONTEXT)?,
+            None => None,
+        };
+        let sizes = Sizes {
+            head_dim,
+            context,
+            original_context,
+            long_factors,
+        };
+        let (rotary, window_rope) = rope::take(k, rules, &sizes)?;
+        if windowed.contains(&true) {
+            let rule = "layers with a window must have the sizes of the others";
+            k.equal(Key("attention.key_length_swa", ""), head_dim, rule)?;
+            k.equal(Key("attention.value_length_swa", ""), head_dim, rule)?;
+            k.equal(Key("rope.dimension_count_swa", ""), rotary.rope.n_dims, rule)?;
+        }
+        let per_head = if rules.wide_scale_layers == Some(layers) {
+            of_width
+        } else {
+            head_dim
+        };
+        // Where the architecture has none, a config.json has not these keys either.
+        let has_softcaps = k.is_gguf() || rules.score_divisor.is_some();
+        let divisor = match rules.score_divisor {
+            Some(absent) => k.number(SCORE_DIVISOR, &POSITIVE, Some(absent))?,
+            None => per_head as f32,
+        };
+        Ok(Self {
+            architecture,
+            layers,
+            width,
+            ff,
+            experts,
+            heads,
+            kv_heads,
+            head_dim,
+            vocab,
+            context,
+            norm_eps: k.number(EPS, &NOT_NEGATIVE, None)?,
+            attention_scale: k.factor(SCALE)?.unwrap_or(1.0 / divisor.sqrt()),
+            rope: rotary.rope,
+            rope_factors: rotary.factors,
+            window_rope: window_rope.filter(|_| windowed.contains(&true)),
+            window,
+            windowed,
+            attention_softcap: if has_softcaps {
+                k.factor(ATTENTION_SOFTCAP)?
+            } else {
+                None
+            },
+            logit_softcap: if has_softcaps { k.factor(LOGIT_SOFTCAP)? } else { None },
+            output: match k.take(TIED)? {
+                None => rules.output,
+                Some(true) => OutputMatrix::Embedding,
+                Some(false) => OutputMatrix::Own,
+            },
+        })
+    }
+}
+
+fn unknown_model_type(path: &Path, k: &Keys<'_>, found: &str) -> ModelError {
+    let known = Architecture::model_types().collect::<Vec<_>>().join(", ");
+    let found = shortened(found);
+    match k.has("text_config") {
+        true => ModelError::Unsupported {
+            path: path.to_owned(),
+            field: "text_config",
+            value: format!("the text part of {found}"),
+            supported: format!("checkpoints of a text model alone: {known}"),
+        },
+        false => ModelError::UnknownModelType {
+            path: path.to_owned(),
+            found,
+            known,
+        },
+    }
+}
+
+/// Experts of the layers that are not in a list of dense ones, of these each so many.
+fn experts(k: &mut Keys<'_>, rules: &Rules, ff: usize, layers: usize) -> Result<Option<ExpertsConfig>, ModelError> {
+    let Some(absent) = rules.experts else { return Ok(None) };
+    let count = k.take(EXPERTS)?.unwrap_or(absent.count);
+    let used = k.take(EXPERTS_USED)?.or(absent.used);
+    let inner = k
+        .take(EXPERT_FF)?
+        .filter(|&inner| inner > 0 || !k.is_gguf())
+        .or(absent.inner);
+    let normalised = k.take(EXPERTS_NORMALISED)?.unwrap_or(absent.normalised);
+    let step: usize = k.take(EXPERT_STEP)?.unwrap_or(1);
+    let dense: Vec<usize> = k.take(DENSE_LAYERS)?.unwrap_or_default();
+    let has = |layer: usize| count > 0 && !dense.contains(&layer) && (layer + 1).checked_rem(step) == Some(0);
+    let layers: Vec<bool> = (0..layers).map(has).collect();
+    if !layers.contains(&true) {
+        return Ok(None);
+    }
+    let count = k.check(EXPERTS, count, &COUNT)?;
+    let used = used.ok_or_else(|| k.missing(EXPERTS_USED))?;
+    let used = k.check(
+        EXPERTS_USED,
+        used,
+        &Within(1..=count, "it must be 1 to the number of experts"),
+    )?;
+    Ok(Some(ExpertsConfig {
+        count,
+        used,
+        inner: k.check(EXPERT_FF, inner.unwrap_or(ff / used), &SIZE)?,
+        normalised,
+        layers,
+    }))
+}
+
+/// A truth value; llama.cpp saves lists of 0 and 1.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Flag {
+    Truth(bool),
+    Number(u8),
+}
+
+/// Which layers have the window: a list in the file, if there is one.
+fn listed(k: &mut Keys<'_>, layers: usize) -> Result<Option<Vec<bool>>, ModelError> {
+    if k.is_list(PATTERN) {
+        let flags: Vec<Flag> = k.need(PATTERN)?;
+        let truth = |flag: &Flag| match flag {
+            Flag::Truth(windowed) => Some(*windowed),
+            Flag::Number(number) => [false, true].get(usize::from(*number)).copied(),
+        };
+        let windowed: Option<Vec<bool>> = flags.iter().map(truth).collect();
+        let windowed = windowed.filter(|windowed| windowed.len() == layers);
+        let value = format!("a list of {} entries", flags.len());
+        let refused = || k.refuse(PATTERN, value, "it must be a truth value for each layer, or a period");
+        return windowed.ok_or_else(refused).map(Some);
+    }
+    let Some(names) = k.take::<Vec<String>>(LAYER_TYPES)? else {
+        return Ok(None);
+    };
+    if names.len() != layers {
+        let value = format!("{} entries", names.len());
+        return Err(k.refuse(LAYER_TYPES, value, "there must be one for each layer"));
+    }
+    let windowed = names.iter().map(|name| match name.as_str() {
+        "full_attention" => Ok(false),
+        "sliding_attention" => Ok(true),
+        other => Err(k.refuse(LAYER_TYPES, other, "full_attention and sliding_attention are supported")),
+    });
+    windowed.collect::<Result<_, _>>().map(Some)
+}
+
+/// How many keys layers with a window see, and which layers these are.
+fn windows(
+    k: &mut Keys<'_>,
+    rules: &Rules,
+    layers: usize,
+    context: usize,
+) -> Result<(Option<usize>, Vec<bool>), ModelError> {
+    let none = vec![false; layers];
+    let window = |k: &mut Keys<'_>, absent| -> Result<Option<usize>, ModelError> {
+        let absent = k.unless_null(WINDOW, absent);
+        // In a GGUF 0 is no window.
+        Ok(k.take(WINDOW)?.or(absent).filter(|&window| window != 0 || !k.is_gguf()))
+    };
+    let (window, windowed) = match rules.window {
+        Window::Never => return Ok((None, none)),
+        Window::Every { window: absent } => (window(k, absent)?, vec![true; layers]),
+        Window::Upper { window: absent, from } => {
+            let on = k.take(WINDOW_ON)?.unwrap_or(false);
+            let window = window(k, Some(absent))?.filter(|_| on);
+            let from: usize = k.take(WINDOW_FROM)?.unwrap_or(from);
+            let listed = listed(k, layers)?;
+            if window.is_none() && listed.iter().flatten().any(|&windowed| windowed) {
+                let rule = "use_sliding_window and sliding_window must say how many keys these layers see";
+                return Err(k.refuse(LAYER_TYPES, "sliding_attention", rule));
+            }
+            (
+                window,
+                listed.unwrap_or_else(|| (0..layers).map(|layer| layer >= from).collect()),
+            )
+        }
+        Window::Pattern { window: absent, period } => {
+            let window = window(k, absent)?;
+            let listed = listed(k, layers)?;
+            let period: usize = k.take(PATTERN)?.unwrap_or(period);
+            let by_period = |layer: usize| period > 0 && layer % period < period - 1;
+            let windowed = listed.unwrap_or_else(|| (0..layers).map(by_period).collect());
+            match window {
+                None if k.is_gguf() => return Ok((None, none)),
+                None if windowed.contains(&true) => {
+                    return Err(k.refuse(WINDOW, "null", "layers with a window must have its length"));
+                }
+                // These layers have a rotary embedding of their own, however long the window is.
+                _ => (window, windowed),
+            }
+        }
+    };
+    let Some(window) = window else { return Ok((None, none)) };
+    let window = k.check(
+        WINDOW,
+        window,
+        &Within(1..=usize::MAX, "a window must hold at least one key"),
+    )?;
+    let own_rope = matches!(rules.window, Window::Pattern { .. });
+    // A window that holds the whole context hides nothing.
+    Ok(if own_rope || window < context {
+        (Some(window), windowed)
+    } else {
+        (None, none)
+    })
+}

@@ -1,0 +1,326 @@
+//! Rotary embedding as files state it: keys of GGUF; in config.json the old spelling (`rope_theta`, `rope_scaling`, `rope_local_base_freq`) and that of
+//! transformers 5 (`rope_parameters`, for the whole model or for each type of layer).
+
+use rocmforge_ggml::RopeScaling;
+
+use super::rules::Rules;
+use super::{RopeConfig, RopeFactors};
+use crate::ModelError;
+use crate::keys::{Key, Keys, Known, POSITIVE, Within};
+
+const THETA: Key = Key("rope.freq_base", "rope_theta");
+const WINDOW_THETA: Key = Key("rope.freq_base_swa", "rope_local_base_freq");
+const DIMENSIONS: Key = Key("rope.dimension_count", "");
+const PARTIAL: Key = Key("", "partial_rotary_factor");
+const KIND: Key = Key("rope.scaling.type", "rope_type");
+const OLD_KIND: Key = Key("", "type");
+/// In GGUF the first name is the later one.
+const FACTOR: Key = Key("rope.scaling.factor rope.scale_linear", "factor");
+const MAGNITUDE: Key = Key("rope.scaling.attn_factor", "attention_factor");
+pub(super) const ORIGINAL_CONTEXT: Key = Key(
+    "rope.scaling.original_context_length",
+    "original_max_position_embeddings",
+);
+const BETA_FAST: Key = Key("rope.scaling.yarn_beta_fast", "beta_fast");
+const BETA_SLOW: Key = Key("rope.scaling.yarn_beta_slow", "beta_slow");
+const EXT_FACTOR: Key = Key("rope.scaling.yarn_ext_factor", "");
+const YARN_MAGNITUDE: Key = Key("rope.scaling.yarn_attn_factor", "");
+const LOG_MULTIPLIER: Key = Key("rope.scaling.yarn_log_multiplier", "");
+
+const AT_LEAST_1: Within = Within(1..=usize::MAX, "it must be at least 1");
+
+/// Rotary embedding of one kind of layer: op, and divisors.
+#[derive(PartialEq)]
+pub(super) struct Rotary {
+    pub(super) rope: RopeConfig,
+    pub(super) factors: RopeFactors,
+}
+
+/// Sizes that the settings refer to.
+pub(super) struct Sizes {
+    pub(super) head_dim: usize,
+    pub(super) context: usize,
+    /// Context of the training, where a config.json has a setting of its own for it.
+    pub(super) original_context: Option<usize>,
+    /// A GGUF has tensors of Phi-3's divisors.
+    pub(super) long_factors: bool,
+}
+
+/// Keys of a rule's object that its rule does not use: other tools note the trained context there.
+const RULE_KEYS: Known = Known {
+    ignored: &["original_max_position_embeddings"],
+    fixed: &[&[("truncate", "true")]],
+    features: &[],
+};
+
+/// What holds for a kind of layers beside its objects: what is stated outside of them, with its name, and what counts where nothing is stated.
+struct Beside {
+    theta: Option<(String, f32)>,
+    absent_theta: f32,
+    partial: Option<(String, f64)>,
+    absent_partial: f64,
+    /// Rotated elements of a head, of which a part may be stated.
+    n_dims: usize,
+}
+
+/// Takes the settings of rotary embedding: of layers that see everything, and of layers with a window, where these differ.
+pub(super) fn take(k: &mut Keys<'_>, rules: &Rules, sizes: &Sizes) -> Result<(Rotary, Option<RopeConfig>), ModelError> {
+    let theta = k.agreed(THETA, None)?;
+    let partial = k.agreed(PARTIAL, None)?;
+    let n_dims = k.take(DIMENSIONS)?.unwrap_or(sizes.head_dim);
+    let window_theta = match rules.window_theta {
+        Some(_) => k.agreed(WINDOW_THETA, None)?,
+        None => None,
+    };
+    let (mut full, mut windowed) = (Vec::new(), Vec::new());
+    for name in ["rope_scaling", "rope_parameters"] {
+        let Some(mut object) = k.object(name)? else { continue };
+        // A model whose layers differ has an object for each type.
+        let differ = rules.window_theta.is_some() && name == "rope_parameters";
+        if !differ && !object.has("full_attention") && !object.has("sliding_attention") {
+            full.push(object);
+            continue;
+        }
+        full.extend(object.object("full_attention")?);
+        windowed.extend(object.object("sliding_attention")?);
+        object.finish(&Known::NOTHING, rules.name)?;
+    }
+    let of_windows = (rules.window_theta.is_some() || !windowed.is_empty()).then(|| Beside {
+        theta: window_theta,
+        absent_theta: rules
+            .window_theta
+            .or(theta.as_ref().map(|theta| theta.1))
+            .unwrap_or(rules.theta),
+        partial: None,
+        absent_partial: partial.as_ref().map_or(1.0, |partial| partial.1),
+        n_dims,
+    });
+    let of_all = Beside {
+        theta,
+        absent_theta: rules.theta,
+        partial,
+        absent_partial: 1.0,
+        n_dims,
+    };
+    let mut rotary = of_layers(k, THETA, full, of_all, rules, sizes)?;
+    if k.is_gguf() {
+        rotary.factors = of_gguf(k, &mut rotary.rope, sizes)?;
+    }
+    let Some(of_windows) = of_windows else {
+        return Ok((rotary, None));
+    };
+    let own = of_layers(k, WINDOW_THETA, windowed, of_windows, rules, sizes)?;
+    if rules.window_theta.is_none() && own == rotary {
+        return Ok((rotary, None));
+    }
+    if own.factors != RopeFactors::FromFile {
+        let key = Key("", "rope_parameters.sliding_attention.rope_type");
+        return Err(k.refuse(key, "a rule with divisors", "default, linear and yarn are supported"));
+    }
+    Ok((rotary, Some(own.rope)))
+}
+
+/// Rotary embedding of one kind of layers, from the objects of both spellings.
+fn of_layers(
+    k: &Keys<'_>,
+    base: Key,
+    mut objects: Vec<Keys<'_>>,
+    beside: Beside,
+    rules: &Rules,
+    sizes: &Sizes,
+) -> Result<Rotary, ModelError> {
+    let (mut theta, mut partial) = (beside.theta, beside.partial);
+    for object in &mut objects {
+        theta = object.agreed(THETA, theta)?;
+        partial = object.agreed(PARTIAL, partial)?;
+    }
+    let theta = theta.map_or(beside.absent_theta, |theta| theta.1);
+    if !(theta.is_finite() && theta >= 1.0) {
+        // Below 1 frequencies grow with the dimension, out of the range of f32.
+        return Err(k.refuse(base, theta, "it must be finite and at least 1"));
+    }
+    let part = partial.map_or(beside.absent_partial, |partial| partial.1);
+    let n_dims = (beside.n_dims as f64 * part) as usize;
+    if n_dims < 2 || !n_dims.is_multiple_of(2) || n_dims > sizes.head_dim {
+        let key = if k.is_gguf() { DIMENSIONS } else { PARTIAL };
+        return Err(k.refuse(
+            key,
+            n_dims,
+            "elements of a head: even, at least 2 and at most the head's length",
+        ));
+    }
+    let plain = Rotary {
+        rope: RopeConfig {
+            theta,
+            n_dims,
+            style: rules.pairs,
+            scaling: RopeScaling::None,
+            magnitude: 1.0,
+        },
+        factors: RopeFactors::FromFile,
+    };
+    let mut found = None;
+    for mut object in objects {
+        let mut rope = plain.rope.clone();
+        let factors = of_json(&mut object, &mut rope, rules, sizes)?;
+        object.finish(&RULE_KEYS, rules.name)?;
+        let rotary = Rotary { rope, factors };
+        if found.as_ref().is_some_and(|found| *found != rotary) {
+            let (first, second) = ("rope_scaling = one rule", "rope_parameters = another");
+            return Err(k.contradiction(first.to_owned(), second.to_owned()));
+        }
+        found = Some(rotary);
+    }
+    Ok(found.unwrap_or(plain))
+}
+
+/// A factor of YaRN on cosines and sines: `1 + 0.1 scale ln(factor)`, and 1 for factors up to 1.
+fn yarn_magnitude(factor: f32, scale: f64) -> f64 {
+    let factor = f64::from(factor);
+    if factor <= 1.0 {
+        1.0
+    } else {
+        1.0 + 0.1 * scale * factor.ln()
+    }
+}
+
+/// YaRN with its factors on cosines and sines left out.
+fn yarn(k: &mut Keys<'_>, factor: f32, original_context: usize) -> Result<RopeScaling, ModelError> {
+    // In a config.json 0 is the same as no value.
+    let mut beta = |key, absent| -> Result<f32, ModelError> {
+        let stated = k.take(key)?.filter(|&beta| beta != 0.0 || k.is_gguf());
+        k.number(key, &POSITIVE, stated.or(Some(absent)))
+    };
+    let (beta_fast, beta_slow) = (beta(BETA_FAST, 32.0)?, beta(BETA_SLOW, 1.0)?);
+    // A negative value stands for none.
+    let ext_factor = k.take(EXT_FACTOR)?.filter(|&factor: &f32| factor >= 0.0).unwrap_or(1.0);
+    Ok(RopeScaling::Yarn {
+        factor,
+        original_context,
+        beta_fast,
+        beta_slow,
+        ext_factor,
+    })
+}
+
+/// The scaling that GGUF metadata state, and divisors.
+fn of_gguf(k: &mut Keys<'_>, rope: &mut RopeConfig, sizes: &Sizes) -> Result<RopeFactors, ModelError> {
+    let factor = k.factor(FACTOR)?;
+    rope.magnitude = k.number(MAGNITUDE, &POSITIVE, Some(1.0))?;
+    let original_context = k.take(ORIGINAL_CONTEXT)?.unwrap_or(sizes.context);
+    match k.take::<String>(KIND)?.as_deref() {
+        Some("none") => {}
+        // A factor without a type is linear scaling; with divisors of its own a file may have it too.
+        None | Some("linear" | "longrope") => {
+            rope.scaling = factor.map_or(RopeScaling::None, |factor| RopeScaling::Linear { factor });
+        }
+        Some("yarn") => {
+            let factor = factor.unwrap_or(1.0);
+            rope.scaling = yarn(k, factor, k.check(ORIGINAL_CONTEXT, original_context, &AT_LEAST_1)?)?;
+            if !matches!(rope.scaling, RopeScaling::Yarn { ext_factor: 0.0, .. }) {
+                // The factor that the file states for cosines and sines is not used then.
+                k.take::<f32>(YARN_MAGNITUDE)?;
+                let scale = k.take(LOG_MULTIPLIER)?.unwrap_or(0.0);
+                rope.magnitude *= (yarn_magnitude(factor, 1.0) / yarn_magnitude(factor, scale)) as f32;
+            }
+        }
+        Some(other) => return Err(k.refuse(KIND, other, "none, linear, yarn and longrope are supported")),
+    }
+    Ok(match sizes.long_factors {
+        true => RopeFactors::LongRope {
+            original_context,
+            lists: None,
+        },
+        false => RopeFactors::FromFile,
+    })
+}
+
+/// The scaling that an object states, and divisors.
+fn of_json(o: &mut Keys<'_>, rope: &mut RopeConfig, rules: &Rules, sizes: &Sizes) -> Result<RopeFactors, ModelError> {
+    let kind = o.agreed(KIND, None)?;
+    let kind = o
+        .agreed(OLD_KIND, kind)?
+        .map_or_else(|| "default".to_owned(), |kind: (_, String)| kind.1);
+    let trained = |o: &mut Keys<'_>| -> Result<usize, ModelError> {
+        let own = sizes
+            .original_context
+            .map(|context| (ORIGINAL_CONTEXT.1.to_owned(), context));
+        let stated = o.agreed(ORIGINAL_CONTEXT, own)?.map(|stated| stated.1);
+        let context = stated.or(rules.original_context).unwrap_or(sizes.context);
+        o.check(ORIGINAL_CONTEXT, context, &AT_LEAST_1)
+    };
+    match kind.as_str() {
+        "default" => {}
+        "linear" => {
+            let factor = o.number(FACTOR, &POSITIVE, None)?;
+            rope.scaling = RopeScaling::Linear { factor };
+        }
+        "yarn" if rules.original_context.is_none() => {
+            let context = trained(o)?;
+            let factor = o.number(FACTOR, &POSITIVE, Some(sizes.context as f32 / context as f32))?;
+            rope.scaling = yarn(o, factor, context)?;
+            let scales = o.take(Key("", "mscale"))?.zip(o.take(Key("", "mscale_all_dim"))?);
+            let scales = scales.filter(|&(scale, all)| scale != 0.0 && all != 0.0);
+            let (scale, all) = scales.unwrap_or((1.0, 0.0));
+            let computed = (yarn_magnitude(factor, scale) / yarn_magnitude(factor, all)) as f32;
+            rope.magnitude = o.number(MAGNITUDE, &POSITIVE, Some(computed))?;
+        }
+        // Early files of Phi-3 call their rule `su`, and some later ones `yarn`.
+        "longrope" | "su" | "yarn" => {
+            let lists: [Vec<f32>; 2] = [o.need(Key("", "short_factor"))?, o.need(Key("", "long_factor"))?];
+            let original_context = trained(o)?;
+            if lists.iter().any(|list| list.len() != rope.n_dims / 2) {
+                let value = format!("lists of {} and {} factors", lists[0].len(), lists[1].len());
+                let rule = "there must be a factor for each pair of rotated elements";
+                return Err(o.refuse(Key("", "rope_scaling"), value, rule));
+            }
+            let ratio = o
+                .take(FACTOR)?
+                .unwrap_or(sizes.context as f64 / original_context as f64);
+            let computed = match ratio <= 1.0 {
+                true => 1.0,
+                false => (1.0 + ratio.ln() / (original_context as f64).ln()).sqrt() as f32,
+            };
+            rope.magnitude = o.number(MAGNITUDE, &POSITIVE, Some(computed))?;
+            return Ok(RopeFactors::LongRope {
+                original_context,
+                lists: Some(lists),
+            });
+        }
+        "llama3" => {
+            let factor: f64 = o.need(FACTOR)?;
+            let (low, high): (f64, f64) = (
+                o.need(Key("", "low_freq_factor"))?,
+                o.need(Key("", "high_freq_factor"))?,
+            );
+            let context = trained(o)? as f64;
+            let positive = [factor, low, high].iter().all(|v| v.is_finite() && *v > 0.0);
+            if !positive || low >= high {
+                let rule = "factor, low_freq_factor and high_freq_factor must be positive, the second below the third";
+                return Err(o.refuse(KIND, format!("llama3 with {factor}, {low}, {high}"), rule));
+            }
+            return Ok(RopeFactors::Given(llama3_factors(rope, factor, low, high, context)));
+        }
+        other => {
+            return Err(o.refuse(KIND, other, "default, linear, yarn, llama3 and longrope are supported"));
+        }
+    }
+    Ok(RopeFactors::FromFile)
+}
+
+/// Llama 3's divisors: 1 for wavelengths below `context / high`, `factor` above `context / low`, mixed between.
+fn llama3_factors(rope: &RopeConfig, factor: f64, low: f64, high: f64, context: f64) -> Vec<f32> {
+    let divisor = |pair: usize| {
+        let frequency = f64::from(rope.theta).powf(-2.0 * pair as f64 / rope.n_dims as f64);
+        let wavelength = std::f64::consts::TAU / frequency;
+        if wavelength < context / high {
+            1.0
+        } else if wavelength > context / low {
+            factor as f32
+        } else {
+            let smooth = (context / wavelength - low) / (high - low);
+            (1.0 / ((1.0 - smooth) / factor + smooth)) as f32
+        }
+    };
+    (0..rope.n_dims / 2).map(divisor).collect()
+}

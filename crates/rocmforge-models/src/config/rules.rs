@@ -1,0 +1,196 @@
+//! Rules of an architecture's files: what an absent key stands for, and the lists of keys that nothing reads.
+//!
+//! The defaults for config.json are those of the library `transformers`, which writes these files. Each architecture's file has its rules.
+
+use rocmforge_ggml::RopeStyle;
+
+use super::OutputMatrix;
+use crate::keys::Known;
+
+/// Which layers see a sliding window only.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Window {
+    /// None.
+    Never,
+    /// All, if there is a window.
+    Every {
+        /// Where the key is absent.
+        window: Option<usize>,
+    },
+    /// With `use_sliding_window`, those from `max_window_layers` on, or those that `layer_types` names.
+    Upper {
+        /// Where `sliding_window` is absent.
+        window: usize,
+        /// Where `max_window_layers` is absent.
+        from: usize,
+    },
+    /// All but the last of every so many layers, or those that a list names.
+    Pattern {
+        /// Where the key is absent.
+        window: Option<usize>,
+        /// Where the key is absent.
+        period: usize,
+    },
+}
+
+/// How files of one kind state an architecture.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rules {
+    /// `general.architecture` or `model_type`.
+    pub(crate) name: &'static str,
+    /// Pairs of rotary embedding: conversion to GGUF reorders the query and key rows of some.
+    pub(crate) pairs: RopeStyle,
+    /// Length of a head where the key is absent, if not width / heads.
+    pub(crate) head_dim: Option<usize>,
+    /// Key and value heads where the key is absent, if not the number of heads.
+    pub(crate) kv_heads: Option<usize>,
+    /// Rotary base where the key is absent.
+    pub(crate) theta: f32,
+    /// The base of layers with a window, where they have settings of their own.
+    pub(crate) window_theta: Option<f32>,
+    /// `original_max_position_embeddings` of the file itself, where the model has this setting and the key is absent.
+    pub(crate) original_context: Option<usize>,
+    /// The matrix of logits where `tie_word_embeddings` is absent.
+    pub(crate) output: OutputMatrix,
+    /// `query_pre_attn_scalar` where the model has this setting and the key is absent.
+    pub(crate) score_divisor: Option<f32>,
+    /// With this many layers, scores are divided by the square root of width / heads and not of the head's length.
+    pub(crate) wide_scale_layers: Option<usize>,
+    pub(crate) window: Window,
+    /// Experts, where the model has them.
+    pub(crate) experts: Option<Experts>,
+    pub(crate) known: Known,
+}
+
+/// Experts where their keys are absent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Experts {
+    pub(crate) count: usize,
+    /// `None`: the key must be there.
+    pub(crate) used: Option<usize>,
+    /// `None`: what the chosen ones have together is that of one network.
+    pub(crate) inner: Option<usize>,
+    pub(crate) normalised: bool,
+}
+
+/// Keys of every config.json without effect on numbers: where the file comes from, how it is to be held in memory, what a training run did; dropout, which
+/// works in training only; heads that other tasks put on top of the model; ids that belong to the tokenizer, and defaults of sampling, which requests
+/// state here.
+pub(crate) const IGNORED: &str = "_attn_implementation _attn_implementation_autoset _attn_implementation_internal _commit_hash \
+    _experts_implementation_internal _flash_attn_2_enabled _name_or_path architectures attn_implementation auto_map cache_implementation \
+    chunk_size_feed_forward dtype gradient_checkpointing initializer_range is_llama_config keys_to_ignore_at_inference model_max_length \
+    name_or_path output_attentions output_hidden_states output_past return_dict return_dict_in_generate tf_legacy_loss tokenizer_class \
+    torch_dtype torchscript transformers.js_config transformers_version unsloth_fixed unsloth_version use_bfloat16 use_cache \
+    use_flash_attention \
+    attention_dropout attention_probs_dropout_prob attn_pdrop classifier_dropout embd_pdrop hidden_dropout hidden_dropout_prob resid_pdrop \
+    _num_labels finetuning_task id2label label2id num_labels prefix problem_type sbert_ce_default_activation_function sentence_transformers \
+    task_specific_params \
+    bad_words_ids begin_suppress_tokens bos_token_id cls_token_id decoder_start_token_id diversity_penalty do_sample early_stopping \
+    encoder_no_repeat_ngram_size eos_token_id exponential_decay_length_penalty forced_bos_token_id forced_eos_token_id length_penalty \
+    mask_token_id max_length max_new_tokens max_sequence_length min_length no_repeat_ngram_size num_beam_groups num_beams \
+    num_return_sequences output_scores pad_token_id remove_invalid_values repetition_penalty sep_token_id suppress_tokens temperature top_k \
+    top_p typical_p unk_token_id";
+
+/// Parts that no decoder here has.
+pub(crate) const DECODERS: &[(&str, &str)] = &[
+    ("add_cross_attention", "false"),
+    ("attention_bias", "false"),
+    ("full_attn_mod", "1"),
+    ("interpolate_factor", "1"),
+    ("is_encoder_decoder", "false"),
+    ("lm_head_bias", "false"),
+    ("mlp_bias", "false"),
+    ("pretraining_tp", "1"),
+    ("rope_interleaved", "false"),
+    ("use_mrope", "false"),
+];
+
+/// Features that a config.json of any model may turn on.
+pub(crate) const FEATURES: &[(&str, &str)] = &[
+    ("a model with an audio part", "audio_config"),
+    ("a model with an image part", "vision_config"),
+    ("a model with parts beside the text model", "text_config"),
+    (
+        "a quantised checkpoint",
+        "compression_config quantization quantization_config",
+    ),
+    ("an encoder", "tie_encoder_decoder"),
+    ("cross attention", "cross_attention_hidden_size"),
+    ("layers that differ", "per_layer_config"),
+    ("mixture of experts", "num_local_experts n_routed_experts"),
+    ("pruned heads", "pruned_heads"),
+];
+/// Experts, where a model has none.
+pub(crate) const NO_EXPERTS: &[(&str, &str)] = &[("mixture of experts", "num_experts num_experts_per_tok")];
+/// Windows of some layers, where a model has none.
+pub(crate) const NO_UPPER_WINDOW: &[(&str, &str)] = &[("a sliding window for some layers", "use_sliding_window")];
+
+/// Keys of a config.json whose window is read.
+pub(crate) const JSON: Known = Known {
+    ignored: &[IGNORED],
+    fixed: &[DECODERS, &[("hidden_act", "silu")]],
+    features: &[FEATURES, NO_EXPERTS],
+};
+
+/// Keys of GGUF without effect on numbers: notes of converters, and settings of uses that are no decoding. The norms of these architectures are RMS norms,
+/// whatever else a converter found; the number of tokens decides where there are any; the rest is of YaRN, where the rule is another.
+pub(crate) const GGUF_IGNORED: &str = "attention.layer_norm_epsilon decoder_start_token_id pooling_type vocab_size rope.scaling.finetuned \
+    tensor_data_layout rope.scaling.yarn_beta_fast rope.scaling.yarn_beta_slow";
+/// Settings of layers with a window, where no layer has one.
+pub(crate) const GGUF_WINDOW_LAYERS: &str = "attention.key_length_swa attention.sliding_window_pattern attention.value_length_swa \
+    rope.dimension_count_swa rope.freq_base_swa";
+
+/// Settings of GGUF that turn something on where they are not 0; llama.cpp writes all of them into the files that it saves.
+pub(crate) const GGUF_FEATURES: &[(&str, &str)] = &[
+    ("ALiBi", "attention.max_alibi_bias"),
+    ("Swin norms", "swin_norm"),
+    ("a base that grows with the context", "rope.scaling.alpha"),
+    ("a bound of queries, keys and values", "attention.clamp_kqv"),
+    ("a factor on embeddings", "embedding_scale"),
+    ("a factor on logits", "logit_scale"),
+    ("a factor on the attention's output", "attention.output_scale"),
+    ("a factor on the branches", "residual_scale"),
+    ("a factor on values", "attention.value_scale"),
+    ("an encoder", "decoder_block_count"),
+    (
+        "attention with a temperature",
+        "attention.temperature_length attention.temperature_scale",
+    ),
+    (
+        "group norms",
+        "attention.group_norm_epsilon attention.group_norm_groups",
+    ),
+    ("image features in several layers", "n_deepstack_layers"),
+    ("latent attention", "attention.kv_lora_rank attention.q_lora_rank"),
+    ("layers that predict further tokens", "nextn_predict_layers"),
+    ("layers that share keys and values", "attention.shared_kv_layers"),
+    (
+        "mixture of experts",
+        "expert_gating_func expert_group_count expert_group_used_count expert_shared_count expert_shared_feed_forward_length \
+         expert_weights_scale interleave_moe_layer_step leading_dense_block_count moe_every_n_layers router_logit_softcapping",
+    ),
+    ("parallel branches", "use_parallel_residual"),
+    ("positions with several axes", "rope.dimension_sections"),
+    ("recurrent layers", "attention.recurrent_layers"),
+    ("relative positions", "attention.relative_buckets_count"),
+];
+/// Experts, where an architecture has none: a softmax over all scores chooses, and the chosen factors sum up to 1.
+pub(crate) const GGUF_EXPERTS: &[(&str, &str)] = &[(
+    "mixture of experts",
+    "expert_count expert_feed_forward_length expert_used_count expert_weights_norm",
+)];
+/// A window, where an architecture has none.
+pub(crate) const GGUF_WINDOW: &[(&str, &str)] = &[("a sliding window", "attention.sliding_window")];
+
+/// Keys of a GGUF without experts and windows.
+pub(crate) const GGUF: Known = Known {
+    ignored: &[GGUF_IGNORED, GGUF_WINDOW_LAYERS],
+    fixed: &[&[
+        ("attention.causal", "true"),
+        // -1 stands for no value.
+        ("rope.scaling.yarn_ext_factor", "0 -1"),
+        ("rope.scaling.yarn_attn_factor", "1"),
+        ("rope.scaling.yarn_log_multiplier", "0"),
+    ]],
+    features: &[GGUF_FEATURES, GGUF_EXPERTS, GGUF_WINDOW],
+};
