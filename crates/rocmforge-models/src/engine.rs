@@ -13,6 +13,7 @@ use rocmforge_ggml::{GgmlBackend, GgmlError, HostAccess, KvType, TensorId, execu
 
 use crate::cache::CacheSpec;
 use crate::config::DecoderConfig;
+use crate::input::Input;
 use crate::step::{Buckets, CopyRows, Inputs, Memory, Parameters, Step, StepShape, Tensors, WorkSize};
 use crate::weights::WeightSource;
 use crate::{Model, ModelError};
@@ -98,18 +99,18 @@ pub enum Outputs {
     All,
 }
 
-/// Tokens that continue one sequence in a step.
+/// Tokens that continue one sequence in a step: ids, or [`Input`]s.
 #[derive(Clone, Copy, Debug)]
-pub struct Chunk<'a> {
+pub struct Chunk<'a, T = u32> {
     /// The sequence.
     pub sequence: SequenceId,
     /// The tokens, at least one.
-    pub tokens: &'a [u32],
+    pub tokens: &'a [T],
     /// Which of them want logits.
     pub outputs: Outputs,
 }
 
-impl Chunk<'_> {
+impl<T> Chunk<'_, T> {
     /// The tokens that want logits.
     fn output_rows(&self) -> std::ops::Range<usize> {
         let count = self.tokens.len();
@@ -160,7 +161,7 @@ pub struct Engine<B: GgmlBackend> {
     backend: B,
     config: DecoderConfig,
     parameters: Parameters,
-    kv: PagedKv,
+    kv: PagedKv<Input>,
     buckets: Buckets,
     passes: GraphOptimizer,
     steps: Vec<(StepShape, Prepared<Step, B::Program>)>,
@@ -171,6 +172,10 @@ pub struct Engine<B: GgmlBackend> {
     copies: HashMap<usize, Prepared<CopyRows, B::Program>>,
     next_id: usize,
     memory: MemoryPlan,
+}
+
+fn inputs<T: Clone + Into<Input>>(tokens: &[T]) -> Vec<Input> {
+    tokens.iter().cloned().map(Into::into).collect()
 }
 
 /// Finds a model's weights, and describes them, caches of this size, and the memory of steps.
@@ -337,7 +342,7 @@ impl<B: HostAccess> Engine<B> {
 
     /// The cache's bookkeeping.
     #[must_use]
-    pub const fn cache(&self) -> &PagedKv {
+    pub const fn cache(&self) -> &PagedKv<Input> {
         &self.kv
     }
 
@@ -354,14 +359,18 @@ impl<B: HostAccess> Engine<B> {
     ///
     /// # Errors
     /// As [`Self::add_sequence`].
-    pub fn add_keyed_sequence(&mut self, key: &PrefixKey, prompt: &[u32]) -> Result<SequenceId, ModelError> {
+    pub fn add_keyed_sequence<T: Clone + Into<Input>>(
+        &mut self,
+        key: &PrefixKey,
+        prompt: &[T],
+    ) -> Result<SequenceId, ModelError> {
         if prompt.len() > self.memory.max_context {
             return Err(ModelError::SequenceTooLong {
                 tokens: prompt.len(),
                 context: self.memory.max_context,
             });
         }
-        Ok(self.kv.add_sequence(key, prompt)?.id)
+        Ok(self.kv.add_sequence(key, &inputs(prompt))?.id)
     }
 
     /// Tokens of a sequence that are in the cache.
@@ -419,7 +428,11 @@ impl<B: HostAccess> Engine<B> {
     ///
     /// # Errors
     /// As [`Self::step`].
-    pub fn prefill(&mut self, sequence: SequenceId, prompt: &[u32]) -> Result<Vec<f32>, ModelError> {
+    pub fn prefill<T: Clone + Into<Input>>(
+        &mut self,
+        sequence: SequenceId,
+        prompt: &[T],
+    ) -> Result<Vec<f32>, ModelError> {
         let cached = self.kv.len(sequence)?;
         let mut rest = prompt
             .get(cached..)
@@ -457,8 +470,19 @@ impl<B: HostAccess> Engine<B> {
     /// Computes one step: some tokens of some sequences. After an error no sequence has changed.
     ///
     /// # Errors
-    /// A sequence becomes longer than the context, the cache has no room, a token is not in the vocabulary, or the backend failed.
-    pub fn step(&mut self, chunks: &[Chunk<'_>]) -> Result<Logits, ModelError> {
+    /// A sequence becomes longer than the context, the cache has no room, a token is not in the vocabulary, a row has not the model's width, or the
+    /// backend failed.
+    pub fn step<T: Clone + Into<Input>>(&mut self, chunks: &[Chunk<'_, T>]) -> Result<Logits, ModelError> {
+        let tokens: Vec<Vec<Input>> = chunks.iter().map(|chunk| inputs(chunk.tokens)).collect();
+        let parts = chunks.iter().zip(&tokens).map(|(chunk, tokens)| Chunk {
+            sequence: chunk.sequence,
+            tokens,
+            outputs: chunk.outputs,
+        });
+        self.step_inputs(&parts.collect::<Vec<_>>())
+    }
+
+    fn step_inputs(&mut self, chunks: &[Chunk<'_, Input>]) -> Result<Logits, ModelError> {
         let before = chunks
             .iter()
             .map(|chunk| Ok((chunk.sequence, self.kv.len(chunk.sequence)?)))
@@ -475,7 +499,7 @@ impl<B: HostAccess> Engine<B> {
         result
     }
 
-    fn try_step(&mut self, chunks: &[Chunk<'_>], before: &[(SequenceId, usize)]) -> Result<Logits, ModelError> {
+    fn try_step(&mut self, chunks: &[Chunk<'_, Input>], before: &[(SequenceId, usize)]) -> Result<Logits, ModelError> {
         let asked = self.check(chunks, before)?;
         let bucket = self.buckets.of(asked);
         let shape = bucket.unwrap_or(asked);
@@ -515,11 +539,12 @@ impl<B: HostAccess> Engine<B> {
         })
     }
 
-    fn check(&self, chunks: &[Chunk<'_>], before: &[(SequenceId, usize)]) -> Result<StepShape, ModelError> {
+    fn check(&self, chunks: &[Chunk<'_, Input>], before: &[(SequenceId, usize)]) -> Result<StepShape, ModelError> {
         let mut shape = StepShape {
             tokens: 0,
             sequences: chunks.len(),
             outputs: 0,
+            row_width: 0,
         };
         for (index, (chunk, &(_, start))) in chunks.iter().zip(before).enumerate() {
             if chunk.tokens.is_empty() {
@@ -530,9 +555,9 @@ impl<B: HostAccess> Engine<B> {
                     sequence: chunk.sequence.number(),
                 });
             }
-            if let Some(&id) = chunk.tokens.iter().find(|&&id| id as usize >= self.config.vocab) {
-                let vocab = self.config.vocab;
-                return Err(ModelError::TokenOutOfRange { id, vocab });
+            chunk.tokens.iter().try_for_each(|token| token.check(&self.config))?;
+            if chunk.tokens.iter().any(|token| token.id().is_none()) {
+                shape.row_width = self.config.width;
             }
             let tokens = start.saturating_add(chunk.tokens.len());
             if tokens > self.memory.max_context {

@@ -208,6 +208,26 @@ pub enum ModelError {
         /// Size of the vocabulary.
         vocab: usize,
     },
+    /// Embeddings are no rows of a width.
+    #[error(
+        "{elements} elements are no rows of embeddings of {width}: rows have as many elements as the model is wide"
+    )]
+    EmbeddingWidth {
+        /// Elements given.
+        elements: usize,
+        /// Elements of a row.
+        width: usize,
+    },
+    /// An element of a row of embeddings is NaN or infinite.
+    #[error("row {row} of the embeddings holds {value} at element {column}: elements must be finite")]
+    EmbeddingValue {
+        /// The row.
+        row: usize,
+        /// The element in it.
+        column: usize,
+        /// Its value.
+        value: f32,
+    },
     /// A GGUF file is damaged, or lacks a key.
     #[error(transparent)]
     Gguf(#[from] rocmforge_gguf::GgufError),

@@ -10,6 +10,7 @@ mod suite {
     mod chat_random;
     mod config_json;
     mod directory;
+    mod embeddings;
     mod experts;
     mod generate;
     mod gguf_keys;

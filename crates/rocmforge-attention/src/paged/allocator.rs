@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use sha2::{Digest, Sha256};
 
-use super::PagedKvError;
+use super::{PagedKvError, Token};
 
 /// Hash of a full block and of all blocks before it in its sequence.
 ///
@@ -14,12 +14,10 @@ pub struct BlockHash(pub(super) [u8; 32]);
 
 impl BlockHash {
     /// The hash of a block that holds `tokens` and follows the block of hash `parent`; a sequence's first block has none.
-    pub fn new(parent: Option<Self>, tokens: &[u32]) -> Self {
+    pub fn new<T: Token>(parent: Option<Self>, tokens: &[T]) -> Self {
         let mut sha = Sha256::new();
         sha.update(parent.map_or([0; 32], |hash| hash.0));
-        for token in tokens {
-            sha.update(token.to_le_bytes());
-        }
+        tokens.iter().for_each(|token| token.update(&mut sha));
         Self(sha.finalize().into())
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::pool::Pool;
-use super::{BlockAllocator, BlockCopy, PagedKv, PagedKvError};
+use super::{BlockAllocator, BlockCopy, PagedKv, PagedKvError, Token};
 
 /// The moves of a defragmentation in one pool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,7 +35,7 @@ impl Defragmented {
     }
 }
 
-impl PagedKv {
+impl<T: Token> PagedKv<T> {
     /// Moves blocks of each pool so that those of sequences are the lowest, cached ones follow, and the others are the highest. Tables, references and the prefix
     /// cache stay as they are but for the numbers. The caller makes the moves on the device before any later work of the cache, in their order, and
     /// writes tables of blocks anew.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::pool::Pool;
 use super::states::StateSlots;
 use super::{
-    BlockAllocator, BlockCounts, BlockHash, BlockTable, Keep, PagedKvError, PoolConfig, PrefixKey, SequenceId,
+    BlockAllocator, BlockCounts, BlockHash, BlockTable, Keep, PagedKvError, PoolConfig, PrefixKey, SequenceId, Token,
     blocks_for,
 };
 
@@ -70,10 +70,10 @@ pub struct PagedKvStats {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Sequence {
+pub(super) struct Sequence<T> {
     /// Stands for the block before the first.
     root: Option<BlockHash>,
-    tokens: Vec<u32>,
+    tokens: Vec<T>,
     /// Hashes of the full blocks at the begin, as far as their K and V are known to be written.
     hashes: Vec<BlockHash>,
     /// Its blocks in each pool.
@@ -85,18 +85,18 @@ pub(super) struct Sequence {
 
 /// A paged KV cache: the pools, and the sequences that share them. See the [module](super).
 #[derive(Clone, Debug)]
-pub struct PagedKv {
+pub struct PagedKv<T = u32> {
     block_size: usize,
     pub(super) pools: Vec<Pool>,
     states: Option<BlockAllocator>,
-    pub(super) sequences: HashMap<SequenceId, Sequence>,
+    pub(super) sequences: HashMap<SequenceId, Sequence<T>>,
     next_id: u64,
     prompt_tokens: u64,
     cached_tokens: u64,
     copies: u64,
 }
 
-impl PagedKv {
+impl<T: Token> PagedKv<T> {
     /// An empty cache.
     ///
     /// # Errors
@@ -132,7 +132,7 @@ impl PagedKv {
     /// # Errors
     ///
     /// There is no prompt that is refused today.
-    pub fn add_sequence(&mut self, key: &PrefixKey, prompt: &[u32]) -> Result<Added, PagedKvError> {
+    pub fn add_sequence(&mut self, key: &PrefixKey, prompt: &[T]) -> Result<Added, PagedKvError> {
         let reusable = &prompt[..prompt.len().saturating_sub(1)];
         let sequence = self.share_prefix(key.root(), reusable)?;
         let cached_tokens = sequence.tokens.len();
@@ -143,7 +143,7 @@ impl PagedKv {
     }
 
     /// A sequence of the longest beginning of `tokens` of which every pool still has what the token after it sees.
-    fn share_prefix(&mut self, root: Option<BlockHash>, tokens: &[u32]) -> Result<Sequence, PagedKvError> {
+    fn share_prefix(&mut self, root: Option<BlockHash>, tokens: &[T]) -> Result<Sequence<T>, PagedKvError> {
         let size = self.block_size;
         let mut hashes: Vec<BlockHash> = Vec::new();
         // For each pool, how many blocks at the end were found.
@@ -194,7 +194,7 @@ impl PagedKv {
         })
     }
 
-    fn insert(&mut self, sequence: Sequence) -> SequenceId {
+    fn insert(&mut self, sequence: Sequence<T>) -> SequenceId {
         let id = SequenceId(self.next_id);
         self.next_id += 1;
         self.sequences.insert(id, sequence);
@@ -255,7 +255,7 @@ impl PagedKv {
     /// # Errors
     ///
     /// [`PagedKvError::OutOfBlocks`] leaves everything as it was: remove a sequence and try again. [`PagedKvError::UnknownSequence`].
-    pub fn append(&mut self, id: SequenceId, tokens: &[u32]) -> Result<Vec<Appended>, PagedKvError> {
+    pub fn append(&mut self, id: SequenceId, tokens: &[T]) -> Result<Vec<Appended>, PagedKvError> {
         let (needed, free) = (self.missing(id, tokens.len(), false)?, self.free_blocks());
         if let Some((&needed, &free)) = needed.0.iter().zip(&free.0).find(|(needed, free)| needed > free) {
             return Err(PagedKvError::OutOfBlocks { needed, free });
@@ -411,7 +411,7 @@ impl PagedKv {
         self.release(sequence)
     }
 
-    fn release(&mut self, sequence: Sequence) -> Result<(), PagedKvError> {
+    fn release(&mut self, sequence: Sequence<T>) -> Result<(), PagedKvError> {
         for (pool, table) in self.pools.iter_mut().zip(sequence.tables) {
             for block in table.blocks.into_iter().rev() {
                 pool.allocator.release(block)?;
@@ -421,7 +421,7 @@ impl PagedKv {
         slots.map_or(Ok(()), |slots| sequence.states.release(slots))
     }
 
-    fn sequence(&self, id: SequenceId) -> Result<&Sequence, PagedKvError> {
+    fn sequence(&self, id: SequenceId) -> Result<&Sequence<T>, PagedKvError> {
         self.sequences.get(&id).ok_or(PagedKvError::UnknownSequence(id))
     }
 
@@ -457,7 +457,7 @@ impl PagedKv {
     /// # Errors
     ///
     /// [`PagedKvError::UnknownSequence`].
-    pub fn tokens(&self, id: SequenceId) -> Result<&[u32], PagedKvError> {
+    pub fn tokens(&self, id: SequenceId) -> Result<&[T], PagedKvError> {
         Ok(&self.sequence(id)?.tokens)
     }
 

@@ -7,7 +7,8 @@
 //!
 //! * [`BlockAllocator`] counts the references to each block, and finds blocks again by the hash of what they hold.
 //! * [`BlockTable`] is one sequence in one pool: its blocks, and its length.
-//! * [`PagedKv`] is the pools with their sequences: add, append, fork, truncate, remove, defragment.
+//! * [`PagedKv`] is the pools with their sequences: add, append, fork, truncate, remove, defragment. Their [`Token`]s are ids, or what a caller
+//!   puts in place of them.
 //!
 //! ```
 //! use rocmforge_attention::paged::{Keep, PagedKv, PagedKvConfig, PoolConfig, PrefixKey};
@@ -90,7 +91,7 @@ pub use defragment::Defragmented;
 pub use error::PagedKvError;
 pub use kv::{Added, Appended, BlockCopy, PagedKv, PagedKvConfig, PagedKvStats};
 pub use pool::{BlockCounts, Keep, PoolConfig};
-pub use prefix_key::PrefixKey;
+pub use prefix_key::{PrefixKey, Token};
 pub use sequence_id::SequenceId;
 pub use states::StateSlots;
 pub use table::{BlockTable, blocks_for};

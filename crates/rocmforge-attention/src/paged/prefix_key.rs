@@ -1,8 +1,20 @@
-//! Key of a prefix: what decides the content of a sequence's blocks beside its tokens.
+//! What decides the content of a sequence's blocks: its tokens, and the key of its prefix.
 
 use sha2::{Digest, Sha256};
 
 use super::BlockHash;
+
+/// What stands at a place of a sequence: the id of a token, or what a caller puts in place of one.
+pub trait Token: Clone {
+    /// Adds bytes that no other value has, and that do not begin with those of another.
+    fn update(&self, sha: &mut Sha256);
+}
+
+impl Token for u32 {
+    fn update(&self, sha: &mut Sha256) {
+        sha.update(self.to_le_bytes());
+    }
+}
 
 /// What decides the content of a sequence's blocks beside its tokens. Sequences with different keys never share a block or a state.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]

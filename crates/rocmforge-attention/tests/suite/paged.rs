@@ -16,7 +16,7 @@ fn config(blocks: usize, block_size: usize) -> PagedKvConfig {
 }
 
 fn kv(blocks: usize, block_size: usize) -> PagedKv {
-    PagedKv::new(config(blocks, block_size)).unwrap()
+    PagedKv::<u32>::new(config(blocks, block_size)).unwrap()
 }
 
 /// Calls on a cache with one pool, whose results are that pool's.
@@ -285,12 +285,12 @@ fn a_truncated_block_is_not_found_by_what_it_held() {
 fn impossible_calls_are_refused_with_their_figures() {
     for (blocks, block_size, name) in [(0, 4, "blocks"), (4, 0, "block_size")] {
         assert_eq!(
-            PagedKv::new(config(blocks, block_size)).unwrap_err(),
+            PagedKv::<u32>::new(config(blocks, block_size)).unwrap_err(),
             PagedKvError::Zero(name)
         );
     }
     for (blocks, block_size) in [(usize::MAX, 2), (1 << 31, 2), (1, 1 << 32), (1 << 32, 1)] {
-        match PagedKv::new(config(blocks, block_size)) {
+        match PagedKv::<u32>::new(config(blocks, block_size)) {
             Err(PagedKvError::TooManySlots {
                 blocks: b,
                 block_size: s,
@@ -395,7 +395,7 @@ const WINDOW: Keep = Keep::Window { keys: 6, ahead: 5 };
 fn windowed() -> PagedKv {
     let pools = [(Keep::All, 16), (WINDOW, 8)];
     let pools = pools.map(|(keep, blocks)| PoolConfig { blocks, keep }).to_vec();
-    PagedKv::new(PagedKvConfig {
+    PagedKv::<u32>::new(PagedKvConfig {
         block_size: 4,
         pools,
         states: None,
@@ -468,7 +468,7 @@ fn a_window_needs_a_key_and_pools_need_blocks() {
     for (blocks, keys, name) in [(0, 1, "blocks"), (1, 0, "keys")] {
         let keep = Keep::Window { keys, ahead: 1 };
         let pools = vec![PoolConfig { blocks, keep }];
-        let refused = PagedKv::new(PagedKvConfig {
+        let refused = PagedKv::<u32>::new(PagedKvConfig {
             block_size: 4,
             pools,
             states: None,
@@ -476,7 +476,7 @@ fn a_window_needs_a_key_and_pools_need_blocks() {
         assert_eq!(refused.unwrap_err(), PagedKvError::Zero(name));
     }
     // States alone have no pool, and their borders are those of blocks.
-    let refused = PagedKv::new(PagedKvConfig {
+    let refused = PagedKv::<u32>::new(PagedKvConfig {
         block_size: 0,
         pools: Vec::new(),
         states: Some(4),
@@ -487,7 +487,7 @@ fn a_window_needs_a_key_and_pools_need_blocks() {
 #[test]
 fn a_state_is_written_beside_the_one_that_is_read() {
     let states = Some(4);
-    let mut kv = PagedKv::new(PagedKvConfig {
+    let mut kv = PagedKv::<u32>::new(PagedKvConfig {
         block_size: 4,
         pools: vec![],
         states,

@@ -51,7 +51,7 @@ impl Model {
         let slots = pools.iter().map(|pool| vec![POISON; pool.blocks * block_size]);
         Self {
             caches: slots.collect(),
-            kv: PagedKv::new(PagedKvConfig {
+            kv: PagedKv::<u32>::new(PagedKvConfig {
                 block_size,
                 pools: pools.clone(),
                 states,

@@ -68,7 +68,7 @@ impl<B: HostAccess> Needs<'_, B> {
         let parameters = self.parameters.for_context(context);
         let mut needs = StepNeeds::default();
         needs.work.inputs = self.inputs(context);
-        for shape in self.options.buckets().largest() {
+        for shape in self.options.buckets().largest(self.config.width) {
             let step = Step::build(&parameters, shape, Memory::Shared, parameters.end(), self.passes)?;
             needs.work.scratch = needs.work.scratch.max(step.plan.bytes);
             needs.beside = needs.beside.max(self.backend.scratch_bytes(&step.graph));
@@ -121,7 +121,7 @@ impl<B: HostAccess> Needs<'_, B> {
     fn inputs(&self, context: usize) -> usize {
         let cache = self.options.cache(context, context, 1);
         let kept = self.parameters.kept();
-        let shapes = self.options.buckets().largest().into_iter();
+        let shapes = self.options.buckets().largest(self.config.width).into_iter();
         let elements = shapes.map(|shape| InputLayout::new(shape, &cache, kept).elements());
         elements.max().unwrap_or(0)
     }

@@ -107,20 +107,18 @@ impl<B: HostAccess> Generator<B> {
     ///
     /// # Errors
     /// [`GenerateError::EmptyPrompt`]; [`GenerateError::PromptTooLong`] for one that is longer than the context;
-    /// [`crate::ModelError::TokenOutOfRange`]; a parameter of the sampler is out of range; the text cannot be tokenized.
+    /// [`crate::ModelError::TokenOutOfRange`]; [`crate::ModelError::EmbeddingWidth`]; a parameter of the sampler is out of range; the text cannot be tokenized.
     pub fn submit(&mut self, request: Request) -> Result<RequestId, GenerateError> {
         let engine = &self.engine;
-        let ids = request
-            .prompt
-            .ids(&self.tokenizer, engine.max_context(), engine.config().vocab)?;
+        let tokens = (request.prompt).inputs(&self.tokenizer, engine.max_context(), engine.config())?;
         let id = RequestId(self.next_request);
-        let sequence = Sequence::new(id, ids, request, Arc::clone(&self.tokenizer))?;
+        let sequence = Sequence::new(id, tokens, request, Arc::clone(&self.tokenizer))?;
         self.next_request += 1;
         self.sequences.push(sequence);
         Ok(id)
     }
 
-    /// The token ids of a prompt.
+    /// The token ids of a prompt. Rows of embeddings have none.
     ///
     /// # Errors
     /// The text cannot be tokenized.
@@ -211,8 +209,8 @@ impl<B: HostAccess> Generator<B> {
             let Some(cache) = sequence.cache else { continue };
             chunks.push(Chunk {
                 sequence: cache,
-                tokens: &sequence.ids[part.start..part.end],
-                outputs: if part.end == sequence.ids.len() {
+                tokens: &sequence.tokens[part.start..part.end],
+                outputs: if part.end == sequence.tokens.len() {
                     Outputs::Last
                 } else {
                     Outputs::None
@@ -232,7 +230,7 @@ impl<B: HostAccess> Generator<B> {
         for part in &parts {
             let sequence = &mut self.sequences[part.index];
             let in_prompt = sequence.drawn() == 0;
-            let row = (part.end == sequence.ids.len()).then(|| rows.next()).flatten();
+            let row = (part.end == sequence.tokens.len()).then(|| rows.next()).flatten();
             if in_prompt {
                 sequence.stats.prompt_time += elapsed;
                 events.push(sequence.prompt_event(part.end, row));

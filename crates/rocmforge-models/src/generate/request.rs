@@ -1,7 +1,8 @@
 //! Requests: what to generate and when to stop.
 
 use super::GenerateError;
-use crate::ModelError;
+use crate::Input;
+use crate::config::DecoderConfig;
 use crate::sampling::SamplerConfig;
 use crate::tokenizer::{Piece, Tokenizer};
 
@@ -24,19 +25,22 @@ pub enum Prompt {
     Text(String),
     /// Token ids, taken as they are.
     Ids(Vec<u32>),
+    /// Token ids, and rows of embeddings in place of some. Penalties do not see rows.
+    Inputs(Vec<Input>),
     /// Texts of the program and of users, as [`ChatTemplate::render_pieces`](crate::chat::ChatTemplate::render_pieces) gives them:
     /// control tokens are parsed in trusted pieces only. `bos` is put before them if the model wants that.
     Pieces(Vec<Piece>),
 }
 
 impl Prompt {
-    /// The token ids.
+    /// The token ids. Rows have none.
     ///
     /// # Errors
     /// The text cannot be tokenized.
     pub(crate) fn encode(&self, tokenizer: &Tokenizer) -> Result<Vec<u32>, GenerateError> {
         Ok(match self {
             Self::Ids(ids) => ids.clone(),
+            Self::Inputs(inputs) => inputs.iter().filter_map(Input::id).collect(),
             Self::Pieces(pieces) => tokenizer.encode_pieces(pieces)?,
             // Unlike `Tokenizer::encode` this puts nothing at the end, where the text is to go on.
             Self::Text(text) => tokenizer.encode_pieces(&[Piece {
@@ -46,23 +50,30 @@ impl Prompt {
         })
     }
 
-    /// The token ids, if a model with this context and vocabulary can go on from them.
+    /// The inputs, if a model can go on from them in this context.
     ///
     /// # Errors
-    /// [`GenerateError::EmptyPrompt`], [`GenerateError::PromptTooLong`], [`ModelError::TokenOutOfRange`]; the text cannot be tokenized.
-    pub(crate) fn ids(&self, tokenizer: &Tokenizer, context: usize, vocab: usize) -> Result<Vec<u32>, GenerateError> {
-        let ids = self.encode(tokenizer)?;
-        if ids.is_empty() {
+    /// [`GenerateError::EmptyPrompt`], [`GenerateError::PromptTooLong`], [`crate::ModelError::TokenOutOfRange`],
+    /// [`crate::ModelError::EmbeddingWidth`]; the text cannot be tokenized.
+    pub(crate) fn inputs(
+        &self,
+        tokenizer: &Tokenizer,
+        context: usize,
+        config: &DecoderConfig,
+    ) -> Result<Vec<Input>, GenerateError> {
+        let inputs = match self {
+            Self::Inputs(inputs) => inputs.clone(),
+            others => others.encode(tokenizer)?.into_iter().map(Input::Id).collect(),
+        };
+        if inputs.is_empty() {
             return Err(GenerateError::EmptyPrompt);
         }
-        if ids.len() > context {
-            let tokens = ids.len();
+        if inputs.len() > context {
+            let tokens = inputs.len();
             return Err(GenerateError::PromptTooLong { tokens, context });
         }
-        match ids.iter().find(|&&id| id as usize >= vocab) {
-            Some(&id) => Err(ModelError::TokenOutOfRange { id, vocab }.into()),
-            None => Ok(ids),
-        }
+        inputs.iter().try_for_each(|input| input.check(config))?;
+        Ok(inputs)
     }
 }
 
@@ -81,6 +92,12 @@ impl From<String> for Prompt {
 impl From<Vec<u32>> for Prompt {
     fn from(ids: Vec<u32>) -> Self {
         Self::Ids(ids)
+    }
+}
+
+impl From<Vec<Input>> for Prompt {
+    fn from(inputs: Vec<Input>) -> Self {
+        Self::Inputs(inputs)
     }
 }
 

@@ -12,7 +12,7 @@ use rocmforge_ggml::HostAccess;
 use super::sequence::Sequence;
 use crate::{Engine, ModelError};
 
-/// Tokens of one sequence in a step: `ids[start..end]`.
+/// Tokens of one sequence in a step: `tokens[start..end]`.
 pub(super) struct Part {
     pub(super) index: usize,
     pub(super) start: usize,
@@ -81,7 +81,7 @@ impl<B: HostAccess> Schedule<'_, B> {
             let Some(computed) = self.computed(index)? else {
                 continue;
             };
-            if self.sequences[index].ids.len() - computed != 1 || self.room == 0 {
+            if self.sequences[index].tokens.len() - computed != 1 || self.room == 0 {
                 continue;
             }
             let mut taken = self.fit(index, 1)?;
@@ -110,7 +110,7 @@ impl<B: HostAccess> Schedule<'_, B> {
                 continue;
             };
             let computed = self.engine.cached_tokens(cache)?;
-            let pending = self.sequences[index].ids.len() - computed;
+            let pending = self.sequences[index].tokens.len() - computed;
             let most = self.engine.cache().tokens_of_step(cache, pending, self.room)?;
             let (mut tokens, mut beyond) = match self.fit(index, most)? {
                 Some(_) => (most, most + 1),
@@ -134,13 +134,13 @@ impl<B: HostAccess> Schedule<'_, B> {
     fn pending_blocks(&self, index: usize) -> Result<Option<BlockCounts>, ModelError> {
         let Sequence {
             cache: Some(cache),
-            ids,
+            tokens,
             ..
         } = &self.sequences[index]
         else {
             return Ok(None);
         };
-        let pending = ids.len() - self.engine.cached_tokens(*cache)?;
+        let pending = tokens.len() - self.engine.cached_tokens(*cache)?;
         Ok(Some(self.engine.cache().blocks_to_append(*cache, pending)?))
     }
 
@@ -158,7 +158,7 @@ impl<B: HostAccess> Schedule<'_, B> {
             return Ok(false);
         }
         let sequence = &mut self.sequences[index];
-        let cache = self.engine.add_keyed_sequence(&sequence.key, &sequence.ids)?;
+        let cache = self.engine.add_keyed_sequence(&sequence.key, &sequence.tokens)?;
         sequence.cache = Some(cache);
         let cached = self.engine.cached_tokens(cache)?;
         let needed = self.pending_blocks(index)?.unwrap_or_default();

@@ -6,6 +6,7 @@ use rocmforge_attention::paged::{PrefixKey, SequenceId};
 
 use super::event::{Event, FinishReason, Stats, Token};
 use super::{GenerateError, Request, RequestId};
+use crate::Input;
 use crate::sampling::{Sampler, SamplingError, top_logprobs};
 use crate::stop::StopStrings;
 use crate::tokenizer::{DecodeStream, Tokenizer};
@@ -14,7 +15,7 @@ use crate::tokenizer::{DecodeStream, Tokenizer};
 pub(super) struct Sequence {
     pub(super) request: RequestId,
     /// The prompt, then what was drawn.
-    pub(super) ids: Vec<u32>,
+    pub(super) tokens: Vec<Input>,
     /// What it shares the cache with.
     pub(super) key: PrefixKey,
     /// Its place in the cache; `None` while it waits for one.
@@ -28,15 +29,16 @@ pub(super) struct Sequence {
 }
 
 impl Sequence {
-    /// `settings.prompt` is not looked at: `ids` are its tokens.
+    /// `settings.prompt` is not looked at: `tokens` are its.
     pub(super) fn new(
         request: RequestId,
-        ids: Vec<u32>,
+        tokens: Vec<Input>,
         mut settings: Request,
         tokenizer: Arc<Tokenizer>,
     ) -> Result<Self, GenerateError> {
         // Every sequence has number 0: its draws depend on its own seed only.
         let mut sampler = Sampler::new(settings.sampler.clone(), 0)?;
+        let ids: Vec<u32> = tokens.iter().filter_map(Input::id).collect();
         ids.iter().for_each(|&id| sampler.accept(id));
         settings.stop.retain(|stop| !stop.is_empty());
         Ok(Self {
@@ -47,7 +49,7 @@ impl Sequence {
             },
             cache: None,
             stats: Stats {
-                prompt_tokens: ids.len(),
+                prompt_tokens: tokens.len(),
                 ..Stats::default()
             },
             sampler,
@@ -55,13 +57,13 @@ impl Sequence {
             tokenizer,
             stop: StopStrings::new(settings.stop.clone()),
             settings,
-            ids,
+            tokens,
         })
     }
 
     /// Tokens drawn so far.
     pub(super) fn drawn(&self) -> usize {
-        self.ids.len() - self.stats.prompt_tokens
+        self.tokens.len() - self.stats.prompt_tokens
     }
 
     /// Reports progress of the prompt: `done` of its tokens are in the cache. `logits` are those after its last token.
@@ -90,7 +92,7 @@ impl Sequence {
             return Some(FinishReason::EndOfText(drawn.id));
         }
         self.sampler.accept(drawn.id);
-        self.ids.push(drawn.id);
+        self.tokens.push(drawn.id.into());
         let emit = self.stop.push(&self.text.push(drawn.id));
         let token = Token {
             text: emit.text,
@@ -108,7 +110,7 @@ impl Sequence {
             return Some(FinishReason::MaxTokens);
         }
         // The token just drawn would be computed next.
-        (self.ids.len() > context).then_some(FinishReason::ContextFull)
+        (self.tokens.len() > context).then_some(FinishReason::ContextFull)
     }
 
     fn try_draw(&mut self, logits: &[f32]) -> Result<Token, SamplingError> {

@@ -76,6 +76,7 @@ impl Network for Decoder {
         if let Some(factor) = self.scale {
             x = g.push(Op::Scale { factor }, &[x])?;
         }
+        x = g.with_rows(x)?;
         for layer in &self.layers {
             x = layer.build(g, x)?;
         }

@@ -8,6 +8,7 @@ use rocmforge_ggml::HostAccess;
 use super::ServeError;
 use super::shared::{Figures, Shared};
 use super::worker::Command;
+use crate::config::DecoderConfig;
 use crate::generate::{Event, GenerateError, Generator, Prompt, Request};
 use crate::tokenizer::Tokenizer;
 
@@ -16,7 +17,7 @@ use crate::tokenizer::Tokenizer;
 pub(super) struct Limits {
     tokenizer: Arc<Tokenizer>,
     context: usize,
-    vocab: usize,
+    config: DecoderConfig,
 }
 
 impl Limits {
@@ -24,7 +25,7 @@ impl Limits {
         Self {
             tokenizer: Arc::clone(generator.tokenizer()),
             context: generator.engine().max_context(),
-            vocab: generator.engine().config().vocab,
+            config: generator.engine().config().clone(),
         }
     }
 }
@@ -78,10 +79,13 @@ impl Handle {
         sink: impl FnMut(Result<Event, ServeError>) + Send + 'static,
     ) -> Result<Ticket, ServeError> {
         // Texts become tokens here, and not on the engine's thread.
-        let ids = request
-            .prompt
-            .ids(&self.limits.tokenizer, self.limits.context, self.limits.vocab);
-        request.prompt = Prompt::Ids(ids.map_err(refused)?);
+        let Limits {
+            tokenizer,
+            context,
+            config,
+        } = &self.limits;
+        let inputs = request.prompt.inputs(tokenizer, *context, config);
+        request.prompt = Prompt::Inputs(inputs.map_err(refused)?);
         let number = self.shared.open(Box::new(sink))?;
         let ticket = Ticket {
             number,

@@ -43,6 +43,7 @@ impl Buckets {
                 tokens: all,
                 sequences: all,
                 outputs: all,
+                ..step
             });
         }
         // A prompt alone has no rows for others; of several it is not worth a graph how many there are.
@@ -51,24 +52,28 @@ impl Buckets {
             tokens: rounded(step.tokens, self.chunk),
             sequences,
             outputs: if step.outputs == 0 { 0 } else { sequences },
+            ..step
         })
     }
 
-    /// Shapes one of which takes the most memory: with logits no bucket has more of anything, and without some passes have less to do.
-    pub(crate) fn largest(&self) -> [StepShape; 2] {
+    /// Shapes one of which takes the most memory: with logits no bucket has more of anything, and without some passes have less to do. Rows of
+    /// embeddings have this width.
+    pub(crate) fn largest(&self, row_width: usize) -> [StepShape; 2] {
         [self.sequences, 0].map(|outputs| StepShape {
             tokens: self.chunk,
             sequences: self.sequences,
             outputs,
+            row_width,
         })
     }
 
-    /// Every bucket, each once: one token of each sequence first.
+    /// Every bucket of steps whose tokens are all ids, each once: one token of each sequence first.
     pub(crate) fn all(&self) -> Vec<StepShape> {
         let square = |all| StepShape {
             tokens: all,
             sequences: all,
             outputs: all,
+            row_width: 0,
         };
         let mut shapes: Vec<StepShape> = sizes(self.sequences).map(square).collect();
         let most = self.sequences;
@@ -77,6 +82,7 @@ impl Buckets {
                 tokens,
                 sequences,
                 outputs,
+                row_width: 0,
             });
             // Twice the same where one sequence is all; one token of each sequence stands above.
             let kept = if most == 1 { 2 } else { 4 };
@@ -106,6 +112,7 @@ mod tests {
             tokens,
             sequences,
             outputs,
+            row_width: 0,
         }
     }
 
@@ -116,7 +123,7 @@ mod tests {
                 chunk: buckets.0,
                 sequences: buckets.1,
             };
-            let [largest, _] = buckets.largest();
+            let [largest, _] = buckets.largest(0);
             let mut all = BTreeSet::new();
             for tokens in 1..=buckets.chunk {
                 for sequences in 1..=buckets.sequences.min(tokens) {

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use rocmforge_ggml::{GgmlError, GgmlResult, Graph, Op, TensorDesc, TensorId};
+use rocmforge_ggml::{DType, GgmlError, GgmlResult, Graph, Op, TensorDesc, TensorId};
 
 use super::{InputLayout, Memory, Parameters, StateLayout, StepShape};
 use crate::cache::{CacheSpec, Cached, State};
@@ -29,6 +29,8 @@ pub(crate) struct StepGraph<'a> {
     inputs: TensorId,
     /// Token ids, u32 `[tokens]`.
     pub(crate) ids: TensorId,
+    /// Rows of embeddings, f32 `[tokens, row_width]`, and which row each token is, u32 `[tokens]`.
+    embeddings: Option<[TensorId; 2]>,
     /// Positions within their sequences, u32 `[tokens]`.
     pub(crate) positions: TensorId,
     /// Row of the block tables and of the states of each token, u32 `[tokens]`.
@@ -61,15 +63,25 @@ impl<'a> StepGraph<'a> {
                 (p.inputs, graph.add_tensor(view))
             }
         };
-        let mut part = |range: &Range<usize>, dims: &[usize]| -> GgmlResult<TensorId> {
+        let mut typed = |range: &Range<usize>, dims: &[usize], dtype| -> GgmlResult<TensorId> {
             let mut view = TensorDesc::view_of(described(&graph, base)?, range.start * size_of::<u32>());
             view.set_shape(dims);
+            view.dtype = dtype;
             Ok(graph.add_tensor(view))
         };
+        let embeddings = match shape.row_width {
+            0 => None,
+            width => Some([
+                typed(&layout.embeddings, &[shape.tokens, width], DType::F32)?,
+                typed(&layout.chosen, &[shape.tokens], DType::U32)?,
+            ]),
+        };
+        let mut part = |range: &Range<usize>, dims: &[usize]| typed(range, dims, DType::U32);
         let (n, rows) = (shape.tokens, layout.rows);
         let positions = part(&layout.positions, &[n])?;
         Ok(Self {
             ids: part(&layout.ids, &[n])?,
+            embeddings,
             positions,
             sequence: part(&layout.sequence, &[n])?,
             pools: (layout.pools.iter())
@@ -141,6 +153,18 @@ impl<'a> StepGraph<'a> {
     /// The shapes have different numbers of elements.
     pub(crate) fn reshape(&mut self, x: TensorId, shape: impl Into<Vec<usize>>) -> GgmlResult<TensorId> {
         self.graph.reshape(x, shape)
+    }
+
+    /// What enters the first layer: the embeddings of the tokens' ids, `[tokens, width]`, but where rows stand in their place.
+    ///
+    /// # Errors
+    /// The rows have another width.
+    pub(crate) fn with_rows(&mut self, of_ids: TensorId) -> GgmlResult<TensorId> {
+        let Some([rows, chosen]) = self.embeddings else {
+            return Ok(of_ids);
+        };
+        let all = self.graph.push(Op::Concat { axis: 0 }, &[of_ids, rows])?;
+        self.graph.push(Op::GetRows, &[all, chosen])
     }
 
     /// Where attention finds the keys of a cache: blocks of each sequence, `[rows, columns]`, the row of each token, and its position from the first of

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use rocmforge_attention::paged::{Appended, BlockTable, StateSlots};
 
+use crate::Input;
 use crate::cache::{CacheKind, CacheSpec, Kept};
 
 /// What fixes a step's graph.
@@ -15,6 +16,8 @@ pub struct StepShape {
     pub sequences: usize,
     /// Tokens whose logits are wanted.
     pub outputs: usize,
+    /// Elements of a row of embeddings, where some tokens are such rows; 0 where all are ids.
+    pub row_width: usize,
 }
 
 /// Elements of the inputs' tensor that hold each input.
@@ -24,6 +27,10 @@ pub struct InputLayout {
     pub rows: usize,
     /// Token ids, `[tokens]`.
     pub ids: Range<usize>,
+    /// Rows of embeddings at the places of tokens, f32 `[tokens, row_width]`.
+    pub embeddings: Range<usize>,
+    /// Where there are such rows, which row each token is: of the ids' embeddings with these rows behind them, `[tokens]`.
+    pub chosen: Range<usize>,
     /// Positions within their sequences, `[tokens]`.
     pub positions: Range<usize>,
     /// Row of the block tables and of the states of each token, `[tokens]`.
@@ -77,6 +84,8 @@ impl InputLayout {
         Self {
             rows,
             ids,
+            embeddings: place(shape.tokens.saturating_mul(shape.row_width)),
+            chosen: place(shape.tokens * shape.row_width.min(1)),
             sequence: place(shape.tokens),
             pools: (kept.kinds.iter())
                 .map(|&kind| {
@@ -167,7 +176,7 @@ impl Inputs {
     /// logits of `outputs` wanted, counted from the first of them.
     pub(crate) fn add(
         &mut self,
-        tokens: &[u32],
+        tokens: &[Input],
         start: usize,
         appended: &[Appended],
         tables: &[BlockTable],
@@ -178,7 +187,22 @@ impl Inputs {
         let layout = self.layout.clone();
         let positions = (start..start + count).map(|position| position as u32);
         let rows = outputs.clone().map(|output| (first + output) as u32);
-        self.put(layout.ids.start, first, tokens.iter().copied());
+        let ids = tokens.iter().map(|token| token.id().unwrap_or_default());
+        self.put(layout.ids.start, first, ids);
+        if !layout.chosen.is_empty() {
+            let all = layout.ids.len();
+            let chosen = (first..)
+                .zip(tokens)
+                .map(|(place, token)| place + all * usize::from(token.id().is_none()));
+            self.put(layout.chosen.start, first, chosen.map(|row| row as u32));
+        }
+        for (place, token) in (first..).zip(tokens) {
+            if let Input::Row(row) = token {
+                let values = row.values();
+                let bits = values.iter().map(|value| value.to_bits());
+                self.put(layout.embeddings.start, place * values.len(), bits);
+            }
+        }
         self.put(layout.positions.start, first, positions);
         self.put(layout.sequence.start, first, std::iter::repeat_n(row as u32, count));
         self.put(layout.output_rows.start, self.outputs, rows);
