@@ -262,7 +262,12 @@ fn run(
     activations: Activations,
     threads: &Threads,
 ) -> GgmlResult<()> {
-    let x = &inputs[0];
+    let Some(x) = inputs.first() else {
+        if let Op::Arange { start, step, .. } = *op {
+            rows::arange([start, step].map(f64::from), out);
+        }
+        return Ok(());
+    };
     match *op {
         Op::GetRows => return rows::get_rows(x, &inputs[1], out),
         Op::MulMat => return products::mul_mat(x, &inputs[1], inputs.get(2), activations, out, threads),
@@ -286,6 +291,7 @@ fn run(
                 x
             }
         }),
+        Op::Fill { value } => out.fill(value),
         Op::Sqr => elementwise::map(x, out, threads, |x| x * x),
         Op::Sqrt => elementwise::map(x, out, threads, f32::sqrt),
         Op::Log => elementwise::map(x, out, threads, f32::ln),
@@ -311,12 +317,23 @@ fn run(
             padding,
             dilation,
         } => planes::im2col(x.shape, &inputs[1], [stride, padding, dilation], out),
+        Op::Conv2d {
+            stride,
+            padding,
+            dilation,
+        } => planes::conv(x, &inputs[1], [stride, padding, dilation], out, threads),
+        Op::Pool1d {
+            kind,
+            kernel,
+            stride,
+            padding,
+        } => planes::pool(x, kind, [[1, kernel], [1, stride], [0, padding]], true, out),
         Op::Pool2d {
             kind,
             kernel,
             stride,
             padding,
-        } => planes::pool(x, kind, [kernel, stride, padding], out),
+        } => planes::pool(x, kind, [kernel, stride, padding], false, out),
         Op::Upscale { mode, height, width } => planes::upscale(x, mode, [height, width], out),
         Op::Argmax => select::arg_max(x, bytemuck::cast_slice_mut(out)),
         Op::Argsort { order } => select::arg_sort(x, order, bytemuck::cast_slice_mut(out)),
@@ -335,6 +352,8 @@ fn run(
         Op::MeanPool => rows::mean_pool(x, &inputs[1], out),
         // One weight: the only way to one output.
         Op::MulMatMany { .. } => return fused::run_many(op, inputs, activations, &mut [out], threads),
+        // It has no operand.
+        Op::Arange { .. } => {}
         // Done before: elements are moved as they are, the output is changed in place, or there are several.
         Op::AddRmsNorm { .. } | Op::SsmConv | Op::SsmScan | Op::GatedDeltaNet | Op::RopeSetRows(_) => {}
         Op::SetRows | Op::Dup | Op::Cont | Op::Cpy { .. } | Op::Concat { .. } | Op::Repeat | Op::Pad { .. } => {}

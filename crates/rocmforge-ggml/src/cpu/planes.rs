@@ -1,6 +1,7 @@
 //! Ops on matrices and images: the last two dimensions. Sums are taken in f64.
 
 use super::operand::Operand;
+use super::threads::Threads;
 use crate::{PoolKind, TriKind, UpscaleMode};
 
 /// Rows and columns of the matrices.
@@ -52,12 +53,56 @@ pub(super) fn solve_tri(a: &Operand<'_>, b: &Operand<'_>, out: &mut [f32]) {
     }
 }
 
+/// Rows and columns of the places of a kernel.
+fn places(kernel: &[usize], x: &[usize], [stride, padding, dilation]: [[usize; 2]; 3]) -> [usize; 2] {
+    [0, 1].map(|d| (x[2 + d] + 2 * padding[d] - dilation[d] * (kernel[2 + d] - 1) - 1) / stride[d] + 1)
+}
+
+/// A row of the result at a time: what each element of the kernel adds to it.
+pub(super) fn conv(
+    kernel: &Operand<'_>,
+    x: &Operand<'_>,
+    parameters: [[usize; 2]; 3],
+    out: &mut [f32],
+    threads: &Threads,
+) {
+    let [stride, padding, dilation] = parameters;
+    let (&[_, channels, h, w], &[filters, _, kh, kw]) = (x.shape, kernel.shape) else {
+        return;
+    };
+    let [rows, cols] = places(kernel.shape, x.shape, parameters);
+    let (x, kernel) = (x.f32(), kernel.f32());
+    threads.by_rows(out, cols, cols * channels * kh * kw, |first, piece| {
+        let mut sums = vec![0.0; cols];
+        for (at, out) in (first..).zip(piece.chunks_mut(cols)) {
+            let (row, filter, image) = (at % rows, at / rows % filters, at / (rows * filters));
+            sums.fill(0.0);
+            for (under, &weight) in kernel[filter * channels * kh * kw..][..channels * kh * kw]
+                .iter()
+                .enumerate()
+            {
+                let own_row = (row * stride[0] + under / kw % kh * dilation[0]).checked_sub(padding[0]);
+                let Some(own_row) = own_row.filter(|&row| row < h) else {
+                    continue;
+                };
+                let own = &x[((image * channels + under / (kh * kw)) * h + own_row) * w..][..w];
+                for (col, sum) in sums.iter_mut().enumerate() {
+                    let own_col = (col * stride[1] + under % kw * dilation[1]).checked_sub(padding[1]);
+                    if let Some(value) = own_col.and_then(|col| own.get(col)) {
+                        *sum += f64::from(weight) * f64::from(*value);
+                    }
+                }
+            }
+            out.iter_mut().zip(&sums).for_each(|(out, &sum)| *out = sum as f32);
+        }
+    });
+}
+
 pub(super) fn im2col(kernel: &[usize], x: &Operand<'_>, parameters: [[usize; 2]; 3], out: &mut [f32]) {
     let [stride, padding, dilation] = parameters;
     let &[_, channels, h, w] = x.shape else { return };
     let [kh, kw] = plane(kernel);
-    let counts =
-        [0, 1].map(|d| (x.shape[2 + d] + 2 * padding[d] - dilation[d] * (kernel[2 + d] - 1) - 1) / stride[d] + 1);
+    let counts = places(kernel, x.shape, parameters);
     let x = x.f32();
     for (at, out) in out.iter_mut().enumerate() {
         let (under, place) = (at % (channels * kh * kw), at / (channels * kh * kw));
@@ -72,8 +117,18 @@ pub(super) fn im2col(kernel: &[usize], x: &Operand<'_>, parameters: [[usize; 2];
     }
 }
 
-pub(super) fn pool(x: &Operand<'_>, kind: PoolKind, [kernel, stride, padding]: [[usize; 2]; 3], out: &mut [f32]) {
-    let sizes = plane(x.shape);
+/// In one dimension planes have one row, and a mean counts elements of the plane alone.
+pub(super) fn pool(
+    x: &Operand<'_>,
+    kind: PoolKind,
+    [kernel, stride, padding]: [[usize; 2]; 3],
+    one_dimension: bool,
+    out: &mut [f32],
+) {
+    let sizes = match one_dimension {
+        true => [1, x.shape[x.shape.len() - 1]],
+        false => plane(x.shape),
+    };
     let [rows, cols] = [0, 1].map(|d| (sizes[d] + 2 * padding[d] - kernel[d]) / stride[d] + 1);
     let x = x.f32();
     for (at, out) in out.iter_mut().enumerate() {
@@ -83,11 +138,17 @@ pub(super) fn pool(x: &Operand<'_>, kind: PoolKind, [kernel, stride, padding]: [
             let end = (first[d] + kernel[d]).saturating_sub(padding[d]).min(sizes[d]);
             first[d].saturating_sub(padding[d])..end
         });
+        let own = own_rows.len() as f64 * own_cols.len() as f64;
+        let count = if one_dimension {
+            own.max(1.0)
+        } else {
+            kernel[0] as f64 * kernel[1] as f64
+        };
         let image = at / (rows * cols) * sizes[0];
         let window = own_rows.flat_map(|row| own_cols.clone().map(move |col| x[(image + row) * sizes[1] + col]));
         *out = match kind {
             PoolKind::Max => window.fold(f32::MIN, f32::max),
-            PoolKind::Avg => (window.map(f64::from).sum::<f64>() / (kernel[0] as f64 * kernel[1] as f64)) as f32,
+            PoolKind::Avg => (window.map(f64::from).sum::<f64>() / count) as f32,
         };
     }
 }

@@ -189,3 +189,9 @@ pub(super) fn mean_pool(x: &Operand<'_>, weight: &Operand<'_>, out: &mut [f32]) 
         out.iter_mut().zip(&*sums).for_each(|(o, s)| *o = (s * factor) as f32);
     }
 }
+
+pub(super) fn arange([start, step]: [f64; 2], out: &mut [f32]) {
+    for (i, out) in out.iter_mut().enumerate() {
+        *out = (start + i as f64 * step) as f32;
+    }
+}

@@ -23,7 +23,11 @@ macro_rules! without_kernel {
             | Op::Tri { .. }
             | Op::SolveTri
             | Op::Im2col { .. }
+            | Op::Conv2d { .. }
+            | Op::Pool1d { .. }
             | Op::Pool2d { .. }
+            | Op::Arange { .. }
+            | Op::Fill { .. }
             | Op::Upscale { .. }
     };
 }
@@ -76,7 +80,7 @@ impl HipGgmlBackend {
     /// What no kernel does, or which dimension is more than one launch takes.
     pub fn covers(op: &Op, inputs: &[&TensorDesc], outputs: &[&TensorDesc]) -> Covered {
         if inputs.is_empty() || outputs.is_empty() {
-            return Err("no input or no output".to_owned());
+            return Err("no kernel without operands".to_owned());
         }
         let (first, output) = (inputs[0], outputs[0]);
         if map_of(op).is_some() {

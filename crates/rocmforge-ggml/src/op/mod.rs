@@ -62,6 +62,20 @@ pub enum Op {
         /// Whether there are biases.
         biases: bool,
     },
+    /// ARANGE: no operand, to f32 `[n]`: `start + i * step`, where `n` is `(stop - start) / step` in f32, rounded up.
+    Arange {
+        /// The first element.
+        start: f32,
+        /// Where the elements end.
+        stop: f32,
+        /// Distance of the elements.
+        step: f32,
+    },
+    /// FILL: `x` to a tensor of its shape and type, of which each element is `value`.
+    Fill {
+        /// Each element.
+        value: f32,
+    },
     /// ADD: `a + b`; `b`'s dimensions, aligned at the last, divide `a`'s and repeat.
     Add,
     /// SUB: `a - b`, as [`Op::Add`].
@@ -213,6 +227,28 @@ pub enum Op {
         padding: [usize; 2],
         /// Distances of the elements under a kernel.
         dilation: [usize; 2],
+    },
+    /// CONV_2D: `kernel [oc, ic, kh, kw]`, `x [n, ic, h, w]` to `[n, oc, oh, ow]`: for each place of the kernel the sum of its products with the
+    /// elements under it, zeros beyond the image. Parameters as in [`Op::Im2col`].
+    Conv2d {
+        /// Distances of the kernel's places.
+        stride: [usize; 2],
+        /// Zeros on each side.
+        padding: [usize; 2],
+        /// Distances of the elements under a kernel.
+        dilation: [usize; 2],
+    },
+    /// POOL_1D: `x [.., w]` to `[.., ow]`: one element for each window. A mean is that of the elements under a window, 0 without any; one of
+    /// [`Op::Pool2d`] counts places beyond the image, too.
+    Pool1d {
+        /// What a window becomes.
+        kind: PoolKind,
+        /// Size of a window.
+        kernel: usize,
+        /// Distance of the windows.
+        stride: usize,
+        /// Places beyond the row on each side.
+        padding: usize,
     },
     /// POOL_2D: `x [.., h, w]` to `[.., oh, ow]`: one element for each window. Vertical parameters come first.
     Pool2d {

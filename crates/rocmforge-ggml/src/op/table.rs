@@ -73,6 +73,8 @@ ops! {
     "MUL_MAT_UNARY" MulMatUnary { 0: function }
     "MUL_MAT_GLU" MulMatGlu { 0: function }
     "MUL_MAT_MANY" MulMatMany { biases: biases }
+    "ARANGE" Arange { start: start, stop: stop, step: step }
+    "FILL" Fill { value: value }
     "ADD" Add
     "SUB" Sub
     "MUL" Mul
@@ -107,6 +109,8 @@ ops! {
     "TRI" Tri { kind: kind }
     "SOLVE_TRI" SolveTri
     "IM2COL" Im2col { stride: stride, padding: padding, dilation: dilation }
+    "CONV_2D" Conv2d { stride: stride, padding: padding, dilation: dilation }
+    "POOL_1D" Pool1d { kind: kind, kernel: kernel, stride: stride, padding: padding }
     "POOL_2D" Pool2d { kind: kind, kernel: kernel, stride: stride, padding: padding }
     "UPSCALE" Upscale { mode: mode, height: height, width: width }
     "DUP" Dup

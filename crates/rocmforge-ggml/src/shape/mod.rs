@@ -310,6 +310,11 @@ pub fn infer(node: usize, op: &Op, inputs: &[&TensorDesc]) -> GgmlResult<Inferre
         Op::MulMatGlu(_) => products::mul_mat_glu(&at),
         Op::MulMatMany { biases } => products::mul_mat_many(&at, biases),
         Op::AddId => products::add_id(&at),
+        Op::Arange { start, stop, step } => rows::arange(&at, [start, stop, step]),
+        Op::Fill { value } => {
+            at.number("value", value)?;
+            at.unary()
+        }
         Op::Add | Op::Sub | Op::Mul | Op::Div => at.broadcast(),
         Op::Scale { factor } => {
             at.number("factor", factor)?;
@@ -372,12 +377,23 @@ pub fn infer(node: usize, op: &Op, inputs: &[&TensorDesc]) -> GgmlResult<Inferre
             padding,
             dilation,
         } => planes::im2col(&at, [stride, padding, dilation]),
+        Op::Conv2d {
+            stride,
+            padding,
+            dilation,
+        } => planes::conv(&at, [stride, padding, dilation]),
+        Op::Pool1d {
+            kernel,
+            stride,
+            padding,
+            ..
+        } => planes::pool(&at, [&[kernel], &[stride], &[padding]]),
         Op::Pool2d {
             kernel,
             stride,
             padding,
             ..
-        } => planes::pool(&at, [kernel, stride, padding]),
+        } => planes::pool(&at, [&kernel, &stride, &padding]),
         Op::Upscale { height, width, .. } => planes::upscale(&at, [height, width]),
         Op::Dup | Op::Cont => moves::dup(&at),
         Op::Cpy { to } => moves::cpy(&at, to),

@@ -119,3 +119,15 @@ pub(super) fn countable(at: &At<'_>, x: &[usize]) -> GgmlResult<()> {
     let fits = x.last().is_none_or(|&row| u32::try_from(row).is_ok());
     at.rule(fits, "a row must not have more elements than u32 can count", x, &[])
 }
+
+/// Elements of ARANGE: no operand.
+pub(super) fn arange(at: &At<'_>, [start, stop, step]: [f32; 3]) -> GgmlResult<Inferred> {
+    at.arity(0..=0, "no input and 1 output")?;
+    at.number("start", start)?;
+    at.positive("step", step)?;
+    let count = ((stop - start) / step).ceil();
+    let rule = "it must be beyond the start, by at most 2^24 steps: f32 counts no further";
+    let fits = (1.0..=(1 << 24) as f32).contains(&count);
+    at.parameter(fits, "stop", f64::from(stop), rule)?;
+    Ok(Inferred::Exact(vec![count as usize], DType::F32))
+}

@@ -230,6 +230,24 @@ fn ops_on_matrices_and_images() {
             vec![image(), image()],
         ),
         (
+            Op::Conv2d {
+                stride,
+                padding,
+                dilation: stride,
+            },
+            vec![image(), image()],
+        ),
+        (
+            Op::Pool1d {
+                kind: PoolKind::Max,
+                kernel: 2,
+                stride: 1,
+                padding: 0,
+            },
+            vec![image()],
+        ),
+        (Op::Fill { value: 1.0 }, vec![image()]),
+        (
             Op::Pool2d {
                 kind: PoolKind::Max,
                 kernel: [2, 2],

@@ -77,6 +77,60 @@ fn functions_with_parameters() {
 }
 
 #[test]
+fn constants() {
+    check(Op::Fill { value: -1.5 }, -2.0, 2.0);
+    let infinite = Op::Fill {
+        value: f32::NEG_INFINITY,
+    };
+    let found = run(infinite, &[Input::f32(&[2, 3], &[f32::NAN; 6])], Form::Gaps).expect("runs");
+    assert_eq!(found.values, [f64::NEG_INFINITY; 6]);
+    for (start, stop, step, count) in [
+        (0.0, 9.0, 1.0, 9),
+        (-1.5, 2.25, 0.5, 8),
+        (0.0, 0.3, 0.1, 3),
+        (3.0, 3.5, 7.0, 1),
+    ] {
+        for form in FORMS {
+            let op = Op::Arange { start, stop, step };
+            let found = run(op, &[], form).expect("runs");
+            assert_eq!(found.shape, [count]);
+            assert_near(&found, &exact(&op, &[]), 1e-12, "arange");
+        }
+    }
+}
+
+#[test]
+fn constants_that_are_none() {
+    let arange = |start, stop, step| (Op::Arange { start, stop, step }, vec![]);
+    let x = || vec![Input::f32(&[2], &[1.0; 2])];
+    for (op, inputs) in [
+        arange(0.0, 0.0, 1.0),
+        arange(0.0, -1.0, 1.0),
+        arange(0.0, 1.0, 0.0),
+        arange(0.0, 1.0, -1.0),
+        arange(0.0, 1e30, 1.0),
+        arange(0.0, f32::INFINITY, 1.0),
+        arange(f32::NEG_INFINITY, 0.0, 1.0),
+        arange(f32::NAN, 1.0, 1.0),
+        arange(0.0, f32::NAN, 1.0),
+        arange(0.0, 1.0, 1e-30),
+        (
+            Op::Arange {
+                start: 0.0,
+                stop: 2.0,
+                step: 1.0,
+            },
+            x(),
+        ),
+        (Op::Fill { value: f32::NAN }, x()),
+        (Op::Fill { value: 1.0 }, vec![]),
+    ] {
+        let error = run(op, &inputs, Form::Plain).expect_err("does not fit");
+        assert!(error.to_string().contains(op.name()), "{error}");
+    }
+}
+
+#[test]
 fn diagonal_masks() {
     let (shape, n) = ([2, 3, 5, 7], 210);
     for dtype in FLOATS {

@@ -70,6 +70,102 @@ fn columns_of_images() {
 }
 
 #[test]
+fn convolutions() {
+    for (stride, padding, dilation) in [
+        ([1, 1], [0, 0], [1, 1]),
+        ([2, 1], [1, 0], [1, 2]),
+        ([1, 3], [0, 3], [3, 1]),
+        ([4, 4], [2, 2], [1, 1]),
+    ] {
+        let op = Op::Conv2d {
+            stride,
+            padding,
+            dilation,
+        };
+        for (kernel, x) in [
+            ([4, 3, 3, 3], [2, 3, 10, 12]),
+            ([1, 1, 1, 1], [1, 1, 1, 1]),
+            ([2, 5, 2, 4], [1, 5, 7, 11]),
+        ] {
+            check(op, &[(&kernel, ANY), (&x, ANY)], 1e-5);
+        }
+    }
+    // Work for several threads.
+    let op = Op::Conv2d {
+        stride: [1, 1],
+        padding: [1, 1],
+        dilation: [1, 1],
+    };
+    let inputs = [
+        Input::f32(&[8, 8, 3, 3], &rng(1).vec(576)),
+        Input::f32(&[1, 8, 40, 40], &rng(2).vec(12_800)),
+    ];
+    let found = run(op, &inputs, Form::Plain).expect("runs");
+    assert_near(&found, &exact(&op, &inputs), 1e-5, "a larger image");
+}
+
+#[test]
+fn pools_of_rows() {
+    for kind in [PoolKind::Max, PoolKind::Avg] {
+        for (kernel, stride, padding) in [(1, 1, 0), (3, 1, 1), (2, 2, 0), (3, 2, 1), (4, 3, 3), (2, 1, 5)] {
+            let op = Op::Pool1d {
+                kind,
+                kernel,
+                stride,
+                padding,
+            };
+            // The largest of no element is the smallest f32, which is no f16.
+            let shapes: &[&[usize]] = if padding < kernel {
+                &[&[9], &[3, 10], &[2, 2, 5]]
+            } else {
+                &[]
+            };
+            for shape in shapes {
+                check(op, &[(shape, ANY)], 1e-6);
+            }
+            let inputs = vec![Input::f32(&[2, 6], &rng(3).vec(12))];
+            let found = run(op, &inputs, Form::Plain).expect("runs");
+            assert_near(&found, &exact(&op, &inputs), 1e-6, "pool");
+        }
+    }
+}
+
+/// The elements of a window take time, and no memory.
+#[test]
+fn windows_that_overlap_too_much_are_refused() {
+    let pool = |size, kernel| {
+        let op = Op::Pool2d {
+            kind: PoolKind::Max,
+            kernel: [kernel; 2],
+            stride: [1, 1],
+            padding: [kernel / 2; 2],
+        };
+        run(op, &[Input::f32(&[size, size], &vec![1.0; size * size])], Form::Plain)
+    };
+    assert!(pool(300, 15).is_ok());
+    let error = pool(300, 299).expect_err("too much");
+    assert!(error.to_string().contains("4096 times"), "{error}");
+    let row = Op::Pool1d {
+        kind: PoolKind::Avg,
+        kernel: 1 << 16,
+        stride: 1,
+        padding: 1 << 15,
+    };
+    run(row, &[Input::f32(&[1 << 16], &vec![1.0; 1 << 16])], Form::Plain).expect_err("too much");
+    // One window of everything, and windows side by side.
+    for (kernel, stride) in [(1 << 16, 1), (1 << 13, 1 << 13)] {
+        let op = Op::Pool1d {
+            kind: PoolKind::Avg,
+            kernel,
+            stride,
+            padding: 0,
+        };
+        let found = run(op, &[Input::f32(&[1 << 16], &vec![2.0; 1 << 16])], Form::Plain).expect("runs");
+        assert_near(&found, &vec![2.0; (1 << 16) / kernel], 0.0, "side by side");
+    }
+}
+
+#[test]
 fn pools() {
     for kind in [PoolKind::Max, PoolKind::Avg] {
         for kernel in [[1, 1], [3, 1], [1, 3]] {

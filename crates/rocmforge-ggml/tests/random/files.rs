@@ -187,6 +187,23 @@ fn op() -> impl Strategy<Value = Op> {
                         padding: [o, small],
                         dilation: [small, n],
                     },
+                    Op::Conv2d {
+                        stride: [n, o],
+                        padding: [o, small],
+                        dilation: [small, n],
+                    },
+                    Op::Pool1d {
+                        kind: if p { PoolKind::Max } else { PoolKind::Avg },
+                        kernel: n,
+                        stride: o,
+                        padding: small,
+                    },
+                    Op::Arange {
+                        start: a,
+                        stop: b,
+                        step: a,
+                    },
+                    Op::Fill { value: a },
                     Op::Pool2d {
                         kind: if p { PoolKind::Max } else { PoolKind::Avg },
                         kernel: [n, o],

@@ -54,8 +54,16 @@ impl Values {
 /// The elements of `op`'s result, of this shape, in row-major order and unrounded. An op that writes into its second operand gives all of
 /// that operand afterwards, one with several results gives them one after the other.
 pub(crate) fn run(op: &Op, x: &[Values], shape: &[usize]) -> Vec<f64> {
+    if let Op::Arange { start, stop, step } = *op {
+        let count = ((stop - start) / step).ceil() as usize;
+        return (0..count)
+            .map(|i| f64::from(start) + i as f64 * f64::from(step))
+            .collect();
+    }
     let a = &x[0];
     match *op {
+        Op::Arange { .. } => Vec::new(),
+        Op::Fill { value } => vec![f64::from(value); a.data.len()],
         Op::GetRows => moves::get_rows(a, &x[1]),
         Op::SetRows => moves::set_rows(a, &x[1], &x[2]),
         Op::MulMat => products::mul_mat(a, &x[1], x.get(2)),
@@ -138,6 +146,17 @@ pub(crate) fn run(op: &Op, x: &[Values], shape: &[usize]) -> Vec<f64> {
             padding,
             dilation,
         } => planes::im2col(a, &x[1], [stride, padding, dilation]),
+        Op::Conv2d {
+            stride,
+            padding,
+            dilation,
+        } => planes::conv(a, &x[1], [stride, padding, dilation]),
+        Op::Pool1d {
+            kind,
+            kernel,
+            stride,
+            padding,
+        } => planes::pool_rows(a, kind, [kernel, stride, padding]),
         Op::Pool2d {
             kind,
             kernel,

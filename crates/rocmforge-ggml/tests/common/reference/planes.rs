@@ -78,17 +78,51 @@ fn padded(x: &Values, lead: &[usize], place: [usize; 2], padding: [usize; 2]) ->
         .then(|| x.data[ravel(&index, &x.shape)])
 }
 
-pub(super) fn im2col(kernel: &Values, x: &Values, [stride, padding, dilation]: [[usize; 2]; 3]) -> Vec<f64> {
-    let size =
-        |d: usize| (x.shape[2 + d] + 2 * padding[d] - dilation[d] * (kernel.shape[2 + d] - 1) - 1) / stride[d] + 1;
+/// Rows and columns of the places of a kernel.
+fn places(kernel: &Values, x: &Values, [stride, padding, dilation]: [[usize; 2]; 3]) -> [usize; 2] {
+    [0, 1].map(|d| (x.shape[2 + d] + 2 * padding[d] - dilation[d] * (kernel.shape[2 + d] - 1) - 1) / stride[d] + 1)
+}
+
+pub(super) fn im2col(kernel: &Values, x: &Values, parameters: [[usize; 2]; 3]) -> Vec<f64> {
+    let ([stride, padding, dilation], [rows, cols]) = (parameters, places(kernel, x, parameters));
     let mut out = Vec::new();
-    for place in each(&[x.shape[0], size(0), size(1)]) {
+    for place in each(&[x.shape[0], rows, cols]) {
         for under in each(&kernel.shape[1..]) {
             let at = [0, 1].map(|d| place[1 + d] * stride[d] + under[1 + d] * dilation[d]);
             out.push(padded(x, &[place[0], under[0]], at, padding).unwrap_or(0.0));
         }
     }
     out
+}
+
+/// The sum over all channels and elements of the kernel.
+pub(super) fn conv(kernel: &Values, x: &Values, parameters: [[usize; 2]; 3]) -> Vec<f64> {
+    let ([stride, padding, dilation], [rows, cols]) = (parameters, places(kernel, x, parameters));
+    let sum = |index: Vec<usize>| -> f64 {
+        let products = each(&kernel.shape[1..]).map(|under| {
+            let at = [0, 1].map(|d| index[2 + d] * stride[d] + under[1 + d] * dilation[d]);
+            let weight = kernel.data[ravel(&[&index[1..2], &under].concat(), &kernel.shape)];
+            weight * padded(x, &[index[0], under[0]], at, padding).unwrap_or(0.0)
+        });
+        products.sum()
+    };
+    each(&[x.shape[0], kernel.shape[0], rows, cols]).map(sum).collect()
+}
+
+/// The elements of a row under each window.
+pub(super) fn pool_rows(x: &Values, kind: PoolKind, [kernel, stride, padding]: [usize; 3]) -> Vec<f64> {
+    let windows = (x.cols() + 2 * padding - kernel) / stride + 1;
+    x.rows(|row| {
+        let window = |at: usize| {
+            let places = (0..kernel).filter_map(|k| row.get((at * stride + k).checked_sub(padding)?).copied());
+            let own: Vec<f64> = places.collect();
+            match kind {
+                PoolKind::Max => own.into_iter().fold(f64::from(f32::MIN), f64::max),
+                PoolKind::Avg => own.iter().sum::<f64>() / own.len().max(1) as f64,
+            }
+        };
+        (0..windows).map(window).collect()
+    })
 }
 
 pub(super) fn pool(x: &Values, kind: PoolKind, [kernel, stride, padding]: [[usize; 2]; 3]) -> Vec<f64> {

@@ -6,10 +6,10 @@ use super::super::data::Data;
 use super::{Generator, Maker};
 
 /// There are many of these ops, so they come in more often.
-pub(super) const MAKERS: [Maker; 33] = [
+pub(super) const MAKERS: [Maker; 34] = [
     unary, unary, unary, unary, unary, unary, unary, unary, unary, unary, unary, unary, unary, unary, unary, unary,
     function, function, function, function, function, function, binary, binary, binary, binary, glu, glu, glu, glu,
-    glu, unary, function,
+    glu, unary, function, constant,
 ];
 
 fn unary(g: &mut Generator<'_>) -> Option<TensorId> {
@@ -17,6 +17,18 @@ fn unary(g: &mut Generator<'_>) -> Option<TensorId> {
     let x = g.pick();
     let x = g.any_float(x)?;
     g.push(Op::Unary(kind), &[x])
+}
+
+/// What depends on no element.
+fn constant(g: &mut Generator<'_>) -> Option<TensorId> {
+    let start = g.random.uniform(-1.5, 1.5);
+    if g.one_in(2) {
+        let (stop, step) = (start + 4.0, g.one_of(&[0.25, 0.7]));
+        return g.push(Op::Arange { start, stop, step }, &[]);
+    }
+    let x = g.pick();
+    let x = g.any_float(x)?;
+    g.push(Op::Fill { value: start }, &[x])
 }
 
 fn function(g: &mut Generator<'_>) -> Option<TensorId> {

@@ -5,7 +5,7 @@ use rocmforge_ggml::{DType, Op, PoolKind, TensorId, TriKind, UpscaleMode};
 use super::super::data::Data;
 use super::{Generator, Maker};
 
-pub(super) const MAKERS: [Maker; 6] = [group_norm, tri, solve_tri, im2col, pool, upscale];
+pub(super) const MAKERS: [Maker; 8] = [group_norm, tri, solve_tri, im2col, conv, pool, pool_rows, upscale];
 
 fn image(g: &mut Generator<'_>) -> Option<TensorId> {
     let shape = [
@@ -43,7 +43,8 @@ fn solve_tri(g: &mut Generator<'_>) -> Option<TensorId> {
     g.push(Op::SolveTri, &[a, b])
 }
 
-fn im2col(g: &mut Generator<'_>) -> Option<TensorId> {
+/// Kernel and image; stride, padding and dilation.
+fn under_kernel(g: &mut Generator<'_>) -> Option<([TensorId; 2], [[usize; 2]; 3])> {
     let x = image(g)?;
     let channels = g.dims(x)[1];
     let [kh, kw] = two(g, &[1, 2, 3]);
@@ -52,13 +53,38 @@ fn im2col(g: &mut Generator<'_>) -> Option<TensorId> {
         &[2, channels, kh, kw],
         Data::Uniform { low: 0.0, high: 1.0 },
     );
-    let (stride, padding, dilation) = (two(g, &[1, 2]), two(g, &[1, 2]), two(g, &[1, 2]));
+    Some(([kernel, x], [(); 3].map(|()| two(g, &[1, 2]))))
+}
+
+fn im2col(g: &mut Generator<'_>) -> Option<TensorId> {
+    let (inputs, [stride, padding, dilation]) = under_kernel(g)?;
     let op = Op::Im2col {
         stride,
         padding,
         dilation,
     };
-    g.push(op, &[kernel, x])
+    g.push(op, &inputs)
+}
+
+fn conv(g: &mut Generator<'_>) -> Option<TensorId> {
+    let (inputs, [stride, padding, dilation]) = under_kernel(g)?;
+    let op = Op::Conv2d {
+        stride,
+        padding,
+        dilation,
+    };
+    g.push(op, &inputs)
+}
+
+fn pool_rows(g: &mut Generator<'_>) -> Option<TensorId> {
+    let x = image(g)?;
+    let op = Op::Pool1d {
+        kind: g.one_of(&[PoolKind::Max, PoolKind::Avg]),
+        kernel: g.one_of(&[2, 3]),
+        stride: g.one_of(&[1, 2]),
+        padding: g.one_of(&[0, 1]),
+    };
+    g.push(op, &[x])
 }
 
 fn pool(g: &mut Generator<'_>) -> Option<TensorId> {

@@ -44,6 +44,7 @@ const fn exact(op: &Op) -> bool {
             | Op::DiagMask { .. }
             | Op::Tri { .. }
             | Op::Im2col { .. }
+            | Op::Fill { .. }
             | Op::Argmax
             | Op::Argsort { .. }
             | Op::TopK { .. }
@@ -66,7 +67,7 @@ pub(super) fn of(op: &Op, inputs: &[&TensorDesc]) -> Option<Noise> {
     if moves(op) || exact(op) {
         return None;
     }
-    let cols = inputs[0].shape.last().copied().unwrap_or(1) as f64;
+    let cols = inputs.first().and_then(|x| x.shape.last()).copied().unwrap_or(1) as f64;
     // Units of the last place: of the operands, of the result; and an error that does not shrink with the result.
     let (operand, relative, absolute) = match op {
         // Rounding errors of a sum grow with its length, less where it is split into lanes.
@@ -79,7 +80,7 @@ pub(super) fn of(op: &Op, inputs: &[&TensorDesc]) -> Option<Noise> {
             (8.0 + cols / 8.0, 8.0, 0.0)
         }
         Op::SsmConv | Op::SsmScan | Op::GatedDeltaNet => (8.0 + cols / 8.0, 16.0, 4.0),
-        Op::GroupNorm { .. } | Op::SolveTri => (32.0, 16.0, 4.0),
+        Op::GroupNorm { .. } | Op::SolveTri | Op::Conv2d { .. } => (32.0, 16.0, 4.0),
         Op::Sum | Op::SumRows | Op::Mean | Op::MeanPool => (8.0 + cols / 8.0, 8.0, 0.0),
         // Functions by series or approximation.
         Op::Unary(_) | Op::Glu { .. } | Op::Softcap { .. } | Op::Sin | Op::Cos | Op::Log => (8.0, 16.0, 4.0),
