@@ -4,7 +4,8 @@
 // x[tokens, heads, head_dim], tables cos and sin [positions, rotary_dim / 2]. Token t uses table row start + t % seq, so that a
 // batch of sequences shares one table. Elements from rotary_dim on are copied. Half-split (GPT-NeoX, Hugging Face) pairs i with
 // i + rotary_dim / 2; interleaved (LLaMA as Meta and GGUF lay it out) pairs 2i with 2i + 1. rope_at_* read each token's position
-// from memory; one that is not in the tables is a fault and gives NaN.
+// from memory; one that is not in the tables is a fault and gives NaN. rope_sections has four positions for each token, [4, tokens],
+// and turns pair i (half-split) by that of axes[i], which is below 4.
 #include "include/fault.h"
 #include "include/turn.h"
 
@@ -53,4 +54,26 @@ RF_KERNEL(RF_ROW_BLOCK)
 rope_at_interleaved(const float *x, const float *cosine, const float *sine, const u32 *positions, float *y, u32 tokens, u32 heads,
                     u32 head_dim, u32 rotary_dim, u32 table_rows, u64 *fault, u32 tag) {
     rope_at<true>(x, cosine, sine, positions, y, tokens, heads, head_dim, rotary_dim, table_rows, fault, tag);
+}
+
+RF_KERNEL(RF_ROW_BLOCK)
+rope_sections(const float *x, const float *cosine, const float *sine, const u32 *positions, const u32 *axes, float *y, u32 tokens, u32 heads,
+              u32 head_dim, u32 rotary_dim, u32 table_rows, u64 *fault, u32 tag) {
+    u32 row = Team32::row();
+    u32 token = row / heads;
+    if (token >= tokens) return;
+    float *out = y + (u64)row * head_dim;
+    bool inside = true;
+    for (u32 axis = 0; axis < 4; axis++) {
+        u64 at = (u64)axis * tokens + token;
+        if (positions[at] < table_rows) continue;
+        inside = false;
+        if (Team32::lane() == 0) rf_fault(fault, tag, (u32)at, positions[at]);
+    }
+    if (!inside) {
+        for (u32 i = Team32::lane(); i < head_dim; i += 32) out[i] = __builtin_nanf("");
+        return;
+    }
+    auto of = [=](u32 i) { return (u64)positions[(u64)(axes[i] & 3) * tokens + token] * (rotary_dim / 2); };
+    turn_each<false>(x + (u64)row * head_dim, cosine, sine, head_dim, rotary_dim, of, [=](u32 i, float v) { out[i] = v; });
 }

@@ -2,21 +2,28 @@
 #pragma once
 #include "team.h"
 
-// One head by row `table` of the tables: put(i, value) of each element.
-template <bool INTERLEAVED, class Put>
-RF_DEVICE void turn_with(const float *in, const float *cosine, const float *sine, u32 head_dim, u32 rotary_dim, u64 table, Put put) {
+// One head, pair i by the row of the tables that begins at of(i): put(i, value) of each element.
+template <bool INTERLEAVED, class Of, class Put>
+RF_DEVICE void turn_each(const float *in, const float *cosine, const float *sine, u32 head_dim, u32 rotary_dim, Of of, Put put) {
     u32 half = rotary_dim / 2;
     for (u32 i = Team32::lane(); i < half; i += 32) {
         u32 first = INTERLEAVED ? 2 * i : i;
         u32 second = INTERLEAVED ? 2 * i + 1 : i + half;
         float a = in[first];
         float b = in[second];
-        float c = cosine[table + i];
-        float s = sine[table + i];
+        u64 at = of(i) + i;
+        float c = cosine[at];
+        float s = sine[at];
         put(first, rf_fma(a, c, -(b * s)));
         put(second, rf_fma(a, s, b * c));
     }
     for (u32 i = rotary_dim + Team32::lane(); i < head_dim; i += 32) put(i, in[i]);
+}
+
+// One head by the row of the tables that begins at `table`.
+template <bool INTERLEAVED, class Put>
+RF_DEVICE void turn_with(const float *in, const float *cosine, const float *sine, u32 head_dim, u32 rotary_dim, u64 table, Put put) {
+    turn_each<INTERLEAVED>(in, cosine, sine, head_dim, rotary_dim, [=](u32) { return table; }, put);
 }
 
 // Whether two pairs at a time can be read and written; every row of the tables begins as the first, if half of rotary_dim is even.

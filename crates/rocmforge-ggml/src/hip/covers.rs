@@ -8,7 +8,7 @@ use super::products::whole_matrices;
 use super::rows::table_type;
 use super::types::{kv_type, weight_type};
 use super::{HipGgmlBackend, limits, matrix_order, unimplemented};
-use crate::{DType, GgmlError, Op, Rope, TensorDesc};
+use crate::{DType, GgmlError, Op, TensorDesc};
 use rocmforge_kernels::Kernels;
 
 type Covered = Result<(), String>;
@@ -151,7 +151,7 @@ impl HipGgmlBackend {
                 limits::team_rows(dims)
             }
             Op::RopeSetRows(r) => {
-                rope(r, &[&[first], &inputs[3..]].concat())?;
+                rope(&[&[first], &inputs[3..]].concat())?;
                 set_rows(inputs, output)?;
                 limits::heads(r, dims)?;
                 limits::rows_of(inputs[1])?;
@@ -187,7 +187,7 @@ impl HipGgmlBackend {
                 limits::team_rows(dims)
             }
             Op::Rope(r) => {
-                rope(r, inputs)?;
+                rope(inputs)?;
                 float(output)?;
                 limits::heads(r, dims)
             }
@@ -311,10 +311,7 @@ fn set_rows(inputs: &[&TensorDesc], output: &TensorDesc) -> Covered {
 }
 
 /// The operands of ROPE.
-fn rope(rope: Rope, inputs: &[&TensorDesc]) -> Covered {
-    rule(rope.style.sections().is_none(), || {
-        format!("four positions for each token, in sections {:?}", rope.style)
-    })?;
+fn rope(inputs: &[&TensorDesc]) -> Covered {
     float(inputs[0])?;
     index(inputs[1])?;
     inputs.get(2).map_or(Ok(()), |factors| contiguous(factors))

@@ -14,9 +14,16 @@ const POSITIONS: usize = 1;
 /// The op's parameters, and the tensor with the frequencies' divisors.
 type TableKey = (Rope, Option<TensorId>);
 
-/// Tables `[max_position, n_dims / 2]` of cosines and of sines.
+/// Cosines and sines, `[max_position, pairs]`; where a token has four positions, which of them turns each pair.
+#[derive(Clone, Debug)]
+pub(super) struct Tables {
+    pub(super) turns: [HipBuffer<f32>; 2],
+    axes: Option<HipBuffer<u32>>,
+}
+
+/// The tables that are kept.
 #[derive(Debug, Default)]
-pub(super) struct RopeTables(Vec<(TableKey, [HipBuffer<f32>; 2])>);
+pub(super) struct RopeTables(Vec<(TableKey, Tables)>);
 
 impl RopeTables {
     /// Drops the tables made with a tensor whose content changes. Whether there were any.
@@ -45,39 +52,43 @@ impl HipGgmlBackend {
         let x = self.input(op, inputs[0], 0)?;
         let tokens = batch * seq;
         let mut positions = self.u32(op, inputs[1])?;
-        if positions.len() != tokens {
-            positions = self.repeated_positions(op, inputs[1], [batch, seq])?;
+        let axes = rope.style.axes();
+        if positions.len() != axes * tokens {
+            positions = self.repeated_positions(op, inputs[1], [axes, batch, seq])?;
         }
-        let [cos, sin] = self.rope_tables(op, rope, inputs.get(2).copied())?;
+        let Tables {
+            turns: [cos, sin],
+            axes,
+        } = self.rope_tables(op, rope, inputs.get(2).copied())?;
         let site = self.fault_site(op, inputs)?;
-        let pairs = rope.style.pairs();
         let shape = RopeShape {
-            rotary_dim: rope.n_dims,
+            rotary_dim: 2 * rope.pairs(),
             ..RopeShape::sequence(tokens, heads, head_dim)
         };
-        let tables = [&cos, &sin];
-        let result = self
-            .kernels
-            .rope_at(self.stream(), pairs, &x, tables, &positions, y, shape, faults(&site));
+        let (kernels, stream, tables, faults) = (&self.kernels, self.stream(), [&cos, &sin], faults(&site));
+        let result = match &axes {
+            None => kernels.rope_at(stream, rope.style.pairs(), &x, tables, &positions, y, shape, faults),
+            Some(axes) => kernels.rope_sections(stream, &x, tables, (&positions, axes), y, shape, faults),
+        };
         self.done(op, result)
     }
 
     /// One list for all of a batch, repeated for each sequence: a copy on the device, so that it is part of a captured graph.
-    fn repeated_positions(&mut self, op: &Op, list: TensorId, [batch, seq]: [usize; 2]) -> GgmlResult<HipBuffer<u32>> {
+    fn repeated_positions(
+        &mut self,
+        op: &Op,
+        list: TensorId,
+        [axes, batch, seq]: [usize; 3],
+    ) -> GgmlResult<HipBuffer<u32>> {
         let (dtype, x) = (self.slots.desc(list)?.dtype, self.bytes(list)?);
-        let (one, all) = (packed(&[1, seq], dtype), packed(&[batch, seq], dtype));
+        let (one, all) = (packed(&[axes, 1, seq], dtype), packed(&[axes, batch, seq], dtype));
         let y = self.scratch(POSITIONS, all.byte_size())?;
         self.copy(op, (&one, &x), (&all, &y), true)?;
         self.packings += 1;
         y.cast().map_err(failed(op.name()))
     }
 
-    pub(super) fn rope_tables(
-        &mut self,
-        op: &Op,
-        rope: Rope,
-        factors: Option<TensorId>,
-    ) -> GgmlResult<[HipBuffer<f32>; 2]> {
+    pub(super) fn rope_tables(&mut self, op: &Op, rope: Rope, factors: Option<TensorId>) -> GgmlResult<Tables> {
         let key = (rope, factors);
         if let Some((_, tables)) = self.rope_tables.0.iter().find(|(own, _)| *own == key) {
             return Ok(tables.clone());
@@ -95,10 +106,17 @@ impl HipGgmlBackend {
                 sin.push(turn.1 as f32);
             }
         }
-        let table = |values: &[f32], label: &str| {
-            HipBuffer::from_slice(self.stream(), values, label).map_err(failed("allocating rotary tables"))
+        let no_room = || failed("allocating rotary tables");
+        let table =
+            |values: &[f32], label: &str| HipBuffer::from_slice(self.stream(), values, label).map_err(no_room());
+        let axes = rope.style.sections().map(|_| {
+            let axes: Vec<u32> = (0..rope.pairs()).map(|pair| rope.section(pair).0 as u32).collect();
+            HipBuffer::from_slice(self.stream(), &axes, "ggml rope axes").map_err(no_room())
+        });
+        let tables = Tables {
+            turns: [table(&cos, "ggml rope cos")?, table(&sin, "ggml rope sin")?],
+            axes: axes.transpose()?,
         };
-        let tables = [table(&cos, "ggml rope cos")?, table(&sin, "ggml rope sin")?];
         self.rope_tables.0.push((key, tables.clone()));
         Ok(tables)
     }

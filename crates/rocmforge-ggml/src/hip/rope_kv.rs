@@ -97,7 +97,7 @@ impl HipGgmlBackend {
         }
         self.forget_rounded(Some(op));
         let (positions, slots) = (self.u32(op, *positions)?, self.u32(op, *slots)?);
-        let [cos, sin] = self.rope_tables(op, rope, factors.first().copied())?;
+        let [cos, sin] = self.rope_tables(op, rope, factors.first().copied())?.turns;
         let (k_cache, v_cache) = (self.bytes(keys)?, self.bytes(values)?);
         let site = self.fault_site(op, &rope_q.inputs)?;
         let (_, slot_tag) = self.fault_site(&set_k.op, &set_k.inputs)?;

@@ -215,6 +215,43 @@ fn rope_at_positions_with_scaling_and_factors() {
 }
 
 #[test]
+fn rope_by_four_positions() {
+    let (batch, seq, heads, dim) = (2, 5, 3, 36);
+    for (style, n_dims) in [
+        (RopeStyle::Mrope([3, 5, 6, 0]), 32),
+        (RopeStyle::Mrope([1, 0, 2, 1]), 36),
+        (RopeStyle::Imrope([6, 5, 5, 0]), 32),
+        (RopeStyle::Imrope([4, 2, 1, 3]), 20),
+        (RopeStyle::Vision([9, 9, 0, 0]), 18),
+        (RopeStyle::Vision([2, 3, 1, 2]), 18),
+    ] {
+        for (lists, factors) in [(vec![4, batch, seq], false), (vec![4, seq], true)] {
+            let rope = Rope {
+                magnitude: 1.25,
+                ..Rope::new(n_dims, 10_000.0, style, 100)
+            };
+            let case = |other: u32| {
+                let mut positions: Vec<u32> = (0..lists.iter().product::<usize>() as u32)
+                    .map(|i| i * 37 % 100)
+                    .collect();
+                positions[3 * seq + 1] = other;
+                let mut inputs = vec![
+                    random([batch, seq, heads, dim], 1),
+                    (TensorDesc::u32(lists.clone()), bytes_of(&positions)),
+                ];
+                if factors {
+                    let divisors: Vec<f32> = (0..rope.pairs()).map(|i| 1.0 + i as f32 / 4.0).collect();
+                    inputs.push((TensorDesc::f32([rope.pairs()]), bytes_of(&divisors)));
+                }
+                Case::of(Op::Rope(rope), inputs)
+            };
+            case(99).close(1e-5);
+            case(100).same_error();
+        }
+    }
+}
+
+#[test]
 fn activations() {
     for n in [1, 31, 33, 129, 1025] {
         Case::of(Op::GeGlu, vec![random([3, n], 1), random([3, n], 2)]).close(1e-5);

@@ -162,11 +162,20 @@ fn operands_with_gaps_are_packed() {
     push_all(Op::MulMatMany { biases: true }, &all);
     push_all(Op::AddRmsNorm { eps: 1e-5 }, &[x, other, norm]);
     let (positions, slots) = (f.words(&[2, 0, 9]), f.words(&[7, 0, 3]));
-    for n_dims in [16, 8, 0] {
+    let four = f.words(&[2, 0, 9, 4, 4, 1, 15, 0, 0, 3, 2, 1]);
+    let four = f.graph.reshape(four, [4, rows]).expect("as many");
+    let mrope = RopeStyle::Mrope([2, 1, 3, 0]);
+    for (n_dims, style, positions) in [
+        (16, RopeStyle::Interleaved, positions),
+        (8, RopeStyle::Interleaved, positions),
+        (0, RopeStyle::Interleaved, positions),
+        (16, mrope, four),
+        (8, mrope, four),
+    ] {
         let cache = f.leaf(TensorDesc::f32([8, WIDTH]), 9);
         let view = TensorDesc::view_of(f.graph.tensor(cache).expect("a leaf"), 0);
         let written = f.graph.add_tensor(view);
-        let rope = Rope::new(n_dims, 10_000.0, RopeStyle::Interleaved, 16);
+        let rope = Rope::new(n_dims, 10_000.0, style, 16);
         let inputs = vec![heads, cache, slots, positions];
         f.graph.add_node(Op::RopeSetRows(rope), inputs, vec![written]);
         made.push(written);

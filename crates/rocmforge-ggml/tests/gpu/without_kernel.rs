@@ -1,8 +1,8 @@
 //! Operands that no kernel takes: the device says so by name, as its list does, and does not compute something else.
 
 use rocmforge_ggml::{
-    Attention, AttentionMask, DType, FlashAttnExt, GgmlError, GgmlResult, Graph, Layout, Op, PoolKind, Rope, RopeStyle,
-    SoftMax, SortOrder, TensorDesc, TensorId, TriKind, UpscaleMode,
+    Attention, AttentionMask, DType, FlashAttnExt, GgmlError, GgmlResult, Graph, Layout, Op, PoolKind, SoftMax,
+    SortOrder, TensorDesc, TensorId, TriKind, UpscaleMode,
 };
 
 use super::case::{Case, Input};
@@ -162,24 +162,6 @@ fn row_writes_that_no_kernel_does() {
         refused_graph(vec![f32(&src), dst, ids], text, |graph, ids| {
             graph.set_rows(ids[0], ids[1], ids[2])
         });
-    }
-}
-
-/// No kernel takes several positions for a token.
-#[test]
-fn rotations_by_four_positions() {
-    for style in [
-        RopeStyle::Mrope([2, 1, 1, 0]),
-        RopeStyle::Imrope([2, 1, 1, 0]),
-        RopeStyle::Vision([2, 2, 0, 0]),
-    ] {
-        let n_dims = if matches!(style, RopeStyle::Vision(_)) { 4 } else { 8 };
-        let rope = Op::Rope(Rope::new(n_dims, 10_000.0, style, 16));
-        refused(
-            rope,
-            vec![f32(&[1, 3, 2, 8]), u32(&[4, 3])],
-            "four positions for each token",
-        );
     }
 }
 

@@ -110,13 +110,61 @@ impl Kernels {
         stream: &HipStream,
         pairs: RopePairs,
         x: &HipBuffer<f32>,
-        [cos, sin]: [&HipBuffer<f32>; 2],
+        tables: [&HipBuffer<f32>; 2],
         positions: &HipBuffer<u32>,
         y: &HipBuffer<f32>,
         shape: RopeShape,
         faults: Faults<'_>,
     ) -> KernelResult<()> {
-        let check = Check("rope_at");
+        let name = match pairs {
+            RopePairs::Half => "rope_at_half",
+            RopePairs::Interleaved => "rope_at_interleaved",
+        };
+        self.rope_by(stream, name, x, tables, (positions, None), y, shape, faults)
+    }
+
+    /// [`rope_at`](Self::rope_at) with four positions for each token, `positions` `[4, tokens]`: pair i, of [`RopePairs::Half`], is turned by that
+    /// of `axes[i]`. `axes` has `rotary_dim / 2` elements, of which the last two bits count.
+    ///
+    /// # Errors
+    ///
+    /// As [`rope_at`](Self::rope_at).
+    #[allow(clippy::too_many_arguments)] // operands and dimensions of one operation
+    pub fn rope_sections(
+        &self,
+        stream: &HipStream,
+        x: &HipBuffer<f32>,
+        tables: [&HipBuffer<f32>; 2],
+        (positions, axes): (&HipBuffer<u32>, &HipBuffer<u32>),
+        y: &HipBuffer<f32>,
+        shape: RopeShape,
+        faults: Faults<'_>,
+    ) -> KernelResult<()> {
+        self.rope_by(
+            stream,
+            "rope_sections",
+            x,
+            tables,
+            (positions, Some(axes)),
+            y,
+            shape,
+            faults,
+        )
+    }
+
+    #[allow(clippy::too_many_arguments)] // operands and dimensions of one operation
+    fn rope_by(
+        &self,
+        stream: &HipStream,
+        name: &'static str,
+        x: &HipBuffer<f32>,
+        [cos, sin]: [&HipBuffer<f32>; 2],
+        (positions, axes): (&HipBuffer<u32>, Option<&HipBuffer<u32>>),
+        y: &HipBuffer<f32>,
+        shape: RopeShape,
+        faults: Faults<'_>,
+    ) -> KernelResult<()> {
+        let check = Check(if axes.is_some() { "rope_sections" } else { "rope_at" });
         let tokens = check.dim("tokens", shape.tokens)?;
         let (heads, head_dim) = (check.dim("heads", shape.heads)?, check.dim("head_dim", shape.head_dim)?);
         let rotary = rotary_dim(check, shape)?;
@@ -125,27 +173,23 @@ impl Kernels {
         let rows_in_table = check.dim("positions of the tables", table_rows)?;
         check.len("cos", cos, &[table_rows, half])?;
         check.len("sin", sin, &[table_rows, half])?;
-        check.len("positions", positions, &[shape.tokens])?;
+        check.len("positions", positions, &[axes.map_or(1, |_| 4), shape.tokens])?;
         let rows = check.rows("tokens * heads", &[shape.tokens, shape.heads])?;
         check.one_shape(x, y, &[shape.tokens, shape.heads, shape.head_dim])?;
         check.disjoint(("y", y), ("cos", cos))?;
         check.disjoint(("y", y), ("sin", sin))?;
         check.disjoint(("y", y), ("positions", positions))?;
         check.disjoint(("y", y), ("the fault word", faults.word))?;
-        let name = match pairs {
-            RopePairs::Half => "rope_at_half",
-            RopePairs::Interleaved => "rope_at_interleaved",
-        };
-        let args = LaunchArgs::new()
-            .buffer(x)
-            .buffer(cos)
-            .buffer(sin)
-            .buffer(positions)
-            .out(y)
-            .values([tokens, heads, head_dim, rotary, rows_in_table]);
+        let mut args = LaunchArgs::new().buffer(x).buffer(cos).buffer(sin).buffer(positions);
+        if let Some(axes) = axes {
+            check.len("axes", axes, &[half])?;
+            check.disjoint(("y", y), ("axes", axes))?;
+            args = args.buffer(axes);
+        }
+        let args = args.out(y).values([tokens, heads, head_dim, rotary, rows_in_table]);
         let args = faults.args(check, args)?;
-        // SAFETY: x and y have the shape's elements and positions one for each token, aliasing is as the kernel allows, checked above;
-        // the kernel compares each position with the tables' rows.
+        // SAFETY: x and y have the shape's elements, positions one or four for each token and axes one for each pair, aliasing is as the kernel
+        // allows, checked above; the kernel compares each position with the tables' rows.
         unsafe { self.launch(stream, "rope", name, geometry::rows(rows), args) }
     }
 }

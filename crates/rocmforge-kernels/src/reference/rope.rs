@@ -18,17 +18,34 @@ pub fn rope(pairs: RopePairs, x: &[f32], cos: &[f32], sin: &[f32], s: RopeShape)
 
 /// The same with a position for each token; NaN where the tables do not have it.
 pub fn rope_at(pairs: RopePairs, x: &[f32], cos: &[f32], sin: &[f32], positions: &[u32], s: RopeShape) -> Vec<f64> {
+    turned(pairs, x, [cos, sin], positions, &vec![0; s.rotary_dim / 2], s)
+}
+
+/// The same with four positions for a token, `[4, tokens]`, of which `axes` names one for each pair.
+pub fn rope_sections(x: &[f32], tables: [&[f32]; 2], positions: &[u32], axes: &[u32], s: RopeShape) -> Vec<f64> {
+    turned(RopePairs::Half, x, tables, positions, axes, s)
+}
+
+fn turned(
+    pairs: RopePairs,
+    x: &[f32],
+    [cos, sin]: [&[f32]; 2],
+    positions: &[u32],
+    axes: &[u32],
+    s: RopeShape,
+) -> Vec<f64> {
     let half = s.rotary_dim / 2;
     let mut out = super::wide(x);
-    for (token, &position) in positions.iter().enumerate() {
-        let position = position as usize;
+    for token in 0..s.tokens {
         for head in 0..s.heads {
             let base = (token * s.heads + head) * s.head_dim;
-            if position >= cos.len() / half {
+            let own = positions.iter().skip(token).step_by(s.tokens);
+            if own.clone().any(|&position| position as usize >= cos.len() / half) {
                 out[base..base + s.head_dim].fill(f64::NAN);
                 continue;
             }
             for i in 0..half {
+                let position = positions[axes[i] as usize * s.tokens + token] as usize;
                 let (first, second) = match pairs {
                     RopePairs::Half => (base + i, base + i + half),
                     RopePairs::Interleaved => (base + 2 * i, base + 2 * i + 1),

@@ -295,6 +295,15 @@ impl Bytes<'_> {
         let shape = RopeShape::sequence(tokens, heads, dim);
         let kv = tokens * kv_heads * dim;
         let (key, value) = (self.device.x(kv)?, self.device.x(kv)?);
+        let by_axis = self
+            .device
+            .ids(&(0..4 * tokens as u32).map(|i| i % tokens as u32).collect::<Vec<_>>())?;
+        let axes = self
+            .device
+            .ids(&(0..dim as u32 / 2).map(|i| i % 4).collect::<Vec<_>>())?;
+        let bytes = 8 * n + 8 * half + 16 * tokens + 2 * dim;
+        self.row("rope_sections".to_owned(), bytes, Pairs);
+        k.rope_sections(s, &x, tables, (&by_axis, &axes), &y, shape, faults)?;
         for (pairs, name) in [(RopePairs::Half, "half"), (RopePairs::Interleaved, "interleaved")] {
             self.row(format!("rope_{name}"), 8 * n + 8 * half, Heads);
             k.rope(s, pairs, &x, tables, &y, shape)?;

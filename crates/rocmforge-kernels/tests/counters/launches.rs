@@ -119,6 +119,8 @@ impl Device<'_> {
             shape,
             faults,
         )?;
+        let (four, axes) = (self.ids(&[0; 4 * 256])?, self.ids(&[0; 32])?);
+        k.rope_sections(s, &a, [&cos, &sin], (&four, &axes), &y, shape, faults)?;
         let square = MatmulShape::new(256, 256, 256);
         k.matmul(s, &a, &b, None, &y, square)?;
         k.matmul(s, &a, &b, None, &y, MatmulShape::linear(256, 256, 256))?;

@@ -197,3 +197,85 @@ fn a_position_beyond_the_tables_is_a_fault_and_gives_nan() {
         .unwrap_err();
     assert!(error.to_string().contains("positions has 19 elements"), "{error}");
 }
+
+#[test]
+fn each_pair_has_the_position_of_its_section() {
+    let d = device();
+    for (tokens, heads, head_dim, rotary_dim) in [(1, 1, 2, 2), (9, 3, 40, 24), (5, 2, 64, 64), (3, 5, 129, 128)] {
+        let shape = RopeShape {
+            rotary_dim,
+            ..RopeShape::sequence(tokens, heads, head_dim)
+        };
+        let (cos, sin) = reference::rope_tables(100, rotary_dim, 10_000.0);
+        let mut random = rng(head_dim as u64);
+        let x = random.vec(tokens * heads * head_dim);
+        let mut positions: Vec<u32> = (0..4 * tokens).map(|_| random.below(100) as u32).collect();
+        let axes: Vec<u32> = (0..rotary_dim / 2).map(|_| random.below(4) as u32).collect();
+        let (c, s, of_pairs, word) = (d.up(&cos), d.up(&sin), d.ids(&axes), d.no_fault());
+        let (input, y) = (d.up(&x), d.out(x.len()));
+        let at = d.ids(&positions);
+        for y in [&y, &input] {
+            d.kernels
+                .rope_sections(
+                    d.stream(),
+                    &input,
+                    [&c, &s],
+                    (&at, &of_pairs),
+                    y,
+                    shape,
+                    d.faults(&word, 1),
+                )
+                .unwrap();
+        }
+        let expected = reference::rope_sections(&x, [&cos, &sin], &positions, &axes, shape);
+        d.close(&y, &expected, &[tokens, heads, head_dim], 1e-6);
+        d.close(&input, &expected, &[tokens, heads, head_dim], 1e-6);
+        assert_eq!(d.fault(&word), None);
+
+        // One of the last token's positions is in no table, whether a pair reads it or not.
+        for axis in 0..4 {
+            let (place, input) = (axis * tokens + tokens - 1, d.up(&x));
+            let before = std::mem::replace(&mut positions[place], 100);
+            let (at, word) = (d.ids(&positions), d.no_fault());
+            d.kernels
+                .rope_sections(
+                    d.stream(),
+                    &input,
+                    [&c, &s],
+                    (&at, &of_pairs),
+                    &y,
+                    shape,
+                    d.faults(&word, 7),
+                )
+                .unwrap();
+            let found = d.get(&y);
+            let (right, lost) = found.split_at((tokens - 1) * heads * head_dim);
+            assert!(lost.iter().all(|y| y.is_nan()) && right.iter().all(|y| y.is_finite()));
+            assert_eq!(d.fault(&word), Some((7, place as u32, 100)));
+            positions[place] = before;
+        }
+    }
+}
+
+#[test]
+fn sections_want_four_positions_and_an_axis_for_each_pair() {
+    let d = device();
+    let (x, table, word) = (d.up(&[0.0; 32]), d.up(&[0.0; 8]), d.no_fault());
+    let shape = RopeShape::sequence(4, 1, 8);
+    let run = |positions: usize, axes: usize| {
+        let (positions, axes) = (d.ids(&vec![0; positions]), d.ids(&vec![0; axes]));
+        let tables = [&table, &table];
+        let result = d.kernels.rope_sections(
+            d.stream(),
+            &x,
+            tables,
+            (&positions, &axes),
+            &x,
+            shape,
+            d.faults(&word, 1),
+        );
+        result.map_err(|error| error.to_string())
+    };
+    assert_eq!(run(16, 4), Ok(()));
+    assert!(run(4, 4).unwrap_err().contains("positions") && run(16, 3).unwrap_err().contains("axes"));
+}
