@@ -165,6 +165,11 @@ pub trait HostAccess: GgmlBackend {
         Ok(all)
     }
 
+    /// Whether what the host reads is copied from a device: results should be small then.
+    fn is_device(&self) -> bool {
+        false
+    }
+
     /// Bytes that tensors can still be given; `None` if the backend knows no limit.
     fn available_bytes(&self) -> Option<usize> {
         None

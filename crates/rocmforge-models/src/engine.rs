@@ -1,5 +1,6 @@
 //! Engine: a model on a backend, with a paged KV cache. Computes logits; choosing tokens is the generator's.
 
+mod outputs;
 mod plan;
 
 use std::collections::HashMap;
@@ -14,11 +15,20 @@ use rocmforge_ggml::{GgmlBackend, GgmlError, HostAccess, KvType, TensorId, execu
 use crate::cache::CacheSpec;
 use crate::config::DecoderConfig;
 use crate::input::Input;
-use crate::step::{Buckets, CopyRows, Inputs, Memory, Parameters, Step, StepShape, Tensors, WorkSize};
+use crate::sampling::{RowReason, TopLogits};
+use crate::step::{Buckets, CandidateIds, CopyRows, Inputs, Memory, Parameters, Step, StepShape, Tensors, WorkSize};
 use crate::weights::WeightSource;
 use crate::{Model, ModelError};
 
+pub use outputs::{Logits, ReadCounts, TopRows};
 pub use plan::MemoryPlan;
+
+/// Candidates of a row, if nothing else is asked for: more than twice what the usual sampler keeps.
+const CANDIDATES: usize = 128;
+/// Rows that are at least so many times as long are worth the search.
+const WORTH_A_SEARCH: usize = 32;
+/// Most candidates of a row: a kernel sorts no more.
+const MOST_CANDIDATES: usize = 2048;
 
 /// A number of tokens that is asked for, or found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,6 +56,9 @@ pub struct EngineOptions {
     pub block_size: usize,
     /// Most tokens of one step: longer prompts are computed in chunks. Layers with a window have room for so many tokens beyond it.
     pub chunk: usize,
+    /// How many of the largest logits of each row a step finds where the model runs, so that tokens can be drawn without the rows; 0: none. `None`: 128 if
+    /// the model runs on a device and its vocabulary is at least 32 times as large.
+    pub candidates: Option<usize>,
     /// Passes that steps' graphs go through; `None`: those that help on the backend.
     pub passes: Option<GraphOptimizer>,
 }
@@ -59,6 +72,7 @@ impl Default for EngineOptions {
             kv: KvType::default(),
             block_size: 16,
             chunk: 128,
+            candidates: None,
             passes: None,
         }
     }
@@ -122,22 +136,6 @@ impl<T> Chunk<'_, T> {
     }
 }
 
-/// Logits of a step, in the order of the chunks and their tokens.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Logits {
-    /// All rows, one after the other.
-    pub data: Vec<f32>,
-    /// Length of a row: the vocabulary.
-    pub vocab: usize,
-}
-
-impl Logits {
-    /// The rows.
-    pub fn rows(&self) -> impl ExactSizeIterator<Item = &[f32]> {
-        self.data.chunks_exact(self.vocab.max(1))
-    }
-}
-
 /// How often an engine made the graph of a step. Under a steady load none of these grows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GraphCounts {
@@ -167,6 +165,11 @@ pub struct Engine<B: GgmlBackend> {
     steps: Vec<(StepShape, Prepared<Step, B::Program>)>,
     /// The shape of the last step that ran.
     last: Option<StepShape>,
+    /// Its rows of logits.
+    last_rows: usize,
+    /// Candidates of each row of a [`Self::step_top`].
+    candidates: usize,
+    read: ReadCounts,
     built: u64,
     /// Copies of blocks in each pool that had one.
     copies: HashMap<usize, Prepared<CopyRows, B::Program>>,
@@ -196,6 +199,20 @@ impl<B: GgmlBackend> std::fmt::Debug for Engine<B> {
             .field("architecture", &self.config.architecture.name())
             .field("memory", &self.memory)
             .finish_non_exhaustive()
+    }
+}
+
+/// The candidates that are asked for, or that are worth finding.
+fn candidates_of(asked: Option<usize>, backend: &impl HostAccess, vocab: usize) -> Result<usize, ModelError> {
+    match asked {
+        Some(count) if count > MOST_CANDIDATES => Err(ModelError::Hyperparameter {
+            key: "candidates".to_owned(),
+            value: count.to_string(),
+            rule: "it must be 0 to 2048",
+        }),
+        Some(count) => Ok(count.min(vocab)),
+        None if backend.is_device() && vocab >= WORTH_A_SEARCH * CANDIDATES => Ok(CANDIDATES),
+        None => Ok(0),
     }
 }
 
@@ -233,9 +250,10 @@ impl<B: HostAccess> Engine<B> {
                 });
             }
         }
+        let candidates = candidates_of(options.candidates, &backend, config.vocab)?;
         let passes = options.passes.unwrap_or_else(|| backend.optimizer());
         let plan::Planned { memory, work, cache } =
-            plan::plan_memory(model.weights(), &config, options, passes, &backend)?;
+            plan::plan_memory(model.weights(), &config, options, (candidates, passes), &backend)?;
         let parameters = describe(model.weights(), &config, cache, work)?;
         let total = parameters.weight_bytes();
         backend.place(&parameters.groups(), memory.scratch)?;
@@ -251,6 +269,9 @@ impl<B: HostAccess> Engine<B> {
             passes,
             steps: Vec::new(),
             last: None,
+            last_rows: 0,
+            candidates,
+            read: ReadCounts::default(),
             built: 0,
             copies: HashMap::new(),
             next_id,
@@ -318,13 +339,25 @@ impl<B: HostAccess> Engine<B> {
         self.buckets.chunk
     }
 
-    /// Makes the graphs that steps within the limits need, so that none is made under load. A device still takes two runs of a graph before it
+    /// Candidates of each row of [`Self::step_top`]; 0: it reads the rows.
+    #[must_use]
+    pub const fn candidates(&self) -> usize {
+        self.candidates
+    }
+
+    /// What was read of the outputs of steps so far.
+    #[must_use]
+    pub const fn read_counts(&self) -> &ReadCounts {
+        &self.read
+    }
+
+    /// Makes the graphs that a generator's steps need, so that none is made under load. A device still takes two runs of a graph before it
     /// replays it.
     ///
     /// # Errors
     /// The backend failed.
     pub fn warm_up(&mut self) -> Result<(), ModelError> {
-        for shape in self.buckets.all() {
+        for shape in self.buckets.all(self.candidates) {
             self.prepared(shape, Memory::Shared)?;
         }
         Ok(())
@@ -473,34 +506,121 @@ impl<B: HostAccess> Engine<B> {
     /// A sequence becomes longer than the context, the cache has no room, a token is not in the vocabulary, a row has not the model's width, or the
     /// backend failed.
     pub fn step<T: Clone + Into<Input>>(&mut self, chunks: &[Chunk<'_, T>]) -> Result<Logits, ModelError> {
+        self.run_step(chunks, 0, |engine, _| {
+            let rows = 0..engine.last_rows;
+            engine.read_rows(&rows.map(|row| (row, RowReason::Wanted)).collect::<Vec<_>>())
+        })
+    }
+
+    /// [`Self::step`] that reads [`Self::candidates`] of each row, and whole rows only where `needed` gives a reason, which it is asked for row by
+    /// row. An engine without candidates reads all rows.
+    ///
+    /// # Errors
+    /// As [`Self::step`].
+    pub fn step_top<T: Clone + Into<Input>>(
+        &mut self,
+        chunks: &[Chunk<'_, T>],
+        mut needed: impl FnMut(&TopLogits<'_>) -> Option<RowReason>,
+    ) -> Result<TopRows, ModelError> {
+        self.run_step(chunks, self.candidates, |engine, candidates| {
+            let mut top = engine.read_top(candidates)?;
+            let reasons = (0..engine.last_rows).map(|row| match candidates {
+                None => Some(RowReason::Wanted),
+                Some(_) => needed(&top.top(row)),
+            });
+            let reasons: Vec<_> = reasons.collect();
+            top.is_whole = reasons.iter().map(Option::is_some).collect();
+            let whole = reasons.into_iter().enumerate();
+            let whole: Vec<_> = whole.filter_map(|(row, reason)| Some((row, reason?))).collect();
+            top.whole = engine.read_rows(&whole)?;
+            Ok(top)
+        })
+    }
+
+    /// The candidates of the last step.
+    fn read_top(&mut self, found: Option<CandidateIds>) -> Result<TopRows, ModelError> {
+        let mut top = TopRows {
+            count: self.candidates,
+            ..TopRows::default()
+        };
+        top.whole.vocab = self.config.vocab;
+        if let Some(found) = found {
+            let wanted = self.last_rows * self.candidates;
+            let bytes = wanted * size_of::<u32>();
+            top.ids = bytemuck::allocation::pod_collect_to_vec(&self.backend.read_first(found.ids, bytes)?);
+            top.logits = self.backend.read_first_f32(found.logits, wanted)?;
+            top.probabilities = self.backend.read_first_f32(found.probabilities, wanted)?;
+            self.read.candidates += self.last_rows as u64;
+            self.read.bytes += 3 * bytes as u64;
+        }
+        Ok(top)
+    }
+
+    /// Rows of logits of the last step, up to the last of those that are wanted.
+    fn read_rows(&mut self, wanted: &[(usize, RowReason)]) -> Result<Logits, ModelError> {
+        let vocab = self.config.vocab;
+        let count = wanted.iter().map(|(row, _)| row + 1).max().unwrap_or(0);
+        let logits = self.last_step().and_then(|step| step.logits);
+        let data = match logits.filter(|_| count > 0) {
+            None => Vec::new(),
+            Some(logits) => self.backend.read_first_f32(logits, count * vocab)?,
+        };
+        self.read.bytes += size_of_val(&data[..]) as u64;
+        for (_, reason) in wanted {
+            *self.read.rows.entry(*reason).or_default() += 1;
+        }
+        Ok(Logits { data, vocab })
+    }
+
+    fn run_step<T: Clone + Into<Input>, R>(
+        &mut self,
+        chunks: &[Chunk<'_, T>],
+        candidates: usize,
+        read: impl FnOnce(&mut Self, Option<CandidateIds>) -> Result<R, ModelError>,
+    ) -> Result<R, ModelError> {
         let tokens: Vec<Vec<Input>> = chunks.iter().map(|chunk| inputs(chunk.tokens)).collect();
         let parts = chunks.iter().zip(&tokens).map(|(chunk, tokens)| Chunk {
             sequence: chunk.sequence,
             tokens,
             outputs: chunk.outputs,
         });
-        self.step_inputs(&parts.collect::<Vec<_>>())
-    }
-
-    fn step_inputs(&mut self, chunks: &[Chunk<'_, Input>]) -> Result<Logits, ModelError> {
+        let chunks = &parts.collect::<Vec<_>>();
         let before = chunks
             .iter()
             .map(|chunk| Ok((chunk.sequence, self.kv.len(chunk.sequence)?)))
             .collect::<Result<Vec<_>, ModelError>>()?;
-        let result = self.try_step(chunks, &before);
-        if result.is_err() {
-            for (sequence, length) in before {
-                // Only what this step has appended goes; a sequence that it did not reach is as long as before.
-                if self.kv.len(sequence).is_ok_and(|now| now > length) {
-                    self.kv.truncate(sequence, length)?;
+        let result = self
+            .try_step(chunks, &before, candidates)
+            .and_then(|candidates| read(self, candidates));
+        match &result {
+            Ok(_) => {
+                for chunk in chunks {
+                    self.kv.mark_written(chunk.sequence)?;
+                }
+            }
+            Err(_) => {
+                for (sequence, length) in before {
+                    // Only what this step has appended goes; a sequence that it did not reach is as long as before.
+                    if self.kv.len(sequence).is_ok_and(|now| now > length) {
+                        self.kv.truncate(sequence, length)?;
+                    }
                 }
             }
         }
         result
     }
 
-    fn try_step(&mut self, chunks: &[Chunk<'_, Input>], before: &[(SequenceId, usize)]) -> Result<Logits, ModelError> {
-        let asked = self.check(chunks, before)?;
+    /// Runs a step; its outputs can be read afterwards.
+    fn try_step(
+        &mut self,
+        chunks: &[Chunk<'_, Input>],
+        before: &[(SequenceId, usize)],
+        candidates: usize,
+    ) -> Result<Option<CandidateIds>, ModelError> {
+        let mut asked = self.check(chunks, before)?;
+        if asked.outputs > 0 {
+            asked.candidates = candidates;
+        }
         let bucket = self.buckets.of(asked);
         let shape = bucket.unwrap_or(asked);
         let mut inputs = Inputs::new(shape, self.parameters.cache(), self.parameters.kept());
@@ -526,17 +646,9 @@ impl<B: HostAccess> Engine<B> {
         self.last = None;
         self.backend.write_u32(step.inputs, inputs.data())?;
         executor::run_program(&mut self.backend, program)?;
-        self.last = Some(shape);
-        let wanted = asked.outputs * self.config.vocab;
-        let logits = step.logits.map(|id| self.backend.read_first_f32(id, wanted));
-        let data = logits.transpose()?;
-        for chunk in chunks {
-            self.kv.mark_written(chunk.sequence)?;
-        }
-        Ok(Logits {
-            data: data.unwrap_or_default(),
-            vocab: self.config.vocab,
-        })
+        let found = step.candidates;
+        (self.last, self.last_rows) = (Some(shape), asked.outputs);
+        Ok(found)
     }
 
     fn check(&self, chunks: &[Chunk<'_, Input>], before: &[(SequenceId, usize)]) -> Result<StepShape, ModelError> {
@@ -545,6 +657,7 @@ impl<B: HostAccess> Engine<B> {
             sequences: chunks.len(),
             outputs: 0,
             row_width: 0,
+            candidates: 0,
         };
         for (index, (chunk, &(_, start))) in chunks.iter().zip(before).enumerate() {
             if chunk.tokens.is_empty() {

@@ -8,10 +8,12 @@ mod gpu {
 
 use reference::{Fixture, Tiny, check_batch, check_chunks, check_prompt, check_scored, engine, model_file};
 use rocmforge_ggml::{Activations, CpuBackend, HipGgmlBackend, HostAccess};
+use rocmforge_gguf::TensorType;
 use rocmforge_models::generate::{Event, Generator, Request};
-use rocmforge_models::sampling::SamplerConfig;
-use rocmforge_models::{Engine, EngineOptions, KvType, Limit, Model, ModelError};
+use rocmforge_models::sampling::{RowReason, SamplerConfig};
+use rocmforge_models::{Chunk, Engine, EngineOptions, KvType, Limit, Model, ModelError, Outputs};
 use rocmforge_runtime::{Bytes, Policy};
+use rocmforge_sim::{Arch, CardConfig, SimConfig};
 use rocmforge_testkit::{LeaseOptions, gpu, gpu_with, skip};
 
 const SMOLLM2: &str = "smollm2/SmolLM2-135M-Instruct.Q4_1.gguf";
@@ -155,6 +157,53 @@ fn a_load_of_requests_builds_no_graph_and_gives_what_each_gives_alone() {
     let tiny = Tiny::all().into_iter().find(|tiny| tiny.file == "llama.gguf");
     let model = tiny.expect("a committed model").open();
     reference::check_load(|| HipGgmlBackend::new(gpu.backend()).expect("kernels"), &model, 64, 1);
+}
+
+/// Requests on both cards, with candidates and with rows; and a vocabulary that is searched in parts, where candidates are the default.
+#[test]
+fn candidates_give_the_tokens_of_whole_rows() {
+    for arch in [Arch::Gfx1100, Arch::Gfx1201] {
+        let gpu = gpu_with(LeaseOptions {
+            sim: SimConfig {
+                cards: vec![CardConfig::of(arch)],
+                ..SimConfig::default()
+            },
+            ..LeaseOptions::default()
+        });
+        let tiny = Tiny::all().into_iter().find(|tiny| tiny.file == "llama.gguf");
+        let model = tiny.expect("a committed model").open();
+        reference::check_candidates(|| HipGgmlBackend::new(gpu.backend()).expect("kernels"), &model, 4);
+
+        let model = Model::from_gguf(reference::random_file([1, 32, 1, 1, 32, 32, 10_000], TensorType::Q8_0));
+        let model = model.expect("a model");
+        let backend = HipGgmlBackend::new(gpu.backend()).expect("kernels");
+        let mut engine = engine(backend, &model, 64);
+        assert_eq!(engine.candidates(), 128);
+        let sequence = engine.add_sequence(&[5]).expect("room");
+        let mut token = 5;
+        for _ in 0..3 {
+            let chunk = Chunk {
+                sequence,
+                tokens: &[token],
+                outputs: Outputs::Last,
+            };
+            let mut found = None;
+            let outputs = engine.step_top(&[chunk], |top| {
+                found = Some((top.largest(128).map(Iterator::collect), top.logprobs(9)));
+                Some(RowReason::Wanted)
+            });
+            let outputs = outputs.expect("runs");
+            let row = outputs.rows().next().expect("one");
+            let (largest, logprobs) = found.expect("asked");
+            assert_eq!(largest, row.largest(128));
+            let pairs = logprobs
+                .expect("9 of 128")
+                .into_iter()
+                .zip(row.logprobs(9).expect("all"));
+            pairs.for_each(|(a, b)| assert!(a.0 == b.0 && (a.1 - b.1).abs() < 1e-5, "{a:?} {b:?}"));
+            token = row.largest(3).expect("all")[2].0;
+        }
+    }
 }
 
 /// Ids of three requests that share their steps.

@@ -5,6 +5,7 @@ mod reference;
 mod suite {
     mod cache_types;
     mod caches;
+    mod candidates;
     mod chat;
     mod chat_python;
     mod chat_random;
@@ -23,6 +24,7 @@ mod suite {
     mod runtime;
     mod sampling;
     mod sampling_stages;
+    mod sampling_top;
     mod serve;
     mod settings;
     mod tiny;

@@ -347,6 +347,10 @@ impl HostAccess for HipGgmlBackend {
         Some(left.to_usize().unwrap_or(usize::MAX))
     }
 
+    fn is_device(&self) -> bool {
+        true
+    }
+
     fn scratch_bytes(&self, graph: &Graph) -> usize {
         self.scratch_of(graph)
     }

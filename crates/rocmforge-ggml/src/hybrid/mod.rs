@@ -261,6 +261,10 @@ impl HostAccess for HybridBackend {
         }
     }
 
+    fn is_device(&self) -> bool {
+        !self.cards.is_empty()
+    }
+
     /// What the host and the cards have left together.
     fn available_bytes(&self) -> Option<usize> {
         let cards = self.fast_bytes(0).unwrap_or(0);

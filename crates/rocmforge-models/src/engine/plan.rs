@@ -57,6 +57,7 @@ struct Needs<'a, B> {
     backend: &'a B,
     config: &'a DecoderConfig,
     options: EngineOptions,
+    candidates: usize,
     passes: GraphOptimizer,
     parameters: Parameters,
     weights: usize,
@@ -68,7 +69,7 @@ impl<B: HostAccess> Needs<'_, B> {
         let parameters = self.parameters.for_context(context);
         let mut needs = StepNeeds::default();
         needs.work.inputs = self.inputs(context);
-        for shape in self.options.buckets().largest(self.config.width) {
+        for shape in self.options.buckets().largest(self.config.width, self.candidates) {
             let step = Step::build(&parameters, shape, Memory::Shared, parameters.end(), self.passes)?;
             needs.work.scratch = needs.work.scratch.max(step.plan.bytes);
             needs.beside = needs.beside.max(self.backend.scratch_bytes(&step.graph));
@@ -121,7 +122,7 @@ impl<B: HostAccess> Needs<'_, B> {
     fn inputs(&self, context: usize) -> usize {
         let cache = self.options.cache(context, context, 1);
         let kept = self.parameters.kept();
-        let shapes = self.options.buckets().largest(self.config.width).into_iter();
+        let shapes = self.options.buckets().largest(self.config.width, 0).into_iter();
         let elements = shapes.map(|shape| InputLayout::new(shape, &cache, kept).elements());
         elements.max().unwrap_or(0)
     }
@@ -223,7 +224,7 @@ pub(super) fn plan_memory<B: HostAccess>(
     weights: &dyn WeightSource,
     config: &DecoderConfig,
     options: EngineOptions,
-    passes: GraphOptimizer,
+    (candidates, passes): (usize, GraphOptimizer),
     backend: &B,
 ) -> Result<Planned, ModelError> {
     let available = backend.available_bytes();
@@ -234,6 +235,7 @@ pub(super) fn plan_memory<B: HostAccess>(
         backend,
         config,
         options,
+        candidates,
         passes,
         weights: parameters.weight_bytes(),
         parameters,

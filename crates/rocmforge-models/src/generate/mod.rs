@@ -203,28 +203,33 @@ impl<B: HostAccess> Generator<B> {
         let started = Instant::now();
         self.stepped.clear();
         let parts = schedule::plan(&mut self.engine, &mut self.sequences)?;
-        let mut chunks = Vec::with_capacity(parts.len());
+        let mut pending = Vec::with_capacity(parts.len());
         for part in &parts {
             let sequence = &self.sequences[part.index];
             let Some(cache) = sequence.cache else { continue };
-            chunks.push(Chunk {
-                sequence: cache,
-                tokens: &sequence.tokens[part.start..part.end],
-                outputs: if part.end == sequence.tokens.len() {
-                    Outputs::Last
-                } else {
-                    Outputs::None
-                },
-            });
+            // A copy: the samplers work while the step still needs them.
+            let tokens = sequence.tokens[part.start..part.end].to_vec();
+            pending.push((cache, tokens, part.end == sequence.tokens.len()));
         }
-        if chunks.is_empty() {
+        if pending.is_empty() {
             return Ok(false);
         }
+        let chunks = pending.iter().map(|(cache, tokens, is_last)| Chunk {
+            sequence: *cache,
+            tokens,
+            outputs: if *is_last { Outputs::Last } else { Outputs::None },
+        });
+        let chunks: Vec<_> = chunks.collect();
         let requests = parts.iter().map(|part| self.sequences[part.index].request);
         self.stepped.extend(requests);
-        let logits = self.engine.step(&chunks)?;
+        let sequences = &mut self.sequences;
+        let mut drawing = parts.iter().map(|part| (part.index, part.end));
+        let outputs = self.engine.step_top(&chunks, |top| {
+            let (index, _) = drawing.find(|&(index, end)| end == sequences[index].tokens.len())?;
+            sequences[index].row_needed(top)
+        })?;
         let elapsed = started.elapsed();
-        let mut rows = logits.rows();
+        let mut rows = outputs.rows();
         let mut ended = Vec::new();
         let mut events = Vec::new();
         for part in &parts {
@@ -233,14 +238,14 @@ impl<B: HostAccess> Generator<B> {
             let row = (part.end == sequence.tokens.len()).then(|| rows.next()).flatten();
             if in_prompt {
                 sequence.stats.prompt_time += elapsed;
-                events.push(sequence.prompt_event(part.end, row));
+                events.push(sequence.prompt_event(part.end, row.as_ref()));
             } else {
                 sequence.stats.decode_time += elapsed;
                 sequence.stats.decoded_tokens += usize::from(row.is_some());
             }
             let Some(row) = row else { continue };
             let started = Instant::now();
-            if let Some(reason) = sequence.draw(row, self.engine.max_context(), &mut events) {
+            if let Some(reason) = sequence.draw(&row, self.engine.max_context(), &mut events) {
                 ended.push((part.index, reason));
             }
             if !in_prompt {

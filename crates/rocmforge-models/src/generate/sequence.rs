@@ -7,7 +7,7 @@ use rocmforge_attention::paged::{PrefixKey, SequenceId};
 use super::event::{Event, FinishReason, Stats, Token};
 use super::{GenerateError, Request, RequestId};
 use crate::Input;
-use crate::sampling::{Sampler, SamplingError, top_logprobs};
+use crate::sampling::{Row, RowReason, Sampler, SamplingError, TopLogits};
 use crate::stop::StopStrings;
 use crate::tokenizer::{DecodeStream, Tokenizer};
 
@@ -66,22 +66,44 @@ impl Sequence {
         self.tokens.len() - self.stats.prompt_tokens
     }
 
-    /// Reports progress of the prompt: `done` of its tokens are in the cache. `logits` are those after its last token.
-    pub(super) fn prompt_event(&self, done: usize, logits: Option<&[f32]>) -> Event {
+    /// Why the whole row after its last token is needed, if these candidates of it are not enough.
+    pub(super) fn row_needed(&mut self, top: &TopLogits<'_>) -> Option<RowReason> {
+        let draws = self.drawn() < self.settings.max_tokens;
+        let of_prompt = if self.drawn() == 0 {
+            self.settings.first_logits
+        } else {
+            0
+        };
+        let listed = of_prompt.max(if draws { self.settings.logprobs } else { 0 });
+        if listed > 0
+            && let Err(why) = top.logprobs(listed)
+        {
+            return Some(why);
+        }
+        match self.sampler.sample_top(top) {
+            Err(SamplingError::RowNeeded(why)) if draws => Some(why),
+            _ => None,
+        }
+    }
+
+    /// Reports progress of the prompt: `done` of its tokens are in the cache. `row` is that after its last token.
+    pub(super) fn prompt_event(&self, done: usize, row: Option<&Row<'_>>) -> Event {
         Event::Prompt {
             request: self.request,
             done,
             tokens: self.stats.prompt_tokens,
-            logits: logits.map_or_else(Vec::new, |logits| largest(logits, self.settings.first_logits)),
+            logits: row
+                .and_then(|row| row.largest(self.settings.first_logits).ok())
+                .unwrap_or_default(),
         }
     }
 
     /// Draws the next token and takes it in. Says why the sequence ends, if it does. A token that ends the text is not taken in.
-    pub(super) fn draw(&mut self, logits: &[f32], context: usize, events: &mut Vec<Event>) -> Option<FinishReason> {
+    pub(super) fn draw(&mut self, row: &Row<'_>, context: usize, events: &mut Vec<Event>) -> Option<FinishReason> {
         if self.drawn() >= self.settings.max_tokens {
             return Some(FinishReason::MaxTokens);
         }
-        let drawn = match self.try_draw(logits) {
+        let drawn = match self.try_draw(row) {
             Ok(drawn) => drawn,
             Err(error) => return Some(FinishReason::Failed(error)),
         };
@@ -113,11 +135,11 @@ impl Sequence {
         (self.tokens.len() > context).then_some(FinishReason::ContextFull)
     }
 
-    fn try_draw(&mut self, logits: &[f32]) -> Result<Token, SamplingError> {
-        let sampled = self.sampler.sample(logits)?;
+    fn try_draw(&mut self, row: &Row<'_>) -> Result<Token, SamplingError> {
+        let sampled = self.sampler.sample_row(row)?;
         let top = match self.settings.logprobs {
             0 => Vec::new(),
-            n => top_logprobs(logits, n),
+            n => row.logprobs(n)?,
         };
         Ok(Token {
             id: sampled.id,
@@ -138,12 +160,4 @@ impl Sequence {
             stats: self.stats,
         }
     }
-}
-
-/// The `n` largest logits, by falling logit and rising id.
-fn largest(logits: &[f32], n: usize) -> Vec<(u32, f32)> {
-    let top = top_logprobs(logits, n);
-    top.into_iter()
-        .filter_map(|(id, _)| Some((id, *logits.get(id as usize)?)))
-        .collect()
 }

@@ -3,8 +3,12 @@
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
-use super::SamplingError;
 use super::logprobs::{check, log_sum_exp};
+use super::{SamplingError, TopLogits};
+
+/// How far the sum of a row's exponentials may be from the one that a sampler adds up, as a fraction of it. Sums in f32 on a device are ten times as
+/// close.
+const SUM_ERROR: f64 = 1e-4;
 
 /// A token that may be drawn.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -20,6 +24,27 @@ pub(super) fn by_rank(a: &Candidate, b: &Candidate) -> Ordering {
     b.logit.total_cmp(&a.logit).then(a.id.cmp(&b.id))
 }
 
+/// What is known of the tokens that are not in a list.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rest {
+    /// They all rank after this one.
+    pub(super) ceiling: Candidate,
+    /// The logarithm of the sum of all exponentials, those in the list included; `None` once a stage has changed a logit.
+    pub(super) log_sum_exp: Option<f64>,
+}
+
+impl Rest {
+    /// A token that is not in the list may have this logit now, whatever its id. A banned one stays banned.
+    fn rise(&mut self, logit: f32) {
+        if self.ceiling.logit > f32::NEG_INFINITY {
+            self.ceiling = Candidate {
+                id: u32::MAX,
+                logit: logit.next_up() + 0.0,
+            };
+        }
+    }
+}
+
 /// The tokens that may still be drawn, which every stage changes or shortens.
 ///
 /// The list is sorted only as far as a stage has needed it: the first `sorted` candidates are in rank order, and none after them
@@ -30,6 +55,8 @@ pub struct Candidates {
     sorted: usize,
     /// Whether `list[i].id == i` for all of the vocabulary.
     by_id: bool,
+    /// There are more tokens than those in the list: it is a row's first ones, see [`TopLogits`](super::TopLogits).
+    rest: Option<Rest>,
 }
 
 impl Candidates {
@@ -56,6 +83,64 @@ impl Candidates {
         self.list.extend(all);
         self.sorted = 0;
         self.by_id = true;
+        self.rest = None;
+    }
+
+    /// The first candidates of a row, into the memory of this list.
+    pub(super) fn refill_top(&mut self, top: &TopLogits<'_>, log_sum_exp: f64) {
+        self.list.clear();
+        let all = top.ids.iter().zip(top.logits);
+        self.list
+            .extend(all.map(|(&id, &logit)| Candidate { id, logit: logit + 0.0 }));
+        self.sorted = self.list.len();
+        self.by_id = false;
+        self.rest = self.list.last().map(|&ceiling| Rest {
+            ceiling,
+            log_sum_exp: Some(log_sum_exp),
+        });
+        if top.is_whole_row() {
+            self.complete_by_id();
+        }
+    }
+
+    /// What is known of the tokens that are not in the list; `None` if there are none.
+    pub(super) fn rest(&self) -> Option<Rest> {
+        self.rest
+    }
+
+    /// The tokens that are not in the list are out. The others are in the order that they have in a list of the whole row.
+    pub(super) fn complete_by_id(&mut self) {
+        self.rest = None;
+        self.list.sort_unstable_by_key(|candidate| candidate.id);
+        self.sorted = 0;
+    }
+
+    /// Keeps the `n` of highest rank, sorted, if they are known. Says whether they are.
+    pub(super) fn keep_certain(&mut self, n: usize) -> bool {
+        if let Some(Rest { ceiling, .. }) = self.rest {
+            let all = self.ranked(usize::MAX);
+            if all.partition_point(|candidate| by_rank(candidate, &ceiling).is_le()) < n {
+                return false;
+            }
+            self.rest = None;
+        }
+        self.keep_first(n);
+        true
+    }
+
+    /// [`Self::shortest`] for a share of the sum of all weights, that of the tokens which are not in the list included; `None` if what is
+    /// known of that sum does not decide it.
+    pub(super) fn shortest_of_all(&mut self, share: f64) -> Option<usize> {
+        let max = self.max();
+        let total = (self.rest?.log_sum_exp? - f64::from(max)).exp();
+        let all = self.ranked(usize::MAX);
+        let mut sum = 0.0;
+        let reaches = |candidate: &Candidate| {
+            sum += weight(candidate.logit, max);
+            sum > share * total * (1.0 - SUM_ERROR)
+        };
+        let length = 1 + all.iter().position(reaches)?;
+        (sum > share * total * (1.0 + SUM_ERROR)).then_some(length)
     }
 
     /// The candidates, in no particular order.
@@ -142,6 +227,7 @@ impl Candidates {
         }
         self.sort_first(n);
         self.list.truncate(n);
+        self.sorted = self.list.len();
         self.by_id = false;
     }
 
@@ -188,8 +274,18 @@ impl Candidates {
         self.by_id = false;
     }
 
-    /// Changes the logits of the tokens that are keys of `changes`.
+    /// Changes the logits of the tokens that are keys of `changes`, by a function that does not fall with the logit.
     pub(super) fn change<T: Copy>(&mut self, changes: &HashMap<u32, T>, change: impl Fn(f64, T) -> f64) {
+        if let Some(rest) = self.rest.as_mut().filter(|_| !changes.is_empty()) {
+            rest.log_sum_exp = None;
+            for (id, &by) in changes {
+                let most = bounded(rest.ceiling.logit, |l| change(l, by));
+                // Few changes raise a logit, so the list is searched for few.
+                if most >= rest.ceiling.logit && !self.list.iter().any(|candidate| candidate.id == *id) {
+                    rest.rise(most);
+                }
+            }
+        }
         let apply = |candidate: &mut Candidate, by: T| candidate.logit = bounded(candidate.logit, |l| change(l, by));
         if self.by_id {
             for (&id, &by) in changes {
@@ -210,6 +306,10 @@ impl Candidates {
 
     /// Changes all logits by a function that does not change their order.
     pub(super) fn scale(&mut self, change: impl Fn(f64) -> f64) {
+        if let Some(rest) = &mut self.rest {
+            rest.log_sum_exp = None;
+            rest.rise(bounded(rest.ceiling.logit, &change));
+        }
         for candidate in &mut self.list {
             // Two logits may become equal, and their ids may be in the wrong order then.
             candidate.logit = bounded(candidate.logit, &change);

@@ -4,7 +4,7 @@
 use super::{SamplerConfig, stages};
 
 /// A stage of a sampler; its parameters are those of the [`SamplerConfig`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Stage {
     /// [`stages::logit_bias`]

@@ -1,6 +1,6 @@
 //! Errors of sampling.
 
-use super::Stage;
+use super::{RowReason, Stage};
 
 /// Why no token was drawn.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -33,6 +33,9 @@ pub enum SamplingError {
     /// Every logit is -inf, perhaps only after the logit bias.
     #[error("all {0} logits are -inf: no token may follow")]
     NothingLeft(usize),
+    /// A row's first candidates do not decide what is drawn from the whole row.
+    #[error("{0}, so the whole row of logits is needed")]
+    RowNeeded(RowReason),
     /// A logit bias names a token that the vocabulary does not have.
     #[error("there is a logit bias for token {id}, but only {vocabulary} logits")]
     BiasOutOfRange {
@@ -41,4 +44,10 @@ pub enum SamplingError {
         /// Number of logits.
         vocabulary: usize,
     },
+}
+
+impl From<RowReason> for SamplingError {
+    fn from(reason: RowReason) -> Self {
+        Self::RowNeeded(reason)
+    }
 }

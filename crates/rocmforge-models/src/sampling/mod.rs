@@ -34,6 +34,11 @@
 //! The random numbers are those of Philox4x32-10 under the seed as key and (sequence, number of tokens so far) as counter. A draw does
 //! not depend on the other sequences of a batch, nor on draws that were repeated or thrown away. Candidates are ranked by falling
 //! logit, equal ones by rising id, and summed up in f64.
+//!
+//! # From a row's first candidates
+//!
+//! [`Sampler::sample_top`] draws from the largest logits of a row, which a device has found, the very token that [`Sampler::sample`] draws from
+//! the whole row; where they do not decide it, it says so.
 
 mod candidates;
 mod chain;
@@ -44,6 +49,7 @@ mod logprobs;
 mod philox;
 mod sampler;
 pub mod stages;
+mod top;
 
 pub use candidates::{Candidate, Candidates, top_logprobs};
 pub use chain::Stage;
@@ -51,3 +57,4 @@ pub use config::{DRY_BREAKERS, Dry, Mirostat, SamplerConfig, Xtc};
 pub use error::SamplingError;
 pub use philox::philox4x32;
 pub use sampler::{Sampled, Sampler};
+pub use top::{Row, RowReason, TopLogits};

@@ -1,9 +1,9 @@
 //! Sampler: draws tokens with a configuration and a seed.
 
-use super::candidates::{Candidate, weight};
+use super::candidates::{Candidate, Rest, by_rank, weight};
 use super::history::History;
 use super::philox::uniforms;
-use super::{Candidates, SamplerConfig, SamplingError, Stage, logprobs, stages};
+use super::{Candidates, Row, RowReason, SamplerConfig, SamplingError, Stage, TopLogits, logprobs, stages};
 
 /// A drawn token.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -79,6 +79,99 @@ impl Sampler {
     /// Those of [`distribution`](Self::distribution).
     pub fn sample(&mut self, logits: &[f32]) -> Result<Sampled, SamplingError> {
         let max = self.apply_stages(logits)?;
+        let id = self.draw(logits.len())?;
+        let logprob = f64::from(logits[id as usize]) - logprobs::log_sum_exp(logits, max);
+        let logprob = logprob as f32;
+        Ok(Sampled { id, logprob })
+    }
+
+    /// [`Self::sample`] from the first candidates of a row. The token is the same; its log-probability has the error of the sum.
+    ///
+    /// # Errors
+    ///
+    /// [`SamplingError::RowNeeded`] if they do not decide what is drawn, and otherwise those of [`distribution`](Self::distribution).
+    pub fn sample_top(&mut self, top: &TopLogits<'_>) -> Result<Sampled, SamplingError> {
+        self.check_bias(top.vocabulary)?;
+        if !top.is_sound() {
+            return Err(RowReason::NotFinite.into());
+        }
+        if self.config.mirostat.is_some() {
+            return Err(RowReason::Mirostat.into());
+        }
+        let [uniform, xtc] = self.uniforms();
+        self.candidates.refill_top(top, top.log_sum_exp);
+        for index in 0..self.stages.len() {
+            let stage = self.stages[index];
+            match self.candidates.rest() {
+                None => apply(stage, &mut self.candidates, &self.config, &self.history, xtc),
+                Some(rest) if self.applies_to_first(stage, rest, xtc) => {}
+                Some(_) => return Err(RowReason::Stage(stage).into()),
+            }
+        }
+        let id = match self.candidates.rest() {
+            None => self.draw(top.vocabulary)?,
+            Some(_) => {
+                let drawn = self.candidates.shortest_of_all(uniform).ok_or(RowReason::Draw)?;
+                let drawn = self.candidates.ranked(drawn).last();
+                drawn.ok_or(SamplingError::NothingLeft(top.vocabulary))?.id
+            }
+        };
+        let position = top.ids.iter().position(|&other| other == id).unwrap_or_default();
+        let logprob = (f64::from(top.logits[position]) - top.log_sum_exp) as f32;
+        Ok(Sampled { id, logprob })
+    }
+
+    /// [`Self::sample`] or [`Self::sample_top`].
+    ///
+    /// # Errors
+    ///
+    /// As these.
+    pub fn sample_row(&mut self, row: &Row<'_>) -> Result<Sampled, SamplingError> {
+        match row {
+            Row::Whole(logits) => self.sample(logits),
+            Row::Top(top) => self.sample_top(top),
+        }
+    }
+
+    /// Applies a stage to the first candidates of a row, if they decide what it does to the whole row.
+    fn applies_to_first(&mut self, stage: Stage, rest: Rest, xtc: f64) -> bool {
+        let (candidates, config) = (&mut self.candidates, &self.config);
+        match stage {
+            // They lower or raise single logits, and the rest knows how far.
+            Stage::LogitBias | Stage::Penalties | Stage::Dry => {}
+            Stage::Temperature if config.temperature <= 0.0 => return candidates.keep_certain(1),
+            // All are measured from the largest.
+            Stage::Temperature => {
+                let largest = candidates.ranked(1).first();
+                if !largest.is_some_and(|largest| by_rank(largest, &rest.ceiling).is_le()) {
+                    return false;
+                }
+            }
+            // At least so many are left, and no stage before has dropped one.
+            Stage::TopK if config.top_k > 0 => return candidates.keep_certain(config.top_k),
+            Stage::TopP if config.top_p < 1.0 => {
+                let length = candidates.shortest_of_all(f64::from(config.top_p));
+                return length.is_some_and(|length| candidates.keep_certain(length));
+            }
+            Stage::MinP if config.min_p > 0.0 => {
+                if f64::from(rest.ceiling.logit) >= stages::min_p_bound(candidates, config.min_p) {
+                    return false;
+                }
+                stages::min_p(candidates, config.min_p);
+                candidates.complete_by_id();
+                return true;
+            }
+            Stage::TopNSigma => return config.top_n_sigma <= 0.0,
+            Stage::Typical => return config.typical_p >= 1.0,
+            Stage::Xtc => return xtc >= f64::from(config.xtc.probability),
+            Stage::TopK | Stage::TopP | Stage::MinP => return true,
+        }
+        apply(stage, candidates, config, &self.history, xtc);
+        true
+    }
+
+    /// Draws from the candidates that the stages have left of a vocabulary.
+    fn draw(&mut self, vocabulary: usize) -> Result<u32, SamplingError> {
         let [uniform, _] = self.uniforms();
         let total = self.candidates.weight_sum();
         // The inverse of the distribution function over the candidates in rank order. The last candidate with a weight is drawn if
@@ -88,7 +181,7 @@ impl Sampler {
         let best = self.candidates.max();
         let can_be_drawn = |candidate: &&Candidate| weight(candidate.logit, best) > 0.0;
         let Some(&drawn) = self.candidates.ranked(drawn).iter().rfind(can_be_drawn) else {
-            return Err(SamplingError::NothingLeft(logits.len()));
+            return Err(SamplingError::NothingLeft(vocabulary));
         };
         if let Some(mirostat) = self.config.mirostat {
             let natural = f64::from(best) + total.ln() - f64::from(drawn.logit);
@@ -96,11 +189,7 @@ impl Sampler {
             let mu = self.mu - f64::from(mirostat.eta) * (surprise - f64::from(mirostat.tau));
             self.next_mu = Some((drawn.id, mu));
         }
-        let logprob = f64::from(logits[drawn.id as usize]) - logprobs::log_sum_exp(logits, max);
-        Ok(Sampled {
-            id: drawn.id,
-            logprob: logprob as f32,
-        })
+        Ok(drawn.id)
     }
 
     /// The tokens from which [`sample`](Self::sample) would draw, with their probabilities, the most likely first.
@@ -121,9 +210,7 @@ impl Sampler {
     fn apply_stages(&mut self, logits: &[f32]) -> Result<f32, SamplingError> {
         let max = logprobs::check(logits)?;
         let vocabulary = logits.len();
-        if let Some(&(id, _)) = self.config.logit_bias.iter().find(|(id, _)| *id as usize >= vocabulary) {
-            return Err(SamplingError::BiasOutOfRange { id, vocabulary });
-        }
+        self.check_bias(vocabulary)?;
         let [_, uniform] = self.uniforms();
         self.candidates.refill(logits);
         let mirostat = self.config.mirostat.is_some();
@@ -137,6 +224,13 @@ impl Sampler {
             return Err(SamplingError::NothingLeft(vocabulary));
         }
         Ok(max)
+    }
+
+    fn check_bias(&self, vocabulary: usize) -> Result<(), SamplingError> {
+        match self.config.logit_bias.iter().find(|(id, _)| *id as usize >= vocabulary) {
+            Some(&(id, _)) => Err(SamplingError::BiasOutOfRange { id, vocabulary }),
+            None => Ok(()),
+        }
     }
 
     fn uniforms(&self) -> [f64; 2] {

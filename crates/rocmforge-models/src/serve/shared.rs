@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use rocmforge_attention::paged::PagedKvStats;
 
 use super::{ServeError, ServeOptions};
-use crate::GraphCounts;
 use crate::generate::Event;
+use crate::{GraphCounts, ReadCounts};
 
 /// Takes the events of one request.
 pub(super) type Sink = Box<dyn FnMut(Result<Event, ServeError>) + Send>;
@@ -58,6 +58,8 @@ pub struct Figures {
     pub cache: PagedKvStats,
     /// Graphs that were made.
     pub graphs: GraphCounts,
+    /// What was read of the outputs of steps.
+    pub read: ReadCounts,
 }
 
 #[derive(Default)]

@@ -157,6 +157,7 @@ impl<B: HostAccess> Worker<'_, B> {
             failed_in_a_row: self.failed_in_a_row,
             cache,
             graphs: engine.graph_counts(),
+            read: engine.read_counts().clone(),
             ..Figures::default()
         }
     }

@@ -57,23 +57,25 @@ impl Buckets {
     }
 
     /// Shapes one of which takes the most memory: with logits no bucket has more of anything, and without some passes have less to do. Rows of
-    /// embeddings have this width.
-    pub(crate) fn largest(&self, row_width: usize) -> [StepShape; 2] {
-        [self.sequences, 0].map(|outputs| StepShape {
+    /// embeddings have this width, and rows of logits so many candidates.
+    pub(crate) fn largest(&self, row_width: usize, candidates: usize) -> [StepShape; 2] {
+        [(self.sequences, candidates), (0, 0)].map(|(outputs, candidates)| StepShape {
             tokens: self.chunk,
             sequences: self.sequences,
             outputs,
             row_width,
+            candidates,
         })
     }
 
-    /// Every bucket of steps whose tokens are all ids, each once: one token of each sequence first.
-    pub(crate) fn all(&self) -> Vec<StepShape> {
+    /// Every bucket of steps whose tokens are all ids, each once: one token of each sequence first. With logits they have so many candidates.
+    pub(crate) fn all(&self, candidates: usize) -> Vec<StepShape> {
         let square = |all| StepShape {
             tokens: all,
             sequences: all,
             outputs: all,
             row_width: 0,
+            candidates,
         };
         let mut shapes: Vec<StepShape> = sizes(self.sequences).map(square).collect();
         let most = self.sequences;
@@ -83,6 +85,7 @@ impl Buckets {
                 sequences,
                 outputs,
                 row_width: 0,
+                candidates: if outputs == 0 { 0 } else { candidates },
             });
             // Twice the same where one sequence is all; one token of each sequence stands above.
             let kept = if most == 1 { 2 } else { 4 };
@@ -113,6 +116,7 @@ mod tests {
             sequences,
             outputs,
             row_width: 0,
+            candidates: 0,
         }
     }
 
@@ -142,11 +146,11 @@ mod tests {
                 }
             }
             let listed: BTreeSet<_> = buckets
-                .all()
+                .all(0)
                 .iter()
                 .map(|b| (b.tokens, b.sequences, b.outputs))
                 .collect();
-            assert_eq!(listed.len(), buckets.all().len());
+            assert_eq!(listed.len(), buckets.all(0).len());
             assert_eq!(all, listed, "{buckets:?}");
             assert!(listed.len() <= 200, "{buckets:?}: {}", listed.len());
         }

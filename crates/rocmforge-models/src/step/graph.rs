@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use rocmforge_ggml::{DType, GgmlError, GgmlResult, Graph, Op, TensorDesc, TensorId};
+use rocmforge_ggml::{DType, GgmlError, GgmlResult, Graph, Op, SoftMax, TensorDesc, TensorId};
 
-use super::{InputLayout, Memory, Parameters, StateLayout, StepShape};
+use super::{CandidateIds, InputLayout, Memory, Parameters, StateLayout, StepShape};
 use crate::cache::{CacheSpec, Cached, State};
 
 fn described(graph: &Graph, id: TensorId) -> GgmlResult<&TensorDesc> {
@@ -117,6 +117,34 @@ impl<'a> StepGraph<'a> {
 
     pub(super) fn inputs(&self) -> TensorId {
         self.inputs
+    }
+
+    /// The `k` largest of each row of logits.
+    pub(super) fn candidates(&mut self, logits: TensorId, k: usize) -> GgmlResult<CandidateIds> {
+        let ids = self.push(Op::TopK { k }, &[logits])?;
+        let plain = SoftMax {
+            scale: 1.0,
+            max_bias: 0.0,
+            mask: false,
+            sinks: false,
+        };
+        let shares = self.push(Op::SoftMax(plain), &[logits])?;
+        // A table of one column for each row of logits.
+        let mut rows = described(&self.graph, logits)?.shape.clone();
+        rows.push(1);
+        let mut chosen = |of| -> GgmlResult<TensorId> {
+            let table = self.reshape(of, rows.clone())?;
+            let chosen = self.push(Op::GetRows, &[table, ids])?;
+            self.graph.mark_output(chosen);
+            Ok(chosen)
+        };
+        let (logits, probabilities) = (chosen(logits)?, chosen(shares)?);
+        self.graph.mark_output(ids);
+        Ok(CandidateIds {
+            ids,
+            logits,
+            probabilities,
+        })
     }
 
     /// The graph, whose results are the logits; without logits, what it wrote into caches.

@@ -18,6 +18,8 @@ pub struct StepShape {
     pub outputs: usize,
     /// Elements of a row of embeddings, where some tokens are such rows; 0 where all are ids.
     pub row_width: usize,
+    /// Of each row of logits so many of the largest are found; 0 for the row alone.
+    pub candidates: usize,
 }
 
 /// Elements of the inputs' tensor that hold each input.

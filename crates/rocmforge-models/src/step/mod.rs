@@ -43,6 +43,19 @@ pub struct Step {
     pub inputs: TensorId,
     /// Logits, f32 `[outputs, vocab]`.
     pub logits: Option<TensorId>,
+    /// The largest of each row.
+    pub candidates: Option<CandidateIds>,
+}
+
+/// The tensors that hold the largest logits of each row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CandidateIds {
+    /// Their tokens, u32 `[outputs, candidates]`: by falling logit, equal ones by rising id.
+    pub ids: TensorId,
+    /// Their logits, f32 of as many elements.
+    pub logits: TensorId,
+    /// Their probabilities in the softmax over the row, f32 of as many elements.
+    pub probabilities: TensorId,
 }
 
 impl Step {
@@ -60,6 +73,10 @@ impl Step {
         let mut g = StepGraph::new(p, shape, memory, first_id)?;
         let logits = p.network.build(&mut g)?;
         let inputs = g.inputs();
+        let candidates = match logits {
+            Some(logits) if shape.candidates > 0 => Some(g.candidates(logits, shape.candidates)?),
+            _ => None,
+        };
         let mut graph = g.finish(logits);
         // Weights lie in memory already, so their layouts stay.
         let optimized = optimizer.without(Pass::Layout).optimize(&mut graph);
@@ -73,6 +90,7 @@ impl Step {
             plan,
             inputs,
             logits,
+            candidates,
         })
     }
 }

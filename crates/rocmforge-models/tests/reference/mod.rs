@@ -1,11 +1,15 @@
 //! Fixtures of the f64 reference, and the comparison of an engine with them. README.md says how they were made.
 #![allow(dead_code)] // each test program uses a part
 
+mod candidates;
 pub(crate) mod load;
+mod random_file;
 
 use std::path::{Path, PathBuf};
 
+pub(crate) use candidates::check_candidates;
 pub(crate) use load::check_load;
+pub(crate) use random_file::random_file;
 use rocmforge_ggml::HostAccess;
 use rocmforge_gguf::Gguf;
 use rocmforge_models::{Chunk, Engine, EngineOptions, Limit, Model, Outputs};

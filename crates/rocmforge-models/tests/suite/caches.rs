@@ -13,8 +13,9 @@ use rocmforge_testkit::data::rng;
 use rocmforge_testkit::{LeaseOptions, gpu, gpu_with};
 use serde_json::{Map, Value, json};
 
+use crate::reference::random_file;
 use crate::reference::{SAME, Tiny, best};
-use crate::suite::cache_types::{SMALL, file, nmse};
+use crate::suite::cache_types::{SMALL, nmse};
 use crate::suite::directory::Export;
 
 fn gemma() -> Model {
@@ -192,7 +193,7 @@ fn windows_of_a_device_in_f16_are_near_the_exact_ones() {
     }) else {
         unreachable!("an object")
     };
-    let model = as_directory(file(SMALL, TensorType::F32), settings);
+    let model = as_directory(random_file(SMALL, TensorType::F32), settings);
     let tokens: Vec<u32> = ids(3, 180).iter().map(|id| id % 160).collect();
     let expected = at_once(&model, &tokens);
     let gpu = gpu();

@@ -22,7 +22,8 @@ use clap::{Parser, ValueEnum};
 use rocmforge::backend::{Elems, HipBackend, HipBuffer};
 use rocmforge::ggml::{Activations, HipGgmlBackend};
 use rocmforge::gguf::TensorType;
-use rocmforge::models::{Chunk, Engine, EngineOptions, KvType, Limit, Model, Outputs};
+use rocmforge::models::sampling::{Sampler, SamplerConfig, SamplingError};
+use rocmforge::models::{Chunk, Engine, EngineOptions, KvType, Limit, Model, Outputs, SequenceId};
 use shapes::Shape;
 
 type Failure = Box<dyn std::error::Error>;
@@ -63,6 +64,9 @@ struct Args {
     /// llama.cpp's program of that name, to measure it on the same files.
     #[arg(long)]
     llama_bench: Option<PathBuf>,
+    /// Decodes twice more at each depth, with tokens drawn by the usual sampler: from whole rows of logits, and from so many of the largest.
+    #[arg(long, value_name = "CANDIDATES")]
+    draws: Option<usize>,
     /// Prints the time of each kind of op in a decoding step, each waited for.
     #[arg(long)]
     profile: bool,
@@ -146,20 +150,26 @@ fn run(args: &Args) -> Result<(), Failure> {
             let prompt = (args.prompt > 0).then_some(Work::Prompt(args.prompt));
             let tokens = args.tokens;
             let decode = args.depths.iter().map(|&depth| Work::Decode { tokens, depth });
-            for work in decode.chain(prompt) {
+            let drawn = args.draws.map_or_else(Vec::new, |count| vec![Some(0), Some(count)]);
+            let decode: Vec<Work> = decode.collect();
+            let decode = decode.into_iter().flat_map(|work| {
+                let ways = [None].into_iter().chain(drawn.clone());
+                ways.map(move |draws| (work, draws))
+            });
+            for (work, draws) in decode.chain(prompt.map(|work| (work, None))) {
                 let (mut ours, mut its, mut launches) = (Vec::new(), Vec::new(), 0);
                 for _ in 0..args.rounds.max(1) {
-                    let run = measure(hip, args, &file, context, work)?;
+                    let run = measure(hip, args, &file, context, (work, draws))?;
                     ours.push(run.speed);
                     launches = run.launches;
-                    if let Some(program) = &args.llama_bench {
+                    if let Some(program) = args.llama_bench.as_ref().filter(|_| draws.is_none()) {
                         its.push(peer::run(program, &file, args.kv.word(), work)?);
                     }
                 }
                 row(
                     shape,
                     (ty, args.kv.of_engine()),
-                    work,
+                    (work, draws),
                     [&mut ours, &mut its],
                     copy,
                     launches,
@@ -213,6 +223,7 @@ fn engine(
     args: &Args,
     file: &std::path::Path,
     context: usize,
+    candidates: usize,
 ) -> Result<Engine<HipGgmlBackend>, Failure> {
     let activations = match args.activations {
         Products::F32 => Activations::F32,
@@ -224,6 +235,7 @@ fn engine(
         max_sequences: 1,
         kv: args.kv.of_engine(),
         chunk: args.chunk,
+        candidates: Some(candidates),
         ..EngineOptions::default()
     };
     Ok(Engine::new(backend, &Model::open(file)?, options)?)
@@ -234,9 +246,9 @@ fn measure(
     args: &Args,
     file: &std::path::Path,
     context: usize,
-    work: Work,
+    (work, draws): (Work, Option<usize>),
 ) -> Result<Run, Failure> {
-    let mut engine = engine(hip, args, file, context)?;
+    let mut engine = engine(hip, args, file, context, draws.unwrap_or(0))?;
     let vocab = engine.config().vocab as u32;
     let ids =
         |salt: u32, n: usize| -> Vec<u32> { (0..n as u32).map(|i| (i * 7919 + salt * 104_729) % vocab).collect() };
@@ -264,13 +276,22 @@ fn measure(
             let sequence = engine.add_sequence(&prompt)?;
             engine.prefill(sequence, &prompt)?;
             // Two make and capture the graph.
-            let next = ids(4, tokens + 2);
-            for &id in &next[..2] {
-                engine.decode(sequence, id)?;
+            let mut next = ids(4, tokens + 3);
+            let mut sampler = Sampler::new(SamplerConfig::default(), 0)?;
+            let mut decode = |engine: &mut Engine<HipGgmlBackend>, index: usize| -> Result<(), Failure> {
+                if draws.is_none() {
+                    engine.decode(sequence, next[index])?;
+                    return Ok(());
+                }
+                next[index + 1] = drawn(engine, sequence, next[index], &mut sampler)?;
+                Ok(())
+            };
+            for index in 0..2 {
+                decode(&mut engine, index)?;
             }
             let (start, before) = (Instant::now(), engine.backend().launches());
-            for &id in &next[2..] {
-                engine.decode(sequence, id)?;
+            for index in 2..tokens + 2 {
+                decode(&mut engine, index)?;
             }
             let seconds = start.elapsed().as_secs_f64();
             Ok(Run {
@@ -281,8 +302,29 @@ fn measure(
     }
 }
 
+/// The token that is drawn after another.
+fn drawn(
+    engine: &mut Engine<HipGgmlBackend>,
+    sequence: SequenceId,
+    token: u32,
+    sampler: &mut Sampler,
+) -> Result<u32, Failure> {
+    let chunk = Chunk {
+        sequence,
+        tokens: &[token],
+        outputs: Outputs::Last,
+    };
+    sampler.accept(token);
+    let outputs = engine.step_top(&[chunk], |top| match sampler.sample_top(top) {
+        Err(SamplingError::RowNeeded(why)) => Some(why),
+        _ => None,
+    })?;
+    let row = outputs.rows().next().ok_or("a step without logits")?;
+    Ok(sampler.sample_row(&row)?.id)
+}
+
 fn print_profile(hip: &Arc<HipBackend>, args: &Args, file: &std::path::Path, context: usize) -> Result<(), Failure> {
-    let mut engine = engine(hip, args, file, context)?;
+    let mut engine = engine(hip, args, file, context, 0)?;
     let sequence = engine.add_sequence(&[0])?;
     let chunk = Chunk {
         sequence,
@@ -304,7 +346,7 @@ fn median(values: &mut [f64]) -> Option<f64> {
 fn row(
     shape: &Shape,
     (ty, kv): (TensorType, KvType),
-    work: Work,
+    (work, draws): (Work, Option<usize>),
     [ours, its]: [&mut [f64]; 2],
     copy: Option<f64>,
     launches: u64,
@@ -313,6 +355,11 @@ fn row(
         Work::Prompt(tokens) => (format!("prompt of {tokens}"), None),
         Work::Decode { depth: 0, .. } => ("decode".to_owned(), Some(0)),
         Work::Decode { depth, .. } => (format!("decode at {depth}"), Some(depth)),
+    };
+    let what = match draws {
+        None => what,
+        Some(0) => format!("{what}, drawn from rows"),
+        Some(count) => format!("{what}, drawn from {count} candidates"),
     };
     let (ours, its) = (median(ours), median(its));
     let bound = copy

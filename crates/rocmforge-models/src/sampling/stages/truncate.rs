@@ -22,9 +22,14 @@ pub fn top_p(candidates: &mut Candidates, p: f32) {
 /// Keeps candidates of at least `p` times the largest probability: logits of at least `max + ln p` (Nguyen et al., 2024); 0 = off.
 pub fn min_p(candidates: &mut Candidates, p: f32) {
     if p > 0.0 {
-        let bound = f64::from(candidates.max()) + f64::from(p).ln();
+        let bound = min_p_bound(candidates, p);
         candidates.retain(|candidate| f64::from(candidate.logit) >= bound);
     }
+}
+
+/// The least logit that [`min_p`] keeps.
+pub(in super::super) fn min_p_bound(candidates: &Candidates, p: f32) -> f64 {
+    f64::from(candidates.max()) + f64::from(p).ln()
 }
 
 /// Locally typical sampling (Meister et al., 2022); 1 = off.
