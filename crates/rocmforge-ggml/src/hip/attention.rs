@@ -5,6 +5,7 @@ use rocmforge_kernels::{ExtOperand, ExtOperands, ExtOptions, ExtShape, KvType, P
 use rocmforge_runtime::HipBuffer;
 
 use super::faults::faults;
+use super::lower::Shared;
 use super::operands::BETWEEN;
 use super::operands::rows_and_cols;
 use super::rows::four;
@@ -126,6 +127,7 @@ impl HipGgmlBackend {
         a: PagedAttention,
         inputs: &[TensorId],
         output: TensorId,
+        with: Shared,
     ) -> GgmlResult<()> {
         let kv = kv_type(self.slots.desc(inputs[1])?.dtype).ok_or_else(|| self.cannot(op, inputs[1]))?;
         let [_, max_blocks] = rows_and_cols(&self.slots.desc(inputs[3])?.shape);
@@ -160,37 +162,42 @@ impl HipGgmlBackend {
             Activations::Int8 => Rounding::F16,
         };
         let plan = attention.plan(&self.kernels, operands, max_blocks, rounding);
+        let rows = rows_and_cols(&self.slots.desc(output)?.shape);
         let split = match plan.map_err(failed(op.name()))?.algorithm {
             PagedAlgorithm::Parts(split) => split,
-            PagedAlgorithm::Floats => {
-                return attention
-                    .forward(&self.kernels, self.stream(), operands, max_blocks, faults(&site))
-                    .map_err(failed(op.name()));
-            }
-            PagedAlgorithm::MatrixUnit => {
-                return attention
-                    .forward16(&self.kernels, self.stream(), operands, max_blocks, faults(&site))
-                    .map_err(failed(op.name()));
+            other => {
+                let (kernels, stream) = (&self.kernels, self.stream());
+                let launched = match other {
+                    PagedAlgorithm::MatrixUnit => {
+                        attention.forward16(kernels, stream, operands, max_blocks, faults(&site))
+                    }
+                    _ => attention.forward(kernels, stream, operands, max_blocks, faults(&site)),
+                };
+                launched.map_err(failed(op.name()))?;
+                if with.leaves {
+                    self.rounded(op, 0, &out, rows, false)?;
+                }
+                return Ok(());
             }
         };
         let partial = self.scratch(BETWEEN, size_of::<f32>() * split.partial_len)?;
         let partial = partial.cast().map_err(failed(op.name()))?;
-        let to = self.room_for_rounded(output, rows_and_cols(&self.slots.desc(output)?.shape))?;
+        let to = match with.leaves {
+            true => Some(self.room_for_rounded(0, rows)?),
+            false => None,
+        };
         let (kernels, stream) = (&self.kernels, self.stream());
-        let rounded = attention
-            .forward_split(
-                kernels,
-                stream,
-                operands,
-                max_blocks,
-                split,
-                &partial,
-                to,
-                faults(&site),
-            )
-            .map_err(failed(op.name()))?;
-        self.keep_rounded(output, rounded);
-        Ok(())
+        let launched = attention.forward_split(
+            kernels,
+            stream,
+            operands,
+            max_blocks,
+            split,
+            &partial,
+            to,
+            faults(&site),
+        );
+        launched.map(drop).map_err(failed(op.name()))
     }
 }
 

@@ -1,5 +1,6 @@
 //! Fused ops as the launches of their parts. There is no kernel for them: they are here so that a graph optimised for the CPU runs.
 
+use super::lower::Shared;
 use super::operands::{BETWEEN, rows_and_cols};
 use super::{HipGgmlBackend, failed};
 use crate::optimizer::Pass;
@@ -20,11 +21,12 @@ impl HipGgmlBackend {
         eps: f32,
         inputs: &[TensorId],
         outputs: &[TensorId],
+        with: Shared,
     ) -> GgmlResult<()> {
         let operands: Vec<TensorId> = [outputs[0]].into_iter().chain(inputs.get(2).copied()).collect();
         if !inputs.iter().chain(outputs).all(|&id| self.is_plain_f32(id)) {
-            self.launch(&Op::Add, &inputs[..2], &outputs[..1])?;
-            return self.launch(&Op::RmsNorm { eps }, &operands, &outputs[1..]);
+            self.launch(&Op::Add, &inputs[..2], &outputs[..1], with)?;
+            return self.launch(&Op::RmsNorm { eps }, &operands, &outputs[1..], with);
         }
         let (a, b) = (self.f32(op, inputs[0])?, self.f32(op, inputs[1])?);
         let (sum, y) = (self.f32(op, outputs[0])?, self.f32(op, outputs[1])?);
@@ -33,16 +35,17 @@ impl HipGgmlBackend {
             Some(&id) => self.f32(op, id)?,
             None => self.constant(1.0, dims[1])?,
         };
-        let to = self.room_for_rounded(outputs[1], dims)?;
-        let rounded = self
+        let to = match with.leaves {
+            true => Some(self.room_for_rounded(0, dims)?),
+            false => None,
+        };
+        let launched = self
             .kernels
             .add_rms_norm(self.stream(), &a, Some([&b, &sum]), &weight, &y, to, dims, eps);
-        let rounded = rounded.map_err(failed(op.name()))?;
-        self.keep_rounded(outputs[1], rounded);
-        Ok(())
+        self.done(op, launched.map(drop))
     }
 
-    /// A norm that is rounded to 8 bits in the same launch, if the next node multiplies it by packed weights. False if it does not.
+    /// A norm that is rounded to 8 bits in the same launch.
     pub(super) fn rounded_norm(
         &mut self,
         op: &Op,
@@ -50,26 +53,26 @@ impl HipGgmlBackend {
         input: TensorId,
         weight: &HipBuffer<f32>,
         output: TensorId,
-    ) -> GgmlResult<bool> {
+    ) -> GgmlResult<()> {
         let dims = rows_and_cols(&self.slots.desc(output)?.shape);
-        if !self.is_plain_f32(input) || !self.is_plain_f32(output) {
-            return Ok(false);
-        }
-        let Some(to) = self.room_for_rounded(output, dims)? else {
-            return Ok(false);
-        };
+        let to = self.room_for_rounded(0, dims)?;
         let (x, y) = (self.f32(op, input)?, self.f32(op, output)?);
-        let rounded = self
+        let launched = self
             .kernels
             .add_rms_norm(self.stream(), &x, None, weight, &y, Some(to), dims, eps);
-        self.keep_rounded(output, rounded.map_err(failed(op.name()))?);
-        Ok(true)
+        self.done(op, launched.map(drop))
     }
 
     /// The product into the output, then its function in place.
-    pub(super) fn matmul_unary(&mut self, kind: Unary, inputs: &[TensorId], output: TensorId) -> GgmlResult<()> {
-        self.launch(&Op::MulMat, inputs, &[output])?;
-        self.launch(&Op::Unary(kind), &[output], &[output])
+    pub(super) fn matmul_unary(
+        &mut self,
+        kind: Unary,
+        inputs: &[TensorId],
+        output: TensorId,
+        with: Shared,
+    ) -> GgmlResult<()> {
+        self.launch(&Op::MulMat, inputs, &[output], with)?;
+        self.launch(&Op::Unary(kind), &[output], &[output], Shared::default())
     }
 
     /// The gate into the output, the other half into memory kept for that, then both into the output.
@@ -79,32 +82,45 @@ impl HipGgmlBackend {
         kind: GluKind,
         inputs: &[TensorId],
         output: TensorId,
+        with: Shared,
     ) -> GgmlResult<()> {
         let dims = rows_and_cols(&self.slots.desc(output)?.shape);
         let y = self.result(op, output)?;
-        if self.packed_gated(op, kind, inputs, &y)? {
+        if let Some([gate, up]) = self.gated_matrices(kind, inputs)? {
+            let x = self.input(op, inputs[0], 0)?;
+            let row = self.row(op, x, with.norm)?;
+            let (kernels, stream) = (&self.kernels, self.stream());
+            let launched = kernels.matvec_q8_gated(stream, row.input(), [&gate, &up], kind, &y);
+            self.done(op, launched)?;
             return self.store(op, output, &y);
         }
+        let after = self.after(with, inputs[0], inputs[1])?;
         let up = self.scratch(BETWEEN, size_of::<f32>() * y.len())?;
         let up = up.cast().map_err(failed(op.name()))?;
-        self.matmul_into(&Op::MulMat, &[inputs[0], inputs[1]], &y)?;
-        self.matmul_into(&Op::MulMat, &[inputs[0], inputs[2]], &up)?;
+        self.matmul_into(&Op::MulMat, &[inputs[0], inputs[1]], &y, with)?;
+        self.matmul_into(&Op::MulMat, &[inputs[0], inputs[2]], &up, after)?;
         self.gated(op, kind, [&y, &up], &y, dims)?;
         self.store(op, output, &y)
     }
 
     /// A product into each output that has elements.
-    pub(super) fn matmul_many(&mut self, inputs: &[TensorId], outputs: &[TensorId]) -> GgmlResult<()> {
+    pub(super) fn matmul_many(
+        &mut self,
+        inputs: &[TensorId],
+        outputs: &[TensorId],
+        mut with: Shared,
+    ) -> GgmlResult<()> {
         let (weights, biases) = inputs[1..].split_at(outputs.len());
-        if self.packed_joint(inputs[0], weights, biases, outputs)? {
-            return Ok(());
+        if let Some(matrices) = self.joint_matrices(inputs, outputs)? {
+            return self.packed_joint(&matrices, inputs, outputs, with.norm);
         }
         for (index, (&weight, &y)) in weights.iter().zip(outputs).enumerate() {
             if self.slots.desc(y)?.element_count() == 0 {
                 continue;
             }
             let operands = [inputs[0], weight].into_iter().chain(biases.get(index).copied());
-            self.launch(&Op::MulMat, &operands.collect::<Vec<_>>(), &[y])?;
+            self.launch(&Op::MulMat, &operands.collect::<Vec<_>>(), &[y], with)?;
+            with = self.after(with, inputs[0], weight)?;
         }
         Ok(())
     }

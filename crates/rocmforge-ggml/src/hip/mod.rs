@@ -18,7 +18,7 @@ mod faults;
 mod fused;
 mod halves;
 mod limits;
-mod one_row;
+mod lower;
 mod operands;
 mod ops;
 mod products;
@@ -44,14 +44,13 @@ use crate::{
     TensorId,
 };
 use faults::FaultLog;
-use halves::Halves;
-use one_row::WaitingNorm;
+use lower::Shared;
 use operands::Scratch;
 use program::CapturedGraph;
 pub use program::HipProgram;
 use rope::RopeTables;
 pub(crate) use weights::LoadedWeight;
-use weights::{Memory, RoundedGroups};
+use weights::Memory;
 
 const NAME: &str = "hip";
 
@@ -62,14 +61,6 @@ pub struct HipGgmlBackend {
     kernels: Kernels,
     slots: Slots<Memory>,
     activations: Activations,
-    /// Activations of 8 bits that the launch before left.
-    rounded: RoundedGroups,
-    /// The same of 16 bits.
-    halves: Option<Halves>,
-    /// A norm whose launch the next product shares.
-    norm: Option<WaitingNorm>,
-    /// The tensor that the next node of a program multiplies by packed weights.
-    next_rounds: Option<TensorId>,
     /// Vectors of one value, for norms without weight or bias.
     constants: HashMap<(u32, usize), HipBuffer<f32>>,
     rope_tables: RopeTables,
@@ -111,10 +102,6 @@ impl HipGgmlBackend {
             kernels,
             slots: Slots::new(),
             activations: Activations::default(),
-            rounded: RoundedGroups::default(),
-            halves: None,
-            norm: None,
-            next_rounds: None,
             constants: HashMap::new(),
             rope_tables: RopeTables::default(),
             faults: FaultLog::default(),
@@ -294,8 +281,7 @@ impl GgmlBackend for HipGgmlBackend {
         if !self.check_node(0, op, inputs, outputs)? {
             return Ok(());
         }
-        self.forget_rounded(None);
-        self.counted(|backend| backend.launch(op, inputs, outputs))
+        self.counted(|backend| backend.launch(op, inputs, outputs, Shared::default()))
     }
 
     fn compile(&mut self, graph: &Graph) -> GgmlResult<HipProgram> {

@@ -2,6 +2,7 @@
 
 use super::covers::{of_elements, without_kernel};
 use super::elementwise::map_of;
+use super::lower::Shared;
 use super::operands::rows_and_cols;
 use super::{HipGgmlBackend, failed, unimplemented};
 use crate::{GgmlError, GgmlResult, Op, TensorId};
@@ -9,7 +10,13 @@ use rocmforge_runtime::HipBuffer;
 
 impl HipGgmlBackend {
     /// Launches a checked node.
-    pub(super) fn launch(&mut self, op: &Op, inputs: &[TensorId], outputs: &[TensorId]) -> GgmlResult<()> {
+    pub(super) fn launch(
+        &mut self,
+        op: &Op,
+        inputs: &[TensorId],
+        outputs: &[TensorId],
+        with: Shared,
+    ) -> GgmlResult<()> {
         let [operands, results] = [inputs, outputs].map(|ids| {
             let descs = ids.iter().map(|&id| self.slots.desc(id));
             descs.collect::<GgmlResult<Vec<_>>>()
@@ -17,7 +24,6 @@ impl HipGgmlBackend {
         if let Some(error) = Self::refusal(op, &operands?, &results?) {
             return Err(error);
         }
-        self.forget_rounded(Some(op));
         self.unpack_operands(op, inputs)?;
         let output = outputs[0];
         if let Some(f) = map_of(op) {
@@ -26,11 +32,11 @@ impl HipGgmlBackend {
         match *op {
             Op::GetRows => self.get_rows(op, inputs, output),
             Op::SetRows => self.set_rows(op, inputs, output),
-            Op::MulMat => self.matmul(op, inputs, output),
+            Op::MulMat => self.matmul(op, inputs, output, with),
             Op::MulMatId => self.matmul_id(op, inputs, output),
-            Op::MulMatUnary(kind) => self.matmul_unary(kind, inputs, output),
-            Op::MulMatGlu(kind) => self.matmul_glu(op, kind, inputs, output),
-            Op::MulMatMany { .. } => self.matmul_many(inputs, outputs),
+            Op::MulMatUnary(kind) => self.matmul_unary(kind, inputs, output, with),
+            Op::MulMatGlu(kind) => self.matmul_glu(op, kind, inputs, output, with),
+            Op::MulMatMany { .. } => self.matmul_many(inputs, outputs, with),
             Op::Add | Op::Sub | Op::Mul | Op::Div => self.binary(op, inputs, output),
             Op::AddId => self.add_id(op, inputs, output),
             Op::Glu { kind, swapped } => self.glu(op, (kind, swapped), inputs, output),
@@ -45,14 +51,14 @@ impl HipGgmlBackend {
             Op::RmsNorm { eps } => {
                 let cols = self.cols(inputs[0])?;
                 let weight = self.vector(op, inputs.get(1), (1.0, cols), 1)?;
-                if self.rounded_norm(op, eps, inputs[0], &weight, output)? {
-                    return Ok(());
+                if with.leaves {
+                    return self.rounded_norm(op, eps, inputs[0], &weight, output);
                 }
                 self.by_rows(op, inputs, output, |b, x, y, [rows, cols]| {
                     b.kernels.rms_norm(b.stream(), x, &weight, y, rows, cols, eps)
                 })
             }
-            Op::AddRmsNorm { eps } => self.add_rms_norm(op, eps, inputs, outputs),
+            Op::AddRmsNorm { eps } => self.add_rms_norm(op, eps, inputs, outputs, with),
             Op::L2Norm { eps } => self.by_rows(op, inputs, output, |b, x, y, [rows, cols]| {
                 b.kernels.l2_normalize(b.stream(), x, y, rows, cols, eps)
             }),
@@ -65,7 +71,7 @@ impl HipGgmlBackend {
             Op::RopeSetRows(rope) => self.rope_set_rows(op, rope, inputs, output),
             Op::Attention(a) => self.attention(op, a, inputs, output),
             Op::FlashAttnExt(a) => self.flash_attn_ext(op, a, inputs, output),
-            Op::PagedAttention(a) => self.paged_attention(op, a, inputs, output),
+            Op::PagedAttention(a) => self.paged_attention(op, a, inputs, output, with),
             Op::Reshape
             | Op::View
             | Op::Dup

@@ -5,9 +5,10 @@ use rocmforge_runtime::HipBuffer;
 
 use super::copies::packed;
 use super::faults::faults;
+use super::lower::Shared;
 use super::rows::four;
 use super::types::{float_type, weight_type};
-use super::weights::FEW_ROWS;
+use super::weights::{FEW_ROWS, Form};
 use super::{HipGgmlBackend, failed, matrix_order};
 use crate::{DType, GgmlResult, Layout, Op, TensorDesc, TensorId};
 
@@ -64,25 +65,30 @@ pub(super) fn is_one_matrix(left: &TensorDesc, right: &TensorDesc) -> bool {
 }
 
 impl HipGgmlBackend {
-    pub(super) fn matmul(&mut self, op: &Op, inputs: &[TensorId], output: TensorId) -> GgmlResult<()> {
+    pub(super) fn matmul(&mut self, op: &Op, inputs: &[TensorId], output: TensorId, with: Shared) -> GgmlResult<()> {
         let y = self.result(op, output)?;
-        self.matmul_into(op, inputs, &y)?;
+        self.matmul_into(op, inputs, &y, with)?;
         self.store(op, output, &y)
     }
 
     /// The product as f32 without gaps.
-    pub(super) fn matmul_into(&mut self, op: &Op, inputs: &[TensorId], y: &HipBuffer<f32>) -> GgmlResult<()> {
+    pub(super) fn matmul_into(
+        &mut self,
+        op: &Op,
+        inputs: &[TensorId],
+        y: &HipBuffer<f32>,
+        with: Shared,
+    ) -> GgmlResult<()> {
         let bias = match inputs.get(2) {
             Some(&id) => Some(self.input(op, id, 2)?),
             None => None,
         };
-        if let Some(matrix) = self.packed_matrix(inputs[1]) {
-            let matrix = matrix.clone();
-            return self.packed_product(op, inputs, bias.as_ref(), y, &matrix);
+        if self.packed_matrix(inputs[1]).is_some() {
+            return self.packed_product(op, inputs, bias.as_ref(), y, with);
         }
         let (left, right) = (self.slots.desc(inputs[0])?.clone(), self.slots.desc(inputs[1])?.clone());
         if is_one_matrix(&left, &right) {
-            return self.one_matrix(op, inputs, bias.as_ref(), y, matrix_order(&right) == Some(true));
+            return self.one_matrix(op, inputs, bias.as_ref(), y, with);
         }
         if right.dtype.is_quantized() {
             self.many_weights(op, inputs, bias.as_ref(), y)
@@ -98,17 +104,18 @@ impl HipGgmlBackend {
         inputs: &[TensorId],
         bias: Option<&HipBuffer<f32>>,
         y: &HipBuffer<f32>,
-        b_transposed: bool,
+        with: Shared,
     ) -> GgmlResult<()> {
         let a = self.input(op, inputs[0], 0)?;
         let weight = self.slots.desc(inputs[1])?;
+        let b_transposed = matrix_order(weight) == Some(true);
         let (dtype, k, n) = (weight.dtype, weight.shape[0], weight.shape[1]);
         let m = a.len() / k.max(1);
-        if b_transposed && self.takes_halves(m)? {
+        if self.form(inputs[0], inputs[1], false)? == Form::Halves {
             let ty = weight_type(dtype).ok_or_else(|| self.cannot(op, inputs[1]))?;
             let w = self.bytes(inputs[1])?;
             let w = WeightMatrix::Plain(ty, &w, [n, k]);
-            return self.halves_product(op, (inputs[0], &a, m), w, bias, y);
+            return self.halves_product(op, (&a, m, with.halves), w, bias, y);
         }
         if (m <= FEW_ROWS && b_transposed) || dtype != DType::F32 {
             let ty = weight_type(dtype).ok_or_else(|| self.cannot(op, inputs[1]))?;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 use rocmforge_runtime::HipGraphExec;
 
 use super::faults::Site;
-use super::rope_kv::ROPE_KV_NODES;
+use super::lower::Launch;
 use super::{HipGgmlBackend, failed};
 use crate::{GgmlError, GgmlResult, Node, Op, TensorDesc, TensorId, shape};
 
@@ -16,8 +16,9 @@ use crate::{GgmlError, GgmlResult, Node, Op, TensorDesc, TensorId, shape};
 #[derive(Debug)]
 pub struct HipProgram {
     nodes: Vec<Node>,
+    launches: Vec<Launch>,
     state: State,
-    /// [`HipGgmlBackend::changes`] when `state` came to be.
+    /// [`HipGgmlBackend::changes`] when `launches` and `state` came to be.
     changes: u64,
 }
 
@@ -62,7 +63,7 @@ impl HipProgram {
 
 impl HipGgmlBackend {
     /// A program of some nodes whose tensors are all here.
-    pub(crate) fn program_of<'a>(&self, given: impl Iterator<Item = &'a Node>) -> GgmlResult<HipProgram> {
+    pub(crate) fn program_of<'a>(&mut self, given: impl Iterator<Item = &'a Node>) -> GgmlResult<HipProgram> {
         let mut nodes = Vec::new();
         for node in given {
             if self.check_node(nodes.len(), &node.op, &node.inputs, &node.outputs)? {
@@ -70,6 +71,7 @@ impl HipGgmlBackend {
             }
         }
         Ok(HipProgram {
+            launches: self.lower(&nodes)?,
             nodes,
             state: State::New,
             changes: self.changes,
@@ -95,6 +97,7 @@ impl HipGgmlBackend {
 
     pub(super) fn enqueue_program(&mut self, program: &mut HipProgram) -> GgmlResult<()> {
         if program.changes != self.changes {
+            program.launches = self.lower(&program.nodes)?;
             program.state = State::New;
             program.changes = self.changes;
         }
@@ -103,7 +106,7 @@ impl HipGgmlBackend {
             self.check_faults()?;
         }
         if matches!(program.state, State::Warm) {
-            program.state = match self.capture(&program.nodes) {
+            program.state = match self.capture(program) {
                 Ok(graph) => {
                     let graph = Arc::new(graph);
                     let captured = State::Captured(Arc::downgrade(&graph));
@@ -129,7 +132,7 @@ impl HipGgmlBackend {
             self.replays += 1;
             return Ok(());
         }
-        self.counted(|backend| backend.launch_all(&program.nodes))?;
+        self.counted(|backend| backend.launch_all(program))?;
         if matches!(program.state, State::New) {
             program.state = State::Warm;
         }
@@ -137,14 +140,14 @@ impl HipGgmlBackend {
     }
 
     /// Captures the launches of all nodes. None of them runs.
-    fn capture(&mut self, nodes: &[Node]) -> GgmlResult<CapturedGraph> {
+    fn capture(&mut self, program: &HipProgram) -> GgmlResult<CapturedGraph> {
         let backend = Arc::clone(&self.backend);
         let capture = backend
             .stream()
             .capture("ggml graph")
             .map_err(failed("capturing a graph"))?;
         let before = backend.launches();
-        self.launch_all(nodes)?;
+        self.launch_all(program)?;
         let launches = backend.launches().saturating_sub(before);
         let graph = capture.finish().map_err(failed("capturing a graph"))?;
         let exec = graph.instantiate().map_err(failed("capturing a graph"))?;
@@ -152,29 +155,8 @@ impl HipGgmlBackend {
         Ok(CapturedGraph { exec, sites, launches })
     }
 
-    fn launch_all(&mut self, nodes: &[Node]) -> GgmlResult<()> {
-        self.forget_rounded(None);
-        self.norm = None;
-        let mut index = 0;
-        while let Some(node) = nodes.get(index) {
-            if !self.computes_norm(node) {
-                self.launch_norm()?;
-            }
-            let rest = &nodes[index..];
-            if self.rope_kv(rest)? {
-                index += ROPE_KV_NODES;
-            } else if self.product_and_sum(rest)? {
-                index += 2;
-            } else if self.norm_waits(rest)? {
-                index += 1;
-            } else {
-                self.look_ahead(nodes.get(index + 1));
-                self.launch(&node.op, &node.inputs, &node.outputs)?;
-                index += 1;
-            }
-        }
-        self.launch_norm()?;
-        self.next_rounds = None;
-        Ok(())
+    fn launch_all(&mut self, program: &HipProgram) -> GgmlResult<()> {
+        let mut launches = program.launches.iter();
+        launches.try_for_each(|launch| self.enqueue_launch(launch, &program.nodes))
     }
 }

@@ -9,6 +9,8 @@ use std::sync::Arc;
 use rocmforge_kernels::{JointProduct, Kernels, PackedWeights, Q8Activations, WeightMatrix, WeightPacking, WeightType};
 use rocmforge_runtime::{Elems, HipBuffer, HipStream};
 
+use super::lower::{Norm, Shared};
+use super::products::is_one_matrix;
 use super::types::weight_type;
 use super::{HipGgmlBackend, NAME, failed, matrix_order};
 use crate::{
@@ -27,8 +29,19 @@ pub(super) const FEW_ROWS: usize = 8;
 const GROUPS: usize = 2;
 /// Where activations of 8 bits lie in scratch memory, a place for each group of rows.
 const ROUNDED: [usize; GROUPS] = [10, 13];
-/// Activations of 8 bits by group of rows.
-pub(super) type RoundedGroups = [Option<Rounded>; GROUPS];
+
+/// In which form a product takes its activations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// f32.
+    AsIs,
+    /// One row of f32, which the blocks of the product round.
+    Row,
+    /// Integers of 8 bits.
+    Q8,
+    /// f16.
+    Halves,
+}
 
 /// Memory of one tensor.
 #[derive(Debug)]
@@ -52,13 +65,6 @@ impl std::fmt::Debug for Packed {
     }
 }
 
-/// Activations of 8 bits in scratch memory, and the tensor that they are of.
-#[derive(Debug, Clone)]
-pub(super) struct Rounded {
-    of: TensorId,
-    values: Q8Activations,
-}
-
 /// Type and shape `[n, k]` under which weights can be packed.
 fn packable(desc: &TensorDesc) -> Option<(WeightType, [usize; 2])> {
     let ty = weight_type(desc.dtype).filter(|ty| ty.is_packable())?;
@@ -77,7 +83,7 @@ fn rows_of(desc: &TensorDesc) -> Option<[usize; 2]> {
 }
 
 /// Ops whose operands after the first may be packed weights.
-const fn is_product(op: &Op) -> bool {
+pub(super) const fn is_product(op: &Op) -> bool {
     matches!(
         op,
         Op::MulMat | Op::MulMatUnary(_) | Op::MulMatGlu(_) | Op::MulMatMany { .. }
@@ -246,6 +252,28 @@ impl HipGgmlBackend {
         Ok(())
     }
 
+    /// The form in which a product with a weight takes its activations `x`; `norm`: whether it computes them.
+    pub(super) fn form(&self, x: TensorId, weight: TensorId, norm: bool) -> GgmlResult<Form> {
+        let (left, right) = (self.slots.desc(x)?, self.slots.desc(weight)?);
+        let rows = |k: usize| left.element_count() / k.max(1);
+        let halves = |m| {
+            Ok(if self.takes_halves(m)? {
+                Form::Halves
+            } else {
+                Form::AsIs
+            })
+        };
+        match self.packed_matrix(weight) {
+            Some(matrix) => match rows(matrix.k()) {
+                1 if Self::rounds_itself(matrix.k(), norm) => Ok(Form::Row),
+                m if m <= GROUPS * FEW_ROWS => Ok(Form::Q8),
+                m => halves(m),
+            },
+            None if is_one_matrix(left, right) && matrix_order(right) == Some(true) => halves(rows(right.shape[0])),
+            None => Ok(Form::AsIs),
+        }
+    }
+
     /// Rows of activations times a packed matrix.
     pub(super) fn packed_product(
         &mut self,
@@ -253,115 +281,91 @@ impl HipGgmlBackend {
         inputs: &[TensorId],
         bias: Option<&HipBuffer<f32>>,
         y: &HipBuffer<f32>,
-        matrix: &PackedWeights,
+        with: Shared,
     ) -> GgmlResult<()> {
+        let matrix = self.packed_matrix(inputs[1]).cloned();
+        let matrix = &matrix.ok_or_else(|| self.cannot(op, inputs[1]))?;
         let a = self.input(op, inputs[0], 0)?;
-        let m = a.len() / matrix.k();
-        let few = m <= GROUPS * FEW_ROWS;
-        if !few && self.takes_halves(m)? {
-            return self.halves_product(op, (inputs[0], &a, m), WeightMatrix::Packed(matrix), bias, y);
-        }
-        if !few {
-            let result = self.kernels.matmul_packed(self.stream(), matrix, &a, bias, y, m);
-            return self.done(op, result);
-        }
-        if m == 1 && self.rounds_itself(inputs[0], matrix.k()) {
-            let row = self.row(inputs[0], &a, &[y])?;
-            let result = self
-                .kernels
-                .matvec_q8_row(self.stream(), matrix, row.input(), bias, None, y);
-            return self.done(op, result);
-        }
         let (n, k) = (matrix.n(), matrix.k());
-        for (group, first) in (0..m).step_by(FEW_ROWS).enumerate() {
-            let rows = first..m.min(first + FEW_ROWS);
-            let part = |buffer: &HipBuffer<f32>, row| buffer.view(rows.start * row..rows.end * row);
-            let (a, y) = (part(&a, k), part(y, n));
-            let (a, y) = (a.map_err(failed(op.name()))?, y.map_err(failed(op.name()))?);
-            let x = self.rounded(op, (inputs[0], group), &a, [rows.len(), k])?;
-            let result = self.kernels.matvec_q8(self.stream(), matrix, &x, bias, None, &y);
-            self.done(op, result)?;
-        }
-        Ok(())
+        let m = a.len() / k;
+        let launched = match self.form(inputs[0], inputs[1], with.norm.is_some())? {
+            Form::Halves => {
+                return self.halves_product(op, (&a, m, with.halves), WeightMatrix::Packed(matrix), bias, y);
+            }
+            Form::AsIs => self.kernels.matmul_packed(self.stream(), matrix, &a, bias, y, m),
+            Form::Row => {
+                let row = self.row(op, a, with.norm)?;
+                let (kernels, stream) = (&self.kernels, self.stream());
+                kernels.matvec_q8_row(stream, matrix, row.input(), bias, None, y)
+            }
+            Form::Q8 => {
+                for (group, first) in (0..m).step_by(FEW_ROWS).enumerate() {
+                    let rows = first..m.min(first + FEW_ROWS);
+                    let part = |buffer: &HipBuffer<f32>, row| buffer.view(rows.start * row..rows.end * row);
+                    let (a, y) = (part(&a, k), part(y, n));
+                    let (a, y) = (a.map_err(failed(op.name()))?, y.map_err(failed(op.name()))?);
+                    let x = self.rounded(op, group, &a, [rows.len(), k], with.q8)?;
+                    let result = self.kernels.matvec_q8(self.stream(), matrix, &x, bias, None, &y);
+                    self.done(op, result)?;
+                }
+                return Ok(());
+            }
+        };
+        self.done(op, launched)
     }
 
-    /// A group of rows of activations as 8-bit integers: those of the launch before, if it was of the same.
+    /// A group of rows of activations as 8-bit integers, which an earlier launch has left if that `is_made`.
     pub(super) fn rounded(
         &mut self,
         op: &Op,
-        (of, group): (TensorId, usize),
+        group: usize,
         a: &HipBuffer<f32>,
-        [m, k]: [usize; 2],
+        dims: [usize; 2],
+        is_made: bool,
     ) -> GgmlResult<Q8Activations> {
-        if let Some(rounded) = &self.rounded[group]
-            && rounded.of == of
-            && [rounded.values.m(), rounded.values.k()] == [m, k]
-        {
-            return Ok(rounded.values.clone());
-        }
+        let to = self.room_for_rounded(group, dims)?;
+        let values = if is_made {
+            Q8Activations::written(to, dims)
+        } else {
+            self.kernels.quantize_q8(self.stream(), a, to, dims)
+        };
+        values.map_err(failed(op.name()))
+    }
+
+    /// Room for a group of rows as 8-bit integers.
+    pub(super) fn room_for_rounded(&mut self, group: usize, [m, k]: [usize; 2]) -> GgmlResult<HipBuffer<u8>> {
         // Packed matrices have whole blocks.
-        let bytes = Q8Activations::byte_len(m, k).ok_or_else(|| self.cannot(op, of))?;
-        let to = self.scratch(ROUNDED[group], bytes)?;
-        let values = self.kernels.quantize_q8(self.stream(), a, to, [m, k]);
-        let values = values.map_err(failed(op.name()))?;
-        self.rounded[group] = Some(Rounded {
-            of,
-            values: values.clone(),
-        });
-        Ok(values)
+        let bytes = Q8Activations::byte_len(m, k).unwrap_or(0);
+        self.scratch(ROUNDED[group], bytes)
     }
 
-    /// Room for a tensor's rows as 8-bit integers, if a product of packed weights is next and reads them.
-    pub(super) fn room_for_rounded(&mut self, id: TensorId, [m, k]: [usize; 2]) -> GgmlResult<Option<HipBuffer<u8>>> {
-        match Q8Activations::byte_len(m, k) {
-            // The product itself rounds one row.
-            Some(bytes) if self.next_rounds == Some(id) && (2..=FEW_ROWS).contains(&m) => {
-                self.scratch(ROUNDED[0], bytes).map(Some)
-            }
-            _ => Ok(None),
-        }
+    /// The matrices of two or three products of one row of activations that are one launch: packed weights of one type.
+    pub(super) fn joint_matrices(
+        &self,
+        inputs: &[TensorId],
+        outputs: &[TensorId],
+    ) -> GgmlResult<Option<Vec<PackedWeights>>> {
+        let (weights, biases) = inputs[1..].split_at(outputs.len());
+        let matrices: Option<Vec<PackedWeights>> = weights.iter().map(|&id| self.packed_matrix(id).cloned()).collect();
+        let Some(matrices) = matrices else { return Ok(None) };
+        let joint = Kernels::are_joint(&matrices.iter().collect::<Vec<_>>())
+            && outputs.iter().chain(biases).all(|&id| self.is_plain_f32(id))
+            && self.is_one_row(inputs[0], matrices[0].k())?;
+        Ok(joint.then_some(matrices))
     }
 
-    /// Keeps what a launch has rounded beside its result `of`.
-    pub(super) fn keep_rounded(&mut self, of: TensorId, rounded: Option<Q8Activations>) {
-        self.rounded = [rounded.map(|values| Rounded { of, values }), None];
-    }
-
-    /// Looks at the node that comes next: whether it is a product of packed weights, and of what.
-    pub(super) fn look_ahead(&mut self, next: Option<&Node>) {
-        let product = next.filter(|node| is_product(&node.op));
-        let packed = product.filter(|node| node.inputs[1..].iter().any(|&id| self.packed_matrix(id).is_some()));
-        self.next_rounds = packed.map(|node| node.inputs[0]);
-    }
-
-    /// Two or three products of one row of activations in one launch, if their weights are packed and of one type. False if they are not.
+    /// Those products.
     pub(super) fn packed_joint(
         &mut self,
-        x: TensorId,
-        weights: &[TensorId],
-        biases: &[TensorId],
+        matrices: &[PackedWeights],
+        inputs: &[TensorId],
         outputs: &[TensorId],
-    ) -> GgmlResult<bool> {
+        norm: Option<Norm>,
+    ) -> GgmlResult<()> {
         let op = &Op::MulMat;
-        let matrices: Option<Vec<PackedWeights>> = weights.iter().map(|&id| self.packed_matrix(id).cloned()).collect();
-        let Some(matrices) = matrices else { return Ok(false) };
-        let all: Vec<&PackedWeights> = matrices.iter().collect();
-        let plain = |&id: &TensorId| self.is_plain_f32(id);
-        if !Kernels::are_joint(&all)
-            || !outputs.iter().chain(biases).all(plain)
-            || !self.is_one_row(x, matrices[0].k())?
-        {
-            return Ok(false);
-        }
-        let a = self.input(op, x, 0)?;
-        let results = outputs
-            .iter()
-            .map(|&id| self.f32(op, id))
-            .collect::<GgmlResult<Vec<_>>>()?;
-        let biases = biases
-            .iter()
-            .map(|&id| self.f32(op, id))
-            .collect::<GgmlResult<Vec<_>>>()?;
+        let a = self.input(op, inputs[0], 0)?;
+        let floats = |ids: &[TensorId]| ids.iter().map(|&id| self.f32(op, id)).collect::<GgmlResult<Vec<_>>>();
+        let (results, biases) = (floats(outputs)?, floats(&inputs[1 + outputs.len()..])?);
         let products: Vec<JointProduct<'_>> = matrices
             .iter()
             .zip(&results)
@@ -372,34 +376,17 @@ impl HipGgmlBackend {
                 y,
             })
             .collect();
-        let row = self.row(x, &a, &results.iter().collect::<Vec<_>>())?;
+        let row = self.row(op, a, norm)?;
         let joint = self.kernels.matvec_q8_joint(self.stream(), row.input(), &products);
-        self.done(op, joint)?;
-        Ok(true)
+        self.done(op, joint)
     }
 
-    /// A gated unit of two products of one row of activations in one launch, if there is a kernel for their weights. False if there is none.
-    pub(super) fn packed_gated(
-        &mut self,
-        op: &Op,
-        kind: GluKind,
-        inputs: &[TensorId],
-        y: &HipBuffer<f32>,
-    ) -> GgmlResult<bool> {
+    /// The matrices of a gated unit of two products of one row of activations that is one launch.
+    pub(super) fn gated_matrices(&self, kind: GluKind, inputs: &[TensorId]) -> GgmlResult<Option<[PackedWeights; 2]>> {
         let matrices = self.packed_matrix(inputs[1]).zip(self.packed_matrix(inputs[2]));
-        let Some((gate, up)) = matrices.map(|(gate, up)| (gate.clone(), up.clone())) else {
-            return Ok(false);
-        };
-        if !Kernels::are_gated(&gate, &up, kind) || !self.is_one_row(inputs[0], gate.k())? {
-            return Ok(false);
-        }
-        let a = self.input(op, inputs[0], 0)?;
-        let row = self.row(inputs[0], &a, &[y])?;
-        let launched = self
-            .kernels
-            .matvec_q8_gated(self.stream(), row.input(), [&gate, &up], kind, y);
-        self.done(op, launched)?;
-        Ok(true)
+        let Some((gate, up)) = matrices else { return Ok(None) };
+        let fits = Kernels::are_gated(gate, up, kind) && self.is_one_row(inputs[0], gate.k())?;
+        Ok(fits.then(|| [gate.clone(), up.clone()]))
     }
 
     /// Whether an operand or result is f32 without gaps, which kernels read and write where it is.
@@ -410,16 +397,6 @@ impl HipGgmlBackend {
 
     pub(super) fn is_one_row(&self, id: TensorId, k: usize) -> GgmlResult<bool> {
         Ok(self.slots.desc(id)?.element_count() == k)
-    }
-
-    /// Forgets rounded activations before a launch that is no product, which may write over what they are of, and before a program (`None`).
-    pub(super) fn forget_rounded(&mut self, op: Option<&Op>) {
-        if op.is_none() {
-            self.next_rounds = None;
-        }
-        if !op.is_some_and(is_product) {
-            (self.rounded, self.halves) = (RoundedGroups::default(), None);
-        }
     }
 }
 

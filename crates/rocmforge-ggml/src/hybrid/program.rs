@@ -289,24 +289,25 @@ impl HybridBackend {
     }
 
     /// Makes steps of what a run has done: nodes of one place with no copy between are one step.
-    fn plan(&self, program: &HybridProgram, before: Vec<Option<Spans>>, traced: &[Traced]) -> GgmlResult<Plan> {
+    fn plan(&mut self, program: &HybridProgram, before: Vec<Option<Spans>>, traced: &[Traced]) -> GgmlResult<Plan> {
         let mut steps = Vec::new();
         let mut next = 0;
         let mut open: Option<(TensorLocation, usize)> = None;
-        let close = |open: &mut Option<(TensorLocation, usize)>, end: usize, steps: &mut Vec<Step>| -> GgmlResult<()> {
-            let Some((side, start)) = open.take() else {
-                return Ok(());
+        let mut close =
+            |open: &mut Option<(TensorLocation, usize)>, end: usize, steps: &mut Vec<Step>| -> GgmlResult<()> {
+                let Some((side, start)) = open.take() else {
+                    return Ok(());
+                };
+                let nodes = &program.nodes[start..end];
+                steps.push(match side {
+                    TensorLocation::Gpu(card) => {
+                        let program = self.cards[card].program_of(nodes.iter())?;
+                        Step::Gpu(card, start..end, program)
+                    }
+                    TensorLocation::Cpu => Step::Cpu(start..end, self.cpu.program_of(nodes.iter())?),
+                });
+                Ok(())
             };
-            let nodes = &program.nodes[start..end];
-            steps.push(match side {
-                TensorLocation::Gpu(card) => {
-                    let program = self.cards[card].program_of(nodes.iter())?;
-                    Step::Gpu(card, start..end, program)
-                }
-                TensorLocation::Cpu => Step::Cpu(start..end, self.cpu.program_of(nodes.iter())?),
-            });
-            Ok(())
-        };
         for event in traced {
             match event {
                 Traced::Copy(copy) => {

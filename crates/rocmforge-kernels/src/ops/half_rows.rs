@@ -59,6 +59,14 @@ impl HalfRows {
         self.halves.len() / self.rows
     }
 
+    /// Rows of `k` that an earlier launch on the stream has left in `bytes`.
+    ///
+    /// # Errors
+    /// `bytes` is not as long as [`Self::byte_len`] says, or a dimension is 0 or too large.
+    pub fn written(bytes: &HipBuffer<u8>, dims: [usize; 2]) -> KernelResult<Self> {
+        Self::room(Check("half_rows"), bytes, dims)
+    }
+
     /// The room for rows in memory that is as long as [`Self::byte_len`].
     fn room(check: Check, to: &HipBuffer<u8>, [rows, k]: [usize; 2]) -> KernelResult<Self> {
         check.dim("rows", rows)?;

@@ -132,6 +132,15 @@ impl Q8Activations {
         Self { bytes, m, k }
     }
 
+    /// `m` rows of `k` that an earlier launch on the stream has left in `bytes`.
+    ///
+    /// # Errors
+    /// `bytes` has another length, or `k` is no multiple of 32.
+    pub fn written(bytes: HipBuffer<u8>, dims: [usize; 2]) -> KernelResult<Self> {
+        Self::room(Check("quantize_q8"), &bytes, dims)?;
+        Ok(Self::new(bytes, dims))
+    }
+
     /// Bytes of `m` rows of `k`. `None` if `k` is no multiple of 32, or the product overflows.
     pub fn byte_len(m: usize, k: usize) -> Option<usize> {
         match k % BLOCK {
