@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::path::Path;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use rocmforge::ggml::{CpuBackend, DType, Graph, HostAccess, Layout, Op, TensorDesc, executor};
+use rocmforge::ggml::{CpuBackend, DType, GgmlBackend, Graph, HostAccess, Layout, Op, TensorDesc, executor};
 use rocmforge::models::bert::{Batch, Bert};
 
 /// One dense layer, the encoder's main cost.
@@ -41,12 +41,12 @@ fn minilm(c: &mut Criterion) {
     group.sample_size(10);
     for (texts, tokens) in [(1usize, 16usize), (8, 32), (8, 128)] {
         let batch = Batch::from_ids(&vec![(0..tokens as u32).map(|i| 1000 + i).collect::<Vec<_>>(); texts]);
-        let graph = model.graph(texts, tokens).expect("built");
         let mut cpu = CpuBackend::new();
-        model.load(&graph, &mut cpu).expect("loaded");
+        let passes = cpu.optimizer();
+        let mut loaded = model.load(&mut cpu, passes, texts, tokens).expect("loaded");
         group.throughput(Throughput::Elements((texts * tokens) as u64));
         group.bench_function(BenchmarkId::from_parameter(format!("{texts}x{tokens}")), |b| {
-            b.iter(|| model.execute(&graph, &mut cpu, &batch).expect("runs"));
+            b.iter(|| model.execute(&mut loaded, &mut cpu, &batch).expect("runs"));
         });
     }
     group.finish();

@@ -67,8 +67,8 @@ fn run(args: &Args) -> Result<(), Failure> {
     println!(
         "{}: {} layers, width {}, {} sentences padded to {} tokens",
         args.model.display(),
-        model.config().num_hidden_layers,
-        model.config().hidden_size,
+        model.config().layers,
+        model.config().width,
         batch.len(),
         batch.seq()
     );

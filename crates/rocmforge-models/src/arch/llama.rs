@@ -145,11 +145,13 @@ pub(super) fn decoder(
                 before: Some(norm(t, ATTENTION_NORM)?),
                 parts: vec![Box::new(attention)],
                 after: post(t, POST_ATTENTION_NORM)?,
+                last: None,
             },
             Sublayer {
                 before: Some(norm(t, ff_norm)?),
                 parts: vec![feed_forward],
                 after: post(t, POST_FF_NORM)?,
+                last: None,
             },
         ]))
     })

@@ -1,5 +1,6 @@
 //! Architectures: one file for each family, with its names, its keys and its layers.
 
+pub(crate) mod bert;
 mod gemma;
 mod llama;
 mod phi;

@@ -80,6 +80,7 @@ fn decoder(t: &mut Tensors<'_>, c: &DecoderConfig, window: Option<usize>) -> Res
                 before: Some(Norm::new(t, NORM, c.width, rule)?),
                 parts: vec![part],
                 after: None,
+                last: None,
             })
         };
         let shape = [c.width, c.width];
@@ -176,6 +177,7 @@ fn latent_decoder(t: &mut Tensors<'_>, c: &DecoderConfig, _: usize) -> Result<De
             before: Some(norm),
             parts: vec![Box::new(attention)],
             after: None,
+            last: None,
         }]))
     })
 }

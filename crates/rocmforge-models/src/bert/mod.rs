@@ -17,33 +17,48 @@
 //! # }
 //! ```
 
-mod config;
-mod graph;
 mod pooling;
 mod tokens;
-mod weights;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use rocmforge_ggml::executor::{self, ExecuteConfig};
-use rocmforge_ggml::optimizer::Pass;
-use rocmforge_ggml::{HostAccess, TensorId, planner};
+use rocmforge_ggml::optimizer::GraphOptimizer;
+use rocmforge_ggml::{DType, HostAccess, KvType, TensorId, executor};
 
 use crate::ModelError;
-pub use config::BertConfig;
-pub use graph::{BertGraph, BertInputs};
+pub use crate::arch::bert::BertConfig;
+use crate::arch::bert::{Encoder, renamed};
+use crate::cache::CacheSpec;
+use crate::step::{InputLayout, Memory, Parameters, Step, StepShape, Tensors, WorkSize};
+use crate::weights::{SafetensorsWeights, Weight};
 pub use pooling::{Pooling, PoolingMode};
 pub use tokens::Batch;
 use tokens::Tokens;
-use weights::Weights;
 
 /// An encoder: its settings, its weights (mapped, not read) and its tokenizer.
 #[derive(Debug)]
 pub struct Bert {
     config: BertConfig,
     pooling: Pooling,
-    weights: Weights,
+    parameters: Parameters,
     tokens: Tokens,
+}
+
+/// An encoder on a backend, for batches of one shape.
+#[derive(Debug)]
+pub struct LoadedBert<P> {
+    step: Step,
+    program: P,
+    shape: StepShape,
+}
+
+impl<P> LoadedBert<P> {
+    /// The graph, and what the optimizer did to it.
+    #[must_use]
+    pub const fn step(&self) -> &Step {
+        &self.step
+    }
 }
 
 /// Row-major matrix of results: one row a text.
@@ -97,15 +112,16 @@ impl Bert {
         let directory = directory.as_ref();
         let config = BertConfig::read(&directory.join("config.json"))?;
         let pooling = Pooling::read(directory)?;
-        let weights = Weights::open(&directory.join("model.safetensors"))?;
-        for (name, shape) in graph::weight_shapes(&config) {
-            weights.check(&name, &shape)?;
-        }
+        let weights = SafetensorsWeights::open(directory)?.renamed(renamed);
+        let mut tensors = Tensors::new(&weights, NO_CACHE);
+        let encoder = Encoder::new(&mut tensors, &config, pooling.normalize)?;
+        let work = WorkSize { inputs: 1, scratch: 1 };
+        let parameters = tensors.finish(Arc::new(encoder), "bert", work)?;
         let tokens = Tokens::open(directory, &config)?;
         Ok(Self {
             config,
             pooling,
-            weights,
+            parameters,
             tokens,
         })
     }
@@ -122,8 +138,9 @@ impl Bert {
     /// Whether any weight is stored in 16 bits, so that results are those of rounded weights.
     #[must_use]
     pub fn has_half_weights(&self) -> bool {
-        let names = graph::weight_shapes(&self.config);
-        names.iter().any(|(name, _)| self.weights.is_half(name))
+        self.parameters
+            .weights()
+            .any(|weight| matches!(weight.dtype, DType::F16 | DType::Bf16))
     }
 
     /// The settings.
@@ -149,78 +166,115 @@ impl Bert {
     /// # Errors
     /// No texts, or the tokenizer fails, or it gives ids that the model does not have.
     pub fn tokenize(&self, texts: &[impl AsRef<str>]) -> Result<Batch, ModelError> {
-        self.tokens.batch(texts, self.config.vocab_size)
+        self.tokens.batch(texts, self.config.vocab)
     }
 
-    /// The graph for batches of `batch` texts of `seq` tokens each.
-    ///
-    /// # Errors
-    /// [`ModelError::Graph`].
-    pub fn graph(&self, batch: usize, seq: usize) -> Result<BertGraph, ModelError> {
-        graph::build(&self.config, self.pooling, batch, seq)
-    }
-
-    /// [`Self::graph`] after the passes that help on a backend, with its intermediates planned: ready for [`Self::load`].
-    ///
-    /// # Errors
-    /// [`ModelError::Graph`].
-    pub fn graph_for<B: HostAccess>(&self, backend: &B, batch: usize, seq: usize) -> Result<BertGraph, ModelError> {
-        let mut model = self.graph(batch, seq)?;
-        // Weights are written in the layout of the file.
-        let passes = backend.optimizer().without(Pass::Layout);
-        passes.optimize(&mut model.graph);
-        planner::share_memory(&mut model.graph)?;
-        Ok(model)
-    }
-
-    /// Encodes a batch on an empty backend: builds the graph, uploads the weights, runs it, reads everything back.
+    /// Encodes a batch on an empty backend: loads the weights, runs the graph, reads everything back.
     ///
     /// # Errors
     /// A weight cannot be used, or the backend fails (over budget, device errors).
     pub fn run<B: HostAccess>(&self, backend: &mut B, batch: &Batch) -> Result<BertRun, ModelError> {
-        let model = self.graph_for(backend, batch.len(), batch.seq())?;
-        self.load(&model, backend)?;
-        self.execute(&model, backend, batch)
+        let passes = backend.optimizer();
+        let mut loaded = self.load(backend, passes, batch.len(), batch.seq())?;
+        self.execute(&mut loaded, backend, batch)
     }
 
-    /// Gives the graph's tensors memory on `backend` and uploads the weights.
+    /// Loads the weights into an empty backend, and makes the graph for batches of `texts` texts of `seq` tokens each, with these passes.
     ///
     /// # Errors
     /// As [`Self::run`].
-    pub fn load<B: HostAccess>(&self, model: &BertGraph, backend: &mut B) -> Result<(), ModelError> {
-        executor::prepare(backend, &model.graph)?;
-        for (id, name) in &model.weights {
-            backend.write_f32(*id, &self.weights.read(name)?)?;
-        }
-        Ok(())
+    pub fn load<B: HostAccess>(
+        &self,
+        backend: &mut B,
+        passes: GraphOptimizer,
+        texts: usize,
+        seq: usize,
+    ) -> Result<LoadedBert<B::Program>, ModelError> {
+        self.parameters.weights().try_for_each(check_finite)?;
+        let shape = StepShape {
+            tokens: texts.saturating_mul(seq),
+            sequences: texts,
+            outputs: 0,
+        };
+        let step = Step::build(&self.parameters, shape, Memory::Own, self.parameters.end(), passes)?;
+        self.parameters.load(backend, |_| ())?;
+        let program = executor::compile(backend, &step.graph)?;
+        Ok(LoadedBert { step, program, shape })
     }
 
-    /// Runs a loaded graph on a batch of the size it was built for.
+    /// Encodes a batch of the size that was loaded.
     ///
     /// # Errors
-    /// As [`Self::run`].
+    /// As [`Self::run`], or the batch has another size.
     pub fn execute<B: HostAccess>(
         &self,
-        model: &BertGraph,
+        loaded: &mut LoadedBert<B::Program>,
         backend: &mut B,
         batch: &Batch,
     ) -> Result<BertRun, ModelError> {
-        let inputs = &model.inputs;
-        backend.write_u32(inputs.ids, batch.ids())?;
-        backend.write_u32(inputs.positions, &(0..batch.seq() as u32).collect::<Vec<_>>())?;
-        backend.write_u32(inputs.token_types, &vec![0; batch.ids().len()])?;
-        backend.write_f32(inputs.mask, &batch.additive_mask())?;
-        backend.write_f32(inputs.pool_weights, &self.pooling.weights(batch))?;
-        let config = ExecuteConfig::without_optimization().with_deferred_sync();
-        let result = executor::execute_graph_with_config(backend, &mut model.graph.clone(), config)?;
-        let mut read = |id: TensorId| backend.read_f32(id);
+        let LoadedBert { step, program, shape } = loaded;
+        if [batch.len() * batch.seq(), batch.len()] != [shape.tokens, shape.sequences] {
+            return Err(ModelError::Hyperparameter {
+                key: "batch".to_owned(),
+                value: format!("{} texts of {} tokens", batch.len(), batch.seq()),
+                rule: format!(
+                    "{} texts with {} tokens together are loaded",
+                    shape.sequences, shape.tokens
+                ),
+            });
+        }
+        let layout = InputLayout::new(*shape, self.parameters.cache(), self.parameters.kept());
+        let mut inputs = vec![0; layout.elements()];
+        inputs[layout.ids].copy_from_slice(batch.ids());
+        for (at, position) in inputs[layout.positions].iter_mut().enumerate() {
+            *position = (at % batch.seq()) as u32;
+        }
+        if let Some(texts) = layout.texts {
+            let bits = |values: Vec<f32>| values.into_iter().map(f32::to_bits).collect::<Vec<u32>>();
+            inputs[texts.mask].copy_from_slice(&bits(batch.additive_mask()));
+            inputs[texts.pooling].copy_from_slice(&bits(self.pooling.weights(batch)));
+        }
+        backend.write_u32(step.inputs, &inputs)?;
+        executor::run_program(backend, program)?;
+        let mut read = |id: &TensorId| backend.read_f32(*id);
         Ok(BertRun {
             embeddings: Embeddings {
-                data: read(model.embedding)?,
-                width: self.config.hidden_size,
+                data: step
+                    .logits
+                    .iter()
+                    .map(&mut read)
+                    .next()
+                    .transpose()?
+                    .unwrap_or_default(),
+                width: self.config.width,
             },
-            hidden: model.hidden.iter().map(|&id| read(id)).collect::<Result<_, _>>()?,
-            nodes_executed: result.nodes_executed,
+            hidden: step.results.iter().map(read).collect::<Result<_, _>>()?,
+            nodes_executed: step.graph.computing_nodes().count(),
         })
+    }
+}
+
+/// No layer of an encoder keeps anything.
+const NO_CACHE: CacheSpec = CacheSpec {
+    kv: KvType::F32,
+    block_size: 1,
+    tokens: 0,
+    sequences: 0,
+    chunk: 0,
+    spare: 0,
+    spare_states: 0,
+    context: 0,
+};
+
+/// Refuses NaN and infinity.
+fn check_finite(weight: &Weight) -> Result<(), ModelError> {
+    let values = weight.to_f32()?;
+    match values.iter().position(|value| !value.is_finite()) {
+        None => Ok(()),
+        Some(index) => Err(ModelError::NotFinite {
+            name: weight.name.clone(),
+            index,
+            value: values[index],
+        }),
     }
 }

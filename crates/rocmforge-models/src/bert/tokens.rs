@@ -104,10 +104,8 @@ impl Tokens {
                 supported: "false".to_owned(),
             });
         }
-        let limit = sentence
-            .and_then(|s| s.max_seq_length)
-            .unwrap_or(config.max_position_embeddings);
-        let max_tokens = limit.min(config.max_position_embeddings);
+        let limit = sentence.and_then(|s| s.max_seq_length).unwrap_or(config.context);
+        let max_tokens = limit.min(config.context);
         let (before, after) = tokenizer.frame();
         if max_tokens <= before.len() + after.len() {
             return Err(ModelError::Setting {

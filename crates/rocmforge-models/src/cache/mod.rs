@@ -29,6 +29,8 @@ pub(crate) struct Kept {
     pub(crate) kinds: Vec<CacheKind>,
     /// Whether there are states.
     pub(crate) states: bool,
+    /// Whether nothing is kept: each sequence is a whole text, padded to the longest.
+    pub(crate) texts: bool,
 }
 
 /// A tensor of a cache that a part has asked for.

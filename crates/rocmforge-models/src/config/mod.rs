@@ -1,6 +1,6 @@
 //! Hyper-parameters of a decoder, from GGUF metadata or config.json.
 
-mod read;
+pub(crate) mod read;
 mod rope;
 pub(crate) mod rules;
 

@@ -13,14 +13,14 @@ use crate::arch::Architecture;
 use crate::error::shortened;
 use crate::keys::{Key, Keys, NOT_NEGATIVE, POSITIVE, Within};
 
-const LAYERS: Key = Key("block_count", "num_hidden_layers");
-const WIDTH: Key = Key("embedding_length", "hidden_size");
-const FF: Key = Key("feed_forward_length", "intermediate_size");
-const HEADS: Key = Key("attention.head_count", "num_attention_heads");
+pub(crate) const LAYERS: Key = Key("block_count", "num_hidden_layers");
+pub(crate) const WIDTH: Key = Key("embedding_length", "hidden_size");
+pub(crate) const FF: Key = Key("feed_forward_length", "intermediate_size");
+pub(crate) const HEADS: Key = Key("attention.head_count", "num_attention_heads");
 const KV_HEADS: Key = Key("attention.head_count_kv", "num_key_value_heads");
 const KEY_LENGTH: Key = Key("attention.key_length", "head_dim");
-const VOCAB: Key = Key("vocab_size", "vocab_size");
-const CONTEXT: Key = Key("context_length", "max_position_embeddings");
+pub(crate) const VOCAB: Key = Key("vocab_size", "vocab_size");
+pub(crate) const CONTEXT: Key = Key("context_length", "max_position_embeddings");
 const EPS: Key = Key("attention.layer_norm_rms_epsilon", "rms_norm_eps");
 const SCALE: Key = Key("attention.scale", "");
 const SCORE_DIVISOR: Key = Key("", "query_pre_attn_scalar");
@@ -44,8 +44,8 @@ const EXPERT_STEP: Key = Key("", "decoder_sparse_step");
 const DENSE_LAYERS: Key = Key("", "mlp_only_layers");
 
 /// Lists of layers are made before a tensor is looked for: no model has more.
-const MOST_LAYERS: Within = Within(1..=512, "it must be 1 to 512");
-const SIZE: Within = Within(1..=1 << 28, "it must be 1 to 2^28");
+pub(crate) const MOST_LAYERS: Within = Within(1..=512, "it must be 1 to 512");
+pub(crate) const SIZE: Within = Within(1..=1 << 28, "it must be 1 to 2^28");
 const COUNT: Within = Within(1..=1 << 16, "it must be 1 to 65536");
 const DIVISOR: Within = Within(1..=1 << 16, "it must divide the number of heads");
 const HEAD: Within = Within(1..=256, "heads of 1 to 256 elements are supported");

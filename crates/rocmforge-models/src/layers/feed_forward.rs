@@ -1,6 +1,6 @@
-//! Gated feed-forward network: `down(f(gate x) * (up x))`.
+//! Feed-forward networks: gated, `down(f(gate x) * (up x))`, and plain, `down(f(up x))`.
 
-use rocmforge_ggml::{GgmlResult, GluKind, Op, TensorId};
+use rocmforge_ggml::{GgmlResult, GluKind, Op, TensorId, Unary};
 
 use super::{Linear, Part};
 use crate::ModelError;
@@ -74,6 +74,22 @@ impl Part for Gated {
             swapped: false,
         };
         let inner = g.push(glu, &[gate, up])?;
+        self.down.build(g, inner)
+    }
+}
+
+/// A feed-forward network without a gate.
+#[derive(Debug)]
+pub(crate) struct Plain {
+    pub(crate) up: Linear,
+    pub(crate) activation: Unary,
+    pub(crate) down: Linear,
+}
+
+impl Part for Plain {
+    fn build(&self, g: &mut StepGraph<'_>, x: TensorId) -> GgmlResult<TensorId> {
+        let inner = self.up.build(g, x)?;
+        let inner = g.push(Op::Unary(self.activation), &[inner])?;
         self.down.build(g, inner)
     }
 }

@@ -9,15 +9,17 @@ mod experts;
 mod feed_forward;
 mod linear;
 mod norm;
+mod self_attention;
 
 use rocmforge_ggml::{GgmlResult, Op, TensorId};
 
 pub(crate) use attention::{Attention, AttentionShape};
 pub(crate) use decoder::Decoder;
 pub(crate) use experts::Experts;
-pub(crate) use feed_forward::{Gated, GatedNames};
-pub(crate) use linear::Linear;
+pub(crate) use feed_forward::{Gated, GatedNames, Plain};
+pub(crate) use linear::{Linear, LinearNames};
 pub(crate) use norm::{Norm, NormRule};
+pub(crate) use self_attention::SelfAttention;
 
 use crate::step::StepGraph;
 
@@ -30,7 +32,7 @@ pub(crate) trait Part: std::fmt::Debug + Send + Sync {
     fn build(&self, g: &mut StepGraph<'_>, x: TensorId) -> GgmlResult<TensorId>;
 }
 
-/// One branch of a layer: `x + after(sum of part(before(x)))`.
+/// One branch of a layer: `last(x + after(sum of part(before(x))))`.
 #[derive(Debug)]
 pub(crate) struct Sublayer {
     /// Norm of what the parts see.
@@ -39,6 +41,8 @@ pub(crate) struct Sublayer {
     pub(crate) parts: Vec<Box<dyn Part>>,
     /// Norm of the sum, before it is added to the residual stream.
     pub(crate) after: Option<Norm>,
+    /// Norm of the residual stream afterwards.
+    pub(crate) last: Option<Norm>,
 }
 
 impl Part for Sublayer {
@@ -54,7 +58,8 @@ impl Part for Sublayer {
         }
         let Some(sum) = sum else { return Ok(x) };
         let sum = Norm::of(self.after.as_ref(), g, sum)?;
-        g.push(Op::Add, &[sum, x])
+        let sum = g.push(Op::Add, &[sum, x])?;
+        Norm::of(self.last.as_ref(), g, sum)
     }
 }
 

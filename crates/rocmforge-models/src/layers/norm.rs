@@ -1,7 +1,8 @@
-//! Norm: rows divided by their root mean square, times a weight.
+//! Norm: rows divided by their root mean square, times a weight; or layer normalisation, with a bias.
 
 use rocmforge_ggml::{GgmlResult, Op, TensorId};
 
+use super::LinearNames;
 use crate::ModelError;
 use crate::step::{NormOffset, StepGraph, Tensors};
 use crate::weights::Name;
@@ -18,6 +19,8 @@ pub(crate) struct NormRule {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Norm {
     weight: TensorId,
+    /// Of layer normalisation.
+    bias: Option<TensorId>,
     eps: f32,
 }
 
@@ -29,13 +32,30 @@ impl Norm {
     pub(crate) fn new(t: &mut Tensors<'_>, name: Name, len: usize, rule: NormRule) -> Result<Self, ModelError> {
         Ok(Self {
             weight: t.norm(name, len, rule.offset)?,
+            bias: None,
             eps: rule.eps,
+        })
+    }
+
+    /// Layer normalisation of rows of `len` elements.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub(crate) fn of_layer(t: &mut Tensors<'_>, names: LinearNames, len: usize, eps: f32) -> Result<Self, ModelError> {
+        Ok(Self {
+            weight: t.vector(names.weight, len)?,
+            bias: Some(t.vector(names.bias, len)?),
+            eps,
         })
     }
 
     /// Adds the norm's node.
     pub(crate) fn build(&self, g: &mut StepGraph<'_>, x: TensorId) -> GgmlResult<TensorId> {
-        g.push(Op::RmsNorm { eps: self.eps }, &[x, self.weight])
+        let eps = self.eps;
+        match self.bias {
+            None => g.push(Op::RmsNorm { eps }, &[x, self.weight]),
+            Some(bias) => g.push(Op::LayerNorm { eps }, &[x, self.weight, bias]),
+        }
     }
 
     /// The norm of `x`, if there is one; else `x`.

@@ -21,6 +21,19 @@ struct Pool {
     block_table: TensorId,
 }
 
+/// Inputs of padded texts, each `[texts, length]`.
+#[derive(Clone, Copy)]
+pub(crate) struct Texts {
+    /// Texts, and tokens of each.
+    pub(crate) shape: [usize; 2],
+    /// Types of the tokens, u32.
+    pub(crate) types: TensorId,
+    /// What is added to scores, f32.
+    pub(crate) mask: TensorId,
+    /// Weights of the tokens in the text's embedding, f32.
+    pub(crate) pooling: TensorId,
+}
+
 /// A step's graph while parts add their nodes.
 pub(crate) struct StepGraph<'a> {
     graph: Graph,
@@ -38,11 +51,13 @@ pub(crate) struct StepGraph<'a> {
     pools: Vec<Pool>,
     /// Slots of the states before the step and after it, and the last token of each sequence, u32 `[rows]`.
     states: Option<[TensorId; 3]>,
+    texts: Option<Texts>,
     /// Tokens whose logits are wanted, u32 `[outputs]`.
     pub(crate) output_rows: Option<TensorId>,
-    /// Caches that were written, and what they are after it; and states that were.
+    /// Caches that were written, and what they are after it.
     stored: Vec<(TensorId, TensorId)>,
-    written: Vec<TensorId>,
+    /// Results beside the logits: states, hidden states.
+    results: Vec<TensorId>,
 }
 
 impl<'a> StepGraph<'a> {
@@ -65,8 +80,8 @@ impl<'a> StepGraph<'a> {
         };
         let mut typed = |range: &Range<usize>, dims: &[usize], dtype| -> GgmlResult<TensorId> {
             let mut view = TensorDesc::view_of(described(&graph, base)?, range.start * size_of::<u32>());
-            view.set_shape(dims);
             view.dtype = dtype;
+            view.set_shape(dims);
             Ok(graph.add_tensor(view))
         };
         let embeddings = match shape.row_width {
@@ -76,8 +91,20 @@ impl<'a> StepGraph<'a> {
                 typed(&layout.chosen, &[shape.tokens], DType::U32)?,
             ]),
         };
-        let mut part = |range: &Range<usize>, dims: &[usize]| typed(range, dims, DType::U32);
         let (n, rows) = (shape.tokens, layout.rows);
+        let texts = match &layout.texts {
+            None => None,
+            Some(of) => {
+                let shape = [rows, n / rows.max(1)];
+                Some(Texts {
+                    shape,
+                    types: typed(&of.types, &[n], DType::U32)?,
+                    mask: typed(&of.mask, &shape, DType::F32)?,
+                    pooling: typed(&of.pooling, &shape, DType::F32)?,
+                })
+            }
+        };
+        let mut part = |range: &Range<usize>, dims: &[usize]| typed(range, dims, DType::U32);
         let positions = part(&layout.positions, &[n])?;
         Ok(Self {
             ids: part(&layout.ids, &[n])?,
@@ -102,6 +129,7 @@ impl<'a> StepGraph<'a> {
                     Some([part(from, &[rows])?, part(to, &[rows])?, part(last, &[rows])?])
                 }
             },
+            texts,
             output_rows: match shape.outputs {
                 0 => None,
                 outputs => Some(part(&layout.output_rows, &[outputs])?),
@@ -111,7 +139,7 @@ impl<'a> StepGraph<'a> {
             tokens: n,
             inputs,
             stored: Vec::new(),
-            written: Vec::new(),
+            results: Vec::new(),
         })
     }
 
@@ -147,14 +175,27 @@ impl<'a> StepGraph<'a> {
         })
     }
 
-    /// The graph, whose results are the logits; without logits, what it wrote into caches.
-    pub(super) fn finish(mut self, logits: Option<TensorId>) -> Graph {
+    /// The graph, whose results are the logits (without logits, what it wrote into caches), and the other results.
+    pub(super) fn finish(mut self, logits: Option<TensorId>) -> (Graph, Vec<TensorId>) {
         // What no result needs is left out; a graph without any result would keep all. Later steps read states.
         let stored = self.stored.last().map(|&(_, after)| after);
-        for result in logits.or(stored).into_iter().chain(self.written) {
-            self.graph.mark_output(result);
+        for result in logits.or(stored).iter().chain(&self.results) {
+            self.graph.mark_output(*result);
         }
-        self.graph
+        (self.graph, self.results)
+    }
+
+    /// The texts of an encoder's step.
+    ///
+    /// # Errors
+    /// The step is of another model.
+    pub(crate) fn texts(&self) -> GgmlResult<Texts> {
+        self.texts.ok_or(GgmlError::UnknownTensor(self.inputs))
+    }
+
+    /// A result beside the logits.
+    pub(crate) fn result(&mut self, x: TensorId) {
+        self.results.push(x);
     }
 
     /// Tokens of the step.
@@ -240,7 +281,7 @@ impl<'a> StepGraph<'a> {
     pub(crate) fn write_state(&mut self, rows: TensorId, state: State) -> GgmlResult<()> {
         let [_, to, _] = self.states.ok_or(GgmlError::UnknownTensor(state.id))?;
         let written = self.graph.set_rows(rows, state.id, to)?;
-        self.written.push(written);
+        self.result(written);
         Ok(())
     }
 

@@ -41,8 +41,21 @@ pub struct InputLayout {
     pub pools: Vec<PoolLayout>,
     /// Where there are states.
     pub states: Option<StateLayout>,
+    /// For an encoder.
+    pub texts: Option<TextsLayout>,
     /// Tokens whose logits are wanted, `[outputs]`.
     pub output_rows: Range<usize>,
+}
+
+/// Elements of the inputs' tensor that describe padded texts, one a sequence, each `[sequences, tokens / sequences]`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TextsLayout {
+    /// Types of the tokens.
+    pub types: Range<usize>,
+    /// What is added to scores: f32, 0 or -inf.
+    pub mask: Range<usize>,
+    /// Weights of the tokens in the text's embedding: f32.
+    pub pooling: Range<usize>,
 }
 
 /// Elements of the inputs' tensor that say where a pool of the cache has what. Positions in it count from the first block that a sequence has there.
@@ -108,6 +121,11 @@ impl InputLayout {
                 from: place(rows),
                 to: place(rows),
                 last: place(rows),
+            }),
+            texts: kept.texts.then(|| TextsLayout {
+                types: place(shape.tokens),
+                mask: place(shape.tokens),
+                pooling: place(shape.tokens),
             }),
             output_rows: place(shape.outputs),
         }

@@ -17,7 +17,7 @@ pub(crate) use buckets::Buckets;
 pub(crate) use copy::CopyRows;
 pub(crate) use graph::StepGraph;
 pub(crate) use inputs::Inputs;
-pub use inputs::{InputLayout, PoolLayout, StateLayout, StepShape};
+pub use inputs::{InputLayout, PoolLayout, StateLayout, StepShape, TextsLayout};
 pub(crate) use parameters::{Network, Parameters, Place, WorkSize};
 pub(crate) use tensors::{Fused, NormOffset, Tensors};
 
@@ -41,10 +41,12 @@ pub struct Step {
     pub plan: planner::PlanStats,
     /// All inputs, u32, as [`InputLayout`] says: one tensor, so that one copy brings them to a device.
     pub inputs: TensorId,
-    /// Logits, f32 `[outputs, vocab]`.
+    /// Logits, f32 `[outputs, vocab]`; of an encoder the embeddings, f32 `[texts, width]`.
     pub logits: Option<TensorId>,
     /// The largest of each row.
     pub candidates: Option<CandidateIds>,
+    /// Further results: states after the step; of an encoder hidden states, f32 `[tokens, width]`, of the embedding layer and of each other.
+    pub results: Vec<TensorId>,
 }
 
 /// The tensors that hold the largest logits of each row.
@@ -77,7 +79,7 @@ impl Step {
             Some(logits) if shape.candidates > 0 => Some(g.candidates(logits, shape.candidates)?),
             _ => None,
         };
-        let mut graph = g.finish(logits);
+        let (mut graph, results) = g.finish(logits);
         // Weights lie in memory already, so their layouts stay.
         let optimized = optimizer.without(Pass::Layout).optimize(&mut graph);
         let plan = match memory {
@@ -91,6 +93,7 @@ impl Step {
             inputs,
             logits,
             candidates,
+            results,
         })
     }
 }

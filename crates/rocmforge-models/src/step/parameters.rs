@@ -94,13 +94,17 @@ pub(crate) struct Parameters {
 }
 
 impl Parameters {
+    /// All weights.
+    pub(crate) fn weights(&self) -> impl Iterator<Item = &Weight> {
+        self.all.iter().filter_map(|parameter| match &parameter.content {
+            Content::Weight(weight) => Some(weight),
+            Content::Cache { .. } | Content::State { .. } | Content::Work => None,
+        })
+    }
+
     /// Bytes of all weights.
     pub(crate) fn weight_bytes(&self) -> usize {
-        let bytes = self.all.iter().map(|parameter| match &parameter.content {
-            Content::Weight(weight) => weight.byte_size(),
-            Content::Cache { .. } | Content::State { .. } | Content::Work => 0,
-        });
-        bytes.fold(0, usize::saturating_add)
+        self.weights().map(Weight::byte_size).fold(0, usize::saturating_add)
     }
 
     /// Bytes of all caches in this size.

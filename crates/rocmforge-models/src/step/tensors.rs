@@ -291,6 +291,11 @@ impl<'a> Tensors<'a> {
         Ok(Cached { id, pool })
     }
 
+    /// Nothing is kept of a step: its sequences are whole texts, padded to the longest.
+    pub(crate) fn whole_texts(&mut self) {
+        self.kept.texts = true;
+    }
+
     /// A state: for each sequence `width` elements in f32, at first zero.
     #[cfg_attr(not(test), expect(dead_code, reason = "no architecture has recurrent layers yet"))]
     pub(crate) fn state(&mut self, width: usize) -> State {

@@ -3,7 +3,7 @@
 mod gguf;
 mod names;
 mod safetensors;
-pub(crate) mod tensor_file;
+mod tensor_file;
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -112,6 +112,16 @@ impl SafetensorsWeights {
         }
         Ok(Self { tensors })
     }
+
+    /// The tensors to which `rename` gives a name.
+    pub(crate) fn renamed(self, rename: impl Fn(&str) -> Option<String>) -> Self {
+        let tensors = self.tensors.into_iter();
+        Self {
+            tensors: tensors
+                .filter_map(|(name, tensor)| Some((rename(&name)?, tensor)))
+                .collect(),
+        }
+    }
 }
 
 impl WeightSource for SafetensorsWeights {

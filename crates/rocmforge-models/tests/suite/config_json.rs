@@ -492,6 +492,29 @@ fn hostile_numbers_are_refused_by_the_key_of_the_file() {
     }
 }
 
+#[test]
+fn lists_for_layers_are_whole_and_each_entry_counts() {
+    let base = with(&plain("llama"), json!({ "head_dim": 16 }));
+    let lists = json!({ "num_attention_heads": [4, 2, 4, 4], "num_key_value_heads": [2, 1, 4, 1], "intermediate_size": [96, 8, 96, 1] });
+    let read_lists = read(&with(&base, lists.clone())).expect("whole");
+    let second = (read_lists.heads.of(1), read_lists.kv_heads.of(1), read_lists.ff.of(1));
+    assert_eq!(second, (2, 1, 8));
+    for (key, list, rule) in [
+        ("num_attention_heads", json!([4, 2]), "one for each layer"),
+        ("num_attention_heads", json!([4, 2, 4, 0]), "1 to 65536"),
+        ("num_key_value_heads", json!([2, 1, 3, 1]), "divide the number of heads"),
+        ("intermediate_size", json!([]), "one for each layer"),
+    ] {
+        let error = read(&with(&with(&base, lists.clone()), json!({ key: list }))).expect_err(key);
+        let text = error.to_string();
+        assert!(text.contains(key) && text.contains(rule), "{text}");
+    }
+    let error = read(&with(&plain("llama"), lists))
+        .expect_err("heads of which length")
+        .to_string();
+    assert!(error.contains("head_dim"), "{error}");
+}
+
 fn bert() -> Value {
     json!({
         "_name_or_path": "somewhere", "architectures": ["BertModel"], "attention_probs_dropout_prob": 0.1, "classifier_dropout": null,

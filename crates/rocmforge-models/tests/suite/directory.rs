@@ -72,15 +72,10 @@ pub(super) struct Export {
 }
 
 impl Export {
-    /// `None` for models with what checkpoints have not: blocks, free divisors of Llama's frequencies, or layers that differ.
+    /// `None` for models with what checkpoints have not: blocks, or free divisors of Llama's frequencies.
     pub(super) fn new(gguf: Gguf) -> Option<Self> {
         let plain = |ty| matches!(ty, TensorType::F32 | TensorType::F16 | TensorType::Bf16);
-        // Layers that differ are in GGUF only.
-        let lists = gguf.metadata().iter().any(|(key, value)| {
-            key.contains(".attention.head_count") && matches!(value, rocmforge_gguf::Value::Array(_))
-        });
-        if lists || !gguf.tensors().iter().all(|tensor| plain(tensor.ty)) || gguf.tensor("rope_freqs.weight").is_some()
-        {
+        if !gguf.tensors().iter().all(|tensor| plain(tensor.ty)) || gguf.tensor("rope_freqs.weight").is_some() {
             return None;
         }
         let architecture = gguf.metadata().string("general.architecture");
@@ -105,10 +100,19 @@ impl Export {
         Some(out)
     }
 
+    /// A number, or one for each layer.
+    fn numbers(&self, key: &str) -> Value {
+        let whole = format!("{}.{key}", self.architecture);
+        match self.gguf.metadata().get(&whole) {
+            Some(rocmforge_gguf::Value::Array(_)) => json!(self.gguf.metadata().u32s(&whole).expect("numbers")),
+            _ => json!(self.usize(key).expect("there")),
+        }
+    }
+
     fn head_dim(&self) -> usize {
-        let heads = self.usize("attention.head_count").expect("there");
-        self.usize("attention.key_length")
-            .unwrap_or_else(|| self.usize("embedding_length").expect("there") / heads)
+        let number = |key| self.usize(key).expect("there");
+        let of_width = || number("embedding_length") / number("attention.head_count");
+        self.usize("attention.key_length").unwrap_or_else(of_width)
     }
 
     /// The model's config.json as transformers 4 writes it.
@@ -123,9 +127,9 @@ impl Export {
             },
             "num_hidden_layers": number("block_count"),
             "hidden_size": number("embedding_length"),
-            "intermediate_size": number("feed_forward_length"),
-            "num_attention_heads": number("attention.head_count"),
-            "num_key_value_heads": number("attention.head_count_kv"),
+            "intermediate_size": self.numbers("feed_forward_length"),
+            "num_attention_heads": self.numbers("attention.head_count"),
+            "num_key_value_heads": self.numbers("attention.head_count_kv"),
             "head_dim": head_dim,
             "vocab_size": number("vocab_size"),
             "max_position_embeddings": number("context_length"),

@@ -66,8 +66,8 @@ fn every_layer_of_minilm_agrees_with_the_cpu() {
     );
     let on_cpu = model.run(&mut CpuBackend::new(), &batch).expect("encoded on the CPU");
 
-    assert_eq!(on_device.hidden.len(), model.config().num_hidden_layers + 1);
-    let width = model.config().hidden_size;
+    assert_eq!(on_device.hidden.len(), model.config().layers + 1);
+    let width = model.config().width;
     for (layer, (found, expected)) in on_device.hidden.iter().zip(&on_cpu.hidden).enumerate() {
         let mut of_tokens = 0.0f32;
         for (at, (found, expected)) in found.chunks(width).zip(expected.chunks(width)).enumerate() {

@@ -1,0 +1,208 @@
+//! BERT, an encoder: its keys and its layers.
+
+use std::path::Path;
+
+use rocmforge_ggml::{GgmlResult, Op, TensorId, Unary};
+
+use crate::ModelError;
+use crate::config::read::{CONTEXT, FF, HEADS, LAYERS, MOST_LAYERS, SIZE, VOCAB, WIDTH};
+use crate::config::rules::{FEATURES, IGNORED, NO_EXPERTS};
+use crate::keys::{Key, Keys, Known, NOT_NEGATIVE};
+use crate::layers::{Layer, Linear, LinearNames, Norm, Part, Plain, SelfAttention, Sublayer};
+use crate::step::{Network, Place, StepGraph, Tensors};
+use crate::weights::Name;
+
+/// What the encoder's graph depends on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BertConfig {
+    /// Width of the hidden states.
+    pub width: usize,
+    /// Encoder layers.
+    pub layers: usize,
+    /// Attention heads; divides `width`.
+    pub heads: usize,
+    /// Width of the feed-forward layer.
+    pub ff: usize,
+    /// Rows of the token table.
+    pub vocab: usize,
+    /// Rows of the position table.
+    pub context: usize,
+    /// Rows of the token type table.
+    pub types: usize,
+    /// Added to the variance in layer normalisation.
+    pub norm_eps: f32,
+    /// Activation of the feed-forward layer: one of GELU's two forms.
+    pub activation: Unary,
+}
+
+const ACTIVATION: Key = Key("", "hidden_act");
+const EPS: Key = Key("", "layer_norm_eps");
+
+/// Keys that nothing reads. Poolers and classifiers are no part of a sentence's embedding.
+const KNOWN: Known = Known {
+    ignored: &[
+        IGNORED,
+        "directionality pooler_fc_size pooler_num_attention_heads pooler_num_fc_layers pooler_size_per_head pooler_type tie_word_embeddings",
+    ],
+    fixed: &[&[
+        ("add_cross_attention", "false"),
+        ("is_decoder", "false"),
+        ("is_encoder_decoder", "false"),
+        ("model_type", "bert"),
+        ("position_embedding_type", "absolute"),
+    ]],
+    features: &[FEATURES, NO_EXPERTS],
+};
+
+impl BertConfig {
+    /// Reads and checks `config.json`.
+    ///
+    /// # Errors
+    /// A setting is missing, unknown or not usable, or the file cannot be read.
+    pub fn read(path: &Path) -> Result<Self, ModelError> {
+        let mut k = Keys::of_json(path)?;
+        k.refuse_features(&KNOWN)?;
+        let activation = match k.take::<String>(ACTIVATION)?.as_deref() {
+            None | Some("gelu") => Unary::GeluErf,
+            Some("gelu_new" | "gelu_fast" | "gelu_pytorch_tanh") => Unary::Gelu,
+            Some(other) => {
+                let rule = "gelu, gelu_new, gelu_fast and gelu_pytorch_tanh are supported";
+                return Err(k.refuse(ACTIVATION, other, rule));
+            }
+        };
+        let eps = k.take(EPS)?.unwrap_or(1e-12_f64);
+        let config = Self {
+            width: k.size(WIDTH, &SIZE, None)?,
+            layers: k.size(LAYERS, &MOST_LAYERS, None)?,
+            heads: k.size(HEADS, &SIZE, None)?,
+            ff: k.size(FF, &SIZE, None)?,
+            vocab: k.size(VOCAB, &SIZE, None)?,
+            context: k.size(CONTEXT, &SIZE, None)?,
+            types: k.size(Key("", "type_vocab_size"), &SIZE, Some(2))?,
+            norm_eps: k.number(EPS, &NOT_NEGATIVE, Some(eps as f32))?,
+            activation,
+        };
+        if !config.width.is_multiple_of(config.heads) {
+            return Err(k.refuse(HEADS, config.heads, "it must divide hidden_size"));
+        }
+        k.finish(&KNOWN, "bert")?;
+        Ok(config)
+    }
+}
+
+/// Names of the weight and the bias of a part.
+macro_rules! names {
+    ($gguf:literal, $hugging_face:literal) => {
+        LinearNames {
+            weight: Name::new(concat!($gguf, ".weight"), concat!($hugging_face, ".weight")),
+            bias: Name::new(concat!($gguf, ".bias"), concat!($hugging_face, ".bias")),
+        }
+    };
+}
+
+const WORDS: Name = Name::new("token_embd.weight", "embeddings.word_embeddings.weight");
+const POSITIONS: Name = Name::new("position_embd.weight", "embeddings.position_embeddings.weight");
+const TYPES: Name = Name::new("token_types.weight", "embeddings.token_type_embeddings.weight");
+const EMBEDDING_NORM: LinearNames = names!("token_embd_norm", "embeddings.LayerNorm");
+const QUERY: LinearNames = names!("blk.*.attn_q", "encoder.layer.*.attention.self.query");
+const KEY: LinearNames = names!("blk.*.attn_k", "encoder.layer.*.attention.self.key");
+const VALUE: LinearNames = names!("blk.*.attn_v", "encoder.layer.*.attention.self.value");
+const OUTPUT: LinearNames = names!("blk.*.attn_output", "encoder.layer.*.attention.output.dense");
+const OUTPUT_NORM: LinearNames = names!("blk.*.attn_output_norm", "encoder.layer.*.attention.output.LayerNorm");
+const UP: LinearNames = names!("blk.*.ffn_up", "encoder.layer.*.intermediate.dense");
+const DOWN: LinearNames = names!("blk.*.ffn_down", "encoder.layer.*.output.dense");
+const LAYER_NORM: LinearNames = names!("blk.*.layer_output_norm", "encoder.layer.*.output.LayerNorm");
+
+/// The name of a checkpoint's tensor here: some have a prefix, old ones TensorFlow's names of norms. Poolers and heads for other tasks are left out.
+pub(crate) fn renamed(name: &str) -> Option<String> {
+    let name = name.strip_prefix("bert.").unwrap_or(name);
+    let used = name.starts_with("encoder.") || name.starts_with("embeddings.") && !name.ends_with(".position_ids");
+    let name = name.replace("LayerNorm.gamma", "LayerNorm.weight");
+    used.then(|| name.replace("LayerNorm.beta", "LayerNorm.bias"))
+}
+
+/// The encoder with pooling.
+#[derive(Debug)]
+pub(crate) struct Encoder {
+    words: TensorId,
+    positions: TensorId,
+    types: TensorId,
+    norm: Norm,
+    layers: Vec<Layer>,
+    width: usize,
+    /// Whether embeddings are scaled to length 1.
+    normalize: bool,
+}
+
+impl Encoder {
+    /// Asks for all weights.
+    ///
+    /// # Errors
+    /// One is missing or has another shape.
+    pub(crate) fn new(t: &mut Tensors<'_>, c: &BertConfig, normalize: bool) -> Result<Self, ModelError> {
+        t.whole_texts();
+        let dense = |t: &mut Tensors<'_>, names, shape| Linear::with_bias(t, names, None, shape, true);
+        let norm = |t: &mut Tensors<'_>, names| Norm::of_layer(t, names, c.width, c.norm_eps);
+        let square = [c.width, c.width];
+        let layer = |t: &mut Tensors<'_>, index| -> Result<Layer, ModelError> {
+            t.at(Place::Layer(index));
+            let attention = SelfAttention {
+                heads: c.heads,
+                head_dim: c.width / c.heads,
+                query: dense(t, QUERY, square)?,
+                key: dense(t, KEY, square)?,
+                value: dense(t, VALUE, square)?,
+                output: dense(t, OUTPUT, square)?,
+            };
+            let after_attention = norm(t, OUTPUT_NORM)?;
+            let feed_forward = Plain {
+                up: dense(t, UP, [c.ff, c.width])?,
+                activation: c.activation,
+                down: dense(t, DOWN, [c.width, c.ff])?,
+            };
+            let sublayer = |part: Box<dyn Part>, last| Sublayer {
+                before: None,
+                parts: vec![part],
+                after: None,
+                last: Some(last),
+            };
+            Ok(Layer(vec![
+                sublayer(Box::new(attention), after_attention),
+                sublayer(Box::new(feed_forward), norm(t, LAYER_NORM)?),
+            ]))
+        };
+        Ok(Self {
+            words: t.table(WORDS, [c.vocab, c.width])?,
+            positions: t.table(POSITIONS, [c.context, c.width])?,
+            types: t.table(TYPES, [c.types, c.width])?,
+            norm: norm(t, EMBEDDING_NORM)?,
+            layers: (0..c.layers).map(|index| layer(t, index)).collect::<Result<_, _>>()?,
+            width: c.width,
+            normalize,
+        })
+    }
+}
+
+impl Network for Encoder {
+    fn build(&self, g: &mut StepGraph<'_>) -> GgmlResult<Option<TensorId>> {
+        let texts = g.texts()?;
+        let words = g.push(Op::GetRows, &[self.words, g.ids])?;
+        let types = g.push(Op::GetRows, &[self.types, texts.types])?;
+        let positions = g.push(Op::GetRows, &[self.positions, g.positions])?;
+        let sum = g.push(Op::Add, &[words, types])?;
+        let sum = g.push(Op::Add, &[sum, positions])?;
+        let mut x = self.norm.build(g, sum)?;
+        g.result(x);
+        for layer in &self.layers {
+            x = layer.build(g, x)?;
+            g.result(x);
+        }
+        let [count, length] = texts.shape;
+        let x = g.reshape(x, [count, length, self.width])?;
+        let embedding = g.push(Op::MeanPool, &[x, texts.pooling])?;
+        match self.normalize {
+            false => Ok(Some(embedding)),
+            true => g.push(Op::L2Norm { eps: 1e-12 }, &[embedding]).map(Some),
+        }
+    }
+}
