@@ -63,17 +63,24 @@ rope_sections(const float *x, const float *cosine, const float *sine, const u32 
     u32 token = row / heads;
     if (token >= tokens) return;
     float *out = y + (u64)row * head_dim;
+    u32 own[4];
     bool inside = true;
     for (u32 axis = 0; axis < 4; axis++) {
         u64 at = (u64)axis * tokens + token;
-        if (positions[at] < table_rows) continue;
+        own[axis] = positions[at];
+        if (own[axis] < table_rows) continue;
         inside = false;
-        if (Team32::lane() == 0) rf_fault(fault, tag, (u32)at, positions[at]);
+        if (Team32::lane() == 0) rf_fault(fault, tag, (u32)at, own[axis]);
     }
     if (!inside) {
         for (u32 i = Team32::lane(); i < head_dim; i += 32) out[i] = __builtin_nanf("");
         return;
     }
-    auto of = [=](u32 i) { return (u64)positions[(u64)(axes[i] & 3) * tokens + token] * (rotary_dim / 2); };
+    // By choices: an array that is indexed would lie in memory.
+    auto of = [=](u32 i) {
+        u32 axis = axes[i] & 3;
+        u32 time_or_height = axis == 0 ? own[0] : own[1], width_or_other = axis == 2 ? own[2] : own[3];
+        return (u64)(axis < 2 ? time_or_height : width_or_other) * (rotary_dim / 2);
+    };
     turn_each<false>(x + (u64)row * head_dim, cosine, sine, head_dim, rotary_dim, of, [=](u32 i, float v) { out[i] = v; });
 }

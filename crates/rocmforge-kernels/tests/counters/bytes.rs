@@ -302,7 +302,7 @@ impl Bytes<'_> {
             .device
             .ids(&(0..dim as u32 / 2).map(|i| i % 4).collect::<Vec<_>>())?;
         let bytes = 8 * n + 8 * half + 16 * tokens + 2 * dim;
-        self.row("rope_sections".to_owned(), bytes, Pairs);
+        self.row("rope_sections".to_owned(), bytes, Heads);
         k.rope_sections(s, &x, tables, (&by_axis, &axes), &y, shape, faults)?;
         for (pairs, name) in [(RopePairs::Half, "half"), (RopePairs::Interleaved, "interleaved")] {
             self.row(format!("rope_{name}"), 8 * n + 8 * half, Heads);
