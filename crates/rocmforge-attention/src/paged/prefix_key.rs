@@ -1,4 +1,4 @@
-//! What decides the content of a sequence's blocks: its tokens, and the key of its prefix.
+//! Keys of prefixes, and tokens: what decides the content of a sequence's blocks.
 
 use sha2::{Digest, Sha256};
 
