@@ -143,7 +143,10 @@ pub(crate) unsafe extern "C" fn __hipPushCallConfiguration(
     lds: usize,
     stream: rocmforge_hip_sys::hipStream_t,
 ) -> rocmforge_hip_sys::hipError_t {
-    CONFIGURATIONS.with_borrow_mut(|configurations| {
+    CONFIGURATIONS.with(|configurations| {
+        let Ok(mut configurations) = configurations.try_borrow_mut() else {
+            return process::refuse();
+        };
         let count = configurations.count;
         let Some(slot) = configurations.open.get_mut(count) else {
             return rocmforge_hip_sys::hipErrorInvalidConfiguration;
@@ -165,9 +168,11 @@ pub(crate) unsafe extern "C" fn __hipPopCallConfiguration(
     lds: *mut usize,
     stream: *mut rocmforge_hip_sys::hipStream_t,
 ) -> rocmforge_hip_sys::hipError_t {
-    let taken = CONFIGURATIONS.with_borrow_mut(|configurations| {
-        configurations.count = configurations.count.checked_sub(1)?;
-        configurations.open[configurations.count].take()
+    let taken = CONFIGURATIONS.with(|configurations| {
+        let mut configurations = configurations.try_borrow_mut().ok()?;
+        let last = configurations.count.checked_sub(1)?;
+        configurations.count = last;
+        configurations.open[last].take()
     });
     let Some(taken) = taken else {
         return process::call(|process| {

@@ -55,8 +55,10 @@ macro_rules! names {
 
 /// Counts a call of a function that is not simulated, and answers it.
 fn absent(name: &'static str) -> hipError_t {
-    crate::absent::count(name);
-    process::call(|process| process.sim.answered(name, hipErrorNotSupported))
+    process::call(|process| {
+        crate::absent::count(name);
+        process.sim.answered(name, hipErrorNotSupported)
+    })
 }
 
 /// The index of a node.

@@ -8,8 +8,8 @@ use crate::registry;
 use crate::settings::{Abi, Settings};
 use crate::state::{PROCESS, Process, started};
 use parking_lot::MutexGuard;
-use rocmforge_hip_sys::{hipError_t, hipErrorInvalidValue, hipErrorNotInitialized, hipSuccess};
-use rocmforge_sim::{ForeignCode, ForkLock, SimHost};
+use rocmforge_hip_sys::{hipError_t, hipErrorInvalidValue, hipErrorNotInitialized, hipErrorNotSupported, hipSuccess};
+use rocmforge_sim::{ForeignCode, ForkLock, LibraryCall, SimHost, enter_library};
 use std::cell::Cell;
 use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -111,8 +111,20 @@ fn said_of_wide(kernel: String) -> String {
     )
 }
 
+/// Counts a call that a signal handler has made in another call of its thread. Neither allocates nor locks.
+pub(crate) fn refuse() -> hipError_t {
+    // While the machine is being made there is none to report it.
+    if let Some(process) = started() {
+        process.sim.refuse(1);
+    }
+    hipErrorNotSupported
+}
+
 /// Makes a call on the machine, which the first call makes. What it finds is printed before the program goes on.
 pub(crate) fn call(body: impl FnOnce(&Process) -> hipError_t) -> hipError_t {
+    let Some(_inside) = enter_library() else {
+        return refuse();
+    };
     let Some(process) = process() else {
         return hipErrorNotInitialized;
     };
@@ -169,8 +181,8 @@ fn loaded_abi() -> Option<Abi> {
     found
 }
 
-/// Locks that the forking thread holds: the machine's is taken last.
-type ForkLocks = (MutexGuard<'static, Known>, ForkLock<'static>);
+/// Locks that the forking thread holds, in the order in which they are given back: the machine's is taken last.
+type ForkLocks = (MutexGuard<'static, Known>, ForkLock<'static>, LibraryCall);
 
 thread_local! {
     // Never dropped with the thread, which would need a destructor: what runs behind `fork` empties it.
@@ -178,8 +190,9 @@ thread_local! {
 }
 
 extern "C" fn before_fork() {
-    if let Some(process) = started() {
-        let locks = (process.findings.lock(), process.sim.lock_for_fork());
+    // A signal handler that forks within a call of its thread goes on with that call in both processes.
+    if let (Some(process), Some(inside)) = (started(), enter_library()) {
+        let locks = (process.findings.lock(), process.sim.lock_for_fork(), inside);
         FORK.set(Some(ManuallyDrop::new(locks)));
     }
 }
@@ -189,15 +202,16 @@ extern "C" fn in_parent() {
 }
 
 extern "C" fn in_child() {
-    if let Some((_findings, mut machine)) = FORK.take().map(ManuallyDrop::into_inner) {
-        machine.in_child();
+    if let Some(mut locks) = FORK.take().map(ManuallyDrop::into_inner) {
+        locks.1.in_child();
     }
 }
 
 /// Runs after the program's own static destructors, which may still call HIP: this library was loaded before the program ran, so that
 /// the dynamic linker ends it after the program.
 extern "C" fn at_exit() {
-    if let Some(process) = started() {
+    // None: a signal handler ends the process in the middle of a call, with what that call has locked.
+    if let (Some(process), Some(_inside)) = (started(), enter_library()) {
         let _ = catch_unwind(AssertUnwindSafe(|| end(process)));
     }
 }

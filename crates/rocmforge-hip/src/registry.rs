@@ -59,6 +59,8 @@ struct Registry {
 static REGISTRY: RwLock<Option<Registry>> = RwLock::new(None);
 
 fn change<T>(change: impl FnOnce(&mut Registry) -> T) -> T {
+    // Start-up code of the program comes here as well, which is in no call: its signal handlers must not wait for this lock.
+    let _inside = rocmforge_sim::enter_library();
     change(REGISTRY.write().get_or_insert_default())
 }
 

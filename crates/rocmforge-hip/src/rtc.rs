@@ -13,6 +13,7 @@ use crate::text::text;
 use compiler::Target;
 use parking_lot::Mutex;
 use program::Program;
+use rocmforge_sim::enter_library;
 use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -33,6 +34,10 @@ static PROGRAMS: Mutex<(usize, BTreeMap<usize, Program>)> = Mutex::new((0, BTree
 
 /// A panic must not leave through a C function: that would end the program.
 fn guarded(body: impl FnOnce() -> Status) -> Status {
+    let Some(_inside) = enter_library() else {
+        let _ = process::refuse();
+        return INTERNAL;
+    };
     catch_unwind(AssertUnwindSafe(body)).unwrap_or(INTERNAL)
 }
 
@@ -132,6 +137,7 @@ pub(crate) unsafe extern "C" fn hiprtcCompileProgram(
 ) -> Status {
     // The current card, before the table is locked: the first call makes the machine.
     let target = catch_unwind(|| {
+        let _inside = enter_library()?;
         let process = process::process()?;
         let version = process.settings.machine(process.abi).ok()?.hip_version;
         let current = process.current_card().ok().and_then(|card| usize::try_from(card).ok());

@@ -109,6 +109,7 @@ pub use config::{CardConfig, FreedMemory, HipVersion, Poison, Schedule, SimConfi
 
 pub use calls::fork::ForkLock;
 pub use calls::inspect::Counters;
+pub use calls::lock::{LibraryCall, enter_library};
 pub use calls::observer::ObservedCall;
 pub use calls::readings::{SimHostReadings, SimReadings};
 pub use calls::sim::{HostAddresses, SimHost};

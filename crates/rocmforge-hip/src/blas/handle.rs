@@ -1,10 +1,13 @@
 //! Handles of hipBLAS: a stream and modes, and the frame of every call that works with them.
 
-use super::status::{self, HANDLE_IS_NULLPTR, INTERNAL_ERROR, INVALID_ENUM, INVALID_VALUE, NOT_INITIALIZED, Status};
-use crate::process::process;
+use super::status::{
+    self, HANDLE_IS_NULLPTR, INTERNAL_ERROR, INVALID_ENUM, INVALID_VALUE, NOT_INITIALIZED, NOT_SUPPORTED, Status,
+};
+use crate::process::{process, refuse};
 use crate::state::Process;
 use parking_lot::Mutex;
 use rocmforge_hip_sys::hipStream_t;
+use rocmforge_sim::enter_library;
 use std::collections::BTreeMap;
 use std::ffi::{c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -35,8 +38,17 @@ static HANDLES: Mutex<Handles> = Mutex::new(Handles {
     made: 0,
 });
 
+/// Answers a call that a signal handler has made in another call of its thread.
+fn refused() -> Status {
+    let _ = refuse();
+    NOT_SUPPORTED
+}
+
 /// Makes a call with a handle.
 pub(crate) fn with(handle: *mut c_void, body: impl FnOnce(&Process, &Handle) -> Result<(), Status>) -> Status {
+    let Some(_inside) = enter_library() else {
+        return refused();
+    };
     let Some(found) = HANDLES.lock().alive.get(&handle.addr()).copied() else {
         return NOT_INITIALIZED;
     };
@@ -51,6 +63,9 @@ pub(crate) fn with(handle: *mut c_void, body: impl FnOnce(&Process, &Handle) -> 
 
 /// Reads or changes a handle.
 fn change(handle: *mut c_void, body: impl FnOnce(&mut Handle) -> Result<(), Status>) -> Status {
+    let Some(_inside) = enter_library() else {
+        return refused();
+    };
     let mut handles = HANDLES.lock();
     match handles.alive.get_mut(&handle.addr()) {
         Some(found) => body(found).err().unwrap_or(status::SUCCESS),
@@ -73,6 +88,9 @@ pub(crate) unsafe extern "C" fn hipblasCreate(handle: *mut *mut c_void) -> Statu
     if handle.is_null() {
         return HANDLE_IS_NULLPTR;
     }
+    let Some(_inside) = enter_library() else {
+        return refused();
+    };
     if process().is_none() {
         return NOT_INITIALIZED;
     }
@@ -86,6 +104,9 @@ pub(crate) unsafe extern "C" fn hipblasCreate(handle: *mut *mut c_void) -> Statu
 }
 
 pub(crate) unsafe extern "C" fn hipblasDestroy(handle: *mut c_void) -> Status {
+    let Some(_inside) = enter_library() else {
+        return refused();
+    };
     match HANDLES.lock().alive.remove(&handle.addr()) {
         Some(_) => status::SUCCESS,
         None => NOT_INITIALIZED,

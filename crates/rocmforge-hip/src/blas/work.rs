@@ -6,6 +6,7 @@ use super::status::{self, Status};
 use crate::process::process;
 use crate::state::Process;
 use rocmforge_hip_sys::*;
+use rocmforge_sim::enter_library;
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -80,6 +81,7 @@ fn capture(process: &Process, stream: hipStream_t, graph: hipGraph_t, captured: 
 }
 
 unsafe extern "C" fn drop_captured(captured: *mut c_void) {
+    let _inside = enter_library();
     // SAFETY: `capture` gives what `Box::into_raw` gave, and this is called once.
     drop(unsafe { Box::from_raw(captured.cast::<Captured>()) });
 }
@@ -87,7 +89,9 @@ unsafe extern "C" fn drop_captured(captured: *mut c_void) {
 unsafe extern "C" fn run_captured(captured: *mut c_void) {
     // SAFETY: the graph keeps it; it is only read.
     let captured = unsafe { &*captured.cast::<Captured>() };
-    let Some(process) = process() else { return };
+    let (Some(_inside), Some(process)) = (enter_library(), process()) else {
+        return;
+    };
     // A panic must not leave through a C function: that would end the program.
     let done = catch_unwind(AssertUnwindSafe(|| {
         (captured.work)(&Memory::of_host_function(process, captured.name))

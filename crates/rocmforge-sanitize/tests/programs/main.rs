@@ -452,6 +452,9 @@ programs! {
     missing_barrier { findings: &["in kernel _Z7reversePi", "{kernel line}:", "{host line})"] }
     endless { findings: &["kernel that does not end: kernel", "in kernel _Z4waitPi", "{kernel line}:", "{host line})"] }
     double_free { findings: &["double free: hipFree", "{host line})", "2 findings"] }
+    signals { findings: &[
+        "double free: hipFree", "{host line})", "HIP calls during a HIP call of its own thread, each answered hipErrorNotSupported",
+    ] }
     copy_too_long { findings: &["out of bounds: hipMemcpy", "write of 257 B", "{host line})", "out of bounds: hipMemset"] }
     bad_arguments { findings: &[
         "use of a handle that is not alive: hipStreamSynchronize", "use of a handle that is not alive: hipEventRecord",

@@ -1,6 +1,6 @@
 //! Call of HIP in progress: its thread and its card, and the lock that it holds.
 
-use crate::calls::lock::HostGuard;
+use crate::calls::lock::{HostGuard, in_program};
 use crate::calls::sim::SimHost;
 use crate::machine::host::Host;
 use crate::machine::thread::{HostThread, ThreadState};
@@ -114,10 +114,9 @@ impl Call<'_> {
 
     /// Calls a function of the program, without the lock: it may call HIP.
     pub(crate) fn call_program(&mut self, function: hipHostFn_t, user: usize) {
-        self.without_lock(|| {
-            // SAFETY: who gave the function promised that it may be called with this argument.
-            unsafe { function(std::ptr::with_exposed_provenance_mut(user)) };
-        });
+        // SAFETY: who gave the function promised that it may be called with this argument.
+        let call = || unsafe { function(std::ptr::with_exposed_provenance_mut(user)) };
+        self.without_lock(|| in_program(call));
     }
 
     /// Marks the end of every operation of a card, as a reset does.

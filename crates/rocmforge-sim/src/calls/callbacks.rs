@@ -2,6 +2,7 @@
 //! are some.
 
 use crate::calls::call::Call;
+use crate::calls::lock::in_program;
 use crate::calls::sim::SimHost;
 use crate::machine::thread::OsThread;
 use crate::queues::callbacks::{CallbackThread, HostCall};
@@ -65,7 +66,7 @@ impl SimHost {
         host.callbacks.thread = CallbackThread::Calls(thread);
         while let Some(call) = host.callbacks.waiting.front().cloned() {
             // Without the lock: it may wait for threads that call HIP.
-            host.unlocked(|| call.make());
+            host.unlocked(|| in_program(|| call.make()));
             host.callbacks.waiting.pop_front();
             host.host_function_ran(&call.actor);
             host.queues.finish(call.stream);

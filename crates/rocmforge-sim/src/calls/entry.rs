@@ -43,7 +43,7 @@ impl SimHost {
     ) -> hipError_t {
         if self.interrupted() {
             // Not even a report: it would be added to what the interrupted call is changing.
-            self.refused.fetch_add(1, Ordering::Relaxed);
+            self.refuse(1);
             return hipErrorNotSupported;
         }
         let observed = self.observer.observed(api, arguments);

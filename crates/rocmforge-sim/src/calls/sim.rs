@@ -1,6 +1,6 @@
 //! The machine that a program calls: [`SimHost`] with its clock, its lock and its threads.
 
-use crate::calls::lock::HostGuard;
+use crate::calls::lock::{HostGuard, in_own_thread};
 use crate::calls::observer::Observer;
 use crate::config::SimConfig;
 use crate::machine::host::{Host, SimError};
@@ -131,7 +131,7 @@ impl SimHost {
     pub(crate) fn start_thread(&self, name: &str, body: impl FnOnce(Weak<Self>) + Send + 'static) -> bool {
         let this = self.this.clone();
         let thread = std::thread::Builder::new().name(name.to_owned());
-        thread.spawn(move || body(this)).is_ok()
+        thread.spawn(move || in_own_thread(|| body(this))).is_ok()
     }
 
     pub(crate) fn with_host_mut<T>(&self, change: impl FnOnce(&mut Host) -> T) -> T {
