@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::error::Operands;
 use crate::optimizer::GraphOptimizer;
-use crate::{DType, GgmlError, GgmlResult, Graph, Node, Op, SharedBytes, TensorDesc, TensorId};
+use crate::{DType, GgmlError, GgmlResult, Graph, Kernel, Launch, Node, Op, SharedBytes, TensorDesc, TensorId};
 
 /// How closely a graph is checked before it runs on a backend.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -60,7 +60,22 @@ pub trait GgmlBackend {
     /// The operation is not possible here, or failed.
     fn execute_op(&mut self, op: &Op, inputs: &[TensorId], outputs: &[TensorId]) -> GgmlResult<()>;
 
-    /// Makes a program of a graph's nodes, with everything looked up and checked that stays the same from run to run. The graph has been
+    /// [`Self::execute_op`] of a launch, for a backend whose [`Self::optimizer`] makes several nodes one.
+    ///
+    /// # Errors
+    /// As [`Self::execute_op`]; and the launch is of several nodes, for which this backend has no kernel.
+    fn execute_launch(&mut self, launch: &Launch) -> GgmlResult<()> {
+        match &launch.kernel {
+            Kernel::Op(op) => self.execute_op(op, &launch.inputs, &launch.outputs),
+            fused => Err(GgmlError::Unimplemented {
+                backend: "this",
+                op: fused.name(),
+                what: "several nodes as one launch".to_owned(),
+            }),
+        }
+    }
+
+    /// Makes a program of a graph's launches, with everything looked up and checked that stays the same from run to run. The graph has been
     /// through [`crate::executor::prepare`].
     ///
     /// # Errors
@@ -93,9 +108,10 @@ pub trait GgmlBackend {
         Ok(())
     }
 
-    /// The passes that make a graph quicker here. Any pass may run: a fused op without a kernel runs as its parts.
+    /// The passes that make a graph quicker here. Of those that make nodes one launch ([`GraphOptimizer::without_fusions`]) a backend names those
+    /// that it has kernels for.
     fn optimizer(&self) -> GraphOptimizer {
-        GraphOptimizer::new()
+        GraphOptimizer::new().without_fusions()
     }
 
     /// How closely graphs are checked before they run here.

@@ -92,7 +92,13 @@ pub fn prepare<B: GgmlBackend>(backend: &mut B, graph: &Graph) -> GgmlResult<()>
         .copied()
         .chain(graph.get_outputs())
         .collect();
-    let roots: BTreeSet<TensorId> = used.iter().filter_map(|&id| graph.root(id)).collect();
+    let unwritten = graph.unwritten();
+    let has_memory = |root: &TensorId| !unwritten.contains(root);
+    let roots: BTreeSet<TensorId> = used
+        .iter()
+        .filter_map(|&id| graph.root(id))
+        .filter(has_memory)
+        .collect();
     for &id in &roots {
         let desc = graph.tensor(id).ok_or(GgmlError::UnknownTensor(id))?;
         match backend.tensor_desc(id) {
@@ -101,7 +107,8 @@ pub fn prepare<B: GgmlBackend>(backend: &mut B, graph: &Graph) -> GgmlResult<()>
         }
     }
     // A base is added before its views, so id order registers it first.
-    for desc in graph.tensors().filter(|d| d.is_view() && used.contains(&d.id)) {
+    let is_named = |id| used.contains(&id) && graph.root(id).is_none_or(|root| has_memory(&root));
+    for desc in graph.tensors().filter(|d| d.is_view() && is_named(d.id)) {
         backend.bind_view(desc)?;
     }
     Ok(())
@@ -128,8 +135,8 @@ pub fn run_program<B: GgmlBackend>(backend: &mut B, program: &mut B::Program) ->
 fn run<B: GgmlBackend>(backend: &mut B, graph: &Graph, deferred: bool) -> GgmlResult<ExecuteResult> {
     prepare(backend, graph)?;
     let mut nodes_executed = 0;
-    for node in graph.computing_nodes() {
-        backend.execute_op(&node.op, &node.inputs, &node.outputs)?;
+    for launch in graph.launches().iter() {
+        backend.execute_launch(launch)?;
         nodes_executed += 1;
         if !deferred {
             backend.synchronize()?;

@@ -1,8 +1,9 @@
 //! The graph: tensors with stable ids, and nodes in the order they run.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use crate::{DType, GgmlError, GgmlResult, Layout, Op, TensorDesc, TensorId, shape};
+use crate::{DType, GgmlError, GgmlResult, Launch, Layout, Op, TensorDesc, TensorId, shape};
 
 /// One operation and the tensors it reads and writes.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,6 +25,8 @@ pub struct Graph {
     outputs: BTreeSet<TensorId>,
     /// Buffers of the planner: tensors in one of them are views of it, and are still tensors of their own.
     arenas: Vec<TensorId>,
+    /// The nodes as launches, if some of them are one.
+    launches: Option<Vec<Launch>>,
 }
 
 impl Graph {
@@ -43,6 +46,7 @@ impl Graph {
 
     /// Adds a node. Nothing is checked here: [`crate::validate_graph`] checks all, and every execution runs it.
     pub fn add_node(&mut self, op: Op, inputs: Vec<TensorId>, outputs: Vec<TensorId>) {
+        self.launches = None;
         self.nodes.push(Node { op, inputs, outputs });
     }
 
@@ -223,6 +227,46 @@ impl Graph {
     /// The nodes that have something to run: all but aliases.
     pub fn computing_nodes(&self) -> impl Iterator<Item = &Node> {
         self.nodes.iter().filter(|node| !self.is_alias(node))
+    }
+
+    /// The nodes that have something to run as launches, in the order in which they run: several nodes are one where the optimizer has found that
+    /// the backend has a kernel for them ([`crate::optimizer::Pass::is_fusion`]). They are of the nodes as they were then: [`Self::add_node`] makes each
+    /// node a launch again.
+    #[must_use]
+    pub fn launches(&self) -> Cow<'_, [Launch]> {
+        match &self.launches {
+            Some(launches) => Cow::Borrowed(launches),
+            None => self.computing_nodes().map(Launch::from).collect(),
+        }
+    }
+
+    /// [`Self::launches`], with the nodes that only name other memory if each node is a launch.
+    pub(crate) fn planned_launches(&self) -> Cow<'_, [Launch]> {
+        match &self.launches {
+            Some(launches) => Cow::Borrowed(launches),
+            None => self.nodes.iter().map(Launch::from).collect(),
+        }
+    }
+
+    /// Whether some nodes are one launch.
+    pub(crate) fn is_fused(&self) -> bool {
+        self.launches.is_some()
+    }
+
+    pub(crate) fn set_launches(&mut self, launches: Option<Vec<Launch>>) {
+        self.launches = launches;
+    }
+
+    /// Roots that are written within a launch only: they have no memory.
+    pub(crate) fn unwritten(&self) -> BTreeSet<TensorId> {
+        let Some(launches) = &self.launches else {
+            return BTreeSet::new();
+        };
+        let mut roots: BTreeSet<TensorId> = self.computing_nodes().flat_map(|node| &node.outputs).copied().collect();
+        for id in launches.iter().flat_map(|launch| &launch.outputs) {
+            roots.remove(id);
+        }
+        roots
     }
 
     /// Whether a node changes memory that another tensor names too: an in-place op, or an output that is a view.

@@ -48,15 +48,15 @@ pub fn profile<B: GgmlBackend>(backend: &mut B, graph: &Graph) -> GgmlResult<Pro
     backend.synchronize()?;
     let begin = Instant::now();
     let mut nodes = Vec::new();
-    for node in graph.computing_nodes() {
+    for node in graph.launches().iter() {
         let start = begin.elapsed();
-        backend.execute_op(&node.op, &node.inputs, &node.outputs)?;
+        backend.execute_launch(node)?;
         backend.synchronize()?;
         let time = begin.elapsed().saturating_sub(start);
         let outputs = node.outputs.iter().filter_map(|&id| graph.tensor(id));
         let output: Vec<String> = outputs.map(|desc| format!("{} {}", desc.id, desc.summary())).collect();
         nodes.push(NodeTime {
-            op: node.op.name(),
+            op: node.kernel.name(),
             output: output.join(", "),
             start,
             time,

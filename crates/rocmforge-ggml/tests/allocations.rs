@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use rocmforge_ggml::optimizer::GraphOptimizer;
 use rocmforge_ggml::{
     Activations, Attention, AttentionMask, CpuBackend, DType, DiagFill, FlashAttnExt, GgmlResult, GluKind, Graph,
     HostAccess, Layout, Op, PagedAttention, Rope, RopeStyle, SoftMax, SortOrder, TensorDesc, TensorId, Unary, executor,
@@ -77,18 +78,15 @@ impl Case {
     }
 
     fn push(&mut self, op: Op, inputs: &[TensorId]) -> TensorId {
-        let output = self
-            .graph
-            .push(op, inputs)
-            .unwrap_or_else(|e| panic!("{}: {e}", self.name));
+        let output = self.inner(op, inputs);
         self.graph.mark_output(output);
         output
     }
 
-    fn push_all(&mut self, op: Op, inputs: &[TensorId]) {
-        let outputs = self.graph.push_all(op, inputs);
-        let outputs = outputs.unwrap_or_else(|e| panic!("{}: {e}", self.name));
-        outputs.into_iter().for_each(|id| self.graph.mark_output(id));
+    /// A node whose result is no output.
+    fn inner(&mut self, op: Op, inputs: &[TensorId]) -> TensorId {
+        let output = self.graph.push(op, inputs);
+        output.unwrap_or_else(|e| panic!("{}: {e}", self.name))
     }
 
     /// A view of every second element of the rows of `source`.
@@ -365,28 +363,41 @@ fn fused() -> Vec<Case> {
             let mut case = Case::new(format!("fused products of {m} rows, {dtype}"));
             let (x, w, bias) = (case.f32(&[m, 512]), case.weight(dtype, &[512, 320]), case.f32(&[320]));
             let (narrow, short) = (case.weight(dtype, &[512, 64]), case.f32(&[64]));
-            case.push(Op::MulMatUnary(Unary::Silu), &[x, w, bias]);
-            case.push(Op::MulMatGlu(GluKind::Swiglu), &[x, w, w]);
-            case.push_all(
-                Op::MulMatMany { biases: true },
-                &[x, w, narrow, narrow, bias, short, short],
-            );
+            let product = case.inner(Op::MulMat, &[x, w, bias]);
+            case.push(Op::Unary(Unary::Silu), &[product]);
+            let halves = [w, w].map(|w| case.inner(Op::MulMat, &[x, w]));
+            let kind = GluKind::Swiglu;
+            case.push(Op::Glu { kind, swapped: false }, &halves);
+            for (w, bias) in [(w, bias), (narrow, short), (narrow, short)] {
+                case.push(Op::MulMat, &[x, w, bias]);
+            }
             cases.push(case);
         }
     }
     let mut case = Case::new("ADD_RMS_NORM");
     let (a, b, weight) = (case.f32(&[70, 512]), case.f32(&[70, 512]), case.f32(&[512]));
-    case.push_all(Op::AddRmsNorm { eps: 1e-5 }, &[a, b, weight]);
+    let sum = case.push(Op::Add, &[a, b]);
+    case.push(Op::RmsNorm { eps: 1e-5 }, &[sum, weight]);
     cases.push(case);
     let mut case = Case::new("ROPE_SET_ROWS");
     let (x, cache) = (case.f32(&[2, 24, 4, 32]), case.input(DType::F16, &[64, 128]));
     let (ids, positions) = (case.ids(&[48], 64), case.ids(&[2, 24], 100));
-    let rope = Op::RopeSetRows(Rope::new(32, 10_000.0, RopeStyle::HalfSplit, 4096));
-    let written = TensorDesc::view_of(case.graph.tensor(cache).expect("added"), 0);
-    let written = case.graph.add_tensor(written);
-    case.graph.add_node(rope, vec![x, cache, ids, positions], vec![written]);
+    let rope = Op::Rope(Rope::new(32, 10_000.0, RopeStyle::HalfSplit, 4096));
+    let rotated = case.inner(rope, &[x, positions]);
+    let rows = case.graph.reshape(rotated, [48, 128]).expect("contiguous");
+    let written = case.graph.set_rows(rows, cache, ids).expect("fits");
     case.graph.mark_output(written);
     cases.push(case);
+    for case in &mut cases {
+        let nodes = case.graph.computing_nodes().count();
+        GraphOptimizer::fusions().optimize(&mut case.graph);
+        assert_eq!(
+            case.graph.launches().len(),
+            if nodes > 2 { 3 } else { 1 },
+            "{}",
+            case.name
+        );
+    }
     cases
 }
 

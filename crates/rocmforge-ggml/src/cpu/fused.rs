@@ -1,39 +1,36 @@
-//! Fused ops: several ops of a graph in one pass over their memory.
+//! Kernels of several ops: several ops of a graph in one pass over their memory.
 
 use super::elementwise;
 use super::norm::rms_row;
 use super::operand::{Operand, Values};
 use super::products::mul_mat;
-use super::recurrent;
 use super::rope::Turns;
 use super::rows::{checked_ids, put_row, row_units};
 use super::threads::Threads;
 use super::unary::function;
 use super::weights::{self, Few, Rows, USUAL_WEIGHTS};
-use crate::{Activations, GgmlResult, GluKind, Op, Rope, TensorDesc, Unary};
+use crate::{Activations, GgmlResult, GluKind, Kernel, Op, Rope, TensorDesc, Unary};
 use smallvec::SmallVec;
 
-/// Runs an op that has several outputs, as contiguous f32.
-pub(super) fn run_many(
-    op: &Op,
+/// Runs a kernel of several ops into outputs of contiguous f32.
+pub(super) fn run(
+    kernel: &Kernel,
     inputs: &[Operand<'_>],
     activations: Activations,
     out: &mut [&mut [f32]],
     threads: &Threads,
 ) -> GgmlResult<()> {
-    match (*op, out) {
-        (Op::AddRmsNorm { eps }, [sum, norm]) => add_rms_norm(inputs, eps, sum, norm, threads),
-        (Op::SsmConv | Op::SsmScan | Op::GatedDeltaNet, [out, states]) => {
-            recurrent::run(op, inputs, out, states, threads)?;
-        }
-        (Op::MulMatMany { .. }, out) => {
+    match (*kernel, out) {
+        (Kernel::MulMatUnary(kind), [out]) => mul_mat_unary(inputs, kind, activations, out, threads)?,
+        (Kernel::MulMatGlu(kind), [out]) => mul_mat_glu(inputs, kind, activations, out, threads)?,
+        (Kernel::AddRmsNorm { eps }, [sum, norm]) => add_rms_norm(inputs, eps, sum, norm, threads),
+        (Kernel::MulMatMany { .. }, out) => {
             let (weights, biases) = inputs[1..].split_at(out.len());
             products(&inputs[0], weights, activations, out, threads)?;
             for (out, bias) in out.iter_mut().zip(biases) {
                 finish(out, Some(bias), |x| x, threads);
             }
         }
-        // No other op has several outputs.
         _ => {}
     }
     Ok(())
@@ -81,7 +78,7 @@ fn products(
     if weights.iter().all(|weight| is_few(x, weight)) {
         let rows = weights
             .iter()
-            .map(|weight| Rows::new(Op::MatMul, weight, weight.shape[0]));
+            .map(|weight| Rows::new(Op::MulMat, weight, weight.shape[0]));
         let rows = rows.collect::<GgmlResult<SmallVec<[_; USUAL_WEIGHTS]>>>()?;
         return weights::few_products(x.f32(), &rows, activations, out, threads, x.scratch());
     }
@@ -99,7 +96,7 @@ fn is_few(x: &Operand<'_>, weight: &Operand<'_>) -> bool {
 }
 
 /// `f(x w + bias)`.
-pub(super) fn mul_mat_unary(
+fn mul_mat_unary(
     inputs: &[Operand<'_>],
     kind: Unary,
     activations: Activations,
@@ -125,7 +122,7 @@ fn finish(out: &mut [f32], bias: Option<&Operand<'_>>, f: impl Fn(f32) -> f32 + 
 }
 
 /// `f(x gate) * (x up)`.
-pub(super) fn mul_mat_glu(
+fn mul_mat_glu(
     inputs: &[Operand<'_>],
     kind: GluKind,
     activations: Activations,
@@ -144,7 +141,7 @@ pub(super) fn mul_mat_glu(
         return Ok(());
     }
     let k = gate.shape[0];
-    let weights = [Rows::new(Op::MatMul, gate, k)?, Rows::new(Op::MatMul, up, k)?];
+    let weights = [Rows::new(Op::MulMat, gate, k)?, Rows::new(Op::MulMat, up, k)?];
     let few = Few::new(x.f32(), &weights, activations, threads, x.scratch());
     few.run(&mut [out], threads, 1, |room, _, first, piece| {
         let (row, ups) = room.split_at_mut(few.room());

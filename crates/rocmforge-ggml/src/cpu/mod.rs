@@ -40,8 +40,9 @@ pub use step::CpuProgram;
 pub use weights::Activations;
 
 use crate::error::failed;
+use crate::optimizer::GraphOptimizer;
 use crate::slots::Slots;
-use crate::{DType, GgmlBackend, GgmlError, GgmlResult, Graph, HostAccess, Node, Op, TensorDesc, TensorId};
+use crate::{DType, GgmlBackend, GgmlError, GgmlResult, Graph, HostAccess, Kernel, Launch, Op, TensorDesc, TensorId};
 use operand::Operand;
 use output::Target;
 use rocmforge_machine::sysfs::Sysfs;
@@ -114,13 +115,10 @@ impl CpuBackend {
     #[must_use]
     pub fn can_execute(&self, op: &Op, dtype: DType) -> bool {
         match op {
-            Op::MulMat | Op::MulMatId | Op::MulMatUnary(_) | Op::MulMatGlu(_) | Op::MulMatMany { .. } => {
-                dtype.is_weight()
-            }
-            Op::FlashAttnExt(_) => dtype.is_weight(),
-            Op::AddRmsNorm { .. } | Op::SsmConv | Op::SsmScan | Op::GatedDeltaNet => dtype == DType::F32,
+            Op::MulMat | Op::MulMatId | Op::FlashAttnExt(_) => dtype.is_weight(),
+            Op::SsmConv | Op::SsmScan | Op::GatedDeltaNet => dtype == DType::F32,
             Op::GetRows => dtype.is_weight() || dtype.is_plain_number(),
-            Op::SetRows | Op::RopeSetRows(_) => dtype.is_encodable(),
+            Op::SetRows => dtype.is_encodable(),
             Op::PagedAttention(_) => matches!(dtype, DType::F32 | DType::F16 | DType::Bf16 | DType::Q8_0),
             Op::Pad { .. } => dtype.is_plain_number(),
             Op::Dup | Op::Cont | Op::Cpy { .. } | Op::Concat { .. } | Op::Repeat => true,
@@ -132,8 +130,8 @@ impl CpuBackend {
 
 impl CpuBackend {
     /// A program of some nodes whose tensors are all here.
-    pub(crate) fn program_of<'a>(&self, nodes: impl Iterator<Item = &'a Node>) -> GgmlResult<CpuProgram> {
-        CpuProgram::of(&self.slots, nodes)
+    pub(crate) fn program_of<'a>(&self, launches: impl Iterator<Item = &'a Launch>) -> GgmlResult<CpuProgram> {
+        CpuProgram::of(&self.slots, launches)
     }
 
     /// Bytes of a tensor that has memory of its own.
@@ -198,12 +196,21 @@ impl GgmlBackend for CpuBackend {
     }
 
     fn execute_op(&mut self, op: &Op, inputs: &[TensorId], outputs: &[TensorId]) -> GgmlResult<()> {
-        let step = Step::of(&self.slots, 0, op, inputs, outputs)?;
+        let step = Step::of(&self.slots, 0, &Kernel::Op(*op), inputs, outputs)?;
         self.run_step(&step)
     }
 
+    fn execute_launch(&mut self, launch: &Launch) -> GgmlResult<()> {
+        let step = Step::of(&self.slots, 0, &launch.kernel, &launch.inputs, &launch.outputs)?;
+        self.run_step(&step)
+    }
+
+    fn optimizer(&self) -> GraphOptimizer {
+        GraphOptimizer::new()
+    }
+
     fn compile(&mut self, graph: &Graph) -> GgmlResult<CpuProgram> {
-        self.program_of(graph.computing_nodes())
+        self.program_of(graph.launches().iter())
     }
 
     fn enqueue(&mut self, program: &mut CpuProgram) -> GgmlResult<()> {
@@ -221,24 +228,35 @@ impl GgmlBackend for CpuBackend {
     }
 }
 
-/// Runs `op` on checked operands into the outputs' memory.
-fn run_op(
-    op: &Op,
+/// Runs a kernel on checked operands into the outputs' memory.
+fn run_kernel(
+    kernel: &Kernel,
     operands: &[Operand<'_>],
     targets: &mut [Target<'_>],
     activations: Activations,
     threads: &Threads,
     scratch: &Scratch,
 ) -> GgmlResult<()> {
+    let op = match (kernel, &mut *targets) {
+        (Kernel::Op(op), _) => op,
+        (Kernel::RopeSetRows(rope), [target]) => {
+            return fused::rope_set_rows(operands, *rope, target.desc, target.bytes);
+        }
+        _ => {
+            return output::as_words(targets, scratch, |out| {
+                fused::run(kernel, operands, activations, out, threads)
+            });
+        }
+    };
     let [Target { desc, bytes }] = targets else {
-        return output::as_words(targets, scratch, |out| {
-            fused::run_many(op, operands, activations, out, threads)
+        return output::as_words(targets, scratch, |out| match out {
+            [out, states] => recurrent::run(op, operands, out, states, threads),
+            // No other op has several outputs.
+            _ => Ok(()),
         });
     };
-    match *op {
-        Op::SetRows => return rows::set_rows(&operands[0], &operands[2], desc, bytes),
-        Op::RopeSetRows(rope) => return fused::rope_set_rows(operands, rope, desc, bytes),
-        _ => {}
+    if *op == Op::SetRows {
+        return rows::set_rows(&operands[0], &operands[2], desc, bytes);
     }
     if let Some(units) = moves::run(op, operands, desc)? {
         output::store_units(units, desc, bytes);
@@ -272,8 +290,6 @@ fn run(
         Op::GetRows => return rows::get_rows(x, &inputs[1], out),
         Op::MulMat => return products::mul_mat(x, &inputs[1], inputs.get(2), activations, out, threads),
         Op::MulMatId => return products::mul_mat_id(x, &inputs[1], &inputs[2], activations, out, threads),
-        Op::MulMatUnary(kind) => return fused::mul_mat_unary(inputs, kind, activations, out, threads),
-        Op::MulMatGlu(kind) => return fused::mul_mat_glu(inputs, kind, activations, out, threads),
         Op::AddId => return rows::add_id(x, &inputs[1], &inputs[2], out),
         Op::Add => elementwise::broadcast(x, &inputs[1], out, threads, |a, b| a + b),
         Op::Sub => elementwise::broadcast(x, &inputs[1], out, threads, |a, b| a - b),
@@ -350,12 +366,10 @@ fn run(
             }
         }
         Op::MeanPool => rows::mean_pool(x, &inputs[1], out),
-        // One weight: the only way to one output.
-        Op::MulMatMany { .. } => return fused::run_many(op, inputs, activations, &mut [out], threads),
         // It has no operand.
         Op::Arange { .. } => {}
         // Done before: elements are moved as they are, the output is changed in place, or there are several.
-        Op::AddRmsNorm { .. } | Op::SsmConv | Op::SsmScan | Op::GatedDeltaNet | Op::RopeSetRows(_) => {}
+        Op::SsmConv | Op::SsmScan | Op::GatedDeltaNet => {}
         Op::SetRows | Op::Dup | Op::Cont | Op::Cpy { .. } | Op::Concat { .. } | Op::Repeat | Op::Pad { .. } => {}
         Op::Reshape | Op::View | Op::Permute { .. } | Op::Transpose => {}
     }

@@ -8,10 +8,9 @@ use super::buffer::CpuBuffer;
 use super::operand::Operand;
 use super::output::Target;
 use super::threads::WORTH_A_THREAD;
-use super::{CpuBackend, run_op, too_small};
-use crate::planner::Overwrites;
+use super::{CpuBackend, run_kernel, too_small};
 use crate::slots::Slots;
-use crate::{DType, GgmlError, GgmlResult, Node, Op, TensorDesc, TensorId, shape};
+use crate::{DType, GgmlError, GgmlResult, Kernel, Launch, Op, TensorDesc, TensorId, shape};
 
 /// Operands that need no memory of their own to be listed.
 const USUAL_OPERANDS: usize = 7;
@@ -30,7 +29,7 @@ pub struct CpuProgram {
 /// One node.
 #[derive(Debug)]
 pub(super) struct Step {
-    op: Op,
+    kernel: Kernel,
     inputs: SmallVec<[Input; USUAL_OPERANDS]>,
     outputs: SmallVec<[Place; USUAL_OUTPUTS]>,
 }
@@ -55,8 +54,13 @@ enum Access {
 }
 
 impl Access {
-    fn of(op: &Op, operand: usize, place: &Place, outputs: &[Place]) -> Self {
-        if operand == 1 && matches!(op, Op::Cpy { .. } | Op::SetRows | Op::RopeSetRows(_)) {
+    fn of(kernel: &Kernel, operand: usize, place: &Place, outputs: &[Place]) -> Self {
+        if operand == 1
+            && matches!(
+                kernel,
+                Kernel::Op(Op::Cpy { .. } | Op::SetRows) | Kernel::RopeSetRows(_)
+            )
+        {
             return Self::Written;
         }
         let overlaps = |output: &&Place| place.overlaps(output);
@@ -64,8 +68,8 @@ impl Access {
             return Self::Apart;
         }
         // ACC adds to its second operand.
-        let accumulated = operand == 1 && matches!(op, Op::Accumulate { .. });
-        let may_be_overwritten = operand < Overwrites::of(op.name()).operands() || accumulated;
+        let accumulated = operand == 1 && matches!(kernel, Kernel::Op(Op::Accumulate { .. }));
+        let may_be_overwritten = operand < kernel.overwrites().operands() || accumulated;
         match outputs.iter().position(|output| place.is_all_of(output)) {
             Some(output) if may_be_overwritten && outputs.iter().filter(overlaps).count() == 1 => {
                 Self::InOutput(output)
@@ -171,10 +175,10 @@ impl<'a> Around<'a> {
 }
 
 impl CpuProgram {
-    pub(super) fn of<'a>(slots: &Slots<CpuBuffer>, nodes: impl Iterator<Item = &'a Node>) -> GgmlResult<Self> {
-        let steps = nodes
+    pub(super) fn of<'a>(slots: &Slots<CpuBuffer>, launches: impl Iterator<Item = &'a Launch>) -> GgmlResult<Self> {
+        let steps = launches
             .enumerate()
-            .map(|(index, node)| Step::of(slots, index, &node.op, &node.inputs, &node.outputs))
+            .map(|(index, launch)| Step::of(slots, index, &launch.kernel, &launch.inputs, &launch.outputs))
             .collect::<GgmlResult<Vec<Step>>>()?;
         let is_shared_out = steps.iter().any(Step::is_large);
         Ok(Self { steps, is_shared_out })
@@ -182,11 +186,11 @@ impl CpuProgram {
 }
 
 impl Step {
-    /// Finds a node's operands and checks their types and shapes.
+    /// Finds a launch's operands and checks their types and shapes.
     pub(super) fn of(
         slots: &Slots<CpuBuffer>,
         node: usize,
-        op: &Op,
+        kernel: &Kernel,
         inputs: &[TensorId],
         outputs: &[TensorId],
     ) -> GgmlResult<Self> {
@@ -198,17 +202,19 @@ impl Step {
             .iter()
             .map(|&id| Place::of(slots, id))
             .collect::<GgmlResult<SmallVec<[Place; USUAL_OUTPUTS]>>>()?;
-        let descs: SmallVec<[&TensorDesc; USUAL_OPERANDS]> = inputs.iter().map(|place| &place.desc).collect();
-        let results: SmallVec<[&TensorDesc; USUAL_OUTPUTS]> = outputs.iter().map(|place| &place.desc).collect();
-        shape::check_outputs(node, op, &descs, &results, false)?;
-        drop((descs, results));
+        // A launch of several is made of nodes that have been checked.
+        if let Kernel::Op(op) = kernel {
+            let descs: SmallVec<[&TensorDesc; USUAL_OPERANDS]> = inputs.iter().map(|place| &place.desc).collect();
+            let results: SmallVec<[&TensorDesc; USUAL_OUTPUTS]> = outputs.iter().map(|place| &place.desc).collect();
+            shape::check_outputs(node, op, &descs, &results, false)?;
+        }
         let inputs = inputs.into_iter().enumerate().map(|(operand, place)| {
-            let access = Access::of(op, operand, &place, &outputs);
+            let access = Access::of(kernel, operand, &place, &outputs);
             Input { place, access }
         });
         let inputs = inputs.collect();
         Ok(Self {
-            op: *op,
+            kernel: *kernel,
             outputs,
             inputs,
         })
@@ -290,8 +296,8 @@ impl CpuBackend {
                 bytes: bytes.unwrap_or(&mut []),
             })
             .collect();
-        run_op(
-            &step.op,
+        run_kernel(
+            &step.kernel,
             &operands,
             &mut targets,
             self.activations,

@@ -18,7 +18,8 @@ pub struct OptimizedFile {
 }
 
 impl GraphFile {
-    /// Runs the passes of `optimizer` on the graph that this file was made of. No tensor is a constant: a file has no data.
+    /// Runs the passes of `optimizer` on the graph that this file was made of, without fusions: a file has nodes. No tensor is a constant: it has no
+    /// data.
     ///
     /// # Errors
     /// As [`Self::to_graph`]: the file is not one of a [`crate::Graph`] with all parameters. Or its nodes do not fit their ops
@@ -27,7 +28,7 @@ impl GraphFile {
         let (mut graph, inputs) = self.to_graph()?;
         validate_graph(&graph, Strictness::Strict).map_err(|error| GraphFileError::Graph(Box::new(error)))?;
         let nodes_before = graph.nodes.len();
-        let stats = optimizer.optimize(&mut graph);
+        let stats = optimizer.without_fusions().optimize(&mut graph);
         let mut file = Self::from_graph(&graph, &inputs)?;
         file.model.clone_from(&self.model);
         Ok(OptimizedFile {

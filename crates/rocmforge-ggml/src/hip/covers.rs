@@ -8,7 +8,7 @@ use super::products::whole_matrices;
 use super::rows::table_type;
 use super::types::{kv_type, weight_type};
 use super::{HipGgmlBackend, limits, matrix_order, unimplemented};
-use crate::{DType, GgmlError, Op, TensorDesc};
+use crate::{DType, GgmlError, Kernel, Op, TensorDesc};
 use rocmforge_kernels::Kernels;
 
 type Covered = Result<(), String>;
@@ -132,31 +132,6 @@ impl HipGgmlBackend {
                 float(output)?;
                 limits::mul_mat_id(inputs)
             }
-            // Fused ops: their parts.
-            Op::MulMatUnary(_) => mul_mat(inputs, output),
-            Op::MulMatGlu(_) => inputs[1..]
-                .iter()
-                .try_for_each(|weight| mul_mat(&[first, weight], output)),
-            Op::MulMatMany { .. } => {
-                let (weights, biases) = inputs[1..].split_at(outputs.len());
-                let mut products = weights.iter().zip(outputs).enumerate();
-                products.try_for_each(|(index, (&weight, output))| {
-                    let operands = [first, weight].into_iter().chain(biases.get(index).copied());
-                    mul_mat(&operands.collect::<Vec<_>>(), output)
-                })
-            }
-            Op::AddRmsNorm { .. } => {
-                all(inputs, output)?;
-                outputs[1..].iter().try_for_each(|norm| float(norm))?;
-                limits::team_rows(dims)
-            }
-            Op::RopeSetRows(r) => {
-                rope(&[&[first], &inputs[3..]].concat())?;
-                set_rows(inputs, output)?;
-                limits::heads(r, dims)?;
-                limits::rows_of(inputs[1])?;
-                limits::tiles(rows_and_cols(&output.shape))
-            }
             Op::AddId => {
                 float(first)?;
                 float(inputs[1])?;
@@ -263,10 +238,44 @@ impl HipGgmlBackend {
         }
     }
 
-    /// [`Self::covers`] as the error of a launch.
-    pub(crate) fn refusal(op: &Op, inputs: &[&TensorDesc], outputs: &[&TensorDesc]) -> Option<GgmlError> {
-        let reason = Self::covers(op, inputs, outputs).err()?;
-        Some(unimplemented(op, reason))
+    /// [`Self::covers`] as the error of a launch; of one of several nodes, its parts.
+    pub(crate) fn refusal(kernel: &Kernel, inputs: &[&TensorDesc], outputs: &[&TensorDesc]) -> Option<GgmlError> {
+        let (first, output) = (inputs[0], outputs[0]);
+        let dims = || rows_and_cols(&first.shape);
+        let (op, covered) = match *kernel {
+            Kernel::Op(op) => (op, Self::covers(&op, inputs, outputs)),
+            Kernel::MulMatUnary(_) => (Op::MulMat, mul_mat(inputs, output)),
+            Kernel::MulMatGlu(_) => {
+                let mut weights = inputs[1..].iter();
+                (
+                    Op::MulMat,
+                    weights.try_for_each(|weight| mul_mat(&[first, weight], output)),
+                )
+            }
+            Kernel::MulMatMany { .. } => {
+                let (weights, biases) = inputs[1..].split_at(outputs.len());
+                let mut products = weights.iter().zip(outputs).enumerate();
+                let covered = products.try_for_each(|(index, (&weight, output))| {
+                    let operands = [first, weight].into_iter().chain(biases.get(index).copied());
+                    mul_mat(&operands.collect::<Vec<_>>(), output)
+                });
+                (Op::MulMat, covered)
+            }
+            Kernel::AddRmsNorm { eps } => {
+                let norms = || outputs[1..].iter().try_for_each(|norm| float(norm));
+                let covered = all(inputs, output).and_then(|()| norms());
+                (Op::RmsNorm { eps }, covered.and_then(|()| limits::team_rows(dims())))
+            }
+            Kernel::RopeSetRows(r) => {
+                let covered = rope(r, &[&[first], &inputs[3..]].concat())
+                    .and_then(|()| set_rows(inputs, output))
+                    .and_then(|()| limits::heads(r, dims()))
+                    .and_then(|()| limits::rows_of(inputs[1]))
+                    .and_then(|()| limits::tiles(rows_and_cols(&output.shape)));
+                (Op::Rope(r), covered)
+            }
+        };
+        covered.err().map(|reason| unimplemented(&op, reason))
     }
 }
 

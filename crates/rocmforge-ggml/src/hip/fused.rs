@@ -1,4 +1,4 @@
-//! Fused ops as the launches of their parts. There is no kernel for them: they are here so that a graph optimised for the CPU runs.
+//! Kernels of several ops: one launch where a device has a kernel for the operands, else the launches of their parts.
 
 use super::lower::Shared;
 use super::operands::{BETWEEN, rows_and_cols};
@@ -7,9 +7,8 @@ use crate::optimizer::Pass;
 use crate::{GgmlResult, GluKind, Op, Rope, TensorId, Unary};
 use rocmforge_runtime::HipBuffer;
 
-/// Passes that gain nothing here: their ops are launched as parts, or not at all. MUL_MAT_UNARY is, too, but the bias
-/// saves a launch.
-pub(super) const LAUNCHED_AS_PARTS: &[Pass] = &[Pass::Attention, Pass::RopeSetRows];
+/// Passes that gain nothing here: their launches are those of the parts.
+pub(super) const LAUNCHED_AS_PARTS: &[Pass] = &[Pass::Attention, Pass::Activation, Pass::RopeSetRows];
 /// Those that gain with packed weights only.
 pub(super) const FOR_PACKED: &[Pass] = &[Pass::GateUp, Pass::Qkv];
 
@@ -17,16 +16,16 @@ impl HipGgmlBackend {
     /// The sum into the first output, its norm into the second; both at once if they are f32 without gaps.
     pub(super) fn add_rms_norm(
         &mut self,
-        op: &Op,
         eps: f32,
         inputs: &[TensorId],
         outputs: &[TensorId],
         with: Shared,
     ) -> GgmlResult<()> {
+        let op = &Op::RmsNorm { eps };
         let operands: Vec<TensorId> = [outputs[0]].into_iter().chain(inputs.get(2).copied()).collect();
         if !inputs.iter().chain(outputs).all(|&id| self.is_plain_f32(id)) {
-            self.launch(&Op::Add, &inputs[..2], &outputs[..1], with)?;
-            return self.launch(&Op::RmsNorm { eps }, &operands, &outputs[1..], with);
+            self.launch_op(&Op::Add, &inputs[..2], &outputs[..1], with)?;
+            return self.launch_op(op, &operands, &outputs[1..], with);
         }
         let (a, b) = (self.f32(op, inputs[0])?, self.f32(op, inputs[1])?);
         let (sum, y) = (self.f32(op, outputs[0])?, self.f32(op, outputs[1])?);
@@ -71,19 +70,19 @@ impl HipGgmlBackend {
         output: TensorId,
         with: Shared,
     ) -> GgmlResult<()> {
-        self.launch(&Op::MulMat, inputs, &[output], with)?;
-        self.launch(&Op::Unary(kind), &[output], &[output], Shared::default())
+        self.launch_op(&Op::MulMat, inputs, &[output], with)?;
+        self.launch_op(&Op::Unary(kind), &[output], &[output], Shared::default())
     }
 
     /// The gate into the output, the other half into memory kept for that, then both into the output.
     pub(super) fn matmul_glu(
         &mut self,
-        op: &Op,
         kind: GluKind,
         inputs: &[TensorId],
         output: TensorId,
         with: Shared,
     ) -> GgmlResult<()> {
+        let op = &Op::MulMat;
         let dims = rows_and_cols(&self.slots.desc(output)?.shape);
         let y = self.result(op, output)?;
         if let Some([gate, up]) = self.gated_matrices(kind, inputs)? {
@@ -97,8 +96,8 @@ impl HipGgmlBackend {
         let after = self.after(with, inputs[0], inputs[1])?;
         let up = self.scratch(BETWEEN, size_of::<f32>() * y.len())?;
         let up = up.cast().map_err(failed(op.name()))?;
-        self.matmul_into(&Op::MulMat, &[inputs[0], inputs[1]], &y, with)?;
-        self.matmul_into(&Op::MulMat, &[inputs[0], inputs[2]], &up, after)?;
+        self.matmul_into(op, &[inputs[0], inputs[1]], &y, with)?;
+        self.matmul_into(op, &[inputs[0], inputs[2]], &up, after)?;
         self.gated(op, kind, [&y, &up], &y, dims)?;
         self.store(op, output, &y)
     }
@@ -110,6 +109,7 @@ impl HipGgmlBackend {
         outputs: &[TensorId],
         mut with: Shared,
     ) -> GgmlResult<()> {
+        let op = &Op::MulMat;
         let (weights, biases) = inputs[1..].split_at(outputs.len());
         if let Some(matrices) = self.joint_matrices(inputs, outputs)? {
             return self.packed_joint(&matrices, inputs, outputs, with.norm);
@@ -119,20 +119,15 @@ impl HipGgmlBackend {
                 continue;
             }
             let operands = [inputs[0], weight].into_iter().chain(biases.get(index).copied());
-            self.launch(&Op::MulMat, &operands.collect::<Vec<_>>(), &[y], with)?;
+            self.launch_op(op, &operands.collect::<Vec<_>>(), &[y], with)?;
             with = self.after(with, inputs[0], weight)?;
         }
         Ok(())
     }
 
     /// The rotated heads into memory kept for that, then a row of them for each token into the cache.
-    pub(super) fn rope_set_rows(
-        &mut self,
-        op: &Op,
-        rope: Rope,
-        inputs: &[TensorId],
-        output: TensorId,
-    ) -> GgmlResult<()> {
+    pub(super) fn rope_set_rows(&mut self, rope: Rope, inputs: &[TensorId], output: TensorId) -> GgmlResult<()> {
+        let op = &Op::Rope(rope);
         let x = inputs[0];
         if self.slots.desc(x)?.element_count() == 0 {
             return Ok(());
@@ -144,7 +139,7 @@ impl HipGgmlBackend {
             let rotated = self.scratch(BETWEEN, size_of::<f32>() * elements)?;
             let rotated = rotated.cast().map_err(failed(op.name()))?;
             let operands: Vec<TensorId> = [x].into_iter().chain(inputs[3..].iter().copied()).collect();
-            self.rope_into(&Op::Rope(rope), rope, &operands, &rotated)?;
+            self.rope_into(op, rope, &operands, &rotated)?;
             rotated
         };
         let cols = rows_and_cols(&self.slots.desc(output)?.shape)[1];

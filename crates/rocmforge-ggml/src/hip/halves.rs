@@ -5,7 +5,7 @@ use rocmforge_runtime::HipBuffer;
 
 use super::weights::{FEW_ROWS, weights_of};
 use super::{HipGgmlBackend, failed};
-use crate::{Activations, GgmlResult, Graph, Node, Op};
+use crate::{Activations, GgmlResult, Graph, Kernel, Launch, Op};
 
 /// Where activations of 16 bits lie in scratch memory, and rows of weights as f16.
 const HALVES: usize = 11;
@@ -40,8 +40,8 @@ impl HipGgmlBackend {
     /// Bytes of scratch memory that the products of a graph take, each place as large as the largest of its operands.
     pub(super) fn scratch_of(&self, graph: &Graph) -> usize {
         let mut places = [0; 3];
-        for node in graph.computing_nodes() {
-            if let Some(bytes) = self.scratch_of_node(graph, node) {
+        for launch in graph.launches().iter() {
+            if let Some(bytes) = self.scratch_of_launch(graph, launch) {
                 places
                     .iter_mut()
                     .zip(bytes)
@@ -51,15 +51,17 @@ impl HipGgmlBackend {
         places.into_iter().fold(0, usize::saturating_add)
     }
 
-    /// What lies between the launches of a node, its activations as f16, and the weights as f16 with the sums of parts.
-    fn scratch_of_node(&self, graph: &Graph, node: &Node) -> Option<[usize; 3]> {
-        let a = graph.tensor(*node.inputs.first()?)?;
-        let between = match node.op {
-            Op::MulMatGlu(_) => size_of::<f32>().saturating_mul(graph.tensor(*node.outputs.first()?)?.element_count()),
+    /// What lies between the kernels of a launch, its activations as f16, and the weights as f16 with the sums of parts.
+    fn scratch_of_launch(&self, graph: &Graph, launch: &Launch) -> Option<[usize; 3]> {
+        let a = graph.tensor(*launch.inputs.first()?)?;
+        let between = match launch.kernel {
+            Kernel::MulMatGlu(_) => {
+                size_of::<f32>().saturating_mul(graph.tensor(*launch.outputs.first()?)?.element_count())
+            }
             _ => 0,
         };
         let mut bytes = [between, 0, 0];
-        for &weight in weights_of(node) {
+        for &weight in weights_of(launch) {
             let &[k, n] = graph.tensor(weight)?.shape.as_slice() else {
                 continue;
             };

@@ -1,4 +1,4 @@
-//! Launch list of a program, made before it runs: which nodes are one launch, and where a launch finds what an earlier one has left.
+//! Steps of a program, made before it runs: which launches of its graph are one on a device, and where one finds what an earlier one has left.
 //!
 //! A product of one row of activations with packed weights adds the residual to its result (MUL_MAT, ADD_RMS_NORM), and the next product computes the
 //! norm of that sum by itself. Every result is written that the nodes' own launches would write.
@@ -10,15 +10,15 @@ use super::HipGgmlBackend;
 use super::operands::rows_and_cols;
 use super::rope_kv::{ROPE_KV_NODES, RopeKv};
 use super::weights::{FEW_ROWS, Form, is_product, weights_of};
-use crate::{GgmlResult, Node, Op, TensorId};
+use crate::{GgmlResult, Kernel, Launch, Op, TensorId};
 
 /// The most columns that the blocks of a product round by themselves, if they compute no norm. On an H200 each rounding 14,336 columns takes 5 us, a
 /// launch that rounds them for all 3.
 const ROUNDED_BY_EACH: usize = 8192;
 
-/// One launch, or the few of one node.
+/// One launch on the device, or the few of one of the graph.
 #[derive(Debug)]
-pub(super) enum Launch {
+pub(super) enum Step {
     /// The node at this index.
     Node(usize, Shared),
     /// Those from this index on.
@@ -86,11 +86,11 @@ impl Row {
 
 impl HipGgmlBackend {
     /// The launches of some nodes. Weights that a node does not read packed are in ggml's order from then on.
-    pub(super) fn lower(&mut self, nodes: &[Node]) -> GgmlResult<Vec<Launch>> {
+    pub(super) fn lower(&mut self, nodes: &[Launch]) -> GgmlResult<Vec<Step>> {
         for node in nodes {
-            self.unpack_operands(&node.op, &node.inputs)?;
+            self.unpack_operands(&node.kernel, &node.inputs)?;
         }
-        let (mut launches, mut held, mut waiting) = (Vec::new(), Held::default(), None::<Norm>);
+        let (mut steps, mut held, mut waiting) = (Vec::new(), Held::default(), None::<Norm>);
         let mut at = 0;
         while let Some(node) = nodes.get(at) {
             let rest = &nodes[at..];
@@ -100,18 +100,18 @@ impl HipGgmlBackend {
                 if self.computes(&norm, node, sum.as_ref().map(|(sum, _)| sum)) {
                     with.norm = Some(norm);
                 } else {
-                    launches.push(Launch::Norm(norm));
+                    steps.push(Step::Norm(norm));
                 }
             }
             let before = std::mem::take(&mut held);
             if let Some(rope_kv) = self.rope_kv_of(rest)? {
-                launches.push(Launch::RopeKv(at, Box::new(rope_kv)));
+                steps.push(Step::RopeKv(at, Box::new(rope_kv)));
                 at += ROPE_KV_NODES;
                 continue;
             }
             if let Some((sum, norm)) = sum {
                 with.q8 = before.q8 == Some(sum.x);
-                launches.push(Launch::Sum(sum, with));
+                steps.push(Step::Sum(sum, with));
                 waiting = Some(norm);
                 at += 2;
                 continue;
@@ -121,7 +121,7 @@ impl HipGgmlBackend {
             if waiting.is_some() {
                 continue;
             }
-            if is_product(&node.op) {
+            if is_product(&node.kernel) {
                 let x = node.inputs[0];
                 (with.q8, with.halves) = (before.q8 == Some(x), before.halves == Some(x));
                 held = self.held_after(node, with, before)?;
@@ -129,22 +129,22 @@ impl HipGgmlBackend {
                 with.leaves = true;
                 held.q8 = Some(result);
             }
-            launches.push(Launch::Node(at - 1, with));
+            steps.push(Step::Node(at - 1, with));
         }
-        launches.extend(waiting.map(Launch::Norm));
-        Ok(launches)
+        steps.extend(waiting.map(Step::Norm));
+        Ok(steps)
     }
 
-    /// Enqueues a launch of the list of these nodes.
-    pub(super) fn enqueue_launch(&mut self, launch: &Launch, nodes: &[Node]) -> GgmlResult<()> {
-        match launch {
-            Launch::Node(index, with) => {
+    /// Enqueues a step of the list of these nodes.
+    pub(super) fn enqueue_step(&mut self, step: &Step, nodes: &[Launch]) -> GgmlResult<()> {
+        match step {
+            Step::Node(index, with) => {
                 let node = &nodes[*index];
-                self.launch(&node.op, &node.inputs, &node.outputs, *with)
+                self.launch(&node.kernel, &node.inputs, &node.outputs, *with)
             }
-            Launch::RopeKv(first, launch) => self.rope_kv(launch, &nodes[*first..]),
-            Launch::Sum(sum, with) => self.product_and_sum(sum, *with),
-            Launch::Norm(norm) => {
+            Step::RopeKv(first, launch) => self.rope_kv(launch, &nodes[*first..]),
+            Step::Sum(sum, with) => self.product_and_sum(sum, *with),
+            Step::Norm(norm) => {
                 let op = &Op::RmsNorm { eps: norm.eps };
                 let (x, y) = (self.f32(op, norm.x)?, self.f32(op, norm.y)?);
                 let weight = self.weight_of(norm, y.len())?;
@@ -158,9 +158,9 @@ impl HipGgmlBackend {
 
     /// A product and the sum that follows it as one launch, and the norm of the sum, which is left to the product after it. `None` if the first two
     /// nodes are not MUL_MAT of packed weights with one row and ADD_RMS_NORM of its result.
-    fn sum_of(&self, nodes: &[Node]) -> GgmlResult<Option<(Sum, Norm)>> {
+    fn sum_of(&self, nodes: &[Launch]) -> GgmlResult<Option<(Sum, Norm)>> {
         let [product, sum, ..] = nodes else { return Ok(None) };
-        let (Op::MulMat, Op::AddRmsNorm { eps }) = (product.op, sum.op) else {
+        let (Kernel::Op(Op::MulMat), Kernel::AddRmsNorm { eps }) = (product.kernel, sum.kernel) else {
             return Ok(None);
         };
         let (&[x, matrix, ref bias @ ..], &[y]) = (product.inputs.as_slice(), product.outputs.as_slice()) else {
@@ -203,10 +203,10 @@ impl HipGgmlBackend {
     }
 
     /// A norm of one row that is left to the product after it. `None` if the first two nodes are not RMS_NORM and such a product.
-    fn norm_of(&self, nodes: &[Node]) -> GgmlResult<Option<Norm>> {
+    fn norm_of(&self, nodes: &[Launch]) -> GgmlResult<Option<Norm>> {
         let [norm, next, ..] = nodes else { return Ok(None) };
-        let (Op::RmsNorm { eps }, &[x, ref weight @ ..], &[y]) =
-            (norm.op, norm.inputs.as_slice(), norm.outputs.as_slice())
+        let (Kernel::Op(Op::RmsNorm { eps }), &[x, ref weight @ ..], &[y]) =
+            (norm.kernel, norm.inputs.as_slice(), norm.outputs.as_slice())
         else {
             return Ok(None);
         };
@@ -228,7 +228,7 @@ impl HipGgmlBackend {
     }
 
     /// Whether the launch of a node, or of this sum, computes the norm before it.
-    fn computes(&self, norm: &Norm, node: &Node, sum: Option<&Sum>) -> bool {
+    fn computes(&self, norm: &Norm, node: &Launch, sum: Option<&Sum>) -> bool {
         let weights = weights_of(node);
         let packed = |&id: &TensorId| (self.packed_matrix(id)).is_some_and(|w| w.k() <= RowInput::MAX_COLUMNS);
         let beside = sum.iter().flat_map(|sum| [sum.residual, sum.total]);
@@ -240,15 +240,15 @@ impl HipGgmlBackend {
     }
 
     /// What is in scratch memory after a product's launches.
-    fn held_after(&self, node: &Node, with: Shared, mut held: Held) -> GgmlResult<Held> {
+    fn held_after(&self, node: &Launch, with: Shared, mut held: Held) -> GgmlResult<Held> {
         // The function is a launch of its own, after the product.
-        if matches!(node.op, Op::MulMatUnary(_)) {
+        if matches!(node.kernel, Kernel::MulMatUnary(_)) {
             return Ok(Held::default());
         }
         let (x, weights) = (node.inputs[0], weights_of(node));
-        let joint = match node.op {
-            Op::MulMatGlu(kind) => self.gated_matrices(kind, &node.inputs)?.is_some(),
-            Op::MulMatMany { .. } => self.joint_matrices(&node.inputs, &node.outputs)?.is_some(),
+        let joint = match node.kernel {
+            Kernel::MulMatGlu(kind) => self.gated_matrices(kind, &node.inputs)?.is_some(),
+            Kernel::MulMatMany { .. } => self.joint_matrices(&node.inputs, &node.outputs)?.is_some(),
             _ => false,
         };
         if !joint {
@@ -274,17 +274,16 @@ impl HipGgmlBackend {
     }
 
     /// The result of a node that its launch is to leave in 8 bits, too: the next node multiplies a few rows of it by packed weights.
-    fn leaves(&self, node: &Node, next: Option<&Node>) -> GgmlResult<Option<TensorId>> {
-        let (Op::RmsNorm { .. } | Op::AddRmsNorm { .. } | Op::PagedAttention(_), Some(next), Some(&y)) =
-            (node.op, next, node.outputs.last())
-        else {
+    fn leaves(&self, node: &Launch, next: Option<&Launch>) -> GgmlResult<Option<TensorId>> {
+        let (Some(next), Some(&y)) = (next, node.outputs.last()) else {
             return Ok(None);
         };
-        let floats = match node.op {
-            Op::PagedAttention(_) => &node.inputs[..1],
-            _ => &node.inputs[..],
+        let floats = match node.kernel {
+            Kernel::Op(Op::PagedAttention(_)) => &node.inputs[..1],
+            Kernel::Op(Op::RmsNorm { .. }) | Kernel::AddRmsNorm { .. } => &node.inputs[..],
+            _ => return Ok(None),
         };
-        let rounds = is_product(&next.op)
+        let rounds = is_product(&next.kernel)
             && next.inputs[0] == y
             && weights_of(next).iter().any(|&id| self.packed_matrix(id).is_some())
             && floats.iter().chain(&node.outputs).all(|&id| self.is_plain_f32(id))

@@ -40,8 +40,8 @@ use crate::backend::require_f32;
 use crate::optimizer::{GraphOptimizer, Pass};
 use crate::slots::Slots;
 use crate::{
-    Activations, DType, GgmlBackend, GgmlError, GgmlResult, Graph, HostAccess, Layout, Op, SharedBytes, TensorDesc,
-    TensorId,
+    Activations, DType, GgmlBackend, GgmlError, GgmlResult, Graph, HostAccess, Kernel, Launch, Layout, Op, SharedBytes,
+    TensorDesc, TensorId,
 };
 use faults::FaultLog;
 use lower::Shared;
@@ -131,6 +131,14 @@ impl HipGgmlBackend {
     #[must_use]
     pub const fn replays(&self) -> u64 {
         self.replays
+    }
+
+    /// Checks a launch and runs it by itself.
+    fn run_launch(&mut self, kernel: &Kernel, inputs: &[TensorId], outputs: &[TensorId]) -> GgmlResult<()> {
+        if !self.check_launch(0, kernel, inputs, outputs)? {
+            return Ok(());
+        }
+        self.counted(|backend| backend.launch(kernel, inputs, outputs, Shared::default()))
     }
 
     /// Runs something and counts the kernels that it enqueues.
@@ -278,14 +286,15 @@ impl GgmlBackend for HipGgmlBackend {
     }
 
     fn execute_op(&mut self, op: &Op, inputs: &[TensorId], outputs: &[TensorId]) -> GgmlResult<()> {
-        if !self.check_node(0, op, inputs, outputs)? {
-            return Ok(());
-        }
-        self.counted(|backend| backend.launch(op, inputs, outputs, Shared::default()))
+        self.run_launch(&Kernel::Op(*op), inputs, outputs)
+    }
+
+    fn execute_launch(&mut self, launch: &Launch) -> GgmlResult<()> {
+        self.run_launch(&launch.kernel, &launch.inputs, &launch.outputs)
     }
 
     fn compile(&mut self, graph: &Graph) -> GgmlResult<HipProgram> {
-        self.program_of(graph.computing_nodes())
+        self.program_of(graph.launches().iter())
     }
 
     fn enqueue(&mut self, program: &mut HipProgram) -> GgmlResult<()> {

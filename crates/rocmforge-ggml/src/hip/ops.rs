@@ -1,18 +1,18 @@
-//! One launch (or copy) for each op, several for a fused one.
+//! One launch (or copy) for each op, several for kernels that a device runs as parts.
 
 use super::covers::{of_elements, without_kernel};
 use super::elementwise::map_of;
 use super::lower::Shared;
 use super::operands::rows_and_cols;
 use super::{HipGgmlBackend, failed, unimplemented};
-use crate::{GgmlError, GgmlResult, Op, TensorId};
+use crate::{GgmlError, GgmlResult, Kernel, Op, TensorId};
 use rocmforge_runtime::HipBuffer;
 
 impl HipGgmlBackend {
-    /// Launches a checked node.
+    /// Launches a checked kernel.
     pub(super) fn launch(
         &mut self,
-        op: &Op,
+        kernel: &Kernel,
         inputs: &[TensorId],
         outputs: &[TensorId],
         with: Shared,
@@ -21,10 +21,28 @@ impl HipGgmlBackend {
             let descs = ids.iter().map(|&id| self.slots.desc(id));
             descs.collect::<GgmlResult<Vec<_>>>()
         });
-        if let Some(error) = Self::refusal(op, &operands?, &results?) {
+        if let Some(error) = Self::refusal(kernel, &operands?, &results?) {
             return Err(error);
         }
-        self.unpack_operands(op, inputs)?;
+        self.unpack_operands(kernel, inputs)?;
+        match *kernel {
+            Kernel::Op(op) => self.launch_op(&op, inputs, outputs, with),
+            Kernel::MulMatUnary(kind) => self.matmul_unary(kind, inputs, outputs[0], with),
+            Kernel::MulMatGlu(kind) => self.matmul_glu(kind, inputs, outputs[0], with),
+            Kernel::MulMatMany { .. } => self.matmul_many(inputs, outputs, with),
+            Kernel::AddRmsNorm { eps } => self.add_rms_norm(eps, inputs, outputs, with),
+            Kernel::RopeSetRows(rope) => self.rope_set_rows(rope, inputs, outputs[0]),
+        }
+    }
+
+    /// Launches a checked op.
+    pub(super) fn launch_op(
+        &mut self,
+        op: &Op,
+        inputs: &[TensorId],
+        outputs: &[TensorId],
+        with: Shared,
+    ) -> GgmlResult<()> {
         let output = outputs[0];
         if let Some(f) = map_of(op) {
             return self.map(op, f, inputs, output);
@@ -34,9 +52,6 @@ impl HipGgmlBackend {
             Op::SetRows => self.set_rows(op, inputs, output),
             Op::MulMat => self.matmul(op, inputs, output, with),
             Op::MulMatId => self.matmul_id(op, inputs, output),
-            Op::MulMatUnary(kind) => self.matmul_unary(kind, inputs, output, with),
-            Op::MulMatGlu(kind) => self.matmul_glu(op, kind, inputs, output, with),
-            Op::MulMatMany { .. } => self.matmul_many(inputs, outputs, with),
             Op::Add | Op::Sub | Op::Mul | Op::Div => self.binary(op, inputs, output),
             Op::AddId => self.add_id(op, inputs, output),
             Op::Glu { kind, swapped } => self.glu(op, (kind, swapped), inputs, output),
@@ -58,7 +73,6 @@ impl HipGgmlBackend {
                     b.kernels.rms_norm(b.stream(), x, &weight, y, rows, cols, eps)
                 })
             }
-            Op::AddRmsNorm { eps } => self.add_rms_norm(op, eps, inputs, outputs, with),
             Op::L2Norm { eps } => self.by_rows(op, inputs, output, |b, x, y, [rows, cols]| {
                 b.kernels.l2_normalize(b.stream(), x, y, rows, cols, eps)
             }),
@@ -68,7 +82,6 @@ impl HipGgmlBackend {
             Op::SoftMax(s) => self.soft_max(op, s, inputs, output),
             Op::DiagMask { n_past, fill } => self.diag_mask(op, (n_past, fill), inputs, output),
             Op::Rope(rope) => self.rope(op, rope, inputs, output),
-            Op::RopeSetRows(rope) => self.rope_set_rows(op, rope, inputs, output),
             Op::Attention(a) => self.attention(op, a, inputs, output),
             Op::FlashAttnExt(a) => self.flash_attn_ext(op, a, inputs, output),
             Op::PagedAttention(a) => self.paged_attention(op, a, inputs, output, with),

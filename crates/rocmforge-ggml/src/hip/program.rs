@@ -5,20 +5,20 @@ use std::sync::{Arc, Weak};
 use rocmforge_runtime::HipGraphExec;
 
 use super::faults::Site;
-use super::lower::Launch;
+use super::lower::Step;
 use super::{HipGgmlBackend, failed};
-use crate::{GgmlError, GgmlResult, Node, Op, TensorDesc, TensorId, shape};
+use crate::{GgmlError, GgmlResult, Kernel, Launch, TensorDesc, TensorId, shape};
 
-/// A graph's nodes for a device.
+/// A graph's launches for a device.
 ///
-/// The first run enqueues each node by itself, and makes what is kept from run to run (rotary tables, constants, the fault word).
+/// The first run enqueues each launch by itself, and makes what is kept from run to run (rotary tables, constants, the fault word).
 /// The second is captured as a HIP graph and replayed; the later ones replay it. Memory that changes begins anew.
 #[derive(Debug)]
 pub struct HipProgram {
-    nodes: Vec<Node>,
     launches: Vec<Launch>,
+    steps: Vec<Step>,
     state: State,
-    /// [`HipGgmlBackend::changes`] when `launches` and `state` came to be.
+    /// [`HipGgmlBackend::changes`] when `steps` and `state` came to be.
     changes: u64,
 }
 
@@ -62,42 +62,44 @@ impl HipProgram {
 }
 
 impl HipGgmlBackend {
-    /// A program of some nodes whose tensors are all here.
-    pub(crate) fn program_of<'a>(&mut self, given: impl Iterator<Item = &'a Node>) -> GgmlResult<HipProgram> {
-        let mut nodes = Vec::new();
-        for node in given {
-            if self.check_node(nodes.len(), &node.op, &node.inputs, &node.outputs)? {
-                nodes.push(node.clone());
+    /// A program of some launches whose tensors are all here.
+    pub(crate) fn program_of<'a>(&mut self, given: impl Iterator<Item = &'a Launch>) -> GgmlResult<HipProgram> {
+        let mut launches = Vec::new();
+        for launch in given {
+            if self.check_launch(launches.len(), &launch.kernel, &launch.inputs, &launch.outputs)? {
+                launches.push(launch.clone());
             }
         }
         Ok(HipProgram {
-            launches: self.lower(&nodes)?,
-            nodes,
+            steps: self.lower(&launches)?,
+            launches,
             state: State::New,
             changes: self.changes,
         })
     }
 
-    /// Checks a node's operands against its op.
+    /// Checks a launch's operands against its op; one of several nodes is made of checked ones.
     ///
     /// Returns whether it has an element to compute.
-    pub(super) fn check_node(
+    pub(super) fn check_launch(
         &self,
         index: usize,
-        op: &Op,
+        kernel: &Kernel,
         inputs: &[TensorId],
         outputs: &[TensorId],
     ) -> GgmlResult<bool> {
         let descs =
             |ids: &[TensorId]| -> GgmlResult<Vec<&TensorDesc>> { ids.iter().map(|&id| self.slots.desc(id)).collect() };
         let (inputs, outputs) = (descs(inputs)?, descs(outputs)?);
-        shape::check_outputs(index, op, &inputs, &outputs, false)?;
+        if let Kernel::Op(op) = kernel {
+            shape::check_outputs(index, op, &inputs, &outputs, false)?;
+        }
         Ok(outputs.iter().any(|output| output.element_count() > 0))
     }
 
     pub(super) fn enqueue_program(&mut self, program: &mut HipProgram) -> GgmlResult<()> {
         if program.changes != self.changes {
-            program.launches = self.lower(&program.nodes)?;
+            program.steps = self.lower(&program.launches)?;
             program.state = State::New;
             program.changes = self.changes;
         }
@@ -156,7 +158,7 @@ impl HipGgmlBackend {
     }
 
     fn launch_all(&mut self, program: &HipProgram) -> GgmlResult<()> {
-        let mut launches = program.launches.iter();
-        launches.try_for_each(|launch| self.enqueue_launch(launch, &program.nodes))
+        let mut steps = program.steps.iter();
+        steps.try_for_each(|step| self.enqueue_step(step, &program.launches))
     }
 }

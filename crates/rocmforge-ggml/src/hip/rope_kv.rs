@@ -5,7 +5,7 @@ use rocmforge_kernels::{KvType, RopeKvOperands, RopeShape};
 use super::faults::faults;
 use super::types::kv_type;
 use super::{HipGgmlBackend, failed};
-use crate::{DType, GgmlResult, Node, Op, Rope, TensorId};
+use crate::{DType, GgmlResult, Kernel, Launch, Op, Rope, TensorId};
 
 /// The most elements of a head that the kernel takes for a cache in blocks.
 const MOST_OF_HEAD: usize = 256;
@@ -32,12 +32,12 @@ pub(super) struct RopeKv {
 
 impl HipGgmlBackend {
     /// The first four nodes as one launch, if they are these and the kernel takes their operands.
-    pub(super) fn rope_kv_of(&self, nodes: &[Node]) -> GgmlResult<Option<RopeKv>> {
+    pub(super) fn rope_kv_of(&self, nodes: &[Launch]) -> GgmlResult<Option<RopeKv>> {
         let [rope_q, rope_k, set_k, set_v, ..] = nodes else {
             return Ok(None);
         };
-        let (Op::Rope(rope), Op::Rope(same), Op::SetRows, Op::SetRows) = (rope_q.op, rope_k.op, set_k.op, set_v.op)
-        else {
+        let write = Kernel::Op(Op::SetRows);
+        let (Kernel::Op(Op::Rope(rope)), true) = (rope_q.kernel, [set_k.kernel, set_v.kernel] == [write; 2]) else {
             return Ok(None);
         };
         let (&[q, positions, ref factors @ ..], &[k, positions_k, ref factors_k @ ..]) =
@@ -52,7 +52,8 @@ impl HipGgmlBackend {
             [rope_q.outputs[0], rope_k.outputs[0]],
             [set_k.outputs[0], set_v.outputs[0]],
         );
-        let one = rope == same && positions == positions_k && factors == factors_k && slots == slots_v;
+        let one =
+            rope_k.kernel == rope_q.kernel && positions == positions_k && factors == factors_k && slots == slots_v;
         let mut plain = [q, k, v, key_rows].into_iter().chain(turned);
         if !one || rope.n_dims == 0 || rope.style.sections().is_some() || !plain.all(|id| self.is_plain_f32(id)) {
             return Ok(None);
@@ -113,14 +114,14 @@ impl HipGgmlBackend {
     }
 
     /// Every result is written that the four launches would write. A position out of range is the fault of the first node, a slot that of the third.
-    pub(super) fn rope_kv(&mut self, launch: &RopeKv, nodes: &[Node]) -> GgmlResult<()> {
-        let op = &nodes[0].op;
+    pub(super) fn rope_kv(&mut self, launch: &RopeKv, nodes: &[Launch]) -> GgmlResult<()> {
+        let op = &Op::Rope(launch.rope);
         let [q, k, v] = launch.rows.map(|id| self.f32(op, id));
         let [yq, yk] = launch.turned.map(|id| self.f32(op, id));
         let [k_cache, v_cache] = launch.caches.map(|id| self.bytes(id));
         let [cos, sin] = self.rope_tables(op, launch.rope, launch.factors)?.turns;
         let site = self.fault_site(op, &nodes[0].inputs)?;
-        let (_, slot_tag) = self.fault_site(&nodes[2].op, &nodes[2].inputs)?;
+        let (_, slot_tag) = self.fault_site(&Op::SetRows, &nodes[2].inputs)?;
         let operands = RopeKvOperands {
             q: &q?,
             k: &k?,

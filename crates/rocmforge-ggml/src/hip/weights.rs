@@ -14,8 +14,8 @@ use super::products::is_one_matrix;
 use super::types::weight_type;
 use super::{HipGgmlBackend, NAME, failed, matrix_order};
 use crate::{
-    Activations, DType, GgmlBackend, GgmlError, GgmlResult, GluKind, Layout, Node, Op, SharedBytes, TensorDesc,
-    TensorId,
+    Activations, DType, GgmlBackend, GgmlError, GgmlResult, GluKind, Kernel, Launch, Layout, Op, SharedBytes,
+    TensorDesc, TensorId,
 };
 
 /// Bytes in ggml's order that are on the device while a weight is packed, unless one row has more.
@@ -82,23 +82,23 @@ fn rows_of(desc: &TensorDesc) -> Option<[usize; 2]> {
     }
 }
 
-/// Ops whose operands after the first may be packed weights.
-pub(super) const fn is_product(op: &Op) -> bool {
+/// Kernels whose operands after the first may be packed weights.
+pub(super) const fn is_product(kernel: &Kernel) -> bool {
     matches!(
-        op,
-        Op::MulMat | Op::MulMatUnary(_) | Op::MulMatGlu(_) | Op::MulMatMany { .. }
+        kernel,
+        Kernel::Op(Op::MulMat) | Kernel::MulMatUnary(_) | Kernel::MulMatGlu(_) | Kernel::MulMatMany { .. }
     )
 }
 
-/// Weights of a product, whatever it does with the results; none of another node.
-pub(super) fn weights_of(node: &Node) -> &[TensorId] {
-    let operands = match node.op {
-        Op::MulMat | Op::MulMatUnary(_) => 1..2,
-        Op::MulMatGlu(_) => 1..3,
-        Op::MulMatMany { .. } => 1..1 + node.outputs.len(),
+/// Weights of a product, whatever it does with the results; none of another launch.
+pub(super) fn weights_of(launch: &Launch) -> &[TensorId] {
+    let operands = match launch.kernel {
+        Kernel::Op(Op::MulMat) | Kernel::MulMatUnary(_) => 1..2,
+        Kernel::MulMatGlu(_) => 1..3,
+        Kernel::MulMatMany { .. } => 1..1 + launch.outputs.len(),
         _ => 0..0,
     };
-    node.inputs.get(operands).unwrap_or_default()
+    launch.inputs.get(operands).unwrap_or_default()
 }
 
 impl HipGgmlBackend {
@@ -241,10 +241,10 @@ impl HipGgmlBackend {
         self.write_bytes(root, 0..desc.byte_size(), host.bytes())
     }
 
-    /// Unpacks the operands that an op does not read packed.
-    pub(super) fn unpack_operands(&mut self, op: &Op, inputs: &[TensorId]) -> GgmlResult<()> {
+    /// Unpacks the operands that a kernel does not read packed.
+    pub(super) fn unpack_operands(&mut self, kernel: &Kernel, inputs: &[TensorId]) -> GgmlResult<()> {
         for (index, &id) in inputs.iter().enumerate() {
-            let reads = (index > 0 && is_product(op)) || (index == 0 && matches!(op, Op::GetRows));
+            let reads = (index > 0 && is_product(kernel)) || (index == 0 && *kernel == Kernel::Op(Op::GetRows));
             if self.packed(id).is_some() && !(reads && self.packed_matrix(id).is_some()) {
                 self.unpack(id)?;
             }

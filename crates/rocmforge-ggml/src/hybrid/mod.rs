@@ -22,8 +22,8 @@ pub use statistics::HybridStatistics;
 use crate::optimizer::GraphOptimizer;
 use crate::slots::Slots;
 use crate::{
-    CpuBackend, GgmlBackend, GgmlError, GgmlResult, Graph, HipGgmlBackend, HostAccess, Op, SharedBytes, TensorDesc,
-    TensorGroup, TensorId,
+    CpuBackend, GgmlBackend, GgmlError, GgmlResult, Graph, HipGgmlBackend, HostAccess, Kernel, Launch, Op, SharedBytes,
+    TensorDesc, TensorGroup, TensorId,
 };
 
 /// Where a tensor lies.
@@ -206,7 +206,15 @@ impl GgmlBackend for HybridBackend {
     }
 
     fn execute_op(&mut self, op: &Op, inputs: &[TensorId], outputs: &[TensorId]) -> GgmlResult<()> {
-        self.execute_node(op, inputs, outputs).map(drop)
+        self.execute_launch(&Launch {
+            kernel: Kernel::Op(*op),
+            inputs: inputs.to_vec(),
+            outputs: outputs.to_vec(),
+        })
+    }
+
+    fn execute_launch(&mut self, launch: &Launch) -> GgmlResult<()> {
+        self.execute_node(launch).map(drop)
     }
 
     fn compile(&mut self, graph: &Graph) -> GgmlResult<HybridProgram> {

@@ -8,12 +8,12 @@ use super::spans::Spans;
 use super::{HybridBackend, TensorLocation};
 use crate::cpu::CpuProgram;
 use crate::hip::HipProgram;
-use crate::{GgmlBackend, GgmlResult, Graph, HipGgmlBackend, Node, Op, TensorDesc, TensorId, shape};
+use crate::{GgmlBackend, GgmlResult, Graph, HipGgmlBackend, Kernel, Launch, TensorDesc, TensorId, shape};
 
 /// A graph's nodes for cards and the CPU.
 #[derive(Debug)]
 pub struct HybridProgram {
-    nodes: Vec<Node>,
+    nodes: Vec<Launch>,
     /// Roots that the nodes write before they read them: what they hold before does not matter.
     produced: Vec<TensorId>,
     /// Other roots in no group that the nodes use.
@@ -48,7 +48,7 @@ pub(super) enum Traced {
 
 impl HybridProgram {
     pub(super) fn of(backend: &HybridBackend, graph: &Graph) -> Self {
-        let nodes: Vec<Node> = graph.computing_nodes().cloned().collect();
+        let nodes = graph.launches().into_owned();
         let changed = graph.mutable_roots();
         let roots = |ids: &[TensorId]| -> BTreeSet<TensorId> {
             let roots = ids.iter().filter_map(|&id| graph.root(id));
@@ -105,27 +105,23 @@ impl HybridBackend {
     }
 
     /// Runs nodes one by one from `first` on, and notes where, with the copies between.
-    fn run_nodes(&mut self, nodes: &[Node], first: usize, traced: &mut Vec<Traced>) -> GgmlResult<()> {
+    fn run_nodes(&mut self, nodes: &[Launch], first: usize, traced: &mut Vec<Traced>) -> GgmlResult<()> {
         for node in &nodes[first..] {
-            traced.extend(self.execute_node(&node.op, &node.inputs, &node.outputs)?);
+            traced.extend(self.execute_node(node)?);
         }
         Ok(())
     }
 
     /// Runs a node where its operands lie, or where there is memory for it.
-    pub(super) fn execute_node(
-        &mut self,
-        op: &Op,
-        inputs: &[TensorId],
-        outputs: &[TensorId],
-    ) -> GgmlResult<Vec<Traced>> {
+    pub(super) fn execute_node(&mut self, node: &Launch) -> GgmlResult<Vec<Traced>> {
+        let inputs = &node.inputs;
         loop {
             self.gather_caches(inputs)?;
             let side = self.side(inputs)?;
             let mut traced = Vec::new();
             // Asked before anything is copied to the card for it.
             if side != TensorLocation::Cpu
-                && let Some(reason) = self.refused(op, inputs, outputs)?
+                && let Some(reason) = self.refused(node)?
             {
                 *self.statistics.unsupported.entry(reason).or_default() += 1;
                 // A cache comes along with its group, and stays where the node can run.
@@ -133,10 +129,10 @@ impl HybridBackend {
                     self.groups[group].stays = true;
                     self.spill(group)?;
                 }
-                self.try_node(TensorLocation::Cpu, op, inputs, outputs, &mut traced)?;
+                self.try_node(TensorLocation::Cpu, node, &mut traced)?;
                 return Ok(traced);
             }
-            let (card, error) = match (side, self.try_node(side, op, inputs, outputs, &mut traced)) {
+            let (card, error) = match (side, self.try_node(side, node, &mut traced)) {
                 (_, Ok(())) => return Ok(traced),
                 (TensorLocation::Cpu, Err(error)) => return Err(error),
                 (TensorLocation::Gpu(card), Err(error)) => (card, error),
@@ -155,15 +151,17 @@ impl HybridBackend {
     }
 
     /// Why a card cannot run a node, if it cannot. What has no element to compute runs anywhere.
-    fn refused(&self, op: &Op, inputs: &[TensorId], outputs: &[TensorId]) -> GgmlResult<Option<String>> {
+    fn refused(&self, node: &Launch) -> GgmlResult<Option<String>> {
         let descs =
             |ids: &[TensorId]| -> GgmlResult<Vec<&TensorDesc>> { ids.iter().map(|&id| self.descs.desc(id)).collect() };
-        let (inputs, outputs) = (descs(inputs)?, descs(outputs)?);
-        shape::check_outputs(0, op, &inputs, &outputs, false)?;
+        let (inputs, outputs) = (descs(&node.inputs)?, descs(&node.outputs)?);
+        if let Kernel::Op(op) = &node.kernel {
+            shape::check_outputs(0, op, &inputs, &outputs, false)?;
+        }
         if outputs.iter().all(|output| output.element_count() == 0) {
             return Ok(None);
         }
-        Ok(HipGgmlBackend::refusal(op, &inputs, &outputs).map(|error| error.to_string()))
+        Ok(HipGgmlBackend::refusal(&node.kernel, &inputs, &outputs).map(|error| error.to_string()))
     }
 
     /// Where a node runs: where its weights and caches lie; without any, where its first operand is current.
@@ -241,14 +239,8 @@ impl HybridBackend {
         Ok(None)
     }
 
-    fn try_node(
-        &mut self,
-        side: TensorLocation,
-        op: &Op,
-        inputs: &[TensorId],
-        outputs: &[TensorId],
-        traced: &mut Vec<Traced>,
-    ) -> GgmlResult<()> {
+    fn try_node(&mut self, side: TensorLocation, node: &Launch, traced: &mut Vec<Traced>) -> GgmlResult<()> {
+        let Launch { inputs, outputs, .. } = node;
         for &id in inputs {
             let (root, span) = (self.descs.root(id)?, self.span(id)?);
             if self.group_of.contains_key(&root) {
@@ -270,11 +262,11 @@ impl HybridBackend {
         }
         match side {
             TensorLocation::Gpu(card) => {
-                self.cards[card].execute_op(op, inputs, outputs)?;
+                self.cards[card].execute_launch(node)?;
                 self.statistics.gpu_nodes += 1;
             }
             TensorLocation::Cpu => {
-                self.cpu.execute_op(op, inputs, outputs)?;
+                self.cpu.execute_launch(node)?;
                 self.statistics.cpu_nodes += 1;
             }
         }
@@ -334,7 +326,7 @@ impl HybridBackend {
         })
     }
 
-    fn run_plan(&mut self, nodes: &[Node], plan: &mut Plan) -> GgmlResult<()> {
+    fn run_plan(&mut self, nodes: &[Launch], plan: &mut Plan) -> GgmlResult<()> {
         for index in 0..plan.steps.len() {
             match &mut plan.steps[index] {
                 Step::Copy(copy) => self.copy_bytes(copy)?,
@@ -363,7 +355,7 @@ impl HybridBackend {
     }
 
     /// Notes what steps have written and copied; a plan that ends as it should has its result noted already.
-    fn note_steps(&mut self, nodes: &[Node], steps: &[Step]) -> GgmlResult<()> {
+    fn note_steps(&mut self, nodes: &[Launch], steps: &[Step]) -> GgmlResult<()> {
         for step in steps {
             match step {
                 Step::Copy(copy) => self.note_copied(copy),
@@ -375,7 +367,7 @@ impl HybridBackend {
     }
 
     /// Notes that nodes have run in a place.
-    fn note_written(&mut self, nodes: &[Node], side: TensorLocation) -> GgmlResult<()> {
+    fn note_written(&mut self, nodes: &[Launch], side: TensorLocation) -> GgmlResult<()> {
         for &id in nodes.iter().flat_map(|node| &node.outputs) {
             let (root, span) = (self.descs.root(id)?, self.span(id)?);
             if !self.group_of.contains_key(&root) {

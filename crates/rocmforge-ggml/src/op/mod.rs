@@ -51,17 +51,6 @@ pub enum Op {
     /// MUL_MAT_ID: `x [tokens, used or 1, k]`, `experts [n_expert, k, n]`, `ids [tokens, used]` to f32 `[tokens, used, n]`: row
     /// `[t, u]` of `x` times matrix `ids[t, u]`.
     MulMatId,
-    /// MUL_MAT_UNARY (not in ggml): [`Op::MulMat`], then the function of each element.
-    MulMatUnary(Unary),
-    /// MUL_MAT_GLU (not in ggml): `x [.., m, k]`, `gate [k, n]`, `up [k, n]` to f32 `[.., m, n]`: `f(x gate) * (x up)`, two
-    /// [`Op::MulMat`] and a [`Op::Glu`] of both.
-    MulMatGlu(GluKind),
-    /// MUL_MAT_MANY (not in ggml): several [`Op::MulMat`] of one `x [.., m, k]`: weights `[k, n_i]`, then with `biases` a bias `[n_i]` for
-    /// each, to as many outputs, f32 `[.., m, n_i]`.
-    MulMatMany {
-        /// Whether there are biases.
-        biases: bool,
-    },
     /// ARANGE: no operand, to f32 `[n]`: `start + i * step`, where `n` is `(stop - start) / step` in f32, rounded up.
     Arange {
         /// The first element.
@@ -145,12 +134,6 @@ pub enum Op {
         /// Added to the mean square.
         eps: f32,
     },
-    /// ADD_RMS_NORM (not in ggml): f32 `a`, `b [.., d]` of one shape and optionally `weight [d]` to two outputs: `a + b`, and the
-    /// [`Op::RmsNorm`] of it.
-    AddRmsNorm {
-        /// Added to the mean square.
-        eps: f32,
-    },
     /// L2_NORM: rows divided by `max(their 2-norm, eps)`.
     L2Norm {
         /// Least divisor.
@@ -169,10 +152,6 @@ pub enum Op {
     /// divide the frequencies: rotary position embedding. With sections ([`crate::RopeStyle`]) positions are `[4, batch, seq]` or
     /// `[4, seq]`.
     Rope(Rope),
-    /// ROPE_SET_ROWS (not in ggml): f32 `x [batch, seq, heads, head_dim]`, `dst [rows, heads * head_dim]`, `ids [batch * seq]`,
-    /// `positions` and optionally `factors`: the [`Op::Rope`] of `x`, with a row for each token, as [`Op::SetRows`] of `dst`, which the
-    /// output is a view of.
-    RopeSetRows(Rope),
     /// FLASH_ATTN_EXT: `q [b, heads, n, hsk]`, `k [b', kv_heads, kv, hsk]`, `v [b', kv_heads, kv, hsv]` to f32 `[b, n, heads, hsv]`,
     /// with the optional operands of [`FlashAttnExt`]. `k` and `v` may be of any type of weights.
     FlashAttnExt(FlashAttnExt),
@@ -335,7 +314,7 @@ impl Op {
     /// by its output, which is a view ([`crate::Graph::has_effect`]).
     #[must_use]
     pub const fn has_effect(&self) -> bool {
-        matches!(self, Self::Accumulate { .. } | Self::SetRows | Self::RopeSetRows(_))
+        matches!(self, Self::Accumulate { .. } | Self::SetRows)
     }
 
     /// Whether a node of the op with so many inputs writes into its second input's memory, which its output is a view of.

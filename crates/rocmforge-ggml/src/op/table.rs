@@ -70,9 +70,6 @@ ops! {
     "SET_ROWS" SetRows
     "MUL_MAT" MulMat
     "MUL_MAT_ID" MulMatId
-    "MUL_MAT_UNARY" MulMatUnary { 0: function }
-    "MUL_MAT_GLU" MulMatGlu { 0: function }
-    "MUL_MAT_MANY" MulMatMany { biases: biases }
     "ARANGE" Arange { start: start, stop: stop, step: step }
     "FILL" Fill { value: value }
     "ADD" Add
@@ -92,13 +89,11 @@ ops! {
     "SOFTCAP" Softcap { cap: cap }
     "NORM" LayerNorm { eps: eps }
     "RMS_NORM" RmsNorm { eps: eps }
-    "ADD_RMS_NORM" AddRmsNorm { eps: eps }
     "L2_NORM" L2Norm { eps: eps }
     "SOFT_MAX" SoftMax { 0: own }
     "DIAG_MASK_INF" DiagMask { n_past: n_past; fill: DiagFill::Inf }
     "DIAG_MASK_ZERO" DiagMask { n_past: n_past; fill: DiagFill::Zero }
     "ROPE" Rope { 0: own }
-    "ROPE_SET_ROWS" RopeSetRows { 0: own }
     "FLASH_ATTN_EXT" FlashAttnExt { 0: own }
     "ATTENTION" Attention { 0: own }
     "PAGED_ATTENTION" PagedAttention { 0: own }

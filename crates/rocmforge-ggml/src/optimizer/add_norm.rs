@@ -1,20 +1,18 @@
 //! Sums and their norms: ADD + RMS_NORM.
 
 use super::rewrite::{Rewriter, f32};
-use crate::{Graph, Node, Op};
+use crate::{Graph, Kernel, Launch, Op};
 
-pub(super) fn run(graph: &mut Graph) -> usize {
-    let mut rewriter = Rewriter::new(graph);
+pub(super) fn run(graph: &Graph, rewriter: &mut Rewriter) {
     for add in 0..graph.nodes.len() {
-        if let Some((norm, node)) = find(graph, &rewriter, add) {
-            rewriter.replace(&[add, norm], add, vec![node]);
+        if let Some((norm, launch)) = find(graph, rewriter, add) {
+            rewriter.fuse(&[add, norm], add, launch);
         }
     }
-    rewriter.finish(graph)
 }
 
-/// The norm of the sum, and the node of both. It runs where the sum does: others may read the sum before the norm.
-fn find(graph: &Graph, rewriter: &Rewriter, add: usize) -> Option<(usize, Node)> {
+/// The norm of the sum, and the launch of both. It runs where the sum does: others may read the sum before the norm.
+fn find(graph: &Graph, rewriter: &Rewriter, add: usize) -> Option<(usize, Launch)> {
     let uses = &rewriter.uses;
     let first = &graph.nodes[add];
     let (&[a, b], &[sum], Op::Add) = (first.inputs.as_slice(), first.outputs.as_slice(), first.op) else {
@@ -38,9 +36,16 @@ fn find(graph: &Graph, rewriter: &Rewriter, add: usize) -> Option<(usize, Node)>
             && inputs[2..].iter().all(|&id| f32(graph, id).is_some())
             && uses.can_move(graph, &inputs[2..], norm, add);
         fits.then(|| {
-            let op = Op::AddRmsNorm { eps };
+            let kernel = Kernel::AddRmsNorm { eps };
             let outputs = vec![sum, normed];
-            (norm, Node { op, inputs, outputs })
+            (
+                norm,
+                Launch {
+                    kernel,
+                    inputs,
+                    outputs,
+                },
+            )
         })
     })
 }

@@ -1,17 +1,15 @@
 //! Gate and up: two products of one input that meet in a gated unit.
 
-use super::rewrite::{Rewriter, node};
-use crate::{GluKind, Graph, Op, TensorId};
+use super::rewrite::{Rewriter, launch};
+use crate::{GluKind, Graph, Kernel, Op, TensorId};
 
-pub(super) fn run(graph: &mut Graph) -> usize {
-    let mut rewriter = Rewriter::new(graph);
+pub(super) fn run(graph: &Graph, rewriter: &mut Rewriter) {
     for last in 0..graph.nodes.len() {
-        if let Some((kind, inputs, nodes)) = find(graph, &rewriter, last) {
+        if let Some((kind, inputs, nodes)) = find(graph, rewriter, last) {
             let output = graph.nodes[last].outputs[0];
-            rewriter.replace(&nodes, last, vec![node(Op::MulMatGlu(kind), inputs, output)]);
+            rewriter.fuse(&nodes, last, launch(Kernel::MulMatGlu(kind), inputs, output));
         }
     }
-    rewriter.finish(graph)
 }
 
 fn find(graph: &Graph, rewriter: &Rewriter, last: usize) -> Option<(GluKind, [TensorId; 3], Vec<usize>)> {

@@ -192,8 +192,7 @@ fn by_row(graph: &Graph, node: &Node, count: usize) -> Option<Vec<bool>> {
         | Op::RmsNorm { .. }
         | Op::L2Norm { .. } => first_only(),
         Op::SoftMax(s) if !s.mask && !s.sinks => first_only(),
-        Op::MulMat | Op::MulMatUnary(_) if shape(1)?.len() == 2 => first_only(),
-        Op::MulMatGlu(_) => first_only(),
+        Op::MulMat if shape(1)?.len() == 2 => first_only(),
         Op::Glu { .. } => Some(vec![true; node.inputs.len()]),
         Op::Add | Op::Sub | Op::Mul | Op::Div => {
             let (a, b) = (shape(0)?, shape(1)?);

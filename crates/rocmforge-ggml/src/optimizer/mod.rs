@@ -1,11 +1,11 @@
 //! Rewrites a graph so that it does less work with the same results.
 //!
-//! [`Pass::ALL`] are the rewrites, in the order in which they run; all of them run again until none of them finds anything. Each has a
-//! bound ([`Pass::bound`]): the same bits, or sums in another order.
+//! [`Pass::ALL`] are the rewrites, in the order in which they run; all of them run again until none of them finds anything. Then those that are
+//! fusions ([`Pass::is_fusion`]) make nodes that a backend has a kernel for one launch ([`Graph::launches`]); the nodes stay. Each has a bound ([`Pass::bound`]): the same bits, or sums in another order.
 //!
 //! Ids stay what they were: a removed tensor leaves a gap. Marked outputs are kept under their ids. Nodes with effects
 //! ([`crate::Graph::has_effect`]) are left where they are, and no read of memory moves over an effect on it. A graph whose memory has been
-//! planned is left as it is: its places are right for the order of its nodes only.
+//! planned is left as it is: its places are right for the order of its nodes only. So is one whose nodes are launches already.
 
 mod add_norm;
 mod attention;
@@ -32,6 +32,7 @@ pub use pass::{Bound, Pass, PassCounts};
 pub use stats::OptimizerStats;
 
 use crate::Graph;
+use rewrite::Rewriter;
 
 /// Most rounds. Every pass makes nodes fewer, fuses them into kinds that it does not look for, or moves a choice of rows towards the
 /// graph's beginning, so rounds end by themselves; this is for graphs that are not valid.
@@ -79,6 +80,21 @@ impl GraphOptimizer {
         self
     }
 
+    /// Those that make several nodes one launch.
+    #[must_use]
+    pub fn fusions() -> Self {
+        let fusions = Pass::ALL.into_iter().filter(|pass| pass.is_fusion());
+        fusions.fold(Self::none(), Self::with)
+    }
+
+    /// These without [`Self::fusions`].
+    #[must_use]
+    pub fn without_fusions(self) -> Self {
+        Self {
+            passes: self.passes & !Self::fusions().passes,
+        }
+    }
+
     /// Whether a pass is among them.
     #[must_use]
     pub const fn has(&self, pass: Pass) -> bool {
@@ -117,12 +133,15 @@ impl GraphOptimizer {
     /// Runs the passes on a graph some of whose tensors are constants; what is folded is in `constants` then.
     pub fn optimize_with(&self, graph: &mut Graph, constants: &mut Constants) -> OptimizerStats {
         let mut stats = OptimizerStats::default();
-        if graph.is_planned() {
+        if graph.is_planned() || graph.is_fused() {
             return stats;
         }
         for _ in 0..ROUNDS {
             let mut changes = 0;
-            for pass in Pass::ALL.into_iter().filter(|&pass| self.has(pass)) {
+            for pass in Pass::ALL
+                .into_iter()
+                .filter(|&pass| self.has(pass) && !pass.is_fusion())
+            {
                 let count = run(pass, graph, constants);
                 stats.add(pass, count);
                 changes += count;
@@ -131,8 +150,28 @@ impl GraphOptimizer {
                 break;
             }
         }
+        let mut rewriter = Rewriter::new(graph);
+        for pass in Pass::ALL.into_iter().filter(|&pass| self.has(pass)) {
+            stats.add(pass, fuse(pass, graph, &mut rewriter));
+        }
+        let launches = rewriter.into_launches(graph);
+        graph.set_launches(launches);
         stats
     }
+}
+
+/// Finds the nodes that a fusion makes one launch; how many launches there are more.
+fn fuse(pass: Pass, graph: &Graph, rewriter: &mut Rewriter) -> usize {
+    let before = rewriter.fused();
+    match pass {
+        Pass::GateUp => gate_up::run(graph, rewriter),
+        Pass::Activation => bias::activations(graph, rewriter),
+        Pass::Qkv => qkv::run(graph, rewriter),
+        Pass::AddNorm => add_norm::run(graph, rewriter),
+        Pass::RopeSetRows => rope_rows::run(graph, rewriter),
+        _ => {}
+    }
+    rewriter.fused() - before
 }
 
 fn run(pass: Pass, graph: &mut Graph, constants: &mut Constants) -> usize {
@@ -145,10 +184,7 @@ fn run(pass: Pass, graph: &mut Graph, constants: &mut Constants) -> usize {
         Pass::LastRows => last_rows::run(graph),
         Pass::Attention => attention::run(graph),
         Pass::NormWeight => norm_weight::run(graph),
-        Pass::BiasActivation => bias::run(graph),
-        Pass::GateUp => gate_up::run(graph),
-        Pass::Qkv => qkv::run(graph),
-        Pass::AddNorm => add_norm::run(graph),
-        Pass::RopeSetRows => rope_rows::run(graph),
+        Pass::Bias => bias::run(graph),
+        _ => 0,
     }
 }

@@ -41,21 +41,23 @@ pub enum Pass {
     Attention,
     /// MUL after RMS_NORM or NORM becomes the norm's weight, ADD after NORM its bias.
     NormWeight,
-    /// ADD after MUL_MAT becomes its bias, a unary op after it a MUL_MAT_UNARY.
-    BiasActivation,
-    /// Two products of one input that meet in a gated unit (or in MUL, one of them after a unary op) become MUL_MAT_GLU.
+    /// ADD after MUL_MAT becomes its bias.
+    Bias,
+    /// Two products of one input that meet in a gated unit (or in MUL, one of them after a unary op) are one launch.
     GateUp,
-    /// Several products of one input become one MUL_MAT_MANY: query, key and value.
+    /// MUL_MAT and a unary op after it are one launch.
+    Activation,
+    /// Several products of one input are one launch: query, key and value.
     Qkv,
-    /// ADD and the RMS_NORM of the sum become ADD_RMS_NORM.
+    /// ADD and the RMS_NORM of the sum are one launch.
     AddNorm,
-    /// ROPE and the SET_ROWS of what it gives become ROPE_SET_ROWS.
+    /// ROPE and the SET_ROWS of what it gives are one launch.
     RopeSetRows,
 }
 
 impl Pass {
     /// Every pass, in the order in which they run.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::NoOps,
         Self::DeadCode,
         Self::CommonSubexpressions,
@@ -64,8 +66,9 @@ impl Pass {
         Self::LastRows,
         Self::Attention,
         Self::NormWeight,
-        Self::BiasActivation,
+        Self::Bias,
         Self::GateUp,
+        Self::Activation,
         Self::Qkv,
         Self::AddNorm,
         Self::RopeSetRows,
@@ -83,8 +86,9 @@ impl Pass {
             Self::LastRows => "last-rows",
             Self::Attention => "attention",
             Self::NormWeight => "norm-weight",
-            Self::BiasActivation => "bias-activation",
+            Self::Bias => "bias",
             Self::GateUp => "gate-up",
+            Self::Activation => "activation",
             Self::Qkv => "qkv",
             Self::AddNorm => "add-norm",
             Self::RopeSetRows => "rope-set-rows",
@@ -103,12 +107,22 @@ impl Pass {
             Self::LastRows => "a choice of rows after ops that work row by row, to before them",
             Self::Attention => "MUL_MAT + SOFT_MAX + MUL_MAT, to FLASH_ATTN_EXT",
             Self::NormWeight => "RMS_NORM + MUL and NORM + MUL + ADD, to one norm",
-            Self::BiasActivation => "MUL_MAT + ADD, and a unary op after it, to one product",
-            Self::GateUp => "two MUL_MAT and the gated unit of both, to MUL_MAT_GLU",
-            Self::Qkv => "several MUL_MAT of one input, to MUL_MAT_MANY",
-            Self::AddNorm => "ADD + RMS_NORM, to ADD_RMS_NORM",
-            Self::RopeSetRows => "ROPE + SET_ROWS, to ROPE_SET_ROWS",
+            Self::Bias => "MUL_MAT + ADD, to one product",
+            Self::GateUp => "two MUL_MAT and the gated unit of both: one launch",
+            Self::Activation => "MUL_MAT and a unary op: one launch",
+            Self::Qkv => "several MUL_MAT of one input: one launch",
+            Self::AddNorm => "ADD + RMS_NORM: one launch",
+            Self::RopeSetRows => "ROPE + SET_ROWS: one launch",
         }
+    }
+
+    /// Whether it makes several nodes one launch and leaves the graph as it is.
+    #[must_use]
+    pub const fn is_fusion(self) -> bool {
+        matches!(
+            self,
+            Self::GateUp | Self::Activation | Self::Qkv | Self::AddNorm | Self::RopeSetRows
+        )
     }
 
     /// How near the results stay.

@@ -1,12 +1,11 @@
 //! Products of one input: query, key and value.
 
 use super::rewrite::Rewriter;
-use crate::{Graph, Node, Op};
+use crate::{Graph, Kernel, Launch, Op};
 
-pub(super) fn run(graph: &mut Graph) -> usize {
-    let mut rewriter = Rewriter::new(graph);
+pub(super) fn run(graph: &Graph, rewriter: &mut Rewriter) {
     for first in 0..graph.nodes.len() {
-        let found = group(graph, &rewriter, first);
+        let found = group(graph, rewriter, first);
         if found.len() < 2 {
             continue;
         }
@@ -17,11 +16,13 @@ pub(super) fn run(graph: &mut Graph) -> usize {
             inputs.extend((0..found.len()).map(|index| node(index).inputs[operand]));
         }
         let outputs = (0..found.len()).map(|index| node(index).outputs[0]).collect();
-        let op = Op::MulMatMany { biases };
-        let made = Node { op, inputs, outputs };
-        rewriter.replace(&found, first, vec![made]);
+        let launch = Launch {
+            kernel: Kernel::MulMatMany { biases },
+            inputs,
+            outputs,
+        };
+        rewriter.fuse(&found, first, launch);
     }
-    rewriter.finish(graph)
 }
 
 /// The products of what the product `first` multiplies, which can all run where it does.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::{DType, Graph, Node, TensorDesc, TensorId};
+use crate::{DType, Graph, Kernel, Launch, Node, TensorDesc, TensorId};
 
 /// Writers, readers and views of each tensor, by node index.
 #[derive(Debug)]
@@ -132,6 +132,7 @@ pub(super) struct Rewriter {
     pub(super) uses: Uses,
     taken: Vec<bool>,
     made: BTreeMap<usize, Vec<Node>>,
+    launches: BTreeMap<usize, Launch>,
 }
 
 impl Rewriter {
@@ -140,6 +141,7 @@ impl Rewriter {
             uses: Uses::new(graph),
             taken: vec![false; graph.nodes.len()],
             made: BTreeMap::new(),
+            launches: BTreeMap::new(),
         }
     }
 
@@ -150,10 +152,38 @@ impl Rewriter {
 
     /// Takes nodes out, and puts others in the place of `at`, which is one of them.
     pub(super) fn replace(&mut self, nodes: &[usize], at: usize, with: Vec<Node>) {
+        self.take(nodes);
+        self.made.insert(at, with);
+    }
+
+    /// Makes nodes one launch in the place of `at`, which is one of them.
+    pub(super) fn fuse(&mut self, nodes: &[usize], at: usize, launch: Launch) {
+        self.take(nodes);
+        self.launches.insert(at, launch);
+    }
+
+    fn take(&mut self, nodes: &[usize]) {
         for &node in nodes {
             self.taken[node] = true;
         }
-        self.made.insert(at, with);
+    }
+
+    /// Launches of several nodes so far.
+    pub(super) fn fused(&self) -> usize {
+        self.launches.len()
+    }
+
+    /// The launches of the graph; `None` if no nodes are one.
+    pub(super) fn into_launches(mut self, graph: &Graph) -> Option<Vec<Launch>> {
+        if self.launches.is_empty() {
+            return None;
+        }
+        let launch = |(index, node): (usize, &Node)| match self.launches.remove(&index) {
+            None if self.taken[index] || graph.is_alias(node) => None,
+            None => Some(node.into()),
+            fused => fused,
+        };
+        Some(graph.nodes.iter().enumerate().filter_map(launch).collect())
     }
 
     /// Makes the replacements; how many there are.
@@ -184,6 +214,15 @@ impl Rewriter {
 pub(super) fn node(op: crate::Op, inputs: impl Into<Vec<TensorId>>, output: TensorId) -> Node {
     Node {
         op,
+        inputs: inputs.into(),
+        outputs: vec![output],
+    }
+}
+
+/// A launch of one output.
+pub(super) fn launch(kernel: Kernel, inputs: impl Into<Vec<TensorId>>, output: TensorId) -> Launch {
+    Launch {
+        kernel,
         inputs: inputs.into(),
         outputs: vec![output],
     }

@@ -1,20 +1,18 @@
 //! Rotary embedding into a cache: ROPE + SET_ROWS.
 
-use super::rewrite::{Rewriter, f32, node};
-use crate::{Graph, Op, TensorDesc, TensorId};
+use super::rewrite::{Rewriter, f32, launch};
+use crate::{Graph, Kernel, Op, TensorDesc, TensorId};
 
-pub(super) fn run(graph: &mut Graph) -> usize {
-    let mut rewriter = Rewriter::new(graph);
+pub(super) fn run(graph: &Graph, rewriter: &mut Rewriter) {
     for write in 0..graph.nodes.len() {
-        if let Some((op, inputs, nodes)) = find(graph, &rewriter, write) {
+        if let Some((kernel, inputs, nodes)) = find(graph, rewriter, write) {
             let output = graph.nodes[write].outputs[0];
-            rewriter.replace(&nodes, write, vec![node(op, inputs, output)]);
+            rewriter.fuse(&nodes, write, launch(kernel, inputs, output));
         }
     }
-    rewriter.finish(graph)
 }
 
-fn find(graph: &Graph, rewriter: &Rewriter, write: usize) -> Option<(Op, Vec<TensorId>, [usize; 3])> {
+fn find(graph: &Graph, rewriter: &Rewriter, write: usize) -> Option<(Kernel, Vec<TensorId>, [usize; 3])> {
     let uses = &rewriter.uses;
     let last = &graph.nodes[write];
     let (&[rows, dst, ids], Op::SetRows) = (last.inputs.as_slice(), last.op) else {
@@ -50,7 +48,7 @@ fn find(graph: &Graph, rewriter: &Rewriter, write: usize) -> Option<(Op, Vec<Ten
         && uses.can_move(graph, &first.inputs, rotation, write);
     fits.then(|| {
         let inputs = [x, dst, ids].into_iter().chain(rest.iter().copied());
-        (Op::RopeSetRows(rope), inputs.collect(), [rotation, renamed, write])
+        (Kernel::RopeSetRows(rope), inputs.collect(), [rotation, renamed, write])
     })
 }
 

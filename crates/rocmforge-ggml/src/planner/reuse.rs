@@ -40,9 +40,8 @@ impl Overwrites {
             "ABS" | "SGN" | "NEG" | "STEP" | "TANH" | "ELU" | "RELU" | "SIGMOID" | "GELU" | "GELU_QUICK" | "SILU"
             | "HARDSWISH" | "HARDSIGMOID" | "EXP" | "EXPM1" | "SOFTPLUS" | "GELU_ERF" | "XIELU" | "FLOOR" | "CEIL"
             | "ROUND" | "TRUNC" => Self::First,
-            // Ours alone. Each of the two outputs of ADD_RMS_NORM depends on the same row of both operands.
+            // Ours alone.
             "SOFTCAP" => Self::First,
-            "ADD_RMS_NORM" => Self::Both,
             _ => Self::Nothing,
         }
     }

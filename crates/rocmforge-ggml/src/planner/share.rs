@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::{BufferKind, InPlace, InPlacePair, Item, Overwrites, Plan, Problem};
-use crate::{DType, GgmlError, GgmlResult, Graph, Node, TensorDesc, TensorId};
+use super::{BufferKind, InPlace, InPlacePair, Item, Plan, Problem};
+use crate::{DType, GgmlError, GgmlResult, Graph, Launch, TensorDesc, TensorId};
 
 /// What a plan achieves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -119,8 +119,9 @@ pub fn graph_problem(graph: &Graph, kind: BufferKind, in_place: InPlace) -> Grap
 }
 
 fn problem_of(graph: &Graph, kind: BufferKind, in_place: InPlace, outputs: Outputs) -> GraphProblem {
+    let launches = graph.planned_launches();
     let mut made = GraphProblem {
-        problem: Problem::new((graph.nodes.len() as u32).max(1), kind),
+        problem: Problem::new((launches.len() as u32).max(1), kind),
         tensors: Vec::new(),
     };
     let results: BTreeSet<TensorId> = graph
@@ -133,15 +134,15 @@ fn problem_of(graph: &Graph, kind: BufferKind, in_place: InPlace, outputs: Outpu
         excluded.extend(&results);
     }
     let mut writers = vec![0u32; graph.next_id().0];
-    for id in graph.nodes.iter().flat_map(|node| &node.outputs) {
+    for id in launches.iter().flat_map(|launch| &launch.outputs) {
         if let Some(count) = writers.get_mut(id.0) {
             *count += 1;
         }
     }
     let mut items = vec![NONE; graph.next_id().0];
-    for (index, node) in graph.nodes.iter().enumerate() {
+    for (index, launch) in launches.iter().enumerate() {
         let index = index as u32;
-        for &id in &node.outputs {
+        for &id in &launch.outputs {
             let own = graph.tensor(id).filter(|desc| !desc.is_view());
             let Some(bytes) = own.map(TensorDesc::byte_size).filter(|&bytes| bytes > 0) else {
                 continue;
@@ -152,7 +153,7 @@ fn problem_of(graph: &Graph, kind: BufferKind, in_place: InPlace, outputs: Outpu
                 made.problem.add(bytes, index, index);
             }
         }
-        for &id in node.inputs.iter().chain(&node.outputs) {
+        for &id in launch.inputs.iter().chain(&launch.outputs) {
             let Some(root) = graph.root(id) else {
                 made.problem.items.clear();
                 made.tensors.clear();
@@ -165,32 +166,32 @@ fn problem_of(graph: &Graph, kind: BufferKind, in_place: InPlace, outputs: Outpu
     }
     for root in results {
         if let Some(item) = made.problem.items.get_mut(items[root.0] as usize) {
-            item.last = (graph.nodes.len() as u32).saturating_sub(1);
+            item.last = (launches.len() as u32).saturating_sub(1);
         }
     }
     if in_place == InPlace::Full {
-        for (index, node) in graph.nodes.iter().enumerate() {
-            pairs(graph, node, index as u32, &items, &mut made.problem);
+        for (index, launch) in launches.iter().enumerate() {
+            pairs(graph, launch, index as u32, &items, &mut made.problem);
         }
     }
     made
 }
 
-/// The in-place pairs of one node.
-fn pairs(graph: &Graph, node: &Node, index: u32, items: &[u32], problem: &mut Problem) {
-    let operands = Overwrites::of(node.op.name()).operands();
-    for &output in &node.outputs {
+/// The in-place pairs of one launch.
+fn pairs(graph: &Graph, launch: &Launch, index: u32, items: &[u32], problem: &mut Problem) {
+    let operands = launch.kernel.overwrites().operands();
+    for &output in &launch.outputs {
         let item = items[output.0];
         if item != NONE && operands > 0 {
-            pairs_of(graph, node, output, operands, (item, index), items, problem);
+            pairs_of(graph, launch, output, operands, (item, index), items, problem);
         }
     }
 }
 
-/// The in-place pairs of one output, whose item is written at node `index`.
+/// The in-place pairs of one output, whose item is written by launch `index`.
 fn pairs_of(
     graph: &Graph,
-    node: &Node,
+    launch: &Launch,
     output: TensorId,
     operands: usize,
     (item, index): (u32, u32),
@@ -206,13 +207,13 @@ fn pairs_of(
                 && a.byte_offset == 0
         })
     };
-    for (operand, &id) in node.inputs.iter().enumerate().take(operands) {
+    for (operand, &id) in launch.inputs.iter().enumerate().take(operands) {
         let Some(root) = graph.root(id) else {
             return;
         };
         let over = items[root.0];
         let ends = over != NONE && over != item && problem.items[over as usize].last == index;
-        let read_alike = node.inputs.iter().enumerate().all(|(other, &id)| {
+        let read_alike = launch.inputs.iter().enumerate().all(|(other, &id)| {
             graph.root(id) != Some(root) || other == operand || (other < operands && same_layout(id))
         });
         if ends && same_layout(id) && read_alike {
@@ -224,6 +225,7 @@ fn pairs_of(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::optimizer::{GraphOptimizer, Pass};
     use crate::{CpuBackend, HostAccess, Layout, Op, executor};
 
     /// A chain of scales with a branch that lives long.
@@ -341,9 +343,12 @@ mod tests {
         let mut graph = Graph::new();
         let x = graph.add_tensor(TensorDesc::f32([4, 16]));
         let [a, b] = [2.0, 3.0].map(|factor| graph.push(Op::Scale { factor }, &[x]).unwrap());
-        let made = graph.push_all(Op::AddRmsNorm { eps: 0.0 }, &[a, b]).unwrap();
-        let out = graph.push(Op::Add, &made).unwrap();
+        let sum = graph.push(Op::Add, &[a, b]).unwrap();
+        let norm = graph.push(Op::RmsNorm { eps: 0.0 }, &[sum]).unwrap();
+        let out = graph.push(Op::Add, &[sum, norm]).unwrap();
         graph.mark_output(out);
+        let stats = GraphOptimizer::fusions().optimize(&mut graph);
+        assert_eq!(stats.counts.of(Pass::AddNorm), 1);
         let plain = run(&graph, x, 64, out);
         let stats = share_memory(&mut graph).unwrap();
         assert_eq!((stats.tensors, stats.bytes), (4, 2 * 256));

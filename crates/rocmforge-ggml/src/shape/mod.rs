@@ -242,21 +242,14 @@ fn divides(part: usize, whole: usize) -> bool {
     part == whole || (part != 0 && whole.is_multiple_of(part))
 }
 
-/// What the inputs of `op` determine of each of its outputs, which are one, except of ADD_RMS_NORM, MUL_MAT_MANY and the recurrent ops.
+/// What the inputs of `op` determine of each of its outputs, which are one, except of the recurrent ops.
 ///
 /// # Errors
 /// As [`infer`].
 pub fn infer_all(node: usize, op: &Op, inputs: &[&TensorDesc]) -> GgmlResult<Outputs> {
     let first = infer(node, op, inputs)?;
     match *op {
-        Op::AddRmsNorm { .. } => Ok(smallvec![first.clone(), first]),
         Op::SsmConv | Op::SsmScan | Op::GatedDeltaNet => Ok(smallvec![first, recurrent::states(inputs)]),
-        Op::MulMatMany { biases } => {
-            let weights = (inputs.len() - 1) / (1 + usize::from(biases));
-            let x = &inputs[0].shape;
-            let widths = inputs[1..=weights].iter().map(|weight| weight.shape.last().copied());
-            Ok(widths.map(|width| products::widened(x, width.unwrap_or(0))).collect())
-        }
         _ => Ok(smallvec![first]),
     }
 }
@@ -278,8 +271,7 @@ pub(crate) fn check_outputs(
             node,
             op: op.name(),
             expected: match op {
-                Op::AddRmsNorm { .. } | Op::SsmConv | Op::SsmScan | Op::GatedDeltaNet => "2 outputs",
-                Op::MulMatMany { .. } => "an output for each weight",
+                Op::SsmConv | Op::SsmScan | Op::GatedDeltaNet => "2 outputs",
                 _ => "1 output",
             },
             inputs: inputs.len(),
@@ -306,9 +298,6 @@ pub fn infer(node: usize, op: &Op, inputs: &[&TensorDesc]) -> GgmlResult<Inferre
         Op::SetRows => rows::set(&at),
         Op::MulMat => products::mul_mat(&at),
         Op::MulMatId => products::mul_mat_id(&at),
-        Op::MulMatUnary(_) => products::mul_mat(&at),
-        Op::MulMatGlu(_) => products::mul_mat_glu(&at),
-        Op::MulMatMany { biases } => products::mul_mat_many(&at, biases),
         Op::AddId => products::add_id(&at),
         Op::Arange { start, stop, step } => rows::arange(&at, [start, stop, step]),
         Op::Fill { value } => {
@@ -344,10 +333,6 @@ pub fn infer(node: usize, op: &Op, inputs: &[&TensorDesc]) -> GgmlResult<Inferre
             at.not_negative("eps", eps)?;
             at.rows_with_vectors(1, "x, optional weight, and 1 output")
         }
-        Op::AddRmsNorm { eps } => {
-            at.not_negative("eps", eps)?;
-            rows::add_norm(&at)
-        }
         Op::L2Norm { eps } => {
             at.not_negative("eps", eps)?;
             at.unary()
@@ -362,7 +347,6 @@ pub fn infer(node: usize, op: &Op, inputs: &[&TensorDesc]) -> GgmlResult<Inferre
             at.arity(2..=3, "x, positions, optional factors and 1 output")?;
             rope::rope(&at, rope, 1)
         }
-        Op::RopeSetRows(rope) => rope::set_rows(&at, rope),
         Op::FlashAttnExt(a) => attention::ext(&at, &a),
         Op::Attention(a) => attention::whole(&at, &a),
         Op::PagedAttention(a) => attention::paged(&at, &a),

@@ -39,48 +39,6 @@ pub(super) fn widened(x: &[usize], n: usize) -> Inferred {
     Inferred::Exact(shape, DType::F32)
 }
 
-/// `x [.., m, k]`, `gate [k, n]`, `up [k, n]`.
-pub(super) fn mul_mat_glu(at: &At<'_>) -> GgmlResult<Inferred> {
-    at.arity(3..=3, "x, the matrices of gate and up, and 1 output")?;
-    let gate = one_of(at, 1)?;
-    let up = one_of(at, 2)?;
-    at.rule(gate == up, "gate and up must have the same shape", gate, up)?;
-    Ok(widened(&at.inputs[0].shape, gate[1]))
-}
-
-/// `x [.., m, k]`, weights `[k, n_i]`, and with `biases` as many biases `[n_i]`.
-pub(super) fn mul_mat_many(at: &At<'_>, biases: bool) -> GgmlResult<Inferred> {
-    let each = 1 + usize::from(biases);
-    let expected = "x, a weight for each output, and as many biases if its parameter says so";
-    at.arity(1 + each..=usize::MAX, expected)?;
-    let weights = (at.inputs.len() - 1) / each;
-    at.arity(1 + each * weights..=1 + each * weights, expected)?;
-    for weight in 1..=weights {
-        let shape = one_of(at, weight)?;
-        if biases {
-            let bias = &at.inputs[weights + weight].shape;
-            at.rule(
-                *bias == shape[1..],
-                "the bias must be as long as its matrix is wide",
-                shape,
-                bias,
-            )?;
-            at.f32(weights + weight)?;
-        }
-    }
-    Ok(widened(&at.inputs[0].shape, at.inputs[1].shape[1]))
-}
-
-/// A weight `[k, n]` of `x [.., m, k]`, which is the first operand.
-fn one_of<'a>(at: &At<'a>, weight: usize) -> GgmlResult<&'a [usize]> {
-    let x = at.rank(0, 2..=usize::MAX, "the left matrix must have at least 2 dimensions")?;
-    let b = at.rank(weight, 2..=2, "the right matrices must have 2 dimensions")?;
-    at.rule(x[x.len() - 1] == b[0], "the inner dimensions must agree", x, b)?;
-    at.float(0)?;
-    blocks_along(at, weight, 0)?;
-    Ok(b)
-}
-
 /// `x [tokens, used or 1, k]`, `experts [n_expert, k, n]`, `ids [tokens, used]`.
 pub(super) fn mul_mat_id(at: &At<'_>) -> GgmlResult<Inferred> {
     at.arity(3..=3, "x, experts, ids and 1 output")?;

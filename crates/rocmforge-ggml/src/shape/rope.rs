@@ -84,42 +84,6 @@ fn sections(at: &At<'_>, rope: Rope, pairs: [usize; 4], x: &[usize]) -> GgmlResu
     Ok(())
 }
 
-/// `x [batch, seq, heads, head_dim]`, `dst [rows, heads * head_dim]`, `ids [batch * seq]`, positions, optional factors.
-pub(super) fn set_rows(at: &At<'_>, params: Rope) -> GgmlResult<Inferred> {
-    at.arity(
-        4..=5,
-        "x, dst, row ids, positions, optional factors, and a view of dst as output",
-    )?;
-    rope(at, params, 3)?;
-    at.f32(0)?;
-    let dst = at.inputs[1];
-    if !dst.dtype.is_encodable() {
-        return Err(at.dtype(1, "F32, F16, BF16 or a block format with an encoder", dst.dtype));
-    }
-    if at.inputs[2].dtype != crate::DType::I64 {
-        at.index(2)?;
-    }
-    let x = at.rank(0, 4..=4, "x must be [batch, seq, heads, head_dim]")?;
-    let rows = at.rank(1, 2..=2, "dst must be [rows, heads * head_dim]")?;
-    let ids = at.rank(2, 1..=1, "ids must be [batch * seq]")?;
-    at.rule(
-        x[2].checked_mul(x[3]) == Some(rows[1]),
-        "rows of dst must be as long as the heads of a token",
-        x,
-        rows,
-    )?;
-    at.rule(
-        x[0].checked_mul(x[1]) == Some(ids[0]),
-        "there must be one row id per token",
-        x,
-        ids,
-    )?;
-    if dst.dtype.is_quantized() && dst.strides.last() != Some(&1) {
-        return Err(at.dtype(1, "row-major where it is a block format", dst.dtype));
-    }
-    Ok(Inferred::Exact(rows.to_vec(), dst.dtype))
-}
-
 fn scaling(at: &At<'_>, scaling: RopeScaling) -> GgmlResult<()> {
     match scaling {
         RopeScaling::None => Ok(()),

@@ -94,26 +94,6 @@ pub(super) fn glu(at: &At<'_>, swapped: bool) -> GgmlResult<Inferred> {
     at.row_to(row / 2, None)
 }
 
-/// f32 `a`, `b` of one shape and an optional weight for the rows of their sum.
-pub(super) fn add_norm(at: &At<'_>) -> GgmlResult<Inferred> {
-    at.arity(2..=3, "a, b, optional weight, and 2 outputs")?;
-    for operand in 0..at.inputs.len() {
-        at.f32(operand)?;
-    }
-    let a = at.rows(0)?;
-    let b = &at.inputs[1].shape;
-    at.rule(a == b, "both must have the same shape", a, b)?;
-    if let Some(weight) = at.inputs.get(2) {
-        at.rule(
-            weight.shape == a[a.len() - 1..],
-            "the weight must be as long as a row",
-            a,
-            &weight.shape,
-        )?;
-    }
-    Ok(Inferred::Exact(a.to_vec(), DType::F32))
-}
-
 /// Rows whose indices are u32.
 pub(super) fn countable(at: &At<'_>, x: &[usize]) -> GgmlResult<()> {
     let fits = x.last().is_none_or(|&row| u32::try_from(row).is_ok());

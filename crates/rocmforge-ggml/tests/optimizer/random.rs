@@ -87,9 +87,9 @@ impl Random {
 
     fn pattern(&mut self) {
         let x = self.any();
-        let made = match self.rng.below(14) {
+        let made = match self.rng.below(15) {
             0 => self.norm_weight(x),
-            1 => self.bias_activation(x),
+            1 | 13 => self.bias_activation(x),
             2 | 3 => self.add_norm(x),
             4 => self.gate_up(x),
             5 => self.qkv(x),

@@ -109,7 +109,7 @@ fn op() -> impl Strategy<Value = Op> {
                     },
                     magnitude: d,
                 };
-                if q { Op::RopeSetRows(rope) } else { Op::Rope(rope) }
+                Op::Rope(rope)
             }
             16 => Op::FlashAttnExt(FlashAttnExt {
                 scale: a,
@@ -163,10 +163,6 @@ fn op() -> impl Strategy<Value = Op> {
                     Op::SetRows,
                     Op::MulMat,
                     Op::MulMatId,
-                    Op::MulMatUnary(Unary::ALL[n % Unary::ALL.len()]),
-                    Op::MulMatGlu(GluKind::ALL[n % GluKind::ALL.len()]),
-                    Op::MulMatMany { biases: p },
-                    Op::AddRmsNorm { eps: a },
                     Op::Add,
                     Op::Sub,
                     Op::Mul,
@@ -283,7 +279,6 @@ fn parameters_are_written_as_before() {
             },
             json!({ "min": "-inf", "max": 0.25 }),
         ),
-        (Op::MulMatUnary(Unary::Silu), json!({ "function": "SILU" })),
         (
             Op::DiagMask {
                 n_past: 3,

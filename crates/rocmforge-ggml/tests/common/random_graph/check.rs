@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use rocmforge_ggml::optimizer::GraphOptimizer;
 use rocmforge_ggml::{GgmlError, Graph, HostAccess, TensorDesc, TensorId, executor, planner};
 
 use super::super::reference::values::decode;
@@ -186,9 +187,10 @@ pub(crate) fn single_ops<B: HostAccess>(case: &Case, backend: &mut B) -> Result<
     Ok(compared)
 }
 
-/// The case's graph with planned memory.
+/// The case's graph with planned memory, and one launch for nodes that a backend has a kernel for.
 pub(crate) fn planned(case: &Case) -> Result<Graph, Failure> {
     let mut graph = case.graph.clone();
+    GraphOptimizer::fusions().optimize(&mut graph);
     planner::share_memory(&mut graph).map_err(failed("plan"))?;
     Ok(graph)
 }

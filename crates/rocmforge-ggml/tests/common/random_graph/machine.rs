@@ -104,7 +104,7 @@ impl Machine {
             return self.fill(output, &encode(output.dtype, &exact));
         }
         let root_of = |id: TensorId| graph.root(id).expect("a chain of views ends");
-        let mut inputs: Vec<&TensorDesc> = node.inputs.iter().map(|&id| graph.tensor(id).expect("there")).collect();
+        let inputs: Vec<&TensorDesc> = node.inputs.iter().map(|&id| graph.tensor(id).expect("there")).collect();
         // Of each operand, its elements in each memory.
         let mut operands: Vec<Vec<Vec<f64>>> = Vec::new();
         for desc in &inputs {
@@ -115,21 +115,7 @@ impl Machine {
         if roots.any(|root| self.undecided.contains(&root)) || jumps::in_order(&node.op, inputs[0], &operands[0]) {
             self.undecided.extend(node.outputs.iter().map(|&id| root_of(id)));
         }
-        let mut op = node.op;
-        let flat;
-        if let Op::RopeSetRows(rope) = op {
-            // As its parts: only the rows that are written are noisy.
-            flat = TensorDesc::f32([inputs[2].element_count(), output.shape[1]]);
-            let positions = operands.split_off(3);
-            let rotated = [std::mem::take(&mut operands[0])]
-                .into_iter()
-                .chain(positions)
-                .collect();
-            operands[0] = self.results(&Op::Rope(rope), &[&inputs[..1], &inputs[3..]].concat(), rotated, &flat);
-            inputs[0] = &flat;
-            inputs.truncate(3);
-            op = Op::SetRows;
-        }
+        let op = node.op;
         let jump = jumps::of_elements(&op, &operands[0]);
         let converts = inputs[0].dtype != output.dtype || !noise::moves(&op);
         if op == Op::SetRows && converts {

@@ -256,7 +256,7 @@ impl Rebuild<'_> {
                 let view = self.view(old, x);
                 self.new.graph.view(x, view).ok()
             }
-            Op::Accumulate { .. } | Op::RopeSetRows(_) => {
+            Op::Accumulate { .. } => {
                 let view = TensorDesc::view_of(graph.tensor(inputs[1])?, 0);
                 let output = graph.add_tensor(view);
                 graph.add_node(op, inputs.to_vec(), vec![output]);
@@ -273,10 +273,6 @@ impl Rebuild<'_> {
             Op::Rope(mut r) => {
                 r.n_dims = sized(r.n_dims);
                 Op::Rope(r)
-            }
-            Op::RopeSetRows(mut r) => {
-                r.n_dims = sized(r.n_dims);
-                Op::RopeSetRows(r)
             }
             Op::Attention(mut a) => {
                 (a.heads, a.kv_heads, a.head_dim) = (sized(a.heads), sized(a.kv_heads), sized(a.head_dim));

@@ -67,23 +67,6 @@ pub(crate) fn run(op: &Op, x: &[Values], shape: &[usize]) -> Vec<f64> {
         Op::GetRows => moves::get_rows(a, &x[1]),
         Op::SetRows => moves::set_rows(a, &x[1], &x[2]),
         Op::MulMat => products::mul_mat(a, &x[1], x.get(2)),
-        Op::MulMatUnary(kind) => products::mul_mat(a, &x[1], x.get(2))
-            .into_iter()
-            .map(|x| elements::unary(kind, x))
-            .collect(),
-        Op::MulMatGlu(kind) => {
-            let halves = [&x[1], &x[2]].map(|weight| products::mul_mat(a, weight, None).into_iter());
-            let [gate, up] = halves;
-            gate.zip(up)
-                .map(|(gate, up)| elements::unary(kind.gate(), gate) * up)
-                .collect()
-        }
-        Op::MulMatMany { biases } => {
-            let count = (x.len() - 1) / (1 + usize::from(biases));
-            let (weights, biases) = x[1..].split_at(count);
-            let product = |(index, weight)| products::mul_mat(a, weight, biases.get(index));
-            weights.iter().enumerate().flat_map(product).collect()
-        }
         Op::MulMatId => products::mul_mat_id(a, &x[1], &x[2]),
         Op::AddId => products::add_id(a, &x[1], &x[2]),
         Op::Add => elements::broadcast(a, &x[1], |a, b| a + b),
@@ -108,20 +91,10 @@ pub(crate) fn run(op: &Op, x: &[Values], shape: &[usize]) -> Vec<f64> {
         Op::Glu { kind, swapped } => elements::glu(x, kind, swapped),
         Op::LayerNorm { eps } => reductions::layer_norm(a, x.get(1), x.get(2), f64::from(eps)),
         Op::RmsNorm { eps } => reductions::rms_norm(a, x.get(1), f64::from(eps)),
-        Op::AddRmsNorm { eps } => {
-            let sum = Values::new(a.dtype, a.shape.clone(), elements::broadcast(a, &x[1], |a, b| a + b));
-            let norm = reductions::rms_norm(&sum, x.get(2), f64::from(eps));
-            [sum.data, norm].concat()
-        }
         Op::L2Norm { eps } => reductions::l2_norm(a, f64::from(eps)),
         Op::SoftMax(s) => attention::soft_max(x, s),
         Op::DiagMask { n_past, fill } => attention::diag_mask(a, n_past, fill),
         Op::Rope(r) => rope::rope(a, &x[1], x.get(2), r),
-        Op::RopeSetRows(r) => {
-            let (dst, ids) = (&x[1], &x[2]);
-            let rotated = rope::rope(a, &x[3], x.get(4), r);
-            moves::set_rows(&Values::new(a.dtype, [ids.data.len(), dst.cols()], rotated), dst, ids)
-        }
         Op::FlashAttnExt(a) => attention::flash(x, a),
         Op::Attention(a) => attention::whole(x, a),
         Op::PagedAttention(a) => attention::paged(x, a),

@@ -1,8 +1,7 @@
 //! Rotary embedding and attention.
 
 use rocmforge_ggml::{
-    Attention, AttentionMask, DType, FlashAttnExt, Layout, Op, PagedAttention, Rope, RopeScaling, RopeStyle,
-    TensorDesc, TensorId,
+    Attention, AttentionMask, DType, FlashAttnExt, Layout, Op, PagedAttention, Rope, RopeScaling, RopeStyle, TensorId,
 };
 
 use super::super::data::Data;
@@ -29,10 +28,10 @@ fn rope_set_rows(g: &mut Generator<'_>) -> Option<TensorId> {
     let id_type = g.one_of(&[DType::U32, DType::I32, DType::I64]);
     let ids = g.leaf(id_type, &[tokens], Data::Distinct { below: rows });
     let (rope, operands) = rope_of(g, shape);
-    let view = TensorDesc::view_of(g.desc(cache), 0);
-    let written = g.case.graph.add_tensor(view);
-    let inputs = [&[x, cache, ids], operands.as_slice()].concat();
-    g.case.graph.add_node(Op::RopeSetRows(rope), inputs, vec![written]);
+    let rotated = g.push(Op::Rope(rope), &[&[x], operands.as_slice()].concat())?;
+    let flat = g.case.graph.reshape(rotated, [tokens, dim]).expect("contiguous");
+    let flat = g.added(flat)?;
+    let written = g.case.graph.set_rows(flat, cache, ids).expect("fits");
     let written = g.added(written)?;
     read_rows(g, written, rows, &[])
 }

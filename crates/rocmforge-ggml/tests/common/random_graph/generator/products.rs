@@ -86,7 +86,8 @@ fn mul_mat_unary(g: &mut Generator<'_>) -> Option<TensorId> {
     if g.one_in(2) {
         inputs.push(bias_of(g, n));
     }
-    g.push(Op::MulMatUnary(kind), &inputs)
+    let product = g.push(Op::MulMat, &inputs)?;
+    g.push(Op::Unary(kind), &[product])
 }
 
 fn mul_mat_glu(g: &mut Generator<'_>) -> Option<TensorId> {
@@ -94,21 +95,24 @@ fn mul_mat_glu(g: &mut Generator<'_>) -> Option<TensorId> {
     let n = g.one_of(&[1, 5, 16, 33]);
     let (x, k) = few_rows(g)?;
     let weights = [weight_of(g, k, n), weight_of(g, k, n)];
-    g.push(Op::MulMatGlu(kind), &[x, weights[0], weights[1]])
+    let [gate, up] = weights.map(|weight| g.push(Op::MulMat, &[x, weight]));
+    g.push(Op::Glu { kind, swapped: false }, &[gate?, up?])
 }
 
 fn mul_mat_many(g: &mut Generator<'_>) -> Option<TensorId> {
     let (x, k) = few_rows(g)?;
     let widths: Vec<usize> = (0..1 + g.random.below(3)).map(|_| g.one_of(&[1, 5, 16, 33])).collect();
     let biases = g.one_in(2);
-    let mut inputs = vec![x];
-    inputs.extend(widths.iter().map(|&n| weight_of(g, k, n)));
-    if biases {
-        inputs.extend(widths.iter().map(|&n| bias_of(g, n)));
+    let mut last = None;
+    for n in widths {
+        let mut inputs = vec![x, weight_of(g, k, n)];
+        if biases {
+            inputs.push(bias_of(g, n));
+        }
+        last = Some(g.push(Op::MulMat, &inputs)?);
+        last.iter().for_each(|&made| g.keep(made));
     }
-    let made = g.push_all(Op::MulMatMany { biases }, &inputs)?;
-    made[1..].iter().for_each(|&other| g.keep(other));
-    Some(made[0])
+    last
 }
 
 /// Two results: queries and keys of grouped heads.

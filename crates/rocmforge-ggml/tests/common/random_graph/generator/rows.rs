@@ -58,9 +58,10 @@ fn add_norm(g: &mut Generator<'_>) -> Option<TensorId> {
         inputs.push(g.weight(DType::F32, &[cols], layout, Data::Uniform { low: 0.5, high: 1.5 }));
     }
     let eps = g.one_of(&[1e-6, 1e-5, 0.1]);
-    let made = g.push_all(Op::AddRmsNorm { eps }, &inputs)?;
-    g.keep(made[0]);
-    Some(made[1])
+    let sum = g.push(Op::Add, &inputs[..2])?;
+    g.keep(sum);
+    inputs.splice(..2, [sum]);
+    g.push(Op::RmsNorm { eps }, &inputs)
 }
 
 fn soft_max(g: &mut Generator<'_>) -> Option<TensorId> {

@@ -71,14 +71,11 @@ pub(super) fn of(op: &Op, inputs: &[&TensorDesc]) -> Option<Noise> {
     // Units of the last place: of the operands, of the result; and an error that does not shrink with the result.
     let (operand, relative, absolute) = match op {
         // Rounding errors of a sum grow with its length, less where it is split into lanes.
-        Op::MulMat | Op::MulMatId | Op::MulMatMany { .. } => (8.0 + cols / 8.0, 8.0, 0.0),
-        Op::MulMatUnary(_) | Op::MulMatGlu(_) => (8.0 + cols / 8.0, 16.0, 4.0),
+        Op::MulMat | Op::MulMatId => (8.0 + cols / 8.0, 8.0, 0.0),
         Op::FlashAttnExt(_) | Op::Attention(_) | Op::PagedAttention(_) | Op::SoftMax(_) => {
             (8.0 + cols / 8.0, 32.0, 0.0)
         }
-        Op::LayerNorm { .. } | Op::RmsNorm { .. } | Op::AddRmsNorm { .. } | Op::L2Norm { .. } | Op::Cumsum => {
-            (8.0 + cols / 8.0, 8.0, 0.0)
-        }
+        Op::LayerNorm { .. } | Op::RmsNorm { .. } | Op::L2Norm { .. } | Op::Cumsum => (8.0 + cols / 8.0, 8.0, 0.0),
         Op::SsmConv | Op::SsmScan | Op::GatedDeltaNet => (8.0 + cols / 8.0, 16.0, 4.0),
         Op::GroupNorm { .. } | Op::SolveTri | Op::Conv2d { .. } => (32.0, 16.0, 4.0),
         Op::Sum | Op::SumRows | Op::Mean | Op::MeanPool => (8.0 + cols / 8.0, 8.0, 0.0),
