@@ -208,7 +208,7 @@ fn candidates_of(asked: Option<usize>, backend: &impl HostAccess, vocab: usize) 
         Some(count) if count > MOST_CANDIDATES => Err(ModelError::Hyperparameter {
             key: "candidates".to_owned(),
             value: count.to_string(),
-            rule: "it must be 0 to 2048",
+            rule: "it must be 0 to 2048".to_owned(),
         }),
         Some(count) => Ok(count.min(vocab)),
         None if backend.is_device() && vocab >= WORTH_A_SEARCH * CANDIDATES => Ok(CANDIDATES),

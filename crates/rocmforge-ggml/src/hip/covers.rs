@@ -267,7 +267,7 @@ impl HipGgmlBackend {
                 (Op::RmsNorm { eps }, covered.and_then(|()| limits::team_rows(dims())))
             }
             Kernel::RopeSetRows(r) => {
-                let covered = rope(r, &[&[first], &inputs[3..]].concat())
+                let covered = rope(&[&[first], &inputs[3..]].concat())
                     .and_then(|()| set_rows(inputs, output))
                     .and_then(|()| limits::heads(r, dims()))
                     .and_then(|()| limits::rows_of(inputs[1]))

@@ -195,6 +195,8 @@ impl Bert {
             tokens: texts.saturating_mul(seq),
             sequences: texts,
             outputs: 0,
+            row_width: 0,
+            candidates: 0,
         };
         let step = Step::build(&self.parameters, shape, Memory::Own, self.parameters.end(), passes)?;
         self.parameters.load(backend, |_| ())?;

@@ -127,7 +127,7 @@ mod tests {
                 chunk: buckets.0,
                 sequences: buckets.1,
             };
-            let [largest, _] = buckets.largest(0);
+            let [largest, _] = buckets.largest(0, 0);
             let mut all = BTreeSet::new();
             for tokens in 1..=buckets.chunk {
                 for sequences in 1..=buckets.sequences.min(tokens) {
