@@ -53,19 +53,15 @@ RF_KERNEL(RF_ROW_BLOCK) argmax(const float *x, u32 *y, u32 rows, u32 cols) {
 // Values of a digit of four bits.
 #define RF_DIGITS 16
 
-// ids[row] = the columns of the k highest ranks, the highest first; values[row] = their numbers, unless null. k <= cols, k <=
-// RF_TOP_K. grid = rows.
+// Calls put(i, rank), i below k, for the k highest of n ranks at(0), .., at(n - 1), in no order. No two are equal, but for those that are 0 and
+// not among them. For a whole block.
 //
 // The k-th rank is found digit by digit from the top: each pass counts, among the ranks that begin with the digits found so far, how
-// many have each next digit. It ends as soon as all ranks with the digits found are wanted. Those are gathered and sorted in LDS.
-RF_KERNEL(RF_ROW_BLOCK) top_k(const float *x, float *values, u32 *ids, u32 rows, u32 cols, u32 k) {
+// many have each next digit. It ends as soon as all ranks with the digits found are wanted.
+template <class At, class Put> RF_DEVICE void highest(u32 n, u32 k, At at, Put put) {
     RF_SHARED u32 counts[RF_DIGITS][RF_ROW_BLOCK]; // a column to a thread
     RF_SHARED u32 sums[RF_DIGITS][RF_DIGITS];      // of 16 threads each
-    RF_SHARED u64 list[RF_TOP_K];
-    u32 row = rf_block_x(), tid = rf_thread();
-    if (row >= rows) return;
-    const float *in = x + (u64)row * cols;
-
+    u32 tid = rf_thread();
     u64 prefix = 0; // the digits found
     u32 wanted = k; // of the ranks that begin with them
     u32 shift = 64; // bits below them
@@ -73,8 +69,8 @@ RF_KERNEL(RF_ROW_BLOCK) top_k(const float *x, float *values, u32 *ids, u32 rows,
         shift -= 4;
 #pragma unroll
         for (u32 d = 0; d < RF_DIGITS; ++d) counts[d][tid] = 0;
-        for (u32 c = tid; c < cols; c += RF_ROW_BLOCK) {
-            u64 top = rank_of(in[c], c) >> shift;
+        for (u32 i = tid; i < n; i += RF_ROW_BLOCK) {
+            u64 top = at(i) >> shift;
             if (top >> 4 == prefix) counts[top & 15][tid] += 1;
         }
         rf_barrier();
@@ -94,15 +90,22 @@ RF_KERNEL(RF_ROW_BLOCK) top_k(const float *x, float *values, u32 *ids, u32 rows,
     }
 
     u32 own = 0;
-    for (u32 c = tid; c < cols; c += RF_ROW_BLOCK) own += rank_of(in[c], c) >> shift >= prefix;
+    for (u32 i = tid; i < n; i += RF_ROW_BLOCK) own += at(i) >> shift >= prefix;
     counts[0][tid] = own; // its last reader was before a barrier
     rf_barrier();
-    u32 at = 0;
-    for (u32 i = 0; i < RF_ROW_BLOCK; ++i) at += i < tid ? counts[0][i] : 0;
-    for (u32 c = tid; c < cols; c += RF_ROW_BLOCK) {
-        u64 rank = rank_of(in[c], c);
-        if (rank >> shift >= prefix && at < k) list[at++] = rank;
+    u32 place = 0;
+    for (u32 i = 0; i < RF_ROW_BLOCK; ++i) place += i < tid ? counts[0][i] : 0;
+    for (u32 i = tid; i < n; i += RF_ROW_BLOCK) {
+        u64 rank = at(i);
+        if (rank >> shift >= prefix && place < k) put(place++, rank);
     }
+}
+
+// The k highest of n ranks of a row in order, as columns, and their numbers in it, unless null.
+template <class At> RF_DEVICE void sorted(const float *in, float *values, u32 *ids, u32 n, u32 k, At at) {
+    RF_SHARED u64 list[RF_TOP_K];
+    u32 tid = rf_thread();
+    highest(n, k, at, [&](u32 i, u64 rank) { list[i] = rank; });
     u32 size = 1;
     while (size < k) size *= 2;
     for (u32 i = k + tid; i < size; i += RF_ROW_BLOCK) list[i] = 0; // below every rank
@@ -111,9 +114,44 @@ RF_KERNEL(RF_ROW_BLOCK) top_k(const float *x, float *values, u32 *ids, u32 rows,
     rf_barrier();
     for (u32 i = tid; i < k; i += RF_ROW_BLOCK) {
         u32 column = column_of(list[i]);
-        ids[(u64)row * k + i] = column;
-        if (values) values[(u64)row * k + i] = in[column];
+        ids[i] = column;
+        if (values) values[i] = in[column];
     }
+}
+
+// ids[row] = the columns of the k highest ranks, the highest first; values[row] = their numbers, unless null. k <= cols, k <=
+// RF_TOP_K. grid = rows.
+RF_KERNEL(RF_ROW_BLOCK) top_k(const float *x, float *values, u32 *ids, u32 rows, u32 cols, u32 k) {
+    u32 row = rf_block_x();
+    if (row >= rows) return;
+    const float *in = x + (u64)row * cols;
+    u64 first = (u64)row * k;
+    sorted(in, values ? values + first : values, ids + first, cols, k, [&](u32 c) { return rank_of(in[c], c); });
+}
+
+// The same for long rows in two launches. The first finds the k highest ranks of each part of RF_PART columns, k <= RF_PART, in no order; what
+// the last part lacks is 0. grid = (parts, rows).
+#define RF_PART 4096
+RF_KERNEL(RF_ROW_BLOCK) top_k_parts(const float *x, u64 *ranks, u32 rows, u32 cols, u32 k) {
+    u32 row = rf_block_y(), begin = rf_block_x() * RF_PART;
+    if (row >= rows || begin >= cols) return;
+    u32 parts = (cols - 1) / RF_PART + 1, n = cols - begin < RF_PART ? cols - begin : RF_PART;
+    const float *in = x + (u64)row * cols + begin;
+    u64 *out = ranks + ((u64)row * parts + rf_block_x()) * k;
+    u32 some = n < k ? n : k;
+    highest(n, some, [&](u32 c) { return rank_of(in[c], begin + c); }, [&](u32 i, u64 rank) { out[i] = rank; });
+    for (u32 i = some + rf_thread(); i < k; i += RF_ROW_BLOCK) out[i] = 0;
+}
+
+// The second finds the k highest of a row among those of its parts. grid = rows.
+RF_KERNEL(RF_ROW_BLOCK)
+top_k_of_parts(const u64 *ranks, const float *x, float *values, u32 *ids, u32 rows, u32 cols, u32 k) {
+    u32 row = rf_block_x();
+    if (row >= rows) return;
+    u32 n = ((cols - 1) / RF_PART + 1) * k;
+    const u64 *in = ranks + (u64)row * n;
+    u64 first = (u64)row * k;
+    sorted(x + (u64)row * cols, values ? values + first : values, ids + first, n, k, [&](u32 i) { return in[i]; });
 }
 
 #define RF_ARGSORT 4096

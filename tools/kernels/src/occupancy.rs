@@ -63,7 +63,7 @@ const STATED: &[(&str, Least)] = &[
     ("matvec_q*_m8", least(8, 8, 3)),
     // The candidates of a row are in LDS.
     ("argsort", least(8, 8, 2)),
-    ("top_k", least(6, 6, 1)),
+    ("top_k*", least(6, 6, 1)),
 ];
 
 /// Refuses a kernel of which fewer waves fit than stated. A processor without figures of its registers is skipped.

@@ -1,8 +1,9 @@
 //! Products of many rows with rounded operands: both as f16, on the matrix unit.
 
-use rocmforge_kernels::{HalfRows, WeightMatrix};
+use rocmforge_kernels::{HalfRows, Kernels, WeightMatrix};
 use rocmforge_runtime::HipBuffer;
 
+use super::operands::rows_and_cols;
 use super::weights::{FEW_ROWS, weights_of};
 use super::{HipGgmlBackend, failed};
 use crate::{Activations, GgmlResult, Graph, Kernel, Launch, Op};
@@ -58,6 +59,7 @@ impl HipGgmlBackend {
             Kernel::MulMatGlu(_) => {
                 size_of::<f32>().saturating_mul(graph.tensor(*launch.outputs.first()?)?.element_count())
             }
+            Kernel::Op(Op::TopK { k }) => Kernels::top_k_scratch_of(rows_and_cols(&a.shape), k),
             _ => 0,
         };
         let mut bytes = [between, 0, 0];

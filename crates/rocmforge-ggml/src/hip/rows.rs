@@ -1,6 +1,6 @@
 //! Launches of ops that go row by row: norms, softmax, sums, orders, and rows chosen by index.
 
-use rocmforge_kernels::{KvType, RowIds, RowLists, SoftmaxBias};
+use rocmforge_kernels::{Kernels, KvType, RowIds, RowLists, SoftmaxBias};
 use rocmforge_runtime::HipBuffer;
 
 use super::faults::faults;
@@ -128,9 +128,17 @@ impl HipGgmlBackend {
     pub(super) fn columns(&mut self, op: &Op, input: TensorId, output: TensorId) -> GgmlResult<()> {
         let [rows, cols] = rows_and_cols(&self.slots.desc(input)?.shape);
         let (x, y) = (self.input(op, input, 0)?, self.u32(op, output)?);
+        let scratch = match *op {
+            Op::TopK { k } => Kernels::top_k_scratch_of([rows, cols], k),
+            _ => 0,
+        };
+        let scratch = match scratch {
+            0 => None,
+            bytes => Some(self.scratch(BETWEEN, bytes)?.cast().map_err(failed(op.name()))?),
+        };
         let stream = self.stream();
         let launched = match *op {
-            Op::TopK { k } => self.kernels.top_k(stream, &x, None, &y, rows, cols, k),
+            Op::TopK { k } => (self.kernels).top_k(stream, &x, None, &y, rows, cols, k, scratch.as_ref()),
             Op::Argsort { order } => {
                 let descending = order == SortOrder::Descending;
                 self.kernels.argsort(stream, &x, &y, rows, cols, descending)

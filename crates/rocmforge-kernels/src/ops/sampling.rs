@@ -6,6 +6,8 @@ use rocmforge_runtime::{HipBuffer, HipStream, LaunchArgs, LaunchConfig};
 
 /// Threads of a block.
 const THREADS: u32 = 256;
+/// Columns of a part of a long row, as `kernels/sampling.hip` has them.
+const PART: usize = 4096;
 /// Blocks of a grid's second dimension.
 const MAX_GRID_Y: usize = 65_535;
 
@@ -90,12 +92,23 @@ impl Kernels {
         unsafe { self.launch(stream, "sampling", "argsort", a_block_to_a_row(r), args) }
     }
 
+    /// Bytes of the memory with which [`top_k`](Self::top_k) finds the `k` largest of a long row in parts of it, in two launches; 0 if one launch
+    /// does as well.
+    pub fn top_k_scratch_of([rows, cols]: [usize; 2], k: usize) -> usize {
+        if cols <= 2 * PART || k > PART / 8 || rows > MAX_GRID_Y {
+            return 0;
+        }
+        let ranks = rows.saturating_mul(cols.div_ceil(PART)).saturating_mul(k);
+        ranks.saturating_mul(size_of::<u64>())
+    }
+
     /// `ids[r, :]` = columns of the `k` largest `x[r, :]`, the largest first, the lower of equal ones first, and `values[r, :]` = their
-    /// values, if wanted: `x` `[rows, cols]`, the others `[rows, k]`. 0 and -0 are equal; NaN comes last.
+    /// values, if wanted: `x` `[rows, cols]`, the others `[rows, k]`. 0 and -0 are equal; NaN comes last. With memory of
+    /// [`top_k_scratch_of`](Self::top_k_scratch_of) bytes, if these are not 0, long rows are quicker.
     ///
     /// # Errors
     ///
-    /// Wrong lengths, overlap, a dimension of 0, `k` over `cols` or [`MAX_TOP_K`](Self::MAX_TOP_K).
+    /// Wrong lengths, overlap, a dimension of 0, `k` over `cols` or [`MAX_TOP_K`](Self::MAX_TOP_K), more rows than a grid takes in parts.
     #[allow(clippy::too_many_arguments)] // operands and dimensions of one operation
     pub fn top_k(
         &self,
@@ -106,6 +119,7 @@ impl Kernels {
         rows: usize,
         cols: usize,
         k: usize,
+        scratch: Option<&HipBuffer<u64>>,
     ) -> KernelResult<()> {
         let check = Check("top_k");
         let (r, c) = (check.dim("rows", rows)?, check.dim("cols", cols)?);
@@ -118,10 +132,29 @@ impl Kernels {
             check.disjoint(("values", values), ("x", x))?;
             check.disjoint(("values", values), ("ids", ids))?;
         }
-        let args = LaunchArgs::new().buffer(x).out_or_null(values);
+        let Some(ranks) = scratch else {
+            let args = LaunchArgs::new().buffer(x).out_or_null(values);
+            let args = args.out(ids).values([r, c, count]);
+            // SAFETY: lengths are those of the shapes, k is at most cols and the kernel's list, nothing overlaps: checked above.
+            return unsafe { self.launch(stream, "sampling", "top_k", a_block_to_a_row(r), args) };
+        };
+        check.dim_to("k of parts", k, PART)?;
+        check.dim_to("rows in parts", rows, MAX_GRID_Y)?;
+        let parts = cols.div_ceil(PART);
+        check.len("scratch", ranks, &[rows, parts, k])?;
+        check.disjoint(("scratch", ranks), ("x", x))?;
+        check.disjoint(("scratch", ranks), ("ids", ids))?;
+        if let Some(values) = values {
+            check.disjoint(("scratch", ranks), ("values", values))?;
+        }
+        let args = LaunchArgs::new().buffer(x).out(ranks).values([r, c, count]);
+        let config = geometry::config([parts as u32, r, 1], THREADS);
+        // SAFETY: k is at most a part, lengths are those of the shapes, nothing overlaps: checked above.
+        unsafe { self.launch(stream, "sampling", "top_k_parts", config, args)? };
+        let args = LaunchArgs::new().buffer(ranks).buffer(x).out_or_null(values);
         let args = args.out(ids).values([r, c, count]);
-        // SAFETY: lengths are those of the shapes, k is at most cols and the kernel's list, nothing overlaps: checked above.
-        unsafe { self.launch(stream, "sampling", "top_k", a_block_to_a_row(r), args) }
+        // SAFETY: as above; every rank was written by the launch before.
+        unsafe { self.launch(stream, "sampling", "top_k_of_parts", a_block_to_a_row(r), args) }
     }
 
     /// Lowers `x[r, ids[r, i]]`, for `x` `[rows, cols]` and each of `m` tokens `ids` `[rows, m]` that was seen `counts` `[rows, m]` times,

@@ -456,7 +456,11 @@ impl Device<'_> {
         };
         k.penalties(s, &logits, &recent, &recent, [rows, vocabulary, 64], penalties)?;
         k.argmax(s, &logits, &token, rows, vocabulary)?;
-        k.top_k(s, &logits, Some(&values), &ids, rows, vocabulary, best)?;
+        k.top_k(s, &logits, Some(&values), &ids, rows, vocabulary, best, None)?;
+        let ranks = self
+            .bytes(Kernels::top_k_scratch_of([rows, vocabulary], best))?
+            .cast()?;
+        k.top_k(s, &logits, Some(&values), &ids, rows, vocabulary, best, Some(&ranks))?;
         let draw = Draw {
             temperature: 0.8,
             top_p: 0.9,

@@ -45,8 +45,11 @@ fn check_argmax(d: &Device, x: &[f32], cols: usize) {
 fn check_top_k(d: &Device, x: &[f32], cols: usize, k: usize) {
     let rows = x.len() / cols;
     let (input, values, ids) = (d.up(x), d.out(rows * k), ids_out(d, rows * k));
+    let bytes = Kernels::top_k_scratch_of([rows, cols], k);
+    let scratch = (bytes > 0).then(|| d.ids(&vec![POISON; bytes / 4]).cast::<u64>().expect("whole words"));
+    let scratch = scratch.as_ref();
     d.kernels
-        .top_k(d.stream(), &input, Some(&values), &ids, rows, cols, k)
+        .top_k(d.stream(), &input, Some(&values), &ids, rows, cols, k, scratch)
         .unwrap();
     let expected: Vec<u32> = x.chunks(cols).flat_map(|row| reference::top_k(row, k)).collect();
     assert_eq!(get_ids(d, &ids), expected, "{k} of {cols} columns");
@@ -54,7 +57,12 @@ fn check_top_k(d: &Device, x: &[f32], cols: usize, k: usize) {
     let expected: Vec<u32> = expected.iter().enumerate().map(at).collect();
     let found: Vec<u32> = d.get(&values).iter().map(|v| v.to_bits()).collect();
     assert_eq!(found, expected, "values of {k} of {cols} columns");
-    d.kernels.top_k(d.stream(), &input, None, &ids, rows, cols, k).unwrap();
+    let again = ids_out(d, rows * k);
+    // In one launch, and without values.
+    d.kernels
+        .top_k(d.stream(), &input, None, &again, rows, cols, k, None)
+        .unwrap();
+    assert_eq!(get_ids(d, &again), get_ids(d, &ids));
 }
 
 #[test]
@@ -96,6 +104,15 @@ fn top_k_of_vocabularies() {
     }
     let x = rng(2).vec(300_000);
     check_top_k(&d, &x, 300_000, 1024);
+    // In parts: whole ones, a last one of fewer columns than candidates, equal numbers in several.
+    for (cols, k) in [(8192 + 5, 40), (3 * 4096, 512), (40_000, 1), (70_001, 128)] {
+        assert!(Kernels::top_k_scratch_of([2, cols], k) > 0);
+        let mut random = rng(cols as u64);
+        check_top_k(&d, &random.vec(2 * cols), cols, k);
+        check_top_k(&d, &ties(&mut random, 2 * cols), cols, k);
+    }
+    check_top_k(&d, &[f32::NAN; 9000], 9000, 300);
+    assert_eq!(Kernels::top_k_scratch_of([2, 8192], 40), 0);
     check_argmax(&d, &x, 300_000);
 }
 
@@ -266,7 +283,7 @@ fn a_chain_of_all_four() {
         .unwrap();
     let (values, ids, u, y) = (d.out(9), ids_out(&d, 9), d.up(&[0.999]), ids_out(&d, 1));
     d.kernels
-        .top_k(d.stream(), &logits, Some(&values), &ids, 1, cols, 9)
+        .top_k(d.stream(), &logits, Some(&values), &ids, 1, cols, 9, None)
         .unwrap();
     let greedy = Draw {
         temperature: 0.0,
@@ -304,7 +321,7 @@ fn what_makes_no_sense_is_refused() {
         k.argmax(s, &x, &three, 0, 3),
         Err(KernelError::Dimension { dim: "rows", .. })
     ));
-    let over = k.top_k(s, &x, None, &ids, 3, 4, 5);
+    let over = k.top_k(s, &x, None, &ids, 3, 4, 5, None);
     assert!(
         matches!(
             over,
@@ -318,7 +335,7 @@ fn what_makes_no_sense_is_refused() {
         "{over:?}"
     );
     assert!(matches!(
-        k.top_k(s, &x, Some(&x), &ids, 3, 4, 4),
+        k.top_k(s, &x, Some(&x), &ids, 3, 4, 4, None),
         Err(KernelError::Overlap { .. })
     ));
     let good = Penalties {
