@@ -1,46 +1,41 @@
-//! Continues a text with a language model, on a device or on the CPU.
-//!
-//! ```text
-//! cargo xtask model smollm2
-//! cargo run --release --example generate -- --prompt "The capital of France is"
-//! cargo run --release --example generate -- --device cpu --tokens 64 --temp 0.8 --prompt "Once upon a time"
-//! cargo run --release --example generate -- --device hip:0 --ids 504,3575,282,4649,314 --json
-//! cargo run --release --example generate -- --vram 64MiB --tokens 6 --prompt "The capital of France is"
-//! ```
-//!
-//! The default device is a simulated gfx1100: the very machine code that a card would run, interpreted, so a token takes seconds.
-//! Without `--temp` the most likely token is always taken. The text goes to stdout as it is made, everything else to stderr.
-#![allow(clippy::print_stderr)] // printing is what an example is for
+//! Run: continues a text. It goes to stdout as it is made, everything else to stderr.
 
-mod common;
-mod failure;
+use std::io::{IsTerminal, Read, Write};
+use std::path::PathBuf;
 
-use std::io::Write;
-use std::process::ExitCode;
-
-use clap::Parser;
-use common::load;
-use common::machine::{Machine, Program};
-use common::options::Options;
-use common::progress::PromptProgress;
-use common::report::{self, Figures};
-use failure::Failure;
+use clap::Args as Arguments;
 use rocmforge::models::Model;
 use rocmforge::models::generate::{Event, FinishReason, Prompt, Request};
 use serde_json::json;
 
+use crate::failure::Failure;
+use crate::load;
+use crate::machine::{self, Machine, Program};
+use crate::options::Options;
+use crate::progress::PromptProgress;
+use crate::report::{self, Figures};
+
 /// Continues a text.
-#[derive(Parser)]
-struct Args {
-    /// The text to continue. Control tokens in it are text.
-    #[arg(long, required_unless_present = "ids")]
+#[derive(Arguments, Debug)]
+pub(crate) struct Args {
+    /// The text to continue; control tokens in it are text. Without it, and as `-`, it is read from stdin.
+    #[arg(value_name = "PROMPT")]
+    text: Option<String>,
+    /// The same as PROMPT.
+    #[arg(long, conflicts_with = "text")]
     prompt: Option<String>,
+    /// A file with the text to continue.
+    #[arg(long, conflicts_with_all = ["text", "prompt"])]
+    file: Option<PathBuf>,
     /// Token ids in place of a text, separated by commas.
-    #[arg(long, value_delimiter = ',', conflicts_with = "prompt")]
+    #[arg(long, value_delimiter = ',', conflicts_with_all = ["text", "prompt", "file"])]
     ids: Vec<u32>,
     /// Most tokens of the answer.
-    #[arg(long, default_value_t = 32)]
+    #[arg(long, default_value_t = 128)]
     tokens: usize,
+    /// A text that ends the answer, and is not part of it. May be given several times.
+    #[arg(long)]
+    stop: Vec<String>,
     /// Prints one JSON object, and nothing else, on stdout.
     #[arg(long)]
     json: bool,
@@ -64,29 +59,54 @@ struct Answer {
 struct Generate<'a> {
     args: &'a Args,
     model: Model,
+    prompt: Prompt,
 }
 
-fn main() -> ExitCode {
-    let args = Args::parse();
-    failure::exit_code(run(&args))
-}
-
-fn run(args: &Args) -> Result<(), Failure> {
+/// Runs the command.
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let prompt = match args.ids.as_slice() {
+        [] => Prompt::Text(args.text()?),
+        ids => Prompt::Ids(ids.to_vec()),
+    };
     let model = load::open(&args.options)?;
-    common::machine::run(&Generate { args, model }, &args.options)
+    machine::run(&Generate { args, model, prompt }, &args.options.machine)
+}
+
+/// The longest text that is read from a file or stdin.
+const LONGEST_TEXT: u64 = 64 << 20;
+
+impl Args {
+    /// The text to continue, from wherever it comes.
+    fn text(&self) -> Result<String, Failure> {
+        let given = self.text.as_ref().or(self.prompt.as_ref()).filter(|text| *text != "-");
+        if let Some(text) = given {
+            return Ok(text.clone());
+        }
+        let mut text = Vec::new();
+        let source: Box<dyn Read> = match &self.file {
+            Some(path) => Box::new(std::fs::File::open(path).map_err(|error| format!("{}: {error}", path.display()))?),
+            None if self.text.is_none() && std::io::stdin().is_terminal() => {
+                return Err("there is no text to continue: give PROMPT, --file, --ids, or a text on stdin".into());
+            }
+            None => Box::new(std::io::stdin()),
+        };
+        source.take(LONGEST_TEXT + 1).read_to_end(&mut text)?;
+        if text.len() as u64 > LONGEST_TEXT {
+            return Err(format!("the text to continue has more than {LONGEST_TEXT} bytes").into());
+        }
+        String::from_utf8(text).map_err(|_| "the text to continue is not UTF-8".into())
+    }
 }
 
 impl Program for Generate<'_> {
     fn run<M: Machine>(&self, machine: M, device: &str) -> Result<(), Failure> {
         let args = self.args;
         let mut generator = load::generator(&self.model, machine, &args.options)?;
-        let prompt = match &args.prompt {
-            Some(text) => generator.encode(&text.as_str().into())?,
-            None => args.ids.clone(),
-        };
+        let prompt = generator.encode(&self.prompt)?;
         let request = Request {
-            sampler: args.options.sampler(0.0),
+            sampler: args.options.sampler.config()?,
             max_tokens: args.tokens,
+            stop: args.stop.clone(),
             first_logits: FIRST_LOGITS,
             ..Request::new(Prompt::Ids(prompt.clone()))
         };

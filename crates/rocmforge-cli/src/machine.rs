@@ -2,13 +2,13 @@
 
 use std::collections::HashSet;
 
-use rocmforge::backend::{BackendOptions, PoolOptions};
+use rocmforge::backend::{Availability, BackendOptions, HipBackend, PoolOptions};
 use rocmforge::device::Device;
 use rocmforge::ggml::{CpuBackend, HipGgmlBackend, HostAccess, HybridBackend};
 use rocmforge::memory::Policy;
 
-use super::options::Options;
 use crate::failure::Failure;
+use crate::options::MachineOptions;
 
 /// Memory of all devices in bytes.
 #[derive(Clone, Copy, Debug)]
@@ -91,32 +91,53 @@ pub(crate) trait Program {
 }
 
 /// Opens the devices that the options name, and runs the program on them.
-pub(crate) fn run(program: &impl Program, options: &Options) -> Result<(), Failure> {
-    if options.device == "cpu" {
+pub(crate) fn run(program: &impl Program, options: &MachineOptions) -> Result<(), Failure> {
+    let names = match options.device.as_str() {
+        "auto" => usable(),
+        name => name,
+    };
+    if names == "cpu" {
         if options.vram.is_some() {
-            return Err("--vram is for a device's memory, and --device cpu uses none".into());
+            return Err("--vram is for a device's memory, and the CPU uses none".into());
         }
-        return program.run(CpuBackend::new().activations(options.activations()), "cpu");
+        return program.run(options.cpu(), "cpu");
     }
     let activations = options.activations();
-    let (mut names, mut cards, mut addresses) = (Vec::new(), Vec::new(), HashSet::new());
-    for name in options.device.split(',') {
+    let (mut labels, mut cards, mut addresses) = (Vec::new(), Vec::new(), HashSet::new());
+    for name in names.split(',') {
         let device = open(name, options)?;
         let is_new = addresses.insert(device.backend().device().pci.clone());
         if device.sim().is_none() && !is_new {
             return Err(format!("--device names the card {name} twice").into());
         }
-        names.push(format!("{name} ({})", device.backend().device().name));
+        labels.push(format!("{name} ({})", device.backend().device().name));
         cards.push(HipGgmlBackend::new(device.backend())?.activations(activations));
     }
     let mut cards = cards.into_iter();
     let first = cards.next().ok_or("--device names no device")?;
-    let hybrid = HybridBackend::new(first, CpuBackend::new().activations(activations));
+    let hybrid = HybridBackend::new(first, options.cpu());
     let hybrid = cards.try_fold(hybrid, HybridBackend::with_card)?;
-    program.run(hybrid, &names.join(", "))
+    program.run(hybrid, &labels.join(", "))
 }
 
-fn open(name: &str, options: &Options) -> Result<Device, Failure> {
+/// A card of this machine that can be used, else the CPU. Says which, and why.
+fn usable() -> &'static str {
+    let why = match HipBackend::availability() {
+        Availability::Available { .. } => {
+            eprintln!("device hip:0, the first AMD card (--device names another)");
+            return "hip:0";
+        }
+        Availability::Unavailable(why) => why,
+    };
+    if rocmforge::device::open("nvidia:0").is_ok() {
+        eprintln!("device nvidia:0, the first NVIDIA card (--device names another)");
+        return "nvidia:0";
+    }
+    eprintln!("device cpu, because no card can be used: {why}");
+    "cpu"
+}
+
+fn open(name: &str, options: &MachineOptions) -> Result<Device, Failure> {
     let Some(most) = options.vram else {
         return Ok(rocmforge::device::open(name)?);
     };

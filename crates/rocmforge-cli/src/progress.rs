@@ -24,6 +24,26 @@ impl Progress {
         Self(Some(bar))
     }
 
+    /// Shows the bytes of a file that is fetched.
+    pub(crate) fn of_bytes(what: &str) -> Self {
+        let progress = Self::new(&format!("fetching {what}"));
+        let style = "{msg} {wide_bar} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left";
+        if let (Some(bar), Ok(style)) = (&progress.0, ProgressStyle::with_template(style)) {
+            bar.set_style(style);
+        }
+        progress
+    }
+
+    /// `done` bytes are there, of `total` if that is known.
+    pub(crate) fn set_bytes(&self, done: u64, total: Option<u64>) {
+        if let Some(bar) = &self.0 {
+            if let Some(total) = total {
+                bar.set_length(total);
+            }
+            bar.set_position(done);
+        }
+    }
+
     /// `done` of `total` are done.
     pub(crate) fn set(&self, done: usize, total: usize) {
         if let Some(bar) = &self.0 {

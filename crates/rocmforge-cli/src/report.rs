@@ -3,7 +3,7 @@
 use rocmforge::memory::Bytes;
 use rocmforge::models::generate::Stats;
 
-use super::machine::{Machine, Memory};
+use crate::machine::{Machine, Memory};
 
 /// Figures of one request, or sums of several.
 #[derive(Clone, Copy, Debug, Default)]

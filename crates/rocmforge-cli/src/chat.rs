@@ -1,40 +1,29 @@
-//! A conversation with a language model, on a device or on the CPU.
-//!
-//! ```text
-//! cargo xtask model smollm2
-//! cargo run --release --example chat -- --device cpu
-//! cargo run --release --example chat -- --device hip:0 --model FILE --system "Answer in one sentence."
-//! ```
+//! Chat: a conversation.
 //!
 //! The model's own template makes the prompts. `/reset` begins a new conversation, `/exit` or Ctrl-D ends the program, Ctrl-C ends an
 //! answer. Where stdin is no terminal, each line is a message. Answers go to stdout as they are made, everything else to stderr.
-#![allow(clippy::print_stderr)] // printing is what an example is for
 
-mod common;
-mod failure;
-mod chat {
-    pub(crate) mod input;
-}
+mod input;
 
 use std::io::Write;
-use std::process::ExitCode;
 
-use chat::input::{Input, Line};
-use clap::Parser;
-use common::load;
-use common::machine::{Machine, Program};
-use common::options::Options;
-use common::progress::PromptProgress;
-use common::report::{self, Figures};
-use failure::Failure;
+use clap::Args as Arguments;
+use input::{Input, Line};
 use rocmforge::models::Model;
 use rocmforge::models::chat::{ChatTemplate, Conversation, Message, Role};
 use rocmforge::models::generate::{Event, FinishReason, GenerateError, Generator, Request};
 use rocmforge::models::sampling::SamplerConfig;
 
+use crate::failure::Failure;
+use crate::load;
+use crate::machine::{self, Machine, Program};
+use crate::options::Options;
+use crate::progress::PromptProgress;
+use crate::report::{self, Figures};
+
 /// A conversation with a language model. `/reset` begins a new one, `/exit` ends the program.
-#[derive(Parser)]
-struct Args {
+#[derive(Arguments, Debug)]
+pub(crate) struct Args {
     /// Instructions for the whole conversation.
     #[arg(long)]
     system: Option<String>,
@@ -51,19 +40,15 @@ struct Chat<'a> {
     template: ChatTemplate,
 }
 
-fn main() -> ExitCode {
-    let args = Args::parse();
-    failure::exit_code(run(&args))
-}
-
-fn run(args: &Args) -> Result<(), Failure> {
+/// Runs the command.
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let model = load::open(&args.options)?;
     let template = model.chat_template()?.ok_or_else(|| {
-        let path = args.options.model.display();
-        format!("{path} has no chat template: it was not trained for conversations; use the example `generate`")
+        let name = &args.options.model;
+        format!("{name} has no chat template: it was not trained for conversations; use `rocmforge run`")
     })?;
     let chat = Chat { args, model, template };
-    common::machine::run(&chat, &args.options)
+    machine::run(&chat, &args.options.machine)
 }
 
 impl Program for Chat<'_> {
@@ -73,7 +58,7 @@ impl Program for Chat<'_> {
         let mut messages = self.first_messages();
         let mut total = Figures::default();
         // Each answer has random numbers of its own.
-        let mut sampler = self.args.options.sampler(SamplerConfig::default().temperature);
+        let mut sampler = self.args.options.sampler.config()?;
         loop {
             match input.read()? {
                 Line::End => break,

@@ -8,7 +8,7 @@ use rustyline::DefaultEditor;
 use rustyline::error::ReadlineError;
 use signal_hook::consts::SIGINT;
 
-use crate::Failure;
+use crate::failure::Failure;
 
 /// What the user wants.
 pub(crate) enum Line {

@@ -4,26 +4,23 @@ use rocmforge::memory::Bytes;
 use rocmforge::models::generate::Generator;
 use rocmforge::models::{Engine, Limit, Model};
 
-use super::machine::Machine;
-use super::options::Options;
-use super::progress::Progress;
 use crate::failure::Failure;
+use crate::machine::Machine;
+use crate::options::Options;
+use crate::progress::Progress;
+use crate::store::Store;
 
-/// Opens the model that the options name.
+/// Opens the model that the options name; fetches one that is known by its name and not there.
 pub(crate) fn open(options: &Options) -> Result<Model, Failure> {
-    let path = &options.model;
-    if !path.exists() {
-        let fetch = "`cargo xtask model smollm2` fetches the default one";
-        return Err(format!("there is no model at {}; {fetch}", path.display()).into());
-    }
+    let path = Store::of_user()?.path_of(&options.model)?;
     Ok(Model::open(path)?)
 }
 
 /// Loads the model's weights and makes its cache. Says what was loaded, and the context.
 pub(crate) fn generator<M: Machine>(model: &Model, machine: M, options: &Options) -> Result<Generator<M>, Failure> {
-    let progress = Progress::new(&format!("loading {}", options.model.display()));
+    let progress = Progress::new(&format!("loading {}", options.model));
     let tokenizer = model.tokenizer()?;
-    let settings = options.engine();
+    let settings = options.machine.engine();
     let engine = Engine::with_progress(machine, model, settings, |done, total| progress.set(done, total))?;
     drop(progress);
     let context = engine.max_context();

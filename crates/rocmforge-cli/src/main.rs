@@ -1,0 +1,79 @@
+//! The program `rocmforge`: fetches language models and runs them on AMD GPUs or the CPU.
+//!
+//! Each command is a module; what they share are [`options`], the [`machine`] that a model runs on, the [`store`] of models and [`progress`].
+#![allow(clippy::print_stderr)] // it is a program for people
+
+mod chat;
+mod failure;
+mod load;
+mod machine;
+mod models;
+mod options;
+mod progress;
+mod pull;
+mod report;
+mod run;
+mod store;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser, Subcommand};
+use failure::Failure;
+
+/// Runs language models on AMD GPUs that also draw the screen, and on the CPU.
+#[derive(Debug, Parser)]
+#[command(name = "rocmforge", version, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Run(Box<run::Args>),
+    Chat(Box<chat::Args>),
+    Pull(pull::Args),
+    /// Shows the models that are here.
+    List(models::ListArgs),
+    /// Says what a model is.
+    Show(models::ShowArgs),
+    /// Removes models.
+    Rm(models::RemoveArgs),
+    /// Prints the completions of a shell.
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+    /// Prints the manual page.
+    Man,
+}
+
+fn main() -> ExitCode {
+    failure::exit_code(run(&Cli::parse().command))
+}
+
+fn run(command: &Command) -> Result<(), Failure> {
+    match command {
+        Command::Run(args) => run::run(args),
+        Command::Chat(args) => chat::run(args),
+        Command::Pull(args) => pull::run(args),
+        Command::List(args) => models::list(args),
+        Command::Show(args) => models::show(args),
+        Command::Rm(args) => models::remove(args),
+        Command::Completions { shell } => {
+            clap_complete::generate(*shell, &mut Cli::command(), "rocmforge", &mut std::io::stdout());
+            Ok(())
+        }
+        Command::Man => Ok(clap_mangen::Man::new(Cli::command()).render(&mut std::io::stdout())?),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_options_do_not_contradict_each_other() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,158 @@
+//! Models of the store: list, show, rm.
+
+use std::io::Write;
+
+use clap::Args as Arguments;
+use rocmforge::memory::Bytes;
+use rocmforge::models::Model;
+use serde_json::{Value, json};
+
+use crate::failure::Failure;
+use crate::options::DEFAULT_MODEL;
+use crate::store::{Entry, Store};
+
+/// Options of the list.
+#[derive(Arguments, Debug)]
+pub(crate) struct ListArgs {
+    /// Prints one JSON array, and nothing else.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Options of `show`.
+#[derive(Arguments, Debug)]
+pub(crate) struct ShowArgs {
+    /// A model that `rocmforge list` shows, a GGUF file, or a directory as Hugging Face lays it out.
+    #[arg(value_name = "MODEL", default_value = DEFAULT_MODEL)]
+    model: String,
+    /// Prints one JSON object, and nothing else.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Options of `rm`.
+#[derive(Arguments, Debug)]
+pub(crate) struct RemoveArgs {
+    /// Models that `rocmforge list` shows.
+    #[arg(value_name = "MODEL", required = true)]
+    models: Vec<String>,
+}
+
+/// What a model is, as far as its files say.
+fn facts(model: &Model) -> Result<Value, Failure> {
+    let config = model.config();
+    let weights = model.weights();
+    let (mut bytes, mut parameters, mut types) = (0usize, 0usize, std::collections::BTreeMap::<String, usize>::new());
+    for name in weights.names() {
+        // A tensor that this build cannot use is named by what uses it.
+        let Ok(Some(weight)) = weights.get(name) else { continue };
+        bytes = bytes.saturating_add(weight.byte_size());
+        parameters = parameters.saturating_add(weight.dims.iter().product());
+        *types.entry(weight.dtype.to_string()).or_default() += weight.byte_size();
+    }
+    let most = types
+        .iter()
+        .max_by_key(|(_, bytes)| **bytes)
+        .map(|(name, _)| name.clone());
+    Ok(json!({
+        "architecture": config.architecture.name(),
+        "parameters": parameters,
+        "type": most,
+        "weight_bytes": bytes,
+        "context": config.context,
+        "vocabulary": config.vocab,
+        "layers": config.layers,
+        "width": config.width,
+        "chat": model.chat_template()?.is_some(),
+    }))
+}
+
+/// What a model of the store is; an error of it is a line of the list, and no end of it.
+fn entry_facts(entry: &Entry) -> Value {
+    let opened = Model::open(entry.path()).map_err(Failure::from);
+    let mut value = match opened.and_then(|model| facts(&model)) {
+        Ok(facts) => facts,
+        Err(error) => json!({ "error": error.to_string() }),
+    };
+    value["name"] = json!(entry.manifest.name);
+    value["path"] = json!(entry.path());
+    value["bytes"] = json!(entry.bytes());
+    value["source"] = json!(entry.manifest.source);
+    value
+}
+
+/// Runs `list`.
+pub(crate) fn list(args: &ListArgs) -> Result<(), Failure> {
+    let entries: Vec<Value> = Store::of_user()?.list()?.iter().map(entry_facts).collect();
+    let mut out = std::io::stdout().lock();
+    if args.json {
+        writeln!(out, "{}", serde_json::to_string(&entries)?)?;
+        return Ok(());
+    }
+    if entries.is_empty() {
+        eprintln!("no model is here: `rocmforge pull {DEFAULT_MODEL}` fetches a small one");
+        return Ok(());
+    }
+    let cell = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let rows: Vec<[String; 4]> = entries
+        .iter()
+        .map(|entry| {
+            let size = Bytes(entry["bytes"].as_u64().unwrap_or(0)).to_string();
+            let what = match &entry["error"] {
+                Value::Null => [cell(&entry["architecture"]), cell(&entry["type"])],
+                error => [format!("cannot be used: {}", cell(error)), String::new()],
+            };
+            let [architecture, kind] = what;
+            [cell(&entry["name"]), size, architecture, kind]
+        })
+        .collect();
+    let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
+    let widths = [0, 1, 2].map(|column| width(column).min(40));
+    for [name, size, architecture, kind] in &rows {
+        let [a, b, c] = widths;
+        writeln!(
+            out,
+            "{}",
+            format!("{name:<a$}  {size:<b$}  {architecture:<c$}  {kind}").trim_end()
+        )?;
+    }
+    Ok(())
+}
+
+/// Runs `show`.
+pub(crate) fn show(args: &ShowArgs) -> Result<(), Failure> {
+    let path = Store::of_user()?.path_of(&args.model)?;
+    let mut facts = facts(&Model::open(&path)?)?;
+    facts["path"] = json!(path);
+    let mut out = std::io::stdout().lock();
+    if args.json {
+        writeln!(out, "{}", serde_json::to_string(&facts)?)?;
+        return Ok(());
+    }
+    for (name, value) in facts.as_object().into_iter().flatten() {
+        let value = match value {
+            Value::String(text) => text.clone(),
+            Value::Number(number) if name.ends_with("bytes") => Bytes(number.as_u64().unwrap_or(0)).to_string(),
+            other => other.to_string(),
+        };
+        writeln!(out, "{:<13} {value}", name.replace('_', " "))?;
+    }
+    Ok(())
+}
+
+/// Runs `rm`.
+pub(crate) fn remove(args: &RemoveArgs) -> Result<(), Failure> {
+    let store = Store::of_user()?;
+    // All are looked for before the first is removed.
+    let found: Result<Vec<Entry>, Failure> = (args.models.iter())
+        .map(|name| {
+            let entry = store.find(name)?;
+            entry.ok_or_else(|| format!("there is no model {name}: `rocmforge list` shows those that are here").into())
+        })
+        .collect();
+    for entry in found? {
+        store.remove(&entry)?;
+        eprintln!("{} is removed, {}", entry.manifest.name, Bytes(entry.bytes()));
+    }
+    Ok(())
+}

@@ -1,0 +1,455 @@
+//! Downloads: one file over HTTP, whole and verified or not there at all.
+//!
+//! Bytes go to `NAME.part` beside the file, which a lock keeps for one process. A download that was cut off goes on where it stopped, also in a later
+//! process if the hash is known by which the whole is judged. The file gets its name when all of it is on the disk and has its size and hash.
+
+use std::ffi::OsString;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Read as _, Seek, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rocmforge::memory::Bytes;
+use sha2::{Digest, Sha256};
+use ureq::http::{Response, StatusCode, header};
+use ureq::{Agent, Body};
+
+use crate::progress::Progress;
+use crate::store::Pulled;
+
+/// Attempts that bring no byte, one after the other, before a download fails.
+const VAIN_ATTEMPTS: u32 = 4;
+
+/// The longest that one response may take where the next can go on: a connection that sends nothing any more ends so.
+const RESPONSE: Duration = Duration::from_secs(120);
+
+/// What a file is, before it is there.
+#[derive(Clone, Debug)]
+pub(crate) struct Wanted {
+    pub(crate) url: String,
+    /// Its path in the model's folder.
+    pub(crate) path: String,
+    /// Its size, if it is known.
+    pub(crate) bytes: Option<u64>,
+    /// Its SHA-256 in hexadecimal digits, if it is known.
+    pub(crate) sha256: Option<String>,
+}
+
+/// Why a file could not be fetched.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum DownloadError {
+    #[error("{url} is not there: the server answers {status}")]
+    NotThere { url: String, status: StatusCode },
+    #[error(
+        "{url} is not for everybody: the server answers {status}. Accept the model's terms on its page, make an access token there and set \
+         HF_TOKEN to it"
+    )]
+    Forbidden { url: String, status: StatusCode },
+    #[error("{url}: the server answers {status}")]
+    Status { url: String, status: StatusCode },
+    #[error(
+        "{url} cannot be reached: {error}. Behind a proxy, set HTTPS_PROXY; what was fetched stays, and the same command goes on from there"
+    )]
+    Network { url: String, error: Box<ureq::Error> },
+    #[error(
+        "{url} broke off at {done}, again and again; what was fetched stays, and the same command goes on from there"
+    )]
+    Truncated { url: String, done: Bytes },
+    #[error("{url} has {found} where {expected} were expected")]
+    Size { url: String, found: Bytes, expected: Bytes },
+    #[error("{url} is not the expected file: its SHA-256 is {found}, expected was {expected}; it was removed")]
+    Hash {
+        url: String,
+        found: String,
+        expected: String,
+    },
+    #[error("{} has room for {free}, and {needed} are missing", folder.display())]
+    DiskFull {
+        folder: PathBuf,
+        free: Bytes,
+        needed: Bytes,
+    },
+    #[error("another process is fetching {}; wait for it", path.display())]
+    Busy { path: PathBuf },
+    #[error("{} cannot be written", path.display())]
+    File {
+        path: PathBuf,
+        #[source]
+        error: io::Error,
+    },
+}
+
+/// Fetches files.
+#[derive(Debug)]
+pub(crate) struct Client {
+    agent: Agent,
+    /// Sent to this host only.
+    token: Option<(String, String)>,
+}
+
+impl Client {
+    /// A client that goes by the environment's proxies and the machine's certificates.
+    pub(crate) fn new() -> Self {
+        let roots = ureq::tls::RootCerts::PlatformVerifier;
+        let config = Agent::config_builder()
+            .tls_config(ureq::tls::TlsConfig::builder().root_certs(roots).build())
+            .user_agent(concat!("rocmforge/", env!("CARGO_PKG_VERSION")))
+            .http_status_as_error(false)
+            .timeout_connect(Some(Duration::from_secs(30)))
+            .timeout_recv_response(Some(Duration::from_secs(60)))
+            .build();
+        Self {
+            agent: config.new_agent(),
+            token: None,
+        }
+    }
+
+    /// The same with an access token for URLs that begin with `prefix`.
+    pub(crate) fn with_token(mut self, prefix: &str, token: Option<String>) -> Self {
+        self.token = token.map(|token| (prefix.to_owned(), token));
+        self
+    }
+
+    fn get(
+        &self,
+        url: &str,
+        accept: Option<&str>,
+        range: Option<(u64, Option<&str>)>,
+        limit: Option<Duration>,
+    ) -> Result<Response<Body>, ureq::Error> {
+        let mut request = self.agent.get(url);
+        if let Some(accept) = accept {
+            request = request.header(header::ACCEPT, accept);
+        }
+        if let Some((prefix, token)) = &self.token
+            && url.starts_with(prefix.as_str())
+        {
+            request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
+        }
+        if let Some((from, version)) = range {
+            request = request.header(header::RANGE, format!("bytes={from}-"));
+            if let Some(version) = version {
+                request = request.header(header::IF_RANGE, version);
+            }
+        }
+        request.config().timeout_recv_body(limit).build().call()
+    }
+
+    /// A short text, such as an index.
+    ///
+    /// # Errors
+    /// [`DownloadError`]; a text of more than 32 MiB is an error.
+    pub(crate) fn text(&self, url: &str, accept: &str) -> Result<String, DownloadError> {
+        let network = |error| DownloadError::Network {
+            url: url.to_owned(),
+            error: Box::new(error),
+        };
+        let mut response = self.get(url, Some(accept), None, Some(RESPONSE)).map_err(network)?;
+        check_status(url, response.status())?;
+        let text = response.body_mut().with_config().limit(32 << 20).read_to_string();
+        text.map_err(network)
+    }
+
+    /// Fetches a file into a folder.
+    ///
+    /// # Errors
+    /// [`DownloadError`]. Nothing lies under the file's name then that was not there before.
+    pub(crate) fn fetch(&self, wanted: &Wanted, folder: &Path) -> Result<Pulled, DownloadError> {
+        let path = folder.join(&wanted.path);
+        let mut part = Part::open(&path)?;
+        // Another process may have ended in between; what it fetched is judged as ours would be.
+        if let (Some(expected), Ok(mut whole)) = (&wanted.sha256, File::open(&path)) {
+            let mut there = Read::default();
+            there.add_all(&mut whole).map_err(|error| part.failed(error))?;
+            if there.sha256() == *expected {
+                let _ = std::fs::remove_file(&part.path);
+                return Ok(there.pulled(wanted));
+            }
+        }
+        // Without a hash nothing says that the server still has the same file.
+        match wanted.sha256 {
+            Some(_) => part.take_what_is_there()?,
+            None => part.restart()?,
+        }
+        self.fetch_rest(wanted, &mut part)?;
+        let found = part.read.sha256();
+        if let Some(expected) = wanted.sha256.as_ref().filter(|&expected| *expected != found) {
+            let _ = std::fs::remove_file(&part.path);
+            return Err(DownloadError::Hash {
+                url: wanted.url.clone(),
+                found,
+                expected: expected.clone(),
+            });
+        }
+        part.finish(&path)?;
+        Ok(part.read.pulled(wanted))
+    }
+
+    /// Fetches what is missing of a file, in as many responses as it takes.
+    fn fetch_rest(&self, wanted: &Wanted, part: &mut Part) -> Result<(), DownloadError> {
+        let progress = Progress::of_bytes(&wanted.path);
+        let mut vain = 0;
+        loop {
+            let bytes = part.read.bytes;
+            if wanted.bytes == Some(bytes) {
+                return Ok(());
+            }
+            if wanted.bytes.is_some_and(|wanted| bytes > wanted) {
+                part.restart()?;
+            }
+            let error = match self.fetch_once(wanted, part, &progress)? {
+                Once::Whole => return Ok(()),
+                Once::Cut(error) => error,
+            };
+            vain = if part.read.bytes > bytes { 0 } else { vain + 1 };
+            if vain == VAIN_ATTEMPTS {
+                let url = wanted.url.clone();
+                return Err(match error {
+                    Some(error) => DownloadError::Network {
+                        url,
+                        error: Box::new(error),
+                    },
+                    None => DownloadError::Truncated {
+                        url,
+                        done: Bytes(part.read.bytes),
+                    },
+                });
+            }
+            std::thread::sleep(Duration::from_millis(200) * vain * vain);
+        }
+    }
+
+    /// Adds one response to a file.
+    fn fetch_once(&self, wanted: &Wanted, part: &mut Part, progress: &Progress) -> Result<Once, DownloadError> {
+        let url = &wanted.url;
+        let begun = part.read.bytes;
+        let range = (begun > 0).then_some((begun, part.version.as_deref()));
+        let limit = part.can_go_on.then_some(RESPONSE);
+        let response = match self.get(url, None, range, limit) {
+            Ok(response) if is_busy(response.status()) => return Ok(Once::Cut(None)),
+            Ok(response) if response.status() == StatusCode::RANGE_NOT_SATISFIABLE => {
+                part.restart()?;
+                return Ok(Once::Cut(None));
+            }
+            Ok(response) => response,
+            Err(error) => return Ok(Once::Cut(Some(error))),
+        };
+        check_status(url, response.status())?;
+        if range.is_some() && !is_rest(&response, begun) {
+            part.restart()?;
+        }
+        part.can_go_on =
+            response.status() == StatusCode::PARTIAL_CONTENT || text(&response, header::ACCEPT_RANGES) == "bytes";
+        // A weak one does not say that the bytes are the same.
+        let version =
+            Some(text(&response, header::ETAG)).filter(|version| !version.is_empty() && !version.starts_with("W/"));
+        part.version = version.map(str::to_owned);
+        let rest: Option<u64> = text(&response, header::CONTENT_LENGTH).parse().ok();
+        let total = rest.map(|rest| part.read.bytes.saturating_add(rest));
+        if let (Some(found), Some(expected)) = (total, wanted.bytes)
+            && found != expected
+        {
+            return Err(size_error(wanted, found, expected));
+        }
+        let total = total.or(wanted.bytes);
+        has_room(
+            &part.path,
+            total.map_or(0, |total| total.saturating_sub(part.read.bytes)),
+        )?;
+        let mut body = response.into_body().into_reader();
+        let mut buffer = vec![0; 1 << 16];
+        loop {
+            match body.read(&mut buffer) {
+                Ok(0) if total.is_none_or(|total| part.read.bytes >= total) => return Ok(Once::Whole),
+                Ok(0) => return Ok(Once::Cut(None)),
+                Ok(read) => part.write(&buffer[..read])?,
+                Err(error) => return Ok(Once::Cut(Some(error.into()))),
+            }
+            if let Some(expected) = wanted.bytes.filter(|&bytes| part.read.bytes > bytes) {
+                return Err(size_error(wanted, part.read.bytes, expected));
+            }
+            progress.set_bytes(part.read.bytes, total);
+        }
+    }
+}
+
+/// What one response brought.
+enum Once {
+    Whole,
+    /// It ended early, by this error.
+    Cut(Option<ureq::Error>),
+}
+
+/// A file that is being fetched, locked for this process.
+struct Part {
+    path: PathBuf,
+    file: File,
+    read: Read,
+    /// The server's name for what it sent last: what is added must be of the same.
+    version: Option<String>,
+    /// Whether the server sends the rest of a file.
+    can_go_on: bool,
+}
+
+impl Part {
+    /// Opens `PATH.part`, and makes its folder.
+    fn open(path: &Path) -> Result<Self, DownloadError> {
+        let mut name = OsString::from(path);
+        name.push(".part");
+        let part = PathBuf::from(name);
+        let failed = |error| DownloadError::File {
+            path: part.clone(),
+            error,
+        };
+        if let Some(parent) = path.parent() {
+            std::fs::create_dir_all(parent).map_err(failed)?;
+        }
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false);
+        let file = options.open(&part).map_err(failed)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(DownloadError::Busy { path: path.to_owned() }),
+            Err(TryLockError::Error(error)) => return Err(failed(error)),
+        }
+        Ok(Self {
+            path: part,
+            file,
+            read: Read::default(),
+            version: None,
+            can_go_on: true,
+        })
+    }
+
+    fn failed(&self, error: io::Error) -> DownloadError {
+        DownloadError::File {
+            path: self.path.clone(),
+            error,
+        }
+    }
+
+    fn take_what_is_there(&mut self) -> Result<(), DownloadError> {
+        self.read.add_all(&mut self.file).map_err(|error| DownloadError::File {
+            path: self.path.clone(),
+            error,
+        })
+    }
+
+    fn restart(&mut self) -> Result<(), DownloadError> {
+        self.read = Read::default();
+        let emptied = self.file.set_len(0).and_then(|()| self.file.rewind());
+        emptied.map_err(|error| self.failed(error))
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<(), DownloadError> {
+        self.file.write_all(bytes).map_err(|error| self.failed(error))?;
+        self.read.add(bytes);
+        Ok(())
+    }
+
+    /// Gives the file its name, when all of it is on the disk.
+    fn finish(&self, path: &Path) -> Result<(), DownloadError> {
+        let done = self.file.sync_all().and_then(|()| std::fs::rename(&self.path, path));
+        done.map_err(|error| self.failed(error))
+    }
+}
+
+/// Bytes that were read or written, and their hash.
+#[derive(Clone, Default)]
+pub(super) struct Read {
+    bytes: u64,
+    hash: Sha256,
+}
+
+impl Read {
+    /// Adds what a file has, from its begin to its end.
+    pub(super) fn add_all(&mut self, file: &mut File) -> io::Result<()> {
+        file.rewind()?;
+        let mut buffer = vec![0; 1 << 18];
+        loop {
+            match file.read(&mut buffer)? {
+                0 => return Ok(()),
+                read => self.add(&buffer[..read]),
+            }
+        }
+    }
+
+    pub(super) fn add(&mut self, bytes: &[u8]) {
+        self.hash.update(bytes);
+        self.bytes += bytes.len() as u64;
+    }
+
+    pub(super) fn sha256(&self) -> String {
+        hex(&self.hash.clone().finalize())
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    fn pulled(&self, wanted: &Wanted) -> Pulled {
+        Pulled {
+            path: wanted.path.clone(),
+            bytes: self.bytes,
+            sha256: self.sha256(),
+        }
+    }
+}
+
+/// Bytes as hexadecimal digits.
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn size_error(wanted: &Wanted, found: u64, expected: u64) -> DownloadError {
+    DownloadError::Size {
+        url: wanted.url.clone(),
+        found: Bytes(found),
+        expected: Bytes(expected),
+    }
+}
+
+fn check_status(url: &str, status: StatusCode) -> Result<(), DownloadError> {
+    let url = url.to_owned();
+    match status {
+        status if status.is_success() => Ok(()),
+        StatusCode::NOT_FOUND | StatusCode::GONE => Err(DownloadError::NotThere { url, status }),
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Err(DownloadError::Forbidden { url, status }),
+        status => Err(DownloadError::Status { url, status }),
+    }
+}
+
+/// Whether the same request may succeed a little later.
+fn is_busy(status: StatusCode) -> bool {
+    status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error()
+}
+
+/// Whether a response has the bytes from `from` on.
+fn is_rest(response: &Response<Body>, from: u64) -> bool {
+    let range = text(response, header::CONTENT_RANGE);
+    response.status() == StatusCode::PARTIAL_CONTENT && range.starts_with(&format!("bytes {from}-"))
+}
+
+/// A header's text; nothing if it is absent.
+fn text(response: &Response<Body>, name: header::HeaderName) -> &str {
+    let value = response.headers().get(name);
+    value.and_then(|value| value.to_str().ok()).unwrap_or("")
+}
+
+/// Whether the disk has room for so many bytes more.
+fn has_room(part: &Path, needed: u64) -> Result<(), DownloadError> {
+    let folder = part.parent().unwrap_or(part);
+    // A file system that does not say is tried.
+    let Ok(space) = rustix::fs::statvfs(folder) else {
+        return Ok(());
+    };
+    let free = space.f_bavail.saturating_mul(space.f_frsize);
+    if free >= needed {
+        return Ok(());
+    }
+    Err(DownloadError::DiskFull {
+        folder: folder.to_owned(),
+        free: Bytes(free),
+        needed: Bytes(needed),
+    })
+}

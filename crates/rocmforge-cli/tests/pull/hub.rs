@@ -1,0 +1,137 @@
+//! Hub: a server of the tests that behaves as it is told.
+
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+
+/// How a path answers.
+#[derive(Clone, Debug)]
+pub(crate) enum Answer {
+    /// The bytes, or the part that is asked for.
+    File(Vec<u8>),
+    /// The same, but each response breaks off after so many bytes.
+    Pieces(Vec<u8>, usize),
+    /// All bytes in any case, and each response but the third breaks off after so many.
+    NoRanges(Vec<u8>, usize),
+    /// A status alone.
+    Status(u16),
+    /// This status so many times, then the bytes.
+    Busy(u16, usize, Vec<u8>),
+    /// Another path.
+    Redirect(String),
+    /// A length that no disk has room for.
+    Endless,
+}
+
+#[derive(Default)]
+struct Behaviour {
+    answers: HashMap<String, Answer>,
+    /// Path and range of each request, in their order.
+    requests: Vec<(String, Option<u64>)>,
+    tokens: Vec<Option<String>>,
+}
+
+/// A server on a port of its own. It ends with the process.
+pub(crate) struct Hub {
+    pub(crate) url: String,
+    behaviour: Arc<Mutex<Behaviour>>,
+}
+
+impl Hub {
+    pub(crate) fn new() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let url = format!("http://{}", listener.local_addr().expect("bound"));
+        let behaviour = Arc::new(Mutex::new(Behaviour::default()));
+        let shared = Arc::clone(&behaviour);
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let shared = Arc::clone(&shared);
+                // A client that goes away is what some tests are about.
+                std::thread::spawn(move || stream.and_then(|stream| answer(&stream, &shared)));
+            }
+        });
+        Self { url, behaviour }
+    }
+
+    pub(crate) fn set(&self, path: &str, answer: Answer) {
+        self.behaviour
+            .lock()
+            .expect("whole")
+            .answers
+            .insert(path.to_owned(), answer);
+    }
+
+    /// Where the requests of a path began to read.
+    pub(crate) fn ranges(&self, path: &str) -> Vec<Option<u64>> {
+        let behaviour = self.behaviour.lock().expect("whole");
+        let of_path = behaviour.requests.iter().filter(|(asked, _)| asked == path);
+        of_path.map(|(_, range)| *range).collect()
+    }
+
+    /// The authorization of each request.
+    pub(crate) fn tokens(&self) -> Vec<Option<String>> {
+        self.behaviour.lock().expect("whole").tokens.clone()
+    }
+}
+
+fn answer(stream: &TcpStream, shared: &Mutex<Behaviour>) -> std::io::Result<()> {
+    let mut lines = BufReader::new(stream).lines();
+    let first = lines.next().transpose()?.unwrap_or_default();
+    let path = first.split(' ').nth(1).unwrap_or_default().to_owned();
+    let (mut range, mut token) = (None, None);
+    for line in lines {
+        let line = line?;
+        match line.split_once(": ") {
+            Some((name, value)) if name.eq_ignore_ascii_case("range") => {
+                range = value
+                    .strip_prefix("bytes=")
+                    .and_then(|range| range.strip_suffix('-')?.parse().ok());
+            }
+            Some((name, value)) if name.eq_ignore_ascii_case("authorization") => token = Some(value.to_owned()),
+            Some(_) => {}
+            None => break,
+        }
+    }
+    let (answer, count) = {
+        let mut behaviour = shared.lock().expect("whole");
+        behaviour.requests.push((path.clone(), range));
+        behaviour.tokens.push(token);
+        let count = behaviour.requests.iter().filter(|(asked, _)| *asked == path).count();
+        (
+            behaviour.answers.get(&path).cloned().unwrap_or(Answer::Status(404)),
+            count,
+        )
+    };
+    let mut out = stream;
+    let head = |out: &mut &TcpStream, status: u16, more: &str, length: u64| {
+        write!(
+            out,
+            "HTTP/1.1 {status} Status\r\n{more}Content-Length: {length}\r\nConnection: close\r\n\r\n"
+        )
+    };
+    let part = |out: &mut &TcpStream, bytes: &[u8], most: usize| {
+        let from = (range.unwrap_or(0) as usize).min(bytes.len());
+        let rest = &bytes[from..];
+        let more = format!(
+            "Accept-Ranges: bytes\r\nContent-Range: bytes {from}-{}/{}\r\n",
+            bytes.len() - 1,
+            bytes.len()
+        );
+        head(out, if range.is_some() { 206 } else { 200 }, &more, rest.len() as u64)?;
+        out.write_all(&rest[..most.min(rest.len())])
+    };
+    match answer {
+        Answer::File(bytes) => part(&mut out, &bytes, usize::MAX),
+        Answer::Pieces(bytes, most) => part(&mut out, &bytes, most),
+        Answer::NoRanges(bytes, most) => {
+            head(&mut out, 200, "", bytes.len() as u64)?;
+            out.write_all(&bytes[..if count < 3 { most } else { bytes.len() }])
+        }
+        Answer::Status(status) => head(&mut out, status, "", 0),
+        Answer::Busy(status, times, _) if count <= times => head(&mut out, status, "", 0),
+        Answer::Busy(_, _, bytes) => part(&mut out, &bytes, usize::MAX),
+        Answer::Redirect(to) => head(&mut out, 302, &format!("Location: {to}\r\n"), 0),
+        Answer::Endless => head(&mut out, 200, "", 1 << 62),
+    }
+}

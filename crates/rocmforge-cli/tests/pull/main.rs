@@ -1,0 +1,295 @@
+//! Pull, list, show, rm and run, through the program, with a hub of the test's own.
+
+mod hub;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use hub::{Answer, Hub};
+
+/// A random Llama of a few kilobytes.
+fn tiny() -> Vec<u8> {
+    std::fs::read(tiny_path()).expect("a committed model")
+}
+
+fn tiny_path() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../rocmforge-models/tests/reference/tiny/llama.gguf")
+}
+
+/// SHA-256 of the bytes, by another program than the one under test.
+fn sha256(bytes: &[u8]) -> String {
+    use std::io::Write;
+    let mut child = Command::new("sha256sum")
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .expect("sha256sum");
+    child.stdin.take().expect("piped").write_all(bytes).expect("read");
+    let output = child.wait_with_output().expect("ends");
+    String::from_utf8(output.stdout).expect("ASCII")[..64].to_owned()
+}
+
+struct User {
+    hub: Hub,
+    models: tempfile::TempDir,
+}
+
+impl User {
+    fn new() -> Self {
+        Self {
+            hub: Hub::new(),
+            models: tempfile::tempdir().expect("a folder"),
+        }
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rocmforge"));
+        command
+            .args(args)
+            .env("ROCMFORGE_MODELS", self.models.path())
+            .env("HF_ENDPOINT", &self.hub.url)
+            .env("PIP_INDEX_URL", format!("{}/simple", self.hub.url))
+            .env_remove("HF_TOKEN");
+        for proxy in [
+            "http_proxy",
+            "HTTP_PROXY",
+            "https_proxy",
+            "HTTPS_PROXY",
+            "all_proxy",
+            "ALL_PROXY",
+        ] {
+            command.env_remove(proxy);
+        }
+        command
+    }
+
+    fn run(&self, args: &[&str]) -> Output {
+        self.command(args).output().expect("started")
+    }
+
+    /// What a command that succeeds prints.
+    #[track_caller]
+    fn ok(&self, args: &[&str]) -> String {
+        let output = self.run(args);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{args:?}: {said}");
+        String::from_utf8(output.stdout).expect("UTF-8")
+    }
+
+    /// What a command that fails says.
+    #[track_caller]
+    fn fails(&self, args: &[&str]) -> String {
+        let output = self.run(args);
+        assert_eq!(output.status.code(), Some(1), "{args:?}");
+        String::from_utf8(output.stderr).expect("UTF-8")
+    }
+
+    /// Names of the models that are listed.
+    fn listed(&self) -> Vec<String> {
+        let list: serde_json::Value = serde_json::from_str(&self.ok(&["list", "--json"])).expect("JSON");
+        let entries = list.as_array().expect("an array").iter();
+        entries
+            .map(|entry| entry["name"].as_str().expect("a name").to_owned())
+            .collect()
+    }
+
+    /// Lists files of the repository `a/b`, each with the hash of what it should have.
+    fn list_files(&self, files: &[(&str, &[u8])]) {
+        let file = |(path, bytes): &(&str, &[u8])| serde_json::json!({ "type": "file", "path": path, "size": bytes.len(), "lfs": { "oid": sha256(bytes) } });
+        let list: Vec<_> = files.iter().map(file).collect();
+        let list = serde_json::to_vec(&list).expect("JSON");
+        self.hub
+            .set("/api/models/a/b/tree/main?recursive=true", Answer::File(list));
+    }
+}
+
+const FILE: &str = "/a/b/resolve/main/tiny-Q8_0.gguf";
+const NAME: &str = "hf:a/b:Q8_0";
+
+#[test]
+fn a_model_of_the_hub_is_fetched_listed_run_and_removed() {
+    let user = User::new();
+    user.list_files(&[("tiny-Q8_0.gguf", &tiny()), ("tiny-F16.gguf", b"another")]);
+    user.hub.set(FILE, Answer::Redirect("/elsewhere".to_owned()));
+    user.hub.set("/elsewhere", Answer::File(tiny()));
+    let run = [
+        "run", "-m", NAME, "--ids", "1,2,3", "--tokens", "4", "--device", "cpu", "--temp", "0", "--json",
+    ];
+    // A name that says where it comes from needs no pull before.
+    let found: serde_json::Value = serde_json::from_str(&user.ok(&run)).expect("JSON");
+    assert_eq!(found["ids"].as_array().expect("an array").len(), 4);
+    let path = tiny_path();
+    let mut by_path = run;
+    by_path[2] = path.to_str().expect("UTF-8");
+    let expected: serde_json::Value = serde_json::from_str(&user.ok(&by_path)).expect("JSON");
+    assert_eq!(found["ids"], expected["ids"]);
+    assert_eq!(user.listed(), [NAME]);
+    assert!(user.ok(&["show", NAME]).contains("architecture  llama"));
+    user.ok(&["pull", NAME]);
+    assert_eq!(user.hub.ranges("/elsewhere"), [None], "it is there");
+    user.ok(&["rm", NAME]);
+    assert!(user.listed().is_empty());
+    assert_eq!(std::fs::read_dir(user.models.path()).expect("there").count(), 0);
+}
+
+#[test]
+fn a_download_that_breaks_off_goes_on_where_it_stopped() {
+    let user = User::new();
+    let bytes = tiny();
+    user.list_files(&[("tiny-Q8_0.gguf", &bytes)]);
+    let piece = bytes.len() / 3 + 1;
+    user.hub.set(FILE, Answer::Pieces(bytes.clone(), piece));
+    user.ok(&["pull", NAME]);
+    let piece = piece as u64;
+    assert_eq!(user.hub.ranges(FILE), [None, Some(piece), Some(2 * piece)]);
+    assert_eq!(user.listed(), [NAME]);
+}
+
+#[test]
+fn a_server_that_has_no_ranges_is_asked_again_for_all() {
+    let user = User::new();
+    let bytes = tiny();
+    user.list_files(&[("tiny-Q8_0.gguf", &bytes)]);
+    user.hub.set(FILE, Answer::NoRanges(bytes.clone(), bytes.len() / 2));
+    user.ok(&["pull", NAME]);
+    assert_eq!(user.hub.ranges(FILE).len(), 3);
+    assert_eq!(user.listed(), [NAME]);
+}
+
+#[test]
+fn a_process_that_was_ended_leaves_what_the_next_goes_on_from() {
+    let user = User::new();
+    let bytes = tiny();
+    user.list_files(&[("tiny-Q8_0.gguf", &bytes)]);
+    user.hub.set(FILE, Answer::Pieces(bytes.clone(), 0));
+    let error = user.fails(&["pull", NAME]);
+    assert!(error.contains("the same command goes on"), "{error}");
+    assert!(user.listed().is_empty(), "a part is no model");
+    // What an ended process leaves.
+    let folder = user.models.path().join("hf%3Aa%2Fb%3AQ8_0");
+    std::fs::write(folder.join("tiny-Q8_0.gguf.part"), &bytes[..100]).expect("written");
+    user.hub.set(FILE, Answer::File(bytes));
+    let before = user.hub.ranges(FILE).len();
+    user.ok(&["pull", NAME]);
+    assert_eq!(user.hub.ranges(FILE)[before..], [Some(100)]);
+    assert_eq!(user.listed(), [NAME]);
+}
+
+#[test]
+fn a_file_with_another_hash_is_refused_and_removed() {
+    let user = User::new();
+    let (bytes, mut wrong) = (tiny(), tiny());
+    wrong[1000] ^= 1;
+    user.list_files(&[("tiny-Q8_0.gguf", &bytes)]);
+    user.hub.set(FILE, Answer::File(wrong.clone()));
+    let error = user.fails(&["pull", NAME]);
+    assert!(
+        error.contains(&sha256(&bytes)) && error.contains(&sha256(&wrong)),
+        "{error}"
+    );
+    assert!(user.listed().is_empty());
+    user.hub.set(FILE, Answer::File(bytes.clone()));
+    user.ok(&["pull", NAME]);
+    assert_eq!(user.hub.ranges(FILE), [None, None], "nothing of the wrong one is left");
+    user.hub.set(FILE, Answer::File(bytes[1..].to_vec()));
+    let error = user.fails(&["pull", "--force", NAME]);
+    assert!(error.contains("were expected"), "{error}");
+}
+
+#[test]
+fn what_is_not_there_or_not_for_everybody_is_said() {
+    let user = User::new();
+    let error = user.fails(&["pull", NAME]);
+    assert!(error.contains("is not there") && error.contains("404"), "{error}");
+    user.list_files(&[("tiny-Q8_0.gguf", &tiny())]);
+    user.hub.set(FILE, Answer::Status(403));
+    let error = user.fails(&["pull", NAME]);
+    assert!(error.contains("HF_TOKEN"), "{error}");
+    user.hub.set(FILE, Answer::Endless);
+    let error = user.fails(&["pull", NAME]);
+    assert!(error.contains("were expected"), "{error}");
+    let url = format!("{}/big.gguf", user.hub.url);
+    user.hub.set("/big.gguf", Answer::Endless);
+    let error = user.fails(&["pull", &url]);
+    assert!(error.contains("has room for"), "{error}");
+    let error = user.fails(&["run", "-m", "no such model", "x"]);
+    assert!(error.contains("rocmforge list") && error.contains("smollm2"), "{error}");
+    assert!(user.listed().is_empty());
+}
+
+#[test]
+fn a_busy_server_is_asked_again() {
+    let user = User::new();
+    user.list_files(&[("tiny-Q8_0.gguf", &tiny())]);
+    user.hub.set(FILE, Answer::Busy(503, 2, tiny()));
+    user.ok(&["pull", NAME]);
+    assert_eq!(user.hub.ranges(FILE).len(), 3);
+}
+
+#[test]
+fn the_token_goes_to_the_hub_alone() {
+    let user = User::new();
+    let other = Hub::new();
+    user.list_files(&[("tiny-Q8_0.gguf", &tiny())]);
+    user.hub.set(FILE, Answer::Redirect(format!("{}/elsewhere", other.url)));
+    other.set("/elsewhere", Answer::File(tiny()));
+    let output = user.command(&["pull", NAME]).env("HF_TOKEN", "secret").output();
+    assert!(output.expect("started").status.success());
+    let sent = Some("Bearer secret".to_owned());
+    assert_eq!(user.hub.tokens(), [sent.clone(), sent]);
+    assert_eq!(other.tokens(), [None]);
+}
+
+#[test]
+fn two_pulls_of_one_model_do_not_meet() {
+    let user = User::new();
+    user.list_files(&[("tiny-Q8_0.gguf", &tiny())]);
+    user.hub.set(FILE, Answer::File(tiny()));
+    let folder = user.models.path().join("hf%3Aa%2Fb%3AQ8_0");
+    std::fs::create_dir_all(&folder).expect("made");
+    let part = std::fs::File::create(folder.join("tiny-Q8_0.gguf.part")).expect("made");
+    part.lock().expect("locked");
+    let error = user.fails(&["pull", NAME]);
+    assert!(error.contains("another process is fetching"), "{error}");
+    drop(part);
+    user.ok(&["pull", NAME]);
+}
+
+#[test]
+fn urls_and_paths_are_pulled_too() {
+    let user = User::new();
+    user.hub.set("/models/tiny.gguf?download=true", Answer::File(tiny()));
+    let url = format!("{}/models/tiny.gguf?download=true", user.hub.url);
+    let wrong = user.fails(&["pull", &url, "--sha256", &"0".repeat(64)]);
+    assert!(wrong.contains("SHA-256"), "{wrong}");
+    user.ok(&["pull", &url, "--sha256", &sha256(&tiny())]);
+    user.ok(&["pull", tiny_path().to_str().expect("UTF-8")]);
+    assert_eq!(user.listed(), [url.as_str(), "llama"]);
+    let broken = user.models.path().join("broken.gguf");
+    std::fs::write(&broken, b"GGUF").expect("written");
+    user.fails(&["pull", broken.to_str().expect("UTF-8")]);
+    assert_eq!(user.listed().len(), 2);
+}
+
+#[test]
+fn a_text_to_continue_comes_from_stdin_or_a_file() {
+    let user = User::new();
+    let file = user.models.path().join("text");
+    std::fs::write(&file, b"\xff").expect("written");
+    let model = tiny_path();
+    let run = ["run", "--device", "cpu", "-m", model.to_str().expect("UTF-8")];
+    let error = user.fails(&[&run[..], &["--file", file.to_str().expect("UTF-8")]].concat());
+    assert!(error.contains("not UTF-8"), "{error}");
+    let error = user.fails(&[&run[..], &["--temp", "nan", "x"]].concat());
+    assert!(error.contains("temperature"), "{error}");
+}
+
+#[test]
+fn completions_and_the_manual_page_name_every_command() {
+    let user = User::new();
+    for text in [user.ok(&["completions", "bash"]), user.ok(&["man"])] {
+        for command in ["run", "chat", "pull", "list", "show", "rm"] {
+            assert!(text.contains(command), "{command}");
+        }
+    }
+}
