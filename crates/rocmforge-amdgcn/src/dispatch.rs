@@ -135,9 +135,9 @@ impl Dispatch<'_> {
         }
     }
 
-    pub(crate) fn refused(&self, note: String) -> Outcome {
+    pub(crate) fn refused(&self, kind: FaultKind, note: String) -> Outcome {
         let fault = Fault {
-            kind: FaultKind::BadLaunch,
+            kind,
             access: Access::None,
             address: 0,
             size: 0,

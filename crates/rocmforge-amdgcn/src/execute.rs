@@ -5,6 +5,7 @@ use crate::dispatch::{Dispatch, Outcome};
 use crate::exec::waves::group::run_part;
 use crate::exec::waves::part::Part;
 use crate::exec::waves::threads;
+use crate::fault::FaultKind;
 use crate::memory::GlobalMemory;
 use std::time::Instant;
 
@@ -14,7 +15,7 @@ use std::time::Instant;
 /// report several faults. The same dispatch on the same memory gives the same outcome, bit for bit.
 pub fn execute(dispatch: &Dispatch<'_>, memory: &mut GlobalMemory) -> Outcome {
     match dispatch.refuse() {
-        Some(note) => dispatch.refused(note),
+        Some(note) => dispatch.refused(FaultKind::BadLaunch, note),
         None => run(dispatch, memory, None),
     }
 }
@@ -22,7 +23,7 @@ pub fn execute(dispatch: &Dispatch<'_>, memory: &mut GlobalMemory) -> Outcome {
 /// The same with somebody who serves what the kernel asks of the host while it runs. [`ExecOptions::threads`](crate::ExecOptions::threads) is not used.
 pub fn execute_attended(dispatch: &Dispatch<'_>, memory: &mut GlobalMemory, attendant: &mut dyn Attendant) -> Outcome {
     match dispatch.refuse() {
-        Some(note) => dispatch.refused(note),
+        Some(note) => dispatch.refused(FaultKind::BadLaunch, note),
         None => run(dispatch, memory, Some(attendant)),
     }
 }

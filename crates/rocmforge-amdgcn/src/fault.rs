@@ -62,6 +62,8 @@ pub enum FaultKind {
     Spinning,
     /// The launch cannot start: geometry, LDS or arguments do not fit the kernel.
     BadLaunch,
+    /// The launch cannot start: the host refused memory that a checker needs.
+    NoHostMemory,
 }
 
 impl FaultKind {
@@ -101,6 +103,7 @@ impl fmt::Display for FaultKind {
             Self::Trap => "trap",
             Self::BudgetExhausted => "instruction budget exhausted (endless loop?)",
             Self::BadLaunch => "launch does not fit the kernel",
+            Self::NoHostMemory => "the host refused memory for a checker",
         })
     }
 }

@@ -52,10 +52,13 @@ pub struct MemFault {
 
 /// The host would not reserve the address space.
 #[derive(Debug, thiserror::Error)]
-#[error("could not reserve address space for {bytes} B of simulated device memory: {source}. Simulate a smaller card.")]
+#[error(
+    "the host refused {bytes} B of address space for {what}: {source}. Simulate a smaller card, or raise the limit of the process (`ulimit -v`)"
+)]
 pub struct ReserveError {
-    bytes: u64,
-    source: std::io::Error,
+    pub(crate) bytes: u64,
+    pub(crate) what: &'static str,
+    pub(crate) source: std::io::Error,
 }
 
 /// One address space: a card's memory.
@@ -136,7 +139,11 @@ impl GlobalMemory {
     /// # Errors
     /// The host refused to reserve the address space.
     pub fn with_base(base: u64, size: u64) -> Result<Self, ReserveError> {
-        let refuse = |source| ReserveError { bytes: size, source };
+        let refuse = |source| ReserveError {
+            bytes: size,
+            what: "the simulated device memory",
+            source,
+        };
         let bytes = usize::try_from(size)
             .ok()
             .and_then(|n| n.max(CHUNK).checked_next_multiple_of(CHUNK))

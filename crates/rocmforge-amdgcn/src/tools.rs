@@ -63,7 +63,7 @@ impl Tools {
             K::LdsRace | K::GlobalRace => self.racecheck,
             K::BarrierDivergence | K::WaveEnded => self.synccheck,
             K::PcOutOfCode | K::Trap | K::BudgetExhausted | K::Spinning | K::BadLaunch => true,
-            K::RegisterOutOfRange | K::MatrixHalves | K::BufferDescriptor => true,
+            K::NoHostMemory | K::RegisterOutOfRange | K::MatrixHalves | K::BufferDescriptor => true,
         }
     }
 }

@@ -69,6 +69,8 @@ report_kinds! {
     EndlessWait: Synccheck, "wait that never returns";
     /// Arguments or geometry do not fit the kernel.
     BadLaunch: Api, "launch that does not fit the kernel";
+    /// The host refused memory that a checker needs: the launch did not run.
+    NoHostMemory: Api, "launch that was not run: the host refused memory";
     /// A code object contains what the interpreter does not model.
     Unmodelled: Api, "code that is not modelled";
     /// The kernel ran off its code or gave up by itself.

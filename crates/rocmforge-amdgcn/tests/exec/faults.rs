@@ -1,7 +1,7 @@
 //! Planted faults: each is found, with its class and its source line.
 
 use crate::card::{Arg, Card, faults, lanes};
-use rocmforge_amdgcn::{ByteState, Fault, FaultKind, Outcome, Status};
+use rocmforge_amdgcn::{ByteState, Fault, FaultKind, GlobalMemory, Outcome, Status};
 
 const SOURCE: &str = include_str!("../fixtures/faults.hip");
 
@@ -180,6 +180,16 @@ fn launches_that_cannot_start() {
         let outcome = card.launch("trapping", grid, block, lds, &[Arg::Ptr(dy), Arg::U32(6)]);
         assert_eq!(outcome.faults[0].kind, FaultKind::BadLaunch);
     }
+    // The shadow of so much memory is larger than an address space.
+    card.options.tools.racecheck = true;
+    card.memory = GlobalMemory::new(16 << 40).expect("address space");
+    let outcome = card.launch("trapping", [1; 3], [32, 1, 1], 0, &[Arg::Ptr(dy), Arg::U32(6)]);
+    let [fault] = &outcome.faults[..] else {
+        panic!("one fault: {:?}", outcome.faults)
+    };
+    assert_eq!(fault.kind, FaultKind::NoHostMemory, "{fault}");
+    let said = "the host refused 175921860444160 B of address space for the shadow of racecheck: ";
+    assert!(fault.note.starts_with(said), "{fault}");
 }
 
 /// Checks where a fault is, and the calls that lead there: names of functions and of marked lines.

@@ -140,7 +140,8 @@ impl Host {
         self.report_refused_services(&name, card, actor);
         // Whether the launch went on to its end after the last of so many faults nobody knows: it counts as stopped.
         let stopped = outcome.faults.len() >= max_faults.max(1)
-            && outcome.faults.iter().all(|fault| fault.kind != FaultKind::BadLaunch);
+            && (outcome.faults.iter())
+                .all(|fault| !matches!(fault.kind, FaultKind::BadLaunch | FaultKind::NoHostMemory));
         let mut fatal = None;
         let (mut reports, mut spoiling) = (Vec::new(), Vec::new());
         for (index, fault) in outcome.faults.iter().enumerate() {
@@ -331,6 +332,7 @@ impl Host {
             FaultKind::Misaligned => ReportKind::Misaligned,
             FaultKind::BudgetExhausted | FaultKind::Spinning => ReportKind::EndlessKernel,
             FaultKind::BadLaunch => ReportKind::BadLaunch,
+            FaultKind::NoHostMemory => ReportKind::NoHostMemory,
             FaultKind::BufferDescriptor => ReportKind::Unmodelled,
             _ => ReportKind::KernelAbort,
         };
@@ -441,7 +443,9 @@ fn access_of(access: amdgcn::Access) -> Option<Access> {
 fn status_of(kind: FaultKind) -> Option<hipError_t> {
     match kind {
         FaultKind::GlobalOutOfBounds | FaultKind::UseAfterFree => Some(hipErrorIllegalAddress),
-        FaultKind::PcOutOfCode | FaultKind::Trap | FaultKind::BadLaunch => Some(hipErrorLaunchFailure),
+        FaultKind::PcOutOfCode | FaultKind::Trap | FaultKind::BadLaunch | FaultKind::NoHostMemory => {
+            Some(hipErrorLaunchFailure)
+        }
         _ => None,
     }
 }

@@ -33,7 +33,7 @@ use crate::fault::{Access, FaultKind};
 use crate::footprint::Footprint;
 use crate::kernarg::{packet_offset, queue_offset};
 use crate::kernel::Kernel;
-use crate::memory::GlobalMemory;
+use crate::memory::{GlobalMemory, ReserveError};
 use rocmforge_code_object::{Frame, UserSgpr};
 use rocmforge_isa::Arch;
 use std::cell::RefCell;
@@ -74,12 +74,16 @@ pub(crate) fn run_part(
     let scratch_size = kernel.private_size as usize + if kernel.setup.dynamic_stack { DYNAMIC_STACK } else { 0 };
     let tools = dispatch.options.tools;
     let race = if tools.racecheck {
-        let race = Race::start(memory, waves, lds, &kernel.setup);
-        if race.is_none() {
-            let why = "the host has no address space for the shadow of racecheck".to_owned();
-            return Part::new(dispatch.refused(why), Touched::default(), VariableAccesses::default());
+        match Race::start(memory, waves, lds, &kernel.setup) {
+            Ok(race) => Some(race),
+            Err(source) => {
+                // Ten words for each one of the card's memory.
+                let (bytes, what) = (memory.size().saturating_mul(10), "the shadow of racecheck");
+                let why = format!("{}, or run it without racecheck", ReserveError { bytes, what, source });
+                let outcome = dispatch.refused(FaultKind::NoHostMemory, why);
+                return Part::new(outcome, Touched::default(), VariableAccesses::default());
+            }
         }
-        race
     } else {
         None
     };

@@ -29,11 +29,11 @@ pub(crate) struct Cells {
 }
 
 impl Cells {
-    /// Shadow of device memory; `None` when the host will not reserve the address space.
-    pub(super) fn global(bytes: usize) -> Option<Self> {
+    /// Shadow of device memory, if the host reserves the address space.
+    pub(super) fn global(bytes: usize) -> std::io::Result<Self> {
         let words = Words::mapped;
-        let five = || -> Option<[Words; 5]> {
-            Some([
+        let five = || -> std::io::Result<[Words; 5]> {
+            Ok([
                 words(bytes)?,
                 words(bytes)?,
                 words(bytes)?,
@@ -41,7 +41,7 @@ impl Cells {
                 words(bytes)?,
             ])
         };
-        Some(Self {
+        Ok(Self {
             segments: five()?,
             infos: five()?,
             chunks: words(bytes >> 10)?,

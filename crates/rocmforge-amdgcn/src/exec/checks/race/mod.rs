@@ -72,6 +72,7 @@ use place::{place, places};
 use records::Bytes;
 use slot::{Hit, Info, LaneBits, Now, SLOTS, Slot, flags};
 use std::collections::BTreeMap;
+use std::io;
 use sync::{Level, Seen, Segment, Sync, raise, see};
 
 /// Shadow of a card's memory, kept from launch to launch so that it need not be cleared.
@@ -174,8 +175,8 @@ struct Span {
 }
 
 impl Race {
-    /// Starts a launch of a kernel with so many waves a workgroup; `None` when the host has no address space for the shadow.
-    pub(crate) fn start(memory: &mut GlobalMemory, waves: u32, lds: usize, setup: &Setup) -> Option<Box<Self>> {
+    /// Starts a launch of a kernel with so many waves a workgroup; fails when the host has no address space for the shadow.
+    pub(crate) fn start(memory: &mut GlobalMemory, waves: u32, lds: usize, setup: &Setup) -> io::Result<Box<Self>> {
         let kept = memory.shadow.take().and_then(|kept| kept.downcast::<Shadow>().ok());
         let mut shadow = match kept {
             Some(shadow) if shadow.next < WRAP => *shadow,
@@ -185,7 +186,7 @@ impl Race {
             },
         };
         shadow.cells.forget();
-        Some(Box::new(Self {
+        Ok(Box::new(Self {
             global: shadow.cells,
             lds: Cells::lds(lds),
             loads: Loads::default(),

@@ -214,9 +214,9 @@ pub(super) struct Log {
 const RECENT: usize = 512;
 
 impl Log {
-    /// For some chunks; `None` when the host will not reserve the address space.
-    pub(super) fn new(chunks: usize) -> Option<Self> {
-        Some(Self {
+    /// For some chunks, if the host reserves the address space.
+    pub(super) fn new(chunks: usize) -> std::io::Result<Self> {
+        Ok(Self {
             records: Records::default(),
             last: Words::mapped(chunks * 4)?,
             recent: [[(0, u32::MAX); 2]; RECENT],

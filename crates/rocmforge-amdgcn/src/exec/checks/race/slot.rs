@@ -140,10 +140,10 @@ pub(super) enum Words {
 }
 
 impl Words {
-    /// Words of some bytes of address space; `None` when the host will not reserve it.
-    pub(super) fn mapped(bytes: usize) -> Option<Self> {
+    /// Words of some bytes of address space, if the host reserves it.
+    pub(super) fn mapped(bytes: usize) -> std::io::Result<Self> {
         let map = MmapOptions::new().len(bytes.max(4096)).no_reserve_swap().map_anon();
-        map.ok().map(Words::Map)
+        map.map(Words::Map)
     }
 }
 
