@@ -95,8 +95,12 @@ fn run(args: &Args) -> Result<(), Failure> {
     let budget = device.backend().card().budget();
     println!("\npeak VRAM  {} of a budget of {}", budget.peak, budget.budget);
     match device.sim() {
-        Some(sim) => println!("launches   {} (of {} nodes)", sim.launches(), on_device.nodes_executed),
-        None => println!("nodes      {}", on_device.nodes_executed),
+        Some(sim) => println!(
+            "launches   {} (for {} of the graph)",
+            sim.launches(),
+            on_device.launches
+        ),
+        None => println!("launches   {}", on_device.launches),
     }
     let worst = largest_difference(&on_cpu.embeddings.data, &on_device.embeddings.data);
     println!("CPU to device, largest difference of a component: {worst:.2e} (allowed: {TOLERANCE:e})");

@@ -240,38 +240,38 @@ impl HipGgmlBackend {
 
     /// [`Self::covers`] as the error of a launch; of one of several nodes, its parts.
     pub(crate) fn refusal(kernel: &Kernel, inputs: &[&TensorDesc], outputs: &[&TensorDesc]) -> Option<GgmlError> {
-        let (first, output) = (inputs[0], outputs[0]);
-        let dims = || rows_and_cols(&first.shape);
+        // An op may have no operand, which is refused; launches of several nodes have some.
+        let dims = || rows_and_cols(&inputs[0].shape);
         let (op, covered) = match *kernel {
             Kernel::Op(op) => (op, Self::covers(&op, inputs, outputs)),
-            Kernel::MulMatUnary(_) => (Op::MulMat, mul_mat(inputs, output)),
+            Kernel::MulMatUnary(_) => (Op::MulMat, mul_mat(inputs, outputs[0])),
             Kernel::MulMatGlu(_) => {
                 let mut weights = inputs[1..].iter();
                 (
                     Op::MulMat,
-                    weights.try_for_each(|weight| mul_mat(&[first, weight], output)),
+                    weights.try_for_each(|weight| mul_mat(&[inputs[0], weight], outputs[0])),
                 )
             }
             Kernel::MulMatMany { .. } => {
                 let (weights, biases) = inputs[1..].split_at(outputs.len());
                 let mut products = weights.iter().zip(outputs).enumerate();
                 let covered = products.try_for_each(|(index, (&weight, output))| {
-                    let operands = [first, weight].into_iter().chain(biases.get(index).copied());
+                    let operands = [inputs[0], weight].into_iter().chain(biases.get(index).copied());
                     mul_mat(&operands.collect::<Vec<_>>(), output)
                 });
                 (Op::MulMat, covered)
             }
             Kernel::AddRmsNorm { eps } => {
                 let norms = || outputs[1..].iter().try_for_each(|norm| float(norm));
-                let covered = all(inputs, output).and_then(|()| norms());
+                let covered = all(inputs, outputs[0]).and_then(|()| norms());
                 (Op::RmsNorm { eps }, covered.and_then(|()| limits::team_rows(dims())))
             }
             Kernel::RopeSetRows(r) => {
-                let covered = rope(&[&[first], &inputs[3..]].concat())
-                    .and_then(|()| set_rows(inputs, output))
+                let covered = rope(&[&[inputs[0]], &inputs[3..]].concat())
+                    .and_then(|()| set_rows(inputs, outputs[0]))
                     .and_then(|()| limits::heads(r, dims()))
                     .and_then(|()| limits::rows_of(inputs[1]))
-                    .and_then(|()| limits::tiles(rows_and_cols(&output.shape)));
+                    .and_then(|()| limits::tiles(rows_and_cols(&outputs[0].shape)));
                 (Op::Rope(r), covered)
             }
         };

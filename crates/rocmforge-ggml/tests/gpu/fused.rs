@@ -188,7 +188,7 @@ fn operands_with_gaps_are_packed() {
     let expected = f.run(&f.graph, &mut CpuBackend::new()).expect("runs");
     let mut fused = f.graph.clone();
     GraphOptimizer::fusions().optimize(&mut fused);
-    assert_eq!(fused.launches().len(), 6 + GluKind::ALL.len());
+    assert_eq!(fused.launches().len(), 8 + GluKind::ALL.len());
     let found = f.run(&fused, &mut device).expect("runs");
     for (found, expected) in found.iter().zip(&expected) {
         assert_close(found, &widen(expected), &[found.len()], Tolerance::Absolute(1e-4));

@@ -14,7 +14,7 @@ use crate::common::random_graph::check::{Compared, Failure, near, planned, progr
 use crate::common::random_graph::generator::generate;
 use crate::common::random_graph::report::{self, Seeds};
 
-const GRAPHS: u64 = 150;
+const GRAPHS: u64 = 180;
 /// Runs of a program, by their data: the first is launched node by node, the second is captured, the third a replay of the first.
 const RUNS: [u64; 3] = [0, 1, 0];
 

@@ -99,8 +99,8 @@ pub struct BertRun {
     pub embeddings: Embeddings,
     /// The hidden states `[batch, seq, hidden]`: after the embedding layer, then after every encoder layer.
     pub hidden: Vec<Vec<f32>>,
-    /// Operations given to the backend.
-    pub nodes_executed: usize,
+    /// Launches given to the backend, each of one node or several.
+    pub launches: usize,
 }
 
 impl Bert {
@@ -251,7 +251,7 @@ impl Bert {
                 width: self.config.width,
             },
             hidden: step.results.iter().map(read).collect::<Result<_, _>>()?,
-            nodes_executed: step.graph.computing_nodes().count(),
+            launches: step.graph.launches().len(),
         })
     }
 }
