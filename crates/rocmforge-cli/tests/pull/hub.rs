@@ -1,4 +1,4 @@
-//! Hub: a server of the tests that behaves as it is told.
+//! Hub: a server of the tests whose answers the test sets.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
