@@ -8,12 +8,6 @@ pub(crate) type Failure = Box<dyn std::error::Error>;
 /// Prints an error with its causes.
 pub(crate) fn exit_code(result: Result<(), Failure>) -> ExitCode {
     let Err(error) = result else { return ExitCode::SUCCESS };
-    // `rocmforge list | head` ends well.
-    if let Some(error) = error.downcast_ref::<std::io::Error>()
-        && error.kind() == std::io::ErrorKind::BrokenPipe
-    {
-        return ExitCode::SUCCESS;
-    }
     let mut said = error.to_string();
     eprintln!("error: {said}");
     let mut source = error.source();

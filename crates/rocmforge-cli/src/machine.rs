@@ -100,9 +100,9 @@ pub(crate) fn run(program: &impl Program, options: &MachineOptions) -> Result<()
         if options.vram.is_some() {
             return Err("--vram is for a device's memory, and the CPU uses none".into());
         }
-        return program.run(options.cpu(), "cpu");
+        return program.run(options.cpu(false), "cpu");
     }
-    let activations = options.activations();
+    let activations = options.activations(true);
     let (mut labels, mut cards, mut addresses) = (Vec::new(), Vec::new(), HashSet::new());
     for name in names.split(',') {
         let device = open(name, options)?;
@@ -115,7 +115,7 @@ pub(crate) fn run(program: &impl Program, options: &MachineOptions) -> Result<()
     }
     let mut cards = cards.into_iter();
     let first = cards.next().ok_or("--device names no device")?;
-    let hybrid = HybridBackend::new(first, options.cpu());
+    let hybrid = HybridBackend::new(first, options.cpu(true));
     let hybrid = cards.try_fold(hybrid, HybridBackend::with_card)?;
     program.run(hybrid, &labels.join(", "))
 }

@@ -45,10 +45,10 @@ pub(crate) struct MachineOptions {
     /// Element type of the KV cache; q8_0 takes half of the memory of f16 and bf16.
     #[arg(long, value_enum, default_value_t = Kv::F16)]
     kv: Kv,
-    /// How activations meet quantised weights: rounded to 8 bits (on a device those of prompts to 16), as llama.cpp does, or as they are,
-    /// which is slower and moves logits by some hundredths.
-    #[arg(long, value_enum, default_value_t = Products::Int8)]
-    activations: Products,
+    /// How activations meet quantised weights: rounded to 8 bits (on a card those of prompts to 16), which is quicker, or as they are [default:
+    /// int8 on a card, f32 on the CPU].
+    #[arg(long, value_enum)]
+    activations: Option<Products>,
     /// Short for `--activations f32`.
     #[arg(long, conflicts_with = "activations")]
     exact: bool,
@@ -160,21 +160,23 @@ enum Products {
 }
 
 impl MachineOptions {
-    /// How activations meet quantised weights.
-    pub(crate) fn activations(&self) -> Activations {
+    /// How activations meet quantised weights, where cards compute or the CPU alone. The CPU rounds prompts to 8 bits too, and that changes answers of
+    /// small models.
+    pub(crate) fn activations(&self, on_cards: bool) -> Activations {
         match self.activations {
-            Products::Int8 if !self.exact => Activations::Int8,
-            Products::Int8 | Products::F32 => Activations::F32,
+            Some(Products::Int8) => Activations::Int8,
+            None if on_cards && !self.exact => Activations::Int8,
+            Some(Products::F32) | None => Activations::F32,
         }
     }
 
-    /// The CPU.
-    pub(crate) fn cpu(&self) -> CpuBackend {
+    /// The CPU, alone or beside cards.
+    pub(crate) fn cpu(&self, beside_cards: bool) -> CpuBackend {
         let cpu = match self.threads {
             Some(threads) => CpuBackend::with_threads(usize::from(threads.get())),
             None => CpuBackend::new(),
         };
-        cpu.activations(self.activations())
+        cpu.activations(self.activations(beside_cards))
     }
 
     /// How the engine is set up.
