@@ -132,7 +132,7 @@ impl Store {
     /// Where the model lies that a user calls `name`: a path, a model of the store, or one that [`pull`] knows, which is fetched.
     ///
     /// # Errors
-    /// There is none; or it cannot be fetched.
+    /// No model has this name, or the model cannot be fetched.
     pub(crate) fn path_of(&self, name: &str) -> Result<PathBuf, Failure> {
         if Path::new(name).exists() {
             return Ok(name.into());
@@ -170,9 +170,8 @@ fn read(folder: &Path) -> io::Result<Option<Entry>> {
         let path = folder.join(MANIFEST);
         io::Error::other(format!("{} cannot be read: {error}", path.display()))
     })?;
-    let stays_inside = |path: &str| is_inside(path);
-    let inside = stays_inside(&manifest.open) && manifest.files.iter().all(|file| stays_inside(&file.path));
-    if !inside {
+    let is_inside = is_inside(&manifest.open) && manifest.files.iter().all(|file| is_inside(&file.path));
+    if !is_inside {
         let path = folder.join(MANIFEST);
         return Err(io::Error::other(format!(
             "{} names a file of another folder",

@@ -113,7 +113,7 @@ fn said_of_wide(kernel: String) -> String {
 
 /// Counts a call that a signal handler has made in another call of its thread. Neither allocates nor locks.
 pub(crate) fn refuse() -> hipError_t {
-    // While the machine is being made there is none to report it.
+    // A machine that is still being made cannot report it.
     if let Some(process) = started() {
         process.sim.refuse(1);
     }

@@ -103,7 +103,7 @@ impl Candidates {
         }
     }
 
-    /// What is known of the tokens that are not in the list; `None` if there are none.
+    /// What is known of the tokens that are not in the list; `None` if the list has every token.
     pub(super) fn rest(&self) -> Option<Rest> {
         self.rest
     }
