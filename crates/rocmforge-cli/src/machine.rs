@@ -1,10 +1,11 @@
 //! Backends that a model runs on: the CPU, or devices with their budgets and launches.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use rocmforge::backend::{Availability, BackendOptions, HipBackend, PoolOptions};
 use rocmforge::device::Device;
-use rocmforge::ggml::{CpuBackend, HipGgmlBackend, HostAccess, HybridBackend};
+use rocmforge::ggml::{CpuBackend, GgmlError, HipGgmlBackend, HostAccess, HybridBackend};
 use rocmforge::memory::Policy;
 
 use crate::failure::Failure;
@@ -92,6 +93,61 @@ pub(crate) trait Program {
 
 /// Opens the devices that the options name, and runs the program on them.
 pub(crate) fn run(program: &impl Program, options: &MachineOptions) -> Result<(), Failure> {
+    match open(options)? {
+        Opened::Cpu => program.run(options.cpu(false), "cpu"),
+        Opened::Cards(cards) => program.run(cards.machine(options)?, &cards.to_string()),
+    }
+}
+
+/// What the options name.
+#[derive(Clone)]
+pub(crate) enum Opened {
+    /// The CPU alone.
+    Cpu,
+    /// Cards, with the CPU for what does not fit.
+    Cards(Cards),
+}
+
+/// An open card, with its name for people.
+type Card = (String, Arc<HipBackend>);
+
+/// Open cards.
+#[derive(Clone)]
+pub(crate) struct Cards {
+    first: Card,
+    others: Vec<Card>,
+}
+
+impl Cards {
+    /// A machine of these cards. Several machines share the budget of each card.
+    pub(crate) fn machine(&self, options: &MachineOptions) -> Result<HybridBackend, GgmlError> {
+        let activations = options.activations(true);
+        let card = |(_, card): &Card| Ok::<_, GgmlError>(HipGgmlBackend::new(card)?.activations(activations));
+        let hybrid = HybridBackend::new(card(&self.first)?, options.cpu(true));
+        (self.others.iter()).try_fold(hybrid, |hybrid, other| hybrid.with_card(card(other)?))
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &Card> {
+        std::iter::once(&self.first).chain(&self.others)
+    }
+
+    /// The cards.
+    pub(crate) fn backends(&self) -> impl Iterator<Item = &Arc<HipBackend>> {
+        self.iter().map(|(_, card)| card)
+    }
+}
+
+impl std::fmt::Display for Cards {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let labels = self
+            .iter()
+            .map(|(name, card)| format!("{name} ({})", card.device().name));
+        f.write_str(&labels.collect::<Vec<_>>().join(", "))
+    }
+}
+
+/// Opens the devices that the options name.
+pub(crate) fn open(options: &MachineOptions) -> Result<Opened, Failure> {
     let names = match options.device.as_str() {
         "auto" => usable(),
         name => name,
@@ -100,24 +156,21 @@ pub(crate) fn run(program: &impl Program, options: &MachineOptions) -> Result<()
         if options.vram.is_some() {
             return Err("--vram is for a device's memory, and the CPU uses none".into());
         }
-        return program.run(options.cpu(false), "cpu");
+        return Ok(Opened::Cpu);
     }
-    let activations = options.activations(true);
-    let (mut labels, mut cards, mut addresses) = (Vec::new(), Vec::new(), HashSet::new());
-    for name in names.split(',') {
-        let device = open(name, options)?;
+    let mut addresses = HashSet::new();
+    let mut cards = names.split(',').map(|name| -> Result<Card, Failure> {
+        let device = open_one(name, options)?;
         let is_new = addresses.insert(device.backend().device().pci.clone());
         if device.sim().is_none() && !is_new {
             return Err(format!("--device names the card {name} twice").into());
         }
-        labels.push(format!("{name} ({})", device.backend().device().name));
-        cards.push(HipGgmlBackend::new(device.backend())?.activations(activations));
-    }
-    let mut cards = cards.into_iter();
-    let first = cards.next().ok_or("--device names no device")?;
-    let hybrid = HybridBackend::new(first, options.cpu(true));
-    let hybrid = cards.try_fold(hybrid, HybridBackend::with_card)?;
-    program.run(hybrid, &labels.join(", "))
+        Ok((name.to_owned(), Arc::clone(device.backend())))
+    });
+    Ok(Opened::Cards(Cards {
+        first: cards.next().ok_or("--device names no device")??,
+        others: cards.collect::<Result<_, _>>()?,
+    }))
 }
 
 /// A card of this machine that can be used, else the CPU. Says which, and why.
@@ -137,7 +190,7 @@ fn usable() -> &'static str {
     "cpu"
 }
 
-fn open(name: &str, options: &MachineOptions) -> Result<Device, Failure> {
+fn open_one(name: &str, options: &MachineOptions) -> Result<Device, Failure> {
     let Some(most) = options.vram else {
         return Ok(rocmforge::device::open(name)?);
     };

@@ -13,6 +13,7 @@ mod progress;
 mod pull;
 mod report;
 mod run;
+mod serve;
 mod store;
 
 use std::process::ExitCode;
@@ -32,6 +33,7 @@ struct Cli {
 enum Command {
     Run(Box<run::Args>),
     Chat(Box<chat::Args>),
+    Serve(Box<serve::Args>),
     Pull(pull::Args),
     /// Shows the models that are here.
     List(models::ListArgs),
@@ -49,19 +51,20 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    failure::exit_code(run(&Cli::parse().command))
+    failure::exit_code(run(Cli::parse().command))
 }
 
-fn run(command: &Command) -> Result<(), Failure> {
+fn run(command: Command) -> Result<(), Failure> {
     match command {
-        Command::Run(args) => run::run(args),
-        Command::Chat(args) => chat::run(args),
-        Command::Pull(args) => pull::run(args),
-        Command::List(args) => models::list(args),
-        Command::Show(args) => models::show(args),
-        Command::Rm(args) => models::remove(args),
+        Command::Run(args) => run::run(&args),
+        Command::Chat(args) => chat::run(&args),
+        Command::Serve(args) => serve::run(*args),
+        Command::Pull(args) => pull::run(&args),
+        Command::List(args) => models::list(&args),
+        Command::Show(args) => models::show(&args),
+        Command::Rm(args) => models::remove(&args),
         Command::Completions { shell } => {
-            clap_complete::generate(*shell, &mut Cli::command(), "rocmforge", &mut std::io::stdout());
+            clap_complete::generate(shell, &mut Cli::command(), "rocmforge", &mut std::io::stdout());
             Ok(())
         }
         Command::Man => Ok(clap_mangen::Man::new(Cli::command()).render(&mut std::io::stdout())?),

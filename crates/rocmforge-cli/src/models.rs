@@ -39,7 +39,7 @@ pub(crate) struct RemoveArgs {
 }
 
 /// What a model is, as far as its files say.
-fn facts(model: &Model) -> Result<Value, Failure> {
+pub(crate) fn facts(model: &Model) -> Result<Value, Failure> {
     let config = model.config();
     let weights = model.weights();
     let (mut bytes, mut parameters, mut types) = (0usize, 0usize, std::collections::BTreeMap::<String, usize>::new());

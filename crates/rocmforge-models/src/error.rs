@@ -366,3 +366,14 @@ pub enum ModelError {
     #[error(transparent)]
     Graph(#[from] GgmlError),
 }
+
+impl ModelError {
+    /// Whether the model, or the cache asked for, does not fit into the memory that is left.
+    #[must_use]
+    pub const fn is_out_of_memory(&self) -> bool {
+        matches!(
+            self,
+            Self::CacheTooLarge { .. } | Self::ContextTooLarge { .. } | Self::DoesNotFit { .. }
+        )
+    }
+}

@@ -1,0 +1,230 @@
+//! Serve: answers HTTP requests with models of the store, until Ctrl-C or SIGTERM.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use clap::Args as Arguments;
+use rocmforge::backend::HipBackend;
+use rocmforge::memory::Bytes;
+use rocmforge::models::generate::Generator;
+use rocmforge::models::serve::{ServeOptions, Server};
+use rocmforge::models::{Engine, EngineOptions, MemoryPlan, Model};
+use rocmforge_server::{App, CardMemory, Facts, Keys, LoadError, Loaded, ServerOptions, Source};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::failure::Failure;
+use crate::machine::{self, Opened};
+use crate::models;
+use crate::options::{DEFAULT_MODEL, MachineOptions};
+use crate::store::Store;
+
+/// Serves models over HTTP, with the OpenAI API.
+#[derive(Arguments, Debug)]
+pub(crate) struct Args {
+    /// A model, as `rocmforge run` takes it; clients use the same name. May be given several times [default: all models that
+    /// `rocmforge list` shows, or smollm2].
+    #[arg(short, long = "model")]
+    models: Vec<String>,
+    /// Address to listen on. One that other machines reach needs --keys.
+    #[arg(long, default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
+    host: IpAddr,
+    /// Port to listen on; 0 takes a free one, which is printed.
+    #[arg(long, default_value_t = 8080)]
+    port: u16,
+    /// File with the keys of those who may ask, one a line, as KEY or NAME:KEY.
+    #[arg(long, value_name = "FILE")]
+    keys: Option<PathBuf>,
+    /// Serves other machines without keys: whoever reaches the address may use the card.
+    #[arg(long)]
+    allow_without_keys: bool,
+    /// A name of this machine that clients use in URLs, beside localhost and addresses. May be given several times.
+    #[arg(long = "host-name", value_name = "NAME")]
+    host_names: Vec<String>,
+    /// Origin of a web page elsewhere that may ask, such as https://chat.example.org. May be given several times.
+    #[arg(long = "origin", value_name = "ORIGIN")]
+    origins: Vec<String>,
+    /// Most models that are loaded at a time.
+    #[arg(long, default_value_t = 1)]
+    max_models: usize,
+    /// Seconds that a model stays loaded after its last request [default: until another needs its place].
+    #[arg(long, value_name = "SECONDS")]
+    keep_alive: Option<u64>,
+    /// Most answers that are computed at a time.
+    #[arg(long, default_value_t = EngineOptions::default().max_sequences)]
+    parallel: usize,
+    /// Most requests that wait or are computed.
+    #[arg(long, default_value_t = 256)]
+    queue: usize,
+    /// Writes the log as JSON, one object a line.
+    #[arg(long)]
+    log_json: bool,
+    #[command(flatten)]
+    machine: MachineOptions,
+}
+
+/// A model of the command, loaded when it is asked for.
+struct Served {
+    name: String,
+    path: PathBuf,
+    opened: Opened,
+    args: Arc<Args>,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: Args) -> Result<(), Failure> {
+    log(args.log_json)?;
+    let args = Arc::new(args);
+    let opened = machine::open(&args.machine)?;
+    let store = Store::of_user()?;
+    let mut names = args.models.clone();
+    if names.is_empty() {
+        names = store.list()?.into_iter().map(|entry| entry.manifest.name).collect();
+    }
+    if names.is_empty() {
+        names.push(DEFAULT_MODEL.to_owned());
+    }
+    let mut sources: Vec<(String, Box<dyn Source>)> = Vec::new();
+    for name in &names {
+        let served = Served {
+            name: name.clone(),
+            path: store.path_of(name)?,
+            opened: opened.clone(),
+            args: Arc::clone(&args),
+        };
+        sources.push((name.clone(), Box::new(served)));
+    }
+    let options = ServerOptions {
+        listen: (args.host, args.port).into(),
+        keys: args.keys.as_deref().map(Keys::read).transpose()?.unwrap_or_default(),
+        allow_without_keys: args.allow_without_keys,
+        hosts: args.host_names.clone(),
+        origins: args.origins.clone(),
+        max_models: args.max_models,
+        keep_alive: args.keep_alive.map(Duration::from_secs),
+        ..ServerOptions::default()
+    };
+    let app = App::new(options, sources)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let listener = tokio::net::TcpListener::bind((args.host, args.port)).await;
+        let listener = listener.map_err(|error| format!("cannot listen on {}:{}: {error}", args.host, args.port))?;
+        let address = listener.local_addr()?;
+        let mut terminate = signal(SignalKind::terminate())?;
+        // The first model is there before the first request.
+        app.load(&names[0]).await?;
+        eprintln!("listening on http://{address}, models: {}", names.join(", "));
+        app.run_on(listener, async move {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = tokio::signal::ctrl_c() => {}
+            }
+            eprintln!("running answers come to their end; Ctrl-C ends the program at once");
+            tokio::spawn(async {
+                let _ = tokio::signal::ctrl_c().await;
+                std::process::exit(130);
+            });
+        })
+        .await;
+        Ok(())
+    })
+}
+
+/// The log goes to stderr; `ROCMFORGE_LOG` says what is in it, as in `ROCMFORGE_LOG=debug`.
+fn log(json: bool) -> Result<(), Failure> {
+    let wanted = std::env::var("ROCMFORGE_LOG").unwrap_or_else(|_| "info".to_owned());
+    let filter = tracing_subscriber::EnvFilter::try_new(&wanted);
+    let filter = filter.map_err(|error| format!("ROCMFORGE_LOG={wanted} is no filter of a log: {error}"))?;
+    let subscriber = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr);
+    match json {
+        true => subscriber.json().init(),
+        false => subscriber.with_target(false).init(),
+    }
+    Ok(())
+}
+
+impl Source for Served {
+    fn load(&self) -> Result<Loaded, LoadError> {
+        let model = Model::open(&self.path)?;
+        let template = model.chat_template()?;
+        let mut facts = Facts {
+            trained_context: model.config().context,
+            width: model.config().width,
+            ..Facts::default()
+        };
+        let about = models::facts(&model).map_err(|error| LoadError::Failed(error.to_string().into()))?;
+        let text = |key: &str| about[key].as_str().unwrap_or_default().to_owned();
+        (facts.architecture, facts.weight_type) = (text("architecture"), text("type"));
+        facts.parameters = about["parameters"].as_u64().unwrap_or(0);
+        let plan = Arc::new(OnceLock::new());
+        let server = self.start(model, &plan)?;
+        if let Some(MemoryPlan {
+            weights,
+            cache,
+            max_context,
+            cache_tokens,
+            ..
+        }) = plan.get().copied()
+        {
+            (facts.weight_bytes, facts.cache_bytes) = (weights as u64, cache as u64);
+            (facts.context, facts.cache_tokens) = (max_context, cache_tokens);
+        }
+        let mut loaded = Loaded::new(server);
+        loaded.template = template;
+        match &self.opened {
+            Opened::Cpu => "cpu".clone_into(&mut facts.device),
+            Opened::Cards(cards) => {
+                facts.device = cards.to_string();
+                let cards = cards.clone();
+                loaded.memory = Box::new(move || cards.backends().map(|card| memory(card)).collect());
+            }
+        }
+        tracing::info!(model = %self.name, device = %facts.device, weights = %Bytes(facts.weight_bytes), context = facts.context, cache_tokens = facts.cache_tokens, "loaded");
+        loaded.facts = facts;
+        Ok(loaded)
+    }
+}
+
+impl Served {
+    /// Starts the model's engine, which notes its memory in `plan`.
+    fn start(&self, model: Model, plan: &Arc<OnceLock<MemoryPlan>>) -> Result<Server, LoadError> {
+        let options = ServeOptions {
+            queue: self.args.queue,
+            ..ServeOptions::default()
+        };
+        let engine = EngineOptions {
+            max_sequences: self.args.parallel,
+            ..self.args.machine.engine()
+        };
+        let (args, plan) = (Arc::clone(&self.args), Arc::clone(plan));
+        let server = match self.opened.clone() {
+            Opened::Cpu => Server::start(options, move || {
+                let engine = Engine::new(args.machine.cpu(false), &model, engine)?;
+                let _ = plan.set(*engine.memory());
+                Ok(Generator::new(engine, model.tokenizer()?))
+            }),
+            Opened::Cards(cards) => Server::start(options, move || {
+                let engine = Engine::new(cards.machine(&args.machine)?, &model, engine)?;
+                let _ = plan.set(*engine.memory());
+                Ok(Generator::new(engine, model.tokenizer()?))
+            }),
+        };
+        Ok(server?)
+    }
+}
+
+/// Memory of a card now.
+fn memory(card: &HipBackend) -> CardMemory {
+    let budget = card.card().budget();
+    CardMemory {
+        name: card.device().name.clone(),
+        total: budget.total.unwrap_or(Bytes(card.device().total_memory.0)),
+        budget: budget.budget,
+        own: budget.own,
+        others: budget.others,
+        headroom: budget.headroom,
+    }
+}

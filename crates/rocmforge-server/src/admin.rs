@@ -1,0 +1,131 @@
+//! Routes about the server: health, readiness, metrics, and the tokens of texts.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use rocmforge_models::serve::State as ServerState;
+use rocmforge_models::tokenizer::{AddBos, Encode, SpecialTokens};
+use serde_json::{Value, json};
+
+use crate::app::App;
+use crate::error::{ApiError, Kind};
+use crate::fields::Fields;
+use crate::metrics;
+use crate::prompt::{self, Chat};
+
+pub(crate) fn routes() -> Router<App> {
+    Router::new()
+        .route("/health", get(health))
+        .route("/v1/health", get(health))
+        .route("/ready", get(ready))
+        .route("/metrics", get(show_metrics))
+        .route("/tokenize", post(tokenize))
+        .route("/detokenize", post(detokenize))
+        .route("/apply-template", post(apply_template))
+}
+
+/// Whether the engines answer: the age of each one's last step, and how long the running one takes.
+async fn health(State(app): State<App>) -> Response {
+    let mut is_well = true;
+    let models = app.registry().entries().filter_map(|entry| {
+        entry.look(|_, figures| {
+            let is_stopped = figures.state == ServerState::Stopped;
+            is_well &= !is_stopped && figures.failed_in_a_row < 3;
+            json!({
+                "model": entry.name,
+                "state": match figures.state {
+                    ServerState::Ready => "ready",
+                    ServerState::Draining => "draining",
+                    ServerState::Stopped => "stopped",
+                },
+                "last_step_age_seconds": figures.last_step.map(|age| age.as_secs_f64()),
+                "in_step_seconds": figures.in_step.map(|age| age.as_secs_f64()),
+                "failed_steps_in_a_row": figures.failed_in_a_row,
+                "open_requests": figures.open,
+                "steps": figures.steps,
+            })
+        })
+    });
+    let models: Vec<Value> = models.collect();
+    let (status, word) = match is_well {
+        true => (StatusCode::OK, "ok"),
+        false => (StatusCode::SERVICE_UNAVAILABLE, "error"),
+    };
+    (status, axum::Json(json!({"status": word, "models": models}))).into_response()
+}
+
+/// Whether requests are taken.
+async fn ready(State(app): State<App>) -> Result<&'static str, ApiError> {
+    match app.is_draining() {
+        true => Err(ApiError::new(Kind::Unavailable, "the server ends")),
+        false => Ok("ready\n"),
+    }
+}
+
+async fn show_metrics(State(app): State<App>) -> impl IntoResponse {
+    let kind = (header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8");
+    ([kind], metrics::text(&app))
+}
+
+async fn tokenize(State(app): State<App>, fields: Fields) -> Result<axum::Json<Value>, ApiError> {
+    let lease = app.lease(fields.text("model")?).await?;
+    let text = fields.text("content")?.unwrap_or_default();
+    let tokenizer = Arc::clone(lease.handle().tokenizer());
+    let encode = Encode {
+        add_bos: match fields.bool("add_special")? {
+            true => AddBos::ModelDefault,
+            false => AddBos::No,
+        },
+        special: match fields.get("parse_special").is_none() || fields.bool("parse_special")? {
+            true => SpecialTokens::Parse,
+            false => SpecialTokens::AsText,
+        },
+    };
+    let ids = tokenizer
+        .encode(text, encode)
+        .map_err(|error| ApiError::field("content", error))?;
+    let tokens: Vec<Value> = match fields.bool("with_pieces")? {
+        false => ids.into_iter().map(Value::from).collect(),
+        true => {
+            let piece = |id: u32| {
+                let bytes = tokenizer.token_bytes(id).unwrap_or_default();
+                let piece = match std::str::from_utf8(bytes) {
+                    Ok(text) => Value::from(text),
+                    Err(_) => Value::from(bytes),
+                };
+                json!({"id": id, "piece": piece})
+            };
+            ids.into_iter().map(piece).collect()
+        }
+    };
+    Ok(axum::Json(json!({ "tokens": tokens })))
+}
+
+async fn detokenize(State(app): State<App>, fields: Fields) -> Result<axum::Json<Value>, ApiError> {
+    let lease = app.lease(fields.text("model")?).await?;
+    let tokenizer = lease.handle().tokenizer();
+    let ids = fields.list("tokens")?.map_or(&[][..], Vec::as_slice);
+    let ids = ids.iter().map(|id| {
+        let id = id.as_u64().filter(|id| *id < tokenizer.vocab_size() as u64);
+        id.map(|id| id as u32)
+            .ok_or_else(|| ApiError::field("tokens", "it must be a list of the model's tokens"))
+    });
+    let ids: Vec<u32> = ids.collect::<Result<_, _>>()?;
+    Ok(axum::Json(json!({"content": tokenizer.decode_with_control(&ids)})))
+}
+
+async fn apply_template(State(app): State<App>, fields: Fields) -> Result<axum::Json<Value>, ApiError> {
+    let lease = app.lease(fields.text("model")?).await?;
+    let messages = fields.list("messages")?.map_or(&[][..], Vec::as_slice);
+    let chat = Chat {
+        messages: prompt::messages(messages)?,
+        ..Chat::default()
+    };
+    let pieces = chat.render(&lease).await?;
+    let text: String = pieces.into_iter().map(|piece| piece.text).collect();
+    Ok(axum::Json(json!({ "prompt": text })))
+}

@@ -1,0 +1,212 @@
+//! Errors of requests, in the words of each API.
+
+use axum::extract::Request;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use rocmforge_models::chat::ChatError;
+use rocmforge_models::generate::GenerateError;
+use rocmforge_models::serve::ServeError;
+use serde_json::{Value, json};
+
+/// The longest message of an error. Some quote what the client sent.
+const LONGEST_MESSAGE: usize = 1000;
+/// Seconds after which a client may try again.
+const RETRY_AFTER: HeaderValue = HeaderValue::from_static("1");
+
+/// What kind of error it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// The request makes no sense.
+    Invalid,
+    /// The prompt is longer than the context.
+    ContextExceeded { tokens: usize, context: usize },
+    /// There is no key, or not a known one.
+    Unauthorized,
+    /// The host or the origin is not allowed.
+    Forbidden,
+    /// No such route or model.
+    NotFound,
+    /// The route knows other methods.
+    MethodNotAllowed,
+    /// The body did not come in time.
+    Timeout,
+    /// The body is too large.
+    TooLarge,
+    /// The body is no JSON.
+    MediaType,
+    /// What is asked for is not there in this server.
+    NotSupported,
+    /// The queue is full.
+    Busy,
+    /// The server ends, or the model cannot be loaded now.
+    Unavailable,
+    /// The device failed, or there is a defect.
+    Internal,
+}
+
+impl Kind {
+    pub(crate) const fn status(self) -> StatusCode {
+        match self {
+            Self::Invalid | Self::ContextExceeded { .. } | Self::NotSupported => StatusCode::BAD_REQUEST,
+            Self::Unauthorized => StatusCode::UNAUTHORIZED,
+            Self::Forbidden => StatusCode::FORBIDDEN,
+            Self::NotFound => StatusCode::NOT_FOUND,
+            Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
+            Self::Timeout => StatusCode::REQUEST_TIMEOUT,
+            Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::MediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Self::Busy => StatusCode::TOO_MANY_REQUESTS,
+            Self::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+
+    /// OpenAI's name, in llama.cpp's spelling where OpenAI has none.
+    const fn openai(self) -> &'static str {
+        match self {
+            Self::ContextExceeded { .. } => "exceed_context_size_error",
+            Self::Invalid | Self::MethodNotAllowed | Self::Timeout | Self::TooLarge | Self::MediaType => {
+                "invalid_request_error"
+            }
+            Self::Unauthorized => "authentication_error",
+            Self::Forbidden => "permission_error",
+            Self::NotFound => "not_found_error",
+            Self::NotSupported => "not_supported_error",
+            Self::Busy => "rate_limit_error",
+            Self::Unavailable => "unavailable_error",
+            Self::Internal => "server_error",
+        }
+    }
+}
+
+/// Why a request is not answered.
+#[derive(Clone, Debug)]
+pub(crate) struct ApiError {
+    pub(crate) kind: Kind,
+    pub(crate) message: String,
+    /// The field that is wrong.
+    pub(crate) param: Option<String>,
+}
+
+impl ApiError {
+    pub(crate) fn new(kind: Kind, message: impl Into<String>) -> Self {
+        let mut message: String = message.into();
+        if let Some((end, _)) = message.char_indices().nth(LONGEST_MESSAGE) {
+            message.truncate(end);
+            message.push_str("...");
+        }
+        Self {
+            kind,
+            message,
+            param: None,
+        }
+    }
+
+    pub(crate) fn invalid(message: impl Into<String>) -> Self {
+        Self::new(Kind::Invalid, message)
+    }
+
+    /// A field is wrong.
+    pub(crate) fn field(name: &str, message: impl std::fmt::Display) -> Self {
+        Self::invalid(format!("{name}: {message}")).at(name)
+    }
+
+    /// A field asks for something that this server does not do.
+    pub(crate) fn not_supported(name: &str, message: impl std::fmt::Display) -> Self {
+        Self::new(Kind::NotSupported, format!("{name}: {message}")).at(name)
+    }
+
+    fn at(mut self, name: &str) -> Self {
+        self.param = Some(name.to_owned());
+        self
+    }
+
+    /// The error as the OpenAI API has it, which is also what goes into a stream.
+    pub(crate) fn openai(&self) -> Value {
+        let mut error = json!({
+            "message": self.message,
+            "type": self.kind.openai(),
+            "param": self.param,
+            "code": self.kind.status().as_u16(),
+        });
+        if let Kind::ContextExceeded { tokens, context } = self.kind {
+            error["n_prompt_tokens"] = tokens.into();
+            error["n_ctx"] = context.into();
+        }
+        json!({ "error": error })
+    }
+}
+
+/// The error travels in the extensions, and [`write`] makes the body.
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let mut response = self.kind.status().into_response();
+        response.extensions_mut().insert(self);
+        response
+    }
+}
+
+/// Writes the bodies of errors, those of the framework among them, as the API of the route has them.
+pub(crate) async fn write(request: Request, next: Next) -> Response {
+    let path = request.uri().path().to_owned();
+    let mut response = next.run(request).await;
+    let error = match response.extensions_mut().remove::<ApiError>() {
+        Some(error) => error,
+        None => match response.status() {
+            StatusCode::NOT_FOUND => ApiError::new(Kind::NotFound, "there is no such route"),
+            StatusCode::METHOD_NOT_ALLOWED => ApiError::new(Kind::MethodNotAllowed, "this route has another method"),
+            _ => return response,
+        },
+    };
+    if error.kind == Kind::Internal {
+        tracing::error!(%path, message = %error.message, "request failed");
+    }
+    let allow = response.headers_mut().remove(header::ALLOW);
+    let mut response = (error.kind.status(), axum::Json(error.openai())).into_response();
+    let headers = response.headers_mut();
+    if let Some(allow) = allow {
+        headers.insert(header::ALLOW, allow);
+    }
+    match error.kind {
+        Kind::Busy | Kind::Unavailable => drop(headers.insert(header::RETRY_AFTER, RETRY_AFTER)),
+        Kind::Unauthorized => {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        _ => {}
+    }
+    response
+}
+
+impl From<ChatError> for ApiError {
+    fn from(error: ChatError) -> Self {
+        Self::invalid(format!("messages: {error}")).at("messages")
+    }
+}
+
+impl From<&GenerateError> for ApiError {
+    fn from(error: &GenerateError) -> Self {
+        match error {
+            GenerateError::PromptTooLong { tokens, context } => {
+                let (tokens, context) = (*tokens, *context);
+                Self::new(Kind::ContextExceeded { tokens, context }, error.to_string())
+            }
+            GenerateError::EmptyPrompt | GenerateError::Tokenizer(_) | GenerateError::Sampling(_) => {
+                Self::invalid(error.to_string())
+            }
+            _ => Self::new(Kind::Internal, error.to_string()),
+        }
+    }
+}
+
+impl From<ServeError> for ApiError {
+    fn from(error: ServeError) -> Self {
+        let kind = match &error {
+            ServeError::Refused(cause) => return Self::from(&**cause),
+            ServeError::QueueFull { .. } => Kind::Busy,
+            ServeError::Draining | ServeError::Stopped => Kind::Unavailable,
+            _ => Kind::Internal,
+        };
+        Self::new(kind, error.to_string())
+    }
+}

@@ -1,0 +1,172 @@
+//! Fields of a request's JSON, read by name, with errors that name the field.
+//!
+//! A field with null counts as absent. What a server does not know is ignored, as clients of the OpenAI API expect, but for fields that change
+//! an answer: [`Fields::refuse`] names those that are not there yet.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::{FromRequest, Request};
+use axum::http::header;
+use futures_util::StreamExt;
+use serde_json::{Map, Value};
+
+use crate::app::App;
+use crate::error::{ApiError, Kind};
+
+/// The object of a request's body.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Fields(pub(crate) Map<String, Value>);
+
+impl Fields {
+    /// A field that is there and not null.
+    pub(crate) fn get(&self, name: &str) -> Option<&Value> {
+        self.0.get(name).filter(|value| !value.is_null())
+    }
+
+    fn read<'a, T>(
+        &'a self,
+        name: &str,
+        wanted: &str,
+        read: impl FnOnce(&'a Value) -> Option<T>,
+    ) -> Result<Option<T>, ApiError> {
+        let Some(value) = self.get(name) else { return Ok(None) };
+        let read = read(value).ok_or_else(|| ApiError::field(name, format!("it must be {wanted}")))?;
+        Ok(Some(read))
+    }
+
+    pub(crate) fn bool(&self, name: &str) -> Result<bool, ApiError> {
+        Ok(self.read(name, "true or false", Value::as_bool)?.unwrap_or(false))
+    }
+
+    pub(crate) fn text(&self, name: &str) -> Result<Option<&str>, ApiError> {
+        self.read(name, "a text", Value::as_str)
+    }
+
+    pub(crate) fn list(&self, name: &str) -> Result<Option<&Vec<Value>>, ApiError> {
+        self.read(name, "a list", Value::as_array)
+    }
+
+    pub(crate) fn object(&self, name: &str) -> Result<Option<&Map<String, Value>>, ApiError> {
+        self.read(name, "an object", Value::as_object)
+    }
+
+    /// A number as f32. One that f32 does not have is refused.
+    pub(crate) fn float(&self, name: &str) -> Result<Option<f32>, ApiError> {
+        self.read(name, "a finite number", |value| {
+            Some(value.as_f64()? as f32).filter(|number| number.is_finite())
+        })
+    }
+
+    /// A whole number, negative ones too.
+    pub(crate) fn integer(&self, name: &str) -> Result<Option<i64>, ApiError> {
+        self.read(name, "a whole number", |value| {
+            let whole = |number: f64| (number.fract() == 0.0 && number.abs() < 9e15).then_some(number as i64);
+            value.as_i64().or_else(|| whole(value.as_f64()?))
+        })
+    }
+
+    /// A whole number of `least..=most`.
+    pub(crate) fn count(&self, name: &str, least: usize, most: usize) -> Result<Option<usize>, ApiError> {
+        let Some(number) = self.integer(name)? else {
+            return Ok(None);
+        };
+        let number = usize::try_from(number)
+            .ok()
+            .filter(|number| (least..=most).contains(number));
+        let number = number.ok_or_else(|| ApiError::field(name, format!("it must be {least} to {most}")))?;
+        Ok(Some(number))
+    }
+
+    /// A number of tokens; -1 is no limit.
+    pub(crate) fn tokens(&self, name: &str) -> Result<Option<usize>, ApiError> {
+        match self.integer(name)? {
+            None => Ok(None),
+            Some(-1) => Ok(Some(usize::MAX)),
+            Some(number) => match usize::try_from(number) {
+                Ok(number) => Ok(Some(number)),
+                Err(_) => Err(ApiError::field(
+                    name,
+                    "it must be a number of tokens, or -1 for no limit",
+                )),
+            },
+        }
+    }
+
+    /// A text or a list of texts.
+    pub(crate) fn texts(&self, name: &str) -> Result<Vec<String>, ApiError> {
+        let texts = self.read(name, "a text or a list of texts", |value| match value {
+            Value::String(text) => Some(vec![text.clone()]),
+            Value::Array(texts) => texts.iter().map(|text| Some(text.as_str()?.to_owned())).collect(),
+            _ => None,
+        })?;
+        Ok(texts.unwrap_or_default())
+    }
+
+    /// Refuses fields that would change the answer and that this server does not do. A value that asks for nothing is taken.
+    pub(crate) fn refuse(&self, names: &[&str]) -> Result<(), ApiError> {
+        for name in names {
+            let asks = self.get(name).is_some_and(|value| match value {
+                Value::Bool(asks) => *asks,
+                Value::Array(list) => !list.is_empty(),
+                Value::Object(object) => !object.is_empty(),
+                Value::String(text) => !text.is_empty(),
+                _ => true,
+            });
+            if asks {
+                return Err(ApiError::not_supported(name, "this server does not support it"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads the body within its limits of bytes and time, and only if it says that it is JSON: a page of another origin cannot send that without
+/// asking first.
+impl FromRequest<App> for Fields {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
+        let media_type = request.headers().get(header::CONTENT_TYPE);
+        let media_type = media_type.and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let essence = media_type.split(';').next().unwrap_or_default().trim();
+        if !essence.eq_ignore_ascii_case("application/json") {
+            return Err(ApiError::new(
+                Kind::MediaType,
+                "the body must be JSON: send Content-Type: application/json",
+            ));
+        }
+        let limits = &app.options().limits;
+        let body = read(request.into_body(), limits.body_bytes, limits.read_time).await?;
+        // serde_json refuses what is nested deeper than 128.
+        let value = serde_json::from_slice(&body);
+        match value.map_err(|error| ApiError::invalid(format!("the body is no JSON: {error}")))? {
+            Value::Object(object) => Ok(Self(object)),
+            _ => Err(ApiError::invalid("the body must be a JSON object")),
+        }
+    }
+}
+
+async fn read(body: Body, most: usize, time: Duration) -> Result<Vec<u8>, ApiError> {
+    let too_large = || ApiError::new(Kind::TooLarge, format!("the body has more than {most} bytes"));
+    let collect = async {
+        let mut bytes = Vec::new();
+        let mut frames = body.into_data_stream();
+        while let Some(frame) = frames.next().await {
+            let frame = frame.map_err(|_| ApiError::invalid("the body did not come whole"))?;
+            if bytes.len() + frame.len() > most {
+                return Err(too_large());
+            }
+            bytes.extend_from_slice(&frame);
+        }
+        Ok(bytes)
+    };
+    let in_time = tokio::time::timeout(time, collect).await;
+    in_time.unwrap_or_else(|_| {
+        let seconds = time.as_secs();
+        Err(ApiError::new(
+            Kind::Timeout,
+            format!("the body did not come within {seconds} s"),
+        ))
+    })
+}

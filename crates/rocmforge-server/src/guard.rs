@@ -1,0 +1,184 @@
+//! Guard: looks at each request before its route does. Its host must be one of ours, its origin this server or one that is allowed, its key known.
+//!
+//! The host is looked at because a page of another site can let its own name mean 127.0.0.1, and then reads answers as its own (DNS rebinding).
+
+use std::net::IpAddr;
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use crate::app::{App, Asker, StartError};
+use crate::error::{ApiError, Kind};
+use crate::options::ServerOptions;
+
+/// Routes that show nothing and need no key, so that supervisors can ask.
+const OPEN: [&str; 4] = ["/", "/health", "/ready", "/v1/health"];
+
+/// Checks the options that this module reads.
+pub(crate) fn check(options: &ServerOptions) -> Result<(), StartError> {
+    if options.keys.is_empty() && !options.listen.ip().is_loopback() && !options.allow_without_keys {
+        return Err(StartError::NoKeys(options.listen));
+    }
+    for host in &options.hosts {
+        let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b':' | b'[' | b']');
+        if host.is_empty() || !host.bytes().all(is_name) {
+            return Err(StartError::Name(host.clone(), "name of a host"));
+        }
+    }
+    for origin in &options.origins {
+        let uri: Option<Uri> = origin.parse().ok();
+        let is_origin = uri.is_some_and(|uri| {
+            matches!(uri.scheme_str(), Some("http" | "https")) && uri.authority().is_some() && !origin.ends_with('/')
+        });
+        if !is_origin {
+            return Err(StartError::Name(
+                origin.clone(),
+                "origin such as https://chat.example.org",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The one value of a header. Two are refused: programs before and behind this one might take another each.
+fn one<'a>(headers: &'a HeaderMap, name: &header::HeaderName) -> Result<Option<&'a str>, ApiError> {
+    let mut values = headers.get_all(name).iter();
+    let value = values.next();
+    if values.next().is_some() {
+        return Err(ApiError::invalid(format!("the header {name} is there twice")));
+    }
+    let text = value.map(HeaderValue::to_str).transpose();
+    text.map_err(|_| ApiError::invalid(format!("the header {name} is no text")))
+}
+
+/// A host without its port.
+fn without_port(host: &str) -> &str {
+    match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) && !name.ends_with(':') => name,
+        _ => host,
+    }
+}
+
+fn is_own_host(options: &ServerOptions, host: &str) -> bool {
+    let name = without_port(host);
+    if name.eq_ignore_ascii_case("localhost") || options.hosts.iter().any(|own| own.eq_ignore_ascii_case(name)) {
+        return true;
+    }
+    // An address is no name that another could let mean this machine.
+    let bare = name
+        .strip_prefix('[')
+        .and_then(|name| name.strip_suffix(']'))
+        .unwrap_or(name);
+    bare.parse::<IpAddr>()
+        .is_ok_and(|ip| ip.is_loopback() || !options.listen.ip().is_loopback())
+}
+
+/// Whether a page of this origin may ask: it is this server's own, or allowed.
+fn allowed_origin(options: &ServerOptions, origin: &str, host: &str) -> Option<bool> {
+    if options.origins.iter().any(|allowed| allowed == origin) {
+        return Some(true);
+    }
+    let own = origin
+        .strip_prefix("http://")
+        .or_else(|| origin.strip_prefix("https://"));
+    own.is_some_and(|own| own.eq_ignore_ascii_case(host)).then_some(false)
+}
+
+fn key(headers: &HeaderMap) -> Result<Option<&str>, ApiError> {
+    if let Some(value) = one(headers, &header::AUTHORIZATION)? {
+        let (scheme, key) = value.split_once(' ').unwrap_or((value, ""));
+        return Ok(scheme.eq_ignore_ascii_case("bearer").then_some(key.trim()));
+    }
+    one(headers, &header::HeaderName::from_static("x-api-key"))
+}
+
+/// Looks at a request, and says who asks.
+pub(crate) async fn look(State(app): State<App>, mut request: Request, next: Next) -> Response {
+    let options = app.options();
+    let allowed = match examine(options, &request) {
+        Ok(allowed) => allowed,
+        Err(error) => return error.into_response(),
+    };
+    let is_preflight =
+        request.method() == Method::OPTIONS && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
+    let mut response = match (&allowed.origin, is_preflight) {
+        (Some(_), true) => StatusCode::NO_CONTENT.into_response(),
+        _ => match asker(options, &request) {
+            Ok(asker) => {
+                request.extensions_mut().insert(asker);
+                next.run(request).await
+            }
+            Err(error) => error.into_response(),
+        },
+    };
+    let headers = response.headers_mut();
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    if let Some(origin) = allowed.origin {
+        headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+        headers.insert(header::VARY, HeaderValue::from_static("Origin"));
+        if is_preflight {
+            let set = [
+                (header::ACCESS_CONTROL_ALLOW_METHODS, "GET, POST, DELETE"),
+                (
+                    header::ACCESS_CONTROL_ALLOW_HEADERS,
+                    "authorization, content-type, x-api-key",
+                ),
+                (header::ACCESS_CONTROL_MAX_AGE, "600"),
+            ];
+            headers.extend(set.map(|(name, value)| (name, HeaderValue::from_static(value))));
+        }
+    }
+    response
+}
+
+/// What a request may.
+struct Allowed {
+    /// The origin of the page that may read the answer, if it is another server's.
+    origin: Option<HeaderValue>,
+}
+
+fn examine(options: &ServerOptions, request: &Request) -> Result<Allowed, ApiError> {
+    let headers = request.headers();
+    // HTTP/2 has the host in the target.
+    let target = request.uri().authority().map(|authority| authority.as_str());
+    let host = one(headers, &header::HOST)?.or(target);
+    let host = host.ok_or_else(|| ApiError::invalid("there is no Host header"))?;
+    if !is_own_host(options, host) {
+        return Err(ApiError::new(
+            Kind::Forbidden,
+            "this is not one of the server's host names (--host-name adds one)",
+        ));
+    }
+    let Some(origin) = one(headers, &header::ORIGIN)? else {
+        return Ok(Allowed { origin: None });
+    };
+    match allowed_origin(options, origin, host) {
+        Some(true) => Ok(Allowed {
+            origin: HeaderValue::from_str(origin).ok(),
+        }),
+        Some(false) => Ok(Allowed { origin: None }),
+        None => Err(ApiError::new(
+            Kind::Forbidden,
+            "pages of this origin may not ask (--origin allows one)",
+        )),
+    }
+}
+
+fn asker(options: &ServerOptions, request: &Request) -> Result<Asker, ApiError> {
+    if options.keys.is_empty() {
+        return Ok(Asker(None));
+    }
+    match key(request.headers())? {
+        Some(key) => match options.keys.owner(key) {
+            Some(owner) => Ok(Asker(Some(owner.to_owned()))),
+            None => Err(ApiError::new(Kind::Unauthorized, "Invalid API Key")),
+        },
+        None if OPEN.contains(&request.uri().path()) => Ok(Asker(None)),
+        None => Err(ApiError::new(
+            Kind::Unauthorized,
+            "Invalid API Key: send Authorization: Bearer KEY, or x-api-key",
+        )),
+    }
+}

@@ -1,0 +1,57 @@
+//! HTTP server for language models: the OpenAI API over [`rocmforge_models::serve`], with limits, keys and metrics.
+//!
+//! A [`Source`] says how a model is loaded. An [`App`] has a table of sources by name, loads each at its first request, and answers HTTP
+//! requests; [`App::run`] listens until it is told to end, and lets the answers that run then come to their end.
+//!
+//! * [`source`] and `registry` are the models, `generation` is a request on one of them.
+//! * `openai` has the routes of the OpenAI API, `admin` those about the server itself.
+//! * `guard` looks at each request before its route does: host, origin, key. `listen` bounds connections and their times.
+//! * `fields` reads requests, `error` says what is wrong with them in the words of each API.
+//!
+//! ```no_run
+//! use rocmforge_ggml::CpuBackend;
+//! use rocmforge_models::{Engine, EngineOptions, Model, generate::Generator, serve};
+//! use rocmforge_server::{App, Facts, Loaded, LoadError, ServerOptions, Source};
+//!
+//! struct Cpu;
+//!
+//! impl Source for Cpu {
+//!     fn load(&self) -> Result<Loaded, LoadError> {
+//!         let model = Model::open("target/models/smollm2/SmolLM2-135M-Instruct.Q4_1.gguf")?;
+//!         let template = model.chat_template()?;
+//!         let server = serve::Server::start(serve::ServeOptions::default(), move || {
+//!             let engine = Engine::new(CpuBackend::new(), &model, EngineOptions::default())?;
+//!             Ok(Generator::new(engine, model.tokenizer()?))
+//!         })?;
+//!         Ok(Loaded { template, facts: Facts::default(), ..Loaded::new(server) })
+//!     }
+//! }
+//!
+//! # #[tokio::main]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let app = App::new(ServerOptions::default(), [("smollm2".to_owned(), Box::new(Cpu) as Box<dyn Source>)])?;
+//! app.run(std::future::pending()).await?;
+//! # Ok(())
+//! # }
+//! ```
+
+mod admin;
+mod app;
+mod error;
+mod fields;
+mod generation;
+mod guard;
+mod keys;
+mod listen;
+mod metrics;
+mod openai;
+mod options;
+mod prompt;
+mod registry;
+mod sampler;
+pub mod source;
+
+pub use app::{App, StartError};
+pub use keys::{KeyError, Keys};
+pub use options::{Limits, ServerOptions};
+pub use source::{CardMemory, Facts, LoadError, Loaded, Source};

@@ -1,0 +1,79 @@
+//! Listening: connections with bounds on their number and times, and an end that lets running answers finish.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::service::TowerToHyperService;
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+
+use crate::app::App;
+
+/// Most header lines of a request.
+const HEADERS: usize = 100;
+/// Most bytes of a request's head.
+const HEAD_BYTES: usize = 64 << 10;
+/// HTTP/2 requests at a time on one connection.
+const STREAMS: u32 = 64;
+/// How long to wait when the system has no more connections to give.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Serves connections until `end` comes, then those that are open until their answers have ended.
+pub(crate) async fn run(app: &App, listener: TcpListener, end: impl Future<Output = ()> + Send) {
+    let limits = app.options().limits;
+    let mut builder = Builder::new(TokioExecutor::new());
+    // Without a timer the times of hyper have no effect.
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.read_time)
+        .max_headers(HEADERS)
+        .max_buf_size(HEAD_BYTES);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .keep_alive_interval(limits.read_time)
+        .keep_alive_timeout(limits.read_time)
+        .max_concurrent_streams(STREAMS)
+        .max_header_list_size(HEAD_BYTES as u32);
+    let service = TowerToHyperService::new(app.router());
+    let places = Arc::new(Semaphore::new(limits.connections));
+    let graceful = GracefulShutdown::new();
+    let accept = async {
+        loop {
+            let Ok(place) = Arc::clone(&places).acquire_owned().await else {
+                return;
+            };
+            let Ok((stream, _)) = listener.accept().await else {
+                tokio::time::sleep(PAUSE).await;
+                continue;
+            };
+            let _ = stream.set_nodelay(true);
+            let connection = builder
+                .serve_connection(TokioIo::new(stream), service.clone())
+                .into_owned();
+            let watched = graceful.watch(connection);
+            tokio::spawn(async move {
+                // A client that breaks off is no error of ours.
+                let _ = watched.await;
+                drop(place);
+            });
+        }
+    };
+    tokio::select! {
+        () = accept => {}
+        () = end => {}
+    }
+    app.drain();
+    drop(listener);
+    tracing::info!("ends when the running answers have ended");
+    if tokio::time::timeout(limits.drain_time, graceful.shutdown())
+        .await
+        .is_err()
+    {
+        tracing::warn!("some answers had not ended in time");
+    }
+}

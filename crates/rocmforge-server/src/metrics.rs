@@ -1,0 +1,302 @@
+//! Metrics: counters of a model's requests, and all figures as Prometheus reads them.
+
+use std::fmt::Write;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use rocmforge_models::generate::Stats;
+
+use crate::app::App;
+
+/// How requests end.
+const ENDS: [&str; 9] = [
+    "end_of_text",
+    "stop_token",
+    "stop_string",
+    "max_tokens",
+    "context_full",
+    "cancelled",
+    "failed",
+    "refused",
+    "other",
+];
+
+/// Upper bounds of a histogram's buckets, in seconds.
+const BOUNDS: [f64; 16] = [
+    0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 600.0,
+];
+
+/// Counts of times by their length.
+#[derive(Debug, Default)]
+pub(crate) struct Histogram(Mutex<Counts>);
+
+#[derive(Clone, Debug, Default)]
+struct Counts {
+    buckets: [u64; BOUNDS.len()],
+    count: u64,
+    seconds: f64,
+}
+
+impl Histogram {
+    pub(crate) fn add(&self, time: Duration) {
+        let seconds = time.as_secs_f64();
+        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for (bucket, bound) in counts.buckets.iter_mut().zip(BOUNDS) {
+            *bucket += u64::from(seconds <= bound);
+        }
+        counts.count += 1;
+        counts.seconds += seconds;
+    }
+
+    fn counts(&self) -> Counts {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// Counters of a model.
+#[derive(Debug, Default)]
+pub(crate) struct Metrics {
+    /// Requests that were submitted and have not ended.
+    open: AtomicU64,
+    ends: [AtomicU64; ENDS.len()],
+    prompt_tokens: AtomicU64,
+    cached_tokens: AtomicU64,
+    drawn_tokens: AtomicU64,
+    prompt_time: Histogram,
+    pub(crate) first_token: Histogram,
+    pub(crate) next_token: Histogram,
+    whole: Histogram,
+}
+
+impl Metrics {
+    /// A request was submitted.
+    pub(crate) fn begin(&self) {
+        self.open.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A request has ended.
+    pub(crate) fn end(&self, end: &str, stats: &Stats, time: Duration) {
+        self.open.fetch_sub(1, Ordering::Relaxed);
+        let place = ENDS.iter().position(|name| *name == end).unwrap_or(ENDS.len() - 1);
+        self.ends[place].fetch_add(1, Ordering::Relaxed);
+        let drawn = stats.decoded_tokens + usize::from(!stats.prompt_time.is_zero());
+        for (counter, tokens) in [
+            (&self.prompt_tokens, stats.prompt_tokens),
+            (&self.cached_tokens, stats.cached_tokens),
+            (&self.drawn_tokens, drawn),
+        ] {
+            counter.fetch_add(tokens as u64, Ordering::Relaxed);
+        }
+        if !stats.prompt_time.is_zero() {
+            self.prompt_time.add(stats.prompt_time);
+        }
+        self.whole.add(time);
+    }
+}
+
+/// A text of metrics.
+#[derive(Default)]
+struct Text(String);
+
+/// A label's value may hold anything.
+fn quoted(value: &str) -> String {
+    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
+impl Text {
+    fn family(&mut self, name: &str, kind: &str, help: &str) {
+        let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
+    }
+
+    fn sample(&mut self, name: &str, labels: &str, value: impl std::fmt::Display) {
+        let _ = writeln!(self.0, "{name}{{{labels}}} {value}");
+    }
+
+    fn histogram(&mut self, name: &str, labels: &str, histogram: &Histogram) {
+        let Counts {
+            buckets,
+            count,
+            seconds,
+        } = histogram.counts();
+        for (bound, bucket) in BOUNDS.iter().zip(buckets) {
+            self.sample(&format!("{name}_bucket"), &format!("{labels},le=\"{bound}\""), bucket);
+        }
+        self.sample(&format!("{name}_bucket"), &format!("{labels},le=\"+Inf\""), count);
+        self.sample(&format!("{name}_sum"), labels, seconds);
+        self.sample(&format!("{name}_count"), labels, count);
+    }
+}
+
+/// A model's figures at one moment.
+struct Now {
+    labels: String,
+    running: usize,
+    waiting: usize,
+    used: f64,
+    blocks: usize,
+    block_size: usize,
+    steps: u64,
+    last_step: f64,
+    prefix: [u64; 2],
+}
+
+/// All figures. Names that begin with `vllm:` are those that routers read without being told.
+pub(crate) fn text(app: &App) -> String {
+    let mut text = Text::default();
+    let models: Vec<_> = app.registry().entries().collect();
+    let label = |name: &str| format!("model_name=\"{}\"", quoted(name));
+    let now = models.iter().filter_map(|entry| {
+        entry.look(|loaded, figures| Now {
+            labels: label(&entry.name),
+            running: figures.running,
+            waiting: figures.open.saturating_sub(figures.running),
+            used: match figures.cache.blocks {
+                0 => 0.0,
+                blocks => (blocks - figures.cache.free.min(blocks)) as f64 / blocks as f64,
+            },
+            blocks: figures.cache.blocks,
+            block_size: loaded.facts.cache_tokens.checked_div(figures.cache.blocks).unwrap_or(0),
+            steps: figures.steps,
+            last_step: figures.last_step.map_or(-1.0, |age| age.as_secs_f64()),
+            prefix: [figures.cache.prompt_tokens, figures.cache.cached_tokens],
+        })
+    });
+    let now: Vec<Now> = now.collect();
+    type Gauge = (&'static str, &'static str, &'static str, fn(&Now) -> f64);
+    let gauges: [Gauge; 8] = [
+        (
+            "vllm:num_requests_running",
+            "gauge",
+            "Requests with a place in the cache.",
+            |now| now.running as f64,
+        ),
+        ("vllm:num_requests_waiting", "gauge", "Requests without one.", |now| {
+            now.waiting as f64
+        }),
+        (
+            "vllm:kv_cache_usage_perc",
+            "gauge",
+            "Part of the cache that is in use, 0 to 1.",
+            |now| now.used,
+        ),
+        (
+            "vllm:prefix_cache_queries_total",
+            "counter",
+            "Tokens of prompts that were looked up in the cache.",
+            |now| now.prefix[0] as f64,
+        ),
+        (
+            "vllm:prefix_cache_hits_total",
+            "counter",
+            "Those that were found.",
+            |now| now.prefix[1] as f64,
+        ),
+        (
+            "llamacpp:requests_processing",
+            "gauge",
+            "Requests with a place in the cache.",
+            |now| now.running as f64,
+        ),
+        ("llamacpp:requests_deferred", "gauge", "Requests without one.", |now| {
+            now.waiting as f64
+        }),
+        ("llamacpp:n_decode_total", "counter", "Steps of the engine.", |now| {
+            now.steps as f64
+        }),
+    ];
+    for (name, kind, help, value) in gauges {
+        text.family(name, kind, help);
+        now.iter()
+            .for_each(|model| text.sample(name, &model.labels, value(model)));
+    }
+    text.family("vllm:cache_config_info", "gauge", "Blocks of the cache.");
+    for model in &now {
+        let labels = format!(
+            "{},block_size=\"{}\",num_gpu_blocks=\"{}\"",
+            model.labels, model.block_size, model.blocks
+        );
+        text.sample("vllm:cache_config_info", &labels, 1);
+    }
+    text.family(
+        "rocmforge_last_step_age_seconds",
+        "gauge",
+        "Time since the last step of the engine ended; -1 before the first.",
+    );
+    now.iter()
+        .for_each(|model| text.sample("rocmforge_last_step_age_seconds", &model.labels, model.last_step));
+
+    type Counter = (&'static str, &'static str, fn(&Metrics) -> &AtomicU64);
+    let counters: [Counter; 5] = [
+        ("vllm:prompt_tokens_total", "Tokens of prompts.", |metrics| {
+            &metrics.prompt_tokens
+        }),
+        ("vllm:generation_tokens_total", "Tokens that were drawn.", |metrics| {
+            &metrics.drawn_tokens
+        }),
+        ("llamacpp:prompt_tokens_total", "Tokens of prompts.", |metrics| {
+            &metrics.prompt_tokens
+        }),
+        (
+            "llamacpp:tokens_predicted_total",
+            "Tokens that were drawn.",
+            |metrics| &metrics.drawn_tokens,
+        ),
+        (
+            "rocmforge_cached_prompt_tokens_total",
+            "Tokens of prompts that an earlier request had left.",
+            |metrics| &metrics.cached_tokens,
+        ),
+    ];
+    for (name, help, counter) in counters {
+        text.family(name, "counter", help);
+        for entry in &models {
+            text.sample(
+                name,
+                &label(&entry.name),
+                counter(&entry.metrics).load(Ordering::Relaxed),
+            );
+        }
+    }
+    text.family(
+        "vllm:request_success_total",
+        "counter",
+        "Requests that have ended, by their end.",
+    );
+    for entry in &models {
+        for (end, count) in ENDS.iter().zip(&entry.metrics.ends) {
+            let labels = format!("{},finished_reason=\"{end}\"", label(&entry.name));
+            text.sample("vllm:request_success_total", &labels, count.load(Ordering::Relaxed));
+        }
+    }
+    type Times = (&'static str, &'static str, fn(&Metrics) -> &Histogram);
+    let histograms: [Times; 4] = [
+        (
+            "vllm:time_to_first_token_seconds",
+            "Time to the first token.",
+            |metrics| &metrics.first_token,
+        ),
+        (
+            "vllm:inter_token_latency_seconds",
+            "Time from one token to the next.",
+            |metrics| &metrics.next_token,
+        ),
+        (
+            "vllm:request_prefill_time_seconds",
+            "Time of steps with a request's prompt.",
+            |metrics| &metrics.prompt_time,
+        ),
+        (
+            "vllm:e2e_request_latency_seconds",
+            "Time of whole requests.",
+            |metrics| &metrics.whole,
+        ),
+    ];
+    for (name, help, histogram) in histograms {
+        text.family(name, "histogram", help);
+        models
+            .iter()
+            .for_each(|entry| text.histogram(name, &label(&entry.name), histogram(&entry.metrics)));
+    }
+    text.0
+}

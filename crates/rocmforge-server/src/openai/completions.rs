@@ -1,0 +1,208 @@
+//! `/v1/completions`: texts that go on.
+
+use axum::Json;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use futures_util::future::try_join_all;
+use futures_util::stream::{SelectAll, StreamExt};
+use rocmforge_models::generate::{Event, Prompt};
+use rocmforge_models::tokenizer::Tokenizer;
+use serde_json::{Value, json};
+
+use super::{Common, FINGERPRINT, Usage, event_stream, finish_reason, logprobs, timings};
+use crate::app::{App, Asker};
+use crate::error::ApiError;
+use crate::fields::Fields;
+use crate::generation::{Generation, id, now};
+
+/// Tokens of an answer, if the request does not say: the API's default.
+const MAX_TOKENS: usize = 16;
+
+/// What all values of an answer begin with.
+struct Head {
+    id: String,
+    created: u64,
+    model: String,
+}
+
+impl Head {
+    fn json(&self, choices: Value) -> Value {
+        json!({
+            "id": self.id,
+            "object": "text_completion",
+            "created": self.created,
+            "model": self.model,
+            "system_fingerprint": FINGERPRINT,
+            "choices": choices,
+        })
+    }
+}
+
+/// Prompts: a text, token ids, or a list of either.
+pub(crate) fn prompts(fields: &Fields, most: usize) -> Result<Vec<Prompt>, ApiError> {
+    let wrong = || ApiError::field("prompt", "it must be a text, a list of token ids, or a list of these");
+    let ids = |list: &[Value]| -> Result<Prompt, ApiError> {
+        let ids = list.iter().map(|id| u32::try_from(id.as_u64()?).ok());
+        Ok(Prompt::Ids(ids.collect::<Option<_>>().ok_or_else(wrong)?))
+    };
+    let one = |value: &Value| match value {
+        Value::String(text) => Ok(Prompt::Text(text.clone())),
+        Value::Array(list) => ids(list),
+        _ => Err(wrong()),
+    };
+    let prompts = match fields.get("prompt").ok_or_else(wrong)? {
+        Value::Array(list) if list.is_empty() => return Err(wrong()),
+        Value::Array(list) if list[0].is_number() => vec![ids(list)?],
+        Value::Array(list) => list.iter().map(one).collect::<Result<_, _>>()?,
+        value => vec![one(value)?],
+    };
+    match prompts.len() > most {
+        true => Err(ApiError::field("prompt", format!("there may be {most} prompts"))),
+        false => Ok(prompts),
+    }
+}
+
+/// The text of a prompt.
+fn text_of(prompt: &Prompt, tokenizer: &Tokenizer) -> String {
+    match prompt {
+        Prompt::Text(text) => text.clone(),
+        Prompt::Ids(ids) => tokenizer.decode(ids),
+        _ => String::new(),
+    }
+}
+
+pub(super) async fn complete(State(app): State<App>, asker: Asker, fields: Fields) -> Result<Response, ApiError> {
+    let limits = app.options().limits;
+    let prompts = prompts(&fields, limits.choices)?;
+    fields.refuse(&["suffix"])?;
+    let mut common = Common::read(&app, &fields).await?;
+    if common.request.max_tokens == usize::MAX
+        && fields.get("max_tokens").is_none()
+        && fields.get("n_predict").is_none()
+    {
+        common.request.max_tokens = MAX_TOKENS;
+    }
+    let top = match fields.get("logprobs") {
+        Some(Value::Bool(wanted)) => wanted.then_some(0),
+        _ => fields.count("logprobs", 0, limits.logprobs)?,
+    };
+    common.request.logprobs = top.unwrap_or(0);
+    let wants_logprobs = top.is_some();
+    let echo = fields.bool("echo")?;
+    if echo && wants_logprobs {
+        return Err(ApiError::not_supported("echo", "it is not there with logprobs"));
+    }
+    let tokenizer = common.lease.handle().tokenizer();
+    let echoes: Vec<String> = (prompts.iter())
+        .flat_map(|prompt| std::iter::repeat_n(prompt, common.choices))
+        .map(|prompt| {
+            if echo {
+                text_of(prompt, tokenizer)
+            } else {
+                String::new()
+            }
+        })
+        .collect();
+    let requests = prompts.iter().flat_map(|prompt| common.requests(prompt));
+    let generations = requests.map(|request| Generation::start(&app, &asker, &common.lease, request));
+    let generations: Vec<Generation> = try_join_all(generations).await?;
+    let head = Head {
+        id: id("cmpl-"),
+        created: now(),
+        model: common.model.clone(),
+    };
+    match common.is_stream {
+        true => Ok(event_stream(stream(head, common, generations, echoes, wants_logprobs))),
+        false => whole(&head, &common, generations, &echoes, wants_logprobs).await,
+    }
+}
+
+async fn whole(
+    head: &Head,
+    common: &Common,
+    generations: Vec<Generation>,
+    echoes: &[String],
+    wants_logprobs: bool,
+) -> Result<Response, ApiError> {
+    let completions = try_join_all(generations.into_iter().map(Generation::complete)).await?;
+    let (mut usage, mut choices) = (Usage::default(), Vec::new());
+    for (index, (completion, echo)) in completions.iter().zip(echoes).enumerate() {
+        usage.add(&completion.stats, completion.tokens.len(), index % common.choices == 0);
+        let tokenizer = common.lease.handle().tokenizer();
+        let offset = echo.chars().count();
+        let logprobs = wants_logprobs.then(|| logprobs::of_text(tokenizer, &completion.tokens, offset));
+        choices.push(json!({
+            "index": index,
+            "text": format!("{echo}{}", completion.text),
+            "logprobs": logprobs,
+            "finish_reason": finish_reason(&completion.reason),
+        }));
+    }
+    let mut answer = head.json(choices.into());
+    answer["usage"] = usage.json();
+    if let Some(last) = completions.last() {
+        answer["timings"] = timings(&last.stats);
+    }
+    Ok(Json(answer).into_response())
+}
+
+fn stream(
+    head: Head,
+    common: Common,
+    generations: Vec<Generation>,
+    echoes: Vec<String>,
+    wants_logprobs: bool,
+) -> impl futures_util::Stream<Item = Result<Value, ApiError>> {
+    let chunk = |head: &Head, index: usize, text: &str, logprobs: Value, finish: Option<&str>| {
+        let choice = json!({"index": index, "text": text, "logprobs": logprobs, "finish_reason": finish});
+        head.json(json!([choice]))
+    };
+    async_stream::stream! {
+        let mut offsets = Vec::new();
+        for (index, echo) in echoes.iter().enumerate() {
+            offsets.push(echo.chars().count());
+            if !echo.is_empty() {
+                yield Ok(chunk(&head, index, echo, Value::Null, None));
+            }
+        }
+        let mut events = SelectAll::new();
+        for (index, generation) in generations.into_iter().enumerate() {
+            events.push(generation.into_stream().map(move |event| (index, event)).boxed());
+        }
+        let (mut usage, mut drawn) = (Usage::default(), vec![0; events.len()]);
+        while let Some((index, event)) = events.next().await {
+            match event {
+                Err(error) => {
+                    yield Err(error);
+                    return;
+                }
+                Ok(Event::Prompt { .. }) => {}
+                Ok(Event::Token { token, .. }) => {
+                    drawn[index] += 1;
+                    if token.text.is_empty() && !wants_logprobs {
+                        continue;
+                    }
+                    let text = token.text.clone();
+                    let mut logprobs = Value::Null;
+                    if wants_logprobs {
+                        let tokenizer = common.lease.handle().tokenizer();
+                        logprobs = logprobs::of_text(tokenizer, &[token], offsets[index]);
+                    }
+                    offsets[index] += text.chars().count();
+                    yield Ok(chunk(&head, index, &text, logprobs, None));
+                }
+                Ok(Event::Finished { reason, text, stats, .. }) => {
+                    usage.add(&stats, drawn[index], index % common.choices == 0);
+                    let mut chunk = chunk(&head, index, &text, Value::Null, Some(finish_reason(&reason)));
+                    chunk["timings"] = timings(&stats);
+                    yield Ok(chunk);
+                }
+            }
+        }
+        if common.wants_usage {
+            let mut chunk = head.json(json!([]));
+            chunk["usage"] = usage.json();
+            yield Ok(chunk);
+        }
+    }
+}

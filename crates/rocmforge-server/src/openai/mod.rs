@@ -1,0 +1,197 @@
+//! Routes of the OpenAI API.
+
+mod chat;
+mod completions;
+mod logprobs;
+mod models;
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::response::sse::{self, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use futures_util::Stream;
+use rocmforge_models::generate::{FinishReason, Prompt, Request, Stats};
+use serde_json::{Value, json};
+
+use crate::app::App;
+use crate::error::ApiError;
+use crate::fields::Fields;
+use crate::options::Limits;
+use crate::registry::Lease;
+use crate::sampler;
+
+/// What clients compare to know whether the same program answers.
+const FINGERPRINT: &str = concat!("b-rocmforge-", env!("CARGO_PKG_VERSION"));
+/// How often a stream shows that it lives, where nothing else comes.
+const ALIVE: Duration = Duration::from_secs(15);
+
+pub(crate) fn routes() -> Router<App> {
+    Router::new()
+        .route("/v1/chat/completions", post(chat::complete))
+        .route("/chat/completions", post(chat::complete))
+        .route("/v1/completions", post(completions::complete))
+        .route("/v1/models", get(models::list))
+        .route("/models", get(models::list))
+        .route("/v1/models/{*name}", get(models::show))
+}
+
+/// What both kinds of completion have in common.
+struct Common {
+    /// The name that the client gave the model.
+    model: String,
+    lease: Arc<Lease>,
+    /// Without a prompt.
+    request: Request,
+    /// Answers to each prompt.
+    choices: usize,
+    is_stream: bool,
+    wants_usage: bool,
+}
+
+/// Fields that change an answer and are not there.
+const NOT_SUPPORTED: [&str; 10] = [
+    "tools",
+    "functions",
+    "response_format",
+    "audio",
+    "prediction",
+    "web_search_options",
+    "best_of",
+    "lora",
+    "guided_json",
+    "structured_outputs",
+];
+
+impl Common {
+    async fn read(app: &App, fields: &Fields) -> Result<Self, ApiError> {
+        let limits = &app.options().limits;
+        let format = fields.object("response_format")?.and_then(|format| format.get("type"));
+        let names = NOT_SUPPORTED.iter().filter(|name| match **name {
+            "response_format" => format.is_none_or(|kind| kind != "text"),
+            "best_of" => fields.get("best_of").is_some_and(|number| *number != 1),
+            _ => true,
+        });
+        fields.refuse(&names.copied().collect::<Vec<_>>())?;
+        let choices = fields.count("n", 1, limits.choices)?.unwrap_or(1);
+        let max_tokens = match fields.tokens("max_completion_tokens")? {
+            Some(tokens) => Some(tokens),
+            None => fields.tokens("max_tokens")?.or(fields.tokens("n_predict")?),
+        };
+        let stop = stops(fields, "stop", limits)?;
+        let name = fields.text("model")?;
+        let lease = app.lease(name).await?;
+        let sampler = sampler::config(fields, lease.handle().tokenizer(), limits)?;
+        let options = fields.object("stream_options")?;
+        let wants_usage = options.and_then(|options| options.get("include_usage")?.as_bool());
+        Ok(Self {
+            model: name.unwrap_or(lease.name()).to_owned(),
+            request: Request {
+                sampler,
+                max_tokens: max_tokens.unwrap_or(usize::MAX),
+                stop,
+                ignore_end: fields.bool("ignore_eos")?,
+                ..Request::new(Prompt::Ids(Vec::new()))
+            },
+            lease,
+            choices,
+            is_stream: fields.bool("stream")?,
+            wants_usage: wants_usage.unwrap_or(false),
+        })
+    }
+
+    /// The requests for all answers to a prompt: equal but for their random numbers.
+    fn requests(&self, prompt: &Prompt) -> impl Iterator<Item = Request> {
+        (0..self.choices as u64).map(|choice| {
+            let mut request = self.request.clone();
+            request.prompt = prompt.clone();
+            request.sampler.seed = request.sampler.seed.wrapping_add(choice);
+            request
+        })
+    }
+}
+
+/// Texts that end an answer.
+fn stops(fields: &Fields, name: &str, limits: &Limits) -> Result<Vec<String>, ApiError> {
+    let mut stops = fields.texts(name)?;
+    stops.retain(|stop| !stop.is_empty());
+    let (most, bytes) = (limits.stops, limits.stop_bytes);
+    if stops.len() > most || stops.iter().any(|stop| stop.len() > bytes) {
+        return Err(ApiError::field(
+            name,
+            format!("it may have {most} texts of at most {bytes} bytes"),
+        ));
+    }
+    Ok(stops)
+}
+
+fn finish_reason(reason: &FinishReason) -> &'static str {
+    match reason {
+        FinishReason::MaxTokens | FinishReason::ContextFull => "length",
+        _ => "stop",
+    }
+}
+
+/// Figures of all answers of a request.
+#[derive(Clone, Copy, Debug, Default)]
+struct Usage {
+    prompt: usize,
+    cached: usize,
+    drawn: usize,
+}
+
+impl Usage {
+    /// Adds an answer's figures. Answers to the same prompt count it once.
+    fn add(&mut self, stats: &Stats, drawn: usize, is_new_prompt: bool) {
+        if is_new_prompt {
+            self.prompt += stats.prompt_tokens;
+            self.cached += stats.cached_tokens;
+        }
+        self.drawn += drawn;
+    }
+
+    fn json(&self) -> Value {
+        json!({
+            "prompt_tokens": self.prompt,
+            "completion_tokens": self.drawn,
+            "total_tokens": self.prompt + self.drawn,
+            "prompt_tokens_details": {"cached_tokens": self.cached},
+        })
+    }
+}
+
+/// Times of an answer, as llama.cpp's server gives them.
+fn timings(stats: &Stats) -> Value {
+    let milliseconds = |time: Duration| time.as_secs_f64() * 1e3;
+    json!({
+        "cache_n": stats.cached_tokens,
+        "prompt_n": stats.prompt_tokens - stats.cached_tokens,
+        "prompt_ms": milliseconds(stats.prompt_time),
+        "prompt_per_second": stats.prompt_tokens_per_second(),
+        "predicted_n": stats.decoded_tokens,
+        "predicted_ms": milliseconds(stats.decode_time),
+        "predicted_per_second": stats.decode_tokens_per_second(),
+    })
+}
+
+/// A stream of JSON values, ended by `[DONE]`. An error is the last value.
+fn event_stream(values: impl Stream<Item = Result<Value, ApiError>> + Send + 'static) -> Response {
+    let events = async_stream::stream! {
+        let mut values = std::pin::pin!(values);
+        while let Some(value) = futures_util::StreamExt::next(&mut values).await {
+            let is_error = value.is_err();
+            let value = value.unwrap_or_else(|error| error.openai());
+            yield Ok::<_, Infallible>(sse::Event::default().data(value.to_string()));
+            if is_error {
+                return;
+            }
+        }
+        yield Ok(sse::Event::default().data("[DONE]"));
+    };
+    Sse::new(events)
+        .keep_alive(KeepAlive::new().interval(ALIVE))
+        .into_response()
+}

@@ -1,0 +1,44 @@
+//! `/v1/models`: the models that a request may name.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use serde_json::{Value, json};
+
+use crate::app::App;
+use crate::error::{ApiError, Kind};
+use crate::registry::Entry;
+
+fn model(entry: &Entry) -> Value {
+    let meta = entry.look(|loaded, _| {
+        let facts = &loaded.facts;
+        json!({
+            "architecture": facts.architecture,
+            "weight_type": facts.weight_type,
+            "n_params": facts.parameters,
+            "size": facts.weight_bytes,
+            "n_ctx": facts.context,
+            "n_ctx_train": facts.trained_context,
+            "n_embd": facts.width,
+            "n_vocab": loaded.server.handle().tokenizer().vocab_size(),
+        })
+    });
+    json!({
+        "id": entry.name,
+        "object": "model",
+        "created": 0,
+        "owned_by": "rocmforge",
+        "status": {"value": if meta.is_some() { "loaded" } else { "unloaded" }},
+        "meta": meta,
+    })
+}
+
+pub(super) async fn list(State(app): State<App>) -> Json<Value> {
+    let models: Vec<Value> = app.registry().entries().map(|entry| model(entry)).collect();
+    Json(json!({"object": "list", "data": models}))
+}
+
+pub(super) async fn show(State(app): State<App>, Path(name): Path<String>) -> Result<Json<Value>, ApiError> {
+    let entry = app.registry().entries().find(|entry| entry.name == name);
+    let entry = entry.ok_or_else(|| ApiError::new(Kind::NotFound, format!("there is no model {name:?}")))?;
+    Ok(Json(model(entry)))
+}

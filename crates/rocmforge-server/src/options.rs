@@ -1,0 +1,90 @@
+//! Options of a server: where it listens, who may ask, and how much.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use crate::keys::Keys;
+
+/// How a server is set up. The default listens on 127.0.0.1 and takes requests of this machine only.
+#[derive(Clone, Debug)]
+pub struct ServerOptions {
+    /// Where it listens.
+    pub listen: SocketAddr,
+    /// Who may ask. An address that other machines reach needs keys, unless `allow_without_keys` is set.
+    pub keys: Keys,
+    /// Serves other machines without keys.
+    pub allow_without_keys: bool,
+    /// Names in the `Host` header that are taken beside `localhost` and the addresses of this machine.
+    pub hosts: Vec<String>,
+    /// Origins of web pages elsewhere that may ask, such as `https://chat.example.org`.
+    pub origins: Vec<String>,
+    /// Most models that are loaded at a time; the one that was not used for the longest time goes first.
+    pub max_models: usize,
+    /// How long a model stays loaded after its last request; `None`: until another needs its place.
+    pub keep_alive: Option<Duration>,
+    /// How much a request may ask for.
+    pub limits: Limits,
+}
+
+impl Default for ServerOptions {
+    fn default() -> Self {
+        Self {
+            listen: (Ipv4Addr::LOCALHOST, 8080).into(),
+            keys: Keys::default(),
+            allow_without_keys: false,
+            hosts: Vec::new(),
+            origins: Vec::new(),
+            max_models: 1,
+            keep_alive: None,
+            limits: Limits::default(),
+        }
+    }
+}
+
+/// How much connections and requests may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Requests at a time that generate text; owners of keys share them.
+    pub requests: usize,
+    /// Connections at a time. Further ones wait.
+    pub connections: usize,
+    /// Bytes of a request's body.
+    pub body_bytes: usize,
+    /// Time for the head of a request, and for its body.
+    pub read_time: Duration,
+    /// Time for an answer, loading of its model included.
+    pub answer_time: Duration,
+    /// Answers to one prompt (`n`), and prompts of one request.
+    pub choices: usize,
+    /// Most likely tokens that are reported with each (`top_logprobs`).
+    pub logprobs: usize,
+    /// Texts that end an answer.
+    pub stops: usize,
+    /// Bytes of each of them.
+    pub stop_bytes: usize,
+    /// Entries of `logit_bias`.
+    pub biases: usize,
+    /// Events of an answer that may wait for a client that reads slowly. One that falls further behind is left.
+    pub waiting_events: usize,
+    /// Time that running answers have when the server ends.
+    pub drain_time: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            requests: 256,
+            connections: 512,
+            body_bytes: 16 << 20,
+            read_time: Duration::from_secs(30),
+            answer_time: Duration::from_secs(3600),
+            choices: 16,
+            logprobs: 20,
+            stops: 16,
+            stop_bytes: 1024,
+            biases: 1024,
+            waiting_events: 4096,
+            drain_time: Duration::from_secs(60),
+        }
+    }
+}

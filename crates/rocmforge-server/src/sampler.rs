@@ -1,0 +1,157 @@
+//! Sampler of a request: the fields of the OpenAI API, and those of llama.cpp for the rest.
+
+use rocmforge_models::sampling::{DRY_BREAKERS, Mirostat, SamplerConfig};
+use rocmforge_models::tokenizer::{Encode, Tokenizer};
+use serde_json::Value;
+
+use crate::error::ApiError;
+use crate::fields::Fields;
+use crate::options::Limits;
+
+/// The sampler that the fields describe: llama.cpp's with what they change.
+pub(crate) fn config(fields: &Fields, tokenizer: &Tokenizer, limits: &Limits) -> Result<SamplerConfig, ApiError> {
+    let mut config = SamplerConfig::default();
+    // Where an API and another have names of their own for the same, either is taken.
+    let floats: [(&[&str], &mut f32); 12] = [
+        (&["temperature"], &mut config.temperature),
+        (&["top_p"], &mut config.top_p),
+        (&["min_p"], &mut config.min_p),
+        (&["typical_p", "typ_p"], &mut config.typical_p),
+        (&["top_n_sigma"], &mut config.top_n_sigma),
+        (&["repeat_penalty", "repetition_penalty"], &mut config.repeat_penalty),
+        (&["frequency_penalty"], &mut config.frequency_penalty),
+        (&["presence_penalty"], &mut config.presence_penalty),
+        (&["dry_multiplier"], &mut config.dry.multiplier),
+        (&["dry_base"], &mut config.dry.base),
+        (&["xtc_probability"], &mut config.xtc.probability),
+        (&["xtc_threshold"], &mut config.xtc.threshold),
+    ];
+    for (names, value) in floats {
+        for name in names {
+            if let Some(number) = fields.float(name)? {
+                *value = number;
+            }
+        }
+    }
+    // -1 is "all" for numbers of tokens, and "off" for top_k.
+    if let Some(top_k) = fields.integer("top_k")? {
+        config.top_k = usize::try_from(top_k).unwrap_or(0);
+    }
+    for (name, value) in [
+        ("repeat_last_n", &mut config.repeat_last_n),
+        ("dry_penalty_last_n", &mut config.dry.last_n),
+        ("dry_allowed_length", &mut config.dry.allowed_length),
+    ] {
+        if let Some(tokens) = fields.tokens(name)? {
+            *value = tokens;
+        }
+    }
+    if config.dry.multiplier != 0.0 {
+        config.dry.breakers = breakers(fields, tokenizer, limits)?;
+    }
+    config.mirostat = match fields.integer("mirostat")? {
+        None | Some(0) => None,
+        Some(2) => Some(Mirostat {
+            tau: fields.float("mirostat_tau")?.unwrap_or(Mirostat::default().tau),
+            eta: fields.float("mirostat_eta")?.unwrap_or(Mirostat::default().eta),
+        }),
+        Some(_) => return Err(ApiError::not_supported("mirostat", "0 (off) and 2 are known")),
+    };
+    config.logit_bias = biases(fields, tokenizer, limits)?;
+    config.seed = match fields.integer("seed")? {
+        // All other numbers are keys, negative ones too.
+        Some(seed) if seed != -1 => seed as u64,
+        _ => crate::generation::random(),
+    };
+    config.check().map_err(|error| ApiError::invalid(error.to_string()))?;
+    fields.refuse(&[
+        "samplers",
+        "dynatemp_range",
+        "grammar",
+        "grammar_lazy",
+        "json_schema",
+        "adaptive_target",
+    ])?;
+    Ok(config)
+}
+
+/// Tokens that hold a breaker.
+fn breakers(fields: &Fields, tokenizer: &Tokenizer, limits: &Limits) -> Result<Vec<u32>, ApiError> {
+    let name = "dry_sequence_breakers";
+    let mut texts = fields.texts(name)?;
+    if fields.get(name).is_none() {
+        texts = DRY_BREAKERS.map(str::to_owned).to_vec();
+    }
+    if texts.len() > limits.stops
+        || texts
+            .iter()
+            .any(|text| text.is_empty() || text.len() > limits.stop_bytes)
+    {
+        let (most, bytes) = (limits.stops, limits.stop_bytes);
+        return Err(ApiError::field(
+            name,
+            format!("it may have {most} texts of 1 to {bytes} bytes"),
+        ));
+    }
+    let holds = |bytes: &[u8]| {
+        let has = |text: &String| bytes.windows(text.len()).any(|part| part == text.as_bytes());
+        texts.iter().any(has)
+    };
+    let ids = 0..u32::try_from(tokenizer.vocab_size()).unwrap_or(u32::MAX);
+    Ok(ids.filter(|id| tokenizer.token_bytes(*id).is_some_and(holds)).collect())
+}
+
+/// `logit_bias`: an object of ids or texts, or llama.cpp's list of pairs. `false` bans a token.
+fn biases(fields: &Fields, tokenizer: &Tokenizer, limits: &Limits) -> Result<Vec<(u32, f32)>, ApiError> {
+    let name = "logit_bias";
+    let wrong = || ApiError::field(name, "it must map ids of tokens to numbers, as in {\"15043\": -100}");
+    let pairs: Vec<(Value, &Value)> = match fields.get(name) {
+        None => return Ok(Vec::new()),
+        Some(Value::Object(object)) => object
+            .iter()
+            .map(|(key, bias)| (Value::from(key.as_str()), bias))
+            .collect(),
+        Some(Value::Array(list)) => {
+            let pair = |pair: &'_ Value| match pair.as_array().map(Vec::as_slice) {
+                Some([token, _]) => Some(token.clone()),
+                _ => None,
+            };
+            let tokens: Option<Vec<Value>> = list.iter().map(pair).collect();
+            let biases = list.iter().filter_map(|pair| pair.get(1));
+            tokens.ok_or_else(wrong)?.into_iter().zip(biases).collect()
+        }
+        Some(_) => return Err(wrong()),
+    };
+    if pairs.len() > limits.biases {
+        return Err(ApiError::field(name, format!("it may have {} entries", limits.biases)));
+    }
+    let mut biases = Vec::new();
+    for (token, bias) in pairs {
+        let bias = match bias {
+            Value::Bool(false) => f32::NEG_INFINITY,
+            number => number.as_f64().ok_or_else(wrong)? as f32,
+        };
+        let id = match &token {
+            Value::String(text) => text.parse().ok(),
+            number => Some(number.as_u64().ok_or_else(wrong)?),
+        };
+        match (id, &token) {
+            (Some(id), _) if id < tokenizer.vocab_size() as u64 => biases.push((id as u32, bias)),
+            (Some(id), _) => {
+                let most = tokenizer.vocab_size();
+                return Err(ApiError::field(
+                    name,
+                    format!("token {id} is not one of the model's {most}"),
+                ));
+            }
+            (None, Value::String(text)) => {
+                let ids = tokenizer
+                    .encode(text, Encode::TEXT)
+                    .map_err(|error| ApiError::field(name, error))?;
+                biases.extend(ids.into_iter().map(|id| (id, bias)));
+            }
+            (None, _) => return Err(wrong()),
+        }
+    }
+    Ok(biases)
+}

@@ -1,0 +1,121 @@
+//! Sources: how models are loaded, and what a loaded one says about itself.
+
+use rocmforge_memory::Bytes;
+use rocmforge_models::ModelError;
+use rocmforge_models::chat::ChatTemplate;
+use rocmforge_models::serve::{ServeError, Server};
+
+/// How a model is loaded. It is called on a thread of its own, once at a time.
+pub trait Source: Send + Sync + 'static {
+    /// Loads the model and starts its engine.
+    ///
+    /// # Errors
+    /// [`LoadError::NoRoom`] if it does not fit beside what is loaded: a model that nobody uses is then unloaded, and the call repeated.
+    fn load(&self) -> Result<Loaded, LoadError>;
+}
+
+/// Why a model is not loaded.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LoadError {
+    /// It does not fit into the memory that is left.
+    #[error("{0}")]
+    NoRoom(Box<dyn std::error::Error + Send + Sync>),
+    /// It cannot be loaded.
+    #[error("{0}")]
+    Failed(Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl From<ModelError> for LoadError {
+    fn from(error: ModelError) -> Self {
+        match error.is_out_of_memory() {
+            true => Self::NoRoom(error.into()),
+            false => Self::Failed(error.into()),
+        }
+    }
+}
+
+impl From<ServeError> for LoadError {
+    fn from(error: ServeError) -> Self {
+        match &error {
+            ServeError::Start(cause) if cause.is_out_of_memory() => Self::NoRoom(error.into()),
+            _ => Self::Failed(error.into()),
+        }
+    }
+}
+
+/// A loaded model.
+pub struct Loaded {
+    /// Its engine.
+    pub server: Server,
+    /// Its chat template; `None` if it was not made for conversations.
+    pub template: Option<ChatTemplate>,
+    /// What it is.
+    pub facts: Facts,
+    /// Reads the memory of the cards that it lies on.
+    pub memory: Box<dyn Fn() -> Vec<CardMemory> + Send + Sync>,
+}
+
+impl Loaded {
+    /// A model without a chat template, of which nothing is known.
+    #[must_use]
+    pub fn new(server: Server) -> Self {
+        Self {
+            server,
+            template: None,
+            facts: Facts::default(),
+            memory: Box::new(Vec::new),
+        }
+    }
+}
+
+impl std::fmt::Debug for Loaded {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Loaded")
+            .field("server", &self.server)
+            .field("facts", &self.facts)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a loaded model is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Facts {
+    /// Its architecture, as GGUF names it.
+    pub architecture: String,
+    /// Type of most of its weights, such as `Q4_K`.
+    pub weight_type: String,
+    /// Weights, counted one by one.
+    pub parameters: u64,
+    /// Bytes of its weights.
+    pub weight_bytes: u64,
+    /// Bytes of its cache.
+    pub cache_bytes: u64,
+    /// Tokens that the cache holds.
+    pub cache_tokens: usize,
+    /// Longest sequence in tokens.
+    pub context: usize,
+    /// Longest sequence that the model was made for.
+    pub trained_context: usize,
+    /// Length of its embeddings.
+    pub width: usize,
+    /// Where it runs, in words.
+    pub device: String,
+}
+
+/// Memory of a card now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CardMemory {
+    /// The card.
+    pub name: String,
+    /// All of its memory.
+    pub total: Bytes,
+    /// What this process may hold.
+    pub budget: Bytes,
+    /// What this process holds: weights, caches, scratch, the driver's own.
+    pub own: Bytes,
+    /// What other processes hold, the desktop among them; `None` where the driver does not say.
+    pub others: Option<Bytes>,
+    /// What is kept free for the desktop.
+    pub headroom: Bytes,
+}
