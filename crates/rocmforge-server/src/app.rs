@@ -1,9 +1,8 @@
 //! App: what all routes share, and the routes.
 
-use std::collections::HashMap;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use axum::Router;
 use axum::extract::FromRequestParts;
@@ -15,6 +14,7 @@ use crate::error::{self, ApiError, Kind};
 use crate::guard;
 use crate::listen;
 use crate::options::ServerOptions;
+use crate::places::{Place, Places};
 use crate::registry::{Entry, Lease, Registry};
 use crate::source::Source;
 use crate::{admin, openai};
@@ -27,8 +27,7 @@ struct Shared {
     options: ServerOptions,
     registry: Arc<Registry>,
     is_draining: AtomicBool,
-    /// Running requests of each asker.
-    places: Mutex<HashMap<String, Vec<Weak<()>>>>,
+    places: Arc<Places>,
 }
 
 impl std::fmt::Debug for App {
@@ -99,7 +98,7 @@ impl App {
             options,
             registry: Arc::new(registry),
             is_draining: AtomicBool::new(false),
-            places: Mutex::default(),
+            places: Arc::default(),
         })))
     }
 
@@ -150,24 +149,15 @@ impl App {
         Ok(Arc::new(self.registry().lease(entry).await?))
     }
 
-    /// A place among the running requests. Where there are keys, the owner of one has at most half of the places, so that others have some.
-    pub(crate) fn place(&self, asker: &Asker) -> Result<Arc<()>, ApiError> {
-        let place = Arc::new(());
-        let Some(owner) = &asker.0 else { return Ok(place) };
-        let all = self.options().limits.requests;
-        let most = match self.options().keys.len() {
-            0 | 1 => all,
-            _ => (all / 2).max(1),
-        };
-        let mut places = self.0.places.lock().unwrap_or_else(PoisonError::into_inner);
-        let own = places.entry(owner.clone()).or_default();
-        own.retain(|place| place.strong_count() > 0);
-        if own.len() >= most {
-            let text = format!("{most} requests with this key are open, and no more may be: try again later");
-            return Err(ApiError::new(Kind::Busy, text));
-        }
-        own.push(Arc::downgrade(&place));
-        Ok(place)
+    /// A place among the requests that generate text.
+    pub(crate) fn place(&self, asker: &Asker) -> Result<Place, ApiError> {
+        Place::take(&self.0.places, asker, self.options())
+    }
+
+    /// Waits until no request generates text.
+    pub(crate) async fn wait_for_requests(&self) {
+        // The sender lives as long as the app.
+        let _ = self.0.places.all.subscribe().wait_for(|all| *all == 0).await;
     }
 
     /// The routes with all that looks at requests before them, for a program that has a server of its own.

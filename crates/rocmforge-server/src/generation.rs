@@ -12,6 +12,7 @@ use tokio::sync::mpsc::{self, Receiver};
 
 use crate::app::{App, Asker};
 use crate::error::{ApiError, Kind};
+use crate::places::Place;
 use crate::registry::Lease;
 
 /// A running request. Dropping it cancels the request.
@@ -23,8 +24,7 @@ pub(crate) struct Generation {
     begun: Instant,
     last_token: Option<Instant>,
     is_over: bool,
-    /// Counts the request against its asker's share of the queue.
-    _place: Arc<()>,
+    _place: Place,
 }
 
 impl Generation {

@@ -5,7 +5,8 @@
 //!
 //! * [`source`] and `registry` are the models, `generation` is a request on one of them.
 //! * `openai` has the routes of the OpenAI API, `admin` those about the server itself.
-//! * `guard` looks at each request before its route does: host, origin, key. `listen` bounds connections and their times.
+//! * `guard` looks at each request before its route does: host, origin, key. `listen` bounds connections and their times, `places` the
+//!   requests that run.
 //! * `fields` reads requests, `error` says what is wrong with them in the words of each API.
 //!
 //! ```no_run
@@ -46,6 +47,7 @@ mod listen;
 mod metrics;
 mod openai;
 mod options;
+mod places;
 mod prompt;
 mod registry;
 mod sampler;

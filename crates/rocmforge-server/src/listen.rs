@@ -18,6 +18,8 @@ const HEADERS: usize = 100;
 const HEAD_BYTES: usize = 64 << 10;
 /// HTTP/2 requests at a time on one connection.
 const STREAMS: u32 = 64;
+/// Time for the last bytes of answers, when the server ends.
+const LAST_WORDS: Duration = Duration::from_secs(5);
 /// How long to wait when the system has no more connections to give.
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -42,7 +44,7 @@ pub(crate) async fn run(app: &App, listener: TcpListener, end: impl Future<Outpu
     let service = TowerToHyperService::new(app.router());
     let places = Arc::new(Semaphore::new(limits.connections));
     let graceful = GracefulShutdown::new();
-    let accept = async {
+    let mut accept = Box::pin(async {
         loop {
             let Ok(place) = Arc::clone(&places).acquire_owned().await else {
                 return;
@@ -62,18 +64,21 @@ pub(crate) async fn run(app: &App, listener: TcpListener, end: impl Future<Outpu
                 drop(place);
             });
         }
-    };
+    });
     tokio::select! {
-        () = accept => {}
+        () = &mut accept => {}
         () = end => {}
     }
     app.drain();
-    drop(listener);
     tracing::info!("ends when the running answers have ended");
-    if tokio::time::timeout(limits.drain_time, graceful.shutdown())
-        .await
-        .is_err()
-    {
-        tracing::warn!("some answers had not ended in time");
+    // Meanwhile who asks is told that the server ends.
+    tokio::select! {
+        () = &mut accept => {}
+        () = app.wait_for_requests() => {}
+        () = tokio::time::sleep(limits.drain_time) => tracing::warn!("some answers had not ended in time"),
+    }
+    drop(accept);
+    if tokio::time::timeout(LAST_WORDS, graceful.shutdown()).await.is_err() {
+        tracing::warn!("some connections did not end");
     }
 }
