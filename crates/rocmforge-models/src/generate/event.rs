@@ -5,12 +5,12 @@ use std::time::Duration;
 use super::RequestId;
 use crate::sampling::SamplingError;
 
-/// A drawn token.
+/// A token that was drawn, or one of a prompt.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Token {
     /// The token.
     pub id: u32,
-    /// Text that can be shown now. It may be empty: a character is not complete yet, or a stop string may have begun.
+    /// Text that can be shown now, of a drawn token. It may be empty: a character is not complete yet, or a stop string may have begun.
     pub text: String,
     /// Natural logarithm of the token's probability under the model, before any sampling stage.
     pub logprob: f32,
@@ -31,6 +31,9 @@ pub enum Event {
         tokens: usize,
         /// With the last part: the largest logits after the prompt, by falling logit; as many as the request wants.
         logits: Vec<(u32, f32)>,
+        /// Tokens of the prompt with their log-probabilities and no text, the second token first; each once, if the request wants them. Rows of
+        /// embeddings have none.
+        scores: Vec<Token>,
     },
     /// A token was drawn.
     Token {
@@ -146,6 +149,8 @@ pub struct Completion {
     pub reason: FinishReason,
     /// The largest logits after the prompt, by falling logit; as many as the request wants.
     pub first_logits: Vec<(u32, f32)>,
+    /// Tokens of the prompt with their log-probabilities, from the second on, if the request wants them.
+    pub scores: Vec<Token>,
     /// Figures.
     pub stats: Stats,
 }

@@ -49,7 +49,7 @@ pub use self::stream::Stream;
 
 use self::sequence::Sequence;
 use crate::tokenizer::Tokenizer;
-use crate::{Chunk, Engine, Outputs};
+use crate::{Chunk, Engine};
 
 /// Generates text for any number of requests on one engine.
 pub struct Generator<B: HostAccess> {
@@ -204,41 +204,50 @@ impl<B: HostAccess> Generator<B> {
         self.stepped.clear();
         let parts = schedule::plan(&mut self.engine, &mut self.sequences)?;
         let mut pending = Vec::with_capacity(parts.len());
+        // Of each part, the tokens after which there are rows of logits.
+        let mut rows_of = Vec::with_capacity(parts.len());
         for part in &parts {
             let sequence = &self.sequences[part.index];
             let Some(cache) = sequence.cache else { continue };
             // A copy: the samplers work while the step still needs them.
             let tokens = sequence.tokens[part.start..part.end].to_vec();
-            pending.push((cache, tokens, part.end == sequence.tokens.len()));
+            let (outputs, places) = sequence.outputs(part.start, part.end);
+            pending.push((cache, tokens, outputs));
+            rows_of.push((part.index, places));
         }
         if pending.is_empty() {
             return Ok(false);
         }
-        let chunks = pending.iter().map(|(cache, tokens, is_last)| Chunk {
+        let chunks = pending.iter().map(|(cache, tokens, outputs)| Chunk {
             sequence: *cache,
             tokens,
-            outputs: if *is_last { Outputs::Last } else { Outputs::None },
+            outputs: *outputs,
         });
         let chunks: Vec<_> = chunks.collect();
         let requests = parts.iter().map(|part| self.sequences[part.index].request);
         self.stepped.extend(requests);
         let sequences = &mut self.sequences;
-        let mut drawing = parts.iter().map(|part| (part.index, part.end));
+        let mut places = (rows_of.iter()).flat_map(|(index, places)| places.clone().map(|place| (*index, place)));
         let outputs = self.engine.step_top(&chunks, |top| {
-            let (index, _) = drawing.find(|&(index, end)| end == sequences[index].tokens.len())?;
-            sequences[index].row_needed(top)
+            let (index, place) = places.next()?;
+            sequences[index].row_needed(place, top)
         })?;
         let elapsed = started.elapsed();
         let mut rows = outputs.rows();
+        let mut rows_of = rows_of.into_iter();
         let mut ended = Vec::new();
         let mut events = Vec::new();
         for part in &parts {
             let sequence = &mut self.sequences[part.index];
             let in_prompt = sequence.drawn() == 0;
-            let row = (part.end == sequence.tokens.len()).then(|| rows.next()).flatten();
+            let mut of_prompt = rows_of.next().map_or(0..0, |(_, places)| places);
+            let is_last = part.end == sequence.tokens.len();
+            of_prompt.end = of_prompt.end.saturating_sub(usize::from(is_last));
+            let scores = sequence.scores(of_prompt.zip(&mut rows));
+            let row = is_last.then(|| rows.next()).flatten();
             if in_prompt {
                 sequence.stats.prompt_time += elapsed;
-                events.push(sequence.prompt_event(part.end, row.as_ref()));
+                events.push(sequence.prompt_event(part.end, row.as_ref(), scores));
             } else {
                 sequence.stats.decode_time += elapsed;
                 sequence.stats.decoded_tokens += usize::from(row.is_some());

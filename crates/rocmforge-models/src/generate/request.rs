@@ -139,6 +139,9 @@ pub struct Request {
     pub ignore_end: bool,
     /// How many of the most likely tokens are reported with each drawn one.
     pub logprobs: usize,
+    /// Reports the log-probabilities of the prompt's own tokens, with so many of the most likely tokens at each place. Such a request shares no
+    /// beginning with others: each of its tokens is computed.
+    pub prompt_logprobs: Option<usize>,
     /// How many of the largest logits after the prompt are reported.
     pub first_logits: usize,
 }
@@ -155,6 +158,7 @@ impl Request {
             stop_tokens: Vec::new(),
             ignore_end: false,
             logprobs: 0,
+            prompt_logprobs: None,
             first_logits: 0,
         }
     }

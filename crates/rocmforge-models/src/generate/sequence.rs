@@ -1,15 +1,16 @@
 //! State of one request between submission and end.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use rocmforge_attention::paged::{PrefixKey, SequenceId};
 
 use super::event::{Event, FinishReason, Stats, Token};
 use super::{GenerateError, Request, RequestId};
-use crate::Input;
 use crate::sampling::{Row, RowReason, Sampler, SamplingError, TopLogits};
 use crate::stop::StopStrings;
 use crate::tokenizer::{DecodeStream, Tokenizer};
+use crate::{Input, Outputs};
 
 /// A request with its tokens so far. Those that are not in the cache yet are pending: the rest of the prompt, or the token drawn last.
 pub(super) struct Sequence {
@@ -26,6 +27,8 @@ pub(super) struct Sequence {
     text: DecodeStream,
     stop: StopStrings,
     settings: Request,
+    /// Tokens of the prompt whose log-probabilities were reported, and the first, which has none.
+    scored: usize,
 }
 
 impl Sequence {
@@ -41,10 +44,16 @@ impl Sequence {
         let ids: Vec<u32> = tokens.iter().filter_map(Input::id).collect();
         ids.iter().for_each(|&id| sampler.accept(id));
         settings.stop.retain(|stop| !stop.is_empty());
+        let mut salt = std::mem::take(&mut settings.cache_salt);
+        if settings.prompt_logprobs.is_some() {
+            // Nobody else has this one.
+            salt = format!("{salt}\0{}", request.number());
+        }
         Ok(Self {
             request,
+            scored: 1,
             key: PrefixKey {
-                salt: std::mem::take(&mut settings.cache_salt),
+                salt,
                 ..PrefixKey::default()
             },
             cache: None,
@@ -66,8 +75,20 @@ impl Sequence {
         self.tokens.len() - self.stats.prompt_tokens
     }
 
-    /// Why the whole row after its last token is needed, if these candidates of it are not enough.
-    pub(super) fn row_needed(&mut self, top: &TopLogits<'_>) -> Option<RowReason> {
+    /// The tokens of a step, `start..end` of all, after which logits are wanted.
+    pub(super) fn outputs(&self, start: usize, end: usize) -> (Outputs, Range<usize>) {
+        match end == self.tokens.len() {
+            _ if self.drawn() == 0 && self.settings.prompt_logprobs.is_some() => (Outputs::All, start..end),
+            true => (Outputs::Last, end - 1..end),
+            false => (Outputs::None, end..end),
+        }
+    }
+
+    /// Why the whole row after the token at `place` is needed, if these candidates of it are not enough.
+    pub(super) fn row_needed(&mut self, place: usize, top: &TopLogits<'_>) -> Option<RowReason> {
+        if place + 1 < self.tokens.len() {
+            return self.score(place, &Row::Top(*top)).err();
+        }
         let draws = self.drawn() < self.settings.max_tokens;
         let of_prompt = if self.drawn() == 0 {
             self.settings.first_logits
@@ -86,8 +107,34 @@ impl Sequence {
         }
     }
 
+    /// The next token of the prompt with its log-probability, from the row after the token at `place`.
+    fn score(&self, place: usize, row: &Row<'_>) -> Result<Option<Token>, RowReason> {
+        let (Some(top), Some(id)) = (self.settings.prompt_logprobs, self.tokens[place + 1].id()) else {
+            return Ok(None);
+        };
+        Ok(Some(Token {
+            id,
+            text: String::new(),
+            logprob: row.logprob_of(id)?,
+            top: row.logprobs(top)?,
+        }))
+    }
+
+    /// Log-probabilities of the prompt's tokens, from the rows after the tokens at these places.
+    pub(super) fn scores<'a>(&mut self, rows: impl Iterator<Item = (usize, Row<'a>)>) -> Vec<Token> {
+        let mut scores = Vec::new();
+        for (place, row) in rows {
+            // A prompt whose place in the cache was taken away is computed twice.
+            if place + 1 == self.scored {
+                self.scored += 1;
+                scores.extend(self.score(place, &row).ok().flatten());
+            }
+        }
+        scores
+    }
+
     /// Reports progress of the prompt: `done` of its tokens are in the cache. `row` is that after its last token.
-    pub(super) fn prompt_event(&self, done: usize, row: Option<&Row<'_>>) -> Event {
+    pub(super) fn prompt_event(&self, done: usize, row: Option<&Row<'_>>, scores: Vec<Token>) -> Event {
         Event::Prompt {
             request: self.request,
             done,
@@ -95,6 +142,7 @@ impl Sequence {
             logits: row
                 .and_then(|row| row.largest(self.settings.first_logits).ok())
                 .unwrap_or_default(),
+            scores,
         }
     }
 

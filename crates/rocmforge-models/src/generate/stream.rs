@@ -49,11 +49,15 @@ impl<'a, B: HostAccess> Stream<'a, B> {
     /// # Errors
     /// As [`Generator::step`].
     pub fn complete(self) -> Result<Completion, GenerateError> {
-        let (mut tokens, mut text, mut first_logits) = (Vec::new(), String::new(), Vec::new());
+        let (mut tokens, mut text) = (Vec::new(), String::new());
+        let (mut first_logits, mut all_scores) = (Vec::new(), Vec::new());
         let mut last = None;
         for event in self {
             match event? {
-                Event::Prompt { logits, .. } => first_logits.extend(logits),
+                Event::Prompt { logits, scores, .. } => {
+                    first_logits.extend(logits);
+                    all_scores.extend(scores);
+                }
                 Event::Token { token, .. } => {
                     text.push_str(&token.text);
                     tokens.push(token);
@@ -76,6 +80,7 @@ impl<'a, B: HostAccess> Stream<'a, B> {
             text,
             reason,
             first_logits,
+            scores: all_scores,
             stats,
         })
     }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::logprobs::log_sum_exp;
 use super::{Stage, top_logprobs};
 
 /// A row of logits, or what is known of one.
@@ -22,6 +23,25 @@ impl Row<'_> {
         match self {
             Self::Whole(logits) => Ok(top_logprobs(logits, n)),
             Self::Top(top) => top.logprobs(n),
+        }
+    }
+
+    /// The natural logarithm of a token's probability; NaN for one that is not in the vocabulary.
+    ///
+    /// # Errors
+    /// The row is not known whole, and the token is not among its largest.
+    pub fn logprob_of(&self, id: u32) -> Result<f32, RowReason> {
+        match self {
+            Self::Whole(logits) => {
+                let max = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+                let logit = logits.get(id as usize).copied().unwrap_or(f32::NAN);
+                Ok((f64::from(logit) - log_sum_exp(logits, max)) as f32)
+            }
+            Self::Top(top) => {
+                let mut known = top.logprobs(top.ids.len())?.into_iter();
+                let found = known.find(|(known, _)| *known == id);
+                found.map(|(_, logprob)| logprob).ok_or(RowReason::Token)
+            }
         }
     }
 
@@ -103,6 +123,8 @@ pub enum RowReason {
     Draw,
     /// More of the most likely tokens are to be reported.
     Alternatives,
+    /// The probability of a token beyond the candidates is to be reported.
+    Token,
     /// A logit is NaN or +inf, or all are -inf.
     NotFinite,
 }
@@ -115,6 +137,7 @@ impl fmt::Display for RowReason {
             Self::Mirostat => write!(f, "Mirostat looks at all tokens"),
             Self::Draw => write!(f, "the draw may fall on a token beyond the candidates"),
             Self::Alternatives => write!(f, "more alternatives are wanted than there are candidates"),
+            Self::Token => write!(f, "the probability of a token beyond the candidates is wanted"),
             Self::NotFinite => write!(f, "a logit is NaN or +inf, or all are -inf"),
         }
     }

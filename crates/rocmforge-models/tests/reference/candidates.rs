@@ -101,6 +101,7 @@ fn run<B: HostAccess>(
                         text,
                         reason,
                         first_logits: std::mem::take(&mut first[index]),
+                        scores: Vec::new(),
                         stats,
                     });
                 }

@@ -10,7 +10,7 @@ use rocmforge_models::generate::{
 };
 use rocmforge_models::sampling::{Sampler, SamplerConfig, SamplingError};
 use rocmforge_models::tokenizer::{Piece, Tokenizer};
-use rocmforge_models::{Engine, EngineOptions, KvType, Limit, Model, ModelError};
+use rocmforge_models::{Chunk, Engine, EngineOptions, KvType, Limit, Model, ModelError, Outputs};
 use rocmforge_testkit::data::rng;
 
 /// The tiny vocabulary's `<eos>`.
@@ -577,4 +577,53 @@ fn a_completion_has_a_text_for_a_text() {
     let ids = completion.ids();
     let expected = expected(&prompt, &SamplerConfig::greedy(), ids.len());
     assert_eq!(ids, expected);
+}
+
+#[test]
+fn tokens_of_a_prompt_have_the_log_probabilities_of_the_engines_rows() {
+    let prompt = ids(31, 37);
+    let mut engine = engine(512, 512);
+    let sequence = engine.add_sequence(&prompt).expect("room");
+    let chunk = Chunk {
+        sequence,
+        tokens: &prompt,
+        outputs: Outputs::All,
+    };
+    let rows = engine.step(&[chunk]).expect("runs");
+    let expected: Vec<f64> = (rows.rows().zip(&prompt[1..]))
+        .map(|(row, id)| log_probability(row, *id))
+        .collect();
+    for (chunk, candidates) in [(512, 0), (7, 0), (16, 8)] {
+        let options = EngineOptions {
+            max_context: Limit::Tokens(128),
+            block_size: 4,
+            chunk,
+            candidates: Some(candidates),
+            kv: KvType::F32,
+            ..EngineOptions::default()
+        };
+        let engine = Engine::new(CpuBackend::with_threads(1), &model(), options).expect("the model loads");
+        let mut generator = Generator::new(engine, tokenizer());
+        let plain = generator.run(greedy(prompt.clone(), 3)).expect("runs");
+        assert!(plain.scores.is_empty());
+        let request = Request {
+            prompt_logprobs: Some(2),
+            ..greedy(prompt.clone(), 3)
+        };
+        // The second is not shortened by the beginning that the first left in the cache.
+        for _ in 0..2 {
+            let scored = generator.run(request.clone()).expect("runs");
+            assert_eq!(scored.ids(), plain.ids(), "chunk {chunk}");
+            assert_eq!(scored.stats.cached_tokens, 0);
+            let scores = scored.scores.iter();
+            assert_eq!(scores.clone().map(|score| score.id).collect::<Vec<_>>(), prompt[1..]);
+            for (place, (score, expected)) in scores.zip(&expected).enumerate() {
+                assert!(
+                    (f64::from(score.logprob) - expected).abs() < 1e-4,
+                    "place {place}: {score:?}, {expected}"
+                );
+                assert_eq!(score.top.len(), 2);
+            }
+        }
+    }
 }
