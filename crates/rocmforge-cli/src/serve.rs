@@ -186,6 +186,16 @@ impl Source for Served {
         loaded.facts = facts;
         Ok(loaded)
     }
+
+    fn unloaded(&self) {
+        let Opened::Cards(cards) = &self.opened else { return };
+        for card in cards.backends() {
+            // What queued work uses goes when that is done.
+            if let Err(error) = card.synchronize().and_then(|()| card.trim_memory(Bytes(0))) {
+                tracing::error!(model = %self.name, %error, "memory of the card's pool is not given back");
+            }
+        }
+    }
 }
 
 impl Served {

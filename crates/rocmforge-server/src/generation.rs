@@ -129,10 +129,13 @@ impl Generation {
     /// All that comes, when it has come.
     pub(crate) async fn complete(mut self) -> Result<Completion, ApiError> {
         let (mut tokens, mut text): (Vec<Token>, String) = (Vec::new(), String::new());
-        let mut first_logits = Vec::new();
+        let (mut first_logits, mut all_scores) = (Vec::new(), Vec::new());
         while let Some(event) = self.next().await {
             match event? {
-                Event::Prompt { logits, .. } => first_logits.extend(logits),
+                Event::Prompt { logits, scores, .. } => {
+                    first_logits.extend(logits);
+                    all_scores.extend(scores);
+                }
                 Event::Token { token, .. } => {
                     text.push_str(&token.text);
                     tokens.push(token);
@@ -149,6 +152,7 @@ impl Generation {
                         text,
                         reason,
                         first_logits,
+                        scores: all_scores,
                         stats,
                     });
                 }

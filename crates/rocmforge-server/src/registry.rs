@@ -120,7 +120,7 @@ impl Entry {
     }
 
     /// Unloads the model if nobody uses it and `may` agrees, and waits until its memory is given back.
-    async fn unload_if(&self, may: impl FnOnce(&Running) -> bool) -> bool {
+    async fn unload_if(self: &Arc<Self>, may: impl FnOnce(&Running) -> bool) -> bool {
         let taken = {
             let mut running = lock(&self.running);
             match running.as_ref() {
@@ -129,8 +129,13 @@ impl Entry {
             }
         };
         tracing::info!(model = %self.name, "unloads");
-        // The engine's thread ends in the drop.
-        let _ = tokio::task::spawn_blocking(move || drop(taken)).await;
+        let entry = Arc::clone(self);
+        let unload = tokio::task::spawn_blocking(move || {
+            // The engine's thread ends here.
+            drop(taken);
+            entry.source.unloaded();
+        });
+        let _ = unload.await;
         true
     }
 }
@@ -268,7 +273,7 @@ impl Registry {
     }
 
     /// Unloads a model if nobody uses it.
-    pub(crate) async fn unload(&self, entry: &Entry) -> bool {
+    pub(crate) async fn unload(&self, entry: &Arc<Entry>) -> bool {
         let _changing = self.changing.lock().await;
         entry.unload_if(|_| true).await
     }

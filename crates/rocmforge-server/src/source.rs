@@ -12,6 +12,9 @@ pub trait Source: Send + Sync + 'static {
     /// # Errors
     /// [`LoadError::NoRoom`] if it does not fit beside what is loaded: a model that nobody uses is then unloaded, and the call repeated.
     fn load(&self) -> Result<Loaded, LoadError>;
+
+    /// Gives back what is kept for later, such as the pools of cards. It is called after the engine has ended.
+    fn unloaded(&self) {}
 }
 
 /// Why a model is not loaded.

@@ -176,6 +176,41 @@ async fn log_probabilities_are_those_of_the_library() {
 }
 
 #[tokio::test]
+async fn log_probabilities_of_a_prompt_are_those_of_the_library() {
+    let app = app(ServerOptions::default());
+    let ids: Vec<u32> = (5..25).collect();
+    let completion = expected(Request {
+        max_tokens: 1,
+        prompt_logprobs: Some(2),
+        logprobs: 2,
+        ..Request::new(ids.clone())
+    });
+    assert_eq!(completion.scores.len(), ids.len() - 1);
+    let request = json!({"prompt": ids, "max_tokens": 1, "temperature": 0, "logprobs": 2, "echo": true});
+    let (_, _, answer) = post(&app, "/v1/completions", request.clone()).await;
+    let logprobs = &answer["choices"][0]["logprobs"];
+    assert_eq!(logprobs["token_logprobs"].as_array().map(Vec::len), Some(ids.len() + 1));
+    assert!(logprobs["token_logprobs"][0].is_null() && logprobs["top_logprobs"][0].is_null());
+    for (place, score) in completion.scores.iter().enumerate() {
+        assert_eq!(score.id, ids[place + 1]);
+        let logprob = logprobs["token_logprobs"][place + 1].as_f64();
+        assert_eq!(logprob, Some(f64::from(score.logprob)), "token {}", place + 1);
+    }
+    let mut streamed = request;
+    streamed["stream"] = true.into();
+    let events = post_stream(&app, "/v1/completions", streamed).await;
+    let first = &events[0].1["choices"][0];
+    for (place, logprob) in first["logprobs"]["token_logprobs"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .enumerate()
+    {
+        assert_eq!(logprob, &logprobs["token_logprobs"][place]);
+    }
+}
+
+#[tokio::test]
 async fn stop_texts_end_an_answer_and_are_not_shown() {
     let app = app(ServerOptions::default());
     let whole = answer_to("banana", 5, 12);

@@ -6,7 +6,7 @@ use axum::response::{IntoResponse, Response};
 use futures_util::future::try_join_all;
 use futures_util::stream::{SelectAll, StreamExt};
 use rocmforge_models::generate::{Event, Prompt};
-use rocmforge_models::tokenizer::Tokenizer;
+use rocmforge_models::tokenizer::{Piece, Tokenizer};
 use serde_json::{Value, json};
 
 use super::{Common, FINGERPRINT, Usage, event_stream, finish_reason, logprobs, timings};
@@ -62,12 +62,32 @@ pub(crate) fn prompts(fields: &Fields, most: usize) -> Result<Vec<Prompt>, ApiEr
     }
 }
 
-/// The text of a prompt.
-fn text_of(prompt: &Prompt, tokenizer: &Tokenizer) -> String {
-    match prompt {
-        Prompt::Text(text) => text.clone(),
-        Prompt::Ids(ids) => tokenizer.decode(ids),
-        _ => String::new(),
+/// What is shown of a prompt before its answer.
+#[derive(Clone, Debug, Default)]
+struct Echo {
+    text: String,
+    /// The first token.
+    first: Option<u32>,
+}
+
+impl Echo {
+    fn of(prompt: &Prompt, tokenizer: &Tokenizer) -> Result<Self, ApiError> {
+        let (text, ids) = match prompt {
+            Prompt::Text(text) => {
+                let piece = Piece {
+                    text: text.clone(),
+                    trusted: false,
+                };
+                let ids = tokenizer.encode_pieces(&[piece]);
+                (text.clone(), ids.map_err(|error| ApiError::field("prompt", error))?)
+            }
+            Prompt::Ids(ids) => (tokenizer.decode(ids), ids.clone()),
+            _ => return Ok(Self::default()),
+        };
+        Ok(Self {
+            text,
+            first: ids.first().copied(),
+        })
     }
 }
 
@@ -90,19 +110,17 @@ pub(super) async fn complete(State(app): State<App>, asker: Asker, fields: Field
     let wants_logprobs = top.is_some();
     let echo = fields.bool("echo")?;
     if echo && wants_logprobs {
-        return Err(ApiError::not_supported("echo", "it is not there with logprobs"));
+        common.request.prompt_logprobs = top;
     }
     let tokenizer = common.lease.handle().tokenizer();
-    let echoes: Vec<String> = (prompts.iter())
-        .flat_map(|prompt| std::iter::repeat_n(prompt, common.choices))
-        .map(|prompt| {
-            if echo {
-                text_of(prompt, tokenizer)
-            } else {
-                String::new()
-            }
-        })
-        .collect();
+    let mut echoes = Vec::new();
+    for prompt in &prompts {
+        let shown = match echo {
+            true => Echo::of(prompt, tokenizer)?,
+            false => Echo::default(),
+        };
+        echoes.extend(std::iter::repeat_n(shown, common.choices));
+    }
     let requests = prompts.iter().flat_map(|prompt| common.requests(prompt));
     let generations = requests.map(|request| Generation::start(&app, &asker, &common.lease, request));
     let generations: Vec<Generation> = try_join_all(generations).await?;
@@ -121,7 +139,7 @@ async fn whole(
     head: &Head,
     common: &Common,
     generations: Vec<Generation>,
-    echoes: &[String],
+    echoes: &[Echo],
     wants_logprobs: bool,
 ) -> Result<Response, ApiError> {
     let completions = try_join_all(generations.into_iter().map(Generation::complete)).await?;
@@ -129,11 +147,11 @@ async fn whole(
     for (index, (completion, echo)) in completions.iter().zip(echoes).enumerate() {
         usage.add(&completion.stats, completion.tokens.len(), index % common.choices == 0);
         let tokenizer = common.lease.handle().tokenizer();
-        let offset = echo.chars().count();
-        let logprobs = wants_logprobs.then(|| logprobs::of_text(tokenizer, &completion.tokens, offset));
+        let tokens = completion.scores.iter().chain(&completion.tokens);
+        let logprobs = wants_logprobs.then(|| logprobs::of_text(tokenizer, echo.first, tokens, 0));
         choices.push(json!({
             "index": index,
-            "text": format!("{echo}{}", completion.text),
+            "text": format!("{}{}", echo.text, completion.text),
             "logprobs": logprobs,
             "finish_reason": finish_reason(&completion.reason),
         }));
@@ -150,7 +168,7 @@ fn stream(
     head: Head,
     common: Common,
     generations: Vec<Generation>,
-    echoes: Vec<String>,
+    echoes: Vec<Echo>,
     wants_logprobs: bool,
 ) -> impl futures_util::Stream<Item = Result<Value, ApiError>> {
     let chunk = |head: &Head, index: usize, text: &str, logprobs: Value, finish: Option<&str>| {
@@ -158,13 +176,8 @@ fn stream(
         head.json(json!([choice]))
     };
     async_stream::stream! {
-        let mut offsets = Vec::new();
-        for (index, echo) in echoes.iter().enumerate() {
-            offsets.push(echo.chars().count());
-            if !echo.is_empty() {
-                yield Ok(chunk(&head, index, echo, Value::Null, None));
-            }
-        }
+        let mut offsets = vec![0; echoes.len()];
+        let mut scores = vec![Vec::new(); echoes.len()];
         let mut events = SelectAll::new();
         for (index, generation) in generations.into_iter().enumerate() {
             events.push(generation.into_stream().map(move |event| (index, event)).boxed());
@@ -176,7 +189,20 @@ fn stream(
                     yield Err(error);
                     return;
                 }
-                Ok(Event::Prompt { .. }) => {}
+                Ok(Event::Prompt { done, tokens, scores: part, .. }) => {
+                    scores[index].extend(part);
+                    let echo = &echoes[index];
+                    if done < tokens || echo.first.is_none() {
+                        continue;
+                    }
+                    let mut logprobs = Value::Null;
+                    if wants_logprobs {
+                        let tokenizer = common.lease.handle().tokenizer();
+                        logprobs = logprobs::of_text(tokenizer, echo.first, &scores[index], 0);
+                    }
+                    offsets[index] = echo.text.chars().count();
+                    yield Ok(chunk(&head, index, &echo.text, logprobs, None));
+                }
                 Ok(Event::Token { token, .. }) => {
                     drawn[index] += 1;
                     if token.text.is_empty() && !wants_logprobs {
@@ -186,7 +212,7 @@ fn stream(
                     let mut logprobs = Value::Null;
                     if wants_logprobs {
                         let tokenizer = common.lease.handle().tokenizer();
-                        logprobs = logprobs::of_text(tokenizer, &[token], offsets[index]);
+                        logprobs = logprobs::of_text(tokenizer, None, &[token], offsets[index]);
                     }
                     offsets[index] += text.chars().count();
                     yield Ok(chunk(&head, index, &text, logprobs, None));

@@ -49,9 +49,23 @@ pub(super) fn of_chat(tokenizer: &Tokenizer, tokens: &[Token]) -> Value {
     json!({"content": content.collect::<Value>()})
 }
 
-/// `logprobs` of a completion. `offset` is the place of the first token's text in characters.
-pub(super) fn of_text(tokenizer: &Tokenizer, tokens: &[Token], mut offset: usize) -> Value {
+/// `logprobs` of a completion: of the prompt's tokens if they are shown, then of those drawn. `first` is the prompt's first token, which has no
+/// probability; `offset` is the place of the first token's text in characters.
+pub(super) fn of_text<'a>(
+    tokenizer: &Tokenizer,
+    first: Option<u32>,
+    tokens: impl IntoIterator<Item = &'a Token>,
+    mut offset: usize,
+) -> Value {
     let (mut texts, mut logprobs, mut tops, mut offsets) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    if let Some(id) = first {
+        let text = text(tokenizer, id);
+        offsets.push(offset);
+        offset += text.chars().count();
+        texts.push(text);
+        logprobs.push(Value::Null);
+        tops.push(Value::Null);
+    }
     for token in tokens {
         let text = text(tokenizer, token.id);
         offsets.push(offset);
