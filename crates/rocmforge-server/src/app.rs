@@ -17,7 +17,7 @@ use crate::options::ServerOptions;
 use crate::places::{Place, Places};
 use crate::registry::{Entry, Lease, Registry};
 use crate::source::Source;
-use crate::{admin, openai};
+use crate::{admin, openai, requests};
 
 /// A server's models and limits. Clones are the same server.
 #[derive(Clone)]
@@ -168,6 +168,7 @@ impl App {
             .with_state(self.clone())
             .layer(middleware::from_fn_with_state(self.clone(), guard::look))
             .layer(middleware::from_fn(error::write))
+            .layer(middleware::from_fn(requests::log))
     }
 
     /// Listens until `end` comes, then takes no more requests and returns when those that run have ended, or had their time.

@@ -7,7 +7,7 @@
 //! * `openai` has the routes of the OpenAI API, `admin` those about the server itself.
 //! * `guard` looks at each request before its route does: host, origin, key. `listen` bounds connections and their times, `places` the
 //!   requests that run.
-//! * `fields` reads requests, `error` says what is wrong with them in the words of each API.
+//! * `requests` gives each request an id and a line of the log. `fields` reads requests, `error` says what is wrong with them in the words of each API.
 //!
 //! ```no_run
 //! use rocmforge_ggml::CpuBackend;
@@ -50,6 +50,7 @@ mod options;
 mod places;
 mod prompt;
 mod registry;
+mod requests;
 mod sampler;
 pub mod source;
 

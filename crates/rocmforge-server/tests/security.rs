@@ -315,6 +315,28 @@ async fn bodies_are_bounded_in_bytes_and_depth() {
     }
 }
 
+#[tokio::test]
+async fn an_answer_has_an_id_that_no_client_can_break() {
+    let app = app(ServerOptions::default());
+    let ask = |id: &'static [u8]| {
+        let id = axum::http::HeaderValue::from_bytes(id).expect("a value");
+        send(
+            &app,
+            request("GET", "/health")
+                .header("x-request-id", id)
+                .body(Body::empty())
+                .expect("a request"),
+        )
+    };
+    let (_, headers, _) = ask(b"job-7.a").await;
+    assert_eq!(headers["x-request-id"], "job-7.a");
+    for id in [&b""[..], b"a b", b"a\"b", b"\xff", &[b'a'; 100]] {
+        let (_, headers, _) = ask(id).await;
+        let own = headers["x-request-id"].to_str().expect("a text");
+        assert!(own.starts_with("req-") && own.len() == 36, "{own}");
+    }
+}
+
 #[test]
 fn slow_and_huge_heads_are_cut() {
     let limits = Limits {
