@@ -16,9 +16,9 @@ use super::bytes::SPACE_MARK;
 use super::pre::PreTokenizer;
 use super::vocabulary::{TokenType, Vocabulary};
 
-/// Most merges that follow from scores, and their bytes. Gemma's 262,144 tokens give 600,000 of eight bytes; tokens of which each begins and
+/// Most merges of a file or that follow from scores, and the bytes of the latter. Gemma's 262,144 tokens give 600,000 of eight bytes; tokens of which each begins and
 /// ends with others give as many as they have characters.
-const MAX_MERGES: usize = 1 << 21;
+pub(super) const MAX_MERGES: usize = 1 << 21;
 const MAX_MERGE_BYTES: usize = 1 << 25;
 
 type LibraryError = Box<dyn std::error::Error + Send + Sync>;

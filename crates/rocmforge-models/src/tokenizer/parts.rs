@@ -8,7 +8,8 @@ use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
-use serde::Deserialize;
+use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use tokenizers::models::bpe::BPE;
 use tokenizers::models::unigram::Unigram;
@@ -18,6 +19,7 @@ use tokenizers::{
     DecoderWrapper, ModelWrapper, NormalizerWrapper, PostProcessorWrapper, PreTokenizerWrapper, Tokenizer as Library,
 };
 
+use super::build::MAX_MERGES;
 use super::vocabulary::{MAX_ADDED_BYTES, MAX_TOKEN_BYTES, MAX_TOKENS, check_count};
 use super::{TokenizerError, cost, growth};
 use crate::{FileError, files};
@@ -85,6 +87,39 @@ enum Kind {
 enum Merge<'a> {
     Pair(#[serde(borrow)] Text<'a>, Text<'a>),
     Line(#[serde(borrow)] Text<'a>),
+}
+
+/// How many entries a list or a map has. Keeps none of them.
+struct Count(usize);
+
+impl<'de> Deserialize<'de> for Count {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Counter;
+        impl<'de> Visitor<'de> for Counter {
+            type Value = Count;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a list or a map")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Count, A::Error> {
+                let mut entries = 0;
+                while list.next_element::<IgnoredAny>()?.is_some() {
+                    entries += 1;
+                }
+                Ok(Count(entries))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Count, A::Error> {
+                let mut entries = 0;
+                while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {
+                    entries += 1;
+                }
+                Ok(Count(entries))
+            }
+        }
+        deserializer.deserialize_any(Counter)
+    }
 }
 
 /// What is built of a file.
@@ -201,9 +236,10 @@ fn check_model(json: &str) -> Result<Option<Kind>, TokenizerError> {
         model.max_input_chars_per_word,
         [&model.continuing_subword_prefix, &model.end_of_word_suffix],
     )?;
+    // Each entry of a list or map takes more memory than it has bytes in the file.
+    check_count(read::<Count>("model", model.vocab.get())?.0)?;
     if let Some(Kind::Unigram) = model.kind {
         let vocab: Vec<(Text<'_>, f64)> = read("model", model.vocab.get())?;
-        check_count(vocab.len())?;
         for (id, (text, _)) in (0..).zip(&vocab) {
             check_token(id, &text.0, MAX_TOKEN_BYTES)?;
         }
@@ -211,11 +247,16 @@ fn check_model(json: &str) -> Result<Option<Kind>, TokenizerError> {
         return Ok(model.kind);
     }
     let vocab: HashMap<Text<'_>, u32> = read("model", model.vocab.get())?;
-    check_count(vocab.len())?;
     for (text, &id) in &vocab {
         check_token(id, &text.0, MAX_TOKEN_BYTES)?;
     }
     if let Some(merges) = model.merges {
+        if read::<Count>("model", merges.get())?.0 > MAX_MERGES {
+            return Err(TokenizerError::TooManyParts {
+                section: "merges",
+                limit: MAX_MERGES,
+            });
+        }
         let merges: Vec<Merge<'_>> = read("model", merges.get())?;
         let prefix = model.continuing_subword_prefix.unwrap_or_default();
         check_merges(&merges, &vocab, &prefix)?;

@@ -393,6 +393,32 @@ fn tokens_have_a_limit() {
 }
 
 #[test]
+fn tokens_and_merges_are_counted_before_any_is_kept() {
+    // The same token each time: a map of them would have one.
+    let many = |entry: &str, count: usize| format!("{}{entry}", format!("{entry},").repeat(count - 1));
+    let bpe = |vocab: &str, merges: &str| {
+        format!("{{\"model\": {{\"type\": \"BPE\", \"vocab\": {{{vocab}}}, \"merges\": [{merges}]}}}}")
+    };
+    let unigram =
+        |vocab: &str| format!("{{\"model\": {{\"type\": \"Unigram\", \"unk_id\": 0, \"vocab\": [{vocab}]}}}}");
+    for text in [
+        bpe(&many("\"a\":0", 2_000_000), ""),
+        unigram(&many("[\"a\",0]", 2_000_000)),
+    ] {
+        let error = open_text(&text).expect_err("refused");
+        assert!(
+            matches!(error, TokenizerError::TooManyTokens { count: 2_000_000, .. }),
+            "{error}"
+        );
+    }
+    let error = open_text(&bpe(r#""a":0,"b":1,"ab":2"#, &many("\"a b\"", 2_100_000))).expect_err("refused");
+    assert_eq!(
+        error.to_string(),
+        "merges of tokenizer.json has more than 2097152 parts"
+    );
+}
+
+#[test]
 fn added_tokens_are_many_and_keep_their_ids() {
     let tokenizer = open(|f| {
         // 100,000 tokens of 55 bytes, one that the model has under an id of its own, and one behind a gap.
