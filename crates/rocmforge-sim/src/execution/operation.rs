@@ -271,6 +271,24 @@ impl Host {
             debug_assert!(filled.is_ok(), "the range was checked");
             return;
         }
+        let uncleared = match to {
+            // Touching gigabytes takes seconds.
+            Place::Pinned { address, .. } if uniform && pattern[0] == 0 => self
+                .pinned
+                .find(address)
+                .and_then(|range| range.block.as_ref()?.clear(address, size))
+                .map(|(start, bytes)| {
+                    let (before, behind) = (start - address, start - address + bytes);
+                    [(0, before), (behind, size - behind)]
+                }),
+            _ => None,
+        };
+        if let Some(ends) = uncleared {
+            for (at, bytes) in ends {
+                write_host(to, at, &vec![0; bytes]);
+            }
+            return;
+        }
         let endless = pattern[..width].iter().copied().cycle();
         let bytes: Vec<u8> = endless.take(size.min(BOUNCE)).collect();
         for at in (0..size).step_by(BOUNCE) {

@@ -75,6 +75,24 @@ impl HostBlock {
         })
     }
 
+    /// Has the whole pages among `size` bytes from `address` on read as zero, without touching them. Returns where they begin and how many
+    /// bytes they are; nothing of a block that is not mapped.
+    pub(crate) fn clear(&self, address: usize, size: usize) -> Option<(usize, usize)> {
+        use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
+        let start = address.next_multiple_of(PAGE);
+        let bytes = address.checked_add(size)?.checked_sub(start)? / PAGE * PAGE;
+        let inside = self.address <= start && start + bytes <= self.address + self.size;
+        if !self.mapped || !inside || bytes <= SMALL {
+            return None;
+        }
+        let access = ProtFlags::READ | ProtFlags::WRITE;
+        let flags = MapFlags::PRIVATE | MapFlags::FIXED | MapFlags::NORESERVE;
+        let place = std::ptr::with_exposed_provenance_mut(start);
+        // SAFETY: these are whole pages inside the map of this block, checked above; who may write there has asked for zeros.
+        unsafe { mmap_anonymous(place, bytes, access, flags) }.ok()?;
+        Some((start, bytes))
+    }
+
     fn unmap(&self) {
         let pointer = std::ptr::with_exposed_provenance_mut(self.address);
         // SAFETY: `map` has mapped this range, and only this value owns it, which is dropped.
@@ -103,6 +121,10 @@ impl HostBlock {
 #[cfg(not(target_os = "linux"))]
 impl HostBlock {
     fn map(_size: usize) -> Option<Self> {
+        None
+    }
+
+    pub(crate) fn clear(&self, _address: usize, _size: usize) -> Option<(usize, usize)> {
         None
     }
 
@@ -168,6 +190,31 @@ mod tests {
             assert_eq!(unsafe { at(PATTERN + 5).read() }, byte);
             let touched = own_kilobytes().saturating_sub(before);
             assert!(touched < 64 << 10, "{touched} kB for a few bytes of {size}");
+        }
+    }
+
+    #[test]
+    fn gigabytes_are_cleared_without_being_touched() {
+        for byte in [0, u8::MAX] {
+            let size = 4 << 30;
+            let block = HostBlock::new(size, byte).unwrap();
+            let at = |offset: usize| std::ptr::with_exposed_provenance_mut::<u8>(block.address() + offset);
+            // SAFETY: inside the block.
+            unsafe { at(PAGE).write(7) };
+            let before = own_kilobytes();
+            let cleared = block.clear(block.address() + 100, size - 200);
+            assert_eq!(cleared, Some((block.address() + PAGE, size - 2 * PAGE)));
+            for (offset, read) in [(PAGE - 1, byte), (PAGE, 0), (size / 2, 0), (size - PAGE, byte)] {
+                // SAFETY: as above.
+                assert_eq!(unsafe { at(offset).read() }, read, "at {offset}");
+            }
+            assert!(own_kilobytes().saturating_sub(before) < 1 << 10);
+            assert_eq!(
+                block.clear(block.address() + size - (1 << 20), 2 << 20),
+                None,
+                "past the end"
+            );
+            assert_eq!(block.clear(block.address(), SMALL), None, "little");
         }
     }
 
