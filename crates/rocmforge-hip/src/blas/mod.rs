@@ -1,6 +1,6 @@
 //! Matrix products of hipBLAS, computed on the CPU over the memory of the simulated device: `libhipblas` and `librocblas`.
 //!
-//! The calls that llama.cpp makes are here; every other name of the two libraries answers that it is not supported, and is listed when
+//! The calls that llama.cpp makes and the commonest of vectors are here; every other name of the two libraries answers that it is not supported, and is listed when
 //! the program ends. A product keeps the order of its stream: what is queued before runs first, and the call comes back when the result
 //! is in device memory. In a captured stream a host function of the graph computes it each time the graph runs.
 //!
@@ -16,6 +16,7 @@ mod status;
 #[cfg(test)]
 mod tests;
 mod trsm;
+mod vectors;
 mod work;
 
 pub(crate) use names::{TABLE, stubs};

@@ -52,10 +52,14 @@ const SUPPORTED: &[Entry] = supported! {
     trsm {
         hipblasStrsmBatched
     }
+    vectors {
+        hipblasDaxpy hipblasDdot hipblasDgemv hipblasDnrm2 hipblasDscal hipblasSaxpy hipblasSdot hipblasSgemv hipblasSnrm2
+        hipblasSscal
+    }
 };
 
 /// The variants of a function are named by rule: one matrix or many of them, the interface of hipBLAS 2, sizes of 64 bits. Look for the
-/// stem here: `hipblasSgemv` stands for `hipblasSgemvBatched_64` as well.
+/// stem here: `hipblasSgbmv` stands for `hipblasSgbmvBatched_64` as well.
 const ABSENT: &[&[Entry]] = unsupported! {
     [
         "" "_64" "_v2" "_v2_64" "Batched" "Batched_64" "Batched_v2" "Batched_v2_64" "StridedBatched" "StridedBatched_64"
@@ -74,13 +78,13 @@ const ABSENT: &[&[Entry]] = unsupported! {
         hipblasZtbsv hipblasZtpmv hipblasZtpsv hipblasZtrmm hipblasZtrmv hipblasZtrsm hipblasZtrsv
     }
     ["" "_64" "Batched" "Batched_64" "StridedBatched" "StridedBatched_64"] {
-        hipblasBfdot hipblasDasum hipblasDaxpy hipblasDcopy hipblasDdgmm hipblasDdot hipblasDgbmv hipblasDgeam
-        hipblasDgemv hipblasDger hipblasDnrm2 hipblasDrot hipblasDrotg hipblasDrotm hipblasDrotmg hipblasDsbmv hipblasDscal
+        hipblasBfdot hipblasDasum hipblasDcopy hipblasDdgmm hipblasDgbmv hipblasDgeam
+        hipblasDger hipblasDrot hipblasDrotg hipblasDrotm hipblasDrotmg hipblasDsbmv
         hipblasDspmv hipblasDspr hipblasDspr2 hipblasDswap hipblasDsymm hipblasDsymv hipblasDsyr hipblasDsyr2 hipblasDsyr2k
         hipblasDsyrk hipblasDsyrkx hipblasDtbmv hipblasDtbsv hipblasDtpmv hipblasDtpsv hipblasDtrmm hipblasDtrmv hipblasDtrsm
-        hipblasDtrsv hipblasHaxpy hipblasHdot hipblasIdamax hipblasIdamin hipblasIsamax hipblasIsamin hipblasSasum hipblasSaxpy
-        hipblasScopy hipblasSdgmm hipblasSdot hipblasSgbmv hipblasSgeam hipblasSgemv hipblasSger hipblasSnrm2 hipblasSrot
-        hipblasSrotg hipblasSrotm hipblasSrotmg hipblasSsbmv hipblasSscal hipblasSspmv hipblasSspr hipblasSspr2 hipblasSswap
+        hipblasDtrsv hipblasHaxpy hipblasHdot hipblasIdamax hipblasIdamin hipblasIsamax hipblasIsamin hipblasSasum
+        hipblasScopy hipblasSdgmm hipblasSgbmv hipblasSgeam hipblasSger hipblasSrot
+        hipblasSrotg hipblasSrotm hipblasSrotmg hipblasSsbmv hipblasSspmv hipblasSspr hipblasSspr2 hipblasSswap
         hipblasSsymm hipblasSsymv hipblasSsyr hipblasSsyr2 hipblasSsyr2k hipblasSsyrk hipblasSsyrkx hipblasStbmv hipblasStbsv
         hipblasStpmv hipblasStpsv hipblasStrmm hipblasStrmv hipblasStrsv
     }
@@ -111,6 +115,10 @@ const ABSENT: &[&[Entry]] = unsupported! {
     }
     ["Batched"] {
         hipblasDgetri hipblasSgetri
+    }
+    ["_64" "Batched" "Batched_64" "StridedBatched" "StridedBatched_64"] {
+        hipblasDaxpy hipblasDdot hipblasDgemv hipblasDnrm2 hipblasDscal hipblasSaxpy hipblasSdot hipblasSgemv hipblasSnrm2
+        hipblasSscal
     }
     ["_64" "Batched_64" "StridedBatched_64"] {
         hipblasDgemm hipblasHgemm hipblasSgemm

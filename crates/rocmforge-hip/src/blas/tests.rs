@@ -15,10 +15,10 @@ const T: c_int = 112;
 const POISON: f32 = f32::NAN;
 
 /// An allocation of the simulated card.
-struct Device(*mut c_void, usize);
+pub(super) struct Device(pub(super) *mut c_void, usize);
 
 impl Device {
-    fn of(bytes: &[u8]) -> Self {
+    pub(super) fn of(bytes: &[u8]) -> Self {
         let sim = &process().unwrap().sim;
         let mut address = std::ptr::null_mut();
         // SAFETY: a live out-pointer.
@@ -29,7 +29,7 @@ impl Device {
         Self(address, bytes.len())
     }
 
-    fn bytes(&self) -> Vec<u8> {
+    pub(super) fn bytes(&self) -> Vec<u8> {
         let mut bytes = vec![0; self.1];
         let sim = &process().unwrap().sim;
         // SAFETY: both have as many bytes.
@@ -61,7 +61,7 @@ impl Drop for Device {
     }
 }
 
-fn handle() -> *mut c_void {
+pub(super) fn handle() -> *mut c_void {
     let mut handle = std::ptr::null_mut();
     // SAFETY: a live out-pointer.
     assert_eq!(unsafe { hipblasCreate(&raw mut handle) }, SUCCESS);
