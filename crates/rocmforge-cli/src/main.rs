@@ -10,6 +10,7 @@ mod machine;
 mod models;
 mod options;
 mod progress;
+mod ps;
 mod pull;
 mod report;
 mod run;
@@ -34,6 +35,7 @@ enum Command {
     Run(Box<run::Args>),
     Chat(Box<chat::Args>),
     Serve(Box<serve::Args>),
+    Ps(ps::Args),
     Pull(pull::Args),
     /// Shows the models that are here.
     List(models::ListArgs),
@@ -59,6 +61,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Run(args) => run::run(&args),
         Command::Chat(args) => chat::run(&args),
         Command::Serve(args) => serve::run(*args),
+        Command::Ps(args) => ps::run(&args),
         Command::Pull(args) => pull::run(&args),
         Command::List(args) => models::list(&args),
         Command::Show(args) => models::show(&args),

@@ -34,14 +34,19 @@ fn start() -> Result<Process, Box<dyn std::error::Error>> {
         Err(_) => Settings::default(),
     };
     let abi = settings.hip.or_else(loaded_abi).unwrap_or(Abi::Hip6);
-    let sim = SimHost::try_new(settings.machine(abi)?)?;
+    let records = Records::open(settings.records.as_deref());
+    let sim = SimHost::try_new(settings.machine(abi)?).inspect_err(|error| {
+        records.add(&Record::NoMachine {
+            process: std::process::id(),
+            reason: error.to_string(),
+        });
+    })?;
     sim.set_host_addresses(Arc::new(registry::Addresses));
     sim.set_after_unattended(|| {
         if let Some(process) = started() {
             process.after_call();
         }
     });
-    let records = Records::open(settings.records.as_deref());
     records.add(&Record::start(&settings, abi));
     // SAFETY: the three functions take no argument and lock what they unlock.
     unsafe { libc::pthread_atfork(Some(before_fork), Some(in_parent), Some(in_child)) };

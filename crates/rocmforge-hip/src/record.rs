@@ -26,6 +26,13 @@ pub enum Record {
         /// Whose behaviour is simulated.
         hip: Abi,
     },
+    /// No machine could be made at the first HIP call: all calls of the process fail.
+    NoMachine {
+        /// Its number.
+        process: u32,
+        /// Why.
+        reason: String,
+    },
     /// Something was found for the first time.
     Finding {
         /// The checker that found it: `memcheck`.

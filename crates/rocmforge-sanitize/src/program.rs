@@ -184,7 +184,10 @@ impl RunArgs {
         let mut records = processes.iter().flatten();
         let found = records.any(|record| matches!(record, Record::Finding { .. }));
         say(&processes, &suppressions, err);
-        let unchecked = nothing_checked(&self.check.selection()?, &processes).or_else(|| no_code(&processes));
+        let selection = self.check.selection()?;
+        let unchecked = no_machine(&processes)
+            .or_else(|| nothing_checked(&selection, &processes))
+            .or_else(|| no_code(&processes));
         if let Some(reason) = &unchecked {
             note(err, &format!("nothing was checked: {reason}"));
         }
@@ -193,10 +196,22 @@ impl RunArgs {
         Ok(Some(match self.check.error_exitcode {
             Some(code) if found => code,
             // A program that has failed says so itself.
-            _ if unchecked.is_some() && (own == Some(0) || !self.check.selection()?.is_all()) => CANNOT_RUN,
+            _ if unchecked.is_some() && (own == Some(0) || !selection.is_all()) => CANNOT_RUN,
             _ => own.unwrap_or(u8::MAX),
         }))
     }
+}
+
+/// Why no process has a machine, if that is so.
+fn no_machine(processes: &[Vec<Record>]) -> Option<String> {
+    let mut reason = None;
+    for record in processes.iter().flatten() {
+        match record {
+            Record::NoMachine { reason: why, .. } => reason = Some(format!("no machine could be simulated: {why}")),
+            _ => return None,
+        }
+    }
+    reason
 }
 
 /// Why no kernel has run, if that is because the program has code for other cards only. A process without a summary may have run some.

@@ -1,7 +1,7 @@
 //! HTTP server for language models: the OpenAI API over [`rocmforge_models::serve`], with limits, keys and metrics.
 //!
 //! A [`Source`] says how a model is loaded. An [`App`] has a table of sources by name, loads each at its first request, and answers HTTP
-//! requests; [`App::run`] listens until it is told to end, and lets the answers that run then come to their end.
+//! requests; [`App::run`] listens until it is asked to end, and lets the answers that run then come to their end.
 //!
 //! * [`source`] and `registry` are the models, `generation` is a request on one of them.
 //! * `openai` has the routes of the OpenAI API, `admin` those about the server itself.

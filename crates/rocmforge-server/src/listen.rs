@@ -71,7 +71,7 @@ pub(crate) async fn run(app: &App, listener: TcpListener, end: impl Future<Outpu
     }
     app.drain();
     tracing::info!("ends when the running answers have ended");
-    // Meanwhile who asks is told that the server ends.
+    // Meanwhile requests are answered: the server ends.
     tokio::select! {
         () = &mut accept => {}
         () = app.wait_for_requests() => {}

@@ -141,7 +141,7 @@ struct Now {
     prefix: [u64; 2],
 }
 
-/// All figures. Names that begin with `vllm:` are those that routers read without being told.
+/// All figures. Names that begin with `vllm:` are those that routers read by default.
 pub(crate) fn text(app: &App) -> String {
     let mut text = Text::default();
     let models: Vec<_> = app.registry().entries().collect();

@@ -472,7 +472,7 @@ fn an_ending_server_finishes_its_answers_and_takes_no_more() {
     let mut kept = server.connect();
     server.end();
     let mut answer = String::new();
-    // While the answer runs, others are told that the server ends.
+    // While the answer runs, the server says that it ends.
     wait_until("the end of readiness", || {
         let ready = TcpStream::connect(server.address).ok().map(|_| server.get("/ready"));
         !ready.is_some_and(|ready| ready.starts_with("HTTP/1.1 200"))
@@ -492,7 +492,7 @@ async fn errors_hold_no_paths_and_no_long_quotes() {
     impl Source for Broken {
         fn load(&self) -> Result<rocmforge_server::Loaded, rocmforge_server::LoadError> {
             Err(rocmforge_server::LoadError::Failed(
-                "/home/ada/secret.gguf: no such file".into(),
+                "/srv/ada/secret.gguf: no such file".into(),
             ))
         }
     }

@@ -455,6 +455,7 @@ programs! {
     signals { findings: &[
         "double free: hipFree", "{host line})", "HIP calls during a HIP call of its own thread, each answered hipErrorNotSupported",
     ] }
+    pinned_zeros {}
     copy_too_long { findings: &["out of bounds: hipMemcpy", "write of 257 B", "{host line})", "out of bounds: hipMemset"] }
     bad_arguments { findings: &[
         "use of a handle that is not alive: hipStreamSynchronize", "use of a handle that is not alive: hipEventRecord",

@@ -216,6 +216,30 @@ fn findings_beyond_the_limit_are_counted_and_go_where_they_are_wanted() {
 }
 
 #[test]
+fn why_no_machine_could_be_simulated_is_said() {
+    if let Some(missing) = missing() {
+        rocmforge_testkit::skip!("{missing}");
+    }
+    let program = Compiled::new("padding");
+    // Less address space than a card has memory.
+    let mut command = Command::new("sh");
+    command
+        .current_dir(program.folder())
+        .args(["-c", "ulimit -v 16000000; exec \"$0\" run -- ./program"]);
+    let ran = command
+        .arg(env!("CARGO_BIN_EXE_rocmforge-sanitize"))
+        .output()
+        .expect("a shell");
+    let (_, found) = texts(&ran);
+    assert!(!ran.status.success(), "{found}");
+    assert!(
+        found.contains("nothing was checked: no machine could be simulated: could not reserve"),
+        "{found}"
+    );
+    assert!(!found.contains("has made no HIP call"), "{found}");
+}
+
+#[test]
 fn padding_and_leaks_are_as_in_launch_files() {
     if let Some(missing) = missing() {
         rocmforge_testkit::skip!("{missing}");
