@@ -230,6 +230,7 @@ impl Served {
 fn memory(card: &HipBackend) -> CardMemory {
     let budget = card.card().budget();
     CardMemory {
+        id: card.device().pci.to_string(),
         name: card.device().name.clone(),
         total: budget.total.unwrap_or(Bytes(card.device().total_memory.0)),
         budget: budget.budget,

@@ -17,7 +17,7 @@ use crate::options::ServerOptions;
 use crate::places::{Place, Places};
 use crate::registry::{Entry, Lease, Registry};
 use crate::source::Source;
-use crate::{admin, openai, requests};
+use crate::{admin, openai, page, requests};
 
 /// A server's models and limits. Clones are the same server.
 #[derive(Clone)]
@@ -165,6 +165,7 @@ impl App {
         Router::new()
             .merge(openai::routes())
             .merge(admin::routes())
+            .merge(page::routes())
             .with_state(self.clone())
             .layer(middleware::from_fn_with_state(self.clone(), guard::look))
             .layer(middleware::from_fn(error::write))

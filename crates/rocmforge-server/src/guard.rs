@@ -12,9 +12,10 @@ use axum::response::{IntoResponse, Response};
 use crate::app::{App, Asker, StartError};
 use crate::error::{ApiError, Kind};
 use crate::options::ServerOptions;
+use crate::page;
 
 /// Routes that show nothing and need no key, so that supervisors can ask.
-const OPEN: [&str; 4] = ["/", "/health", "/ready", "/v1/health"];
+const OPEN: [&str; 3] = ["/health", "/ready", "/v1/health"];
 
 /// Checks the options that this module reads.
 pub(crate) fn check(options: &ServerOptions) -> Result<(), StartError> {
@@ -175,7 +176,7 @@ fn asker(options: &ServerOptions, request: &Request) -> Result<Asker, ApiError> 
             Some(owner) => Ok(Asker(Some(owner.to_owned()))),
             None => Err(ApiError::new(Kind::Unauthorized, "Invalid API Key")),
         },
-        None if OPEN.contains(&request.uri().path()) => Ok(Asker(None)),
+        None if OPEN.contains(&request.uri().path()) || page::is_file(request.uri().path()) => Ok(Asker(None)),
         None => Err(ApiError::new(
             Kind::Unauthorized,
             "Invalid API Key: send Authorization: Bearer KEY, or x-api-key",

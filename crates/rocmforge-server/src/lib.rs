@@ -4,7 +4,7 @@
 //! requests; [`App::run`] listens until it is asked to end, and lets the answers that run then come to their end.
 //!
 //! * [`source`] and `registry` are the models, `generation` is a request on one of them.
-//! * `openai` has the routes of the OpenAI API, `admin` those about the server itself.
+//! * `openai` has the routes of the OpenAI API, `admin` those about the server itself, `page` the chat in a browser.
 //! * `guard` looks at each request before its route does: host, origin, key. `listen` bounds connections and their times, `places` the
 //!   requests that run.
 //! * `requests` gives each request an id and a line of the log. `fields` reads requests, `error` says what is wrong with them in the words of each API.
@@ -47,6 +47,7 @@ mod listen;
 mod metrics;
 mod openai;
 mod options;
+mod page;
 mod places;
 mod prompt;
 mod registry;

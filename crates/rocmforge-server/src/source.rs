@@ -109,7 +109,9 @@ pub struct Facts {
 /// Memory of a card now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CardMemory {
-    /// The card.
+    /// Its PCI address, such as `0000:03:00.0`: two cards may have one name.
+    pub id: String,
+    /// Its name.
     pub name: String,
     /// All of its memory.
     pub total: Bytes,

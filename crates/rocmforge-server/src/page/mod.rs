@@ -1,0 +1,60 @@
+//! Page: the chat at `/`, in files that are part of the program, and the figures of memory that it draws.
+
+mod memory;
+
+use axum::Router;
+use axum::http::{HeaderValue, header};
+use axum::routing::get;
+
+use crate::app::App;
+
+/// What a browser lets the page do: its own files and requests to its own server. A text of a model that a defect would turn into a part of the
+/// page could still not run, load or send anything.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; \
+                      frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
+
+/// Files: path, type, content.
+const FILES: [(&str, &str, &str); 7] = [
+    ("/", "text/html; charset=utf-8", include_str!("index.html")),
+    ("/page/page.css", "text/css; charset=utf-8", include_str!("page.css")),
+    (
+        "/page/page.js",
+        "text/javascript; charset=utf-8",
+        include_str!("page.js"),
+    ),
+    ("/page/api.js", "text/javascript; charset=utf-8", include_str!("api.js")),
+    (
+        "/page/markdown.js",
+        "text/javascript; charset=utf-8",
+        include_str!("markdown.js"),
+    ),
+    (
+        "/page/memory.js",
+        "text/javascript; charset=utf-8",
+        include_str!("memory.js"),
+    ),
+    ("/page/icon.svg", "image/svg+xml", include_str!("icon.svg")),
+];
+
+pub(crate) fn routes() -> Router<App> {
+    let with_file = |router: Router<App>, (path, kind, content)| {
+        let headers = [
+            (header::CONTENT_TYPE, kind),
+            (header::CONTENT_SECURITY_POLICY, POLICY),
+            (header::REFERRER_POLICY, "no-referrer"),
+            // A new version of the program has a new page.
+            (header::CACHE_CONTROL, "no-cache"),
+        ];
+        let headers = headers.map(|(name, value)| (name, HeaderValue::from_static(value)));
+        router.route(path, get(move || async move { (headers, content) }))
+    };
+    FILES
+        .into_iter()
+        .fold(Router::new(), with_file)
+        .route("/memory", get(memory::show))
+}
+
+/// Whether it is a file of the page, which needs no key: the page asks for one.
+pub(crate) fn is_file(path: &str) -> bool {
+    FILES.iter().any(|(file, _, _)| *file == path)
+}
