@@ -9,12 +9,14 @@ const folder = process.argv[2] ?? 'pictures';
 mkdirSync(folder, { recursive: true });
 const stub = await new Stub().start();
 stub.pause = 0;
+stub.models.reverse();
+stub.models[0].status.value = 'loaded';
 const browser = new Browser(process.env.CHROMIUM ?? 'chromium');
 
 async function talk(page) {
   await page.until('$("#model").options.length > 1');
   await page.see('$("#question").focus()');
-  await page.type('Why does a rich answer need memory? Please think.');
+  await page.type('What shares the memory of my card? Think of a rich answer.');
   await page.press('Enter');
   await page.until('$(".stats")?.textContent.includes("prompt")');
 }

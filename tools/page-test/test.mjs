@@ -151,7 +151,7 @@ const tests = {
     await ask(page, 'count for a long time');
     await page.until(`${answer}?.textContent.length > 20`);
     await page.click('#clear');
-    await page.until('$("#send").textContent === "Send" && $$("article").length === 0');
+    await page.until('$("#send").textContent === "Send" && $$("article").length === 0', 2000);
     await talk(page, 'a plain question');
     assert.deepEqual(stub.requests[1].messages, [{ role: 'user', content: 'a plain question' }]);
   },
@@ -248,6 +248,11 @@ const tests = {
       })`);
       assert.ok(time < 2500, `${JSON.stringify(part)} takes ${time} ms`);
     }
+    const runs = Array.from({ length: 400 }, (_, count) => `${'`'.repeat(count)} `).join('');
+    const time = await page.see(`import('./page/markdown.js').then(({ show }) => {
+      const begun = performance.now(); show(document.createElement('div'), ${JSON.stringify(runs)}); return performance.now() - begun;
+    })`);
+    assert.ok(time < 2500, `runs of back quotes take ${time} ms`);
   },
 
   async 'copy a code block'({ page, stub }) {
@@ -314,7 +319,19 @@ const tests = {
     await page.click('#forget');
     assert.equal(await page.see('sessionStorage.length'), 0);
     await page.click('#open-memory');
-    await page.until('$("#key-form").checkVisibility()');
+    await page.until('$("#key-form").checkVisibility() && document.activeElement.id === "key"');
+    // It asks once, and leaves the focus where it is then.
+    await page.see('$("#question").focus()');
+    await sleep(2500);
+    assert.equal(await page.see('document.activeElement.id'), 'question');
+    await page.see('$("#key").focus()');
+    await page.type(stub.key);
+    await page.press('Enter');
+    await page.until('$(".legend")');
+    // On a narrow screen the picture would cover the field.
+    await page.size({ width: 360, height: 740 });
+    stub.key = 'another-key-of-the-server';
+    await page.until('document.activeElement.id === "key" && $("#memory").hidden && !$("#composer").inert');
   },
 
   async 'settings change the request and are kept'({ page, stub }) {
@@ -548,7 +565,9 @@ const tests = {
         await page.click(`#${panel} .close`);
         assert.equal(await page.see('$("#conversation").inert'), false);
       }
+      await page.click('#open-settings');
       await page.click('#clear');
+      assert.deepEqual(await page.see('[$("#settings").hidden, document.activeElement.id]'), [true, 'question']);
     }
   },
 

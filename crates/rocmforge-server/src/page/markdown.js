@@ -69,11 +69,15 @@ export async function copy(text) {
 
 // A button that copies what `text` returns, and says so.
 export function copyButton(text, name) {
-  const button = element('button', { type: 'button', textContent: 'Copy' });
-  button.setAttribute('aria-label', `Copy ${name}`);
+  const button = element('button', { type: 'button' });
+  const say = (word) => {
+    button.textContent = word;
+    button.setAttribute('aria-label', `${word} ${name}`);
+  };
+  say('Copy');
   button.addEventListener('click', async () => {
-    button.textContent = (await copy(text())) ? 'Copied' : 'Not copied';
-    setTimeout(() => (button.textContent = 'Copy'), 1500);
+    say((await copy(text())) ? 'Copied' : 'Could not copy');
+    setTimeout(() => say('Copy'), 1500);
   });
   return button;
 }
@@ -332,20 +336,19 @@ function inline(parent, text, depth = 0, inLink = false) {
       end += 1;
     }
     const mark = text.slice(at, end);
-    let close = endless.has(mark) ? -1 : end;
+    // As many as there are at the begin. Of each number only the last run finds no other, so the search needs no memory.
+    let close = text.indexOf(mark, end);
+    let run = close;
     while (close >= 0) {
-      close = text.indexOf(mark, close);
-      let run = close;
-      while (close >= 0 && text[run] === '`') {
+      while (text[run] === '`') {
         run += 1;
       }
-      if (close < 0 || run - close === mark.length) {
+      if (run - close === mark.length) {
         break;
       }
-      close = run;
+      close = run = text.indexOf(mark, run);
     }
     if (close < 0) {
-      endless.add(mark);
       at = end;
       return;
     }

@@ -125,17 +125,19 @@ export function draw(container, { cards, models }) {
   container.replaceChildren(...nodes);
 }
 
-// A picture that is renewed while it is open and the page is visible. `onProblem` may end it.
+// A picture that is renewed while it is open and the page is visible. It ends where the server wants a key, and calls `onRefusal`.
 export class Picture {
   #container;
   #timer;
+  // Which opening it is: an answer to an earlier one comes too late.
+  #round = 0;
   #isOpen = false;
   #shown;
-  #onProblem;
+  #onRefusal;
 
-  constructor(container, onProblem) {
+  constructor(container, onRefusal) {
     this.#container = container;
-    this.#onProblem = onProblem;
+    this.#onRefusal = onRefusal;
     document.addEventListener('visibilitychange', () => this.#go());
   }
 
@@ -146,29 +148,28 @@ export class Picture {
 
   #go() {
     clearTimeout(this.#timer);
-    this.#timer = undefined;
+    this.#round += 1;
     if (this.#isOpen && document.visibilityState === 'visible') {
-      this.#renew();
+      this.#renew(this.#round);
     }
   }
 
-  async #renew() {
-    // A timer of its own value says whether this round is still the last one begun.
-    const round = (this.#timer = setTimeout(() => {}, 0));
-    try {
-      const figures = await get('memory');
-      const text = JSON.stringify(figures);
-      if (text !== this.#shown) {
-        draw(this.#container, figures);
-        this.#shown = text;
-      }
-    } catch (problem) {
-      this.#shown = undefined;
-      this.#container.replaceChildren(element('p', { className: 'problem' }, problem.message));
-      this.#onProblem(problem);
+  async #renew(round) {
+    let problem;
+    const figures = await get('memory').catch((error) => (problem = error));
+    if (round !== this.#round) {
+      return;
     }
-    if (this.#timer === round) {
-      this.#timer = setTimeout(() => this.#renew(), PAUSE);
+    const text = problem?.message ?? JSON.stringify(figures);
+    if (text !== this.#shown) {
+      this.#shown = text;
+      problem ? this.#container.replaceChildren(element('p', { className: 'problem' }, text)) : draw(this.#container, figures);
+    }
+    // Without a key there is nothing to ask for.
+    if (problem?.status === 401) {
+      this.#onRefusal(problem);
+    } else {
+      this.#timer = setTimeout(() => this.#renew(round), PAUSE);
     }
   }
 }

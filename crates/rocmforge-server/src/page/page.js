@@ -144,7 +144,7 @@ function showAll() {
   $('messages').replaceChildren(...views.map(({ node }) => node));
   refreshAll();
   $('welcome').hidden = state.messages.length > 0;
-  main.scrollTop = main.scrollHeight;
+  main.scrollTop = state.messages.length > 0 ? main.scrollHeight : 0;
 }
 
 // ---- Answers ----
@@ -319,12 +319,13 @@ function stop() {
 // ---- Keys and models ----
 
 function askForKey(problem) {
+  uncover();
   $('key-problem').textContent = problem.message;
   $('key-form').hidden = false;
   $('key').focus();
 }
 
-// Learns which models there are. True if the server told.
+// Learns which models there are. True if the server says it.
 async function loadModels() {
   let models;
   try {
@@ -370,7 +371,7 @@ async function useKey(event) {
 
 // ---- Panels ----
 
-const picture = new Picture($('picture'), (problem) => problem.status === 401 && askForKey(problem));
+const picture = new Picture($('picture'), askForKey);
 const isNarrow = matchMedia('(max-width: 56rem)');
 
 function openPanel(name) {
@@ -382,6 +383,13 @@ function openPanel(name) {
   picture.open(name === 'memory');
   // On a narrow screen the panel covers the conversation, which must not take the focus then.
   main.inert = $('composer').inert = Boolean(name) && isNarrow.matches;
+}
+
+// Closes a panel that covers the conversation.
+function uncover() {
+  if (isNarrow.matches) {
+    openPanel(null);
+  }
 }
 
 function openOf() {
@@ -465,6 +473,7 @@ $('export').addEventListener('click', () => {
 });
 $('clear').addEventListener('click', () => {
   stop();
+  uncover();
   const before = state.messages;
   if (before.length > 0) {
     const undo = element('button', { type: 'button', textContent: 'Bring it back' });
