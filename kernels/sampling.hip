@@ -1,8 +1,7 @@
-// Sampling: from rows of logits to a token of each.
+// Orders of rows: the largest number, the k largest, all.
 //
 // A number and its column become one rank of 64 bits: a larger number ranks higher, of equal numbers (0 and -0 are) the lower column.
 // NaN ranks below everything. No two columns of a row have the same rank.
-#include "include/math.h"
 #include "include/team.h"
 
 RF_DEVICE u64 rank_of(float x, u32 column) {
@@ -169,97 +168,4 @@ RF_KERNEL(RF_ROW_BLOCK) argsort(const float *x, u32 *ids, u32 rows, u32 cols, u3
     sort_down(list, size);
     rf_barrier();
     for (u32 i = tid; i < cols; i += RF_ROW_BLOCK) ids[(u64)row * cols + i] = column_of(list[i]);
-}
-
-#define RF_MAX 3.40282346638528859812e38f
-// Between the smallest and the largest number of f32.
-RF_DEVICE float finite(float x) { return x > RF_MAX ? RF_MAX : x < -RF_MAX ? -RF_MAX : x; }
-
-// x[row, ids[row, i]] lowered, for each i below m with a count over 0: a number l over 0 becomes l / repeat (Keskar et al., CTRL,
-// 2019), another l * repeat; then count * frequency + presence is subtracted. All three are held within the range of f32; -inf and NaN
-// become -inf.
-// Columns beyond the row are passed over. No column occurs twice in a row of ids, unless with a count of 0. grid = (rows, ceil(m / 256)).
-RF_KERNEL(RF_ROW_BLOCK)
-penalties(float *x, const u32 *ids, const u32 *counts, u32 rows, u32 cols, u32 m, float repeat, float frequency, float presence) {
-    u32 row = rf_block_x(), i = rf_block_y() * RF_ROW_BLOCK + rf_thread();
-    if (row >= rows || i >= m) return;
-    u32 column = ids[(u64)row * m + i], count = counts[(u64)row * m + i];
-    if (count == 0 || column >= cols) return;
-    float *logit = x + (u64)row * cols + column;
-    float l = *logit;
-    float lowered = finite(l > 0.0f ? l / repeat : l * repeat);
-    float result = finite(lowered - finite((float)count * frequency + presence));
-    *logit = l > -RF_INF ? result + 0.0f : -RF_INF;
-}
-
-// Candidates of a row, sorted, with weights in parts of `chunk` to a thread.
-struct Candidates {
-    const float *values;
-    float top, temperature, bound; // no weight where (value - top) / temperature is below the bound
-    u32 end, chunk;
-    float *parts; // the sums of weights of each thread's part
-
-    RF_DEVICE float weight(const Candidates &c, u32 i) {
-        float distance = (c.values[i] - c.top) / c.temperature;
-        return distance >= c.bound ? rf_exp(distance) : 0.0f; // NaN has none either
-    }
-    // Each thread adds up its own part; then the sum of all, in order.
-    RF_DEVICE float sum(const Candidates &c) {
-        u32 from = rf_thread() * c.chunk;
-        float own = 0.0f;
-        for (u32 i = from; i < c.end && i - from < c.chunk; ++i) own += weight(c, i);
-        rf_barrier(); // the previous parts have been read
-        c.parts[rf_thread()] = own;
-        rf_barrier();
-        float total = 0.0f;
-        for (u32 t = 0; t < RF_ROW_BLOCK; ++t) total += c.parts[t];
-        return total;
-    }
-    // The first candidate with which the sum of weights reaches `wanted` (or passes it, if OVER), or the last with a weight. The same in
-    // every thread. The sum in the order of `sum` does not fall, so no more than one part is gone through.
-    template <bool OVER> RF_DEVICE u32 find(const Candidates &c, float wanted) {
-        float before = 0.0f, reached = 0.0f;
-        u32 part = 0;
-        for (u32 t = 0; t < RF_ROW_BLOCK; ++t) {
-            bool there = OVER ? reached > wanted : reached >= wanted;
-            float own = c.parts[t];
-            if (!there && own > 0.0f) part = t, before = reached, reached += own;
-        }
-        u32 last = part * c.chunk;
-        for (u32 i = last; i < c.end && i - part * c.chunk < c.chunk; ++i) {
-            float own = weight(c, i);
-            before += own;
-            if (own > 0.0f) last = i;
-            if (OVER ? before > wanted : before >= wanted) break;
-        }
-        return last;
-    }
-};
-
-// y[row] = one of the ids of the first `used` of k candidates, whose values do not rise. Kept are the fewest first ones whose
-// probabilities at temperature `truncate_at` sum up to top_p (Holtzman et al., 2019; 1 keeps all), of these the ones of at least min_p
-// times the largest (Nguyen et al., 2024; log_min_p = ln min_p, -inf keeps all). Of the rest the first at which the sum of probabilities at
-// `temperature` passes uniform[row], the last if rounding keeps the sum from it. 2^32 - 1 if the largest value is not finite. grid = rows.
-RF_KERNEL(RF_ROW_BLOCK)
-draw(const float *values, const u32 *ids, const float *uniform, u32 *y, u32 rows, u32 k, u32 used, float temperature, float truncate_at,
-     float top_p, float log_min_p) {
-    RF_SHARED float parts[RF_ROW_BLOCK];
-    u32 row = rf_block_x();
-    if (row >= rows) return;
-    const float *in = values + (u64)row * k;
-    float top = in[0];
-    if (!(rf_abs(top) < RF_INF)) {
-        if (rf_thread() == 0) y[row] = 0xffffffffu;
-        return;
-    }
-    u32 chunk = (used + RF_ROW_BLOCK - 1) / RF_ROW_BLOCK;
-    Candidates all = {in, top, truncate_at, -RF_MAX, used, chunk, parts};
-    u32 end = used;
-    if (top_p < 1.0f) end = Candidates::find<false>(all, top_p * Candidates::sum(all)) + 1;
-    // min_p looks at the distance at truncate_at; this is the same bound at `temperature`.
-    float bound = log_min_p == -RF_INF ? -RF_MAX : finite(log_min_p * truncate_at / temperature);
-    Candidates kept = {in, top, temperature, bound, end, chunk, parts};
-    float total = Candidates::sum(kept);
-    u32 drawn = Candidates::find<true>(kept, uniform[row] * total);
-    if (rf_thread() == 0) y[row] = ids[(u64)row * k + drawn];
 }

@@ -52,7 +52,6 @@ pub use paged::{PagedOperands, PagedOptions, PagedShape};
 pub use rope::{RopePairs, RopeShape};
 pub use rope_kv::RopeKvOperands;
 pub use row_input::{RowInput, RowNorm};
-pub use sampling::{Draw, Penalties};
 pub use sequence_lengths::SequenceLengths;
 pub use set_rows::{RowIds, RowLists};
 pub use softmax::SoftmaxBias;

@@ -1,4 +1,4 @@
-//! Sampling: largest values of rows, penalties, and a draw from sorted candidates.
+//! Sampling: largest values and orders of rows.
 
 use crate::check::Check;
 use crate::{KernelResult, Kernels, geometry};
@@ -10,30 +10,6 @@ const THREADS: u32 = 256;
 const PART: usize = 4096;
 /// Blocks of a grid's second dimension.
 const MAX_GRID_Y: usize = 65_535;
-
-/// How much the logits of tokens that were seen before are lowered.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Penalties {
-    /// A logit l over 0 becomes l / `repeat`, another l * `repeat`. 1: off.
-    pub repeat: f32,
-    /// Subtracted for each time that the token was seen. 0: off.
-    pub frequency: f32,
-    /// Subtracted once. 0: off.
-    pub presence: f32,
-}
-
-/// How a token is drawn from sorted candidates.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Draw {
-    /// Logits are divided by it. 0: the first candidate.
-    pub temperature: f32,
-    /// Keeps the fewest first candidates whose probabilities sum up to it. 1: off.
-    pub top_p: f32,
-    /// Then keeps those of at least this share of the largest probability. 0: off.
-    pub min_p: f32,
-    /// Whether the temperature comes before `top_p` and `min_p`, as in vLLM, and not after them, as in llama.cpp.
-    pub temperature_first: bool,
-}
 
 impl Kernels {
     /// The largest k of [`top_k`](Self::top_k).
@@ -155,100 +131,6 @@ impl Kernels {
         let args = args.out(ids).values([r, c, count]);
         // SAFETY: as above; every rank was written by the launch before.
         unsafe { self.launch(stream, "sampling", "top_k_of_parts", a_block_to_a_row(r), args) }
-    }
-
-    /// Lowers `x[r, ids[r, i]]`, for `x` `[rows, cols]` and each of `m` tokens `ids` `[rows, m]` that was seen `counts` `[rows, m]` times,
-    /// by [`Penalties`]: repetition (Keskar et al., CTRL, 2019), then `count * frequency + presence` is subtracted. The quotient, the
-    /// penalty and the result are held within the range of f32; -inf and NaN become -inf.
-    ///
-    /// A count of 0, and an id that is no column, change nothing. An id must not occur twice in a row with a count over 0: its logit
-    /// would be lowered once or twice.
-    ///
-    /// # Errors
-    ///
-    /// Wrong lengths, overlap, a dimension of 0, more ids than a grid takes, a penalty that is not finite, a `repeat` that is not positive.
-    pub fn penalties(
-        &self,
-        stream: &HipStream,
-        x: &HipBuffer<f32>,
-        ids: &HipBuffer<u32>,
-        counts: &HipBuffer<u32>,
-        [rows, cols, m]: [usize; 3],
-        penalties: Penalties,
-    ) -> KernelResult<()> {
-        let check = Check("penalties");
-        let (r, c) = (check.dim("rows", rows)?, check.dim("cols", cols)?);
-        let listed = check.dim_to("m", m, MAX_GRID_Y * THREADS as usize)?;
-        check.len("x", x, &[rows, cols])?;
-        check.len("ids", ids, &[rows, m])?;
-        check.len("counts", counts, &[rows, m])?;
-        check.disjoint(("x", x), ("ids", ids))?;
-        check.disjoint(("x", x), ("counts", counts))?;
-        check.value("repeat", penalties.repeat, |p| p > 0.0, "positive and finite")?;
-        check.value("frequency", penalties.frequency, |_| true, "finite")?;
-        check.value("presence", penalties.presence, |_| true, "finite")?;
-        let args = LaunchArgs::new()
-            .out(x)
-            .buffer(ids)
-            .buffer(counts)
-            .values([r, c, listed])
-            .values([penalties.repeat, penalties.frequency, penalties.presence]);
-        let config = geometry::config([r, listed.div_ceil(THREADS), 1], THREADS);
-        // SAFETY: lengths are those of the shapes and nothing overlaps, checked above; the kernel compares each id with the columns.
-        unsafe { self.launch(stream, "sampling", "penalties", config, args) }
-    }
-
-    /// `y[r]` = one of `ids[r, :]`, drawn by `uniform[r]` in [0, 1) as [`Draw`] says: `values` `[rows, k]` are the candidates' logits,
-    /// which do not rise along a row (as [`top_k`](Self::top_k) leaves them), `ids` `[rows, k]`, `uniform` and `y` `[rows]`.
-    ///
-    /// It is the first kept candidate at which the sum of probabilities passes `uniform[r]`. Sums are f32, so for a number within a few
-    /// units in the last place of such a sum it may be a neighbour. A row whose first logit is not finite gives `u32::MAX`.
-    ///
-    /// # Errors
-    ///
-    /// Wrong lengths, overlap, a dimension of 0, a temperature below 0, a `top_p` or `min_p` that is not from 0 to 1.
-    #[allow(clippy::too_many_arguments)] // operands and dimensions of one operation
-    pub fn draw(
-        &self,
-        stream: &HipStream,
-        values: &HipBuffer<f32>,
-        ids: &HipBuffer<u32>,
-        uniform: &HipBuffer<f32>,
-        y: &HipBuffer<u32>,
-        rows: usize,
-        k: usize,
-        draw: Draw,
-    ) -> KernelResult<()> {
-        let check = Check("draw");
-        let (r, count) = (check.dim("rows", rows)?, check.dim("k", k)?);
-        check.len("values", values, &[rows, k])?;
-        check.len("ids", ids, &[rows, k])?;
-        check.len("uniform", uniform, &[rows])?;
-        check.len("y", y, &[rows])?;
-        check.disjoint(("y", y), ("values", values))?;
-        check.disjoint(("y", y), ("ids", ids))?;
-        check.disjoint(("y", y), ("uniform", uniform))?;
-        let share = |p: f32| (0.0..=1.0).contains(&p);
-        check.value("temperature", draw.temperature, |t| t >= 0.0, "0 or positive")?;
-        check.value("top_p", draw.top_p, share, "0 to 1")?;
-        check.value("min_p", draw.min_p, share, "0 to 1")?;
-        // Temperature 0 draws from the first candidate alone, whatever its logit is divided by.
-        let (used, temperature) = match draw.temperature {
-            t if t > 0.0 => (count, t),
-            _ => (1, 1.0),
-        };
-        let truncate_at = if draw.temperature_first { temperature } else { 1.0 };
-        let log_min_p = f64::from(draw.min_p).ln() as f32;
-        let args = LaunchArgs::new()
-            .buffer(values)
-            .buffer(ids)
-            .buffer(uniform)
-            .out(y)
-            .values([r, count, used])
-            .values([temperature, truncate_at, draw.top_p, log_min_p]);
-        // SAFETY: lengths are those of the shapes, used is at most k, nothing overlaps: checked above. What is drawn is a place below
-        // `used` whatever the values are.
-        unsafe { self.launch(stream, "sampling", "draw", a_block_to_a_row(r), args) }
     }
 }
 

@@ -43,7 +43,7 @@ pub use paged::paged_attention;
 pub use q8::{matvec_q8, quantize_q8};
 pub use reduce::{add_id, argsort, cumsum, sum_rows};
 pub use rope::{rope, rope_at, rope_sections, rope_tables};
-pub use sampling::{arg_max, draw_intervals, lowered, top_k};
+pub use sampling::{arg_max, top_k};
 pub use softmax::{alibi_slope, causal_mask, causal_visible, diag_mask, mask, softmax, softmax_biased, softmax_masked};
 pub use strided::{set_rows_places, strided_places};
 pub use weights::{dequantize, get_rows_weight, matmul_id, matmul_weight};

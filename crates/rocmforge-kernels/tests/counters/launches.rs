@@ -1,11 +1,11 @@
 //! Launches of every kernel at fixed shapes.
 
 use rocmforge_kernels::{
-    AttentionShape, Binary, BlockPair, Draw, Element, ExtOperand, ExtOperands, ExtOptions, ExtShape, Fault, Faults,
+    AttentionShape, Binary, BlockPair, Element, ExtOperand, ExtOperands, ExtOptions, ExtShape, Fault, Faults,
     FlashOptions, FloatType, GluKind, Half, HalfRows, KernelResult, Kernels, KvRows, KvShape, KvType, Map,
     Matmul16Activation, Matmul16Operands, Matmul16Output, Matmul16Shape, MatmulShape, Operand, PagedOperands,
-    PagedOptions, PagedShape, Penalties, RopePairs, RopeShape, RowIds, RowLists, SoftmaxBias, StridedCopy, Strides,
-    Unary, ViewStrides, ViewsShape, WeightMatrix, WeightType,
+    PagedOptions, PagedShape, RopePairs, RopeShape, RowIds, RowLists, SoftmaxBias, StridedCopy, Strides, Unary,
+    ViewStrides, ViewsShape, WeightMatrix, WeightType,
 };
 use rocmforge_runtime::{HipBuffer, HipResult, HipStream};
 
@@ -447,28 +447,13 @@ impl Device<'_> {
         let (k, s) = (self.kernels, self.stream);
         let (rows, vocabulary, best) = (2, 1 << 15, 40);
         let (logits, values) = (self.x(rows * vocabulary)?, self.x(rows * best)?);
-        let recent = self.ids(&(0..128).collect::<Vec<_>>())?;
         let (ids, token) = (self.ids(&vec![0; rows * best])?, self.ids(&vec![0; rows])?);
-        let penalties = Penalties {
-            repeat: 1.1,
-            frequency: 0.1,
-            presence: 0.1,
-        };
-        k.penalties(s, &logits, &recent, &recent, [rows, vocabulary, 64], penalties)?;
         k.argmax(s, &logits, &token, rows, vocabulary)?;
         k.top_k(s, &logits, Some(&values), &ids, rows, vocabulary, best, None)?;
         let ranks = self
             .bytes(Kernels::top_k_scratch_of([rows, vocabulary], best))?
             .cast()?;
-        k.top_k(s, &logits, Some(&values), &ids, rows, vocabulary, best, Some(&ranks))?;
-        let draw = Draw {
-            temperature: 0.8,
-            top_p: 0.9,
-            min_p: 0.05,
-            temperature_first: false,
-        };
-        let uniform = HipBuffer::from_slice(s, &[0.25, 0.75], "uniform")?;
-        k.draw(s, &values, &ids, &uniform, &token, rows, best, draw)
+        k.top_k(s, &logits, Some(&values), &ids, rows, vocabulary, best, Some(&ranks))
     }
 
     fn attention(&self) -> KernelResult<()> {
