@@ -8,7 +8,7 @@ RF_DEVICE u32 first_hidden(u32 query, i32 offset, u32 seq_k) {
     return end <= 0 ? 0 : (end >= (i64)seq_k ? seq_k : (u32)end);
 }
 
-RF_DEVICE f4 hide(f4 v, u32 column, u32 end, float by = -RF_INF) {
+RF_DEVICE f4 hide(f4 v, u32 column, u32 end, float by) {
     return f4{column < end ? v.x : by, column + 1 < end ? v.y : by, column + 2 < end ? v.z : by, column + 3 < end ? v.w : by};
 }
 
@@ -18,11 +18,11 @@ RF_KERNEL(RF_ROW_BLOCK) causal_mask(float *y, u32 rows, u32 seq_q, u32 seq_k, i3
     if (t.row >= rows) return;
     u32 end = first_hidden(t.row % seq_q, offset, seq_k);
     float *out = y + (u64)t.row * seq_k;
-    for (u32 c = t.begin; c < t.end; c += 128) rf_store4(out + c, hide(rf_splat(0.0f), c, end), rf_left4(c, t.end));
+    for (u32 c = t.begin; c < t.end; c += 128) rf_store4(out + c, hide(rf_splat(0.0f), c, end, -RF_INF), rf_left4(c, t.end));
 }
 
-// Copies the visible scores and writes `by` over the others, which are not read.
-RF_DEVICE void visible(const float *x, float *y, u32 rows, u32 seq_q, u32 seq_k, i32 offset, float by) {
+// Copies the visible scores and writes `by` over the others, which are not read. y may be x.
+RF_KERNEL(RF_ROW_BLOCK) diag_mask(const float *x, float *y, u32 rows, u32 seq_q, u32 seq_k, i32 offset, float by) {
     RowTile t = RowTile::of(seq_k);
     if (t.row >= rows) return;
     u32 end = first_hidden(t.row % seq_q, offset, seq_k);
@@ -33,14 +33,4 @@ RF_DEVICE void visible(const float *x, float *y, u32 rows, u32 seq_q, u32 seq_k,
         if (c < end) v = hide(rf_load4(x + base + c, count), c, end, by);
         rf_store4(y + base + c, v, count);
     }
-}
-
-// The same with -inf over the others. y may be x.
-RF_KERNEL(RF_ROW_BLOCK) causal_mask_apply(const float *x, float *y, u32 rows, u32 seq_q, u32 seq_k, i32 offset) {
-    visible(x, y, rows, seq_q, seq_k, offset, -RF_INF);
-}
-
-// With any number over the others. y may be x.
-RF_KERNEL(RF_ROW_BLOCK) diag_mask(const float *x, float *y, u32 rows, u32 seq_q, u32 seq_k, i32 offset, float by) {
-    visible(x, y, rows, seq_q, seq_k, offset, by);
 }

@@ -52,8 +52,8 @@ RF_KERNEL(RF_ROW_BLOCK) argmax(const float *x, u32 *y, u32 rows, u32 cols) {
 // Values of a digit of four bits.
 #define RF_DIGITS 16
 
-// Calls put(i, rank), i below k, for the k highest of n ranks at(0), .., at(n - 1), in no order. No two are equal, but for those that are 0 and
-// not among them. For a whole block.
+// Calls put(i, rank), i below k, for the k highest of n ranks at(0), .., at(n - 1), in no order. No two of these k are equal; a rank
+// of 0 is none of them. For a whole block.
 //
 // The k-th rank is found digit by digit from the top: each pass counts, among the ranks that begin with the digits found so far, how
 // many have each next digit. It ends as soon as all ranks with the digits found are wanted.

@@ -26,19 +26,3 @@ RF_KERNEL(256) transpose(const float *__restrict__ x, float *__restrict__ y, u32
         rf_store4(y + plane + (u64)(c0 + column) * rows + r, out, c0 + column < cols ? rf_left4(r, rows) : 0);
     }
 }
-
-// y[a, c, b, d] = x[a, b, c, d]: [batch, seq, heads, head_dim] to [batch, heads, seq, head_dim] and back. na, nb, nc, nd are the
-// sizes of x.
-RF_KERNEL(RF_ROW_BLOCK)
-swap_middle(const float *__restrict__ x, float *__restrict__ y, u32 na, u32 nb, u32 nc, u32 nd) {
-    RowTile t = RowTile::of(nd);
-    if (t.row >= na * nb * nc) return;
-    u32 b = t.row % nb;
-    u32 ac = t.row / nb;
-    const float *in = x + (((u64)(ac / nc) * nb + b) * nc + ac % nc) * nd;
-    float *out = y + (u64)t.row * nd;
-    for (u32 c = t.begin; c < t.end; c += 128) {
-        u32 count = rf_left4(c, t.end);
-        rf_store4(out + c, rf_load4(in + c, count), count);
-    }
-}

@@ -99,24 +99,6 @@ pub enum KernelError {
         /// The types that it takes.
         takes: &'static [KvType],
     },
-    /// A block that the cache does not have.
-    #[error("{op}: there is no block {block} in a cache of {blocks}")]
-    NoBlock {
-        /// The operation.
-        op: &'static str,
-        /// The block.
-        block: u32,
-        /// Blocks of the cache.
-        blocks: usize,
-    },
-    /// A block is written by two copies, or written by one and read by another: they need an order.
-    #[error("{op}: block {block} is written, and in another copy too")]
-    BlockOrder {
-        /// The operation.
-        op: &'static str,
-        /// The block.
-        block: u32,
-    },
     /// A dimension is 0 or over what the kernel takes.
     #[error("{op}: {dim} is {value}; it must be 1 to {limit}")]
     Dimension {

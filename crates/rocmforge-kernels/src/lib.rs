@@ -51,12 +51,12 @@ pub use kernels::Kernels;
 pub use kv_type::KvType;
 pub use layout::{AttentionShape, Operand, Strides};
 pub use ops::{
-    Attention16Operands, Attention16Options, Attention16Shape, Binary, BlockPair, Element, ExtMask, ExtOperand,
-    ExtOperands, ExtOptions, ExtShape, FLASH_MAX_HEAD_DIM, FlashOptions, FloatType, GluKind, Half, HalfRows,
-    JointProduct, KvRows, KvShape, Map, Matmul16Activation, Matmul16Operands, Matmul16Output, Matmul16Shape,
-    MatmulShape, PackedWeights, PagedOperands, PagedOptions, PagedShape, Q8Activations, Residual, RopeKvOperands,
-    RopePairs, RopeShape, RowIds, RowInput, RowLists, RowNorm, SequenceLengths, SoftmaxBias, StridedCopy, Unary,
-    ViewStrides, ViewsShape, Visible, WeightMatrix, WeightPacking,
+    Attention16Operands, Attention16Options, Attention16Shape, Binary, Element, ExtMask, ExtOperand, ExtOperands,
+    ExtOptions, ExtShape, FLASH_MAX_HEAD_DIM, FlashOptions, FloatType, GluKind, Half, HalfRows, JointProduct, Map,
+    Matmul16Activation, Matmul16Operands, Matmul16Output, Matmul16Shape, MatmulShape, PackedWeights, PagedOperands,
+    PagedOptions, PagedShape, Q8Activations, Residual, RopeKvOperands, RopePairs, RopeShape, RowIds, RowInput,
+    RowLists, RowNorm, SequenceLengths, SoftmaxBias, StridedCopy, Unary, ViewStrides, ViewsShape, Visible,
+    WeightMatrix, WeightPacking,
 };
 pub use pack::Pack;
 pub use weight_type::WeightType;

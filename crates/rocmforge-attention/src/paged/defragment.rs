@@ -8,31 +8,10 @@ use super::{BlockAllocator, BlockCopy, PagedKv, PagedKvError, Token};
 /// The moves of a defragmentation in one pool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Defragmented {
-    /// Copies of whole blocks, K and V of every layer. Made in this order, none overwrites a block that is still to be read; [`batches`](Self::batches)
-    /// says which may be made at once.
+    /// Copies of whole blocks, K and V of every layer. Made in this order, none overwrites a block that is still to be read.
     pub moves: Vec<BlockCopy>,
     /// Blocks from this number on are free and hold nothing.
     pub end: usize,
-}
-
-impl Defragmented {
-    /// The moves in runs, of which each may be made at once: no block that a run writes is read or written by another of its moves.
-    pub fn batches(&self) -> impl Iterator<Item = &[BlockCopy]> {
-        let mut rest = self.moves.as_slice();
-        std::iter::from_fn(move || {
-            let (mut read, mut written) = (BTreeSet::new(), BTreeSet::new());
-            let fits = |copy: &&BlockCopy| {
-                let apart = !written.contains(&copy.from) && !read.contains(&copy.to) && !written.contains(&copy.to);
-                read.insert(copy.from);
-                written.insert(copy.to);
-                apart
-            };
-            let length = rest.iter().take_while(fits).count();
-            let (batch, others) = rest.split_at(length);
-            rest = others;
-            (!batch.is_empty()).then_some(batch)
-        })
-    }
 }
 
 impl<T: Token> PagedKv<T> {

@@ -190,7 +190,7 @@ impl Model {
         len
     }
 
-    /// Makes the moves one by one, and in batches: both give the same. Sometimes a pool becomes smaller and is made anew at its size.
+    /// Makes the moves one by one. Sometimes a pool becomes smaller and is made anew at its size.
     fn defragment(&mut self) {
         let size = self.block_size;
         let before = self.kv.clone();
@@ -200,28 +200,11 @@ impl Model {
         for (pool, plan) in plans.iter().enumerate() {
             let blocks = self.pools[pool].blocks;
             let cache = &mut self.caches[pool];
-            let old = cache.clone();
             for copy in &plan.moves {
                 let (from, to) = (copy.from as usize * size, copy.to as usize * size);
                 cache.copy_within(from..from + size, to);
                 self.moved += 1;
             }
-            let mut batched = old;
-            let mut made = 0;
-            for batch in plan.batches() {
-                let source = batched.clone();
-                for copy in batch {
-                    assert!(
-                        batch
-                            .iter()
-                            .all(|other| other == copy || ![other.from, other.to].contains(&copy.to))
-                    );
-                    let (from, to) = (copy.from as usize * size, copy.to as usize * size);
-                    batched[to..to + size].copy_from_slice(&source[from..from + size]);
-                }
-                made += batch.len();
-            }
-            assert_eq!((&batched, made), (&*cache, plan.moves.len()));
 
             // Used blocks first, cached ones next, the others last.
             let (was, is) = (was[pool], is[pool]);

@@ -84,7 +84,7 @@ impl Op {
             // planes, queries, keys
             ("causal_mask", &[p, q, k]) => moved(vec![], p * q * k),
             // Hidden scores need not be read; a 0 or -inf is written for each.
-            ("causal_mask_apply" | "softmax_causal", &[p, q, k]) => Plan {
+            ("softmax_causal", &[p, q, k]) => Plan {
                 work: Work::Bytes(4 * (p * (visible(q, k) + q * k)) as u64),
                 ..moved(numbers(&[p * q * k]), p * q * k)
             },
@@ -107,8 +107,6 @@ impl Op {
             }
             // batch, rows, columns
             ("transpose", &[b, r, c]) => moved(numbers(&[b * r * c]), b * r * c),
-            // a, b, c, d
-            ("swap_middle", &[a, b, c, d]) => moved(numbers(&[a * b * c * d]), a * b * c * d),
             // tokens, heads, kv_heads, head_dim
             ("kv_replicate", &[t, h, kv, d]) => moved(numbers(&[t * kv * d]), t * h * d),
             // batch, tokens, columns
@@ -202,7 +200,6 @@ impl Op {
                 k.matmul_weight(s, WeightType::Q4_0, &x(0).cast()?, x(1), None, y, 1, rows, cols)
             }
             ("causal_mask", &[p, q, c]) => k.causal_mask(s, y, p, q, c),
-            ("causal_mask_apply", &[p, q, c]) => k.causal_mask_apply(s, x(0), y, p, q, c),
             ("softmax_causal", &[p, q, c]) => k.softmax_causal(s, x(0), y, [p, q, c], 1.0),
             ("mask", &[b, h, q, c]) => k.mask(s, x(0), Operand::new(x(1), Strides::per_row(c)), y, [b, h, q, c]),
             ("softmax_masked", &[b, h, q, c]) => {
@@ -221,7 +218,6 @@ impl Op {
             ),
             ("get_rows", &[table, _, cols]) => k.get_rows(s, x(0), &x(1).cast()?, y, table, cols),
             ("transpose", &[b, r, c]) => k.transpose(s, x(0), y, [b, r, c]),
-            ("swap_middle", &[a, b, c, d]) => k.swap_middle(s, x(0), y, [a, b, c, d]),
             ("kv_replicate", &[t, h, kv, d]) => k.kv_replicate(s, x(0), y, t, [h, kv], d),
             ("mean_pool", &[b, t, c]) => k.mean_pool(s, x(0), x(1), y, [b, t, c]),
             ("matmul_nn", &[m, n, c]) => k.matmul(s, x(0), x(1), None, y, MatmulShape::new(m, n, c)),

@@ -1,7 +1,7 @@
 //! scale, copy, add, mul, a row vector added to or multiplied with every row, and parts of rows.
 
 use crate::check::Check;
-use crate::{KernelError, KernelResult, Kernels, geometry};
+use crate::{KernelResult, Kernels, geometry};
 use rocmforge_runtime::{HipBuffer, HipStream, LaunchArgs};
 
 impl Kernels {
@@ -112,48 +112,6 @@ impl Kernels {
         let args = LaunchArgs::new().buffer(x).buffer(vector.1).out(y).values([r, c]);
         // SAFETY: lengths are those of the shape and aliasing is as the kernel allows, all checked above.
         unsafe { self.launch(stream, family, name, geometry::row_tile(r, c), args) }
-    }
-
-    /// `dst[r * dst_stride + c] = src[r * src_stride + c]` for `rows` times `cols`: takes a part out of rows of several (queries out of
-    /// a fused projection), or puts one in (concatenation of the last dimension). Views say where the first element is; what lies
-    /// between the parts is not touched.
-    ///
-    /// # Errors
-    ///
-    /// Strides that lead outside of a buffer or are less than `cols`, overlap of the two from the first to the last element, a
-    /// dimension of 0.
-    #[allow(clippy::too_many_arguments)] // two operands with strides, and two dimensions
-    pub fn copy_rows(
-        &self,
-        stream: &HipStream,
-        src: &HipBuffer<f32>,
-        src_stride: usize,
-        dst: &HipBuffer<f32>,
-        dst_stride: usize,
-        rows: usize,
-        cols: usize,
-    ) -> KernelResult<()> {
-        let check = Check("copy_rows");
-        let (r, c) = (check.dim("rows", rows)?, check.dim("cols", cols)?);
-        let reach = |operand, buffer: &HipBuffer<f32>, stride: usize| {
-            let needed = (stride.checked_mul(rows - 1)).and_then(|before| before.checked_add(cols));
-            let fits = stride >= cols && needed.is_some_and(|needed| needed <= buffer.len());
-            fits.then_some(()).ok_or(KernelError::Reach {
-                op: check.0,
-                operand,
-                got: buffer.len(),
-                needed: needed.map_or(u64::MAX, |needed| needed as u64),
-                strides: vec![0, 0, stride as u64],
-                shape: vec![1, 1, rows, cols],
-            })
-        };
-        reach("src", src, src_stride)?;
-        reach("dst", dst, dst_stride)?;
-        check.disjoint(("dst", dst), ("src", src))?;
-        let args = LaunchArgs::new().buffer(src).out(dst);
-        let args = args.values([r, c]).values([src_stride as u64, dst_stride as u64]);
-        // SAFETY: both strides stay inside of their buffers and nothing overlaps, checked above.
-        unsafe { self.launch(stream, "copy", "copy_rows", geometry::row_tile(r, c), args) }
     }
 
     /// The arguments x, y, n of a kernel that goes element by element and may work in place.

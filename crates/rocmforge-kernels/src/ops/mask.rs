@@ -48,35 +48,14 @@ impl Kernels {
         seq_k: usize,
     ) -> KernelResult<()> {
         let check = Check("causal_mask");
-        let (rows, q, k, offset) = self.causal(check, y, planes, seq_q, seq_k)?;
+        check.dim("planes", planes)?;
+        let (q, k) = (check.dim("seq_q", seq_q)?, check.dim("seq_k", seq_k)?);
+        let rows = check.rows("planes * seq_q", &[planes, seq_q])?;
+        check.len("y", y, &[planes, seq_q, seq_k])?;
+        let offset = causal_offset(check, q, k)?;
         let args = LaunchArgs::new().out(y).values([rows, q, k]).value(offset);
         // SAFETY: y has the shape's elements, checked above.
         unsafe { self.launch(stream, "causal_mask", "causal_mask", geometry::row_tile(rows, k), args) }
-    }
-
-    /// Copies the scores `x` `[planes, seq_q, seq_k]` that a causal mask leaves visible to `y` and writes -inf over the others.
-    /// `y` may be `x`.
-    ///
-    /// # Errors
-    ///
-    /// Wrong lengths, partial overlap, a dimension of 0.
-    pub fn causal_mask_apply(
-        &self,
-        stream: &HipStream,
-        x: &HipBuffer<f32>,
-        y: &HipBuffer<f32>,
-        planes: usize,
-        seq_q: usize,
-        seq_k: usize,
-    ) -> KernelResult<()> {
-        let check = Check("causal_mask_apply");
-        let (rows, q, k, offset) = self.causal(check, y, planes, seq_q, seq_k)?;
-        check.len("x", x, &[planes, seq_q, seq_k])?;
-        check.in_place(("y", y), ("x", x))?;
-        let args = LaunchArgs::new().buffer(x).out(y).values([rows, q, k]).value(offset);
-        let config = geometry::row_tile(rows, k);
-        // SAFETY: x and y have the shape's elements and coincide or are apart, checked above.
-        unsafe { self.launch(stream, "causal_mask", "causal_mask_apply", config, args) }
     }
 
     /// Copies `x` `[planes, rows, cols]` to `y` with `by` over the columns `c > n_past + r` of each row `r`. `y` may be
@@ -104,20 +83,5 @@ impl Kernels {
         let args = args.values([all, r, c]).value(offset).value(by);
         // SAFETY: x and y have the shape's elements and coincide or are apart, checked above.
         unsafe { self.launch(stream, "causal_mask", "diag_mask", geometry::row_tile(all, c), args) }
-    }
-
-    fn causal(
-        &self,
-        check: Check,
-        y: &HipBuffer<f32>,
-        planes: usize,
-        seq_q: usize,
-        seq_k: usize,
-    ) -> KernelResult<(u32, u32, u32, i32)> {
-        check.dim("planes", planes)?;
-        let (q, k) = (check.dim("seq_q", seq_q)?, check.dim("seq_k", seq_k)?);
-        let rows = check.rows("planes * seq_q", &[planes, seq_q])?;
-        check.len("y", y, &[planes, seq_q, seq_k])?;
-        Ok((rows, q, k, causal_offset(check, q, k)?))
     }
 }

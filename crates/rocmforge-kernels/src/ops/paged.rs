@@ -1,4 +1,4 @@
-//! The paged cache of keys and values: writing tokens into it, and attention over it.
+//! The paged cache of keys and values: attention over it.
 
 use crate::check::{Check, MAX_DIM};
 use crate::{Faults, KernelResult, Kernels, KvType, geometry};
@@ -77,52 +77,6 @@ pub struct PagedOperands<'a> {
 }
 
 impl Kernels {
-    /// `cache[slots[t], :] = src[t, :]` for `src` `[tokens, width]` and a cache `[slot_count, width]` of type `kv`. f16 and bf16
-    /// are rounded to the nearest, ties to even, what is too large becomes infinite; q8_0 as ggml's `quantize_row_q8_0` rounds it.
-    ///
-    /// A slot that is not below `slot_count` writes nothing and is a fault at the token's number. No two tokens may have the same slot:
-    /// the slot would hold either, or a part of each.
-    ///
-    /// # Errors
-    ///
-    /// Wrong lengths, a width that is not whole blocks of the type, an address that is no multiple of the type's alignment, overlap, a dimension of 0, a
-    /// tag over 4095.
-    #[allow(clippy::too_many_arguments)] // operands and dimensions of one operation
-    pub fn kv_write(
-        &self,
-        stream: &HipStream,
-        kv: KvType,
-        src: &HipBuffer<f32>,
-        slots: &HipBuffer<u32>,
-        cache: &HipBuffer<u8>,
-        slot_count: usize,
-        width: usize,
-        faults: Faults<'_>,
-    ) -> KernelResult<()> {
-        let check = Check("kv_write");
-        let tokens = check.dim("tokens", slots.len())?;
-        let (count, w) = (check.dim("slot_count", slot_count)?, check.dim("width", width)?);
-        check.len("src", src, &[slots.len(), width])?;
-        let [blocks, block_bytes] = check.kv_row(kv, "width must be whole blocks of the cache's type", width)?;
-        check.len("cache", cache, &[slot_count, blocks, block_bytes])?;
-        check.aligned("cache", cache, kv.alignment())?;
-        check.disjoint(("cache", cache), ("src", src))?;
-        check.disjoint(("cache", cache), ("slots", slots))?;
-        check.disjoint(("cache", cache), ("the fault word", faults.word))?;
-        let name = match kv {
-            KvType::F32 => "kv_write_f32",
-            KvType::F16 => "kv_write_f16",
-            KvType::Bf16 => "kv_write_bf16",
-            KvType::Q8_0 => "kv_write_q8_0",
-        };
-        let args = LaunchArgs::new().buffer(src).buffer(slots).out(cache);
-        let args = args.values([tokens, w, count]);
-        let args = faults.args(check, args)?;
-        // SAFETY: lengths are those of the shapes, the cache is aligned and nothing overlaps, checked above; the kernel compares each slot with
-        // slot_count.
-        unsafe { self.launch(stream, "kv_write", name, geometry::row_tile(tokens, w), args) }
-    }
-
     /// Attention over a paged cache of type `kv`: `out[t, h] = sum_j softmax_j(score(t, h, j)) v[j]` over the keys j of the token's
     /// sequence that it sees, those at positions up to its own and within the window. Key j lies in slot
     /// `block_table[seq_of[t], j / block_size] * block_size + j % block_size`. Only slots that some token sees are read.

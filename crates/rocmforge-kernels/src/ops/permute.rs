@@ -1,4 +1,4 @@
-//! Layout changes: transposition, exchange of heads and tokens, replication of K and V heads.
+//! Layout changes: transposition, replication of K and V heads.
 
 use crate::check::Check;
 use crate::{KernelResult, Kernels, geometry};
@@ -26,36 +26,6 @@ impl Kernels {
         let config = geometry::config([c.div_ceil(64), r.div_ceil(64), b], 256);
         // SAFETY: lengths are those of the shape and nothing overlaps, checked above; the grid has exactly `batch` blocks along z.
         unsafe { self.launch(stream, "transpose", "transpose", config, args) }
-    }
-
-    /// `y[a, c, b, d] = x[a, b, c, d]` for `x` of this shape: `[batch, seq, heads, head_dim]` to `[batch, heads, seq, head_dim]`, and
-    /// back.
-    ///
-    /// # Errors
-    ///
-    /// Wrong lengths, overlap, a dimension of 0.
-    pub fn swap_middle(
-        &self,
-        stream: &HipStream,
-        x: &HipBuffer<f32>,
-        y: &HipBuffer<f32>,
-        shape: [usize; 4],
-    ) -> KernelResult<()> {
-        let check = Check("swap_middle");
-        let dims = [
-            check.dim("a", shape[0])?,
-            check.dim("b", shape[1])?,
-            check.dim("c", shape[2])?,
-            check.dim("d", shape[3])?,
-        ];
-        let rows = check.rows("a * b * c", &shape[..3])?;
-        check.len("x", x, &shape)?;
-        check.len("y", y, &shape)?;
-        check.disjoint(("y", y), ("x", x))?;
-        let [a, b, c, d] = dims;
-        let args = LaunchArgs::new().buffer(x).out(y).values([a, b, c, d]);
-        // SAFETY: lengths are those of the shape and nothing overlaps, checked above.
-        unsafe { self.launch(stream, "transpose", "swap_middle", geometry::row_tile(rows, d), args) }
     }
 
     /// Repeats K or V heads for MQA and GQA: `x` `[tokens, kv_heads, head_dim]` to `y` `[tokens, heads, head_dim]`, where head h is kv

@@ -32,7 +32,7 @@ pub struct RopeKvOperands<'a> {
 }
 
 impl Kernels {
-    /// [`rope_at`](Self::rope_at) of queries and of keys, and [`kv_write`](Self::kv_write) of the turned keys and of the values, bit for bit. `shape` is
+    /// [`rope_at`](Self::rope_at) of queries and of keys, and [`set_rows`](Self::set_rows) of the turned keys and of the values, bit for bit. `shape` is
     /// that of the queries.
     ///
     /// A position out of range is a fault of `faults` and gives NaN; a slot out of range is one of `slot_tag` and writes nothing to the caches.

@@ -40,10 +40,11 @@ struct Lists {
 }
 
 impl Kernels {
-    /// Row `ids[l, i]` of matrix m of `dst` becomes row i of matrix m of `src`, in type `ty`, rounded as
-    /// [`kv_write`](Self::kv_write) does; l is the list of m. The
-    /// ids of a list differ from one another. One that is not below `rows` writes nothing, and is a fault at its
-    /// position in the lists.
+    /// Row `ids[l, i]` of matrix m of `dst` becomes row i of matrix m of `src`, in type `ty`; l is the list of m. f16 and bf16 are
+    /// rounded to the nearest, ties to even, what is too large becomes infinite; q8_0 as ggml's `quantize_row_q8_0` rounds it.
+    ///
+    /// The ids of a list differ from one another: the row would hold either, or a part of each. One that is not below `rows` writes nothing, and
+    /// is a fault at its position in the lists.
     ///
     /// # Errors
     ///

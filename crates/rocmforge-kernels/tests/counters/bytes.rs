@@ -7,9 +7,9 @@
 use crate::launches::Device;
 use crate::{CountersError, counted_on, kernels, manifest_kernels};
 use rocmforge_kernels::{
-    Binary, BlockPair, Element, Faults, FloatType, GluKind, Half, JointProduct, KernelResult, KvRows, KvShape, KvType,
-    Map, Operand, RopeKvOperands, RopePairs, RopeShape, RowIds, RowInput, RowLists, SoftmaxBias, StridedCopy, Strides,
-    Unary, WeightType,
+    Binary, Element, Faults, FloatType, GluKind, Half, JointProduct, KernelResult, KvType, Map, Operand,
+    RopeKvOperands, RopePairs, RopeShape, RowIds, RowInput, RowLists, SoftmaxBias, StridedCopy, Strides, Unary,
+    WeightType,
 };
 use rocmforge_sim::Arch;
 use rocmforge_sim::counters::{LaunchCounts, SEGMENT};
@@ -157,10 +157,6 @@ impl Bytes<'_> {
         let (a, y) = (self.device.x(n)?, self.device.x(n)?);
         self.row("transpose", 8 * n, No);
         k.transpose(s, &a, &y, [2, 64, 256])?;
-        self.row("swap_middle", 8 * n, No);
-        k.swap_middle(s, &a, &y, [2, 16, 16, 64])?;
-        self.row("copy_rows", 8 * 128 * 192, No);
-        k.copy_rows(s, &a, 256, &y, 256, 128, 192)?;
         let replicated = self.device.x(4 * n)?;
         self.row("kv_replicate", 4 * n + 16 * n, Heads);
         k.kv_replicate(s, &a, &replicated, 128, [16, 4], 64)?;
@@ -198,8 +194,6 @@ impl Bytes<'_> {
         let seen = side * (side + 1) / 2;
         self.row("causal_mask", 4 * side * side, No);
         k.causal_mask(s, &y, 1, side, side)?;
-        self.row("causal_mask_apply", 4 * (seen + side * side), No);
-        k.causal_mask_apply(s, &a, &y, 1, side, side)?;
         self.row("diag_mask", 4 * (seen + side * side), No);
         k.diag_mask(s, &a, &y, [1, side, side], 0, 0.0)?;
         let m = self.device.x(64 * 128)?;
@@ -348,13 +342,6 @@ impl Bytes<'_> {
         k.get_rows(s, &x, &ids, &y, rows, cols)?;
         for ty in KvType::ALL {
             let bytes = ty.byte_len(n).unwrap_or(0);
-            let cache = self.device.bytes(bytes)?;
-            let again = if ty == KvType::Q8_0 { Parts } else { No };
-            self.row(format!("kv_write_{}", ty.name()), 4 * n + bytes + 4 * rows, again);
-            k.kv_write(s, ty, &x, &ids, &cache, rows, cols, faults)?;
-        }
-        for ty in KvType::ALL {
-            let bytes = ty.byte_len(n).unwrap_or(0);
             let dst = self.device.bytes(bytes)?;
             let shape = RowLists {
                 matrices: [1, 1],
@@ -366,36 +353,6 @@ impl Bytes<'_> {
             let again = if ty == KvType::Q8_0 { Parts } else { No };
             self.row(format!("set_rows_{}", ty.name()), 4 * n + bytes + 4 * rows, again);
             k.set_rows(s, ty, &x, RowIds::U32(&ids), &dst, shape, faults)?;
-        }
-        self.moves()
-    }
-
-    /// Blocks of a cache onto others, and rows of a sequence, in units of 16 bytes and of 2.
-    fn moves(&self) -> KernelResult<()> {
-        let (k, s) = (self.device.kernels, self.device.stream);
-        let word = self.device.fault_word()?;
-        let faults = Faults { word: &word, tag: 0 };
-        let shape = KvShape {
-            blocks: 8,
-            block_size: 16,
-            width: 1024,
-        };
-        let table = self.device.ids(&[3, 0, 5, 1])?;
-        let pairs = [(0, 7), (1, 6), (2, 5), (3, 4)].map(|(from, to)| BlockPair { from, to });
-        for (name, shift) in [("b16", 0), ("b2", 2)] {
-            let again = if shift == 0 { No } else { Narrow };
-            let room = |rows: usize| -> KernelResult<_> {
-                let bytes = rows * shape.width * 2;
-                Ok(self.device.bytes(bytes + shift)?.view(shift..bytes + shift)?)
-            };
-            let caches = [room(128)?, room(128)?];
-            // Keys and values, read and written.
-            self.row(format!("kv_copy_blocks_{name}"), 4 * 4 * 16 * shape.width * 2, again);
-            k.kv_copy_blocks(s, KvType::F16, [&caches[0], &caches[1]], shape, &pairs)?;
-            let (out, rows) = ([room(64)?, room(64)?], KvRows { first: 0, rows: 64 });
-            self.row(format!("kv_gather_{name}"), 4 * 64 * shape.width * 2 + 4 * 4, again);
-            let (from, to) = ([&caches[0], &caches[1]], [&out[0], &out[1]]);
-            k.kv_gather(s, KvType::F16, from, &table, to, shape, rows, faults)?;
         }
         Ok(())
     }

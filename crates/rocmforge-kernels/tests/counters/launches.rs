@@ -1,11 +1,10 @@
 //! Launches of every kernel at fixed shapes.
 
 use rocmforge_kernels::{
-    AttentionShape, Binary, BlockPair, Element, ExtOperand, ExtOperands, ExtOptions, ExtShape, Fault, Faults,
-    FlashOptions, FloatType, GluKind, Half, HalfRows, KernelResult, Kernels, KvRows, KvShape, KvType, Map,
-    Matmul16Activation, Matmul16Operands, Matmul16Output, Matmul16Shape, MatmulShape, Operand, PagedOperands,
-    PagedOptions, PagedShape, RopePairs, RopeShape, RowIds, RowLists, SoftmaxBias, StridedCopy, Strides, Unary,
-    ViewStrides, ViewsShape, WeightMatrix, WeightType,
+    AttentionShape, Binary, Element, ExtOperand, ExtOperands, ExtOptions, ExtShape, Fault, Faults, FlashOptions,
+    FloatType, GluKind, Half, HalfRows, KernelResult, Kernels, KvType, Map, Matmul16Activation, Matmul16Operands,
+    Matmul16Output, Matmul16Shape, MatmulShape, Operand, PagedOperands, PagedOptions, PagedShape, RopePairs, RopeShape,
+    RowIds, RowLists, SoftmaxBias, StridedCopy, Strides, Unary, ViewStrides, ViewsShape, WeightMatrix, WeightType,
 };
 use rocmforge_runtime::{HipBuffer, HipResult, HipStream};
 
@@ -86,7 +85,6 @@ impl Device<'_> {
         k.copy(s, &a, &y)?;
         k.add_row_bias(s, &a, &bias, &y, 256, 256)?;
         k.mul_row(s, &a, &bias, &y, 256, 256)?;
-        k.copy_rows(s, &a, 256, &y, 256, 256, 192)?;
         k.swiglu(s, &a, &b, &y)?;
         k.silu(s, &a, &y)?;
         k.geglu(s, &a, &b, &y)?;
@@ -94,9 +92,7 @@ impl Device<'_> {
         k.gelu_erf(s, &a, &y)?;
         k.gelu(s, &a, &y)?;
         k.transpose(s, &a, &y, [1, 256, 256])?;
-        k.swap_middle(s, &a, &y, [4, 16, 16, 64])?;
         k.causal_mask(s, &y, 4, 128, 128)?;
-        k.causal_mask_apply(s, &a, &y, 4, 128, 128)?;
         let mask = Operand::new(&b, Strides::heads_first(4, 128, 128));
         k.mask(s, &a, mask, &y, [1, 4, 128, 128])?;
         let replicated = self.x(4 * n)?;
@@ -385,7 +381,6 @@ impl Device<'_> {
         let (k, s) = (self.kernels, self.stream);
         let word = self.fault_word()?;
         let faults = Faults { word: &word, tag: 0 };
-        let slots = self.ids(&(0..256).collect::<Vec<_>>())?;
         let table = self.ids(&(0..16).map(|block| block * 7 % 16).collect::<Vec<_>>())?;
         let (seq_of, positions) = (self.ids(&[0, 1])?, self.ids(&[127, 120])?);
         for kv in KvType::ALL {
@@ -401,8 +396,7 @@ impl Device<'_> {
                     max_blocks: 8,
                 };
                 let width = shape.kv_heads * head_dim;
-                let (src, cache) = (self.x(256 * width)?, self.bytes(kv.byte_len(256 * width).unwrap_or(0))?);
-                k.kv_write(s, kv, &src, &slots, &cache, 256, width, faults)?;
+                let cache = self.bytes(kv.byte_len(256 * width).unwrap_or(0))?;
                 let (q, out) = (self.x(2 * 4 * head_dim)?, self.x(2 * 4 * head_dim)?);
                 let operands = PagedOperands {
                     q: &q,
@@ -415,31 +409,8 @@ impl Device<'_> {
                 };
                 k.paged_attention(s, kv, operands, shape, PagedOptions::new(head_dim), faults)?;
             }
-            self.kv_moves(kv)?;
         }
         Ok(())
-    }
-
-    /// Four blocks of 16 tokens onto others, and 50 rows of a sequence; of f32 in units of 16 bytes, of the other types in units of 2.
-    fn kv_moves(&self, kv: KvType) -> KernelResult<()> {
-        let (k, s) = (self.kernels, self.stream);
-        let shape = KvShape {
-            blocks: 8,
-            block_size: 16,
-            width: 128,
-        };
-        let shift = if kv == KvType::F32 { 0 } else { 2 };
-        let room = |rows: usize| -> KernelResult<_> {
-            let bytes = kv.byte_len(rows * shape.width).unwrap_or(0);
-            Ok(self.bytes(bytes + shift)?.view(shift..bytes + shift)?)
-        };
-        let [keys, values] = [room(128)?, room(128)?];
-        let pairs = [(0, 7), (1, 6), (2, 5), (3, 4)].map(|(from, to)| BlockPair { from, to });
-        k.kv_copy_blocks(s, kv, [&keys, &values], shape, &pairs)?;
-        let (table, word) = (self.ids(&[3, 0, 5, 1])?, self.fault_word()?);
-        let (out, rows) = ([room(50)?, room(50)?], KvRows { first: 7, rows: 50 });
-        let faults = Faults { word: &word, tag: 0 };
-        k.kv_gather(s, kv, [&keys, &values], &table, [&out[0], &out[1]], shape, rows, faults)
     }
 
     /// A vocabulary of 32,768 tokens for two sequences.

@@ -34,8 +34,7 @@ fn written_rows_are_rounded_and_the_others_untouched() {
             let cache = HipBuffer::from_slice(d.stream(), &before, "cache").expect("upload");
             let word = d.no_fault();
             let (from, slots) = (d.up(&src), d.ids(&[5, 6, 0, 3]));
-            d.kernels
-                .kv_write(d.stream(), kv, &from, &slots, &cache, 6, width, d.faults(&word, 3))
+            d.write_rows(kv, &from, &slots, &cache, 6, width, d.faults(&word, 3))
                 .unwrap();
             assert_eq!(d.fault(&word), Some((3, 1, 6)));
             let after = cache.to_vec(d.stream()).expect("download");
@@ -77,9 +76,7 @@ fn blocks_of_q8_0_at_two_bytes() {
     for (cache, rows) in [(&k, &case.rows[0]), (&v, &case.rows[1])] {
         let (src, slots) = (d.up(&rows[0]), d.ids(&case.slots(0)));
         let faults = d.faults(&word, 0);
-        d.kernels
-            .kv_write(d.stream(), kv, &src, &slots, cache, bytes / 68, 64, faults)
-            .unwrap();
+        d.write_rows(kv, &src, &slots, cache, bytes / 68, 64, faults).unwrap();
     }
     let (q, table) = (d.up(&case.q), d.ids(&case.table));
     let (seq_of, positions) = (d.ids(&case.seq_of), d.ids(&case.positions));
@@ -117,9 +114,7 @@ fn values_that_are_not_finite_stay_so() {
         let cache = vec![0u8; kv.byte_len(src.len()).expect("whole blocks")];
         let cache = HipBuffer::from_slice(d.stream(), &cache, "cache").expect("upload");
         let (from, slots, faults) = (d.up(&src), d.ids(&[0, 1, 2, 3]), d.faults(&word, 0));
-        d.kernels
-            .kv_write(d.stream(), kv, &from, &slots, &cache, 4, 64, faults)
-            .unwrap();
+        d.write_rows(kv, &from, &slots, &cache, 4, 64, faults).unwrap();
         let found = reference::kv_values(kv, &cache.to_vec(d.stream()).expect("download"));
         for (place, &found) in found.iter().enumerate() {
             let (row, column) = (place / 64, place % 64);
@@ -151,21 +146,9 @@ fn types_and_widths_without_a_kernel_are_refused() {
     let word = d.no_fault();
     let cache = HipBuffer::from_slice(d.stream(), &[0u8; 4 * 36], "cache").expect("upload");
     let (src, slots) = (d.up(&[0.0; 4 * 36]), d.ids(&[0, 1, 2, 3]));
-    let refused = (d.kernels).kv_write(
-        d.stream(),
-        KvType::Q8_0,
-        &src,
-        &slots,
-        &cache,
-        4,
-        36,
-        d.faults(&word, 0),
-    );
+    let refused = d.write_rows(KvType::Q8_0, &src, &slots, &cache, 4, 36, d.faults(&word, 0));
     let text = refused.unwrap_err().to_string();
-    assert!(
-        text.contains("width must be whole blocks of the cache's type"),
-        "{text}"
-    );
+    assert!(text.contains("cols must be whole blocks of the type"), "{text}");
     let case = Case::new(&[40], 1, [2, 1, 64], 16);
     case.with_operands(&d, KvType::F32, |operands, faults| {
         let partial = d.out(Kernels::paged_partial_len(case.shape, 2).expect("fits"));

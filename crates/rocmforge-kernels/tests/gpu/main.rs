@@ -16,7 +16,6 @@ mod flash_attention;
 mod flash_attn_ext;
 mod flash_shapes;
 mod halves;
-mod kv_move;
 mod kv_replicate;
 mod kv_types;
 mod map;

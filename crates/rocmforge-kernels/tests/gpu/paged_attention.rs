@@ -83,8 +83,7 @@ impl Case {
         let word = d.no_fault();
         for (seq, rows) in rows.iter().enumerate() {
             let (src, slot) = (d.up(rows), d.ids(&self.slots(seq)));
-            d.kernels
-                .kv_write(d.stream(), kv, &src, &slot, &cache, slots, width, d.faults(&word, 0))
+            d.write_rows(kv, &src, &slot, &cache, slots, width, d.faults(&word, 0))
                 .unwrap();
         }
         assert_eq!(d.fault(&word), None);

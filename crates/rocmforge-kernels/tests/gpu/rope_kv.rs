@@ -78,8 +78,7 @@ fn check(
             at_tables(&k, &yk, kv_heads, 2);
             for (src, cache) in [(&yk, &apart[0]), (&v, &apart[1])] {
                 let faults = d.faults(&word, 3);
-                kernels
-                    .kv_write(s, kv, src, &slots, cache, slot_count, key_width, faults)
+                d.write_rows(kv, src, &slots, cache, slot_count, key_width, faults)
                     .unwrap();
             }
             let one = d.no_fault();

@@ -1,6 +1,8 @@
 //! A device with its kernels, and buffers by the handful.
 
-use rocmforge_kernels::{AttentionShape, Fault, Faults, Kernels, Operand, Strides};
+use rocmforge_kernels::{
+    AttentionShape, Fault, Faults, KernelResult, Kernels, KvType, Operand, RowIds, RowLists, Strides,
+};
 use rocmforge_runtime::{HipBuffer, HipStream};
 use rocmforge_testkit::compare::{Tolerance, assert_close};
 use rocmforge_testkit::{GpuLease, data, gpu};
@@ -63,6 +65,29 @@ impl Device {
     pub(crate) fn fault(&self, word: &HipBuffer<u64>) -> Option<(u32, u32, u32)> {
         let word = word.to_vec(self.stream()).expect("download");
         Fault::decode(word[0]).map(|f| (f.tag, f.position, f.index))
+    }
+
+    /// Writes rows of `width` into the slots of a cache.
+    #[allow(clippy::too_many_arguments)] // operands and dimensions of one write
+    pub(crate) fn write_rows(
+        &self,
+        kv: KvType,
+        src: &HipBuffer<f32>,
+        slots: &HipBuffer<u32>,
+        cache: &HipBuffer<u8>,
+        slot_count: usize,
+        width: usize,
+        faults: Faults<'_>,
+    ) -> KernelResult<()> {
+        let shape = RowLists {
+            matrices: [1, 1],
+            lists: [1, 1],
+            per: slots.len(),
+            rows: slot_count,
+            cols: width,
+        };
+        self.kernels
+            .set_rows(self.stream(), kv, src, RowIds::U32(slots), cache, shape, faults)
     }
 
     /// `n` poisoned elements.
