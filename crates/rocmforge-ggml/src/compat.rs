@@ -17,16 +17,9 @@ impl Op {
     pub const Mask: Self = Self::Add;
     /// [`Op::Cpy`] into a tensor of the same type.
     pub const Copy: Self = Self::Cpy { to: None };
-    /// [`Op::Argmax`].
-    pub const ArgMax: Self = Self::Argmax;
     /// [`Op::Glu`] with SiLU: `silu(gate) * up`.
     pub const SwiGlu: Self = Self::Glu {
         kind: GluKind::Swiglu,
-        swapped: false,
-    };
-    /// [`Op::Glu`] with GELU's tanh approximation: `gelu(gate) * up`.
-    pub const GeGlu: Self = Self::Glu {
-        kind: GluKind::Geglu,
         swapped: false,
     };
 }

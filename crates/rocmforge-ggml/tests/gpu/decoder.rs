@@ -4,8 +4,8 @@ use super::case::{Case, bytes_of, random};
 use crate::common::weights::{WEIGHTS, WITH_KERNEL, weight};
 use half::f16;
 use rocmforge_ggml::{
-    Activations, CpuBackend, DType, Graph, HipGgmlBackend, Layout, Op, PagedAttention, Rope, RopeScaling, RopeStyle,
-    TensorDesc, Unary,
+    Activations, CpuBackend, DType, GluKind, Graph, HipGgmlBackend, Layout, Op, PagedAttention, Rope, RopeScaling,
+    RopeStyle, TensorDesc, Unary,
 };
 use rocmforge_gguf::blocks;
 use rocmforge_testkit::data::rng;
@@ -254,7 +254,14 @@ fn rope_by_four_positions() {
 #[test]
 fn activations() {
     for n in [1, 31, 33, 129, 1025] {
-        Case::of(Op::GeGlu, vec![random([3, n], 1), random([3, n], 2)]).close(1e-5);
+        Case::of(
+            Op::Glu {
+                kind: GluKind::Geglu,
+                swapped: false,
+            },
+            vec![random([3, n], 1), random([3, n], 2)],
+        )
+        .close(1e-5);
         Case::of(Op::Unary(Unary::Silu), vec![random([3, n], 3)]).close(1e-6);
         for cap in [0.5, 30.0] {
             Case::of(Op::Softcap { cap }, vec![random([3, n], 4)]).close(1e-5);

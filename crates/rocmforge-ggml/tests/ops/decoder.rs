@@ -2,8 +2,8 @@
 
 use half::{bf16, f16};
 use rocmforge_ggml::{
-    Activations, CpuBackend, DType, GgmlBackend, GgmlError, Graph, HostAccess, Layout, Op, PagedAttention, Rope,
-    RopeScaling, RopeStyle, TensorDesc, TensorId, Unary, executor,
+    Activations, CpuBackend, DType, GgmlBackend, GgmlError, GluKind, Graph, HostAccess, Layout, Op, PagedAttention,
+    Rope, RopeScaling, RopeStyle, TensorDesc, TensorId, Unary, executor,
 };
 use rocmforge_gguf::blocks;
 use rocmforge_testkit::compare::{Tolerance, assert_close};
@@ -172,7 +172,13 @@ fn test_cpu_backend_elementwise_of_decoders() {
         );
         let gelu = |x: f64| 0.5 * x * (1.0 + ((2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x.powi(3))).tanh());
         near(
-            run(Op::GeGlu, &[(f32([n]), &x), (f32([n]), &y)]),
+            run(
+                Op::Glu {
+                    kind: GluKind::Geglu,
+                    swapped: false,
+                },
+                &[(f32([n]), &x), (f32([n]), &y)],
+            ),
             exact(&|x, y| gelu(x) * y),
         );
     }
