@@ -61,14 +61,37 @@ pub struct Launch {
     pub inputs: Vec<TensorId>,
     /// Tensors written.
     pub outputs: Vec<TensorId>,
+    /// Whether a device may run it with the launch before, as one. Their operands and results live at once in a plan, and none lies over another
+    /// that a second launch of theirs reads or writes.
+    pub joined: bool,
+}
+
+impl Launch {
+    /// A launch by itself.
+    #[must_use]
+    pub fn new(kernel: Kernel, inputs: impl Into<Vec<TensorId>>, outputs: impl Into<Vec<TensorId>>) -> Self {
+        Self {
+            kernel,
+            inputs: inputs.into(),
+            outputs: outputs.into(),
+            joined: false,
+        }
+    }
+
+    /// Weights of a product, whatever it does with the results; none of another launch.
+    pub(crate) fn weights(&self) -> &[TensorId] {
+        let operands = match self.kernel {
+            Kernel::Op(Op::MulMat) | Kernel::MulMatUnary(_) => 1..2,
+            Kernel::MulMatGlu(_) => 1..3,
+            Kernel::MulMatMany { .. } => 1..1 + self.outputs.len(),
+            _ => 0..0,
+        };
+        self.inputs.get(operands).unwrap_or_default()
+    }
 }
 
 impl From<&Node> for Launch {
     fn from(node: &Node) -> Self {
-        Self {
-            kernel: Kernel::Op(node.op),
-            inputs: node.inputs.clone(),
-            outputs: node.outputs.clone(),
-        }
+        Self::new(Kernel::Op(node.op), node.inputs.clone(), node.outputs.clone())
     }
 }

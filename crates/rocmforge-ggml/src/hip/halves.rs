@@ -4,7 +4,7 @@ use rocmforge_kernels::{HalfRows, Kernels, WeightMatrix};
 use rocmforge_runtime::HipBuffer;
 
 use super::operands::rows_and_cols;
-use super::weights::{FEW_ROWS, weights_of};
+use super::weights::FEW_ROWS;
 use super::{HipGgmlBackend, failed};
 use crate::{Activations, GgmlResult, Graph, Kernel, Launch, Op};
 
@@ -63,7 +63,7 @@ impl HipGgmlBackend {
             _ => 0,
         };
         let mut bytes = [between, 0, 0];
-        for &weight in weights_of(launch) {
+        for &weight in launch.weights() {
             let &[k, n] = graph.tensor(weight)?.shape.as_slice() else {
                 continue;
             };

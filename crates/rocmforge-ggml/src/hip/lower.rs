@@ -1,15 +1,15 @@
-//! Steps of a program, made before it runs: which launches of its graph are one on a device, and where one finds what an earlier one has left.
+//! Steps of a program, made before it runs: launches of its graph that the optimizer has joined are one where the device has the kernel, and a launch
+//! finds what an earlier one has left.
 //!
 //! A product of one row of activations with packed weights adds the residual to its result (MUL_MAT, ADD_RMS_NORM), and the next product computes the
 //! norm of that sum by itself. Every result is written that the nodes' own launches would write.
 
-use rocmforge_kernels::{Residual, RowInput, RowNorm};
+use rocmforge_kernels::{KvType, Residual, RowInput, RowNorm};
 use rocmforge_runtime::HipBuffer;
 
 use super::HipGgmlBackend;
 use super::operands::rows_and_cols;
-use super::rope_kv::{ROPE_KV_NODES, RopeKv};
-use super::weights::{FEW_ROWS, Form, is_product, weights_of};
+use super::weights::{FEW_ROWS, Form, is_product};
 use crate::{GgmlResult, Kernel, Launch, Op, TensorId};
 
 /// The most columns that the blocks of a product round by themselves, if they compute no norm. On an H200 each rounding 14,336 columns takes 5 us, a
@@ -21,10 +21,10 @@ const ROUNDED_BY_EACH: usize = 8192;
 pub(super) enum Step {
     /// The node at this index.
     Node(usize, Shared),
-    /// Those from this index on.
-    RopeKv(usize, Box<RopeKv>),
-    /// A product, and the sum of its result and a residual.
-    Sum(Sum, Shared),
+    /// The four from this index on, into caches of this type.
+    RopeKv(usize, KvType),
+    /// The product at this index, and the sum after it.
+    Sum(usize, Shared),
     /// A norm of one row that no product computes.
     Norm(Norm),
 }
@@ -48,17 +48,6 @@ pub(super) struct Norm {
     weight: Option<TensorId>,
     eps: f32,
     y: TensorId,
-}
-
-/// A product of one row, and the sum of its result and a residual.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Sum {
-    x: TensorId,
-    matrix: TensorId,
-    bias: Option<TensorId>,
-    y: TensorId,
-    residual: TensorId,
-    total: TensorId,
 }
 
 /// Tensors whose values are in scratch memory in 8 bits, and in 16.
@@ -93,30 +82,30 @@ impl HipGgmlBackend {
         let (mut steps, mut held, mut waiting) = (Vec::new(), Held::default(), None::<Norm>);
         let mut at = 0;
         while let Some(node) = nodes.get(at) {
-            let rest = &nodes[at..];
-            let sum = self.sum_of(rest)?;
+            let joined = nodes[at + 1..].iter().take_while(|next| next.joined).count();
+            let group = &nodes[at..=at + joined];
             let mut with = Shared::default();
             if let Some(norm) = waiting.take() {
-                if self.computes(&norm, node, sum.as_ref().map(|(sum, _)| sum)) {
+                if self.computes(node) {
                     with.norm = Some(norm);
                 } else {
                     steps.push(Step::Norm(norm));
                 }
             }
             let before = std::mem::take(&mut held);
-            if let Some(rope_kv) = self.rope_kv_of(rest)? {
-                steps.push(Step::RopeKv(at, Box::new(rope_kv)));
-                at += ROPE_KV_NODES;
+            if let Some(kv) = self.rope_kv_of(group)? {
+                steps.push(Step::RopeKv(at, kv));
+                at += group.len();
                 continue;
             }
-            if let Some((sum, norm)) = sum {
-                with.q8 = before.q8 == Some(sum.x);
-                steps.push(Step::Sum(sum, with));
-                waiting = Some(norm);
+            waiting = self.sum_of(group);
+            if waiting.is_some() {
+                with.q8 = before.q8 == Some(node.inputs[0]);
+                steps.push(Step::Sum(at, with));
                 at += 2;
                 continue;
             }
-            waiting = self.norm_of(rest)?;
+            waiting = norm_of(group);
             at += 1;
             if waiting.is_some() {
                 continue;
@@ -142,8 +131,8 @@ impl HipGgmlBackend {
                 let node = &nodes[*index];
                 self.launch(&node.kernel, &node.inputs, &node.outputs, *with)
             }
-            Step::RopeKv(first, launch) => self.rope_kv(launch, &nodes[*first..]),
-            Step::Sum(sum, with) => self.product_and_sum(sum, *with),
+            Step::RopeKv(first, kv) => self.rope_kv(*kv, &nodes[*first..]),
+            Step::Sum(first, with) => self.product_and_sum(&nodes[*first], &nodes[first + 1], *with),
             Step::Norm(norm) => {
                 let op = &Op::RmsNorm { eps: norm.eps };
                 let (x, y) = (self.f32(op, norm.x)?, self.f32(op, norm.y)?);
@@ -156,87 +145,23 @@ impl HipGgmlBackend {
         }
     }
 
-    /// A product and the sum that follows it as one launch, and the norm of the sum, which is left to the product after it. `None` if the first two
-    /// nodes are not MUL_MAT of packed weights with one row and ADD_RMS_NORM of its result.
-    fn sum_of(&self, nodes: &[Launch]) -> GgmlResult<Option<(Sum, Norm)>> {
-        let [product, sum, ..] = nodes else { return Ok(None) };
+    /// The norm of the sum that is joined to a product, if one launch computes product and sum: the weights are packed.
+    fn sum_of(&self, group: &[Launch]) -> Option<Norm> {
+        let [product, sum, ..] = group else { return None };
         let (Kernel::Op(Op::MulMat), Kernel::AddRmsNorm { eps }) = (product.kernel, sum.kernel) else {
-            return Ok(None);
+            return None;
         };
-        let (&[x, matrix, ref bias @ ..], &[y]) = (product.inputs.as_slice(), product.outputs.as_slice()) else {
-            return Ok(None);
+        self.packed_matrix(product.inputs[1])?;
+        let (weight, &[x, y]) = (sum.inputs.get(2).copied(), sum.outputs.as_slice()) else {
+            return None;
         };
-        let (&[a, b, ref weight @ ..], &[total, normed]) = (sum.inputs.as_slice(), sum.outputs.as_slice()) else {
-            return Ok(None);
-        };
-        let residual = if a == y { b } else { a };
-        let Some(k) = self.packed_matrix(matrix).map(|matrix| matrix.k()) else {
-            return Ok(None);
-        };
-        let all = [x, y, residual, total, normed];
-        let mut all = all.iter().chain(weight).chain(bias);
-        if ![a, b].contains(&y) || a == b || !all.all(|&id| self.is_plain_f32(id)) || !self.is_one_row(x, k)? {
-            return Ok(None);
-        }
-        // A result may lie where an operand was used for the last time: in one launch that is still to be read.
-        let apart = |a, b| self.are_apart(a, b);
-        let fits = apart(y, residual)
-            && (self.is_same_place(total, y) || apart(total, y))
-            && (self.is_same_place(total, residual) || apart(total, residual))
-            && apart(total, x)
-            && apart(normed, total);
-        let sum = Sum {
-            x,
-            matrix,
-            bias: bias.first().copied(),
-            y,
-            residual,
-            total,
-        };
-        let norm = Norm {
-            x: total,
-            weight: weight.first().copied(),
-            eps,
-            y: normed,
-        };
-        Ok(fits.then_some((sum, norm)))
+        Some(Norm { x, weight, eps, y })
     }
 
-    /// A norm of one row that is left to the product after it. `None` if the first two nodes are not RMS_NORM and such a product.
-    fn norm_of(&self, nodes: &[Launch]) -> GgmlResult<Option<Norm>> {
-        let [norm, next, ..] = nodes else { return Ok(None) };
-        let (Kernel::Op(Op::RmsNorm { eps }), &[x, ref weight @ ..], &[y]) =
-            (norm.kernel, norm.inputs.as_slice(), norm.outputs.as_slice())
-        else {
-            return Ok(None);
-        };
-        let matrix = weights_of(next).first().and_then(|&id| self.packed_matrix(id));
-        let Some(k) = matrix.map(|matrix| matrix.k()).filter(|&k| k <= RowInput::MAX_COLUMNS) else {
-            return Ok(None);
-        };
-        let mut plain = [x, y].into_iter().chain(weight.first().copied());
-        let waits = next.inputs[0] == y
-            && plain.all(|id| self.is_plain_f32(id))
-            && self.is_one_row(y, k)?
-            && self.are_apart(x, y);
-        Ok(waits.then(|| Norm {
-            x,
-            weight: weight.first().copied(),
-            eps,
-            y,
-        }))
-    }
-
-    /// Whether the launch of a node, or of this sum, computes the norm before it.
-    fn computes(&self, norm: &Norm, node: &Launch, sum: Option<&Sum>) -> bool {
-        let weights = weights_of(node);
+    /// Whether the launch of a product computes the norm that is joined before it.
+    fn computes(&self, node: &Launch) -> bool {
         let packed = |&id: &TensorId| (self.packed_matrix(id)).is_some_and(|w| w.k() <= RowInput::MAX_COLUMNS);
-        let beside = sum.iter().flat_map(|sum| [sum.residual, sum.total]);
-        let mut others = node.outputs.iter().copied().chain(beside);
-        node.inputs.first() == Some(&norm.y)
-            && !weights.is_empty()
-            && weights.iter().all(packed)
-            && others.all(|id| self.are_apart(id, norm.x) && self.are_apart(id, norm.y))
+        node.joined && !node.weights().is_empty() && node.weights().iter().all(packed)
     }
 
     /// What is in scratch memory after a product's launches.
@@ -245,7 +170,7 @@ impl HipGgmlBackend {
         if matches!(node.kernel, Kernel::MulMatUnary(_)) {
             return Ok(Held::default());
         }
-        let (x, weights) = (node.inputs[0], weights_of(node));
+        let (x, weights) = (node.inputs[0], node.weights());
         let joint = match node.kernel {
             Kernel::MulMatGlu(kind) => self.gated_matrices(kind, &node.inputs)?.is_some(),
             Kernel::MulMatMany { .. } => self.joint_matrices(&node.inputs, &node.outputs)?.is_some(),
@@ -285,25 +210,23 @@ impl HipGgmlBackend {
         };
         let rounds = is_product(&next.kernel)
             && next.inputs[0] == y
-            && weights_of(next).iter().any(|&id| self.packed_matrix(id).is_some())
+            && next.weights().iter().any(|&id| self.packed_matrix(id).is_some())
             && floats.iter().chain(&node.outputs).all(|&id| self.is_plain_f32(id))
             // The product itself rounds one row.
             && (2..=FEW_ROWS).contains(&rows_and_cols(&self.slots.desc(y)?.shape)[0]);
         Ok(rounds.then_some(y))
     }
 
-    fn product_and_sum(&mut self, sum: &Sum, with: Shared) -> GgmlResult<()> {
-        let op = &Op::MulMat;
-        let matrix = self.packed_matrix(sum.matrix).cloned();
-        let matrix = matrix.ok_or_else(|| self.cannot(op, sum.matrix))?;
-        let (of, out) = (self.f32(op, sum.residual)?, self.f32(op, sum.y)?);
-        let (total, x) = (self.f32(op, sum.total)?, self.f32(op, sum.x)?);
-        let bias = match sum.bias {
-            Some(id) => Some(self.f32(op, id)?),
-            None => None,
-        };
+    fn product_and_sum(&mut self, product: &Launch, sum: &Launch, with: Shared) -> GgmlResult<()> {
+        let (op, y) = (&Op::MulMat, product.outputs[0]);
+        let (x_id, weights) = (product.inputs[0], product.inputs[1]);
+        let matrix = self.packed_matrix(weights).cloned();
+        let matrix = matrix.ok_or_else(|| self.cannot(op, weights))?;
+        let of = self.f32(op, sum.inputs[usize::from(sum.inputs[0] == y)])?;
+        let (out, total, x) = (self.f32(op, y)?, self.f32(op, sum.outputs[0])?, self.f32(op, x_id)?);
+        let bias = product.inputs.get(2).map(|&id| self.f32(op, id)).transpose()?;
         let residual = Some(Residual { of: &of, sum: &total });
-        let launched = if self.form(sum.x, sum.matrix, with.norm.is_some())? == Form::Row {
+        let launched = if self.form(x_id, weights, with.norm.is_some())? == Form::Row {
             let row = self.row(op, x, with.norm)?;
             let (kernels, stream) = (&self.kernels, self.stream());
             kernels.matvec_q8_row(stream, &matrix, row.input(), bias.as_ref(), residual, &out)
@@ -338,22 +261,16 @@ impl HipGgmlBackend {
             None => self.constant(1.0, len),
         }
     }
+}
 
-    /// Whether two tensors have no byte in common.
-    pub(super) fn are_apart(&self, a: TensorId, b: TensorId) -> bool {
-        let Some(((a_root, a), (b_root, b))) = self.place(a).zip(self.place(b)) else {
-            return false;
-        };
-        a_root != b_root || a.end <= b.start || b.end <= a.start
-    }
-
-    /// Whether two tensors begin at one byte.
-    pub(super) fn is_same_place(&self, a: TensorId, b: TensorId) -> bool {
-        let place = |id| self.place(id).map(|(root, span)| (root, span.start));
-        place(a).is_some() && place(a) == place(b)
-    }
-
-    fn place(&self, id: TensorId) -> Option<(TensorId, std::ops::Range<usize>)> {
-        Some((self.slots.root(id).ok()?, self.slots.desc(id).ok()?.span()))
-    }
+/// The norm of one row that a product is joined to.
+fn norm_of(group: &[Launch]) -> Option<Norm> {
+    let [norm, _, ..] = group else { return None };
+    let (Kernel::Op(Op::RmsNorm { eps }), &[x, ref weight @ ..], &[y]) =
+        (norm.kernel, norm.inputs.as_slice(), norm.outputs.as_slice())
+    else {
+        return None;
+    };
+    let weight = weight.first().copied();
+    Some(Norm { x, weight, eps, y })
 }

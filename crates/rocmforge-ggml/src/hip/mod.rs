@@ -308,7 +308,7 @@ impl GgmlBackend for HipGgmlBackend {
             Activations::Int8 => &[],
         };
         let without = fused::LAUNCHED_AS_PARTS.iter().chain(packed);
-        without.fold(GraphOptimizer::new(), |all, &pass| all.without(pass))
+        without.fold(GraphOptimizer::new().joining(), |all, &pass| all.without(pass))
     }
 
     fn captured_graphs(&self) -> u64 {

@@ -14,8 +14,8 @@ use super::products::is_one_matrix;
 use super::types::weight_type;
 use super::{HipGgmlBackend, NAME, failed, matrix_order};
 use crate::{
-    Activations, DType, GgmlBackend, GgmlError, GgmlResult, GluKind, Kernel, Launch, Layout, Op, SharedBytes,
-    TensorDesc, TensorId,
+    Activations, DType, GgmlBackend, GgmlError, GgmlResult, GluKind, Kernel, Layout, Op, SharedBytes, TensorDesc,
+    TensorId,
 };
 
 /// Bytes in ggml's order that are on the device while a weight is packed, unless one row has more.
@@ -88,17 +88,6 @@ pub(super) const fn is_product(kernel: &Kernel) -> bool {
         kernel,
         Kernel::Op(Op::MulMat) | Kernel::MulMatUnary(_) | Kernel::MulMatGlu(_) | Kernel::MulMatMany { .. }
     )
-}
-
-/// Weights of a product, whatever it does with the results; none of another launch.
-pub(super) fn weights_of(launch: &Launch) -> &[TensorId] {
-    let operands = match launch.kernel {
-        Kernel::Op(Op::MulMat) | Kernel::MulMatUnary(_) => 1..2,
-        Kernel::MulMatGlu(_) => 1..3,
-        Kernel::MulMatMany { .. } => 1..1 + launch.outputs.len(),
-        _ => 0..0,
-    };
-    launch.inputs.get(operands).unwrap_or_default()
 }
 
 impl HipGgmlBackend {

@@ -206,11 +206,7 @@ impl GgmlBackend for HybridBackend {
     }
 
     fn execute_op(&mut self, op: &Op, inputs: &[TensorId], outputs: &[TensorId]) -> GgmlResult<()> {
-        self.execute_launch(&Launch {
-            kernel: Kernel::Op(*op),
-            inputs: inputs.to_vec(),
-            outputs: outputs.to_vec(),
-        })
+        self.execute_launch(&Launch::new(Kernel::Op(*op), inputs, outputs))
     }
 
     fn execute_launch(&mut self, launch: &Launch) -> GgmlResult<()> {

@@ -36,16 +36,8 @@ fn find(graph: &Graph, rewriter: &Rewriter, add: usize) -> Option<(usize, Launch
             && inputs[2..].iter().all(|&id| f32(graph, id).is_some())
             && uses.can_move(graph, &inputs[2..], norm, add);
         fits.then(|| {
-            let kernel = Kernel::AddRmsNorm { eps };
-            let outputs = vec![sum, normed];
-            (
-                norm,
-                Launch {
-                    kernel,
-                    inputs,
-                    outputs,
-                },
-            )
+            let outputs = [sum, normed];
+            (norm, Launch::new(Kernel::AddRmsNorm { eps }, inputs, outputs))
         })
     })
 }

@@ -1,7 +1,7 @@
 //! Products with bias and activation: MUL_MAT + ADD, MUL_MAT + a unary op.
 
-use super::rewrite::{Rewriter, f32, launch, node};
-use crate::{Graph, Kernel, Node, Op, TensorId};
+use super::rewrite::{Rewriter, f32, node};
+use crate::{Graph, Kernel, Launch, Node, Op, TensorId};
 
 pub(super) fn run(graph: &mut Graph) -> usize {
     let mut rewriter = Rewriter::new(graph);
@@ -26,7 +26,7 @@ pub(super) fn activations(graph: &Graph, rewriter: &mut Rewriter) {
             rewriter.fuse(
                 &[product, last],
                 last,
-                launch(Kernel::MulMatUnary(kind), inputs, output),
+                Launch::new(Kernel::MulMatUnary(kind), inputs, [output]),
             );
         }
     }

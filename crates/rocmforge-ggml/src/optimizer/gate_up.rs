@@ -1,13 +1,13 @@
 //! Gate and up: two products of one input that meet in a gated unit.
 
-use super::rewrite::{Rewriter, launch};
-use crate::{GluKind, Graph, Kernel, Op, TensorId};
+use super::rewrite::Rewriter;
+use crate::{GluKind, Graph, Kernel, Launch, Op, TensorId};
 
 pub(super) fn run(graph: &Graph, rewriter: &mut Rewriter) {
     for last in 0..graph.nodes.len() {
         if let Some((kind, inputs, nodes)) = find(graph, rewriter, last) {
             let output = graph.nodes[last].outputs[0];
-            rewriter.fuse(&nodes, last, launch(Kernel::MulMatGlu(kind), inputs, output));
+            rewriter.fuse(&nodes, last, Launch::new(Kernel::MulMatGlu(kind), inputs, [output]));
         }
     }
 }

@@ -15,6 +15,7 @@ mod dce;
 mod dependency;
 mod fold;
 mod gate_up;
+mod join;
 mod last_rows;
 mod layout;
 mod noop;
@@ -38,10 +39,13 @@ use rewrite::Rewriter;
 /// graph's beginning, so rounds end by themselves; this is for graphs that are not valid.
 const ROUNDS: usize = 64;
 
+/// The bit of [`GraphOptimizer::joining`].
+const JOINS: u32 = 1 << 31;
+
 /// A choice of passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GraphOptimizer {
-    /// A bit for each of [`Pass::ALL`].
+    /// A bit for each of [`Pass::ALL`], and [`JOINS`].
     passes: u32,
 }
 
@@ -80,6 +84,13 @@ impl GraphOptimizer {
         self
     }
 
+    /// These, and launches are marked that a device runs with the one before ([`crate::Launch::joined`]).
+    #[must_use]
+    pub const fn joining(mut self) -> Self {
+        self.passes |= JOINS;
+        self
+    }
+
     /// Those that make several nodes one launch.
     #[must_use]
     pub fn fusions() -> Self {
@@ -91,7 +102,7 @@ impl GraphOptimizer {
     #[must_use]
     pub fn without_fusions(self) -> Self {
         Self {
-            passes: self.passes & !Self::fusions().passes,
+            passes: self.passes & !Self::fusions().joining().passes,
         }
     }
 
@@ -154,8 +165,10 @@ impl GraphOptimizer {
         for pass in Pass::ALL.into_iter().filter(|&pass| self.has(pass)) {
             stats.add(pass, fuse(pass, graph, &mut rewriter));
         }
-        let launches = rewriter.into_launches(graph);
-        graph.set_launches(launches);
+        let fused = rewriter.fused();
+        let mut launches = rewriter.take_launches(graph);
+        let joined = self.passes & JOINS != 0 && join::run(graph, &rewriter.uses, &mut launches) > 0;
+        graph.set_launches((fused > 0 || joined).then_some(launches));
         stats
     }
 }

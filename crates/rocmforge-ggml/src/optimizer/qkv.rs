@@ -15,12 +15,8 @@ pub(super) fn run(graph: &Graph, rewriter: &mut Rewriter) {
         for operand in 1..2 + usize::from(biases) {
             inputs.extend((0..found.len()).map(|index| node(index).inputs[operand]));
         }
-        let outputs = (0..found.len()).map(|index| node(index).outputs[0]).collect();
-        let launch = Launch {
-            kernel: Kernel::MulMatMany { biases },
-            inputs,
-            outputs,
-        };
+        let outputs: Vec<_> = (0..found.len()).map(|index| node(index).outputs[0]).collect();
+        let launch = Launch::new(Kernel::MulMatMany { biases }, inputs, outputs);
         rewriter.fuse(&found, first, launch);
     }
 }

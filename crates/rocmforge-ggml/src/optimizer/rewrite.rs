@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::{DType, Graph, Kernel, Launch, Node, TensorDesc, TensorId};
+use crate::{DType, Graph, Launch, Node, TensorDesc, TensorId};
 
 /// Writers, readers and views of each tensor, by node index.
 #[derive(Debug)]
@@ -173,17 +173,15 @@ impl Rewriter {
         self.launches.len()
     }
 
-    /// The launches of the graph; `None` if no nodes are one.
-    pub(super) fn into_launches(mut self, graph: &Graph) -> Option<Vec<Launch>> {
-        if self.launches.is_empty() {
-            return None;
-        }
-        let launch = |(index, node): (usize, &Node)| match self.launches.remove(&index) {
+    /// The launches of the graph.
+    pub(super) fn take_launches(&mut self, graph: &Graph) -> Vec<Launch> {
+        let mut fused = std::mem::take(&mut self.launches);
+        let launch = |(index, node): (usize, &Node)| match fused.remove(&index) {
             None if self.taken[index] || graph.is_alias(node) => None,
             None => Some(node.into()),
             fused => fused,
         };
-        Some(graph.nodes.iter().enumerate().filter_map(launch).collect())
+        graph.nodes.iter().enumerate().filter_map(launch).collect()
     }
 
     /// Makes the replacements; how many there are.
@@ -214,15 +212,6 @@ impl Rewriter {
 pub(super) fn node(op: crate::Op, inputs: impl Into<Vec<TensorId>>, output: TensorId) -> Node {
     Node {
         op,
-        inputs: inputs.into(),
-        outputs: vec![output],
-    }
-}
-
-/// A launch of one output.
-pub(super) fn launch(kernel: Kernel, inputs: impl Into<Vec<TensorId>>, output: TensorId) -> Launch {
-    Launch {
-        kernel,
         inputs: inputs.into(),
         outputs: vec![output],
     }

@@ -1,13 +1,13 @@
 //! Rotary embedding into a cache: ROPE + SET_ROWS.
 
-use super::rewrite::{Rewriter, f32, launch};
-use crate::{Graph, Kernel, Op, TensorDesc, TensorId};
+use super::rewrite::{Rewriter, f32};
+use crate::{Graph, Kernel, Launch, Op, TensorDesc, TensorId};
 
 pub(super) fn run(graph: &Graph, rewriter: &mut Rewriter) {
     for write in 0..graph.nodes.len() {
         if let Some((kernel, inputs, nodes)) = find(graph, rewriter, write) {
             let output = graph.nodes[write].outputs[0];
-            rewriter.fuse(&nodes, write, launch(kernel, inputs, output));
+            rewriter.fuse(&nodes, write, Launch::new(kernel, inputs, [output]));
         }
     }
 }

@@ -120,8 +120,15 @@ pub fn graph_problem(graph: &Graph, kind: BufferKind, in_place: InPlace) -> Grap
 
 fn problem_of(graph: &Graph, kind: BufferKind, in_place: InPlace, outputs: Outputs) -> GraphProblem {
     let launches = graph.planned_launches();
+    // What runs with the launch before is at the same node.
+    let groups: Vec<&[Launch]> = launches.chunk_by(|_, next| next.joined).collect();
+    let at_nodes = || {
+        (0u32..)
+            .zip(&groups)
+            .flat_map(|(index, group)| group.iter().map(move |launch| (index, launch)))
+    };
     let mut made = GraphProblem {
-        problem: Problem::new((launches.len() as u32).max(1), kind),
+        problem: Problem::new((groups.len() as u32).max(1), kind),
         tensors: Vec::new(),
     };
     let results: BTreeSet<TensorId> = graph
@@ -140,8 +147,7 @@ fn problem_of(graph: &Graph, kind: BufferKind, in_place: InPlace, outputs: Outpu
         }
     }
     let mut items = vec![NONE; graph.next_id().0];
-    for (index, launch) in launches.iter().enumerate() {
-        let index = index as u32;
+    for (index, launch) in at_nodes() {
         for &id in &launch.outputs {
             let own = graph.tensor(id).filter(|desc| !desc.is_view());
             let Some(bytes) = own.map(TensorDesc::byte_size).filter(|&bytes| bytes > 0) else {
@@ -166,13 +172,25 @@ fn problem_of(graph: &Graph, kind: BufferKind, in_place: InPlace, outputs: Outpu
     }
     for root in results {
         if let Some(item) = made.problem.items.get_mut(items[root.0] as usize) {
-            item.last = (launches.len() as u32).saturating_sub(1);
+            item.last = (groups.len() as u32).saturating_sub(1);
         }
     }
     if in_place == InPlace::Full {
-        for (index, launch) in launches.iter().enumerate() {
-            pairs(graph, launch, index as u32, &items, &mut made.problem);
+        for (index, launch) in at_nodes() {
+            pairs(graph, launch, index, &items, &mut made.problem);
         }
+        // What two launches of a node name neither overwrites nor is overwritten.
+        let GraphProblem { problem, tensors } = &mut made;
+        let Problem { pairs, items, .. } = problem;
+        pairs.retain(|pair| {
+            let group = groups[items[pair.item as usize].first as usize];
+            let names = |launch: &&Launch, root| {
+                let mut ids = launch.inputs.iter().chain(&launch.outputs);
+                ids.any(|&id| graph.root(id) == Some(root))
+            };
+            let mut both = [pair.item, pair.over].into_iter().map(|item| tensors[item as usize]);
+            group.len() == 1 || both.all(|root| group.iter().filter(|launch| names(launch, root)).count() == 1)
+        });
     }
     made
 }

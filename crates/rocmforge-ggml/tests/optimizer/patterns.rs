@@ -532,3 +532,93 @@ fn nodes_of_any_arity_are_rewritten_or_left_without_panic() {
         GraphOptimizer::new().optimize_with(&mut b.0, &mut constants);
     }
 }
+
+/// Queries and keys turned and a cache written, then a product of `rows` rows with the sum after it, its norm and a gated unit. `caches`: for keys
+/// and values.
+fn layer(rows: usize, dtype: DType, caches: usize) -> Builder {
+    let mut b = Builder::default();
+    let (positions, slots) = (b.u32(rows), b.u32(rows));
+    let [q, k, v] = [64, 32, 32].map(|width| {
+        let x = b.f32(&[rows, width]);
+        b.push(Op::Scale { factor: 2.0 }, &[x])
+    });
+    let rope = Op::Rope(Rope::new(16, 10_000.0, RopeStyle::HalfSplit, 8));
+    let [turned, keys] = [(q, 4), (k, 2)].map(|(x, heads)| {
+        let x = b.0.reshape(x, [1, rows, heads, 16]).expect("contiguous");
+        b.push(rope, &[x, positions])
+    });
+    let keys = b.0.reshape(keys, [rows, 32]).expect("contiguous");
+    let cache: Vec<TensorId> = (0..caches).map(|_| b.f32(&[5, 32])).collect();
+    for (src, dst) in [(keys, cache[0]), (v, cache[caches - 1])] {
+        let written = b.0.set_rows(src, dst, slots).expect("fits");
+        b.0.mark_output(written);
+    }
+    let x = b.0.reshape(turned, [rows, 64]).expect("contiguous");
+    let residual = b.f32(&[rows, 64]);
+    let residual = b.push(Op::Scale { factor: 0.5 }, &[residual]);
+    let [down, gate, up] = [64, 96, 96].map(|n| b.0.add_tensor(TensorDesc::new([64, n], dtype, Layout::ColMajor)));
+    let y = b.push(Op::MulMat, &[x, down]);
+    let total = b.push(Op::Add, &[y, residual]);
+    let normed = b.push(RMS, &[total]);
+    let [gate, up] = [gate, up].map(|weight| b.push(Op::MulMat, &[normed, weight]));
+    b.out(Op::SwiGlu, &[gate, up]);
+    b.out(Op::Scale { factor: 3.0 }, &[total]);
+    b
+}
+
+/// What a device runs with the launch before, and that a plan lets all of it live at once.
+#[test]
+fn launches_of_a_layer_are_joined_before_memory_is_planned() {
+    let optimizer = GraphOptimizer::fusions().without(Pass::RopeSetRows).joining();
+    let joined = |b: &Builder| -> (Graph, Vec<&str>) {
+        let (graph, _) = b.optimized(optimizer);
+        let launches = graph.launches().into_owned();
+        let names = launches
+            .iter()
+            .filter(|launch| launch.joined)
+            .map(|launch| launch.kernel.name());
+        (graph, names.collect())
+    };
+    let cache = ["ROPE", "SET_ROWS", "SET_ROWS"];
+    let all = ["ROPE", "SET_ROWS", "SET_ROWS", "ADD_RMS_NORM", "MUL_MAT_GLU"];
+    let one = layer(1, DType::Q8_0, 2);
+    let (mut graph, names) = joined(&one);
+    assert_eq!(names, all);
+    assert_eq!(joined(&layer(3, DType::Q8_0, 2)).1, cache, "more rows than one");
+    assert_eq!(joined(&layer(1, DType::F32, 2)).1, cache, "no packed weights");
+    assert_eq!(
+        joined(&layer(1, DType::Q8_0, 1)).1,
+        all[3..],
+        "keys and values in one cache"
+    );
+    assert_eq!(joined(&layer(0, DType::Q8_0, 2)).1, [""; 0], "nothing to compute");
+    assert_eq!(
+        one.optimized(GraphOptimizer::fusions())
+            .0
+            .launches()
+            .iter()
+            .filter(|l| l.joined)
+            .count(),
+        0
+    );
+
+    planner::share_memory(&mut graph).expect("planned");
+    let launches = graph.launches();
+    let place = |id| (graph.root(id), graph.tensor(id).expect("there").span());
+    let mut over = Vec::new();
+    for group in launches.chunk_by(|_, next| next.joined) {
+        let pairs = group.iter().flat_map(|a| group.iter().map(move |b| (a, b)));
+        for (reader, writer) in pairs.filter(|_| group.len() > 1) {
+            let named = reader.inputs.iter().chain(&reader.outputs);
+            for (&x, &y) in named.flat_map(|x| writer.outputs.iter().map(move |y| (x, y))) {
+                let ((a, left), (b, right)) = (place(x), place(y));
+                let apart = a != b || left.end <= right.start || right.end <= left.start;
+                if !apart && one.0.root(x) != one.0.root(y) {
+                    assert_eq!(reader, writer, "{x} is under {y}, which another launch writes");
+                    over.push(reader.kernel.name());
+                }
+            }
+        }
+    }
+    assert_eq!(over, ["ROPE", "ADD_RMS_NORM"], "queries, and the residual");
+}

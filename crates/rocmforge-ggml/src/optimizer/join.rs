@@ -1,0 +1,161 @@
+//! Launches that a device runs with the one before: the rotary embedding with the cache, a product with the sum after it, a norm with the product
+//! after it.
+//!
+//! The launches come one after the other, and each result that is not a cache has memory of its own. The planner lets all of them live at once
+//! ([`Launch::joined`]), so no place in memory has to be looked at when they run.
+
+use super::rewrite::Uses;
+use crate::{DType, Graph, Kernel, Launch, Op, TensorId};
+
+/// ROPE of queries, ROPE of keys, SET_ROWS of keys, SET_ROWS of values.
+const ROPE_KV: usize = 4;
+
+/// Marks launches that are to run with the one before; how many.
+pub(super) fn run(graph: &Graph, uses: &Uses, launches: &mut [Launch]) -> usize {
+    let rules = Rules { graph, uses };
+    let mut joined = 0;
+    for at in 0..launches.len() {
+        let rest = &launches[at..];
+        let count = match rest {
+            [rope_q, rope_k, set_k, set_v, ..] if rules.rope_kv([rope_q, rope_k, set_k, set_v]).is_some() => {
+                ROPE_KV - 1
+            }
+            [first, second, ..] if rules.sum(first, second).or_else(|| rules.norm(first, second)).is_some() => 1,
+            _ => 0,
+        };
+        for launch in &mut launches[at + 1..=at + count] {
+            launch.joined = true;
+        }
+        joined += count;
+    }
+    joined
+}
+
+struct Rules<'a> {
+    graph: &'a Graph,
+    uses: &'a Uses,
+}
+
+impl Rules<'_> {
+    fn rope_kv(&self, [rope_q, rope_k, set_k, set_v]: [&Launch; ROPE_KV]) -> Option<()> {
+        let write = Kernel::Op(Op::SetRows);
+        let (Kernel::Op(Op::Rope(rope)), true) = (rope_q.kernel, [set_k.kernel, set_v.kernel] == [write; 2]) else {
+            return None;
+        };
+        let ([q, of_q @ ..], [k, of_k @ ..]) = (rope_q.inputs.as_slice(), rope_k.inputs.as_slice()) else {
+            return None;
+        };
+        let (&[rows, _, slots], &[v, _, slots_v]) = (set_k.inputs.as_slice(), set_v.inputs.as_slice()) else {
+            return None;
+        };
+        let (turned, caches) = (
+            [rope_q.outputs[0], rope_k.outputs[0]],
+            [self.graph.root(set_k.outputs[0])?, self.graph.root(set_v.outputs[0])?],
+        );
+        let shape = |id| self.graph.tensor(id).map(|desc| desc.shape.as_slice());
+        let (&[batch, seq, heads, dim], &[_, _, kv_heads, _]) = (shape(*q)?, shape(*k)?) else {
+            return None;
+        };
+        let (tokens, width) = (batch * seq, kv_heads * dim);
+        let index = |&id: &TensorId| {
+            self.graph.tensor(id).is_some_and(|desc| {
+                let words = matches!(desc.dtype, DType::U32 | DType::I32);
+                words && desc.is_contiguous() && desc.element_count() == tokens
+            })
+        };
+        let [cache, other] = [
+            self.graph.tensor(set_k.outputs[0])?,
+            self.graph.tensor(set_v.outputs[0])?,
+        ];
+        let fits = rope_k.kernel == rope_q.kernel
+            && rope.n_dims > 0
+            && rope.style.sections().is_none()
+            && tokens * heads * width > 0
+            && of_q == of_k
+            && slots == slots_v
+            && [of_q.first()?, &slots].into_iter().all(index)
+            && shape(*k)? == [batch, seq, kv_heads, dim]
+            && [shape(rows)?, shape(v)?] == [[tokens, width]; 2]
+            // The cache gets the turned keys, where they lie.
+            && self.graph.root(rows) == Some(turned[1])
+            && self.graph.tensor(rows)?.byte_offset == 0
+            && (cache.dtype, &cache.shape) == (other.dtype, &other.shape)
+            && matches!(cache.shape[..], [_, cols] if cols == width)
+            && [cache, other].iter().all(|cache| cache.is_contiguous())
+            && caches[0] != caches[1]
+            && [*q, *k, v, rows].into_iter().chain(turned).all(|id| self.is_plain(id));
+        let read = [&[*q, *k, v, slots][..], of_q].concat();
+        (fits && self.are_own(&turned) && self.are_apart(&read, &[turned, caches].concat())).then_some(())
+    }
+
+    /// A product of one row with a quantised matrix, and the sum of its result with its norm.
+    fn sum(&self, product: &Launch, sum: &Launch) -> Option<()> {
+        let (Kernel::Op(Op::MulMat), Kernel::AddRmsNorm { .. }) = (product.kernel, sum.kernel) else {
+            return None;
+        };
+        let (&[a, b, ..], &[y]) = (sum.inputs.as_slice(), product.outputs.as_slice()) else {
+            return None;
+        };
+        let results: Vec<TensorId> = product.outputs.iter().chain(&sum.outputs).copied().collect();
+        let residual = if a == y { b } else { a };
+        let plain = [product.inputs[0], residual]
+            .into_iter()
+            .chain(product.inputs[2..].iter().copied());
+        let mut plain = plain
+            .chain(sum.inputs[2..].iter().copied())
+            .chain(results.iter().copied());
+        let fits = [a, b].contains(&y)
+            && self.is_row_of_quantised(product)
+            && plain.all(|id| self.is_plain(id))
+            && self.are_own(&results)
+            && self.are_apart(&[residual], &results);
+        fits.then_some(())
+    }
+
+    /// The norm of one row, alone or with the sum that it is of, and a product of it with quantised matrices.
+    fn norm(&self, norm: &Launch, product: &Launch) -> Option<()> {
+        let waits = match norm.kernel {
+            Kernel::Op(Op::RmsNorm { .. }) => true,
+            // The product before it adds.
+            Kernel::AddRmsNorm { .. } => norm.joined,
+            _ => false,
+        };
+        let mut plain = norm.inputs.iter().chain(&norm.outputs);
+        let fits = waits
+            && self.is_row_of_quantised(product)
+            && product.inputs[0] == *norm.outputs.last()?
+            && plain.all(|&id| self.is_plain(id))
+            && self.are_own(&norm.outputs)
+            && self.are_own(&product.outputs)
+            && self.are_apart(&product.inputs[1..], &norm.outputs);
+        fits.then_some(())
+    }
+
+    /// Whether a launch multiplies one row by quantised matrices.
+    fn is_row_of_quantised(&self, product: &Launch) -> bool {
+        let weights = product.weights();
+        let fits = |&id: &TensorId| {
+            let (x, weight) = (self.graph.tensor(product.inputs[0]), self.graph.tensor(id));
+            x.zip(weight).is_some_and(|(x, weight)| {
+                weight.dtype.is_quantized() && weight.shape.len() == 2 && weight.shape[0] == x.element_count()
+            })
+        };
+        !weights.is_empty() && weights.iter().all(fits)
+    }
+
+    fn is_plain(&self, id: TensorId) -> bool {
+        let desc = self.graph.tensor(id);
+        desc.is_some_and(|desc| desc.dtype == DType::F32 && desc.is_contiguous())
+    }
+
+    /// Whether each has memory of its own that one launch writes.
+    fn are_own(&self, results: &[TensorId]) -> bool {
+        results.iter().all(|&id| self.uses.is_own(self.graph, id))
+    }
+
+    /// Whether none of the tensors lies in the memory of one of `roots`.
+    fn are_apart(&self, ids: &[TensorId], roots: &[TensorId]) -> bool {
+        let mut found = ids.iter().map(|&id| self.graph.root(id));
+        found.all(|root| root.is_some_and(|root| !roots.contains(&root)))
+    }
+}
