@@ -157,7 +157,7 @@ pub(super) fn decoder(
     })
 }
 
-/// Attention of a layer: `factors` are the rotary divisors of layers that see everything, `rule` is that of norms.
+/// Attention of a layer: `factors` are the divisors of rotary frequencies, `rule` is that of norms.
 fn attention_shape(
     c: &DecoderConfig,
     index: usize,
@@ -166,15 +166,16 @@ fn attention_shape(
     rule: NormRule,
 ) -> AttentionShape {
     let windowed = c.windowed.get(index).copied().unwrap_or(false);
-    let own_rope = c.window_rope.as_ref().filter(|_| windowed);
+    let head_dim = c.head_dim.of(index);
+    let rope = c.rope.get(index);
     AttentionShape {
         width: c.width,
         heads: c.heads.of(index),
         kv_heads: c.kv_heads.of(index),
-        head_dim: c.head_dim,
-        scale: c.attention_scale,
-        rope: own_rope.unwrap_or(&c.rope).clone(),
-        rope_factors: factors.filter(|_| own_rope.is_none()),
+        head_dim,
+        scale: c.attention_scale.unwrap_or_else(|| 1.0 / (head_dim as f32).sqrt()),
+        rope: rope.clone(),
+        rope_factors: factors.filter(|_| rope.divided),
         window: c.window.filter(|_| windowed),
         softcap: c.attention_softcap,
         bias: dense.qkv_bias,
@@ -189,11 +190,21 @@ fn rope_factors(t: &mut Tensors<'_>, c: &DecoderConfig, context: usize) -> Resul
     for name in [ROPE_FACTORS, ROPE_FACTORS_SHORT, ROPE_FACTORS_LONG] {
         t.allow(name);
     }
-    let pairs = c.rope.n_dims / 2;
-    let computed = "rope factors";
+    if c.rope_factors == RopeFactors::FromFile && !t.has(ROPE_FACTORS)? {
+        return Ok(None);
+    }
+    let mut lengths = c.rope.values().filter(|rope| rope.divided).map(|rope| rope.n_dims);
+    let length = lengths.next().unwrap_or(0);
+    if let Some(other) = lengths.find(|&other| other != length) {
+        return Err(ModelError::Hyperparameter {
+            key: "rope.dimension_count".to_owned(),
+            value: format!("{length} and {other}"),
+            rule: "layers whose frequencies have divisors must rotate equally many elements".to_owned(),
+        });
+    }
+    let (pairs, computed) = (length / 2, "rope factors");
     match &c.rope_factors {
         RopeFactors::Given(values) => t.add_divisors(computed, values).map(Some),
-        RopeFactors::FromFile if !t.has(ROPE_FACTORS)? => Ok(None),
         RopeFactors::FromFile => t.divisors(ROPE_FACTORS, pairs).map(Some),
         RopeFactors::LongRope {
             original_context,

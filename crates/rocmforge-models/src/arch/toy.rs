@@ -98,7 +98,7 @@ fn decoder(t: &mut Tensors<'_>, c: &DecoderConfig, window: Option<usize>) -> Res
                 kv_heads: 1,
                 head_dim: 4,
                 scale: 0.5,
-                rope: c.rope.clone(),
+                rope: c.rope.get(index).clone(),
                 rope_factors: None,
                 window: window.filter(|_| index == 0),
                 softcap: None,

@@ -8,38 +8,57 @@ use rocmforge_ggml::{Rope, RopeScaling, RopeStyle};
 
 use crate::arch::Architecture;
 
-/// A number for each layer.
+/// A value for each layer: one for all, or one of its own for each.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PerLayer(Vec<usize>);
+pub struct PerLayer<T = usize> {
+    first: T,
+    others: Vec<T>,
+}
 
-impl PerLayer {
+impl<T: PartialEq> PerLayer<T> {
     /// The same for all layers.
     #[must_use]
-    pub fn all(value: usize) -> Self {
-        Self(vec![value])
+    pub const fn all(value: T) -> Self {
+        Self {
+            first: value,
+            others: Vec::new(),
+        }
     }
 
     /// One of its own for each layer; `None` for none at all.
     #[must_use]
-    pub fn each(values: Vec<usize>) -> Option<Self> {
-        (!values.is_empty()).then_some(Self(values))
+    pub fn each(values: impl IntoIterator<Item = T>) -> Option<Self> {
+        let mut values = values.into_iter();
+        let first = values.next()?;
+        let others: Vec<T> = values.collect();
+        Some(match others.iter().all(|other| *other == first) {
+            true => Self::all(first),
+            false => Self { first, others },
+        })
     }
 
-    /// The layer's number; that of the first where it has none of its own.
+    /// The layer's value; that of the first where it has none of its own.
     #[must_use]
-    pub fn of(&self, layer: usize) -> usize {
-        let own = self.0.get(layer).or(self.0.first());
-        own.copied().unwrap_or(0)
+    pub fn get(&self, layer: usize) -> &T {
+        let own = layer.checked_sub(1).and_then(|other| self.others.get(other));
+        own.unwrap_or(&self.first)
     }
 
-    /// The numbers: one, or one for each layer.
-    #[must_use]
-    pub fn values(&self) -> &[usize] {
-        &self.0
+    /// The values: one, or one for each layer.
+    pub fn values(&self) -> impl Iterator<Item = &T> {
+        std::iter::once(&self.first).chain(&self.others)
     }
 }
 
-/// Rotary embedding of one kind of layer.
+impl PerLayer {
+    /// The layer's number.
+    #[must_use]
+    pub fn of(&self, layer: usize) -> usize {
+        *self.get(layer)
+    }
+}
+
+/// Rotary embedding of a layer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RopeConfig {
     /// Base of the frequencies.
@@ -52,6 +71,8 @@ pub struct RopeConfig {
     pub scaling: RopeScaling,
     /// Factor on cosines and sines.
     pub magnitude: f32,
+    /// Whether the frequencies have the model's [divisors](RopeFactors).
+    pub divided: bool,
 }
 
 impl RopeConfig {
@@ -125,21 +146,19 @@ pub struct DecoderConfig {
     /// Key and value heads.
     pub kv_heads: PerLayer,
     /// Elements of a head.
-    pub head_dim: usize,
+    pub head_dim: PerLayer,
     /// Tokens of the vocabulary.
     pub vocab: usize,
     /// Context that the model was made for, in tokens.
     pub context: usize,
     /// Added to the mean square by the norms.
     pub norm_eps: f32,
-    /// Factor on attention scores.
-    pub attention_scale: f32,
-    /// Rotary embedding of layers that see everything.
-    pub rope: RopeConfig,
+    /// Factor on attention scores, if not one over the square root of the head's elements.
+    pub attention_scale: Option<f32>,
+    /// Rotary embedding.
+    pub rope: PerLayer<RopeConfig>,
     /// Divisors of its frequencies.
     pub rope_factors: RopeFactors,
-    /// Rotary embedding of layers with a window, where it differs.
-    pub window_rope: Option<RopeConfig>,
     /// Keys that a layer with a window sees.
     pub window: Option<usize>,
     /// Whether each layer has the window.

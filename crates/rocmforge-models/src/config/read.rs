@@ -19,6 +19,9 @@ pub(crate) const FF: Key = Key("feed_forward_length", "intermediate_size");
 pub(crate) const HEADS: Key = Key("attention.head_count", "num_attention_heads");
 const KV_HEADS: Key = Key("attention.head_count_kv", "num_key_value_heads");
 const KEY_LENGTH: Key = Key("attention.key_length", "head_dim");
+const VALUE_LENGTH: Key = Key("attention.value_length", "");
+const WINDOW_KEY_LENGTH: Key = Key("attention.key_length_swa", "");
+const WINDOW_VALUE_LENGTH: Key = Key("attention.value_length_swa", "");
 pub(crate) const VOCAB: Key = Key("vocab_size", "vocab_size");
 pub(crate) const CONTEXT: Key = Key("context_length", "max_position_embeddings");
 const EPS: Key = Key("attention.layer_norm_rms_epsilon", "rms_norm_eps");
@@ -48,7 +51,7 @@ pub(crate) const MOST_LAYERS: Within = Within(1..=512, "it must be 1 to 512");
 pub(crate) const SIZE: Within = Within(1..=1 << 28, "it must be 1 to 2^28");
 const COUNT: Within = Within(1..=1 << 16, "it must be 1 to 65536");
 const DIVISOR: Within = Within(1..=1 << 16, "it must divide the number of heads");
-const HEAD: Within = Within(1..=256, "heads of 1 to 256 elements are supported");
+pub(super) const HEAD: Within = Within(1..=256, "heads of 1 to 256 elements are supported");
 
 impl DecoderConfig {
     /// Reads the hyper-parameters of a GGUF model. A key under the architecture's name that is on no list is refused: it may change what the
@@ -115,49 +118,41 @@ impl DecoderConfig {
                 return Err(k.refuse(KV_HEADS, kv_heads.of(layer), DIVISOR.1));
             }
         }
-        let absent = k.unless_null(KEY_LENGTH, rules.head_dim);
-        let equal = heads.values().iter().all(|&other| other == heads.of(0));
+        let (window, windowed) = windows(k, rules, layers, context)?;
         let of_width = width / heads.of(0);
-        let head_dim = k.size(KEY_LENGTH, &HEAD, absent.or(equal.then_some(of_width)))?;
-        k.equal(
-            Key("attention.value_length", ""),
-            head_dim,
-            "keys and values of different lengths are not supported",
-        )?;
+        let absent = k.unless_null(KEY_LENGTH, rules.head_dim);
+        let absent = absent.or((heads == PerLayer::all(heads.of(0))).then_some(of_width));
+        let head_dim = k.sizes(KEY_LENGTH, layers, &HEAD, absent.map(PerLayer::all))?;
+        let values = k.sizes(VALUE_LENGTH, layers, &HEAD, Some(head_dim.clone()))?;
+        let head_dim = rope::of_windows_too(k, WINDOW_KEY_LENGTH, &windowed, head_dim)?;
+        let values = rope::of_windows_too(k, WINDOW_VALUE_LENGTH, &windowed, values)?;
+        if let Some(layer) = (0..layers).find(|&layer| values.of(layer) != head_dim.of(layer)) {
+            let rule = "keys and values of different lengths are not supported";
+            return Err(k.refuse(VALUE_LENGTH, values.of(layer), rule));
+        }
         let vocab = match tokens {
             Some(tokens) => k.check(VOCAB, tokens, &SIZE)?,
             None => k.size(VOCAB, &SIZE, None)?,
         };
         let ff = k.sizes(FF, layers, &SIZE, None)?;
         let experts = experts(k, rules, ff.of(0), layers)?;
-        let (window, windowed) = windows(k, rules, layers, context)?;
         let original_context = match rules.original_context {
             Some(_) => k.take(rope::ORIGINAL_CONTEXT)?,
             None => None,
         };
         let sizes = Sizes {
-            head_dim,
+            head_dim: &head_dim,
+            windowed: &windowed,
             context,
             original_context,
             long_factors,
         };
-        let (rotary, window_rope) = rope::take(k, rules, &sizes)?;
-        if windowed.contains(&true) {
-            let rule = "layers with a window must have the sizes of the others";
-            k.equal(Key("attention.key_length_swa", ""), head_dim, rule)?;
-            k.equal(Key("attention.value_length_swa", ""), head_dim, rule)?;
-            k.equal(Key("rope.dimension_count_swa", ""), rotary.rope.n_dims, rule)?;
-        }
-        let per_head = if rules.wide_scale_layers == Some(layers) {
-            of_width
-        } else {
-            head_dim
-        };
+        let (rope, rope_factors) = rope::take(k, rules, &sizes)?;
         // Where the architecture has none, a config.json has not these keys either.
         let has_softcaps = k.is_gguf() || rules.score_divisor.is_some();
         let divisor = match rules.score_divisor {
-            Some(absent) => k.number(SCORE_DIVISOR, &POSITIVE, Some(absent))?,
-            None => per_head as f32,
+            Some(absent) => Some(k.number(SCORE_DIVISOR, &POSITIVE, Some(absent))?),
+            None => (rules.wide_scale_layers == Some(layers)).then_some(of_width as f32),
         };
         Ok(Self {
             architecture,
@@ -171,10 +166,9 @@ impl DecoderConfig {
             vocab,
             context,
             norm_eps: k.number(EPS, &NOT_NEGATIVE, None)?,
-            attention_scale: k.factor(SCALE)?.unwrap_or(1.0 / divisor.sqrt()),
-            rope: rotary.rope,
-            rope_factors: rotary.factors,
-            window_rope: window_rope.filter(|_| windowed.contains(&true)),
+            attention_scale: k.factor(SCALE)?.or(divisor.map(|divisor| 1.0 / divisor.sqrt())),
+            rope,
+            rope_factors,
             window,
             windowed,
             attention_softcap: if has_softcaps {

@@ -3,14 +3,16 @@
 
 use rocmforge_ggml::RopeScaling;
 
+use super::read::HEAD;
 use super::rules::Rules;
-use super::{RopeConfig, RopeFactors};
+use super::{PerLayer, RopeConfig, RopeFactors};
 use crate::ModelError;
 use crate::keys::{Key, Keys, Known, POSITIVE, Within};
 
 const THETA: Key = Key("rope.freq_base", "rope_theta");
 const WINDOW_THETA: Key = Key("rope.freq_base_swa", "rope_local_base_freq");
 const DIMENSIONS: Key = Key("rope.dimension_count", "");
+const WINDOW_DIMENSIONS: Key = Key("rope.dimension_count_swa", "");
 const PARTIAL: Key = Key("", "partial_rotary_factor");
 const KIND: Key = Key("rope.scaling.type", "rope_type");
 const OLD_KIND: Key = Key("", "type");
@@ -29,16 +31,19 @@ const LOG_MULTIPLIER: Key = Key("rope.scaling.yarn_log_multiplier", "");
 
 const AT_LEAST_1: Within = Within(1..=usize::MAX, "it must be at least 1");
 
-/// Rotary embedding of one kind of layer: op, and divisors.
+/// Rotary embedding of one kind of layer: op with the rotated elements of its first layer, those of each layer, and divisors.
 #[derive(PartialEq)]
-pub(super) struct Rotary {
-    pub(super) rope: RopeConfig,
-    pub(super) factors: RopeFactors,
+struct Rotary {
+    rope: RopeConfig,
+    n_dims: PerLayer,
+    factors: RopeFactors,
 }
 
 /// Sizes that the settings refer to.
-pub(super) struct Sizes {
-    pub(super) head_dim: usize,
+pub(super) struct Sizes<'a> {
+    pub(super) head_dim: &'a PerLayer,
+    /// Whether each layer has a window.
+    pub(super) windowed: &'a [bool],
     pub(super) context: usize,
     /// Context of the training, where a config.json has a setting of its own for it.
     pub(super) original_context: Option<usize>,
@@ -60,14 +65,22 @@ struct Beside {
     partial: Option<(String, f64)>,
     absent_partial: f64,
     /// Rotated elements of a head, of which a part may be stated.
-    n_dims: usize,
+    n_dims: PerLayer,
+    /// The first of these layers.
+    first: usize,
 }
 
-/// Takes the settings of rotary embedding: of layers that see everything, and of layers with a window, where these differ.
-pub(super) fn take(k: &mut Keys<'_>, rules: &Rules, sizes: &Sizes) -> Result<(Rotary, Option<RopeConfig>), ModelError> {
+/// Takes the settings of rotary embedding: that of each layer, and the divisors of those that have some.
+pub(super) fn take(
+    k: &mut Keys<'_>,
+    rules: &Rules,
+    sizes: &Sizes<'_>,
+) -> Result<(PerLayer<RopeConfig>, RopeFactors), ModelError> {
+    let layers = sizes.windowed.len();
     let theta = k.agreed(THETA, None)?;
     let partial = k.agreed(PARTIAL, None)?;
-    let n_dims = k.take(DIMENSIONS)?.unwrap_or(sizes.head_dim);
+    let n_dims = k.sizes(DIMENSIONS, layers, &HEAD, Some(sizes.head_dim.clone()))?;
+    let n_dims = of_windows_too(k, WINDOW_DIMENSIONS, sizes.windowed, n_dims)?;
     let window_theta = match rules.window_theta {
         Some(_) => k.agreed(WINDOW_THETA, None)?,
         None => None,
@@ -85,6 +98,13 @@ pub(super) fn take(k: &mut Keys<'_>, rules: &Rules, sizes: &Sizes) -> Result<(Ro
         windowed.extend(object.object("sliding_attention")?);
         object.finish(&Known::NOTHING, rules.name)?;
     }
+    let first = |with: bool| {
+        sizes
+            .windowed
+            .iter()
+            .position(|&windowed| windowed == with)
+            .unwrap_or(0)
+    };
     let of_windows = (rules.window_theta.is_some() || !windowed.is_empty()).then(|| Beside {
         theta: window_theta,
         absent_theta: rules
@@ -93,7 +113,8 @@ pub(super) fn take(k: &mut Keys<'_>, rules: &Rules, sizes: &Sizes) -> Result<(Ro
             .unwrap_or(rules.theta),
         partial: None,
         absent_partial: partial.as_ref().map_or(1.0, |partial| partial.1),
-        n_dims,
+        n_dims: n_dims.clone(),
+        first: first(true),
     });
     let of_all = Beside {
         theta,
@@ -101,23 +122,47 @@ pub(super) fn take(k: &mut Keys<'_>, rules: &Rules, sizes: &Sizes) -> Result<(Ro
         partial,
         absent_partial: 1.0,
         n_dims,
+        first: first(false),
     };
     let mut rotary = of_layers(k, THETA, full, of_all, rules, sizes)?;
     if k.is_gguf() {
         rotary.factors = of_gguf(k, &mut rotary.rope, sizes)?;
     }
-    let Some(of_windows) = of_windows else {
-        return Ok((rotary, None));
-    };
-    let own = of_layers(k, WINDOW_THETA, windowed, of_windows, rules, sizes)?;
-    if rules.window_theta.is_none() && own == rotary {
-        return Ok((rotary, None));
-    }
-    if own.factors != RopeFactors::FromFile {
+    let own = of_windows.map(|beside| of_layers(k, WINDOW_THETA, windowed, beside, rules, sizes));
+    let own = own
+        .transpose()?
+        .filter(|own| rules.window_theta.is_some() || *own != rotary);
+    if own.as_ref().is_some_and(|own| own.factors != RopeFactors::FromFile) {
         let key = Key("", "rope_parameters.sliding_attention.rope_type");
         return Err(k.refuse(key, "a rule with divisors", "default, linear and yarn are supported"));
     }
-    Ok((rotary, Some(own.rope)))
+    let of_layer = |(layer, &windowed)| {
+        let own = own.as_ref().filter(|_| windowed);
+        let found: &Rotary = own.unwrap_or(&rotary);
+        RopeConfig {
+            n_dims: found.n_dims.of(layer),
+            divided: own.is_none(),
+            ..found.rope.clone()
+        }
+    };
+    let ropes = PerLayer::each(sizes.windowed.iter().enumerate().map(of_layer));
+    Ok((ropes.unwrap_or(PerLayer::all(rotary.rope)), rotary.factors))
+}
+
+/// Takes what layers with a window have in place of the others' lengths, if the file states it.
+pub(super) fn of_windows_too(
+    k: &mut Keys<'_>,
+    key: Key,
+    windowed: &[bool],
+    lengths: PerLayer,
+) -> Result<PerLayer, ModelError> {
+    if !windowed.contains(&true) {
+        return Ok(lengths);
+    }
+    let Some(own) = k.take(key)? else { return Ok(lengths) };
+    let own = k.check(key, own, &HEAD)?;
+    let of_layer = |(layer, &windowed)| if windowed { own } else { lengths.of(layer) };
+    Ok(PerLayer::each(windowed.iter().enumerate().map(of_layer)).unwrap_or(lengths))
 }
 
 /// Rotary embedding of one kind of layers, from the objects of both spellings.
@@ -127,7 +172,7 @@ fn of_layers(
     mut objects: Vec<Keys<'_>>,
     beside: Beside,
     rules: &Rules,
-    sizes: &Sizes,
+    sizes: &Sizes<'_>,
 ) -> Result<Rotary, ModelError> {
     let (mut theta, mut partial) = (beside.theta, beside.partial);
     for object in &mut objects {
@@ -140,23 +185,29 @@ fn of_layers(
         return Err(k.refuse(base, theta, "it must be finite and at least 1"));
     }
     let part = partial.map_or(beside.absent_partial, |partial| partial.1);
-    let n_dims = (beside.n_dims as f64 * part) as usize;
-    if n_dims < 2 || !n_dims.is_multiple_of(2) || n_dims > sizes.head_dim {
-        let key = if k.is_gguf() { DIMENSIONS } else { PARTIAL };
-        return Err(k.refuse(
-            key,
-            n_dims,
-            "elements of a head: even, at least 2 and at most the head's length",
-        ));
+    let layers = 0..sizes.windowed.len();
+    let rotated = layers
+        .clone()
+        .map(|layer| (beside.n_dims.of(layer) as f64 * part) as usize);
+    let n_dims = PerLayer::each(rotated).unwrap_or(beside.n_dims);
+    for layer in layers {
+        let n_dims = n_dims.of(layer);
+        if n_dims < 2 || !n_dims.is_multiple_of(2) || n_dims > sizes.head_dim.of(layer) {
+            let key = if k.is_gguf() { DIMENSIONS } else { PARTIAL };
+            let rule = "elements of a head: even, at least 2 and at most the head's length";
+            return Err(k.refuse(key, n_dims, rule));
+        }
     }
     let plain = Rotary {
         rope: RopeConfig {
             theta,
-            n_dims,
+            n_dims: n_dims.of(beside.first),
             style: rules.pairs,
             scaling: RopeScaling::None,
             magnitude: 1.0,
+            divided: true,
         },
+        n_dims: n_dims.clone(),
         factors: RopeFactors::FromFile,
     };
     let mut found = None;
@@ -164,7 +215,8 @@ fn of_layers(
         let mut rope = plain.rope.clone();
         let factors = of_json(&mut object, &mut rope, rules, sizes)?;
         object.finish(&RULE_KEYS, rules.name)?;
-        let rotary = Rotary { rope, factors };
+        let n_dims = n_dims.clone();
+        let rotary = Rotary { rope, n_dims, factors };
         if found.as_ref().is_some_and(|found| *found != rotary) {
             let (first, second) = ("rope_scaling = one rule", "rope_parameters = another");
             return Err(k.contradiction(first.to_owned(), second.to_owned()));
@@ -204,7 +256,7 @@ fn yarn(k: &mut Keys<'_>, factor: f32, original_context: usize) -> Result<RopeSc
 }
 
 /// The scaling that GGUF metadata state, and divisors.
-fn of_gguf(k: &mut Keys<'_>, rope: &mut RopeConfig, sizes: &Sizes) -> Result<RopeFactors, ModelError> {
+fn of_gguf(k: &mut Keys<'_>, rope: &mut RopeConfig, sizes: &Sizes<'_>) -> Result<RopeFactors, ModelError> {
     let factor = k.factor(FACTOR)?;
     rope.magnitude = k.number(MAGNITUDE, &POSITIVE, Some(1.0))?;
     let original_context = k.take(ORIGINAL_CONTEXT)?.unwrap_or(sizes.context);
@@ -236,7 +288,12 @@ fn of_gguf(k: &mut Keys<'_>, rope: &mut RopeConfig, sizes: &Sizes) -> Result<Rop
 }
 
 /// The scaling that an object states, and divisors.
-fn of_json(o: &mut Keys<'_>, rope: &mut RopeConfig, rules: &Rules, sizes: &Sizes) -> Result<RopeFactors, ModelError> {
+fn of_json(
+    o: &mut Keys<'_>,
+    rope: &mut RopeConfig,
+    rules: &Rules,
+    sizes: &Sizes<'_>,
+) -> Result<RopeFactors, ModelError> {
     let kind = o.agreed(KIND, None)?;
     let kind = o
         .agreed(OLD_KIND, kind)?

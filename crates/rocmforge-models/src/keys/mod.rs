@@ -273,17 +273,6 @@ impl<'a> Keys<'a> {
         found.map(|value| self.number(key, &POSITIVE, Some(value))).transpose()
     }
 
-    /// Takes a number that must be this one, if it is there.
-    ///
-    /// # Errors
-    /// It is another, or as [`Self::take`].
-    pub(crate) fn equal(&mut self, key: Key, wanted: usize, rule: &'static str) -> Result<(), ModelError> {
-        match self.take(key)?.filter(|&found: &usize| found != wanted) {
-            None => Ok(()),
-            Some(found) => Err(self.refuse(key, found, rule)),
-        }
-    }
-
     /// Takes what may be stated in several places: `before` has what another said, with its name.
     ///
     /// # Errors

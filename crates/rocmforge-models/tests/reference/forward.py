@@ -51,14 +51,18 @@ class Model:
         of_layers = lambda value: value if isinstance(value, list) else [value] * self.layers
         self.heads = of_layers(key("attention.head_count"))
         self.kv_heads = of_layers(key("attention.head_count_kv", self.heads))
-        self.head = key("attention.key_length", self.width // self.heads[0])
         self.used, self.normalised = key("expert_used_count", 0), True
         self.eps = key("attention.layer_norm_rms_epsilon")
         self.window = key("attention.sliding_window", 0) if "window_period" in self.rule else 0
         period = self.rule.get("window_period")
         self.windowed = [bool(period) and number % period < period - 1 for number in range(self.layers)]
+        head = key("attention.key_length", self.width // self.heads[0])
+        # Layers with a window may have heads of another length, of which they rotate another part.
+        differ = lambda stated, windows: [windows if w else s for w, s in zip(self.windowed, of_layers(stated))]
+        self.head = differ(head, key("attention.key_length_swa", head)) if self.window else of_layers(head)
         self.trained_context = key("context_length")
-        self.scale = 1 / np.sqrt(self.head)
+        # Factor on scores, if not that of the head's length.
+        self.scale = None
         if arch == "gemma3" and self.layers == GEMMA3_27B_LAYERS:
             self.scale = 1 / np.sqrt(self.width / self.heads[0])
 
@@ -73,10 +77,16 @@ class Model:
             _, number, part = name.split(".", 2)
             self.blocks[int(number)][part.removesuffix(".weight")] = load(name)
 
-        self.rotated = key("rope.dimension_count", self.head)
-        index = np.arange(self.rotated // 2)
+        full = self.windowed.index(False) if self.window else 0
+        self.rotated = key("rope.dimension_count", self.head[full])
+        angles = lambda base, rotated: base ** (-2.0 * np.arange(rotated // 2) / rotated)
         base = key("rope.freq_base", 10000.0)
-        theta = base ** (-2.0 * index / self.rotated)
+        # Layers may rotate parts of their own.
+        self.thetas = None
+        if isinstance(self.rotated, list):
+            self.thetas = [angles(base, rotated) for rotated in self.rotated]
+            self.rotated = self.rotated[0]
+        theta = angles(base, self.rotated)
         self.magnitude = 1.0
         if "rope_freqs.weight" in file:
             theta = theta / load("rope_freqs.weight")
@@ -89,22 +99,22 @@ class Model:
             theta = theta / key("rope.scaling.factor")
         self.theta = theta
         # Layers with a window have a base of their own, and no scaling.
-        self.theta_window = key("rope.freq_base_swa", 10000.0) ** (-2.0 * index / self.rotated)
+        self.theta_window = angles(key("rope.freq_base_swa", 10000.0), key("rope.dimension_count_swa", self.rotated))
         self.reset()
 
     def reset(self):
         """Forgets all positions."""
-        self.keys = [np.zeros((0, kv_heads, self.head)) for kv_heads in self.kv_heads]
-        self.values = [np.zeros((0, kv_heads, self.head)) for kv_heads in self.kv_heads]
+        self.keys = [np.zeros((0, kv_heads, head)) for kv_heads, head in zip(self.kv_heads, self.head)]
+        self.values = [np.zeros((0, kv_heads, head)) for kv_heads, head in zip(self.kv_heads, self.head)]
 
     def rms(self, x, weight):
         return x / np.sqrt((x * x).mean(axis=-1, keepdims=True) + self.eps) * weight
 
     def rope(self, x, positions, theta):
-        """Rotates [positions, heads, head]; elements past `rotated` stay."""
+        """Rotates [positions, heads, head]; elements that have no frequency stay."""
         angle = positions[:, None, None] * theta
         cos, sin = np.cos(angle) * self.magnitude, np.sin(angle) * self.magnitude
-        n = self.rotated
+        n = 2 * len(theta)
         if self.rule["rope"] == "pairs":
             first, second = slice(0, n, 2), slice(1, n, 2)
         else:
@@ -115,20 +125,21 @@ class Model:
         return out
 
     def attention(self, number, block, h, positions):
-        heads, kv_heads = self.heads[number], self.kv_heads[number]
-        n, q_width, kv_width = len(h), heads * self.head, kv_heads * self.head
+        heads, kv_heads, length = self.heads[number], self.kv_heads[number], self.head[number]
+        n, q_width, kv_width = len(h), heads * length, kv_heads * length
         if "attn_qkv" in block:
             joined = h @ block["attn_qkv"].T
             q, k, v = np.split(joined, [q_width, q_width + kv_width], axis=1)
         else:
             q, k, v = (h @ block[f"attn_{part}"].T + block.get(f"attn_{part}.bias", 0) for part in "qkv")
-        q = q.reshape(n, heads, self.head)
-        k = k.reshape(n, kv_heads, self.head)
-        v = v.reshape(n, kv_heads, self.head)
+        q = q.reshape(n, heads, length)
+        k = k.reshape(n, kv_heads, length)
+        v = v.reshape(n, kv_heads, length)
         if "attn_q_norm" in block:
             q, k = self.rms(q, block["attn_q_norm"]), self.rms(k, block["attn_k_norm"])
         window = self.window if self.windowed[number] else 0
         theta = self.theta_window if window and "window_period" in self.rule else self.theta
+        theta = self.thetas[number] if self.thetas else theta
         q, k = self.rope(q, positions, theta), self.rope(k, positions, theta)
         self.keys[number] = np.concatenate([self.keys[number], k])
         self.values[number] = np.concatenate([self.values[number], v])
@@ -137,10 +148,11 @@ class Model:
         visible = distance >= 0
         if window:
             visible &= distance < window
-        out = np.empty((n, heads, self.head))
+        scale = self.scale or 1 / np.sqrt(length)
+        out = np.empty((n, heads, length))
         for head in range(heads):
             shared = head // (heads // kv_heads)
-            scores = q[:, head] @ self.keys[number][:, shared].T * self.scale
+            scores = q[:, head] @ self.keys[number][:, shared].T * scale
             scores = np.where(visible, scores, -np.inf)
             weights = np.exp(scores - scores.max(axis=1, keepdims=True))
             out[:, head] = weights / weights.sum(axis=1, keepdims=True) @ self.values[number][:, shared]

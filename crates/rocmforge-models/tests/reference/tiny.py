@@ -37,6 +37,11 @@ MODELS = {
         "arch": "llama",
         "sizes": {"width": 32, "layers": 3, "heads": [4, 2, 6], "kv_heads": [2, 2, 1], "head": 8, "ff": [48, 24, 40]},
     },
+    "llama-heads": {
+        "arch": "llama",
+        "sizes": {"width": 32, "layers": 3, "heads": [4, 2, 3], "kv_heads": [2, 2, 1], "head": [8, 16, 24], "ff": 48},
+        "metadata": {"rope.dimension_count": [6, 12, 18]},
+    },
     "llama-gqa-freqs": {
         "arch": "llama",
         "sizes": SMALL | {"tied": True},
@@ -101,6 +106,23 @@ MODELS = {
         "arch": "gemma3",
         "sizes": GEMMA,
         "metadata": {"rope.freq_base": 1000.0, "attention.sliding_window": 16},
+        "qk_norm": True,
+        "post_norms": True,
+    },
+    "gemma3-heads": {
+        "arch": "gemma3",
+        # Layer 5 has no window.
+        "sizes": GEMMA | {"head": [8, 8, 8, 8, 8, 16, 8]},
+        "metadata": {
+            "rope.freq_base": 1000.0,
+            "attention.sliding_window": 16,
+            "attention.key_length": 16,
+            "attention.value_length": 16,
+            "attention.key_length_swa": 8,
+            "attention.value_length_swa": 8,
+            "rope.dimension_count": 12,
+            "rope.dimension_count_swa": 6,
+        },
         "qk_norm": True,
         "post_norms": True,
     },
@@ -196,7 +218,7 @@ def tensors(name):
     """All tensors of the model: (name, what the file holds, type)."""
     spec, random = MODELS[name], seeded(name)
     size, kind = spec["sizes"], spec.get("weights", "f32")
-    width, head = size["width"], size["head"]
+    width = size["width"]
     found = []
 
     def weight(label, outputs, inputs):
@@ -216,7 +238,7 @@ def tensors(name):
     norm("output_norm", width)
     if not size.get("tied"):
         weight("output", VOCABULARY, width)
-    rotated = spec.get("metadata", {}).get("rope.dimension_count", head)
+    rotated = spec.get("metadata", {}).get("rope.dimension_count", size["head"])
     if spec.get("rope_freqs"):
         vector("rope_freqs.weight", random.uniform(1, 8, rotated // 2))
     if spec.get("longrope"):
@@ -224,7 +246,7 @@ def tensors(name):
         vector("rope_factors_short.weight", random.uniform(1, 1.5, rotated // 2))
     for number in range(size["layers"]):
         at = f"blk.{number}."
-        heads, kv_heads, ff = (of_layer(size[key], number) for key in ["heads", "kv_heads", "ff"])
+        heads, kv_heads, ff, head = (of_layer(size[key], number) for key in ["heads", "kv_heads", "ff", "head"])
         q_width, kv_width = heads * head, kv_heads * head
         norm(at + "attn_norm", width)
         if spec.get("fused"):
@@ -276,10 +298,11 @@ def write(name, path, replace=lambda label, data, kind: (data, kind)):
     writer.add_layer_norm_rms_eps(1e-5)
     writer.add_vocab_size(VOCABULARY)
     metadata = dict(spec.get("metadata", {}))
-    if size["head"] * of_layer(size["heads"], 0) != size["width"] or isinstance(size["heads"], list):
-        metadata |= {"attention.key_length": size["head"], "attention.value_length": size["head"]}
+    if isinstance(size["heads"], list) or isinstance(size["head"], list) or size["head"] * size["heads"] != size["width"]:
+        for length in ["attention.key_length", "attention.value_length"]:
+            metadata.setdefault(length, size["head"])
     for key, value in {"rope.dimension_count": size["head"], **metadata}.items():
-        add = {int: writer.add_uint32, float: writer.add_float32, str: writer.add_string}[type(value)]
+        add = {int: writer.add_uint32, float: writer.add_float32, str: writer.add_string, list: writer.add_array}[type(value)]
         add(f"{spec['arch']}.{key}", value)
     tokens, merges = vocabulary()
     text = VOCABULARY - len(CONTROLS)

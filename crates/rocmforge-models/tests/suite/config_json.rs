@@ -177,7 +177,7 @@ fn real_files() -> Vec<(&'static str, Value)> {
 fn files_with_the_keys_of_published_models_are_read() {
     for (name, config) in real_files() {
         let read = read(&config).unwrap_or_else(|error| panic!("{name}: {error}"));
-        assert_eq!((read.layers, read.width, read.head_dim), (4, 64, 16), "{name}");
+        assert_eq!((read.layers, read.width, read.head_dim.of(0)), (4, 64, 16), "{name}");
     }
 }
 
@@ -268,19 +268,19 @@ fn unknown_models_are_refused_with_the_names_of_those_that_are_known() {
 #[test]
 fn absent_keys_stand_for_the_defaults_of_their_model() {
     let llama = read(&plain("llama")).expect("whole");
-    assert_eq!((llama.rope.theta, llama.output), (10_000.0, OutputMatrix::Own));
-    assert_eq!(llama.window_rope, None);
+    assert_eq!((llama.rope.get(0).theta, llama.output), (10_000.0, OutputMatrix::Own));
+    assert_eq!(llama.rope.values().count(), 1);
     let gemma = with(
         &plain("gemma3_text"),
         json!({ "hidden_act": null, "num_hidden_layers": 7 }),
     );
     let gemma = read(&gemma).expect("whole");
-    assert_eq!((gemma.rope.theta, gemma.output), (1e6, OutputMatrix::Embedding));
-    assert_eq!(gemma.window_rope.expect("its own").theta, 1e4);
-    assert_eq!((gemma.head_dim, gemma.attention_scale), (256, 1.0 / 16.0));
+    assert_eq!((gemma.rope.get(5).theta, gemma.output), (1e6, OutputMatrix::Embedding));
+    assert_eq!((gemma.rope.get(4).theta, gemma.rope.get(6).theta), (1e4, 1e4));
+    assert_eq!((gemma.head_dim.of(0), gemma.attention_scale), (256, Some(1.0 / 16.0)));
     assert_eq!(gemma.windowed, [true, true, true, true, true, false, true]);
     assert_eq!(gemma.window, Some(4096));
-    assert_eq!(read(&plain("qwen3")).expect("whole").head_dim, 128);
+    assert_eq!(read(&plain("qwen3")).expect("whole").head_dim.of(0), 128);
     let mistral = with(&plain("mistral"), json!({ "max_position_embeddings": 32768 }));
     let windows = |config: &Value| {
         let read = read(config).expect("whole");
@@ -366,7 +366,7 @@ fn what_is_stated_twice_must_agree() {
     let agree = json!({ "rope_theta": 5e5, "rope_scaling": rule, "rope_parameters": with(&rule, json!({ "rope_theta": 5e5 })) });
     let read = read(&with(&base, agree)).expect("they agree");
     assert_eq!(
-        (read.rope.theta, read.rope.scaling),
+        (read.rope.get(0).theta, read.rope.get(0).scaling),
         (5e5, RopeScaling::Linear { factor: 2.0 })
     );
     let text = base.to_string().replacen('{', r#"{"vocab_size": 320, "#, 1);
@@ -436,12 +436,12 @@ fn each_type_of_layer_has_its_rotary_settings() {
         read(&with(&qwen, json!({ "rope_parameters": parts }))).expect("whole")
     };
     let same = of(5e5, 5e5);
-    assert_eq!((same.rope.theta, &same.window_rope), (5e5, &None));
+    assert_eq!((same.rope.get(0).theta, same.rope.values().count()), (5e5, 1));
     assert_eq!(same, read(&with(&qwen, json!({ "rope_theta": 5e5 }))).expect("whole"));
     let differ = of(5e5, 1e3);
     assert_eq!(
-        (differ.rope.theta, differ.window_rope.expect("its own").theta),
-        (5e5, 1e3)
+        [0, 1, 2, 3].map(|layer| differ.rope.get(layer).theta),
+        [5e5, 5e5, 1e3, 1e3]
     );
 }
 

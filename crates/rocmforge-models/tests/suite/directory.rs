@@ -72,10 +72,13 @@ pub(super) struct Export {
 }
 
 impl Export {
-    /// `None` for models with what checkpoints have not: blocks, or free divisors of Llama's frequencies.
+    /// `None` for models with what checkpoints have not: blocks, or free divisors of Llama's frequencies, or heads of layers with a window that differ.
     pub(super) fn new(gguf: Gguf) -> Option<Self> {
         let plain = |ty| matches!(ty, TensorType::F32 | TensorType::F16 | TensorType::Bf16);
         if !gguf.tensors().iter().all(|tensor| plain(tensor.ty)) || gguf.tensor("rope_freqs.weight").is_some() {
+            return None;
+        }
+        if gguf.metadata().get("gemma3.attention.key_length_swa").is_some() {
             return None;
         }
         let architecture = gguf.metadata().string("general.architecture");
@@ -109,16 +112,29 @@ impl Export {
         }
     }
 
-    fn head_dim(&self) -> usize {
+    /// Elements of a head, or those of each layer.
+    fn head_dim(&self) -> Value {
         let number = |key| self.usize(key).expect("there");
-        let of_width = || number("embedding_length") / number("attention.head_count");
-        self.usize("attention.key_length").unwrap_or_else(of_width)
+        let key = format!("{}.attention.key_length", self.architecture);
+        match self.gguf.metadata().get(&key) {
+            Some(_) => self.numbers("attention.key_length"),
+            None => json!(number("embedding_length") / number("attention.head_count")),
+        }
+    }
+
+    /// Elements of a head of this layer, and how many of them are rotated.
+    fn head(&self, layer: usize) -> [usize; 2] {
+        [self.head_dim(), self.numbers("rope.dimension_count")].map(|all| {
+            let of = all.get(layer).unwrap_or(&all);
+            of.as_u64().expect("a number") as usize
+        })
     }
 
     /// The model's config.json as transformers 4 writes it.
     pub(super) fn config(&self) -> Value {
         let number = |key| self.usize(key).expect("there");
         let head_dim = self.head_dim();
+        let [length, rotated] = self.head(0);
         let mut config = json!({
             "model_type": match self.architecture.as_str() {
                 "gemma3" => "gemma3_text",
@@ -135,7 +151,7 @@ impl Export {
             "max_position_embeddings": number("context_length"),
             "rms_norm_eps": self.f32("attention.layer_norm_rms_epsilon"),
             "rope_theta": self.f32("rope.freq_base").unwrap_or(10_000.0),
-            "partial_rotary_factor": number("rope.dimension_count") as f32 / head_dim as f32,
+            "partial_rotary_factor": rotated as f32 / length as f32,
         });
         let extra: Map<String, Value> = match self.architecture.as_str() {
             "gemma3" => [
@@ -212,12 +228,14 @@ impl Export {
         if !reordered {
             return (dtype, data.to_vec());
         }
-        // A GGUF row 2 i + t of a head is the checkpoint's row t * half + i.
-        let (row, head_dim) = (tensor.dims[0] * size, self.head_dim());
+        // A GGUF row 2 i + t of what is rotated of a head is the checkpoint's row t * half + i.
+        let layer = name.split('.').nth(1).expect("a layer").parse().expect("its number");
+        let (row, [head_dim, rotated]) = (tensor.dims[0] * size, self.head(layer));
         let mut out = vec![0; data.len()];
         for (index, bytes) in data.chunks(row).enumerate() {
             let (head, within) = (index / head_dim, index % head_dim);
-            let at = head * head_dim + within % 2 * (head_dim / 2) + within / 2;
+            let moved = within % 2 * (rotated / 2) + within / 2;
+            let at = head * head_dim + if within < rotated { moved } else { within };
             out[at * row..(at + 1) * row].copy_from_slice(bytes);
         }
         (dtype, out)

@@ -3,7 +3,7 @@
 use crate::reference::Tiny;
 use rocmforge_ggml::{CpuBackend, RopeScaling};
 use rocmforge_gguf::{Gguf, Value, Writer};
-use rocmforge_models::{Model, ModelError};
+use rocmforge_models::{Engine, EngineOptions, Model, ModelError};
 
 pub(super) fn tiny(file: &str) -> Tiny {
     let mut all = Tiny::all().into_iter();
@@ -50,7 +50,8 @@ fn linear_scaling_in_every_spelling_equals_the_f64_forward() {
     for model in models {
         tiny.check_model(&model.expect("a model"), CpuBackend::with_threads(2), 7);
     }
-    let scaling = |more: &[(&str, Value)]| changed(&gguf, &[], more).expect("a model").config().rope.scaling;
+    // Layer 5 has no window.
+    let scaling = |more: &[(&str, Value)]| changed(&gguf, &[], more).expect("a model").config().rope.get(5).scaling;
     assert_eq!(scaling(&[(factor, Value::F32(0.0))]), RopeScaling::None);
     assert_eq!(scaling(&[(kind, Value::from("none"))]), RopeScaling::None);
     // llama.cpp scales by a factor beside divisors of Phi-3's kind, too.
@@ -74,7 +75,12 @@ fn magnitudes_of_yarn() {
             ("qwen2.rope.scaling.factor", Value::F32(4.0)),
         ];
         keys.extend(more.iter().map(|&(key, value)| (key, Value::F32(value))));
-        changed(&gguf, &[], &keys).expect("a model").config().rope.magnitude
+        changed(&gguf, &[], &keys)
+            .expect("a model")
+            .config()
+            .rope
+            .get(0)
+            .magnitude
     };
     let near = |found: f32, expected: f32| assert!((found - expected).abs() < 1e-6, "{found}, {expected}");
     let plain = 1.138_629_4;
@@ -185,14 +191,21 @@ fn a_mixture_of_experts_is_refused_by_its_name() {
 }
 
 #[test]
-fn layers_with_a_window_have_the_sizes_of_the_others() {
+fn layers_with_a_window_may_have_lengths_of_their_own() {
     let tiny = tiny("gemma3.gguf");
     let gguf = tiny.gguf();
     let more = |key, value: u32| changed(&gguf, &[], &[(key, Value::U32(value))]);
     assert!(more("gemma3.attention.key_length_swa", 16).is_ok());
-    for key in ["gemma3.attention.key_length_swa", "gemma3.rope.dimension_count_swa"] {
-        let error = more(key, 8).expect_err(key);
-        assert!(error.to_string().contains(key), "{error}");
+    let model = more("gemma3.rope.dimension_count_swa", 8).expect("a model");
+    assert_eq!([4, 5, 6].map(|layer| model.config().rope.get(layer).n_dims), [8, 16, 8]);
+    for (key, value, rule) in [
+        ("gemma3.attention.key_length_swa", 8, "different lengths"),
+        ("gemma3.attention.key_length_swa", 0, "key_length_swa = 0"),
+        ("gemma3.rope.dimension_count_swa", 18, "at most the head's length"),
+        ("gemma3.rope.dimension_count_swa", 7, "even"),
+    ] {
+        let error = more(key, value).expect_err(key);
+        assert!(error.to_string().contains(rule), "{key} = {value}: {error}");
     }
     // llama.cpp saves which layers have the window as a list of 0 and 1.
     let pattern = "gemma3.attention.sliding_window_pattern";
@@ -206,6 +219,16 @@ fn layers_with_a_window_have_the_sizes_of_the_others() {
     assert_eq!((none.config().window, &none.config().windowed), (None, &vec![false; 7]));
 }
 
+/// The file has one list of divisors.
+#[test]
+fn layers_with_divisors_rotate_equally_many_elements() {
+    let gguf = tiny("llama-gqa-freqs.gguf").gguf();
+    let lengths = Value::from(vec![16_u32, 8]);
+    let model = changed(&gguf, &[], &[("llama.rope.dimension_count", lengths)]).expect("its settings are whole");
+    let error = Engine::new(CpuBackend::with_threads(1), &model, EngineOptions::default()).expect_err("one list");
+    assert!(error.to_string().contains("16 and 8"), "{error}");
+}
+
 /// Heads and widths of each layer: as many as there are layers, each as it must be, and with the length of a head beside them.
 #[test]
 fn lists_for_layers_are_whole_and_each_entry_counts() {
@@ -216,6 +239,12 @@ fn lists_for_layers_are_whole_and_each_entry_counts() {
         ("attention.head_count", &[4, 2, 0], "1 to 65536"),
         ("attention.head_count_kv", &[2, 2, 4], "divide the number of heads"),
         ("attention.head_count_kv", &[2, 0, 1], "divide the number of heads"),
+        ("attention.key_length", &[8, 0, 8], "1 to 256"),
+        ("attention.key_length", &[8, 16, 8], "different lengths"),
+        ("attention.key_length", &[8, 8], "one for each layer"),
+        ("rope.dimension_count", &[8, 6, 10], "at most the head's length"),
+        ("rope.dimension_count", &[8, 7, 8], "even"),
+        ("rope.dimension_count", &[8, 8], "one for each layer"),
         ("feed_forward_length", &[48, 24, 0], "1 to 2^28"),
         ("feed_forward_length", &[], "one for each layer"),
     ] {

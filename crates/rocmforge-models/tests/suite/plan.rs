@@ -50,7 +50,7 @@ fn a_plan_depends_on_the_context_that_is_asked_for_alone() {
 fn rotary_tables_are_planned_for_each_token_of_the_context() {
     let tiny = &Tiny::all()[0];
     let model = made_for(tiny, 1 << 20);
-    let row = 4 * model.config().rope.n_dims;
+    let row = 4 * model.config().rope.get(0).n_dims;
     let [small, large] = [1 << 10, 1 << 14].map(|tokens| plan(&model, Limit::Tokens(tokens)).scratch);
     // The table of blocks grows, too: 4 bytes for 16 tokens.
     let tables = row * ((1 << 14) - (1 << 10));

@@ -70,8 +70,8 @@ fn initialised<B: HostAccess>(backend: B, model: &Model, tokens: &[u32]) -> (Vec
     assert!(steps.is_sorted() && steps.iter().all(|&(_, total)| total == plan.weights));
     assert_eq!(steps.last(), Some(&(plan.weights, plan.weights)));
     // Four blocks of 16 tokens hold 50, and one takes padding: keys and values of every layer and head, in f32.
-    let kv_heads: usize = (0..config.layers).map(|layer| config.kv_heads.of(layer)).sum();
-    let cache = 2 * kv_heads * config.head_dim * 80 * 4;
+    let rows = (0..config.layers).map(|layer| config.kv_heads.of(layer) * config.head_dim.of(layer));
+    let cache = 2 * rows.sum::<usize>() * 80 * 4;
     assert_eq!((plan.max_context, plan.cache_tokens, plan.cache), (50, 50, cache));
     assert_eq!((engine.max_context(), engine.chunk()), (50, options.chunk));
     // A window and a chunk are more than all tokens.
