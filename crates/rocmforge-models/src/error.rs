@@ -240,6 +240,18 @@ pub enum ModelError {
         /// The name in the file.
         found: String,
     },
+    /// An encoder where a decoder is asked for.
+    #[error("{architecture} is an encoder: it makes embeddings of texts and no text; `bert::Bert` opens it")]
+    IsEncoder {
+        /// The architecture.
+        architecture: &'static str,
+    },
+    /// A decoder where an encoder is asked for.
+    #[error("{architecture} is a decoder: it makes text and no embeddings; `Model` opens it")]
+    IsDecoder {
+        /// The architecture.
+        architecture: &'static str,
+    },
     /// No row of the table of `model_type`s.
     #[error("{}: model_type {found:?} is not known; known: {known}", path.display())]
     UnknownModelType {

@@ -3,6 +3,7 @@
 
 mod reference;
 mod suite {
+    mod bert;
     mod cache_types;
     mod caches;
     mod candidates;

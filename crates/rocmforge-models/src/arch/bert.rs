@@ -3,14 +3,34 @@
 use std::path::Path;
 
 use rocmforge_ggml::{GgmlResult, Op, TensorId, Unary};
+use rocmforge_gguf::Gguf;
 
+use super::{Architecture, Compose, llama};
 use crate::ModelError;
-use crate::config::read::{CONTEXT, FF, HEADS, LAYERS, MOST_LAYERS, SIZE, VOCAB, WIDTH};
-use crate::config::rules::{FEATURES, IGNORED, NO_EXPERTS};
+use crate::bert::PoolingMode;
+use crate::config::read::{CONTEXT, FF, HEADS, LAYERS, MOST_LAYERS, SIZE, VOCAB, WIDTH, tokens};
+use crate::config::rules::{
+    FEATURES, GGUF_EXPERTS, GGUF_FEATURES, GGUF_WINDOW, GGUF_WINDOW_LAYERS, IGNORED, NO_EXPERTS, Rules,
+};
 use crate::keys::{Key, Keys, Known, NOT_NEGATIVE};
 use crate::layers::{Layer, Linear, LinearNames, Norm, Part, Plain, SelfAttention, Sublayer};
 use crate::step::{Network, Place, StepGraph, Tensors};
 use crate::weights::Name;
+
+/// The row of the table. Of the rules only the known keys matter to an encoder.
+pub(super) const BERT: Architecture = Architecture {
+    gguf: Rules {
+        name: "bert",
+        known: KNOWN_GGUF,
+        ..llama::JSON
+    },
+    json: &[Rules {
+        name: "bert",
+        known: KNOWN,
+        ..llama::JSON
+    }],
+    compose: Compose::Encoder,
+};
 
 /// What the encoder's graph depends on.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,7 +56,9 @@ pub struct BertConfig {
 }
 
 const ACTIVATION: Key = Key("", "hidden_act");
-const EPS: Key = Key("", "layer_norm_eps");
+const EPS: Key = Key("attention.layer_norm_epsilon", "layer_norm_eps");
+const TYPE_COUNT: Key = Key("", "type_vocab_size");
+const POOLING: Key = Key("pooling_type", "");
 
 /// Keys that nothing reads. Poolers and classifiers are no part of a sentence's embedding.
 const KNOWN: Known = Known {
@@ -54,15 +76,61 @@ const KNOWN: Known = Known {
     features: &[FEATURES, NO_EXPERTS],
 };
 
+/// The same of a GGUF.
+const KNOWN_GGUF: Known = Known {
+    ignored: &[
+        GGUF_WINDOW_LAYERS,
+        "attention.layer_norm_rms_epsilon tensor_data_layout vocab_size",
+    ],
+    fixed: &[&[("attention.causal", "false")]],
+    features: &[GGUF_FEATURES, GGUF_EXPERTS, GGUF_WINDOW],
+};
+
 impl BertConfig {
     /// Reads and checks `config.json`.
     ///
     /// # Errors
     /// A setting is missing, unknown or not usable, or the file cannot be read.
-    pub fn read(path: &Path) -> Result<Self, ModelError> {
+    pub fn from_config_json(path: &Path) -> Result<Self, ModelError> {
         let mut k = Keys::of_json(path)?;
-        k.refuse_features(&KNOWN)?;
+        let config = Self::read(&mut k, &KNOWN, None)?;
+        k.finish(&KNOWN, "bert")?;
+        Ok(config)
+    }
+
+    /// Reads and checks the metadata of a GGUF; with the pooling that they state, if they do.
+    ///
+    /// # Errors
+    /// The file has another architecture, or a key is missing, unknown or not usable.
+    pub fn from_gguf(gguf: &Gguf) -> Result<(Self, Option<PoolingMode>), ModelError> {
+        let metadata = gguf.metadata();
+        let name = metadata.string("general.architecture")?;
+        let known = Architecture::of_gguf(name);
+        let row = known.ok_or_else(|| ModelError::UnknownArchitecture { found: name.to_owned() })?;
+        if !row.is_encoder() {
+            let architecture = row.name();
+            return Err(ModelError::IsDecoder { architecture });
+        }
+        let mut k = Keys::of_gguf(metadata, name);
+        let types = metadata.opt_usize("tokenizer.ggml.token_type_count")?.unwrap_or(2);
+        let sizes = tokens(metadata).map(|tokens| [tokens, types]);
+        let config = Self::read(&mut k, &KNOWN_GGUF, sizes)?;
+        let pooling = match k.take(POOLING)? {
+            None => None,
+            Some(1_usize) => Some(PoolingMode::Mean),
+            Some(2) => Some(PoolingMode::Cls),
+            Some(3) => Some(PoolingMode::Last),
+            Some(other) => return Err(k.refuse(POOLING, other, "1 (mean), 2 (cls) and 3 (last) are supported")),
+        };
+        k.finish(&KNOWN_GGUF, "bert")?;
+        Ok((config, pooling))
+    }
+
+    /// `sizes` are the tokens and their types, where the file states them elsewhere.
+    fn read(k: &mut Keys<'_>, known: &Known, sizes: Option<[usize; 2]>) -> Result<Self, ModelError> {
+        k.refuse_features(known)?;
         let activation = match k.take::<String>(ACTIVATION)?.as_deref() {
+            // GGUF has no key for it.
             None | Some("gelu") => Unary::GeluErf,
             Some("gelu_new" | "gelu_fast" | "gelu_pytorch_tanh") => Unary::Gelu,
             Some(other) => {
@@ -70,23 +138,26 @@ impl BertConfig {
                 return Err(k.refuse(ACTIVATION, other, rule));
             }
         };
-        let eps = k.take(EPS)?.unwrap_or(1e-12_f64);
+        let eps = k.take(EPS)?.or((!k.is_gguf()).then_some(1e-12_f64));
+        let [vocab, types] = match sizes {
+            Some([vocab, types]) => [k.check(VOCAB, vocab, &SIZE)?, k.check(TYPE_COUNT, types, &SIZE)?],
+            None => [k.size(VOCAB, &SIZE, None)?, k.size(TYPE_COUNT, &SIZE, Some(2))?],
+        };
         let config = Self {
             width: k.size(WIDTH, &SIZE, None)?,
             layers: k.size(LAYERS, &MOST_LAYERS, None)?,
             heads: k.size(HEADS, &SIZE, None)?,
             ff: k.size(FF, &SIZE, None)?,
-            vocab: k.size(VOCAB, &SIZE, None)?,
+            vocab,
             context: k.size(CONTEXT, &SIZE, None)?,
-            types: k.size(Key("", "type_vocab_size"), &SIZE, Some(2))?,
-            norm_eps: k.number(EPS, &NOT_NEGATIVE, Some(eps as f32))?,
+            types,
+            norm_eps: k.number(EPS, &NOT_NEGATIVE, eps.map(|eps| eps as f32))?,
             activation,
         };
-        if !config.width.is_multiple_of(config.heads) {
-            return Err(k.refuse(HEADS, config.heads, "it must divide hidden_size"));
+        match config.width.is_multiple_of(config.heads) {
+            true => Ok(config),
+            false => Err(k.refuse(HEADS, config.heads, "it must divide hidden_size")),
         }
-        k.finish(&KNOWN, "bert")?;
-        Ok(config)
     }
 }
 
@@ -132,6 +203,8 @@ pub(crate) struct Encoder {
     width: usize,
     /// Whether embeddings are scaled to length 1.
     normalize: bool,
+    /// Whether the hidden states are results, too.
+    hidden: bool,
 }
 
 impl Encoder {
@@ -139,7 +212,7 @@ impl Encoder {
     ///
     /// # Errors
     /// One is missing or has another shape.
-    pub(crate) fn new(t: &mut Tensors<'_>, c: &BertConfig, normalize: bool) -> Result<Self, ModelError> {
+    pub(crate) fn new(t: &mut Tensors<'_>, c: &BertConfig, normalize: bool, hidden: bool) -> Result<Self, ModelError> {
         t.whole_texts();
         let dense = |t: &mut Tensors<'_>, names, shape| Linear::with_bias(t, names, None, shape, true);
         let norm = |t: &mut Tensors<'_>, names| Norm::of_layer(t, names, c.width, c.norm_eps);
@@ -179,6 +252,7 @@ impl Encoder {
             layers: (0..c.layers).map(|index| layer(t, index)).collect::<Result<_, _>>()?,
             width: c.width,
             normalize,
+            hidden,
         })
     }
 }
@@ -192,9 +266,13 @@ impl Network for Encoder {
         let sum = g.push(Op::Add, &[words, types])?;
         let sum = g.push(Op::Add, &[sum, positions])?;
         let mut x = self.norm.build(g, sum)?;
-        g.result(x);
         for layer in &self.layers {
+            if self.hidden {
+                g.result(x);
+            }
             x = layer.build(g, x)?;
+        }
+        if self.hidden {
             g.result(x);
         }
         let [count, length] = texts.shape;

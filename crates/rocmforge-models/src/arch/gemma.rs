@@ -2,8 +2,8 @@
 
 use rocmforge_ggml::{GluKind, RopeStyle};
 
-use super::Architecture;
 use super::llama::{self, Dense, JSON, LLAMA};
+use super::{Architecture, Compose};
 use crate::config::OutputMatrix;
 use crate::config::rules::{self, Rules, Window};
 use crate::keys::Known;
@@ -52,7 +52,7 @@ pub(super) const GEMMA3: Architecture = Architecture {
         },
         ..JSON
     }],
-    compose: |t, c, context| {
+    compose: Compose::Decoder(|t, c, context| {
         let dense = Dense {
             glu: GluKind::Geglu,
             qk_norm: true,
@@ -62,5 +62,5 @@ pub(super) const GEMMA3: Architecture = Architecture {
             ..Dense::PLAIN
         };
         llama::decoder(t, c, context, &dense)
-    },
+    }),
 };

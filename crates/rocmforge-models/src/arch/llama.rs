@@ -2,7 +2,7 @@
 
 use rocmforge_ggml::{GluKind, RopeStyle, TensorId};
 
-use super::Architecture;
+use super::{Architecture, Compose};
 use crate::ModelError;
 use crate::config::rules::{self, Rules, Window};
 use crate::config::{DecoderConfig, OutputMatrix, RopeFactors};
@@ -23,7 +23,7 @@ pub(super) const LLAMA: Architecture = Architecture {
         ..JSON
     },
     json: &[JSON, MISTRAL],
-    compose: |t, c, context| decoder(t, c, context, &Dense::PLAIN),
+    compose: Compose::Decoder(|t, c, context| decoder(t, c, context, &Dense::PLAIN)),
 };
 
 pub(super) const JSON: Rules = Rules {

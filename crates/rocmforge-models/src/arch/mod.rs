@@ -21,8 +21,19 @@ pub struct Architecture {
     pub(crate) gguf: Rules,
     /// config.json of each `model_type`.
     pub(crate) json: &'static [Rules],
-    /// Makes the model, for sequences of at most `context` tokens.
-    pub(crate) compose: fn(&mut Tensors<'_>, &DecoderConfig, usize) -> Result<Decoder, ModelError>,
+    pub(crate) compose: Compose,
+}
+
+/// Makes a decoder of its weights, for sequences of at most so many tokens.
+type MakeDecoder = fn(&mut Tensors<'_>, &DecoderConfig, usize) -> Result<Decoder, ModelError>;
+
+/// What makes a model of its weights.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Compose {
+    /// A decoder.
+    Decoder(MakeDecoder),
+    /// An encoder, which [`crate::bert`] opens.
+    Encoder,
 }
 
 /// By the name, which no two have in common.
@@ -40,6 +51,7 @@ pub const ARCHITECTURES: &[Architecture] = &[
     qwen::QWEN3MOE,
     gemma::GEMMA3,
     phi::PHI3,
+    bert::BERT,
     #[cfg(test)]
     toy::TOY,
     #[cfg(test)]
@@ -53,6 +65,25 @@ impl Architecture {
     #[must_use]
     pub const fn name(&self) -> &'static str {
         self.gguf.name
+    }
+
+    /// Whether it makes embeddings of whole texts, and no text.
+    #[must_use]
+    pub const fn is_encoder(&self) -> bool {
+        matches!(self.compose, Compose::Encoder)
+    }
+
+    /// What makes a decoder.
+    ///
+    /// # Errors
+    /// It is an encoder.
+    pub(crate) fn decoder(&self) -> Result<MakeDecoder, ModelError> {
+        match self.compose {
+            Compose::Decoder(compose) => Ok(compose),
+            Compose::Encoder => Err(ModelError::IsEncoder {
+                architecture: self.name(),
+            }),
+        }
     }
 
     /// The one with this `general.architecture`.

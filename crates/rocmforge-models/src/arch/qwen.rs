@@ -2,8 +2,8 @@
 
 use rocmforge_ggml::RopeStyle;
 
-use super::Architecture;
 use super::llama::{self, Dense, JSON, LLAMA};
+use super::{Architecture, Compose};
 use crate::config::rules::{self, Experts, Rules, Window};
 use crate::keys::Known;
 
@@ -15,7 +15,7 @@ pub(super) const QWEN2: Architecture = Architecture {
         ..LLAMA.gguf
     },
     json: &[QWEN2_JSON],
-    compose: |t, c, context| {
+    compose: Compose::Decoder(|t, c, context| {
         llama::decoder(
             t,
             c,
@@ -25,7 +25,7 @@ pub(super) const QWEN2: Architecture = Architecture {
                 ..Dense::PLAIN
             },
         )
-    },
+    }),
 };
 
 const QWEN2_JSON: Rules = Rules {
@@ -47,7 +47,7 @@ pub(super) const QWEN3: Architecture = Architecture {
         ..QWEN2.gguf
     },
     json: &[QWEN3_JSON],
-    compose: |t, c, context| {
+    compose: Compose::Decoder(|t, c, context| {
         llama::decoder(
             t,
             c,
@@ -57,7 +57,7 @@ pub(super) const QWEN3: Architecture = Architecture {
                 ..Dense::PLAIN
             },
         )
-    },
+    }),
 };
 
 const QWEN3_JSON: Rules = Rules {

@@ -5,8 +5,8 @@
 
 use rocmforge_ggml::{DiagFill, GgmlResult, Op, PagedAttention, TensorId};
 
-use super::Architecture;
 use super::llama::LLAMA;
+use super::{Architecture, Compose};
 use crate::ModelError;
 use crate::cache::{CacheKind, Cached, State};
 use crate::config::DecoderConfig;
@@ -23,7 +23,7 @@ pub(super) const TOY: Architecture = Architecture {
         name: "toy",
         ..LLAMA.gguf
     },
-    compose: |t, c, _| decoder(t, c, None),
+    compose: Compose::Decoder(|t, c, _| decoder(t, c, None)),
     ..LLAMA
 };
 
@@ -33,7 +33,7 @@ pub(super) const HYBRID: Architecture = Architecture {
         name: "toy-hybrid",
         ..LLAMA.gguf
     },
-    compose: |t, c, _| decoder(t, c, Some(6)),
+    compose: Compose::Decoder(|t, c, _| decoder(t, c, Some(6))),
     ..LLAMA
 };
 
@@ -43,7 +43,7 @@ pub(super) const LATENT: Architecture = Architecture {
         name: "toy-latent",
         ..LLAMA.gguf
     },
-    compose: latent_decoder,
+    compose: Compose::Decoder(latent_decoder),
     ..LLAMA
 };
 

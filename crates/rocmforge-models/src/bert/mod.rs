@@ -1,22 +1,23 @@
-//! BERT-style sentence encoders, from a directory as Hugging Face lays it out.
+//! BERT-style sentence encoders, from a GGUF file or a directory as Hugging Face lays it out.
 //!
 //! The directory has `config.json`, `model.safetensors` and `tokenizer.json`; `sentence_bert_config.json` (truncation),
-//! `modules.json` and `1_Pooling/config.json` (pooling, normalisation) are honoured if they are there. Without them:
-//! mean pooling, normalised.
+//! `modules.json` and `1_Pooling/config.json` (pooling, normalisation) are honoured if they are there, in a GGUF `pooling_type`. Without them:
+//! mean pooling, normalised. [`Embedder`] owns a backend and embeds texts of any number and length on it.
 //!
 //! ```no_run
 //! use rocmforge_ggml::CpuBackend;
-//! use rocmforge_models::bert::Bert;
+//! use rocmforge_models::bert::{Bert, Embedder, EmbedderOptions};
 //!
 //! # fn main() -> Result<(), rocmforge_models::ModelError> {
 //! let model = Bert::open("target/models/all-MiniLM-L6-v2")?;
-//! let batch = model.tokenize(&["A sentence.", "Another one."])?;
-//! let run = model.run(&mut CpuBackend::new(), &batch)?;
-//! println!("{:?}", run.embeddings.row(0));
+//! let mut embedder = Embedder::new(model, CpuBackend::new(), EmbedderOptions::default())?;
+//! let embedded = embedder.embed(&["A sentence.", "Another one."])?;
+//! println!("{:?}", embedded.embeddings.row(0));
 //! # Ok(())
 //! # }
 //! ```
 
+mod embedder;
 mod pooling;
 mod tokens;
 
@@ -25,24 +26,35 @@ use std::sync::Arc;
 
 use rocmforge_ggml::optimizer::GraphOptimizer;
 use rocmforge_ggml::{DType, HostAccess, KvType, TensorId, executor};
+use rocmforge_gguf::Gguf;
 
 use crate::ModelError;
 pub use crate::arch::bert::BertConfig;
 use crate::arch::bert::{Encoder, renamed};
 use crate::cache::CacheSpec;
 use crate::step::{InputLayout, Memory, Parameters, Step, StepShape, Tensors, WorkSize};
-use crate::weights::{SafetensorsWeights, Weight};
+use crate::weights::{GgufWeights, SafetensorsWeights, Weight, WeightSource};
+pub use embedder::{Embedded, Embedder, EmbedderOptions};
 pub use pooling::{Pooling, PoolingMode};
 pub use tokens::Batch;
 use tokens::Tokens;
 
 /// An encoder: its settings, its weights (mapped, not read) and its tokenizer.
-#[derive(Debug)]
 pub struct Bert {
     config: BertConfig,
     pooling: Pooling,
+    weights: Box<dyn WeightSource>,
     parameters: Parameters,
     tokens: Tokens,
+}
+
+impl std::fmt::Debug for Bert {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Bert")
+            .field("config", &self.config)
+            .field("pooling", &self.pooling)
+            .finish_non_exhaustive()
+    }
 }
 
 /// An encoder on a backend, for batches of one shape.
@@ -104,23 +116,57 @@ pub struct BertRun {
 }
 
 impl Bert {
-    /// Opens a model directory. Checks the settings, and that every weight is there with the right shape.
+    /// Opens a GGUF file or a model directory. Checks the settings, and that every weight is there with the right shape.
     ///
     /// # Errors
     /// [`ModelError`] says which file and what is wrong with it.
-    pub fn open(directory: impl AsRef<Path>) -> Result<Self, ModelError> {
-        let directory = directory.as_ref();
-        let config = BertConfig::read(&directory.join("config.json"))?;
-        let pooling = Pooling::read(directory)?;
-        let weights = SafetensorsWeights::open(directory)?.renamed(renamed);
-        let mut tensors = Tensors::new(&weights, NO_CACHE);
-        let encoder = Encoder::new(&mut tensors, &config, pooling.normalize)?;
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, ModelError> {
+        Self::open_with(path, None)
+    }
+
+    /// [`Self::open`] with another pooling than the model states.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn open_with(path: impl AsRef<Path>, pooling: Option<Pooling>) -> Result<Self, ModelError> {
+        let path = path.as_ref();
+        if !path.is_dir() {
+            return Self::from_gguf(Gguf::open(path)?, pooling);
+        }
+        let config = BertConfig::from_config_json(&path.join("config.json"))?;
+        let stated = Pooling::read(path)?;
+        let weights = SafetensorsWeights::open(path)?.renamed(renamed);
+        let tokens = Tokens::open(path, &config)?;
+        Self::new(config, pooling.unwrap_or(stated), Box::new(weights), tokens)
+    }
+
+    /// Takes a GGUF that is open already.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn from_gguf(gguf: Gguf, pooling: Option<Pooling>) -> Result<Self, ModelError> {
+        let (config, stated) = BertConfig::from_gguf(&gguf)?;
+        let tokens = Tokens::from_gguf(&gguf, &config)?;
+        let stated = Pooling {
+            mode: stated.unwrap_or(PoolingMode::Mean),
+            normalize: true,
+        };
+        let weights = GgufWeights::new(Arc::new(gguf));
+        Self::new(config, pooling.unwrap_or(stated), Box::new(weights), tokens)
+    }
+
+    fn new(
+        config: BertConfig,
+        pooling: Pooling,
+        weights: Box<dyn WeightSource>,
+        tokens: Tokens,
+    ) -> Result<Self, ModelError> {
         let work = WorkSize { inputs: 1, scratch: 1 };
-        let parameters = tensors.finish(Arc::new(encoder), "bert", work)?;
-        let tokens = Tokens::open(directory, &config)?;
+        let parameters = describe(&*weights, &config, pooling, true, work)?;
         Ok(Self {
             config,
             pooling,
+            weights,
             parameters,
             tokens,
         })
@@ -166,7 +212,7 @@ impl Bert {
     /// # Errors
     /// No texts, or the tokenizer fails, or it gives ids that the model does not have.
     pub fn tokenize(&self, texts: &[impl AsRef<str>]) -> Result<Batch, ModelError> {
-        self.tokens.batch(texts, self.config.vocab)
+        Ok(Batch::from_ids(&self.tokens.rows(texts, self.config.vocab)?))
     }
 
     /// Encodes a batch on an empty backend: loads the weights, runs the graph, reads everything back.
@@ -191,13 +237,7 @@ impl Bert {
         seq: usize,
     ) -> Result<LoadedBert<B::Program>, ModelError> {
         self.parameters.weights().try_for_each(check_finite)?;
-        let shape = StepShape {
-            tokens: texts.saturating_mul(seq),
-            sequences: texts,
-            outputs: 0,
-            row_width: 0,
-            candidates: 0,
-        };
+        let shape = shape_of(texts, seq);
         let step = Step::build(&self.parameters, shape, Memory::Own, self.parameters.end(), passes)?;
         self.parameters.load(backend, |_| ())?;
         let program = executor::compile(backend, &step.graph)?;
@@ -225,17 +265,7 @@ impl Bert {
                 ),
             });
         }
-        let layout = InputLayout::new(*shape, self.parameters.cache(), self.parameters.kept());
-        let mut inputs = vec![0; layout.elements()];
-        inputs[layout.ids].copy_from_slice(batch.ids());
-        for (at, position) in inputs[layout.positions].iter_mut().enumerate() {
-            *position = (at % batch.seq()) as u32;
-        }
-        if let Some(texts) = layout.texts {
-            let bits = |values: Vec<f32>| values.into_iter().map(f32::to_bits).collect::<Vec<u32>>();
-            inputs[texts.mask].copy_from_slice(&bits(batch.additive_mask()));
-            inputs[texts.pooling].copy_from_slice(&bits(self.pooling.weights(batch)));
-        }
+        let inputs = self.inputs(&self.parameters, *shape, batch);
         backend.write_u32(step.inputs, &inputs)?;
         executor::run_program(backend, program)?;
         let mut read = |id: &TensorId| backend.read_f32(*id);
@@ -254,6 +284,46 @@ impl Bert {
             launches: step.graph.launches().len(),
         })
     }
+
+    /// The inputs of a step.
+    fn inputs(&self, parameters: &Parameters, shape: StepShape, batch: &Batch) -> Vec<u32> {
+        let layout = InputLayout::new(shape, parameters.cache(), parameters.kept());
+        let mut inputs = vec![0; layout.elements()];
+        inputs[layout.ids].copy_from_slice(batch.ids());
+        for (at, position) in inputs[layout.positions].iter_mut().enumerate() {
+            *position = (at % batch.seq()) as u32;
+        }
+        if let Some(texts) = layout.texts {
+            let bits = |values: Vec<f32>| values.into_iter().map(f32::to_bits).collect::<Vec<u32>>();
+            inputs[texts.mask].copy_from_slice(&bits(batch.additive_mask()));
+            inputs[texts.pooling].copy_from_slice(&bits(self.pooling.weights(batch)));
+        }
+        inputs
+    }
+}
+
+/// Parameters of an encoder, whose hidden states are results, too, if `hidden` says so.
+fn describe(
+    weights: &dyn WeightSource,
+    config: &BertConfig,
+    pooling: Pooling,
+    hidden: bool,
+    work: WorkSize,
+) -> Result<Parameters, ModelError> {
+    let mut tensors = Tensors::new(weights, NO_CACHE);
+    let encoder = Encoder::new(&mut tensors, config, pooling.normalize, hidden)?;
+    tensors.finish(Arc::new(encoder), "bert", work)
+}
+
+/// The step of `texts` texts of `seq` tokens each.
+const fn shape_of(texts: usize, seq: usize) -> StepShape {
+    StepShape {
+        tokens: texts.saturating_mul(seq),
+        sequences: texts,
+        outputs: 0,
+        row_width: 0,
+        candidates: 0,
+    }
 }
 
 /// No layer of an encoder keeps anything.
@@ -268,8 +338,11 @@ const NO_CACHE: CacheSpec = CacheSpec {
     context: 0,
 };
 
-/// Refuses NaN and infinity.
+/// Refuses NaN and infinity in plain floats.
 fn check_finite(weight: &Weight) -> Result<(), ModelError> {
+    if !matches!(weight.dtype, DType::F32 | DType::F16 | DType::Bf16) {
+        return Ok(());
+    }
     let values = weight.to_f32()?;
     match values.iter().position(|value| !value.is_finite()) {
         None => Ok(()),

@@ -14,6 +14,8 @@ pub enum PoolingMode {
     Mean,
     /// The first.
     Cls,
+    /// The last that is not padding.
+    Last,
 }
 
 /// Pooling and what follows.
@@ -93,26 +95,32 @@ impl Pooling {
         };
         let other = raw.pooling_mode_max_tokens
             || raw.pooling_mode_mean_sqrt_len_tokens
-            || raw.pooling_mode_weightedmean_tokens
-            || raw.pooling_mode_lasttoken;
-        match (raw.pooling_mode_cls_token, raw.pooling_mode_mean_tokens, other) {
-            (false, true, false) => Ok(Some(PoolingMode::Mean)),
-            (true, false, false) => Ok(Some(PoolingMode::Cls)),
+            || raw.pooling_mode_weightedmean_tokens;
+        let chosen = [
+            (raw.pooling_mode_mean_tokens, PoolingMode::Mean),
+            (raw.pooling_mode_cls_token, PoolingMode::Cls),
+            (raw.pooling_mode_lasttoken, PoolingMode::Last),
+        ];
+        let mut chosen = chosen.into_iter().filter_map(|(on, mode)| on.then_some(mode));
+        match (chosen.next(), chosen.next(), other) {
+            (Some(mode), None, false) => Ok(Some(mode)),
             _ => Err(ModelError::Unsupported {
                 path: path.to_path_buf(),
                 field: "pooling_mode",
                 value: "another choice".to_owned(),
-                supported: "exactly one of pooling_mode_mean_tokens and pooling_mode_cls_token".to_owned(),
+                supported: "exactly one of pooling_mode_mean_tokens, pooling_mode_cls_token and pooling_mode_lasttoken"
+                    .to_owned(),
             }),
         }
     }
 
     /// The weight of each token, `[batch, seq]`.
     pub(super) fn weights(self, batch: &Batch) -> Vec<f32> {
-        let weight = |&(at, real): &(usize, bool)| match self.mode {
-            PoolingMode::Mean => f32::from(u8::from(real)),
-            PoolingMode::Cls => f32::from(u8::from(at == 0)),
+        let counts = |(at, length): (usize, usize)| match self.mode {
+            PoolingMode::Mean => at < length,
+            PoolingMode::Cls => at == 0,
+            PoolingMode::Last => at + 1 == length,
         };
-        batch.token_mask().map(|token| weight(&token)).collect()
+        batch.places().map(|place| f32::from(u8::from(counts(place)))).collect()
     }
 }

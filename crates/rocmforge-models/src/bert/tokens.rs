@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use rocmforge_gguf::Gguf;
 use serde::Deserialize;
 
 use super::BertConfig;
@@ -21,14 +22,23 @@ impl Batch {
     #[must_use]
     pub fn from_ids(texts: &[Vec<u32>]) -> Self {
         let seq = texts.iter().map(Vec::len).max().unwrap_or(0);
-        let padded = texts
-            .iter()
-            .flat_map(|t| t.iter().copied().chain(std::iter::repeat_n(0, seq - t.len())));
-        Self {
-            ids: padded.collect(),
-            lengths: texts.iter().map(Vec::len).collect(),
+        Self::padded(texts.iter().map(Vec::as_slice), texts.len(), seq)
+    }
+
+    /// `count` texts of `seq` tokens each: those that there are, cut or padded with id 0, and texts of one token after them.
+    pub(super) fn padded<'a>(texts: impl Iterator<Item = &'a [u32]>, count: usize, seq: usize) -> Self {
+        let mut batch = Self {
+            ids: Vec::with_capacity(count.saturating_mul(seq)),
+            lengths: Vec::with_capacity(count),
             seq,
+        };
+        for text in texts.chain(std::iter::repeat(&[0][..])).take(count) {
+            let text = text.get(..seq).unwrap_or(text);
+            batch.lengths.push(text.len());
+            batch.ids.extend_from_slice(text);
+            batch.ids.resize(batch.lengths.len() * seq, 0);
         }
+        batch
     }
 
     /// Number of texts.
@@ -61,18 +71,18 @@ impl Batch {
         &self.ids
     }
 
-    /// Position in its row, and whether it is a token and not padding, for every id.
-    pub(super) fn token_mask(&self) -> impl Iterator<Item = (usize, bool)> {
+    /// Position in its row, and the tokens of the row without padding, for every id.
+    pub(super) fn places(&self) -> impl Iterator<Item = (usize, usize)> {
         self.lengths
             .iter()
-            .flat_map(move |&length| (0..self.seq).map(move |at| (at, at < length)))
+            .flat_map(move |&length| (0..self.seq).map(move |at| (at, length)))
     }
 
     /// `[len, seq]`: 0 for tokens, -inf for padding.
     #[must_use]
     pub fn additive_mask(&self) -> Vec<f32> {
-        self.token_mask()
-            .map(|(_, real)| if real { 0.0 } else { f32::NEG_INFINITY })
+        self.places()
+            .map(|(at, length)| if at < length { 0.0 } else { f32::NEG_INFINITY })
             .collect()
     }
 }
@@ -92,6 +102,7 @@ pub(super) struct Tokens {
 }
 
 impl Tokens {
+    /// A directory's.
     pub(super) fn open(directory: &Path, config: &BertConfig) -> Result<Self, ModelError> {
         let tokenizer = Tokenizer::from_file(&directory.join("tokenizer.json"))?;
         let sentence_path = directory.join("sentence_bert_config.json");
@@ -118,11 +129,27 @@ impl Tokens {
         Ok(Self { tokenizer, max_tokens })
     }
 
+    /// A GGUF's: texts are as long as the position table.
+    pub(super) fn from_gguf(gguf: &Gguf, config: &BertConfig) -> Result<Self, ModelError> {
+        let tokenizer = Tokenizer::from_gguf(gguf.metadata())?;
+        let (before, after) = tokenizer.frame();
+        let (frame, max_tokens) = (before.len() + after.len(), config.context);
+        match max_tokens > frame {
+            true => Ok(Self { tokenizer, max_tokens }),
+            false => Err(ModelError::Hyperparameter {
+                key: "bert.context_length".to_owned(),
+                value: max_tokens.to_string(),
+                rule: "it must leave room for a token between [CLS] and [SEP]".to_owned(),
+            }),
+        }
+    }
+
     pub(super) fn max_tokens(&self) -> usize {
         self.max_tokens
     }
 
-    pub(super) fn batch(&self, texts: &[impl AsRef<str>], vocab: usize) -> Result<Batch, ModelError> {
+    /// The ids of each text, cut to the longest.
+    pub(super) fn rows(&self, texts: &[impl AsRef<str>], vocab: usize) -> Result<Vec<Vec<u32>>, ModelError> {
         let (before, after) = self.tokenizer.frame();
         let options = Encode {
             special: SpecialTokens::Parse,
@@ -138,10 +165,9 @@ impl Tokens {
             }
             rows.push(row);
         }
-        let batch = Batch::from_ids(&rows);
-        if batch.seq == 0 {
-            return Err(ModelError::NoTexts);
+        match rows.iter().any(|row| !row.is_empty()) {
+            true => Ok(rows),
+            false => Err(ModelError::NoTexts),
         }
-        Ok(batch)
     }
 }

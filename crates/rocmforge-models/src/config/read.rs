@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use rocmforge_gguf::{Array, Gguf, Value};
+use rocmforge_gguf::{Array, Gguf, Metadata, Value};
 use serde::Deserialize;
 
 use super::rope::{self, Sizes};
@@ -64,6 +64,7 @@ impl DecoderConfig {
         let name = metadata.string("general.architecture")?;
         let architecture =
             Architecture::of_gguf(name).ok_or_else(|| ModelError::UnknownArchitecture { found: name.to_owned() })?;
+        architecture.decoder()?;
         if let Some(kind) = metadata.opt_string("general.type")?.filter(|kind| *kind != "model") {
             return Err(ModelError::UnsupportedKey {
                 key: "general.type".to_owned(),
@@ -71,10 +72,7 @@ impl DecoderConfig {
                 supported: "model".to_owned(),
             });
         }
-        let tokens = match metadata.get("tokenizer.ggml.tokens") {
-            Some(Value::Array(Array::String(tokens))) => Some(tokens.len()),
-            _ => None,
-        };
+        let tokens = tokens(metadata);
         let mut keys = Keys::of_gguf(metadata, name);
         let long_factors = gguf.tensor("rope_factors_long.weight").is_some();
         let config = Self::read(&mut keys, architecture, &architecture.gguf, tokens, long_factors)?;
@@ -93,6 +91,7 @@ impl DecoderConfig {
         let Some((architecture, rules)) = Architecture::of_model_type(&model_type) else {
             return Err(unknown_model_type(path, &keys, &model_type));
         };
+        architecture.decoder()?;
         let config = Self::read(&mut keys, architecture, rules, None, false)?;
         keys.finish(&rules.known, rules.name)?;
         Ok(config)
@@ -183,6 +182,14 @@ impl DecoderConfig {
                 Some(false) => OutputMatrix::Own,
             },
         })
+    }
+}
+
+/// The length of the vocabulary, where the file has one.
+pub(crate) fn tokens(metadata: &Metadata) -> Option<usize> {
+    match metadata.get("tokenizer.ggml.tokens") {
+        Some(Value::Array(Array::String(tokens))) => Some(tokens.len()),
+        _ => None,
     }
 }
 

@@ -529,7 +529,7 @@ fn bert() -> Value {
 
 fn read_bert(config: &Value, path: &Path) -> Result<BertConfig, ModelError> {
     std::fs::write(path, config.to_string()).expect("written");
-    BertConfig::read(path)
+    BertConfig::from_config_json(path)
 }
 
 #[test]

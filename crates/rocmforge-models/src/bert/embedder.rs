@@ -1,0 +1,161 @@
+//! Embedder: an encoder on a backend of its own, for texts of any number and length.
+
+use rocmforge_ggml::{HostAccess, TensorId, executor};
+
+use super::{Batch, Bert, Embeddings, check_finite, describe, shape_of};
+use crate::ModelError;
+use crate::step::{InputLayout, Memory, Parameters, Step, StepShape, WorkSize};
+
+/// Texts shorter than this are padded to it: fewer lengths need fewer graphs.
+const SHORTEST: usize = 16;
+
+/// Bounds of an embedder's steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EmbedderOptions {
+    /// Tokens of a step, padding included, but for a longer text, which has a step alone. Memory of steps grows with them.
+    pub step_tokens: usize,
+}
+
+impl Default for EmbedderOptions {
+    fn default() -> Self {
+        Self { step_tokens: 2048 }
+    }
+}
+
+/// What texts give.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Embedded {
+    /// One embedding a text, in the order of the texts.
+    pub embeddings: Embeddings,
+    /// Tokens of each text that count, those before and after it included. Longer texts are cut to [`Bert::max_tokens`].
+    pub tokens: Vec<usize>,
+}
+
+/// An encoder with its weights on a backend. It can be given to a thread, which then owns both.
+///
+/// Texts of similar length share a step. A step has one of a few shapes, so a graph is built once for each and reused.
+#[derive(Debug)]
+pub struct Embedder<B: HostAccess> {
+    model: Bert,
+    backend: B,
+    parameters: Parameters,
+    step_tokens: usize,
+    next_id: TensorId,
+    steps: Vec<(StepShape, Step, B::Program)>,
+}
+
+impl<B: HostAccess> Embedder<B> {
+    /// Loads the weights into an empty backend, with memory for the largest step.
+    ///
+    /// # Errors
+    /// A weight cannot be used, or the backend has no memory for it.
+    pub fn new(model: Bert, mut backend: B, options: EmbedderOptions) -> Result<Self, ModelError> {
+        model.parameters.weights().try_for_each(check_finite)?;
+        let described = |work| describe(&*model.weights, &model.config, model.pooling, false, work);
+        let unlimited = described(WorkSize::UNLIMITED)?;
+        let (mut work, passes) = (WorkSize::default(), backend.optimizer());
+        for seq in lengths(model.max_tokens()) {
+            for texts in counts(options.step_tokens / seq) {
+                let shape = shape_of(texts, seq);
+                let inputs = InputLayout::new(shape, unlimited.cache(), unlimited.kept()).elements();
+                let step = Step::build(&unlimited, shape, Memory::Shared, unlimited.end(), passes)?;
+                work.inputs = work.inputs.max(inputs);
+                work.scratch = work.scratch.max(step.plan.bytes);
+            }
+        }
+        let parameters = described(work)?;
+        parameters.load(&mut backend, |_| ())?;
+        Ok(Self {
+            next_id: parameters.end(),
+            step_tokens: options.step_tokens,
+            model,
+            backend,
+            parameters,
+            steps: Vec::new(),
+        })
+    }
+
+    /// The model.
+    #[must_use]
+    pub const fn model(&self) -> &Bert {
+        &self.model
+    }
+
+    /// Graphs that were built: one for each shape of a step that was needed.
+    #[must_use]
+    pub fn graphs(&self) -> usize {
+        self.steps.len()
+    }
+
+    /// Embeds texts. An error has no effect on later calls.
+    ///
+    /// # Errors
+    /// No texts, the tokenizer fails or gives ids that the model does not have, or the backend fails.
+    pub fn embed(&mut self, texts: &[impl AsRef<str>]) -> Result<Embedded, ModelError> {
+        let rows = self.model.tokens.rows(texts, self.model.config.vocab)?;
+        let width = self.model.config.width;
+        let mut data = vec![0.0; rows.len() * width];
+        let mut longest_first: Vec<usize> = (0..rows.len()).collect();
+        longest_first.sort_by_key(|&text| std::cmp::Reverse(rows[text].len()));
+        let mut rest = &longest_first[..];
+        while let Some(&first) = rest.first() {
+            let tokens = rows[first].len();
+            let mut all = lengths(self.model.max_tokens());
+            let seq = all.find(|&seq| seq >= tokens).unwrap_or(tokens);
+            let most = counts(self.step_tokens / seq).last().unwrap_or(1);
+            let (group, after) = rest.split_at(rest.len().min(most));
+            let count = group.len().next_power_of_two().min(most);
+            let batch = Batch::padded(group.iter().map(|&text| rows[text].as_slice()), count, seq);
+            let found = self.step(&batch, group.len() * width)?;
+            for (&text, row) in group.iter().zip(found.chunks_exact(width)) {
+                data[text * width..][..width].copy_from_slice(row);
+            }
+            rest = after;
+        }
+        Ok(Embedded {
+            embeddings: Embeddings { data, width },
+            tokens: rows.iter().map(Vec::len).collect(),
+        })
+    }
+
+    /// The first values of a batch's embeddings.
+    fn step(&mut self, batch: &Batch, values: usize) -> Result<Vec<f32>, ModelError> {
+        let shape = shape_of(batch.len(), batch.seq());
+        let index = match self.steps.iter().position(|(kept, ..)| *kept == shape) {
+            Some(index) => index,
+            None => self.prepare(shape)?,
+        };
+        let (_, step, program) = &mut self.steps[index];
+        let inputs = self.model.inputs(&self.parameters, shape, batch);
+        self.backend.write_u32(step.inputs, &inputs)?;
+        executor::run_program(&mut self.backend, program)?;
+        let embeddings = step.logits.map(|id| self.backend.read_first_f32(id, values));
+        Ok(embeddings.transpose()?.unwrap_or_default())
+    }
+
+    /// Builds the graph of a shape; its index.
+    fn prepare(&mut self, shape: StepShape) -> Result<usize, ModelError> {
+        let passes = self.backend.optimizer();
+        let step = Step::build(&self.parameters, shape, Memory::Shared, self.next_id, passes)?;
+        self.next_id = step.graph.next_id();
+        let program = executor::compile(&mut self.backend, &step.graph)?;
+        // No node reads the inputs as a whole.
+        if let Some(inputs) = step.graph.tensor(step.inputs) {
+            self.backend.bind_view(inputs)?;
+        }
+        self.steps.push((shape, step, program));
+        Ok(self.steps.len() - 1)
+    }
+}
+
+/// Lengths of padded texts: powers of two, and the longest.
+fn lengths(longest: usize) -> impl Iterator<Item = usize> {
+    let powers = std::iter::successors(Some(SHORTEST), |length| length.checked_mul(2));
+    powers.take_while(move |&length| length < longest).chain([longest])
+}
+
+/// Numbers of texts in a step: powers of two, at least one.
+fn counts(most: usize) -> impl Iterator<Item = usize> {
+    let powers = std::iter::successors(Some(1_usize), |count| count.checked_mul(2));
+    powers.take_while(move |&count| count <= most.max(1))
+}
