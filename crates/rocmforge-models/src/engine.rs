@@ -4,17 +4,16 @@ mod outputs;
 mod plan;
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use rocmforge_attention::paged::{BlockCopy, PagedKv, PrefixKey, SequenceId};
 use rocmforge_ggml::optimizer::GraphOptimizer;
 use rocmforge_ggml::profile::{self, Profile};
-use rocmforge_ggml::{GgmlBackend, GgmlError, HostAccess, KvType, TensorId, executor};
+use rocmforge_ggml::{GgmlBackend, GgmlError, Graph, HostAccess, KvType, TensorDesc, TensorId, executor};
 
 use crate::cache::CacheSpec;
 use crate::config::DecoderConfig;
-use crate::input::Input;
+use crate::input::{AsInputs, Input};
 use crate::sampling::{RowReason, TopLogits};
 use crate::step::{Buckets, CandidateIds, CopyRows, Inputs, Memory, Parameters, Step, StepShape, Tensors, WorkSize};
 use crate::weights::WeightSource;
@@ -177,10 +176,6 @@ pub struct Engine<B: GgmlBackend> {
     memory: MemoryPlan,
 }
 
-fn inputs<T: Clone + Into<Input>>(tokens: &[T]) -> Vec<Input> {
-    tokens.iter().cloned().map(Into::into).collect()
-}
-
 /// Finds a model's weights, and describes them, caches of this size, and the memory of steps.
 fn describe(
     source: &dyn WeightSource,
@@ -189,7 +184,7 @@ fn describe(
     work: WorkSize,
 ) -> Result<Parameters, ModelError> {
     let mut tensors = Tensors::new(source, cache);
-    let decoder = (config.architecture.compose)(&mut tensors, config, cache.context)?;
+    let decoder = config.architecture.decoder()?(&mut tensors, config, cache.context)?;
     tensors.finish(Arc::new(decoder), config.architecture.name(), work)
 }
 
@@ -392,18 +387,14 @@ impl<B: HostAccess> Engine<B> {
     ///
     /// # Errors
     /// As [`Self::add_sequence`].
-    pub fn add_keyed_sequence<T: Clone + Into<Input>>(
-        &mut self,
-        key: &PrefixKey,
-        prompt: &[T],
-    ) -> Result<SequenceId, ModelError> {
+    pub fn add_keyed_sequence<T: AsInputs>(&mut self, key: &PrefixKey, prompt: &[T]) -> Result<SequenceId, ModelError> {
         if prompt.len() > self.memory.max_context {
             return Err(ModelError::SequenceTooLong {
                 tokens: prompt.len(),
                 context: self.memory.max_context,
             });
         }
-        Ok(self.kv.add_sequence(key, &inputs(prompt))?.id)
+        Ok(self.kv.add_sequence(key, &T::as_inputs(prompt))?.id)
     }
 
     /// Tokens of a sequence that are in the cache.
@@ -461,11 +452,7 @@ impl<B: HostAccess> Engine<B> {
     ///
     /// # Errors
     /// As [`Self::step`].
-    pub fn prefill<T: Clone + Into<Input>>(
-        &mut self,
-        sequence: SequenceId,
-        prompt: &[T],
-    ) -> Result<Vec<f32>, ModelError> {
+    pub fn prefill<T: AsInputs>(&mut self, sequence: SequenceId, prompt: &[T]) -> Result<Vec<f32>, ModelError> {
         let cached = self.kv.len(sequence)?;
         let mut rest = prompt
             .get(cached..)
@@ -505,7 +492,7 @@ impl<B: HostAccess> Engine<B> {
     /// # Errors
     /// A sequence becomes longer than the context, the cache has no room, a token is not in the vocabulary, a row has not the model's width, or the
     /// backend failed.
-    pub fn step<T: Clone + Into<Input>>(&mut self, chunks: &[Chunk<'_, T>]) -> Result<Logits, ModelError> {
+    pub fn step<T: AsInputs>(&mut self, chunks: &[Chunk<'_, T>]) -> Result<Logits, ModelError> {
         self.run_step(chunks, 0, |engine, _| {
             let rows = 0..engine.last_rows;
             engine.read_rows(&rows.map(|row| (row, RowReason::Wanted)).collect::<Vec<_>>())
@@ -517,7 +504,7 @@ impl<B: HostAccess> Engine<B> {
     ///
     /// # Errors
     /// As [`Self::step`].
-    pub fn step_top<T: Clone + Into<Input>>(
+    pub fn step_top<T: AsInputs>(
         &mut self,
         chunks: &[Chunk<'_, T>],
         mut needed: impl FnMut(&TopLogits<'_>) -> Option<RowReason>,
@@ -572,13 +559,13 @@ impl<B: HostAccess> Engine<B> {
         Ok(Logits { data, vocab })
     }
 
-    fn run_step<T: Clone + Into<Input>, R>(
+    fn run_step<T: AsInputs, R>(
         &mut self,
         chunks: &[Chunk<'_, T>],
         candidates: usize,
         read: impl FnOnce(&mut Self, Option<CandidateIds>) -> Result<R, ModelError>,
     ) -> Result<R, ModelError> {
-        let tokens: Vec<Vec<Input>> = chunks.iter().map(|chunk| inputs(chunk.tokens)).collect();
+        let tokens: Vec<_> = chunks.iter().map(|chunk| T::as_inputs(chunk.tokens)).collect();
         let parts = chunks.iter().zip(&tokens).map(|(chunk, tokens)| Chunk {
             sequence: chunk.sequence,
             tokens,
@@ -627,9 +614,14 @@ impl<B: HostAccess> Engine<B> {
         for (chunk, &(_, start)) in chunks.iter().zip(before) {
             let appended = self.kv.append(chunk.sequence, chunk.tokens)?;
             // Before the next append, which may fail: the sequence keeps the block.
-            for (pool, appended) in appended.iter().enumerate() {
-                for copy in &appended.copies {
-                    self.copy_block(pool, *copy)?;
+            let pools = appended.iter().enumerate();
+            let mut copies = pools.flat_map(|(pool, appended)| appended.copies.iter().map(move |&copy| (pool, copy)));
+            while let Some((pool, copy)) = copies.next() {
+                if let Err(error) = self.copy_block(pool, copy) {
+                    for (pool, copy) in std::iter::once((pool, copy)).chain(copies) {
+                        self.kv.undo_copy(chunk.sequence, pool, copy)?;
+                    }
+                    return Err(error);
                 }
             }
             let tables = self.kv.tables(chunk.sequence)?;
@@ -705,25 +697,34 @@ impl<B: HostAccess> Engine<B> {
             built => built?,
         };
         self.built += 1;
-        let ids = self.next_id..step.graph.next_id().0;
-        self.next_id = ids.end;
-        let compiled = executor::compile(&mut self.backend, &step.graph).and_then(|program| {
-            // No node reads the inputs as a whole.
-            if let Some(inputs) = step.graph.tensor(step.inputs).filter(|desc| desc.is_view()) {
-                self.backend.bind_view(inputs)?;
-            }
-            Ok(program)
-        });
-        let program = match compiled {
-            Ok(program) => program,
-            Err(error) => {
-                self.free(ids)?;
-                return Err(error.into());
-            }
-        };
+        // No node reads the inputs as a whole.
+        let inputs = step.graph.tensor(step.inputs).filter(|desc| desc.is_view());
+        let (program, ids) = self.compiled(&step.graph, inputs)?;
         let graph = step;
         self.steps.push((shape, Prepared { graph, program, ids }));
         Ok(self.steps.len() - 1)
+    }
+
+    /// The program of a graph whose own tensors have ids from the next free one on, and these ids; `view` is bound beside it.
+    fn compiled(
+        &mut self,
+        graph: &Graph,
+        view: Option<&TensorDesc>,
+    ) -> Result<(B::Program, std::ops::Range<usize>), ModelError> {
+        let ids = self.next_id..graph.next_id().0;
+        self.next_id = ids.end;
+        let program = executor::compile(&mut self.backend, graph);
+        let bound = program.and_then(|program| {
+            view.map_or(Ok(()), |view| self.backend.bind_view(view))?;
+            Ok(program)
+        });
+        match bound {
+            Ok(program) => Ok((program, ids)),
+            Err(error) => {
+                self.free(ids)?;
+                Err(error.into())
+            }
+        }
     }
 
     /// Frees the step that has memory of its own.
@@ -754,20 +755,20 @@ impl<B: HostAccess> Engine<B> {
     /// Copies a block's keys and values in every layer of a pool.
     fn copy_block(&mut self, pool: usize, copy: BlockCopy) -> Result<(), ModelError> {
         let rows = self.parameters.cache().block_size;
-        let prepared = match self.copies.entry(pool) {
-            Entry::Occupied(prepared) => prepared.into_mut(),
-            Entry::Vacant(place) => {
+        let mut prepared = match self.copies.remove(&pool) {
+            Some(prepared) => prepared,
+            None => {
                 let graph = CopyRows::build(&self.parameters, pool, rows, TensorId(self.next_id))?;
-                let ids = self.next_id..graph.graph.next_id().0;
-                self.next_id = ids.end;
-                let program = executor::compile(&mut self.backend, &graph.graph)?;
-                place.insert(Prepared { graph, program, ids })
+                let (program, ids) = self.compiled(&graph.graph, None)?;
+                Prepared { graph, program, ids }
             }
         };
         let slots = |block: u32| -> Vec<u32> { (0..rows as u32).map(|row| block * rows as u32 + row).collect() };
-        self.backend.write_u32(prepared.graph.from, &slots(copy.from))?;
-        self.backend.write_u32(prepared.graph.to, &slots(copy.to))?;
-        executor::run_program(&mut self.backend, &mut prepared.program)?;
-        Ok(())
+        let (from, to) = (prepared.graph.from, prepared.graph.to);
+        let copied = (self.backend.write_u32(from, &slots(copy.from)))
+            .and_then(|()| self.backend.write_u32(to, &slots(copy.to)))
+            .and_then(|()| executor::run_program(&mut self.backend, &mut prepared.program));
+        self.copies.insert(pool, prepared);
+        Ok(copied?)
     }
 }

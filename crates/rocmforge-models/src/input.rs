@@ -1,5 +1,6 @@
 //! Inputs of a sequence: ids of tokens, and rows of embeddings in place of some.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -117,6 +118,24 @@ impl Input {
             }),
             Self::Id(_) | Self::Row(_) => Ok(()),
         }
+    }
+}
+
+/// What the tokens of a sequence may be given as: ids, or inputs.
+pub trait AsInputs: Sized {
+    /// The inputs: those that were given, or made of the ids.
+    fn as_inputs(tokens: &[Self]) -> Cow<'_, [Input]>;
+}
+
+impl AsInputs for u32 {
+    fn as_inputs(tokens: &[Self]) -> Cow<'_, [Input]> {
+        tokens.iter().copied().map(Input::Id).collect()
+    }
+}
+
+impl AsInputs for Input {
+    fn as_inputs(tokens: &[Self]) -> Cow<'_, [Input]> {
+        Cow::Borrowed(tokens)
     }
 }
 

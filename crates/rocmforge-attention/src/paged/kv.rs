@@ -50,7 +50,7 @@ pub struct BlockCopy {
 
 /// Figures of a cache, of all its pools together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PagedKvStats {
+pub struct CacheCounts {
     /// Blocks of the pools.
     pub blocks: usize,
     /// Blocks that no sequence holds, cached ones included.
@@ -299,6 +299,29 @@ impl<T: Token> PagedKv<T> {
         Ok(all)
     }
 
+    /// Takes back a copy of the last [`append`](Self::append) that could not be made: the sequence has the shared block again. Then
+    /// [truncate](Self::truncate) it to what it was.
+    ///
+    /// # Errors
+    ///
+    /// [`PagedKvError::UnknownSequence`]; [`PagedKvError::BlockNotInUse`] for another copy.
+    pub fn undo_copy(&mut self, id: SequenceId, pool: usize, copy: BlockCopy) -> Result<(), PagedKvError> {
+        let sequence = self.sequences.get_mut(&id).ok_or(PagedKvError::UnknownSequence(id))?;
+        let mut pools = self.pools.iter_mut().zip(&mut sequence.tables);
+        let unknown = PagedKvError::BlockNotInUse(copy.to);
+        let (Pool { allocator, .. }, table) = pools.nth(pool).ok_or(unknown.clone())?;
+        let block = table
+            .blocks
+            .iter_mut()
+            .find(|block| **block == copy.to)
+            .ok_or(unknown)?;
+        allocator.share(copy.from)?;
+        *block = copy.from;
+        allocator.release(copy.to)?;
+        self.copies -= 1;
+        Ok(())
+    }
+
     /// Says that the K and V of all tokens of a sequence have been written, or will be before any later work of the device. From now on
     /// its full blocks are shared with new sequences, and blocks that no later token sees are released.
     ///
@@ -482,21 +505,21 @@ impl<T: Token> PagedKv<T> {
     }
 
     /// Figures of the cache.
-    pub fn stats(&self) -> PagedKvStats {
-        let mut stats = PagedKvStats {
+    pub fn counts(&self) -> CacheCounts {
+        let mut counts = CacheCounts {
             sequences: self.sequences.len(),
             prompt_tokens: self.prompt_tokens,
             cached_tokens: self.cached_tokens,
             copies: self.copies,
-            ..PagedKvStats::default()
+            ..CacheCounts::default()
         };
         for allocator in self.allocators() {
-            stats.blocks += allocator.capacity();
-            stats.free += allocator.free();
-            stats.cached += allocator.cached();
-            stats.evictions += allocator.evictions();
+            counts.blocks += allocator.capacity();
+            counts.free += allocator.free();
+            counts.cached += allocator.cached();
+            counts.evictions += allocator.evictions();
         }
-        stats
+        counts
     }
 }
 

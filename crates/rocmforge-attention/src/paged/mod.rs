@@ -64,7 +64,7 @@
 //! let plan = &kv.defragment()[0];
 //! assert_eq!(plan.moves, [BlockCopy { from: 1, to: 0 }]); // the caller's to make
 //! kv.shrink(0, plan.end)?;
-//! assert_eq!((kv.tables(second.id)?[0].blocks(), kv.stats().blocks), (&[0][..], 1));
+//! assert_eq!((kv.tables(second.id)?[0].blocks(), kv.counts().blocks), (&[0][..], 1));
 //! # Ok::<(), rocmforge_attention::paged::PagedKvError>(())
 //! ```
 //!
@@ -89,7 +89,7 @@ mod table;
 pub use allocator::{BlockAllocator, BlockHash};
 pub use defragment::Defragmented;
 pub use error::PagedKvError;
-pub use kv::{Added, Appended, BlockCopy, PagedKv, PagedKvConfig, PagedKvStats};
+pub use kv::{Added, Appended, BlockCopy, CacheCounts, PagedKv, PagedKvConfig};
 pub use pool::{BlockCounts, Keep, PoolConfig};
 pub use prefix_key::{PrefixKey, Token};
 pub use sequence_id::SequenceId;

@@ -147,11 +147,30 @@ fn a_fork_shares_until_it_writes() {
     kv.add(a, &[61, 62]).unwrap();
     let c = kv.fork(a).unwrap();
     let appended = kv.add(c, &[63]).unwrap();
-    assert_eq!((appended.copies, kv.stats().copies), (vec![], 1));
+    assert_eq!((appended.copies, kv.counts().copies), (vec![], 1));
     for id in [a, b, c] {
         kv.remove(id).unwrap();
     }
     assert_eq!(kv.free(), 6);
+}
+
+#[test]
+fn a_copy_that_could_not_be_made_is_taken_back() {
+    let mut kv = kv(6, 4);
+    let a = kv.add_sequence(&PrefixKey::default(), &[]).unwrap().id;
+    kv.add(a, &[1, 2, 3, 4, 5]).unwrap();
+    let b = kv.fork(a).unwrap();
+    let copy = kv.add(b, &[6, 7, 8, 9]).unwrap().copies[0];
+    kv.undo_copy(b, 0, copy).unwrap();
+    kv.truncate(b, 5).unwrap();
+    assert_eq!(kv.table(b).unwrap(), [0, 1]);
+    assert_eq!((kv.free(), kv.allocator().refs(0), kv.allocator().refs(1)), (4, 2, 2));
+    assert_eq!(kv.counts().copies, 0);
+    // It is the last append's, once.
+    for (pool, copy) in [(0, copy), (1, copy)] {
+        assert_eq!(kv.undo_copy(b, pool, copy), Err(PagedKvError::BlockNotInUse(copy.to)));
+    }
+    assert_eq!(kv.add(b, &[6]).unwrap().copies.len(), 1);
 }
 
 #[test]
@@ -197,7 +216,7 @@ fn a_prompt_is_found_up_to_its_last_full_block_but_never_whole() {
     }
     // All of them lived on the three blocks of the first one.
     assert_eq!(kv.free(), 5);
-    let stats = kv.stats();
+    let stats = kv.counts();
     assert_eq!(
         (stats.prompt_tokens, stats.cached_tokens),
         (6 + 6 + 6 + 7 + 5 + 4 + 7 + 1 + 5 + 3, 4 + 6 + 4 + 2 + 2)
@@ -216,14 +235,14 @@ fn cached_blocks_go_in_the_order_of_their_release_the_end_of_a_sequence_first() 
     };
     assert_eq!(fill(&mut kv, &[1, 2]), 0);
     assert_eq!(fill(&mut kv, &[3, 4]), 0);
-    assert_eq!((kv.free(), kv.stats().cached, kv.stats().evictions), (4, 4, 0));
+    assert_eq!((kv.free(), kv.counts().cached, kv.counts().evictions), (4, 4, 0));
     // Evicts the block of 2: the oldest sequence's end.
     assert_eq!(fill(&mut kv, &[5]), 0);
-    assert_eq!((kv.stats().cached, kv.stats().evictions), (4, 1));
+    assert_eq!((kv.counts().cached, kv.counts().evictions), (4, 1));
     // 1 is still there, and is the most recently used now; 2 is computed again, in the block of 4.
     assert_eq!(fill(&mut kv, &[1, 2]), 1);
     assert_eq!(fill(&mut kv, &[3, 4]), 1);
-    assert_eq!(kv.stats().evictions, 3);
+    assert_eq!(kv.counts().evictions, 3);
 }
 
 #[test]
@@ -236,7 +255,7 @@ fn a_failed_pass_leaves_nothing_to_share() {
     assert_eq!(
         (
             kv.add_sequence(&PrefixKey::default(), &prompt).unwrap().cached_tokens,
-            kv.stats().cached
+            kv.counts().cached
         ),
         (0, 0)
     );
@@ -508,7 +527,7 @@ fn a_state_is_written_beside_the_one_that_is_read() {
     }
     assert_eq!(steps, [4, 4, 2]);
     // The states after 4 and after 8 tokens are checkpoints.
-    assert_eq!((kv.state(a).unwrap(), kv.stats().cached), (state(Some(2), None), 2));
+    assert_eq!((kv.state(a).unwrap(), kv.counts().cached), (state(Some(2), None), 2));
 
     // A step that fails: the next one reads the same state.
     kv.append(a, &[10]).unwrap();
@@ -527,7 +546,7 @@ fn a_state_is_written_beside_the_one_that_is_read() {
     // All four are in use, or, that after 4 tokens, cached: it goes.
     kv.append(c.id, &[8]).unwrap();
     assert_eq!(
-        (kv.state(c.id).unwrap(), kv.stats().evictions),
+        (kv.state(c.id).unwrap(), kv.counts().evictions),
         (state(Some(1), Some(0)), 1)
     );
     let out = PagedKvError::OutOfBlocks { needed: 1, free: 0 };
@@ -565,6 +584,6 @@ fn sequences_of_different_keys_share_nothing() {
         for id in [added.id, again.id] {
             kv.remove(id).unwrap();
         }
-        assert_eq!(kv.stats().evictions, 0, "{index}");
+        assert_eq!(kv.counts().evictions, 0, "{index}");
     }
 }

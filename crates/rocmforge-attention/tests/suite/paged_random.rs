@@ -136,12 +136,12 @@ impl Model {
             }
         }
 
-        let (stats, before) = (self.kv.stats(), self.kv.clone());
+        let (stats, before) = (self.kv.counts(), self.kv.clone());
         let appended = match self.kv.append(id, tokens) {
             Ok(appended) => appended,
             Err(error) => {
                 assert_eq!(Some(error), lacks);
-                assert_eq!(self.kv.stats(), stats);
+                assert_eq!(self.kv.counts(), stats);
                 for &id in self.sequences.keys() {
                     assert_eq!(self.kv.tables(id), before.tables(id));
                 }
@@ -316,7 +316,7 @@ impl Model {
                 assert_eq!(allocators[self.pools.len()].refs(slot), expected, "slot {slot}");
             }
         }
-        let stats = self.kv.stats();
+        let stats = self.kv.counts();
         assert_eq!(stats.free, self.kv.free_blocks().0.iter().sum::<usize>());
         assert_eq!(stats.sequences, self.sequences.len());
         assert!(stats.cached <= stats.free);
@@ -381,7 +381,7 @@ fn random_calls_read_back_what_was_written() {
         let keep = Keep::All;
         let mut model = Model::new(block_size, &[PoolConfig { blocks, keep }], None);
         check_random(&mut model, &mut rng);
-        let stats = model.kv.stats();
+        let stats = model.kv.counts();
         refused += model.refused;
         moved += model.moved;
         assert_eq!(model.shorter, 0);
@@ -428,7 +428,7 @@ fn random_calls_on_windows_and_states_read_back_what_was_written() {
         ] {
             let mut model = Model::new(block_size, pools, states);
             check_random(&mut model, &mut rng);
-            let stats = model.kv.stats();
+            let stats = model.kv.counts();
             refused += model.refused;
             moved += model.moved;
             shorter += model.shorter;

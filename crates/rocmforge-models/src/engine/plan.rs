@@ -18,7 +18,10 @@ const RESERVE: usize = 16;
 pub struct MemoryPlan {
     /// Weights.
     pub weights: usize,
-    /// KV cache.
+    /// Of the weights those that no file has as they are used: experts that a directory has one by one. A backend that computes where weights lie
+    /// (the CPU) holds a copy of them.
+    pub copied: usize,
+    /// Caches and states of all sequences.
     pub cache: usize,
     /// Inputs, intermediates and results of steps, and what the backend's products need beside them.
     pub scratch: usize,
@@ -247,6 +250,7 @@ pub(super) fn plan_memory<B: HostAccess>(
     Ok(Planned {
         memory: MemoryPlan {
             weights: needs.weights,
+            copied: needs.parameters.copied_bytes(),
             cache: needs.parameters.cache_bytes(&cache),
             scratch: steps.bytes().saturating_add(tables),
             max_context,

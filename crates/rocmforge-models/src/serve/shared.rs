@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use rocmforge_attention::paged::PagedKvStats;
+use rocmforge_attention::paged::CacheCounts;
 
 use super::{ServeError, ServeOptions};
 use crate::generate::Event;
@@ -55,7 +55,7 @@ pub struct Figures {
     /// Time since the step that is running began.
     pub in_step: Option<Duration>,
     /// The cache.
-    pub cache: PagedKvStats,
+    pub cache: CacheCounts,
     /// Graphs that were made.
     pub graphs: GraphCounts,
     /// What was read of the outputs of steps.

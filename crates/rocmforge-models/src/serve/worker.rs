@@ -150,7 +150,7 @@ impl<B: HostAccess> Worker<'_, B> {
 
     fn figures(&self) -> Figures {
         let engine = self.generator.engine();
-        let cache = engine.cache().stats();
+        let cache = engine.cache().counts();
         Figures {
             running: cache.sequences,
             steps: self.steps,

@@ -107,6 +107,12 @@ impl Parameters {
         self.weights().map(Weight::byte_size).fold(0, usize::saturating_add)
     }
 
+    /// Bytes of the weights that are put together from parts of the file.
+    pub(crate) fn copied_bytes(&self) -> usize {
+        let copied = self.weights().filter(|weight| weight.is_copied());
+        copied.map(Weight::byte_size).fold(0, usize::saturating_add)
+    }
+
     /// Bytes of all caches in this size.
     pub(crate) fn cache_bytes(&self, cache: &CacheSpec) -> usize {
         let bytes = self.all.iter().map(|parameter| match parameter.content {

@@ -89,6 +89,11 @@ impl Weight {
         }
     }
 
+    /// Whether [`Self::bytes`] makes a copy.
+    pub(crate) fn is_copied(&self) -> bool {
+        self.parts.len() > 1
+    }
+
     /// Number of the bytes.
     #[must_use]
     pub fn byte_size(&self) -> usize {

@@ -93,7 +93,7 @@ pub(crate) fn check_load<B: HostAccess>(backend: impl Fn() -> B, model: &Model, 
                 generator.cancel(*id).expect("the cache knows it");
             }
         }
-        let stats = generator.engine().cache().stats();
+        let stats = generator.engine().cache().counts();
         assert!(stats.free <= stats.blocks && stats.sequences <= 6, "{stats:?}");
         most = most.max(stats.sequences);
         if sent.len() == count && generator.requests() == 0 {
@@ -127,6 +127,6 @@ pub(crate) fn check_load<B: HostAccess>(backend: impl Fn() -> B, model: &Model, 
             reason => panic!("seed {seed}, {id:?}: {reason:?}"),
         }
     }
-    let stats = generator.engine().cache().stats();
+    let stats = generator.engine().cache().counts();
     assert_eq!((stats.sequences, stats.free), (0, stats.blocks), "seed {seed}");
 }

@@ -17,6 +17,7 @@ use crate::reference::random_file;
 use crate::reference::{SAME, Tiny, best};
 use crate::suite::cache_types::{SMALL, nmse};
 use crate::suite::directory::Export;
+use crate::suite::serve::{Fault, Planted};
 
 fn gemma() -> Model {
     let tiny = Tiny::all().into_iter().find(|tiny| tiny.file == "gemma3.gguf");
@@ -131,7 +132,7 @@ fn check_windows<B: HostAccess>(backend: B, model: &Model, pools: usize, length:
     for sequence in [again, twin] {
         engine.remove(sequence).expect("there");
     }
-    let stats = engine.cache().stats();
+    let stats = engine.cache().counts();
     assert_eq!(stats.free, stats.blocks);
 }
 
@@ -166,6 +167,40 @@ fn a_fork_in_a_step_that_fails_keeps_its_tokens() {
             &expected[3],
             "after the failed step",
         );
+    }
+}
+
+/// The copy of a block fails in one of two pools, or the step after both copies: all is as it was before.
+#[test]
+fn a_fork_whose_block_cannot_be_copied_keeps_its_tokens() {
+    let model = gemma();
+    let tokens = ids(5, 7);
+    let expected = at_once(&model, &tokens);
+    for fault in [2, 3, 4] {
+        let backend = Planted::new(&[(fault, Fault::Fail)]);
+        let mut engine = Engine::new(backend, &model, options(16, 16)).expect("the model loads");
+        let first = engine.add_sequence(&[]).expect("room");
+        engine.prefill(first, &tokens[..3]).expect("runs");
+        let fork = engine.fork(first).expect("there");
+        let free = engine.cache().free_blocks();
+        let chunk = Chunk {
+            sequence: fork,
+            tokens: &tokens[3..],
+            outputs: Outputs::Last,
+        };
+        engine.step(&[chunk]).expect_err("planted");
+        let now = engine.cache().free_blocks();
+        // Copies that were made stay.
+        let held = |pool: usize| usize::from(fault - 2 > pool);
+        assert_eq!([now.0[0] + held(0), now.0[1] + held(1)], free.0[..], "program {fault}");
+        for sequence in [fork, first] {
+            assert_eq!(engine.cached_tokens(sequence).expect("there"), 3);
+            near(
+                &engine.decode(sequence, tokens[3]).expect("runs"),
+                &expected[3],
+                "after the failed copy",
+            );
+        }
     }
 }
 

@@ -6,7 +6,9 @@ use rocmforge_ggml::{CpuBackend, DType, HipGgmlBackend, HostAccess, HybridBacken
 use rocmforge_models::generate::{Event, GenerateError, Generator, Prompt, Request, RequestId};
 use rocmforge_models::sampling::SamplerConfig;
 use rocmforge_models::serve::{ServeError, ServeOptions, Server};
-use rocmforge_models::{Chunk, Engine, EngineOptions, Input, KvType, Limit, Model, ModelError, Outputs, PrefixKey};
+use rocmforge_models::{
+    AsInputs, Chunk, Engine, EngineOptions, Input, KvType, Limit, Model, ModelError, Outputs, PrefixKey,
+};
 use rocmforge_testkit::data::rng;
 use rocmforge_testkit::gpu;
 
@@ -68,7 +70,7 @@ fn engine(model: &Model, chunk: usize) -> Engine<CpuBackend> {
 }
 
 /// All logits of a sequence, in steps of `chunk`.
-fn logits<B: HostAccess, T: Clone + Into<Input>>(engine: &mut Engine<B>, tokens: &[T], chunk: usize) -> Vec<f32> {
+fn logits<B: HostAccess, T: AsInputs>(engine: &mut Engine<B>, tokens: &[T], chunk: usize) -> Vec<f32> {
     let sequence = engine.add_sequence(&[]).expect("room");
     let steps = tokens.chunks(chunk).flat_map(|tokens| {
         let outputs = Outputs::All;
@@ -272,7 +274,7 @@ fn requests_with_rows_give_what_ids_give_also_when_their_place_was_taken() {
                 Event::Prompt { .. } => {}
             }
         }
-        let now = generator.engine().cache().stats().sequences;
+        let now = generator.engine().cache().counts().sequences;
         lost_place |= now + ended < before;
         before = now;
     }

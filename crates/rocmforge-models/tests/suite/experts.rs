@@ -81,6 +81,19 @@ fn a_layer_of_equal_experts_equals_a_layer_without() {
     }
 }
 
+/// A directory has each expert in a tensor of its own: what the CPU computes with is a copy. A GGUF has them together.
+#[test]
+fn copies_of_experts_are_counted_in_the_plan() {
+    let export = export();
+    let tensors = export.tensors();
+    let of_experts = tensors.iter().filter(|(name, _)| name.contains(".experts."));
+    let bytes: usize = of_experts.map(|(_, (.., bytes))| bytes.len()).sum();
+    let plan = *opened(&export.config(), &tensors).expect("a model").memory();
+    assert_eq!((plan.copied, bytes > 0), (bytes, true));
+    let of_gguf = *engine(&tiny(FILE).open()).expect("a model").memory();
+    assert_eq!((of_gguf.copied, of_gguf.weights), (0, plan.weights));
+}
+
 #[test]
 fn settings_of_experts_that_make_no_sense_are_refused_by_their_key() {
     let gguf = tiny(FILE).gguf();

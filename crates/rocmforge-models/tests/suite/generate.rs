@@ -104,7 +104,7 @@ impl Results {
 
 /// Whether the cache is as it was before the first request.
 fn nothing_is_held(generator: &Generator<CpuBackend>) -> bool {
-    let stats = generator.engine().cache().stats();
+    let stats = generator.engine().cache().counts();
     stats.sequences == 0 && stats.free == stats.blocks
 }
 
@@ -166,7 +166,7 @@ fn in_a_batch_each_request_gives_what_it_gives_alone() {
                 .iter()
                 .filter(|event| matches!(event, Event::Finished { .. }))
                 .count();
-            let now = generator.engine().cache().stats().sequences;
+            let now = generator.engine().cache().counts().sequences;
             preempted |= now + finished < before;
             (most, before) = (most.max(now), now);
             results.take(events);
@@ -226,7 +226,7 @@ fn cancelling_gives_the_cache_free() {
     let mut results = Results::default();
     results.take(generator.step().expect("runs"));
     results.take(generator.step().expect("runs"));
-    let held = generator.engine().cache().stats();
+    let held = generator.engine().cache().counts();
     assert!(held.free < held.blocks);
     assert!(generator.cancel(running).expect("is there"));
     assert!(!generator.cancel(running).expect("has ended"));

@@ -19,17 +19,27 @@ use crate::reference::{Tiny, best, engine};
 
 /// What a step does instead of computing.
 #[derive(Clone, Copy, Debug)]
-enum Fault {
+pub(super) enum Fault {
     Fail,
     Sleep(Duration),
     Panic,
 }
 
 /// A CPU backend some of whose programs, by their numbers from 1, meet a fault.
-struct Planted {
+pub(super) struct Planted {
     cpu: CpuBackend,
     run: usize,
     faults: Vec<(usize, Fault)>,
+}
+
+impl Planted {
+    pub(super) fn new(faults: &[(usize, Fault)]) -> Self {
+        Self {
+            cpu: CpuBackend::with_threads(1),
+            run: 0,
+            faults: faults.to_vec(),
+        }
+    }
 }
 
 impl GgmlBackend for Planted {
@@ -106,12 +116,7 @@ fn server(options: ServeOptions, faults: &[(usize, Fault)]) -> Server {
     let faults = faults.to_vec();
     Server::start(options, move || {
         let model = model();
-        let backend = Planted {
-            cpu: CpuBackend::with_threads(1),
-            run: 0,
-            faults,
-        };
-        let mut engine = Engine::new(backend, &model, small_engine())?;
+        let mut engine = Engine::new(Planted::new(&faults), &model, small_engine())?;
         // The first step builds no graph: it is as quick as the others.
         engine.warm_up()?;
         Ok(Generator::new(engine, model.tokenizer()?))

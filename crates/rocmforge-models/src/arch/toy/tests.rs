@@ -306,7 +306,7 @@ fn check_states<B: HostAccess>(backend: B) {
     for sequence in [a, b] {
         all.remove(sequence);
     }
-    let stats = all.engine.cache().stats();
+    let stats = all.engine.cache().counts();
     assert_eq!((stats.free, stats.blocks), (16, 16));
 }
 
@@ -405,7 +405,7 @@ fn requests_that_lose_their_place_give_what_each_gives_alone() {
                 Event::Prompt { .. } => {}
             }
         }
-        let now = generator.engine().cache().stats().sequences;
+        let now = generator.engine().cache().counts().sequences;
         preempted |= now + finished < before;
         (most, before, finished) = (most.max(now), now, 0);
     }
