@@ -5,13 +5,10 @@ gives one to, and a tied output matrix beside another one in the file. The Rust 
 settings; null takes a setting out.
 """
 
-import json
-import re
-
 import numpy as np
 
 from forward import Model, log_softmax
-from tiny import HERE, TOKENS, rounded, token_ids
+from tiny import HERE, of_logs, token_ids, write_results
 
 
 def base(model, theta):
@@ -159,16 +156,11 @@ def main():
                 "file": f"{file}.gguf",
                 "context": context,
                 "config": config,
-                "ids": ids,
-                "next": rounded(logs[np.arange(TOKENS - 1), ids[1:]]),
-                "best": logs.argmax(axis=1).tolist(),
-                "last": rounded(logs[-1]),
+                **of_logs(logs, ids),
             }
         )
         print(f"{name:32} moves a log-probability by up to {np.abs(logs - plain).max():.1e}", flush=True)
-    text = json.dumps(results, indent=1)
-    text = re.sub(r"\[[^\[\]{}\"]*\]", lambda found: re.sub(r"\s+", " ", found.group()), text)
-    (HERE / "settings.json").write_text(text + "\n")
+    write_results("settings.json", results)
 
 
 if __name__ == "__main__":

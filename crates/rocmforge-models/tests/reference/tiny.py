@@ -334,6 +334,23 @@ def rounded(values):
     return [round(float(v), 8) for v in values]
 
 
+def of_logs(logs, ids):
+    """What is kept of the log-probabilities after each of the ids."""
+    return {
+        "ids": ids,
+        "next": rounded(logs[np.arange(TOKENS - 1), ids[1:]]),
+        "best": logs.argmax(axis=1).tolist(),
+        "last": rounded(logs[-1]),
+    }
+
+
+def write_results(name, results):
+    """Writes JSON with each list of numbers on one line."""
+    text = json.dumps(results, indent=1)
+    text = re.sub(r"\[[^\[\]{}\"]*\]", lambda found: re.sub(r"\s+", " ", found.group()), text)
+    (HERE / name).write_text(text + "\n")
+
+
 def main(folder):
     folder.mkdir(exist_ok=True)
     results = []
@@ -348,16 +365,11 @@ def main(folder):
                 {
                     "file": path.name,
                     "context": context,
-                    "ids": ids,
-                    "next": rounded(logs[np.arange(TOKENS - 1), ids[1:]]),
-                    "best": logs.argmax(axis=1).tolist(),
-                    "last": rounded(logs[-1]),
+                    **of_logs(logs, ids),
                 }
             )
             print(f"{path.name:24} {path.stat().st_size:7} B  context {context}", flush=True)
-    text = json.dumps(results, indent=1)
-    text = re.sub(r"\[[^\[\]{}\"]*\]", lambda found: re.sub(r"\s+", " ", found.group()), text)
-    (HERE / "tiny.json").write_text(text + "\n")
+    write_results("tiny.json", results)
 
 
 if __name__ == "__main__":
