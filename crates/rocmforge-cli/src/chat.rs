@@ -42,7 +42,7 @@ struct Chat<'a> {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let model = load::open(&args.options)?;
+    let model = load::open(&args.options.model)?;
     let template = model.chat_template()?.ok_or_else(|| {
         let name = &args.options.model;
         format!("{name} has no chat template: it was not trained for conversations; use `rocmforge run`")

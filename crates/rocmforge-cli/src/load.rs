@@ -1,8 +1,8 @@
-//! Loading: a model's generator on a machine, with progress and the context that was taken.
+//! Loading: a model's engine on a machine, with progress and the context that was taken.
 
 use rocmforge::memory::Bytes;
 use rocmforge::models::generate::Generator;
-use rocmforge::models::{Engine, Limit, Model};
+use rocmforge::models::{Engine, EngineOptions, Limit, Model};
 
 use crate::failure::Failure;
 use crate::machine::Machine;
@@ -10,17 +10,19 @@ use crate::options::Options;
 use crate::progress::Progress;
 use crate::store::Store;
 
-/// Opens the model that the options name; fetches one that is known by its name and not there.
-pub(crate) fn open(options: &Options) -> Result<Model, Failure> {
-    let path = Store::of_user()?.path_of(&options.model)?;
+/// Opens the model of this name; fetches one that is known by its name and not there.
+pub(crate) fn open(name: &str) -> Result<Model, Failure> {
+    let path = Store::of_user()?.path_of(name)?;
     Ok(Model::open(path)?)
 }
 
-/// Loads the model's weights and makes its cache. Says what was loaded, and the context.
-pub(crate) fn generator<M: Machine>(model: &Model, machine: M, options: &Options) -> Result<Generator<M>, Failure> {
-    let progress = Progress::new(&format!("loading {}", options.model));
-    let tokenizer = model.tokenizer()?;
-    let settings = options.machine.engine();
+/// Loads the weights of the model that is called `name` and makes its cache. Says what was loaded, and the context.
+pub(crate) fn engine<M: Machine>(
+    model: &Model,
+    machine: M,
+    (name, settings): (&str, EngineOptions),
+) -> Result<Engine<M>, Failure> {
+    let progress = Progress::new(&format!("loading {name}"));
     let engine = Engine::with_progress(machine, model, settings, |done, total| progress.set(done, total))?;
     drop(progress);
     let context = engine.max_context();
@@ -31,5 +33,12 @@ pub(crate) fn generator<M: Machine>(model: &Model, machine: M, options: &Options
     };
     let weights = Bytes(engine.memory().weights as u64);
     eprintln!("{weights} of weights, context {context} tokens{why}");
+    Ok(engine)
+}
+
+/// [`engine`] with the model's tokenizer.
+pub(crate) fn generator<M: Machine>(model: &Model, machine: M, options: &Options) -> Result<Generator<M>, Failure> {
+    let tokenizer = model.tokenizer()?;
+    let engine = engine(model, machine, (&options.model, options.machine.engine()))?;
     Ok(Generator::new(engine, tokenizer))
 }

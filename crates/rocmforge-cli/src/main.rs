@@ -3,6 +3,7 @@
 //! Each command is a module; what they share are [`options`], the [`machine`] that a model runs on, the [`store`] of models and [`progress`].
 #![allow(clippy::print_stderr)] // it is a program for people
 
+mod bench;
 mod chat;
 mod failure;
 mod load;
@@ -16,6 +17,7 @@ mod report;
 mod run;
 mod serve;
 mod store;
+mod table;
 
 use std::process::ExitCode;
 
@@ -36,6 +38,7 @@ enum Command {
     Chat(Box<chat::Args>),
     Serve(Box<serve::Args>),
     Ps(ps::Args),
+    Bench(bench::Args),
     Pull(pull::Args),
     /// Shows the models that are here.
     List(models::ListArgs),
@@ -53,21 +56,22 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    failure::exit_code(run(Cli::parse().command))
+    failure::exit_code(run(&Cli::parse().command))
 }
 
-fn run(command: Command) -> Result<(), Failure> {
+fn run(command: &Command) -> Result<(), Failure> {
     match command {
-        Command::Run(args) => run::run(&args),
-        Command::Chat(args) => chat::run(&args),
-        Command::Serve(args) => serve::run(*args),
-        Command::Ps(args) => ps::run(&args),
-        Command::Pull(args) => pull::run(&args),
-        Command::List(args) => models::list(&args),
-        Command::Show(args) => models::show(&args),
-        Command::Rm(args) => models::remove(&args),
+        Command::Run(args) => run::run(args),
+        Command::Chat(args) => chat::run(args),
+        Command::Bench(args) => bench::run(args),
+        Command::Serve(args) => serve::run(args),
+        Command::Ps(args) => ps::run(args),
+        Command::Pull(args) => pull::run(args),
+        Command::List(args) => models::list(args),
+        Command::Show(args) => models::show(args),
+        Command::Rm(args) => models::remove(args),
         Command::Completions { shell } => {
-            clap_complete::generate(shell, &mut Cli::command(), "rocmforge", &mut std::io::stdout());
+            clap_complete::generate(*shell, &mut Cli::command(), "rocmforge", &mut std::io::stdout());
             Ok(())
         }
         Command::Man => Ok(clap_mangen::Man::new(Cli::command()).render(&mut std::io::stdout())?),

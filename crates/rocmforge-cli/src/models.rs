@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use crate::failure::Failure;
 use crate::options::DEFAULT_MODEL;
 use crate::store::{Entry, Store};
+use crate::table;
 
 /// Options of the list.
 #[derive(Arguments, Debug)]
@@ -106,16 +107,7 @@ pub(crate) fn list(args: &ListArgs) -> Result<(), Failure> {
             [cell(&entry["name"]), size, architecture, kind]
         })
         .collect();
-    let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
-    let widths = [0, 1, 2].map(|column| width(column).min(40));
-    for [name, size, architecture, kind] in &rows {
-        let [a, b, c] = widths;
-        writeln!(
-            out,
-            "{}",
-            format!("{name:<a$}  {size:<b$}  {architecture:<c$}  {kind}").trim_end()
-        )?;
-    }
+    table::plain(&mut out, &rows)?;
     Ok(())
 }
 

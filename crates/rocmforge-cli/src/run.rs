@@ -68,7 +68,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         [] => Prompt::Text(args.text()?),
         ids => Prompt::Ids(ids.to_vec()),
     };
-    let model = load::open(&args.options)?;
+    let model = load::open(&args.options.model)?;
     machine::run(&Generate { args, model, prompt }, &args.options.machine)
 }
 

@@ -21,7 +21,7 @@ use crate::options::{DEFAULT_MODEL, MachineOptions};
 use crate::store::Store;
 
 /// Serves models over HTTP, with the OpenAI API.
-#[derive(Arguments, Debug)]
+#[derive(Arguments, Clone, Debug)]
 pub(crate) struct Args {
     /// A model, as `rocmforge run` takes it; clients use the same name. May be given several times [default: all models that
     /// `rocmforge list` shows, or smollm2].
@@ -73,9 +73,9 @@ struct Served {
 }
 
 /// Runs the command.
-pub(crate) fn run(args: Args) -> Result<(), Failure> {
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     log(args.log_json)?;
-    let args = Arc::new(args);
+    let args = Arc::new(args.clone());
     let opened = machine::open(&args.machine)?;
     let store = Store::of_user()?;
     let mut names = args.models.clone();
