@@ -20,14 +20,7 @@ use crate::weights::WeightSource;
 use crate::{Model, ModelError};
 
 pub use outputs::{Logits, ReadCounts, TopRows};
-pub use plan::MemoryPlan;
-
-/// Candidates of a row, if nothing else is asked for: more than twice what the usual sampler keeps.
-const CANDIDATES: usize = 128;
-/// Rows that are at least so many times as long are worth the search.
-const WORTH_A_SEARCH: usize = 32;
-/// Most candidates of a row: a kernel sorts no more.
-const MOST_CANDIDATES: usize = 2048;
+pub use plan::{Forecast, MemoryPlan};
 
 /// A number of tokens that is asked for, or found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -197,21 +190,29 @@ impl<B: GgmlBackend> std::fmt::Debug for Engine<B> {
     }
 }
 
-/// The candidates that are asked for, or that are worth finding.
-fn candidates_of(asked: Option<usize>, backend: &impl HostAccess, vocab: usize) -> Result<usize, ModelError> {
-    match asked {
-        Some(count) if count > MOST_CANDIDATES => Err(ModelError::Hyperparameter {
-            key: "candidates".to_owned(),
-            value: count.to_string(),
-            rule: "it must be 0 to 2048".to_owned(),
-        }),
-        Some(count) => Ok(count.min(vocab)),
-        None if backend.is_device() && vocab >= WORTH_A_SEARCH * CANDIDATES => Ok(CANDIDATES),
-        None => Ok(0),
-    }
-}
-
 impl<B: HostAccess> Engine<B> {
+    /// What a model would take on a backend that has `available` bytes left (`None`: no limit), by the plan of [`Self::new`]. Reads shapes and types
+    /// of weights only.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn forecast(
+        backend: &B,
+        model: &Model,
+        options: EngineOptions,
+        available: Option<usize>,
+    ) -> Result<Forecast, ModelError> {
+        let (planned, ..) = plan::plan_for(backend, model, options, available)?;
+        let parameters = describe(model.weights(), model.config(), planned.cache, planned.work)?;
+        let bytes = |tensors: &[TensorDesc]| tensors.iter().map(TensorDesc::byte_size).sum();
+        let parts = parameters.groups().into_iter();
+        Ok(Forecast {
+            memory: planned.memory,
+            caches: parameters.caches_by_kind(),
+            parts: parts.map(|group| (group.name, bytes(&group.tensors))).collect(),
+        })
+    }
+
     /// Loads the weights into `backend` and makes the cache.
     ///
     /// # Errors
@@ -232,23 +233,9 @@ impl<B: HostAccess> Engine<B> {
         mut progress: impl FnMut(usize, usize),
     ) -> Result<Self, ModelError> {
         let config = model.config().clone();
-        for (key, value) in [
-            ("block_size", options.block_size),
-            ("chunk", options.chunk),
-            ("max_sequences", options.max_sequences),
-        ] {
-            if !(1..=1 << 16).contains(&value) {
-                return Err(ModelError::Hyperparameter {
-                    key: key.to_owned(),
-                    value: value.to_string(),
-                    rule: "it must be 1 to 65536".to_owned(),
-                });
-            }
-        }
-        let candidates = candidates_of(options.candidates, &backend, config.vocab)?;
-        let passes = options.passes.unwrap_or_else(|| backend.optimizer());
-        let plan::Planned { memory, work, cache } =
-            plan::plan_memory(model.weights(), &config, options, (candidates, passes), &backend)?;
+        let available = backend.available_bytes();
+        let (planned, candidates, passes) = plan::plan_for(&backend, model, options, available)?;
+        let plan::Planned { memory, work, cache } = planned;
         let parameters = describe(model.weights(), &config, cache, work)?;
         let total = parameters.weight_bytes();
         backend.place(&parameters.groups(), memory.scratch)?;

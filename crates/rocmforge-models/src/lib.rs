@@ -44,7 +44,9 @@ pub mod tokenizer;
 mod tokenizer_config;
 pub mod weights;
 
-pub use engine::{Chunk, Engine, EngineOptions, GraphCounts, Limit, Logits, MemoryPlan, Outputs, ReadCounts, TopRows};
+pub use engine::{
+    Chunk, Engine, EngineOptions, Forecast, GraphCounts, Limit, Logits, MemoryPlan, Outputs, ReadCounts, TopRows,
+};
 pub use error::ModelError;
 pub use files::FileError;
 pub use input::{AsInputs, EmbeddingRow, Input};

@@ -3,13 +3,17 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rocmforge_ggml::DType;
 use rocmforge_gguf::Gguf;
 
 use crate::ModelError;
 use crate::chat::ChatTemplate;
 use crate::config::DecoderConfig;
 use crate::tokenizer::Tokenizer;
-use crate::weights::{GgufWeights, SafetensorsWeights, WeightSource};
+use crate::weights::{GgufWeights, OutlineWeights, SafetensorsWeights, WeightSource};
+
+/// Most layers of an outline.
+const MOST_LAYERS: usize = 4096;
 
 /// A language model from a GGUF file or a Hugging Face directory. Cloning shares it.
 #[derive(Clone)]
@@ -72,6 +76,41 @@ impl Model {
             weights: Arc::new(SafetensorsWeights::open(path)?),
             files: Files::Directory(path.to_owned()),
         })
+    }
+
+    /// The model that a config.json describes, with matrices of this type: without weights, for [`crate::Engine::forecast`].
+    ///
+    /// # Errors
+    /// The file is damaged, the architecture is unknown, or a hyper-parameter makes no sense.
+    pub fn outline(config: &Path, dtype: DType) -> Result<Self, ModelError> {
+        let directory = config.parent().unwrap_or(config).to_owned();
+        let path = config.to_owned();
+        let config = DecoderConfig::from_config_json(config)?;
+        // No tensor that is missing ends the walk over layers.
+        if config.layers > MOST_LAYERS {
+            return Err(ModelError::Setting {
+                path,
+                field: "num_hidden_layers",
+                value: config.layers.to_string(),
+                rule: "at most 4,096 layers are planned",
+            });
+        }
+        Ok(Self {
+            config: Arc::new(config),
+            weights: Arc::new(OutlineWeights::new(None, dtype)),
+            files: Files::Directory(directory),
+        })
+    }
+
+    /// The same model as it would be with matrices of this type: without weights, for [`crate::Engine::forecast`].
+    #[must_use]
+    pub fn outline_in(&self, dtype: DType) -> Self {
+        // An outline of nothing has no weights to go by.
+        let of = Some(Arc::clone(&self.weights)).filter(|weights| !weights.names().is_empty());
+        Self {
+            weights: Arc::new(OutlineWeights::new(of, dtype)),
+            ..self.clone()
+        }
     }
 
     /// The hyper-parameters.

@@ -4,11 +4,18 @@ use rocmforge_ggml::HostAccess;
 use rocmforge_ggml::optimizer::GraphOptimizer;
 
 use super::{EngineOptions, Limit, describe};
-use crate::ModelError;
 use crate::cache::CacheSpec;
 use crate::config::DecoderConfig;
 use crate::step::{InputLayout, Memory, Parameters, Step, WorkSize};
 use crate::weights::WeightSource;
+use crate::{Model, ModelError};
+
+/// Candidates of a row, if nothing else is asked for: more than twice what the usual sampler keeps.
+const CANDIDATES: usize = 128;
+/// Rows that are at least so many times as long are worth the search.
+const WORTH_A_SEARCH: usize = 32;
+/// Most candidates of a row: a kernel sorts no more.
+const MOST_CANDIDATES: usize = 2048;
 
 /// The part of the memory that a cache of [`Limit::Auto`] leaves.
 const RESERVE: usize = 16;
@@ -31,6 +38,17 @@ pub struct MemoryPlan {
     pub cache_tokens: usize,
     /// What the backend had left before; `None` if it knows no limit.
     pub available: Option<usize>,
+}
+
+/// What a model would take, before anything is loaded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Forecast {
+    /// The plan.
+    pub memory: MemoryPlan,
+    /// Bytes of each kind of cache: of layers that keep all tokens, of layers with a window, of states.
+    pub caches: Vec<(String, usize)>,
+    /// Bytes of the parts that lie on a device or on the host as a whole, weights and caches, in the order in which a device takes them.
+    pub parts: Vec<(String, usize)>,
 }
 
 /// A plan, and the memory of steps that it has room for.
@@ -222,15 +240,61 @@ impl<B: HostAccess> Needs<'_, B> {
     }
 }
 
+/// The candidates that are asked for, or that are worth finding.
+fn candidates_of(asked: Option<usize>, backend: &impl HostAccess, vocab: usize) -> Result<usize, ModelError> {
+    match asked {
+        Some(count) if count > MOST_CANDIDATES => Err(ModelError::Hyperparameter {
+            key: "candidates".to_owned(),
+            value: count.to_string(),
+            rule: "it must be 0 to 2048".to_owned(),
+        }),
+        Some(count) => Ok(count.min(vocab)),
+        None if backend.is_device() && vocab >= WORTH_A_SEARCH * CANDIDATES => Ok(CANDIDATES),
+        None => Ok(0),
+    }
+}
+
+/// Checks the options and plans memory of so many bytes; with the candidates and the passes that steps get.
+pub(super) fn plan_for(
+    backend: &impl HostAccess,
+    model: &Model,
+    options: EngineOptions,
+    available: Option<usize>,
+) -> Result<(Planned, usize, GraphOptimizer), ModelError> {
+    for (key, value) in [
+        ("block_size", options.block_size),
+        ("chunk", options.chunk),
+        ("max_sequences", options.max_sequences),
+    ] {
+        if !(1..=1 << 16).contains(&value) {
+            return Err(ModelError::Hyperparameter {
+                key: key.to_owned(),
+                value: value.to_string(),
+                rule: "it must be 1 to 65536".to_owned(),
+            });
+        }
+    }
+    let config = model.config();
+    let candidates = candidates_of(options.candidates, backend, config.vocab)?;
+    let passes = options.passes.unwrap_or_else(|| backend.optimizer());
+    let planned = plan_memory(
+        model.weights(),
+        config,
+        options,
+        (candidates, passes),
+        (backend, available),
+    )?;
+    Ok((planned, candidates, passes))
+}
+
 /// The context and the cache that fit, and what they take.
-pub(super) fn plan_memory<B: HostAccess>(
+fn plan_memory<B: HostAccess>(
     weights: &dyn WeightSource,
     config: &DecoderConfig,
     options: EngineOptions,
     (candidates, passes): (usize, GraphOptimizer),
-    backend: &B,
+    (backend, available): (&B, Option<usize>),
 ) -> Result<Planned, ModelError> {
-    let available = backend.available_bytes();
     let smallest = options.cache(options.block_size, options.block_size, 1);
     // Which divisors of rotary frequencies are right depends on the context; the sizes do not.
     let parameters = describe(weights, config, smallest, WorkSize::UNLIMITED)?;

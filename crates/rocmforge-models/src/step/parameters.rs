@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rocmforge_ggml::{GgmlError, GgmlResult, Graph, HostAccess, TensorDesc, TensorGroup, TensorId};
 
 use super::StepGraph;
-use crate::cache::{CacheSpec, Kept};
+use crate::cache::{CacheKind, CacheSpec, Kept};
 use crate::weights::Weight;
 
 /// What a model computes in a step.
@@ -121,6 +121,27 @@ impl Parameters {
             Content::Weight(_) | Content::Work => 0,
         });
         bytes.fold(0, usize::saturating_add)
+    }
+
+    /// Bytes of the caches of each kind.
+    pub(crate) fn caches_by_kind(&self) -> Vec<(String, usize)> {
+        let mut kinds: Vec<(String, usize)> = Vec::new();
+        for parameter in &self.all {
+            let name = match parameter.content {
+                Content::Cache { pool, .. } => match self.kept.kinds[pool] {
+                    CacheKind::Full => "all tokens".to_owned(),
+                    CacheKind::Window(keys) => format!("window of {keys} tokens"),
+                },
+                Content::State { .. } => "states".to_owned(),
+                Content::Weight(_) | Content::Work => continue,
+            };
+            let bytes = self.graph.tensor(parameter.id).map_or(0, TensorDesc::byte_size);
+            match kinds.iter_mut().find(|(other, _)| *other == name) {
+                Some((_, sum)) => *sum += bytes,
+                None => kinds.push((name, bytes)),
+            }
+        }
+        kinds
     }
 
     /// What the layers keep.

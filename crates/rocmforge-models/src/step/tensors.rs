@@ -121,9 +121,9 @@ impl<'a> Tensors<'a> {
             check_shape(&whole, &expected)?;
             return Ok(whole.rows(fused.first..fused.first + dims[0]));
         }
-        Err(ModelError::MissingTensor {
-            name: self.in_file(name).unwrap_or_else(|| format!("{name:?}")),
-        })
+        let in_file = self.in_file(name).unwrap_or_else(|| format!("{name:?}"));
+        let assumed = self.source.assumed(&in_file, dims);
+        assumed.ok_or(ModelError::MissingTensor { name: in_file })
     }
 
     fn add(&mut self, desc: TensorDesc, content: Content) -> TensorId {

@@ -1,11 +1,12 @@
 //! Memory plans: for the context that is asked for, whatever the file says that the model was made for.
 
-use rocmforge_ggml::{CpuBackend, HipGgmlBackend, KvType};
+use rocmforge_ggml::{CpuBackend, DType, HipGgmlBackend, KvType};
 use rocmforge_gguf::Value;
 use rocmforge_models::{Engine, EngineOptions, Limit, MemoryPlan, Model, ModelError};
 use rocmforge_testkit::gpu;
 
 use crate::reference::Tiny;
+use crate::suite::directory::Export;
 use crate::suite::gguf_keys::changed;
 
 /// A random model that says it was made for another context.
@@ -125,4 +126,123 @@ fn a_layer_with_a_window_costs_its_window() {
     // At a long context it is that of one layer of seven, nearly.
     let all = row * 7 * (65_536 + 16);
     assert!(cache(65_536, 1) * 100 < all * 15, "{} of {all}", cache(65_536, 1));
+}
+
+/// A forecast is the engine's own plan, and its kinds of caches are all of the cache.
+#[test]
+fn a_forecast_is_what_the_engine_takes() {
+    let gpu = gpu();
+    let options = EngineOptions {
+        max_context: Limit::Tokens(96),
+        max_sequences: 1,
+        ..EngineOptions::default()
+    };
+    for tiny in Tiny::all() {
+        let model = tiny.open();
+        let backend = HipGgmlBackend::new(gpu.backend()).expect("kernels");
+        let forecast = Engine::forecast(&backend, &model, options, None).expect("it fits");
+        let engine = Engine::new(backend, &model, options).expect("it fits");
+        let without_limit = MemoryPlan {
+            available: None,
+            ..*engine.memory()
+        };
+        assert_eq!(forecast.memory, without_limit, "{}", tiny.file);
+        let sum = |list: &[(String, usize)]| list.iter().map(|(_, bytes)| bytes).sum::<usize>();
+        assert_eq!(sum(&forecast.caches), forecast.memory.cache, "{}", tiny.file);
+        let parts = forecast.memory.cache + forecast.memory.weights;
+        // Divisors of rotary frequencies belong to several layers, and to no part.
+        let found = sum(&forecast.parts);
+        assert!(
+            (parts - 1024..=parts).contains(&found),
+            "{}: {found} of {parts}",
+            tiny.file
+        );
+    }
+}
+
+/// A config.json alone gives the plan of the checkpoint, and a type in place of another that of a file in this type.
+#[test]
+fn an_outline_has_the_plan_of_the_model() {
+    let options = EngineOptions {
+        max_context: Limit::Tokens(96),
+        max_sequences: 1,
+        ..EngineOptions::default()
+    };
+    let forecast =
+        |model: &Model| Engine::forecast(&CpuBackend::with_threads(1), model, options, None).expect("it fits");
+    let mut compared = 0;
+    for tiny in Tiny::all() {
+        let model = tiny.open();
+        let Some(export) = Export::new(tiny.gguf()) else {
+            continue;
+        };
+        let directory = tempfile::tempdir().expect("a directory");
+        let config = directory.path().join("config.json");
+        std::fs::write(&config, export.config().to_string()).expect("written");
+        let outline = Model::outline(&config, DType::F16).expect("an outline");
+        let (outline, whole) = (forecast(&outline), forecast(&model.outline_in(DType::F16)));
+        assert_eq!(outline.caches, whole.caches, "{}", tiny.file);
+        assert_eq!(outline.memory.scratch, whole.memory.scratch, "{}", tiny.file);
+        assert_eq!(outline.memory.weights, whole.memory.weights, "{}", tiny.file);
+        compared += 1;
+    }
+    assert!(compared > 4);
+    let weights = |file: &str, dtype: Option<DType>| {
+        let tiny = Tiny::all()
+            .into_iter()
+            .find(|tiny| tiny.file == file)
+            .expect("a committed model");
+        let model = tiny.open();
+        forecast(&dtype.map_or_else(|| model.clone(), |dtype| model.outline_in(dtype)))
+            .memory
+            .weights
+    };
+    assert_eq!(
+        weights("llama-f16.gguf", Some(DType::Bf16)),
+        weights("llama-bf16.gguf", None)
+    );
+    // Rows of 16 elements are no whole blocks.
+    let (f16, q8_0) = (
+        weights("llama.gguf", Some(DType::F16)),
+        weights("llama.gguf", Some(DType::Q8_0)),
+    );
+    assert!(q8_0 <= f16, "{q8_0} of {f16}");
+}
+
+/// Numbers of a config.json that no model has are refused, or planned at once.
+#[test]
+fn hostile_numbers_of_an_outline_end_at_once() {
+    let tiny = &Tiny::all()[0];
+    let config = Export::new(tiny.gguf()).expect("plain").config();
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("config.json");
+    let start = std::time::Instant::now();
+    for key in [
+        "num_hidden_layers",
+        "hidden_size",
+        "intermediate_size",
+        "num_attention_heads",
+        "num_key_value_heads",
+        "head_dim",
+        "vocab_size",
+        "max_position_embeddings",
+    ] {
+        for huge in [1_u64 << 20, 1 << 31, 1 << 40, 1 << 62] {
+            let mut config = config.clone();
+            config[key] = serde_json::json!(huge);
+            std::fs::write(&path, config.to_string()).expect("written");
+            let forecast = Model::outline(&path, DType::F16).and_then(|model| {
+                Engine::forecast(
+                    &CpuBackend::with_threads(1),
+                    &model,
+                    EngineOptions::default(),
+                    Some(1 << 34),
+                )
+            });
+            if let Err(error) = forecast {
+                assert!(!error.to_string().is_empty());
+            }
+        }
+    }
+    assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
 }
