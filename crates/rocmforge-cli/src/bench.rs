@@ -6,7 +6,6 @@ use std::time::Instant;
 
 use clap::Args as Arguments;
 use rocmforge::ggml::DType;
-use rocmforge::memory::Bytes;
 use rocmforge::models::{Engine, EngineOptions, Limit, Model};
 use serde_json::{Value, json};
 
@@ -197,14 +196,14 @@ impl Program for Bench<'_> {
         }
         let text = |value: &Value| value.as_str().unwrap_or("").to_owned();
         let name = format!("{} {}", text(&facts["architecture"]), text(&facts["type"]));
-        let size = Bytes(facts["weight_bytes"].as_u64().unwrap_or(0));
+        let size = table::short(facts["weight_bytes"].as_u64().unwrap_or(0));
         let parameters = facts["parameters"].as_u64().unwrap_or(0) as f64 / 1e6;
         let rows: Vec<_> = (results.iter())
             .map(|(test, samples)| {
                 let (avg, stddev) = mean(samples);
                 [
                     name.clone(),
-                    size.to_string().split(" (").next().unwrap_or("").to_owned(),
+                    size.clone(),
                     format!("{parameters:.2} M"),
                     device.to_owned(),
                     test.name(),

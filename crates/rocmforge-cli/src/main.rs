@@ -4,8 +4,10 @@
 #![allow(clippy::print_stderr)] // it is a program for people
 
 mod bench;
+mod cards;
 mod chat;
 mod failure;
+mod fit;
 mod load;
 mod machine;
 mod models;
@@ -39,6 +41,7 @@ enum Command {
     Serve(Box<serve::Args>),
     Ps(ps::Args),
     Bench(bench::Args),
+    Fit(Box<fit::Args>),
     Pull(pull::Args),
     /// Shows the models that are here.
     List(models::ListArgs),
@@ -66,6 +69,7 @@ fn run(command: &Command) -> Result<(), Failure> {
         Command::Bench(args) => bench::run(args),
         Command::Serve(args) => serve::run(args),
         Command::Ps(args) => ps::run(args),
+        Command::Fit(args) => fit::run(args),
         Command::Pull(args) => pull::run(args),
         Command::List(args) => models::list(args),
         Command::Show(args) => models::show(args),

@@ -39,12 +39,8 @@ pub(crate) struct MachineOptions {
     /// Threads of the CPU [default: as many as there are cores].
     #[arg(long)]
     threads: Option<std::num::NonZero<u16>>,
-    /// Context in tokens; `auto` takes the largest that fits, at most what the model was made for.
-    #[arg(long, default_value = "auto")]
-    ctx: Ctx,
-    /// Element type of the KV cache; q8_0 takes half of the memory of f16 and bf16.
-    #[arg(long, value_enum, default_value_t = Kv::F16)]
-    kv: Kv,
+    #[command(flatten)]
+    cache: CacheOptions,
     /// How activations meet quantised weights: rounded to 8 bits (on a card those of prompts to 16), which is quicker, or as they are [default:
     /// int8 on a card, f32 on the CPU].
     #[arg(long, value_enum)]
@@ -55,6 +51,34 @@ pub(crate) struct MachineOptions {
     /// Most tokens of a step: longer prompts are computed in chunks.
     #[arg(long, default_value_t = EngineOptions::default().chunk)]
     chunk: usize,
+}
+
+/// Options of the KV cache.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct CacheOptions {
+    /// Context in tokens; `auto` takes the largest that fits, at most what the model was made for.
+    #[arg(long, default_value = "auto")]
+    ctx: Ctx,
+    /// Element type of the KV cache; q8_0 takes half of the memory of f16 and bf16.
+    #[arg(long, value_enum, default_value_t = Kv::F16)]
+    kv: Kv,
+}
+
+impl CacheOptions {
+    /// One sequence with this cache.
+    pub(crate) fn engine(self) -> EngineOptions {
+        EngineOptions {
+            max_context: self.ctx.0,
+            max_sequences: 1,
+            kv: match self.kv {
+                Kv::F16 => KvType::F16,
+                Kv::F32 => KvType::F32,
+                Kv::Bf16 => KvType::Bf16,
+                Kv::Q8_0 => KvType::Q8_0,
+            },
+            ..EngineOptions::default()
+        }
+    }
 }
 
 /// Options of the sampler.
@@ -182,16 +206,8 @@ impl MachineOptions {
     /// How the engine is set up.
     pub(crate) fn engine(&self) -> EngineOptions {
         EngineOptions {
-            max_context: self.ctx.0,
-            max_sequences: 1,
-            kv: match self.kv {
-                Kv::F16 => KvType::F16,
-                Kv::F32 => KvType::F32,
-                Kv::Bf16 => KvType::Bf16,
-                Kv::Q8_0 => KvType::Q8_0,
-            },
             chunk: self.chunk,
-            ..EngineOptions::default()
+            ..self.cache.engine()
         }
     }
 }

@@ -2,11 +2,19 @@
 
 use std::io::{self, Write};
 
+use rocmforge::memory::Bytes;
+
 /// Where the cells of a column stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Align {
     Left,
     Right,
+}
+
+/// A size in one unit, without the bytes.
+pub(crate) fn short(bytes: u64) -> String {
+    let text = Bytes(bytes).to_string();
+    text.split(" (").next().unwrap_or(&text).to_owned()
 }
 
 /// The widest column without lines around it: a long cell moves the rest of its own row only.

@@ -148,8 +148,17 @@ fn open_real(provider: Provider, index: i32, options: BackendOptions) -> Result<
 #[cfg(feature = "sim")]
 fn open_sim(processor: Option<&'static str>, options: BackendOptions) -> Result<Device, DeviceError> {
     let arch = processor.map_or(Ok(Arch::Gfx1100), str::parse)?;
+    open_simulated(CardConfig::of(arch), options)
+}
+
+/// Opens a simulated card with this memory, desktop and name.
+///
+/// # Errors
+/// [`DeviceError::Hip`].
+#[cfg(feature = "sim")]
+pub fn open_simulated(card: CardConfig, options: BackendOptions) -> Result<Device, DeviceError> {
     let sim = SimHost::new(SimConfig {
-        cards: vec![CardConfig::of(arch)],
+        cards: vec![card],
         threads: std::thread::available_parallelism().map_or(1, usize::from),
         ..SimConfig::default()
     });

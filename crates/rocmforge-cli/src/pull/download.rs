@@ -55,6 +55,10 @@ pub(crate) enum DownloadError {
         "{url} broke off at {done}, again and again; what was fetched stays, and the same command goes on from there"
     )]
     Truncated { url: String, done: Bytes },
+    #[error(
+        "{url}: the server does not send parts of a file, so its header cannot be read alone; `rocmforge pull` fetches the whole"
+    )]
+    NoParts { url: String },
     #[error("{url} has {found} where {expected} were expected")]
     Size { url: String, found: Bytes, expected: Bytes },
     #[error("{url} is not the expected file: its SHA-256 is {found}, expected was {expected}; it was removed")]
@@ -110,6 +114,17 @@ impl Client {
         self
     }
 
+    /// A request with the token, where the URL may have it.
+    fn request(&self, url: &str) -> ureq::RequestBuilder<ureq::typestate::WithoutBody> {
+        let request = self.agent.get(url);
+        match &self.token {
+            Some((prefix, token)) if url.starts_with(prefix.as_str()) => {
+                request.header(header::AUTHORIZATION, format!("Bearer {token}"))
+            }
+            _ => request,
+        }
+    }
+
     fn get(
         &self,
         url: &str,
@@ -117,14 +132,9 @@ impl Client {
         range: Option<(u64, Option<&str>)>,
         limit: Option<Duration>,
     ) -> Result<Response<Body>, ureq::Error> {
-        let mut request = self.agent.get(url);
+        let mut request = self.request(url);
         if let Some(accept) = accept {
             request = request.header(header::ACCEPT, accept);
-        }
-        if let Some((prefix, token)) = &self.token
-            && url.starts_with(prefix.as_str())
-        {
-            request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
         }
         if let Some((from, version)) = range {
             request = request.header(header::RANGE, format!("bytes={from}-"));
@@ -133,6 +143,34 @@ impl Client {
             }
         }
         request.config().timeout_recv_body(limit).build().call()
+    }
+
+    /// At most `count` bytes of a file from `from` on, and the size of the whole.
+    ///
+    /// # Errors
+    /// [`DownloadError`]; a server that sends files as a whole only is one, but for their begin.
+    pub(crate) fn part(&self, url: &str, from: u64, count: u64) -> Result<(Vec<u8>, u64), DownloadError> {
+        let network = |error| DownloadError::Network {
+            url: url.to_owned(),
+            error: Box::new(error),
+        };
+        let last = from.saturating_add(count).saturating_sub(1);
+        let request = self.request(url).header(header::RANGE, format!("bytes={from}-{last}"));
+        let response = request.config().timeout_recv_body(Some(RESPONSE)).build().call();
+        let response = response.map_err(network)?;
+        check_status(url, response.status())?;
+        let whole = match is_rest(&response, from) {
+            true => text(&response, header::CONTENT_RANGE).rsplit('/').next().unwrap_or(""),
+            false if from == 0 => text(&response, header::CONTENT_LENGTH),
+            false => return Err(DownloadError::NoParts { url: url.to_owned() }),
+        };
+        let whole = whole
+            .parse()
+            .map_err(|_| DownloadError::NoParts { url: url.to_owned() })?;
+        let mut bytes = Vec::new();
+        let mut body = response.into_body().into_reader().take(count);
+        body.read_to_end(&mut bytes).map_err(|error| network(error.into()))?;
+        Ok((bytes, whole))
     }
 
     /// A short text, such as an index.

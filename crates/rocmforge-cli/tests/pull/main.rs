@@ -1,5 +1,6 @@
 //! Pull, list, show, rm and run, through the program, with a hub of the test's own.
 
+mod fit;
 mod hub;
 
 use std::path::{Path, PathBuf};

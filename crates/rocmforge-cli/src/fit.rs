@@ -1,0 +1,406 @@
+//! Fit: whether a model fits on a card, before anything is fetched or loaded.
+//!
+//! The plan is the engine's own ([`Engine::forecast`]), and the budget is that of the memory ledger, on a simulated card with the memory that is asked about.
+
+use std::io::Write;
+
+use clap::Args as Arguments;
+use rocmforge::backend::{BackendOptions, PoolOptions};
+use rocmforge::device::open_simulated;
+use rocmforge::ggml::{Activations, DType, HipGgmlBackend, HostAccess};
+use rocmforge::gguf::TensorType;
+use rocmforge::machine::sysfs::Sysfs;
+use rocmforge::memory::Bytes;
+use rocmforge::models::{Engine, EngineOptions, Forecast, Limit, Model, ModelError};
+use rocmforge::sim::{Arch, CardConfig};
+use serde_json::{Value, json};
+
+use crate::cards::KnownCard;
+use crate::failure::Failure;
+use crate::options::{CacheOptions, DEFAULT_MODEL};
+use crate::pull::header;
+use crate::table::{self, short};
+
+/// Context for which figures are shown where none is asked for and none fits.
+const SHORT_CONTEXT: usize = 4096;
+/// What main memory brings in a second, for the bound that is said of layers on the CPU: two channels of DDR5.
+const MAIN_MEMORY: f64 = 60e9;
+/// The least memory of a card: kernels alone take some.
+const SMALLEST: Bytes = Bytes::mib(64);
+/// Types that are tried in place of one that does not fit, from the best on.
+const TRIED: [DType; 6] = [DType::Q8_0, DType::Q6K, DType::Q5K, DType::Q4K, DType::Q3K, DType::Q2K];
+
+/// Says whether a model fits on a card, and what would; fetches nothing but the model's header.
+#[derive(Arguments, Debug)]
+pub(crate) struct Args {
+    /// A name as for `pull`, a model that is here, a GGUF file, whole or in part, a config.json, or a directory that has one.
+    #[arg(value_name = "MODEL", default_value = DEFAULT_MODEL)]
+    model: String,
+    /// A card with this much memory and a desktop on it, such as 16GiB [default: the card of this machine].
+    #[arg(long)]
+    vram: Option<Bytes>,
+    /// A card by its name, such as "RX 7900 XTX".
+    #[arg(long, conflicts_with = "vram")]
+    card: Option<String>,
+    /// The model as it would be with its matrices in this type, such as q4_k or q8_0.
+    #[arg(long, value_parser = quant)]
+    quant: Option<DType>,
+    #[command(flatten)]
+    cache: CacheOptions,
+    /// Prints one JSON object, and nothing else, on stdout.
+    #[arg(long)]
+    json: bool,
+}
+
+/// A type of weights by its name in GGUF, or by that of the files that have mostly this type (`Q4_K_M`).
+fn quant(text: &str) -> Result<DType, String> {
+    let name = text.to_ascii_uppercase();
+    let base = ["_XL", "_S", "_M", "_L"]
+        .iter()
+        .find_map(|end| name.strip_suffix(end))
+        .unwrap_or(&name);
+    let find = |name: &str| {
+        TensorType::ALL
+            .iter()
+            .find(|ty| ty.name().eq_ignore_ascii_case(name))
+            .copied()
+    };
+    // `IQ2_S` and others end so themselves.
+    let dtype = find(&name).or_else(|| find(base)).and_then(DType::of_tensor_type);
+    dtype
+        .filter(|dtype| dtype.is_weight())
+        .ok_or_else(|| "it is a type of weights, such as f16, q8_0 or q4_k".to_owned())
+}
+
+/// The card that is asked about.
+struct Asked {
+    name: String,
+    memory: Bytes,
+    target: Option<String>,
+    /// What the desktop and others hold; `None`: as much as on the usual one.
+    used: Option<Bytes>,
+    displays: u32,
+}
+
+impl Args {
+    /// The card that is asked about: the named one, one of the named size, or this machine's.
+    fn card(&self) -> Result<Option<Asked>, Failure> {
+        let imagined = |name: String, memory, target| Asked {
+            name,
+            memory,
+            target,
+            used: None,
+            displays: 1,
+        };
+        if let Some(name) = &self.card {
+            let card = KnownCard::of(name)?;
+            return Ok(Some(imagined(
+                card.name.to_owned(),
+                card.memory(),
+                Some(card.target.to_owned()),
+            )));
+        }
+        if let Some(memory) = self.vram {
+            if memory < SMALLEST {
+                return Err(
+                    format!("no card has {memory} of memory; {SMALLEST} is the least that can be asked about").into(),
+                );
+            }
+            return Ok(Some(imagined("a card of this size".to_owned(), memory, None)));
+        }
+        let machine = Sysfs::host().machine();
+        let largest = machine.amd_cards().max_by_key(|card| card.vram_total);
+        Ok(largest.and_then(|card| {
+            Some(Asked {
+                name: card.product.clone().unwrap_or_else(|| card.name.clone()),
+                memory: card.vram_total?,
+                target: machine.node_of(card).and_then(|node| node.target.clone()),
+                used: card.vram_used,
+                displays: card.displays(),
+            })
+        }))
+    }
+}
+
+impl Asked {
+    /// A simulated card that has this one's memory.
+    fn open(&self) -> Result<HipGgmlBackend, Failure> {
+        // Where the processor is not simulated, the kernels of another take as much memory.
+        let arch = self
+            .target
+            .as_deref()
+            .and_then(|target| target.parse().ok())
+            .unwrap_or(Arch::Gfx1100);
+        let usual = CardConfig::of(arch);
+        let card = CardConfig {
+            vram: self.memory,
+            desktop_used: self.used.unwrap_or(Bytes(usual.desktop_used.0.min(self.memory.0))),
+            displays: self.displays,
+            ..usual
+        };
+        let options = BackendOptions {
+            pool: PoolOptions::ON,
+            ..BackendOptions::default()
+        };
+        let device = open_simulated(card, options)?;
+        Ok(HipGgmlBackend::new(device.backend())?.activations(Activations::Int8))
+    }
+}
+
+/// What was found out.
+struct Answer {
+    /// Shares of memory at the context that is shown.
+    shown: Forecast,
+    /// The longest context that fits.
+    largest: Option<usize>,
+    /// What the model may take, where a card is asked about.
+    room: Option<usize>,
+}
+
+impl Answer {
+    fn of(
+        model: &Model,
+        backend: &HipGgmlBackend,
+        options: EngineOptions,
+        room: Option<usize>,
+    ) -> Result<Self, Failure> {
+        let forecast = |max_context, room| {
+            let options = EngineOptions { max_context, ..options };
+            Engine::forecast(backend, model, options, room)
+        };
+        let best = match room.map(|room| forecast(Limit::Auto, Some(room))) {
+            None => None,
+            Some(Ok(best)) => Some(best),
+            Some(Err(ModelError::DoesNotFit { .. } | ModelError::ContextTooLarge { .. })) => None,
+            Some(Err(error)) => return Err(error.into()),
+        };
+        let largest = best.as_ref().map(|best| best.memory.max_context);
+        let shown = match (options.max_context, best) {
+            (Limit::Auto, Some(best)) => best,
+            (Limit::Auto, None) if room.is_some() => {
+                forecast(Limit::Tokens(SHORT_CONTEXT.min(model.config().context)), None)?
+            }
+            (asked, _) => forecast(asked, None)?,
+        };
+        Ok(Self { shown, largest, room })
+    }
+
+    /// Bytes of everything.
+    fn needed(&self) -> usize {
+        let memory = &self.shown.memory;
+        memory
+            .weights
+            .saturating_add(memory.cache)
+            .saturating_add(memory.scratch)
+    }
+
+    fn fits(&self) -> Option<bool> {
+        self.room.map(|room| self.largest.is_some() && self.needed() <= room)
+    }
+
+    /// Parts that have room on the card, all parts, and the bytes of those that have none.
+    fn spilled(&self) -> (usize, usize, usize) {
+        let parts = &self.shown.parts;
+        let mut left = self.room.unwrap_or(0).saturating_sub(self.shown.memory.scratch);
+        let (mut on_card, mut beside) = (0, 0_usize);
+        for (_, bytes) in parts {
+            match left.checked_sub(*bytes) {
+                Some(rest) => (left, on_card) = (rest, on_card + 1),
+                None => beside = beside.saturating_add(*bytes),
+            }
+        }
+        (on_card, parts.len(), beside)
+    }
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let options = args.cache.engine();
+    let outline = header::open(&args.model)?;
+    let model = args
+        .quant
+        .map_or_else(|| outline.model.clone(), |dtype| outline.model.outline_in(dtype));
+    let card = args.card()?;
+    let unlimited = Asked {
+        name: String::new(),
+        memory: Bytes::gib(20),
+        target: None,
+        used: None,
+        displays: 1,
+    };
+    let backend = card.as_ref().unwrap_or(&unlimited).open()?;
+    let room = card.as_ref().and_then(|_| backend.available_bytes());
+    let answer = Answer::of(&model, &backend, options, room)?;
+    let other = match answer.fits() {
+        Some(false) => smaller(&model, &backend, options, &answer)?,
+        _ => None,
+    };
+    let budget = backend.hip().card().budget();
+    let memory = &answer.shown.memory;
+    let asked = match options.max_context {
+        Limit::Tokens(tokens) => tokens,
+        Limit::Auto => model.config().context,
+    };
+    let (on_card, parts, beside) = answer.spilled();
+    let caches: serde_json::Map<String, Value> = (answer.shown.caches.iter())
+        .map(|(kind, bytes)| (kind.clone(), json!(bytes)))
+        .collect();
+    let object = json!({
+        "model": args.model,
+        "architecture": model.config().architecture.name(),
+        "card": card.as_ref().map(|card| json!({
+            "name": card.name,
+            "target": card.target,
+            "memory_bytes": card.memory.0,
+            "others_bytes": budget.others.map(|bytes| bytes.0),
+            "headroom_bytes": budget.headroom.0,
+            "budget_bytes": room,
+        })),
+        "context": memory.max_context,
+        "model_context": model.config().context,
+        "weight_bytes": memory.weights,
+        "cache_bytes": memory.cache,
+        "caches": caches,
+        "scratch_bytes": memory.scratch,
+        "needed_bytes": answer.needed(),
+        "fits": answer.fits(),
+        "largest_context": answer.largest,
+        "fitting_type": other.as_ref().map(|(dtype, ..)| dtype.to_string()),
+        "fitting_type_context": other.as_ref().map(|(_, context)| context),
+        "parts": parts,
+        "parts_on_card": answer.room.map(|_| on_card),
+        "spilled_bytes": answer.room.map(|_| beside),
+    });
+    let mut out = std::io::stdout().lock();
+    if args.json {
+        writeln!(out, "{}", serde_json::to_string(&object)?)?;
+        return Ok(());
+    }
+    let bytes = |bytes: usize| short(bytes as u64);
+    let mut rows = vec![(
+        "model",
+        format!("{} ({})", args.model, model.config().architecture.name()),
+    )];
+    rows.push(("weights", bytes(memory.weights)));
+    let kv = DType::from(options.kv);
+    rows.push((
+        "cache",
+        format!("{} for {} tokens in {kv}", bytes(memory.cache), memory.max_context),
+    ));
+    if answer.shown.caches.len() > 1 {
+        rows.extend(
+            answer
+                .shown
+                .caches
+                .iter()
+                .map(|(kind, size)| ("", format!("{} {kind}", bytes(*size)))),
+        );
+    }
+    rows.push(("scratch", bytes(memory.scratch)));
+    rows.push(("needed", bytes(answer.needed())));
+    let Some(card) = &card else {
+        rows.push((
+            "card",
+            "none here: --card NAME or --vram SIZE asks about one".to_owned(),
+        ));
+        return print(&mut out, &rows);
+    };
+    let target = card.target.as_deref().unwrap_or("any");
+    rows.push(("card", format!("{}, {}, {target}", card.name, short(card.memory.0))));
+    let others = budget
+        .others
+        .map_or_else(|| "an unknown part".to_owned(), |bytes| short(bytes.0));
+    rows.push((
+        "desktop",
+        format!(
+            "{others} in use by others, {} more are kept free for them",
+            short(budget.headroom.0)
+        ),
+    ));
+    rows.push(("budget", room.map_or_else(String::new, bytes)));
+    let verdict = match (answer.fits(), answer.largest) {
+        (Some(true), Some(largest)) if largest == model.config().context => {
+            format!("yes, with all of the {largest} tokens that the model was made for")
+        }
+        (Some(true), Some(largest)) => {
+            format!(
+                "yes, up to {largest} of the {} tokens that the model was made for",
+                model.config().context
+            )
+        }
+        (_, Some(largest)) => format!("not with {asked} tokens; --ctx {largest} fits"),
+        (_, None) => "no".to_owned(),
+    };
+    rows.push(("fits", verdict));
+    if answer.fits() == Some(false) {
+        rows.push((
+            "smaller",
+            match &other {
+                Some((dtype, context)) => format!(
+                    "with all matrices in {dtype} it fits, up to {context} tokens; files with larger types for some matrices (Q4_K_M) take up to a tenth more"
+                ),
+                None => "no usual type of weights makes it fit".to_owned(),
+            },
+        ));
+        rows.push((
+            "spilling",
+            format!(
+                "{on_card} of {parts} parts fit on the card; {} would be computed by the CPU, which reads them for each token: {:.1} tokens/s at \
+                 most, where main memory brings {:.0} GB/s",
+                bytes(beside),
+                MAIN_MEMORY / beside.max(1) as f64,
+                MAIN_MEMORY / 1e9
+            ),
+        ));
+    }
+    print(&mut out, &rows)
+}
+
+fn print(out: &mut impl Write, rows: &[(&str, String)]) -> Result<(), Failure> {
+    let rows: Vec<[String; 2]> = rows
+        .iter()
+        .map(|(name, value)| [(*name).to_owned(), value.clone()])
+        .collect();
+    Ok(table::plain(out, &rows)?)
+}
+
+/// The best type in which the model fits with the context that is shown, and the longest context in it.
+fn smaller(
+    model: &Model,
+    backend: &HipGgmlBackend,
+    options: EngineOptions,
+    answer: &Answer,
+) -> Result<Option<(DType, usize)>, Failure> {
+    for dtype in TRIED {
+        let other = Answer::of(&model.outline_in(dtype), backend, options, answer.room)?;
+        let is_smaller = other.shown.memory.weights < answer.shown.memory.weights;
+        if is_smaller
+            && other.fits() == Some(true)
+            && let Some(largest) = other.largest
+        {
+            return Ok(Some((dtype, largest)));
+        }
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_have_the_names_of_gguf_and_of_files() {
+        for (text, dtype) in [
+            ("q4_k", DType::Q4K),
+            ("Q4_K_M", DType::Q4K),
+            ("iq2_s", DType::Iq2S),
+            ("F16", DType::F16),
+            ("q8_0", DType::Q8_0),
+        ] {
+            assert_eq!(quant(text), Ok(dtype), "{text}");
+        }
+        for text in ["", "q9", "i32", "q8_k", "_M"] {
+            assert!(quant(text).is_err(), "{text}");
+        }
+    }
+}
