@@ -1,18 +1,23 @@
 //! Chat: a conversation.
 //!
-//! The model's own template makes the prompts. `/reset` begins a new conversation, `/exit` or Ctrl-D ends the program, Ctrl-C ends an
-//! answer. Where stdin is no terminal, each line is a message. Answers go to stdout as they are made, everything else to stderr.
+//! The model's own template makes the prompts. Lines that begin with `/` and a word are commands, Ctrl-C ends an answer. Where stdin is no terminal,
+//! each line is a message. Answers go to stdout as they are made, everything else to stderr.
 
+mod history;
 mod input;
+mod store;
+mod thinking;
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 
 use clap::Args as Arguments;
 use input::{Input, Line};
 use rocmforge::models::Model;
-use rocmforge::models::chat::{ChatTemplate, Conversation, Message, Role};
-use rocmforge::models::generate::{Event, FinishReason, GenerateError, Generator, Request};
+use rocmforge::models::chat::{ChatError, ChatTemplate, Conversation, Message, Role};
+use rocmforge::models::generate::{Event, FinishReason, GenerateError, Generator, Prompt, Request};
 use rocmforge::models::sampling::SamplerConfig;
+use store::Talk;
+use thinking::{Part, Thinking};
 
 use crate::failure::Failure;
 use crate::load;
@@ -21,7 +26,7 @@ use crate::options::Options;
 use crate::progress::PromptProgress;
 use crate::report::{self, Figures};
 
-/// A conversation with a language model. `/reset` begins a new one, `/exit` ends the program.
+/// A conversation with a language model. `/help` lists its commands.
 #[derive(Arguments, Debug)]
 pub(crate) struct Args {
     /// Instructions for the whole conversation.
@@ -55,30 +60,49 @@ impl Program for Chat<'_> {
     fn run<M: Machine>(&self, machine: M, device: &str) -> Result<(), Failure> {
         let mut input = Input::open()?;
         let mut generator = load::generator(&self.model, machine, &self.args.options)?;
-        let mut messages = self.first_messages();
+        let mut talk = Talk::new(self.args.system.as_deref());
         let mut total = Figures::default();
         // Each answer has random numbers of its own.
         let mut sampler = self.args.options.sampler.config()?;
         loop {
             match input.read()? {
                 Line::End => break,
+                Line::Help => eprintln!("{}", input::HELP),
+                Line::Unknown(why) => eprintln!("{why}"),
                 Line::Reset => {
-                    messages = self.first_messages();
+                    talk = Talk::new(talk.system());
                     eprintln!("a new conversation");
                 }
-                Line::Text(text) => {
-                    messages.push(Message::new(Role::User, text));
-                    let answer = self.answer(&mut generator, &messages, &sampler, &input, &mut total);
-                    sampler.seed = sampler.seed.wrapping_add(1);
-                    match answer {
-                        Ok(answer) => messages.push(Message::new(Role::Assistant, answer)),
-                        // The conversation stays as it was before the message.
-                        Err(error) if is_too_long(&*error) => {
-                            messages.pop();
-                            eprintln!("{error}; /reset begins a new conversation");
-                        }
-                        Err(error) => return Err(error),
+                Line::System(text) => {
+                    talk.set_system(Some(text.as_str()).filter(|text| !text.is_empty()));
+                    eprintln!("from the next answer on");
+                }
+                Line::Save(path) => match talk.save(&path) {
+                    Ok(()) => eprintln!("{} messages are in {}", talk.messages.len(), path.display()),
+                    Err(error) => eprintln!("{}: {error}", path.display()),
+                },
+                Line::Load(path) => match Talk::load(&path) {
+                    Ok(loaded) => {
+                        talk = loaded;
+                        eprintln!("{} messages of {}", talk.messages.len(), path.display());
                     }
+                    Err(error) => eprintln!("{}: {error}", path.display()),
+                },
+                Line::Bench => measure(&mut generator)?,
+                Line::Regenerate => {
+                    if talk.messages.last().is_some_and(|last| last.role == Role::Assistant) {
+                        talk.messages.pop();
+                    }
+                    match talk.messages.last() {
+                        Some(last) if last.role == Role::User => {
+                            self.answer_last(&mut generator, &mut talk, &mut sampler, &input, &mut total)?;
+                        }
+                        _ => eprintln!("there is no message to answer"),
+                    }
+                }
+                Line::Text(text) => {
+                    talk.messages.push(Message::new(Role::User, text));
+                    self.answer_last(&mut generator, &mut talk, &mut sampler, &input, &mut total)?;
                 }
             }
         }
@@ -90,6 +114,37 @@ impl Program for Chat<'_> {
         );
         Ok(())
     }
+}
+
+/// Prompt and answer of `/bench`, in tokens.
+const BENCH: [usize; 2] = [128, 32];
+
+/// Measures a prompt and an answer of this model, after one that is not counted. The conversation is as before.
+fn measure<M: Machine>(generator: &mut Generator<M>) -> Result<(), Failure> {
+    let (vocab, context) = (
+        generator.engine().config().vocab.max(1),
+        generator.engine().max_context(),
+    );
+    let [prompt, answer] = BENCH.map(|tokens| tokens.min(context / 3).max(1));
+    for salt in 0..2 {
+        let id = |at: usize| (at.wrapping_mul(7919) + salt * 104_729) % vocab;
+        let request = Request {
+            sampler: SamplerConfig::greedy(),
+            max_tokens: answer,
+            ignore_end: true,
+            ..Request::new((0..prompt).map(|at| id(at) as u32).collect::<Vec<_>>())
+        };
+        let stats = generator.run(request)?.stats;
+        if salt == 1 {
+            eprintln!(
+                "prompt of {prompt} tokens: {:.2} tokens/s; decode of {}: {:.2} tokens/s (`rocmforge bench` measures more)",
+                stats.prompt_tokens_per_second(),
+                stats.decoded_tokens,
+                stats.decode_tokens_per_second()
+            );
+        }
+    }
+    Ok(())
 }
 
 /// Adds the figures of a further answer.
@@ -106,43 +161,77 @@ fn add(total: &mut Figures, answer: &Figures) {
     };
 }
 
-fn is_too_long(error: &(dyn std::error::Error + 'static)) -> bool {
-    matches!(error.downcast_ref(), Some(GenerateError::PromptTooLong { .. }))
+/// Whether an error is of this answer alone: the template refused the messages, or they are too long.
+fn is_of_answer(error: &(dyn std::error::Error + 'static)) -> bool {
+    error.is::<ChatError>() || matches!(error.downcast_ref(), Some(GenerateError::PromptTooLong { .. }))
 }
 
 impl Chat<'_> {
-    fn first_messages(&self) -> Vec<Message> {
-        let system = self.args.system.as_ref();
-        system
-            .map(|text| Message::new(Role::System, text))
-            .into_iter()
-            .collect()
+    /// Answers the last message, and adds the answer. Where that cannot be done the message is taken back.
+    fn answer_last<M: Machine>(
+        &self,
+        generator: &mut Generator<M>,
+        talk: &mut Talk,
+        sampler: &mut SamplerConfig,
+        input: &Input,
+        total: &mut Figures,
+    ) -> Result<(), Failure> {
+        let answer = self.answer(generator, talk, sampler, input, total);
+        sampler.seed = sampler.seed.wrapping_add(1);
+        match answer {
+            Ok(answer) => talk.messages.push(answer),
+            Err(error) if is_of_answer(&*error) => {
+                talk.messages.pop();
+                eprintln!("{error}; the message is taken back, and /reset begins a new conversation");
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// The prompt of the conversation, and its tokens. Where it leaves no room for an answer its oldest turns are left out, until it takes at most
+    /// half of the context: so the cache of what is left serves several further turns.
+    fn prompt<M: Machine>(&self, generator: &Generator<M>, talk: &mut Talk) -> Result<(String, Vec<u32>), Failure> {
+        let context = generator.engine().max_context();
+        let mut most = context.saturating_sub(self.args.tokens.min(context / 4));
+        loop {
+            // What the user wrote stays text, whatever control tokens it spells.
+            let messages = talk.shown();
+            let pieces = self
+                .template
+                .render_pieces(&Conversation::to_answer(&messages), generator.tokenizer())?;
+            let text = pieces.iter().map(|piece| piece.text.as_str()).collect();
+            let ids = generator.encode(&Prompt::Pieces(pieces))?;
+            if ids.len() <= most {
+                return Ok((text, ids));
+            }
+            most = context / 2;
+            let is_first = talk.left_out == 0;
+            if !talk.leave_out_a_turn() {
+                return Ok((text, ids));
+            }
+            if is_first {
+                eprintln!("(the conversation is longer than the context: its oldest turns are left out from here on)");
+            }
+        }
     }
 
     /// Answers the last message, and shows the answer as it is made.
     fn answer<M: Machine>(
         &self,
         generator: &mut Generator<M>,
-        messages: &[Message],
+        talk: &mut Talk,
         sampler: &SamplerConfig,
         input: &Input,
         total: &mut Figures,
-    ) -> Result<String, Failure> {
-        // What the user wrote stays text, whatever control tokens it spells.
-        let conversation = Conversation::to_answer(messages);
-        let pieces = self.template.render_pieces(&conversation, generator.tokenizer())?;
+    ) -> Result<Message, Failure> {
+        let (prompt, ids) = self.prompt(generator, talk)?;
         let request = Request {
             sampler: sampler.clone(),
             max_tokens: self.args.tokens,
-            ..Request::new(pieces)
+            ..Request::new(ids)
         };
-        let mut answer = String::new();
-        let mut show = |text: &str| -> std::io::Result<()> {
-            answer.push_str(text);
-            let mut out = std::io::stdout().lock();
-            out.write_all(text.as_bytes())?;
-            out.flush()
-        };
+        let mut shown = Shown::new(Thinking::new(self.template.source(), &prompt));
         let stop = input.stop_answer();
         let mut figures = Figures::default();
         let mut stream = generator.generate(request)?;
@@ -152,13 +241,13 @@ impl Chat<'_> {
                 Event::Prompt { done, tokens, .. } => {
                     progress.set(done, tokens, stream.generator().engine().backend().launch_count());
                 }
-                Event::Token { token, .. } => show(&token.text)?,
+                Event::Token { token, .. } => shown.add(&token.text)?,
                 Event::Finished {
                     reason, text, stats, ..
                 } => {
                     progress.finish();
-                    show(&text)?;
-                    writeln!(std::io::stdout())?;
+                    shown.add(&text)?;
+                    shown.finish()?;
                     figures.stats = stats;
                     if let Some(note) = note(&reason) {
                         eprintln!("{note}");
@@ -172,7 +261,65 @@ impl Chat<'_> {
         drop(stream);
         figures.launches = progress.launches_since(generator.engine().backend().launch_count());
         add(total, &figures);
-        Ok(answer)
+        Ok(shown.message())
+    }
+}
+
+/// An answer on its way to the screen: what is thought dim on a terminal, elsewhere not at all.
+struct Shown {
+    thinking: Thinking,
+    said: String,
+    thought: String,
+    is_terminal: bool,
+}
+
+impl Shown {
+    fn new(thinking: Thinking) -> Self {
+        Self {
+            thinking,
+            said: String::new(),
+            thought: String::new(),
+            is_terminal: std::io::stdout().is_terminal(),
+        }
+    }
+
+    fn add(&mut self, text: &str) -> std::io::Result<()> {
+        let parts = self.thinking.add(text);
+        parts.into_iter().try_for_each(|part| self.show(part))
+    }
+
+    fn show(&mut self, part: Part) -> std::io::Result<()> {
+        let mut out = std::io::stdout().lock();
+        match part {
+            Part::Said(text) => {
+                self.said.push_str(&text);
+                out.write_all(text.as_bytes())?;
+            }
+            Part::Thought(text) => {
+                if self.thought.is_empty() && !self.is_terminal {
+                    eprintln!("(thinking …)");
+                }
+                if self.is_terminal {
+                    write!(out, "\x1b[2m{text}\x1b[0m")?;
+                }
+                self.thought.push_str(&text);
+            }
+        }
+        out.flush()
+    }
+
+    fn finish(&mut self) -> std::io::Result<()> {
+        let last = self.thinking.finish();
+        last.into_iter().try_for_each(|part| self.show(part))?;
+        writeln!(std::io::stdout())
+    }
+
+    /// The answer as a message of the conversation.
+    fn message(self) -> Message {
+        Message {
+            reasoning: Some(self.thought).filter(|thought| !thought.is_empty()),
+            ..Message::new(Role::Assistant, self.said)
+        }
     }
 }
 

@@ -148,10 +148,7 @@ impl std::fmt::Display for Cards {
 
 /// Opens the devices that the options name.
 pub(crate) fn open(options: &MachineOptions) -> Result<Opened, Failure> {
-    let names = match options.device.as_str() {
-        "auto" => usable(),
-        name => name,
-    };
+    let names = named(&options.device);
     if names == "cpu" {
         if options.vram.is_some() {
             return Err("--vram is for a device's memory, and the CPU uses none".into());
@@ -171,6 +168,14 @@ pub(crate) fn open(options: &MachineOptions) -> Result<Opened, Failure> {
         first: cards.next().ok_or("--device names no device")??,
         others: cards.collect::<Result<_, _>>()?,
     }))
+}
+
+/// The device that is meant by a name: one that can be used, for `auto`.
+pub(crate) fn named(name: &str) -> &str {
+    match name {
+        "auto" => usable(),
+        name => name,
+    }
 }
 
 /// A card of this machine that can be used, else the CPU. Says which, and why.

@@ -6,6 +6,7 @@
 mod bench;
 mod cards;
 mod chat;
+mod doctor;
 mod failure;
 mod fit;
 mod load;
@@ -42,6 +43,7 @@ enum Command {
     Ps(ps::Args),
     Bench(bench::Args),
     Fit(Box<fit::Args>),
+    Doctor(Box<doctor::Args>),
     Pull(pull::Args),
     /// Shows the models that are here.
     List(models::ListArgs),
@@ -70,6 +72,7 @@ fn run(command: &Command) -> Result<(), Failure> {
         Command::Serve(args) => serve::run(args),
         Command::Ps(args) => ps::run(args),
         Command::Fit(args) => fit::run(args),
+        Command::Doctor(args) => doctor::run(args),
         Command::Pull(args) => pull::run(args),
         Command::List(args) => models::list(args),
         Command::Show(args) => models::show(args),

@@ -8,6 +8,8 @@ use rocmforge::memory::Bytes;
 use rocmforge::models::sampling::{Dry, Mirostat, SamplerConfig, Xtc};
 use rocmforge::models::{EngineOptions, KvType, Limit};
 
+use crate::machine;
+
 /// The model that commands take without `--model`.
 pub(crate) const DEFAULT_MODEL: &str = "smollm2";
 
@@ -25,7 +27,7 @@ pub(crate) struct Options {
 }
 
 /// Options of the device, and of memory and precision on it.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Device")]
 pub(crate) struct MachineOptions {
     /// Device: `auto` (a usable card, else the CPU), `cpu`, `hip:` or `nvidia:` with an index or a PCI address, `sim` or `sim:gfx1201` (a
@@ -184,6 +186,25 @@ enum Products {
 }
 
 impl MachineOptions {
+    /// The same with these activations.
+    pub(crate) fn with_activations(&self, activations: Activations) -> Self {
+        Self {
+            activations: match activations {
+                Activations::Int8 => Some(Products::Int8),
+                Activations::F32 => Some(Products::F32),
+            },
+            ..self.clone()
+        }
+    }
+
+    /// The same with the device that `auto` means, which is said once.
+    pub(crate) fn named(&self) -> Self {
+        Self {
+            device: machine::named(&self.device).to_owned(),
+            ..self.clone()
+        }
+    }
+
     /// How activations meet quantised weights, where cards compute or the CPU alone. The CPU rounds prompts to 8 bits too, and that changes answers of
     /// small models.
     pub(crate) fn activations(&self, on_cards: bool) -> Activations {

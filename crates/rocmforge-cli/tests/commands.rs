@@ -69,12 +69,16 @@ fn greedy(arguments: &[&str]) -> Output {
 
 /// The random model with a chat template, in a file.
 fn tiny_chat() -> tempfile::NamedTempFile {
+    tiny_with_template(TEMPLATE)
+}
+
+fn tiny_with_template(template: &str) -> tempfile::NamedTempFile {
     let gguf = Gguf::open(tiny()).expect("a committed model");
     let mut writer = Writer::new();
     for (key, value) in gguf.metadata().iter() {
         writer.metadata(key, value.clone()).expect("as it was");
     }
-    writer.metadata("tokenizer.chat_template", TEMPLATE).expect("a new key");
+    writer.metadata("tokenizer.chat_template", template).expect("a new key");
     for tensor in gguf.tensors() {
         writer
             .tensor(&tensor.name, &tensor.dims, tensor.ty, gguf.data(tensor))
@@ -316,6 +320,86 @@ fn a_conversation_beyond_the_context_is_refused_and_goes_on() {
     assert_eq!(stdout(&output).lines().count().max(1), 1, "one answer");
     let said = stderr(&output);
     assert!(said.contains("the context 64") && said.contains("/reset"), "{said}");
+}
+
+/// The oldest turns are left out where there is no room for an answer, and that is said once.
+#[test]
+fn a_conversation_goes_on_past_the_context() {
+    let model = tiny_chat();
+    let turns = 12;
+    let input = "banana\n".repeat(turns);
+    let options = ["--ctx", "96", "--tokens", "4", "--temp", "0", "--system", "hi"];
+    let output = chat(model.path(), &options, &input);
+    let said = stderr(&output);
+    assert_eq!(stdout(&output).lines().count(), turns, "{said}");
+    assert_eq!(said.matches("oldest turns are left out").count(), 1, "{said}");
+    assert!(!said.contains("taken back"), "{said}");
+}
+
+#[test]
+fn commands_of_a_conversation_do_what_help_says() {
+    let model = tiny_chat();
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("talk.json");
+    let path = file.to_str().expect("UTF-8");
+    let greedy = ["--temp", "0", "--tokens", "4"];
+    let input =
+        format!("/help\n/regen\none\n/regen\n/save {path}\n/wrong\n/bench\n/load {path}\n/load /no/such\n/exit\n");
+    let output = chat(model.path(), &greedy, &input);
+    let said = stderr(&output);
+    for part in [
+        "/system TEXT",
+        "there is no message to answer",
+        "2 messages are in",
+        "there is no command /wrong",
+        "tokens/s (`rocmforge bench`",
+        "2 messages of",
+        "/no/such: ",
+    ] {
+        assert!(said.contains(part), "{part:?} is missing: {said}");
+    }
+    let text = stdout(&output);
+    let answers: Vec<&str> = text.lines().collect();
+    assert_eq!(answers.len(), 2);
+    assert_eq!(answers[0], answers[1], "greedy");
+    let saved: Value = serde_json::from_slice(&std::fs::read(&file).expect("saved")).expect("JSON");
+    assert_eq!(saved["messages"][0]["content"], "one");
+    assert_eq!(
+        saved["messages"][1]["content"].as_str().map(str::trim_end),
+        Some(answers[0])
+    );
+    // Other instructions give another prompt: as if they had been there from the begin.
+    let changed = stdout(&chat(model.path(), &greedy, "/system be brief\none\n"));
+    let given = stdout(&chat(
+        model.path(),
+        &[&greedy[..], &["--system", "be brief"]].concat(),
+        "one\n",
+    ));
+    assert_eq!(changed, given);
+}
+
+/// A template that refuses a message ends the answer, not the program.
+#[test]
+fn an_error_of_the_template_ends_the_answer_alone() {
+    let template = TEMPLATE.replace(
+        "{% for m in messages %}",
+        "{% for m in messages %}{% if 'bad' in m.content %}{{ raise_exception('no bad words') }}{% endif %}",
+    );
+    let model = tiny_with_template(&template);
+    let output = chat(model.path(), &["--temp", "0", "--tokens", "4"], "bad\ngood\n");
+    let said = stderr(&output);
+    assert_eq!(stdout(&output).lines().count(), 1, "{said}");
+    assert!(said.contains("no bad words") && said.contains("taken back"), "{said}");
+}
+
+/// What a model thinks is folded where there is no terminal: the prompt ends inside of the thinking.
+#[test]
+fn thinking_is_folded() {
+    let template = TEMPLATE.replace("<bos>assistant: ", "<bos>assistant: <think>");
+    let model = tiny_with_template(&template);
+    let output = chat(model.path(), &["--temp", "0", "--tokens", "4"], "one\n");
+    assert_eq!(stdout(&output), "\n");
+    assert!(stderr(&output).contains("(thinking …)"), "{}", stderr(&output));
 }
 
 /// Ctrl-C ends the answer; the program reads on. On the simulated card, where an answer takes long enough to be there still.

@@ -1,6 +1,7 @@
 //! Lines of the user: from a line editor on a terminal, else as they come; and Ctrl-C.
 
 use std::io::{BufRead, IsTerminal};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -8,21 +9,76 @@ use rustyline::DefaultEditor;
 use rustyline::error::ReadlineError;
 use signal_hook::consts::SIGINT;
 
+use super::history::History;
 use crate::failure::Failure;
 
 /// What the user wants.
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Line {
     /// An answer to this.
     Text(String),
     /// A new conversation.
     Reset,
+    /// The list of commands.
+    Help,
+    /// Other instructions; none, if the text is empty.
+    System(String),
+    /// Another answer to the last message.
+    Regenerate,
+    /// The conversation in a file.
+    Save(PathBuf),
+    /// The conversation of a file in place of this one.
+    Load(PathBuf),
+    /// How quick the model is here.
+    Bench,
+    /// Something that cannot be done; the text says why.
+    Unknown(String),
     /// The end.
     End,
+}
+
+/// The commands, for people.
+pub(super) const HELP: &str = "\
+/system TEXT  gives other instructions from the next answer on; without TEXT none
+/regen        answers the last message anew
+/reset        begins a new conversation
+/save FILE    writes the conversation to a file, as JSON
+/load FILE    goes on with the conversation of a file
+/bench        measures prompt and decoding of this model
+/exit         ends the program, as Ctrl-D does; Ctrl-C ends an answer";
+
+/// What a line that is not empty means.
+fn meaning(line: &str) -> Line {
+    let (command, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    let is_command = command
+        .strip_prefix('/')
+        .is_some_and(|name| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase()));
+    if !is_command {
+        return Line::Text(line.to_owned());
+    }
+    let rest = rest.trim();
+    let of_file = |line: fn(PathBuf) -> Line| match rest {
+        "" => Line::Unknown(format!("{command} takes the name of a file")),
+        file => line(file.into()),
+    };
+    match command {
+        "/exit" => Line::End,
+        "/reset" => Line::Reset,
+        "/help" => Line::Help,
+        "/system" => Line::System(rest.to_owned()),
+        "/regen" => Line::Regenerate,
+        "/save" => of_file(Line::Save),
+        "/load" => of_file(Line::Load),
+        "/bench" => Line::Bench,
+        other => Line::Unknown(format!("there is no command {other}; /help lists them")),
+    }
 }
 
 /// Where lines come from.
 pub(crate) struct Input {
     editor: Option<DefaultEditor>,
+    /// Lines of this and earlier runs.
+    history: Option<History>,
     /// Ctrl-C was pressed.
     interrupted: Arc<AtomicBool>,
     /// Ctrl-C ends the program: nothing is being computed.
@@ -39,13 +95,21 @@ impl Input {
         let idle = Arc::new(AtomicBool::new(true));
         signal_hook::flag::register_conditional_default(SIGINT, Arc::clone(&idle))?;
         signal_hook::flag::register(SIGINT, Arc::clone(&interrupted))?;
-        let editor = if std::io::stdin().is_terminal() {
-            Some(DefaultEditor::new()?)
-        } else {
-            None
-        };
+        let (mut editor, mut history) = (None, None);
+        if std::io::stdin().is_terminal() {
+            let editor = editor.insert(DefaultEditor::new()?);
+            history = History::of_user();
+            for line in history
+                .as_ref()
+                .and_then(|history| history.lines().ok())
+                .unwrap_or_default()
+            {
+                editor.add_history_entry(line)?;
+            }
+        }
         Ok(Self {
             editor,
+            history,
             interrupted,
             idle,
         })
@@ -59,9 +123,7 @@ impl Input {
             };
             match line.trim() {
                 "" => {}
-                "/exit" => return Ok(Line::End),
-                "/reset" => return Ok(Line::Reset),
-                text => return Ok(Line::Text(text.to_owned())),
+                text => return Ok(meaning(text)),
             }
         }
     }
@@ -75,6 +137,10 @@ impl Input {
         match editor.readline("> ") {
             Ok(line) => {
                 editor.add_history_entry(&line)?;
+                // A history that cannot be written is no reason to stop.
+                if let Some(history) = self.history.as_ref().filter(|_| !line.trim().is_empty()) {
+                    let _ = history.add(&line);
+                }
                 Ok(Some(line))
             }
             Err(ReadlineError::Interrupted) => {
@@ -104,5 +170,21 @@ impl StopAnswer<'_> {
 impl Drop for StopAnswer<'_> {
     fn drop(&mut self) {
         self.0.idle.store(true, Ordering::SeqCst);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_after_a_slash_is_a_command_and_a_path_is_text() {
+        assert_eq!(meaning("/system be brief"), Line::System("be brief".to_owned()));
+        assert_eq!(meaning("/save  a b.json"), Line::Save("a b.json".into()));
+        assert!(matches!(meaning("/save"), Line::Unknown(why) if why.contains("file")));
+        assert!(matches!(meaning("/rest"), Line::Unknown(why) if why.contains("/help")));
+        for text in ["/etc/passwd is what?", "/", "hi /reset", "/1 of 2"] {
+            assert_eq!(meaning(text), Line::Text(text.to_owned()));
+        }
     }
 }

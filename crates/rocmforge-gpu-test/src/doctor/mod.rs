@@ -3,7 +3,6 @@
 //! Looks without HIP first. HIP itself is asked in a process of its own with a time limit: a library that crashes or
 //! hangs must not take the doctor with it.
 
-mod bare;
 pub(crate) mod probe;
 mod report;
 #[cfg(test)]
@@ -105,7 +104,7 @@ fn gather(root: &Path, no_hip: bool, command: &str) -> Report {
     Report {
         command: command.to_owned(),
         checks,
-        bare: bare::cards(root),
+        bare: sysfs.bare_amd_cards().into_iter().map(|card| card.pci).collect(),
         nvidia,
         machine,
         hip,

@@ -123,6 +123,38 @@ impl Sysfs {
     }
 }
 
+/// AMD's display controller that no driver has taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BareCard {
+    /// PCI address, `0000:03:00.0`.
+    pub pci: String,
+    /// PCI device number.
+    pub device: Option<u32>,
+}
+
+impl Sysfs {
+    /// AMD's display controllers on the PCI bus that have no driver, by address.
+    pub fn bare_amd_cards(&self) -> Vec<BareCard> {
+        let devices = self.path("sys/bus/pci/devices");
+        // A device that cannot be read is none that could be advised on.
+        let number = |pci: &str, name: &str| file::hex(&devices.join(pci).join(name)).ok();
+        let mut cards: Vec<BareCard> = file::names(&devices, &mut Vec::new())
+            .into_iter()
+            // The class of displays is 3; what follows tells VGA from 3D.
+            .filter(|pci| {
+                number(pci, "vendor") == Some(AMD) && number(pci, "class").is_some_and(|class| class >> 16 == 3)
+            })
+            .filter(|pci| std::fs::symlink_metadata(devices.join(pci).join("driver")).is_err())
+            .map(|pci| BareCard {
+                device: number(&pci, "device"),
+                pci,
+            })
+            .collect();
+        cards.sort_by(|a, b| a.pci.cmp(&b.pci));
+        cards
+    }
+}
+
 impl Machine {
     /// The KFD node of a card, by PCI address.
     pub fn node_of(&self, card: &DrmCard) -> Option<&KfdNode> {

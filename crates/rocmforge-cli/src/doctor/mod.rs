@@ -1,0 +1,422 @@
+//! Doctor: what keeps each AMD card of this machine from being used, with the next command to type.
+//!
+//! It looks at files first. HIP is asked last, in a process of its own: a library that crashes or hangs must not take the doctor with it.
+
+mod self_test;
+
+use std::io::Write;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use clap::Args as Arguments;
+use rocmforge::backend::{Availability, HipBackend};
+use rocmforge::machine::sysfs::{Access, Machine, Sysfs};
+use serde_json::json;
+
+use crate::failure::Failure;
+use crate::options::MachineOptions;
+
+/// Says what keeps a card from being used, and what to type next; with --self-test computes on the card and compares.
+#[derive(Arguments, Debug)]
+pub(crate) struct Args {
+    /// Looks at a copy of sys, proc, dev, etc, lib, usr and opt in this folder in place of the machine; HIP is not asked.
+    #[arg(long, value_name = "DIR", default_value = "/")]
+    root: PathBuf,
+    /// Computes a tiny model with every family of kernels, and compares with stored logits.
+    #[arg(long)]
+    self_test: bool,
+    /// Prints one JSON object, and nothing else, on stdout.
+    #[arg(long)]
+    json: bool,
+    /// Asks HIP in this process, and prints what it says.
+    #[arg(long, hide = true)]
+    ask_hip: bool,
+    #[command(flatten)]
+    machine: MachineOptions,
+}
+
+/// What a card is, and what keeps it from being used, the first thing to do first.
+struct Card {
+    name: String,
+    troubles: Vec<Trouble>,
+}
+
+/// One cause, and what to do about it.
+struct Trouble {
+    what: String,
+    next: String,
+}
+
+fn trouble(what: impl Into<String>, next: impl Into<String>) -> Trouble {
+    Trouble {
+        what: what.into(),
+        next: next.into(),
+    }
+}
+
+/// A distribution, for names of packages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Distribution {
+    Debian,
+    Ubuntu,
+    Fedora,
+    Arch,
+    Other,
+}
+
+impl Distribution {
+    fn of(root: &Path) -> Self {
+        let text = std::fs::read_to_string(root.join("etc/os-release")).unwrap_or_default();
+        let value = |key: &str| text.lines().find_map(|line| line.strip_prefix(key));
+        let ids = [value("ID="), value("ID_LIKE=")]
+            .map(Option::unwrap_or_default)
+            .join(" ")
+            .replace('"', "");
+        let known = |id: &str| match id {
+            "debian" => Some(Self::Debian),
+            "ubuntu" => Some(Self::Ubuntu),
+            "fedora" => Some(Self::Fedora),
+            "arch" => Some(Self::Arch),
+            _ => None,
+        };
+        ids.split_whitespace().find_map(known).unwrap_or(Self::Other)
+    }
+
+    /// The command that installs the card's firmware.
+    fn firmware(self) -> &'static str {
+        match self {
+            Self::Debian => "sudo apt install firmware-amd-graphics (component non-free-firmware), then restart",
+            Self::Ubuntu => "sudo apt install linux-firmware, then restart",
+            Self::Fedora => "sudo dnf install amd-gpu-firmware, then restart",
+            Self::Arch => "sudo pacman -S linux-firmware, then restart",
+            Self::Other => "install the package of linux-firmware with the folder amdgpu, then restart",
+        }
+    }
+
+    /// The command that installs HIP's runtime.
+    fn hip(self) -> &'static str {
+        match self {
+            Self::Debian | Self::Ubuntu => {
+                "sudo apt install hip-runtime-amd, after AMD's repository was added (https://rocm.docs.amd.com/projects/install-on-linux)"
+            }
+            Self::Fedora => "sudo dnf install rocm-hip",
+            Self::Arch => "sudo pacman -S hip-runtime-amd",
+            Self::Other => {
+                "install ROCm's package hip-runtime-amd (https://rocm.docs.amd.com/projects/install-on-linux)"
+            }
+        }
+    }
+}
+
+/// The first kernel and the first HIP that know a generation of cards, by the device number on the PCI bus and the processor.
+struct Generation {
+    name: &'static str,
+    devices: std::ops::RangeInclusive<u32>,
+    target: &'static str,
+    kernel: [u32; 2],
+    hip: [u32; 2],
+}
+
+const GENERATIONS: [Generation; 3] = [
+    Generation {
+        name: "RDNA 4 (RX 9000)",
+        devices: 0x7550..=0x759f,
+        target: "gfx120",
+        kernel: [6, 12],
+        hip: [6, 3],
+    },
+    Generation {
+        name: "RDNA 3 (RX 7000)",
+        devices: 0x7440..=0x749f,
+        target: "gfx110",
+        kernel: [6, 1],
+        hip: [5, 7],
+    },
+    Generation {
+        name: "RDNA 2 (RX 6000)",
+        devices: 0x73a0..=0x73ff,
+        target: "gfx103",
+        kernel: [5, 11],
+        hip: [5, 2],
+    },
+];
+
+/// The first two numbers of a version.
+fn version(text: &str) -> Option<[u32; 2]> {
+    let mut numbers = text.split(|letter: char| !letter.is_ascii_digit()).map(str::parse);
+    Some([numbers.next()?.ok()?, numbers.next()?.ok()?])
+}
+
+/// HIP libraries that are installed: path and version, where a file's name or ROCm's folder has one.
+fn libraries(root: &Path) -> Vec<(String, Option<[u32; 2]>)> {
+    let names = |folder: &Path| -> Vec<String> {
+        let entries = std::fs::read_dir(root.join(folder)).into_iter().flatten().flatten();
+        let mut names: Vec<String> = entries
+            .filter_map(|entry| entry.file_name().into_string().ok())
+            .collect();
+        names.sort();
+        names
+    };
+    let mut folders: Vec<PathBuf> = ["usr/lib/x86_64-linux-gnu", "usr/lib64", "usr/lib"]
+        .map(PathBuf::from)
+        .into();
+    let rocm = names(Path::new("opt"))
+        .into_iter()
+        .filter(|name| name.starts_with("rocm"));
+    folders.extend(rocm.map(|name| Path::new("opt").join(name).join("lib")));
+    let mut found: Vec<(String, Option<[u32; 2]>)> = Vec::new();
+    for folder in folders {
+        // The longest name has the whole version: libamdhip64.so.6.3.60301.
+        let is_library = |name: &String| name.starts_with("libamdhip64.so");
+        if let Some(name) = names(&folder).into_iter().filter(is_library).max_by_key(String::len) {
+            let path = Path::new("/").join(&folder).join(&name).display().to_string();
+            found.push((path, name.strip_prefix("libamdhip64.so.").and_then(version)));
+        }
+    }
+    found
+}
+
+/// What was found.
+struct Report {
+    kernel: String,
+    groups: Vec<String>,
+    libraries: Vec<(String, Option<[u32; 2]>)>,
+    cards: Vec<Card>,
+    /// What HIP says, where it was asked.
+    hip: Option<Result<String, String>>,
+}
+
+fn look(root: &Path) -> Report {
+    let sysfs = Sysfs::at(root);
+    let machine = sysfs.machine();
+    let distribution = Distribution::of(root);
+    let kernel = std::fs::read_to_string(root.join("proc/sys/kernel/osrelease")).unwrap_or_default();
+    let kernel = kernel.trim().to_owned();
+    let libraries = libraries(root);
+    let mut cards: Vec<Card> = Vec::new();
+    for card in sysfs.bare_amd_cards() {
+        let generation = GENERATIONS
+            .iter()
+            .find(|of| card.device.is_some_and(|device| of.devices.contains(&device)));
+        let what = generation.map_or("AMD card", |of| of.name);
+        cards.push(Card {
+            name: format!("{}, {what}", card.pci),
+            troubles: vec![no_driver(root, &machine, distribution, generation, &kernel)],
+        });
+    }
+    for card in machine.amd_cards() {
+        let node = machine.node_of(card);
+        let target = node.and_then(|node| node.target.as_deref());
+        let mut troubles = Vec::new();
+        if machine.kfd.is_none() {
+            troubles.push(trouble(
+                "/dev/kfd is missing: the driver has no compute support, or a container was started without it",
+                "sudo modprobe amdgpu; in a container, start it with --device /dev/kfd --device /dev/dri",
+            ));
+        } else if node.is_none() {
+            troubles.push(trouble(
+                "the driver does not offer it for compute",
+                "sudo dmesg | grep -i -e amdgpu -e kfd says why; a newer kernel may know the card",
+            ));
+        }
+        let ours = |name: &Path| card.render_node.as_deref().is_none_or(|node| name.ends_with(node));
+        let files = machine
+            .kfd
+            .iter()
+            .chain(machine.render_nodes.iter().filter(|file| ours(&file.path)));
+        for file in files.filter(|file| file.access == Access::Denied) {
+            let group = file.group.name.clone().unwrap_or_else(|| file.group.id.to_string());
+            troubles.push(trouble(
+                format!(
+                    "this user may not use {}, which belongs to the group {group}",
+                    file.path.display()
+                ),
+                format!("sudo usermod -aG {group} $USER, then log out and in again"),
+            ));
+        }
+        troubles.extend(library_trouble(&libraries, target, distribution));
+        let product = card.product.as_deref().unwrap_or("AMD card");
+        let pci = card.pci.as_deref().unwrap_or(&card.name);
+        cards.push(Card {
+            name: format!("{pci}, {product}, {}", target.unwrap_or("no compute")),
+            troubles,
+        });
+    }
+    let groups = machine.user.groups.iter();
+    Report {
+        kernel,
+        groups: groups
+            .map(|group| group.name.clone().unwrap_or_else(|| group.id.to_string()))
+            .collect(),
+        libraries,
+        cards,
+        hip: None,
+    }
+}
+
+/// Why no driver has taken a card.
+fn no_driver(
+    root: &Path,
+    machine: &Machine,
+    distribution: Distribution,
+    generation: Option<&Generation>,
+    kernel: &str,
+) -> Trouble {
+    if let (Some(of), Some(found)) = (generation, version(kernel))
+        && found < of.kernel
+    {
+        let [major, minor] = of.kernel;
+        return trouble(
+            format!(
+                "it has no driver: the kernel is {kernel}, and {} needs {major}.{minor} or newer",
+                of.name
+            ),
+            format!("install a kernel of at least {major}.{minor}, then restart"),
+        );
+    }
+    if !machine.amdgpu_loaded {
+        return trouble("it has no driver: amdgpu is not loaded", "sudo modprobe amdgpu");
+    }
+    let has_firmware = ["lib/firmware/amdgpu", "usr/lib/firmware/amdgpu"]
+        .iter()
+        .any(|folder| root.join(folder).is_dir());
+    if !has_firmware {
+        return trouble(
+            "amdgpu is loaded and has no firmware: there is no folder /lib/firmware/amdgpu",
+            distribution.firmware(),
+        );
+    }
+    trouble(
+        "amdgpu is loaded and did not take it",
+        "sudo dmesg | grep -i amdgpu says why: firmware of this card that is missing, or a kernel that does not know it",
+    )
+}
+
+/// Why no installed HIP can use a card.
+fn library_trouble(
+    libraries: &[(String, Option<[u32; 2]>)],
+    target: Option<&str>,
+    distribution: Distribution,
+) -> Option<Trouble> {
+    let next = distribution.hip();
+    if libraries.is_empty() {
+        return Some(trouble("there is no HIP library (libamdhip64.so)", next));
+    }
+    let target = target?;
+    let of = GENERATIONS.iter().find(|of| target.starts_with(of.target))?;
+    let newest = libraries
+        .iter()
+        .filter_map(|(path, version)| Some((path, (*version)?)))
+        .max_by_key(|(_, version)| *version)?;
+    let (path, [major, minor]) = newest;
+    let [least, of_least] = of.hip;
+    ([major, minor] < of.hip).then(|| {
+        trouble(
+            format!(
+                "HIP {major}.{minor} ({path}) does not know {target}: {} needs {least}.{of_least} or newer",
+                of.name
+            ),
+            next,
+        )
+    })
+}
+
+/// What HIP says, asked in a process of its own.
+fn ask_hip() -> Result<String, String> {
+    let answer =
+        std::env::current_exe().and_then(|program| Command::new(program).args(["doctor", "--ask-hip"]).output());
+    let answer = answer.map_err(|error| format!("it could not be asked: {error}"))?;
+    let said = String::from_utf8_lossy(&answer.stdout).trim().to_owned();
+    match (answer.status.success(), answer.status.signal()) {
+        (true, _) => Ok(said),
+        (false, Some(signal)) => Err(format!(
+            "the library ended its process by signal {signal}: install ROCm anew"
+        )),
+        (false, None) => Err(said),
+    }
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let mut out = std::io::stdout().lock();
+    if args.ask_hip {
+        let answer = HipBackend::availability();
+        writeln!(out, "{answer}")?;
+        return match answer {
+            Availability::Available { .. } => Ok(()),
+            Availability::Unavailable(why) => Err(why.to_string().into()),
+        };
+    }
+    if args.self_test {
+        return self_test::run(&args.machine, args.json);
+    }
+    if !args.root.is_dir() {
+        return Err(format!("{} is no folder to look at", args.root.display()).into());
+    }
+    let mut report = look(&args.root);
+    // A library is asked where it could answer.
+    let is_ready = |card: &Card| card.troubles.is_empty();
+    if args.root == Path::new("/") && report.cards.iter().any(is_ready) {
+        report.hip = Some(ask_hip());
+    }
+    match args.json {
+        true => writeln!(out, "{}", serde_json::to_string(&report.json())?)?,
+        false => report.print(&mut out)?,
+    }
+    Ok(())
+}
+
+impl Report {
+    fn json(&self) -> serde_json::Value {
+        let cards = self.cards.iter().map(|card| {
+            let troubles = card
+                .troubles
+                .iter()
+                .map(|of| json!({ "what": of.what, "next": of.next }));
+            json!({ "name": card.name, "usable": card.troubles.is_empty(), "troubles": troubles.collect::<Vec<_>>() })
+        });
+        let libraries = self
+            .libraries
+            .iter()
+            .map(|(path, version)| json!({ "path": path, "version": version }));
+        json!({
+            "kernel": self.kernel,
+            "groups": self.groups,
+            "hip_libraries": libraries.collect::<Vec<_>>(),
+            "cards": cards.collect::<Vec<_>>(),
+            "hip": self.hip.as_ref().map(|said| said.clone().unwrap_or_else(|error| error)),
+        })
+    }
+
+    fn print(&self, out: &mut impl Write) -> std::io::Result<()> {
+        let mut row = |name: &str, value: &str| writeln!(out, "{name:<8} {value}");
+        row("kernel", &self.kernel)?;
+        row("groups", &self.groups.join(", "))?;
+        for (path, _) in &self.libraries {
+            row("HIP", path)?;
+        }
+        match &self.hip {
+            Some(Ok(said) | Err(said)) => row("HIP", said)?,
+            None => {}
+        }
+        if self.cards.is_empty() {
+            row(
+                "card",
+                "no AMD card is on the PCI bus: `--device cpu` and `--device sim` need none",
+            )?;
+        }
+        for card in &self.cards {
+            row("card", &card.name)?;
+            for trouble in &card.troubles {
+                row("", &trouble.what)?;
+                row("  next", &trouble.next)?;
+            }
+            if card.troubles.is_empty() {
+                row("", "nothing here speaks against using it")?;
+                row("  next", "rocmforge doctor --self-test")?;
+            }
+        }
+        Ok(())
+    }
+}
