@@ -1,6 +1,6 @@
 //! Store: the folder with the models that were pulled.
 //!
-//! It is `$ROCMFORGE_MODELS`, else `rocmforge/models` in `$XDG_DATA_HOME`, else in `~/.local/share`. Each model has a folder of its own, whose name
+//! It is `$ROCMFORGE_STORE`, else `rocmforge/models` in `$XDG_DATA_HOME`, else in `~/.local/share`. Each model has a folder of its own, whose name
 //! is that of the model in a form that every file system takes, and in it a file [`MANIFEST`]: what is in the folder, and where it came from. The
 //! manifest is written last, so a model with one is whole.
 
@@ -79,11 +79,11 @@ impl Store {
                 .map(PathBuf::from)
                 .filter(|path| path.is_absolute())
         };
-        if let Some(root) = std::env::var_os("ROCMFORGE_MODELS").filter(|root| !root.is_empty()) {
+        if let Some(root) = std::env::var_os("ROCMFORGE_STORE").filter(|root| !root.is_empty()) {
             return Ok(Self { root: root.into() });
         }
         let data = absolute("XDG_DATA_HOME").or_else(|| Some(absolute("HOME")?.join(".local/share")));
-        let data = data.ok_or("neither ROCMFORGE_MODELS nor XDG_DATA_HOME nor HOME says where models should lie")?;
+        let data = data.ok_or("neither ROCMFORGE_STORE nor XDG_DATA_HOME nor HOME says where models should lie")?;
         Ok(Self {
             root: data.join("rocmforge/models"),
         })
@@ -121,6 +121,31 @@ impl Store {
         file.as_file().sync_all()?;
         file.persist(folder.join(MANIFEST))?;
         Ok(())
+    }
+
+    /// A store beside this one's models, for what is to replace one of them.
+    pub(crate) fn beside(&self) -> Self {
+        Self {
+            root: self.root.join(".new"),
+        }
+    }
+
+    /// Puts a model of [`Self::beside`] in the place of one that is there.
+    pub(crate) fn replace(&self, old: &Entry, new: &Entry) -> Result<Entry, Failure> {
+        let mut gone = new.folder.clone().into_os_string();
+        gone.push(".old");
+        // What an ended process has left.
+        let _ = std::fs::remove_dir_all(&gone);
+        std::fs::rename(&old.folder, &gone)?;
+        if let Err(error) = std::fs::rename(&new.folder, &old.folder) {
+            std::fs::rename(&gone, &old.folder)?;
+            return Err(error.into());
+        }
+        std::fs::remove_dir_all(&gone)?;
+        // Parts of other models may be there.
+        let _ = std::fs::remove_dir(self.beside().root);
+        let entry = self.find(&new.manifest.name)?;
+        entry.ok_or_else(|| format!("{} was removed while it was pulled", new.manifest.name).into())
     }
 
     /// Removes a model, its manifest first: what is left of it is no model.

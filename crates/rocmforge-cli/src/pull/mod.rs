@@ -4,6 +4,7 @@ mod download;
 pub(crate) mod header;
 mod hub;
 mod known;
+mod pins;
 
 use std::path::Path;
 
@@ -31,14 +32,18 @@ pub(crate) struct Args {
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let store = Store::of_user()?;
-    if let Some(entry) = store.find(&args.name)? {
-        if !args.force {
+    let entry = match store.find(&args.name)? {
+        Some(entry) if !args.force => {
             eprintln!("{} is there (--force fetches it again)", entry.path().display());
             return Ok(());
         }
-        store.remove(&entry)?;
-    }
-    let entry = pull(&store, &args.name, args.sha256.as_deref())?;
+        Some(old) => {
+            let beside = store.beside();
+            let new = pull(&beside, &args.name, args.sha256.as_deref())?;
+            store.replace(&old, &new)?
+        }
+        None => pull(&store, &args.name, args.sha256.as_deref())?,
+    };
     eprintln!("{}", entry.path().display());
     Ok(())
 }

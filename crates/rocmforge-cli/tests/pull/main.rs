@@ -47,7 +47,7 @@ impl User {
         let mut command = Command::new(env!("CARGO_BIN_EXE_rocmforge"));
         command
             .args(args)
-            .env("ROCMFORGE_MODELS", self.models.path())
+            .env("ROCMFORGE_STORE", self.models.path())
             .env("HF_ENDPOINT", &self.hub.url)
             .env("PIP_INDEX_URL", format!("{}/simple", self.hub.url))
             .env_remove("HF_TOKEN");
@@ -195,6 +195,14 @@ fn a_file_with_another_hash_is_refused_and_removed() {
     user.hub.set(FILE, Answer::File(bytes[1..].to_vec()));
     let error = user.fails(&["pull", "--force", NAME]);
     assert!(error.contains("were expected"), "{error}");
+    assert_eq!(user.listed(), [NAME], "the old one is there until the new one is");
+    user.ok(&["run", "-m", NAME, "--ids", "1", "--tokens", "1", "--device", "cpu"]);
+    user.hub.set(FILE, Answer::File(bytes));
+    let before = user.hub.ranges(FILE).len();
+    user.ok(&["pull", "--force", NAME]);
+    assert!(user.hub.ranges(FILE).len() > before, "it is fetched again");
+    assert_eq!(user.listed(), [NAME]);
+    assert_eq!(std::fs::read_dir(user.models.path()).expect("there").count(), 1);
 }
 
 #[test]
@@ -289,7 +297,7 @@ fn a_text_to_continue_comes_from_stdin_or_a_file() {
 fn completions_and_the_manual_page_name_every_command() {
     let user = User::new();
     for text in [user.ok(&["completions", "bash"]), user.ok(&["man"])] {
-        for command in ["run", "chat", "pull", "list", "show", "rm"] {
+        for command in ["run", "chat", "bench", "fit", "doctor", "pull", "list", "show", "rm"] {
             assert!(text.contains(command), "{command}");
         }
     }
