@@ -232,6 +232,8 @@ impl<B: HostAccess> Engine<B> {
         options: EngineOptions,
         mut progress: impl FnMut(usize, usize),
     ) -> Result<Self, ModelError> {
+        static SAID: std::sync::Once = std::sync::Once::new();
+        crate::unoptimised::advise(rocmforge_ggml::OPTIMISED, &SAID, &mut std::io::stderr());
         let config = model.config().clone();
         let available = backend.available_bytes();
         let (planned, candidates, passes) = plan::plan_for(&backend, model, options, available)?;

@@ -42,6 +42,7 @@ pub mod step;
 pub mod stop;
 pub mod tokenizer;
 mod tokenizer_config;
+mod unoptimised;
 pub mod weights;
 
 pub use engine::{

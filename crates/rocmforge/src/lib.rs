@@ -22,8 +22,8 @@
 //! # }
 //! ```
 //!
-//! A debug build of your workspace builds the simulated card without optimisation, some 18 times slower; it says so, once. In your
-//! `Cargo.toml`:
+//! A debug build of your workspace builds the simulated card without optimisation, some 18 times slower, and the CPU's kernels some 60 times; both say
+//! so, once. In your `Cargo.toml`:
 //!
 //! ```toml
 //! [profile.dev.package.rocmforge-isa]
@@ -32,6 +32,12 @@
 //! opt-level = 2
 //! codegen-units = 1
 //! [profile.dev.package.rocmforge-sim]
+//! opt-level = 3
+//! [profile.dev.package.rocmforge-ggml]
+//! opt-level = 3
+//! [profile.dev.package.rocmforge-models]
+//! opt-level = 2
+//! [profile.dev.package.rocmforge-gguf]
 //! opt-level = 3
 //! ```
 

@@ -1,23 +1,33 @@
-//! Profile advice: each page that says how to build the simulated card in a debug build has the sections of `Cargo.toml`.
+//! Profile advice: each page that says what to optimise in a debug build has the sections of `Cargo.toml`.
 
 use super::Broken;
 use std::path::Path;
 
-/// Crates with advice, in the order of the pages.
-const CRATES: [&str; 3] = ["rocmforge-isa", "rocmforge-amdgcn", "rocmforge-sim"];
+/// Crates with advice, in the order of the pages: those of the simulated card, and those that compute on the CPU.
+const CRATES: [&str; 6] = [
+    "rocmforge-isa",
+    "rocmforge-amdgcn",
+    "rocmforge-sim",
+    "rocmforge-ggml",
+    "rocmforge-models",
+    "rocmforge-gguf",
+];
 
 /// Pages with the advice, and how many of the crates each names: `rocmforge-amdgcn` does not need the simulator.
 const PAGES: &[(&str, usize)] = &[
-    ("README.md", 3),
-    ("crates/rocmforge/README.md", 3),
-    ("crates/rocmforge/src/lib.rs", 3),
+    ("README.md", 6),
+    ("crates/rocmforge/README.md", 6),
+    ("crates/rocmforge/src/lib.rs", 6),
     ("crates/rocmforge-amdgcn/README.md", 2),
     ("crates/rocmforge-sim/README.md", 3),
     ("crates/rocmforge-sim/src/lib.rs", 3),
 ];
 
-/// The advice that a program prints.
-const PRINTED: &str = "crates/rocmforge-sim/src/machine/unoptimised.rs";
+/// The advice that programs print, and the crates that it names.
+const PRINTED: &[(&str, std::ops::Range<usize>)] = &[
+    ("crates/rocmforge-sim/src/machine/unoptimised.rs", 0..3),
+    ("crates/rocmforge-models/src/unoptimised.rs", 3..6),
+];
 
 /// Compares the pages with `Cargo.toml`.
 pub(super) fn check(root: &Path, broken: &mut Vec<Broken>) -> std::io::Result<()> {
@@ -47,11 +57,13 @@ pub(super) fn check(root: &Path, broken: &mut Vec<Broken>) -> std::io::Result<()
             report(page, format!("its profile is not that of Cargo.toml:\n{advice}"));
         }
     }
-    let printed = std::fs::read_to_string(root.join(PRINTED))?;
-    let all = CRATES.iter().zip(&sections);
-    for key in all.flat_map(|(name, section)| keys(name, section)) {
-        if !printed.contains(&key) {
-            report(PRINTED, format!("it does not say `{key}`, as Cargo.toml does"));
+    for (path, crates) in PRINTED {
+        let printed = std::fs::read_to_string(root.join(path))?;
+        let all = CRATES[crates.clone()].iter().zip(&sections[crates.clone()]);
+        for key in all.flat_map(|(name, section)| keys(name, section)) {
+            if !printed.contains(&key) {
+                report(path, format!("it does not say `{key}`, as Cargo.toml does"));
+            }
         }
     }
     Ok(())
