@@ -1,9 +1,9 @@
 //! Conversation: its messages, which of them a prompt has, and files of it.
 
-use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{Read, Write};
 use std::path::Path;
 
+use rocmforge::gguf::open_regular;
 use rocmforge::models::chat::{Content, Message, Role};
 use serde_json::{Value, json};
 
@@ -103,11 +103,7 @@ impl Talk {
 
     /// The conversation of a file: an object with messages, or a list of them.
     pub(super) fn load(path: &Path) -> Result<Self, Failure> {
-        let file = File::open(path)?;
-        // A pipe without a writer would hold the program.
-        if !file.metadata()?.is_file() {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no file").into());
-        }
+        let (file, _) = open_regular(path)?;
         let mut bytes = Vec::new();
         file.take(LONGEST + 1).read_to_end(&mut bytes)?;
         if bytes.len() as u64 > LONGEST {
@@ -169,6 +165,14 @@ mod tests {
             std::fs::write(&path, damaged).expect("written");
             assert!(Talk::load(&path).is_err(), "{damaged}");
         }
-        assert!(Talk::load(folder.path()).is_err());
+        // A folder, and a pipe that nobody writes to.
+        let pipe = folder.path().join("pipe");
+        assert!(
+            std::process::Command::new("mkfifo")
+                .arg(&pipe)
+                .status()
+                .is_ok_and(|status| status.success())
+        );
+        assert!(Talk::load(folder.path()).is_err() && Talk::load(&pipe).is_err());
     }
 }

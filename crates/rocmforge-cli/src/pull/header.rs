@@ -7,7 +7,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
 use rocmforge::ggml::DType;
-use rocmforge::gguf::{Gguf, GgufError};
+use rocmforge::gguf::{Gguf, GgufError, open_regular};
 use rocmforge::models::Model;
 
 use super::download::Client;
@@ -76,7 +76,7 @@ fn of_path(path: &Path) -> Result<Outline, Failure> {
         Err(rocmforge::models::ModelError::Gguf(error)) if matches!(error.root(), GgufError::TensorPastEnd { .. }) => {
             let folder = tempfile::tempdir()?;
             let copy = folder.path().join("part.gguf");
-            sparse(&copy, &gguf_header(&mut File::open(path)?)?, UNKNOWN)?;
+            sparse(&copy, &gguf_header(&mut open_regular(path)?.0)?, UNKNOWN)?;
             with_holes(&copy, Some(folder))
         }
         opened => Ok(Outline {
@@ -88,7 +88,8 @@ fn of_path(path: &Path) -> Result<Outline, Failure> {
 
 /// The model of a config.json, in the type that it names.
 fn of_config(path: &Path) -> Result<Outline, Failure> {
-    let config: serde_json::Value = serde_json::from_reader(io::BufReader::new(File::open(path)?.take(8 << 20)))?;
+    let (file, _) = open_regular(path)?;
+    let config: serde_json::Value = serde_json::from_reader(io::BufReader::new(file.take(8 << 20)))?;
     let dtype = ["dtype", "torch_dtype"].iter().find_map(|key| config[key].as_str());
     let dtype = match dtype {
         Some("float32") => DType::F32,
