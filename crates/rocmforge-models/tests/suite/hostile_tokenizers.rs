@@ -499,8 +499,8 @@ fn put(directory: &Path, name: &str, special: &str) {
     }
 }
 
-/// A directory with all files of a model, which [`Model::open`] takes.
-fn model() -> TempDir {
+/// A directory with all files of a model, which [`Model::open`] takes. Its list of tensors is empty.
+pub(super) fn model() -> TempDir {
     let directory = tempfile::tempdir().expect("a folder");
     let write = |name: &str, text: &[u8]| std::fs::write(directory.path().join(name), text).expect("written");
     write(

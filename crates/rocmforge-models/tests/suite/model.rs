@@ -51,15 +51,10 @@ fn a_gguf_file_gives_both() {
 
 #[test]
 fn a_hugging_face_directory_gives_both() {
-    let directory = tempfile::tempdir().expect("a directory");
+    // Neither of the two is among the weights.
+    let directory = super::hostile_tokenizers::model();
+    std::fs::remove_file(directory.path().join("tokenizer.json")).expect("removed");
     let write = |name: &str, text: &[u8]| std::fs::write(directory.path().join(name), text).expect("written");
-    write(
-        "config.json",
-        br#"{"model_type": "llama", "num_hidden_layers": 1, "hidden_size": 8, "intermediate_size": 8, "num_attention_heads": 1,
-             "vocab_size": 4, "max_position_embeddings": 16, "rms_norm_eps": 1e-5}"#,
-    );
-    // An empty list of tensors: neither of the two is among the weights.
-    write("model.safetensors", b"\x02\0\0\0\0\0\0\0{}");
     let model = Model::open(directory.path()).expect("a model");
     let error = model.tokenizer().expect_err("no tokenizer.json");
     assert!(
