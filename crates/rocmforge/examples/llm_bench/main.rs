@@ -7,7 +7,7 @@
 //!
 //! A file of each model is written to a temporary folder. Ours and llama.cpp's run in turns, each as often as `--rounds` says; the table has
 //! medians. The bound is the rate at which the card copies (bytes read and written) over the bytes of the weights, and of the cache at a
-//! depth, that a token must read. Simulated time is not speed: on `sim` the table has launches only.
+//! depth, that a step must read. Simulated time is not speed: on `sim` the table has launches only.
 #![allow(clippy::print_stdout, clippy::print_stderr)] // printing is what it is for
 
 mod peer;
@@ -43,7 +43,10 @@ struct Args {
     /// Tokens in the cache before decoding.
     #[arg(long, value_delimiter = ',', default_value = "0,8192")]
     depths: Vec<usize>,
-    /// Tokens that are decoded, one after the other.
+    /// Sequences that are decoded in one batch; llama.cpp does one.
+    #[arg(long, value_delimiter = ',', default_value = "1")]
+    batches: Vec<usize>,
+    /// Tokens that are decoded of each sequence, one after the other.
     #[arg(long, default_value_t = 128)]
     tokens: usize,
     /// Tokens of a prompt; 0 measures none.
@@ -114,7 +117,12 @@ enum Products {
 #[derive(Clone, Copy)]
 pub(crate) enum Work {
     Prompt(usize),
-    Decode { tokens: usize, depth: usize },
+    Decode {
+        tokens: usize,
+        depth: usize,
+        /// Each with this depth of its own.
+        sequences: usize,
+    },
 }
 
 fn main() -> ExitCode {
@@ -149,12 +157,15 @@ fn run(args: &Args) -> Result<(), Failure> {
             shape.write(ty, context, &file)?;
             let prompt = (args.prompt > 0).then_some(Work::Prompt(args.prompt));
             let tokens = args.tokens;
-            let decode = args.depths.iter().map(|&depth| Work::Decode { tokens, depth });
             let drawn = args.draws.map_or_else(Vec::new, |count| vec![Some(0), Some(count)]);
-            let decode: Vec<Work> = decode.collect();
-            let decode = decode.into_iter().flat_map(|work| {
-                let ways = [None].into_iter().chain(drawn.clone());
-                ways.map(move |draws| (work, draws))
+            let decode = args.depths.iter().flat_map(|&depth| {
+                let of = move |sequences| Work::Decode {
+                    tokens,
+                    depth,
+                    sequences,
+                };
+                let batches = args.batches.iter().map(move |&sequences| (of(sequences), None));
+                batches.chain(drawn.clone().into_iter().map(move |draws| (of(1), draws)))
             });
             for (work, draws) in decode.chain(prompt.map(|work| (work, None))) {
                 let (mut ours, mut its, mut launches) = (Vec::new(), Vec::new(), 0);
@@ -162,7 +173,8 @@ fn run(args: &Args) -> Result<(), Failure> {
                     let run = measure(hip, args, &file, context, (work, draws))?;
                     ours.push(run.speed);
                     launches = run.launches;
-                    if let Some(program) = args.llama_bench.as_ref().filter(|_| draws.is_none()) {
+                    let alone = draws.is_none() && !matches!(work, Work::Decode { sequences: 2.., .. });
+                    if let Some(program) = args.llama_bench.as_ref().filter(|_| alone) {
                         its.push(peer::run(program, &file, args.kv.word(), work)?);
                     }
                 }
@@ -223,7 +235,7 @@ fn engine(
     args: &Args,
     file: &std::path::Path,
     context: usize,
-    candidates: usize,
+    (sequences, candidates): (usize, usize),
 ) -> Result<Engine<HipGgmlBackend>, Failure> {
     let activations = match args.activations {
         Products::F32 => Activations::F32,
@@ -232,7 +244,7 @@ fn engine(
     let backend = HipGgmlBackend::new(hip)?.activations(activations);
     let options = EngineOptions {
         max_context: Limit::Tokens(context),
-        max_sequences: 1,
+        max_sequences: sequences,
         kv: args.kv.of_engine(),
         chunk: args.chunk,
         candidates: Some(candidates),
@@ -248,7 +260,11 @@ fn measure(
     context: usize,
     (work, draws): (Work, Option<usize>),
 ) -> Result<Run, Failure> {
-    let mut engine = engine(hip, args, file, context, draws.unwrap_or(0))?;
+    let sequences = match work {
+        Work::Prompt(_) => 1,
+        Work::Decode { sequences, .. } => sequences.max(1),
+    };
+    let mut engine = engine(hip, args, file, context, (sequences, draws.unwrap_or(0)))?;
     let vocab = engine.config().vocab as u32;
     let ids =
         |salt: u32, n: usize| -> Vec<u32> { (0..n as u32).map(|i| (i * 7919 + salt * 104_729) % vocab).collect() };
@@ -271,19 +287,29 @@ fn measure(
                 launches: launches / tokens.div_ceil(engine.chunk()) as u64,
             })
         }
-        Work::Decode { tokens, depth } => {
-            let prompt = ids(3, depth.max(1));
-            let sequence = engine.add_sequence(&prompt)?;
-            engine.prefill(sequence, &prompt)?;
+        Work::Decode { tokens, depth, .. } => {
+            let batch = (0..sequences as u32).map(|number| -> Result<SequenceId, Failure> {
+                // None begins as another.
+                let prompt = ids(3 + number, depth.max(1));
+                let sequence = engine.add_sequence(&prompt)?;
+                engine.prefill(sequence, &prompt)?;
+                Ok(sequence)
+            });
+            let batch = batch.collect::<Result<Vec<_>, _>>()?;
             // Two make and capture the graph.
             let mut next = ids(4, tokens + 3);
             let mut sampler = Sampler::new(SamplerConfig::default(), 0)?;
             let mut decode = |engine: &mut Engine<HipGgmlBackend>, index: usize| -> Result<(), Failure> {
                 if draws.is_none() {
-                    engine.decode(sequence, next[index])?;
+                    let chunks = batch.iter().map(|&sequence| Chunk {
+                        sequence,
+                        tokens: &next[index..=index],
+                        outputs: Outputs::Last,
+                    });
+                    engine.step(&chunks.collect::<Vec<_>>())?;
                     return Ok(());
                 }
-                next[index + 1] = drawn(engine, sequence, next[index], &mut sampler)?;
+                next[index + 1] = drawn(engine, batch[0], next[index], &mut sampler)?;
                 Ok(())
             };
             for index in 0..2 {
@@ -295,7 +321,7 @@ fn measure(
             }
             let seconds = start.elapsed().as_secs_f64();
             Ok(Run {
-                speed: tokens as f64 / seconds,
+                speed: (tokens * sequences) as f64 / seconds,
                 launches: (engine.backend().launches() - before) / tokens.max(1) as u64,
             })
         }
@@ -324,7 +350,7 @@ fn drawn(
 }
 
 fn print_profile(hip: &Arc<HipBackend>, args: &Args, file: &std::path::Path, context: usize) -> Result<(), Failure> {
-    let mut engine = engine(hip, args, file, context, 0)?;
+    let mut engine = engine(hip, args, file, context, (1, 0))?;
     let sequence = engine.add_sequence(&[0])?;
     let chunk = Chunk {
         sequence,
@@ -351,10 +377,21 @@ fn row(
     copy: Option<f64>,
     launches: u64,
 ) {
-    let (what, depth) = match work {
+    let (what, read) = match work {
         Work::Prompt(tokens) => (format!("prompt of {tokens}"), None),
-        Work::Decode { depth: 0, .. } => ("decode".to_owned(), Some(0)),
-        Work::Decode { depth, .. } => (format!("decode at {depth}"), Some(depth)),
+        Work::Decode { depth, sequences, .. } => {
+            let at = if depth > 0 {
+                format!(" at {depth}")
+            } else {
+                String::new()
+            };
+            let of = if sequences > 1 {
+                format!(", {sequences} sequences")
+            } else {
+                String::new()
+            };
+            (format!("decode{at}{of}"), Some((depth, sequences)))
+        }
     };
     let what = match draws {
         None => what,
@@ -363,8 +400,8 @@ fn row(
     };
     let (ours, its) = (median(ours), median(its));
     let bound = copy
-        .zip(depth)
-        .map(|(rate, depth)| rate / shape.bytes_of_a_token(ty, kv.into(), depth) as f64);
+        .zip(read)
+        .map(|(rate, (depth, count))| rate * count as f64 / shape.bytes_of_a_step(ty, kv.into(), depth * count) as f64);
     let number = |value: Option<f64>| value.map_or_else(String::new, |value| format!("{value:.0}"));
     let of = |a: Option<f64>, b: Option<f64>| a.zip(b).map(|(a, b)| a / b);
     // Simulated time is not speed.

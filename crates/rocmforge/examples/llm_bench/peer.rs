@@ -9,7 +9,7 @@ use super::{Failure, Work};
 pub(crate) fn run(program: &Path, model: &Path, kv: &str, work: Work) -> Result<f64, Failure> {
     let (prompt, tokens, depth) = match work {
         Work::Prompt(tokens) => (tokens, 0, 0),
-        Work::Decode { tokens, depth } => (0, tokens, depth),
+        Work::Decode { tokens, depth, .. } => (0, tokens, depth),
     };
     let output = Command::new(program)
         .arg("-m")

@@ -94,8 +94,8 @@ impl Shape {
         (0..self.layers).flat_map(layer).chain([output])
     }
 
-    /// Bytes of weights that a token reads, and of a cache of `depth` tokens.
-    pub(crate) fn bytes_of_a_token(&self, ty: TensorType, kv: DType, depth: usize) -> u64 {
+    /// Bytes of weights that a step reads, and of caches of `depth` tokens together.
+    pub(crate) fn bytes_of_a_step(&self, ty: TensorType, kv: DType, depth: usize) -> u64 {
         let weights: usize = self.matrices().map(|(_, shape)| bytes(ty, shape)).sum();
         let elements = 2 * self.layers * self.kv_heads * self.head_dim * depth;
         let cache = elements / kv.block_len() * kv.block_bytes();

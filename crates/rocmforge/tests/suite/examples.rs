@@ -32,12 +32,26 @@ fn the_bench_of_models_runs_on_a_simulated_card() {
     let mut command = program("llm_bench");
     command.args(["--device", "sim", "--shapes", "tiny", "--types", "q4_0,q8_0"]);
     command.args([
-        "--depths", "0,3", "--prompt", "20", "--tokens", "1", "--rounds", "1", "--chunk", "12", "--draws", "50",
+        "--depths",
+        "0,3",
+        "--prompt",
+        "20",
+        "--tokens",
+        "1",
+        "--rounds",
+        "1",
+        "--chunk",
+        "12",
+        "--draws",
+        "50",
+        "--batches",
+        "1,3",
     ]);
     let table = stdout(&command.output().expect("it starts"));
     for row in [
         "tiny q4_0 | decode |",
         "tiny q8_0 | decode at 3 |",
+        "tiny q8_0 | decode at 3, 3 sequences |",
         "tiny q8_0 | decode, drawn from rows |",
         "tiny q8_0 | decode at 3, drawn from 50 candidates |",
         "tiny q8_0 | prompt of 20 |",
