@@ -257,6 +257,7 @@ mod tests {
         (0..n).map(|at| all[place(at, n, increment)]).collect()
     }
 
+    #[allow(clippy::multiple_unsafe_ops_per_block)] // calls of the C functions, one after the other
     fn check(
         element: Element,
         axpy: unsafe extern "C" fn(
