@@ -22,6 +22,7 @@ mod serve;
 mod store;
 mod table;
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -78,8 +79,10 @@ fn run(command: &Command) -> Result<(), Failure> {
         Command::Show(args) => models::show(args),
         Command::Rm(args) => models::remove(args),
         Command::Completions { shell } => {
-            clap_complete::generate(*shell, &mut Cli::command(), "rocmforge", &mut std::io::stdout());
-            Ok(())
+            // The generator panics where it cannot write.
+            let mut text = Vec::new();
+            clap_complete::generate(*shell, &mut Cli::command(), "rocmforge", &mut text);
+            Ok(std::io::stdout().write_all(&text)?)
         }
         Command::Man => Ok(clap_mangen::Man::new(Cli::command()).render(&mut std::io::stdout())?),
     }

@@ -34,7 +34,7 @@ pub(crate) struct ShowArgs {
 /// Options of `rm`.
 #[derive(Arguments, Debug)]
 pub(crate) struct RemoveArgs {
-    /// Models that `rocmforge list` shows.
+    /// Models that `rocmforge list` shows; also what an interrupted pull left of one.
     #[arg(value_name = "MODEL", required = true)]
     models: Vec<String>,
 }
@@ -68,8 +68,12 @@ pub(crate) fn facts(model: &Model) -> Result<Value, Failure> {
     }))
 }
 
-/// What a model of the store is; an error of it is a line of the list, and no end of it.
-fn entry_facts(entry: &Entry) -> Value {
+/// What a model of the store is. A model that cannot be opened is listed with its error.
+fn entry_facts(entry: &Result<Entry, (String, std::io::Error)>) -> Value {
+    let entry = match entry {
+        Ok(entry) => entry,
+        Err((name, error)) => return json!({ "name": name, "error": error.to_string() }),
+    };
     let opened = Model::open(entry.path()).map_err(Failure::from);
     let mut value = match opened.and_then(|model| facts(&model)) {
         Ok(facts) => facts,
@@ -84,7 +88,7 @@ fn entry_facts(entry: &Entry) -> Value {
 
 /// Runs `list`.
 pub(crate) fn list(args: &ListArgs) -> Result<(), Failure> {
-    let entries: Vec<Value> = Store::of_user()?.list()?.iter().map(entry_facts).collect();
+    let entries: Vec<Value> = Store::of_user()?.list_all()?.iter().map(entry_facts).collect();
     let mut out = std::io::stdout().lock();
     if args.json {
         writeln!(out, "{}", serde_json::to_string(&entries)?)?;
@@ -113,7 +117,7 @@ pub(crate) fn list(args: &ListArgs) -> Result<(), Failure> {
 
 /// Runs `show`.
 pub(crate) fn show(args: &ShowArgs) -> Result<(), Failure> {
-    let path = Store::of_user()?.path_of(&args.model)?;
+    let path = Store::of_user()?.path_here(&args.model)?;
     let mut facts = facts(&Model::open(&path)?)?;
     facts["path"] = json!(path);
     let mut out = std::io::stdout().lock();
@@ -136,15 +140,15 @@ pub(crate) fn show(args: &ShowArgs) -> Result<(), Failure> {
 pub(crate) fn remove(args: &RemoveArgs) -> Result<(), Failure> {
     let store = Store::of_user()?;
     // All are looked for before the first is removed.
-    let found: Result<Vec<Entry>, Failure> = (args.models.iter())
-        .map(|name| {
-            let entry = store.find(name)?;
-            entry.ok_or_else(|| format!("there is no model {name}: `rocmforge list` shows those that are here").into())
-        })
-        .collect();
-    for entry in found? {
-        store.remove(&entry)?;
-        eprintln!("{} is removed, {}", entry.manifest.name, Bytes(entry.bytes()));
+    let folders: Result<Vec<String>, Failure> = args.models.iter().map(|name| store.removable(name)).collect();
+    for (name, folder) in args.models.iter().zip(folders?) {
+        let model = store.lock_folder(&folder)?;
+        let bytes = match model.entry() {
+            Ok(Some(entry)) => format!(", {}", Bytes(entry.bytes())),
+            _ => String::new(),
+        };
+        model.remove()?;
+        eprintln!("{name} is removed{bytes}");
     }
     Ok(())
 }

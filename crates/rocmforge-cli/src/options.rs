@@ -43,8 +43,8 @@ pub(crate) struct MachineOptions {
     threads: Option<std::num::NonZero<u16>>,
     #[command(flatten)]
     cache: CacheOptions,
-    /// How activations meet quantised weights: rounded to 8 bits (on a card those of prompts to 16), which is quicker, or as they are [default:
-    /// int8 on a card, f32 on the CPU].
+    /// Precision of activations in products with quantised weights: int8 rounds them to 8 bits (prompts on a card to 16) and is faster; f32
+    /// does not round [default: int8 on a card, f32 on the CPU].
     #[arg(long, value_enum)]
     activations: Option<Products>,
     /// Short for `--activations f32`.

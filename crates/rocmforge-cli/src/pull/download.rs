@@ -1,10 +1,10 @@
 //! Downloads: one file over HTTP, whole and verified or not there at all.
 //!
-//! Bytes go to `NAME.part` beside the file, which a lock keeps for one process. A download that was cut off goes on where it stopped, also in a later
-//! process if the hash is known by which the whole is judged. The file gets its name when all of it is on the disk and has its size and hash.
+//! Bytes go to `NAME.part` beside the file. A download that was cut off goes on where it stopped, also in a later process if the hash is known by which
+//! the whole is judged. The file gets its name when all of it is on the disk and has its size and hash. The caller holds the lock of the folder.
 
 use std::ffi::OsString;
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,11 +14,12 @@ use sha2::{Digest, Sha256};
 use ureq::http::{Response, StatusCode, header};
 use ureq::{Agent, Body};
 
+use super::hex;
 use crate::progress::Progress;
 use crate::store::Pulled;
 
-/// Attempts that bring no byte, one after the other, before a download fails.
-const VAIN_ATTEMPTS: u32 = 4;
+/// Consecutive attempts without a new byte after which a download fails.
+const MAX_FAILED_ATTEMPTS: u32 = 4;
 
 /// The longest that one response may take where the next can go on: a connection that sends nothing any more ends so.
 const RESPONSE: Duration = Duration::from_secs(120);
@@ -41,20 +42,31 @@ pub(crate) enum DownloadError {
     #[error("{url} is not there: the server answers {status}")]
     NotThere { url: String, status: StatusCode },
     #[error(
-        "{url} is not for everybody: the server answers {status}. Accept the model's terms on its page, make an access token there and set \
+        "{url} needs an access token: the server answers {status}. Accept the model's terms on its page, make an access token there and set \
          HF_TOKEN to it"
     )]
     Forbidden { url: String, status: StatusCode },
     #[error("{url}: the server answers {status}")]
     Status { url: String, status: StatusCode },
-    #[error(
-        "{url} cannot be reached: {error}. Behind a proxy, set HTTPS_PROXY; what was fetched stays, and the same command goes on from there"
-    )]
-    Network { url: String, error: Box<ureq::Error> },
-    #[error(
-        "{url} broke off at {done}, again and again; what was fetched stays, and the same command goes on from there"
-    )]
-    Truncated { url: String, done: Bytes },
+    #[error("{url}: the server answers {status}, {MAX_FAILED_ATTEMPTS} times. Try again later{next}")]
+    Busy {
+        url: String,
+        status: StatusCode,
+        next: &'static str,
+    },
+    #[error("{url} cannot be reached: {error}. Behind a proxy, set HTTPS_PROXY{next}")]
+    Network {
+        url: String,
+        error: Box<ureq::Error>,
+        next: &'static str,
+    },
+    #[error("{url} broke off at {done}: {cause}{next}")]
+    Truncated {
+        url: String,
+        done: Bytes,
+        cause: String,
+        next: &'static str,
+    },
     #[error(
         "{url}: the server does not send parts of a file, so its header cannot be read alone; `rocmforge pull` fetches the whole"
     )]
@@ -67,14 +79,12 @@ pub(crate) enum DownloadError {
         found: String,
         expected: String,
     },
-    #[error("{} has room for {free}, and {needed} are missing", folder.display())]
+    #[error("{} has {free} free, and {needed} are needed", folder.display())]
     DiskFull {
         folder: PathBuf,
         free: Bytes,
         needed: Bytes,
     },
-    #[error("another process is fetching {}; wait for it", path.display())]
-    Busy { path: PathBuf },
     #[error("{} cannot be written", path.display())]
     File {
         path: PathBuf,
@@ -153,6 +163,7 @@ impl Client {
         let network = |error| DownloadError::Network {
             url: url.to_owned(),
             error: Box::new(error),
+            next: "",
         };
         let last = from.saturating_add(count).saturating_sub(1);
         let request = self.request(url).header(header::RANGE, format!("bytes={from}-{last}"));
@@ -181,6 +192,7 @@ impl Client {
         let network = |error| DownloadError::Network {
             url: url.to_owned(),
             error: Box::new(error),
+            next: "",
         };
         let mut response = self.get(url, Some(accept), None, Some(RESPONSE)).map_err(network)?;
         check_status(url, response.status())?;
@@ -195,13 +207,13 @@ impl Client {
     pub(crate) fn fetch(&self, wanted: &Wanted, folder: &Path) -> Result<Pulled, DownloadError> {
         let path = folder.join(&wanted.path);
         let mut part = Part::open(&path)?;
-        // Another process may have ended in between; what it fetched is judged as ours would be.
+        // An earlier pull may have ended after this file; what it fetched is judged as ours would be.
         if let (Some(expected), Ok(mut whole)) = (&wanted.sha256, File::open(&path)) {
             let mut there = Read::default();
             there.add_all(&mut whole).map_err(|error| part.failed(error))?;
             if there.sha256() == *expected {
                 let _ = std::fs::remove_file(&part.path);
-                return Ok(there.pulled(wanted));
+                return Ok(there.pulled(&wanted.path));
             }
         }
         // Without a hash nothing says that the server still has the same file.
@@ -220,13 +232,14 @@ impl Client {
             });
         }
         part.finish(&path)?;
-        Ok(part.read.pulled(wanted))
+        Ok(part.read.pulled(&wanted.path))
     }
 
     /// Fetches what is missing of a file, in as many responses as it takes.
     fn fetch_rest(&self, wanted: &Wanted, part: &mut Part) -> Result<(), DownloadError> {
         let progress = Progress::of_bytes(&wanted.path);
-        let mut vain = 0;
+        // A restart is no new byte: the most that was there counts.
+        let (mut failed, mut most) = (0, part.read.bytes);
         loop {
             let bytes = part.read.bytes;
             if wanted.bytes == Some(bytes) {
@@ -235,55 +248,57 @@ impl Client {
             if wanted.bytes.is_some_and(|wanted| bytes > wanted) {
                 part.restart()?;
             }
-            let error = match self.fetch_once(wanted, part, &progress)? {
-                Once::Whole => return Ok(()),
-                Once::Cut(error) => error,
+            let Once::Cut(cut) = self.fetch_once(wanted, part, &progress)? else {
+                return Ok(());
             };
-            vain = if part.read.bytes > bytes { 0 } else { vain + 1 };
-            if vain == VAIN_ATTEMPTS {
-                let url = wanted.url.clone();
-                return Err(match error {
-                    Some(error) => DownloadError::Network {
-                        url,
-                        error: Box::new(error),
-                    },
-                    None => DownloadError::Truncated {
-                        url,
-                        done: Bytes(part.read.bytes),
-                    },
-                });
+            failed = if part.read.bytes > most { 0 } else { failed + 1 };
+            most = most.max(part.read.bytes);
+            if failed == MAX_FAILED_ATTEMPTS {
+                return Err(cut.error(wanted, part.read.bytes));
             }
-            std::thread::sleep(Duration::from_millis(200) * vain * vain);
+            std::thread::sleep(Duration::from_millis(200) * failed * failed);
         }
     }
 
     /// Adds one response to a file.
     fn fetch_once(&self, wanted: &Wanted, part: &mut Part, progress: &Progress) -> Result<Once, DownloadError> {
         let url = &wanted.url;
+        let judged_by_hash = wanted.sha256.is_some();
+        // Nothing says that what the server sends is the rest of the same file.
+        if !judged_by_hash && part.version.is_none() {
+            part.restart()?;
+        }
         let begun = part.read.bytes;
         let range = (begun > 0).then_some((begun, part.version.as_deref()));
         let limit = part.can_go_on.then_some(RESPONSE);
         let response = match self.get(url, None, range, limit) {
-            Ok(response) if is_busy(response.status()) => return Ok(Once::Cut(None)),
+            Ok(response) if is_busy(response.status()) => return Ok(Once::Cut(Cut::Status(response.status()))),
             Ok(response) if response.status() == StatusCode::RANGE_NOT_SATISFIABLE => {
                 part.restart()?;
-                return Ok(Once::Cut(None));
+                return Ok(Once::Cut(Cut::Status(response.status())));
             }
             Ok(response) => response,
-            Err(error) => return Ok(Once::Cut(Some(error))),
+            Err(error) => return Ok(Once::Cut(Cut::Network(error))),
         };
         check_status(url, response.status())?;
+        // A weak one does not say that the bytes are the same.
+        let version = Some(text(&response, header::ETAG))
+            .filter(|version| !version.is_empty() && !version.starts_with("W/"))
+            .map(str::to_owned);
         if range.is_some() && !is_rest(&response, begun) {
             part.restart()?;
+        } else if range.is_some() && !judged_by_hash && !part.is_same(version.as_deref(), total(&response)) {
+            // A server that does not heed If-Range sent the rest of another file.
+            part.restart()?;
+            return Ok(Once::Cut(Cut::Ended("the file has changed".to_owned())));
         }
-        part.can_go_on =
+        let has_ranges =
             response.status() == StatusCode::PARTIAL_CONTENT || text(&response, header::ACCEPT_RANGES) == "bytes";
-        // A weak one does not say that the bytes are the same.
-        let version =
-            Some(text(&response, header::ETAG)).filter(|version| !version.is_empty() && !version.starts_with("W/"));
-        part.version = version.map(str::to_owned);
+        part.can_go_on = has_ranges && (judged_by_hash || version.is_some());
+        part.version = version;
         let rest: Option<u64> = text(&response, header::CONTENT_LENGTH).parse().ok();
         let total = rest.map(|rest| part.read.bytes.saturating_add(rest));
+        part.total = total;
         if let (Some(found), Some(expected)) = (total, wanted.bytes)
             && found != expected
         {
@@ -299,9 +314,9 @@ impl Client {
         loop {
             match body.read(&mut buffer) {
                 Ok(0) if total.is_none_or(|total| part.read.bytes >= total) => return Ok(Once::Whole),
-                Ok(0) => return Ok(Once::Cut(None)),
+                Ok(0) => return Ok(Once::Cut(Cut::Ended("the connection was closed".to_owned()))),
                 Ok(read) => part.write(&buffer[..read])?,
-                Err(error) => return Ok(Once::Cut(Some(error.into()))),
+                Err(error) => return Ok(Once::Cut(Cut::Ended(error.to_string()))),
             }
             if let Some(expected) = wanted.bytes.filter(|&bytes| part.read.bytes > bytes) {
                 return Err(size_error(wanted, part.read.bytes, expected));
@@ -314,18 +329,52 @@ impl Client {
 /// What one response brought.
 enum Once {
     Whole,
-    /// It ended early, by this error.
-    Cut(Option<ureq::Error>),
+    Cut(Cut),
 }
 
-/// A file that is being fetched, locked for this process.
+/// Why a response ended early.
+enum Cut {
+    Network(ureq::Error),
+    Status(StatusCode),
+    /// The body ended, because of this.
+    Ended(String),
+}
+
+impl Cut {
+    /// The error of a file that has `done` bytes.
+    fn error(self, wanted: &Wanted, done: u64) -> DownloadError {
+        let url = wanted.url.clone();
+        let next = match wanted.sha256 {
+            Some(_) if done > 0 => "; what was fetched stays, and the same command goes on from there",
+            _ => "; the same command begins this file again",
+        };
+        match self {
+            Self::Network(error) => DownloadError::Network {
+                url,
+                error: Box::new(error),
+                next,
+            },
+            Self::Status(status) => DownloadError::Busy { url, status, next },
+            Self::Ended(cause) => DownloadError::Truncated {
+                url,
+                done: Bytes(done),
+                cause,
+                next,
+            },
+        }
+    }
+}
+
+/// A file that is being fetched.
 struct Part {
     path: PathBuf,
     file: File,
     read: Read,
     /// The server's name for what it sent last: what is added must be of the same.
     version: Option<String>,
-    /// Whether the server sends the rest of a file.
+    /// The whole file's size, as the server said last.
+    total: Option<u64>,
+    /// Whether the server sends the rest of this file.
     can_go_on: bool,
 }
 
@@ -345,16 +394,12 @@ impl Part {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
         let file = options.open(&part).map_err(failed)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(DownloadError::Busy { path: path.to_owned() }),
-            Err(TryLockError::Error(error)) => return Err(failed(error)),
-        }
         Ok(Self {
             path: part,
             file,
             read: Read::default(),
             version: None,
+            total: None,
             can_go_on: true,
         })
     }
@@ -379,6 +424,12 @@ impl Part {
         emptied.map_err(|error| self.failed(error))
     }
 
+    /// Whether a response with this version and size is of the file that the bytes so far are of.
+    fn is_same(&self, version: Option<&str>, total: Option<u64>) -> bool {
+        let is_other_size = self.total.zip(total).is_some_and(|(ours, theirs)| ours != theirs);
+        self.version.as_deref() == version && !is_other_size
+    }
+
     fn write(&mut self, bytes: &[u8]) -> Result<(), DownloadError> {
         self.file.write_all(bytes).map_err(|error| self.failed(error))?;
         self.read.add(bytes);
@@ -401,18 +452,26 @@ pub(super) struct Read {
 
 impl Read {
     /// Adds what a file has, from its begin to its end.
-    pub(super) fn add_all(&mut self, file: &mut File) -> io::Result<()> {
+    fn add_all(&mut self, file: &mut File) -> io::Result<()> {
         file.rewind()?;
+        self.copy(file, &mut io::sink())
+    }
+
+    /// Copies all bytes, and adds them.
+    pub(super) fn copy(&mut self, from: &mut impl io::Read, to: &mut impl Write) -> io::Result<()> {
         let mut buffer = vec![0; 1 << 18];
         loop {
-            match file.read(&mut buffer)? {
+            match from.read(&mut buffer)? {
                 0 => return Ok(()),
-                read => self.add(&buffer[..read]),
+                read => {
+                    to.write_all(&buffer[..read])?;
+                    self.add(&buffer[..read]);
+                }
             }
         }
     }
 
-    pub(super) fn add(&mut self, bytes: &[u8]) {
+    fn add(&mut self, bytes: &[u8]) {
         self.hash.update(bytes);
         self.bytes += bytes.len() as u64;
     }
@@ -421,22 +480,14 @@ impl Read {
         hex(&self.hash.clone().finalize())
     }
 
-    pub(super) fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    fn pulled(&self, wanted: &Wanted) -> Pulled {
+    /// The file of these bytes.
+    pub(super) fn pulled(&self, path: &str) -> Pulled {
         Pulled {
-            path: wanted.path.clone(),
+            path: path.to_owned(),
             bytes: self.bytes,
             sha256: self.sha256(),
         }
     }
-}
-
-/// Bytes as hexadecimal digits.
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn size_error(wanted: &Wanted, found: u64, expected: u64) -> DownloadError {
@@ -466,6 +517,12 @@ fn is_busy(status: StatusCode) -> bool {
 fn is_rest(response: &Response<Body>, from: u64) -> bool {
     let range = text(response, header::CONTENT_RANGE);
     response.status() == StatusCode::PARTIAL_CONTENT && range.starts_with(&format!("bytes {from}-"))
+}
+
+/// The size of the whole file, of which a response has the rest.
+fn total(response: &Response<Body>) -> Option<u64> {
+    let (_, total) = text(response, header::CONTENT_RANGE).rsplit_once('/')?;
+    total.parse().ok()
 }
 
 /// A header's text; nothing if it is absent.

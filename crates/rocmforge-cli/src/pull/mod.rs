@@ -6,14 +6,17 @@ mod hub;
 mod known;
 mod pins;
 
-use std::path::Path;
+use std::fs::File;
+use std::path::{Path, PathBuf};
 
 use clap::Args as Arguments;
 use download::{Client, Wanted};
 use hub::Repository;
+use pins::PinnedModel;
+use rocmforge::models::Model;
 
 use crate::failure::Failure;
-use crate::store::{Entry, Manifest, Pulled, Store, new_file};
+use crate::store::{Entry, Manifest, Pulled, Store, is_allowed, new_file};
 
 /// Fetches a model: it goes on where it was cut off, and is verified.
 #[derive(Arguments, Debug)]
@@ -21,31 +24,39 @@ pub(crate) struct Args {
     /// `smollm2`, `gemma3`, `hf:OWNER/REPO` or `hf:OWNER/REPO:QUANT` of Hugging Face's hub, the URL of a GGUF file, or the path of a file or folder.
     #[arg(value_name = "NAME")]
     name: String,
-    /// SHA-256 that the file of a URL must have.
-    #[arg(long)]
+    /// SHA-256 that the file of a URL must have, as 64 hexadecimal digits.
+    #[arg(long, value_parser = sha256)]
     sha256: Option<String>,
-    /// Fetches it again even if it is there.
+    /// Fetches it again even if it is there, and then replaces it; also a model that was pulled from another place.
     #[arg(long)]
     force: bool,
 }
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let store = Store::of_user()?;
-    let entry = match store.find(&args.name)? {
-        Some(entry) if !args.force => {
-            eprintln!("{} is there (--force fetches it again)", entry.path().display());
-            return Ok(());
-        }
-        Some(old) => {
-            let beside = store.beside();
-            let new = pull(&beside, &args.name, args.sha256.as_deref())?;
-            store.replace(&old, &new)?
-        }
-        None => pull(&store, &args.name, args.sha256.as_deref())?,
-    };
-    eprintln!("{}", entry.path().display());
+    let (store, source) = (Store::of_user()?, Source::parse(&args.name, args.sha256.as_deref())?);
+    if !args.force
+        && let Some(entry) = store.find(source.name())?
+    {
+        source.check_same(&entry)?;
+        eprintln!("{} is there (--force fetches it again)", entry.path().display());
+        return Ok(());
+    }
+    eprintln!("{}", source.pull(&store, args.force)?.path().display());
     Ok(())
+}
+
+/// A hash as it is typed, in lower case.
+fn sha256(text: &str) -> Result<String, String> {
+    match text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        true => Ok(text.to_ascii_lowercase()),
+        false => Err("it is 64 hexadecimal digits".to_owned()),
+    }
+}
+
+/// Bytes as hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Whether a name can be fetched without a place.
@@ -58,39 +69,137 @@ pub(crate) fn known_names() -> impl Iterator<Item = &'static str> {
     known::KNOWN.iter().map(|known| known.name)
 }
 
-/// Fetches a model into the store.
+/// Fetches a model that is known into the store.
 ///
 /// # Errors
 /// It is not there, or cannot be fetched or written. What was fetched stays for the next attempt.
-pub(crate) fn pull(store: &Store, name: &str, sha256: Option<&str>) -> Result<Entry, Failure> {
-    let known = known::KNOWN.iter().find(|known| known.name == name);
-    let url = file_of_url(name)?;
-    if sha256.is_some() && url.is_none() {
-        return Err("--sha256 is for a URL; other models are verified by the hashes that are known".into());
-    }
-    let manifest = match (name.strip_prefix("hf:"), url) {
-        (Some(repository), _) => {
-            let client = hub::client();
-            let (files, open) = hub::files(&client, &Repository::parse(repository)?)?;
-            fetch(store, name, &client, &files, open)?
+pub(crate) fn pull(store: &Store, name: &str) -> Result<Entry, Failure> {
+    Source::parse(name, None)?.pull(store, false)
+}
+
+/// Where a model comes from.
+enum Source {
+    Known(&'static PinnedModel),
+    /// The name, and what it says.
+    Hub(String, Repository),
+    /// A file that is named by its URL.
+    Url(Wanted),
+    /// The name, and the absolute path of the file or folder.
+    Path(String, PathBuf),
+}
+
+impl Source {
+    fn parse(name: &str, sha256: Option<&str>) -> Result<Self, Failure> {
+        let url = file_of_url(name)?;
+        if sha256.is_some() && url.is_none() {
+            return Err("--sha256 is for a URL; other models are verified by the hashes that are known".into());
         }
-        (None, Some(file)) => {
-            let wanted = Wanted {
+        if let Some(repository) = name.strip_prefix("hf:") {
+            return Ok(Self::Hub(name.to_owned(), Repository::parse(repository)?));
+        }
+        if let Some(file) = url {
+            return Ok(Self::Url(Wanted {
                 url: name.to_owned(),
-                path: file.clone(),
+                path: file,
                 bytes: None,
-                sha256: sha256.map(str::to_ascii_lowercase),
-            };
-            fetch(store, name, &Client::new(), &[wanted], file)?
+                sha256: sha256.map(str::to_owned),
+            }));
         }
-        (None, None) => match known {
-            Some(known) => known::pull(store, known)?,
-            None => copy(store, Path::new(name))?,
-        },
-    };
-    store.finish(&manifest)?;
-    let entry = store.find(&manifest.name)?;
-    entry.ok_or_else(|| format!("{} was removed while it was pulled", manifest.name).into())
+        if let Some(known) = known::KNOWN.iter().find(|known| known.name == name) {
+            return Ok(Self::Known(known));
+        }
+        // The name is that of the link, where the path is one.
+        let mut path = std::path::absolute(name)?;
+        if path.file_name().is_none() {
+            path = path.canonicalize()?;
+        }
+        let file = file_name(&path)?;
+        Ok(Self::Path(file.strip_suffix(".gguf").unwrap_or(file).to_owned(), path))
+    }
+
+    /// The model's name in the store.
+    fn name(&self) -> &str {
+        match self {
+            Self::Known(known) => known.name,
+            Self::Hub(name, _) | Self::Path(name, _) => name,
+            Self::Url(wanted) => &wanted.url,
+        }
+    }
+
+    /// Refuses a model of this name that came from another place, or has another hash than is asked for.
+    fn check_same(&self, entry: &Entry) -> Result<(), Failure> {
+        let (name, from) = (self.name(), &entry.manifest.source);
+        let is_same = match self {
+            Self::Known(known) => *from == known.source(),
+            Self::Hub(..) => true,
+            Self::Url(wanted) => {
+                let there = entry.manifest.files.first().map_or("", |file| &file.sha256);
+                if let Some(expected) = wanted.sha256.as_deref().filter(|expected| *expected != there) {
+                    return Err(format!(
+                        "{name} is there, and its SHA-256 is {there}, not {expected} (--force fetches it again)"
+                    )
+                    .into());
+                }
+                true
+            }
+            // A name of the store is no path.
+            Self::Path(_, path) => path.to_str() == Some(from) || !path.exists(),
+        };
+        match is_same {
+            true => Ok(()),
+            false => Err(format!("a model {name} is there, which was pulled from {from} (--force replaces it)").into()),
+        }
+    }
+
+    /// Fetches the model and puts it into the store. One that is there is replaced at the end, or with `force` unset returned.
+    fn pull(&self, store: &Store, force: bool) -> Result<Entry, Failure> {
+        if let Self::Path(_, path) = self {
+            // Refused before anything is copied.
+            if !path.exists() {
+                return Err(unknown(&path.to_string_lossy()));
+            }
+            Model::open(path)?;
+        }
+        let locked = store.lock(self.name())?;
+        // Another process may have pulled it in between.
+        if !force && let Some(entry) = locked.entry()? {
+            self.check_same(&entry)?;
+            return Ok(entry);
+        }
+        let folder = locked.part()?;
+        let fetched = self.fetch(folder);
+        // Nothing was fetched: then nothing stays.
+        let _ = std::fs::remove_dir(folder);
+        let manifest = fetched?;
+        Model::open(folder.join(&manifest.open)).map_err(|error| {
+            let name = self.name();
+            format!(
+                "{name} was fetched and cannot be opened: {error}. `rocmforge rm '{name}'` removes what was fetched"
+            )
+        })?;
+        locked.finish(manifest)
+    }
+
+    /// Brings the model's files into a folder.
+    fn fetch(&self, folder: &Path) -> Result<Manifest, Failure> {
+        let (client, files, open) = match self {
+            Self::Known(known) => return known::fetch(known, folder),
+            Self::Path(name, path) => return copy(name, path, folder),
+            Self::Hub(_, repository) => {
+                let client = hub::client();
+                let (files, open) = hub::files(&client, repository)?;
+                (client, files, open)
+            }
+            Self::Url(wanted) => (Client::new(), vec![wanted.clone()], wanted.path.clone()),
+        };
+        let fetched: Result<Vec<Pulled>, _> = files.iter().map(|file| client.fetch(file, folder)).collect();
+        Ok(Manifest {
+            name: self.name().to_owned(),
+            source: files.first().map_or_else(String::new, |file| file.url.clone()),
+            open,
+            files: fetched?,
+        })
+    }
 }
 
 /// The GGUF file that a URL names; `None` if the name is no URL.
@@ -106,73 +215,61 @@ fn file_of_url(name: &str) -> Result<Option<String>, Failure> {
     }
 }
 
-fn fetch(store: &Store, name: &str, client: &Client, files: &[Wanted], open: String) -> Result<Manifest, Failure> {
-    let folder = store.folder(name);
-    let fetched: Result<Vec<Pulled>, _> = files.iter().map(|file| client.fetch(file, &folder)).collect();
-    Ok(Manifest {
-        name: name.to_owned(),
-        source: files.first().map_or_else(String::new, |file| file.url.clone()),
-        open,
-        files: fetched?,
-    })
-}
-
 /// The error for a name that is no model's.
 fn unknown(name: &str) -> Failure {
     let known = known_names().collect::<Vec<_>>().join(", ");
     format!("{name} is no model that is known ({known}), no hf:OWNER/REPO, URL or path").into()
 }
 
-/// Copies a file, or the files of a folder.
-fn copy(store: &Store, from: &Path) -> Result<Manifest, Failure> {
-    let Ok(metadata) = from.metadata() else {
-        return Err(unknown(&from.to_string_lossy()));
-    };
-    let from = from.canonicalize()?;
-    let base = from
-        .file_name()
-        .and_then(|name| name.to_str())
-        .ok_or("the path has no name in UTF-8")?;
-    let name = base.strip_suffix(".gguf").unwrap_or(base);
-    let folder = store.folder(name);
-    let paths = match metadata.is_dir() {
-        false => vec![from.clone()],
+/// A path's last part, as text.
+fn file_name(path: &Path) -> Result<&str, Failure> {
+    let name = path.file_name().and_then(|name| name.to_str());
+    name.ok_or_else(|| format!("{} has no name in UTF-8", path.display()).into())
+}
+
+/// Copies a file, all parts of a split one, or the files of a folder.
+fn copy(name: &str, from: &Path, folder: &Path) -> Result<Manifest, Failure> {
+    let paths: Vec<PathBuf> = match from.is_dir() {
         true => {
-            let entries: Result<Vec<_>, _> = std::fs::read_dir(&from)?.collect();
+            let entries: Result<Vec<_>, _> = std::fs::read_dir(from)?.collect();
             let paths = entries?.into_iter().map(|entry| entry.path());
             paths.filter(|path| path.is_file()).collect()
         }
+        false => {
+            let mut paths = vec![from.to_owned()];
+            if let Some(split) = hub::Split::of(file_name(from)?) {
+                let parts = (1..=split.count).map(|part| from.with_file_name(split.name(part)));
+                // The model can be opened: a part that is not there is not of it.
+                paths.extend(parts.filter(|path| path != from && path.is_file()));
+            }
+            paths
+        }
     };
-    // Refused before anything is copied.
-    rocmforge::models::Model::open(&from)?;
-    std::fs::create_dir_all(&folder)?;
     let mut files = Vec::new();
     for path in paths {
-        let file = path
-            .file_name()
-            .and_then(|name| name.to_str())
-            .ok_or("a file has no name in UTF-8")?;
-        let to = new_file(&folder)?;
-        std::fs::copy(&path, to.path())?;
-        let mut read = download::Read::default();
-        let mut copied = to.reopen()?;
-        read.add_all(&mut copied)?;
-        copied.sync_all()?;
-        to.persist(folder.join(file))?;
-        files.push(Pulled {
-            path: file.to_owned(),
-            bytes: read.bytes(),
-            sha256: read.sha256(),
-        });
+        let file = file_name(&path)?;
+        if is_allowed(file) {
+            let copied = copy_file(&path, folder, file);
+            files.push(copied.map_err(|error| format!("{} cannot be copied: {error}", path.display()))?);
+        }
     }
     Ok(Manifest {
         name: name.to_owned(),
         source: from.display().to_string(),
-        open: if metadata.is_dir() {
-            ".".to_owned()
-        } else {
-            base.to_owned()
+        open: match from.is_dir() {
+            true => ".".to_owned(),
+            false => file_name(from)?.to_owned(),
         },
         files,
     })
+}
+
+/// Copies a file's bytes: the copy can be read and written, whatever the permissions of the file are.
+fn copy_file(from: &Path, folder: &Path, name: &str) -> std::io::Result<Pulled> {
+    let (mut from, mut to) = (File::open(from)?, new_file(folder)?);
+    let mut read = download::Read::default();
+    read.copy(&mut from, &mut to)?;
+    to.as_file().sync_all()?;
+    to.persist(folder.join(name))?;
+    Ok(read.pulled(name))
 }

@@ -14,6 +14,8 @@ pub(crate) enum Answer {
     Pieces(Vec<u8>, usize),
     /// All bytes in any case, and each response but the third breaks off after so many.
     NoRanges(Vec<u8>, usize),
+    /// The first bytes until so many; then the second ones, whatever version the range is asked of. With versions, or without.
+    Changes(Vec<u8>, Vec<u8>, usize, bool),
     /// A status alone.
     Status(u16),
     /// This status so many times, then the bytes.
@@ -114,11 +116,11 @@ fn answer(stream: &TcpStream, shared: &Mutex<Behaviour>) -> std::io::Result<()> 
             "HTTP/1.1 {status} Status\r\n{more}Content-Length: {length}\r\nConnection: close\r\n\r\n"
         )
     };
-    let part = |out: &mut &TcpStream, bytes: &[u8], most: usize| {
+    let part = |out: &mut &TcpStream, bytes: &[u8], most: usize, version: &str| {
         let from = (range.unwrap_or(0) as usize).min(bytes.len());
         let rest = &bytes[from..];
         let more = format!(
-            "Accept-Ranges: bytes\r\nContent-Range: bytes {from}-{}/{}\r\n",
+            "{version}Accept-Ranges: bytes\r\nContent-Range: bytes {from}-{}/{}\r\n",
             bytes.len() - 1,
             bytes.len()
         );
@@ -126,15 +128,25 @@ fn answer(stream: &TcpStream, shared: &Mutex<Behaviour>) -> std::io::Result<()> 
         out.write_all(&rest[..most.min(rest.len())])
     };
     match answer {
-        Answer::File(bytes) => part(&mut out, &bytes, usize::MAX),
-        Answer::Pieces(bytes, most) => part(&mut out, &bytes, most),
+        Answer::File(bytes) => part(&mut out, &bytes, usize::MAX, ""),
+        Answer::Pieces(bytes, most) => part(&mut out, &bytes, most, ""),
+        Answer::Changes(first, second, most, has_versions) => {
+            let version = |number| match has_versions {
+                true => format!("ETag: \"{number}\"\r\n"),
+                false => String::new(),
+            };
+            match count {
+                1 => part(&mut out, &first, most, &version(1)),
+                _ => part(&mut out, &second, usize::MAX, &version(2)),
+            }
+        }
         Answer::NoRanges(bytes, most) => {
             head(&mut out, 200, "", bytes.len() as u64)?;
             out.write_all(&bytes[..if count < 3 { most } else { bytes.len() }])
         }
         Answer::Status(status) => head(&mut out, status, "", 0),
         Answer::Busy(status, times, _) if count <= times => head(&mut out, status, "", 0),
-        Answer::Busy(_, _, bytes) => part(&mut out, &bytes, usize::MAX),
+        Answer::Busy(_, _, bytes) => part(&mut out, &bytes, usize::MAX, ""),
         Answer::Redirect(to) => head(&mut out, 302, &format!("Location: {to}\r\n"), 0),
         Answer::Begin(bytes, whole) => {
             let from = range.unwrap_or(0).min(whole);

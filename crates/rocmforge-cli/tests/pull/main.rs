@@ -2,6 +2,7 @@
 
 mod fit;
 mod hub;
+mod store;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -106,6 +107,9 @@ impl User {
 
 const FILE: &str = "/a/b/resolve/main/tiny-Q8_0.gguf";
 const NAME: &str = "hf:a/b:Q8_0";
+/// Where this model is pulled into, and its lock.
+const PART: &str = ".hf%3Aa%2Fb%3AQ8_0.part";
+const LOCK: &str = ".hf%3Aa%2Fb%3AQ8_0.lock";
 
 #[test]
 fn a_model_of_the_hub_is_fetched_listed_run_and_removed() {
@@ -164,11 +168,18 @@ fn a_process_that_was_ended_leaves_what_the_next_goes_on_from() {
     user.list_files(&[("tiny-Q8_0.gguf", &bytes)]);
     user.hub.set(FILE, Answer::Pieces(bytes.clone(), 0));
     let error = user.fails(&["pull", NAME]);
-    assert!(error.contains("the same command goes on"), "{error}");
+    assert!(error.contains("broke off at 0 B"), "{error}");
+    assert!(error.contains("begins this file again"), "{error}");
     assert!(user.listed().is_empty(), "a part is no model");
     // What an ended process leaves.
-    let folder = user.models.path().join("hf%3Aa%2Fb%3AQ8_0");
+    let folder = user.models.path().join(PART);
     std::fs::write(folder.join("tiny-Q8_0.gguf.part"), &bytes[..100]).expect("written");
+    user.hub.set(FILE, Answer::Status(503));
+    let error = user.fails(&["pull", NAME]);
+    assert!(
+        error.contains("503") && error.contains("the same command goes on"),
+        "{error}"
+    );
     user.hub.set(FILE, Answer::File(bytes));
     let before = user.hub.ranges(FILE).len();
     user.ok(&["pull", NAME]);
@@ -220,7 +231,7 @@ fn what_is_not_there_or_not_for_everybody_is_said() {
     let url = format!("{}/big.gguf", user.hub.url);
     user.hub.set("/big.gguf", Answer::Endless);
     let error = user.fails(&["pull", &url]);
-    assert!(error.contains("has room for"), "{error}");
+    assert!(error.contains("free, and"), "{error}");
     let error = user.fails(&["run", "-m", "no such model", "x"]);
     assert!(error.contains("rocmforge list") && error.contains("smollm2"), "{error}");
     assert!(user.listed().is_empty());
@@ -249,19 +260,37 @@ fn the_token_goes_to_the_hub_alone() {
     assert_eq!(other.tokens(), [None]);
 }
 
+/// A download without a known hash must not be made of two versions of a file, whatever the server says of them.
 #[test]
-fn two_pulls_of_one_model_do_not_meet() {
+fn a_file_that_changes_while_it_is_fetched_is_fetched_again() {
+    let (new, mut old) = (tiny(), tiny());
+    old[..1000].fill(b'x');
+    let longer = [old.clone(), vec![0; 100]].concat();
+    for (first, has_versions) in [(&old, false), (&old, true), (&longer, false), (&longer, true)] {
+        let user = User::new();
+        let answer = Answer::Changes(first.clone(), new.clone(), 2000, has_versions);
+        user.hub.set("/tiny.gguf", answer);
+        let url = format!("{}/tiny.gguf", user.hub.url);
+        user.ok(&["pull", &url]);
+        let list: serde_json::Value = serde_json::from_str(&user.ok(&["list", "--json"])).expect("JSON");
+        let pulled = std::fs::read(list[0]["path"].as_str().expect("a path")).expect("there");
+        assert!(pulled == new, "{has_versions}");
+    }
+}
+
+#[test]
+fn a_server_that_stays_busy_is_named_with_its_status() {
     let user = User::new();
     user.list_files(&[("tiny-Q8_0.gguf", &tiny())]);
-    user.hub.set(FILE, Answer::File(tiny()));
-    let folder = user.models.path().join("hf%3Aa%2Fb%3AQ8_0");
-    std::fs::create_dir_all(&folder).expect("made");
-    let part = std::fs::File::create(folder.join("tiny-Q8_0.gguf.part")).expect("made");
-    part.lock().expect("locked");
-    let error = user.fails(&["pull", NAME]);
-    assert!(error.contains("another process is fetching"), "{error}");
-    drop(part);
-    user.ok(&["pull", NAME]);
+    for status in [503, 429] {
+        user.hub.set(FILE, Answer::Status(status));
+        let error = user.fails(&["pull", NAME]);
+        assert!(
+            error.contains(&status.to_string()) && error.contains("later"),
+            "{error}"
+        );
+    }
+    assert_eq!(user.hub.ranges(FILE).len(), 8);
 }
 
 #[test]
@@ -274,6 +303,14 @@ fn urls_and_paths_are_pulled_too() {
     user.ok(&["pull", &url, "--sha256", &sha256(&tiny())]);
     user.ok(&["pull", tiny_path().to_str().expect("UTF-8")]);
     assert_eq!(user.listed(), [url.as_str(), "llama"]);
+    let wrong = user.fails(&["pull", &url, "--sha256", &"0".repeat(64)]);
+    assert!(wrong.contains("not 0000") && wrong.contains("--force"), "{wrong}");
+    user.ok(&["pull", &url, "--sha256", &sha256(&tiny()).to_uppercase()]);
+    for hash in ["", "0", &"g".repeat(64), &"0".repeat(65)] {
+        let output = user.run(&["pull", &url, "--force", "--sha256", hash]);
+        assert_eq!(output.status.code(), Some(2), "{hash}");
+    }
+    assert_eq!(user.hub.ranges("/models/tiny.gguf?download=true").len(), 2);
     let broken = user.models.path().join("broken.gguf");
     std::fs::write(&broken, b"GGUF").expect("written");
     user.fails(&["pull", broken.to_str().expect("UTF-8")]);
@@ -300,5 +337,20 @@ fn completions_and_the_manual_page_name_every_command() {
         for command in ["run", "chat", "bench", "fit", "doctor", "pull", "list", "show", "rm"] {
             assert!(text.contains(command), "{command}");
         }
+    }
+}
+
+/// A disk that is full is an error, and no panic.
+#[test]
+fn completions_that_cannot_be_written_are_an_error() {
+    for command in [&["completions", "bash"][..], &["man"]] {
+        let full = std::fs::OpenOptions::new()
+            .write(true)
+            .open("/dev/full")
+            .expect("Linux");
+        let output = User::new().command(command).stdout(full).output().expect("started");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains("error:") && !said.contains("panicked"), "{said}");
     }
 }
