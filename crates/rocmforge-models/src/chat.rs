@@ -19,6 +19,7 @@
 mod error;
 mod marks;
 mod message;
+mod thinking;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -31,6 +32,7 @@ use rocmforge_jinja::{Input, Template};
 pub use error::{ChatError, TemplateError};
 pub use message::{Content, Conversation, End, Message, Role, ToolCall};
 pub use rocmforge_jinja::{MAX_BYTES, MAX_WORK};
+pub use thinking::{Thinking, ThinkingMarks, ThinkingSplit};
 
 use crate::files::{self, FileError};
 use crate::tokenizer::{Piece, Tokenizer};

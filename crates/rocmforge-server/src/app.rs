@@ -17,7 +17,7 @@ use crate::options::ServerOptions;
 use crate::places::{Place, Places};
 use crate::registry::{Entry, Lease, Registry};
 use crate::source::Source;
-use crate::{admin, openai, page, requests};
+use crate::{admin, anthropic, openai, page, requests};
 
 /// A server's models and limits. Clones are the same server.
 #[derive(Clone)]
@@ -164,6 +164,7 @@ impl App {
     pub fn router(&self) -> Router {
         Router::new()
             .merge(openai::routes())
+            .merge(anthropic::routes())
             .merge(admin::routes())
             .merge(page::routes())
             .with_state(self.clone())

@@ -9,6 +9,8 @@ use rocmforge_models::generate::GenerateError;
 use rocmforge_models::serve::ServeError;
 use serde_json::{Value, json};
 
+use crate::generation::id;
+
 /// The longest message of an error. Some quote what the client sent.
 const LONGEST_MESSAGE: usize = 1000;
 /// Seconds after which a client may try again.
@@ -78,6 +80,57 @@ impl Kind {
             Self::Internal => "server_error",
         }
     }
+
+    /// Anthropic's name.
+    const fn anthropic(self) -> &'static str {
+        match self {
+            Self::Invalid
+            | Self::ContextExceeded { .. }
+            | Self::NotSupported
+            | Self::MethodNotAllowed
+            | Self::MediaType => "invalid_request_error",
+            Self::Unauthorized => "authentication_error",
+            Self::Forbidden => "permission_error",
+            Self::NotFound => "not_found_error",
+            Self::Timeout => "timeout_error",
+            Self::TooLarge => "request_too_large",
+            Self::Busy => "rate_limit_error",
+            Self::Unavailable => "overloaded_error",
+            Self::Internal => "api_error",
+        }
+    }
+}
+
+/// The form that errors have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Dialect {
+    OpenAi,
+    Anthropic,
+    Ollama,
+}
+
+impl Dialect {
+    /// That of a route.
+    pub(crate) fn of(path: &str) -> Self {
+        match path.strip_prefix("/v1/messages") {
+            Some(rest) if rest.is_empty() || rest.starts_with('/') => Self::Anthropic,
+            _ if path.starts_with("/api/") => Self::Ollama,
+            _ => Self::OpenAi,
+        }
+    }
+
+    /// An error as the API has it, which is also what goes into a stream.
+    pub(crate) fn error(self, error: &ApiError) -> Value {
+        match self {
+            Self::OpenAi => error.openai(),
+            Self::Anthropic => json!({
+                "type": "error",
+                "error": {"type": error.kind.anthropic(), "message": error.message},
+                "request_id": id("req_"),
+            }),
+            Self::Ollama => json!({"error": error.message}),
+        }
+    }
 }
 
 /// Why a request is not answered.
@@ -122,8 +175,7 @@ impl ApiError {
         self
     }
 
-    /// The error as the OpenAI API has it, which is also what goes into a stream.
-    pub(crate) fn openai(&self) -> Value {
+    fn openai(&self) -> Value {
         let mut error = json!({
             "message": self.message,
             "type": self.kind.openai(),
@@ -150,6 +202,7 @@ impl IntoResponse for ApiError {
 /// Writes the bodies of errors, those of the framework among them, as the API of the route has them.
 pub(crate) async fn write(request: Request, next: Next) -> Response {
     let path = request.uri().path().to_owned();
+    let dialect = Dialect::of(&path);
     let mut response = next.run(request).await;
     let error = match response.extensions_mut().remove::<ApiError>() {
         Some(error) => error,
@@ -163,7 +216,7 @@ pub(crate) async fn write(request: Request, next: Next) -> Response {
         tracing::error!(%path, message = %error.message, "request failed");
     }
     let allow = response.headers_mut().remove(header::ALLOW);
-    let mut response = (error.kind.status(), axum::Json(error.openai())).into_response();
+    let mut response = (error.kind.status(), axum::Json(dialect.error(&error))).into_response();
     let headers = response.headers_mut();
     if let Some(allow) = allow {
         headers.insert(header::ALLOW, allow);

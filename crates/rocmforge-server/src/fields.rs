@@ -13,6 +13,7 @@ use serde_json::{Map, Value};
 
 use crate::app::App;
 use crate::error::{ApiError, Kind};
+use crate::options::Limits;
 
 /// The object of a request's body.
 #[derive(Clone, Debug, Default)]
@@ -101,6 +102,20 @@ impl Fields {
             _ => None,
         })?;
         Ok(texts.unwrap_or_default())
+    }
+
+    /// Texts that end an answer.
+    pub(crate) fn stops(&self, name: &str, limits: &Limits) -> Result<Vec<String>, ApiError> {
+        let mut stops = self.texts(name)?;
+        stops.retain(|stop| !stop.is_empty());
+        let (most, bytes) = (limits.stops, limits.stop_bytes);
+        if stops.len() > most || stops.iter().any(|stop| stop.len() > bytes) {
+            return Err(ApiError::field(
+                name,
+                format!("it may have {most} texts of at most {bytes} bytes"),
+            ));
+        }
+        Ok(stops)
     }
 
     /// Refuses fields that would change the answer and that this server does not do. A value that asks for nothing is taken.

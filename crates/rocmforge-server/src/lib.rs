@@ -3,8 +3,9 @@
 //! A [`Source`] says how a model is loaded. An [`App`] has a table of sources by name, loads each at its first request, and answers HTTP
 //! requests; [`App::run`] listens until it is asked to end, and lets the answers that run then come to their end.
 //!
-//! * [`source`] and `registry` are the models, `generation` is a request on one of them.
-//! * `openai` has the routes of the OpenAI API, `admin` those about the server itself, `page` the chat in a browser.
+//! * [`source`] and `registry` are the models, `generation` is a request on one of them, `answer` one to a conversation.
+//! * `openai` has the routes of the OpenAI API, `anthropic` those of Anthropic's, `admin` those about the server itself, `page` the chat in a
+//!   browser.
 //! * `guard` looks at each request before its route does: host, origin, key. `listen` bounds connections and their times, `places` the
 //!   requests that run.
 //! * `requests` gives each request an id and a line of the log. `fields` reads requests, `error` says what is wrong with them in the words of each API.
@@ -37,6 +38,8 @@
 //! ```
 
 mod admin;
+mod answer;
+mod anthropic;
 mod app;
 mod error;
 mod fields;
@@ -54,6 +57,7 @@ mod registry;
 mod requests;
 mod sampler;
 pub mod source;
+mod stream;
 
 pub use app::{App, StartError};
 pub use keys::{KeyError, Keys};

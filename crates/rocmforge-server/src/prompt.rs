@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
-use rocmforge_models::chat::{Conversation, End, Message, Role};
+use rocmforge_models::chat::{Content, Conversation, End, Message, Role};
 use rocmforge_models::tokenizer::Piece;
 use serde_json::Value;
 
 use crate::error::{ApiError, Kind};
 use crate::registry::Lease;
+
+/// How much a model is asked to think.
+const EFFORTS: [&str; 6] = ["none", "minimal", "low", "medium", "high", "xhigh"];
 
 /// A conversation to answer.
 #[derive(Clone, Debug, Default)]
@@ -24,25 +27,106 @@ pub(crate) fn messages(list: &[Value]) -> Result<Vec<Message>, ApiError> {
     if list.is_empty() {
         return Err(ApiError::field("messages", "there is no message"));
     }
-    for part in list
-        .iter()
-        .filter_map(|message| message.get("content")?.as_array())
-        .flatten()
-    {
-        let kind = part.get("type").and_then(Value::as_str).unwrap_or("text");
-        if !matches!(kind, "text" | "input_text" | "output_text" | "refusal") {
-            return Err(ApiError::not_supported(
-                "messages",
-                format!("a part of type {kind}: the model takes text only"),
-            ));
+    let message = |json: &Value| {
+        let mut message = Message::from_json(json)?;
+        if let Content::Parts(parts) = &message.content {
+            message.content = text_of_parts("messages", parts)?.into();
         }
+        Ok(message)
+    };
+    list.iter().map(message).collect()
+}
+
+/// A content: a text, or a list of parts.
+pub(crate) fn text(name: &str, content: &Value) -> Result<String, ApiError> {
+    match content {
+        Value::String(text) => Ok(text.clone()),
+        Value::Array(parts) => text_of_parts(name, parts),
+        _ => Err(ApiError::field(name, "a content must be a text or a list of parts")),
     }
-    Ok(list.iter().map(Message::from_json).collect::<Result<_, _>>()?)
+}
+
+/// The text of parts, one a line: many templates know no parts.
+pub(crate) fn text_of_parts<'a>(name: &str, parts: impl IntoIterator<Item = &'a Value>) -> Result<String, ApiError> {
+    let text = |part: &'a Value| {
+        let kind = part.get("type").and_then(Value::as_str).unwrap_or("text");
+        let text = match kind {
+            "text" | "input_text" | "output_text" => part.get("text"),
+            "refusal" => part.get("refusal"),
+            _ => {
+                let text = format!("a part of type {kind:?} is not supported: the model takes text only");
+                return Err(ApiError::not_supported(name, text));
+            }
+        };
+        text.and_then(Value::as_str)
+            .ok_or_else(|| ApiError::field(name, format!("a part of type {kind:?} must have a text")))
+    };
+    let texts: Vec<&str> = parts.into_iter().map(text).collect::<Result<_, _>>()?;
+    Ok(texts.join("\n"))
+}
+
+/// Adds a message to those of a conversation. It becomes one with the last if that has the same role: templates may want roles in turn.
+pub(crate) fn push(messages: &mut Vec<Message>, role: Role, text: String, reasoning: Option<String>) {
+    match messages.last_mut() {
+        Some(Message {
+            role: last,
+            content: Content::Text(all),
+            reasoning: None,
+            ..
+        }) if *last == role && reasoning.is_none() => {
+            all.push('\n');
+            all.push_str(&text);
+        }
+        _ => messages.push(Message {
+            reasoning,
+            ..Message::new(role, text)
+        }),
+    }
 }
 
 impl Chat {
+    /// Asks the model to think this much.
+    pub(crate) fn set_effort(&mut self, name: &str, effort: &str) -> Result<(), ApiError> {
+        let known = EFFORTS.iter().any(|known| *known == effort);
+        if !known {
+            return Err(ApiError::field(
+                name,
+                format!("it must be one of {}", EFFORTS.join(", ")),
+            ));
+        }
+        self.variables.push(("reasoning_effort", effort.into()));
+        if effort == "none" {
+            self.set_thinking(false);
+        }
+        Ok(())
+    }
+
+    /// Asks the model to think, or not to.
+    pub(crate) fn set_thinking(&mut self, thinks: bool) {
+        if !self.variables.iter().any(|(name, _)| *name == "enable_thinking") {
+            self.variables.push(("enable_thinking", thinks.into()));
+        }
+    }
+
     /// The prompt, in pieces: what users wrote stays text, whatever control tokens it spells.
     pub(crate) async fn render(self, lease: &Arc<Lease>) -> Result<Vec<Piece>, ApiError> {
+        self.with_pieces(lease, |pieces, _| Ok(pieces)).await
+    }
+
+    /// The number of the prompt's tokens.
+    pub(crate) async fn count(self, lease: &Arc<Lease>) -> Result<usize, ApiError> {
+        let count = |pieces: Vec<Piece>, lease: &Lease| {
+            let ids = lease.handle().tokenizer().encode_pieces(&pieces);
+            Ok(ids.map_err(|error| ApiError::field("messages", error))?.len())
+        };
+        self.with_pieces(lease, count).await
+    }
+
+    async fn with_pieces<T: Send + 'static>(
+        mut self,
+        lease: &Arc<Lease>,
+        make: impl FnOnce(Vec<Piece>, &Lease) -> Result<T, ApiError> + Send + 'static,
+    ) -> Result<T, ApiError> {
         let lease = Arc::clone(lease);
         // A template may work for a second.
         let render = tokio::task::spawn_blocking(move || {
@@ -53,6 +137,14 @@ impl Chat {
                 );
                 return Err(ApiError::invalid(text));
             };
+            // Most models know one role for instructions.
+            if !template.source().contains(Role::Developer.as_str()) {
+                let developers = self
+                    .messages
+                    .iter_mut()
+                    .filter(|message| message.role == Role::Developer);
+                developers.for_each(|message| message.role = Role::System);
+            }
             let is_last_own = self
                 .messages
                 .last()
@@ -65,7 +157,8 @@ impl Chat {
                 },
                 ..Conversation::new(&self.messages)
             };
-            Ok(template.render_pieces(&conversation, lease.handle().tokenizer())?)
+            let pieces = template.render_pieces(&conversation, lease.handle().tokenizer())?;
+            make(pieces, &lease)
         });
         let rendered = render.await;
         rendered.unwrap_or_else(|_| Err(ApiError::new(Kind::Internal, "the template could not be rendered")))

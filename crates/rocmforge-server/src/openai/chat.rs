@@ -5,15 +5,18 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use futures_util::future::try_join_all;
 use futures_util::stream::{SelectAll, StreamExt};
-use rocmforge_models::generate::{Event, Prompt, Stats};
-use serde_json::{Value, json};
+use rocmforge_models::chat::ThinkingSplit;
+use rocmforge_models::generate::{Prompt, Stats};
+use serde_json::{Map, Value, json};
 
-use super::{Common, FINGERPRINT, Usage, event_stream, finish_reason, logprobs, timings};
+use super::{Common, FINGERPRINT, Usage, finish_reason, logprobs, timings};
+use crate::answer::{Answer, Part};
 use crate::app::{App, Asker};
 use crate::error::ApiError;
 use crate::fields::Fields;
-use crate::generation::{Generation, id, now};
+use crate::generation::{id, now};
 use crate::prompt::{self, Chat};
+use crate::stream;
 
 /// What all values of an answer begin with.
 struct Head {
@@ -35,7 +38,7 @@ impl Head {
     }
 
     fn chunk(&self, index: usize, delta: Value, finish: Option<&str>) -> Value {
-        let choice = json!({"index": index, "delta": delta, "finish_reason": finish});
+        let choice = json!({"index": index, "delta": delta, "logprobs": null, "finish_reason": finish});
         self.json("chat.completion.chunk", json!([choice]))
     }
 }
@@ -58,24 +61,32 @@ pub(crate) fn conversation(fields: &Fields) -> Result<Chat, ApiError> {
             }
         }
     }
-    if let Some(effort) = fields.text("reasoning_effort")? {
-        if !["none", "minimal", "low", "medium", "high"].contains(&effort) {
-            return Err(ApiError::field(
-                "reasoning_effort",
-                "it must be none, minimal, low, medium or high",
-            ));
-        }
-        variables.push(("reasoning_effort", effort.into()));
-    }
-    Ok(Chat {
+    let mut chat = Chat {
         messages: prompt::messages(list)?,
         variables,
-        continues: fields.get("continue_final_message").is_some() && fields.bool("continue_final_message")?,
-    })
+        continues: fields.bool("continue_final_message")?,
+    };
+    if let Some(effort) = fields.text("reasoning_effort")? {
+        chat.set_effort("reasoning_effort", effort)?;
+    }
+    Ok(chat)
+}
+
+/// Whether what the model thinks is told apart from what it says.
+pub(crate) fn splits_thinking(fields: &Fields) -> Result<bool, ApiError> {
+    match fields.text("reasoning_format")? {
+        None | Some("auto" | "deepseek") => Ok(true),
+        Some("none") => Ok(false),
+        Some(_) => Err(ApiError::not_supported(
+            "reasoning_format",
+            "none, deepseek and auto are known",
+        )),
+    }
 }
 
 pub(super) async fn complete(State(app): State<App>, asker: Asker, fields: Fields) -> Result<Response, ApiError> {
     let chat = conversation(&fields)?;
+    let splits = splits_thinking(&fields)?;
     let mut common = Common::read(&app, &fields).await?;
     let wants_logprobs = fields.bool("logprobs")?;
     let top = fields.count("top_logprobs", 0, app.options().limits.logprobs)?;
@@ -85,36 +96,37 @@ pub(super) async fn complete(State(app): State<App>, asker: Asker, fields: Field
     common.request.logprobs = top.unwrap_or(0);
     let prompt = Prompt::Pieces(chat.render(&common.lease).await?);
     let requests = common.requests(&prompt);
-    let generations = requests.map(|request| Generation::start(&app, &asker, &common.lease, request));
-    let generations: Vec<Generation> = try_join_all(generations).await?;
+    let answers = requests.map(|request| Answer::start(&app, &asker, &common.lease, request, splits));
+    let answers: Vec<Answer> = try_join_all(answers).await?;
     let head = Head {
         id: id("chatcmpl-"),
         created: now(),
         model: common.model.clone(),
     };
     match common.is_stream {
-        true => Ok(event_stream(stream(head, common, generations, wants_logprobs))),
-        false => whole(&head, &common, generations, wants_logprobs).await,
+        true => Ok(stream::values(chunks(head, common, answers, wants_logprobs))),
+        false => whole(&head, &common, answers, wants_logprobs).await,
     }
 }
 
-async fn whole(
-    head: &Head,
-    common: &Common,
-    generations: Vec<Generation>,
-    wants_logprobs: bool,
-) -> Result<Response, ApiError> {
-    let completions = try_join_all(generations.into_iter().map(Generation::complete)).await?;
+async fn whole(head: &Head, common: &Common, answers: Vec<Answer>, wants_logprobs: bool) -> Result<Response, ApiError> {
+    let answers = try_join_all(answers.into_iter().map(Answer::complete)).await?;
     let (mut usage, mut choices, mut stats) = (Usage::default(), Vec::new(), Stats::default());
-    for (index, completion) in completions.iter().enumerate() {
-        usage.add(&completion.stats, completion.tokens.len(), index == 0);
-        stats = completion.stats;
-        let logprobs = wants_logprobs.then(|| logprobs::of_chat(common.lease.handle().tokenizer(), &completion.tokens));
+    for (index, answer) in answers.into_iter().enumerate() {
+        usage.add(&answer.end.stats, answer.end.drawn, index == 0);
+        usage.thought += answer.end.thought;
+        stats = answer.end.stats;
+        let logprobs = wants_logprobs.then(|| logprobs::of_chat(common.lease.handle().tokenizer(), &answer.tokens));
+        let mut message =
+            json!({"role": "assistant", "content": answer.split.content, "refusal": null, "annotations": []});
+        if !answer.split.reasoning.is_empty() {
+            message["reasoning_content"] = answer.split.reasoning.into();
+        }
         choices.push(json!({
             "index": index,
-            "message": {"role": "assistant", "content": completion.text},
+            "message": message,
             "logprobs": logprobs,
-            "finish_reason": finish_reason(&completion.reason),
+            "finish_reason": finish_reason(&answer.end.reason),
         }));
     }
     let mut answer = head.json("chat.completion", choices.into());
@@ -123,47 +135,59 @@ async fn whole(
     Ok(Json(answer).into_response())
 }
 
-fn stream(
+/// The parts of an answer that a chunk shows, without those that are empty.
+fn delta(split: ThinkingSplit) -> Map<String, Value> {
+    let parts = [("reasoning_content", split.reasoning), ("content", split.content)];
+    let parts = parts.into_iter().filter(|(_, text)| !text.is_empty());
+    parts.map(|(name, text)| (name.to_owned(), text.into())).collect()
+}
+
+fn chunks(
     head: Head,
     common: Common,
-    generations: Vec<Generation>,
+    answers: Vec<Answer>,
     wants_logprobs: bool,
 ) -> impl futures_util::Stream<Item = Result<Value, ApiError>> {
     async_stream::stream! {
-        for index in 0..generations.len() {
-            yield Ok(head.chunk(index, json!({"role": "assistant", "content": ""}), None));
+        for index in 0..answers.len() {
+            yield Ok(head.chunk(index, json!({"role": "assistant", "content": "", "refusal": null}), None));
         }
-        let mut events = SelectAll::new();
-        for (index, generation) in generations.into_iter().enumerate() {
-            events.push(generation.into_stream().map(move |event| (index, event)).boxed());
+        let mut parts = SelectAll::new();
+        for (index, answer) in answers.into_iter().enumerate() {
+            parts.push(answer.into_stream().map(move |part| (index, part)).boxed());
         }
-        let (mut usage, mut drawn) = (Usage::default(), vec![0; events.len()]);
-        while let Some((index, event)) = events.next().await {
-            match event {
+        let mut usage = Usage::default();
+        while let Some((index, part)) = parts.next().await {
+            match part {
                 Err(error) => {
                     yield Err(error);
                     return;
                 }
-                Ok(Event::Prompt { .. }) => {}
-                Ok(Event::Token { token, .. }) => {
-                    drawn[index] += 1;
-                    if token.text.is_empty() && !wants_logprobs {
-                        continue;
+                Ok(Part::Prompt(_)) => {}
+                Ok(Part::Token(split, token)) => {
+                    let mut delta = delta(split);
+                    if delta.is_empty() {
+                        if !wants_logprobs {
+                            continue;
+                        }
+                        delta.insert("content".to_owned(), "".into());
                     }
-                    let mut chunk = head.chunk(index, json!({"content": token.text}), None);
+                    let mut chunk = head.chunk(index, delta.into(), None);
                     if wants_logprobs {
                         let tokenizer = common.lease.handle().tokenizer();
                         chunk["choices"][0]["logprobs"] = logprobs::of_chat(tokenizer, &[token]);
                     }
                     yield Ok(chunk);
                 }
-                Ok(Event::Finished { reason, text, stats, .. }) => {
-                    usage.add(&stats, drawn[index], index == 0);
-                    if !text.is_empty() {
-                        yield Ok(head.chunk(index, json!({"content": text}), None));
+                Ok(Part::End(split, end)) => {
+                    usage.add(&end.stats, end.drawn, index == 0);
+                    usage.thought += end.thought;
+                    let delta = delta(split);
+                    if !delta.is_empty() {
+                        yield Ok(head.chunk(index, delta.into(), None));
                     }
-                    let mut chunk = head.chunk(index, json!({}), Some(finish_reason(&reason)));
-                    chunk["timings"] = timings(&stats);
+                    let mut chunk = head.chunk(index, json!({}), Some(finish_reason(&end.reason)));
+                    chunk["timings"] = timings(&end.stats);
                     yield Ok(chunk);
                 }
             }

@@ -9,11 +9,12 @@ use rocmforge_models::generate::{Event, Prompt};
 use rocmforge_models::tokenizer::{Piece, Tokenizer};
 use serde_json::{Value, json};
 
-use super::{Common, FINGERPRINT, Usage, event_stream, finish_reason, logprobs, timings};
+use super::{Common, FINGERPRINT, Usage, finish_reason, logprobs, timings};
 use crate::app::{App, Asker};
 use crate::error::ApiError;
 use crate::fields::Fields;
 use crate::generation::{Generation, id, now};
+use crate::stream;
 
 /// Tokens of an answer, if the request does not say: the API's default.
 const MAX_TOKENS: usize = 16;
@@ -130,7 +131,13 @@ pub(super) async fn complete(State(app): State<App>, asker: Asker, fields: Field
         model: common.model.clone(),
     };
     match common.is_stream {
-        true => Ok(event_stream(stream(head, common, generations, echoes, wants_logprobs))),
+        true => Ok(stream::values(chunks(
+            head,
+            common,
+            generations,
+            echoes,
+            wants_logprobs,
+        ))),
         false => whole(&head, &common, generations, &echoes, wants_logprobs).await,
     }
 }
@@ -164,7 +171,7 @@ async fn whole(
     Ok(Json(answer).into_response())
 }
 
-fn stream(
+fn chunks(
     head: Head,
     common: Common,
     generations: Vec<Generation>,

@@ -46,7 +46,7 @@ pub(super) fn of_chat(tokenizer: &Tokenizer, tokens: &[Token]) -> Value {
         content.insert("top_logprobs".to_owned(), top.collect());
         Value::from(content)
     });
-    json!({"content": content.collect::<Value>()})
+    json!({"content": content.collect::<Value>(), "refusal": null})
 }
 
 /// `logprobs` of a completion: of the prompt's tokens if they are shown, then of those drawn. `first` is the prompt's first token, which has no

@@ -4,36 +4,32 @@ mod chat;
 mod completions;
 mod logprobs;
 mod models;
+mod responses;
 
-use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::response::sse::{self, KeepAlive, Sse};
-use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use futures_util::Stream;
 use rocmforge_models::generate::{FinishReason, Prompt, Request, Stats};
 use serde_json::{Value, json};
 
 use crate::app::App;
 use crate::error::ApiError;
 use crate::fields::Fields;
-use crate::options::Limits;
 use crate::registry::Lease;
 use crate::sampler;
 
 /// What clients compare to know whether the same program answers.
 const FINGERPRINT: &str = concat!("b-rocmforge-", env!("CARGO_PKG_VERSION"));
-/// How often a stream shows that it lives, where nothing else comes.
-const ALIVE: Duration = Duration::from_secs(15);
 
 pub(crate) fn routes() -> Router<App> {
     Router::new()
         .route("/v1/chat/completions", post(chat::complete))
         .route("/chat/completions", post(chat::complete))
         .route("/v1/completions", post(completions::complete))
+        .route("/v1/responses", post(responses::create))
+        .route("/v1/responses/input_tokens", post(responses::count))
         .route("/v1/models", get(models::list))
         .route("/models", get(models::list))
         .route("/v1/models/{*name}", get(models::show))
@@ -81,7 +77,7 @@ impl Common {
             Some(tokens) => Some(tokens),
             None => fields.tokens("max_tokens")?.or(fields.tokens("n_predict")?),
         };
-        let stop = stops(fields, "stop", limits)?;
+        let stop = fields.stops("stop", limits)?;
         let name = fields.text("model")?;
         let lease = app.lease(name).await?;
         let sampler = sampler::config(fields, lease.handle().tokenizer(), limits)?;
@@ -114,20 +110,6 @@ impl Common {
     }
 }
 
-/// Texts that end an answer.
-fn stops(fields: &Fields, name: &str, limits: &Limits) -> Result<Vec<String>, ApiError> {
-    let mut stops = fields.texts(name)?;
-    stops.retain(|stop| !stop.is_empty());
-    let (most, bytes) = (limits.stops, limits.stop_bytes);
-    if stops.len() > most || stops.iter().any(|stop| stop.len() > bytes) {
-        return Err(ApiError::field(
-            name,
-            format!("it may have {most} texts of at most {bytes} bytes"),
-        ));
-    }
-    Ok(stops)
-}
-
 fn finish_reason(reason: &FinishReason) -> &'static str {
     match reason {
         FinishReason::MaxTokens | FinishReason::ContextFull => "length",
@@ -141,6 +123,8 @@ struct Usage {
     prompt: usize,
     cached: usize,
     drawn: usize,
+    /// Drawn tokens that the model thought.
+    thought: usize,
 }
 
 impl Usage {
@@ -159,6 +143,7 @@ impl Usage {
             "completion_tokens": self.drawn,
             "total_tokens": self.prompt + self.drawn,
             "prompt_tokens_details": {"cached_tokens": self.cached},
+            "completion_tokens_details": {"reasoning_tokens": self.thought},
         })
     }
 }
@@ -175,23 +160,4 @@ fn timings(stats: &Stats) -> Value {
         "predicted_ms": milliseconds(stats.decode_time),
         "predicted_per_second": stats.decode_tokens_per_second(),
     })
-}
-
-/// A stream of JSON values, ended by `[DONE]`. An error is the last value.
-fn event_stream(values: impl Stream<Item = Result<Value, ApiError>> + Send + 'static) -> Response {
-    let events = async_stream::stream! {
-        let mut values = std::pin::pin!(values);
-        while let Some(value) = futures_util::StreamExt::next(&mut values).await {
-            let is_error = value.is_err();
-            let value = value.unwrap_or_else(|error| error.openai());
-            yield Ok::<_, Infallible>(sse::Event::default().data(value.to_string()));
-            if is_error {
-                return;
-            }
-        }
-        yield Ok(sse::Event::default().data("[DONE]"));
-    };
-    Sse::new(events)
-        .keep_alive(KeepAlive::new().interval(ALIVE))
-        .into_response()
 }

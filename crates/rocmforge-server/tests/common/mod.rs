@@ -21,13 +21,17 @@ const TEMPLATE: &str = "{% for m in messages %}<bos>{{ m.role }}: {{ m.content }
 /// The longest answer of a test.
 const LONGEST_ANSWER: usize = 64 << 20;
 
-/// A random model of 160 KB, with a chat template.
-pub(crate) fn model() -> Model {
-    let path = concat!(
+/// The file of a random model.
+pub(crate) fn tiny_gguf() -> &'static str {
+    concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/../rocmforge-models/tests/reference/tiny/llama.gguf"
-    );
-    let gguf = Gguf::open(path).expect("a committed model");
+    )
+}
+
+/// A random model of 160 KB, with a chat template.
+pub(crate) fn model() -> Model {
+    let gguf = Gguf::open(tiny_gguf()).expect("a committed model");
     let mut writer = Writer::new();
     for (key, value) in gguf.metadata().iter() {
         writer.metadata(key, value.clone()).expect("as it was");
