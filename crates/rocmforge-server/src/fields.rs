@@ -44,6 +44,12 @@ impl Fields {
         self.read(name, "a text", Value::as_str)
     }
 
+    /// The model's name, on a route whose API demands one.
+    pub(crate) fn model(&self) -> Result<&str, ApiError> {
+        let name = self.text("model")?;
+        name.ok_or_else(|| ApiError::field("model", "name the model: GET /v1/models lists those that are there"))
+    }
+
     pub(crate) fn list(&self, name: &str) -> Result<Option<&Vec<Value>>, ApiError> {
         self.read(name, "a list", Value::as_array)
     }

@@ -1,4 +1,4 @@
-//! HTTP server for language models: the OpenAI API over [`rocmforge_models::serve`], with limits, keys and metrics.
+//! HTTP server for language models: the APIs of OpenAI and Anthropic over [`rocmforge_models::serve`], with limits, keys and metrics.
 //!
 //! A [`Source`] says how a model is loaded. An [`App`] has a table of sources by name, loads each at its first request, and answers HTTP
 //! requests; [`App::run`] listens until it is asked to end, and lets the answers that run then come to their end.

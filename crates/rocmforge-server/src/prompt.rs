@@ -87,7 +87,7 @@ pub(crate) fn push(messages: &mut Vec<Message>, role: Role, text: String, reason
 impl Chat {
     /// Asks the model to think this much.
     pub(crate) fn set_effort(&mut self, name: &str, effort: &str) -> Result<(), ApiError> {
-        let known = EFFORTS.iter().any(|known| *known == effort);
+        let known = EFFORTS.contains(&effort);
         if !known {
             return Err(ApiError::field(
                 name,

@@ -2,6 +2,8 @@
 
 mod common;
 
+use std::time::Duration;
+
 use axum::body::Body;
 use axum::http::StatusCode;
 use common::{app, expected, model, post, post_stream, request, send};
@@ -242,7 +244,10 @@ async fn what_is_not_there_is_refused_in_words() {
 async fn wrong_fields_are_named() {
     let app = app(ServerOptions::default());
     let user = json!([{"role": "user", "content": "x"}]);
-    let mut cases = vec![(json!({"model": "tiny", "messages": user}), "max_tokens".to_owned())];
+    let mut cases = vec![
+        (json!({"model": "tiny", "messages": user}), "max_tokens".to_owned()),
+        (json!({"max_tokens": 1, "messages": user}), "model".to_owned()),
+    ];
     // No field takes all of these.
     let odd = [
         json!(true),
@@ -317,6 +322,20 @@ async fn wrong_fields_are_named() {
     )
     .await;
     assert!(message.contains("512"), "{message}");
+}
+
+#[tokio::test]
+async fn an_error_in_a_stream_is_its_last_event() {
+    let mut options = ServerOptions::default();
+    options.limits.answer_time = Duration::from_millis(1);
+    let mut request = with(body(&json!([{"role": "user", "content": "x"}])), "stream", true.into());
+    request["max_tokens"] = 400.into();
+    let events = post_stream(&app(options), PATH, request).await;
+    let (name, error) = events.last().expect("events");
+    assert_eq!(
+        (name.as_str(), &error["type"], &error["error"]["type"]),
+        ("error", &json!("error"), &json!("api_error"))
+    );
 }
 
 #[tokio::test]

@@ -2,6 +2,8 @@
 
 mod common;
 
+use std::time::Duration;
+
 use axum::http::StatusCode;
 use common::{app, expected, model, post, post_stream};
 use rocmforge_models::chat::{Conversation, Message, Role};
@@ -120,6 +122,33 @@ async fn forms_of_one_conversation_have_one_answer() {
 }
 
 #[tokio::test]
+async fn parts_of_a_chat_message_are_one_text_too() {
+    let app = app(ServerOptions::default());
+    let content = json!([{"type": "text", "text": "one"}, {"type": "text", "text": "two"}]);
+    let request =
+        json!({"model": "tiny", "messages": [{"role": "user", "content": content}], "seed": 5, "max_tokens": 12});
+    let (_, _, chat) = post(&app, "/v1/chat/completions", request).await;
+    let text = answer(&[Message::new(Role::User, "one\ntwo")]).text;
+    assert_eq!(chat["choices"][0]["message"]["content"], text);
+}
+
+#[tokio::test]
+async fn an_error_in_a_stream_is_its_last_event() {
+    let mut options = ServerOptions::default();
+    options.limits.answer_time = Duration::from_millis(1);
+    let mut request = with(body("x".into()), "stream", true.into());
+    request["max_output_tokens"] = 400.into();
+    let events = post_stream(&app(options), PATH, request).await;
+    let (name, event) = events.last().expect("events");
+    assert_eq!(name, "response.failed");
+    let response = &event["response"];
+    assert_eq!(
+        (&response["status"], &response["error"]["code"]),
+        (&json!("failed"), &json!("server_error"))
+    );
+}
+
+#[tokio::test]
 async fn control_tokens_of_a_user_are_text() {
     let app = app(ServerOptions::default());
     let mut counts = Vec::new();
@@ -183,7 +212,7 @@ async fn what_needs_state_or_is_not_there_is_refused_in_words() {
 #[tokio::test]
 async fn wrong_fields_are_named() {
     let app = app(ServerOptions::default());
-    let mut cases = Vec::new();
+    let mut cases = vec![(json!({"input": "x"}), "model")];
     // No field takes all of these.
     let odd = [
         json!(true),

@@ -300,3 +300,17 @@ async fn thoughts_of_earlier_answers_reach_the_template() {
         assert_eq!(counts[1] - counts[0], "<think>hm</think>".len() as u64 - 2, "{path}");
     }
 }
+
+#[tokio::test]
+async fn the_routes_of_openai_demand_a_model_and_those_of_llama_cpp_do_not() {
+    let app = app(&[("four", USER_DEFINED)], TEMPLATE);
+    let mut request = request();
+    request.as_object_mut().expect("an object").remove("model");
+    let (status, _, error) = post(&app, "/v1/chat/completions", request.clone()).await;
+    assert_eq!(
+        (status, &error["error"]["param"]),
+        (StatusCode::BAD_REQUEST, &json!("model"))
+    );
+    let (status, _, chat) = post(&app, "/chat/completions", request).await;
+    assert_eq!((status, &chat["model"]), (StatusCode::OK, &json!("script")));
+}

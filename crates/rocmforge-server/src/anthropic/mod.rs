@@ -112,8 +112,8 @@ async fn create(State(app): State<App>, asker: Asker, fields: Fields) -> Result<
     let max_tokens = max_tokens.ok_or_else(|| ApiError::field("max_tokens", "it must be there"))?;
     let stop = fields.stops("stop_sequences", limits)?;
     let is_stream = fields.bool("stream")?;
-    let name = fields.text("model")?;
-    let lease = app.lease(name).await?;
+    let model = fields.model()?;
+    let lease = app.lease(Some(model)).await?;
     let request = Request {
         sampler: sampler::config(&fields, lease.handle().tokenizer(), limits)?,
         max_tokens,
@@ -122,7 +122,7 @@ async fn create(State(app): State<App>, asker: Asker, fields: Fields) -> Result<
     };
     let head = Head {
         id: id("msg_"),
-        model: name.unwrap_or(lease.name()).to_owned(),
+        model: model.to_owned(),
     };
     let answer = Answer::start(&app, &asker, &lease, request, true).await?;
     match is_stream {

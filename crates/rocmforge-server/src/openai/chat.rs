@@ -2,6 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
+use axum::http::Uri;
 use axum::response::{IntoResponse, Response};
 use futures_util::future::try_join_all;
 use futures_util::stream::{SelectAll, StreamExt};
@@ -84,7 +85,16 @@ pub(crate) fn splits_thinking(fields: &Fields) -> Result<bool, ApiError> {
     }
 }
 
-pub(super) async fn complete(State(app): State<App>, asker: Asker, fields: Fields) -> Result<Response, ApiError> {
+pub(super) async fn complete(
+    State(app): State<App>,
+    asker: Asker,
+    uri: Uri,
+    fields: Fields,
+) -> Result<Response, ApiError> {
+    // llama.cpp's clients use the route without a version, and name no model.
+    if uri.path().starts_with("/v1/") {
+        fields.model()?;
+    }
     let chat = conversation(&fields)?;
     let splits = splits_thinking(&fields)?;
     let mut common = Common::read(&app, &fields).await?;

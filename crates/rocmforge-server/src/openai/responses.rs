@@ -120,10 +120,10 @@ pub(super) async fn create(State(app): State<App>, asker: Asker, fields: Fields)
     let chat = conversation(&fields)?;
     let max_tokens = fields.count("max_output_tokens", 1, usize::MAX)?;
     let is_stream = fields.bool("stream")?;
-    let name = fields.text("model")?;
-    let lease = app.lease(name).await?;
+    let model = fields.model()?;
+    let lease = app.lease(Some(model)).await?;
     let sampler = sampler::config(&fields, lease.handle().tokenizer(), limits)?;
-    let head = Head::new(&fields, name.unwrap_or(lease.name()), &sampler);
+    let head = Head::new(&fields, model, &sampler);
     let request = Request {
         sampler,
         max_tokens: max_tokens.unwrap_or(usize::MAX),

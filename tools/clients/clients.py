@@ -1,0 +1,154 @@
+"""Asks a running server through the clients that others wrote, and asserts that each reads the answers.
+
+    python clients.py http://127.0.0.1:8080 MODEL [KEY]
+"""
+
+import asyncio
+import os
+import subprocess
+import sys
+
+# Without these litellm fetches a list of prices, and langchain reports to its makers.
+os.environ |= {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "LANGCHAIN_TRACING_V2": "false", "DO_NOT_TRACK": "1"}
+
+import anthropic
+import litellm
+import openai
+from langchain_openai import ChatOpenAI
+
+# Cases of llm-comply that need what the server does not have.
+ABSENT = {"tool-calling", "image-input"}
+litellm.suppress_debug_info = True
+ASK = [{"role": "user", "content": "Say hello."}]
+LONG = [{"role": "user", "content": "word " * 200_000}]
+
+
+def openai_python(url, model, key):
+    client = openai.OpenAI(base_url=url + "/v1", api_key=key, max_retries=0)
+    assert model in [known.id for known in client.models.list()]
+
+    settings = {"model": model, "messages": ASK, "max_tokens": 16, "seed": 1}
+    chat = client.chat.completions.create(**settings, logprobs=True, top_logprobs=2)
+    choice = chat.choices[0]
+    assert choice.message.role == "assistant" and choice.message.content and choice.message.refusal is None
+    assert len(choice.logprobs.content[0].top_logprobs) == 2
+    assert chat.usage.total_tokens == chat.usage.prompt_tokens + chat.usage.completion_tokens
+    chunks = list(client.chat.completions.create(**settings, stream=True, stream_options={"include_usage": True}))
+    text = "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
+    assert text == choice.message.content, (text, choice.message.content)
+    assert chunks[-1].usage.completion_tokens == chat.usage.completion_tokens
+
+    settings = {"model": model, "prompt": "The capital of France is", "max_tokens": 8, "seed": 1}
+    completion = client.completions.create(**settings)
+    assert completion.choices[0].text
+    text = "".join(chunk.choices[0].text for chunk in client.completions.create(**settings, stream=True))
+    assert text == completion.choices[0].text
+
+    settings = {"model": model, "input": "Say hello.", "max_output_tokens": 16, "extra_body": {"seed": 1}}
+    response = client.responses.create(**settings)
+    assert response.output_text and response.usage.output_tokens
+    with client.responses.stream(**settings) as stream:
+        deltas = [event.delta for event in stream if event.type == "response.output_text.delta"]
+    assert "".join(deltas) == response.output_text
+
+    expect(openai.BadRequestError, lambda: client.chat.completions.create(model=model, messages=[]))
+    expect(openai.BadRequestError, lambda: client.chat.completions.create(model=model, messages=LONG))
+    expect(openai.BadRequestError, lambda: client.responses.create(model=model, input="x", previous_response_id="r"))
+    expect(openai.NotFoundError, lambda: client.responses.retrieve("resp_1"))
+
+
+async def openai_async(url, model, key):
+    async with openai.AsyncOpenAI(base_url=url + "/v1", api_key=key, max_retries=0) as client:
+        calls = [client.chat.completions.create(model=model, messages=ASK, max_tokens=8, seed=1) for _ in range(4)]
+        answers = await asyncio.gather(*calls)
+        assert len({answer.choices[0].message.content for answer in answers}) == 1
+        # A client that goes away in the middle of a stream.
+        stream = await client.chat.completions.create(model=model, messages=ASK, stream=True)
+        await anext(stream)
+        await stream.close()
+
+
+def anthropic_python(url, model, key):
+    client = anthropic.Anthropic(base_url=url, api_key=key, max_retries=0)
+    settings = {"model": model, "messages": ASK, "max_tokens": 16, "system": "Be brief.", "extra_body": {"seed": 1}}
+    message = client.messages.create(**settings)
+    assert message.content[0].text and message.stop_reason in ("end_turn", "max_tokens")
+    usage = message.usage
+    with client.messages.stream(**settings) as stream:
+        text = "".join(stream.text_stream)
+        last = stream.get_final_message()
+    assert text == message.content[0].text == last.content[0].text
+    assert last.usage.output_tokens == usage.output_tokens
+    count = client.messages.count_tokens(model=model, messages=ASK, system="Be brief.").input_tokens
+    assert count == usage.input_tokens + usage.cache_read_input_tokens
+
+    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}}
+    for messages in ([], LONG, [{"role": "user", "content": [image]}]):
+        error = expect(
+            anthropic.BadRequestError,
+            lambda: client.messages.create(model=model, max_tokens=8, messages=messages),
+        )
+        assert error.body["error"]["type"] == "invalid_request_error"
+
+
+def litellm_python(url, model, key):
+    for provider, base in (("openai", url + "/v1"), ("anthropic", url)):
+        settings = {"model": f"{provider}/{model}", "api_base": base, "api_key": key, "messages": ASK, "max_tokens": 16}
+        answer = litellm.completion(**settings)
+        assert answer.choices[0].message.content and answer.usage.completion_tokens
+        chunks = litellm.completion(**settings, stream=True)
+        assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks)
+        expect(litellm.BadRequestError, lambda: litellm.completion(**settings | {"messages": LONG}))
+
+
+def langchain(url, model, key):
+    settings = {"base_url": url + "/v1", "api_key": key, "model": model, "max_tokens": 16}
+    for responses in (False, True):
+        chat = ChatOpenAI(**settings, use_responses_api=responses)
+        answer = chat.invoke([("system", "Be brief."), ("user", "Say hello.")])
+        assert answer.text and answer.usage_metadata["output_tokens"]
+        assert "".join(chunk.text for chunk in chat.stream("Say hello."))
+
+
+def expect(kind, call):
+    try:
+        call()
+    except kind as error:
+        return error
+    raise AssertionError(f"no {kind.__name__}")
+
+
+def llm_comply(url, model, key):
+    program = os.path.join(os.path.dirname(sys.executable), "llm-comply")
+    for api in ("openai-chat", "anthropic", "open-responses"):
+        names = subprocess.run([program, "--list", "--format", api], capture_output=True, text=True, check=True).stdout
+        prefix = {"openai-chat": "chat-", "anthropic": "anth-", "open-responses": ""}[api]
+        cases = [word for line in names.splitlines() for word in line.split()[:1]]
+        wanted = [case for case in cases if case.removeprefix(prefix) not in ABSENT]
+        command = [program, "-u", url + "/v1", "-k", key, "-m", model, "--format", api, "-f", ",".join(wanted)]
+        # A small model may not come to an end in time, with other random numbers at each run.
+        for _ in range(3):
+            done = subprocess.run(["timeout", "60", *command], capture_output=True, text=True)
+            if done.returncode == 0:
+                break
+        assert done.returncode == 0, done.stdout
+        print(f"    {api}: {done.stdout.strip().splitlines()[-1]}", flush=True)
+
+
+def main():
+    url, model, *key = sys.argv[1:]
+    key = key[0] if key else "none"
+    failed = False
+    for judge in (openai_python, openai_async, anthropic_python, litellm_python, langchain, llm_comply):
+        try:
+            result = judge(url.rstrip("/"), model, key)
+            if asyncio.iscoroutine(result):
+                asyncio.run(result)
+            print(f"ok      {judge.__name__}")
+        except Exception as error:
+            failed = True
+            print(f"FAILED  {judge.__name__}: {type(error).__name__}: {error}")
+    sys.exit(failed)
+
+
+main()
