@@ -1,5 +1,6 @@
 //! Errors of requests, in the words of each API.
 
+use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::Next;
@@ -10,6 +11,7 @@ use rocmforge_models::serve::ServeError;
 use serde_json::{Value, json};
 
 use crate::generation::id;
+use crate::unread::Shared;
 
 /// The longest message of an error. Some quote what the client sent.
 const LONGEST_MESSAGE: usize = 1000;
@@ -203,6 +205,9 @@ impl IntoResponse for ApiError {
 pub(crate) async fn write(request: Request, next: Next) -> Response {
     let path = request.uri().path().to_owned();
     let dialect = Dialect::of(&path);
+    let (parts, body) = request.into_parts();
+    let body = Shared::new(body);
+    let request = Request::from_parts(parts, Body::new(body.clone()));
     let mut response = next.run(request).await;
     let error = match response.extensions_mut().remove::<ApiError>() {
         Some(error) => error,
@@ -212,6 +217,7 @@ pub(crate) async fn write(request: Request, next: Next) -> Response {
             _ => return response,
         },
     };
+    body.read_rest();
     if error.kind == Kind::Internal {
         tracing::error!(%path, message = %error.message, "request failed");
     }

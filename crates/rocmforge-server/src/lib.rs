@@ -8,7 +8,8 @@
 //!   browser.
 //! * `guard` looks at each request before its route does: host, origin, key. `listen` bounds connections and their times, `places` the
 //!   requests that run.
-//! * `requests` gives each request an id and a line of the log. `fields` reads requests, `error` says what is wrong with them in the words of each API.
+//! * `requests` gives each request an id and a line of the log. `fields` reads requests, `unread` what routes leave of them,
+//!   `error` says what is wrong with them in the words of each API.
 //!
 //! ```no_run
 //! use rocmforge_ggml::CpuBackend;
@@ -58,6 +59,7 @@ mod requests;
 mod sampler;
 pub mod source;
 mod stream;
+mod unread;
 
 pub use app::{App, StartError};
 pub use keys::{KeyError, Keys};
