@@ -1,28 +1,90 @@
-//! Serves one model on the CPU: `cargo run --release -p rocmforge-server --example cpu -- MODEL [PORT]`.
+//! Serves one model on the CPU: `cargo run --release -p rocmforge-server --example cpu -- MODEL --port 8080`.
 //!
-//! It is the least that a program of its own needs. `rocmforge serve` has cards, several models and all options.
+//! It is the least that a program of its own needs, with options that tests of other programs use. `rocmforge serve` has cards and several models.
 #![allow(clippy::print_stderr)] // it is a program for people
 
 use std::path::PathBuf;
+use std::time::Duration;
 
+use clap::Parser;
 use rocmforge_ggml::CpuBackend;
+use rocmforge_models::chat::ChatTemplate;
 use rocmforge_models::generate::Generator;
 use rocmforge_models::serve::{ServeOptions, Server};
-use rocmforge_models::{Engine, EngineOptions, Model};
-use rocmforge_server::{App, LoadError, Loaded, ServerOptions, Source};
+use rocmforge_models::{Engine, EngineOptions, Limit, Model};
+use rocmforge_server::{App, Facts, Keys, LoadError, Loaded, ServerOptions, Source};
 
-struct Cpu(PathBuf);
+#[derive(Clone, Parser)]
+struct Args {
+    /// A GGUF file, or a directory of safetensors.
+    model: PathBuf,
+    #[arg(long, default_value_t = 8080)]
+    port: u16,
+    /// The name that clients use [default: the file's].
+    #[arg(long)]
+    name: Option<String>,
+    /// Longest sequence in tokens.
+    #[arg(long)]
+    ctx: Option<usize>,
+    /// Requests that are computed at a time.
+    #[arg(long, default_value_t = 16)]
+    parallel: usize,
+    /// Most tokens of one step.
+    #[arg(long, default_value_t = 128)]
+    chunk: usize,
+    #[arg(long)]
+    keys: Option<PathBuf>,
+    /// A chat template in place of the model's.
+    #[arg(long)]
+    template: Option<PathBuf>,
+    /// Fields that requests have unless they say otherwise, as JSON.
+    #[arg(long, default_value = "{}")]
+    defaults: String,
+    /// Seconds that the model stays loaded without requests.
+    #[arg(long)]
+    keep_alive: Option<u64>,
+    #[arg(long)]
+    slots: bool,
+    #[arg(long)]
+    no_metrics: bool,
+}
 
-impl Source for Cpu {
+impl Source for Args {
     fn load(&self) -> Result<Loaded, LoadError> {
-        let model = Model::open(&self.0)?;
-        let template = model.chat_template()?;
+        let failed = |error: Box<dyn std::error::Error + Send + Sync>| LoadError::Failed(error);
+        let model = Model::open(&self.model)?;
+        let tokenizer = model.tokenizer()?;
+        let template = match &self.template {
+            Some(path) => {
+                let text = |id: Option<u32>| id.and_then(|id| tokenizer.token(id));
+                let source = std::fs::read_to_string(path).map_err(|error| failed(error.into()))?;
+                let template = ChatTemplate::new(&source, text(tokenizer.bos()), text(tokenizer.eos()));
+                Some(template.map_err(|error| failed(error.into()))?)
+            }
+            None => model.chat_template()?,
+        };
+        let config = model.config();
+        let facts = Facts {
+            context: self.ctx.map_or(config.context, |ctx| ctx.min(config.context)),
+            trained_context: config.context,
+            width: config.width,
+            sequences: self.parallel,
+            device: "cpu".to_owned(),
+            ..Facts::default()
+        };
+        let options = EngineOptions {
+            max_context: Limit::Tokens(facts.context),
+            max_sequences: self.parallel,
+            chunk: self.chunk.max(self.parallel),
+            ..EngineOptions::default()
+        };
         let server = Server::start(ServeOptions::default(), move || {
-            let engine = Engine::new(CpuBackend::new(), &model, EngineOptions::default())?;
+            let engine = Engine::new(CpuBackend::new(), &model, options)?;
             Ok(Generator::new(engine, model.tokenizer()?))
         })?;
         Ok(Loaded {
             template,
+            facts,
             ..Loaded::new(server)
         })
     }
@@ -30,22 +92,21 @@ impl Source for Cpu {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let mut arguments = std::env::args_os().skip(1);
-    let path = PathBuf::from(arguments.next().ok_or("which model? give a GGUF file or a directory")?);
-    let port = arguments
-        .next()
-        .and_then(|port| port.to_str()?.parse().ok())
-        .unwrap_or(8080);
-    let name = path
-        .file_stem()
-        .and_then(|name| name.to_str())
-        .unwrap_or("model")
-        .to_owned();
+    let args = Args::parse();
+    let stem = args.model.file_stem().and_then(|name| name.to_str());
+    let name = args.name.clone().unwrap_or_else(|| stem.unwrap_or("model").to_owned());
     let options = ServerOptions {
-        listen: ([127, 0, 0, 1], port).into(),
+        listen: ([127, 0, 0, 1], args.port).into(),
+        keys: args.keys.as_deref().map(Keys::read).transpose()?.unwrap_or_default(),
+        defaults: serde_json::from_str(&args.defaults)?,
+        keep_alive: args.keep_alive.map(Duration::from_secs),
+        slots: args.slots,
+        metrics: !args.no_metrics,
         ..ServerOptions::default()
     };
-    let app = App::new(options, [(name, Box::new(Cpu(path)) as Box<dyn Source>)])?;
+    let port = args.port;
+    let app = App::new(options, [(name.clone(), Box::new(args) as Box<dyn Source>)])?;
+    app.load(&name).await?;
     eprintln!("listening on http://127.0.0.1:{port}");
     app.run(async { drop(tokio::signal::ctrl_c().await) }).await?;
     Ok(())

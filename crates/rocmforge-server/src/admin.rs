@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::State;
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use rocmforge_models::serve::State as ServerState;
@@ -15,6 +15,7 @@ use crate::app::App;
 use crate::error::{ApiError, Kind};
 use crate::fields::Fields;
 use crate::metrics;
+use crate::openai::chat::conversation;
 use crate::prompt::{self, Chat};
 
 pub(crate) fn routes() -> Router<App> {
@@ -66,9 +67,16 @@ async fn ready(State(app): State<App>) -> Result<&'static str, ApiError> {
     }
 }
 
-async fn show_metrics(State(app): State<App>) -> impl IntoResponse {
-    let kind = (header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8");
-    ([kind], metrics::text(&app))
+async fn show_metrics(State(app): State<App>) -> Result<impl IntoResponse, ApiError> {
+    if !app.options().metrics {
+        return Err(ApiError::new(Kind::NotThere, "this server shows no metrics"));
+    }
+    let kind = (
+        header::CONTENT_TYPE,
+        "text/plain; version=0.0.4; charset=utf-8".to_owned(),
+    );
+    let started = HeaderName::from_static("process-start-time-unix");
+    Ok(([kind, (started, app.started().to_string())], metrics::text(&app)))
 }
 
 async fn tokenize(State(app): State<App>, fields: Fields) -> Result<axum::Json<Value>, ApiError> {
@@ -120,12 +128,10 @@ async fn detokenize(State(app): State<App>, fields: Fields) -> Result<axum::Json
 
 async fn apply_template(State(app): State<App>, fields: Fields) -> Result<axum::Json<Value>, ApiError> {
     let lease = app.lease(fields.text("model")?).await?;
-    let messages = fields.list("messages")?.map_or(&[][..], Vec::as_slice);
     let chat = Chat {
-        messages: prompt::messages(messages)?,
-        ..Chat::default()
+        tools: fields.list("tools")?.filter(|tools| !tools.is_empty()).cloned(),
+        ..conversation(&fields)?
     };
     let pieces = chat.render(&lease).await?;
-    let text: String = pieces.into_iter().map(|piece| piece.text).collect();
-    Ok(axum::Json(json!({ "prompt": text })))
+    Ok(axum::Json(json!({"prompt": prompt::text(&pieces)})))
 }

@@ -11,13 +11,14 @@ use axum::middleware;
 use sha2::{Digest, Sha256};
 
 use crate::error::{self, ApiError, Kind};
+use crate::generation::now;
 use crate::guard;
 use crate::listen;
 use crate::options::ServerOptions;
 use crate::places::{Place, Places};
 use crate::registry::{Entry, Lease, Registry};
 use crate::source::Source;
-use crate::{admin, anthropic, openai, page, requests};
+use crate::{admin, anthropic, llama_cpp, ollama, openai, page, requests};
 
 /// A server's models and limits. Clones are the same server.
 #[derive(Clone)]
@@ -27,6 +28,8 @@ struct Shared {
     options: ServerOptions,
     registry: Arc<Registry>,
     is_draining: AtomicBool,
+    /// Seconds since 1970.
+    started: u64,
     places: Arc<Places>,
 }
 
@@ -98,6 +101,7 @@ impl App {
             options,
             registry: Arc::new(registry),
             is_draining: AtomicBool::new(false),
+            started: now(),
             places: Arc::default(),
         })))
     }
@@ -108,6 +112,11 @@ impl App {
 
     pub(crate) fn registry(&self) -> &Arc<Registry> {
         &self.0.registry
+    }
+
+    /// When the server was made, in seconds since 1970.
+    pub(crate) fn started(&self) -> u64 {
+        self.0.started
     }
 
     /// Takes no more requests; those that run go on.
@@ -167,6 +176,8 @@ impl App {
             .merge(anthropic::routes())
             .merge(admin::routes())
             .merge(page::routes())
+            .merge(llama_cpp::routes())
+            .merge(ollama::routes())
             .with_state(self.clone())
             .layer(middleware::from_fn_with_state(self.clone(), guard::look))
             .layer(middleware::from_fn(error::write))

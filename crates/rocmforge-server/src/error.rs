@@ -41,6 +41,8 @@ pub(crate) enum Kind {
     MediaType,
     /// What is asked for is not there in this server.
     NotSupported,
+    /// The route is known, and this server does not have it.
+    NotThere,
     /// The queue is full.
     Busy,
     /// The server ends, or the model cannot be loaded now.
@@ -63,6 +65,7 @@ impl Kind {
             Self::Busy => StatusCode::TOO_MANY_REQUESTS,
             Self::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
             Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+            Self::NotThere => StatusCode::NOT_IMPLEMENTED,
         }
     }
 
@@ -76,7 +79,7 @@ impl Kind {
             Self::Unauthorized => "authentication_error",
             Self::Forbidden => "permission_error",
             Self::NotFound => "not_found_error",
-            Self::NotSupported => "not_supported_error",
+            Self::NotSupported | Self::NotThere => "not_supported_error",
             Self::Busy => "rate_limit_error",
             Self::Unavailable => "unavailable_error",
             Self::Internal => "server_error",
@@ -189,6 +192,13 @@ impl ApiError {
             error["n_ctx"] = context.into();
         }
         json!({ "error": error })
+    }
+}
+
+impl ApiError {
+    /// The error as ollama has it.
+    pub(crate) fn ollama(&self) -> Value {
+        json!({"error": self.message})
     }
 }
 

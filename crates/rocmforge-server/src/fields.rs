@@ -162,7 +162,12 @@ impl FromRequest<App> for Fields {
         // serde_json refuses what is nested deeper than 128.
         let value = serde_json::from_slice(&body);
         match value.map_err(|error| ApiError::invalid(format!("the body is no JSON: {error}")))? {
-            Value::Object(object) => Ok(Self(object)),
+            Value::Object(mut object) => {
+                for (name, value) in &app.options().defaults {
+                    object.entry(name.as_str()).or_insert_with(|| value.clone());
+                }
+                Ok(Self(object))
+            }
             _ => Err(ApiError::invalid("the body must be a JSON object")),
         }
     }

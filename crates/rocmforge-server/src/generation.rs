@@ -37,7 +37,7 @@ impl Generation {
     ) -> Result<Self, ApiError> {
         let limits = app.options().limits;
         let place = app.place(asker)?;
-        request.cache_salt = asker.salt();
+        request.cache_salt.insert_str(0, &asker.salt());
         let (sender, events) = mpsc::channel(limits.waiting_events);
         // The engine's thread must not wait for a client: one that does not read is left.
         let own: Arc<OnceLock<Ticket>> = Arc::default();

@@ -1,11 +1,11 @@
-//! HTTP server for language models: the APIs of OpenAI and Anthropic over [`rocmforge_models::serve`], with limits, keys and metrics.
+//! HTTP server for language models: the APIs of OpenAI, Anthropic, ollama and llama.cpp over [`rocmforge_models::serve`], with limits, keys and metrics.
 //!
 //! A [`Source`] says how a model is loaded. An [`App`] has a table of sources by name, loads each at its first request, and answers HTTP
 //! requests; [`App::run`] listens until it is asked to end, and lets the answers that run then come to their end.
 //!
 //! * [`source`] and `registry` are the models, `generation` is a request on one of them, `answer` one to a conversation.
-//! * `openai` has the routes of the OpenAI API, `anthropic` those of Anthropic's, `admin` those about the server itself, `page` the chat in a
-//!   browser.
+//! * `openai` has the routes of the OpenAI API, `anthropic` those of Anthropic's, `ollama` and `llama_cpp` those of these programs, `admin` those
+//!   about the server itself, `page` the chat in a browser.
 //! * `guard` looks at each request before its route does: host, origin, key. `listen` bounds connections and their times, `places` the
 //!   requests that run.
 //! * `requests` gives each request an id and a line of the log. `fields` reads requests, `unread` what routes leave of them,
@@ -48,7 +48,9 @@ mod generation;
 mod guard;
 mod keys;
 mod listen;
+mod llama_cpp;
 mod metrics;
+mod ollama;
 mod openai;
 mod options;
 mod page;

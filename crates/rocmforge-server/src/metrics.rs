@@ -2,12 +2,13 @@
 
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rocmforge_models::generate::Stats;
 
 use crate::app::App;
+use crate::registry::Entry;
 
 /// How requests end.
 const ENDS: [&str; 9] = [
@@ -64,6 +65,9 @@ pub(crate) struct Metrics {
     cached_tokens: AtomicU64,
     drawn_tokens: AtomicU64,
     prompt_time: Histogram,
+    decode_time: Histogram,
+    /// Tokens of the longest sequence.
+    longest: AtomicU64,
     pub(crate) first_token: Histogram,
     pub(crate) next_token: Histogram,
     whole: Histogram,
@@ -90,7 +94,10 @@ impl Metrics {
         }
         if !stats.prompt_time.is_zero() {
             self.prompt_time.add(stats.prompt_time);
+            self.decode_time.add(stats.decode_time);
         }
+        let length = stats.prompt_tokens + drawn;
+        self.longest.fetch_max(length as u64, Ordering::Relaxed);
         self.whole.add(time);
     }
 }
@@ -111,6 +118,110 @@ impl Text {
 
     fn sample(&mut self, name: &str, labels: &str, value: impl std::fmt::Display) {
         let _ = writeln!(self.0, "{name}{{{labels}}} {value}");
+    }
+
+    /// llama.cpp's names: sums of all models, without labels.
+    fn llama_cpp(&mut self, now: &[Now], models: &[&Arc<Entry>]) {
+        let sum = |count: fn(&Metrics) -> &AtomicU64| -> u64 {
+            let counts = models.iter().map(|entry| count(&entry.metrics).load(Ordering::Relaxed));
+            counts.sum()
+        };
+        let seconds = |times: fn(&Metrics) -> &Histogram| -> f64 {
+            let times = models.iter().map(|entry| times(&entry.metrics).counts().seconds);
+            times.sum()
+        };
+        let per = |count: u64, by: f64| if by > 0.0 { count as f64 / by } else { 0.0 };
+        let cached = sum(|metrics| &metrics.cached_tokens);
+        let prompt = sum(|metrics| &metrics.prompt_tokens) - cached;
+        let drawn = sum(|metrics| &metrics.drawn_tokens);
+        let (prompt_time, decode_time) = (
+            seconds(|metrics| &metrics.prompt_time),
+            seconds(|metrics| &metrics.decode_time),
+        );
+        let longest = models.iter().map(|entry| entry.metrics.longest.load(Ordering::Relaxed));
+        let steps: u64 = now.iter().map(|now| now.steps).sum();
+        let of_all = |count: fn(&Now) -> usize| now.iter().map(count).sum::<usize>() as f64;
+        for (name, kind, help, value) in [
+            (
+                "prompt_tokens_total",
+                "counter",
+                "Computed tokens of prompts.",
+                prompt as f64,
+            ),
+            (
+                "prompt_tokens_cached_total",
+                "counter",
+                "Tokens of prompts that were in the cache.",
+                cached as f64,
+            ),
+            (
+                "prompt_seconds_total",
+                "counter",
+                "Time of steps with prompts.",
+                prompt_time,
+            ),
+            (
+                "tokens_predicted_total",
+                "counter",
+                "Tokens that were drawn.",
+                drawn as f64,
+            ),
+            (
+                "tokens_predicted_seconds_total",
+                "counter",
+                "Time of steps after prompts.",
+                decode_time,
+            ),
+            ("n_decode_total", "counter", "Steps of the engine.", steps as f64),
+            (
+                "n_tokens_max",
+                "counter",
+                "Tokens of the longest sequence.",
+                longest.max().unwrap_or(0) as f64,
+            ),
+            (
+                "spec_decode_num_draft_tokens_total",
+                "counter",
+                "Always 0: nothing is drafted.",
+                0.0,
+            ),
+            ("spec_decode_num_accepted_tokens_total", "counter", "Always 0.", 0.0),
+            ("spec_decode_num_drafts_total", "counter", "Always 0.", 0.0),
+            (
+                "prompt_tokens_seconds",
+                "gauge",
+                "Computed tokens of prompts per second of their steps.",
+                per(prompt, prompt_time),
+            ),
+            (
+                "predicted_tokens_seconds",
+                "gauge",
+                "Drawn tokens per second of their steps.",
+                per(drawn, decode_time),
+            ),
+            (
+                "requests_processing",
+                "gauge",
+                "Requests with a place in the cache.",
+                of_all(|now| now.running),
+            ),
+            (
+                "requests_deferred",
+                "gauge",
+                "Requests without one.",
+                of_all(|now| now.waiting),
+            ),
+            (
+                "n_busy_slots_per_decode",
+                "gauge",
+                "Tokens drawn in a step.",
+                per(drawn, steps as f64),
+            ),
+        ] {
+            let name = format!("llamacpp:{name}");
+            self.family(&name, kind, help);
+            let _ = writeln!(self.0, "{name} {value}");
+        }
     }
 
     fn histogram(&mut self, name: &str, labels: &str, histogram: &Histogram) {
@@ -164,7 +275,7 @@ pub(crate) fn text(app: &App) -> String {
     });
     let now: Vec<Now> = now.collect();
     type Gauge = (&'static str, &'static str, &'static str, fn(&Now) -> f64);
-    let gauges: [Gauge; 8] = [
+    let gauges: [Gauge; 5] = [
         (
             "vllm:num_requests_running",
             "gauge",
@@ -192,18 +303,6 @@ pub(crate) fn text(app: &App) -> String {
             "Those that were found.",
             |now| now.prefix[1] as f64,
         ),
-        (
-            "llamacpp:requests_processing",
-            "gauge",
-            "Requests with a place in the cache.",
-            |now| now.running as f64,
-        ),
-        ("llamacpp:requests_deferred", "gauge", "Requests without one.", |now| {
-            now.waiting as f64
-        }),
-        ("llamacpp:n_decode_total", "counter", "Steps of the engine.", |now| {
-            now.steps as f64
-        }),
     ];
     for (name, kind, help, value) in gauges {
         text.family(name, kind, help);
@@ -227,21 +326,13 @@ pub(crate) fn text(app: &App) -> String {
         .for_each(|model| text.sample("rocmforge_last_step_age_seconds", &model.labels, model.last_step));
 
     type Counter = (&'static str, &'static str, fn(&Metrics) -> &AtomicU64);
-    let counters: [Counter; 5] = [
+    let counters: [Counter; 3] = [
         ("vllm:prompt_tokens_total", "Tokens of prompts.", |metrics| {
             &metrics.prompt_tokens
         }),
         ("vllm:generation_tokens_total", "Tokens that were drawn.", |metrics| {
             &metrics.drawn_tokens
         }),
-        ("llamacpp:prompt_tokens_total", "Tokens of prompts.", |metrics| {
-            &metrics.prompt_tokens
-        }),
-        (
-            "llamacpp:tokens_predicted_total",
-            "Tokens that were drawn.",
-            |metrics| &metrics.drawn_tokens,
-        ),
         (
             "rocmforge_cached_prompt_tokens_total",
             "Tokens of prompts that an earlier request had left.",
@@ -298,5 +389,6 @@ pub(crate) fn text(app: &App) -> String {
             .iter()
             .for_each(|entry| text.histogram(name, &label(&entry.name), histogram(&entry.metrics)));
     }
+    text.llama_cpp(&now, &models);
     text.0
 }

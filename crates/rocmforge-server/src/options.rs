@@ -3,6 +3,8 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
+use serde_json::{Map, Value};
+
 use crate::keys::Keys;
 
 /// How a server is set up. The default listens on 127.0.0.1 and takes requests of this machine only.
@@ -22,6 +24,12 @@ pub struct ServerOptions {
     pub max_models: usize,
     /// How long a model stays loaded after its last request; `None`: until another needs its place.
     pub keep_alive: Option<Duration>,
+    /// Fields that requests have unless they say otherwise, such as `{"temperature": 0.2}`.
+    pub defaults: Map<String, Value>,
+    /// Shows `/metrics`.
+    pub metrics: bool,
+    /// Shows `/slots`: how many requests run, to all who may ask.
+    pub slots: bool,
     /// How much a request may ask for.
     pub limits: Limits,
 }
@@ -36,6 +44,9 @@ impl Default for ServerOptions {
             origins: Vec::new(),
             max_models: 1,
             keep_alive: None,
+            defaults: Map::new(),
+            metrics: true,
+            slots: false,
             limits: Limits::default(),
         }
     }

@@ -20,6 +20,10 @@ pub(crate) struct Chat {
     pub(crate) variables: Vec<(&'static str, Value)>,
     /// The last message is one of the model, which it goes on with.
     pub(crate) continues: bool,
+    /// The prompt ends with the last message: no answer begins.
+    pub(crate) ends: bool,
+    /// Tools that the template describes.
+    pub(crate) tools: Option<Vec<Value>>,
 }
 
 /// Messages in the JSON of the OpenAI API.
@@ -82,6 +86,11 @@ pub(crate) fn push(messages: &mut Vec<Message>, role: Role, text: String, reason
             ..Message::new(role, text)
         }),
     }
+}
+
+/// Pieces as one text.
+pub(crate) fn text(pieces: &[Piece]) -> String {
+    pieces.iter().map(|piece| piece.text.as_str()).collect()
 }
 
 impl Chat {
@@ -151,9 +160,11 @@ impl Chat {
                 .is_some_and(|message| message.role == Role::Assistant);
             let conversation = Conversation {
                 variables: &self.variables,
-                end: match self.continues && is_last_own {
-                    true => End::Content,
-                    false => End::Answer,
+                tools: self.tools.as_deref(),
+                end: match (self.continues && is_last_own, self.ends) {
+                    (true, _) => End::Content,
+                    (_, true) => End::Message,
+                    _ => End::Answer,
                 },
                 ..Conversation::new(&self.messages)
             };

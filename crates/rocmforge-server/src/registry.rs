@@ -34,6 +34,8 @@ pub(crate) struct Running {
     handle: Handle,
     users: AtomicUsize,
     last_used: Mutex<Instant>,
+    /// How long it stays loaded after its last request; `None`: until another needs its place.
+    keep_alive: Mutex<Option<Duration>>,
     since: Instant,
 }
 
@@ -61,6 +63,11 @@ impl Lease {
         &self.entry.metrics
     }
 
+    /// How long the model stays loaded after this request.
+    pub(crate) fn keep(&self, time: Option<Duration>) {
+        *lock(&self.running.keep_alive) = time;
+    }
+
     pub(crate) fn name(&self) -> &str {
         &self.entry.name
     }
@@ -70,7 +77,7 @@ impl Drop for Lease {
     fn drop(&mut self) {
         *lock(&self.running.last_used) = Instant::now();
         let users = self.running.users.fetch_sub(1, Ordering::AcqRel) - 1;
-        let Some(time) = self.registry.keep_alive.filter(|_| users == 0) else {
+        let Some(time) = lock(&self.running.keep_alive).filter(|_| users == 0) else {
             return;
         };
         // One timer for each time that a model becomes idle: it does nothing if the model was used since.
@@ -80,7 +87,10 @@ impl Drop for Lease {
                 tokio::time::sleep(time).await;
                 let _changing = registry.changing.lock().await;
                 entry
-                    .unload_if(|running| lock(&running.last_used).elapsed() >= time)
+                    .unload_if(|running| {
+                        let time = *lock(&running.keep_alive);
+                        time.is_some_and(|time| lock(&running.last_used).elapsed() >= time)
+                    })
                     .await;
             });
         }
@@ -100,6 +110,12 @@ impl Entry {
         let last = lock(&running.last_used).elapsed();
         let is_used = running.users.load(Ordering::Acquire) > 0;
         Some((running.since.elapsed(), if is_used { Duration::ZERO } else { last }))
+    }
+
+    /// How long the loaded model stays after its last request.
+    pub(crate) fn keep_alive(&self) -> Option<Duration> {
+        let running = lock(&self.running).clone()?;
+        *lock(&running.keep_alive)
     }
 
     /// Uses the model if it is loaded and answers.
@@ -244,6 +260,7 @@ impl Registry {
             loaded,
             users: AtomicUsize::new(1),
             last_used: Mutex::new(Instant::now()),
+            keep_alive: Mutex::new(self.keep_alive),
             since: Instant::now(),
         });
         *lock(&entry.running) = Some(Arc::clone(&running));

@@ -98,6 +98,8 @@ pub struct Facts {
     pub cache_tokens: usize,
     /// Longest sequence in tokens.
     pub context: usize,
+    /// Requests that are computed at a time.
+    pub sequences: usize,
     /// Longest sequence that the model was made for.
     pub trained_context: usize,
     /// Length of its embeddings.

@@ -1,5 +1,7 @@
 //! `/v1/chat/completions`: answers to conversations.
 
+use std::sync::Arc;
+
 use axum::Json;
 use axum::extract::State;
 use axum::http::Uri;
@@ -13,7 +15,7 @@ use serde_json::{Map, Value, json};
 use super::{Common, FINGERPRINT, Usage, finish_reason, logprobs, timings};
 use crate::answer::{Answer, Part};
 use crate::app::{App, Asker};
-use crate::error::ApiError;
+use crate::error::{ApiError, Kind};
 use crate::fields::Fields;
 use crate::generation::{id, now};
 use crate::prompt::{self, Chat};
@@ -62,10 +64,18 @@ pub(crate) fn conversation(fields: &Fields) -> Result<Chat, ApiError> {
             }
         }
     }
+    let continues = fields.bool("continue_final_message")?;
+    let answers = fields.get("add_generation_prompt").is_some() && fields.bool("add_generation_prompt")?;
+    if continues && answers {
+        let text = "the last message is gone on with, or an answer begins: not both";
+        return Err(ApiError::field("continue_final_message", text));
+    }
     let mut chat = Chat {
         messages: prompt::messages(list)?,
         variables,
-        continues: fields.bool("continue_final_message")?,
+        continues,
+        ends: fields.get("add_generation_prompt").is_some() && !answers,
+        tools: None,
     };
     if let Some(effort) = fields.text("reasoning_effort")? {
         chat.set_effort("reasoning_effort", effort)?;
@@ -104,7 +114,9 @@ pub(super) async fn complete(
         return Err(ApiError::field("top_logprobs", "it needs logprobs: true"));
     }
     common.request.logprobs = top.unwrap_or(0);
-    let prompt = Prompt::Pieces(chat.render(&common.lease).await?);
+    let pieces = chat.render(&common.lease).await?;
+    let verbose = fields.bool("verbose")?.then(|| prompt::text(&pieces));
+    let prompt = Prompt::Pieces(pieces);
     let requests = common.requests(&prompt);
     let answers = requests.map(|request| Answer::start(&app, &asker, &common.lease, request, splits));
     let answers: Vec<Answer> = try_join_all(answers).await?;
@@ -115,11 +127,31 @@ pub(super) async fn complete(
     };
     match common.is_stream {
         true => Ok(stream::values(chunks(head, common, answers, wants_logprobs))),
-        false => whole(&head, &common, answers, wants_logprobs).await,
+        false => {
+            let mut answer = whole(&head, &common, answers, wants_logprobs).await?;
+            if let Some(prompt) = verbose {
+                answer["__verbose"] = json!({ "prompt": prompt });
+            }
+            Ok(Json(answer).into_response())
+        }
     }
 }
 
-async fn whole(head: &Head, common: &Common, answers: Vec<Answer>, wants_logprobs: bool) -> Result<Response, ApiError> {
+/// `/v1/chat/completions/input_tokens`: how many tokens the prompt has.
+pub(super) async fn count(State(app): State<App>, fields: Fields) -> Result<Json<Value>, ApiError> {
+    let chat = conversation(&fields)?;
+    let lease = app.lease(fields.text("model")?).await?;
+    let pieces = chat.render(&lease).await?;
+    let tokenizer = Arc::clone(lease.handle().tokenizer());
+    let encoded = tokio::task::spawn_blocking(move || tokenizer.encode_pieces(&pieces)).await;
+    let encoded = encoded.map_err(|_| ApiError::new(Kind::Internal, "the prompt could not become tokens"))?;
+    let ids = encoded.map_err(|error| ApiError::field("messages", error))?;
+    Ok(Json(
+        json!({"object": "response.input_tokens", "input_tokens": ids.len()}),
+    ))
+}
+
+async fn whole(head: &Head, common: &Common, answers: Vec<Answer>, wants_logprobs: bool) -> Result<Value, ApiError> {
     let answers = try_join_all(answers.into_iter().map(Answer::complete)).await?;
     let (mut usage, mut choices, mut stats) = (Usage::default(), Vec::new(), Stats::default());
     for (index, answer) in answers.into_iter().enumerate() {
@@ -142,7 +174,7 @@ async fn whole(head: &Head, common: &Common, answers: Vec<Answer>, wants_logprob
     let mut answer = head.json("chat.completion", choices.into());
     answer["usage"] = usage.json();
     answer["timings"] = timings(&stats);
-    Ok(Json(answer).into_response())
+    Ok(answer)
 }
 
 /// The parts of an answer that a chunk shows, without those that are empty.
@@ -160,13 +192,13 @@ fn chunks(
 ) -> impl futures_util::Stream<Item = Result<Value, ApiError>> {
     async_stream::stream! {
         for index in 0..answers.len() {
-            yield Ok(head.chunk(index, json!({"role": "assistant", "content": "", "refusal": null}), None));
+            yield Ok(head.chunk(index, json!({"role": "assistant", "content": null, "refusal": null}), None));
         }
         let mut parts = SelectAll::new();
         for (index, answer) in answers.into_iter().enumerate() {
             parts.push(answer.into_stream().map(move |part| (index, part)).boxed());
         }
-        let mut usage = Usage::default();
+        let (mut usage, mut last) = (Usage::default(), Stats::default());
         while let Some((index, part)) = parts.next().await {
             match part {
                 Err(error) => {
@@ -192,6 +224,7 @@ fn chunks(
                 Ok(Part::End(split, end)) => {
                     usage.add(&end.stats, end.drawn, index == 0);
                     usage.thought += end.thought;
+                    last = end.stats;
                     let delta = delta(split);
                     if !delta.is_empty() {
                         yield Ok(head.chunk(index, delta.into(), None));
@@ -205,6 +238,7 @@ fn chunks(
         if common.wants_usage {
             let mut chunk = head.json("chat.completion.chunk", json!([]));
             chunk["usage"] = usage.json();
+            chunk["timings"] = timings(&last);
             yield Ok(chunk);
         }
     }

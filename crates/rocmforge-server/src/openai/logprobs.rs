@@ -36,7 +36,7 @@ pub(super) fn finite(logprob: f32) -> Value {
 }
 
 /// Entries of `logprobs.content` of a chat completion.
-pub(super) fn of_chat(tokenizer: &Tokenizer, tokens: &[Token]) -> Value {
+pub(crate) fn of_chat(tokenizer: &Tokenizer, tokens: &[Token]) -> Value {
     let content = tokens.iter().map(|token| {
         let mut content = entry(tokenizer, token.id, token.logprob);
         let top = token

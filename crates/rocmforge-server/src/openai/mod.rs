@@ -1,8 +1,8 @@
 //! Routes of the OpenAI API.
 
-mod chat;
+pub(crate) mod chat;
 mod completions;
-mod logprobs;
+pub(crate) mod logprobs;
 mod models;
 mod responses;
 
@@ -27,6 +27,8 @@ pub(crate) fn routes() -> Router<App> {
     Router::new()
         .route("/v1/chat/completions", post(chat::complete))
         .route("/chat/completions", post(chat::complete))
+        .route("/v1/chat/completions/input_tokens", post(chat::count))
+        .route("/chat/completions/input_tokens", post(chat::count))
         .route("/v1/completions", post(completions::complete))
         .route("/v1/responses", post(responses::create))
         .route("/v1/responses/input_tokens", post(responses::count))
@@ -36,15 +38,15 @@ pub(crate) fn routes() -> Router<App> {
 }
 
 /// What both kinds of completion have in common.
-struct Common {
+pub(crate) struct Common {
     /// The name that the client gave the model.
-    model: String,
-    lease: Arc<Lease>,
+    pub(crate) model: String,
+    pub(crate) lease: Arc<Lease>,
     /// Without a prompt.
-    request: Request,
+    pub(crate) request: Request,
     /// Answers to each prompt.
-    choices: usize,
-    is_stream: bool,
+    pub(crate) choices: usize,
+    pub(crate) is_stream: bool,
     wants_usage: bool,
 }
 
@@ -63,7 +65,7 @@ const NOT_SUPPORTED: [&str; 10] = [
 ];
 
 impl Common {
-    async fn read(app: &App, fields: &Fields) -> Result<Self, ApiError> {
+    pub(crate) async fn read(app: &App, fields: &Fields) -> Result<Self, ApiError> {
         let limits = &app.options().limits;
         let format = fields.object("response_format")?.and_then(|format| format.get("type"));
         let names = NOT_SUPPORTED.iter().filter(|name| match **name {
@@ -100,7 +102,7 @@ impl Common {
     }
 
     /// The requests for all answers to a prompt: equal but for their random numbers.
-    fn requests(&self, prompt: &Prompt) -> impl Iterator<Item = Request> {
+    pub(crate) fn requests(&self, prompt: &Prompt) -> impl Iterator<Item = Request> {
         (0..self.choices as u64).map(|choice| {
             let mut request = self.request.clone();
             request.prompt = prompt.clone();
@@ -149,15 +151,20 @@ impl Usage {
 }
 
 /// Times of an answer, as llama.cpp's server gives them.
-fn timings(stats: &Stats) -> Value {
+pub(crate) fn timings(stats: &Stats) -> Value {
     let milliseconds = |time: Duration| time.as_secs_f64() * 1e3;
+    let per_token = |time: Duration, tokens: usize| milliseconds(time) / tokens.max(1) as f64;
+    let computed = stats.prompt_tokens - stats.cached_tokens;
     json!({
         "cache_n": stats.cached_tokens,
-        "prompt_n": stats.prompt_tokens - stats.cached_tokens,
+        "prompt_n": computed,
         "prompt_ms": milliseconds(stats.prompt_time),
+        "prompt_per_token_ms": per_token(stats.prompt_time, computed),
         "prompt_per_second": stats.prompt_tokens_per_second(),
-        "predicted_n": stats.decoded_tokens,
+        // The first token comes of the prompt's logits.
+        "predicted_n": stats.decoded_tokens + usize::from(!stats.prompt_time.is_zero()),
         "predicted_ms": milliseconds(stats.decode_time),
+        "predicted_per_token_ms": per_token(stats.decode_time, stats.decoded_tokens),
         "predicted_per_second": stats.decode_tokens_per_second(),
     })
 }

@@ -1,0 +1,260 @@
+//! Routes of ollama: chats and texts as newline-delimited JSON, and the models that there are. Routes that change models are refused: nothing
+//! that a client sends names a file.
+
+mod answer;
+mod models;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::extract::State;
+use axum::response::Response;
+use axum::routing::{any, get, post};
+use rocmforge_models::generate::Prompt;
+use rocmforge_models::tokenizer::Piece;
+use serde_json::{Value, json};
+
+use crate::app::{App, Asker};
+use crate::error::{ApiError, Kind};
+use crate::fields::Fields;
+use crate::openai::Common;
+use crate::prompt::{self, Chat};
+use crate::registry::Entry;
+use answer::{Answer, Form};
+
+/// Options that this server reads; those about memory and threads are its own.
+const OPTIONS: [&str; 14] = [
+    "temperature",
+    "top_k",
+    "top_p",
+    "min_p",
+    "typical_p",
+    "repeat_last_n",
+    "repeat_penalty",
+    "presence_penalty",
+    "frequency_penalty",
+    "mirostat",
+    "mirostat_tau",
+    "mirostat_eta",
+    "seed",
+    "stop",
+];
+/// Fields that change an answer and are not there.
+const NOT_SUPPORTED: [&str; 8] = [
+    "tools", "format", "images", "suffix", "template", "context", "logprobs", "adapters",
+];
+
+pub(crate) fn routes() -> Router<App> {
+    let routes = Router::new()
+        .route("/api/chat", post(chat))
+        .route("/api/generate", post(generate))
+        .route("/api/tags", get(models::list))
+        .route("/api/ps", get(models::running))
+        .route("/api/show", post(models::show))
+        .route("/api/version", get(models::version))
+        .route("/api/embed", post(embed))
+        .route("/api/embeddings", post(embed));
+    let refused = ["pull", "push", "create", "copy", "delete", "blobs/{digest}"];
+    refused.iter().fold(routes, |routes, path| {
+        routes.route(&format!("/api/{path}"), any(refuse))
+    })
+}
+
+async fn refuse() -> ApiError {
+    ApiError::new(
+        Kind::Forbidden,
+        "this server's models are chosen where it runs (rocmforge pull): clients cannot change them",
+    )
+}
+
+async fn embed(State(app): State<App>, fields: Fields) -> Result<Response, ApiError> {
+    entry(&app, &fields)?;
+    Err(ApiError::new(
+        Kind::NotSupported,
+        "this server's models give no embeddings",
+    ))
+}
+
+/// The model that a request names; `:latest` at the end of a name means nothing here.
+fn entry<'a>(app: &'a App, fields: &Fields) -> Result<&'a Arc<Entry>, ApiError> {
+    let name = match fields.text("model")? {
+        Some(name) => Some(name),
+        None => fields.text("name")?,
+    };
+    let name = name.filter(|name| !name.is_empty());
+    let name = name.ok_or_else(|| ApiError::field("model", "model is required"))?;
+    let bare = name.strip_suffix(":latest");
+    let find = |name: &str| app.registry().entries().find(|entry| entry.name == name);
+    let found = find(name).or_else(|| find(bare?));
+    found.ok_or_else(|| ApiError::new(Kind::NotFound, format!("model {name:?} not found")))
+}
+
+/// `keep_alive`: seconds, or a text such as `5m`; negative is for ever. The outer `None`: the request does not say.
+fn keep_alive(fields: &Fields) -> Result<Option<Option<Duration>>, ApiError> {
+    let wrong = || ApiError::field("keep_alive", "it must be seconds, or a time such as \"5m\"");
+    let seconds = match fields.get("keep_alive") {
+        None => return Ok(None),
+        Some(Value::String(text)) => {
+            let unit_at = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
+            let (number, unit) = text.split_at(unit_at);
+            let factor = match unit {
+                "ms" => 1e-3,
+                "" | "s" => 1.0,
+                "m" => 60.0,
+                "h" => 3600.0,
+                _ => return Err(wrong()),
+            };
+            number.parse::<f64>().map_err(|_| wrong())? * factor
+        }
+        Some(number) => number.as_f64().ok_or_else(wrong)?,
+    };
+    match seconds {
+        seconds if seconds.is_nan() => Err(wrong()),
+        seconds if seconds < 0.0 => Ok(Some(None)),
+        // A time that is too long for the clock is for ever.
+        seconds => Ok(Some(
+            Duration::try_from_secs_f64(seconds)
+                .ok()
+                .filter(|time| time.as_secs() < 1 << 32),
+        )),
+    }
+}
+
+/// What chats and texts have in common: the model with the settings of `options`.
+async fn read(app: &App, fields: &Fields) -> Result<(Common, Duration), ApiError> {
+    let begun = Instant::now();
+    let entry = entry(app, fields)?;
+    fields.refuse(&NOT_SUPPORTED)?;
+    let mut inner = app.options().defaults.clone();
+    inner.insert("model".to_owned(), entry.name.as_str().into());
+    inner.insert("stream".to_owned(), is_stream(fields)?.into());
+    if let Some(options) = fields.object("options")? {
+        let known = options.iter().filter(|(name, _)| OPTIONS.contains(&name.as_str()));
+        inner.extend(known.map(|(name, value)| (name.clone(), value.clone())));
+        let tokens = Fields(options.clone()).integer("num_predict")?;
+        // -1 is no limit, -2 the rest of the context.
+        if let Some(tokens) = tokens.filter(|tokens| *tokens >= 0) {
+            inner.insert("max_tokens".to_owned(), tokens.into());
+        }
+    }
+    let keep = keep_alive(fields)?;
+    let mut common = Common::read(app, &Fields(inner)).await?;
+    if let Some(time) = keep {
+        common.lease.keep(time);
+    }
+    if let Some(name) = fields.text("model")? {
+        name.clone_into(&mut common.model);
+    }
+    Ok((common, begun.elapsed()))
+}
+
+/// ollama streams unless it is told not to.
+fn is_stream(fields: &Fields) -> Result<bool, ApiError> {
+    Ok(fields.get("stream").is_none() || fields.bool("stream")?)
+}
+
+/// `think`, as the template's variables have it.
+fn thinking(fields: &Fields) -> Result<Vec<(&'static str, Value)>, ApiError> {
+    match fields.get("think") {
+        None => Ok(Vec::new()),
+        Some(Value::Bool(thinks)) => Ok(vec![("enable_thinking", (*thinks).into())]),
+        Some(Value::String(effort)) if ["low", "medium", "high"].contains(&effort.as_str()) => {
+            Ok(vec![("reasoning_effort", effort.as_str().into())])
+        }
+        Some(_) => Err(ApiError::field("think", "it must be true, false, low, medium or high")),
+    }
+}
+
+async fn chat(State(app): State<App>, asker: Asker, fields: Fields) -> Result<Response, ApiError> {
+    let variables = thinking(&fields)?;
+    let messages = fields.list("messages")?.map_or(&[][..], Vec::as_slice);
+    let has_images = |message: &Value| message["images"].as_array().is_some_and(|images| !images.is_empty());
+    if messages.iter().any(has_images) {
+        return Err(ApiError::not_supported("images", "the model takes text only"));
+    }
+    let messages = match messages.is_empty() {
+        true => Vec::new(),
+        false => prompt::messages(messages)?,
+    };
+    let (common, load) = read(&app, &fields).await?;
+    let answer = Answer::new(Form::Chat, common, load);
+    if messages.is_empty() {
+        return Ok(answer.of_loading(&fields));
+    }
+    let chat = Chat {
+        messages,
+        variables,
+        // A last message of the model is gone on with.
+        continues: true,
+        ..Chat::default()
+    };
+    let prompt = Prompt::Pieces(chat.render(&answer.common.lease).await?);
+    answer.start(&app, &asker, prompt).await
+}
+
+async fn generate(State(app): State<App>, asker: Asker, fields: Fields) -> Result<Response, ApiError> {
+    let variables = thinking(&fields)?;
+    let (text, system) = (fields.text("prompt")?.unwrap_or_default(), fields.text("system")?);
+    let is_raw = fields.bool("raw")?;
+    let (common, load) = read(&app, &fields).await?;
+    let answer = Answer::new(Form::Text, common, load);
+    if text.is_empty() {
+        return Ok(answer.of_loading(&fields));
+    }
+    let lease = &answer.common.lease;
+    let prompt = match (is_raw, lease.loaded().template.is_some()) {
+        // Who sends a whole prompt writes its frame, too.
+        (true, _) => Prompt::Pieces(vec![Piece {
+            text: text.to_owned(),
+            trusted: true,
+        }]),
+        (false, false) => Prompt::Text(text.to_owned()),
+        (false, true) => {
+            let system = system.map(|text| json!({"role": "system", "content": text}));
+            let user = json!({"role": "user", "content": text});
+            let messages: Vec<Value> = system.into_iter().chain([user]).collect();
+            let chat = Chat {
+                messages: prompt::messages(&messages)?,
+                variables,
+                ..Chat::default()
+            };
+            Prompt::Pieces(chat.render(lease).await?)
+        }
+    };
+    answer.start(&app, &asker, prompt).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_seconds_or_texts() {
+        let read = |value: Value| keep_alive(&Fields([("keep_alive".to_owned(), value)].into_iter().collect()));
+        let seconds = |seconds: u64| Some(Some(Duration::from_secs(seconds)));
+        assert_eq!(read(Value::Null).expect("absent"), None);
+        for (value, time) in [
+            (json!(5), seconds(5)),
+            (json!("5m"), seconds(300)),
+            (json!("2h"), seconds(7200)),
+            (json!(0), seconds(0)),
+            (json!("0"), seconds(0)),
+            (json!(-1), Some(None)),
+            (json!("-1m"), Some(None)),
+            (json!(1e300), Some(None)),
+        ] {
+            assert_eq!(read(value.clone()).expect("a time"), time, "{value}");
+        }
+        for value in [
+            json!("5 weeks"),
+            json!("m"),
+            json!(""),
+            json!([1]),
+            json!("NaN"),
+            json!("inf"),
+        ] {
+            assert!(read(value.clone()).is_err(), "{value}");
+        }
+    }
+}
