@@ -1,4 +1,4 @@
-//! Serves one model on the CPU: `cargo run --release -p rocmforge-server --example cpu -- MODEL --port 8080`.
+//! Serves one model on the CPU: `cargo run --release -p rocmforge-server --example cpu -- MODEL [PORT]`.
 //!
 //! It is the least that a program of its own needs, with options that tests of other programs use. `rocmforge serve` has cards and several models.
 #![allow(clippy::print_stderr)] // it is a program for people
@@ -18,7 +18,7 @@ use rocmforge_server::{App, Facts, Keys, LoadError, Loaded, ServerOptions, Sourc
 struct Args {
     /// A GGUF file, or a directory of safetensors.
     model: PathBuf,
-    #[arg(long, default_value_t = 8080)]
+    #[arg(default_value_t = 8080)]
     port: u16,
     /// The name that clients use [default: the file's].
     #[arg(long)]

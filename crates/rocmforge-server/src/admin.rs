@@ -133,5 +133,5 @@ async fn apply_template(State(app): State<App>, fields: Fields) -> Result<axum::
         ..conversation(&fields)?
     };
     let pieces = chat.render(&lease).await?;
-    Ok(axum::Json(json!({"prompt": prompt::text(&pieces)})))
+    Ok(axum::Json(json!({"prompt": prompt::joined(&pieces)})))
 }

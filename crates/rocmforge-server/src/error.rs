@@ -92,6 +92,7 @@ impl Kind {
             Self::Invalid
             | Self::ContextExceeded { .. }
             | Self::NotSupported
+            | Self::NotThere
             | Self::MethodNotAllowed
             | Self::MediaType => "invalid_request_error",
             Self::Unauthorized => "authentication_error",
@@ -195,13 +196,6 @@ impl ApiError {
     }
 }
 
-impl ApiError {
-    /// The error as ollama has it.
-    pub(crate) fn ollama(&self) -> Value {
-        json!({"error": self.message})
-    }
-}
-
 /// The error travels in the extensions, and [`write`] makes the body.
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
@@ -258,7 +252,11 @@ impl From<&GenerateError> for ApiError {
         match error {
             GenerateError::PromptTooLong { tokens, context } => {
                 let (tokens, context) = (*tokens, *context);
-                Self::new(Kind::ContextExceeded { tokens, context }, error.to_string())
+                // The words are those that clients of llama.cpp look for.
+                let text = format!(
+                    "the prompt has {tokens} tokens, which exceeds the available context size of {context}: shorten it, or serve the model with a larger context"
+                );
+                Self::new(Kind::ContextExceeded { tokens, context }, text)
             }
             GenerateError::EmptyPrompt | GenerateError::Tokenizer(_) | GenerateError::Sampling(_) => {
                 Self::invalid(error.to_string())

@@ -31,6 +31,8 @@ pub(crate) async fn run(app: &App, listener: TcpListener, end: impl Future<Outpu
     builder
         .http1()
         .timer(TokioTimer::new())
+        // Some clients compare names of headers letter by letter.
+        .title_case_headers(true)
         .header_read_timeout(limits.read_time)
         .max_headers(HEADERS)
         .max_buf_size(HEAD_BYTES);

@@ -89,7 +89,7 @@ pub(crate) fn push(messages: &mut Vec<Message>, role: Role, text: String, reason
 }
 
 /// Pieces as one text.
-pub(crate) fn text(pieces: &[Piece]) -> String {
+pub(crate) fn joined(pieces: &[Piece]) -> String {
     pieces.iter().map(|piece| piece.text.as_str()).collect()
 }
 

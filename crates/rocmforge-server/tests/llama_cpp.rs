@@ -158,11 +158,11 @@ async fn metrics_are_sums_without_labels() {
     assert!(headers.contains_key("process-start-time-unix"));
     let text = String::from_utf8(text).expect("UTF-8");
     let value = |name: &str| -> f64 {
-        let lines = text
+        let mut lines = text
             .lines()
             .filter_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
         lines
-            .last()
+            .next_back()
             .unwrap_or_else(|| panic!("{name}: {text}"))
             .parse()
             .expect("a number")
@@ -185,6 +185,8 @@ async fn a_template_has_tools_and_may_end_without_an_answer() {
         post(&app, "/apply-template", ends.clone()).await.2["prompt"],
         "<bos>user: hi<eos>\n"
     );
+    let messages = ends["messages"].as_array_mut().expect("a list");
+    messages.push(json!({"role": "assistant", "content": "so"}));
     ends["add_generation_prompt"] = true.into();
     ends["continue_final_message"] = true.into();
     assert_eq!(

@@ -16,7 +16,8 @@ use crate::app::{App, Asker};
 use crate::error::{ApiError, Kind};
 use crate::fields::Fields;
 use crate::generation::{Generation, id};
-use crate::openai::{Common, event_stream, logprobs, timings};
+use crate::openai::{Common, logprobs, timings};
+use crate::stream::values;
 
 /// What a request wants beside its text.
 struct Wants {
@@ -203,7 +204,7 @@ pub(super) async fn complete(State(app): State<App>, asker: Asker, fields: Field
     });
     let answers: Vec<Answer> = try_join_all(answers).await?;
     match common.is_stream {
-        true => Ok(event_stream(stream(common, wants, answers))),
+        true => Ok(values(stream(common, wants, answers))),
         false => {
             let (wants, common) = (&wants, &common);
             let answers = answers.into_iter().map(|answer| async move {

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::models::time;
 use super::{is_stream, keep_alive};
 use crate::app::{App, Asker};
-use crate::error::ApiError;
+use crate::error::{ApiError, Dialect};
 use crate::fields::Fields;
 use crate::generation::{Generation, now};
 use crate::openai::Common;
@@ -102,7 +102,7 @@ impl Answer {
             while let Some(event) = generation.next().await {
                 match event {
                     Err(error) => {
-                        yield error.ollama();
+                        yield Dialect::Ollama.error(&error);
                         return;
                     }
                     Ok(Event::Token { token, .. }) if !token.text.is_empty() => yield self.value(&token.text, false),

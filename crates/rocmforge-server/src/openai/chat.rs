@@ -1,21 +1,19 @@
 //! `/v1/chat/completions`: answers to conversations.
 
-use std::sync::Arc;
-
 use axum::Json;
 use axum::extract::State;
 use axum::http::Uri;
 use axum::response::{IntoResponse, Response};
 use futures_util::future::try_join_all;
 use futures_util::stream::{SelectAll, StreamExt};
-use rocmforge_models::chat::ThinkingSplit;
+use rocmforge_models::chat::{Role, ThinkingSplit};
 use rocmforge_models::generate::{Prompt, Stats};
 use serde_json::{Map, Value, json};
 
 use super::{Common, FINGERPRINT, Usage, finish_reason, logprobs, timings};
 use crate::answer::{Answer, Part};
 use crate::app::{App, Asker};
-use crate::error::{ApiError, Kind};
+use crate::error::ApiError;
 use crate::fields::Fields;
 use crate::generation::{id, now};
 use crate::prompt::{self, Chat};
@@ -66,12 +64,14 @@ pub(crate) fn conversation(fields: &Fields) -> Result<Chat, ApiError> {
     }
     let continues = fields.bool("continue_final_message")?;
     let answers = fields.get("add_generation_prompt").is_some() && fields.bool("add_generation_prompt")?;
-    if continues && answers {
+    let messages = prompt::messages(list)?;
+    let is_last_own = messages.last().is_some_and(|message| message.role == Role::Assistant);
+    if continues && answers && is_last_own {
         let text = "the last message is gone on with, or an answer begins: not both";
         return Err(ApiError::field("continue_final_message", text));
     }
     let mut chat = Chat {
-        messages: prompt::messages(list)?,
+        messages,
         variables,
         continues,
         ends: fields.get("add_generation_prompt").is_some() && !answers,
@@ -115,7 +115,7 @@ pub(super) async fn complete(
     }
     common.request.logprobs = top.unwrap_or(0);
     let pieces = chat.render(&common.lease).await?;
-    let verbose = fields.bool("verbose")?.then(|| prompt::text(&pieces));
+    let verbose = fields.bool("verbose")?.then(|| prompt::joined(&pieces));
     let prompt = Prompt::Pieces(pieces);
     let requests = common.requests(&prompt);
     let answers = requests.map(|request| Answer::start(&app, &asker, &common.lease, request, splits));
@@ -141,14 +141,8 @@ pub(super) async fn complete(
 pub(super) async fn count(State(app): State<App>, fields: Fields) -> Result<Json<Value>, ApiError> {
     let chat = conversation(&fields)?;
     let lease = app.lease(fields.text("model")?).await?;
-    let pieces = chat.render(&lease).await?;
-    let tokenizer = Arc::clone(lease.handle().tokenizer());
-    let encoded = tokio::task::spawn_blocking(move || tokenizer.encode_pieces(&pieces)).await;
-    let encoded = encoded.map_err(|_| ApiError::new(Kind::Internal, "the prompt could not become tokens"))?;
-    let ids = encoded.map_err(|error| ApiError::field("messages", error))?;
-    Ok(Json(
-        json!({"object": "response.input_tokens", "input_tokens": ids.len()}),
-    ))
+    let tokens = chat.count(&lease).await?;
+    Ok(Json(json!({"object": "response.input_tokens", "input_tokens": tokens})))
 }
 
 async fn whole(head: &Head, common: &Common, answers: Vec<Answer>, wants_logprobs: bool) -> Result<Value, ApiError> {
