@@ -1,5 +1,6 @@
 //! Serve: answers HTTP requests with models of the store, until Ctrl-C or SIGTERM.
 
+use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -20,7 +21,7 @@ use crate::models;
 use crate::options::{DEFAULT_MODEL, MachineOptions};
 use crate::store::Store;
 
-/// Serves models over HTTP, with the OpenAI API.
+/// Serves models over HTTP: a chat at `/`, and the APIs of OpenAI, Anthropic and ollama.
 #[derive(Arguments, Clone, Debug)]
 pub(crate) struct Args {
     /// A model, as `rocmforge run` takes it; clients use the same name. May be given several times [default: all models that
@@ -57,6 +58,9 @@ pub(crate) struct Args {
     /// Most requests that wait or are computed.
     #[arg(long, default_value_t = 256)]
     queue: usize,
+    /// Shows at /slots which sequences are computed.
+    #[arg(long)]
+    slots: bool,
     /// Writes the log as JSON, one object a line.
     #[arg(long)]
     log_json: bool,
@@ -102,6 +106,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         hosts: args.host_names.clone(),
         origins: args.origins.clone(),
         max_models: args.max_models,
+        slots: args.slots,
         keep_alive: args.keep_alive.map(Duration::from_secs),
         ..ServerOptions::default()
     };
@@ -120,7 +125,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
                 _ = terminate.recv() => {}
                 _ = tokio::signal::ctrl_c() => {}
             }
-            eprintln!("running answers come to their end; Ctrl-C ends the program at once");
+            // Nobody may read it any more.
+            let _ = writeln!(
+                std::io::stderr(),
+                "running answers come to their end; Ctrl-C ends the program at once"
+            );
             tokio::spawn(async {
                 let _ = tokio::signal::ctrl_c().await;
                 std::process::exit(130);
@@ -138,6 +147,8 @@ fn log(json: bool) -> Result<(), Failure> {
     let filter = filter.map_err(|error| format!("ROCMFORGE_LOG={wanted} is no filter of a log: {error}"))?;
     let subscriber = tracing_subscriber::fmt()
         .with_env_filter(filter)
+        // A log that cannot be written must not end a request.
+        .log_internal_errors(false)
         .with_writer(std::io::stderr);
     match json {
         true => subscriber.json().init(),
@@ -153,6 +164,7 @@ impl Source for Served {
         let mut facts = Facts {
             trained_context: model.config().context,
             width: model.config().width,
+            sequences: self.args.parallel,
             ..Facts::default()
         };
         let about = models::facts(&model).map_err(|error| LoadError::Failed(error.to_string().into()))?;

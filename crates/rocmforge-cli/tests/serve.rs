@@ -29,6 +29,7 @@ impl Server {
             said.push('\n');
             if let Some(rest) = line.strip_prefix("listening on ") {
                 url = rest.split(',').next().map(str::to_owned);
+                // From here on nobody reads the log, which must not matter.
                 break;
             }
         }

@@ -68,7 +68,7 @@ pub(crate) enum Step {
 }
 
 impl Answer {
-    /// Submits a request. If it `splits`, what the model thinks is told apart; else all is content.
+    /// Submits a request. If it `splits`, what the model thinks is separated; else all is content.
     pub(crate) async fn start(
         app: &App,
         asker: &Asker,

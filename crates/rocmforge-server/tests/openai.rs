@@ -82,7 +82,7 @@ async fn a_chat_answers_as_the_library_does() {
 #[tokio::test]
 async fn several_choices_differ_by_their_seeds_only() {
     let app = app(ServerOptions::default());
-    let request = json!({"messages": [{"role": "user", "content": "banana"}], "seed": 9, "max_tokens": 8, "n": 3});
+    let request = json!({"model": "tiny", "messages": [{"role": "user", "content": "banana"}], "seed": 9, "max_tokens": 8, "n": 3});
     let (_, _, answer) = post(&app, "/v1/chat/completions", request).await;
     let choices = answer["choices"].as_array().expect("choices");
     assert_eq!(choices.len(), 3);
@@ -160,7 +160,7 @@ async fn log_probabilities_are_those_of_the_library() {
     }
     assert_eq!(logprobs["text_offset"][0], 0);
     let request = json!({
-        "messages": [{"role": "user", "content": "banana"}], "max_tokens": 4, "temperature": 0, "logprobs": true, "top_logprobs": 2,
+        "model": "tiny", "messages": [{"role": "user", "content": "banana"}], "max_tokens": 4, "temperature": 0, "logprobs": true, "top_logprobs": 2,
     });
     let (_, _, answer) = post(&app, "/v1/chat/completions", request).await;
     let content = answer["choices"][0]["logprobs"]["content"].as_array().expect("entries");
@@ -216,8 +216,7 @@ async fn stop_texts_end_an_answer_and_are_not_shown() {
     let whole = answer_to("banana", 5, 12);
     let stop: String = whole.chars().skip(3).take(2).collect();
     for stop in [json!(stop), json!([stop])] {
-        let request =
-            json!({"messages": [{"role": "user", "content": "banana"}], "seed": 5, "max_tokens": 12, "stop": stop});
+        let request = json!({"model": "tiny", "messages": [{"role": "user", "content": "banana"}], "seed": 5, "max_tokens": 12, "stop": stop});
         let (_, _, answer) = post(&app, "/v1/chat/completions", request).await;
         let text = answer["choices"][0]["message"]["content"].as_str().expect("a text");
         assert_eq!(answer["choices"][0]["finish_reason"], "stop");
@@ -285,7 +284,7 @@ fn wrong_requests() -> Vec<(&'static str, Value)> {
 async fn a_wrong_field_is_named() {
     let app = app(ServerOptions::default());
     for (field, value) in wrong_requests() {
-        let mut request = json!({"messages": [{"role": "user", "content": "hi"}], "max_tokens": 2});
+        let mut request = json!({"model": "tiny", "messages": [{"role": "user", "content": "hi"}], "max_tokens": 2});
         request[field] = value.clone();
         let (status, _, answer) = post(&app, "/v1/chat/completions", request).await;
         assert_eq!(status, StatusCode::BAD_REQUEST, "{field} = {value}: {answer}");
@@ -326,7 +325,8 @@ async fn a_wrong_field_is_named() {
 #[tokio::test]
 async fn fields_that_nobody_knows_change_nothing() {
     let app = app(ServerOptions::default());
-    let request = json!({"messages": [{"role": "user", "content": "banana"}], "seed": 5, "max_tokens": 4});
+    let request =
+        json!({"model": "tiny", "messages": [{"role": "user", "content": "banana"}], "seed": 5, "max_tokens": 4});
     let (_, _, plain) = post(&app, "/v1/chat/completions", request.clone()).await;
     let mut odd = request;
     for (field, value) in [
@@ -366,7 +366,7 @@ async fn control_tokens_in_a_message_stay_text() {
     let count = |content: &'static str| {
         let app = app.clone();
         async move {
-            let request = json!({"messages": [{"role": "user", "content": content}], "max_tokens": 1});
+            let request = json!({"model": "tiny", "messages": [{"role": "user", "content": content}], "max_tokens": 1});
             let (_, _, answer) = post(&app, "/v1/chat/completions", request).await;
             answer["usage"]["prompt_tokens"].as_u64().expect("a number")
         }

@@ -1,4 +1,4 @@
-//! What a model thinks is told apart from what it says, in each API, whole and streamed.
+//! Thinking: what a model thinks is separated from what it says, in each API, whole and streamed.
 
 mod common;
 

@@ -149,7 +149,7 @@ async fn read(app: &App, fields: &Fields) -> Result<(Common, Duration), ApiError
     Ok((common, begun.elapsed()))
 }
 
-/// ollama streams unless it is told not to.
+/// ollama streams unless `stream` is false.
 fn is_stream(fields: &Fields) -> Result<bool, ApiError> {
     Ok(fields.get("stream").is_none() || fields.bool("stream")?)
 }

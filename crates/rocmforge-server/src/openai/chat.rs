@@ -83,7 +83,7 @@ pub(crate) fn conversation(fields: &Fields) -> Result<Chat, ApiError> {
     Ok(chat)
 }
 
-/// Whether what the model thinks is told apart from what it says.
+/// Whether what the model thinks is separated from what it says.
 pub(crate) fn splits_thinking(fields: &Fields) -> Result<bool, ApiError> {
     match fields.text("reasoning_format")? {
         None | Some("auto" | "deepseek") => Ok(true),
