@@ -12,7 +12,7 @@ use rocmforge::memory::Bytes;
 use rocmforge::models::generate::Generator;
 use rocmforge::models::serve::{ServeOptions, Server};
 use rocmforge::models::{Engine, EngineOptions, MemoryPlan, Model};
-use rocmforge_server::{App, CardMemory, Facts, Keys, LoadError, Loaded, ServerOptions, Source};
+use rocmforge_server::{App, CardMemory, Facts, Keys, Limits, LoadError, Loaded, ServerOptions, Source};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::failure::Failure;
@@ -55,7 +55,7 @@ pub(crate) struct Args {
     /// Most answers that are computed at a time.
     #[arg(long, default_value_t = EngineOptions::default().max_sequences)]
     parallel: usize,
-    /// Most requests that wait or are computed.
+    /// Most requests that are open: those that wait and those that are computed.
     #[arg(long, default_value_t = 256)]
     queue: usize,
     /// Shows at /slots which sequences are computed.
@@ -67,6 +67,9 @@ pub(crate) struct Args {
     #[command(flatten)]
     machine: MachineOptions,
 }
+
+/// How long the end of the program waits for work on other threads.
+const LAST_WAIT: Duration = Duration::from_secs(5);
 
 /// A model of the command, loaded when it is asked for.
 struct Served {
@@ -108,17 +111,29 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         max_models: args.max_models,
         slots: args.slots,
         keep_alive: args.keep_alive.map(Duration::from_secs),
+        limits: Limits {
+            requests: args.queue,
+            ..Limits::default()
+        },
         ..ServerOptions::default()
     };
     let app = App::new(options, sources)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(async {
+    let served: Result<(), Failure> = runtime.block_on(async {
         let listener = tokio::net::TcpListener::bind((args.host, args.port)).await;
         let listener = listener.map_err(|error| format!("cannot listen on {}:{}: {error}", args.host, args.port))?;
         let address = listener.local_addr()?;
         let mut terminate = signal(SignalKind::terminate())?;
         // The first model is there before the first request.
-        app.load(&names[0]).await?;
+        let named = !args.models.is_empty();
+        tokio::select! {
+            loaded = app.load(&names[0]) => match loaded {
+                Err(error) if named => return Err(error.into()),
+                // The others may be usable.
+                Err(_) | Ok(()) => {}
+            },
+            _ = terminate.recv() => return Ok(()),
+        }
         eprintln!("listening on http://{address}, models: {}", names.join(", "));
         app.run_on(listener, async move {
             tokio::select! {
@@ -135,9 +150,12 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
                 std::process::exit(130);
             });
         })
-        .await;
+        .await?;
         Ok(())
-    })
+    });
+    // A device that does not answer must not keep the program.
+    runtime.shutdown_timeout(LAST_WAIT);
+    served
 }
 
 /// The log goes to stderr; `ROCMFORGE_LOG` says what is in it, as in `ROCMFORGE_LOG=debug`.

@@ -11,7 +11,7 @@ use rocmforge_models::serve::State as ServerState;
 use rocmforge_models::tokenizer::{AddBos, Encode, SpecialTokens};
 use serde_json::{Value, json};
 
-use crate::app::App;
+use crate::app::{App, Asker};
 use crate::error::{ApiError, Kind};
 use crate::fields::Fields;
 use crate::metrics;
@@ -79,9 +79,10 @@ async fn show_metrics(State(app): State<App>) -> Result<impl IntoResponse, ApiEr
     Ok(([kind, (started, app.started().to_string())], metrics::text(&app)))
 }
 
-async fn tokenize(State(app): State<App>, fields: Fields) -> Result<axum::Json<Value>, ApiError> {
+async fn tokenize(State(app): State<App>, asker: Asker, fields: Fields) -> Result<axum::Json<Value>, ApiError> {
+    let place = app.place(&asker)?;
     let lease = app.lease(fields.text("model")?).await?;
-    let text = fields.text("content")?.unwrap_or_default();
+    let text = fields.text("content")?.unwrap_or_default().to_owned();
     let tokenizer = Arc::clone(lease.handle().tokenizer());
     let encode = Encode {
         add_bos: match fields.bool("add_special")? {
@@ -93,9 +94,15 @@ async fn tokenize(State(app): State<App>, fields: Fields) -> Result<axum::Json<V
             false => SpecialTokens::AsText,
         },
     };
-    let ids = tokenizer
-        .encode(text, encode)
-        .map_err(|error| ApiError::field("content", error))?;
+    // A long text takes time.
+    let encoder = Arc::clone(&tokenizer);
+    let encoded = tokio::task::spawn_blocking(move || {
+        let _place = place;
+        encoder.encode(&text, encode)
+    });
+    let encoded = encoded.await;
+    let encoded = encoded.map_err(|_| ApiError::new(Kind::Internal, "the text could not become tokens"))?;
+    let ids = encoded.map_err(|error| ApiError::field("content", error))?;
     let tokens: Vec<Value> = match fields.bool("with_pieces")? {
         false => ids.into_iter().map(Value::from).collect(),
         true => {
@@ -126,7 +133,8 @@ async fn detokenize(State(app): State<App>, fields: Fields) -> Result<axum::Json
     Ok(axum::Json(json!({"content": tokenizer.decode_with_control(&ids)})))
 }
 
-async fn apply_template(State(app): State<App>, fields: Fields) -> Result<axum::Json<Value>, ApiError> {
+async fn apply_template(State(app): State<App>, asker: Asker, fields: Fields) -> Result<axum::Json<Value>, ApiError> {
+    let _place = app.place(&asker)?;
     let lease = app.lease(fields.text("model")?).await?;
     let chat = Chat {
         tools: fields.list("tools")?.filter(|tools| !tools.is_empty()).cloned(),

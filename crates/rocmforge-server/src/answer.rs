@@ -22,7 +22,7 @@ pub(crate) struct Answer {
 
 /// What comes of an answer.
 pub(crate) enum Part {
-    /// A part of the prompt was computed, which has so many tokens.
+    /// A part of the prompt was computed. The number counts the tokens of the whole prompt.
     Prompt(usize),
     /// A token was drawn.
     Token(ThinkingSplit, Token),

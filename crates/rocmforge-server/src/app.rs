@@ -66,7 +66,7 @@ pub enum StartError {
 pub(crate) struct Asker(pub(crate) Option<String>);
 
 impl Asker {
-    /// With whom beginnings of prompts are shared: with requests of the same owner.
+    /// Two requests share a beginning of their prompts in the cache only if their salts are equal: those of one owner.
     pub(crate) fn salt(&self) -> String {
         self.0
             .as_ref()
@@ -192,12 +192,22 @@ impl App {
         let listen = self.options().listen;
         let listener = tokio::net::TcpListener::bind(listen).await;
         let listener = listener.map_err(|error| StartError::Listen(listen, error))?;
-        self.run_on(listener, end).await;
-        Ok(())
+        self.run_on(listener, end).await
     }
 
     /// As [`Self::run`], on a listener that is open already.
-    pub async fn run_on(&self, listener: tokio::net::TcpListener, end: impl Future<Output = ()> + Send) {
+    ///
+    /// # Errors
+    /// Its address can be reached from other machines, and there are no keys.
+    pub async fn run_on(
+        &self,
+        listener: tokio::net::TcpListener,
+        end: impl Future<Output = ()> + Send,
+    ) -> Result<(), StartError> {
+        let address = listener.local_addr();
+        let address = address.map_err(|error| StartError::Listen(self.options().listen, error))?;
+        guard::check_address(self.options(), address)?;
         listen::run(self, listener, end).await;
+        Ok(())
     }
 }

@@ -5,6 +5,7 @@ use axum::extract::Request;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use rocmforge_models::ModelError;
 use rocmforge_models::chat::ChatError;
 use rocmforge_models::generate::GenerateError;
 use rocmforge_models::serve::ServeError;
@@ -223,14 +224,15 @@ pub(crate) async fn write(request: Request, next: Next) -> Response {
     };
     body.read_rest();
     if error.kind == Kind::Internal {
-        tracing::error!(%path, message = %error.message, "request failed");
+        tracing::error!(?path, message = %error.message, "request failed");
     }
-    let allow = response.headers_mut().remove(header::ALLOW);
+    // What the guard and the framework have set stays, such as the origin that may read the answer.
+    let mut headers = std::mem::take(response.headers_mut());
+    headers.remove(header::CONTENT_TYPE);
+    headers.remove(header::CONTENT_LENGTH);
     let mut response = (error.kind.status(), axum::Json(dialect.error(&error))).into_response();
+    response.headers_mut().extend(headers);
     let headers = response.headers_mut();
-    if let Some(allow) = allow {
-        headers.insert(header::ALLOW, allow);
-    }
     match error.kind {
         Kind::Busy | Kind::Unavailable => drop(headers.insert(header::RETRY_AFTER, RETRY_AFTER)),
         Kind::Unauthorized => {
@@ -258,9 +260,10 @@ impl From<&GenerateError> for ApiError {
                 );
                 Self::new(Kind::ContextExceeded { tokens, context }, text)
             }
-            GenerateError::EmptyPrompt | GenerateError::Tokenizer(_) | GenerateError::Sampling(_) => {
-                Self::invalid(error.to_string())
-            }
+            GenerateError::EmptyPrompt
+            | GenerateError::Tokenizer(_)
+            | GenerateError::Sampling(_)
+            | GenerateError::Model(ModelError::TokenOutOfRange { .. }) => Self::invalid(error.to_string()),
             _ => Self::new(Kind::Internal, error.to_string()),
         }
     }

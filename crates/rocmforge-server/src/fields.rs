@@ -132,7 +132,9 @@ impl Fields {
                 Value::Array(list) => !list.is_empty(),
                 Value::Object(object) => !object.is_empty(),
                 Value::String(text) => !text.is_empty(),
-                _ => true,
+                // 0 turns things off.
+                Value::Number(number) => number.as_f64() != Some(0.0),
+                Value::Null => false,
             });
             if asks {
                 return Err(ApiError::not_supported(name, "this server does not support it"));

@@ -38,35 +38,35 @@ impl Generation {
         let limits = app.options().limits;
         let place = app.place(asker)?;
         request.cache_salt.insert_str(0, &asker.salt());
-        let (sender, events) = mpsc::channel(limits.waiting_events);
-        // The engine's thread must not wait for a client: one that does not read is left.
-        let own: Arc<OnceLock<Ticket>> = Arc::default();
-        let of_sink = Arc::clone(&own);
-        let sink = move |event| {
-            if sender.try_send(event).is_err()
-                && let Some(ticket) = of_sink.get()
-            {
-                ticket.cancel();
-            }
-        };
-        let handle = lease.handle().clone();
-        // A long text takes time to become tokens.
-        let ticket = tokio::task::spawn_blocking(move || handle.submit_to(request, sink));
-        let ticket = ticket
-            .await
-            .map_err(|_| ApiError::new(Kind::Internal, "the request could not be submitted"))??;
-        let _ = own.set(ticket.clone());
-        lease.metrics().begin();
-        Ok(Self {
-            events,
-            ticket,
-            lease: Arc::clone(lease),
-            until: tokio::time::Instant::now() + limits.answer_time,
-            begun: Instant::now(),
-            last_token: None,
-            is_over: false,
-            _place: place,
-        })
+        let lease = Arc::clone(lease);
+        // A long text takes time to become tokens. If nobody waits for the end of this, its result is dropped, which cancels the request.
+        let submit = tokio::task::spawn_blocking(move || {
+            let (sender, events) = mpsc::channel(limits.waiting_events);
+            // The engine's thread must not wait for a client.
+            let own: Arc<OnceLock<Ticket>> = Arc::default();
+            let of_sink = Arc::clone(&own);
+            let sink = move |event| {
+                if sender.try_send(event).is_err()
+                    && let Some(ticket) = of_sink.get()
+                {
+                    ticket.cancel();
+                }
+            };
+            let ticket = lease.handle().submit_to(request, sink)?;
+            let _ = own.set(ticket.clone());
+            Ok::<_, ApiError>(Self {
+                events,
+                ticket,
+                lease,
+                until: tokio::time::Instant::now() + limits.answer_time,
+                begun: Instant::now(),
+                last_token: None,
+                is_over: false,
+                _place: place,
+            })
+        });
+        let submitted = submit.await;
+        submitted.map_err(|_| ApiError::new(Kind::Internal, "the request could not be submitted"))?
     }
 
     /// The next event; `None` after the last.
@@ -99,8 +99,16 @@ impl Generation {
             Event::Finished { reason, stats, .. } => {
                 self.is_over = true;
                 metrics.end(reason.name(), stats, self.begun.elapsed());
-                if let FinishReason::Failed(error) = reason {
-                    return Some(Err(ApiError::new(Kind::Internal, error.to_string())));
+                match reason {
+                    FinishReason::Failed(error) => {
+                        return Some(Err(ApiError::new(Kind::Internal, error.to_string())));
+                    }
+                    // Only an event that found no room cancels a request whose end somebody waits for.
+                    FinishReason::Cancelled => {
+                        let text = "the client reads too slowly: events of the answer were lost";
+                        return Some(Err(ApiError::new(Kind::Internal, text)));
+                    }
+                    _ => {}
                 }
             }
         }
@@ -109,6 +117,7 @@ impl Generation {
 
     fn fail(&mut self, error: ApiError) -> ApiError {
         self.is_over = true;
+        self.ticket.cancel();
         let name = match error.kind {
             Kind::Internal | Kind::Unavailable => "failed",
             _ => "refused",

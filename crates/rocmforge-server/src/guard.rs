@@ -2,7 +2,7 @@
 //!
 //! The host is looked at because a page of another site can let its own name mean 127.0.0.1, and then reads answers as its own (DNS rebinding).
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
@@ -14,14 +14,20 @@ use crate::error::{ApiError, Kind};
 use crate::options::ServerOptions;
 use crate::page;
 
-/// Routes that show nothing and need no key, so that supervisors can ask.
+/// Routes without a key, for supervisors. They show names of models and counts.
 const OPEN: [&str; 3] = ["/health", "/ready", "/v1/health"];
+
+/// Refuses an address that other machines reach, if there are no keys and that is not allowed.
+pub(crate) fn check_address(options: &ServerOptions, address: SocketAddr) -> Result<(), StartError> {
+    match options.keys.is_empty() && !address.ip().is_loopback() && !options.allow_without_keys {
+        true => Err(StartError::NoKeys(address)),
+        false => Ok(()),
+    }
+}
 
 /// Checks the options that this module reads.
 pub(crate) fn check(options: &ServerOptions) -> Result<(), StartError> {
-    if options.keys.is_empty() && !options.listen.ip().is_loopback() && !options.allow_without_keys {
-        return Err(StartError::NoKeys(options.listen));
-    }
+    check_address(options, options.listen)?;
     for host in &options.hosts {
         let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b':' | b'[' | b']');
         if host.is_empty() || !host.bytes().all(is_name) {
@@ -102,6 +108,7 @@ pub(crate) async fn look(State(app): State<App>, mut request: Request, next: Nex
         Ok(allowed) => allowed,
         Err(error) => return error.into_response(),
     };
+    let asked_headers = request.headers().get(header::ACCESS_CONTROL_REQUEST_HEADERS).cloned();
     let is_preflight =
         request.method() == Method::OPTIONS && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
     let mut response = match (&allowed.origin, is_preflight) {
@@ -119,16 +126,16 @@ pub(crate) async fn look(State(app): State<App>, mut request: Request, next: Nex
     if let Some(origin) = allowed.origin {
         headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
         headers.insert(header::VARY, HeaderValue::from_static("Origin"));
+        let exposed = HeaderValue::from_static("x-request-id, retry-after");
+        headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
         if is_preflight {
             let set = [
                 (header::ACCESS_CONTROL_ALLOW_METHODS, "GET, POST, DELETE"),
-                (
-                    header::ACCESS_CONTROL_ALLOW_HEADERS,
-                    "authorization, content-type, x-api-key",
-                ),
                 (header::ACCESS_CONTROL_MAX_AGE, "600"),
             ];
             headers.extend(set.map(|(name, value)| (name, HeaderValue::from_static(value))));
+            // The clients of OpenAI and Anthropic send many of their own.
+            headers.extend(asked_headers.map(|asked| (header::ACCESS_CONTROL_ALLOW_HEADERS, asked)));
         }
     }
     response
@@ -142,7 +149,7 @@ struct Allowed {
 
 fn examine(options: &ServerOptions, request: &Request) -> Result<Allowed, ApiError> {
     let headers = request.headers();
-    // HTTP/2 has the host in the target.
+    // A request to a proxy has the host in the target.
     let target = request.uri().authority().map(|authority| authority.as_str());
     let host = one(headers, &header::HOST)?.or(target);
     let host = host.ok_or_else(|| ApiError::invalid("there is no Host header"))?;

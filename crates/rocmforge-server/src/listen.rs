@@ -3,21 +3,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto::Builder;
+use hyper::server::conn::http1::Builder;
+use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
 use crate::app::App;
+use crate::in_time::InTime;
 
 /// Most header lines of a request.
 const HEADERS: usize = 100;
 /// Most bytes of a request's head.
 const HEAD_BYTES: usize = 64 << 10;
-/// HTTP/2 requests at a time on one connection.
-const STREAMS: u32 = 64;
 /// Time for the last bytes of answers, when the server ends.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 /// How long to wait when the system has no more connections to give.
@@ -26,23 +25,15 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// Serves connections until `end` comes, then those that are open until their answers have ended.
 pub(crate) async fn run(app: &App, listener: TcpListener, end: impl Future<Output = ()> + Send) {
     let limits = app.options().limits;
-    let mut builder = Builder::new(TokioExecutor::new());
-    // Without a timer the times of hyper have no effect.
+    // HTTP/1 only: a client of HTTP/2 can hold many answers open that it does not read. Without a timer the times of hyper have no effect.
+    let mut builder = Builder::new();
     builder
-        .http1()
         .timer(TokioTimer::new())
         // Some clients compare names of headers letter by letter.
         .title_case_headers(true)
         .header_read_timeout(limits.read_time)
         .max_headers(HEADERS)
         .max_buf_size(HEAD_BYTES);
-    builder
-        .http2()
-        .timer(TokioTimer::new())
-        .keep_alive_interval(limits.read_time)
-        .keep_alive_timeout(limits.read_time)
-        .max_concurrent_streams(STREAMS)
-        .max_header_list_size(HEAD_BYTES as u32);
     let service = TowerToHyperService::new(app.router());
     let places = Arc::new(Semaphore::new(limits.connections));
     let graceful = GracefulShutdown::new();
@@ -56,9 +47,8 @@ pub(crate) async fn run(app: &App, listener: TcpListener, end: impl Future<Outpu
                 continue;
             };
             let _ = stream.set_nodelay(true);
-            let connection = builder
-                .serve_connection(TokioIo::new(stream), service.clone())
-                .into_owned();
+            let stream = InTime::new(stream, limits.write_time);
+            let connection = builder.serve_connection(TokioIo::new(stream), service.clone());
             let watched = graceful.watch(connection);
             tokio::spawn(async move {
                 // A client that breaks off is no error of ours.

@@ -58,8 +58,6 @@ impl Histogram {
 /// Counters of a model.
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
-    /// Requests that were submitted and have not ended.
-    open: AtomicU64,
     ends: [AtomicU64; ENDS.len()],
     prompt_tokens: AtomicU64,
     cached_tokens: AtomicU64,
@@ -74,14 +72,8 @@ pub(crate) struct Metrics {
 }
 
 impl Metrics {
-    /// A request was submitted.
-    pub(crate) fn begin(&self) {
-        self.open.fetch_add(1, Ordering::Relaxed);
-    }
-
     /// A request has ended.
     pub(crate) fn end(&self, end: &str, stats: &Stats, time: Duration) {
-        self.open.fetch_sub(1, Ordering::Relaxed);
         let place = ENDS.iter().position(|name| *name == end).unwrap_or(ENDS.len() - 1);
         self.ends[place].fetch_add(1, Ordering::Relaxed);
         let drawn = stats.decoded_tokens + usize::from(!stats.prompt_time.is_zero());

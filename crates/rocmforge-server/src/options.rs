@@ -63,7 +63,9 @@ pub struct Limits {
     pub body_bytes: usize,
     /// Time for the head of a request, and for its body.
     pub read_time: Duration,
-    /// Time for an answer, loading of its model included.
+    /// Time that a client may take to read the next part of its answer.
+    pub write_time: Duration,
+    /// Time for an answer, from when its model is loaded.
     pub answer_time: Duration,
     /// Answers to one prompt (`n`), and prompts of one request.
     pub choices: usize,
@@ -75,7 +77,7 @@ pub struct Limits {
     pub stop_bytes: usize,
     /// Entries of `logit_bias`.
     pub biases: usize,
-    /// Events of an answer that may wait for a client that reads slowly. One that falls further behind is left.
+    /// Events of an answer that may wait for a client that reads slowly. If more wait, the answer ends with an error.
     pub waiting_events: usize,
     /// Time that running answers have when the server ends.
     pub drain_time: Duration,
@@ -88,6 +90,7 @@ impl Default for Limits {
             connections: 512,
             body_bytes: 16 << 20,
             read_time: Duration::from_secs(30),
+            write_time: Duration::from_secs(60),
             answer_time: Duration::from_secs(3600),
             choices: 16,
             logprobs: 20,

@@ -1,15 +1,19 @@
 //! Registry: models by name. A model is loaded at its first request, and unloaded when another needs its place or nobody asked for it for a time.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use rocmforge_models::serve::{Figures, Handle, State};
+use tokio::sync::Notify;
 
 use crate::error::{ApiError, Kind};
 use crate::metrics::Metrics;
 use crate::source::{LoadError, Loaded, Source};
+
+/// The longest name of a model that a request may have.
+const LONGEST_NAME: usize = 256;
 
 /// Models by name.
 pub(crate) struct Registry {
@@ -36,7 +40,9 @@ pub(crate) struct Running {
     last_used: Mutex<Instant>,
     /// How long it stays loaded after its last request; `None`: until another needs its place.
     keep_alive: Mutex<Option<Duration>>,
-    since: Instant,
+    /// Whether a timer waits for the end of that time, and what makes it look again.
+    has_timer: AtomicBool,
+    used: Arc<Notify>,
 }
 
 /// The use of a loaded model, which stays loaded meanwhile.
@@ -77,23 +83,49 @@ impl Drop for Lease {
     fn drop(&mut self) {
         *lock(&self.running.last_used) = Instant::now();
         let users = self.running.users.fetch_sub(1, Ordering::AcqRel) - 1;
-        let Some(time) = lock(&self.running.keep_alive).filter(|_| users == 0) else {
+        if users > 0 || lock(&self.running.keep_alive).is_none() {
             return;
-        };
-        // One timer for each time that a model becomes idle: it does nothing if the model was used since.
+        }
+        let used = Arc::clone(&self.running.used);
+        if self.running.has_timer.swap(true, Ordering::AcqRel) {
+            return used.notify_one();
+        }
         let (registry, entry) = (Arc::clone(&self.registry), Arc::clone(&self.entry));
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(async move {
-                tokio::time::sleep(time).await;
-                let _changing = registry.changing.lock().await;
-                entry
-                    .unload_if(|running| {
-                        let time = *lock(&running.keep_alive);
-                        time.is_some_and(|time| lock(&running.last_used).elapsed() >= time)
-                    })
-                    .await;
-            });
+            runtime.spawn(unload_when_idle(registry, entry, Arc::downgrade(&self.running), used));
         }
+    }
+}
+
+/// A time that never ends.
+const FAR: Duration = Duration::from_secs(1 << 30);
+
+impl Running {
+    /// How long it may still be idle; `None` if that has no end.
+    fn idle_left(&self) -> Option<Duration> {
+        let time = (*lock(&self.keep_alive))?;
+        match self.users.load(Ordering::Acquire) {
+            0 => Some(time.saturating_sub(lock(&self.last_used).elapsed())),
+            _ => Some(FAR),
+        }
+    }
+}
+
+/// Unloads a model when nobody has used it for its time: the one timer that a loaded model has.
+async fn unload_when_idle(registry: Arc<Registry>, entry: Arc<Entry>, running: Weak<Running>, used: Arc<Notify>) {
+    while let Some(left) = running.upgrade().and_then(|running| running.idle_left()) {
+        tokio::select! {
+            () = tokio::time::sleep(left) => {
+                let _changing = registry.changing.lock().await;
+                if entry.unload_if(|running| running.idle_left() == Some(Duration::ZERO)).await {
+                    return;
+                }
+            }
+            () = used.notified() => {}
+        }
+    }
+    if let Some(running) = running.upgrade() {
+        running.has_timer.store(false, Ordering::Release);
     }
 }
 
@@ -104,12 +136,12 @@ impl Entry {
         Some(look(&running.loaded, &running.handle.figures()))
     }
 
-    /// How long the model is loaded, and how long nobody has used it.
-    pub(crate) fn times(&self) -> Option<(Duration, Duration)> {
+    /// How long nobody has used the loaded model.
+    pub(crate) fn idle(&self) -> Option<Duration> {
         let running = lock(&self.running).clone()?;
         let last = lock(&running.last_used).elapsed();
         let is_used = running.users.load(Ordering::Acquire) > 0;
-        Some((running.since.elapsed(), if is_used { Duration::ZERO } else { last }))
+        Some(if is_used { Duration::ZERO } else { last })
     }
 
     /// How long the loaded model stays after its last request.
@@ -122,7 +154,7 @@ impl Entry {
     fn lease(self: &Arc<Self>, registry: &Arc<Registry>) -> Option<Lease> {
         let running = lock(&self.running);
         let running = running.as_ref()?;
-        // A server that ended is loaded anew; one whose device does not come back is kept, and says so.
+        // A server that ended is loaded anew; if its device does not answer, the ended server stays, and requests get its error.
         let figures = running.handle.figures();
         if figures.state == State::Stopped && figures.in_step.is_none() {
             return None;
@@ -147,6 +179,10 @@ impl Entry {
         tracing::info!(model = %self.name, "unloads");
         let entry = Arc::clone(self);
         let unload = tokio::task::spawn_blocking(move || {
+            // Who only looks at the model has it for a moment.
+            while taken.as_ref().is_some_and(|running| Arc::strong_count(running) > 1) {
+                std::thread::sleep(Duration::from_millis(1));
+            }
             // The engine's thread ends here.
             drop(taken);
             entry.source.unloaded();
@@ -188,6 +224,11 @@ impl Registry {
     pub(crate) fn find(&self, name: Option<&str>) -> Result<&Arc<Entry>, ApiError> {
         if let Some(entry) = name.and_then(|name| self.models.get(name)) {
             return Ok(entry);
+        }
+        // Answers repeat the name.
+        if name.is_some_and(|name| name.len() > LONGEST_NAME) {
+            let text = format!("a name of a model has at most {LONGEST_NAME} bytes");
+            return Err(ApiError::new(Kind::NotFound, text));
         }
         match (self.models.len(), self.models.values().next()) {
             (1, Some(entry)) => Ok(entry),
@@ -261,7 +302,8 @@ impl Registry {
             users: AtomicUsize::new(1),
             last_used: Mutex::new(Instant::now()),
             keep_alive: Mutex::new(self.keep_alive),
-            since: Instant::now(),
+            has_timer: AtomicBool::new(false),
+            used: Arc::default(),
         });
         *lock(&entry.running) = Some(Arc::clone(&running));
         Lease {
@@ -278,7 +320,7 @@ impl Registry {
     /// Unloads the model that nobody uses and that was not used for the longest time. False if there is none.
     async fn unload_oldest(&self) -> bool {
         let mut idle: Vec<(Duration, &Arc<Entry>)> = (self.entries())
-            .filter_map(|entry| Some((entry.times()?.1, entry)))
+            .filter_map(|entry| Some((entry.idle()?, entry)))
             .collect();
         idle.sort_by_key(|(time, _)| std::cmp::Reverse(*time));
         for (_, entry) in idle {

@@ -122,8 +122,9 @@ fn biases(fields: &Fields, tokenizer: &Tokenizer, limits: &Limits) -> Result<Vec
         }
         Some(_) => return Err(wrong()),
     };
+    let too_many = || ApiError::field(name, format!("it may have {} entries", limits.biases));
     if pairs.len() > limits.biases {
-        return Err(ApiError::field(name, format!("it may have {} entries", limits.biases)));
+        return Err(too_many());
     }
     let mut biases = Vec::new();
     for (token, bias) in pairs {
@@ -145,10 +146,19 @@ fn biases(fields: &Fields, tokenizer: &Tokenizer, limits: &Limits) -> Result<Vec
                 ));
             }
             (None, Value::String(text)) => {
+                if text.len() > limits.stop_bytes {
+                    return Err(ApiError::field(
+                        name,
+                        format!("a text may have {} bytes", limits.stop_bytes),
+                    ));
+                }
                 let ids = tokenizer
                     .encode(text, Encode::TEXT)
                     .map_err(|error| ApiError::field(name, error))?;
                 biases.extend(ids.into_iter().map(|id| (id, bias)));
+                if biases.len() > limits.biases {
+                    return Err(too_many());
+                }
             }
             (None, _) => return Err(wrong()),
         }

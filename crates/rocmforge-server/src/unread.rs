@@ -1,5 +1,5 @@
-//! Unread bodies: what a route leaves of a request's body is read and dropped. Otherwise the connection is closed while the client sends, and
-//! its next request on it fails.
+//! Unread bodies: if a route answers before it has read the whole body, the rest is read and dropped. Otherwise the connection is closed while the
+//! client sends, and the client's next request on it fails.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -267,6 +267,17 @@ fn wrong_requests() -> Vec<(&'static str, Value)> {
         ("logit_bias", json!({"999999999": 1})),
         ("logit_bias", json!({"5": "much"})),
         ("logit_bias", json!(7)),
+        ("logit_bias", json!({("a b ".repeat(1000)): 1})),
+        (
+            "logit_bias",
+            json!(
+                (0..200)
+                    .map(|i| (format!("a b c d e f g {i}"), 1))
+                    .collect::<std::collections::BTreeMap<_, _>>()
+            ),
+        ),
+        ("min_tokens", json!(5)),
+        ("stop_token_ids", json!([5])),
         ("logit_bias", json!([[5]])),
         ("seed", json!("x")),
         ("stream", json!("yes")),
@@ -300,6 +311,7 @@ async fn a_wrong_field_is_named() {
         json!([[1], 5]),
         json!({"a": 1}),
         json!([u64::MAX]),
+        json!([4_000_000_000u32]),
         json!(vec!["a"; 99]),
     ] {
         let (status, _, answer) = post(&app, "/v1/completions", json!({"prompt": prompt, "max_tokens": 2})).await;

@@ -45,7 +45,8 @@ impl Running {
                 address
                     .send(listener.local_addr().expect("bound"))
                     .expect("somebody waits");
-                app(options).run_on(listener, async { drop(ended.await) }).await;
+                let ran = app(options).run_on(listener, async { drop(ended.await) }).await;
+                ran.expect("it may listen there");
             });
         });
         Self {
@@ -399,6 +400,108 @@ fn a_client_that_goes_away_ends_its_request() {
         drop(connections);
         wait_until("the end of all requests", || server.open_requests() == 0);
     }
+}
+
+#[test]
+fn requests_that_are_refused_in_part_leave_none_behind() {
+    let limits = Limits {
+        requests: 2,
+        ..Limits::default()
+    };
+    let server = Running::start(ServerOptions {
+        limits,
+        ..ServerOptions::default()
+    });
+    // The model's random weights would draw tokens for minutes.
+    for _ in 0..3 {
+        let request = completion(", \"n\": 8, \"max_tokens\": -1");
+        let request = request.replace("Host: localhost", "Host: localhost\r\nConnection: close");
+        let answer = server.exchange(request.as_bytes());
+        assert!(answer.starts_with("HTTP/1.1 429"), "{answer}");
+    }
+    wait_until("the end of what had begun", || server.open_requests() == 0);
+    let steps = |server: &Running| {
+        let answer = server.get("/health");
+        let health: Value = serde_json::from_str(answer.split("\r\n\r\n").nth(1).expect("a body")).expect("JSON");
+        health["models"][0]["steps"].as_u64()
+    };
+    let before = steps(&server);
+    std::thread::sleep(Duration::from_millis(100));
+    assert_eq!(steps(&server), before, "an idle engine computes nothing");
+}
+
+#[test]
+fn silent_connections_give_their_place_back() {
+    let limits = Limits {
+        connections: 2,
+        read_time: Duration::from_millis(200),
+        ..Limits::default()
+    };
+    let server = Running::start(ServerOptions {
+        limits,
+        ..ServerOptions::default()
+    });
+    let mut half = server.connect();
+    half.write_all(b"PRI * HT").expect("sent");
+    let silent = server.connect();
+    assert!(server.get("/health").starts_with("HTTP/1.1 200"));
+    drop((half, silent));
+}
+
+#[test]
+fn a_client_that_does_not_read_loses_its_connection() {
+    let limits = Limits {
+        write_time: Duration::from_millis(200),
+        ..Limits::default()
+    };
+    let server = Running::start(ServerOptions {
+        limits,
+        ..ServerOptions::default()
+    });
+    // Answers of megabytes, which fill all buffers on the way.
+    let mut connection = server.connect();
+    for _ in 0..200 {
+        let request = "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(20);
+        if connection.write_all(request.as_bytes()).is_err() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    wait_until("the end of the connection", || connection.write_all(b"GET").is_err());
+}
+
+#[tokio::test]
+async fn a_client_that_reads_too_slowly_gets_an_error_and_no_end() {
+    let limits = Limits {
+        waiting_events: 2,
+        ..Limits::default()
+    };
+    let app = app(ServerOptions {
+        limits,
+        ..ServerOptions::default()
+    });
+    let body = json!({"prompt": "banana", "max_tokens": 100, "ignore_eos": true, "stream": true}).to_string();
+    let request = request("POST", "/v1/completions").header("content-type", "application/json");
+    let request = request.body(Body::from(body)).expect("a request");
+    let response = tower::ServiceExt::oneshot(app.router(), request)
+        .await
+        .expect("the router never fails");
+    // The engine draws all of its tokens meanwhile.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let text = axum::body::to_bytes(response.into_body(), 1 << 20)
+        .await
+        .expect("a body");
+    let text = String::from_utf8_lossy(&text);
+    assert!(text.contains("too slowly") && !text.contains("[DONE]"), "{text}");
+}
+
+#[tokio::test]
+async fn a_listener_that_others_reach_needs_keys_too() {
+    let listener = tokio::net::TcpListener::bind("0.0.0.0:0").await.expect("a port");
+    let ran = app(ServerOptions::default())
+        .run_on(listener, std::future::pending())
+        .await;
+    assert!(matches!(ran, Err(StartError::NoKeys(_))));
 }
 
 #[test]

@@ -127,8 +127,8 @@ impl Server {
             let _stop = shared::StopAtEnd(&of_worker);
             match make() {
                 Ok(generator) => {
-                    let _ = made.send(Ok(handle::Limits::of(&generator)));
-                    worker::run(generator, &received, &of_worker);
+                    let limits = handle::Limits::of(&generator);
+                    worker::run(generator, &received, &of_worker, || drop(made.send(Ok(limits))));
                 }
                 Err(error) => drop(made.send(Err(ServeError::Start(Arc::new(error))))),
             }

@@ -28,8 +28,13 @@ struct Worker<'a, B: HostAccess> {
     failed_in_a_row: u64,
 }
 
-/// Runs until the server is stopped, or drained and without requests, or all handles are gone.
-pub(super) fn run<B: HostAccess>(generator: Generator<B>, commands: &Receiver<Command>, shared: &Shared) {
+/// Runs until the server is stopped, or drained and without requests, or all handles are gone. Calls `ready` when there are figures.
+pub(super) fn run<B: HostAccess>(
+    generator: Generator<B>,
+    commands: &Receiver<Command>,
+    shared: &Shared,
+    ready: impl FnOnce(),
+) {
     let mut worker = Worker {
         generator,
         shared,
@@ -38,6 +43,7 @@ pub(super) fn run<B: HostAccess>(generator: Generator<B>, commands: &Receiver<Co
         failed_in_a_row: 0,
     };
     shared.begin(worker.figures());
+    ready();
     loop {
         worker.take_all(commands);
         match shared.state() {

@@ -99,7 +99,8 @@ fn said(blocks: &[Value]) -> Result<(String, Option<String>), ApiError> {
     Ok((text, (!thoughts.is_empty()).then(|| thoughts.join("\n"))))
 }
 
-async fn count(State(app): State<App>, fields: Fields) -> Result<Json<Value>, ApiError> {
+async fn count(State(app): State<App>, asker: Asker, fields: Fields) -> Result<Json<Value>, ApiError> {
+    let _place = app.place(&asker)?;
     let chat = conversation(&fields)?;
     let lease = app.lease(fields.text("model")?).await?;
     Ok(Json(json!({"input_tokens": chat.count(&lease).await?})))

@@ -83,7 +83,7 @@ pub(super) async fn list(State(app): State<App>) -> Json<Value> {
 /// `/api/ps`.
 pub(super) async fn running(State(app): State<App>) -> Json<Value> {
     let models = app.registry().entries().filter_map(|entry| {
-        let (_, unused) = entry.times()?;
+        let unused = entry.idle()?;
         let rest = entry
             .keep_alive()
             .map_or(FOR_EVER, |time| time.saturating_sub(unused).as_secs());

@@ -138,7 +138,8 @@ pub(super) async fn complete(
 }
 
 /// `/v1/chat/completions/input_tokens`: how many tokens the prompt has.
-pub(super) async fn count(State(app): State<App>, fields: Fields) -> Result<Json<Value>, ApiError> {
+pub(super) async fn count(State(app): State<App>, asker: Asker, fields: Fields) -> Result<Json<Value>, ApiError> {
+    let _place = app.place(&asker)?;
     let chat = conversation(&fields)?;
     let lease = app.lease(fields.text("model")?).await?;
     let tokens = chat.count(&lease).await?;

@@ -51,7 +51,7 @@ pub(crate) struct Common {
 }
 
 /// Fields that change an answer and are not there.
-const NOT_SUPPORTED: [&str; 10] = [
+const NOT_SUPPORTED: [&str; 19] = [
     "tools",
     "functions",
     "response_format",
@@ -61,7 +61,16 @@ const NOT_SUPPORTED: [&str; 10] = [
     "best_of",
     "lora",
     "guided_json",
+    "guided_regex",
+    "guided_choice",
+    "guided_grammar",
     "structured_outputs",
+    "stop_token_ids",
+    "min_tokens",
+    "bad_words",
+    "allowed_token_ids",
+    "prompt_logprobs",
+    "min_keep",
 ];
 
 impl Common {

@@ -108,7 +108,8 @@ fn read_items(items: &[Value], chat: &mut Chat) -> Result<(), ApiError> {
     Ok(())
 }
 
-pub(super) async fn count(State(app): State<App>, fields: Fields) -> Result<Json<Value>, ApiError> {
+pub(super) async fn count(State(app): State<App>, asker: Asker, fields: Fields) -> Result<Json<Value>, ApiError> {
+    let _place = app.place(&asker)?;
     let chat = conversation(&fields)?;
     let lease = app.lease(fields.text("model")?).await?;
     let tokens = chat.count(&lease).await?;

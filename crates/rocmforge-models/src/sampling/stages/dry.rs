@@ -1,6 +1,6 @@
 //! DRY: penalises tokens that would continue a repetition.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::super::{Candidates, Dry};
 
@@ -28,6 +28,8 @@ pub fn dry(candidates: &mut Candidates, tokens: &[u32], dry: &Dry) {
 ///
 /// Takes time proportional to the number of tokens (the Z algorithm on the reversed tokens).
 fn dry_matches(tokens: &[u32], breakers: &[u32]) -> HashMap<u32, usize> {
+    // They may be most of the vocabulary.
+    let breakers: HashSet<u32> = breakers.iter().copied().collect();
     let reversed: Vec<u32> = tokens.iter().rev().copied().collect();
     let limit = reversed
         .iter()
