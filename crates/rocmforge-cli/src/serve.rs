@@ -43,7 +43,7 @@ pub(crate) struct Args {
     /// A name of this machine that clients use in URLs, beside localhost and addresses. May be given several times.
     #[arg(long = "host-name", value_name = "NAME")]
     host_names: Vec<String>,
-    /// Origin of a web page elsewhere that may ask, such as https://chat.example.org. May be given several times.
+    /// Origin of a web page elsewhere that may ask, such as `https://chat.example.org`. May be given several times.
     #[arg(long = "origin", value_name = "ORIGIN")]
     origins: Vec<String>,
     /// Most models that are loaded at a time.

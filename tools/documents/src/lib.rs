@@ -25,6 +25,9 @@ mod tests {
         for page in std::fs::read_dir(docs).unwrap() {
             let page = page.unwrap();
             let name = page.file_name().into_string().unwrap();
+            if !name.ends_with(".md") {
+                continue;
+            }
             let text = std::fs::read_to_string(page.path()).unwrap();
             let line = format!("include_str!(\"../../../docs/{name}\")");
             let included = include_str!("lib.rs").contains(&line);
