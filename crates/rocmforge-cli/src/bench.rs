@@ -163,6 +163,12 @@ impl Program for Bench<'_> {
             given => given,
         };
         let mut engine = load::engine(&self.model, machine, (&args.model, settings))?;
+        let context = engine.max_context();
+        if needed > context {
+            return Err(
+                format!("a test needs {needed} tokens, and the context has {context}: give a larger --ctx").into(),
+            );
+        }
         let facts = models::facts(&self.model)?;
         let mut results = Vec::new();
         for test in &self.tests {

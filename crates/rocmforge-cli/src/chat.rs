@@ -6,18 +6,19 @@
 mod history;
 mod input;
 mod store;
-mod thinking;
 
 use std::io::{IsTerminal, Write};
+use std::sync::Arc;
 
 use clap::Args as Arguments;
 use input::{Input, Line};
 use rocmforge::models::Model;
-use rocmforge::models::chat::{ChatError, ChatTemplate, Conversation, Message, Role};
+use rocmforge::models::chat::{
+    ChatError, ChatTemplate, Conversation, Message, Role, Thinking, ThinkingMarks, ThinkingSplit,
+};
 use rocmforge::models::generate::{Event, FinishReason, GenerateError, Generator, Prompt, Request};
 use rocmforge::models::sampling::SamplerConfig;
 use store::Talk;
-use thinking::{Part, Thinking};
 
 use crate::failure::Failure;
 use crate::load;
@@ -64,6 +65,7 @@ impl Program for Chat<'_> {
         let mut total = Figures::default();
         // Each answer has random numbers of its own.
         let mut sampler = self.args.options.sampler.config()?;
+        let mut runs = 0;
         loop {
             match input.read()? {
                 Line::End => break,
@@ -88,14 +90,23 @@ impl Program for Chat<'_> {
                     }
                     Err(error) => eprintln!("{}: {error}", path.display()),
                 },
-                Line::Bench => measure(&mut generator)?,
+                Line::Bench => {
+                    measure(&mut generator, runs)?;
+                    runs += 1;
+                }
                 Line::Regenerate => {
+                    let before = talk.messages.clone();
                     if talk.messages.last().is_some_and(|last| last.role == Role::Assistant) {
                         talk.messages.pop();
                     }
                     match talk.messages.last() {
                         Some(last) if last.role == Role::User => {
+                            let question = talk.messages.len();
                             self.answer_last(&mut generator, &mut talk, &mut sampler, &input, &mut total)?;
+                            if talk.messages.len() < question {
+                                // No answer came: the old one stays.
+                                talk.messages = before;
+                            }
                         }
                         _ => eprintln!("there is no message to answer"),
                     }
@@ -120,7 +131,7 @@ impl Program for Chat<'_> {
 const BENCH: [usize; 2] = [128, 32];
 
 /// Measures a prompt and an answer of this model, after one that is not counted. The conversation is as before.
-fn measure<M: Machine>(generator: &mut Generator<M>) -> Result<(), Failure> {
+fn measure<M: Machine>(generator: &mut Generator<M>, run: usize) -> Result<(), Failure> {
     let (vocab, context) = (
         generator.engine().config().vocab.max(1),
         generator.engine().max_context(),
@@ -132,6 +143,8 @@ fn measure<M: Machine>(generator: &mut Generator<M>) -> Result<(), Failure> {
             sampler: SamplerConfig::greedy(),
             max_tokens: answer,
             ignore_end: true,
+            // What an earlier run has left in the cache is not shared.
+            cache_salt: format!("bench {run}"),
             ..Request::new((0..prompt).map(|at| id(at) as u32).collect::<Vec<_>>())
         };
         let stats = generator.run(request)?.stats;
@@ -231,7 +244,9 @@ impl Chat<'_> {
             max_tokens: self.args.tokens,
             ..Request::new(ids)
         };
-        let mut shown = Shown::new(Thinking::new(self.template.source(), &prompt));
+        let tokenizer = Arc::clone(generator.tokenizer());
+        let marks = ThinkingMarks::of(&self.template, &tokenizer);
+        let mut shown = Shown::new(Thinking::new(marks, &prompt));
         let stop = input.stop_answer();
         let mut figures = Figures::default();
         let mut stream = generator.generate(request)?;
@@ -241,12 +256,16 @@ impl Chat<'_> {
                 Event::Prompt { done, tokens, .. } => {
                     progress.set(done, tokens, stream.generator().engine().backend().launch_count());
                 }
-                Event::Token { token, .. } => shown.add(&token.text)?,
+                Event::Token { token, .. } => {
+                    let split = shown.thinking.push_token(token.id, &token.text, &tokenizer);
+                    shown.show(&split)?;
+                }
                 Event::Finished {
                     reason, text, stats, ..
                 } => {
                     progress.finish();
-                    shown.add(&text)?;
+                    let split = shown.thinking.push(&text);
+                    shown.show(&split)?;
                     shown.finish()?;
                     figures.stats = stats;
                     if let Some(note) = note(&reason) {
@@ -283,34 +302,29 @@ impl Shown {
         }
     }
 
-    fn add(&mut self, text: &str) -> std::io::Result<()> {
-        let parts = self.thinking.add(text);
-        parts.into_iter().try_for_each(|part| self.show(part))
-    }
-
-    fn show(&mut self, part: Part) -> std::io::Result<()> {
+    fn show(&mut self, split: &ThinkingSplit) -> std::io::Result<()> {
         let mut out = std::io::stdout().lock();
-        match part {
-            Part::Said(text) => {
-                self.said.push_str(&text);
-                out.write_all(text.as_bytes())?;
+        if !split.reasoning.is_empty() {
+            if self.thought.is_empty() && !self.is_terminal {
+                eprintln!("(thinking …)");
             }
-            Part::Thought(text) => {
-                if self.thought.is_empty() && !self.is_terminal {
-                    eprintln!("(thinking …)");
-                }
-                if self.is_terminal {
-                    write!(out, "\x1b[2m{text}\x1b[0m")?;
-                }
-                self.thought.push_str(&text);
+            if self.is_terminal {
+                write!(out, "\x1b[2m{}\x1b[0m", split.reasoning)?;
             }
+            self.thought.push_str(&split.reasoning);
         }
+        if self.said.is_empty() && !split.content.is_empty() && !self.thought.is_empty() && self.is_terminal {
+            // The white space between them is in neither.
+            out.write_all(b"\n\n")?;
+        }
+        self.said.push_str(&split.content);
+        out.write_all(split.content.as_bytes())?;
         out.flush()
     }
 
     fn finish(&mut self) -> std::io::Result<()> {
         let last = self.thinking.finish();
-        last.into_iter().try_for_each(|part| self.show(part))?;
+        self.show(&last)?;
         writeln!(std::io::stdout())
     }
 

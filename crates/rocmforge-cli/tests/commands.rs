@@ -395,7 +395,7 @@ fn an_error_of_the_template_ends_the_answer_alone() {
 /// What a model thinks is folded where there is no terminal: the prompt ends inside of the thinking.
 #[test]
 fn thinking_is_folded() {
-    let template = TEMPLATE.replace("<bos>assistant: ", "<bos>assistant: <think>");
+    let template = TEMPLATE.replace("<bos>assistant: ", "<bos>assistant: <think>{# </think> #}");
     let model = tiny_with_template(&template);
     let output = chat(model.path(), &["--temp", "0", "--tokens", "4"], "one\n");
     assert_eq!(stdout(&output), "\n");

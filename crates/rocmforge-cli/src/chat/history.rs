@@ -1,6 +1,6 @@
 //! History of a user's lines: a file in the XDG folder of states, which nobody else may read.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::PathBuf;
 
@@ -24,21 +24,30 @@ impl History {
         Some(Self(state.join("rocmforge/history")))
     }
 
-    /// The lines that were kept, the oldest first. Older ones than these leave the file.
+    /// The last lines of the file, the oldest first. Older ones leave the file.
     pub(super) fn lines(&self) -> io::Result<Vec<String>> {
+        let mut file = match std::fs::File::open(&self.0) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            file => file?,
+        };
+        let skipped = file.metadata()?.len().saturating_sub(BYTES);
+        file.seek(io::SeekFrom::Start(skipped))?;
         let mut bytes = Vec::new();
-        match std::fs::File::open(&self.0) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            file => drop(file?.take(BYTES).read_to_end(&mut bytes)?),
-        }
+        file.take(BYTES).read_to_end(&mut bytes)?;
         let text = String::from_utf8_lossy(&bytes);
-        let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        // The first line may be the rest of one.
+        let mut lines: Vec<String> = text.lines().skip(usize::from(skipped > 0)).map(str::to_owned).collect();
         let old = lines.len().saturating_sub(LINES);
-        if old > 0 {
-            let mut file = std::fs::File::create(&self.0)?;
-            lines[old..].iter().try_for_each(|line| writeln!(file, "{line}"))?;
+        lines.drain(..old);
+        if (old > 0 || skipped > 0)
+            && let Some(folder) = self.0.parent()
+        {
+            // The file is replaced as a whole; only its owner may read the new one.
+            let mut file = tempfile::NamedTempFile::new_in(folder)?;
+            lines.iter().try_for_each(|line| writeln!(file, "{line}"))?;
+            file.persist(&self.0)?;
         }
-        Ok(lines[old..].to_vec())
+        Ok(lines)
     }
 
     /// Adds a line.
@@ -69,6 +78,12 @@ mod tests {
         for _ in 0..2 {
             let lines = history.lines().expect("read");
             assert_eq!((lines.len(), lines[0].as_str()), (LINES, "10"));
+        }
+        // A line that is longer than all that is read takes only itself away.
+        history.add(&"x".repeat(BYTES as usize + 1)).expect("added");
+        history.add("the newest").expect("added");
+        for _ in 0..2 {
+            assert_eq!(history.lines().expect("read"), ["the newest"]);
         }
         let mode = std::fs::metadata(&history.0).expect("there").permissions().mode();
         assert_eq!(mode & 0o777, 0o600);

@@ -4,10 +4,11 @@
 
 mod self_test;
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use clap::Args as Arguments;
 use rocmforge::backend::{Availability, HipBackend};
@@ -322,13 +323,36 @@ fn library_trouble(
     })
 }
 
+/// How long HIP may take to answer. After a reset of the card a driver may never answer.
+const HIP_ANSWERS: Duration = Duration::from_secs(30);
+
 /// What HIP says, asked in a process of its own.
 fn ask_hip() -> Result<String, String> {
-    let answer =
-        std::env::current_exe().and_then(|program| Command::new(program).args(["doctor", "--ask-hip"]).output());
-    let answer = answer.map_err(|error| format!("it could not be asked: {error}"))?;
-    let said = String::from_utf8_lossy(&answer.stdout).trim().to_owned();
-    match (answer.status.success(), answer.status.signal()) {
+    let not_asked = |error: std::io::Error| format!("it could not be asked: {error}");
+    let program = std::env::current_exe().map_err(not_asked)?;
+    let mut child = Command::new(program)
+        .args(["doctor", "--ask-hip"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(not_asked)?;
+    let begun = Instant::now();
+    let status = loop {
+        match child.try_wait().map_err(not_asked)? {
+            Some(status) => break status,
+            None if begun.elapsed() < HIP_ANSWERS => std::thread::sleep(Duration::from_millis(20)),
+            None => {
+                let _ = child.kill();
+                return Err(format!("the library did not answer within {} s", HIP_ANSWERS.as_secs()));
+            }
+        }
+    };
+    let mut said = String::new();
+    if let Some(mut out) = child.stdout.take() {
+        out.read_to_string(&mut said).map_err(not_asked)?;
+    }
+    let said = said.trim().to_owned();
+    match (status.success(), status.signal()) {
         (true, _) => Ok(said),
         (false, Some(signal)) => Err(format!(
             "the library ended its process by signal {signal}: install ROCm anew"
@@ -358,7 +382,17 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     // A library is asked where it could answer.
     let is_ready = |card: &Card| card.troubles.is_empty();
     if args.root == Path::new("/") && report.cards.iter().any(is_ready) {
-        report.hip = Some(ask_hip());
+        let answer = ask_hip();
+        if let Err(why) = &answer {
+            // The library has refused every card that looked well.
+            for card in report.cards.iter_mut().filter(|card| is_ready(card)) {
+                card.troubles.push(trouble(
+                    format!("HIP: {why}"),
+                    "`rocmforge run` says the same; docs/on-a-radeon.md has versions that work",
+                ));
+            }
+        }
+        report.hip = Some(answer);
     }
     match args.json {
         true => writeln!(out, "{}", serde_json::to_string(&report.json())?)?,
@@ -412,7 +446,7 @@ impl Report {
                 row("  next", &trouble.next)?;
             }
             if card.troubles.is_empty() {
-                row("", "nothing here speaks against using it")?;
+                row("", "no problem was found")?;
                 row("  next", "rocmforge doctor --self-test")?;
             }
         }
