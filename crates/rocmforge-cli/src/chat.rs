@@ -95,7 +95,7 @@ impl Program for Chat<'_> {
                     runs += 1;
                 }
                 Line::Regenerate => {
-                    let before = talk.messages.clone();
+                    let before = (talk.messages.clone(), talk.left_out);
                     if talk.messages.last().is_some_and(|last| last.role == Role::Assistant) {
                         talk.messages.pop();
                     }
@@ -105,7 +105,7 @@ impl Program for Chat<'_> {
                             self.answer_last(&mut generator, &mut talk, &mut sampler, &input, &mut total)?;
                             if talk.messages.len() < question {
                                 // No answer came: the old one stays.
-                                talk.messages = before;
+                                (talk.messages, talk.left_out) = before;
                             }
                         }
                         _ => eprintln!("there is no message to answer"),

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ use crate::store::Store;
 /// Serves models over HTTP: a chat at `/`, and the APIs of OpenAI, Anthropic and ollama.
 #[derive(Arguments, Clone, Debug)]
 pub(crate) struct Args {
-    /// A model, as `rocmforge run` takes it; clients use the same name. May be given several times [default: all models that
+    /// A model, as `rocmforge run` takes it. Clients use the same name, or that of the file without `.gguf`. May be given several times [default: all models that
     /// `rocmforge list` shows, or smollm2].
     #[arg(short, long = "model")]
     models: Vec<String>,
@@ -93,14 +93,22 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         names.push(DEFAULT_MODEL.to_owned());
     }
     let mut sources: Vec<(String, Box<dyn Source>)> = Vec::new();
-    for name in &names {
+    for given in &mut names {
+        let path = store.path_of(given)?;
+        // Clients see names of models, and no paths of this machine.
+        if path == Path::new(given) {
+            *given = name_of(&path)?;
+        }
+        if sources.iter().any(|(name, _)| name == given) {
+            return Err(format!("two models have the name {given}").into());
+        }
         let served = Served {
-            name: name.clone(),
-            path: store.path_of(name)?,
+            name: given.clone(),
+            path,
             opened: opened.clone(),
             args: Arc::clone(&args),
         };
-        sources.push((name.clone(), Box::new(served)));
+        sources.push((given.clone(), Box::new(served)));
     }
     let options = ServerOptions {
         listen: (args.host, args.port).into(),
@@ -156,6 +164,14 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     // A device that does not answer must not keep the program.
     runtime.shutdown_timeout(LAST_WAIT);
     served
+}
+
+/// The name that clients use for a model that was given by its path: the file's or the folder's, without `.gguf`.
+fn name_of(path: &Path) -> Result<String, Failure> {
+    let path = std::path::absolute(path)?;
+    let name = path.file_name().and_then(|name| name.to_str());
+    let name = name.ok_or_else(|| format!("{} has no name in UTF-8", path.display()))?;
+    Ok(name.strip_suffix(".gguf").unwrap_or(name).to_owned())
 }
 
 /// The log goes to stderr; `ROCMFORGE_LOG` says what is in it, as in `ROCMFORGE_LOG=debug`.
