@@ -87,7 +87,7 @@ impl App {
     /// A server of these models, by the names that clients use.
     ///
     /// # Errors
-    /// There is no model; the address can be reached from other machines and there are no keys; a host or an origin is none.
+    /// There is no model; other machines can reach the address and there are no keys; a host name or an origin has a wrong form.
     pub fn new(
         options: ServerOptions,
         models: impl IntoIterator<Item = (String, Box<dyn Source>)>,

@@ -1,7 +1,7 @@
 //! Fields of a request's JSON, read by name, with errors that name the field.
 //!
-//! A field with null counts as absent. What a server does not know is ignored, as clients of the OpenAI API expect, but for fields that change
-//! an answer: [`Fields::refuse`] names those that are not there yet.
+//! A field with null counts as absent. Fields that the server does not know are ignored, as clients of the OpenAI API expect. Known fields that
+//! change an answer and are not supported are errors: [`Fields::refuse`].
 
 use std::time::Duration;
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Instant, SystemTime};
 
 use futures_util::Stream;
-use rocmforge_models::generate::{Completion, Event, FinishReason, Request, Stats, Token};
+use rocmforge_models::generate::{Completion, CompletionParts, Event, FinishReason, Request, Stats};
 use rocmforge_models::serve::{ServeError, Ticket};
 use tokio::sync::mpsc::{self, Receiver};
 
@@ -137,34 +137,10 @@ impl Generation {
 
     /// All that comes, when it has come.
     pub(crate) async fn complete(mut self) -> Result<Completion, ApiError> {
-        let (mut tokens, mut text): (Vec<Token>, String) = (Vec::new(), String::new());
-        let (mut first_logits, mut all_scores) = (Vec::new(), Vec::new());
+        let mut parts = CompletionParts::default();
         while let Some(event) = self.next().await {
-            match event? {
-                Event::Prompt { logits, scores, .. } => {
-                    first_logits.extend(logits);
-                    all_scores.extend(scores);
-                }
-                Event::Token { token, .. } => {
-                    text.push_str(&token.text);
-                    tokens.push(token);
-                }
-                Event::Finished {
-                    reason,
-                    text: rest,
-                    stats,
-                    ..
-                } => {
-                    text.push_str(&rest);
-                    return Ok(Completion {
-                        tokens,
-                        text,
-                        reason,
-                        first_logits,
-                        scores: all_scores,
-                        stats,
-                    });
-                }
+            if let Some(completion) = parts.take(event?) {
+                return Ok(completion);
             }
         }
         Err(ApiError::new(Kind::Internal, "the answer has no end"))

@@ -158,7 +158,7 @@ impl Client {
     /// At most `count` bytes of a file from `from` on, and the size of the whole.
     ///
     /// # Errors
-    /// [`DownloadError`]; a server that sends files as a whole only is one, but for their begin.
+    /// [`DownloadError`]; also for a server that sends whole files only, unless the part is the start of the file.
     pub(crate) fn part(&self, url: &str, from: u64, count: u64) -> Result<(Vec<u8>, u64), DownloadError> {
         let network = |error| DownloadError::Network {
             url: url.to_owned(),

@@ -136,7 +136,7 @@ impl Sysfs {
     /// AMD's display controllers on the PCI bus that have no driver, by address.
     pub fn bare_amd_cards(&self) -> Vec<BareCard> {
         let devices = self.path("sys/bus/pci/devices");
-        // A device that cannot be read is none that could be advised on.
+        // There is no advice for a device that cannot be read.
         let number = |pci: &str, name: &str| file::hex(&devices.join(pci).join(name)).ok();
         let mut cards: Vec<BareCard> = file::names(&devices, &mut Vec::new())
             .into_iter()

@@ -12,7 +12,7 @@ const SHORTEST: usize = 16;
 /// Bounds of an embedder's steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EmbedderOptions {
-    /// Tokens of a step, padding included, but for a longer text, which has a step alone. Memory of steps grows with them.
+    /// Most tokens of a step, padding included. A longer text has a step of its own. The memory of steps grows with this number.
     pub step_tokens: usize,
 }
 

@@ -162,3 +162,48 @@ impl Completion {
         self.tokens.iter().map(|token| token.id).collect()
     }
 }
+
+/// A completion that is put together from the events of one request, as they come.
+#[derive(Clone, Debug, Default)]
+pub struct CompletionParts {
+    tokens: Vec<Token>,
+    text: String,
+    first_logits: Vec<(u32, f32)>,
+    scores: Vec<Token>,
+}
+
+impl CompletionParts {
+    /// Takes the next event. The last one gives the completion; the parts are empty after it.
+    pub fn take(&mut self, event: Event) -> Option<Completion> {
+        match event {
+            Event::Prompt { logits, scores, .. } => {
+                self.first_logits.extend(logits);
+                self.scores.extend(scores);
+                None
+            }
+            Event::Token { token, .. } => {
+                self.text.push_str(&token.text);
+                self.tokens.push(token);
+                None
+            }
+            Event::Finished {
+                reason, text, stats, ..
+            } => {
+                self.text.push_str(&text);
+                Some(std::mem::take(self).end(reason, stats))
+            }
+        }
+    }
+
+    /// The completion as it is now.
+    pub(super) fn end(self, reason: FinishReason, stats: Stats) -> Completion {
+        Completion {
+            tokens: self.tokens,
+            text: self.text,
+            reason,
+            first_logits: self.first_logits,
+            scores: self.scores,
+            stats,
+        }
+    }
+}

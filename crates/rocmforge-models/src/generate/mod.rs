@@ -43,7 +43,7 @@ use std::time::Instant;
 use rocmforge_ggml::HostAccess;
 
 pub use self::error::GenerateError;
-pub use self::event::{Completion, Event, FinishReason, Stats, Token};
+pub use self::event::{Completion, CompletionParts, Event, FinishReason, Stats, Token};
 pub use self::request::{Prompt, Request, RequestId};
 pub use self::stream::Stream;
 

@@ -2,7 +2,7 @@
 
 use rocmforge_ggml::HostAccess;
 
-use super::event::{Completion, Event};
+use super::event::{Completion, CompletionParts, Event};
 use super::{GenerateError, Generator, RequestId};
 
 /// Runs a generator until one request has ended, and yields its events. Other requests of the generator go on meanwhile; their
@@ -49,40 +49,14 @@ impl<'a, B: HostAccess> Stream<'a, B> {
     /// # Errors
     /// As [`Generator::step`].
     pub fn complete(self) -> Result<Completion, GenerateError> {
-        let (mut tokens, mut text) = (Vec::new(), String::new());
-        let (mut first_logits, mut all_scores) = (Vec::new(), Vec::new());
-        let mut last = None;
+        let mut parts = CompletionParts::default();
         for event in self {
-            match event? {
-                Event::Prompt { logits, scores, .. } => {
-                    first_logits.extend(logits);
-                    all_scores.extend(scores);
-                }
-                Event::Token { token, .. } => {
-                    text.push_str(&token.text);
-                    tokens.push(token);
-                }
-                Event::Finished {
-                    reason,
-                    text: rest,
-                    stats,
-                    ..
-                } => {
-                    text.push_str(&rest);
-                    last = Some((reason, stats));
-                }
+            if let Some(completion) = parts.take(event?) {
+                return Ok(completion);
             }
         }
         // Without an error the last event is always there; cancelled is what a request without one would be.
-        let (reason, stats) = last.unwrap_or((super::FinishReason::Cancelled, super::Stats::default()));
-        Ok(Completion {
-            tokens,
-            text,
-            reason,
-            first_logits,
-            scores: all_scores,
-            stats,
-        })
+        Ok(parts.end(super::FinishReason::Cancelled, super::Stats::default()))
     }
 }
 

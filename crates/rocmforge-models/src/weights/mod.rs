@@ -158,7 +158,7 @@ pub trait WeightSource: Send + Sync {
     /// How this kind of file names tensors.
     fn naming(&self) -> Naming;
 
-    /// What a weight would be that is not there: nothing, but for an outline.
+    /// The weight that an outline assumes in place of an absent one; a file with weights assumes nothing.
     fn assumed(&self, name: &str, dims: &[usize]) -> Option<Weight> {
         let _ = (name, dims);
         None

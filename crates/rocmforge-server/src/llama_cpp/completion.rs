@@ -24,7 +24,7 @@ struct Wants {
     settings: Value,
     probabilities: bool,
     tokens: bool,
-    /// Fields of the answer; all where there are none.
+    /// Fields of the answer that the client wants. An empty list means all.
     fields: Vec<String>,
 }
 

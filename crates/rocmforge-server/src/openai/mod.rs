@@ -110,7 +110,7 @@ impl Common {
         })
     }
 
-    /// The requests for all answers to a prompt: equal but for their random numbers.
+    /// The requests for all answers to a prompt. They differ only in their seeds.
     pub(crate) fn requests(&self, prompt: &Prompt) -> impl Iterator<Item = Request> {
         (0..self.choices as u64).map(|choice| {
             let mut request = self.request.clone();
