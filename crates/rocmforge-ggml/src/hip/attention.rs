@@ -1,17 +1,83 @@
-//! Launches of attention, through `rocmforge-attention`.
+//! Attention, through `rocmforge-attention`.
 
 use rocmforge_attention::{AttentionConfig, Layout, MaskShape, PagedAlgorithm, Rounding};
-use rocmforge_kernels::{ExtOperand, ExtOperands, ExtOptions, ExtShape, KvType, PagedOperands, PagedOptions, Strides};
+use rocmforge_kernels::{
+    ExtOperand, ExtOperands, ExtOptions, ExtShape, FLASH_MAX_HEAD_DIM, KvType, MAX_DIM, PagedOperands, PagedOptions,
+    Strides,
+};
 use rocmforge_runtime::HipBuffer;
 
 use super::faults::faults;
 use super::lower::Shared;
-use super::operands::BETWEEN;
-use super::operands::rows_and_cols;
+use super::operands::{BETWEEN, rows_and_cols};
 use super::rows::four;
+use super::takes::{
+    BLOCKS, GRID, MATRIX_COLS, TILED_ROWS, Takes, all_floats, at_most, contiguous, float, index, rule, some, team_rows,
+};
 use super::types::{kv_type, mask_type};
 use super::{HipGgmlBackend, failed};
 use crate::{Activations, Attention, DType, FlashAttnExt, GgmlResult, Op, PagedAttention, TensorDesc, TensorId};
+
+pub(super) fn attention(a: Attention, inputs: &[&TensorDesc], outputs: &[&TensorDesc]) -> Takes {
+    all_floats(inputs, outputs)?;
+    let &[batch, queries, elements] = inputs[0].shape.as_slice() else {
+        return Err(inputs[0].summary());
+    };
+    let keys = inputs[1].shape[1];
+    let mut most = i32::MAX as usize;
+    if let Some(mask) = inputs.get(3) {
+        let known = mask_shape(&mask.shape, [batch, keys]).is_some();
+        rule(known, || format!("a mask {}", mask.summary()))?;
+        most = MATRIX_COLS;
+    }
+    at_most("a batch", batch, GRID)?;
+    at_most("heads", a.heads, GRID)?;
+    at_most("queries", queries, i32::MAX as usize)?;
+    some("keys", keys, most)?;
+    at_most("elements of a token", elements, MATRIX_COLS)?;
+    if a.head_dim > FLASH_MAX_HEAD_DIM {
+        // Scores in memory: a plane for each head.
+        at_most("batches times heads", batch * a.heads, GRID)?;
+        at_most("queries", queries, TILED_ROWS)?;
+        some("keys", keys, MATRIX_COLS)?;
+        team_rows([batch * a.heads * queries, keys])?;
+    }
+    Ok(())
+}
+
+pub(super) fn flash_attn_ext(inputs: &[&TensorDesc], outputs: &[&TensorDesc]) -> Takes {
+    all_floats(inputs, outputs)?;
+    inputs[..3]
+        .iter()
+        .try_for_each(|operand| head_dim(operand.shape[3], operand))?;
+    let [batch, heads, queries, _] = four(&inputs[0].shape);
+    if inputs[1].shape[2] == 0 {
+        return Ok(());
+    }
+    at_most("a batch", batch, GRID)?;
+    at_most("heads", heads, GRID)?;
+    at_most("queries", queries, BLOCKS)
+}
+
+pub(super) fn paged_attention(a: PagedAttention, inputs: &[&TensorDesc], outputs: &[&TensorDesc]) -> Takes {
+    head_dim(a.head_dim, inputs[0])?;
+    inputs[1..3].iter().try_for_each(|cache| contiguous(cache))?;
+    inputs[3..].iter().try_for_each(|indices| index(indices))?;
+    float(inputs[0])?;
+    contiguous(outputs[0])?;
+    some("slots", inputs[1].shape[0], MAX_DIM)?;
+    some("blocks of sequences", inputs[3].element_count(), MAX_DIM)?;
+    at_most("tokens", inputs[0].shape[0], BLOCKS)?;
+    at_most("heads", a.heads, GRID)?;
+    at_most("tokens of a block", a.block_size, 256)
+}
+
+/// Elements of a head that the kernels of attention take.
+fn head_dim(dim: usize, operand: &TensorDesc) -> Takes {
+    rule(dim.is_multiple_of(4) && (1..=256).contains(&dim), || {
+        format!("heads of {dim} elements, in {}", operand.summary())
+    })
+}
 
 impl HipGgmlBackend {
     pub(super) fn attention(&mut self, op: &Op, a: Attention, inputs: &[TensorId], output: TensorId) -> GgmlResult<()> {
@@ -215,7 +281,7 @@ fn in_heads(desc: &TensorDesc) -> Option<Strides> {
 }
 
 /// A mask of `[batch, seq_k]`, or one of four dimensions that broadcasts to the scores; `None` if its rows repeat within themselves.
-pub(super) fn mask_shape(shape: &[usize], [batch, seq_k]: [usize; 2]) -> Option<MaskShape> {
+fn mask_shape(shape: &[usize], [batch, seq_k]: [usize; 2]) -> Option<MaskShape> {
     match *shape {
         [b, k] if [b, k] == [batch, seq_k] => Some(MaskShape::KeyPadding),
         [b, heads, queries, k] if k == seq_k => Some(MaskShape::Along {

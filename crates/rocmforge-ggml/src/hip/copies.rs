@@ -3,6 +3,8 @@
 use rocmforge_kernels::{Element, StridedCopy};
 use rocmforge_runtime::HipBuffer;
 
+use super::rows::four;
+use super::takes::{BLOCKS, GRID, Takes, at_most, contiguous, float, rule};
 use super::types::float_type;
 use super::{HipGgmlBackend, failed};
 use crate::tensor::contiguous_strides;
@@ -119,6 +121,53 @@ fn merged(dims: Vec<Dim>) -> Vec<Dim> {
     filled
 }
 
+/// DUP, CONT, CPY, and names of other memory that have memory of their own.
+pub(super) fn moves(op: &Op, inputs: &[&TensorDesc], outputs: &[&TensorDesc]) -> Takes {
+    let (from, to) = (inputs[0], outputs[0]);
+    rule(from.element_count() == to.element_count(), || {
+        format!("{} of other elements than {}", to.summary(), from.summary())
+    })?;
+    plan(&moved(op, from), to, false)?;
+    if !by_tiles(op, from, to) {
+        return Ok(());
+    }
+    let [outer, heads, rows, cols] = four(&from.shape);
+    at_most("matrices", outer * heads, GRID)?;
+    at_most("rows", rows, 32 * GRID)?;
+    at_most("columns", cols, 32 * BLOCKS)
+}
+
+/// Whether a copy is that of matrices without gaps to their transposed ones.
+fn by_tiles(op: &Op, from: &TensorDesc, to: &TensorDesc) -> bool {
+    *op == Op::Transpose && from.dtype == DType::F32 && from.is_contiguous() && to.is_contiguous()
+}
+
+pub(super) fn repeats(inputs: &[&TensorDesc], outputs: &[&TensorDesc]) -> Takes {
+    plan(inputs[0], outputs[0], true).map(drop)
+}
+
+pub(super) fn concat(axis: usize, inputs: &[&TensorDesc], outputs: &[&TensorDesc]) -> Takes {
+    let output = outputs[0];
+    let mut at = vec![0; output.shape.len()];
+    for input in inputs {
+        plan(input, &part_of(input, output, &at), false)?;
+        at[axis] += input.shape[axis];
+    }
+    Ok(())
+}
+
+pub(super) fn pad(left: &[usize], inputs: &[&TensorDesc], outputs: &[&TensorDesc]) -> Takes {
+    contiguous(outputs[0])?;
+    plan(inputs[0], &part_of(inputs[0], outputs[0], left), false).map(drop)
+}
+
+pub(super) fn accumulate(inputs: &[&TensorDesc], outputs: &[&TensorDesc]) -> Takes {
+    float(inputs[0])?;
+    let sum = outputs[0];
+    rule(sum.dtype == DType::F32, || format!("a sum in {}", sum.dtype))?;
+    contiguous(sum)
+}
+
 impl HipGgmlBackend {
     /// Copies a tensor's bytes to another's, each as its descriptor says.
     pub(super) fn copy(
@@ -149,12 +198,10 @@ impl HipGgmlBackend {
     pub(super) fn move_elements(&self, op: &Op, input: TensorId, output: TensorId) -> GgmlResult<()> {
         let (x, y) = (self.bytes(input)?, self.bytes(output)?);
         let (from, to) = (self.slots.desc(input)?, self.slots.desc(output)?);
-        if let (Op::Transpose, &[.., rows, cols], true) = (op, from.shape.as_slice(), from.dtype == DType::F32)
-            && from.is_contiguous()
-            && to.is_contiguous()
-        {
+        if by_tiles(op, from, to) {
             // Tiles through LDS: neighbours are read and written together.
-            let batch = from.element_count() / (rows * cols);
+            let [outer, heads, rows, cols] = four(&from.shape);
+            let batch = outer * heads;
             let (x, y) = (self.f32(op, input)?, self.f32(op, output)?);
             return self.done(op, self.kernels.transpose(self.stream(), &x, &y, [batch, rows, cols]));
         }
@@ -182,6 +229,16 @@ impl HipGgmlBackend {
             first[axis] += from.shape[axis];
         }
         Ok(())
+    }
+
+    /// Adds the input to the output's elements from `offset` on.
+    pub(super) fn accumulate(&mut self, op: &Op, offset: usize, src: TensorId, output: TensorId) -> GgmlResult<()> {
+        if self.slots.desc(src)?.element_count() == 0 {
+            return Ok(());
+        }
+        let (src, dst) = (self.input(op, src, 0)?, self.f32(op, output)?);
+        let part = dst.view(offset..offset + src.len()).map_err(failed(op.name()))?;
+        self.done(op, self.kernels.add(self.stream(), &part, &src, &part))
     }
 
     /// Copies a tensor into a part of a larger one that begins at index `first`.

@@ -1,33 +1,32 @@
-//! Launches of ops that go element by element.
+//! Ops that go element by element.
 
 use rocmforge_kernels::{Binary, Map};
 use rocmforge_runtime::HipBuffer;
 
+use super::takes::{Takes, all_floats, float, tiles};
 use super::{HipGgmlBackend, failed};
-use crate::{GgmlResult, GluKind, Op, TensorId, Unary};
+use crate::{GgmlResult, GluKind, Op, TensorDesc, TensorId, Unary};
 
 /// Dimensions of a repeated operand that the kernel counts.
 const DIMS: usize = 4;
 
-/// The function of an op of one element.
-pub(super) fn map_of(op: &Op) -> Option<Map> {
-    Some(match *op {
-        Op::Scale { factor } => Map::Affine { factor, add: 0.0 },
-        Op::ScaleBias { factor, bias } => Map::Affine { factor, add: bias },
-        Op::Clamp { min, max } => Map::Clamp { min, max },
-        Op::Sqr => Map::Sqr,
-        Op::Sqrt => Map::Sqrt,
-        Op::Log => Map::Log,
-        Op::Sin => Map::Sin,
-        Op::Cos => Map::Cos,
-        Op::Unary(kind) => Map::Unary(kind),
-        _ => return None,
-    })
+pub(super) fn map(inputs: &[&TensorDesc], outputs: &[&TensorDesc]) -> Takes {
+    float(inputs[0])?;
+    float(outputs[0])
+}
+
+pub(super) fn binary(inputs: &[&TensorDesc], outputs: &[&TensorDesc]) -> Takes {
+    all_floats(inputs, outputs)?;
+    let [whole, part] = repeated(&inputs[0].shape, &inputs[1].shape)?;
+    if whole == part {
+        return Ok(());
+    }
+    tiles([whole[..3].iter().product(), whole[3]])
 }
 
 /// The shapes of `a` and of a `b` that repeats to it, with dimensions made one where `b` is whole, or one element, in
 /// both.
-pub(super) fn repeated(a: &[usize], b: &[usize]) -> Result<[[usize; DIMS]; 2], String> {
+fn repeated(a: &[usize], b: &[usize]) -> Result<[[usize; DIMS]; 2], String> {
     let missing = a.len() - b.len();
     let mut dims: Vec<[usize; 2]> = Vec::new();
     for (d, &whole) in a.iter().enumerate() {

@@ -2,8 +2,8 @@
 //!
 //! Kernels compute on f32 without gaps, and read weights of every type. An operand that lies otherwise (a view with
 //! gaps, f16, bf16) is packed into scratch memory first, except where a kernel takes strides:
-//! [`HipGgmlBackend::packings`] counts them. What no kernel does is refused by one list, [`HipGgmlBackend::covers`],
-//! before anything is launched.
+//! [`HipGgmlBackend::packings`] counts them. What no kernel does is refused before anything is
+//! launched ([`HipGgmlBackend::covers`]). `table` has a row for each op: what its kernels take, and their launch.
 //!
 //! Everything is enqueued; [`GgmlBackend::synchronize`] waits. Memory comes from the [`HipBackend`], so it counts
 //! against the card's budget and a refusal is an error here ([`GgmlError::Backend`], whose source says the figures). An
@@ -12,20 +12,20 @@
 
 mod attention;
 mod copies;
-mod covers;
 mod elementwise;
 mod faults;
 mod fused;
 mod halves;
-mod limits;
+mod indexed;
 mod lower;
 mod operands;
-mod ops;
 mod products;
 mod program;
 mod rope;
 mod rope_kv;
 mod rows;
+mod table;
+mod takes;
 mod types;
 mod weights;
 

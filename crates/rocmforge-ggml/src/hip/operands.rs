@@ -3,8 +3,8 @@
 use rocmforge_runtime::{Elems, HipBuffer};
 
 use super::copies::packed;
-use super::{HipGgmlBackend, failed};
-use crate::{DType, GgmlResult, Op, TensorDesc, TensorId};
+use super::{HipGgmlBackend, failed, unimplemented};
+use crate::{DType, GgmlError, GgmlResult, Op, TensorDesc, TensorId};
 
 /// Where an op's packed result lies in scratch memory; before it are its inputs.
 const RESULT: usize = 8;
@@ -93,5 +93,13 @@ impl HipGgmlBackend {
         self.copy(op, (&from, &x), (desc, &self.bytes(id)?), false)?;
         self.packings += 1;
         Ok(())
+    }
+
+    pub(super) fn done(&self, op: &Op, result: rocmforge_kernels::KernelResult<()>) -> GgmlResult<()> {
+        result.map_err(failed(op.name()))
+    }
+
+    pub(super) fn cannot(&self, op: &Op, id: TensorId) -> GgmlError {
+        unimplemented(op, self.slots.desc(id).map_or_else(|_| id.to_string(), |d| d.summary()))
     }
 }

@@ -1,12 +1,13 @@
-//! Launches of matrix products.
+//! Matrix products.
 
-use rocmforge_kernels::{FloatType, MatmulShape, ViewStrides, ViewsShape, WeightMatrix, WeightType};
+use rocmforge_kernels::{FloatType, MAX_DIM, MatmulShape, ViewStrides, ViewsShape, WeightMatrix, WeightType};
 use rocmforge_runtime::HipBuffer;
 
 use super::copies::packed;
 use super::faults::faults;
 use super::lower::Shared;
 use super::rows::four;
+use super::takes::{BLOCKS, GRID, MATRIX_COLS, TILED_ROWS, Takes, at_most, float, index, rule, some};
 use super::types::{float_type, weight_type};
 use super::weights::{FEW_ROWS, Form};
 use super::{HipGgmlBackend, failed, matrix_order};
@@ -52,7 +53,7 @@ fn right_view(b: &TensorDesc) -> Option<(FloatType, ViewStrides, bool)> {
 }
 
 /// Whether weights in blocks lie as the kernels read them: whole matrices `[n, k]` without gaps.
-pub(super) fn whole_matrices(b: &TensorDesc) -> bool {
+fn whole_matrices(b: &TensorDesc) -> bool {
     b.layout == Layout::ColMajor || TensorDesc::new(b.shape.clone(), b.dtype, Layout::ColMajor).strides == b.strides
 }
 
@@ -62,6 +63,81 @@ pub(super) fn is_one_matrix(left: &TensorDesc, right: &TensorDesc) -> bool {
     right.shape.len() == 2
         && left.is_contiguous()
         && (order == Some(true) || (order.is_some() && right.dtype == DType::F32))
+}
+
+pub(super) fn mul_mat(inputs: &[&TensorDesc], outputs: &[&TensorDesc]) -> Takes {
+    let (a, b) = (inputs[0], inputs[1]);
+    float(a)?;
+    inputs.get(2).map_or(Ok(()), |bias| float(bias))?;
+    float(outputs[0])?;
+    rule(a.shape.last() != Some(&0), || "an inner dimension of 0".to_owned())?;
+    if b.dtype.is_quantized() {
+        rule(weight_type(b.dtype).is_some() && whole_matrices(b), || {
+            format!(
+                "{} whose matrices do not lie one after the other in rows of their columns",
+                b.summary()
+            )
+        })?;
+        rule(b.shape.len() == 2 || a.shape.len() <= 4, || {
+            format!("{} by {}", a.summary(), b.summary())
+        })?;
+    } else {
+        let one = b.shape.len() == 2 && matrix_order(b).is_some();
+        rule(one || b.shape.len() <= 4 && a.shape.len() <= 4, || {
+            format!("{} and {}: more than 4 dimensions", a.summary(), b.summary())
+        })?;
+        float(b)?;
+    }
+    let ([outer, heads, m, k], [_, _, _, n]) = (four(&a.shape), four(&b.shape));
+    at_most("columns", k, MATRIX_COLS)?;
+    at_most("columns", n, MATRIX_COLS)?;
+    if is_one_matrix(a, b) {
+        at_most("rows", outer * heads * m, TILED_ROWS)
+    } else if b.dtype.is_quantized() {
+        // A launch for each of the right, for all rows that share it.
+        at_most("rows", heads * m, TILED_ROWS)
+    } else {
+        at_most("rows", m, TILED_ROWS)?;
+        at_most("matrices", outer * heads, GRID)
+    }
+}
+
+/// One result of the first operand and each of the others.
+pub(super) fn mul_mat_each(inputs: &[&TensorDesc], outputs: &[&TensorDesc]) -> Takes {
+    inputs[1..]
+        .iter()
+        .try_for_each(|weight| mul_mat(&[inputs[0], weight], outputs))
+}
+
+/// A result for each matrix: the first operand, the matrices, and the biases of as many or of none.
+pub(super) fn mul_mat_many(inputs: &[&TensorDesc], outputs: &[&TensorDesc]) -> Takes {
+    let (weights, biases) = inputs[1..].split_at(outputs.len());
+    weights
+        .iter()
+        .zip(outputs)
+        .enumerate()
+        .try_for_each(|(index, (&weight, &output))| {
+            let operands = [inputs[0], weight].into_iter().chain(biases.get(index).copied());
+            mul_mat(&operands.collect::<Vec<_>>(), &[output])
+        })
+}
+
+pub(super) fn mul_mat_id(inputs: &[&TensorDesc], outputs: &[&TensorDesc]) -> Takes {
+    float(inputs[0])?;
+    index(inputs[2])?;
+    let experts = inputs[1];
+    let &[count, k, n] = experts.shape.as_slice() else {
+        return Err(experts.summary());
+    };
+    rule(k > 0, || "an inner dimension of 0".to_owned())?;
+    if weight_type(experts.dtype).is_none() || !whole_matrices(experts) {
+        float(experts)?;
+    }
+    float(outputs[0])?;
+    some("experts", count, MAX_DIM)?;
+    at_most("pairs", inputs[2].element_count(), BLOCKS)?;
+    at_most("rows of an expert", n, 32 * GRID)?;
+    at_most("columns", k, MATRIX_COLS)
 }
 
 impl HipGgmlBackend {

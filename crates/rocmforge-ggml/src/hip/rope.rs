@@ -1,12 +1,15 @@
-//! Rotary embedding: tables of cosines and sines, kept on the device.
+//! ROPE: tables of cosines and sines, kept on the device.
 
-use rocmforge_kernels::RopeShape;
+use rocmforge_kernels::{MAX_DIM, RopeShape};
 use rocmforge_runtime::HipBuffer;
 
 use super::copies::packed;
 use super::faults::faults;
+use super::indexed::into_rows;
+use super::operands::rows_and_cols;
+use super::takes::{TEAM_ROWS, Takes, at_most, contiguous, float, index, rows_of, some, tiles};
 use super::{HipGgmlBackend, failed};
-use crate::{GgmlResult, Op, Rope, TensorId};
+use crate::{GgmlResult, Op, Rope, TensorDesc, TensorId};
 
 /// Where repeated positions lie in scratch memory: the place of the operand.
 const POSITIONS: usize = 1;
@@ -32,6 +35,31 @@ impl RopeTables {
         self.0.retain(|((_, id), _)| *id != Some(factors));
         self.0.len() < before
     }
+}
+
+pub(super) fn rope(rope: Rope, inputs: &[&TensorDesc], outputs: &[&TensorDesc]) -> Takes {
+    turned(rope, inputs[0], &inputs[1..])?;
+    float(outputs[0])
+}
+
+/// Heads that are turned and written to a cache at once: the heads, the cache, its slots, and what ROPE has beside the heads.
+pub(super) fn and_set_rows(rope: Rope, inputs: &[&TensorDesc], outputs: &[&TensorDesc]) -> Takes {
+    turned(rope, inputs[0], &inputs[3..])?;
+    into_rows(inputs, outputs[0])?;
+    rows_of(inputs[1])?;
+    tiles(rows_and_cols(&outputs[0].shape))
+}
+
+/// Heads, and the positions and divisors by which they are turned.
+fn turned(rope: Rope, x: &TensorDesc, by: &[&TensorDesc]) -> Takes {
+    float(x)?;
+    index(by[0])?;
+    by.get(1).map_or(Ok(()), |factors| contiguous(factors))?;
+    at_most("heads", rows_and_cols(&x.shape)[0], TEAM_ROWS)?;
+    if rope.n_dims == 0 {
+        return Ok(());
+    }
+    some("positions", rope.max_position, MAX_DIM)
 }
 
 impl HipGgmlBackend {

@@ -1,14 +1,14 @@
-//! Launches of ops that go row by row: norms, softmax, sums, orders, and rows chosen by index.
+//! Ops that go row by row: norms, softmax, sums and orders.
 
-use rocmforge_kernels::{Kernels, KvType, RowIds, RowLists, SoftmaxBias};
+use rocmforge_kernels::{Kernels, KvType, MAX_DIM, SoftmaxBias};
 use rocmforge_runtime::HipBuffer;
 
-use super::faults::faults;
-use super::operands::BETWEEN;
-use super::operands::rows_and_cols;
-use super::types::{kv_type, mask_type, weight_type};
+use super::lower::Shared;
+use super::operands::{BETWEEN, rows_and_cols};
+use super::takes::{BLOCKS, GRID, TEAM_ROWS, Takes, all_floats, at_most, float, index, rule, some, team_rows, tiles};
+use super::types::mask_type;
 use super::{HipGgmlBackend, failed};
-use crate::{DType, DiagFill, GgmlResult, Op, SoftMax, SortOrder, TensorDesc, TensorId};
+use crate::{DiagFill, GgmlResult, Op, SoftMax, SortOrder, TensorDesc, TensorId};
 
 /// Elements of a partial sum of SUM.
 const SUM_PART: usize = 4096;
@@ -23,6 +23,56 @@ pub(super) fn four(shape: &[usize]) -> [usize; 4] {
         dims[3usize.saturating_sub(back)] *= n;
     }
     dims
+}
+
+/// Rows of which each is computed by 32 threads or by a block.
+pub(super) fn by_teams(inputs: &[&TensorDesc], outputs: &[&TensorDesc]) -> Takes {
+    all_floats(inputs, outputs)?;
+    team_rows(rows_and_cols(&inputs[0].shape))
+}
+
+/// Rows of which each is computed by 32 threads, however long.
+pub(super) fn by_long_teams(inputs: &[&TensorDesc], outputs: &[&TensorDesc]) -> Takes {
+    all_floats(inputs, outputs)?;
+    at_most("rows", rows_and_cols(&inputs[0].shape)[0], TEAM_ROWS)
+}
+
+/// Rows of which each is computed by a block.
+pub(super) fn by_blocks(inputs: &[&TensorDesc], outputs: &[&TensorDesc]) -> Takes {
+    all_floats(inputs, outputs)?;
+    at_most("rows", rows_and_cols(&inputs[0].shape)[0], BLOCKS)
+}
+
+/// Results that are computed in tiles.
+pub(super) fn by_tiles(inputs: &[&TensorDesc], outputs: &[&TensorDesc]) -> Takes {
+    all_floats(inputs, outputs)?;
+    tiles(rows_and_cols(&outputs[0].shape))
+}
+
+pub(super) fn soft_max(s: SoftMax, inputs: &[&TensorDesc], outputs: &[&TensorDesc]) -> Takes {
+    let four = inputs[0].shape.len() <= 4;
+    rule(four || !(s.mask || s.sinks), || {
+        format!("a mask or sinks of {}", inputs[0].summary())
+    })?;
+    by_teams(inputs, outputs)
+}
+
+pub(super) fn columns(op: &Op, inputs: &[&TensorDesc], outputs: &[&TensorDesc]) -> Takes {
+    let [rows, cols] = rows_and_cols(&inputs[0].shape);
+    match *op {
+        Op::TopK { k } => at_most("columns", k, Kernels::MAX_TOP_K),
+        Op::Argsort { .. } => at_most("columns", cols, Kernels::MAX_ARGSORT),
+        _ => Ok(()),
+    }?;
+    float(inputs[0])?;
+    index(outputs[0])?;
+    at_most("rows", rows, BLOCKS)
+}
+
+pub(super) fn mean_pool(inputs: &[&TensorDesc], outputs: &[&TensorDesc]) -> Takes {
+    all_floats(inputs, outputs)?;
+    at_most("a batch", inputs[0].shape[0], GRID)?;
+    some("tokens", inputs[0].shape[1], MAX_DIM)
 }
 
 impl HipGgmlBackend {
@@ -148,107 +198,67 @@ impl HipGgmlBackend {
         self.done(op, launched)
     }
 
-    pub(super) fn get_rows(&mut self, op: &Op, inputs: &[TensorId], output: TensorId) -> GgmlResult<()> {
-        if let Some(table) = self.packed_matrix(inputs[0]) {
-            let table = table.clone();
-            let (ids, y) = (self.u32(op, inputs[1])?, self.result(op, output)?);
-            let site = self.fault_site(op, inputs)?;
-            let launched = self
-                .kernels
-                .get_rows_packed(self.stream(), &table, &ids, &y, faults(&site));
-            self.done(op, launched)?;
-            return self.store(op, output, &y);
-        }
-        let desc = self.slots.desc(inputs[0])?.clone();
-        let &[ref tables @ .., rows, cols] = desc.shape.as_slice() else {
-            return Err(self.cannot(op, inputs[0]));
-        };
-        let shape = [tables.iter().product(), rows, cols];
-        let (table, ty) = match table_type(&desc) {
-            Some(ty) => (self.bytes(inputs[0])?, ty),
-            None => {
-                let packed = self.input(op, inputs[0], 0)?.cast().map_err(failed(op.name()))?;
-                (packed, rocmforge_kernels::WeightType::F32)
-            }
-        };
-        let ids = self.u32(op, inputs[1])?;
-        // A table of integers gives integers: the same words.
-        let y = match self.slots.desc(output)?.dtype {
-            DType::F32 => self.result(op, output)?,
-            _ => self.bytes(output)?.cast().map_err(failed(op.name()))?,
-        };
-        let site = self.fault_site(op, inputs)?;
-        let launched = self
-            .kernels
-            .get_rows_of_tables(self.stream(), ty, &table, &ids, &y, shape, faults(&site));
-        self.done(op, launched)?;
-        match self.slots.desc(output)?.dtype {
-            DType::F32 => self.store(op, output, &y),
-            _ => Ok(()),
-        }
+    /// Elements of a tensor's rows.
+    fn cols(&self, id: TensorId) -> GgmlResult<usize> {
+        Ok(rows_and_cols(&self.slots.desc(id)?.shape)[1])
     }
 
-    pub(super) fn set_rows(&mut self, op: &Op, inputs: &[TensorId], output: TensorId) -> GgmlResult<()> {
-        let shape = self.slots.desc(inputs[0])?.shape.clone();
-        let src = self.input(op, inputs[0], 0)?;
-        self.set_rows_from(op, inputs, (&shape, &src), output)
-    }
-
-    /// Writes rows of a shape that lie in `src`, which is the first operand or made from it.
-    pub(super) fn set_rows_from(
+    /// An optional vector operand, or one of constants.
+    fn vector(
         &mut self,
         op: &Op,
-        inputs: &[TensorId],
-        (shape, src): (&[usize], &HipBuffer<f32>),
-        output: TensorId,
-    ) -> GgmlResult<()> {
-        if src.is_empty() {
-            return Ok(());
+        id: Option<&TensorId>,
+        (value, len): (f32, usize),
+        place: usize,
+    ) -> GgmlResult<HipBuffer<f32>> {
+        match id {
+            Some(&id) => self.input(op, id, place),
+            None => self.constant(value, len),
         }
-        let (target, list) = (self.slots.desc(output)?.clone(), self.slots.desc(inputs[2])?.clone());
-        let ty = kv_type(target.dtype).ok_or_else(|| self.cannot(op, output))?;
-        let [outer, heads, per, cols] = four(shape);
-        // Lists have a dimension less than the matrices.
-        let [_, l0, l1, _] = four(&list.shape);
-        let shape = RowLists {
-            matrices: [outer, heads],
-            lists: [l0, l1],
-            per,
-            rows: four(&target.shape)[2],
-            cols,
-        };
-        let dst = self.bytes(output)?;
-        let site = self.fault_site(op, inputs)?;
-        let (stream, faults) = (self.stream(), faults(&site));
-        let launched = if list.dtype == DType::I64 {
-            let ids = self.bytes(inputs[2])?.cast().map_err(failed(op.name()))?;
-            self.kernels
-                .set_rows(stream, ty, src, RowIds::I64(&ids), &dst, shape, faults)
-        } else {
-            let ids = self.u32(op, inputs[2])?;
-            self.kernels
-                .set_rows(stream, ty, src, RowIds::U32(&ids), &dst, shape, faults)
-        };
-        self.done(op, launched)
     }
 
-    pub(super) fn add_id(&mut self, op: &Op, inputs: &[TensorId], output: TensorId) -> GgmlResult<()> {
-        let [b_rows, cols] = rows_and_cols(&self.slots.desc(inputs[1])?.shape);
-        let (a, b) = (self.input(op, inputs[0], 0)?, self.input(op, inputs[1], 1)?);
-        let (ids, y) = (self.u32(op, inputs[2])?, self.result(op, output)?);
-        let site = self.fault_site(op, inputs)?;
-        let dims = [b_rows, cols];
-        let launched = self
+    pub(super) fn layer_norm(&mut self, op: &Op, eps: f32, inputs: &[TensorId], output: TensorId) -> GgmlResult<()> {
+        let cols = self.cols(inputs[0])?;
+        let weight = self.vector(op, inputs.get(1), (1.0, cols), 1)?;
+        let bias = self.vector(op, inputs.get(2), (0.0, cols), 2)?;
+        self.by_rows(op, inputs, output, |b, x, y, [rows, cols]| {
+            b.kernels.layer_norm(b.stream(), x, &weight, &bias, y, rows, cols, eps)
+        })
+    }
+
+    pub(super) fn rms_norm(
+        &mut self,
+        op: &Op,
+        eps: f32,
+        inputs: &[TensorId],
+        output: TensorId,
+        with: Shared,
+    ) -> GgmlResult<()> {
+        let cols = self.cols(inputs[0])?;
+        let weight = self.vector(op, inputs.get(1), (1.0, cols), 1)?;
+        if with.leaves {
+            return self.rounded_norm(op, eps, inputs[0], &weight, output);
+        }
+        self.by_rows(op, inputs, output, |b, x, y, [rows, cols]| {
+            b.kernels.rms_norm(b.stream(), x, &weight, y, rows, cols, eps)
+        })
+    }
+
+    pub(super) fn mean(&mut self, op: &Op, inputs: &[TensorId], output: TensorId) -> GgmlResult<()> {
+        let factor = 1.0 / self.cols(inputs[0])? as f32;
+        self.sum_rows(op, factor, inputs, output)
+    }
+
+    pub(super) fn mean_pool(&mut self, op: &Op, inputs: &[TensorId], output: TensorId) -> GgmlResult<()> {
+        let &[batch, seq, cols] = self.slots.desc(inputs[0])?.shape.as_slice() else {
+            return Err(self.cannot(op, inputs[0]));
+        };
+        let (x, weight) = (self.input(op, inputs[0], 0)?, self.input(op, inputs[1], 1)?);
+        let y = self.result(op, output)?;
+        let result = self
             .kernels
-            .add_id(self.stream(), &a, &b, &ids, &y, dims, faults(&site));
-        self.done(op, launched)?;
+            .mean_pool(self.stream(), &x, &weight, &y, [batch, seq, cols]);
+        self.done(op, result)?;
         self.store(op, output, &y)
     }
-}
-
-/// The type by which rows of a table are read where they are: without gaps, of a type of weights or words that are only
-/// moved.
-pub(super) fn table_type(desc: &TensorDesc) -> Option<rocmforge_kernels::WeightType> {
-    let words = matches!(desc.dtype, DType::U32 | DType::I32).then_some(rocmforge_kernels::WeightType::F32);
-    weight_type(desc.dtype).or(words).filter(|_| desc.is_contiguous())
 }

@@ -161,7 +161,8 @@ impl HybridBackend {
         if outputs.iter().all(|output| output.element_count() == 0) {
             return Ok(None);
         }
-        Ok(HipGgmlBackend::refusal(&node.kernel, &inputs, &outputs).map(|error| error.to_string()))
+        let takes = HipGgmlBackend::takes(&node.kernel, &inputs, &outputs);
+        Ok(takes.err().map(|error| error.to_string()))
     }
 
     /// Where a node runs: where its weights and caches lie; without any, where its first operand is current.

@@ -61,7 +61,7 @@ impl Case {
     }
 
     /// What the device has no kernel for.
-    pub(crate) fn missing(&self) -> Option<String> {
+    pub(crate) fn missing(&self) -> Option<GgmlError> {
         let desc = |id: &TensorId| self.graph.tensor(*id).expect("there");
         self.graph.computing_nodes().find_map(|node| {
             let descs = |ids: &[TensorId]| ids.iter().map(desc).collect::<Vec<&TensorDesc>>();
