@@ -84,10 +84,7 @@ const STEPS: &[Step] = &[
     // Compiled for the two that the simulator runs, one of CDNA and one of NVIDIA: for all it takes five minutes.
     step("kernels", "xtask kernels check --compile gfx1100,gfx1201,gfx942,sm_90a"),
     step("bindings", "xtask bindings check --skip-if-absent"),
-    step(
-        "publish",
-        "publish --workspace --dry-run --no-verify --allow-dirty --quiet",
-    ),
+    step("publish", "xtask packages"),
     Step {
         needs: Needs::Plugin("deny"),
         ..step("deny", "deny --locked check")

@@ -17,6 +17,7 @@ mod bindings;
 mod ci;
 mod forward;
 mod opcodes;
+mod packages;
 mod program;
 mod tidy;
 mod workspace;
@@ -51,6 +52,8 @@ enum Command {
     Opcodes(opcodes::Args),
     /// Fetches a model for examples and tests.
     Model(model::Args),
+    /// Packages the published crates as a registry gets them, and checks the packages.
+    Packages(packages::Args),
     /// Runs the GPU tests, on a simulated card by default.
     TestGpu(supervisor::Args),
     /// Checks the repository's own rules.
@@ -80,6 +83,7 @@ fn main() -> ExitCode {
         Command::Kernels(args) => program::kernels(args),
         Command::Opcodes(args) => opcodes::run(args),
         Command::Model(args) => model::run(args),
+        Command::Packages(args) => packages::run(args),
         Command::TestGpu(args) => supervisor::run(args, &OurWorkspace),
         Command::Tidy => tidy::run(),
     };
