@@ -80,7 +80,7 @@ async fn show_metrics(State(app): State<App>) -> Result<impl IntoResponse, ApiEr
 }
 
 async fn tokenize(State(app): State<App>, asker: Asker, fields: Fields) -> Result<axum::Json<Value>, ApiError> {
-    let place = app.place(&asker)?;
+    let place = asker.place;
     let lease = app.lease(fields.text("model")?).await?;
     let text = fields.text("content")?.unwrap_or_default().to_owned();
     let tokenizer = Arc::clone(lease.handle().tokenizer());
@@ -134,12 +134,11 @@ async fn detokenize(State(app): State<App>, fields: Fields) -> Result<axum::Json
 }
 
 async fn apply_template(State(app): State<App>, asker: Asker, fields: Fields) -> Result<axum::Json<Value>, ApiError> {
-    let _place = app.place(&asker)?;
     let lease = app.lease(fields.text("model")?).await?;
     let chat = Chat {
         tools: fields.list("tools")?.filter(|tools| !tools.is_empty()).cloned(),
         ..conversation(&fields)?
     };
-    let pieces = chat.render(&lease).await?;
+    let pieces = chat.render(&asker, &lease).await?;
     Ok(axum::Json(json!({"prompt": prompt::joined(&pieces)})))
 }

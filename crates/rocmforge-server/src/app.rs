@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use axum::Router;
 use axum::extract::FromRequestParts;
@@ -27,7 +26,6 @@ pub struct App(Arc<Shared>);
 struct Shared {
     options: ServerOptions,
     registry: Arc<Registry>,
-    is_draining: AtomicBool,
     /// Seconds since 1970.
     started: u64,
     places: Arc<Places>,
@@ -61,14 +59,19 @@ pub enum StartError {
     Listen(SocketAddr, std::io::Error),
 }
 
-/// Who asks: the owner of a key, or anybody where there are no keys.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Asker(pub(crate) Option<String>);
+/// Who asks, and the place of the request.
+#[derive(Clone)]
+pub(crate) struct Asker {
+    /// The owner of a key; `None` where there are no keys.
+    pub(crate) owner: Option<String>,
+    /// A POST has one.
+    pub(crate) place: Option<Arc<Place>>,
+}
 
 impl Asker {
     /// Two requests share a beginning of their prompts in the cache only if their salts are equal: those of one owner.
     pub(crate) fn salt(&self) -> String {
-        self.0
+        self.owner
             .as_ref()
             .map_or(String::new(), |owner| format!("{:x?}", Sha256::digest(owner)))
     }
@@ -100,7 +103,6 @@ impl App {
         Ok(Self(Arc::new(Shared {
             options,
             registry: Arc::new(registry),
-            is_draining: AtomicBool::new(false),
             started: now(),
             places: Arc::default(),
         })))
@@ -119,13 +121,13 @@ impl App {
         self.0.started
     }
 
-    /// Takes no more requests; those that run go on.
+    /// Takes no more requests; those that were taken go on.
     pub(crate) fn drain(&self) {
-        self.0.is_draining.store(true, Ordering::Release);
+        self.0.places.close();
     }
 
     pub(crate) fn is_draining(&self) -> bool {
-        self.0.is_draining.load(Ordering::Acquire)
+        self.0.places.is_closed()
     }
 
     /// Loads a model before its first request.
@@ -148,25 +150,26 @@ impl App {
 
     /// Uses the model of a request.
     pub(crate) async fn lease(&self, name: Option<&str>) -> Result<Arc<Lease>, ApiError> {
-        if self.is_draining() {
-            return Err(ApiError::new(
-                Kind::Unavailable,
-                "the server ends: it takes no more requests",
-            ));
-        }
         let entry: &Arc<Entry> = self.registry().find(name)?;
         Ok(Arc::new(self.registry().lease(entry).await?))
     }
 
-    /// A place among the requests that generate text.
-    pub(crate) fn place(&self, asker: &Asker) -> Result<Place, ApiError> {
-        Place::take(&self.0.places, asker, self.options())
+    /// Takes a place for a request.
+    pub(crate) fn take_place(&self, asker: &Asker) -> Result<Arc<Place>, ApiError> {
+        Place::take(&self.0.places, asker.owner.as_deref(), self.options())
     }
 
-    /// Waits until no request generates text.
+    /// The place of one more answer of a request: its own for the first.
+    pub(crate) fn place(&self, asker: &Asker) -> Result<Arc<Place>, ApiError> {
+        match &asker.place {
+            Some(place) => place.of_answer(self.options()),
+            None => self.take_place(asker),
+        }
+    }
+
+    /// Waits until all requests that were taken have been answered.
     pub(crate) async fn wait_for_requests(&self) {
-        // The sender lives as long as the app.
-        let _ = self.0.places.all.subscribe().wait_for(|all| *all == 0).await;
+        self.0.places.wait_until_free().await;
     }
 
     /// The routes with all that looks at requests before them, for a program that has a server of its own.
@@ -209,5 +212,63 @@ impl App {
         guard::check_address(self.options(), address)?;
         listen::run(self, listener, end).await;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Mutex, mpsc};
+
+    use axum::body::Body;
+    use axum::http::{Request, StatusCode};
+    use futures_util::FutureExt;
+    use tower::ServiceExt;
+
+    use super::*;
+    use crate::source::{LoadError, Loaded};
+
+    /// Loads when it is released, and then fails.
+    struct Slow {
+        asked: mpsc::Sender<()>,
+        released: Mutex<mpsc::Receiver<()>>,
+    }
+
+    impl Source for Slow {
+        fn load(&self) -> Result<Loaded, LoadError> {
+            self.asked.send(()).expect("the test waits");
+            let _ = self.released.lock().expect("one at a time").recv();
+            Err(LoadError::Failed("it is no model".into()))
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn the_end_waits_for_requests_whose_model_is_loading() {
+        let (asked, is_asked) = mpsc::channel();
+        let (release, released) = mpsc::channel();
+        let released = Mutex::new(released);
+        let source: Box<dyn Source> = Box::new(Slow { asked, released });
+        let app = App::new(ServerOptions::default(), [("slow".to_owned(), source)]).expect("a server");
+        let post = || {
+            let request = Request::post("/v1/completions").header("host", "localhost");
+            let request = request.header("content-type", "application/json");
+            request.body(Body::from("{\"prompt\": \"a\"}")).expect("a request")
+        };
+        let waiting = tokio::spawn(app.router().oneshot(post()));
+        let loads = tokio::task::spawn_blocking(move || is_asked.recv());
+        loads.await.expect("no panic").expect("the model loads");
+        app.drain();
+        let mut end = std::pin::pin!(app.wait_for_requests());
+        assert!(end.as_mut().now_or_never().is_none(), "a request waits for its model");
+        release.send(()).expect("it loads");
+        let response = waiting.await.expect("no panic").expect("the router never fails");
+        assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
+        let body = axum::body::to_bytes(response.into_body(), 1 << 16)
+            .await
+            .expect("a body");
+        let body = String::from_utf8_lossy(&body);
+        assert!(body.contains("cannot be loaded"), "{body}");
+        end.await;
+        let refused = app.router().oneshot(post()).await.expect("the router never fails");
+        assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
     }
 }

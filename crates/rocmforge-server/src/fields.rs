@@ -11,7 +11,7 @@ use axum::http::header;
 use futures_util::StreamExt;
 use serde_json::{Map, Value};
 
-use crate::app::App;
+use crate::app::{App, Asker};
 use crate::error::{ApiError, Kind};
 use crate::options::Limits;
 
@@ -160,7 +160,13 @@ impl FromRequest<App> for Fields {
             ));
         }
         let limits = &app.options().limits;
-        let body = read(request.into_body(), limits.body_bytes, limits.read_time).await?;
+        let place = request
+            .extensions()
+            .get::<Asker>()
+            .and_then(|asker| asker.place.clone());
+        let place = place.ok_or_else(|| ApiError::new(Kind::Internal, "the request has no place"))?;
+        let count = |bytes| place.add_bytes(bytes, app.options());
+        let body = read(request.into_body(), limits.body_bytes, limits.read_time, count).await?;
         // serde_json refuses what is nested deeper than 128.
         let value = serde_json::from_slice(&body);
         match value.map_err(|error| ApiError::invalid(format!("the body is no JSON: {error}")))? {
@@ -175,7 +181,13 @@ impl FromRequest<App> for Fields {
     }
 }
 
-async fn read(body: Body, most: usize, time: Duration) -> Result<Vec<u8>, ApiError> {
+/// Reads a body of at most `most` bytes. `count` may refuse the next ones.
+async fn read(
+    body: Body,
+    most: usize,
+    time: Duration,
+    count: impl Fn(usize) -> Result<(), ApiError>,
+) -> Result<Vec<u8>, ApiError> {
     let too_large = || ApiError::new(Kind::TooLarge, format!("the body has more than {most} bytes"));
     let collect = async {
         let mut bytes = Vec::new();
@@ -185,6 +197,7 @@ async fn read(body: Body, most: usize, time: Duration) -> Result<Vec<u8>, ApiErr
             if bytes.len() + frame.len() > most {
                 return Err(too_large());
             }
+            count(frame.len())?;
             bytes.extend_from_slice(&frame);
         }
         Ok(bytes)

@@ -24,7 +24,7 @@ pub(crate) struct Generation {
     begun: Instant,
     last_token: Option<Instant>,
     is_over: bool,
-    _place: Place,
+    _place: Arc<Place>,
 }
 
 impl Generation {

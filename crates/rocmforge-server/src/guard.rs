@@ -13,6 +13,7 @@ use crate::app::{App, Asker, StartError};
 use crate::error::{ApiError, Kind};
 use crate::options::ServerOptions;
 use crate::page;
+use crate::places::WithPlace;
 
 /// Routes without a key, for supervisors. They show names of models and counts.
 const OPEN: [&str; 3] = ["/health", "/ready", "/v1/health"];
@@ -113,10 +114,15 @@ pub(crate) async fn look(State(app): State<App>, mut request: Request, next: Nex
         request.method() == Method::OPTIONS && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
     let mut response = match (&allowed.origin, is_preflight) {
         (Some(_), true) => StatusCode::NO_CONTENT.into_response(),
-        _ => match asker(options, &request) {
+        _ => match admit(&app, &request) {
             Ok(asker) => {
+                let place = asker.place.clone();
                 request.extensions_mut().insert(asker);
-                next.run(request).await
+                let response = next.run(request).await;
+                match place {
+                    Some(place) => response.map(|body| WithPlace::body(body, place)),
+                    None => response,
+                }
             }
             Err(error) => error.into_response(),
         },
@@ -174,16 +180,27 @@ fn examine(options: &ServerOptions, request: &Request) -> Result<Allowed, ApiErr
     }
 }
 
-fn asker(options: &ServerOptions, request: &Request) -> Result<Asker, ApiError> {
+/// Says who asks, and takes a place for a POST: its body is read, and what is in it is worked on, only then.
+fn admit(app: &App, request: &Request) -> Result<Asker, ApiError> {
+    let owner = owner(app.options(), request)?;
+    let mut asker = Asker { owner, place: None };
+    if request.method() == Method::POST {
+        asker.place = Some(app.take_place(&asker)?);
+    }
+    Ok(asker)
+}
+
+/// The owner of the request's key; `None` if there are no keys, or the route needs none.
+fn owner(options: &ServerOptions, request: &Request) -> Result<Option<String>, ApiError> {
     if options.keys.is_empty() {
-        return Ok(Asker(None));
+        return Ok(None);
     }
     match key(request.headers())? {
         Some(key) => match options.keys.owner(key) {
-            Some(owner) => Ok(Asker(Some(owner.to_owned()))),
+            Some(owner) => Ok(Some(owner.to_owned())),
             None => Err(ApiError::new(Kind::Unauthorized, "Invalid API Key")),
         },
-        None if OPEN.contains(&request.uri().path()) || page::is_file(request.uri().path()) => Ok(Asker(None)),
+        None if OPEN.contains(&request.uri().path()) || page::is_file(request.uri().path()) => Ok(None),
         None => Err(ApiError::new(
             Kind::Unauthorized,
             "Invalid API Key: send Authorization: Bearer KEY, or x-api-key",

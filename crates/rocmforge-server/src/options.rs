@@ -55,12 +55,15 @@ impl Default for ServerOptions {
 /// How much connections and requests may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Requests at a time that generate text; owners of keys share them.
+    /// POSTs that are open at a time, from before their bodies are read until their answers have ended; owners of keys share them. Each answer of a
+    /// request beyond the first counts as one more.
     pub requests: usize,
     /// Connections at a time. Further ones wait.
     pub connections: usize,
     /// Bytes of a request's body.
     pub body_bytes: usize,
+    /// Bytes of the bodies of all open requests together.
+    pub all_body_bytes: usize,
     /// Time for the head of a request, and for its body.
     pub read_time: Duration,
     /// Time that a client may take to read the next part of its answer.
@@ -89,6 +92,7 @@ impl Default for Limits {
             requests: 256,
             connections: 512,
             body_bytes: 16 << 20,
+            all_body_bytes: 128 << 20,
             read_time: Duration::from_secs(30),
             write_time: Duration::from_secs(60),
             answer_time: Duration::from_secs(3600),

@@ -6,6 +6,7 @@ use rocmforge_models::chat::{Content, Conversation, End, Message, Role};
 use rocmforge_models::tokenizer::Piece;
 use serde_json::Value;
 
+use crate::app::Asker;
 use crate::error::{ApiError, Kind};
 use crate::registry::Lease;
 
@@ -118,27 +119,29 @@ impl Chat {
     }
 
     /// The prompt, in pieces: what users wrote stays text, whatever control tokens it spells.
-    pub(crate) async fn render(self, lease: &Arc<Lease>) -> Result<Vec<Piece>, ApiError> {
-        self.with_pieces(lease, |pieces, _| Ok(pieces)).await
+    pub(crate) async fn render(self, asker: &Asker, lease: &Arc<Lease>) -> Result<Vec<Piece>, ApiError> {
+        self.with_pieces(asker, lease, |pieces, _| Ok(pieces)).await
     }
 
     /// The number of the prompt's tokens.
-    pub(crate) async fn count(self, lease: &Arc<Lease>) -> Result<usize, ApiError> {
+    pub(crate) async fn count(self, asker: &Asker, lease: &Arc<Lease>) -> Result<usize, ApiError> {
         let count = |pieces: Vec<Piece>, lease: &Lease| {
             let ids = lease.handle().tokenizer().encode_pieces(&pieces);
             Ok(ids.map_err(|error| ApiError::field("messages", error))?.len())
         };
-        self.with_pieces(lease, count).await
+        self.with_pieces(asker, lease, count).await
     }
 
     async fn with_pieces<T: Send + 'static>(
         mut self,
+        asker: &Asker,
         lease: &Arc<Lease>,
         make: impl FnOnce(Vec<Piece>, &Lease) -> Result<T, ApiError> + Send + 'static,
     ) -> Result<T, ApiError> {
-        let lease = Arc::clone(lease);
-        // A template may work for a second.
+        let (place, lease) = (asker.place.clone(), Arc::clone(lease));
+        // A template may work for a second, and goes on if the client goes away.
         let render = tokio::task::spawn_blocking(move || {
+            let _place = place;
             let Some(template) = &lease.loaded().template else {
                 let text = format!(
                     "the model {} has no chat template: it was not made for conversations",

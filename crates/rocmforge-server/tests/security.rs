@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use axum::body::Body;
 use axum::http::{HeaderMap, StatusCode};
 use common::{Tiny, app, app_of, get, post, request, send};
+use futures_util::FutureExt;
 use rocmforge_server::{App, Keys, Limits, ServerOptions, Source, StartError};
 use serde_json::{Value, json};
 
@@ -615,4 +616,70 @@ async fn errors_hold_no_paths_and_no_long_quotes() {
     )
     .await;
     assert!(answer.to_string().len() < 2000);
+}
+
+/// A POST whose body has begun and does not end before the sender is dropped.
+fn unfinished(bytes: Vec<u8>) -> (tokio::sync::mpsc::UnboundedSender<Vec<u8>>, axum::http::Request<Body>) {
+    let (sender, received) = tokio::sync::mpsc::unbounded_channel();
+    sender.send(bytes).expect("it is there");
+    let body = futures_util::stream::unfold(received, |mut received| async {
+        let bytes = received.recv().await?;
+        Some((Ok::<_, std::io::Error>(bytes), received))
+    });
+    let body = Body::from_stream(body);
+    let request = request("POST", "/v1/completions").header("content-type", "application/json");
+    (sender, request.body(body).expect("a request"))
+}
+
+#[tokio::test]
+async fn a_request_has_a_place_before_its_body_is_read() {
+    let limits = Limits {
+        requests: 1,
+        ..Limits::default()
+    };
+    let app = app(ServerOptions {
+        limits,
+        ..ServerOptions::default()
+    });
+    let (sender, first) = unfinished(b"{".to_vec());
+    let mut first = std::pin::pin!(send(&app, first));
+    assert!(first.as_mut().now_or_never().is_none(), "its body has not ended");
+    for path in ["/v1/completions", "/v1/messages/count_tokens", "/apply-template"] {
+        let (status, headers, _) = post(&app, path, json!({"prompt": "banana", "max_tokens": 1})).await;
+        assert_eq!(status, StatusCode::TOO_MANY_REQUESTS, "{path}");
+        assert_eq!(headers["retry-after"], "1");
+    }
+    assert_eq!(get(&app, "/health").await.0, StatusCode::OK);
+    drop(sender);
+    assert_eq!(first.await.0, StatusCode::BAD_REQUEST);
+    let (status, ..) = post(&app, "/v1/completions", json!({"prompt": "banana", "max_tokens": 1})).await;
+    assert_eq!(status, StatusCode::OK, "the place is given back");
+}
+
+#[tokio::test]
+async fn bodies_are_bounded_in_sum() {
+    let limits = Limits {
+        all_body_bytes: 1000,
+        ..Limits::default()
+    };
+    let app = app(ServerOptions {
+        limits,
+        ..ServerOptions::default()
+    });
+    let (sender, first) = unfinished(vec![b' '; 700]);
+    let mut first = Box::pin(send(&app, first));
+    assert!(first.as_mut().now_or_never().is_none(), "its body has not ended");
+    let ask = |length: usize| {
+        post(
+            &app,
+            "/v1/completions",
+            json!({"prompt": "x".repeat(length), "max_tokens": 1}),
+        )
+    };
+    assert_eq!(ask(10).await.0, StatusCode::OK);
+    let (status, headers, answer) = ask(400).await;
+    assert_eq!(status, StatusCode::TOO_MANY_REQUESTS, "{answer}");
+    assert_eq!(headers["retry-after"], "1");
+    drop((first, sender));
+    assert_eq!(ask(400).await.0, StatusCode::OK, "the bytes are given back");
 }

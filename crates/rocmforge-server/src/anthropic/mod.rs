@@ -100,10 +100,9 @@ fn said(blocks: &[Value]) -> Result<(String, Option<String>), ApiError> {
 }
 
 async fn count(State(app): State<App>, asker: Asker, fields: Fields) -> Result<Json<Value>, ApiError> {
-    let _place = app.place(&asker)?;
     let chat = conversation(&fields)?;
     let lease = app.lease(fields.text("model")?).await?;
-    Ok(Json(json!({"input_tokens": chat.count(&lease).await?})))
+    Ok(Json(json!({"input_tokens": chat.count(&asker, &lease).await?})))
 }
 
 async fn create(State(app): State<App>, asker: Asker, fields: Fields) -> Result<Response, ApiError> {
@@ -119,7 +118,7 @@ async fn create(State(app): State<App>, asker: Asker, fields: Fields) -> Result<
         sampler: sampler::config(&fields, lease.handle().tokenizer(), limits)?,
         max_tokens,
         stop,
-        ..Request::new(Prompt::Pieces(chat.render(&lease).await?))
+        ..Request::new(Prompt::Pieces(chat.render(&asker, &lease).await?))
     };
     let head = Head {
         id: id("msg_"),

@@ -179,7 +179,9 @@ pub(super) async fn complete(State(app): State<App>, asker: Asker, fields: Field
         tokens: fields.bool("return_tokens")?,
         fields: fields.texts("response_fields")?,
     };
+    let place = asker.place.clone();
     let encode = tokio::task::spawn_blocking(move || {
+        let _place = place;
         let ids = prompts(&tokenizer, &value, limits.choices)?;
         let texts: Vec<String> = ids.iter().map(|ids| tokenizer.decode_with_control(ids)).collect();
         Ok::<_, ApiError>((ids, texts))

@@ -189,7 +189,7 @@ async fn chat(State(app): State<App>, asker: Asker, fields: Fields) -> Result<Re
         continues: true,
         ..Chat::default()
     };
-    let prompt = Prompt::Pieces(chat.render(&answer.common.lease).await?);
+    let prompt = Prompt::Pieces(chat.render(&asker, &answer.common.lease).await?);
     answer.start(&app, &asker, prompt).await
 }
 
@@ -219,7 +219,7 @@ async fn generate(State(app): State<App>, asker: Asker, fields: Fields) -> Resul
                 variables,
                 ..Chat::default()
             };
-            Prompt::Pieces(chat.render(lease).await?)
+            Prompt::Pieces(chat.render(&asker, lease).await?)
         }
     };
     answer.start(&app, &asker, prompt).await

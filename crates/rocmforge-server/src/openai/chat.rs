@@ -114,7 +114,7 @@ pub(super) async fn complete(
         return Err(ApiError::field("top_logprobs", "it needs logprobs: true"));
     }
     common.request.logprobs = top.unwrap_or(0);
-    let pieces = chat.render(&common.lease).await?;
+    let pieces = chat.render(&asker, &common.lease).await?;
     let verbose = fields.bool("verbose")?.then(|| prompt::joined(&pieces));
     let prompt = Prompt::Pieces(pieces);
     let requests = common.requests(&prompt);
@@ -139,10 +139,9 @@ pub(super) async fn complete(
 
 /// `/v1/chat/completions/input_tokens`: how many tokens the prompt has.
 pub(super) async fn count(State(app): State<App>, asker: Asker, fields: Fields) -> Result<Json<Value>, ApiError> {
-    let _place = app.place(&asker)?;
     let chat = conversation(&fields)?;
     let lease = app.lease(fields.text("model")?).await?;
-    let tokens = chat.count(&lease).await?;
+    let tokens = chat.count(&asker, &lease).await?;
     Ok(Json(json!({"object": "response.input_tokens", "input_tokens": tokens})))
 }
 

@@ -109,10 +109,9 @@ fn read_items(items: &[Value], chat: &mut Chat) -> Result<(), ApiError> {
 }
 
 pub(super) async fn count(State(app): State<App>, asker: Asker, fields: Fields) -> Result<Json<Value>, ApiError> {
-    let _place = app.place(&asker)?;
     let chat = conversation(&fields)?;
     let lease = app.lease(fields.text("model")?).await?;
-    let tokens = chat.count(&lease).await?;
+    let tokens = chat.count(&asker, &lease).await?;
     Ok(Json(json!({"object": "response.input_tokens", "input_tokens": tokens})))
 }
 
@@ -128,7 +127,7 @@ pub(super) async fn create(State(app): State<App>, asker: Asker, fields: Fields)
     let request = Request {
         sampler,
         max_tokens: max_tokens.unwrap_or(usize::MAX),
-        ..Request::new(Prompt::Pieces(chat.render(&lease).await?))
+        ..Request::new(Prompt::Pieces(chat.render(&asker, &lease).await?))
     };
     let answer = Answer::start(&app, &asker, &lease, request, true).await?;
     match is_stream {
