@@ -244,6 +244,11 @@ impl Registry {
         }
     }
 
+    /// Uses a model if it is loaded.
+    pub(crate) fn lease_if_loaded(self: &Arc<Self>, entry: &Arc<Entry>) -> Option<Lease> {
+        entry.lease(self)
+    }
+
     /// Uses a model, and loads it before if it is not loaded.
     pub(crate) async fn lease(self: &Arc<Self>, entry: &Arc<Entry>) -> Result<Lease, ApiError> {
         if let Some(lease) = entry.lease(self) {

@@ -209,3 +209,30 @@ async fn what_is_not_there_is_refused_in_words() {
         );
     }
 }
+
+#[tokio::test]
+async fn unloading_a_model_that_is_not_loaded_does_not_load_it() {
+    let source = Tiny::default();
+    let app = app_of(ServerOptions::default(), &["one"], &source);
+    for (path, asked) in [
+        (
+            "/api/generate",
+            json!({"model": "one", "stream": false, "keep_alive": 0}),
+        ),
+        (
+            "/api/chat",
+            json!({"model": "one", "stream": false, "keep_alive": "0s", "messages": []}),
+        ),
+    ] {
+        let (status, _, answer) = post(&app, path, asked).await;
+        assert_eq!(
+            (status, &answer["done_reason"]),
+            (StatusCode::OK, &json!("unload")),
+            "{path}"
+        );
+        assert_eq!(answer["done"], true);
+    }
+    assert_eq!(source.loads.load(std::sync::atomic::Ordering::SeqCst), 0);
+    let other = json!({"model": "other", "keep_alive": 0});
+    assert_eq!(post(&app, "/api/generate", other).await.0, StatusCode::NOT_FOUND);
+}

@@ -13,10 +13,8 @@ use rocmforge_models::generate::{Event, FinishReason, Prompt, Stats};
 use serde_json::{Value, json};
 
 use super::models::time;
-use super::{is_stream, keep_alive};
 use crate::app::{App, Asker};
 use crate::error::{ApiError, Dialect};
-use crate::fields::Fields;
 use crate::generation::{Generation, now};
 use crate::openai::Common;
 
@@ -27,6 +25,27 @@ pub(super) enum Form {
     Chat,
     /// `response`.
     Text,
+}
+
+impl Form {
+    fn value(self, model: &str, text: &str, is_done: bool) -> Value {
+        let mut value = json!({"model": model, "created_at": time(now()), "done": is_done});
+        match self {
+            Self::Chat => value["message"] = json!({"role": "assistant", "content": text}),
+            Self::Text => value["response"] = text.into(),
+        }
+        value
+    }
+
+    /// The answer to a request without a text, which has loaded or unloaded the model.
+    pub(super) fn without_text(self, model: &str, reason: &str, is_stream: bool) -> Response {
+        let mut value = self.value(model, "", true);
+        value["done_reason"] = reason.into();
+        match is_stream {
+            true => lines(futures_util::stream::iter([value])),
+            false => Json(value).into_response(),
+        }
+    }
 }
 
 /// An answer that is to come.
@@ -49,12 +68,7 @@ impl Answer {
     }
 
     fn value(&self, text: &str, is_done: bool) -> Value {
-        let mut value = json!({"model": self.common.model, "created_at": time(now()), "done": is_done});
-        match self.form {
-            Form::Chat => value["message"] = json!({"role": "assistant", "content": text}),
-            Form::Text => value["response"] = text.into(),
-        }
-        value
+        self.form.value(&self.common.model, text, is_done)
     }
 
     fn last(&self, text: &str, reason: &FinishReason, stats: &Stats) -> Value {
@@ -72,17 +86,6 @@ impl Answer {
         value["eval_count"] = (stats.decoded_tokens + usize::from(!stats.prompt_time.is_zero())).into();
         value["eval_duration"] = nanoseconds(stats.decode_time).into();
         value
-    }
-
-    /// The answer to a request without a text, which loads the model, or unloads it.
-    pub(super) fn of_loading(self, fields: &Fields) -> Response {
-        let unloads = matches!(keep_alive(fields), Ok(Some(Some(Duration::ZERO))));
-        let mut value = self.value("", true);
-        value["done_reason"] = if unloads { "unload" } else { "load" }.into();
-        match is_stream(fields).unwrap_or(true) {
-            true => lines(futures_util::stream::iter([value])),
-            false => Json(value).into_response(),
-        }
     }
 
     /// Begins to answer.

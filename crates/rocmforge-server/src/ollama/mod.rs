@@ -166,6 +166,23 @@ fn thinking(fields: &Fields) -> Result<Vec<(&'static str, Value)>, ApiError> {
     }
 }
 
+/// A request without a text: it loads the model, or unloads it if it is loaded.
+async fn without_text(app: &App, fields: &Fields, form: Form) -> Result<Response, ApiError> {
+    let unloads = keep_alive(fields)? == Some(Some(Duration::ZERO));
+    let is_stream = is_stream(fields)?;
+    if !unloads {
+        let (common, _) = read(app, fields).await?;
+        return Ok(form.without_text(&common.model, "load", is_stream));
+    }
+    let entry = entry(app, fields)?;
+    fields.refuse(&NOT_SUPPORTED)?;
+    if let Some(lease) = app.registry().lease_if_loaded(entry) {
+        lease.keep(Some(Duration::ZERO));
+    }
+    let model = fields.text("model")?.unwrap_or(&entry.name);
+    Ok(form.without_text(model, "unload", is_stream))
+}
+
 async fn chat(State(app): State<App>, asker: Asker, fields: Fields) -> Result<Response, ApiError> {
     let variables = thinking(&fields)?;
     let messages = fields.list("messages")?.map_or(&[][..], Vec::as_slice);
@@ -177,11 +194,11 @@ async fn chat(State(app): State<App>, asker: Asker, fields: Fields) -> Result<Re
         true => Vec::new(),
         false => prompt::messages(messages)?,
     };
+    if messages.is_empty() {
+        return without_text(&app, &fields, Form::Chat).await;
+    }
     let (common, load) = read(&app, &fields).await?;
     let answer = Answer::new(Form::Chat, common, load);
-    if messages.is_empty() {
-        return Ok(answer.of_loading(&fields));
-    }
     let chat = Chat {
         messages,
         variables,
@@ -197,11 +214,11 @@ async fn generate(State(app): State<App>, asker: Asker, fields: Fields) -> Resul
     let variables = thinking(&fields)?;
     let (text, system) = (fields.text("prompt")?.unwrap_or_default(), fields.text("system")?);
     let is_raw = fields.bool("raw")?;
+    if text.is_empty() {
+        return without_text(&app, &fields, Form::Text).await;
+    }
     let (common, load) = read(&app, &fields).await?;
     let answer = Answer::new(Form::Text, common, load);
-    if text.is_empty() {
-        return Ok(answer.of_loading(&fields));
-    }
     let lease = &answer.common.lease;
     let prompt = match (is_raw, lease.loaded().template.is_some()) {
         // Who sends a whole prompt writes its frame, too.
