@@ -76,11 +76,10 @@ impl Metrics {
     pub(crate) fn end(&self, end: &str, stats: &Stats, time: Duration) {
         let place = ENDS.iter().position(|name| *name == end).unwrap_or(ENDS.len() - 1);
         self.ends[place].fetch_add(1, Ordering::Relaxed);
-        let drawn = stats.decoded_tokens + usize::from(!stats.prompt_time.is_zero());
         for (counter, tokens) in [
             (&self.prompt_tokens, stats.prompt_tokens),
             (&self.cached_tokens, stats.cached_tokens),
-            (&self.drawn_tokens, drawn),
+            (&self.drawn_tokens, stats.drawn_tokens),
         ] {
             counter.fetch_add(tokens as u64, Ordering::Relaxed);
         }
@@ -88,7 +87,7 @@ impl Metrics {
             self.prompt_time.add(stats.prompt_time);
             self.decode_time.add(stats.decode_time);
         }
-        let length = stats.prompt_tokens + drawn;
+        let length = stats.prompt_tokens + stats.drawn_tokens;
         self.longest.fetch_max(length as u64, Ordering::Relaxed);
         self.whole.add(time);
     }

@@ -386,3 +386,30 @@ async fn control_tokens_in_a_message_stay_text() {
     // As one token it would be shorter than five letters.
     assert!(count("<eos>").await >= count("e").await + 3);
 }
+
+#[tokio::test]
+async fn no_token_is_counted_where_none_is_drawn() {
+    let app = app(ServerOptions::default());
+    let asked = json!({"prompt": "banana", "max_tokens": 0, "echo": true});
+    let (status, _, answer) = post(&app, "/v1/completions", asked).await;
+    assert_eq!(
+        (status, &answer["choices"][0]["text"]),
+        (StatusCode::OK, &json!("banana"))
+    );
+    assert_eq!(answer["usage"]["completion_tokens"], 0);
+    assert_eq!(answer["timings"]["predicted_n"], 0);
+    let (_, _, answer) = post(&app, "/completion", json!({"prompt": "banana", "n_predict": 0})).await;
+    assert_eq!(answer["tokens_predicted"], 0);
+    let asked =
+        json!({"model": "tiny", "prompt": "banana", "raw": true, "stream": false, "options": {"num_predict": 0}});
+    let (_, _, answer) = post(&app, "/api/generate", asked).await;
+    assert_eq!((&answer["done"], &answer["eval_count"]), (&json!(true), &json!(0)));
+    let (_, _, body) = get(&app, "/metrics").await;
+    let figures = String::from_utf8(body).expect("UTF-8");
+    for line in [
+        "vllm:generation_tokens_total{model_name=\"tiny\"} 0",
+        "llamacpp:tokens_predicted_total 0",
+    ] {
+        assert!(figures.lines().any(|found| found == line), "{line}: {figures}");
+    }
+}

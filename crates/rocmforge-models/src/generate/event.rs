@@ -110,6 +110,8 @@ pub struct Stats {
     pub cached_tokens: usize,
     /// Time until the logits after the prompt were there.
     pub prompt_time: Duration,
+    /// Tokens that were drawn, one that ended the text among them.
+    pub drawn_tokens: usize,
     /// Steps after the prompt, each of which computed one token and drew the next.
     pub decoded_tokens: usize,
     /// Time for them, drawing included.

@@ -155,6 +155,7 @@ impl Sequence {
             Ok(drawn) => drawn,
             Err(error) => return Some(FinishReason::Failed(error)),
         };
+        self.stats.drawn_tokens += 1;
         if self.settings.stop_tokens.contains(&drawn.id) {
             return Some(FinishReason::StopToken(drawn.id));
         }

@@ -252,7 +252,6 @@ impl Wants {
         stats: &Stats,
     ) -> Value {
         let (stop_type, stopping_word) = end(reason);
-        let drawn = stats.decoded_tokens + usize::from(!stats.prompt_time.is_zero());
         json!({
             "index": index,
             "content": "",
@@ -260,7 +259,7 @@ impl Wants {
             "id_slot": 0,
             "stop": true,
             "model": common.model,
-            "tokens_predicted": drawn,
+            "tokens_predicted": stats.drawn_tokens,
             "tokens_evaluated": stats.prompt_tokens,
             "generation_settings": self.settings,
             "prompt": prompt,

@@ -83,7 +83,7 @@ impl Answer {
         value["load_duration"] = nanoseconds(self.load).into();
         value["prompt_eval_count"] = stats.prompt_tokens.into();
         value["prompt_eval_duration"] = nanoseconds(stats.prompt_time).into();
-        value["eval_count"] = (stats.decoded_tokens + usize::from(!stats.prompt_time.is_zero())).into();
+        value["eval_count"] = stats.drawn_tokens.into();
         value["eval_duration"] = nanoseconds(stats.decode_time).into();
         value
     }

@@ -170,8 +170,7 @@ pub(crate) fn timings(stats: &Stats) -> Value {
         "prompt_ms": milliseconds(stats.prompt_time),
         "prompt_per_token_ms": per_token(stats.prompt_time, computed),
         "prompt_per_second": stats.prompt_tokens_per_second(),
-        // The first token comes of the prompt's logits.
-        "predicted_n": stats.decoded_tokens + usize::from(!stats.prompt_time.is_zero()),
+        "predicted_n": stats.drawn_tokens,
         "predicted_ms": milliseconds(stats.decode_time),
         "predicted_per_token_ms": per_token(stats.decode_time, stats.decoded_tokens),
         "predicted_per_second": stats.decode_tokens_per_second(),
