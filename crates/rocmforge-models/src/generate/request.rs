@@ -140,7 +140,7 @@ pub struct Request {
     /// How many of the most likely tokens are reported with each drawn one.
     pub logprobs: usize,
     /// Reports the log-probabilities of the prompt's own tokens, with so many of the most likely tokens at each place. Such a request shares no
-    /// beginning with others: each of its tokens is computed.
+    /// beginning with others: each of its tokens is computed, in a step at most as many as the engine has sequences.
     pub prompt_logprobs: Option<usize>,
     /// How many of the largest logits after the prompt are reported.
     pub first_logits: usize,

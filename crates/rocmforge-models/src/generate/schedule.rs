@@ -5,6 +5,9 @@
 //! what the admitted prompts still need, so that a younger one does not overtake it. If the cache becomes too small for what
 //! was admitted, the youngest sequence gives its blocks back and waits again; its tokens are computed anew later. So the oldest sequence
 //! always goes on, and alone it fits: its length is limited to the context.
+//!
+//! A step has at most as many rows of logits as an engine has sequences, so that its graph is one of those that are kept. A prompt that wants a
+//! row after each token has the rows that no other sequence may need.
 
 use rocmforge_attention::paged::BlockCounts;
 use rocmforge_ggml::HostAccess;
@@ -26,6 +29,8 @@ struct Schedule<'a, B: HostAccess> {
     parts: Vec<Part>,
     /// Tokens that the chunk still holds.
     room: usize,
+    /// Rows of logits that the step still has.
+    rows: usize,
     /// Blocks that the parts will take.
     taken: BlockCounts,
 }
@@ -33,13 +38,14 @@ struct Schedule<'a, B: HostAccess> {
 /// The next step; empty only if no sequence is left.
 pub(super) fn plan<B: HostAccess>(engine: &mut Engine<B>, sequences: &mut [Sequence]) -> Result<Vec<Part>, ModelError> {
     loop {
-        let room = engine.chunk();
+        let (room, rows) = (engine.chunk(), engine.max_sequences());
         let none = engine.cache().no_blocks();
         let mut schedule = Schedule {
             engine: &mut *engine,
             sequences: &mut *sequences,
             parts: Vec::new(),
             room,
+            rows,
             taken: none,
         };
         schedule.add_decoding()?;
@@ -71,6 +77,11 @@ impl<B: HostAccess> Schedule<'_, B> {
     fn add(&mut self, index: usize, start: usize, tokens: usize, taken: BlockCounts) {
         self.taken = taken;
         self.room -= tokens;
+        self.rows -= if self.sequences[index].wants_all_rows() {
+            tokens
+        } else {
+            1
+        };
         let end = start + tokens;
         self.parts.push(Part { index, start, end });
     }
@@ -81,7 +92,7 @@ impl<B: HostAccess> Schedule<'_, B> {
             let Some(computed) = self.computed(index)? else {
                 continue;
             };
-            if self.sequences[index].tokens.len() - computed != 1 || self.room == 0 {
+            if self.sequences[index].tokens.len() - computed != 1 || self.room == 0 || self.rows == 0 {
                 continue;
             }
             let mut taken = self.fit(index, 1)?;
@@ -97,7 +108,7 @@ impl<B: HostAccess> Schedule<'_, B> {
 
     fn add_prompts(&mut self) -> Result<(), ModelError> {
         for index in 0..self.sequences.len() {
-            if self.room == 0 {
+            if self.room == 0 || self.rows == 0 {
                 break;
             }
             if self.parts.iter().any(|part| part.index == index) {
@@ -111,7 +122,11 @@ impl<B: HostAccess> Schedule<'_, B> {
             };
             let computed = self.engine.cached_tokens(cache)?;
             let pending = self.sequences[index].tokens.len() - computed;
-            let most = self.engine.cache().tokens_of_step(cache, pending, self.room)?;
+            let room = match self.sequences[index].wants_all_rows() {
+                true => self.room.min(self.rows.saturating_sub(self.others_without_part(index))),
+                false => self.room,
+            };
+            let most = self.engine.cache().tokens_of_step(cache, pending, room)?;
             let (mut tokens, mut beyond) = match self.fit(index, most)? {
                 Some(_) => (most, most + 1),
                 None => (0, most),
@@ -128,6 +143,14 @@ impl<B: HostAccess> Schedule<'_, B> {
             }
         }
         Ok(())
+    }
+
+    /// Sequences that have a place in the cache and no part yet, beside this one. Each may need a row.
+    fn others_without_part(&self, index: usize) -> usize {
+        let others = self.sequences.iter().enumerate().filter(|(other, sequence)| {
+            *other != index && sequence.cache.is_some() && self.parts.iter().all(|part| part.index != *other)
+        });
+        others.count()
     }
 
     /// Blocks that the tokens of a sequence take which are not computed; `None` if it has no place in the cache.

@@ -75,10 +75,15 @@ impl Sequence {
         self.tokens.len() - self.stats.prompt_tokens
     }
 
+    /// Whether logits are wanted after each token that is to be computed.
+    pub(super) fn wants_all_rows(&self) -> bool {
+        self.drawn() == 0 && self.settings.prompt_logprobs.is_some()
+    }
+
     /// The tokens of a step, `start..end` of all, after which logits are wanted.
     pub(super) fn outputs(&self, start: usize, end: usize) -> (Outputs, Range<usize>) {
         match end == self.tokens.len() {
-            _ if self.drawn() == 0 && self.settings.prompt_logprobs.is_some() => (Outputs::All, start..end),
+            _ if self.wants_all_rows() => (Outputs::All, start..end),
             true => (Outputs::Last, end - 1..end),
             false => (Outputs::None, end..end),
         }

@@ -31,9 +31,9 @@ fn sizes(most: usize) -> impl Iterator<Item = usize> {
 }
 
 impl Buckets {
-    /// The bucket of a step; `None` for one beyond the limits, or with more outputs than sequences.
+    /// The bucket of a step; `None` for one beyond the limits, or with more outputs than a step may have sequences.
     pub(crate) fn of(&self, step: StepShape) -> Option<StepShape> {
-        if step.tokens > self.chunk || step.sequences > self.sequences || step.outputs > step.sequences {
+        if step.tokens > self.chunk || step.sequences > self.sequences || step.outputs > self.sequences {
             return None;
         }
         // One token of each sequence: there is a bucket for each number of sequences.
@@ -46,8 +46,9 @@ impl Buckets {
                 ..step
             });
         }
-        // A prompt alone has no rows for others; of several it is not worth a graph how many there are.
-        let sequences = if step.sequences == 1 { 1 } else { self.sequences };
+        // A prompt alone has no rows for others; of several it is not worth a graph how many there are. One with several outputs has the rows of others.
+        let is_alone = step.sequences == 1 && step.outputs <= 1;
+        let sequences = if is_alone { 1 } else { self.sequences };
         Some(StepShape {
             tokens: rounded(step.tokens, self.chunk),
             sequences,
@@ -131,7 +132,7 @@ mod tests {
             let mut all = BTreeSet::new();
             for tokens in 1..=buckets.chunk {
                 for sequences in 1..=buckets.sequences.min(tokens) {
-                    for outputs in [0, 1, sequences] {
+                    for outputs in [0, 1, sequences, tokens.min(buckets.sequences)] {
                         let step = shape(tokens, sequences, outputs);
                         let bucket = buckets.of(step).expect("within the limits");
                         assert!(bucket.tokens >= tokens && bucket.sequences >= sequences && bucket.outputs >= outputs);
@@ -166,7 +167,8 @@ mod tests {
         assert_eq!(buckets.of(shape(9, 9, 9)), Some(shape(10, 10, 10)));
         assert_eq!(buckets.of(shape(128, 1, 0)), Some(shape(128, 1, 0)));
         assert_eq!(buckets.of(shape(65, 3, 1)), Some(shape(80, 16, 16)));
-        for beyond in [shape(129, 1, 1), shape(17, 17, 17), shape(64, 1, 64)] {
+        assert_eq!(buckets.of(shape(5, 1, 5)), Some(shape(5, 16, 16)));
+        for beyond in [shape(129, 1, 1), shape(17, 17, 17), shape(64, 1, 17)] {
             assert_eq!(buckets.of(beyond), None);
         }
     }

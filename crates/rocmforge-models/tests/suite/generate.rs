@@ -627,3 +627,49 @@ fn tokens_of_a_prompt_have_the_log_probabilities_of_the_engines_rows() {
         }
     }
 }
+
+#[test]
+fn log_probabilities_of_prompts_build_no_graph_after_a_warm_up() {
+    for (sequences, chunk) in [(4, 16), (1, 8), (16, 8)] {
+        let options = EngineOptions {
+            max_context: Limit::Tokens(128),
+            max_sequences: sequences,
+            chunk,
+            ..EngineOptions::default()
+        };
+        let mut engine = Engine::new(CpuBackend::with_threads(1), &model(), options).expect("the model loads");
+        engine.warm_up().expect("runs");
+        let warm = engine.graph_counts().built;
+        let mut generator = Generator::new(engine, tokenizer());
+        let scored = |length: usize| Request {
+            prompt_logprobs: Some(1),
+            ..greedy(ids(3, length), 2)
+        };
+        for length in 1..=40 {
+            let completion = generator.run(scored(length)).expect("runs");
+            assert_eq!(completion.scores.len(), length - 1);
+        }
+        // Beside others, some of which want the same.
+        let lengths = [40, 1, 17, 5, 30, 2];
+        let mut scores: Vec<(RequestId, usize)> = Vec::new();
+        for (index, length) in lengths.into_iter().enumerate() {
+            let request = match index % 3 {
+                2 => greedy(ids(3, length), 8),
+                _ => scored(length),
+            };
+            scores.push((generator.submit(request).expect("a request"), 0));
+        }
+        while generator.requests() > 0 || generator.has_events() {
+            for event in generator.step().expect("runs") {
+                let of_request = scores.iter_mut().find(|(id, _)| *id == event.request());
+                if let (Event::Prompt { scores, .. }, Some((_, count))) = (&event, of_request) {
+                    *count += scores.len();
+                }
+            }
+        }
+        let counts: Vec<usize> = scores.into_iter().map(|(_, count)| count).collect();
+        assert_eq!(counts, [39, 0, 0, 4, 29, 0]);
+        let built = generator.engine().graph_counts().built;
+        assert_eq!(built, warm, "{sequences} sequences, chunks of {chunk}");
+    }
+}
