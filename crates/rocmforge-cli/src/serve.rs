@@ -12,7 +12,7 @@ use rocmforge::memory::Bytes;
 use rocmforge::models::generate::Generator;
 use rocmforge::models::serve::{ServeOptions, Server};
 use rocmforge::models::{Engine, EngineOptions, MemoryPlan, Model};
-use rocmforge_server::{App, CardMemory, Facts, Keys, Limits, LoadError, Loaded, ServerOptions, Source};
+use rocmforge_server::{App, CardMemory, Facts, Keys, Limits, LoadError, Loaded, ServerOptions, Source, Tls, TlsError};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::failure::Failure;
@@ -37,6 +37,12 @@ pub(crate) struct Args {
     /// File with the keys of those who may ask, one a line, as KEY or NAME:KEY.
     #[arg(long, value_name = "FILE")]
     keys: Option<PathBuf>,
+    /// PEM file with the certificate of this machine, and those between it and a root. With it the server speaks HTTPS only.
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// PEM file with the key of the certificate, without a passphrase.
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
     /// Serves other machines without keys: whoever reaches the address may use the card.
     #[arg(long)]
     allow_without_keys: bool,
@@ -66,6 +72,14 @@ pub(crate) struct Args {
     log_json: bool,
     #[command(flatten)]
     machine: MachineOptions,
+}
+
+impl Args {
+    /// The certificate, if there is to be one.
+    fn tls(&self) -> Result<Option<Tls>, TlsError> {
+        let files = self.tls_cert.as_deref().zip(self.tls_key.as_deref());
+        files.map(|(certificate, key)| Tls::read(certificate, key)).transpose()
+    }
 }
 
 /// How long the end of the program waits for work on other threads.
@@ -113,6 +127,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let options = ServerOptions {
         listen: (args.host, args.port).into(),
         keys: args.keys.as_deref().map(Keys::read).transpose()?.unwrap_or_default(),
+        tls: args.tls()?,
         allow_without_keys: args.allow_without_keys,
         hosts: args.host_names.clone(),
         origins: args.origins.clone(),
@@ -142,7 +157,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             },
             _ = terminate.recv() => return Ok(()),
         }
-        eprintln!("listening on http://{address}, models: {}", names.join(", "));
+        let scheme = if args.tls_cert.is_some() { "https" } else { "http" };
+        eprintln!("listening on {scheme}://{address}, models: {}", names.join(", "));
         app.run_on(listener, async move {
             tokio::select! {
                 _ = terminate.recv() => {}

@@ -17,6 +17,7 @@ use crate::options::ServerOptions;
 use crate::places::{Place, Places};
 use crate::registry::{Entry, Lease, Registry};
 use crate::source::Source;
+use crate::tls::Tls;
 use crate::{admin, anthropic, llama_cpp, ollama, openai, page, requests};
 
 /// A server's models and limits. Clones are the same server.
@@ -110,6 +111,11 @@ impl App {
 
     pub(crate) fn options(&self) -> &ServerOptions {
         &self.0.options
+    }
+
+    /// The certificate for the next connection.
+    pub(crate) fn tls(&self) -> Option<Tls> {
+        self.options().tls.clone()
     }
 
     pub(crate) fn registry(&self) -> &Arc<Registry> {

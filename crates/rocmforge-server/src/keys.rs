@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
+use crate::files;
+
 /// The shortest key that is taken: 16 characters of base64 have 96 bits.
 const SHORTEST: usize = 16;
-/// The longest file of keys.
-const LONGEST_FILE: u64 = 1 << 20;
 
 /// Keys; without any, everybody may ask.
 #[derive(Clone, Debug, Default)]
@@ -82,12 +82,8 @@ impl Keys {
             path: path.to_owned(),
             error,
         };
-        let meta = std::fs::metadata(path).map_err(with_path)?;
-        if !meta.is_file() || meta.len() > LONGEST_FILE {
-            let text = format!("it is no regular file of at most {LONGEST_FILE} bytes");
-            return Err(with_path(std::io::Error::other(text)));
-        }
-        Self::parse(&std::fs::read_to_string(path).map_err(with_path)?)
+        let text = String::from_utf8(files::read_small(path).map_err(with_path)?);
+        Self::parse(&text.map_err(|error| with_path(std::io::Error::other(error.utf8_error())))?)
     }
 
     /// Whether there are no keys.

@@ -6,8 +6,8 @@
 //! * [`source`] and `registry` are the models, `generation` is a request on one of them, `answer` one to a conversation.
 //! * `openai` has the routes of the OpenAI API, `anthropic` those of Anthropic's, `ollama` and `llama_cpp` those of these programs, `admin` those
 //!   about the server itself, `page` the chat in a browser.
-//! * `guard` looks at each request before its route does: host, origin, key. `listen` and `in_time` bound connections and their times, `places`
-//!   the requests that run.
+//! * `guard` looks at each request before its route does: host, origin, key. `listen`, `tls` and `in_time` bound connections and their times,
+//!   `places` the requests that run.
 //! * `requests` gives each request an id and a line of the log. `fields` reads requests, `unread` what routes leave of them,
 //!   `error` says what is wrong with them in the words of each API.
 //!
@@ -44,6 +44,7 @@ mod anthropic;
 mod app;
 mod error;
 mod fields;
+mod files;
 mod generation;
 mod guard;
 mod in_time;
@@ -62,9 +63,11 @@ mod requests;
 mod sampler;
 pub mod source;
 mod stream;
+mod tls;
 mod unread;
 
 pub use app::{App, StartError};
 pub use keys::{KeyError, Keys};
 pub use options::{Limits, ServerOptions};
 pub use source::{CardMemory, Facts, LoadError, Loaded, Source};
+pub use tls::{Tls, TlsError};

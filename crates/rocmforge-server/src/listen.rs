@@ -3,15 +3,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Router;
 use hyper::server::conn::http1::Builder;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use hyper_util::service::TowerToHyperService;
-use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, watch};
 
 use crate::app::App;
 use crate::in_time::InTime;
+use crate::tls::Tls;
 
 /// Most header lines of a request.
 const HEADERS: usize = 100;
@@ -21,6 +24,42 @@ const HEAD_BYTES: usize = 64 << 10;
 const LAST_WORDS: Duration = Duration::from_secs(5);
 /// How long to wait when the system has no more connections to give.
 const PAUSE: Duration = Duration::from_millis(50);
+
+/// A connection that has come.
+struct Connection {
+    builder: Builder,
+    service: TowerToHyperService<Router>,
+    watcher: Watcher,
+}
+
+impl Connection {
+    /// Answers its requests, after the handshake if there is TLS.
+    async fn run(
+        self,
+        stream: InTime<TcpStream>,
+        tls: Option<Tls>,
+        handshake_time: Duration,
+        mut ends: watch::Receiver<()>,
+    ) {
+        let Some(tls) = tls else {
+            return self.answer(stream).await;
+        };
+        let stream = tokio::select! {
+            stream = tls.accept(stream, handshake_time) => stream,
+            // No answer is lost.
+            _ = ends.changed() => None,
+        };
+        if let Some(stream) = stream {
+            self.answer(stream).await;
+        }
+    }
+
+    async fn answer(self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
+        let connection = self.builder.serve_connection(TokioIo::new(stream), self.service);
+        // A client that breaks off is no error of ours.
+        let _ = self.watcher.watch(connection).await;
+    }
+}
 
 /// Serves connections until `end` comes, then those that are open until their answers have ended.
 pub(crate) async fn run(app: &App, listener: TcpListener, end: impl Future<Output = ()> + Send) {
@@ -37,6 +76,7 @@ pub(crate) async fn run(app: &App, listener: TcpListener, end: impl Future<Outpu
     let service = TowerToHyperService::new(app.router());
     let places = Arc::new(Semaphore::new(limits.connections));
     let graceful = GracefulShutdown::new();
+    let (handshakes_end, ends) = watch::channel(());
     let mut accept = Box::pin(async {
         loop {
             let Ok(place) = Arc::clone(&places).acquire_owned().await else {
@@ -47,12 +87,15 @@ pub(crate) async fn run(app: &App, listener: TcpListener, end: impl Future<Outpu
                 continue;
             };
             let _ = stream.set_nodelay(true);
+            let connection = Connection {
+                builder: builder.clone(),
+                service: service.clone(),
+                watcher: graceful.watcher(),
+            };
             let stream = InTime::new(stream, limits.write_time);
-            let connection = builder.serve_connection(TokioIo::new(stream), service.clone());
-            let watched = graceful.watch(connection);
+            let connection = connection.run(stream, app.tls(), limits.handshake_time, ends.clone());
             tokio::spawn(async move {
-                // A client that breaks off is no error of ours.
-                let _ = watched.await;
+                connection.await;
                 drop(place);
             });
         }
@@ -70,6 +113,7 @@ pub(crate) async fn run(app: &App, listener: TcpListener, end: impl Future<Outpu
         () = tokio::time::sleep(limits.drain_time) => tracing::warn!("some answers had not ended in time"),
     }
     drop(accept);
+    handshakes_end.send_replace(());
     if tokio::time::timeout(LAST_WORDS, graceful.shutdown()).await.is_err() {
         tracing::warn!("some connections did not end");
     }

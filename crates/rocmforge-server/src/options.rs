@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use crate::keys::Keys;
+use crate::tls::Tls;
 
 /// How a server is set up. The default listens on 127.0.0.1 and takes requests of this machine only.
 #[derive(Clone, Debug)]
@@ -14,6 +15,8 @@ pub struct ServerOptions {
     pub listen: SocketAddr,
     /// Who may ask. An address that other machines reach needs keys, unless `allow_without_keys` is set.
     pub keys: Keys,
+    /// The certificate with which it speaks HTTPS only; `None`: HTTP only.
+    pub tls: Option<Tls>,
     /// Serves other machines without keys.
     pub allow_without_keys: bool,
     /// Names in the `Host` header that are taken beside `localhost` and the addresses of this machine.
@@ -39,6 +42,7 @@ impl Default for ServerOptions {
         Self {
             listen: (Ipv4Addr::LOCALHOST, 8080).into(),
             keys: Keys::default(),
+            tls: None,
             allow_without_keys: false,
             hosts: Vec::new(),
             origins: Vec::new(),
@@ -64,6 +68,8 @@ pub struct Limits {
     pub body_bytes: usize,
     /// Bytes of the bodies of all open requests together.
     pub all_body_bytes: usize,
+    /// Time for the TLS handshake of a connection, which counts among the connections meanwhile.
+    pub handshake_time: Duration,
     /// Time for the head of a request, and for its body.
     pub read_time: Duration,
     /// Time that a client may take to read the next part of its answer.
@@ -93,6 +99,7 @@ impl Default for Limits {
             connections: 512,
             body_bytes: 16 << 20,
             all_body_bytes: 128 << 20,
+            handshake_time: Duration::from_secs(10),
             read_time: Duration::from_secs(30),
             write_time: Duration::from_secs(60),
             answer_time: Duration::from_secs(3600),
