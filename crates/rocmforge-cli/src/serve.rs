@@ -1,7 +1,8 @@
 //! Serve: answers HTTP requests with models of the store, until Ctrl-C or SIGTERM.
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::net::{IpAddr, Ipv4Addr};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -13,7 +14,7 @@ use rocmforge::models::generate::Generator;
 use rocmforge::models::serve::{ServeOptions, Server};
 use rocmforge::models::{Engine, EngineOptions, MemoryPlan, Model};
 use rocmforge_server::{App, CardMemory, Facts, Keys, Limits, LoadError, Loaded, ServerOptions, Source, Tls, TlsError};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::failure::Failure;
 use crate::machine::{self, Opened};
@@ -89,6 +90,8 @@ const LAST_WAIT: Duration = Duration::from_secs(5);
 struct Served {
     name: String,
     path: PathBuf,
+    /// What the path had when the model was named.
+    identity: String,
     opened: Opened,
     args: Arc<Args>,
 }
@@ -98,32 +101,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     log(args.log_json)?;
     let args = Arc::new(args.clone());
     let opened = machine::open(&args.machine)?;
-    let store = Store::of_user()?;
-    let mut names = args.models.clone();
-    if names.is_empty() {
-        names = store.list()?.into_iter().map(|entry| entry.manifest.name).collect();
-    }
-    if names.is_empty() {
-        names.push(DEFAULT_MODEL.to_owned());
-    }
-    let mut sources: Vec<(String, Box<dyn Source>)> = Vec::new();
-    for given in &mut names {
-        let path = store.path_of(given)?;
-        // Clients see names of models, and no paths of this machine.
-        if path == Path::new(given) {
-            *given = name_of(&path)?;
-        }
-        if sources.iter().any(|(name, _)| name == given) {
-            return Err(format!("two models have the name {given}").into());
-        }
-        let served = Served {
-            name: given.clone(),
-            path,
-            opened: opened.clone(),
-            args: Arc::clone(&args),
-        };
-        sources.push((given.clone(), Box::new(served)));
-    }
+    let sources = sources(&args, &opened, Store::path_of)?;
+    let names: Vec<String> = sources.iter().map(|(name, _)| name.clone()).collect();
     let options = ServerOptions {
         listen: (args.host, args.port).into(),
         keys: args.keys.as_deref().map(Keys::read).transpose()?.unwrap_or_default(),
@@ -140,13 +119,18 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         },
         ..ServerOptions::default()
     };
+    let had_terminals = terminals();
     let app = App::new(options, sources)?;
+    let of_reload = Arc::clone(&args);
+    app.on_reload(move |app| reload(app, &of_reload, &opened));
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let served: Result<(), Failure> = runtime.block_on(async {
         let listener = tokio::net::TcpListener::bind((args.host, args.port)).await;
         let listener = listener.map_err(|error| format!("cannot listen on {}:{}: {error}", args.host, args.port))?;
         let address = listener.local_addr()?;
         let mut terminate = signal(SignalKind::terminate())?;
+        // From here on SIGHUP does not end the program, unless its terminal goes.
+        let mut hangup = signal(SignalKind::hangup())?;
         // The first model is there before the first request.
         let named = !args.models.is_empty();
         tokio::select! {
@@ -159,10 +143,12 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         }
         let scheme = if args.tls_cert.is_some() { "https" } else { "http" };
         eprintln!("listening on {scheme}://{address}, models: {}", names.join(", "));
+        let of_hangup = app.clone();
         app.run_on(listener, async move {
             tokio::select! {
                 _ = terminate.recv() => {}
                 _ = tokio::signal::ctrl_c() => {}
+                () = reload_until_hangup(&of_hangup, &mut hangup, had_terminals) => {}
             }
             // Nobody may read it any more.
             let _ = writeln!(
@@ -180,6 +166,103 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     // A device that does not answer must not keep the program.
     runtime.shutdown_timeout(LAST_WAIT);
     served
+}
+
+/// The models that the command names, or all of the store. `find` gives the path of one.
+fn sources(
+    args: &Arc<Args>,
+    opened: &Opened,
+    find: impl Fn(&Store, &str) -> Result<PathBuf, Failure>,
+) -> Result<Vec<(String, Box<dyn Source>)>, Failure> {
+    let store = Store::of_user()?;
+    let mut names = args.models.clone();
+    if names.is_empty() {
+        names = store.list()?.into_iter().map(|entry| entry.manifest.name).collect();
+    }
+    if names.is_empty() {
+        names.push(DEFAULT_MODEL.to_owned());
+    }
+    let mut sources: Vec<(String, Box<dyn Source>)> = Vec::new();
+    for mut name in names {
+        let path = find(&store, &name)?;
+        // Clients see names of models, and no paths of this machine.
+        if path == Path::new(&name) {
+            name = name_of(&path)?;
+        }
+        if sources.iter().any(|(other, _)| *other == name) {
+            return Err(format!("two models have the name {name}").into());
+        }
+        let served = Served {
+            name: name.clone(),
+            identity: identity(&path),
+            path,
+            opened: opened.clone(),
+            args: Arc::clone(args),
+        };
+        sources.push((name, Box::new(served)));
+    }
+    Ok(sources)
+}
+
+/// A path, and what changes when another file is put there.
+fn identity(path: &Path) -> String {
+    let meta = std::fs::metadata(path).ok();
+    let changes = meta.map(|meta| (meta.len(), meta.modified().ok(), meta.ino()));
+    format!("{} {changes:?}", path.display())
+}
+
+/// Reads keys, certificate and models anew. What cannot be used is said in the log, and the old setting stays.
+fn reload(app: &App, args: &Arc<Args>, opened: &Opened) -> Result<(), String> {
+    let keys = || -> Result<(), Failure> {
+        if let Some(path) = &args.keys {
+            app.set_keys(Keys::read(path)?)?;
+        }
+        Ok(())
+    };
+    let tls = || -> Result<(), Failure> {
+        if let Some(tls) = args.tls()? {
+            app.set_tls(tls)?;
+        }
+        Ok(())
+    };
+    let models = || -> Result<(), Failure> {
+        // Nothing is fetched meanwhile.
+        app.set_models(sources(args, opened, Store::path_here)?)?;
+        Ok(())
+    };
+    let parts: [(&str, &dyn Fn() -> Result<(), Failure>); 3] =
+        [("keys", &keys), ("certificate", &tls), ("models", &models)];
+    let failed = parts.into_iter().filter_map(|(setting, read)| {
+        let error = read().err()?;
+        tracing::error!(setting, %error, "cannot be reloaded: it stays as it was");
+        Some(setting)
+    });
+    let failed: Vec<&str> = failed.collect();
+    match failed.is_empty() {
+        true => {
+            tracing::info!("keys, certificate and models are reloaded");
+            Ok(())
+        }
+        false => Err(failed.join(", ")),
+    }
+}
+
+/// Standard streams that are terminals.
+fn terminals() -> usize {
+    let streams = [
+        std::io::stdin().is_terminal(),
+        std::io::stdout().is_terminal(),
+        std::io::stderr().is_terminal(),
+    ];
+    streams.into_iter().filter(|is_terminal| *is_terminal).count()
+}
+
+/// Reloads at each SIGHUP. Returns when one comes because a terminal of the program has gone: there had been so many.
+async fn reload_until_hangup(app: &App, hangup: &mut Signal, before: usize) {
+    while hangup.recv().await.is_some() && terminals() >= before {
+        // The log has the errors.
+        let _ = app.reload().await;
+    }
 }
 
 /// The name that clients use for a model that was given by its path: the file's or the folder's, without `.gguf`.
@@ -247,6 +330,10 @@ impl Source for Served {
         tracing::info!(model = %self.name, device = %facts.device, weights = %Bytes(facts.weight_bytes), context = facts.context, cache_tokens = facts.cache_tokens, "loaded");
         loaded.facts = facts;
         Ok(loaded)
+    }
+
+    fn identity(&self) -> String {
+        self.identity.clone()
     }
 
     fn unloaded(&self) {

@@ -104,3 +104,48 @@ fn a_server_for_other_machines_wants_keys() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success() && said.contains("no server listens"), "{said}");
 }
+
+#[test]
+fn a_hangup_reloads_the_keys_and_a_broken_file_leaves_them() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("keys");
+    let (old, new) = ("old:0123456789abcdef", "new:fedcba9876543210");
+    std::fs::write(&path, old).expect("written");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rocmforge"));
+    command.args(["serve", "--device", "cpu", "--port", "0", "-m", TINY, "--keys"]);
+    let child = command.arg(&path).stderr(Stdio::piped()).stdin(Stdio::null());
+    let mut child = child.stdout(Stdio::null()).spawn().expect("the program");
+    let mut lines = BufReader::new(child.stderr.take().expect("piped")).lines();
+    let mut line_with = |text: &str| {
+        let mut lines = lines.by_ref().map_while(Result::ok);
+        let line = lines.find(|line| line.contains(text));
+        line.unwrap_or_else(|| panic!("it does not say {text}"))
+    };
+    let listens = line_with("listening on ");
+    let url = listens.trim_start_matches("listening on ").split(',').next();
+    let server = Server {
+        child,
+        url: url.expect("an address").to_owned(),
+    };
+    let status = |line: &str| {
+        let key = line.split_once(':').expect("a name").1;
+        let request = ureq::get(format!("{}/v1/models", server.url)).header("x-api-key", key);
+        let answer = request.config().http_status_as_error(false).build().call();
+        answer.expect("an answer").status().as_u16()
+    };
+    let hangup = || {
+        let id = rustix::process::Pid::from_child(&server.child);
+        rustix::process::kill_process(id, rustix::process::Signal::HUP).expect("it runs");
+    };
+    assert_eq!((status(old), status(new)), (200, 401));
+    std::fs::write(&path, new).expect("written");
+    hangup();
+    line_with("are reloaded");
+    assert_eq!((status(old), status(new)), (401, 200));
+    std::fs::write(&path, "short").expect("written");
+    hangup();
+    let line = line_with("cannot be reloaded");
+    assert!(line.contains("keys") && line.contains("5 characters"), "{line}");
+    assert_eq!((status(old), status(new)), (401, 200));
+    server.end();
+}

@@ -24,6 +24,7 @@ pub(crate) fn routes() -> Router<App> {
         .route("/v1/health", get(health))
         .route("/ready", get(ready))
         .route("/metrics", get(show_metrics))
+        .route("/admin/reload", post(reload))
         .route("/tokenize", post(tokenize))
         .route("/detokenize", post(detokenize))
         .route("/apply-template", post(apply_template))
@@ -77,6 +78,17 @@ async fn show_metrics(State(app): State<App>) -> Result<impl IntoResponse, ApiEr
     );
     let started = HeaderName::from_static("process-start-time-unix");
     Ok(([kind, (started, app.started().to_string())], metrics::text(&app)))
+}
+
+/// Reads settings anew: keys, certificate, models. Without keys anybody could ask for it.
+async fn reload(State(app): State<App>) -> Result<axum::Json<Value>, ApiError> {
+    if app.keys().is_empty() || !app.can_reload() {
+        return Err(ApiError::new(Kind::NotFound, "there is no such route"));
+    }
+    let text = "some settings could not be read and are as before: the server's log says which";
+    let reloaded = app.reload().await;
+    reloaded.map_err(|_| ApiError::new(Kind::Internal, text))?;
+    Ok(axum::Json(json!({"reloaded": true})))
 }
 
 async fn tokenize(State(app): State<App>, asker: Asker, fields: Fields) -> Result<axum::Json<Value>, ApiError> {

@@ -1,8 +1,9 @@
 //! App: what all routes share, and the routes.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use arc_swap::{ArcSwap, ArcSwapOption};
 use axum::Router;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
@@ -12,10 +13,11 @@ use sha2::{Digest, Sha256};
 use crate::error::{self, ApiError, Kind};
 use crate::generation::now;
 use crate::guard;
+use crate::keys::Keys;
 use crate::listen;
 use crate::options::ServerOptions;
 use crate::places::{Place, Places};
-use crate::registry::{Entry, Lease, Registry};
+use crate::registry::{Lease, Registry};
 use crate::source::Source;
 use crate::tls::Tls;
 use crate::{admin, anthropic, llama_cpp, ollama, openai, page, requests};
@@ -25,12 +27,21 @@ use crate::{admin, anthropic, llama_cpp, ollama, openai, page, requests};
 pub struct App(Arc<Shared>);
 
 struct Shared {
+    /// As the server was started; keys and certificate may be others since.
     options: ServerOptions,
+    keys: ArcSwap<Keys>,
+    tls: ArcSwapOption<Tls>,
+    reload: OnceLock<Reload>,
+    /// One reload at a time.
+    reloading: Mutex<()>,
     registry: Arc<Registry>,
     /// Seconds since 1970.
     started: u64,
     places: Arc<Places>,
 }
+
+/// Reads settings anew.
+type Reload = Box<dyn Fn(&App) -> Result<(), String> + Send + Sync>;
 
 impl std::fmt::Debug for App {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -58,6 +69,21 @@ pub enum StartError {
     /// It cannot listen.
     #[error("cannot listen on {0}: {1}")]
     Listen(SocketAddr, std::io::Error),
+}
+
+/// Why a setting of a running server is not taken. The old one stays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ChangeError {
+    /// Everybody could ask.
+    #[error("there are no keys: a server that has some keeps them")]
+    NoKeys,
+    /// The server speaks HTTP.
+    #[error("the server was started without a certificate, and speaks HTTP until it is started anew")]
+    NoTls,
+    /// No model was given.
+    #[error("there is no model to serve")]
+    NoModel,
 }
 
 /// Who asks, and the place of the request.
@@ -102,6 +128,10 @@ impl App {
             return Err(StartError::NoModel);
         }
         Ok(Self(Arc::new(Shared {
+            keys: ArcSwap::from_pointee(options.keys.clone()),
+            tls: ArcSwapOption::from_pointee(options.tls.clone()),
+            reload: OnceLock::new(),
+            reloading: Mutex::default(),
             options,
             registry: Arc::new(registry),
             started: now(),
@@ -115,7 +145,73 @@ impl App {
 
     /// The certificate for the next connection.
     pub(crate) fn tls(&self) -> Option<Tls> {
-        self.options().tls.clone()
+        self.0.tls.load().as_deref().cloned()
+    }
+
+    /// The keys of those who may ask now.
+    pub(crate) fn keys(&self) -> Arc<Keys> {
+        self.0.keys.load_full()
+    }
+
+    /// Takes other keys for the next requests. Answers that run go on.
+    ///
+    /// # Errors
+    /// [`ChangeError::NoKeys`] for none.
+    pub fn set_keys(&self, keys: Keys) -> Result<(), ChangeError> {
+        if keys.is_empty() {
+            return Err(ChangeError::NoKeys);
+        }
+        self.0.keys.store(Arc::new(keys));
+        Ok(())
+    }
+
+    /// Takes another certificate for the next connections. Those that are open go on.
+    ///
+    /// # Errors
+    /// [`ChangeError::NoTls`] if the server has none.
+    pub fn set_tls(&self, tls: Tls) -> Result<(), ChangeError> {
+        if self.options().tls.is_none() {
+            return Err(ChangeError::NoTls);
+        }
+        self.0.tls.store(Some(Arc::new(tls)));
+        Ok(())
+    }
+
+    /// Takes other models. One whose name and [`Source::identity`] are as before stays, and stays loaded. The others go when the answers that run
+    /// on them have ended. Call it where a Tokio runtime is.
+    ///
+    /// # Errors
+    /// [`ChangeError::NoModel`] for none.
+    pub fn set_models(&self, models: impl IntoIterator<Item = (String, Box<dyn Source>)>) -> Result<(), ChangeError> {
+        let mut models = models.into_iter().peekable();
+        if models.peek().is_none() {
+            return Err(ChangeError::NoModel);
+        }
+        self.registry().replace(models);
+        Ok(())
+    }
+
+    /// Sets once what [`Self::reload`] does: reads files anew and calls the setters. `POST /admin/reload` calls it, too, if there are keys.
+    pub fn on_reload(&self, reload: impl Fn(&Self) -> Result<(), String> + Send + Sync + 'static) {
+        let _ = self.0.reload.set(Box::new(reload));
+    }
+
+    /// Whether there is something to reload.
+    pub(crate) fn can_reload(&self) -> bool {
+        self.0.reload.get().is_some()
+    }
+
+    /// Reads settings anew, on a thread that may wait for files.
+    ///
+    /// # Errors
+    /// Some could not be read, and are as before.
+    pub async fn reload(&self) -> Result<(), String> {
+        let app = self.clone();
+        let reload = tokio::task::spawn_blocking(move || {
+            let _one = app.0.reloading.lock().unwrap_or_else(PoisonError::into_inner);
+            app.0.reload.get().map_or(Ok(()), |reload| reload(&app))
+        });
+        reload.await.unwrap_or_else(|_| Err("reloading panicked".to_owned()))
     }
 
     pub(crate) fn registry(&self) -> &Arc<Registry> {
@@ -142,33 +238,33 @@ impl App {
     /// It cannot be loaded; the log says more.
     pub async fn load(&self, name: &str) -> Result<(), String> {
         let entry = self.registry().find(Some(name)).map_err(|error| error.message)?;
-        let lease = self.registry().lease(&Arc::clone(entry)).await;
+        let lease = self.registry().lease(&entry).await;
         lease.map(drop).map_err(|error| error.message)
     }
 
     /// Unloads a model that nobody uses. False if it is in use, or not loaded.
     pub async fn unload(&self, name: &str) -> bool {
         match self.registry().find(Some(name)) {
-            Ok(entry) => self.registry().unload(entry).await,
+            Ok(entry) => self.registry().unload(&entry).await,
             Err(_) => false,
         }
     }
 
     /// Uses the model of a request.
     pub(crate) async fn lease(&self, name: Option<&str>) -> Result<Arc<Lease>, ApiError> {
-        let entry: &Arc<Entry> = self.registry().find(name)?;
-        Ok(Arc::new(self.registry().lease(entry).await?))
+        let entry = self.registry().find(name)?;
+        Ok(Arc::new(self.registry().lease(&entry).await?))
     }
 
     /// Takes a place for a request.
     pub(crate) fn take_place(&self, asker: &Asker) -> Result<Arc<Place>, ApiError> {
-        Place::take(&self.0.places, asker.owner.as_deref(), self.options())
+        Place::take(&self.0.places, asker.owner.as_deref(), self)
     }
 
     /// The place of one more answer of a request: its own for the first.
     pub(crate) fn place(&self, asker: &Asker) -> Result<Arc<Place>, ApiError> {
         match &asker.place {
-            Some(place) => place.of_answer(self.options()),
+            Some(place) => place.of_answer(self),
             None => self.take_place(asker),
         }
     }
@@ -215,7 +311,7 @@ impl App {
     ) -> Result<(), StartError> {
         let address = listener.local_addr();
         let address = address.map_err(|error| StartError::Listen(self.options().listen, error))?;
-        guard::check_address(self.options(), address)?;
+        guard::check_address(self.options(), &self.keys(), address)?;
         listen::run(self, listener, end).await;
         Ok(())
     }
@@ -223,7 +319,7 @@ impl App {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{Mutex, mpsc};
+    use std::sync::mpsc;
 
     use axum::body::Body;
     use axum::http::{Request, StatusCode};

@@ -165,7 +165,7 @@ impl FromRequest<App> for Fields {
             .get::<Asker>()
             .and_then(|asker| asker.place.clone());
         let place = place.ok_or_else(|| ApiError::new(Kind::Internal, "the request has no place"))?;
-        let count = |bytes| place.add_bytes(bytes, app.options());
+        let count = |bytes| place.add_bytes(bytes, limits.all_body_bytes);
         let body = read(request.into_body(), limits.body_bytes, limits.read_time, count).await?;
         // serde_json refuses what is nested deeper than 128.
         let value = serde_json::from_slice(&body);

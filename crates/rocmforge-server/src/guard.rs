@@ -11,6 +11,7 @@ use axum::response::{IntoResponse, Response};
 
 use crate::app::{App, Asker, StartError};
 use crate::error::{ApiError, Kind};
+use crate::keys::Keys;
 use crate::options::ServerOptions;
 use crate::page;
 use crate::places::WithPlace;
@@ -19,8 +20,8 @@ use crate::places::WithPlace;
 const OPEN: [&str; 3] = ["/health", "/ready", "/v1/health"];
 
 /// Refuses an address that other machines reach, if there are no keys and that is not allowed.
-pub(crate) fn check_address(options: &ServerOptions, address: SocketAddr) -> Result<(), StartError> {
-    match options.keys.is_empty() && !address.ip().is_loopback() && !options.allow_without_keys {
+pub(crate) fn check_address(options: &ServerOptions, keys: &Keys, address: SocketAddr) -> Result<(), StartError> {
+    match keys.is_empty() && !address.ip().is_loopback() && !options.allow_without_keys {
         true => Err(StartError::NoKeys(address)),
         false => Ok(()),
     }
@@ -28,7 +29,7 @@ pub(crate) fn check_address(options: &ServerOptions, address: SocketAddr) -> Res
 
 /// Checks the options that this module reads.
 pub(crate) fn check(options: &ServerOptions) -> Result<(), StartError> {
-    check_address(options, options.listen)?;
+    check_address(options, &options.keys, options.listen)?;
     for host in &options.hosts {
         let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b':' | b'[' | b']');
         if host.is_empty() || !host.bytes().all(is_name) {
@@ -182,7 +183,7 @@ fn examine(options: &ServerOptions, request: &Request) -> Result<Allowed, ApiErr
 
 /// Says who asks, and takes a place for a POST: its body is read, and what is in it is worked on, only then.
 fn admit(app: &App, request: &Request) -> Result<Asker, ApiError> {
-    let owner = owner(app.options(), request)?;
+    let owner = owner(&app.keys(), request)?;
     let mut asker = Asker { owner, place: None };
     if request.method() == Method::POST {
         asker.place = Some(app.take_place(&asker)?);
@@ -191,12 +192,12 @@ fn admit(app: &App, request: &Request) -> Result<Asker, ApiError> {
 }
 
 /// The owner of the request's key; `None` if there are no keys, or the route needs none.
-fn owner(options: &ServerOptions, request: &Request) -> Result<Option<String>, ApiError> {
-    if options.keys.is_empty() {
+fn owner(keys: &Keys, request: &Request) -> Result<Option<String>, ApiError> {
+    if keys.is_empty() {
         return Ok(None);
     }
     match key(request.headers())? {
-        Some(key) => match options.keys.owner(key) {
+        Some(key) => match keys.owner(key) {
             Some(owner) => Ok(Some(owner.to_owned())),
             None => Err(ApiError::new(Kind::Unauthorized, "Invalid API Key")),
         },

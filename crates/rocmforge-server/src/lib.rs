@@ -66,7 +66,7 @@ mod stream;
 mod tls;
 mod unread;
 
-pub use app::{App, StartError};
+pub use app::{App, ChangeError, StartError};
 pub use keys::{KeyError, Keys};
 pub use options::{Limits, ServerOptions};
 pub use source::{CardMemory, Facts, LoadError, Loaded, Source};

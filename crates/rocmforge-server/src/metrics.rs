@@ -112,7 +112,7 @@ impl Text {
     }
 
     /// llama.cpp's names: sums of all models, without labels.
-    fn llama_cpp(&mut self, now: &[Now], models: &[&Arc<Entry>]) {
+    fn llama_cpp(&mut self, now: &[Now], models: &[Arc<Entry>]) {
         let sum = |count: fn(&Metrics) -> &AtomicU64| -> u64 {
             let counts = models.iter().map(|entry| count(&entry.metrics).load(Ordering::Relaxed));
             counts.sum()

@@ -13,8 +13,8 @@ use axum::body::{Body, Bytes, HttpBody};
 use hyper::body::{Frame, SizeHint};
 use tokio::sync::watch;
 
+use crate::app::App;
 use crate::error::{ApiError, Kind};
-use crate::options::ServerOptions;
 
 /// Places that are taken.
 #[derive(Default)]
@@ -48,26 +48,22 @@ fn busy<T>(message: String) -> Result<T, ApiError> {
 
 impl Place {
     /// Takes a place. Where there are several owners of keys, one has at most half of the places, so that others have some.
-    pub(crate) fn take(
-        places: &Arc<Places>,
-        owner: Option<&str>,
-        options: &ServerOptions,
-    ) -> Result<Arc<Self>, ApiError> {
+    pub(crate) fn take(places: &Arc<Places>, owner: Option<&str>, app: &App) -> Result<Arc<Self>, ApiError> {
         let mut taken = places.lock();
         if taken.is_closed {
             let text = "the server ends: it takes no more requests";
             return Err(ApiError::new(Kind::Unavailable, text));
         }
-        Self::take_from(places, &mut taken, owner, options)
+        Self::take_from(places, &mut taken, owner, app)
     }
 
     fn take_from(
         places: &Arc<Places>,
         taken: &mut Taken,
         owner: Option<&str>,
-        options: &ServerOptions,
+        app: &App,
     ) -> Result<Arc<Self>, ApiError> {
-        let all = options.limits.requests;
+        let all = app.options().limits.requests;
         let full = |most: usize, whose: &str| {
             busy(format!(
                 "{most} requests{whose} are open, and no more may be: try again later"
@@ -77,7 +73,7 @@ impl Place {
             return full(all, "");
         }
         if let Some(owner) = owner {
-            let most = match options.keys.len() {
+            let most = match app.keys().len() {
                 0 | 1 => all,
                 _ => (all / 2).max(1),
             };
@@ -97,18 +93,17 @@ impl Place {
     }
 
     /// The place of one more answer of this request. The first has the request's own.
-    pub(crate) fn of_answer(self: &Arc<Self>, options: &ServerOptions) -> Result<Arc<Self>, ApiError> {
+    pub(crate) fn of_answer(self: &Arc<Self>, app: &App) -> Result<Arc<Self>, ApiError> {
         if !self.has_answer.swap(true, Ordering::AcqRel) {
             return Ok(Arc::clone(self));
         }
         // The request was taken before the end came.
         let mut taken = self.places.lock();
-        Self::take_from(&self.places, &mut taken, self.owner.as_deref(), options)
+        Self::take_from(&self.places, &mut taken, self.owner.as_deref(), app)
     }
 
     /// Counts bytes of the request's body, if all bodies together may have so many.
-    pub(crate) fn add_bytes(&self, bytes: usize, options: &ServerOptions) -> Result<(), ApiError> {
-        let most = options.limits.all_body_bytes;
+    pub(crate) fn add_bytes(&self, bytes: usize, most: usize) -> Result<(), ApiError> {
         let mut taken = self.places.lock();
         if bytes > most.saturating_sub(taken.bytes) {
             return busy(format!(

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
+use arc_swap::ArcSwap;
 use rocmforge_models::serve::{Figures, Handle, State};
 use tokio::sync::Notify;
 
@@ -17,7 +18,9 @@ const LONGEST_NAME: usize = 256;
 
 /// Models by name.
 pub(crate) struct Registry {
-    models: BTreeMap<String, Arc<Entry>>,
+    models: ArcSwap<BTreeMap<String, Arc<Entry>>>,
+    /// Entries that others have taken the place of, until their models are unloaded.
+    retired: Mutex<Vec<Arc<Entry>>>,
     max_models: usize,
     keep_alive: Option<Duration>,
     /// One model is loaded or unloaded at a time.
@@ -29,7 +32,10 @@ pub(crate) struct Entry {
     pub(crate) name: String,
     source: Box<dyn Source>,
     running: Mutex<Option<Arc<Running>>>,
-    pub(crate) metrics: Metrics,
+    /// It is no longer in the table, and its model goes when nobody uses it.
+    is_retired: Arc<AtomicBool>,
+    /// Those of its name.
+    pub(crate) metrics: Arc<Metrics>,
 }
 
 /// A loaded model.
@@ -43,6 +49,8 @@ pub(crate) struct Running {
     /// Whether a timer waits for the end of that time, and what makes it look again.
     has_timer: AtomicBool,
     used: Arc<Notify>,
+    /// That of its entry.
+    is_retired: Arc<AtomicBool>,
 }
 
 /// The use of a loaded model, which stays loaded meanwhile.
@@ -83,7 +91,8 @@ impl Drop for Lease {
     fn drop(&mut self) {
         *lock(&self.running.last_used) = Instant::now();
         let users = self.running.users.fetch_sub(1, Ordering::AcqRel) - 1;
-        if users > 0 || lock(&self.running.keep_alive).is_none() {
+        let is_retired = self.running.is_retired.load(Ordering::Acquire);
+        if users > 0 || (lock(&self.running.keep_alive).is_none() && !is_retired) {
             return;
         }
         let used = Arc::clone(&self.running.used);
@@ -103,7 +112,10 @@ const FAR: Duration = Duration::from_secs(1 << 30);
 impl Running {
     /// How long it may still be idle; `None` if that has no end.
     fn idle_left(&self) -> Option<Duration> {
-        let time = (*lock(&self.keep_alive))?;
+        let time = match self.is_retired.load(Ordering::Acquire) {
+            true => Duration::ZERO,
+            false => (*lock(&self.keep_alive))?,
+        };
         match self.users.load(Ordering::Acquire) {
             0 => Some(time.saturating_sub(lock(&self.last_used).elapsed())),
             _ => Some(FAR),
@@ -130,6 +142,16 @@ async fn unload_when_idle(registry: Arc<Registry>, entry: Arc<Entry>, running: W
 }
 
 impl Entry {
+    fn new(name: String, source: Box<dyn Source>, metrics: Arc<Metrics>) -> Arc<Self> {
+        Arc::new(Self {
+            name,
+            source,
+            running: Mutex::new(None),
+            is_retired: Arc::default(),
+            metrics,
+        })
+    }
+
     /// The loaded model and its figures, without using it.
     pub(crate) fn look<T>(&self, look: impl FnOnce(&Loaded, &Figures) -> T) -> Option<T> {
         let running = lock(&self.running).clone()?;
@@ -198,42 +220,73 @@ impl Registry {
         max_models: usize,
         keep_alive: Option<Duration>,
     ) -> Self {
-        let entry = |(name, source): (String, _)| {
-            let entry = Entry {
-                name: name.clone(),
-                source,
-                running: Mutex::new(None),
-                metrics: Metrics::default(),
-            };
-            (name, Arc::new(entry))
-        };
+        let models = sources.into_iter().map(|(name, source)| {
+            let entry = Entry::new(name.clone(), source, Arc::default());
+            (name, entry)
+        });
         Self {
-            models: sources.into_iter().map(entry).collect(),
+            models: ArcSwap::from_pointee(models.collect()),
+            retired: Mutex::default(),
             max_models: max_models.max(1),
             keep_alive,
             changing: tokio::sync::Mutex::new(()),
         }
     }
 
-    pub(crate) fn entries(&self) -> impl Iterator<Item = &Arc<Entry>> {
-        self.models.values()
+    /// The models as they are now.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = Arc<Entry>> + use<> {
+        let entries: Vec<Arc<Entry>> = self.models.load().values().cloned().collect();
+        entries.into_iter()
+    }
+
+    /// Takes other models. Those of the same name and identity stay as they are, the others go when nobody uses them any more.
+    pub(crate) fn replace(self: &Arc<Self>, sources: impl IntoIterator<Item = (String, Box<dyn Source>)>) {
+        let old = self.models.load_full();
+        let models = sources.into_iter().map(|(name, source)| {
+            let entry = match old.get(&name) {
+                Some(known) if known.source.identity() == source.identity() => Arc::clone(known),
+                Some(known) => Entry::new(name.clone(), source, Arc::clone(&known.metrics)),
+                None => Entry::new(name.clone(), source, Arc::default()),
+            };
+            (name, entry)
+        });
+        let models: BTreeMap<_, _> = models.collect();
+        let is_kept = |entry: &Arc<Entry>| models.get(&entry.name).is_some_and(|new| Arc::ptr_eq(new, entry));
+        let gone: Vec<Arc<Entry>> = old.values().filter(|entry| !is_kept(entry)).cloned().collect();
+        self.models.store(Arc::new(models));
+        let mut retired = lock(&self.retired);
+        retired.retain(|entry| lock(&entry.running).is_some());
+        retired.extend(gone.iter().cloned());
+        drop(retired);
+        for entry in gone {
+            entry.is_retired.store(true, Ordering::Release);
+            // The end of its last use unloads it.
+            drop(entry.lease(self));
+        }
+    }
+
+    /// The models that may be loaded, those among them that are no longer in the table.
+    fn all(&self) -> impl Iterator<Item = Arc<Entry>> + use<> {
+        let retired = lock(&self.retired).clone();
+        self.entries().chain(retired)
     }
 
     /// The model of a name. A request without a name, and one that names a model that is not there where there is only one, mean that one:
     /// many clients send the name of a model of OpenAI.
-    pub(crate) fn find(&self, name: Option<&str>) -> Result<&Arc<Entry>, ApiError> {
-        if let Some(entry) = name.and_then(|name| self.models.get(name)) {
-            return Ok(entry);
+    pub(crate) fn find(&self, name: Option<&str>) -> Result<Arc<Entry>, ApiError> {
+        let models = self.models.load();
+        if let Some(entry) = name.and_then(|name| models.get(name)) {
+            return Ok(Arc::clone(entry));
         }
         // Answers repeat the name.
         if name.is_some_and(|name| name.len() > LONGEST_NAME) {
             let text = format!("a name of a model has at most {LONGEST_NAME} bytes");
             return Err(ApiError::new(Kind::NotFound, text));
         }
-        match (self.models.len(), self.models.values().next()) {
-            (1, Some(entry)) => Ok(entry),
+        match (models.len(), models.values().next()) {
+            (1, Some(entry)) => Ok(Arc::clone(entry)),
             _ => {
-                let known: Vec<&str> = self.models.keys().map(String::as_str).collect();
+                let known: Vec<&str> = models.keys().map(String::as_str).collect();
                 let known = known.join(", ");
                 let text = match name {
                     Some(name) => format!("there is no model {name:?}; there are {known}"),
@@ -309,6 +362,7 @@ impl Registry {
             keep_alive: Mutex::new(self.keep_alive),
             has_timer: AtomicBool::new(false),
             used: Arc::default(),
+            is_retired: Arc::clone(&entry.is_retired),
         });
         *lock(&entry.running) = Some(Arc::clone(&running));
         Lease {
@@ -319,14 +373,13 @@ impl Registry {
     }
 
     fn loaded(&self) -> usize {
-        self.entries().filter(|entry| lock(&entry.running).is_some()).count()
+        self.all().filter(|entry| lock(&entry.running).is_some()).count()
     }
 
     /// Unloads the model that nobody uses and that was not used for the longest time. False if there is none.
     async fn unload_oldest(&self) -> bool {
-        let mut idle: Vec<(Duration, &Arc<Entry>)> = (self.entries())
-            .filter_map(|entry| Some((entry.idle()?, entry)))
-            .collect();
+        let idle = self.all().filter_map(|entry| Some((entry.idle()?, entry)));
+        let mut idle: Vec<(Duration, Arc<Entry>)> = idle.collect();
         idle.sort_by_key(|(time, _)| std::cmp::Reverse(*time));
         for (_, entry) in idle {
             if entry.unload_if(|_| true).await {

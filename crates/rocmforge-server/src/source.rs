@@ -13,6 +13,12 @@ pub trait Source: Send + Sync + 'static {
     /// [`LoadError::NoRoom`] if it does not fit beside what is loaded: a model that nobody uses is then unloaded, and the call repeated.
     fn load(&self) -> Result<Loaded, LoadError>;
 
+    /// What is loaded, such as a file's path, length and time of change. [`App::set_models`](crate::App::set_models) keeps a model as it is if its name
+    /// and this are the same.
+    fn identity(&self) -> String {
+        String::new()
+    }
+
     /// Gives back what is kept for later, such as the pools of cards. It is called after the engine has ended.
     fn unloaded(&self) {}
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use common::app;
-use rocmforge_server::{App, Limits, ServerOptions, Tls, TlsError};
+use rocmforge_server::{App, ChangeError, Limits, ServerOptions, Tls, TlsError};
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore, SupportedProtocolVersion};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -174,4 +174,24 @@ fn files_that_are_not_what_they_must_be_are_errors() {
     let error = read(&cert, &write("locked.pem", locked));
     assert!(matches!(error, TlsError::NoKey(_)), "{error:?}");
     assert!(error.to_string().contains("passphrase"), "{error}");
+}
+
+#[tokio::test]
+async fn another_certificate_is_for_the_next_connections() {
+    let (old, new) = (Certificate::new(), Certificate::new());
+    let (address, app) = start(old.tls(), Limits::default()).await;
+    let (of_old, of_new) = (old.client(rustls::ALL_VERSIONS), new.client(rustls::ALL_VERSIONS));
+    let mut open = connect(&of_old, address).await.expect("a handshake");
+    app.set_tls(new.tls()).expect("it speaks TLS");
+    assert!(connect(&of_old, address).await.is_err(), "the old one has gone");
+    assert!(ready(&of_new, address).await.starts_with("HTTP/1.1 200"));
+    open.write_all(READY).await.expect("sent");
+    let mut answer = String::new();
+    open.read_to_string(&mut answer).await.expect("a whole answer");
+    assert!(
+        answer.starts_with("HTTP/1.1 200"),
+        "an open connection goes on: {answer}"
+    );
+    let plain = app(ServerOptions::default());
+    assert_eq!(plain.set_tls(new.tls()), Err(ChangeError::NoTls));
 }

@@ -77,7 +77,7 @@ async fn embed(State(app): State<App>, fields: Fields) -> Result<Response, ApiEr
 }
 
 /// The model that a request names; `:latest` at the end of a name means nothing here.
-fn entry<'a>(app: &'a App, fields: &Fields) -> Result<&'a Arc<Entry>, ApiError> {
+fn entry(app: &App, fields: &Fields) -> Result<Arc<Entry>, ApiError> {
     let name = match fields.text("model")? {
         Some(name) => Some(name),
         None => fields.text("name")?,
@@ -176,7 +176,7 @@ async fn without_text(app: &App, fields: &Fields, form: Form) -> Result<Response
     }
     let entry = entry(app, fields)?;
     fields.refuse(&NOT_SUPPORTED)?;
-    if let Some(lease) = app.registry().lease_if_loaded(entry) {
+    if let Some(lease) = app.registry().lease_if_loaded(&entry) {
         lease.keep(Some(Duration::ZERO));
     }
     let model = fields.text("model")?.unwrap_or(&entry.name);

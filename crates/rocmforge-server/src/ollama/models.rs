@@ -73,7 +73,7 @@ fn model(entry: &Entry) -> Value {
 /// `/api/tags`.
 pub(super) async fn list(State(app): State<App>) -> Json<Value> {
     let models = app.registry().entries().map(|entry| {
-        let mut model = model(entry);
+        let mut model = model(&entry);
         model["modified_at"] = time(app.started()).into();
         model
     });
@@ -87,7 +87,7 @@ pub(super) async fn running(State(app): State<App>) -> Json<Value> {
         let rest = entry
             .keep_alive()
             .map_or(FOR_EVER, |time| time.saturating_sub(unused).as_secs());
-        let mut model = model(entry);
+        let mut model = model(&entry);
         model["expires_at"] = time(now() + rest).into();
         let (vram, context) = entry.look(|loaded, _| {
             let facts = &loaded.facts;
@@ -109,7 +109,7 @@ pub(super) async fn running(State(app): State<App>) -> Json<Value> {
 /// `/api/show`.
 pub(super) async fn show(State(app): State<App>, fields: Fields) -> Result<Json<Value>, ApiError> {
     let entry = entry(&app, &fields)?;
-    let (details, _) = details(entry);
+    let (details, _) = details(&entry);
     let known = entry.look(|loaded, _| {
         let (facts, template) = (&loaded.facts, &loaded.template);
         let architecture = &facts.architecture;

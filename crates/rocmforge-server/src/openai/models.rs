@@ -33,12 +33,12 @@ fn model(entry: &Entry) -> Value {
 }
 
 pub(super) async fn list(State(app): State<App>) -> Json<Value> {
-    let models: Vec<Value> = app.registry().entries().map(|entry| model(entry)).collect();
+    let models: Vec<Value> = app.registry().entries().map(|entry| model(&entry)).collect();
     Json(json!({"object": "list", "data": models}))
 }
 
 pub(super) async fn show(State(app): State<App>, Path(name): Path<String>) -> Result<Json<Value>, ApiError> {
     let entry = app.registry().entries().find(|entry| entry.name == name);
     let entry = entry.ok_or_else(|| ApiError::new(Kind::NotFound, format!("there is no model {name:?}")))?;
-    Ok(Json(model(entry)))
+    Ok(Json(model(&entry)))
 }
