@@ -91,6 +91,8 @@ pub enum ChangeError {
 pub(crate) struct Asker {
     /// The owner of a key; `None` where there are no keys.
     pub(crate) owner: Option<String>,
+    /// Whose requests take turns with those of others: the owner, or where there are no keys the network address.
+    pub(crate) client: String,
     /// A POST has one.
     pub(crate) place: Option<Arc<Place>>,
 }

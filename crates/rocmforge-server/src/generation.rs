@@ -37,6 +37,7 @@ impl Generation {
     ) -> Result<Self, ApiError> {
         let limits = app.options().limits;
         let place = app.place(asker)?;
+        request.client.clone_from(&asker.client);
         request.cache_salt.insert_str(0, &asker.salt());
         let lease = Arc::clone(lease);
         // A long text takes time to become tokens. If nobody waits for the end of this, its result is dropped, which cancels the request.

@@ -2,9 +2,9 @@
 //!
 //! The host is looked at because a page of another site can let its own name mean 127.0.0.1, and then reads answers as its own (DNS rebinding).
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-use axum::extract::{Request, State};
+use axum::extract::{ConnectInfo, Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -184,11 +184,28 @@ fn examine(options: &ServerOptions, request: &Request) -> Result<Allowed, ApiErr
 /// Says who asks, and takes a place for a POST: its body is read, and what is in it is worked on, only then.
 fn admit(app: &App, request: &Request) -> Result<Asker, ApiError> {
     let owner = owner(&app.keys(), request)?;
-    let mut asker = Asker { owner, place: None };
+    let mut asker = Asker {
+        client: owner.clone().unwrap_or_else(|| client(request)),
+        owner,
+        place: None,
+    };
     if request.method() == Method::POST {
         asker.place = Some(app.take_place(&asker)?);
     }
     Ok(asker)
+}
+
+/// A client without a key: its network address, of IPv6 that of its network. Headers that name another could be anybody's.
+fn client(request: &Request) -> String {
+    let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
+    match peer.map(|ConnectInfo(peer)| peer.ip().to_canonical()) {
+        None => String::new(),
+        Some(IpAddr::V4(ip)) => ip.to_string(),
+        Some(IpAddr::V6(ip)) => {
+            let network = u128::from(ip) >> 64 << 64;
+            Ipv6Addr::from(network).to_string()
+        }
+    }
 }
 
 /// The owner of the request's key; `None` if there are no keys, or the route needs none.

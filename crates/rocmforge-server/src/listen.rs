@@ -1,10 +1,17 @@
 //! Listening: connections with bounds on their number and times, and an end that lets running answers finish.
 
+use std::convert::Infallible;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::extract::ConnectInfo;
+use axum::response::Response;
+use hyper::Request;
+use hyper::body::Incoming;
 use hyper::server::conn::http1::Builder;
+use hyper::service::Service;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use hyper_util::service::TowerToHyperService;
@@ -28,8 +35,25 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// A connection that has come.
 struct Connection {
     builder: Builder,
-    service: TowerToHyperService<Router>,
+    service: OfPeer,
     watcher: Watcher,
+}
+
+/// The routes, for requests of one client.
+struct OfPeer {
+    routes: TowerToHyperService<Router>,
+    peer: SocketAddr,
+}
+
+impl Service<Request<Incoming>> for OfPeer {
+    type Response = Response;
+    type Error = Infallible;
+    type Future = <TowerToHyperService<Router> as Service<Request<Incoming>>>::Future;
+
+    fn call(&self, mut request: Request<Incoming>) -> Self::Future {
+        request.extensions_mut().insert(ConnectInfo(self.peer));
+        self.routes.call(request)
+    }
 }
 
 impl Connection {
@@ -73,7 +97,7 @@ pub(crate) async fn run(app: &App, listener: TcpListener, end: impl Future<Outpu
         .header_read_timeout(limits.read_time)
         .max_headers(HEADERS)
         .max_buf_size(HEAD_BYTES);
-    let service = TowerToHyperService::new(app.router());
+    let routes = TowerToHyperService::new(app.router());
     let places = Arc::new(Semaphore::new(limits.connections));
     let graceful = GracefulShutdown::new();
     let (handshakes_end, ends) = watch::channel(());
@@ -82,14 +106,17 @@ pub(crate) async fn run(app: &App, listener: TcpListener, end: impl Future<Outpu
             let Ok(place) = Arc::clone(&places).acquire_owned().await else {
                 return;
             };
-            let Ok((stream, _)) = listener.accept().await else {
+            let Ok((stream, peer)) = listener.accept().await else {
                 tokio::time::sleep(PAUSE).await;
                 continue;
             };
             let _ = stream.set_nodelay(true);
             let connection = Connection {
                 builder: builder.clone(),
-                service: service.clone(),
+                service: OfPeer {
+                    routes: routes.clone(),
+                    peer,
+                },
                 watcher: graceful.watcher(),
             };
             let stream = InTime::new(stream, limits.write_time);

@@ -35,6 +35,7 @@ mod request;
 mod schedule;
 mod sequence;
 mod stream;
+mod turns;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -48,6 +49,7 @@ pub use self::request::{Prompt, Request, RequestId};
 pub use self::stream::Stream;
 
 use self::sequence::Sequence;
+use self::turns::Turns;
 use crate::tokenizer::Tokenizer;
 use crate::{Chunk, Engine};
 
@@ -55,8 +57,9 @@ use crate::{Chunk, Engine};
 pub struct Generator<B: HostAccess> {
     engine: Engine<B>,
     tokenizer: Arc<Tokenizer>,
-    /// Running and waiting ones, in the order of their requests.
+    /// Running and waiting ones, by turn and then in the order of their requests.
     sequences: Vec<Sequence>,
+    turns: Turns,
     events: VecDeque<Event>,
     next_request: u64,
     /// Those in the last step.
@@ -79,6 +82,7 @@ impl<B: HostAccess> Generator<B> {
             engine,
             tokenizer,
             sequences: Vec::new(),
+            turns: Turns::default(),
             events: VecDeque::new(),
             next_request: 0,
             stepped: Vec::new(),
@@ -112,9 +116,15 @@ impl<B: HostAccess> Generator<B> {
         let engine = &self.engine;
         let tokens = (request.prompt).inputs(&self.tokenizer, engine.max_context(), engine.config())?;
         let id = RequestId(self.next_request);
-        let sequence = Sequence::new(id, tokens, request, Arc::clone(&self.tokenizer))?;
+        let own = self
+            .sequences
+            .iter()
+            .filter(|sequence| sequence.client == request.client);
+        let turn = self.turns.next(&request.client, own.map(|sequence| sequence.turn));
+        let sequence = Sequence::new(id, turn, tokens, request, Arc::clone(&self.tokenizer))?;
         self.next_request += 1;
-        self.sequences.push(sequence);
+        let index = self.sequences.partition_point(|other| other.turn <= turn);
+        self.sequences.insert(index, sequence);
         Ok(id)
     }
 
@@ -203,6 +213,11 @@ impl<B: HostAccess> Generator<B> {
         let started = Instant::now();
         self.stepped.clear();
         let parts = schedule::plan(&mut self.engine, &mut self.sequences)?;
+        for sequence in &mut self.sequences {
+            if sequence.cache.is_some() && !std::mem::replace(&mut sequence.is_served, true) {
+                self.turns.serve(&sequence.client, sequence.turn);
+            }
+        }
         let mut pending = Vec::with_capacity(parts.len());
         // Of each part, the tokens after which there are rows of logits.
         let mut rows_of = Vec::with_capacity(parts.len());

@@ -129,6 +129,8 @@ pub struct Request {
     pub sampler: SamplerConfig,
     /// With whom beginnings in common are shared: with requests of the same salt only.
     pub cache_salt: String,
+    /// Who asks. Waiting requests of several clients take turns; those of one client keep their order.
+    pub client: String,
     /// Most tokens that are drawn; 0 computes the prompt only.
     pub max_tokens: usize,
     /// Strings that end the text, and are not part of it.
@@ -153,6 +155,7 @@ impl Request {
             prompt: prompt.into(),
             sampler: SamplerConfig::default(),
             cache_salt: String::new(),
+            client: String::new(),
             max_tokens: usize::MAX,
             stop: Vec::new(),
             stop_tokens: Vec::new(),

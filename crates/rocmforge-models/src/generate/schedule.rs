@@ -1,6 +1,7 @@
 //! Schedule of a step: which sequences take part, and with how many of their tokens.
 //!
-//! Sequences are in the order of their requests. Each one that is past its prompt has its token in every step; what is left of the
+//! Sequences are by turn, and in each turn in the order of their requests: of several clients that wait, each has one request in a turn. A younger
+//! sequence is one later in this order. Each one that is past its prompt has its token in every step; what is left of the
 //! chunk goes to prompts, the oldest first. A waiting sequence is admitted when the cache has room for all of its prompt beside
 //! what the admitted prompts still need, so that a younger one does not overtake it. If the cache becomes too small for what
 //! was admitted, the youngest sequence gives its blocks back and waits again; its tokens are computed anew later. So the oldest sequence

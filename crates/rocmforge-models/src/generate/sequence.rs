@@ -15,6 +15,12 @@ use crate::{Input, Outputs};
 /// A request with its tokens so far. Those that are not in the cache yet are pending: the rest of the prompt, or the token drawn last.
 pub(super) struct Sequence {
     pub(super) request: RequestId,
+    /// Who asks.
+    pub(super) client: String,
+    /// Its place among the requests of all clients.
+    pub(super) turn: u64,
+    /// It has had a place in the cache.
+    pub(super) is_served: bool,
     /// The prompt, then what was drawn.
     pub(super) tokens: Vec<Input>,
     /// What it shares the cache with.
@@ -35,6 +41,7 @@ impl Sequence {
     /// `settings.prompt` is not looked at: `tokens` are its.
     pub(super) fn new(
         request: RequestId,
+        turn: u64,
         tokens: Vec<Input>,
         mut settings: Request,
         tokenizer: Arc<Tokenizer>,
@@ -51,6 +58,9 @@ impl Sequence {
         }
         Ok(Self {
             request,
+            client: std::mem::take(&mut settings.client),
+            turn,
+            is_served: false,
             scored: 1,
             key: PrefixKey {
                 salt,

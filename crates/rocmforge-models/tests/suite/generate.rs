@@ -673,3 +673,45 @@ fn log_probabilities_of_prompts_build_no_graph_after_a_warm_up() {
         assert_eq!(built, warm, "{sequences} sequences, chunks of {chunk}");
     }
 }
+
+#[test]
+fn requests_of_clients_take_turns() {
+    let options = EngineOptions {
+        max_context: Limit::Tokens(64),
+        max_sequences: 2,
+        chunk: 16,
+        ..EngineOptions::default()
+    };
+    let engine = Engine::new(CpuBackend::with_threads(1), &model(), options).expect("the model loads");
+    let mut generator = Generator::new(engine, tokenizer());
+    let submit = |generator: &mut Generator<CpuBackend>, client: &str| {
+        let request = Request {
+            client: client.to_owned(),
+            ..greedy(ids(3, 5), 4)
+        };
+        generator.submit(request).expect("a request")
+    };
+    let mut asked: Vec<RequestId> = (0..20).map(|_| submit(&mut generator, "many")).collect();
+    // Two of them run when another client asks for one answer, and a third for two.
+    let mut ended = Vec::new();
+    let mut step = |generator: &mut Generator<CpuBackend>| {
+        for event in generator.step().expect("runs") {
+            if let Event::Finished { request, .. } = event {
+                ended.push(request);
+            }
+        }
+    };
+    step(&mut generator);
+    let others = [
+        submit(&mut generator, "one"),
+        submit(&mut generator, "two"),
+        submit(&mut generator, "two"),
+    ];
+    while generator.requests() > 0 || generator.has_events() {
+        step(&mut generator);
+    }
+    // A turn has one request of each client, and a client's own keep their order.
+    asked.splice(2..2, [others[0], others[1]]);
+    asked.splice(5..5, [others[2]]);
+    assert_eq!(ended, asked);
+}
