@@ -99,6 +99,9 @@ struct Served {
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     log(args.log_json)?;
+    // It sends its last spans when all else has ended.
+    #[cfg(feature = "otel")]
+    let _spans = rocmforge_server::otel::start()?;
     let args = Arc::new(args.clone());
     let opened = machine::open(&args.machine)?;
     let sources = sources(&args, &opened, Store::path_of)?;

@@ -20,6 +20,7 @@ use crate::places::{Place, Places};
 use crate::registry::{Lease, Registry};
 use crate::source::Source;
 use crate::tls::Tls;
+use crate::trace::Trace;
 use crate::{admin, anthropic, llama_cpp, ollama, openai, page, requests};
 
 /// A server's models and limits. Clones are the same server.
@@ -259,15 +260,15 @@ impl App {
     }
 
     /// Takes a place for a request.
-    pub(crate) fn take_place(&self, asker: &Asker) -> Result<Arc<Place>, ApiError> {
-        Place::take(&self.0.places, asker.owner.as_deref(), self)
+    pub(crate) fn take_place(&self, owner: Option<&str>, trace: Arc<Trace>) -> Result<Arc<Place>, ApiError> {
+        Place::take(&self.0.places, owner, trace, self)
     }
 
     /// The place of one more answer of a request: its own for the first.
     pub(crate) fn place(&self, asker: &Asker) -> Result<Arc<Place>, ApiError> {
         match &asker.place {
             Some(place) => place.of_answer(self),
-            None => self.take_place(asker),
+            None => self.take_place(asker.owner.as_deref(), Arc::default()),
         }
     }
 

@@ -24,7 +24,7 @@ pub(crate) struct Generation {
     begun: Instant,
     last_token: Option<Instant>,
     is_over: bool,
-    _place: Arc<Place>,
+    place: Arc<Place>,
 }
 
 impl Generation {
@@ -63,7 +63,7 @@ impl Generation {
                 begun: Instant::now(),
                 last_token: None,
                 is_over: false,
-                _place: place,
+                place,
             })
         });
         let submitted = submit.await;
@@ -99,6 +99,7 @@ impl Generation {
             }
             Event::Finished { reason, stats, .. } => {
                 self.is_over = true;
+                self.place.trace().answer(self.lease.name(), stats, reason);
                 metrics.end(reason.name(), stats, self.begun.elapsed());
                 match reason {
                     FinishReason::Failed(error) => {

@@ -3,6 +3,7 @@
 //! The host is looked at because a page of another site can let its own name mean 127.0.0.1, and then reads answers as its own (DNS rebinding).
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
 
 use axum::extract::{ConnectInfo, Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
@@ -15,6 +16,7 @@ use crate::keys::Keys;
 use crate::options::ServerOptions;
 use crate::page;
 use crate::places::WithPlace;
+use crate::trace::Trace;
 
 /// Routes without a key, for supervisors. They show names of models and counts.
 const OPEN: [&str; 3] = ["/health", "/ready", "/v1/health"];
@@ -121,7 +123,10 @@ pub(crate) async fn look(State(app): State<App>, mut request: Request, next: Nex
                 request.extensions_mut().insert(asker);
                 let response = next.run(request).await;
                 match place {
-                    Some(place) => response.map(|body| WithPlace::body(body, place)),
+                    Some(place) => {
+                        place.trace().status(response.status());
+                        response.map(|body| WithPlace::body(body, place))
+                    }
                     None => response,
                 }
             }
@@ -190,7 +195,9 @@ fn admit(app: &App, request: &Request) -> Result<Asker, ApiError> {
         place: None,
     };
     if request.method() == Method::POST {
-        asker.place = Some(app.take_place(&asker)?);
+        let trace = Arc::new(Trace::begin(request));
+        let place = app.take_place(asker.owner.as_deref(), Arc::clone(&trace));
+        asker.place = Some(place.inspect_err(|error| trace.status(error.kind.status()))?);
     }
     Ok(asker)
 }

@@ -55,6 +55,8 @@ mod metrics;
 mod ollama;
 mod openai;
 mod options;
+#[cfg(feature = "otel")]
+pub mod otel;
 mod page;
 mod places;
 mod prompt;
@@ -64,6 +66,7 @@ mod sampler;
 pub mod source;
 mod stream;
 mod tls;
+mod trace;
 mod unread;
 
 pub use app::{App, ChangeError, StartError};

@@ -15,6 +15,7 @@ use tokio::sync::watch;
 
 use crate::app::App;
 use crate::error::{ApiError, Kind};
+use crate::trace::Trace;
 
 /// Places that are taken.
 #[derive(Default)]
@@ -40,6 +41,8 @@ pub(crate) struct Place {
     owner: Option<String>,
     bytes: AtomicUsize,
     has_answer: AtomicBool,
+    /// It ends with the request's last place.
+    trace: Arc<Trace>,
 }
 
 fn busy<T>(message: String) -> Result<T, ApiError> {
@@ -48,19 +51,25 @@ fn busy<T>(message: String) -> Result<T, ApiError> {
 
 impl Place {
     /// Takes a place. Where there are several owners of keys, one has at most half of the places, so that others have some.
-    pub(crate) fn take(places: &Arc<Places>, owner: Option<&str>, app: &App) -> Result<Arc<Self>, ApiError> {
+    pub(crate) fn take(
+        places: &Arc<Places>,
+        owner: Option<&str>,
+        trace: Arc<Trace>,
+        app: &App,
+    ) -> Result<Arc<Self>, ApiError> {
         let mut taken = places.lock();
         if taken.is_closed {
             let text = "the server ends: it takes no more requests";
             return Err(ApiError::new(Kind::Unavailable, text));
         }
-        Self::take_from(places, &mut taken, owner, app)
+        Self::take_from(places, &mut taken, owner, trace, app)
     }
 
     fn take_from(
         places: &Arc<Places>,
         taken: &mut Taken,
         owner: Option<&str>,
+        trace: Arc<Trace>,
         app: &App,
     ) -> Result<Arc<Self>, ApiError> {
         let all = app.options().limits.requests;
@@ -89,6 +98,7 @@ impl Place {
             owner: owner.map(str::to_owned),
             bytes: AtomicUsize::new(0),
             has_answer: AtomicBool::new(false),
+            trace,
         }))
     }
 
@@ -99,7 +109,17 @@ impl Place {
         }
         // The request was taken before the end came.
         let mut taken = self.places.lock();
-        Self::take_from(&self.places, &mut taken, self.owner.as_deref(), app)
+        Self::take_from(
+            &self.places,
+            &mut taken,
+            self.owner.as_deref(),
+            Arc::clone(&self.trace),
+            app,
+        )
+    }
+
+    pub(crate) fn trace(&self) -> &Trace {
+        &self.trace
     }
 
     /// Counts bytes of the request's body, if all bodies together may have so many.
