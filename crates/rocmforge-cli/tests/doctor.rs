@@ -6,8 +6,17 @@ use std::process::{Command, Output};
 use rocmforge_test_support::machines::{Machine, SECOND, XT};
 
 fn doctor(root: &Path, options: &[&str]) -> Output {
+    doctor_with(root, options, &[])
+}
+
+/// With these variables and no others of those that name a library.
+fn doctor_with(root: &Path, options: &[&str], variables: &[(&str, &str)]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rocmforge"));
     command.args(["doctor", "--root"]).arg(root).args(options);
+    for name in ["ROCMFORGE_HIP_LIBRARY", "ROCM_PATH", "HIP_PATH"] {
+        command.env_remove(name);
+    }
+    command.envs(variables.iter().copied());
     command.output().expect("it starts")
 }
 
@@ -115,6 +124,58 @@ fn a_hip_that_does_not_know_the_card_is_named_with_its_version() {
     // The newest counts.
     let both = old.file("opt/rocm-6.4.1/lib/libamdhip64.so.6.4.60401", "");
     says(&both, &["no problem was found", "rocmforge doctor --self-test"]);
+}
+
+/// The runtime's own variables decide which library is used.
+#[test]
+fn a_library_that_the_environment_names_is_the_one_that_counts() {
+    let machine = with_hip(Machine::headless(), "6.4.60401")
+        .file("home/old/lib/libamdhip64.so.5.2.21153", "")
+        .file("home/new/libamdhip64.so.6.3.60301", "")
+        .link("home/new/mine.so", "libamdhip64.so.6.3.60301");
+    for (variable, value, parts) in [
+        ("ROCM_PATH", "/home/old", ["HIP 5.2", "let ROCM_PATH name a newer one"]),
+        ("HIP_PATH", "/home/old", ["(HIP_PATH)", "needs 5.7 or newer"]),
+        (
+            "ROCM_PATH",
+            "/home/nowhere",
+            ["libamdhip64.so.6.4.60401", "no problem was found"],
+        ),
+        (
+            "ROCMFORGE_HIP_LIBRARY",
+            "/home/new/mine.so",
+            ["mine.so (ROCMFORGE_HIP_LIBRARY)", "no problem was found"],
+        ),
+        (
+            "ROCMFORGE_HIP_LIBRARY",
+            "/home/old/lib/libamdhip64.so.5.2.21153",
+            ["does not know gfx1100", "let ROCMFORGE_HIP_LIBRARY name a newer one"],
+        ),
+        (
+            "ROCMFORGE_HIP_LIBRARY",
+            "/home/absent.so",
+            [
+                "ROCMFORGE_HIP_LIBRARY names /home/absent.so",
+                "unset ROCMFORGE_HIP_LIBRARY",
+            ],
+        ),
+        (
+            "ROCMFORGE_HIP_LIBRARY",
+            "",
+            ["libamdhip64.so.6.4.60401", "no problem was found"],
+        ),
+        (
+            "ROCMFORGE_HIP_LIBRARY",
+            "libamdhip64.so.6.4.60401",
+            ["(ROCMFORGE_HIP_LIBRARY)", "no problem was found"],
+        ),
+    ] {
+        let output = doctor_with(machine.path(), &[], &[(variable, value)]);
+        let text = String::from_utf8(output.stdout).expect("UTF-8");
+        for part in parts {
+            assert!(text.contains(part), "{variable}={value}: {part:?} is missing:\n{text}");
+        }
+    }
 }
 
 #[test]

@@ -50,8 +50,6 @@ pub mod doctor;
 #[cfg(feature = "supervisor")]
 mod helper;
 #[cfg(feature = "supervisor")]
-pub mod limited;
-#[cfg(feature = "supervisor")]
 pub mod supervisor;
 #[cfg(feature = "supervisor")]
 mod test_binary;
@@ -59,6 +57,9 @@ mod test_binary;
 mod text;
 #[cfg(feature = "supervisor")]
 pub mod workspace;
+
+#[cfg(feature = "supervisor")]
+pub use rocmforge_machine::limited;
 
 /// Names the device of a test process: `sim`, `hip:<PCI address>`, `nvidia:<PCI address>`.
 pub const DEVICE_VARIABLE: &str = "ROCMFORGE_DEVICE";

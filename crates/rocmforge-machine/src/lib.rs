@@ -2,6 +2,7 @@
 //!
 //! * [`sysfs`]: cards, displays, KFD's nodes, who may use them and who does, under an injectable root.
 //! * [`process`]: processes with their state, parent and identity; ending one, and not its successor.
+//! * [`limited`]: a child program with a time limit and a limit on its output, such as one that asks a driver.
 //! * [`uevents`]: the kernel's events about devices.
 //! * [`private`]: files that the processes of one user share and no other user may touch.
 //! * [`DeviceName`]: which device a user wants, `hip:0` say; [`PciAddress`]: the name of a card.
@@ -25,6 +26,7 @@
 
 mod device_name;
 mod file;
+pub mod limited;
 mod pci;
 pub mod private;
 pub mod process;

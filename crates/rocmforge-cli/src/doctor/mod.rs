@@ -4,15 +4,17 @@
 
 mod self_test;
 
-use std::io::{Read, Write};
+use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Duration;
 
 use clap::Args as Arguments;
 use rocmforge::backend::{Availability, HipBackend};
+use rocmforge::machine::limited::{Ended, run_limited};
 use rocmforge::machine::sysfs::{Access, Machine, Sysfs};
+use rocmforge_hip_sys::LoadOptions;
 use serde_json::json;
 
 use crate::failure::Failure;
@@ -149,40 +151,100 @@ fn version(text: &str) -> Option<[u32; 2]> {
     Some([numbers.next()?.ok()?, numbers.next()?.ok()?])
 }
 
-/// HIP libraries that are installed: path and version, where a file's name or ROCm's folder has one.
-fn libraries(root: &Path) -> Vec<(String, Option<[u32; 2]>)> {
-    let names = |folder: &Path| -> Vec<String> {
-        let entries = std::fs::read_dir(root.join(folder)).into_iter().flatten().flatten();
-        let mut names: Vec<String> = entries
-            .filter_map(|entry| entry.file_name().into_string().ok())
-            .collect();
-        names.sort();
-        names
-    };
-    let mut folders: Vec<PathBuf> = ["usr/lib/x86_64-linux-gnu", "usr/lib64", "usr/lib"]
-        .map(PathBuf::from)
-        .into();
-    let rocm = names(Path::new("opt"))
-        .into_iter()
-        .filter(|name| name.starts_with("rocm"));
-    folders.extend(rocm.map(|name| Path::new("opt").join(name).join("lib")));
-    let mut found: Vec<(String, Option<[u32; 2]>)> = Vec::new();
-    for folder in folders {
-        // The longest name has the whole version: libamdhip64.so.6.3.60301.
-        let is_library = |name: &String| name.starts_with("libamdhip64.so");
-        if let Some(name) = names(&folder).into_iter().filter(is_library).max_by_key(String::len) {
-            let path = Path::new("/").join(&folder).join(&name).display().to_string();
-            found.push((path, name.strip_prefix("libamdhip64.so.").and_then(version)));
+/// A HIP library that is installed.
+struct Library {
+    path: String,
+    /// Where its file's name has one.
+    version: Option<[u32; 2]>,
+    /// The variable of the environment that names it.
+    variable: Option<&'static str>,
+}
+
+/// HIP libraries that are installed where the runtime looks for them: what the environment names is first, and of that only the first is used.
+struct Libraries {
+    found: Vec<Library>,
+    /// The file that `ROCMFORGE_HIP_LIBRARY` names: no other is used, there or not.
+    exact: Option<PathBuf>,
+}
+
+/// The variable that names one library and no other.
+const EXACT: &str = "ROCMFORGE_HIP_LIBRARY";
+
+impl Libraries {
+    /// Looks in `root`; `options` are the runtime's own.
+    fn look(root: &Path, options: LoadOptions) -> Self {
+        let names = |folder: &Path| -> Vec<String> {
+            let entries = std::fs::read_dir(root.join(folder)).into_iter().flatten().flatten();
+            let mut names: Vec<String> = entries
+                .filter_map(|entry| entry.file_name().into_string().ok())
+                .collect();
+            names.sort();
+            names
+        };
+        let linker = ["usr/lib/x86_64-linux-gnu", "usr/lib64", "usr/lib"].map(PathBuf::from);
+        let inside = |path: &Path| path.strip_prefix("/").unwrap_or(path).to_owned();
+        let library = |folder: &Path, name: &str, variable| Library {
+            path: Path::new("/").join(folder).join(name).display().to_string(),
+            version: name.strip_prefix("libamdhip64.so.").and_then(version),
+            variable,
+        };
+        if let Some(exact) = options.exact {
+            let name = exact.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            // A name without a folder is looked for by the dynamic linker.
+            let folders = match exact.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+                Some(folder) => vec![inside(folder)],
+                None => linker.into(),
+            };
+            let there = folders.iter().find(|folder| root.join(folder).join(name).is_file());
+            // A link has the name of the file that it leads to.
+            let found = there.map(|folder| {
+                let target = root.join(folder).join(name).canonicalize().ok();
+                let target = target.as_ref().and_then(|target| target.file_name()?.to_str());
+                Library {
+                    version: target.and_then(|name| version(name.strip_prefix("libamdhip64.so.")?)),
+                    ..library(folder, name, Some(EXACT))
+                }
+            });
+            return Self {
+                found: found.into_iter().collect(),
+                exact: Some(exact),
+            };
         }
+        let named = options
+            .roots
+            .iter()
+            .map(|(variable, root)| (inside(&root.join("lib")), Some(*variable)));
+        let rocm = names(Path::new("opt"))
+            .into_iter()
+            .filter(|name| name.starts_with("rocm"))
+            .map(|name| Path::new("opt").join(name).join("lib"));
+        let others = linker.into_iter().chain(rocm).map(|folder| (folder, None));
+        let mut found: Vec<Library> = Vec::new();
+        for (folder, variable) in named.chain(others) {
+            // The longest name has the whole version: libamdhip64.so.6.3.60301.
+            let is_library = |name: &String| name.starts_with("libamdhip64.so");
+            if let Some(name) = names(&folder).into_iter().filter(is_library).max_by_key(String::len) {
+                let library = library(&folder, &name, variable);
+                if found.iter().all(|other| other.path != library.path) {
+                    found.push(library);
+                }
+            }
+        }
+        Self { found, exact: None }
     }
-    found
+
+    /// The library that counts: the first that the environment names, else the newest.
+    fn used(&self) -> Option<&Library> {
+        let named = self.found.iter().find(|library| library.variable.is_some());
+        named.or_else(|| self.found.iter().max_by_key(|library| library.version))
+    }
 }
 
 /// What was found.
 struct Report {
     kernel: String,
     groups: Vec<String>,
-    libraries: Vec<(String, Option<[u32; 2]>)>,
+    libraries: Libraries,
     cards: Vec<Card>,
     /// What HIP says, where it was asked.
     hip: Option<Result<String, String>>,
@@ -194,7 +256,7 @@ fn look(root: &Path) -> Report {
     let distribution = Distribution::of(root);
     let kernel = std::fs::read_to_string(root.join("proc/sys/kernel/osrelease")).unwrap_or_default();
     let kernel = kernel.trim().to_owned();
-    let libraries = libraries(root);
+    let libraries = Libraries::look(root, LoadOptions::from_env());
     let mut cards: Vec<Card> = Vec::new();
     for card in sysfs.bare_amd_cards() {
         let generation = GENERATIONS
@@ -295,30 +357,34 @@ fn no_driver(
 }
 
 /// Why no installed HIP can use a card.
-fn library_trouble(
-    libraries: &[(String, Option<[u32; 2]>)],
-    target: Option<&str>,
-    distribution: Distribution,
-) -> Option<Trouble> {
+fn library_trouble(libraries: &Libraries, target: Option<&str>, distribution: Distribution) -> Option<Trouble> {
     let next = distribution.hip();
-    if libraries.is_empty() {
-        return Some(trouble("there is no HIP library (libamdhip64.so)", next));
-    }
+    let Some(used) = libraries.used() else {
+        return Some(match &libraries.exact {
+            Some(exact) => trouble(
+                format!(
+                    "{EXACT} names {}, and no such file is there: no other library is used",
+                    exact.display()
+                ),
+                format!("unset {EXACT}, or set it to the path of a libamdhip64.so"),
+            ),
+            None => trouble("there is no HIP library (libamdhip64.so)", next),
+        });
+    };
     let target = target?;
     let of = GENERATIONS.iter().find(|of| target.starts_with(of.target))?;
-    let newest = libraries
-        .iter()
-        .filter_map(|(path, version)| Some((path, (*version)?)))
-        .max_by_key(|(_, version)| *version)?;
-    let (path, [major, minor]) = newest;
+    let [major, minor] = used.version?;
     let [least, of_least] = of.hip;
     ([major, minor] < of.hip).then(|| {
         trouble(
             format!(
-                "HIP {major}.{minor} ({path}) does not know {target}: {} needs {least}.{of_least} or newer",
-                of.name
+                "HIP {major}.{minor} ({}) does not know {target}: {} needs {least}.{of_least} or newer",
+                used.path, of.name
             ),
-            next,
+            match used.variable {
+                Some(variable) => format!("let {variable} name a newer one, or unset it"),
+                None => next.to_owned(),
+            },
         )
     })
 }
@@ -328,30 +394,17 @@ const HIP_ANSWERS: Duration = Duration::from_secs(30);
 
 /// What HIP says, asked in a process of its own.
 fn ask_hip() -> Result<String, String> {
-    let not_asked = |error: std::io::Error| format!("it could not be asked: {error}");
-    let program = std::env::current_exe().map_err(not_asked)?;
-    let mut child = Command::new(program)
-        .args(["doctor", "--ask-hip"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .map_err(not_asked)?;
-    let begun = Instant::now();
-    let status = loop {
-        match child.try_wait().map_err(not_asked)? {
-            Some(status) => break status,
-            None if begun.elapsed() < HIP_ANSWERS => std::thread::sleep(Duration::from_millis(20)),
-            None => {
-                let _ = child.kill();
-                return Err(format!("the library did not answer within {} s", HIP_ANSWERS.as_secs()));
-            }
-        }
-    };
-    let mut said = String::new();
-    if let Some(mut out) = child.stdout.take() {
-        out.read_to_string(&mut said).map_err(not_asked)?;
-    }
+    let program = std::env::current_exe().map_err(|error| format!("it could not be asked: {error}"))?;
+    ask_by(Command::new(program).args(["doctor", "--ask-hip"]))
+}
+
+/// What a program says of HIP.
+fn ask_by(program: &mut Command) -> Result<String, String> {
+    let (ended, said) = run_limited(program, HIP_ANSWERS).map_err(|error| format!("it could not be asked: {error}"))?;
     let said = said.trim().to_owned();
+    let Ended::With(status) = ended else {
+        return Err(format!("the library did not answer within {} s", HIP_ANSWERS.as_secs()));
+    };
     match (status.success(), status.signal()) {
         (true, _) => Ok(said),
         (false, Some(signal)) => Err(format!(
@@ -412,8 +465,9 @@ impl Report {
         });
         let libraries = self
             .libraries
+            .found
             .iter()
-            .map(|(path, version)| json!({ "path": path, "version": version }));
+            .map(|of| json!({ "path": of.path, "version": of.version, "variable": of.variable }));
         json!({
             "kernel": self.kernel,
             "groups": self.groups,
@@ -427,8 +481,11 @@ impl Report {
         let mut row = |name: &str, value: &str| writeln!(out, "{name:<8} {value}");
         row("kernel", &self.kernel)?;
         row("groups", &self.groups.join(", "))?;
-        for (path, _) in &self.libraries {
-            row("HIP", path)?;
+        for Library { path, variable, .. } in &self.libraries.found {
+            match variable {
+                Some(variable) => row("HIP", &format!("{path} ({variable})"))?,
+                None => row("HIP", path)?,
+            }
         }
         if let Some(Ok(said) | Err(said)) = &self.hip {
             row("HIP", said)?;
@@ -451,5 +508,25 @@ impl Report {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_library_that_says_more_than_a_pipe_holds_is_heard() {
+        let mut program = Command::new("sh");
+        program.args(["-c", "head -c 300000 /dev/zero | tr '\\0' x"]);
+        assert_eq!(ask_by(&mut program).map(|said| said.len()), Ok(300_000));
+        let mut program = Command::new("sh");
+        assert_eq!(
+            ask_by(program.args(["-c", "echo no card; exit 1"])),
+            Err("no card".to_owned())
+        );
+        let mut program = Command::new("sh");
+        let crashed = ask_by(program.args(["-c", "kill -SEGV $$"])).expect_err("it crashed");
+        assert!(crashed.contains("signal 11"), "{crashed}");
     }
 }
