@@ -24,6 +24,11 @@ const MAX_FAILED_ATTEMPTS: u32 = 4;
 /// The longest that one response may take where the next can go on: a connection that sends nothing any more ends so.
 const RESPONSE: Duration = Duration::from_secs(120);
 
+/// What stays free on the disk beside a file of unknown size.
+const RESERVE: u64 = 256 << 20;
+/// Bytes of a file of unknown size between two looks at the disk.
+const BETWEEN_LOOKS: u64 = 16 << 20;
+
 /// What a file is, before it is there.
 #[derive(Clone, Debug)]
 pub(crate) struct Wanted {
@@ -34,6 +39,8 @@ pub(crate) struct Wanted {
     pub(crate) bytes: Option<u64>,
     /// Its SHA-256 in hexadecimal digits, if it is known.
     pub(crate) sha256: Option<String>,
+    /// The most bytes that it can have, if its header says so.
+    pub(crate) most: Option<u64>,
 }
 
 /// Why a file could not be fetched.
@@ -73,6 +80,10 @@ pub(crate) enum DownloadError {
     NoParts { url: String },
     #[error("{url} has {found} where {expected} were expected")]
     Size { url: String, found: Bytes, expected: Bytes },
+    #[error(
+        "{url} sends more than {most}, which is the most that its header allows: it is no file of this model, and was removed"
+    )]
+    Longer { url: String, most: Bytes },
     #[error("{url} is not the expected file: its SHA-256 is {found}, expected was {expected}; it was removed")]
     Hash {
         url: String,
@@ -99,6 +110,8 @@ pub(crate) struct Client {
     agent: Agent,
     /// Sent to this host only.
     token: Option<(String, String)>,
+    /// Free bytes of the disk with this folder, if it says so.
+    free: fn(&Path) -> Option<u64>,
 }
 
 impl Client {
@@ -115,6 +128,7 @@ impl Client {
         Self {
             agent: config.new_agent(),
             token: None,
+            free: free_bytes,
         }
     }
 
@@ -155,11 +169,11 @@ impl Client {
         request.config().timeout_recv_body(limit).build().call()
     }
 
-    /// At most `count` bytes of a file from `from` on, and the size of the whole.
+    /// At most `count` bytes of a file from `from` on, and the size of the whole, if the server says it.
     ///
     /// # Errors
     /// [`DownloadError`]; also for a server that sends whole files only, unless the part is the start of the file.
-    pub(crate) fn part(&self, url: &str, from: u64, count: u64) -> Result<(Vec<u8>, u64), DownloadError> {
+    pub(crate) fn part(&self, url: &str, from: u64, count: u64) -> Result<(Vec<u8>, Option<u64>), DownloadError> {
         let network = |error| DownloadError::Network {
             url: url.to_owned(),
             error: Box::new(error),
@@ -175,9 +189,7 @@ impl Client {
             false if from == 0 => text(&response, header::CONTENT_LENGTH),
             false => return Err(DownloadError::NoParts { url: url.to_owned() }),
         };
-        let whole = whole
-            .parse()
-            .map_err(|_| DownloadError::NoParts { url: url.to_owned() })?;
+        let whole = whole.parse().ok();
         let mut bytes = Vec::new();
         let mut body = response.into_body().into_reader().take(count);
         body.read_to_end(&mut bytes).map_err(|error| network(error.into()))?;
@@ -221,10 +233,15 @@ impl Client {
             Some(_) => part.take_what_is_there()?,
             None => part.restart()?,
         }
-        self.fetch_rest(wanted, &mut part)?;
+        if let Err(error) = self.fetch_rest(wanted, &mut part) {
+            if wanted.sha256.is_none() || part.read.bytes == 0 {
+                part.remove(folder);
+            }
+            return Err(error);
+        }
         let found = part.read.sha256();
         if let Some(expected) = wanted.sha256.as_ref().filter(|&expected| *expected != found) {
-            let _ = std::fs::remove_file(&part.path);
+            part.remove(folder);
             return Err(DownloadError::Hash {
                 url: wanted.url.clone(),
                 found,
@@ -233,6 +250,19 @@ impl Client {
         }
         part.finish(&path)?;
         Ok(part.read.pulled(&wanted.path))
+    }
+
+    /// Whether the disk has room for so many bytes more.
+    fn has_room(&self, part: &Path, needed: u64) -> Result<(), DownloadError> {
+        let folder = part.parent().unwrap_or(part);
+        match (self.free)(folder) {
+            Some(free) if free < needed => Err(DownloadError::DiskFull {
+                folder: folder.to_owned(),
+                free: Bytes(free),
+                needed: Bytes(needed),
+            }),
+            _ => Ok(()),
+        }
     }
 
     /// Fetches what is missing of a file, in as many responses as it takes.
@@ -305,10 +335,9 @@ impl Client {
             return Err(size_error(wanted, found, expected));
         }
         let total = total.or(wanted.bytes);
-        has_room(
-            &part.path,
-            total.map_or(0, |total| total.saturating_sub(part.read.bytes)),
-        )?;
+        let needed = total.map_or(RESERVE, |total| total.saturating_sub(part.read.bytes));
+        self.has_room(&part.path, needed)?;
+        let mut looked = part.read.bytes;
         let mut body = response.into_body().into_reader();
         let mut buffer = vec![0; 1 << 16];
         loop {
@@ -320,6 +349,14 @@ impl Client {
             }
             if let Some(expected) = wanted.bytes.filter(|&bytes| part.read.bytes > bytes) {
                 return Err(size_error(wanted, part.read.bytes, expected));
+            }
+            if let Some(most) = wanted.most.filter(|&most| part.read.bytes > most) {
+                let url = url.clone();
+                return Err(DownloadError::Longer { url, most: Bytes(most) });
+            }
+            if total.is_none() && part.read.bytes - looked >= BETWEEN_LOOKS {
+                self.has_room(&part.path, RESERVE)?;
+                looked = part.read.bytes;
             }
             progress.set_bytes(part.read.bytes, total);
         }
@@ -436,6 +473,14 @@ impl Part {
         Ok(())
     }
 
+    /// Removes the file, and its folders up to `folder` that have nothing else.
+    fn remove(&self, folder: &Path) {
+        let _ = std::fs::remove_file(&self.path);
+        let folders = self.path.ancestors().skip(1).take_while(|parent| *parent != folder);
+        // The first that has something else ends it.
+        let _ = folders.map(std::fs::remove_dir).find(Result::is_err);
+    }
+
     /// Gives the file its name, when all of it is on the disk.
     fn finish(&self, path: &Path) -> Result<(), DownloadError> {
         let done = self.file.sync_all().and_then(|()| std::fs::rename(&self.path, path));
@@ -451,7 +496,7 @@ pub(super) struct Read {
 }
 
 impl Read {
-    /// Adds what a file has, from its begin to its end.
+    /// Adds what a file has, from its start to its end.
     fn add_all(&mut self, file: &mut File) -> io::Result<()> {
         file.rewind()?;
         self.copy(file, &mut io::sink())
@@ -531,20 +576,55 @@ fn text(response: &Response<Body>, name: header::HeaderName) -> &str {
     value.and_then(|value| value.to_str().ok()).unwrap_or("")
 }
 
-/// Whether the disk has room for so many bytes more.
-fn has_room(part: &Path, needed: u64) -> Result<(), DownloadError> {
-    let folder = part.parent().unwrap_or(part);
-    // A file system that does not say is tried.
-    let Ok(space) = rustix::fs::statvfs(folder) else {
-        return Ok(());
-    };
-    let free = space.f_bavail.saturating_mul(space.f_frsize);
-    if free >= needed {
-        return Ok(());
+/// Free bytes of the disk with this folder. A file system that does not say is tried.
+fn free_bytes(folder: &Path) -> Option<u64> {
+    let space = rustix::fs::statvfs(folder).ok()?;
+    Some(space.f_bavail.saturating_mul(space.f_frsize))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    /// A server that says no size and sends until the client goes away.
+    fn endless() -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let url = format!("http://{}/x.gguf", listener.local_addr().expect("bound"));
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = stream?;
+                let mut request = [0; 4096];
+                let _ = stream.read(&mut request)?;
+                stream.write_all(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n")?;
+                while stream.write_all(&[0; 1 << 16]).is_ok() {}
+            }
+            io::Result::Ok(())
+        });
+        url
     }
-    Err(DownloadError::DiskFull {
-        folder: folder.to_owned(),
-        free: Bytes(free),
-        needed: Bytes(needed),
-    })
+
+    #[test]
+    fn a_file_without_a_size_leaves_room_on_the_disk() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let wanted = Wanted {
+            url: endless(),
+            path: "in/x.gguf".to_owned(),
+            bytes: None,
+            sha256: None,
+            most: None,
+        };
+        // So much less at each look.
+        fn less(folder: &Path) -> Option<u64> {
+            let there = folder.join("x.gguf.part").metadata().map_or(0, |part| part.len());
+            Some((RESERVE + 3 * BETWEEN_LOOKS).saturating_sub(there))
+        }
+        let mut client = Client::new();
+        client.free = less;
+        let error = client.fetch(&wanted, folder.path()).expect_err("it has no end");
+        assert!(matches!(error, DownloadError::DiskFull { .. }), "{error}");
+        let left = std::fs::read_dir(folder.path()).expect("there").count();
+        assert_eq!(left, 0, "what cannot be continued does not stay");
+    }
 }

@@ -99,6 +99,7 @@ pub(crate) fn files(client: &Client, repository: &Repository) -> Result<(Vec<Wan
         path: file.path.clone(),
         bytes: Some(file.size),
         sha256: file.lfs.as_ref().map(|lfs| lfs.oid.clone()),
+        most: None,
     };
     Ok((chosen.iter().map(wanted).collect(), open))
 }
@@ -144,7 +145,7 @@ fn choose<'a>(list: &'a [Listed], repository: &Repository) -> Result<(Vec<&'a Li
         .filter(|file| quant_of(&file.path) == *quant)
         .collect();
     files.sort_unstable_by(|a, b| a.path.cmp(&b.path));
-    // Parts of one model have a common begin; other models of the same quantisation do not.
+    // Parts of one model have a common start; other models of the same quantisation do not.
     let first = files[0];
     let Some(split) = Split::of(&first.path) else {
         return Ok((vec![first], first.path.clone()));
@@ -180,6 +181,8 @@ fn is_model(path: &str) -> bool {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Split<'a> {
     stem: &'a str,
+    /// The part's number, from 1.
+    pub(crate) part: u32,
     pub(crate) count: u32,
 }
 
@@ -192,8 +195,8 @@ impl<'a> Split<'a> {
             true => text.parse().ok(),
             false => None,
         };
-        let (_, count) = (number(part)?, number(count)?);
-        Some(Self { stem, count })
+        let (part, count) = (number(part)?, number(count)?);
+        Some(Self { stem, part, count })
     }
 
     /// The path of a part, counted from 1.

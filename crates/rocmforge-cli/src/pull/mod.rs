@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args as Arguments;
 use download::{Client, Wanted};
-use hub::Repository;
+use hub::{Repository, Split};
 use pins::PinnedModel;
 use rocmforge::models::Model;
 
@@ -103,6 +103,7 @@ impl Source {
                 path: file,
                 bytes: None,
                 sha256: sha256.map(str::to_owned),
+                most: None,
             }));
         }
         if let Some(known) = known::KNOWN.iter().find(|known| known.name == name) {
@@ -182,7 +183,7 @@ impl Source {
 
     /// Brings the model's files into a folder.
     fn fetch(&self, folder: &Path) -> Result<Manifest, Failure> {
-        let (client, files, open) = match self {
+        let (client, mut files, open) = match self {
             Self::Known(known) => return known::fetch(known, folder),
             Self::Path(name, path) => return copy(name, path, folder),
             Self::Hub(_, repository) => {
@@ -190,8 +191,10 @@ impl Source {
                 let (files, open) = hub::files(&client, repository)?;
                 (client, files, open)
             }
-            Self::Url(wanted) => (Client::new(), vec![wanted.clone()], wanted.path.clone()),
+            Self::Url(wanted) => (Client::new(), parts_of_url(wanted)?, wanted.path.clone()),
         };
+        header::check(&client, &mut files, &open)
+            .map_err(|error| format!("{} is not fetched: {error}. Only its header was read", self.name()))?;
         let fetched: Result<Vec<Pulled>, _> = files.iter().map(|file| client.fetch(file, folder)).collect();
         Ok(Manifest {
             name: self.name().to_owned(),
@@ -213,6 +216,33 @@ fn file_of_url(name: &str) -> Result<Option<String>, Failure> {
         true => Ok(Some(file.to_owned())),
         false => Err(format!("{name} is not the URL of a GGUF file").into()),
     }
+}
+
+/// All parts of a split model whose first part a URL names; the file alone, if it is whole.
+fn parts_of_url(first: &Wanted) -> Result<Vec<Wanted>, Failure> {
+    let Some(split) = Split::of(&first.path).filter(|split| split.count > 1) else {
+        return Ok(vec![first.clone()]);
+    };
+    let (url, part, count) = (&first.url, split.part, split.count);
+    if part != 1 {
+        return Err(format!(
+            "{url} is part {part} of {count} of a model: name the first part, {}, and the others are found",
+            split.name(1)
+        )
+        .into());
+    }
+    if first.sha256.is_some() {
+        return Err(format!("--sha256 is for one file, and {url} is the first of {count} parts: leave it out").into());
+    }
+    // The file's name stands at the end of the URL's path; a query may follow.
+    let path_end = url.find(['?', '#']).unwrap_or(url.len());
+    let folder = &url[..path_end.saturating_sub(first.path.len())];
+    let parts = (1..=count).map(|part| Wanted {
+        url: format!("{folder}{}{}", split.name(part), &url[path_end..]),
+        path: split.name(part),
+        ..first.clone()
+    });
+    Ok(parts.collect())
 }
 
 /// The error for a name that is no model's.
@@ -237,7 +267,7 @@ fn copy(name: &str, from: &Path, folder: &Path) -> Result<Manifest, Failure> {
         }
         false => {
             let mut paths = vec![from.to_owned()];
-            if let Some(split) = hub::Split::of(file_name(from)?) {
+            if let Some(split) = Split::of(file_name(from)?) {
                 let parts = (1..=split.count).map(|part| from.with_file_name(split.name(part)));
                 // The model can be opened: a part that is not there is not of it.
                 paths.extend(parts.filter(|path| path != from && path.is_file()));

@@ -187,10 +187,10 @@ fn a_model_that_does_not_fit_says_what_would() {
     for part in ["fits", "no", "spilling", "tokens/s at most", "desktop", "budget"] {
         assert!(text.contains(part), "{part}: {text}");
     }
-    let asked = user.hub.ranges("/70b.gguf");
+    let (asked, fetched) = (user.hub.headers("/70b.gguf"), user.hub.ranges("/70b.gguf"));
     assert!(
-        asked.iter().all(|from| *from == Some(0)),
-        "only the begin is fetched: {asked:?}"
+        asked.iter().all(|from| *from == Some(0)) && fetched.is_empty(),
+        "only the start is read: {asked:?}"
     );
 }
 
@@ -247,6 +247,39 @@ fn a_config_json_is_enough() {
         &["--card", "RX 7600", "--quant", "Q4_K_M", "--ctx", "4096"],
     );
     assert!(shares(&in_4)[0] < weights / 3, "{in_4}");
+}
+
+/// The parts of a split file are one model: with all of them here, by a URL, or here in part.
+#[test]
+fn all_parts_of_a_split_model_are_counted() {
+    let user = User::new();
+    let whole = fit(&user, tiny_path().to_str().expect("UTF-8"), &CARD);
+    let [first, second] = crate::store::split();
+    let names = [1, 2].map(|part| format!("m-{part:05}-of-00002.gguf"));
+    let paths = names.clone().map(|name| user.models.path().join(name));
+    std::fs::write(&paths[0], &first).expect("written");
+    let here = paths[0].to_str().expect("UTF-8");
+    let error = user.fails(&["fit", here, "--vram", "16GiB"]);
+    assert!(
+        error.contains("the first of 2 parts") && error.contains(&names[1]),
+        "{error}"
+    );
+    // The second breaks off: its header is enough.
+    std::fs::write(&paths[1], &second[..second.len() - 100]).expect("written");
+    for (name, part) in names.iter().zip([first, second]) {
+        user.hub.set(&format!("/{name}"), Answer::File(part));
+    }
+    let url = format!("{}/{}", user.hub.url, names[0]);
+    for name in [here, &url] {
+        let found = fit(&user, name, &CARD);
+        assert_eq!(shares(&found), shares(&whole), "{name}");
+    }
+    assert!(
+        user.hub.ranges(&format!("/{}", names[1])).is_empty(),
+        "only its header is read"
+    );
+    let error = user.fails(&["fit", &format!("{}/{}", user.hub.url, names[1]), "--vram", "16GiB"]);
+    assert!(error.contains(&names[0]), "{error}");
 }
 
 /// A repository of safetensors: config.json, and the headers of the files.

@@ -26,13 +26,29 @@ pub(crate) enum Answer {
     Endless,
     /// A file of so many bytes of which all but these are 0.
     Begin(Vec<u8>, u64),
+    /// The bytes and so many zeros after them, without a length, whatever part is asked for.
+    Unsized(Vec<u8>, usize),
+}
+
+/// A request: its path, and the range that it asks for.
+struct Asked {
+    path: String,
+    from: Option<u64>,
+    last: Option<u64>,
+}
+
+impl Asked {
+    /// Whether a header is read, and not a file fetched.
+    fn is_of_header(&self) -> bool {
+        self.last.is_some()
+    }
 }
 
 #[derive(Default)]
 struct Behaviour {
     answers: HashMap<String, Answer>,
-    /// Path and range of each request, in their order.
-    requests: Vec<(String, Option<u64>)>,
+    /// In their order.
+    requests: Vec<Asked>,
     tokens: Vec<Option<String>>,
 }
 
@@ -66,11 +82,21 @@ impl Hub {
             .insert(path.to_owned(), answer);
     }
 
-    /// Where the requests of a path began to read.
+    /// Where the requests that fetch a path began to read.
     pub(crate) fn ranges(&self, path: &str) -> Vec<Option<u64>> {
+        self.requests(path, false)
+    }
+
+    /// Where the requests that read a path's header began.
+    pub(crate) fn headers(&self, path: &str) -> Vec<Option<u64>> {
+        self.requests(path, true)
+    }
+
+    fn requests(&self, path: &str, of_header: bool) -> Vec<Option<u64>> {
         let behaviour = self.behaviour.lock().expect("whole");
-        let of_path = behaviour.requests.iter().filter(|(asked, _)| asked == path);
-        of_path.map(|(_, range)| *range).collect()
+        let of_path = behaviour.requests.iter().filter(|asked| asked.path == path);
+        let wanted = of_path.filter(|asked| asked.is_of_header() == of_header);
+        wanted.map(|asked| asked.from).collect()
     }
 
     /// The authorization of each request.
@@ -101,9 +127,14 @@ fn answer(stream: &TcpStream, shared: &Mutex<Behaviour>) -> std::io::Result<()> 
     }
     let (answer, count) = {
         let mut behaviour = shared.lock().expect("whole");
-        behaviour.requests.push((path.clone(), range));
+        behaviour.requests.push(Asked {
+            path: path.clone(),
+            from: range,
+            last,
+        });
         behaviour.tokens.push(token);
-        let count = behaviour.requests.iter().filter(|(asked, _)| *asked == path).count();
+        let fetches = behaviour.requests.iter().filter(|asked| !asked.is_of_header());
+        let count = fetches.filter(|asked| asked.path == path).count();
         (
             behaviour.answers.get(&path).cloned().unwrap_or(Answer::Status(404)),
             count,
@@ -166,6 +197,11 @@ fn answer(stream: &TcpStream, shared: &Mutex<Behaviour>) -> std::io::Result<()> 
                 .copied()
                 .collect();
             out.write_all(&part)
+        }
+        Answer::Unsized(bytes, zeros) => {
+            write!(out, "HTTP/1.1 200 Status\r\nConnection: close\r\n\r\n")?;
+            out.write_all(&bytes)?;
+            out.write_all(&vec![0; zeros])
         }
         Answer::Endless => head(&mut out, 200, "", 1 << 62),
     }

@@ -173,6 +173,8 @@ fn a_process_that_was_ended_leaves_what_the_next_goes_on_from() {
     assert!(user.listed().is_empty(), "a part is no model");
     // What an ended process leaves.
     let folder = user.models.path().join(PART);
+    assert!(!folder.exists(), "a part without a byte does not stay");
+    std::fs::create_dir(&folder).expect("made");
     std::fs::write(folder.join("tiny-Q8_0.gguf.part"), &bytes[..100]).expect("written");
     user.hub.set(FILE, Answer::Status(503));
     let error = user.fails(&["pull", NAME]);
@@ -232,6 +234,8 @@ fn what_is_not_there_or_not_for_everybody_is_said() {
     user.hub.set("/big.gguf", Answer::Endless);
     let error = user.fails(&["pull", &url]);
     assert!(error.contains("free, and"), "{error}");
+    let left = std::fs::read_dir(user.models.path()).expect("there");
+    assert_eq!(left.count(), 0, "nothing was fetched, and nothing stays");
     let error = user.fails(&["run", "-m", "no such model", "x"]);
     assert!(error.contains("rocmforge list") && error.contains("smollm2"), "{error}");
     assert!(user.listed().is_empty());
@@ -256,8 +260,9 @@ fn the_token_goes_to_the_hub_alone() {
     let output = user.command(&["pull", NAME]).env("HF_TOKEN", "secret").output();
     assert!(output.expect("started").status.success());
     let sent = Some("Bearer secret".to_owned());
-    assert_eq!(user.hub.tokens(), [sent.clone(), sent]);
-    assert_eq!(other.tokens(), [None]);
+    // The list, the header, the file; the last two from the other place too.
+    assert_eq!(user.hub.tokens(), [sent.clone(), sent.clone(), sent]);
+    assert_eq!(other.tokens(), [None, None]);
 }
 
 /// A download without a known hash must not be made of two versions of a file, whatever the server says of them.
@@ -291,6 +296,75 @@ fn a_server_that_stays_busy_is_named_with_its_status() {
         );
     }
     assert_eq!(user.hub.ranges(FILE).len(), 8);
+}
+
+/// A GGUF file of another architecture, with weights of some size.
+fn of_another_architecture() -> Vec<u8> {
+    let mut writer = rocmforge::gguf::Writer::new();
+    writer.metadata("general.architecture", "rwkv9").expect("a key");
+    let ty = rocmforge::gguf::TensorType::F32;
+    writer
+        .tensor("token_embd.weight", &[1 << 20], ty, vec![0; 4 << 20])
+        .expect("a tensor");
+    writer.to_bytes().expect("written")
+}
+
+#[test]
+fn a_model_that_cannot_be_run_is_refused_by_its_header() {
+    let user = User::new();
+    let model = of_another_architecture();
+    let path = "/a/b/resolve/main/BF16/x-BF16.gguf";
+    user.list_files(&[("BF16/x-BF16.gguf", &model)]);
+    user.hub.set(path, Answer::File(model.clone()));
+    user.hub.set("/x.gguf", Answer::File(model));
+    let url = format!("{}/x.gguf", user.hub.url);
+    for (name, path) in [("hf:a/b", path), (url.as_str(), "/x.gguf")] {
+        let error = user.fails(&["pull", name]);
+        assert!(error.contains("rwkv9") && error.contains("is not fetched"), "{error}");
+        assert!(user.hub.ranges(path).is_empty(), "{name}: only the header is read");
+        assert_eq!(user.hub.headers(path), [Some(0)], "{name}");
+    }
+    // A folder of another architecture: its config.json says so, and the weights are not fetched.
+    let config = br#"{"model_type": "rwkv9"}"#;
+    user.list_files(&[("config.json", config), ("model.safetensors", b"weights")]);
+    user.hub
+        .set("/a/b/resolve/main/config.json", Answer::File(config.to_vec()));
+    let error = user.fails(&["pull", "hf:a/b"]);
+    assert!(error.contains("rwkv9"), "{error}");
+    assert!(user.hub.ranges("/a/b/resolve/main/model.safetensors").is_empty());
+    assert_eq!(std::fs::read_dir(user.models.path()).expect("there").count(), 0);
+}
+
+/// A server that says no length cannot fill the disk: the header says how much there is, or the hub does.
+#[test]
+fn a_file_without_a_length_has_a_bound() {
+    let user = User::new();
+    user.hub.set("/tiny.gguf", Answer::Unsized(tiny(), 0));
+    user.hub.set("/long.gguf", Answer::Unsized(tiny(), 8 << 20));
+    user.ok(&["pull", &format!("{}/tiny.gguf", user.hub.url)]);
+    let error = user.fails(&["pull", &format!("{}/long.gguf", user.hub.url)]);
+    assert!(error.contains("its header allows"), "{error}");
+    user.list_files(&[("tiny-Q8_0.gguf", &tiny())]);
+    user.hub.set(FILE, Answer::Unsized(tiny(), 8 << 20));
+    let error = user.fails(&["pull", NAME]);
+    assert!(error.contains("were expected"), "{error}");
+    assert_eq!(user.listed().len(), 1);
+}
+
+/// The first part of a split model names the others.
+#[test]
+fn all_parts_of_a_split_url_are_fetched() {
+    let user = User::new();
+    let [first, second] = store::split();
+    user.hub.set("/m-00001-of-00002.gguf?x=1", Answer::File(first));
+    user.hub.set("/m-00002-of-00002.gguf?x=1", Answer::File(second));
+    let url = |part: u32| format!("{}/m-{part:05}-of-00002.gguf?x=1", user.hub.url);
+    let error = user.fails(&["pull", &url(2)]);
+    assert!(error.contains("m-00001-of-00002.gguf"), "{error}");
+    let error = user.fails(&["pull", &url(1), "--sha256", &"0".repeat(64)]);
+    assert!(error.contains("leave it out"), "{error}");
+    user.ok(&["pull", &url(1)]);
+    assert!(user.ok(&["show", &url(1)]).contains("architecture  llama"));
 }
 
 #[test]
