@@ -23,7 +23,7 @@ use crate::table::{self, short};
 
 /// Context for which figures are shown where none is asked for and none fits.
 const SHORT_CONTEXT: usize = 4096;
-/// What main memory brings in a second, for the bound that is said of layers on the CPU: two channels of DDR5.
+/// Bytes that main memory delivers in a second, two channels of DDR5: for the upper bound on the tokens/s of layers on the CPU.
 const MAIN_MEMORY: f64 = 60e9;
 /// The least memory of a card: kernels alone take some.
 const SMALLEST: Bytes = Bytes::mib(64);
@@ -157,6 +157,24 @@ struct Answer {
     room: Option<usize>,
 }
 
+/// Parts of a model without room on a card.
+#[derive(Clone, Copy, Debug, Default)]
+struct Spilled {
+    /// How many parts have room.
+    on_card: usize,
+    /// Bytes of the others.
+    bytes: usize,
+    /// The fewest bytes of the others that each token reads.
+    token_bytes: usize,
+}
+
+impl Spilled {
+    /// No more tokens can be computed in a second, whatever the CPU does.
+    fn most_tokens_per_second(self) -> f64 {
+        MAIN_MEMORY / self.token_bytes.max(1) as f64
+    }
+}
+
 impl Answer {
     fn of(
         model: &Model,
@@ -198,18 +216,20 @@ impl Answer {
         self.room.map(|room| self.largest.is_some() && self.needed() <= room)
     }
 
-    /// Parts that have room on the card, all parts, and the bytes of those that have none.
-    fn spilled(&self) -> (usize, usize, usize) {
-        let parts = &self.shown.parts;
+    /// The parts that have room on the card, and those that have none.
+    fn spilled(&self) -> Spilled {
         let mut left = self.room.unwrap_or(0).saturating_sub(self.shown.memory.scratch);
-        let (mut on_card, mut beside) = (0, 0_usize);
-        for (_, bytes) in parts {
-            match left.checked_sub(*bytes) {
-                Some(rest) => (left, on_card) = (rest, on_card + 1),
-                None => beside = beside.saturating_add(*bytes),
+        let mut spilled = Spilled::default();
+        for part in &self.shown.parts {
+            match left.checked_sub(part.bytes) {
+                Some(rest) => (left, spilled.on_card) = (rest, spilled.on_card + 1),
+                None => {
+                    spilled.bytes = spilled.bytes.saturating_add(part.bytes);
+                    spilled.token_bytes = spilled.token_bytes.saturating_add(part.token_bytes);
+                }
             }
         }
-        (on_card, parts.len(), beside)
+        spilled
     }
 }
 
@@ -241,7 +261,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         Limit::Tokens(tokens) => tokens,
         Limit::Auto => model.config().context,
     };
-    let (on_card, parts, beside) = answer.spilled();
+    let (spilled, parts) = (answer.spilled(), answer.shown.parts.len());
     let caches: serde_json::Map<String, Value> = (answer.shown.caches.iter())
         .map(|(kind, bytes)| (kind.clone(), json!(bytes)))
         .collect();
@@ -268,8 +288,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         "fitting_type": other.as_ref().map(|(dtype, ..)| dtype.to_string()),
         "fitting_type_context": other.as_ref().map(|(_, context)| context),
         "parts": parts,
-        "parts_on_card": answer.room.map(|_| on_card),
-        "spilled_bytes": answer.room.map(|_| beside),
+        "parts_on_card": answer.room.map(|_| spilled.on_card),
+        "spilled_bytes": answer.room.map(|_| spilled.bytes),
+        "spilled_bytes_per_token": answer.room.map(|_| spilled.token_bytes),
+        "most_tokens_per_second": answer.room.filter(|_| spilled.token_bytes > 0).map(|_| spilled.most_tokens_per_second()),
     });
     let mut out = std::io::stdout().lock();
     if args.json {
@@ -345,10 +367,18 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         rows.push((
             "spilling",
             format!(
-                "{on_card} of {parts} parts fit on the card; {} would be computed by the CPU, which reads them for each token: {:.1} tokens/s at \
-                 most, where main memory brings {:.0} GB/s",
-                bytes(beside),
-                MAIN_MEMORY / beside.max(1) as f64,
+                "{} of {parts} parts fit on the card; the CPU would compute the others, {}",
+                spilled.on_card,
+                bytes(spilled.bytes)
+            ),
+        ));
+        rows.push((
+            "",
+            format!(
+                "and read at least {} of them for each token after {} tokens: upper bound {:.1} tokens/s, if main memory delivers {:.0} GB/s",
+                bytes(spilled.token_bytes),
+                memory.max_context,
+                spilled.most_tokens_per_second(),
                 MAIN_MEMORY / 1e9
             ),
         ));

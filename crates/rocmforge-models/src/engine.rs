@@ -20,7 +20,7 @@ use crate::weights::WeightSource;
 use crate::{Model, ModelError};
 
 pub use outputs::{Logits, ReadCounts, TopRows};
-pub use plan::{Forecast, MemoryPlan};
+pub use plan::{Forecast, ForecastPart, MemoryPlan};
 
 /// A number of tokens that is asked for, or found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -204,12 +204,18 @@ impl<B: HostAccess> Engine<B> {
     ) -> Result<Forecast, ModelError> {
         let (planned, ..) = plan::plan_for(backend, model, options, available)?;
         let parameters = describe(model.weights(), model.config(), planned.cache, planned.work)?;
-        let bytes = |tensors: &[TensorDesc]| tensors.iter().map(TensorDesc::byte_size).sum();
-        let parts = parameters.groups().into_iter();
+        let experts = model.config().experts.as_ref();
+        let share = experts.map_or([1, 1], |experts| [experts.used, experts.count]);
+        let (context, groups) = (planned.memory.max_context, parameters.groups().into_iter());
+        let parts = groups.map(|group| ForecastPart {
+            bytes: group.tensors.iter().map(TensorDesc::byte_size).sum(),
+            token_bytes: parameters.token_bytes(&group.tensors, share, context),
+            name: group.name,
+        });
         Ok(Forecast {
             memory: planned.memory,
             caches: parameters.caches_by_kind(),
-            parts: parts.map(|group| (group.name, bytes(&group.tensors))).collect(),
+            parts: parts.collect(),
         })
     }
 

@@ -46,7 +46,8 @@ mod unoptimised;
 pub mod weights;
 
 pub use engine::{
-    Chunk, Engine, EngineOptions, Forecast, GraphCounts, Limit, Logits, MemoryPlan, Outputs, ReadCounts, TopRows,
+    Chunk, Engine, EngineOptions, Forecast, ForecastPart, GraphCounts, Limit, Logits, MemoryPlan, Outputs, ReadCounts,
+    TopRows,
 };
 pub use error::ModelError;
 pub use files::FileError;

@@ -184,7 +184,7 @@ fn a_model_that_does_not_fit_says_what_would() {
     let in_type = fit(&user, &url, &["--card", "PRO W7900", "--ctx", "4096", "--quant", &ty]);
     assert_eq!(in_type["fits"], true, "{in_type}");
     let text = user.ok(&["fit", &url, "--card", "rx7900xtx"]);
-    for part in ["fits", "no", "spilling", "tokens/s at most", "desktop", "budget"] {
+    for part in ["fits", "no", "spilling", "upper bound", "desktop", "budget"] {
         assert!(text.contains(part), "{part}: {text}");
     }
     let (asked, fetched) = (user.hub.headers("/70b.gguf"), user.hub.ranges("/70b.gguf"));
@@ -247,6 +247,55 @@ fn a_config_json_is_enough() {
         &["--card", "RX 7600", "--quant", "Q4_K_M", "--ctx", "4096"],
     );
     assert!(shares(&in_4)[0] < weights / 3, "{in_4}");
+}
+
+/// The upper bound on tokens/s counts the bytes that one token must read, from the definition of the model.
+#[test]
+fn the_bound_of_spilled_layers_counts_what_one_token_reads() {
+    let user = User::new();
+    let (layers, width, vocab, context) = (8_u64, 2048_u64, 128_256_u64, 1000_u64);
+    let common = json!({
+        "num_hidden_layers": layers, "hidden_size": width, "num_attention_heads": 32, "num_key_value_heads": 4, "head_dim": 128,
+        "vocab_size": vocab, "max_position_embeddings": 40_960, "rms_norm_eps": 1e-6, "torch_dtype": "bfloat16",
+    });
+    let attention = 2 * width * 32 * 128 + 2 * width * 4 * 128;
+    let cache = 2 * 4 * 128 * context;
+    let with = |more: Value| {
+        let mut config = common.clone();
+        let all = config.as_object_mut().expect("an object");
+        all.extend(more.as_object().expect("an object").clone());
+        config
+    };
+    let own = json!({ "model_type": "llama", "intermediate_size": 8192, "tie_word_embeddings": false });
+    let tied = json!({ "model_type": "llama", "intermediate_size": 8192, "tie_word_embeddings": true });
+    let experts = json!({
+        "model_type": "qwen3_moe", "intermediate_size": 8192, "moe_intermediate_size": 768, "num_experts": 128,
+        "num_experts_per_tok": 8, "norm_topk_prob": true, "decoder_sparse_step": 1, "mlp_only_layers": [],
+        "tie_word_embeddings": false,
+    });
+    let (dense, norms) = (attention + 3 * width * 8192, 2 * width);
+    // Per layer: elements in 16 bits, elements in 32 bits.
+    let cases = [
+        (own, [dense, norms], width),
+        // The embedding is the output matrix: it is read once, and its row is in it.
+        (tied, [dense, norms], 0),
+        (
+            experts,
+            [attention + 8 * 3 * width * 768 + 128 * width, norms + 2 * 128],
+            width,
+        ),
+    ];
+    for (config, [halves, floats], row) in cases {
+        let path = user.models.path().join("config.json");
+        std::fs::write(&path, with(config.clone()).to_string()).expect("written");
+        let path = path.to_str().expect("UTF-8");
+        let answer = fit(&user, path, &["--vram", "64MiB", "--ctx", &context.to_string()]);
+        assert_eq!(answer["parts_on_card"], 0, "{answer}");
+        let bytes = layers * (2 * halves + 4 * floats + 2 * cache) + 2 * (vocab * width + row) + 4 * width;
+        assert_eq!(answer["spilled_bytes_per_token"], bytes, "{config}");
+        let most = answer["most_tokens_per_second"].as_f64().expect("a bound");
+        assert!((most * bytes as f64 / 60e9 - 1.0).abs() < 1e-9, "{most}");
+    }
 }
 
 /// The parts of a split file are one model: with all of them here, by a URL, or here in part.

@@ -47,8 +47,20 @@ pub struct Forecast {
     pub memory: MemoryPlan,
     /// Bytes of each kind of cache: of layers that keep all tokens, of layers with a window, of states.
     pub caches: Vec<(String, usize)>,
-    /// Bytes of the parts that lie on a device or on the host as a whole, weights and caches, in the order in which a device takes them.
-    pub parts: Vec<(String, usize)>,
+    /// The parts that lie on a device or on the host as a whole, weights and caches, in the order in which a device takes them.
+    pub parts: Vec<ForecastPart>,
+}
+
+/// A part of a model that lies on a device or on the host as a whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ForecastPart {
+    /// Its name, such as `layer 3`.
+    pub name: String,
+    /// Bytes of its weights and caches.
+    pub bytes: usize,
+    /// The fewest bytes of it that the step of one token reads, when its sequence has [`MemoryPlan::max_context`] tokens: one row of the embedding,
+    /// the chosen experts, what attention sees of the caches, and all other weights once.
+    pub token_bytes: usize,
 }
 
 /// A plan, and the memory of steps that it has room for.

@@ -207,6 +207,29 @@ impl Parameters {
         groups
     }
 
+    /// The fewest bytes of these tensors that the step of one token reads, at the end of a sequence of `context` tokens: one row of a table, `used` of
+    /// `count` experts, the rows of caches that attention sees, one state, and other weights once.
+    pub(crate) fn token_bytes(&self, tensors: &[TensorDesc], [used, count]: [usize; 2], context: usize) -> usize {
+        let read = |desc: &TensorDesc| {
+            // Ids grow in the order in which weights are asked for.
+            let at = self.all.binary_search_by_key(&desc.id, |parameter| parameter.id).ok()?;
+            let parameter = &self.all[at];
+            let bytes = desc.byte_size();
+            Some(match (&parameter.content, parameter.place) {
+                (Content::Weight(weight), Place::Embedding) => bytes / weight.dims.first().copied().unwrap_or(1).max(1),
+                (Content::Weight(_), Place::Experts(_)) => bytes / count.max(1) * used.min(count),
+                (Content::Weight(_), _) => bytes,
+                (&Content::Cache { pool, row_bytes }, _) => match self.kept.kinds[pool] {
+                    CacheKind::Full => context.saturating_mul(row_bytes),
+                    CacheKind::Window(keys) => context.min(keys).saturating_mul(row_bytes),
+                },
+                (&Content::State { row_bytes }, _) => row_bytes,
+                (Content::Work, _) => 0,
+            })
+        };
+        tensors.iter().filter_map(read).fold(0, usize::saturating_add)
+    }
+
     /// The same for sequences of at most `context` tokens; the caches' tensors stay as they are.
     pub(crate) fn for_context(&self, context: usize) -> Self {
         let mut other = self.clone();
