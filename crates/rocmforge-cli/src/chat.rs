@@ -11,7 +11,8 @@ use std::io::{IsTerminal, Write};
 use std::sync::Arc;
 
 use clap::Args as Arguments;
-use input::{Input, Line};
+use input::{Input, LONGEST_LINE, Line};
+use rocmforge::memory::Bytes;
 use rocmforge::models::Model;
 use rocmforge::models::chat::{
     ChatError, ChatTemplate, Conversation, Message, Role, Thinking, ThinkingMarks, ThinkingSplit,
@@ -88,32 +89,39 @@ impl Program for Chat<'_> {
                         talk = loaded;
                         eprintln!("{} messages of {}", talk.messages.len(), path.display());
                     }
-                    Err(error) => eprintln!("{}: {error}", path.display()),
+                    Err(error) => eprintln!("{}: {}", path.display(), short(&error.to_string())),
                 },
                 Line::Bench => {
                     measure(&mut generator, runs)?;
                     runs += 1;
                 }
+                Line::TooLong => eprintln!(
+                    "the line has more than {} and is left out; `rocmforge run --file` takes a text of any length",
+                    Bytes(LONGEST_LINE)
+                ),
                 Line::Regenerate => {
                     let before = (talk.messages.clone(), talk.left_out);
                     if talk.messages.last().is_some_and(|last| last.role == Role::Assistant) {
                         talk.messages.pop();
                     }
-                    match talk.messages.last() {
-                        Some(last) if last.role == Role::User => {
-                            let question = talk.messages.len();
-                            self.answer_last(&mut generator, &mut talk, &mut sampler, &input, &mut total)?;
-                            if talk.messages.len() < question {
-                                // No answer came: the old one stays.
-                                (talk.messages, talk.left_out) = before;
-                            }
+                    if talk.messages.last().is_some_and(|last| last.role == Role::User) {
+                        let failed = self.answer_last(&mut generator, &mut talk, &mut sampler, &input, &mut total)?;
+                        if let Some(why) = failed {
+                            (talk.messages, talk.left_out) = before;
+                            eprintln!("{why}; the conversation stays as it was");
                         }
-                        _ => eprintln!("there is no message to answer"),
+                    } else {
+                        (talk.messages, talk.left_out) = before;
+                        eprintln!("/regen answers your last message again, and there is none yet: write one first");
                     }
                 }
                 Line::Text(text) => {
                     talk.messages.push(Message::new(Role::User, text));
-                    self.answer_last(&mut generator, &mut talk, &mut sampler, &input, &mut total)?;
+                    let failed = self.answer_last(&mut generator, &mut talk, &mut sampler, &input, &mut total)?;
+                    if let Some(why) = failed {
+                        talk.messages.pop();
+                        eprintln!("{why}; the message is taken back, and /reset begins a new conversation");
+                    }
                 }
             }
         }
@@ -174,13 +182,22 @@ fn add(total: &mut Figures, answer: &Figures) {
     };
 }
 
+/// The first part of a message: a file may have put a text of any length into it.
+fn short(message: &str) -> String {
+    const MOST: usize = 300;
+    match message.char_indices().nth(MOST) {
+        Some((end, _)) => format!("{} …", &message[..end]),
+        None => message.to_owned(),
+    }
+}
+
 /// Whether an error is of this answer alone: the template refused the messages, or they are too long.
 fn is_of_answer(error: &(dyn std::error::Error + 'static)) -> bool {
     error.is::<ChatError>() || matches!(error.downcast_ref(), Some(GenerateError::PromptTooLong { .. }))
 }
 
 impl Chat<'_> {
-    /// Answers the last message, and adds the answer. Where that cannot be done the message is taken back.
+    /// Answers the last message, and adds the answer; or says why there is none.
     fn answer_last<M: Machine>(
         &self,
         generator: &mut Generator<M>,
@@ -188,45 +205,65 @@ impl Chat<'_> {
         sampler: &mut SamplerConfig,
         input: &Input,
         total: &mut Figures,
-    ) -> Result<(), Failure> {
+    ) -> Result<Option<String>, Failure> {
         let answer = self.answer(generator, talk, sampler, input, total);
         sampler.seed = sampler.seed.wrapping_add(1);
         match answer {
-            Ok(answer) => talk.messages.push(answer),
-            Err(error) if is_of_answer(&*error) => {
-                talk.messages.pop();
-                eprintln!("{error}; the message is taken back, and /reset begins a new conversation");
+            Ok(answer) => {
+                talk.messages.push(answer);
+                Ok(None)
             }
-            Err(error) => return Err(error),
+            Err(error) if is_of_answer(&*error) => Ok(Some(short(&error.to_string()))),
+            Err(error) => Err(error),
         }
-        Ok(())
     }
 
     /// The prompt of the conversation, and its tokens. Where it leaves no room for an answer its oldest turns are left out, until it takes at most
     /// half of the context: so the cache of what is left serves several further turns.
     fn prompt<M: Machine>(&self, generator: &Generator<M>, talk: &mut Talk) -> Result<(String, Vec<u32>), Failure> {
         let context = generator.engine().max_context();
-        let mut most = context.saturating_sub(self.args.tokens.min(context / 4));
-        loop {
-            // What the user wrote stays text, whatever control tokens it spells.
-            let messages = talk.shown();
-            let pieces = self
-                .template
-                .render_pieces(&Conversation::to_answer(&messages), generator.tokenizer())?;
-            let text = pieces.iter().map(|piece| piece.text.as_str()).collect();
-            let ids = generator.encode(&Prompt::Pieces(pieces))?;
-            if ids.len() <= most {
-                return Ok((text, ids));
-            }
-            most = context / 2;
-            let is_first = talk.left_out == 0;
-            if !talk.leave_out_a_turn() {
-                return Ok((text, ids));
-            }
-            if is_first {
-                eprintln!("(the conversation is longer than the context: its oldest turns are left out from here on)");
+        let room = context.saturating_sub(self.args.tokens.min(context / 4));
+        let whole = self.prompt_of(generator, talk)?;
+        let turns = talk.turns_after();
+        let (Some(&last), true) = (turns.last(), whole.1.len() > room) else {
+            return Ok(whole);
+        };
+        if talk.left_out == 0 {
+            eprintln!("(the conversation is longer than the context: its oldest turns are left out from here on)");
+        }
+        // A file may bring very many turns: the first that fits is searched for by halves.
+        let (mut low, mut high, mut found) = (0, turns.len(), None);
+        while low < high {
+            let middle = low.midpoint(high);
+            talk.left_out = turns[middle];
+            let shorter = self.prompt_of(generator, talk)?;
+            if shorter.1.len() <= context / 2 {
+                (high, found) = (middle, Some((talk.left_out, shorter)));
+            } else {
+                low = middle + 1;
             }
         }
+        match found {
+            Some((left_out, prompt)) => {
+                talk.left_out = left_out;
+                Ok(prompt)
+            }
+            None => {
+                talk.left_out = last;
+                self.prompt_of(generator, talk)
+            }
+        }
+    }
+
+    /// The prompt of what is not left out, and its tokens.
+    fn prompt_of<M: Machine>(&self, generator: &Generator<M>, talk: &Talk) -> Result<(String, Vec<u32>), Failure> {
+        // What the user wrote stays text, whatever control tokens it spells.
+        let messages = talk.shown();
+        let pieces = self
+            .template
+            .render_pieces(&Conversation::to_answer(&messages), generator.tokenizer())?;
+        let text = pieces.iter().map(|piece| piece.text.as_str()).collect();
+        Ok((text, generator.encode(&Prompt::Pieces(pieces))?))
     }
 
     /// Answers the last message, and shows the answer as it is made.

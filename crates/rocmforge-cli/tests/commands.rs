@@ -10,7 +10,7 @@ use rocmforge::models::generate::{Generator, Request};
 use rocmforge::models::sampling::SamplerConfig;
 use rocmforge::models::{Engine, EngineOptions, Model};
 use rocmforge_testkit::skip;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 const TEMPLATE: &str = "{% for m in messages %}<bos>{{ m.role }}: {{ m.content }}<eos>\n{% endfor %}\
                         {% if add_generation_prompt %}<bos>assistant: {% endif %}";
@@ -349,7 +349,7 @@ fn commands_of_a_conversation_do_what_help_says() {
     let said = stderr(&output);
     for part in [
         "/system TEXT",
-        "there is no message to answer",
+        "/regen answers your last message again, and there is none yet",
         "2 messages are in",
         "there is no command /wrong",
         "tokens/s (`rocmforge bench`",
@@ -368,7 +368,7 @@ fn commands_of_a_conversation_do_what_help_says() {
         saved["messages"][1]["content"].as_str().map(str::trim_end),
         Some(answers[0])
     );
-    // Other instructions give another prompt: as if they had been there from the begin.
+    // Other instructions give another prompt: as if they had been there from the start.
     let changed = stdout(&chat(model.path(), &greedy, "/system be brief\none\n"));
     let given = stdout(&chat(
         model.path(),
@@ -376,6 +376,46 @@ fn commands_of_a_conversation_do_what_help_says() {
         "one\n",
     ));
     assert_eq!(changed, given);
+}
+
+/// What a file brings is bounded: a role of any length is not printed whole, and very many turns are not rendered one fewer at a time.
+#[test]
+fn hostile_files_of_conversations_are_refused_or_shortened() {
+    let model = tiny_chat();
+    let folder = tempfile::tempdir().expect("a folder");
+    let [role, turns] = ["role.json", "turns.json"].map(|name| folder.path().join(name));
+    let long = format!("\u{1b}[2J{}", "k".repeat(1 << 20));
+    std::fs::write(&role, json!([{ "role": long, "content": "x" }]).to_string()).expect("written");
+    let turn = [
+        json!({ "role": "user", "content": "a" }),
+        json!({ "role": "assistant", "content": "b" }),
+    ];
+    let many: Vec<Value> = turn.iter().cycle().take(6000).cloned().collect();
+    std::fs::write(&turns, Value::from(many).to_string()).expect("written");
+    let input = format!("/load {}\n/load {}\nhi\n", role.display(), turns.display());
+    let output = chat(model.path(), &["--ctx", "64", "--tokens", "2", "--temp", "0"], &input);
+    let said = stderr(&output);
+    assert!(said.len() < 4000, "{} bytes are printed", said.len());
+    assert!(
+        said.contains("the role \"\\u{1b}[2Jk") && !said.contains('\u{1b}'),
+        "{said}"
+    );
+    assert!(
+        said.contains("6000 messages of") && said.contains("oldest turns are left out"),
+        "{said}"
+    );
+    assert_eq!(stdout(&output).lines().count(), 1, "{said}");
+}
+
+/// A line that no context has room for is skipped, and the next one is answered.
+#[test]
+fn a_line_without_an_end_is_left_out() {
+    let model = tiny_chat();
+    let input = format!("{}\nhi\n", "x".repeat(5 << 20));
+    let output = chat(model.path(), &["--tokens", "2", "--temp", "0"], &input);
+    let said = stderr(&output);
+    assert!(said.contains("more than 4 MiB"), "{}", &said[..said.len().min(2000)]);
+    assert_eq!(stdout(&output).lines().count(), 1);
 }
 
 /// A template that refuses a message ends the answer, not the program.

@@ -1,6 +1,6 @@
 //! Lines of the user: from a line editor on a terminal, else as they come; and Ctrl-C.
 
-use std::io::{BufRead, IsTerminal};
+use std::io::{BufRead, IsTerminal, Read};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,6 +31,8 @@ pub(crate) enum Line {
     Load(PathBuf),
     /// How quick the model is here.
     Bench,
+    /// More than [`LONGEST_LINE`]; nothing of it is kept.
+    TooLong,
     /// Something that cannot be done; the text says why.
     Unknown(String),
     /// The end.
@@ -46,6 +48,31 @@ pub(super) const HELP: &str = "\
 /load FILE    goes on with the conversation of a file
 /bench        measures prompt and decoding of this model
 /exit         ends the program, as Ctrl-D does; Ctrl-C ends an answer";
+
+/// Bytes of the longest line that is a message: more than any context has.
+pub(super) const LONGEST_LINE: u64 = 4 << 20;
+
+/// A line as it was read.
+#[derive(Debug, PartialEq, Eq)]
+enum RawLine {
+    Text(String),
+    TooLong,
+    End,
+}
+
+/// Reads a line, and keeps no more of it than [`LONGEST_LINE`].
+fn line_of(from: &mut impl BufRead) -> std::io::Result<RawLine> {
+    let mut bytes = Vec::new();
+    let read = from.by_ref().take(LONGEST_LINE + 1).read_until(b'\n', &mut bytes)?;
+    if read == 0 {
+        return Ok(RawLine::End);
+    }
+    if bytes.len() as u64 <= LONGEST_LINE || bytes.ends_with(b"\n") {
+        return Ok(RawLine::Text(String::from_utf8_lossy(&bytes).into_owned()));
+    }
+    from.skip_until(b'\n')?;
+    Ok(RawLine::TooLong)
+}
 
 /// What a line that is not empty means.
 fn meaning(line: &str) -> Line {
@@ -118,8 +145,10 @@ impl Input {
     /// The next line that is not empty.
     pub(crate) fn read(&mut self) -> Result<Line, Failure> {
         loop {
-            let Some(line) = self.read_line()? else {
-                return Ok(Line::End);
+            let line = match self.read_line()? {
+                RawLine::Text(line) => line,
+                RawLine::TooLong => return Ok(Line::TooLong),
+                RawLine::End => return Ok(Line::End),
             };
             match line.trim() {
                 "" => {}
@@ -128,26 +157,25 @@ impl Input {
         }
     }
 
-    fn read_line(&mut self) -> Result<Option<String>, Failure> {
+    fn read_line(&mut self) -> Result<RawLine, Failure> {
         let Some(editor) = &mut self.editor else {
-            let mut bytes = Vec::new();
-            let read = std::io::stdin().lock().read_until(b'\n', &mut bytes)?;
-            return Ok((read > 0).then(|| String::from_utf8_lossy(&bytes).into_owned()));
+            return Ok(line_of(&mut std::io::stdin().lock())?);
         };
         match editor.readline("> ") {
+            Ok(line) if line.len() as u64 > LONGEST_LINE => Ok(RawLine::TooLong),
             Ok(line) => {
                 editor.add_history_entry(&line)?;
                 // A history that cannot be written is no reason to stop.
                 if let Some(history) = self.history.as_ref().filter(|_| !line.trim().is_empty()) {
                     let _ = history.add(&line);
                 }
-                Ok(Some(line))
+                Ok(RawLine::Text(line))
             }
             Err(ReadlineError::Interrupted) => {
                 eprintln!("(Ctrl-D or /exit ends the program)");
-                Ok(Some(String::new()))
+                Ok(RawLine::Text(String::new()))
             }
-            Err(ReadlineError::Eof) => Ok(None),
+            Err(ReadlineError::Eof) => Ok(RawLine::End),
             Err(error) => Err(error.into()),
         }
     }
@@ -176,6 +204,31 @@ impl Drop for StopAnswer<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_line_that_is_too_long_is_skipped_and_the_next_is_read() {
+        let long = LONGEST_LINE as usize;
+        let text = [
+            vec![b'x'; long + 1],
+            b"\nhi\n".to_vec(),
+            vec![b'y'; long],
+            b"\nlast".to_vec(),
+        ]
+        .concat();
+        let mut from = std::io::BufReader::with_capacity(1000, &text[..]);
+        let mut read = || line_of(&mut from).expect("memory");
+        assert_eq!(read(), RawLine::TooLong);
+        assert_eq!(read(), RawLine::Text("hi\n".to_owned()));
+        assert!(matches!(read(), RawLine::Text(line) if line.len() == long + 1));
+        assert_eq!(read(), RawLine::Text("last".to_owned()));
+        assert_eq!(read(), RawLine::End);
+        // Without an end.
+        let endless = std::io::repeat(b'x').take(8 * LONGEST_LINE);
+        assert_eq!(
+            line_of(&mut std::io::BufReader::new(endless)).expect("memory"),
+            RawLine::TooLong
+        );
+    }
 
     #[test]
     fn a_word_after_a_slash_is_a_command_and_a_path_is_text() {

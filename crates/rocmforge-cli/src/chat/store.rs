@@ -4,14 +4,15 @@ use std::io::{Read, Write};
 use std::path::Path;
 
 use rocmforge::gguf::open_regular;
+use rocmforge::memory::Bytes;
 use rocmforge::models::chat::{Content, Message, Role};
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
 use crate::store::new_file;
 
-/// The longest file of a conversation that is read.
-const LONGEST: u64 = 64 << 20;
+/// The longest file of a conversation that is read. As values of JSON it takes at most some 16 times as much memory.
+const LONGEST: u64 = 16 << 20;
 
 /// A conversation.
 pub(super) struct Talk {
@@ -63,18 +64,13 @@ impl Talk {
         [first, &rest[self.left_out.min(rest.len())..]].concat()
     }
 
-    /// Leaves out one more of the oldest turns: a message of the user and what follows it. The last one stays.
-    pub(super) fn leave_out_a_turn(&mut self) -> bool {
-        let rest = &self.messages[self.instructions()..];
-        let users = rest.iter().enumerate().skip(self.left_out + 1);
-        let next = users.into_iter().find(|(_, message)| message.role == Role::User);
-        match next {
-            Some((index, _)) => {
-                self.left_out = index;
-                true
-            }
-            None => false,
-        }
+    /// Where the turns after the oldest that is shown begin, each with a message of the user: what [`Self::left_out`] may become.
+    pub(super) fn turns_after(&self) -> Vec<usize> {
+        let rest = self.messages[self.instructions()..].iter().enumerate();
+        let users = rest
+            .skip(self.left_out + 1)
+            .filter(|(_, message)| message.role == Role::User);
+        users.map(|(index, _)| index).collect()
     }
 
     /// Writes the messages, as the chat API of OpenAI has them, in place of what the file had.
@@ -107,7 +103,11 @@ impl Talk {
         let mut bytes = Vec::new();
         file.take(LONGEST + 1).read_to_end(&mut bytes)?;
         if bytes.len() as u64 > LONGEST {
-            return Err(format!("it has more than {LONGEST} bytes").into());
+            return Err(format!(
+                "it has more than {}, the longest conversation that is read",
+                Bytes(LONGEST)
+            )
+            .into());
         }
         let value: Value = serde_json::from_slice(&bytes)?;
         let list = value.get("messages").unwrap_or(&value);
@@ -140,11 +140,13 @@ mod tests {
             talk.messages.push(Message::new(Role::User, "q2"));
             let whole = talk.messages.len();
             assert_eq!(talk.shown().len(), whole);
-            assert!(talk.leave_out_a_turn() && talk.leave_out_a_turn());
+            let turns = talk.turns_after();
+            assert_eq!(turns, [2, 4]);
+            talk.left_out = turns[1];
             let shown = talk.shown();
             assert_eq!(shown.last(), talk.messages.last());
             assert_eq!(shown.len(), 1 + usize::from(system.is_some()));
-            assert!(!talk.leave_out_a_turn(), "the last message stays");
+            assert!(talk.turns_after().is_empty(), "the last message stays");
             assert_eq!(talk.messages.len(), whole, "nothing is forgotten");
         }
     }
@@ -164,6 +166,20 @@ mod tests {
         for damaged in ["", "{}", "[1]", r#"[{"role": "king"}]"#] {
             std::fs::write(&path, damaged).expect("written");
             assert!(Talk::load(&path).is_err(), "{damaged}");
+        }
+        let deep = format!(
+            "[{{\"role\": \"user\", \"content\": {}{}}}]",
+            "[".repeat(100_000),
+            "]".repeat(100_000)
+        );
+        let long = format!(
+            "[{{\"role\": \"user\", \"content\": \"{}\"}}]",
+            "x".repeat(LONGEST as usize)
+        );
+        for (hostile, why) in [(deep, "recursion"), (long, "more than 16 MiB")] {
+            std::fs::write(&path, hostile).expect("written");
+            let error = Talk::load(&path).err().expect("refused").to_string();
+            assert!(error.contains(why), "{error}");
         }
         // A folder, and a pipe that nobody writes to.
         let pipe = folder.path().join("pipe");
