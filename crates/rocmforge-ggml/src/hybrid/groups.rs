@@ -34,7 +34,6 @@ const COPIED_IN_A_RUN: usize = 64 << 20;
 #[derive(Debug)]
 pub(super) struct Return {
     group: usize,
-    card: usize,
     stream: HipStream,
     waiting: VecDeque<TensorDesc>,
     copying: Vec<Copying>,
@@ -176,7 +175,7 @@ impl HybridBackend {
 
     /// Moves the group to the host that gains least from a card. False if none is left there.
     pub(super) fn spill_one(&mut self, card: usize) -> GgmlResult<bool> {
-        self.returning.take_if(|returning| returning.card == card);
+        self.returning.remove(&card);
         self.calm[card] = 0;
         match self.last_on(card) {
             Some(index) => self.spill(index).map(|()| true),
@@ -218,14 +217,14 @@ impl HybridBackend {
                 self.calm[card] = self.calm[card].saturating_add(1);
             }
         }
-        match self.advance_return() {
-            Err(error) if is_out_of_memory(&error) => {
-                self.returning = None;
-                self.calm.fill(0);
-                Ok(())
+        for card in 0..self.cards.len() {
+            match self.advance_return(card) {
+                // The others go on.
+                Err(error) if is_out_of_memory(&error) => self.calm[card] = 0,
+                other => other?,
             }
-            other => other,
         }
+        Ok(())
     }
 
     /// Whether a group may return to a card: its budget was not exceeded for some runs, and is not close to it.
@@ -233,23 +232,22 @@ impl HybridBackend {
         self.calm[card] >= CALM_RUNS && self.cards[card].hip().card().pressure() <= Pressure::Yellow
     }
 
-    /// Begins, continues or ends the return of a group.
-    fn advance_return(&mut self) -> GgmlResult<()> {
-        let groups = &self.groups;
-        self.returning.take_if(|returning| groups[returning.group].stays);
-        let Some(mut returning) = self.returning.take() else {
-            return self.begin_return();
-        };
-        if !self.is_calm(returning.card) {
-            self.returning = Some(returning);
+    /// Begins, continues or ends the return of a group to a card. A return that fails, or whose card is not calm any more, is given up: the group may
+    /// go to another card.
+    fn advance_return(&mut self, card: usize) -> GgmlResult<()> {
+        let returning = self.returning.remove(&card);
+        if !self.is_calm(card) {
             return Ok(());
         }
+        let Some(mut returning) = returning.filter(|returning| !self.groups[returning.group].stays) else {
+            return self.begin_return(card);
+        };
         // They had a whole run's time: what is not done by now is waited for.
         for copying in returning.copying.drain(..) {
             copying.pending.wait().map_err(failed("copying weights"))?;
             let weight = match self.weights.get(&copying.desc.id) {
                 Some(Loaded::Weight(host)) => {
-                    let card = &self.cards[returning.card];
+                    let card = &self.cards[card];
                     card.pack_loaded(&copying.desc, copying.buffer, &returning.stream, host)?
                 }
                 _ => LoadedWeight::plain(copying.buffer),
@@ -263,44 +261,44 @@ impl HybridBackend {
                 returning.waiting.push_front(desc);
                 break;
             }
-            let copying = self.begin_copy(returning.card, &returning.stream, desc)?;
+            let copying = self.begin_copy(card, &returning.stream, desc)?;
             returning.copying.push(copying);
         }
         if !returning.copying.is_empty() {
-            self.returning = Some(returning);
+            self.returning.insert(card, returning);
             return Ok(());
         }
-        self.end_return(returning)
+        self.end_return(card, returning)
     }
 
-    fn begin_return(&mut self) -> GgmlResult<()> {
-        let next = self
-            .groups
-            .iter()
-            .position(|group| group.location == TensorLocation::Cpu && !group.stays);
+    /// Begins the return of the first group on the host that is on its way to no card, if this card has room for it.
+    fn begin_return(&mut self, card: usize) -> GgmlResult<()> {
+        let is_returning = |index: usize| self.returning.values().any(|returning| returning.group == index);
+        let waits = |(index, group): (usize, &Group)| {
+            group.location == TensorLocation::Cpu && !group.stays && !is_returning(index)
+        };
+        let next = self.groups.iter().enumerate().position(waits);
         let Some(index) = next else { return Ok(()) };
         let group = &self.groups[index];
         // Room for half of it again stays, so that it need not leave at once; a weight is there twice while it is packed.
         let largest = group.tensors.iter().map(TensorDesc::byte_size).max().unwrap_or(0);
         let needed = group.bytes.saturating_add(largest.max(group.bytes / 2));
         // A card without groups has no scratch yet.
-        let scratch = |card: usize| self.last_on(card).map_or(self.scratch, |_| 0);
-        let has_room = |&card: &usize| self.cards[card].fast_bytes(scratch(card)).unwrap_or(0) >= needed;
-        let mut calm = (0..self.cards.len()).filter(|&card| self.is_calm(card));
-        let Some(card) = calm.find(has_room) else {
+        let scratch = self.last_on(card).map_or(self.scratch, |_| 0);
+        if self.cards[card].fast_bytes(scratch).unwrap_or(0) < needed {
             return Ok(());
-        };
+        }
         let stream = self.cards[card].hip();
         let stream = stream.create_stream(&format!("weights of {}", group.name));
         let is_weight = |desc: &&TensorDesc| self.weights.contains_key(&desc.id);
-        self.returning = Some(Return {
+        let returning = Return {
             group: index,
-            card,
             stream: stream.map_err(failed("making a stream"))?,
             waiting: group.tensors.iter().filter(is_weight).cloned().collect(),
             copying: Vec::new(),
             done: Vec::new(),
-        });
+        };
+        self.returning.insert(card, returning);
         Ok(())
     }
 
@@ -318,8 +316,8 @@ impl HybridBackend {
     }
 
     /// Copies a group's caches, which may have changed until now, and lets it be on the card.
-    fn end_return(&mut self, returning: Return) -> GgmlResult<()> {
-        let (index, card) = (returning.group, returning.card);
+    fn end_return(&mut self, card: usize, returning: Return) -> GgmlResult<()> {
+        let index = returning.group;
         let tensors = self.groups[index].tensors.clone();
         returning
             .done

@@ -11,7 +11,7 @@ mod program;
 mod spans;
 mod statistics;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use groups::Group;
@@ -76,7 +76,8 @@ pub struct HybridBackend {
     scratch: usize,
     /// Of each card, runs since its budget was last exceeded.
     calm: Vec<u32>,
-    returning: Option<groups::Return>,
+    /// The group on its way to each card, if there is one.
+    returning: BTreeMap<usize, groups::Return>,
     statistics: HybridStatistics,
 }
 
@@ -96,7 +97,7 @@ impl HybridBackend {
             left_out: BTreeSet::new(),
             scratch: 0,
             calm: vec![0],
-            returning: None,
+            returning: BTreeMap::new(),
             statistics: HybridStatistics::default(),
         }
     }

@@ -6,9 +6,9 @@ use rocmforge_ggml::{
     Attention, AttentionMask, CpuBackend, DType, FlashAttnExt, GgmlBackend, Graph, HipGgmlBackend, HostAccess,
     HybridBackend, Layout, Op, TensorDesc, TensorGroup, TensorId, TensorLocation, Unary, executor,
 };
-use rocmforge_hip_sys::HipClock;
+use rocmforge_hip_sys::{HipClock, hipErrorOutOfMemory};
 use rocmforge_runtime::{Bytes, DeviceTensor, Policy};
-use rocmforge_sim::{CardConfig, Client, DesktopConfig, SimConfig};
+use rocmforge_sim::{CardConfig, Client, DesktopConfig, FaultPlan, SimConfig, When};
 use rocmforge_testkit::compare::{Tolerance, assert_close};
 use rocmforge_testkit::data::{rng, widen};
 use rocmforge_testkit::{GpuLease, LeaseOptions, gpu, gpu_with, skip};
@@ -347,6 +347,27 @@ fn groups_return_to_a_card_while_another_has_no_memory() {
     drop(kept);
     assert_eq!(places[0], [TensorLocation::Gpu(0); 3]);
     assert!(places.contains(&[TensorLocation::Cpu; 3]), "{places:?}");
+    assert_eq!(places[39], [TensorLocation::Gpu(1); 3], "{places:?}");
+}
+
+/// A card whose driver has no memory, whatever its budget says, is tried again and again: the others must not wait for it.
+#[test]
+fn groups_return_to_a_card_while_another_refuses_memory() {
+    // Nothing has room at first.
+    let holds = [(0, 19 * GIB / 4), (2, GIB / 4)];
+    let cards = [card_with_desktop(&holds), card_with_desktop(&holds)];
+    let [Some(first), Some(second)] = cards else {
+        skip!("{ONE_REAL_CARD}");
+    };
+    let cards = [first, second];
+    let products = Products::new();
+    let mut backend = hybrid_of(&cards);
+    backend.place(&products.groups(), 0).expect("budgets");
+    products.load(&mut backend);
+    let no_memory = FaultPlan::new().call("hipMalloc", When::From(1), hipErrorOutOfMemory);
+    cards[0].sim().expect("simulated").set_fault_plan(no_memory);
+    let places = runs_over_time(&products, &mut backend, &cards, 40);
+    assert_eq!(places[0], [TensorLocation::Cpu; 3]);
     assert_eq!(places[39], [TensorLocation::Gpu(1); 3], "{places:?}");
 }
 
