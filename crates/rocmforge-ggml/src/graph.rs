@@ -20,8 +20,8 @@ pub struct Node {
 #[derive(Clone, Debug, Default)]
 pub struct Graph {
     tensors: Vec<Option<TensorDesc>>,
-    /// The nodes, in the order they run.
-    pub nodes: Vec<Node>,
+    /// In the order they run.
+    pub(crate) nodes: Vec<Node>,
     outputs: BTreeSet<TensorId>,
     /// Buffers of the planner: tensors in one of them are views of it, and are still tensors of their own.
     arenas: Vec<TensorId>,
@@ -48,6 +48,19 @@ impl Graph {
     pub fn add_node(&mut self, op: Op, inputs: Vec<TensorId>, outputs: Vec<TensorId>) {
         self.launches = None;
         self.nodes.push(Node { op, inputs, outputs });
+    }
+
+    /// The nodes, in the order they run.
+    #[must_use]
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    /// The nodes, for changes. Each is a launch again afterwards ([`Self::launches`]): those that the optimizer made of several nodes may not fit the
+    /// changed ones.
+    pub fn nodes_mut(&mut self) -> &mut Vec<Node> {
+        self.launches = None;
+        &mut self.nodes
     }
 
     /// Adds a node and its output tensor, with the shape and type that the inputs determine. Of several outputs the first is returned.
@@ -230,8 +243,8 @@ impl Graph {
     }
 
     /// The nodes that have something to run as launches, in the order in which they run: several nodes are one where the optimizer has found that
-    /// the backend has a kernel for them ([`crate::optimizer::Pass::is_fusion`]). They are of the nodes as they were then: [`Self::add_node`] makes each
-    /// node a launch again.
+    /// the backend has a kernel for them ([`crate::optimizer::Pass::is_fusion`]). They are of the nodes as they were then: [`Self::add_node`] and
+    /// [`Self::nodes_mut`] make each node a launch again.
     #[must_use]
     pub fn launches(&self) -> Cow<'_, [Launch]> {
         match &self.launches {

@@ -53,23 +53,51 @@ impl Kernel {
 }
 
 /// One launch: what it computes, and the tensors that it reads and writes.
+///
+/// A launch comes from a [`Node`] or from [`crate::Graph::launches`]: only the optimizer makes one of several nodes, whose operands it has checked.
+///
+/// ```compile_fail,E0624
+/// use rocmforge_ggml::{Kernel, Launch, TensorId};
+///
+/// let without_operands = Launch::new(Kernel::AddRmsNorm { eps: 1e-5 }, [], [TensorId(0)]);
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Launch {
-    /// What is computed.
-    pub kernel: Kernel,
-    /// Tensors read.
-    pub inputs: Vec<TensorId>,
-    /// Tensors written.
-    pub outputs: Vec<TensorId>,
-    /// Whether a device may run it with the launch before, as one. Their operands and results live at once in a plan, and none lies over another
-    /// that a second launch of theirs reads or writes.
-    pub joined: bool,
+    pub(crate) kernel: Kernel,
+    pub(crate) inputs: Vec<TensorId>,
+    pub(crate) outputs: Vec<TensorId>,
+    pub(crate) joined: bool,
 }
 
 impl Launch {
-    /// A launch by itself.
+    /// What is computed.
     #[must_use]
-    pub fn new(kernel: Kernel, inputs: impl Into<Vec<TensorId>>, outputs: impl Into<Vec<TensorId>>) -> Self {
+    pub const fn kernel(&self) -> Kernel {
+        self.kernel
+    }
+
+    /// Tensors read.
+    #[must_use]
+    pub fn inputs(&self) -> &[TensorId] {
+        &self.inputs
+    }
+
+    /// Tensors written.
+    #[must_use]
+    pub fn outputs(&self) -> &[TensorId] {
+        &self.outputs
+    }
+
+    /// Whether a device may run it and the launch before as one. A plan then keeps the operands and results of both in memory at the same time. None of
+    /// them shares memory with another one that the second launch reads or writes.
+    #[must_use]
+    pub const fn is_joined(&self) -> bool {
+        self.joined
+    }
+
+    /// A launch by itself. Of several nodes: the operands are those of nodes that are checked.
+    #[must_use]
+    pub(crate) fn new(kernel: Kernel, inputs: impl Into<Vec<TensorId>>, outputs: impl Into<Vec<TensorId>>) -> Self {
         Self {
             kernel,
             inputs: inputs.into(),
@@ -78,7 +106,7 @@ impl Launch {
         }
     }
 
-    /// Weights of a product, whatever it does with the results; none of another launch.
+    /// Weights of a product, whatever it does with the results; a launch of another kind has no weights.
     pub(crate) fn weights(&self) -> &[TensorId] {
         let operands = match self.kernel {
             Kernel::Op(Op::MulMat) | Kernel::MulMatUnary(_) => 1..2,

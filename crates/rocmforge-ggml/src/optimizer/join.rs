@@ -2,7 +2,7 @@
 //! after it.
 //!
 //! The launches come one after the other, and each result that is not a cache has memory of its own. The planner lets all of them live at once
-//! ([`Launch::joined`]), so no place in memory has to be looked at when they run.
+//! ([`Launch::is_joined`]), so no place in memory has to be looked at when they run.
 
 use super::rewrite::Uses;
 use crate::{DType, Graph, Kernel, Launch, Op, TensorId};

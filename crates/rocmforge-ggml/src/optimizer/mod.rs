@@ -84,7 +84,7 @@ impl GraphOptimizer {
         self
     }
 
-    /// These, and launches are marked that a device runs with the one before ([`crate::Launch::joined`]).
+    /// These, and launches are marked that a device runs with the one before ([`crate::Launch::is_joined`]).
     #[must_use]
     pub const fn joining(mut self) -> Self {
         self.passes |= JOINS;

@@ -92,7 +92,7 @@ fn test_optimizer_without_passes() {
         .without_noop_elimination()
         .without_layout_optimization();
     assert!(none.optimize(&mut g).is_empty());
-    assert_eq!(g.nodes.len(), 1);
+    assert_eq!(g.nodes().len(), 1);
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn test_dce_removes_unused_nodes() {
     let unused = g.push(Op::Scale { factor: 9.0 }, &[x]).expect("fits");
     g.mark_output(z);
     let stats = GraphOptimizer::new().optimize(&mut g);
-    assert_eq!((stats.dce_nodes_removed, g.nodes.len()), (1, 2));
+    assert_eq!((stats.dce_nodes_removed, g.nodes().len()), (1, 2));
     assert!(g.tensor(unused).is_none() && g.tensor(x).is_some() && g.tensor(y).is_some());
 }
 
@@ -114,7 +114,7 @@ fn test_dce_removes_unused_nodes() {
 fn test_dce_without_markers_keeps_everything() {
     let (mut g, _) = chain();
     assert_eq!(GraphOptimizer::new().optimize(&mut g).dce_nodes_removed, 0);
-    assert_eq!(g.nodes.len(), 2);
+    assert_eq!(g.nodes().len(), 2);
 }
 
 #[test]
@@ -158,7 +158,7 @@ fn dce_keeps_effects_and_what_writes_into_views() {
     let result = g.push(Op::Scale { factor: 1.0 }, &[src]).expect("fits");
     g.mark_output(result);
     assert!(GraphOptimizer::new().optimize(&mut g).is_empty());
-    assert_eq!(g.nodes.len(), 3);
+    assert_eq!(g.nodes().len(), 3);
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn test_noop_elimination_removes_redundant_views() {
     let view = g.add_tensor(f32([4]));
     g.add_node(Op::View, vec![x], vec![view]);
     assert_eq!(GraphOptimizer::new().optimize(&mut g).noops_removed, 1);
-    assert!(g.nodes.is_empty());
+    assert!(g.nodes().is_empty());
 }
 
 #[test]
@@ -224,7 +224,7 @@ fn test_node_signature_from_add_node() {
         g.push(Op::Add, &inputs).expect("fits");
     }
     let s: Vec<_> = g
-        .nodes
+        .nodes()
         .iter()
         .map(|n| NodeSignature::from_node(&g, n).expect("whole"))
         .collect();
@@ -291,7 +291,7 @@ fn test_cse_removes_duplicate_nodes() {
     g.push(Op::Add, &[a, b]).expect("fits");
     g.push(Op::Add, &[a, b]).expect("fits");
     assert_eq!(GraphOptimizer::new().optimize(&mut g).cse_nodes_removed, 1);
-    assert_eq!(g.nodes.len(), 1);
+    assert_eq!(g.nodes().len(), 1);
 }
 
 #[test]
@@ -305,7 +305,7 @@ fn test_cse_cleans_up_orphaned_tensors() {
     GraphOptimizer::new().optimize(&mut g);
     assert_eq!(g.tensor_count(), before - 1);
     assert!(g.tensor(second).is_none() && g.tensor(y).is_some());
-    assert_eq!(g.nodes[1].inputs, [first, first]);
+    assert_eq!(g.nodes()[1].inputs, [first, first]);
 }
 
 #[test]
@@ -428,7 +428,7 @@ fn validation_rejects_what_cannot_run() {
         assert!(error.contains(needle), "{error}");
     };
     let (mut g, [x, y, z]) = chain();
-    g.nodes.swap(0, 1);
+    g.nodes_mut().swap(0, 1);
     reject(&g, "before a later node writes it");
     let (mut g, _) = chain();
     g.add_node(Op::Scale { factor: 1.0 }, vec![x], vec![z]);
@@ -448,11 +448,11 @@ fn validation_rejects_what_cannot_run() {
     reject(&g, "beyond its buffer");
     let (mut g, _) = chain();
     g.add_node(Op::Add, vec![x], vec![y]);
-    g.nodes.remove(0);
-    g.nodes.rotate_right(1);
+    g.nodes_mut().remove(0);
+    g.nodes_mut().rotate_right(1);
     reject(&g, "takes 2 inputs and 1 output, but has 1 inputs");
     let (mut g, _) = chain();
-    g.nodes[0].op = Op::Scale { factor: f32::NAN };
+    g.nodes_mut()[0].op = Op::Scale { factor: f32::NAN };
     reject(&g, "factor = NaN");
 }
 

@@ -56,7 +56,7 @@ fn run_planned(random: &Random, graph: &Graph, constants: &Constants) -> Results
 
 /// Nodes with effects, which must stay and keep their order.
 fn effects(graph: &Graph) -> Vec<TensorId> {
-    let effects = graph.nodes.iter().filter(|node| graph.has_effect(node));
+    let effects = graph.nodes().iter().filter(|node| graph.has_effect(node));
     effects.flat_map(|node: &Node| node.outputs.clone()).collect()
 }
 
@@ -89,8 +89,8 @@ fn compare(seed: u64, what: &str, random: &Random, graph: &Graph, bound: f32, fo
         assert!(
             worst <= bound,
             "seed {seed}, {what}: tensor {id} differs by {worst:e} of {largest}, bound {bound:e}\nbefore: {:#?}\nafter: {:#?}",
-            random.graph.nodes,
-            graph.nodes,
+            random.graph.nodes(),
+            graph.nodes(),
         );
     }
 }
@@ -117,7 +117,8 @@ fn prove(seeds: impl Iterator<Item = u64>) {
             let stats = optimizer.optimize_with(&mut graph, &mut constants);
             if stats.is_empty() {
                 assert_eq!(
-                    graph.nodes, random.graph.nodes,
+                    graph.nodes(),
+                    random.graph.nodes(),
                     "seed {seed}, {what}: changed and not counted"
                 );
                 return stats;
@@ -125,7 +126,8 @@ fn prove(seeds: impl Iterator<Item = u64>) {
             if let Err(error) = validate_graph(&graph, Strictness::Strict) {
                 panic!(
                     "seed {seed}, {what}: {error}\nbefore: {:#?}\nafter: {:#?}",
-                    random.graph.nodes, graph.nodes
+                    random.graph.nodes(),
+                    graph.nodes()
                 );
             }
             assert_eq!(graph.get_outputs(), random.graph.get_outputs(), "seed {seed}, {what}");

@@ -71,9 +71,14 @@ impl Random {
 
     /// Marks most of what nobody reads: a fault in dead code would not be seen.
     fn mark_ends(&mut self) {
-        let made: Vec<TensorId> = self.graph.nodes.iter().flat_map(|node| node.outputs.clone()).collect();
+        let made: Vec<TensorId> = self
+            .graph
+            .nodes()
+            .iter()
+            .flat_map(|node| node.outputs.clone())
+            .collect();
         for id in made {
-            let is_read = self.graph.nodes.iter().any(|node| node.inputs.contains(&id));
+            let is_read = self.graph.nodes().iter().any(|node| node.inputs.contains(&id));
             if !is_read && !self.chance(8) {
                 self.graph.mark_output(id);
             }
@@ -449,7 +454,7 @@ impl Random {
 
     /// Something that has been computed before.
     fn twice(&mut self, x: TensorId) -> TensorId {
-        let again = self.graph.nodes.iter().rev().find(|node| {
+        let again = self.graph.nodes().iter().rev().find(|node| {
             let made = node.outputs.first().and_then(|&id| self.graph.tensor(id));
             made.is_some_and(|desc| desc.shape == [self.rows, ROW] && !desc.is_view() && desc.dtype == DType::F32)
         });

@@ -15,14 +15,14 @@ use crate::common::random_graph::generator::generate;
 /// What a file has of a graph: nodes, outputs, and the tensors that are used.
 fn content(graph: &Graph) -> (Vec<rocmforge_ggml::Node>, Vec<TensorId>, Vec<TensorDesc>) {
     let used = graph
-        .nodes
+        .nodes()
         .iter()
         .flat_map(|node| node.inputs.iter().chain(&node.outputs));
     let mut used: Vec<TensorId> = used.copied().collect();
     used.sort_unstable();
     used.dedup();
     let tensors = used.into_iter().map(|id| graph.tensor(id).expect("there").clone());
-    (graph.nodes.clone(), graph.get_outputs(), tensors.collect())
+    (graph.nodes().to_vec(), graph.get_outputs(), tensors.collect())
 }
 
 #[test]
@@ -256,7 +256,7 @@ proptest! {
     fn parameters_come_back_bit_for_bit(op in op()) {
         let file = GraphFile::from_graph(&one_node(op), &[]).expect("a file");
         let graph = again(&file).expect("a graph");
-        prop_assert_eq!(graph.nodes[0].op.signature(), op.signature());
+        prop_assert_eq!(graph.nodes()[0].op.signature(), op.signature());
     }
 }
 
@@ -458,7 +458,7 @@ fn unusual_graphs_come_back() {
     assert_eq!(found.tensor(row), graph.tensor(row));
     assert!(found.tensor(gone).is_none());
     let mut empty = graph.clone();
-    empty.nodes[2].outputs.clear();
+    empty.nodes_mut()[2].outputs.clear();
     let error = GraphFile::from_graph(&empty, &[]).expect_err("a node without an output");
     assert!(
         matches!(error, GraphFileError::ExportNode { node: 2, op: "SQR", .. }),

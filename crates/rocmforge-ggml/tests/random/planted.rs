@@ -78,7 +78,7 @@ impl HostAccess for Faulty {
 }
 
 fn names(case: &Case) -> Vec<&'static str> {
-    case.graph.nodes.iter().map(|node| node.op.name()).collect()
+    case.graph.nodes().iter().map(|node| node.op.name()).collect()
 }
 
 /// The op that runs in the place of another.
@@ -126,7 +126,7 @@ fn a_planted_fault_is_found_and_shrunk_to_the_op_that_has_it() {
         let single: &mut dyn FnMut(&Case) -> Result<Compared, Failure> = &mut |case| single_ops(case, &mut cpu(fault));
         let whole: &mut dyn FnMut(&Case) -> Result<Compared, Failure> = &mut |case| {
             let mut wrong = case.clone();
-            let nodes = &mut wrong.graph.nodes;
+            let nodes = wrong.graph.nodes_mut();
             nodes.iter_mut().for_each(|node| node.op = fault(&node.op));
             let found = program(case, &planned(&wrong)?, &mut cpu(fault), &[0])?;
             near(case, "program", &found, &[0])
@@ -139,11 +139,11 @@ fn a_planted_fault_is_found_and_shrunk_to_the_op_that_has_it() {
             assert!(case.seed < 200, "{name}: found at seed {} only", case.seed);
             let (small, failure) = smallest(&case, failure, faulty);
             assert!(matches!(failure, Failure::Far { .. }), "{failure}");
-            assert!(small.graph.nodes.len() <= 2, "{name}: {:?}", names(&small));
+            assert!(small.graph.nodes().len() <= 2, "{name}: {:?}", names(&small));
             assert!(names(&small).contains(&name), "{name}: {:?}", names(&small));
             // Printed and read again, it fails again, and only with the fault.
             let again = from_json(&to_json(&small));
-            assert_eq!(again.graph.nodes, small.graph.nodes, "{name}");
+            assert_eq!(again.graph.nodes(), small.graph.nodes(), "{name}");
             assert!(matches!(faulty(&again), Err(Failure::Far { .. })), "{name}");
             check(&again).unwrap_or_else(|failure| panic!("{name}: {failure}"));
         }

@@ -126,7 +126,7 @@ fn no_node_of_a_decoder_follows_from_its_weights() {
         let mut plain = engine(CpuBackend::with_threads(2), &tiny.open(), Some(GraphOptimizer::none()));
         logits(&mut plain, &tiny.ids[..4], 1);
         let step = plain.last_step().expect("steps ran");
-        let outputs = step.graph.nodes.iter().flat_map(|node| &node.outputs);
+        let outputs = step.graph.nodes().iter().flat_map(|node| &node.outputs);
         let changes: BTreeSet<TensorId> = outputs
             .chain([&step.inputs])
             .filter_map(|&id| step.graph.root(id))

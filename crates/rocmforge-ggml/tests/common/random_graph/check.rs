@@ -168,7 +168,7 @@ pub(crate) fn single_ops<B: HostAccess>(case: &Case, backend: &mut B) -> Result<
     load_weights(case, backend).map_err(failed("weights"))?;
     executor::prepare(backend, &case.graph).map_err(failed("prepare"))?;
     write_inputs(case, backend, 0).map_err(failed("inputs"))?;
-    for (index, node) in case.graph.nodes.iter().enumerate() {
+    for (index, node) in case.graph.nodes().iter().enumerate() {
         if case.graph.is_alias(node) {
             continue;
         }
@@ -236,7 +236,10 @@ pub(crate) fn near(case: &Case, what: &str, found: &[Outputs], runs: &[u64]) -> 
     let mut compared = Compared::default();
     for (found, &run) in found.iter().zip(runs) {
         let mut machine = machine(case, NOISY, run);
-        case.graph.nodes.iter().for_each(|node| machine.step(&case.graph, node));
+        case.graph
+            .nodes()
+            .iter()
+            .for_each(|node| machine.step(&case.graph, node));
         for (id, bytes) in case.graph.get_outputs().into_iter().zip(found) {
             let desc = case.desc(id);
             let values = match desc.is_contiguous() {

@@ -46,7 +46,7 @@ impl Case {
 
     /// Adds how often each op is in the graph, by name.
     pub(crate) fn count_ops(&self, ops: &mut BTreeMap<&'static str, usize>) {
-        for node in &self.graph.nodes {
+        for node in self.graph.nodes() {
             *ops.entry(node.op.name()).or_default() += 1;
         }
     }

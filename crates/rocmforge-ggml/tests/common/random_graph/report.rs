@@ -107,9 +107,9 @@ pub(crate) fn assert_passes(
          The graph of {} nodes again: {SEED}={} with this test\n\
          Its smallest part that fails has {} nodes: {failure}\n\
          To run it: save this line as FILE, and {FILE}=FILE with the filter `a_graph_file_is_replayed`\n{}",
-        case.graph.nodes.len(),
+        case.graph.nodes().len(),
         case.seed,
-        small.graph.nodes.len(),
+        small.graph.nodes().len(),
         to_json(&small)
     );
 }

@@ -22,11 +22,11 @@ pub(crate) fn shrink(case: Case, fails: &mut dyn FnMut(&Case) -> bool) -> Case {
 /// The first change that makes a smaller case that fails.
 fn step(case: &Case, fails: &mut dyn FnMut(&Case) -> bool) -> Option<Case> {
     let mut edits: Vec<Edit> = Vec::new();
-    for node in &case.graph.nodes {
+    for node in case.graph.nodes() {
         edits.extend(node.outputs.iter().map(|&id| Edit::Output(id)));
     }
     let values = values(case);
-    for (index, node) in case.graph.nodes.iter().enumerate().rev() {
+    for (index, node) in case.graph.nodes().iter().enumerate().rev() {
         // One of several results is no node's to replace.
         let &[output] = node.outputs.as_slice() else { continue };
         if let Some(values) = values.get(&output) {
@@ -53,14 +53,14 @@ fn step(case: &Case, fails: &mut dyn FnMut(&Case) -> bool) -> Option<Case> {
 /// Nodes first, then outputs, then elements.
 fn size(case: &Case) -> (usize, usize, usize) {
     let elements = case.graph.tensors().map(TensorDesc::element_count).sum();
-    (case.graph.nodes.len(), case.graph.get_outputs().len(), elements)
+    (case.graph.nodes().len(), case.graph.get_outputs().len(), elements)
 }
 
 /// The exact values of what nodes that are no views make.
 fn values(case: &Case) -> BTreeMap<TensorId, Vec<f64>> {
     let mut machine = machine(case, 0, 0);
     let mut values = BTreeMap::new();
-    for node in &case.graph.nodes {
+    for node in case.graph.nodes() {
         machine.step(&case.graph, node);
         values.extend(node.outputs.iter().map(|&id| (id, machine.exact(&case.graph, id))));
     }
@@ -99,7 +99,7 @@ fn rebuild(case: &Case, edit: Edit) -> Option<Case> {
         _ => case.graph.get_outputs(),
     };
     let needed = rebuild.needed(&outputs);
-    for (index, node) in case.graph.nodes.iter().enumerate() {
+    for (index, node) in case.graph.nodes().iter().enumerate() {
         if node.outputs.iter().any(|id| needed.contains(id)) {
             rebuild.node(index)?;
         }
@@ -128,7 +128,7 @@ impl Rebuild<'_> {
             needed.extend(bases);
         };
         outputs.iter().for_each(|&id| add(&mut needed, id));
-        for (index, node) in self.old.graph.nodes.iter().enumerate().rev() {
+        for (index, node) in self.old.graph.nodes().iter().enumerate().rev() {
             if !node.outputs.iter().any(|id| needed.contains(id)) {
                 continue;
             }
@@ -209,7 +209,7 @@ impl Rebuild<'_> {
     }
 
     fn node(&mut self, index: usize) -> Option<()> {
-        let node = &self.old.graph.nodes[index];
+        let node = &self.old.graph.nodes()[index];
         let output = node.outputs[0];
         let desc = self.old.desc(output).clone();
         let new = match self.edit {

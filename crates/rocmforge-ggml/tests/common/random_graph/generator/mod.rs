@@ -79,7 +79,7 @@ impl Generator<'_> {
         self.pool.push(input);
         // A backend that accepts little ends a graph early.
         for _ in 0..20 * nodes {
-            if self.case.graph.nodes.len() >= nodes {
+            if self.case.graph.nodes().len() >= nodes {
                 break;
             }
             let maker = makers[self.random.below(makers.len())];
@@ -100,7 +100,7 @@ impl Generator<'_> {
     fn drop_unused_leafs(&mut self) {
         let graph = &self.case.graph;
         let used = graph
-            .nodes
+            .nodes()
             .iter()
             .flat_map(|node| node.inputs.iter().chain(&node.outputs));
         let used: BTreeSet<TensorId> = used.filter_map(|&id| graph.root(id)).collect();
@@ -221,9 +221,9 @@ impl Generator<'_> {
 
     /// The last node's first result, if the node is accepted; else the node goes.
     fn added(&mut self, made: TensorId) -> Option<TensorId> {
-        let node = self.case.graph.nodes.last().expect("a node was added").clone();
+        let node = self.case.graph.nodes().last().expect("a node was added").clone();
         if !(self.accepts)(&self.case, &node) {
-            self.case.graph.nodes.pop();
+            self.case.graph.nodes_mut().pop();
             for id in node.outputs {
                 self.case.graph.remove_tensor(id);
             }
