@@ -6,8 +6,9 @@ use rocmforge_models::chat::{Content, Conversation, End, Message, Role};
 use rocmforge_models::tokenizer::Piece;
 use serde_json::Value;
 
-use crate::app::Asker;
+use crate::app::{App, Asker};
 use crate::error::{ApiError, Kind};
+use crate::fields::Fields;
 use crate::registry::Lease;
 
 /// How much a model is asked to think.
@@ -25,6 +26,18 @@ pub(crate) struct Chat {
     pub(crate) ends: bool,
     /// Tools that the template describes.
     pub(crate) tools: Option<Vec<Value>>,
+}
+
+/// The number of tokens of a request's prompt, for a route that counts and gives no answer. `read` is the dialect's way to read a conversation.
+pub(crate) async fn count(
+    app: &App,
+    asker: &Asker,
+    fields: &Fields,
+    read: fn(&Fields) -> Result<Chat, ApiError>,
+) -> Result<usize, ApiError> {
+    let chat = read(fields)?;
+    let lease = app.lease(fields.text("model")?).await?;
+    chat.count(asker, &lease).await
 }
 
 /// Messages in the JSON of the OpenAI API.
@@ -124,7 +137,7 @@ impl Chat {
     }
 
     /// The number of the prompt's tokens.
-    pub(crate) async fn count(self, asker: &Asker, lease: &Arc<Lease>) -> Result<usize, ApiError> {
+    async fn count(self, asker: &Asker, lease: &Arc<Lease>) -> Result<usize, ApiError> {
         let count = |pieces: Vec<Piece>, lease: &Lease| {
             let ids = lease.handle().tokenizer().encode_pieces(&pieces);
             Ok(ids.map_err(|error| ApiError::field("messages", error))?.len())

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::StatusCode;
-use common::{app, expected, model, post, post_stream, request, send};
+use common::{app, expected, model, post, post_stream, request, send, with};
 use rocmforge_models::chat::{Conversation, End, Message, Role};
 use rocmforge_models::generate::{Completion, Prompt, Request};
 use rocmforge_models::sampling::SamplerConfig;
@@ -42,11 +42,6 @@ fn answer(messages: &[Message], end: End, stop: &[&str]) -> Completion {
 
 fn body(messages: &Value) -> Value {
     json!({"model": "tiny", "max_tokens": 12, "seed": 5, "messages": messages})
-}
-
-fn with(mut body: Value, name: &str, value: Value) -> Value {
-    body[name] = value;
-    body
 }
 
 #[tokio::test]

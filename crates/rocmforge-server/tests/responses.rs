@@ -5,7 +5,7 @@ mod common;
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use common::{app, expected, model, post, post_stream};
+use common::{app, expected, model, post, post_stream, with};
 use rocmforge_models::chat::{Conversation, Message, Role};
 use rocmforge_models::generate::{Completion, Prompt, Request};
 use rocmforge_models::sampling::SamplerConfig;
@@ -32,11 +32,6 @@ fn answer(messages: &[Message]) -> Completion {
 
 fn body(input: Value) -> Value {
     json!({"model": "tiny", "max_output_tokens": 12, "seed": 5, "input": input})
-}
-
-fn with(mut body: Value, name: &str, value: Value) -> Value {
-    body[name] = value;
-    body
 }
 
 #[tokio::test]

@@ -18,6 +18,13 @@ const OTHER_KEY: &str = "fedcba98765432100000";
 /// No test waits longer for what must happen.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+fn limited(limits: Limits) -> Running {
+    Running::start(ServerOptions {
+        limits,
+        ..ServerOptions::default()
+    })
+}
+
 fn with_keys() -> ServerOptions {
     ServerOptions {
         keys: Keys::parse(&format!("ada:{KEY}\nbob:{OTHER_KEY}")).expect("two keys"),
@@ -341,13 +348,9 @@ async fn an_answer_has_an_id_that_no_client_can_break() {
 
 #[test]
 fn slow_and_huge_heads_are_cut() {
-    let limits = Limits {
+    let server = limited(Limits {
         read_time: Duration::from_millis(300),
         ..Limits::default()
-    };
-    let server = Running::start(ServerOptions {
-        limits,
-        ..ServerOptions::default()
     });
     // Each ends because the server closes it.
     let slow = server.exchange(b"GET /health HTTP/1.1\r\nHost: loc");
@@ -405,13 +408,9 @@ fn a_client_that_goes_away_ends_its_request() {
 
 #[test]
 fn requests_that_are_refused_in_part_leave_none_behind() {
-    let limits = Limits {
+    let server = limited(Limits {
         requests: 2,
         ..Limits::default()
-    };
-    let server = Running::start(ServerOptions {
-        limits,
-        ..ServerOptions::default()
     });
     // The model's random weights would draw tokens for minutes.
     for _ in 0..3 {
@@ -433,14 +432,10 @@ fn requests_that_are_refused_in_part_leave_none_behind() {
 
 #[test]
 fn silent_connections_give_their_place_back() {
-    let limits = Limits {
+    let server = limited(Limits {
         connections: 2,
         read_time: Duration::from_millis(200),
         ..Limits::default()
-    };
-    let server = Running::start(ServerOptions {
-        limits,
-        ..ServerOptions::default()
     });
     let mut half = server.connect();
     half.write_all(b"PRI * HT").expect("sent");
@@ -451,13 +446,9 @@ fn silent_connections_give_their_place_back() {
 
 #[test]
 fn a_client_that_does_not_read_loses_its_connection() {
-    let limits = Limits {
+    let server = limited(Limits {
         write_time: Duration::from_millis(200),
         ..Limits::default()
-    };
-    let server = Running::start(ServerOptions {
-        limits,
-        ..ServerOptions::default()
     });
     // Answers of megabytes, which fill all buffers on the way.
     let mut connection = server.connect();
@@ -507,13 +498,9 @@ async fn a_listener_that_others_reach_needs_keys_too() {
 
 #[test]
 fn a_full_queue_says_when_to_try_again() {
-    let limits = Limits {
+    let server = limited(Limits {
         requests: 2,
         ..Limits::default()
-    };
-    let server = Running::start(ServerOptions {
-        limits,
-        ..ServerOptions::default()
     });
     let answer = server.exchange(
         completion(", \"n\": 8, \"max_tokens\": 64")

@@ -10,6 +10,12 @@ pub(super) fn tiny(file: &str) -> Tiny {
     all.find(|tiny| tiny.file == file).expect("a committed model")
 }
 
+/// A key of the file's architecture.
+pub(super) fn own_key(gguf: &Gguf, key: &str) -> String {
+    let name = gguf.metadata().string("general.architecture").expect("there");
+    format!("{name}.{key}")
+}
+
 /// The file without some metadata, and with more.
 pub(super) fn changed(gguf: &Gguf, without: &[&str], more: &[(&str, Value)]) -> Result<Model, ModelError> {
     let mut writer = Writer::new();
@@ -99,12 +105,7 @@ fn magnitudes_of_yarn() {
 fn an_unknown_key_of_the_architecture_is_refused_by_name() {
     for tiny in Tiny::all() {
         let gguf = tiny.gguf();
-        let name = gguf
-            .metadata()
-            .string("general.architecture")
-            .expect("there")
-            .to_owned();
-        let key = format!("{name}.attention.some_factor");
+        let key = own_key(&gguf, "attention.some_factor");
         let error = changed(&gguf, &[], &[(&key, Value::F32(2.0))]).expect_err("unknown");
         assert!(
             matches!(&error, ModelError::UnknownKey { key: found, value, .. } if *found == key && value == "2"),

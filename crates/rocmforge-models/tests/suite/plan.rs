@@ -7,17 +7,12 @@ use rocmforge_testkit::gpu;
 
 use crate::reference::Tiny;
 use crate::suite::directory::Export;
-use crate::suite::gguf_keys::changed;
+use crate::suite::gguf_keys::{changed, own_key};
 
 /// A random model that says it was made for another context.
 fn made_for(tiny: &Tiny, context: u32) -> Model {
     let gguf = tiny.gguf();
-    let name = gguf
-        .metadata()
-        .string("general.architecture")
-        .expect("there")
-        .to_owned();
-    let key = format!("{name}.context_length");
+    let key = own_key(&gguf, "context_length");
     changed(&gguf, &[], &[(key.as_str(), Value::U32(context))]).expect("a model")
 }
 

@@ -100,9 +100,8 @@ fn said(blocks: &[Value]) -> Result<(String, Option<String>), ApiError> {
 }
 
 async fn count(State(app): State<App>, asker: Asker, fields: Fields) -> Result<Json<Value>, ApiError> {
-    let chat = conversation(&fields)?;
-    let lease = app.lease(fields.text("model")?).await?;
-    Ok(Json(json!({"input_tokens": chat.count(&asker, &lease).await?})))
+    let tokens = prompt::count(&app, &asker, &fields, conversation).await?;
+    Ok(Json(json!({"input_tokens": tokens})))
 }
 
 async fn create(State(app): State<App>, asker: Asker, fields: Fields) -> Result<Response, ApiError> {

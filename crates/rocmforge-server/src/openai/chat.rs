@@ -10,7 +10,7 @@ use rocmforge_models::chat::{Role, ThinkingSplit};
 use rocmforge_models::generate::{Prompt, Stats};
 use serde_json::{Map, Value, json};
 
-use super::{Common, FINGERPRINT, Usage, finish_reason, logprobs, timings};
+use super::{Common, FINGERPRINT, Usage, finish_reason, input_tokens, logprobs, timings};
 use crate::answer::{Answer, Part};
 use crate::app::{App, Asker};
 use crate::error::ApiError;
@@ -139,10 +139,8 @@ pub(super) async fn complete(
 
 /// `/v1/chat/completions/input_tokens`: how many tokens the prompt has.
 pub(super) async fn count(State(app): State<App>, asker: Asker, fields: Fields) -> Result<Json<Value>, ApiError> {
-    let chat = conversation(&fields)?;
-    let lease = app.lease(fields.text("model")?).await?;
-    let tokens = chat.count(&asker, &lease).await?;
-    Ok(Json(json!({"object": "response.input_tokens", "input_tokens": tokens})))
+    let tokens = prompt::count(&app, &asker, &fields, conversation).await?;
+    Ok(input_tokens(tokens))
 }
 
 async fn whole(head: &Head, common: &Common, answers: Vec<Answer>, wants_logprobs: bool) -> Result<Value, ApiError> {

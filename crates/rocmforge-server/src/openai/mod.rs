@@ -9,8 +9,8 @@ mod responses;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
 use axum::routing::{get, post};
+use axum::{Json, Router};
 use rocmforge_models::generate::{FinishReason, Prompt, Request, Stats};
 use serde_json::{Value, json};
 
@@ -35,6 +35,11 @@ pub(crate) fn routes() -> Router<App> {
         .route("/v1/models", get(models::list))
         .route("/models", get(models::list))
         .route("/v1/models/{*name}", get(models::show))
+}
+
+/// The answer of routes that count the tokens of a prompt.
+fn input_tokens(tokens: usize) -> Json<Value> {
+    Json(json!({"object": "response.input_tokens", "input_tokens": tokens}))
 }
 
 /// What both kinds of completion have in common.

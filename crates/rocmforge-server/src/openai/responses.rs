@@ -9,6 +9,7 @@ use rocmforge_models::generate::{FinishReason, Prompt, Request};
 use rocmforge_models::sampling::SamplerConfig;
 use serde_json::{Value, json};
 
+use super::input_tokens;
 use crate::answer::{Answer, Block, End, Step, Whole};
 use crate::app::{App, Asker};
 use crate::error::{ApiError, Kind};
@@ -109,10 +110,8 @@ fn read_items(items: &[Value], chat: &mut Chat) -> Result<(), ApiError> {
 }
 
 pub(super) async fn count(State(app): State<App>, asker: Asker, fields: Fields) -> Result<Json<Value>, ApiError> {
-    let chat = conversation(&fields)?;
-    let lease = app.lease(fields.text("model")?).await?;
-    let tokens = chat.count(&asker, &lease).await?;
-    Ok(Json(json!({"object": "response.input_tokens", "input_tokens": tokens})))
+    let tokens = prompt::count(&app, &asker, &fields, conversation).await?;
+    Ok(input_tokens(tokens))
 }
 
 pub(super) async fn create(State(app): State<App>, asker: Asker, fields: Fields) -> Result<Response, ApiError> {

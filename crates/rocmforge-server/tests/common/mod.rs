@@ -111,6 +111,12 @@ pub(crate) async fn get(app: &App, path: &str) -> (StatusCode, HeaderMap, Vec<u8
     send(app, request("GET", path).body(Body::empty()).expect("a request")).await
 }
 
+/// A body with one more field, or another value of one.
+pub(crate) fn with(mut body: Value, name: &str, value: Value) -> Value {
+    body[name] = value;
+    body
+}
+
 fn with_json(path: &str, json: &Value) -> Request<Body> {
     let request = request("POST", path).header("content-type", "application/json");
     request.body(Body::from(json.to_string())).expect("a request")
