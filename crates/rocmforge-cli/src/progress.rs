@@ -1,4 +1,4 @@
-//! Progress on stderr: a bar on a terminal, else one line at the begin.
+//! Progress on stderr: a bar on a terminal, else one line at the start.
 
 use std::io::IsTerminal;
 use std::time::Duration;

@@ -392,8 +392,8 @@ pub(crate) fn is_allowed(path: &str) -> bool {
     is_inside(path) && Path::new(path).components().all(|part| part.as_os_str() != MANIFEST)
 }
 
-/// A name as the name of a folder: letters, digits, `.`, `-` and `_` as they are, others as `%` and two hexadecimal digits. A dot at the begin too.
-/// A long one is its begin, `~` and a hash.
+/// A name as the name of a folder: letters, digits, `.`, `-` and `_` as they are, others as `%` and two hexadecimal digits. So is a dot at the start.
+/// A long name is its start, `~` and a hash.
 ///
 /// # Errors
 /// The name is empty: the folder would be the store.

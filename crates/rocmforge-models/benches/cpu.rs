@@ -93,7 +93,7 @@ impl Tokens {
             .collect()
     }
 
-    /// Times at the prompt's begin.
+    /// Times at the start of the prompt.
     fn prefill(&mut self) -> [f64; 2] {
         let ids = self.prompt(PROMPT);
         let sequence = self.engine.add_sequence(&ids).expect("room");

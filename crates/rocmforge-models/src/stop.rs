@@ -24,7 +24,7 @@ pub struct Emit {
 /// The text ends as soon as it contains a stop string, and is cut where that one begins; if several end at the same byte, the longest
 /// counts, and of equal ones the first given. How the text is cut into pieces makes no difference. Empty strings are ignored.
 ///
-/// A suffix that may be the begin of a stop string is held back until more of the text is known: less than the longest stop string.
+/// A suffix that may be the start of a stop string is held back until more of the text is known: less than the longest stop string.
 #[derive(Clone, Debug)]
 pub struct StopStrings {
     stops: Vec<String>,
@@ -33,7 +33,7 @@ pub struct StopStrings {
 }
 
 impl StopStrings {
-    /// A search for these strings from the begin of a text.
+    /// A search for these strings from the start of a text.
     pub fn new(stops: Vec<String>) -> Self {
         Self {
             stops,

@@ -59,7 +59,7 @@ impl<T: Token> PagedKv<T> {
 }
 
 impl BlockAllocator {
-    /// The moves that bring blocks in use to the begin and cached ones behind them, in order, and the new numbers of those in use.
+    /// The moves that bring blocks in use to the start and cached ones behind them, in order, and the new numbers of those in use.
     fn compact(&mut self) -> (Vec<BlockCopy>, HashMap<u32, u32>) {
         let mut moves = Vec::new();
         let mut moved = HashMap::new();

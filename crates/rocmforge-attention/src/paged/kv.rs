@@ -25,7 +25,7 @@ pub struct PagedKvConfig {
 pub struct Added {
     /// The new sequence.
     pub id: SequenceId,
-    /// Tokens at the prompt's begin whose K and V are already there: the sequence has this length now. The rest of the prompt is the
+    /// Tokens at the start of the prompt whose K and V are already there: the sequence has this length now. The rest of the prompt is the
     /// caller's to append and compute.
     pub cached_tokens: usize,
 }
@@ -74,7 +74,7 @@ pub(super) struct Sequence<T> {
     /// Stands for the block before the first.
     root: Option<BlockHash>,
     tokens: Vec<T>,
-    /// Hashes of the full blocks at the begin, as far as their K and V are known to be written.
+    /// Hashes of the full blocks at the start, as far as their K and V are known to be written.
     hashes: Vec<BlockHash>,
     /// Its blocks in each pool.
     pub(super) tables: Vec<BlockTable>,

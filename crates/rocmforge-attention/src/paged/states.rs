@@ -9,7 +9,7 @@ use super::{BlockAllocator, BlockHash, PagedKvError};
 /// Slots of a sequence.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StateSlots {
-    /// The state after the tokens that have been written; `None` for that of the begin, which is all zero.
+    /// The state after the tokens that have been written; `None` for the state before the first token, which is all zero.
     pub from: Option<u32>,
     /// Where the step writes that is on its way.
     pub to: Option<u32>,

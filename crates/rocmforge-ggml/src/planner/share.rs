@@ -20,14 +20,14 @@ pub struct PlanStats {
     pub unshared_bytes: usize,
 }
 
-/// Bytes that every place in a buffer is a multiple of: what HIP aligns allocations to.
+/// Each tensor starts at a multiple of so many bytes in the buffer, as HIP's allocations do.
 const ALIGNMENT: usize = 256;
 const NONE: u32 = u32::MAX;
 
-/// A planning problem and the tensors that its items are.
+/// A planning problem of a graph, and the tensor of each of its items.
 #[derive(Clone, Debug)]
 pub struct GraphProblem {
-    /// The problem; its nodes are the graph's.
+    /// The problem. It has one node for each launch of the graph, or for each group of joined launches.
     pub problem: Problem,
     /// The tensor of each item.
     pub tensors: Vec<TensorId>,
@@ -35,7 +35,7 @@ pub struct GraphProblem {
 
 /// Gives intermediates places in a buffer that they share: each becomes a view of a buffer tensor that is added to the graph.
 ///
-/// Which they are: [`graph_problem`]. Run it after the optimizer and once.
+/// [`graph_problem`] chooses the intermediates. Run this after the optimizer, and only once.
 ///
 /// # Errors
 /// The plan does not pass verification, which would be a fault of the planner.
@@ -179,7 +179,7 @@ fn problem_of(graph: &Graph, kind: BufferKind, in_place: InPlace, outputs: Outpu
         for (index, launch) in at_nodes() {
             pairs(graph, launch, index, &items, &mut made.problem);
         }
-        // What two launches of a node name neither overwrites nor is overwritten.
+        // A tensor that two launches of one node read or write must not share memory with another tensor.
         let GraphProblem { problem, tensors } = &mut made;
         let Problem { pairs, items, .. } = problem;
         pairs.retain(|pair| {

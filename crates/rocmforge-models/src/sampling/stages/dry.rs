@@ -23,7 +23,7 @@ pub fn dry(candidates: &mut Candidates, tokens: &[u32], dry: &Dry) {
     candidates.change(&penalties, |logit, penalty| logit - penalty);
 }
 
-/// For each token that stands somewhere in `tokens`, not at its begin: the largest n such that the n tokens before it are also the last n of
+/// For each token that stands somewhere in `tokens`, not at its start: the largest n such that the n tokens before it are also the last n of
 /// `tokens`, none of them a breaker. Tokens with n = 0, and breakers, are left out.
 ///
 /// Takes time proportional to the number of tokens (the Z algorithm on the reversed tokens).
@@ -49,10 +49,10 @@ fn dry_matches(tokens: &[u32], breakers: &[u32]) -> HashMap<u32, usize> {
     longest
 }
 
-/// For each position, how many elements from there on equal those at the begin.
+/// For each position, how many elements from there on equal those at the start.
 fn common_prefixes(items: &[u32]) -> Vec<usize> {
     let mut lengths = vec![items.len(); items.len()];
-    // The range found so far that ends last and equals the begin.
+    // The range found so far that ends last and equals the start.
     let (mut begin, mut end) = (0, 0);
     for at in 1..items.len() {
         let mut length = if at < end { lengths[at - begin].min(end - at) } else { 0 };
