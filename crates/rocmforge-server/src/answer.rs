@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::{Stream, StreamExt};
-use rocmforge_models::chat::{Thinking, ThinkingMarks, ThinkingSplit};
+use rocmforge_models::chat::{Thinking, ThinkingSplit};
 use rocmforge_models::generate::{Event, FinishReason, Prompt, Request, Stats, Token};
 
 use crate::app::{App, Asker};
@@ -76,8 +76,7 @@ impl Answer {
         request: Request,
         splits: bool,
     ) -> Result<Self, ApiError> {
-        let template = lease.loaded().template.as_ref().filter(|_| splits);
-        let marks = template.and_then(|template| ThinkingMarks::of(template, lease.handle().tokenizer()));
+        let marks = lease.loaded().thinking_marks().filter(|_| splits);
         let prompt_end = match &request.prompt {
             Prompt::Pieces(pieces) => pieces.last().map_or("", |piece| &piece.text),
             _ => "",

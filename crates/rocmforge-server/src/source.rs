@@ -2,7 +2,7 @@
 
 use rocmforge_memory::Bytes;
 use rocmforge_models::ModelError;
-use rocmforge_models::chat::ChatTemplate;
+use rocmforge_models::chat::{ChatTemplate, ThinkingMarks};
 use rocmforge_models::serve::{ServeError, Server};
 
 /// How a model is loaded. It is called on a thread of its own, once at a time.
@@ -75,6 +75,11 @@ impl Loaded {
             facts: Facts::default(),
             memory: Box::new(Vec::new),
         }
+    }
+
+    /// The marks around what the model thinks; `None` if it does not think, or nothing is known of it.
+    pub(crate) fn thinking_marks(&self) -> Option<ThinkingMarks> {
+        ThinkingMarks::of(self.template.as_ref()?, self.server.handle().tokenizer())
     }
 }
 

@@ -188,6 +188,111 @@ async fn check(app: &App, thought: &str, text: &str) {
     };
     assert_eq!(kinds(last), kinds(&whole));
     assert_eq!(last["usage"], whole["usage"]);
+
+    for (path, place) in [("/api/chat", "/message"), ("/api/generate", "")] {
+        for think in [json!(null), json!(true), json!("high")] {
+            if thought.is_empty() && think != json!(null) {
+                continue;
+            }
+            let mut request = ollama();
+            request["think"] = think;
+            let (status, _, whole) = post(app, path, request.clone()).await;
+            assert_eq!(status, StatusCode::OK, "{whole}");
+            let said = if place.is_empty() {
+                "/response"
+            } else {
+                "/message/content"
+            };
+            let shown =
+                |value: &Value, pointer: &str| value.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
+            let thoughts = format!("{place}/thinking");
+            assert_eq!(shown(&whole, &thoughts).unwrap_or_default(), thought, "{path}");
+            assert_eq!(shown(&whole, said).as_deref(), Some(text), "{path}");
+            request["stream"] = true.into();
+            let values = lines(app, path, &request).await;
+            let joined = |pointer: &str| {
+                values
+                    .iter()
+                    .filter_map(|value| shown(value, pointer))
+                    .collect::<String>()
+            };
+            assert_eq!(
+                (joined(&thoughts).as_str(), joined(said).as_str()),
+                (thought, text),
+                "{path}"
+            );
+        }
+    }
+}
+
+/// A request to ollama's routes.
+fn ollama() -> Value {
+    let options = json!({"temperature": 0, "num_predict": 40});
+    json!({"model": "script", "messages": messages(), "prompt": "2 + 2", "stream": false, "options": options})
+}
+
+/// The values of an answer of ollama's, one a line.
+async fn lines(app: &App, path: &str, json: &Value) -> Vec<Value> {
+    let asked = common::request("POST", path).header("content-type", "application/json");
+    let asked = asked.body(json.to_string().into()).expect("a request");
+    let (status, _, body) = common::send(app, asked).await;
+    let body = String::from_utf8(body).expect("UTF-8");
+    assert_eq!(status, StatusCode::OK, "{body}");
+    body.lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect()
+}
+
+#[tokio::test]
+async fn a_model_that_does_not_think_cannot_be_asked_to_by_clients_of_ollama() {
+    let app = app(&[("four", USER_DEFINED)], "{{ messages[-1].content }}");
+    for path in ["/api/chat", "/api/generate"] {
+        for (think, wanted) in [
+            (json!(true), StatusCode::BAD_REQUEST),
+            (json!("high"), StatusCode::BAD_REQUEST),
+            (json!(false), StatusCode::OK),
+            (json!(null), StatusCode::OK),
+        ] {
+            let mut request = ollama();
+            request["think"] = think.clone();
+            let (status, _, answer) = post(&app, path, request).await;
+            assert_eq!(status, wanted, "{path} {think}: {answer}");
+            if wanted == StatusCode::BAD_REQUEST {
+                assert_eq!(answer["error"], "\"script\" does not support thinking");
+            }
+        }
+        let mut request = ollama();
+        request["think"] = "a lot".into();
+        let (status, _, answer) = post(&app, path, request).await;
+        assert_eq!(status, StatusCode::BAD_REQUEST);
+        assert_eq!(
+            answer["error"],
+            "think: it must be true, false, or one of low, medium, high, max"
+        );
+    }
+    let (_, _, shown) = post(&app, "/api/show", json!({"model": "script"})).await;
+    assert_eq!(shown["capabilities"], json!(["completion"]));
+}
+
+#[tokio::test]
+async fn an_answer_without_thinking_stays_whole_for_clients_of_ollama() {
+    let app = app(THINKS, TEMPLATE);
+    let mut request = ollama();
+    request["think"] = false.into();
+    let whole = "<think>\ntwo and two\n</think>\n\nfour";
+    let (_, _, answer) = post(&app, "/api/chat", request.clone()).await;
+    assert_eq!(answer["message"], json!({"role": "assistant", "content": whole}));
+    let (_, _, answer) = post(&app, "/api/generate", request.clone()).await;
+    assert_eq!((&answer["response"], answer.get("thinking")), (&json!(whole), None));
+    // So does the answer to a raw prompt, unless the request wants the thoughts.
+    request["raw"] = true.into();
+    for (think, said) in [(json!(null), whole), (json!(true), "four")] {
+        request["think"] = think;
+        let (_, _, answer) = post(&app, "/api/generate", request.clone()).await;
+        assert_eq!(answer["response"], said);
+    }
+    let (_, _, shown) = post(&app, "/api/show", json!({"model": "script"})).await;
+    assert_eq!(shown["capabilities"], json!(["completion", "thinking"]));
 }
 
 #[tokio::test]

@@ -9,13 +9,15 @@ use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures_util::Stream;
-use rocmforge_models::generate::{Event, FinishReason, Prompt, Stats};
+use rocmforge_models::chat::ThinkingSplit;
+use rocmforge_models::generate::{FinishReason, Prompt, Stats};
 use serde_json::{Value, json};
 
 use super::models::time;
+use crate::answer::{self, Part};
 use crate::app::{App, Asker};
 use crate::error::{ApiError, Dialect};
-use crate::generation::{Generation, now};
+use crate::generation::now;
 use crate::openai::Common;
 
 /// Where the text of an answer stands.
@@ -28,18 +30,28 @@ pub(super) enum Form {
 }
 
 impl Form {
-    fn value(self, model: &str, text: &str, is_done: bool) -> Value {
+    fn value(self, model: &str, split: ThinkingSplit, is_done: bool) -> Value {
+        let ThinkingSplit { reasoning, content } = split;
         let mut value = json!({"model": model, "created_at": time(now()), "done": is_done});
-        match self {
-            Self::Chat => value["message"] = json!({"role": "assistant", "content": text}),
-            Self::Text => value["response"] = text.into(),
+        let of_thoughts = match self {
+            Self::Chat => {
+                value["message"] = json!({"role": "assistant", "content": content});
+                &mut value["message"]
+            }
+            Self::Text => {
+                value["response"] = content.into();
+                &mut value
+            }
+        };
+        if !reasoning.is_empty() {
+            of_thoughts["thinking"] = reasoning.into();
         }
         value
     }
 
     /// The answer to a request without a text, which has loaded or unloaded the model.
     pub(super) fn without_text(self, model: &str, reason: &str, is_stream: bool) -> Response {
-        let mut value = self.value(model, "", true);
+        let mut value = self.value(model, ThinkingSplit::default(), true);
         value["done_reason"] = reason.into();
         match is_stream {
             true => lines(futures_util::stream::iter([value])),
@@ -67,13 +79,13 @@ impl Answer {
         }
     }
 
-    fn value(&self, text: &str, is_done: bool) -> Value {
-        self.form.value(&self.common.model, text, is_done)
+    fn value(&self, split: ThinkingSplit, is_done: bool) -> Value {
+        self.form.value(&self.common.model, split, is_done)
     }
 
-    fn last(&self, text: &str, reason: &FinishReason, stats: &Stats) -> Value {
+    fn last(&self, split: ThinkingSplit, reason: &FinishReason, stats: &Stats) -> Value {
         let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        let mut value = self.value(text, true);
+        let mut value = self.value(split, true);
         value["done_reason"] = match reason {
             FinishReason::MaxTokens | FinishReason::ContextFull => "length",
             _ => "stop",
@@ -88,34 +100,41 @@ impl Answer {
         value
     }
 
-    /// Begins to answer.
-    pub(super) async fn start(self, app: &App, asker: &Asker, prompt: Prompt) -> Result<Response, ApiError> {
+    /// Begins to answer. If it `splits`, what the model thinks is separated.
+    pub(super) async fn start(
+        self,
+        app: &App,
+        asker: &Asker,
+        prompt: Prompt,
+        splits: bool,
+    ) -> Result<Response, ApiError> {
         let mut request = self.common.request.clone();
         request.prompt = prompt;
-        let generation = Generation::start(app, asker, &self.common.lease, request).await?;
+        let answer = answer::Answer::start(app, asker, &self.common.lease, request, splits).await?;
         if self.common.is_stream {
-            return Ok(lines(self.stream(generation)));
+            return Ok(lines(self.stream(answer)));
         }
-        let completion = generation.complete().await?;
-        Ok(Json(self.last(&completion.text, &completion.reason, &completion.stats)).into_response())
+        let answer::Whole { split, end, .. } = answer.complete().await?;
+        Ok(Json(self.last(split, &end.reason, &end.stats)).into_response())
     }
 
-    fn stream(self, mut generation: Generation) -> impl Stream<Item = Value> {
+    fn stream(self, mut answer: answer::Answer) -> impl Stream<Item = Value> {
         async_stream::stream! {
-            while let Some(event) = generation.next().await {
-                match event {
+            while let Some(part) = answer.next().await {
+                let (split, end) = match part {
                     Err(error) => {
                         yield Dialect::Ollama.error(&error);
                         return;
                     }
-                    Ok(Event::Token { token, .. }) if !token.text.is_empty() => yield self.value(&token.text, false),
-                    Ok(Event::Prompt { .. } | Event::Token { .. }) => {}
-                    Ok(Event::Finished { reason, text, stats, .. }) => {
-                        if !text.is_empty() {
-                            yield self.value(&text, false);
-                        }
-                        yield self.last("", &reason, &stats);
-                    }
+                    Ok(Part::Prompt(_)) => continue,
+                    Ok(Part::Token(split, _)) => (split, None),
+                    Ok(Part::End(split, end)) => (split, Some(end)),
+                };
+                if !split.content.is_empty() || !split.reasoning.is_empty() {
+                    yield self.value(split, false);
+                }
+                if let Some(end) = end {
+                    yield self.last(ThinkingSplit::default(), &end.reason, &end.stats);
                 }
             }
         }

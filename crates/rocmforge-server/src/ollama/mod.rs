@@ -21,7 +21,7 @@ use crate::fields::Fields;
 use crate::openai::Common;
 use crate::prompt::{self, Chat};
 use crate::registry::Entry;
-use answer::{Answer, Form};
+use answer::Answer;
 
 /// Options that this server reads; those about memory and threads are its own.
 const OPTIONS: [&str; 14] = [
@@ -40,6 +40,8 @@ const OPTIONS: [&str; 14] = [
     "seed",
     "stop",
 ];
+/// How much a model may be asked to think.
+const EFFORTS: [&str; 4] = ["low", "medium", "high", "max"];
 /// Fields that change an answer and are not there.
 const NOT_SUPPORTED: [&str; 8] = [
     "tools", "format", "images", "suffix", "template", "context", "logprobs", "adapters",
@@ -154,15 +156,36 @@ fn is_stream(fields: &Fields) -> Result<bool, ApiError> {
     Ok(fields.get("stream").is_none() || fields.bool("stream")?)
 }
 
-/// `think`, as the template's variables have it.
-fn thinking(fields: &Fields) -> Result<Vec<(&'static str, Value)>, ApiError> {
-    match fields.get("think") {
-        None => Ok(Vec::new()),
-        Some(Value::Bool(thinks)) => Ok(vec![("enable_thinking", (*thinks).into())]),
-        Some(Value::String(effort)) if ["low", "medium", "high"].contains(&effort.as_str()) => {
-            Ok(vec![("reasoning_effort", effort.as_str().into())])
+/// `think`: whether the model thinks, or how much.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Think<'a> {
+    Switch(bool),
+    Effort(&'a str),
+}
+
+impl<'a> Think<'a> {
+    fn read(fields: &'a Fields) -> Result<Option<Self>, ApiError> {
+        match fields.get("think") {
+            None => Ok(None),
+            Some(Value::Bool(thinks)) => Ok(Some(Self::Switch(*thinks))),
+            Some(Value::String(effort)) if EFFORTS.contains(&effort.as_str()) => Ok(Some(Self::Effort(effort))),
+            Some(_) => {
+                let text = format!("it must be true, false, or one of {}", EFFORTS.join(", "));
+                Err(ApiError::field("think", text))
+            }
         }
-        Some(_) => Err(ApiError::field("think", "it must be true, false, low, medium or high")),
+    }
+
+    fn is_wanted(self) -> bool {
+        self != Self::Switch(false)
+    }
+
+    /// As the template's variables have it.
+    fn variable(self) -> (&'static str, Value) {
+        match self {
+            Self::Switch(thinks) => ("enable_thinking", thinks.into()),
+            Self::Effort(effort) => ("reasoning_effort", effort.into()),
+        }
     }
 }
 
@@ -183,8 +206,18 @@ async fn without_text(app: &App, fields: &Fields, form: Form) -> Result<Response
     Ok(form.without_text(model, "unload", is_stream))
 }
 
+/// Refuses a request that wants a model to think which does not.
+fn check_thinks(think: Option<Think<'_>>, common: &Common) -> Result<(), ApiError> {
+    if think.is_some_and(Think::is_wanted) && common.lease.loaded().thinking_marks().is_none() {
+        // The words are ollama's, which clients look for.
+        let text = format!("{:?} does not support thinking", common.model);
+        return Err(ApiError::new(Kind::NotSupported, text));
+    }
+    Ok(())
+}
+
 async fn chat(State(app): State<App>, asker: Asker, fields: Fields) -> Result<Response, ApiError> {
-    let variables = thinking(&fields)?;
+    let think = Think::read(&fields)?;
     let messages = fields.list("messages")?.map_or(&[][..], Vec::as_slice);
     let has_images = |message: &Value| message["images"].as_array().is_some_and(|images| !images.is_empty());
     if messages.iter().any(has_images) {
@@ -198,26 +231,30 @@ async fn chat(State(app): State<App>, asker: Asker, fields: Fields) -> Result<Re
         return without_text(&app, &fields, Form::Chat).await;
     }
     let (common, load) = read(&app, &fields).await?;
+    check_thinks(think, &common)?;
     let answer = Answer::new(Form::Chat, common, load);
     let chat = Chat {
         messages,
-        variables,
+        variables: think.map(Think::variable).into_iter().collect(),
         // A last message of the model is gone on with.
         continues: true,
         ..Chat::default()
     };
     let prompt = Prompt::Pieces(chat.render(&asker, &answer.common.lease).await?);
-    answer.start(&app, &asker, prompt).await
+    answer
+        .start(&app, &asker, prompt, think.is_none_or(Think::is_wanted))
+        .await
 }
 
 async fn generate(State(app): State<App>, asker: Asker, fields: Fields) -> Result<Response, ApiError> {
-    let variables = thinking(&fields)?;
+    let think = Think::read(&fields)?;
     let (text, system) = (fields.text("prompt")?.unwrap_or_default(), fields.text("system")?);
     let is_raw = fields.bool("raw")?;
     if text.is_empty() {
         return without_text(&app, &fields, Form::Text).await;
     }
     let (common, load) = read(&app, &fields).await?;
+    check_thinks(think, &common)?;
     let answer = Answer::new(Form::Text, common, load);
     let lease = &answer.common.lease;
     let prompt = match (is_raw, lease.loaded().template.is_some()) {
@@ -233,13 +270,15 @@ async fn generate(State(app): State<App>, asker: Asker, fields: Fields) -> Resul
             let messages: Vec<Value> = system.into_iter().chain([user]).collect();
             let chat = Chat {
                 messages: prompt::messages(&messages)?,
-                variables,
+                variables: think.map(Think::variable).into_iter().collect(),
                 ..Chat::default()
             };
             Prompt::Pieces(chat.render(&asker, lease).await?)
         }
     };
-    answer.start(&app, &asker, prompt).await
+    // The answer to a raw prompt stays whole unless the request wants the thoughts.
+    let splits = think.map_or(!is_raw, Think::is_wanted);
+    answer.start(&app, &asker, prompt, splits).await
 }
 
 #[cfg(test)]

@@ -120,16 +120,18 @@ pub(super) async fn show(State(app): State<App>, fields: Fields) -> Result<Json<
             format!("{architecture}.embedding_length"): facts.width,
         });
         let template = template.as_ref().map_or("", |template| template.source());
-        (info, template.to_owned())
+        let mut capabilities = vec!["completion"];
+        capabilities.extend(loaded.thinking_marks().map(|_| "thinking"));
+        (info, template.to_owned(), capabilities)
     });
-    let (info, template) = known.unwrap_or((json!({}), String::new()));
+    let (info, template, capabilities) = known.unwrap_or((json!({}), String::new(), vec!["completion"]));
     Ok(Json(json!({
         "modelfile": "",
         "parameters": "",
         "template": template,
         "details": details,
         "model_info": info,
-        "capabilities": ["completion"],
+        "capabilities": capabilities,
         "modified_at": time(app.started()),
     })))
 }
