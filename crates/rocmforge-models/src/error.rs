@@ -240,6 +240,24 @@ pub enum ModelError {
         /// The name in the file.
         found: String,
     },
+    /// A mixture of experts of an architecture that no row of the table has.
+    #[error(
+        "{} is a mixture of {experts} experts of an architecture that is not known; known mixtures of experts: {}; known \
+         architectures: {}: take one of these, or a dense model of the same family", shortened(found), crate::arch::mixtures().join(", "),
+        crate::arch::ARCHITECTURES.iter().map(|row| row.name()).collect::<Vec<_>>().join(", ")
+    )]
+    UnknownMixture {
+        /// The architecture, as the file names it.
+        found: String,
+        /// Experts of a layer.
+        experts: usize,
+    },
+    /// The file holds no whole language model.
+    #[error("the file is {kind}")]
+    NoLanguageModel {
+        /// What it is.
+        kind: crate::FileKind,
+    },
     /// An encoder where a decoder is asked for.
     #[error("{architecture} is an encoder: it makes embeddings of texts and no text; `bert::Bert` opens it")]
     IsEncoder {

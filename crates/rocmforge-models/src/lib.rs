@@ -30,6 +30,7 @@ pub mod chat;
 pub mod config;
 mod engine;
 mod error;
+mod file_kind;
 mod files;
 pub mod generate;
 mod input;
@@ -50,6 +51,7 @@ pub use engine::{
     TopRows,
 };
 pub use error::ModelError;
+pub use file_kind::FileKind;
 pub use files::FileError;
 pub use input::{AsInputs, EmbeddingRow, Input};
 pub use model::Model;

@@ -9,6 +9,7 @@ use rocmforge_gguf::Gguf;
 use crate::ModelError;
 use crate::chat::ChatTemplate;
 use crate::config::DecoderConfig;
+use crate::file_kind::FileKind;
 use crate::tokenizer::Tokenizer;
 use crate::weights::{GgufWeights, OutlineWeights, SafetensorsWeights, WeightSource};
 
@@ -68,6 +69,10 @@ impl Model {
     fn open_directory(path: &Path) -> Result<Self, ModelError> {
         let config = path.join("config.json");
         if !config.exists() {
+            if path.join("adapter_config.json").exists() {
+                let kind = FileKind::Adapter { base: None };
+                return Err(ModelError::NoLanguageModel { kind });
+            }
             let path = path.to_owned();
             return Err(ModelError::NoModel { path });
         }

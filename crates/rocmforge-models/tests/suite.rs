@@ -14,6 +14,7 @@ mod suite {
     mod directory;
     mod embeddings;
     mod experts;
+    mod file_kinds;
     mod generate;
     mod gguf_keys;
     mod hostile_tokenizers;

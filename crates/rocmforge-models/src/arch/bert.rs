@@ -12,6 +12,7 @@ use crate::config::read::{CONTEXT, FF, HEADS, LAYERS, MOST_LAYERS, SIZE, VOCAB, 
 use crate::config::rules::{
     FEATURES, GGUF_EXPERTS, GGUF_FEATURES, GGUF_WINDOW, GGUF_WINDOW_LAYERS, IGNORED, NO_EXPERTS, Rules,
 };
+use crate::file_kind::FileKind;
 use crate::keys::{Key, Keys, Known, NOT_NEGATIVE};
 use crate::layers::{Layer, Linear, LinearNames, Norm, Part, Plain, SelfAttention, Sublayer};
 use crate::step::{Network, Place, StepGraph, Tensors};
@@ -103,6 +104,7 @@ impl BertConfig {
     /// # Errors
     /// The file has another architecture, or a key is missing, unknown or not usable.
     pub fn from_gguf(gguf: &Gguf) -> Result<(Self, Option<PoolingMode>), ModelError> {
+        FileKind::refuse(gguf)?;
         let metadata = gguf.metadata();
         let name = metadata.string("general.architecture")?;
         let known = Architecture::of_gguf(name);

@@ -60,6 +60,12 @@ pub const ARCHITECTURES: &[Architecture] = &[
     toy::LATENT,
 ];
 
+/// The names of those that may have experts.
+pub(crate) fn mixtures() -> Vec<&'static str> {
+    let rows = ARCHITECTURES.iter().filter(|row| row.gguf.experts.is_some());
+    rows.map(Architecture::name).collect()
+}
+
 impl Architecture {
     /// `general.architecture` of GGUF.
     #[must_use]

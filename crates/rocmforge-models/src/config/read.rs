@@ -11,6 +11,7 @@ use super::{DecoderConfig, ExpertsConfig, OutputMatrix, PerLayer};
 use crate::ModelError;
 use crate::arch::Architecture;
 use crate::error::shortened;
+use crate::file_kind::{self, FileKind};
 use crate::keys::{Key, Keys, NOT_NEGATIVE, POSITIVE, Within};
 
 pub(crate) const LAYERS: Key = Key("block_count", "num_hidden_layers");
@@ -45,6 +46,9 @@ const EXPERT_FF: Key = Key("expert_feed_forward_length", "moe_intermediate_size"
 const EXPERTS_NORMALISED: Key = Key("", "norm_topk_prob");
 const EXPERT_STEP: Key = Key("", "decoder_sparse_step");
 const DENSE_LAYERS: Key = Key("", "mlp_only_layers");
+const MODEL_TYPE: Key = Key("", "model_type");
+/// Names of the number of experts in config.json.
+const JSON_EXPERTS: [&str; 3] = ["num_experts", "num_local_experts", "n_routed_experts"];
 
 /// Lists of layers are made before a tensor is looked for: no model has more.
 pub(crate) const MOST_LAYERS: Within = Within(1..=512, "it must be 1 to 512");
@@ -60,10 +64,17 @@ impl DecoderConfig {
     /// # Errors
     /// The architecture or a key of it is unknown, a key is missing or of the wrong type, or a value makes no sense.
     pub fn from_gguf(gguf: &Gguf) -> Result<Self, ModelError> {
+        FileKind::refuse(gguf)?;
         let metadata = gguf.metadata();
         let name = metadata.string("general.architecture")?;
-        let architecture =
-            Architecture::of_gguf(name).ok_or_else(|| ModelError::UnknownArchitecture { found: name.to_owned() })?;
+        let found = || name.to_owned();
+        let architecture = Architecture::of_gguf(name).ok_or_else(|| match file_kind::experts(metadata, name) {
+            Some(experts) => ModelError::UnknownMixture {
+                found: found(),
+                experts,
+            },
+            None => ModelError::UnknownArchitecture { found: found() },
+        })?;
         architecture.decoder()?;
         if let Some(kind) = metadata.opt_string("general.type")?.filter(|kind| *kind != "model") {
             return Err(ModelError::UnsupportedKey {
@@ -87,9 +98,9 @@ impl DecoderConfig {
     /// The file cannot be read, the architecture or a key is unknown, or a value makes no sense.
     pub fn from_config_json(path: &Path) -> Result<Self, ModelError> {
         let mut keys = Keys::of_json(path)?;
-        let model_type: String = keys.need(Key("", "model_type"))?;
+        let model_type: String = keys.need(MODEL_TYPE)?;
         let Some((architecture, rules)) = Architecture::of_model_type(&model_type) else {
-            return Err(unknown_model_type(path, &keys, &model_type));
+            return Err(unknown_model_type(path, &mut keys, &model_type));
         };
         architecture.decoder()?;
         let config = Self::read(&mut keys, architecture, rules, None, false)?;
@@ -193,9 +204,14 @@ pub(crate) fn tokens(metadata: &Metadata) -> Option<usize> {
     }
 }
 
-fn unknown_model_type(path: &Path, k: &Keys<'_>, found: &str) -> ModelError {
-    let known = Architecture::model_types().collect::<Vec<_>>().join(", ");
+fn unknown_model_type(path: &Path, k: &mut Keys<'_>, found: &str) -> ModelError {
     let found = shortened(found);
+    let counts = JSON_EXPERTS.into_iter().map(|name| k.take::<usize>(Key("", name)));
+    let counts: Vec<usize> = counts.filter_map(|count| count.ok().flatten()).collect();
+    if let Some(experts) = counts.into_iter().find(|count| *count > 0) {
+        return ModelError::UnknownMixture { found, experts };
+    }
+    let known = Architecture::model_types().collect::<Vec<_>>().join(", ");
     match k.has("text_config") {
         true => ModelError::Unsupported {
             path: path.to_owned(),

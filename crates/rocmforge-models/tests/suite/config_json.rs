@@ -260,6 +260,12 @@ fn unknown_models_are_refused_with_the_names_of_those_that_are_known() {
         error.contains("text_config") && error.contains("gemma3_text"),
         "{error}"
     );
+    let mixture = with(&plain("mixtral"), json!({ "num_local_experts": 8 }));
+    let error = read(&mixture).expect_err("unknown").to_string();
+    assert!(
+        error.starts_with("mixtral is a mixture of 8 experts") && error.contains("qwen3moe"),
+        "{error}"
+    );
     let error = read(&json!({ "hidden_size": 8 })).expect_err("no type").to_string();
     assert!(error.contains("model_type"), "{error}");
 }

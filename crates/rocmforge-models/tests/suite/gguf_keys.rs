@@ -170,7 +170,7 @@ fn keys_that_are_off_are_read_and_features_are_refused_by_name() {
         ("llama.attention.causal", Value::Bool(false)),
         ("llama.rope.scaling.yarn_ext_factor", Value::F32(1.0)),
         ("llama.rope.scaling.yarn_attn_factor", Value::F32(0.5)),
-        ("general.type", Value::from("adapter")),
+        ("general.type", Value::from("other")),
     ] {
         let error = changed(&gguf, &[], &[(key, value)]).expect_err(key);
         assert!(
