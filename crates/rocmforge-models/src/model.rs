@@ -1,5 +1,6 @@
 //! An opened model: hyper-parameters and mapped weights.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use crate::chat::ChatTemplate;
 use crate::config::DecoderConfig;
 use crate::file_kind::FileKind;
 use crate::tokenizer::Tokenizer;
-use crate::weights::{GgufWeights, OutlineWeights, SafetensorsWeights, WeightSource};
+use crate::weights::{GgufWeights, OutlineWeights, SafetensorsWeights, WeightSource, of_text_part};
 
 /// Most layers of an outline.
 const MOST_LAYERS: usize = 4096;
@@ -40,7 +41,8 @@ impl std::fmt::Debug for Model {
 }
 
 impl Model {
-    /// Opens a GGUF file (the first part of a split one), or a directory with config.json and safetensors.
+    /// Opens a GGUF file (the first part of a split one), or a directory with config.json and safetensors. Of a multimodal model's directory it
+    /// opens the text part.
     ///
     /// # Errors
     /// The file is damaged, the architecture is unknown, or a hyper-parameter makes no sense.
@@ -76,9 +78,20 @@ impl Model {
             let path = path.to_owned();
             return Err(ModelError::NoModel { path });
         }
+        let (config, is_part) = DecoderConfig::from_directory(&config)?;
+        let mut weights = SafetensorsWeights::open(path)?;
+        if is_part {
+            let mut names = HashSet::new();
+            let mut all = weights.names().into_iter().filter_map(of_text_part);
+            if let Some(name) = all.find(|name| !names.insert(name.clone())) {
+                let path = path.to_owned();
+                return Err(ModelError::TensorTwice { name, path });
+            }
+            weights = weights.renamed(of_text_part);
+        }
         Ok(Self {
-            config: Arc::new(DecoderConfig::from_config_json(&config)?),
-            weights: Arc::new(SafetensorsWeights::open(path)?),
+            config: Arc::new(config),
+            weights: Arc::new(weights),
             files: Files::Directory(path.to_owned()),
         })
     }

@@ -12,7 +12,7 @@ use crate::ModelError;
 use crate::arch::Architecture;
 use crate::error::shortened;
 use crate::file_kind::{self, FileKind};
-use crate::keys::{Key, Keys, NOT_NEGATIVE, POSITIVE, Within};
+use crate::keys::{Key, Keys, Known, NOT_NEGATIVE, POSITIVE, Within};
 
 pub(crate) const LAYERS: Key = Key("block_count", "num_hidden_layers");
 pub(crate) const WIDTH: Key = Key("embedding_length", "hidden_size");
@@ -49,6 +49,14 @@ const DENSE_LAYERS: Key = Key("", "mlp_only_layers");
 const MODEL_TYPE: Key = Key("", "model_type");
 /// Names of the number of experts in config.json.
 const JSON_EXPERTS: [&str; 3] = ["num_experts", "num_local_experts", "n_routed_experts"];
+/// What a multimodal model as a whole must not have. Its other parts are not loaded, so nothing else there matters.
+const WHOLE: Known = Known {
+    features: &[&[(
+        "a quantised checkpoint",
+        "compression_config quantization quantization_config",
+    )]],
+    ..Known::NOTHING
+};
 
 /// Lists of layers are made before a tensor is looked for: no model has more.
 pub(crate) const MOST_LAYERS: Within = Within(1..=512, "it must be 1 to 512");
@@ -97,15 +105,32 @@ impl DecoderConfig {
     /// # Errors
     /// The file cannot be read, the architecture or a key is unknown, or a value makes no sense.
     pub fn from_config_json(path: &Path) -> Result<Self, ModelError> {
+        Self::from_directory(path).map(|(config, _)| config)
+    }
+
+    /// The same, and whether it is the text part of a model with others.
+    pub(crate) fn from_directory(path: &Path) -> Result<(Self, bool), ModelError> {
         let mut keys = Keys::of_json(path)?;
-        let model_type: String = keys.need(MODEL_TYPE)?;
+        let mut model_type: String = keys.need(MODEL_TYPE)?;
+        let is_part = Architecture::of_model_type(&model_type).is_none() && keys.has("text_config");
+        if is_part {
+            // What is known of the whole must hold for its text part too.
+            keys.refuse_features(&WHOLE)?;
+            let tied: Option<bool> = keys.take(TIED)?;
+            let Some(mut text) = keys.object("text_config")? else {
+                return Err(unknown_model_type(path, &mut keys, &model_type));
+            };
+            text.state(TIED, tied)?;
+            keys = text;
+            model_type = keys.need(MODEL_TYPE)?;
+        }
         let Some((architecture, rules)) = Architecture::of_model_type(&model_type) else {
             return Err(unknown_model_type(path, &mut keys, &model_type));
         };
         architecture.decoder()?;
         let config = Self::read(&mut keys, architecture, rules, None, false)?;
         keys.finish(&rules.known, rules.name)?;
-        Ok(config)
+        Ok((config, is_part))
     }
 
     /// `tokens` is the length of the vocabulary where the file has one, `long_factors` says whether the file has tensors of Phi-3's divisors.
@@ -212,12 +237,12 @@ fn unknown_model_type(path: &Path, k: &mut Keys<'_>, found: &str) -> ModelError 
         return ModelError::UnknownMixture { found, experts };
     }
     let known = Architecture::model_types().collect::<Vec<_>>().join(", ");
-    match k.has("text_config") {
+    match k.is_within() {
         true => ModelError::Unsupported {
             path: path.to_owned(),
-            field: "text_config",
-            value: format!("the text part of {found}"),
-            supported: format!("checkpoints of a text model alone: {known}"),
+            field: "text_config.model_type",
+            value: found,
+            supported: format!("multimodal models whose text part is one of {known}"),
         },
         false => ModelError::UnknownModelType {
             path: path.to_owned(),

@@ -305,6 +305,28 @@ impl<'a> Keys<'a> {
         }))
     }
 
+    /// Whether these are the keys of an object in the file, and not of the file itself.
+    pub(crate) const fn is_within(&self) -> bool {
+        !self.within.is_empty()
+    }
+
+    /// States a truth value that the object around this one has, as if it were here.
+    ///
+    /// # Errors
+    /// The value here is another.
+    pub(crate) fn state(&mut self, key: Key, outer: Option<bool>) -> Result<(), ModelError> {
+        let Some(outer) = outer else { return Ok(()) };
+        let own: Option<bool> = self.take(key)?;
+        if own.is_some_and(|own| own != outer) {
+            return Err(self.refuse(key, !outer, "the file states another value outside of this object"));
+        }
+        for name in self.names(key) {
+            let raw = serde_json::value::to_raw_value(&outer).map_err(|error| self.wrong_type(name, "", &error))?;
+            self.left.insert(name.to_owned(), Raw::Json(raw));
+        }
+        Ok(())
+    }
+
     /// The value, if it is within bounds.
     ///
     /// # Errors

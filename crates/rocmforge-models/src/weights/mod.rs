@@ -14,7 +14,7 @@ use rocmforge_ggml::{DType, SharedBytes};
 
 pub use gguf::GgufWeights;
 pub use names::Naming;
-pub(crate) use names::{Name, of_expert};
+pub(crate) use names::{Name, of_expert, of_text_part};
 pub use outline::OutlineWeights;
 pub use safetensors::SafetensorsWeights;
 

@@ -36,6 +36,35 @@ pub(crate) fn of_expert(name: &str, expert: usize) -> String {
     name.replace('@', &expert.to_string())
 }
 
+/// Beginnings of names in the text part of a multimodal checkpoint, with what a text model has in their place.
+const TEXT_PART: [(&str, &str); 3] = [
+    ("model.language_model.", "model."),
+    ("language_model.model.", "model."),
+    ("language_model.lm_head.", "lm_head."),
+];
+/// The other parts of such checkpoints, some of which stand under `model.`.
+const OTHER_PARTS: [&str; 7] = [
+    "audio_tower.",
+    "embed_audio.",
+    "embed_vision.",
+    "multi_modal_projector.",
+    "vision_model.",
+    "vision_tower.",
+    "visual.",
+];
+
+/// The name of a tensor as a text model has it; `None` for a tensor of another part of a multimodal model.
+pub(crate) fn of_text_part(name: &str) -> Option<String> {
+    for (beginning, instead) in TEXT_PART {
+        if let Some(rest) = name.strip_prefix(beginning) {
+            return Some(format!("{instead}{rest}"));
+        }
+    }
+    let bare = name.strip_prefix("model.").unwrap_or(name);
+    let is_other = OTHER_PARTS.iter().any(|part| bare.starts_with(part));
+    (!is_other).then(|| name.to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -254,12 +254,6 @@ fn values_that_ask_for_something_else_are_refused_by_name() {
 fn unknown_models_are_refused_with_the_names_of_those_that_are_known() {
     let error = read(&plain("mamba")).expect_err("unknown").to_string();
     assert!(error.contains("mamba") && error.contains("gemma3_text"), "{error}");
-    let nested = json!({ "model_type": "gemma3", "text_config": plain("gemma3_text"), "vision_config": {} });
-    let error = read(&nested).expect_err("an image model").to_string();
-    assert!(
-        error.contains("text_config") && error.contains("gemma3_text"),
-        "{error}"
-    );
     let mixture = with(&plain("mixtral"), json!({ "num_local_experts": 8 }));
     let error = read(&mixture).expect_err("unknown").to_string();
     assert!(
@@ -268,6 +262,55 @@ fn unknown_models_are_refused_with_the_names_of_those_that_are_known() {
     );
     let error = read(&json!({ "hidden_size": 8 })).expect_err("no type").to_string();
     assert!(error.contains("model_type"), "{error}");
+}
+
+/// Of a multimodal model the text part counts; what is stated of the whole holds for it.
+#[test]
+fn the_text_part_of_a_multimodal_model_is_read() {
+    let text = plain("qwen3");
+    let whole =
+        json!({ "model_type": "any_vl", "text_config": text, "vision_config": { "depth": 2 }, "image_token_id": 7 });
+    assert_eq!(read(&whole).expect("a text part"), read(&text).expect("whole"));
+    let tied = read(&with(&whole, json!({ "tie_word_embeddings": true }))).expect("a text part");
+    assert_eq!(tied.output, OutputMatrix::Embedding);
+    for (more, said) in [
+        (
+            json!({ "text_config": plain("any_text") }),
+            "text_config.model_type = any_text",
+        ),
+        (
+            json!({ "text_config": with(&text, json!({ "new": 1 })) }),
+            "text_config.new",
+        ),
+        (
+            json!({ "text_config": { "model_type": "qwen3" } }),
+            "text_config.num_hidden_layers",
+        ),
+        (json!({ "text_config": [] }), "text_config"),
+        (
+            json!({ "quantization_config": { "quant_method": "gptq" } }),
+            "a quantised checkpoint",
+        ),
+        (
+            json!({
+                "tie_word_embeddings": false,
+                "text_config": with(&text, json!({ "tie_word_embeddings": true })),
+            }),
+            "text_config.tie_word_embeddings",
+        ),
+        (
+            json!({ "text_config": with(&plain("any_moe"), json!({ "num_experts": 128 })) }),
+            "any_moe is a mixture of 128 experts",
+        ),
+    ] {
+        let error = read(&with(&whole, more)).expect_err(said).to_string();
+        assert!(error.contains(said), "{said}: {error}");
+    }
+    let null = whole
+        .to_string()
+        .replacen("\"text_config\":{", "\"text_config\":null,\"other\":{", 1);
+    let error = read_text(&null).expect_err("no text part").to_string();
+    assert!(error.contains("any_vl"), "{error}");
 }
 
 /// Defaults of transformers where the file leaves a key out.

@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::reference::Tiny;
 use rocmforge_ggml::CpuBackend;
 use rocmforge_gguf::{Gguf, TensorType, blocks};
-use rocmforge_models::Model;
+use rocmforge_models::{Engine, EngineOptions, Model};
 use safetensors::Dtype;
 use safetensors::tensor::TensorView;
 use serde_json::{Map, Value, json};
@@ -302,4 +302,51 @@ fn a_directory_of_every_architecture_equals_the_f64_forward() {
         count += 1;
     }
     assert!(count >= 10, "{count} models");
+}
+
+/// The text part of a multimodal checkpoint is the text model, in each of the two spellings; the other parts are not loaded.
+#[test]
+fn the_text_part_of_a_multimodal_directory_equals_the_f64_forward() {
+    let tiny = Tiny::all().into_iter().find(|tiny| tiny.file == "gemma3.gguf");
+    let tiny = tiny.expect("a committed model");
+    let export = Export::new(tiny.gguf()).expect("a plain one");
+    let config = json!({ "model_type": "gemma3", "text_config": export.config(), "vision_config": { "depth": 2 } });
+    let spellings: [fn(&str) -> String; 2] = [
+        |name| format!("language_model.{name}"),
+        |name| match name.strip_prefix("model.") {
+            Some(rest) => format!("model.language_model.{rest}"),
+            None => name.to_owned(),
+        },
+    ];
+    for (spelling, other) in spellings
+        .iter()
+        .zip(["vision_tower.x.weight", "model.vision_tower.x.weight"])
+    {
+        let mut tensors: Tensors = export
+            .tensors()
+            .into_iter()
+            .map(|(name, tensor)| (spelling(&name), tensor))
+            .collect();
+        tensors.insert(other.to_owned(), (Dtype::F32, vec![1], vec![0; 4]));
+        tensors.insert("multi_modal_projector.x".to_owned(), (Dtype::F32, vec![1], vec![0; 4]));
+        let directory = tempfile::tempdir().expect("a directory");
+        write(directory.path(), &config, &tensors);
+        let model = Model::open(directory.path()).expect("a text part");
+        tiny.check_model(&model, CpuBackend::with_threads(2), 7);
+        // A tensor of no known part may belong to the text model.
+        tensors.insert(
+            "language_model.model.other.weight".to_owned(),
+            (Dtype::F32, vec![1], vec![0; 4]),
+        );
+        write(directory.path(), &config, &tensors);
+        let model = Model::open(directory.path()).expect("a text part");
+        let error = Engine::new(CpuBackend::with_threads(1), &model, EngineOptions::default());
+        let error = error.expect_err("a tensor without a place").to_string();
+        assert!(error.contains("model.other.weight"), "{error}");
+        // Which of two is meant is not known.
+        tensors.insert("model.norm.weight".to_owned(), (Dtype::F32, vec![1], vec![0; 4]));
+        write(directory.path(), &config, &tensors);
+        let error = Model::open(directory.path()).expect_err("a tensor twice").to_string();
+        assert!(error.contains("model.norm.weight"), "{error}");
+    }
 }
