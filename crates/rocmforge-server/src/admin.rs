@@ -10,12 +10,17 @@ use axum::routing::{get, post};
 use rocmforge_models::serve::State as ServerState;
 use rocmforge_models::tokenizer::{AddBos, Encode, SpecialTokens};
 use serde_json::{Value, json};
+use utoipa::openapi::path::HttpMethod;
 
 use crate::app::{App, Asker};
+use crate::description::answers;
+use crate::description::field::{Body, Field, Form, Group};
+use crate::description::schema;
+use crate::description::{Answer, Route};
 use crate::error::{ApiError, Kind};
 use crate::fields::Fields;
 use crate::metrics;
-use crate::openai::chat::conversation;
+use crate::openai::chat::{MESSAGES, MODEL, conversation};
 use crate::prompt::{self, Chat};
 
 pub(crate) fn routes() -> Router<App> {
@@ -29,6 +34,87 @@ pub(crate) fn routes() -> Router<App> {
         .route("/detokenize", post(detokenize))
         .route("/apply-template", post(apply_template))
 }
+
+pub(crate) fn described() -> Vec<Route> {
+    let tag = "server";
+    let health = |path: &str| Route::get(tag, path, "Whether each engine works.", Answer::Health(answers::health));
+    let text = Answer::Text("text/plain");
+    vec![
+        health("/health"),
+        health("/v1/health"),
+        Route::get(tag, "/ready", "Whether requests are taken.", text),
+        Route::get(tag, "/metrics", "Figures for Prometheus.", text),
+        Route {
+            method: HttpMethod::Post,
+            ..Route::get(
+                tag,
+                "/admin/reload",
+                "Reads keys, certificate and models anew, where there are keys.",
+                Answer::Json(answers::reloaded),
+            )
+        },
+        Route::post(
+            tag,
+            "/tokenize",
+            "Tokens of a text.",
+            &TOKENIZE,
+            Answer::Json(answers::tokens),
+        ),
+        Route::post(
+            tag,
+            "/detokenize",
+            "The text of tokens.",
+            &DETOKENIZE,
+            Answer::Json(answers::content),
+        ),
+        Route::post(
+            tag,
+            "/apply-template",
+            "The prompt of a conversation.",
+            &APPLY,
+            Answer::Json(answers::prompt),
+        ),
+    ]
+}
+
+const TOKENIZE: Body = Body {
+    groups: &[
+        Group::Read(MODEL),
+        Group::Read(&[
+            Field("content", Form::Text, "The text."),
+            Field("add_special", Form::Bool, "Whether the tokens begin as a prompt does."),
+            Field(
+                "parse_special",
+                Form::Bool,
+                "Whether control tokens in the text are tokens [default: true].",
+            ),
+            Field("with_pieces", Form::Bool, "Whether each token has its text."),
+        ]),
+    ],
+    required: &[],
+};
+
+const DETOKENIZE: Body = Body {
+    groups: &[
+        Group::Read(MODEL),
+        Group::Read(&[Field(
+            "tokens",
+            Form::Other(|| schema::either([schema::list(schema::count()), schema::values([Value::Null])])),
+            "The tokens.",
+        )]),
+    ],
+    required: &[],
+};
+
+const APPLY: Body = Body {
+    groups: &[
+        MESSAGES[0],
+        MESSAGES[1],
+        Group::Read(MODEL),
+        Group::Read(&[Field("tools", Form::List, "Tools that the template describes.")]),
+    ],
+    required: &["messages"],
+};
 
 /// Whether the engines answer: the age of each one's last step, and how long the running one takes.
 async fn health(State(app): State<App>) -> Response {

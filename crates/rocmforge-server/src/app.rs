@@ -21,7 +21,7 @@ use crate::registry::{Lease, Registry};
 use crate::source::Source;
 use crate::tls::Tls;
 use crate::trace::Trace;
-use crate::{admin, anthropic, llama_cpp, ollama, openai, page, requests};
+use crate::{admin, anthropic, description, llama_cpp, ollama, openai, page, requests};
 
 /// A server's models and limits. Clones are the same server.
 #[derive(Clone)]
@@ -286,6 +286,7 @@ impl App {
             .merge(page::routes())
             .merge(llama_cpp::routes())
             .merge(ollama::routes())
+            .merge(description::routes())
             .with_state(self.clone())
             .layer(middleware::from_fn_with_state(self.clone(), guard::look))
             .layer(middleware::from_fn(error::write))

@@ -117,6 +117,15 @@ pub(crate) enum Dialect {
 }
 
 impl Dialect {
+    /// Its name in the description of the routes.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::OpenAi => "OpenAiError",
+            Self::Anthropic => "AnthropicError",
+            Self::Ollama => "OllamaError",
+        }
+    }
+
     /// That of a route.
     pub(crate) fn of(path: &str) -> Self {
         match path.strip_prefix("/v1/messages") {

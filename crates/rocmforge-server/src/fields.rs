@@ -1,4 +1,4 @@
-//! Fields of a request's JSON, read by name, with errors that name the field.
+//! Fields of a request's JSON, read by name, with errors that name the field. Each field of a route is in its [description](crate::description::field).
 //!
 //! A field with null counts as absent. Fields that the server does not know are ignored, as clients of the OpenAI API expect. Known fields that
 //! change an answer and are not supported are errors: [`Fields::refuse`].
@@ -12,36 +12,63 @@ use futures_util::StreamExt;
 use serde_json::{Map, Value};
 
 use crate::app::{App, Asker};
+use crate::description;
+use crate::description::field::{Body as Description, Reader};
 use crate::error::{ApiError, Kind};
 use crate::options::Limits;
 
 /// The object of a request's body.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Fields(pub(crate) Map<String, Value>);
+#[derive(Clone, Default)]
+pub(crate) struct Fields {
+    values: Map<String, Value>,
+    /// What the route reads; `None` for an object that is no whole body.
+    description: Option<Description>,
+}
 
 impl Fields {
+    /// An object that is no whole body.
+    pub(crate) fn of(values: Map<String, Value>) -> Self {
+        Self {
+            values,
+            description: None,
+        }
+    }
+
+    /// Every field that a route reads must be in its description.
+    fn check(&self, name: &str, reader: Reader) {
+        debug_assert!(
+            self.description.is_none_or(|known| known.has(name, reader)),
+            "the field {name} is read as {reader:?}: add it so to the table of fields of its route, which describes it"
+        );
+    }
+
     /// A field that is there and not null.
     pub(crate) fn get(&self, name: &str) -> Option<&Value> {
-        self.0.get(name).filter(|value| !value.is_null())
+        self.check(name, Reader::Any);
+        self.values.get(name).filter(|value| !value.is_null())
     }
 
     fn read<'a, T>(
         &'a self,
         name: &str,
+        reader: Reader,
         wanted: &str,
         read: impl FnOnce(&'a Value) -> Option<T>,
     ) -> Result<Option<T>, ApiError> {
+        self.check(name, reader);
         let Some(value) = self.get(name) else { return Ok(None) };
         let read = read(value).ok_or_else(|| ApiError::field(name, format!("it must be {wanted}")))?;
         Ok(Some(read))
     }
 
     pub(crate) fn bool(&self, name: &str) -> Result<bool, ApiError> {
-        Ok(self.read(name, "true or false", Value::as_bool)?.unwrap_or(false))
+        Ok(self
+            .read(name, Reader::Bool, "true or false", Value::as_bool)?
+            .unwrap_or(false))
     }
 
     pub(crate) fn text(&self, name: &str) -> Result<Option<&str>, ApiError> {
-        self.read(name, "a text", Value::as_str)
+        self.read(name, Reader::Text, "a text", Value::as_str)
     }
 
     /// The model's name, on a route whose API demands one.
@@ -51,23 +78,23 @@ impl Fields {
     }
 
     pub(crate) fn list(&self, name: &str) -> Result<Option<&Vec<Value>>, ApiError> {
-        self.read(name, "a list", Value::as_array)
+        self.read(name, Reader::List, "a list", Value::as_array)
     }
 
     pub(crate) fn object(&self, name: &str) -> Result<Option<&Map<String, Value>>, ApiError> {
-        self.read(name, "an object", Value::as_object)
+        self.read(name, Reader::Object, "an object", Value::as_object)
     }
 
     /// A number as f32. One that f32 does not have is refused.
     pub(crate) fn float(&self, name: &str) -> Result<Option<f32>, ApiError> {
-        self.read(name, "a finite number", |value| {
+        self.read(name, Reader::Number, "a finite number", |value| {
             Some(value.as_f64()? as f32).filter(|number| number.is_finite())
         })
     }
 
     /// A whole number, negative ones too.
     pub(crate) fn integer(&self, name: &str) -> Result<Option<i64>, ApiError> {
-        self.read(name, "a whole number", |value| {
+        self.read(name, Reader::Integer, "a whole number", |value| {
             let whole = |number: f64| (number.fract() == 0.0 && number.abs() < 9e15).then_some(number as i64);
             value.as_i64().or_else(|| whole(value.as_f64()?))
         })
@@ -102,7 +129,7 @@ impl Fields {
 
     /// A text or a list of texts.
     pub(crate) fn texts(&self, name: &str) -> Result<Vec<String>, ApiError> {
-        let texts = self.read(name, "a text or a list of texts", |value| match value {
+        let texts = self.read(name, Reader::Texts, "a text or a list of texts", |value| match value {
             Value::String(text) => Some(vec![text.clone()]),
             Value::Array(texts) => texts.iter().map(|text| Some(text.as_str()?.to_owned())).collect(),
             _ => None,
@@ -127,6 +154,7 @@ impl Fields {
     /// Refuses fields that would change the answer and that this server does not do. A value that asks for nothing is taken.
     pub(crate) fn refuse(&self, names: &[&str]) -> Result<(), ApiError> {
         for name in names {
+            self.check(name, Reader::Refused);
             let asks = self.get(name).is_some_and(|value| match value {
                 Value::Bool(asks) => *asks,
                 Value::Array(list) => !list.is_empty(),
@@ -159,6 +187,7 @@ impl FromRequest<App> for Fields {
                 "the body must be JSON: send Content-Type: application/json",
             ));
         }
+        let description = description::body(request.uri().path());
         let limits = &app.options().limits;
         let place = request
             .extensions()
@@ -174,7 +203,10 @@ impl FromRequest<App> for Fields {
                 for (name, value) in &app.options().defaults {
                     object.entry(name.as_str()).or_insert_with(|| value.clone());
                 }
-                Ok(Self(object))
+                Ok(Self {
+                    values: object,
+                    description,
+                })
             }
             _ => Err(ApiError::invalid("the body must be a JSON object")),
         }

@@ -8,6 +8,7 @@
 //!   about the server itself, `page` the chat in a browser.
 //! * `guard` looks at each request before its route does: host, origin, key. `listen`, `tls` and `in_time` bound connections and their times,
 //!   `places` the requests that run.
+//! * `description` is the description of all routes in OpenAPI; each module has the table of its own.
 //! * `requests` gives each request an id and a line of the log. `fields` reads requests, `unread` what routes leave of them,
 //!   `error` says what is wrong with them in the words of each API.
 //!
@@ -42,6 +43,7 @@ mod admin;
 mod answer;
 mod anthropic;
 mod app;
+mod description;
 mod error;
 mod fields;
 mod files;

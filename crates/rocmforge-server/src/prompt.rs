@@ -12,7 +12,7 @@ use crate::fields::Fields;
 use crate::registry::Lease;
 
 /// How much a model is asked to think.
-const EFFORTS: [&str; 6] = ["none", "minimal", "low", "medium", "high", "xhigh"];
+pub(crate) const EFFORTS: [&str; 6] = ["none", "minimal", "low", "medium", "high", "xhigh"];
 
 /// A conversation to answer.
 #[derive(Clone, Debug, Default)]

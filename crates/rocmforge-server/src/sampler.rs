@@ -4,9 +4,120 @@ use rocmforge_models::sampling::{DRY_BREAKERS, Mirostat, SamplerConfig};
 use rocmforge_models::tokenizer::{Encode, Tokenizer};
 use serde_json::Value;
 
+use crate::description::answers::asked;
+use crate::description::field::{Field, Form, Group};
+use crate::description::schema;
 use crate::error::ApiError;
 use crate::fields::Fields;
 use crate::options::Limits;
+
+/// Fields of every route that draws tokens.
+pub(crate) const FIELDS: &[Group] = &[Group::Read(READ), Group::Refused(&NOT_SUPPORTED)];
+
+pub(crate) const READ: &[Field] = &[
+    Field(
+        "temperature",
+        Form::Number,
+        "0 takes the most likely token; more is more random.",
+    ),
+    Field(
+        "top_p",
+        Form::Number,
+        "The most likely tokens with this sum of probabilities are left.",
+    ),
+    Field(
+        "min_p",
+        Form::Number,
+        "Tokens are left with at least this part of the highest probability.",
+    ),
+    Field("typical_p", Form::Number, "Locally typical sampling."),
+    Field("typ_p", Form::Number, "As typical_p."),
+    Field(
+        "top_n_sigma",
+        Form::Number,
+        "Tokens are left within so many standard deviations of the highest logit.",
+    ),
+    Field(
+        "repeat_penalty",
+        Form::Number,
+        "Divisor of logits of tokens that were there; 1 is off.",
+    ),
+    Field("repetition_penalty", Form::Number, "As repeat_penalty."),
+    Field(
+        "frequency_penalty",
+        Form::Number,
+        "Taken off logits, times how often the token was there.",
+    ),
+    Field(
+        "presence_penalty",
+        Form::Number,
+        "Taken off logits of tokens that were there.",
+    ),
+    Field(
+        "dry_multiplier",
+        Form::Number,
+        "Strength of the penalty of repeated sequences; 0 is off.",
+    ),
+    Field("dry_base", Form::Number, "Its growth with the length of the sequence."),
+    Field(
+        "dry_allowed_length",
+        Form::Tokens,
+        "The longest sequence that it leaves alone.",
+    ),
+    Field(
+        "dry_penalty_last_n",
+        Form::Tokens,
+        "Tokens that it looks at; -1 is all.",
+    ),
+    Field("dry_sequence_breakers", Form::Texts, "Texts that end a sequence."),
+    Field(
+        "xtc_probability",
+        Form::Number,
+        "How often the most likely tokens are left out.",
+    ),
+    Field("xtc_threshold", Form::Number, "From which probability on."),
+    Field(
+        "top_k",
+        Form::Integer,
+        "So many most likely tokens are left; 0 and negative are off.",
+    ),
+    Field(
+        "repeat_last_n",
+        Form::Tokens,
+        "Tokens that penalties look at; -1 is all.",
+    ),
+    Field(
+        "mirostat",
+        Form::Other(|| schema::values([Value::Null, 0.into(), 2.into()])),
+        "2 is Mirostat 2, 0 is off.",
+    ),
+    Field("mirostat_tau", Form::Number, "Its wanted surprise."),
+    Field("mirostat_eta", Form::Number, "Its rate of learning."),
+    Field(
+        "logit_bias",
+        Form::Other(|| {
+            let bias = || schema::either([schema::number(), schema::values([false])]);
+            let pair = schema::list(schema::either([schema::text(), bias()]));
+            schema::either([schema::map(bias()), schema::list(pair), asked::one_of(&[])])
+        }),
+        "Added to logits: by ids or texts of tokens, or a list of pairs; false bans a token.",
+    ),
+    Field(
+        "seed",
+        Form::Integer,
+        "Equal seeds give equal texts; -1 is a new one each time.",
+    ),
+];
+
+/// Fields that change an answer and are not there.
+const NOT_SUPPORTED: [&str; 6] = [
+    "samplers",
+    "dynatemp_range",
+    "grammar",
+    "grammar_lazy",
+    "json_schema",
+    "adaptive_target",
+];
 
 /// The sampler that the fields describe: llama.cpp's with what they change.
 pub(crate) fn config(fields: &Fields, tokenizer: &Tokenizer, limits: &Limits) -> Result<SamplerConfig, ApiError> {
@@ -64,14 +175,7 @@ pub(crate) fn config(fields: &Fields, tokenizer: &Tokenizer, limits: &Limits) ->
         _ => crate::generation::random(),
     };
     config.check().map_err(|error| ApiError::invalid(error.to_string()))?;
-    fields.refuse(&[
-        "samplers",
-        "dynatemp_range",
-        "grammar",
-        "grammar_lazy",
-        "json_schema",
-        "adaptive_target",
-    ])?;
+    fields.refuse(&NOT_SUPPORTED)?;
     Ok(config)
 }
 

@@ -8,12 +8,18 @@ use futures_util::{Stream, StreamExt};
 use rocmforge_models::chat::Role;
 use rocmforge_models::generate::{FinishReason, Prompt, Request};
 use serde_json::{Value, json};
+use utoipa::openapi::schema::Type;
 
 use crate::answer::{Answer, Block, End, Step, Whole};
 use crate::app::{App, Asker};
+use crate::description::answers::{self, asked};
+use crate::description::field::{Body, Field, Form, Group};
+use crate::description::{self, Route, schema};
 use crate::error::{ApiError, Dialect};
 use crate::fields::Fields;
 use crate::generation::id;
+use crate::openai::EVENTS;
+use crate::openai::chat::MODEL;
 use crate::prompt::{self, Chat};
 use crate::{sampler, stream};
 
@@ -25,6 +31,80 @@ pub(crate) fn routes() -> Router<App> {
 
 /// Fields that change an answer and are not there.
 const NOT_SUPPORTED: [&str; 4] = ["tools", "mcp_servers", "container", "output_format"];
+
+pub(crate) fn described() -> Vec<Route> {
+    let (tag, messages) = ("Anthropic", "/v1/messages");
+    let answer = description::Answer::Stream(answers::message, EVENTS);
+    let create = Route::post(tag, messages, "Answers a conversation.", &BODY, answer);
+    let (about, answer) = (
+        "Counts the tokens of a conversation.",
+        description::Answer::Json(answers::message_tokens),
+    );
+    let count = Route::post(tag, format!("{messages}/count_tokens"), about, &COUNT, answer);
+    vec![create, count]
+}
+
+/// What [`conversation`] reads.
+const CONVERSATION: &[Field] = &[
+    Field(
+        "output_config",
+        Form::Other(|| {
+            let format = [("format", asked::one_of(&[]))];
+            schema::either([schema::object([], format, true), asked::one_of(&[])])
+        }),
+        "A format is not supported.",
+    ),
+    Field(
+        "system",
+        Form::Other(|| schema::either([asked::content(), asked::one_of(&[])])),
+        "What the model is asked to be.",
+    ),
+    Field(
+        "messages",
+        Form::Other(|| {
+            let role = ("role", schema::values(["user", "assistant"]));
+            let content = schema::either([schema::text(), schema::list(schema::one(Type::Object))]);
+            schema::filled(schema::object([role, ("content", content)], [], true))
+        }),
+        "The conversation.",
+    ),
+    Field(
+        "thinking",
+        Form::Other(|| {
+            let kind = ("type", schema::values(["enabled", "adaptive", "disabled"]));
+            let budget = ("budget_tokens", schema::at_least(Type::Integer, 0, true));
+            schema::either([schema::object([kind], [budget], true), asked::one_of(&[])])
+        }),
+        "Whether the model thinks. budget_tokens is read and not enforced.",
+    ),
+];
+
+const FIELDS: &[Field] = &[
+    Field("max_tokens", Form::Count(1), "Most tokens of the answer."),
+    Field("stop_sequences", Form::Texts, "Texts that end the answer."),
+    Field("stream", Form::Bool, "Whether the answer comes as a stream."),
+];
+
+const BODY: Body = Body {
+    groups: &[
+        Group::Read(CONVERSATION),
+        Group::Refused(&NOT_SUPPORTED),
+        Group::Read(MODEL),
+        Group::Read(FIELDS),
+        sampler::FIELDS[0],
+        sampler::FIELDS[1],
+    ],
+    required: &["model", "messages", "max_tokens"],
+};
+
+const COUNT: Body = Body {
+    groups: &[
+        Group::Read(CONVERSATION),
+        Group::Refused(&NOT_SUPPORTED),
+        Group::Read(MODEL),
+    ],
+    required: &["messages"],
+};
 
 /// Reads the conversation of a request.
 fn conversation(fields: &Fields) -> Result<Chat, ApiError> {

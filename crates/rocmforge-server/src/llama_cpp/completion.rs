@@ -11,13 +11,67 @@ use futures_util::stream::{SelectAll, StreamExt};
 use rocmforge_models::generate::{Completion, Event, FinishReason, Prompt, Request, Stats, Token};
 use rocmforge_models::tokenizer::{AddBos, Encode, Piece, SpecialTokens, Tokenizer};
 use serde_json::{Map, Value, json};
+use utoipa::openapi::schema::{ObjectBuilder, Type};
 
 use crate::app::{App, Asker};
+use crate::description::field::{Body, Field, Form, Group};
+use crate::description::schema;
 use crate::error::{ApiError, Kind};
 use crate::fields::Fields;
 use crate::generation::{Generation, id};
-use crate::openai::{Common, logprobs, timings};
+use crate::openai::{COMMON, Common, logprobs, timings};
 use crate::stream::values;
+
+const NOT_SUPPORTED: [&str; 1] = ["post_sampling_probs"];
+
+const FIELDS: &[Field] = &[
+    Field(
+        "prompt",
+        Form::Other(|| {
+            let object = || schema::object([("prompt_string", schema::text())], [], true);
+            let part = || schema::either([schema::text(), schema::count()]);
+            let one = || schema::either([schema::text(), object(), schema::list(part())]);
+            schema::either([one(), schema::filled(one())])
+        }),
+        "A text, a list of token ids and texts, {\"prompt_string\": text}, or a list of these.",
+    ),
+    Field(
+        "t_max_predict_ms",
+        Form::Other(|| {
+            let most = ObjectBuilder::new().schema_type(Type::Integer).maximum(Some(0.0));
+            schema::either([most.into(), schema::one(Type::Null)])
+        }),
+        "Not supported: 0 and negative are no limit.",
+    ),
+    Field(
+        "n_probs",
+        Form::Count(0),
+        "So many most likely tokens are shown with each.",
+    ),
+    Field(
+        "cache_prompt",
+        Form::Bool,
+        "Whether the prompt may come of the cache [default: true].",
+    ),
+    Field("return_tokens", Form::Bool, "Whether the answer has its tokens."),
+    Field(
+        "response_fields",
+        Form::Texts,
+        "Fields of the answer that are wanted, such as a/b; all if there are none.",
+    ),
+];
+
+pub(super) const BODY: Body = Body {
+    groups: &[
+        Group::Read(FIELDS),
+        Group::Refused(&NOT_SUPPORTED),
+        COMMON[0],
+        COMMON[1],
+        COMMON[2],
+        COMMON[3],
+    ],
+    required: &["prompt"],
+};
 
 /// What a request wants beside its text.
 struct Wants {
@@ -159,7 +213,7 @@ fn prompts(tokenizer: &Tokenizer, value: &Value, most: usize) -> Result<Vec<Vec<
 
 pub(super) async fn complete(State(app): State<App>, asker: Asker, fields: Fields) -> Result<Response, ApiError> {
     let limits = app.options().limits;
-    fields.refuse(&["post_sampling_probs"])?;
+    fields.refuse(&NOT_SUPPORTED)?;
     if fields.integer("t_max_predict_ms")?.is_some_and(|time| time > 0) {
         return Err(ApiError::not_supported(
             "t_max_predict_ms",
@@ -169,7 +223,7 @@ pub(super) async fn complete(State(app): State<App>, asker: Asker, fields: Field
     let value = fields.get("prompt").cloned().ok_or_else(wrong)?;
     let mut common = Common::read(&app, &fields).await?;
     common.request.logprobs = fields.count("n_probs", 0, limits.logprobs)?.unwrap_or(0);
-    if fields.get("cache_prompt") == Some(&Value::Bool(false)) {
+    if fields.get("cache_prompt").is_some() && !fields.bool("cache_prompt")? {
         common.request.cache_salt = id("");
     }
     let tokenizer = Arc::clone(common.lease.handle().tokenizer());

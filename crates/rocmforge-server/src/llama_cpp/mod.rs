@@ -5,9 +5,12 @@ mod props;
 
 use axum::Router;
 use axum::routing::{get, post};
+use utoipa::openapi::path::HttpMethod;
 
 use crate::app::App;
+use crate::description::{Answer, Route, answers};
 use crate::error::{ApiError, Kind};
+use crate::openai::EVENTS;
 
 /// Routes of llama.cpp that this server does not have.
 const NOT_THERE: [&str; 9] = [
@@ -31,6 +34,35 @@ pub(crate) fn routes() -> Router<App> {
     NOT_THERE.iter().fold(routes, |routes, path| {
         routes.route(path, get(not_there).post(not_there))
     })
+}
+
+pub(crate) fn described() -> Vec<Route> {
+    let tag = "llama.cpp";
+    let complete = |path: &str| {
+        let answer = Answer::Stream(answers::llama_cpp, EVENTS);
+        Route::post(tag, path, "Continues texts.", &completion::BODY, answer)
+    };
+    let mut routes = vec![
+        complete("/completion"),
+        complete("/completions"),
+        Route {
+            query: &["model"],
+            ..Route::get(
+                tag,
+                "/props",
+                "What a model is, and its settings.",
+                Answer::Json(answers::props),
+            )
+        },
+        Route::get(tag, "/slots", "Places of requests.", Answer::Switched(answers::slots)),
+    ];
+    let refused = |method, path: &str| Route::refused(tag, method, path, "Not in this server.", 501);
+    routes.push(refused(HttpMethod::Post, "/props"));
+    for path in NOT_THERE {
+        routes.push(refused(HttpMethod::Get, path));
+        routes.push(refused(HttpMethod::Post, path));
+    }
+    routes
 }
 
 async fn not_there() -> ApiError {

@@ -21,7 +21,7 @@ pub(super) async fn show(State(app): State<App>, RawQuery(query): RawQuery) -> R
         let (template, facts) = (&loaded.template, &loaded.facts);
         let handle = loaded.server.handle();
         let tokenizer = handle.tokenizer();
-        let defaults = Fields(app.options().defaults.clone());
+        let defaults = Fields::of(app.options().defaults.clone());
         let request = Request {
             sampler: sampler::config(&defaults, tokenizer, &app.options().limits)?,
             max_tokens: defaults.tokens("n_predict")?.unwrap_or(usize::MAX),

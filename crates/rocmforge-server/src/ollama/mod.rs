@@ -10,17 +10,22 @@ use std::time::{Duration, Instant};
 use axum::Router;
 use axum::extract::State;
 use axum::response::Response;
-use axum::routing::{any, get, post};
+use axum::routing::{MethodFilter, get, on, post};
 use rocmforge_models::generate::Prompt;
 use rocmforge_models::tokenizer::Piece;
 use serde_json::{Value, json};
+use utoipa::openapi::path::HttpMethod;
 
 use crate::app::{App, Asker};
+use crate::description::answers::{self, asked};
+use crate::description::field::{Body, Field, Form, Group};
+use crate::description::{self, Route, schema};
 use crate::error::{ApiError, Kind};
 use crate::fields::Fields;
-use crate::openai::Common;
+use crate::openai::{self, Common};
 use crate::prompt::{self, Chat};
 use crate::registry::Entry;
+use crate::sampler;
 use answer::Answer;
 
 /// Options that this server reads; those about memory and threads are its own.
@@ -57,11 +62,137 @@ pub(crate) fn routes() -> Router<App> {
         .route("/api/version", get(models::version))
         .route("/api/embed", post(embed))
         .route("/api/embeddings", post(embed));
-    let refused = ["pull", "push", "create", "copy", "delete", "blobs/{digest}"];
-    refused.iter().fold(routes, |routes, path| {
-        routes.route(&format!("/api/{path}"), any(refuse))
+    REFUSED.iter().fold(routes, |routes, (method, path)| {
+        let filter = match method {
+            HttpMethod::Delete => MethodFilter::DELETE,
+            HttpMethod::Head => MethodFilter::HEAD,
+            _ => MethodFilter::POST,
+        };
+        routes.route(path, on(filter, refuse))
     })
 }
+
+/// Routes that change models.
+const REFUSED: [(HttpMethod, &str); 7] = [
+    (HttpMethod::Post, "/api/pull"),
+    (HttpMethod::Post, "/api/push"),
+    (HttpMethod::Post, "/api/create"),
+    (HttpMethod::Post, "/api/copy"),
+    (HttpMethod::Delete, "/api/delete"),
+    (HttpMethod::Post, "/api/blobs/{digest}"),
+    (HttpMethod::Head, "/api/blobs/{digest}"),
+];
+
+pub(crate) fn described() -> Vec<Route> {
+    use description::Answer::{Json, Stream};
+    let tag = "ollama";
+    let lines = "application/x-ndjson";
+    let about = "Answers a conversation.";
+    let mut routes = vec![
+        Route::post(tag, "/api/chat", about, &CHAT, Stream(answers::ollama_chat, lines)),
+        Route::post(
+            tag,
+            "/api/generate",
+            "Answers a text.",
+            &GENERATE,
+            Stream(answers::ollama_text, lines),
+        ),
+        Route::get(tag, "/api/tags", "The models.", Json(answers::tags)),
+        Route::get(tag, "/api/ps", "The loaded models.", Json(answers::running)),
+        Route::post(tag, "/api/show", "What a model is.", &SHOW, Json(answers::show)),
+        Route::get(
+            tag,
+            "/api/version",
+            "The version of ollama whose routes these are.",
+            Json(answers::version),
+        ),
+    ];
+    for path in ["/api/embed", "/api/embeddings"] {
+        let about = "Not supported: models give no embeddings.";
+        routes.push(Route::post(tag, path, about, &SHOW, description::Answer::Refused(400)));
+    }
+    let about = "Refused: models are chosen where the server runs.";
+    let refused = |(method, path): &(HttpMethod, &str)| Route::refused(tag, method.clone(), *path, about, 403);
+    routes.extend(REFUSED.iter().map(refused));
+    routes
+}
+
+/// What all requests that name a model have.
+const NAME: &[Field] = &[
+    Field("model", Form::Text, "The model's name."),
+    Field("name", Form::Text, "As model."),
+];
+
+const FIELDS: &[Field] = &[
+    Field(
+        "think",
+        Form::Other(|| schema::either([schema::flag(), asked::one_of(&EFFORTS)])),
+        "Whether the model thinks, or how much.",
+    ),
+    Field(
+        "stream",
+        Form::Bool,
+        "Whether the answer comes as a stream [default: true].",
+    ),
+    Field("options", Form::Other(options), "Settings of the sampler."),
+    Field(
+        "keep_alive",
+        Form::Other(|| schema::either([schema::number(), schema::text(), asked::one_of(&[])])),
+        "How long the model stays loaded: seconds, or a text such as 5m; negative is for ever.",
+    ),
+];
+
+/// `options`, of fields that the sampler has.
+fn options() -> schema::Described {
+    let fields = sampler::READ.iter().chain(openai::FIELDS);
+    let known = fields.filter(|field| OPTIONS.contains(&field.0));
+    let known = known.map(|field| (field.0, schema::about(field.1.described(), field.2)));
+    let tokens = schema::about(Form::Integer.described(), "Most tokens; negative is no limit.");
+    let options = schema::object([], known.chain([("num_predict", tokens)]), true);
+    schema::either([options, asked::one_of(&[])])
+}
+
+const CHAT: Body = Body {
+    groups: &[
+        Group::Read(NAME),
+        Group::Read(FIELDS),
+        Group::Read(&[Field(
+            "messages",
+            Form::Other(|| {
+                let roles = ["system", "developer", "user", "assistant", "tool"];
+                let role = [("role", schema::values(roles))];
+                let message = schema::object(role, [("content", schema::text())], true);
+                schema::either([schema::list(message), asked::one_of(&[])])
+            }),
+            "The conversation; without messages the model is loaded.",
+        )]),
+        Group::Refused(&NOT_SUPPORTED),
+    ],
+    required: &["model"],
+};
+
+const GENERATE: Body = Body {
+    groups: &[
+        Group::Read(NAME),
+        Group::Read(FIELDS),
+        Group::Read(&[
+            Field("prompt", Form::Text, "The text; without one the model is loaded."),
+            Field("system", Form::Text, "What the model is asked to be."),
+            Field(
+                "raw",
+                Form::Bool,
+                "Whether the text is the whole prompt, with its control tokens.",
+            ),
+        ]),
+        Group::Refused(&NOT_SUPPORTED),
+    ],
+    required: &["model"],
+};
+
+const SHOW: Body = Body {
+    groups: &[Group::Read(NAME)],
+    required: &["model"],
+};
 
 async fn refuse() -> ApiError {
     ApiError::new(
@@ -134,14 +265,14 @@ async fn read(app: &App, fields: &Fields) -> Result<(Common, Duration), ApiError
     if let Some(options) = fields.object("options")? {
         let known = options.iter().filter(|(name, _)| OPTIONS.contains(&name.as_str()));
         inner.extend(known.map(|(name, value)| (name.clone(), value.clone())));
-        let tokens = Fields(options.clone()).integer("num_predict")?;
+        let tokens = Fields::of(options.clone()).integer("num_predict")?;
         // -1 is no limit, -2 the rest of the context.
         if let Some(tokens) = tokens.filter(|tokens| *tokens >= 0) {
             inner.insert("max_tokens".to_owned(), tokens.into());
         }
     }
     let keep = keep_alive(fields)?;
-    let mut common = Common::read(app, &Fields(inner)).await?;
+    let mut common = Common::read(app, &Fields::of(inner)).await?;
     if let Some(time) = keep {
         common.lease.keep(time);
     }
@@ -287,7 +418,7 @@ mod tests {
 
     #[test]
     fn times_are_seconds_or_texts() {
-        let read = |value: Value| keep_alive(&Fields([("keep_alive".to_owned(), value)].into_iter().collect()));
+        let read = |value: Value| keep_alive(&Fields::of([("keep_alive".to_owned(), value)].into_iter().collect()));
         let seconds = |seconds: u64| Some(Some(Duration::from_secs(seconds)));
         assert_eq!(read(Value::Null).expect("absent"), None);
         for (value, time) in [

@@ -10,9 +10,12 @@ use rocmforge_models::chat::{Role, ThinkingSplit};
 use rocmforge_models::generate::{Prompt, Stats};
 use serde_json::{Map, Value, json};
 
-use super::{Common, FINGERPRINT, Usage, finish_reason, input_tokens, logprobs, timings};
+use super::{COMMON, Common, FINGERPRINT, Usage, finish_reason, input_tokens, logprobs, timings};
 use crate::answer::{Answer, Part};
 use crate::app::{App, Asker};
+use crate::description::answers::asked;
+use crate::description::field::{Body, Field, Form, Group};
+use crate::description::schema;
 use crate::error::ApiError;
 use crate::fields::Fields;
 use crate::generation::{id, now};
@@ -44,12 +47,82 @@ impl Head {
     }
 }
 
+/// Fields of templates that only models have.
+const NOT_SUPPORTED: [&str; 2] = ["chat_template", "documents"];
+
+/// What [`conversation`] reads.
+const CONVERSATION: &[Field] = &[
+    Field("messages", Form::Other(asked::messages), "The conversation."),
+    Field(
+        "chat_template_kwargs",
+        Form::Other(|| {
+            let known = [("enable_thinking", schema::flag())];
+            schema::either([schema::object([], known, false), asked::one_of(&[])])
+        }),
+        "enable_thinking: whether the model thinks.",
+    ),
+    Field(
+        "continue_final_message",
+        Form::Bool,
+        "Whether the model goes on with its own last message.",
+    ),
+    Field(
+        "add_generation_prompt",
+        Form::Bool,
+        "Whether an answer begins after the last message.",
+    ),
+    Field(
+        "reasoning_effort",
+        Form::Other(|| asked::one_of(&prompt::EFFORTS)),
+        "How much the model thinks.",
+    ),
+];
+
+/// The conversation of a request without an answer.
+pub(crate) const MESSAGES: [Group; 2] = [Group::Read(CONVERSATION), Group::Refused(&NOT_SUPPORTED)];
+
+const FIELDS: &[Field] = &[
+    Field(
+        "reasoning_format",
+        Form::Other(|| asked::one_of(&["none", "auto", "deepseek"])),
+        "Whether what the model thinks is apart; none leaves the text whole.",
+    ),
+    Field("logprobs", Form::Bool, "Whether tokens have their log-probabilities."),
+    Field(
+        "top_logprobs",
+        Form::Count(0),
+        "So many most likely tokens are shown with each.",
+    ),
+    Field("verbose", Form::Bool, "Whether the answer has its prompt."),
+];
+
+pub(super) const BODY: Body = Body {
+    groups: &[
+        MESSAGES[0],
+        MESSAGES[1],
+        Group::Read(FIELDS),
+        COMMON[0],
+        COMMON[1],
+        COMMON[2],
+        COMMON[3],
+    ],
+    required: &["model", "messages"],
+};
+
+pub(super) const COUNT: Body = Body {
+    groups: &[MESSAGES[0], MESSAGES[1], Group::Read(MODEL)],
+    required: &["messages"],
+};
+
+/// The model's name, where it may be left out.
+pub(crate) const MODEL: &[Field] = &[Field("model", Form::Text, "The model's name, if there are several.")];
+
 /// Reads the conversation of a request.
 pub(crate) fn conversation(fields: &Fields) -> Result<Chat, ApiError> {
     let list = fields.list("messages")?;
     let list = list.ok_or_else(|| ApiError::field("messages", "it must be a list of messages"))?;
     // Templates come from models, never from clients; of their variables these are known.
-    fields.refuse(&["chat_template", "documents"])?;
+    fields.refuse(&NOT_SUPPORTED)?;
     let mut variables = Vec::new();
     if let Some(given) = fields.object("chat_template_kwargs")? {
         for (name, value) in given {

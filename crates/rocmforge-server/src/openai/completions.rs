@@ -9,8 +9,10 @@ use rocmforge_models::generate::{Event, Prompt};
 use rocmforge_models::tokenizer::{Piece, Tokenizer};
 use serde_json::{Value, json};
 
-use super::{Common, FINGERPRINT, Usage, finish_reason, logprobs, timings};
+use super::{COMMON, Common, FINGERPRINT, Usage, finish_reason, logprobs, timings};
 use crate::app::{App, Asker};
+use crate::description::field::{Body, Field, Form, Group};
+use crate::description::schema;
 use crate::error::ApiError;
 use crate::fields::Fields;
 use crate::generation::{Generation, id, now};
@@ -18,6 +20,41 @@ use crate::stream;
 
 /// Tokens of an answer, if the request does not say: the API's default.
 const MAX_TOKENS: usize = 16;
+
+const NOT_SUPPORTED: [&str; 1] = ["suffix"];
+
+const FIELDS: &[Field] = &[
+    Field(
+        "prompt",
+        Form::Other(|| {
+            let ids = || schema::list(schema::count());
+            let one = || schema::either([schema::text(), ids()]);
+            schema::either([schema::text(), schema::filled(schema::count()), schema::filled(one())])
+        }),
+        "A text, token ids, or a list of these.",
+    ),
+    Field(
+        "logprobs",
+        Form::Other(|| {
+            let top = schema::at_least(utoipa::openapi::schema::Type::Integer, 0, true);
+            schema::either([schema::flag(), top])
+        }),
+        "So many most likely tokens are shown with each; true and 0 show the drawn ones.",
+    ),
+    Field("echo", Form::Bool, "Whether the answer begins with the prompt."),
+];
+
+pub(super) const BODY: Body = Body {
+    groups: &[
+        Group::Read(FIELDS),
+        Group::Refused(&NOT_SUPPORTED),
+        COMMON[0],
+        COMMON[1],
+        COMMON[2],
+        COMMON[3],
+    ],
+    required: &["prompt"],
+};
 
 /// What all values of an answer begin with.
 struct Head {
@@ -95,7 +132,7 @@ impl Echo {
 pub(super) async fn complete(State(app): State<App>, asker: Asker, fields: Fields) -> Result<Response, ApiError> {
     let limits = app.options().limits;
     let prompts = prompts(&fields, limits.choices)?;
-    fields.refuse(&["suffix"])?;
+    fields.refuse(&NOT_SUPPORTED)?;
     let mut common = Common::read(&app, &fields).await?;
     if common.request.max_tokens == usize::MAX
         && fields.get("max_tokens").is_none()

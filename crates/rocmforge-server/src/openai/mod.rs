@@ -15,6 +15,9 @@ use rocmforge_models::generate::{FinishReason, Prompt, Request, Stats};
 use serde_json::{Value, json};
 
 use crate::app::App;
+use crate::description::answers::{self, asked};
+use crate::description::field::{Body, Field, Form, Group};
+use crate::description::{Answer, Route, schema};
 use crate::error::ApiError;
 use crate::fields::Fields;
 use crate::registry::Lease;
@@ -42,6 +45,105 @@ fn input_tokens(tokens: usize) -> Json<Value> {
     Json(json!({"object": "response.input_tokens", "input_tokens": tokens}))
 }
 
+/// The media type of streams of server-sent events.
+pub(crate) const EVENTS: &str = "text/event-stream";
+
+pub(crate) fn described() -> Vec<Route> {
+    let tag = "OpenAI";
+    let mut routes = Vec::new();
+    // llama.cpp's clients use some routes without a version.
+    for version in ["/v1", ""] {
+        let path = |path: &str| format!("{version}{path}");
+        let body = match version {
+            "" => Body {
+                required: &["messages"],
+                ..chat::BODY
+            },
+            _ => chat::BODY,
+        };
+        let about = "Answers a conversation.";
+        let answer = Answer::Stream(answers::chat, EVENTS);
+        routes.push(Route::post(tag, path("/chat/completions"), about, &body, answer));
+        let (about, answer) = (
+            "Counts the tokens of a conversation.",
+            Answer::Json(answers::input_tokens),
+        );
+        let count = path("/chat/completions/input_tokens");
+        routes.push(Route::post(tag, count, about, &chat::COUNT, answer));
+        let answer = Answer::Json(answers::models);
+        routes.push(Route::get(tag, path("/models"), "The models.", answer));
+    }
+    let answer = Answer::Stream(answers::completions, EVENTS);
+    let about = "Continues texts.";
+    routes.push(Route::post(tag, "/v1/completions", about, &completions::BODY, answer));
+    let answer = Answer::Stream(answers::response, EVENTS);
+    let about = "Answers a conversation; nothing is kept.";
+    routes.push(Route::post(tag, "/v1/responses", about, &responses::BODY, answer));
+    let (about, answer) = (
+        "Counts the tokens of a conversation.",
+        Answer::Json(answers::input_tokens),
+    );
+    routes.push(Route::post(
+        tag,
+        "/v1/responses/input_tokens",
+        about,
+        &responses::COUNT,
+        answer,
+    ));
+    let answer = Answer::Json(answers::one_model);
+    routes.push(Route::get(tag, "/v1/models/{name}", "A model.", answer));
+    routes
+}
+
+/// What [`Common`] reads.
+pub(crate) const FIELDS: &[Field] = &[
+    Field("model", Form::Text, "The model's name: GET /v1/models lists them."),
+    Field("stream", Form::Bool, "Whether the answer comes as a stream."),
+    Field(
+        "stream_options",
+        Form::Other(|| {
+            let options = [("include_usage", schema::flag())];
+            schema::either([schema::object([], options, true), asked::one_of(&[])])
+        }),
+        "include_usage: figures at the end of a stream.",
+    ),
+    Field("n", Form::Count(1), "Answers to each prompt."),
+    Field(
+        "max_completion_tokens",
+        Form::Tokens,
+        "Most tokens of an answer; -1 is no limit.",
+    ),
+    Field("max_tokens", Form::Tokens, "As max_completion_tokens."),
+    Field("n_predict", Form::Tokens, "As max_completion_tokens."),
+    Field("stop", Form::Texts, "Texts that end an answer."),
+    Field(
+        "ignore_eos",
+        Form::Bool,
+        "Whether tokens that end texts are never drawn.",
+    ),
+    Field(
+        "response_format",
+        Form::Other(|| {
+            let kind = [("type", schema::values(["text"]))];
+            schema::either([schema::object([], kind, false), asked::one_of(&[])])
+        }),
+        "The type text is known.",
+    ),
+    Field(
+        "best_of",
+        Form::Other(|| schema::values([serde_json::Value::Null, 0.into(), 1.into()])),
+        "1 is known.",
+    ),
+];
+
+/// The same, with the sampler's.
+pub(crate) const COMMON: [Group; 4] = [
+    Group::Read(FIELDS),
+    Group::Refused(&NOT_SUPPORTED),
+    sampler::FIELDS[0],
+    sampler::FIELDS[1],
+];
+
 /// What both kinds of completion have in common.
 pub(crate) struct Common {
     /// The name that the client gave the model.
@@ -56,7 +158,7 @@ pub(crate) struct Common {
 }
 
 /// Fields that change an answer and are not there.
-const NOT_SUPPORTED: [&str; 19] = [
+pub(crate) const NOT_SUPPORTED: [&str; 19] = [
     "tools",
     "functions",
     "response_format",
@@ -98,7 +200,14 @@ impl Common {
         let lease = app.lease(name).await?;
         let sampler = sampler::config(fields, lease.handle().tokenizer(), limits)?;
         let options = fields.object("stream_options")?;
-        let wants_usage = options.and_then(|options| options.get("include_usage")?.as_bool());
+        let wants_usage = match options.and_then(|options| options.get("include_usage")) {
+            None | Some(Value::Null) => false,
+            Some(Value::Bool(wants)) => *wants,
+            Some(_) => {
+                let text = "include_usage must be true or false";
+                return Err(ApiError::field("stream_options", text));
+            }
+        };
         Ok(Self {
             model: name.unwrap_or(lease.name()).to_owned(),
             request: Request {
@@ -111,7 +220,7 @@ impl Common {
             lease,
             choices,
             is_stream: fields.bool("stream")?,
-            wants_usage: wants_usage.unwrap_or(false),
+            wants_usage,
         })
     }
 

@@ -12,6 +12,9 @@ use serde_json::{Value, json};
 use super::input_tokens;
 use crate::answer::{Answer, Block, End, Step, Whole};
 use crate::app::{App, Asker};
+use crate::description::answers::asked;
+use crate::description::field::{Body, Field, Form, Group};
+use crate::description::schema;
 use crate::error::{ApiError, Kind};
 use crate::fields::Fields;
 use crate::generation::{id, now};
@@ -22,6 +25,79 @@ use crate::{sampler, stream};
 const STATE: [&str; 5] = ["store", "previous_response_id", "conversation", "background", "prompt"];
 /// Fields that change an answer and are not there.
 const NOT_SUPPORTED: [&str; 2] = ["tools", "max_tool_calls"];
+
+/// What [`conversation`] reads.
+const CONVERSATION: &[Field] = &[
+    Field(
+        "text",
+        Form::Other(|| {
+            let format = schema::object([], [("type", schema::values(["text"]))], true);
+            schema::either([schema::object([], [("format", format)], true), asked::one_of(&[])])
+        }),
+        "The format text is known.",
+    ),
+    Field(
+        "truncation",
+        Form::Other(|| asked::one_of(&["disabled"])),
+        "disabled is known.",
+    ),
+    Field(
+        "top_logprobs",
+        Form::Other(|| schema::values([Value::Null, 0.into()])),
+        "/v1/chat/completions has them.",
+    ),
+    Field("instructions", Form::Text, "What the model is asked to be."),
+    Field(
+        "input",
+        Form::Other(|| {
+            let item = [(
+                "type",
+                schema::values([Value::Null, "message".into(), "reasoning".into()]),
+            )];
+            schema::either([schema::text(), schema::filled(schema::object([], item, true))])
+        }),
+        "A text, or the messages of the conversation.",
+    ),
+    Field(
+        "reasoning",
+        Form::Other(|| {
+            let effort = [("effort", asked::one_of(&prompt::EFFORTS))];
+            schema::either([schema::object([], effort, true), asked::one_of(&[])])
+        }),
+        "effort: how much the model thinks.",
+    ),
+];
+
+const FIELDS: &[Field] = &[
+    Field("max_output_tokens", Form::Count(1), "Most tokens of the answer."),
+    Field("stream", Form::Bool, "Whether the answer comes as a stream."),
+    Field("metadata", Form::Object, "It is in the answer, too."),
+    Field("safety_identifier", Form::Text, "It is in the answer, too."),
+    Field("prompt_cache_key", Form::Text, "It is in the answer, too."),
+];
+
+pub(super) const BODY: Body = Body {
+    groups: &[
+        Group::Read(CONVERSATION),
+        Group::Refused(&STATE),
+        Group::Refused(&NOT_SUPPORTED),
+        Group::Read(super::chat::MODEL),
+        Group::Read(FIELDS),
+        sampler::FIELDS[0],
+        sampler::FIELDS[1],
+    ],
+    required: &["model", "input"],
+};
+
+pub(super) const COUNT: Body = Body {
+    groups: &[
+        Group::Read(CONVERSATION),
+        Group::Refused(&STATE),
+        Group::Refused(&NOT_SUPPORTED),
+        Group::Read(super::chat::MODEL),
+    ],
+    required: &["input"],
+};
 
 /// Reads the conversation of a request.
 fn conversation(fields: &Fields) -> Result<Chat, ApiError> {
@@ -119,6 +195,10 @@ pub(super) async fn create(State(app): State<App>, asker: Asker, fields: Fields)
     let chat = conversation(&fields)?;
     let max_tokens = fields.count("max_output_tokens", 1, usize::MAX)?;
     let is_stream = fields.bool("stream")?;
+    // They are in the answer as they are here.
+    fields.object("metadata")?;
+    fields.text("safety_identifier")?;
+    fields.text("prompt_cache_key")?;
     let model = fields.model()?;
     let lease = app.lease(Some(model)).await?;
     let sampler = sampler::config(&fields, lease.handle().tokenizer(), limits)?;

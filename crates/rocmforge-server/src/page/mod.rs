@@ -7,6 +7,7 @@ use axum::http::{HeaderValue, header};
 use axum::routing::get;
 
 use crate::app::App;
+use crate::description::{Answer, Route, answers};
 
 /// What a browser lets the page do: its own files and requests to its own server. A text of a model that a defect would turn into a part of the
 /// page could still not run, load or send anything.
@@ -52,6 +53,20 @@ pub(crate) fn routes() -> Router<App> {
         .into_iter()
         .fold(Router::new(), with_file)
         .route("/memory", get(memory::show))
+}
+
+pub(crate) fn described() -> Vec<Route> {
+    let file = |(path, kind, _): (&str, &'static str, &str)| {
+        let kind = kind.split(';').next().unwrap_or(kind);
+        Route::get("page", path, "A file of the page.", Answer::Text(kind))
+    };
+    let memory = Route::get(
+        "server",
+        "/memory",
+        "Memory of cards and models.",
+        Answer::Json(answers::memory),
+    );
+    FILES.into_iter().map(file).chain([memory]).collect()
 }
 
 /// Whether it is a file of the page, which needs no key: the page asks for one.

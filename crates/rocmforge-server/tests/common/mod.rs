@@ -4,13 +4,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request, StatusCode};
 use rocmforge_ggml::CpuBackend;
 use rocmforge_gguf::{Gguf, Writer};
 use rocmforge_models::generate::{Completion, Generator, Request as Generate};
 use rocmforge_models::serve::{ServeOptions, Server};
-use rocmforge_models::{Engine, EngineOptions, Model};
+use rocmforge_models::{Engine, EngineOptions, Limit, Model};
 use rocmforge_server::{App, Facts, LoadError, Loaded, ServerOptions, Source};
 use serde_json::Value;
 use tower::ServiceExt;
@@ -52,6 +53,8 @@ pub(crate) fn model() -> Model {
 pub(crate) struct Tiny {
     pub(crate) loads: Arc<AtomicUsize>,
     pub(crate) serve: ServeOptions,
+    /// The longest sequence, if it is shorter than the model's.
+    pub(crate) context: Option<usize>,
 }
 
 impl Source for Tiny {
@@ -59,9 +62,13 @@ impl Source for Tiny {
         self.loads.fetch_add(1, Ordering::SeqCst);
         let model = model();
         let template = model.chat_template()?;
-        let context = model.config().context;
+        let context = self.context.unwrap_or(model.config().context);
+        let options = EngineOptions {
+            max_context: Limit::Tokens(context),
+            ..EngineOptions::default()
+        };
         let server = Server::start(self.serve, move || {
-            let engine = Engine::new(CpuBackend::with_threads(1), &model, EngineOptions::default())?;
+            let engine = Engine::new(CpuBackend::with_threads(1), &model, options)?;
             Ok(Generator::new(engine, model.tokenizer()?))
         })?;
         Ok(Loaded {
@@ -90,7 +97,12 @@ pub(crate) fn app_of(options: ServerOptions, names: &[&str], source: &Tiny) -> A
 
 /// An answer to any request.
 pub(crate) async fn send(app: &App, request: Request<Body>) -> (StatusCode, HeaderMap, Vec<u8>) {
-    let response = app.router().oneshot(request).await.expect("the router never fails");
+    send_to(app.router(), request).await
+}
+
+/// The same of a router that is there already: to make one takes longer than most requests.
+pub(crate) async fn send_to(router: Router, request: Request<Body>) -> (StatusCode, HeaderMap, Vec<u8>) {
+    let response = router.oneshot(request).await.expect("the router never fails");
     let (status, headers) = (response.status(), response.headers().clone());
     let body = to_bytes(response.into_body(), LONGEST_ANSWER)
         .await
