@@ -1,8 +1,9 @@
-//! All routes: their description is that of the server.
+//! All routes: their description is that of the server, and nothing that a client sends is an error of the server.
 
 mod common;
 mod routes {
     mod described;
+    mod mutations;
     pub(crate) mod requests;
     pub(crate) mod schema;
 }
