@@ -7,6 +7,7 @@ use rocmforge_gguf::{Gguf, Value, Writer};
 use rocmforge_models::bert::BertConfig;
 use rocmforge_models::chat::ChatTemplate;
 use rocmforge_models::config::DecoderConfig;
+use rocmforge_models::sampling::{Dry, Sampler, SamplerConfig};
 use rocmforge_models::tokenizer::Tokenizer;
 use rocmforge_models::{Engine, EngineOptions, FileError, Limit, Model, ModelError};
 use rocmforge_test_support::allocator::{Counting, asked};
@@ -167,4 +168,26 @@ fn numbers_of_gguf_metadata_take_no_memory() {
             }
         }
     }
+}
+
+#[test]
+fn a_draw_takes_no_memory_for_breakers() {
+    let vocabulary = 100_000;
+    let dry = Dry {
+        multiplier: 0.1,
+        breakers: (1..vocabulary).collect(),
+        ..Dry::default()
+    };
+    let config = SamplerConfig {
+        dry,
+        ..SamplerConfig::default()
+    };
+    let mut sampler = Sampler::new(config, 0).expect("parameters");
+    sampler.accept(0);
+    let logits = vec![0.0; vocabulary as usize];
+    // The first draw takes memory for the candidates, which stays.
+    sampler.sample(&logits).expect("a token");
+    let (size, drawn) = asked(|| sampler.sample(&logits));
+    drawn.expect("a token");
+    assert!(size < MIB / 4, "{size} bytes");
 }

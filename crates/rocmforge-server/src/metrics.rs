@@ -261,7 +261,7 @@ pub(crate) fn text(app: &App) -> String {
             block_size: loaded.facts.cache_tokens.checked_div(figures.cache.blocks).unwrap_or(0),
             steps: figures.steps,
             last_step: figures.last_step.map_or(-1.0, |age| age.as_secs_f64()),
-            prefix: [figures.cache.prompt_tokens, figures.cache.cached_tokens],
+            prefix: [figures.prompts.tokens, figures.prompts.cached],
         })
     });
     let now: Vec<Now> = now.collect();

@@ -59,10 +59,6 @@ pub struct CacheCounts {
     pub cached: usize,
     /// Sequences.
     pub sequences: usize,
-    /// Tokens of all prompts that were added, since the cache was made.
-    pub prompt_tokens: u64,
-    /// Those of them that were found in the cache.
-    pub cached_tokens: u64,
     /// Cached blocks that were given up for new content.
     pub evictions: u64,
     /// Blocks copied because they were shared and about to be written.
@@ -91,8 +87,6 @@ pub struct PagedKv<T = u32> {
     states: Option<BlockAllocator>,
     pub(super) sequences: HashMap<SequenceId, Sequence<T>>,
     next_id: u64,
-    prompt_tokens: u64,
-    cached_tokens: u64,
     copies: u64,
 }
 
@@ -120,8 +114,6 @@ impl<T: Token> PagedKv<T> {
             states: states.transpose()?.map(|pool| pool.allocator),
             sequences: HashMap::new(),
             next_id: 0,
-            prompt_tokens: 0,
-            cached_tokens: 0,
             copies: 0,
         })
     }
@@ -136,8 +128,6 @@ impl<T: Token> PagedKv<T> {
         let reusable = &prompt[..prompt.len().saturating_sub(1)];
         let sequence = self.share_prefix(key.root(), reusable)?;
         let cached_tokens = sequence.tokens.len();
-        self.prompt_tokens += prompt.len() as u64;
-        self.cached_tokens += cached_tokens as u64;
         let id = self.insert(sequence);
         Ok(Added { id, cached_tokens })
     }
@@ -508,8 +498,6 @@ impl<T: Token> PagedKv<T> {
     pub fn counts(&self) -> CacheCounts {
         let mut counts = CacheCounts {
             sequences: self.sequences.len(),
-            prompt_tokens: self.prompt_tokens,
-            cached_tokens: self.cached_tokens,
             copies: self.copies,
             ..CacheCounts::default()
         };

@@ -19,6 +19,18 @@ pub enum GenerateError {
         /// Tokens of the context.
         context: usize,
     },
+    /// The prompt is too long for the context, whatever its tokens are.
+    #[error(
+        "the prompt has {bytes} bytes, and a context of {context} tokens holds at most {most}: shorten the prompt or take a larger context"
+    )]
+    TextTooLong {
+        /// Bytes of the prompt.
+        bytes: usize,
+        /// Most bytes that are looked at.
+        most: usize,
+        /// Tokens of the context.
+        context: usize,
+    },
     /// The prompt cannot be tokenized.
     #[error(transparent)]
     Tokenizer(#[from] TokenizerError),

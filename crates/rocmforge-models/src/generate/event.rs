@@ -29,6 +29,8 @@ pub enum Event {
         done: usize,
         /// Tokens of the prompt.
         tokens: usize,
+        /// Those of them that an earlier request had left in the cache.
+        cached: usize,
         /// With the last part: the largest logits after the prompt, by falling logit; as many as the request wants.
         logits: Vec<(u32, f32)>,
         /// Tokens of the prompt with their log-probabilities and no text, the second token first; each once, if the request wants them. Rows of

@@ -38,6 +38,7 @@ mod stream;
 mod turns;
 
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -50,8 +51,15 @@ pub use self::stream::Stream;
 
 use self::sequence::Sequence;
 use self::turns::Turns;
+use crate::sampling::SamplingError;
 use crate::tokenizer::Tokenizer;
 use crate::{Chunk, Engine};
+
+/// Work on one request's sampler and text: a panic there ends that request. It touches nothing that another request has, and neither the engine nor
+/// the cache, so these are as they were; what it leaves half done is dropped with its sequence.
+fn contained<T>(work: impl FnOnce() -> T) -> Result<T, SamplingError> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(|_| SamplingError::Panicked)
+}
 
 /// Generates text for any number of requests on one engine.
 pub struct Generator<B: HostAccess> {
@@ -64,6 +72,16 @@ pub struct Generator<B: HostAccess> {
     next_request: u64,
     /// Those in the last step.
     stepped: Vec<RequestId>,
+    prompts: PromptCounts,
+}
+
+/// Tokens of the prompts that had a place in the cache, each prompt once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PromptCounts {
+    /// All of them.
+    pub tokens: u64,
+    /// Those that earlier requests had left in the cache.
+    pub cached: u64,
 }
 
 impl<B: HostAccess> std::fmt::Debug for Generator<B> {
@@ -86,7 +104,14 @@ impl<B: HostAccess> Generator<B> {
             events: VecDeque::new(),
             next_request: 0,
             stepped: Vec::new(),
+            prompts: PromptCounts::default(),
         }
+    }
+
+    /// Tokens of prompts so far.
+    #[must_use]
+    pub const fn prompt_counts(&self) -> PromptCounts {
+        self.prompts
     }
 
     /// The engine.
@@ -212,7 +237,7 @@ impl<B: HostAccess> Generator<B> {
     fn advance(&mut self) -> Result<bool, GenerateError> {
         let started = Instant::now();
         self.stepped.clear();
-        let parts = schedule::plan(&mut self.engine, &mut self.sequences)?;
+        let parts = schedule::plan(&mut self.engine, &mut self.sequences, &mut self.prompts)?;
         for sequence in &mut self.sequences {
             if sequence.cache.is_some() && !std::mem::replace(&mut sequence.is_served, true) {
                 self.turns.serve(&sequence.client, sequence.turn);
@@ -245,7 +270,8 @@ impl<B: HostAccess> Generator<B> {
         let mut places = (rows_of.iter()).flat_map(|(index, places)| places.clone().map(|place| (*index, place)));
         let outputs = self.engine.step_top(&chunks, |top| {
             let (index, place) = places.next()?;
-            sequences[index].row_needed(place, top)
+            // If it panics it does so again when it draws, which ends the request.
+            contained(|| sequences[index].row_needed(place, top)).unwrap_or(None)
         })?;
         let elapsed = started.elapsed();
         let mut rows = outputs.rows();
@@ -269,7 +295,9 @@ impl<B: HostAccess> Generator<B> {
             }
             let Some(row) = row else { continue };
             let started = Instant::now();
-            if let Some(reason) = sequence.draw(&row, self.engine.max_context(), &mut events) {
+            let context = self.engine.max_context();
+            let drawn = contained(|| sequence.draw(&row, context, &mut events));
+            if let Some(reason) = drawn.unwrap_or_else(|error| Some(FinishReason::Failed(error))) {
                 ended.push((part.index, reason));
             }
             if !in_prompt {
@@ -292,5 +320,16 @@ impl<B: HostAccess> Generator<B> {
             self.engine.remove(cache)?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_of_one_request_is_an_error() {
+        assert_eq!(contained(|| 7), Ok(7));
+        assert_eq!(contained(|| -> u8 { panic!("planted") }), Err(SamplingError::Panicked));
     }
 }

@@ -50,6 +50,15 @@ impl Prompt {
         })
     }
 
+    /// Bytes of its texts.
+    pub(crate) fn text_bytes(&self) -> usize {
+        match self {
+            Self::Text(text) => text.len(),
+            Self::Pieces(pieces) => pieces.iter().map(|piece| piece.text.len()).sum(),
+            Self::Ids(_) | Self::Inputs(_) => 0,
+        }
+    }
+
     /// The inputs, if a model can go on from them in this context.
     ///
     /// # Errors

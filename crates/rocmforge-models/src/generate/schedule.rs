@@ -13,6 +13,7 @@
 use rocmforge_attention::paged::BlockCounts;
 use rocmforge_ggml::HostAccess;
 
+use super::PromptCounts;
 use super::sequence::Sequence;
 use crate::{Engine, ModelError};
 
@@ -27,6 +28,7 @@ pub(super) struct Part {
 struct Schedule<'a, B: HostAccess> {
     engine: &'a mut Engine<B>,
     sequences: &'a mut [Sequence],
+    counts: &'a mut PromptCounts,
     parts: Vec<Part>,
     /// Tokens that the chunk still holds.
     room: usize,
@@ -37,13 +39,18 @@ struct Schedule<'a, B: HostAccess> {
 }
 
 /// The next step; empty only if no sequence is left.
-pub(super) fn plan<B: HostAccess>(engine: &mut Engine<B>, sequences: &mut [Sequence]) -> Result<Vec<Part>, ModelError> {
+pub(super) fn plan<B: HostAccess>(
+    engine: &mut Engine<B>,
+    sequences: &mut [Sequence],
+    counts: &mut PromptCounts,
+) -> Result<Vec<Part>, ModelError> {
     loop {
         let (room, rows) = (engine.chunk(), engine.max_sequences());
         let none = engine.cache().no_blocks();
         let mut schedule = Schedule {
             engine: &mut *engine,
             sequences: &mut *sequences,
+            counts: &mut *counts,
             parts: Vec::new(),
             room,
             rows,
@@ -193,8 +200,11 @@ impl<B: HostAccess> Schedule<'_, B> {
             self.engine.remove(cache)?;
             return Ok(false);
         }
-        if sequence.drawn() == 0 {
+        // Whoever is admitted again finds blocks of its own in the cache.
+        if !std::mem::replace(&mut sequence.was_admitted, true) {
             sequence.stats.cached_tokens = cached;
+            self.counts.tokens += sequence.tokens.len() as u64;
+            self.counts.cached += cached as u64;
         }
         Ok(true)
     }

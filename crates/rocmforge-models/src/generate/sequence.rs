@@ -8,7 +8,7 @@ use rocmforge_attention::paged::{PrefixKey, SequenceId};
 use super::event::{Event, FinishReason, Stats, Token};
 use super::{GenerateError, Request, RequestId};
 use crate::sampling::{Row, RowReason, Sampler, SamplingError, TopLogits};
-use crate::stop::StopStrings;
+use crate::stop::{Emit, StopStrings};
 use crate::tokenizer::{DecodeStream, Tokenizer};
 use crate::{Input, Outputs};
 
@@ -27,6 +27,8 @@ pub(super) struct Sequence {
     pub(super) key: PrefixKey,
     /// Its place in the cache; `None` while it waits for one.
     pub(super) cache: Option<SequenceId>,
+    /// Whether it has had one.
+    pub(super) was_admitted: bool,
     pub(super) stats: Stats,
     tokenizer: Arc<Tokenizer>,
     sampler: Sampler,
@@ -67,6 +69,7 @@ impl Sequence {
                 ..PrefixKey::default()
             },
             cache: None,
+            was_admitted: false,
             stats: Stats {
                 prompt_tokens: tokens.len(),
                 ..Stats::default()
@@ -154,6 +157,7 @@ impl Sequence {
             request: self.request,
             done,
             tokens: self.stats.prompt_tokens,
+            cached: self.stats.cached_tokens,
             logits: row
                 .and_then(|row| row.largest(self.settings.first_logits).ok())
                 .unwrap_or_default(),
@@ -179,7 +183,13 @@ impl Sequence {
         }
         self.sampler.accept(drawn.id);
         self.tokens.push(drawn.id.into());
-        let emit = self.stop.push(&self.text.push(drawn.id));
+        let mut emit = self.stop.push(&self.text.push(drawn.id));
+        // No character and no stop string goes on after a control token, which may be the mark between two parts of an answer.
+        if emit.stopped.is_none() && self.tokenizer.is_control(drawn.id) {
+            let held = self.finish_text();
+            emit.text.push_str(&held.text);
+            emit.stopped = held.stopped;
+        }
         let token = Token {
             text: emit.text,
             ..drawn
@@ -213,10 +223,21 @@ impl Sequence {
         })
     }
 
+    /// The text that is held back.
+    fn finish_text(&mut self) -> Emit {
+        let Emit { mut text, .. } = self.stop.push(&self.text.finish());
+        let Emit { text: rest, stopped } = self.stop.finish();
+        text.push_str(&rest);
+        Emit { text, stopped }
+    }
+
     /// The last event.
     pub(super) fn finish(mut self, reason: FinishReason) -> Event {
-        let mut text = self.stop.push(&self.text.finish()).text;
-        text.push_str(&self.stop.finish().text);
+        let text = match reason {
+            // It may be half done.
+            FinishReason::Failed(SamplingError::Panicked) => String::new(),
+            _ => self.finish_text().text,
+        };
         Event::Finished {
             request: self.request,
             reason,

@@ -36,6 +36,9 @@ pub enum SamplingError {
     /// A row's first candidates do not decide what is drawn from the whole row.
     #[error("{0}, so the whole row of logits is needed")]
     RowNeeded(RowReason),
+    /// The code that draws panicked, which is a defect of this crate.
+    #[error("drawing a token panicked: this is a defect of the engine")]
+    Panicked,
     /// A logit bias names a token that the vocabulary does not have.
     #[error("there is a logit bias for token {id}, but only {vocabulary} logits")]
     BiasOutOfRange {

@@ -1,5 +1,7 @@
 //! Sampler: draws tokens with a configuration and a seed.
 
+use std::collections::HashSet;
+
 use super::candidates::{Candidate, Rest, by_rank, weight};
 use super::history::History;
 use super::philox::uniforms;
@@ -21,6 +23,8 @@ pub struct Sampler {
     stages: Vec<Stage>,
     sequence: u64,
     history: History,
+    /// DRY's.
+    breakers: HashSet<u32>,
     /// Mirostat's bound, in bits.
     mu: f64,
     /// Mirostat's bound after the drawn token, if that one is accepted.
@@ -55,6 +59,7 @@ impl Sampler {
             stages: stages.to_vec(),
             sequence,
             history: History::new(config.repeat_last_n),
+            breakers: stages::breakers(&config.dry),
             mu: config.mirostat.map_or(0.0, |mirostat| 2.0 * f64::from(mirostat.tau)),
             next_mu: None,
             candidates: Candidates::default(),
@@ -103,7 +108,14 @@ impl Sampler {
         for index in 0..self.stages.len() {
             let stage = self.stages[index];
             match self.candidates.rest() {
-                None => apply(stage, &mut self.candidates, &self.config, &self.history, xtc),
+                None => apply(
+                    stage,
+                    &mut self.candidates,
+                    &self.config,
+                    &self.history,
+                    &self.breakers,
+                    xtc,
+                ),
                 Some(rest) if self.applies_to_first(stage, rest, xtc) => {}
                 Some(_) => return Err(RowReason::Stage(stage).into()),
             }
@@ -166,7 +178,7 @@ impl Sampler {
             Stage::Xtc => return xtc >= f64::from(config.xtc.probability),
             Stage::TopK | Stage::TopP | Stage::MinP => return true,
         }
-        apply(stage, candidates, config, &self.history, xtc);
+        apply(stage, candidates, config, &self.history, &self.breakers, xtc);
         true
     }
 
@@ -215,7 +227,14 @@ impl Sampler {
         self.candidates.refill(logits);
         let mirostat = self.config.mirostat.is_some();
         for &stage in self.stages.iter().filter(|stage| !(mirostat && stage.shortens())) {
-            apply(stage, &mut self.candidates, &self.config, &self.history, uniform);
+            apply(
+                stage,
+                &mut self.candidates,
+                &self.config,
+                &self.history,
+                &self.breakers,
+                uniform,
+            );
         }
         if mirostat {
             stages::mirostat(&mut self.candidates, self.mu);
@@ -249,7 +268,14 @@ impl Sampler {
 }
 
 /// Applies a stage. `uniform` is the random number that decides about XTC.
-fn apply(stage: Stage, candidates: &mut Candidates, config: &SamplerConfig, history: &History, uniform: f64) {
+fn apply(
+    stage: Stage,
+    candidates: &mut Candidates,
+    config: &SamplerConfig,
+    history: &History,
+    breakers: &HashSet<u32>,
+    uniform: f64,
+) {
     match stage {
         Stage::LogitBias => stages::logit_bias(candidates, &config.logit_bias),
         Stage::Penalties => stages::penalties(
@@ -259,7 +285,7 @@ fn apply(stage: Stage, candidates: &mut Candidates, config: &SamplerConfig, hist
             config.frequency_penalty,
             config.presence_penalty,
         ),
-        Stage::Dry => stages::dry(candidates, history.tokens(), &config.dry),
+        Stage::Dry => stages::dry_with(candidates, history.tokens(), &config.dry, breakers),
         Stage::TopNSigma => stages::top_n_sigma(candidates, config.top_n_sigma),
         Stage::TopK => stages::top_k(candidates, config.top_k),
         Stage::Typical => stages::typical(candidates, config.typical_p),

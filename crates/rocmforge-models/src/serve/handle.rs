@@ -8,6 +8,7 @@ use rocmforge_ggml::HostAccess;
 use super::ServeError;
 use super::shared::{Figures, Shared};
 use super::worker::Command;
+use crate::Input;
 use crate::config::DecoderConfig;
 use crate::generate::{Event, GenerateError, Generator, Prompt, Request};
 use crate::tokenizer::Tokenizer;
@@ -18,13 +19,25 @@ pub(super) struct Limits {
     tokenizer: Arc<Tokenizer>,
     context: usize,
     config: DecoderConfig,
+    /// Most bytes of a text that could fit.
+    text_bytes: usize,
 }
+
+/// Normalizers may leave bytes out: NFC makes one character of three. So many times more bytes are looked at than tokens can hold.
+const LEFT_OUT: usize = 4;
 
 impl Limits {
     pub(super) fn of<B: HostAccess>(generator: &Generator<B>) -> Self {
+        let tokenizer = generator.tokenizer();
+        let context = generator.engine().max_context();
+        let ids = 0..u32::try_from(tokenizer.vocab_size()).unwrap_or(u32::MAX);
+        let longest = ids.filter_map(|id| Some(tokenizer.token_bytes(id)?.len())).max();
         Self {
-            tokenizer: Arc::clone(generator.tokenizer()),
-            context: generator.engine().max_context(),
+            tokenizer: Arc::clone(tokenizer),
+            context,
+            text_bytes: (longest.unwrap_or(1).max(1))
+                .saturating_mul(context)
+                .saturating_mul(LEFT_OUT),
             config: generator.engine().config().clone(),
         }
     }
@@ -57,6 +70,33 @@ impl Handle {
         &self.limits.tokenizer
     }
 
+    /// The tokens of a prompt, and its rows of embeddings. A text that is too long for the context whatever is in it is refused unread.
+    ///
+    /// # Errors
+    /// [`ServeError::Refused`] for a prompt that can never run.
+    pub fn encode(&self, prompt: &Prompt) -> Result<Vec<Input>, ServeError> {
+        let Limits {
+            tokenizer,
+            context,
+            config,
+            ..
+        } = &self.limits;
+        self.check_length(prompt.text_bytes())?;
+        prompt.inputs(tokenizer, *context, config).map_err(refused)
+    }
+
+    /// Refuses a text that is too long for the context whatever is in it.
+    ///
+    /// # Errors
+    /// [`ServeError::Refused`] says how many bytes could fit.
+    pub fn check_length(&self, bytes: usize) -> Result<(), ServeError> {
+        let (most, context) = (self.limits.text_bytes, self.limits.context);
+        match bytes > most {
+            true => Err(refused(GenerateError::TextTooLong { bytes, most, context })),
+            false => Ok(()),
+        }
+    }
+
     /// Submits a request and returns its events as they come. Dropping them cancels the request.
     ///
     /// # Errors
@@ -79,13 +119,7 @@ impl Handle {
         sink: impl FnMut(Result<Event, ServeError>) + Send + 'static,
     ) -> Result<Ticket, ServeError> {
         // Texts become tokens here, and not on the engine's thread.
-        let Limits {
-            tokenizer,
-            context,
-            config,
-        } = &self.limits;
-        let inputs = request.prompt.inputs(tokenizer, *context, config);
-        request.prompt = Prompt::Inputs(inputs.map_err(refused)?);
+        request.prompt = Prompt::Inputs(self.encode(&request.prompt)?);
         let number = self.shared.open(Box::new(sink))?;
         let ticket = Ticket {
             number,

@@ -159,12 +159,12 @@ impl Server {
 
     /// Waits for both threads. One that does not come back from the device is left behind.
     fn join(&mut self) {
-        self.handle.shared().wait_for_end();
+        let has_ended = self.handle.shared().wait_for_end();
         if let Some(watch) = self.watch.take() {
             let _ = watch.join();
         }
         if let Some(worker) = self.worker.take()
-            && !self.handle.shared().is_stuck()
+            && has_ended
         {
             let _ = worker.join();
         }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rocmforge_attention::paged::CacheCounts;
 
 use super::{ServeError, ServeOptions};
-use crate::generate::Event;
+use crate::generate::{Event, PromptCounts};
 use crate::{GraphCounts, ReadCounts};
 
 /// Takes the events of one request.
@@ -56,10 +56,20 @@ pub struct Figures {
     pub in_step: Option<Duration>,
     /// The cache.
     pub cache: CacheCounts,
+    /// Prompts that had a place in the cache.
+    pub prompts: PromptCounts,
     /// Graphs that were made.
     pub graphs: GraphCounts,
     /// What was read of the outputs of steps.
     pub read: ReadCounts,
+}
+
+impl Figures {
+    /// Whether a step has passed its deadline and has not come back: its device does not answer, and holds all memory that it had.
+    #[must_use]
+    pub fn is_stuck(&self) -> bool {
+        self.state == State::Stopped && self.in_step.is_some()
+    }
 }
 
 #[derive(Default)]
@@ -72,7 +82,7 @@ struct Inside {
     step_ended: Option<Instant>,
     /// The engine's thread has ended.
     is_over: bool,
-    /// The engine's thread does not come back.
+    /// A step has passed its deadline. The engine's thread does not come back while it runs.
     is_stuck: bool,
     figures: Figures,
 }
@@ -223,10 +233,6 @@ impl Shared {
         self.lock().state
     }
 
-    pub(super) fn is_stuck(&self) -> bool {
-        self.lock().is_stuck
-    }
-
     /// Notes that a step begins.
     pub(super) fn step_begins(&self) {
         self.lock().step_began = Some(Instant::now());
@@ -258,10 +264,12 @@ impl Shared {
         }
     }
 
-    /// Waits until the engine's thread has ended, or does not come back.
-    pub(super) fn wait_for_end(&self) {
-        let is_running = |inside: &mut Inside| !inside.is_over && !inside.is_stuck;
-        drop(self.changed.wait_while(self.lock(), is_running));
+    /// Waits until the engine's thread has ended, or does not come back. Says whether it has ended.
+    pub(super) fn wait_for_end(&self) -> bool {
+        // A thread whose step did come back after its deadline gives the engine's memory back, and ends.
+        let is_running = |inside: &mut Inside| !inside.is_over && !(inside.is_stuck && inside.step_began.is_some());
+        let waited = self.changed.wait_while(self.lock(), is_running);
+        waited.unwrap_or_else(PoisonError::into_inner).is_over
     }
 
     /// Stops the server when a step takes longer than its deadline. Returns when the engine's thread has ended; sleeps while no step runs.

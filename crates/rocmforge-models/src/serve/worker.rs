@@ -162,6 +162,7 @@ impl<B: HostAccess> Worker<'_, B> {
             steps: self.steps,
             failed_in_a_row: self.failed_in_a_row,
             cache,
+            prompts: self.generator.prompt_counts(),
             graphs: engine.graph_counts(),
             read: engine.read_counts().clone(),
             ..Figures::default()

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::reference::{Tiny, best, check_load, log_probability};
 use rocmforge_ggml::CpuBackend;
 use rocmforge_models::generate::{
-    Completion, Event, FinishReason, GenerateError, Generator, Prompt, Request, RequestId,
+    Completion, Event, FinishReason, GenerateError, Generator, Prompt, PromptCounts, Request, RequestId, Stats,
 };
 use rocmforge_models::sampling::{Sampler, SamplerConfig, SamplingError};
 use rocmforge_models::tokenizer::{Piece, Tokenizer};
@@ -216,6 +216,60 @@ fn in_every_step_decoding_sequences_have_their_token_and_the_oldest_prompt_the_r
             "step {step}: {done:?}"
         );
     }
+}
+
+/// Figures of all requests, in the order of their ends, when all have ended. Also how often one lost its place in the cache.
+fn ends(generator: &mut Generator<CpuBackend>) -> (Vec<(RequestId, Stats)>, usize) {
+    let (mut ends, mut lost, mut before) = (Vec::new(), 0, 0);
+    while generator.requests() > 0 {
+        let events = generator.step().expect("runs");
+        let old = ends.len();
+        ends.extend(events.into_iter().filter_map(|event| match event {
+            Event::Finished { request, stats, .. } => Some((request, stats)),
+            _ => None,
+        }));
+        let now = generator.engine().cache().counts().sequences;
+        lost += usize::from(now + (ends.len() - old) < before);
+        before = now;
+    }
+    (ends, lost)
+}
+
+#[test]
+fn a_prompt_is_counted_once_however_long_it_waits() {
+    let mut generator = generator(64, 16);
+    generator.submit(greedy(ids(1, 40), 20)).expect("taken");
+    // It does not fit beside the first.
+    let waiting = generator.submit(greedy(ids(2, 30), 4)).expect("taken");
+    let (ends, _) = ends(&mut generator);
+    assert_eq!(ends.last().map(|(id, _)| *id), Some(waiting));
+    assert_eq!(generator.prompt_counts(), PromptCounts { tokens: 70, cached: 0 });
+    generator.run(greedy(ids(2, 30), 1)).expect("runs");
+    assert_eq!(
+        generator.prompt_counts(),
+        PromptCounts {
+            tokens: 100,
+            cached: 28
+        }
+    );
+}
+
+#[test]
+fn a_prompt_that_is_computed_again_was_not_cached_by_others() {
+    // The first grows until the second loses its place, which it gets again soon, with what it has left in the cache.
+    let mut again = 0;
+    for tokens in 8..40 {
+        let mut generator = generator(64, 3);
+        generator.submit(greedy(ids(1, 20), tokens)).expect("taken");
+        let second = generator.submit(greedy(ids(2, 36), 2)).expect("taken");
+        let (ends, lost) = ends(&mut generator);
+        again += lost;
+        let (_, stats) = ends.iter().find(|(id, _)| *id == second).expect("it ends");
+        assert_eq!(stats.cached_tokens, 0, "{tokens} tokens");
+        assert_eq!(stats.drawn_tokens, 2);
+        assert_eq!(generator.prompt_counts(), PromptCounts { tokens: 56, cached: 0 });
+    }
+    assert!(again > 0, "no prompt lost its place");
 }
 
 #[test]

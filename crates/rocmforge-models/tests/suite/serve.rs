@@ -30,6 +30,17 @@ pub(super) struct Planted {
     cpu: CpuBackend,
     run: usize,
     faults: Vec<(usize, Fault)>,
+    /// Set when the backend has been dropped, which takes a time.
+    dropped: Option<Arc<AtomicBool>>,
+}
+
+impl Drop for Planted {
+    fn drop(&mut self) {
+        if let Some(dropped) = &self.dropped {
+            std::thread::sleep(Duration::from_millis(300));
+            dropped.store(true, Ordering::SeqCst);
+        }
+    }
 }
 
 impl Planted {
@@ -38,6 +49,7 @@ impl Planted {
             cpu: CpuBackend::with_threads(1),
             run: 0,
             faults: faults.to_vec(),
+            dropped: None,
         }
     }
 }
@@ -315,6 +327,53 @@ fn a_device_that_does_not_answer_ends_all_requests_with_an_error() {
     assert!(matches!(handle.submit(greedy(&[7], 1)), Err(ServeError::Stopped)));
     drop(server);
     assert!(began.elapsed() < Duration::from_secs(8), "nobody waits for the step");
+}
+
+#[test]
+fn a_device_that_answers_too_late_gives_its_memory_back_before_the_server_is_gone() {
+    let options = ServeOptions {
+        step_deadline: Duration::from_millis(100),
+        ..ServeOptions::default()
+    };
+    let dropped = Arc::new(AtomicBool::new(false));
+    let of_backend = Arc::clone(&dropped);
+    let server = Server::start(options, move || {
+        let model = model();
+        let mut backend = Planted::new(&[(2, Fault::Sleep(Duration::from_millis(600)))]);
+        backend.dropped = Some(of_backend);
+        Ok(Generator::new(
+            Engine::new(backend, &model, small_engine())?,
+            model.tokenizer()?,
+        ))
+    })
+    .expect("it starts");
+    let handle = server.handle();
+    let (_, end) = collect(handle.submit(greedy(&[7, 8], 40)).expect("taken"));
+    assert!(matches!(end, Err(ServeError::StepDeadline { .. })), "{end:?}");
+    assert!(handle.figures().is_stuck());
+    let began = Instant::now();
+    while handle.figures().is_stuck() {
+        assert!(began.elapsed() < Duration::from_secs(60), "the step does not come back");
+        std::thread::yield_now();
+    }
+    drop(server);
+    assert!(dropped.load(Ordering::SeqCst), "the engine still holds its memory");
+}
+
+#[test]
+fn a_text_that_can_never_fit_is_refused_unread() {
+    let server = server(ServeOptions::default(), &[]);
+    // Were it read, this would take minutes in a debug build.
+    let text = "a".repeat(16 << 20);
+    match server.handle().submit(Request::new(text.as_str())) {
+        Err(ServeError::Refused(error)) => {
+            assert!(
+                matches!(*error, GenerateError::TextTooLong { bytes, context: 96, .. } if bytes == text.len()),
+                "{error}"
+            );
+        }
+        other => panic!("{other:?}"),
+    }
 }
 
 #[test]

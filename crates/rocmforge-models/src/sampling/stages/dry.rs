@@ -7,11 +7,22 @@ use super::super::{Candidates, Dry};
 /// Lowers the logits of tokens that would extend a repeat: by `multiplier * base^(n - allowed_length)` for the longest earlier repeat
 /// of n >= `allowed_length` tokens that such a token has followed. A repeat has no breaker in it, and no breaker is lowered.
 pub fn dry(candidates: &mut Candidates, tokens: &[u32], dry: &Dry) {
+    dry_with(candidates, tokens, dry, &breakers(dry));
+}
+
+/// The breakers as a set, which may be most of the vocabulary; empty where the penalty is off.
+pub(in super::super) fn breakers(dry: &Dry) -> HashSet<u32> {
+    let is_on = dry.multiplier > 0.0;
+    dry.breakers.iter().copied().filter(|_| is_on).collect()
+}
+
+/// [`dry`] with the set of its breakers, which a sampler makes once.
+pub(in super::super) fn dry_with(candidates: &mut Candidates, tokens: &[u32], dry: &Dry, breakers: &HashSet<u32>) {
     if dry.multiplier <= 0.0 {
         return;
     }
     let window = &tokens[tokens.len().saturating_sub(dry.last_n)..];
-    let penalties: HashMap<u32, f64> = dry_matches(window, &dry.breakers)
+    let penalties: HashMap<u32, f64> = dry_matches(window, breakers)
         .into_iter()
         .filter(|(_, length)| *length >= dry.allowed_length)
         .map(|(token, length)| {
@@ -27,9 +38,7 @@ pub fn dry(candidates: &mut Candidates, tokens: &[u32], dry: &Dry) {
 /// `tokens`, none of them a breaker. Tokens with n = 0, and breakers, are left out.
 ///
 /// Takes time proportional to the number of tokens (the Z algorithm on the reversed tokens).
-fn dry_matches(tokens: &[u32], breakers: &[u32]) -> HashMap<u32, usize> {
-    // They may be most of the vocabulary.
-    let breakers: HashSet<u32> = breakers.iter().copied().collect();
+fn dry_matches(tokens: &[u32], breakers: &HashSet<u32>) -> HashMap<u32, usize> {
     let reversed: Vec<u32> = tokens.iter().rev().copied().collect();
     let limit = reversed
         .iter()

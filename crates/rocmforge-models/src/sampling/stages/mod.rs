@@ -8,6 +8,7 @@ mod penalties;
 mod truncate;
 
 pub use dry::dry;
+pub(super) use dry::{breakers, dry_with};
 pub use penalties::{logit_bias, penalties, temperature};
 pub(super) use truncate::min_p_bound;
 pub use truncate::{min_p, mirostat, top_k, top_n_sigma, top_p, typical, xtc};
