@@ -4,7 +4,7 @@ use std::io::{IsTerminal, Write};
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, mpsc};
 use std::time::Duration;
 
 use clap::Args as Arguments;
@@ -168,6 +168,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     });
     // A device that does not answer must not keep the program.
     runtime.shutdown_timeout(LAST_WAIT);
+    if !drop_within(app, LAST_WAIT) {
+        tracing::warn!("a device does not answer: the program ends without it");
+    }
     served
 }
 
@@ -266,6 +269,16 @@ async fn reload_until_hangup(app: &App, hangup: &mut Signal, before: usize) {
         // The log has the errors.
         let _ = app.reload().await;
     }
+}
+
+/// Drops a value on a thread of its own. Says whether that ended in time; if not, it goes on until the program ends.
+fn drop_within(value: impl Send + 'static, time: Duration) -> bool {
+    let (ended, has_ended) = mpsc::channel();
+    let dropping = std::thread::Builder::new().spawn(move || {
+        drop(value);
+        let _ = ended.send(());
+    });
+    dropping.is_err() || has_ended.recv_timeout(time) != Err(mpsc::RecvTimeoutError::Timeout)
 }
 
 /// The name that clients use for a model that was given by its path: the file's or the folder's, without `.gguf`.
@@ -389,5 +402,30 @@ fn memory(card: &HipBackend) -> CardMemory {
         own: budget.own,
         others: budget.others,
         headroom: budget.headroom,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_come_to_its_end_is_left_behind() {
+        /// Waits for a word when it is dropped.
+        struct Waits(mpsc::Receiver<()>, mpsc::Sender<()>);
+
+        impl Drop for Waits {
+            fn drop(&mut self) {
+                let _ = self.0.recv();
+                let _ = self.1.send(());
+            }
+        }
+
+        let (word, waits) = mpsc::channel();
+        let (dropped, is_dropped) = mpsc::channel();
+        assert!(!drop_within(Waits(waits, dropped), Duration::from_millis(10)));
+        word.send(()).expect("it waits");
+        is_dropped.recv().expect("it goes on meanwhile");
+        assert!(drop_within((), LAST_WAIT));
     }
 }
