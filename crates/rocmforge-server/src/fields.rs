@@ -201,7 +201,10 @@ impl FromRequest<App> for Fields {
         match value.map_err(|error| ApiError::invalid(format!("the body is no JSON: {error}")))? {
             Value::Object(mut object) => {
                 for (name, value) in &app.options().defaults {
-                    object.entry(name.as_str()).or_insert_with(|| value.clone());
+                    let entry = object.entry(name.as_str()).or_insert(Value::Null);
+                    if entry.is_null() {
+                        value.clone_into(entry);
+                    }
                 }
                 Ok(Self {
                     values: object,

@@ -34,7 +34,8 @@ pub(crate) fn check(options: &ServerOptions) -> Result<(), StartError> {
     check_address(options, &options.keys, options.listen)?;
     for host in &options.hosts {
         let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b':' | b'[' | b']');
-        if host.is_empty() || !host.bytes().all(is_name) {
+        // The port of a Host header is not looked at.
+        if host.is_empty() || !host.bytes().all(is_name) || without_port(host) != host {
             return Err(StartError::Name(host.clone(), "name of a host"));
         }
     }

@@ -223,23 +223,53 @@ fn entry(app: &App, fields: &Fields) -> Result<Arc<Entry>, ApiError> {
     found.ok_or_else(|| ApiError::new(Kind::NotFound, format!("model {name:?} not found")))
 }
 
+/// Seconds of a time as Go writes it, such as `1h30m` or `-1.5s`; a number alone is seconds.
+fn seconds(text: &str) -> Option<f64> {
+    let (sign, text) = match text.strip_prefix('-') {
+        Some(rest) => (-1.0, rest),
+        None => (1.0, text.strip_prefix('+').unwrap_or(text)),
+    };
+    // What Rust reads beside digits, such as `inf`, is no number here.
+    let number = |text: &str| {
+        let has_digits_only = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+        text.parse::<f64>().ok().filter(|_| has_digits_only)
+    };
+    if let Some(seconds) = number(text) {
+        return Some(sign * seconds);
+    }
+    let (mut sum, mut rest) = (0.0, text);
+    while !rest.is_empty() {
+        let is_of_number = |c: char| c.is_ascii_digit() || c == '.';
+        let unit_at = rest.find(|c| !is_of_number(c))?;
+        let end = rest[unit_at..]
+            .find(is_of_number)
+            .map_or(rest.len(), |end| unit_at + end);
+        let unit = match &rest[unit_at..end] {
+            "ns" => 1e-9,
+            "us" | "µs" | "μs" => 1e-6,
+            "ms" => 1e-3,
+            "s" => 1.0,
+            "m" => 60.0,
+            "h" => 3600.0,
+            _ => return None,
+        };
+        sum += number(&rest[..unit_at])? * unit;
+        rest = &rest[end..];
+    }
+    (!text.is_empty()).then_some(sign * sum)
+}
+
 /// `keep_alive`: seconds, or a text such as `5m`; negative is for ever. The outer `None`: the request does not say.
 fn keep_alive(fields: &Fields) -> Result<Option<Option<Duration>>, ApiError> {
-    let wrong = || ApiError::field("keep_alive", "it must be seconds, or a time such as \"5m\"");
+    let wrong = || {
+        ApiError::field(
+            "keep_alive",
+            "it must be seconds, or a time such as \"5m\" or \"1h30m\"",
+        )
+    };
     let seconds = match fields.get("keep_alive") {
         None => return Ok(None),
-        Some(Value::String(text)) => {
-            let unit_at = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
-            let (number, unit) = text.split_at(unit_at);
-            let factor = match unit {
-                "ms" => 1e-3,
-                "" | "s" => 1.0,
-                "m" => 60.0,
-                "h" => 3600.0,
-                _ => return Err(wrong()),
-            };
-            number.parse::<f64>().map_err(|_| wrong())? * factor
-        }
+        Some(Value::String(text)) => seconds(text).ok_or_else(wrong)?,
         Some(number) => number.as_f64().ok_or_else(wrong)?,
     };
     match seconds {
@@ -425,6 +455,9 @@ mod tests {
             (json!(5), seconds(5)),
             (json!("5m"), seconds(300)),
             (json!("2h"), seconds(7200)),
+            (json!("1h30m"), seconds(5400)),
+            (json!("1m0.5s500ms"), seconds(61)),
+            (json!("500000us"), Some(Some(Duration::from_millis(500)))),
             (json!(0), seconds(0)),
             (json!("0"), seconds(0)),
             (json!(-1), Some(None)),
@@ -438,6 +471,12 @@ mod tests {
             json!("m"),
             json!(""),
             json!([1]),
+            json!("1h30"),
+            json!("1h-30m"),
+            json!("h1"),
+            json!("1..5s"),
+            json!("5µ"),
+            json!("-"),
             json!("NaN"),
             json!("inf"),
         ] {

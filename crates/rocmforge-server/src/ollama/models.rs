@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
 use super::entry;
 use crate::app::App;
@@ -67,7 +68,10 @@ fn parameters(count: u64) -> String {
 
 fn model(entry: &Entry) -> Value {
     let (details, size) = details(entry);
-    json!({"name": entry.name, "model": entry.name, "size": size, "digest": "", "details": details})
+    // ollama's own client shows the first twelve digits. No file is read for it: each name has another.
+    let digest = Sha256::digest(&entry.name);
+    let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    json!({"name": entry.name, "model": entry.name, "size": size, "digest": digest, "details": details})
 }
 
 /// `/api/tags`.
@@ -89,17 +93,14 @@ pub(super) async fn running(State(app): State<App>) -> Json<Value> {
             .map_or(FOR_EVER, |time| time.saturating_sub(unused).as_secs());
         let mut model = model(&entry);
         model["expires_at"] = time(now() + rest).into();
-        let (vram, context) = entry.look(|loaded, _| {
+        let (bytes, is_on_card, context) = entry.look(|loaded, _| {
             let facts = &loaded.facts;
             let is_on_card = !facts.device.is_empty() && facts.device != "cpu";
-            let bytes = if is_on_card {
-                facts.weight_bytes + facts.cache_bytes
-            } else {
-                0
-            };
-            (bytes, facts.context)
+            (facts.weight_bytes + facts.cache_bytes, is_on_card, facts.context)
         })?;
-        model["size_vram"] = vram.into();
+        // Clients divide one by the other.
+        model["size"] = bytes.into();
+        model["size_vram"] = if is_on_card { bytes } else { 0 }.into();
         model["context_length"] = context.into();
         Some(model)
     });

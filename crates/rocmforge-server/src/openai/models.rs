@@ -1,6 +1,7 @@
 //! `/v1/models`: the models that a request may name.
 
 use axum::Json;
+use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use serde_json::{Value, json};
 
@@ -37,7 +38,11 @@ pub(super) async fn list(State(app): State<App>) -> Json<Value> {
     Json(json!({"object": "list", "data": models}))
 }
 
-pub(super) async fn show(State(app): State<App>, Path(name): Path<String>) -> Result<Json<Value>, ApiError> {
+pub(super) async fn show(
+    State(app): State<App>,
+    name: Result<Path<String>, PathRejection>,
+) -> Result<Json<Value>, ApiError> {
+    let Path(name) = name.map_err(|error| ApiError::invalid(error.body_text()))?;
     let entry = app.registry().entries().find(|entry| entry.name == name);
     let entry = entry.ok_or_else(|| ApiError::new(Kind::NotFound, format!("there is no model {name:?}")))?;
     Ok(Json(model(&entry)))

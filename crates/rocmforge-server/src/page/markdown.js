@@ -5,8 +5,9 @@
 // Lists and quotes within each other; what lies deeper is shown as text.
 const DEPTH = 8;
 const COLUMNS = 20;
-const FENCE = /^ {0,3}(`{3,}|~{3,})([^`]*)$/;
-const HEADING = /^ {0,3}(#{1,6})[ \t]+(.+)$/;
+// Where a pattern does not match, no shorter run of its first part must be tried: that takes time in the square of the line.
+const FENCE = /^ {0,3}(`{3,}(?!`)|~{3,}(?!~))(.*)$/s;
+const HEADING = /^ {0,3}(#{1,6})[ \t]+(\S.*)$/s;
 const RULE = /^ {0,3}([-*_])[ \t]*(?:\1[ \t]*){2,}$/;
 const QUOTE = /^ {0,3}> ?/;
 const ITEM = /^([ \t]*)([-*+]|\d{1,9}[.)])([ \t]+|$)/;
@@ -82,9 +83,15 @@ export function copyButton(text, name) {
   return button;
 }
 
+// The mark and the words of a line that begins a block of code.
+function opened(line) {
+  const match = FENCE.exec(line);
+  return match?.[2].includes('`') ? null : match;
+}
+
 function begins(lines, at) {
   const line = lines[at];
-  return FENCE.test(line) || HEADING.test(line) || RULE.test(line) || QUOTE.test(line) || ITEM.test(line) || isTable(lines, at);
+  return opened(line) || HEADING.test(line) || RULE.test(line) || QUOTE.test(line) || ITEM.test(line) || isTable(lines, at);
 }
 
 // The blocks of some lines, each with the lines that it comes from.
@@ -106,7 +113,7 @@ function blocks(lines, depth) {
 
 function read(lines, at, depth) {
   const line = lines[at];
-  let match = FENCE.exec(line);
+  let match = opened(line);
   if (match) {
     return fence(lines, at, match);
   }
