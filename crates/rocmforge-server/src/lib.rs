@@ -6,8 +6,8 @@
 //! * [`source`] and `registry` are the models, `generation` is a request on one of them, `answer` one to a conversation.
 //! * `openai` has the routes of the OpenAI API, `anthropic` those of Anthropic's, `ollama` and `llama_cpp` those of these programs, `admin` those
 //!   about the server itself, `page` the chat in a browser.
-//! * `guard` looks at each request before its route does: host, origin, key. `listen`, `tls` and `in_time` bound connections and their times,
-//!   `places` the requests that run.
+//! * `guard` looks at each request before its route does: host, origin, key. `listen`, `socket`, `tls` and `in_time` bound connections and their
+//!   times, `places` the requests that run.
 //! * `description` is the description of all routes in OpenAPI; each module has the table of its own.
 //! * `requests` gives each request an id and a line of the log. `fields` reads requests, `unread` what routes leave of them,
 //!   `error` says what is wrong with them in the words of each API.
@@ -65,6 +65,7 @@ mod prompt;
 mod registry;
 mod requests;
 mod sampler;
+mod socket;
 pub mod source;
 mod stream;
 mod tls;

@@ -16,11 +16,12 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 
 use crate::app::App;
 use crate::in_time::InTime;
+use crate::socket::Socket;
 use crate::tls::Tls;
 
 /// Most header lines of a request.
@@ -60,7 +61,7 @@ impl Connection {
     /// Answers its requests, after the handshake if there is TLS.
     async fn run(
         self,
-        stream: InTime<TcpStream>,
+        stream: InTime<Socket>,
         tls: Option<Tls>,
         handshake_time: Duration,
         mut ends: watch::Receiver<()>,
@@ -80,7 +81,6 @@ impl Connection {
 
     async fn answer(self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
         let connection = self.builder.serve_connection(TokioIo::new(stream), self.service);
-        // A client that breaks off is no error of ours.
         let _ = self.watcher.watch(connection).await;
     }
 }
@@ -119,10 +119,15 @@ pub(crate) async fn run(app: &App, listener: TcpListener, end: impl Future<Outpu
                 },
                 watcher: graceful.watcher(),
             };
-            let stream = InTime::new(stream, limits.write_time);
+            let (socket, gone) = Socket::new(stream);
+            let stream = InTime::new(socket, limits.write_time);
             let connection = connection.run(stream, app.tls(), limits.handshake_time, ends.clone());
             tokio::spawn(async move {
-                connection.await;
+                // A client that breaks off is no error of ours.
+                tokio::select! {
+                    () = connection => {}
+                    () = gone => {}
+                }
                 drop(place);
             });
         }
