@@ -116,7 +116,7 @@ const APPLY: Body = Body {
     required: &["messages"],
 };
 
-/// Whether the engines answer: the age of each one's last step, and how long the running one takes.
+/// Whether the engines answer: the age of each one's last step, and how long the running one takes; and how long a model has been loading.
 async fn health(State(app): State<App>) -> Response {
     let mut is_well = true;
     let models = app.registry().entries().filter_map(|entry| {
@@ -143,7 +143,13 @@ async fn health(State(app): State<App>) -> Response {
         true => (StatusCode::OK, "ok"),
         false => (StatusCode::SERVICE_UNAVAILABLE, "error"),
     };
-    (status, axum::Json(json!({"status": word, "models": models}))).into_response()
+    let loading = app.registry().loading();
+    let loading = loading.map(|(model, time)| json!({"model": model, "seconds": time.as_secs_f64()}));
+    (
+        status,
+        axum::Json(json!({"status": word, "models": models, "loading": loading})),
+    )
+        .into_response()
 }
 
 /// Whether requests are taken.
@@ -218,7 +224,8 @@ async fn tokenize(State(app): State<App>, asker: Asker, fields: Fields) -> Resul
     Ok(axum::Json(json!({ "tokens": tokens })))
 }
 
-async fn detokenize(State(app): State<App>, fields: Fields) -> Result<axum::Json<Value>, ApiError> {
+async fn detokenize(State(app): State<App>, asker: Asker, fields: Fields) -> Result<axum::Json<Value>, ApiError> {
+    let place = app.place(&asker)?;
     let lease = app.lease(fields.text("model")?).await?;
     let tokenizer = lease.handle().tokenizer();
     let ids = fields.list("tokens")?.map_or(&[][..], Vec::as_slice);
@@ -228,7 +235,15 @@ async fn detokenize(State(app): State<App>, fields: Fields) -> Result<axum::Json
             .ok_or_else(|| ApiError::field("tokens", "it must be a list of the model's tokens"))
     });
     let ids: Vec<u32> = ids.collect::<Result<_, _>>()?;
-    Ok(axum::Json(json!({"content": tokenizer.decode_with_control(&ids)})))
+    let decoder = Arc::clone(tokenizer);
+    // Many tokens take time.
+    let decode = tokio::task::spawn_blocking(move || {
+        let _place = place;
+        decoder.decode_with_control(&ids)
+    });
+    let text = decode.await;
+    let text = text.map_err(|_| ApiError::new(Kind::Internal, "the tokens could not become a text"))?;
+    Ok(axum::Json(json!({ "content": text })))
 }
 
 async fn apply_template(State(app): State<App>, asker: Asker, fields: Fields) -> Result<axum::Json<Value>, ApiError> {

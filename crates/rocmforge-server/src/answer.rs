@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use futures_util::{Stream, StreamExt};
 use rocmforge_models::chat::{Thinking, ThinkingSplit};
-use rocmforge_models::generate::{Event, FinishReason, Prompt, Request, Stats, Token};
+use rocmforge_models::generate::{Event, FinishReason, Request, Stats, Token};
+use rocmforge_models::tokenizer::Piece;
 
 use crate::app::{App, Asker};
 use crate::error::{ApiError, Kind};
@@ -16,7 +17,6 @@ pub(crate) struct Answer {
     generation: Generation,
     lease: Arc<Lease>,
     thinking: Thinking,
-    drawn: usize,
     thought: usize,
 }
 
@@ -35,9 +35,7 @@ pub(crate) enum Part {
 pub(crate) struct End {
     pub(crate) reason: FinishReason,
     pub(crate) stats: Stats,
-    /// Tokens that were drawn.
-    pub(crate) drawn: usize,
-    /// Those of them that the model thought.
+    /// Drawn tokens that the model thought.
     pub(crate) thought: usize,
 }
 
@@ -67,25 +65,25 @@ pub(crate) enum Step {
     End(End),
 }
 
+/// Separates what the model thinks from what it says in an answer to this prompt, if that `splits`; else all is content.
+pub(crate) fn thinking(lease: &Lease, prompt: &[Piece], splits: bool) -> Thinking {
+    let marks = lease.loaded().thinking_marks().filter(|_| splits);
+    Thinking::new(marks, prompt.last().map_or("", |piece| &piece.text))
+}
+
 impl Answer {
-    /// Submits a request. If it `splits`, what the model thinks is separated; else all is content.
+    /// Submits a request.
     pub(crate) async fn start(
         app: &App,
         asker: &Asker,
         lease: &Arc<Lease>,
         request: Request,
-        splits: bool,
+        thinking: Thinking,
     ) -> Result<Self, ApiError> {
-        let marks = lease.loaded().thinking_marks().filter(|_| splits);
-        let prompt_end = match &request.prompt {
-            Prompt::Pieces(pieces) => pieces.last().map_or("", |piece| &piece.text),
-            _ => "",
-        };
         Ok(Self {
-            thinking: Thinking::new(marks, prompt_end),
+            thinking,
             generation: Generation::start(app, asker, lease, request).await?,
             lease: Arc::clone(lease),
-            drawn: 0,
             thought: 0,
         })
     }
@@ -99,7 +97,6 @@ impl Answer {
         Some(Ok(match event {
             Event::Prompt { tokens, .. } => Part::Prompt(tokens),
             Event::Token { token, .. } => {
-                self.drawn += 1;
                 self.thought += usize::from(self.thinking.is_inside());
                 let tokenizer = self.lease.handle().tokenizer();
                 Part::Token(self.thinking.push_token(token.id, &token.text, tokenizer), token)
@@ -110,13 +107,8 @@ impl Answer {
                 let (mut split, rest) = (self.thinking.push(&text), self.thinking.finish());
                 split.reasoning += &rest.reasoning;
                 split.content += &rest.content;
-                let (drawn, thought) = (self.drawn, self.thought);
-                let end = End {
-                    reason,
-                    stats,
-                    drawn,
-                    thought,
-                };
+                let thought = self.thought;
+                let end = End { reason, stats, thought };
                 Part::End(split, end)
             }
         }))

@@ -16,7 +16,7 @@ use crate::guard;
 use crate::keys::Keys;
 use crate::listen;
 use crate::options::ServerOptions;
-use crate::places::{Place, Places};
+use crate::places::{self, Place, Places};
 use crate::registry::{Lease, Registry};
 use crate::source::Source;
 use crate::tls::Tls;
@@ -270,6 +270,11 @@ impl App {
             Some(place) => place.of_answer(self),
             None => self.take_place(asker.owner.as_deref(), Arc::default()),
         }
+    }
+
+    /// Refuses a request with more answers than it may have.
+    pub(crate) fn check_answers(&self, asker: &Asker, prompts: usize, choices: usize) -> Result<(), ApiError> {
+        places::check_answers(self, asker.owner.as_deref(), prompts, choices)
     }
 
     /// Waits until all requests that were taken have been answered.

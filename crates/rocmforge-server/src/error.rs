@@ -1,5 +1,8 @@
 //! Errors of requests, in the words of each API.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::task::{Context, Poll};
+
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -222,7 +225,16 @@ pub(crate) async fn write(request: Request, next: Next) -> Response {
     let (parts, body) = request.into_parts();
     let body = Shared::new(body);
     let request = Request::from_parts(parts, Body::new(body.clone()));
-    let mut response = next.run(request).await;
+    // A panic is a defect in one request: its client gets an error, and its connection stays.
+    let mut run = std::pin::pin!(next.run(request));
+    let poll = |context: &mut Context<'_>| {
+        let polled = catch_unwind(AssertUnwindSafe(|| run.as_mut().poll(context)));
+        polled.unwrap_or_else(|_| {
+            let text = "the request panicked: this is a defect of the server";
+            Poll::Ready(ApiError::new(Kind::Internal, text).into_response())
+        })
+    };
+    let mut response = std::future::poll_fn(poll).await;
     let error = match response.extensions_mut().remove::<ApiError>() {
         Some(error) => error,
         None => match response.status() {
@@ -269,6 +281,14 @@ impl From<&GenerateError> for ApiError {
                 );
                 Self::new(Kind::ContextExceeded { tokens, context }, text)
             }
+            GenerateError::TextTooLong { bytes, most, context } => {
+                // No token is longer than `most / context` bytes.
+                let (context, tokens) = (*context, bytes.div_ceil((most / context.max(&1)).max(1)));
+                let text = format!(
+                    "the prompt has {bytes} bytes, which exceeds the available context size of {context} tokens: shorten it, or serve the model with a larger context"
+                );
+                Self::new(Kind::ContextExceeded { tokens, context }, text)
+            }
             GenerateError::EmptyPrompt
             | GenerateError::Tokenizer(_)
             | GenerateError::Sampling(_)
@@ -287,5 +307,35 @@ impl From<ServeError> for ApiError {
             _ => Kind::Internal,
         };
         Self::new(kind, error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::routing::get;
+    use axum::{Router, middleware};
+    use tower::ServiceExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_request_that_panics_has_an_answer() {
+        let panics = || async {
+            if true {
+                panic!("planted")
+            }
+        };
+        let router = Router::new()
+            .route("/api/x", get(panics))
+            .layer(middleware::from_fn(write));
+        let request = Request::get("/api/x").body(Body::empty()).expect("a request");
+        let response = router.oneshot(request).await.expect("the router never fails");
+        assert_eq!(response.status(), StatusCode::INTERNAL_SERVER_ERROR);
+        let body = axum::body::to_bytes(response.into_body(), 1000).await.expect("a body");
+        let body: Value = serde_json::from_slice(&body).expect("JSON");
+        assert!(
+            body["error"].as_str().is_some_and(|text| text.contains("panicked")),
+            "{body}"
+        );
     }
 }

@@ -3,15 +3,18 @@
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::sync::{Arc, OnceLock};
-use std::time::{Instant, SystemTime};
+use std::time::SystemTime;
 
 use futures_util::Stream;
-use rocmforge_models::generate::{Completion, CompletionParts, Event, FinishReason, Request, Stats};
+use rocmforge_models::Input;
+use rocmforge_models::generate::{Completion, CompletionParts, Event, FinishReason, Prompt, Request};
 use rocmforge_models::serve::{ServeError, Ticket};
-use tokio::sync::mpsc::{self, Receiver};
+use rocmforge_models::tokenizer::Tokenizer;
+use tokio::sync::mpsc::{self, Receiver, Sender};
 
 use crate::app::{App, Asker};
 use crate::error::{ApiError, Kind};
+use crate::metrics::RequestCounts;
 use crate::places::Place;
 use crate::registry::Lease;
 
@@ -19,11 +22,9 @@ use crate::registry::Lease;
 pub(crate) struct Generation {
     events: Receiver<Result<Event, ServeError>>,
     ticket: Ticket,
-    lease: Arc<Lease>,
     until: tokio::time::Instant,
-    begun: Instant,
-    last_token: Option<Instant>,
     is_over: bool,
+    lease: Arc<Lease>,
     place: Arc<Place>,
 }
 
@@ -43,26 +44,19 @@ impl Generation {
         // A long text takes time to become tokens. If nobody waits for the end of this, its result is dropped, which cancels the request.
         let submit = tokio::task::spawn_blocking(move || {
             let (sender, events) = mpsc::channel(limits.waiting_events);
-            // The engine's thread must not wait for a client.
             let own: Arc<OnceLock<Ticket>> = Arc::default();
-            let of_sink = Arc::clone(&own);
-            let sink = move |event| {
-                if sender.try_send(event).is_err()
-                    && let Some(ticket) = of_sink.get()
-                {
-                    ticket.cancel();
-                }
-            };
-            let ticket = lease.handle().submit_to(request, sink)?;
+            let counts = RequestCounts::new(Arc::clone(lease.metrics()), lease.asked());
+            let ticket = lease
+                .handle()
+                .submit_to(request, sink(sender, counts, Arc::clone(&own)));
+            let ticket = ticket.inspect_err(|error| lease.metrics().end_with(error))?;
             let _ = own.set(ticket.clone());
             Ok::<_, ApiError>(Self {
                 events,
                 ticket,
-                lease,
                 until: tokio::time::Instant::now() + limits.answer_time,
-                begun: Instant::now(),
-                last_token: None,
                 is_over: false,
+                lease,
                 place,
             })
         });
@@ -87,31 +81,11 @@ impl Generation {
                 return Some(Err(self.fail(error)));
             }
         };
-        let metrics = self.lease.metrics();
-        match &event {
-            Event::Prompt { .. } => {}
-            Event::Token { .. } => {
-                let now = Instant::now();
-                match self.last_token.replace(now) {
-                    None => metrics.first_token.add(now - self.begun),
-                    Some(last) => metrics.next_token.add(now - last),
-                }
-            }
-            Event::Finished { reason, stats, .. } => {
-                self.is_over = true;
-                self.place.trace().answer(self.lease.name(), stats, reason);
-                metrics.end(reason.name(), stats, self.begun.elapsed());
-                match reason {
-                    FinishReason::Failed(error) => {
-                        return Some(Err(ApiError::new(Kind::Internal, error.to_string())));
-                    }
-                    // Only an event that found no room cancels a request whose end somebody waits for.
-                    FinishReason::Cancelled => {
-                        let text = "the client reads too slowly: events of the answer were lost";
-                        return Some(Err(ApiError::new(Kind::Internal, text)));
-                    }
-                    _ => {}
-                }
+        if let Event::Finished { reason, stats, .. } = &event {
+            self.is_over = true;
+            self.place.trace().answer(self.lease.name(), stats, reason);
+            if let FinishReason::Failed(error) = reason {
+                return Some(Err(ApiError::new(Kind::Internal, error.to_string())));
             }
         }
         Some(Ok(event))
@@ -120,11 +94,6 @@ impl Generation {
     fn fail(&mut self, error: ApiError) -> ApiError {
         self.is_over = true;
         self.ticket.cancel();
-        let name = match error.kind {
-            Kind::Internal | Kind::Unavailable => "failed",
-            _ => "refused",
-        };
-        self.lease.metrics().end(name, &Stats::default(), self.begun.elapsed());
         error
     }
 
@@ -153,15 +122,53 @@ impl Drop for Generation {
     fn drop(&mut self) {
         if !self.is_over {
             self.ticket.cancel();
-            self.lease
-                .metrics()
-                .end("cancelled", &Stats::default(), self.begun.elapsed());
         }
     }
 }
 
+/// Counts events, and gives them to a client. The engine's thread calls it, and must not wait for a client: if an event finds no room, the client
+/// gets no later one either, so that no answer ends as if it were whole.
+fn sink(
+    sender: Sender<Result<Event, ServeError>>,
+    mut counts: RequestCounts,
+    own: Arc<OnceLock<Ticket>>,
+) -> impl FnMut(Result<Event, ServeError>) {
+    let mut sender = Some(sender);
+    move |event| {
+        counts.take(&event);
+        if sender.as_ref().is_some_and(|sender| sender.try_send(event).is_err()) {
+            sender = None;
+            if let Some(ticket) = own.get() {
+                ticket.cancel();
+            }
+        }
+    }
+}
+
+/// A prompt as tokens, once for all answers to it, and what `look` sees in them. A long text takes time to become tokens.
+pub(crate) async fn encode<T: Send + 'static>(
+    lease: &Arc<Lease>,
+    prompt: Prompt,
+    look: impl FnOnce(&[Input], &Tokenizer) -> T + Send + 'static,
+) -> Result<(Prompt, T), ApiError> {
+    let lease = Arc::clone(lease);
+    let encode = tokio::task::spawn_blocking(move || {
+        let inputs = lease.handle().encode(&prompt);
+        let inputs = inputs.inspect_err(|error| lease.metrics().end_with(error))?;
+        let seen = look(&inputs, lease.handle().tokenizer());
+        Ok((Prompt::Inputs(inputs), seen))
+    });
+    let encoded = encode.await;
+    encoded.map_err(|_| ApiError::new(Kind::Internal, "the prompt could not become tokens"))?
+}
+
+/// A random number of 32 bits, as llama.cpp draws its seeds: clients in JavaScript know no more than 53 bits.
+pub(crate) fn seed() -> u64 {
+    random() >> 32
+}
+
 /// A random number.
-pub(crate) fn random() -> u64 {
+fn random() -> u64 {
     // The keys of a new hasher are random.
     RandomState::new().hash_one(0)
 }
@@ -175,4 +182,27 @@ pub(crate) fn id(prefix: &str) -> String {
 pub(crate) fn now() -> u64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     since.map_or(0, |since| since.as_secs())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+
+    #[test]
+    fn after_a_lost_event_nothing_comes() {
+        let (sender, mut events) = mpsc::channel(1);
+        let counts = RequestCounts::new(Arc::default(), Instant::now());
+        let mut sink = sink(sender, counts, Arc::default());
+        sink(Err(ServeError::Draining));
+        // It finds no room. The client then makes some.
+        sink(Err(ServeError::Draining));
+        assert!(matches!(events.try_recv(), Ok(Err(ServeError::Draining))));
+        sink(Err(ServeError::Stopped));
+        assert!(matches!(
+            events.try_recv(),
+            Err(mpsc::error::TryRecvError::Disconnected)
+        ));
+    }
 }

@@ -3,24 +3,25 @@
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use rocmforge_models::generate::Stats;
+use rocmforge_models::generate::{Event, Stats};
+use rocmforge_models::serve::ServeError;
 
 use crate::app::App;
-use crate::registry::Entry;
+use crate::registry::{Entry, Totals};
 
-/// How requests end.
-const ENDS: [&str; 9] = [
-    "end_of_text",
-    "stop_token",
-    "stop_string",
-    "max_tokens",
-    "context_full",
-    "cancelled",
-    "failed",
-    "refused",
-    "other",
+/// How requests end, and vLLM's word for those that did not fail.
+const ENDS: [(&str, &str); 9] = [
+    ("end_of_text", "stop"),
+    ("stop_token", "stop"),
+    ("stop_string", "stop"),
+    ("max_tokens", "length"),
+    ("context_full", "length"),
+    ("cancelled", "abort"),
+    ("failed", ""),
+    ("refused", ""),
+    ("other", ""),
 ];
 
 /// Upper bounds of a histogram's buckets, in seconds.
@@ -66,30 +67,97 @@ pub(crate) struct Metrics {
     decode_time: Histogram,
     /// Tokens of the longest sequence.
     longest: AtomicU64,
-    pub(crate) first_token: Histogram,
-    pub(crate) next_token: Histogram,
+    first_token: Histogram,
+    next_token: Histogram,
     whole: Histogram,
+    /// Of engines that have ended. An entry locks it after its engine.
+    pub(crate) ended: Mutex<Totals>,
+}
+
+fn add(counter: &AtomicU64, tokens: usize) {
+    counter.fetch_add(tokens as u64, Ordering::Relaxed);
 }
 
 impl Metrics {
+    fn count_end(&self, end: &str) {
+        let place = ENDS.iter().position(|(name, _)| *name == end);
+        add(&self.ends[place.unwrap_or(ENDS.len() - 1)], 1);
+    }
+
+    /// A request was refused, or has failed.
+    pub(crate) fn end_with(&self, error: &ServeError) {
+        self.count_end(match error {
+            ServeError::Refused(_) | ServeError::QueueFull { .. } | ServeError::Draining => "refused",
+            _ => "failed",
+        });
+    }
+
     /// A request has ended.
-    pub(crate) fn end(&self, end: &str, stats: &Stats, time: Duration) {
-        let place = ENDS.iter().position(|name| *name == end).unwrap_or(ENDS.len() - 1);
-        self.ends[place].fetch_add(1, Ordering::Relaxed);
-        for (counter, tokens) in [
-            (&self.prompt_tokens, stats.prompt_tokens),
-            (&self.cached_tokens, stats.cached_tokens),
-            (&self.drawn_tokens, stats.drawn_tokens),
-        ] {
-            counter.fetch_add(tokens as u64, Ordering::Relaxed);
-        }
+    fn end(&self, end: &str, stats: &Stats, time: Duration) {
+        self.count_end(end);
         if !stats.prompt_time.is_zero() {
             self.prompt_time.add(stats.prompt_time);
             self.decode_time.add(stats.decode_time);
         }
         let length = stats.prompt_tokens + stats.drawn_tokens;
         self.longest.fetch_max(length as u64, Ordering::Relaxed);
-        self.whole.add(time);
+        if !matches!(end, "cancelled" | "failed") {
+            self.whole.add(time);
+        }
+    }
+}
+
+/// Counts a request's tokens while they come: those of one that is cancelled were computed, too.
+pub(crate) struct RequestCounts {
+    metrics: Arc<Metrics>,
+    begun: Instant,
+    last_token: Option<Instant>,
+    /// Tokens of the prompt that were counted; `None` before the first.
+    prompt: Option<usize>,
+    drawn: usize,
+}
+
+impl RequestCounts {
+    /// Of a request that asked for its model at this time.
+    pub(crate) fn new(metrics: Arc<Metrics>, begun: Instant) -> Self {
+        Self {
+            metrics,
+            begun,
+            last_token: None,
+            prompt: None,
+            drawn: 0,
+        }
+    }
+
+    /// Takes the next event.
+    pub(crate) fn take(&mut self, event: &Result<Event, ServeError>) {
+        let metrics = &self.metrics;
+        match event {
+            Ok(Event::Prompt { done, cached, .. }) => {
+                // A prompt that lost its place in the cache is computed again, and counted once.
+                let counted = self.prompt.unwrap_or(0);
+                add(&metrics.prompt_tokens, done.saturating_sub(counted));
+                if self.prompt.is_none() {
+                    add(&metrics.cached_tokens, *cached);
+                }
+                self.prompt = Some(counted.max(*done));
+            }
+            Ok(Event::Token { .. }) => {
+                let now = Instant::now();
+                match self.last_token.replace(now) {
+                    None => metrics.first_token.add(now - self.begun),
+                    Some(last) => metrics.next_token.add(now - last),
+                }
+                self.drawn += 1;
+                add(&metrics.drawn_tokens, 1);
+            }
+            Ok(Event::Finished { reason, stats, .. }) => {
+                // A token that ends a text has no event.
+                add(&metrics.drawn_tokens, stats.drawn_tokens.saturating_sub(self.drawn));
+                metrics.end(reason.name(), stats, self.begun.elapsed());
+            }
+            Err(error) => metrics.end_with(error),
+        }
     }
 }
 
@@ -112,7 +180,7 @@ impl Text {
     }
 
     /// llama.cpp's names: sums of all models, without labels.
-    fn llama_cpp(&mut self, now: &[Now], models: &[Arc<Entry>]) {
+    fn llama_cpp(&mut self, now: &[Now], models: &[Arc<Entry>], totals: &[Totals]) {
         let sum = |count: fn(&Metrics) -> &AtomicU64| -> u64 {
             let counts = models.iter().map(|entry| count(&entry.metrics).load(Ordering::Relaxed));
             counts.sum()
@@ -123,14 +191,15 @@ impl Text {
         };
         let per = |count: u64, by: f64| if by > 0.0 { count as f64 / by } else { 0.0 };
         let cached = sum(|metrics| &metrics.cached_tokens);
-        let prompt = sum(|metrics| &metrics.prompt_tokens) - cached;
+        // Events between the two readings add to the second.
+        let prompt = sum(|metrics| &metrics.prompt_tokens).saturating_sub(cached);
         let drawn = sum(|metrics| &metrics.drawn_tokens);
         let (prompt_time, decode_time) = (
             seconds(|metrics| &metrics.prompt_time),
             seconds(|metrics| &metrics.decode_time),
         );
         let longest = models.iter().map(|entry| entry.metrics.longest.load(Ordering::Relaxed));
-        let steps: u64 = now.iter().map(|now| now.steps).sum();
+        let steps: u64 = totals.iter().map(|totals| totals.steps).sum();
         let of_all = |count: fn(&Now) -> usize| now.iter().map(count).sum::<usize>() as f64;
         for (name, kind, help, value) in [
             (
@@ -238,9 +307,7 @@ struct Now {
     used: f64,
     blocks: usize,
     block_size: usize,
-    steps: u64,
     last_step: f64,
-    prefix: [u64; 2],
 }
 
 /// All figures. Names that begin with `vllm:` are those that routers read by default.
@@ -259,46 +326,48 @@ pub(crate) fn text(app: &App) -> String {
             },
             blocks: figures.cache.blocks,
             block_size: loaded.facts.cache_tokens.checked_div(figures.cache.blocks).unwrap_or(0),
-            steps: figures.steps,
             last_step: figures.last_step.map_or(-1.0, |age| age.as_secs_f64()),
-            prefix: [figures.prompts.tokens, figures.prompts.cached],
         })
     });
     let now: Vec<Now> = now.collect();
-    type Gauge = (&'static str, &'static str, &'static str, fn(&Now) -> f64);
-    let gauges: [Gauge; 5] = [
+    let totals: Vec<Totals> = models.iter().map(|entry| entry.totals()).collect();
+    type Gauge = (&'static str, &'static str, fn(&Now) -> f64);
+    let gauges: [Gauge; 3] = [
         (
             "vllm:num_requests_running",
-            "gauge",
             "Requests with a place in the cache.",
             |now| now.running as f64,
         ),
-        ("vllm:num_requests_waiting", "gauge", "Requests without one.", |now| {
+        ("vllm:num_requests_waiting", "Requests without one.", |now| {
             now.waiting as f64
         }),
         (
             "vllm:kv_cache_usage_perc",
-            "gauge",
             "Part of the cache that is in use, 0 to 1.",
             |now| now.used,
         ),
-        (
-            "vllm:prefix_cache_queries_total",
-            "counter",
-            "Tokens of prompts that were looked up in the cache.",
-            |now| now.prefix[0] as f64,
-        ),
-        (
-            "vllm:prefix_cache_hits_total",
-            "counter",
-            "Those that were found.",
-            |now| now.prefix[1] as f64,
-        ),
     ];
-    for (name, kind, help, value) in gauges {
-        text.family(name, kind, help);
+    for (name, help, value) in gauges {
+        text.family(name, "gauge", help);
         now.iter()
             .for_each(|model| text.sample(name, &model.labels, value(model)));
+    }
+    type OfTotals = (&'static str, &'static str, fn(&Totals) -> u64);
+    let of_totals: [OfTotals; 2] = [
+        (
+            "vllm:prefix_cache_queries_total",
+            "Tokens of prompts that were looked up in the cache.",
+            |totals| totals.prompts.tokens,
+        ),
+        ("vllm:prefix_cache_hits_total", "Those that were found.", |totals| {
+            totals.prompts.cached
+        }),
+    ];
+    for (name, help, count) in of_totals {
+        text.family(name, "counter", help);
+        for (entry, totals) in models.iter().zip(&totals) {
+            text.sample(name, &label(&entry.name), count(totals));
+        }
     }
     text.family("vllm:cache_config_info", "gauge", "Blocks of the cache.");
     for model in &now {
@@ -340,22 +409,36 @@ pub(crate) fn text(app: &App) -> String {
             );
         }
     }
+    let ends = |entry: &Entry| entry.metrics.ends.each_ref().map(|count| count.load(Ordering::Relaxed));
     text.family(
-        "vllm:request_success_total",
+        "rocmforge_requests_total",
         "counter",
         "Requests that have ended, by their end.",
     );
     for entry in &models {
-        for (end, count) in ENDS.iter().zip(&entry.metrics.ends) {
-            let labels = format!("{},finished_reason=\"{end}\"", label(&entry.name));
-            text.sample("vllm:request_success_total", &labels, count.load(Ordering::Relaxed));
+        for ((end, _), count) in ENDS.iter().zip(ends(entry)) {
+            let labels = format!("{},end=\"{end}\"", label(&entry.name));
+            text.sample("rocmforge_requests_total", &labels, count);
+        }
+    }
+    text.family(
+        "vllm:request_success_total",
+        "counter",
+        "Requests that have ended without an error.",
+    );
+    for entry in &models {
+        for reason in ["stop", "length", "abort"] {
+            let of_reason = ENDS.iter().zip(ends(entry)).filter(|((_, word), _)| *word == reason);
+            let count: u64 = of_reason.map(|(_, count)| count).sum();
+            let labels = format!("{},finished_reason=\"{reason}\"", label(&entry.name));
+            text.sample("vllm:request_success_total", &labels, count);
         }
     }
     type Times = (&'static str, &'static str, fn(&Metrics) -> &Histogram);
     let histograms: [Times; 4] = [
         (
             "vllm:time_to_first_token_seconds",
-            "Time to the first token.",
+            "Time to the first token, from when the request asks for its model.",
             |metrics| &metrics.first_token,
         ),
         (
@@ -370,7 +453,7 @@ pub(crate) fn text(app: &App) -> String {
         ),
         (
             "vllm:e2e_request_latency_seconds",
-            "Time of whole requests.",
+            "Time of whole requests, from when they ask for their model; without those that were refused, cancelled or failed.",
             |metrics| &metrics.whole,
         ),
     ];
@@ -380,6 +463,6 @@ pub(crate) fn text(app: &App) -> String {
             .iter()
             .for_each(|entry| text.histogram(name, &label(&entry.name), histogram(&entry.metrics)));
     }
-    text.llama_cpp(&now, &models);
+    text.llama_cpp(&now, &models, &totals);
     text.0
 }

@@ -76,7 +76,7 @@ pub struct Limits {
     pub write_time: Duration,
     /// Time for an answer, from when its model is loaded.
     pub answer_time: Duration,
-    /// Answers to one prompt (`n`), and prompts of one request.
+    /// Answers to one request: its prompts, each with so many answers (`n`).
     pub choices: usize,
     /// Most likely tokens that are reported with each (`top_logprobs`).
     pub logprobs: usize,

@@ -49,6 +49,27 @@ fn busy<T>(message: String) -> Result<T, ApiError> {
     Err(ApiError::new(Kind::Busy, message))
 }
 
+/// Most places that the requests of an owner can have.
+fn most(app: &App, owner: Option<&str>) -> usize {
+    let all = app.options().limits.requests;
+    match app.keys().len() {
+        2.. if owner.is_some() => (all / 2).max(1),
+        _ => all,
+    }
+}
+
+/// Refuses a request whose answers are more than it may have, or more than could ever be open.
+pub(crate) fn check_answers(app: &App, owner: Option<&str>, prompts: usize, choices: usize) -> Result<(), ApiError> {
+    let answers = prompts.saturating_mul(choices);
+    let most = most(app, owner).min(app.options().limits.choices);
+    if answers <= most {
+        return Ok(());
+    }
+    let text =
+        format!("{prompts} prompts with {choices} answers each are {answers} answers; a request may have {most}");
+    Err(ApiError::field(if prompts > 1 { "prompt" } else { "n" }, text))
+}
+
 impl Place {
     /// Takes a place. Where there are several owners of keys, one has at most half of the places, so that others have some.
     pub(crate) fn take(
@@ -72,7 +93,7 @@ impl Place {
         trace: Arc<Trace>,
         app: &App,
     ) -> Result<Arc<Self>, ApiError> {
-        let all = app.options().limits.requests;
+        let (all, most) = (app.options().limits.requests, most(app, owner));
         let full = |most: usize, whose: &str| {
             busy(format!(
                 "{most} requests{whose} are open, and no more may be: try again later"
@@ -82,10 +103,6 @@ impl Place {
             return full(all, "");
         }
         if let Some(owner) = owner {
-            let most = match app.keys().len() {
-                0 | 1 => all,
-                _ => (all / 2).max(1),
-            };
             let own = taken.of_owners.get(owner).copied().unwrap_or(0);
             if own >= most {
                 return full(most, " with this key");

@@ -26,6 +26,8 @@ pub(crate) struct Chat {
     pub(crate) ends: bool,
     /// Tools that the template describes.
     pub(crate) tools: Option<Vec<Value>>,
+    /// Neighbours of the same role are one message, as in the APIs whose contents are lists.
+    pub(crate) joins: bool,
 }
 
 /// The number of tokens of a request's prompt, for a route that counts and gives no answer. `read` is the dialect's way to read a conversation.
@@ -83,23 +85,27 @@ pub(crate) fn text_of_parts<'a>(name: &str, parts: impl IntoIterator<Item = &'a 
     Ok(texts.join("\n"))
 }
 
-/// Adds a message to those of a conversation. It becomes one with the last if that has the same role: templates may want roles in turn.
-pub(crate) fn push(messages: &mut Vec<Message>, role: Role, text: String, reasoning: Option<String>) {
-    match messages.last_mut() {
-        Some(Message {
-            role: last,
-            content: Content::Text(all),
-            reasoning: None,
-            ..
-        }) if *last == role && reasoning.is_none() => {
-            all.push('\n');
-            all.push_str(&text);
+/// Messages, of which neighbours of the same role have become one: templates may want roles in turn.
+fn joined_roles(messages: Vec<Message>) -> Vec<Message> {
+    let mut joined: Vec<Message> = Vec::with_capacity(messages.len());
+    for message in messages {
+        match (joined.last_mut(), &message.content) {
+            (
+                Some(Message {
+                    role,
+                    content: Content::Text(all),
+                    reasoning: None,
+                    ..
+                }),
+                Content::Text(text),
+            ) if *role == message.role && message.reasoning.is_none() => {
+                all.push('\n');
+                all.push_str(text);
+            }
+            _ => joined.push(message),
         }
-        _ => messages.push(Message {
-            reasoning,
-            ..Message::new(role, text)
-        }),
     }
+    joined
 }
 
 /// Pieces as one text.
@@ -108,6 +114,14 @@ pub(crate) fn joined(pieces: &[Piece]) -> String {
 }
 
 impl Chat {
+    /// Adds a message.
+    pub(crate) fn push(&mut self, role: Role, text: String, reasoning: Option<String>) {
+        self.messages.push(Message {
+            reasoning,
+            ..Message::new(role, text)
+        });
+    }
+
     /// Asks the model to think this much.
     pub(crate) fn set_effort(&mut self, name: &str, effort: &str) -> Result<(), ApiError> {
         let known = EFFORTS.contains(&effort);
@@ -169,6 +183,9 @@ impl Chat {
                     .iter_mut()
                     .filter(|message| message.role == Role::Developer);
                 developers.for_each(|message| message.role = Role::System);
+            }
+            if self.joins {
+                self.messages = joined_roles(self.messages);
             }
             let is_last_own = self
                 .messages

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
+use rocmforge_models::generate::PromptCounts;
 use rocmforge_models::serve::{Figures, Handle, State};
 use tokio::sync::Notify;
 
@@ -25,6 +26,17 @@ pub(crate) struct Registry {
     keep_alive: Option<Duration>,
     /// One model is loaded or unloaded at a time.
     changing: tokio::sync::Mutex<()>,
+    /// The model that is loaded now, and since when.
+    loading: Mutex<Option<(String, Instant)>>,
+}
+
+/// Notes that a model is loaded, until it is dropped.
+struct Loading<'a>(&'a Registry);
+
+impl Drop for Loading<'_> {
+    fn drop(&mut self) {
+        *lock(&self.0.loading) = None;
+    }
 }
 
 /// A model, loaded or not.
@@ -36,6 +48,21 @@ pub(crate) struct Entry {
     is_retired: Arc<AtomicBool>,
     /// Those of its name.
     pub(crate) metrics: Arc<Metrics>,
+}
+
+/// Counts of a model's engines, those of earlier loads among them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Totals {
+    pub(crate) steps: u64,
+    pub(crate) prompts: PromptCounts,
+}
+
+impl Totals {
+    fn add(&mut self, figures: &Figures) {
+        self.steps += figures.steps;
+        self.prompts.tokens += figures.prompts.tokens;
+        self.prompts.cached += figures.prompts.cached;
+    }
 }
 
 /// A loaded model.
@@ -58,6 +85,8 @@ pub(crate) struct Lease {
     registry: Arc<Registry>,
     entry: Arc<Entry>,
     running: Arc<Running>,
+    /// When the request asked for the model.
+    asked: Instant,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -73,8 +102,13 @@ impl Lease {
         &self.running.loaded
     }
 
-    pub(crate) fn metrics(&self) -> &Metrics {
+    pub(crate) fn metrics(&self) -> &Arc<Metrics> {
         &self.entry.metrics
+    }
+
+    /// When the request asked for the model, which may have been loaded for it.
+    pub(crate) fn asked(&self) -> Instant {
+        self.asked
     }
 
     /// How long the model stays loaded after this request.
@@ -132,6 +166,10 @@ async fn unload_when_idle(registry: Arc<Registry>, entry: Arc<Entry>, running: W
                 if entry.unload_if(|running| running.idle_left() == Some(Duration::ZERO)).await {
                     return;
                 }
+                // One whose device does not answer stays until a request finds that it does again.
+                if running.upgrade().is_some_and(|running| running.handle.figures().is_stuck()) {
+                    break;
+                }
             }
             () = used.notified() => {}
         }
@@ -158,6 +196,17 @@ impl Entry {
         Some(look(&running.loaded, &running.handle.figures()))
     }
 
+    /// Counts of all its engines so far.
+    pub(crate) fn totals(&self) -> Totals {
+        // An engine is among the ended ones or among the loaded ones, and never in both.
+        let running = lock(&self.running);
+        let mut totals = *lock(&self.metrics.ended);
+        if let Some(running) = running.as_ref() {
+            totals.add(&running.handle.figures());
+        }
+        totals
+    }
+
     /// How long nobody has used the loaded model.
     pub(crate) fn idle(&self) -> Option<Duration> {
         let running = lock(&self.running).clone()?;
@@ -173,12 +222,12 @@ impl Entry {
     }
 
     /// Uses the model if it is loaded and answers.
-    fn lease(self: &Arc<Self>, registry: &Arc<Registry>) -> Option<Lease> {
+    fn lease(self: &Arc<Self>, registry: &Arc<Registry>, asked: Instant) -> Option<Lease> {
         let running = lock(&self.running);
         let running = running.as_ref()?;
         // A server that ended is loaded anew; if its device does not answer, the ended server stays, and requests get its error.
         let figures = running.handle.figures();
-        if figures.state == State::Stopped && figures.in_step.is_none() {
+        if figures.state == State::Stopped && !figures.is_stuck() {
             return None;
         }
         running.users.fetch_add(1, Ordering::AcqRel);
@@ -186,15 +235,22 @@ impl Entry {
             registry: Arc::clone(registry),
             entry: Arc::clone(self),
             running: Arc::clone(running),
+            asked,
         })
     }
 
-    /// Unloads the model if nobody uses it and `may` agrees, and waits until its memory is given back.
+    /// Unloads the model if nobody uses it and `may` agrees, and waits until its memory is given back. One whose device does not answer stays:
+    /// its memory cannot be given back, and `/health` is to show it.
     async fn unload_if(self: &Arc<Self>, may: impl FnOnce(&Running) -> bool) -> bool {
         let taken = {
             let mut running = lock(&self.running);
             match running.as_ref() {
-                Some(idle) if idle.users.load(Ordering::Acquire) == 0 && may(idle) => running.take(),
+                Some(idle)
+                    if idle.users.load(Ordering::Acquire) == 0 && !idle.handle.figures().is_stuck() && may(idle) =>
+                {
+                    lock(&self.metrics.ended).add(&idle.handle.figures());
+                    running.take()
+                }
                 _ => return false,
             }
         };
@@ -230,7 +286,14 @@ impl Registry {
             max_models: max_models.max(1),
             keep_alive,
             changing: tokio::sync::Mutex::new(()),
+            loading: Mutex::default(),
         }
+    }
+
+    /// The model that is loaded now, and for how long it has been. A device that does not answer may hold it up for ever.
+    pub(crate) fn loading(&self) -> Option<(String, Duration)> {
+        let loading = lock(&self.loading);
+        loading.as_ref().map(|(name, since)| (name.clone(), since.elapsed()))
     }
 
     /// The models as they are now.
@@ -261,7 +324,7 @@ impl Registry {
         for entry in gone {
             entry.is_retired.store(true, Ordering::Release);
             // The end of its last use unloads it.
-            drop(entry.lease(self));
+            drop(entry.lease(self, Instant::now()));
         }
     }
 
@@ -299,30 +362,35 @@ impl Registry {
 
     /// Uses a model if it is loaded.
     pub(crate) fn lease_if_loaded(self: &Arc<Self>, entry: &Arc<Entry>) -> Option<Lease> {
-        entry.lease(self)
+        entry.lease(self, Instant::now())
     }
 
     /// Uses a model, and loads it before if it is not loaded.
     pub(crate) async fn lease(self: &Arc<Self>, entry: &Arc<Entry>) -> Result<Lease, ApiError> {
-        if let Some(lease) = entry.lease(self) {
+        let asked = Instant::now();
+        if let Some(lease) = entry.lease(self, asked) {
             return Ok(lease);
         }
         // A client that goes away does not stop the loading: others wait for the same model.
         let (registry, entry) = (Arc::clone(self), Arc::clone(entry));
-        let load = tokio::spawn(async move { registry.load(&entry).await });
+        let load = tokio::spawn(async move { registry.load(&entry, asked).await });
         load.await
             .unwrap_or_else(|_| Err(ApiError::new(Kind::Internal, "loading the model failed")))
     }
 
-    async fn load(self: &Arc<Self>, entry: &Arc<Entry>) -> Result<Lease, ApiError> {
+    async fn load(self: &Arc<Self>, entry: &Arc<Entry>, asked: Instant) -> Result<Lease, ApiError> {
         let _changing = self.changing.lock().await;
-        if let Some(lease) = entry.lease(self) {
+        if let Some(lease) = entry.lease(self, asked) {
             return Ok(lease);
         }
         // A server that has ended makes room for its successor.
         entry.unload_if(|_| true).await;
         while self.loaded() >= self.max_models {
             if !self.unload_oldest().await {
+                if self.is_stuck() {
+                    let text = "the device of a loaded model does not answer: no other model can take its place";
+                    return Err(ApiError::new(Kind::Unavailable, text));
+                }
                 let text = format!(
                     "{} models are loaded and in use, and no more may be: try again later",
                     self.max_models
@@ -331,6 +399,8 @@ impl Registry {
             }
         }
         tracing::info!(model = %entry.name, "loads");
+        *lock(&self.loading) = Some((entry.name.clone(), Instant::now()));
+        let _loading = Loading(self);
         loop {
             let of_thread = Arc::clone(entry);
             let load = tokio::task::spawn_blocking(move || of_thread.source.load());
@@ -338,7 +408,7 @@ impl Registry {
                 .await
                 .unwrap_or_else(|_| Err(LoadError::Failed("loading the model panicked".into())));
             match load {
-                Ok(loaded) => return Ok(self.start(entry, loaded)),
+                Ok(loaded) => return Ok(self.start(entry, loaded, asked)),
                 Err(LoadError::NoRoom(_)) if self.unload_oldest().await => {}
                 Err(error) => {
                     tracing::error!(model = %entry.name, %error, "cannot be loaded");
@@ -353,7 +423,7 @@ impl Registry {
         }
     }
 
-    fn start(self: &Arc<Self>, entry: &Arc<Entry>, loaded: Loaded) -> Lease {
+    fn start(self: &Arc<Self>, entry: &Arc<Entry>, loaded: Loaded, asked: Instant) -> Lease {
         let running = Arc::new(Running {
             handle: loaded.server.handle(),
             loaded,
@@ -369,11 +439,18 @@ impl Registry {
             registry: Arc::clone(self),
             entry: Arc::clone(entry),
             running,
+            asked,
         }
     }
 
     fn loaded(&self) -> usize {
         self.all().filter(|entry| lock(&entry.running).is_some()).count()
+    }
+
+    /// Whether a loaded model's device does not answer.
+    fn is_stuck(&self) -> bool {
+        self.all()
+            .any(|entry| entry.look(|_, figures| figures.is_stuck()) == Some(true))
     }
 
     /// Unloads the model that nobody uses and that was not used for the longest time. False if there is none.

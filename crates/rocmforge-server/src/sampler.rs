@@ -1,5 +1,7 @@
 //! Sampler of a request: the fields of the OpenAI API, and those of llama.cpp for the rest.
 
+use std::sync::Arc;
+
 use rocmforge_models::sampling::{DRY_BREAKERS, Mirostat, SamplerConfig};
 use rocmforge_models::tokenizer::{Encode, Tokenizer};
 use serde_json::Value;
@@ -7,7 +9,7 @@ use serde_json::Value;
 use crate::description::answers::asked;
 use crate::description::field::{Field, Form, Group};
 use crate::description::schema;
-use crate::error::ApiError;
+use crate::error::{ApiError, Kind};
 use crate::fields::Fields;
 use crate::options::Limits;
 
@@ -119,8 +121,74 @@ const NOT_SUPPORTED: [&str; 6] = [
     "adaptive_target",
 ];
 
-/// The sampler that the fields describe: llama.cpp's with what they change.
-pub(crate) fn config(fields: &Fields, tokenizer: &Tokenizer, limits: &Limits) -> Result<SamplerConfig, ApiError> {
+/// The sampler that the fields describe: llama.cpp's with what they change. Texts take time to become tokens, so that is done on another thread.
+pub(crate) async fn config(
+    fields: &Fields,
+    tokenizer: &Arc<Tokenizer>,
+    limits: &Limits,
+) -> Result<SamplerConfig, ApiError> {
+    let (mut config, texts) = read(fields, tokenizer, limits)?;
+    if texts.is_empty() {
+        return Ok(config);
+    }
+    let (tokenizer, limits) = (Arc::clone(tokenizer), *limits);
+    let find = tokio::task::spawn_blocking(move || {
+        texts.find(&mut config, &tokenizer, &limits)?;
+        Ok(config)
+    });
+    let found = find.await;
+    found.map_err(|_| ApiError::new(Kind::Internal, "texts of the sampler could not become tokens"))?
+}
+
+/// [`config`] on this thread.
+pub(crate) fn config_here(fields: &Fields, tokenizer: &Tokenizer, limits: &Limits) -> Result<SamplerConfig, ApiError> {
+    let (mut config, texts) = read(fields, tokenizer, limits)?;
+    texts.find(&mut config, tokenizer, limits)?;
+    Ok(config)
+}
+
+/// Texts whose tokens a sampler needs.
+#[derive(Default)]
+struct Texts {
+    /// What ends a repeat for DRY.
+    breakers: Vec<String>,
+    biases: Vec<(String, f32)>,
+}
+
+impl Texts {
+    fn is_empty(&self) -> bool {
+        self.breakers.is_empty() && self.biases.is_empty()
+    }
+
+    fn find(self, config: &mut SamplerConfig, tokenizer: &Tokenizer, limits: &Limits) -> Result<(), ApiError> {
+        let holds = |bytes: &[u8]| {
+            let has = |text: &String| bytes.windows(text.len()).any(|part| part == text.as_bytes());
+            self.breakers.iter().any(has)
+        };
+        if !self.breakers.is_empty() {
+            let ids = 0..u32::try_from(tokenizer.vocab_size()).unwrap_or(u32::MAX);
+            let has = |id: &u32| tokenizer.token_bytes(*id).is_some_and(holds);
+            config.dry.breakers = ids.filter(has).collect();
+        }
+        for (text, bias) in self.biases {
+            let ids = tokenizer.encode(&text, Encode::TEXT);
+            let ids = ids.map_err(|error| ApiError::field("logit_bias", error))?;
+            config.logit_bias.extend(ids.into_iter().map(|id| (id, bias)));
+            if config.logit_bias.len() > limits.biases {
+                return Err(too_many_biases(limits));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn too_many_biases(limits: &Limits) -> ApiError {
+    ApiError::field("logit_bias", format!("it may have {} entries", limits.biases))
+}
+
+/// The sampler without what texts say, and these.
+fn read(fields: &Fields, tokenizer: &Tokenizer, limits: &Limits) -> Result<(SamplerConfig, Texts), ApiError> {
+    let mut texts = Texts::default();
     let mut config = SamplerConfig::default();
     // Where an API and another have names of their own for the same, either is taken.
     let floats: [(&[&str], &mut f32); 12] = [
@@ -158,7 +226,7 @@ pub(crate) fn config(fields: &Fields, tokenizer: &Tokenizer, limits: &Limits) ->
         }
     }
     if config.dry.multiplier != 0.0 {
-        config.dry.breakers = breakers(fields, tokenizer, limits)?;
+        texts.breakers = breakers(fields, limits)?;
     }
     config.mirostat = match fields.integer("mirostat")? {
         None | Some(0) => None,
@@ -168,19 +236,19 @@ pub(crate) fn config(fields: &Fields, tokenizer: &Tokenizer, limits: &Limits) ->
         }),
         Some(_) => return Err(ApiError::not_supported("mirostat", "0 (off) and 2 are known")),
     };
-    config.logit_bias = biases(fields, tokenizer, limits)?;
+    (config.logit_bias, texts.biases) = biases(fields, tokenizer, limits)?;
     config.seed = match fields.integer("seed")? {
         // All other numbers are keys, negative ones too.
         Some(seed) if seed != -1 => seed as u64,
-        _ => crate::generation::random(),
+        _ => crate::generation::seed(),
     };
     config.check().map_err(|error| ApiError::invalid(error.to_string()))?;
     fields.refuse(&NOT_SUPPORTED)?;
-    Ok(config)
+    Ok((config, texts))
 }
 
-/// Tokens that hold a breaker.
-fn breakers(fields: &Fields, tokenizer: &Tokenizer, limits: &Limits) -> Result<Vec<u32>, ApiError> {
+/// Texts that end a repeat.
+fn breakers(fields: &Fields, limits: &Limits) -> Result<Vec<String>, ApiError> {
     let name = "dry_sequence_breakers";
     let mut texts = fields.texts(name)?;
     if fields.get(name).is_none() {
@@ -197,20 +265,18 @@ fn breakers(fields: &Fields, tokenizer: &Tokenizer, limits: &Limits) -> Result<V
             format!("it may have {most} texts of 1 to {bytes} bytes"),
         ));
     }
-    let holds = |bytes: &[u8]| {
-        let has = |text: &String| bytes.windows(text.len()).any(|part| part == text.as_bytes());
-        texts.iter().any(has)
-    };
-    let ids = 0..u32::try_from(tokenizer.vocab_size()).unwrap_or(u32::MAX);
-    Ok(ids.filter(|id| tokenizer.token_bytes(*id).is_some_and(holds)).collect())
+    Ok(texts)
 }
 
+/// Biases of tokens, and of texts.
+type Biases = (Vec<(u32, f32)>, Vec<(String, f32)>);
+
 /// `logit_bias`: an object of ids or texts, or llama.cpp's list of pairs. `false` bans a token.
-fn biases(fields: &Fields, tokenizer: &Tokenizer, limits: &Limits) -> Result<Vec<(u32, f32)>, ApiError> {
+fn biases(fields: &Fields, tokenizer: &Tokenizer, limits: &Limits) -> Result<Biases, ApiError> {
     let name = "logit_bias";
     let wrong = || ApiError::field(name, "it must map ids of tokens to numbers, as in {\"15043\": -100}");
     let pairs: Vec<(Value, &Value)> = match fields.get(name) {
-        None => return Ok(Vec::new()),
+        None => return Ok(Biases::default()),
         Some(Value::Object(object)) => object
             .iter()
             .map(|(key, bias)| (Value::from(key.as_str()), bias))
@@ -226,11 +292,10 @@ fn biases(fields: &Fields, tokenizer: &Tokenizer, limits: &Limits) -> Result<Vec
         }
         Some(_) => return Err(wrong()),
     };
-    let too_many = || ApiError::field(name, format!("it may have {} entries", limits.biases));
     if pairs.len() > limits.biases {
-        return Err(too_many());
+        return Err(too_many_biases(limits));
     }
-    let mut biases = Vec::new();
+    let (mut biases, mut texts) = Biases::default();
     for (token, bias) in pairs {
         let bias = match bias {
             Value::Bool(false) => f32::NEG_INFINITY,
@@ -256,16 +321,10 @@ fn biases(fields: &Fields, tokenizer: &Tokenizer, limits: &Limits) -> Result<Vec
                         format!("a text may have {} bytes", limits.stop_bytes),
                     ));
                 }
-                let ids = tokenizer
-                    .encode(text, Encode::TEXT)
-                    .map_err(|error| ApiError::field(name, error))?;
-                biases.extend(ids.into_iter().map(|id| (id, bias)));
-                if biases.len() > limits.biases {
-                    return Err(too_many());
-                }
+                texts.push((text.clone(), bias));
             }
             (None, _) => return Err(wrong()),
         }
     }
-    Ok(biases)
+    Ok((biases, texts))
 }

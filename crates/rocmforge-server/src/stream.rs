@@ -17,8 +17,11 @@ fn keep_alive() -> KeepAlive {
     KeepAlive::new().interval(ALIVE)
 }
 
-/// A stream of JSON values, ended by `[DONE]`. An error is the last value.
-pub(crate) fn values(values: impl Stream<Item = Result<Value, ApiError>> + Send + 'static) -> Response {
+/// A stream of JSON values, ended by `[DONE]` where the API has that. An error is the last value.
+pub(crate) fn values(
+    values: impl Stream<Item = Result<Value, ApiError>> + Send + 'static,
+    says_done: bool,
+) -> Response {
     let events = async_stream::stream! {
         let mut values = std::pin::pin!(values);
         while let Some(value) = values.next().await {
@@ -29,7 +32,9 @@ pub(crate) fn values(values: impl Stream<Item = Result<Value, ApiError>> + Send 
                 return;
             }
         }
-        yield Ok(sse::Event::default().data("[DONE]"));
+        if says_done {
+            yield Ok(sse::Event::default().data("[DONE]"));
+        }
     };
     Sse::new(events).keep_alive(keep_alive()).into_response()
 }

@@ -413,3 +413,45 @@ async fn no_token_is_counted_where_none_is_drawn() {
         assert!(figures.lines().any(|found| found == line), "{line}: {figures}");
     }
 }
+
+#[tokio::test]
+async fn offsets_of_tokens_are_places_in_the_text() {
+    let app = app(ServerOptions::default());
+    let prompt = "banana \u{1f642} é";
+    let asked = json!({
+        "prompt": prompt, "echo": true, "logprobs": 5, "max_tokens": 6, "temperature": 0, "ignore_eos": true,
+    });
+    let (status, _, answer) = post(&app, "/v1/completions", asked.clone()).await;
+    assert_eq!(status, StatusCode::OK, "{answer}");
+    let choice = &answer["choices"][0];
+    let text: Vec<char> = choice["text"].as_str().expect("a text").chars().collect();
+    let (tokens, offsets) = (&choice["logprobs"]["tokens"], &choice["logprobs"]["text_offset"]);
+    let (tokens, offsets) = (tokens.as_array().expect("a list"), offsets.as_array().expect("a list"));
+    assert_eq!(tokens[0], "<bos>", "{choice}");
+    assert_eq!((&offsets[0], &offsets[1]), (&json!(0), &json!(0)), "{choice}");
+    for (token, offset) in tokens.iter().zip(offsets).skip(1) {
+        let token = token.as_str().expect("a text");
+        let offset = offset.as_u64().expect("a number") as usize;
+        if !token.contains(char::REPLACEMENT_CHARACTER) && !token.starts_with('<') && !token.starts_with(' ') {
+            let shown: String = text[offset..].iter().take(token.chars().count()).collect();
+            assert_eq!(shown, token, "at {offset}: {choice}");
+        }
+    }
+    let mut streamed = asked;
+    streamed["stream"] = true.into();
+    let values = post_stream(&app, "/v1/completions", streamed).await;
+    let of_stream: Vec<&Value> = values
+        .iter()
+        .filter_map(|(_, value)| value["choices"][0]["logprobs"]["text_offset"].as_array())
+        .flatten()
+        .collect();
+    assert_eq!(of_stream, offsets.iter().collect::<Vec<_>>());
+    for top in choice["logprobs"]["top_logprobs"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .skip(1)
+    {
+        assert!(top.as_object().is_some_and(|top| !top.is_empty()), "{top}");
+    }
+}

@@ -10,6 +10,7 @@ use axum::body::Body;
 use axum::http::{HeaderMap, StatusCode};
 use common::{Tiny, app, app_of, get, post, request, send};
 use futures_util::FutureExt;
+use rocmforge_models::serve::ServeOptions;
 use rocmforge_server::{App, Keys, Limits, ServerOptions, Source, StartError};
 use serde_json::{Value, json};
 
@@ -41,6 +42,19 @@ struct Running {
 
 impl Running {
     fn start(options: ServerOptions) -> Self {
+        Self::with_queue(options, ServeOptions::default().queue)
+    }
+
+    /// A server whose engine takes so many requests.
+    fn with_queue(options: ServerOptions, queue: usize) -> Self {
+        let serve = ServeOptions {
+            queue,
+            ..ServeOptions::default()
+        };
+        let source = Tiny {
+            serve,
+            ..Tiny::default()
+        };
         let (end, ended) = tokio::sync::oneshot::channel::<()>();
         let (address, its_address) = std::sync::mpsc::channel();
         let thread = std::thread::spawn(move || {
@@ -53,7 +67,8 @@ impl Running {
                 address
                     .send(listener.local_addr().expect("bound"))
                     .expect("somebody waits");
-                let ran = app(options).run_on(listener, async { drop(ended.await) }).await;
+                let app = app_of(options, &["tiny"], &source);
+                let ran = app.run_on(listener, async { drop(ended.await) }).await;
                 ran.expect("it may listen there");
             });
         });
@@ -408,10 +423,7 @@ fn a_client_that_goes_away_ends_its_request() {
 
 #[test]
 fn requests_that_are_refused_in_part_leave_none_behind() {
-    let server = limited(Limits {
-        requests: 2,
-        ..Limits::default()
-    });
+    let server = Running::with_queue(ServerOptions::default(), 2);
     // The model's random weights would draw tokens for minutes.
     for _ in 0..3 {
         let request = completion(", \"n\": 8, \"max_tokens\": -1");
@@ -498,10 +510,7 @@ async fn a_listener_that_others_reach_needs_keys_too() {
 
 #[test]
 fn a_full_queue_says_when_to_try_again() {
-    let server = limited(Limits {
-        requests: 2,
-        ..Limits::default()
-    });
+    let server = Running::with_queue(ServerOptions::default(), 2);
     let answer = server.exchange(
         completion(", \"n\": 8, \"max_tokens\": 64")
             .replace("Host: localhost", "Host: localhost\r\nConnection: close")
@@ -525,7 +534,7 @@ async fn one_key_does_not_take_all_places() {
         let request = request.header("authorization", format!("Bearer {key}"));
         send(&app, request.body(Body::from(body)).expect("a request"))
     };
-    assert_eq!(ask(KEY, 3).await.0, StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(ask(KEY, 3).await.0, StatusCode::BAD_REQUEST);
     assert_eq!(ask(KEY, 2).await.0, StatusCode::OK);
     assert_eq!(ask(OTHER_KEY, 2).await.0, StatusCode::OK);
 }

@@ -342,6 +342,45 @@ async fn marks_that_are_control_tokens_are_found() {
 }
 
 #[tokio::test]
+async fn what_may_begin_a_stop_text_is_thought_before_the_mark() {
+    const SCRIPT: &[(&str, i32)] = &[
+        ("[THINK]", CONTROL),
+        ("option ", USER_DEFINED),
+        ("E", USER_DEFINED),
+        ("[/THINK]", CONTROL),
+        ("four", USER_DEFINED),
+    ];
+    let app = app(SCRIPT, "{{ messages[-1].content }}");
+    let mut request = request();
+    request["stop"] = json!(["END"]);
+    let (_, _, chat) = post(&app, "/v1/chat/completions", request.clone()).await;
+    let message = &chat["choices"][0]["message"];
+    assert_eq!(
+        (&message["reasoning_content"], &message["content"]),
+        (&json!("option E"), &json!("four"))
+    );
+    request["stop_sequences"] = json!(["END"]);
+    let (_, _, whole) = post(&app, "/v1/messages", request).await;
+    assert_eq!(whole["content"][0]["thinking"], "option E");
+    assert_eq!(whole["content"][1]["text"], "four");
+}
+
+#[tokio::test]
+async fn instructions_and_a_developers_message_are_one() {
+    // As the templates of many models, it takes instructions at the begin only, and roles in turn.
+    const TURNS: &str = "{% for m in messages %}{% if (m.role == 'system') != (loop.first and m.role == 'system') %}\
+                         {{ raise_exception('roles in turn') }}{% endif %}{{ m.role }}: {{ m.content }}\n{% endfor %}";
+    let app = app(&[("four", USER_DEFINED)], TURNS);
+    let input = json!([
+        {"role": "developer", "content": "use metric units"},
+        {"role": "user", "content": "hi"},
+    ]);
+    let request = json!({"model": "script", "instructions": "be brief", "input": input, "max_output_tokens": 4});
+    let (status, _, answer) = post(&app, "/v1/responses", request).await;
+    assert_eq!(status, StatusCode::OK, "{answer}");
+}
+
+#[tokio::test]
 async fn an_answer_that_ends_while_the_model_thinks_has_no_text() {
     check(&app(&THINKS[..3], TEMPLATE), "two and", "").await;
 }

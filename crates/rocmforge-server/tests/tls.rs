@@ -192,6 +192,6 @@ async fn another_certificate_is_for_the_next_connections() {
         answer.starts_with("HTTP/1.1 200"),
         "an open connection goes on: {answer}"
     );
-    let plain = app(ServerOptions::default());
+    let plain = common::app(ServerOptions::default());
     assert_eq!(plain.set_tls(new.tls()), Err(ChangeError::NoTls));
 }

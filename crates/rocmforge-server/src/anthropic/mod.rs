@@ -6,11 +6,11 @@ use axum::routing::post;
 use axum::{Json, Router};
 use futures_util::{Stream, StreamExt};
 use rocmforge_models::chat::Role;
-use rocmforge_models::generate::{FinishReason, Prompt, Request};
+use rocmforge_models::generate::{FinishReason, Request};
 use serde_json::{Value, json};
 use utoipa::openapi::schema::Type;
 
-use crate::answer::{Answer, Block, End, Step, Whole};
+use crate::answer::{self, Answer, Block, End, Step, Whole};
 use crate::app::{App, Asker};
 use crate::description::answers::{self, asked};
 use crate::description::field::{Body, Field, Form, Group};
@@ -119,9 +119,12 @@ fn conversation(fields: &Fields) -> Result<Chat, ApiError> {
             "this server does not support it",
         ));
     }
-    let mut chat = Chat::default();
+    let mut chat = Chat {
+        joins: true,
+        ..Chat::default()
+    };
     if let Some(system) = fields.get("system") {
-        prompt::push(&mut chat.messages, Role::System, prompt::text("system", system)?, None);
+        chat.push(Role::System, prompt::text("system", system)?, None);
     }
     let list = fields.list("messages")?.filter(|list| !list.is_empty());
     for message in list.ok_or_else(|| ApiError::field("messages", "it must be a list of one message or more"))? {
@@ -140,7 +143,7 @@ fn conversation(fields: &Fields) -> Result<Chat, ApiError> {
             Value::Array(blocks) if role == Role::Assistant => said(blocks)?,
             _ => (prompt::text("messages", content)?, None),
         };
-        prompt::push(&mut chat.messages, role, text, reasoning);
+        chat.push(role, text, reasoning);
         chat.continues = role == Role::Assistant;
     }
     if let Some(thinking) = fields.object("thinking")? {
@@ -193,17 +196,20 @@ async fn create(State(app): State<App>, asker: Asker, fields: Fields) -> Result<
     let is_stream = fields.bool("stream")?;
     let model = fields.model()?;
     let lease = app.lease(Some(model)).await?;
+    let sampler = sampler::config(&fields, lease.handle().tokenizer(), limits).await?;
+    let pieces = chat.render(&asker, &lease).await?;
+    let thinking = answer::thinking(&lease, &pieces, true);
     let request = Request {
-        sampler: sampler::config(&fields, lease.handle().tokenizer(), limits)?,
+        sampler,
         max_tokens,
         stop,
-        ..Request::new(Prompt::Pieces(chat.render(&asker, &lease).await?))
+        ..Request::new(pieces)
     };
     let head = Head {
         id: id("msg_"),
         model: model.to_owned(),
     };
-    let answer = Answer::start(&app, &asker, &lease, request, true).await?;
+    let answer = Answer::start(&app, &asker, &lease, request, thinking).await?;
     match is_stream {
         true => Ok(stream::events(events(head, answer), Some(&json!({"type": "ping"})))),
         false => Ok(Json(head.whole(answer.complete().await?)).into_response()),
@@ -282,7 +288,12 @@ fn figures(input: usize, cached: usize, drawn: usize, thought: usize) -> Value {
 
 fn usage(end: &End) -> Value {
     let cached = end.stats.cached_tokens;
-    figures(end.stats.prompt_tokens - cached, cached, end.drawn, end.thought)
+    figures(
+        end.stats.prompt_tokens - cached,
+        cached,
+        end.stats.drawn_tokens,
+        end.thought,
+    )
 }
 
 fn events(head: Head, answer: Answer) -> impl Stream<Item = Value> + Send {

@@ -9,6 +9,7 @@ use futures_util::Stream;
 use futures_util::future::try_join_all;
 use futures_util::stream::{SelectAll, StreamExt};
 use rocmforge_models::generate::{Completion, Event, FinishReason, Prompt, Request, Stats, Token};
+use rocmforge_models::serve::Handle;
 use rocmforge_models::tokenizer::{AddBos, Encode, Piece, SpecialTokens, Tokenizer};
 use serde_json::{Map, Value, json};
 use utoipa::openapi::schema::{ObjectBuilder, Type};
@@ -20,7 +21,7 @@ use crate::error::{ApiError, Kind};
 use crate::fields::Fields;
 use crate::generation::{Generation, id};
 use crate::openai::{COMMON, Common, logprobs, timings};
-use crate::stream::values;
+use crate::stream;
 
 const NOT_SUPPORTED: [&str; 1] = ["post_sampling_probs"];
 
@@ -155,8 +156,10 @@ fn wrong() -> ApiError {
 }
 
 /// One prompt as token ids. As in llama.cpp, control tokens in texts are tokens: who sends a whole prompt writes its frame, too.
-fn encode(tokenizer: &Tokenizer, prompt: &Value) -> Result<Vec<u32>, ApiError> {
+fn encode(handle: &Handle, prompt: &Value) -> Result<Vec<u32>, ApiError> {
+    let tokenizer = handle.tokenizer();
     let text = |text: &str, is_first: bool| {
+        handle.check_length(text.len())?;
         let encoded = match is_first {
             true => tokenizer.encode_pieces(&[Piece {
                 text: text.to_owned(),
@@ -200,14 +203,14 @@ fn encode(tokenizer: &Tokenizer, prompt: &Value) -> Result<Vec<u32>, ApiError> {
 }
 
 /// All prompts of a request. A list of numbers and texts that begins with a number is one; of texts each is one.
-fn prompts(tokenizer: &Tokenizer, value: &Value, most: usize) -> Result<Vec<Vec<u32>>, ApiError> {
+fn prompts(handle: &Handle, value: &Value, most: usize) -> Result<Vec<Vec<u32>>, ApiError> {
     match value {
         Value::Array(list) if list.is_empty() => Err(wrong()),
         Value::Array(list) if !list.iter().any(Value::is_number) => match list.len() > most {
             true => Err(ApiError::field("prompt", format!("there may be {most} prompts"))),
-            false => list.iter().map(|prompt| encode(tokenizer, prompt)).collect(),
+            false => list.iter().map(|prompt| encode(handle, prompt)).collect(),
         },
-        one => Ok(vec![encode(tokenizer, one)?]),
+        one => Ok(vec![encode(handle, one)?]),
     }
 }
 
@@ -227,6 +230,7 @@ pub(super) async fn complete(State(app): State<App>, asker: Asker, fields: Field
         common.request.cache_salt = id("");
     }
     let tokenizer = Arc::clone(common.lease.handle().tokenizer());
+    let handle = common.lease.handle().clone();
     let wants = Wants {
         settings: settings(&common.request, &tokenizer, common.is_stream),
         probabilities: common.request.logprobs > 0,
@@ -236,13 +240,15 @@ pub(super) async fn complete(State(app): State<App>, asker: Asker, fields: Field
     let place = asker.place.clone();
     let encode = tokio::task::spawn_blocking(move || {
         let _place = place;
-        let ids = prompts(&tokenizer, &value, limits.choices)?;
+        let ids = prompts(&handle, &value, limits.choices)?;
+        let tokenizer = handle.tokenizer();
         let texts: Vec<String> = ids.iter().map(|ids| tokenizer.decode_with_control(ids)).collect();
         Ok::<_, ApiError>((ids, texts))
     });
     let (ids, texts) = encode
         .await
         .map_err(|_| ApiError::new(Kind::Internal, "the prompt could not become tokens"))??;
+    app.check_answers(&asker, ids.len(), common.choices)?;
     let requests = (ids.into_iter().zip(texts)).flat_map(|(ids, text)| {
         common
             .requests(&Prompt::Ids(ids))
@@ -260,7 +266,7 @@ pub(super) async fn complete(State(app): State<App>, asker: Asker, fields: Field
     });
     let answers: Vec<Answer> = try_join_all(answers).await?;
     match common.is_stream {
-        true => Ok(values(stream(common, wants, answers))),
+        true => Ok(stream::values(chunks(common, wants, answers), false)),
         false => {
             let (wants, common) = (&wants, &common);
             let answers = answers.into_iter().map(|answer| async move {
@@ -359,7 +365,7 @@ impl Wants {
     }
 }
 
-fn stream(common: Common, wants: Wants, answers: Vec<Answer>) -> impl Stream<Item = Result<Value, ApiError>> {
+fn chunks(common: Common, wants: Wants, answers: Vec<Answer>) -> impl Stream<Item = Result<Value, ApiError>> {
     /// What has come of an answer.
     #[derive(Default)]
     struct State {

@@ -2,6 +2,7 @@
 
 use axum::Json;
 use axum::extract::{RawQuery, State};
+use percent_encoding::percent_decode_str;
 use rocmforge_models::generate::Request;
 use serde_json::{Value, json};
 
@@ -11,19 +12,27 @@ use crate::error::{ApiError, Kind};
 use crate::fields::Fields;
 use crate::sampler;
 
+/// A value of a query as it was before it was encoded.
+fn decoded(value: &str) -> Result<String, ApiError> {
+    let value = value.replace('+', " ");
+    let decoded = percent_decode_str(&value).decode_utf8();
+    let decoded = decoded.map_err(|_| ApiError::invalid("the query is no UTF-8"))?;
+    Ok(decoded.into_owned())
+}
+
 /// The model (`?model=NAME` where there are several) and the settings of requests that name none. It loads nothing.
 pub(super) async fn show(State(app): State<App>, RawQuery(query): RawQuery) -> Result<Json<Value>, ApiError> {
     let query = query.unwrap_or_default();
-    let entry = app
-        .registry()
-        .find(query.split('&').find_map(|pair| pair.strip_prefix("model=")))?;
+    let name = query.split('&').find_map(|pair| pair.strip_prefix("model="));
+    let name = name.map(decoded).transpose()?;
+    let entry = app.registry().find(name.as_deref())?;
     let props = entry.look(|loaded, _| {
         let (template, facts) = (&loaded.template, &loaded.facts);
         let handle = loaded.server.handle();
         let tokenizer = handle.tokenizer();
         let defaults = Fields::of(app.options().defaults.clone());
         let request = Request {
-            sampler: sampler::config(&defaults, tokenizer, &app.options().limits)?,
+            sampler: sampler::config_here(&defaults, tokenizer, &app.options().limits)?,
             max_tokens: defaults.tokens("n_predict")?.unwrap_or(usize::MAX),
             ..Request::new("")
         };

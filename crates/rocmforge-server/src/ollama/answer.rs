@@ -9,7 +9,7 @@ use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures_util::Stream;
-use rocmforge_models::chat::ThinkingSplit;
+use rocmforge_models::chat::{Thinking, ThinkingSplit};
 use rocmforge_models::generate::{FinishReason, Prompt, Stats};
 use serde_json::{Value, json};
 
@@ -100,17 +100,17 @@ impl Answer {
         value
     }
 
-    /// Begins to answer. If it `splits`, what the model thinks is separated.
+    /// Begins to answer.
     pub(super) async fn start(
         self,
         app: &App,
         asker: &Asker,
         prompt: Prompt,
-        splits: bool,
+        thinking: Thinking,
     ) -> Result<Response, ApiError> {
         let mut request = self.common.request.clone();
         request.prompt = prompt;
-        let answer = answer::Answer::start(app, asker, &self.common.lease, request, splits).await?;
+        let answer = answer::Answer::start(app, asker, &self.common.lease, request, thinking).await?;
         if self.common.is_stream {
             return Ok(lines(self.stream(answer)));
         }

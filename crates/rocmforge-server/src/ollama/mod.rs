@@ -16,6 +16,7 @@ use rocmforge_models::tokenizer::Piece;
 use serde_json::{Value, json};
 use utoipa::openapi::path::HttpMethod;
 
+use crate::answer::thinking;
 use crate::app::{App, Asker};
 use crate::description::answers::{self, asked};
 use crate::description::field::{Body, Field, Form, Group};
@@ -351,7 +352,7 @@ impl<'a> Think<'a> {
 }
 
 /// A request without a text: it loads the model, or unloads it if it is loaded.
-async fn without_text(app: &App, fields: &Fields, form: Form) -> Result<Response, ApiError> {
+async fn without_text(app: &App, fields: &Fields, form: answer::Form) -> Result<Response, ApiError> {
     let unloads = keep_alive(fields)? == Some(Some(Duration::ZERO));
     let is_stream = is_stream(fields)?;
     if !unloads {
@@ -389,11 +390,11 @@ async fn chat(State(app): State<App>, asker: Asker, fields: Fields) -> Result<Re
         false => prompt::messages(messages)?,
     };
     if messages.is_empty() {
-        return without_text(&app, &fields, Form::Chat).await;
+        return without_text(&app, &fields, answer::Form::Chat).await;
     }
     let (common, load) = read(&app, &fields).await?;
     check_thinks(think, &common)?;
-    let answer = Answer::new(Form::Chat, common, load);
+    let answer = Answer::new(answer::Form::Chat, common, load);
     let chat = Chat {
         messages,
         variables: think.map(Think::variable).into_iter().collect(),
@@ -401,10 +402,9 @@ async fn chat(State(app): State<App>, asker: Asker, fields: Fields) -> Result<Re
         continues: true,
         ..Chat::default()
     };
-    let prompt = Prompt::Pieces(chat.render(&asker, &answer.common.lease).await?);
-    answer
-        .start(&app, &asker, prompt, think.is_none_or(Think::is_wanted))
-        .await
+    let pieces = chat.render(&asker, &answer.common.lease).await?;
+    let thinking = thinking(&answer.common.lease, &pieces, think.is_none_or(Think::is_wanted));
+    answer.start(&app, &asker, Prompt::Pieces(pieces), thinking).await
 }
 
 async fn generate(State(app): State<App>, asker: Asker, fields: Fields) -> Result<Response, ApiError> {
@@ -412,11 +412,11 @@ async fn generate(State(app): State<App>, asker: Asker, fields: Fields) -> Resul
     let (text, system) = (fields.text("prompt")?.unwrap_or_default(), fields.text("system")?);
     let is_raw = fields.bool("raw")?;
     if text.is_empty() {
-        return without_text(&app, &fields, Form::Text).await;
+        return without_text(&app, &fields, answer::Form::Text).await;
     }
     let (common, load) = read(&app, &fields).await?;
     check_thinks(think, &common)?;
-    let answer = Answer::new(Form::Text, common, load);
+    let answer = Answer::new(answer::Form::Text, common, load);
     let lease = &answer.common.lease;
     let prompt = match (is_raw, lease.loaded().template.is_some()) {
         // Who sends a whole prompt writes its frame, too.
@@ -439,7 +439,12 @@ async fn generate(State(app): State<App>, asker: Asker, fields: Fields) -> Resul
     };
     // The answer to a raw prompt stays whole unless the request wants the thoughts.
     let splits = think.map_or(!is_raw, Think::is_wanted);
-    answer.start(&app, &asker, prompt, splits).await
+    let pieces = match &prompt {
+        Prompt::Pieces(pieces) => pieces.as_slice(),
+        _ => &[],
+    };
+    let thinking = thinking(lease, pieces, splits);
+    answer.start(&app, &asker, prompt, thinking).await
 }
 
 #[cfg(test)]

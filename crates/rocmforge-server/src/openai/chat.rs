@@ -11,14 +11,14 @@ use rocmforge_models::generate::{Prompt, Stats};
 use serde_json::{Map, Value, json};
 
 use super::{COMMON, Common, FINGERPRINT, Usage, finish_reason, input_tokens, logprobs, timings};
-use crate::answer::{Answer, Part};
+use crate::answer::{self, Answer, Part};
 use crate::app::{App, Asker};
 use crate::description::answers::asked;
 use crate::description::field::{Body, Field, Form, Group};
 use crate::description::schema;
 use crate::error::ApiError;
 use crate::fields::Fields;
-use crate::generation::{id, now};
+use crate::generation::{self, id, now};
 use crate::prompt::{self, Chat};
 use crate::stream;
 
@@ -149,6 +149,7 @@ pub(crate) fn conversation(fields: &Fields) -> Result<Chat, ApiError> {
         continues,
         ends: fields.get("add_generation_prompt").is_some() && !answers,
         tools: None,
+        joins: false,
     };
     if let Some(effort) = fields.text("reasoning_effort")? {
         chat.set_effort("reasoning_effort", effort)?;
@@ -181,6 +182,7 @@ pub(super) async fn complete(
     let chat = conversation(&fields)?;
     let splits = splits_thinking(&fields)?;
     let mut common = Common::read(&app, &fields).await?;
+    app.check_answers(&asker, 1, common.choices)?;
     let wants_logprobs = fields.bool("logprobs")?;
     let top = fields.count("top_logprobs", 0, app.options().limits.logprobs)?;
     if top.is_some_and(|top| top > 0) && !wants_logprobs {
@@ -189,9 +191,10 @@ pub(super) async fn complete(
     common.request.logprobs = top.unwrap_or(0);
     let pieces = chat.render(&asker, &common.lease).await?;
     let verbose = fields.bool("verbose")?.then(|| prompt::joined(&pieces));
-    let prompt = Prompt::Pieces(pieces);
+    let thinking = answer::thinking(&common.lease, &pieces, splits);
+    let (prompt, ()) = generation::encode(&common.lease, Prompt::Pieces(pieces), |_, _| ()).await?;
     let requests = common.requests(&prompt);
-    let answers = requests.map(|request| Answer::start(&app, &asker, &common.lease, request, splits));
+    let answers = requests.map(|request| Answer::start(&app, &asker, &common.lease, request, thinking.clone()));
     let answers: Vec<Answer> = try_join_all(answers).await?;
     let head = Head {
         id: id("chatcmpl-"),
@@ -199,7 +202,7 @@ pub(super) async fn complete(
         model: common.model.clone(),
     };
     match common.is_stream {
-        true => Ok(stream::values(chunks(head, common, answers, wants_logprobs))),
+        true => Ok(stream::values(chunks(head, common, answers, wants_logprobs), true)),
         false => {
             let mut answer = whole(&head, &common, answers, wants_logprobs).await?;
             if let Some(prompt) = verbose {
@@ -220,7 +223,7 @@ async fn whole(head: &Head, common: &Common, answers: Vec<Answer>, wants_logprob
     let answers = try_join_all(answers.into_iter().map(Answer::complete)).await?;
     let (mut usage, mut choices, mut stats) = (Usage::default(), Vec::new(), Stats::default());
     for (index, answer) in answers.into_iter().enumerate() {
-        usage.add(&answer.end.stats, answer.end.drawn, index == 0);
+        usage.add(&answer.end.stats, index == 0);
         usage.thought += answer.end.thought;
         stats = answer.end.stats;
         let logprobs = wants_logprobs.then(|| logprobs::of_chat(common.lease.handle().tokenizer(), &answer.tokens));
@@ -287,7 +290,7 @@ fn chunks(
                     yield Ok(chunk);
                 }
                 Ok(Part::End(split, end)) => {
-                    usage.add(&end.stats, end.drawn, index == 0);
+                    usage.add(&end.stats, index == 0);
                     usage.thought += end.thought;
                     last = end.stats;
                     let delta = delta(split);

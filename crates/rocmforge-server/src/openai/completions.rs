@@ -1,21 +1,26 @@
 //! `/v1/completions`: texts that go on.
 
+use std::sync::Arc;
+
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use futures_util::future::try_join_all;
 use futures_util::stream::{SelectAll, StreamExt};
+use rocmforge_models::Input;
 use rocmforge_models::generate::{Event, Prompt};
-use rocmforge_models::tokenizer::{Piece, Tokenizer};
+use rocmforge_models::tokenizer::Tokenizer;
 use serde_json::{Value, json};
 
-use super::{COMMON, Common, FINGERPRINT, Usage, finish_reason, logprobs, timings};
+use super::logprobs::OfText;
+use super::{COMMON, Common, FINGERPRINT, Usage, finish_reason, timings};
 use crate::app::{App, Asker};
 use crate::description::field::{Body, Field, Form, Group};
 use crate::description::schema;
 use crate::error::ApiError;
 use crate::fields::Fields;
-use crate::generation::{Generation, id, now};
+use crate::generation::{self, Generation, id, now};
+use crate::registry::Lease;
 use crate::stream;
 
 /// Tokens of an answer, if the request does not say: the API's default.
@@ -108,25 +113,23 @@ struct Echo {
     first: Option<u32>,
 }
 
-impl Echo {
-    fn of(prompt: &Prompt, tokenizer: &Tokenizer) -> Result<Self, ApiError> {
-        let (text, ids) = match prompt {
-            Prompt::Text(text) => {
-                let piece = Piece {
-                    text: text.clone(),
-                    trusted: false,
-                };
-                let ids = tokenizer.encode_pieces(&[piece]);
-                (text.clone(), ids.map_err(|error| ApiError::field("prompt", error))?)
-            }
-            Prompt::Ids(ids) => (tokenizer.decode(ids), ids.clone()),
-            _ => return Ok(Self::default()),
-        };
-        Ok(Self {
-            text,
+/// A prompt as tokens, and what is shown of it.
+async fn read(lease: &Arc<Lease>, prompt: Prompt, is_shown: bool) -> Result<(Prompt, Echo), ApiError> {
+    let text = match &prompt {
+        Prompt::Text(text) if is_shown => Some(text.clone()),
+        _ => None,
+    };
+    let echo = move |inputs: &[Input], tokenizer: &Tokenizer| {
+        if !is_shown {
+            return Echo::default();
+        }
+        let ids: Vec<u32> = inputs.iter().filter_map(Input::id).collect();
+        Echo {
             first: ids.first().copied(),
-        })
-    }
+            text: text.unwrap_or_else(|| tokenizer.decode(&ids)),
+        }
+    };
+    generation::encode(lease, prompt, echo).await
 }
 
 pub(super) async fn complete(State(app): State<App>, asker: Asker, fields: Fields) -> Result<Response, ApiError> {
@@ -150,16 +153,14 @@ pub(super) async fn complete(State(app): State<App>, asker: Asker, fields: Field
     if echo && wants_logprobs {
         common.request.prompt_logprobs = top;
     }
-    let tokenizer = common.lease.handle().tokenizer();
-    let mut echoes = Vec::new();
-    for prompt in &prompts {
-        let shown = match echo {
-            true => Echo::of(prompt, tokenizer)?,
-            false => Echo::default(),
-        };
+    app.check_answers(&asker, prompts.len(), common.choices)?;
+    let (mut encoded, mut echoes) = (Vec::new(), Vec::new());
+    for prompt in prompts {
+        let (prompt, shown) = read(&common.lease, prompt, echo).await?;
+        encoded.push(prompt);
         echoes.extend(std::iter::repeat_n(shown, common.choices));
     }
-    let requests = prompts.iter().flat_map(|prompt| common.requests(prompt));
+    let requests = encoded.iter().flat_map(|prompt| common.requests(prompt));
     let generations = requests.map(|request| Generation::start(&app, &asker, &common.lease, request));
     let generations: Vec<Generation> = try_join_all(generations).await?;
     let head = Head {
@@ -168,13 +169,10 @@ pub(super) async fn complete(State(app): State<App>, asker: Asker, fields: Field
         model: common.model.clone(),
     };
     match common.is_stream {
-        true => Ok(stream::values(chunks(
-            head,
-            common,
-            generations,
-            echoes,
-            wants_logprobs,
-        ))),
+        true => {
+            let chunks = chunks(head, common, generations, echoes, wants_logprobs);
+            Ok(stream::values(chunks, true))
+        }
         false => whole(&head, &common, generations, &echoes, wants_logprobs).await,
     }
 }
@@ -189,10 +187,15 @@ async fn whole(
     let completions = try_join_all(generations.into_iter().map(Generation::complete)).await?;
     let (mut usage, mut choices) = (Usage::default(), Vec::new());
     for (index, (completion, echo)) in completions.iter().zip(echoes).enumerate() {
-        usage.add(&completion.stats, completion.tokens.len(), index % common.choices == 0);
+        usage.add(&completion.stats, index % common.choices == 0);
         let tokenizer = common.lease.handle().tokenizer();
-        let tokens = completion.scores.iter().chain(&completion.tokens);
-        let logprobs = wants_logprobs.then(|| logprobs::of_text(tokenizer, echo.first, tokens, 0));
+        let logprobs = wants_logprobs.then(|| {
+            let mut of_text = OfText::new(tokenizer, 0);
+            if let Some(first) = echo.first {
+                of_text = of_text.prompt(first, &completion.scores).shown(&echo.text);
+            }
+            of_text.drawn(&completion.tokens).json()
+        });
         choices.push(json!({
             "index": index,
             "text": format!("{}{}", echo.text, completion.text),
@@ -226,7 +229,7 @@ fn chunks(
         for (index, generation) in generations.into_iter().enumerate() {
             events.push(generation.into_stream().map(move |event| (index, event)).boxed());
         }
-        let (mut usage, mut drawn) = (Usage::default(), vec![0; events.len()]);
+        let mut usage = Usage::default();
         while let Some((index, event)) = events.next().await {
             match event {
                 Err(error) => {
@@ -236,19 +239,18 @@ fn chunks(
                 Ok(Event::Prompt { done, tokens, scores: part, .. }) => {
                     scores[index].extend(part);
                     let echo = &echoes[index];
-                    if done < tokens || echo.first.is_none() {
+                    let Some(first) = echo.first.filter(|_| done == tokens) else {
                         continue;
-                    }
+                    };
                     let mut logprobs = Value::Null;
                     if wants_logprobs {
                         let tokenizer = common.lease.handle().tokenizer();
-                        logprobs = logprobs::of_text(tokenizer, echo.first, &scores[index], 0);
+                        logprobs = OfText::new(tokenizer, 0).prompt(first, &scores[index]).json();
                     }
                     offsets[index] = echo.text.chars().count();
                     yield Ok(chunk(&head, index, &echo.text, logprobs, None));
                 }
                 Ok(Event::Token { token, .. }) => {
-                    drawn[index] += 1;
                     if token.text.is_empty() && !wants_logprobs {
                         continue;
                     }
@@ -256,13 +258,13 @@ fn chunks(
                     let mut logprobs = Value::Null;
                     if wants_logprobs {
                         let tokenizer = common.lease.handle().tokenizer();
-                        logprobs = logprobs::of_text(tokenizer, None, &[token], offsets[index]);
+                        logprobs = OfText::new(tokenizer, offsets[index]).drawn(&[token]).json();
                     }
                     offsets[index] += text.chars().count();
                     yield Ok(chunk(&head, index, &text, logprobs, None));
                 }
                 Ok(Event::Finished { reason, text, stats, .. }) => {
-                    usage.add(&stats, drawn[index], index % common.choices == 0);
+                    usage.add(&stats, index % common.choices == 0);
                     let mut chunk = chunk(&head, index, &text, Value::Null, Some(finish_reason(&reason)));
                     chunk["timings"] = timings(&stats);
                     yield Ok(chunk);

@@ -1,7 +1,7 @@
 //! Log-probabilities of drawn tokens, as chat completions and as completions have them.
 
 use rocmforge_models::generate::Token;
-use rocmforge_models::tokenizer::Tokenizer;
+use rocmforge_models::tokenizer::{DecodeStream, Tokenizer};
 use serde_json::{Map, Value, json};
 
 /// A token's text; parts of characters become U+FFFD.
@@ -49,34 +49,80 @@ pub(crate) fn of_chat(tokenizer: &Tokenizer, tokens: &[Token]) -> Value {
     json!({"content": content.collect::<Value>(), "refusal": null})
 }
 
-/// `logprobs` of a completion: of the prompt's tokens if they are shown, then of those drawn. `first` is the prompt's first token, which has no
-/// probability; `offset` is the place of the first token's text in characters.
-pub(super) fn of_text<'a>(
-    tokenizer: &Tokenizer,
-    first: Option<u32>,
-    tokens: impl IntoIterator<Item = &'a Token>,
-    mut offset: usize,
-) -> Value {
-    let (mut texts, mut logprobs, mut tops, mut offsets) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    if let Some(id) = first {
-        let text = text(tokenizer, id);
-        offsets.push(offset);
-        offset += text.chars().count();
-        texts.push(text);
-        logprobs.push(Value::Null);
-        tops.push(Value::Null);
+/// `logprobs` of a completion: of the prompt's tokens if they are shown, then of those drawn.
+pub(super) struct OfText<'a> {
+    tokenizer: &'a Tokenizer,
+    /// The place of the next token's text in characters.
+    offset: usize,
+    texts: Vec<Value>,
+    logprobs: Vec<Value>,
+    tops: Vec<Value>,
+    offsets: Vec<Value>,
+}
+
+impl<'a> OfText<'a> {
+    /// Of tokens whose text begins at this place of the answer's.
+    pub(super) fn new(tokenizer: &'a Tokenizer, offset: usize) -> Self {
+        Self {
+            tokenizer,
+            offset,
+            texts: Vec::new(),
+            logprobs: Vec::new(),
+            tops: Vec::new(),
+            offsets: Vec::new(),
+        }
     }
-    for token in tokens {
-        let text = text(tokenizer, token.id);
-        offsets.push(offset);
-        offset += text.chars().count();
-        texts.push(text);
-        logprobs.push(finite(token.logprob));
-        let top = token
-            .top
-            .iter()
-            .map(|(id, logprob)| (self::text(tokenizer, *id), finite(*logprob)));
-        tops.push(Value::Object(top.collect()));
+
+    /// Adds a token, of which the answer shows this text: none of a control token, and a character with the last of its tokens.
+    fn add(&mut self, id: u32, shown: &str, logprob: Value, top: Value) {
+        self.texts.push(text(self.tokenizer, id).into());
+        self.offsets.push(self.offset.into());
+        self.offset += shown.chars().count();
+        self.logprobs.push(logprob);
+        self.tops.push(top);
     }
-    json!({"tokens": texts, "token_logprobs": logprobs, "top_logprobs": tops, "text_offset": offsets})
+
+    fn top(&self, token: &Token) -> Value {
+        let mut top = Map::new();
+        for (id, logprob) in &token.top {
+            // Of tokens with equal texts the most likely counts, which comes first.
+            top.entry(text(self.tokenizer, *id)).or_insert(finite(*logprob));
+        }
+        top.into()
+    }
+
+    /// Adds a prompt: its first token, which has no probability, and the others.
+    pub(super) fn prompt(mut self, first: u32, others: &[Token]) -> Self {
+        let mut shown = DecodeStream::after(self.tokenizer, &[]);
+        self.add(first, &shown.push(first), Value::Null, Value::Null);
+        for token in others {
+            let top = self.top(token);
+            self.add(token.id, &shown.push(token.id), finite(token.logprob), top);
+        }
+        self
+    }
+
+    /// What is shown of the prompt is this text: the next token's begins after it.
+    pub(super) fn shown(mut self, prompt: &str) -> Self {
+        self.offset = prompt.chars().count();
+        self
+    }
+
+    /// Adds drawn tokens.
+    pub(super) fn drawn(mut self, tokens: &[Token]) -> Self {
+        for token in tokens {
+            let top = self.top(token);
+            self.add(token.id, &token.text, finite(token.logprob), top);
+        }
+        self
+    }
+
+    pub(super) fn json(self) -> Value {
+        json!({
+            "tokens": self.texts,
+            "token_logprobs": self.logprobs,
+            "top_logprobs": self.tops,
+            "text_offset": self.offsets,
+        })
+    }
 }

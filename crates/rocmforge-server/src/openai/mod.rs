@@ -198,7 +198,7 @@ impl Common {
         let stop = fields.stops("stop", limits)?;
         let name = fields.text("model")?;
         let lease = app.lease(name).await?;
-        let sampler = sampler::config(fields, lease.handle().tokenizer(), limits)?;
+        let sampler = sampler::config(fields, lease.handle().tokenizer(), limits).await?;
         let options = fields.object("stream_options")?;
         let wants_usage = match options.and_then(|options| options.get("include_usage")) {
             None | Some(Value::Null) => false,
@@ -254,12 +254,12 @@ struct Usage {
 
 impl Usage {
     /// Adds an answer's figures. Answers to the same prompt count it once.
-    fn add(&mut self, stats: &Stats, drawn: usize, is_new_prompt: bool) {
+    fn add(&mut self, stats: &Stats, is_new_prompt: bool) {
         if is_new_prompt {
             self.prompt += stats.prompt_tokens;
             self.cached += stats.cached_tokens;
         }
-        self.drawn += drawn;
+        self.drawn += stats.drawn_tokens;
     }
 
     fn json(&self) -> Value {

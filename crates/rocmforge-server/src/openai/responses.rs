@@ -5,12 +5,12 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use futures_util::{Stream, StreamExt};
 use rocmforge_models::chat::Role;
-use rocmforge_models::generate::{FinishReason, Prompt, Request};
+use rocmforge_models::generate::{FinishReason, Request};
 use rocmforge_models::sampling::SamplerConfig;
 use serde_json::{Value, json};
 
 use super::input_tokens;
-use crate::answer::{Answer, Block, End, Step, Whole};
+use crate::answer::{self, Answer, Block, End, Step, Whole};
 use crate::app::{App, Asker};
 use crate::description::answers::asked;
 use crate::description::field::{Body, Field, Form, Group};
@@ -118,12 +118,15 @@ fn conversation(fields: &Fields) -> Result<Chat, ApiError> {
     if fields.count("top_logprobs", 0, usize::MAX)?.is_some_and(|top| top > 0) {
         return Err(ApiError::not_supported("top_logprobs", "/v1/chat/completions has them"));
     }
-    let mut chat = Chat::default();
+    let mut chat = Chat {
+        joins: true,
+        ..Chat::default()
+    };
     if let Some(instructions) = fields.text("instructions")? {
-        prompt::push(&mut chat.messages, Role::System, instructions.to_owned(), None);
+        chat.push(Role::System, instructions.to_owned(), None);
     }
     match fields.get("input") {
-        Some(Value::String(text)) => prompt::push(&mut chat.messages, Role::User, text.clone(), None),
+        Some(Value::String(text)) => chat.push(Role::User, text.clone(), None),
         Some(Value::Array(items)) if !items.is_empty() => read_items(items, &mut chat)?,
         _ => {
             return Err(ApiError::field(
@@ -166,7 +169,7 @@ fn read_items(items: &[Value], chat: &mut Chat) -> Result<(), ApiError> {
                 };
                 let text = prompt::text("input", item.get("content").unwrap_or(&Value::Null))?;
                 let thought = reasoning.take().filter(|_| role == Role::Assistant);
-                prompt::push(&mut chat.messages, role, text, thought);
+                chat.push(role, text, thought);
             }
             "reasoning" => {
                 let content = item.get("content").and_then(Value::as_array);
@@ -201,14 +204,16 @@ pub(super) async fn create(State(app): State<App>, asker: Asker, fields: Fields)
     fields.text("prompt_cache_key")?;
     let model = fields.model()?;
     let lease = app.lease(Some(model)).await?;
-    let sampler = sampler::config(&fields, lease.handle().tokenizer(), limits)?;
+    let sampler = sampler::config(&fields, lease.handle().tokenizer(), limits).await?;
     let head = Head::new(&fields, model, &sampler);
+    let pieces = chat.render(&asker, &lease).await?;
+    let thinking = answer::thinking(&lease, &pieces, true);
     let request = Request {
         sampler,
         max_tokens: max_tokens.unwrap_or(usize::MAX),
-        ..Request::new(Prompt::Pieces(chat.render(&asker, &lease).await?))
+        ..Request::new(pieces)
     };
-    let answer = Answer::start(&app, &asker, &lease, request, true).await?;
+    let answer = Answer::start(&app, &asker, &lease, request, thinking).await?;
     match is_stream {
         true => Ok(stream::events(events(head, answer), None)),
         false => Ok(Json(head.whole(answer.complete().await?)).into_response()),
@@ -290,9 +295,9 @@ impl Head {
         response["usage"] = json!({
             "input_tokens": input,
             "input_tokens_details": {"cached_tokens": end.stats.cached_tokens},
-            "output_tokens": end.drawn,
+            "output_tokens": end.stats.drawn_tokens,
             "output_tokens_details": {"reasoning_tokens": end.thought},
-            "total_tokens": input + end.drawn,
+            "total_tokens": input + end.stats.drawn_tokens,
         });
         self.0
     }

@@ -1,6 +1,8 @@
 //! A server of a small random model, and requests to it.
 #![allow(dead_code)] // each test program uses a part
 
+pub(crate) mod gated;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 

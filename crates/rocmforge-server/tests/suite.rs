@@ -1,0 +1,9 @@
+//! Faults in the middle, figures, and forms of answers.
+
+mod common;
+
+mod suite {
+    mod faults;
+    mod figures;
+    mod forms;
+}
