@@ -23,6 +23,7 @@ mod store;
 mod table;
 
 use std::io::Write;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -58,7 +59,10 @@ enum Command {
         shell: clap_complete::Shell,
     },
     /// Prints the manual page.
-    Man,
+    Man {
+        /// Writes the pages of all commands into this folder instead.
+        folder: Option<PathBuf>,
+    },
 }
 
 fn main() -> ExitCode {
@@ -84,7 +88,11 @@ fn run(command: &Command) -> Result<(), Failure> {
             clap_complete::generate(*shell, &mut Cli::command(), "rocmforge", &mut text);
             Ok(std::io::stdout().write_all(&text)?)
         }
-        Command::Man => Ok(clap_mangen::Man::new(Cli::command()).render(&mut std::io::stdout())?),
+        Command::Man { folder: None } => Ok(clap_mangen::Man::new(Cli::command()).render(&mut std::io::stdout())?),
+        Command::Man { folder: Some(folder) } => {
+            std::fs::create_dir_all(folder)?;
+            Ok(clap_mangen::generate_to(Cli::command(), folder)?)
+        }
     }
 }
 

@@ -19,6 +19,9 @@ pub(crate) struct Args {
     /// Prints what the server says as JSON.
     #[arg(long)]
     json: bool,
+    /// Fails if an engine of the server does not work: the health check of a container.
+    #[arg(long)]
+    check: bool,
 }
 
 /// Runs the command.
@@ -36,13 +39,22 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         }
         _ => format!("{url}: {error}"),
     })?;
+    let status = answer.status();
     let body = answer.body_mut().with_config().limit(LONGEST_ANSWER).read_to_string()?;
     let health: Value = serde_json::from_str(&body).map_err(|_| format!("{url} is not a server of rocmforge"))?;
     let mut out = std::io::stdout().lock();
-    if args.json {
-        writeln!(out, "{health}")?;
-        return Ok(());
+    match args.json {
+        true => writeln!(out, "{health}")?,
+        false => print(&health, &mut out)?,
     }
+    match args.check && !status.is_success() {
+        true => Err(format!("{url} answers {status}").into()),
+        false => Ok(()),
+    }
+}
+
+/// Prints the models, one a line.
+fn print(health: &Value, out: &mut impl Write) -> std::io::Result<()> {
     let models = health["models"].as_array().map_or(&[][..], Vec::as_slice);
     if models.is_empty() {
         writeln!(out, "no model is loaded")?;

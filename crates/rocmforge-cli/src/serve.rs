@@ -103,13 +103,16 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     #[cfg(feature = "otel")]
     let _spans = rocmforge_server::otel::start()?;
     let args = Arc::new(args.clone());
+    // Before a model is fetched.
+    let keys = args.keys.as_deref().map(Keys::read).transpose()?.unwrap_or_default();
+    let tls = args.tls()?;
     let opened = machine::open(&args.machine)?;
     let sources = sources(&args, &opened, Store::path_of)?;
     let names: Vec<String> = sources.iter().map(|(name, _)| name.clone()).collect();
     let options = ServerOptions {
         listen: (args.host, args.port).into(),
-        keys: args.keys.as_deref().map(Keys::read).transpose()?.unwrap_or_default(),
-        tls: args.tls()?,
+        keys,
+        tls,
         allow_without_keys: args.allow_without_keys,
         hosts: args.host_names.clone(),
         origins: args.origins.clone(),
@@ -298,6 +301,8 @@ fn log(json: bool) -> Result<(), Failure> {
         .with_env_filter(filter)
         // A log that cannot be written must not end a request.
         .log_internal_errors(false)
+        // Colours in a file or a journal are control characters.
+        .with_ansi(std::io::stderr().is_terminal())
         .with_writer(std::io::stderr);
     match json {
         true => subscriber.json().init(),

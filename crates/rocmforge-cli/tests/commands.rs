@@ -500,3 +500,16 @@ fn smollm2_knows_the_capital_of_france() {
     assert!(stdout(&output).contains("Paris"), "{}", stdout(&output));
     assert!(stderr(&output).contains("of them cached"), "{}", stderr(&output));
 }
+
+#[test]
+fn each_command_has_a_manual_page() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let pages = folder.path().join("pages");
+    let mut command = program("man");
+    command.arg(&pages);
+    stdout(&run(command, ""));
+    for name in ["rocmforge.1", "rocmforge-run.1", "rocmforge-serve.1"] {
+        let page = std::fs::read_to_string(pages.join(name)).expect(name);
+        assert!(page.contains(".TH rocmforge"), "{page}");
+    }
+}

@@ -1,6 +1,7 @@
 //! `serve` and `ps`: a server of a small random model, asked over HTTP, and its end.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
@@ -34,6 +35,8 @@ impl Server {
             }
         }
         let url = url.unwrap_or_else(|| panic!("it does not listen: {said}"));
+        // A journal shows a line with control characters as binary data.
+        assert!(said.contains("loaded") && !said.contains('\x1b'), "{said}");
         Self { child, url }
     }
 
@@ -80,9 +83,15 @@ fn a_server_answers_as_run_does_and_ends_when_asked() {
         let answer = server.ask("/v1/completions", &request);
         assert_eq!(answer["choices"][0]["text"], run(device), "{device}: {answer}");
         let mut ps = Command::new(env!("CARGO_BIN_EXE_rocmforge"));
-        let output = ps.args(["ps", "--url", &server.url]).output().expect("the program");
+        let output = ps
+            .args(["ps", "--check", "--url", &server.url])
+            .output()
+            .expect("the program");
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert!(text.starts_with("llama  ready  0 requests"), "{text}");
+        assert!(
+            output.status.success() && text.starts_with("llama  ready  0 requests"),
+            "{text}"
+        );
         server.end();
     }
 }
@@ -148,4 +157,55 @@ fn a_hangup_reloads_the_keys_and_a_broken_file_leaves_them() {
     assert!(line.contains("keys") && line.contains("5 characters"), "{line}");
     assert_eq!((status(old), status(new)), (401, 200));
     server.end();
+}
+
+#[test]
+fn keys_that_cannot_be_read_are_an_error_before_a_model_is_fetched() {
+    let store = tempfile::tempdir().expect("a folder");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rocmforge"));
+    command.env("ROCMFORGE_STORE", store.path());
+    command.env("PIP_INDEX_URL", "http://127.0.0.1:1");
+    command.args(["serve", "--device", "cpu", "--port", "0", "--keys"]);
+    let output = command.arg(store.path().join("keys")).output().expect("the program");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && said.contains("keys: "), "{said}");
+    assert!(!said.contains("127.0.0.1:1"), "{said}");
+}
+
+#[test]
+fn a_check_fails_where_the_server_does_not_work() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}", listener.local_addr().expect("its address"));
+    let answers = std::thread::spawn(move || {
+        for _ in 0..2 {
+            let (mut client, _) = listener.accept().expect("a client");
+            let mut head = Vec::new();
+            while !head.ends_with(b"\r\n\r\n") {
+                let mut byte = [0];
+                client.read_exact(&mut byte).expect("a request");
+                head.push(byte[0]);
+            }
+            let body = r#"{"models": [{"model": "m", "state": "failing"}]}"#;
+            let length = body.len();
+            write!(
+                client,
+                "HTTP/1.1 503 Service Unavailable\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+            )
+            .expect("an answer");
+        }
+    });
+    let ps = |check: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rocmforge"));
+        command.args(["ps", "--url", &url]).args(check);
+        let output = command.output().expect("the program");
+        assert!(output.stdout.starts_with(b"m  failing"));
+        (
+            output.status.success(),
+            String::from_utf8_lossy(&output.stderr).into_owned(),
+        )
+    };
+    assert!(ps(&[]).0);
+    let (success, said) = ps(&["--check"]);
+    assert!(!success && said.contains("503"), "{said}");
+    answers.join().expect("both were answered");
 }
