@@ -4,7 +4,16 @@
 use std::path::{Component, Path, PathBuf};
 
 /// Folders of the repository: a path in back quotes that starts with one of them is a path of ours.
-const FOLDERS: &[&str] = &["crates/", "docs/", "kernels/", "tools/", "xtask/", "checks/", "fuzz/"];
+const FOLDERS: &[&str] = &[
+    "crates/",
+    "docs/",
+    "kernels/",
+    "packaging/",
+    "tools/",
+    "xtask/",
+    "checks/",
+    "fuzz/",
+];
 
 /// Folders of a crate.
 const IN_CRATE: &[&str] = &["src/", "tests/"];
