@@ -382,7 +382,7 @@ impl Served {
         let (args, plan) = (Arc::clone(&self.args), Arc::clone(plan));
         let server = match self.opened.clone() {
             Opened::Cpu => Server::start(options, move || {
-                let engine = Engine::new(args.machine.cpu(false), &model, engine)?;
+                let engine = Engine::new(args.machine.cpu(), &model, engine)?;
                 let _ = plan.set(*engine.memory());
                 Ok(Generator::new(engine, model.tokenizer()?))
             }),
