@@ -69,7 +69,11 @@ pub(crate) fn text(name: &str, content: &Value) -> Result<String, ApiError> {
 /// The text of parts, one a line: many templates know no parts.
 pub(crate) fn text_of_parts<'a>(name: &str, parts: impl IntoIterator<Item = &'a Value>) -> Result<String, ApiError> {
     let text = |part: &'a Value| {
-        let kind = part.get("type").and_then(Value::as_str).unwrap_or("text");
+        let kind = match part.get("type") {
+            None | Some(Value::Null) => "text",
+            Some(Value::String(kind)) => kind,
+            Some(_) => return Err(ApiError::field(name, "the type of a part must be a text")),
+        };
         let text = match kind {
             "text" | "input_text" | "output_text" => part.get("text"),
             "refusal" => part.get("refusal"),

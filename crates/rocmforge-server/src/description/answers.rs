@@ -502,13 +502,10 @@ pub(crate) mod asked {
 
     /// A text, or parts of it.
     pub(crate) fn content() -> Described {
-        let kinds = ["text", "input_text", "output_text", "refusal"];
-        let part = object(
-            [],
-            [("type", values(kinds)), ("text", text()), ("refusal", text())],
-            true,
-        );
-        either([text(), list(part)])
+        let kind = one_of(&["text", "input_text", "output_text"]);
+        let part = object([("text", text())], [("type", kind)], true);
+        let refusal = object([("type", values(["refusal"])), ("refusal", text())], [], true);
+        either([text(), list(either([part, refusal]))])
     }
 
     /// Messages of a conversation.

@@ -32,6 +32,7 @@ const CONVERSATION: &[Field] = &[
         "text",
         Form::Other(|| {
             let format = schema::object([], [("type", schema::values(["text"]))], true);
+            let format = schema::either([format, asked::one_of(&[])]);
             schema::either([schema::object([], [("format", format)], true), asked::one_of(&[])])
         }),
         "The format text is known.",
@@ -50,11 +51,14 @@ const CONVERSATION: &[Field] = &[
     Field(
         "input",
         Form::Other(|| {
-            let item = [(
-                "type",
-                schema::values([Value::Null, "message".into(), "reasoning".into()]),
-            )];
-            schema::either([schema::text(), schema::filled(schema::object([], item, true))])
+            let roles = schema::values(["user", "assistant", "system", "developer"]);
+            let message = [("role", roles), ("content", asked::content())];
+            let message = schema::object(message, [("type", asked::one_of(&["message"]))], true);
+            let part = schema::object([("text", schema::text())], [], true);
+            let parts = schema::either([schema::list(part), asked::one_of(&[])]);
+            let thought = [("type", schema::values(["reasoning"]))];
+            let thought = schema::object(thought, [("content", parts)], true);
+            schema::either([schema::text(), schema::filled(schema::either([message, thought]))])
         }),
         "A text, or the messages of the conversation.",
     ),
@@ -107,10 +111,11 @@ fn conversation(fields: &Fields) -> Result<Chat, ApiError> {
         return Err(ApiError::not_supported(&name, text));
     }
     fields.refuse(&NOT_SUPPORTED)?;
-    if let Some(format) = fields.object("text")?.and_then(|text| text.get("format"))
-        && format.get("type").is_some_and(|kind| kind != "text")
-    {
-        return Err(ApiError::not_supported("text.format", "the type text is known"));
+    match fields.object("text")?.and_then(|text| text.get("format")) {
+        None | Some(Value::Null) => {}
+        Some(Value::Object(format)) if format.get("type").is_none_or(|kind| kind == "text") => {}
+        Some(Value::Object(_)) => return Err(ApiError::not_supported("text.format", "the type text is known")),
+        Some(_) => return Err(ApiError::field("text.format", "it must be an object")),
     }
     if fields.text("truncation")?.is_some_and(|kind| kind != "disabled") {
         return Err(ApiError::not_supported("truncation", "disabled is known"));
@@ -172,8 +177,12 @@ fn read_items(items: &[Value], chat: &mut Chat) -> Result<(), ApiError> {
                 chat.push(role, text, thought);
             }
             "reasoning" => {
-                let content = item.get("content").and_then(Value::as_array);
-                let parts = content.into_iter().flatten();
+                let parts = match item.get("content") {
+                    None | Some(Value::Null) => &[][..],
+                    Some(Value::Array(parts)) => parts.as_slice(),
+                    Some(_) => return Err(field("the content of an item reasoning must be a list")),
+                };
+                let parts = parts.iter();
                 let texts = parts.map(|part| part.get("text").and_then(Value::as_str));
                 let texts: Option<Vec<&str>> = texts.collect();
                 let texts = texts.ok_or_else(|| field("each content of an item reasoning must have a text"))?;

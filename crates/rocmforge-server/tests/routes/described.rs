@@ -130,3 +130,53 @@ async fn answers_are_as_described() {
         }
     }
 }
+
+/// These were taken for a text, and for no format.
+#[tokio::test]
+async fn types_inside_of_fields_are_looked_at() {
+    let app = server();
+    let parts = json!([{"type": {}, "text": "banana"}]);
+    let messages = json!([{"role": "user", "content": parts}]);
+    for (path, request, field) in [
+        (
+            "/v1/chat/completions",
+            json!({"model": "tiny", "messages": messages}),
+            "messages",
+        ),
+        (
+            "/v1/messages",
+            json!({"model": "tiny", "messages": messages, "max_tokens": 1}),
+            "messages",
+        ),
+        (
+            "/v1/messages",
+            json!({"model": "tiny", "system": parts, "messages": [], "max_tokens": 1}),
+            "system",
+        ),
+        ("/v1/responses", json!({"model": "tiny", "input": messages}), "input"),
+        (
+            "/v1/responses",
+            json!({"model": "tiny", "input": [{"type": "reasoning", "content": 1}]}),
+            "input",
+        ),
+        (
+            "/v1/responses",
+            json!({"model": "tiny", "input": "banana", "text": {"format": [null]}}),
+            "text.format",
+        ),
+        (
+            "/completion",
+            json!({"prompt": "banana", "cache_prompt": "x"}),
+            "cache_prompt",
+        ),
+        (
+            "/v1/completions",
+            json!({"model": "tiny", "prompt": "banana", "stream_options": {"include_usage": 1}}),
+            "stream_options",
+        ),
+    ] {
+        let (status, _, answer) = post(&app, path, request).await;
+        assert_eq!(status, StatusCode::BAD_REQUEST, "{path}: {answer}");
+        assert!(answer.to_string().contains(field), "{path}: {answer}");
+    }
+}
