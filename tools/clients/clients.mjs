@@ -4,6 +4,7 @@
 
 import assert from "node:assert/strict";
 import Anthropic from "@anthropic-ai/sdk";
+import { Ollama } from "ollama";
 import OpenAI from "openai";
 
 const [url, model, apiKey = "none"] = process.argv.slice(2);
@@ -40,7 +41,26 @@ async function anthropic() {
   );
 }
 
-for (const judge of [openai, anthropic]) {
+async function ollama() {
+  const client = new Ollama({ host: url, headers: { Authorization: `Bearer ${apiKey}` } });
+  assert((await client.list()).models.some((known) => known.model === model));
+  const settings = { model, messages, options: { seed: 1, num_predict: 16 } };
+  const chat = await client.chat(settings);
+  let text = "";
+  for await (const part of await client.chat({ ...settings, stream: true })) {
+    text += part.message.content;
+  }
+  assert(text);
+  assert.equal(text, chat.message.content);
+  const generated = await client.generate({ model, prompt: "The capital of France is", options: settings.options });
+  assert(generated.response && generated.eval_count);
+  assert((await client.ps()).models.some((running) => running.model === model));
+  assert((await client.show({ model })).details.family);
+  await assert.rejects(client.generate({ model, prompt: "The", suffix: "end" }), /suffix/);
+  await assert.rejects(client.pull({ model: "x" }), { status_code: 403 });
+}
+
+for (const judge of [openai, anthropic, ollama]) {
   await judge();
   console.log(`ok      ${judge.name}`);
 }

@@ -13,6 +13,7 @@ os.environ |= {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "LANGCHAIN_TRACING_V2": "
 
 import anthropic
 import litellm
+import ollama
 import openai
 from langchain_openai import ChatOpenAI
 
@@ -91,8 +92,46 @@ def anthropic_python(url, model, key):
         assert error.body["error"]["type"] == "invalid_request_error"
 
 
+def ollama_python(url, model, key):
+    client = ollama.Client(host=url, headers={"Authorization": f"Bearer {key}"})
+    assert model in [known.model for known in client.list().models]
+    options = {"seed": 1, "num_predict": 16}
+    chat = client.chat(model, ASK, options=options)
+    assert chat.message.role == "assistant" and chat.message.content and chat.done and chat.eval_count
+    parts = list(client.chat(model, ASK, options=options, stream=True))
+    assert "".join(part.message.content for part in parts) == chat.message.content
+    assert parts[-1].done and parts[-1].eval_count == chat.eval_count and parts[-1].done_reason == chat.done_reason
+    generated = client.generate(model, "The capital of France is", options=options)
+    assert generated.response and generated.total_duration
+    parts = client.generate(model, "The capital of France is", options=options, stream=True)
+    assert "".join(part.response for part in parts) == generated.response
+    assert model in [running.model for running in client.ps().models]
+    shown = client.show(model)
+    assert shown.details.family and "completion" in shown.capabilities
+
+    wanted = [
+        (404, lambda: client.chat("no-such-model", ASK)),
+        (400, lambda: client.generate(model, "The", suffix="end")),
+        (400, lambda: client.chat(model, LONG)),
+        (403, lambda: client.pull("x")),
+        (403, lambda: client.delete(model)),
+    ]
+    for status, call in wanted:
+        error = expect(ollama.ResponseError, call)
+        assert error.status_code == status and error.error, error
+
+
+async def ollama_async(url, model, key):
+    client = ollama.AsyncClient(host=url, headers={"Authorization": f"Bearer {key}"})
+    calls = [client.chat(model, ASK, options={"seed": 1, "num_predict": 8}) for _ in range(4)]
+    assert len({answer.message.content for answer in await asyncio.gather(*calls)}) == 1
+    # A client that goes away in the middle of a stream.
+    async for _ in await client.chat(model, ASK, stream=True):
+        break
+
+
 def litellm_python(url, model, key):
-    for provider, base in (("openai", url + "/v1"), ("anthropic", url)):
+    for provider, base in (("openai", url + "/v1"), ("anthropic", url), ("ollama_chat", url)):
         settings = {"model": f"{provider}/{model}", "api_base": base, "api_key": key, "messages": ASK, "max_tokens": 16}
         answer = litellm.completion(**settings)
         assert answer.choices[0].message.content and answer.usage.completion_tokens
@@ -139,7 +178,7 @@ def main():
     url, model, *key = sys.argv[1:]
     key = key[0] if key else "none"
     failed = False
-    for judge in (openai_python, openai_async, anthropic_python, litellm_python, langchain, llm_comply):
+    for judge in (openai_python, openai_async, anthropic_python, ollama_python, ollama_async, litellm_python, langchain, llm_comply):
         try:
             result = judge(url.rstrip("/"), model, key)
             if asyncio.iscoroutine(result):
