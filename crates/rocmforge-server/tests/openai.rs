@@ -211,6 +211,35 @@ async fn log_probabilities_of_a_prompt_are_those_of_the_library() {
 }
 
 #[tokio::test]
+async fn log_probabilities_have_an_entry_for_the_token_that_ends_the_text() {
+    let app = app(ServerOptions::default());
+    let eos = model().tokenizer().expect("it has one").eos().expect("it has one");
+    let request = |bias: f32| json!({"prompt": [5, 6, 7], "max_tokens": 1, "temperature": 0, "logprobs": 1, "echo": true, "logit_bias": {(eos.to_string()): bias}});
+    // lm-eval takes the log-probabilities of a prompt from all entries but the last: a missing one changed its scores.
+    let (_, _, goes_on) = post(&app, "/v1/completions", request(-1000.0)).await;
+    let (_, _, ends) = post(&app, "/v1/completions", request(1000.0)).await;
+    let list = |answer: &Value| {
+        answer["choices"][0]["logprobs"]["token_logprobs"]
+            .as_array()
+            .cloned()
+            .expect("a list")
+    };
+    assert_eq!(ends["choices"][0]["finish_reason"], "stop");
+    assert_eq!(list(&ends).len(), 4, "{ends}");
+    assert_eq!(list(&ends)[..3], list(&goes_on)[..3]);
+    assert_eq!(ends["choices"][0]["logprobs"]["tokens"][3], "<eos>");
+    assert_eq!(ends["usage"]["completion_tokens"], 0);
+    let mut streamed = request(1000.0);
+    streamed["stream"] = true.into();
+    let events = post_stream(&app, "/v1/completions", streamed).await;
+    let of_stream: Vec<Value> = (events.iter())
+        .filter(|(_, value)| value["choices"][0]["logprobs"].is_object())
+        .flat_map(|(_, value)| list(value))
+        .collect();
+    assert_eq!(of_stream, list(&ends));
+}
+
+#[tokio::test]
 async fn stop_texts_end_an_answer_and_are_not_shown() {
     let app = app(ServerOptions::default());
     let whole = answer_to("banana", 5, 12);

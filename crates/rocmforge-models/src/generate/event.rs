@@ -50,6 +50,8 @@ pub enum Event {
         request: RequestId,
         /// Why.
         reason: FinishReason,
+        /// The token that ended the text, if one did, without text.
+        end: Option<Token>,
         /// Text that was held back and is to be shown now.
         text: String,
         /// Figures.
@@ -151,6 +153,8 @@ pub struct Completion {
     pub text: String,
     /// Why it ended.
     pub reason: FinishReason,
+    /// The token that ended the text, if one did, without text. It is not among `tokens`.
+    pub end: Option<Token>,
     /// The largest logits after the prompt, by falling logit; as many as the request wants.
     pub first_logits: Vec<(u32, f32)>,
     /// Tokens of the prompt with their log-probabilities, from the second on, if the request wants them.
@@ -191,10 +195,17 @@ impl CompletionParts {
                 None
             }
             Event::Finished {
-                reason, text, stats, ..
+                reason,
+                end,
+                text,
+                stats,
+                ..
             } => {
                 self.text.push_str(&text);
-                Some(std::mem::take(self).end(reason, stats))
+                Some(Completion {
+                    end,
+                    ..std::mem::take(self).end(reason, stats)
+                })
             }
         }
     }
@@ -205,6 +216,7 @@ impl CompletionParts {
             tokens: self.tokens,
             text: self.text,
             reason,
+            end: None,
             first_logits: self.first_logits,
             scores: self.scores,
             stats,

@@ -35,6 +35,8 @@ pub(super) struct Sequence {
     text: DecodeStream,
     stop: StopStrings,
     settings: Request,
+    /// The token that ended the text.
+    end: Option<Token>,
     /// Tokens of the prompt whose log-probabilities were reported, and the first, which has none.
     scored: usize,
 }
@@ -79,6 +81,7 @@ impl Sequence {
             tokenizer,
             stop: StopStrings::new(settings.stop.clone()),
             settings,
+            end: None,
             tokens,
         })
     }
@@ -175,11 +178,14 @@ impl Sequence {
             Err(error) => return Some(FinishReason::Failed(error)),
         };
         self.stats.drawn_tokens += 1;
-        if self.settings.stop_tokens.contains(&drawn.id) {
-            return Some(FinishReason::StopToken(drawn.id));
+        let id = drawn.id;
+        if self.settings.stop_tokens.contains(&id) {
+            self.end = Some(drawn);
+            return Some(FinishReason::StopToken(id));
         }
-        if !self.settings.ignore_end && self.tokenizer.is_end_of_generation(drawn.id) {
-            return Some(FinishReason::EndOfText(drawn.id));
+        if !self.settings.ignore_end && self.tokenizer.is_end_of_generation(id) {
+            self.end = Some(drawn);
+            return Some(FinishReason::EndOfText(id));
         }
         self.sampler.accept(drawn.id);
         self.tokens.push(drawn.id.into());
@@ -241,6 +247,7 @@ impl Sequence {
         Event::Finished {
             request: self.request,
             reason,
+            end: self.end,
             text,
             stats: self.stats,
         }

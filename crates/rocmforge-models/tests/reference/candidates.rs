@@ -94,12 +94,17 @@ fn run<B: HostAccess>(
                 Event::Prompt { logits, .. } => first[index].extend(logits),
                 Event::Token { token, .. } => tokens[index].push(token),
                 Event::Finished {
-                    reason, text, stats, ..
+                    reason,
+                    end,
+                    text,
+                    stats,
+                    ..
                 } => {
                     completions[index] = Some(Completion {
                         tokens: std::mem::take(&mut tokens[index]),
                         text,
                         reason,
+                        end,
                         first_logits: std::mem::take(&mut first[index]),
                         scores: Vec::new(),
                         stats,

@@ -392,6 +392,10 @@ fn end_tokens_and_stop_tokens_end_the_text_and_are_not_in_it() {
         .expect("runs");
     assert_eq!(ignored.ids(), [EOS; 3]);
     assert_eq!(ignored.reason, FinishReason::MaxTokens);
+    // Who sums log-probabilities needs that of the end, too.
+    let end = completion.end.expect("a token ended it");
+    assert_eq!((end.id, end.logprob), (EOS, ignored.tokens[0].logprob));
+    assert_eq!(ignored.end, None);
 
     let drawn = expected(&prompt, &SamplerConfig::greedy(), 10);
     let stop = drawn[6];

@@ -194,7 +194,8 @@ async fn whole(
             if let Some(first) = echo.first {
                 of_text = of_text.prompt(first, &completion.scores).shown(&echo.text);
             }
-            of_text.drawn(&completion.tokens).json()
+            // The token that ended the text is listed, as in the OpenAI API: clients that score a prompt leave out the last entry.
+            of_text.drawn(completion.tokens.iter().chain(&completion.end)).json()
         });
         choices.push(json!({
             "index": index,
@@ -263,9 +264,20 @@ fn chunks(
                     offsets[index] += text.chars().count();
                     yield Ok(chunk(&head, index, &text, logprobs, None));
                 }
-                Ok(Event::Finished { reason, text, stats, .. }) => {
+                Ok(Event::Finished {
+                    reason,
+                    end,
+                    text,
+                    stats,
+                    ..
+                }) => {
                     usage.add(&stats, index % common.choices == 0);
-                    let mut chunk = chunk(&head, index, &text, Value::Null, Some(finish_reason(&reason)));
+                    let mut logprobs = Value::Null;
+                    if wants_logprobs && end.is_some() {
+                        let tokenizer = common.lease.handle().tokenizer();
+                        logprobs = OfText::new(tokenizer, offsets[index]).drawn(&end).json();
+                    }
+                    let mut chunk = chunk(&head, index, &text, logprobs, Some(finish_reason(&reason)));
                     chunk["timings"] = timings(&stats);
                     yield Ok(chunk);
                 }

@@ -109,7 +109,7 @@ impl<'a> OfText<'a> {
     }
 
     /// Adds drawn tokens.
-    pub(super) fn drawn(mut self, tokens: &[Token]) -> Self {
+    pub(super) fn drawn<'t>(mut self, tokens: impl IntoIterator<Item = &'t Token>) -> Self {
         for token in tokens {
             let top = self.top(token);
             self.add(token.id, &token.text, finite(token.logprob), top);
