@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::State;
+use axum::extract::{RawQuery, State};
 use axum::http::{HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
@@ -19,6 +19,7 @@ use crate::description::schema;
 use crate::description::{Answer, Route};
 use crate::error::{ApiError, Kind};
 use crate::fields::Fields;
+use crate::llama_cpp::named_model;
 use crate::metrics;
 use crate::openai::chat::{MESSAGES, MODEL, conversation};
 use crate::prompt::{self, Chat};
@@ -32,6 +33,7 @@ pub(crate) fn routes() -> Router<App> {
         .route("/admin/reload", post(reload))
         .route("/tokenize", post(tokenize))
         .route("/detokenize", post(detokenize))
+        .route("/tokenizer_info", get(tokenizer_info))
         .route("/apply-template", post(apply_template))
 }
 
@@ -67,6 +69,15 @@ pub(crate) fn described() -> Vec<Route> {
             &DETOKENIZE,
             Answer::Json(answers::content),
         ),
+        Route {
+            query: &["model"],
+            ..Route::get(
+                tag,
+                "/tokenizer_info",
+                "What vLLM's clients ask of a tokenizer.",
+                Answer::Json(answers::tokenizer_info),
+            )
+        },
         Route::post(
             tag,
             "/apply-template",
@@ -77,11 +88,21 @@ pub(crate) fn described() -> Vec<Route> {
     ]
 }
 
+/// vLLM's fields that are not there.
+const NOT_SUPPORTED: [&str; 2] = ["messages", "return_token_strs"];
+
 const TOKENIZE: Body = Body {
     groups: &[
         Group::Read(MODEL),
+        Group::Refused(&NOT_SUPPORTED),
         Group::Read(&[
             Field("content", Form::Text, "The text."),
+            Field("prompt", Form::Text, "The text, in vLLM's words."),
+            Field(
+                "add_special_tokens",
+                Form::Bool,
+                "Whether the tokens of a prompt begin as one does [default: true].",
+            ),
             Field("add_special", Form::Bool, "Whether the tokens begin as a prompt does."),
             Field(
                 "parse_special",
@@ -186,10 +207,20 @@ async fn reload(State(app): State<App>) -> Result<axum::Json<Value>, ApiError> {
 async fn tokenize(State(app): State<App>, asker: Asker, fields: Fields) -> Result<axum::Json<Value>, ApiError> {
     let place = asker.place;
     let lease = app.lease(fields.text("model")?).await?;
-    let text = fields.text("content")?.unwrap_or_default().to_owned();
+    fields.refuse(&NOT_SUPPORTED)?;
+    // vLLM's clients send a `prompt`, llama.cpp's a `content`.
+    let (name, text, bos) = match (fields.text("prompt")?, fields.text("content")?) {
+        (Some(_), Some(_)) => return Err(ApiError::field("prompt", "there is a content, too: send one of them")),
+        (Some(prompt), None) => {
+            let bos = fields.get("add_special_tokens").is_none() || fields.bool("add_special_tokens")?;
+            ("prompt", prompt, bos)
+        }
+        (None, content) => ("content", content.unwrap_or_default(), fields.bool("add_special")?),
+    };
+    let text = text.to_owned();
     let tokenizer = Arc::clone(lease.handle().tokenizer());
     let encode = Encode {
-        add_bos: match fields.bool("add_special")? {
+        add_bos: match bos {
             true => AddBos::ModelDefault,
             false => AddBos::No,
         },
@@ -206,7 +237,7 @@ async fn tokenize(State(app): State<App>, asker: Asker, fields: Fields) -> Resul
     });
     let encoded = encoded.await;
     let encoded = encoded.map_err(|_| ApiError::new(Kind::Internal, "the text could not become tokens"))?;
-    let ids = encoded.map_err(|error| ApiError::field("content", error))?;
+    let ids = encoded.map_err(|error| ApiError::field(name, error))?;
     let tokens: Vec<Value> = match fields.bool("with_pieces")? {
         false => ids.into_iter().map(Value::from).collect(),
         true => {
@@ -221,7 +252,13 @@ async fn tokenize(State(app): State<App>, asker: Asker, fields: Fields) -> Resul
             ids.into_iter().map(piece).collect()
         }
     };
-    Ok(axum::Json(json!({ "tokens": tokens })))
+    let count = tokens.len();
+    let mut answer = json!({ "tokens": tokens });
+    if name == "prompt" {
+        answer["count"] = count.into();
+        answer["max_model_len"] = lease.loaded().facts.context.into();
+    }
+    Ok(axum::Json(answer))
 }
 
 async fn detokenize(State(app): State<App>, asker: Asker, fields: Fields) -> Result<axum::Json<Value>, ApiError> {
@@ -243,7 +280,33 @@ async fn detokenize(State(app): State<App>, asker: Asker, fields: Fields) -> Res
     });
     let text = decode.await;
     let text = text.map_err(|_| ApiError::new(Kind::Internal, "the tokens could not become a text"))?;
-    Ok(axum::Json(json!({ "content": text })))
+    // The second name is vLLM's.
+    Ok(axum::Json(json!({"content": text, "prompt": text})))
+}
+
+/// What vLLM's clients want to know of a tokenizer (`?model=NAME` where there are several). It loads nothing.
+async fn tokenizer_info(State(app): State<App>, RawQuery(query): RawQuery) -> Result<axum::Json<Value>, ApiError> {
+    let query = query.unwrap_or_default();
+    let entry = app.registry().find(named_model(&query)?.as_deref())?;
+    let info = entry.look(|loaded, _| {
+        let handle = loaded.server.handle();
+        let tokenizer = handle.tokenizer();
+        let token = |id: Option<u32>| id.and_then(|id| tokenizer.token(id));
+        json!({
+            "bos_token": token(tokenizer.bos()),
+            "eos_token": token(tokenizer.eos()),
+            "add_bos_token": tokenizer.add_bos(),
+            "chat_template": loaded.template.as_ref().map(|template| template.source()),
+            "model_max_length": loaded.facts.context,
+        })
+    });
+    let not_loaded = || {
+        ApiError::new(
+            Kind::Unavailable,
+            format!("the model {} is not loaded: ask it something first", entry.name),
+        )
+    };
+    info.map(axum::Json).ok_or_else(not_loaded)
 }
 
 async fn apply_template(State(app): State<App>, asker: Asker, fields: Fields) -> Result<axum::Json<Value>, ApiError> {

@@ -19,6 +19,57 @@ fn greedy(prompt: &str, tokens: usize) -> String {
 }
 
 #[tokio::test]
+async fn tokens_of_a_prompt_are_those_of_a_content() {
+    let app = app(ServerOptions::default());
+    let tokens = |body: Value| {
+        let app = app.clone();
+        async move { post(&app, "/tokenize", body).await.2 }
+    };
+    for (with_bos, text) in [(false, "banana"), (true, "banana"), (false, "<eos>"), (false, "")] {
+        let of_content = tokens(json!({"content": text, "add_special": with_bos})).await;
+        // It was an empty list: `prompt`, the name that lm-eval and others use, was not looked at.
+        let of_prompt = tokens(json!({"prompt": text, "add_special_tokens": with_bos})).await;
+        assert_eq!(of_prompt["tokens"], of_content["tokens"], "{text:?}");
+        assert_eq!(of_prompt["count"], of_content["tokens"].as_array().map_or(0, Vec::len));
+        assert!(of_prompt["max_model_len"].as_u64() > Some(0) && of_content["count"].is_null());
+        let (_, _, back) = post(&app, "/detokenize", json!({"tokens": of_content["tokens"]})).await;
+        assert_eq!(back["prompt"], back["content"]);
+    }
+    let with_bos = tokens(json!({"prompt": "banana"})).await;
+    assert_eq!(
+        with_bos["tokens"],
+        tokens(json!({"content": "banana", "add_special": true})).await["tokens"]
+    );
+    for body in [
+        json!({"prompt": "a", "content": "b"}),
+        json!({"messages": [{"role": "user", "content": "a"}]}),
+        json!({"prompt": "a", "return_token_strs": true}),
+        json!({"prompt": 7}),
+    ] {
+        assert_eq!(
+            post(&app, "/tokenize", body.clone()).await.0,
+            StatusCode::BAD_REQUEST,
+            "{body}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn the_tokenizer_says_its_special_tokens() {
+    let app = app(ServerOptions::default());
+    let (status, _, _) = get(&app, "/tokenizer_info").await;
+    assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE, "it loads nothing");
+    app.load("tiny").await.expect("it loads");
+    let (_, _, body) = get(&app, "/tokenizer_info?model=tiny").await;
+    let info: Value = serde_json::from_slice(&body).expect("JSON");
+    assert_eq!(
+        (&info["bos_token"], &info["eos_token"]),
+        (&json!("<bos>"), &json!("<eos>"))
+    );
+    assert!(info["chat_template"].is_string());
+}
+
+#[tokio::test]
 async fn a_text_goes_on_as_in_the_library() {
     let app = app(ServerOptions::default());
     let asked = json!({"prompt": "banana", "n_predict": 8, "temperature": 0, "return_tokens": true, "n_probs": 3});

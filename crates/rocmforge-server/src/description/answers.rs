@@ -313,11 +313,26 @@ pub(crate) fn reloaded() -> Described {
 pub(crate) fn tokens() -> Described {
     let piece = either([text(), list(count())]);
     let token = either([count(), whole([("id", count()), ("piece", piece)])]);
-    whole([("tokens", list(token))])
+    // The counts are in answers to vLLM's clients.
+    object(
+        [("tokens", list(token))],
+        [("count", count()), ("max_model_len", count())],
+        false,
+    )
 }
 
 pub(crate) fn content() -> Described {
-    whole([("content", text())])
+    whole([("content", text()), ("prompt", text())])
+}
+
+pub(crate) fn tokenizer_info() -> Described {
+    whole([
+        ("bos_token", or_null(Type::String)),
+        ("eos_token", or_null(Type::String)),
+        ("add_bos_token", flag()),
+        ("chat_template", or_null(Type::String)),
+        ("model_max_length", count()),
+    ])
 }
 
 pub(crate) fn prompt() -> Described {

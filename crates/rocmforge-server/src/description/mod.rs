@@ -114,7 +114,7 @@ impl Route {
             Answer::Health(_) => {}
         }
         if !self.query.is_empty() {
-            statuses.push(404);
+            statuses.extend([404, 503]);
         }
         statuses.sort_unstable();
         statuses.dedup();

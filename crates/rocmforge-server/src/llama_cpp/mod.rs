@@ -7,6 +7,8 @@ use axum::Router;
 use axum::routing::{get, post};
 use utoipa::openapi::path::HttpMethod;
 
+pub(crate) use props::named_model;
+
 use crate::app::App;
 use crate::description::{Answer, Route, answers};
 use crate::error::{ApiError, Kind};

@@ -12,20 +12,21 @@ use crate::error::{ApiError, Kind};
 use crate::fields::Fields;
 use crate::sampler;
 
-/// A value of a query as it was before it was encoded.
-fn decoded(value: &str) -> Result<String, ApiError> {
-    let value = value.replace('+', " ");
-    let decoded = percent_decode_str(&value).decode_utf8();
+/// The model that a query names (`model=NAME`), as it was before it was encoded.
+pub(crate) fn named_model(query: &str) -> Result<Option<String>, ApiError> {
+    let Some(name) = query.split('&').find_map(|pair| pair.strip_prefix("model=")) else {
+        return Ok(None);
+    };
+    let name = name.replace('+', " ");
+    let decoded = percent_decode_str(&name).decode_utf8();
     let decoded = decoded.map_err(|_| ApiError::invalid("the query is no UTF-8"))?;
-    Ok(decoded.into_owned())
+    Ok(Some(decoded.into_owned()))
 }
 
 /// The model (`?model=NAME` where there are several) and the settings of requests that name none. It loads nothing.
 pub(super) async fn show(State(app): State<App>, RawQuery(query): RawQuery) -> Result<Json<Value>, ApiError> {
     let query = query.unwrap_or_default();
-    let name = query.split('&').find_map(|pair| pair.strip_prefix("model="));
-    let name = name.map(decoded).transpose()?;
-    let entry = app.registry().find(name.as_deref())?;
+    let entry = app.registry().find(named_model(&query)?.as_deref())?;
     let props = entry.look(|loaded, _| {
         let (template, facts) = (&loaded.template, &loaded.facts);
         let handle = loaded.server.handle();
