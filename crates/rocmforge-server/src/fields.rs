@@ -172,6 +172,13 @@ impl Fields {
     }
 }
 
+/// Whether a request may have a body of JSON that does not say so, as ollama's may: clients send no type, and `curl -d` that of forms. A form's fields
+/// are encoded, so none is JSON; whatever else of a page sends these types has an `Origin`, which the guard looks at. Forms can spell JSON as text/plain.
+fn may_be_unsaid(path: &str, media_type: Option<&str>) -> bool {
+    path.starts_with("/api/")
+        && media_type.is_none_or(|given| given.eq_ignore_ascii_case("application/x-www-form-urlencoded"))
+}
+
 /// Reads the body within its limits of bytes and time, and only if it says that it is JSON: a page of another origin cannot send that without
 /// asking first.
 impl FromRequest<App> for Fields {
@@ -179,9 +186,10 @@ impl FromRequest<App> for Fields {
 
     async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
         let media_type = request.headers().get(header::CONTENT_TYPE);
-        let media_type = media_type.and_then(|value| value.to_str().ok()).unwrap_or_default();
-        let essence = media_type.split(';').next().unwrap_or_default().trim();
-        if !essence.eq_ignore_ascii_case("application/json") {
+        let media_type = media_type.map(|value| value.to_str().unwrap_or_default());
+        let essence = media_type.map(|given| given.split(';').next().unwrap_or_default().trim());
+        let is_json = essence.is_some_and(|given| given.eq_ignore_ascii_case("application/json"));
+        if !is_json && !may_be_unsaid(request.uri().path(), essence) {
             return Err(ApiError::new(
                 Kind::MediaType,
                 "the body must be JSON: send Content-Type: application/json",

@@ -296,6 +296,44 @@ async fn a_form_of_another_page_is_no_request() {
 }
 
 #[tokio::test]
+async fn clients_of_ollama_need_not_say_that_they_send_json() {
+    let app = app(ServerOptions::default());
+    let ask = |path: &'static str, kind: Option<&'static str>, origin: Option<&'static str>| {
+        let mut request = request("POST", path);
+        let headers = [("content-type", kind), ("origin", origin)];
+        for (name, value) in headers.into_iter().filter_map(|(name, value)| Some((name, value?))) {
+            request = request.header(name, value);
+        }
+        let body = "{\"model\": \"tiny\", \"prompt\": \"a\", \"stream\": false, \"options\": {\"num_predict\": 1}}";
+        let request = request.body(Body::from(body)).expect("a request");
+        let app = app.clone();
+        async move { send(&app, request).await.0 }
+    };
+    // litellm sends no type, and ollama's own examples are `curl -d`.
+    let form = Some("application/x-www-form-urlencoded");
+    for kind in [None, form, Some("application/json; charset=utf-8")] {
+        assert_eq!(ask("/api/generate", kind, None).await, StatusCode::OK, "{kind:?}");
+        let origin = Some("https://elsewhere.example");
+        assert_eq!(
+            ask("/api/generate", kind, origin).await,
+            StatusCode::FORBIDDEN,
+            "{kind:?}"
+        );
+    }
+    for kind in [Some("text/plain"), Some("multipart/form-data"), Some("")] {
+        assert_eq!(
+            ask("/api/generate", kind, None).await,
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "{kind:?}"
+        );
+    }
+    assert_eq!(
+        ask("/v1/completions", None, None).await,
+        StatusCode::UNSUPPORTED_MEDIA_TYPE
+    );
+}
+
+#[tokio::test]
 async fn names_of_models_are_no_paths() {
     let source = Tiny::default();
     let app = app_of(ServerOptions::default(), &["a", "b"], &source);
