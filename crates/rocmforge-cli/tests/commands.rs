@@ -414,7 +414,7 @@ fn a_line_without_an_end_is_left_out() {
     let input = format!("{}\nhi\n", "x".repeat(5 << 20));
     let output = chat(model.path(), &["--tokens", "2", "--temp", "0"], &input);
     let said = stderr(&output);
-    assert!(said.contains("more than 4 MiB"), "{}", &said[..said.len().min(2000)]);
+    assert!(said.contains("more than 4.0 MiB"), "{}", &said[..said.len().min(2000)]);
     assert_eq!(stdout(&output).lines().count(), 1);
 }
 

@@ -130,32 +130,32 @@ fn a_hip_that_does_not_know_the_card_is_named_with_its_version() {
 #[test]
 fn a_library_that_the_environment_names_is_the_one_that_counts() {
     let machine = with_hip(Machine::headless(), "6.4.60401")
-        .file("home/old/lib/libamdhip64.so.5.2.21153", "")
-        .file("home/new/libamdhip64.so.6.3.60301", "")
-        .link("home/new/mine.so", "libamdhip64.so.6.3.60301");
+        .file("srv/old/lib/libamdhip64.so.5.2.21153", "")
+        .file("srv/new/libamdhip64.so.6.3.60301", "")
+        .link("srv/new/mine.so", "libamdhip64.so.6.3.60301");
     for (variable, value, parts) in [
-        ("ROCM_PATH", "/home/old", ["HIP 5.2", "let ROCM_PATH name a newer one"]),
-        ("HIP_PATH", "/home/old", ["(HIP_PATH)", "needs 5.7 or newer"]),
+        ("ROCM_PATH", "/srv/old", ["HIP 5.2", "let ROCM_PATH name a newer one"]),
+        ("HIP_PATH", "/srv/old", ["(HIP_PATH)", "needs 5.7 or newer"]),
         (
             "ROCM_PATH",
-            "/home/nowhere",
+            "/srv/nowhere",
             ["libamdhip64.so.6.4.60401", "no problem was found"],
         ),
         (
             "ROCMFORGE_HIP_LIBRARY",
-            "/home/new/mine.so",
+            "/srv/new/mine.so",
             ["mine.so (ROCMFORGE_HIP_LIBRARY)", "no problem was found"],
         ),
         (
             "ROCMFORGE_HIP_LIBRARY",
-            "/home/old/lib/libamdhip64.so.5.2.21153",
+            "/srv/old/lib/libamdhip64.so.5.2.21153",
             ["does not know gfx1100", "let ROCMFORGE_HIP_LIBRARY name a newer one"],
         ),
         (
             "ROCMFORGE_HIP_LIBRARY",
-            "/home/absent.so",
+            "/srv/absent.so",
             [
-                "ROCMFORGE_HIP_LIBRARY names /home/absent.so",
+                "ROCMFORGE_HIP_LIBRARY names /srv/absent.so",
                 "unset ROCMFORGE_HIP_LIBRARY",
             ],
         ),

@@ -176,7 +176,7 @@ mod tests {
             "[{{\"role\": \"user\", \"content\": \"{}\"}}]",
             "x".repeat(LONGEST as usize)
         );
-        for (hostile, why) in [(deep, "recursion"), (long, "more than 16 MiB")] {
+        for (hostile, why) in [(deep, "recursion"), (long, "more than 16.0 MiB")] {
             std::fs::write(&path, hostile).expect("written");
             let error = Talk::load(&path).err().expect("refused").to_string();
             assert!(error.contains(why), "{error}");

@@ -281,7 +281,10 @@ fn two_pulls_of_one_model_do_not_meet() {
 fn what_an_interrupted_pull_left_can_be_removed() {
     let user = User::new();
     user.list_files(&[("tiny-Q8_0.gguf", &tiny())]);
-    user.hub.set(FILE, Answer::Pieces(tiny()[..500].to_vec(), 100));
+    user.hub.set(FILE, Answer::Status(503));
+    user.fails(&["pull", NAME]);
+    assert!(user.folders().is_empty(), "nothing was fetched");
+    file(&user.in_store(PART), "tiny-Q8_0.gguf.part", &tiny()[..100]);
     user.fails(&["pull", NAME]);
     assert_eq!(user.folders(), [PART]);
     user.ok(&["rm", NAME]);

@@ -354,7 +354,7 @@ fn groups_return_to_a_card_while_another_has_no_memory() {
 #[test]
 fn groups_return_to_a_card_while_another_refuses_memory() {
     // Nothing has room at first.
-    let holds = [(0, 19 * GIB / 4), (2, GIB / 4)];
+    let holds = [(0, 57 * GIB / 16), (2, GIB / 4)];
     let cards = [card_with_desktop(&holds), card_with_desktop(&holds)];
     let [Some(first), Some(second)] = cards else {
         skip!("{ONE_REAL_CARD}");
@@ -366,9 +366,9 @@ fn groups_return_to_a_card_while_another_refuses_memory() {
     products.load(&mut backend);
     let no_memory = FaultPlan::new().call("hipMalloc", When::From(1), hipErrorOutOfMemory);
     cards[0].sim().expect("simulated").set_fault_plan(no_memory);
-    let places = runs_over_time(&products, &mut backend, &cards, 40);
+    let places = runs_over_time(&products, &mut backend, &cards, 150);
     assert_eq!(places[0], [TensorLocation::Cpu; 3]);
-    assert_eq!(places[39], [TensorLocation::Gpu(1); 3], "{places:?}");
+    assert_eq!(places[149], [TensorLocation::Gpu(1); 3], "{places:?}");
 }
 
 #[test]

@@ -267,7 +267,7 @@ impl Shared {
     /// Waits until the engine's thread has ended, or does not come back. Says whether it has ended.
     pub(super) fn wait_for_end(&self) -> bool {
         // A thread whose step did come back after its deadline gives the engine's memory back, and ends.
-        let is_running = |inside: &mut Inside| !inside.is_over && !(inside.is_stuck && inside.step_began.is_some());
+        let is_running = |inside: &mut Inside| !(inside.is_over || inside.is_stuck && inside.step_began.is_some());
         let waited = self.changed.wait_while(self.lock(), is_running);
         waited.unwrap_or_else(PoisonError::into_inner).is_over
     }
