@@ -1,6 +1,6 @@
 //! Embedder: an encoder on a backend of its own, for texts of any number and length.
 
-use rocmforge_ggml::{HostAccess, TensorId, executor};
+use rocmforge_ggml::{GgmlError, HostAccess, TensorId, executor};
 
 use super::{Batch, Bert, Embeddings, check_finite, describe, shape_of};
 use crate::ModelError;
@@ -81,6 +81,12 @@ impl<B: HostAccess> Embedder<B> {
         &self.model
     }
 
+    /// The backend that holds the weights.
+    #[must_use]
+    pub const fn backend(&self) -> &B {
+        &self.backend
+    }
+
     /// Graphs that were built: one for each shape of a step that was needed.
     #[must_use]
     pub fn graphs(&self) -> usize {
@@ -133,18 +139,35 @@ impl<B: HostAccess> Embedder<B> {
         Ok(embeddings.transpose()?.unwrap_or_default())
     }
 
-    /// Builds the graph of a shape; its index.
+    /// Builds the graph of a shape; its index. An error leaves nothing in the backend.
     fn prepare(&mut self, shape: StepShape) -> Result<usize, ModelError> {
         let passes = self.backend.optimizer();
         let step = Step::build(&self.parameters, shape, Memory::Shared, self.next_id, passes)?;
-        self.next_id = step.graph.next_id();
-        let program = executor::compile(&mut self.backend, &step.graph)?;
-        // No node reads the inputs as a whole.
-        if let Some(inputs) = step.graph.tensor(step.inputs) {
-            self.backend.bind_view(inputs)?;
+        let own = self.next_id.0..step.graph.next_id().0;
+        self.next_id = TensorId(own.end);
+        let program = executor::compile(&mut self.backend, &step.graph);
+        let bound = program.and_then(|program| {
+            // No node reads the inputs as a whole.
+            let inputs = step.graph.tensor(step.inputs);
+            inputs.map_or(Ok(()), |inputs| self.backend.bind_view(inputs))?;
+            Ok(program)
+        });
+        match bound {
+            Ok(program) => {
+                self.steps.push((shape, step, program));
+                Ok(self.steps.len() - 1)
+            }
+            Err(error) => {
+                for id in own.map(TensorId) {
+                    match self.backend.free(id) {
+                        // Not every tensor of a graph is used by a node.
+                        Ok(()) | Err(GgmlError::UnknownTensor(_)) => {}
+                        Err(error) => return Err(error.into()),
+                    }
+                }
+                Err(error.into())
+            }
         }
-        self.steps.push((shape, step, program));
-        Ok(self.steps.len() - 1)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use rocmforge_ggml::{CpuBackend, HipGgmlBackend, HostAccess};
+use rocmforge_ggml::{CpuBackend, GgmlBackend, HipGgmlBackend, HostAccess, TensorId};
 use rocmforge_gguf::{Gguf, TensorType, Value as Meta, Writer};
 use rocmforge_models::arch::{ARCHITECTURES, Architecture};
 use rocmforge_models::bert::{Batch, Bert, Embedder, EmbedderOptions, Pooling, PoolingMode};
@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 
 use super::directory::{Tensors, write};
 use super::gguf_keys::tiny;
+use super::serve::Planted;
 
 const WIDTH: usize = 8;
 const INNER: usize = 12;
@@ -265,6 +266,29 @@ fn texts_of_any_number_and_length_give_what_each_gives_alone() {
     let model = Bert::open(directory.path()).expect("opens");
     let error = embedder(model, cpu(), 64).embed(&none).expect_err("no texts");
     assert!(matches!(error, ModelError::NoTexts), "{error}");
+}
+
+#[test]
+fn a_graph_that_cannot_be_compiled_leaves_nothing_in_the_backend() {
+    let directory = tempfile::tempdir().expect("a directory");
+    random(directory.path());
+    let model = Bert::open(directory.path()).expect("opens");
+    let mut backend = Planted::new(&[]);
+    backend.refused = 3;
+    let mut embedder = embedder(model, backend, 64);
+    let held = |embedder: &Embedder<Planted>| {
+        let ids = (0..10_000).map(TensorId);
+        ids.filter(|id| embedder.backend().tensor_desc(*id).is_some()).count()
+    };
+    let before = held(&embedder);
+    for attempt in 0..3 {
+        embedder.embed(&["a b c"]).expect_err("planted");
+        assert_eq!(held(&embedder), before, "attempt {attempt}");
+    }
+    let found = embedder.embed(&["a b c"]).expect("runs").embeddings;
+    let model = Bert::open(directory.path()).expect("opens");
+    let expected = self::embedder(model, cpu(), 64).embed(&["a b c"]).expect("runs");
+    assert_eq!(found, expected.embeddings);
 }
 
 /// By the definition, from the hidden states of the last layer.

@@ -30,6 +30,8 @@ pub(super) struct Planted {
     cpu: CpuBackend,
     run: usize,
     faults: Vec<(usize, Fault)>,
+    /// Graphs that are refused before one is compiled.
+    pub(super) refused: usize,
     /// Set when the backend has been dropped, which takes a time.
     dropped: Option<Arc<AtomicBool>>,
 }
@@ -50,6 +52,7 @@ impl Planted {
             run: 0,
             faults: faults.to_vec(),
             dropped: None,
+            refused: 0,
         }
     }
 }
@@ -83,6 +86,10 @@ impl GgmlBackend for Planted {
         self.cpu.execute_op(op, inputs, outputs)
     }
     fn compile(&mut self, graph: &Graph) -> GgmlResult<Self::Program> {
+        if self.refused > 0 {
+            self.refused -= 1;
+            return Err(GgmlError::UnknownTensor(TensorId(usize::MAX)));
+        }
         self.cpu.compile(graph)
     }
     fn enqueue(&mut self, program: &mut Self::Program) -> GgmlResult<()> {
