@@ -28,6 +28,7 @@ mod suite {
     mod sampling_stages;
     mod sampling_top;
     mod serve;
+    mod serve_embeddings;
     mod settings;
     mod tiny;
     mod tokenizer_files;

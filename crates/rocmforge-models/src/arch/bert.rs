@@ -7,7 +7,7 @@ use rocmforge_gguf::Gguf;
 
 use super::{Architecture, Compose, llama};
 use crate::ModelError;
-use crate::bert::PoolingMode;
+use crate::bert::{Pooling, PoolingMode};
 use crate::config::read::{CONTEXT, FF, HEADS, LAYERS, MOST_LAYERS, SIZE, VOCAB, WIDTH, tokens};
 use crate::config::rules::{
     FEATURES, GGUF_EXPERTS, GGUF_FEATURES, GGUF_WINDOW, GGUF_WINDOW_LAYERS, IGNORED, NO_EXPERTS, Rules,
@@ -59,9 +59,12 @@ pub struct BertConfig {
 const ACTIVATION: Key = Key("", "hidden_act");
 const EPS: Key = Key("attention.layer_norm_epsilon", "layer_norm_eps");
 const TYPE_COUNT: Key = Key("", "type_vocab_size");
+const ARCHITECTURES: Key = Key("", "architectures");
+/// Whose checkpoints have a classifier behind the pooler.
+const CLASSIFIER: &str = "BertForSequenceClassification";
 const POOLING: Key = Key("pooling_type", "");
 
-/// Keys that nothing reads. Poolers and classifiers are no part of a sentence's embedding.
+/// Keys that nothing reads. How many scores a classifier has, its weights say.
 const KNOWN: Known = Known {
     ignored: &[
         IGNORED,
@@ -81,7 +84,7 @@ const KNOWN: Known = Known {
 const KNOWN_GGUF: Known = Known {
     ignored: &[
         GGUF_WINDOW_LAYERS,
-        "attention.layer_norm_rms_epsilon tensor_data_layout vocab_size",
+        "attention.layer_norm_rms_epsilon classifier.output_labels tensor_data_layout vocab_size",
     ],
     fixed: &[&[("attention.causal", "false")]],
     features: &[GGUF_FEATURES, GGUF_EXPERTS, GGUF_WINDOW],
@@ -93,10 +96,16 @@ impl BertConfig {
     /// # Errors
     /// A setting is missing, unknown or not usable, or the file cannot be read.
     pub fn from_config_json(path: &Path) -> Result<Self, ModelError> {
+        Self::read_config_json(path).map(|(config, _)| config)
+    }
+
+    /// As [`Self::from_config_json`]; with whether the checkpoint has a classifier.
+    pub(crate) fn read_config_json(path: &Path) -> Result<(Self, bool), ModelError> {
         let mut k = Keys::of_json(path)?;
+        let architectures: Vec<String> = k.take(ARCHITECTURES)?.unwrap_or_default();
         let config = Self::read(&mut k, &KNOWN, None)?;
         k.finish(&KNOWN, "bert")?;
-        Ok(config)
+        Ok((config, architectures.iter().any(|name| name == CLASSIFIER)))
     }
 
     /// Reads and checks the metadata of a GGUF; with the pooling that they state, if they do.
@@ -122,7 +131,11 @@ impl BertConfig {
             Some(1_usize) => Some(PoolingMode::Mean),
             Some(2) => Some(PoolingMode::Cls),
             Some(3) => Some(PoolingMode::Last),
-            Some(other) => return Err(k.refuse(POOLING, other, "1 (mean), 2 (cls) and 3 (last) are supported")),
+            Some(4) => Some(PoolingMode::Rank),
+            Some(other) => {
+                let rule = "1 (mean), 2 (cls), 3 (last) and 4 (rank) are supported";
+                return Err(k.refuse(POOLING, other, rule));
+            }
         };
         k.finish(&KNOWN_GGUF, "bert")?;
         Ok((config, pooling))
@@ -185,6 +198,17 @@ const OUTPUT_NORM: LinearNames = names!("blk.*.attn_output_norm", "encoder.layer
 const UP: LinearNames = names!("blk.*.ffn_up", "encoder.layer.*.intermediate.dense");
 const DOWN: LinearNames = names!("blk.*.ffn_down", "encoder.layer.*.output.dense");
 const LAYER_NORM: LinearNames = names!("blk.*.layer_output_norm", "encoder.layer.*.output.LayerNorm");
+const POOLER: LinearNames = names!("cls", "pooler.dense");
+const SCORE: LinearNames = names!("cls.output", "classifier");
+
+/// As [`renamed`], with the pooler and the classifier.
+pub(crate) fn renamed_with_head(name: &str) -> Option<String> {
+    let bare = name.strip_prefix("bert.").unwrap_or(name);
+    match bare.starts_with("pooler.dense.") || bare.starts_with("classifier.") {
+        true => Some(bare.to_owned()),
+        false => renamed(name),
+    }
+}
 
 /// The name of a checkpoint's tensor here: some have a prefix, old ones TensorFlow's names of norms. Poolers and heads for other tasks are left out.
 pub(crate) fn renamed(name: &str) -> Option<String> {
@@ -203,6 +227,8 @@ pub(crate) struct Encoder {
     norm: Norm,
     layers: Vec<Layer>,
     width: usize,
+    /// Pooler and classifier of a model that ranks.
+    head: Option<[Linear; 2]>,
     /// Whether embeddings are scaled to length 1.
     normalize: bool,
     /// Whether the hidden states are results, too.
@@ -214,7 +240,8 @@ impl Encoder {
     ///
     /// # Errors
     /// One is missing or has another shape.
-    pub(crate) fn new(t: &mut Tensors<'_>, c: &BertConfig, normalize: bool, hidden: bool) -> Result<Self, ModelError> {
+    pub(crate) fn new(t: &mut Tensors<'_>, c: &BertConfig, pooling: Pooling, hidden: bool) -> Result<Self, ModelError> {
+        let ranks = pooling.mode == PoolingMode::Rank;
         t.whole_texts();
         let dense = |t: &mut Tensors<'_>, names, shape| Linear::with_bias(t, names, None, shape, true);
         let norm = |t: &mut Tensors<'_>, names| Norm::of_layer(t, names, c.width, c.norm_eps);
@@ -246,14 +273,25 @@ impl Encoder {
                 sublayer(Box::new(feed_forward), norm(t, LAYER_NORM)?),
             ]))
         };
+        let words = t.table(WORDS, [c.vocab, c.width])?;
+        let positions = t.table(POSITIONS, [c.context, c.width])?;
+        let types = t.table(TYPES, [c.types, c.width])?;
+        let embedding_norm = norm(t, EMBEDDING_NORM)?;
+        let layers = (0..c.layers).map(|index| layer(t, index)).collect::<Result<_, _>>()?;
+        t.at(Place::Output);
+        let head = match ranks {
+            false => None,
+            true => Some([dense(t, POOLER, square)?, dense(t, SCORE, [1, c.width])?]),
+        };
         Ok(Self {
-            words: t.table(WORDS, [c.vocab, c.width])?,
-            positions: t.table(POSITIONS, [c.context, c.width])?,
-            types: t.table(TYPES, [c.types, c.width])?,
-            norm: norm(t, EMBEDDING_NORM)?,
-            layers: (0..c.layers).map(|index| layer(t, index)).collect::<Result<_, _>>()?,
+            words,
+            positions,
+            types,
+            norm: embedding_norm,
+            layers,
             width: c.width,
-            normalize,
+            head,
+            normalize: pooling.normalize && !ranks,
             hidden,
         })
     }
@@ -280,6 +318,11 @@ impl Network for Encoder {
         let [count, length] = texts.shape;
         let x = g.reshape(x, [count, length, self.width])?;
         let embedding = g.push(Op::MeanPool, &[x, texts.pooling])?;
+        if let Some([pooler, score]) = &self.head {
+            let pooled = pooler.build(g, embedding)?;
+            let pooled = g.push(Op::Unary(Unary::Tanh), &[pooled])?;
+            return score.build(g, pooled).map(Some);
+        }
         match self.normalize {
             false => Ok(Some(embedding)),
             true => g.push(Op::L2Norm { eps: 1e-12 }, &[embedding]).map(Some),

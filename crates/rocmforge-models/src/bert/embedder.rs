@@ -2,7 +2,7 @@
 
 use rocmforge_ggml::{GgmlError, HostAccess, TensorId, executor};
 
-use super::{Batch, Bert, Embeddings, check_finite, describe, shape_of};
+use super::{Batch, Bert, Embeddings, TextIds, check_finite, describe, shape_of};
 use crate::ModelError;
 use crate::step::{InputLayout, Memory, Parameters, Step, StepShape, WorkSize};
 
@@ -22,7 +22,7 @@ impl Default for EmbedderOptions {
     }
 }
 
-/// What texts give.
+/// What texts give: embeddings, or of a model that ranks a score each.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Embedded {
     /// One embedding a text, in the order of the texts.
@@ -98,33 +98,74 @@ impl<B: HostAccess> Embedder<B> {
     /// # Errors
     /// No texts, the tokenizer fails or gives ids that the model does not have, or the backend fails.
     pub fn embed(&mut self, texts: &[impl AsRef<str>]) -> Result<Embedded, ModelError> {
-        let rows = self.model.tokens.rows(texts, self.model.config.vocab)?;
-        let width = self.model.config.width;
+        let rows = self.model.encoder.rows(texts)?;
+        self.embed_ids(&rows)
+    }
+
+    /// Embeds texts, or ranks pairs of texts, that are ids already. An error has no effect on later calls.
+    ///
+    /// # Errors
+    /// No texts, one without ids or with more than [`Bert::max_tokens`], an id that the model does not have, or the backend fails.
+    pub fn embed_ids(&mut self, rows: &[TextIds]) -> Result<Embedded, ModelError> {
+        self.check(rows)?;
+        let width = self.model.result_width();
         let mut data = vec![0.0; rows.len() * width];
         let mut longest_first: Vec<usize> = (0..rows.len()).collect();
         longest_first.sort_by_key(|&text| std::cmp::Reverse(rows[text].len()));
         let mut rest = &longest_first[..];
         while let Some(&first) = rest.first() {
-            let tokens = rows[first].len();
-            let mut all = lengths(self.model.max_tokens());
-            let seq = all.find(|&seq| seq >= tokens).unwrap_or(tokens);
-            let most = counts(self.step_tokens / seq).last().unwrap_or(1);
-            let (group, after) = rest.split_at(rest.len().min(most));
-            let count = group.len().next_power_of_two().min(most);
-            let batch = Batch::padded(group.iter().map(|&text| rows[text].as_slice()), count, seq);
-            let found = self.step(&batch, group.len() * width)?;
-            for (&text, row) in group.iter().zip(found.chunks_exact(width)) {
+            let group = self.group(rows[first].len());
+            let (texts, after) = rest.split_at(rest.len().min(group.most));
+            let of_step: Vec<&TextIds> = texts.iter().map(|&text| &rows[text]).collect();
+            let found = self.compute(&of_step, group)?;
+            for (&text, row) in texts.iter().zip(found.chunks_exact(width)) {
                 data[text * width..][..width].copy_from_slice(row);
             }
             rest = after;
         }
         Ok(Embedded {
             embeddings: Embeddings { data, width },
-            tokens: rows.iter().map(Vec::len).collect(),
+            tokens: rows.iter().map(TextIds::len).collect(),
         })
     }
 
-    /// The first values of a batch's embeddings.
+    /// Refuses what no step can compute.
+    fn check(&self, rows: &[TextIds]) -> Result<(), ModelError> {
+        if rows.is_empty() || rows.iter().any(TextIds::is_empty) {
+            return Err(ModelError::NoTexts);
+        }
+        let (most, vocab) = (self.model.max_tokens(), self.model.config.vocab);
+        for row in rows {
+            if row.len() > most {
+                return Err(ModelError::Hyperparameter {
+                    key: "text".to_owned(),
+                    value: format!("{} tokens", row.len()),
+                    rule: format!("the model takes {most}"),
+                });
+            }
+            if let Some(&id) = row.ids().iter().find(|id| **id as usize >= vocab) {
+                return Err(ModelError::TokenOutOfRange { id, vocab });
+            }
+        }
+        Ok(())
+    }
+
+    /// The steps that take texts of so many tokens, as long as the longest text.
+    pub(crate) fn group(&self, tokens: usize) -> Group {
+        let mut all = lengths(self.model.max_tokens());
+        let seq = all.find(|&seq| seq >= tokens).unwrap_or(tokens);
+        let most = counts(self.step_tokens / seq).last().unwrap_or(1);
+        Group { seq, most }
+    }
+
+    /// The results of at most `group.most` texts of at most `group.seq` tokens: one step.
+    pub(crate) fn compute(&mut self, rows: &[&TextIds], group: Group) -> Result<Vec<f32>, ModelError> {
+        let count = rows.len().next_power_of_two().min(group.most);
+        let batch = Batch::of_texts(rows.iter().copied(), count, group.seq);
+        self.step(&batch, rows.len() * self.model.result_width())
+    }
+
+    /// The first values of a batch's results.
     fn step(&mut self, batch: &Batch, values: usize) -> Result<Vec<f32>, ModelError> {
         let shape = shape_of(batch.len(), batch.seq());
         let index = match self.steps.iter().position(|(kept, ..)| *kept == shape) {
@@ -169,6 +210,15 @@ impl<B: HostAccess> Embedder<B> {
             }
         }
     }
+}
+
+/// Steps of one length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Group {
+    /// Tokens of each text, padding included.
+    pub(crate) seq: usize,
+    /// Most texts of a step.
+    pub(crate) most: usize,
 }
 
 /// Lengths of padded texts: powers of two, and the longest.

@@ -2,7 +2,7 @@
 //!
 //! The directory has `config.json`, `model.safetensors` and `tokenizer.json`; `sentence_bert_config.json` (truncation),
 //! `modules.json` and `1_Pooling/config.json` (pooling, normalisation) are honoured if they are there, in a GGUF `pooling_type`. Without them:
-//! mean pooling, normalised. [`Embedder`] owns a backend and embeds texts of any number and length on it.
+//! mean pooling, normalised. A model with a classifier of one score ([`PoolingMode::Rank`]) ranks pairs of texts. [`Embedder`] owns a backend and embeds texts of any number and length on it.
 //!
 //! ```no_run
 //! use rocmforge_ggml::CpuBackend;
@@ -30,14 +30,14 @@ use rocmforge_gguf::Gguf;
 
 use crate::ModelError;
 pub use crate::arch::bert::BertConfig;
-use crate::arch::bert::{Encoder, renamed};
+use crate::arch::bert::{Encoder, renamed, renamed_with_head};
 use crate::cache::CacheSpec;
 use crate::step::{InputLayout, Memory, Parameters, Step, StepShape, Tensors, WorkSize};
 use crate::weights::{GgufWeights, SafetensorsWeights, Weight, WeightSource};
+pub(crate) use embedder::Group;
 pub use embedder::{Embedded, Embedder, EmbedderOptions};
 pub use pooling::{Pooling, PoolingMode};
-pub use tokens::Batch;
-use tokens::Tokens;
+pub use tokens::{Batch, TextEncoder, TextIds};
 
 /// An encoder: its settings, its weights (mapped, not read) and its tokenizer.
 pub struct Bert {
@@ -45,7 +45,7 @@ pub struct Bert {
     pooling: Pooling,
     weights: Box<dyn WeightSource>,
     parameters: Parameters,
-    tokens: Tokens,
+    encoder: TextEncoder,
 }
 
 impl std::fmt::Debug for Bert {
@@ -133,11 +133,20 @@ impl Bert {
         if !path.is_dir() {
             return Self::from_gguf(Gguf::open(path)?, pooling);
         }
-        let config = BertConfig::from_config_json(&path.join("config.json"))?;
-        let stated = Pooling::read(path)?;
-        let weights = SafetensorsWeights::open(path)?.renamed(renamed);
-        let tokens = Tokens::open(path, &config)?;
-        Self::new(config, pooling.unwrap_or(stated), Box::new(weights), tokens)
+        let (config, is_classifier) = BertConfig::read_config_json(&path.join("config.json"))?;
+        let pooling = match pooling {
+            Some(pooling) => pooling,
+            // Modules of sentence-transformers say what is done with the encoder alone.
+            None if is_classifier && !path.join("modules.json").exists() => Pooling::RANK,
+            None => Pooling::read(path)?,
+        };
+        let rename = match pooling.mode {
+            PoolingMode::Rank => renamed_with_head,
+            _ => renamed,
+        };
+        let weights = SafetensorsWeights::open(path)?.renamed(rename);
+        let encoder = TextEncoder::open(path, &config)?;
+        Self::new(config, pooling, Box::new(weights), encoder)
     }
 
     /// Takes a GGUF that is open already.
@@ -146,20 +155,20 @@ impl Bert {
     /// As [`Self::open`].
     pub fn from_gguf(gguf: Gguf, pooling: Option<Pooling>) -> Result<Self, ModelError> {
         let (config, stated) = BertConfig::from_gguf(&gguf)?;
-        let tokens = Tokens::from_gguf(&gguf, &config)?;
-        let stated = Pooling {
-            mode: stated.unwrap_or(PoolingMode::Mean),
-            normalize: true,
+        let encoder = TextEncoder::from_gguf(&gguf, &config)?;
+        let stated = match stated.unwrap_or(PoolingMode::Mean) {
+            PoolingMode::Rank => Pooling::RANK,
+            mode => Pooling { mode, normalize: true },
         };
         let weights = GgufWeights::new(Arc::new(gguf));
-        Self::new(config, pooling.unwrap_or(stated), Box::new(weights), tokens)
+        Self::new(config, pooling.unwrap_or(stated), Box::new(weights), encoder)
     }
 
     fn new(
         config: BertConfig,
         pooling: Pooling,
         weights: Box<dyn WeightSource>,
-        tokens: Tokens,
+        encoder: TextEncoder,
     ) -> Result<Self, ModelError> {
         let work = WorkSize { inputs: 1, scratch: 1 };
         let parameters = describe(&*weights, &config, pooling, true, work)?;
@@ -168,7 +177,7 @@ impl Bert {
             pooling,
             weights,
             parameters,
-            tokens,
+            encoder,
         })
     }
 
@@ -204,7 +213,34 @@ impl Bert {
     /// Longest input in tokens; longer texts are cut.
     #[must_use]
     pub fn max_tokens(&self) -> usize {
-        self.tokens.max_tokens()
+        self.encoder.max_tokens()
+    }
+
+    /// What turns texts into ids.
+    #[must_use]
+    pub const fn encoder(&self) -> &TextEncoder {
+        &self.encoder
+    }
+
+    /// Components of a text's result: the width of embeddings, or 1 of a model that ranks.
+    #[must_use]
+    pub fn result_width(&self) -> usize {
+        match self.pooling.mode {
+            PoolingMode::Rank => 1,
+            PoolingMode::Mean | PoolingMode::Cls | PoolingMode::Last => self.config.width,
+        }
+    }
+
+    /// Bytes of all weights.
+    #[must_use]
+    pub fn weight_bytes(&self) -> usize {
+        self.parameters.weight_bytes()
+    }
+
+    /// The weights, as the file has them.
+    #[must_use]
+    pub fn weights(&self) -> &dyn WeightSource {
+        &*self.weights
     }
 
     /// Turns texts into one padded batch.
@@ -212,7 +248,7 @@ impl Bert {
     /// # Errors
     /// No texts, or the tokenizer fails, or it gives ids that the model does not have.
     pub fn tokenize(&self, texts: &[impl AsRef<str>]) -> Result<Batch, ModelError> {
-        Ok(Batch::from_ids(&self.tokens.rows(texts, self.config.vocab)?))
+        Ok(Batch::from_texts(&self.encoder.rows(texts)?))
     }
 
     /// Encodes a batch on an empty backend: loads the weights, runs the graph, reads everything back.
@@ -278,7 +314,7 @@ impl Bert {
                     .next()
                     .transpose()?
                     .unwrap_or_default(),
-                width: self.config.width,
+                width: self.result_width(),
             },
             hidden: step.results.iter().map(read).collect::<Result<_, _>>()?,
             launches: step.graph.launches().len(),
@@ -295,6 +331,7 @@ impl Bert {
         }
         if let Some(texts) = layout.texts {
             let bits = |values: Vec<f32>| values.into_iter().map(f32::to_bits).collect::<Vec<u32>>();
+            inputs[texts.types].copy_from_slice(batch.types());
             inputs[texts.mask].copy_from_slice(&bits(batch.additive_mask()));
             inputs[texts.pooling].copy_from_slice(&bits(self.pooling.weights(batch)));
         }
@@ -311,7 +348,7 @@ fn describe(
     work: WorkSize,
 ) -> Result<Parameters, ModelError> {
     let mut tensors = Tensors::new(weights, NO_CACHE);
-    let encoder = Encoder::new(&mut tensors, config, pooling.normalize, hidden)?;
+    let encoder = Encoder::new(&mut tensors, config, pooling, hidden)?;
     tensors.finish(Arc::new(encoder), "bert", work)
 }
 

@@ -16,6 +16,8 @@ pub enum PoolingMode {
     Cls,
     /// The last that is not padding.
     Last,
+    /// The first, through a classifier: a score in place of an embedding.
+    Rank,
 }
 
 /// Pooling and what follows.
@@ -23,7 +25,7 @@ pub enum PoolingMode {
 pub struct Pooling {
     /// Which tokens count.
     pub mode: PoolingMode,
-    /// Whether embeddings are scaled to length 1.
+    /// Whether embeddings are scaled to length 1. Scores never are.
     pub normalize: bool,
 }
 
@@ -51,6 +53,12 @@ struct Raw {
 }
 
 impl Pooling {
+    /// Of a model that ranks.
+    pub const RANK: Self = Self {
+        mode: PoolingMode::Rank,
+        normalize: false,
+    };
+
     /// Reads what the directory says; mean and normalised if it says nothing.
     ///
     /// # Errors
@@ -118,7 +126,7 @@ impl Pooling {
     pub(super) fn weights(self, batch: &Batch) -> Vec<f32> {
         let counts = |(at, length): (usize, usize)| match self.mode {
             PoolingMode::Mean => at < length,
-            PoolingMode::Cls => at == 0,
+            PoolingMode::Cls | PoolingMode::Rank => at == 0,
             PoolingMode::Last => at + 1 == length,
         };
         batch.places().map(|place| f32::from(u8::from(counts(place)))).collect()

@@ -1,6 +1,7 @@
-//! Token batches: texts as padded batches of token ids.
+//! Token ids: texts and pairs of texts as ids, and padded batches of them.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use rocmforge_gguf::Gguf;
 use serde::Deserialize;
@@ -9,10 +10,39 @@ use super::BertConfig;
 use crate::tokenizer::{AddBos, Encode, SpecialTokens, Tokenizer};
 use crate::{ModelError, files};
 
+/// The ids of a text, or of a pair of texts, with all that the model wants beside them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TextIds {
+    ids: Vec<u32>,
+    /// Ids before those of the second text: all, where there is none.
+    first: usize,
+}
+
+impl TextIds {
+    /// All ids.
+    #[must_use]
+    pub fn ids(&self) -> &[u32] {
+        &self.ids
+    }
+
+    /// Number of ids.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.ids.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.ids.is_empty()
+    }
+}
+
 /// Texts as token ids, padded to the longest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Batch {
     ids: Vec<u32>,
+    types: Vec<u32>,
     lengths: Vec<usize>,
     seq: usize,
 }
@@ -22,21 +52,40 @@ impl Batch {
     #[must_use]
     pub fn from_ids(texts: &[Vec<u32>]) -> Self {
         let seq = texts.iter().map(Vec::len).max().unwrap_or(0);
-        Self::padded(texts.iter().map(Vec::as_slice), texts.len(), seq)
+        let rows = texts.iter().map(|ids| (ids.as_slice(), ids.len()));
+        Self::padded(rows, texts.len(), seq)
     }
 
-    /// `count` texts of `seq` tokens each: those that there are, cut or padded with id 0, and texts of one token after them.
-    pub(super) fn padded<'a>(texts: impl Iterator<Item = &'a [u32]>, count: usize, seq: usize) -> Self {
+    /// As [`Self::from_ids`], of texts and pairs of texts.
+    #[must_use]
+    pub fn from_texts(texts: &[TextIds]) -> Self {
+        let seq = texts.iter().map(TextIds::len).max().unwrap_or(0);
+        Self::of_texts(texts.iter(), texts.len(), seq)
+    }
+
+    /// As [`Self::padded`], of texts and pairs of texts.
+    pub(super) fn of_texts<'a>(texts: impl Iterator<Item = &'a TextIds>, count: usize, seq: usize) -> Self {
+        Self::padded(texts.map(|text| (text.ids(), text.first)), count, seq)
+    }
+
+    /// `count` texts of `seq` tokens each: those that there are, cut or padded with id 0, and texts of one token after them. With each text comes the
+    /// number of its tokens that are of type 0; those behind them are of type 1.
+    fn padded<'a>(texts: impl Iterator<Item = (&'a [u32], usize)>, count: usize, seq: usize) -> Self {
         let mut batch = Self {
             ids: Vec::with_capacity(count.saturating_mul(seq)),
+            types: Vec::with_capacity(count.saturating_mul(seq)),
             lengths: Vec::with_capacity(count),
             seq,
         };
-        for text in texts.chain(std::iter::repeat(&[0][..])).take(count) {
+        for (text, first) in texts.chain(std::iter::repeat((&[0][..], 1))).take(count) {
             let text = text.get(..seq).unwrap_or(text);
             batch.lengths.push(text.len());
             batch.ids.extend_from_slice(text);
-            batch.ids.resize(batch.lengths.len() * seq, 0);
+            let end = batch.lengths.len() * seq;
+            batch.ids.resize(end, 0);
+            let types = (0..text.len()).map(|at| u32::from(at >= first));
+            batch.types.extend(types);
+            batch.types.resize(end, 0);
         }
         batch
     }
@@ -71,6 +120,12 @@ impl Batch {
         &self.ids
     }
 
+    /// The types of the ids, `[len, seq]`: 1 for those of second texts.
+    #[must_use]
+    pub fn types(&self) -> &[u32] {
+        &self.types
+    }
+
     /// Position in its row, and the tokens of the row without padding, for every id.
     pub(super) fn places(&self) -> impl Iterator<Item = (usize, usize)> {
         self.lengths
@@ -94,14 +149,16 @@ struct SentenceBertConfig {
     do_lower_case: Option<bool>,
 }
 
-/// The tokenizer, set up as the model's own pipeline does.
-#[derive(Debug)]
-pub(super) struct Tokens {
-    tokenizer: Tokenizer,
+/// Turns texts into ids as the model's own pipeline does. Clones share the tokenizer.
+#[derive(Clone, Debug)]
+pub struct TextEncoder {
+    tokenizer: Arc<Tokenizer>,
     max_tokens: usize,
+    vocab: usize,
+    types: usize,
 }
 
-impl Tokens {
+impl TextEncoder {
     /// A directory's.
     pub(super) fn open(directory: &Path, config: &BertConfig) -> Result<Self, ModelError> {
         let tokenizer = Tokenizer::from_file(&directory.join("tokenizer.json"))?;
@@ -117,54 +174,117 @@ impl Tokens {
         }
         let limit = sentence.and_then(|s| s.max_seq_length).unwrap_or(config.context);
         let max_tokens = limit.min(config.context);
-        let (before, after) = tokenizer.frame();
-        if max_tokens <= before.len() + after.len() {
-            return Err(ModelError::Setting {
-                path: sentence_path,
-                field: "max_seq_length",
-                value: max_tokens.to_string(),
-                rule: "it must leave room for a token between [CLS] and [SEP]",
-            });
-        }
-        Ok(Self { tokenizer, max_tokens })
+        Self::new(tokenizer, max_tokens, config).ok_or_else(|| ModelError::Setting {
+            path: sentence_path,
+            field: "max_seq_length",
+            value: max_tokens.to_string(),
+            rule: "it must leave room for a token between [CLS] and [SEP]",
+        })
     }
 
     /// A GGUF's: texts are as long as the position table.
     pub(super) fn from_gguf(gguf: &Gguf, config: &BertConfig) -> Result<Self, ModelError> {
         let tokenizer = Tokenizer::from_gguf(gguf.metadata())?;
-        let (before, after) = tokenizer.frame();
-        let (frame, max_tokens) = (before.len() + after.len(), config.context);
-        match max_tokens > frame {
-            true => Ok(Self { tokenizer, max_tokens }),
-            false => Err(ModelError::Hyperparameter {
-                key: "bert.context_length".to_owned(),
-                value: max_tokens.to_string(),
-                rule: "it must leave room for a token between [CLS] and [SEP]".to_owned(),
-            }),
-        }
+        Self::new(tokenizer, config.context, config).ok_or_else(|| ModelError::Hyperparameter {
+            key: "bert.context_length".to_owned(),
+            value: config.context.to_string(),
+            rule: "it must leave room for a token between [CLS] and [SEP]".to_owned(),
+        })
     }
 
-    pub(super) fn max_tokens(&self) -> usize {
+    /// `None` if no text fits.
+    fn new(tokenizer: Tokenizer, max_tokens: usize, config: &BertConfig) -> Option<Self> {
+        let (before, after) = tokenizer.frame();
+        (max_tokens > before.len() + after.len()).then(|| Self {
+            tokenizer: Arc::new(tokenizer),
+            max_tokens,
+            vocab: config.vocab,
+            types: config.types,
+        })
+    }
+
+    /// The tokenizer.
+    #[must_use]
+    pub const fn tokenizer(&self) -> &Arc<Tokenizer> {
+        &self.tokenizer
+    }
+
+    /// Longest input in tokens.
+    #[must_use]
+    pub const fn max_tokens(&self) -> usize {
         self.max_tokens
     }
 
-    /// The ids of each text, cut to the longest.
-    pub(super) fn rows(&self, texts: &[impl AsRef<str>], vocab: usize) -> Result<Vec<Vec<u32>>, ModelError> {
-        let (before, after) = self.tokenizer.frame();
+    /// Tokens that the model has: ids are below it.
+    #[must_use]
+    pub const fn vocab(&self) -> usize {
+        self.vocab
+    }
+
+    /// The ids of a text alone, without what the model wants before and after it.
+    ///
+    /// # Errors
+    /// The tokenizer fails, or gives ids that the model does not have.
+    pub fn plain(&self, text: &str) -> Result<Vec<u32>, ModelError> {
         let options = Encode {
             special: SpecialTokens::Parse,
             add_bos: AddBos::No,
         };
-        let mut rows = Vec::with_capacity(texts.len());
-        for text in texts {
-            let mut ids = self.tokenizer.encode(text.as_ref(), options)?;
+        let ids = self.tokenizer.encode(text, options)?;
+        self.check(&ids)?;
+        Ok(ids)
+    }
+
+    /// Ids as the whole of an input: nothing is added.
+    ///
+    /// # Errors
+    /// The model does not have one of them.
+    pub fn whole(&self, ids: Vec<u32>) -> Result<TextIds, ModelError> {
+        self.check(&ids)?;
+        Ok(TextIds { first: ids.len(), ids })
+    }
+
+    /// A text. If `cut` says so, one that is too long loses its end.
+    ///
+    /// # Errors
+    /// As [`Self::plain`].
+    pub fn text(&self, text: &str, cut: bool) -> Result<TextIds, ModelError> {
+        let (before, after) = self.tokenizer.frame();
+        let mut ids = self.plain(text)?;
+        if cut {
             ids.truncate(self.max_tokens - before.len() - after.len());
-            let row = [before, &ids, after].concat();
-            if let Some(&id) = row.iter().find(|&&id| id as usize >= vocab) {
-                return Err(ModelError::TokenOutOfRange { id, vocab });
-            }
-            rows.push(row);
         }
+        self.whole([before, &ids, after].concat())
+    }
+
+    /// A pair of texts from the ids of each alone, as [`Self::plain`] gives them. If `cut` says so, and the first leaves room, the second loses its end
+    /// where both together are too long.
+    #[must_use]
+    pub fn pair(&self, first: &[u32], second: &[u32], cut: bool) -> TextIds {
+        let (before, after) = self.tokenizer.frame();
+        let used = before.len() + first.len() + 2 * after.len();
+        let second = match self.max_tokens.checked_sub(used) {
+            Some(room) if cut => second.get(..room).unwrap_or(second),
+            _ => second,
+        };
+        let ids = [before, first, after, second, after].concat();
+        // A model with one type of tokens knows no second text.
+        let first = if self.types > 1 { used - after.len() } else { ids.len() };
+        TextIds { ids, first }
+    }
+
+    fn check(&self, ids: &[u32]) -> Result<(), ModelError> {
+        let vocab = self.vocab;
+        match ids.iter().find(|id| **id as usize >= vocab) {
+            Some(&id) => Err(ModelError::TokenOutOfRange { id, vocab }),
+            None => Ok(()),
+        }
+    }
+
+    /// The ids of each text, cut to the longest.
+    pub(super) fn rows(&self, texts: &[impl AsRef<str>]) -> Result<Vec<TextIds>, ModelError> {
+        let rows: Result<Vec<TextIds>, _> = texts.iter().map(|text| self.text(text.as_ref(), true)).collect();
+        let rows = rows?;
         match rows.iter().any(|row| !row.is_empty()) {
             true => Ok(rows),
             false => Err(ModelError::NoTexts),

@@ -47,21 +47,17 @@ impl Limits {
 #[derive(Clone, Debug)]
 pub struct Handle {
     commands: Sender<Command>,
-    shared: Arc<Shared>,
+    shared: Arc<Shared<Event>>,
     limits: Limits,
 }
 
 impl Handle {
-    pub(super) fn new(commands: Sender<Command>, shared: Arc<Shared>, limits: Limits) -> Self {
+    pub(super) fn new(commands: Sender<Command>, shared: Arc<Shared<Event>>, limits: Limits) -> Self {
         Self {
             commands,
             shared,
             limits,
         }
-    }
-
-    pub(super) fn shared(&self) -> &Shared {
-        &self.shared
     }
 
     /// The tokenizer.

@@ -25,24 +25,24 @@
 //! # }
 //! ```
 
+mod embedding;
 mod handle;
 mod shared;
+mod threads;
 mod worker;
 
 use std::sync::Arc;
 use std::sync::mpsc;
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rocmforge_ggml::HostAccess;
 
 use crate::ModelError;
-#[cfg(doc)]
-use crate::generate::Event;
-use crate::generate::{GenerateError, Generator};
+use crate::generate::{Event, GenerateError, Generator};
+pub use embedding::{EmbeddingHandle, EmbeddingOptions, EmbeddingServer, EmbeddingTicket, ServedEmbeddings};
 pub use handle::{Events, Handle, Ticket};
-use shared::Shared;
 pub use shared::{Figures, State};
+use threads::Threads;
 
 /// Limits of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,6 +77,25 @@ pub enum ServeError {
         /// Most that may be.
         limit: usize,
     },
+    /// Open requests have as many texts as they may have.
+    #[error("{texts} texts are open, {limit} may be: try again later, or send fewer at a time")]
+    TextsFull {
+        /// Texts of open requests, with those of the one that is refused.
+        texts: usize,
+        /// Most that may be.
+        limit: usize,
+    },
+    /// There is no text, or one without tokens.
+    #[error("there is no text, or one without tokens")]
+    EmptyText,
+    /// A text is longer than the model takes.
+    #[error("a text has {tokens} tokens, the model takes {most}: shorten it or split it")]
+    TextTooLong {
+        /// Its tokens.
+        tokens: usize,
+        /// Most that the model takes.
+        most: usize,
+    },
     /// No more requests are taken; those that were taken go on.
     #[error("the server takes no more requests: it ends when those that it has are done")]
     Draining,
@@ -104,8 +123,7 @@ pub enum ServeError {
 #[derive(Debug)]
 pub struct Server {
     handle: Handle,
-    worker: Option<JoinHandle<()>>,
-    watch: Option<JoinHandle<()>>,
+    threads: Threads<Event>,
 }
 
 impl Server {
@@ -117,31 +135,14 @@ impl Server {
         options: ServeOptions,
         make: impl FnOnce() -> Result<Generator<B>, ModelError> + Send + 'static,
     ) -> Result<Self, ServeError> {
-        let shared = Arc::new(Shared::new(options));
         let (commands, received) = mpsc::channel();
-        let (made, is_made) = mpsc::channel();
-        let thread = |name: &str| std::thread::Builder::new().name(name.to_owned());
-        let no_thread = |error| ServeError::Thread(Arc::new(error));
-        let of_worker = Arc::clone(&shared);
-        let worker = thread("rocmforge-engine").spawn(move || {
-            let _stop = shared::StopAtEnd(&of_worker);
-            match make() {
-                Ok(generator) => {
-                    let limits = handle::Limits::of(&generator);
-                    worker::run(generator, &received, &of_worker, || drop(made.send(Ok(limits))));
-                }
-                Err(error) => drop(made.send(Err(ServeError::Start(Arc::new(error))))),
-            }
-        });
-        let worker = worker.map_err(no_thread)?;
-        // A thread that ends without a word has panicked.
-        let limits = is_made.recv().unwrap_or(Err(ServeError::Stopped))?;
-        let of_watch = Arc::clone(&shared);
-        let watch = thread("rocmforge-watch").spawn(move || of_watch.watch());
+        let (threads, limits) = Threads::start(options, make, move |generator, shared, made| {
+            let limits = handle::Limits::of(&generator);
+            worker::run(generator, &received, shared, || drop(made.send(Ok(limits))));
+        })?;
         Ok(Self {
-            watch: Some(watch.map_err(no_thread)?),
-            worker: Some(worker),
-            handle: Handle::new(commands, shared, limits),
+            handle: Handle::new(commands, Arc::clone(threads.shared()), limits),
+            threads,
         })
     }
 
@@ -154,28 +155,15 @@ impl Server {
     /// Takes no more requests, and waits until those that it has are done.
     pub fn drain(mut self) {
         self.handle.drain();
-        self.join();
-    }
-
-    /// Waits for both threads. One that does not come back from the device is left behind.
-    fn join(&mut self) {
-        let has_ended = self.handle.shared().wait_for_end();
-        if let Some(watch) = self.watch.take() {
-            let _ = watch.join();
-        }
-        if let Some(worker) = self.worker.take()
-            && has_ended
-        {
-            let _ = worker.join();
-        }
+        self.threads.join();
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        if self.worker.is_some() {
+        if self.threads.are_there() {
             self.handle.stop();
-            self.join();
+            self.threads.join();
         }
     }
 }

@@ -11,19 +11,31 @@ use super::{ServeError, ServeOptions};
 use crate::generate::{Event, PromptCounts};
 use crate::{GraphCounts, ReadCounts};
 
+/// What a server gives its requests.
+pub(super) trait Reply: Send + 'static {
+    /// Whether a request gets nothing after it.
+    fn is_last(&self) -> bool;
+}
+
+impl Reply for Event {
+    fn is_last(&self) -> bool {
+        matches!(self, Event::Finished { .. })
+    }
+}
+
 /// Takes the events of one request.
-pub(super) type Sink = Box<dyn FnMut(Result<Event, ServeError>) + Send>;
+pub(super) type Sink<E> = Box<dyn FnMut(Result<E, ServeError>) + Send>;
 
 /// Where a request's events go.
-enum Slot {
-    Ready(Sink),
+enum Slot<E> {
+    Ready(Sink<E>),
     /// The sink is being called; it gets this error afterwards.
     Called(Option<ServeError>),
     /// It has had its last event.
     Closed,
 }
 
-type OpenSink = Arc<Mutex<Slot>>;
+type OpenSink<E> = Arc<Mutex<Slot<E>>>;
 
 /// What a server does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -72,11 +84,10 @@ impl Figures {
     }
 }
 
-#[derive(Default)]
-struct Inside {
+struct Inside<E> {
     state: State,
     /// Sinks of open requests, by ticket.
-    sinks: HashMap<u64, OpenSink>,
+    sinks: HashMap<u64, OpenSink<E>>,
     next_ticket: u64,
     step_began: Option<Instant>,
     step_ended: Option<Instant>,
@@ -87,14 +98,29 @@ struct Inside {
     figures: Figures,
 }
 
-pub(super) struct Shared {
+impl<E> Default for Inside<E> {
+    fn default() -> Self {
+        Self {
+            state: State::default(),
+            sinks: HashMap::new(),
+            next_ticket: 0,
+            step_began: None,
+            step_ended: None,
+            is_over: false,
+            is_stuck: false,
+            figures: Figures::default(),
+        }
+    }
+}
+
+pub(super) struct Shared<E> {
     options: ServeOptions,
-    inside: Mutex<Inside>,
+    inside: Mutex<Inside<E>>,
     /// A step begins, or the engine's thread has ended.
     changed: Condvar,
 }
 
-impl std::fmt::Debug for Shared {
+impl<E: Reply> std::fmt::Debug for Shared<E> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Shared")
             .field("figures", &self.figures())
@@ -103,9 +129,9 @@ impl std::fmt::Debug for Shared {
 }
 
 /// Stops the server when the engine's thread ends, also by a panic.
-pub(super) struct StopAtEnd<'a>(pub(super) &'a Shared);
+pub(super) struct StopAtEnd<'a, E: Reply>(pub(super) &'a Shared<E>);
 
-impl Drop for StopAtEnd<'_> {
+impl<E: Reply> Drop for StopAtEnd<'_, E> {
     fn drop(&mut self) {
         self.0.stop(&ServeError::Stopped);
         let mut inside = self.0.lock();
@@ -116,13 +142,13 @@ impl Drop for StopAtEnd<'_> {
 }
 
 /// Whether an event is the last of its request.
-fn is_last(event: &Result<Event, ServeError>) -> bool {
-    matches!(event, Err(_) | Ok(Event::Finished { .. }))
+fn is_last<E: Reply>(event: &Result<E, ServeError>) -> bool {
+    event.as_ref().map_or(true, Reply::is_last)
 }
 
 /// Gives a sink an event, unless it has had its last. Says whether the sink takes more. Nothing is locked while it is called: it may use a
 /// handle. A sink that panics gets no more.
-fn deliver(slot: &OpenSink, event: Result<Event, ServeError>) -> bool {
+fn deliver<E: Reply>(slot: &OpenSink<E>, event: Result<E, ServeError>) -> bool {
     let lock = || slot.lock().unwrap_or_else(PoisonError::into_inner);
     let mut state = lock();
     let mut sink = match std::mem::replace(&mut *state, Slot::Called(None)) {
@@ -156,7 +182,7 @@ fn deliver(slot: &OpenSink, event: Result<Event, ServeError>) -> bool {
     takes_more
 }
 
-impl Shared {
+impl<E: Reply> Shared<E> {
     pub(super) fn new(options: ServeOptions) -> Self {
         Self {
             options,
@@ -166,12 +192,12 @@ impl Shared {
     }
 
     /// A sink that panics leaves nothing half done.
-    fn lock(&self) -> MutexGuard<'_, Inside> {
+    fn lock(&self) -> MutexGuard<'_, Inside<E>> {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes a request's sink, if there is room, and gives its ticket.
-    pub(super) fn open(&self, sink: Sink) -> Result<u64, ServeError> {
+    pub(super) fn open(&self, sink: Sink<E>) -> Result<u64, ServeError> {
         let mut inside = self.lock();
         match inside.state {
             State::Ready => {}
@@ -189,7 +215,7 @@ impl Shared {
     }
 
     /// Gives a request an event. The last one ends it. Says whether the request still wants events.
-    pub(super) fn send(&self, ticket: u64, event: Result<Event, ServeError>) -> bool {
+    pub(super) fn send(&self, ticket: u64, event: Result<E, ServeError>) -> bool {
         // Who has had the last event is no longer counted.
         let mut inside = self.lock();
         let slot = match is_last(&event) {
@@ -267,7 +293,7 @@ impl Shared {
     /// Waits until the engine's thread has ended, or does not come back. Says whether it has ended.
     pub(super) fn wait_for_end(&self) -> bool {
         // A thread whose step did come back after its deadline gives the engine's memory back, and ends.
-        let is_running = |inside: &mut Inside| !(inside.is_over || inside.is_stuck && inside.step_began.is_some());
+        let is_running = |inside: &mut Inside<E>| !(inside.is_over || inside.is_stuck && inside.step_began.is_some());
         let waited = self.changed.wait_while(self.lock(), is_running);
         waited.unwrap_or_else(PoisonError::into_inner).is_over
     }

@@ -22,7 +22,7 @@ pub(super) enum Command {
 
 struct Worker<'a, B: HostAccess> {
     generator: Generator<B>,
-    shared: &'a Shared,
+    shared: &'a Shared<Event>,
     tickets: HashMap<RequestId, u64>,
     steps: u64,
     failed_in_a_row: u64,
@@ -32,7 +32,7 @@ struct Worker<'a, B: HostAccess> {
 pub(super) fn run<B: HostAccess>(
     generator: Generator<B>,
     commands: &Receiver<Command>,
-    shared: &Shared,
+    shared: &Shared<Event>,
     ready: impl FnOnce(),
 ) {
     let mut worker = Worker {

@@ -42,7 +42,7 @@ const NAMES: [(&str, &str); 13] = [
 ];
 
 /// A random encoder of two layers as a directory.
-fn random(directory: &Path) {
+pub(super) fn random(directory: &Path) {
     let mut rng = rng(42);
     let mut tensors = Tensors::new();
     let mut add = |name: String, shape: &[usize], about: f32| {
@@ -332,6 +332,116 @@ fn pooling_takes_the_mean_the_first_or_the_last_token() {
     }
 }
 
+/// Adds a pooler and a classifier of so many scores to the random encoder.
+fn add_head(directory: &Path, scores: usize) {
+    let path = directory.join("model.safetensors");
+    let bytes = std::fs::read(&path).expect("there");
+    let file = SafeTensors::deserialize(&bytes).expect("whole");
+    let mut tensors: Tensors = (file.tensors().into_iter())
+        .map(|(name, tensor)| (name, (tensor.dtype(), tensor.shape().to_vec(), tensor.data().to_vec())))
+        .collect();
+    let mut rng = rng(43);
+    for (name, shape) in [
+        ("pooler.dense.weight", vec![WIDTH, WIDTH]),
+        ("pooler.dense.bias", vec![WIDTH]),
+        ("classifier.weight", vec![scores, WIDTH]),
+        ("classifier.bias", vec![scores]),
+    ] {
+        let count: usize = shape.iter().product();
+        let bytes = (0..count).flat_map(|_| rng.uniform(-0.7, 0.7).to_le_bytes()).collect();
+        let name = if name.starts_with("pooler") {
+            format!("bert.{name}")
+        } else {
+            name.to_owned()
+        };
+        tensors.insert(name, (Dtype::F32, shape, bytes));
+    }
+    let mut config = read_json(&directory.join("config.json"));
+    config["architectures"] = json!(["BertForSequenceClassification"]);
+    config["id2label"] = json!({"0": "LABEL_0"});
+    write(directory, &config, &tensors);
+}
+
+/// By the definition, from the hidden states of the last layer: `w2 tanh(w1 x + b1) + b2` of the first token.
+#[test]
+fn a_classifier_of_one_score_ranks_pairs_of_texts() {
+    let directory = tempfile::tempdir().expect("a directory");
+    random(directory.path());
+    add_head(directory.path(), 1);
+    let model = Bert::open(directory.path()).expect("opens");
+    assert_eq!((model.pooling(), model.result_width()), (Pooling::RANK, 1));
+    let encoder = model.encoder().clone();
+    let pair = |first: &str, second: &str| {
+        let [first, second] = [first, second].map(|text| encoder.plain(text).expect("tokens"));
+        encoder.pair(&first, &second, false)
+    };
+    let pairs = [pair("a b", "c"), pair("a b", "x unknown a b c"), pair("", "")];
+    assert_eq!(pairs[0].ids(), [2, 4, 5, 3, 6, 3]);
+    let batch = Batch::from_texts(&pairs);
+    assert_eq!(batch.types()[..6], [0, 0, 0, 0, 1, 1]);
+    let run = model.run(&mut cpu(), &batch).expect("runs");
+    let bytes = std::fs::read(directory.path().join("model.safetensors")).expect("there");
+    let file = SafeTensors::deserialize(&bytes).expect("whole");
+    let values = |name: &str| -> Vec<f64> {
+        let data = file.tensor(name).expect(name).data().to_vec();
+        let four = data
+            .chunks_exact(4)
+            .map(|four| f32::from_le_bytes(four.try_into().expect("four")));
+        four.map(f64::from).collect()
+    };
+    let linear = |name: &str, x: &[f64]| -> Vec<f64> {
+        let (weight, bias) = (values(&format!("{name}.weight")), values(&format!("{name}.bias")));
+        let rows = weight.chunks_exact(x.len()).zip(bias);
+        rows.map(|(row, bias)| row.iter().zip(x).map(|(w, x)| w * x).sum::<f64>() + bias)
+            .collect()
+    };
+    let last = run.hidden.last().expect("a layer");
+    let expected: Vec<f32> = (0..pairs.len())
+        .map(|text| {
+            let first = &last[text * batch.seq() * WIDTH..][..WIDTH];
+            let first: Vec<f64> = first.iter().map(|&value| f64::from(value)).collect();
+            let pooled: Vec<f64> = linear("bert.pooler.dense", &first).into_iter().map(f64::tanh).collect();
+            linear("classifier", &pooled)[0] as f32
+        })
+        .collect();
+    assert!(worst(&run.embeddings.data, &expected) <= 1e-5);
+    // Types of tokens count: the same ids as one text give another score.
+    let whole = encoder.whole(pairs[0].ids().to_vec()).expect("its ids");
+    let mut on_cpu = embedder(model, cpu(), 64);
+    let found = on_cpu.embed_ids(&pairs).expect("runs").embeddings;
+    assert!(worst(&found.data, &expected) <= 1e-5);
+    let other = on_cpu.embed_ids(&[whole]).expect("runs").embeddings;
+    assert!(worst(&other.data, &expected[..1]) > 1e-4);
+    let lease = gpu();
+    let model = Bert::open(directory.path()).expect("opens");
+    let card = HipGgmlBackend::new(lease.backend()).expect("kernels");
+    let on_card = embedder(model, card, 64).embed_ids(&pairs).expect("runs").embeddings;
+    assert!(worst(&on_card.data, &expected) <= 1e-5, "on the card");
+    // Of a long pair the second text is cut, and never the first.
+    let long: Vec<u32> = vec![4; 2 * CONTEXT];
+    assert_eq!(encoder.pair(&[5], &long, true).len(), CONTEXT);
+    assert_eq!(encoder.pair(&long, &[5], true).len(), long.len() + 4);
+    let error = on_cpu
+        .embed_ids(&[encoder.pair(&long, &[5], true)])
+        .expect_err("too long");
+    assert!(error.to_string().contains("84 tokens"), "{error}");
+
+    // As an embedding model the head is left out.
+    let pooling = Pooling {
+        mode: PoolingMode::Mean,
+        normalize: true,
+    };
+    let plain = Bert::open_with(directory.path(), Some(pooling)).expect("opens");
+    assert_eq!(plain.result_width(), WIDTH);
+    random(directory.path());
+    add_head(directory.path(), 2);
+    let error = Bert::open(directory.path()).expect_err("two scores");
+    assert!(
+        matches!(&error, ModelError::TensorShape { name, .. } if name == "classifier.weight"),
+        "{error}"
+    );
+}
+
 #[test]
 fn an_encoder_is_an_architecture_that_a_decoder_refuses_by_name() {
     let row = Architecture::of_gguf("bert").expect("a row");
@@ -367,7 +477,7 @@ fn keys_of_an_encoder_are_read_or_refused_by_name() {
         assert_eq!(model.pooling(), Pooling { mode, normalize: true });
     }
     for (key, value) in [
-        ("bert.pooling_type", Meta::U32(4)),
+        ("bert.pooling_type", Meta::U32(5)),
         ("bert.pooling_type", Meta::U32(0)),
         ("bert.attention.causal", Meta::Bool(true)),
         ("bert.attention.head_count", Meta::U32(3)),
