@@ -1,4 +1,4 @@
-//! Serves one model on the CPU: `cargo run --release -p rocmforge-server --example cpu -- MODEL [PORT]`.
+//! Serves one model, of texts or of embeddings, on the CPU: `cargo run --release -p rocmforge-server --example cpu -- MODEL [PORT]`.
 //!
 //! It is the least that a program of its own needs, with options that tests of other programs use. `rocmforge serve` has cards and several models.
 #![allow(clippy::print_stderr)] // it is a program for people
@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use clap::Parser;
 use rocmforge_ggml::CpuBackend;
+use rocmforge_models::bert::{Bert, Embedder, EmbedderOptions, Pooling, PoolingMode};
 use rocmforge_models::chat::ChatTemplate;
 use rocmforge_models::generate::Generator;
-use rocmforge_models::serve::{ServeOptions, Server};
-use rocmforge_models::{Engine, EngineOptions, Limit, Model};
+use rocmforge_models::serve::{EmbeddingOptions, EmbeddingServer, ServeOptions, Server};
+use rocmforge_models::{Engine, EngineOptions, Limit, Model, ModelError};
 use rocmforge_server::{App, Facts, Keys, LoadError, Loaded, ServerOptions, Source};
 
 #[derive(Clone, Parser)]
@@ -43,16 +44,56 @@ struct Args {
     /// Seconds that the model stays loaded without requests.
     #[arg(long)]
     keep_alive: Option<u64>,
+    /// Pooling of an encoder in place of the model's: mean, cls, last or rank.
+    #[arg(long, value_parser = pooling)]
+    pooling: Option<Pooling>,
     #[arg(long)]
     slots: bool,
     #[arg(long)]
     no_metrics: bool,
 }
 
+fn pooling(name: &str) -> Result<Pooling, String> {
+    let mode = match name {
+        "mean" => PoolingMode::Mean,
+        "cls" => PoolingMode::Cls,
+        "last" => PoolingMode::Last,
+        "rank" => return Ok(Pooling::RANK),
+        _ => return Err("it must be mean, cls, last or rank".to_owned()),
+    };
+    Ok(Pooling { mode, normalize: true })
+}
+
+impl Args {
+    /// Loads an encoder.
+    fn load_encoder(&self) -> Result<Loaded, LoadError> {
+        let model = Bert::open_with(&self.model, self.pooling)?;
+        let facts = Facts {
+            architecture: "bert".to_owned(),
+            context: model.max_tokens(),
+            trained_context: model.max_tokens(),
+            width: model.config().width,
+            weight_bytes: model.weight_bytes() as u64,
+            device: "cpu".to_owned(),
+            ..Facts::default()
+        };
+        let server = EmbeddingServer::start(EmbeddingOptions::default(), move || {
+            Embedder::new(model, CpuBackend::new(), EmbedderOptions::default())
+        })?;
+        Ok(Loaded {
+            facts,
+            ..Loaded::new(server)
+        })
+    }
+}
+
 impl Source for Args {
     fn load(&self) -> Result<Loaded, LoadError> {
         let failed = |error: Box<dyn std::error::Error + Send + Sync>| LoadError::Failed(error);
-        let model = Model::open(&self.model)?;
+        let model = match Model::open(&self.model) {
+            Err(ModelError::IsEncoder { .. }) => return self.load_encoder(),
+            model => model?,
+        };
         let tokenizer = model.tokenizer()?;
         let template = match &self.template {
             Some(path) => {

@@ -206,7 +206,7 @@ async fn reload(State(app): State<App>) -> Result<axum::Json<Value>, ApiError> {
 
 async fn tokenize(State(app): State<App>, asker: Asker, fields: Fields) -> Result<axum::Json<Value>, ApiError> {
     let place = asker.place;
-    let lease = app.lease(fields.text("model")?).await?;
+    let lease = app.any_lease(fields.text("model")?).await?;
     fields.refuse(&NOT_SUPPORTED)?;
     // vLLM's clients send a `prompt`, llama.cpp's a `content`.
     let (name, text, bos) = match (fields.text("prompt")?, fields.text("content")?) {
@@ -218,7 +218,7 @@ async fn tokenize(State(app): State<App>, asker: Asker, fields: Fields) -> Resul
         (None, content) => ("content", content.unwrap_or_default(), fields.bool("add_special")?),
     };
     let text = text.to_owned();
-    let tokenizer = Arc::clone(lease.handle().tokenizer());
+    let tokenizer = lease.tokenizer();
     let encode = Encode {
         add_bos: match bos {
             true => AddBos::ModelDefault,
@@ -263,8 +263,7 @@ async fn tokenize(State(app): State<App>, asker: Asker, fields: Fields) -> Resul
 
 async fn detokenize(State(app): State<App>, asker: Asker, fields: Fields) -> Result<axum::Json<Value>, ApiError> {
     let place = app.place(&asker)?;
-    let lease = app.lease(fields.text("model")?).await?;
-    let tokenizer = lease.handle().tokenizer();
+    let tokenizer = app.any_lease(fields.text("model")?).await?.tokenizer();
     let ids = fields.list("tokens")?.map_or(&[][..], Vec::as_slice);
     let ids = ids.iter().map(|id| {
         let id = id.as_u64().filter(|id| *id < tokenizer.vocab_size() as u64);
@@ -272,7 +271,7 @@ async fn detokenize(State(app): State<App>, asker: Asker, fields: Fields) -> Res
             .ok_or_else(|| ApiError::field("tokens", "it must be a list of the model's tokens"))
     });
     let ids: Vec<u32> = ids.collect::<Result<_, _>>()?;
-    let decoder = Arc::clone(tokenizer);
+    let decoder = Arc::clone(&tokenizer);
     // Many tokens take time.
     let decode = tokio::task::spawn_blocking(move || {
         let _place = place;
@@ -289,8 +288,7 @@ async fn tokenizer_info(State(app): State<App>, RawQuery(query): RawQuery) -> Re
     let query = query.unwrap_or_default();
     let entry = app.registry().find(named_model(&query)?.as_deref())?;
     let info = entry.look(|loaded, _| {
-        let handle = loaded.server.handle();
-        let tokenizer = handle.tokenizer();
+        let tokenizer = loaded.server.tokenizer();
         let token = |id: Option<u32>| id.and_then(|id| tokenizer.token(id));
         json!({
             "bos_token": token(tokenizer.bos()),

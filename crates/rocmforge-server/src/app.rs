@@ -8,6 +8,7 @@ use axum::Router;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::middleware;
+use rocmforge_models::serve::EmbeddingHandle;
 use sha2::{Digest, Sha256};
 
 use crate::error::{self, ApiError, Kind};
@@ -17,8 +18,8 @@ use crate::keys::Keys;
 use crate::listen;
 use crate::options::ServerOptions;
 use crate::places::{self, Place, Places};
-use crate::registry::{Lease, Registry};
-use crate::source::Source;
+use crate::registry::{AnyLease, Entry, Lease, Registry};
+use crate::source::{ModelKind, Source};
 use crate::tls::Tls;
 use crate::trace::Trace;
 use crate::{admin, anthropic, description, llama_cpp, ollama, openai, page, requests};
@@ -253,10 +254,27 @@ impl App {
         }
     }
 
-    /// Uses the model of a request.
+    /// Uses the model of a request for texts.
     pub(crate) async fn lease(&self, name: Option<&str>) -> Result<Arc<Lease>, ApiError> {
         let entry = self.registry().find(name)?;
-        Ok(Arc::new(self.registry().lease(&entry).await?))
+        entry.check_kind(ModelKind::Text)?;
+        Ok(Arc::new(self.registry().lease(&entry).await?.into_text()?))
+    }
+
+    /// Uses the model of a request for embeddings, or for scores.
+    pub(crate) async fn encoder(
+        &self,
+        entry: &Arc<Entry>,
+        wanted: ModelKind,
+    ) -> Result<Arc<Lease<EmbeddingHandle>>, ApiError> {
+        entry.check_kind(wanted)?;
+        Ok(Arc::new(self.registry().lease(entry).await?.into_encoder(wanted)?))
+    }
+
+    /// Uses the model of a request, whatever it makes.
+    pub(crate) async fn any_lease(&self, name: Option<&str>) -> Result<AnyLease, ApiError> {
+        let entry = self.registry().find(name)?;
+        self.registry().lease(&entry).await
     }
 
     /// Takes a place for a request.

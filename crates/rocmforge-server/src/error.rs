@@ -302,7 +302,12 @@ impl From<ServeError> for ApiError {
     fn from(error: ServeError) -> Self {
         let kind = match &error {
             ServeError::Refused(cause) => return Self::from(&**cause),
-            ServeError::QueueFull { .. } => Kind::Busy,
+            ServeError::QueueFull { .. } | ServeError::TextsFull { .. } => Kind::Busy,
+            ServeError::EmptyText => Kind::Invalid,
+            ServeError::TextTooLong { tokens, most } => {
+                let (tokens, context) = (*tokens, *most);
+                Kind::ContextExceeded { tokens, context }
+            }
             ServeError::Draining | ServeError::Stopped => Kind::Unavailable,
             _ => Kind::Internal,
         };

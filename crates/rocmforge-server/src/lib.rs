@@ -1,9 +1,11 @@
 //! HTTP server for language models: the APIs of OpenAI, Anthropic, ollama and llama.cpp over [`rocmforge_models::serve`], with limits, keys and metrics.
+//! It serves models that make texts, and encoders that make embeddings of texts or scores of pairs.
 //!
 //! A [`Source`] says how a model is loaded. An [`App`] has a table of sources by name, loads each at its first request, and answers HTTP
 //! requests; [`App::run`] listens until it is asked to end, and lets the answers that run then come to their end.
 //!
 //! * [`source`] and `registry` are the models, `generation` is a request on one of them, `answer` one to a conversation.
+//! * `embeddings` has what all routes of embeddings and scores share.
 //! * `openai` has the routes of the OpenAI API, `anthropic` those of Anthropic's, `ollama` and `llama_cpp` those of these programs, `admin` those
 //!   about the server itself, `page` the chat in a browser.
 //! * `guard` looks at each request before its route does: host, origin, key. `listen`, `socket`, `tls` and `in_time` bound connections and their
@@ -44,6 +46,7 @@ mod answer;
 mod anthropic;
 mod app;
 mod description;
+mod embeddings;
 mod error;
 mod fields;
 mod files;
@@ -75,5 +78,5 @@ mod unread;
 pub use app::{App, ChangeError, StartError};
 pub use keys::{KeyError, Keys};
 pub use options::{Limits, ServerOptions};
-pub use source::{CardMemory, Facts, LoadError, Loaded, Source};
+pub use source::{CardMemory, Engine, Facts, LoadError, Loaded, ModelKind, Source};
 pub use tls::{Tls, TlsError};

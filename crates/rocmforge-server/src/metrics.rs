@@ -12,12 +12,13 @@ use crate::app::App;
 use crate::registry::{Entry, Totals};
 
 /// How requests end, and vLLM's word for those that did not fail.
-const ENDS: [(&str, &str); 9] = [
+const ENDS: [(&str, &str); 10] = [
     ("end_of_text", "stop"),
     ("stop_token", "stop"),
     ("stop_string", "stop"),
     ("max_tokens", "length"),
     ("context_full", "length"),
+    ("embedded", "stop"),
     ("cancelled", "abort"),
     ("failed", ""),
     ("refused", ""),
@@ -90,6 +91,15 @@ impl Metrics {
             ServeError::Refused(_) | ServeError::QueueFull { .. } | ServeError::Draining => "refused",
             _ => "failed",
         });
+    }
+
+    /// A request for embeddings or scores has ended, whose inputs had so many tokens.
+    pub(crate) fn embedded(&self, end: &str, tokens: usize, time: Duration) {
+        self.count_end(end);
+        add(&self.prompt_tokens, tokens);
+        if end == "embedded" {
+            self.whole.add(time);
+        }
     }
 
     /// A request has ended.

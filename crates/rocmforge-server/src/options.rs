@@ -78,6 +78,10 @@ pub struct Limits {
     pub answer_time: Duration,
     /// Answers to one request: its prompts, each with so many answers (`n`).
     pub choices: usize,
+    /// Texts of one request for embeddings, and documents of one for scores.
+    pub inputs: usize,
+    /// Tokens of all of them together.
+    pub input_tokens: usize,
     /// Most likely tokens that are reported with each (`top_logprobs`).
     pub logprobs: usize,
     /// Texts that end an answer.
@@ -104,6 +108,8 @@ impl Default for Limits {
             write_time: Duration::from_secs(60),
             answer_time: Duration::from_secs(3600),
             choices: 16,
+            inputs: 2048,
+            input_tokens: 300_000,
             logprobs: 20,
             stops: 16,
             stop_bytes: 1024,

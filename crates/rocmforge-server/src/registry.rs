@@ -7,12 +7,13 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use rocmforge_models::generate::PromptCounts;
-use rocmforge_models::serve::{Figures, Handle, State};
+use rocmforge_models::serve::{EmbeddingHandle, Figures, Handle, State};
+use rocmforge_models::tokenizer::Tokenizer;
 use tokio::sync::Notify;
 
 use crate::error::{ApiError, Kind};
 use crate::metrics::Metrics;
-use crate::source::{LoadError, Loaded, Source};
+use crate::source::{Engine, LoadError, Loaded, ModelKind, Source};
 
 /// The longest name of a model that a request may have.
 const LONGEST_NAME: usize = 256;
@@ -43,6 +44,8 @@ impl Drop for Loading<'_> {
 pub(crate) struct Entry {
     pub(crate) name: String,
     source: Box<dyn Source>,
+    /// What it makes, where its source knows that.
+    kind: Option<ModelKind>,
     running: Mutex<Option<Arc<Running>>>,
     /// It is no longer in the table, and its model goes when nobody uses it.
     is_retired: Arc<AtomicBool>,
@@ -68,7 +71,6 @@ impl Totals {
 /// A loaded model.
 pub(crate) struct Running {
     loaded: Loaded,
-    handle: Handle,
     users: AtomicUsize,
     last_used: Mutex<Instant>,
     /// How long it stays loaded after its last request; `None`: until another needs its place.
@@ -80,8 +82,8 @@ pub(crate) struct Running {
     is_retired: Arc<AtomicBool>,
 }
 
-/// The use of a loaded model, which stays loaded meanwhile.
-pub(crate) struct Lease {
+/// The use of a loaded model, whatever it makes. The model stays loaded meanwhile.
+pub(crate) struct AnyLease {
     registry: Arc<Registry>,
     entry: Arc<Entry>,
     running: Arc<Running>,
@@ -89,39 +91,97 @@ pub(crate) struct Lease {
     asked: Instant,
 }
 
+/// The use of a loaded model through its handle: one that makes texts, or with another handle one that makes embeddings or scores.
+pub(crate) struct Lease<H = Handle> {
+    handle: H,
+    any: AnyLease,
+}
+
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Lease {
-    pub(crate) fn handle(&self) -> &Handle {
-        &self.running.handle
+impl AnyLease {
+    pub(crate) fn tokenizer(&self) -> Arc<Tokenizer> {
+        self.running.loaded.server.tokenizer()
+    }
+
+    /// The use of a model that makes texts.
+    pub(crate) fn into_text(self) -> Result<Lease, ApiError> {
+        match &self.running.loaded.server {
+            Engine::Text(server) => Ok(Lease {
+                handle: server.handle(),
+                any: self,
+            }),
+            other => Err(wrong_kind(&self.entry.name, other.kind(), ModelKind::Text)),
+        }
+    }
+
+    /// The use of an encoder that makes what is wanted.
+    pub(crate) fn into_encoder(self, wanted: ModelKind) -> Result<Lease<EmbeddingHandle>, ApiError> {
+        let server = &self.running.loaded.server;
+        match server {
+            Engine::Embedding(encoder) if server.kind() == wanted => Ok(Lease {
+                handle: encoder.handle(),
+                any: self,
+            }),
+            other => Err(wrong_kind(&self.entry.name, other.kind(), wanted)),
+        }
+    }
+}
+
+impl<H> Lease<H> {
+    pub(crate) fn handle(&self) -> &H {
+        &self.handle
     }
 
     pub(crate) fn loaded(&self) -> &Loaded {
-        &self.running.loaded
+        &self.any.running.loaded
     }
 
     pub(crate) fn metrics(&self) -> &Arc<Metrics> {
-        &self.entry.metrics
+        &self.any.entry.metrics
     }
 
     /// When the request asked for the model, which may have been loaded for it.
     pub(crate) fn asked(&self) -> Instant {
-        self.asked
+        self.any.asked
     }
 
     /// How long the model stays loaded after this request.
     pub(crate) fn keep(&self, time: Option<Duration>) {
-        *lock(&self.running.keep_alive) = time;
+        *lock(&self.any.running.keep_alive) = time;
     }
 
     pub(crate) fn name(&self) -> &str {
-        &self.entry.name
+        &self.any.entry.name
     }
 }
 
-impl Drop for Lease {
+/// A model is asked for what it does not make.
+fn wrong_kind(name: &str, kind: ModelKind, wanted: ModelKind) -> ApiError {
+    let makes = match kind {
+        ModelKind::Text => "texts",
+        ModelKind::Embedding => "embeddings of texts",
+        ModelKind::Ranking => "scores of documents",
+    };
+    let ask = match (wanted, kind) {
+        (ModelKind::Text, ModelKind::Embedding) => "ask it at /v1/embeddings, or name a model that makes texts",
+        (ModelKind::Text, ModelKind::Ranking) | (ModelKind::Embedding, ModelKind::Ranking) => {
+            "ask it at /v1/rerank, or name another model"
+        }
+        (ModelKind::Embedding, _) => {
+            "name a model whose kind at /v1/models is \"embedding\", such as a sentence encoder of the architecture bert"
+        }
+        (ModelKind::Ranking, _) => {
+            "name a model whose kind at /v1/models is \"ranking\": a BERT with a classifier of one score, from a directory (BertForSequenceClassification) or a GGUF of pooling type 4"
+        }
+        (ModelKind::Text, ModelKind::Text) => "name another model",
+    };
+    ApiError::new(Kind::NotSupported, format!("the model {name} makes {makes}: {ask}"))
+}
+
+impl Drop for AnyLease {
     fn drop(&mut self) {
         *lock(&self.running.last_used) = Instant::now();
         let users = self.running.users.fetch_sub(1, Ordering::AcqRel) - 1;
@@ -167,7 +227,7 @@ async fn unload_when_idle(registry: Arc<Registry>, entry: Arc<Entry>, running: W
                     return;
                 }
                 // One whose device does not answer stays until a request finds that it does again.
-                if running.upgrade().is_some_and(|running| running.handle.figures().is_stuck()) {
+                if running.upgrade().is_some_and(|running| running.loaded.server.figures().is_stuck()) {
                     break;
                 }
             }
@@ -183,6 +243,7 @@ impl Entry {
     fn new(name: String, source: Box<dyn Source>, metrics: Arc<Metrics>) -> Arc<Self> {
         Arc::new(Self {
             name,
+            kind: source.kind(),
             source,
             running: Mutex::new(None),
             is_retired: Arc::default(),
@@ -193,7 +254,21 @@ impl Entry {
     /// The loaded model and its figures, without using it.
     pub(crate) fn look<T>(&self, look: impl FnOnce(&Loaded, &Figures) -> T) -> Option<T> {
         let running = lock(&self.running).clone()?;
-        Some(look(&running.loaded, &running.handle.figures()))
+        Some(look(&running.loaded, &running.loaded.server.figures()))
+    }
+
+    /// What the model makes; `None` where that is not known before it is loaded.
+    pub(crate) fn kind(&self) -> Option<ModelKind> {
+        let running = lock(&self.running).clone();
+        running.map(|running| running.loaded.server.kind()).or(self.kind)
+    }
+
+    /// Refuses a request for what the model is known not to make, so that nothing is loaded for it.
+    pub(crate) fn check_kind(&self, wanted: ModelKind) -> Result<(), ApiError> {
+        match self.kind() {
+            Some(kind) if kind != wanted => Err(wrong_kind(&self.name, kind, wanted)),
+            _ => Ok(()),
+        }
     }
 
     /// Counts of all its engines so far.
@@ -202,7 +277,7 @@ impl Entry {
         let running = lock(&self.running);
         let mut totals = *lock(&self.metrics.ended);
         if let Some(running) = running.as_ref() {
-            totals.add(&running.handle.figures());
+            totals.add(&running.loaded.server.figures());
         }
         totals
     }
@@ -222,16 +297,16 @@ impl Entry {
     }
 
     /// Uses the model if it is loaded and answers.
-    fn lease(self: &Arc<Self>, registry: &Arc<Registry>, asked: Instant) -> Option<Lease> {
+    fn lease(self: &Arc<Self>, registry: &Arc<Registry>, asked: Instant) -> Option<AnyLease> {
         let running = lock(&self.running);
         let running = running.as_ref()?;
         // A server that ended is loaded anew; if its device does not answer, the ended server stays, and requests get its error.
-        let figures = running.handle.figures();
+        let figures = running.loaded.server.figures();
         if figures.state == State::Stopped && !figures.is_stuck() {
             return None;
         }
         running.users.fetch_add(1, Ordering::AcqRel);
-        Some(Lease {
+        Some(AnyLease {
             registry: Arc::clone(registry),
             entry: Arc::clone(self),
             running: Arc::clone(running),
@@ -246,9 +321,11 @@ impl Entry {
             let mut running = lock(&self.running);
             match running.as_ref() {
                 Some(idle)
-                    if idle.users.load(Ordering::Acquire) == 0 && !idle.handle.figures().is_stuck() && may(idle) =>
+                    if idle.users.load(Ordering::Acquire) == 0
+                        && !idle.loaded.server.figures().is_stuck()
+                        && may(idle) =>
                 {
-                    lock(&self.metrics.ended).add(&idle.handle.figures());
+                    lock(&self.metrics.ended).add(&idle.loaded.server.figures());
                     running.take()
                 }
                 _ => return false,
@@ -361,12 +438,12 @@ impl Registry {
     }
 
     /// Uses a model if it is loaded.
-    pub(crate) fn lease_if_loaded(self: &Arc<Self>, entry: &Arc<Entry>) -> Option<Lease> {
+    pub(crate) fn lease_if_loaded(self: &Arc<Self>, entry: &Arc<Entry>) -> Option<AnyLease> {
         entry.lease(self, Instant::now())
     }
 
     /// Uses a model, and loads it before if it is not loaded.
-    pub(crate) async fn lease(self: &Arc<Self>, entry: &Arc<Entry>) -> Result<Lease, ApiError> {
+    pub(crate) async fn lease(self: &Arc<Self>, entry: &Arc<Entry>) -> Result<AnyLease, ApiError> {
         let asked = Instant::now();
         if let Some(lease) = entry.lease(self, asked) {
             return Ok(lease);
@@ -378,7 +455,7 @@ impl Registry {
             .unwrap_or_else(|_| Err(ApiError::new(Kind::Internal, "loading the model failed")))
     }
 
-    async fn load(self: &Arc<Self>, entry: &Arc<Entry>, asked: Instant) -> Result<Lease, ApiError> {
+    async fn load(self: &Arc<Self>, entry: &Arc<Entry>, asked: Instant) -> Result<AnyLease, ApiError> {
         let _changing = self.changing.lock().await;
         if let Some(lease) = entry.lease(self, asked) {
             return Ok(lease);
@@ -423,9 +500,8 @@ impl Registry {
         }
     }
 
-    fn start(self: &Arc<Self>, entry: &Arc<Entry>, loaded: Loaded, asked: Instant) -> Lease {
+    fn start(self: &Arc<Self>, entry: &Arc<Entry>, loaded: Loaded, asked: Instant) -> AnyLease {
         let running = Arc::new(Running {
-            handle: loaded.server.handle(),
             loaded,
             users: AtomicUsize::new(1),
             last_used: Mutex::new(Instant::now()),
@@ -435,7 +511,7 @@ impl Registry {
             is_retired: Arc::clone(&entry.is_retired),
         });
         *lock(&entry.running) = Some(Arc::clone(&running));
-        Lease {
+        AnyLease {
             registry: Arc::clone(self),
             entry: Arc::clone(entry),
             running,

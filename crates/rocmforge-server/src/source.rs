@@ -1,12 +1,53 @@
 //! Sources: how models are loaded, and what a loaded one says about itself.
 
+use std::sync::Arc;
+
 use rocmforge_memory::Bytes;
 use rocmforge_models::ModelError;
+use rocmforge_models::bert::PoolingMode;
 use rocmforge_models::chat::{ChatTemplate, ThinkingMarks};
-use rocmforge_models::serve::{ServeError, Server};
+use rocmforge_models::serve::{EmbeddingServer, Figures, ServeError, Server};
+use rocmforge_models::tokenizer::Tokenizer;
+
+/// What a model makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ModelKind {
+    /// Texts that go on.
+    Text,
+    /// Embeddings of texts.
+    Embedding,
+    /// Scores of pairs of texts.
+    Ranking,
+}
+
+impl ModelKind {
+    /// Its name in lists of models.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Embedding => "embedding",
+            Self::Ranking => "ranking",
+        }
+    }
+
+    /// The kind of an encoder with this pooling.
+    #[must_use]
+    pub const fn of_encoder(pooling: PoolingMode) -> Self {
+        match pooling {
+            PoolingMode::Rank => Self::Ranking,
+            PoolingMode::Mean | PoolingMode::Cls | PoolingMode::Last => Self::Embedding,
+        }
+    }
+}
 
 /// How a model is loaded. It is called on a thread of its own, once at a time.
 pub trait Source: Send + Sync + 'static {
+    /// What the model makes, where that is known without loading it: a request for something else then loads nothing. It is asked once.
+    fn kind(&self) -> Option<ModelKind> {
+        None
+    }
+
     /// Loads the model and starts its engine.
     ///
     /// # Errors
@@ -53,10 +94,56 @@ impl From<ServeError> for LoadError {
     }
 }
 
+/// The thread that computes a model.
+#[derive(Debug)]
+pub enum Engine {
+    /// It makes texts.
+    Text(Server),
+    /// It makes embeddings, or scores.
+    Embedding(EmbeddingServer),
+}
+
+impl From<Server> for Engine {
+    fn from(server: Server) -> Self {
+        Self::Text(server)
+    }
+}
+
+impl From<EmbeddingServer> for Engine {
+    fn from(server: EmbeddingServer) -> Self {
+        Self::Embedding(server)
+    }
+}
+
+impl Engine {
+    /// What the model makes.
+    #[must_use]
+    pub fn kind(&self) -> ModelKind {
+        match self {
+            Self::Text(_) => ModelKind::Text,
+            Self::Embedding(server) => ModelKind::of_encoder(server.handle().pooling().mode),
+        }
+    }
+
+    pub(crate) fn figures(&self) -> Figures {
+        match self {
+            Self::Text(server) => server.handle().figures(),
+            Self::Embedding(server) => server.handle().figures(),
+        }
+    }
+
+    pub(crate) fn tokenizer(&self) -> Arc<Tokenizer> {
+        match self {
+            Self::Text(server) => Arc::clone(server.handle().tokenizer()),
+            Self::Embedding(server) => Arc::clone(server.handle().encoder().tokenizer()),
+        }
+    }
+}
+
 /// A loaded model.
 pub struct Loaded {
     /// Its engine.
-    pub server: Server,
+    pub server: Engine,
     /// Its chat template; `None` if it was not made for conversations.
     pub template: Option<ChatTemplate>,
     /// What it is.
@@ -68,9 +155,9 @@ pub struct Loaded {
 impl Loaded {
     /// A model without a chat template, of which nothing is known.
     #[must_use]
-    pub fn new(server: Server) -> Self {
+    pub fn new(server: impl Into<Engine>) -> Self {
         Self {
-            server,
+            server: server.into(),
             template: None,
             facts: Facts::default(),
             memory: Box::new(Vec::new),

@@ -173,14 +173,7 @@ async fn props_load_nothing_and_slots_are_for_admins() {
     let (status, _, body) = get(&app, "/slots").await;
     assert_eq!(status, StatusCode::NOT_IMPLEMENTED);
     assert_eq!(read(body)["error"]["type"], "not_supported_error");
-    for path in [
-        "/infill",
-        "/embedding",
-        "/embeddings",
-        "/lora-adapters",
-        "/slots/0",
-        "/props",
-    ] {
+    for path in ["/infill", "/lora-adapters", "/slots/0", "/props"] {
         let (status, _, error) = post(&app, path, json!({})).await;
         assert_eq!(status, StatusCode::NOT_IMPLEMENTED, "{path} {error}");
     }

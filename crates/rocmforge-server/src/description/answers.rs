@@ -233,6 +233,10 @@ fn model() -> Described {
         ("id", text()),
         ("object", only("model")),
         ("created", count()),
+        (
+            "kind",
+            values([Value::Null, "text".into(), "embedding".into(), "ranking".into()]),
+        ),
         ("owned_by", text()),
         ("status", whole([("value", values(["loaded", "unloaded"]))])),
         ("meta", maybe(meta)),
@@ -364,6 +368,62 @@ pub(crate) fn memory() -> Described {
 }
 
 /// llama.cpp's answer, or one for each prompt. `response_fields` chooses its properties.
+fn numbers() -> Described {
+    list(number())
+}
+
+fn prompt_usage() -> Described {
+    whole([("prompt_tokens", count()), ("total_tokens", count())])
+}
+
+pub(crate) fn embeddings() -> Described {
+    let embedding = whole([
+        ("object", values(["embedding"])),
+        ("index", count()),
+        ("embedding", either([numbers(), text()])),
+    ]);
+    whole([
+        ("object", values(["list"])),
+        ("model", text()),
+        ("usage", prompt_usage()),
+        ("data", list(embedding)),
+    ])
+}
+
+pub(crate) fn llama_cpp_embeddings() -> Described {
+    list(whole([("index", count()), ("embedding", list(numbers()))]))
+}
+
+pub(crate) fn ranked() -> Described {
+    let document = whole([("text", text())]);
+    let result = object(
+        [("index", count()), ("relevance_score", number())],
+        [("document", document)],
+        false,
+    );
+    let of_tei = object([("index", count()), ("score", number())], [("text", text())], false);
+    let all = whole([
+        ("model", text()),
+        ("object", values(["list"])),
+        ("usage", prompt_usage()),
+        ("results", list(result)),
+    ]);
+    either([all, list(of_tei)])
+}
+
+pub(crate) fn ollama_embeddings() -> Described {
+    let times = [
+        ("total_duration", count()),
+        ("load_duration", count()),
+        ("prompt_eval_count", count()),
+    ];
+    object([("model", text()), ("embeddings", list(numbers()))], times, false)
+}
+
+pub(crate) fn ollama_embedding() -> Described {
+    whole([("embedding", numbers())])
+}
+
 pub(crate) fn llama_cpp() -> Described {
     let answer = || {
         object(

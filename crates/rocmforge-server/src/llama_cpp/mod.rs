@@ -1,7 +1,9 @@
 //! Routes of llama.cpp's server that no other API has.
 
 mod completion;
+mod embedding;
 mod props;
+mod rerank;
 
 use axum::Router;
 use axum::routing::{get, post};
@@ -15,22 +17,18 @@ use crate::error::{ApiError, Kind};
 use crate::openai::EVENTS;
 
 /// Routes of llama.cpp that this server does not have.
-const NOT_THERE: [&str; 9] = [
-    "/infill",
-    "/embedding",
-    "/embeddings",
-    "/rerank",
-    "/reranking",
-    "/v1/rerank",
-    "/v1/reranking",
-    "/lora-adapters",
-    "/slots/{id}",
-];
+const NOT_THERE: [&str; 3] = ["/infill", "/lora-adapters", "/slots/{id}"];
 
 pub(crate) fn routes() -> Router<App> {
     let routes = Router::new()
         .route("/completion", post(completion::complete))
         .route("/completions", post(completion::complete))
+        .route("/embedding", post(embedding::embed))
+        .route("/embeddings", post(embedding::embed))
+        .route("/rerank", post(rerank::rank))
+        .route("/reranking", post(rerank::rank))
+        .route("/v1/rerank", post(rerank::rank))
+        .route("/v1/reranking", post(rerank::rank))
         .route("/props", get(props::show).post(not_there))
         .route("/slots", get(props::slots));
     NOT_THERE.iter().fold(routes, |routes, path| {
@@ -58,6 +56,15 @@ pub(crate) fn described() -> Vec<Route> {
         },
         Route::get(tag, "/slots", "Places of requests.", Answer::Switched(answers::slots)),
     ];
+    for path in ["/embedding", "/embeddings"] {
+        let answer = Answer::Json(answers::llama_cpp_embeddings);
+        routes.push(Route::post(tag, path, "Embeddings of texts.", &embedding::BODY, answer));
+    }
+    for path in ["/rerank", "/reranking", "/v1/rerank", "/v1/reranking"] {
+        let about = "Documents by their scores for a query.";
+        let answer = Answer::Json(answers::ranked);
+        routes.push(Route::post(tag, path, about, &rerank::BODY, answer));
+    }
     let refused = |method, path: &str| Route::refused(tag, method, path, "Not in this server.", 501);
     routes.push(refused(HttpMethod::Post, "/props"));
     for path in NOT_THERE {

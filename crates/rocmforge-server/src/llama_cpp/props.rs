@@ -29,8 +29,7 @@ pub(super) async fn show(State(app): State<App>, RawQuery(query): RawQuery) -> R
     let entry = app.registry().find(named_model(&query)?.as_deref())?;
     let props = entry.look(|loaded, _| {
         let (template, facts) = (&loaded.template, &loaded.facts);
-        let handle = loaded.server.handle();
-        let tokenizer = handle.tokenizer();
+        let tokenizer = &loaded.server.tokenizer();
         let defaults = Fields::of(app.options().defaults.clone());
         let request = Request {
             sampler: sampler::config_here(&defaults, tokenizer, &app.options().limits)?,

@@ -2,6 +2,7 @@
 //! that a client sends names a file.
 
 mod answer;
+mod embed;
 mod models;
 
 use std::sync::Arc;
@@ -61,8 +62,8 @@ pub(crate) fn routes() -> Router<App> {
         .route("/api/ps", get(models::running))
         .route("/api/show", post(models::show))
         .route("/api/version", get(models::version))
-        .route("/api/embed", post(embed))
-        .route("/api/embeddings", post(embed));
+        .route("/api/embed", post(embed::embed))
+        .route("/api/embeddings", post(embed::embed_one));
     REFUSED.iter().fold(routes, |routes, (method, path)| {
         let filter = match method {
             HttpMethod::Delete => MethodFilter::DELETE,
@@ -108,9 +109,11 @@ pub(crate) fn described() -> Vec<Route> {
             Json(answers::version),
         ),
     ];
-    for path in ["/api/embed", "/api/embeddings"] {
-        let about = "Not supported: models give no embeddings.";
-        routes.push(Route::post(tag, path, about, &SHOW, description::Answer::Refused(400)));
+    for (path, body, answer) in [
+        ("/api/embed", &embed::EMBED, Json(answers::ollama_embeddings)),
+        ("/api/embeddings", &embed::EMBED_ONE, Json(answers::ollama_embedding)),
+    ] {
+        routes.push(Route::post(tag, path, "Embeddings of texts.", body, answer));
     }
     let about = "Refused: models are chosen where the server runs.";
     let refused = |(method, path): &(HttpMethod, &str)| Route::refused(tag, method.clone(), *path, about, 403);
@@ -136,12 +139,14 @@ const FIELDS: &[Field] = &[
         "Whether the answer comes as a stream [default: true].",
     ),
     Field("options", Form::Other(options), "Settings of the sampler."),
-    Field(
-        "keep_alive",
-        Form::Other(|| schema::either([schema::number(), schema::text(), asked::one_of(&[])])),
-        "How long the model stays loaded: seconds, or a text such as 5m; negative is for ever.",
-    ),
+    KEEP_ALIVE,
 ];
+
+const KEEP_ALIVE: Field = Field(
+    "keep_alive",
+    Form::Other(|| schema::either([schema::number(), schema::text(), asked::one_of(&[])])),
+    "How long the model stays loaded: seconds, or a text such as 5m; negative is for ever.",
+);
 
 /// `options`, of fields that the sampler has.
 fn options() -> schema::Described {
@@ -200,14 +205,6 @@ async fn refuse() -> ApiError {
         Kind::Forbidden,
         "this server's models are chosen where it runs (rocmforge pull): clients cannot change them",
     )
-}
-
-async fn embed(State(app): State<App>, fields: Fields) -> Result<Response, ApiError> {
-    entry(&app, &fields)?;
-    Err(ApiError::new(
-        Kind::NotSupported,
-        "this server's models give no embeddings",
-    ))
 }
 
 /// The model that a request names; `:latest` at the end of a name means nothing here.

@@ -11,6 +11,7 @@ use crate::error::ApiError;
 use crate::fields::Fields;
 use crate::generation::now;
 use crate::registry::Entry;
+use crate::source::ModelKind;
 
 /// The version of ollama whose routes these are: clients refuse old ones.
 const VERSION: &str = "0.12.0";
@@ -107,6 +108,15 @@ pub(super) async fn running(State(app): State<App>) -> Json<Value> {
     Json(json!({"models": models.collect::<Vec<_>>()}))
 }
 
+fn capabilities(kind: Option<ModelKind>) -> Vec<&'static str> {
+    vec![match kind {
+        None | Some(ModelKind::Text) => "completion",
+        Some(ModelKind::Embedding) => "embedding",
+        // ollama has no name for it.
+        Some(ModelKind::Ranking) => "ranking",
+    }]
+}
+
 /// `/api/show`.
 pub(super) async fn show(State(app): State<App>, fields: Fields) -> Result<Json<Value>, ApiError> {
     let entry = entry(&app, &fields)?;
@@ -121,11 +131,11 @@ pub(super) async fn show(State(app): State<App>, fields: Fields) -> Result<Json<
             format!("{architecture}.embedding_length"): facts.width,
         });
         let template = template.as_ref().map_or("", |template| template.source());
-        let mut capabilities = vec!["completion"];
+        let mut capabilities = capabilities(entry.kind());
         capabilities.extend(loaded.thinking_marks().map(|_| "thinking"));
         (info, template.to_owned(), capabilities)
     });
-    let (info, template, capabilities) = known.unwrap_or((json!({}), String::new(), vec!["completion"]));
+    let (info, template, capabilities) = known.unwrap_or((json!({}), String::new(), capabilities(entry.kind())));
     Ok(Json(json!({
         "modelfile": "",
         "parameters": "",

@@ -2,6 +2,7 @@
 
 pub(crate) mod chat;
 mod completions;
+mod embeddings;
 pub(crate) mod logprobs;
 mod models;
 mod responses;
@@ -22,6 +23,7 @@ use crate::error::ApiError;
 use crate::fields::Fields;
 use crate::registry::Lease;
 use crate::sampler;
+pub(crate) use embeddings::is_base64;
 
 /// What clients compare to know whether the same program answers.
 const FINGERPRINT: &str = concat!("b-rocmforge-", env!("CARGO_PKG_VERSION"));
@@ -35,6 +37,7 @@ pub(crate) fn routes() -> Router<App> {
         .route("/v1/completions", post(completions::complete))
         .route("/v1/responses", post(responses::create))
         .route("/v1/responses/input_tokens", post(responses::count))
+        .route("/v1/embeddings", post(embeddings::create))
         .route("/v1/models", get(models::list))
         .route("/models", get(models::list))
         .route("/v1/models/{*name}", get(models::show))
@@ -90,6 +93,9 @@ pub(crate) fn described() -> Vec<Route> {
         &responses::COUNT,
         answer,
     ));
+    let answer = Answer::Json(answers::embeddings);
+    let about = "Embeddings of texts.";
+    routes.push(Route::post(tag, "/v1/embeddings", about, &embeddings::BODY, answer));
     let answer = Answer::Json(answers::one_model);
     routes.push(Route::get(tag, "/v1/models/{name}", "A model.", answer));
     routes

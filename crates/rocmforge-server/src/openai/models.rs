@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::app::App;
 use crate::error::{ApiError, Kind};
 use crate::registry::Entry;
+use crate::source::ModelKind;
 
 fn model(entry: &Entry) -> Value {
     let meta = entry.look(|loaded, _| {
@@ -20,7 +21,7 @@ fn model(entry: &Entry) -> Value {
             "n_ctx": facts.context,
             "n_ctx_train": facts.trained_context,
             "n_embd": facts.width,
-            "n_vocab": loaded.server.handle().tokenizer().vocab_size(),
+            "n_vocab": loaded.server.tokenizer().vocab_size(),
         })
     });
     json!({
@@ -28,6 +29,8 @@ fn model(entry: &Entry) -> Value {
         "object": "model",
         "created": 0,
         "owned_by": "rocmforge",
+        // What it makes; null where that is not known before it is loaded.
+        "kind": entry.kind().map(ModelKind::name),
         "status": {"value": if meta.is_some() { "loaded" } else { "unloaded" }},
         "meta": meta,
     })

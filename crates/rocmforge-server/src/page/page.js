@@ -329,7 +329,8 @@ function askForKey(problem) {
 async function loadModels() {
   let models;
   try {
-    models = (await get('v1/models')).data;
+    // Encoders answer no questions.
+    models = (await get('v1/models')).data.filter(({ kind }) => kind !== 'embedding' && kind !== 'ranking');
   } catch (problem) {
     if (problem.status === 401) {
       askForKey(problem);

@@ -1,6 +1,7 @@
 //! A server of a small random model, and requests to it.
 #![allow(dead_code)] // each test program uses a part
 
+pub(crate) mod bert;
 pub(crate) mod gated;
 
 use std::sync::Arc;

@@ -1,10 +1,11 @@
 //! A good request to each route with a body, and the server that answers it.
 
 use rocmforge_models::serve::ServeOptions;
-use rocmforge_server::{App, ServerOptions};
+use rocmforge_server::{App, ServerOptions, Source};
 use serde_json::{Map, Value, json};
 
-use crate::common::{Tiny, app_of, get};
+use crate::common::bert::Encoder;
+use crate::common::{Tiny, get};
 
 /// A server whose answers are short unless a request says otherwise.
 pub(crate) fn server() -> App {
@@ -18,7 +19,17 @@ pub(crate) fn server() -> App {
         context: Some(32),
         ..Tiny::default()
     };
-    app_of(options, &["tiny"], &source)
+    let ranking = Encoder {
+        ranks: true,
+        ..Encoder::default()
+    };
+    let sources: [(&str, Box<dyn Source>); 3] = [
+        ("tiny", Box::new(source)),
+        ("embed", Box::new(Encoder::default())),
+        ("rank", Box::new(ranking)),
+    ];
+    let sources = sources.map(|(name, source)| (name.to_owned(), source));
+    App::new(options, sources).expect("the options make sense")
 }
 
 fn short() -> Map<String, Value> {
@@ -43,7 +54,7 @@ pub(crate) fn good() -> Vec<(&'static str, Value)> {
         if samples {
             request.extend(sampler.as_object().expect("an object").clone());
         }
-        request.insert("model".to_owned(), "tiny".into());
+        request.entry("model").or_insert("tiny".into());
         requests.push((path, Value::Object(request)));
     };
     for path in ["/v1/chat/completions", "/chat/completions"] {
@@ -93,5 +104,14 @@ pub(crate) fn good() -> Vec<(&'static str, Value)> {
         false,
     );
     add("/api/show", json!({}), false);
+    for path in ["/v1/embeddings", "/embedding", "/embeddings"] {
+        add(path, json!({"model": "embed", "input": ["a river", "town"]}), false);
+    }
+    add("/api/embed", json!({"model": "embed", "input": "a river"}), false);
+    add("/api/embeddings", json!({"model": "embed", "prompt": "a river"}), false);
+    for path in ["/rerank", "/v1/rerank", "/reranking", "/v1/reranking"] {
+        let request = json!({"model": "rank", "query": "a river", "documents": ["town", {"text": "x y"}]});
+        add(path, request, false);
+    }
     requests
 }
