@@ -127,6 +127,11 @@ impl Cards {
         (self.others.iter()).try_fold(hybrid, |hybrid, other| hybrid.with_card(card(other)?))
     }
 
+    /// The first card.
+    pub(crate) fn first(&self) -> &Arc<HipBackend> {
+        &self.first.1
+    }
+
     fn iter(&self) -> impl Iterator<Item = &Card> {
         std::iter::once(&self.first).chain(&self.others)
     }

@@ -1,10 +1,13 @@
 //! Models of the store: list, show, rm.
 
 use std::io::Write;
+use std::path::Path;
 
 use clap::Args as Arguments;
 use rocmforge::memory::Bytes;
-use rocmforge::models::Model;
+use rocmforge::models::bert::Bert;
+use rocmforge::models::weights::WeightSource;
+use rocmforge::models::{Model, ModelError};
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
@@ -39,10 +42,16 @@ pub(crate) struct RemoveArgs {
     models: Vec<String>,
 }
 
-/// What a model is, as far as its files say.
-pub(crate) fn facts(model: &Model) -> Result<Value, Failure> {
-    let config = model.config();
-    let weights = model.weights();
+/// What weights are.
+pub(crate) struct WeightFacts {
+    pub(crate) bytes: usize,
+    pub(crate) parameters: usize,
+    /// The type of most bytes.
+    pub(crate) most: Option<String>,
+}
+
+/// Bytes, number and type of weights.
+pub(crate) fn weight_facts(weights: &dyn WeightSource) -> WeightFacts {
     let (mut bytes, mut parameters, mut types) = (0usize, 0usize, std::collections::BTreeMap::<String, usize>::new());
     for name in weights.names() {
         // A tensor that this build cannot use is named by what uses it.
@@ -55,6 +64,21 @@ pub(crate) fn facts(model: &Model) -> Result<Value, Failure> {
         .iter()
         .max_by_key(|(_, bytes)| **bytes)
         .map(|(name, _)| name.clone());
+    WeightFacts {
+        bytes,
+        parameters,
+        most,
+    }
+}
+
+/// What a model is, as far as its files say.
+pub(crate) fn facts(model: &Model) -> Result<Value, Failure> {
+    let config = model.config();
+    let WeightFacts {
+        bytes,
+        parameters,
+        most,
+    } = weight_facts(model.weights());
     Ok(json!({
         "architecture": config.architecture.name(),
         "parameters": parameters,
@@ -68,14 +92,35 @@ pub(crate) fn facts(model: &Model) -> Result<Value, Failure> {
     }))
 }
 
+/// What the model of a path is, a decoder or an encoder.
+fn facts_at(path: &Path) -> Result<Value, Failure> {
+    let architecture = match Model::open(path) {
+        Err(ModelError::IsEncoder { architecture }) => architecture,
+        model => return facts(&model?),
+    };
+    let model = Bert::open(path)?;
+    let (weights, config) = (weight_facts(model.weights()), model.config());
+    Ok(json!({
+        "architecture": architecture,
+        "parameters": weights.parameters,
+        "type": weights.most,
+        "weight_bytes": weights.bytes,
+        "context": model.max_tokens(),
+        "vocabulary": config.vocab,
+        "layers": config.layers,
+        "width": config.width,
+        "pooling": format!("{:?}", model.pooling().mode).to_lowercase(),
+        "chat": false,
+    }))
+}
+
 /// What a model of the store is. A model that cannot be opened is listed with its error.
 fn entry_facts(entry: &Result<Entry, (String, std::io::Error)>) -> Value {
     let entry = match entry {
         Ok(entry) => entry,
         Err((name, error)) => return json!({ "name": name, "error": error.to_string() }),
     };
-    let opened = Model::open(entry.path()).map_err(Failure::from);
-    let mut value = match opened.and_then(|model| facts(&model)) {
+    let mut value = match facts_at(&entry.path()) {
         Ok(facts) => facts,
         Err(error) => json!({ "error": error.to_string() }),
     };
@@ -118,7 +163,7 @@ pub(crate) fn list(args: &ListArgs) -> Result<(), Failure> {
 /// Runs `show`.
 pub(crate) fn show(args: &ShowArgs) -> Result<(), Failure> {
     let path = Store::of_user()?.path_here(&args.model)?;
-    let mut facts = facts(&Model::open(&path)?)?;
+    let mut facts = facts_at(&path)?;
     facts["path"] = json!(path);
     let mut out = std::io::stdout().lock();
     if args.json {

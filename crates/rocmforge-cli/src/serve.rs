@@ -9,11 +9,15 @@ use std::time::Duration;
 
 use clap::Args as Arguments;
 use rocmforge::backend::HipBackend;
+use rocmforge::ggml::HipGgmlBackend;
 use rocmforge::memory::Bytes;
+use rocmforge::models::bert::{Bert, Embedder, EmbedderOptions};
 use rocmforge::models::generate::Generator;
-use rocmforge::models::serve::{ServeOptions, Server};
-use rocmforge::models::{Engine, EngineOptions, MemoryPlan, Model};
-use rocmforge_server::{App, CardMemory, Facts, Keys, Limits, LoadError, Loaded, ServerOptions, Source, Tls, TlsError};
+use rocmforge::models::serve::{EmbeddingOptions, EmbeddingServer, ServeOptions, Server};
+use rocmforge::models::{Engine, EngineOptions, MemoryPlan, Model, ModelError};
+use rocmforge_server::{
+    App, CardMemory, Facts, Keys, Limits, LoadError, Loaded, ModelKind, ServerOptions, Source, Tls, TlsError,
+};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::failure::Failure;
@@ -22,7 +26,7 @@ use crate::models;
 use crate::options::{DEFAULT_MODEL, MachineOptions};
 use crate::store::Store;
 
-/// Serves models over HTTP: a chat at `/`, and the APIs of OpenAI, Anthropic and ollama.
+/// Serves models over HTTP: a chat at `/`, and the APIs of OpenAI, Anthropic and ollama. Encoders (bert) give embeddings, or scores of documents.
 #[derive(Arguments, Clone, Debug)]
 pub(crate) struct Args {
     /// A model, as `rocmforge run` takes it. Clients use the same name, or that of the file without `.gguf`. May be given several times [default: all models that
@@ -312,8 +316,23 @@ fn log(json: bool) -> Result<(), Failure> {
 }
 
 impl Source for Served {
+    fn kind(&self) -> Option<ModelKind> {
+        match Model::open(&self.path) {
+            Ok(_) => Some(ModelKind::Text),
+            Err(ModelError::IsEncoder { .. }) => {
+                let model = Bert::open(&self.path).ok()?;
+                Some(ModelKind::of_encoder(model.pooling().mode))
+            }
+            // Loading it says what is wrong.
+            Err(_) => None,
+        }
+    }
+
     fn load(&self) -> Result<Loaded, LoadError> {
-        let model = Model::open(&self.path)?;
+        let model = match Model::open(&self.path) {
+            Err(ModelError::IsEncoder { architecture }) => return self.load_encoder(architecture),
+            model => model?,
+        };
         let template = model.chat_template()?;
         let mut facts = Facts {
             trained_context: model.config().context,
@@ -340,14 +359,7 @@ impl Source for Served {
         }
         let mut loaded = Loaded::new(server);
         loaded.template = template;
-        match &self.opened {
-            Opened::Cpu => "cpu".clone_into(&mut facts.device),
-            Opened::Cards(cards) => {
-                facts.device = cards.to_string();
-                let cards = cards.clone();
-                loaded.memory = Box::new(move || cards.backends().map(|card| memory(card)).collect());
-            }
-        }
+        self.describe_device(&mut loaded, &mut facts);
         tracing::info!(model = %self.name, device = %facts.device, weights = %Bytes(facts.weight_bytes), context = facts.context, cache_tokens = facts.cache_tokens, "loaded");
         loaded.facts = facts;
         Ok(loaded)
@@ -369,6 +381,57 @@ impl Source for Served {
 }
 
 impl Served {
+    /// Notes where a model runs.
+    fn describe_device(&self, loaded: &mut Loaded, facts: &mut Facts) {
+        match &self.opened {
+            Opened::Cpu => "cpu".clone_into(&mut facts.device),
+            Opened::Cards(cards) => {
+                facts.device = cards.to_string();
+                let cards = cards.clone();
+                loaded.memory = Box::new(move || cards.backends().map(|card| memory(card)).collect());
+            }
+        }
+    }
+
+    /// Loads an encoder, on the first card where there are several: it is small, and whole or not at all.
+    fn load_encoder(&self, architecture: &str) -> Result<Loaded, LoadError> {
+        let model = Bert::open(&self.path)?;
+        let about = models::weight_facts(model.weights());
+        let mut facts = Facts {
+            architecture: architecture.to_owned(),
+            weight_type: about.most.unwrap_or_default(),
+            parameters: about.parameters as u64,
+            weight_bytes: model.weight_bytes() as u64,
+            context: model.max_tokens(),
+            trained_context: model.config().context,
+            width: model.config().width,
+            sequences: self.args.parallel,
+            ..Facts::default()
+        };
+        let options = EmbeddingOptions {
+            serve: ServeOptions {
+                queue: self.args.queue,
+                ..ServeOptions::default()
+            },
+            ..EmbeddingOptions::default()
+        };
+        let args = Arc::clone(&self.args);
+        let server = match self.opened.clone() {
+            Opened::Cpu => EmbeddingServer::start(options, move || {
+                Embedder::new(model, args.machine.cpu(false), EmbedderOptions::default())
+            }),
+            Opened::Cards(cards) => EmbeddingServer::start(options, move || {
+                let card = HipGgmlBackend::new(cards.first())?.activations(args.machine.activations(true));
+                Embedder::new(model, card, EmbedderOptions::default())
+            }),
+        };
+        let mut loaded = Loaded::new(server?);
+        self.describe_device(&mut loaded, &mut facts);
+        tracing::info!(model = %self.name, device = %facts.device, weights = %Bytes(facts.weight_bytes), context = facts.context, "loaded");
+        loaded.facts = facts;
+        Ok(loaded)
+    }
+
     /// Starts the model's engine, which notes its memory in `plan`.
     fn start(&self, model: Model, plan: &Arc<OnceLock<MemoryPlan>>) -> Result<Server, LoadError> {
         let options = ServeOptions {
