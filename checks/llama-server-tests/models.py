@@ -82,7 +82,73 @@ def write(path: pathlib.Path, width: int, layers: int, heads: int, kv_heads: int
     writer.close()
 
 
+def write_encoder(path: pathlib.Path, words: list[str], width: int, layers: int, heads: int, inner: int, context: int, ranks: bool):
+    """A BERT of whole words; one that ranks has a pooler and a classifier of one score."""
+    random = np.random.default_rng(7)
+    marks = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
+    # Letters at the beginning and inside of words make any text of letters.
+    letters = "abcdefghijklmnopqrstuvwxyz0123456789.,?-'"
+    tokens = marks + [f"▁{word}" for word in dict.fromkeys([*words, *letters])] + list(letters)
+    writer = gguf.GGUFWriter(path, "bert")
+    writer.add_name(path.stem)
+    writer.add_block_count(layers)
+    writer.add_context_length(context)
+    writer.add_embedding_length(width)
+    writer.add_feed_forward_length(inner)
+    writer.add_head_count(heads)
+    writer.add_layer_norm_eps(1e-12)
+    writer.add_causal_attention(False)
+    writer.add_pooling_type(gguf.PoolingType.RANK if ranks else gguf.PoolingType.CLS)
+    writer.add_token_type_count(2)
+    writer.add_tokenizer_model("bert")
+    writer.add_tokenizer_pre("jina-v2-en")
+    writer.add_token_list(tokens)
+    writer.add_token_types([gguf.TokenType.CONTROL] * len(marks) + [gguf.TokenType.NORMAL] * (len(tokens) - len(marks)))
+    writer.add_unk_token_id(1)
+    writer.add_sep_token_id(3)
+    writer.add_pad_token_id(0)
+    writer.add_bos_token_id(2)
+    writer.add_eos_token_id(3)
+    writer.add_uint32("tokenizer.ggml.cls_token_id", 2)
+
+    def tensor(name, *shape, about=0.0):
+        writer.add_tensor(name, (about + random.standard_normal(shape) / np.sqrt(shape[-1])).astype(np.float32))
+
+    def linear(name, rows, cols):
+        tensor(f"{name}.weight", rows, cols)
+        tensor(f"{name}.bias", rows)
+
+    def norm(name):
+        tensor(f"{name}.weight", width, about=1.0)
+        tensor(f"{name}.bias", width)
+
+    tensor("token_embd.weight", len(tokens), width)
+    tensor("position_embd.weight", context, width)
+    tensor("token_types.weight", 2, width)
+    norm("token_embd_norm")
+    for layer in range(layers):
+        block = f"blk.{layer}"
+        for part in ["attn_q", "attn_k", "attn_v", "attn_output"]:
+            linear(f"{block}.{part}", width, width)
+        norm(f"{block}.attn_output_norm")
+        linear(f"{block}.ffn_up", inner, width)
+        linear(f"{block}.ffn_down", width, inner)
+        norm(f"{block}.layer_output_norm")
+    if ranks:
+        linear("cls", width, width)
+        linear("cls.output", 1, width)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
 if __name__ == "__main__":
     folder = pathlib.Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
     write(folder / "stories260K.gguf", width=64, layers=5, heads=8, kv_heads=4, inner=172, context=2048)
+    # The words whose tokens a test counts.
+    words = "i believe the meaning of life is this a test another hello machine learning which city paris capitale de la".split()
+    shape = {"width": 64, "layers": 2, "heads": 4, "inner": 128, "context": 512}
+    write_encoder(folder / "bert-bge-small.gguf", words, **shape, ranks=False)
+    write_encoder(folder / "jina-reranker-v1-tiny-en.gguf", words, **shape, ranks=True)

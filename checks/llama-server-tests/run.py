@@ -17,7 +17,7 @@ sources = pathlib.Path(arguments.pop(0)).resolve()
 tests = next(path for path in [sources, *sources.glob("*/vendor/llama.cpp"), sources / "vendor/llama.cpp"] if (path / "tools/server/tests").is_dir())
 tests = tests / "tools/server/tests"
 models = pathlib.Path(os.environ.setdefault("ROCMFORGE_TEST_MODELS", str(here / "models")))
-if not (models / "stories260K.gguf").exists():
+if not (models / "jina-reranker-v1-tiny-en.gguf").exists():
     subprocess.run([sys.executable, here / "models.py", models], check=True)
 environment = {
     **os.environ,

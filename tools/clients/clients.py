@@ -174,11 +174,53 @@ def llm_comply(url, model, key):
         print(f"    {api}: {done.stdout.strip().splitlines()[-1]}", flush=True)
 
 
+def openai_embeddings(url, model, key):
+    client = openai.OpenAI(base_url=url + "/v1", api_key=key, max_retries=0)
+    texts = ["A cat sits outside.", "A feline rests outdoors.", "The price rose."]
+    # The client asks for base64 unless it is told not to.
+    packed = client.embeddings.create(model=model, input=texts)
+    plain = client.embeddings.create(model=model, input=texts, encoding_format="float")
+    assert [entry.index for entry in packed.data] == [0, 1, 2]
+    for one, other in zip(packed.data, plain.data):
+        assert max(abs(a - b) for a, b in zip(one.embedding, other.embedding)) < 1e-6
+        assert abs(sum(value * value for value in one.embedding) - 1) < 1e-3
+    assert packed.usage.total_tokens == packed.usage.prompt_tokens > len(texts)
+    width = len(plain.data[0].embedding)
+    assert len(client.embeddings.create(model=model, input=texts[0], dimensions=width).data) == 1
+    expect(openai.BadRequestError, lambda: client.embeddings.create(model=model, input=texts, dimensions=width - 1))
+    expect(openai.BadRequestError, lambda: client.embeddings.create(model=model, input="word " * 100_000))
+    expect(openai.BadRequestError, lambda: client.chat.completions.create(model=model, messages=ASK))
+
+
+def ollama_embed(url, model, key):
+    client = ollama.Client(host=url, headers={"authorization": f"Bearer {key}"})
+    answer = client.embed(model=model, input=["A cat sits outside.", "The price rose."])
+    old = client.embeddings(model=model, prompt="A cat sits outside.")
+    assert len(answer.embeddings) == 2 and len(answer.embeddings[0]) == len(old.embedding)
+    assert answer.prompt_eval_count > 2
+    assert "embedding" in client.show(model).capabilities
+    expect(ollama.ResponseError, lambda: client.chat(model=model, messages=ASK))
+
+
 def main():
     url, model, *key = sys.argv[1:]
     key = key[0] if key else "none"
     failed = False
-    for judge in (openai_python, openai_async, anthropic_python, ollama_python, ollama_async, litellm_python, langchain, llm_comply):
+    models = openai.OpenAI(base_url=url.rstrip("/") + "/v1", api_key=key).models.list()
+    kind = next((known.model_extra["kind"] for known in models if known.id == model), None)
+    judges = (
+        openai_python,
+        openai_async,
+        anthropic_python,
+        ollama_python,
+        ollama_async,
+        litellm_python,
+        langchain,
+        llm_comply,
+    )
+    if kind == "embedding":
+        judges = (openai_embeddings, ollama_embed)
+    for judge in judges:
         try:
             result = judge(url.rstrip("/"), model, key)
             if asyncio.iscoroutine(result):

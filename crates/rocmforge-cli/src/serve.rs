@@ -181,12 +181,15 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     served
 }
 
+/// A model with its name.
+type Named = (String, Box<dyn Source>);
+
 /// The models that the command names, or all of the store. `find` gives the path of one.
 fn sources(
     args: &Arc<Args>,
     opened: &Opened,
     find: impl Fn(&Store, &str) -> Result<PathBuf, Failure>,
-) -> Result<Vec<(String, Box<dyn Source>)>, Failure> {
+) -> Result<Vec<Named>, Failure> {
     let store = Store::of_user()?;
     let mut names = args.models.clone();
     if names.is_empty() {
@@ -195,7 +198,7 @@ fn sources(
     if names.is_empty() {
         names.push(DEFAULT_MODEL.to_owned());
     }
-    let mut sources: Vec<(String, Box<dyn Source>)> = Vec::new();
+    let mut sources: Vec<Named> = Vec::new();
     for mut name in names {
         let path = find(&store, &name)?;
         // Clients see names of models, and no paths of this machine.
@@ -243,10 +246,9 @@ fn reload(app: &App, args: &Arc<Args>, opened: &Opened) -> Result<(), String> {
         app.set_models(sources(args, opened, Store::path_here)?)?;
         Ok(())
     };
-    let parts: [(&str, &dyn Fn() -> Result<(), Failure>); 3] =
-        [("keys", &keys), ("certificate", &tls), ("models", &models)];
+    let parts = [("keys", keys()), ("certificate", tls()), ("models", models())];
     let failed = parts.into_iter().filter_map(|(setting, read)| {
-        let error = read().err()?;
+        let error = read.err()?;
         tracing::error!(setting, %error, "cannot be reloaded: it stays as it was");
         Some(setting)
     });
@@ -418,10 +420,10 @@ impl Served {
         let args = Arc::clone(&self.args);
         let server = match self.opened.clone() {
             Opened::Cpu => EmbeddingServer::start(options, move || {
-                Embedder::new(model, args.machine.cpu(false), EmbedderOptions::default())
+                Embedder::new(model, args.machine.cpu(), EmbedderOptions::default())
             }),
             Opened::Cards(cards) => EmbeddingServer::start(options, move || {
-                let card = HipGgmlBackend::new(cards.first())?.activations(args.machine.activations(true));
+                let card = HipGgmlBackend::new(cards.first())?.activations(args.machine.activations());
                 Embedder::new(model, card, EmbedderOptions::default())
             }),
         };

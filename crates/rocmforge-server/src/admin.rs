@@ -209,13 +209,12 @@ async fn tokenize(State(app): State<App>, asker: Asker, fields: Fields) -> Resul
     let lease = app.any_lease(fields.text("model")?).await?;
     fields.refuse(&NOT_SUPPORTED)?;
     // vLLM's clients send a `prompt`, llama.cpp's a `content`.
+    let of_prompt = fields.get("add_special_tokens").is_none() || fields.bool("add_special_tokens")?;
+    let of_content = fields.bool("add_special")?;
     let (name, text, bos) = match (fields.text("prompt")?, fields.text("content")?) {
         (Some(_), Some(_)) => return Err(ApiError::field("prompt", "there is a content, too: send one of them")),
-        (Some(prompt), None) => {
-            let bos = fields.get("add_special_tokens").is_none() || fields.bool("add_special_tokens")?;
-            ("prompt", prompt, bos)
-        }
-        (None, content) => ("content", content.unwrap_or_default(), fields.bool("add_special")?),
+        (Some(prompt), None) => ("prompt", prompt, of_prompt),
+        (None, content) => ("content", content.unwrap_or_default(), of_content),
     };
     let text = text.to_owned();
     let tokenizer = lease.tokenizer();

@@ -327,6 +327,8 @@ pub(crate) fn written(
     tail: &'static str,
 ) -> Response {
     let parts = (0..served.embeddings.len()).map(move |index| {
+        // All of it is kept until the last part is written: its texts count as open meanwhile.
+        let served = &served;
         let comma = if index == 0 { "" } else { "," };
         format!("{comma}{}", part(index, served.embeddings.row(index)))
     });
@@ -367,7 +369,11 @@ mod tests {
     fn inputs_are_texts_ids_or_lists_of_them() {
         let read = |json: &str| {
             let value: Value = serde_json::from_str(json).expect("JSON");
-            inputs(&Fields([("input".to_owned(), value)].into_iter().collect()), "input", 3)
+            inputs(
+                &Fields::of([("input".to_owned(), value)].into_iter().collect()),
+                "input",
+                3,
+            )
         };
         let text = |text: &str| Input::Text(text.to_owned());
         let ids = |ids: &[u32]| Input::Parts(ids.iter().map(|id| Part::Id(*id)).collect());

@@ -102,8 +102,17 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl AnyLease {
+    pub(crate) fn loaded(&self) -> &Loaded {
+        &self.running.loaded
+    }
+
     pub(crate) fn tokenizer(&self) -> Arc<Tokenizer> {
-        self.running.loaded.server.tokenizer()
+        self.loaded().server.tokenizer()
+    }
+
+    /// How long the model stays loaded after this request.
+    pub(crate) fn keep(&self, time: Option<Duration>) {
+        *lock(&self.running.keep_alive) = time;
     }
 
     /// The use of a model that makes texts.
@@ -136,7 +145,7 @@ impl<H> Lease<H> {
     }
 
     pub(crate) fn loaded(&self) -> &Loaded {
-        &self.any.running.loaded
+        self.any.loaded()
     }
 
     pub(crate) fn metrics(&self) -> &Arc<Metrics> {
@@ -150,7 +159,7 @@ impl<H> Lease<H> {
 
     /// How long the model stays loaded after this request.
     pub(crate) fn keep(&self, time: Option<Duration>) {
-        *lock(&self.any.running.keep_alive) = time;
+        self.any.keep(time);
     }
 
     pub(crate) fn name(&self) -> &str {

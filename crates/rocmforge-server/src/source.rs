@@ -98,14 +98,14 @@ impl From<ServeError> for LoadError {
 #[derive(Debug)]
 pub enum Engine {
     /// It makes texts.
-    Text(Server),
+    Text(Box<Server>),
     /// It makes embeddings, or scores.
     Embedding(EmbeddingServer),
 }
 
 impl From<Server> for Engine {
     fn from(server: Server) -> Self {
-        Self::Text(server)
+        Self::Text(Box::new(server))
     }
 }
 
@@ -166,7 +166,7 @@ impl Loaded {
 
     /// The marks around what the model thinks; `None` if it does not think, or nothing is known of it.
     pub(crate) fn thinking_marks(&self) -> Option<ThinkingMarks> {
-        ThinkingMarks::of(self.template.as_ref()?, self.server.handle().tokenizer())
+        ThinkingMarks::of(self.template.as_ref()?, &self.server.tokenizer())
     }
 }
 

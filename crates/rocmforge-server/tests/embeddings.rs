@@ -333,7 +333,7 @@ async fn encoders_and_text_models_share_the_places() {
     }
     let text = String::from_utf8(get(&app, "/metrics").await.2).expect("UTF-8");
     assert!(
-        text.contains("vllm:request_success_total{model_name=\"embed\",finished_reason=\"embedded\"} 2"),
+        text.contains("rocmforge_requests_total{model_name=\"embed\",end=\"embedded\"} 2"),
         "{text}"
     );
     assert!(
@@ -533,7 +533,7 @@ async fn a_client_that_goes_away_gives_its_place_back() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     let text = String::from_utf8(get(&app, "/metrics").await.2).expect("UTF-8");
-    let cancelled = "vllm:request_success_total{model_name=\"embed\",finished_reason=\"cancelled\"} ";
+    let cancelled = "rocmforge_requests_total{model_name=\"embed\",end=\"cancelled\"} ";
     assert!(text.contains(cancelled), "{text}");
 }
 

@@ -216,11 +216,6 @@ fn a_prompt_is_found_up_to_its_last_full_block_but_never_whole() {
     }
     // All of them lived on the three blocks of the first one.
     assert_eq!(kv.free(), 5);
-    let stats = kv.counts();
-    assert_eq!(
-        (stats.prompt_tokens, stats.cached_tokens),
-        (6 + 6 + 6 + 7 + 5 + 4 + 7 + 1 + 5 + 3, 4 + 6 + 4 + 2 + 2)
-    );
 }
 
 #[test]

@@ -334,7 +334,7 @@ impl<B: HostAccess> Worker<'_, B> {
             // Of jobs behind the first, the longest may want other steps: what they have of this length stands before them.
             let end = job.left.partition_point(|&text| job.texts[text].len() <= group.seq);
             let same = |text: &usize| self.embedder.group(job.texts[*text].len()) == group;
-            let fits = job.left[..end].iter().rev().take_while(|text| same(*text)).count();
+            let fits = job.left[..end].iter().rev().take_while(|text| same(text)).count();
             let from = end - fits.min(group.most - chosen.len());
             chosen.extend(job.left.drain(from..end).map(|text| (place, text)));
             if chosen.len() == group.most {

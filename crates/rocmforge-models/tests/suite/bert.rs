@@ -315,6 +315,7 @@ fn pooling_takes_the_mean_the_first_or_the_last_token() {
                 PoolingMode::Mean => 0..length,
                 PoolingMode::Cls => 0..1,
                 PoolingMode::Last => length - 1..length,
+                PoolingMode::Rank => unreachable!("no embedding"),
             };
             let count = tokens.len() as f64;
             let sum = |at: usize| tokens.clone().map(|token| f64::from(row(token)[at])).sum::<f64>();

@@ -296,7 +296,7 @@ fn the_text_part_of_a_multimodal_model_is_read() {
                 "tie_word_embeddings": false,
                 "text_config": with(&text, json!({ "tie_word_embeddings": true })),
             }),
-            "text_config.tie_word_embeddings",
+            "tie_word_embeddings = true is not usable",
         ),
         (
             json!({ "text_config": with(&plain("any_moe"), json!({ "num_experts": 128 })) }),

@@ -341,7 +341,13 @@ fn streamed_texts_are_the_texts_of_all_ids() {
         };
         let completion = generator.run(request).expect("runs");
         assert_eq!(completion.tokens.len(), 50);
-        assert_eq!(completion.text, tokenizer.decode(&completion.ids()));
+        // A control token ends an incomplete character before it.
+        let ids = completion.ids();
+        let parts = ids.split(|&id| tokenizer.is_control(id));
+        assert_eq!(
+            completion.text,
+            parts.map(|ids| tokenizer.decode(ids)).collect::<String>()
+        );
         long += completion.tokens.iter().filter(|token| token.text.is_empty()).count();
     }
     assert!(long > 0, "no token was held back");

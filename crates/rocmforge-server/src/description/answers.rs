@@ -307,7 +307,12 @@ pub(crate) fn health() -> Described {
         ("open_requests", count()),
         ("steps", count()),
     ]);
-    whole([("status", values(["ok", "error"])), ("models", list(model))])
+    let loading = whole([("model", text()), ("seconds", number())]);
+    whole([
+        ("status", values(["ok", "error"])),
+        ("models", list(model)),
+        ("loading", either([loading, null()])),
+    ])
 }
 
 pub(crate) fn reloaded() -> Described {

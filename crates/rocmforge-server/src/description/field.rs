@@ -48,18 +48,19 @@ impl Form {
 
     /// Whether a reader of this form may read the field.
     fn is_read_as(self, reader: Reader) -> bool {
-        match (self, reader) {
-            (_, Reader::Any) | (Self::Other(_), _) => true,
-            (Self::Bool, Reader::Bool)
-            | (Self::Text, Reader::Text)
-            | (Self::Texts, Reader::Texts)
-            | (Self::List, Reader::List)
-            | (Self::Object, Reader::Object)
-            | (Self::Number, Reader::Number)
-            | (Self::Integer | Self::Count(_) | Self::Tokens, Reader::Integer)
-            | (Self::Refused, Reader::Refused) => true,
-            _ => false,
-        }
+        matches!(
+            (self, reader),
+            (_, Reader::Any)
+                | (Self::Other(_), _)
+                | (Self::Bool, Reader::Bool)
+                | (Self::Text, Reader::Text)
+                | (Self::Texts, Reader::Texts)
+                | (Self::List, Reader::List)
+                | (Self::Object, Reader::Object)
+                | (Self::Number, Reader::Number)
+                | (Self::Integer | Self::Count(_) | Self::Tokens, Reader::Integer)
+                | (Self::Refused, Reader::Refused)
+        )
     }
 }
 

@@ -52,10 +52,10 @@ fn norm(fields: &Fields, is_normalized: bool) -> Result<Norm, ApiError> {
 }
 
 pub(super) async fn embed(State(app): State<App>, asker: Asker, fields: Fields) -> Result<Response, ApiError> {
-    let name = if fields.get("input").is_some() {
-        "input"
-    } else {
-        "content"
+    let name = match (fields.get("input").is_some(), fields.get("content").is_some()) {
+        (true, true) => return Err(ApiError::field("content", "there is an input, too: send one of them")),
+        (true, false) => "input",
+        (false, _) => "content",
     };
     let inputs = embeddings::inputs(&fields, name, app.options().limits.inputs)?;
     if is_base64(&fields)? {

@@ -73,15 +73,20 @@ fn documents(fields: &Fields, name: &str, most: usize) -> Result<Vec<String>, Ap
 pub(super) async fn rank(State(app): State<App>, asker: Asker, fields: Fields) -> Result<Json<Value>, ApiError> {
     fields.refuse(&NOT_SUPPORTED)?;
     let is_tei = fields.get("texts").is_some();
+    if is_tei && fields.get("documents").is_some() {
+        return Err(ApiError::field("documents", "there are texts, too: send one of them"));
+    }
     let name = if is_tei { "texts" } else { "documents" };
     let query = fields.text("query")?.map(str::to_owned);
     let query = query.ok_or_else(|| ApiError::field("query", "it must be a text"))?;
     let documents = documents(&fields, name, app.options().limits.inputs)?;
     let top = fields.count("top_n", 0, i32::MAX as usize)?.unwrap_or(documents.len());
-    let shows = fields.bool(if is_tei { "return_text" } else { "return_documents" })?;
+    let (shows_text, shows_document) = (fields.bool("return_text")?, fields.bool("return_documents")?);
+    let shows = if is_tei { shows_text } else { shows_document };
     let cuts = fields.bool("truncate")?;
     // TEI's own scores are those of the model through a sigmoid, unless they are wanted raw; llama.cpp's are always raw.
-    let is_sigmoid = is_tei && fields.get("raw_scores").is_some() && !fields.bool("raw_scores")?;
+    let is_raw = fields.get("raw_scores").is_none() || fields.bool("raw_scores")?;
+    let is_sigmoid = is_tei && !is_raw;
     let model = fields.text("model")?;
     let lease = app.encoder(&app.registry().find(model)?, ModelKind::Ranking).await?;
     let texts = documents.clone();

@@ -103,6 +103,8 @@ impl Random {
     pub(crate) fn gguf(&self) -> Vec<u8> {
         let tokens: Vec<String> = WORDS.iter().map(|&word| word.to_owned()).collect();
         let types: Vec<i32> = (0..WORDS.len()).map(|at| if at < MARKS { 3 } else { 1 }).collect();
+        let bytes = |values: &Vec<f32>| values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        let bytes: Vec<Vec<u8>> = self.tensors.values().map(|(_, values)| bytes(values)).collect();
         let mut writer = Writer::new();
         for (key, value) in [
             ("general.architecture", Meta::from("bert")),
@@ -128,11 +130,10 @@ impl Random {
         ] {
             writer.metadata(key, value).expect("a new key");
         }
-        for (name, (shape, values)) in &self.tensors {
+        for ((name, (shape, _)), bytes) in self.tensors.iter().zip(&bytes) {
             let dims: Vec<usize> = shape.iter().rev().copied().collect();
-            let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
             writer
-                .tensor(name, &dims, TensorType::F32, &bytes)
+                .tensor(name, &dims, TensorType::F32, bytes)
                 .expect("its bytes fit");
         }
         writer.to_bytes().expect("memory")

@@ -166,7 +166,7 @@ async fn types_inside_of_fields_are_looked_at() {
         ),
         (
             "/completion",
-            json!({"prompt": "banana", "cache_prompt": "x"}),
+            json!({"model": "tiny", "prompt": "banana", "cache_prompt": "x"}),
             "cache_prompt",
         ),
         (

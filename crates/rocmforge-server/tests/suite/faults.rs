@@ -115,12 +115,16 @@ async fn a_client_that_leaves_is_noticed_whatever_it_sent_last() {
     let request = format!("{head}Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}\r");
     let mut client = TcpStream::connect(address).await.expect("it listens");
     client.write_all(request.as_bytes()).await.expect("open");
-    let is_busy = async || post(&app, "/tokenize", json!({"content": "a"})).await.0 == StatusCode::TOO_MANY_REQUESTS;
-    wait_until("the request", is_busy).await;
+    wait_until("the request", async || {
+        health(&app).await.1["models"][0]["open_requests"] == 1
+    })
+    .await;
+    let (status, ..) = post(&app, "/tokenize", json!({"content": "a"})).await;
+    assert_eq!(status, StatusCode::TOO_MANY_REQUESTS);
     // The device does not answer, and nobody waits for it any more.
     drop(client);
-    let is_busy = async || post(&app, "/tokenize", json!({"content": "a"})).await.0 == StatusCode::OK;
-    wait_until("the end of the request", is_busy).await;
+    let is_free = async || post(&app, "/tokenize", json!({"content": "a"})).await.0 == StatusCode::OK;
+    wait_until("the end of the request", is_free).await;
     source.gate.set(true);
 }
 
