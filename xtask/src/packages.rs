@@ -156,8 +156,6 @@ fn has_packs(package: &Package) -> Result<usize, Failure> {
 fn install(packages: &[Package], folder: &Path) -> Outcome {
     let sources = folder.join("sources");
     std::fs::create_dir_all(&sources)?;
-    let mut patches = String::from("[patch.crates-io]\n");
-    let version = format!("-{}", env!("CARGO_PKG_VERSION"));
     for package in packages {
         let unpacked = sources.join(&package.name);
         if unpacked.exists() {
@@ -170,20 +168,23 @@ fn install(packages: &[Package], folder: &Path) -> Outcome {
                 .arg("-C")
                 .arg(&sources),
         )?;
-        let name = package.name.strip_suffix(&version).unwrap_or(&package.name);
-        if name != PROGRAM {
-            writeln!(patches, "{name} = {{ path = {:?} }}", unpacked.display().to_string())?;
-        }
     }
+    let unpacked = sources.join(&of_crate(packages, PROGRAM)?.name);
+    let lock = unpacked.join("Cargo.lock");
+    let (locked, ours) = without_registry(&std::fs::read_to_string(&lock)?);
+    std::fs::write(lock, locked)?;
     // The registry does not have our crates yet: the unpacked ones stand for what it will have.
+    let mut patches = String::from("[patch.crates-io]\n");
+    for name in ours.iter().filter(|name| *name != PROGRAM) {
+        let path = sources.join(format!("{name}-{}", env!("CARGO_PKG_VERSION")));
+        writeln!(patches, "{name} = {{ path = {:?} }}", path.display().to_string())?;
+    }
     let config = folder.join("patches.toml");
     std::fs::write(&config, patches)?;
-    let words = "install --offline --force --no-track --config";
+    let words = "install --locked --offline --force --no-track --config";
     let mut command = cargo();
     command.current_dir(folder).args(words.split(' ')).arg(&config);
-    command
-        .arg("--path")
-        .arg(sources.join(&of_crate(packages, PROGRAM)?.name));
+    command.arg("--path").arg(&unpacked);
     command
         .arg("--root")
         .arg(folder)
@@ -214,6 +215,23 @@ fn install(packages: &[Package], folder: &Path) -> Outcome {
         }
     }
     Ok(())
+}
+
+/// The lock file of a package with our crates as folders, which have neither source nor checksum, and the names of our crates.
+fn without_registry(lock: &str) -> (String, Vec<String>) {
+    let (mut text, mut ours, mut is_ours) = (String::new(), Vec::new(), false);
+    for line in lock.lines() {
+        let value = |key: &str| line.strip_prefix(key)?.strip_prefix(" = \"")?.strip_suffix('"');
+        if let Some(name) = value("name") {
+            is_ours = name == "rocmforge" || name.starts_with("rocmforge-");
+            ours.extend(is_ours.then(|| name.to_owned()));
+        }
+        if !(is_ours && (value("source").is_some() || value("checksum").is_some())) {
+            text.push_str(line);
+            text.push('\n');
+        }
+    }
+    (text, ours)
 }
 
 #[cfg(test)]
@@ -269,6 +287,18 @@ mod tests {
         assert!(fit(&[sized(1), sized(LARGEST)]).is_ok());
         let error = fit(&[sized(1), sized(LARGEST + 1)]).unwrap_err().to_string();
         assert!(error.contains("a-0.1.0 has 10485761 bytes"), "{error}");
+    }
+
+    #[test]
+    fn our_crates_lose_their_registry_in_a_lock_file() {
+        let package = |name: &str, rest: &str| format!("[[package]]\nname = \"{name}\"\nversion = \"1.0.0\"\n{rest}");
+        let registry = "source = \"registry+x\"\nchecksum = \"00\"\n";
+        let lock = ["a", "rocmforge", "rocmforge-isa"]
+            .map(|name| package(name, registry))
+            .concat();
+        let expected = package("a", registry) + &package("rocmforge", "") + &package("rocmforge-isa", "");
+        let ours = vec!["rocmforge".to_owned(), "rocmforge-isa".to_owned()];
+        assert_eq!(without_registry(&lock), (expected, ours));
     }
 
     #[test]
