@@ -44,7 +44,7 @@ pub(crate) struct MachineOptions {
     #[command(flatten)]
     cache: CacheOptions,
     /// Precision of activations in products with quantised weights: int8 rounds them to 8 bits (prompts on a card to 16) and is faster; f32
-    /// does not round [default: int8].
+    /// does not round [default: int8 on a card, f32 on the CPU].
     #[arg(long, value_enum)]
     activations: Option<Products>,
     /// Short for `--activations f32`.
@@ -205,22 +205,23 @@ impl MachineOptions {
         }
     }
 
-    /// How activations meet quantised weights: in 8 bits, if nothing else is asked for, on cards and on the CPU.
-    pub(crate) fn activations(&self) -> Activations {
+    /// How activations meet quantised weights, where cards compute or the CPU alone. The CPU rounds prompts to 8 bits too, and that changes answers of
+    /// small models.
+    pub(crate) fn activations(&self, on_cards: bool) -> Activations {
         match self.activations {
-            Some(Products::F32) => Activations::F32,
-            None if self.exact => Activations::F32,
-            Some(Products::Int8) | None => Activations::Int8,
+            Some(Products::Int8) => Activations::Int8,
+            None if on_cards && !self.exact => Activations::Int8,
+            Some(Products::F32) | None => Activations::F32,
         }
     }
 
     /// The CPU, alone or beside cards.
-    pub(crate) fn cpu(&self) -> CpuBackend {
+    pub(crate) fn cpu(&self, beside_cards: bool) -> CpuBackend {
         let cpu = match self.threads {
             Some(threads) => CpuBackend::with_threads(usize::from(threads.get())),
             None => CpuBackend::new(),
         };
-        cpu.activations(self.activations())
+        cpu.activations(self.activations(beside_cards))
     }
 
     /// How the engine is set up.
