@@ -11,6 +11,7 @@ use opentelemetry::trace::{SpanKind, Status};
 use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracerProvider, SpanData};
 use rocmforge_server::{Limits, ServerOptions};
 use serde_json::{Value, json};
+use tower::ServiceExt;
 
 fn attribute(span: &SpanData, name: &str) -> Option<String> {
     let found = span.attributes.iter().find(|attribute| attribute.key.as_str() == name);
@@ -80,7 +81,13 @@ async fn a_request_that_generates_has_a_span() {
 
     let wrong = json!({"model": "tiny", "prompt": "banana", "max_tokens": "many"});
     assert_eq!(post("/v1/completions", wrong).await, StatusCode::BAD_REQUEST);
-    let busy = json!({"model": "tiny", "prompt": "banana", "n": 3, "max_tokens": 1});
+    // An answer that nobody reads has one of the two places.
+    let held = json!({"model": "tiny", "prompt": "banana", "max_tokens": 1, "stream": true}).to_string();
+    let held = request("POST", "/v1/completions")
+        .header("content-type", "application/json")
+        .body(Body::from(held));
+    let held = app.router().oneshot(held.expect("a request")).await;
+    let busy = json!({"model": "tiny", "prompt": "banana", "n": 2, "max_tokens": 1});
     assert_eq!(post("/v1/completions", busy).await, StatusCode::TOO_MANY_REQUESTS);
     assert_eq!(get(&app, "/health").await.0, StatusCode::OK);
     // Answers that had begun end with the request, on other threads.
@@ -93,4 +100,5 @@ async fn a_request_that_generates_has_a_span() {
     assert_eq!(errors, [Some("400".to_owned()), Some("429".to_owned())]);
     assert!(spans.iter().all(|span| span.name.starts_with("text_completion")));
     assert!(spans.iter().all(|span| span.status == Status::Unset));
+    assert_eq!(held.expect("the router never fails").status(), StatusCode::OK);
 }
