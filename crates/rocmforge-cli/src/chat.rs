@@ -197,7 +197,7 @@ fn is_of_answer(error: &(dyn std::error::Error + 'static)) -> bool {
 }
 
 impl Chat<'_> {
-    /// Answers the last message, and adds the answer; or says why there is none.
+    /// Answers the last message and adds the answer. Where it cannot, it says why.
     fn answer_last<M: Machine>(
         &self,
         generator: &mut Generator<M>,

@@ -129,8 +129,7 @@ const DETOKENIZE: Body = Body {
 
 const APPLY: Body = Body {
     groups: &[
-        MESSAGES[0],
-        MESSAGES[1],
+        Group::All(&MESSAGES),
         Group::Read(MODEL),
         Group::Read(&[Field("tools", Form::List, "Tools that the template describes.")]),
     ],

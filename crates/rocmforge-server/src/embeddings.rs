@@ -145,7 +145,10 @@ impl Rows<'_> {
                     match part {
                         Part::Id(id) if (*id as usize) < self.encoder.vocab() => ids.push(*id),
                         Part::Id(id) => {
-                            let text = format!("the token id {id} is none of the model's {}", self.encoder.vocab());
+                            let text = format!(
+                                "the model has no token of the id {id}: its ids are below {}",
+                                self.encoder.vocab()
+                            );
                             return Err(ApiError::field(name, text));
                         }
                         Part::Text(text) => ids.extend(self.encoder.plain(text).map_err(of_field)?),

@@ -14,7 +14,7 @@ use crate::{ModelError, files};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TextIds {
     ids: Vec<u32>,
-    /// Ids before those of the second text: all, where there is none.
+    /// The number of ids before those of the second text. Without a second text it is the number of all ids.
     first: usize,
 }
 
@@ -31,7 +31,7 @@ impl TextIds {
         self.ids.len()
     }
 
-    /// Whether there are none.
+    /// Whether the input has no ids.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.ids.is_empty()

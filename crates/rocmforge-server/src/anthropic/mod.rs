@@ -91,8 +91,7 @@ const BODY: Body = Body {
         Group::Refused(&NOT_SUPPORTED),
         Group::Read(MODEL),
         Group::Read(FIELDS),
-        sampler::FIELDS[0],
-        sampler::FIELDS[1],
+        Group::All(sampler::FIELDS),
     ],
     required: &["model", "messages", "max_tokens"],
 };

@@ -87,6 +87,21 @@ pub(crate) enum Group {
     Read(&'static [Field]),
     /// Fields that change an answer and are not there.
     Refused(&'static [&'static str]),
+    /// The groups of another table.
+    All(&'static [Group]),
+}
+
+impl Group {
+    fn forms(&self) -> Vec<(&'static str, Form, &'static str)> {
+        match self {
+            Self::Read(fields) => fields.iter().map(|field| (field.0, field.1, field.2)).collect(),
+            Self::Refused(names) => {
+                let text = "Not supported: a value that asks for something is an error.";
+                names.iter().map(|name| (*name, Form::Refused, text)).collect()
+            }
+            Self::All(groups) => groups.iter().flat_map(Self::forms).collect(),
+        }
+    }
 }
 
 /// All fields of a request. Where two groups have one name, the first describes it.
@@ -99,15 +114,7 @@ pub(crate) struct Body {
 
 impl Body {
     fn forms(&self) -> impl Iterator<Item = (&'static str, Form, &'static str)> {
-        self.groups.iter().flat_map(|group| -> Vec<_> {
-            match group {
-                Group::Read(fields) => fields.iter().map(|field| (field.0, field.1, field.2)).collect(),
-                Group::Refused(names) => {
-                    let text = "Not supported: a value that asks for something is an error.";
-                    names.iter().map(|name| (*name, Form::Refused, text)).collect()
-                }
-            }
-        })
+        self.groups.iter().flat_map(Group::forms)
     }
 
     /// Whether a reader may read a field.

@@ -58,19 +58,12 @@ const FIELDS: &[Field] = &[
     Field(
         "response_fields",
         Form::Texts,
-        "Fields of the answer that are wanted, such as a/b; all if there are none.",
+        "Fields of the answer that are wanted, such as a/b; without any the answer has all of its fields.",
     ),
 ];
 
 pub(super) const BODY: Body = Body {
-    groups: &[
-        Group::Read(FIELDS),
-        Group::Refused(&NOT_SUPPORTED),
-        COMMON[0],
-        COMMON[1],
-        COMMON[2],
-        COMMON[3],
-    ],
+    groups: &[Group::Read(FIELDS), Group::Refused(&NOT_SUPPORTED), Group::All(&COMMON)],
     required: &["prompt"],
 };
 

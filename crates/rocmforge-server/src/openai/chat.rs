@@ -97,20 +97,12 @@ const FIELDS: &[Field] = &[
 ];
 
 pub(super) const BODY: Body = Body {
-    groups: &[
-        MESSAGES[0],
-        MESSAGES[1],
-        Group::Read(FIELDS),
-        COMMON[0],
-        COMMON[1],
-        COMMON[2],
-        COMMON[3],
-    ],
+    groups: &[Group::All(&MESSAGES), Group::Read(FIELDS), Group::All(&COMMON)],
     required: &["model", "messages"],
 };
 
 pub(super) const COUNT: Body = Body {
-    groups: &[MESSAGES[0], MESSAGES[1], Group::Read(MODEL)],
+    groups: &[Group::All(&MESSAGES), Group::Read(MODEL)],
     required: &["messages"],
 };
 

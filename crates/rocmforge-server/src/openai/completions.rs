@@ -50,14 +50,7 @@ const FIELDS: &[Field] = &[
 ];
 
 pub(super) const BODY: Body = Body {
-    groups: &[
-        Group::Read(FIELDS),
-        Group::Refused(&NOT_SUPPORTED),
-        COMMON[0],
-        COMMON[1],
-        COMMON[2],
-        COMMON[3],
-    ],
+    groups: &[Group::Read(FIELDS), Group::Refused(&NOT_SUPPORTED), Group::All(&COMMON)],
     required: &["prompt"],
 };
 

@@ -143,11 +143,10 @@ pub(crate) const FIELDS: &[Field] = &[
 ];
 
 /// The same, with the sampler's.
-pub(crate) const COMMON: [Group; 4] = [
+pub(crate) const COMMON: [Group; 3] = [
     Group::Read(FIELDS),
     Group::Refused(&NOT_SUPPORTED),
-    sampler::FIELDS[0],
-    sampler::FIELDS[1],
+    Group::All(sampler::FIELDS),
 ];
 
 /// What both kinds of completion have in common.

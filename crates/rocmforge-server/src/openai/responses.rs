@@ -87,8 +87,7 @@ pub(super) const BODY: Body = Body {
         Group::Refused(&NOT_SUPPORTED),
         Group::Read(super::chat::MODEL),
         Group::Read(FIELDS),
-        sampler::FIELDS[0],
-        sampler::FIELDS[1],
+        Group::All(sampler::FIELDS),
     ],
     required: &["model", "input"],
 };
