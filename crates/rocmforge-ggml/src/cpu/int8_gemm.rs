@@ -3,17 +3,13 @@
 //! Sixteen columns lie side by side: four numbers of each at consecutive depths are one vector, so that sums of products stay in their
 //! columns' lanes. Each group of 16 or 32 depths is summed in i32, exactly, then scaled and added in f32.
 
-use bytemuck::{Pod, Zeroable};
-use rocmforge_gguf::blocks::{self, INT8_UNIT, Int8Unit, Int8Weights};
+use rocmforge_gguf::blocks::{self, INT8_LANES as LANES, INT8_UNIT, Int8Panel as Panel, Int8Unit};
 use rocmforge_gguf::{GgufError, TensorType};
 
 use super::columns::ColumnsMut;
 use super::path::Vnni;
 use super::scratch::Scratch;
 use super::threads::Threads;
-
-/// Columns of a panel: the lanes of a vector.
-const LANES: usize = 16;
 
 /// Columns that a tile has: two panels.
 const WIDTH: usize = 2 * LANES;
@@ -27,17 +23,6 @@ const DEEP: usize = 4;
 /// Columns that are packed together, so that rows are read once for all of them.
 const GROUP: usize = 128;
 
-/// 256 weights of sixteen columns.
-#[derive(Clone, Copy, Pod, Zeroable)]
-#[repr(C)]
-struct Panel {
-    /// Four numbers of each column, for each four depths.
-    n: [[u8; 4 * LANES]; INT8_UNIT / 4],
-    /// Of each 16 depths.
-    scales: [[f32; LANES]; 16],
-    minimums: [[f32; LANES]; 16],
-}
-
 /// Rows of weights, without gaps.
 #[derive(Clone, Copy)]
 pub(super) struct Weights<'a> {
@@ -46,35 +31,10 @@ pub(super) struct Weights<'a> {
     pub(super) row_bytes: usize,
 }
 
-impl Weights<'_> {
-    /// Packs unit `unit` of sixteen rows from `first` on; rows beyond `end` are zeros.
-    fn pack(&self, first: usize, end: usize, unit: usize, panel: &mut Panel) -> Result<(), GgufError> {
-        let unit_bytes = INT8_UNIT / self.ty.block_len() * self.ty.block_bytes();
-        let mut weights = Int8Weights::zeroed();
-        for lane in 0..LANES {
-            if first + lane < end {
-                let row = &self.bytes[(first + lane) * self.row_bytes..][..self.row_bytes];
-                let blocks = &row[unit * unit_bytes..((unit + 1) * unit_bytes).min(row.len())];
-                blocks::unpack_int8(self.ty, blocks, &mut weights)?;
-            } else {
-                weights = Int8Weights::zeroed();
-            }
-            for (line, four) in panel.n.iter_mut().zip(weights.n.as_chunks::<4>().0) {
-                line.as_chunks_mut::<4>().0[lane] = *four;
-            }
-            for group in 0..16 {
-                panel.scales[group][lane] = weights.scales[group];
-                panel.minimums[group][lane] = weights.minimums[group];
-            }
-        }
-        Ok(())
-    }
-}
-
 /// `out [m, n] = x [m, k] * weights [n, k]`, where a row of x is `units` units.
 ///
 /// # Errors
-/// The first one of [`blocks::unpack_int8`].
+/// The first one of [`blocks::pack_int8`].
 pub(super) fn product(
     cpu: Vnni,
     x: &[Int8Unit],
@@ -112,28 +72,35 @@ fn columns(
 ) -> Result<(), GgufError> {
     // Only q6_K has a scale for each 16 weights.
     let halves = weights.ty == TensorType::Q6K;
-    let end = first + out.width();
+    let k = weights.row_bytes / weights.ty.block_bytes() * weights.ty.block_len();
     for start in (0..out.width()).step_by(GROUP) {
         let width = GROUP.min(out.width() - start);
         for unit in (0..units).step_by(DEEP) {
             let deep = DEEP.min(units - unit);
-            // A tile's second panel is there in any case: zeros beyond the columns.
+            // A tile's second panel is there in any case.
             let count = width.div_ceil(WIDTH) * 2;
             for (index, panels) in packed.chunks_mut(deep).take(count).enumerate() {
                 for (depth, panel) in panels.iter_mut().enumerate() {
-                    weights.pack(first + start + index * LANES, end, unit + depth, panel)?;
+                    // The second panel of the last tile may have no columns: it is the last row's then.
+                    let at = (start + index * LANES).min(out.width() - 1);
+                    let rows = first + at..first + (at + LANES).min(out.width());
+                    let bytes = &weights.bytes[rows.start * weights.row_bytes..rows.end * weights.row_bytes];
+                    blocks::pack_int8(weights.ty, bytes, weights.row_bytes, unit + depth, panel)?;
                 }
             }
-            for top in (0..out.height()).step_by(HEIGHT) {
-                let height = HEIGHT.min(out.height() - top);
+            // Tiles of like heights: 8 rows are 4 and 4, and not 6 and 2.
+            let tiles = out.height().div_ceil(HEIGHT);
+            for tile in 0..tiles {
+                let [top, bottom] = [tile, tile + 1].map(|tile| tile * out.height() / tiles);
                 let mut rows = [&[][..]; HEIGHT];
-                for (i, row) in rows.iter_mut().enumerate() {
-                    *row = &x[(top + i.min(height - 1)) * units + unit..][..deep];
+                for (row, at) in rows.iter_mut().zip(top..bottom) {
+                    *row = &x[at * units + unit..][..deep];
                 }
+                let (rows, depths) = (&rows[..bottom - top], (k - unit * INT8_UNIT).min(deep * INT8_UNIT));
                 for (index, panels) in packed[..count * deep].chunks(2 * deep).enumerate() {
-                    let sums = x86::tile(cpu, &rows, panels.split_at(deep), halves);
+                    let sums = x86::tile(cpu, rows, panels.split_at(deep), depths, halves);
                     let at = start + index * WIDTH..(start + (index + 1) * WIDTH).min(start + width);
-                    for (i, sums) in sums.iter().enumerate().take(height) {
+                    for (i, sums) in sums.iter().enumerate().take(rows.len()) {
                         let out = &mut out.row(top + i)[at.clone()];
                         if unit == 0 {
                             out.copy_from_slice(&sums[..out.len()]);
@@ -151,45 +118,57 @@ fn columns(
 mod x86 {
     use std::arch::x86_64::*;
 
-    use super::{HEIGHT, Int8Unit, LANES, Panel, WIDTH};
+    use super::{HEIGHT, INT8_UNIT, Int8Unit, LANES, Panel, WIDTH};
     use crate::cpu::path::Vnni;
 
-    /// The products of rows with two panels of as many units.
+    /// The products of at most [`HEIGHT`] rows with `depths` depths of two panels of as many units. What belongs to no row is zeros.
     ///
     /// # Panics
     /// If there are fewer units in a row than in a panel.
     pub(super) fn tile(
         _: Vnni,
-        rows: &[&[Int8Unit]; HEIGHT],
+        rows: &[&[Int8Unit]],
         panels: (&[Panel], &[Panel]),
+        depths: usize,
         halves: bool,
     ) -> [[f32; WIDTH]; HEIGHT] {
-        match halves {
-            // SAFETY: the `Vnni` value exists only where the CPU has AVX-512 F and VNNI.
-            true => unsafe { sums::<4>(rows, panels) },
-            // SAFETY: as above.
-            false => unsafe { sums::<8>(rows, panels) },
+        let mut out = [[0.0; WIDTH]; HEIGHT];
+        macro_rules! heights {
+            ($($height:literal)*) => {
+                match rows.len() {
+                    $($height => if let (Ok(rows), Some(out)) = (rows.try_into(), out.first_chunk_mut::<$height>()) {
+                        match halves {
+                            // SAFETY: the `Vnni` value exists only where the CPU has AVX-512 F and VNNI.
+                            true => unsafe { sums::<4, $height>(rows, panels, depths, out) },
+                            // SAFETY: as above.
+                            false => unsafe { sums::<8, $height>(rows, panels, depths, out) },
+                        }
+                    },)*
+                    _ => {}
+                }
+            };
         }
+        heights!(1 2 3 4 5 6);
+        out
     }
 
     /// `FOURS` times four depths have one scale.
     #[target_feature(enable = "avx512f,avx512vnni")]
-    fn sums<const FOURS: usize>(
-        rows: &[&[Int8Unit]; HEIGHT],
+    fn sums<const FOURS: usize, const ROWS: usize>(
+        rows: &[&[Int8Unit]; ROWS],
         (left, right): (&[Panel], &[Panel]),
-    ) -> [[f32; WIDTH]; HEIGHT] {
-        let mut sums = [[_mm512_setzero_ps(); 2]; HEIGHT];
+        depths: usize,
+        out: &mut [[f32; WIDTH]; ROWS],
+    ) {
+        let mut sums = [[_mm512_setzero_ps(); 2]; ROWS];
         for (unit, panels) in left.iter().zip(right).enumerate() {
-            let x = [
-                &rows[0][unit],
-                &rows[1][unit],
-                &rows[2][unit],
-                &rows[3][unit],
-                &rows[4][unit],
-                &rows[5][unit],
-            ];
-            for group in 0..64 / FOURS {
-                let mut products = [[_mm512_setzero_si512(); 2]; HEIGHT];
+            let mut x = [&rows[0][unit]; ROWS];
+            for (x, row) in x.iter_mut().zip(rows) {
+                *x = &row[unit];
+            }
+            let groups = (depths - unit * INT8_UNIT).min(INT8_UNIT) / (4 * FOURS);
+            for group in 0..groups {
+                let mut products = [[_mm512_setzero_si512(); 2]; ROWS];
                 for four in group * FOURS..(group + 1) * FOURS {
                     let n = [numbers(&panels.0.n[four]), numbers(&panels.1.n[four])];
                     for (products, x) in products.iter_mut().zip(x) {
@@ -220,14 +199,12 @@ mod x86 {
                 }
             }
         }
-        let mut out = [[0.0; WIDTH]; HEIGHT];
         for (out, sums) in out.iter_mut().zip(sums) {
             for (out, sums) in out.as_chunks_mut::<LANES>().0.iter_mut().zip(sums) {
                 // SAFETY: writes the sixteen values of the array; no alignment is asked for.
                 unsafe { _mm512_storeu_ps(out.as_mut_ptr(), sums) };
             }
         }
-        out
     }
 
     #[target_feature(enable = "avx512f")]
@@ -248,6 +225,7 @@ mod x86 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bytemuck::Zeroable;
     use rocmforge_testkit::data::rng;
 
     /// In f64, from what the rounded activations stand for and the decoded weights.

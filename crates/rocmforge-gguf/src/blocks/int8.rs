@@ -12,6 +12,10 @@ use crate::error::{GgufError, Result};
 use crate::tensor_type::TensorType;
 use std::sync::OnceLock;
 
+mod panel;
+
+pub use panel::{INT8_LANES, Int8Panel, pack_int8};
+
 /// Weights that are unpacked together, and activations that lie together.
 pub const INT8_UNIT: usize = 256;
 
@@ -78,16 +82,14 @@ impl Int8Unit {
 /// 256 weights: `scale * n + minimum`, with a scale and a minimum for each 16.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
-pub struct Int8Weights {
+struct Weights {
     /// The numbers.
-    pub n: [u8; INT8_UNIT],
+    n: [u8; UNIT],
     /// The scale of each 16.
-    pub scales: [f32; 16],
+    scales: [f32; 16],
     /// The minimum of each 16.
-    pub minimums: [f32; 16],
+    minimums: [f32; 16],
 }
-
-type Weights = Int8Weights;
 
 /// A format: `B` bytes of blocks hold 256 weights.
 trait Format<const B: usize> {
@@ -194,9 +196,6 @@ fn group(weights: &mut Weights, index: usize, scale: f32, minimum: f32) {
 /// The dot products of rows with a row of activations, one for each place.
 type Dots = fn(&[u8], &[Int8Unit], &mut [f32]);
 
-/// Unpacks one unit; fewer bytes are blocks of zeros at its end.
-type Unpack = fn(&[u8], &mut Int8Weights);
-
 /// The ways to multiply; each value is one that this CPU has.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Path {
@@ -208,6 +207,12 @@ enum Path {
 }
 
 impl Path {
+    /// The quickest way of this CPU.
+    fn best() -> Self {
+        static BEST: OnceLock<Path> = OnceLock::new();
+        *BEST.get_or_init(|| *Self::available().last().unwrap_or(&Self::Plain))
+    }
+
     /// All ways of this CPU, the quickest last.
     fn available() -> Vec<Self> {
         #[allow(unused_mut)] // other targets have one path
@@ -246,7 +251,7 @@ fn path_of<F: Format<B>, const B: usize>(path: Path) -> Dots {
     }
 }
 
-/// Whether [`int8_dots`] and [`unpack_int8`] know the type: `q4_0`, `q4_1`, `q8_0`, `q4_K` and `q6_K`.
+/// Whether [`int8_dots`] and [`pack_int8`] know the type: `q4_0`, `q4_1`, `q8_0`, `q4_K` and `q6_K`.
 #[must_use]
 pub fn has_int8_dots(ty: TensorType) -> bool {
     dots_of(ty, Path::Plain).is_some()
@@ -259,9 +264,7 @@ pub fn has_int8_dots(ty: TensorType) -> bool {
 /// [`GgufError::NoDecoder`] for a type without integer products; [`GgufError::PartialBlockValues`] for `len`; [`GgufError::WrongRows`] where
 /// `rows` is not one row of blocks for every place of `out`, or `x` is not the units of a row.
 pub fn int8_dots(ty: TensorType, rows: &[u8], x: &[Int8Unit], len: usize, out: &mut [f32]) -> Result<()> {
-    static PATH: OnceLock<Path> = OnceLock::new();
-    let path = *PATH.get_or_init(|| *Path::available().last().unwrap_or(&Path::Plain));
-    let dots = dots_of(ty, path).ok_or(GgufError::NoDecoder { ty })?;
+    let dots = dots_of(ty, Path::best()).ok_or(GgufError::NoDecoder { ty })?;
     let row_bytes = super::row_bytes(ty, len, rows.len(), out.len())?;
     if x.len() != len.div_ceil(UNIT) {
         return Err(GgufError::WrongRows {
@@ -277,39 +280,6 @@ pub fn int8_dots(ty: TensorType, rows: &[u8], x: &[Int8Unit], len: usize, out: &
     }
     dots(rows, x, out);
     Ok(())
-}
-
-/// Unpacks up to 256 weights; those beyond the blocks are zeros.
-///
-/// # Errors
-/// [`GgufError::NoDecoder`] for a type that [`has_int8_dots`] does not know; [`GgufError::WrongRows`] for more blocks, or a part of one.
-pub fn unpack_int8(ty: TensorType, blocks: &[u8], weights: &mut Int8Weights) -> Result<()> {
-    let unpack: Unpack = match ty {
-        TensorType::Q4_0 => unpack_some::<Q4_0, 144>,
-        TensorType::Q4_1 => unpack_some::<Q4_1, 160>,
-        TensorType::Q8_0 => unpack_some::<Q8_0, 272>,
-        TensorType::Q4K => unpack_some::<Q4K, 144>,
-        TensorType::Q6K => unpack_some::<Q6K, 210>,
-        _ => return Err(GgufError::NoDecoder { ty }),
-    };
-    let row_bytes = UNIT / ty.block_len() * ty.block_bytes();
-    if blocks.len() > row_bytes || !blocks.len().is_multiple_of(ty.block_bytes()) {
-        return Err(GgufError::WrongRows {
-            ty,
-            rows: 1,
-            row_bytes,
-            found: blocks.len(),
-        });
-    }
-    unpack(blocks, weights);
-    Ok(())
-}
-
-fn unpack_some<F: Format<B>, const B: usize>(blocks: &[u8], weights: &mut Int8Weights) {
-    match blocks.try_into() {
-        Ok(whole) => F::unpack(whole, weights),
-        Err(_) => F::unpack(&padded(blocks), weights),
-    }
 }
 
 /// The last blocks of a row, with blocks of zeros after them: their scales are zero.

@@ -28,7 +28,7 @@ use crate::error::{GgufError, Result};
 use crate::tensor_type::TensorType;
 use format::format_of;
 
-pub use int8::{INT8_UNIT, Int8Unit, Int8Weights, has_int8_dots, int8_dots, round_to_int8, unpack_int8};
+pub use int8::{INT8_LANES, INT8_UNIT, Int8Panel, Int8Unit, has_int8_dots, int8_dots, pack_int8, round_to_int8};
 
 /// Encodes whole blocks of one type, to as many places.
 type Encoder = fn(&[f32], &mut [u8]);

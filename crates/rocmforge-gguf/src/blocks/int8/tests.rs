@@ -67,6 +67,71 @@ fn every_path_multiplies_the_rounded_activations() {
     }
 }
 
+/// From the weights as the definition unpacks them.
+#[test]
+fn every_path_packs_the_same_weights() {
+    for ty in TYPES {
+        let in_unit = UNIT / ty.block_len();
+        // Whole units, and what is left after them.
+        for blocks in [1, in_unit, in_unit + 1, 3 * in_unit - 1] {
+            for rows in [1, 5, 16] {
+                let n = blocks * ty.block_len();
+                let bytes = blocks::quantize(ty, &noise(n * rows, 11)).expect("whole blocks");
+                let mut decoded = vec![0.0; n * rows];
+                blocks::dequantize(ty, &bytes, &mut decoded).expect("whole blocks");
+                for unit in 0..n.div_ceil(UNIT) {
+                    for path in Path::available() {
+                        let mut panel = Int8Panel::zeroed();
+                        panel.n.as_flattened_mut().fill(77);
+                        panel::pack_by(path, ty, &bytes, bytes.len() / rows, unit, &mut panel).expect("such a unit");
+                        for (at, lane) in (0..UNIT * INT8_LANES).map(|i| (i / INT8_LANES, i % INT8_LANES)) {
+                            let number = panel.n[at / 4][4 * lane + at % 4];
+                            let [row, depth] = [lane.min(rows - 1), unit * UNIT + at];
+                            if depth >= n {
+                                assert_eq!(number, 77, "{ty:?} {path:?}: nothing is written beyond the row");
+                                continue;
+                            }
+                            let found = panel.scales[at / 16][lane] * f32::from(number) + panel.minimums[at / 16][lane];
+                            let exact = decoded[row * n + depth];
+                            let size = panel.minimums[at / 16][lane].abs() + exact.abs();
+                            assert!(
+                                (found - exact).abs() <= 1e-6 * size,
+                                "{ty:?} {blocks} {path:?} unit {unit}, row {lane} at {at}: {found} for {exact}"
+                            );
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn rows_that_have_no_such_unit_are_refused() {
+    let rows = [0; 3 * 36];
+    let mut panel = Int8Panel::zeroed();
+    for (bytes, row_bytes, unit) in [
+        (108, 36, 1),
+        (108, 36, usize::MAX),
+        (108, 0, 0),
+        (0, 36, 0),
+        (107, 36, 0),
+        (108, 27, 0),
+        (108, 18, 0),
+    ] {
+        let packed = pack_int8(TensorType::Q4_0, &rows[..bytes], row_bytes, unit, &mut panel);
+        let fits = (bytes, row_bytes, unit) == (108, 18, 0);
+        assert_eq!(packed.is_ok(), fits, "{bytes} bytes, {row_bytes} a row, unit {unit}");
+    }
+    let packed = pack_int8(TensorType::Q4_0, &[0; 17 * 18], 18, 0, &mut panel);
+    assert!(
+        matches!(packed, Err(GgufError::WrongRows { rows: 17, .. })),
+        "{packed:?}"
+    );
+    let packed = pack_int8(TensorType::Q5K, &[0; 176], 176, 0, &mut panel);
+    assert!(matches!(packed, Err(GgufError::NoDecoder { .. })), "{packed:?}");
+}
+
 #[test]
 fn rounding_costs_less_than_ggml_allows() {
     for ty in TYPES {
