@@ -94,7 +94,7 @@ pub(crate) trait Program {
 /// Opens the devices that the options name, and runs the program on them.
 pub(crate) fn run(program: &impl Program, options: &MachineOptions) -> Result<(), Failure> {
     match open(options)? {
-        Opened::Cpu => program.run(options.cpu(false), "cpu"),
+        Opened::Cpu => program.run(options.cpu(), "cpu"),
         Opened::Cards(cards) => program.run(cards.machine(options)?, &cards.to_string()),
     }
 }
@@ -121,9 +121,9 @@ pub(crate) struct Cards {
 impl Cards {
     /// A machine of these cards. Several machines share the budget of each card.
     pub(crate) fn machine(&self, options: &MachineOptions) -> Result<HybridBackend, GgmlError> {
-        let activations = options.activations(true);
+        let activations = options.activations();
         let card = |(_, card): &Card| Ok::<_, GgmlError>(HipGgmlBackend::new(card)?.activations(activations));
-        let hybrid = HybridBackend::new(card(&self.first)?, options.cpu(true));
+        let hybrid = HybridBackend::new(card(&self.first)?, options.cpu());
         (self.others.iter()).try_fold(hybrid, |hybrid, other| hybrid.with_card(card(other)?))
     }
 

@@ -44,9 +44,9 @@ pub(crate) struct MachineOptions {
     #[command(flatten)]
     cache: CacheOptions,
     /// Precision of activations in products with quantised weights: int8 rounds them to 8 bits (prompts on a card to 16) and is faster; f32
-    /// does not round [default: int8 on a card, f32 on the CPU].
-    #[arg(long, value_enum)]
-    activations: Option<Products>,
+    /// does not round.
+    #[arg(long, value_enum, default_value = "int8")]
+    activations: Products,
     /// Short for `--activations f32`.
     #[arg(long, conflicts_with = "activations")]
     exact: bool,
@@ -190,9 +190,10 @@ impl MachineOptions {
     pub(crate) fn with_activations(&self, activations: Activations) -> Self {
         Self {
             activations: match activations {
-                Activations::Int8 => Some(Products::Int8),
-                Activations::F32 => Some(Products::F32),
+                Activations::Int8 => Products::Int8,
+                Activations::F32 => Products::F32,
             },
+            exact: false,
             ..self.clone()
         }
     }
@@ -205,23 +206,21 @@ impl MachineOptions {
         }
     }
 
-    /// How activations meet quantised weights, where cards compute or the CPU alone. The CPU rounds prompts to 8 bits too, and that changes answers of
-    /// small models.
-    pub(crate) fn activations(&self, on_cards: bool) -> Activations {
+    /// How activations meet quantised weights.
+    pub(crate) fn activations(&self) -> Activations {
         match self.activations {
-            Some(Products::Int8) => Activations::Int8,
-            None if on_cards && !self.exact => Activations::Int8,
-            Some(Products::F32) | None => Activations::F32,
+            Products::Int8 if !self.exact => Activations::Int8,
+            _ => Activations::F32,
         }
     }
 
     /// The CPU, alone or beside cards.
-    pub(crate) fn cpu(&self, beside_cards: bool) -> CpuBackend {
+    pub(crate) fn cpu(&self) -> CpuBackend {
         let cpu = match self.threads {
             Some(threads) => CpuBackend::with_threads(usize::from(threads.get())),
             None => CpuBackend::new(),
         };
-        cpu.activations(self.activations(beside_cards))
+        cpu.activations(self.activations())
     }
 
     /// How the engine is set up.

@@ -420,10 +420,10 @@ impl Served {
         let args = Arc::clone(&self.args);
         let server = match self.opened.clone() {
             Opened::Cpu => EmbeddingServer::start(options, move || {
-                Embedder::new(model, args.machine.cpu(false), EmbedderOptions::default())
+                Embedder::new(model, args.machine.cpu(), EmbedderOptions::default())
             }),
             Opened::Cards(cards) => EmbeddingServer::start(options, move || {
-                let card = HipGgmlBackend::new(cards.first())?.activations(args.machine.activations(true));
+                let card = HipGgmlBackend::new(cards.first())?.activations(args.machine.activations());
                 Embedder::new(model, card, EmbedderOptions::default())
             }),
         };
@@ -447,7 +447,7 @@ impl Served {
         let (args, plan) = (Arc::clone(&self.args), Arc::clone(plan));
         let server = match self.opened.clone() {
             Opened::Cpu => Server::start(options, move || {
-                let engine = Engine::new(args.machine.cpu(false), &model, engine)?;
+                let engine = Engine::new(args.machine.cpu(), &model, engine)?;
                 let _ = plan.set(*engine.memory());
                 Ok(Generator::new(engine, model.tokenizer()?))
             }),
