@@ -7,7 +7,7 @@
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use rocmforge_fetch_models as model;
-use rocmforge_gpu_test::workspace::Workspace;
+use rocmforge_gpu_test::workspace::{Workspace, root_at_run_time as workspace_root};
 use rocmforge_gpu_test::{Outcome, bundle, cli, doctor, supervisor};
 use rocmforge_measure::{bench, compute_sanitizer};
 use std::process::ExitCode;
@@ -96,9 +96,4 @@ fn cargo() -> std::process::Command {
     let mut cargo = std::process::Command::new(program);
     cargo.current_dir(workspace_root());
     cargo
-}
-
-/// The workspace's root directory.
-fn workspace_root() -> &'static std::path::Path {
-    (std::path::Path::new(env!("CARGO_MANIFEST_DIR")).parent()).expect("xtask lies in the workspace")
 }

@@ -23,6 +23,7 @@ mod targets;
 
 use clap::Parser;
 use error::{KernelsError, at};
+use rocmforge_gpu_test::workspace::root_at_run_time as workspace_root;
 use rocmforge_gpu_test::{Outcome, cli};
 use std::path::{Path, PathBuf};
 use std::process::{Command as Process, ExitCode};
@@ -118,11 +119,6 @@ fn cargo() -> Process {
     let mut cargo = Process::new(program);
     cargo.current_dir(workspace_root());
     cargo
-}
-
-/// The workspace's root directory.
-fn workspace_root() -> &'static Path {
-    (Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2)).expect("tools/kernels lies in the workspace")
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, KernelsError> {

@@ -6,9 +6,4 @@
 pub mod bench;
 pub mod compute_sanitizer;
 
-use std::path::Path;
-
-/// The workspace's root directory.
-fn workspace_root() -> &'static Path {
-    (Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2)).expect("tools/<tool> lies in the workspace")
-}
+use rocmforge_gpu_test::workspace::root_at_run_time as workspace_root;

