@@ -3,6 +3,7 @@
 use crate::{cargo, workspace_root};
 use rocmforge_fetch_models::{self as model, Model};
 use rocmforge_gpu_test::{Outcome, say};
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,7 +14,7 @@ const LARGEST: u64 = 10 << 20;
 const PROGRAM: &str = "rocmforge-cli";
 /// The crate that has the packs of kernels, and their folder in it.
 const KERNELS: (&str, &str) = ("rocmforge-kernels", "kernels/prebuilt");
-const PACK: &str = ".pack.zst";
+const PACK: &str = ".pack";
 
 /// Any error.
 type Failure = Box<dyn std::error::Error>;
@@ -134,22 +135,36 @@ fn of_crate<'a>(packages: &'a [Package], name: &'static str) -> Result<&'a Packa
 /// How many packs of kernels the package has; each of the workspace's must be there.
 fn has_packs(package: &Package) -> Result<usize, Failure> {
     let listing = printed(Command::new("tar").arg("-tzf").arg(&package.file))?;
-    let mut packs = 0;
-    for entry in std::fs::read_dir(workspace_root().join(KERNELS.1))? {
-        let name = entry?.file_name().to_string_lossy().into_owned();
-        if !name.ends_with(PACK) {
-            continue;
+    let listing: BTreeSet<&str> = listing.lines().collect();
+    let packs = packs()?;
+    for pack in &packs {
+        if !listing.contains(&*format!("{}/{}/{pack}", package.name, KERNELS.1)) {
+            return Err(PackagesError::NoPack(pack.clone()).into());
         }
-        let path = format!("{}/{}/{name}", package.name, KERNELS.1);
-        if !listing.lines().any(|line| line == path) {
-            return Err(PackagesError::NoPack(name).into());
-        }
-        packs += 1;
     }
-    match packs {
+    match packs.len() {
         0 => Err(PackagesError::NoPack(format!("*{PACK}")).into()),
         packs => Ok(packs),
     }
+}
+
+/// The packs of the workspace: `gfx1100/add.pack`.
+fn packs() -> std::io::Result<Vec<String>> {
+    let mut packs = Vec::new();
+    for target in std::fs::read_dir(workspace_root().join(KERNELS.1))? {
+        let target = target?;
+        if !target.file_type()?.is_dir() {
+            continue;
+        }
+        for pack in std::fs::read_dir(target.path())? {
+            let name = pack?.file_name().to_string_lossy().into_owned();
+            if name.ends_with(PACK) {
+                packs.push(format!("{}/{name}", target.file_name().to_string_lossy()));
+            }
+        }
+    }
+    packs.sort();
+    Ok(packs)
 }
 
 /// Installs the program from the packages, and computes with it.
@@ -242,8 +257,8 @@ mod tests {
         let version = env!("CARGO_PKG_VERSION");
         let name = format!("{}-{version}", KERNELS.0);
         let prebuilt = folder.join(&name).join(KERNELS.1);
-        std::fs::create_dir_all(&prebuilt).unwrap();
         for name in names {
+            std::fs::create_dir_all(prebuilt.join(name).parent().unwrap()).unwrap();
             std::fs::write(prebuilt.join(name), "").unwrap();
         }
         let file = folder.join("package").join(format!("{name}.crate"));
@@ -263,11 +278,8 @@ mod tests {
 
     #[test]
     fn a_pack_that_is_not_in_the_package_is_named() {
-        let prebuilt = std::fs::read_dir(workspace_root().join(KERNELS.1)).unwrap();
-        let names: Vec<String> = prebuilt
-            .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
-            .filter(|name| name.ends_with(PACK))
-            .collect();
+        let names = packs().unwrap();
+        assert!(names.len() > 100, "{names:?}");
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let (whole, part) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let found = package(whole.path(), &names);

@@ -21,8 +21,8 @@ struct Card {
 
 impl Card {
     fn new(family: &str) -> Self {
-        let pack = Pack::embedded("gfx1100").expect("embedded").expect("sound");
-        Self::of(pack.object(family).expect("family"))
+        let pack = Pack::embedded("gfx1100").expect("embedded");
+        Self::of(&pack.object(family).expect("sound").expect("family"))
     }
 
     fn of(elf: &[u8]) -> Self {

@@ -20,7 +20,8 @@
 //! ```
 //!
 //! Files that hold code objects but are none are refused by name: see [`ParseError::Container`]. With the feature `bundle`, `Bundle`
-//! unpacks clang's offload bundles; with `debug-info`, `DebugInfo` finds the source positions of instructions.
+//! unpacks clang's offload bundles; with `debug-info`, `DebugInfo` finds the source positions of instructions; with `pack`, `PackFile` reads and
+//! writes the compressed files in which this project keeps its kernels.
 
 mod arg;
 #[cfg(feature = "bundle")]
@@ -35,6 +36,8 @@ mod error;
 mod kernel;
 mod metadata;
 mod object;
+#[cfg(feature = "pack")]
+mod pack;
 mod ptx;
 mod target;
 
@@ -49,4 +52,6 @@ pub use descriptor::{KernelDescriptor, UserSgpr};
 pub use error::ParseError;
 pub use kernel::{KernelCode, KernelMeta};
 pub use object::CodeObject;
+#[cfg(feature = "pack")]
+pub use pack::{PackError, PackFile};
 pub use target::{FeatureSetting, Target};

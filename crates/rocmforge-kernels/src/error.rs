@@ -1,30 +1,8 @@
 //! Errors of loading packs and launching kernels, each with the figures that were refused.
 
 use crate::KvType;
+pub use rocmforge_code_object::PackError;
 use rocmforge_runtime::HipError;
-
-/// Why bytes are not a pack.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum PackError {
-    /// zstd does not accept the frame.
-    #[error("the pack is not a readable zstd frame: {0}")]
-    Zstd(#[from] std::io::Error),
-    /// More than any honest pack holds.
-    #[error("the pack unpacks to more than {limit} bytes")]
-    TooLarge {
-        /// The limit in bytes.
-        limit: u64,
-    },
-    /// The content does not have the layout of a pack.
-    #[error("the pack is malformed at byte {offset}: {what}")]
-    Malformed {
-        /// Offset in the unpacked bytes.
-        offset: usize,
-        /// What was expected there.
-        what: &'static str,
-    },
-}
 
 /// Why a kernel was not launched. Nothing was enqueued.
 #[derive(Debug, thiserror::Error)]
@@ -61,7 +39,7 @@ pub enum KernelError {
         arch: String,
         /// The kernel families whose code differs, is missing or is additional.
         families: Vec<String>,
-        /// SHA-256 of the pack's contents (unpacked), in hexadecimal digits.
+        /// [SHA-256 of the pack](crate::Pack::sha256), in hexadecimal digits.
         found: String,
         /// The same of the embedded pack. `None` if none is embedded for that architecture.
         embedded: Option<String>,

@@ -37,7 +37,7 @@ impl Kernels {
         let arch = &backend.device().arch;
         match Pack::for_processor(arch) {
             // SAFETY: an embedded pack is the code that the launchers of this version were written for and tested with.
-            Some(pack) => unsafe { Self::from_pack_unverified(backend, pack?) },
+            Some(pack) => unsafe { Self::from_pack_unverified(backend, pack) },
             None => Err(KernelError::NoPack {
                 arch: arch.clone(),
                 known: Pack::embedded_archs().collect(),
@@ -144,10 +144,10 @@ impl Kernels {
         if let Some(module) = modules.get(family) {
             return Ok(Some(module.clone()));
         }
-        let Some(object) = self.shared.pack.object(family) else {
+        let Some(object) = self.shared.pack.object(family)? else {
             return Ok(None);
         };
-        let module = self.shared.backend.load_module(object, family)?;
+        let module = self.shared.backend.load_module(&object, family)?;
         modules.insert(family, module.clone());
         Ok(Some(module))
     }
@@ -199,24 +199,26 @@ const FLASH_ATTENTION: &str = "flash_attention does it with operands in f32";
 
 /// Why a kernel is not in the pack `pack` on a device of architecture `arch`.
 fn missing(arch: &str, pack: &str, family: &'static str, kernel: &'static str) -> Result<KernelError, PackError> {
-    let has = |pack: &Pack| -> bool {
-        let object = pack.object(family).map(CodeObject::parse);
-        matches!(object, Some(Ok(object)) if object.kernel(kernel).is_some())
+    let has = |pack: &Pack| -> Result<bool, PackError> {
+        let object = pack.object(family)?;
+        let object = object.and_then(|object| CodeObject::parse(&object).ok());
+        Ok(object.is_some_and(|object| object.kernel(kernel).is_some()))
     };
     let lacks = KernelError::MissingFamily {
         arch: pack.to_owned(),
         family,
     };
     // A build that has it for this device, or has no pack for it, says nothing of the device.
-    if Pack::for_processor(arch).transpose()?.as_ref().is_none_or(has) {
-        return Ok(lacks);
+    match Pack::for_processor(arch) {
+        Some(pack) if !has(&pack)? => {}
+        _ => return Ok(lacks),
     }
     let of_one_maker = |other: &str| other.starts_with("sm_") == arch.starts_with("sm_");
     let mut needs = Vec::new();
     for other in Pack::embedded_archs().filter(|other| of_one_maker(other)) {
-        let pack = Pack::embedded(other).transpose()?;
+        let Some(pack) = Pack::embedded(other) else { continue };
         // Where it falls back to another pack for it, that one is named.
-        if pack.is_some_and(|pack| pack.objects().any(|(name, _)| name == family) && has(&pack)) {
+        if pack.families().any(|name| name == family) && has(&pack)? {
             needs.push(other);
         }
     }

@@ -31,8 +31,8 @@ fn twin_seeds() -> u64 {
 
 /// The objects of both simulated cards.
 fn packs() -> [Pack; 2] {
-    let gfx1100: &[u8] = include_bytes!("kernels/prebuilt/gfx1100.pack.zst");
-    let gfx1201: &[u8] = include_bytes!("kernels/prebuilt/gfx1201.pack.zst");
+    let gfx1100: &[u8] = include_bytes!("kernels/prebuilt/gfx1100.pack");
+    let gfx1201: &[u8] = include_bytes!("kernels/prebuilt/gfx1201.pack");
     [gfx1100, gfx1201].map(|bytes| Pack::read(bytes).expect("the pack is committed"))
 }
 
@@ -55,8 +55,9 @@ fn plan(pack: &Pack, source: &Source, level: &str, launch_file: &str) -> Plan {
     let name = format!("{}.{level}", source.name);
     let object = pack
         .object(&name)
+        .expect("the pack is sound")
         .unwrap_or_else(|| panic!("{name}: run cargo xtask kernels build"));
-    plan_of(object, &name, launch_file)
+    plan_of(&object, &name, launch_file)
 }
 
 fn plan_of(object: &[u8], name: &str, launch_file: &str) -> Plan {

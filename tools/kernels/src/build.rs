@@ -1,110 +1,281 @@
-//! `kernels build`: the packs and the manifest.
+//! `kernels build`: compiles the families whose inputs have changed, and writes their packs.
 
-use crate::cache::Cache;
 use crate::compile::{self, Compiler, PINNED};
 use crate::describe::describe;
-use crate::manifest::{Manifest, TargetEntry};
-use crate::pack::Objects;
+use crate::manifest::{self, Manifest};
 use crate::parallel::in_parallel;
-use crate::targets::{FAMILIES, TARGETS, has_family, near};
-use crate::{KernelsError, at, faulty, pack, prebuilt, workspace_root, write};
+use crate::prebuilt::{self, Pack, Shared, near_of, of, path, path_in};
+use crate::progress::Progress;
+use crate::targets::{FAMILIES, TARGETS, has_family};
+use crate::{KernelsError, at, faulty, inputs, workspace_root};
 use rocmforge_gpu_test::say;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
-/// Compiles what has changed since the last build here, and writes all packs of these targets.
-pub(crate) fn build(arch: Vec<String>, any_compiler: bool, faulty_only: bool) -> Result<(), KernelsError> {
+/// What is built.
+pub(crate) struct Options {
+    /// Of all if there is none.
+    pub(crate) families: Vec<String>,
+    /// For the committed ones if there is none.
+    pub(crate) targets: Vec<String>,
+    pub(crate) any_compiler: bool,
+    pub(crate) faulty_only: bool,
+}
+
+/// A family: the packs that are there, and the targets that it is compiled for.
+struct Plan {
+    family: String,
+    /// By target, those whose inputs are others' included.
+    packs: BTreeMap<String, Pack>,
+    /// The targets to compile for, with the hash of their inputs.
+    stale: Vec<(String, String)>,
+}
+
+/// Compiles what has changed, and writes the packs of that.
+pub(crate) fn build(options: Options) -> Result<(), KernelsError> {
     let compiler = Compiler::find()?;
-    if !any_compiler && !compiler.is_pinned() {
+    if !options.any_compiler && !compile::is_pinned(&compiler.version) {
         return Err(KernelsError::WrongCompiler {
             pinned: PINNED,
             found: compiler.version,
         });
     }
-    let targets: Vec<String> = if arch.is_empty() {
-        TARGETS.map(|target| target.arch.to_owned()).to_vec()
-    } else {
-        arch
-    };
-    if faulty_only {
-        return faulty::build(&compiler);
-    }
-    if targets.len() == TARGETS.len() {
+    let all = options.families.is_empty() && options.targets.is_empty();
+    if all || options.faulty_only {
         faulty::build(&compiler)?;
     }
-    let source = compile::source_hash(workspace_root())?;
-    let mut manifest = Manifest::read(&prebuilt()).unwrap_or_default();
-    // Those that are not built, but compressed against one that is.
-    let stay = |near: Option<&str>| near.is_some_and(|near| targets.iter().any(|target| target == near));
-    let mut packs = BTreeMap::new();
-    for target in TARGETS.iter().filter(|target| stay(target.near)) {
-        if targets.iter().all(|built| built != target.arch) {
-            packs.insert(target.arch.to_owned(), pack::load(target.arch)?);
-        }
+    if options.faulty_only {
+        return Ok(());
     }
-    for (target, objects) in compile_all(&compiler, &targets, Some(&Cache::new(&compiler.version)))? {
-        let described = describe(&target, &objects)?;
-        let pack = pack::write(&target, &objects);
-        let entry = TargetEntry::new(&compiler.version, &source, &pack, &objects, &described);
-        let kernels: usize = described.values().map(|o| o.kernels.len()).sum();
-        say!(
-            "{target}: {} families, {kernels} kernels, no spills, {} bytes of objects",
-            objects.len(),
-            pack.len()
-        );
-        manifest.insert(&target, entry, &described)?;
-        packs.insert(target, pack);
+    let families = chosen(&options.families)?;
+    let targets = match options.targets.is_empty() {
+        true => TARGETS.map(|target| target.arch.to_owned()).to_vec(),
+        false => options.targets,
+    };
+    // Of another release, or none: it is this compiler's from now on.
+    let known = Shared::read().ok().filter(|known| compile::is_pinned(&known.compiler));
+    let shared = Shared::with(known.as_ref().map_or(&compiler.version, |known| &known.compiler));
+    let plans = in_parallel(&families, |family| {
+        plan(family, &targets, &shared, options.any_compiler.then_some(&compiler))
+    })?;
+    let count = plans.iter().map(|plan| plan.stale.len()).sum();
+    let progress = Progress::new(count);
+    let written = in_parallel(&plans, |plan| plan.build(&compiler, &shared, &progress))?;
+    drop(progress);
+    let mut written: Vec<String> = written.into_iter().flatten().collect();
+    if options.families.is_empty() {
+        written.extend(remove(&families, &targets)?);
     }
-    write_packs(&packs)?;
-    manifest.check_kernels(FAMILIES, &source)?;
-    let texts = |flags: &[&str]| flags.iter().map(|&flag| flag.to_owned()).collect();
-    manifest.flags = texts(compile::FLAGS);
-    manifest.ptx_flags = texts(compile::PTX_FLAGS);
-    manifest.write(&prebuilt())?;
-    write(
-        &prebuilt().join("packs.rs"),
-        pack::registry(manifest.targets.keys()).as_bytes(),
-    )
-}
-
-/// Compresses and writes packs, each against the one that is near, if that is written too or is committed.
-fn write_packs(packs: &BTreeMap<String, Vec<u8>>) -> Result<(), KernelsError> {
-    std::fs::create_dir_all(prebuilt()).map_err(at(prebuilt()))?;
-    for (target, pack) in packs {
-        let near = match near(target) {
-            None => Vec::new(),
-            Some(near) => packs.get(near).cloned().map_or_else(|| pack::load(near), Ok)?,
-        };
-        let packed = pack::compress(pack, &near)?;
-        write(&prebuilt().join(pack::file_name(target)), &packed)?;
-        say!("{target}: a pack of {} bytes", packed.len());
+    shared.write()?;
+    let registry = prebuilt::registry(&prebuilt::files()?);
+    prebuilt::replace(&prebuilt::folder().join("packs.rs"), registry.as_bytes())?;
+    for line in &written {
+        say!("{line}");
     }
+    say!("{count} compiled, {} files of kernels/prebuilt changed", written.len());
     Ok(())
 }
 
-/// Compiles for every target the families that it has. A target's pack may be empty.
-/// With a cache only what it lacks.
-pub(crate) fn compile_all(
-    compiler: &Compiler,
-    targets: &[String],
-    cache: Option<&Cache>,
-) -> Result<BTreeMap<String, Objects>, KernelsError> {
-    let families = compile::families(workspace_root())?;
-    let jobs: Vec<(&String, &String)> = targets
-        .iter()
-        .flat_map(|t| families.iter().map(move |f| (t, f)))
-        .filter(|(t, f)| has_family(FAMILIES, t, f))
-        .collect();
-    let objects = in_parallel(&jobs, |(target, family)| {
-        let compile = || compiler.compile(workspace_root(), family, target);
-        match cache {
-            Some(cache) => cache.object(target, family, compile),
-            None => compile(),
-        }
-    })?;
-    let empty = |target: &String| (target.clone(), Objects::new());
-    let mut done: BTreeMap<String, Objects> = targets.iter().map(empty).collect();
-    for ((target, family), object) in jobs.into_iter().zip(objects) {
-        done.entry(target.clone()).or_default().insert(family.clone(), object);
+/// The families of these names, or all.
+pub(crate) fn chosen(names: &[String]) -> Result<Vec<String>, KernelsError> {
+    let all = compile::families(workspace_root())?;
+    if names.is_empty() {
+        return Ok(all);
     }
-    Ok(done)
+    match names.iter().find(|name| !all.contains(name)) {
+        Some(name) => Err(KernelsError::NoFamily { name: name.clone() }),
+        None => Ok(names.iter().cloned().collect::<BTreeSet<_>>().into_iter().collect()),
+    }
+}
+
+/// What there is of a family, and what must be compiled. `exactly`: the compiler that must have made it.
+fn plan(
+    family: &String,
+    targets: &[String],
+    shared: &Shared,
+    exactly: Option<&Compiler>,
+) -> Result<Plan, KernelsError> {
+    let mut packs = BTreeMap::new();
+    for target in prebuilt::targets()? {
+        // One that cannot be read is made again, if its target is built.
+        if let Ok(pack) = Pack::load(&target, family) {
+            packs.insert(target, pack);
+        }
+    }
+    let mut stale = Vec::new();
+    for target in targets.iter().filter(|target| has_family(FAMILIES, target, family)) {
+        let inputs = inputs::hash(target, family)?;
+        let current = packs.get(target).is_some_and(|pack| {
+            let made_by = pack.compiler(shared);
+            let right = exactly.map_or_else(|| compile::is_pinned(made_by), |compiler| compiler.version == made_by);
+            pack.manifest.inputs == inputs && right
+        });
+        if !current {
+            stale.push((target.clone(), inputs));
+        }
+    }
+    Ok(Plan {
+        family: family.clone(),
+        packs,
+        stale,
+    })
+}
+
+impl Plan {
+    /// Compiles the family for the stale targets, checks it, and writes its packs. Gives a line for each that has changed.
+    fn build(&self, compiler: &Compiler, shared: &Shared, progress: &Progress) -> Result<Vec<String>, KernelsError> {
+        let family = &self.family;
+        let made = in_parallel(&self.stale, |(target, inputs)| {
+            let object = progress.job(&format!("{family} {target}"), || {
+                compiler.compile(workspace_root(), family, target)
+            })?;
+            pack(target, family, object, inputs, compiler, shared)
+        })?;
+        let stale = self.stale.iter().map(|(target, _)| target.as_str());
+        let made: BTreeMap<&str, Pack> = stale.zip(made).collect();
+        write_family(&prebuilt::folder(), family, &self.packs, &made)
+    }
+}
+
+/// The pack of an object, which must keep the limits.
+fn pack(
+    target: &str,
+    family: &str,
+    object: Vec<u8>,
+    inputs: &str,
+    compiler: &Compiler,
+    shared: &Shared,
+) -> Result<Pack, KernelsError> {
+    let described = describe(target, family, &object)?;
+    let other = (compiler.version != shared.compiler).then(|| compiler.version.clone());
+    let manifest = Manifest::of(inputs.to_owned(), other, &described);
+    Pack::new(target, family, object, manifest)
+}
+
+/// Writes the packs of a family below a folder: those that were made, and those that are compressed against one of them. `known` are those that are there.
+fn write_family(
+    folder: &Path,
+    family: &str,
+    known: &BTreeMap<String, Pack>,
+    made: &BTreeMap<&str, Pack>,
+) -> Result<Vec<String>, KernelsError> {
+    let mut packs: BTreeMap<&str, &Pack> = known.iter().map(|(target, pack)| (target.as_str(), pack)).collect();
+    packs.extend(made.iter().map(|(target, pack)| (*target, pack)));
+    // A target that was made from other sources may not agree; it is compared when it is built.
+    let mut current = BTreeMap::new();
+    for (target, pack) in &packs {
+        if inputs::hash(target, family)? == pack.manifest.inputs && has_family(FAMILIES, target, family) {
+            current.insert(*target, &pack.manifest);
+        }
+    }
+    manifest::agree(FAMILIES, family, &current)?;
+    let changed = |target: &str| {
+        let chain = std::iter::successors(Some(target), |target| near_of(FAMILIES, target, family));
+        chain.take(TARGETS.len()).any(|target| made.contains_key(target))
+    };
+    let mut lines = Vec::new();
+    for (target, pack) in &packs {
+        if !changed(target) {
+            continue;
+        }
+        let near = near_of(FAMILIES, target, family).and_then(|near| packs.get(near));
+        let place = path_in(folder, target, family);
+        let bytes = (pack.file.compress(near.map(|near| &near.file))).map_err(of(&place))?;
+        if prebuilt::replace(&place, &bytes)? {
+            lines.push(format!(
+                "{target} {family}: {} kernels, {} bytes of code in a pack of {}",
+                pack.manifest.kernels.len(),
+                pack.object(family).len(),
+                bytes.len()
+            ));
+        }
+    }
+    Ok(lines)
+}
+
+/// Removes the packs of families that these targets do not have any more.
+fn remove(families: &[String], targets: &[String]) -> Result<Vec<String>, KernelsError> {
+    let mut lines = Vec::new();
+    for (target, found) in prebuilt::files()? {
+        if !targets.contains(&target) {
+            continue;
+        }
+        for family in found {
+            if !families.contains(&family) || !has_family(FAMILIES, &target, &family) {
+                let path = path(&target, &family);
+                std::fs::remove_file(&path).map_err(at(&path))?;
+                lines.push(format!("{target} {family}: removed"));
+            }
+        }
+    }
+    Ok(lines)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The committed packs of a family, and a folder with copies of them and of another family's.
+    fn copies(families: &[&str]) -> (BTreeMap<String, Pack>, tempfile::TempDir) {
+        let folder = tempfile::tempdir().unwrap();
+        let mut packs = BTreeMap::new();
+        for target in prebuilt::targets().unwrap() {
+            for family in families.iter().filter(|family| has_family(FAMILIES, &target, family)) {
+                let bytes = crate::read(&path(&target, family)).unwrap();
+                prebuilt::replace(&path_in(folder.path(), &target, family), &bytes).unwrap();
+            }
+            if let Ok(pack) = Pack::load(&target, families[0]) {
+                packs.insert(target, pack);
+            }
+        }
+        (packs, folder)
+    }
+
+    /// The same pack with another byte of code.
+    fn changed(pack: &Pack, target: &str) -> Pack {
+        let mut object = pack.object("add").to_vec();
+        let middle = object.len() / 2;
+        object[middle] ^= 1;
+        Pack::new(target, "add", object, pack.manifest.clone()).unwrap()
+    }
+
+    #[test]
+    fn a_target_that_is_built_alone_leaves_the_code_of_all_others() {
+        let (packs, folder) = copies(&["add", "mul"]);
+        let bytes = |target: &str, family: &str| crate::read(&path_in(folder.path(), target, family)).unwrap();
+        let before: BTreeMap<&String, [Vec<u8>; 2]> = packs
+            .keys()
+            .map(|target| (target, [bytes(target, "add"), bytes(target, "mul")]))
+            .collect();
+        // gfx1100 is what most others are stored against, gfx942 is near to none.
+        for (built, rewritten) in [("gfx942", 1), ("gfx1100", 10)] {
+            let made = BTreeMap::from([(built, changed(&packs[built], built))]);
+            let lines = write_family(folder.path(), "add", &packs, &made).unwrap();
+            assert!((1..=rewritten).contains(&lines.len()), "{lines:?}");
+            assert!(lines.iter().any(|line| line.starts_with(built)), "{lines:?}");
+            for (target, pack) in &packs {
+                let now = Pack::load_from(folder.path(), target, "add").unwrap();
+                let expected = made.get(target.as_str()).unwrap_or(pack);
+                assert!(now.file == expected.file, "{target} after {built} was built");
+                assert_eq!(bytes(target, "mul"), before[target][1], "{target}");
+            }
+            // The next round begins with the committed packs again.
+            for (target, [add, _]) in &before {
+                prebuilt::replace(&path_in(folder.path(), target, "add"), add).unwrap();
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_current_is_not_compiled_and_an_unknown_family_is_named() {
+        let shared = Shared::read().unwrap();
+        let targets = ["gfx1100".to_owned(), "sm_75".to_owned()];
+        let stale = plan(&"add".to_owned(), &targets, &shared, None).unwrap().stale;
+        assert!(stale.is_empty(), "{stale:?}");
+        let error = chosen(&["add".to_owned(), "nobody".to_owned()])
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("nobody"), "{error}");
+        assert_eq!(chosen(&["mul".to_owned(), "add".to_owned()]).unwrap(), ["add", "mul"]);
+    }
 }

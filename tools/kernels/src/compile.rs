@@ -1,4 +1,4 @@
-//! The compiler, its flags, and the hash of what it reads.
+//! The compiler and its flags.
 
 use crate::targets::is_ptx;
 use crate::{KernelsError, at, read, workspace_root};
@@ -84,13 +84,6 @@ impl Compiler {
         Err(KernelsError::NoCompiler { major: PINNED_MAJOR })
     }
 
-    /// Whether it is the release the committed packs are made with.
-    pub(crate) fn is_pinned(&self) -> bool {
-        self.version
-            .split_whitespace()
-            .any(|word| word == PINNED || word.starts_with(&format!("{PINNED}-")))
-    }
-
     /// Compiles `kernels/<family>.hip` for one target.
     pub(crate) fn compile(&self, root: &Path, family: &str, arch: &str) -> Result<Vec<u8>, KernelsError> {
         self.compile_file(root, &format!("kernels/{family}.hip"), arch, &[])
@@ -131,6 +124,12 @@ impl Compiler {
     }
 }
 
+/// Whether a compiler, by the first line of its `--version`, is of the release the committed packs are made with.
+pub(crate) fn is_pinned(version: &str) -> bool {
+    let mut words = version.split_whitespace();
+    words.any(|word| word == PINNED || word.starts_with(&format!("{PINNED}-")))
+}
+
 /// A path of its own for a file that is needed for a moment.
 pub(crate) fn scratch(ending: &str) -> Result<PathBuf, KernelsError> {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
@@ -163,17 +162,4 @@ pub(crate) fn families(root: &Path) -> Result<Vec<String>, KernelsError> {
 /// SHA-256 in hexadecimal.
 pub(crate) fn sha256(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect()
-}
-
-/// One hash over name and content of every source and header.
-pub(crate) fn source_hash(root: &Path) -> Result<String, KernelsError> {
-    let kernels = root.join("kernels");
-    let mut text = String::new();
-    for (directory, extension) in [("", "hip"), ("include/", "h")] {
-        for name in sorted(&kernels.join(directory), extension)? {
-            let hash = sha256(&read(&kernels.join(directory).join(&name))?);
-            text.push_str(&format!("{hash}  {directory}{name}\n"));
-        }
-    }
-    Ok(sha256(text.as_bytes()))
 }

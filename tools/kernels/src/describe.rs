@@ -1,10 +1,8 @@
-//! Metadata of the compiled objects, and the limits that each kernel must keep.
+//! Metadata of a compiled object, and the limits that each kernel must keep.
 
-use crate::pack::Objects;
 use crate::targets::is_ptx;
 use crate::{KernelsError, flat, occupancy};
 use rocmforge_code_object::{CodeObject, KernelMeta};
-use std::collections::BTreeMap;
 
 /// LDS that a workgroup of AMD's targets can have.
 const AMD_LDS: u32 = 64 << 10;
@@ -18,29 +16,25 @@ const CODE: u64 = 32 << 10;
 /// gfx1030 has that cache too, and no matrix instructions: 128 FMA take the place of one, so that attention in 16 bits has up to 73 KiB there.
 const CODE_OF_FMA: u64 = 80 << 10;
 
-/// Reads what the objects say of themselves and refuses spills, private memory (in PTX `.local`), too much LDS, fewer waves than
+/// Reads what an object says of itself and refuses spills, private memory (in PTX `.local`), too much LDS, fewer waves than
 /// stated, AMD code beyond the instruction cache and flat addresses.
-pub(crate) fn describe(arch: &str, objects: &Objects) -> Result<BTreeMap<String, CodeObject>, KernelsError> {
-    let mut described = BTreeMap::new();
-    for (family, bytes) in objects {
-        let bad = |reason: String| KernelsError::BadObject {
-            arch: arch.into(),
-            family: family.clone(),
-            reason,
-        };
-        let object = CodeObject::parse(bytes).map_err(|e| bad(e.to_string()))?;
-        if object.target.arch != arch {
-            return Err(bad(format!("it is for {}", object.target.arch)));
-        }
-        for kernel in &object.kernels {
-            fits(arch, kernel)?;
-            occupancy::check(arch, kernel)?;
-            short(arch, kernel, &object)?;
-        }
-        flat::check(arch, family, bytes)?;
-        described.insert(family.clone(), object);
+pub(crate) fn describe(arch: &str, family: &str, bytes: &[u8]) -> Result<CodeObject, KernelsError> {
+    let bad = |reason: String| KernelsError::BadObject {
+        arch: arch.into(),
+        family: family.into(),
+        reason,
+    };
+    let object = CodeObject::parse(bytes).map_err(|e| bad(e.to_string()))?;
+    if object.target.arch != arch {
+        return Err(bad(format!("it is for {}", object.target.arch)));
     }
-    Ok(described)
+    for kernel in &object.kernels {
+        fits(arch, kernel)?;
+        occupancy::check(arch, kernel)?;
+        short(arch, kernel, &object)?;
+    }
+    flat::check(arch, family, bytes)?;
+    Ok(object)
 }
 
 /// Refuses a kernel that the instruction cache does not hold. Its code ends before that of the next one.
@@ -91,21 +85,20 @@ mod tests {
     use rocmforge_code_object::{KernelCode, KernelDescriptor};
 
     /// PTX of one kernel with so many bytes of shared memory.
-    fn ptx(bytes: u32) -> Objects {
-        let text = format!(
+    fn ptx(bytes: u32) -> String {
+        format!(
             ".version 8.0\n.target sm_75\n.address_size 64\n.shared .align 16 .b8 tile[{bytes}];\n\
              .visible .entry k()\n.maxntid 128, 1, 1\n{{\n\tst.shared.u32 [tile], 0;\n\tret;\n}}\n\0"
-        );
-        Objects::from([("family".to_owned(), text.into_bytes())])
+        )
     }
 
     #[test]
     fn ptx_has_48_kib_of_static_shared_memory_and_no_more() {
         assert_eq!(
-            describe("sm_75", &ptx(49_152)).unwrap()["family"].kernels[0].lds_size,
+            describe("sm_75", "family", ptx(49_152).as_bytes()).unwrap().kernels[0].lds_size,
             49_152
         );
-        let error = describe("sm_75", &ptx(49_153)).unwrap_err();
+        let error = describe("sm_75", "family", ptx(49_153).as_bytes()).unwrap_err();
         assert!(
             matches!(
                 &error,
@@ -153,8 +146,7 @@ mod tests {
     fn local_memory_of_ptx_is_refused() {
         let text = ".version 8.0\n.target sm_75\n.address_size 64\n.visible .entry k()\n.maxntid 128, 1, 1\n{\n\
                     \t.local .align 16 .b8 \t__local_depot0[4144];\n\t.reg .b64 \t%SP;\n\tret;\n}\n\0";
-        let objects = Objects::from([("family".to_owned(), text.as_bytes().to_vec())]);
-        let error = describe("sm_75", &objects).unwrap_err();
+        let error = describe("sm_75", "family", text.as_bytes()).unwrap_err();
         assert!(
             matches!(&error, KernelsError::Spills { kernel, what, .. } if kernel == "k" && what.contains("4144")),
             "{error}"
@@ -163,7 +155,7 @@ mod tests {
 
     #[test]
     fn an_object_for_another_target_is_refused() {
-        let error = describe("sm_90", &ptx(4)).unwrap_err();
+        let error = describe("sm_90", "family", ptx(4).as_bytes()).unwrap_err();
         assert!(matches!(&error, KernelsError::BadObject { .. }), "{error}");
     }
 }

@@ -93,20 +93,26 @@ pub(crate) enum KernelsError {
         kernel: String,
         exists: bool,
     },
-    #[error(
-        "{arch}: the pack has the families {found}; kernels/*.hip and `FAMILIES` in tools/kernels/src/targets.rs give it {expected}"
-    )]
-    Families {
-        arch: String,
-        found: String,
-        expected: String,
+    #[error("{}: {source}", path.display())]
+    Pack {
+        path: PathBuf,
+        source: rocmforge_code_object::PackError,
     },
+    #[error("no family is called {name:?}: a family is a file kernels/NAME.hip")]
+    NoFamily { name: String },
+    #[error("there is no pack for {target}; `cargo xtask kernels build --arch {target}` makes its packs")]
+    NoPack { target: String },
+    #[error("git knows no commit {name:?}")]
+    NoCommit { name: String },
     #[error("{0}")]
     Manifest(String),
     #[error(
-        "{count} packs are not what the sources give: {list}. Run `cargo xtask kernels build` and commit the result"
+        "{} packs are not what the sources give: {}{}. Run `cargo xtask kernels build` and commit the result",
+        packs.len(),
+        packs.iter().take(20).map(String::as_str).collect::<Vec<_>>().join(", "),
+        if packs.len() > 20 { ", ..." } else { "" }
     )]
-    Differ { count: usize, list: String },
+    Differ { packs: Vec<String> },
     #[error("no new kernel {name:?}: {why}. Nothing was changed")]
     New { name: String, why: String },
     #[error("not comparable: {0}")]

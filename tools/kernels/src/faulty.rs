@@ -3,11 +3,11 @@
 //! cards compute-sanitizer is asked about the same faults.
 
 use crate::compile::{Compiler, sha256, sorted};
-use crate::manifest::{read_json, write_json};
-use crate::pack::Objects;
 use crate::parallel::in_parallel;
+use crate::prebuilt::{of, read_json, replace, write_json};
 use crate::workspace_root;
-use crate::{KernelsError, at, pack, read, write};
+use crate::{KernelsError, read};
+use rocmforge_code_object::PackFile;
 use rocmforge_gpu_test::say;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -61,13 +61,28 @@ const EXAMPLE: &str = "crates/rocmforge-sanitize/examples/reverse";
 struct Manifest {
     compiler: String,
     source_sha256: String,
-    /// By target.
+    /// Of the contents, by target.
     pack_sha256: BTreeMap<String, String>,
     example_sha256: String,
 }
 
 fn prebuilt() -> PathBuf {
     workspace_root().join(DIRECTORY).join("prebuilt")
+}
+
+fn manifest() -> PathBuf {
+    prebuilt().join("manifest.json")
+}
+
+/// The pack of a target.
+fn place(target: &str) -> PathBuf {
+    prebuilt().join(format!("{target}.pack"))
+}
+
+/// What is committed of them.
+pub(crate) fn files() -> Vec<PathBuf> {
+    let packs = TARGETS.iter().map(|target| place(target.arch));
+    packs.chain([manifest(), example()]).collect()
 }
 
 /// The sources: `memcheck/read_past_end`.
@@ -111,7 +126,7 @@ fn source_hash() -> Result<String, KernelsError> {
 }
 
 /// The pack of each target.
-fn compile(compiler: &Compiler) -> Result<BTreeMap<String, Vec<u8>>, KernelsError> {
+fn compile(compiler: &Compiler) -> Result<BTreeMap<String, PackFile>, KernelsError> {
     let mut jobs = Vec::new();
     let but = [listed(LISTS[0])?, listed(LISTS[1])?];
     for source in sources()? {
@@ -129,17 +144,17 @@ fn compile(compiler: &Compiler) -> Result<BTreeMap<String, Vec<u8>>, KernelsErro
             &more,
         )
     })?;
-    let mut by_target: BTreeMap<String, Objects> = BTreeMap::new();
+    let mut by_target: BTreeMap<String, BTreeMap<String, Vec<u8>>> = BTreeMap::new();
     for ((source, target, level), object) in jobs.into_iter().zip(objects) {
         let name = format!("{source}{}", level.replace('-', "."));
         let objects = by_target.entry(target.arch.to_owned()).or_default();
         objects.insert(name, object);
     }
-    let packed = |(target, objects): (String, Objects)| {
-        let pack = pack::write(&target, &objects);
-        (target, pack)
+    let packed = |(target, objects): (String, BTreeMap<String, Vec<u8>>)| {
+        let pack = PackFile::new(&target, "{}", &objects).map_err(of(place(&target)))?;
+        Ok((target, pack))
     };
-    Ok(by_target.into_iter().map(packed).collect())
+    by_target.into_iter().map(packed).collect()
 }
 
 fn compile_example(compiler: &Compiler) -> Result<Vec<u8>, KernelsError> {
@@ -150,54 +165,66 @@ fn example() -> PathBuf {
     workspace_root().join(format!("{EXAMPLE}.co"))
 }
 
-/// Compiles them and writes packs and manifest.
+/// Compiles them, if a source or the compiler has changed, and writes packs and manifest.
 pub(crate) fn build(compiler: &Compiler) -> Result<(), KernelsError> {
-    std::fs::create_dir_all(prebuilt()).map_err(at(prebuilt()))?;
+    let known: Option<Manifest> = read_json(&manifest()).ok();
+    let current = known.is_some_and(|known| known.compiler == compiler.version);
+    if current && differing()?.is_empty() {
+        say!("faulty kernels: nothing has changed");
+        return Ok(());
+    }
+    say!("faulty kernels: compiling all ...");
     let packs = compile(compiler)?;
-    for (target, bytes) in &packs {
-        let packed = pack::compress(bytes, &[])?;
-        write(&prebuilt().join(pack::file_name(target)), &packed)?;
-        say!(
-            "{target}: faulty kernels, {} bytes of objects in a pack of {}",
-            bytes.len(),
-            packed.len()
-        );
+    for (target, pack) in &packs {
+        let place = place(target);
+        let packed = pack.compress(None).map_err(of(&place))?;
+        replace(&place, &packed)?;
+        say!("{target}: faulty kernels in a pack of {} bytes", packed.len());
     }
     let example_object = compile_example(compiler)?;
-    write(&example(), &example_object)?;
-    let hashed = |(target, bytes): (&String, &Vec<u8>)| (target.clone(), sha256(bytes));
-    let manifest = Manifest {
+    replace(&example(), &example_object)?;
+    let new = Manifest {
         example_sha256: sha256(&example_object),
         compiler: compiler.version.clone(),
         source_sha256: source_hash()?,
-        pack_sha256: packs.iter().map(hashed).collect(),
+        pack_sha256: hashes(&packs),
     };
-    write_json(&prebuilt(), &manifest)
+    write_json(&manifest(), &new)
 }
 
-/// The packs that are not what the sources give: without a compiler, that are not the manifest's or have older sources;
-/// with the one that made them, whose bytes differ.
-pub(crate) fn differing(compiler: Option<&Compiler>) -> Result<Vec<String>, KernelsError> {
-    let manifest: Manifest = read_json(&prebuilt())?;
-    let Some(compiler) = compiler else {
-        let mut differ = Vec::new();
-        if manifest.source_sha256 != source_hash()? {
-            differ.push("the faulty kernels (made from other sources)".to_owned());
+fn hashes(packs: &BTreeMap<String, PackFile>) -> BTreeMap<String, String> {
+    packs
+        .iter()
+        .map(|(target, pack)| (target.clone(), pack.sha256()))
+        .collect()
+}
+
+/// The packs that are not the manifest's, or were made from other sources.
+pub(crate) fn differing() -> Result<Vec<String>, KernelsError> {
+    let manifest: Manifest = read_json(&manifest())?;
+    let mut differ = Vec::new();
+    if manifest.source_sha256 != source_hash()? {
+        differ.push("the faulty kernels (made from other sources)".to_owned());
+    }
+    for target in &TARGETS {
+        let pack = PackFile::open(&place(target.arch)).map_err(of(place(target.arch)));
+        let known = manifest.pack_sha256.get(target.arch);
+        if pack.map_or(true, |pack| known != Some(&pack.sha256())) {
+            differ.push(format!(
+                "the faulty kernels for {} (the pack is not the manifest's)",
+                target.arch
+            ));
         }
-        for (target, hash) in &manifest.pack_sha256 {
-            let path = prebuilt().join(pack::file_name(target));
-            let bytes = pack::decompress(&read(&path)?, &[]).map_err(at(path))?;
-            if sha256(&bytes) != *hash {
-                differ.push(format!(
-                    "the faulty kernels for {target} (the pack is not the manifest's)"
-                ));
-            }
-        }
-        if sha256(&read(&example())?) != manifest.example_sha256 {
-            differ.push("the sanitizer's example (the object is not the manifest's)".to_owned());
-        }
-        return Ok(differ);
-    };
+    }
+    if read(&example()).map_or(true, |object| sha256(&object) != manifest.example_sha256) {
+        differ.push("the sanitizer's example (the object is not the manifest's)".to_owned());
+    }
+    Ok(differ)
+}
+
+/// The packs whose bytes the compiler that made them does not give.
+pub(crate) fn compared(compiler: &Compiler) -> Result<Vec<String>, KernelsError> {
+    let manifest: Manifest = read_json(&manifest())?;
     if compiler.version != manifest.compiler {
         say!(
             "the faulty kernels were made by another compiler: {}",
@@ -209,9 +236,10 @@ pub(crate) fn differing(compiler: Option<&Compiler>) -> Result<Vec<String>, Kern
     if sha256(&compile_example(compiler)?) != manifest.example_sha256 {
         differ.push("the sanitizer's example".to_owned());
     }
-    let packs = compile(compiler)?;
-    let same = |(target, bytes): &(&String, &Vec<u8>)| manifest.pack_sha256.get(*target) == Some(&sha256(bytes));
-    let others = packs.iter().filter(|pack| !same(pack));
+    let packs = hashes(&compile(compiler)?);
+    let others = packs
+        .iter()
+        .filter(|(target, hash)| manifest.pack_sha256.get(*target) != Some(*hash));
     differ.extend(others.map(|(target, _)| format!("the faulty kernels for {target}")));
     Ok(differ)
 }

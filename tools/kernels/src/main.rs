@@ -1,10 +1,10 @@
-//! `cargo xtask kernels`: compiles `kernels/*.hip` into `kernels/prebuilt/`, proves that what lies there is what the sources give,
+//! `cargo xtask kernels`: compiles `kernels/*.hip` into `kernels/prebuilt/`, checks that what lies there is what the sources give,
 //! and prints what the kernels ask of a card.
 //!
 //! Nobody needs this to use or test the workspace: the packs are committed.
 
 mod build;
-mod cache;
+mod changes;
 mod check;
 mod compile;
 mod counters;
@@ -12,11 +12,13 @@ mod describe;
 mod error;
 mod faulty;
 mod flat;
+mod inputs;
 mod list;
 mod manifest;
 mod occupancy;
-mod pack;
 mod parallel;
+mod prebuilt;
+mod progress;
 mod ptxas;
 mod skeleton;
 mod targets;
@@ -25,7 +27,7 @@ use clap::Parser;
 use error::{KernelsError, at};
 use rocmforge_gpu_test::workspace::root_at_run_time as workspace_root;
 use rocmforge_gpu_test::{Outcome, cli};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command as Process, ExitCode};
 
 /// Compiles the device kernels, or checks the committed ones.
@@ -38,27 +40,34 @@ struct Args {
 
 #[derive(clap::Subcommand)]
 enum Command {
-    /// Compiles the kernels and writes the packs and the manifest.
+    /// Compiles the families whose source, headers or flags have changed, and writes their packs.
     Build {
-        /// Only these targets (gfx1100, ...); another than the committed ones is added to the registry. Default: all of those.
+        /// Only these families: a family is a file kernels/FAMILY.hip. Default: all, and the sanitizer's faulty kernels if no target is named either.
+        family: Vec<String>,
+        /// Only for these targets (gfx1100, ...); another than the committed ones is added to them. Default: the committed ones.
         #[arg(long)]
         arch: Vec<String>,
         /// Accepts a compiler other than the pinned one. Such packs are for your own use, not for committing.
         #[arg(long)]
         any_compiler: bool,
         /// Only the faulty kernels that the sanitizer is tested with.
-        #[arg(long, conflicts_with = "arch")]
+        #[arg(long, conflicts_with_all = ["arch", "family"])]
         faulty_only: bool,
     },
-    /// Compares sources and packs with the manifest, compiles the kernels, and compares the result byte for byte with what is committed.
-    /// PTX is assembled, if the machine has ptxas.
+    /// Checks hashes, sources, flags, limits and launches of the packs; compiles those that have changed since the last commit, and compares the result byte
+    /// for byte. Their PTX is assembled, if the machine has ptxas.
     Check {
-        /// Only these targets. Default: every target in the manifest.
+        /// Only these families. Default: all, and the sanitizer's faulty kernels if no target is named either.
+        family: Vec<String>,
+        /// Only for these targets. Default: every target that has packs.
         #[arg(long)]
         arch: Vec<String>,
-        /// Compiles for these alone. Sources and packs of the others are compared with the manifest all the same.
-        #[arg(long, value_delimiter = ',', conflicts_with = "arch")]
-        compile: Vec<String>,
+        /// Compiles all of them, changed or not.
+        #[arg(long)]
+        all: bool,
+        /// The commit since which a pack counts as changed. Default: where the branch left origin/HEAD, or the commit before on that branch itself.
+        #[arg(long, value_name = "COMMIT", conflicts_with = "all")]
+        since: Option<String>,
         /// Fails where the answer would be "not comparable": no compiler, or another build of it.
         #[arg(long)]
         strict: bool,
@@ -84,7 +93,7 @@ enum Command {
         #[arg(long)]
         arch: Vec<String>,
     },
-    /// Prints registers, LDS and code size of every kernel, from the manifest.
+    /// Prints registers, LDS and code size of every kernel, from the packs.
     List {
         /// Only these targets. Default: gfx1100.
         #[arg(long)]
@@ -99,11 +108,29 @@ fn main() -> ExitCode {
 fn run(command: Command) -> Outcome {
     match command {
         Command::Build {
+            family,
             arch,
             any_compiler,
             faulty_only,
-        } => build::build(arch, any_compiler, faulty_only)?,
-        Command::Check { arch, compile, strict } => check::check(arch, &compile, strict)?,
+        } => build::build(build::Options {
+            families: family,
+            targets: arch,
+            any_compiler,
+            faulty_only,
+        })?,
+        Command::Check {
+            family,
+            arch,
+            all,
+            since,
+            strict,
+        } => check::check(check::Options {
+            families: family,
+            targets: arch,
+            compile_all: all,
+            since,
+            strict,
+        })?,
         Command::New { name } => skeleton::make(&name)?,
         Command::Counters { bless } => counters::check(bless)?,
         Command::Roofline => counters::roofline()?,
@@ -127,8 +154,4 @@ fn read(path: &Path) -> Result<Vec<u8>, KernelsError> {
 
 fn write(path: &Path, bytes: &[u8]) -> Result<(), KernelsError> {
     std::fs::write(path, bytes).map_err(at(path))
-}
-
-fn prebuilt() -> PathBuf {
-    workspace_root().join("kernels/prebuilt")
 }

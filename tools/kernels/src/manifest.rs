@@ -1,42 +1,40 @@
-//! `kernels/prebuilt/manifest.json`: what the packs were made from and what the compiler made of it.
+//! Manifest of a pack file: what the family's code was made from, and what the compiler made of it.
 
-use crate::compile::sha256;
-use crate::pack::Objects;
-use crate::targets::{self, has_family, has_kernel};
-use crate::{KernelsError, read, write};
+use crate::KernelsError;
+use crate::targets::{self, has_kernel};
 use rocmforge_code_object::{ArgKind, ArgMeta, CodeObject, KernelMeta};
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
-#[derive(Default, Serialize, Deserialize)]
+/// The manifest of a family for a target.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Manifest {
-    /// The compiler's arguments but for source, target, output and path map.
-    pub(crate) flags: Vec<String>,
-    /// The same for PTX.
-    #[serde(default)]
-    pub(crate) ptx_flags: Vec<String>,
-    /// Argument layout and limits of each kernel, the same on every target.
-    pub(crate) kernels: BTreeMap<String, Layout>,
-    /// By architecture.
-    pub(crate) targets: BTreeMap<String, TargetEntry>,
+    /// [Hash of the inputs](crate::inputs::hash).
+    pub(crate) inputs: String,
+    /// First line of the compiler's `--version`, if it is another build than `compiler.json` names.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(crate) compiler: Option<String>,
+    pub(crate) kernels: BTreeMap<String, Kernel>,
 }
 
-/// What a launch must know.
-#[derive(Serialize, Deserialize)]
-pub(crate) struct Layout {
-    family: String,
+/// What a launch must know of a kernel, and what it takes of a compute unit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Kernel {
     /// Bytes of the explicit arguments.
     argument_bytes: u32,
     max_workgroup_size: u32,
-    /// Waves of such a group, on the target that was inserted first.
-    #[serde(default)]
-    waves: u32,
     arguments: Vec<Argument>,
+    pub(crate) vgprs: u32,
+    pub(crate) agprs: u32,
+    pub(crate) sgprs: u32,
+    pub(crate) lds_bytes: u32,
+    private_bytes: u32,
+    pub(crate) vgpr_spills: u32,
+    pub(crate) sgpr_spills: u32,
+    wave_size: u32,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Argument {
     #[serde(skip_serializing_if = "Option::is_none", default)]
     name: Option<String>,
@@ -45,57 +43,46 @@ struct Argument {
     size: u32,
 }
 
-/// One target's pack.
-#[derive(Serialize, Deserialize)]
-pub(crate) struct TargetEntry {
-    /// First line of the compiler's `--version`.
-    pub(crate) compiler: String,
-    /// Hash over all sources.
-    pub(crate) source_sha256: String,
-    /// Hash of the uncompressed pack.
-    pub(crate) pack_sha256: String,
-    pub(crate) families: BTreeMap<String, Family>,
+impl Manifest {
+    pub(crate) fn of(inputs: String, compiler: Option<String>, object: &CodeObject) -> Self {
+        let kernels = object.kernels.iter();
+        Self {
+            inputs,
+            compiler,
+            kernels: kernels.map(|k| (k.name.clone(), Kernel::of(k))).collect(),
+        }
+    }
 }
 
-#[derive(Serialize, Deserialize)]
-pub(crate) struct Family {
-    pub(crate) sha256: String,
-    pub(crate) bytes: usize,
-    pub(crate) kernels: BTreeMap<String, Figures>,
-}
-
-/// What a kernel takes of a compute unit.
-#[derive(Serialize, Deserialize)]
-pub(crate) struct Figures {
-    pub(crate) vgprs: u32,
-    pub(crate) agprs: u32,
-    pub(crate) sgprs: u32,
-    pub(crate) lds_bytes: u32,
-    pub(crate) private_bytes: u32,
-    pub(crate) vgpr_spills: u32,
-    pub(crate) sgpr_spills: u32,
-    pub(crate) wave_size: u32,
-}
-
-impl Layout {
-    fn of(family: &str, kernel: &KernelMeta) -> Self {
+impl Kernel {
+    fn of(kernel: &KernelMeta) -> Self {
         let arguments: Vec<Argument> = kernel.explicit_args().map(Argument::of).collect();
         Self {
-            family: family.to_owned(),
             argument_bytes: arguments.last().map_or(0, |a| a.offset + a.size),
             max_workgroup_size: kernel.max_workgroup_size,
-            waves: kernel.max_workgroup_size / kernel.wavefront_size.max(1),
             arguments,
+            vgprs: kernel.vgpr_count,
+            agprs: kernel.agpr_count,
+            sgprs: kernel.sgpr_count,
+            lds_bytes: kernel.lds_size,
+            private_bytes: kernel.private_size,
+            vgpr_spills: kernel.vgpr_spills,
+            sgpr_spills: kernel.sgpr_spills,
+            wave_size: kernel.wavefront_size,
         }
+    }
+
+    /// Waves of the largest workgroup.
+    fn waves(&self) -> u32 {
+        self.max_workgroup_size / self.wave_size.max(1)
     }
 
     /// Whether a launch may be the same, in blocks of as many threads or, for kernels that are written by waves, of as many waves. PTX does not
     /// tell the arguments' names.
     fn same_launch(&self, other: &Self) -> bool {
-        let key = |layout: &Self| (layout.family.clone(), layout.argument_bytes);
         let argument = |a: &Argument, b: &Argument| (&a.kind, a.offset, a.size) == (&b.kind, b.offset, b.size);
-        key(self) == key(other)
-            && (self.max_workgroup_size == other.max_workgroup_size || self.waves == other.waves)
+        self.argument_bytes == other.argument_bytes
+            && (self.max_workgroup_size == other.max_workgroup_size || self.waves() == other.waves())
             && self.arguments.len() == other.arguments.len()
             && self.arguments.iter().zip(&other.arguments).all(|(a, b)| argument(a, b))
     }
@@ -118,152 +105,41 @@ impl Argument {
     }
 }
 
-impl TargetEntry {
-    pub(crate) fn new(
-        compiler: &str,
-        source: &str,
-        pack: &[u8],
-        objects: &Objects,
-        described: &BTreeMap<String, CodeObject>,
-    ) -> Self {
-        let family = |(name, bytes): (&String, &Vec<u8>)| {
-            let kernels = described.get(name).map_or(&[][..], |object| &object.kernels);
-            let figures = |k: &KernelMeta| Figures {
-                vgprs: k.vgpr_count,
-                agprs: k.agpr_count,
-                sgprs: k.sgpr_count,
-                lds_bytes: k.lds_size,
-                private_bytes: k.private_size,
-                vgpr_spills: k.vgpr_spills,
-                sgpr_spills: k.sgpr_spills,
-                wave_size: k.wavefront_size,
-            };
-            let entry = Family {
-                sha256: sha256(bytes),
-                bytes: bytes.len(),
-                kernels: kernels.iter().map(|k| (k.name.clone(), figures(k))).collect(),
-            };
-            (name.clone(), entry)
-        };
-        Self {
-            compiler: compiler.to_owned(),
-            source_sha256: source.to_owned(),
-            pack_sha256: sha256(pack),
-            families: objects.iter().map(family).collect(),
-        }
-    }
-}
-
-/// What `manifest.json` of a folder holds.
-pub(crate) fn read_json<T: DeserializeOwned>(directory: &Path) -> Result<T, KernelsError> {
-    let path = directory.join("manifest.json");
-    serde_json::from_slice(&read(&path)?).map_err(|e| KernelsError::Manifest(format!("{}: {e}", path.display())))
-}
-
-/// Writes `manifest.json` of a folder.
-pub(crate) fn write_json(directory: &Path, manifest: &impl Serialize) -> Result<(), KernelsError> {
-    let mut text = serde_json::to_string_pretty(manifest).map_err(|e| KernelsError::Manifest(e.to_string()))?;
-    text.push('\n');
-    write(&directory.join("manifest.json"), text.as_bytes())
-}
-
-impl Manifest {
-    pub(crate) fn read(directory: &Path) -> Result<Self, KernelsError> {
-        read_json(directory)
-    }
-
-    pub(crate) fn write(&self, directory: &Path) -> Result<(), KernelsError> {
-        write_json(directory, self)
-    }
-
-    pub(crate) fn target(&self, arch: &str) -> Result<&TargetEntry, KernelsError> {
-        self.targets.get(arch).ok_or_else(|| {
-            KernelsError::Manifest(format!(
-                "no pack for {arch}; `cargo xtask kernels build --arch {arch}` makes one"
-            ))
-        })
-    }
-
-    /// Takes a target in. A target made from other sources may not agree on arguments; those of the newest sources count.
-    pub(crate) fn insert(
-        &mut self,
-        arch: &str,
-        entry: TargetEntry,
-        described: &BTreeMap<String, CodeObject>,
-    ) -> Result<(), KernelsError> {
-        let mut others = self.targets.iter().filter(|(other, _)| *other != arch);
-        let others_current = others.any(|(_, other)| other.source_sha256 == entry.source_sha256);
-        if !others_current {
-            self.kernels.clear();
-        }
-        for (family, object) in described {
-            for kernel in &object.kernels {
-                let layout = Layout::of(family, kernel);
-                match self.kernels.get(&kernel.name) {
-                    Some(known) if !known.same_launch(&layout) => {
-                        return Err(KernelsError::ArgumentLayout {
-                            arch: arch.to_owned(),
-                            kernel: kernel.name.clone(),
-                        });
-                    }
-                    Some(_) => {}
-                    None => {
-                        self.kernels.insert(kernel.name.clone(), layout);
-                    }
-                }
+/// That a family has the same kernels on all its targets, but for those that are stated to exist on some, and that each is launched alike. Takes
+/// the manifests of the targets that were made from the same sources.
+pub(crate) fn agree(
+    stated: &[targets::Family],
+    family: &str,
+    manifests: &BTreeMap<&str, &Manifest>,
+) -> Result<(), KernelsError> {
+    let of_family = stated.iter().find(|stated| stated.name == family);
+    let mut names: BTreeSet<&str> = of_family
+        .iter()
+        .flat_map(|f| f.only.iter().map(|(kernel, _)| *kernel))
+        .collect();
+    names.extend(manifests.values().flat_map(|m| m.kernels.keys().map(String::as_str)));
+    for name in names {
+        let mut first: Option<&Kernel> = None;
+        for (arch, manifest) in manifests {
+            let kernel = manifest.kernels.get(name);
+            if kernel.is_some() != has_kernel(stated, arch, family, name) {
+                return Err(KernelsError::Kernel {
+                    arch: (*arch).to_owned(),
+                    family: family.to_owned(),
+                    kernel: name.to_owned(),
+                    exists: kernel.is_some(),
+                });
             }
-        }
-        self.targets.insert(arch.to_owned(), entry);
-        Ok(())
-    }
-
-    /// That each target has the families which it is stated to have, of those that there are.
-    pub(crate) fn check_families(&self, stated: &[targets::Family], families: &[String]) -> Result<(), KernelsError> {
-        for (arch, target) in &self.targets {
-            let expected: Vec<&str> = families.iter().map(String::as_str).collect();
-            let expected: Vec<&str> = expected.into_iter().filter(|f| has_family(stated, arch, f)).collect();
-            let found: Vec<&str> = target.families.keys().map(String::as_str).collect();
-            if found != expected {
-                return Err(KernelsError::Families {
-                    arch: arch.clone(),
-                    found: found.join(" "),
-                    expected: expected.join(" "),
+            let Some(kernel) = kernel else { continue };
+            if !first.get_or_insert(kernel).same_launch(kernel) {
+                return Err(KernelsError::ArgumentLayout {
+                    arch: (*arch).to_owned(),
+                    kernel: name.to_owned(),
                 });
             }
         }
-        Ok(())
     }
-
-    /// That a family has the same kernels on all its targets, but for those that are stated to exist on some. Looks at the
-    /// targets that were made from these sources.
-    pub(crate) fn check_kernels(&self, stated: &[targets::Family], source: &str) -> Result<(), KernelsError> {
-        let mut known: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-        for family in stated {
-            let only = family.only.iter().map(|(kernel, _)| *kernel);
-            known.entry(family.name).or_default().extend(only);
-        }
-        let current = || self.targets.iter().filter(|(_, target)| target.source_sha256 == source);
-        for (name, family) in current().flat_map(|(_, target)| &target.families) {
-            let kernels = family.kernels.keys().map(String::as_str);
-            known.entry(name).or_default().extend(kernels);
-        }
-        for (arch, target) in current() {
-            for (name, family) in &target.families {
-                for kernel in &known[name.as_str()] {
-                    let exists = family.kernels.contains_key(*kernel);
-                    if exists != has_kernel(stated, arch, name, kernel) {
-                        return Err(KernelsError::Kernel {
-                            arch: arch.clone(),
-                            family: name.clone(),
-                            kernel: (*kernel).to_owned(),
-                            exists,
-                        });
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -278,85 +154,66 @@ mod tests {
         only: &[("gemm_wgmma", &["sm_90a"])],
     }];
 
-    /// Kernels by family.
-    type Families<'a> = &'a [(&'a str, &'a [&'a str])];
-
-    /// PTX with kernels of one argument of so many bits.
-    fn ptx(arch: &str, bits: u32, kernels: &[&str]) -> Vec<u8> {
+    /// The manifest of PTX with kernels of one argument of so many bits.
+    fn manifest(arch: &str, bits: u32, kernels: &[&str]) -> Manifest {
         let mut text = format!(".version 8.0\n.target {arch}\n.address_size 64\n");
         for kernel in kernels {
             text.push_str(&format!(
                 ".visible .entry {kernel}(.param .b{bits} {kernel}_param_0)\n{{ ret; }}\n"
             ));
         }
-        text.into_bytes()
+        let object = CodeObject::parse(text.as_bytes()).unwrap();
+        Manifest::of("inputs".to_owned(), None, &object)
     }
 
-    fn insert(manifest: &mut Manifest, arch: &str, bits: u32, families: Families<'_>) -> Result<(), KernelsError> {
-        let object = |(name, kernels): &(&str, &[&str])| ((*name).to_owned(), ptx(arch, bits, kernels));
-        let objects: Objects = families.iter().map(object).collect();
-        let described = objects
-            .iter()
-            .map(|(name, bytes)| (name.clone(), CodeObject::parse(bytes).unwrap()))
+    /// What is wrong with the kernels of these targets, each with the bits of an argument.
+    fn checked(targets: &[(&str, u32, &[&str])]) -> Result<(), String> {
+        let made: Vec<(&str, Manifest)> = (targets.iter())
+            .map(|(arch, bits, kernels)| (*arch, manifest(arch, *bits, kernels)))
             .collect();
-        let entry = TargetEntry::new("clang", "source", b"", &objects, &described);
-        manifest.insert(arch, entry, &described)
-    }
-
-    /// A manifest whose targets have these families, and what is wrong with its kernels.
-    fn checked(targets: &[(&str, Families<'_>)]) -> Result<(), String> {
-        let mut manifest = Manifest::default();
-        for (arch, families) in targets {
-            insert(&mut manifest, arch, 64, families).unwrap();
-        }
-        let families = ["add".to_owned(), "gemm".to_owned()];
-        manifest.check_families(STATED, &families).map_err(|e| e.to_string())?;
-        manifest.check_kernels(STATED, "source").map_err(|e| e.to_string())
+        let manifests = made.iter().map(|(arch, manifest)| (*arch, manifest)).collect();
+        agree(STATED, "gemm", &manifests).map_err(|e| e.to_string())
     }
 
     #[test]
     fn a_kernel_exists_where_it_is_stated_to_and_all_others_everywhere() {
-        let (add, gemm): (&[&str], &[&str]) = (&["add"], &["gemm_nn", "gemm_nt"]);
-        let sm_75: (&str, Families<'_>) = ("sm_75", &[("add", add), ("gemm", gemm)]);
-        let hopper: (&str, Families<'_>) = ("sm_90a", &[("gemm", &["gemm_nn", "gemm_nt", "gemm_wgmma"])]);
-        assert_eq!(checked(&[sm_75, hopper]), Ok(()));
+        let gemm: &[&str] = &["gemm_nn", "gemm_nt"];
+        let all: &[&str] = &["gemm_nn", "gemm_nt", "gemm_wgmma"];
+        assert_eq!(checked(&[("sm_75", 64, gemm), ("sm_90a", 64, all)]), Ok(()));
         for (wrong, said) in [
+            (("sm_90a", 64, gemm), "sm_90a: family gemm lacks kernel gemm_wgmma"),
             (
-                ("sm_90a", &[("gemm", gemm)] as &[_]),
-                "sm_90a: family gemm lacks kernel gemm_wgmma",
-            ),
-            (
-                ("sm_90a", &[("gemm", &["gemm_nn", "gemm_wgmma"] as &[_])]),
+                ("sm_90a", 64, &["gemm_nn", "gemm_wgmma"] as &[_]),
                 "sm_90a: family gemm lacks kernel gemm_nt",
             ),
-            (
-                (
-                    "sm_60",
-                    &[("add", add), ("gemm", &["gemm_nn", "gemm_nt", "gemm_wgmma"])],
-                ),
-                "sm_60: family gemm has kernel gemm_wgmma",
-            ),
-            (
-                ("sm_60", &[("add", &["add", "add_row_bias"]), ("gemm", gemm)]),
-                "sm_75: family add lacks kernel add_row_bias",
-            ),
-            (("sm_60", &[("add", add)]), "sm_60: the pack has the families add;"),
-            (("sm_90a", &[("add", add)]), "give it gemm"),
+            (("sm_60", 64, all), "sm_60: family gemm has kernel gemm_wgmma"),
         ] {
-            let error = checked(&[sm_75, wrong]).unwrap_err();
+            let error = checked(&[("sm_75", 64, gemm), wrong]).unwrap_err();
             assert!(error.contains(said), "{error}");
         }
     }
 
     #[test]
+    fn a_kernel_has_the_same_parameters_wherever_it_exists() {
+        let wrong = [
+            ("sm_75", 64, &["gemm_nn"] as &[&str]),
+            // One that only this target has is compared with nothing.
+            ("sm_90a", 64, &["gemm_nn", "gemm_wgmma"]),
+            ("sm_80", 32, &["gemm_nn"]),
+        ];
+        let error = checked(&wrong).unwrap_err();
+        assert!(error.contains("gemm_nn has another argument layout"), "{error}");
+        assert_eq!(checked(&wrong[..2]), Ok(()));
+    }
+
+    #[test]
     fn blocks_have_as_many_threads_or_as_many_waves() {
         let of = |max_workgroup_size, wavefront_size| {
-            let kernel = KernelMeta {
+            Kernel::of(&KernelMeta {
                 max_workgroup_size,
                 wavefront_size,
                 ..KernelMeta::default()
-            };
-            Layout::of("gemm", &kernel)
+            })
         };
         for (size, wave, same) in [
             (128, 32, true),
@@ -374,15 +231,12 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_has_the_same_parameters_wherever_it_exists() {
-        let mut manifest = Manifest::default();
-        insert(&mut manifest, "sm_75", 64, &[("gemm", &["gemm_nn"])]).unwrap();
-        // One that only the second target has is compared with nothing.
-        insert(&mut manifest, "sm_90a", 64, &[("gemm", &["gemm_nn", "gemm_wgmma"])]).unwrap();
-        let error = insert(&mut manifest, "sm_80", 32, &[("gemm", &["gemm_nn"])]).unwrap_err();
-        assert!(
-            matches!(&error, KernelsError::ArgumentLayout { arch, kernel } if arch == "sm_80" && kernel == "gemm_nn"),
-            "{error}"
-        );
+    fn a_manifest_is_read_as_it_was_written() {
+        let mut manifest = manifest("sm_75", 64, &["gemm_nn"]);
+        for compiler in [None, Some("clang of somebody".to_owned())] {
+            manifest.compiler = compiler;
+            let text = serde_json::to_string(&manifest).unwrap();
+            assert_eq!(serde_json::from_str::<Manifest>(&text).unwrap(), manifest);
+        }
     }
 }

@@ -5,10 +5,12 @@
 
 use crate::compile::scratch;
 use crate::parallel::in_parallel;
+use crate::prebuilt::{self, Pack};
 use crate::targets::{TARGETS, is_ptx};
-use crate::{KernelsError, at, pack, write};
+use crate::{KernelsError, at, write};
 use rocmforge_code_object::{CodeObject, Target};
 use rocmforge_gpu_test::say;
+use std::collections::BTreeSet;
 use std::process::Command;
 
 /// The cards that are assembled for: the oldest that the packs are for, and those with most changes since. PTX for one compute
@@ -57,21 +59,17 @@ impl Assembler {
         }
     }
 
-    /// Assembles every family of a pack for every card that it runs on.
-    fn assemble(&self, arch: &str) -> Result<Vec<(String, Vec<Assembled>)>, KernelsError> {
-        let objects = pack::read(&pack::load(arch)?)
-            .ok_or_else(|| KernelsError::Manifest(format!("what {arch} has is no pack")))?;
+    /// Assembles families of a target for every card that they run on.
+    fn assemble(&self, arch: &str, families: &[&str]) -> Result<Vec<(String, Vec<Assembled>)>, KernelsError> {
         let cards = cards(arch);
-        let jobs: Vec<(&str, &[u8], &String)> = (cards.iter())
-            .flat_map(|card| {
-                objects
-                    .iter()
-                    .map(move |(family, ptx)| (family.as_str(), ptx.as_slice(), card))
-            })
+        let jobs: Vec<(&str, &String)> = (cards.iter())
+            .flat_map(|card| families.iter().map(move |family| (*family, card)))
             .collect();
-        let done = in_parallel(&jobs, |&(family, ptx, card)| self.assemble_one(family, ptx, card))?;
+        let done = in_parallel(&jobs, |(family, card)| {
+            self.assemble_one(family, Pack::load(arch, family)?.object(family), card)
+        })?;
         let of_card = |card: &String| {
-            let made = jobs.iter().zip(&done).filter(|(job, _)| job.2 == card);
+            let made = jobs.iter().zip(&done).filter(|(job, _)| job.1 == card);
             made.flat_map(|(_, kernels)| kernels.iter().cloned()).collect()
         };
         Ok(cards.iter().map(|card| (card.clone(), of_card(card))).collect())
@@ -167,10 +165,9 @@ fn parse(log: &str) -> Vec<Assembled> {
     kernels
 }
 
-/// Assembles the packs of PTX among `targets`, and says so. Fails where a kernel is refused. Spills are named and no failure: how
+/// Assembles the PTX of these targets and families, and says so. Fails where a kernel is refused. Spills are named and no failure: how
 /// many registers a kernel may have is this assembler's choice, and another release's is another.
-pub(crate) fn check(targets: &[String]) -> Result<(), KernelsError> {
-    let ptx: Vec<&String> = targets.iter().filter(|target| is_ptx(target)).collect();
+pub(crate) fn check(ptx: &[(&str, &str)]) -> Result<(), KernelsError> {
     if ptx.is_empty() {
         return Ok(());
     }
@@ -178,8 +175,11 @@ pub(crate) fn check(targets: &[String]) -> Result<(), KernelsError> {
         say!("no ptxas on the path and none in {VARIABLE}: whether it accepts the PTX is not looked at");
         return Ok(());
     };
-    for arch in ptx {
-        for (card, kernels) in assembler.assemble(arch)? {
+    let archs: BTreeSet<&str> = ptx.iter().map(|(arch, _)| *arch).collect();
+    for arch in archs {
+        let families = ptx.iter().filter(|(of, _)| *of == arch);
+        let families: Vec<&str> = families.map(|(_, family)| *family).collect();
+        for (card, kernels) in assembler.assemble(arch, &families)? {
             say!(
                 "{arch}: ptxas {} accepts {} kernels for {card}; {}",
                 assembler.version,
@@ -216,8 +216,13 @@ pub(crate) fn table(mut archs: Vec<String>) -> Result<(), KernelsError> {
             program: "ptxas".to_owned(),
         });
     };
+    let files = prebuilt::files()?;
     for arch in archs {
-        for (card, kernels) in assembler.assemble(&arch)? {
+        let families: Vec<&str> = files.get(&arch).into_iter().flatten().map(String::as_str).collect();
+        if families.is_empty() {
+            return Err(KernelsError::NoPack { target: arch });
+        }
+        for (card, kernels) in assembler.assemble(&arch, &families)? {
             say!(
                 "{card:<8} {:<28} {:>5} {:>7} {:>6} {:>6}   {arch}, ptxas {}",
                 "kernel",

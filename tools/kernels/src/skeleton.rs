@@ -60,11 +60,12 @@ pub(crate) fn make(name: &str) -> Result<(), KernelsError> {
     say!("The kernel multiplies by a factor: put yours in its place, the reference and its test first. Then:");
     say!("  cargo fmt --all                        breaks lines that the name has made long");
     say!(
-        "  cargo xtask kernels build              compiles it (clang {})",
+        "  cargo xtask kernels build {name} --arch gfx1100 --arch gfx1201   compiles it for the simulated cards (clang {})",
         crate::compile::PINNED
     );
     say!("  cargo test -p rocmforge-kernels --test gpu {name}");
     say!("  cargo xtask kernels counters --bless   writes its bounds");
+    say!("  cargo xtask kernels build              compiles it for all targets");
     say!("A kernel that is not for all targets is stated in tools/kernels/src/targets.rs.");
     Ok(())
 }

@@ -9,22 +9,22 @@ pub(crate) struct Target {
     pub(crate) arch: &'static str,
     /// The target whose pack has the families that this one lacks. A target without one is a base target.
     pub(crate) fallback: Option<&'static str>,
-    /// A target with almost the same code, a base target of its own: the pack is compressed as what differs from that one's. Ten whole packs
+    /// A target with similar code, a base target of its own: a pack is compressed as what differs from that one's of the same family. All of them whole
     /// would be more than the 10 MiB that crates.io takes.
     pub(crate) near: Option<&'static str>,
 }
 
 /// The targets whose packs are committed. PTX runs on later cards too, that of `sm_90a` on compute capability 9.0 only.
 pub(crate) const TARGETS: [Target; 13] = [
-    base("gfx1030"),
+    like("gfx1030", "gfx1100"),
     base("gfx1100"),
     like("gfx1101", "gfx1100"),
     like("gfx1102", "gfx1100"),
     like("gfx1150", "gfx1100"),
     like("gfx1151", "gfx1100"),
     like("gfx1200", "gfx1201"),
-    base("gfx1201"),
-    base("gfx90a"),
+    like("gfx1201", "gfx1100"),
+    like("gfx90a", "gfx1100"),
     like("gfx942", "gfx90a"),
     base("sm_75"),
     // mma.sync, ldmatrix of four matrices, cp.async.

@@ -3,21 +3,14 @@
 use crate::card::{Arg, Card, Numbers};
 use rocmforge_amdgcn::{ByteState, DEVICE_BASE, FaultKind, Program, Status};
 use rocmforge_isa::{Arch, decode_for};
+use rocmforge_kernels::Pack;
 
 pub(crate) const OBJECT: &[u8] = include_bytes!("../fixtures/gfx1201.co");
 
 fn shipped(arch: Arch) -> Vec<Vec<u8>> {
-    let path = format!("{}/../../kernels/prebuilt/{arch}.pack.zst", env!("CARGO_MANIFEST_DIR"));
-    let pack = zstd::decode_all(&std::fs::read(path).expect("the kernels are committed")[..]).expect("a zstd frame");
-    let starts: Vec<usize> = (0..pack.len() - 4)
-        .filter(|&at| &pack[at..at + 4] == b"\x7fELF")
-        .collect();
-    let ends = starts.iter().skip(1).copied().chain([pack.len()]);
-    starts
-        .iter()
-        .zip(ends)
-        .map(|(&start, end)| pack[start..end].to_vec())
-        .collect()
+    let pack = Pack::embedded(arch.name()).expect("the kernels are embedded");
+    let object = |family| pack.object(family).expect("sound").expect("it is there");
+    pack.families().map(object).collect()
 }
 
 #[test]

@@ -1,26 +1,20 @@
 //! The kernels this repository ships.
 
 use object::{Object as _, ObjectSection as _};
+use rocmforge_code_object::PackFile;
 use rocmforge_isa::Arch;
 use rocmforge_test_support::llvm;
 
-/// The code objects of the committed pack, found by their magic numbers.
+/// The code objects of the committed packs.
 fn shipped(arch: Arch) -> Vec<Vec<u8>> {
-    let path = format!("{}/../../kernels/prebuilt/{arch}.pack.zst", env!("CARGO_MANIFEST_DIR"));
-    let pack = std::fs::read(path).expect("the kernels are committed");
-    let pack = zstd::decode_all(&pack[..]).expect("a zstd frame");
-    let starts: Vec<usize> = pack
-        .windows(4)
-        .enumerate()
-        .filter(|(_, four)| four == b"\x7fELF")
-        .map(|(at, _)| at)
-        .collect();
-    let ends = starts.iter().skip(1).copied().chain([pack.len()]);
-    starts
-        .iter()
-        .zip(ends)
-        .map(|(&start, end)| pack[start..end].to_vec())
-        .collect()
+    let folder = format!("{}/../../kernels/prebuilt/{arch}", env!("CARGO_MANIFEST_DIR"));
+    let files = std::fs::read_dir(folder).expect("the kernels are committed");
+    let objects = files.flat_map(|file| {
+        let file = PackFile::open(&file.expect("readable").path()).expect("a pack");
+        let objects: Vec<Vec<u8>> = file.objects().map(|(_, object)| object.to_vec()).collect();
+        objects
+    });
+    objects.collect()
 }
 
 #[test]

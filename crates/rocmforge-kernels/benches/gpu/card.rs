@@ -6,7 +6,8 @@ use rocmforge_testkit::device::DEVICE_VARIABLE;
 use rocmforge_testkit::{GpuLease, LeaseOptions, gpu_with};
 use std::sync::Arc;
 
-/// Names a pack whose kernels are measured instead of the embedded ones. It is run as it is: name only one that you have built.
+/// Names a folder with the packs of a target, whose kernels are measured instead of the embedded ones. They are run as they are: name only
+/// those that you have built.
 const PACK_VARIABLE: &str = "ROCMFORGE_BENCH_PACK";
 
 pub(crate) struct Card {
@@ -28,9 +29,8 @@ impl Card {
         let lease = gpu_with(options);
         let kernels = match std::env::var_os(PACK_VARIABLE) {
             Some(path) => {
-                let packed = std::fs::read(&path).expect("the pack can be read");
-                let pack = Pack::read(&packed).expect("a pack of `cargo xtask kernels build`");
-                // SAFETY: whoever runs the bench named the pack, and answers for the code in it: the variable says so.
+                let pack = Pack::open(path.as_ref()).expect("packs of `cargo xtask kernels build`");
+                // SAFETY: whoever runs the bench named the packs, and answers for the code in them: the variable says so.
                 let kernels = unsafe { Kernels::from_pack_unverified(lease.backend(), pack) };
                 kernels.expect("a pack for the card")
             }

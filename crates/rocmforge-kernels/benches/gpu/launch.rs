@@ -28,10 +28,11 @@ struct Raw {
 impl Raw {
     fn new(card: &Card) -> Self {
         let api = Arc::clone(card.lease.api());
-        let object = card.kernels().pack().object("scale").expect("a family of every pack");
+        let object = card.kernels().pack().object("scale").expect("a sound pack");
+        let object = object.expect("a family of every pack");
         // The zero behind it ends PTX text.
         let mut image = vec![0u64; object.len() / 8 + 1];
-        bytemuck::cast_slice_mut::<u64, u8>(&mut image)[..object.len()].copy_from_slice(object);
+        bytemuck::cast_slice_mut::<u64, u8>(&mut image)[..object.len()].copy_from_slice(&object);
         let (mut stream, mut module, mut function) = (std::ptr::null_mut(), std::ptr::null_mut(), std::ptr::null_mut());
         // SAFETY: `stream` is a live out-pointer for the call.
         let made = unsafe { api.hipStreamCreateWithFlags(&mut stream, hipStreamNonBlocking) };

@@ -12,7 +12,8 @@ mod products16;
 mod roofline;
 
 use launches::Device;
-use rocmforge_kernels::KernelResult;
+use rocmforge_code_object::CodeObject;
+use rocmforge_kernels::{KernelResult, Pack};
 use rocmforge_sim::counters::{Class, KernelCounts, LaunchCounts, by_kernel};
 use rocmforge_sim::{Arch, CardConfig, SimConfig};
 use rocmforge_testkit::{LeaseOptions, gpu_with};
@@ -123,26 +124,25 @@ fn check(counts: &BTreeMap<String, KernelCounts>, bounds: &BTreeMap<String, [u64
 }
 
 /// Family and name of each kernel of gfx1100.
-fn manifest_kernels() -> Result<Vec<(String, String)>, CountersError> {
-    let manifest = std::fs::read(kernels().join("prebuilt/manifest.json"))?;
-    let manifest: serde_json::Value = serde_json::from_slice(&manifest).map_err(std::io::Error::from)?;
-    let families = manifest["targets"]["gfx1100"]["families"].as_object();
+fn all_kernels() -> Result<Vec<(String, String)>, Box<dyn Error>> {
+    let pack = Pack::embedded("gfx1100").ok_or("no pack for gfx1100")?;
     let mut all = Vec::new();
-    for (family, about) in families.into_iter().flatten() {
-        let kernels = about["kernels"].as_object().into_iter().flatten();
-        all.extend(kernels.map(|(kernel, _)| (family.clone(), kernel.clone())));
+    for family in pack.families() {
+        let object = pack.object(family)?.unwrap_or_default();
+        let kernels = CodeObject::parse(&object)?.kernels;
+        all.extend(kernels.into_iter().map(|kernel| (family.to_owned(), kernel.name)));
     }
-    assert!(!all.is_empty(), "the manifest names no kernel of gfx1100");
+    assert!(!all.is_empty(), "the pack has no kernel of gfx1100");
     Ok(all)
 }
 
-fn missing(counts: &BTreeMap<String, KernelCounts>) -> Result<(), CountersError> {
-    let all: BTreeSet<String> = manifest_kernels()?.into_iter().map(|(_, kernel)| kernel).collect();
+fn missing(counts: &BTreeMap<String, KernelCounts>) -> Result<(), Box<dyn Error>> {
+    let all: BTreeSet<String> = all_kernels()?.into_iter().map(|(_, kernel)| kernel).collect();
     let missing: Vec<String> = all.into_iter().filter(|kernel| !counts.contains_key(kernel)).collect();
     if missing.is_empty() {
         Ok(())
     } else {
-        Err(CountersError::Missing(missing.join(" ")))
+        Err(CountersError::Missing(missing.join(" ")).into())
     }
 }
 

@@ -13,12 +13,9 @@ mod synchronize;
 /// The pack's `scale(const float* x, float* y, u64 n, float factor)`: y = x * factor.
 fn scale(backend: &Arc<HipBackend>) -> HipModule {
     let arch = &backend.device().arch;
-    let pack = Pack::for_processor(arch)
-        .unwrap_or_else(|| panic!("no pack for {arch}"))
-        .expect("a readable pack");
-    backend
-        .load_module(pack.object("scale").expect("the pack has it"), "scale")
-        .expect("it loads")
+    let pack = Pack::for_processor(arch).unwrap_or_else(|| panic!("no pack for {arch}"));
+    let object = pack.object("scale").expect("a readable pack").expect("the pack has it");
+    backend.load_module(&object, "scale").expect("it loads")
 }
 
 /// y = x * factor, on `stream`.

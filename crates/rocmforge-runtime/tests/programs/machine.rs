@@ -11,10 +11,8 @@ use std::sync::{Arc, LazyLock};
 
 /// The family's code object for the simulated card.
 fn object(family: &str) -> Vec<u8> {
-    let pack = Pack::embedded("gfx1100")
-        .expect("there is a pack")
-        .expect("a readable one");
-    pack.object(family).expect("it has the family").to_vec()
+    let pack = Pack::embedded("gfx1100").expect("there is a pack");
+    pack.object(family).expect("a readable one").expect("it has the family")
 }
 
 static SCALE: LazyLock<Vec<u8>> = LazyLock::new(|| object("scale"));

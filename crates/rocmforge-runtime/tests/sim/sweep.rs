@@ -126,10 +126,10 @@ impl World {
 
 pub(crate) fn scale_object() -> &'static [u8] {
     static OBJECT: std::sync::LazyLock<Vec<u8>> = std::sync::LazyLock::new(|| {
-        let pack = Pack::embedded("gfx1100")
-            .expect("there is a pack")
-            .expect("a readable one");
-        pack.object("scale").expect("it has the family").to_vec()
+        let pack = Pack::embedded("gfx1100").expect("there is a pack");
+        pack.object("scale")
+            .expect("a readable one")
+            .expect("it has the family")
     });
     &OBJECT
 }

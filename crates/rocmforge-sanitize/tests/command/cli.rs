@@ -515,10 +515,10 @@ fn a_race_between_launches_names_both_lines_of_the_launch_file() {
 fn a_bundle_gives_the_code_for_the_processor_that_is_asked_for() {
     let directory = tempfile::tempdir().unwrap();
     let codes = ["gfx1100", "gfx1201"].map(|arch| {
-        let pack = rocmforge_kernels::Pack::embedded(arch).unwrap().unwrap();
+        let pack = rocmforge_kernels::Pack::embedded(arch).unwrap();
         (
             format!("hipv4-amdgcn-amd-amdhsa--{arch}"),
-            pack.object("scale").unwrap().to_vec(),
+            pack.object("scale").unwrap().unwrap(),
         )
     });
     // As clang-offload-bundler lays one out.

@@ -44,8 +44,8 @@ impl Device {
     pub(crate) fn of(gpu: &GpuLease) -> Option<Self> {
         let info = gpu.backend().device();
         let packed: &[u8] = match &*info.arch {
-            "gfx1100" => include_bytes!("../kernels/prebuilt/gfx1100.pack.zst"),
-            arch if arch.starts_with("sm_") => include_bytes!("../kernels/prebuilt/sm_75.pack.zst"),
+            "gfx1100" => include_bytes!("../kernels/prebuilt/gfx1100.pack"),
+            arch if arch.starts_with("sm_") => include_bytes!("../kernels/prebuilt/sm_75.pack"),
             _ => return None,
         };
         let api = gpu.api().clone();
@@ -96,11 +96,8 @@ pub(crate) struct Program {
 
 impl Program {
     pub(crate) fn new(device: &Device, name: &str, launch_file: &str) -> Self {
-        let object = device
-            .pack
-            .object(&format!("{name}.O1"))
-            .unwrap_or_else(|| panic!("{name}: run cargo xtask kernels build"));
-        let mut object = object.to_vec();
+        let object = device.pack.object(&format!("{name}.O1")).expect("the pack is sound");
+        let mut object = object.unwrap_or_else(|| panic!("{name}: run cargo xtask kernels build"));
         let mut text = format!("object = \"{name}\"\n{launch_file}");
         if device.is_nvidia() {
             // Tools name the kernel, and all of them are called the same.

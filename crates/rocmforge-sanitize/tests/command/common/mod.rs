@@ -36,8 +36,9 @@ impl Folder {
         ] {
             std::fs::copy(own.join(from), folder.path().join(to)).unwrap();
         }
-        let pack = Pack::read(include_bytes!("../../kernels/prebuilt/gfx1100.pack.zst")).unwrap();
-        std::fs::write(folder.path().join("basic.co"), pack.object("host/basic.O2").unwrap()).unwrap();
+        let pack = Pack::read(include_bytes!("../../kernels/prebuilt/gfx1100.pack")).unwrap();
+        let basic = pack.object("host/basic.O2").unwrap().unwrap();
+        std::fs::write(folder.path().join("basic.co"), basic).unwrap();
         Self(folder)
     }
 
