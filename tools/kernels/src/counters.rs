@@ -3,19 +3,23 @@
 use crate::cargo;
 use rocmforge_gpu_test::Outcome;
 
-/// Counts what every kernel asks of a card, and the bytes of those that are bound by memory, against the committed bounds.
-pub(crate) fn check(bless: bool) -> Outcome {
-    let env: &[_] = if bless {
-        &[("ROCMFORGE_COUNTERS_BLESS", "1")]
-    } else {
-        &[]
-    };
+/// Counts what kernels ask of a card, and the bytes of those that are bound by memory, against the committed bounds. Of all kernels, or those of these
+/// names or families.
+pub(crate) fn check(names: &[String], bless: bool) -> Outcome {
+    let names = names.join(" ");
+    let mut env = Vec::new();
+    if bless {
+        env.push(("ROCMFORGE_COUNTERS_BLESS", "1"));
+    }
+    if !names.is_empty() {
+        env.push(("ROCMFORGE_COUNTERS_KERNELS", names.as_str()));
+    }
     count(
         &[
             "every_kernel_is_within_its_bounds",
             "memory_bound_kernels_move_few_bytes_beyond_the_fewest",
         ],
-        env,
+        &env,
         "a kernel is outside its bounds; it is named above",
     )
 }
@@ -28,8 +32,8 @@ pub(crate) fn roofline() -> Outcome {
 /// Runs tests of rocmforge-kernels that count and print.
 fn count(tests: &[&str], env: &[(&str, &str)], failed: &'static str) -> Outcome {
     let mut cargo = cargo();
-    // With the features of the whole workspace, so that what `cargo xtask ci` has built is used.
-    cargo.args(["test-all", "--test", "counters", "--"]);
+    // Of the one crate: the features of the whole workspace would have all of it compiled.
+    cargo.args(["test", "--package", "rocmforge-kernels", "--test", "counters", "--"]);
     // One after the other: both print a table.
     cargo.args(["--nocapture", "--test-threads", "1"]).args(tests);
     cargo.envs(env.iter().copied());

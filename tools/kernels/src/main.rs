@@ -81,6 +81,8 @@ enum Command {
     /// memory on gfx1100 and gfx1201, and prints their bytes beside the fewest. Fails when a bound in kernels/counters.txt or
     /// kernels/bytes.txt is passed.
     Counters {
+        /// Prints, compares and writes these alone: names of kernels or of families.
+        kernel: Vec<String>,
         /// Writes the bounds: what is counted now.
         #[arg(long)]
         bless: bool,
@@ -132,7 +134,7 @@ fn run(command: Command) -> Outcome {
             strict,
         })?,
         Command::New { name } => skeleton::make(&name)?,
-        Command::Counters { bless } => counters::check(bless)?,
+        Command::Counters { kernel, bless } => counters::check(&kernel, bless)?,
         Command::Roofline => counters::roofline()?,
         Command::Ptxas { arch } => ptxas::table(arch)?,
         Command::List { arch } => list::list(arch)?,

@@ -64,7 +64,7 @@ pub(crate) fn make(name: &str) -> Result<(), KernelsError> {
         crate::compile::PINNED
     );
     say!("  cargo test -p rocmforge-kernels --test gpu {name}");
-    say!("  cargo xtask kernels counters --bless   writes its bounds");
+    say!("  cargo xtask kernels counters {name} --bless   writes its bounds");
     say!("  cargo xtask kernels build              compiles it for all targets");
     say!("A kernel that is not for all targets is stated in tools/kernels/src/targets.rs.");
     Ok(())

@@ -4,8 +4,9 @@
 //! caches keep what is asked for again. Of requests: the fewest bytes over the segments of all requests of waves, as if there were no cache.
 //! Both are at least 95 %, but for requests with a reason here. `kernels/bytes.txt` has what they are on both cards, which none may fall below.
 
+use crate::chosen::Chosen;
 use crate::launches::Device;
-use crate::{CountersError, counted_on, kernels, all_kernels};
+use crate::{CountersError, all_kernels, counted_on, kernels};
 use rocmforge_kernels::{
     Binary, Element, Faults, FloatType, GluKind, Half, JointProduct, KernelResult, KvType, Map, Operand,
     RopeKvOperands, RopePairs, RopeShape, RowIds, RowInput, RowLists, SoftmaxBias, StridedCopy, Strides, Unary,
@@ -557,10 +558,11 @@ fn committed(text: &str) -> Result<BTreeMap<String, Shares>, CountersError> {
 /// Prints the shares of every memory-bound kernel. With `ROCMFORGE_COUNTERS_BLESS` they become the bounds.
 #[test]
 fn memory_bound_kernels_move_few_bytes_beyond_the_fewest() -> Result<(), Box<dyn Error>> {
-    let found = measure()?;
+    let chosen = Chosen::read()?;
+    let mut found = measure()?;
+    chosen.retain(&mut found);
     let [a, b] = Arch::ALL.map(|arch| arch.name());
     println!("percent of the fewest bytes: of memory and of requests, on {a} and {b}; why requests ask for more");
-    let mut text = format!("# kernel, percent of the fewest bytes on {a} and {b}: of memory, of requests each\n");
     for (kernel, (shares, again)) in &found {
         let figures = shares.as_flattened().iter().map(|&tenths| percent(tenths));
         let figures: Vec<String> = figures.collect();
@@ -571,7 +573,6 @@ fn memory_bound_kernels_move_few_bytes_beyond_the_fewest() -> Result<(), Box<dyn
         };
         let columns = figures.iter().map(|figure| format!(" {figure:>6}")).collect::<String>();
         println!("{kernel:<28}{columns} {reason}");
-        text += &format!("{kernel} {}\n", figures.join(" "));
     }
     let mut short = Vec::new();
     for (kernel, (shares, again)) in &found {
@@ -585,11 +586,17 @@ fn memory_bound_kernels_move_few_bytes_beyond_the_fewest() -> Result<(), Box<dyn
         }
     }
     let path = kernels().join("bytes.txt");
+    let committed = committed(&std::fs::read_to_string(&path).map_err(CountersError::Io)?)?;
     if std::env::var_os("ROCMFORGE_COUNTERS_BLESS").is_some() {
+        let mut text = format!("# kernel, percent of the fewest bytes on {a} and {b}: of memory, of requests each\n");
+        let new = found.iter().map(|(kernel, (shares, _))| (kernel.clone(), *shares));
+        for (kernel, shares) in chosen.written(committed, new.collect()) {
+            let figures: Vec<String> = shares.as_flattened().iter().map(|&tenths| percent(tenths)).collect();
+            text += &format!("{kernel} {}\n", figures.join(" "));
+        }
         std::fs::write(&path, text).map_err(CountersError::Io)?;
         println!("wrote {}", path.display());
     } else {
-        let committed = committed(&std::fs::read_to_string(&path).map_err(CountersError::Io)?)?;
         for (kernel, (now, _)) in &found {
             match committed.get(kernel) {
                 None => short.push(format!("{kernel} has no line in kernels/bytes.txt")),
