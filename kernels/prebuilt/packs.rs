@@ -18,7 +18,7 @@ pub(crate) static TARGETS: &[(&str, Option<&str>)] = &[
 ];
 
 /// Every family, with its file for each target.
-pub(crate) static FILES: &[(&str, &[(&str, &[u8])])] = &[
+pub(crate) static FILES: &[(&str, &[File])] = &[
     files!("add": "gfx1030" "gfx1100" "gfx1101" "gfx1102" "gfx1150" "gfx1151" "gfx1200" "gfx1201" "gfx90a" "gfx942" "sm_75"),
     files!("add_rms_norm": "gfx1030" "gfx1100" "gfx1101" "gfx1102" "gfx1150" "gfx1151" "gfx1200" "gfx1201" "gfx90a" "gfx942" "sm_75"),
     files!("attention16": "gfx1030" "gfx1100" "gfx1101" "gfx1102" "gfx1150" "gfx1151" "gfx1200" "gfx1201" "gfx90a" "gfx942" "sm_80"),

@@ -89,12 +89,7 @@ pub(crate) fn chosen(names: &[String]) -> Result<Vec<String>, KernelsError> {
 }
 
 /// What there is of a family, and what must be compiled. `exactly`: the compiler that must have made it.
-fn plan(
-    family: &String,
-    targets: &[String],
-    shared: &Shared,
-    exactly: Option<&Compiler>,
-) -> Result<Plan, KernelsError> {
+fn plan(family: &str, targets: &[String], shared: &Shared, exactly: Option<&Compiler>) -> Result<Plan, KernelsError> {
     let mut packs = BTreeMap::new();
     for target in prebuilt::targets()? {
         // One that cannot be read is made again, if its target is built.
@@ -115,7 +110,7 @@ fn plan(
         }
     }
     Ok(Plan {
-        family: family.clone(),
+        family: family.to_owned(),
         packs,
         stale,
     })
@@ -270,7 +265,7 @@ mod tests {
     fn what_is_current_is_not_compiled_and_an_unknown_family_is_named() {
         let shared = Shared::read().unwrap();
         let targets = ["gfx1100".to_owned(), "sm_75".to_owned()];
-        let stale = plan(&"add".to_owned(), &targets, &shared, None).unwrap().stale;
+        let stale = plan("add", &targets, &shared, None).unwrap().stale;
         assert!(stale.is_empty(), "{stale:?}");
         let error = chosen(&["add".to_owned(), "nobody".to_owned()])
             .unwrap_err()

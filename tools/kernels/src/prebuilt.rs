@@ -149,7 +149,7 @@ pub(crate) fn registry(files: &BTreeMap<String, BTreeSet<String>>) -> String {
         text += &format!("    ({target:?}, {:?}),\n", fallback(target));
     }
     text += "];\n\n/// Every family, with its file for each target.\n\
-        pub(crate) static FILES: &[(&str, &[(&str, &[u8])])] = &[\n";
+        pub(crate) static FILES: &[(&str, &[File])] = &[\n";
     let families: BTreeSet<&String> = files.values().flatten().collect();
     for family in families {
         let having = files.iter().filter(|(_, families)| families.contains(family));

@@ -260,7 +260,7 @@ fn unpack(arch: &str, family: &str) -> Result<Option<PackFile>, PackError> {
 }
 
 /// The file for a target among those of a family.
-fn file_of(files: &[(&str, &'static [u8])], arch: &str) -> Option<&'static [u8]> {
+fn file_of(files: &[registry::File], arch: &str) -> Option<&'static [u8]> {
     files.iter().find(|(known, _)| *known == arch).map(|(_, file)| *file)
 }
 
@@ -285,6 +285,9 @@ fn best<'a>(targets: &[(&'a str, Option<&'a str>)], processor: &str) -> Option<&
 
 /// What is embedded.
 mod registry {
+    /// A target, and its file of a family.
+    pub(crate) type File = (&'static str, &'static [u8]);
+
     /// A family, and its file for each of these targets.
     macro_rules! files {
         ($family:literal: $($arch:literal)*) => {
