@@ -1,5 +1,6 @@
 #!/bin/sh
-# Debian package: builds the program, its manual pages and its completions, and packs them. It needs `cargo install cargo-deb`, and dpkg-dev.
+# Debian package: builds the program, its manual pages, its completions and the notices of its crates, and packs them. It needs dpkg-dev,
+# `cargo install cargo-deb` and `cargo install --features cli cargo-about`.
 set -eu
 cd "$(dirname "$0")/../.."
 
@@ -20,4 +21,6 @@ gzip -9n "$files/man/"*
 for shell in bash zsh fish; do
     "$release/rocmforge" completions "$shell" >"$files/rocmforge.$shell"
 done
+packaging/licenses/notices.sh "$files"
+gzip -9n "$files/third-party-licenses.txt" "$files/rust-library-copyright.html"
 exec cargo deb --package rocmforge-cli --no-build "$@"
