@@ -6,7 +6,7 @@ mod plan;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use rocmforge_attention::paged::{BlockCopy, PagedKv, PrefixKey, SequenceId};
+use rocmforge_attention::paged::{BlockCopy, CacheEvent, PagedKv, PrefixKey, SequenceId};
 use rocmforge_ggml::optimizer::GraphOptimizer;
 use rocmforge_ggml::profile::{self, Profile};
 use rocmforge_ggml::{GgmlBackend, GgmlError, Graph, HostAccess, KvType, TensorDesc, TensorId, executor};
@@ -167,7 +167,11 @@ pub struct Engine<B: GgmlBackend> {
     copies: HashMap<usize, Prepared<CopyRows, B::Program>>,
     next_id: usize,
     memory: MemoryPlan,
+    cache_listener: Option<CacheListener>,
 }
+
+/// Takes events of a prefix cache; false if they are lost.
+type CacheListener = Box<dyn FnMut(Vec<CacheEvent>) -> bool + Send>;
 
 /// Finds a model's weights, and describes them, caches of this size, and the memory of steps.
 fn describe(
@@ -266,6 +270,7 @@ impl<B: HostAccess> Engine<B> {
             copies: HashMap::new(),
             next_id,
             memory,
+            cache_listener: None,
         })
     }
 
@@ -367,6 +372,16 @@ impl<B: HostAccess> Engine<B> {
     #[must_use]
     pub const fn cache(&self) -> &PagedKv<Input> {
         &self.kv
+    }
+
+    /// Calls `listener` after each step that changed which blocks of the cache can be found by later prompts ([`CacheEvent`]), on the thread of the
+    /// step, so it must not wait. If it returns false, the events are lost, and the next that it gets is [`CacheEvent::Cleared`]. Only sequences of the
+    /// default [`PrefixKey`] are named: those of a tenant stay inside. It is dropped with the engine.
+    pub fn listen_to_cache(&mut self, listener: impl FnMut(Vec<CacheEvent>) -> bool + Send + 'static) {
+        // A step may give up and fill each block once.
+        let limit = self.kv.counts().blocks.saturating_mul(2).max(1024);
+        self.kv.record_events(limit);
+        self.cache_listener = Some(Box::new(listener));
     }
 
     /// Begins a sequence. Blocks that an earlier sequence with the same beginning left are shared: [`Self::cached_tokens`] of
@@ -587,6 +602,12 @@ impl<B: HostAccess> Engine<B> {
                         self.kv.truncate(sequence, length)?;
                     }
                 }
+            }
+        }
+        if let Some(listener) = &mut self.cache_listener {
+            let events = self.kv.take_events();
+            if !events.is_empty() && !listener(events) {
+                self.kv.lose_events();
             }
         }
         result

@@ -155,4 +155,8 @@ impl Token for Input {
                 .for_each(|part| sha.update(part)),
         }
     }
+
+    fn id(&self) -> Option<u32> {
+        self.id()
+    }
 }

@@ -55,5 +55,5 @@ pub use file_kind::FileKind;
 pub use files::FileError;
 pub use input::{AsInputs, EmbeddingRow, Input};
 pub use model::Model;
-pub use rocmforge_attention::paged::{CacheCounts, PrefixKey, SequenceId};
+pub use rocmforge_attention::paged::{BlockHash, CacheCounts, CacheEvent, PrefixKey, SequenceId};
 pub use rocmforge_ggml::KvType;

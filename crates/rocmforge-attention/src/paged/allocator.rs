@@ -20,6 +20,12 @@ impl BlockHash {
         tokens.iter().for_each(|token| token.update(&mut sha));
         Self(sha.finalize().into())
     }
+
+    /// Its last 64 bits, a name of the block for other programs.
+    pub fn low_64(self) -> u64 {
+        let [.., a, b, c, d, e, f, g, h] = self.0;
+        u64::from_be_bytes([a, b, c, d, e, f, g, h])
+    }
 }
 
 /// One block's state. `refs` and `hash` are independent: a block is
@@ -45,6 +51,8 @@ pub struct BlockAllocator {
     clock: u64,
     in_use: usize,
     evictions: u64,
+    /// Hashes that were taken away since somebody looked; `None` if nobody wants them. Each had been published, so there are no more of them than that.
+    pub(super) forgotten: Option<Vec<BlockHash>>,
 }
 
 impl BlockAllocator {
@@ -59,6 +67,7 @@ impl BlockAllocator {
             clock: 0,
             in_use: 0,
             evictions: 0,
+            forgotten: None,
         }
     }
 
@@ -248,6 +257,9 @@ impl BlockAllocator {
     pub(super) fn forget(&mut self, block: u32) {
         if let Some(hash) = self.blocks.get_mut(block as usize).and_then(|state| state.hash.take()) {
             self.by_hash.remove(&hash);
+            if let Some(forgotten) = &mut self.forgotten {
+                forgotten.push(hash);
+            }
         }
     }
 }

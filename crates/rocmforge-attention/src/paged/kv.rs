@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 
+use super::events::EventLog;
 use super::pool::Pool;
 use super::states::StateSlots;
 use super::{
-    BlockAllocator, BlockCounts, BlockHash, BlockTable, Keep, PagedKvError, PoolConfig, PrefixKey, SequenceId, Token,
-    blocks_for,
+    BlockAllocator, BlockCounts, BlockHash, BlockTable, CacheEvent, Keep, PagedKvError, PoolConfig, PrefixKey,
+    SequenceId, Token, blocks_for,
 };
 
 /// Sizes of the pools.
@@ -88,6 +89,8 @@ pub struct PagedKv<T = u32> {
     pub(super) sequences: HashMap<SequenceId, Sequence<T>>,
     next_id: u64,
     copies: u64,
+    /// Events, and the pool that they are about.
+    events: Option<(usize, EventLog)>,
 }
 
 impl<T: Token> PagedKv<T> {
@@ -115,7 +118,38 @@ impl<T: Token> PagedKv<T> {
             sequences: HashMap::new(),
             next_id: 0,
             copies: 0,
+            events: None,
         })
+    }
+
+    /// Records what the prefix cache gets and loses from now on, until [`take_events`](Self::take_events): at most `limit` blocks, or else
+    /// [`CacheEvent::Cleared`] stands for all.
+    ///
+    /// Only sequences of the default [`PrefixKey`] are named, so that no tenant's tokens get outside. Of several pools the events are about
+    /// the first that keeps all tokens, or the first of all; a cache of states alone has none.
+    pub fn record_events(&mut self, limit: usize) {
+        let all = self.pools.iter().position(|pool| pool.keep == Keep::All);
+        let index = all.unwrap_or(0);
+        if let Some(pool) = self.pools.get_mut(index) {
+            pool.allocator.forgotten = Some(Vec::new());
+            self.events = Some((index, EventLog::new(limit)));
+        }
+    }
+
+    /// The events since they were taken last.
+    pub fn take_events(&mut self) -> Vec<CacheEvent> {
+        let Some((pool, log)) = &mut self.events else {
+            return Vec::new();
+        };
+        log.remove(&mut self.pools[*pool]);
+        log.take()
+    }
+
+    /// Says that events that were taken have been lost: the next is [`CacheEvent::Cleared`].
+    pub fn lose_events(&mut self) {
+        if let Some((_, log)) = &mut self.events {
+            log.clear();
+        }
     }
 
     /// Adds a sequence that shares the cached blocks with which `prompt` begins, of those that were written under the same key. At least the last token of the prompt is left to
@@ -347,6 +381,13 @@ impl<T: Token> PagedKv<T> {
                 allocator.release(block)?;
             }
             table.first = table.first.max(seen);
+        }
+        if let Some((pool, log)) = &mut self.events {
+            log.remove(&mut self.pools[*pool]);
+            // No root: nobody's alone.
+            if root.is_none() {
+                log.store(&self.pools[*pool], self.block_size, hashes, tokens);
+            }
         }
         let at_border = tokens.len().is_multiple_of(self.block_size);
         let border = hashes.last().copied().filter(|_| at_border);

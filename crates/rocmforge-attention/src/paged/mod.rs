@@ -75,10 +75,16 @@
 //! [`PrefixKey`]: adapter, and salt of a tenant. After its last release a block keeps
 //! its content and its hash until the pool needs it for something else; the block released longest ago goes first, and of one sequence
 //! the last block, because a block is of no use without those before it.
+//!
+//! # Events
+//!
+//! [`PagedKv::record_events`] notes which blocks can be found, with their tokens ([`CacheEvent`]): a router in front of several servers sends a prompt to
+//! the one that has most of it.
 
 mod allocator;
 mod defragment;
 mod error;
+mod events;
 mod kv;
 mod pool;
 mod prefix_key;
@@ -89,6 +95,7 @@ mod table;
 pub use allocator::{BlockAllocator, BlockHash};
 pub use defragment::Defragmented;
 pub use error::PagedKvError;
+pub use events::CacheEvent;
 pub use kv::{Added, Appended, BlockCopy, CacheCounts, PagedKv, PagedKvConfig};
 pub use pool::{BlockCounts, Keep, PoolConfig};
 pub use prefix_key::{PrefixKey, Token};

@@ -8,11 +8,18 @@ use super::BlockHash;
 pub trait Token: Clone {
     /// Adds bytes that no other value has, and that do not begin with those of another.
     fn update(&self, sha: &mut Sha256);
+
+    /// The id, if it is one.
+    fn id(&self) -> Option<u32>;
 }
 
 impl Token for u32 {
     fn update(&self, sha: &mut Sha256) {
         sha.update(self.to_le_bytes());
+    }
+
+    fn id(&self) -> Option<u32> {
+        Some(*self)
     }
 }
 

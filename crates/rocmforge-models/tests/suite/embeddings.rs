@@ -1,13 +1,15 @@
 //! Rows of embeddings in place of tokens: the rows of a model's own table must give what the tokens' ids give.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 use rocmforge_ggml::{CpuBackend, DType, HipGgmlBackend, HostAccess, HybridBackend};
 use rocmforge_models::generate::{Event, GenerateError, Generator, Prompt, Request, RequestId};
 use rocmforge_models::sampling::SamplerConfig;
 use rocmforge_models::serve::{ServeError, ServeOptions, Server};
 use rocmforge_models::{
-    AsInputs, Chunk, Engine, EngineOptions, Input, KvType, Limit, Model, ModelError, Outputs, PrefixKey,
+    AsInputs, CacheEvent, Chunk, Engine, EngineOptions, Input, KvType, Limit, Model, ModelError, Outputs, PrefixKey,
 };
 use rocmforge_testkit::data::rng;
 use rocmforge_testkit::gpu;
@@ -205,6 +207,62 @@ fn a_prefix_is_shared_where_the_rows_are_the_same() {
         ..none
     };
     assert_eq!(cached(&mut engine, &salt, &prompt(image(1))).0, 0);
+}
+
+#[test]
+fn events_of_the_cache_have_ids_of_default_keys_only() {
+    let model = model("llama.gguf");
+    let mut engine = engine(&model, 32);
+    let events = Arc::new(Mutex::new(Vec::new()));
+    let takes = Arc::new(AtomicBool::new(true));
+    let (sent, is_taken) = (Arc::clone(&events), Arc::clone(&takes));
+    engine.listen_to_cache(move |batch| {
+        sent.lock().expect("no panic").extend(batch);
+        is_taken.load(Ordering::SeqCst)
+    });
+    let mut run = |key: &PrefixKey, prompt: &[Input]| {
+        let sequence = engine.add_keyed_sequence(key, prompt).expect("room");
+        engine.prefill(sequence, prompt).expect("runs");
+        engine.remove(sequence).expect("there");
+        std::mem::take(&mut *events.lock().expect("no panic"))
+    };
+    let salt = PrefixKey {
+        salt: "other".to_owned(),
+        ..PrefixKey::default()
+    };
+    let text: Vec<Input> = ids(3, 12).into_iter().map(Input::Id).collect();
+    assert_eq!(run(&salt, &text), []);
+    let found = run(&PrefixKey::default(), &text);
+    let [
+        CacheEvent::Stored {
+            parent: None,
+            hashes,
+            tokens,
+        },
+    ] = &found[..]
+    else {
+        panic!("{found:?}");
+    };
+    assert_eq!((hashes.len(), tokens), (3, &ids(3, 12)));
+    // A block with rows ends what is named.
+    let mut mixed = text[..4].to_vec();
+    mixed.extend(rows_of(&model, &ids(4, 4)));
+    mixed.extend_from_slice(&text[..8]);
+    assert_eq!(run(&PrefixKey::default(), &mixed), []);
+    // What was lost is said, and named when it is used again.
+    takes.store(false, Ordering::SeqCst);
+    let other: Vec<Input> = ids(5, 8).into_iter().map(Input::Id).collect();
+    assert_eq!(run(&PrefixKey::default(), &other).len(), 1);
+    takes.store(true, Ordering::SeqCst);
+    let again = run(&PrefixKey::default(), &text);
+    assert_eq!(again[0], CacheEvent::Cleared);
+    let stored = again[1..].iter().map(|event| match event {
+        CacheEvent::Stored { hashes, .. } => hashes.len(),
+        other => panic!("{other:?}"),
+    });
+    assert_eq!(stored.sum::<usize>(), 3);
+    drop(engine);
+    assert_eq!(Arc::strong_count(&takes), 1, "the listener goes with the engine");
 }
 
 #[test]
