@@ -21,6 +21,7 @@ use rocmforge_server::{
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::failure::Failure;
+use crate::kv_events::{self, Events};
 use crate::machine::{self, Opened};
 use crate::models;
 use crate::options::{DEFAULT_MODEL, MachineOptions};
@@ -76,6 +77,8 @@ pub(crate) struct Args {
     #[arg(long)]
     log_json: bool,
     #[command(flatten)]
+    kv_events: kv_events::Options,
+    #[command(flatten)]
     machine: MachineOptions,
 }
 
@@ -98,6 +101,7 @@ struct Served {
     identity: String,
     opened: Opened,
     args: Arc<Args>,
+    events: Events,
 }
 
 /// Runs the command.
@@ -112,7 +116,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let tls = args.tls()?;
     let opened = machine::open(&args.machine)?;
     let sources = sources(&args, &opened, Store::path_of)?;
-    let names: Vec<String> = sources.iter().map(|(name, _)| name.clone()).collect();
+    let names: Vec<String> = sources.iter().map(|served| served.name.clone()).collect();
+    let (has_keys, named) = (args.keys.is_some(), args.models.len());
+    let events = args
+        .kv_events
+        .start(has_keys, args.allow_without_keys, named, &names[0])?;
     let options = ServerOptions {
         listen: (args.host, args.port).into(),
         keys,
@@ -130,9 +138,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         ..ServerOptions::default()
     };
     let had_terminals = terminals();
-    let app = App::new(options, sources)?;
+    let app = App::new(options, with_events(sources, &events))?;
     let of_reload = Arc::clone(&args);
-    app.on_reload(move |app| reload(app, &of_reload, &opened));
+    app.on_reload(move |app| reload(app, &of_reload, &opened, &events));
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let served: Result<(), Failure> = runtime.block_on(async {
         let listener = tokio::net::TcpListener::bind((args.host, args.port)).await;
@@ -189,7 +197,7 @@ fn sources(
     args: &Arc<Args>,
     opened: &Opened,
     find: impl Fn(&Store, &str) -> Result<PathBuf, Failure>,
-) -> Result<Vec<Named>, Failure> {
+) -> Result<Vec<Served>, Failure> {
     let store = Store::of_user()?;
     let mut names = args.models.clone();
     if names.is_empty() {
@@ -198,26 +206,35 @@ fn sources(
     if names.is_empty() {
         names.push(DEFAULT_MODEL.to_owned());
     }
-    let mut sources: Vec<Named> = Vec::new();
+    let mut sources: Vec<Served> = Vec::new();
     for mut name in names {
         let path = find(&store, &name)?;
         // Clients see names of models, and no paths of this machine.
         if path == Path::new(&name) {
             name = name_of(&path)?;
         }
-        if sources.iter().any(|(other, _)| *other == name) {
+        if sources.iter().any(|other| other.name == name) {
             return Err(format!("two models have the name {name}").into());
         }
-        let served = Served {
-            name: name.clone(),
+        sources.push(Served {
+            name,
             identity: identity(&path),
             path,
             opened: opened.clone(),
             args: Arc::clone(args),
-        };
-        sources.push((name, Box::new(served)));
+            events: Events::default(),
+        });
     }
     Ok(sources)
+}
+
+/// Models whose events go to these sockets.
+fn with_events(sources: Vec<Served>, events: &Events) -> Vec<Named> {
+    let named = sources.into_iter().map(|mut served| -> Named {
+        served.events = events.clone();
+        (served.name.clone(), Box::new(served))
+    });
+    named.collect()
 }
 
 /// A path, and what changes when another file is put there.
@@ -228,7 +245,7 @@ fn identity(path: &Path) -> String {
 }
 
 /// Reads keys, certificate and models anew. What cannot be used is said in the log, and the old setting stays.
-fn reload(app: &App, args: &Arc<Args>, opened: &Opened) -> Result<(), String> {
+fn reload(app: &App, args: &Arc<Args>, opened: &Opened, events: &Events) -> Result<(), String> {
     let keys = || -> Result<(), Failure> {
         if let Some(path) = &args.keys {
             app.set_keys(Keys::read(path)?)?;
@@ -243,7 +260,7 @@ fn reload(app: &App, args: &Arc<Args>, opened: &Opened) -> Result<(), String> {
     };
     let models = || -> Result<(), Failure> {
         // Nothing is fetched meanwhile.
-        app.set_models(sources(args, opened, Store::path_here)?)?;
+        app.set_models(with_events(sources(args, opened, Store::path_here)?, events))?;
         Ok(())
     };
     let parts = [("keys", keys()), ("certificate", tls()), ("models", models())];
@@ -444,15 +461,17 @@ impl Served {
             max_sequences: self.args.parallel,
             ..self.args.machine.engine()
         };
-        let (args, plan) = (Arc::clone(&self.args), Arc::clone(plan));
+        let (args, plan, events) = (Arc::clone(&self.args), Arc::clone(plan), self.events.clone());
         let server = match self.opened.clone() {
             Opened::Cpu => Server::start(options, move || {
-                let engine = Engine::new(args.machine.cpu(), &model, engine)?;
+                let mut engine = Engine::new(args.machine.cpu(), &model, engine)?;
+                events.follow(&mut engine);
                 let _ = plan.set(*engine.memory());
                 Ok(Generator::new(engine, model.tokenizer()?))
             }),
             Opened::Cards(cards) => Server::start(options, move || {
-                let engine = Engine::new(cards.machine(&args.machine)?, &model, engine)?;
+                let mut engine = Engine::new(cards.machine(&args.machine)?, &model, engine)?;
+                events.follow(&mut engine);
                 let _ = plan.set(*engine.memory());
                 Ok(Generator::new(engine, model.tokenizer()?))
             }),

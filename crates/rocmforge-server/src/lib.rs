@@ -10,6 +10,7 @@
 //!   about the server itself, `page` the chat in a browser.
 //! * `guard` looks at each request before its route does: host, origin, key. `listen`, `socket`, `tls` and `in_time` bound connections and their
 //!   times, `places` the requests that run.
+//! * `kv_events`, by a feature, tells routers what is in a model's cache.
 //! * `description` is the description of all routes in OpenAPI; each module has the table of its own.
 //! * `requests` gives each request an id and a line of the log. `fields` reads requests, `unread` what routes leave of them,
 //!   `error` says what is wrong with them in the words of each API.
@@ -54,6 +55,8 @@ mod generation;
 mod guard;
 mod in_time;
 mod keys;
+#[cfg(feature = "kv-events")]
+pub mod kv_events;
 mod listen;
 mod llama_cpp;
 mod metrics;
