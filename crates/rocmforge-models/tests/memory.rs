@@ -8,9 +8,9 @@ use rocmforge_models::bert::BertConfig;
 use rocmforge_models::chat::ChatTemplate;
 use rocmforge_models::config::DecoderConfig;
 use rocmforge_models::sampling::{Dry, Sampler, SamplerConfig};
-use rocmforge_models::tokenizer::Tokenizer;
+use rocmforge_models::tokenizer::{Encode, Tokenizer};
 use rocmforge_models::{Engine, EngineOptions, FileError, Limit, Model, ModelError};
-use rocmforge_test_support::allocator::{Counting, asked};
+use rocmforge_test_support::allocator::{Counting, asked, left};
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -116,6 +116,38 @@ fn special_tokens_take_what_their_text_takes() {
     assert!(size < 6 * text.len(), "{size} bytes for {}", text.len());
     let (size, _) = asked(|| ChatTemplate::from_directory(directory.path()));
     assert!(size < 6 * text.len(), "{size} bytes for {}", text.len());
+}
+
+/// A server loads and unloads models for weeks, and its threads live as long as it.
+#[test]
+fn a_tokenizer_that_is_dropped_leaves_nothing_on_the_threads_that_used_it() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("tokenizer.json");
+    let words = |tokenizer: &Tokenizer| {
+        for number in 0..200 {
+            let text = format!("{number:b}").replace('0', "a").replace('1', "b");
+            let ids = tokenizer.encode(&text, Encode::default()).expect("ids");
+            assert!(!ids.is_empty());
+        }
+    };
+    // Files of 2019 do not name the type.
+    for kind in [Some("BPE"), None] {
+        let mut model = serde_json::json!({ "vocab": { "a": 0, "b": 1, "ab": 2 }, "merges": ["a b"] });
+        if let Some(kind) = kind {
+            model["type"] = kind.into();
+        }
+        let file = serde_json::json!({ "model": model, "added_tokens": [] });
+        std::fs::write(&path, file.to_string()).expect("written");
+        let cycle = || words(&Tokenizer::from_file(&path).expect("a tokenizer"));
+        // What threads keep once for all.
+        cycle();
+        assert_eq!(left(|| (0..10).for_each(|_| cycle())), 0, "{kind:?}");
+    }
+    let gguf = tiny("qwen2.gguf");
+    let model = Model::from_gguf(gguf).expect("a model");
+    let cycle = || words(&model.tokenizer().expect("a tokenizer"));
+    cycle();
+    assert_eq!(left(|| (0..10).for_each(|_| cycle())), 0);
 }
 
 fn tiny(file: &str) -> Gguf {

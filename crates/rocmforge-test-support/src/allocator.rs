@@ -21,6 +21,7 @@ pub struct Counting;
 
 thread_local! {
     static ASKED: Cell<usize> = const { Cell::new(0) };
+    static GIVEN_BACK: Cell<usize> = const { Cell::new(0) };
 }
 
 static USED: AtomicUsize = AtomicUsize::new(0);
@@ -39,6 +40,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        GIVEN_BACK.set(GIVEN_BACK.get().saturating_add(layout.size()));
         USED.fetch_sub(layout.size(), Ordering::Relaxed);
         // SAFETY: `pointer` came from `alloc` above, so from the system's allocator with this layout.
         unsafe { System.dealloc(pointer, layout) }
@@ -50,6 +52,14 @@ pub fn asked<T>(work: impl FnOnce() -> T) -> (usize, T) {
     let before = ASKED.get();
     let result = work();
     (ASKED.get() - before, result)
+}
+
+/// Bytes that `work` leaves in use on this thread: what it asks for, less what it gives back.
+pub fn left(work: impl FnOnce()) -> isize {
+    let in_use = || ASKED.get().wrapping_sub(GIVEN_BACK.get());
+    let before = in_use();
+    work();
+    in_use().wrapping_sub(before).cast_signed()
 }
 
 /// The most bytes that all threads have in use during `work`, beside those in use before. For a program with one test: others move it.

@@ -46,10 +46,9 @@ fn token_of(vocabulary: &Vocabulary, id: Option<u32>) -> Option<&String> {
 }
 
 fn bpe(vocabulary: &Vocabulary, merges: Merges) -> BpeBuilder {
-    let builder = BPE::builder().vocab_and_merges(
-        model_tokens(vocabulary).collect::<tokenizers::models::bpe::Vocab>(),
-        merges,
-    );
+    let tokens = model_tokens(vocabulary).collect::<tokenizers::models::bpe::Vocab>();
+    // The library's cache is of each thread, and stays there when the tokenizer is dropped.
+    let builder = BPE::builder().vocab_and_merges(tokens, merges).cache_capacity(0);
     match token_of(vocabulary, vocabulary.special.unk) {
         Some(unk) => builder.unk_token(unk.clone()).fuse_unk(true),
         None => builder,

@@ -11,7 +11,7 @@ use std::path::Path;
 use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
-use tokenizers::models::bpe::BPE;
+use tokenizers::models::bpe::{BPE, Vocab};
 use tokenizers::models::unigram::Unigram;
 use tokenizers::models::wordlevel::WordLevel;
 use tokenizers::models::wordpiece::WordPiece;
@@ -87,6 +87,66 @@ enum Kind {
 enum Merge<'a> {
     Pair(#[serde(borrow)] Text<'a>, Text<'a>),
     Line(#[serde(borrow)] Text<'a>),
+}
+
+impl Merge<'_> {
+    /// Both sides; `None` for a line that is no merge.
+    fn sides(&self) -> Option<(&str, &str)> {
+        match self {
+            Self::Pair(left, right) => Some((&left.0, &right.0)),
+            Self::Line(line) => line.0.split_once(' ').filter(|(_, right)| !right.contains(' ')),
+        }
+    }
+
+    /// Whether it is the first line of a file of merges, which says the version.
+    fn is_version(&self) -> bool {
+        matches!(self, Self::Line(line) if line.0.starts_with("#version"))
+    }
+}
+
+/// A model of byte pairs as the library reads it, to be built without the library's cache: that is of each thread, and stays there when the tokenizer
+/// is dropped.
+#[derive(Deserialize)]
+struct BytePairs<'a> {
+    dropout: Option<f32>,
+    unk_token: Option<String>,
+    continuing_subword_prefix: Option<String>,
+    end_of_word_suffix: Option<String>,
+    fuse_unk: Option<bool>,
+    byte_fallback: Option<bool>,
+    ignore_merges: Option<bool>,
+    vocab: Vocab,
+    #[serde(borrow)]
+    merges: Vec<Merge<'a>>,
+}
+
+impl BytePairs<'_> {
+    fn build(self) -> Result<BPE, tokenizers::Error> {
+        let merges = self.merges.iter().filter(|merge| !merge.is_version());
+        let merges = merges.map(|merge| {
+            let (left, right) = merge.sides().ok_or("a merge has not two sides")?;
+            Ok::<_, tokenizers::Error>((left.to_owned(), right.to_owned()))
+        });
+        let mut builder = BPE::builder()
+            .vocab_and_merges(self.vocab, merges.collect::<Result<Vec<_>, _>>()?)
+            .cache_capacity(0)
+            .fuse_unk(self.fuse_unk.unwrap_or_default())
+            .byte_fallback(self.byte_fallback.unwrap_or_default())
+            .ignore_merges(self.ignore_merges.unwrap_or_default());
+        if let Some(dropout) = self.dropout {
+            builder = builder.dropout(dropout);
+        }
+        if let Some(unk) = self.unk_token {
+            builder = builder.unk_token(unk);
+        }
+        if let Some(prefix) = self.continuing_subword_prefix {
+            builder = builder.continuing_subword_prefix(prefix);
+        }
+        if let Some(suffix) = self.end_of_word_suffix {
+            builder = builder.end_of_word_suffix(suffix);
+        }
+        builder.build()
+    }
 }
 
 /// How many entries a list or a map has. Keeps none of them.
@@ -185,11 +245,14 @@ impl File<'_> {
     fn build(&self, kind: Option<Kind>) -> Result<Library, Box<dyn std::error::Error + Send + Sync>> {
         let json = self.model.get();
         let model: ModelWrapper = match kind {
-            Some(Kind::Bpe) => serde_json::from_str::<BPE>(json)?.into(),
+            Some(Kind::Bpe) => serde_json::from_str::<BytePairs<'_>>(json)?.build()?.into(),
             Some(Kind::Unigram) => serde_json::from_str::<Unigram>(json)?.into(),
             Some(Kind::WordLevel) => serde_json::from_str::<WordLevel>(json)?.into(),
             Some(Kind::WordPiece) => serde_json::from_str::<WordPiece>(json)?.into(),
-            None => serde_json::from_str(json)?,
+            None => match serde_json::from_str(json)? {
+                ModelWrapper::BPE(_) => serde_json::from_str::<BytePairs<'_>>(json)?.build()?.into(),
+                model => model,
+            },
         };
         let mut library = Library::new(model);
         library.with_normalizer(part::<NormalizerWrapper>(self.normalizer)?)?;
@@ -271,13 +334,12 @@ fn check_merges(merges: &[Merge<'_>], vocab: &HashMap<Text<'_>, u32>, prefix: &s
             Merge::Pair(left, right) => format!("{} {}", left.0, right.0),
             Merge::Line(line) => line.0.to_string(),
         };
-        let sides = match merge {
-            Merge::Pair(left, right) => Some((&*left.0, &*right.0)),
-            // The first line of a file of merges.
-            Merge::Line(line) if line.0.starts_with("#version") => continue,
-            Merge::Line(line) => line.0.split_once(' ').filter(|(_, right)| !right.contains(' ')),
-        };
-        let (left, right) = sides.ok_or_else(|| TokenizerError::BadMerge { index, merge: shown() })?;
+        if merge.is_version() {
+            continue;
+        }
+        let (left, right) = merge
+            .sides()
+            .ok_or_else(|| TokenizerError::BadMerge { index, merge: shown() })?;
         let rest = right
             .strip_prefix(prefix)
             .ok_or_else(|| TokenizerError::MergeWithoutPrefix {
