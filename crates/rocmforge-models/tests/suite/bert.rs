@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::directory::{Tensors, write};
 use super::gguf_keys::tiny;
-use super::serve::Planted;
+use super::serve::{Planted, planted};
 
 const WIDTH: usize = 8;
 const INNER: usize = 12;
@@ -273,8 +273,8 @@ fn a_graph_that_cannot_be_compiled_leaves_nothing_in_the_backend() {
     let directory = tempfile::tempdir().expect("a directory");
     random(directory.path());
     let model = Bert::open(directory.path()).expect("opens");
-    let mut backend = Planted::new(&[]);
-    backend.refused = 3;
+    let mut backend = planted(&[]);
+    backend.hook.refused = 3;
     let mut embedder = embedder(model, backend, 64);
     let held = |embedder: &Embedder<Planted>| {
         let ids = (0..10_000).map(TensorId);

@@ -17,7 +17,7 @@ use crate::reference::random_file;
 use crate::reference::{SAME, Tiny, best};
 use crate::suite::cache_types::{SMALL, nmse};
 use crate::suite::directory::Export;
-use crate::suite::serve::{Fault, Planted};
+use crate::suite::serve::{Fault, planted};
 
 fn gemma() -> Model {
     let tiny = Tiny::all().into_iter().find(|tiny| tiny.file == "gemma3.gguf");
@@ -177,7 +177,7 @@ fn a_fork_whose_block_cannot_be_copied_keeps_its_tokens() {
     let tokens = ids(5, 7);
     let expected = at_once(&model, &tokens);
     for fault in [2, 3, 4] {
-        let backend = Planted::new(&[(fault, Fault::Fail)]);
+        let backend = planted(&[(fault, Fault::Fail)]);
         let mut engine = Engine::new(backend, &model, options(16, 16)).expect("the model loads");
         let first = engine.add_sequence(&[]).expect("room");
         engine.prefill(first, &tokens[..3]).expect("runs");

@@ -4,15 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use rocmforge_ggml::optimizer::GraphOptimizer;
-use rocmforge_ggml::{
-    CpuBackend, GgmlBackend, GgmlError, GgmlResult, Graph, HostAccess, Op, SharedBytes, TensorDesc, TensorId,
-};
+use rocmforge_ggml::{CpuBackend, GgmlError, GgmlResult, TensorId};
 use rocmforge_models::generate::{Event, FinishReason, GenerateError, Generator, Request};
 use rocmforge_models::sampling::SamplerConfig;
 use rocmforge_models::serve::{Events, Handle, ServeError, ServeOptions, Server, State};
 use rocmforge_models::{Engine, Model};
 use rocmforge_testkit::data::rng;
+use rocmforge_testkit::{Hook, HookedBackend};
 
 use crate::reference::load::small_engine;
 use crate::reference::{Tiny, best, engine};
@@ -25,9 +23,8 @@ pub(super) enum Fault {
     Panic,
 }
 
-/// A CPU backend some of whose programs, by their numbers from 1, meet a fault.
-pub(super) struct Planted {
-    cpu: CpuBackend,
+/// Faults that some programs of a backend meet, by their numbers from 1.
+pub(super) struct Plan {
     run: usize,
     faults: Vec<(usize, Fault)>,
     /// Graphs that are refused before one is compiled.
@@ -36,7 +33,7 @@ pub(super) struct Planted {
     dropped: Option<Arc<AtomicBool>>,
 }
 
-impl Drop for Planted {
+impl Drop for Plan {
     fn drop(&mut self) {
         if let Some(dropped) = &self.dropped {
             std::thread::sleep(Duration::from_millis(300));
@@ -45,84 +42,40 @@ impl Drop for Planted {
     }
 }
 
-impl Planted {
-    pub(super) fn new(faults: &[(usize, Fault)]) -> Self {
-        Self {
-            cpu: CpuBackend::with_threads(1),
-            run: 0,
-            faults: faults.to_vec(),
-            dropped: None,
-            refused: 0,
+impl Hook for Plan {
+    fn compile(&mut self) -> GgmlResult<()> {
+        match self.refused {
+            0 => Ok(()),
+            _ => {
+                self.refused -= 1;
+                Err(GgmlError::UnknownTensor(TensorId(usize::MAX)))
+            }
         }
     }
-}
 
-impl GgmlBackend for Planted {
-    type Buffer = <CpuBackend as GgmlBackend>::Buffer;
-    type Program = <CpuBackend as GgmlBackend>::Program;
-
-    fn alloc(&mut self, desc: &TensorDesc) -> GgmlResult<()> {
-        self.cpu.alloc(desc)
-    }
-    fn bind(&mut self, desc: &TensorDesc, buffer: Self::Buffer) -> GgmlResult<()> {
-        self.cpu.bind(desc, buffer)
-    }
-    fn bind_view(&mut self, desc: &TensorDesc) -> GgmlResult<()> {
-        self.cpu.bind_view(desc)
-    }
-    fn free(&mut self, id: TensorId) -> GgmlResult<()> {
-        self.cpu.free(id)
-    }
-    fn tensor_desc(&self, id: TensorId) -> Option<&TensorDesc> {
-        self.cpu.tensor_desc(id)
-    }
-    fn buffer(&self, id: TensorId) -> Option<&Self::Buffer> {
-        self.cpu.buffer(id)
-    }
-    fn buffer_mut(&mut self, id: TensorId) -> Option<&mut Self::Buffer> {
-        self.cpu.buffer_mut(id)
-    }
-    fn execute_op(&mut self, op: &Op, inputs: &[TensorId], outputs: &[TensorId]) -> GgmlResult<()> {
-        self.cpu.execute_op(op, inputs, outputs)
-    }
-    fn compile(&mut self, graph: &Graph) -> GgmlResult<Self::Program> {
-        if self.refused > 0 {
-            self.refused -= 1;
-            return Err(GgmlError::UnknownTensor(TensorId(usize::MAX)));
-        }
-        self.cpu.compile(graph)
-    }
-    fn enqueue(&mut self, program: &mut Self::Program) -> GgmlResult<()> {
+    fn enqueue(&mut self) -> GgmlResult<()> {
         self.run += 1;
         let planted = self.faults.iter().find(|(at, _)| *at == self.run);
         match planted.map(|(_, fault)| *fault) {
-            None => self.cpu.enqueue(program),
-            Some(Fault::Fail) => Err(GgmlError::UnknownTensor(TensorId(usize::MAX))),
-            Some(Fault::Sleep(time)) => {
-                std::thread::sleep(time);
-                self.cpu.enqueue(program)
-            }
+            None => {}
+            Some(Fault::Fail) => return Err(GgmlError::UnknownTensor(TensorId(usize::MAX))),
+            Some(Fault::Sleep(time)) => std::thread::sleep(time),
             Some(Fault::Panic) => panic!("planted"),
         }
-    }
-    fn synchronize(&mut self) -> GgmlResult<()> {
-        self.cpu.synchronize()
-    }
-    fn optimizer(&self) -> GraphOptimizer {
-        self.cpu.optimizer()
+        Ok(())
     }
 }
 
-impl HostAccess for Planted {
-    fn write(&mut self, id: TensorId, bytes: &[u8]) -> GgmlResult<()> {
-        self.cpu.write(id, bytes)
-    }
-    fn read(&mut self, id: TensorId) -> GgmlResult<Vec<u8>> {
-        self.cpu.read(id)
-    }
-    fn load(&mut self, desc: &TensorDesc, bytes: Arc<dyn SharedBytes>) -> GgmlResult<()> {
-        self.cpu.load(desc, bytes)
-    }
+/// A CPU backend with planted faults.
+pub(super) type Planted = HookedBackend<Plan>;
+
+pub(super) fn planted(faults: &[(usize, Fault)]) -> Planted {
+    HookedBackend::new(Plan {
+        run: 0,
+        faults: faults.to_vec(),
+        dropped: None,
+        refused: 0,
+    })
 }
 
 fn model() -> Model {
@@ -135,7 +88,7 @@ fn server(options: ServeOptions, faults: &[(usize, Fault)]) -> Server {
     let faults = faults.to_vec();
     Server::start(options, move || {
         let model = model();
-        let mut engine = Engine::new(Planted::new(&faults), &model, small_engine())?;
+        let mut engine = Engine::new(planted(&faults), &model, small_engine())?;
         // The first step builds no graph: it is as quick as the others.
         engine.warm_up()?;
         Ok(Generator::new(engine, model.tokenizer()?))
@@ -346,8 +299,8 @@ fn a_device_that_answers_too_late_gives_its_memory_back_before_the_server_is_gon
     let of_backend = Arc::clone(&dropped);
     let server = Server::start(options, move || {
         let model = model();
-        let mut backend = Planted::new(&[(2, Fault::Sleep(Duration::from_secs(2)))]);
-        backend.dropped = Some(of_backend);
+        let mut backend = planted(&[(2, Fault::Sleep(Duration::from_secs(2)))]);
+        backend.hook.dropped = Some(of_backend);
         let mut engine = Engine::new(backend, &model, small_engine())?;
         // The first step builds no graph: it is as quick as the others.
         engine.warm_up()?;

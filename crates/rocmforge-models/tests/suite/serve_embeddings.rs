@@ -8,7 +8,7 @@ use rocmforge_models::serve::{EmbeddingHandle, EmbeddingOptions, EmbeddingServer
 use rocmforge_testkit::data::rng;
 
 use super::bert::random;
-use super::serve::{Fault, Planted};
+use super::serve::{Fault, planted};
 
 const STEP: EmbedderOptions = EmbedderOptions { step_tokens: 64 };
 
@@ -21,7 +21,7 @@ fn model() -> Bert {
 /// A server whose programs meet faults.
 fn server(options: EmbeddingOptions, faults: &[(usize, Fault)]) -> EmbeddingServer {
     let faults = faults.to_vec();
-    let server = EmbeddingServer::start(options, move || Embedder::new(model(), Planted::new(&faults), STEP));
+    let server = EmbeddingServer::start(options, move || Embedder::new(model(), planted(&faults), STEP));
     server.expect("it starts")
 }
 

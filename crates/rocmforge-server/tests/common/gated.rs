@@ -3,12 +3,12 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 
-use rocmforge_ggml::optimizer::GraphOptimizer;
-use rocmforge_ggml::{CpuBackend, GgmlBackend, GgmlResult, Graph, HostAccess, Op, SharedBytes, TensorDesc, TensorId};
+use rocmforge_ggml::GgmlResult;
 use rocmforge_models::generate::Generator;
 use rocmforge_models::serve::{ServeOptions, Server};
 use rocmforge_models::{Engine, EngineOptions};
 use rocmforge_server::{LoadError, Loaded, Source};
+use rocmforge_testkit::{Hook, HookedBackend};
 
 use super::model;
 
@@ -21,71 +21,13 @@ impl Gate {
         *self.0.0.lock().expect("no panic") = is_open;
         self.0.1.notify_all();
     }
+}
 
-    fn pass(&self) {
+impl Hook for Gate {
+    fn enqueue(&mut self) -> GgmlResult<()> {
         let is_open = self.0.0.lock().expect("no panic");
         drop(self.0.1.wait_while(is_open, |is_open| !*is_open));
-    }
-}
-
-/// A CPU backend whose programs wait at a gate.
-struct Gated {
-    cpu: CpuBackend,
-    gate: Gate,
-}
-
-impl GgmlBackend for Gated {
-    type Buffer = <CpuBackend as GgmlBackend>::Buffer;
-    type Program = <CpuBackend as GgmlBackend>::Program;
-
-    fn alloc(&mut self, desc: &TensorDesc) -> GgmlResult<()> {
-        self.cpu.alloc(desc)
-    }
-    fn bind(&mut self, desc: &TensorDesc, buffer: Self::Buffer) -> GgmlResult<()> {
-        self.cpu.bind(desc, buffer)
-    }
-    fn bind_view(&mut self, desc: &TensorDesc) -> GgmlResult<()> {
-        self.cpu.bind_view(desc)
-    }
-    fn free(&mut self, id: TensorId) -> GgmlResult<()> {
-        self.cpu.free(id)
-    }
-    fn tensor_desc(&self, id: TensorId) -> Option<&TensorDesc> {
-        self.cpu.tensor_desc(id)
-    }
-    fn buffer(&self, id: TensorId) -> Option<&Self::Buffer> {
-        self.cpu.buffer(id)
-    }
-    fn buffer_mut(&mut self, id: TensorId) -> Option<&mut Self::Buffer> {
-        self.cpu.buffer_mut(id)
-    }
-    fn execute_op(&mut self, op: &Op, inputs: &[TensorId], outputs: &[TensorId]) -> GgmlResult<()> {
-        self.cpu.execute_op(op, inputs, outputs)
-    }
-    fn compile(&mut self, graph: &Graph) -> GgmlResult<Self::Program> {
-        self.cpu.compile(graph)
-    }
-    fn enqueue(&mut self, program: &mut Self::Program) -> GgmlResult<()> {
-        self.gate.pass();
-        self.cpu.enqueue(program)
-    }
-    fn synchronize(&mut self) -> GgmlResult<()> {
-        self.cpu.synchronize()
-    }
-    fn optimizer(&self) -> GraphOptimizer {
-        self.cpu.optimizer()
-    }
-}
-
-impl HostAccess for Gated {
-    fn write(&mut self, id: TensorId, bytes: &[u8]) -> GgmlResult<()> {
-        self.cpu.write(id, bytes)
-    }
-    fn read(&mut self, id: TensorId) -> GgmlResult<Vec<u8>> {
-        self.cpu.read(id)
-    }
-    fn load(&mut self, desc: &TensorDesc, bytes: Arc<dyn SharedBytes>) -> GgmlResult<()> {
-        self.cpu.load(desc, bytes)
+        Ok(())
     }
 }
 
@@ -104,11 +46,7 @@ impl Source for Behind {
         let model = model();
         let template = model.chat_template()?;
         let server = Server::start(self.serve, move || {
-            let backend = Gated {
-                cpu: CpuBackend::with_threads(1),
-                gate,
-            };
-            let engine = Engine::new(backend, &model, EngineOptions::default())?;
+            let engine = Engine::new(HookedBackend::new(gate), &model, EngineOptions::default())?;
             Ok(Generator::new(engine, model.tokenizer()?))
         })?;
         Ok(Loaded {
