@@ -6,12 +6,12 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{self, Receiver, RecvError, Sender};
+use std::sync::mpsc::{self, Sender};
 
 use rocmforge_ggml::HostAccess;
 
-use super::shared::{Figures, Reply, Shared, State};
-use super::threads::Threads;
+use super::shared::{Figures, Reply, Shared};
+use super::threads::{self, Threads};
 use super::{ServeError, ServeOptions};
 use crate::ModelError;
 use crate::bert::{Embedder, Embeddings, Group, Pooling, TextEncoder, TextIds};
@@ -132,7 +132,14 @@ impl EmbeddingServer {
                 width: model.result_width(),
             };
             let _ = made.send(Ok(about));
-            run(embedder, &received, shared);
+            let worker = Worker {
+                embedder,
+                shared,
+                jobs: VecDeque::new(),
+                steps: 0,
+                failed_in_a_row: 0,
+            };
+            threads::run(worker, &received, shared);
         })?;
         let handle = EmbeddingHandle {
             commands,
@@ -161,8 +168,7 @@ impl EmbeddingServer {
 impl Drop for EmbeddingServer {
     fn drop(&mut self) {
         if self.threads.are_there() {
-            self.handle.shared.stop(&ServeError::Stopped);
-            let _ = self.handle.commands.send(Command::Wake);
+            self.handle.stop();
             self.threads.join();
         }
     }
@@ -201,6 +207,12 @@ impl EmbeddingHandle {
     #[must_use]
     pub fn figures(&self) -> Figures {
         self.shared.figures()
+    }
+
+    /// Ends all requests with an error, and the server.
+    pub fn stop(&self) {
+        self.shared.stop(&ServeError::Stopped);
+        let _ = self.commands.send(Command::Wake);
     }
 
     /// Computes texts, and waits for them.
@@ -279,38 +291,9 @@ struct Worker<'a, B: HostAccess> {
     failed_in_a_row: u64,
 }
 
-/// Runs until the server is stopped, or drained and without requests, or all handles are gone.
-fn run<B: HostAccess>(embedder: Embedder<B>, commands: &Receiver<Command>, shared: &Shared<ServedEmbeddings>) {
-    let mut worker = Worker {
-        embedder,
-        shared,
-        jobs: VecDeque::new(),
-        steps: 0,
-        failed_in_a_row: 0,
-    };
-    loop {
-        commands.try_iter().for_each(|command| worker.take(command));
-        match shared.state() {
-            State::Stopped => return,
-            // An open request without a command is on its way.
-            State::Draining if worker.jobs.is_empty() && shared.open_requests() == 0 => return,
-            State::Ready | State::Draining => {}
-        }
-        if !worker.jobs.is_empty() {
-            if !worker.step() {
-                return;
-            }
-            continue;
-        }
-        // Without requests the thread sleeps.
-        match commands.recv() {
-            Ok(command) => worker.take(command),
-            Err(RecvError) => return,
-        }
-    }
-}
+impl<B: HostAccess> threads::Worker for Worker<'_, B> {
+    type Command = Command;
 
-impl<B: HostAccess> Worker<'_, B> {
     fn take(&mut self, command: Command) {
         match command {
             Command::Submit(job) => self.jobs.push_back(job),
@@ -323,28 +306,10 @@ impl<B: HostAccess> Worker<'_, B> {
         }
     }
 
-    /// The texts of the next step, as places of jobs and of their texts: the longest of the job whose turn it is, and with them texts of other jobs that
-    /// want steps of the same length.
-    fn chosen(&mut self) -> (Vec<(usize, usize)>, Group) {
-        let first = self.jobs.front();
-        let longest = first.and_then(|job| job.left.last().map(|&text| job.texts[text].len()));
-        let group = self.embedder.group(longest.unwrap_or(1));
-        let mut chosen = Vec::new();
-        for (place, job) in self.jobs.iter_mut().enumerate() {
-            // Of jobs behind the first, the longest may want other steps: what they have of this length stands before them.
-            let end = job.left.partition_point(|&text| job.texts[text].len() <= group.seq);
-            let same = |text: &usize| self.embedder.group(job.texts[*text].len()) == group;
-            let fits = job.left[..end].iter().rev().take_while(|text| same(text)).count();
-            let from = end - fits.min(group.most - chosen.len());
-            chosen.extend(job.left.drain(from..end).map(|text| (place, text)));
-            if chosen.len() == group.most {
-                break;
-            }
-        }
-        (chosen, group)
+    fn is_idle(&self) -> bool {
+        self.jobs.is_empty()
     }
 
-    /// Computes one step. False if the server has stopped meanwhile.
     fn step(&mut self) -> bool {
         let (chosen, group) = self.chosen();
         let rows: Vec<&TextIds> = chosen.iter().map(|&(job, text)| &self.jobs[job].texts[text]).collect();
@@ -378,6 +343,29 @@ impl<B: HostAccess> Worker<'_, B> {
             }
         }
         true
+    }
+}
+
+impl<B: HostAccess> Worker<'_, B> {
+    /// The texts of the next step, as places of jobs and of their texts: the longest of the job whose turn it is, and with them texts of other jobs that
+    /// want steps of the same length.
+    fn chosen(&mut self) -> (Vec<(usize, usize)>, Group) {
+        let first = self.jobs.front();
+        let longest = first.and_then(|job| job.left.last().map(|&text| job.texts[text].len()));
+        let group = self.embedder.group(longest.unwrap_or(1));
+        let mut chosen = Vec::new();
+        for (place, job) in self.jobs.iter_mut().enumerate() {
+            // Of jobs behind the first, the longest may want other steps: what they have of this length stands before them.
+            let end = job.left.partition_point(|&text| job.texts[text].len() <= group.seq);
+            let same = |text: &usize| self.embedder.group(job.texts[*text].len()) == group;
+            let fits = job.left[..end].iter().rev().take_while(|text| same(text)).count();
+            let from = end - fits.min(group.most - chosen.len());
+            chosen.extend(job.left.drain(from..end).map(|text| (place, text)));
+            if chosen.len() == group.most {
+                break;
+            }
+        }
+        (chosen, group)
     }
 
     /// Answers the jobs that have all of their texts.

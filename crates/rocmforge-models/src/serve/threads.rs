@@ -1,15 +1,54 @@
 //! Threads of a server: one that owns an engine, and its watch.
 
 use std::sync::Arc;
-use std::sync::mpsc::{self, Sender};
+use std::sync::mpsc::{self, Receiver, RecvError, Sender};
 use std::thread::JoinHandle;
 
-use super::shared::{Reply, Shared, StopAtEnd};
+use super::shared::{Reply, Shared, State, StopAtEnd};
 use super::{ServeError, ServeOptions};
 use crate::ModelError;
 
 /// Tells who starts a server that its engine is there, with what its handles need.
 pub(super) type Made<L> = Sender<Result<L, ServeError>>;
+
+/// What computes requests on the engine's thread.
+pub(super) trait Worker {
+    /// What handles ask of it.
+    type Command;
+
+    /// Takes a command.
+    fn take(&mut self, command: Self::Command);
+
+    /// Whether no step would compute anything or give a reply.
+    fn is_idle(&self) -> bool;
+
+    /// Computes one step. False if the server has stopped meanwhile.
+    fn step(&mut self) -> bool;
+}
+
+/// Runs until the server is stopped, or drained and without requests, or all handles are gone.
+pub(super) fn run<W: Worker, E: Reply>(mut worker: W, commands: &Receiver<W::Command>, shared: &Shared<E>) {
+    loop {
+        commands.try_iter().for_each(|command| worker.take(command));
+        match shared.state() {
+            State::Stopped => return,
+            // An open request without a command is on its way.
+            State::Draining if worker.is_idle() && shared.open_requests() == 0 => return,
+            State::Ready | State::Draining => {}
+        }
+        if !worker.is_idle() {
+            if !worker.step() {
+                return;
+            }
+            continue;
+        }
+        // Without requests the thread sleeps.
+        match commands.recv() {
+            Ok(command) => worker.take(command),
+            Err(RecvError) => return,
+        }
+    }
+}
 
 /// Both threads, and what they share.
 #[derive(Debug)]

@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvError};
+use std::sync::mpsc::Receiver;
 
 use rocmforge_ggml::HostAccess;
 
-use super::ServeError;
-use super::shared::{Figures, Shared, State};
+use super::shared::{Figures, Shared};
+use super::{ServeError, threads};
 use crate::generate::{Event, GenerateError, Generator, Request, RequestId};
 
 /// What handles ask of the thread.
@@ -28,14 +28,14 @@ struct Worker<'a, B: HostAccess> {
     failed_in_a_row: u64,
 }
 
-/// Runs until the server is stopped, or drained and without requests, or all handles are gone. Calls `ready` when there are figures.
+/// Runs until the server ends. Calls `ready` when there are figures.
 pub(super) fn run<B: HostAccess>(
     generator: Generator<B>,
     commands: &Receiver<Command>,
     shared: &Shared<Event>,
     ready: impl FnOnce(),
 ) {
-    let mut worker = Worker {
+    let worker = Worker {
         generator,
         shared,
         tickets: HashMap::new(),
@@ -44,38 +44,11 @@ pub(super) fn run<B: HostAccess>(
     };
     shared.begin(worker.figures());
     ready();
-    loop {
-        worker.take_all(commands);
-        match shared.state() {
-            State::Stopped => return,
-            // An open request without a command is on its way.
-            State::Draining if worker.is_idle() && shared.open_requests() == 0 => return,
-            State::Ready | State::Draining => {}
-        }
-        if !worker.is_idle() {
-            if !worker.step() {
-                return;
-            }
-            continue;
-        }
-        // Without requests the thread sleeps.
-        match commands.recv() {
-            Ok(command) => worker.take(command),
-            Err(RecvError) => return,
-        }
-    }
+    threads::run(worker, commands, shared);
 }
 
-impl<B: HostAccess> Worker<'_, B> {
-    /// Whether no step would compute anything or return an event.
-    fn is_idle(&self) -> bool {
-        self.generator.requests() == 0 && !self.generator.has_events()
-    }
-
-    /// Takes the commands that have come.
-    fn take_all(&mut self, commands: &Receiver<Command>) {
-        commands.try_iter().for_each(|command| self.take(command));
-    }
+impl<B: HostAccess> threads::Worker for Worker<'_, B> {
+    type Command = Command;
 
     fn take(&mut self, command: Command) {
         match command {
@@ -97,20 +70,10 @@ impl<B: HostAccess> Worker<'_, B> {
         }
     }
 
-    fn cancel(&mut self, id: RequestId) {
-        if let Err(error) = self.generator.cancel(id) {
-            self.end(id, &Arc::new(error));
-        }
+    fn is_idle(&self) -> bool {
+        self.generator.requests() == 0 && !self.generator.has_events()
     }
 
-    /// Ends a request with the error of a step.
-    fn end(&mut self, id: RequestId, error: &Arc<GenerateError>) {
-        if let Some(ticket) = self.tickets.remove(&id) {
-            self.shared.send(ticket, Err(ServeError::StepFailed(Arc::clone(error))));
-        }
-    }
-
-    /// Computes one step. False if the server has stopped meanwhile.
     fn step(&mut self) -> bool {
         self.shared.step_begins();
         let result = self.generator.step();
@@ -135,6 +98,21 @@ impl<B: HostAccess> Worker<'_, B> {
             }
         }
         true
+    }
+}
+
+impl<B: HostAccess> Worker<'_, B> {
+    fn cancel(&mut self, id: RequestId) {
+        if let Err(error) = self.generator.cancel(id) {
+            self.end(id, &Arc::new(error));
+        }
+    }
+
+    /// Ends a request with the error of a step.
+    fn end(&mut self, id: RequestId, error: &Arc<GenerateError>) {
+        if let Some(ticket) = self.tickets.remove(&id) {
+            self.shared.send(ticket, Err(ServeError::StepFailed(Arc::clone(error))));
+        }
     }
 
     fn send(&mut self, event: Event) {
