@@ -43,7 +43,7 @@ pub(crate) trait Machine: HostAccess {
     fn launch_count(&self) -> Option<u64>;
 
     /// What lies on a device.
-    fn placement(&self) -> Option<Placement> {
+    fn parts(&self) -> Option<Placement> {
         None
     }
 }
@@ -72,7 +72,7 @@ impl Machine for HybridBackend {
         Some(self.cards().iter().map(HipGgmlBackend::launches).sum())
     }
 
-    fn placement(&self) -> Option<Placement> {
+    fn parts(&self) -> Option<Placement> {
         let (on_device, parts) = self.groups_on_gpu();
         let statistics = self.statistics();
         Some(Placement {

@@ -51,7 +51,7 @@ pub(crate) fn print(figures: &Figures, device: &str, context: usize, machine: &i
     if let Some(Memory { peak, budget }) = machine.memory() {
         row("peak VRAM", format!("{} of a budget of {}", Bytes(peak), Bytes(budget)));
     }
-    if let Some(placement) = machine.placement() {
+    if let Some(placement) = machine.parts() {
         let moved = match (placement.spills, placement.returns) {
             (0, 0) => String::new(),
             (spills, returns) => format!("; {spills} went to the host, {returns} came back"),

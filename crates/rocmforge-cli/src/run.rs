@@ -172,7 +172,7 @@ impl Answer {
         context: usize,
         machine: &impl Machine,
     ) -> Result<(), Failure> {
-        let (memory, placement) = (machine.memory(), machine.placement());
+        let (memory, placement) = (machine.memory(), machine.parts());
         let stats = &self.figures.stats;
         let object = json!({
             "model": args.options.model,

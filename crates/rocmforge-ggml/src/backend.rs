@@ -147,6 +147,19 @@ pub struct TensorGroup {
     pub tensors: Vec<TensorDesc>,
 }
 
+/// Where the tensors of all groups lie now, and how often groups have moved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Placement {
+    /// Bytes on devices.
+    pub device_bytes: u64,
+    /// Bytes on the host.
+    pub host_bytes: u64,
+    /// Groups that moved to the host because a device had no room.
+    pub spills: u64,
+    /// Groups that moved back.
+    pub returns: u64,
+}
+
 /// A backend whose tensors the host can fill and read.
 pub trait HostAccess: GgmlBackend {
     /// Tells which tensors belong together, before any of them has memory, those first that gain most from a device; `scratch` bytes
@@ -157,6 +170,11 @@ pub trait HostAccess: GgmlBackend {
     fn place(&mut self, groups: &[TensorGroup], scratch: usize) -> GgmlResult<()> {
         let _ = (groups, scratch);
         Ok(())
+    }
+
+    /// Where the groups of [`Self::place`] lie now; `None` from a backend with one memory.
+    fn placement(&self) -> Option<Placement> {
+        None
     }
 
     /// Fills a tensor, byte for byte in its own layout, from its first to its last element.

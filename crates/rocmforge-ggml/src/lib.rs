@@ -53,7 +53,7 @@ mod tensor;
 mod tensor_id;
 mod validate;
 
-pub use backend::{GgmlBackend, HostAccess, NodeList, Strictness, TensorGroup};
+pub use backend::{GgmlBackend, HostAccess, NodeList, Placement, Strictness, TensorGroup};
 pub use cpu::{Activations, CpuBackend, CpuProgram, SharedBytes};
 pub use dtype::DType;
 pub use error::{GgmlError, GgmlResult, Operands, UsedBy};

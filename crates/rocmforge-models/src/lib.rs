@@ -56,4 +56,4 @@ pub use files::FileError;
 pub use input::{AsInputs, EmbeddingRow, Input};
 pub use model::Model;
 pub use rocmforge_attention::paged::{BlockHash, CacheCounts, CacheEvent, PrefixKey, SequenceId};
-pub use rocmforge_ggml::KvType;
+pub use rocmforge_ggml::{KvType, Placement};

@@ -318,6 +318,8 @@ struct Now {
     blocks: usize,
     block_size: usize,
     last_step: f64,
+    /// All bytes, and those on cards.
+    bytes: (u64, u64),
 }
 
 /// All figures. Names that begin with `vllm:` are those that routers read by default.
@@ -337,12 +339,13 @@ pub(crate) fn text(app: &App) -> String {
             blocks: figures.cache.blocks,
             block_size: loaded.facts.cache_tokens.checked_div(figures.cache.blocks).unwrap_or(0),
             last_step: figures.last_step.map_or(-1.0, |age| age.as_secs_f64()),
+            bytes: loaded.bytes(figures),
         })
     });
     let now: Vec<Now> = now.collect();
     let totals: Vec<Totals> = models.iter().map(|entry| entry.totals()).collect();
     type Gauge = (&'static str, &'static str, fn(&Now) -> f64);
-    let gauges: [Gauge; 3] = [
+    let gauges: [Gauge; 6] = [
         (
             "vllm:num_requests_running",
             "Requests with a place in the cache.",
@@ -356,6 +359,19 @@ pub(crate) fn text(app: &App) -> String {
             "Part of the cache that is in use, 0 to 1.",
             |now| now.used,
         ),
+        (
+            "rocmforge_last_step_age_seconds",
+            "Time since the last step of the engine ended; -1 before the first.",
+            |now| now.last_step,
+        ),
+        ("rocmforge_model_bytes", "Bytes of weights and cache.", |now| {
+            now.bytes.0 as f64
+        }),
+        (
+            "rocmforge_model_card_bytes",
+            "Those of them that lie on cards.",
+            |now| now.bytes.1 as f64,
+        ),
     ];
     for (name, help, value) in gauges {
         text.family(name, "gauge", help);
@@ -363,7 +379,7 @@ pub(crate) fn text(app: &App) -> String {
             .for_each(|model| text.sample(name, &model.labels, value(model)));
     }
     type OfTotals = (&'static str, &'static str, fn(&Totals) -> u64);
-    let of_totals: [OfTotals; 2] = [
+    let of_totals: [OfTotals; 4] = [
         (
             "vllm:prefix_cache_queries_total",
             "Tokens of prompts that were looked up in the cache.",
@@ -371,6 +387,14 @@ pub(crate) fn text(app: &App) -> String {
         ),
         ("vllm:prefix_cache_hits_total", "Those that were found.", |totals| {
             totals.prompts.cached
+        }),
+        (
+            "rocmforge_spills_total",
+            "Parts of the model that went to the host because a card had no room.",
+            |totals| totals.spills,
+        ),
+        ("rocmforge_returns_total", "Those that came back.", |totals| {
+            totals.returns
         }),
     ];
     for (name, help, count) in of_totals {
@@ -387,14 +411,6 @@ pub(crate) fn text(app: &App) -> String {
         );
         text.sample("vllm:cache_config_info", &labels, 1);
     }
-    text.family(
-        "rocmforge_last_step_age_seconds",
-        "gauge",
-        "Time since the last step of the engine ended; -1 before the first.",
-    );
-    now.iter()
-        .for_each(|model| text.sample("rocmforge_last_step_age_seconds", &model.labels, model.last_step));
-
     type Counter = (&'static str, &'static str, fn(&Metrics) -> &AtomicU64);
     let counters: [Counter; 3] = [
         ("vllm:prompt_tokens_total", "Tokens of prompts.", |metrics| {

@@ -62,6 +62,9 @@ pub(crate) struct Totals {
 
 impl Totals {
     fn add(&mut self, figures: &Figures) {
+    /// Parts of models that went to the host, and that came back.
+    pub(crate) spills: u64,
+    pub(crate) returns: u64,
         self.steps += figures.steps;
         self.prompts.tokens += figures.prompts.tokens;
         self.prompts.cached += figures.prompts.cached;
@@ -69,6 +72,9 @@ impl Totals {
 }
 
 /// A loaded model.
+        let placement = figures.placement.unwrap_or_default();
+        self.spills += placement.spills;
+        self.returns += placement.returns;
 pub(crate) struct Running {
     loaded: Loaded,
     users: AtomicUsize,

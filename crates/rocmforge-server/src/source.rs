@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use rocmforge_memory::Bytes;
 use rocmforge_models::ModelError;
+use rocmforge_models::Placement;
 use rocmforge_models::bert::PoolingMode;
 use rocmforge_models::chat::{ChatTemplate, ThinkingMarks};
 use rocmforge_models::serve::{EmbeddingServer, Figures, ServeError, Server};
@@ -172,6 +173,23 @@ impl Loaded {
 
 impl std::fmt::Debug for Loaded {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+    /// Bytes of weights and cache, and those of them that lie on cards now.
+    pub(crate) fn bytes(&self, figures: &Figures) -> (u64, u64) {
+        let all = self.facts.weight_bytes + self.facts.cache_bytes;
+        let on_cards = match figures.placement {
+            // What is in no group is small, and lies where it is needed.
+            Some(Placement {
+                host_bytes: 1..,
+                device_bytes,
+                ..
+            }) => device_bytes.min(all),
+            Some(_) => all,
+            None if self.facts.device.is_empty() || self.facts.device == "cpu" => 0,
+            None => all,
+        };
+        (all, on_cards)
+    }
+
         f.debug_struct("Loaded")
             .field("server", &self.server)
             .field("facts", &self.facts)

@@ -2,6 +2,7 @@
 
 mod common;
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
@@ -10,12 +11,14 @@ use axum::body::Body;
 use axum::http::StatusCode;
 use base64::Engine as _;
 use common::bert::{CONTEXT, Encoder, Random, WIDTH, framed, id};
+use common::card::check_memory_comes_back;
 use common::{Tiny, get, post, request, send};
+use rocmforge::backend::HipBackend;
 use rocmforge::ggml::HipGgmlBackend;
-use rocmforge::memory::Bytes;
 use rocmforge_models::bert::{Embedder, EmbedderOptions};
-use rocmforge_models::serve::{EmbeddingOptions, EmbeddingServer, ServeOptions};
-use rocmforge_server::{App, Limits, LoadError, Loaded, ServerOptions, Source};
+use rocmforge_models::serve::{EmbeddingOptions, EmbeddingServer, ServeError, ServeOptions};
+use rocmforge_server::source::Engine;
+use rocmforge_server::{App, Limits, ServerOptions, Source};
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
@@ -537,55 +540,26 @@ async fn a_client_that_goes_away_gives_its_place_back() {
     assert!(text.contains(cancelled), "{text}");
 }
 
-/// The small encoder on a simulated card.
-struct OnCard(rocmforge::device::Device);
-
-impl Source for OnCard {
-    fn load(&self) -> Result<Loaded, LoadError> {
-        let card = std::sync::Arc::clone(self.0.backend());
-        let model = Random::new(false).open();
-        let options = EmbedderOptions { step_tokens: 64 };
-        let server = EmbeddingServer::start(EmbeddingOptions::default(), move || {
-            Embedder::new(model, HipGgmlBackend::new(&card)?, options)
-        })?;
-        Ok(Loaded::new(server))
-    }
-
-    fn unloaded(&self) {
-        // What queued work uses goes when that is done.
-        self.0.backend().synchronize().expect("it answers");
-        self.0.backend().trim_memory(Bytes(0)).expect("a pool");
-    }
+/// The small encoder on a card.
+fn on_card(card: &Arc<HipBackend>) -> Result<Engine, ServeError> {
+    let card = Arc::clone(card);
+    let model = Random::new(false).open();
+    let options = EmbedderOptions { step_tokens: 64 };
+    let server = EmbeddingServer::start(EmbeddingOptions::default(), move || {
+        Embedder::new(model, HipGgmlBackend::new(&card)?, options)
+    })?;
+    Ok(server.into())
 }
 
 #[tokio::test]
 async fn unloading_an_encoder_gives_all_of_a_cards_memory_back() {
-    let device = rocmforge::device::open("sim").expect("a simulated card");
-    let card = std::sync::Arc::clone(device.backend());
-    let app = App::new(
-        ServerOptions::default(),
-        [("a".to_owned(), Box::new(OnCard(device)) as Box<dyn Source>)],
-    )
-    .expect("a server");
-    let committed = || card.card().budget().committed;
     let reference = Random::new(false);
-    let mut unloaded = None;
-    for cycle in 0..20 {
-        app.load("a").await.expect("it fits");
-        assert!(
-            committed() > unloaded.unwrap_or_default(),
-            "a loaded model holds memory"
-        );
-        // The first cycles also compute, which fills the pool of temporaries.
-        if cycle < 2 {
-            let answer = ok(&app, "/v1/embeddings", json!({"input": "a river"})).await;
-            let found = numbers(&answer["data"][0]["embedding"]);
-            assert_near(&found, &reference.embedding(&framed("a river")), "on the card");
-        }
-        assert!(app.unload("a").await, "nobody uses it");
-        let left = committed();
-        assert_eq!(*unloaded.get_or_insert(left), left, "cycle {cycle}");
-    }
+    let answers = async |app: &App| {
+        let answer = ok(app, "/v1/embeddings", json!({"input": "a river"})).await;
+        let found = numbers(&answer["data"][0]["embedding"]);
+        assert_near(&found, &reference.embedding(&framed("a river")), "on the card");
+    };
+    check_memory_comes_back(on_card, 20, answers).await;
 }
 
 #[tokio::test]

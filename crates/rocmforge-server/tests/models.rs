@@ -2,18 +2,21 @@
 
 mod common;
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use axum::http::StatusCode;
+use common::card::{app_on_card, check_memory_comes_back};
 use common::{Tiny, app_of, get, model, post};
+use rocmforge::backend::{BackendOptions, HipBackend, PoolOptions};
 use rocmforge::ggml::{HipGgmlBackend, HybridBackend};
-use rocmforge::memory::Bytes;
+use rocmforge::memory::{Bytes, Policy};
 use rocmforge_ggml::CpuBackend;
 use rocmforge_models::generate::Generator;
-use rocmforge_models::serve::{ServeOptions, Server};
+use rocmforge_models::serve::{ServeError, ServeOptions, Server};
 use rocmforge_models::{Engine, EngineOptions};
-use rocmforge_server::{App, LoadError, Loaded, ServerOptions, Source};
+use rocmforge_server::{App, Facts, ServerOptions};
 use serde_json::{Value, json};
 
 async fn ask(app: &App, model: &str) -> StatusCode {
@@ -99,55 +102,85 @@ async fn an_idle_model_is_unloaded_after_its_time() {
     assert_eq!(source.loads.load(Ordering::SeqCst), 2);
 }
 
-/// The small model on a simulated card.
-struct OnCard(rocmforge::device::Device);
-
-impl Source for OnCard {
-    fn load(&self) -> Result<Loaded, LoadError> {
-        let card = std::sync::Arc::clone(self.0.backend());
-        let server = Server::start(ServeOptions::default(), move || {
-            let machine = HybridBackend::new(HipGgmlBackend::new(&card)?, CpuBackend::with_threads(1));
-            let model = model();
-            let options = EngineOptions {
-                max_sequences: 2,
-                ..EngineOptions::default()
-            };
-            let engine = Engine::new(machine, &model, options)?;
-            Ok(Generator::new(engine, model.tokenizer()?))
-        })?;
-        Ok(Loaded::new(server))
-    }
-
-    fn unloaded(&self) {
-        // What queued work uses goes when that is done.
-        self.0.backend().synchronize().expect("it answers");
-        self.0.backend().trim_memory(Bytes(0)).expect("a pool");
-    }
+/// The small model on a card, and on the CPU where the card has no room.
+fn on_card(card: &Arc<HipBackend>) -> Result<rocmforge_server::source::Engine, ServeError> {
+    let card = Arc::clone(card);
+    let server = Server::start(ServeOptions::default(), move || {
+        let machine = HybridBackend::new(HipGgmlBackend::new(&card)?, CpuBackend::with_threads(1));
+        let model = model();
+        let options = EngineOptions {
+            max_sequences: 2,
+            ..EngineOptions::default()
+        };
+        let engine = Engine::new(machine, &model, options)?;
+        Ok(Generator::new(engine, model.tokenizer()?))
+    })?;
+    Ok(server.into())
 }
 
 #[tokio::test]
 async fn unloading_gives_all_of_a_cards_memory_back() {
-    let device = rocmforge::device::open("sim").expect("a simulated card");
-    let card = std::sync::Arc::clone(device.backend());
-    let app = App::new(
-        ServerOptions::default(),
-        [("a".to_owned(), Box::new(OnCard(device)) as Box<dyn Source>)],
-    )
-    .expect("a server");
-    let committed = || card.card().budget().committed;
-    let mut unloaded = None;
-    for cycle in 0..100 {
-        app.load("a").await.expect("it fits");
+    let answers = async |app: &App| assert_eq!(ask(app, "a").await, StatusCode::OK);
+    check_memory_comes_back(on_card, 100, answers).await;
+}
+
+/// A figure of `/metrics` about the model `a`.
+async fn figure(app: &App, name: &str) -> u64 {
+    let (_, _, text) = get(app, "/metrics").await;
+    let text = String::from_utf8(text).expect("UTF-8");
+    let line = format!("{name}{{model_name=\"a\"}} ");
+    let found = text.lines().find_map(|found| found.strip_prefix(&line));
+    found
+        .unwrap_or_else(|| panic!("{name}: {text}"))
+        .parse()
+        .expect("a number")
+}
+
+#[tokio::test]
+async fn what_lies_on_the_cpu_is_not_counted_as_the_cards() {
+    let gguf = model();
+    let options = EngineOptions {
+        max_sequences: 2,
+        ..EngineOptions::default()
+    };
+    let plan = *Engine::new(CpuBackend::with_threads(1), &gguf, options)
+        .expect("it loads")
+        .memory();
+    let facts = Facts {
+        weight_bytes: plan.weights as u64,
+        cache_bytes: plan.cache as u64,
+        device: "sim".to_owned(),
+        ..Facts::default()
+    };
+    let (all, scratch) = (facts.weight_bytes + facts.cache_bytes, plan.scratch as u64);
+    for (vram, least, most) in [
+        (2 * all + scratch, all, all),
+        (all / 2 + scratch, 1, all - 1),
+        (0, 0, 0),
+    ] {
+        let options = BackendOptions {
+            pool: PoolOptions::ON,
+            policy: Policy::fixed(Bytes(vram)),
+            ..BackendOptions::default()
+        };
+        let device = rocmforge::device::open_with(&"sim".parse().expect("a name"), options).expect("a simulated card");
+        let card = Arc::clone(device.backend());
+        let app = app_on_card(device, on_card, facts.clone());
+        assert_eq!(ask(&app, "a").await, StatusCode::OK);
+        let (_, _, body) = get(&app, "/api/ps").await;
+        let running: Value = serde_json::from_slice(&body).expect("JSON");
+        let running = &running["models"][0];
+        assert_eq!(running["size"], all, "{running}");
+        let on_card = running["size_vram"].as_u64().expect("a number");
+        assert!((least..=most).contains(&on_card), "{vram} B: {running}");
         assert!(
-            committed() > unloaded.unwrap_or_default(),
-            "a loaded model holds memory"
+            on_card <= card.card().budget().own.0,
+            "{vram} B: the card holds less than {running}"
         );
-        // The first cycles also compute, which fills the pool of temporaries.
-        if cycle < 2 {
-            assert_eq!(ask(&app, "a").await, StatusCode::OK);
-        }
-        assert!(app.unload("a").await, "nobody uses it");
-        let left = committed();
-        assert_eq!(*unloaded.get_or_insert(left), left, "cycle {cycle}");
+        let (_, _, body) = get(&app, "/memory").await;
+        let memory: Value = serde_json::from_slice(&body).expect("JSON");
+        assert_eq!(memory["models"][0]["card_bytes"], on_card);
+        assert_eq!(figure(&app, "rocmforge_model_card_bytes").await, on_card);
+        assert_eq!(figure(&app, "rocmforge_model_bytes").await, all);
     }
 }

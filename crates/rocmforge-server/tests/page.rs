@@ -229,6 +229,7 @@ async fn cards_are_listed_once_and_models_with_their_parts() {
             "cards": cards,
             "weight_bytes": 1 << 30,
             "cache_bytes": 1 << 29,
+            "card_bytes": 3 << 29,
             "cache_tokens": 4096,
             "cache_blocks": blocks,
             "cache_blocks_used": 0,

@@ -22,8 +22,8 @@ pub use statistics::HybridStatistics;
 use crate::optimizer::GraphOptimizer;
 use crate::slots::Slots;
 use crate::{
-    CpuBackend, GgmlBackend, GgmlError, GgmlResult, Graph, HipGgmlBackend, HostAccess, Kernel, Launch, Op, SharedBytes,
-    TensorDesc, TensorGroup, TensorId,
+    CpuBackend, GgmlBackend, GgmlError, GgmlResult, Graph, HipGgmlBackend, HostAccess, Kernel, Launch, Op, Placement,
+    SharedBytes, TensorDesc, TensorGroup, TensorId,
 };
 
 /// Where a tensor lies.
@@ -235,6 +235,21 @@ impl GgmlBackend for HybridBackend {
 impl HostAccess for HybridBackend {
     fn place(&mut self, groups: &[TensorGroup], scratch: usize) -> GgmlResult<()> {
         self.place_groups(groups, scratch)
+    }
+
+    fn placement(&self) -> Option<Placement> {
+        let mut placement = Placement {
+            spills: self.statistics.spills,
+            returns: self.statistics.returns,
+            ..Placement::default()
+        };
+        for group in &self.groups {
+            match group.location {
+                TensorLocation::Gpu(_) => placement.device_bytes += group.bytes as u64,
+                TensorLocation::Cpu => placement.host_bytes += group.bytes as u64,
+            }
+        }
+        Some(placement)
     }
 
     fn write(&mut self, id: TensorId, bytes: &[u8]) -> GgmlResult<()> {

@@ -6,6 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rocmforge_attention::paged::CacheCounts;
+use rocmforge_ggml::Placement;
 
 use super::{ServeError, ServeOptions};
 use crate::generate::{Event, PromptCounts};
@@ -74,6 +75,8 @@ pub struct Figures {
     pub graphs: GraphCounts,
     /// What was read of the outputs of steps.
     pub read: ReadCounts,
+    /// Where weights and cache lie after the last step; `None` from a backend with one memory.
+    pub placement: Option<Placement>,
 }
 
 impl Figures {

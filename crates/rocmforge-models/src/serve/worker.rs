@@ -143,6 +143,7 @@ impl<B: HostAccess> Worker<'_, B> {
             prompts: self.generator.prompt_counts(),
             graphs: engine.graph_counts(),
             read: engine.read_counts().clone(),
+            placement: engine.backend().placement(),
             ..Figures::default()
         }
     }

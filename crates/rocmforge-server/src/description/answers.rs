@@ -364,6 +364,7 @@ pub(crate) fn memory() -> Described {
         ("cards", list(text())),
         ("weight_bytes", count()),
         ("cache_bytes", count()),
+        ("card_bytes", count()),
         ("cache_tokens", count()),
         ("cache_blocks", count()),
         ("cache_blocks_used", count()),

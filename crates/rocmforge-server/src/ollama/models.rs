@@ -94,14 +94,11 @@ pub(super) async fn running(State(app): State<App>) -> Json<Value> {
             .map_or(FOR_EVER, |time| time.saturating_sub(unused).as_secs());
         let mut model = model(&entry);
         model["expires_at"] = time(now() + rest).into();
-        let (bytes, is_on_card, context) = entry.look(|loaded, _| {
-            let facts = &loaded.facts;
-            let is_on_card = !facts.device.is_empty() && facts.device != "cpu";
-            (facts.weight_bytes + facts.cache_bytes, is_on_card, facts.context)
-        })?;
+        let ((bytes, on_cards), context) =
+            entry.look(|loaded, figures| (loaded.bytes(figures), loaded.facts.context))?;
         // Clients divide one by the other.
         model["size"] = bytes.into();
-        model["size_vram"] = if is_on_card { bytes } else { 0 }.into();
+        model["size_vram"] = on_cards.into();
         model["context_length"] = context.into();
         Some(model)
     });

@@ -32,6 +32,7 @@ fn read(app: &App) -> Value {
                 "cards": ids,
                 "weight_bytes": facts.weight_bytes,
                 "cache_bytes": facts.cache_bytes,
+                "card_bytes": loaded.bytes(figures).1,
                 "cache_tokens": facts.cache_tokens,
                 "cache_blocks": cache.blocks,
                 "cache_blocks_used": cache.blocks.saturating_sub(cache.free),

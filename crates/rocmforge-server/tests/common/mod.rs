@@ -2,6 +2,7 @@
 #![allow(dead_code)] // each test program uses a part
 
 pub(crate) mod bert;
+pub(crate) mod card;
 pub(crate) mod gated;
 
 use std::sync::Arc;
