@@ -138,7 +138,7 @@ const APPLY: Body = Body {
 
 /// Whether the engines answer: the age of each one's last step, and how long the running one takes; and how long a model has been loading.
 async fn health(State(app): State<App>) -> Response {
-    let mut is_well = true;
+    let mut is_well = !app.registry().is_load_overdue();
     let models = app.registry().entries().filter_map(|entry| {
         entry.look(|_, figures| {
             let is_stopped = figures.state == ServerState::Stopped;

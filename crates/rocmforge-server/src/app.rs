@@ -127,7 +127,7 @@ impl App {
         models: impl IntoIterator<Item = (String, Box<dyn Source>)>,
     ) -> Result<Self, StartError> {
         guard::check(&options)?;
-        let registry = Registry::new(models, options.max_models, options.keep_alive);
+        let registry = Registry::new(models, options.max_models, options.keep_alive, options.limits.load_time);
         if registry.entries().next().is_none() {
             return Err(StartError::NoModel);
         }

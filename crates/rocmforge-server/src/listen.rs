@@ -142,7 +142,11 @@ pub(crate) async fn run(app: &App, listener: TcpListener, end: impl Future<Outpu
     tokio::select! {
         () = &mut accept => {}
         () = app.wait_for_requests() => {}
-        () = tokio::time::sleep(limits.drain_time) => tracing::warn!("some answers had not ended in time"),
+        () = tokio::time::sleep(limits.drain_time) => {
+            let seconds = limits.drain_time.as_secs_f64();
+            tracing::warn!("some answers had not ended after {seconds} s, and end with an error");
+            app.registry().end_requests();
+        }
     }
     drop(accept);
     handshakes_end.send_replace(());

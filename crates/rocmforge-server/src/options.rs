@@ -74,6 +74,8 @@ pub struct Limits {
     pub read_time: Duration,
     /// Time that a client may take to read the next part of its answer.
     pub write_time: Duration,
+    /// Time that requests wait while one model is loaded. A load that takes longer goes on, and its requests get an error.
+    pub load_time: Duration,
     /// Time for an answer, from when its model is loaded.
     pub answer_time: Duration,
     /// Answers to one request: its prompts, each with so many answers (`n`).
@@ -106,6 +108,7 @@ impl Default for Limits {
             handshake_time: Duration::from_secs(10),
             read_time: Duration::from_secs(30),
             write_time: Duration::from_secs(60),
+            load_time: Duration::from_secs(1800),
             answer_time: Duration::from_secs(3600),
             choices: 16,
             inputs: 2048,

@@ -9,7 +9,7 @@ use arc_swap::ArcSwap;
 use rocmforge_models::generate::PromptCounts;
 use rocmforge_models::serve::{EmbeddingHandle, Figures, Handle, State};
 use rocmforge_models::tokenizer::Tokenizer;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 use crate::error::{ApiError, Kind};
 use crate::metrics::Metrics;
@@ -25,10 +25,14 @@ pub(crate) struct Registry {
     retired: Mutex<Vec<Arc<Entry>>>,
     max_models: usize,
     keep_alive: Option<Duration>,
+    /// How long requests wait while one model is loaded.
+    load_time: Duration,
     /// One model is loaded or unloaded at a time.
     changing: tokio::sync::Mutex<()>,
     /// The model that is loaded now, and since when.
     loading: Mutex<Option<(String, Instant)>>,
+    /// Whether all requests were ended.
+    ended: watch::Sender<bool>,
 }
 
 /// Notes that a model is loaded, until it is dropped.
@@ -58,23 +62,23 @@ pub(crate) struct Entry {
 pub(crate) struct Totals {
     pub(crate) steps: u64,
     pub(crate) prompts: PromptCounts,
+    /// Parts of models that went to the host, and that came back.
+    pub(crate) spills: u64,
+    pub(crate) returns: u64,
 }
 
 impl Totals {
     fn add(&mut self, figures: &Figures) {
-    /// Parts of models that went to the host, and that came back.
-    pub(crate) spills: u64,
-    pub(crate) returns: u64,
         self.steps += figures.steps;
         self.prompts.tokens += figures.prompts.tokens;
         self.prompts.cached += figures.prompts.cached;
+        let placement = figures.placement.unwrap_or_default();
+        self.spills += placement.spills;
+        self.returns += placement.returns;
     }
 }
 
 /// A loaded model.
-        let placement = figures.placement.unwrap_or_default();
-        self.spills += placement.spills;
-        self.returns += placement.returns;
 pub(crate) struct Running {
     loaded: Loaded,
     users: AtomicUsize,
@@ -367,6 +371,7 @@ impl Registry {
         sources: impl IntoIterator<Item = (String, Box<dyn Source>)>,
         max_models: usize,
         keep_alive: Option<Duration>,
+        load_time: Duration,
     ) -> Self {
         let models = sources.into_iter().map(|(name, source)| {
             let entry = Entry::new(name.clone(), source, Arc::default());
@@ -377,8 +382,10 @@ impl Registry {
             retired: Mutex::default(),
             max_models: max_models.max(1),
             keep_alive,
+            load_time,
             changing: tokio::sync::Mutex::new(()),
             loading: Mutex::default(),
+            ended: watch::Sender::new(false),
         }
     }
 
@@ -386,6 +393,53 @@ impl Registry {
     pub(crate) fn loading(&self) -> Option<(String, Duration)> {
         let loading = lock(&self.loading);
         loading.as_ref().map(|(name, since)| (name.clone(), since.elapsed()))
+    }
+
+    /// Whether a model has been loading for longer than requests wait for it.
+    pub(crate) fn is_load_overdue(&self) -> bool {
+        self.loading().is_some_and(|(_, time)| time >= self.load_time)
+    }
+
+    /// Waits until requests should wait no longer for a model to be loaded: why.
+    async fn given_up(&self) -> ApiError {
+        let mut ended = self.ended.subscribe();
+        loop {
+            if *ended.borrow_and_update() {
+                return ApiError::new(
+                    Kind::Unavailable,
+                    "the server ends, and the model was not loaded in time",
+                );
+            }
+            let loading = self.loading();
+            let left = loading
+                .as_ref()
+                .map_or(self.load_time, |(_, time)| self.load_time.saturating_sub(*time));
+            if let Some((name, time)) = loading
+                && left.is_zero()
+            {
+                let text = format!(
+                    "the model {name} has been loading for {} s, and a load may take {} s: its file or its device does not answer. \
+                     No other model is loaded meanwhile; those that are loaded go on. Look at the file and the device, and restart the server",
+                    time.as_secs(),
+                    self.load_time.as_secs_f64()
+                );
+                return ApiError::new(Kind::Unavailable, text);
+            }
+            tokio::select! {
+                () = tokio::time::sleep(left) => {}
+                _ = ended.changed() => {}
+            }
+        }
+    }
+
+    /// Ends all requests with an error: those whose answers run, and those that wait for a model.
+    pub(crate) fn end_requests(&self) {
+        self.ended.send_replace(true);
+        for entry in self.all() {
+            if let Some(running) = lock(&entry.running).clone() {
+                running.loaded.server.stop();
+            }
+        }
     }
 
     /// The models as they are now.
@@ -457,7 +511,7 @@ impl Registry {
         entry.lease(self, Instant::now())
     }
 
-    /// Uses a model, and loads it before if it is not loaded.
+    /// Uses a model, and loads it before if it is not loaded. A load that takes too long goes on, because nothing can end it, but nobody waits for it.
     pub(crate) async fn lease(self: &Arc<Self>, entry: &Arc<Entry>) -> Result<AnyLease, ApiError> {
         let asked = Instant::now();
         if let Some(lease) = entry.lease(self, asked) {
@@ -466,15 +520,23 @@ impl Registry {
         // A client that goes away does not stop the loading: others wait for the same model.
         let (registry, entry) = (Arc::clone(self), Arc::clone(entry));
         let load = tokio::spawn(async move { registry.load(&entry, asked).await });
-        load.await
-            .unwrap_or_else(|_| Err(ApiError::new(Kind::Internal, "loading the model failed")))
+        tokio::select! {
+            biased;
+            loaded = load => loaded.unwrap_or_else(|_| Err(ApiError::new(Kind::Internal, "loading the model failed"))),
+            error = self.given_up() => Err(error),
+        }
     }
 
     async fn load(self: &Arc<Self>, entry: &Arc<Entry>, asked: Instant) -> Result<AnyLease, ApiError> {
-        let _changing = self.changing.lock().await;
+        let _changing = tokio::select! {
+            changing = self.changing.lock() => changing,
+            error = self.given_up() => return Err(error),
+        };
         if let Some(lease) = entry.lease(self, asked) {
             return Ok(lease);
         }
+        *lock(&self.loading) = Some((entry.name.clone(), Instant::now()));
+        let _loading = Loading(self);
         // A server that has ended makes room for its successor.
         entry.unload_if(|_| true).await;
         while self.loaded() >= self.max_models {
@@ -491,8 +553,6 @@ impl Registry {
             }
         }
         tracing::info!(model = %entry.name, "loads");
-        *lock(&self.loading) = Some((entry.name.clone(), Instant::now()));
-        let _loading = Loading(self);
         loop {
             let of_thread = Arc::clone(entry);
             let load = tokio::task::spawn_blocking(move || of_thread.source.load());

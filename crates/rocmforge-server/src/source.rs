@@ -133,6 +133,14 @@ impl Engine {
         }
     }
 
+    /// Ends all requests with an error, and takes no more.
+    pub(crate) fn stop(&self) {
+        match self {
+            Self::Text(server) => server.handle().stop(),
+            Self::Embedding(server) => server.handle().stop(),
+        }
+    }
+
     pub(crate) fn tokenizer(&self) -> Arc<Tokenizer> {
         match self {
             Self::Text(server) => Arc::clone(server.handle().tokenizer()),
@@ -165,14 +173,6 @@ impl Loaded {
         }
     }
 
-    /// The marks around what the model thinks; `None` if it does not think, or nothing is known of it.
-    pub(crate) fn thinking_marks(&self) -> Option<ThinkingMarks> {
-        ThinkingMarks::of(self.template.as_ref()?, &self.server.tokenizer())
-    }
-}
-
-impl std::fmt::Debug for Loaded {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
     /// Bytes of weights and cache, and those of them that lie on cards now.
     pub(crate) fn bytes(&self, figures: &Figures) -> (u64, u64) {
         let all = self.facts.weight_bytes + self.facts.cache_bytes;
@@ -190,6 +190,14 @@ impl std::fmt::Debug for Loaded {
         (all, on_cards)
     }
 
+    /// The marks around what the model thinks; `None` if it does not think, or nothing is known of it.
+    pub(crate) fn thinking_marks(&self) -> Option<ThinkingMarks> {
+        ThinkingMarks::of(self.template.as_ref()?, &self.server.tokenizer())
+    }
+}
+
+impl std::fmt::Debug for Loaded {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Loaded")
             .field("server", &self.server)
             .field("facts", &self.facts)

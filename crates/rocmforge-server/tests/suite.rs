@@ -3,6 +3,7 @@
 mod common;
 
 mod suite {
+    mod ends;
     mod faults;
     mod figures;
     mod forms;
