@@ -242,6 +242,9 @@ pub(crate) async fn compute(
             )),
         },
     };
+    if let Ok(served) = &answered {
+        place.trace().embedded(lease.name(), served.tokens);
+    }
     drop(place);
     run.end = Some(match &answered {
         Ok(served) => ("embedded", served.tokens),

@@ -1,4 +1,4 @@
-//! Traces: a span of each request that generates, with the names of OpenTelemetry for generative AI. Texts of prompts and answers are not in it.
+//! Traces: a span of each request that a model computes, with the names of OpenTelemetry for generative AI. Texts of prompts and answers are not in it.
 //!
 //! The feature `otel` makes them; without it nothing is recorded. Spans go to the tracer provider of the process, which `otel::start` sets.
 
@@ -22,6 +22,8 @@ impl Trace {
     pub(crate) fn status(&self, _: StatusCode) {}
 
     pub(crate) fn answer(&self, _: &str, _: &Stats, _: &FinishReason) {}
+
+    pub(crate) fn embedded(&self, _: &str, _: usize) {}
 }
 
 #[cfg(feature = "otel")]
@@ -36,8 +38,8 @@ mod recorded {
 
     use super::{FinishReason, Request, Stats, StatusCode, Trace};
 
-    /// Routes that generate, with the names of their operations.
-    const OPERATIONS: [(&str, &str); 11] = [
+    /// Routes that models compute, with the names of their operations. OpenTelemetry has no name for ranking.
+    const OPERATIONS: [(&str, &str); 18] = [
         ("/v1/chat/completions", "chat"),
         ("/chat/completions", "chat"),
         ("/v1/messages", "chat"),
@@ -49,6 +51,13 @@ mod recorded {
         ("/api/generate", "text_completion"),
         ("/v1/embeddings", "embeddings"),
         ("/api/embed", "embeddings"),
+        ("/api/embeddings", "embeddings"),
+        ("/embedding", "embeddings"),
+        ("/embeddings", "embeddings"),
+        ("/v1/rerank", "rerank"),
+        ("/rerank", "rerank"),
+        ("/v1/reranking", "rerank"),
+        ("/reranking", "rerank"),
     ];
 
     /// A span and what is known of its request so far.
@@ -108,6 +117,14 @@ mod recorded {
                 open.reasons.push(reason.name());
             });
         }
+
+        /// Notes that a model has computed embeddings or scores of texts with so many tokens.
+        pub(crate) fn embedded(&self, model: &str, tokens: usize) {
+            self.with(|open| {
+                open.model = Some(model.to_owned());
+                open.input += tokens;
+            });
+        }
     }
 
     impl Drop for Open {
@@ -119,11 +136,15 @@ mod recorded {
             ];
             if let Some(model) = self.model.take() {
                 self.span.update_name(format!("{} {model}", self.operation));
-                let reasons = self.reasons.drain(..).map(Into::into).collect();
                 attributes.extend([
                     KeyValue::new("gen_ai.request.model", model.clone()),
                     KeyValue::new("gen_ai.response.model", model),
                     KeyValue::new("gen_ai.usage.input_tokens", number(self.input)),
+                ]);
+            }
+            if !self.reasons.is_empty() {
+                let reasons = self.reasons.drain(..).map(Into::into).collect();
+                attributes.extend([
                     KeyValue::new("gen_ai.usage.output_tokens", number(self.output)),
                     KeyValue::new("gen_ai.response.finish_reasons", Value::Array(Array::String(reasons))),
                 ]);

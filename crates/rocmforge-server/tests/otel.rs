@@ -5,11 +5,12 @@ mod common;
 
 use axum::body::Body;
 use axum::http::StatusCode;
-use common::{app, get, request, send};
+use common::bert::Encoder;
+use common::{Tiny, get, request, send};
 use opentelemetry::Value as Attribute;
 use opentelemetry::trace::{SpanKind, Status};
 use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracerProvider, SpanData};
-use rocmforge_server::{Limits, ServerOptions};
+use rocmforge_server::{App, Limits, ServerOptions, Source};
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
@@ -38,10 +39,21 @@ async fn a_request_that_generates_has_a_span() {
         requests: 2,
         ..Limits::default()
     };
-    let app = app(ServerOptions {
+    let options = ServerOptions {
         limits,
+        max_models: 3,
         ..ServerOptions::default()
-    });
+    };
+    let ranking = Encoder {
+        ranks: true,
+        ..Encoder::default()
+    };
+    let sources: [(&str, Box<dyn Source>); 3] = [
+        ("tiny", Box::new(Tiny::default())),
+        ("embed", Box::new(Encoder::default())),
+        ("rank", Box::new(ranking)),
+    ];
+    let app = App::new(options, sources.map(|(name, source)| (name.to_owned(), source))).expect("a server");
     let post = async |path: &str, body: Value| {
         let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
         let asked = request("POST", path).header("content-type", "application/json");
@@ -77,6 +89,48 @@ async fn a_request_that_generates_has_a_span() {
         let input = attribute(span, "gen_ai.usage.input_tokens").expect("a number");
         assert!(input.parse::<usize>().is_ok_and(|tokens| tokens > 3), "{input}");
         assert!(!format!("{span:?}").contains("secret"), "{span:?}");
+    }
+
+    // Texts of an encoder have a token before and after them.
+    let embed = json!({"model": "embed", "input": ["a river", "secret"], "prompt": "secret"});
+    let rank = json!({"model": "rank", "query": "secret", "documents": ["a", "b"]});
+    for (path, operation, asked) in [
+        ("/v1/embeddings", "embeddings", &embed),
+        ("/embedding", "embeddings", &embed),
+        ("/embeddings", "embeddings", &embed),
+        ("/api/embed", "embeddings", &embed),
+        ("/api/embeddings", "embeddings", &embed),
+        ("/v1/rerank", "rerank", &rank),
+        ("/rerank", "rerank", &rank),
+        ("/v1/reranking", "rerank", &rank),
+        ("/reranking", "rerank", &rank),
+    ] {
+        assert_eq!(post(path, asked.clone()).await, StatusCode::OK, "{path}");
+        let spans = take();
+        assert_eq!(spans.len(), 1, "{path}: {spans:?}");
+        let (span, model) = (&spans[0], asked["model"].as_str().expect("a name"));
+        assert_eq!(span.name, format!("{operation} {model}"), "{path}");
+        assert_eq!(span.parent_span_id.to_string(), "b7ad6b7169203331");
+        for (name, value) in [
+            ("gen_ai.operation.name", operation),
+            ("gen_ai.request.model", model),
+            ("gen_ai.response.model", model),
+            ("http.response.status_code", "200"),
+        ] {
+            assert_eq!(attribute(span, name).as_deref(), Some(value), "{path}: {name}");
+        }
+        let input = attribute(span, "gen_ai.usage.input_tokens").expect("a number");
+        assert!(input.parse::<usize>().is_ok_and(|tokens| tokens > 2), "{path}: {input}");
+        for name in ["gen_ai.usage.output_tokens", "gen_ai.response.finish_reasons"] {
+            assert_eq!(attribute(span, name), None, "{path}: {name}");
+        }
+        assert!(!format!("{span:?}").contains("secret"), "{span:?}");
+    }
+    let refused = json!({"model": "embed", "input": [], "documents": ["a"]});
+    for path in ["/v1/embeddings", "/rerank"] {
+        assert_eq!(post(path, refused.clone()).await, StatusCode::BAD_REQUEST, "{path}");
+        let errors: Vec<_> = take().iter().map(|span| attribute(span, "error.type")).collect();
+        assert_eq!(errors, [Some("400".to_owned())], "{path}");
     }
 
     let wrong = json!({"model": "tiny", "prompt": "banana", "max_tokens": "many"});
