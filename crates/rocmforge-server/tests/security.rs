@@ -333,6 +333,59 @@ async fn clients_of_ollama_need_not_say_that_they_send_json() {
     );
 }
 
+/// What a page elsewhere can send without asking first: forms, and `fetch` or beacons of these types or of none. Each POST of a browser has an `Origin`.
+#[tokio::test]
+async fn what_a_page_elsewhere_sends_reaches_no_route_of_ollama() {
+    let source = Tiny::default();
+    let app = app_of(ServerOptions::default(), &["tiny"], &source);
+    let ask = async |path: &str, host: &str, origin: &str, kind: Option<&str>, body: &str| {
+        let mut request = axum::http::Request::post(path)
+            .header("host", host)
+            .header("origin", origin);
+        if let Some(kind) = kind {
+            request = request.header("content-type", kind);
+        }
+        let request = request.body(Body::from(body.to_owned())).expect("a request");
+        let (status, headers, answer) = send(&app, request).await;
+        assert_eq!(status, StatusCode::FORBIDDEN, "{path} {host} {origin} {kind:?}");
+        assert!(!headers.contains_key("access-control-allow-origin"));
+        answer
+    };
+    let form = "application/x-www-form-urlencoded";
+    let json = "{\"model\": \"tiny\", \"prompt\": \"a\", \"messages\": [], \"input\": \"a\", \"stream\": false}";
+    let of_form = "model=tiny&prompt=a&%7B%22model%22%3A+%22tiny%22%7D=";
+    let routes = [
+        "/api/generate",
+        "/api/chat",
+        "/api/show",
+        "/api/embed",
+        "/api/embeddings",
+        "/api/pull",
+    ];
+    for path in routes {
+        for body in [json, of_form] {
+            for kind in [
+                None,
+                Some(form),
+                Some("text/plain"),
+                Some("multipart/form-data; boundary=a"),
+            ] {
+                // The last two are a page without an origin, and another server of this machine.
+                for origin in ["https://evil.example", "null", "http://localhost:9999"] {
+                    ask(path, "localhost:8080", origin, kind, body).await;
+                }
+                // A name of the page's own that means this machine.
+                ask(path, "evil.example:8080", "http://evil.example:8080", kind, body).await;
+            }
+        }
+    }
+    assert_eq!(source.loads.load(std::sync::atomic::Ordering::SeqCst), 0);
+    // A form's own words are no JSON, whoever sends them.
+    let request = request("POST", "/api/generate").header("content-type", form);
+    let request = request.body(Body::from(of_form)).expect("a request");
+    assert_eq!(send(&app, request).await.0, StatusCode::BAD_REQUEST);
+}
+
 #[tokio::test]
 async fn names_of_models_are_no_paths() {
     let source = Tiny::default();
