@@ -159,6 +159,125 @@ fn a_hangup_reloads_the_keys_and_a_broken_file_leaves_them() {
     server.end();
 }
 
+/// The log at every level has no text of a prompt or an answer, no key and no query string, whatever becomes of the request.
+#[test]
+fn the_log_has_no_prompts_and_no_keys() {
+    const KEY: &str = "sesame-0123456789abcdef";
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("keys");
+    std::fs::write(&path, format!("ada:{KEY}")).expect("written");
+    for (level, options) in [
+        ("trace", &[][..]),
+        ("trace", &["--log-json"]),
+        ("debug", &["--log-json"]),
+        ("info", &[]),
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rocmforge"));
+        command
+            .args(["serve", "--device", "cpu", "--port", "0", "-m", TINY, "--keys"])
+            .arg(&path)
+            .args(options);
+        command
+            .env("ROCMFORGE_LOG", level)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the program");
+        let mut stdout = child.stdout.take().expect("piped");
+        let stdout = std::thread::spawn(move || {
+            let mut said = String::new();
+            stdout.read_to_string(&mut said).map(|_| said)
+        });
+        let (listens, address) = std::sync::mpsc::channel();
+        let stderr = BufReader::new(child.stderr.take().expect("piped"));
+        let stderr = std::thread::spawn(move || {
+            let mut said = String::new();
+            for line in stderr.lines().map_while(Result::ok) {
+                if let Some(rest) = line.strip_prefix("listening on ") {
+                    let url = rest.split(',').next().expect("an address").to_owned();
+                    listens.send(url).expect("somebody waits");
+                }
+                said.push_str(&line);
+                said.push('\n');
+            }
+            said
+        });
+        let url = address.recv().expect("it listens");
+        let server = Server { child, url };
+        let ask = |path: &str, key: &str, body: &str| {
+            let request =
+                ureq::post(format!("{}{path}?secret=quince", server.url)).header("content-type", "application/json");
+            let request = request.header("authorization", format!("Bearer {key}"));
+            let request = request.config().http_status_as_error(false).build();
+            let mut answer = request.send(body).expect("an answer");
+            let text = answer.body_mut().read_to_string().expect("text");
+            (answer.status().as_u16(), text)
+        };
+        let messages = json!([{"role": "system", "content": "papaya"}, {"role": "user", "content": "papaya"}]);
+        for is_stream in [false, true] {
+            for (path, body) in [
+                ("/v1/completions", json!({"prompt": "papaya"})),
+                (
+                    "/v1/completions",
+                    json!({"prompt": "papaya", "stop": ["papaya"], "logprobs": 1, "echo": true}),
+                ),
+                ("/completion", json!({"prompt": "papaya"})),
+                (
+                    "/api/generate",
+                    json!({"model": "llama", "prompt": "papaya", "raw": true}),
+                ),
+                ("/tokenize", json!({"content": "papaya"})),
+            ] {
+                let mut body = body;
+                (body["max_tokens"], body["n_predict"]) = (2.into(), 2.into());
+                body["options"] = json!({"num_predict": 2});
+                if path != "/tokenize" {
+                    body["stream"] = is_stream.into();
+                }
+                let (status, answer) = ask(path, KEY, &body.to_string());
+                assert_eq!(status, 200, "{path}: {answer}");
+            }
+            // What is refused is often quoted.
+            for (path, body) in [
+                (
+                    "/v1/chat/completions",
+                    json!({"messages": messages, "max_tokens": "papaya", "stream": is_stream}),
+                ),
+                (
+                    "/v1/messages",
+                    json!({"model": "papaya", "messages": "papaya", "max_tokens": 1, "stream": is_stream}),
+                ),
+                (
+                    "/v1/completions",
+                    json!({"prompt": "papaya ".repeat(5000), "stream": is_stream}),
+                ),
+                (
+                    "/api/chat",
+                    json!({"model": "llama", "messages": [{"role": "papaya", "content": "papaya"}]}),
+                ),
+            ] {
+                let (status, answer) = ask(path, KEY, &body.to_string());
+                assert_eq!(status, 400, "{path}: {answer}");
+            }
+        }
+        assert_eq!(ask("/v1/completions", KEY, "{\"prompt\": \"papaya\"").0, 400);
+        assert_eq!(
+            ask("/v1/completions", "medlar-0123456789abcdef", "{\"prompt\": \"papaya\"}").0,
+            401
+        );
+        server.end();
+        let said = stderr.join().expect("no panic") + &stdout.join().expect("no panic").expect("text");
+        assert!(
+            said.contains("/v1/completions") && said.contains("401"),
+            "{level} {options:?}: {said}"
+        );
+        for secret in ["papaya", "quince", "sesame", "medlar"] {
+            let line = said.lines().find(|line| line.contains(secret));
+            assert_eq!(line, None, "{level} {options:?}: the log has {secret}");
+        }
+    }
+}
+
 #[test]
 fn keys_that_cannot_be_read_are_an_error_before_a_model_is_fetched() {
     let store = tempfile::tempdir().expect("a folder");
