@@ -3,6 +3,7 @@
 mod common;
 
 mod suite {
+    mod context;
     mod ends;
     mod faults;
     mod figures;
