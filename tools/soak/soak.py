@@ -13,6 +13,7 @@ import collections
 import json
 import math
 import random
+import re
 import sys
 import time
 
@@ -24,6 +25,10 @@ PROMPTS = ["The capital of France is", "Once upon a time", "The capital of Italy
 STUCK = 120
 # Difference of log-probabilities below which rounding may choose another token.
 CLOSE = 0.02
+# Seconds after which the server must hold no more than its budget, when a desktop has taken memory.
+GIVES_WAY = 10
+# Bytes that each engine keeps on a card when all of its parts are on the host: flags of its kernels.
+KEPT = 64 << 10
 # Part of the cases with drawn texts that may differ by rounding: how close a draw was is not known.
 DRAWN_OTHERWISE = 0.1
 
@@ -31,7 +36,7 @@ DRAWN_OTHERWISE = 0.1
 class Soak:
     def __init__(self, args, server):
         self.args, self.server = args, server
-        self.counts, self.gaps, self.pressure = collections.Counter(), [], []
+        self.counts, self.gaps, self.pressure, self.over = collections.Counter(), [], [], [0.0]
         self.problems, self.cases = [], collections.defaultdict(set)
         self.expected, self.close = {}, {}
         self.begun = time.monotonic()
@@ -184,8 +189,41 @@ class Soak:
             if status != 200 and not (path == "/props" and status == 404 and len(self.server.models) > 1):
                 self.problem("unexpected", f"{status} of {path}: {answer[:200]}")
         if path == "/memory" and status == 200:
-            self.pressure += [card["own"] / max(card["budget"], 1) for card in json.loads(answer)["cards"]]
+            over = self.read_over(answer)
+            self.pressure += over
+            if any(over):
+                await self.gives_way()
         return status
+
+    @staticmethod
+    def read_over(answer):
+        """Whether the server holds more of each card than its budget."""
+        answer = json.loads(answer)
+        return [card["own"] > card["budget"] + KEPT * len(answer["models"]) for card in answer["cards"]]
+
+    async def gives_way(self):
+        """A desktop has taken memory: the next steps give it back."""
+        begun = time.monotonic()
+        while (waited := time.monotonic() - begun) < GIVES_WAY:
+            await asyncio.sleep(0.02)
+            async with Connection(self.server.address) as connection:
+                await connection.send("GET", "/memory")
+                await connection.head()
+                if not any(self.read_over(await connection.body())):
+                    self.over.append(waited)
+                    return
+        self.problem("over budget", f"more than the budget is held for {waited:.1f} s")
+
+    async def moves(self):
+        """How often parts of models went to the host, and came back."""
+        async with Connection(self.server.address) as connection:
+            await connection.send("GET", "/metrics")
+            await connection.head()
+            text = (await connection.body()).decode()
+        sums = collections.Counter()
+        for name, value in re.findall(r"^rocmforge_(spills|returns)_total\{.*\} (\d+)$", text, re.MULTILINE):
+            sums[name] += int(value)
+        return sums["spills"], sums["returns"]
 
     async def client(self):
         kinds = {
@@ -229,6 +267,7 @@ async def main():
     parser.add_argument("--turn", type=float, default=10, help="seconds for which most requests name the same model")
     parser.add_argument("--others", type=float, default=0.02, help="part of the requests that name any model")
     parser.add_argument("--pause", type=float, default=0.05, help="longest pause of a client between requests, in seconds")
+    parser.add_argument("--moves", type=int, default=0, help="fewest parts of models that must go to the host, and come back")
     parser.add_argument("--seed", type=int, default=random.randrange(10**6))
     parser.add_argument("command", nargs="+", help="the server, with its options")
     args = parser.parse_args()
@@ -256,6 +295,9 @@ async def main():
     # Connections that ended are noticed.
     await asyncio.sleep(2)
     end = server.figures()
+    spills, returns = await soak.moves()
+    if min(spills, returns) < args.moves:
+        soak.problem("unexpected", f"{spills} spills and {returns} returns, and {args.moves} of each were wanted")
     status = await server.stop()
     if status != 0:
         soak.problem("unexpected", f"the server ended with {status}:\n" + "\n".join(server.log))
@@ -269,8 +311,9 @@ async def main():
     print(f"time between tokens: p50 {percentile(soak.gaps, 0.5) * 1e3:.2f} ms, p99 {percentile(soak.gaps, 0.99) * 1e3:.2f} ms, most {max(soak.gaps, default=math.nan) * 1e3:.2f} ms of {len(soak.gaps)}")
     print(f"models loaded {server.loads} times")
     if soak.pressure:
-        over = sum(part > 1 for part in soak.pressure)
-        print(f"budget of the card: looked at {len(soak.pressure)} times, {over} times smaller than what was held")
+        over = sum(soak.pressure)
+        print(f"budget of the card: looked at {len(soak.pressure)} times, {over} times smaller than what was held, at most for {max(soak.over):.2f} s")
+        print(f"parts of models: {spills} went to the host, {returns} came back")
     for line in server.log:
         if line.startswith("desktop: "):
             print(line)

@@ -18,11 +18,14 @@ use rocmforge_models::generate::Generator;
 use rocmforge_models::serve::{ServeOptions, Server};
 use rocmforge_models::{Engine, EngineOptions, Limit, Model};
 use rocmforge_server::{App, CardMemory, Facts, LoadError, Loaded, ServerOptions, Source};
+use rocmforge_test_support::Random;
 use tokio::signal::unix::{SignalKind, signal};
 
 const GIB: u64 = 1 << 30;
 /// How often the simulated time follows the clock: nothing else advances it while no request is computed.
 const TICK: Duration = Duration::from_millis(20);
+/// Simulated time for which the desktop changes.
+const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
 #[derive(Parser)]
 struct Args {
@@ -97,14 +100,27 @@ fn memory(card: &HipBackend) -> CardMemory {
     }
 }
 
-/// A card of 5 GiB, beside programs that want up to all of it.
+/// A program that takes 4 GiB at once and gives them back, again and again. It is away for longer than the ten seconds after which the budget grows.
+fn game(seed: u64) -> Client {
+    let mut random = Random(seed);
+    let (mut time, mut steps) = (Duration::ZERO, Vec::new());
+    while time < LONGEST {
+        time += Duration::from_millis(11_000 + random.below(6000));
+        steps.push((time, Bytes(4 * GIB)));
+        time += Duration::from_millis(500 + random.below(2500));
+        steps.push((time, Bytes(0)));
+    }
+    Client::steps("game", steps)
+}
+
+/// A card of 5 GiB, of which the desktop wants 4.8 while the game is there: what is left it needs for itself.
 fn open(seed: u64) -> Result<Device, device::DeviceError> {
     let card = CardConfig {
         vram: Bytes(5 * GIB),
         desktop: Some(DesktopConfig {
             seed,
             preemption_failure: 0.0,
-            ..DesktopConfig::with([Client::walk(Bytes(GIB / 4), Bytes(5 * GIB))])
+            ..DesktopConfig::with([Client::walk(Bytes(GIB / 5), Bytes(GIB / 4)), game(seed)])
         }),
         ..CardConfig::default()
     };
@@ -159,8 +175,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     app.run_on(listener, end).await?;
     let desktop = sim.desktop(0).ok_or("the card has one")?;
     eprintln!("desktop: {desktop:?}");
-    match desktop.alive() && desktop.evicted_by_us == Bytes(0) {
+    match desktop.alive() && desktop.evicted_by_us == Bytes(0) && desktop.queue_stops == 0 {
         true => Ok(()),
-        false => Err("the desktop lost memory to us".into()),
+        false => Err("the desktop lost memory to us, or had our queues stopped".into()),
     }
 }
