@@ -1,3 +1,5 @@
+//! Tests of pack files: what is written is read, and hostile bytes are refused.
+
 use super::*;
 
 type Objects = BTreeMap<String, Vec<u8>>;

@@ -1,3 +1,5 @@
+//! Tests of packs: embedded ones, those of a folder, and fallbacks.
+
 use super::*;
 
 /// A pack with these families, whose objects are the architecture's name.
