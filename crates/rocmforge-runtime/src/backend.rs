@@ -167,6 +167,19 @@ impl HipBackend {
         Ok(Arc::new(Self { stream, core }))
     }
 
+    /// Another backend of the same device, with the same budget, memory and deadline, and a stream of its own: what one thread captures on its
+    /// stream is not in the way of another thread.
+    ///
+    /// # Errors
+    /// The driver makes no stream.
+    #[track_caller]
+    pub fn with_own_stream(&self, label: &str) -> HipResult<Arc<Self>> {
+        let stream = HipStream::new(&self.core, label, Site::caller())?;
+        stream.shared().retain();
+        let core = Arc::clone(&self.core);
+        Ok(Arc::new(Self { stream, core }))
+    }
+
     pub(crate) fn core(&self) -> &Arc<Core> {
         &self.core
     }

@@ -205,3 +205,20 @@ fn a_program_with_positions_for_the_whole_batch_is_captured() {
     let found = executor::run_program(&mut device, program).expect_err("position 64 of 64");
     assert_eq!(found.to_string(), expected);
 }
+
+#[test]
+fn a_capture_of_one_backend_is_not_in_the_way_of_another() {
+    let gpu = gpu();
+    let [first, mut second] = [(); 2].map(|()| HipGgmlBackend::new(gpu.backend()).expect("kernels are embedded"));
+    let capture = first
+        .hip()
+        .stream()
+        .capture("one engine's step")
+        .expect("nothing else captures");
+    let mut graph = Graph::new();
+    let id = graph.add_tensor(TensorDesc::f32([COLS]));
+    second.alloc(graph.tensor(id).expect("just added")).expect("room");
+    second.write_f32(id, &[2.5; COLS]).expect("its stream captures nothing");
+    assert_eq!(second.read_f32(id).expect("read"), [2.5; COLS]);
+    drop(capture);
+}
