@@ -114,6 +114,8 @@ mod x86 {
             blocks.at.iter().all(|at| at + blocks.len <= blocks.rows.len()),
             "rows end before their unit does"
         );
+        // SAFETY: every CPU of this target has SSE.
+        unsafe { prefetch_next(blocks) };
         match ty {
             // SAFETY: `Path::Vnni` exists only where `has_vnni` holds.
             TensorType::Q4_0 => unsafe { fours::<18, 2, false>(blocks, panel) },
@@ -126,6 +128,17 @@ mod x86 {
             _ => return false,
         }
         true
+    }
+
+    /// Asks for the next sixteen rows, which are likely packed next.
+    #[target_feature(enable = "sse")]
+    fn prefetch_next(blocks: &Blocks<'_>) {
+        for at in blocks.at {
+            for line in (0..blocks.len).step_by(64) {
+                let ahead = (blocks.rows.as_ptr()).wrapping_add(blocks.rows.len() + at + line);
+                _mm_prefetch::<_MM_HINT_T0>(ahead.cast());
+            }
+        }
     }
 
     /// Blocks of 32 numbers of 4 bits from byte `N` on, after `d`, and with `MINIMUM` `m`.
@@ -248,15 +261,34 @@ mod x86 {
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,f16c")]
     #[inline]
     fn words(blocks: &Blocks<'_>, at: usize) -> __m512i {
-        let word = |lane: usize| {
-            let bytes = &blocks.rows[blocks.at[lane] + at..][..4];
-            i32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
-        };
-        // Not by way of an array: a load of sixteen numbers that were just stored one by one waits for all of them.
-        let fours = |first: usize| _mm_setr_epi32(word(first), word(first + 1), word(first + 2), word(first + 3));
-        let low = _mm256_inserti128_si256::<1>(_mm256_castsi128_si256(fours(0)), fours(4));
-        let high = _mm256_inserti128_si256::<1>(_mm256_castsi128_si256(fours(8)), fours(12));
+        let low = _mm256_inserti128_si256::<1>(
+            _mm256_castsi128_si256(four_words(blocks, 0, at)),
+            four_words(blocks, 4, at),
+        );
+        let high = _mm256_inserti128_si256::<1>(
+            _mm256_castsi128_si256(four_words(blocks, 8, at)),
+            four_words(blocks, 12, at),
+        );
         _mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high)
+    }
+
+    /// Not by way of an array: a load of numbers that were just stored one by one waits for all of them.
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,f16c")]
+    #[inline]
+    fn four_words(blocks: &Blocks<'_>, first: usize, at: usize) -> __m128i {
+        let [a, b, c, d] = [first, first + 1, first + 2, first + 3];
+        _mm_setr_epi32(
+            word(blocks, a, at),
+            word(blocks, b, at),
+            word(blocks, c, at),
+            word(blocks, d, at),
+        )
+    }
+
+    #[inline(always)]
+    fn word(blocks: &Blocks<'_>, lane: usize, at: usize) -> i32 {
+        let bytes = &blocks.rows[blocks.at[lane] + at..][..4];
+        i32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
     }
 
     /// Sixteen bytes at `at` of each row's unit: line `i` has bytes `4 * i` to `4 * i + 3` of all rows.
