@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use rocmforge_memory::Subscription;
+
 use crate::error::Operands;
 use crate::optimizer::GraphOptimizer;
 use crate::{DType, GgmlError, GgmlResult, Graph, Kernel, Launch, Node, Op, SharedBytes, TensorDesc, TensorId};
@@ -175,6 +177,25 @@ pub trait HostAccess: GgmlBackend {
     /// Where the groups of [`Self::place`] lie now; `None` from a backend with one memory.
     fn placement(&self) -> Option<Placement> {
         None
+    }
+
+    /// Moves groups to the host while more is held on a card than its budget allows. A program that is enqueued does so by itself; this is for a backend
+    /// that computes nothing now, beside others on the same card that do. A backend with one memory does nothing.
+    ///
+    /// # Errors
+    /// A group cannot be copied.
+    fn relieve(&mut self) -> GgmlResult<()> {
+        Ok(())
+    }
+
+    /// Calls `tight` when more is held on a card than its budget allows, on the thread that notices it, as long as the subscriptions live. A backend that
+    /// moves no groups never does.
+    fn when_tight(&self, tight: impl Fn() + Send + Sync + Clone + 'static) -> Vec<Subscription>
+    where
+        Self: Sized,
+    {
+        drop(tight);
+        Vec::new()
     }
 
     /// Fills a tensor, byte for byte in its own layout, from its first to its last element.

@@ -286,6 +286,10 @@ impl<B: HostAccess> Engine<B> {
         &self.backend
     }
 
+    pub(crate) const fn backend_mut(&mut self) -> &mut B {
+        &mut self.backend
+    }
+
     /// The hyper-parameters.
     #[must_use]
     pub const fn config(&self) -> &DecoderConfig {

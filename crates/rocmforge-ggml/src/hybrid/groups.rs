@@ -202,6 +202,24 @@ impl HybridBackend {
         if self.groups.is_empty() {
             return Ok(());
         }
+        self.relieve_cards()?;
+        for card in 0..self.cards.len() {
+            if self.cards[card].hip().card().pressure() <= Pressure::Yellow {
+                self.calm[card] = self.calm[card].saturating_add(1);
+            }
+        }
+        for card in 0..self.cards.len() {
+            match self.advance_return(card) {
+                // The others go on.
+                Err(error) if is_out_of_memory(&error) => self.calm[card] = 0,
+                other => other?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves groups to the host while more is held than a card's budget allows.
+    pub(super) fn relieve_cards(&mut self) -> GgmlResult<()> {
         for card in 0..self.cards.len() {
             let hip = Arc::clone(self.cards[card].hip());
             while hip.card().look() >= Pressure::Red {
@@ -212,16 +230,6 @@ impl HybridBackend {
                 if !self.spill_one(card)? {
                     break;
                 }
-            }
-            if hip.card().pressure() <= Pressure::Yellow {
-                self.calm[card] = self.calm[card].saturating_add(1);
-            }
-        }
-        for card in 0..self.cards.len() {
-            match self.advance_return(card) {
-                // The others go on.
-                Err(error) if is_out_of_memory(&error) => self.calm[card] = 0,
-                other => other?,
             }
         }
         Ok(())

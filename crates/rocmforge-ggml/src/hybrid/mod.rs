@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use groups::Group;
 pub use program::HybridProgram;
+use rocmforge_memory::{Pressure, Subscription};
 use spans::{MOST_CARDS, Spans};
 pub use statistics::HybridStatistics;
 
@@ -235,6 +236,22 @@ impl GgmlBackend for HybridBackend {
 impl HostAccess for HybridBackend {
     fn place(&mut self, groups: &[TensorGroup], scratch: usize) -> GgmlResult<()> {
         self.place_groups(groups, scratch)
+    }
+
+    fn relieve(&mut self) -> GgmlResult<()> {
+        self.relieve_cards()
+    }
+
+    fn when_tight(&self, tight: impl Fn() + Send + Sync + Clone + 'static) -> Vec<Subscription> {
+        let subscribe = |card: &HipGgmlBackend| {
+            let tight = tight.clone();
+            card.hip().card().subscribe(move |change| {
+                if change.to >= Pressure::Red {
+                    tight();
+                }
+            })
+        };
+        self.cards.iter().map(subscribe).collect()
     }
 
     fn placement(&self) -> Option<Placement> {

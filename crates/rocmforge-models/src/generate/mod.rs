@@ -42,7 +42,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
-use rocmforge_ggml::HostAccess;
+use rocmforge_ggml::{GgmlResult, HostAccess};
 
 pub use self::error::GenerateError;
 pub use self::event::{Completion, CompletionParts, Event, FinishReason, Stats, Token};
@@ -187,6 +187,11 @@ impl<B: HostAccess> Generator<B> {
     #[must_use]
     pub fn has_events(&self) -> bool {
         !self.events.is_empty()
+    }
+
+    /// As [`HostAccess::relieve`].
+    pub(crate) fn relieve(&mut self) -> GgmlResult<()> {
+        self.engine.backend_mut().relieve()
     }
 
     /// Whether the last step computed anything.

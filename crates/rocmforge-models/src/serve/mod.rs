@@ -136,9 +136,10 @@ impl Server {
         make: impl FnOnce() -> Result<Generator<B>, ModelError> + Send + 'static,
     ) -> Result<Self, ServeError> {
         let (commands, received) = mpsc::channel();
+        let sender = commands.clone();
         let (threads, limits) = Threads::start(options, make, move |generator, shared, made| {
             let limits = handle::Limits::of(&generator);
-            worker::run(generator, &received, shared, || drop(made.send(Ok(limits))));
+            worker::run(generator, sender, &received, shared, || drop(made.send(Ok(limits))));
         })?;
         Ok(Self {
             handle: Handle::new(commands, Arc::clone(threads.shared()), limits),

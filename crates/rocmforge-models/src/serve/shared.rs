@@ -268,8 +268,8 @@ impl<E: Reply> Shared<E> {
         self.changed.notify_all();
     }
 
-    /// Notes what there is before the first step.
-    pub(super) fn begin(&self, figures: Figures) {
+    /// Notes what there is now, between steps.
+    pub(super) fn note(&self, figures: Figures) {
         self.lock().figures = figures;
     }
 

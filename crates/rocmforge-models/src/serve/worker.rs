@@ -2,11 +2,14 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::mpsc::Receiver;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::time::Duration;
 
 use rocmforge_ggml::HostAccess;
 
 use super::shared::{Figures, Shared};
+use super::threads::Worker as _;
 use super::{ServeError, threads};
 use crate::generate::{Event, GenerateError, Generator, Request, RequestId};
 
@@ -18,7 +21,12 @@ pub(super) enum Command {
     Cancel(u64),
     /// Looks at the state again.
     Wake,
+    /// Gives memory of cards back, if nothing is computed, and drops the sender.
+    Relieve(Sender<()>),
 }
+
+/// How long an engine that computes waits for one that does not to give memory back.
+const RELIEF: Duration = Duration::from_millis(500);
 
 struct Worker<'a, B: HostAccess> {
     generator: Generator<B>,
@@ -26,23 +34,37 @@ struct Worker<'a, B: HostAccess> {
     tickets: HashMap<RequestId, u64>,
     steps: u64,
     failed_in_a_row: u64,
+    /// Whether it waits for commands: an engine on the same card may wait for it then.
+    waits: Arc<AtomicBool>,
 }
 
 /// Runs until the server ends. Calls `ready` when there are figures.
 pub(super) fn run<B: HostAccess>(
     generator: Generator<B>,
+    sender: Sender<Command>,
     commands: &Receiver<Command>,
     shared: &Shared<Event>,
     ready: impl FnOnce(),
 ) {
+    let waits = Arc::new(AtomicBool::new(true));
+    let is_waiting = Arc::clone(&waits);
+    // Another engine's thread, whose card has become tight, runs this. An engine that computes looks at its cards by itself.
+    let tight = move || {
+        let (done, is_done) = mpsc::channel();
+        if is_waiting.load(Ordering::Acquire) && sender.send(Command::Relieve(done)).is_ok() {
+            let _ = is_done.recv_timeout(RELIEF);
+        }
+    };
+    let _subscriptions = generator.engine().backend().when_tight(tight);
     let worker = Worker {
         generator,
         shared,
         tickets: HashMap::new(),
         steps: 0,
         failed_in_a_row: 0,
+        waits,
     };
-    shared.begin(worker.figures());
+    shared.note(worker.figures());
     ready();
     threads::run(worker, commands, shared);
 }
@@ -67,7 +89,9 @@ impl<B: HostAccess> threads::Worker for Worker<'_, B> {
                 }
             }
             Command::Wake => {}
+            Command::Relieve(_done) => self.relieve(),
         }
+        self.waits.store(self.is_idle(), Ordering::Release);
     }
 
     fn is_idle(&self) -> bool {
@@ -75,6 +99,19 @@ impl<B: HostAccess> threads::Worker for Worker<'_, B> {
     }
 
     fn step(&mut self) -> bool {
+        let goes_on = self.compute();
+        if self.is_idle() {
+            // Nobody could wait for it until now.
+            self.relieve();
+            self.waits.store(true, Ordering::Release);
+        }
+        goes_on
+    }
+}
+
+impl<B: HostAccess> Worker<'_, B> {
+    /// Computes one step. False if the server has stopped meanwhile.
+    fn compute(&mut self) -> bool {
         self.shared.step_begins();
         let result = self.generator.step();
         self.steps += 1;
@@ -99,9 +136,19 @@ impl<B: HostAccess> threads::Worker for Worker<'_, B> {
         }
         true
     }
-}
 
-impl<B: HostAccess> Worker<'_, B> {
+    /// Gives memory of cards back of which more is held than their budgets allow, if nothing is computed.
+    fn relieve(&mut self) {
+        if !self.is_idle() {
+            return;
+        }
+        // It is not waited for by itself.
+        self.waits.store(false, Ordering::Release);
+        // The next step meets what keeps it from that, and reports it.
+        let _ = self.generator.relieve();
+        self.shared.note(self.figures());
+    }
+
     fn cancel(&mut self, id: RequestId) {
         if let Err(error) = self.generator.cancel(id) {
             self.end(id, &Arc::new(error));

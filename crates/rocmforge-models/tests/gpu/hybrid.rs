@@ -1,9 +1,13 @@
 //! Models with less device memory than they want, and with memory that a desktop takes and gives back meanwhile.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use rocmforge_ggml::{CpuBackend, HipGgmlBackend, HybridBackend};
 use rocmforge_hip_sys::HipClock;
+use rocmforge_models::generate::{Event, Generator, Request};
+use rocmforge_models::sampling::SamplerConfig;
+use rocmforge_models::serve::{ServeOptions, Server};
 use rocmforge_models::{Engine, EngineOptions, KvType, Limit, Model};
 use rocmforge_runtime::{Bytes, Policy};
 use rocmforge_sim::{CardConfig, Client, DesktopConfig, SimConfig};
@@ -216,4 +220,54 @@ fn smollm2_writes_the_same_text_with_any_part_of_the_memory() {
         text
     });
     assert!(texts.iter().all(|text| *text == texts[0]), "{texts:?}");
+}
+
+/// Two models on one card beside a desktop: one waits for requests while the desktop takes the memory, and the other computes.
+#[test]
+fn an_idle_model_gives_its_memory_back_for_one_that_computes() {
+    let tiny = Tiny::all().remove(0);
+    let gpu = gpu_with(busy_desktop());
+    let Some(sim) = gpu.sim().cloned() else {
+        skip!("the memory of a real desktop cannot be controlled");
+    };
+    let start = || {
+        let (model, card) = (tiny.open(), Arc::clone(gpu.backend()));
+        let made = move || {
+            let device = HipGgmlBackend::new(&card)?;
+            let engine = Engine::new(HybridBackend::new(device, CpuBackend::new()), &model, options(64))?;
+            Ok(Generator::new(engine, model.tokenizer()?))
+        };
+        Server::start(ServeOptions::default(), made).expect("room")
+    };
+    let [idle, busy] = [start(), start()];
+    let on_card = |server: &Server| server.handle().figures().placement.expect("groups").device_bytes;
+    assert!(
+        on_card(&idle) > 0 && on_card(&busy) > 0,
+        "everything begins on the device"
+    );
+    let request = Request {
+        sampler: SamplerConfig::greedy(),
+        max_tokens: 4,
+        ..Request::new(tiny.ids[..3].to_vec())
+    };
+    let text = |server: &Server| {
+        let events = server.handle().submit(request.clone()).expect("room in the queue");
+        let ids = events.filter_map(|event| match event.expect("it runs") {
+            Event::Token { token, .. } => Some(token.id),
+            _ => None,
+        });
+        ids.collect::<Vec<u32>>()
+    };
+    let expected = text(&busy);
+    sim.pause(Duration::from_millis(2500));
+    assert_eq!(text(&busy), expected);
+    assert_eq!(on_card(&idle), 0, "the desktop has taken the memory");
+    // It computes on the CPU now.
+    assert_eq!(text(&idle), expected);
+    let desktop = sim.desktop(0).expect("the card has one");
+    assert_eq!(
+        (desktop.evicted_by_us, desktop.queue_stops),
+        (Bytes(0), 0),
+        "{desktop:?}"
+    );
 }
