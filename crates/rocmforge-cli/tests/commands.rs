@@ -495,7 +495,8 @@ fn smollm2_knows_the_capital_of_france() {
     ]);
     command.arg("--model").arg(&model);
     assert_eq!(stdout(&run(command, "")), " Paris.\n");
-    let arguments = ["--ctx", "512", "--temp", "0", "--tokens", "20"];
+    // With activations of 8 bits this file answers in French words without sense, in llama.cpp too (docs/models.md).
+    let arguments = ["--exact", "--ctx", "512", "--temp", "0", "--tokens", "20"];
     let output = chat(&model, &arguments, "What is the capital of France?\nSay it again.\n");
     assert!(stdout(&output).contains("Paris"), "{}", stdout(&output));
     assert!(stderr(&output).contains("of them cached"), "{}", stderr(&output));
