@@ -70,7 +70,7 @@ mod with {
         /// Repeats events that a subscriber has missed at this address.
         #[arg(long, value_name = "ADDRESS", value_parser = address, requires = "kv_events")]
         kv_events_replay: Option<SocketAddr>,
-        /// First part of each message [default: `kv@rocmforge@MODEL`].
+        /// First part of each message; `kv@rocmforge@MODEL` without it.
         #[arg(long, value_name = "TEXT", requires = "kv_events")]
         kv_events_topic: Option<String>,
     }
