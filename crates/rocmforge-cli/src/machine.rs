@@ -22,11 +22,11 @@ pub(crate) struct Memory {
 
 /// What lies on devices: layers with their part of the cache, the output matrix, the embedding.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Placement {
+pub(crate) struct Parts {
     /// Parts of the model on devices.
     pub(crate) on_device: usize,
     /// All parts.
-    pub(crate) parts: usize,
+    pub(crate) all: usize,
     /// Parts that went to the host, and that came back.
     pub(crate) spills: u64,
     pub(crate) returns: u64,
@@ -43,7 +43,7 @@ pub(crate) trait Machine: HostAccess {
     fn launch_count(&self) -> Option<u64>;
 
     /// What lies on a device.
-    fn parts(&self) -> Option<Placement> {
+    fn parts(&self) -> Option<Parts> {
         None
     }
 }
@@ -72,12 +72,12 @@ impl Machine for HybridBackend {
         Some(self.cards().iter().map(HipGgmlBackend::launches).sum())
     }
 
-    fn parts(&self) -> Option<Placement> {
-        let (on_device, parts) = self.groups_on_gpu();
+    fn parts(&self) -> Option<Parts> {
+        let (on_device, all) = self.groups_on_gpu();
         let statistics = self.statistics();
-        Some(Placement {
+        Some(Parts {
             on_device,
-            parts,
+            all,
             spills: statistics.spills,
             returns: statistics.returns,
             replays: self.cards().iter().map(HipGgmlBackend::replays).sum(),

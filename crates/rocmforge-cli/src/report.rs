@@ -51,19 +51,16 @@ pub(crate) fn print(figures: &Figures, device: &str, context: usize, machine: &i
     if let Some(Memory { peak, budget }) = machine.memory() {
         row("peak VRAM", format!("{} of a budget of {}", Bytes(peak), Bytes(budget)));
     }
-    if let Some(placement) = machine.parts() {
-        let moved = match (placement.spills, placement.returns) {
+    if let Some(parts) = machine.parts() {
+        let moved = match (parts.spills, parts.returns) {
             (0, 0) => String::new(),
             (spills, returns) => format!("; {spills} went to the host, {returns} came back"),
         };
         row(
             "on device",
-            format!(
-                "{} of {} parts of the model{moved}",
-                placement.on_device, placement.parts
-            ),
+            format!("{} of {} parts of the model{moved}", parts.on_device, parts.all),
         );
-        row("replays", placement.replays.to_string());
+        row("replays", parts.replays.to_string());
     }
     if let Some(launches) = figures.launches_per_token() {
         row("launches", format!("{launches:.1} a token"));

@@ -172,7 +172,7 @@ impl Answer {
         context: usize,
         machine: &impl Machine,
     ) -> Result<(), Failure> {
-        let (memory, placement) = (machine.memory(), machine.parts());
+        let (memory, parts) = (machine.memory(), machine.parts());
         let stats = &self.figures.stats;
         let object = json!({
             "model": args.options.model,
@@ -190,8 +190,8 @@ impl Answer {
             "launches_per_token": self.figures.launches_per_token(),
             "peak_vram_bytes": memory.map(|memory| memory.peak),
             "budget_bytes": memory.map(|memory| memory.budget),
-            "parts_on_device": placement.map(|placement| placement.on_device),
-            "parts": placement.map(|placement| placement.parts),
+            "parts_on_device": parts.map(|parts| parts.on_device),
+            "parts": parts.map(|parts| parts.all),
         });
         writeln!(std::io::stdout(), "{}", serde_json::to_string(&object)?)?;
         Ok(())

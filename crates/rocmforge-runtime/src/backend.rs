@@ -162,7 +162,12 @@ impl HipBackend {
         tracing::debug!(device = %device.name, arch = %device.arch, memory = %device.total_memory, "opened");
         let host = host.unwrap_or_else(HostBudget::of_this_machine);
         let core = Core::new(driver, card, host, device, options.pool);
-        let stream = HipStream::new(&core, "backend", site)?;
+        Self::on_stream(core, "backend", site)
+    }
+
+    /// A backend with a stream that lives as long as it does.
+    fn on_stream(core: Arc<Core>, label: &str, site: Site) -> HipResult<Arc<Self>> {
+        let stream = HipStream::new(&core, label, site)?;
         stream.shared().retain();
         Ok(Arc::new(Self { stream, core }))
     }
@@ -174,10 +179,7 @@ impl HipBackend {
     /// The driver makes no stream.
     #[track_caller]
     pub fn with_own_stream(&self, label: &str) -> HipResult<Arc<Self>> {
-        let stream = HipStream::new(&self.core, label, Site::caller())?;
-        stream.shared().retain();
-        let core = Arc::clone(&self.core);
-        Ok(Arc::new(Self { stream, core }))
+        Self::on_stream(Arc::clone(&self.core), label, Site::caller())
     }
 
     pub(crate) fn core(&self) -> &Arc<Core> {

@@ -14,9 +14,9 @@ use std::path::Path;
 
 /// What is built.
 pub(crate) struct Options {
-    /// Of all if there is none.
+    /// An empty list means all.
     pub(crate) families: Vec<String>,
-    /// For the committed ones if there is none.
+    /// An empty list means those that are committed.
     pub(crate) targets: Vec<String>,
     pub(crate) any_compiler: bool,
     pub(crate) faulty_only: bool,

@@ -15,9 +15,9 @@ use std::collections::BTreeMap;
 
 /// What is checked.
 pub(crate) struct Options {
-    /// All if there is none.
+    /// An empty list means all.
     pub(crate) families: Vec<String>,
-    /// Every one if there is none.
+    /// An empty list means all.
     pub(crate) targets: Vec<String>,
     /// Compiles all of these, not only what has changed.
     pub(crate) compile_all: bool,

@@ -105,7 +105,7 @@ impl Argument {
     }
 }
 
-/// That a family has the same kernels on all its targets, but for those that are stated to exist on some, and that each is launched alike. Takes
+/// That a family has the same kernels on all its targets, and that each is launched alike. Some kernels are stated to exist on a few targets. Takes
 /// the manifests of the targets that were made from the same sources.
 pub(crate) fn agree(
     stated: &[targets::Family],

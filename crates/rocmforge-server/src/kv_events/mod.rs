@@ -23,7 +23,7 @@ const WAITING_BLOCKS: usize = 1 << 17;
 pub struct KvEventOptions {
     /// Address of the PUB socket; port 0 takes a free one.
     pub listen: SocketAddr,
-    /// Address of the ROUTER socket that repeats messages; `None`: there is none.
+    /// Address of the ROUTER socket that repeats messages. With `None` nothing repeats them.
     pub replay: Option<SocketAddr>,
     /// The first part of each message, by which subscribers choose.
     pub topic: String,

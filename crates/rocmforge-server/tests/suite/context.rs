@@ -139,22 +139,22 @@ async fn anthropics_messages_fill_the_context() {
     );
 }
 
+/// A request of ollama's whose prompt leaves room for one token ends with that one.
+async fn ollama_fills(app: &App, path: &str, body: Value) {
+    let (status, _, answer) = post(app, path, body).await;
+    let end = &answer["done_reason"];
+    assert_eq!((status, end), (StatusCode::OK, &json!("length")), "{answer}");
+    let counts = (&answer["prompt_eval_count"], &answer["eval_count"]);
+    assert_eq!(counts, (&json!(CONTEXT), &json!(1)));
+}
+
 #[tokio::test]
 async fn ollamas_chats_and_texts_fill_the_context() {
     let app = app();
     let letters = letters_for(&app, CONTEXT).await;
     let over = letters_for(&app, CONTEXT + 1).await;
     let more = json!({"stream": false, "options": {"num_predict": -1, "temperature": 0}});
-    let (status, _, answer) = post(&app, "/api/chat", conversation(letters, more.clone())).await;
-    assert_eq!(
-        (status, &answer["done_reason"]),
-        (StatusCode::OK, &json!("length")),
-        "{answer}"
-    );
-    assert_eq!(
-        (&answer["prompt_eval_count"], &answer["eval_count"]),
-        (&json!(CONTEXT), &json!(1))
-    );
+    ollama_fills(&app, "/api/chat", conversation(letters, more.clone())).await;
     let (status, _, answer) = post(&app, "/api/chat", conversation(over, more.clone())).await;
     assert_eq!(status, StatusCode::BAD_REQUEST, "{answer}");
     let text = answer["error"].as_str().expect("a text");
@@ -182,16 +182,7 @@ async fn ollamas_chats_and_texts_fill_the_context() {
         .as_object_mut()
         .expect("an object")
         .extend(more.as_object().expect("an object").clone());
-    let (status, _, answer) = post(&app, "/api/generate", asked.clone()).await;
-    assert_eq!(
-        (status, &answer["done_reason"]),
-        (StatusCode::OK, &json!("length")),
-        "{answer}"
-    );
-    assert_eq!(
-        (&answer["prompt_eval_count"], &answer["eval_count"]),
-        (&json!(CONTEXT), &json!(1))
-    );
+    ollama_fills(&app, "/api/generate", asked.clone()).await;
     while counted(letters).await <= CONTEXT {
         letters += 1;
     }
