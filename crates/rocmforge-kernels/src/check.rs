@@ -1,6 +1,6 @@
 //! Checks of every launcher, under the name of its operation.
 
-use crate::{KernelError, KernelResult, KvType};
+use crate::{KernelError, KernelResult, KvType, WeightType};
 use rocmforge_runtime::HipBuffer;
 
 /// The largest dimension of an operand: the device counts in 32 bits, and pads up to tiles without overflow.
@@ -263,11 +263,44 @@ impl Check {
         })
     }
 
+    /// A number of which the caller says whether it fits.
+    pub(crate) fn value_of(self, name: &'static str, value: f32, fits: bool, must: &'static str) -> KernelResult<()> {
+        if fits {
+            return Ok(());
+        }
+        Err(KernelError::Value {
+            op: self.0,
+            name,
+            value,
+            must,
+        })
+    }
+
     /// Blocks of so many elements and their bytes, as the last two dimensions of a cache in bytes.
     pub(crate) fn kv_row(self, kv: KvType, what: &'static str, elements: usize) -> KernelResult<[usize; 2]> {
         let block = kv.block_len();
         self.multiple(what, elements, block)?;
         Ok([elements / block, kv.block_bytes()])
+    }
+
+    /// Weights of `[rows, k]` in whole, aligned blocks.
+    pub(crate) fn weights(
+        self,
+        ty: WeightType,
+        (operand, w): (&'static str, &HipBuffer<u8>),
+        [rows, k]: [usize; 2],
+    ) -> KernelResult<()> {
+        self.multiple("a row of weights must be whole blocks", k, ty.block_len())?;
+        self.len(operand, w, &[rows, k / ty.block_len(), ty.block_bytes()])?;
+        self.aligned(operand, w, ty.alignment())
+    }
+
+    /// The number that names a launch in a fault: it has 12 bits.
+    pub(crate) fn fault_tag(self, dim: &'static str, tag: u32) -> KernelResult<()> {
+        if tag == 0 {
+            return Ok(());
+        }
+        self.dim_to(dim, tag as usize, (1 << 12) - 1).map(|_| ())
     }
 
     /// An operation that takes only some types.

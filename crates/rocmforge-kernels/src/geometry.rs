@@ -23,8 +23,8 @@ pub(crate) fn config(grid: [u32; 3], threads: u32) -> LaunchConfig {
 }
 
 /// Flat arrays: 1024 elements to a block. More blocks than a grid can have saturate, and the launch is refused.
-pub(crate) fn flat(n: usize) -> LaunchConfig {
-    let blocks = (n as u64).div_ceil(FLAT_TILE);
+pub(crate) fn flat(n: u64) -> LaunchConfig {
+    let blocks = n.div_ceil(FLAT_TILE);
     config([u32::try_from(blocks).unwrap_or(u32::MAX), 1, 1], 256)
 }
 

@@ -1,6 +1,6 @@
 //! The kernels of one device.
 
-use crate::{KernelError, KernelResult, Pack, PackError};
+use crate::{KernelError, KernelResult, Launched, Pack, PackError};
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use rocmforge_code_object::CodeObject;
@@ -17,7 +17,11 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub struct Kernels {
     shared: Arc<Shared>,
+    observer: Option<Observer>,
 }
+
+/// Sees each launch before it is enqueued.
+type Observer = Arc<dyn Fn(&Launched) + Send + Sync>;
 
 struct Shared {
     backend: Arc<HipBackend>,
@@ -83,7 +87,21 @@ impl Kernels {
                 modules: Mutex::default(),
                 kernels: ArcSwap::default(),
             }),
+            observer: None,
         })
+    }
+
+    /// The same kernels, with an observer that sees each launch of this value before it is enqueued: its kernel, its grid, and its operands with their bytes.
+    #[must_use]
+    pub fn observed(&self, observer: impl Fn(&Launched) + Send + Sync + 'static) -> Self {
+        Self {
+            shared: Arc::clone(&self.shared),
+            observer: Some(Arc::new(observer)),
+        }
+    }
+
+    pub(crate) fn observer(&self) -> Option<&Observer> {
+        self.observer.as_ref()
     }
 
     /// The backend they were loaded for.

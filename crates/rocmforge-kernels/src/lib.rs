@@ -33,11 +33,13 @@
 //! ```
 
 mod check;
+pub mod declared;
 mod error;
 mod fault;
 mod geometry;
 mod kernels;
 mod kv_type;
+mod launch;
 mod layout;
 mod ops;
 mod pack;
@@ -49,6 +51,7 @@ pub use error::{KernelError, KernelResult, PackError};
 pub use fault::{Fault, Faults};
 pub use kernels::Kernels;
 pub use kv_type::KvType;
+pub use launch::{Launched, Observed};
 pub use layout::{AttentionShape, Operand, Strides};
 pub use ops::{
     Attention16Operands, Attention16Options, Attention16Shape, Binary, Element, ExtMask, ExtOperand, ExtOperands,

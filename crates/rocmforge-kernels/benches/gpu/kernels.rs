@@ -6,33 +6,21 @@ use crate::op::Op;
 use crate::table::{Table, Work};
 use crate::timing::{Watch, sets};
 use criterion::{Criterion, Throughput};
+use rocmforge_kernels::declared::all;
 
 /// 2^28 floats are 1 GiB.
 const N: usize = 1 << 28;
 
 /// Operation, shape on a real card, shape on the simulated one.
 const OPS: &[(&str, &[usize], &[usize])] = &[
-    ("copy", &[N], &[4096]),
-    ("scale", &[N], &[4096]),
-    ("add", &[N], &[4096]),
-    ("mul", &[N], &[4096]),
-    ("swiglu", &[N], &[4096]),
-    ("gelu_erf", &[N], &[4096]),
-    ("gelu_tanh", &[N], &[4096]),
     ("softmax", &[N / 4096, 4096], &[4, 2048]),
     ("softmax", &[N / 512, 512], &[16, 256]),
     ("softmax_causal", &[64, 2048, 2048], &[2, 32, 32]),
     ("softmax_masked", &[2, 32, 2048, 2048], &[1, 2, 32, 32]),
-    ("rms_norm", &[N / 4096, 4096], &[4, 2048]),
-    ("rms_norm", &[N / 512, 512], &[16, 256]),
-    ("layer_norm", &[N / 4096, 4096], &[4, 2048]),
-    ("layer_norm", &[N / 512, 512], &[16, 256]),
-    ("l2_normalize", &[N / 512, 512], &[16, 256]),
     ("rope_half", &[N / 4096, 32, 128], &[16, 2, 64]),
     ("rope_interleaved", &[N / 4096, 32, 128], &[16, 2, 64]),
     ("causal_mask", &[128, 2048, 2048], &[2, 64, 64]),
     ("mask", &[2, 32, 2048, 2048], &[1, 2, 64, 64]),
-    ("add_row_bias", &[N / 4096, 4096], &[16, 256]),
     ("get_rows", &[65536, 65536, 4096], &[16, 16, 256]),
     ("kv_replicate", &[65536, 32, 8, 128], &[16, 4, 2, 32]),
     ("transpose", &[16, 4096, 4096], &[2, 64, 64]),
@@ -75,6 +63,13 @@ const MEMORY_BOUND: &[&str] = &[
 ];
 
 pub(crate) fn run(criterion: &mut Criterion, card: &Card, table: &mut Table) {
+    for kernel in all() {
+        for timed in kernel.timed {
+            let small = kernel.tested.last().unwrap_or(timed);
+            one(criterion, card, table, &Op::new(kernel.name, card.size(timed, small)));
+            card.clear();
+        }
+    }
     for &(name, real, simulated) in OPS {
         let op = Op::new(name, card.size(real, simulated));
         one(criterion, card, table, &op);
@@ -100,7 +95,7 @@ pub(crate) fn run(criterion: &mut Criterion, card: &Card, table: &mut Table) {
 
 fn one(criterion: &mut Criterion, card: &Card, table: &mut Table, op: &Op) {
     let (stream, kernels) = (card.stream(), card.kernels());
-    let plan = op.plan().expect("an operation of the list");
+    let plan = op.plan(kernels, stream).expect("an operation of the list");
     let elements = plan.inputs.iter().map(|input| input.1).sum::<usize>() + plan.output;
     let room = card.backend().card().budget().available;
     let room = room.to_usize().unwrap_or(usize::MAX);

@@ -8,6 +8,7 @@
 
 mod card;
 mod copies;
+mod declared;
 mod inputs;
 mod kernels;
 mod launch;

@@ -1,7 +1,9 @@
 //! Operations by name and shape: what they take, what they have to do, and how they are launched.
 
+use crate::declared;
 use crate::inputs::Kind;
 use crate::table::Work;
+use rocmforge_kernels::declared::{Declared, all};
 use rocmforge_kernels::{
     Attention16Operands, Attention16Options, Attention16Shape, AttentionShape, FlashOptions, Half, KernelResult,
     Kernels, Matmul16Activation, Matmul16Operands, Matmul16Output, Matmul16Shape, MatmulShape, Operand, RopePairs,
@@ -61,6 +63,10 @@ impl Op {
         }
     }
 
+    fn declared(&self) -> Option<&'static Declared> {
+        all().find(|kernel| kernel.name == self.name && !kernel.timed.is_empty())
+    }
+
     /// The shape as text: `65536 x 4096`.
     pub(crate) fn shape_text(&self) -> String {
         let dims: Vec<String> = self.shape.iter().map(usize::to_string).collect();
@@ -68,15 +74,15 @@ impl Op {
     }
 
     /// `None`: there is no such operation, or it has another number of dimensions.
-    pub(crate) fn plan(&self) -> Option<Plan> {
+    pub(crate) fn plan(&self, k: &Kernels, s: &HipStream) -> Option<Plan> {
+        if let Some(kernel) = self.declared() {
+            return declared::plan(kernel, &self.shape, (k, s));
+        }
         let plan = match (self.name.as_str(), self.shape.as_slice()) {
             // elements
-            ("driver_copy" | "copy" | "scale" | "gelu_erf" | "gelu_tanh", &[n]) => moved(numbers(&[n]), n),
-            ("add" | "mul" | "swiglu", &[n]) => moved(numbers(&[n, n]), n),
+            ("driver_copy", &[n]) => moved(numbers(&[n]), n),
             // rows, columns
-            ("softmax" | "l2_normalize", &[rows, cols]) => moved(numbers(&[rows * cols]), rows * cols),
-            ("rms_norm" | "add_row_bias", &[rows, cols]) => moved(numbers(&[rows * cols, cols]), rows * cols),
-            ("layer_norm", &[rows, cols]) => moved(numbers(&[rows * cols, cols, cols]), rows * cols),
+            ("softmax", &[rows, cols]) => moved(numbers(&[rows * cols]), rows * cols),
             ("matvec_q4_0", &[rows, cols]) => moved(
                 vec![(Kind::Quantised, rows * (cols / 32) * 18 / 4), (Kind::Numbers, cols)],
                 rows,
@@ -181,21 +187,13 @@ impl Op {
         inputs: &[HipBuffer<f32>],
         y: &HipBuffer<f32>,
     ) -> KernelResult<()> {
+        if let Some(kernel) = self.declared() {
+            return declared::launch(kernel, &self.shape, (k, s), inputs, y);
+        }
         let x = |nth: usize| &inputs[nth];
         match (self.name.as_str(), self.shape.as_slice()) {
             ("driver_copy", _) => Ok(y.copy_from_buffer(s, x(0))?),
-            ("copy", _) => k.copy(s, x(0), y),
-            ("scale", _) => k.scale(s, x(0), y, 1.5),
-            ("gelu_erf", _) => k.gelu_erf(s, x(0), y),
-            ("gelu_tanh", _) => k.gelu(s, x(0), y),
-            ("add", _) => k.add(s, x(0), x(1), y),
-            ("mul", _) => k.mul(s, x(0), x(1), y),
-            ("swiglu", _) => k.swiglu(s, x(0), x(1), y),
             ("softmax", &[rows, cols]) => k.softmax(s, x(0), y, rows, cols, 1.0),
-            ("l2_normalize", &[rows, cols]) => k.l2_normalize(s, x(0), y, rows, cols, 1e-5),
-            ("rms_norm", &[rows, cols]) => k.rms_norm(s, x(0), x(1), y, rows, cols, 1e-5),
-            ("add_row_bias", &[rows, cols]) => k.add_row_bias(s, x(0), x(1), y, rows, cols),
-            ("layer_norm", &[rows, cols]) => k.layer_norm(s, x(0), x(1), x(2), y, rows, cols, 1e-5),
             ("matvec_q4_0", &[rows, cols]) => {
                 k.matmul_weight(s, WeightType::Q4_0, &x(0).cast()?, x(1), None, y, 1, rows, cols)
             }

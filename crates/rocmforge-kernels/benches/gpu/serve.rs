@@ -76,7 +76,9 @@ fn answer(card: &Card, prepared: &mut Option<Prepared>, request: Request) -> Ans
             *prepared = None;
             card.clear();
             let op = Op { name: op, shape };
-            let plan = op.plan().ok_or("no such operation, or not of so many dimensions")?;
+            let plan = op
+                .plan(kernels, stream)
+                .ok_or("no such operation, or not of so many dimensions")?;
             let mut made = Vec::new();
             for set in 0..sets.max(1) as u32 {
                 let inputs = plan.inputs.iter().zip(0..);

@@ -1,86 +1,73 @@
 //! SiLU, GELU and their gated forms, and the soft cap.
 
-use crate::check::Check;
-use crate::{KernelResult, Kernels, geometry};
-use rocmforge_runtime::{HipBuffer, HipStream};
+use crate::declared::{Again, Declared, GIB, LENGTHS, kernel};
+use crate::{geometry, reference};
 
-impl Kernels {
+pub(super) const DECLARED: &[Declared] = &[SWIGLU, GELU, GELU_ERF, GEGLU, SILU, SOFTCAP];
+
+kernel! {
     /// `y = silu(gate) * up`, element by element, as LLaMA and Qwen have it. `y` may be one of them.
-    ///
-    /// # Errors
-    ///
-    /// Different lengths, partial overlap, no elements.
-    pub fn swiglu(
-        &self,
-        stream: &HipStream,
-        gate: &HipBuffer<f32>,
-        up: &HipBuffer<f32>,
-        y: &HipBuffer<f32>,
-    ) -> KernelResult<()> {
-        let args = self.binary("swiglu", ("gate", gate), ("up", up), y)?;
-        // SAFETY: `binary` checked all lengths against n, and that y coincides with or is apart from each operand.
-        unsafe { self.launch(stream, "swiglu", "swiglu", geometry::flat(y.len()), args) }
-    }
+    SWIGLU: swiglu in "swiglu"
+    reads gate [n] of -6.0..6.0, up [n] of -2.0..2.0;
+    writes y [n] over ["gate", "up"];
+    count n = y.len();
+    launch ("swiglu", geometry::flat(n)), with [n];
+    gives |c| reference::swiglu(c.f32("gate"), c.f32("up")), within 5e-6;
+    tested LENGTHS; counted &[&[1 << 16]]; moved &[&[1 << 15]], Again::No; timed &[&[GIB]];
+}
 
+kernel! {
     /// `y = gelu(x)` by the tanh approximation, element by element: GPT-2 (`gelu_new`, `gelu_pytorch_tanh`). `y` may be `x`.
-    ///
-    /// # Errors
-    ///
-    /// Different lengths, partial overlap, no elements.
-    pub fn gelu(&self, stream: &HipStream, x: &HipBuffer<f32>, y: &HipBuffer<f32>) -> KernelResult<()> {
-        let args = self.unary("gelu_tanh", x, y)?;
-        // SAFETY: `unary` checked both lengths against n and that they coincide or are apart.
-        unsafe { self.launch(stream, "gelu", "gelu_tanh", geometry::flat(x.len()), args) }
-    }
+    GELU: gelu in "gelu"
+    reads x [n] of -6.0..6.0;
+    writes y [n] over ["x"];
+    count n = x.len();
+    launch ("gelu_tanh", geometry::flat(n)), with [n];
+    gives |c| reference::gelu_tanh(c.f32("x")), within 1e-6;
+    tested LENGTHS; counted &[&[1 << 16]]; moved &[&[1 << 15]], Again::No; timed &[&[GIB]];
+}
 
+kernel! {
     /// `y = x * Phi(x)` by the error function, element by element: BERT (`gelu`). `y` may be `x`.
-    ///
-    /// # Errors
-    ///
-    /// Different lengths, partial overlap, no elements.
-    pub fn gelu_erf(&self, stream: &HipStream, x: &HipBuffer<f32>, y: &HipBuffer<f32>) -> KernelResult<()> {
-        let args = self.unary("gelu_erf", x, y)?;
-        // SAFETY: as for `gelu`.
-        unsafe { self.launch(stream, "gelu", "gelu_erf", geometry::flat(x.len()), args) }
-    }
+    GELU_ERF: gelu_erf in "gelu"
+    reads x [n] of -6.0..6.0;
+    writes y [n] over ["x"];
+    count n = x.len();
+    launch ("gelu_erf", geometry::flat(n)), with [n];
+    gives |c| reference::gelu_erf(c.f32("x")), within 1e-6;
+    tested LENGTHS; counted &[&[1 << 16]]; moved &[&[1 << 15]], Again::No; timed &[&[GIB]];
+}
 
+kernel! {
     /// `y = gelu(gate) * up` with the tanh approximation, element by element, as Gemma has it. `y` may be one of them.
-    ///
-    /// # Errors
-    ///
-    /// Different lengths, partial overlap, no elements.
-    pub fn geglu(
-        &self,
-        stream: &HipStream,
-        gate: &HipBuffer<f32>,
-        up: &HipBuffer<f32>,
-        y: &HipBuffer<f32>,
-    ) -> KernelResult<()> {
-        let args = self.binary("geglu", ("gate", gate), ("up", up), y)?;
-        // SAFETY: as for `swiglu`.
-        unsafe { self.launch(stream, "gelu", "geglu", geometry::flat(y.len()), args) }
-    }
+    GEGLU: geglu in "gelu"
+    reads gate [n] of -6.0..6.0, up [n] of -2.0..2.0;
+    writes y [n] over ["gate", "up"];
+    count n = y.len();
+    launch ("geglu", geometry::flat(n)), with [n];
+    gives |c| reference::geglu(c.f32("gate"), c.f32("up")), within 1e-5;
+    tested LENGTHS; counted &[&[1 << 16]]; moved &[&[1 << 15]], Again::No; timed &[];
+}
 
+kernel! {
     /// `y = x / (1 + e^-x)`, element by element. `y` may be `x`.
-    ///
-    /// # Errors
-    ///
-    /// Different lengths, partial overlap, no elements.
-    pub fn silu(&self, stream: &HipStream, x: &HipBuffer<f32>, y: &HipBuffer<f32>) -> KernelResult<()> {
-        let args = self.unary("silu", x, y)?;
-        // SAFETY: as for `gelu`.
-        unsafe { self.launch(stream, "swiglu", "silu", geometry::flat(x.len()), args) }
-    }
+    SILU: silu in "swiglu"
+    reads x [n] of -6.0..6.0;
+    writes y [n] over ["x"];
+    count n = x.len();
+    launch ("silu", geometry::flat(n)), with [n];
+    gives |c| c.f32("x").iter().map(|&x| reference::silu(f64::from(x))).collect(), within 2e-6;
+    tested LENGTHS; counted &[&[1 << 16]]; moved &[&[1 << 15]], Again::No; timed &[];
+}
 
+kernel! {
     /// `y = cap * tanh(x / cap)`, element by element, as Gemma 2 bounds its logits. `y` may be `x`.
-    ///
-    /// # Errors
-    ///
-    /// Different lengths, partial overlap, no elements, a cap that is not a positive normal number.
-    pub fn softcap(&self, stream: &HipStream, x: &HipBuffer<f32>, y: &HipBuffer<f32>, cap: f32) -> KernelResult<()> {
-        Check("softcap").value("cap", cap, |cap| cap >= f32::MIN_POSITIVE, "positive and normal")?;
-        let args = self.unary("softcap", x, y)?.value(cap);
-        // SAFETY: as for `gelu`.
-        unsafe { self.launch(stream, "softcap", "softcap", geometry::flat(x.len()), args) }
-    }
+    SOFTCAP: softcap in "softcap"
+    reads x [n] of -90.0..90.0;
+    writes y [n] over ["x"];
+    count n = x.len();
+    numbers cap = 30.0, if cap.is_normal() && cap > 0.0, "positive and normal";
+    launch ("softcap", geometry::flat(n)), with [n];
+    gives |c| reference::softcap(c.f32("x"), cap), within 1.5e-5;
+    tested LENGTHS; counted &[&[1 << 16]]; moved &[&[1 << 15]], Again::No; timed &[];
 }

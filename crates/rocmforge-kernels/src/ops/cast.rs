@@ -80,6 +80,6 @@ impl Kernels {
         check.disjoint(("y", y), ("x", x))?;
         let args = LaunchArgs::new().buffer(x).out(y).value(n as u64);
         // SAFETY: both hold n elements of their type, aligned, and are apart: checked above.
-        unsafe { self.launch(stream, "cast", name, geometry::flat(n), args) }
+        unsafe { self.launch(stream, "cast", name, geometry::flat(n as u64), args) }
     }
 }

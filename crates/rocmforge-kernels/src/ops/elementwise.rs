@@ -1,148 +1,73 @@
-//! scale, copy, add, mul, a row vector added to or multiplied with every row, and parts of rows.
+//! scale, copy, add, mul, and a row vector added to or multiplied with every row.
 
-use crate::check::Check;
-use crate::{KernelResult, Kernels, geometry};
-use rocmforge_runtime::{HipBuffer, HipStream, LaunchArgs};
+use crate::declared::{Again, Declared, GIB, LENGTHS, ROWS, kernel};
+use crate::{geometry, reference};
 
-impl Kernels {
+pub(super) const DECLARED: &[Declared] = &[SCALE, COPY, ADD, MUL, ADD_ROW_BIAS, MUL_ROW];
+
+kernel! {
     /// `y = x * factor`, element by element. `y` may be `x`.
-    ///
-    /// # Errors
-    ///
-    /// Different lengths, partial overlap, no elements.
-    pub fn scale(&self, stream: &HipStream, x: &HipBuffer<f32>, y: &HipBuffer<f32>, factor: f32) -> KernelResult<()> {
-        let args = self.unary("scale", x, y)?.value(factor);
-        // SAFETY: `unary` checked both lengths against n and that they coincide or are apart.
-        unsafe { self.launch(stream, "scale", "scale", geometry::flat(x.len()), args) }
-    }
+    SCALE: scale in "scale"
+    reads x [n] of -2.0..3.0;
+    writes y [n] over ["x"];
+    count n = x.len();
+    numbers factor = 1.5, if true, "any";
+    launch ("scale", geometry::flat(n)), with [n];
+    gives |c| reference::scale(c.f32("x"), factor), within 4e-7;
+    tested LENGTHS; counted &[&[1 << 16]]; moved &[&[1 << 15]], Again::No; timed &[&[GIB]];
+}
 
+kernel! {
     /// `y = x`.
-    ///
-    /// # Errors
-    ///
-    /// Different lengths, overlap, no elements.
-    pub fn copy(&self, stream: &HipStream, x: &HipBuffer<f32>, y: &HipBuffer<f32>) -> KernelResult<()> {
-        let args = self.unary("copy", x, y)?;
-        // SAFETY: as for `scale`.
-        unsafe { self.launch(stream, "copy", "copy", geometry::flat(x.len()), args) }
-    }
+    COPY: copy in "copy"
+    reads x [n] of -2.0..3.0;
+    writes y [n] over [];
+    count n = x.len();
+    launch ("copy", geometry::flat(n)), with [n];
+    gives |c| reference::scale(c.f32("x"), 1.0), within 0.0;
+    tested LENGTHS; counted &[&[1 << 16]]; moved &[&[1 << 15]], Again::No; timed &[&[GIB]];
+}
 
+kernel! {
     /// `y = a + b`, element by element. `y` may be one of them.
-    ///
-    /// # Errors
-    ///
-    /// Different lengths, partial overlap, no elements.
-    pub fn add(
-        &self,
-        stream: &HipStream,
-        a: &HipBuffer<f32>,
-        b: &HipBuffer<f32>,
-        y: &HipBuffer<f32>,
-    ) -> KernelResult<()> {
-        let args = self.binary("add", ("a", a), ("b", b), y)?;
-        // SAFETY: `binary` checked all lengths against n, and that y coincides with or is apart from each operand.
-        unsafe { self.launch(stream, "add", "add", geometry::flat(y.len()), args) }
-    }
+    ADD: add in "add"
+    reads a [n] of -1.0..1.0, b [n] of -1.0..1.0;
+    writes y [n] over ["a", "b"];
+    count n = y.len();
+    launch ("add", geometry::flat(n)), with [n];
+    gives |c| reference::add(c.f32("a"), c.f32("b")), within 1e-7;
+    tested LENGTHS; counted &[&[1 << 16]]; moved &[&[1 << 15]], Again::No; timed &[&[GIB]];
+}
 
+kernel! {
     /// `y = a * b`, element by element. `y` may be one of them.
-    ///
-    /// # Errors
-    ///
-    /// Different lengths, partial overlap, no elements.
-    pub fn mul(
-        &self,
-        stream: &HipStream,
-        a: &HipBuffer<f32>,
-        b: &HipBuffer<f32>,
-        y: &HipBuffer<f32>,
-    ) -> KernelResult<()> {
-        let args = self.binary("mul", ("a", a), ("b", b), y)?;
-        // SAFETY: as for `add`.
-        unsafe { self.launch(stream, "mul", "mul", geometry::flat(y.len()), args) }
-    }
+    MUL: mul in "mul"
+    reads a [n] of -1.0..1.0, b [n] of -1.0..1.0;
+    writes y [n] over ["a", "b"];
+    count n = y.len();
+    launch ("mul", geometry::flat(n)), with [n];
+    gives |c| reference::mul(c.f32("a"), c.f32("b")), within 1e-7;
+    tested LENGTHS; counted &[&[1 << 16]]; moved &[&[1 << 15]], Again::No; timed &[&[GIB]];
+}
 
+kernel! {
     /// `y[r, c] = x[r, c] + bias[c]` for `x` and `y` `[rows, cols]`. `y` may be `x`.
-    ///
-    /// # Errors
-    ///
-    /// Wrong lengths, partial overlap, a dimension of 0.
-    pub fn add_row_bias(
-        &self,
-        stream: &HipStream,
-        x: &HipBuffer<f32>,
-        bias: &HipBuffer<f32>,
-        y: &HipBuffer<f32>,
-        rows: usize,
-        cols: usize,
-    ) -> KernelResult<()> {
-        self.with_row(stream, ["add", "add_row_bias"], x, ("bias", bias), y, [rows, cols])
-    }
+    ADD_ROW_BIAS: add_row_bias in "add"
+    reads x [rows, cols] of -1.0..1.0, bias [cols] of -1.0..1.0;
+    writes y [rows, cols] over ["x"];
+    dims rows, cols;
+    launch ("add_row_bias", geometry::row_tile(rows, cols)), with [rows, cols];
+    gives |c| reference::add_row_bias(c.f32("x"), c.f32("bias")), within 1e-6;
+    tested ROWS; counted &[&[256, 256]]; moved &[&[32, 1024]], Again::Vector; timed &[&[GIB / 4096, 4096]];
+}
 
+kernel! {
     /// `y[r, c] = x[r, c] * factor[c]` for `x` and `y` `[rows, cols]`. `y` may be `x`.
-    ///
-    /// # Errors
-    ///
-    /// Wrong lengths, partial overlap, a dimension of 0.
-    pub fn mul_row(
-        &self,
-        stream: &HipStream,
-        x: &HipBuffer<f32>,
-        factor: &HipBuffer<f32>,
-        y: &HipBuffer<f32>,
-        rows: usize,
-        cols: usize,
-    ) -> KernelResult<()> {
-        self.with_row(stream, ["mul", "mul_row"], x, ("factor", factor), y, [rows, cols])
-    }
-
-    /// Each row of x and the same row vector.
-    fn with_row(
-        &self,
-        stream: &HipStream,
-        [family, name]: [&'static str; 2],
-        x: &HipBuffer<f32>,
-        vector: (&'static str, &HipBuffer<f32>),
-        y: &HipBuffer<f32>,
-        [rows, cols]: [usize; 2],
-    ) -> KernelResult<()> {
-        let check = Check(name);
-        let (r, c) = (check.dim("rows", rows)?, check.dim("cols", cols)?);
-        check.one_shape(x, y, &[rows, cols])?;
-        check.input(vector.0, vector.1, &[cols], ("y", y))?;
-        let args = LaunchArgs::new().buffer(x).buffer(vector.1).out(y).values([r, c]);
-        // SAFETY: lengths are those of the shape and aliasing is as the kernel allows, all checked above.
-        unsafe { self.launch(stream, family, name, geometry::row_tile(r, c), args) }
-    }
-
-    /// The arguments x, y, n of a kernel that goes element by element and may work in place.
-    pub(super) fn unary<'a>(
-        &self,
-        op: &'static str,
-        x: &'a HipBuffer<f32>,
-        y: &'a HipBuffer<f32>,
-    ) -> KernelResult<LaunchArgs<'a>> {
-        let check = Check(op);
-        check.dim_to("elements", x.len(), usize::MAX)?;
-        check.len("y", y, &[x.len()])?;
-        check.in_place(("y", y), ("x", x))?;
-        Ok(LaunchArgs::new().buffer(x).out(y).value(x.len() as u64))
-    }
-
-    /// The arguments a, b, y, n of the same with two operands.
-    pub(super) fn binary<'a>(
-        &self,
-        op: &'static str,
-        a: (&'static str, &'a HipBuffer<f32>),
-        b: (&'static str, &'a HipBuffer<f32>),
-        y: &'a HipBuffer<f32>,
-    ) -> KernelResult<LaunchArgs<'a>> {
-        let check = Check(op);
-        let n = y.len();
-        check.dim_to("elements", n, usize::MAX)?;
-        check.len(a.0, a.1, &[n])?;
-        check.len(b.0, b.1, &[n])?;
-        check.in_place(("y", y), a)?;
-        check.in_place(("y", y), b)?;
-        Ok(LaunchArgs::new().buffer(a.1).buffer(b.1).out(y).value(n as u64))
-    }
+    MUL_ROW: mul_row in "mul"
+    reads x [rows, cols] of -1.0..1.0, factor [cols] of -1.0..1.0;
+    writes y [rows, cols] over ["x"];
+    dims rows, cols;
+    launch ("mul_row", geometry::row_tile(rows, cols)), with [rows, cols];
+    gives |c| reference::mul_row(c.f32("x"), c.f32("factor")), within 1e-7;
+    tested ROWS; counted &[&[256, 256]]; moved &[&[32, 1024]], Again::Vector; timed &[];
 }

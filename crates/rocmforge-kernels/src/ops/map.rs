@@ -1,10 +1,12 @@
 //! Functions of one element, of two elements of which the second operand repeats, and gated linear units.
 
 use super::unary::{GluKind, Unary};
-use crate::check::Check;
-use crate::{KernelResult, Kernels, geometry};
+use crate::declared::{Again, Call, Declared, LENGTHS, ROWS};
+use crate::{KernelResult, Kernels, geometry, reference};
 use bytemuck::{Pod, Zeroable};
-use rocmforge_runtime::{HipBuffer, HipStream, LaunchArgs};
+use rocmforge_runtime::{HipBuffer, HipStream};
+
+pub(super) const DECLARED: &[Declared] = &[MAP, MAP_LONG, BINARY, BINARY_ROW, GLU];
 
 /// A function of one element, by the kernel's order.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -89,9 +91,15 @@ impl Kernels {
     /// Different lengths, partial overlap, no elements.
     pub fn map(&self, stream: &HipStream, f: Map, x: &HipBuffer<f32>, y: &HipBuffer<f32>) -> KernelResult<()> {
         let (number, [a, b]) = f.code();
-        let args = self.unary("map", x, y)?.value(number).values([a, b]);
-        // SAFETY: `unary` checked both lengths against n and that they coincide or are apart.
-        unsafe { self.launch(stream, "elementwise", "map", geometry::flat(x.len()), args) }
+        let n = x.len();
+        let op = self.op("map");
+        op.dim_to("elements", n, usize::MAX)?;
+        op.read("x", x, &[n])?
+            .write("y", y, &[n], &["x"])?
+            .value(n as u64)
+            .value(number)
+            .values([a, b])
+            .run(stream, "elementwise", ("map", geometry::flat(n as u64)))
     }
 
     /// `y = f(a, b)`, element by element, with `b` repeated to the shape of `a` and `y`: each dimension of `b` divides
@@ -109,31 +117,30 @@ impl Kernels {
         (b, part): (&HipBuffer<f32>, [usize; 4]),
         y: &HipBuffer<f32>,
     ) -> KernelResult<()> {
-        let check = Check("binary");
+        let op = self.op("binary");
         if shape == part {
-            let args = self.binary(check.0, ("a", a), ("b", b), y)?.value(f as u32);
-            check.len("y", y, &shape)?;
-            // SAFETY: `binary` checked all lengths against n, and that y coincides with or is apart from each operand.
-            return unsafe { self.launch(stream, "elementwise", "binary", geometry::flat(y.len()), args) };
+            let n = y.len();
+            op.dim_to("elements", n, usize::MAX)?;
+            return (op.read("a", a, &shape)?)
+                .read("b", b, &shape)?
+                .write("y", y, &shape, &["a", "b"])?
+                .value(n as u64)
+                .value(f as u32)
+                .run(stream, "elementwise", ("binary", geometry::flat(n as u64)));
         }
-        let rows = check.rows("rows", &shape[..3])?;
-        let cols = check.dim("cols", shape[3])?;
+        let rows = op.rows("rows", &shape[..3])?;
+        let [cols, n1, n2] = op.dims([("cols", shape[3]), ("dimension 1", shape[1]), ("dimension 2", shape[2])])?;
         let mut m = [0; 4];
         for (m, (&part, &whole)) in m.iter_mut().zip(part.iter().zip(&shape)) {
-            *m = check.dim("a dimension of b", part)?;
-            check.divides("the dimensions of b must divide those of a", part, whole)?;
+            *m = op.dim("a dimension of b", part)?;
+            op.divides("the dimensions of b must divide those of a", part, whole)?;
         }
-        check.len("a", a, &shape)?;
-        check.input("b", b, &part, ("y", y))?;
-        check.len("y", y, &shape)?;
-        check.in_place(("y", y), ("a", a))?;
-        let n = [check.dim("dimension 1", shape[1])?, check.dim("dimension 2", shape[2])?];
-        let args = LaunchArgs::new().buffer(a).buffer(b).out(y).values([rows, cols]);
-        let args = args.value(Repeat { n, m }).value(f as u32);
-        let config = geometry::row_tile(rows, cols);
-        // SAFETY: lengths are those of the shapes, each of b's dimensions divides a's, aliasing is as the kernel
-        // allows: checked above.
-        unsafe { self.launch(stream, "elementwise", "binary_repeat", config, args) }
+        (op.read("a", a, &shape)?.read("b", b, &part)?)
+            .write("y", y, &shape, &["a"])?
+            .values([rows, cols])
+            .value(Repeat { n: [n1, n2], m })
+            .value(f as u32)
+            .run(stream, "elementwise", ("binary_repeat", geometry::row_tile(rows, cols)))
     }
 
     /// `y[r, c] = f(gate[r * gate_stride + c]) * up[r * up_stride + c]` for `y` `[rows, cols]`. `y` may be an operand
@@ -152,27 +159,116 @@ impl Kernels {
         y: &HipBuffer<f32>,
         [rows, cols]: [usize; 2],
     ) -> KernelResult<()> {
-        let check = Check("glu");
-        let (r, c) = (check.dim("rows", rows)?, check.dim("cols", cols)?);
-        check.len("y", y, &[rows, cols])?;
+        let op = self.op("glu");
+        let [r, c] = op.dims([("rows", rows), ("cols", cols)])?;
+        let mut op = op;
         for (name, operand, stride) in [("gate", gate, gate_stride), ("up", up, up_stride)] {
-            let bytes = operand.cast::<u8>()?;
-            check.reach(name, (&bytes, size_of::<f32>()), &[rows, cols], &[stride as u64, 1])?;
-            check.holds(
-                stride >= cols,
-                "rows must not overlap: stride and columns",
-                stride,
-                cols,
-            )?;
-            if stride == cols {
-                check.in_place(("y", y), (name, operand))?;
-            } else {
-                check.disjoint(("y", y), (name, operand))?;
-            }
+            op = op.read_rows(name, operand, [rows, cols], stride)?;
         }
-        let args = LaunchArgs::new().buffer(gate).buffer(up).out(y).values([r, c]);
-        let args = args.values([gate_stride as u64, up_stride as u64]).value(f as u32);
-        // SAFETY: both strides stay inside of their buffers, aliasing is as the kernel allows: checked above.
-        unsafe { self.launch(stream, "elementwise", "glu", geometry::row_tile(r, c), args) }
+        // An operand with gaps has another place for an element than y.
+        let may_be: &[&str] = match (gate_stride == cols, up_stride == cols) {
+            (true, true) => &["gate", "up"],
+            (true, false) => &["gate"],
+            (false, true) => &["up"],
+            (false, false) => &[],
+        };
+        op.write("y", y, &[rows, cols], may_be)?
+            .values([r, c])
+            .values([gate_stride as u64, up_stride as u64])
+            .value(f as u32)
+            .run(stream, "elementwise", ("glu", geometry::row_tile(r, c)))
     }
 }
+
+/// One of the functions that need few instructions, and one of those that need many.
+const MAP: Declared = Declared {
+    name: "map",
+    call: |c, dims| map(c, dims, Map::Unary(Unary::Silu)),
+    tested: LENGTHS,
+    counted: &[&[1 << 16]],
+    moved: &[&[1 << 15]],
+    again: Again::No,
+    timed: &[],
+};
+const MAP_LONG: Declared = Declared {
+    call: |c, dims| map(c, dims, Map::Sin),
+    ..MAP
+};
+
+fn map(c: &mut Call<'_>, dims: &[usize], f: Map) -> KernelResult<()> {
+    let &[n] = dims else { return Ok(()) };
+    let (x, y) = (c.input("x", n, -4.0..4.0)?, c.output("y", n)?);
+    c.kernels.map(c.stream, f, &x, &y)?;
+    c.expect("y", 1e-6, |c| reference::map(f, c.f32("x")));
+    Ok(())
+}
+
+/// The second operand as long as the first.
+const BINARY: Declared = Declared {
+    name: "binary_repeat",
+    call: |c, dims| {
+        let &[rows, cols] = dims else { return Ok(()) };
+        let shape = [1, 1, rows, cols];
+        let (a, b) = (
+            c.input("a", rows * cols, -1.0..1.0)?,
+            c.input("b", rows * cols, -1.0..1.0)?,
+        );
+        let y = c.output("y", rows * cols)?;
+        c.kernels
+            .binary_repeat(c.stream, Binary::Sub, (&a, shape), (&b, shape), &y)?;
+        c.expect("y", 1e-7, |c| {
+            reference::binary_repeat(Binary::Sub, (c.f32("a"), shape), (c.f32("b"), shape))
+        });
+        Ok(())
+    },
+    tested: ROWS,
+    counted: &[&[256, 256]],
+    moved: &[&[32, 1024]],
+    again: Again::No,
+    timed: &[],
+};
+
+/// One row that repeats.
+const BINARY_ROW: Declared = Declared {
+    name: "binary_repeat",
+    call: |c, dims| {
+        let &[rows, cols] = dims else { return Ok(()) };
+        let (shape, part) = ([1, 1, rows, cols], [1, 1, 1, cols]);
+        let (a, b) = (c.input("a", rows * cols, -1.0..1.0)?, c.input("b", cols, 0.5..1.5)?);
+        let y = c.output("y", rows * cols)?;
+        c.kernels
+            .binary_repeat(c.stream, Binary::Div, (&a, shape), (&b, part), &y)?;
+        c.expect("y", 3e-7, |c| {
+            reference::binary_repeat(Binary::Div, (c.f32("a"), shape), (c.f32("b"), part))
+        });
+        Ok(())
+    },
+    tested: ROWS,
+    counted: &[&[256, 256]],
+    moved: &[&[32, 1024]],
+    again: Again::Vector,
+    timed: &[],
+};
+
+const GLU: Declared = Declared {
+    name: "glu",
+    call: |c, dims| {
+        let &[rows, cols] = dims else { return Ok(()) };
+        let (gate, up) = (
+            c.input("gate", rows * cols, -4.0..4.0)?,
+            c.input("up", rows * cols, -2.0..2.0)?,
+        );
+        let y = c.output("y", rows * cols)?;
+        c.kernels
+            .glu(c.stream, GluKind::Reglu, (&gate, cols), (&up, cols), &y, [rows, cols])?;
+        c.expect("y", 1e-6, |c| {
+            reference::glu(GluKind::Reglu, c.f32("gate"), c.f32("up"))
+        });
+        Ok(())
+    },
+    tested: ROWS,
+    counted: &[&[256, 256]],
+    moved: &[&[32, 1024]],
+    again: Again::No,
+    timed: &[],
+};

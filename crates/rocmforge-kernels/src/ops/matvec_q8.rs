@@ -233,7 +233,15 @@ impl Kernels {
         check.disjoint(("to", &to), ("x", x))?;
         let args = LaunchArgs::new().buffer(x).out(&to).value(x.len() as u64);
         // SAFETY: lengths are those of the shape, blocks are whole, nothing overlaps: checked above.
-        unsafe { self.launch(stream, "quantize_q8", "quantize_q8", geometry::flat(x.len()), args) }?;
+        unsafe {
+            self.launch(
+                stream,
+                "quantize_q8",
+                "quantize_q8",
+                geometry::flat(x.len() as u64),
+                args,
+            )
+        }?;
         Ok(Q8Activations::new(to, [m, k]))
     }
 

@@ -36,6 +36,14 @@ mod unary;
 mod views;
 mod weights;
 
+/// What each file declares.
+pub(crate) const DECLARED: &[&[crate::declared::Declared]] = &[
+    activation::DECLARED,
+    elementwise::DECLARED,
+    map::DECLARED,
+    norm::DECLARED,
+];
+
 pub use attention16::{Attention16Operands, Attention16Options, Attention16Shape, Visible};
 pub use cast::FloatType;
 pub use flash_attention::{FLASH_MAX_HEAD_DIM, FlashOptions};

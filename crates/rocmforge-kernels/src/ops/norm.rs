@@ -1,36 +1,54 @@
 //! RMSNorm, LayerNorm and L2 normalisation, row by row.
 
 use super::matvec_q8::Q8Activations;
-use crate::check::Check;
-use crate::{KernelResult, Kernels, geometry};
-use rocmforge_runtime::{HipBuffer, HipStream, LaunchArgs};
+use crate::declared::{Again, Call, Declared, GIB, ROWS, kernel};
+use crate::{KernelResult, Kernels, geometry, reference};
+use rocmforge_runtime::{HipBuffer, HipStream};
+
+pub(super) const DECLARED: &[Declared] = &[RMS_NORM, ADD_RMS_NORM, LAYER_NORM, L2_NORMALIZE];
+
+kernel! {
+    /// `y = x / sqrt(mean(x^2) + eps) * weight` for `x` and `y` `[rows, cols]`, `weight` `[cols]`. `y` may be `x`.
+    RMS_NORM: rms_norm in "rms_norm"
+    reads x [rows, cols] of -2.0..3.0, weight [cols] of -1.0..1.0;
+    writes y [rows, cols] over ["x"];
+    dims rows, cols;
+    numbers eps = 1e-5, if eps >= 0.0 && eps.is_finite(), "finite and not negative";
+    launch geometry::by_row(rows, cols, "rms_norm_rows", "rms_norm_block"), with [rows, cols];
+    gives |c| reference::rms_norm(c.f32("x"), c.f32("weight"), eps), within 2e-6;
+    tested ROWS; counted &[&[64, 2048], &[256, 512]]; moved &[&[64, 576], &[16, 2048]], Again::Vector;
+    timed &[&[GIB / 4096, 4096], &[GIB / 512, 512]];
+}
+
+kernel! {
+    /// `y = (x - mean) / sqrt(variance + eps) * weight + bias` for `x` and `y` `[rows, cols]`, `weight` and `bias` `[cols]`. `y` may be
+    /// `x`.
+    LAYER_NORM: layer_norm in "layer_norm"
+    reads x [rows, cols] of -2.0..3.0, weight [cols] of -1.0..1.0, bias [cols] of -1.0..1.0;
+    writes y [rows, cols] over ["x"];
+    dims rows, cols;
+    // One column has variance 0: x - mean is 0 in f64 and within rounding here, divided by sqrt(eps).
+    numbers eps = 1e-5, if eps >= 0.0 && eps.is_finite(), "finite and not negative";
+    launch geometry::by_row(rows, cols, "layer_norm_rows", "layer_norm_block"), with [rows, cols];
+    gives |c| reference::layer_norm(c.f32("x"), c.f32("weight"), c.f32("bias"), eps), within 5e-6;
+    tested ROWS; counted &[&[64, 2048], &[256, 512]]; moved &[&[64, 576], &[16, 2048]], Again::Vector;
+    timed &[&[GIB / 4096, 4096], &[GIB / 512, 512]];
+}
+
+kernel! {
+    /// `y = x / max(|x|, eps)`, row by row over `[rows, cols]`. `y` may be `x`.
+    L2_NORMALIZE: l2_normalize in "pool"
+    reads x [rows, cols] of -2.0..3.0;
+    writes y [rows, cols] over ["x"];
+    dims rows, cols;
+    // Its square must not be 0.
+    numbers eps = 1e-5, if eps >= 1e-18 && eps.is_finite(), "at least 1e-18";
+    launch ("l2_normalize", geometry::rows(rows)), with [rows, cols];
+    gives |c| reference::l2_normalize(c.f32("x"), cols, eps), within 1e-6;
+    tested ROWS; counted &[&[64, 2048], &[256, 512]]; moved &[&[64, 576]], Again::No; timed &[&[GIB / 512, 512]];
+}
 
 impl Kernels {
-    /// `y = x / sqrt(mean(x^2) + eps) * weight` for `x` and `y` `[rows, cols]`, `weight` `[cols]`. `y` may be `x`.
-    ///
-    /// # Errors
-    ///
-    /// Wrong lengths, partial overlap, a dimension of 0, an `eps` that is negative or not finite.
-    pub fn rms_norm(
-        &self,
-        stream: &HipStream,
-        x: &HipBuffer<f32>,
-        weight: &HipBuffer<f32>,
-        y: &HipBuffer<f32>,
-        rows: usize,
-        cols: usize,
-        eps: f32,
-    ) -> KernelResult<()> {
-        let check = Check("rms_norm");
-        let (r, c) = normalised(check, x, y, rows, cols, eps)?;
-        check.input("weight", weight, &[cols], ("y", y))?;
-        let args = LaunchArgs::new().buffer(x).buffer(weight).out(y);
-        let args = args.values([r, c]).value(eps);
-        let (name, config) = geometry::by_row(r, c, "rms_norm_rows", "rms_norm_block");
-        // SAFETY: lengths are those of the shape and aliasing is as the kernel allows, all checked above.
-        unsafe { self.launch(stream, "rms_norm", name, config, args) }
-    }
-
     /// `sum = a + b` and `y = sum / sqrt(mean(sum^2) + eps) * weight` in one launch, all `[rows, cols]`, `weight` `[cols]`; what
     /// [`add`](Self::add) and [`rms_norm`](Self::rms_norm) give, bit for bit. `others` is b and the sum; without it the sum is a. The sum and y may each be a or b.
     /// With `q8` y is rounded to 8 bits, too, as [`quantize_q8`](Self::quantize_q8) does.
@@ -51,101 +69,65 @@ impl Kernels {
         [rows, cols]: [usize; 2],
         eps: f32,
     ) -> KernelResult<Option<Q8Activations>> {
-        let check = Check("add_rms_norm");
-        let (r, c) = normalised(check, a, y, rows, cols, eps)?;
-        check.input("weight", weight, &[cols], ("y", y))?;
-        if let Some([b, sum]) = others {
-            check.len("b", b, &[rows, cols])?;
-            check.input("sum", sum, &[rows, cols], ("y", y))?;
-            check.in_place(("y", y), ("b", b))?;
-            check.disjoint(("sum", sum), ("weight", weight))?;
-            check.in_place(("sum", sum), ("a", a))?;
-            check.in_place(("sum", sum), ("b", b))?;
-        }
+        let op = self.op("add_rms_norm");
+        let [r, c] = op.dims([("rows", rows), ("cols", cols)])?;
+        op.value_of("eps", eps, eps >= 0.0 && eps.is_finite(), "finite and not negative")?;
         if let Some(to) = &q8 {
-            Q8Activations::room(check, to, [rows, cols])?;
-            for (name, other) in [("a", a), ("weight", weight), ("y", y)] {
-                check.disjoint(("to", to), (name, other))?;
-            }
-            if let Some([b, sum]) = others {
-                check.disjoint(("to", to), ("b", b))?;
-                check.disjoint(("to", to), ("sum", sum))?;
-            }
+            Q8Activations::room(op.check(), to, [rows, cols])?;
         }
-        let args = (LaunchArgs::new().buffer(a))
-            .buffer_or_null(others.map(|[b, _]| b))
-            .buffer(weight)
-            .out_or_null(others.map(|[_, sum]| sum))
-            .out(y)
-            .out_or_null(q8.as_ref());
-        let args = args.values([r, c]).value(eps);
-        let (name, config) = geometry::by_row(r, c, "add_rms_norm_rows", "add_rms_norm_block");
-        // SAFETY: lengths are those of the shape, rows are whole blocks where they are rounded, aliasing is as the kernel allows, all checked above.
-        unsafe { self.launch(stream, "add_rms_norm", name, config, args) }?;
+        let shape = [rows, cols];
+        let op = (op.read("a", a, &shape)?)
+            .read_or_null("b", others.map(|[b, _]| b), &shape)?
+            .read("weight", weight, &[cols])?
+            .write_or_null("sum", others.map(|[_, sum]| sum), &shape, &["a", "b"])?
+            .write("y", y, &shape, &["a", "b"])?;
+        let op = match &q8 {
+            Some(to) => op.writes("to", to, &[]),
+            None => op.null(),
+        };
+        op.values([r, c]).value(eps).run(
+            stream,
+            "add_rms_norm",
+            geometry::by_row(r, c, "add_rms_norm_rows", "add_rms_norm_block"),
+        )?;
         Ok(q8.map(|to| Q8Activations::new(to, [rows, cols])))
     }
-
-    /// `y = (x - mean) / sqrt(variance + eps) * weight + bias` for `x` and `y` `[rows, cols]`, `weight` and `bias` `[cols]`. `y` may be
-    /// `x`.
-    ///
-    /// # Errors
-    ///
-    /// Wrong lengths, partial overlap, a dimension of 0, an `eps` that is negative or not finite.
-    pub fn layer_norm(
-        &self,
-        stream: &HipStream,
-        x: &HipBuffer<f32>,
-        weight: &HipBuffer<f32>,
-        bias: &HipBuffer<f32>,
-        y: &HipBuffer<f32>,
-        rows: usize,
-        cols: usize,
-        eps: f32,
-    ) -> KernelResult<()> {
-        let check = Check("layer_norm");
-        let (r, c) = normalised(check, x, y, rows, cols, eps)?;
-        check.input("weight", weight, &[cols], ("y", y))?;
-        check.input("bias", bias, &[cols], ("y", y))?;
-        let args = LaunchArgs::new().buffer(x).buffer(weight).buffer(bias);
-        let args = args.out(y).values([r, c]).value(eps);
-        let (name, config) = geometry::by_row(r, c, "layer_norm_rows", "layer_norm_block");
-        // SAFETY: lengths are those of the shape and aliasing is as the kernel allows, all checked above.
-        unsafe { self.launch(stream, "layer_norm", name, config, args) }
-    }
-
-    /// `y = x / max(|x|, eps)`, row by row over `[rows, cols]`. `y` may be `x`.
-    ///
-    /// # Errors
-    ///
-    /// Wrong lengths, partial overlap, a dimension of 0, an `eps` below 1e-18 (its square must not be 0).
-    pub fn l2_normalize(
-        &self,
-        stream: &HipStream,
-        x: &HipBuffer<f32>,
-        y: &HipBuffer<f32>,
-        rows: usize,
-        cols: usize,
-        eps: f32,
-    ) -> KernelResult<()> {
-        let check = Check("l2_normalize");
-        let (r, c) = normalised(check, x, y, rows, cols, eps)?;
-        check.value("eps", eps, |eps| eps >= 1e-18, "at least 1e-18")?;
-        let args = LaunchArgs::new().buffer(x).out(y).values([r, c]).value(eps);
-        // SAFETY: x and y have the shape's elements and coincide or are apart, checked above.
-        unsafe { self.launch(stream, "pool", "l2_normalize", geometry::rows(r), args) }
-    }
 }
 
-fn normalised(
-    check: Check,
-    x: &HipBuffer<f32>,
-    y: &HipBuffer<f32>,
-    rows: usize,
-    cols: usize,
-    eps: f32,
-) -> KernelResult<(u32, u32)> {
-    let (r, c) = (check.dim("rows", rows)?, check.dim("cols", cols)?);
-    check.one_shape(x, y, &[rows, cols])?;
-    check.value("eps", eps, |eps| eps >= 0.0, "finite and not negative")?;
-    Ok((r, c))
-}
+const ADD_RMS_NORM: Declared = Declared {
+    name: "add_rms_norm",
+    call: |c: &mut Call<'_>, dims: &[usize]| {
+        let &[rows, cols] = dims else { return Ok(()) };
+        let n = rows * cols;
+        let (a, b) = (c.input("a", n, -2.0..3.0)?, c.input("b", n, -2.0..3.0)?);
+        let weight = c.input("weight", cols, -1.0..1.0)?;
+        let (sum, y) = (c.output("sum", n)?, c.output("y", n)?);
+        let q8 = match Q8Activations::byte_len(rows, cols) {
+            Some(bytes) => Some(c.output_bytes("to", bytes)?),
+            None => None,
+        };
+        c.kernels
+            .add_rms_norm(c.stream, &a, Some([&b, &sum]), &weight, &y, q8, [rows, cols], 1e-6)?;
+        let sums = |c: &Call<'_>| {
+            c.f32("a")
+                .iter()
+                .zip(c.f32("b"))
+                .map(|(a, b)| a + b)
+                .collect::<Vec<f32>>()
+        };
+        c.expect("sum", 0.0, |c| {
+            reference::add(c.f32("a"), c.f32("b"))
+                .iter()
+                .map(|&sum| f64::from(sum as f32))
+                .collect()
+        });
+        c.expect("y", 2e-6, |c| reference::rms_norm(&sums(c), c.f32("weight"), 1e-6));
+        Ok(())
+    },
+    tested: ROWS,
+    // The steps of a model that `counters` has launch it.
+    counted: &[],
+    moved: &[&[64, 576], &[16, 2048]],
+    again: Again::Vector,
+    timed: &[],
+};

@@ -111,7 +111,7 @@ impl Kernels {
         });
         // SAFETY: both strides stay inside of their buffers, elements are aligned, no place is written twice and
         // nothing overlaps: checked above.
-        unsafe { self.launch(stream, "strided", name, geometry::flat(total as usize), args) }
+        unsafe { self.launch(stream, "strided", name, geometry::flat(total.into()), args) }
     }
 }
 

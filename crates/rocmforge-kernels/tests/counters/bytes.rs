@@ -7,41 +7,21 @@
 use crate::chosen::Chosen;
 use crate::launches::Device;
 use crate::{CountersError, all_kernels, counted_on, kernels};
+use rocmforge_kernels::declared::Again::{self, Activations, Blocks, Heads, Narrow, No, Pairs, Parts};
+use rocmforge_kernels::declared::{Call, Fresh, all};
 use rocmforge_kernels::{
-    Binary, Element, Faults, FloatType, GluKind, Half, JointProduct, KernelResult, KvType, Map, Operand,
-    RopeKvOperands, RopePairs, RopeShape, RowIds, RowInput, RowLists, SoftmaxBias, StridedCopy, Strides, Unary,
-    WeightType,
+    Element, Faults, FloatType, GluKind, Half, JointProduct, KernelResult, KvType, Operand, RopeKvOperands, RopePairs,
+    RopeShape, RowIds, RowInput, RowLists, SoftmaxBias, StridedCopy, Strides, WeightType,
 };
 use rocmforge_sim::Arch;
 use rocmforge_sim::counters::{LaunchCounts, SEGMENT};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::error::Error;
+use std::sync::{Arc, Mutex};
 
 /// The least share, in tenths of a percent.
 const LEAST: u32 = 950;
-
-/// Why requests ask for more than the fewest bytes. The rest comes from caches, or is the rest of a segment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Again {
-    No,
-    /// Each row reads the same vector.
-    Vector,
-    /// Heads read the same row of a mask, of a table or of keys.
-    Heads,
-    /// A lane has one element of less than four bytes, so a wave asks for a part of a segment.
-    Narrow,
-    /// A lane has one element, and pairs lie two apart or at the ends of a head, which its neighbours ask for too.
-    Pairs,
-    /// A lane has four weights of a block, whose other parts its neighbours read too; each wave reads the activations.
-    Blocks,
-    /// Parts of a few blocks are less than a segment.
-    Parts,
-    /// Each workgroup reads the activations, and the scales of 32 blocks are less than a segment.
-    Activations,
-}
-
-use Again::{Activations, Blocks, Heads, Narrow, No, Pairs, Parts, Vector};
 
 /// Families whose kernels are bound by arithmetic or by latency, or are attention over a cache, whose bytes depend on what heads share. `half_rows`
 /// and `sum_parts` have no launches in the table yet.
@@ -84,9 +64,9 @@ impl Bytes<'_> {
     }
 
     fn all(&self) -> KernelResult<()> {
+        self.declared()?;
         self.elements()?;
         self.layouts()?;
-        self.norms()?;
         self.softmax()?;
         self.rope()?;
         self.lookups()?;
@@ -95,46 +75,39 @@ impl Bytes<'_> {
         self.packed()
     }
 
+    /// Every declared kernel that memory bounds: the bytes of all its operands, unless it states others.
+    fn declared(&self) -> KernelResult<()> {
+        for kernel in all() {
+            for dims in kernel.moved {
+                let seen = Arc::new(Mutex::new(Vec::new()));
+                let into = Arc::clone(&seen);
+                let observed = self
+                    .device
+                    .kernels
+                    .observed(move |launch| into.lock().expect("no panic").push(launch.clone()));
+                let mut fresh = Fresh;
+                let mut call = Call::new(&observed, self.device.stream, &mut fresh, false);
+                (kernel.call)(&mut call, dims)?;
+                let stated = call.moved();
+                for launch in seen.lock().expect("no panic").iter() {
+                    let operands = launch
+                        .operands
+                        .iter()
+                        .filter(|operand| operand.name != "the fault word");
+                    let bytes = stated.unwrap_or_else(|| operands.map(|operand| operand.bytes).sum());
+                    self.row(launch.kernel, bytes, kernel.again);
+                }
+            }
+        }
+        Ok(())
+    }
+
     fn elements(&self) -> KernelResult<()> {
         let (k, s) = (self.device.kernels, self.device.stream);
         let (rows, cols) = (32, 1024);
         let n = rows * cols;
         let (a, b, y) = (self.device.x(n)?, self.device.x(n)?, self.device.x(n)?);
-        let vector = self.device.x(cols)?;
         let one = 4 * n;
-        self.row("copy", 2 * one, No);
-        k.copy(s, &a, &y)?;
-        self.row("scale", 2 * one, No);
-        k.scale(s, &a, &y, 2.0)?;
-        self.row("silu", 2 * one, No);
-        k.silu(s, &a, &y)?;
-        self.row("gelu_erf", 2 * one, No);
-        k.gelu_erf(s, &a, &y)?;
-        self.row("gelu_tanh", 2 * one, No);
-        k.gelu(s, &a, &y)?;
-        self.row("softcap", 2 * one, No);
-        k.softcap(s, &a, &y, 30.0)?;
-        self.row("map", 2 * one, No);
-        k.map(s, Map::Unary(Unary::Abs), &a, &y)?;
-        self.row("add", 3 * one, No);
-        k.add(s, &a, &b, &y)?;
-        self.row("mul", 3 * one, No);
-        k.mul(s, &a, &b, &y)?;
-        self.row("swiglu", 3 * one, No);
-        k.swiglu(s, &a, &b, &y)?;
-        self.row("geglu", 3 * one, No);
-        k.geglu(s, &a, &b, &y)?;
-        self.row("glu", 3 * one, No);
-        k.glu(s, GluKind::Reglu, (&a, cols), (&b, cols), &y, [rows, cols])?;
-        let whole = [1, 1, rows, cols];
-        self.row("binary", 3 * one, No);
-        k.binary_repeat(s, Binary::Sub, (&a, whole), (&b, whole), &y)?;
-        self.row("binary_repeat", 2 * one + 4 * cols, Vector);
-        k.binary_repeat(s, Binary::Div, (&a, whole), (&vector, [1, 1, 1, cols]), &y)?;
-        self.row("add_row_bias", 2 * one + 4 * cols, Vector);
-        k.add_row_bias(s, &a, &vector, &y, rows, cols)?;
-        self.row("mul_row", 2 * one + 4 * cols, Vector);
-        k.mul_row(s, &a, &vector, &y, rows, cols)?;
         let ids = self.device.ids(&(0..32).map(|row| row * 5 % 32).collect::<Vec<_>>())?;
         let word = self.device.fault_word()?;
         self.row("add_id", 3 * one + 4 * rows, No);
@@ -208,36 +181,6 @@ impl Bytes<'_> {
         let (a, y) = (self.device.x(4 * 64 * 128)?, self.device.x(4 * 64 * 128)?);
         self.row("mask", 4 * (2 * 4 + 1) * 64 * 128, Heads);
         k.mask(s, &a, mask, &y, [1, 4, 64, 128])
-    }
-
-    fn norms(&self) -> KernelResult<()> {
-        let (k, s) = (self.device.kernels, self.device.stream);
-        for (suffix, rows, cols) in [("rows", 64, 576), ("block", 16, 2048)] {
-            let n = rows * cols;
-            let (x, b, sum, y) = (
-                self.device.x(n)?,
-                self.device.x(n)?,
-                self.device.x(n)?,
-                self.device.x(n)?,
-            );
-            let (w, bias) = (self.device.x(cols)?, self.device.x(cols)?);
-            self.row(format!("rms_norm_{suffix}"), 8 * n + 4 * cols, Vector);
-            k.rms_norm(s, &x, &w, &y, rows, cols, 1e-5)?;
-            self.row(format!("layer_norm_{suffix}"), 8 * n + 8 * cols, Vector);
-            k.layer_norm(s, &x, &w, &bias, &y, rows, cols, 1e-5)?;
-            let q8 = Some(self.device.bytes(n / 32 * 40)?);
-            self.row(
-                format!("add_rms_norm_{suffix}"),
-                16 * n + n / 32 * 40 + 4 * cols,
-                Vector,
-            );
-            k.add_rms_norm(s, &x, Some([&b, &sum]), &w, &y, q8, [rows, cols], 1e-5)?;
-            if cols <= 1024 {
-                self.row("l2_normalize", 8 * n, No);
-                k.l2_normalize(s, &x, &y, rows, cols, 1e-5)?;
-            }
-        }
-        Ok(())
     }
 
     fn softmax(&self) -> KernelResult<()> {

@@ -1,10 +1,11 @@
 //! Launches of every kernel at fixed shapes.
 
+use rocmforge_kernels::declared::{Call, Fresh, all};
 use rocmforge_kernels::{
-    AttentionShape, Binary, Element, ExtOperand, ExtOperands, ExtOptions, ExtShape, Fault, Faults, FlashOptions,
-    FloatType, GluKind, Half, HalfRows, KernelResult, Kernels, KvType, Map, Matmul16Activation, Matmul16Operands,
-    Matmul16Output, Matmul16Shape, MatmulShape, Operand, PagedOperands, PagedOptions, PagedShape, RopePairs, RopeShape,
-    RowIds, RowLists, SoftmaxBias, StridedCopy, Strides, Unary, ViewStrides, ViewsShape, WeightMatrix, WeightType,
+    AttentionShape, Element, ExtOperand, ExtOperands, ExtOptions, ExtShape, Fault, Faults, FlashOptions, FloatType,
+    Half, HalfRows, KernelResult, Kernels, KvType, Matmul16Activation, Matmul16Operands, Matmul16Output, Matmul16Shape,
+    MatmulShape, Operand, PagedOperands, PagedOptions, PagedShape, RopePairs, RopeShape, RowIds, RowLists, SoftmaxBias,
+    StridedCopy, Strides, ViewStrides, ViewsShape, WeightMatrix, WeightType,
 };
 use rocmforge_runtime::{HipBuffer, HipResult, HipStream};
 
@@ -36,6 +37,11 @@ impl Device<'_> {
 
     /// Every kernel once or more.
     pub(super) fn launch_all(&self) -> KernelResult<()> {
+        for kernel in all() {
+            for dims in kernel.counted {
+                (kernel.call)(&mut Call::new(self.kernels, self.stream, &mut Fresh, false), dims)?;
+            }
+        }
         self.rows()?;
         self.elements()?;
         self.maps()?;
@@ -57,16 +63,11 @@ impl Device<'_> {
     fn rows(&self) -> KernelResult<()> {
         let (k, s) = (self.kernels, self.stream);
         let (x, y, m) = (self.x(64 * 2048)?, self.x(64 * 2048)?, self.x(64 * 2048)?);
-        let (w, b) = (self.x(2048)?, self.x(2048)?);
-        let (w_short, b_short) = (self.x(512)?, self.x(512)?);
-        for (rows, cols, w, b) in [(64, 2048, &w, &b), (256, 512, &w_short, &b_short)] {
+        for (rows, cols) in [(64, 2048), (256, 512)] {
             k.softmax(s, &x, &y, rows, cols, 1.0)?;
             k.softmax_causal(s, &x, &y, [1, rows, cols], 1.0)?;
             let mask = Operand::new(&m, Strides::heads_first(1, rows, cols));
             k.softmax_masked(s, &x, mask, &y, [1, 1, rows, cols], 1.0)?;
-            k.rms_norm(s, &x, w, &y, rows, cols, 1e-5)?;
-            k.layer_norm(s, &x, w, b, &y, rows, cols, 1e-5)?;
-            k.l2_normalize(s, &x, &y, rows, cols, 1e-5)?;
         }
         let ids = self.ids(&(0..64).map(|n| n * 37 % 64).collect::<Vec<_>>())?;
         k.get_rows(s, &x, &ids, &y, 64, 2048)?;
@@ -79,18 +80,6 @@ impl Device<'_> {
         let n = 1 << 16;
         let (a, b, y) = (self.x(n)?, self.x(n)?, self.x(n)?);
         let bias = self.x(256)?;
-        k.add(s, &a, &b, &y)?;
-        k.mul(s, &a, &b, &y)?;
-        k.scale(s, &a, &y, 2.0)?;
-        k.copy(s, &a, &y)?;
-        k.add_row_bias(s, &a, &bias, &y, 256, 256)?;
-        k.mul_row(s, &a, &bias, &y, 256, 256)?;
-        k.swiglu(s, &a, &b, &y)?;
-        k.silu(s, &a, &y)?;
-        k.geglu(s, &a, &b, &y)?;
-        k.softcap(s, &a, &y, 30.0)?;
-        k.gelu_erf(s, &a, &y)?;
-        k.gelu(s, &a, &y)?;
         k.transpose(s, &a, &y, [1, 256, 256])?;
         k.causal_mask(s, &y, 4, 128, 128)?;
         let mask = Operand::new(&b, Strides::heads_first(4, 128, 128));
@@ -129,13 +118,6 @@ impl Device<'_> {
         let (k, s) = (self.kernels, self.stream);
         let n = 1 << 16;
         let (a, b, y) = (self.x(n)?, self.x(n)?, self.x(n)?);
-        for f in [Map::Unary(Unary::Silu), Map::Sin] {
-            k.map(s, f, &a, &y)?;
-        }
-        let (whole, column) = ([1, 4, 64, 256], self.x(256)?);
-        k.binary_repeat(s, Binary::Sub, (&a, whole), (&b, whole), &y)?;
-        k.binary_repeat(s, Binary::Div, (&a, whole), (&column, [1, 4, 64, 1]), &y)?;
-        k.glu(s, GluKind::Reglu, (&a, 256), (&b, 256), &y, [256, 256])?;
         k.diag_mask(s, &a, &y, [1, 256, 256], 0, 0.0)?;
         k.cumsum(s, &a, &y, 32, 2048)?;
         let ids = self.ids(&vec![1; n])?;

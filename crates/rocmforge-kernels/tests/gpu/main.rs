@@ -10,6 +10,7 @@ mod attention16;
 mod attention16_refused;
 mod cast;
 mod causal_mask;
+mod declared;
 mod elementwise;
 mod embedding;
 mod flash_attention;

@@ -1,0 +1,115 @@
+//! The macro that makes a launcher and its declaration of one statement.
+
+/// Declares a kernel of f32 operands: from it come the launcher `Kernels::NAME` with its checks and errors, and a [`Declared`](super::Declared).
+///
+/// ```text
+/// kernel! {
+///     /// `y = x / sqrt(mean(x^2) + eps) * weight`, row by row. `y` may be `x`.
+///     RMS_NORM: rms_norm in "rms_norm"
+///     reads x [rows, cols] of -3.0..3.0, weight [cols] of 0.5..1.5;
+///     writes y [rows, cols] over ["x"];
+///     dims rows, cols;
+///     numbers eps = 1e-6, if eps >= 0.0, "finite and not negative";
+///     launch geometry::by_row(rows, cols, "rms_norm_rows", "rms_norm_block") with [rows, cols];
+///     gives |c| reference::rms_norm(c.f32("x"), c.f32("weight"), eps), within 2e-6;
+///     tested ROWS; counted [[64, 2048], [256, 512]]; moved [[16, 4096]], Again::No; timed [[GIB / 4096, 4096]];
+/// }
+/// ```
+///
+/// * Operands are the launcher's first parameters and the kernel's first arguments, in this order. A shape is a list of dimensions. `indices ids [rows] below
+///   table_rows` among the operands are u32. `over` names the operands that an output may be.
+/// * Dimensions are its next parameters: `dims a, b` or, as one array, `dims [a, b]`. `count n = y.len()` is none: it is derived from an operand, and 64 bits wide;
+///   `derived rows = ids.len()` likewise, with 32 bits.
+/// * Numbers are its last parameters, f32, each with the value that tests give it.
+/// * In `launch` and `with` the dimensions are what the kernel takes: u32, and u64 for a `count`. Numbers follow them as arguments.
+macro_rules! kernel {
+    (
+        $(#[$doc:meta])*
+        $declared:ident: $name:ident in $family:literal
+        $(reads $($input:ident [$($input_dim:ident),*] of $range:expr),+;)?
+        $(indices $index:ident [$($index_dim:ident),*] below $below:ident;)?
+        writes $output:ident [$($output_dim:ident),*] over [$($over:literal),*];
+        $(dims $($dim:ident),+;)?
+        $(array [$($array:ident),+];)?
+        $(derived $derived:ident = $derived_from:expr;)?
+        $(count $count:ident = $count_from:expr;)?
+        $(numbers $($number:ident = $usual:literal, if $fits:expr, $must:literal),+;)?
+        launch $geometry:expr, with [$($with:expr),*];
+        gives $expected:expr, within $within:expr;
+        tested $tested:expr; counted $counted:expr; moved $moved:expr, $again:expr; timed $timed:expr;
+    ) => {
+        impl $crate::Kernels {
+            $(#[$doc])*
+            ///
+            /// # Errors
+            ///
+            /// A length that is not that of the shape, overlap other than the one allowed, a dimension of 0, a number out of its range.
+            #[allow(clippy::too_many_arguments)] // operands and dimensions of one operation
+            pub fn $name(
+                &self,
+                stream: &rocmforge_runtime::HipStream,
+                $($($input: &rocmforge_runtime::HipBuffer<f32>,)+)?
+                $($index: &rocmforge_runtime::HipBuffer<u32>,)?
+                $output: &rocmforge_runtime::HipBuffer<f32>,
+                $($($dim: usize,)+)?
+                $([$($array),+]: [usize; $crate::declared::kernel!(@count $($array)+)],)?
+                $($($number: f32,)+)?
+            ) -> $crate::KernelResult<()> {
+                let op = self.op(stringify!($name));
+                $(let $derived = $derived_from; op.dim(stringify!($derived), $derived)?;)?
+                $(let $count = $count_from; op.dim_to("elements", $count, usize::MAX)?;)?
+                $($(op.dim(stringify!($dim), $dim)?;)+)?
+                $($(op.dim(stringify!($array), $array)?;)+)?
+                $($(op.value_of(stringify!($number), $number, $fits, $must)?;)+)?
+                let op = op
+                    $($(.read(stringify!($input), $input, &[$($input_dim),*])?)+)?
+                    $(.read(stringify!($index), $index, &[$($index_dim),*])?)?
+                    .write(stringify!($output), $output, &[$($output_dim),*], &[$($over),*])?;
+                // Within what the device counts, as checked above.
+                $(let $derived = $derived as u32;)?
+                $(let $count = $count as u64;)?
+                $($(let $dim = $dim as u32;)+)?
+                $($(let $array = $array as u32;)+)?
+                let launch = $geometry;
+                op $(.value($with))* $($(.value($number))+)? .run(stream, $family, launch)
+            }
+        }
+
+        pub(super) const $declared: $crate::declared::Declared = $crate::declared::Declared {
+            name: stringify!($name),
+            call: {
+                fn call(c: &mut $crate::declared::Call<'_>, dims: &[usize]) -> $crate::KernelResult<()> {
+                    let mut dims = dims.iter().copied();
+                    $($(let $dim = dims.next().unwrap_or(1);)+)?
+                    $($(let $array = dims.next().unwrap_or(1);)+)?
+                    $(let $derived = dims.next().unwrap_or(1);)?
+                    $(let $count = dims.next().unwrap_or(1);)?
+                    $($(let $number: f32 = $usual;)+)?
+                    $($(let $input = c.input(stringify!($input), 1 $(* $input_dim)*, $range)?;)+)?
+                    $(let $index = c.indices(stringify!($index), 1 $(* $index_dim)*, $below)?;)?
+                    let $output = c.output(stringify!($output), 1 $(* $output_dim)*)?;
+                    c.kernels.$name(
+                        c.stream,
+                        $($(&$input,)+)?
+                        $(&$index,)?
+                        &$output,
+                        $($($dim,)+)?
+                        $([$($array),+],)?
+                        $($($number,)+)?
+                    )?;
+                    c.expect(stringify!($output), $within, $expected);
+                    Ok(())
+                }
+                call
+            },
+            tested: $tested,
+            counted: $counted,
+            moved: $moved,
+            again: $again,
+            timed: $timed,
+        };
+    };
+    (@count $($token:tt)+) => { [$($crate::declared::kernel!(@one $token)),+].len() };
+    (@one $token:tt) => { () };
+}
+pub(crate) use kernel;

@@ -1,0 +1,96 @@
+//! Kernels as they are declared: how each is called at given dimensions, what it must give, and at which dimensions it is tested, counted and timed.
+//!
+//! A declaration stands beside the launcher in `src/ops`. The tests of all kernels, the bounds of counters and bytes, and the benchmarks go through
+//! [`all`]: a kernel that is declared is in each of them.
+
+mod call;
+mod macros;
+
+pub use call::{Ask, Buffers, Call, Elements, Expected, Fresh, Values};
+pub(crate) use macros::kernel;
+
+use crate::KernelResult;
+
+/// A kernel, or the kernels of one launcher.
+#[derive(Debug, Clone, Copy)]
+pub struct Declared {
+    /// The launcher's name.
+    pub name: &'static str,
+    /// Calls the launcher with operands of these dimensions, and says what it must give.
+    pub call: fn(&mut Call<'_>, &[usize]) -> KernelResult<()>,
+    /// Dimensions at which results are compared with the reference.
+    pub tested: &'static [&'static [usize]],
+    /// Dimensions of the launches in `kernels/counters.txt`.
+    pub counted: &'static [&'static [usize]],
+    /// Dimensions of the launches in `kernels/bytes.txt`, for kernels that memory bounds.
+    pub moved: &'static [&'static [usize]],
+    /// Why requests of waves ask for more than the fewest bytes.
+    pub again: Again,
+    /// Dimensions of the benchmark on a card, with tensors of 1 GiB where memory is the bound.
+    pub timed: &'static [&'static [usize]],
+}
+
+/// Why requests ask for more than the fewest bytes. The rest comes from caches, or is the rest of a segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Again {
+    /// They do not.
+    No,
+    /// Each row reads the same vector.
+    Vector,
+    /// Heads read the same row of a mask, of a table or of keys.
+    Heads,
+    /// A lane has one element of less than four bytes, so a wave asks for a part of a segment.
+    Narrow,
+    /// A lane has one element, and pairs lie two apart or at the ends of a head, which its neighbours ask for too.
+    Pairs,
+    /// A lane has four weights of a block, whose other parts its neighbours read too; each wave reads the activations.
+    Blocks,
+    /// Parts of a few blocks are less than a segment.
+    Parts,
+    /// Each workgroup reads the activations, and the scales of 32 blocks are less than a segment.
+    Activations,
+}
+
+/// Elements of a tensor of 1 GiB.
+pub(crate) const GIB: usize = 1 << 28;
+
+/// Lengths around the wave size and its multiples, as one dimension each.
+pub(crate) const LENGTHS: &[&[usize]] = &[
+    &[1],
+    &[31],
+    &[32],
+    &[33],
+    &[63],
+    &[64],
+    &[65],
+    &[127],
+    &[128],
+    &[129],
+    &[1023],
+    &[1024],
+    &[1025],
+    &[4099],
+];
+
+/// Rows and columns: rows of one lane group, of one block and of many, with lengths around the wave size and where the kernel for long rows begins.
+pub(crate) const ROWS: &[&[usize]] = &[
+    &[11, 1],
+    &[11, 31],
+    &[11, 32],
+    &[11, 33],
+    &[11, 63],
+    &[11, 64],
+    &[9, 65],
+    &[9, 127],
+    &[8, 128],
+    &[7, 129],
+    &[11, 384],
+    &[2, 1024],
+    &[3, 1025],
+    &[2, 4096],
+];
+
+/// Every declared kernel.
+pub fn all() -> impl Iterator<Item = &'static Declared> {
+    crate::ops::DECLARED.iter().copied().flatten()
+}

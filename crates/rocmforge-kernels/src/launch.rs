@@ -1,0 +1,315 @@
+//! A launch as its launcher states it: operands and numbers in the order of the kernel's arguments, each checked when it is added.
+//!
+//! ```text
+//! let op = self.op("rms_norm");
+//! let [r, c] = op.dims([("rows", rows), ("cols", cols)])?;
+//! op.read("x", x, &[rows, cols])?
+//!     .read("weight", weight, &[cols])?
+//!     .write("y", y, &[rows, cols], &["x"])?
+//!     .values([r, c])
+//!     .value(eps)
+//!     .run(stream, "rms_norm", geometry::by_row(r, c, "rms_norm_rows", "rms_norm_block"))
+//! ```
+//!
+//! What a launcher writes down here is what its kernel accesses: it belongs to the source in `kernels/`, as a signature belongs to a C function. From it follow the lengths,
+//! the disjointness of every output and every other operand, what the stream orders, and what an [observer](Kernels::observed) sees.
+
+use crate::check::Check;
+use crate::layout::{Operand, check_operand, check_output};
+use crate::{Faults, KernelError, KernelResult, Kernels, WeightType};
+use bytemuck::Pod;
+use rocmforge_runtime::{HipBuffer, HipStream, LaunchArgs, LaunchConfig};
+use smallvec::SmallVec;
+use std::ops::Deref;
+
+/// The name that refusals give [`Faults::word`].
+pub(crate) const FAULT_WORD: &str = "the fault word";
+
+/// An operand of a launch that an [observer](Kernels::observed) sees.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Observed {
+    /// Its name in the launcher's errors.
+    pub name: &'static str,
+    /// Where it begins on the device.
+    pub address: usize,
+    /// Bytes from there on that the kernel may access.
+    pub bytes: usize,
+    /// Whether the kernel writes it.
+    pub written: bool,
+    /// The operands that it may be, byte for byte.
+    pub may_be: &'static [&'static str],
+}
+
+/// A launch that an [observer](Kernels::observed) sees before it is enqueued.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Launched {
+    /// The launcher.
+    pub op: &'static str,
+    /// The kernel's source file.
+    pub family: &'static str,
+    /// The kernel.
+    pub kernel: &'static str,
+    /// Blocks along x, y and z.
+    pub grid: [u32; 3],
+    /// Threads of a block.
+    pub threads: u32,
+    /// In the order of the kernel's arguments.
+    pub operands: Vec<Observed>,
+}
+
+/// A launch that is not complete yet. It derefs to the [`Check`] of its operation.
+pub(crate) struct Launch<'k, 'a> {
+    kernels: &'k Kernels,
+    check: Check,
+    args: LaunchArgs<'a>,
+    operands: SmallVec<[Observed; 12]>,
+}
+
+impl Deref for Launch<'_, '_> {
+    type Target = Check;
+
+    fn deref(&self) -> &Check {
+        &self.check
+    }
+}
+
+impl Kernels {
+    /// The launch of an operation of this name, which its errors carry.
+    pub(crate) fn op(&self, name: &'static str) -> Launch<'_, '_> {
+        Launch {
+            kernels: self,
+            check: Check(name),
+            args: LaunchArgs::new(),
+            operands: SmallVec::new(),
+        }
+    }
+}
+
+impl<'k, 'a> Launch<'k, 'a> {
+    /// Its checks, to be used while it is moved.
+    pub(crate) fn check(&self) -> Check {
+        self.check
+    }
+
+    /// An operand of this shape that the kernel reads.
+    pub(crate) fn read<T: Pod>(
+        self,
+        name: &'static str,
+        buffer: &'a HipBuffer<T>,
+        shape: &[usize],
+    ) -> KernelResult<Self> {
+        self.check.len(name, buffer, shape)?;
+        Ok(self.reads(name, buffer))
+    }
+
+    /// The same, or a null pointer.
+    pub(crate) fn read_or_null<T: Pod>(
+        self,
+        name: &'static str,
+        buffer: Option<&'a HipBuffer<T>>,
+        shape: &[usize],
+    ) -> KernelResult<Self> {
+        match buffer {
+            Some(buffer) => self.read(name, buffer, shape),
+            None => Ok(self.null()),
+        }
+    }
+
+    /// An operand of this shape that the kernel writes, and may read. It is apart from every other operand, or it is one of `may_be`, byte for byte.
+    pub(crate) fn write<T: Pod>(
+        self,
+        name: &'static str,
+        buffer: &'a HipBuffer<T>,
+        shape: &[usize],
+        may_be: &'static [&'static str],
+    ) -> KernelResult<Self> {
+        self.check.len(name, buffer, shape)?;
+        Ok(self.writes(name, buffer, may_be))
+    }
+
+    /// The same, or a null pointer.
+    pub(crate) fn write_or_null<T: Pod>(
+        self,
+        name: &'static str,
+        buffer: Option<&'a HipBuffer<T>>,
+        shape: &[usize],
+        may_be: &'static [&'static str],
+    ) -> KernelResult<Self> {
+        match buffer {
+            Some(buffer) => self.write(name, buffer, shape, may_be),
+            None => Ok(self.null()),
+        }
+    }
+
+    /// An operand `[batch, heads, rows, columns]` that the kernel reads through strides.
+    pub(crate) fn read_strided<T: Pod>(
+        self,
+        name: &'static str,
+        operand: Operand<'a, T>,
+        shape: [usize; 4],
+    ) -> KernelResult<Self> {
+        check_operand(self.check, name, operand, shape)?;
+        Ok(self.reads(name, operand.buffer))
+    }
+
+    /// The same for an operand that it writes: no two elements share a place.
+    pub(crate) fn write_strided<T: Pod>(
+        self,
+        name: &'static str,
+        operand: Operand<'a, T>,
+        shape: [usize; 4],
+    ) -> KernelResult<Self> {
+        check_output(self.check, name, operand, shape)?;
+        Ok(self.writes(name, operand.buffer, &[]))
+    }
+
+    /// Rows of `cols` floats that it reads, `stride` apart.
+    pub(crate) fn read_rows(
+        self,
+        name: &'static str,
+        buffer: &'a HipBuffer<f32>,
+        [rows, cols]: [usize; 2],
+        stride: usize,
+    ) -> KernelResult<Self> {
+        let bytes = buffer.cast::<u8>()?;
+        self.reach(name, (&bytes, size_of::<f32>()), &[rows, cols], &[stride as u64, 1])?;
+        self.holds(
+            stride >= cols,
+            "rows must not overlap: stride and columns",
+            stride,
+            cols,
+        )?;
+        Ok(self.reads(name, buffer))
+    }
+
+    /// Weights `[rows, k]` in whole, aligned blocks.
+    pub(crate) fn weights(
+        self,
+        name: &'static str,
+        ty: WeightType,
+        buffer: &'a HipBuffer<u8>,
+        [rows, k]: [usize; 2],
+    ) -> KernelResult<Self> {
+        self.check.weights(ty, (name, buffer), [rows, k])?;
+        Ok(self.reads(name, buffer))
+    }
+
+    /// The fault word and its tag: the last two arguments of a kernel that reads indices from memory.
+    pub(crate) fn faults(self, faults: Faults<'a>) -> KernelResult<Self> {
+        self.check.fault_tag("tag", faults.tag)?;
+        Ok(self.write(FAULT_WORD, faults.word, &[1], &[])?.value(faults.tag))
+    }
+
+    /// A buffer that the kernel reads, whose extent the launcher has checked in another way.
+    pub(crate) fn reads<T: Pod>(mut self, name: &'static str, buffer: &'a HipBuffer<T>) -> Self {
+        self.note(name, buffer, false, &[]);
+        self.args = self.args.buffer(buffer);
+        self
+    }
+
+    /// A buffer that the kernel writes, whose extent the launcher has checked in another way.
+    pub(crate) fn writes<T: Pod>(
+        mut self,
+        name: &'static str,
+        buffer: &'a HipBuffer<T>,
+        may_be: &'static [&'static str],
+    ) -> Self {
+        self.note(name, buffer, true, may_be);
+        self.args = self.args.out(buffer);
+        self
+    }
+
+    /// A null pointer for an operand that is not there.
+    pub(crate) fn null(mut self) -> Self {
+        self.args = self.args.null();
+        self
+    }
+
+    /// A number, or a struct of numbers.
+    pub(crate) fn value<T: Pod>(mut self, value: T) -> Self {
+        self.args = self.args.value(value);
+        self
+    }
+
+    /// Numbers of one type, each an argument of its own.
+    pub(crate) fn values<T: Pod, const N: usize>(mut self, values: [T; N]) -> Self {
+        self.args = self.args.values(values);
+        self
+    }
+
+    /// Enqueues the kernel of `family` on the stream.
+    ///
+    /// # Errors
+    ///
+    /// [`KernelError::Overlap`] of an output with another operand, other than the whole of one that it may be; what [`Kernels::kernel`] says; the runtime's.
+    pub(crate) fn run(
+        self,
+        stream: &HipStream,
+        family: &'static str,
+        (kernel, config): (&'static str, LaunchConfig),
+    ) -> KernelResult<()> {
+        self.apart()?;
+        if let Some(observer) = self.kernels.observer() {
+            observer(&Launched {
+                op: self.check.0,
+                family,
+                kernel,
+                grid: config.grid,
+                threads: config.block[0],
+                operands: self.operands.to_vec(),
+            });
+        }
+        // SAFETY: a launcher states what its kernel accesses, as its source has it. Each operand has the elements of its shape or the extent of its
+        // strides (`read`, `write` and their like), and each output is apart from the other operands or is one that the source allows (`apart`). Arguments are
+        // compared with the kernel's own list when they are enqueued.
+        unsafe { self.kernels.launch(stream, family, kernel, config, self.args) }
+    }
+
+    fn note<T: Pod>(
+        &mut self,
+        name: &'static str,
+        buffer: &HipBuffer<T>,
+        written: bool,
+        may_be: &'static [&'static str],
+    ) {
+        self.operands.push(Observed {
+            name,
+            address: buffer.as_device_ptr().addr(),
+            bytes: buffer.byte_len(),
+            written,
+            may_be,
+        });
+    }
+
+    /// Each output shares no byte with another operand, or is the whole of one that it may be.
+    fn apart(&self) -> KernelResult<()> {
+        for (at, later) in self.operands.iter().enumerate() {
+            for earlier in &self.operands[..at] {
+                if (later.written || earlier.written) && later.meets(earlier) && !later.stands_for(earlier) {
+                    // The output is named first; the fault word is nobody's result.
+                    let swap = !later.written || later.name == FAULT_WORD;
+                    let (first, second) = if swap { (earlier, later) } else { (later, earlier) };
+                    return Err(KernelError::Overlap {
+                        op: self.check.0,
+                        first: first.name,
+                        second: second.name,
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Observed {
+    fn meets(&self, other: &Self) -> bool {
+        self.address.saturating_add(self.bytes) > other.address
+            && other.address.saturating_add(other.bytes) > self.address
+    }
+
+    /// Whether one is the other, byte for byte, and may be.
+    fn stands_for(&self, other: &Self) -> bool {
+        let allowed = self.may_be.contains(&other.name) || other.may_be.contains(&self.name);
+        allowed && self.address == other.address && self.bytes == other.bytes
+    }
+}

@@ -1,0 +1,254 @@
+//! Every declared kernel: results at all its dimensions, in place where it may be, at any address, and refused where its declaration is not kept.
+
+use crate::support::device;
+use rocmforge_kernels::declared::{Ask, Buffers, Call, Declared, Expected, Values, all};
+use rocmforge_kernels::{KernelError, KernelResult, Kernels, Launched};
+use rocmforge_runtime::{HipBuffer, HipStream};
+use rocmforge_testkit::compare::{Tolerance, assert_close};
+use std::any::Any;
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+/// Bytes before and behind every operand.
+const GUARD: usize = 64;
+/// What they hold.
+const GUARD_BYTE: u8 = 0xC3;
+
+/// What stands in the place of the operands that a call asks for.
+#[derive(Clone, Copy)]
+enum Mode {
+    /// Each as it is asked for, so many bytes behind an aligned address.
+    Own(usize),
+    /// The first is the second.
+    Same(&'static str, &'static str),
+    /// The second begins within the last 16 bytes of the first, which is asked for earlier; bytes of the second.
+    Overlap(&'static str, &'static str, usize),
+    /// One element less.
+    Short(&'static str),
+}
+
+/// An operand: the whole allocation, and which of its bytes the operand has.
+struct Made {
+    whole: HipBuffer<u8>,
+    at: usize,
+    bytes: Vec<u8>,
+    written: bool,
+}
+
+struct Operands {
+    mode: Mode,
+    made: BTreeMap<&'static str, Made>,
+}
+
+impl Operands {
+    fn new(mode: Mode) -> Self {
+        Self {
+            mode,
+            made: BTreeMap::new(),
+        }
+    }
+
+    /// Bytes of an operand now.
+    fn get(&self, stream: &HipStream, name: &str) -> Vec<u8> {
+        let made = &self.made[name];
+        made.whole.to_vec(stream).expect("download")[made.at..][..made.bytes.len()].to_vec()
+    }
+
+    /// What was not to be written is as before.
+    fn untouched(&self, stream: &HipStream, what: &str) {
+        for (name, made) in &self.made {
+            let now = made.whole.to_vec(stream).expect("download");
+            let end = made.at + made.bytes.len();
+            assert!(
+                now[..made.at].iter().chain(&now[end..]).all(|&byte| byte == GUARD_BYTE),
+                "{what}: bytes beside {name} were written"
+            );
+            if !made.written {
+                assert_eq!(now[made.at..end], made.bytes, "{what}: the input {name} was written");
+            }
+        }
+    }
+}
+
+impl Buffers for Operands {
+    fn buffer(&mut self, stream: &HipStream, ask: &Ask<'_>) -> KernelResult<Box<dyn Any>> {
+        let (name, written) = (ask.name, ask.written);
+        let values = (ask.make)();
+        let (bytes, element) = match &values {
+            Values::F32(values) => (bytemuck::cast_slice(values).to_vec(), 4),
+            Values::U32(values) => (bytemuck::cast_slice(values).to_vec(), 4),
+            Values::U8(values) => (values.clone(), 1),
+            Values::U64(values) => (bytemuck::cast_slice(values).to_vec(), 8),
+        };
+        let mut at = GUARD;
+        let mut length = bytes.len();
+        let mut whole = None;
+        let mut room = 0;
+        match self.mode {
+            // A byte operand is of some type with an alignment of up to 16.
+            Mode::Own(offset) => at += offset * if element == 1 { 16 } else { element },
+            Mode::Same(one, other) if name == one => whole = Some(self.made[other].whole.clone()),
+            Mode::Overlap(first, _, more) if name == first => room = more,
+            Mode::Overlap(first, second, _) if name == second => {
+                let first = &self.made[first];
+                at = first.at + (first.bytes.len() - 1) / 16 * 16;
+                whole = Some(first.whole.clone());
+            }
+            Mode::Short(short) if name == short => length -= element,
+            _ => {}
+        }
+        let whole = match whole {
+            Some(whole) => whole,
+            None => {
+                let mut all = vec![GUARD_BYTE; at];
+                all.extend(&bytes);
+                all.extend(vec![GUARD_BYTE; room + GUARD]);
+                HipBuffer::from_slice(stream, &all, name)?
+            }
+        };
+        let part = whole.view(at..at + length)?;
+        let made = Made {
+            whole,
+            at,
+            bytes,
+            written,
+        };
+        self.made.insert(name, made);
+        Ok(match values {
+            Values::F32(_) => Box::new(part.cast::<f32>()?),
+            Values::U32(_) => Box::new(part.cast::<u32>()?),
+            Values::U8(_) => Box::new(part),
+            Values::U64(_) => Box::new(part.cast::<u64>()?),
+        })
+    }
+}
+
+/// One call, with what it must give and the launches that it made.
+struct Ran {
+    operands: Operands,
+    expected: Vec<Expected>,
+    launched: Vec<Launched>,
+}
+
+fn run(kernels: &Kernels, stream: &HipStream, kernel: &Declared, dims: &[usize], mode: Mode) -> KernelResult<Ran> {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let into = Arc::clone(&seen);
+    let kernels = kernels.observed(move |launch| into.lock().expect("no panic").push(launch.clone()));
+    let mut operands = Operands::new(mode);
+    let compare = matches!(mode, Mode::Own(_) | Mode::Same(..));
+    let mut call = Call::new(&kernels, stream, &mut operands, compare);
+    (kernel.call)(&mut call, dims)?;
+    let expected = call.expected();
+    let launched = std::mem::take(&mut *seen.lock().expect("no panic"));
+    Ok(Ran {
+        operands,
+        expected,
+        launched,
+    })
+}
+
+impl Ran {
+    /// Compares what a call gave with the definition; `of` is the operand that an output stands for.
+    fn compare(&self, stream: &HipStream, what: &str) {
+        assert!(!self.expected.is_empty(), "{what} compares nothing");
+        for expected in &self.expected {
+            let bytes = self.operands.get(stream, expected.name);
+            let tolerance = match expected.within {
+                0.0 => Tolerance::Exact,
+                within => Tolerance::Absolute(within),
+            };
+            let found: Vec<f32> = bytemuck::pod_collect_to_vec(&bytes);
+            println!("{what}: {}", expected.name);
+            assert_close(&found, &expected.values, &[found.len()], tolerance);
+        }
+    }
+}
+
+/// Each kernel at each of its tested dimensions, after a call with operands of its own.
+fn each(check: impl Fn(&Kernels, &HipStream, &Declared, &'static [usize], &Ran, &str)) {
+    let d = device();
+    let mut seen = 0;
+    for kernel in all() {
+        for dims in kernel.tested {
+            let what = format!("{} {dims:?}", kernel.name);
+            match run(&d.kernels, d.stream(), kernel, dims, Mode::Own(0)) {
+                Ok(ran) => check(&d.kernels, d.stream(), kernel, dims, &ran, &what),
+                Err(error @ KernelError::NotForDevice { .. }) => println!("{what}: {error}"),
+                Err(error) => panic!("{what}: {error}"),
+            }
+            seen += 1;
+        }
+    }
+    assert!(seen > 100, "{seen} calls");
+}
+
+#[test]
+fn results_are_those_of_the_definition_at_any_address() {
+    each(|k, s, kernel, dims, aligned, what| {
+        let moved = run(k, s, kernel, dims, Mode::Own(1)).unwrap_or_else(|error| panic!("{what}: {error}"));
+        for ran in [aligned, &moved] {
+            ran.compare(s, what);
+            ran.operands.untouched(s, what);
+            for operand in ran.launched.iter().flat_map(|launch| &launch.operands) {
+                let known = ran.operands.made.contains_key(operand.name);
+                assert!(known, "{what} does not declare the operand {:?}", operand.name);
+            }
+        }
+    });
+}
+
+#[test]
+fn an_output_may_be_the_operands_that_it_names() {
+    let pairs = Cell::new(0);
+    each(|k, s, kernel, dims, own, what| {
+        for output in own.launched.iter().flat_map(|launch| &launch.operands) {
+            for &other in output.may_be {
+                if own.operands.made.get(other).is_some_and(|made| !made.written) {
+                    let same = run(k, s, kernel, dims, Mode::Same(output.name, other));
+                    let same = same.unwrap_or_else(|error| panic!("{what}, {} is {other}: {error}", output.name));
+                    let (apart, together) = (own.operands.get(s, output.name), same.operands.get(s, output.name));
+                    assert_eq!(
+                        apart, together,
+                        "{what}: another result where {} is {other}",
+                        output.name
+                    );
+                    pairs.set(pairs.get() + 1);
+                }
+            }
+        }
+    });
+    assert!(pairs.get() > 100, "{} pairs", pairs.get());
+}
+
+#[test]
+fn lengths_overlap_and_dimensions_of_zero_are_refused() {
+    each(|k, s, kernel, dims, own, what| {
+        if kernel.tested.last() != Some(&dims) {
+            return;
+        }
+        let operands = &own.launched[0].operands;
+        for (at, later) in operands.iter().enumerate() {
+            let short = run(k, s, kernel, dims, Mode::Short(later.name)).err();
+            assert!(short.is_some(), "{what}: {} may be one element short", later.name);
+            for earlier in operands[..at].iter().filter(|earlier| later.written || earlier.written) {
+                if earlier.bytes <= 16 && earlier.bytes == later.bytes {
+                    continue; // they would be one
+                }
+                let mode = Mode::Overlap(earlier.name, later.name, later.bytes);
+                let error = run(k, s, kernel, dims, mode).err();
+                let pair = [later.name, earlier.name];
+                assert!(
+                    matches!(&error, Some(KernelError::Overlap { first, second, .. }) if pair.contains(first) && pair.contains(second)),
+                    "{what}: {pair:?} overlap: {error:?}"
+                );
+            }
+        }
+        for at in 0..dims.len() {
+            let mut none = dims.to_vec();
+            none[at] = 0;
+            let error = run(k, s, kernel, &none, Mode::Own(0)).err();
+            assert!(error.is_some(), "{what}: {none:?} is not refused");
+        }
+    });
+}
