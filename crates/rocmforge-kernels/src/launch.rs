@@ -36,6 +36,8 @@ pub struct Observed {
     pub bytes: usize,
     /// Whether the kernel writes it.
     pub written: bool,
+    /// Whether its length follows from the dimensions. Otherwise a shorter one may be right, too.
+    pub sized: bool,
     /// The operands that it may be, byte for byte.
     pub may_be: &'static [&'static str],
 }
@@ -99,7 +101,7 @@ impl<'k, 'a> Launch<'k, 'a> {
         shape: &[usize],
     ) -> KernelResult<Self> {
         self.check.len(name, buffer, shape)?;
-        Ok(self.reads(name, buffer))
+        Ok(self.sized(name, buffer))
     }
 
     /// The same, or a null pointer.
@@ -149,7 +151,7 @@ impl<'k, 'a> Launch<'k, 'a> {
         shape: [usize; 4],
     ) -> KernelResult<Self> {
         check_operand(self.check, name, operand, shape)?;
-        Ok(self.reads(name, operand.buffer))
+        Ok(self.sized(name, operand.buffer))
     }
 
     /// The same for an operand that it writes: no two elements share a place.
@@ -179,7 +181,7 @@ impl<'k, 'a> Launch<'k, 'a> {
             stride,
             cols,
         )?;
-        Ok(self.reads(name, buffer))
+        Ok(self.sized(name, buffer))
     }
 
     /// Weights `[rows, k]` in whole, aligned blocks.
@@ -191,7 +193,7 @@ impl<'k, 'a> Launch<'k, 'a> {
         [rows, k]: [usize; 2],
     ) -> KernelResult<Self> {
         self.check.weights(ty, (name, buffer), [rows, k])?;
-        Ok(self.reads(name, buffer))
+        Ok(self.sized(name, buffer))
     }
 
     /// The fault word and its tag: the last two arguments of a kernel that reads indices from memory.
@@ -202,7 +204,13 @@ impl<'k, 'a> Launch<'k, 'a> {
 
     /// A buffer that the kernel reads, whose extent the launcher has checked in another way.
     pub(crate) fn reads<T: Pod>(mut self, name: &'static str, buffer: &'a HipBuffer<T>) -> Self {
-        self.note(name, buffer, false, &[]);
+        self.note(name, buffer, [false, false], &[]);
+        self.args = self.args.buffer(buffer);
+        self
+    }
+
+    fn sized<T: Pod>(mut self, name: &'static str, buffer: &'a HipBuffer<T>) -> Self {
+        self.note(name, buffer, [false, true], &[]);
         self.args = self.args.buffer(buffer);
         self
     }
@@ -214,7 +222,7 @@ impl<'k, 'a> Launch<'k, 'a> {
         buffer: &'a HipBuffer<T>,
         may_be: &'static [&'static str],
     ) -> Self {
-        self.note(name, buffer, true, may_be);
+        self.note(name, buffer, [true, true], may_be);
         self.args = self.args.out(buffer);
         self
     }
@@ -269,7 +277,7 @@ impl<'k, 'a> Launch<'k, 'a> {
         &mut self,
         name: &'static str,
         buffer: &HipBuffer<T>,
-        written: bool,
+        [written, sized]: [bool; 2],
         may_be: &'static [&'static str],
     ) {
         self.operands.push(Observed {
@@ -277,12 +285,17 @@ impl<'k, 'a> Launch<'k, 'a> {
             address: buffer.as_device_ptr().addr(),
             bytes: buffer.byte_len(),
             written,
+            sized,
             may_be,
         });
     }
 
     /// Each output shares no byte with another operand, or is the whole of one that it may be.
-    fn apart(&self) -> KernelResult<()> {
+    ///
+    /// # Errors
+    ///
+    /// [`KernelError::Overlap`].
+    pub(crate) fn apart(&self) -> KernelResult<()> {
         for (at, later) in self.operands.iter().enumerate() {
             for earlier in &self.operands[..at] {
                 if (later.written || earlier.written) && later.meets(earlier) && !later.stands_for(earlier) {

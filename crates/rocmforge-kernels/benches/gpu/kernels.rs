@@ -8,23 +8,8 @@ use crate::timing::{Watch, sets};
 use criterion::{Criterion, Throughput};
 use rocmforge_kernels::declared::all;
 
-/// 2^28 floats are 1 GiB.
-const N: usize = 1 << 28;
-
 /// Operation, shape on a real card, shape on the simulated one.
 const OPS: &[(&str, &[usize], &[usize])] = &[
-    ("softmax", &[N / 4096, 4096], &[4, 2048]),
-    ("softmax", &[N / 512, 512], &[16, 256]),
-    ("softmax_causal", &[64, 2048, 2048], &[2, 32, 32]),
-    ("softmax_masked", &[2, 32, 2048, 2048], &[1, 2, 32, 32]),
-    ("rope_half", &[N / 4096, 32, 128], &[16, 2, 64]),
-    ("rope_interleaved", &[N / 4096, 32, 128], &[16, 2, 64]),
-    ("causal_mask", &[128, 2048, 2048], &[2, 64, 64]),
-    ("mask", &[2, 32, 2048, 2048], &[1, 2, 64, 64]),
-    ("get_rows", &[65536, 65536, 4096], &[16, 16, 256]),
-    ("kv_replicate", &[65536, 32, 8, 128], &[16, 4, 2, 32]),
-    ("transpose", &[16, 4096, 4096], &[2, 64, 64]),
-    ("mean_pool", &[256, 1024, 1024], &[2, 16, 256]),
     ("matvec_q4_0", &[65536, 16384], &[64, 256]),
     ("matmul_nn", &[4096, 4096, 4096], &[64, 64, 64]),
     ("matmul_nt", &[4096, 4096, 4096], &[64, 64, 64]),
@@ -56,8 +41,7 @@ const MEMORY_BOUND: &[&str] = &[
     "softmax",
     "rms_norm",
     "layer_norm",
-    "rope_half",
-    "rope_interleaved",
+    "rope",
     "swiglu",
     "causal_mask",
 ];

@@ -6,8 +6,8 @@ use crate::table::Work;
 use rocmforge_kernels::declared::{Declared, all};
 use rocmforge_kernels::{
     Attention16Operands, Attention16Options, Attention16Shape, AttentionShape, FlashOptions, Half, KernelResult,
-    Kernels, Matmul16Activation, Matmul16Operands, Matmul16Output, Matmul16Shape, MatmulShape, Operand, RopePairs,
-    RopeShape, Strides, Visible, WeightType,
+    Kernels, Matmul16Activation, Matmul16Operands, Matmul16Output, Matmul16Shape, MatmulShape, Operand, Strides,
+    Visible, WeightType,
 };
 use rocmforge_runtime::{HipBuffer, HipStream};
 
@@ -82,41 +82,10 @@ impl Op {
             // elements
             ("driver_copy", &[n]) => moved(numbers(&[n]), n),
             // rows, columns
-            ("softmax", &[rows, cols]) => moved(numbers(&[rows * cols]), rows * cols),
             ("matvec_q4_0", &[rows, cols]) => moved(
                 vec![(Kind::Quantised, rows * (cols / 32) * 18 / 4), (Kind::Numbers, cols)],
                 rows,
             ),
-            // planes, queries, keys
-            ("causal_mask", &[p, q, k]) => moved(vec![], p * q * k),
-            // Hidden scores need not be read; a 0 or -inf is written for each.
-            ("softmax_causal", &[p, q, k]) => Plan {
-                work: Work::Bytes(4 * (p * (visible(q, k) + q * k)) as u64),
-                ..moved(numbers(&[p * q * k]), p * q * k)
-            },
-            // batch, heads, queries, keys
-            ("mask" | "softmax_masked", &[b, h, q, k]) => moved(numbers(&[b * h * q * k, q * k]), b * h * q * k),
-            // tokens, heads, head_dim
-            ("rope_half" | "rope_interleaved", &[t, h, d]) => {
-                moved(numbers(&[t * h * d, t * d / 2, t * d / 2]), t * h * d)
-            }
-            // rows of the table, rows, columns
-            ("get_rows", &[table, rows, cols]) => {
-                let plan = moved(
-                    vec![(Kind::Numbers, table * cols), (Kind::Rows(table as u32), rows)],
-                    rows * cols,
-                );
-                Plan {
-                    work: Work::Bytes(4 * (2 * rows * cols + rows) as u64),
-                    ..plan
-                }
-            }
-            // batch, rows, columns
-            ("transpose", &[b, r, c]) => moved(numbers(&[b * r * c]), b * r * c),
-            // tokens, heads, kv_heads, head_dim
-            ("kv_replicate", &[t, h, kv, d]) => moved(numbers(&[t * kv * d]), t * h * d),
-            // batch, tokens, columns
-            ("mean_pool", &[b, s, c]) => moved(numbers(&[b * s * c, b * s]), b * c),
             // m, n, k
             ("matmul_nn" | "matmul_nt", &[m, n, k]) => computed(&[m * k, k * n], m * n, 2 * m * n * k),
             ("matmul_nn_bias" | "matmul_nt_bias", &[m, n, k]) => computed(&[m * k, k * n, n], m * n, 2 * m * n * k),
@@ -193,31 +162,9 @@ impl Op {
         let x = |nth: usize| &inputs[nth];
         match (self.name.as_str(), self.shape.as_slice()) {
             ("driver_copy", _) => Ok(y.copy_from_buffer(s, x(0))?),
-            ("softmax", &[rows, cols]) => k.softmax(s, x(0), y, rows, cols, 1.0),
             ("matvec_q4_0", &[rows, cols]) => {
                 k.matmul_weight(s, WeightType::Q4_0, &x(0).cast()?, x(1), None, y, 1, rows, cols)
             }
-            ("causal_mask", &[p, q, c]) => k.causal_mask(s, y, p, q, c),
-            ("softmax_causal", &[p, q, c]) => k.softmax_causal(s, x(0), y, [p, q, c], 1.0),
-            ("mask", &[b, h, q, c]) => k.mask(s, x(0), Operand::new(x(1), Strides::per_row(c)), y, [b, h, q, c]),
-            ("softmax_masked", &[b, h, q, c]) => {
-                k.softmax_masked(s, x(0), Operand::new(x(1), Strides::per_row(c)), y, [b, h, q, c], 1.0)
-            }
-            ("rope_half", &[t, h, d]) => {
-                k.rope(s, RopePairs::Half, x(0), [x(1), x(2)], y, RopeShape::sequence(t, h, d))
-            }
-            ("rope_interleaved", &[t, h, d]) => k.rope(
-                s,
-                RopePairs::Interleaved,
-                x(0),
-                [x(1), x(2)],
-                y,
-                RopeShape::sequence(t, h, d),
-            ),
-            ("get_rows", &[table, _, cols]) => k.get_rows(s, x(0), &x(1).cast()?, y, table, cols),
-            ("transpose", &[b, r, c]) => k.transpose(s, x(0), y, [b, r, c]),
-            ("kv_replicate", &[t, h, kv, d]) => k.kv_replicate(s, x(0), y, t, [h, kv], d),
-            ("mean_pool", &[b, t, c]) => k.mean_pool(s, x(0), x(1), y, [b, t, c]),
             ("matmul_nn", &[m, n, c]) => k.matmul(s, x(0), x(1), None, y, MatmulShape::new(m, n, c)),
             ("matmul_nt", &[m, n, c]) => k.matmul(s, x(0), x(1), None, y, MatmulShape::linear(m, n, c)),
             ("matmul_nn_bias", &[m, n, c]) => k.matmul(s, x(0), x(1), Some(x(2)), y, MatmulShape::new(m, n, c)),

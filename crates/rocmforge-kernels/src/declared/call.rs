@@ -1,7 +1,7 @@
 //! A call of a declared kernel: its operands by name, and what it gave.
 
 use crate::launch::FAULT_WORD;
-use crate::{Fault, KernelResult, Kernels};
+use crate::{Fault, KernelResult, Kernels, KvType};
 use bytemuck::Pod;
 use rocmforge_runtime::{HipBuffer, HipStream};
 use std::any::Any;
@@ -78,6 +78,8 @@ pub struct Expected {
     pub name: &'static str,
     /// Its elements from the definition, in f64.
     pub values: Vec<f64>,
+    /// The type of its elements, where they are bytes. `None`: each byte is one.
+    pub ty: Option<KvType>,
     /// The largest difference allowed; 0: none, bit for bit.
     pub within: f64,
 }
@@ -150,7 +152,8 @@ impl<'a> Call<'a> {
     /// `n` indices below a limit.
     pub(crate) fn indices(&mut self, name: &'static str, n: usize, below: usize) -> KernelResult<HipBuffer<u32>> {
         let below = below.max(1) as u32;
-        let value = |at| mixed(name, at) % below;
+        // In an order that passes over the memory in strides, each once where 37 does not divide the limit.
+        let value = |at| (at as u32).wrapping_mul(37).wrapping_add(11) % below;
         self.take(name, n, Elements::U32(below), true, &|| {
             Values::U32((0..n).map(value).collect())
         })
@@ -183,6 +186,11 @@ impl<'a> Call<'a> {
         self.written(name, n, Elements::U32(0), &|| Values::U32(vec![0xA5A5_A5A5; n]))
     }
 
+    /// `n` words of 64 bits that the kernel writes.
+    pub(crate) fn output_longs(&mut self, name: &'static str, n: usize) -> KernelResult<HipBuffer<u64>> {
+        self.written(name, n, Elements::U64, &|| Values::U64(vec![u64::MAX; n]))
+    }
+
     /// `n` bytes that the kernel writes.
     pub(crate) fn output_bytes(&mut self, name: &'static str, n: usize) -> KernelResult<HipBuffer<u8>> {
         self.written(name, n, Elements::U8, &|| Values::U8(vec![0xA5; n]))
@@ -206,11 +214,39 @@ impl<'a> Call<'a> {
 
     /// What an output must hold, computed where it is compared.
     pub(crate) fn expect(&mut self, name: &'static str, within: f64, values: impl FnOnce(&Self) -> Vec<f64>) {
+        self.expect_typed(name, KvType::F32, within, values);
+    }
+
+    /// The same for an output in bytes, whose elements have a type.
+    pub(crate) fn expect_typed(
+        &mut self,
+        name: &'static str,
+        ty: KvType,
+        within: f64,
+        values: impl FnOnce(&Self) -> Vec<f64>,
+    ) {
         if self.expected.is_some() {
             let values = values(self);
-            let expected = Expected { name, values, within };
-            self.expected.get_or_insert_default().push(expected);
+            self.add(name, values, Some(ty), within);
         }
+    }
+
+    /// The bytes that an output must hold.
+    pub(crate) fn expect_bytes(&mut self, name: &'static str, bytes: impl FnOnce(&Self) -> Vec<u8>) {
+        if self.expected.is_some() {
+            let bytes = bytes(self);
+            self.add(name, bytes.into_iter().map(f64::from).collect(), None, 0.0);
+        }
+    }
+
+    fn add(&mut self, name: &'static str, values: Vec<f64>, ty: Option<KvType>, within: f64) {
+        let expected = Expected {
+            name,
+            values,
+            ty,
+            within,
+        };
+        self.expected.get_or_insert_default().push(expected);
     }
 
     /// States that arithmetic bounds this kernel.

@@ -1,8 +1,10 @@
 //! Conversion between float types.
 
-use crate::check::Check;
-use crate::{Half, KernelResult, Kernels, geometry};
-use rocmforge_runtime::{HipBuffer, HipStream, LaunchArgs};
+use crate::declared::{Again, Call, Declared, LENGTHS};
+use crate::{Half, KernelResult, Kernels, KvType, geometry};
+use rocmforge_runtime::{HipBuffer, HipStream};
+
+pub(super) const DECLARED: &[Declared] = &[F32_F16, F32_BF16, F16_F32, F16_BF16, BF16_F32, BF16_F16];
 
 /// A float type of tensors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -34,6 +36,15 @@ impl FloatType {
         }
     }
 
+    /// The type of a cache with these elements.
+    pub(super) const fn kv(self) -> KvType {
+        match self {
+            Self::F32 => KvType::F32,
+            Self::F16 => KvType::F16,
+            Self::Bf16 => KvType::Bf16,
+        }
+    }
+
     /// Bytes of an element, and its alignment.
     pub const fn bytes(self) -> usize {
         match self {
@@ -56,7 +67,7 @@ impl Kernels {
         (to, y): (FloatType, &HipBuffer<u8>),
         n: usize,
     ) -> KernelResult<()> {
-        let check = Check("cast");
+        let op = self.op("cast");
         let name = match (from, to) {
             (FloatType::F32, FloatType::F16) => "cast_f32_f16",
             (FloatType::F32, FloatType::Bf16) => "cast_f32_bf16",
@@ -65,21 +76,81 @@ impl Kernels {
             (FloatType::Bf16, FloatType::F32) => "cast_bf16_f32",
             (FloatType::Bf16, FloatType::F16) => "cast_bf16_f16",
             _ => {
-                return Err(check.mismatch(
+                return Err(op.mismatch(
                     "the types must differ: the bytes of an element of x and of y",
                     from.bytes(),
                     to.bytes(),
                 ));
             }
         };
-        check.dim_to("elements", n, usize::MAX)?;
-        check.len("x", x, &[n, from.bytes()])?;
-        check.len("y", y, &[n, to.bytes()])?;
-        check.aligned("x", x, from.bytes())?;
-        check.aligned("y", y, to.bytes())?;
-        check.disjoint(("y", y), ("x", x))?;
-        let args = LaunchArgs::new().buffer(x).out(y).value(n as u64);
-        // SAFETY: both hold n elements of their type, aligned, and are apart: checked above.
-        unsafe { self.launch(stream, "cast", name, geometry::flat(n as u64), args) }
+        op.dim_to("elements", n, usize::MAX)?;
+        op.aligned("x", x, from.bytes())?;
+        op.aligned("y", y, to.bytes())?;
+        op.read("x", x, &[n, from.bytes()])?
+            .write("y", y, &[n, to.bytes()], &[])?
+            .value(n as u64)
+            .run(stream, "cast", (name, geometry::flat(n as u64)))
     }
+}
+
+const F32_F16: Declared = Declared {
+    name: "cast",
+    call: |c, dims| cast(c, dims, [FloatType::F32, FloatType::F16]),
+    tested: LENGTHS,
+    counted: &[&[1 << 14]],
+    moved: &[&[1 << 14]],
+    again: Again::No,
+    timed: &[],
+};
+const F32_BF16: Declared = Declared {
+    call: |c, dims| cast(c, dims, [FloatType::F32, FloatType::Bf16]),
+    ..F32_F16
+};
+const F16_F32: Declared = Declared {
+    call: |c, dims| cast(c, dims, [FloatType::F16, FloatType::F32]),
+    ..F32_F16
+};
+const F16_BF16: Declared = Declared {
+    call: |c, dims| cast(c, dims, [FloatType::F16, FloatType::Bf16]),
+    ..F32_F16
+};
+const BF16_F32: Declared = Declared {
+    call: |c, dims| cast(c, dims, [FloatType::Bf16, FloatType::F32]),
+    ..F32_F16
+};
+const BF16_F16: Declared = Declared {
+    call: |c, dims| cast(c, dims, [FloatType::Bf16, FloatType::F16]),
+    ..F32_F16
+};
+
+/// Numbers that every type has: what rounding does has tests of its own.
+fn cast(c: &mut Call<'_>, dims: &[usize], [from, to]: [FloatType; 2]) -> KernelResult<()> {
+    let &[n] = dims else { return Ok(()) };
+    let values: Vec<f32> = (0..n).map(|at| (at % 9) as f32 / 4.0 - 1.0).collect();
+    let (x, y) = (
+        c.bytes("x", quarters(from, &values))?,
+        c.output_bytes("y", n * to.bytes())?,
+    );
+    c.kernels.cast(c.stream, (from, &x), (to, &y), n)?;
+    c.expect_typed("y", to.kv(), 0.0, |_| values.into_iter().map(f64::from).collect());
+    Ok(())
+}
+
+/// Multiples of 1/4 between -1 and 1 in the bytes of a type.
+pub(super) fn quarters(ty: FloatType, values: &[f32]) -> Vec<u8> {
+    let bytes = |&value: &f32| {
+        let bits = value.to_bits();
+        match ty {
+            FloatType::F32 => bits.to_le_bytes().to_vec(),
+            FloatType::Bf16 => ((bits >> 16) as u16).to_le_bytes().to_vec(),
+            FloatType::F16 if value == 0.0 => vec![0; 2],
+            FloatType::F16 => {
+                // The exponents' zeros are 127 and 15.
+                let exponent = ((bits >> 23 & 0xff) - 112) << 10;
+                let half = bits >> 16 & 0x8000 | exponent | bits >> 13 & 0x3ff;
+                (half as u16).to_le_bytes().to_vec()
+            }
+        }
+    };
+    values.iter().flat_map(bytes).collect()
 }

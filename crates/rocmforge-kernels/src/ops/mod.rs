@@ -39,9 +39,20 @@ mod weights;
 /// What each file declares.
 pub(crate) const DECLARED: &[&[crate::declared::Declared]] = &[
     activation::DECLARED,
+    cast::DECLARED,
     elementwise::DECLARED,
+    embedding::DECLARED,
     map::DECLARED,
+    mask::DECLARED,
     norm::DECLARED,
+    permute::DECLARED,
+    pool::DECLARED,
+    reduce::DECLARED,
+    rope::DECLARED,
+    sampling::DECLARED,
+    set_rows::DECLARED,
+    softmax::DECLARED,
+    strided::DECLARED,
 ];
 
 pub use attention16::{Attention16Operands, Attention16Options, Attention16Shape, Visible};

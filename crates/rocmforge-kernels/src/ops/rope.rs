@@ -1,8 +1,17 @@
 //! Rotary position embedding.
 
 use crate::check::Check;
-use crate::{Faults, KernelResult, Kernels, geometry};
-use rocmforge_runtime::{HipBuffer, HipStream, LaunchArgs};
+use crate::declared::{Again, Call, Declared, GIB};
+use crate::{Faults, KernelResult, Kernels, geometry, reference};
+use rocmforge_runtime::{HipBuffer, HipStream};
+
+pub(super) const DECLARED: &[Declared] = &[
+    ROPE_HALF,
+    ROPE_INTERLEAVED,
+    ROPE_AT_HALF,
+    ROPE_AT_INTERLEAVED,
+    ROPE_SECTIONS,
+];
 
 /// Which elements of a head are turned together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -60,16 +69,14 @@ impl Kernels {
         y: &HipBuffer<f32>,
         shape: RopeShape,
     ) -> KernelResult<()> {
-        let check = Check("rope");
-        let (tokens, seq) = (check.dim("tokens", shape.tokens)?, check.dim("seq", shape.seq)?);
-        let (heads, head_dim) = (check.dim("heads", shape.heads)?, check.dim("head_dim", shape.head_dim)?);
-        let rotary = rotary_dim(check, shape)?;
+        let op = self.op("rope");
+        let [tokens, seq] = op.dims([("tokens", shape.tokens), ("seq", shape.seq)])?;
+        let [heads, head_dim] = op.dims([("heads", shape.heads), ("head_dim", shape.head_dim)])?;
+        let rotary = rotary_dim(op.check(), shape)?;
         let half = shape.rotary_dim / 2;
         let positions = cos.len() / half;
-        check.len("cos", cos, &[positions, half])?;
-        check.len("sin", sin, &[positions, half])?;
         let longest = shape.seq.min(shape.tokens);
-        check.holds(
+        op.holds(
             shape.start.checked_add(longest).is_some_and(|end| end <= positions),
             "start + seq must not pass the positions of the tables",
             shape.start.saturating_add(longest),
@@ -79,21 +86,20 @@ impl Kernels {
         let start = if shape.start == 0 {
             0
         } else {
-            check.dim("start", shape.start)?
+            op.dim("start", shape.start)?
         };
-        check.dim("start + seq", shape.start + longest)?;
-        let rows = check.rows("tokens * heads", &[shape.tokens, shape.heads])?;
-        check.one_shape(x, y, &[shape.tokens, shape.heads, shape.head_dim])?;
-        check.disjoint(("y", y), ("cos", cos))?;
-        check.disjoint(("y", y), ("sin", sin))?;
+        op.dim("start + seq", shape.start + longest)?;
+        let rows = op.rows("tokens * heads", &[shape.tokens, shape.heads])?;
+        let (elements, table) = ([shape.tokens, shape.heads, shape.head_dim], [positions, half]);
         let name = match pairs {
             RopePairs::Half => "rope_half",
             RopePairs::Interleaved => "rope_interleaved",
         };
-        let args = LaunchArgs::new().buffer(x).buffer(cos).buffer(sin).out(y);
-        let args = args.values([tokens, seq, heads, head_dim, rotary, start]);
-        // SAFETY: x and y have the shape's elements, every position lies in the tables, aliasing is as the kernel allows.
-        unsafe { self.launch(stream, "rope", name, geometry::rows(rows), args) }
+        (op.read("x", x, &elements)?.read("cos", cos, &table)?)
+            .read("sin", sin, &table)?
+            .write("y", y, &elements, &["x"])?
+            .values([tokens, seq, heads, head_dim, rotary, start])
+            .run(stream, "rope", (name, geometry::rows(rows)))
     }
 
     /// [`rope`](Self::rope) at the position that each token has on the device: `x` `[tokens, heads, head_dim]`, `positions`
@@ -164,33 +170,26 @@ impl Kernels {
         shape: RopeShape,
         faults: Faults<'_>,
     ) -> KernelResult<()> {
-        let check = Check(if axes.is_some() { "rope_sections" } else { "rope_at" });
-        let tokens = check.dim("tokens", shape.tokens)?;
-        let (heads, head_dim) = (check.dim("heads", shape.heads)?, check.dim("head_dim", shape.head_dim)?);
-        let rotary = rotary_dim(check, shape)?;
+        let op = self.op(if axes.is_some() { "rope_sections" } else { "rope_at" });
+        let tokens = op.dim("tokens", shape.tokens)?;
+        let [heads, head_dim] = op.dims([("heads", shape.heads), ("head_dim", shape.head_dim)])?;
+        let rotary = rotary_dim(op.check(), shape)?;
         let half = shape.rotary_dim / 2;
-        let table_rows = cos.len() / half;
-        let rows_in_table = check.dim("positions of the tables", table_rows)?;
-        check.len("cos", cos, &[table_rows, half])?;
-        check.len("sin", sin, &[table_rows, half])?;
-        check.len("positions", positions, &[axes.map_or(1, |_| 4), shape.tokens])?;
-        let rows = check.rows("tokens * heads", &[shape.tokens, shape.heads])?;
-        check.one_shape(x, y, &[shape.tokens, shape.heads, shape.head_dim])?;
-        check.disjoint(("y", y), ("cos", cos))?;
-        check.disjoint(("y", y), ("sin", sin))?;
-        check.disjoint(("y", y), ("positions", positions))?;
-        check.disjoint(("y", y), ("the fault word", faults.word))?;
-        let mut args = LaunchArgs::new().buffer(x).buffer(cos).buffer(sin).buffer(positions);
-        if let Some(axes) = axes {
-            check.len("axes", axes, &[half])?;
-            check.disjoint(("y", y), ("axes", axes))?;
-            args = args.buffer(axes);
-        }
-        let args = args.out(y).values([tokens, heads, head_dim, rotary, rows_in_table]);
-        let args = faults.args(check, args)?;
-        // SAFETY: x and y have the shape's elements, positions one or four for each token and axes one for each pair, aliasing is as the kernel
-        // allows, checked above; the kernel compares each position with the tables' rows.
-        unsafe { self.launch(stream, "rope", name, geometry::rows(rows), args) }
+        let table = [cos.len() / half, half];
+        let rows_in_table = op.dim("positions of the tables", table[0])?;
+        let rows = op.rows("tokens * heads", &[shape.tokens, shape.heads])?;
+        let elements = [shape.tokens, shape.heads, shape.head_dim];
+        let op = (op.read("x", x, &elements)?.read("cos", cos, &table)?)
+            .read("sin", sin, &table)?
+            .read("positions", positions, &[axes.map_or(1, |_| 4), shape.tokens])?;
+        let op = match axes {
+            Some(axes) => op.read("axes", axes, &[half])?,
+            None => op,
+        };
+        op.write("y", y, &elements, &["x"])?
+            .values([tokens, heads, head_dim, rotary, rows_in_table])
+            .faults(faults)?
+            .run(stream, "rope", (name, geometry::rows(rows)))
     }
 }
 
@@ -204,4 +203,92 @@ pub(super) fn rotary_dim(check: Check, shape: RopeShape) -> KernelResult<u32> {
         shape.head_dim,
     )?;
     Ok(rotary)
+}
+
+const ROPE_HALF: Declared = Declared {
+    name: "rope",
+    call: |c, dims| rope(c, dims, RopePairs::Half, At::Sequence),
+    tested: &[&[1, 1, 2], &[5, 3, 32], &[9, 2, 66], &[17, 4, 130]],
+    counted: &[&[256, 4, 64]],
+    moved: &[&[64, 9, 64]],
+    again: Again::Heads,
+    timed: &[&[GIB / 4096, 32, 128]],
+};
+const ROPE_INTERLEAVED: Declared = Declared {
+    call: |c, dims| rope(c, dims, RopePairs::Interleaved, At::Sequence),
+    timed: &[],
+    ..ROPE_HALF
+};
+const ROPE_AT_HALF: Declared = Declared {
+    name: "rope_at",
+    call: |c, dims| rope(c, dims, RopePairs::Half, At::Positions),
+    timed: &[],
+    ..ROPE_HALF
+};
+const ROPE_AT_INTERLEAVED: Declared = Declared {
+    call: |c, dims| rope(c, dims, RopePairs::Interleaved, At::Positions),
+    ..ROPE_AT_HALF
+};
+const ROPE_SECTIONS: Declared = Declared {
+    name: "rope_sections",
+    call: |c, dims| rope(c, dims, RopePairs::Half, At::Axes),
+    timed: &[],
+    ..ROPE_HALF
+};
+
+/// Where a token's position is.
+enum At {
+    /// Its number in the sequence.
+    Sequence,
+    /// In a list, from the last to the first.
+    Positions,
+    /// In four lists.
+    Axes,
+}
+
+fn rope(c: &mut Call<'_>, dims: &[usize], pairs: RopePairs, at: At) -> KernelResult<()> {
+    let &[tokens, heads, dim] = dims else { return Ok(()) };
+    let shape = RopeShape::sequence(tokens, heads, dim);
+    let (n, table) = (tokens * heads * dim, tokens * dim / 2);
+    let x = c.input("x", n, -2.0..2.0)?;
+    let (cos, sin) = (c.input("cos", table, -1.0..1.0)?, c.input("sin", table, -1.0..1.0)?);
+    let (k, s, tables) = (c.kernels, c.stream, [&cos, &sin]);
+    if let At::Sequence = at {
+        let y = c.output("y", n)?;
+        k.rope(s, pairs, &x, tables, &y, shape)?;
+        c.expect("y", 1e-6, |c| {
+            reference::rope(pairs, c.f32("x"), c.f32("cos"), c.f32("sin"), shape)
+        });
+        return Ok(());
+    }
+    let last = tokens.saturating_sub(1) as u32;
+    let reversed: Vec<u32> = (0..tokens as u32).map(|token| last - token).collect();
+    // Odd numbers of tokens have other positions on each axis, as an image has; even ones the same, as a text.
+    let shift = tokens as u32 % 2;
+    let lists = match at {
+        At::Axes => (0..4)
+            .flat_map(|axis| reversed.iter().map(move |&p| (p + axis * shift) % (last + 1)))
+            .collect(),
+        _ => reversed,
+    };
+    let positions = c.words("positions", lists)?;
+    let axes = match at {
+        At::Axes => Some(c.words("axes", (0..dim as u32 / 2).map(|pair| pair % 4).collect())?),
+        _ => None,
+    };
+    let y = c.output("y", n)?;
+    let word = c.fault_word()?;
+    let faults = Faults { word: &word, tag: 0 };
+    match &axes {
+        Some(axes) => k.rope_sections(s, &x, tables, (&positions, axes), &y, shape, faults)?,
+        None => k.rope_at(s, pairs, &x, tables, &positions, &y, shape, faults)?,
+    }
+    c.expect("y", 1e-6, |c| {
+        let tables = [c.f32("cos"), c.f32("sin")];
+        match at {
+            At::Axes => reference::rope_sections(c.f32("x"), tables, c.u32("positions"), c.u32("axes"), shape),
+            _ => reference::rope_at(pairs, c.f32("x"), tables[0], tables[1], c.u32("positions"), shape),
+        }
+    });
+    Ok(())
 }

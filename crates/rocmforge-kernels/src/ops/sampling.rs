@@ -1,8 +1,10 @@
 //! Sampling: largest values and orders of rows.
 
-use crate::check::Check;
-use crate::{KernelResult, Kernels, geometry};
-use rocmforge_runtime::{HipBuffer, HipStream, LaunchArgs, LaunchConfig};
+use crate::declared::{Again, Call, Declared};
+use crate::{KernelResult, Kernels, geometry, reference};
+use rocmforge_runtime::{HipBuffer, HipStream, LaunchConfig};
+
+pub(super) const DECLARED: &[Declared] = &[ARGMAX, ARGSORT, TOP_K, TOP_K_IN_PARTS];
 
 /// Threads of a block.
 const THREADS: u32 = 256;
@@ -29,14 +31,12 @@ impl Kernels {
         rows: usize,
         cols: usize,
     ) -> KernelResult<()> {
-        let check = Check("argmax");
-        let (r, c) = (check.dim("rows", rows)?, check.dim("cols", cols)?);
-        check.len("x", x, &[rows, cols])?;
-        check.len("y", y, &[rows])?;
-        check.disjoint(("y", y), ("x", x))?;
-        let args = LaunchArgs::new().buffer(x).out(y).values([r, c]);
-        // SAFETY: lengths are those of the shape and nothing overlaps, checked above.
-        unsafe { self.launch(stream, "sampling", "argmax", a_block_to_a_row(r), args) }
+        let op = self.op("argmax");
+        let [r, c] = op.dims([("rows", rows), ("cols", cols)])?;
+        op.read("x", x, &[rows, cols])?
+            .write("y", y, &[rows], &[])?
+            .values([r, c])
+            .run(stream, "sampling", ("argmax", a_block_to_a_row(r)))
     }
 
     /// The longest row of [`argsort`](Self::argsort).
@@ -57,15 +57,12 @@ impl Kernels {
         cols: usize,
         descending: bool,
     ) -> KernelResult<()> {
-        let check = Check("argsort");
-        let (r, c) = (check.dim("rows", rows)?, check.dim_to("cols", cols, Self::MAX_ARGSORT)?);
-        check.len("x", x, &[rows, cols])?;
-        check.len("ids", ids, &[rows, cols])?;
-        check.disjoint(("ids", ids), ("x", x))?;
-        let args = LaunchArgs::new().buffer(x).out(ids);
-        let args = args.values([r, c, u32::from(descending)]);
-        // SAFETY: lengths are those of the shape, a row fits into LDS and nothing overlaps, checked above.
-        unsafe { self.launch(stream, "sampling", "argsort", a_block_to_a_row(r), args) }
+        let op = self.op("argsort");
+        let (r, c) = (op.dim("rows", rows)?, op.dim_to("cols", cols, Self::MAX_ARGSORT)?);
+        op.read("x", x, &[rows, cols])?
+            .write("ids", ids, &[rows, cols], &[])?
+            .values([r, c, u32::from(descending)])
+            .run(stream, "sampling", ("argsort", a_block_to_a_row(r)))
     }
 
     /// Bytes of the memory with which [`top_k`](Self::top_k) finds the `k` largest of a long row in parts of it, in two launches; 0 if one launch
@@ -97,43 +94,123 @@ impl Kernels {
         k: usize,
         scratch: Option<&HipBuffer<u64>>,
     ) -> KernelResult<()> {
-        let check = Check("top_k");
-        let (r, c) = (check.dim("rows", rows)?, check.dim("cols", cols)?);
-        let count = check.dim_to("k", k, cols.min(Self::MAX_TOP_K))?;
-        check.len("x", x, &[rows, cols])?;
-        check.len("ids", ids, &[rows, k])?;
-        check.disjoint(("ids", ids), ("x", x))?;
-        if let Some(values) = values {
-            check.len("values", values, &[rows, k])?;
-            check.disjoint(("values", values), ("x", x))?;
-            check.disjoint(("values", values), ("ids", ids))?;
-        }
+        let op = self.op("top_k");
+        let [r, c] = op.dims([("rows", rows), ("cols", cols)])?;
+        let count = op.dim_to("k", k, cols.min(Self::MAX_TOP_K))?;
+        let (shape, few) = ([rows, cols], [rows, k]);
         let Some(ranks) = scratch else {
-            let args = LaunchArgs::new().buffer(x).out_or_null(values);
-            let args = args.out(ids).values([r, c, count]);
-            // SAFETY: lengths are those of the shapes, k is at most cols and the kernel's list, nothing overlaps: checked above.
-            return unsafe { self.launch(stream, "sampling", "top_k", a_block_to_a_row(r), args) };
+            return op
+                .read("x", x, &shape)?
+                .write_or_null("values", values, &few, &[])?
+                .write("ids", ids, &few, &[])?
+                .values([r, c, count])
+                .run(stream, "sampling", ("top_k", a_block_to_a_row(r)));
         };
-        check.dim_to("k of parts", k, PART)?;
-        check.dim_to("rows in parts", rows, MAX_GRID_Y)?;
+        op.dim_to("k of parts", k, PART)?;
+        op.dim_to("rows in parts", rows, MAX_GRID_Y)?;
         let parts = cols.div_ceil(PART);
-        check.len("scratch", ranks, &[rows, parts, k])?;
-        check.disjoint(("scratch", ranks), ("x", x))?;
-        check.disjoint(("scratch", ranks), ("ids", ids))?;
-        if let Some(values) = values {
-            check.disjoint(("scratch", ranks), ("values", values))?;
-        }
-        let args = LaunchArgs::new().buffer(x).out(ranks).values([r, c, count]);
-        let config = geometry::config([parts as u32, r, 1], THREADS);
-        // SAFETY: k is at most a part, lengths are those of the shapes, nothing overlaps: checked above.
-        unsafe { self.launch(stream, "sampling", "top_k_parts", config, args)? };
-        let args = LaunchArgs::new().buffer(ranks).buffer(x).out_or_null(values);
-        let args = args.out(ids).values([r, c, count]);
-        // SAFETY: as above; every rank was written by the launch before.
-        unsafe { self.launch(stream, "sampling", "top_k_of_parts", a_block_to_a_row(r), args) }
+        let ranked = [rows, parts, k];
+        // Refused before anything is enqueued.
+        let second = (self.op("top_k").reads("scratch", ranks).read("x", x, &shape)?)
+            .write_or_null("values", values, &few, &[])?
+            .write("ids", ids, &few, &[])?
+            .values([r, c, count]);
+        second.apart()?;
+        op.read("x", x, &shape)?
+            .write("scratch", ranks, &ranked, &[])?
+            .values([r, c, count])
+            .run(
+                stream,
+                "sampling",
+                ("top_k_parts", geometry::config([parts as u32, r, 1], THREADS)),
+            )?;
+        second.run(stream, "sampling", ("top_k_of_parts", a_block_to_a_row(r)))
     }
 }
 
 fn a_block_to_a_row(rows: u32) -> LaunchConfig {
     geometry::config([rows, 1, 1], THREADS)
+}
+
+const ARGMAX: Declared = Declared {
+    name: "argmax",
+    call: |c, dims| {
+        let &[rows, cols] = dims else { return Ok(()) };
+        let (x, y) = (c.input("x", rows * cols, -9.0..9.0)?, c.output_words("y", rows)?);
+        c.kernels.argmax(c.stream, &x, &y, rows, cols)?;
+        c.expect("y", 0.0, |c| {
+            c.f32("x")
+                .chunks(cols)
+                .map(|row| reference::arg_max(row).into())
+                .collect()
+        });
+        Ok(())
+    },
+    tested: &[&[5, 1], &[5, 31], &[3, 65], &[2, 257], &[2, 5001]],
+    counted: &[&[2, 1 << 15]],
+    moved: &[],
+    again: Again::No,
+    timed: &[],
+};
+
+const ARGSORT: Declared = Declared {
+    name: "argsort",
+    call: |c, dims| {
+        let &[rows, cols] = dims else { return Ok(()) };
+        // Some are equal.
+        let values = (0..rows * cols).map(|at| (at * 7919 % 1000) as f32 / 500.0 - 1.0);
+        let (x, ids) = (c.floats("x", values.collect())?, c.output_words("ids", rows * cols)?);
+        c.kernels.argsort(c.stream, &x, &ids, rows, cols, true)?;
+        c.expect("ids", 0.0, |c| {
+            reference::argsort(c.f32("x"), cols, true)
+                .into_iter()
+                .map(f64::from)
+                .collect()
+        });
+        Ok(())
+    },
+    tested: &[&[5, 1], &[5, 31], &[3, 65], &[2, 257], &[1, 4096]],
+    counted: &[&[64, 1024]],
+    moved: &[],
+    again: Again::No,
+    timed: &[],
+};
+
+const TOP_K: Declared = Declared {
+    name: "top_k",
+    call: |c, dims| top_k(c, dims, false),
+    tested: &[&[5, 1, 1], &[3, 33, 5], &[2, 257, 257], &[2, 9001, 40]],
+    counted: &[&[2, 1 << 15, 40]],
+    moved: &[],
+    again: Again::No,
+    timed: &[],
+};
+const TOP_K_IN_PARTS: Declared = Declared {
+    call: |c, dims| top_k(c, dims, true),
+    tested: &[&[3, 8193, 1], &[2, 12_289, 40]],
+    ..TOP_K
+};
+
+fn top_k(c: &mut Call<'_>, dims: &[usize], parts: bool) -> KernelResult<()> {
+    let &[rows, cols, k] = dims else { return Ok(()) };
+    let x = c.input("x", rows * cols, -9.0..9.0)?;
+    let scratch = match parts {
+        true => Some(c.output_longs("scratch", Kernels::top_k_scratch_of([rows, cols], k) / 8)?),
+        false => None,
+    };
+    let (values, ids) = (c.output("values", rows * k)?, c.output_words("ids", rows * k)?);
+    c.kernels
+        .top_k(c.stream, &x, Some(&values), &ids, rows, cols, k, scratch.as_ref())?;
+    let best = |c: &Call<'_>| {
+        c.f32("x")
+            .chunks(cols)
+            .flat_map(|row| reference::top_k(row, k))
+            .collect::<Vec<u32>>()
+    };
+    c.expect("ids", 0.0, |c| best(c).into_iter().map(f64::from).collect());
+    c.expect("values", 0.0, |c| {
+        let of = |(at, id): (usize, u32)| f64::from(c.f32("x")[at / k * cols + id as usize]);
+        best(c).into_iter().enumerate().map(of).collect()
+    });
+    Ok(())
 }

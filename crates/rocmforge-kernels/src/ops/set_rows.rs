@@ -1,9 +1,11 @@
 //! Rows written where indices say.
 
-use crate::check::Check;
-use crate::{Faults, KernelResult, Kernels, KvType, geometry};
+use crate::declared::{Again, Call, Declared};
+use crate::{Faults, KernelResult, Kernels, KvType, geometry, reference};
 use bytemuck::{Pod, Zeroable};
-use rocmforge_runtime::{HipBuffer, HipStream, LaunchArgs};
+use rocmforge_runtime::{HipBuffer, HipStream};
+
+pub(super) const DECLARED: &[Declared] = &[SET_ROWS_F32, SET_ROWS_F16, SET_ROWS_BF16, SET_ROWS_Q8_0];
 
 /// Row ids, in lists `[lists[0], lists[1], per]`.
 #[derive(Debug, Clone, Copy)]
@@ -61,50 +63,87 @@ impl Kernels {
         shape: RowLists,
         faults: Faults<'_>,
     ) -> KernelResult<()> {
-        let check = Check("set_rows");
+        let op = self.op("set_rows");
         let RowLists { per, rows, cols, .. } = shape;
         let ([m0, m1], [l0, l1]) = (shape.matrices, shape.lists);
-        let all = check.rows("matrices * per", &[m0, m1, per])?;
-        let [p, r, c] = check.dims([("per", per), ("rows", rows), ("cols", cols)])?;
-        let heads = check.dim("matrices", m1)?;
-        let (outer, inner) = (check.dim("lists", l0)?, check.dim("lists", l1)?);
+        let all = op.rows("matrices * per", &[m0, m1, per])?;
+        let [p, r, c] = op.dims([("per", per), ("rows", rows), ("cols", cols)])?;
+        let [heads, outer, inner] = op.dims([("matrices", m1), ("lists", l0), ("lists", l1)])?;
         for (whole, part) in [(m0, l0), (m1, l1)] {
-            check.divides("the lists must divide the matrices", part, whole)?;
+            op.divides("the lists must divide the matrices", part, whole)?;
         }
-        check.len("src", src, &[m0, m1, per, cols])?;
-        let [blocks, block_bytes] = check.kv_row(ty, "cols must be whole blocks of the type", cols)?;
-        check.len("dst", dst, &[m0, m1, rows, blocks, block_bytes])?;
-        check.aligned("dst", dst, ty.alignment())?;
-        check.disjoint(("dst", dst), ("src", src))?;
-        check.disjoint(("dst", dst), ("the fault word", faults.word))?;
-        let args = LaunchArgs::new().buffer(src);
-        let (args, words) = match ids {
-            RowIds::U32(ids) => {
-                check.len("ids", ids, &[l0, l1, per])?;
-                check.disjoint(("dst", dst), ("ids", ids))?;
-                (args.buffer(ids), 1)
-            }
-            RowIds::I64(ids) => {
-                check.len("ids", ids, &[l0, l1, per])?;
-                check.disjoint(("dst", dst), ("ids", ids))?;
-                (args.buffer(ids), 2)
-            }
+        let [blocks, block_bytes] = op.kv_row(ty, "cols must be whole blocks of the type", cols)?;
+        op.aligned("dst", dst, ty.alignment())?;
+        let op = op.read("src", src, &[m0, m1, per, cols])?;
+        let (op, words) = match ids {
+            RowIds::U32(ids) => (op.read("ids", ids, &[l0, l1, per])?, 1),
+            RowIds::I64(ids) => (op.read("ids", ids, &[l0, l1, per])?, 2),
         };
-        let args = args.out(dst).values([all, c, p, r]).value(Lists {
-            heads,
-            outer,
-            inner,
-            words,
-        });
-        let args = faults.args(check, args)?;
         let name = match ty {
             KvType::F32 => "set_rows_f32",
             KvType::F16 => "set_rows_f16",
             KvType::Bf16 => "set_rows_bf16",
             KvType::Q8_0 => "set_rows_q8_0",
         };
-        // SAFETY: lengths are those of the shape, dst is aligned and apart from all operands, checked above; the kernel
-        // compares each id with `rows`.
-        unsafe { self.launch(stream, "set_rows", name, geometry::row_tile(all, c), args) }
+        op.write("dst", dst, &[m0, m1, rows, blocks, block_bytes], &[])?
+            .values([all, c, p, r])
+            .value(Lists {
+                heads,
+                outer,
+                inner,
+                words,
+            })
+            .faults(faults)?
+            .run(stream, "set_rows", (name, geometry::row_tile(all, c)))
     }
+}
+
+const SET_ROWS_F32: Declared = Declared {
+    name: "set_rows",
+    call: |c, dims| set_rows(c, dims, KvType::F32),
+    tested: &[&[1, 1, 32], &[1, 9, 64], &[2, 5, 96], &[3, 3, 1056]],
+    counted: &[&[2, 64, 128]],
+    moved: &[&[1, 64, 512]],
+    again: Again::No,
+    timed: &[],
+};
+const SET_ROWS_F16: Declared = Declared {
+    call: |c, dims| set_rows(c, dims, KvType::F16),
+    ..SET_ROWS_F32
+};
+const SET_ROWS_BF16: Declared = Declared {
+    call: |c, dims| set_rows(c, dims, KvType::Bf16),
+    ..SET_ROWS_F32
+};
+const SET_ROWS_Q8_0: Declared = Declared {
+    call: |c, dims| set_rows(c, dims, KvType::Q8_0),
+    again: Again::Parts,
+    ..SET_ROWS_F32
+};
+
+/// Rows in another order into matrices of as many rows.
+fn set_rows(c: &mut Call<'_>, dims: &[usize], ty: KvType) -> KernelResult<()> {
+    let &[matrices, per, cols] = dims else { return Ok(()) };
+    let n = matrices * per * cols;
+    let src = c.input("src", n, -2.0..2.0)?;
+    let ids = c.words("ids", (0..per as u32).rev().collect())?;
+    let dst = c.output_bytes("dst", ty.byte_len(n).unwrap_or(0))?;
+    let word = c.fault_word()?;
+    let shape = RowLists {
+        matrices: [1, matrices],
+        lists: [1, 1],
+        per,
+        rows: per,
+        cols,
+    };
+    let faults = Faults { word: &word, tag: 0 };
+    c.kernels
+        .set_rows(c.stream, ty, &src, RowIds::U32(&ids), &dst, shape, faults)?;
+    c.expect_typed("dst", ty, 0.0, |c| {
+        // Row i of each matrix lies at its last but i.
+        let matrices = c.f32("src").chunks(per * cols);
+        let rows = matrices.flat_map(|matrix| matrix.chunks(cols).rev().flatten().copied().collect::<Vec<f32>>());
+        reference::kv_rounded(ty, &rows.collect::<Vec<f32>>())
+    });
+    Ok(())
 }

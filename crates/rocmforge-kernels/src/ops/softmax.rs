@@ -1,10 +1,20 @@
 //! Softmax over the last dimension: plain, causal, with a mask, with slopes and sinks.
 
+use super::cast::{FloatType, quarters};
 use crate::check::Check;
-use crate::layout::{causal_offset, check_operand};
-use crate::{KernelResult, Kernels, KvType, Operand, geometry};
+use crate::declared::{Again, Call, Declared, GIB, ROWS, kernel};
+use crate::layout::causal_offset;
+use crate::{KernelResult, Kernels, KvType, Operand, Strides, geometry, reference};
 use bytemuck::{Pod, Zeroable};
-use rocmforge_runtime::{HipBuffer, HipStream, LaunchArgs};
+use rocmforge_runtime::{HipBuffer, HipStream};
+
+pub(super) const DECLARED: &[Declared] = &[
+    SOFTMAX,
+    SOFTMAX_CAUSAL,
+    SOFTMAX_MASKED,
+    SOFTMAX_BIASED_F32,
+    SOFTMAX_BIASED_F16,
+];
 
 /// What is added to the scores of a softmax, and what takes weight besides them.
 #[derive(Debug, Clone, Copy)]
@@ -60,6 +70,19 @@ pub(super) fn check_mask(
     Ok(parts)
 }
 
+kernel! {
+    /// `y = softmax(x * scale)` row by row over `[rows, cols]`, any row length. `y` may be `x`. A row of nothing but -inf gives zeros.
+    SOFTMAX: softmax in "softmax"
+    reads x [rows, cols] of -5.0..5.0;
+    writes y [rows, cols] over ["x"];
+    dims rows, cols;
+    numbers scale = 1.0, if scale.is_finite(), "finite";
+    launch geometry::by_row(rows, cols, "softmax_rows", "softmax_block"), with [rows, cols];
+    gives |c| reference::softmax(c.f32("x"), cols, scale), within 1e-6;
+    tested ROWS; counted &[&[64, 2048], &[256, 512]]; moved &[&[160, 256], &[160, 1280]], Again::No;
+    timed &[&[GIB / 4096, 4096], &[GIB / 512, 512]];
+}
+
 impl Kernels {
     /// `y = softmax(x * scale + slope * mask)` for scores `[batch, heads, rows, cols]`, with a sink for each head. `y`
     /// may be `x`. A row of nothing but -inf gives zeros.
@@ -76,69 +99,44 @@ impl Kernels {
         y: &HipBuffer<f32>,
         shape: [usize; 4],
     ) -> KernelResult<()> {
-        let check = Check("softmax_biased");
+        let op = self.op("softmax_biased");
         let [_, heads, per, cols] = shape;
-        let (h, p) = (check.dim("heads", heads)?, check.dim("rows", per)?);
-        let c = check.dim("cols", cols)?;
-        let rows = check.rows("batch * heads * rows", &shape[..3])?;
-        check.one_shape(x, y, &shape)?;
-        check.value("scale", bias.scale, |_| true, "finite")?;
-        check.value("max_bias", bias.max_bias, |b| b >= 0.0, "0 or more")?;
-        let mut parts = [1, 1, p];
-        let mut ty = KvType::F32;
-        if let Some(mask) = bias.mask {
-            parts = check_mask(check, mask, shape)?;
-            check.disjoint(("y", y), ("mask", mask.1))?;
-            ty = mask.0;
-        }
-        if let Some(sinks) = bias.sinks {
-            check.input("sinks", sinks, &[heads], ("y", y))?;
-        }
-        let args = (LaunchArgs::new().buffer(x))
-            .buffer_or_null(bias.mask.map(|mask| mask.1))
-            .buffer_or_null(bias.sinks);
-        let [outer, inner, mask_rows] = parts;
-        let args = args.out(y).values([rows, c]).value(Bias {
-            per: p,
-            heads: h,
-            outer,
-            inner,
-            mask_rows,
-            power: 1 << h.ilog2(),
-            scale: bias.scale,
-            max_bias: bias.max_bias,
-        });
-        let (name, config) = match ty {
-            KvType::F32 => geometry::by_row(rows, c, "softmax_biased_f32_rows", "softmax_biased_f32_block"),
-            _ => geometry::by_row(rows, c, "softmax_biased_f16_rows", "softmax_biased_f16_block"),
+        let [h, p, c] = op.dims([("heads", heads), ("rows", per), ("cols", cols)])?;
+        let rows = op.rows("batch * heads * rows", &shape[..3])?;
+        op.value_of("scale", bias.scale, bias.scale.is_finite(), "finite")?;
+        op.value_of(
+            "max_bias",
+            bias.max_bias,
+            bias.max_bias >= 0.0 && bias.max_bias.is_finite(),
+            "0 or more",
+        )?;
+        let [outer, inner, mask_rows] = match bias.mask {
+            Some(mask) => check_mask(op.check(), mask, shape)?,
+            None => [1, 1, p],
         };
-        // SAFETY: x, y and sinks have the shape's elements, the mask's dimensions divide the scores', aliasing is as
-        // the kernel allows.
-        unsafe { self.launch(stream, "softmax", name, config, args) }
-    }
-
-    /// `y = softmax(x * scale)` row by row over `[rows, cols]`, any row length. `y` may be `x`. A row of nothing but -inf gives zeros.
-    ///
-    /// # Errors
-    ///
-    /// Wrong lengths, partial overlap, a dimension of 0, a scale that is not finite.
-    pub fn softmax(
-        &self,
-        stream: &HipStream,
-        x: &HipBuffer<f32>,
-        y: &HipBuffer<f32>,
-        rows: usize,
-        cols: usize,
-        scale: f32,
-    ) -> KernelResult<()> {
-        let check = Check("softmax");
-        let (r, c) = (check.dim("rows", rows)?, check.dim("cols", cols)?);
-        check.one_shape(x, y, &[rows, cols])?;
-        check.value("scale", scale, |_| true, "finite")?;
-        let args = LaunchArgs::new().buffer(x).out(y).values([r, c]).value(scale);
-        let (name, config) = geometry::by_row(r, c, "softmax_rows", "softmax_block");
-        // SAFETY: x and y have the shape's elements and coincide or are apart, checked above.
-        unsafe { self.launch(stream, "softmax", name, config, args) }
+        let op = op.read("x", x, &shape)?;
+        let op = match bias.mask {
+            Some((_, mask, _)) => op.reads("mask", mask),
+            None => op.null(),
+        };
+        let op = (op.read_or_null("sinks", bias.sinks, &[heads])?)
+            .write("y", y, &shape, &["x"])?
+            .values([rows, c])
+            .value(Bias {
+                per: p,
+                heads: h,
+                outer,
+                inner,
+                mask_rows,
+                power: 1 << h.ilog2(),
+                scale: bias.scale,
+                max_bias: bias.max_bias,
+            });
+        let launch = match bias.mask {
+            Some((KvType::F16, ..)) => geometry::by_row(rows, c, "softmax_biased_f16_rows", "softmax_biased_f16_block"),
+            _ => geometry::by_row(rows, c, "softmax_biased_f32_rows", "softmax_biased_f32_block"),
+        };
+        op.run(stream, "softmax", launch)
     }
 
     /// `y = softmax(x * scale)` over the keys that a causal mask leaves visible (j <= i + seq_k - seq_q), 0 elsewhere, for scores
@@ -155,18 +153,22 @@ impl Kernels {
         [planes, seq_q, seq_k]: [usize; 3],
         scale: f32,
     ) -> KernelResult<()> {
-        let check = Check("softmax_causal");
+        let op = self.op("softmax_causal");
         let shape = [planes, seq_q, seq_k];
-        let (q, k) = (check.dim("seq_q", seq_q)?, check.dim("seq_k", seq_k)?);
-        let rows = check.rows("planes * seq_q", &shape[..2])?;
-        check.one_shape(x, y, &shape)?;
-        check.value("scale", scale, |_| true, "finite")?;
-        let offset = causal_offset(check, q, k)?;
-        let args = LaunchArgs::new().buffer(x).out(y).values([rows, q, k]);
-        let args = args.value(offset).value(scale);
-        let (name, config) = geometry::by_row(rows, k, "softmax_causal_rows", "softmax_causal_block");
-        // SAFETY: x and y have the shape's elements and coincide or are apart, checked above.
-        unsafe { self.launch(stream, "softmax", name, config, args) }
+        let [q, k] = op.dims([("seq_q", seq_q), ("seq_k", seq_k)])?;
+        let rows = op.rows("planes * seq_q", &shape[..2])?;
+        op.value_of("scale", scale, scale.is_finite(), "finite")?;
+        let offset = causal_offset(op.check(), q, k)?;
+        op.read("x", x, &shape)?
+            .write("y", y, &shape, &["x"])?
+            .values([rows, q, k])
+            .value(offset)
+            .value(scale)
+            .run(
+                stream,
+                "softmax",
+                geometry::by_row(rows, k, "softmax_causal_rows", "softmax_causal_block"),
+            )
     }
 
     /// `y = softmax(x * scale + mask)` for scores `[batch, heads, seq_q, seq_k]`; the mask broadcasts through its strides. `y` may be
@@ -184,20 +186,111 @@ impl Kernels {
         shape: [usize; 4],
         scale: f32,
     ) -> KernelResult<()> {
-        let check = Check("softmax_masked");
+        let op = self.op("softmax_masked");
         let [_, heads, seq_q, seq_k] = shape;
-        let [h, q, k] = check.dims([("heads", heads), ("seq_q", seq_q), ("seq_k", seq_k)])?;
-        check.rows("batch * heads * seq_q", &shape[..3])?;
-        let planes = check.rows("batch * heads", &shape[..2])?;
-        check.one_shape(x, y, &shape)?;
-        check_operand(check, "mask", mask, shape)?;
-        check.disjoint(("y", y), ("mask", mask.buffer))?;
-        check.value("scale", scale, |_| true, "finite")?;
-        let args = LaunchArgs::new().buffer(x).buffer(mask.buffer).out(y);
-        let args = args.values([h, q, k]).value(mask.strides).value(scale);
-        let (name, config) = geometry::by_query(planes, q, k, "softmax_masked_rows", "softmax_masked_block");
-        // SAFETY: x and y have the shape's elements, the mask's strides stay inside of it, aliasing is as the kernel allows; the grid has a
-        // block along x for each plane and no more, and the kernel leaves out queries that do not exist.
-        unsafe { self.launch(stream, "softmax", name, config, args) }
+        let [h, q, k] = op.dims([("heads", heads), ("seq_q", seq_q), ("seq_k", seq_k)])?;
+        op.rows("batch * heads * seq_q", &shape[..3])?;
+        let planes = op.rows("batch * heads", &shape[..2])?;
+        op.value_of("scale", scale, scale.is_finite(), "finite")?;
+        // The grid has a block along x for each plane and no more; the kernel leaves out queries that do not exist.
+        op.read("x", x, &shape)?
+            .read_strided("mask", mask, shape)?
+            .write("y", y, &shape, &["x"])?
+            .values([h, q, k])
+            .value(mask.strides)
+            .value(scale)
+            .run(
+                stream,
+                "softmax",
+                geometry::by_query(planes, q, k, "softmax_masked_rows", "softmax_masked_block"),
+            )
     }
+}
+
+const SOFTMAX_CAUSAL: Declared = Declared {
+    name: "softmax_causal",
+    call: |c, dims| {
+        let &[planes, q, k] = dims else { return Ok(()) };
+        let n = planes * q * k;
+        let sees = |at: usize| at % k + q <= at / k % q + k;
+        // Scores that are hidden are not read; a 0 is written for each.
+        c.moves(4 * ((0..n.min(q * k)).filter(|&at| sees(at)).count() * planes + n));
+        let (x, y) = (c.input("x", n, -5.0..5.0)?, c.output("y", n)?);
+        c.kernels.softmax_causal(c.stream, &x, &y, [planes, q, k], 1.0)?;
+        c.expect("y", 1e-6, |c| {
+            let seen = |(at, &x): (usize, &f32)| if sees(at) { x } else { f32::NEG_INFINITY };
+            let x: Vec<f32> = c.f32("x").iter().enumerate().map(seen).collect();
+            reference::softmax(&x, k, 1.0)
+        });
+        Ok(())
+    },
+    tested: &[&[1, 1, 1], &[3, 5, 33], &[2, 33, 5], &[1, 65, 129], &[2, 3, 1025]],
+    counted: &[&[1, 64, 2048], &[1, 256, 512]],
+    moved: &[&[4, 40, 256], &[4, 40, 1280]],
+    again: Again::No,
+    timed: &[&[64, 2048, 2048]],
+};
+
+/// One mask for all heads.
+const SOFTMAX_MASKED: Declared = Declared {
+    name: "softmax_masked",
+    call: |c, dims| {
+        let &[batch, heads, q, k] = dims else { return Ok(()) };
+        let (x, mask) = (
+            c.input("x", batch * heads * q * k, -5.0..5.0)?,
+            c.input("mask", q * k, -2.0..2.0)?,
+        );
+        let y = c.output("y", batch * heads * q * k)?;
+        let mask = Operand::new(&mask, Strides::per_row(k));
+        c.kernels
+            .softmax_masked(c.stream, &x, mask, &y, [batch, heads, q, k], 0.5)?;
+        c.expect("y", 1e-6, |c| {
+            let mask = |_: usize, _: usize, i: usize, j: usize| f64::from(c.f32("mask")[i * k + j]);
+            reference::softmax_biased(c.f32("x"), [batch, heads, q, k], [0.5, 0.0], mask, None)
+        });
+        Ok(())
+    },
+    tested: &[&[1, 1, 1, 1], &[2, 3, 5, 33], &[1, 2, 9, 65], &[2, 1, 3, 1025]],
+    counted: &[&[1, 1, 64, 2048], &[1, 1, 256, 512]],
+    moved: &[&[1, 4, 40, 256], &[1, 4, 40, 1280]],
+    again: Again::Heads,
+    timed: &[&[2, 32, 2048, 2048]],
+};
+
+const SOFTMAX_BIASED_F32: Declared = Declared {
+    name: "softmax_biased",
+    call: |c, dims| biased(c, dims, FloatType::F32),
+    tested: &[&[1, 1, 1], &[3, 5, 33], &[5, 9, 65], &[2, 3, 1025]],
+    counted: &[&[1, 128, 512], &[1, 32, 2048]],
+    moved: &[&[4, 40, 256], &[4, 40, 1280]],
+    again: Again::Heads,
+    timed: &[],
+};
+const SOFTMAX_BIASED_F16: Declared = Declared {
+    call: |c, dims| biased(c, dims, FloatType::F16),
+    ..SOFTMAX_BIASED_F32
+};
+
+/// One mask for all heads, with slopes.
+fn biased(c: &mut Call<'_>, dims: &[usize], ty: FloatType) -> KernelResult<()> {
+    let &[heads, rows, cols] = dims else { return Ok(()) };
+    let shape = [1, heads, rows, cols];
+    let x = c.input("x", heads * rows * cols, -5.0..5.0)?;
+    // Numbers that every type has.
+    let masks: Vec<f32> = (0..rows * cols).map(|at| (at % 9) as f32 / 4.0 - 1.0).collect();
+    let bytes = quarters(ty, &masks);
+    let mask = c.bytes("mask", bytes)?;
+    let y = c.output("y", heads * rows * cols)?;
+    let bias = SoftmaxBias {
+        scale: 1.0,
+        mask: Some((ty.kv(), &mask, [1, 1, rows, cols])),
+        max_bias: 8.0,
+        sinks: None,
+    };
+    c.kernels.softmax_biased(c.stream, &x, bias, &y, shape)?;
+    c.expect("y", 1e-6, |c| {
+        let mask = |_: usize, _: usize, i: usize, j: usize| f64::from(masks[i * cols + j]);
+        reference::softmax_biased(c.f32("x"), shape, [1.0, 8.0], mask, None)
+    });
+    Ok(())
 }

@@ -1,9 +1,10 @@
 //! Copies between tensors with any strides, of one type or from one float type to another.
 
-use crate::check::Check;
-use crate::{FloatType, KernelError, KernelResult, Kernels, geometry};
+use super::cast::quarters;
+use crate::declared::{Again, Call, Declared};
+use crate::{FloatType, KernelError, KernelResult, Kernels, geometry, reference};
 use bytemuck::{Pod, Zeroable};
-use rocmforge_runtime::{HipBuffer, HipStream, LaunchArgs};
+use rocmforge_runtime::{HipBuffer, HipStream};
 
 /// An element of a strided copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -65,26 +66,26 @@ impl Kernels {
         (to, y): (Element, &HipBuffer<u8>),
         copy: StridedCopy,
     ) -> KernelResult<()> {
-        let check = Check("copy_strided");
-        let name = kernel(from, to).ok_or(check.mismatch(
+        let op = self.op("copy_strided");
+        let name = kernel(from, to).ok_or(op.mismatch(
             "no kernel copies elements of these types; their bytes",
             from.bytes(),
             to.bytes(),
         ))?;
-        let total = check.rows("elements", &copy.shape)?;
+        let total = op.rows("elements", &copy.shape)?;
         let wide = |strides: [usize; 4]| strides.map(|stride| stride as u64);
         let [mut n, mut wrap] = [[0; 4]; 2];
         for d in 0..4 {
-            n[d] = check.dim("a dimension", copy.shape[d])?;
-            wrap[d] = check.dim("a dimension of the source", copy.source[d])?;
-            check.divides(
+            n[d] = op.dim("a dimension", copy.shape[d])?;
+            wrap[d] = op.dim("a dimension of the source", copy.source[d])?;
+            op.divides(
                 "the source's dimensions must divide the destination's",
                 copy.source[d],
                 copy.shape[d],
             )?;
         }
-        check.reach("x", (x, from.bytes()), &copy.source, &wide(copy.from))?;
-        check.reach("y", (y, to.bytes()), &copy.shape, &wide(copy.to))?;
+        op.reach("x", (x, from.bytes()), &copy.source, &wide(copy.from))?;
+        op.reach("y", (y, to.bytes()), &copy.shape, &wide(copy.to))?;
         // Sufficient: from the smallest stride up, each is beyond everything below it.
         let mut dims: Vec<(usize, usize)> = copy.to.into_iter().zip(copy.shape).filter(|dim| dim.1 > 1).collect();
         dims.sort_unstable();
@@ -92,7 +93,7 @@ impl Kernels {
         for (stride, size) in dims {
             if stride < extent {
                 return Err(KernelError::SelfOverlap {
-                    op: check.0,
+                    op: op.check().0,
                     operand: "y",
                     strides: wide(copy.to).to_vec(),
                     shape: copy.shape.to_vec(),
@@ -100,18 +101,16 @@ impl Kernels {
             }
             extent += (size - 1) * stride; // within the buffer, as checked above
         }
-        check.aligned("x", x, from.bytes())?;
-        check.aligned("y", y, to.bytes())?;
-        check.disjoint(("y", y), ("x", x))?;
-        let args = LaunchArgs::new().buffer(x).out(y).value(total).value(Strided {
-            n,
-            wrap,
-            from: wide(copy.from),
-            to: wide(copy.to),
-        });
-        // SAFETY: both strides stay inside of their buffers, elements are aligned, no place is written twice and
-        // nothing overlaps: checked above.
-        unsafe { self.launch(stream, "strided", name, geometry::flat(total.into()), args) }
+        op.aligned("x", x, from.bytes())?;
+        op.aligned("y", y, to.bytes())?;
+        (op.reads("x", x).writes("y", y, &[]).value(total))
+            .value(Strided {
+                n,
+                wrap,
+                from: wide(copy.from),
+                to: wide(copy.to),
+            })
+            .run(stream, "strided", (name, geometry::flat(total.into())))
     }
 }
 
@@ -137,4 +136,63 @@ fn kernel(from: Element, to: Element) -> Option<&'static str> {
         (Element::Bytes(8), Element::Bytes(8)) => Some("strided_b8"),
         _ => None,
     }
+}
+
+/// A declaration of copies from one type to another.
+macro_rules! strided {
+    ($($name:ident: $from:expr, $to:expr, $again:ident;)+) => {
+        pub(super) const DECLARED: &[Declared] = &[$($name),+];
+        $(const $name: Declared = Declared {
+            name: "copy_strided",
+            call: |c, dims| copy(c, dims, [$from, $to]),
+            tested: &[&[1, 1, 1], &[3, 5, 31], &[2, 9, 65], &[8, 3, 33]],
+            counted: &[&[8, 64, 32]],
+            moved: &[&[8, 64, 64]],
+            again: Again::$again,
+            timed: &[],
+        };)+
+    };
+}
+
+strided! {
+    F32_F16: Element::Float(FloatType::F32), Element::Float(FloatType::F16), Narrow;
+    F32_BF16: Element::Float(FloatType::F32), Element::Float(FloatType::Bf16), Narrow;
+    F16_F32: Element::Float(FloatType::F16), Element::Float(FloatType::F32), Narrow;
+    F16_BF16: Element::Float(FloatType::F16), Element::Float(FloatType::Bf16), Narrow;
+    BF16_F32: Element::Float(FloatType::Bf16), Element::Float(FloatType::F32), Narrow;
+    BF16_F16: Element::Float(FloatType::Bf16), Element::Float(FloatType::F16), Narrow;
+    B1: Element::Bytes(1), Element::Bytes(1), Narrow;
+    B2: Element::Bytes(2), Element::Bytes(2), Narrow;
+    B4: Element::Bytes(4), Element::Bytes(4), No;
+    B8: Element::Bytes(8), Element::Bytes(8), No;
+}
+
+/// `[rows, heads, cols]` to `[heads, rows, cols]`.
+fn copy(c: &mut Call<'_>, dims: &[usize], [from, to]: [Element; 2]) -> KernelResult<()> {
+    let &[heads, rows, cols] = dims else { return Ok(()) };
+    let n = heads * rows * cols;
+    let (values, bytes): (Vec<f32>, Vec<u8>) = match from {
+        Element::Float(ty) => {
+            let values: Vec<f32> = (0..n).map(|at| (at % 9) as f32 / 4.0 - 1.0).collect();
+            let bytes = quarters(ty, &values);
+            (values, bytes)
+        }
+        Element::Bytes(size) => (Vec::new(), (0..n * size).map(|at| (at % 251) as u8).collect()),
+    };
+    let (x, y) = (c.bytes("x", bytes.clone())?, c.output_bytes("y", n * to.bytes())?);
+    let copy = StridedCopy {
+        shape: [1, heads, rows, cols],
+        source: [1, heads, rows, cols],
+        from: [0, cols, heads * cols, 1],
+        to: [0, rows * cols, cols, 1],
+    };
+    c.kernels.copy_strided(c.stream, (from, &x), (to, &y), copy)?;
+    let places = || reference::strided_places(copy).into_iter().map(|[from, _]| from);
+    match to {
+        Element::Float(ty) => c.expect_typed("y", ty.kv(), 0.0, |_| places().map(|at| values[at].into()).collect()),
+        Element::Bytes(size) => c.expect_bytes("y", |_| {
+            places().flat_map(|at| bytes[at * size..][..size].to_vec()).collect()
+        }),
+    }
+    Ok(())
 }

@@ -7,11 +7,11 @@
 use crate::chosen::Chosen;
 use crate::launches::Device;
 use crate::{CountersError, all_kernels, counted_on, kernels};
-use rocmforge_kernels::declared::Again::{self, Activations, Blocks, Heads, Narrow, No, Pairs, Parts};
+use rocmforge_kernels::declared::Again::{self, Activations, Blocks, No, Pairs, Parts};
 use rocmforge_kernels::declared::{Call, Fresh, all};
 use rocmforge_kernels::{
-    Element, Faults, FloatType, GluKind, Half, JointProduct, KernelResult, KvType, Operand, RopeKvOperands, RopePairs,
-    RopeShape, RowIds, RowInput, RowLists, SoftmaxBias, StridedCopy, Strides, WeightType,
+    Faults, GluKind, Half, JointProduct, KernelResult, KvType, RopeKvOperands, RopePairs, RopeShape, RowInput,
+    WeightType,
 };
 use rocmforge_sim::Arch;
 use rocmforge_sim::counters::{LaunchCounts, SEGMENT};
@@ -65,12 +65,7 @@ impl Bytes<'_> {
 
     fn all(&self) -> KernelResult<()> {
         self.declared()?;
-        self.elements()?;
-        self.layouts()?;
-        self.softmax()?;
         self.rope()?;
-        self.lookups()?;
-        self.casts()?;
         self.weights()?;
         self.packed()
     }
@@ -102,130 +97,13 @@ impl Bytes<'_> {
         Ok(())
     }
 
-    fn elements(&self) -> KernelResult<()> {
-        let (k, s) = (self.device.kernels, self.device.stream);
-        let (rows, cols) = (32, 1024);
-        let n = rows * cols;
-        let (a, b, y) = (self.device.x(n)?, self.device.x(n)?, self.device.x(n)?);
-        let one = 4 * n;
-        let ids = self.device.ids(&(0..32).map(|row| row * 5 % 32).collect::<Vec<_>>())?;
-        let word = self.device.fault_word()?;
-        self.row("add_id", 3 * one + 4 * rows, No);
-        k.add_id(s, &a, &b, &ids, &y, [rows, cols], Faults { word: &word, tag: 0 })?;
-        self.row("cumsum", 2 * one, No);
-        k.cumsum(s, &a, &y, rows, cols)?;
-        for (kernel, cols) in [("sum_rows_rows", 1024), ("sum_rows_block", 2048)] {
-            let sums = self.device.x(n / cols)?;
-            self.row(kernel, one + 4 * n / cols, No);
-            k.sum_rows(s, &a, &sums, cols, 1.0)?;
-        }
-        let (pooled, weights) = (self.device.x(cols)?, self.device.x(rows)?);
-        self.row("mean_pool", one + 4 * rows + 4 * cols, No);
-        k.mean_pool(s, &a, &weights, &pooled, [1, rows, cols])
-    }
-
-    /// Copies into another layout.
-    fn layouts(&self) -> KernelResult<()> {
-        let (k, s) = (self.device.kernels, self.device.stream);
-        let n = 1 << 15;
-        let (a, y) = (self.device.x(n)?, self.device.x(n)?);
-        self.row("transpose", 8 * n, No);
-        k.transpose(s, &a, &y, [2, 64, 256])?;
-        let replicated = self.device.x(4 * n)?;
-        self.row("kv_replicate", 4 * n + 16 * n, Heads);
-        k.kv_replicate(s, &a, &replicated, 128, [16, 4], 64)?;
-        let swapped = StridedCopy {
-            shape: [1, 8, 64, 64],
-            source: [1, 8, 64, 64],
-            from: [0, 64, 512, 1],
-            to: [0, 4096, 64, 1],
-        };
-        let floats = [FloatType::F32, FloatType::F16, FloatType::Bf16];
-        let name = |ty| match ty {
-            FloatType::F32 => "f32",
-            FloatType::F16 => "f16",
-            FloatType::Bf16 => "bf16",
-        };
-        for (from, to) in floats.iter().flat_map(|&from| floats.map(|to| (from, to))) {
-            let (x, y) = (self.device.bytes(n * from.bytes())?, self.device.bytes(n * to.bytes())?);
-            if from != to {
-                self.row(
-                    format!("strided_{}_{}", name(from), name(to)),
-                    n * (from.bytes() + to.bytes()),
-                    Narrow,
-                );
-                k.copy_strided(s, (Element::Float(from), &x), (Element::Float(to), &y), swapped)?;
-            }
-        }
-        for size in [1, 2, 4, 8] {
-            let (x, y) = (self.device.bytes(n * size)?, self.device.bytes(n * size)?);
-            let again = if size < 4 { Narrow } else { No };
-            self.row(format!("strided_b{size}"), 2 * n * size, again);
-            k.copy_strided(s, (Element::Bytes(size), &x), (Element::Bytes(size), &y), swapped)?;
-        }
-        let side = 512;
-        let (a, y) = (self.device.x(side * side)?, self.device.x(side * side)?);
-        let seen = side * (side + 1) / 2;
-        self.row("causal_mask", 4 * side * side, No);
-        k.causal_mask(s, &y, 1, side, side)?;
-        self.row("diag_mask", 4 * (seen + side * side), No);
-        k.diag_mask(s, &a, &y, [1, side, side], 0, 0.0)?;
-        let m = self.device.x(64 * 128)?;
-        let mask = Operand::new(
-            &m,
-            Strides {
-                head: 0,
-                ..Strides::heads_first(1, 64, 128)
-            },
-        );
-        let (a, y) = (self.device.x(4 * 64 * 128)?, self.device.x(4 * 64 * 128)?);
-        self.row("mask", 4 * (2 * 4 + 1) * 64 * 128, Heads);
-        k.mask(s, &a, mask, &y, [1, 4, 64, 128])
-    }
-
-    fn softmax(&self) -> KernelResult<()> {
-        let (k, s) = (self.device.kernels, self.device.stream);
-        for (suffix, side) in [("rows", 256), ("block", 1280)] {
-            let rows = 40;
-            let (heads, n) = (4, 4 * rows * side);
-            let (x, y, m) = (self.device.x(n)?, self.device.x(n)?, self.device.x(rows * side)?);
-            self.row(format!("softmax_{suffix}"), 8 * n, No);
-            k.softmax(s, &x, &y, heads * rows, side, 1.0)?;
-            // The last queries of `side` keys.
-            let seen: usize = (0..rows).map(|query| side - rows + query + 1).sum();
-            self.row(format!("softmax_causal_{suffix}"), 4 * (heads * seen + n), No);
-            k.softmax_causal(s, &x, &y, [heads, rows, side], 1.0)?;
-            let mask = Operand::new(
-                &m,
-                Strides {
-                    head: 0,
-                    ..Strides::heads_first(1, rows, side)
-                },
-            );
-            self.row(format!("softmax_masked_{suffix}"), 8 * n + 4 * rows * side, Heads);
-            k.softmax_masked(s, &x, mask, &y, [1, heads, rows, side], 1.0)?;
-            for (ty, name) in [(KvType::F32, "f32"), (KvType::F16, "f16")] {
-                let mask = self.device.bytes(rows * side * ty.block_bytes())?;
-                let bias = SoftmaxBias {
-                    scale: 1.0,
-                    mask: Some((ty, &mask, [1, 1, rows, side])),
-                    max_bias: 8.0,
-                    sinks: None,
-                };
-                self.row(format!("softmax_biased_{name}_{suffix}"), 8 * n + mask.len(), Heads);
-                k.softmax_biased(s, &x, bias, &y, [1, heads, rows, side])?;
-            }
-        }
-        Ok(())
-    }
-
     fn rope(&self) -> KernelResult<()> {
         let (k, s) = (self.device.kernels, self.device.stream);
         let word = self.device.fault_word()?;
         let faults = Faults { word: &word, tag: 0 };
         let (tokens, heads, kv_heads, dim) = (64, 9, 3, 64);
         let n = tokens * heads * dim;
-        let (x, y) = (self.device.x(n)?, self.device.x(n)?);
+        let x = self.device.x(n)?;
         let half = tokens * dim / 2;
         let (cos, sin) = (self.device.x(half)?, self.device.x(half)?);
         let tables = [&cos, &sin];
@@ -233,20 +111,7 @@ impl Bytes<'_> {
         let shape = RopeShape::sequence(tokens, heads, dim);
         let kv = tokens * kv_heads * dim;
         let (key, value) = (self.device.x(kv)?, self.device.x(kv)?);
-        let by_axis = self
-            .device
-            .ids(&(0..4 * tokens as u32).map(|i| i % tokens as u32).collect::<Vec<_>>())?;
-        let axes = self
-            .device
-            .ids(&(0..dim as u32 / 2).map(|i| i % 4).collect::<Vec<_>>())?;
-        let bytes = 8 * n + 8 * half + 16 * tokens + 2 * dim;
-        self.row("rope_sections".to_owned(), bytes, Heads);
-        k.rope_sections(s, &x, tables, (&by_axis, &axes), &y, shape, faults)?;
         for (pairs, name) in [(RopePairs::Half, "half"), (RopePairs::Interleaved, "interleaved")] {
-            self.row(format!("rope_{name}"), 8 * n + 8 * half, Heads);
-            k.rope(s, pairs, &x, tables, &y, shape)?;
-            self.row(format!("rope_at_{name}"), 8 * n + 8 * half + 4 * tokens, Heads);
-            k.rope_at(s, pairs, &x, tables, &positions, &y, shape, faults)?;
             for ty in KvType::ALL {
                 let (suffix, cache) = (ty.name(), ty.byte_len(kv).unwrap_or(0));
                 let caches = [self.device.bytes(cache)?, self.device.bytes(cache)?];
@@ -272,56 +137,6 @@ impl Bytes<'_> {
     }
 
     /// Rows by index: each row of a table once.
-    fn lookups(&self) -> KernelResult<()> {
-        let (k, s) = (self.device.kernels, self.device.stream);
-        let (rows, cols) = (64, 512);
-        let n = rows * cols;
-        let (x, y) = (self.device.x(n)?, self.device.x(n)?);
-        let ids = self
-            .device
-            .ids(&(0..rows as u32).map(|row| row * 37 % 64).collect::<Vec<_>>())?;
-        let word = self.device.fault_word()?;
-        let faults = Faults { word: &word, tag: 0 };
-        self.row("get_rows", 8 * n + 4 * rows, No);
-        k.get_rows(s, &x, &ids, &y, rows, cols)?;
-        for ty in KvType::ALL {
-            let bytes = ty.byte_len(n).unwrap_or(0);
-            let dst = self.device.bytes(bytes)?;
-            let shape = RowLists {
-                matrices: [1, 1],
-                lists: [1, 1],
-                per: rows,
-                rows,
-                cols,
-            };
-            let again = if ty == KvType::Q8_0 { Parts } else { No };
-            self.row(format!("set_rows_{}", ty.name()), 4 * n + bytes + 4 * rows, again);
-            k.set_rows(s, ty, &x, RowIds::U32(&ids), &dst, shape, faults)?;
-        }
-        Ok(())
-    }
-
-    fn casts(&self) -> KernelResult<()> {
-        let n = 1 << 14;
-        let types = [
-            (FloatType::F32, "f32"),
-            (FloatType::F16, "f16"),
-            (FloatType::Bf16, "bf16"),
-        ];
-        for (from, from_name) in types {
-            for (to, to_name) in types.into_iter().filter(|&(to, _)| to != from) {
-                let (x, y) = (self.device.bytes(n * from.bytes())?, self.device.bytes(n * to.bytes())?);
-                self.row(
-                    format!("cast_{from_name}_{to_name}"),
-                    n * (from.bytes() + to.bytes()),
-                    No,
-                );
-                self.device.kernels.cast(self.device.stream, (from, &x), (to, &y), n)?;
-            }
-        }
-        Ok(())
-    }
-
     /// Rows of every type of weights in ggml's blocks, and products of few rows of activations with them.
     fn weights(&self) -> KernelResult<()> {
         let (k, s) = (self.device.kernels, self.device.stream);

@@ -2,10 +2,10 @@
 
 use rocmforge_kernels::declared::{Call, Fresh, all};
 use rocmforge_kernels::{
-    AttentionShape, Element, ExtOperand, ExtOperands, ExtOptions, ExtShape, Fault, Faults, FlashOptions, FloatType,
-    Half, HalfRows, KernelResult, Kernels, KvType, Matmul16Activation, Matmul16Operands, Matmul16Output, Matmul16Shape,
-    MatmulShape, Operand, PagedOperands, PagedOptions, PagedShape, RopePairs, RopeShape, RowIds, RowLists, SoftmaxBias,
-    StridedCopy, Strides, ViewStrides, ViewsShape, WeightMatrix, WeightType,
+    AttentionShape, ExtOperand, ExtOperands, ExtOptions, ExtShape, Fault, Faults, FlashOptions, FloatType, Half,
+    HalfRows, KernelResult, Kernels, KvType, Matmul16Activation, Matmul16Operands, Matmul16Output, Matmul16Shape,
+    MatmulShape, Operand, PagedOperands, PagedOptions, PagedShape, Strides, ViewStrides, ViewsShape, WeightMatrix,
+    WeightType,
 };
 use rocmforge_runtime::{HipBuffer, HipResult, HipStream};
 
@@ -42,13 +42,9 @@ impl Device<'_> {
                 (kernel.call)(&mut Call::new(self.kernels, self.stream, &mut Fresh, false), dims)?;
             }
         }
-        self.rows()?;
-        self.elements()?;
-        self.maps()?;
-        self.strided()?;
+        self.matrices()?;
         self.products()?;
         self.attention_ext()?;
-        self.casts()?;
         self.weights()?;
         self.packed_weights()?;
         self.products16()?;
@@ -56,121 +52,19 @@ impl Device<'_> {
         self.decode()?;
         self.attention()?;
         self.attentions16()?;
-        self.paged()?;
-        self.sampling()
+        self.paged()
     }
 
-    fn rows(&self) -> KernelResult<()> {
-        let (k, s) = (self.kernels, self.stream);
-        let (x, y, m) = (self.x(64 * 2048)?, self.x(64 * 2048)?, self.x(64 * 2048)?);
-        for (rows, cols) in [(64, 2048), (256, 512)] {
-            k.softmax(s, &x, &y, rows, cols, 1.0)?;
-            k.softmax_causal(s, &x, &y, [1, rows, cols], 1.0)?;
-            let mask = Operand::new(&m, Strides::heads_first(1, rows, cols));
-            k.softmax_masked(s, &x, mask, &y, [1, 1, rows, cols], 1.0)?;
-        }
-        let ids = self.ids(&(0..64).map(|n| n * 37 % 64).collect::<Vec<_>>())?;
-        k.get_rows(s, &x, &ids, &y, 64, 2048)?;
-        let (pooled, weights) = (self.x(2 * 2048)?, self.x(2 * 32)?);
-        k.mean_pool(s, &x, &weights, &pooled, [2, 32, 2048])
-    }
-
-    fn elements(&self) -> KernelResult<()> {
+    /// Products of plain matrices.
+    fn matrices(&self) -> KernelResult<()> {
         let (k, s) = (self.kernels, self.stream);
         let n = 1 << 16;
-        let (a, b, y) = (self.x(n)?, self.x(n)?, self.x(n)?);
-        let bias = self.x(256)?;
-        k.transpose(s, &a, &y, [1, 256, 256])?;
-        k.causal_mask(s, &y, 4, 128, 128)?;
-        let mask = Operand::new(&b, Strides::heads_first(4, 128, 128));
-        k.mask(s, &a, mask, &y, [1, 4, 128, 128])?;
-        let replicated = self.x(4 * n)?;
-        k.kv_replicate(s, &a, &replicated, 256, [16, 4], 64)?;
-        let shape = RopeShape::sequence(256, 4, 64);
-        let (cos, sin) = (self.x(256 * 32)?, self.x(256 * 32)?);
-        k.rope(s, RopePairs::Half, &a, [&cos, &sin], &y, shape)?;
-        k.rope(s, RopePairs::Interleaved, &a, [&cos, &sin], &y, shape)?;
-        let positions = self.ids(&(0..256).rev().collect::<Vec<_>>())?;
-        let word = self.fault_word()?;
-        let faults = Faults { word: &word, tag: 0 };
-        k.rope_at(s, RopePairs::Half, &a, [&cos, &sin], &positions, &y, shape, faults)?;
-        k.rope_at(
-            s,
-            RopePairs::Interleaved,
-            &a,
-            [&cos, &sin],
-            &positions,
-            &y,
-            shape,
-            faults,
-        )?;
-        let (four, axes) = (self.ids(&[0; 4 * 256])?, self.ids(&[0; 32])?);
-        k.rope_sections(s, &a, [&cos, &sin], (&four, &axes), &y, shape, faults)?;
+        let (a, b, y, bias) = (self.x(n)?, self.x(n)?, self.x(n)?, self.x(256)?);
         let square = MatmulShape::new(256, 256, 256);
         k.matmul(s, &a, &b, None, &y, square)?;
         k.matmul(s, &a, &b, None, &y, MatmulShape::linear(256, 256, 256))?;
         k.matmul(s, &a, &b, Some(&bias), &y, MatmulShape::linear(256, 256, 256))?;
         k.matmul(s, &a, &b, Some(&bias), &y, square)
-    }
-
-    /// Functions of elements; sums, orders and masks of rows.
-    fn maps(&self) -> KernelResult<()> {
-        let (k, s) = (self.kernels, self.stream);
-        let n = 1 << 16;
-        let (a, b, y) = (self.x(n)?, self.x(n)?, self.x(n)?);
-        k.diag_mask(s, &a, &y, [1, 256, 256], 0, 0.0)?;
-        k.cumsum(s, &a, &y, 32, 2048)?;
-        let ids = self.ids(&vec![1; n])?;
-        k.argsort(s, &a, &ids, 64, 1024, true)?;
-        for cols in [512, 2048] {
-            let sums = self.x(n / cols)?;
-            k.sum_rows(s, &a, &sums, cols, 1.0)?;
-            for (ty, bytes) in [(KvType::F32, 4), (KvType::F16, 2)] {
-                let mask = self.bytes(n * bytes)?;
-                let bias = SoftmaxBias {
-                    scale: 1.0,
-                    mask: Some((ty, &mask, [1, 1, n / cols, cols])),
-                    max_bias: 8.0,
-                    sinks: None,
-                };
-                k.softmax_biased(s, &a, bias, &y, [1, 1, n / cols, cols])?;
-            }
-        }
-        let (word, few) = (self.fault_word()?, self.ids(&vec![1; 256])?);
-        let faults = Faults { word: &word, tag: 0 };
-        k.add_id(s, &a, &b, &few, &y, [256, 256], faults)
-    }
-
-    fn strided(&self) -> KernelResult<()> {
-        let (k, s) = (self.kernels, self.stream);
-        let swapped = StridedCopy {
-            shape: [1, 8, 64, 32],
-            source: [1, 8, 64, 32],
-            from: [0, 32, 256, 1],
-            to: [0, 2048, 32, 1],
-        };
-        let n = 8 * 64 * 32;
-        let floats = [FloatType::F32, FloatType::F16, FloatType::Bf16].map(Element::Float);
-        let casts = floats.into_iter().flat_map(|from| floats.map(|to| (from, to)));
-        for (from, to) in casts.chain([Element::Bytes(1), Element::Bytes(8)].map(|size| (size, size))) {
-            let (x, y) = (self.bytes(n * from.bytes())?, self.bytes(n * to.bytes())?);
-            k.copy_strided(s, (from, &x), (to, &y), swapped)?;
-        }
-        let (src, ids) = (self.x(n)?, self.ids(&(0..64).collect::<Vec<_>>())?);
-        let word = self.fault_word()?;
-        for ty in KvType::ALL {
-            let dst = self.bytes(ty.byte_len(n).unwrap_or(0))?;
-            let shape = RowLists {
-                matrices: [1, 2],
-                lists: [1, 1],
-                per: 64,
-                rows: 64,
-                cols: n / 128,
-            };
-            let faults = Faults { word: &word, tag: 0 };
-            k.set_rows(s, ty, &src, RowIds::U32(&ids), &dst, shape, faults)?;
-        }
-        Ok(())
     }
 
     /// Products of views, and of 16 pairs with 8 experts.
@@ -249,18 +143,6 @@ impl Device<'_> {
                 max_bias: 0.0,
             };
             self.kernels.flash_attn_ext(self.stream, kv, operands, shape, options)?;
-        }
-        Ok(())
-    }
-
-    fn casts(&self) -> KernelResult<()> {
-        let n = 1 << 14;
-        let types = [FloatType::F32, FloatType::F16, FloatType::Bf16];
-        for from in types {
-            for to in types.into_iter().filter(|&to| to != from) {
-                let (x, y) = (self.bytes(n * from.bytes())?, self.bytes(n * to.bytes())?);
-                self.kernels.cast(self.stream, (from, &x), (to, &y), n)?;
-            }
         }
         Ok(())
     }
@@ -396,19 +278,6 @@ impl Device<'_> {
     }
 
     /// A vocabulary of 32,768 tokens for two sequences.
-    fn sampling(&self) -> KernelResult<()> {
-        let (k, s) = (self.kernels, self.stream);
-        let (rows, vocabulary, best) = (2, 1 << 15, 40);
-        let (logits, values) = (self.x(rows * vocabulary)?, self.x(rows * best)?);
-        let (ids, token) = (self.ids(&vec![0; rows * best])?, self.ids(&vec![0; rows])?);
-        k.argmax(s, &logits, &token, rows, vocabulary)?;
-        k.top_k(s, &logits, Some(&values), &ids, rows, vocabulary, best, None)?;
-        let ranks = self
-            .bytes(Kernels::top_k_scratch_of([rows, vocabulary], best))?
-            .cast()?;
-        k.top_k(s, &logits, Some(&values), &ids, rows, vocabulary, best, Some(&ranks))
-    }
-
     fn attention(&self) -> KernelResult<()> {
         let (k, s) = (self.kernels, self.stream);
         for head_dim in [32, 64, 96, 128, 256] {

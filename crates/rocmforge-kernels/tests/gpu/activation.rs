@@ -68,20 +68,6 @@ fn test_swiglu_mathematical_properties() {
 }
 
 #[test]
-fn gelu_matches_in_both_forms_at_every_length() {
-    let d = device();
-    for n in SIZES.into_iter().chain([1023, 1025]) {
-        let x = rng(n as u64).vec_in(n, -6.0, 6.0);
-        let (input, y) = (d.up(&x), d.out(n));
-        d.kernels.gelu_erf(d.stream(), &input, &y).unwrap();
-        d.close(&y, &reference::gelu_erf(&x), &[n], 1e-6);
-        let y = d.out(n);
-        d.kernels.gelu(d.stream(), &input, &y).unwrap();
-        d.close(&y, &reference::gelu_tanh(&x), &[n], 1e-6);
-    }
-}
-
-#[test]
 fn gelu_is_accurate_over_a_dense_grid_and_tame_at_the_ends() {
     let d = device();
     let mut x: Vec<f32> = (-9000..=9000).map(|i| i as f32 * 1e-3).collect();

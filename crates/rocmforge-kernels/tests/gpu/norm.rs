@@ -1,6 +1,6 @@
 //! RMSNorm, LayerNorm, L2 normalisation.
 
-use crate::support::{SIZES, device};
+use crate::support::device;
 use rocmforge_kernels::{Q8Activations, reference};
 use rocmforge_runtime::HipBuffer;
 use rocmforge_testkit::data::rng;
@@ -47,33 +47,6 @@ fn test_rms_norm_properties() {
         .unwrap();
     for (a, b) in d.get(&y).iter().zip(d.get(&again)) {
         assert!((a - b).abs() < 1e-5, "scaling the input changes nothing: {a} {b}");
-    }
-}
-
-#[test]
-fn norms_match_at_every_row_length_and_in_place() {
-    let d = device();
-    let (k, s) = (&d.kernels, d.stream());
-    for cols in SIZES.into_iter().chain([384, 1024, 1025, 4096]) {
-        let rows = if cols > 1000 { 2 } else { 11 };
-        let mut random = rng(cols as u64);
-        let x = random.vec_in(rows * cols, -2.0, 3.0);
-        let (weight, bias) = (random.vec(cols), random.vec(cols));
-        let (w, b) = (d.up(&weight), d.up(&bias));
-        let shape = [rows, cols];
-        let (input, y) = (d.up(&x), d.out(x.len()));
-        k.rms_norm(s, &input, &w, &y, rows, cols, EPS).unwrap();
-        d.close(&y, &reference::rms_norm(&x, &weight, EPS), &shape, 2e-6);
-        let y = d.out(x.len());
-        k.layer_norm(s, &input, &w, &b, &y, rows, cols, 1e-12).unwrap();
-        // One column has variance 0: x - mean is exactly 0 in f64 and within rounding here, times 1e6.
-        let limit = if cols == 1 { 1.0 } else { 5e-6 };
-        d.close(&y, &reference::layer_norm(&x, &weight, &bias, 1e-12), &shape, limit);
-        let y = d.out(x.len());
-        k.l2_normalize(s, &input, &y, rows, cols, 1e-12).unwrap();
-        d.close(&y, &reference::l2_normalize(&x, cols, 1e-12), &shape, 1e-6);
-        k.rms_norm(s, &input, &w, &input, rows, cols, EPS).unwrap();
-        d.close(&input, &reference::rms_norm(&x, &weight, EPS), &shape, 2e-6);
     }
 }
 
