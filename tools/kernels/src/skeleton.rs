@@ -10,42 +10,27 @@ use std::path::{Path, PathBuf};
 const CRATE: &str = "crates/rocmforge-kernels";
 
 /// New files: where, and the template.
-const FILES: [(&str, &str); 4] = [
+const FILES: [(&str, &str); 2] = [
     ("kernels/NAME.hip", include_str!("skeleton/kernel.hip")),
     (
         "crates/rocmforge-kernels/src/ops/NAME.rs",
-        include_str!("skeleton/launcher.rs"),
-    ),
-    (
-        "crates/rocmforge-kernels/src/reference/NAME.rs",
-        include_str!("skeleton/reference.rs"),
-    ),
-    (
-        "crates/rocmforge-kernels/tests/gpu/NAME.rs",
-        include_str!("skeleton/test.rs"),
+        include_str!("skeleton/declaration.rs"),
     ),
 ];
 
 enum Place {
-    /// In the order of names, among the lines with this beginning.
-    Sorted(&'static str),
+    /// In the order of names, among the lines with this beginning and this end.
+    Sorted(&'static str, &'static str),
     /// Behind the line with this text.
     Behind(&'static str),
 }
 
 /// The lines for lists: the file, the line and its place.
 #[rustfmt::skip]
-const ENTRIES: [(&str, &str, Place); 10] = [
-    ("crates/rocmforge-kernels/src/ops/mod.rs", "mod NAME;", Place::Sorted("mod ")),
-    ("crates/rocmforge-kernels/src/reference/mod.rs", "mod NAME;", Place::Sorted("mod ")),
-    ("crates/rocmforge-kernels/src/reference/mod.rs", "pub use NAME::NAME;", Place::Sorted("pub use ")),
-    ("crates/rocmforge-kernels/tests/gpu/main.rs", "mod NAME;", Place::Sorted("mod ")),
-    ("crates/rocmforge-kernels/tests/counters/launches.rs", "        k.NAME(s, &a, &y, 2.0)?;", Place::Behind("        k.scale(s, &a, &y, 2.0)?;")),
-    ("crates/rocmforge-kernels/tests/counters/bytes.rs", "        self.row(\"NAME\", 2 * one, No);\n        k.NAME(s, &a, &y, 2.0)?;", Place::Behind("        k.scale(s, &a, &y, 2.0)?;")),
-    ("crates/rocmforge-kernels/benches/gpu/kernels.rs", "    (\"NAME\", &[N], &[4096]),", Place::Behind("    (\"scale\", &[N], &[4096]),")),
-    ("crates/rocmforge-kernels/benches/gpu/op.rs", "            (\"NAME\", &[n]) => moved(numbers(&[n]), n),", Place::Behind("            // elements")),
-    ("crates/rocmforge-kernels/benches/gpu/op.rs", "            (\"NAME\", _) => k.NAME(s, x(0), y, 1.5),", Place::Behind("            (\"scale\", _) => k.scale(s, x(0), y, 1.5),")),
-    ("kernels/README.md", "| NAME `NAME` | x, y, u64 n, f32 factor | flat | factor * x; in place allowed |", Place::Behind("| softcap `softcap` | x, y, u64 n, f32 cap | flat | cap * tanh(x / cap); in place allowed |")),
+const ENTRIES: [(&str, &str, Place); 3] = [
+    ("crates/rocmforge-kernels/src/ops/mod.rs", "mod NAME;", Place::Sorted("mod ", ";")),
+    ("crates/rocmforge-kernels/src/ops/mod.rs", "    NAME::DECLARED,", Place::Sorted("    ", "::DECLARED,")),
+    ("kernels/README.md", "| NAME `NAME` | x, y, u64 n, f32 factor | flat | factor * x; in place allowed |", Place::Behind("|---|---|---|---|")),
 ];
 
 /// Makes the files and the lines.
@@ -57,13 +42,13 @@ pub(crate) fn make(name: &str) -> Result<(), KernelsError> {
         say!("{}", shown.display());
     }
     say!("");
-    say!("The kernel multiplies by a factor: put yours in its place, the reference and its test first. Then:");
+    say!("The kernel multiplies by a factor: put yours in its place, the definition first. Then:");
     say!("  cargo fmt --all                        breaks lines that the name has made long");
     say!(
         "  cargo xtask kernels build {name} --arch gfx1100 --arch gfx1201   compiles it for the simulated cards (clang {})",
         crate::compile::PINNED
     );
-    say!("  cargo test -p rocmforge-kernels --test gpu {name}");
+    say!("  cargo test -p rocmforge-kernels --test gpu declared");
     say!("  cargo xtask kernels counters {name} --bless   writes its bounds");
     say!("  cargo xtask kernels build              compiles it for all targets");
     say!("A kernel that is not for all targets is stated in tools/kernels/src/targets.rs.");
@@ -84,7 +69,7 @@ fn plan(root: &Path, name: &str) -> Result<Vec<(PathBuf, String)>, KernelsError>
         ));
     }
     let launchers = launchers(&root.join(CRATE).join("src/ops"))?;
-    if launchers.contains(&format!("fn {name}(")) {
+    if launchers.contains(&format!("fn {name}(")) || launchers.contains(&format!(": {name} in \"")) {
         return Err(refused(format!("`Kernels::{name}` exists")));
     }
     let mut changes: Vec<(PathBuf, String)> = Vec::new();
@@ -130,11 +115,12 @@ fn insert(text: &str, line: &str, place: &Place) -> Option<String> {
     }
     let at = match place {
         Place::Behind(other) => lines.iter().position(|l| l == other)? + 1,
-        Place::Sorted(beginning) => {
+        Place::Sorted(beginning, end) => {
             // The last list without an empty line in it.
-            let last = lines.iter().rposition(|l| l.starts_with(beginning))?;
+            let listed = |l: &&str| l.starts_with(beginning) && l.ends_with(end);
+            let last = lines.iter().rposition(|l| listed(l))?;
             let backwards = lines[..=last].iter().rev();
-            let list = backwards.take_while(|l| l.starts_with(beginning)).count();
+            let list = backwards.take_while(|l| listed(l)).count();
             let first = last + 1 - list;
             first + lines[first..=last].iter().filter(|l| **l < line).count()
         }
@@ -150,7 +136,7 @@ mod tests {
     #[test]
     fn every_place_of_this_workspace_is_found() {
         let changes = plan(workspace_root(), "zz_new").unwrap();
-        assert_eq!(changes.len(), FILES.len() + 8);
+        assert_eq!(changes.len(), FILES.len() + 2);
         for (path, text) in &changes {
             assert!(text.contains("zz_new") && !text.contains("NAME"), "{}", path.display());
             let mut without: Vec<&str> = text.lines().filter(|line| !line.contains("zz_new")).collect();
@@ -180,7 +166,7 @@ mod tests {
     #[test]
     fn a_line_comes_in_the_order_of_names() {
         let text = "mod support;\n\nmod b;\nmod d;\n\nfn f() {}\n";
-        let sorted = |line| insert(text, line, &Place::Sorted("mod "));
+        let sorted = |line| insert(text, line, &Place::Sorted("mod ", ";"));
         assert_eq!(sorted("mod c;").unwrap(), text.replace("mod d;", "mod c;\nmod d;"));
         assert_eq!(sorted("mod a;").unwrap(), text.replace("mod b;", "mod a;\nmod b;"));
         assert_eq!(sorted("mod e;").unwrap(), text.replace("mod d;", "mod d;\nmod e;"));
