@@ -198,7 +198,10 @@ mod tests {
             // SAFETY: as above. One part's bytes are not another's.
             assert_eq!(unsafe { at(PATTERN + 5).read() }, byte);
             let touched = own_kilobytes(&block);
-            assert!((20..64 << 10).contains(&touched), "{touched} kB for a few bytes of {size}");
+            assert!(
+                (20..64 << 10).contains(&touched),
+                "{touched} kB for a few bytes of {size}"
+            );
         }
     }
 
