@@ -164,13 +164,13 @@ fn write_family(
         }
     }
     manifest::agree(FAMILIES, family, &current)?;
-    let changed = |target: &str| {
+    let changed = |target: &str, pack: &Pack| {
         let chain = std::iter::successors(Some(target), |target| near_of(FAMILIES, target, family));
-        chain.take(TARGETS.len()).any(|target| made.contains_key(target))
+        chain.take(TARGETS.len()).any(|target| made.contains_key(target)) || !pack.is_stored_as_stated(FAMILIES, family)
     };
     let mut lines = Vec::new();
     for (target, pack) in &packs {
-        if !changed(target) {
+        if !changed(target, pack) {
             continue;
         }
         let near = near_of(FAMILIES, target, family).and_then(|near| packs.get(near));
@@ -259,6 +259,19 @@ mod tests {
                 prebuilt::replace(&path_in(folder.path(), target, "add"), add).unwrap();
             }
         }
+    }
+
+    #[test]
+    fn a_pack_that_is_stored_against_another_target_is_stored_anew() {
+        let (mut packs, folder) = copies(&["add"]);
+        let place = path_in(folder.path(), "gfx1101", "add");
+        prebuilt::replace(&place, &packs["gfx1101"].file.compress(None).unwrap()).unwrap();
+        let whole = Pack::load_from(folder.path(), "gfx1101", "add").unwrap();
+        packs.insert("gfx1101".to_owned(), whole);
+        let lines = write_family(folder.path(), "add", &packs, &BTreeMap::new()).unwrap();
+        assert!(lines.len() == 1 && lines[0].starts_with("gfx1101 "), "{lines:?}");
+        let committed = crate::read(&path("gfx1101", "add")).unwrap();
+        assert!(crate::read(&place).unwrap() == committed);
     }
 
     #[test]

@@ -6,7 +6,7 @@
 
 use crate::compile::{self, sorted};
 use crate::manifest::Manifest;
-use crate::targets::{TARGETS, fallback, has_family, near};
+use crate::targets::{Family, TARGETS, fallback, has_family, near};
 use crate::{KernelsError, at, read, workspace_root, write};
 use rocmforge_code_object::{CodeObject, PackFile};
 use serde::de::DeserializeOwned;
@@ -49,6 +49,8 @@ impl Shared {
 pub(crate) struct Pack {
     pub(crate) manifest: Manifest,
     pub(crate) file: PackFile,
+    /// The near target that its file is stored against. `None` if that is whole, or not written yet.
+    near: Option<String>,
 }
 
 impl Pack {
@@ -57,7 +59,8 @@ impl Pack {
         let text = serde_json::to_string(&manifest).map_err(|e| KernelsError::Manifest(e.to_string()))?;
         let objects = BTreeMap::from([(family.to_owned(), object)]);
         let file = PackFile::new(target, &text, &objects).map_err(of(path(target, family)))?;
-        Ok(Self { manifest, file })
+        let near = None;
+        Ok(Self { manifest, file, near })
     }
 
     /// The committed pack.
@@ -75,12 +78,20 @@ impl Pack {
         }
         let manifest = serde_json::from_str(file.manifest());
         let manifest = manifest.map_err(|e| KernelsError::Manifest(format!("{}: {e}", path.display())))?;
-        Ok(Self { manifest, file })
+        let near = PackFile::near_target(&read(&path)?)
+            .map_err(of(&path))?
+            .map(str::to_owned);
+        Ok(Self { manifest, file, near })
     }
 
     /// The family's code.
     pub(crate) fn object(&self, family: &str) -> &[u8] {
         self.file.object(family).unwrap_or_default()
+    }
+
+    /// Whether its file is stored against the near target that is stated today.
+    pub(crate) fn is_stored_as_stated(&self, families: &[Family], family: &str) -> bool {
+        self.near.as_deref() == near_of(families, self.file.target(), family)
     }
 
     /// The compiler that made it.
@@ -135,7 +146,7 @@ pub(crate) fn targets() -> Result<Vec<String>, KernelsError> {
 }
 
 /// The target against whose pack that of `target` is compressed, if that one has the family.
-pub(crate) fn near_of(families: &[crate::targets::Family], target: &str, family: &str) -> Option<&'static str> {
+pub(crate) fn near_of(families: &[Family], target: &str, family: &str) -> Option<&'static str> {
     near(target).filter(|near| has_family(families, near, family))
 }
 

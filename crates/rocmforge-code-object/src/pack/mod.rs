@@ -41,7 +41,7 @@ const MAX_FILE: u64 = 16 << 20;
 const MAX_WINDOW_LOG: u32 = 27;
 const MAX_NAME: usize = 64;
 const MAX_OBJECTS: u32 = 1024;
-/// Files that need each other, one after the other: gfx942 that of gfx90a, and that the one of gfx1100.
+/// Files that need each other, one after the other: gfx1150 that of gfx1151, that the one of gfx1101, and that the one of gfx1100.
 const MAX_CHAIN: u32 = 4;
 
 /// High enough that more gains nothing on a few hundred kilobytes.
@@ -154,6 +154,16 @@ impl PackFile {
             });
         }
         Self::parse(header.target.to_owned(), contents)
+    }
+
+    /// The near target of a file: `None` if it is stored whole.
+    ///
+    /// # Errors
+    ///
+    /// [`PackError`] of the header; nothing is unpacked.
+    pub fn near_target(file: &[u8]) -> Result<Option<&str>, PackError> {
+        let near = Header::read(file)?.near;
+        Ok((!near.is_empty()).then_some(near))
     }
 
     /// Reads a file `<target>/<name>.pack`, and the file of the same name in the near target's folder beside its own if it needs one.

@@ -49,6 +49,10 @@ fn a_file_like_another_takes_little_room_and_needs_it() {
     let second = PackFile::new("gfx1101", "{}", &objects(&[("one", &changed)])).expect("small");
     let packed = second.compress(Some(&first)).expect("in memory");
     assert!(packed.len() < 1_000, "{} bytes", packed.len());
+    assert_eq!(PackFile::near_target(&packed).expect("sound"), Some("gfx1100"));
+    let whole = first.compress(None).expect("in memory");
+    assert_eq!(PackFile::near_target(&whole).expect("sound"), None);
+    assert!(PackFile::near_target(&packed[..20]).is_err());
     let read = PackFile::read(&packed, |near| {
         assert_eq!(near, "gfx1100");
         Ok(Some(first.clone()))
