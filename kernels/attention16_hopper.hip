@@ -1,5 +1,5 @@
-// The attention of attention16.hip on Hopper's tensor cores, without masks, caps, slopes and sinks: include/attention16.h,
-// include/attention16_hopper.h.
+// The attention of attention16_{f16,bf16}.hip on Hopper's tensor cores, without masks, caps, slopes and sinks:
+// include/attention16.h, include/attention16_hopper.h.
 // grid = (heads, batches, ceil(seq_q / (64 GROUPS))), the blocks with most keys first where attention is causal. Heads of up to D elements.
 #include "include/attention16_hopper.h"
 

@@ -1,5 +1,5 @@
-// Attention of one block's queries over 16-bit floats on the matrix unit: the main loop of attention16.hip and paged16.hip, which say where queries,
-// keys and values lie and where results go. include/tile.h.
+// Attention of one block's queries over 16-bit floats on the matrix unit: the main loop of attention16_strided.h, attention16_split.hip and
+// paged16.h, which say where queries, keys and values lie and where results go. tile.h.
 //
 // A block has WAVES waves and walks through tiles of BK keys. All of them copy; the first ROWS have 16 queries each, which is all of them in most
 // kernels. Scores are tiles of keys by queries, so that a query's scores lie in few lanes and the weights are an operand of the next product as they

@@ -1,8 +1,10 @@
-// Rows of f32 values as rows of f16, each with a power of two: value = f16 * 2^exponent.
+// Rows of f32 values, and of weights of every type, as rows of f16, each with a power of two: value = f16 * 2^exponent.
 //
 // The power brings the row's largest finite magnitude to 2^14 .. 2^15, so nothing overflows f16, and what is at least 2^-28 of the largest keeps
 // f16's 11 bits. An infinite value or a NaN stays one.
 #pragma once
+#include "packed_fours.h"
+#include "quant.h"
 #include "team.h"
 
 typedef _Float16 h8 __attribute__((ext_vector_type(8)));
@@ -53,3 +55,58 @@ template <class Team, class Eight> RF_DEVICE void rf_half_row(u32 k, _Float16 *_
         if (s * STEP + first < k) *(h8 *)(to + s * STEP + first) = HalfRowEight::scaled(held[s], factor);
     for (u32 c = HELD * STEP + first; c < k; c += STEP) *(h8 *)(to + c) = HalfRowEight::scaled(eight(c), factor);
 }
+
+// Rows of weights. 32 lanes have a row of up to 1024 columns, a block has a longer one. grid = ceil(count / 8), or count.
+template <class Row> RF_DEVICE void half_rows(_Float16 *to, i32 *exponents, u32 count, u32 k, u64 stride, Row row) {
+    if (k <= 1024) {
+        u32 r = Team32::row();
+        if (r < count) rf_half_row<Team32>(k, to + r * stride, exponents + r, row(r));
+    } else {
+        u32 r = rf_block_x();
+        rf_half_row<Team256>(k, to + r * stride, exponents + r, row(r));
+    }
+}
+
+// Row r of ggml's order.
+template <class W> struct RowOf {
+    const u8 *row;
+    u32 k;
+    __attribute__((device, always_inline)) HalfRowEight operator()(u32 c) const {
+        if constexpr (W::block == 1) {
+            if (c + 8 <= k) return {W::four(row, c / 4), W::four(row, c / 4 + 1)};
+            HalfRowEight v = {rf_splat(0.0f), rf_splat(0.0f)};
+#pragma unroll
+            for (u32 e = 0; e < 7; ++e)
+                if (c + e < k) (e < 4 ? v.low : v.high)[e % 4] = W::one(row, c + e);
+            return v;
+        } else {
+            const u8 *block = row + (u64)(c / W::block) * W::bytes;
+            u32 i = c % W::block / 4;
+            return {W::four(block, i), W::four(block, i + 1)};
+        }
+    }
+};
+// A row of a packed matrix, from its first block on.
+template <class W> struct PackedRowOf {
+    const u8 *w;
+    u64 blocks;
+    u32 first;
+    __attribute__((device, always_inline)) HalfRowEight operator()(u32 c) const {
+        u32 i = first + c / RF_Q8_BLOCK, f = c % RF_Q8_BLOCK / 4;
+        return {W::four(w, blocks, i, f), W::four(w, blocks, i, f + 1)};
+    }
+};
+
+#define RF_HALF_ROWS(name, W)                                                                                                      \
+    RF_KERNEL(RF_ROW_BLOCK) half_rows_##name(const u8 *w, _Float16 *to, i32 *exponents, u32 count, u32 k, u64 stride) {            \
+        half_rows(to, exponents, count, k, stride,                                                                                 \
+                  [=](u32 r) __attribute__((always_inline)) { return RowOf<W>{w + r * (u64)(k / W::block) * W::bytes, k}; });      \
+    }
+#define RF_HALF_ROWS_PACKED(name, W)                                                                                               \
+    RF_KERNEL(RF_ROW_BLOCK)                                                                                                        \
+    half_rows_packed_##name(const u8 *w, _Float16 *to, i32 *exponents, u32 first, u32 count, u32 n, u32 k, u64 stride) {           \
+        u32 row_blocks = k / RF_Q8_BLOCK;                                                                                          \
+        half_rows(to, exponents, count, k, stride, [=](u32 r) __attribute__((always_inline)) {                                     \
+            return PackedRowOf<W>{w, (u64)n * row_blocks, (first + r) * row_blocks};                                               \
+        });                                                                                                                        \
+    }

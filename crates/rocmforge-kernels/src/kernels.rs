@@ -204,15 +204,20 @@ fn has_kernel(module: &HipModule, name: &str) -> bool {
 }
 
 /// What takes the place of a family that some processors lack.
-const INSTEAD: [(&str, &str); 4] = [
-    ("attention16", FLASH_ATTENTION),
+const INSTEAD: [(&str, &str); 8] = [
+    ("attention16_f16", FLASH_ATTENTION),
+    ("attention16_f16_extra", FLASH_ATTENTION),
+    ("attention16_bf16", FLASH_ATTENTION),
+    ("attention16_bf16_extra", FLASH_ATTENTION),
     ("attention16_split", FLASH_ATTENTION),
     (
         "matmul16",
         "matmul does it with operands in f32, and up to 8 rows matmul16 works everywhere",
     ),
-    ("paged16", "paged_attention does it with operands in f32"),
+    ("paged16", PAGED_ATTENTION),
+    ("paged16_capped", PAGED_ATTENTION),
 ];
+const PAGED_ATTENTION: &str = "paged_attention does it with operands in f32";
 const FLASH_ATTENTION: &str = "flash_attention does it with operands in f32";
 
 /// Why a kernel is not in the pack `pack` on a device of architecture `arch`.
@@ -276,7 +281,7 @@ mod tests {
     #[test]
     fn a_card_without_matrix_instructions_is_refused_with_what_it_needs() {
         assert_eq!(
-            text("sm_75", "attention16", "attention16_f16_d64"),
+            text("sm_75", "attention16_f16", "attention16_f16_d64"),
             "sm_75 has no attention16_f16_d64, which needs compute capability 8.0 and later; \
              flash_attention does it with operands in f32"
         );
@@ -296,7 +301,7 @@ mod tests {
 
     #[test]
     fn a_card_with_too_few_registers_is_refused_with_those_that_have_enough() {
-        let text = text("gfx1030", "attention16", "attention16_bf16_d256");
+        let text = text("gfx1030", "attention16_bf16", "attention16_bf16_d256");
         assert!(
             text.starts_with("gfx1030 has no attention16_bf16_d256, which needs gfx1100 or "),
             "{text}"

@@ -48,8 +48,9 @@ pub(crate) struct Format {
     pub(crate) matmul: &'static str,
     pub(crate) get_rows: &'static str,
     pub(crate) matvec_id: &'static str,
-    /// In the family `half_rows`.
+    /// Rows as f16, and the family of that kernel and of the one for packed rows.
     pub(crate) half_rows: &'static str,
+    pub(crate) half_rows_family: &'static str,
 }
 
 /// A kernel of products with few rows of activations.
@@ -76,7 +77,7 @@ pub(crate) struct Packed {
     /// In the family `packed_rows`.
     pub(crate) matmul: &'static str,
     pub(crate) get_rows: &'static str,
-    /// In the family `half_rows`.
+    /// In the family [`Format::half_rows_family`].
     pub(crate) half_rows: &'static str,
 }
 
@@ -147,6 +148,7 @@ macro_rules! format {
             get_rows: concat!("get_rows_", $name),
             matvec_id: concat!("matvec_id_", $name),
             half_rows: concat!("half_rows_", $name),
+            half_rows_family: concat!("half_rows_", $name),
         }
     };
 }

@@ -238,6 +238,20 @@ mod tests {
         }
     }
 
+    /// Each commit that changes a family adds as much to every clone.
+    #[test]
+    fn a_family_has_less_than_200_kilobytes_for_all_targets() {
+        let mut sizes = BTreeMap::<String, u64>::new();
+        for (target, families) in files().unwrap() {
+            for family in families {
+                let bytes = std::fs::metadata(path(&target, &family)).unwrap().len();
+                *sizes.entry(family).or_default() += bytes;
+            }
+        }
+        sizes.retain(|_, bytes| *bytes >= 200_000);
+        assert!(sizes.is_empty(), "split the sources of {sizes:?} by type or size");
+    }
+
     #[test]
     fn a_file_is_written_when_it_changes() {
         let folder = tempfile::tempdir().unwrap();

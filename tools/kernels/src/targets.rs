@@ -105,36 +105,20 @@ pub(crate) enum Base {
 
 /// The families that are stated. Every other one is compiled for the base targets, with the same kernels on each.
 pub(crate) const FAMILIES: &[Family] = &[
-    Family {
-        name: "attention16",
-        base: Base::Without(&["sm_75"]),
-        also: &["sm_80"],
-        only: &[
-            ("attention16_bf16_d256", NOT_GFX1030),
-            ("attention16_bf16_extra_d256", NOT_GFX1030),
-        ],
-    },
+    on_matrix_units("attention16_f16", &[]),
+    on_matrix_units("attention16_f16_extra", &[]),
+    on_matrix_units("attention16_bf16", &[("attention16_bf16_d256", NOT_GFX1030)]),
+    on_matrix_units(
+        "attention16_bf16_extra",
+        &[("attention16_bf16_extra_d256", NOT_GFX1030)],
+    ),
     hopper("attention16_hopper"),
-    Family {
-        name: "attention16_split",
-        base: Base::Without(&["sm_75"]),
-        also: &["sm_80"],
-        only: &[],
-    },
+    on_matrix_units("attention16_split", &[]),
     hopper("attention16_split_hopper"),
-    Family {
-        name: "matmul16",
-        base: Base::Without(&["sm_75"]),
-        also: &["sm_80"],
-        only: &[],
-    },
+    on_matrix_units("matmul16", &[]),
     hopper("matmul16_hopper"),
-    Family {
-        name: "paged16",
-        base: Base::Without(&["sm_75"]),
-        also: &["sm_80"],
-        only: &[("paged16_d256", NOT_GFX1030), ("paged16_capped_d256", NOT_GFX1030)],
-    },
+    on_matrix_units("paged16", &[("paged16_d256", NOT_GFX1030)]),
+    on_matrix_units("paged16_capped", &[("paged16_capped_d256", NOT_GFX1030)]),
     hopper("paged16_hopper"),
 ];
 
@@ -142,6 +126,16 @@ pub(crate) const FAMILIES: &[Family] = &[
 const NOT_GFX1030: &[&str] = &[
     "gfx1100", "gfx1101", "gfx1102", "gfx1150", "gfx1151", "gfx1200", "gfx1201", "gfx90a", "gfx942", "sm_80",
 ];
+
+/// A family of matrix instructions of 16-bit floats, which NVIDIA's cards have from 8.0 on.
+const fn on_matrix_units(name: &'static str, only: &'static [(&'static str, &'static [&'static str])]) -> Family {
+    Family {
+        name,
+        base: Base::Without(&["sm_75"]),
+        also: &["sm_80"],
+        only,
+    }
+}
 
 /// A family of wgmma.
 const fn hopper(name: &'static str) -> Family {

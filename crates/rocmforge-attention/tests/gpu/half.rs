@@ -33,7 +33,7 @@ fn values(ty: FloatType, bits: &[u16]) -> Vec<f32> {
 fn half_attention_is_its_definition_in_every_layout() {
     let gpu = rocmforge_testkit::gpu();
     let (kernels, stream) = (Kernels::load(gpu.backend()).unwrap(), gpu.backend().stream());
-    if let Err(error @ KernelError::NotForDevice { .. }) = kernels.kernel("attention16", "attention16_f16_d64") {
+    if let Err(error @ KernelError::NotForDevice { .. }) = kernels.kernel("attention16_f16", "attention16_f16_d64") {
         rocmforge_testkit::skip!("{error}");
     }
     let (batch, heads, kv_heads, seq_q, seq_k, head_dim) = (2, 4, 2, 19, 37, 40);

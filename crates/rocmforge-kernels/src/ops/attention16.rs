@@ -179,6 +179,16 @@ fn variant(ty: Half, width: u32) -> Variant {
     }
 }
 
+/// The family of the kernels of a type: those that only scale scores, or those with masks, caps, slopes and sinks.
+const fn family_of(ty: Half, plain: bool) -> &'static str {
+    match (ty, plain) {
+        (Half::F16, true) => "attention16_f16",
+        (Half::F16, false) => "attention16_f16_extra",
+        (Half::Bf16, true) => "attention16_bf16",
+        (Half::Bf16, false) => "attention16_bf16_extra",
+    }
+}
+
 impl Kernels {
     /// `out[b, h, i] = sum_j softmax_j(score(b, h, i, j)) v[b, h', j]` over the visible keys j, with scores and sums in f32 on the matrix unit and
     /// weights rounded to the operands' type. A query that sees nothing gives zeros. Keys that no query sees are not read; of those beside
@@ -211,8 +221,8 @@ impl Kernels {
         };
         let (family, name, queries, lds) = match hopper {
             Some(hopper) => ("attention16_hopper", hopper.name, hopper.queries, hopper.lds),
-            None if options.plain() => ("attention16", variant.plain, variant.queries, 0),
-            None => ("attention16", variant.extra, variant.queries, 0),
+            None if options.plain() => (family_of(o.ty, true), variant.plain, variant.queries, 0),
+            None => (family_of(o.ty, false), variant.extra, variant.queries, 0),
         };
         let args = match options.plain() {
             true => args,

@@ -42,6 +42,15 @@ macro_rules! variant {
     };
 }
 
+/// The family of the kernels with or without a mask.
+const fn family_of(masked: bool) -> &'static str {
+    if masked {
+        "flash_attention_masked"
+    } else {
+        "flash_attention"
+    }
+}
+
 const VARIANTS: [Variant; 4] = [variant!(32, 32), variant!(64, 32), variant!(128, 32), variant!(256, 16)];
 
 impl Kernels {
@@ -121,6 +130,6 @@ impl Kernels {
         let config = geometry::config([dims.seq_q.div_ceil(variant.queries), dims.heads, dims.batch], THREADS);
         // SAFETY: strides stay inside of every operand, the output is written once and overlaps nothing, head_dim fits the variant:
         // checked above. The grid has exactly `heads` and `batch` blocks along y and z.
-        unsafe { self.launch(stream, "flash_attention", name, config, args) }
+        unsafe { self.launch(stream, family_of(options.mask.is_some()), name, config, args) }
     }
 }

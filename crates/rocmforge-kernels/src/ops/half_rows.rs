@@ -7,7 +7,7 @@ use crate::{KernelError, KernelResult, Kernels, WeightType, geometry};
 use rocmforge_runtime::{HipBuffer, HipStream, LaunchArgs};
 use std::ops::Range;
 
-const FAMILY: &str = "half_rows";
+const OP: &str = "half_rows";
 /// What the address of a row is a multiple of, in bytes and in elements.
 const ROW_BYTES: usize = 16;
 const ROW_ELEMENTS: usize = 8;
@@ -64,7 +64,7 @@ impl HalfRows {
     /// # Errors
     /// `bytes` is not as long as [`Self::byte_len`] says, or a dimension is 0 or too large.
     pub fn written(bytes: &HipBuffer<u8>, dims: [usize; 2]) -> KernelResult<Self> {
-        Self::room(Check("half_rows"), bytes, dims)
+        Self::room(Check(OP), bytes, dims)
     }
 
     /// The room for rows in memory that is as long as [`Self::byte_len`].
@@ -99,6 +99,13 @@ impl WeightMatrix<'_> {
         match self {
             Self::Packed(packed) => [packed.n(), packed.k()],
             Self::Plain(_, _, shape) => *shape,
+        }
+    }
+
+    fn ty(&self) -> WeightType {
+        match self {
+            Self::Packed(packed) => packed.ty(),
+            Self::Plain(ty, _, _) => *ty,
         }
     }
 
@@ -164,7 +171,7 @@ impl Kernels {
         rows: Range<usize>,
         to: &HipBuffer<u8>,
     ) -> KernelResult<HalfRows> {
-        let check = Check(FAMILY);
+        let check = Check(OP);
         w.check(check)?;
         let [n, k] = w.shape();
         if rows.end > n {
@@ -199,7 +206,7 @@ impl Kernels {
         let (name, config) = geometry::by_row(count, columns, name, name);
         // SAFETY: rows first to first + count are within the matrix, whose length and alignment are checked above or, packed, since it was made; `to`
         // has room for them and begins at a multiple of 16 bytes, as its rows do; they are apart.
-        unsafe { self.launch(stream, FAMILY, name, config, args) }?;
+        unsafe { self.launch(stream, w.ty().format().half_rows_family, name, config, args) }?;
         Ok(out)
     }
 }

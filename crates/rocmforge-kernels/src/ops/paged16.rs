@@ -12,6 +12,7 @@ const LEAST_BLOCK: usize = 16;
 /// product and scale it afterwards.
 const PLAIN_SCALES: std::ops::RangeInclusive<f32> = 1e-20..=1e20;
 const FAMILY: &str = "paged16";
+const CAPPED: &str = "paged16_capped";
 const HOPPER: &str = "paged16_hopper";
 
 /// A compiled size: names of its kernels without and with a cap, tokens of a block, and the same kernel for Hopper with the tokens of its blocks.
@@ -106,7 +107,7 @@ impl Kernels {
         let (family, name, tokens, lds) = match hopper {
             Some((name, tokens, lds)) => (HOPPER, name, tokens, lds),
             None if plain => (FAMILY, variant.plain, variant.tokens, 0),
-            None => (FAMILY, variant.capped, variant.tokens, 0),
+            None => (CAPPED, variant.capped, variant.tokens, 0),
         };
         let blocks = check.dim_to("blocks of tokens", shape.tokens.div_ceil(tokens), MAX_BLOCKS)?;
         let args = o.read().out(o.out);

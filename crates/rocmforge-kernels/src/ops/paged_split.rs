@@ -90,7 +90,7 @@ impl Kernels {
             check.disjoint(("to", to), ("partial", partial))?;
         }
         let ratio = shape.heads / shape.kv_heads;
-        let Some((splits, combine)) = names(kv, shape.head_dim) else {
+        let (Some(family), Some((splits, combine))) = (family_of(kv, shape.head_dim), names(kv, shape.head_dim)) else {
             return Err(check.mismatch("head_dim must be 64, 128 or 256", shape.head_dim, 128));
         };
         let (name, pack) = match ratio {
@@ -111,19 +111,36 @@ impl Kernels {
         let config = geometry::config([count, packs, d.tokens], 256);
         // SAFETY: lengths are those of the shapes, caches are aligned for what lanes read and heads are whole multiples of 8 elements, what is written is
         // apart from all operands, checked above; the kernel compares each sequence, position and block number with its limit.
-        unsafe { self.launch(stream, FAMILY, name, config, args) }?;
+        unsafe { self.launch(stream, family, name, config, args) }?;
         let args = (LaunchArgs::new().buffer(&values).buffer(&tops).buffer(&sums))
             .out(o.out)
             .out_or_null(q8.as_ref());
         let args = args.values([d.tokens, d.heads, count]);
         let config = geometry::config([d.heads, d.tokens, 1], 256);
         // SAFETY: as above; the launch before has written a maximum and a sum for each part, and values where the sum is not 0.
-        unsafe { self.launch(stream, FAMILY, combine, config, args) }?;
+        unsafe { self.launch(stream, COMBINE, combine, config, args) }?;
         Ok(q8.map(|to| Q8Activations::new(to, [shape.tokens, width])))
     }
 }
 
-const FAMILY: &str = "paged_split";
+/// The family of the kernels that join parts.
+const COMBINE: &str = "paged_combine";
+
+/// The family of the kernels of a part.
+const fn family_of(kv: KvType, head_dim: usize) -> Option<&'static str> {
+    Some(match (kv, head_dim) {
+        (KvType::F16, 64) => "paged_split_f16_d64",
+        (KvType::F16, 128) => "paged_split_f16_d128",
+        (KvType::F16, 256) => "paged_split_f16_d256",
+        (KvType::Bf16, 64) => "paged_split_bf16_d64",
+        (KvType::Bf16, 128) => "paged_split_bf16_d128",
+        (KvType::Bf16, 256) => "paged_split_bf16_d256",
+        (KvType::Q8_0, 64) => "paged_split_q8_0_d64",
+        (KvType::Q8_0, 128) => "paged_split_q8_0_d128",
+        (KvType::Q8_0, 256) => "paged_split_q8_0_d256",
+        _ => return None,
+    })
+}
 
 /// The kernels for a type and a head: those of a part by the heads that share keys (one, two, up to four), and the one that joins parts.
 fn names(kv: KvType, head_dim: usize) -> Option<([&'static str; 3], &'static str)> {

@@ -309,7 +309,7 @@ fn both(d: &Device, case: &Case) {
 
 #[test]
 fn every_width_of_heads() {
-    let d = device_with!("attention16", "attention16_f16_d64");
+    let d = device_with!("attention16_f16", "attention16_f16_d64");
     for width in [8, 40, 64, 80, 96, 128, 192, 256] {
         both(&d, &case([2, 1], [19, 35], [width, width], CAUSAL));
     }
@@ -320,7 +320,7 @@ fn every_width_of_heads() {
 
 #[test]
 fn lengths_around_the_tiles() {
-    let d = device_with!("attention16", "attention16_f16_d64");
+    let d = device_with!("attention16_f16", "attention16_f16_d64");
     for seq in [
         [1, 1],
         [1, 33],
@@ -344,7 +344,7 @@ fn lengths_around_the_tiles() {
 
 #[test]
 fn windows_of_keys() {
-    let d = device_with!("attention16", "attention16_f16_d64");
+    let d = device_with!("attention16_f16", "attention16_f16_d64");
     for (seq, keys) in [
         ([40, 40], 1),
         ([100, 100], 33),
@@ -359,7 +359,7 @@ fn windows_of_keys() {
 
 #[test]
 fn heads_share_keys_and_values() {
-    let d = device_with!("attention16", "attention16_f16_d64");
+    let d = device_with!("attention16_f16", "attention16_f16_d64");
     for heads in [[4, 4], [4, 2], [6, 2], [4, 1]] {
         let shared = case(heads, [18, 21], [64, 64], CAUSAL);
         both(
@@ -377,7 +377,7 @@ fn heads_share_keys_and_values() {
 
 #[test]
 fn layouts_need_no_transposition() {
-    let d = device_with!("attention16", "attention16_f16_d64");
+    let d = device_with!("attention16_f16", "attention16_f16_d64");
     for layout in [Layout::TokensFirst, Layout::Gaps] {
         let strided = case([4, 2], [21, 37], [40, 72], CAUSAL);
         both(
@@ -396,7 +396,7 @@ fn layouts_need_no_transposition() {
 
 #[test]
 fn masks_slopes_caps_and_sinks() {
-    let d = device_with!("attention16", "attention16_f16_d64");
+    let d = device_with!("attention16_f16", "attention16_f16_d64");
     let plain = case([4, 2], [18, 50], [64, 64], ALL);
     let plain = Case {
         shape: Attention16Shape {
@@ -460,7 +460,7 @@ fn masks_slopes_caps_and_sinks() {
 
 #[test]
 fn sequences_of_different_lengths() {
-    let d = device_with!("attention16", "attention16_f16_d64");
+    let d = device_with!("attention16_f16", "attention16_f16_d64");
     let lengths = vec![[70, 70], [1, 33], [0, 12], [17, 0], [40, 9], [1, 1]];
     for visible in [ALL, CAUSAL, window(10)] {
         let mixed = case([2, 1], [70, 80], [64, 40], visible);
@@ -488,7 +488,7 @@ fn sequences_of_different_lengths() {
 /// Products of such queries and keys are far beyond the largest f16, 65,504.
 #[test]
 fn magnitudes_that_overflow_f16() {
-    let d = device_with!("attention16", "attention16_f16_d64");
+    let d = device_with!("attention16_f16", "attention16_f16_d64");
     for width in [64, 128, 256] {
         let large = Case {
             magnitude: 60_000.0,
@@ -503,7 +503,7 @@ fn magnitudes_that_overflow_f16() {
 /// Largest and smallest products change places, or all are alike.
 #[test]
 fn scales_below_and_at_zero() {
-    let d = device_with!("attention16", "attention16_f16_d64");
+    let d = device_with!("attention16_f16", "attention16_f16_d64");
     for scale in [-0.1, 0.0, 1e-39] {
         both(
             &d,
@@ -518,7 +518,7 @@ fn scales_below_and_at_zero() {
 /// Hugging Face hides keys with the smallest finite f32 instead of -inf: a row of nothing else is then a plain mean.
 #[test]
 fn masks_of_the_smallest_number_do_not_overflow() {
-    let d = device_with!("attention16", "attention16_f16_d64");
+    let d = device_with!("attention16_f16", "attention16_f16_d64");
     let s = case([1, 1], [3, 70], [64, 64], ALL).shape;
     let mut random = rng(5);
     let [q, k, v] = [s.seq_q, s.seq_k, s.seq_k].map(|rows| {
@@ -576,7 +576,7 @@ fn masks_of_the_smallest_number_do_not_overflow() {
 /// A head computes the same whether it shares keys or has copies of them, and a sequence the same alone and among others.
 #[test]
 fn sharing_and_batching_change_no_bit() {
-    let d = device_with!("attention16", "attention16_f16_d64");
+    let d = device_with!("attention16_f16", "attention16_f16_d64");
     for ty in [Half::F16, Half::Bf16] {
         // Batches of one head each, whose keys are read through strides of 0 or from copies.
         let (heads, rows, keys, width) = (3, 19, 45, 64);
@@ -629,7 +629,7 @@ fn sharing_and_batching_change_no_bit() {
 /// Causality as a mask of -inf goes through the kernels that change scores.
 #[test]
 fn causal_is_a_mask() {
-    let d = device_with!("attention16", "attention16_f16_d64");
+    let d = device_with!("attention16_f16", "attention16_f16_d64");
     let (rows, keys, width) = (37, 50, 64);
     let s = case([1, 1], [rows, keys], [width, width], CAUSAL).shape;
     let mut random = rng(9);

@@ -1,0 +1,53 @@
+// The parts of paged_split_{type}_d{64,128,256}.hip joined: include/paged_split.h.
+#include "include/math.h"
+#include "include/quantize.h"
+#include "include/team.h"
+
+// out[t, h] of the parts; with q8 as 8-bit activations, too. A block has a token and a head, D / 4 threads a four of it each and every
+// RF_ROW_BLOCK / (D / 4)-th part. grid = (heads, tokens).
+template <u32 D>
+RF_DEVICE void paged_combine(const float *__restrict__ sums_of_values, const float *__restrict__ tops, const float *__restrict__ sums,
+                             float *__restrict__ out, u8 *__restrict__ q8, u32 tokens, u32 heads, u32 parts) {
+    constexpr u32 FOURS = D / 4, SHARES = RF_ROW_BLOCK / FOURS;
+    RF_SHARED f4 results[SHARES][FOURS];
+    RF_SHARED float totals[SHARES];
+    u32 tid = rf_thread(), four = tid % FOURS, share = tid / FOURS;
+    u64 row = (u64)rf_block_y() * heads + rf_block_x();
+    const float *top = tops + row * parts, *sum = sums + row * parts;
+    float most = -RF_INF;
+    for (u32 i = 0; i < parts; ++i) most = rf_max(most, top[i]);
+    float base = most == -RF_INF ? 0.0f : most, total = 0.0f;
+    f4 result = rf_splat(0.0f);
+    for (u32 i = share; i < parts; i += SHARES) {
+        float of = sum[i];
+        if (of == 0.0f) continue; // no key, and no values
+        float weight = rf_exp(top[i] - base);
+        total = rf_fma(weight, of, total); // NaN stays, whatever its weight
+        result += weight * rf_get4(sums_of_values + (row * parts + i) * D + four * 4);
+    }
+    results[share][four] = result;
+    if (four == 0) totals[share] = total;
+    rf_barrier();
+    if (tid >= 32 && tid >= FOURS) return; // whole groups of 32 lanes go on
+    bool in = tid < FOURS;
+    total = 0.0f;
+    result = rf_splat(0.0f);
+    for (u32 i = 0; i < SHARES; ++i) {
+        total += totals[i];
+        result += results[i][tid % FOURS];
+    }
+    result = result / total;
+    u64 at = row * D + four * 4;
+    if (in) rf_put4(out + at, result);
+    if (q8) rf_quantize4(in ? result : rf_splat(0.0f), q8, (u64)tokens * heads * D, at, in);
+}
+
+#define RF_PAGED_COMBINE(D)                                                                                                            \
+    RF_KERNEL(RF_ROW_BLOCK)                                                                                                            \
+    paged_combine_d##D(const float *values, const float *tops, const float *sums, float *out, u8 *q8, u32 tokens, u32 heads, u32 parts) { \
+        paged_combine<D>(values, tops, sums, out, q8, tokens, heads, parts);                                                           \
+    }
+
+RF_PAGED_COMBINE(64)
+RF_PAGED_COMBINE(128)
+RF_PAGED_COMBINE(256)
