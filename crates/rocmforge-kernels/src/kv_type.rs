@@ -63,3 +63,16 @@ impl KvType {
         }
     }
 }
+
+/// The name of a kernel that there is for each type: what stands before and behind the type's name.
+macro_rules! by_kv {
+    ($kv:expr, $start:literal $(, $end:literal)*) => {
+        match $kv {
+            $crate::KvType::F32 => concat!($start, "f32" $(, $end)*),
+            $crate::KvType::F16 => concat!($start, "f16" $(, $end)*),
+            $crate::KvType::Bf16 => concat!($start, "bf16" $(, $end)*),
+            $crate::KvType::Q8_0 => concat!($start, "q8_0" $(, $end)*),
+        }
+    };
+}
+pub(crate) use by_kv;

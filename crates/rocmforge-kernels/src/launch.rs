@@ -143,6 +143,50 @@ impl<'k, 'a> Launch<'k, 'a> {
         }
     }
 
+    /// Bytes of this shape that the kernel reads as elements of this alignment.
+    pub(crate) fn read_bytes(
+        self,
+        name: &'static str,
+        buffer: &'a HipBuffer<u8>,
+        shape: &[usize],
+        alignment: usize,
+    ) -> KernelResult<Self> {
+        let op = self.read(name, buffer, shape)?;
+        op.aligned(name, buffer, alignment)?;
+        Ok(op)
+    }
+
+    /// The same that it writes.
+    pub(crate) fn write_bytes(
+        self,
+        name: &'static str,
+        buffer: &'a HipBuffer<u8>,
+        shape: &[usize],
+        alignment: usize,
+    ) -> KernelResult<Self> {
+        let op = self.write(name, buffer, shape, &[])?;
+        op.aligned(name, buffer, alignment)?;
+        Ok(op)
+    }
+
+    /// An operand of this shape that the kernel writes in [parts](Self::part), or that a later launch of the operation writes.
+    pub(crate) fn write_later<T: Pod>(
+        mut self,
+        name: &'static str,
+        buffer: &HipBuffer<T>,
+        shape: &[usize],
+    ) -> KernelResult<Self> {
+        self.check.len(name, buffer, shape)?;
+        self.note(name, buffer, [true, true], &[]);
+        Ok(self)
+    }
+
+    /// A part of an operand that is stated as a whole.
+    pub(crate) fn part<T: Pod>(mut self, buffer: &'a HipBuffer<T>) -> Self {
+        self.args = self.args.out(buffer);
+        self
+    }
+
     /// An operand `[batch, heads, rows, columns]` that the kernel reads through strides.
     pub(crate) fn read_strided<T: Pod>(
         self,

@@ -1,7 +1,7 @@
 //! A call of a declared kernel: its operands by name, and what it gave.
 
 use crate::launch::FAULT_WORD;
-use crate::{Fault, KernelResult, Kernels, KvType};
+use crate::{Fault, KernelResult, Kernels, KvType, reference};
 use bytemuck::Pod;
 use rocmforge_runtime::{HipBuffer, HipStream};
 use std::any::Any;
@@ -171,6 +171,15 @@ impl<'a> Call<'a> {
         self.take(name, values.len(), Elements::U8, false, &|| Values::U8(values.clone()))
     }
 
+    /// `n` numbers in -1 to 1 as a cache of this type holds them.
+    pub(crate) fn cache(&mut self, name: &'static str, kv: KvType, n: usize) -> KernelResult<HipBuffer<u8>> {
+        let len = kv.byte_len(n).unwrap_or(0);
+        self.take(name, len, Elements::U8, false, &|| {
+            let values: Vec<f32> = (0..n).map(|at| 2.0 * unit(name, at) - 1.0).collect();
+            Values::U8(reference::kv_bytes(kv, &values))
+        })
+    }
+
     /// A fault word without a fault.
     pub(crate) fn fault_word(&mut self) -> KernelResult<HipBuffer<u64>> {
         self.written(FAULT_WORD, 1, Elements::U64, &|| Values::U64(vec![Fault::NONE]))
@@ -209,6 +218,14 @@ impl<'a> Call<'a> {
         match self.inputs.get(name) {
             Some(Values::U32(values)) => values,
             _ => &[],
+        }
+    }
+
+    /// The values of an input in bytes.
+    pub(crate) fn kv(&self, name: &'static str, kv: KvType) -> Vec<f64> {
+        match self.inputs.get(name) {
+            Some(Values::U8(bytes)) => reference::kv_values(kv, bytes),
+            _ => Vec::new(),
         }
     }
 

@@ -1,8 +1,12 @@
 //! The paged cache of keys and values: attention over it.
 
-use crate::check::{Check, MAX_DIM};
-use crate::{Faults, KernelResult, Kernels, KvType, geometry};
-use rocmforge_runtime::{HipBuffer, HipStream, LaunchArgs};
+use super::matvec_q8::Q8Activations;
+use crate::check::MAX_DIM;
+use crate::declared::{Again, Call, Declared};
+use crate::kv_type::by_kv;
+use crate::launch::Launch;
+use crate::{Faults, KernelResult, Kernels, KvType, geometry, reference};
+use rocmforge_runtime::{HipBuffer, HipStream};
 
 /// The most elements of a head.
 pub(super) const MAX_HEAD_DIM: usize = 256;
@@ -97,42 +101,17 @@ impl Kernels {
         options: PagedOptions,
         faults: Faults<'_>,
     ) -> KernelResult<()> {
-        let check = Check("paged_attention");
-        let d = paged(check, kv, operands, shape, options, faults)?;
-        let o = operands;
-        let name = match (kv, d.head_dim) {
-            (KvType::F32, ..=64) => "paged_attention_f32_d64",
-            (KvType::F32, ..=128) => "paged_attention_f32_d128",
-            (KvType::F32, _) => "paged_attention_f32_d256",
-            (KvType::F16, ..=64) => "paged_attention_f16_d64",
-            (KvType::F16, ..=128) => "paged_attention_f16_d128",
-            (KvType::F16, _) => "paged_attention_f16_d256",
-            (KvType::Bf16, ..=64) => "paged_attention_bf16_d64",
-            (KvType::Bf16, ..=128) => "paged_attention_bf16_d128",
-            (KvType::Bf16, _) => "paged_attention_bf16_d256",
-            (KvType::Q8_0, ..=64) => "paged_attention_q8_0_d64",
-            (KvType::Q8_0, ..=128) => "paged_attention_q8_0_d128",
-            (KvType::Q8_0, _) => "paged_attention_q8_0_d256",
+        let (o, s) = (operands, shape);
+        let (op, d) = paged(self.op("paged_attention"), kv, o, s, options, kv.alignment())?;
+        let name = match d.head_dim {
+            ..=64 => by_kv!(kv, "paged_attention_", "_d64"),
+            ..=128 => by_kv!(kv, "paged_attention_", "_d128"),
+            _ => by_kv!(kv, "paged_attention_", "_d256"),
         };
-        let args = o.read().out(o.out).values([d.heads, d.kv_heads, d.head_dim]);
-        let args = faults.args(check, d.cache(args, options))?;
+        let op = op.write("out", o.out, &[s.tokens, s.heads, s.head_dim], &[])?;
+        let op = d.limits(op.values([d.heads, d.kv_heads, d.head_dim])).faults(faults)?;
         let config = geometry::config([d.tokens, d.heads, 1], 256);
-        // SAFETY: lengths are those of the shapes, caches are aligned and out is apart from all operands, checked above; the kernel
-        // compares each sequence, position and block number with its limit.
-        unsafe { self.launch(stream, "paged_attention", name, config, args) }
-    }
-}
-
-impl<'a> PagedOperands<'a> {
-    /// What the kernels read, as they take it.
-    pub(super) fn read(&self) -> LaunchArgs<'a> {
-        LaunchArgs::new()
-            .buffer(self.q)
-            .buffer(self.k_cache)
-            .buffer(self.v_cache)
-            .buffer(self.block_table)
-            .buffer(self.seq_of)
-            .buffer(self.positions)
+        op.run(stream, "paged_attention", (name, config))
     }
 }
 
@@ -142,90 +121,231 @@ pub(super) struct PagedDims {
     pub(super) heads: u32,
     pub(super) kv_heads: u32,
     pub(super) head_dim: u32,
-    pub(super) block_size: u32,
-    pub(super) blocks: u32,
-    pub(super) sequences: u32,
-    pub(super) max_blocks: u32,
+    /// Of the cache and its table.
+    limits: [u32; 4],
     /// 0 stands for none.
-    pub(super) window: u32,
-    /// 0 stands for none.
-    pub(super) softcap: f32,
+    window: u32,
+    /// The scale, and the cap: 0 stands for none.
+    numbers: [f32; 2],
 }
 
 impl PagedDims {
     /// Adds the cache's limits and the options, in the order in which the kernels take them.
-    pub(super) fn cache<'a>(&self, args: LaunchArgs<'a>, options: PagedOptions) -> LaunchArgs<'a> {
-        let limits = [self.block_size, self.blocks, self.sequences, self.max_blocks];
-        args.values(limits)
-            .value(self.window)
-            .values([options.scale, self.softcap])
+    pub(super) fn limits<'k, 'a>(&self, op: Launch<'k, 'a>) -> Launch<'k, 'a> {
+        op.values(self.limits).value(self.window).values(self.numbers)
     }
 }
 
-/// Checks the operands of a paged attention.
-pub(super) fn paged(
-    check: Check,
+/// Adds what the kernels of a paged attention read, and checks it. The caches have this alignment.
+pub(super) fn paged<'k, 'a>(
+    op: Launch<'k, 'a>,
     kv: KvType,
-    operands: PagedOperands<'_>,
-    shape: PagedShape,
+    o: PagedOperands<'a>,
+    s: PagedShape,
     options: PagedOptions,
-    faults: Faults<'_>,
-) -> KernelResult<PagedDims> {
-    let tokens = check.dim("tokens", shape.tokens)?;
-    let heads = check.dim_to("heads", shape.heads, MAX_HEADS)?;
-    let kv_heads = check.dim("kv_heads", shape.kv_heads)?;
-    let head_dim = check.dim_to("head_dim", shape.head_dim, MAX_HEAD_DIM)?;
-    let block_size = check.dim_to("block_size", shape.block_size, MAX_BLOCK)?;
-    let blocks = check.dim("blocks", shape.blocks)?;
-    let sequences = check.dim("sequences", shape.sequences)?;
-    let max_blocks = check.dim("max_blocks", shape.max_blocks)?;
-    check.rows("max_blocks * block_size", &[shape.max_blocks, shape.block_size])?;
-    check.heads(shape.heads, shape.kv_heads)?;
-    check.multiple("head_dim must be a multiple of 4", shape.head_dim, 4)?;
-    let o = operands;
-    let query = [shape.tokens, shape.heads, shape.head_dim];
-    let [parts, part_bytes] = check.kv_row(kv, WHOLE_HEADS, shape.head_dim)?;
-    let slots = [shape.blocks, shape.block_size, shape.kv_heads, parts, part_bytes];
-    check.len("q", o.q, &query)?;
-    check.len("out", o.out, &query)?;
-    check.disjoint(("out", o.out), ("q", o.q))?;
-    check.len("block_table", o.block_table, &[shape.sequences, shape.max_blocks])?;
-    check.len("seq_of", o.seq_of, &[shape.tokens])?;
-    check.len("positions", o.positions, &[shape.tokens])?;
-    for (name, cache) in [("k_cache", o.k_cache), ("v_cache", o.v_cache)] {
-        check.len(name, cache, &slots)?;
-        check.aligned(name, cache, kv.alignment())?;
-        check.disjoint(("out", o.out), (name, cache))?;
-    }
-    let indices = [
-        ("block_table", o.block_table),
-        ("seq_of", o.seq_of),
-        ("positions", o.positions),
-    ];
-    for index in indices {
-        check.disjoint(("out", o.out), index)?;
-    }
-    check.disjoint(("out", o.out), ("the fault word", faults.word))?;
-    check.value("scale", options.scale, |_| true, "finite")?;
+    alignment: usize,
+) -> KernelResult<(Launch<'k, 'a>, PagedDims)> {
+    let tokens = op.dim("tokens", s.tokens)?;
+    let heads = op.dim_to("heads", s.heads, MAX_HEADS)?;
+    let kv_heads = op.dim("kv_heads", s.kv_heads)?;
+    let head_dim = op.dim_to("head_dim", s.head_dim, MAX_HEAD_DIM)?;
+    let block_size = op.dim_to("block_size", s.block_size, MAX_BLOCK)?;
+    let [blocks, sequences, max_blocks] = op.dims([
+        ("blocks", s.blocks),
+        ("sequences", s.sequences),
+        ("max_blocks", s.max_blocks),
+    ])?;
+    op.rows("max_blocks * block_size", &[s.max_blocks, s.block_size])?;
+    op.heads(s.heads, s.kv_heads)?;
+    op.multiple("head_dim must be a multiple of 4", s.head_dim, 4)?;
+    let [parts, part_bytes] = op.kv_row(kv, WHOLE_HEADS, s.head_dim)?;
+    op.check().value("scale", options.scale, |_| true, "finite")?;
     // 0 stands for none on the device.
     let window = match options.window {
-        Some(window) => check.dim("window", window.min(MAX_DIM))?,
+        Some(window) => op.dim("window", window.min(MAX_DIM))?,
         None => 0,
     };
     let softcap = match options.softcap {
-        Some(cap) => check.value("softcap", cap, |cap| cap >= f32::MIN_POSITIVE, "positive and normal")?,
+        Some(cap) => op
+            .check()
+            .value("softcap", cap, |cap| cap >= f32::MIN_POSITIVE, "positive and normal")?,
         None => 0.0,
     };
-    Ok(PagedDims {
+    let slots = [s.blocks, s.block_size, s.kv_heads, parts, part_bytes];
+    let op = (op.read("q", o.q, &[s.tokens, s.heads, s.head_dim])?)
+        .read_bytes("k_cache", o.k_cache, &slots, alignment)?
+        .read_bytes("v_cache", o.v_cache, &slots, alignment)?
+        .read("block_table", o.block_table, &[s.sequences, s.max_blocks])?
+        .read("seq_of", o.seq_of, &[s.tokens])?
+        .read("positions", o.positions, &[s.tokens])?;
+    let dims = PagedDims {
         tokens,
         heads,
         kv_heads,
         head_dim,
-        block_size,
-        blocks,
-        sequences,
-        max_blocks,
+        limits: [block_size, blocks, sequences, max_blocks],
         window,
-        softcap,
-    })
+        numbers: [options.scale, softcap],
+    };
+    Ok((op, dims))
+}
+
+/// The operands of a declared call. Tokens belong to the sequences in turn.
+pub(super) struct PagedCall {
+    q: HipBuffer<f32>,
+    k_cache: HipBuffer<u8>,
+    v_cache: HipBuffer<u8>,
+    block_table: HipBuffer<u32>,
+    seq_of: HipBuffer<u32>,
+    positions: HipBuffer<u32>,
+    /// Where there are parts.
+    pub(super) partial: Option<HipBuffer<f32>>,
+    out: HipBuffer<f32>,
+    /// The result in 8 bits, where there are parts.
+    pub(super) to: Option<HipBuffer<u8>>,
+    word: HipBuffer<u64>,
+    pub(super) shape: PagedShape,
+}
+
+impl PagedCall {
+    /// Sequences whose blocks lie in any order, in a cache that has as many. The last token is the last of its sequence, and each is
+    /// `apart` places before the next.
+    pub(super) fn new(
+        c: &mut Call<'_>,
+        kv: KvType,
+        dims: [usize; 7],
+        apart: usize,
+        parts: Option<usize>,
+    ) -> KernelResult<Self> {
+        let [tokens, heads, kv_heads, head_dim, block_size, sequences, max_blocks] = dims;
+        let blocks = sequences * max_blocks;
+        let shape = PagedShape {
+            tokens,
+            heads,
+            kv_heads,
+            head_dim,
+            block_size,
+            blocks,
+            sequences,
+            max_blocks,
+        };
+        let width = heads * head_dim;
+        let cache = blocks * block_size * kv_heads * head_dim;
+        let last = (max_blocks * block_size).saturating_sub(1);
+        let of_tokens = |of: &dyn Fn(usize) -> usize| (0..tokens).map(|token| of(token) as u32).collect();
+        Ok(Self {
+            q: c.input("q", tokens * width, -2.0..2.0)?,
+            k_cache: c.cache("k_cache", kv, cache)?,
+            v_cache: c.cache("v_cache", kv, cache)?,
+            block_table: c.words("block_table", (0..blocks).map(|n| (n * 7 % blocks) as u32).collect())?,
+            seq_of: c.words("seq_of", of_tokens(&|token| token % sequences.max(1)))?,
+            positions: c.words(
+                "positions",
+                of_tokens(&|token| last.saturating_sub(apart * (tokens - 1 - token))),
+            )?,
+            partial: match parts {
+                Some(parts) => Some(c.output("partial", Kernels::paged_partial_len(shape, parts).unwrap_or(0))?),
+                None => None,
+            },
+            out: c.output("out", tokens * width)?,
+            to: match parts {
+                Some(_) => Some(c.output_bytes("to", Q8Activations::byte_len(tokens, width).unwrap_or(0))?),
+                None => None,
+            },
+            word: c.fault_word()?,
+            shape,
+        })
+    }
+
+    pub(super) fn operands(&self) -> PagedOperands<'_> {
+        PagedOperands {
+            q: &self.q,
+            k_cache: &self.k_cache,
+            v_cache: &self.v_cache,
+            block_table: &self.block_table,
+            seq_of: &self.seq_of,
+            positions: &self.positions,
+            out: &self.out,
+        }
+    }
+
+    pub(super) fn faults(&self) -> Faults<'_> {
+        Faults {
+            word: &self.word,
+            tag: 0,
+        }
+    }
+
+    pub(super) fn expect(&self, c: &mut Call<'_>, kv: KvType, options: PagedOptions, within: f64) {
+        c.expect("out", within, |c| {
+            let [table, seq_of, positions] = ["block_table", "seq_of", "positions"].map(|name| c.u32(name));
+            let (k, v) = (c.kv("k_cache", kv), c.kv("v_cache", kv));
+            reference::paged_attention(c.f32("q"), &k, &v, table, seq_of, positions, self.shape, options)
+        });
+    }
+}
+
+const PAGED: Declared = Declared {
+    name: "paged_attention",
+    call: |c, dims| attention(c, dims, KvType::F32),
+    tested: &[
+        &[2, 2, 1, 32, 16, 2, 5],
+        &[2, 2, 1, 64, 31, 2, 1],
+        &[2, 1, 1, 64, 32, 2, 1],
+        &[2, 1, 1, 64, 33, 2, 1],
+        &[2, 1, 1, 64, 63, 1, 1],
+        &[2, 1, 1, 64, 64, 1, 1],
+        &[2, 1, 1, 64, 65, 1, 1],
+        &[2, 2, 2, 96, 127, 1, 1],
+        &[2, 3, 1, 128, 128, 1, 1],
+        &[2, 1, 1, 160, 129, 1, 1],
+        &[5, 4, 2, 256, 5, 2, 4],
+    ],
+    counted: &[
+        &[2, 4, 2, 64, 16, 2, 8],
+        &[2, 4, 2, 128, 16, 2, 8],
+        &[2, 4, 2, 256, 16, 2, 8],
+    ],
+    moved: &[],
+    again: Again::No,
+    timed: &[],
+};
+
+pub(super) const DECLARED: &[Declared] = &[
+    PAGED,
+    Declared {
+        // Heads that are no whole blocks of q8_0.
+        tested: &[
+            &[2, 2, 1, 4, 16, 2, 5],
+            &[2, 2, 1, 28, 16, 2, 5],
+            &[2, 2, 1, 60, 16, 2, 5],
+            &[2, 2, 1, 68, 16, 2, 5],
+            &[2, 2, 1, 80, 16, 2, 5],
+            &[2, 2, 1, 132, 16, 2, 5],
+        ],
+        counted: &[],
+        ..PAGED
+    },
+    Declared {
+        call: |c, dims| attention(c, dims, KvType::F16),
+        ..PAGED
+    },
+    Declared {
+        call: |c, dims| attention(c, dims, KvType::Bf16),
+        ..PAGED
+    },
+    Declared {
+        call: |c, dims| attention(c, dims, KvType::Q8_0),
+        ..PAGED
+    },
+];
+
+fn attention(c: &mut Call<'_>, dims: &[usize], kv: KvType) -> KernelResult<()> {
+    let Ok(dims) = dims.try_into() else { return Ok(()) };
+    let call = PagedCall::new(c, kv, dims, 7, None)?;
+    let options = PagedOptions::new(call.shape.head_dim);
+    c.kernels
+        .paged_attention(c.stream, kv, call.operands(), call.shape, options, call.faults())?;
+    call.expect(c, kv, options, 5e-6);
+    Ok(())
 }

@@ -1,8 +1,8 @@
 //! Attention of many tokens over a paged cache in f16, on the matrix unit.
 
 use super::attention16::MAX_BLOCKS;
-use super::paged::paged;
-use crate::check::Check;
+use super::paged::{PagedCall, paged};
+use crate::declared::{Again, Call, Declared};
 use crate::{Faults, KernelResult, Kernels, KvType, PagedOperands, PagedOptions, PagedShape, geometry};
 use rocmforge_runtime::HipStream;
 
@@ -84,18 +84,15 @@ impl Kernels {
         options: PagedOptions,
         faults: Faults<'_>,
     ) -> KernelResult<()> {
-        let check = Check("paged_attention16");
-        let d = paged(check, KvType::F16, operands, shape, options, faults)?;
-        let o = operands;
-        check.multiple("head_dim must be a multiple of 8", shape.head_dim, 8)?;
-        check.holds(
-            shape.block_size.is_power_of_two() && shape.block_size >= LEAST_BLOCK,
+        let (o, s) = (operands, shape);
+        let (op, d) = paged(self.op("paged_attention16"), KvType::F16, o, s, options, 16)?;
+        op.multiple("head_dim must be a multiple of 8", s.head_dim, 8)?;
+        op.holds(
+            s.block_size.is_power_of_two() && s.block_size >= LEAST_BLOCK,
             "block_size must be a power of two from 16 on",
-            shape.block_size,
+            s.block_size,
             LEAST_BLOCK,
         )?;
-        check.aligned("k_cache", o.k_cache, 16)?;
-        check.aligned("v_cache", o.v_cache, 16)?;
         let variant = variant(d.head_dim);
         let plain = options.softcap.is_none() && PLAIN_SCALES.contains(&options.scale);
         // That kernel reads and writes 16 bytes at a time.
@@ -109,15 +106,54 @@ impl Kernels {
             None if plain => (FAMILY, variant.plain, variant.tokens, 0),
             None => (CAPPED, variant.capped, variant.tokens, 0),
         };
-        let blocks = check.dim_to("blocks of tokens", shape.tokens.div_ceil(tokens), MAX_BLOCKS)?;
-        let args = o.read().out(o.out);
-        let args = args.values([d.tokens, d.heads, d.kv_heads, d.head_dim]);
-        let args = faults.args(check, d.cache(args, options))?;
+        let blocks = op.dim_to("blocks of tokens", s.tokens.div_ceil(tokens), MAX_BLOCKS)?;
+        let op = op.write("out", o.out, &[s.tokens, s.heads, s.head_dim], &[])?;
+        let op = d.limits(op.values([d.tokens, d.heads, d.kv_heads, d.head_dim]));
         let threads = self.kernel(family, name)?.meta().max_workgroup_size;
         let config = geometry::config([d.heads, 1, blocks], threads).with_dynamic_lds(lds);
-        // SAFETY: lengths are those of the shapes, heads are whole multiples of 16 bytes up to the kernel's, caches are aligned to them, blocks of the
-        // cache hold a power of two of keys, out is apart from all operands, checked above; the kernel compares each sequence, position and block
-        // number with its limit.
-        unsafe { self.launch(stream, family, name, config, args) }
+        op.faults(faults)?.run(stream, family, (name, config))
     }
+}
+
+/// Neighbouring tokens; each in its own sequence where there are several.
+const PAGED16: Declared = Declared {
+    name: "paged_attention16",
+    call: |c, dims| attention(c, dims, None),
+    tested: &[
+        &[1, 2, 2, 8, 16, 1, 1],
+        &[33, 2, 1, 64, 16, 1, 5],
+        &[65, 1, 1, 80, 64, 1, 2],
+        &[70, 3, 1, 128, 32, 3, 4],
+        &[17, 1, 1, 136, 128, 1, 1],
+        &[40, 2, 1, 256, 256, 1, 1],
+    ],
+    counted: &[
+        &[128, 4, 2, 64, 16, 1, 16],
+        &[128, 4, 2, 128, 16, 1, 16],
+        &[128, 4, 2, 256, 16, 1, 16],
+    ],
+    moved: &[],
+    again: Again::No,
+    timed: &[],
+};
+
+pub(super) const DECLARED: &[Declared] = &[
+    PAGED16,
+    Declared {
+        call: |c, dims| attention(c, dims, Some(30.0)),
+        ..PAGED16
+    },
+];
+
+fn attention(c: &mut Call<'_>, dims: &[usize], softcap: Option<f32>) -> KernelResult<()> {
+    let Ok(dims) = dims.try_into() else { return Ok(()) };
+    let call = PagedCall::new(c, KvType::F16, dims, 1, None)?;
+    let options = PagedOptions {
+        softcap,
+        ..PagedOptions::new(call.shape.head_dim)
+    };
+    c.kernels
+        .paged_attention16(c.stream, call.operands(), call.shape, options, call.faults())?;
+    call.expect(c, KvType::F16, options, 1.5e-3);
+    Ok(())
 }

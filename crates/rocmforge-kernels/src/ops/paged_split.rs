@@ -1,10 +1,11 @@
 //! Attention of a few tokens over a paged cache, its keys in parts that are computed side by side.
 
 use super::matvec_q8::Q8Activations;
-use super::paged::paged;
-use crate::check::Check;
+use super::paged::{PagedCall, paged};
+use crate::declared::{Again, Call, Declared};
+use crate::kv_type::by_kv;
 use crate::{Faults, KernelResult, Kernels, KvType, PagedOperands, PagedOptions, PagedShape, geometry};
-use rocmforge_runtime::{HipBuffer, HipStream, LaunchArgs};
+use rocmforge_runtime::{HipBuffer, HipStream};
 
 /// The most tokens: with more there are enough blocks for a card without parts.
 const MAX_TOKENS: usize = 8;
@@ -63,112 +64,148 @@ impl Kernels {
         q8: Option<HipBuffer<u8>>,
         faults: Faults<'_>,
     ) -> KernelResult<Option<Q8Activations>> {
-        let check = Check("paged_attention_split");
-        check.kv_type(kv, TYPES)?;
-        let d = paged(check, kv, operands, shape, options, faults)?;
-        let o = operands;
-        let count = check.dim_to("parts", parts, MAX_PARTS)?;
-        check.dim_to("tokens", shape.tokens, MAX_TOKENS)?;
+        let op = self.op("paged_attention_split");
+        op.kv_type(kv, TYPES)?;
+        let (o, s) = (operands, shape);
         // Lanes read 16 bytes at once, but of a q8_0 block what they need.
         let alignment = if kv == KvType::Q8_0 { kv.alignment() } else { 16 };
-        for (name, cache) in [("k_cache", o.k_cache), ("v_cache", o.v_cache)] {
-            check.aligned(name, cache, alignment)?;
-            check.disjoint(("partial", partial), (name, cache))?;
-        }
-        let rows = check.elements("partial", &[shape.tokens, shape.heads, parts])?;
-        check.len("partial", partial, &[rows, shape.head_dim + 2])?;
-        check.disjoint(("partial", partial), ("q", o.q))?;
-        check.disjoint(("partial", partial), ("out", o.out))?;
-        for index in [o.block_table, o.seq_of, o.positions] {
-            check.disjoint(("partial", partial), ("indices", index))?;
-        }
-        check.disjoint(("partial", partial), ("the fault word", faults.word))?;
-        let width = shape.heads * shape.head_dim;
-        if let Some(to) = &q8 {
-            Q8Activations::room(check, to, [shape.tokens, width])?;
-            check.disjoint(("to", to), ("out", o.out))?;
-            check.disjoint(("to", to), ("partial", partial))?;
-        }
-        let ratio = shape.heads / shape.kv_heads;
-        let (Some(family), Some((splits, combine))) = (family_of(kv, shape.head_dim), names(kv, shape.head_dim)) else {
-            return Err(check.mismatch("head_dim must be 64, 128 or 256", shape.head_dim, 128));
+        let (op, d) = paged(op, kv, o, s, options, alignment)?;
+        let count = op.dim_to("parts", parts, MAX_PARTS)?;
+        op.dim_to("tokens", s.tokens, MAX_TOKENS)?;
+        let ratio = s.heads / s.kv_heads;
+        let Some(Names {
+            family,
+            splits,
+            combine,
+        }) = names(kv, s.head_dim)
+        else {
+            return Err(op.mismatch("head_dim must be 64, 128 or 256", s.head_dim, 128));
         };
         let (name, pack) = match ratio {
             1 => (splits[0], 1),
             2 => (splits[1], 2),
             _ => (splits[2], MAX_PACK),
         };
-        let packs = check.dim_to("heads", shape.kv_heads * ratio.div_ceil(pack), 65_535)?;
+        let packs = op.dim_to("heads", s.kv_heads * ratio.div_ceil(pack), 65_535)?;
+        let width = s.heads * s.head_dim;
+        if let Some(to) = &q8 {
+            Q8Activations::room(op.check(), to, [s.tokens, width])?;
+        }
+        let rows = op.elements("partial", &[s.tokens, s.heads, parts])?;
+        let op = (op.write_later("partial", partial, &[rows, s.head_dim + 2])?).write_later(
+            "out",
+            o.out,
+            &[s.tokens, width],
+        )?;
+        let op = match &q8 {
+            Some(to) => op.write_later("to", to, &[to.len()])?,
+            None => op,
+        };
         let part = |from: usize, len: usize| partial.view(from..from + len);
-        let values = part(0, rows * shape.head_dim)?;
-        let (tops, sums) = (
-            part(rows * shape.head_dim, rows)?,
-            part(rows * (shape.head_dim + 1), rows)?,
-        );
-        let args = o.read().out(&values).out(&tops).out(&sums);
-        let args = args.values([count, d.heads, d.kv_heads]);
-        let args = faults.args(check, d.cache(args, options))?;
+        let values = part(0, rows * s.head_dim)?;
+        let (tops, sums) = (part(rows * s.head_dim, rows)?, part(rows * (s.head_dim + 1), rows)?);
+        let op = op.part(&values).part(&tops).part(&sums);
+        let op = d.limits(op.values([count, d.heads, d.kv_heads])).faults(faults)?;
         let config = geometry::config([count, packs, d.tokens], 256);
-        // SAFETY: lengths are those of the shapes, caches are aligned for what lanes read and heads are whole multiples of 8 elements, what is written is
-        // apart from all operands, checked above; the kernel compares each sequence, position and block number with its limit.
-        unsafe { self.launch(stream, family, name, config, args) }?;
-        let args = (LaunchArgs::new().buffer(&values).buffer(&tops).buffer(&sums))
-            .out(o.out)
-            .out_or_null(q8.as_ref());
-        let args = args.values([d.tokens, d.heads, count]);
+        op.run(stream, family, (name, config))?;
+        // A maximum and a sum for each part, and values where the sum is not 0.
+        let op = self.op("paged_attention_split").reads("partial", &values);
+        let op = op.reads("partial", &tops).reads("partial", &sums);
+        let op = op.writes("out", o.out, &[]);
+        let op = match &q8 {
+            Some(to) => op.writes("to", to, &[]),
+            None => op.null(),
+        };
         let config = geometry::config([d.heads, d.tokens, 1], 256);
-        // SAFETY: as above; the launch before has written a maximum and a sum for each part, and values where the sum is not 0.
-        unsafe { self.launch(stream, COMBINE, combine, config, args) }?;
-        Ok(q8.map(|to| Q8Activations::new(to, [shape.tokens, width])))
+        op.values([d.tokens, d.heads, count])
+            .run(stream, COMBINE, (combine, config))?;
+        Ok(q8.map(|to| Q8Activations::new(to, [s.tokens, width])))
     }
 }
 
 /// The family of the kernels that join parts.
 const COMBINE: &str = "paged_combine";
 
-/// The family of the kernels of a part.
-const fn family_of(kv: KvType, head_dim: usize) -> Option<&'static str> {
-    Some(match (kv, head_dim) {
-        (KvType::F16, 64) => "paged_split_f16_d64",
-        (KvType::F16, 128) => "paged_split_f16_d128",
-        (KvType::F16, 256) => "paged_split_f16_d256",
-        (KvType::Bf16, 64) => "paged_split_bf16_d64",
-        (KvType::Bf16, 128) => "paged_split_bf16_d128",
-        (KvType::Bf16, 256) => "paged_split_bf16_d256",
-        (KvType::Q8_0, 64) => "paged_split_q8_0_d64",
-        (KvType::Q8_0, 128) => "paged_split_q8_0_d128",
-        (KvType::Q8_0, 256) => "paged_split_q8_0_d256",
-        _ => return None,
-    })
+/// The kernels for a type and a head.
+struct Names {
+    /// Of those of a part.
+    family: &'static str,
+    /// Of a part, by the heads that share keys: one, two, up to four.
+    splits: [&'static str; 3],
+    /// Joins parts.
+    combine: &'static str,
 }
 
-/// The kernels for a type and a head: those of a part by the heads that share keys (one, two, up to four), and the one that joins parts.
-fn names(kv: KvType, head_dim: usize) -> Option<([&'static str; 3], &'static str)> {
-    macro_rules! splits {
-        ($start:literal) => {
-            [
-                concat!($start, "_r1"),
-                concat!($start, "_r2"),
-                concat!($start, "_r4"),
-            ]
+fn names(kv: KvType, head_dim: usize) -> Option<Names> {
+    macro_rules! of {
+        ($dim:literal) => {
+            Some(Names {
+                family: by_kv!(kv, "paged_split_", "_d", $dim),
+                splits: [
+                    by_kv!(kv, "paged_split_", "_d", $dim, "_r1"),
+                    by_kv!(kv, "paged_split_", "_d", $dim, "_r2"),
+                    by_kv!(kv, "paged_split_", "_d", $dim, "_r4"),
+                ],
+                combine: concat!("paged_combine_d", $dim),
+            })
         };
     }
-    let splits = match (kv, head_dim) {
-        (KvType::F16, 64) => splits!("paged_split_f16_d64"),
-        (KvType::F16, 128) => splits!("paged_split_f16_d128"),
-        (KvType::F16, 256) => splits!("paged_split_f16_d256"),
-        (KvType::Bf16, 64) => splits!("paged_split_bf16_d64"),
-        (KvType::Bf16, 128) => splits!("paged_split_bf16_d128"),
-        (KvType::Bf16, 256) => splits!("paged_split_bf16_d256"),
-        (KvType::Q8_0, 64) => splits!("paged_split_q8_0_d64"),
-        (KvType::Q8_0, 128) => splits!("paged_split_q8_0_d128"),
-        (KvType::Q8_0, 256) => splits!("paged_split_q8_0_d256"),
-        _ => return None,
-    };
-    let combine = match head_dim {
-        64 => "paged_combine_d64",
-        128 => "paged_combine_d128",
-        _ => "paged_combine_d256",
-    };
-    Some((splits, combine))
+    match head_dim {
+        64 => of!(64),
+        128 => of!(128),
+        256 => of!(256),
+        _ => None,
+    }
+}
+
+/// One, two, three, four and eight heads to a head of keys.
+const SPLIT: Declared = Declared {
+    name: "paged_attention_split",
+    call: |c, dims| split(c, dims, KvType::F16),
+    tested: &[
+        &[2, 1, 1, 64, 16, 1, 4, 3],
+        &[3, 4, 2, 128, 5, 2, 13, 5],
+        &[2, 9, 3, 64, 32, 2, 4, 2],
+        &[1, 8, 1, 128, 129, 1, 1, 33],
+        &[4, 8, 2, 256, 16, 3, 5, 1],
+    ],
+    counted: &[
+        &[1, 2, 2, 64, 16, 1, 32, 8],
+        &[1, 4, 2, 64, 16, 1, 32, 8],
+        &[1, 8, 2, 64, 16, 1, 32, 8],
+        &[1, 2, 2, 128, 16, 1, 32, 8],
+        &[1, 4, 2, 128, 16, 1, 32, 8],
+        &[1, 8, 2, 128, 16, 1, 32, 8],
+        &[1, 2, 2, 256, 16, 1, 32, 8],
+        &[1, 4, 2, 256, 16, 1, 32, 8],
+        &[1, 8, 2, 256, 16, 1, 32, 8],
+    ],
+    moved: &[],
+    again: Again::No,
+    timed: &[],
+};
+
+pub(super) const DECLARED: &[Declared] = &[
+    SPLIT,
+    Declared {
+        call: |c, dims| split(c, dims, KvType::Bf16),
+        ..SPLIT
+    },
+    Declared {
+        call: |c, dims| split(c, dims, KvType::Q8_0),
+        ..SPLIT
+    },
+];
+
+fn split(c: &mut Call<'_>, dims: &[usize], kv: KvType) -> KernelResult<()> {
+    let &[ref dims @ .., parts] = dims else { return Ok(()) };
+    let Ok(dims) = dims.try_into() else { return Ok(()) };
+    let call = PagedCall::new(c, kv, dims, 7, Some(parts))?;
+    let Some(partial) = &call.partial else { return Ok(()) };
+    let options = PagedOptions::new(call.shape.head_dim);
+    let (operands, faults, to) = (call.operands(), call.faults(), call.to.clone());
+    c.kernels
+        .paged_attention_split(c.stream, kv, operands, call.shape, options, parts, partial, to, faults)?;
+    call.expect(c, kv, options, 5e-6);
+    Ok(())
 }

@@ -2,9 +2,10 @@
 
 use super::paged::{MAX_HEAD_DIM, WHOLE_HEADS};
 use super::rope::{RopePairs, RopeShape, rotary_dim};
-use crate::check::Check;
-use crate::{Faults, KernelResult, Kernels, KvType, geometry};
-use rocmforge_runtime::{HipBuffer, HipStream, LaunchArgs};
+use crate::declared::{Again, Call, Declared};
+use crate::kv_type::by_kv;
+use crate::{Faults, KernelResult, Kernels, KvType, geometry, reference};
+use rocmforge_runtime::{HipBuffer, HipStream};
 
 /// The operands of [`Kernels::rope_kv`].
 #[derive(Debug, Clone, Copy)]
@@ -52,99 +53,143 @@ impl Kernels {
         faults: Faults<'_>,
         slot_tag: u32,
     ) -> KernelResult<()> {
-        let check = Check("rope_kv");
-        let o = operands;
-        let tokens = check.dim("tokens", shape.tokens)?;
-        let (heads, head_dim) = (check.dim("heads", shape.heads)?, check.dim("head_dim", shape.head_dim)?);
-        let (keys, slot_rows) = (check.dim("kv_heads", kv_heads)?, check.dim("slot_count", slot_count)?);
-        let rotary = rotary_dim(check, shape)?;
-        let half = shape.rotary_dim / 2;
-        let table_rows = o.tables[0].len() / half;
-        let rows_in_table = check.dim("positions of the tables", table_rows)?;
-        let rows = check.rows(
+        let op = self.op("rope_kv");
+        let (s, o) = (shape, operands);
+        let [tokens, heads, head_dim] =
+            op.dims([("tokens", s.tokens), ("heads", s.heads), ("head_dim", s.head_dim)])?;
+        let [keys, slot_rows] = op.dims([("kv_heads", kv_heads), ("slot_count", slot_count)])?;
+        let rotary = rotary_dim(op.check(), s)?;
+        let half = s.rotary_dim / 2;
+        let table = [o.tables[0].len() / half, half];
+        let rows_in_table = op.dim("positions of the tables", table[0])?;
+        let rows = op.rows(
             "tokens * (heads + 2 kv_heads)",
-            &[shape.tokens, shape.heads.saturating_add(kv_heads.saturating_mul(2))],
+            &[s.tokens, s.heads.saturating_add(kv_heads.saturating_mul(2))],
         )?;
-        let query = [shape.tokens, shape.heads, shape.head_dim];
-        let key = [shape.tokens, kv_heads, shape.head_dim];
-        check.one_shape(o.q, o.turned_q, &query)?;
-        check.one_shape(o.k, o.turned_k, &key)?;
-        check.len("v", o.v, &key)?;
-        let floats = [
-            ("q", o.q),
-            ("k", o.k),
-            ("v", o.v),
-            ("cos", o.tables[0]),
-            ("sin", o.tables[1]),
-            ("the turned q", o.turned_q),
-            ("the turned k", o.turned_k),
-        ];
-        for (name, table) in &floats[3..5] {
-            check.len(name, table, &[table_rows, half])?;
-        }
-        // Blocks run in any order: what one writes, no other may read.
-        for (out, own) in [(5, 0), (6, 1)] {
-            for (index, &other) in floats.iter().enumerate() {
-                if index != own && index != out {
-                    check.disjoint(floats[out], other)?;
-                }
-            }
-        }
-        let caches = [("k_cache", o.k_cache), ("v_cache", o.v_cache)];
-        let [blocks, block_bytes] = check.kv_row(kv, WHOLE_HEADS, shape.head_dim)?;
+        let [blocks, block_bytes] = op.kv_row(kv, WHOLE_HEADS, s.head_dim)?;
         if kv.block_len() > 1 {
             // A turned key goes through LDS.
-            check.dim_to("head_dim", shape.head_dim, MAX_HEAD_DIM)?;
+            op.dim_to("head_dim", s.head_dim, MAX_HEAD_DIM)?;
         }
-        for cache in caches {
-            check.len(cache.0, cache.1, &[slot_count, kv_heads, blocks, block_bytes])?;
-            check.aligned(cache.0, cache.1, kv.alignment())?;
-            for float in floats {
-                check.disjoint(cache, float)?;
-            }
-            check.disjoint(cache, ("the fault word", faults.word))?;
-        }
-        check.disjoint(caches[0], caches[1])?;
-        for (name, index) in [("positions", o.positions), ("slots", o.slots)] {
-            check.len(name, index, &[shape.tokens])?;
-            for out in [floats[5], floats[6]] {
-                check.disjoint(out, (name, index))?;
-            }
-            for cache in caches {
-                check.disjoint(cache, (name, index))?;
-            }
-        }
-        for out in [floats[5], floats[6]] {
-            check.disjoint(out, ("the fault word", faults.word))?;
-        }
-        check.dim_to("slot_tag + 1", slot_tag as usize + 1, 4096)?;
-        let name = match (pairs, kv) {
-            (RopePairs::Half, KvType::F32) => "rope_kv_half_f32",
-            (RopePairs::Half, KvType::F16) => "rope_kv_half_f16",
-            (RopePairs::Half, KvType::Bf16) => "rope_kv_half_bf16",
-            (RopePairs::Half, KvType::Q8_0) => "rope_kv_half_q8_0",
-            (RopePairs::Interleaved, KvType::F32) => "rope_kv_interleaved_f32",
-            (RopePairs::Interleaved, KvType::F16) => "rope_kv_interleaved_f16",
-            (RopePairs::Interleaved, KvType::Bf16) => "rope_kv_interleaved_bf16",
-            (RopePairs::Interleaved, KvType::Q8_0) => "rope_kv_interleaved_q8_0",
+        op.dim_to("slot_tag + 1", slot_tag as usize + 1, 4096)?;
+        let (query, key) = ([s.tokens, s.heads, s.head_dim], [s.tokens, kv_heads, s.head_dim]);
+        let cache = [slot_count, kv_heads, blocks, block_bytes];
+        let name = match pairs {
+            RopePairs::Half => by_kv!(kv, "rope_kv_half_"),
+            RopePairs::Interleaved => by_kv!(kv, "rope_kv_interleaved_"),
         };
-        let args = LaunchArgs::new()
-            .buffer(o.q)
-            .buffer(o.k)
-            .buffer(o.v)
-            .buffer(o.tables[0])
-            .buffer(o.tables[1])
-            .buffer(o.positions)
-            .buffer(o.slots)
-            .out(o.turned_q)
-            .out(o.turned_k)
-            .out(o.k_cache)
-            .out(o.v_cache)
+        // Blocks run in any order: what one writes, no other may read.
+        (op.read("q", o.q, &query)?.read("k", o.k, &key)?.read("v", o.v, &key)?)
+            .read("cos", o.tables[0], &table)?
+            .read("sin", o.tables[1], &table)?
+            .read("positions", o.positions, &[s.tokens])?
+            .read("slots", o.slots, &[s.tokens])?
+            .write("the turned q", o.turned_q, &query, &["q"])?
+            .write("the turned k", o.turned_k, &key, &["k"])?
+            .write_bytes("k_cache", o.k_cache, &cache, kv.alignment())?
+            .write_bytes("v_cache", o.v_cache, &cache, kv.alignment())?
             .values([tokens, heads, keys, head_dim, rotary])
-            .values([rows_in_table, slot_rows, slot_tag]);
-        let args = faults.args(check, args)?;
-        // SAFETY: lengths are those of the shapes, heads in blocks are whole and no longer than the kernel's LDS, what one block writes no other reads,
-        // checked above; the kernel compares each position and slot with its limit.
-        unsafe { self.launch(stream, "rope_kv", name, geometry::rows(rows), args) }
+            .values([rows_in_table, slot_rows, slot_tag])
+            .faults(faults)?
+            .run(stream, "rope_kv", (name, geometry::rows(rows)))
     }
+}
+
+/// All tokens once, in other slots than their own.
+const ROPE_KV: Declared = Declared {
+    name: "rope_kv",
+    call: |_, _| Ok(()),
+    tested: &[
+        &[1, 4, 2, 64, 64, 11],
+        &[3, 2, 1, 160, 96, 11],
+        &[2, 3, 3, 256, 256, 11],
+        &[9, 3, 2, 32, 20, 11],
+    ],
+    counted: &[&[4, 8, 2, 64, 64, 16]],
+    moved: &[&[64, 9, 3, 64, 64, 64]],
+    again: Again::Pairs,
+    timed: &[],
+};
+
+macro_rules! rope_kv {
+    ($pairs:ident, $kv:ident) => {
+        Declared {
+            call: |c, dims| rope_kv(c, dims, RopePairs::$pairs, KvType::$kv),
+            ..ROPE_KV
+        }
+    };
+}
+
+pub(super) const DECLARED: &[Declared] = &[
+    rope_kv!(Half, F32),
+    rope_kv!(Half, F16),
+    rope_kv!(Half, Bf16),
+    rope_kv!(Half, Q8_0),
+    rope_kv!(Interleaved, F32),
+    rope_kv!(Interleaved, F16),
+    rope_kv!(Interleaved, Bf16),
+    rope_kv!(Interleaved, Q8_0),
+];
+
+fn rope_kv(c: &mut Call<'_>, dims: &[usize], pairs: RopePairs, kv: KvType) -> KernelResult<()> {
+    let &[tokens, heads, kv_heads, head_dim, rotary_dim, slot_count] = dims else {
+        return Ok(());
+    };
+    let shape = |heads| RopeShape {
+        rotary_dim,
+        ..RopeShape::sequence(tokens, heads, head_dim)
+    };
+    let (width, table) = (kv_heads * head_dim, tokens * rotary_dim / 2);
+    let (queries, keys) = (tokens * heads * head_dim, tokens * width);
+    let (q, k) = (c.input("q", queries, -2.0..2.0)?, c.input("k", keys, -2.0..2.0)?);
+    let v = c.input("v", keys, -2.0..2.0)?;
+    let tables = [c.input("cos", table, -1.0..1.0)?, c.input("sin", table, -1.0..1.0)?];
+    let positions = c.words("positions", (0..tokens as u32).rev().collect())?;
+    let slots = c.indices("slots", tokens, slot_count)?;
+    let (turned_q, turned_k) = (c.output("the turned q", queries)?, c.output("the turned k", keys)?);
+    let bytes = kv.byte_len(slot_count * width).unwrap_or(0);
+    let (k_cache, v_cache) = (c.output_bytes("k_cache", bytes)?, c.output_bytes("v_cache", bytes)?);
+    let word = c.fault_word()?;
+    let operands = RopeKvOperands {
+        q: &q,
+        k: &k,
+        v: &v,
+        tables: [&tables[0], &tables[1]],
+        positions: &positions,
+        slots: &slots,
+        turned_q: &turned_q,
+        turned_k: &turned_k,
+        k_cache: &k_cache,
+        v_cache: &v_cache,
+    };
+    let (counts, faults) = ([kv_heads, slot_count], Faults { word: &word, tag: 0 });
+    c.kernels
+        .rope_kv(c.stream, pairs, kv, operands, shape(heads), counts, faults, 1)?;
+    let turned = |c: &Call<'_>, name, heads| {
+        let (cos, sin) = (c.f32("cos"), c.f32("sin"));
+        reference::rope_at(pairs, c.f32(name), cos, sin, c.u32("positions"), shape(heads))
+    };
+    // Slots without a token stay as they are.
+    let cached = |c: &Call<'_>, rows: &[f32]| {
+        let mut cache = reference::kv_values(kv, &vec![0xA5; bytes]);
+        for (row, &slot) in rows.chunks(width).zip(c.u32("slots")) {
+            cache[slot as usize * width..][..width].copy_from_slice(&reference::kv_rounded(kv, row));
+        }
+        cache
+    };
+    c.expect("the turned q", 1e-6, |c| turned(c, "q", heads));
+    c.expect("the turned k", 1e-6, |c| turned(c, "k", kv_heads));
+    // A turned key may be rounded to the neighbour of the number that is expected.
+    let step = match kv {
+        KvType::F32 => 1e-6,
+        KvType::F16 => 2f64.powi(-9),
+        KvType::Bf16 => 2f64.powi(-6),
+        KvType::Q8_0 => 4.0 / 127.0,
+    };
+    c.expect_typed("k_cache", kv, step, |c| {
+        let keys: Vec<f32> = turned(c, "k", kv_heads).iter().map(|&k| k as f32).collect();
+        cached(c, &keys)
+    });
+    c.expect_typed("v_cache", kv, 0.0, |c| cached(c, c.f32("v")));
+    Ok(())
 }

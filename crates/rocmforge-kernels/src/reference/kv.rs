@@ -25,6 +25,17 @@ pub fn quantize_q8_0(x: &[f32]) -> Vec<u8> {
     x.chunks_exact(Q8_0_LEN).flat_map(block).collect()
 }
 
+/// A cache of these numbers, little endian, each rounded to the nearest, of two to the even one; in q8_0 as [`quantize_q8_0`] does.
+pub fn kv_bytes(kv: KvType, x: &[f32]) -> Vec<u8> {
+    let halves = |bits: fn(f32) -> u16| x.iter().flat_map(|&x| bits(x).to_le_bytes()).collect();
+    match kv {
+        KvType::F32 => x.iter().flat_map(|x| x.to_le_bytes()).collect(),
+        KvType::F16 => halves(|x| half_bits(f64::from(x.abs())) | u16::from(x.is_sign_negative()) << 15),
+        KvType::Bf16 => halves(|x| ((round_to(FloatType::Bf16, f64::from(x)) as f32).to_bits() >> 16) as u16),
+        KvType::Q8_0 => quantize_q8_0(x),
+    }
+}
+
 /// The values of a cache in memory, little endian. A block of q8_0 whose scale is not finite is NaN.
 pub fn kv_values(kv: KvType, bytes: &[u8]) -> Vec<f64> {
     let block = |b: &[u8]| -> Vec<f64> {
@@ -98,5 +109,13 @@ mod tests {
         assert_eq!(half_bits(65_504.0), 0x7BFF);
         assert_eq!(half_bits(f64::INFINITY), 0x7C00);
         assert!(kv_rounded(KvType::Q8_0, &[f32::NAN; 32]).iter().all(|v| v.is_nan()));
+    }
+
+    #[test]
+    fn bytes_have_the_values_that_the_type_has() {
+        let x: Vec<f32> = (0..96).map(|i| (i as f32 - 40.0) * 0.037).collect();
+        for kv in KvType::ALL {
+            assert_eq!(kv_values(kv, &kv_bytes(kv, &x)), kv_rounded(kv, &x), "{kv:?}");
+        }
     }
 }

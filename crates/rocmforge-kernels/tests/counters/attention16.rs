@@ -27,10 +27,6 @@ impl Device<'_> {
                 self.split(ty, shape([4, 1], [1, 512], width), 4)?;
             }
         }
-        for width in [64, 128, 256] {
-            self.paged16(width, None)?;
-            self.paged16(width, Some(30.0))?;
-        }
         Ok(())
     }
 

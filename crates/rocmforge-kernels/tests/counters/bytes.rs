@@ -7,12 +7,9 @@
 use crate::chosen::Chosen;
 use crate::launches::Device;
 use crate::{CountersError, all_kernels, counted_on, kernels};
-use rocmforge_kernels::declared::Again::{self, Activations, Blocks, No, Pairs, Parts};
+use rocmforge_kernels::declared::Again::{self, Activations, Blocks, No, Parts};
 use rocmforge_kernels::declared::{Call, Fresh, all};
-use rocmforge_kernels::{
-    Faults, GluKind, Half, JointProduct, KernelResult, KvType, RopeKvOperands, RopePairs, RopeShape, RowInput,
-    WeightType,
-};
+use rocmforge_kernels::{Faults, GluKind, Half, JointProduct, KernelResult, RowInput, WeightType};
 use rocmforge_sim::Arch;
 use rocmforge_sim::counters::{LaunchCounts, SEGMENT};
 use std::cell::RefCell;
@@ -78,7 +75,6 @@ impl Bytes<'_> {
 
     fn all(&self) -> KernelResult<()> {
         self.declared()?;
-        self.rope()?;
         self.weights()?;
         self.packed()
     }
@@ -110,46 +106,6 @@ impl Bytes<'_> {
         Ok(())
     }
 
-    fn rope(&self) -> KernelResult<()> {
-        let (k, s) = (self.device.kernels, self.device.stream);
-        let word = self.device.fault_word()?;
-        let faults = Faults { word: &word, tag: 0 };
-        let (tokens, heads, kv_heads, dim) = (64, 9, 3, 64);
-        let n = tokens * heads * dim;
-        let x = self.device.x(n)?;
-        let half = tokens * dim / 2;
-        let (cos, sin) = (self.device.x(half)?, self.device.x(half)?);
-        let tables = [&cos, &sin];
-        let positions = self.device.ids(&(0..tokens as u32).rev().collect::<Vec<_>>())?;
-        let shape = RopeShape::sequence(tokens, heads, dim);
-        let kv = tokens * kv_heads * dim;
-        let (key, value) = (self.device.x(kv)?, self.device.x(kv)?);
-        for (pairs, name) in [(RopePairs::Half, "half"), (RopePairs::Interleaved, "interleaved")] {
-            for ty in KvType::ALL {
-                let (suffix, cache) = (ty.name(), ty.byte_len(kv).unwrap_or(0));
-                let caches = [self.device.bytes(cache)?, self.device.bytes(cache)?];
-                let operands = RopeKvOperands {
-                    q: &x,
-                    k: &key,
-                    v: &value,
-                    tables,
-                    positions: &positions,
-                    slots: &positions,
-                    turned_q: &x,
-                    turned_k: &key,
-                    k_cache: &caches[0],
-                    v_cache: &caches[1],
-                };
-                // Queries and keys are read and written, values read, keys and values written to the cache.
-                let bytes = 8 * n + 12 * kv + 2 * cache + 8 * half + 8 * tokens;
-                self.row(format!("rope_kv_{name}_{suffix}"), bytes, Pairs);
-                k.rope_kv(s, pairs, ty, operands, shape, [kv_heads, tokens], faults, 1)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Rows by index: each row of a table once.
     /// Rows of every type of weights in ggml's blocks, and products of few rows of activations with them.
     fn weights(&self) -> KernelResult<()> {
         let (k, s) = (self.device.kernels, self.device.stream);

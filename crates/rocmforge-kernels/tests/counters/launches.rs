@@ -4,8 +4,7 @@ use rocmforge_kernels::declared::{Call, Fresh, all};
 use rocmforge_kernels::{
     AttentionShape, ExtOperand, ExtOperands, ExtOptions, ExtShape, Fault, Faults, FlashOptions, FloatType, Half,
     HalfRows, KernelResult, Kernels, KvType, Matmul16Activation, Matmul16Operands, Matmul16Output, Matmul16Shape,
-    MatmulShape, Operand, PagedOperands, PagedOptions, PagedShape, Strides, ViewStrides, ViewsShape, WeightMatrix,
-    WeightType,
+    MatmulShape, Operand, Strides, ViewStrides, ViewsShape, WeightMatrix, WeightType,
 };
 use rocmforge_runtime::{HipBuffer, HipResult, HipStream};
 
@@ -51,8 +50,7 @@ impl Device<'_> {
         self.halves()?;
         self.decode()?;
         self.attention()?;
-        self.attentions16()?;
-        self.paged()
+        self.attentions16()
     }
 
     /// Products of plain matrices.
@@ -240,44 +238,6 @@ impl Device<'_> {
         k.matmul_halves(s, w, &x, None, &self.x(m * n)?, &scratch)
     }
 
-    /// A cache of 16 blocks of 16 tokens for two sequences; a token of each at the end of 8 blocks.
-    fn paged(&self) -> KernelResult<()> {
-        let (k, s) = (self.kernels, self.stream);
-        let word = self.fault_word()?;
-        let faults = Faults { word: &word, tag: 0 };
-        let table = self.ids(&(0..16).map(|block| block * 7 % 16).collect::<Vec<_>>())?;
-        let (seq_of, positions) = (self.ids(&[0, 1])?, self.ids(&[127, 120])?);
-        for kv in KvType::ALL {
-            for head_dim in [64, 128, 256] {
-                let shape = PagedShape {
-                    tokens: 2,
-                    heads: 4,
-                    kv_heads: 2,
-                    head_dim,
-                    block_size: 16,
-                    blocks: 16,
-                    sequences: 2,
-                    max_blocks: 8,
-                };
-                let width = shape.kv_heads * head_dim;
-                let cache = self.bytes(kv.byte_len(256 * width).unwrap_or(0))?;
-                let (q, out) = (self.x(2 * 4 * head_dim)?, self.x(2 * 4 * head_dim)?);
-                let operands = PagedOperands {
-                    q: &q,
-                    k_cache: &cache,
-                    v_cache: &cache,
-                    block_table: &table,
-                    seq_of: &seq_of,
-                    positions: &positions,
-                    out: &out,
-                };
-                k.paged_attention(s, kv, operands, shape, PagedOptions::new(head_dim), faults)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// A vocabulary of 32,768 tokens for two sequences.
     fn attention(&self) -> KernelResult<()> {
         let (k, s) = (self.kernels, self.stream);
         for head_dim in [32, 64, 96, 128, 256] {

@@ -372,22 +372,6 @@ fn test_paged_attention_block_boundary() {
 }
 
 #[test]
-fn every_head_dim_and_length_around_the_waves() {
-    let d = device();
-    for head_dim in [4, 28, 32, 60, 64, 68, 80, 96, 128, 132, 160, 256] {
-        for kv in KvType::ALL.into_iter().filter(|kv| kv.byte_len(head_dim).is_some()) {
-            Case::new(&[70, 31], 1, [2, 1, head_dim], 16).check(&d, kv, PagedOptions::new(head_dim));
-        }
-    }
-    for length in [31, 32, 33, 63, 64, 65, 127, 128, 129] {
-        let case = Case::new(&[length], 1, [1, 1, 64], 16);
-        for kv in [KvType::F16, KvType::Bf16, KvType::Q8_0] {
-            case.check(&d, kv, PagedOptions::new(64));
-        }
-    }
-}
-
-#[test]
 fn a_context_of_8192_tokens() {
     let d = device();
     let case = Case::new(&[8192], 1, [3, 1, 64], 32);

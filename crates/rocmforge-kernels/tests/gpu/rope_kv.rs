@@ -156,7 +156,7 @@ fn what_rope_kv_does_not_take_is_refused() {
         2,
     );
     let text = refused.unwrap_err().to_string();
-    assert!(text.contains("the turned q and the turned k overlap"), "{text}");
+    assert!(text.contains("the turned k and the turned q overlap"), "{text}");
     // A head of q8_0 that is no whole block, and one that is too long.
     for (head_dim, text) in [
         (40, "head_dim must be whole blocks"),
