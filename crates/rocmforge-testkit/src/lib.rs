@@ -6,7 +6,7 @@
 //! * [`GpuTest`] is a whole test: what it needs of the device, where it is known to fail, seeds, deadlines, and its body.
 //! * [`compare`] holds an output to its reference and names the worst element; [`data`] makes seeded inputs and poison.
 //! * [`DummyBackend`] runs graphs without memory or arithmetic, to test their logic.
-//! * [`HookedBackend`] computes on the CPU, and plants faults and waits.
+//! * [`HookedBackend`] computes on the CPU, and plants faults and waits. These two need the feature `graphs`, which is on by default.
 //! * [`on_every_card`] runs the tests of a binary once more on the other simulated card.
 //! * [`skip!`] ends a test that cannot run, visibly.
 //! * [`test_model_path`] says where a model lies that was fetched.
@@ -30,10 +30,12 @@ pub mod compare;
 pub mod data;
 pub mod device;
 mod driver;
+#[cfg(feature = "graphs")]
 mod dummy;
 mod fixture;
 mod gpu_test;
 mod heartbeat;
+#[cfg(feature = "graphs")]
 mod hooked;
 mod lease;
 mod models;
@@ -44,9 +46,11 @@ mod skip;
 mod watchdog;
 
 pub use again::on_every_card;
+#[cfg(feature = "graphs")]
 pub use dummy::{DummyBackend, DummyBackendStats};
 pub use fixture::{GPU_FIXTURE, GpuTestFixture};
 pub use gpu_test::{GpuTest, Verdict};
+#[cfg(feature = "graphs")]
 pub use hooked::{Hook, HookedBackend};
 pub use lease::{GpuLease, LeaseFailure, LeaseFault, gpu, gpu_with};
 pub use models::{MODELS_VARIABLE, test_model_path};

@@ -1,6 +1,6 @@
 //! Bench: measurements on a real card, under its lock.
 //!
-//! * `run`: the program of `crates/rocmforge-kernels/benches/gpu`, once;
+//! * `run`: the program of `tools/gpu-bench/benches/gpu`, once;
 //! * `compare`: the same program's kernels beside PyTorch's (two sides, the cases, one table);
 //! * `llm`: the program of `crates/rocmforge/examples/llm_bench`, models with random weights, beside llama.cpp's.
 
@@ -27,7 +27,14 @@ use table::Report;
 const TORCH_SIDE: &str = include_str!("torch_side.py");
 
 /// Builds the program of the GPU benches.
-const GPU_BENCHES: &[&str] = &["bench", "--package", "rocmforge-kernels", "--bench", "gpu", "--no-run"];
+const GPU_BENCHES: &[&str] = &[
+    "bench",
+    "--package",
+    "rocmforge-gpu-bench",
+    "--bench",
+    "gpu",
+    "--no-run",
+];
 
 const PYTHON: &str = "python3";
 const ROUNDS: usize = 9;

@@ -1,5 +1,5 @@
 """PyTorch's side of `cargo xtask bench compare`: timed requests on standard input, one JSON object a line, answers on
-standard output. Ours (`crates/rocmforge-kernels/benches/gpu/serve.rs`) says what the requests are; here `time` and `sample`
+standard output. Ours (`tools/gpu-bench/benches/gpu/serve.rs`) says what the requests are; here `time` and `sample`
 name a variant too, and `prepare` answers with the variants there are.
 
 f32 and TF32 off, but for the operations of HALVES. Inputs are the same hashes of seed and index."""
