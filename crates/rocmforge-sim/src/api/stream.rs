@@ -108,6 +108,7 @@ impl Call<'_> {
         self.streams.remove(stream.addr() as u64);
         // What is queued still completes; the queue goes when it is empty.
         self.queues.destroy(id);
+        self.races.order.end(id);
         Ok(())
     }
 

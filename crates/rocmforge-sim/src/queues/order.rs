@@ -20,9 +20,11 @@ use crate::queues::queue::Queue;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-/// The clocks of one stream. They outlive it: what it did is still in the past of others.
+/// The clocks of one stream. They outlive it until the host knows all that it did: an event of it may be waited for.
 struct Line {
     card: usize,
+    /// The stream has been destroyed.
+    ended: bool,
     blocking: bool,
     legacy: bool,
     /// Clock of everything so far.
@@ -104,9 +106,37 @@ impl Order {
         }
     }
 
+    /// A stream has been destroyed: nothing more is enqueued to it.
+    pub(crate) fn end(&mut self, stream: StreamId) {
+        if let Some(line) = self.lines.get_mut(&stream) {
+            line.ended = true;
+        }
+        self.forget_ended();
+    }
+
+    /// Forgets destroyed streams of which the host knows everything: it is in the past of all that is enqueued from now on.
+    fn forget_ended(&mut self) {
+        if self.separate_threads {
+            return;
+        }
+        let Some(known) = self.hosts.get(&EVERY_THREAD) else {
+            return;
+        };
+        self.lines.retain(|&stream, line| {
+            let party = Party::Stream(stream);
+            let time = line.tail.get(party);
+            !line.ended || !known.covers(Epoch { party, time })
+        });
+    }
+
     fn line_mut(&mut self, stream: StreamId, queue: &Queue) -> &mut Line {
+        if !self.lines.contains_key(&stream) {
+            // What was not known when a stream was destroyed may be by now.
+            self.forget_ended();
+        }
         self.lines.entry(stream).or_insert_with(|| Line {
             card: queue.card,
+            ended: false,
             blocking: queue.blocking,
             legacy: queue.legacy,
             tail: Arc::default(),
@@ -253,5 +283,69 @@ impl Order {
         for clock in &all {
             host.join(clock);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const THREAD: HostThread = HostThread::Os(0);
+
+    fn queue() -> Queue {
+        Queue {
+            card: 0,
+            blocking: true,
+            legacy: false,
+            flags: 0,
+            priority: 0,
+            submitted: 0,
+            completed: 0,
+            pending: VecDeque::new(),
+            running: false,
+            hung: false,
+            held: false,
+            destroyed: false,
+            stalled: false,
+            cu_mask: None,
+        }
+    }
+
+    /// A server loads and unloads models for days, and each has a stream.
+    #[test]
+    fn streams_that_ended_and_are_known_are_forgotten() {
+        let (mut order, queue) = (Order::new(false), queue());
+        for stream in 1..=300 {
+            for _ in 0..100 {
+                order.enqueue(THREAD, stream, &queue, &[]);
+            }
+            match stream % 3 {
+                0 => order.learn_stream(THREAD, stream),
+                // Waited for after it was destroyed.
+                1 => {
+                    order.end(stream);
+                    order.learn_stream(THREAD, stream);
+                }
+                _ => order.learn_card(THREAD, 0),
+            }
+            order.end(stream);
+        }
+        assert!(order.lines.len() <= 2, "{} streams are kept", order.lines.len());
+    }
+
+    #[test]
+    fn what_the_host_does_not_know_of_an_ended_stream_is_kept() {
+        let (mut order, queue) = (Order::new(false), queue());
+        let (epoch, _) = order.enqueue(THREAD, 1, &queue, &[]);
+        order.end(1);
+        let after = Point { stream: 1, position: 1 };
+        let (_, clock) = order.enqueue(THREAD, 2, &queue, &[after]);
+        assert!(clock.covers(epoch), "an event of stream 1 orders stream 2");
+        let (_, other) = order.enqueue(THREAD, 3, &queue, &[]);
+        assert!(!other.covers(epoch));
+        order.learn(THREAD, &[after]);
+        let (_, later) = order.enqueue(THREAD, 4, &queue, &[]);
+        assert!(later.covers(epoch), "the host has waited for the event");
+        assert!(!order.lines.contains_key(&1));
     }
 }
