@@ -231,15 +231,6 @@ impl Check {
         self.in_place(("y", y), ("x", x))
     }
 
-    /// A bias of `n` elements, if there is one, apart from the result.
-    pub(crate) fn bias(self, bias: Option<&HipBuffer<f32>>, n: usize, y: &HipBuffer<f32>) -> KernelResult<()> {
-        if let Some(bias) = bias {
-            self.len("bias", bias, &[n])?;
-            self.disjoint(("y", y), ("bias", bias))?;
-        }
-        Ok(())
-    }
-
     /// A number that is finite and satisfies `ok`.
     ///
     /// # Errors

@@ -18,6 +18,7 @@ use std::sync::Arc;
 pub struct Kernels {
     shared: Arc<Shared>,
     observer: Option<Observer>,
+    prepares: bool,
 }
 
 /// Sees each launch before it is enqueued.
@@ -88,6 +89,7 @@ impl Kernels {
                 kernels: ArcSwap::default(),
             }),
             observer: None,
+            prepares: false,
         })
     }
 
@@ -97,7 +99,20 @@ impl Kernels {
         Self {
             shared: Arc::clone(&self.shared),
             observer: Some(Arc::new(observer)),
+            prepares: false,
         }
+    }
+
+    /// The same kernels, whose launches an observer sees as preparations.
+    pub(crate) fn preparing(&self) -> Self {
+        Self {
+            prepares: true,
+            ..self.clone()
+        }
+    }
+
+    pub(crate) fn prepares(&self) -> bool {
+        self.prepares
     }
 
     pub(crate) fn observer(&self) -> Option<&Observer> {

@@ -55,6 +55,8 @@ pub struct Launched {
     pub grid: [u32; 3],
     /// Threads of a block.
     pub threads: u32,
+    /// Whether it makes an operand of another launch, as a declaration has it.
+    pub prepares: bool,
     /// In the order of the kernel's arguments.
     pub operands: Vec<Observed>,
 }
@@ -308,6 +310,7 @@ impl<'k, 'a> Launch<'k, 'a> {
                 kernel,
                 grid: config.grid,
                 threads: config.block[0],
+                prepares: self.kernels.prepares(),
                 operands: self.operands.to_vec(),
             });
         }

@@ -1,7 +1,7 @@
 //! A call of a declared kernel: its operands by name, and what it gave.
 
 use crate::launch::FAULT_WORD;
-use crate::{Fault, KernelResult, Kernels, KvType, reference};
+use crate::{Fault, KernelResult, Kernels, KvType, WeightType, reference};
 use bytemuck::Pod;
 use rocmforge_runtime::{HipBuffer, HipStream};
 use std::any::Any;
@@ -274,6 +274,49 @@ impl<'a> Call<'a> {
     /// States the fewest bytes, where they are not those of all operands: a table of which some rows are read, for example.
     pub(crate) fn moves(&mut self, bytes: usize) {
         self.moved = Some(bytes);
+    }
+
+    /// The same as [`expect`](Self::expect), for a largest difference that follows from the values: it comes first.
+    pub(crate) fn expect_within(&mut self, name: &'static str, values: impl FnOnce(&Self) -> (f64, Vec<f64>)) {
+        self.expect_typed_within(name, KvType::F32, values);
+    }
+
+    /// The same for an output in bytes, whose elements have a type.
+    pub(crate) fn expect_typed_within(
+        &mut self,
+        name: &'static str,
+        ty: KvType,
+        values: impl FnOnce(&Self) -> (f64, Vec<f64>),
+    ) {
+        if self.expected.is_some() {
+            let (within, values) = values(self);
+            self.add(name, values, Some(ty), within);
+        }
+    }
+
+    /// `n` weights in whole blocks of a type.
+    pub(crate) fn weights(&mut self, name: &'static str, ty: WeightType, n: usize) -> KernelResult<HipBuffer<u8>> {
+        let blocks = n / ty.block_len();
+        self.take(name, blocks * ty.block_bytes(), Elements::U8, false, &|| {
+            let mut at = 0;
+            Values::U8(super::blocks(ty, blocks, || {
+                at += 1;
+                u64::from(mixed(name, at))
+            }))
+        })
+    }
+
+    /// The bytes of an input.
+    pub(crate) fn u8(&self, name: &'static str) -> &[u8] {
+        match self.inputs.get(name) {
+            Some(Values::U8(values)) => values,
+            _ => &[],
+        }
+    }
+
+    /// The launchers, for what a call does before its kernel: an observer sees such launches as [preparations](crate::Launched::prepares).
+    pub(crate) fn preparing(&self) -> Kernels {
+        self.kernels.preparing()
     }
 
     fn take<T: Pod>(

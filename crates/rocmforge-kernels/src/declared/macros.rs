@@ -113,3 +113,21 @@ macro_rules! kernel {
     (@one $token:tt) => { () };
 }
 pub(crate) use kernel;
+
+/// Declarations by type of weights: `call` has the type as its last parameter, and `base` gives the rest of the type's declaration.
+macro_rules! by_weight_type {
+    ($call:ident, $base:ident) => {
+        $crate::declared::by_weight_type!($call, $base:
+            F32 F16 Bf16 Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 Q2K Q3K Q4K Q5K Q6K Iq4Nl Iq4Xs Mxfp4)
+    };
+    ($call:ident, $base:ident, packable) => {
+        $crate::declared::by_weight_type!($call, $base: Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 Q2K Q3K Q4K Q5K Q6K Iq4Nl Iq4Xs Mxfp4)
+    };
+    ($call:ident, $base:ident: $($ty:ident)+) => {
+        &[$($crate::declared::Declared {
+            call: |c, dims| $call(c, dims, $crate::WeightType::$ty),
+            ..$base($crate::WeightType::$ty)
+        }),+]
+    };
+}
+pub(crate) use by_weight_type;

@@ -3,11 +3,13 @@
 //! A declaration stands beside the launcher in `src/ops`. The tests of all kernels, the bounds of counters and bytes, and the benchmarks go through
 //! [`all`]: a kernel that is declared is in each of them.
 
+mod blocks;
 mod call;
 mod macros;
 
+pub use blocks::blocks;
 pub use call::{Ask, Buffers, Call, Elements, Expected, Fresh, Values};
-pub(crate) use macros::kernel;
+pub(crate) use macros::{by_weight_type, kernel};
 
 use crate::KernelResult;
 

@@ -1,10 +1,9 @@
 //! Rows of f16 with a power of two each, made from f32 and from weights of every type.
 
 use super::matvec_q8::PackedWeights;
-use super::weights::weights;
 use crate::check::{Check, MAX_COLUMNS};
 use crate::{KernelError, KernelResult, Kernels, WeightType, geometry};
-use rocmforge_runtime::{HipBuffer, HipStream, LaunchArgs};
+use rocmforge_runtime::{HipBuffer, HipStream};
 use std::ops::Range;
 
 const OP: &str = "half_rows";
@@ -123,7 +122,7 @@ impl WeightMatrix<'_> {
         check.dim_to("k", k, MAX_COLUMNS)?;
         match self {
             Self::Packed(_) => Ok(()),
-            Self::Plain(ty, bytes, shape) => weights(check, *ty, ("w", bytes), *shape),
+            Self::Plain(ty, bytes, shape) => check.weights(*ty, ("w", bytes), *shape),
         }
     }
 
@@ -171,23 +170,24 @@ impl Kernels {
         rows: Range<usize>,
         to: &HipBuffer<u8>,
     ) -> KernelResult<HalfRows> {
-        let check = Check(OP);
-        w.check(check)?;
+        let op = self.op(OP);
+        w.check(op.check())?;
         let [n, k] = w.shape();
         if rows.end > n {
             return Err(KernelError::Dimension {
-                op: check.0,
+                op: OP,
                 dim: "rows",
                 value: rows.end,
                 limit: n,
             });
         }
-        let out = HalfRows::room(check, to, [rows.len(), k])?;
-        check.disjoint(("to", to), ("w", w.bytes()))?;
+        let out = HalfRows::room(op.check(), to, [rows.len(), k])?;
+        // Of the whole matrix: the kernel's operand is a part of it.
+        op.disjoint(("to", to), ("w", w.bytes()))?;
         let (count, columns) = (rows.len() as u32, k as u32);
         let (name, part, first) = match &w {
             WeightMatrix::Packed(packed) => (
-                packed.kernels(check)?.half_rows,
+                packed.kernels(op.check())?.half_rows,
                 packed.bytes().clone(),
                 Some(rows.start as u32),
             ),
@@ -197,16 +197,13 @@ impl Kernels {
                 (ty.format().half_rows, part, None)
             }
         };
-        let args = (LaunchArgs::new().buffer(&part).out(&out.halves)).out(&out.exponents);
-        let args = match first {
-            Some(first) => args.values([first, count, n as u32]),
-            None => args.value(count),
+        let kernel = geometry::by_row(count, columns, name, name);
+        let op = (op.reads("w", &part).writes("to", &out.halves, &[])).writes("to", &out.exponents, &[]);
+        let op = match first {
+            Some(first) => op.values([first, count, n as u32]),
+            None => op.value(count),
         };
-        let args = args.value(columns).value(out.stride() as u64);
-        let (name, config) = geometry::by_row(count, columns, name, name);
-        // SAFETY: rows first to first + count are within the matrix, whose length and alignment are checked above or, packed, since it was made; `to`
-        // has room for them and begins at a multiple of 16 bytes, as its rows do; they are apart.
-        unsafe { self.launch(stream, w.ty().format().half_rows_family, name, config, args) }?;
+        (op.value(columns).value(out.stride() as u64)).run(stream, w.ty().format().half_rows_family, kernel)?;
         Ok(out)
     }
 }

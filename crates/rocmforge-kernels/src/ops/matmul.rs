@@ -1,8 +1,28 @@
 //! Matrix products.
 
-use crate::check::{Check, MAX_COLUMNS};
-use crate::{KernelResult, Kernels, geometry};
-use rocmforge_runtime::{HipBuffer, HipStream, LaunchArgs};
+use crate::check::MAX_COLUMNS;
+use crate::declared::{Again, Call, Declared};
+use crate::{KernelResult, Kernels, geometry, reference};
+use rocmforge_runtime::{HipBuffer, HipStream};
+
+pub(super) const DECLARED: &[Declared] = &[
+    NN,
+    Declared {
+        name: "matmul_nt",
+        call: |c, dims| matmul(c, dims, [true, false]),
+        ..NN
+    },
+    Declared {
+        name: "matmul_nn_bias",
+        call: |c, dims| matmul(c, dims, [false, true]),
+        ..NN
+    },
+    Declared {
+        name: "matmul_nt_bias",
+        call: |c, dims| matmul(c, dims, [true, true]),
+        ..NN
+    },
+];
 
 /// The dimensions of `y[m, n] = a[m, k] * b`, `batch` times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -68,31 +88,80 @@ impl Kernels {
         y: &HipBuffer<f32>,
         shape: MatmulShape,
     ) -> KernelResult<()> {
-        let check = Check("matmul");
-        let batch = check.dim("batch", shape.batch)?;
-        let m = check.dim("m", shape.m)?;
-        let n = check.dim_to("n", shape.n, MAX_COLUMNS)?;
-        let k = check.dim_to("k", shape.k, MAX_COLUMNS)?;
-        check.len("a", a, &[shape.batch, shape.m, shape.k])?;
-        check.len("b", b, &[shape.b_batch(), shape.k, shape.n])?;
-        check.len("y", y, &[shape.batch, shape.m, shape.n])?;
-        check.disjoint(("y", y), ("a", a))?;
-        check.disjoint(("y", y), ("b", b))?;
-        let mut args = LaunchArgs::new().buffer(a).buffer(b);
-        if let Some(bias) = bias {
-            check.input("bias", bias, &[shape.n], ("y", y))?;
-            args = args.buffer(bias);
-        }
-        let b_stride = if shape.b_shared { 0 } else { shape.k * shape.n };
-        let strides = [shape.m * shape.k, b_stride, shape.m * shape.n].map(|stride| stride as u64);
-        let args = args.out(y).values([m, n, k]).values(strides);
-        let name = match (shape.b_transposed, bias.is_some()) {
+        let (op, s) = (self.op("matmul"), shape);
+        let [batch, m] = op.dims([("batch", s.batch), ("m", s.m)])?;
+        let (n, k) = (op.dim_to("n", s.n, MAX_COLUMNS)?, op.dim_to("k", s.k, MAX_COLUMNS)?);
+        let op = (op.read("a", a, &[s.batch, s.m, s.k])?).read("b", b, &[s.b_batch(), s.k, s.n])?;
+        let op = match bias {
+            Some(bias) => op.read("bias", bias, &[s.n])?,
+            None => op,
+        };
+        let b_stride = if s.b_shared { 0 } else { s.k * s.n };
+        let name = match (s.b_transposed, bias.is_some()) {
             (false, false) => "matmul_nn",
             (false, true) => "matmul_nn_bias",
             (true, false) => "matmul_nt",
             (true, true) => "matmul_nt_bias",
         };
-        // SAFETY: lengths are those of the shape (so the strides stay inside), rows are short enough, nothing overlaps: checked above.
-        unsafe { self.launch(stream, "matmul", name, geometry::gemm(m, n, batch), args) }
+        op.write("y", y, &[s.batch, s.m, s.n], &[])?
+            .values([m, n, k])
+            .values([s.m * s.k, b_stride, s.m * s.n].map(|stride| stride as u64))
+            .run(stream, "matmul", (name, geometry::gemm(m, n, batch)))
     }
+}
+
+/// m, n and k: every edge of a tile, and k around the wave size.
+const NN: Declared = Declared {
+    name: "matmul_nn",
+    call: |c, dims| matmul(c, dims, [false, false]),
+    tested: &[
+        &[1, 129, 5],
+        &[129, 1, 17],
+        &[3, 4, 300],
+        &[1, 1, 1],
+        &[2, 1000, 3],
+        &[31, 99, 17],
+        &[32, 98, 17],
+        &[33, 97, 17],
+        &[63, 67, 17],
+        &[64, 66, 17],
+        &[67, 63, 17],
+        &[127, 3, 17],
+        &[2, 128, 17],
+        &[5, 6, 31],
+        &[5, 6, 32],
+        &[5, 6, 33],
+        &[5, 6, 63],
+        &[5, 6, 64],
+        &[5, 6, 65],
+        &[5, 6, 127],
+        &[5, 6, 128],
+        &[5, 6, 129],
+        &[65, 65, 64],
+    ],
+    counted: &[&[256, 256, 256]],
+    moved: &[],
+    again: Again::No,
+    timed: &[&[4096, 4096, 4096]],
+};
+
+fn matmul(c: &mut Call<'_>, dims: &[usize], [transposed, biased]: [bool; 2]) -> KernelResult<()> {
+    let &[m, n, k] = dims else { return Ok(()) };
+    let shape = MatmulShape {
+        b_transposed: transposed,
+        ..MatmulShape::new(m, n, k)
+    };
+    c.computes(2 * m * n * k);
+    let (a, b) = (c.input("a", m * k, -1.0..1.0)?, c.input("b", k * n, -1.0..1.0)?);
+    let bias = if biased {
+        Some(c.input("bias", n, -1.0..1.0)?)
+    } else {
+        None
+    };
+    let y = c.output("y", m * n)?;
+    c.kernels.matmul(c.stream, &a, &b, bias.as_ref(), &y, shape)?;
+    c.expect("y", 1e-5, |c| {
+        reference::matmul(c.f32("a"), c.f32("b"), biased.then(|| c.f32("bias")), shape)
+    });
+    Ok(())
 }

@@ -1,11 +1,27 @@
 //! Products of 16-bit floats on the matrix unit.
 
 use super::half_rows::HalfExponents;
-use crate::check::Check;
-use crate::layout::{check_output, check_rows_of_16_bytes};
-use crate::{KernelResult, Kernels, Operand, geometry};
+use crate::declared::{Again, Call, Declared};
+use crate::layout::check_rows_of_16_bytes;
+use crate::{FloatType, KernelResult, Kernels, KvType, Operand, Strides, WeightType, geometry, reference};
 use bytemuck::{Pod, Zeroable};
-use rocmforge_runtime::{HipBuffer, HipStream, LaunchArgs};
+use rocmforge_runtime::{HipBuffer, HipStream};
+
+pub(super) const DECLARED: &[Declared] = &[
+    F16,
+    Declared {
+        call: |c, dims| product(c, dims, Half::F16, true),
+        ..F16
+    },
+    Declared {
+        call: |c, dims| product(c, dims, Half::Bf16, false),
+        ..F16
+    },
+    Declared {
+        call: |c, dims| product(c, dims, Half::Bf16, true),
+        ..F16
+    },
+];
 
 /// Blocks of a grid's third dimension.
 const MAX_BATCH: usize = 65_535;
@@ -133,36 +149,33 @@ impl Kernels {
         alpha: f32,
         activation: Matmul16Activation,
     ) -> KernelResult<()> {
-        let (check, s, o) = (Check("matmul16"), shape, operands);
-        let batch = check.dim_to("batch", s.batch, MAX_BATCH)?;
-        let sizes = [check.dim("m", s.m)?, check.dim("n", s.n)?, check.dim("k", s.k)?];
-        check.multiple("k must be a multiple of 8", s.k, 8)?;
-        check.value("alpha", alpha, |_| true, "finite")?;
-        check_rows_of_16_bytes(check, "a", o.a, [s.batch, 1, s.m, s.k])?;
-        check_rows_of_16_bytes(check, "b", o.b, [s.batch, 1, s.n, s.k])?;
-        if let Some(bias) = o.bias {
-            check.len("bias", bias, &[s.n])?;
+        let (op, s, o) = (self.op("matmul16"), shape, operands);
+        let batch = op.dim_to("batch", s.batch, MAX_BATCH)?;
+        let sizes = op.dims([("m", s.m), ("n", s.n), ("k", s.k)])?;
+        op.multiple("k must be a multiple of 8", s.k, 8)?;
+        op.value_of("alpha", alpha, alpha.is_finite(), "finite")?;
+        check_rows_of_16_bytes(op.check(), "a", o.a, [s.batch, 1, s.m, s.k])?;
+        check_rows_of_16_bytes(op.check(), "b", o.b, [s.batch, 1, s.n, s.k])?;
+        if exponents.a.is_some() {
+            op.dim_to("batch", s.batch, 1)?;
         }
-        if let Some(a) = exponents.a {
-            check.dim_to("batch", s.batch, 1)?;
-            check.len("exponents of a", a, &[s.m])?;
-            if let Some(b) = exponents.b {
-                check.len("exponents of b", b, &[s.n])?;
-            }
-        }
-        let args = (LaunchArgs::new().buffer(o.a.buffer).buffer(o.b.buffer)).buffer_or_null(o.bias);
         let few = s.m <= FEW && exponents.a.is_none();
-        let args = if few {
-            args
-        } else {
-            args.buffer_or_null(exponents.a).buffer_or_null(exponents.b)
+        let op = (op.reads("a", o.a.buffer).reads("b", o.b.buffer)).read_or_null("bias", o.bias, &[s.n])?;
+        let op = match few {
+            true => op,
+            false => (op.read_or_null("exponents of a", exponents.a, &[s.m])?).read_or_null(
+                "exponents of b",
+                exponents.b,
+                &[s.n],
+            )?,
         };
-        let (y_strides, args) = match o.y {
-            Matmul16Output::Half(y) => (y.strides, output(check, y, &o, s, args)?),
-            Matmul16Output::F32(y) => (y.strides, output(check, y, &o, s, args)?),
+        let shape = [s.batch, 1, s.m, s.n];
+        let (y_strides, op) = match o.y {
+            Matmul16Output::Half(y) => (y.strides, op.write_strided("y", y, shape)?),
+            Matmul16Output::F32(y) => (y.strides, op.write_strided("y", y, shape)?),
         };
         let strides = [o.a.strides, o.b.strides, y_strides];
-        let args = args.value(Gemm16 {
+        let op = op.value(Gemm16 {
             sizes,
             activation: activation as u32,
             rows: strides.map(|s| s.row),
@@ -177,10 +190,7 @@ impl Kernels {
         let tiles = u32::try_from(tiles).unwrap_or(u32::MAX);
         let threads = self.kernel(family, name)?.meta().max_workgroup_size;
         let config = geometry::config([tiles, 1, batch], threads).with_dynamic_lds(lds);
-        // SAFETY: strides stay inside of their operands, rows of a and b are read in whole pieces of 16 bytes and k is a multiple of 8,
-        // y has no two elements in one place and overlaps no operand, bias has n elements, exponents are m and n for one matrix: checked above;
-        // exponents are of `HalfRows`, which no caller can write to.
-        unsafe { self.launch(stream, family, name, config, args) }
+        op.run(stream, family, (name, config))
     }
 
     /// Rows and columns of a block's tile in products of more than 8 rows in f16, and the blocks that run at once; `None` where there is no
@@ -241,19 +251,79 @@ macro_rules! names {
 /// By type of the operands (f16, bf16), then of the results (the same, f32).
 const NAMES: [[Names; 2]; 2] = [[names!("f16"), names!("f16_f32")], [names!("bf16"), names!("bf16_f32")]];
 
-/// The checks of y, and y as an argument.
-fn output<'a, T: Pod>(
-    check: Check,
-    y: Operand<'a, T>,
-    o: &Matmul16Operands<'a>,
-    s: Matmul16Shape,
-    args: LaunchArgs<'a>,
-) -> KernelResult<LaunchArgs<'a>> {
-    check_output(check, "y", y, [s.batch, 1, s.m, s.n])?;
-    check.disjoint(("y", y.buffer), ("a", o.a.buffer))?;
-    check.disjoint(("y", y.buffer), ("b", o.b.buffer))?;
-    if let Some(bias) = o.bias {
-        check.disjoint(("y", y.buffer), ("bias", bias))?;
-    }
-    Ok(args.out(y.buffer))
+/// m, n and k: numbers of rows that have a kernel, and the edges of tiles.
+const F16: Declared = Declared {
+    name: "matmul16",
+    call: |c, dims| product(c, dims, Half::F16, false),
+    tested: &[
+        &[1, 15, 8],
+        &[2, 33, 248],
+        &[3, 1, 256],
+        &[8, 16, 264],
+        &[9, 1, 8],
+        &[16, 64, 32],
+        &[129, 66, 72],
+        &[4, 33, 1032],
+        &[17, 65, 40],
+    ],
+    counted: &[
+        &[1, 128, 1024],
+        &[2, 128, 1024],
+        &[4, 128, 1024],
+        &[8, 128, 1024],
+        &[256, 128, 1024],
+    ],
+    moved: &[&[1, 64, 1024], &[2, 64, 1024], &[4, 64, 1024], &[8, 64, 1024]],
+    again: Again::Blocks,
+    timed: &[],
+};
+
+/// With a bias where n is odd.
+fn product(c: &mut Call<'_>, dims: &[usize], ty: Half, f32_out: bool) -> KernelResult<()> {
+    let &[m, n, k] = dims else { return Ok(()) };
+    let (weight, float, element, unit) = match ty {
+        Half::F16 => (WeightType::F16, FloatType::F16, KvType::F16, 2f64.powi(-11)),
+        Half::Bf16 => (WeightType::Bf16, FloatType::Bf16, KvType::Bf16, 2f64.powi(-8)),
+    };
+    let (a, b) = (
+        c.weights("a", weight, m * k)?.cast()?,
+        c.weights("b", weight, n * k)?.cast()?,
+    );
+    let bias = match n % 2 {
+        1 => Some(c.input("bias", n, -1.0..1.0)?),
+        _ => None,
+    };
+    let strides = |columns| Strides::heads_first(1, 1, columns);
+    let (halves, floats);
+    let (y, element, unit) = if f32_out {
+        floats = c.output("y", m * n)?;
+        (
+            Matmul16Output::F32(Operand::new(&floats, strides(n))),
+            KvType::F32,
+            2f64.powi(-24),
+        )
+    } else {
+        halves = c.output_bytes("y", 2 * m * n)?.cast()?;
+        (Matmul16Output::Half(Operand::new(&halves, strides(n))), element, unit)
+    };
+    let operands = Matmul16Operands {
+        ty,
+        a: Operand::new(&a, strides(k)),
+        b: Operand::new(&b, strides(k)),
+        bias: bias.as_ref(),
+        y,
+    };
+    let (shape, plain) = (Matmul16Shape { batch: 1, m, n, k }, Matmul16Activation::None);
+    c.kernels.matmul16(c.stream, operands, shape, 1.0, plain)?;
+    c.expect_typed_within("y", element, |c| {
+        let values = |name| reference::float_values(float, c.u8(name));
+        let sizes = |name| values(name).iter().map(|x| x.abs()).collect::<Vec<_>>();
+        let largest = |x: &[f64]| x.iter().fold(0.0, |a: f64, x| a.max(x.abs()));
+        let bias = (n % 2 == 1).then(|| c.f32("bias"));
+        let y = reference::matmul16(&values("a"), &values("b"), bias, shape, 1.0, plain);
+        // Rounding errors of a sum grow with the sizes of the products; then it is rounded.
+        let sums = reference::matmul16(&sizes("a"), &sizes("b"), bias, shape, 1.0, plain);
+        (5e-7 * largest(&sums) + unit * largest(&y), y)
+    });
+    Ok(())
 }

@@ -7,7 +7,7 @@ use crate::{
     Half, KernelError, KernelResult, Kernels, Matmul16Activation, Matmul16Operands, Matmul16Output, Matmul16Shape,
     geometry,
 };
-use rocmforge_runtime::{HipBuffer, HipStream, LaunchArgs};
+use rocmforge_runtime::{HipBuffer, HipStream};
 
 /// The most bytes of weights that are f16 at a time. Enough rows of 14336 columns for a product with 2048 rows to fill an
 /// H200; small beside the memory of any card.
@@ -148,24 +148,19 @@ impl Kernels {
             expected: HalfRows::byte_len(1, k).unwrap_or(usize::MAX),
             shape: vec![1, k],
         })?;
-        CHECK.holds(
-            x.k() == k,
-            "weights and activations must have as many columns",
-            k,
-            x.k(),
-        )?;
-        CHECK.len("y", y, &[m, n])?;
-        CHECK.bias(bias, n, y)?;
+        let rule = "weights and activations must have as many columns";
+        CHECK.holds(x.k() == k, rule, k, x.k())?;
         CHECK.aligned("scratch", scratch, 16)?;
-        for (name, other) in [("w", w.bytes()), ("the halves of x", &x.halves.cast()?)] {
-            CHECK.disjoint(("y", y), (name, other))?;
-            CHECK.disjoint(("scratch", scratch), (name, other))?;
-        }
-        for (name, other) in [("y", Some(y)), ("bias", bias)] {
-            other.map_or(Ok(()), |other| CHECK.disjoint(("scratch", scratch), (name, other)))?;
-        }
-        CHECK.disjoint(("y", y), ("the exponents of x", &x.exponents))?;
-        CHECK.disjoint(("scratch", scratch), ("the exponents of x", &x.exponents))?;
+        // Of all launches together, before the first.
+        (self
+            .op(CHECK.0)
+            .reads("w", w.bytes())
+            .reads("the halves of x", &x.halves))
+        .reads("the exponents of x", &x.exponents)
+        .read_or_null("bias", bias, &[n])?
+        .write("y", y, &[m, n], &[])?
+        .writes("scratch", scratch, &[])
+        .apart()?;
         let [slab, sums] = plan.bytes;
         let sums = scratch.view(slab..slab + sums)?.cast()?;
         let in_place = w.as_halves()?;
@@ -229,23 +224,18 @@ impl Kernels {
         let sums = sums.view(0..parts * m * n)?;
         let all = operands(None, Operand::new(&sums, strides(n, m * n)));
         self.matmul16(stream, all, shape, 1.0, plain)?;
-        let args = (LaunchArgs::new().buffer(&sums).buffer(&x.exponents))
-            .buffer_or_null(b.exponents)
-            .buffer_or_null(bias)
-            .out(y);
         let [parts, rows, columns] = [parts, m, n].map(|n| n as u32);
-        let args = (args.values([parts, rows, columns])).value(y_row as u64);
-        // SAFETY: the sums are [parts, m, n], exponents m and n, bias n, and y has m rows from its first column on, y_row apart, of at least n: by the
-        // checks of `matmul_halves`, which has cut them. Nothing overlaps.
-        unsafe {
-            self.launch(
-                stream,
-                "sum_parts",
-                "sum_parts",
-                geometry::row_tile(rows, columns),
-                args,
-            )
-        }
+        // `matmul_halves` has checked the operands, and has cut them.
+        (self
+            .op(CHECK.0)
+            .reads("scratch", &sums)
+            .reads("the exponents of x", &x.exponents))
+        .read_or_null("exponents of b", b.exponents, &[n])?
+        .read_or_null("bias", bias, &[n])?
+        .writes("y", y, &[])
+        .values([parts, rows, columns])
+        .value(y_row as u64)
+        .run(stream, "sum_parts", ("sum_parts", geometry::row_tile(rows, columns)))
     }
 }
 

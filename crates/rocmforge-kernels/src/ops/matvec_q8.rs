@@ -1,11 +1,18 @@
 //! Products of packed weights with a few rows of activations of 8 bits.
 
-use super::row_input::RowInput;
-use super::weights::weights;
+use super::row_input::{RowInput, RowNorm};
 use crate::check::{Check, MAX_COLUMNS};
+use crate::declared::{Again, Call, Declared, by_weight_type};
+use crate::launch::Launch;
 use crate::weight_type::Packed;
-use crate::{Faults, KernelError, KernelResult, Kernels, WeightType, geometry};
-use rocmforge_runtime::{HipBuffer, HipStream, LaunchArgs, LaunchConfig};
+use crate::{Faults, KernelError, KernelResult, Kernels, WeightType, geometry, reference};
+use rocmforge_runtime::{HipBuffer, HipStream, LaunchConfig};
+
+pub(super) const DECLARED: &[Declared] = by_weight_type!(matvec, matvec_of, packable);
+pub(super) const QUANTIZE: &[Declared] = &[QUANTIZE_Q8];
+pub(super) const ROW: &[Declared] = by_weight_type!(row, row_of, packable);
+pub(super) const MANY: &[Declared] = by_weight_type!(many, many_of, packable);
+pub(super) const TABLE: &[Declared] = by_weight_type!(table, table_of, packable);
 
 /// Activations that share a scale.
 const BLOCK: usize = 32;
@@ -19,7 +26,7 @@ const ALIGNMENT: usize = 16;
 const MAX_ROWS: usize = 8;
 /// Blocks of the grid for each multiprocessor: those that the kernels' registers leave room for on NVIDIA's cards. Each takes an even share
 /// of the rows, so more would only load the activations more often.
-pub(super) const RESIDENT: u32 = 2;
+const RESIDENT: u32 = 2;
 
 /// A matrix of quantised weights in the order that [`Kernels::matvec_q8`] reads. It takes as many bytes as the blocks it was made of.
 #[derive(Debug, Clone)]
@@ -87,7 +94,7 @@ impl WeightPacking {
             return Err(KernelError::NotPackable { op: check.0, ty });
         }
         let (rows, cols) = (check.dim_to("n", n, MAX_COLUMNS)?, check.dim_to("k", k, MAX_COLUMNS)?);
-        weights(check, ty, ("packed", &packed), [n, k])?;
+        check.weights(ty, ("packed", &packed), [n, k])?;
         check.aligned("packed", &packed, ALIGNMENT)?;
         check.dim("blocks of 32 weights", check.elements("packed", &[n, k / BLOCK])?)?;
         let matrix = PackedWeights {
@@ -192,21 +199,18 @@ impl Kernels {
         w: &HipBuffer<u8>,
         rows: usize,
     ) -> KernelResult<()> {
-        let check = Check(PACK);
+        let op = self.op(PACK);
         let PackedWeights { bytes, ty, n, k } = &packing.matrix;
-        let count = check.dim_to("rows", rows, (n - packing.rows) as usize)?;
-        weights(check, *ty, ("w", w), [rows, *k as usize])?;
-        check.disjoint(("packed", bytes), ("w", w))?;
-        let kernels = packing.matrix.kernels(check)?;
+        let count = op.dim_to("rows", rows, (n - packing.rows) as usize)?;
+        let kernels = packing.matrix.kernels(op.check())?;
         let row_blocks = k / BLOCK as u32;
         // All blocks of the matrix are below 2^32: `WeightPacking::new`.
         let blocks = count * row_blocks;
-        let args = LaunchArgs::new().buffer(w).out(bytes).value(u64::from(n * row_blocks));
-        let args = args.values([u64::from(packing.rows * row_blocks), u64::from(blocks)]);
         let config = geometry::config([blocks.div_ceil(256), 1, 1], 256);
-        // SAFETY: w holds `count` rows of whole blocks, aligned; the matrix has its length and alignment since `WeightPacking::new` and room for
-        // so many rows more; they are apart: checked above.
-        unsafe { self.launch(stream, "pack_weights", kernels.pack, config, args) }?;
+        (op.weights("w", *ty, w, [rows, *k as usize])?
+            .writes("packed", bytes, &[]))
+        .values([n * row_blocks, packing.rows * row_blocks, blocks].map(u64::from))
+        .run(stream, "pack_weights", (kernels.pack, config))?;
         packing.rows += count;
         Ok(())
     }
@@ -225,23 +229,16 @@ impl Kernels {
         to: HipBuffer<u8>,
         [m, k]: [usize; 2],
     ) -> KernelResult<Q8Activations> {
-        let check = Check("quantize_q8");
-        check.dim("m", m)?;
-        check.dim_to("k", k, MAX_COLUMNS)?;
-        Q8Activations::room(check, &to, [m, k])?;
-        check.len("x", x, &[m, k])?;
-        check.disjoint(("to", &to), ("x", x))?;
-        let args = LaunchArgs::new().buffer(x).out(&to).value(x.len() as u64);
-        // SAFETY: lengths are those of the shape, blocks are whole, nothing overlaps: checked above.
-        unsafe {
-            self.launch(
-                stream,
-                "quantize_q8",
-                "quantize_q8",
-                geometry::flat(x.len() as u64),
-                args,
-            )
-        }?;
+        let op = self.op("quantize_q8");
+        op.dim("m", m)?;
+        op.dim_to("k", k, MAX_COLUMNS)?;
+        Q8Activations::room(op.check(), &to, [m, k])?;
+        let n = x.len() as u64;
+        (op.read("x", x, &[m, k])?.writes("to", &to, &[]).value(n)).run(
+            stream,
+            "quantize_q8",
+            ("quantize_q8", geometry::flat(n)),
+        )?;
         Ok(Q8Activations::new(to, [m, k]))
     }
 
@@ -260,28 +257,19 @@ impl Kernels {
         residual: Option<Residual<'_>>,
         y: &HipBuffer<f32>,
     ) -> KernelResult<()> {
-        let check = Check("matvec_q8");
-        let rows = check.dim_to("m", x.m, MAX_ROWS)?;
-        check.holds(
-            x.k == w.k(),
-            "weights and activations must have as many columns",
-            w.k(),
-            x.k,
-        )?;
-        check.disjoint(("y", y), ("x", &x.bytes))?;
-        if let Some(Residual { sum, .. }) = residual {
-            check.disjoint(("sum", sum), ("x", &x.bytes))?;
-        }
-        outputs(check, w, bias, residual, y, x.m)?;
-        let kernels = w.kernels(check)?;
+        let op = self.op("matvec_q8");
+        let rows = op.dim_to("m", x.m, MAX_ROWS)?;
+        let rule = "weights and activations must have as many columns";
+        op.holds(x.k == w.k(), rule, w.k(), x.k)?;
+        let kernels = w.kernels(op.check())?;
         let most = kernels.matvec.iter().find(|matvec| x.m <= matvec.most);
         let matvec = most.unwrap_or(&kernels.matvec[2]); // eight: checked above
-        let args = LaunchArgs::new().buffer(&w.bytes).buffer(&x.bytes);
-        let args = results(args, bias, residual, y).value(rows);
-        let (args, config) = self.shared_out(args, w, matvec.rows);
-        // SAFETY: weights and activations have their lengths and alignment since they were made, the other lengths are those of the
-        // shapes, y and sum overlap nothing but sum may be y or the residual: checked above. All blocks together have every group once.
-        unsafe { self.launch(stream, kernels.family, matvec.name, config, args) }
+        let (share, config) = self.shares(w.n.div_ceil(matvec.rows));
+        let op = op.reads("w", &w.bytes).reads("x", &x.bytes);
+        results(op, [x.m, w.n()], bias, residual, y)?
+            .values([rows, w.n, w.k / BLOCK as u32])
+            .values(share)
+            .run(stream, kernels.family, (matvec.name, config))
     }
 
     /// `y = x w^T (+ bias)` for one row of f32 activations, which the kernel rounds to 8 bits: weights `[n, k]` with `k` at most
@@ -299,32 +287,24 @@ impl Kernels {
         residual: Option<Residual<'_>>,
         y: &HipBuffer<f32>,
     ) -> KernelResult<()> {
-        let check = Check("matvec_q8_row");
-        x.check(check, w.k())?;
-        x.apart(check, "y", y)?;
-        x.apart_from(check, "w", &w.bytes)?;
-        if let Some(bias) = bias {
-            x.apart_from(check, "bias", bias)?;
-        }
-        if let Some(Residual { of, sum }) = residual {
-            x.apart(check, "sum", sum)?;
-            x.apart_from(check, "residual", of)?;
-        }
-        outputs(check, w, bias, residual, y, 1)?;
-        let kernels = w.kernels(check)?;
-        let args = x.args(LaunchArgs::new().buffer(&w.bytes));
-        let (args, config) = self.shared_out(results(args, bias, residual, y), w, kernels.group);
-        // SAFETY: the weights have their length and alignment since they were made, the other lengths are those of the shapes, outputs overlap
-        // nothing but sum may be y or the residual: checked above. All blocks together have every group once.
-        unsafe { self.launch(stream, kernels.family, kernels.row, config, args) }
+        let op = self.op("matvec_q8_row");
+        let kernels = w.kernels(op.check())?;
+        let (share, config) = self.shares(w.n.div_ceil(kernels.group));
+        let op = x.read(op.reads("w", &w.bytes), w.k())?;
+        results(op, [1, w.n()], bias, residual, y)?
+            .values([w.n, w.k / BLOCK as u32])
+            .values(share)
+            .run(stream, kernels.family, (kernels.row, config))
     }
 
-    /// The last arguments of a product with one matrix, and the grid: equal shares of the groups of `rows` rows.
-    fn shared_out<'a>(&self, args: LaunchArgs<'a>, w: &PackedWeights, rows: u32) -> (LaunchArgs<'a>, LaunchConfig) {
-        let groups = w.n.div_ceil(rows);
-        let blocks = self.packed_blocks(groups);
-        let args = (args.values([w.n, w.k / BLOCK as u32])).values([groups / blocks, groups % blocks]);
-        (args, geometry::config([blocks, 1, 1], 256))
+    /// Groups of rows for each block of the grid and those that are left, and the grid. All blocks together have every group once.
+    pub(super) fn shares(&self, groups: u32) -> ([u32; 2], LaunchConfig) {
+        let most = self.backend().device().multiprocessors.max(1) * RESIDENT;
+        let blocks = groups.min(most);
+        (
+            [groups / blocks, groups % blocks],
+            geometry::config([blocks, 1, 1], 256),
+        )
     }
 
     /// `y = x w^T (+ bias)` for any number of rows of f32 activations: `x` `[m, k]`, `bias` `[n]`, `y` `[m, n]`. Bit for bit what
@@ -342,20 +322,14 @@ impl Kernels {
         y: &HipBuffer<f32>,
         m: usize,
     ) -> KernelResult<()> {
-        let check = Check("matmul_packed");
-        let rows = check.dim("m", m)?;
-        check.len("x", x, &[m, w.k()])?;
-        check.len("y", y, &[m, w.n()])?;
-        check.disjoint(("y", y), ("w", &w.bytes))?;
-        check.disjoint(("y", y), ("x", x))?;
-        check.bias(bias, w.n(), y)?;
-        let args = LaunchArgs::new().buffer(&w.bytes).buffer(x).buffer_or_null(bias);
-        let args = args.out(y).values([rows, w.n, w.k]);
-        let kernels = w.kernels(check)?;
-        let config = geometry::gemm(rows, w.n, 1);
-        // SAFETY: the matrix has its length and alignment since it was made, the other lengths are those of the shapes, y overlaps nothing:
-        // checked above.
-        unsafe { self.launch(stream, ROWS, kernels.matmul, config, args) }
+        let op = self.op("matmul_packed");
+        let rows = op.dim("m", m)?;
+        let kernels = w.kernels(op.check())?;
+        (op.reads("w", &w.bytes).read("x", x, &[m, w.k()])?)
+            .read_or_null("bias", bias, &[w.n()])?
+            .write("y", y, &[m, w.n()], &[])?
+            .values([rows, w.n, w.k])
+            .run(stream, ROWS, (kernels.matmul, geometry::gemm(rows, w.n, 1)))
     }
 
     /// `y[r, :] = table[ids[r], :]` in f32, for a packed table and as many rows as there are ids. An id that is not below the table's rows
@@ -372,58 +346,269 @@ impl Kernels {
         y: &HipBuffer<f32>,
         faults: Faults<'_>,
     ) -> KernelResult<()> {
-        let check = Check("get_rows_packed");
-        let rows = check.dim("ids", ids.len())?;
-        check.len("y", y, &[ids.len(), table.k()])?;
-        check.disjoint(("y", y), ("table", &table.bytes))?;
-        check.disjoint(("y", y), ("ids", ids))?;
-        check.disjoint(("y", y), ("the fault word", faults.word))?;
-        let args = LaunchArgs::new().buffer(&table.bytes).buffer(ids).out(y);
-        let args = args.values([rows, table.k, table.n]);
-        let args = faults.args(check, args)?;
-        let kernels = table.kernels(check)?;
-        let config = geometry::row_tile(rows, table.k);
-        // SAFETY: the table has its length and alignment since it was made, the other lengths are those of the shapes, nothing overlaps, checked
-        // above; the kernel compares each id with the table's rows.
-        unsafe { self.launch(stream, ROWS, kernels.get_rows, config, args) }
+        let op = self.op("get_rows_packed");
+        let rows = op.dim("ids", ids.len())?;
+        let kernels = table.kernels(op.check())?;
+        (op.reads("table", &table.bytes).read("ids", ids, &[ids.len()])?)
+            .write("y", y, &[ids.len(), table.k()], &[])?
+            .values([rows, table.k, table.n])
+            .faults(faults)?
+            .run(stream, ROWS, (kernels.get_rows, geometry::row_tile(rows, table.k)))
     }
 }
 
-/// Checks what a product of `m` rows writes, and what it adds.
-fn outputs(
-    check: Check,
-    w: &PackedWeights,
-    bias: Option<&HipBuffer<f32>>,
-    residual: Option<Residual<'_>>,
-    y: &HipBuffer<f32>,
-    m: usize,
-) -> KernelResult<()> {
-    check.len("y", y, &[m, w.n()])?;
-    check.disjoint(("y", y), ("w", &w.bytes))?;
-    check.bias(bias, w.n(), y)?;
-    let Some(Residual { of, sum }) = residual else {
-        return Ok(());
-    };
-    check.input("residual", of, &[m, w.n()], ("y", y))?;
-    check.len("sum", sum, &[m, w.n()])?;
-    check.in_place(("sum", sum), ("y", y))?;
-    check.in_place(("sum", sum), ("residual", of))?;
-    check.disjoint(("sum", sum), ("w", &w.bytes))?;
-    match bias {
-        Some(bias) => check.disjoint(("sum", sum), ("bias", bias)),
-        None => Ok(()),
-    }
-}
-
-/// The kernels' arguments for them.
-fn results<'a>(
-    args: LaunchArgs<'a>,
+/// What a product `[m, n]` adds and writes: the kernels' arguments in their order.
+fn results<'k, 'a>(
+    op: Launch<'k, 'a>,
+    shape: [usize; 2],
     bias: Option<&'a HipBuffer<f32>>,
     residual: Option<Residual<'a>>,
     y: &'a HipBuffer<f32>,
-) -> LaunchArgs<'a> {
-    args.buffer_or_null(bias)
-        .buffer_or_null(residual.map(|residual| residual.of))
-        .out(y)
-        .out_or_null(residual.map(|residual| residual.sum))
+) -> KernelResult<Launch<'k, 'a>> {
+    op.read_or_null("bias", bias, &shape[1..])?
+        .read_or_null("residual", residual.map(|residual| residual.of), &shape)?
+        .write("y", y, &shape, &[])?
+        .write_or_null("sum", residual.map(|residual| residual.sum), &shape, &["y", "residual"])
 }
+
+/// A packed matrix `[n, k]` as the operand `name`, of blocks that have a name, too.
+pub(super) fn packed(
+    c: &mut Call<'_>,
+    [blocks, name]: [&'static str; 2],
+    ty: WeightType,
+    [n, k]: [usize; 2],
+) -> KernelResult<PackedWeights> {
+    let w = c.weights(blocks, ty, n * k)?;
+    let to = c.output_bytes(name, n * k / ty.block_len() * ty.block_bytes())?;
+    c.preparing().pack_weight(c.stream, ty, &w, to, [n, k])
+}
+
+/// `n` activations that 8 bits hold: the largest of 32 is 1, and the others are multiples of 1 / 127, so that none lies between two integers.
+pub(super) fn activations(n: usize) -> Vec<f32> {
+    let integer = |i: usize| {
+        if i.is_multiple_of(BLOCK) {
+            127
+        } else {
+            (i * 7919 % 255) as i32 - 127
+        }
+    };
+    (0..n).map(|i| integer(i) as f32 / 127.0).collect()
+}
+
+/// What rounding may change in products of weights and activations of up to 1: it grows with the sum of the products' sizes.
+pub(super) fn rounding(ty: WeightType, w: &[u8], k: usize) -> f64 {
+    let weights = reference::dequantize(ty, w);
+    let sizes = weights.chunks(k).map(|w| w.iter().map(|w| w.abs()).sum());
+    5e-7 * sizes.fold(1.0, f64::max)
+}
+
+/// Rows of activations, rows and columns of weights. A bias is added where the rows of weights are odd.
+fn matvec(c: &mut Call<'_>, dims: &[usize], ty: WeightType) -> KernelResult<()> {
+    let &[m, n, k] = dims else { return Ok(()) };
+    let w = packed(c, ["blocks of w", "w"], ty, [n, k])?;
+    let x = c.floats("values of x", activations(m * k))?;
+    let to = c.output_bytes("x", m * (k / BLOCK) * BLOCK_BYTES)?;
+    let x = c.preparing().quantize_q8(c.stream, &x, to, [m, k])?;
+    let bias = if n % 2 == 1 {
+        Some(c.input("bias", n, -1.0..1.0)?)
+    } else {
+        None
+    };
+    let of = c.input("residual", m * n, -1.0..1.0)?;
+    let (y, sum) = (c.output("y", m * n)?, c.output("sum", m * n)?);
+    let residual = Some(Residual { of: &of, sum: &sum });
+    c.kernels.matvec_q8(c.stream, &w, &x, bias.as_ref(), residual, &y)?;
+    expect(c, ty, |c| reference::wide(c.f32("values of x")), k);
+    Ok(())
+}
+
+/// The product of `x` and its sum with the residual.
+fn expect(c: &mut Call<'_>, ty: WeightType, x: fn(&Call<'_>) -> Vec<f64>, k: usize) {
+    for (name, adds) in [("y", false), ("sum", true)] {
+        c.expect_within(name, |c| {
+            let (w, bias, x) = (c.u8("blocks of w"), c.f32("bias"), x(c));
+            let bias = (!bias.is_empty()).then_some(bias);
+            let residual = adds.then(|| c.f32("residual"));
+            let largest = x.iter().fold(1.0, |a: f64, x| a.max(x.abs()));
+            let values = reference::matvec_q8(ty, w, &x, bias, residual, k);
+            (largest * rounding(ty, w, k), values)
+        });
+    }
+}
+
+const fn matvec_of(ty: WeightType) -> Declared {
+    Declared {
+        name: "matvec_q8",
+        call: |_, _| Ok(()),
+        tested: match ty.block_len() {
+            32 => &[
+                &[1, 1, 32],
+                &[1, 31, 96],
+                &[1, 128, 288],
+                &[2, 13, 64],
+                &[3, 13, 64],
+                &[4, 12, 64],
+                &[5, 13, 64],
+                &[7, 12, 64],
+                &[8, 13, 64],
+                &[3, 33, 96],
+            ],
+            _ => &[
+                &[1, 1, 256],
+                &[1, 31, 768],
+                &[1, 64, 1280],
+                &[2, 13, 512],
+                &[4, 12, 256],
+                &[7, 12, 256],
+                &[8, 13, 256],
+                &[3, 33, 512],
+            ],
+        },
+        // `counters` has several products with the same packed matrix.
+        counted: &[],
+        moved: &[],
+        again: Again::Activations,
+        timed: &[],
+    }
+}
+
+/// Rows and columns of weights, and one row of activations, which is normed where the rows of weights are odd.
+fn row(c: &mut Call<'_>, dims: &[usize], ty: WeightType) -> KernelResult<()> {
+    let &[n, k] = dims else { return Ok(()) };
+    let w = packed(c, ["blocks of w", "w"], ty, [n, k])?;
+    let x = c.floats("x", activations(k))?;
+    let norm = if n % 2 == 1 { Some(norm(c, k)?) } else { None };
+    let bias = if n.is_multiple_of(3) {
+        Some(c.input("bias", n, -1.0..1.0)?)
+    } else {
+        None
+    };
+    let of = c.input("residual", n, -1.0..1.0)?;
+    let (y, sum) = (c.output("y", n)?, c.output("sum", n)?);
+    let norm = norm.as_ref().map(|[weight, y]| RowNorm { weight, eps: EPS, y });
+    let (x, residual) = (RowInput { x: &x, norm }, Residual { of: &of, sum: &sum });
+    c.kernels
+        .matvec_q8_row(c.stream, &w, x, bias.as_ref(), Some(residual), &y)?;
+    expect(c, ty, input, k);
+    if norm.is_some() {
+        c.expect("the norm", 2e-6, input);
+    }
+    Ok(())
+}
+
+pub(super) const EPS: f32 = 1e-5;
+
+/// The norm's weights, of which 32 are the same so that 8 bits hold the normed row, and room for it.
+pub(super) fn norm(c: &mut Call<'_>, k: usize) -> KernelResult<[HipBuffer<f32>; 2]> {
+    let weight = (0..k).map(|i| 0.25 + (i / BLOCK % 3) as f32).collect();
+    Ok([c.floats("the norm's weight", weight)?, c.output("the norm", k)?])
+}
+
+/// The row that is multiplied.
+pub(super) fn input(c: &Call<'_>) -> Vec<f64> {
+    match c.f32("the norm's weight") {
+        [] => reference::wide(c.f32("x")),
+        weight => reference::rms_norm(c.f32("x"), weight, EPS),
+    }
+}
+
+const fn row_of(ty: WeightType) -> Declared {
+    Declared {
+        name: "matvec_q8_row",
+        tested: match ty.block_len() {
+            32 => &[&[1, 32], &[2, 96], &[10, 4384], &[6, 96], &[33, 96]],
+            _ => &[&[1, 256], &[2, 768], &[10, 4352], &[6, 256], &[33, 768]],
+        },
+        ..matvec_of(ty)
+    }
+}
+
+/// Rows of activations, rows and columns of weights; with a bias where the rows of weights are odd.
+fn many(c: &mut Call<'_>, dims: &[usize], ty: WeightType) -> KernelResult<()> {
+    let &[m, n, k] = dims else { return Ok(()) };
+    let w = packed(c, ["blocks of w", "w"], ty, [n, k])?;
+    let x = c.input("x", m * k, -1.0..1.0)?;
+    let bias = if n % 2 == 1 {
+        Some(c.input("bias", n, -1.0..1.0)?)
+    } else {
+        None
+    };
+    let y = c.output("y", m * n)?;
+    c.kernels.matmul_packed(c.stream, &w, &x, bias.as_ref(), &y, m)?;
+    c.expect_within("y", |c| {
+        let (w, bias) = (c.u8("blocks of w"), c.f32("bias"));
+        let bias = (!bias.is_empty()).then_some(bias);
+        (rounding(ty, w, k), reference::matmul_weight(ty, w, c.f32("x"), bias, k))
+    });
+    Ok(())
+}
+
+const fn many_of(ty: WeightType) -> Declared {
+    Declared {
+        name: "matmul_packed",
+        tested: match ty.block_len() {
+            32 => &[&[1, 64, 32], &[65, 2, 32], &[9, 67, 96]],
+            _ => &[&[65, 2, 256], &[9, 67, 256]],
+        },
+        ..matvec_of(ty)
+    }
+}
+
+/// Ids, rows and columns of a packed table.
+fn table(c: &mut Call<'_>, dims: &[usize], ty: WeightType) -> KernelResult<()> {
+    let &[ids, rows, cols] = dims else { return Ok(()) };
+    let table = packed(c, ["blocks of the table", "table"], ty, [rows, cols])?;
+    let list = c.indices("ids", ids, rows)?;
+    let (y, word) = (c.output("y", ids * cols)?, c.fault_word()?);
+    let faults = Faults { word: &word, tag: 1 };
+    c.kernels.get_rows_packed(c.stream, &table, &list, &y, faults)?;
+    // Bit for bit, but for the sign of zeros.
+    c.expect("y", f64::MIN_POSITIVE, |c| {
+        let values = reference::get_rows_weight(ty, c.u8("blocks of the table"), c.u32("ids"), cols);
+        values.iter().map(|&v| f64::from(v as f32)).collect()
+    });
+    Ok(())
+}
+
+const fn table_of(ty: WeightType) -> Declared {
+    Declared {
+        name: "get_rows_packed",
+        tested: match ty.block_len() {
+            32 => &[&[1, 1, 32], &[9, 37, 160]],
+            _ => &[&[1, 1, 256], &[9, 37, 1280]],
+        },
+        ..matvec_of(ty)
+    }
+}
+
+/// Rows and columns.
+const QUANTIZE_Q8: Declared = Declared {
+    name: "quantize_q8",
+    call: |c, dims| {
+        let &[m, k] = dims else { return Ok(()) };
+        let x = c.floats("x", activations(m * k))?;
+        let to = c.output_bytes("to", m * (k / BLOCK) * BLOCK_BYTES)?;
+        c.kernels.quantize_q8(c.stream, &x, to, [m, k])?;
+        c.expect_bytes("to", |c| {
+            let (integers, scales) = reference::quantize_q8(c.f32("x"));
+            // The first 16 of each block, the others, then scale and sums of each block.
+            let part = |at: usize| integers.chunks(BLOCK).flat_map(move |block| &block[at..at + BLOCK / 2]);
+            let mut bytes: Vec<u8> = part(0).chain(part(BLOCK / 2)).map(|q| q.cast_unsigned()).collect();
+            for (block, scale) in integers.chunks(BLOCK).zip(scales) {
+                bytes.extend((scale as f32).to_le_bytes());
+                for half in block.chunks(BLOCK / 2) {
+                    let sum: i16 = half.iter().map(|&q| i16::from(q)).sum();
+                    bytes.extend(sum.to_le_bytes());
+                }
+            }
+            bytes
+        });
+        Ok(())
+    },
+    tested: &[&[1, 32], &[1, 1056], &[8, 4096], &[3, 96]],
+    // As above.
+    counted: &[],
+    moved: &[],
+    again: Again::Parts,
+    timed: &[],
+};

@@ -1,10 +1,23 @@
 //! Products of one row of activations with several packed matrices, in one launch.
 
-use super::matvec_q8::{PackedWeights, RESIDENT};
-use super::row_input::RowInput;
-use crate::check::Check;
-use crate::{GluKind, KernelResult, Kernels, geometry};
-use rocmforge_runtime::{HipBuffer, HipStream, LaunchArgs};
+use super::matvec_q8::{EPS, PackedWeights, activations, input, norm, packed, rounding};
+use super::row_input::{RowInput, RowNorm};
+use crate::declared::{Again, Call, Declared, by_weight_type};
+use crate::{GluKind, KernelResult, Kernels, WeightType, reference};
+use rocmforge_runtime::{HipBuffer, HipStream};
+
+pub(super) const JOINT: &[Declared] = by_weight_type!(joint, joint_of, packable);
+pub(super) const GATED: &[Declared] = by_weight_type!(gated, gated_of, packable);
+
+/// The matrices in errors, each behind the blocks that a declaration makes it of.
+const MATRICES: [[&str; 2]; 3] = [
+    ["blocks of w", "w"],
+    ["blocks of another w", "another w"],
+    ["blocks of the third w", "the third w"],
+];
+
+/// The results in errors.
+const OUTPUTS: [&str; 3] = ["y", "another y", "the third y"];
 
 /// One of several products of the same activations.
 #[derive(Debug, Clone, Copy)]
@@ -38,60 +51,36 @@ impl Kernels {
         x: RowInput<'_>,
         products: &[JointProduct<'_>],
     ) -> KernelResult<()> {
-        let check = Check("matvec_q8_joint");
+        let op = self.op("matvec_q8_joint");
+        op.dim_to("matrices", products.len(), 3)?;
         let matrices: Vec<&PackedWeights> = products.iter().map(|product| product.w).collect();
-        check.dim_to("matrices", products.len(), 3)?;
-        let first = matrices[0];
+        let (first, last) = (matrices[0], matrices[products.len() - 1]);
         let rule = "two or three matrices must have one type and as many columns, at most 16384";
-        check.holds(
-            Self::are_joint(&matrices),
-            rule,
-            first.k(),
-            matrices[products.len() - 1].k(),
-        )?;
-        x.check(check, first.k())?;
-        for (index, product) in products.iter().enumerate() {
-            check.len("y", product.y, &[product.w.n()])?;
-            x.apart(check, "y", product.y)?;
-            x.apart_from(check, "w", product.w.bytes())?;
-            for (later, other) in products.iter().enumerate() {
-                check.disjoint(("y", product.y), ("w", other.w.bytes()))?;
-                if let Some(bias) = other.bias {
-                    check.disjoint(("y", product.y), ("bias", bias))?;
-                }
-                if later > index {
-                    check.disjoint(("y", product.y), ("another y", other.y))?;
-                }
-            }
-            if let Some(bias) = product.bias {
-                check.len("bias", bias, &[product.w.n()])?;
-                x.apart_from(check, "bias", bias)?;
-            }
-        }
-        let kernels = first.kernels(check)?;
+        op.holds(Self::are_joint(&matrices), rule, first.k(), last.k())?;
+        let kernels = first.kernels(op.check())?;
         // What is not there has no rows, so the kernel never uses the pointers.
         let at = |index: usize| products.get(index);
-        let count = |index: usize| at(index).map_or(0, |product| product.w.n() as u32);
-        let groups = [0, 1, 2].map(|index| count(index).div_ceil(kernels.group));
-        let mut args = x.args(LaunchArgs::new());
-        for index in 0..3 {
-            args = args.buffer_or_null(at(index).map(|product| product.w.bytes()));
+        let rows = [0, 1, 2].map(|index| at(index).map_or(0, |product| product.w.n()));
+        let mut op = x.read(op, first.k())?;
+        for (index, [_, name]) in MATRICES.into_iter().enumerate() {
+            op = match at(index) {
+                Some(product) => op.reads(name, product.w.bytes()),
+                None => op.null(),
+            };
         }
-        for index in 0..3 {
-            args = args.buffer_or_null(at(index).and_then(|product| product.bias));
+        for (index, n) in rows.into_iter().enumerate() {
+            op = op.read_or_null("bias", at(index).and_then(|product| product.bias), &[n])?;
         }
-        for index in 0..3 {
-            args = args.out_or_null(at(index).map(|product| product.y));
+        for (index, n) in rows.into_iter().enumerate() {
+            op = op.write_or_null(OUTPUTS[index], at(index).map(|product| product.y), &[n], &[])?;
         }
-        let all: u32 = groups.iter().sum();
-        let blocks = self.packed_blocks(all);
-        let args = args.values([count(0), count(1), count(2)]);
-        let args = args.values([first.k() as u32 / 32, groups[0], groups[0] + groups[1]]);
-        let args = args.values([all / blocks, all % blocks]);
-        let config = geometry::config([blocks, 1, 1], 256);
-        // SAFETY: matrices have their lengths and alignment since they were made, activations have as many columns, results and biases the lengths
-        // of the matrices, no output overlaps another operand: checked above. All blocks together have every group once.
-        unsafe { self.launch(stream, kernels.family, kernels.three, config, args) }
+        let rows = rows.map(|n| n as u32);
+        let groups = rows.map(|n| n.div_ceil(kernels.group));
+        let (share, config) = self.shares(groups.iter().sum());
+        (op.values(rows))
+            .values([first.k() as u32 / 32, groups[0], groups[0] + groups[1]])
+            .values(share)
+            .run(stream, kernels.family, (kernels.three, config))
     }
 
     /// Whether [`matvec_q8_gated`](Self::matvec_q8_gated) takes these matrices and this function.
@@ -115,33 +104,119 @@ impl Kernels {
         f: GluKind,
         y: &HipBuffer<f32>,
     ) -> KernelResult<()> {
-        let check = Check("matvec_q8_gated");
-        check.holds(
+        let op = self.op("matvec_q8_gated");
+        op.holds(
             Self::are_gated(gate, up, f),
             "gate and up must have one type and shape, at most 16384 columns, and a function that the kernel has",
             gate.k(),
             up.k(),
         )?;
-        x.check(check, gate.k())?;
-        check.len("y", y, &[gate.n()])?;
-        x.apart(check, "y", y)?;
-        for (name, w) in [("gate", gate.bytes()), ("up", up.bytes())] {
-            check.disjoint(("y", y), (name, w))?;
-            x.apart_from(check, name, w)?;
-        }
-        let kernels = gate.kernels(check)?;
-        let groups = (gate.n() as u32).div_ceil(kernels.group / 2);
-        let blocks = self.packed_blocks(groups);
-        let args = x.args(LaunchArgs::new()).buffer(gate.bytes()).buffer(up.bytes());
-        let args = args.out(y).values([gate.n() as u32, gate.k() as u32 / 32]);
-        let args = args.values([f as u32, groups / blocks, groups % blocks]);
-        let config = geometry::config([blocks, 1, 1], 256);
-        // SAFETY: as above; the kernel has the function.
-        unsafe { self.launch(stream, kernels.family, kernels.gated, config, args) }
+        let kernels = gate.kernels(op.check())?;
+        let (n, k) = (gate.n(), gate.k());
+        let (share, config) = self.shares((n as u32).div_ceil(kernels.group / 2));
+        (x.read(op, k)?.reads("gate", gate.bytes()).reads("up", up.bytes()))
+            .write("y", y, &[n], &[])?
+            .values([n as u32, k as u32 / 32, f as u32])
+            .values(share)
+            .run(stream, kernels.family, (kernels.gated, config))
     }
+}
 
-    /// Blocks of the grid for so many groups of rows.
-    pub(super) fn packed_blocks(&self, groups: u32) -> u32 {
-        groups.min(self.backend().device().multiprocessors.max(1) * RESIDENT)
+/// Rows of two or three matrices, and their columns. A bias is added to the first, and the activations are normed, where its rows are odd.
+fn joint(c: &mut Call<'_>, dims: &[usize], ty: WeightType) -> KernelResult<()> {
+    let (rows, k) = match *dims {
+        [a, b, k] => (vec![a, b], k),
+        [a, b, d, k] => (vec![a, b, d], k),
+        _ => return Ok(()),
+    };
+    let odd = rows[0] % 2 == 1;
+    let x = c.floats("x", activations(k))?;
+    let norm = if odd { Some(norm(c, k)?) } else { None };
+    let (mut matrices, mut outs) = (Vec::new(), Vec::new());
+    for (names, &n) in MATRICES.into_iter().zip(&rows) {
+        matrices.push(packed(c, names, ty, [n, k])?);
+    }
+    let bias = if odd {
+        Some(c.input("bias", rows[0], -1.0..1.0)?)
+    } else {
+        None
+    };
+    for (name, &n) in OUTPUTS.into_iter().zip(&rows) {
+        outs.push(c.output(name, n)?);
+    }
+    let products: Vec<_> = (0..rows.len())
+        .map(|i| JointProduct {
+            w: &matrices[i],
+            bias: bias.as_ref().filter(|_| i == 0),
+            y: &outs[i],
+        })
+        .collect();
+    let norm = norm.as_ref().map(|[weight, y]| RowNorm { weight, eps: EPS, y });
+    c.kernels
+        .matvec_q8_joint(c.stream, RowInput { x: &x, norm }, &products)?;
+    for (i, (name, [blocks, _])) in OUTPUTS.into_iter().zip(MATRICES).enumerate().take(rows.len()) {
+        let bias = odd && i == 0;
+        c.expect_within(name, |c| {
+            let (w, x) = (c.u8(blocks), input(c));
+            let largest = x.iter().fold(1.0, |a: f64, x| a.max(x.abs()));
+            let values = reference::matvec_q8(ty, w, &x, bias.then(|| c.f32("bias")), None, k);
+            (largest * rounding(ty, w, k), values)
+        });
+    }
+    if norm.is_some() {
+        c.expect("the norm", 2e-6, input);
+    }
+    Ok(())
+}
+
+/// Odd rows, and fewer than a group.
+const fn joint_of(ty: WeightType) -> Declared {
+    Declared {
+        name: "matvec_q8_joint",
+        call: |_, _| Ok(()),
+        tested: match ty.block_len() {
+            32 => &[&[5, 68, 96], &[6, 1, 10, 4384], &[33, 1, 70, 96]],
+            _ => &[&[5, 68, 768], &[6, 1, 34, 1280], &[33, 1, 70, 256]],
+        },
+        // `counters` has several products with the same packed matrix.
+        counted: &[],
+        moved: &[],
+        again: Again::Activations,
+        timed: &[],
+    }
+}
+
+/// Rows and columns of both matrices.
+fn gated(c: &mut Call<'_>, dims: &[usize], ty: WeightType) -> KernelResult<()> {
+    let &[n, k] = dims else { return Ok(()) };
+    let f = if n.is_multiple_of(2) {
+        GluKind::Swiglu
+    } else {
+        GluKind::Geglu
+    };
+    let x = c.floats("x", activations(k))?;
+    let gate = packed(c, ["blocks of the gate", "gate"], ty, [n, k])?;
+    let up = packed(c, ["blocks of up", "up"], ty, [n, k])?;
+    let y = c.output("y", n)?;
+    c.kernels.matvec_q8_gated(c.stream, (&x).into(), [&gate, &up], f, &y)?;
+    c.expect_within("y", |c| {
+        let product = |blocks| -> Vec<f32> {
+            let y = reference::matvec_q8(ty, c.u8(blocks), &input(c), None, None, k);
+            y.iter().map(|&y| y as f32).collect()
+        };
+        let values = reference::glu(f, &product("blocks of the gate"), &product("blocks of up"));
+        (1e-5 * values.iter().fold(1.0, |a: f64, b| a.max(b.abs())), values)
+    });
+    Ok(())
+}
+
+const fn gated_of(ty: WeightType) -> Declared {
+    Declared {
+        name: "matvec_q8_gated",
+        tested: match ty.block_len() {
+            32 => &[&[1, 32], &[67, 64], &[130, 96]],
+            _ => &[&[1, 256], &[67, 512], &[130, 768]],
+        },
+        ..joint_of(ty)
     }
 }

@@ -1,8 +1,13 @@
 //! Products with weights of any type, and rows of them.
 
-use crate::check::{Check, MAX_COLUMNS};
-use crate::{Faults, KernelResult, Kernels, WeightType, geometry};
-use rocmforge_runtime::{HipBuffer, HipStream, LaunchArgs};
+use crate::check::MAX_COLUMNS;
+use crate::declared::{Again, Call, Declared, by_weight_type};
+use crate::{Faults, KernelResult, Kernels, WeightType, geometry, reference};
+use rocmforge_runtime::{HipBuffer, HipStream};
+
+pub(super) const PRODUCTS: &[Declared] = by_weight_type!(product, product_of);
+pub(super) const ROWS: &[Declared] = by_weight_type!(rows, rows_of);
+pub(super) const EXPERTS: &[Declared] = by_weight_type!(experts, experts_of);
 
 /// Rows of an expert's weights that a block takes.
 const PAIR_ROWS: usize = 32;
@@ -31,25 +36,19 @@ impl Kernels {
         n: usize,
         k: usize,
     ) -> KernelResult<()> {
-        let check = Check("matmul_weight");
-        let rows = check.dim("m", m)?;
-        let cols = check.dim_to("n", n, MAX_COLUMNS)?;
-        let depth = check.dim_to("k", k, MAX_COLUMNS)?;
-        weights(check, ty, ("w", w), [n, k])?;
-        check.len("x", x, &[m, k])?;
-        check.len("y", y, &[m, n])?;
-        check.disjoint(("y", y), ("w", w))?;
-        check.disjoint(("y", y), ("x", x))?;
-        check.bias(bias, n, y)?;
-        let args = LaunchArgs::new().buffer(w).buffer(x).buffer_or_null(bias);
-        let args = args.out(y).values([rows, cols, depth]);
+        let op = self.op("matmul_weight");
+        let (rows, cols) = (op.dim("m", m)?, op.dim_to("n", n, MAX_COLUMNS)?);
+        let depth = op.dim_to("k", k, MAX_COLUMNS)?;
         let format = ty.format();
-        let (name, config) = match format.matvec.iter().find(|matvec| m <= matvec.most) {
+        let kernel = match format.matvec.iter().find(|matvec| m <= matvec.most) {
             Some(matvec) => (matvec.name, geometry::rows(cols.div_ceil(matvec.rows))),
             None => (format.matmul, geometry::gemm(rows, cols, 1)),
         };
-        // SAFETY: lengths are those of the shapes, rows are whole blocks, aligned and short enough, nothing overlaps: checked above.
-        unsafe { self.launch(stream, format.family, name, config, args) }
+        (op.weights("w", ty, w, [n, k])?.read("x", x, &[m, k])?)
+            .read_or_null("bias", bias, &[n])?
+            .write("y", y, &[m, n], &[])?
+            .values([rows, cols, depth])
+            .run(stream, format.family, kernel)
     }
 
     /// `y[r, :] = table[ids[r], :]` in f32, for a table `[table_rows, cols]` of type `ty` and as many rows as there are ids. An id that
@@ -91,40 +90,20 @@ impl Kernels {
         [tables, table_rows, cols]: [usize; 3],
         faults: Faults<'_>,
     ) -> KernelResult<()> {
-        let check = Check("get_rows_weight");
-        let rows = check.dim("ids", ids.len())?;
-        let (t, c) = (check.dim("table_rows", table_rows)?, check.dim("cols", cols)?);
-        let lists = check.dim("tables", tables)?;
-        check.multiple("each table must have as many ids", ids.len(), tables)?;
-        weights(
-            check,
-            ty,
-            ("table", table),
-            [check.elements("table", &[tables, table_rows])?, cols],
-        )?;
-        check.len("y", y, &[ids.len(), cols])?;
-        check.disjoint(("y", y), ("table", table))?;
-        check.disjoint(("y", y), ("ids", ids))?;
-        check.disjoint(("y", y), ("the fault word", faults.word))?;
-        let args = LaunchArgs::new().buffer(table).buffer(ids).out(y);
-        let args = args.values([rows, c, t, rows / lists]);
-        let args = faults.args(check, args)?;
-        let format = ty.format();
-        // SAFETY: lengths are those of the shapes, blocks are whole and aligned, nothing overlaps, checked above; the kernel compares
-        // each id with table_rows.
-        unsafe {
-            self.launch(
-                stream,
-                format.family,
-                format.get_rows,
-                geometry::row_tile(rows, c),
-                args,
-            )
-        }
+        let op = self.op("get_rows_weight");
+        let n = ids.len();
+        let [rows, t] = op.dims([("ids", n), ("table_rows", table_rows)])?;
+        let [c, lists] = op.dims([("cols", cols), ("tables", tables)])?;
+        op.multiple("each table must have as many ids", n, tables)?;
+        let all = op.elements("table", &[tables, table_rows])?;
+        let (format, config) = (ty.format(), geometry::row_tile(rows, c));
+        (op.weights("table", ty, table, [all, cols])?.read("ids", ids, &[n])?)
+            .write("y", y, &[n, cols], &[])?
+            .values([rows, c, t, rows / lists])
+            .faults(faults)?
+            .run(stream, format.family, (format.get_rows, config))
     }
-}
 
-impl Kernels {
     /// `y[p, :] = w[ids[p]] x[p / share, :]`: `x` `[pairs / share, k]`, matrices `w` `[experts, n, k]` of type `ty`,
     /// one id for each pair, `y` `[pairs, n]`. Each pair reads its expert's weights. An id that is not below `experts`
     /// reads nothing, gives a row of NaN and is a fault at its pair.
@@ -146,39 +125,186 @@ impl Kernels {
         share: usize,
         faults: Faults<'_>,
     ) -> KernelResult<()> {
-        let check = Check("matmul_id");
-        let pairs = check.dim("pairs", ids.len())?;
-        let (e, s) = (check.dim("experts", experts)?, check.dim("share", share)?);
+        let op = self.op("matmul_id");
+        let n_pairs = ids.len();
+        let [pairs, e, s] = op.dims([("pairs", n_pairs), ("experts", experts), ("share", share)])?;
         // Rows of weights lie along the grid's second dimension.
-        let cols = check.dim_to("n", n, 65_535 * PAIR_ROWS)?;
-        let depth = check.dim_to("k", k, MAX_COLUMNS)?;
-        check.multiple("as many pairs must share each row of x", ids.len(), share)?;
-        weights(check, ty, ("w", w), [check.elements("w", &[experts, n])?, k])?;
-        check.len("x", x, &[ids.len() / share, k])?;
-        check.len("y", y, &[ids.len(), n])?;
-        check.disjoint(("y", y), ("w", w))?;
-        check.disjoint(("y", y), ("x", x))?;
-        check.disjoint(("y", y), ("ids", ids))?;
-        check.disjoint(("y", y), ("the fault word", faults.word))?;
-        let args = LaunchArgs::new().buffer(w).buffer(x).buffer(ids).out(y);
-        let args = args.values([cols, depth, e, s]);
-        let args = faults.args(check, args)?;
+        let cols = op.dim_to("n", n, 65_535 * PAIR_ROWS)?;
+        let depth = op.dim_to("k", k, MAX_COLUMNS)?;
+        op.multiple("as many pairs must share each row of x", n_pairs, share)?;
+        let all = op.elements("w", &[experts, n])?;
         let format = ty.format();
         let config = geometry::config([pairs, cols.div_ceil(PAIR_ROWS as u32), 1], 256);
-        // SAFETY: lengths are those of the shapes, rows are whole blocks, aligned and short enough, nothing overlaps,
-        // checked above; the kernel compares each id with `experts`.
-        unsafe { self.launch(stream, format.family, format.matvec_id, config, args) }
+        (op.weights("w", ty, w, [all, k])?.read("x", x, &[n_pairs / share, k])?)
+            .read("ids", ids, &[n_pairs])?
+            .write("y", y, &[n_pairs, n], &[])?
+            .values([cols, depth, e, s])
+            .faults(faults)?
+            .run(stream, format.family, (format.matvec_id, config))
     }
 }
 
-/// Weights of `[rows, k]` in whole, aligned blocks.
-pub(super) fn weights(
-    check: Check,
-    ty: WeightType,
-    (operand, w): (&'static str, &HipBuffer<u8>),
-    [rows, k]: [usize; 2],
-) -> KernelResult<()> {
-    check.multiple("a row of weights must be whole blocks", k, ty.block_len())?;
-    check.len(operand, w, &[rows, k / ty.block_len(), ty.block_bytes()])?;
-    check.aligned(operand, w, ty.alignment())
+/// Rows of activations, rows and columns of weights; with a bias where the rows of weights are odd.
+fn product(c: &mut Call<'_>, dims: &[usize], ty: WeightType) -> KernelResult<()> {
+    let &[m, n, k] = dims else { return Ok(()) };
+    let (w, x) = (c.weights("w", ty, n * k)?, c.input("x", m * k, -1.0..1.0)?);
+    let bias = if n % 2 == 1 {
+        Some(c.input("bias", n, -1.0..1.0)?)
+    } else {
+        None
+    };
+    let y = c.output("y", m * n)?;
+    c.kernels
+        .matmul_weight(c.stream, ty, &w, &x, bias.as_ref(), &y, m, n, k)?;
+    c.expect_within("y", |c| {
+        let bias = (n % 2 == 1).then(|| c.f32("bias"));
+        let values = reference::matmul_weight(ty, c.u8("w"), c.f32("x"), bias, k);
+        (rounding(ty, c.u8("w"), k), values)
+    });
+    Ok(())
+}
+
+/// What rounding may change in sums of `k` products with activations of up to 1.
+fn rounding(ty: WeightType, w: &[u8], k: usize) -> f64 {
+    let widest = reference::dequantize(ty, w)
+        .iter()
+        .fold(0.1, |a: f64, b| a.max(b.abs()));
+    1e-6 * widest * (k as f64).sqrt().max(4.0)
+}
+
+/// Each number of rows that has a kernel and those between, the edges of tiles, and columns around the wave size.
+const fn product_of(ty: WeightType) -> Declared {
+    Declared {
+        name: "matmul_weight",
+        call: |_, _| Ok(()),
+        tested: match ty.block_len() {
+            1 => &[
+                &[1, 1, 1],
+                &[1, 7, 31],
+                &[1, 8, 33],
+                &[1, 9, 64],
+                &[1, 33, 129],
+                &[1, 8, 300],
+                &[2, 9, 43],
+                &[3, 8, 7],
+                &[4, 9, 65],
+                &[5, 9, 43],
+                &[7, 8, 8],
+                &[8, 9, 43],
+                &[9, 64, 127],
+                &[65, 3, 63],
+                &[33, 65, 9],
+            ],
+            32 => &[
+                &[1, 1, 32],
+                &[1, 7, 64],
+                &[1, 33, 288],
+                &[2, 9, 32],
+                &[3, 8, 224],
+                &[4, 9, 32],
+                &[6, 9, 64],
+                &[8, 9, 32],
+                &[9, 64, 576],
+                &[65, 3, 32],
+                &[33, 65, 64],
+            ],
+            _ => &[
+                &[1, 7, 256],
+                &[1, 33, 768],
+                &[2, 9, 256],
+                &[3, 8, 256],
+                &[4, 9, 256],
+                &[5, 9, 256],
+                &[8, 9, 256],
+                &[9, 64, 256],
+                &[33, 65, 256],
+            ],
+        },
+        counted: &[
+            &[1, 128, 1024],
+            &[2, 128, 1024],
+            &[4, 128, 1024],
+            &[8, 128, 1024],
+            &[64, 128, 1024],
+        ],
+        moved: &[&[1, 64, 1024], &[2, 64, 1024], &[4, 64, 1024], &[8, 64, 1024]],
+        again: Again::Blocks,
+        timed: &[],
+    }
+}
+
+/// Ids, rows and columns of the table: each row once where there are as many ids.
+fn rows(c: &mut Call<'_>, dims: &[usize], ty: WeightType) -> KernelResult<()> {
+    let &[ids, rows, cols] = dims else { return Ok(()) };
+    let table = c.weights("table", ty, rows * cols)?;
+    let list = c.indices("ids", ids, rows)?;
+    let (y, word) = (c.output("y", ids * cols)?, c.fault_word()?);
+    let faults = Faults { word: &word, tag: 1 };
+    c.kernels
+        .get_rows_weight(c.stream, ty, &table, &list, &y, rows, cols, faults)?;
+    // Bit for bit, but for the sign of zeros.
+    c.expect("y", f64::MIN_POSITIVE, |c| {
+        let values = reference::get_rows_weight(ty, c.u8("table"), c.u32("ids"), cols);
+        values.iter().map(|&v| f64::from(v as f32)).collect()
+    });
+    Ok(())
+}
+
+const fn rows_of(ty: WeightType) -> Declared {
+    Declared {
+        name: "get_rows_weight",
+        call: |_, _| Ok(()),
+        tested: match ty.block_len() {
+            1 => &[
+                &[9, 5, 1],
+                &[9, 5, 31],
+                &[9, 5, 32],
+                &[9, 5, 33],
+                &[9, 5, 129],
+                &[9, 5, 300],
+            ],
+            32 => &[&[9, 5, 32], &[9, 5, 64], &[9, 5, 288], &[9, 5, 32 * 41]],
+            _ => &[&[9, 5, 256], &[9, 5, 768], &[9, 5, 256 * 41]],
+        },
+        counted: &[&[64, 128, 1024]],
+        moved: &[&[64, 64, 1024]],
+        again: if ty.block_len() == 1 { Again::No } else { Again::Blocks },
+        timed: &[],
+    }
+}
+
+/// Experts, rows and columns of their weights, pairs, and pairs that share a row of activations.
+fn experts(c: &mut Call<'_>, dims: &[usize], ty: WeightType) -> KernelResult<()> {
+    let &[experts, n, k, pairs, share] = dims else {
+        return Ok(());
+    };
+    let w = c.weights("w", ty, experts * n * k)?;
+    let x = c.input("x", pairs / share.max(1) * k, -1.0..1.0)?;
+    let ids = c.indices("ids", pairs, experts)?;
+    let (y, word) = (c.output("y", pairs * n)?, c.fault_word()?);
+    let faults = Faults { word: &word, tag: 1 };
+    c.kernels
+        .matmul_id(c.stream, ty, &w, &x, &ids, &y, [experts, n, k], share, faults)?;
+    c.expect_within("y", |c| {
+        let (w, ids) = (c.u8("w"), c.u32("ids"));
+        let values = reference::matmul_id(ty, w, c.f32("x"), ids, [experts, n, k], share);
+        (rounding(ty, w, k), values)
+    });
+    Ok(())
+}
+
+const fn experts_of(ty: WeightType) -> Declared {
+    Declared {
+        name: "matmul_id",
+        call: |_, _| Ok(()),
+        tested: match ty.block_len() {
+            1 => &[&[1, 1, 65, 1, 1], &[5, 33, 65, 6, 1], &[4, 70, 65, 6, 3]],
+            32 => &[&[1, 1, 96, 1, 1], &[5, 33, 96, 6, 1], &[4, 70, 96, 6, 3]],
+            _ => &[&[1, 1, 1280, 1, 1], &[5, 33, 256, 6, 1], &[4, 70, 256, 6, 3]],
+        },
+        counted: &[&[8, 64, 512, 16, 1]],
+        moved: &[&[4, 16, 1024, 4, 1]],
+        again: Again::Blocks,
+        timed: &[],
+    }
 }

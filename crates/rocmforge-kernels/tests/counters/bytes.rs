@@ -7,9 +7,9 @@
 use crate::chosen::Chosen;
 use crate::launches::Device;
 use crate::{CountersError, all_kernels, counted_on, kernels};
-use rocmforge_kernels::declared::Again::{self, Activations, Blocks, No, Parts};
+use rocmforge_kernels::declared::Again::{self, Activations, No, Parts};
 use rocmforge_kernels::declared::{Call, Fresh, all};
-use rocmforge_kernels::{Faults, GluKind, Half, JointProduct, KernelResult, RowInput, WeightType};
+use rocmforge_kernels::{Faults, GluKind, JointProduct, KernelResult, RowInput, WeightType};
 use rocmforge_sim::Arch;
 use rocmforge_sim::counters::{LaunchCounts, SEGMENT};
 use std::cell::RefCell;
@@ -75,7 +75,6 @@ impl Bytes<'_> {
 
     fn all(&self) -> KernelResult<()> {
         self.declared()?;
-        self.weights()?;
         self.packed()
     }
 
@@ -100,53 +99,6 @@ impl Bytes<'_> {
                         .filter(|operand| operand.name != "the fault word");
                     let bytes = stated.unwrap_or_else(|| operands.map(|operand| operand.bytes).sum());
                     self.row(launch.kernel, bytes, kernel.again);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Rows of every type of weights in ggml's blocks, and products of few rows of activations with them.
-    fn weights(&self) -> KernelResult<()> {
-        let (k, s) = (self.device.kernels, self.device.stream);
-        let (n, depth) = (64, 1024);
-        let (x, y, rows) = (
-            self.device.x(8 * depth)?,
-            self.device.x(8 * n)?,
-            self.device.x(n * depth)?,
-        );
-        let ids = self
-            .device
-            .ids(&(0..n as u32).map(|row| row * 37 % 64).collect::<Vec<_>>())?;
-        let word = self.device.fault_word()?;
-        let faults = Faults { word: &word, tag: 0 };
-        for ty in WeightType::ALL {
-            let name = ty.to_string();
-            let bytes = n * depth / ty.block_len() * ty.block_bytes();
-            let w = self.device.bytes(bytes)?;
-            let again = if ty.block_len() == 1 { No } else { Blocks };
-            self.row(format!("get_rows_{name}"), bytes + 4 * n * depth + 4 * n, again);
-            k.get_rows_weight(s, ty, &w, &ids, &rows, n, depth, faults)?;
-            for m in [1, 2, 4, 8] {
-                let (x, y) = (x.view(0..m * depth)?, y.view(0..m * n)?);
-                self.row(format!("matvec_{name}_m{m}"), bytes + 4 * m * (n + depth), Blocks);
-                k.matmul_weight(s, ty, &w, &x, None, &y, m, n, depth)?;
-            }
-            // Four experts with a token each.
-            let tokens = (
-                x.view(0..4 * depth)?,
-                self.device.ids(&[2, 0, 3, 1])?,
-                y.view(0..4 * n / 4)?,
-            );
-            self.row(format!("matvec_id_{name}"), bytes + 4 * (4 * depth + n + 4), Blocks);
-            k.matmul_id(s, ty, &w, &tokens.0, &tokens.1, &tokens.2, [4, n / 4, depth], 1, faults)?;
-        }
-        for (ty, name) in [(Half::F16, "f16"), (Half::Bf16, "bf16")] {
-            for (f32_out, suffix, wide) in [(false, "", 2), (true, "_f32", 4)] {
-                for m in [1, 2, 4, 8] {
-                    let bytes = 2 * (m + n) * depth + wide * m * n;
-                    self.row(format!("matvec16_{name}{suffix}_m{m}"), bytes, Blocks);
-                    self.device.product16(ty, f32_out, [m, n, depth])?;
                 }
             }
         }

@@ -2,9 +2,9 @@
 
 use rocmforge_kernels::declared::{Call, Fresh, all};
 use rocmforge_kernels::{
-    AttentionShape, ExtOperand, ExtOperands, ExtOptions, ExtShape, Fault, Faults, FlashOptions, FloatType, Half,
-    HalfRows, KernelResult, Kernels, KvType, Matmul16Activation, Matmul16Operands, Matmul16Output, Matmul16Shape,
-    MatmulShape, Operand, Strides, ViewStrides, ViewsShape, WeightMatrix, WeightType,
+    AttentionShape, ExtOperand, ExtOperands, ExtOptions, ExtShape, Fault, FlashOptions, Half, HalfRows, KernelResult,
+    Kernels, KvType, Matmul16Activation, Matmul16Operands, Matmul16Output, Matmul16Shape, Operand, Strides,
+    WeightMatrix, WeightType,
 };
 use rocmforge_runtime::{HipBuffer, HipResult, HipStream};
 
@@ -41,68 +41,12 @@ impl Device<'_> {
                 (kernel.call)(&mut Call::new(self.kernels, self.stream, &mut Fresh, false), dims)?;
             }
         }
-        self.matrices()?;
-        self.products()?;
         self.attention_ext()?;
-        self.weights()?;
         self.packed_weights()?;
-        self.products16()?;
         self.halves()?;
         self.decode()?;
         self.attention()?;
         self.attentions16()
-    }
-
-    /// Products of plain matrices.
-    fn matrices(&self) -> KernelResult<()> {
-        let (k, s) = (self.kernels, self.stream);
-        let n = 1 << 16;
-        let (a, b, y, bias) = (self.x(n)?, self.x(n)?, self.x(n)?, self.x(256)?);
-        let square = MatmulShape::new(256, 256, 256);
-        k.matmul(s, &a, &b, None, &y, square)?;
-        k.matmul(s, &a, &b, None, &y, MatmulShape::linear(256, 256, 256))?;
-        k.matmul(s, &a, &b, Some(&bias), &y, MatmulShape::linear(256, 256, 256))?;
-        k.matmul(s, &a, &b, Some(&bias), &y, square)
-    }
-
-    /// Products of views, and of 16 pairs with 8 experts.
-    fn products(&self) -> KernelResult<()> {
-        let (k, s) = (self.kernels, self.stream);
-        let (a, y) = (self.x(4 * 64 * 64)?, self.x(4 * 64 * 64)?);
-        let strides = |heads: usize| ViewStrides {
-            outer: 64 * 64 * heads,
-            head: 64,
-            row: 64 * heads,
-        };
-        for (ty, b_transposed) in [
-            (FloatType::F32, true),
-            (FloatType::F16, true),
-            (FloatType::Bf16, true),
-            (FloatType::F32, false),
-        ] {
-            let b = self.bytes(2 * 64 * 64 * ty.bytes())?;
-            let shape = ViewsShape {
-                outer: 1,
-                heads: 4,
-                b_outer: 1,
-                b_heads: 2,
-                m: 64,
-                n: 64,
-                k: 64,
-                b_transposed,
-            };
-            k.matmul_views(s, (&a, strides(4)), (ty, &b, strides(2)), None, &y, shape)?;
-        }
-        let (n, depth, experts) = (64, 512, 8);
-        let (x, y) = (self.x(16 * depth)?, self.x(16 * n)?);
-        let ids = self.ids(&(0..16).map(|pair| pair * 5 % 8).collect::<Vec<_>>())?;
-        let word = self.fault_word()?;
-        for ty in WeightType::ALL {
-            let w = self.bytes(experts * n * depth / ty.block_len() * ty.block_bytes())?;
-            let faults = Faults { word: &word, tag: 0 };
-            k.matmul_id(s, ty, &w, &x, &ids, &y, [experts, n, depth], 1, faults)?;
-        }
-        Ok(())
     }
 
     /// Two queries of four heads over 128 keys of two.
@@ -145,25 +89,6 @@ impl Device<'_> {
         Ok(())
     }
 
-    /// Rows of each type of weights, and products with 1, 2, 4, 8 (a kernel each) and 64 rows (tiles).
-    fn weights(&self) -> KernelResult<()> {
-        let (k, s) = (self.kernels, self.stream);
-        let (n, depth, tokens) = (128, 1024, 64);
-        let (x, y, rows) = (self.x(tokens * depth)?, self.x(tokens * n)?, self.x(tokens * depth)?);
-        let ids = self.ids(&(0..64).map(|t| t * 37 % 128).collect::<Vec<_>>())?;
-        let word = self.fault_word()?;
-        for ty in WeightType::ALL {
-            let w = self.bytes(n * depth / ty.block_len() * ty.block_bytes())?;
-            let faults = Faults { word: &word, tag: 0 };
-            k.get_rows_weight(s, ty, &w, &ids, &rows, n, depth, faults)?;
-            for m in [1, 2, 4, 8, tokens] {
-                let (x, y) = (x.view(0..m * depth)?, y.view(0..m * n)?);
-                k.matmul_weight(s, ty, &w, &x, None, &y, m, n, depth)?;
-            }
-        }
-        Ok(())
-    }
-
     fn packed_weights(&self) -> KernelResult<()> {
         for ty in WeightType::ALL.into_iter().filter(|ty| ty.is_packable()) {
             for m in [1, 2, 4, 8] {
@@ -182,16 +107,6 @@ impl Device<'_> {
         k.matvec_q8(s, &packed, &q8, None, None, &self.x(m * n)?)?;
         if m == 1 {
             k.matvec_q8_row(s, &packed, (&self.x(depth)?).into(), None, None, &self.x(n)?)?;
-        }
-        Ok(())
-    }
-
-    /// Products of 16-bit floats: 1, 2, 4 and 8 rows (a kernel each), and tiles.
-    fn products16(&self) -> KernelResult<()> {
-        for ty in [Half::F16, Half::Bf16] {
-            for (m, f32_out) in [1, 2, 4, 8, 256].into_iter().flat_map(|m| [(m, false), (m, true)]) {
-                self.product16(ty, f32_out, [m, 128, 1024])?;
-            }
         }
         Ok(())
     }
@@ -246,10 +161,6 @@ impl Device<'_> {
             let (q, key, v, y) = (self.x(n)?, self.x(n)?, self.x(n)?, self.x(n)?);
             let scores = self.x(2 * 128 * 128)?;
             let of = |buffer| Operand::new(buffer, shape.q_strides());
-            if head_dim == 64 {
-                k.qk_matmul(s, of(&q), of(&key), &scores, shape, 0.125)?;
-                k.weighted_matmul(s, &scores, of(&v), of(&y), shape)?;
-            }
             for (causal, masked) in [(false, false), (true, false), (false, true)] {
                 let options = FlashOptions {
                     scale: 0.125,

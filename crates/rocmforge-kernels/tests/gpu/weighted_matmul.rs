@@ -68,16 +68,6 @@ fn test_weighted_matmul_explicit_layout_indexing() {
 }
 
 #[test]
-fn any_head_dim_with_shared_heads() {
-    for head_dim in [1, 3, 40, 64, 80, 96, 128, 129, 256] {
-        case(
-            AttentionShape::square(1, 4, 5, head_dim).with_kv_heads(2).with_seq_k(6),
-            1e-5,
-        );
-    }
-}
-
-#[test]
 fn the_output_may_have_heads_inside_of_tokens() {
     let d = device();
     let shape = AttentionShape::square(2, 3, 9, 20);

@@ -1,131 +1,17 @@
 //! Products with weights of every type, and rows of them.
 
-use crate::support::{Device, SIZES, device};
-use rocmforge_kernels::{WeightType, reference};
+use crate::support::{Device, device};
+use rocmforge_kernels::{WeightType, declared, reference};
 use rocmforge_runtime::HipBuffer;
-use rocmforge_testkit::compare::{Tolerance, assert_close};
 use rocmforge_testkit::data::{Rng, rng};
-
-/// Where a type keeps its f16 numbers.
-fn halves(ty: WeightType) -> &'static [usize] {
-    match ty {
-        WeightType::Q4_0 | WeightType::Q5_0 | WeightType::Q8_0 | WeightType::Iq4Nl | WeightType::Iq4Xs => &[0],
-        WeightType::Q4_1 | WeightType::Q5_1 | WeightType::Q4K | WeightType::Q5K => &[0, 2],
-        WeightType::Q2K => &[80, 82],
-        WeightType::Q3K => &[108],
-        WeightType::Q6K => &[208],
-        _ => &[],
-    }
-}
 
 /// Any bytes, but scales of moderate size: of either sign, some of them denormal.
 pub(crate) fn blocks(ty: WeightType, random: &mut Rng, n: usize) -> Vec<u8> {
-    let mut bytes: Vec<u8> = (0..n * ty.block_bytes()).map(|_| random.next_u64() as u8).collect();
-    for block in bytes.chunks_mut(ty.block_bytes()) {
-        // The largest weights of a block are about 2^9 (K-quants: 2^12) times its scale.
-        let below = if ty.block_len() == 256 { 0x0800 } else { 0x1800 };
-        let mut scale = || (random.next_u64() as u16 % below) | (random.next_u64() as u16 & 0x8000);
-        for &at in halves(ty) {
-            block[at..at + 2].copy_from_slice(&scale().to_le_bytes());
-        }
-        match ty {
-            WeightType::F32 => block.copy_from_slice(&random.vec(1)[0].to_le_bytes()),
-            WeightType::F16 => block.copy_from_slice(&(scale() + 0x1800).to_le_bytes()),
-            WeightType::Bf16 => block.copy_from_slice(&random.vec(1)[0].to_le_bytes()[2..]),
-            WeightType::Mxfp4 => block[0] = block[0] % 8 + 118,
-            _ => {}
-        }
-    }
-    bytes
-}
-
-/// Depths to test: whole blocks, and for floats any.
-fn depths(ty: WeightType) -> Vec<usize> {
-    match ty.block_len() {
-        1 => SIZES.into_iter().chain([7, 8, 9, 300]).collect(),
-        32 => vec![32, 64, 224, 288, 576],
-        _ => vec![256, 768],
-    }
+    declared::blocks(ty, n, || random.next_u64())
 }
 
 pub(crate) fn up(d: &Device, bytes: &[u8]) -> HipBuffer<u8> {
     HipBuffer::from_slice(d.stream(), bytes, "weights").expect("upload")
-}
-
-/// One product against the reference.
-fn product(d: &Device, ty: WeightType, [m, n, k]: [usize; 3], with_bias: bool) {
-    let mut random = rng((m * 1_000_000 + n * 1000 + k) as u64);
-    let w = blocks(ty, &mut random, n * k / ty.block_len());
-    let (x, bias) = (random.vec_in(m * k, -1.0, 1.0), random.vec(n));
-    let bias = with_bias.then_some(bias.as_slice());
-    let (weights, input, y) = (up(d, &w), d.up(&x), d.out(m * n));
-    let added = bias.map(|bias| d.up(bias));
-    d.kernels
-        .matmul_weight(d.stream(), ty, &weights, &input, added.as_ref(), &y, m, n, k)
-        .unwrap();
-    let expected = reference::matmul_weight(ty, &w, &x, bias, k);
-    // Rounding errors grow with the sum of the products' sizes.
-    let widest = reference::dequantize(ty, &w).iter().fold(0f64, |a, b| a.max(b.abs()));
-    let limit = 1e-6 * widest.max(0.1) * (k as f64).sqrt().max(4.0);
-    assert_close(&d.get(&y), &expected, &[m, n], Tolerance::Absolute(limit));
-}
-
-#[test]
-fn a_vector_at_odd_shapes_of_every_type() {
-    let d = device();
-    for ty in WeightType::ALL {
-        for (k, n) in depths(ty).into_iter().zip([1, 7, 8, 9, 33].into_iter().cycle()) {
-            product(&d, ty, [1, n, k], k % 3 == 0);
-        }
-    }
-}
-
-#[test]
-fn every_number_of_columns_up_to_nine() {
-    let d = device();
-    for ty in WeightType::ALL {
-        for m in 2..=9 {
-            let k = if ty.block_len() == 1 { 43 } else { ty.block_len() };
-            product(&d, ty, [m, 9, k], m % 2 == 0);
-        }
-    }
-}
-
-#[test]
-fn tiles_of_every_type() {
-    let d = device();
-    for ty in WeightType::ALL {
-        for (k, [m, n]) in depths(ty)
-            .into_iter()
-            .zip([[33, 65], [65, 3], [9, 64]].into_iter().cycle())
-        {
-            product(&d, ty, [m, n, k], n == 65);
-        }
-    }
-}
-
-#[test]
-fn rows_are_those_of_the_table_to_the_last_bit() {
-    let d = device();
-    for ty in WeightType::ALL {
-        for cols in depths(ty).into_iter().chain([ty.block_len() * 41]) {
-            let mut random = rng(cols as u64);
-            let table = blocks(ty, &mut random, 5 * cols / ty.block_len());
-            let ids = [4, 0, 0, 3, 1, 4, 2, 2, 1];
-            let (t, i, y) = (up(&d, &table), d.ids(&ids), d.out(ids.len() * cols));
-            let word = d.no_fault();
-            d.kernels
-                .get_rows_weight(d.stream(), ty, &t, &i, &y, 5, cols, d.faults(&word, 1))
-                .unwrap();
-            // Adding 0 makes zeros of both signs one: the kernel's are not those of the definition.
-            let expected: Vec<f64> = (reference::get_rows_weight(ty, &table, &ids, cols).iter())
-                .map(|&v| f64::from(v as f32 + 0.0))
-                .collect();
-            let actual: Vec<f32> = d.get(&y).iter().map(|v| v + 0.0).collect();
-            assert_close(&actual, &expected, &[ids.len(), cols], Tolerance::Exact);
-            assert_eq!(d.fault(&word), None, "{ty}");
-        }
-    }
 }
 
 #[test]

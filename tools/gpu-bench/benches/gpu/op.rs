@@ -6,8 +6,8 @@ use crate::table::Work;
 use rocmforge_kernels::declared::{Declared, all};
 use rocmforge_kernels::{
     Attention16Operands, Attention16Options, Attention16Shape, AttentionShape, FlashOptions, Half, KernelResult,
-    Kernels, Matmul16Activation, Matmul16Operands, Matmul16Output, Matmul16Shape, MatmulShape, Operand, Strides,
-    Visible, WeightType,
+    Kernels, Matmul16Activation, Matmul16Operands, Matmul16Output, Matmul16Shape, Operand, Strides, Visible,
+    WeightType,
 };
 use rocmforge_runtime::{HipBuffer, HipStream};
 
@@ -87,8 +87,6 @@ impl Op {
                 rows,
             ),
             // m, n, k
-            ("matmul_nn" | "matmul_nt", &[m, n, k]) => computed(&[m * k, k * n], m * n, 2 * m * n * k),
-            ("matmul_nn_bias" | "matmul_nt_bias", &[m, n, k]) => computed(&[m * k, k * n, n], m * n, 2 * m * n * k),
             ("matmul_f16", &[m, n, k]) => Plan {
                 inputs: vec![(Kind::Halves, m * k / 2), (Kind::Halves, n * k / 2)],
                 output: m * n / 2,
@@ -96,12 +94,6 @@ impl Op {
                 work: Work::Flops(2 * (m * n * k) as u64),
             },
             // batch, heads, queries, keys, head_dim
-            ("qk_matmul", &[b, h, q, k, d]) => {
-                computed(&[b * h * q * d, b * h * k * d], b * h * q * k, 2 * b * h * q * k * d)
-            }
-            ("weighted_matmul", &[b, h, q, k, d]) => {
-                computed(&[b * h * q * k, b * h * k * d], b * h * q * d, 2 * b * h * q * k * d)
-            }
             ("flash_attention" | "flash_attention_causal", &[b, h, q, k, d]) => {
                 let (queries, keys) = (b * h * q * d, b * h * k * d);
                 // Pairs of a query and a key that it sees.
@@ -165,10 +157,6 @@ impl Op {
             ("matvec_q4_0", &[rows, cols]) => {
                 k.matmul_weight(s, WeightType::Q4_0, &x(0).cast()?, x(1), None, y, 1, rows, cols)
             }
-            ("matmul_nn", &[m, n, c]) => k.matmul(s, x(0), x(1), None, y, MatmulShape::new(m, n, c)),
-            ("matmul_nt", &[m, n, c]) => k.matmul(s, x(0), x(1), None, y, MatmulShape::linear(m, n, c)),
-            ("matmul_nn_bias", &[m, n, c]) => k.matmul(s, x(0), x(1), Some(x(2)), y, MatmulShape::new(m, n, c)),
-            ("matmul_nt_bias", &[m, n, c]) => k.matmul(s, x(0), x(1), Some(x(2)), y, MatmulShape::linear(m, n, c)),
             ("matmul_f16", &[m, n, c]) => {
                 let strides = |columns| Strides::heads_first(1, 1, columns);
                 let (a, b, y) = (x(0).cast()?, x(1).cast()?, y.cast()?);
@@ -219,18 +207,12 @@ impl Op {
                 let queries = |buffer| Operand::new(buffer, shape.q_strides());
                 let keys = |buffer| Operand::new(buffer, shape.kv_strides());
                 let scale = 1.0 / (d as f32).sqrt();
-                match name {
-                    "qk_matmul" => k.qk_matmul(s, queries(x(0)), keys(x(1)), y, shape, scale),
-                    "weighted_matmul" => k.weighted_matmul(s, x(0), keys(x(1)), queries(y), shape),
-                    _ => {
-                        let options = FlashOptions {
-                            scale,
-                            causal: name == "flash_attention_causal",
-                            mask: inputs.get(3).map(|mask| Operand::new(mask, Strides::per_row(c))),
-                        };
-                        k.flash_attention(s, queries(x(0)), keys(x(1)), keys(x(2)), queries(y), shape, options)
-                    }
-                }
+                let options = FlashOptions {
+                    scale,
+                    causal: name == "flash_attention_causal",
+                    mask: inputs.get(3).map(|mask| Operand::new(mask, Strides::per_row(c))),
+                };
+                k.flash_attention(s, queries(x(0)), keys(x(1)), keys(x(2)), queries(y), shape, options)
             }
             (name, shape) => unreachable!("{name} has a plan for {shape:?} but no launch"),
         }
