@@ -1,64 +1,72 @@
-// Functions of one element, of two elements of which the second operand repeats, and gated linear units: an op number, the same for a
-// whole launch, says which. The numbers are those of Map, Binary and Gate in crates/rocmforge-kernels.
-#include "include/functions.h"
+// Functions of one element, of two elements, and gated linear units, all of the table in include/elementwise.h: kernels with the name of a function, which
+// models run in every layer, and kernels that take a function's number, the same for a whole launch.
+//
+// Gated units: Shazeer, "GLU Variants Improve Transformer", 2020; the order of the operands is that of LLaMA and Qwen. GELU: Hendrycks and Gimpel,
+// "Gaussian Error Linear Units", 2016.
+#include "include/elementwise.h"
 #include "include/team.h"
 
-template <class F> RF_DEVICE f4 each(f4 v, F f) { return f4{f(v.x), f(v.y), f(v.z), f(v.w)}; }
-
-RF_DEVICE f4 mapped(u32 op, f4 v, float a, float b) {
-    switch (op) {
-    case 0: return each(v, [](float x) { return rf_abs(x); });
-    case 1: return each(v, [](float x) { return rf_sign(x); });
-    case 2: return -v;
-    case 3: return each(v, [](float x) { return x > 0.0f ? 1.0f : 0.0f; });
-    case 4: return each(v, [](float x) { return rf_tanh(x); });
-    case 5: return each(v, [](float x) { return x > 0.0f ? x : rf_expm1(x); });
-    case 6: return each(v, [](float x) { return rf_max(x, 0.0f); });
-    case 7: return each(v, [](float x) { return rf_sigmoid(x); });
-    case 8: return each(v, [](float x) { return rf_gelu_tanh(x); });
-    case 9: return each(v, [](float x) { return rf_gelu_erf(x); });
-    case 10: return each(v, [](float x) { return x * rf_sigmoid(1.702f * x); });
-    case 11: return each(v, [](float x) { return rf_silu(x); });
-    case 12: return each(v, [](float x) { return x * rf_hard_sigmoid(x); });
-    case 13: return each(v, [](float x) { return rf_hard_sigmoid(x); });
-    case 14: return each(v, [](float x) { return rf_exp_exact(x); });
-    case 15: return each(v, [](float x) { return rf_expm1(x); });
-    case 16: return each(v, [](float x) { return rf_softplus(x); });
-    case 17: return each(v, [](float x) { return __builtin_floorf(x); });
-    case 18: return each(v, [](float x) { return __builtin_ceilf(x); });
-    case 19: return each(v, [](float x) { return __builtin_roundf(x); });
-    case 20: return each(v, [](float x) { return __builtin_truncf(x); });
-    case 21: return v * v;
-    case 22: return each(v, [](float x) { return __builtin_sqrtf(x); });
-    case 23: return each(v, [](float x) { return rf_log(x); });
-    case 24: return each(v, [](float x) { return rf_sine(x, 0); });
-    case 25: return each(v, [](float x) { return rf_sine(x, 1); });
-    case 26: return each(v, [=](float x) { return rf_clamp(x, a, b); });
-    default: return v * a + b;
-    }
-}
-
-// y = f(x), with the parameters a and b of CLAMP (26) and of x * a + b (27). y may be x.
-RF_KERNEL(RF_FLAT_BLOCK) map(const float *x, float *y, u64 n, u32 op, float a, float b) {
+// y = f(x). y may be x.
+template <class F> RF_DEVICE void of_one(const float *x, float *y, u64 n, F f) {
     u64 i = rf_flat4();
     u32 count = rf_left4(i, n);
-    rf_store4(y + i, mapped(op, rf_load4(x + i, count), a, b), count);
+    rf_store4(y + i, f(rf_load4(x + i, count)), count);
 }
-
-RF_DEVICE f4 joined(u32 op, f4 a, f4 b) {
-    switch (op) {
-    case 0: return a + b;
-    case 1: return a - b;
-    case 2: return a * b;
-    default: return a / b;
-    }
-}
-
 // y = f(a, b), element by element. y may be one of the operands.
-RF_KERNEL(RF_FLAT_BLOCK) binary(const float *a, const float *b, float *y, u64 n, u32 op) {
+template <class F> RF_DEVICE void of_two(const float *a, const float *b, float *y, u64 n, F f) {
     u64 i = rf_flat4();
     u32 count = rf_left4(i, n);
-    rf_store4(y + i, joined(op, rf_load4(a + i, count), rf_load4(b + i, count)), count);
+    rf_store4(y + i, f(rf_load4(a + i, count), rf_load4(b + i, count)), count);
+}
+// y[r, c] = f(x[r, c], vector[c]). y may be x.
+template <class F> RF_DEVICE void of_rows(const float *x, const float *vector, float *y, u32 rows, u32 cols, F f) {
+    RowTile t = RowTile::of(cols);
+    if (t.row >= rows) return;
+    u64 base = (u64)t.row * cols;
+    for (u32 c = t.begin; c < t.end; c += 128) {
+        u32 count = rf_left4(c, t.end);
+        rf_store4(y + base + c, f(rf_load4(x + base + c, count), rf_load4(vector + c, count)), count);
+    }
+}
+
+#define RF_OF_ONE(name)                                                                                                                \
+    RF_KERNEL(RF_FLAT_BLOCK) name(const float *x, float *y, u64 n) {                                                                   \
+        of_one(x, y, n, [](f4 v) __attribute__((always_inline)) { return rf_##name##_4(v); });                                         \
+    }
+#define RF_OF_TWO(name, a, b)                                                                                                          \
+    RF_KERNEL(RF_FLAT_BLOCK) name(const float *a, const float *b, float *y, u64 n) {                                                   \
+        of_two(a, b, y, n, [](f4 v, f4 w) __attribute__((always_inline)) { return rf_##name##_4(v, w); });                             \
+    }
+#define RF_OF_ROWS(name, function, vector)                                                                                             \
+    RF_KERNEL(RF_ROW_BLOCK) name(const float *x, const float *vector, float *y, u32 rows, u32 cols) {                                  \
+        of_rows(x, vector, y, rows, cols, [](f4 v, f4 w) __attribute__((always_inline)) { return rf_##function##_4(v, w); });          \
+    }
+
+RF_OF_ONE(silu)
+RF_OF_ONE(gelu_tanh)
+RF_OF_ONE(gelu_erf)
+RF_OF_TWO(add, a, b)
+RF_OF_TWO(mul, a, b)
+RF_OF_TWO(swiglu, gate, up)
+RF_OF_TWO(geglu, gate, up)
+RF_OF_ROWS(add_row_bias, add, bias)
+RF_OF_ROWS(mul_row, mul, factor)
+
+RF_KERNEL(RF_FLAT_BLOCK) scale(const float *x, float *y, u64 n, float factor) {
+    of_one(x, y, n, [=](f4 v) __attribute__((always_inline)) { return rf_scale_4(v, factor); });
+}
+
+// Keeps x between -cap and cap, as Gemma 2 does with its logits.
+RF_KERNEL(RF_FLAT_BLOCK) softcap(const float *x, float *y, u64 n, float cap) {
+    of_one(x, y, n, [=](f4 v) __attribute__((always_inline)) { return rf_softcap_4(v, cap, 1.0f / cap); });
+}
+
+RF_KERNEL(RF_FLAT_BLOCK) map(const float *x, float *y, u64 n, u32 op, float a, float b) {
+    of_one(x, y, n, [=](f4 v) __attribute__((always_inline)) { return rf_mapped(op, v, a, b); });
+}
+
+RF_KERNEL(RF_FLAT_BLOCK) binary(const float *a, const float *b, float *y, u64 n, u32 op) {
+    of_two(a, b, y, n, [=](f4 v, f4 w) __attribute__((always_inline)) { return rf_joined(op, v, w); });
 }
 
 // Rows [n0, n1, n2] of a and [m0, m1, m2] of b, whose rows have m3 columns. Each m divides its n, and of the columns.
@@ -79,17 +87,7 @@ RF_KERNEL(RF_ROW_BLOCK) binary_repeat(const float *a, const float *b, float *y, 
         f4 v;
         if (r.m3 == cols) v = rf_load4(with + c, count);
         else v = f4{with[c % r.m3], with[(c + 1) % r.m3], with[(c + 2) % r.m3], with[(c + 3) % r.m3]};
-        rf_store4(y + base + c, joined(op, rf_load4(a + base + c, count), v), count);
-    }
-}
-
-RF_DEVICE f4 gate_of(u32 op, f4 v) {
-    switch (op) {
-    case 0: return each(v, [](float x) { return rf_max(x, 0.0f); });
-    case 1: return each(v, [](float x) { return rf_gelu_tanh(x); });
-    case 2: return each(v, [](float x) { return rf_silu(x); });
-    case 3: return each(v, [](float x) { return rf_gelu_erf(x); });
-    default: return each(v, [](float x) { return x * rf_sigmoid(1.702f * x); });
+        rf_store4(y + base + c, rf_joined(op, rf_load4(a + base + c, count), v), count);
     }
 }
 
@@ -102,6 +100,6 @@ glu(const float *gate, const float *up, float *y, u32 rows, u32 cols, u64 gate_s
     float *out = y + (u64)t.row * cols;
     for (u32 c = t.begin; c < t.end; c += 128) {
         u32 count = rf_left4(c, t.end);
-        rf_store4(out + c, gate_of(op, rf_load4(g + c, count)) * rf_load4(u + c, count), count);
+        rf_store4(out + c, rf_gate(op, rf_load4(g + c, count)) * rf_load4(u + c, count), count);
     }
 }

@@ -148,7 +148,7 @@ fn has_packs(package: &Package) -> Result<usize, Failure> {
     }
 }
 
-/// The packs of the workspace: `gfx1100/add.pack`.
+/// The packs of the workspace: `gfx1100/copy.pack`.
 fn packs() -> std::io::Result<Vec<String>> {
     let mut packs = Vec::new();
     for target in std::fs::read_dir(workspace_root().join(KERNELS.1))? {

@@ -160,7 +160,7 @@ fn benches(c: &mut Criterion) {
         c,
         "vector_add",
         n,
-        "add",
+        "elementwise",
         "add",
         flat,
         &[data(n), data(n)],

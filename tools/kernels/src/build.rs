@@ -228,49 +228,49 @@ mod tests {
 
     /// The same pack with another byte of code.
     fn changed(pack: &Pack, target: &str) -> Pack {
-        let mut object = pack.object("add").to_vec();
+        let mut object = pack.object("copy").to_vec();
         let middle = object.len() / 2;
         object[middle] ^= 1;
-        Pack::new(target, "add", object, pack.manifest.clone()).unwrap()
+        Pack::new(target, "copy", object, pack.manifest.clone()).unwrap()
     }
 
     #[test]
     fn a_target_that_is_built_alone_leaves_the_code_of_all_others() {
-        let (packs, folder) = copies(&["add", "mul"]);
+        let (packs, folder) = copies(&["copy", "mask"]);
         let bytes = |target: &str, family: &str| crate::read(&path_in(folder.path(), target, family)).unwrap();
         let before: BTreeMap<&String, [Vec<u8>; 2]> = packs
             .keys()
-            .map(|target| (target, [bytes(target, "add"), bytes(target, "mul")]))
+            .map(|target| (target, [bytes(target, "copy"), bytes(target, "mask")]))
             .collect();
         // gfx1100 is what most others are stored against, gfx942 is near to none.
         for (built, rewritten) in [("gfx942", 1), ("gfx1100", 10)] {
             let made = BTreeMap::from([(built, changed(&packs[built], built))]);
-            let lines = write_family(folder.path(), "add", &packs, &made).unwrap();
+            let lines = write_family(folder.path(), "copy", &packs, &made).unwrap();
             assert!((1..=rewritten).contains(&lines.len()), "{lines:?}");
             assert!(lines.iter().any(|line| line.starts_with(built)), "{lines:?}");
             for (target, pack) in &packs {
-                let now = Pack::load_from(folder.path(), target, "add").unwrap();
+                let now = Pack::load_from(folder.path(), target, "copy").unwrap();
                 let expected = made.get(target.as_str()).unwrap_or(pack);
                 assert!(now.file == expected.file, "{target} after {built} was built");
-                assert_eq!(bytes(target, "mul"), before[target][1], "{target}");
+                assert_eq!(bytes(target, "mask"), before[target][1], "{target}");
             }
             // The next round begins with the committed packs again.
-            for (target, [add, _]) in &before {
-                prebuilt::replace(&path_in(folder.path(), target, "add"), add).unwrap();
+            for (target, [copy, _]) in &before {
+                prebuilt::replace(&path_in(folder.path(), target, "copy"), copy).unwrap();
             }
         }
     }
 
     #[test]
     fn a_pack_that_is_stored_against_another_target_is_stored_anew() {
-        let (mut packs, folder) = copies(&["add"]);
-        let place = path_in(folder.path(), "gfx1101", "add");
+        let (mut packs, folder) = copies(&["copy"]);
+        let place = path_in(folder.path(), "gfx1101", "copy");
         prebuilt::replace(&place, &packs["gfx1101"].file.compress(None).unwrap()).unwrap();
-        let whole = Pack::load_from(folder.path(), "gfx1101", "add").unwrap();
+        let whole = Pack::load_from(folder.path(), "gfx1101", "copy").unwrap();
         packs.insert("gfx1101".to_owned(), whole);
-        let lines = write_family(folder.path(), "add", &packs, &BTreeMap::new()).unwrap();
+        let lines = write_family(folder.path(), "copy", &packs, &BTreeMap::new()).unwrap();
         assert!(lines.len() == 1 && lines[0].starts_with("gfx1101 "), "{lines:?}");
-        let committed = crate::read(&path("gfx1101", "add")).unwrap();
+        let committed = crate::read(&path("gfx1101", "copy")).unwrap();
         assert!(crate::read(&place).unwrap() == committed);
     }
 
@@ -278,12 +278,15 @@ mod tests {
     fn what_is_current_is_not_compiled_and_an_unknown_family_is_named() {
         let shared = Shared::read().unwrap();
         let targets = ["gfx1100".to_owned(), "sm_75".to_owned()];
-        let stale = plan("add", &targets, &shared, None).unwrap().stale;
+        let stale = plan("copy", &targets, &shared, None).unwrap().stale;
         assert!(stale.is_empty(), "{stale:?}");
-        let error = chosen(&["add".to_owned(), "nobody".to_owned()])
+        let error = chosen(&["copy".to_owned(), "nobody".to_owned()])
             .unwrap_err()
             .to_string();
         assert!(error.contains("nobody"), "{error}");
-        assert_eq!(chosen(&["mul".to_owned(), "add".to_owned()]).unwrap(), ["add", "mul"]);
+        assert_eq!(
+            chosen(&["mask".to_owned(), "copy".to_owned()]).unwrap(),
+            ["copy", "mask"]
+        );
     }
 }

@@ -7,7 +7,7 @@ pub(super) const DECLARED: &[Declared] = &[SWIGLU, GELU, GELU_ERF, GEGLU, SILU, 
 
 kernel! {
     /// `y = silu(gate) * up`, element by element, as LLaMA and Qwen have it. `y` may be one of them.
-    SWIGLU: swiglu in "swiglu"
+    SWIGLU: swiglu in "elementwise"
     reads gate [n] of -6.0..6.0, up [n] of -2.0..2.0;
     writes y [n] over ["gate", "up"];
     count n = y.len();
@@ -18,7 +18,7 @@ kernel! {
 
 kernel! {
     /// `y = gelu(x)` by the tanh approximation, element by element: GPT-2 (`gelu_new`, `gelu_pytorch_tanh`). `y` may be `x`.
-    GELU: gelu in "gelu"
+    GELU: gelu in "elementwise"
     reads x [n] of -6.0..6.0;
     writes y [n] over ["x"];
     count n = x.len();
@@ -29,7 +29,7 @@ kernel! {
 
 kernel! {
     /// `y = x * Phi(x)` by the error function, element by element: BERT (`gelu`). `y` may be `x`.
-    GELU_ERF: gelu_erf in "gelu"
+    GELU_ERF: gelu_erf in "elementwise"
     reads x [n] of -6.0..6.0;
     writes y [n] over ["x"];
     count n = x.len();
@@ -40,7 +40,7 @@ kernel! {
 
 kernel! {
     /// `y = gelu(gate) * up` with the tanh approximation, element by element, as Gemma has it. `y` may be one of them.
-    GEGLU: geglu in "gelu"
+    GEGLU: geglu in "elementwise"
     reads gate [n] of -6.0..6.0, up [n] of -2.0..2.0;
     writes y [n] over ["gate", "up"];
     count n = y.len();
@@ -51,7 +51,7 @@ kernel! {
 
 kernel! {
     /// `y = x / (1 + e^-x)`, element by element. `y` may be `x`.
-    SILU: silu in "swiglu"
+    SILU: silu in "elementwise"
     reads x [n] of -6.0..6.0;
     writes y [n] over ["x"];
     count n = x.len();
@@ -62,7 +62,7 @@ kernel! {
 
 kernel! {
     /// `y = cap * tanh(x / cap)`, element by element, as Gemma 2 bounds its logits. `y` may be `x`.
-    SOFTCAP: softcap in "softcap"
+    SOFTCAP: softcap in "elementwise"
     reads x [n] of -90.0..90.0;
     writes y [n] over ["x"];
     count n = x.len();

@@ -7,7 +7,7 @@ pub(super) const DECLARED: &[Declared] = &[SCALE, COPY, ADD, MUL, ADD_ROW_BIAS, 
 
 kernel! {
     /// `y = x * factor`, element by element. `y` may be `x`.
-    SCALE: scale in "scale"
+    SCALE: scale in "elementwise"
     reads x [n] of -2.0..3.0;
     writes y [n] over ["x"];
     count n = x.len();
@@ -30,7 +30,7 @@ kernel! {
 
 kernel! {
     /// `y = a + b`, element by element. `y` may be one of them.
-    ADD: add in "add"
+    ADD: add in "elementwise"
     reads a [n] of -1.0..1.0, b [n] of -1.0..1.0;
     writes y [n] over ["a", "b"];
     count n = y.len();
@@ -41,7 +41,7 @@ kernel! {
 
 kernel! {
     /// `y = a * b`, element by element. `y` may be one of them.
-    MUL: mul in "mul"
+    MUL: mul in "elementwise"
     reads a [n] of -1.0..1.0, b [n] of -1.0..1.0;
     writes y [n] over ["a", "b"];
     count n = y.len();
@@ -52,7 +52,7 @@ kernel! {
 
 kernel! {
     /// `y[r, c] = x[r, c] + bias[c]` for `x` and `y` `[rows, cols]`. `y` may be `x`.
-    ADD_ROW_BIAS: add_row_bias in "add"
+    ADD_ROW_BIAS: add_row_bias in "elementwise"
     reads x [rows, cols] of -1.0..1.0, bias [cols] of -1.0..1.0;
     writes y [rows, cols] over ["x"];
     dims rows, cols;
@@ -63,7 +63,7 @@ kernel! {
 
 kernel! {
     /// `y[r, c] = x[r, c] * factor[c]` for `x` and `y` `[rows, cols]`. `y` may be `x`.
-    MUL_ROW: mul_row in "mul"
+    MUL_ROW: mul_row in "elementwise"
     reads x [rows, cols] of -1.0..1.0, factor [cols] of -1.0..1.0;
     writes y [rows, cols] over ["x"];
     dims rows, cols;

@@ -1,4 +1,4 @@
-//! Functions of one element and of the gate in a gated linear unit, under ggml's names. Their numbers are those of elementwise.hip.
+//! Functions of one element and of the gate in a gated linear unit, under ggml's names. Their numbers are those of `kernels/include/elementwise.h`.
 
 /// Functions of one element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

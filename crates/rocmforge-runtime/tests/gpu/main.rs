@@ -14,7 +14,10 @@ mod synchronize;
 fn scale(backend: &Arc<HipBackend>) -> HipModule {
     let arch = &backend.device().arch;
     let pack = Pack::for_processor(arch).unwrap_or_else(|| panic!("no pack for {arch}"));
-    let object = pack.object("scale").expect("a readable pack").expect("the pack has it");
+    let object = pack
+        .object("elementwise")
+        .expect("a readable pack")
+        .expect("the pack has it");
     backend.load_module(&object, "scale").expect("it loads")
 }
 

@@ -15,8 +15,7 @@ fn object(family: &str) -> Vec<u8> {
     pack.object(family).expect("a readable one").expect("it has the family")
 }
 
-static SCALE: LazyLock<Vec<u8>> = LazyLock::new(|| object("scale"));
-static ADD: LazyLock<Vec<u8>> = LazyLock::new(|| object("add"));
+static ELEMENTWISE: LazyLock<Vec<u8>> = LazyLock::new(|| object("elementwise"));
 
 struct Copy {
     pending: Pending<f32>,
@@ -252,7 +251,7 @@ impl Machine {
                     return Ok(());
                 }
                 let factor = if double { 2.0 } else { 0.5 };
-                self.load(0, &SCALE, "scale")?;
+                self.load(0, &ELEMENTWISE, "scale")?;
                 let on = get!(self.streams[stream]);
                 let (x, y) = (self.part(x, len)?, self.part(y, len)?);
                 let args = LaunchArgs::new().buffer(&x).out(&y).value(len as u64).value(factor);
@@ -270,7 +269,7 @@ impl Machine {
                 if !apart(&first) || !apart(&second) {
                     return Ok(());
                 }
-                self.load(1, &ADD, "add")?;
+                self.load(1, &ELEMENTWISE, "add")?;
                 let on = get!(self.streams[stream]);
                 let (a, b, y) = (self.part(a, len)?, self.part(b, len)?, self.part(y, len)?);
                 let args = LaunchArgs::new().buffer(&a).buffer(&b).out(&y).value(len as u64);

@@ -127,7 +127,7 @@ impl World {
 pub(crate) fn scale_object() -> &'static [u8] {
     static OBJECT: std::sync::LazyLock<Vec<u8>> = std::sync::LazyLock::new(|| {
         let pack = Pack::embedded("gfx1100").expect("there is a pack");
-        pack.object("scale")
+        pack.object("elementwise")
             .expect("a readable one")
             .expect("it has the family")
     });

@@ -518,7 +518,7 @@ fn a_bundle_gives_the_code_for_the_processor_that_is_asked_for() {
         let pack = rocmforge_kernels::Pack::embedded(arch).unwrap();
         (
             format!("hipv4-amdgcn-amd-amdhsa--{arch}"),
-            pack.object("scale").unwrap().unwrap(),
+            pack.object("elementwise").unwrap().unwrap(),
         )
     });
     // As clang-offload-bundler lays one out.

@@ -277,7 +277,7 @@ fn several_objects_are_launched_from() {
 fn objects_for_several_processors_agree_on_one() {
     let folder = Folder::new();
     let pack = rocmforge_kernels::Pack::embedded("gfx1201").unwrap();
-    std::fs::write(folder.path("rdna4.co"), pack.object("scale").unwrap().unwrap()).unwrap();
+    std::fs::write(folder.path("rdna4.co"), pack.object("elementwise").unwrap().unwrap()).unwrap();
     let text = "[objects]\na = \"basic.co\"\nb = \"rdna4.co\"\n[[launch]]\nkernel = \"at_most_64\"\nblock = 1\nargs = [\"f32[1]\"]";
     let ran = folder.run(text, &[]);
     assert_eq!(ran.exit, Exit::CannotRun);

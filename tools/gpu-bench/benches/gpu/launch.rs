@@ -28,7 +28,7 @@ struct Raw {
 impl Raw {
     fn new(card: &Card) -> Self {
         let api = Arc::clone(card.lease.api());
-        let object = card.kernels().pack().object("scale").expect("a sound pack");
+        let object = card.kernels().pack().object("elementwise").expect("a sound pack");
         let object = object.expect("a family of every pack");
         // The zero behind it ends PTX text.
         let mut image = vec![0u64; object.len() / 8 + 1];
@@ -107,7 +107,7 @@ pub(crate) fn run(criterion: &mut Criterion, card: &Card, table: &mut Table) {
     let (x, y) = (tiled(stream, Kind::Numbers, 1, N), blank(stream, N));
     stream.synchronize().expect("the copies end");
     let raw = Raw::new(card);
-    let kernel = kernels.kernel("scale", "scale").expect("a kernel of every pack");
+    let kernel = kernels.kernel("elementwise", "scale").expect("a kernel of every pack");
 
     let mut by_provider = || raw.launch(x.as_device_ptr(), y.as_device_ptr());
     let mut checked = || {
