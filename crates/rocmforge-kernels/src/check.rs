@@ -214,23 +214,6 @@ impl Check {
         self.disjoint(out, (operand, buffer))
     }
 
-    /// An output that is the input itself, element for element, or shares no byte with it.
-    pub(crate) fn in_place(
-        self,
-        out: (&'static str, &HipBuffer<f32>),
-        input: (&'static str, &HipBuffer<f32>),
-    ) -> KernelResult<()> {
-        let same = out.1.as_device_ptr() == input.1.as_device_ptr() && out.1.len() == input.1.len();
-        if same { Ok(()) } else { self.disjoint(out, input) }
-    }
-
-    /// Input `x` and output `y` of one shape, of which `y` may be `x`: see [`in_place`](Self::in_place).
-    pub(crate) fn one_shape(self, x: &HipBuffer<f32>, y: &HipBuffer<f32>, shape: &[usize]) -> KernelResult<()> {
-        self.len("x", x, shape)?;
-        self.len("y", y, shape)?;
-        self.in_place(("y", y), ("x", x))
-    }
-
     /// A number that is finite and satisfies `ok`.
     ///
     /// # Errors

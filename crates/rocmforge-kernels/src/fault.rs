@@ -1,16 +1,12 @@
 //! Faults: indices on the device that a kernel found out of range.
 
-use crate::KernelResult;
-use crate::check::Check;
-use rocmforge_runtime::{HipBuffer, LaunchArgs};
+use rocmforge_runtime::HipBuffer;
 
 /// Bits of the word, from the top: tag, position, index.
 const TAG_SHIFT: u32 = 52;
 const POSITION_SHIFT: u32 = 32;
 /// Positions from here on are given as this one.
 const MAX_POSITION: u64 = (1 << 20) - 1;
-/// Tags have 12 bits.
-const MAX_TAG: usize = (1 << 12) - 1;
 
 /// Where kernels report an index that is out of range.
 ///
@@ -44,17 +40,6 @@ pub struct Faults<'a> {
     pub word: &'a HipBuffer<u64>,
     /// Names the launch: less than 4096.
     pub tag: u32,
-}
-
-impl<'a> Faults<'a> {
-    /// The last two arguments of a kernel that reports faults.
-    pub(crate) fn args(self, check: Check, args: LaunchArgs<'a>) -> KernelResult<LaunchArgs<'a>> {
-        check.len("the fault word", self.word, &[1])?;
-        if self.tag != 0 {
-            check.dim_to("tag", self.tag as usize, MAX_TAG)?;
-        }
-        Ok(args.out(self.word).value(self.tag))
-    }
 }
 
 /// An index that was out of range.
