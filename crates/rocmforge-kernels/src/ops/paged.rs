@@ -105,7 +105,7 @@ impl Kernels {
         let (op, d) = paged(self.op("paged_attention"), kv, o, s, options, kv.alignment())?;
         let name = match d.head_dim {
             ..=64 => by_kv!(kv, "paged_attention_", "_d64"),
-            ..=128 => by_kv!(kv, "paged_attention_", "_d128"),
+            65..=128 => by_kv!(kv, "paged_attention_", "_d128"),
             _ => by_kv!(kv, "paged_attention_", "_d256"),
         };
         let op = op.write("out", o.out, &[s.tokens, s.heads, s.head_dim], &[])?;
