@@ -118,7 +118,7 @@ fn insert(text: &str, line: &str, place: &Place) -> Option<String> {
         Place::Sorted(beginning, end) => {
             // The last list without an empty line in it.
             let listed = |l: &&str| l.starts_with(beginning) && l.ends_with(end);
-            let last = lines.iter().rposition(|l| listed(l))?;
+            let last = lines.iter().rposition(listed)?;
             let backwards = lines[..=last].iter().rev();
             let list = backwards.take_while(|l| listed(l)).count();
             let first = last + 1 - list;
