@@ -202,18 +202,6 @@ impl Check {
         })
     }
 
-    /// An input that has exactly the elements of its shape and shares no byte with the output.
-    pub(crate) fn input<T: bytemuck::Pod, U: bytemuck::Pod>(
-        self,
-        operand: &'static str,
-        buffer: &HipBuffer<T>,
-        shape: &[usize],
-        out: (&'static str, &HipBuffer<U>),
-    ) -> KernelResult<()> {
-        self.len(operand, buffer, shape)?;
-        self.disjoint(out, (operand, buffer))
-    }
-
     /// A number that is finite and satisfies `ok`.
     ///
     /// # Errors
@@ -235,6 +223,14 @@ impl Check {
             value,
             must,
         })
+    }
+
+    /// The bound of scores, as kernels take it: 0 stands for none.
+    pub(crate) fn softcap(self, softcap: Option<f32>) -> KernelResult<f32> {
+        match softcap {
+            Some(cap) => self.value("softcap", cap, |cap| cap >= f32::MIN_POSITIVE, "positive and normal"),
+            None => Ok(0.0),
+        }
     }
 
     /// A number of which the caller says whether it fits.

@@ -15,8 +15,8 @@
 //! the disjointness of every output and every other operand, what the stream orders, and what an [observer](Kernels::observed) sees.
 
 use crate::check::Check;
-use crate::layout::{Operand, check_operand, check_output};
-use crate::{Faults, KernelError, KernelResult, Kernels, WeightType};
+use crate::layout::{Operand, check_operand, check_output, check_output_of_16_bytes, check_rows_of_16_bytes};
+use crate::{Faults, KernelError, KernelResult, Kernels, SequenceLengths, Strides, WeightType};
 use bytemuck::Pod;
 use rocmforge_runtime::{HipBuffer, HipStream, LaunchArgs, LaunchConfig};
 use smallvec::SmallVec;
@@ -173,14 +173,19 @@ impl<'k, 'a> Launch<'k, 'a> {
 
     /// An operand of this shape that the kernel writes in [parts](Self::part), or that a later launch of the operation writes.
     pub(crate) fn write_later<T: Pod>(
-        mut self,
+        self,
         name: &'static str,
         buffer: &HipBuffer<T>,
         shape: &[usize],
     ) -> KernelResult<Self> {
         self.check.len(name, buffer, shape)?;
+        Ok(self.writes_later(name, buffer))
+    }
+
+    /// The same, whose extent the launcher has checked in another way.
+    pub(crate) fn writes_later<T: Pod>(mut self, name: &'static str, buffer: &HipBuffer<T>) -> Self {
         self.note(name, buffer, [true, true], &[]);
-        Ok(self)
+        self
     }
 
     /// A part of an operand that is stated as a whole.
@@ -209,6 +214,50 @@ impl<'k, 'a> Launch<'k, 'a> {
     ) -> KernelResult<Self> {
         check_output(self.check, name, operand, shape)?;
         Ok(self.writes(name, operand.buffer, &[]))
+    }
+
+    /// 16-bit floats that it reads through strides, whose rows begin at multiples of 16 bytes.
+    pub(crate) fn read_halves(
+        self,
+        name: &'static str,
+        operand: Operand<'a, u16>,
+        shape: [usize; 4],
+    ) -> KernelResult<Self> {
+        check_rows_of_16_bytes(self.check, name, operand, shape)?;
+        Ok(self.sized(name, operand.buffer))
+    }
+
+    /// The same that it writes: no two elements share a place.
+    pub(crate) fn write_halves(
+        self,
+        name: &'static str,
+        operand: Operand<'a, u16>,
+        shape: [usize; 4],
+    ) -> KernelResult<Self> {
+        check_output_of_16_bytes(self.check, name, operand, shape)?;
+        Ok(self.writes(name, operand.buffer, &[]))
+    }
+
+    /// `[batch, 2]` queries and keys, or a null pointer.
+    pub(crate) fn lengths(self, lengths: Option<&'a SequenceLengths>) -> Self {
+        match lengths {
+            Some(lengths) => self.reads("lengths", lengths.buffer()),
+            None => self.null(),
+        }
+    }
+
+    /// Elements of so many bytes that it reads through strides, to which the buffer is aligned.
+    pub(crate) fn read_elements(
+        self,
+        name: &'static str,
+        (buffer, size): (&'a HipBuffer<u8>, usize),
+        strides: Strides,
+        shape: [usize; 4],
+    ) -> KernelResult<Self> {
+        let Strides { batch, head, row } = strides;
+        self.reach(name, (buffer, size), &shape, &[batch, head, row, 1])?;
+        self.aligned(name, buffer, size)?;
+        Ok(self.sized(name, buffer))
     }
 
     /// Rows of `cols` floats that it reads, `stride` apart.

@@ -132,6 +132,47 @@ impl AttentionShape {
         }
     }
 
+    /// Of `[batch, heads, kv_heads, seq_q, seq_k, head_dim]`, or without `kv_heads` where there are as many.
+    pub(crate) const fn of(dims: &[usize]) -> Option<Self> {
+        let (heads, kv_heads, [batch, _, seq_q, seq_k, head_dim]) = match *dims {
+            [batch, heads, seq_q, seq_k, dim] => (heads, heads, [batch, heads, seq_q, seq_k, dim]),
+            [batch, heads, kv_heads, seq_q, seq_k, dim] => (heads, kv_heads, [batch, heads, seq_q, seq_k, dim]),
+            _ => return None,
+        };
+        Some(Self {
+            batch,
+            heads,
+            kv_heads,
+            seq_q,
+            seq_k,
+            head_dim,
+        })
+    }
+
+    /// Shape of Q and of the output.
+    pub(crate) const fn queries(&self) -> [usize; 4] {
+        [self.batch, self.heads, self.seq_q, self.head_dim]
+    }
+
+    /// Shape of K and of V.
+    pub(crate) const fn keys(&self) -> [usize; 4] {
+        [self.batch, self.kv_heads, self.seq_k, self.head_dim]
+    }
+
+    /// Shape of the scores.
+    pub(crate) const fn scores(&self) -> [usize; 4] {
+        [self.batch, self.heads, self.seq_q, self.seq_k]
+    }
+
+    /// Pairs of a query and a key that it sees, of each head.
+    pub(crate) fn pairs(&self, causal: bool) -> usize {
+        let seen = |query: usize| match causal {
+            true => (query + 1 + self.seq_k).saturating_sub(self.seq_q).min(self.seq_k),
+            false => self.seq_k,
+        };
+        self.batch * self.heads * (0..self.seq_q).map(seen).sum::<usize>()
+    }
+
     /// The same with fewer key and value heads.
     pub const fn with_kv_heads(self, kv_heads: usize) -> Self {
         Self { kv_heads, ..self }
@@ -298,6 +339,17 @@ pub(crate) fn check_rows_of_16_bytes(
         )?;
     }
     Ok(())
+}
+
+/// The same for an output: besides, no two elements share a place.
+pub(crate) fn check_output_of_16_bytes(
+    check: Check,
+    name: &'static str,
+    operand: Operand<'_, u16>,
+    shape: [usize; 4],
+) -> KernelResult<()> {
+    check_rows_of_16_bytes(check, name, operand, shape)?;
+    check_output(check, name, operand, shape)
 }
 
 #[cfg(test)]

@@ -2,10 +2,11 @@
 
 use super::matmul16::Half;
 use crate::check::Check;
-use crate::layout::{check_operand, check_output, check_rows_of_16_bytes};
-use crate::{KernelResult, Kernels, MAX_DIM, Operand, SequenceLengths, Strides, geometry};
+use crate::declared::{Again, Call, Declared};
+use crate::launch::Launch;
+use crate::{KernelResult, Kernels, KvType, MAX_DIM, Operand, SequenceLengths, Strides, geometry, reference};
 use bytemuck::{Pod, Zeroable};
-use rocmforge_runtime::{HipBuffer, HipStream, LaunchArgs};
+use rocmforge_runtime::{HipBuffer, HipStream};
 
 /// The most elements of a query, a key or a value.
 const MAX_WIDTH: usize = 256;
@@ -208,13 +209,10 @@ impl Kernels {
         shape: Attention16Shape,
         options: Attention16Options<'_>,
     ) -> KernelResult<()> {
-        let (check, o) = (Check("attention16"), operands);
-        let Checked { problem, lengths } = checked(check, operands, shape, options)?;
-        let [heads, batch] = [problem.heads[0], shape.batch as u32];
+        let (op, o, s) = (self.op("attention16"), operands, shape);
+        let problem = problem(op.check(), operands, shape, options)?;
+        let [heads, batch] = [problem.heads[0], s.batch as u32];
         let variant = variant(o.ty, problem.widths[0].max(problem.widths[1]));
-        let args = LaunchArgs::new().buffer(o.q.buffer).buffer(o.k.buffer);
-        let args = args.buffer(o.v.buffer).out(o.out.buffer).out_or_null(o.lse);
-        let args = args.buffer_or_null(lengths);
         let hopper = match variant.hopper {
             Some(hopper) if options.plain() && self.has("attention16_hopper", hopper.name)? => Some(hopper),
             _ => None,
@@ -224,106 +222,240 @@ impl Kernels {
             None if options.plain() => (family_of(o.ty, true), variant.plain, variant.queries, 0),
             None => (family_of(o.ty, false), variant.extra, variant.queries, 0),
         };
-        let args = match options.plain() {
-            true => args,
-            false => args
-                .buffer_or_null(options.mask.map(|mask| mask.buffer))
-                .buffer_or_null(options.slopes)
-                .buffer_or_null(options.sinks),
+        let blocks = op.dim_to("blocks of queries", s.seq_q.div_ceil(queries as usize), MAX_BLOCKS)?;
+        let op = (read(op, o, s)?.write_halves("out", o.out, s.out())?)
+            .write_or_null("lse", o.lse, &[s.batch, s.heads, s.seq_q], &[])?
+            .lengths(o.lengths);
+        let op = match options.plain() {
+            true => op,
+            false => {
+                let op = match options.mask {
+                    Some(mask) => op.read_strided("mask", mask, [s.batch, s.heads, s.seq_q, s.seq_k])?,
+                    None => op.null(),
+                };
+                op.read_or_null("slopes", options.slopes, &[s.heads])?.read_or_null(
+                    "sinks",
+                    options.sinks,
+                    &[s.heads],
+                )?
+            }
         };
-        let args = args.value(problem);
-        let blocks = check.dim_to("blocks of queries", shape.seq_q.div_ceil(queries as usize), MAX_BLOCKS)?;
         let threads = self.kernel(family, name)?.meta().max_workgroup_size;
         let config = geometry::config([heads, batch, blocks], threads).with_dynamic_lds(lds);
-        // SAFETY: strides stay inside of their operands and rows begin at multiples of 16 bytes, widths are multiples of 8 up to the kernel's,
-        // outputs overlap nothing and have no two elements in one place, vectors have a number for each head: checked above.
-        unsafe { self.launch(stream, family, name, config, args) }
+        op.value(problem).run(stream, family, (name, config))
     }
 }
 
-/// What the kernels take of a call that is sound.
-pub(super) struct Checked<'a> {
-    pub(super) problem: Problem,
-    pub(super) lengths: Option<&'a HipBuffer<u32>>,
+impl Attention16Shape {
+    /// Of the results.
+    pub(super) fn out(self) -> [usize; 4] {
+        [self.batch, self.heads, self.seq_q, self.width_v]
+    }
 }
 
-/// Checks the operands of an attention.
-pub(super) fn checked<'a>(
+/// Adds queries, keys and values.
+pub(super) fn read<'k, 'a>(
+    op: Launch<'k, 'a>,
+    o: Attention16Operands<'a>,
+    s: Attention16Shape,
+) -> KernelResult<Launch<'k, 'a>> {
+    op.read_halves("q", o.q, [s.batch, s.heads, s.seq_q, s.width_k])?
+        .read_halves("k", o.k, [s.batch, s.kv_heads, s.seq_k, s.width_k])?
+        .read_halves("v", o.v, [s.batch, s.kv_heads, s.seq_k, s.width_v])
+}
+
+/// What the kernels take besides buffers, of a call whose numbers are sound.
+pub(super) fn problem(
     check: Check,
-    operands: Attention16Operands<'a>,
-    shape: Attention16Shape,
+    o: Attention16Operands<'_>,
+    s: Attention16Shape,
     options: Attention16Options<'_>,
-) -> KernelResult<Checked<'a>> {
-    let (s, o) = (shape, operands);
+) -> KernelResult<Problem> {
     check.dim_to("batch", s.batch, MAX_BLOCKS)?;
-    let heads = [check.dim("heads", s.heads)?, check.dim("kv_heads", s.kv_heads)?];
-    let seq = [check.dim("seq_q", s.seq_q)?, check.dim("seq_k", s.seq_k)?];
-    let widths = [("width_k", s.width_k), ("width_v", s.width_v)];
-    let mut padded = [0; 2];
-    for (to, (name, width)) in padded.iter_mut().zip(widths) {
+    let heads = check.dims([("heads", s.heads), ("kv_heads", s.kv_heads)])?;
+    let seq = check.dims([("seq_q", s.seq_q), ("seq_k", s.seq_k)])?;
+    let mut widths = [0; 2];
+    for (to, (name, width)) in widths.iter_mut().zip([("width_k", s.width_k), ("width_v", s.width_v)]) {
         *to = check.dim_to(name, width, MAX_WIDTH)?;
         check.multiple("elements of a head must be a multiple of 8", width, 8)?;
     }
     check.heads(s.heads, s.kv_heads)?;
-    let out_shape = [s.batch, s.heads, s.seq_q, s.width_v];
-    check_rows_of_16_bytes(check, "q", o.q, [s.batch, s.heads, s.seq_q, s.width_k])?;
-    check_rows_of_16_bytes(check, "k", o.k, [s.batch, s.kv_heads, s.seq_k, s.width_k])?;
-    check_rows_of_16_bytes(check, "v", o.v, [s.batch, s.kv_heads, s.seq_k, s.width_v])?;
-    check_rows_of_16_bytes(check, "out", o.out, out_shape)?;
-    check_output(check, "out", o.out, out_shape)?;
-    for (name, input) in [("q", o.q), ("k", o.k), ("v", o.v)] {
-        check.disjoint(("out", o.out.buffer), (name, input.buffer))?;
+    if let Some(lengths) = o.lengths {
+        lengths.fit(check, s.batch, [s.seq_q, s.seq_k])?;
     }
-    let per_head = [("slopes", options.slopes), ("sinks", options.sinks)];
-    for (name, buffer) in per_head.into_iter().filter_map(|(name, b)| Some((name, b?))) {
-        check.len(name, buffer, &[s.heads])?;
-        check.disjoint(("out", o.out.buffer), (name, buffer))?;
-    }
-    let mask = options.mask;
-    if let Some(mask) = mask {
-        check_operand(check, "mask", mask, [s.batch, s.heads, s.seq_q, s.seq_k])?;
-        check.disjoint(("out", o.out.buffer), ("mask", mask.buffer))?;
-    }
-    if let Some(lse) = o.lse {
-        check.len("lse", lse, &[s.batch, s.heads, s.seq_q])?;
-        check.disjoint(("lse", lse), ("out", o.out.buffer))?;
-        for (name, input) in [("q", o.q), ("k", o.k), ("v", o.v)] {
-            check.disjoint(("lse", lse), (name, input.buffer))?;
-        }
-        for (name, buffer) in per_head.into_iter().chain([("mask", mask.map(|m| m.buffer))]) {
-            if let Some(buffer) = buffer {
-                check.disjoint(("lse", lse), (name, buffer))?;
-            }
-        }
-    }
-    let lengths = match o.lengths {
-        Some(lengths) => Some(lengths.for_batch(check, s.batch, [s.seq_q, s.seq_k])?),
-        None => None,
-    };
     check.value("scale", options.scale, |_| true, "finite")?;
-    // 0 stands for none on the device.
-    let softcap = match options.softcap {
-        Some(cap) => check.value("softcap", cap, |cap| cap >= f32::MIN_POSITIVE, "positive and normal")?,
-        None => 0.0,
-    };
+    let softcap = check.softcap(options.softcap)?;
     let (causal, window) = match options.visible {
         Visible::All => (0, 0),
         Visible::Causal { window: None } => (1, 0),
         Visible::Causal { window: Some(window) } => (1, check.dim("window", window.min(MAX_DIM))?),
     };
-    let offset = crate::layout::causal_offset(check, seq[0], seq[1])?;
-    let problem = Problem {
+    Ok(Problem {
         seq,
         heads,
-        widths: padded,
+        widths,
         causal,
         window,
-        offset,
+        offset: crate::layout::causal_offset(check, seq[0], seq[1])?,
         scale: options.scale,
         softcap,
         none: 0,
         strides: [o.q.strides, o.k.strides, o.v.strides, o.out.strides],
-        mask: mask.map_or(Strides::per_batch(0), |mask| mask.strides),
+        mask: options.mask.map_or(Strides::per_batch(0), |mask| mask.strides),
+    })
+}
+
+/// Causal; without and with all that changes scores.
+const PLAIN: Declared = Declared {
+    name: "attention16",
+    call: |c, dims| attention(c, dims, Half::F16, false),
+    tested: &[
+        &[1, 1, 1, 1, 33, 64, 64],
+        &[1, 2, 1, 19, 35, 8, 8],
+        &[2, 2, 2, 16, 32, 40, 96],
+        &[1, 1, 1, 65, 64, 80, 80],
+        &[1, 4, 2, 70, 100, 128, 128],
+        &[1, 1, 1, 17, 129, 192, 128],
+        &[1, 1, 1, 33, 31, 256, 256],
+    ],
+    counted: &[
+        &[1, 4, 2, 128, 128, 64, 64],
+        &[1, 4, 2, 128, 128, 128, 128],
+        &[1, 4, 2, 128, 128, 256, 256],
+    ],
+    moved: &[],
+    again: Again::No,
+    // The benchmark has operations of its own: `attention_f16` and its like.
+    timed: &[],
+};
+
+pub(super) const DECLARED: &[Declared] = &[
+    PLAIN,
+    Declared {
+        call: |c, dims| attention(c, dims, Half::F16, true),
+        ..PLAIN
+    },
+    Declared {
+        call: |c, dims| attention(c, dims, Half::Bf16, false),
+        ..PLAIN
+    },
+    Declared {
+        call: |c, dims| attention(c, dims, Half::Bf16, true),
+        ..PLAIN
+    },
+];
+
+/// The operands of a declared call.
+pub(super) struct Attention16Call {
+    ty: Half,
+    q: HipBuffer<u16>,
+    k: HipBuffer<u16>,
+    v: HipBuffer<u16>,
+    /// Where there are parts.
+    pub(super) partial: Option<HipBuffer<f32>>,
+    out: HipBuffer<u16>,
+    lse: HipBuffer<f32>,
+    pub(super) shape: Attention16Shape,
+}
+
+impl Attention16Call {
+    pub(super) fn new(c: &mut Call<'_>, ty: Half, dims: [usize; 7], parts: Option<usize>) -> KernelResult<Self> {
+        let [batch, heads, kv_heads, seq_q, seq_k, width_k, width_v] = dims;
+        let shape = Attention16Shape {
+            batch,
+            heads,
+            kv_heads,
+            seq_q,
+            seq_k,
+            width_k,
+            width_v,
+        };
+        let (queries, keys) = (batch * heads * seq_q, batch * kv_heads * seq_k);
+        Ok(Self {
+            ty,
+            q: c.cache("q", kv(ty), queries * width_k)?.cast()?,
+            k: c.cache("k", kv(ty), keys * width_k)?.cast()?,
+            v: c.cache("v", kv(ty), keys * width_v)?.cast()?,
+            partial: match parts {
+                // In bytes, so that it is aligned.
+                Some(parts) => {
+                    let len = Kernels::attention16_partial_len(shape, parts).unwrap_or(0);
+                    Some(c.output_bytes("partial", 4 * len)?.cast()?)
+                }
+                None => None,
+            },
+            out: c.output_bytes("out", 2 * queries * width_v)?.cast()?,
+            lse: c.output("lse", queries)?,
+            shape,
+        })
+    }
+
+    pub(super) fn operands(&self) -> Attention16Operands<'_> {
+        let s = self.shape;
+        let queries = |width| Strides::heads_first(s.heads, s.seq_q, width);
+        let keys = |width| Strides::heads_first(s.kv_heads, s.seq_k, width);
+        Attention16Operands {
+            ty: self.ty,
+            q: Operand::new(&self.q, queries(s.width_k)),
+            k: Operand::new(&self.k, keys(s.width_k)),
+            v: Operand::new(&self.v, keys(s.width_v)),
+            out: Operand::new(&self.out, queries(s.width_v)),
+            lse: Some(&self.lse),
+            lengths: None,
+        }
+    }
+
+    /// Where the mask, the slopes and the sinks are inputs, too.
+    pub(super) fn expect(&self, c: &mut Call<'_>, options: Attention16Options<'_>) {
+        let (ty, s) = (kv(self.ty), self.shape);
+        let of = |c: &Call<'_>| {
+            let mask = options.mask.map(|_| c.f32("mask"));
+            let scores = reference::Attention16Scores {
+                scale: f64::from(options.scale),
+                softcap: options.softcap.map(f64::from),
+                mask: &|_, _, i, j| mask.map_or(0.0, |mask| f64::from(mask[i * s.seq_k + j])),
+                slopes: options.slopes.map(|_| c.f32("slopes")),
+                sinks: options.sinks.map(|_| c.f32("sinks")),
+                visible: options.visible,
+            };
+            let [q, k, v] = ["q", "k", "v"].map(|name| c.kv(name, ty));
+            reference::attention16([&q, &k, &v], s, &vec![[s.seq_q, s.seq_k]; s.batch], &scores)
+        };
+        let within = match self.ty {
+            Half::F16 => 1.5e-3,
+            Half::Bf16 => 1.2e-2,
+        };
+        c.expect_typed("out", ty, within, |c| of(c).0);
+        c.expect("lse", 2e-5, |c| of(c).1);
+    }
+}
+
+fn kv(ty: Half) -> KvType {
+    match ty {
+        Half::F16 => KvType::F16,
+        Half::Bf16 => KvType::Bf16,
+    }
+}
+
+fn attention(c: &mut Call<'_>, dims: &[usize], ty: Half, extra: bool) -> KernelResult<()> {
+    let Ok(dims) = dims.try_into() else { return Ok(()) };
+    let call = Attention16Call::new(c, ty, dims, None)?;
+    let s = call.shape;
+    let extras = match extra {
+        true => Some((
+            c.input("mask", s.seq_q * s.seq_k, -2.0..2.0)?,
+            c.input("slopes", s.heads, 0.01..0.3)?,
+            c.input("sinks", s.heads, -1.0..1.0)?,
+        )),
+        false => None,
     };
-    Ok(Checked { problem, lengths })
+    let mut options = Attention16Options::new(s.width_k.max(1), Visible::Causal { window: None });
+    if let Some((mask, slopes, sinks)) = &extras {
+        options.softcap = Some(30.0);
+        options.mask = Some(Operand::new(mask, Strides::per_row(s.seq_k)));
+        (options.slopes, options.sinks) = (Some(slopes), Some(sinks));
+    }
+    c.kernels.attention16(c.stream, call.operands(), s, options)?;
+    call.expect(c, options);
+    Ok(())
 }

@@ -1,10 +1,11 @@
 //! Attention of a few queries over 16-bit floats, its keys in parts that are computed side by side.
 
-use super::attention16::{Checked, MAX_BLOCKS, checked};
+use super::attention16::{Attention16Call, MAX_BLOCKS, problem, read};
 use super::matmul16::Half;
-use crate::check::Check;
-use crate::{Attention16Operands, Attention16Options, Attention16Shape, KernelResult, Kernels, geometry};
-use rocmforge_runtime::{HipBuffer, HipStream, LaunchArgs};
+use crate::declared::{Again, Call, Declared};
+use crate::layout::check_output_of_16_bytes;
+use crate::{Attention16Operands, Attention16Options, Attention16Shape, KernelResult, Kernels, Visible, geometry};
+use rocmforge_runtime::{HipBuffer, HipStream};
 
 /// The most queries times heads that share keys: with more, tiles of one head's queries are as full.
 const MAX_ROWS: usize = 64;
@@ -22,27 +23,20 @@ const HOPPER: &str = "attention16_split_hopper";
 
 /// Names of the kernels of a type and size: for a part, for a part on Hopper, for all parts.
 fn names(ty: Half, width: usize) -> [&'static str; 3] {
+    macro_rules! of {
+        ($end:literal) => {
+            [
+                concat!("attention16_split_", $end),
+                concat!("attention16_split_hopper_", $end),
+                concat!("attention16_combine_", $end),
+            ]
+        };
+    }
     match (ty, width) {
-        (Half::F16, ..=64) => [
-            "attention16_split_f16_d64",
-            "attention16_split_hopper_f16_d64",
-            "attention16_combine_f16_d64",
-        ],
-        (Half::F16, _) => [
-            "attention16_split_f16_d128",
-            "attention16_split_hopper_f16_d128",
-            "attention16_combine_f16_d128",
-        ],
-        (Half::Bf16, ..=64) => [
-            "attention16_split_bf16_d64",
-            "attention16_split_hopper_bf16_d64",
-            "attention16_combine_bf16_d64",
-        ],
-        (Half::Bf16, _) => [
-            "attention16_split_bf16_d128",
-            "attention16_split_hopper_bf16_d128",
-            "attention16_combine_bf16_d128",
-        ],
+        (Half::F16, ..=64) => of!("f16_d64"),
+        (Half::F16, _) => of!("f16_d128"),
+        (Half::Bf16, ..=64) => of!("bf16_d64"),
+        (Half::Bf16, _) => of!("bf16_d128"),
     }
 }
 
@@ -119,10 +113,10 @@ impl Kernels {
         parts: usize,
         partial: &HipBuffer<f32>,
     ) -> KernelResult<()> {
-        let (check, s, o) = (Check("attention16_split"), shape, operands);
-        let Checked { problem, lengths } = checked(check, operands, shape, options)?;
+        let (op, s, o) = (self.op("attention16_split"), shape, operands);
+        let problem = problem(op.check(), operands, shape, options)?;
         let width = s.width_k.max(s.width_v);
-        check.holds(
+        op.holds(
             width <= MAX_WIDTH,
             "heads in parts have at most 128 elements",
             width,
@@ -130,56 +124,92 @@ impl Kernels {
         )?;
         let rows = rows(s).ok_or_else(|| {
             let rows = s.seq_q.saturating_mul(s.heads / s.kv_heads);
-            check.mismatch(
+            op.mismatch(
                 "in parts, queries times heads that share keys are at most 64",
                 rows,
                 MAX_ROWS,
             )
         })?;
-        check.holds(
+        op.holds(
             options.plain(),
             "in parts, scores are scaled only, by a positive factor",
             0,
             1,
         )?;
-        let count = check.dim_to("parts", parts, MAX_PARTS)?;
-        let sums_len = check.elements("partial", &[s.batch, s.heads, s.seq_q, parts])?;
-        check.len("partial", partial, &[sums_len, padded(s) + 1])?;
-        check.aligned("partial", &partial.cast::<u8>()?, 16)?;
-        let apart = [o.q.buffer, o.k.buffer, o.v.buffer, o.out.buffer];
-        for (name, buffer) in ["q", "k", "v", "out"].into_iter().zip(apart) {
-            check.disjoint(("partial", partial), (name, buffer))?;
-        }
-        if let Some(lse) = o.lse {
-            check.disjoint(("partial", partial), ("lse", lse))?;
-        }
-        let values_len = sums_len * padded(s);
-        let (values, sums) = (
-            partial.view(0..values_len)?,
-            partial.view(values_len..values_len + sums_len)?,
-        );
+        let count = op.dim_to("parts", parts, MAX_PARTS)?;
         let [name, hopper, combine] = names(o.ty, width);
         // That kernel has in LDS: 64 queries, two tiles of 128 keys and two of values, barriers, and what aligns them.
         let (family, name, tile, lds) = match self.has(HOPPER, hopper)? {
             true => (HOPPER, hopper, 64, (64 + 4 * 128) * padded(s) as u32 * 2 + 8 * 9 + 1024),
             false => (FAMILY, name, 16, 0),
         };
-        let blocks = check.rows("blocks", &[s.kv_heads, rows.div_ceil(tile)])?;
-        check.dim_to("seq_q", s.seq_q, MAX_BLOCKS)?;
+        let blocks = op.rows("blocks", &[s.kv_heads, rows.div_ceil(tile)])?;
+        op.dim_to("seq_q", s.seq_q, MAX_BLOCKS)?;
+        let sums_len = op.elements("partial", &[s.batch, s.heads, s.seq_q, parts])?;
+        op.len("partial", partial, &[sums_len, padded(s) + 1])?;
+        op.aligned("partial", &partial.cast::<u8>()?, 16)?;
+        check_output_of_16_bytes(op.check(), "out", o.out, s.out())?;
+        let lse_shape = [s.batch, s.heads, s.seq_q];
+        let op = (read(op, o, s)?.writes_later("partial", partial)).writes_later("out", o.out.buffer);
+        let op = match o.lse {
+            Some(lse) => op.write_later("lse", lse, &lse_shape)?,
+            None => op,
+        };
+        let values_len = sums_len * padded(s);
+        let (values, sums) = (
+            partial.view(0..values_len)?,
+            partial.view(values_len..values_len + sums_len)?,
+        );
         let batch = s.batch as u32;
-        let args = LaunchArgs::new().buffer(o.q.buffer).buffer(o.k.buffer);
-        let args = args.buffer(o.v.buffer).out(&values).out(&sums);
-        let args = args.buffer_or_null(lengths).value(count).value(problem);
         let threads = self.kernel(family, name)?.meta().max_workgroup_size;
         let config = geometry::config([blocks, batch, count], threads).with_dynamic_lds(lds);
-        // SAFETY: what `checked` says of attention16's operands; widths are at most the kernel's; values and sums have a row and a number for each
-        // query, head and part, at multiples of 16 bytes, and overlap nothing.
-        unsafe { self.launch(stream, family, name, config, args) }?;
-        let args = LaunchArgs::new().buffer(&values).buffer(&sums).out(o.out.buffer);
-        let args = args.out_or_null(o.lse).buffer_or_null(lengths);
-        let args = args.value(count).value(problem);
+        (op.part(&values).part(&sums).lengths(o.lengths))
+            .value(count)
+            .value(problem)
+            .run(stream, family, (name, config))?;
+        // The numbers and rows of all queries that there are.
         let config = geometry::config([problem.heads[0], batch, problem.seq[0]], 256);
-        // SAFETY: as above; the launch before has written the numbers and rows of all queries that there are.
-        unsafe { self.launch(stream, FAMILY, combine, config, args) }
+        let op = self.op("attention16_split").reads("partial", &values);
+        (op.reads("partial", &sums).writes("out", o.out.buffer, &[]))
+            .write_or_null("lse", o.lse, &lse_shape, &[])?
+            .lengths(o.lengths)
+            .value(count)
+            .value(problem)
+            .run(stream, FAMILY, (combine, config))
     }
+}
+
+const SPLIT: Declared = Declared {
+    name: "attention16_split",
+    call: |c, dims| split(c, dims, Half::F16),
+    tested: &[
+        &[1, 4, 1, 1, 300, 128, 128, 3],
+        &[1, 2, 2, 1, 65, 64, 64, 1],
+        &[1, 6, 2, 5, 130, 80, 80, 8],
+        &[2, 16, 2, 3, 100, 40, 40, 3],
+    ],
+    counted: &[&[1, 4, 1, 1, 512, 64, 64, 4], &[1, 4, 1, 1, 512, 128, 128, 4]],
+    moved: &[],
+    again: Again::No,
+    timed: &[],
+};
+
+pub(super) const DECLARED: &[Declared] = &[
+    SPLIT,
+    Declared {
+        call: |c, dims| split(c, dims, Half::Bf16),
+        ..SPLIT
+    },
+];
+
+fn split(c: &mut Call<'_>, dims: &[usize], ty: Half) -> KernelResult<()> {
+    let &[ref dims @ .., parts] = dims else { return Ok(()) };
+    let Ok(dims) = dims.try_into() else { return Ok(()) };
+    let call = Attention16Call::new(c, ty, dims, Some(parts))?;
+    let Some(partial) = &call.partial else { return Ok(()) };
+    let options = Attention16Options::new(call.shape.width_k.max(1), Visible::Causal { window: None });
+    c.kernels
+        .attention16_split(c.stream, call.operands(), call.shape, options, parts, partial)?;
+    call.expect(c, options);
+    Ok(())
 }

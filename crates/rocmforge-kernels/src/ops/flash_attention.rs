@@ -1,9 +1,9 @@
 //! Attention in one kernel, without the scores in memory.
 
-use crate::check::Check;
-use crate::layout::{causal_offset, check_operand, check_output};
-use crate::{AttentionShape, KernelResult, Kernels, Operand, geometry};
-use rocmforge_runtime::{HipStream, LaunchArgs};
+use crate::declared::{Again, Call, Declared};
+use crate::layout::causal_offset;
+use crate::{AttentionShape, KernelResult, Kernels, Operand, Strides, geometry, reference};
+use rocmforge_runtime::HipStream;
 
 /// The largest head_dim of flash attention. Its tiles of queries and keys lie in LDS (64 KiB to a block) and its accumulators in
 /// registers; both grow with head_dim, and 256 is the largest size compiled.
@@ -71,65 +71,146 @@ impl Kernels {
         shape: AttentionShape,
         options: FlashOptions<'_>,
     ) -> KernelResult<()> {
-        let check = Check("flash_attention");
-        check.dim_to("head_dim", shape.head_dim, FLASH_MAX_HEAD_DIM)?;
-        let dims = shape.dims(check)?;
-        let kv = [shape.batch, shape.kv_heads, shape.seq_k, shape.head_dim];
-        check_operand(check, "q", q, [shape.batch, shape.heads, shape.seq_q, shape.head_dim])?;
-        check_operand(check, "k", k, kv)?;
-        check_operand(check, "v", v, kv)?;
-        check_output(
-            check,
-            "out",
-            out,
-            [shape.batch, shape.heads, shape.seq_q, shape.head_dim],
-        )?;
-        for (name, operand) in [("q", q), ("k", k), ("v", v)] {
-            check.disjoint(("out", out.buffer), (name, operand.buffer))?;
-        }
-        check.value("scale", options.scale, |_| true, "finite")?;
-        if let Some(mask) = options.mask {
-            check_operand(
-                check,
-                "mask",
-                mask,
-                [shape.batch, shape.heads, shape.seq_q, shape.seq_k],
-            )?;
-            check.disjoint(("out", out.buffer), ("mask", mask.buffer))?;
-        }
-        let offset = if options.causal {
-            causal_offset(check, dims.seq_q, dims.seq_k)?
-        } else {
-            0
+        let op = self.op("flash_attention");
+        op.dim_to("head_dim", shape.head_dim, FLASH_MAX_HEAD_DIM)?;
+        let dims = shape.dims(op.check())?;
+        op.value_of("scale", options.scale, options.scale.is_finite(), "finite")?;
+        let offset = match options.causal {
+            true => causal_offset(op.check(), dims.seq_q, dims.seq_k)?,
+            false => 0,
         };
-
         let variant = VARIANTS
             .iter()
             .find(|v| v.head_dim >= dims.head_dim)
             .unwrap_or(&VARIANTS[VARIANTS.len() - 1]);
-        let mut args = LaunchArgs::new().buffer(q.buffer).buffer(k.buffer).buffer(v.buffer);
-        if let Some(mask) = options.mask {
-            args = args.buffer(mask.buffer);
-        }
-        args = args
-            .out(out.buffer)
+        let op = (op
+            .read_strided("q", q, shape.queries())?
+            .read_strided("k", k, shape.keys())?)
+        .read_strided("v", v, shape.keys())?;
+        let op = match options.mask {
+            Some(mask) => op.read_strided("mask", mask, shape.scores())?,
+            None => op,
+        };
+        let op = (op.write_strided("out", out, shape.queries())?)
             .values([dims.seq_q, dims.seq_k, dims.head_dim, dims.heads, dims.kv_heads])
-            .value(q.strides)
-            .value(k.strides)
-            .value(v.strides)
-            .value(out.strides);
-        let (name, args) = match (options.mask, options.causal) {
+            .values([q.strides, k.strides, v.strides, out.strides]);
+        let (name, op) = match (options.mask, options.causal) {
             (Some(mask), causal) => {
-                let args = args.value(mask.strides).value(options.scale);
-                let args = args.value(u32::from(causal)).value(offset);
-                (variant.masked, args)
+                let op = op.value(mask.strides).value(options.scale);
+                (variant.masked, op.value(u32::from(causal)).value(offset))
             }
-            (None, true) => (variant.causal, args.value(options.scale).value(offset)),
-            (None, false) => (variant.plain, args.value(options.scale)),
+            (None, true) => (variant.causal, op.value(options.scale).value(offset)),
+            (None, false) => (variant.plain, op.value(options.scale)),
         };
         let config = geometry::config([dims.seq_q.div_ceil(variant.queries), dims.heads, dims.batch], THREADS);
-        // SAFETY: strides stay inside of every operand, the output is written once and overlaps nothing, head_dim fits the variant:
-        // checked above. The grid has exactly `heads` and `batch` blocks along y and z.
-        unsafe { self.launch(stream, family_of(options.mask.is_some()), name, config, args) }
+        op.run(stream, family_of(options.mask.is_some()), (name, config))
     }
+}
+
+const FLASH: Declared = Declared {
+    name: "flash_attention",
+    call: |c, dims| flash(c, dims, false, false),
+    tested: &[
+        &[1, 1, 1, 1, 1, 40],
+        &[1, 1, 1, 31, 31, 40],
+        &[1, 1, 1, 32, 32, 40],
+        &[1, 1, 1, 33, 33, 40],
+        &[1, 1, 1, 63, 63, 40],
+        &[1, 1, 1, 64, 64, 40],
+        &[1, 1, 1, 65, 65, 40],
+        &[1, 1, 1, 127, 127, 40],
+        &[1, 1, 1, 128, 128, 40],
+        &[1, 1, 1, 129, 129, 40],
+        &[1, 2, 1, 1, 129, 1],
+        &[1, 2, 2, 35, 35, 3],
+        &[1, 2, 2, 35, 35, 31],
+        &[2, 4, 4, 33, 33, 32],
+        &[1, 2, 2, 35, 35, 33],
+        &[1, 2, 2, 35, 35, 65],
+        &[1, 2, 2, 35, 35, 80],
+        &[1, 2, 2, 35, 35, 96],
+        &[1, 2, 2, 35, 35, 128],
+        &[1, 2, 2, 35, 35, 130],
+        &[1, 2, 2, 35, 35, 255],
+        &[1, 2, 2, 35, 35, 256],
+        &[2, 2, 2, 1, 33, 64],
+        &[2, 2, 2, 5, 64, 64],
+        &[2, 2, 2, 33, 32, 64],
+        // With more queries than keys the first ones see nothing and give zeros.
+        &[2, 2, 2, 64, 7, 64],
+        &[2, 2, 2, 70, 100, 64],
+        &[2, 6, 2, 33, 33, 32],
+        &[2, 4, 1, 33, 40, 32],
+        &[1, 2, 64, 64, 32],
+    ],
+    counted: &[
+        &[1, 2, 2, 128, 128, 32],
+        &[1, 2, 2, 128, 128, 64],
+        &[1, 2, 2, 128, 128, 96],
+        &[1, 2, 2, 128, 128, 128],
+        &[1, 2, 2, 128, 128, 256],
+    ],
+    moved: &[],
+    again: Again::No,
+    timed: &[
+        &[1, 32, 2048, 2048, 128],
+        &[4, 16, 1024, 1024, 64],
+        &[1, 32, 1, 8192, 128],
+    ],
+};
+const FLASH_CAUSAL: Declared = Declared {
+    name: "flash_attention_causal",
+    call: |c, dims| flash(c, dims, true, false),
+    timed: &[&[1, 32, 2048, 2048, 128]],
+    ..FLASH
+};
+/// One mask for all heads.
+const FLASH_MASKED: Declared = Declared {
+    name: "flash_attention_masked",
+    call: |c, dims| flash(c, dims, false, true),
+    tested: &[
+        &[1, 1, 1, 1, 1, 32],
+        &[3, 2, 2, 37, 37, 40],
+        &[1, 2, 1, 33, 65, 80],
+        &[1, 2, 2, 9, 33, 200],
+        &[1, 2, 64, 64, 32],
+    ],
+    ..FLASH_CAUSAL
+};
+
+pub(super) const DECLARED: &[Declared] = &[FLASH, FLASH_CAUSAL, FLASH_MASKED];
+
+fn flash(c: &mut Call<'_>, dims: &[usize], causal: bool, masked: bool) -> KernelResult<()> {
+    let Some(s) = AttentionShape::of(dims) else {
+        return Ok(());
+    };
+    c.computes(4 * s.pairs(causal) * s.head_dim);
+    let q = c.input("q", s.q_elements()?, -2.0..2.0)?;
+    let (k, v) = (
+        c.input("k", s.kv_elements()?, -2.0..2.0)?,
+        c.input("v", s.kv_elements()?, -2.0..2.0)?,
+    );
+    let mask = match masked {
+        true => Some(c.input("mask", s.seq_q * s.seq_k, -2.0..2.0)?),
+        false => None,
+    };
+    let y = c.output("out", s.q_elements()?)?;
+    let options = FlashOptions {
+        scale: 1.0 / (s.head_dim.max(1) as f32).sqrt(),
+        causal,
+        mask: mask.as_ref().map(|mask| Operand::new(mask, Strides::per_row(s.seq_k))),
+    };
+    let [q, out] = [&q, &y].map(|buffer| Operand::new(buffer, s.q_strides()));
+    let [k, v] = [&k, &v].map(|buffer| Operand::new(buffer, s.kv_strides()));
+    c.kernels.flash_attention(c.stream, q, k, v, out, s, options)?;
+    c.expect("out", 1e-5, |c| {
+        let mask = |_: usize, _: usize, i: usize, j: usize| {
+            if causal && !reference::causal_visible(i, j, s.seq_q, s.seq_k) {
+                return f64::NEG_INFINITY;
+            }
+            c.f32("mask").get(i * s.seq_k + j).map_or(0.0, |&add| f64::from(add))
+        };
+        reference::attention(c.f32("q"), c.f32("k"), c.f32("v"), s, options.scale, mask)
+    });
+    Ok(())
 }

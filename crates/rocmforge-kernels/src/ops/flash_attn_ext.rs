@@ -1,10 +1,11 @@
 //! Attention as graphs of ggml have it: keys and values in f32 or f16 with strides, masks, slopes, sinks, a soft cap.
 
 use super::softmax::{SINGLE_OR_HALF, check_mask};
-use crate::check::Check;
-use crate::{KernelResult, Kernels, KvType, Strides, geometry};
+use crate::declared::{Again, Call, Declared};
+use crate::kv_type::by_kv;
+use crate::{KernelResult, Kernels, KvType, Strides, geometry, reference};
 use bytemuck::{Pod, Zeroable};
-use rocmforge_runtime::{HipBuffer, HipStream, LaunchArgs};
+use rocmforge_runtime::{HipBuffer, HipStream};
 
 /// The most elements of a head.
 const MAX_HEAD_DIM: usize = 256;
@@ -116,92 +117,189 @@ impl Kernels {
         shape: ExtShape,
         options: ExtOptions,
     ) -> KernelResult<()> {
-        let check = Check("flash_attn_ext");
-        check.kv_type(kv, SINGLE_OR_HALF)?;
+        let op = self.op("flash_attn_ext");
+        op.kv_type(kv, SINGLE_OR_HALF)?;
         let (s, o) = (shape, operands);
-        let batch = check.dim_to("batch", s.batch, MAX_GRID)?;
-        let heads = check.dim_to("heads", s.heads, MAX_GRID)?;
-        let queries = check.dim("queries", s.queries)?;
-        let keys = check.dim("keys", s.keys)?;
-        let dim_k = check.dim_to("dim_k", s.dim_k, MAX_HEAD_DIM)?;
-        let dim_v = check.dim_to("dim_v", s.dim_v, MAX_HEAD_DIM)?;
+        let batch = op.dim_to("batch", s.batch, MAX_GRID)?;
+        let heads = op.dim_to("heads", s.heads, MAX_GRID)?;
+        let [queries, keys] = op.dims([("queries", s.queries), ("keys", s.keys)])?;
+        let dim_k = op.dim_to("dim_k", s.dim_k, MAX_HEAD_DIM)?;
+        let dim_v = op.dim_to("dim_v", s.dim_v, MAX_HEAD_DIM)?;
         for (name, part, whole) in [("kv_batch", s.kv_batch, s.batch), ("kv_heads", s.kv_heads, s.heads)] {
-            check.dim(name, part)?;
-            check.divides("keys' batches and heads must divide the queries'", part, whole)?;
+            op.dim(name, part)?;
+            op.divides("keys' batches and heads must divide the queries'", part, whole)?;
         }
         for dim in [s.dim_k, s.dim_v] {
-            check.multiple("a head must have a multiple of 4 elements", dim, 4)?;
+            op.multiple("a head must have a multiple of 4 elements", dim, 4)?;
         }
-        let kv_of = |dim| [s.kv_batch, s.kv_heads, s.keys, dim];
-        for (name, operand, size, shape) in [
-            (
-                "q",
-                o.q,
-                KvType::F32.block_bytes(),
-                [s.batch, s.heads, s.queries, s.dim_k],
-            ),
-            ("k", o.k, kv.block_bytes(), kv_of(s.dim_k)),
-            ("v", o.v, kv.block_bytes(), kv_of(s.dim_v)),
-        ] {
-            let Strides { batch, head, row } = operand.strides;
-            check.reach(name, (operand.buffer, size), &shape, &[batch, head, row, 1])?;
-            check.aligned(name, operand.buffer, size)?;
-            check.disjoint(("out", o.out), (name, operand.buffer))?;
-        }
-        check.len("out", o.out, &[s.batch, s.queries, s.heads, s.dim_v])?;
-        check.value("scale", options.scale, |_| true, "finite")?;
-        check.value("max_bias", options.max_bias, |b| b >= 0.0, "0 or more")?;
-        // 0 stands for none on the device.
-        let softcap = match options.softcap {
-            Some(cap) => check.value("softcap", cap, |cap| cap >= f32::MIN_POSITIVE, "positive and normal")?,
-            None => 0.0,
+        let (scale, max_bias) = (options.scale, options.max_bias);
+        op.value_of("scale", scale, scale.is_finite(), "finite")?;
+        op.value_of(
+            "max_bias",
+            max_bias,
+            max_bias >= 0.0 && max_bias.is_finite(),
+            "0 or more",
+        )?;
+        let softcap = op.softcap(options.softcap)?;
+        let [mask_outer, mask_heads, mask_rows] = match o.mask {
+            Some(mask) => check_mask(op.check(), mask, [s.batch, s.heads, s.queries, s.keys])?,
+            None => [1, 1, queries],
         };
-        let mut parts = [1, 1, queries];
-        let mut mask_half = 0;
-        if let Some(mask) = o.mask {
-            parts = check_mask(check, mask, [s.batch, s.heads, s.queries, s.keys])?;
-            check.disjoint(("out", o.out), ("mask", mask.1))?;
-            mask_half = u32::from(mask.0 == KvType::F16);
+        let kv_of = |dim| [s.kv_batch, s.kv_heads, s.keys, dim];
+        let mut op = op;
+        for (name, operand, ty, shape) in [
+            ("q", o.q, KvType::F32, [s.batch, s.heads, s.queries, s.dim_k]),
+            ("k", o.k, kv, kv_of(s.dim_k)),
+            ("v", o.v, kv, kv_of(s.dim_v)),
+        ] {
+            op = op.read_elements(name, (operand.buffer, ty.block_bytes()), operand.strides, shape)?;
         }
-        if let Some(sinks) = o.sinks {
-            check.input("sinks", sinks, &[s.heads], ("out", o.out))?;
-        }
-        let args = LaunchArgs::new().buffer(o.q.buffer).buffer(o.k.buffer);
-        let args = args.buffer(o.v.buffer).buffer_or_null(o.mask.map(|mask| mask.1));
-        let args = args.buffer_or_null(o.sinks);
-        let [mask_outer, mask_heads, mask_rows] = parts;
-        let args = args.out(o.out).value(Ext {
-            queries,
-            heads,
-            keys,
-            dim_k,
-            dim_v,
-            batch_share: batch / s.kv_batch as u32,
-            head_share: heads / s.kv_heads as u32,
-            mask_outer,
-            mask_heads,
-            mask_rows,
-            mask_half,
-            power: 1 << heads.ilog2(),
-            q: o.q.strides,
-            k: o.k.strides,
-            v: o.v.strides,
-            scale: options.scale,
-            softcap,
-            max_bias: options.max_bias,
-            none: 0,
-        });
-        let name = match (kv, dim_k.max(dim_v)) {
-            (KvType::F32, ..=64) => "flash_attn_ext_f32_d64",
-            (KvType::F32, ..=128) => "flash_attn_ext_f32_d128",
-            (KvType::F32, _) => "flash_attn_ext_f32_d256",
-            (_, ..=64) => "flash_attn_ext_f16_d64",
-            (_, ..=128) => "flash_attn_ext_f16_d128",
-            _ => "flash_attn_ext_f16_d256",
+        let op = match o.mask {
+            Some((ty, mask, [a, b, c, d])) => op.read("mask", mask, &[a, b, c, d, ty.block_bytes()])?,
+            None => op.null(),
+        };
+        let op = (op.read_or_null("sinks", o.sinks, &[s.heads])?)
+            .write("out", o.out, &[s.batch, s.queries, s.heads, s.dim_v], &[])?
+            .value(Ext {
+                queries,
+                heads,
+                keys,
+                dim_k,
+                dim_v,
+                batch_share: batch / s.kv_batch as u32,
+                head_share: heads / s.kv_heads as u32,
+                mask_outer,
+                mask_heads,
+                mask_rows,
+                mask_half: u32::from(o.mask.is_some_and(|mask| mask.0 == KvType::F16)),
+                power: 1 << heads.ilog2(),
+                q: o.q.strides,
+                k: o.k.strides,
+                v: o.v.strides,
+                scale,
+                softcap,
+                max_bias,
+                none: 0,
+            });
+        let name = match dim_k.max(dim_v) {
+            0..=64 => by_kv!(kv, "flash_attn_ext_", "_d64"),
+            65..=128 => by_kv!(kv, "flash_attn_ext_", "_d128"),
+            _ => by_kv!(kv, "flash_attn_ext_", "_d256"),
         };
         let config = geometry::config([queries, heads, batch], 256);
-        // SAFETY: strides stay inside of their operands, elements are aligned, the mask's dimensions divide the
-        // scores', out is apart from all operands: checked above.
-        unsafe { self.launch(stream, "flash_attn_ext", name, config, args) }
+        op.run(stream, "flash_attn_ext", (name, config))
     }
+}
+
+/// Without a mask, at every size of heads.
+const EXT: Declared = Declared {
+    name: "flash_attn_ext",
+    call: |c, dims| ext(c, dims, KvType::F32, None, false),
+    tested: &[
+        &[1, 2, 1, 2, 33, 4, 4],
+        &[1, 2, 1, 2, 33, 64, 64],
+        &[1, 2, 1, 2, 33, 80, 80],
+        &[1, 2, 1, 2, 33, 128, 36],
+        &[1, 2, 1, 2, 33, 96, 192],
+        &[1, 2, 1, 2, 33, 256, 256],
+        &[2, 4, 2, 3, 1, 32, 32],
+        &[2, 4, 2, 3, 31, 32, 32],
+        &[2, 4, 2, 3, 32, 32, 32],
+        &[2, 4, 2, 3, 65, 32, 32],
+        &[2, 4, 2, 3, 129, 32, 32],
+        &[2, 4, 2, 3, 300, 32, 32],
+    ],
+    counted: &[],
+    moved: &[],
+    again: Again::No,
+    timed: &[],
+};
+/// One mask in f16 for all heads.
+const MASKED: Declared = Declared {
+    call: |c, dims| ext(c, dims, KvType::F32, Some(KvType::F16), false),
+    tested: &[&[2, 6, 3, 3, 70, 40, 48]],
+    counted: &[
+        &[1, 4, 2, 2, 128, 64, 64],
+        &[1, 4, 2, 2, 128, 128, 128],
+        &[1, 4, 2, 2, 128, 256, 256],
+    ],
+    ..EXT
+};
+
+pub(super) const DECLARED: &[Declared] = &[
+    EXT,
+    MASKED,
+    Declared {
+        call: |c, dims| ext(c, dims, KvType::F16, None, false),
+        ..EXT
+    },
+    Declared {
+        call: |c, dims| ext(c, dims, KvType::F16, Some(KvType::F16), false),
+        ..MASKED
+    },
+    // With all that changes scores.
+    Declared {
+        call: |c, dims| ext(c, dims, KvType::F16, Some(KvType::F32), true),
+        tested: &[&[2, 6, 3, 3, 70, 40, 48], &[1, 3, 1, 2, 129, 136, 8]],
+        ..EXT
+    },
+];
+
+fn ext(c: &mut Call<'_>, dims: &[usize], kv: KvType, mask: Option<KvType>, all: bool) -> KernelResult<()> {
+    let &[batch, heads, kv_heads, queries, keys, dim_k, dim_v] = dims else {
+        return Ok(());
+    };
+    let shape = ExtShape {
+        batch,
+        heads,
+        queries,
+        kv_batch: batch,
+        kv_heads,
+        keys,
+        dim_k,
+        dim_v,
+    };
+    let q = c.cache("q", KvType::F32, batch * heads * queries * dim_k)?;
+    let k = c.cache("k", kv, batch * kv_heads * keys * dim_k)?;
+    let v = c.cache("v", kv, batch * kv_heads * keys * dim_v)?;
+    let mask = match mask {
+        Some(ty) => Some((ty, c.cache("mask", ty, queries * keys)?)),
+        None => None,
+    };
+    let sinks = match all {
+        true => Some(c.input("sinks", heads, -1.0..1.0)?),
+        false => None,
+    };
+    let out = c.output("out", batch * queries * heads * dim_v)?;
+    let operand = |buffer, heads, rows, dim| ExtOperand {
+        buffer,
+        strides: Strides::heads_first(heads, rows, dim),
+    };
+    let operands = ExtOperands {
+        q: operand(&q, heads, queries, dim_k),
+        k: operand(&k, kv_heads, keys, dim_k),
+        v: operand(&v, kv_heads, keys, dim_v),
+        mask: (mask.as_ref()).map(|(ty, mask)| (*ty, mask, [1, 1, queries, keys])),
+        sinks: sinks.as_ref(),
+        out: &out,
+    };
+    let options = ExtOptions {
+        scale: 0.1,
+        softcap: all.then_some(0.5),
+        max_bias: if all { 8.0 } else { 0.0 },
+    };
+    c.kernels.flash_attn_ext(c.stream, kv, operands, shape, options)?;
+    c.expect("out", 1e-5, |c| {
+        let mask = mask.as_ref().map(|&(ty, _)| c.kv("mask", ty));
+        let scores = reference::ExtScores {
+            scale: f64::from(options.scale),
+            softcap: options.softcap.map(f64::from),
+            max_bias: f64::from(options.max_bias),
+            mask: &|_, _, i, j| mask.as_ref().map_or(0.0, |mask| mask[i * keys + j]),
+            sinks: all.then(|| c.f32("sinks")),
+        };
+        let (q, k, v) = (c.kv("q", KvType::F32), c.kv("k", kv), c.kv("v", kv));
+        reference::flash_attn_ext(&q, &k, &v, shape, &scores)
+    });
+    Ok(())
 }

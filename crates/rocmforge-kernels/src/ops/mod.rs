@@ -39,9 +39,13 @@ mod weights;
 /// What each file declares.
 pub(crate) const DECLARED: &[&[crate::declared::Declared]] = &[
     activation::DECLARED,
+    attention16::DECLARED,
+    attention16_split::DECLARED,
     cast::DECLARED,
     elementwise::DECLARED,
     embedding::DECLARED,
+    flash_attention::DECLARED,
+    flash_attn_ext::DECLARED,
     map::DECLARED,
     mask::DECLARED,
     matmul::DECLARED,

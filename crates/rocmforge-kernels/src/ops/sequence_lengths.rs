@@ -54,13 +54,8 @@ impl SequenceLengths {
         self.longest
     }
 
-    /// `[batch, 2]` on the device, for a launch over `batch` sequences of up to `seq_q` queries and `seq_k` keys.
-    pub(crate) fn for_batch(
-        &self,
-        check: Check,
-        batch: usize,
-        [seq_q, seq_k]: [usize; 2],
-    ) -> KernelResult<&HipBuffer<u32>> {
+    /// Whether they are those of a launch over `batch` sequences of up to `seq_q` queries and `seq_k` keys.
+    pub(crate) fn fit(&self, check: Check, batch: usize, [seq_q, seq_k]: [usize; 2]) -> KernelResult<()> {
         let [queries, keys] = self.longest;
         let of_each = "there must be lengths for as many sequences as the batch has";
         check.holds(self.batch == batch, of_each, self.batch, batch)?;
@@ -75,7 +70,11 @@ impl SequenceLengths {
             "the longest sequence of keys must be within seq_k",
             keys,
             seq_k,
-        )?;
-        Ok(&self.buffer)
+        )
+    }
+
+    /// `[batch, 2]` on the device.
+    pub(crate) fn buffer(&self) -> &HipBuffer<u32> {
+        &self.buffer
     }
 }

@@ -14,22 +14,6 @@ use std::error::Error;
 const CAUSAL: Visible = Visible::Causal { window: None };
 
 impl Device<'_> {
-    /// 128 queries of four heads over 128 keys of two: each type and size of heads, plain and with all that changes scores.
-    pub(super) fn attentions16(&self) -> KernelResult<()> {
-        for ty in [Half::F16, Half::Bf16] {
-            for width in [64, 128, 256] {
-                self.attention16(ty, shape([4, 2], [128, 128], width), CAUSAL, false)?;
-                self.attention16(ty, shape([4, 2], [128, 128], width), CAUSAL, true)?;
-            }
-        }
-        for ty in [Half::F16, Half::Bf16] {
-            for width in [64, 128] {
-                self.split(ty, shape([4, 1], [1, 512], width), 4)?;
-            }
-        }
-        Ok(())
-    }
-
     /// A decoding step with its keys in parts.
     fn split(&self, ty: Half, s: Attention16Shape, parts: usize) -> KernelResult<()> {
         let halves = |n: usize| HipBuffer::from_slice(self.stream, &vec![0x3535u16; n], "halves");
@@ -44,7 +28,7 @@ impl Device<'_> {
     }
 
     /// The last 128 of 256 tokens of a sequence, four heads that share two.
-    fn paged16(&self, head_dim: usize, softcap: Option<f32>) -> KernelResult<()> {
+    fn paged16(&self, head_dim: usize) -> KernelResult<()> {
         let (tokens, heads, kv_heads, keys) = (128, 4, 2, 256);
         let word = self.fault_word()?;
         let table = self.ids(&(0..16).map(|block| block * 5 % 16).collect::<Vec<_>>())?;
@@ -70,37 +54,23 @@ impl Device<'_> {
             sequences: 1,
             max_blocks: 16,
         };
-        let options = PagedOptions {
-            softcap,
-            ..PagedOptions::new(head_dim)
-        };
+        let options = PagedOptions::new(head_dim);
         let faults = Faults { word: &word, tag: 0 };
         self.kernels
             .paged_attention16(self.stream, operands, shape, options, faults)
     }
 
-    fn attention16(&self, ty: Half, s: Attention16Shape, visible: Visible, extra: bool) -> KernelResult<()> {
+    fn attention16(&self, ty: Half, s: Attention16Shape) -> KernelResult<()> {
         let halves = |n: usize| HipBuffer::from_slice(self.stream, &vec![0x3535u16; n], "halves");
         let q = halves(s.heads * s.seq_q * s.width_k)?;
         let k = halves(s.kv_heads * s.seq_k * s.width_k)?;
         let (v, out) = (halves(k.len())?, halves(q.len())?);
-        let (mask, per_head) = (self.x(s.seq_q * s.seq_k)?, self.x(s.heads)?);
         let lse = self.x(s.heads * s.seq_q)?;
         let operands = Attention16Operands {
             lse: Some(&lse),
             ..operands(ty, s, [&q, &k, &v, &out])
         };
-        let plain = Attention16Options::new(s.width_k, visible);
-        let options = match extra {
-            false => plain,
-            true => Attention16Options {
-                softcap: Some(30.0),
-                mask: Some(Operand::new(&mask, Strides::per_row(s.seq_k))),
-                slopes: Some(&per_head),
-                sinks: Some(&per_head),
-                ..plain
-            },
-        };
+        let options = Attention16Options::new(s.width_k, Visible::All);
         self.kernels.attention16(self.stream, operands, s, options)
     }
 }
@@ -138,7 +108,7 @@ fn products_are_on_the_matrix_unit_and_bytes_are_read_once_a_block() -> Result<(
         for ty in [Half::F16, Half::Bf16] {
             for width in [64, 128, 256] {
                 let s = shape([2, 1], [128, 256], width);
-                let launches = counted_on(arch, |device| device.attention16(ty, s, Visible::All, false))?;
+                let launches = counted_on(arch, |device| device.attention16(ty, s))?;
                 let launch = launches.last().ok_or("no launch")?;
                 let (c, what) = (&launch.counters, format!("{arch}: {}", launch.kernel));
                 // Scores and sums, 16 x 16 x 16 at a time.
@@ -160,7 +130,7 @@ fn products_are_on_the_matrix_unit_and_bytes_are_read_once_a_block() -> Result<(
 fn pages_are_read_once_a_block_and_multiplied_on_the_matrix_unit() -> Result<(), Box<dyn Error>> {
     for arch in [Arch::Gfx1100, Arch::Gfx1201] {
         for (width, rows, tile) in [(64, 64, 32), (128, 64, 32), (256, 32, 16)] {
-            let launches = counted_on(arch, |device| device.paged16(width, None))?;
+            let launches = counted_on(arch, |device| device.paged16(width))?;
             let launch = launches.last().ok_or("no launch")?;
             let (c, what) = (&launch.counters, format!("{arch}: {}", launch.kernel));
             // Keys that a block of `rows` tokens sees, in whole tiles: those up to its last token.
@@ -221,7 +191,7 @@ fn the_loop_over_keys_has_no_bank_conflicts() -> Result<(), Box<dyn Error>> {
         for width in [64, 128, 256] {
             let conflicts = |keys| -> Result<u64, Box<dyn Error>> {
                 let s = shape([1, 1], [64, keys], width);
-                let launches = counted_on(arch, |device| device.attention16(Half::F16, s, Visible::All, false))?;
+                let launches = counted_on(arch, |device| device.attention16(Half::F16, s))?;
                 Ok(launches.last().ok_or("no launch")?.counters.lds.conflicts)
             };
             assert_eq!(conflicts(64)?, conflicts(128)?, "{arch}, {width}");

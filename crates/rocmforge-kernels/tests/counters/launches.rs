@@ -2,9 +2,8 @@
 
 use rocmforge_kernels::declared::{Call, Fresh, all};
 use rocmforge_kernels::{
-    AttentionShape, ExtOperand, ExtOperands, ExtOptions, ExtShape, Fault, FlashOptions, Half, HalfRows, KernelResult,
-    Kernels, KvType, Matmul16Activation, Matmul16Operands, Matmul16Output, Matmul16Shape, Operand, Strides,
-    WeightMatrix, WeightType,
+    Fault, Half, HalfRows, KernelResult, Kernels, Matmul16Activation, Matmul16Operands, Matmul16Output, Matmul16Shape,
+    Operand, Strides, WeightMatrix, WeightType,
 };
 use rocmforge_runtime::{HipBuffer, HipResult, HipStream};
 
@@ -41,52 +40,9 @@ impl Device<'_> {
                 (kernel.call)(&mut Call::new(self.kernels, self.stream, &mut Fresh, false), dims)?;
             }
         }
-        self.attention_ext()?;
         self.packed_weights()?;
         self.halves()?;
-        self.decode()?;
-        self.attention()?;
-        self.attentions16()
-    }
-
-    /// Two queries of four heads over 128 keys of two.
-    fn attention_ext(&self) -> KernelResult<()> {
-        for (kv, dim) in [KvType::F32, KvType::F16]
-            .into_iter()
-            .flat_map(|kv| [64, 128, 256].map(|dim| (kv, dim)))
-        {
-            let (q, cache) = (self.bytes(8 * dim * 4)?, self.bytes(256 * dim * kv.block_bytes())?);
-            let (mask, out) = (self.bytes(256 * 2)?, self.x(8 * dim)?);
-            let operand = |buffer, heads, rows| ExtOperand {
-                buffer,
-                strides: Strides::heads_first(heads, rows, dim),
-            };
-            let operands = ExtOperands {
-                q: operand(&q, 4, 2),
-                k: operand(&cache, 2, 128),
-                v: operand(&cache, 2, 128),
-                mask: Some((KvType::F16, &mask, [1, 1, 2, 128])),
-                sinks: None,
-                out: &out,
-            };
-            let shape = ExtShape {
-                batch: 1,
-                heads: 4,
-                queries: 2,
-                kv_batch: 1,
-                kv_heads: 2,
-                keys: 128,
-                dim_k: dim,
-                dim_v: dim,
-            };
-            let options = ExtOptions {
-                scale: 0.1,
-                softcap: None,
-                max_bias: 0.0,
-            };
-            self.kernels.flash_attn_ext(self.stream, kv, operands, shape, options)?;
-        }
-        Ok(())
+        self.decode()
     }
 
     fn packed_weights(&self) -> KernelResult<()> {
@@ -151,25 +107,5 @@ impl Device<'_> {
         let w = WeightMatrix::Plain(WeightType::F16, &w, [n, depth]);
         let scratch = self.bytes(k.matmul_halves_scratch(w, m)?)?;
         k.matmul_halves(s, w, &x, None, &self.x(m * n)?, &scratch)
-    }
-
-    fn attention(&self) -> KernelResult<()> {
-        let (k, s) = (self.kernels, self.stream);
-        for head_dim in [32, 64, 96, 128, 256] {
-            let shape = AttentionShape::square(1, 2, 128, head_dim);
-            let n = shape.q_elements()?;
-            let (q, key, v, y) = (self.x(n)?, self.x(n)?, self.x(n)?, self.x(n)?);
-            let scores = self.x(2 * 128 * 128)?;
-            let of = |buffer| Operand::new(buffer, shape.q_strides());
-            for (causal, masked) in [(false, false), (true, false), (false, true)] {
-                let options = FlashOptions {
-                    scale: 0.125,
-                    causal,
-                    mask: masked.then(|| Operand::new(&scores, Strides::heads_first(2, 128, 128))),
-                };
-                k.flash_attention(s, of(&q), of(&key), of(&v), of(&y), shape, options)?;
-            }
-        }
-        Ok(())
     }
 }

@@ -139,18 +139,6 @@ fn shape(batch: [usize; 2], heads: [usize; 2], queries: usize, keys: usize, dims
 }
 
 #[test]
-fn plain_at_every_size_of_heads() {
-    for dims in [[4, 4], [64, 64], [80, 80], [128, 36], [96, 192], [256, 256]] {
-        for kv in [KvType::F32, KvType::F16] {
-            check(shape([1, 1], [2, 1], 2, 33, dims), kv, PLAIN);
-        }
-    }
-    for keys in [1, 31, 32, 65, 129, 300] {
-        check(shape([2, 1], [4, 2], 3, keys, [32, 32]), KvType::F16, PLAIN);
-    }
-}
-
-#[test]
 fn masks_slopes_sinks_caps_and_strides() {
     let s = shape([2, 2], [6, 3], 3, 70, [40, 48]);
     for half_mask in [false, true] {

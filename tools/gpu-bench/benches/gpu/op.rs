@@ -5,9 +5,8 @@ use crate::inputs::Kind;
 use crate::table::Work;
 use rocmforge_kernels::declared::{Declared, all};
 use rocmforge_kernels::{
-    Attention16Operands, Attention16Options, Attention16Shape, AttentionShape, FlashOptions, Half, KernelResult,
-    Kernels, Matmul16Activation, Matmul16Operands, Matmul16Output, Matmul16Shape, Operand, Strides, Visible,
-    WeightType,
+    Attention16Operands, Attention16Options, Attention16Shape, Half, KernelResult, Kernels, Matmul16Activation,
+    Matmul16Operands, Matmul16Output, Matmul16Shape, Operand, Strides, Visible, WeightType,
 };
 use rocmforge_runtime::{HipBuffer, HipStream};
 
@@ -36,13 +35,6 @@ fn moved(inputs: Vec<(Kind, usize)>, output: usize) -> Plan {
         output,
         halves: false,
         work: Work::Bytes(4 * elements as u64),
-    }
-}
-
-fn computed(inputs: &[usize], output: usize, flops: usize) -> Plan {
-    Plan {
-        work: Work::Flops(flops as u64),
-        ..moved(numbers(inputs), output)
     }
 }
 
@@ -94,16 +86,8 @@ impl Op {
                 work: Work::Flops(2 * (m * n * k) as u64),
             },
             // batch, heads, queries, keys, head_dim
-            ("flash_attention" | "flash_attention_causal", &[b, h, q, k, d]) => {
-                let (queries, keys) = (b * h * q * d, b * h * k * d);
-                // Pairs of a query and a key that it sees.
-                let pairs = match self.name.ends_with("causal") {
-                    true => visible(q, k),
-                    false => q * k,
-                };
-                computed(&[queries, keys, keys], queries, 4 * b * h * pairs * d)
-            }
             ("attention_f16" | "attention_f16_causal", &[b, h, q, k, d]) => {
+                // Pairs of a query and a key that it sees.
                 let keys = (Kind::Halves, b * h * k * d / 2);
                 let pairs = match self.name.ends_with("causal") {
                     true => visible(q, k),
@@ -130,10 +114,6 @@ impl Op {
                     halves: true,
                     work: Work::Bytes(4 * (b * kv * k * d + b * h * d) as u64),
                 }
-            }
-            ("flash_attention_masked", &[b, h, q, k, d]) => {
-                let (queries, keys) = (b * h * q * d, b * h * k * d);
-                computed(&[queries, keys, keys, q * k], queries, 4 * b * h * q * k * d)
             }
             _ => return None,
         };
@@ -201,18 +181,6 @@ impl Op {
                     }
                     None => k.attention16(s, operands, shape, options),
                 }
-            }
-            (name, &[b, h, q, c, d]) => {
-                let shape = AttentionShape::square(b, h, q, d).with_seq_k(c);
-                let queries = |buffer| Operand::new(buffer, shape.q_strides());
-                let keys = |buffer| Operand::new(buffer, shape.kv_strides());
-                let scale = 1.0 / (d as f32).sqrt();
-                let options = FlashOptions {
-                    scale,
-                    causal: name == "flash_attention_causal",
-                    mask: inputs.get(3).map(|mask| Operand::new(mask, Strides::per_row(c))),
-                };
-                k.flash_attention(s, queries(x(0)), keys(x(1)), keys(x(2)), queries(y), shape, options)
             }
             (name, shape) => unreachable!("{name} has a plan for {shape:?} but no launch"),
         }
