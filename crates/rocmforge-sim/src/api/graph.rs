@@ -182,7 +182,7 @@ impl Call<'_> {
         let ends = lanes[1..].iter().map(|(lane, _)| self.queues.tail(*lane)).collect();
         self.enqueue(stream, OpKind::Wait, ends);
         for (lane, _) in &lanes[1..] {
-            self.queues.destroy(*lane);
+            self.end_stream(*lane);
         }
     }
 

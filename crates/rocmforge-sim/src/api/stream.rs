@@ -29,6 +29,13 @@ impl Host {
             handle => self.streams.get(handle).copied(),
         }
     }
+
+    /// Nothing more is enqueued to a stream. What is queued still completes; the queue goes when it is empty, and the stream's clocks when the host
+    /// knows all that it did.
+    pub(crate) fn end_stream(&mut self, stream: StreamId) {
+        self.queues.destroy(stream);
+        self.races.order.end(stream);
+    }
 }
 
 impl Call<'_> {
@@ -106,9 +113,7 @@ impl Call<'_> {
         let id = self.stream(stream)?;
         self.leave_capture(id);
         self.streams.remove(stream.addr() as u64);
-        // What is queued still completes; the queue goes when it is empty.
-        self.queues.destroy(id);
-        self.races.order.end(id);
+        self.end_stream(id);
         Ok(())
     }
 

@@ -32,6 +32,8 @@ pub struct Counters {
     pub unattended: u64,
     /// Threads of the program that made calls.
     pub threads: usize,
+    /// Streams whose order with others is kept: those that have work or had it, until they are destroyed and the host knows all that they did.
+    pub ordered_streams: usize,
 }
 
 impl SimHost {
@@ -83,6 +85,7 @@ impl SimHost {
             instructions: host.instructions,
             unattended: host.unattended,
             threads: host.threads_that_called(),
+            ordered_streams: host.races.order.streams(),
         }
     }
 

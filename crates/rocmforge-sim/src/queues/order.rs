@@ -81,6 +81,11 @@ impl Order {
         self.hosts.entry(who).or_default()
     }
 
+    /// Streams whose clocks are kept.
+    pub(crate) fn streams(&self) -> usize {
+        self.lines.len()
+    }
+
     /// A host thread makes its next step.
     pub(crate) fn step(&mut self, thread: HostThread) {
         let party = Party::Host(self.who(thread));
@@ -289,35 +294,19 @@ impl Order {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::queues::queue::Queues;
 
     const THREAD: HostThread = HostThread::Os(0);
-
-    fn queue() -> Queue {
-        Queue {
-            card: 0,
-            blocking: true,
-            legacy: false,
-            flags: 0,
-            priority: 0,
-            submitted: 0,
-            completed: 0,
-            pending: VecDeque::new(),
-            running: false,
-            hung: false,
-            held: false,
-            destroyed: false,
-            stalled: false,
-            cu_mask: None,
-        }
-    }
 
     /// A server loads and unloads models for days, and each has a stream.
     #[test]
     fn streams_that_ended_and_are_known_are_forgotten() {
-        let (mut order, queue) = (Order::new(false), queue());
+        let (mut order, mut queues) = (Order::new(false), Queues::default());
+        let queue = queues.create(0, true, 0, 0);
+        let queue = queues.get(queue).expect("it was just made");
         for stream in 1..=300 {
             for _ in 0..100 {
-                order.enqueue(THREAD, stream, &queue, &[]);
+                order.enqueue(THREAD, stream, queue, &[]);
             }
             match stream % 3 {
                 0 => order.learn_stream(THREAD, stream),
@@ -330,21 +319,23 @@ mod tests {
             }
             order.end(stream);
         }
-        assert!(order.lines.len() <= 2, "{} streams are kept", order.lines.len());
+        assert!(order.streams() <= 2, "{} streams are kept", order.streams());
     }
 
     #[test]
     fn what_the_host_does_not_know_of_an_ended_stream_is_kept() {
-        let (mut order, queue) = (Order::new(false), queue());
-        let (epoch, _) = order.enqueue(THREAD, 1, &queue, &[]);
+        let (mut order, mut queues) = (Order::new(false), Queues::default());
+        let queue = queues.create(0, true, 0, 0);
+        let queue = queues.get(queue).expect("it was just made");
+        let (epoch, _) = order.enqueue(THREAD, 1, queue, &[]);
         order.end(1);
         let after = Point { stream: 1, position: 1 };
-        let (_, clock) = order.enqueue(THREAD, 2, &queue, &[after]);
+        let (_, clock) = order.enqueue(THREAD, 2, queue, &[after]);
         assert!(clock.covers(epoch), "an event of stream 1 orders stream 2");
-        let (_, other) = order.enqueue(THREAD, 3, &queue, &[]);
+        let (_, other) = order.enqueue(THREAD, 3, queue, &[]);
         assert!(!other.covers(epoch));
         order.learn(THREAD, &[after]);
-        let (_, later) = order.enqueue(THREAD, 4, &queue, &[]);
+        let (_, later) = order.enqueue(THREAD, 4, queue, &[]);
         assert!(later.covers(epoch), "the host has waited for the event");
         assert!(!order.lines.contains_key(&1));
     }

@@ -90,6 +90,22 @@ fn nodes_run_in_the_order_of_their_edges_under_every_schedule() {
     }
 }
 
+/// Each launch of a graph with branches makes streams of its own.
+#[test]
+fn launches_of_a_graph_with_branches_leave_no_streams() {
+    let sim = machine_with(|_| {});
+    let (graph, x, y) = (graph(&sim), malloc(&sim, N), malloc(&sim, N));
+    add_fill(&sim, graph, &[], fill(x, 3, N));
+    add_fill(&sim, graph, &[], fill(y, 4, N));
+    let exec = instantiate(&sim, graph);
+    for _ in 0..50 {
+        run(&sim, exec);
+    }
+    let kept = sim.counters().ordered_streams;
+    assert!(kept <= 4, "{kept} streams are kept");
+    clean(&sim);
+}
+
 #[test]
 fn a_graph_says_what_is_in_it() {
     let sim = machine();
