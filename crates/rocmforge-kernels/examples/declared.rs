@@ -1,6 +1,6 @@
-//! What launchers state of themselves: `cargo run -p rocmforge-kernels --example declared [NAME]`.
+//! A list of what launchers state: kernel, grid and operands of each, at the dimensions of its counters on a simulated card.
 //!
-//! Calls each declared launcher of the name, or all, on a simulated card at the dimensions of its counters, and prints the kernel, its grid and its operands.
+//! `cargo run -p rocmforge-kernels --example declared [NAME]`
 
 #![allow(clippy::print_stdout)] // this is what it is for
 

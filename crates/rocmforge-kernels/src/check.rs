@@ -1,5 +1,6 @@
 //! Checks of every launcher, under the name of its operation.
 
+use crate::fault::MAX_TAG;
 use crate::{KernelError, KernelResult, KvType, WeightType};
 use rocmforge_runtime::HipBuffer;
 
@@ -214,15 +215,8 @@ impl Check {
         ok: impl Fn(f32) -> bool,
         must: &'static str,
     ) -> KernelResult<f32> {
-        if value.is_finite() && ok(value) {
-            return Ok(value);
-        }
-        Err(KernelError::Value {
-            op: self.0,
-            name,
-            value,
-            must,
-        })
+        self.value_of(name, value, value.is_finite() && ok(value), must)?;
+        Ok(value)
     }
 
     /// The bound of scores, as kernels take it: 0 stands for none.
@@ -265,12 +259,12 @@ impl Check {
         self.aligned(operand, w, ty.alignment())
     }
 
-    /// The number that names a launch in a fault: it has 12 bits.
-    pub(crate) fn fault_tag(self, dim: &'static str, tag: u32) -> KernelResult<()> {
+    /// The number that names a launch in a fault.
+    pub(crate) fn fault_tag(self, tag: u32) -> KernelResult<()> {
         if tag == 0 {
             return Ok(());
         }
-        self.dim_to(dim, tag as usize, (1 << 12) - 1).map(|_| ())
+        self.dim_to("tag", tag as usize, MAX_TAG).map(|_| ())
     }
 
     /// An operation that takes only some types.

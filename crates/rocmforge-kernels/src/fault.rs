@@ -7,6 +7,8 @@ const TAG_SHIFT: u32 = 52;
 const POSITION_SHIFT: u32 = 32;
 /// Positions from here on are given as this one.
 const MAX_POSITION: u64 = (1 << 20) - 1;
+/// Tags have the bits above.
+pub(crate) const MAX_TAG: usize = (1 << (u64::BITS - TAG_SHIFT)) - 1;
 
 /// Where kernels report an index that is out of range.
 ///

@@ -293,7 +293,7 @@ impl<'k, 'a> Launch<'k, 'a> {
 
     /// The fault word and its tag: the last two arguments of a kernel that reads indices from memory.
     pub(crate) fn faults(self, faults: Faults<'a>) -> KernelResult<Self> {
-        self.check.fault_tag("tag", faults.tag)?;
+        self.check.fault_tag(faults.tag)?;
         Ok(self.write(FAULT_WORD, faults.word, &[1], &[])?.value(faults.tag))
     }
 

@@ -189,7 +189,7 @@ impl AttentionShape {
     ///
     /// [`KernelError::TooLarge`] if they cannot be counted.
     pub fn q_elements(&self) -> KernelResult<usize> {
-        Check("attention").elements("q", &[self.batch, self.heads, self.seq_q, self.head_dim])
+        Check("attention").elements("q", &self.queries())
     }
 
     /// Elements of K, and of V.
@@ -198,7 +198,7 @@ impl AttentionShape {
     ///
     /// [`KernelError::TooLarge`] if they cannot be counted.
     pub fn kv_elements(&self) -> KernelResult<usize> {
-        Check("attention").elements("k", &[self.batch, self.kv_heads, self.seq_k, self.head_dim])
+        Check("attention").elements("k", &self.keys())
     }
 
     /// Elements of the scores, which flash attention never stores.
@@ -207,7 +207,7 @@ impl AttentionShape {
     ///
     /// [`KernelError::TooLarge`] if they cannot be counted.
     pub fn score_elements(&self) -> KernelResult<usize> {
-        Check("attention").elements("weights", &[self.batch, self.heads, self.seq_q, self.seq_k])
+        Check("attention").elements("weights", &self.scores())
     }
 
     /// Strides of Q and of the output in `[batch, heads, seq_q, head_dim]`.

@@ -31,8 +31,6 @@ pub struct Ask<'a> {
     pub len: usize,
     /// What the elements are.
     pub elements: Elements,
-    /// Whether any floats or indices in range do, not only those that `make` makes.
-    pub any: bool,
     /// Makes the elements that it begins with.
     pub make: &'a dyn Fn() -> Values,
 }
@@ -137,16 +135,12 @@ impl<'a> Call<'a> {
     /// `n` floats in a range.
     pub(crate) fn input(&mut self, name: &'static str, n: usize, range: Range<f32>) -> KernelResult<HipBuffer<f32>> {
         let value = |at| range.start + (range.end - range.start) * unit(name, at);
-        self.take(name, n, Elements::F32, true, &|| {
-            Values::F32((0..n).map(value).collect())
-        })
+        self.take(name, n, Elements::F32, &|| Values::F32((0..n).map(value).collect()))
     }
 
     /// Floats that the declaration chooses.
     pub(crate) fn floats(&mut self, name: &'static str, values: Vec<f32>) -> KernelResult<HipBuffer<f32>> {
-        self.take(name, values.len(), Elements::F32, false, &|| {
-            Values::F32(values.clone())
-        })
+        self.take(name, values.len(), Elements::F32, &|| Values::F32(values.clone()))
     }
 
     /// `n` indices below a limit.
@@ -154,27 +148,25 @@ impl<'a> Call<'a> {
         let below = below.max(1) as u32;
         // In an order that passes over the memory in strides, each once where 37 does not divide the limit.
         let value = |at| (at as u32).wrapping_mul(37).wrapping_add(11) % below;
-        self.take(name, n, Elements::U32(below), true, &|| {
+        self.take(name, n, Elements::U32(below), &|| {
             Values::U32((0..n).map(value).collect())
         })
     }
 
     /// Indices that the declaration chooses.
     pub(crate) fn words(&mut self, name: &'static str, values: Vec<u32>) -> KernelResult<HipBuffer<u32>> {
-        self.take(name, values.len(), Elements::U32(0), false, &|| {
-            Values::U32(values.clone())
-        })
+        self.take(name, values.len(), Elements::U32(0), &|| Values::U32(values.clone()))
     }
 
     /// Bytes that the declaration chooses.
     pub(crate) fn bytes(&mut self, name: &'static str, values: Vec<u8>) -> KernelResult<HipBuffer<u8>> {
-        self.take(name, values.len(), Elements::U8, false, &|| Values::U8(values.clone()))
+        self.take(name, values.len(), Elements::U8, &|| Values::U8(values.clone()))
     }
 
     /// `n` numbers in -1 to 1 as a cache of this type holds them.
     pub(crate) fn cache(&mut self, name: &'static str, kv: KvType, n: usize) -> KernelResult<HipBuffer<u8>> {
         let len = kv.byte_len(n).unwrap_or(0);
-        self.take(name, len, Elements::U8, false, &|| {
+        self.take(name, len, Elements::U8, &|| {
             let values: Vec<f32> = (0..n).map(|at| 2.0 * unit(name, at) - 1.0).collect();
             Values::U8(reference::kv_bytes(kv, &values))
         })
@@ -297,7 +289,7 @@ impl<'a> Call<'a> {
     /// `n` weights in whole blocks of a type.
     pub(crate) fn weights(&mut self, name: &'static str, ty: WeightType, n: usize) -> KernelResult<HipBuffer<u8>> {
         let blocks = n / ty.block_len();
-        self.take(name, blocks * ty.block_bytes(), Elements::U8, false, &|| {
+        self.take(name, blocks * ty.block_bytes(), Elements::U8, &|| {
             let mut at = 0;
             Values::U8(super::blocks(ty, blocks, || {
                 at += 1;
@@ -324,7 +316,6 @@ impl<'a> Call<'a> {
         name: &'static str,
         len: usize,
         elements: Elements,
-        any: bool,
         make: &dyn Fn() -> Values,
     ) -> KernelResult<HipBuffer<T>> {
         if self.expected.is_some() {
@@ -335,7 +326,6 @@ impl<'a> Call<'a> {
             written: false,
             len,
             elements,
-            any,
             make,
         })
     }
@@ -352,7 +342,6 @@ impl<'a> Call<'a> {
             written: true,
             len,
             elements,
-            any: true,
             make,
         })
     }

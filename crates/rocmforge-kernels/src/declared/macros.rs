@@ -6,22 +6,22 @@
 /// kernel! {
 ///     /// `y = x / sqrt(mean(x^2) + eps) * weight`, row by row. `y` may be `x`.
 ///     RMS_NORM: rms_norm in "rms_norm"
-///     reads x [rows, cols] of -3.0..3.0, weight [cols] of 0.5..1.5;
+///     reads x [rows, cols] of -2.0..3.0, weight [cols] of -1.0..1.0;
 ///     writes y [rows, cols] over ["x"];
 ///     dims rows, cols;
-///     numbers eps = 1e-6, if eps >= 0.0, "finite and not negative";
-///     launch geometry::by_row(rows, cols, "rms_norm_rows", "rms_norm_block") with [rows, cols];
+///     numbers eps = 1e-5, if eps >= 0.0 && eps.is_finite(), "finite and not negative";
+///     launch geometry::by_row(rows, cols, "rms_norm_rows", "rms_norm_block"), with [rows, cols];
 ///     gives |c| reference::rms_norm(c.f32("x"), c.f32("weight"), eps), within 2e-6;
-///     tested ROWS; counted [[64, 2048], [256, 512]]; moved [[16, 4096]], Again::No; timed [[GIB / 4096, 4096]];
+///     tested ROWS; counted &[&[64, 2048], &[256, 512]]; moved &[&[64, 576]], Again::Vector; timed &[&[GIB / 4096, 4096]];
 /// }
 /// ```
 ///
 /// * Operands are the launcher's first parameters and the kernel's first arguments, in this order. A shape is a list of dimensions. `indices ids [rows] below
-///   table_rows` among the operands are u32. `over` names the operands that an output may be.
-/// * Dimensions are its next parameters: `dims a, b` or, as one array, `dims [a, b]`. `count n = y.len()` is none: it is derived from an operand, and 64 bits wide;
-///   `derived rows = ids.len()` likewise, with 32 bits.
+///   table_rows;` behind `reads` is a list of u32. `over` names the operands that the output may be.
+/// * Dimensions are its next parameters: `dims a, b;`, or `array [a, b];` for one array. `derived rows = ids.len();` and `count n = y.len();` are no parameters: an operand's
+///   length gives them, in 32 bits and in 64.
 /// * Numbers are its last parameters, f32, each with the value that tests give it.
-/// * In `launch` and `with` the dimensions are what the kernel takes: u32, and u64 for a `count`. Numbers follow them as arguments.
+/// * In `launch` and `with` the dimensions have the types that the kernel takes: u32, and u64 for a `count`. The numbers are the kernel's last arguments.
 macro_rules! kernel {
     (
         $(#[$doc:meta])*

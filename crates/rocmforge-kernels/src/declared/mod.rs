@@ -11,7 +11,10 @@ pub use blocks::blocks;
 pub use call::{Ask, Buffers, Call, Elements, Expected, Fresh, Values};
 pub(crate) use macros::{by_weight_type, kernel};
 
-use crate::KernelResult;
+use crate::{KernelResult, Kernels, Launched};
+use parking_lot::Mutex;
+use rocmforge_runtime::HipStream;
+use std::sync::Arc;
 
 /// A kernel, or the kernels of one launcher.
 #[derive(Debug, Clone, Copy)]
@@ -30,6 +33,62 @@ pub struct Declared {
     pub again: Again,
     /// Dimensions of the benchmark on a card, with tensors of 1 GiB where memory is the bound.
     pub timed: &'static [&'static [usize]],
+}
+
+/// What a call gave.
+#[derive(Debug)]
+pub struct Ran {
+    /// Its launches, without those that prepare operands.
+    pub launched: Vec<Launched>,
+    /// What the outputs must hold; empty where it is not asked for.
+    pub expected: Vec<Expected>,
+    /// The fewest bytes that the kernel can move, where they are not those of all operands.
+    pub moved: Option<usize>,
+}
+
+impl Declared {
+    /// Nothing yet: a declaration names what it has, and takes the rest from here.
+    pub(crate) const NEW: Self = Self {
+        name: "",
+        call: |_, _| Ok(()),
+        tested: &[],
+        counted: &[],
+        moved: &[],
+        again: Again::No,
+        timed: &[],
+    };
+
+    /// Calls the launcher with operands from `buffers`. With `compare` it computes what the kernel must give, which is slow.
+    ///
+    /// # Errors
+    ///
+    /// The launcher's.
+    pub fn run(
+        &self,
+        kernels: &Kernels,
+        stream: &HipStream,
+        buffers: &mut dyn Buffers,
+        dims: &[usize],
+        compare: bool,
+    ) -> KernelResult<Ran> {
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let into = Arc::clone(&seen);
+        let observed = kernels.observed(move |launch| {
+            if !launch.prepares {
+                into.lock().push(launch.clone());
+            }
+        });
+        let mut call = Call::new(&observed, stream, buffers, compare);
+        (self.call)(&mut call, dims)?;
+        let moved = call.moved();
+        let expected = call.expected();
+        let launched = std::mem::take(&mut *seen.lock());
+        Ok(Ran {
+            launched,
+            expected,
+            moved,
+        })
+    }
 }
 
 /// Why requests ask for more than the fewest bytes. The rest comes from caches, or is the rest of a segment.

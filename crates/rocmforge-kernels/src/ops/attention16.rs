@@ -2,7 +2,7 @@
 
 use super::matmul16::Half;
 use crate::check::Check;
-use crate::declared::{Again, Call, Declared};
+use crate::declared::{Call, Declared};
 use crate::launch::Launch;
 use crate::{KernelResult, Kernels, KvType, MAX_DIM, Operand, SequenceLengths, Strides, geometry, reference};
 use bytemuck::{Pod, Zeroable};
@@ -323,10 +323,8 @@ const PLAIN: Declared = Declared {
         &[1, 4, 2, 128, 128, 128, 128],
         &[1, 4, 2, 128, 128, 256, 256],
     ],
-    moved: &[],
-    again: Again::No,
     // The benchmark has operations of its own: `attention_f16` and its like.
-    timed: &[],
+    ..Declared::NEW
 };
 
 pub(super) const DECLARED: &[Declared] = &[

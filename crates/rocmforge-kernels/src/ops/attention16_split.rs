@@ -2,7 +2,7 @@
 
 use super::attention16::{Attention16Call, MAX_BLOCKS, problem, read};
 use super::matmul16::Half;
-use crate::declared::{Again, Call, Declared};
+use crate::declared::{Call, Declared};
 use crate::layout::check_output_of_16_bytes;
 use crate::{Attention16Operands, Attention16Options, Attention16Shape, KernelResult, Kernels, Visible, geometry};
 use rocmforge_runtime::{HipBuffer, HipStream};
@@ -189,9 +189,7 @@ const SPLIT: Declared = Declared {
         &[2, 16, 2, 3, 100, 40, 40, 3],
     ],
     counted: &[&[1, 4, 1, 1, 512, 64, 64, 4], &[1, 4, 1, 1, 512, 128, 128, 4]],
-    moved: &[],
-    again: Again::No,
-    timed: &[],
+    ..Declared::NEW
 };
 
 pub(super) const DECLARED: &[Declared] = &[

@@ -1,6 +1,6 @@
 //! Conversion between float types.
 
-use crate::declared::{Again, Call, Declared, LENGTHS};
+use crate::declared::{Call, Declared, LENGTHS};
 use crate::{Half, KernelResult, Kernels, KvType, geometry};
 use rocmforge_runtime::{HipBuffer, HipStream};
 
@@ -99,8 +99,7 @@ const F32_F16: Declared = Declared {
     tested: LENGTHS,
     counted: &[&[1 << 14]],
     moved: &[&[1 << 14]],
-    again: Again::No,
-    timed: &[],
+    ..Declared::NEW
 };
 const F32_BF16: Declared = Declared {
     call: |c, dims| cast(c, dims, [FloatType::F32, FloatType::Bf16]),

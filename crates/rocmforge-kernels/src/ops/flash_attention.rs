@@ -1,6 +1,6 @@
 //! Attention in one kernel, without the scores in memory.
 
-use crate::declared::{Again, Call, Declared};
+use crate::declared::{Call, Declared};
 use crate::layout::causal_offset;
 use crate::{AttentionShape, KernelResult, Kernels, Operand, Strides, geometry, reference};
 use rocmforge_runtime::HipStream;
@@ -150,13 +150,12 @@ const FLASH: Declared = Declared {
         &[1, 2, 2, 128, 128, 128],
         &[1, 2, 2, 128, 128, 256],
     ],
-    moved: &[],
-    again: Again::No,
     timed: &[
         &[1, 32, 2048, 2048, 128],
         &[4, 16, 1024, 1024, 64],
         &[1, 32, 1, 8192, 128],
     ],
+    ..Declared::NEW
 };
 const FLASH_CAUSAL: Declared = Declared {
     name: "flash_attention_causal",

@@ -1,7 +1,7 @@
 //! Attention as graphs of ggml have it: keys and values in f32 or f16 with strides, masks, slopes, sinks, a soft cap.
 
 use super::softmax::{SINGLE_OR_HALF, check_mask};
-use crate::declared::{Again, Call, Declared};
+use crate::declared::{Call, Declared};
 use crate::kv_type::by_kv;
 use crate::{KernelResult, Kernels, KvType, Strides, geometry, reference};
 use bytemuck::{Pod, Zeroable};
@@ -209,10 +209,7 @@ const EXT: Declared = Declared {
         &[2, 4, 2, 3, 129, 32, 32],
         &[2, 4, 2, 3, 300, 32, 32],
     ],
-    counted: &[],
-    moved: &[],
-    again: Again::No,
-    timed: &[],
+    ..Declared::NEW
 };
 /// One mask in f16 for all heads.
 const MASKED: Declared = Declared {

@@ -187,8 +187,7 @@ const MAP: Declared = Declared {
     tested: LENGTHS,
     counted: &[&[1 << 16]],
     moved: &[&[1 << 15]],
-    again: Again::No,
-    timed: &[],
+    ..Declared::NEW
 };
 const MAP_LONG: Declared = Declared {
     call: |c, dims| map(c, dims, Map::Sin),
@@ -206,49 +205,36 @@ fn map(c: &mut Call<'_>, dims: &[usize], f: Map) -> KernelResult<()> {
 /// The second operand as long as the first.
 const BINARY: Declared = Declared {
     name: "binary_repeat",
-    call: |c, dims| {
-        let &[rows, cols] = dims else { return Ok(()) };
-        let shape = [1, 1, rows, cols];
-        let (a, b) = (
-            c.input("a", rows * cols, -1.0..1.0)?,
-            c.input("b", rows * cols, -1.0..1.0)?,
-        );
-        let y = c.output("y", rows * cols)?;
-        c.kernels
-            .binary_repeat(c.stream, Binary::Sub, (&a, shape), (&b, shape), &y)?;
-        c.expect("y", 1e-7, |c| {
-            reference::binary_repeat(Binary::Sub, (c.f32("a"), shape), (c.f32("b"), shape))
-        });
-        Ok(())
-    },
+    call: |c, dims| binary(c, dims, Binary::Sub, false),
     tested: ROWS,
     counted: &[&[256, 256]],
     moved: &[&[32, 1024]],
-    again: Again::No,
-    timed: &[],
+    ..Declared::NEW
 };
-
 /// One row that repeats.
 const BINARY_ROW: Declared = Declared {
-    name: "binary_repeat",
-    call: |c, dims| {
-        let &[rows, cols] = dims else { return Ok(()) };
-        let (shape, part) = ([1, 1, rows, cols], [1, 1, 1, cols]);
-        let (a, b) = (c.input("a", rows * cols, -1.0..1.0)?, c.input("b", cols, 0.5..1.5)?);
-        let y = c.output("y", rows * cols)?;
-        c.kernels
-            .binary_repeat(c.stream, Binary::Div, (&a, shape), (&b, part), &y)?;
-        c.expect("y", 3e-7, |c| {
-            reference::binary_repeat(Binary::Div, (c.f32("a"), shape), (c.f32("b"), part))
-        });
-        Ok(())
-    },
-    tested: ROWS,
-    counted: &[&[256, 256]],
-    moved: &[&[32, 1024]],
+    call: |c, dims| binary(c, dims, Binary::Div, true),
     again: Again::Vector,
-    timed: &[],
+    ..BINARY
 };
+
+fn binary(c: &mut Call<'_>, dims: &[usize], f: Binary, repeats: bool) -> KernelResult<()> {
+    let &[rows, cols] = dims else { return Ok(()) };
+    let (shape, part) = ([1, 1, rows, cols], [1, 1, if repeats { 1 } else { rows }, cols]);
+    // No divisor is near 0.
+    let (range, within) = match f {
+        Binary::Div => (0.5..1.5, 3e-7),
+        _ => (-1.0..1.0, 1e-7),
+    };
+    let a = c.input("a", rows * cols, -1.0..1.0)?;
+    let b = c.input("b", part.iter().product(), range)?;
+    let y = c.output("y", rows * cols)?;
+    c.kernels.binary_repeat(c.stream, f, (&a, shape), (&b, part), &y)?;
+    c.expect("y", within, |c| {
+        reference::binary_repeat(f, (c.f32("a"), shape), (c.f32("b"), part))
+    });
+    Ok(())
+}
 
 const GLU: Declared = Declared {
     name: "glu",
@@ -269,6 +255,5 @@ const GLU: Declared = Declared {
     tested: ROWS,
     counted: &[&[256, 256]],
     moved: &[&[32, 1024]],
-    again: Again::No,
-    timed: &[],
+    ..Declared::NEW
 };

@@ -147,8 +147,8 @@ const CAUSAL_MASK: Declared = Declared {
     tested: &[&[1, 1, 1], &[2, 5, 33], &[3, 33, 5], &[1, 65, 65], &[2, 9, 1025]],
     counted: &[&[4, 128, 128]],
     moved: &[&[1, 512, 512]],
-    again: Again::No,
     timed: &[&[128, 2048, 2048]],
+    ..Declared::NEW
 };
 
 const DIAG_MASK: Declared = Declared {
@@ -172,6 +172,5 @@ const DIAG_MASK: Declared = Declared {
     tested: &[&[1, 1, 1], &[2, 5, 33], &[3, 33, 5], &[1, 65, 65], &[2, 9, 1025]],
     counted: &[&[1, 256, 256]],
     moved: &[&[1, 512, 512]],
-    again: Again::No,
-    timed: &[],
+    ..Declared::NEW
 };

@@ -1,7 +1,7 @@
 //! Matrix products.
 
 use crate::check::MAX_COLUMNS;
-use crate::declared::{Again, Call, Declared};
+use crate::declared::{Call, Declared};
 use crate::{KernelResult, Kernels, geometry, reference};
 use rocmforge_runtime::{HipBuffer, HipStream};
 
@@ -140,9 +140,8 @@ const NN: Declared = Declared {
         &[65, 65, 64],
     ],
     counted: &[&[256, 256, 256]],
-    moved: &[],
-    again: Again::No,
     timed: &[&[4096, 4096, 4096]],
+    ..Declared::NEW
 };
 
 fn matmul(c: &mut Call<'_>, dims: &[usize], [transposed, biased]: [bool; 2]) -> KernelResult<()> {

@@ -2,7 +2,6 @@
 
 use super::half_rows::HalfExponents;
 use crate::declared::{Again, Call, Declared};
-use crate::layout::check_rows_of_16_bytes;
 use crate::{FloatType, KernelResult, Kernels, KvType, Operand, Strides, WeightType, geometry, reference};
 use bytemuck::{Pod, Zeroable};
 use rocmforge_runtime::{HipBuffer, HipStream};
@@ -154,13 +153,13 @@ impl Kernels {
         let sizes = op.dims([("m", s.m), ("n", s.n), ("k", s.k)])?;
         op.multiple("k must be a multiple of 8", s.k, 8)?;
         op.value_of("alpha", alpha, alpha.is_finite(), "finite")?;
-        check_rows_of_16_bytes(op.check(), "a", o.a, [s.batch, 1, s.m, s.k])?;
-        check_rows_of_16_bytes(op.check(), "b", o.b, [s.batch, 1, s.n, s.k])?;
         if exponents.a.is_some() {
             op.dim_to("batch", s.batch, 1)?;
         }
         let few = s.m <= FEW && exponents.a.is_none();
-        let op = (op.reads("a", o.a.buffer).reads("b", o.b.buffer)).read_or_null("bias", o.bias, &[s.n])?;
+        let op = (op.read_halves("a", o.a, [s.batch, 1, s.m, s.k])?)
+            .read_halves("b", o.b, [s.batch, 1, s.n, s.k])?
+            .read_or_null("bias", o.bias, &[s.n])?;
         let op = match few {
             true => op,
             false => (op.read_or_null("exponents of a", exponents.a, &[s.m])?).read_or_null(
@@ -275,7 +274,7 @@ const F16: Declared = Declared {
     ],
     moved: &[&[1, 64, 1024], &[2, 64, 1024], &[4, 64, 1024], &[8, 64, 1024]],
     again: Again::Blocks,
-    timed: &[],
+    ..Declared::NEW
 };
 
 /// With a bias where n is odd.

@@ -562,7 +562,7 @@ fn table(c: &mut Call<'_>, dims: &[usize], ty: WeightType) -> KernelResult<()> {
     let (y, word) = (c.output("y", ids * cols)?, c.fault_word()?);
     let faults = Faults { word: &word, tag: 1 };
     c.kernels.get_rows_packed(c.stream, &table, &list, &y, faults)?;
-    // Bit for bit, but for the sign of zeros.
+    // The same bits; only zeros may differ, in their sign.
     c.expect("y", f64::MIN_POSITIVE, |c| {
         let values = reference::get_rows_weight(ty, c.u8("blocks of the table"), c.u32("ids"), cols);
         values.iter().map(|&v| f64::from(v as f32)).collect()
@@ -607,8 +607,6 @@ const QUANTIZE_Q8: Declared = Declared {
     },
     tested: &[&[1, 32], &[1, 1056], &[8, 4096], &[3, 96]],
     // As above.
-    counted: &[],
-    moved: &[],
     again: Again::Parts,
-    timed: &[],
+    ..Declared::NEW
 };

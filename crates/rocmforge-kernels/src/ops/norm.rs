@@ -126,8 +126,7 @@ const ADD_RMS_NORM: Declared = Declared {
     },
     tested: ROWS,
     // The steps of a model that `counters` has launch it.
-    counted: &[],
     moved: &[&[64, 576], &[16, 2048]],
     again: Again::Vector,
-    timed: &[],
+    ..Declared::NEW
 };

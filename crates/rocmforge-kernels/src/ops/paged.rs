@@ -2,7 +2,7 @@
 
 use super::matvec_q8::Q8Activations;
 use crate::check::MAX_DIM;
-use crate::declared::{Again, Call, Declared};
+use crate::declared::{Call, Declared};
 use crate::kv_type::by_kv;
 use crate::launch::Launch;
 use crate::{Faults, KernelResult, Kernels, KvType, geometry, reference};
@@ -165,12 +165,7 @@ pub(super) fn paged<'k, 'a>(
         Some(window) => op.dim("window", window.min(MAX_DIM))?,
         None => 0,
     };
-    let softcap = match options.softcap {
-        Some(cap) => op
-            .check()
-            .value("softcap", cap, |cap| cap >= f32::MIN_POSITIVE, "positive and normal")?,
-        None => 0.0,
-    };
+    let softcap = op.softcap(options.softcap)?;
     let slots = [s.blocks, s.block_size, s.kv_heads, parts, part_bytes];
     let op = (op.read("q", o.q, &[s.tokens, s.heads, s.head_dim])?)
         .read_bytes("k_cache", o.k_cache, &slots, alignment)?
@@ -306,9 +301,7 @@ const PAGED: Declared = Declared {
         &[2, 4, 2, 128, 16, 2, 8],
         &[2, 4, 2, 256, 16, 2, 8],
     ],
-    moved: &[],
-    again: Again::No,
-    timed: &[],
+    ..Declared::NEW
 };
 
 pub(super) const DECLARED: &[Declared] = &[

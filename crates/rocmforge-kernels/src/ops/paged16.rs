@@ -2,7 +2,7 @@
 
 use super::attention16::MAX_BLOCKS;
 use super::paged::{PagedCall, paged};
-use crate::declared::{Again, Call, Declared};
+use crate::declared::{Call, Declared};
 use crate::{Faults, KernelResult, Kernels, KvType, PagedOperands, PagedOptions, PagedShape, geometry};
 use rocmforge_runtime::HipStream;
 
@@ -132,9 +132,7 @@ const PAGED16: Declared = Declared {
         &[128, 4, 2, 128, 16, 1, 16],
         &[128, 4, 2, 256, 16, 1, 16],
     ],
-    moved: &[],
-    again: Again::No,
-    timed: &[],
+    ..Declared::NEW
 };
 
 pub(super) const DECLARED: &[Declared] = &[

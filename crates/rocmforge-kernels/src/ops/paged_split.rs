@@ -2,7 +2,7 @@
 
 use super::matvec_q8::Q8Activations;
 use super::paged::{PagedCall, paged};
-use crate::declared::{Again, Call, Declared};
+use crate::declared::{Call, Declared};
 use crate::kv_type::by_kv;
 use crate::{Faults, KernelResult, Kernels, KvType, PagedOperands, PagedOptions, PagedShape, geometry};
 use rocmforge_runtime::{HipBuffer, HipStream};
@@ -180,9 +180,7 @@ const SPLIT: Declared = Declared {
         &[1, 4, 2, 256, 16, 1, 32, 8],
         &[1, 8, 2, 256, 16, 1, 32, 8],
     ],
-    moved: &[],
-    again: Again::No,
-    timed: &[],
+    ..Declared::NEW
 };
 
 pub(super) const DECLARED: &[Declared] = &[

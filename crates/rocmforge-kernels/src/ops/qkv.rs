@@ -1,6 +1,6 @@
 //! The two matrix products of attention as separate kernels: scores, and the weighted sum of the values.
 
-use crate::declared::{Again, Declared};
+use crate::declared::Declared;
 use crate::{AttentionShape, KernelResult, Kernels, Operand, geometry, reference};
 use rocmforge_runtime::{HipBuffer, HipStream};
 
@@ -95,9 +95,8 @@ const QK_MATMUL: Declared = Declared {
     },
     tested: SHAPES,
     counted: &[&[1, 2, 128, 128, 64]],
-    moved: &[],
-    again: Again::No,
     timed: &[&[1, 32, 2048, 2048, 128]],
+    ..Declared::NEW
 };
 
 const WEIGHTED_MATMUL: Declared = Declared {

@@ -93,8 +93,7 @@ const SUM_ROWS: Declared = Declared {
     tested: ROWS,
     counted: &[&[128, 512], &[32, 2048]],
     moved: &[&[32, 1024], &[16, 2048]],
-    again: Again::No,
-    timed: &[],
+    ..Declared::NEW
 };
 
 const ADD_ID: Declared = Declared {
@@ -117,6 +116,5 @@ const ADD_ID: Declared = Declared {
     tested: &[&[1, 1, 1], &[9, 31, 4], &[5, 33, 7], &[3, 1025, 2]],
     counted: &[&[256, 256, 256]],
     moved: &[&[32, 1024, 32]],
-    again: Again::No,
-    timed: &[],
+    ..Declared::NEW
 };

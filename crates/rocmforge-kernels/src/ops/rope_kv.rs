@@ -98,7 +98,6 @@ impl Kernels {
 /// All tokens once, in other slots than their own.
 const ROPE_KV: Declared = Declared {
     name: "rope_kv",
-    call: |_, _| Ok(()),
     tested: &[
         &[1, 4, 2, 64, 64, 11],
         &[3, 2, 1, 160, 96, 11],
@@ -108,7 +107,7 @@ const ROPE_KV: Declared = Declared {
     counted: &[&[4, 8, 2, 64, 64, 16]],
     moved: &[&[64, 9, 3, 64, 64, 64]],
     again: Again::Pairs,
-    timed: &[],
+    ..Declared::NEW
 };
 
 macro_rules! rope_kv {

@@ -1,6 +1,6 @@
 //! Sampling: largest values and orders of rows.
 
-use crate::declared::{Again, Call, Declared};
+use crate::declared::{Call, Declared};
 use crate::{KernelResult, Kernels, geometry, reference};
 use rocmforge_runtime::{HipBuffer, HipStream, LaunchConfig};
 
@@ -148,9 +148,7 @@ const ARGMAX: Declared = Declared {
     },
     tested: &[&[5, 1], &[5, 31], &[3, 65], &[2, 257], &[2, 5001]],
     counted: &[&[2, 1 << 15]],
-    moved: &[],
-    again: Again::No,
-    timed: &[],
+    ..Declared::NEW
 };
 
 const ARGSORT: Declared = Declared {
@@ -171,9 +169,7 @@ const ARGSORT: Declared = Declared {
     },
     tested: &[&[5, 1], &[5, 31], &[3, 65], &[2, 257], &[1, 4096]],
     counted: &[&[64, 1024]],
-    moved: &[],
-    again: Again::No,
-    timed: &[],
+    ..Declared::NEW
 };
 
 const TOP_K: Declared = Declared {
@@ -181,9 +177,7 @@ const TOP_K: Declared = Declared {
     call: |c, dims| top_k(c, dims, false),
     tested: &[&[5, 1, 1], &[3, 33, 5], &[2, 257, 257], &[2, 9001, 40]],
     counted: &[&[2, 1 << 15, 40]],
-    moved: &[],
-    again: Again::No,
-    timed: &[],
+    ..Declared::NEW
 };
 const TOP_K_IN_PARTS: Declared = Declared {
     call: |c, dims| top_k(c, dims, true),

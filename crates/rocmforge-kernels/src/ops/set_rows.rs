@@ -104,8 +104,7 @@ const SET_ROWS_F32: Declared = Declared {
     tested: &[&[1, 1, 32], &[1, 9, 64], &[2, 5, 96], &[3, 3, 1056]],
     counted: &[&[2, 64, 128]],
     moved: &[&[1, 64, 512]],
-    again: Again::No,
-    timed: &[],
+    ..Declared::NEW
 };
 const SET_ROWS_F16: Declared = Declared {
     call: |c, dims| set_rows(c, dims, KvType::F16),

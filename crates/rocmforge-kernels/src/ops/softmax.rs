@@ -227,8 +227,8 @@ const SOFTMAX_CAUSAL: Declared = Declared {
     tested: &[&[1, 1, 1], &[3, 5, 33], &[2, 33, 5], &[1, 65, 129], &[2, 3, 1025]],
     counted: &[&[1, 64, 2048], &[1, 256, 512]],
     moved: &[&[4, 40, 256], &[4, 40, 1280]],
-    again: Again::No,
     timed: &[&[64, 2048, 2048]],
+    ..Declared::NEW
 };
 
 /// One mask for all heads.
@@ -264,7 +264,7 @@ const SOFTMAX_BIASED_F32: Declared = Declared {
     counted: &[&[1, 128, 512], &[1, 32, 2048]],
     moved: &[&[4, 40, 256], &[4, 40, 1280]],
     again: Again::Heads,
-    timed: &[],
+    ..Declared::NEW
 };
 const SOFTMAX_BIASED_F16: Declared = Declared {
     call: |c, dims| biased(c, dims, FloatType::F16),

@@ -1,6 +1,6 @@
 //! Products of matrices that are views, in batches where several share the right one.
 
-use crate::declared::{Again, Call, Declared};
+use crate::declared::{Call, Declared};
 use crate::{FloatType, KernelResult, Kernels, WeightType, geometry, reference};
 use bytemuck::{Pod, Zeroable};
 use rocmforge_runtime::{HipBuffer, HipStream};
@@ -162,9 +162,7 @@ const NT_F32: Declared = Declared {
         &[2, 4, 1, 2, 3, 33, 65],
     ],
     counted: &[&[1, 4, 1, 2, 64, 64, 64]],
-    moved: &[],
-    again: Again::No,
-    timed: &[],
+    ..Declared::NEW
 };
 
 /// With a bias where n is odd. Heads lie as projections leave them, `[outer, rows, heads, columns]`; behind each is room for three columns,

@@ -242,7 +242,7 @@ fn rows(c: &mut Call<'_>, dims: &[usize], ty: WeightType) -> KernelResult<()> {
     let faults = Faults { word: &word, tag: 1 };
     c.kernels
         .get_rows_weight(c.stream, ty, &table, &list, &y, rows, cols, faults)?;
-    // Bit for bit, but for the sign of zeros.
+    // The same bits; only zeros may differ, in their sign.
     c.expect("y", f64::MIN_POSITIVE, |c| {
         let values = reference::get_rows_weight(ty, c.u8("table"), c.u32("ids"), cols);
         values.iter().map(|&v| f64::from(v as f32)).collect()

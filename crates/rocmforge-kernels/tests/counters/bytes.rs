@@ -8,14 +8,13 @@ use crate::chosen::Chosen;
 use crate::launches::Device;
 use crate::{CountersError, all_kernels, counted_on, kernels};
 use rocmforge_kernels::declared::Again::{self, Activations, No, Parts};
-use rocmforge_kernels::declared::{Call, Fresh, all};
+use rocmforge_kernels::declared::{Fresh, all};
 use rocmforge_kernels::{Faults, GluKind, JointProduct, KernelResult, RowInput, WeightType};
 use rocmforge_sim::Arch;
 use rocmforge_sim::counters::{LaunchCounts, SEGMENT};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::error::Error;
-use std::sync::{Arc, Mutex};
 
 /// The least share, in tenths of a percent.
 const LEAST: u32 = 950;
@@ -82,22 +81,13 @@ impl Bytes<'_> {
     fn declared(&self) -> KernelResult<()> {
         for kernel in all() {
             for dims in kernel.moved {
-                let seen = Arc::new(Mutex::new(Vec::new()));
-                let into = Arc::clone(&seen);
-                let observed = self
-                    .device
-                    .kernels
-                    .observed(move |launch| into.lock().expect("no panic").push(launch.clone()));
-                let mut fresh = Fresh;
-                let mut call = Call::new(&observed, self.device.stream, &mut fresh, false);
-                (kernel.call)(&mut call, dims)?;
-                let stated = call.moved();
-                for launch in seen.lock().expect("no panic").iter() {
+                let ran = kernel.run(self.device.kernels, self.device.stream, &mut Fresh, dims, false)?;
+                for launch in &ran.launched {
                     let operands = launch
                         .operands
                         .iter()
                         .filter(|operand| operand.name != "the fault word");
-                    let bytes = stated.unwrap_or_else(|| operands.map(|operand| operand.bytes).sum());
+                    let bytes = ran.moved.unwrap_or_else(|| operands.map(|operand| operand.bytes).sum());
                     self.row(launch.kernel, bytes, kernel.again);
                 }
             }

@@ -1,6 +1,6 @@
 //! Launches of every kernel at fixed shapes.
 
-use rocmforge_kernels::declared::{Call, Fresh, all};
+use rocmforge_kernels::declared::{Fresh, all};
 use rocmforge_kernels::{
     Fault, Half, HalfRows, KernelResult, Kernels, Matmul16Activation, Matmul16Operands, Matmul16Output, Matmul16Shape,
     Operand, Strides, WeightMatrix, WeightType,
@@ -37,7 +37,7 @@ impl Device<'_> {
     pub(super) fn launch_all(&self) -> KernelResult<()> {
         for kernel in all() {
             for dims in kernel.counted {
-                (kernel.call)(&mut Call::new(self.kernels, self.stream, &mut Fresh, false), dims)?;
+                kernel.run(self.kernels, self.stream, &mut Fresh, dims, false)?;
             }
         }
         self.packed_weights()?;

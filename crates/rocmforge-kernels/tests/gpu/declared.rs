@@ -1,13 +1,12 @@
 //! Every declared kernel: results at all its dimensions, in place where it may be, at any address, and refused where its declaration is not kept.
 
 use crate::support::device;
-use rocmforge_kernels::declared::{Ask, Buffers, Call, Declared, Elements, Expected, Values, all};
+use rocmforge_kernels::declared::{Ask, Buffers, Declared, Elements, Expected, Values, all};
 use rocmforge_kernels::{KernelError, KernelResult, Kernels, Launched, reference};
 use rocmforge_runtime::{HipBuffer, HipStream};
 use std::any::Any;
 use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
 
 /// Bytes before and behind every operand.
 const GUARD: usize = 64;
@@ -17,7 +16,7 @@ const GUARD_BYTE: u8 = 0xC3;
 /// What stands in the place of the operands that a call asks for.
 #[derive(Clone, Copy)]
 enum Mode {
-    /// Each as it is asked for, so many bytes behind an aligned address.
+    /// Each as it is asked for, so many elements behind an aligned address; of bytes, which may be of any type, so many times 16.
     Own(usize),
     /// The first is the second.
     Same(&'static str, &'static str),
@@ -145,22 +144,12 @@ fn call(
     mode: Mode,
     definition: bool,
 ) -> KernelResult<Ran> {
-    let seen = Arc::new(Mutex::new(Vec::new()));
-    let into = Arc::clone(&seen);
-    let kernels = kernels.observed(move |launch| {
-        if !launch.prepares {
-            into.lock().expect("no panic").push(launch.clone());
-        }
-    });
     let mut operands = Operands::new(mode);
-    let mut call = Call::new(&kernels, stream, &mut operands, definition);
-    (kernel.call)(&mut call, dims)?;
-    let expected = call.expected();
-    let launched = std::mem::take(&mut *seen.lock().expect("no panic"));
+    let ran = kernel.run(kernels, stream, &mut operands, dims, definition)?;
     Ok(Ran {
         operands,
-        expected,
-        launched,
+        expected: ran.expected,
+        launched: ran.launched,
     })
 }
 
@@ -200,6 +189,7 @@ fn each(definition: bool, check: impl Fn(&Kernels, &HipStream, &Declared, &'stat
     let d = device();
     let mut seen = 0;
     for kernel in all() {
+        assert!(!kernel.tested.is_empty(), "{} is not tested", kernel.name);
         for dims in kernel.tested {
             let what = format!("{} {dims:?}", kernel.name);
             match call(&d.kernels, d.stream(), kernel, dims, Mode::Own(0), definition) {
