@@ -1,7 +1,8 @@
-//! Fills of elements in rows, numbers of streams, records with flags (all since HIP 6.4), coherency of memory, memory
+//! Fills of elements in rows, numbers of streams, streams that are left, records with flags (all since HIP 6.4), coherency of memory, memory
 //! of signals.
 
-use crate::support::{answers, call, machine, malloc};
+use super::graphs::{add_fill, fill, graph, instantiate, run};
+use crate::support::{N, answers, call, clean, machine, malloc};
 use rocmforge_hip_sys::*;
 use std::ptr::null_mut;
 
@@ -114,4 +115,20 @@ fn the_host_reaches_signal_memory() {
     assert_eq!(unsafe { value.read() }, 7);
     answers!(hipSuccess, sim.hipFree(signal));
     assert!(sim.reports().is_empty(), "{:?}", sim.reports());
+}
+
+/// Each launch of a graph with branches makes streams of its own.
+#[test]
+fn launches_of_a_graph_with_branches_leave_no_streams() {
+    let sim = machine();
+    let (graph, x, y) = (graph(&sim), malloc(&sim, N), malloc(&sim, N));
+    add_fill(&sim, graph, &[], fill(x, 3, N));
+    add_fill(&sim, graph, &[], fill(y, 4, N));
+    let exec = instantiate(&sim, graph);
+    for _ in 0..50 {
+        run(&sim, exec);
+    }
+    let kept = sim.counters().ordered_streams;
+    assert!(kept <= 4, "{kept} streams are kept");
+    clean(&sim);
 }
