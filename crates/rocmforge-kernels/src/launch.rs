@@ -19,7 +19,6 @@ use crate::layout::{Operand, check_operand, check_output, check_output_of_16_byt
 use crate::{Faults, KernelError, KernelResult, Kernels, SequenceLengths, Strides, WeightType};
 use bytemuck::Pod;
 use rocmforge_runtime::{HipBuffer, HipStream, LaunchArgs, LaunchConfig};
-use smallvec::SmallVec;
 use std::ops::Deref;
 
 /// The name that refusals give [`Faults::word`].
@@ -66,7 +65,7 @@ pub(crate) struct Launch<'k, 'a> {
     kernels: &'k Kernels,
     check: Check,
     args: LaunchArgs<'a>,
-    operands: SmallVec<[Observed; 12]>,
+    operands: Vec<Observed>,
 }
 
 impl Deref for Launch<'_, '_> {
@@ -84,7 +83,7 @@ impl Kernels {
             kernels: self,
             check: Check(name),
             args: LaunchArgs::new(),
-            operands: SmallVec::new(),
+            operands: Vec::with_capacity(12),
         }
     }
 }
@@ -360,7 +359,7 @@ impl<'k, 'a> Launch<'k, 'a> {
                 grid: config.grid,
                 threads: config.block[0],
                 prepares: self.kernels.prepares(),
-                operands: self.operands.to_vec(),
+                operands: self.operands.clone(),
             });
         }
         // SAFETY: a launcher states what its kernel accesses, as its source has it. Each operand has the elements of its shape or the extent of its
