@@ -14,9 +14,9 @@ use crate::config::rules::{
 };
 use crate::file_kind::FileKind;
 use crate::keys::{Key, Keys, Known, NOT_NEGATIVE};
-use crate::layers::{Layer, Linear, LinearNames, Norm, Part, Plain, SelfAttention, Sublayer};
+use crate::layers::{Layer, Linear, Norm, Part, Plain, SelfAttention, Sublayer};
 use crate::step::{Network, Place, StepGraph, Tensors};
-use crate::weights::Name;
+use crate::weights::{LinearNames, Name};
 
 /// The row of the table. Of the rules only the known keys matter to an encoder.
 pub(super) const BERT: Architecture = Architecture {
@@ -176,30 +176,21 @@ impl BertConfig {
     }
 }
 
-/// Names of the weight and the bias of a part.
-macro_rules! names {
-    ($gguf:literal, $hugging_face:literal) => {
-        LinearNames {
-            weight: Name::new(concat!($gguf, ".weight"), concat!($hugging_face, ".weight")),
-            bias: Name::new(concat!($gguf, ".bias"), concat!($hugging_face, ".bias")),
-        }
-    };
-}
-
 const WORDS: Name = Name::new("token_embd.weight", "embeddings.word_embeddings.weight");
 const POSITIONS: Name = Name::new("position_embd.weight", "embeddings.position_embeddings.weight");
 const TYPES: Name = Name::new("token_types.weight", "embeddings.token_type_embeddings.weight");
-const EMBEDDING_NORM: LinearNames = names!("token_embd_norm", "embeddings.LayerNorm");
-const QUERY: LinearNames = names!("blk.*.attn_q", "encoder.layer.*.attention.self.query");
-const KEY: LinearNames = names!("blk.*.attn_k", "encoder.layer.*.attention.self.key");
-const VALUE: LinearNames = names!("blk.*.attn_v", "encoder.layer.*.attention.self.value");
-const OUTPUT: LinearNames = names!("blk.*.attn_output", "encoder.layer.*.attention.output.dense");
-const OUTPUT_NORM: LinearNames = names!("blk.*.attn_output_norm", "encoder.layer.*.attention.output.LayerNorm");
-const UP: LinearNames = names!("blk.*.ffn_up", "encoder.layer.*.intermediate.dense");
-const DOWN: LinearNames = names!("blk.*.ffn_down", "encoder.layer.*.output.dense");
-const LAYER_NORM: LinearNames = names!("blk.*.layer_output_norm", "encoder.layer.*.output.LayerNorm");
-const POOLER: LinearNames = names!("cls", "pooler.dense");
-const SCORE: LinearNames = names!("cls.output", "classifier");
+const EMBEDDING_NORM: LinearNames = LinearNames::new("token_embd_norm", "embeddings.LayerNorm");
+const QUERY: LinearNames = LinearNames::new("blk.*.attn_q", "encoder.layer.*.attention.self.query");
+const KEY: LinearNames = LinearNames::new("blk.*.attn_k", "encoder.layer.*.attention.self.key");
+const VALUE: LinearNames = LinearNames::new("blk.*.attn_v", "encoder.layer.*.attention.self.value");
+const OUTPUT: LinearNames = LinearNames::new("blk.*.attn_output", "encoder.layer.*.attention.output.dense");
+const OUTPUT_NORM: LinearNames =
+    LinearNames::new("blk.*.attn_output_norm", "encoder.layer.*.attention.output.LayerNorm");
+const UP: LinearNames = LinearNames::new("blk.*.ffn_up", "encoder.layer.*.intermediate.dense");
+const DOWN: LinearNames = LinearNames::new("blk.*.ffn_down", "encoder.layer.*.output.dense");
+const LAYER_NORM: LinearNames = LinearNames::new("blk.*.layer_output_norm", "encoder.layer.*.output.LayerNorm");
+const POOLER: LinearNames = LinearNames::new("cls", "pooler.dense");
+const SCORE: LinearNames = LinearNames::new("cls.output", "classifier");
 
 /// As [`renamed`], with the pooler and the classifier.
 pub(crate) fn renamed_with_head(name: &str) -> Option<String> {
@@ -243,7 +234,7 @@ impl Encoder {
     pub(crate) fn new(t: &mut Tensors<'_>, c: &BertConfig, pooling: Pooling, hidden: bool) -> Result<Self, ModelError> {
         let ranks = pooling.mode == PoolingMode::Rank;
         t.whole_texts();
-        let dense = |t: &mut Tensors<'_>, names, shape| Linear::with_bias(t, names, None, shape, true);
+        let dense = |t: &mut Tensors<'_>, names, shape| Linear::with_bias(t, names, None, shape);
         let norm = |t: &mut Tensors<'_>, names| Norm::of_layer(t, names, c.width, c.norm_eps);
         let square = [c.width, c.width];
         let layer = |t: &mut Tensors<'_>, index| -> Result<Layer, ModelError> {

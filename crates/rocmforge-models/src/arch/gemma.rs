@@ -2,7 +2,7 @@
 
 use rocmforge_ggml::{GluKind, RopeStyle};
 
-use super::llama::{self, Dense, JSON, LLAMA};
+use super::llama::{self, Dense, GGUF, JSON};
 use super::{Architecture, Compose};
 use crate::config::OutputMatrix;
 use crate::config::rules::{self, Rules, Window};
@@ -22,10 +22,10 @@ pub(super) const GEMMA3: Architecture = Architecture {
         wide_scale_layers: Some(62),
         known: Known {
             ignored: &[rules::GGUF_IGNORED],
-            features: &[rules::GGUF_FEATURES, rules::GGUF_EXPERTS],
+            features: &[rules::GGUF_FEATURES, rules::GGUF_EXPERTS, rules::GGUF_SHARED_EXPERT],
             ..rules::GGUF
         },
-        ..LLAMA.gguf
+        ..GGUF
     },
     json: &[Rules {
         name: "gemma3_text",

@@ -4,26 +4,55 @@ use rocmforge_ggml::{GluKind, RopeStyle, TensorId};
 
 use super::{Architecture, Compose};
 use crate::ModelError;
-use crate::config::rules::{self, Rules, Window};
+use crate::config::rules::{self, ExpertWidth, Experts as ExpertRules, Rules, Window};
 use crate::config::{DecoderConfig, OutputMatrix, RopeFactors};
 use crate::keys::Known;
 use crate::layers::{
-    Attention, AttentionShape, Decoder, Experts, Gated, GatedNames, Layer, Norm, NormRule, Part, Sublayer,
+    Attention, AttentionShape, Decoder, Experts, ExpertsNames, Gated, GatedNames, Layer, Norm, NormRule, Part,
+    SharedExpert, Sublayer,
 };
 use crate::step::{NormOffset, Place, Tensors};
 use crate::weights::Name;
 
-/// What the others are compared with.
+/// What the others are compared with. Mixtral is a Llama with experts.
 pub(super) const LLAMA: Architecture = Architecture {
     gguf: Rules {
         name: "llama",
         pairs: RopeStyle::Interleaved,
-        output: OutputMatrix::OwnIfThere,
-        known: rules::GGUF,
-        ..JSON
+        experts: Some(ExpertRules {
+            count: 0,
+            used: None,
+            inner: ExpertWidth::Network,
+            normalised: true,
+            shared: None,
+        }),
+        known: Known {
+            // llama.cpp takes the width of the network, and normalises the factors, whatever the file says.
+            ignored: &[
+                rules::GGUF_IGNORED,
+                rules::GGUF_WINDOW_LAYERS,
+                "expert_feed_forward_length expert_weights_norm",
+            ],
+            features: &[rules::GGUF_FEATURES, rules::GGUF_SHARED_EXPERT, rules::GGUF_WINDOW],
+            ..rules::GGUF
+        },
+        ..GGUF
     },
-    json: &[JSON, MISTRAL],
-    compose: Compose::Decoder(|t, c, context| decoder(t, c, context, &Dense::PLAIN)),
+    json: &[JSON, MISTRAL, MIXTRAL],
+    compose: Compose::Decoder(|t, c, context| {
+        let dense = Dense {
+            experts: ExpertsNames::MIXTRAL,
+            ..Dense::PLAIN
+        };
+        decoder(t, c, context, &dense)
+    }),
+};
+
+/// Files without experts.
+pub(super) const GGUF: Rules = Rules {
+    output: OutputMatrix::OwnIfThere,
+    known: rules::GGUF,
+    ..JSON
 };
 
 pub(super) const JSON: Rules = Rules {
@@ -63,12 +92,32 @@ const MISTRAL: Rules = Rules {
     ..JSON
 };
 
+/// The defaults are those of `MixtralConfig`.
+const MIXTRAL: Rules = Rules {
+    name: "mixtral",
+    theta: 1_000_000.0,
+    window: Window::Every { window: None },
+    experts: Some(ExpertRules {
+        count: 8,
+        used: Some(2),
+        inner: ExpertWidth::Network,
+        normalised: true,
+        shared: None,
+    }),
+    known: Known {
+        ignored: &[rules::IGNORED, rules::ROUTER_TRAINING],
+        features: &[rules::FEATURES, rules::NO_UPPER_WINDOW],
+        ..rules::JSON
+    },
+    ..MISTRAL
+};
+
 /// What the layers of a dense relative have that Llama's lack.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Dense {
     /// How gate and up projection are joined.
     pub(super) glu: GluKind,
-    /// Query, key and value have a bias. Some checkpoints of other architectures were trained with them, too.
+    /// Query, key and value must have a bias. Without, they may: some checkpoints of other architectures were trained with biases.
     pub(super) qkv_bias: bool,
     /// Queries and keys are normalised per head before rotary embedding.
     pub(super) qk_norm: bool,
@@ -78,6 +127,8 @@ pub(super) struct Dense {
     pub(super) scaled_embedding: bool,
     /// What norms of safetensors lack.
     pub(super) norm_offset: NormOffset,
+    /// Names of experts.
+    pub(super) experts: ExpertsNames,
 }
 
 impl Dense {
@@ -88,6 +139,7 @@ impl Dense {
         post_norms: false,
         scaled_embedding: false,
         norm_offset: NormOffset::None,
+        experts: ExpertsNames::PLAIN,
     };
 }
 
@@ -136,10 +188,26 @@ pub(super) fn decoder(
             .experts
             .as_ref()
             .filter(|experts| experts.layers.get(index) == Some(&true));
-        let feed_forward: Box<dyn Part> = match experts {
-            Some(experts) => Box::new(Experts::new(t, index, experts, c.width, dense.glu)?),
-            None => Box::new(Gated::new(t, GatedNames::PLAIN, [c.width, c.ff.of(index)], dense.glu)?),
-        };
+        let mut feed_forward: Vec<Box<dyn Part>> = Vec::new();
+        match experts {
+            Some(experts) => {
+                feed_forward.push(Box::new(Experts::new(
+                    t,
+                    dense.experts,
+                    index,
+                    experts,
+                    c.width,
+                    dense.glu,
+                )?));
+                if let Some(shared) = experts.shared {
+                    feed_forward.push(Box::new(SharedExpert::new(t, shared, c.width, dense.glu)?));
+                }
+            }
+            None => {
+                let sizes = [c.width, c.ff.of(index)];
+                feed_forward.push(Box::new(Gated::new(t, GatedNames::PLAIN, sizes, dense.glu)?));
+            }
+        }
         Ok(Layer(vec![
             Sublayer {
                 before: Some(norm(t, ATTENTION_NORM)?),
@@ -149,7 +217,7 @@ pub(super) fn decoder(
             },
             Sublayer {
                 before: Some(norm(t, ff_norm)?),
-                parts: vec![feed_forward],
+                parts: feed_forward,
                 after: post(t, POST_FF_NORM)?,
                 last: None,
             },

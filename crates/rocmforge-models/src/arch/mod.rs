@@ -47,6 +47,7 @@ impl PartialEq for Architecture {
 pub const ARCHITECTURES: &[Architecture] = &[
     llama::LLAMA,
     qwen::QWEN2,
+    qwen::QWEN2MOE,
     qwen::QWEN3,
     qwen::QWEN3MOE,
     gemma::GEMMA3,

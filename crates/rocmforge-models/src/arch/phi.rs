@@ -3,7 +3,7 @@
 use rocmforge_ggml::RopeStyle;
 
 use super::Architecture;
-use super::llama::{JSON, LLAMA};
+use super::llama::{GGUF, JSON, LLAMA};
 use crate::config::rules::{self, Rules, Window};
 use crate::keys::Known;
 
@@ -19,10 +19,10 @@ pub(super) const PHI3: Architecture = Architecture {
                 rules::GGUF_WINDOW_LAYERS,
                 "attention.sliding_window",
             ],
-            features: &[rules::GGUF_FEATURES, rules::GGUF_EXPERTS],
+            features: &[rules::GGUF_FEATURES, rules::GGUF_EXPERTS, rules::GGUF_SHARED_EXPERT],
             ..rules::GGUF
         },
-        ..LLAMA.gguf
+        ..GGUF
     },
     json: &[Rules {
         name: "phi3",

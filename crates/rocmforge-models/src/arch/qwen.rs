@@ -1,10 +1,10 @@
-//! Qwen 2 and 3, and Qwen 3 with experts.
+//! Qwen 2 and 3, with and without experts.
 
 use rocmforge_ggml::RopeStyle;
 
-use super::llama::{self, Dense, JSON, LLAMA};
+use super::llama::{self, Dense, GGUF, JSON};
 use super::{Architecture, Compose};
-use crate::config::rules::{self, Experts, Rules, Window};
+use crate::config::rules::{self, ExpertWidth, Experts, Rules, SharedExpert, Window};
 use crate::keys::Known;
 
 /// Llama with biases of query, key and value.
@@ -12,7 +12,7 @@ pub(super) const QWEN2: Architecture = Architecture {
     gguf: Rules {
         name: "qwen2",
         pairs: RopeStyle::HalfSplit,
-        ..LLAMA.gguf
+        ..GGUF
     },
     json: &[QWEN2_JSON],
     compose: Compose::Decoder(|t, c, context| {
@@ -38,6 +38,56 @@ const QWEN2_JSON: Rules = Rules {
         ..rules::JSON
     },
     ..JSON
+};
+
+/// Qwen 2 with experts, and a network beside them that every token is given to.
+pub(super) const QWEN2MOE: Architecture = Architecture {
+    gguf: Rules {
+        name: "qwen2moe",
+        experts: Some(Experts {
+            count: 0,
+            used: None,
+            inner: ExpertWidth::StatedOrPart,
+            normalised: false,
+            shared: Some(SharedExpert {
+                inner: None,
+                gated: true,
+            }),
+        }),
+        known: Known {
+            // llama.cpp does not normalise the factors, and adds one network, whatever the file says.
+            ignored: &[
+                rules::GGUF_IGNORED,
+                rules::GGUF_WINDOW_LAYERS,
+                "expert_shared_count expert_weights_norm",
+            ],
+            features: &[rules::GGUF_FEATURES, rules::GGUF_WINDOW],
+            ..rules::GGUF
+        },
+        ..QWEN2.gguf
+    },
+    // The defaults are those of `Qwen2MoeConfig`.
+    json: &[Rules {
+        name: "qwen2_moe",
+        kv_heads: Some(16),
+        experts: Some(Experts {
+            count: 60,
+            used: Some(4),
+            inner: ExpertWidth::Stated(1408),
+            normalised: false,
+            shared: Some(SharedExpert {
+                inner: Some(5632),
+                gated: true,
+            }),
+        }),
+        known: Known {
+            ignored: &[rules::IGNORED, rules::ROUTER_TRAINING],
+            fixed: &[rules::DECODERS, &[("hidden_act", "silu"), ("qkv_bias", "true")]],
+            features: &[rules::FEATURES, rules::NO_UPPER_WINDOW],
+        },
+        ..QWEN2_JSON
+    }],
+    ..QWEN2
 };
 
 /// Llama with norms of each head of query and key.
@@ -74,13 +124,14 @@ pub(super) const QWEN3MOE: Architecture = Architecture {
         experts: Some(Experts {
             count: 0,
             used: None,
-            inner: None,
+            inner: ExpertWidth::StatedOrPart,
             normalised: true,
+            shared: None,
         }),
         known: Known {
             // llama.cpp normalises the factors whatever the file says.
             ignored: &[rules::GGUF_IGNORED, rules::GGUF_WINDOW_LAYERS, "expert_weights_norm"],
-            features: &[rules::GGUF_FEATURES, rules::GGUF_WINDOW],
+            features: &[rules::GGUF_FEATURES, rules::GGUF_SHARED_EXPERT, rules::GGUF_WINDOW],
             ..rules::GGUF
         },
         ..QWEN2.gguf
@@ -92,12 +143,12 @@ pub(super) const QWEN3MOE: Architecture = Architecture {
         experts: Some(Experts {
             count: 128,
             used: Some(8),
-            inner: Some(768),
+            inner: ExpertWidth::Stated(768),
             normalised: false,
+            shared: None,
         }),
         known: Known {
-            // Routers in training.
-            ignored: &[rules::IGNORED, "output_router_logits router_aux_loss_coef"],
+            ignored: &[rules::IGNORED, rules::ROUTER_TRAINING],
             features: &[rules::FEATURES, rules::NO_UPPER_WINDOW],
             ..rules::JSON
         },

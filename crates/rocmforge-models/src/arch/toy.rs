@@ -5,7 +5,7 @@
 
 use rocmforge_ggml::{DiagFill, GgmlResult, Op, PagedAttention, TensorId};
 
-use super::llama::LLAMA;
+use super::llama::{GGUF, LLAMA};
 use super::{Architecture, Compose};
 use crate::ModelError;
 use crate::cache::{CacheKind, Cached, State};
@@ -13,16 +13,13 @@ use crate::config::DecoderConfig;
 use crate::config::rules::Rules;
 use crate::layers::{Attention, AttentionShape, Decoder, Layer, Linear, Norm, NormRule, Part, Sublayer};
 use crate::step::{NormOffset, Place, StepGraph, Tensors};
-use crate::weights::Name;
+use crate::weights::{LinearNames, Name};
 
 mod tests;
 
 /// Layers that keep a state.
 pub(super) const TOY: Architecture = Architecture {
-    gguf: Rules {
-        name: "toy",
-        ..LLAMA.gguf
-    },
+    gguf: Rules { name: "toy", ..GGUF },
     compose: Compose::Decoder(|t, c, _| decoder(t, c, None)),
     ..LLAMA
 };
@@ -31,7 +28,7 @@ pub(super) const TOY: Architecture = Architecture {
 pub(super) const HYBRID: Architecture = Architecture {
     gguf: Rules {
         name: "toy-hybrid",
-        ..LLAMA.gguf
+        ..GGUF
     },
     compose: Compose::Decoder(|t, c, _| decoder(t, c, Some(6))),
     ..LLAMA
@@ -41,7 +38,7 @@ pub(super) const HYBRID: Architecture = Architecture {
 pub(super) const LATENT: Architecture = Architecture {
     gguf: Rules {
         name: "toy-latent",
-        ..LLAMA.gguf
+        ..GGUF
     },
     compose: Compose::Decoder(latent_decoder),
     ..LLAMA
@@ -56,10 +53,10 @@ const UNIT: Name = Name::new("unit.weight", "");
 const FALLING: Name = Name::new("falling.weight", "");
 const RISING: Name = Name::new("rising.weight", "");
 const NORM: Name = Name::new("blk.*.norm.weight", "");
-const IN: Name = Name::new("blk.*.in.weight", "");
-const OUT: Name = Name::new("blk.*.out.weight", "");
-const QUERY: Name = Name::new("blk.*.q.weight", "");
-const LATENT_OF: Name = Name::new("blk.*.c.weight", "");
+const IN: LinearNames = LinearNames::new("blk.*.in", "");
+const OUT: LinearNames = LinearNames::new("blk.*.out", "");
+const QUERY: LinearNames = LinearNames::new("blk.*.q", "");
+const LATENT_OF: LinearNames = LinearNames::new("blk.*.c", "");
 /// Heads of latent attention.
 const HEADS: usize = 2;
 
@@ -86,8 +83,8 @@ fn decoder(t: &mut Tensors<'_>, c: &DecoderConfig, window: Option<usize>) -> Res
         let shape = [c.width, c.width];
         let recurrent = Recurrent {
             tables,
-            input: Linear::new(t, IN, shape)?,
-            output: Linear::new(t, OUT, shape)?,
+            input: Linear::new(t, IN, None, shape)?,
+            output: Linear::new(t, OUT, None, shape)?,
             state: t.state(c.width),
         };
         let mut branches = vec![branch(t, Box::new(recurrent))?];
@@ -162,16 +159,16 @@ fn latent_decoder(t: &mut Tensors<'_>, c: &DecoderConfig, _: usize) -> Result<De
         let (latent, cache) = match shared {
             Some(cache) => (None, cache),
             None => {
-                let latent = Linear::new(t, LATENT_OF, [c.width, c.width])?;
+                let latent = Linear::new(t, LATENT_OF, None, [c.width, c.width])?;
                 (Some(latent), *shared.insert(t.cache(CacheKind::Full, 1, c.width)?))
             }
         };
         let attention = Latent {
             width: c.width,
-            query: Linear::new(t, QUERY, [HEADS * c.width, c.width])?,
+            query: Linear::new(t, QUERY, None, [HEADS * c.width, c.width])?,
             latent,
             cache,
-            output: Linear::new(t, OUT, [c.width, HEADS * c.width])?,
+            output: Linear::new(t, OUT, None, [c.width, HEADS * c.width])?,
         };
         Ok(Layer(vec![Sublayer {
             before: Some(norm),

@@ -124,8 +124,19 @@ pub struct ExpertsConfig {
     pub inner: usize,
     /// The factors of the chosen ones are divided by their sum.
     pub normalised: bool,
+    /// The network beside them that every token is given to.
+    pub shared: Option<SharedExpertConfig>,
     /// Whether each layer has experts; the others have one network.
     pub layers: Vec<bool>,
+}
+
+/// A network beside the experts that every token is given to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SharedExpertConfig {
+    /// Width.
+    pub inner: usize,
+    /// Its result is multiplied by the sigmoid of a product of its input.
+    pub gated: bool,
 }
 
 /// What fixes a decoder's graph.

@@ -6,8 +6,8 @@ use rocmforge_gguf::{Array, Gguf, Metadata, Value};
 use serde::Deserialize;
 
 use super::rope::{self, Sizes};
-use super::rules::{Rules, Window};
-use super::{DecoderConfig, ExpertsConfig, OutputMatrix, PerLayer};
+use super::rules::{ExpertWidth, Rules, Window};
+use super::{DecoderConfig, ExpertsConfig, OutputMatrix, PerLayer, SharedExpertConfig};
 use crate::ModelError;
 use crate::arch::Architecture;
 use crate::error::shortened;
@@ -40,9 +40,10 @@ const PATTERN: Key = Key(
     "sliding_window_pattern _sliding_window_pattern",
 );
 const LAYER_TYPES: Key = Key("", "layer_types");
-const EXPERTS: Key = Key("expert_count", "num_experts");
+const EXPERTS: Key = Key("expert_count", "num_experts num_local_experts");
 const EXPERTS_USED: Key = Key("expert_used_count", "num_experts_per_tok");
 const EXPERT_FF: Key = Key("expert_feed_forward_length", "moe_intermediate_size");
+const SHARED_EXPERT_FF: Key = Key("expert_shared_feed_forward_length", "shared_expert_intermediate_size");
 const EXPERTS_NORMALISED: Key = Key("", "norm_topk_prob");
 const EXPERT_STEP: Key = Key("", "decoder_sparse_step");
 const DENSE_LAYERS: Key = Key("", "mlp_only_layers");
@@ -257,10 +258,22 @@ fn experts(k: &mut Keys<'_>, rules: &Rules, ff: usize, layers: usize) -> Result<
     let Some(absent) = rules.experts else { return Ok(None) };
     let count = k.take(EXPERTS)?.unwrap_or(absent.count);
     let used = k.take(EXPERTS_USED)?.or(absent.used);
-    let inner = k
-        .take(EXPERT_FF)?
-        .filter(|&inner| inner > 0 || !k.is_gguf())
-        .or(absent.inner);
+    // In a GGUF 0 is no width.
+    let width = |k: &mut Keys<'_>, key| -> Result<Option<usize>, ModelError> {
+        Ok(k.take(key)?.filter(|&inner| inner > 0 || !k.is_gguf()))
+    };
+    let inner = match absent.inner {
+        ExpertWidth::Network => Some(ff),
+        ExpertWidth::StatedOrPart => width(k, EXPERT_FF)?,
+        ExpertWidth::Stated(absent) => Some(width(k, EXPERT_FF)?.unwrap_or(absent)),
+    };
+    let shared = match absent.shared {
+        None => None,
+        Some(absent) => Some(SharedExpertConfig {
+            inner: width(k, SHARED_EXPERT_FF)?.or(absent.inner).unwrap_or(ff),
+            gated: absent.gated,
+        }),
+    };
     let normalised = k.take(EXPERTS_NORMALISED)?.unwrap_or(absent.normalised);
     let step: usize = k.take(EXPERT_STEP)?.unwrap_or(1);
     let dense: Vec<usize> = k.take(DENSE_LAYERS)?.unwrap_or_default();
@@ -281,6 +294,13 @@ fn experts(k: &mut Keys<'_>, rules: &Rules, ff: usize, layers: usize) -> Result<
         used,
         inner: k.check(EXPERT_FF, inner.unwrap_or(ff / used), &SIZE)?,
         normalised,
+        shared: match shared {
+            None => None,
+            Some(shared) => Some(SharedExpertConfig {
+                inner: k.check(SHARED_EXPERT_FF, shared.inner, &SIZE)?,
+                ..shared
+            }),
+        },
         layers,
     }))
 }

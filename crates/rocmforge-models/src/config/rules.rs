@@ -68,9 +68,29 @@ pub(crate) struct Experts {
     pub(crate) count: usize,
     /// `None`: the key must be there.
     pub(crate) used: Option<usize>,
-    /// `None`: what the chosen ones have together is that of one network.
-    pub(crate) inner: Option<usize>,
+    pub(crate) inner: ExpertWidth,
     pub(crate) normalised: bool,
+    pub(crate) shared: Option<SharedExpert>,
+}
+
+/// Width of an expert.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum ExpertWidth {
+    /// That of the key, and this where it is absent.
+    Stated(usize),
+    /// That of the key; where it is absent, what the chosen ones have together is that of one network.
+    StatedOrPart,
+    /// That of one network: no key states another.
+    Network,
+}
+
+/// The network beside the experts, where a model has one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SharedExpert {
+    /// Where its key is absent; `None`: that of a network without experts.
+    pub(crate) inner: Option<usize>,
+    /// The sigmoid of a product of its input multiplies its result.
+    pub(crate) gated: bool,
 }
 
 /// Keys of every config.json without effect on numbers: where the file comes from, how it is to be held in memory, what a training run did; dropout, which
@@ -90,6 +110,9 @@ pub(crate) const IGNORED: &str = "_attn_implementation _attn_implementation_auto
     mask_token_id max_length max_new_tokens max_sequence_length min_length no_repeat_ngram_size num_beam_groups num_beams \
     num_return_sequences output_scores pad_token_id remove_invalid_values repetition_penalty sep_token_id suppress_tokens temperature top_k \
     top_p typical_p unk_token_id";
+
+/// What only the training of a router uses.
+pub(crate) const ROUTER_TRAINING: &str = "output_router_logits router_aux_loss_coef router_jitter_noise";
 
 /// Parts that no decoder here has.
 pub(crate) const DECODERS: &[(&str, &str)] = &[
@@ -117,11 +140,14 @@ pub(crate) const FEATURES: &[(&str, &str)] = &[
     ("an encoder", "tie_encoder_decoder"),
     ("cross attention", "cross_attention_hidden_size"),
     ("layers that differ", "per_layer_config"),
-    ("mixture of experts", "num_local_experts n_routed_experts"),
+    ("mixture of experts", "n_routed_experts"),
     ("pruned heads", "pruned_heads"),
 ];
 /// Experts, where a model has none.
-pub(crate) const NO_EXPERTS: &[(&str, &str)] = &[("mixture of experts", "num_experts num_experts_per_tok")];
+pub(crate) const NO_EXPERTS: &[(&str, &str)] = &[(
+    "mixture of experts",
+    "num_experts num_local_experts num_experts_per_tok",
+)];
 /// Windows of some layers, where a model has none.
 pub(crate) const NO_UPPER_WINDOW: &[(&str, &str)] = &[("a sliding window for some layers", "use_sliding_window")];
 
@@ -166,8 +192,7 @@ pub(crate) const GGUF_FEATURES: &[(&str, &str)] = &[
     ("layers that share keys and values", "attention.shared_kv_layers"),
     (
         "mixture of experts",
-        "expert_gating_func expert_group_count expert_group_used_count expert_shared_count expert_shared_feed_forward_length \
-         expert_weights_scale interleave_moe_layer_step leading_dense_block_count moe_every_n_layers router_logit_softcapping",
+        "expert_gating_func expert_group_count expert_group_used_count expert_weights_scale interleave_moe_layer_step leading_dense_block_count moe_every_n_layers router_logit_softcapping",
     ),
     ("parallel branches", "use_parallel_residual"),
     ("positions with several axes", "rope.dimension_sections"),
@@ -178,6 +203,11 @@ pub(crate) const GGUF_FEATURES: &[(&str, &str)] = &[
 pub(crate) const GGUF_EXPERTS: &[(&str, &str)] = &[(
     "mixture of experts",
     "expert_count expert_feed_forward_length expert_used_count expert_weights_norm",
+)];
+/// A network beside the experts, where an architecture has none.
+pub(crate) const GGUF_SHARED_EXPERT: &[(&str, &str)] = &[(
+    "a shared expert",
+    "expert_shared_count expert_shared_feed_forward_length",
 )];
 /// A window, where an architecture has none.
 pub(crate) const GGUF_WINDOW: &[(&str, &str)] = &[("a sliding window", "attention.sliding_window")];
@@ -192,5 +222,5 @@ pub(crate) const GGUF: Known = Known {
         ("rope.scaling.yarn_attn_factor", "1"),
         ("rope.scaling.yarn_log_multiplier", "0"),
     ]],
-    features: &[GGUF_FEATURES, GGUF_EXPERTS, GGUF_WINDOW],
+    features: &[GGUF_FEATURES, GGUF_EXPERTS, GGUF_SHARED_EXPERT, GGUF_WINDOW],
 };

@@ -2,31 +2,21 @@
 
 use rocmforge_ggml::{GgmlResult, Op, PagedAttention, TensorId};
 
-use super::linear::LinearNames;
 use super::{Linear, Norm, NormRule, Part};
 use crate::ModelError;
 use crate::cache::{CacheKind, Cached};
 use crate::config::RopeConfig;
 use crate::step::{Fused, StepGraph, Tensors};
-use crate::weights::Name;
+use crate::weights::{LinearNames, Name};
 
-const QUERY: LinearNames = LinearNames {
-    weight: Name::new("blk.*.attn_q.weight", "model.layers.*.self_attn.q_proj.weight"),
-    bias: Name::new("blk.*.attn_q.bias", "model.layers.*.self_attn.q_proj.bias"),
-};
-const KEY: LinearNames = LinearNames {
-    weight: Name::new("blk.*.attn_k.weight", "model.layers.*.self_attn.k_proj.weight"),
-    bias: Name::new("blk.*.attn_k.bias", "model.layers.*.self_attn.k_proj.bias"),
-};
-const VALUE: LinearNames = LinearNames {
-    weight: Name::new("blk.*.attn_v.weight", "model.layers.*.self_attn.v_proj.weight"),
-    bias: Name::new("blk.*.attn_v.bias", "model.layers.*.self_attn.v_proj.bias"),
-};
+const QUERY: LinearNames = LinearNames::new("blk.*.attn_q", "model.layers.*.self_attn.q_proj");
+const KEY: LinearNames = LinearNames::new("blk.*.attn_k", "model.layers.*.self_attn.k_proj");
+const VALUE: LinearNames = LinearNames::new("blk.*.attn_v", "model.layers.*.self_attn.v_proj");
 /// Query, key and value in one matrix.
-const ALL: Name = Name::new("blk.*.attn_qkv.weight", "model.layers.*.self_attn.qkv_proj.weight");
+const ALL: LinearNames = LinearNames::new("blk.*.attn_qkv", "model.layers.*.self_attn.qkv_proj");
 const QUERY_NORM: Name = Name::new("blk.*.attn_q_norm.weight", "model.layers.*.self_attn.q_norm.weight");
 const KEY_NORM: Name = Name::new("blk.*.attn_k_norm.weight", "model.layers.*.self_attn.k_norm.weight");
-const OUTPUT: Name = Name::new("blk.*.attn_output.weight", "model.layers.*.self_attn.o_proj.weight");
+const OUTPUT: LinearNames = LinearNames::new("blk.*.attn_output", "model.layers.*.self_attn.o_proj");
 
 /// Sizes and rules of one layer's attention.
 #[derive(Clone, Debug, PartialEq)]
@@ -74,15 +64,16 @@ impl Attention {
     pub(crate) fn new(t: &mut Tensors<'_>, shape: AttentionShape) -> Result<Self, ModelError> {
         let AttentionShape { width, head_dim, .. } = shape;
         let (q_width, kv_width) = (shape.heads * head_dim, shape.kv_heads * head_dim);
-        // Those of other checkpoints were trained with them, too: all three, or none.
-        let bias = shape.bias || t.has(QUERY.bias)?;
         let mut projection = |names, first, rows| {
             let fused = Fused {
-                name: ALL,
+                names: ALL,
                 first,
                 of: q_width + 2 * kv_width,
             };
-            Linear::with_bias(t, names, Some(&fused), [rows, width], bias)
+            match shape.bias {
+                true => Linear::with_bias(t, names, Some(&fused), [rows, width]),
+                false => Linear::new(t, names, Some(&fused), [rows, width]),
+            }
         };
         let query = projection(QUERY, 0, q_width)?;
         let key = projection(KEY, q_width, kv_width)?;
@@ -92,7 +83,7 @@ impl Attention {
             norm.transpose()
         };
         let (query_norm, key_norm) = (head_norm(QUERY_NORM)?, head_norm(KEY_NORM)?);
-        let output = Linear::new(t, OUTPUT, [width, q_width])?;
+        let output = Linear::new(t, OUTPUT, None, [width, q_width])?;
         t.rope(&shape.rope);
         let kind = CacheKind::of_window(shape.window);
         Ok(Self {

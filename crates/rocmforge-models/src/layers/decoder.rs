@@ -2,15 +2,25 @@
 
 use rocmforge_ggml::{GgmlResult, Op, TensorId};
 
-use super::{Layer, Norm, NormRule, Part};
+use super::{Layer, Linear, Norm, NormRule, Part};
 use crate::ModelError;
 use crate::config::{DecoderConfig, OutputMatrix};
 use crate::step::{Network, Place, StepGraph, Tensors};
-use crate::weights::Name;
+use crate::weights::{LinearNames, Name};
 
 const EMBEDDING: Name = Name::new("token_embd.weight", "model.embed_tokens.weight");
 const OUTPUT_NORM: Name = Name::new("output_norm.weight", "model.norm.weight");
-const OUTPUT: Name = Name::new("output.weight", "lm_head.weight");
+const OUTPUT: LinearNames = LinearNames::new("output", "lm_head");
+/// Heads of other tasks: scores and embeddings of whole texts.
+const OTHER_HEADS: [Name; 7] = [
+    Name::new("cls.weight", ""),
+    Name::new("cls.bias", ""),
+    Name::new("cls.norm.weight", ""),
+    Name::new("cls.output.weight", "score.weight"),
+    Name::new("cls.output.bias", "score.bias"),
+    Name::new("dense_2.weight", ""),
+    Name::new("dense_3.weight", ""),
+];
 
 /// A decoder.
 #[derive(Debug)]
@@ -20,7 +30,7 @@ pub(crate) struct Decoder {
     scale: Option<f32>,
     layers: Vec<Layer>,
     norm: Norm,
-    output: TensorId,
+    output: Linear,
     /// Bound of logits.
     softcap: Option<f32>,
 }
@@ -40,20 +50,23 @@ impl Decoder {
         let own = match c.output {
             OutputMatrix::Embedding => false,
             OutputMatrix::Own => true,
-            OutputMatrix::OwnIfThere => t.has(OUTPUT)?,
+            OutputMatrix::OwnIfThere => t.has(OUTPUT.weight)?,
         };
         let shape = [c.vocab, c.width];
         t.at(if own { Place::Embedding } else { Place::Output });
         let embedding = t.table(EMBEDDING, shape)?;
         t.at(Place::Output);
         let output = match own {
-            true => t.matrix(OUTPUT, None, shape)?,
+            true => Linear::new(t, OUTPUT, None, shape)?,
             false => {
                 // A copy of the embedding's.
-                t.allow(OUTPUT);
-                t.table_as_matrix(embedding)?
+                t.allow(OUTPUT.weight);
+                Linear::of_table(t, embedding, OUTPUT.bias, c.vocab)?
             }
         };
+        for head in OTHER_HEADS {
+            t.allow(head);
+        }
         let norm = Norm::new(t, OUTPUT_NORM, c.width, rule)?;
         let layers = (0..c.layers).map(|index| {
             t.at(Place::Layer(index));
@@ -83,7 +96,7 @@ impl Network for Decoder {
         let Some(rows) = g.output_rows else { return Ok(None) };
         let last = g.push(Op::GetRows, &[x, rows])?;
         let normed = self.norm.build(g, last)?;
-        let logits = g.push(Op::MulMat, &[normed, self.output])?;
+        let logits = self.output.build(g, normed)?;
         match self.softcap {
             None => Ok(Some(logits)),
             Some(cap) => g.push(Op::Softcap { cap }, &[logits]).map(Some),

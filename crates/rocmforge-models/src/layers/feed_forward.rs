@@ -5,32 +5,32 @@ use rocmforge_ggml::{GgmlResult, GluKind, Op, TensorId, Unary};
 use super::{Linear, Part};
 use crate::ModelError;
 use crate::step::{Fused, StepGraph, Tensors};
-use crate::weights::Name;
+use crate::weights::LinearNames;
 
-/// Names of the three matrices, and of gate and up in one.
+/// Names of the three maps, and of gate and up in one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GatedNames {
-    pub(crate) gate: Name,
-    pub(crate) up: Name,
-    pub(crate) down: Name,
-    pub(crate) gate_up: Name,
+    pub(crate) gate: LinearNames,
+    pub(crate) up: LinearNames,
+    pub(crate) down: LinearNames,
+    pub(crate) gate_up: LinearNames,
 }
 
 impl GatedNames {
     /// Those of a layer with one such network. Phi-3's GGUF calls the fused matrix by the name of one half.
     pub(crate) const PLAIN: Self = Self {
-        gate: Name::new("blk.*.ffn_gate.weight", "model.layers.*.mlp.gate_proj.weight"),
-        up: Name::new("blk.*.ffn_up.weight", "model.layers.*.mlp.up_proj.weight"),
-        down: Name::new("blk.*.ffn_down.weight", "model.layers.*.mlp.down_proj.weight"),
-        gate_up: Name::new("blk.*.ffn_up.weight", "model.layers.*.mlp.gate_up_proj.weight"),
+        gate: LinearNames::new("blk.*.ffn_gate", "model.layers.*.mlp.gate_proj"),
+        up: LinearNames::new("blk.*.ffn_up", "model.layers.*.mlp.up_proj"),
+        down: LinearNames::new("blk.*.ffn_down", "model.layers.*.mlp.down_proj"),
+        gate_up: LinearNames::new("blk.*.ffn_up", "model.layers.*.mlp.gate_up_proj"),
     };
 }
 
 /// A gated feed-forward network.
 #[derive(Debug)]
 pub(crate) struct Gated {
-    gate: TensorId,
-    up: TensorId,
+    gate: Linear,
+    up: Linear,
     down: Linear,
     glu: GluKind,
 }
@@ -46,20 +46,20 @@ impl Gated {
         [width, inner]: [usize; 2],
         glu: GluKind,
     ) -> Result<Self, ModelError> {
-        let is_fused = !t.has(names.gate)? && t.has_shape(names.gate_up, [2 * inner, width])?;
+        let is_fused = !t.has(names.gate.weight)? && t.has_shape(names.gate_up.weight, &[2 * inner, width])?;
         let half = |first| {
             is_fused.then_some(Fused {
-                name: names.gate_up,
+                names: names.gate_up,
                 first,
                 of: 2 * inner,
             })
         };
         // A file without the fused matrix lacks `up` first.
-        let up = t.matrix(names.up, half(inner).as_ref(), [inner, width])?;
+        let up = Linear::new(t, names.up, half(inner).as_ref(), [inner, width])?;
         Ok(Self {
-            gate: t.matrix(names.gate, half(0).as_ref(), [inner, width])?,
+            gate: Linear::new(t, names.gate, half(0).as_ref(), [inner, width])?,
             up,
-            down: Linear::new(t, names.down, [width, inner])?,
+            down: Linear::new(t, names.down, None, [width, inner])?,
             glu,
         })
     }
@@ -67,8 +67,8 @@ impl Gated {
 
 impl Part for Gated {
     fn build(&self, g: &mut StepGraph<'_>, x: TensorId) -> GgmlResult<TensorId> {
-        let gate = g.push(Op::MulMat, &[x, self.gate])?;
-        let up = g.push(Op::MulMat, &[x, self.up])?;
+        let gate = self.gate.build(g, x)?;
+        let up = self.up.build(g, x)?;
         let glu = Op::Glu {
             kind: self.glu,
             swapped: false,

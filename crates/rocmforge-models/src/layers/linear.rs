@@ -4,7 +4,7 @@ use rocmforge_ggml::{GgmlResult, Op, TensorId};
 
 use crate::ModelError;
 use crate::step::{Fused, StepGraph, Tensors};
-use crate::weights::Name;
+use crate::weights::{LinearNames, Name};
 
 /// A matrix with or without a bias.
 #[derive(Clone, Copy, Debug)]
@@ -13,38 +13,46 @@ pub(crate) struct Linear {
     bias: Option<TensorId>,
 }
 
-/// Names of a map's tensors.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct LinearNames {
-    pub(crate) weight: Name,
-    pub(crate) bias: Name,
-}
-
 impl Linear {
-    /// `rows` results from `cols` inputs.
+    /// A matrix of `[rows, cols]`, which may be rows of another, and a bias where the file has one.
     ///
     /// # Errors
-    /// The matrix is missing or has another shape.
-    pub(crate) fn new(t: &mut Tensors<'_>, weight: Name, shape: [usize; 2]) -> Result<Self, ModelError> {
-        let weight = t.matrix(weight, None, shape)?;
-        Ok(Self { weight, bias: None })
+    /// The matrix is missing, or it or the bias has another shape.
+    pub(crate) fn new(
+        t: &mut Tensors<'_>,
+        names: LinearNames,
+        fused: Option<&Fused>,
+        shape: [usize; 2],
+    ) -> Result<Self, ModelError> {
+        let weight = t.matrix(names.weight, fused, shape)?;
+        let has_bias = t.has(names.bias)? || fused.map_or(Ok(false), |fused| t.has(fused.names.bias))?;
+        let bias = has_bias.then(|| t.vector(names.bias, fused, shape[0])).transpose()?;
+        Ok(Self { weight, bias })
     }
 
-    /// A matrix that may be rows of another, with a bias or without.
+    /// A matrix with a bias.
     ///
     /// # Errors
-    /// As [`Self::new`], of matrix and bias.
+    /// As [`Self::new`], and the bias is missing.
     pub(crate) fn with_bias(
         t: &mut Tensors<'_>,
         names: LinearNames,
         fused: Option<&Fused>,
         shape: [usize; 2],
-        bias: bool,
     ) -> Result<Self, ModelError> {
-        Ok(Self {
-            weight: t.matrix(names.weight, fused, shape)?,
-            bias: bias.then(|| t.vector(names.bias, shape[0])).transpose()?,
-        })
+        let weight = t.matrix(names.weight, fused, shape)?;
+        let bias = Some(t.vector(names.bias, fused, shape[0])?);
+        Ok(Self { weight, bias })
+    }
+
+    /// The matrix of a table, whose rows are looked up elsewhere, and a bias where the file has one.
+    ///
+    /// # Errors
+    /// The bias has another shape.
+    pub(crate) fn of_table(t: &mut Tensors<'_>, table: TensorId, bias: Name, rows: usize) -> Result<Self, ModelError> {
+        let weight = t.table_as_matrix(table)?;
+        let bias = t.has(bias)?.then(|| t.vector(bias, None, rows)).transpose()?;
+        Ok(Self { weight, bias })
     }
 
     /// Adds the product's node.

@@ -2,10 +2,9 @@
 
 use rocmforge_ggml::{GgmlResult, Op, TensorId};
 
-use super::LinearNames;
 use crate::ModelError;
 use crate::step::{NormOffset, StepGraph, Tensors};
-use crate::weights::Name;
+use crate::weights::{LinearNames, Name};
 
 /// What all norms of a model have in common.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -43,8 +42,8 @@ impl Norm {
     /// As [`Self::new`].
     pub(crate) fn of_layer(t: &mut Tensors<'_>, names: LinearNames, len: usize, eps: f32) -> Result<Self, ModelError> {
         Ok(Self {
-            weight: t.vector(names.weight, len)?,
-            bias: Some(t.vector(names.bias, len)?),
+            weight: t.vector(names.weight, None, len)?,
+            bias: Some(t.vector(names.bias, None, len)?),
             eps,
         })
     }

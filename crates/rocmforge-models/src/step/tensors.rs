@@ -9,16 +9,16 @@ use super::parameters::{Content, Network, Parameter, Parameters, Place, WorkSize
 use crate::ModelError;
 use crate::cache::{CacheKind, CacheSpec, Cached, Kept, State};
 use crate::config::RopeConfig;
-use crate::weights::{Name, Naming, Weight, WeightSource, of_expert};
+use crate::weights::{ExpertNames, LinearNames, Name, Naming, Weight, WeightSource, of_expert};
 
 /// Ends of names of tensors that old checkpoints hold although they follow from the configuration.
 const DERIVED: [&str; 2] = [".rotary_emb.inv_freq", ".attn_rot_embd.weight"];
 
-/// A tensor of which a weight is some rows: query, key and value in one matrix.
+/// A map of which another is some rows: query, key and value in one matrix.
 #[derive(Clone, Debug)]
 pub(crate) struct Fused {
-    pub(crate) name: Name,
-    /// The weight's first row, and the rows of the whole.
+    pub(crate) names: LinearNames,
+    /// The first row, and the rows of the whole.
     pub(crate) first: usize,
     pub(crate) of: usize,
 }
@@ -93,7 +93,7 @@ impl<'a> Tensors<'a> {
     ///
     /// # Errors
     /// As [`Self::has`].
-    pub(crate) fn has_shape(&self, name: Name, dims: [usize; 2]) -> Result<bool, ModelError> {
+    pub(crate) fn has_shape(&self, name: Name, dims: &[usize]) -> Result<bool, ModelError> {
         Ok(self.get(name)?.is_some_and(|weight| weight.dims == dims))
     }
 
@@ -107,15 +107,15 @@ impl<'a> Tensors<'a> {
     }
 
     /// A weight of these dimensions: the tensor of its own name, or rows of another.
-    fn need(&self, name: Name, fused: Option<&Fused>, dims: &[usize]) -> Result<Weight, ModelError> {
+    fn need(&self, name: Name, fused: Option<(Name, &Fused)>, dims: &[usize]) -> Result<Weight, ModelError> {
         if let Some(own) = self.get(name)?
             && (own.dims == dims || fused.is_none())
         {
             check_shape(&own, dims)?;
             return Ok(own);
         }
-        if let Some(fused) = fused
-            && let Some(whole) = self.get(fused.name)?
+        if let Some((whole, fused)) = fused
+            && let Some(whole) = self.get(whole)?
         {
             let expected = [&[fused.of], &dims[1..]].concat();
             check_shape(&whole, &expected)?;
@@ -146,22 +146,48 @@ impl<'a> Tensors<'a> {
         fused: Option<&Fused>,
         [rows, cols]: [usize; 2],
     ) -> Result<TensorId, ModelError> {
+        let fused = fused.map(|fused| (fused.names.weight, fused));
         let weight = self.need(name, fused, &[rows, cols])?;
         let desc = TensorDesc::new([cols, rows], weight.dtype, Layout::ColMajor);
         Ok(self.add(desc, Content::Weight(weight)))
     }
 
+    /// The matrix of a product with one result, from `cols` inputs: a vector, or a matrix of one row.
+    ///
+    /// # Errors
+    /// As [`Self::matrix`].
+    pub(crate) fn row(&mut self, name: Name, cols: usize) -> Result<TensorId, ModelError> {
+        let is_matrix = self.has_shape(name, &[1, cols])?;
+        let dims = if is_matrix { &[1, cols][..] } else { &[cols] };
+        let weight = self.need(name, None, dims)?;
+        let desc = TensorDesc::new([cols, 1], weight.dtype, Layout::ColMajor);
+        Ok(self.add(desc, Content::Weight(weight)))
+    }
+
     /// The matrices of a product for each expert, in the file together or one by one: `[count, rows, cols]` there is a list of `[cols, rows]`
-    /// matrices in column-major order.
+    /// matrices in column-major order. Each may be some rows of another.
     ///
     /// # Errors
     /// One is missing, has another shape, or another type than the first.
-    pub(crate) fn experts(&mut self, name: Name, [count, rows, cols]: [usize; 3]) -> Result<TensorId, ModelError> {
-        let in_file = self.in_file(name).unwrap_or_else(|| format!("{name:?}"));
-        let weight = if in_file.contains('@') {
-            self.stacked(&in_file, count, &[rows, cols])?
+    pub(crate) fn experts(
+        &mut self,
+        names: ExpertNames,
+        fused: Option<&Fused>,
+        [count, rows, cols]: [usize; 3],
+    ) -> Result<TensorId, ModelError> {
+        let whole = match fused {
+            Some(fused) if !self.has(names.together)? => self.get(fused.names.weight)?.map(|whole| (whole, fused)),
+            _ => None,
+        };
+        let weight = if let Some((whole, fused)) = whole {
+            check_shape(&whole, &[count, fused.of, cols])?;
+            whole.rows_of_each(fused.first..fused.first + rows)
+        } else if let Some(pattern) = self.in_file(names.apart)
+            && self.source.get(&of_expert(&pattern, 0))?.is_some()
+        {
+            self.stacked(&pattern, count, &[rows, cols])?
         } else {
-            self.need(name, None, &[count, rows, cols])?
+            self.need(names.together, None, &[count, rows, cols])?
         };
         let desc = TensorDesc::new([count, cols, rows], weight.dtype, Layout::ColMajor);
         Ok(self.add(desc, Content::Weight(weight)))
@@ -214,12 +240,13 @@ impl<'a> Tensors<'a> {
         Ok(self.graph.add_tensor(matrix))
     }
 
-    /// A vector, as f32.
+    /// A vector, as f32, which may be some rows of another.
     ///
     /// # Errors
     /// As [`Self::matrix`], or its type is no plain float.
-    pub(crate) fn vector(&mut self, name: Name, len: usize) -> Result<TensorId, ModelError> {
-        let weight = self.need(name, None, &[len])?;
+    pub(crate) fn vector(&mut self, name: Name, fused: Option<&Fused>, len: usize) -> Result<TensorId, ModelError> {
+        let fused = fused.map(|fused| (fused.names.bias, fused));
+        let weight = self.need(name, fused, &[len])?;
         self.add_vector(weight)
     }
 
@@ -262,7 +289,7 @@ impl<'a> Tensors<'a> {
     /// As [`Self::vector`].
     pub(crate) fn norm(&mut self, name: Name, len: usize, offset: NormOffset) -> Result<TensorId, ModelError> {
         if offset == NormOffset::None || self.naming() == Naming::Gguf {
-            return self.vector(name, len);
+            return self.vector(name, None, len);
         }
         let weight = self.need(name, None, &[len])?;
         let values: Vec<f32> = weight.to_f32()?.iter().map(|w| w + 1.0).collect();

@@ -14,7 +14,7 @@ use rocmforge_ggml::{DType, SharedBytes};
 
 pub use gguf::GgufWeights;
 pub use names::Naming;
-pub(crate) use names::{Name, of_expert, of_text_part};
+pub(crate) use names::{ExpertNames, LinearNames, Name, of_expert, of_text_part};
 pub use outline::OutlineWeights;
 pub use safetensors::SafetensorsWeights;
 
@@ -114,6 +114,27 @@ impl Weight {
             range,
         };
         Self::new(&self.name, dims, self.dtype, Arc::new(part))
+    }
+
+    /// Some rows of each matrix of a list `[count, rows, cols]`.
+    pub(crate) fn rows_of_each(&self, rows: Range<usize>) -> Self {
+        let of_one = self.byte_size().checked_div(self.dims[0]).unwrap_or(0);
+        let row = of_one.checked_div(self.dims[1]).unwrap_or(0);
+        let whole = self.bytes();
+        let part = |index: usize| -> Arc<dyn SharedBytes> {
+            let start = index * of_one;
+            let range = start + rows.start * row..start + rows.end * row;
+            let whole = Arc::clone(&whole);
+            Arc::new(Part { whole, range })
+        };
+        let mut dims = self.dims.clone();
+        dims[1] = rows.len();
+        Self {
+            name: self.name.clone(),
+            parts: (0..dims[0]).map(part).collect(),
+            dims,
+            dtype: self.dtype,
+        }
     }
 
     /// A small tensor (a norm's weight, a bias) as f32.

@@ -14,11 +14,22 @@ pub enum Naming {
 pub(crate) struct Name {
     gguf: &'static str,
     hugging_face: &'static str,
+    /// What both names end in.
+    end: &'static str,
 }
 
 impl Name {
     pub(crate) const fn new(gguf: &'static str, hugging_face: &'static str) -> Self {
-        Self { gguf, hugging_face }
+        Self::ending(gguf, hugging_face, "")
+    }
+
+    /// Both names, without their common end.
+    pub(crate) const fn ending(gguf: &'static str, hugging_face: &'static str, end: &'static str) -> Self {
+        Self {
+            gguf,
+            hugging_face,
+            end,
+        }
     }
 
     /// The name in a file; `None` if files of this kind do not have the tensor.
@@ -27,8 +38,34 @@ impl Name {
             Naming::Gguf => self.gguf,
             Naming::HuggingFace => self.hugging_face,
         };
-        (!name.is_empty()).then(|| name.replace('*', &layer.to_string()))
+        (!name.is_empty()).then(|| name.replace('*', &layer.to_string()) + self.end)
     }
+}
+
+/// Names of the tensors of a linear map.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LinearNames {
+    pub(crate) weight: Name,
+    pub(crate) bias: Name,
+}
+
+impl LinearNames {
+    /// Those of a map: its name in each kind of file, and then `.weight` and `.bias`.
+    pub(crate) const fn new(gguf: &'static str, hugging_face: &'static str) -> Self {
+        Self {
+            weight: Name::ending(gguf, hugging_face, ".weight"),
+            bias: Name::ending(gguf, hugging_face, ".bias"),
+        }
+    }
+}
+
+/// Names of the matrices of all experts.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ExpertNames {
+    /// Of the tensor with all of them.
+    pub(crate) together: Name,
+    /// Of the tensor of each, with `@`.
+    pub(crate) apart: Name,
 }
 
 /// The name of an expert's tensor, from one with `@`.

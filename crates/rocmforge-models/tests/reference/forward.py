@@ -10,10 +10,12 @@ from gguf_read import Gguf
 
 # What distinguishes the architectures. rope: which elements of a head form a pair ("pairs": 2i and 2i+1; "half": i and
 # i+n/2). gate: activation of the gate half. embedding_scale: the embedding is multiplied by sqrt(width).
+# normalised: the factors of a token's experts sum up to 1 (true if absent).
 # window_period: layer i has the sliding window unless i % period == period - 1.
 ARCHITECTURES = {
     "llama": {"rope": "pairs"},
     "qwen2": {"rope": "half"},
+    "qwen2moe": {"rope": "half", "normalised": False},
     "qwen3": {"rope": "half"},
     "qwen3moe": {"rope": "half"},
     "phi3": {"rope": "half"},
@@ -51,7 +53,7 @@ class Model:
         of_layers = lambda value: value if isinstance(value, list) else [value] * self.layers
         self.heads = of_layers(key("attention.head_count"))
         self.kv_heads = of_layers(key("attention.head_count_kv", self.heads))
-        self.used, self.normalised = key("expert_used_count", 0), True
+        self.used, self.normalised = key("expert_used_count", 0), self.rule.get("normalised", True)
         self.eps = key("attention.layer_norm_rms_epsilon")
         self.window = key("attention.sliding_window", 0) if "window_period" in self.rule else 0
         period = self.rule.get("window_period")
@@ -71,6 +73,7 @@ class Model:
         self.output_norm = load("output_norm.weight")
         output = load("output.weight")
         self.output = self.embedding if output is None else output
+        self.output_bias = load("output.bias") if "output.bias" in file else 0
         names = [n for n in file.infos if n.startswith("blk.")]
         self.blocks = [{} for _ in range(self.layers)]
         for name in names:
@@ -128,7 +131,7 @@ class Model:
         heads, kv_heads, length = self.heads[number], self.kv_heads[number], self.head[number]
         n, q_width, kv_width = len(h), heads * length, kv_heads * length
         if "attn_qkv" in block:
-            joined = h @ block["attn_qkv"].T
+            joined = h @ block["attn_qkv"].T + block.get("attn_qkv.bias", 0)
             q, k, v = np.split(joined, [q_width, q_width + kv_width], axis=1)
         else:
             q, k, v = (h @ block[f"attn_{part}"].T + block.get(f"attn_{part}.bias", 0) for part in "qkv")
@@ -161,27 +164,34 @@ class Model:
 
     def experts(self, block, h):
         """Each row through the experts with the largest shares of a softmax; with `normalised` their factors sum up to 1."""
-        scores = h @ block["ffn_gate_inp"].T
+        scores = h @ block["ffn_gate_inp"].T + block.get("ffn_gate_inp.bias", 0)
         shares = np.exp(scores - scores.max(axis=1, keepdims=True))
         shares /= shares.sum(axis=1, keepdims=True)
         out = np.zeros_like(h)
         for row, share in enumerate(shares):
             chosen = np.argsort(-share, kind="stable")[: self.used]
             for expert in chosen:
-                gate, up = block["ffn_gate_exps"][expert] @ h[row], block["ffn_up_exps"][expert] @ h[row]
+                if "ffn_gate_up_exps" in block:
+                    gate, up = np.split(block["ffn_gate_up_exps"][expert] @ h[row], 2)
+                else:
+                    gate, up = block["ffn_gate_exps"][expert] @ h[row], block["ffn_up_exps"][expert] @ h[row]
                 result = block["ffn_down_exps"][expert] @ (silu(gate) * up)
                 out[row] += share[expert] / (share[chosen].sum() if self.normalised else 1) * result
+        if "ffn_up_shexp" in block:
+            gate, up = h @ block["ffn_gate_shexp"].T, h @ block["ffn_up_shexp"].T
+            factor = 1 / (1 + np.exp(-(h @ block["ffn_gate_inp_shexp"].reshape(-1))))
+            out += factor[:, None] * ((silu(gate) * up) @ block["ffn_down_shexp"].T)
         return out
 
     def feed_forward(self, block, h):
         if "ffn_gate_inp" in block:
             return self.experts(block, h)
         if "ffn_gate" in block:
-            gate, up = h @ block["ffn_gate"].T, h @ block["ffn_up"].T
+            gate, up = (h @ block[f"ffn_{part}"].T + block.get(f"ffn_{part}.bias", 0) for part in ["gate", "up"])
         else:
-            gate, up = np.split(h @ block["ffn_up"].T, 2, axis=1)
+            gate, up = np.split(h @ block["ffn_up"].T + block.get("ffn_up.bias", 0), 2, axis=1)
         activation = gelu if self.rule.get("gate") == "gelu" else silu
-        return (activation(gate) * up) @ block["ffn_down"].T
+        return (activation(gate) * up) @ block["ffn_down"].T + block.get("ffn_down.bias", 0)
 
     def forward(self, ids):
         """Appends `ids` to the sequence; returns the normed hidden state of each, [ids, width]."""
@@ -203,7 +213,7 @@ class Model:
 
     def logits(self, hidden):
         """[n, width] -> [n, vocabulary]."""
-        return hidden @ self.output.T
+        return hidden @ self.output.T + self.output_bias
 
     def greedy(self, ids, count):
         """The first step's logits, and of each step the chosen id and how far the second best logit is below it."""

@@ -48,6 +48,20 @@ MODELS = {
         "metadata": {"rope.freq_base": 500.0},
         "rope_freqs": True,
     },
+    "llama-biases": {"arch": "llama", "sizes": SMALL, "bias": True, "biases": True},
+    "llama-fused-biases": {"arch": "llama", "sizes": SMALL, "bias": True, "biases": True, "fused": True},
+    "llama-experts": {
+        "arch": "llama",
+        "sizes": {"width": 32, "layers": 2, "heads": 4, "kv_heads": 2, "head": 8, "ff": 48},
+        "metadata": {"rope.freq_base": 2000.0, "expert_count": 5, "expert_used_count": 2},
+    },
+    "llama-experts-joined": {
+        "arch": "llama",
+        "sizes": {"width": 32, "layers": 2, "heads": 4, "kv_heads": 2, "head": 8, "ff": 24},
+        "metadata": {"expert_count": 4, "expert_used_count": 3},
+        "biases": True,
+        "joined_experts": True,
+    },
     "llama-f16": {"arch": "llama", "sizes": SMALL | {"tied": True}, "weights": "f16"},
     "llama-bf16": {"arch": "llama", "sizes": SMALL | {"tied": True}, "weights": "bf16"},
     "llama-q8_0": {
@@ -61,6 +75,18 @@ MODELS = {
         "arch": "qwen2",
         "sizes": SMALL | {"tied": True},
         "metadata": {"rope.freq_base": 2000.0},
+        "bias": True,
+    },
+    "qwen2moe": {
+        "arch": "qwen2moe",
+        "sizes": {"width": 48, "layers": 2, "heads": 3, "kv_heads": 1, "head": 16, "ff": 64},
+        "metadata": {
+            "rope.freq_base": 2000.0,
+            "expert_count": 6,
+            "expert_used_count": 3,
+            "expert_feed_forward_length": 24,
+            "expert_shared_feed_forward_length": 40,
+        },
         "bias": True,
     },
     "qwen3": {
@@ -234,10 +260,15 @@ def tensors(name):
     def norm(label, length):
         vector(f"{label}.weight", 1 + 0.3 * random.standard_normal(length))
 
+    def bias(label, length):
+        if spec.get("biases"):
+            vector(f"{label}.bias", 0.5 * random.standard_normal(length))
+
     weight("token_embd", VOCABULARY, width)
     norm("output_norm", width)
     if not size.get("tied"):
         weight("output", VOCABULARY, width)
+        bias("output", VOCABULARY)
     rotated = spec.get("metadata", {}).get("rope.dimension_count", size["head"])
     if spec.get("rope_freqs"):
         vector("rope_freqs.weight", random.uniform(1, 8, rotated // 2))
@@ -251,6 +282,7 @@ def tensors(name):
         norm(at + "attn_norm", width)
         if spec.get("fused"):
             weight(at + "attn_qkv", q_width + 2 * kv_width, width)
+            bias(at + "attn_qkv", q_width + 2 * kv_width)
         else:
             for part, rows in [("q", q_width), ("k", kv_width), ("v", kv_width)]:
                 weight(f"{at}attn_{part}", rows, width)
@@ -260,23 +292,38 @@ def tensors(name):
             norm(at + "attn_q_norm", head)
             norm(at + "attn_k_norm", head)
         weight(at + "attn_output", width, q_width)
+        bias(at + "attn_output", width)
         if spec.get("post_norms"):
             norm(at + "post_attention_norm", width)
         norm(at + "ffn_norm", width)
         experts = spec.get("metadata", {}).get("expert_count")
         if experts:
-            inner = spec["metadata"]["expert_feed_forward_length"]
+            inner = spec["metadata"].get("expert_feed_forward_length", ff)
             vector(at + "ffn_gate_inp.weight", random.standard_normal((experts, width)) * 3 / np.sqrt(width))
-            stacked(at + "ffn_gate_exps", experts, inner, width)
-            stacked(at + "ffn_up_exps", experts, inner, width)
+            bias(at + "ffn_gate_inp", experts)
+            if spec.get("joined_experts"):
+                stacked(at + "ffn_gate_up_exps", experts, 2 * inner, width)
+            else:
+                stacked(at + "ffn_gate_exps", experts, inner, width)
+                stacked(at + "ffn_up_exps", experts, inner, width)
             stacked(at + "ffn_down_exps", experts, width, inner)
+            shared = spec["metadata"].get("expert_shared_feed_forward_length")
+            if shared:
+                vector(at + "ffn_gate_inp_shexp.weight", random.standard_normal(width) / np.sqrt(width))
+                weight(at + "ffn_gate_shexp", shared, width)
+                weight(at + "ffn_up_shexp", shared, width)
+                weight(at + "ffn_down_shexp", width, shared)
             continue
         if spec.get("fused"):
             weight(at + "ffn_up", 2 * ff, width)
+            bias(at + "ffn_up", 2 * ff)
         else:
             weight(at + "ffn_gate", ff, width)
+            bias(at + "ffn_gate", ff)
             weight(at + "ffn_up", ff, width)
+            bias(at + "ffn_up", ff)
         weight(at + "ffn_down", width, ff)
+        bias(at + "ffn_down", width)
         if spec.get("post_norms"):
             norm(at + "post_ffw_norm", width)
     return found

@@ -254,10 +254,10 @@ fn values_that_ask_for_something_else_are_refused_by_name() {
 fn unknown_models_are_refused_with_the_names_of_those_that_are_known() {
     let error = read(&plain("mamba")).expect_err("unknown").to_string();
     assert!(error.contains("mamba") && error.contains("gemma3_text"), "{error}");
-    let mixture = with(&plain("mixtral"), json!({ "num_local_experts": 8 }));
+    let mixture = with(&plain("dbrx"), json!({ "num_local_experts": 8 }));
     let error = read(&mixture).expect_err("unknown").to_string();
     assert!(
-        error.starts_with("mixtral is a mixture of 8 experts") && error.contains("qwen3moe"),
+        error.starts_with("dbrx is a mixture of 8 experts") && error.contains("qwen3moe"),
         "{error}"
     );
     let error = read(&json!({ "hidden_size": 8 })).expect_err("no type").to_string();

@@ -12,17 +12,18 @@ use safetensors::tensor::TensorView;
 use serde_json::{Map, Value, json};
 
 /// Names as the checkpoints have them, apart from the product's table.
-const WHOLE_NAMES: [(&str, &str); 6] = [
+const WHOLE_NAMES: [(&str, &str); 7] = [
     ("token_embd.weight", "model.embed_tokens.weight"),
     ("output_norm.weight", "model.norm.weight"),
     ("output.weight", "lm_head.weight"),
+    ("output.bias", "lm_head.bias"),
     ("rope_freqs.weight", ""),
     ("rope_factors_short.weight", ""),
     ("rope_factors_long.weight", ""),
 ];
 
 /// The same for the parts of a layer's names.
-const PARTS: [(&str, &str); 16] = [
+const PARTS: [(&str, &str); 20] = [
     ("blk.", "model.layers."),
     (".attn_norm.", ".input_layernorm."),
     (".attn_qkv.", ".self_attn.qkv_proj."),
@@ -34,6 +35,10 @@ const PARTS: [(&str, &str); 16] = [
     (".attn_output.", ".self_attn.o_proj."),
     (".post_attention_norm.", ".post_attention_layernorm."),
     (".post_ffw_norm.", ".post_feedforward_layernorm."),
+    (".ffn_gate_inp_shexp.", ".mlp.shared_expert_gate."),
+    (".ffn_gate_shexp.", ".mlp.shared_expert.gate_proj."),
+    (".ffn_up_shexp.", ".mlp.shared_expert.up_proj."),
+    (".ffn_down_shexp.", ".mlp.shared_expert.down_proj."),
     (".ffn_gate_inp.", ".mlp.gate."),
     (".ffn_gate.", ".mlp.gate_proj."),
     (".ffn_up.", ".mlp.up_proj."),
@@ -54,6 +59,11 @@ fn checkpoint_name(architecture: &str, name: &str) -> String {
             .replace("blk.", "model.layers.")
             .replace(".ffn_up.", ".mlp.gate_up_proj.");
     }
+    if architecture == "llama" && name.contains(".ffn_gate_inp.") {
+        return name
+            .replace("blk.", "model.layers.")
+            .replace(".ffn_gate_inp.", ".block_sparse_moe.gate.");
+    }
     if let Some((_, whole)) = WHOLE_NAMES.iter().find(|(gguf, _)| *gguf == name) {
         return (*whole).to_owned();
     }
@@ -72,7 +82,8 @@ pub(super) struct Export {
 }
 
 impl Export {
-    /// `None` for models with what checkpoints have not: blocks, or free divisors of Llama's frequencies, or heads of layers with a window that differ.
+    /// `None` for models with what checkpoints have not: blocks, or free divisors of Llama's frequencies, or its query, key and value in one matrix, or
+    /// heads of layers with a window that differ.
     pub(super) fn new(gguf: Gguf) -> Option<Self> {
         let plain = |ty| matches!(ty, TensorType::F32 | TensorType::F16 | TensorType::Bf16);
         if !gguf.tensors().iter().all(|tensor| plain(tensor.ty)) || gguf.tensor("rope_freqs.weight").is_some() {
@@ -83,6 +94,9 @@ impl Export {
         }
         let architecture = gguf.metadata().string("general.architecture");
         let architecture = architecture.expect("there").to_owned();
+        if architecture == "llama" && gguf.tensor("blk.0.attn_qkv.weight").is_some() {
+            return None;
+        }
         Some(Self { gguf, architecture })
     }
 
@@ -138,6 +152,8 @@ impl Export {
         let mut config = json!({
             "model_type": match self.architecture.as_str() {
                 "gemma3" => "gemma3_text",
+                "llama" if self.usize("expert_count").is_some() => "mixtral",
+                "qwen2moe" => "qwen2_moe",
                 "qwen3moe" => "qwen3_moe",
                 same => same,
             },
@@ -165,6 +181,26 @@ impl Export {
                         self.f32("rope.scaling.factor")
                             .map(|factor| json!({ "rope_type": "linear", "factor": factor }))
                     ),
+                ),
+            ]
+            .into_iter()
+            .collect(),
+            "llama" if self.usize("expert_count").is_some() => [
+                ("num_local_experts".to_owned(), json!(number("expert_count"))),
+                ("num_experts_per_tok".to_owned(), json!(number("expert_used_count"))),
+            ]
+            .into_iter()
+            .collect(),
+            "qwen2moe" => [
+                ("num_experts".to_owned(), json!(number("expert_count"))),
+                ("num_experts_per_tok".to_owned(), json!(number("expert_used_count"))),
+                (
+                    "moe_intermediate_size".to_owned(),
+                    json!(number("expert_feed_forward_length")),
+                ),
+                (
+                    "shared_expert_intermediate_size".to_owned(),
+                    json!(number("expert_shared_feed_forward_length")),
                 ),
             ]
             .into_iter()
@@ -230,7 +266,8 @@ impl Export {
         }
         // A GGUF row 2 i + t of what is rotated of a head is the checkpoint's row t * half + i.
         let layer = name.split('.').nth(1).expect("a layer").parse().expect("its number");
-        let (row, [head_dim, rotated]) = (tensor.dims[0] * size, self.head(layer));
+        let cols = if name.ends_with(".bias") { 1 } else { tensor.dims[0] };
+        let (row, [head_dim, rotated]) = (cols * size, self.head(layer));
         let mut out = vec![0; data.len()];
         for (index, bytes) in data.chunks(row).enumerate() {
             let (head, within) = (index / head_dim, index % head_dim);
@@ -253,16 +290,32 @@ impl Export {
             .iter()
             .flat_map(|tensor| {
                 let (dtype, bytes) = self.bytes(&tensor.name);
-                let shape: Vec<usize> = tensor.dims.iter().rev().copied().collect();
+                let mut shape: Vec<usize> = tensor.dims.iter().rev().copied().collect();
+                if tensor.name.contains(".ffn_gate_inp_shexp.") {
+                    shape.insert(0, 1);
+                }
+                let of_mixtral = self.architecture == "llama";
                 if let Some((layer, rest)) = tensor
                     .name
                     .split_once(".ffn_")
                     .filter(|(_, rest)| rest.contains("_exps."))
                 {
-                    let (layer, kind) = (layer.replace("blk.", "model.layers."), rest.replace("_exps.", "_proj."));
+                    let layer = layer.replace("blk.", "model.layers.");
+                    let experts = format!("{layer}.{}", if of_mixtral { "block_sparse_moe" } else { "mlp" });
+                    let joined = self.gguf.tensor("blk.0.ffn_gate_up_exps.weight").is_some();
+                    if joined {
+                        let kind = rest.replace("_exps.weight", "_proj");
+                        return vec![(format!("{experts}.experts.{kind}"), (dtype, shape, bytes))];
+                    }
+                    let kind = match rest {
+                        "gate_exps.weight" if of_mixtral => "w1.weight".to_owned(),
+                        "down_exps.weight" if of_mixtral => "w2.weight".to_owned(),
+                        "up_exps.weight" if of_mixtral => "w3.weight".to_owned(),
+                        other => other.replace("_exps.", "_proj."),
+                    };
                     let parts = bytes.chunks(bytes.len() / shape[0]).enumerate();
                     let part = |(expert, part): (usize, &[u8])| {
-                        let name = format!("{layer}.mlp.experts.{expert}.{kind}");
+                        let name = format!("{experts}.experts.{expert}.{kind}");
                         (name, (dtype, shape[1..].to_vec(), part.to_vec()))
                     };
                     return parts.map(part).collect();

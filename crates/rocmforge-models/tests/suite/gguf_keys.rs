@@ -140,9 +140,9 @@ fn keys_that_are_off_are_read_and_features_are_refused_by_name() {
     assert!(changed(&gguf, &[], &off).is_ok());
     for (key, value, said) in [
         (
-            "llama.expert_count",
-            Value::U32(8),
-            "mixture of experts (expert_count = 8)",
+            "llama.expert_shared_count",
+            Value::U32(1),
+            "a shared expert (expert_shared_count = 1)",
         ),
         ("llama.logit_scale", Value::F32(8.0), "logit_scale"),
         ("llama.residual_scale", Value::F32(0.5), "residual_scale"),
@@ -184,8 +184,8 @@ fn keys_that_are_off_are_read_and_features_are_refused_by_name() {
 #[test]
 fn a_mixture_of_experts_is_refused_by_its_name() {
     let mut writer = Writer::new();
-    writer.metadata("general.architecture", "llama").expect("a string");
-    writer.metadata("llama.expert_count", 8_u32).expect("a number");
+    writer.metadata("general.architecture", "qwen2").expect("a string");
+    writer.metadata("qwen2.expert_count", 8_u32).expect("a number");
     let gguf = Gguf::from_bytes(writer.to_bytes().expect("memory")).expect("what was written");
     let error = Model::from_gguf(gguf).expect_err("experts").to_string();
     assert!(error.starts_with("mixture of experts (expert_count = 8)"), "{error}");

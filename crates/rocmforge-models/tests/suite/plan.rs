@@ -171,6 +171,10 @@ fn an_outline_has_the_plan_of_the_model() {
         let Some(export) = Export::new(tiny.gguf()) else {
             continue;
         };
+        // A config.json does not say that a file has these.
+        if tiny.gguf().tensor("blk.0.attn_output.bias").is_some() {
+            continue;
+        }
         let directory = tempfile::tempdir().expect("a directory");
         let config = directory.path().join("config.json");
         std::fs::write(&config, export.config().to_string()).expect("written");
