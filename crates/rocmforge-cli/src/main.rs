@@ -11,6 +11,7 @@ mod failure;
 mod fit;
 mod kv_events;
 mod load;
+mod logits;
 mod machine;
 mod models;
 mod options;

@@ -10,6 +10,7 @@ use serde_json::json;
 
 use crate::failure::Failure;
 use crate::load;
+use crate::logits::WriteLogits;
 use crate::machine::{self, Machine, Program};
 use crate::options::Options;
 use crate::progress::PromptProgress;
@@ -30,6 +31,9 @@ pub(crate) struct Args {
     /// Token ids in place of a text, separated by commas.
     #[arg(long, value_delimiter = ',', conflicts_with_all = ["text", "prompt", "file"])]
     ids: Vec<u32>,
+    /// Writes the logits of every position of --ids to a file, and continues nothing: one row for each id, as f32, little endian.
+    #[arg(long, value_name = "FILE", requires = "ids", conflicts_with_all = ["text", "prompt", "file", "tokens", "stop", "json"])]
+    logits: Option<PathBuf>,
     /// Most tokens of the answer.
     #[arg(long, default_value_t = 128)]
     tokens: usize,
@@ -69,6 +73,15 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         ids => Prompt::Ids(ids.to_vec()),
     };
     let model = load::open(&args.options.model)?;
+    if let Some(file) = &args.logits {
+        let write = WriteLogits {
+            model,
+            ids: &args.ids,
+            options: &args.options,
+            file,
+        };
+        return machine::run(&write, &args.options.machine);
+    }
     machine::run(&Generate { args, model, prompt }, &args.options.machine)
 }
 

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
-use rocmforge::ggml::CpuBackend;
+use rocmforge::ggml::{CpuBackend, KvType};
 use rocmforge::gguf::{Gguf, Writer};
 use rocmforge::models::generate::{Generator, Request};
 use rocmforge::models::sampling::SamplerConfig;
@@ -152,6 +152,67 @@ fn ids_and_text_give_the_same() {
         assert!(said.contains(part), "{part:?} is missing: {said}");
     }
     assert!(stderr(&greedy(&["--ids", &list])).contains("512 tokens, all that the model was made for"));
+}
+
+/// One row for each id, the same whatever the chunks are, as the engine computes them; a file that is there stays until all rows are.
+#[test]
+fn logits_of_every_position_are_written_row_by_row() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("logits");
+    let to = file.to_str().expect("UTF-8");
+    let ids = [98, 97, 110, 97, 110];
+    let exact = ["--kv", "f32"];
+    let written = |more: &[&str]| -> Vec<f32> {
+        let output = generate(&[&["--ids", "98,97,110,97,110", "--logits", to], &exact[..], more].concat());
+        assert_eq!(stdout(&output), "");
+        assert!(stderr(&output).contains("5 rows of 320 logits"), "{}", stderr(&output));
+        let bytes = std::fs::read(&file).expect("written");
+        bytes
+            .as_chunks::<4>()
+            .0
+            .iter()
+            .map(|&b| f32::from_le_bytes(b))
+            .collect()
+    };
+    let (whole, apart) = (written(&[]), written(&["--chunk", "2"]));
+    let model = Model::open(tiny()).expect("a committed model");
+    let options = EngineOptions {
+        kv: KvType::F32,
+        ..EngineOptions::default()
+    };
+    let mut engine = Engine::new(CpuBackend::with_threads(1), &model, options).expect("it fits");
+    let sequence = engine.add_sequence(&ids[..1]).expect("room");
+    let expected: Vec<f32> = (ids.iter())
+        .flat_map(|&id| engine.decode(sequence, id).expect("it runs"))
+        .collect();
+    for found in [&whole, &apart] {
+        assert_eq!(found.len(), ids.len() * 320);
+        let pairs = found.iter().zip(&expected);
+        let worst = pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+        assert!(worst < 1e-4, "{worst}");
+    }
+    let before = std::fs::read(&file).expect("there");
+    let output = generate(&["--ids", "98,320", "--logits", to]);
+    assert!(!output.status.success() && stderr(&output).contains("320"));
+    assert_eq!(std::fs::read(&file).expect("there"), before);
+    assert_eq!(std::fs::read_dir(&folder).expect("there").count(), 1);
+    let output = generate(&["--ids", "98", "--logits", "/no/such/folder/logits"]);
+    assert!(
+        stderr(&output).contains("/no/such/folder/logits"),
+        "{}",
+        stderr(&output)
+    );
+    for (arguments, said) in [
+        (&["--logits", to][..], "--ids"),
+        (&["--prompt", "a", "--logits", to], "--logits"),
+    ] {
+        let output = generate(arguments);
+        assert!(
+            !output.status.success() && stderr(&output).contains(said),
+            "{}",
+            stderr(&output)
+        );
+    }
 }
 
 /// A reader that goes away ends the program with an error and without a panic.
