@@ -174,8 +174,8 @@ pub enum ModelError {
         /// Its type.
         found: String,
     },
-    /// A divisor of rotary frequencies is no positive number.
-    #[error("{name} holds {value} at element {index}: divisors of rotary frequencies must be finite and positive")]
+    /// A divisor of rotary frequencies is 0 or no finite number.
+    #[error("{name} holds {value} at element {index}: divisors of rotary frequencies must be finite and not 0")]
     RopeFactor {
         /// The tensor, or where the configuration lists them.
         name: String,

@@ -5,8 +5,9 @@ use rocmforge_ggml::{GluKind, RopeStyle};
 use super::llama::{self, Dense, GGUF, JSON};
 use super::{Architecture, Compose};
 use crate::config::OutputMatrix;
-use crate::config::rules::{self, Rules, Window};
+use crate::config::rules::{self, Rules, Softcaps, Window};
 use crate::keys::Known;
+use crate::layers::NetworkRule;
 use crate::step::NormOffset;
 
 /// Llama with GELU, norms of query and key and after both branches, scaled embeddings, and a window on all but every sixth layer.
@@ -20,6 +21,10 @@ pub(super) const GEMMA3: Architecture = Architecture {
         },
         window_theta: Some(10_000.0),
         wide_scale_layers: Some(62),
+        softcaps: Softcaps {
+            attention: false,
+            logits: true,
+        },
         known: Known {
             ignored: &[rules::GGUF_IGNORED],
             features: &[rules::GGUF_FEATURES, rules::GGUF_EXPERTS, rules::GGUF_SHARED_EXPERT],
@@ -35,6 +40,10 @@ pub(super) const GEMMA3: Architecture = Architecture {
         window_theta: Some(10_000.0),
         output: OutputMatrix::Embedding,
         score_divisor: Some(256.0),
+        softcaps: Softcaps {
+            attention: true,
+            logits: true,
+        },
         window: Window::Pattern {
             window: Some(4096),
             period: 6,
@@ -54,7 +63,10 @@ pub(super) const GEMMA3: Architecture = Architecture {
     }],
     compose: Compose::Decoder(|t, c, context| {
         let dense = Dense {
-            glu: GluKind::Geglu,
+            network: NetworkRule {
+                glu: GluKind::Geglu,
+                ..llama::UNSCALED
+            },
             qk_norm: true,
             post_norms: true,
             scaled_embedding: true,

@@ -4,12 +4,12 @@ use rocmforge_ggml::{GluKind, RopeStyle, TensorId};
 
 use super::{Architecture, Compose};
 use crate::ModelError;
-use crate::config::rules::{self, ExpertWidth, Experts as ExpertRules, Rules, Window};
+use crate::config::rules::{self, ExpertWidth, Experts as ExpertRules, Rules, Softcaps, Window};
 use crate::config::{DecoderConfig, OutputMatrix, RopeFactors};
 use crate::keys::Known;
 use crate::layers::{
-    Attention, AttentionShape, Decoder, Experts, ExpertsNames, Gated, GatedNames, Layer, Norm, NormRule, Part,
-    SharedExpert, Sublayer,
+    Attention, AttentionShape, Decoder, Experts, ExpertsNames, Gated, GatedNames, Layer, NetworkRule, Norm, NormRule,
+    Part, SharedExpert, Sublayer,
 };
 use crate::step::{NormOffset, Place, Tensors};
 use crate::weights::Name;
@@ -66,6 +66,7 @@ pub(super) const JSON: Rules = Rules {
     original_context: None,
     output: OutputMatrix::Own,
     score_divisor: None,
+    softcaps: Softcaps::NONE,
     wide_scale_layers: None,
     window: Window::Never,
     experts: None,
@@ -115,8 +116,8 @@ const MIXTRAL: Rules = Rules {
 /// What the layers of a dense relative have that Llama's lack.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Dense {
-    /// How gate and up projection are joined.
-    pub(super) glu: GluKind,
+    /// Feed-forward networks and experts.
+    pub(super) network: NetworkRule,
     /// Query, key and value must have a bias. Without, they may: some checkpoints of other architectures were trained with biases.
     pub(super) qkv_bias: bool,
     /// Queries and keys are normalised per head before rotary embedding.
@@ -133,7 +134,10 @@ pub(super) struct Dense {
 
 impl Dense {
     pub(super) const PLAIN: Self = Self {
-        glu: GluKind::Swiglu,
+        network: NetworkRule {
+            glu: GluKind::Swiglu,
+            scaled: true,
+        },
         qkv_bias: false,
         qk_norm: false,
         post_norms: false,
@@ -166,6 +170,12 @@ const ROPE_FACTORS: Name = Name::new("rope_freqs.weight", "");
 const ROPE_FACTORS_SHORT: Name = Name::new("rope_factors_short.weight", "");
 const ROPE_FACTORS_LONG: Name = Name::new("rope_factors_long.weight", "");
 
+/// A network whose products have no factors.
+pub(super) const UNSCALED: NetworkRule = NetworkRule {
+    scaled: false,
+    ..Dense::PLAIN.network
+};
+
 /// A decoder of dense layers, for sequences of at most `context` tokens.
 pub(super) fn decoder(
     t: &mut Tensors<'_>,
@@ -197,15 +207,15 @@ pub(super) fn decoder(
                     index,
                     experts,
                     c.width,
-                    dense.glu,
+                    dense.network,
                 )?));
                 if let Some(shared) = experts.shared {
-                    feed_forward.push(Box::new(SharedExpert::new(t, shared, c.width, dense.glu)?));
+                    feed_forward.push(Box::new(SharedExpert::new(t, shared, c.width, dense.network)?));
                 }
             }
             None => {
                 let sizes = [c.width, c.ff.of(index)];
-                feed_forward.push(Box::new(Gated::new(t, GatedNames::PLAIN, sizes, dense.glu)?));
+                feed_forward.push(Box::new(Gated::new(t, GatedNames::PLAIN, sizes, dense.network)?));
             }
         }
         Ok(Layer(vec![

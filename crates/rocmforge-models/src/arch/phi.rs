@@ -2,8 +2,8 @@
 
 use rocmforge_ggml::RopeStyle;
 
-use super::Architecture;
-use super::llama::{GGUF, JSON, LLAMA};
+use super::llama::{self, Dense, GGUF, JSON};
+use super::{Architecture, Compose};
 use crate::config::rules::{self, Rules, Window};
 use crate::keys::Known;
 
@@ -31,5 +31,11 @@ pub(super) const PHI3: Architecture = Architecture {
         known: rules::JSON,
         ..JSON
     }],
-    ..LLAMA
+    compose: Compose::Decoder(|t, c, context| {
+        let dense = Dense {
+            network: llama::UNSCALED,
+            ..Dense::PLAIN
+        };
+        llama::decoder(t, c, context, &dense)
+    }),
 };

@@ -22,6 +22,7 @@ pub(super) const QWEN2: Architecture = Architecture {
             context,
             &Dense {
                 qkv_bias: true,
+                network: llama::UNSCALED,
                 ..Dense::PLAIN
             },
         )

@@ -184,8 +184,6 @@ impl DecoderConfig {
             long_factors,
         };
         let (rope, rope_factors) = rope::take(k, rules, &sizes)?;
-        // Where the architecture has none, a config.json has not these keys either.
-        let has_softcaps = k.is_gguf() || rules.score_divisor.is_some();
         let divisor = match rules.score_divisor {
             Some(absent) => Some(k.number(SCORE_DIVISOR, &POSITIVE, Some(absent))?),
             None => (rules.wide_scale_layers == Some(layers)).then_some(of_width as f32),
@@ -207,12 +205,14 @@ impl DecoderConfig {
             rope_factors,
             window,
             windowed,
-            attention_softcap: if has_softcaps {
-                k.factor(ATTENTION_SOFTCAP)?
-            } else {
-                None
+            attention_softcap: match rules.softcaps.attention {
+                true => k.factor(ATTENTION_SOFTCAP)?,
+                false => None,
             },
-            logit_softcap: if has_softcaps { k.factor(LOGIT_SOFTCAP)? } else { None },
+            logit_softcap: match rules.softcaps.logits {
+                true => k.factor(LOGIT_SOFTCAP)?,
+                false => None,
+            },
             output: match k.take(TIED)? {
                 None => rules.output,
                 Some(true) => OutputMatrix::Embedding,

@@ -33,6 +33,21 @@ pub(crate) enum Window {
     },
 }
 
+/// Scores that a file may state a bound of.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Softcaps {
+    /// Those of attention.
+    pub(crate) attention: bool,
+    pub(crate) logits: bool,
+}
+
+impl Softcaps {
+    pub(crate) const NONE: Self = Self {
+        attention: false,
+        logits: false,
+    };
+}
+
 /// How files of one kind state an architecture.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rules {
@@ -54,6 +69,8 @@ pub(crate) struct Rules {
     pub(crate) output: OutputMatrix,
     /// `query_pre_attn_scalar` where the model has this setting and the key is absent.
     pub(crate) score_divisor: Option<f32>,
+    /// Which scores have a bound where the file states one.
+    pub(crate) softcaps: Softcaps,
     /// With this many layers, scores are divided by the square root of width / heads and not of the head's length.
     pub(crate) wide_scale_layers: Option<usize>,
     pub(crate) window: Window,
@@ -159,9 +176,13 @@ pub(crate) const JSON: Known = Known {
 };
 
 /// Keys of GGUF without effect on numbers: notes of converters, and settings of uses that are no decoding. The norms of these architectures are RMS norms,
-/// whatever else a converter found; the number of tokens decides where there are any; the rest is of YaRN, where the rule is another.
-pub(crate) const GGUF_IGNORED: &str = "attention.layer_norm_epsilon decoder_start_token_id pooling_type vocab_size rope.scaling.finetuned \
-    tensor_data_layout rope.scaling.yarn_beta_fast rope.scaling.yarn_beta_slow";
+/// whatever else a converter found; the number of tokens decides where there are any; YaRN, where the rule is another. The rest are settings of other
+/// architectures that are not 0 where llama.cpp saves a model, which reads them for these architectures only.
+pub(crate) const GGUF_IGNORED: &str = "attention.layer_norm_epsilon classifier.output_labels dense_2_feat_in dense_2_feat_out dense_3_feat_in \
+    dense_3_feat_out decoder_start_token_id pooling_type vocab_size rope.scaling.finetuned \
+    tensor_data_layout rope.scaling.yarn_beta_fast rope.scaling.yarn_beta_slow \
+    activation.situ_beta attention.indexer.kpool_select_tail attention.rope_pattern attn_logit_softcapping deepstack_mapping expert_group_scale \
+    final_logit_softcapping kda.gate_lower_bound router_logit_softcapping token_shift_count";
 /// Settings of layers with a window, where no layer has one.
 pub(crate) const GGUF_WINDOW_LAYERS: &str = "attention.key_length_swa attention.sliding_window_pattern attention.value_length_swa \
     rope.dimension_count_swa rope.freq_base_swa";
@@ -169,9 +190,28 @@ pub(crate) const GGUF_WINDOW_LAYERS: &str = "attention.key_length_swa attention.
 /// Settings of GGUF that turn something on where they are not 0; llama.cpp writes all of them into the files that it saves.
 pub(crate) const GGUF_FEATURES: &[(&str, &str)] = &[
     ("ALiBi", "attention.max_alibi_bias"),
+    (
+        "Mamba layers",
+        "ssm.conv_kernel ssm.dt_b_c_rms ssm.group_count ssm.inner_size ssm.state_size ssm.time_step_rank",
+    ),
+    (
+        "RWKV layers",
+        "rescale_every_n_layers time_decay_extra_dim time_mix_extra_dim wkv.head_size",
+    ),
     ("Swin norms", "swin_norm"),
     ("a base that grows with the context", "rope.scaling.alpha"),
     ("a bound of queries, keys and values", "attention.clamp_kqv"),
+    ("a bound of the network", "swiglu_clamp_exp swiglu_clamp_shexp"),
+    (
+        "a choice of keys",
+        "attention.indexer.block_size attention.indexer.head_count attention.indexer.key_length attention.indexer.kpool \
+        attention.indexer.local_blocks attention.indexer.top_k attention.indexer.types",
+    ),
+    (
+        "a vocoder",
+        "convnext.block_count convnext.embedding_length posnet.block_count posnet.embedding_length",
+    ),
+    ("another activation", "activation.situ_linear_beta"),
     ("a factor on embeddings", "embedding_scale"),
     ("a factor on logits", "logit_scale"),
     ("a factor on the attention's output", "attention.output_scale"),
@@ -187,16 +227,40 @@ pub(crate) const GGUF_FEATURES: &[(&str, &str)] = &[
         "attention.group_norm_epsilon attention.group_norm_groups",
     ),
     ("image features in several layers", "n_deepstack_layers"),
-    ("latent attention", "attention.kv_lora_rank attention.q_lora_rank"),
+    (
+        "keys in groups",
+        "attention.compress_ratios attention.compress_rope_freq_base attention.output_group_count attention.output_lora_rank",
+    ),
+    (
+        "latent attention",
+        "attention.key_length_mla attention.key_length_mla_swa attention.kv_lora_rank attention.kv_lora_rank_swa attention.q_lora_rank \
+         attention.value_length_mla attention.value_length_mla_swa",
+    ),
     ("layers that predict further tokens", "nextn_predict_layers"),
     ("layers that share keys and values", "attention.shared_kv_layers"),
     (
         "mixture of experts",
-        "expert_gating_func expert_group_count expert_group_used_count expert_weights_scale interleave_moe_layer_step leading_dense_block_count moe_every_n_layers router_logit_softcapping",
+        "expert_chunk_feed_forward_length expert_gating_func expert_group_count expert_group_used_count expert_latent_length \
+         expert_weights_scale experts_per_group interleave_moe_layer_step leading_dense_block_count moe_every_n_layers",
+    ),
+    (
+        "layers that are run again",
+        "hrm.h_cycles hrm.l_cycles hrm.layers_per_stack hrm.prefix_lm",
+    ),
+    ("linear attention", "kda.head_dim kda.safe_gate"),
+    (
+        "low-rank recurrence",
+        "attention.decay_lora_rank attention.gate_lora_rank attention.iclr_lora_rank attention.value_residual_mix_lora_rank",
     ),
     ("parallel branches", "use_parallel_residual"),
     ("positions with several axes", "rope.dimension_sections"),
     ("recurrent layers", "attention.recurrent_layers"),
+    (
+        "several residual streams",
+        "attn_res.block_size hash_layer_count hyper_connection.count hyper_connection.epsilon hyper_connection.low_rank \
+         hyper_connection.magnitude hyper_connection.sinkhorn_iterations",
+    ),
+    ("short convolutions", "shortconv.l_cache"),
     ("relative positions", "attention.relative_buckets_count"),
 ];
 /// Experts, where an architecture has none: a softmax over all scores chooses, and the chosen factors sum up to 1.

@@ -61,7 +61,7 @@ impl Decoder {
             false => {
                 // A copy of the embedding's.
                 t.allow(OUTPUT.weight);
-                Linear::of_table(t, embedding, OUTPUT.bias, c.vocab)?
+                Linear::of_table(t, embedding, OUTPUT, c.vocab)?
             }
         };
         for head in OTHER_HEADS {

@@ -2,10 +2,10 @@
 
 use rocmforge_ggml::{GgmlResult, GluKind, Op, SoftMax, TensorId, Unary};
 
-use super::{Gated, GatedNames, Linear, Part};
+use super::{Gated, GatedNames, Linear, NetworkRule, Part};
 use crate::ModelError;
 use crate::config::{ExpertsConfig, SharedExpertConfig};
-use crate::step::{Fused, Place, StepGraph, Tensors};
+use crate::step::{Place, StepGraph, Tensors};
 use crate::weights::{ExpertNames, LinearNames, Name};
 
 /// Names of the router, of the three matrices of all experts, and of gate and up in one.
@@ -15,57 +15,81 @@ pub(crate) struct ExpertsNames {
     pub(crate) gate: ExpertNames,
     pub(crate) up: ExpertNames,
     pub(crate) down: ExpertNames,
-    pub(crate) gate_up: LinearNames,
+    pub(crate) gate_up: Name,
 }
 
 macro_rules! experts_names {
-    ($router:literal, $experts:literal: $gate:literal, $up:literal, $down:literal) => {
+    ($part:literal: $gate:literal, $up:literal, $down:literal) => {
         ExpertsNames {
-            router: LinearNames::new("blk.*.ffn_gate_inp", concat!($experts, $router)),
-            gate: ExpertNames {
-                together: Name::new("blk.*.ffn_gate_exps.weight", ""),
-                apart: Name::new(
-                    "blk.*.ffn_gate.@.weight",
-                    concat!($experts, "experts.@.", $gate, ".weight"),
-                ),
-            },
-            up: ExpertNames {
-                together: Name::new("blk.*.ffn_up_exps.weight", ""),
-                apart: Name::new("blk.*.ffn_up.@.weight", concat!($experts, "experts.@.", $up, ".weight")),
-            },
-            down: ExpertNames {
-                together: Name::new("blk.*.ffn_down_exps.weight", concat!($experts, "experts.down_proj")),
-                apart: Name::new(
-                    "blk.*.ffn_down.@.weight",
-                    concat!($experts, "experts.@.", $down, ".weight"),
-                ),
-            },
-            gate_up: LinearNames {
-                weight: Name::new(
-                    "blk.*.ffn_gate_up_exps.weight",
-                    concat!($experts, "experts.gate_up_proj"),
-                ),
-                bias: Name::new("", ""),
-            },
+            router: LinearNames::new("blk.*.ffn_gate_inp", concat!($part, "gate")),
+            gate: experts_names!("gate", $part, $gate, ""),
+            up: experts_names!("up", $part, $up, ""),
+            down: experts_names!("down", $part, $down, concat!($part, "experts.down_proj")),
+            gate_up: Name::new("blk.*.ffn_gate_up_exps.weight", concat!($part, "experts.gate_up_proj")),
+        }
+    };
+    ($kind:literal, $part:literal, $own:literal, $together:expr) => {
+        ExpertNames {
+            together: Name::new(concat!("blk.*.ffn_", $kind, "_exps.weight"), $together),
+            apart: Name::new(
+                concat!("blk.*.ffn_", $kind, ".@.weight"),
+                concat!($part, "experts.@.", $own, ".weight"),
+            ),
+            scale: Name::new(concat!("blk.*.ffn_", $kind, "_exps.scale"), ""),
+            input_scale: Name::new(concat!("blk.*.ffn_", $kind, "_exps.input_scale"), ""),
         }
     };
 }
 
 impl ExpertsNames {
     /// Those of most models.
-    pub(crate) const PLAIN: Self = experts_names!("gate", "model.layers.*.mlp.": "gate_proj", "up_proj", "down_proj");
+    pub(crate) const PLAIN: Self = experts_names!("model.layers.*.mlp.": "gate_proj", "up_proj", "down_proj");
     /// Mixtral's.
-    pub(crate) const MIXTRAL: Self = experts_names!("gate", "model.layers.*.block_sparse_moe.": "w1", "w3", "w2");
+    pub(crate) const MIXTRAL: Self = experts_names!("model.layers.*.block_sparse_moe.": "w1", "w3", "w2");
+}
+
+/// A matrix of each expert, `[count, cols, rows]`, and a factor on the products of each, `[count, 1]`, where the file has them.
+#[derive(Debug)]
+struct Matrices {
+    weights: TensorId,
+    scales: Option<TensorId>,
+}
+
+impl Matrices {
+    fn new(
+        t: &mut Tensors<'_>,
+        names: ExpertNames,
+        fused: Option<(Name, usize, usize)>,
+        shape: [usize; 3],
+        rule: NetworkRule,
+    ) -> Result<Self, ModelError> {
+        t.allow(names.input_scale);
+        let scale = rule.scale(t, names.scale);
+        Ok(Self {
+            weights: t.experts(names, fused, shape)?,
+            scales: t.has(scale)?.then(|| t.column(scale, shape[0])).transpose()?,
+        })
+    }
+
+    /// The products of `x` with the experts of each token: `ids` is u32 `[tokens, used]`, the result `[tokens, used, rows]`.
+    fn build(&self, g: &mut StepGraph<'_>, x: TensorId, ids: TensorId, used: usize) -> GgmlResult<TensorId> {
+        let products = g.push(Op::MulMatId, &[x, self.weights, ids])?;
+        let Some(scales) = self.scales else { return Ok(products) };
+        let tokens = g.tokens();
+        let ids = g.reshape(ids, [tokens * used])?;
+        let chosen = g.push(Op::GetRows, &[scales, ids])?;
+        let chosen = g.reshape(chosen, [tokens, used, 1])?;
+        g.push(Op::Mul, &[products, chosen])
+    }
 }
 
 /// Gated feed-forward networks and their router.
 #[derive(Debug)]
 pub(crate) struct Experts {
     router: Linear,
-    /// Matrices of all experts: `[count, width, inner]`, and `[count, inner, width]` for `down`.
-    gate: TensorId,
-    up: TensorId,
-    down: TensorId,
+    gate: Matrices,
+    up: Matrices,
+    down: Matrices,
     config: ExpertsConfig,
     width: usize,
     glu: GluKind,
@@ -82,24 +106,20 @@ impl Experts {
         layer: usize,
         config: &ExpertsConfig,
         width: usize,
-        glu: GluKind,
+        rule: NetworkRule,
     ) -> Result<Self, ModelError> {
         let &ExpertsConfig { count, inner, .. } = config;
         let router = Linear::new(t, names.router, None, [count, width])?;
         t.at(Place::Experts(layer));
-        let half = |first| Fused {
-            names: names.gate_up,
-            first,
-            of: 2 * inner,
-        };
+        let half = |first| Some((names.gate_up, first, 2 * inner));
         let experts = Self {
             router,
-            gate: t.experts(names.gate, Some(&half(0)), [count, inner, width])?,
-            up: t.experts(names.up, Some(&half(inner)), [count, inner, width])?,
-            down: t.experts(names.down, None, [count, width, inner])?,
+            gate: Matrices::new(t, names.gate, half(0), [count, inner, width], rule)?,
+            up: Matrices::new(t, names.up, half(inner), [count, inner, width], rule)?,
+            down: Matrices::new(t, names.down, None, [count, width, inner], rule)?,
             config: config.clone(),
             width,
-            glu,
+            glu: rule.glu,
         };
         t.at(Place::Layer(layer));
         Ok(experts)
@@ -128,14 +148,14 @@ impl Part for Experts {
         let (tokens, used, width) = (g.tokens(), self.config.used, self.width);
         let [ids, factors] = self.choose(g, x)?;
         let rows = g.reshape(x, [tokens, 1, width])?;
-        let gate = g.push(Op::MulMatId, &[rows, self.gate, ids])?;
-        let up = g.push(Op::MulMatId, &[rows, self.up, ids])?;
+        let gate = self.gate.build(g, rows, ids, used)?;
+        let up = self.up.build(g, rows, ids, used)?;
         let glu = Op::Glu {
             kind: self.glu,
             swapped: false,
         };
         let inner = g.push(glu, &[gate, up])?;
-        let results = g.push(Op::MulMatId, &[inner, self.down, ids])?;
+        let results = self.down.build(g, inner, ids, used)?;
         // The sum of the results times their factors is a product for each token.
         let factors = g.reshape(factors, [tokens, 1, used])?;
         let sum = g.push(Op::MulMat, &[factors, results])?;
@@ -147,7 +167,7 @@ const SHARED: GatedNames = GatedNames {
     gate: LinearNames::new("blk.*.ffn_gate_shexp", "model.layers.*.mlp.shared_expert.gate_proj"),
     up: LinearNames::new("blk.*.ffn_up_shexp", "model.layers.*.mlp.shared_expert.up_proj"),
     down: LinearNames::new("blk.*.ffn_down_shexp", "model.layers.*.mlp.shared_expert.down_proj"),
-    gate_up: LinearNames::new("", ""),
+    gate_up: LinearNames::NONE,
 };
 const SHARED_FACTOR: Name = Name::new(
     "blk.*.ffn_gate_inp_shexp.weight",
@@ -171,11 +191,11 @@ impl SharedExpert {
         t: &mut Tensors<'_>,
         config: SharedExpertConfig,
         width: usize,
-        glu: GluKind,
+        rule: NetworkRule,
     ) -> Result<Self, ModelError> {
         let factor = config.gated.then(|| t.row(SHARED_FACTOR, width)).transpose()?;
         Ok(Self {
-            network: Gated::new(t, SHARED, [width, config.inner], glu)?,
+            network: Gated::new(t, SHARED, [width, config.inner], rule)?,
             factor,
         })
     }

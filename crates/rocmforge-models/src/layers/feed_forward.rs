@@ -5,7 +5,7 @@ use rocmforge_ggml::{GgmlResult, GluKind, Op, TensorId, Unary};
 use super::{Linear, Part};
 use crate::ModelError;
 use crate::step::{Fused, StepGraph, Tensors};
-use crate::weights::LinearNames;
+use crate::weights::{LinearNames, Name};
 
 /// Names of the three maps, and of gate and up in one.
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +26,23 @@ impl GatedNames {
     };
 }
 
+/// What the networks of a model have in common.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NetworkRule {
+    /// How gate and up projection are joined.
+    pub(crate) glu: GluKind,
+    /// Factors that the file states of the products are applied. llama.cpp loads them for all architectures, and applies them in some.
+    pub(crate) scaled: bool,
+}
+
+impl NetworkRule {
+    /// The name of a factor that is applied; [`Name::NONE`] if none is.
+    pub(crate) fn scale(self, t: &mut Tensors<'_>, name: Name) -> Name {
+        t.allow(name);
+        if self.scaled { name } else { Name::NONE }
+    }
+}
+
 /// A gated feed-forward network.
 #[derive(Debug)]
 pub(crate) struct Gated {
@@ -44,8 +61,18 @@ impl Gated {
         t: &mut Tensors<'_>,
         names: GatedNames,
         [width, inner]: [usize; 2],
-        glu: GluKind,
+        rule: NetworkRule,
     ) -> Result<Self, ModelError> {
+        let mut applied = |names: LinearNames| LinearNames {
+            scale: rule.scale(t, names.scale),
+            ..names
+        };
+        let names = GatedNames {
+            gate: applied(names.gate),
+            up: applied(names.up),
+            down: applied(names.down),
+            gate_up: applied(names.gate_up),
+        };
         let is_fused = !t.has(names.gate.weight)? && t.has_shape(names.gate_up.weight, &[2 * inner, width])?;
         let half = |first| {
             is_fused.then_some(Fused {
@@ -56,11 +83,14 @@ impl Gated {
         };
         // A file without the fused matrix lacks `up` first.
         let up = Linear::new(t, names.up, half(inner).as_ref(), [inner, width])?;
+        let gate = Linear::new(t, names.gate, half(0).as_ref(), [inner, width])?;
+        let down = Linear::new(t, names.down, None, [width, inner])?;
+        // As llama.cpp computes it.
         Ok(Self {
-            gate: Linear::new(t, names.gate, half(0).as_ref(), [inner, width])?,
-            up,
-            down: Linear::new(t, names.down, None, [width, inner])?,
-            glu,
+            gate: gate.scaling_bias(),
+            up: up.scaling_bias(),
+            down: down.scaling_bias(),
+            glu: rule.glu,
         })
     }
 }

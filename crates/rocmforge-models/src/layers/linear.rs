@@ -1,23 +1,27 @@
-//! Linear map: a product with a matrix, and a bias where the file has one.
+//! Linear map: a product with a matrix, a factor and a bias where the file has them.
 
 use rocmforge_ggml::{GgmlResult, Op, TensorId};
 
 use crate::ModelError;
 use crate::step::{Fused, StepGraph, Tensors};
-use crate::weights::{LinearNames, Name};
+use crate::weights::LinearNames;
 
-/// A matrix with or without a bias.
+/// A matrix, with a factor on its products and a bias where the file has them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Linear {
     weight: TensorId,
+    /// f32 `[1]`.
+    scale: Option<TensorId>,
     bias: Option<TensorId>,
+    /// The factor multiplies the bias, too.
+    scales_bias: bool,
 }
 
 impl Linear {
-    /// A matrix of `[rows, cols]`, which may be rows of another, and a bias where the file has one.
+    /// A matrix of `[rows, cols]`, which may be rows of another.
     ///
     /// # Errors
-    /// The matrix is missing, or it or the bias has another shape.
+    /// The matrix is missing, or it or another tensor has another shape.
     pub(crate) fn new(
         t: &mut Tensors<'_>,
         names: LinearNames,
@@ -25,9 +29,21 @@ impl Linear {
         shape: [usize; 2],
     ) -> Result<Self, ModelError> {
         let weight = t.matrix(names.weight, fused, shape)?;
+        let whole = match fused {
+            Some(fused) if !t.has(names.weight)? => fused.names,
+            _ => names,
+        };
+        t.allow(whole.input_scale);
         let has_bias = t.has(names.bias)? || fused.map_or(Ok(false), |fused| t.has(fused.names.bias))?;
-        let bias = has_bias.then(|| t.vector(names.bias, fused, shape[0])).transpose()?;
-        Ok(Self { weight, bias })
+        Ok(Self {
+            weight,
+            scale: t
+                .has(whole.scale)?
+                .then(|| t.vector(whole.scale, None, 1))
+                .transpose()?,
+            bias: has_bias.then(|| t.vector(names.bias, fused, shape[0])).transpose()?,
+            scales_bias: false,
+        })
     }
 
     /// A matrix with a bias.
@@ -40,24 +56,60 @@ impl Linear {
         fused: Option<&Fused>,
         shape: [usize; 2],
     ) -> Result<Self, ModelError> {
-        let weight = t.matrix(names.weight, fused, shape)?;
-        let bias = Some(t.vector(names.bias, fused, shape[0])?);
-        Ok(Self { weight, bias })
+        let found = Self::new(t, names, fused, shape)?;
+        match found.bias {
+            Some(_) => Ok(found),
+            None => t.vector(names.bias, fused, shape[0]).map(|_| found),
+        }
     }
 
-    /// The matrix of a table, whose rows are looked up elsewhere, and a bias where the file has one.
+    /// The matrix of a table, whose rows are looked up elsewhere.
     ///
     /// # Errors
-    /// The bias has another shape.
-    pub(crate) fn of_table(t: &mut Tensors<'_>, table: TensorId, bias: Name, rows: usize) -> Result<Self, ModelError> {
-        let weight = t.table_as_matrix(table)?;
-        let bias = t.has(bias)?.then(|| t.vector(bias, None, rows)).transpose()?;
-        Ok(Self { weight, bias })
+    /// Another tensor has another shape.
+    pub(crate) fn of_table(
+        t: &mut Tensors<'_>,
+        table: TensorId,
+        names: LinearNames,
+        rows: usize,
+    ) -> Result<Self, ModelError> {
+        t.allow(names.input_scale);
+        Ok(Self {
+            weight: t.table_as_matrix(table)?,
+            scale: t
+                .has(names.scale)?
+                .then(|| t.vector(names.scale, None, 1))
+                .transpose()?,
+            bias: t
+                .has(names.bias)?
+                .then(|| t.vector(names.bias, None, rows))
+                .transpose()?,
+            scales_bias: false,
+        })
     }
 
-    /// Adds the product's node.
+    /// The same, whose factor multiplies the bias, too.
+    pub(crate) fn scaling_bias(self) -> Self {
+        Self {
+            scales_bias: true,
+            ..self
+        }
+    }
+
+    /// Adds the product's nodes.
     pub(crate) fn build(&self, g: &mut StepGraph<'_>, x: TensorId) -> GgmlResult<TensorId> {
-        let inputs: Vec<TensorId> = [x, self.weight].into_iter().chain(self.bias).collect();
-        g.push(Op::MulMat, &inputs)
+        let product = |g: &mut StepGraph<'_>, bias: Option<TensorId>| {
+            let inputs: Vec<TensorId> = [x, self.weight].into_iter().chain(bias).collect();
+            g.push(Op::MulMat, &inputs)
+        };
+        let Some(scale) = self.scale else {
+            return product(g, self.bias);
+        };
+        let first = product(g, self.bias.filter(|_| self.scales_bias))?;
+        let scaled = g.push(Op::Mul, &[first, scale])?;
+        match self.bias.filter(|_| !self.scales_bias) {
+            None => Ok(scaled),
+            Some(bias) => g.push(Op::Add, &[scaled, bias]),
+        }
     }
 }

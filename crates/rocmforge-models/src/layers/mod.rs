@@ -16,7 +16,7 @@ use rocmforge_ggml::{GgmlResult, Op, TensorId};
 pub(crate) use attention::{Attention, AttentionShape};
 pub(crate) use decoder::Decoder;
 pub(crate) use experts::{Experts, ExpertsNames, SharedExpert};
-pub(crate) use feed_forward::{Gated, GatedNames, Plain};
+pub(crate) use feed_forward::{Gated, GatedNames, NetworkRule, Plain};
 pub(crate) use linear::Linear;
 pub(crate) use norm::{Norm, NormRule};
 pub(crate) use self_attention::SelfAttention;

@@ -165,23 +165,23 @@ impl<'a> Tensors<'a> {
     }
 
     /// The matrices of a product for each expert, in the file together or one by one: `[count, rows, cols]` there is a list of `[cols, rows]`
-    /// matrices in column-major order. Each may be some rows of another.
+    /// matrices in column-major order. Each may be some rows of another, whose name is given with the first row and the number of rows.
     ///
     /// # Errors
     /// One is missing, has another shape, or another type than the first.
     pub(crate) fn experts(
         &mut self,
         names: ExpertNames,
-        fused: Option<&Fused>,
+        fused: Option<(Name, usize, usize)>,
         [count, rows, cols]: [usize; 3],
     ) -> Result<TensorId, ModelError> {
         let whole = match fused {
-            Some(fused) if !self.has(names.together)? => self.get(fused.names.weight)?.map(|whole| (whole, fused)),
+            Some((name, first, of)) if !self.has(names.together)? => self.get(name)?.map(|whole| (whole, first, of)),
             _ => None,
         };
-        let weight = if let Some((whole, fused)) = whole {
-            check_shape(&whole, &[count, fused.of, cols])?;
-            whole.rows_of_each(fused.first..fused.first + rows)
+        let weight = if let Some((whole, first, of)) = whole {
+            check_shape(&whole, &[count, of, cols])?;
+            whole.rows_of_each(first..first + rows)
         } else if let Some(pattern) = self.in_file(names.apart)
             && self.source.get(&of_expert(&pattern, 0))?.is_some()
         {
@@ -240,6 +240,18 @@ impl<'a> Tensors<'a> {
         Ok(self.graph.add_tensor(matrix))
     }
 
+    /// A vector as a table with one column, in f32.
+    ///
+    /// # Errors
+    /// As [`Self::vector`].
+    pub(crate) fn column(&mut self, name: Name, rows: usize) -> Result<TensorId, ModelError> {
+        let weight = self.need(name, None, &[rows])?;
+        let name = weight.name.clone();
+        let bytes = Weight::from_f32(&name, &weight.to_f32()?).bytes();
+        let weight = Weight::new(&name, vec![rows, 1], DType::F32, bytes);
+        Ok(self.add(TensorDesc::f32([rows, 1]), Content::Weight(weight)))
+    }
+
     /// A vector, as f32, which may be some rows of another.
     ///
     /// # Errors
@@ -261,7 +273,7 @@ impl<'a> Tensors<'a> {
     /// Divisors of rotary frequencies, as f32.
     ///
     /// # Errors
-    /// As [`Self::vector`], and [`ModelError::RopeFactor`] for one that is no positive number.
+    /// As [`Self::vector`], and [`ModelError::RopeFactor`] for one that is 0 or no finite number.
     pub(crate) fn divisors(&mut self, name: Name, len: usize) -> Result<TensorId, ModelError> {
         let weight = self.need(name, None, &[len])?;
         self.add_divisors(&weight.name, &weight.to_f32()?)
@@ -272,7 +284,7 @@ impl<'a> Tensors<'a> {
     /// # Errors
     /// [`ModelError::RopeFactor`].
     pub(crate) fn add_divisors(&mut self, name: &str, values: &[f32]) -> Result<TensorId, ModelError> {
-        let is_wrong = |value: &f32| !(value.is_finite() && *value > 0.0);
+        let is_wrong = |value: &f32| !(value.is_finite() && *value != 0.0);
         if let Some(index) = values.iter().position(is_wrong) {
             return Err(ModelError::RopeFactor {
                 name: name.to_owned(),

@@ -47,16 +47,30 @@ impl Name {
 pub(crate) struct LinearNames {
     pub(crate) weight: Name,
     pub(crate) bias: Name,
+    /// A factor on the products.
+    pub(crate) scale: Name,
+    /// A factor on inputs that are rounded to NVFP4. Nobody rounds them here.
+    pub(crate) input_scale: Name,
 }
 
 impl LinearNames {
-    /// Those of a map: its name in each kind of file, and then `.weight` and `.bias`.
+    /// Those of no map.
+    pub(crate) const NONE: Self = Self::new("", "");
+
+    /// Those of a map: its name in each kind of file, and then `.weight`, `.bias` and so on.
     pub(crate) const fn new(gguf: &'static str, hugging_face: &'static str) -> Self {
         Self {
             weight: Name::ending(gguf, hugging_face, ".weight"),
             bias: Name::ending(gguf, hugging_face, ".bias"),
+            scale: Name::ending(gguf, "", ".scale"),
+            input_scale: Name::ending(gguf, "", ".input_scale"),
         }
     }
+}
+
+impl Name {
+    /// Of no tensor.
+    pub(crate) const NONE: Self = Self::new("", "");
 }
 
 /// Names of the matrices of all experts.
@@ -66,6 +80,10 @@ pub(crate) struct ExpertNames {
     pub(crate) together: Name,
     /// Of the tensor of each, with `@`.
     pub(crate) apart: Name,
+    /// Of a factor for each.
+    pub(crate) scale: Name,
+    /// As [`LinearNames::input_scale`].
+    pub(crate) input_scale: Name,
 }
 
 /// The name of an expert's tensor, from one with `@`.

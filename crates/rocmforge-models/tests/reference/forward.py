@@ -10,16 +10,17 @@ from gguf_read import Gguf
 
 # What distinguishes the architectures. rope: which elements of a head form a pair ("pairs": 2i and 2i+1; "half": i and
 # i+n/2). gate: activation of the gate half. embedding_scale: the embedding is multiplied by sqrt(width).
+# network_scales: factors on the products of feed-forward networks are applied (true if absent), as llama.cpp does it.
 # normalised: the factors of a token's experts sum up to 1 (true if absent).
 # window_period: layer i has the sliding window unless i % period == period - 1.
 ARCHITECTURES = {
     "llama": {"rope": "pairs"},
-    "qwen2": {"rope": "half"},
-    "qwen2moe": {"rope": "half", "normalised": False},
+    "qwen2": {"rope": "half", "network_scales": False},
+    "qwen2moe": {"rope": "half", "normalised": False, "network_scales": False},
     "qwen3": {"rope": "half"},
     "qwen3moe": {"rope": "half"},
-    "phi3": {"rope": "half"},
-    "gemma3": {"rope": "half", "gate": "gelu", "embedding_scale": True, "window_period": 6},
+    "phi3": {"rope": "half", "network_scales": False},
+    "gemma3": {"rope": "half", "gate": "gelu", "embedding_scale": True, "window_period": 6, "network_scales": False},
 }
 # Gemma 3 with this many layers (27B) scales scores by sqrt(width / heads) instead of sqrt(head size).
 GEMMA3_27B_LAYERS = 62
@@ -80,6 +81,11 @@ class Model:
             _, number, part = name.split(".", 2)
             self.blocks[int(number)][part.removesuffix(".weight")] = load(name)
 
+        if "output.scale" in file:
+            self.output = self.output * load("output.scale")
+        for block in self.blocks:
+            self.apply_scales(block)
+
         full = self.windowed.index(False) if self.window else 0
         self.rotated = key("rope.dimension_count", self.head[full])
         angles = lambda base, rotated: base ** (-2.0 * np.arange(rotated // 2) / rotated)
@@ -109,6 +115,17 @@ class Model:
         """Forgets all positions."""
         self.keys = [np.zeros((0, kv_heads, head)) for kv_heads, head in zip(self.kv_heads, self.head)]
         self.values = [np.zeros((0, kv_heads, head)) for kv_heads, head in zip(self.kv_heads, self.head)]
+
+    def apply_scales(self, block):
+        """Multiplies matrices by the factors on their products; those of networks multiply biases, too."""
+        for name in [name for name in block if name.endswith(".scale")]:
+            label, scale = name.removesuffix(".scale"), block[name]
+            of_network = label.startswith("ffn_")
+            if of_network and not self.rule.get("network_scales", True):
+                continue
+            block[label] = block[label] * (scale[:, None, None] if label.endswith("_exps") else scale)
+            if of_network and label + ".bias" in block:
+                block[label + ".bias"] = block[label + ".bias"] * scale
 
     def rms(self, x, weight):
         return x / np.sqrt((x * x).mean(axis=-1, keepdims=True) + self.eps) * weight

@@ -50,6 +50,8 @@ MODELS = {
     },
     "llama-biases": {"arch": "llama", "sizes": SMALL, "bias": True, "biases": True},
     "llama-fused-biases": {"arch": "llama", "sizes": SMALL, "bias": True, "biases": True, "fused": True},
+    "llama-scales": {"arch": "llama", "sizes": SMALL | {"tied": True}, "bias": True, "biases": True, "scales": True},
+    "llama-fused-scales": {"arch": "llama", "sizes": SMALL, "bias": True, "fused": True, "scales": True},
     "llama-experts": {
         "arch": "llama",
         "sizes": {"width": 32, "layers": 2, "heads": 4, "kv_heads": 2, "head": 8, "ff": 48},
@@ -112,6 +114,19 @@ MODELS = {
         "metadata": {"expert_count": 5, "expert_used_count": 3, "expert_feed_forward_length": 32},
         "weights": "q8_0",
         "qk_norm": True,
+    },
+    "qwen3moe-scales": {
+        "arch": "qwen3moe",
+        "sizes": {"width": 32, "layers": 2, "heads": 3, "kv_heads": 1, "head": 24, "ff": 64},
+        "metadata": {"expert_count": 6, "expert_used_count": 2, "expert_feed_forward_length": 40},
+        "qk_norm": True,
+        "scales": True,
+    },
+    "qwen2-unused-scales": {
+        "arch": "qwen2",
+        "sizes": SMALL | {"tied": True},
+        "bias": True,
+        "scales": True,
     },
     "phi3": {
         "arch": "phi3",
@@ -326,6 +341,15 @@ def tensors(name):
         bias(at + "ffn_down", width)
         if spec.get("post_norms"):
             norm(at + "post_ffw_norm", width)
+    if spec.get("scales"):
+        # Factors on products, one for each expert.
+        for label, data, _ in list(found):
+            label = label.removesuffix(".weight")
+            if "norm" in label or label.endswith((".bias", "token_embd", "ffn_gate_inp")):
+                continue
+            count = len(data) if label.endswith("_exps") else 1
+            vector(label + ".scale", random.uniform(0.5, 1.5, count))
+            vector(label + ".input_scale", random.uniform(0.5, 1.5, count))
     return found
 
 

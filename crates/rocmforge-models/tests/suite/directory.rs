@@ -83,10 +83,13 @@ pub(super) struct Export {
 
 impl Export {
     /// `None` for models with what checkpoints have not: blocks, or free divisors of Llama's frequencies, or its query, key and value in one matrix, or
-    /// heads of layers with a window that differ.
+    /// factors on products, or heads of layers with a window that differ.
     pub(super) fn new(gguf: Gguf) -> Option<Self> {
         let plain = |ty| matches!(ty, TensorType::F32 | TensorType::F16 | TensorType::Bf16);
         if !gguf.tensors().iter().all(|tensor| plain(tensor.ty)) || gguf.tensor("rope_freqs.weight").is_some() {
+            return None;
+        }
+        if gguf.tensors().iter().any(|tensor| tensor.name.ends_with("scale")) {
             return None;
         }
         if gguf.metadata().get("gemma3.attention.key_length_swa").is_some() {

@@ -42,8 +42,8 @@ fn engine(gguf: Gguf) -> Result<(), ModelError> {
 
 /// Each makes every logit NaN, with no word.
 #[test]
-fn divisors_of_rotary_frequencies_are_positive() {
-    for bad in [0.0, -1.0, f32::NAN, f32::INFINITY] {
+fn divisors_of_rotary_frequencies_are_finite_and_not_0() {
+    for bad in [0.0, -0.0, f32::NAN, f32::INFINITY] {
         let gguf = changed(
             "llama-gqa-freqs.gguf",
             "",
@@ -61,7 +61,7 @@ fn divisors_of_rotary_frequencies_are_positive() {
         "",
         None,
         "rope_freqs.weight",
-        &[1.0; 8],
+        &[-1.0; 8],
     ))
     .expect("they are");
 }

@@ -72,10 +72,13 @@ fn a_tensor_too_few_or_too_many_is_refused_by_name() {
         for name in gguf.tensors().iter().map(|tensor| tensor.name.as_str()) {
             let found = refusal(&changed(gguf, Some(name), None));
             match &found {
-                // The embedding's matrix serves for both; not every Llama scales its frequencies; a short context reads one list; a bias may be there.
+                // The embedding's matrix serves for both; not every Llama scales its frequencies; a short context reads one list; a bias may be there, or a
+                // factor.
                 None => {
                     let may = ["output.weight", "rope_freqs.weight", "rope_factors_long.weight"];
-                    let may_lack = may.contains(&name) || tiny.file.starts_with("llama") && name.ends_with(".bias");
+                    let may_lack = may.contains(&name)
+                        || tiny.file.starts_with("llama") && name.ends_with(".bias")
+                        || name.ends_with("scale");
                     assert!(may_lack, "{}: {name}", tiny.file);
                 }
                 // Without the fused matrix three are looked for.
