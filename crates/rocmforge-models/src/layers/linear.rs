@@ -34,14 +34,10 @@ impl Linear {
             _ => names,
         };
         t.allow(whole.input_scale);
-        let has_bias = t.has(names.bias)? || fused.map_or(Ok(false), |fused| t.has(fused.names.bias))?;
         Ok(Self {
             weight,
-            scale: t
-                .has(whole.scale)?
-                .then(|| t.vector(whole.scale, None, 1))
-                .transpose()?,
-            bias: has_bias.then(|| t.vector(names.bias, fused, shape[0])).transpose()?,
+            scale: t.vector_if_there(whole.scale, None, 1)?,
+            bias: t.vector_if_there(names.bias, fused, shape[0])?,
             scales_bias: false,
         })
     }
@@ -57,10 +53,14 @@ impl Linear {
         shape: [usize; 2],
     ) -> Result<Self, ModelError> {
         let found = Self::new(t, names, fused, shape)?;
-        match found.bias {
-            Some(_) => Ok(found),
-            None => t.vector(names.bias, fused, shape[0]).map(|_| found),
-        }
+        let bias = match found.bias {
+            Some(bias) => bias,
+            None => t.vector(names.bias, fused, shape[0])?,
+        };
+        Ok(Self {
+            bias: Some(bias),
+            ..found
+        })
     }
 
     /// The matrix of a table, whose rows are looked up elsewhere.
@@ -76,14 +76,8 @@ impl Linear {
         t.allow(names.input_scale);
         Ok(Self {
             weight: t.table_as_matrix(table)?,
-            scale: t
-                .has(names.scale)?
-                .then(|| t.vector(names.scale, None, 1))
-                .transpose()?,
-            bias: t
-                .has(names.bias)?
-                .then(|| t.vector(names.bias, None, rows))
-                .transpose()?,
+            scale: t.vector_if_there(names.scale, None, 1)?,
+            bias: t.vector_if_there(names.bias, None, rows)?,
             scales_bias: false,
         })
     }

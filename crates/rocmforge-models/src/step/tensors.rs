@@ -183,7 +183,7 @@ impl<'a> Tensors<'a> {
             check_shape(&whole, &[count, of, cols])?;
             whole.rows_of_each(first..first + rows)
         } else if let Some(pattern) = self.in_file(names.apart)
-            && self.source.get(&of_expert(&pattern, 0))?.is_some()
+            && (self.in_file(names.together).is_none() || self.source.get(&of_expert(&pattern, 0))?.is_some())
         {
             self.stacked(&pattern, count, &[rows, cols])?
         } else {
@@ -260,6 +260,20 @@ impl<'a> Tensors<'a> {
         let fused = fused.map(|fused| (fused.names.bias, fused));
         let weight = self.need(name, fused, &[len])?;
         self.add_vector(weight)
+    }
+
+    /// [`Self::vector`], if the file has it.
+    ///
+    /// # Errors
+    /// It has another shape, or its type is no plain float.
+    pub(crate) fn vector_if_there(
+        &mut self,
+        name: Name,
+        fused: Option<&Fused>,
+        len: usize,
+    ) -> Result<Option<TensorId>, ModelError> {
+        let is_there = self.has(name)? || fused.map_or(Ok(false), |fused| self.has(fused.names.bias))?;
+        is_there.then(|| self.vector(name, fused, len)).transpose()
     }
 
     fn add_vector(&mut self, weight: Weight) -> Result<TensorId, ModelError> {

@@ -81,6 +81,21 @@ fn a_layer_of_equal_experts_equals_a_layer_without() {
     }
 }
 
+/// Experts that a directory lacks are named as it would name them.
+#[test]
+fn an_expert_that_is_missing_is_named() {
+    let export = export();
+    for expert in [0, 3] {
+        let mut tensors = export.tensors();
+        let missing = name(1, expert, "gate");
+        tensors.remove(&missing).expect("an expert");
+        match opened(&export.config(), &tensors) {
+            Err(ModelError::MissingTensor { name }) => assert_eq!(name, missing),
+            other => panic!("{expert}: {other:?}"),
+        }
+    }
+}
+
 /// A directory has each expert in a tensor of its own: what the CPU computes with is a copy. A GGUF has them together.
 #[test]
 fn copies_of_experts_are_counted_in_the_plan() {
