@@ -31,7 +31,7 @@ impl Program for WriteLogits<'_> {
         let sequence = engine.add_sequence(self.ids)?;
         let mut width = 0;
         let mut out = BufWriter::new(&mut to);
-        for tokens in self.ids.chunks(settings.chunk.max(1)) {
+        for tokens in self.ids.chunks(engine.chunk()) {
             let outputs = Outputs::All;
             let logits = engine.step(&[Chunk {
                 sequence,

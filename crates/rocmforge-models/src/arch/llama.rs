@@ -170,7 +170,7 @@ const ROPE_FACTORS: Name = Name::new("rope_freqs.weight", "");
 const ROPE_FACTORS_SHORT: Name = Name::new("rope_factors_short.weight", "");
 const ROPE_FACTORS_LONG: Name = Name::new("rope_factors_long.weight", "");
 
-/// A network whose products have no factors.
+/// [`Dense::PLAIN`]'s networks, whose factors on products are not applied.
 pub(super) const UNSCALED: NetworkRule = NetworkRule {
     scaled: false,
     ..Dense::PLAIN.network

@@ -269,10 +269,13 @@ fn experts(k: &mut Keys<'_>, rules: &Rules, ff: usize, layers: usize) -> Result<
     };
     let shared = match absent.shared {
         None => None,
-        Some(absent) => Some(SharedExpertConfig {
-            inner: width(k, SHARED_EXPERT_FF)?.or(absent.inner).unwrap_or(ff),
-            gated: absent.gated,
-        }),
+        Some(absent) => {
+            let inner = width(k, SHARED_EXPERT_FF)?.or(absent.inner).unwrap_or(ff);
+            Some(SharedExpertConfig {
+                inner: k.check(SHARED_EXPERT_FF, inner, &SIZE)?,
+                gated: absent.gated,
+            })
+        }
     };
     let normalised = k.take(EXPERTS_NORMALISED)?.unwrap_or(absent.normalised);
     let step: usize = k.take(EXPERT_STEP)?.unwrap_or(1);
@@ -294,13 +297,7 @@ fn experts(k: &mut Keys<'_>, rules: &Rules, ff: usize, layers: usize) -> Result<
         used,
         inner: k.check(EXPERT_FF, inner.unwrap_or(ff / used), &SIZE)?,
         normalised,
-        shared: match shared {
-            None => None,
-            Some(shared) => Some(SharedExpertConfig {
-                inner: k.check(SHARED_EXPERT_FF, shared.inner, &SIZE)?,
-                ..shared
-            }),
-        },
+        shared,
         layers,
     }))
 }

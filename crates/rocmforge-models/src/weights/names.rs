@@ -19,6 +19,9 @@ pub(crate) struct Name {
 }
 
 impl Name {
+    /// Of no tensor.
+    pub(crate) const NONE: Self = Self::new("", "");
+
     pub(crate) const fn new(gguf: &'static str, hugging_face: &'static str) -> Self {
         Self::ending(gguf, hugging_face, "")
     }
@@ -66,11 +69,6 @@ impl LinearNames {
             input_scale: Name::ending(gguf, "", ".input_scale"),
         }
     }
-}
-
-impl Name {
-    /// Of no tensor.
-    pub(crate) const NONE: Self = Self::new("", "");
 }
 
 /// Names of the matrices of all experts.

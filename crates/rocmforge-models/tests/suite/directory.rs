@@ -194,30 +194,20 @@ impl Export {
             ]
             .into_iter()
             .collect(),
-            "qwen2moe" => [
+            "qwen2moe" | "qwen3moe" => [
                 ("num_experts".to_owned(), json!(number("expert_count"))),
                 ("num_experts_per_tok".to_owned(), json!(number("expert_used_count"))),
                 (
                     "moe_intermediate_size".to_owned(),
                     json!(number("expert_feed_forward_length")),
                 ),
-                (
-                    "shared_expert_intermediate_size".to_owned(),
-                    json!(number("expert_shared_feed_forward_length")),
-                ),
+                ("norm_topk_prob".to_owned(), json!(self.architecture == "qwen3moe")),
             ]
             .into_iter()
-            .collect(),
-            "qwen3moe" => [
-                ("num_experts".to_owned(), json!(number("expert_count"))),
-                ("num_experts_per_tok".to_owned(), json!(number("expert_used_count"))),
-                (
-                    "moe_intermediate_size".to_owned(),
-                    json!(number("expert_feed_forward_length")),
-                ),
-                ("norm_topk_prob".to_owned(), json!(true)),
-            ]
-            .into_iter()
+            .chain(
+                self.usize("expert_shared_feed_forward_length")
+                    .map(|inner| ("shared_expert_intermediate_size".to_owned(), json!(inner))),
+            )
             .collect(),
             "phi3" => [
                 (
