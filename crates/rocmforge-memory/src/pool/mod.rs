@@ -123,8 +123,13 @@ impl<A: Allocator> Pool<A> {
 
     /// A new block of the driver's, as one of the pool's that is in use.
     fn grow(&self, request: &Request<'_, A::Stream>) -> Result<BlockOf<A>, A::Error> {
-        let most = self.lists.lock().worth_keeping(size::rounded(request.bytes));
-        self.trim_to(most);
+        let keep = {
+            // The block gets one of these sizes: the second where memory is short.
+            let lists = self.lists.lock();
+            let [rounded, exact] = [size::rounded(request.bytes), request.bytes].map(|more| lists.worth_keeping(more));
+            rounded.min(exact)
+        };
+        self.trim_to(keep);
         let mut block = match self.rounded(request)? {
             Some(block) => block,
             None => match self.inner.allocate(request) {

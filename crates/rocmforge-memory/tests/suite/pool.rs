@@ -279,6 +279,31 @@ proptest! {
     }
 }
 
+/// The bound on what is held is of what the block has, not of what rounding would have given it.
+#[test]
+fn a_request_that_is_not_rounded_keeps_the_bound() {
+    let mut run = Run::new();
+    let allocate = |bytes| Step::Allocate {
+        bytes,
+        stream: 0,
+        used: false,
+    };
+    for bytes in [MIB / 4, 192 * MIB] {
+        run.step(allocate(bytes));
+    }
+    for which in [0, 0] {
+        run.step(Step::Free { which });
+    }
+    // Room for the request, and not for the 514 MiB that rounding makes of it.
+    let room = run.card.budget().available;
+    run.step(Step::Desktop {
+        others: 5_000_001 + (room.0 - 513 * MIB),
+    });
+    run.step(allocate(512 * MIB + 1));
+    assert_eq!(run.held[0].capacity, Bytes(512 * MIB + 1));
+    run.end();
+}
+
 /// `PROPTEST_CASES` makes it more.
 fn cases() -> u32 {
     let given = std::env::var("PROPTEST_CASES").ok();
