@@ -1,9 +1,9 @@
-// Attention of many tokens over a paged cache in f16 on the matrix unit, with a cap: include/paged16.h.
+// Attention of many tokens over a paged cache in f16 on the matrix unit, with a cap and sinks: include/paged16.h.
 #include "include/paged16.h"
 
-RF_PAGED16(capped_d64, 64, 4, 32, true)
-RF_PAGED16(capped_d128, 128, 4, 32, true)
+RF_PAGED16_CAPPED(64, 4, 32)
+RF_PAGED16_CAPPED(128, 4, 32)
 // There are too few registers on gfx1030, whose products are loops.
 #if !defined(__gfx1030__)
-RF_PAGED16(capped_d256, 256, 2, 16, true)
+RF_PAGED16_CAPPED(256, 2, 16)
 #endif

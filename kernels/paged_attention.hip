@@ -4,7 +4,7 @@
 //
 // Key j of the token's sequence lies in slot table[seq_of[t], j / block_size] * block_size + j % block_size of the caches
 // [blocks * block_size, kv_heads, head_dim], head_dim a multiple of 4, in q8_0 of 32. Token t sees j <= positions[t] and, with a window, positions[t] - j < window.
-// cap(s) is softcap * tanh(s / softcap), or s where softcap is 0.
+// cap(s) is softcap * tanh(s / softcap), or s where softcap is 0. sinks[h], unless sinks is null, is one more logit of head h's softmax, without a key.
 //
 // A block of 256 threads has one token and head. Eight lanes share a key; each group of them goes through every 32nd key with a
 // maximum, a sum and an output of its own, which are joined at the end: by shuffles within 32 lanes, through LDS among the eight
@@ -21,7 +21,8 @@
 // AHEAD keys of a group are in flight together.
 template <class T, u32 D, u32 AHEAD>
 RF_DEVICE void paged(const float *__restrict__ q, const u8 *__restrict__ k, const u8 *__restrict__ v, const u32 *__restrict__ table,
-                     const u32 *__restrict__ seq_of, const u32 *__restrict__ positions, float *__restrict__ out, const Paged &p) {
+                     const u32 *__restrict__ seq_of, const u32 *__restrict__ positions, const float *__restrict__ sinks,
+                     float *__restrict__ out, const Paged &p) {
     constexpr u32 F = D / 32; // fours of a head to a lane: lane, lane + 8, ...
     u32 token = rf_block_x(), head = rf_block_y(), tid = rf_thread();
     u32 group = tid / 8, lane = tid % 8;
@@ -98,15 +99,15 @@ RF_DEVICE void paged(const float *__restrict__ q, const u8 *__restrict__ k, cons
     }
     if (bad) sum = __builtin_nanf("");
 
-    rf_join<D, false>(acc, top, sum, p.head_dim, -RF_INF, to);
+    rf_join<D, true>(acc, top, sum, p.head_dim, sinks ? sinks[head] : -RF_INF, to);
 }
 
 #define RF_PAGED(name, T, D, AHEAD)                                                                                                           \
     RF_KERNEL(RF_ROW_BLOCK)                                                                                                            \
     paged_attention_##name##_d##D(const float *q, const u8 *k, const u8 *v, const u32 *table, const u32 *seq_of, const u32 *positions, \
-                                  float *out, u32 heads, u32 kv_heads, u32 head_dim, u32 block_size, u32 blocks, u32 sequences,        \
+                                  const float *sinks, float *out, u32 heads, u32 kv_heads, u32 head_dim, u32 block_size, u32 blocks, u32 sequences,        \
                                   u32 max_blocks, u32 window, float scale, float softcap, u64 *fault, u32 tag) {                       \
-        paged<T, D, AHEAD>(q, k, v, table, seq_of, positions, out,                                                                            \
+        paged<T, D, AHEAD>(q, k, v, table, seq_of, positions, sinks, out,                                                                            \
                     Paged{heads, kv_heads, head_dim, block_size, blocks, sequences, max_blocks, window, scale, softcap, fault, tag});  \
     }
 

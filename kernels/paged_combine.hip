@@ -4,10 +4,10 @@
 #include "include/team.h"
 
 // out[t, h] of the parts; with q8 as 8-bit activations, too. A block has a token and a head, D / 4 threads a four of it each and every
-// RF_ROW_BLOCK / (D / 4)-th part. grid = (heads, tokens).
+// RF_ROW_BLOCK / (D / 4)-th part. sinks[h], unless sinks is null, is one more logit of head h's softmax, without a key. grid = (heads, tokens).
 template <u32 D>
 RF_DEVICE void paged_combine(const float *__restrict__ sums_of_values, const float *__restrict__ tops, const float *__restrict__ sums,
-                             float *__restrict__ out, u8 *__restrict__ q8, u32 tokens, u32 heads, u32 parts) {
+                             const float *__restrict__ sinks, float *__restrict__ out, u8 *__restrict__ q8, u32 tokens, u32 heads, u32 parts) {
     constexpr u32 FOURS = D / 4, SHARES = RF_ROW_BLOCK / FOURS;
     RF_SHARED f4 results[SHARES][FOURS];
     RF_SHARED float totals[SHARES];
@@ -30,7 +30,7 @@ RF_DEVICE void paged_combine(const float *__restrict__ sums_of_values, const flo
     rf_barrier();
     if (tid >= 32 && tid >= FOURS) return; // whole groups of 32 lanes go on
     bool in = tid < FOURS;
-    total = 0.0f;
+    total = sinks ? rf_exp(sinks[rf_block_x()] - base) : 0.0f; // of a sink far above all scores it is infinity, and the result 0
     result = rf_splat(0.0f);
     for (u32 i = 0; i < SHARES; ++i) {
         total += totals[i];
@@ -44,8 +44,9 @@ RF_DEVICE void paged_combine(const float *__restrict__ sums_of_values, const flo
 
 #define RF_PAGED_COMBINE(D)                                                                                                            \
     RF_KERNEL(RF_ROW_BLOCK)                                                                                                            \
-    paged_combine_d##D(const float *values, const float *tops, const float *sums, float *out, u8 *q8, u32 tokens, u32 heads, u32 parts) { \
-        paged_combine<D>(values, tops, sums, out, q8, tokens, heads, parts);                                                           \
+    paged_combine_d##D(const float *values, const float *tops, const float *sums, const float *sinks, float *out, u8 *q8, u32 tokens,     \
+                       u32 heads, u32 parts) {                                                                                         \
+        paged_combine<D>(values, tops, sums, sinks, out, q8, tokens, heads, parts);                                                    \
     }
 
 RF_PAGED_COMBINE(64)

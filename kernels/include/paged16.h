@@ -18,7 +18,7 @@
 RF_DEVICE u32 narrow(u32 x) { return RF_WAVE == 32 ? rf_uniform(x) : rf_opaque(x); }
 
 // One head of one run.
-template <u32 D, u32 BK> struct Pages16 {
+template <u32 D, u32 BK, bool EXTRA> struct Pages16 {
     typedef RfHalf Type;
     typedef float Out;
     static constexpr bool IN_PARTS = false;
@@ -27,6 +27,7 @@ template <u32 D, u32 BK> struct Pages16 {
     const u32 *blocks;
     float *out, *factors; // factors: one for each query of the block, in LDS
     float inverse_cap;
+    const float *sink; // in LDS, of the head: one more logit of the softmax, without a key; -inf: none
     u32 row, column, own_column; // elements between the keys of two tokens; where the head's begin, in keys and in queries
     u32 first_key, keys;         // the first key that is seen, and one past the last
     bool reports;             // whether this thread reports faults
@@ -96,7 +97,13 @@ template <u32 D, u32 BK> struct Pages16 {
     __attribute__((device, always_inline)) float adjust(float score, u32, u32) const {
         return p.softcap != 0.0f ? rf_softcap(score, p.softcap, inverse_cap) : score;
     }
-    __attribute__((device, always_inline)) float finish(u32, float, float &) const { return 1.0f; }
+    __attribute__((device, always_inline)) float finish(u32, float top, float &total) const {
+        float logit = EXTRA ? *sink : -RF_INF;
+        if (logit == -RF_INF) return 1.0f;
+        float base = rf_max(top, logit), shrink = rf_exp2((top - base) * RF_LOG2E);
+        total = total * shrink + rf_exp2((logit - base) * RF_LOG2E);
+        return shrink;
+    }
     __attribute__((device, always_inline)) static float result(float x) { return x; }
     __attribute__((device, always_inline)) void store(u32 token, u32 at, Chunk chunk) const {
         if (at / 4 < p.head_dim) rf_put4(out + (u64)token * p.heads * p.head_dim + own_column + at / 4, __builtin_bit_cast(f4, chunk));
@@ -105,14 +112,17 @@ template <u32 D, u32 BK> struct Pages16 {
 
 template <u32 D, u32 WAVES, u32 BK, bool EXTRA>
 RF_DEVICE void paged16(const float *__restrict__ q, const RfHalf *__restrict__ k, const RfHalf *__restrict__ v, const u32 *__restrict__ table,
-                       const u32 *__restrict__ seq_of, const u32 *__restrict__ positions, float *__restrict__ out, u32 tokens, const Paged &p) {
+                       const u32 *__restrict__ seq_of, const u32 *__restrict__ positions, const float *__restrict__ sinks,
+                       float *__restrict__ out, u32 tokens, const Paged &p) {
     constexpr u32 BQ = WAVES * 16;
     RF_SHARED float factors[BQ];
     RF_SHARED u32 begins[BQ / 32];
+    RF_SHARED float sink; // in LDS, because there are too few registers to keep it
     u32 head = rf_block_x(), kv_head = head / (p.heads / p.kv_heads);
     u32 first = ((tokens + BQ - 1) / BQ - 1 - rf_block_z()) * BQ;
     Runs<BQ> runs = {seq_of, positions, begins, first, rf_min(first + BQ, tokens), p};
     runs.find();
+    if (EXTRA && rf_thread() == 0) sink = sinks ? sinks[head] : -RF_INF;
     rf_barrier();
     bool reports = rf_thread() == 0 && head == 0;
     u32 column = narrow(kv_head * p.head_dim), own_column = narrow(head * p.head_dim);
@@ -122,12 +132,12 @@ RF_DEVICE void paged16(const float *__restrict__ q, const RfHalf *__restrict__ k
         if (run.known) {
             u32 keys = run.position + (run.end - run.first);
             u32 oldest = p.window != 0 && run.position >= p.window ? run.position - p.window + 1 : 0;
-            Pages16<D, BK> memory = {q, k, v, table + (u64)run.seq * p.max_blocks, out, factors,
-                                     1.0f / p.softcap, narrow(p.kv_heads * p.head_dim), column, own_column,
+            Pages16<D, BK, EXTRA> memory = {q, k, v, table + (u64)run.seq * p.max_blocks, out, factors,
+                                     1.0f / p.softcap, &sink, narrow(p.kv_heads * p.head_dim), column, own_column,
                                      narrow(oldest), narrow(keys), reports,
                                      narrow(run.first), narrow(run.end), narrow(run.position), (u32)__builtin_ctz(p.block_size), p};
             Span16 span = {run.first, run.end, keys, (i64)run.position - (i64)run.first, true, p.window};
-            rf_attention16<Pages16<D, BK>, D, WAVES, BK, EXTRA>(memory, span, p.scale);
+            rf_attention16<Pages16<D, BK, EXTRA>, D, WAVES, BK, EXTRA>(memory, span, p.scale);
             rf_lds_barrier(); // results have been read from LDS
         } else {
             if (reports) runs.fault(run);
@@ -139,12 +149,21 @@ RF_DEVICE void paged16(const float *__restrict__ q, const RfHalf *__restrict__ k
     }
 }
 
-#define RF_PAGED16(name, D, WAVES, BK, EXTRA)                                                                                         \
+#define RF_PAGED16(name, D, WAVES, BK)                                                                                                \
     RF_KERNEL(WAVES *RF_WAVE)                                                                                                         \
     paged16_##name(const float *q, const void *k, const void *v, const u32 *table, const u32 *seq_of, const u32 *positions,           \
                    float *out, u32 tokens, u32 heads, u32 kv_heads, u32 head_dim, u32 block_size, u32 blocks, u32 sequences,          \
                    u32 max_blocks, u32 window, float scale, float softcap, u64 *fault, u32 tag) {                                     \
-        paged16<D, WAVES, BK, EXTRA>(q, (const RfHalf *)k, (const RfHalf *)v, table, seq_of, positions, out, tokens,                  \
+        paged16<D, WAVES, BK, false>(q, (const RfHalf *)k, (const RfHalf *)v, table, seq_of, positions, nullptr, out, tokens,         \
                                      Paged{heads, kv_heads, head_dim, block_size, blocks, sequences, max_blocks, window, scale,       \
                                            softcap, fault, tag});                                                                     \
+    }
+#define RF_PAGED16_CAPPED(D, WAVES, BK)                                                                                               \
+    RF_KERNEL(WAVES *RF_WAVE)                                                                                                         \
+    paged16_capped_d##D(const float *q, const void *k, const void *v, const u32 *table, const u32 *seq_of, const u32 *positions,      \
+                        const float *sinks, float *out, u32 tokens, u32 heads, u32 kv_heads, u32 head_dim, u32 block_size,            \
+                        u32 blocks, u32 sequences, u32 max_blocks, u32 window, float scale, float softcap, u64 *fault, u32 tag) {     \
+        paged16<D, WAVES, BK, true>(q, (const RfHalf *)k, (const RfHalf *)v, table, seq_of, positions, sinks, out, tokens,            \
+                                    Paged{heads, kv_heads, head_dim, block_size, blocks, sequences, max_blocks, window, scale,        \
+                                          softcap, fault, tag});                                                                      \
     }

@@ -156,6 +156,7 @@ fn attention(threads: usize, head_dim: usize, n: usize) -> f64 {
         block_size: 16,
         window: None,
         softcap: None,
+        sinks: false,
     };
     let width = op.heads * head_dim;
     let cache = TensorDesc::new([KEYS, KV_HEADS * head_dim], DType::F16, Layout::RowMajor);

@@ -99,6 +99,8 @@ pub struct PagedAttention {
     pub window: Option<usize>,
     /// With `Some(c)` scores become `c * tanh(score / c)` after scaling.
     pub softcap: Option<f32>,
+    /// The last input, f32 `[heads]`, as in [`SoftMax`].
+    pub sinks: bool,
 }
 
 impl PagedAttention {

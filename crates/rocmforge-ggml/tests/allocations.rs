@@ -326,6 +326,7 @@ fn attention() -> Vec<Case> {
             block_size: 16,
             window: None,
             softcap: None,
+            sinks: false,
         });
         case.push(op, &[q, k, v, table, sequence, positions]);
         cases.push(case);

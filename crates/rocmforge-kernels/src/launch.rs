@@ -181,7 +181,19 @@ impl<'k, 'a> Launch<'k, 'a> {
         Ok(self.writes_later(name, buffer))
     }
 
-    /// The same, whose extent the launcher has checked in another way.
+    /// An operand of this shape that a later launch of the operation reads.
+    pub(crate) fn read_later<T: Pod>(
+        mut self,
+        name: &'static str,
+        buffer: &HipBuffer<T>,
+        shape: &[usize],
+    ) -> KernelResult<Self> {
+        self.check.len(name, buffer, shape)?;
+        self.note(name, buffer, [false, true], &[]);
+        Ok(self)
+    }
+
+    /// An operand that a later launch writes, whose extent the launcher has checked in another way.
     pub(crate) fn writes_later<T: Pod>(mut self, name: &'static str, buffer: &HipBuffer<T>) -> Self {
         self.note(name, buffer, [true, true], &[]);
         self

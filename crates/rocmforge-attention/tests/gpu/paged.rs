@@ -39,6 +39,7 @@ fn sizes_come_from_the_operands() {
         &table,
         &seq_of,
         &positions,
+        None,
         PagedShape {
             tokens: 3,
             heads: LAYER.heads,
@@ -64,6 +65,7 @@ fn sizes_come_from_the_operands() {
         block_table: &table,
         seq_of: &seq_of,
         positions: &positions,
+        sinks: None,
         out: &out,
     };
     let faults = Faults { word: &word, tag: 1 };
@@ -132,6 +134,7 @@ fn the_plan_says_which_kernels_and_why() {
             block_table: &table,
             seq_of: &seq_of,
             positions: &positions,
+            sinks: None,
             out: &q,
         };
         layer.plan(&kernels, operands, 64, rounding).unwrap()

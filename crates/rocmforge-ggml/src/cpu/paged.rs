@@ -53,6 +53,7 @@ pub(super) fn attention(
         ends: &ends[..count],
     };
     let path = Path::best();
+    let sinks = inputs.get(6).map(Operand::f32);
     let cache = Cache {
         a,
         path,
@@ -63,6 +64,7 @@ pub(super) fn attention(
         table,
         blocks,
         positions,
+        sinks: sinks.as_deref(),
     };
     let shape = Shape {
         heads: a.heads,
@@ -87,6 +89,7 @@ struct Cache<'a> {
     table: &'a [u32],
     blocks: usize,
     positions: &'a [u32],
+    sinks: Option<&'a [f32]>,
 }
 
 impl<'a> Cache<'a> {
@@ -151,6 +154,10 @@ impl Heads for Cache<'_> {
         // Nobody reads rows outside the cache: any will do.
         let at = self.place(sequence, kv_head, position).unwrap_or(0);
         Some(&halves(cache)[at..at + self.a.head_dim])
+    }
+
+    fn sink(&self, head: usize) -> Option<f32> {
+        self.sinks.map(|sinks| sinks[head])
     }
 
     fn adjust(&self, _: usize, _: usize, _: Range<usize>, scores: &mut [f32]) {

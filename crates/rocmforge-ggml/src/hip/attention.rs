@@ -62,8 +62,9 @@ pub(super) fn flash_attn_ext(inputs: &[&TensorDesc], outputs: &[&TensorDesc]) ->
 pub(super) fn paged_attention(a: PagedAttention, inputs: &[&TensorDesc], outputs: &[&TensorDesc]) -> Takes {
     head_dim(a.head_dim, inputs[0])?;
     inputs[1..3].iter().try_for_each(|cache| contiguous(cache))?;
-    inputs[3..].iter().try_for_each(|indices| index(indices))?;
+    inputs[3..6].iter().try_for_each(|indices| index(indices))?;
     float(inputs[0])?;
+    inputs[6..].iter().try_for_each(|sinks| float(sinks))?;
     contiguous(outputs[0])?;
     some("slots", inputs[1].shape[0], MAX_DIM)?;
     some("blocks of sequences", inputs[3].element_count(), MAX_DIM)?;
@@ -201,6 +202,10 @@ impl HipGgmlBackend {
         let (k_cache, v_cache) = (self.bytes(inputs[1])?, self.bytes(inputs[2])?);
         let (block_table, seq_of) = (self.u32(op, inputs[3])?, self.u32(op, inputs[4])?);
         let positions = self.u32(op, inputs[5])?;
+        let sinks = match inputs.get(6) {
+            Some(&id) => Some(self.input(op, id, 1)?),
+            None => None,
+        };
         let site = self.fault_site(op, inputs)?;
         let operands = PagedOperands {
             q: &q,
@@ -209,6 +214,7 @@ impl HipGgmlBackend {
             block_table: &block_table,
             seq_of: &seq_of,
             positions: &positions,
+            sinks: sinks.as_ref(),
             out: &out,
         };
         let attention = rocmforge_attention::PagedAttention {

@@ -260,7 +260,7 @@ structures! {
     SoftMax { scale, max_bias, mask, sinks }
     FlashAttnExt { scale, max_bias, softcap, mask, sinks }
     Attention { heads, kv_heads, head_dim, scale, causal, mask }
-    PagedAttention { heads, kv_heads, head_dim, scale, block_size, window, softcap }
+    PagedAttention { heads, kv_heads, head_dim, scale, block_size, window, softcap, sinks }
     Rope { n_dims, theta, style, max_position, magnitude, scaling }
 }
 

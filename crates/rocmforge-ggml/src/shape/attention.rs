@@ -153,7 +153,12 @@ pub(super) fn whole(at: &At<'_>, a: &Attention) -> GgmlResult<Inferred> {
 
 /// Attention over a paged cache.
 pub(super) fn paged(at: &At<'_>, a: &PagedAttention) -> GgmlResult<Inferred> {
-    at.arity(6..=6, "q, k, v, block table, sequences, positions and 1 output")?;
+    let expected = match a.sinks {
+        false => "q, k, v, block table, sequences, positions and 1 output",
+        true => "q, k, v, block table, sequences, positions, sinks and 1 output",
+    };
+    let count = 6 + usize::from(a.sinks);
+    at.arity(count..=count, expected)?;
     heads(at, a.heads, a.kv_heads, a.head_dim, a.scale)?;
     at.parameter(
         a.block_size > 0,
@@ -220,6 +225,9 @@ pub(super) fn paged(at: &At<'_>, a: &PagedAttention) -> GgmlResult<Inferred> {
             q,
             per_token,
         )?;
+    }
+    if a.sinks {
+        sinks(at, count - 1, a.heads)?;
     }
     Ok(Inferred::Exact(q.to_vec(), DType::F32))
 }

@@ -82,6 +82,7 @@ const PLAIN: PagedAttention = PagedAttention {
     block_size: 4,
     window: None,
     softcap: None,
+    sinks: false,
 };
 
 fn paged(a: PagedAttention, cache: DType, table: [u32; 6], sequence: &[u32], positions: &[u32]) -> Case {
@@ -94,7 +95,7 @@ fn paged(a: PagedAttention, cache: DType, table: [u32; 6], sequence: &[u32], pos
         };
         (TensorDesc::new([slots, kv_width], cache, Layout::RowMajor), bytes)
     };
-    let inputs = vec![
+    let mut inputs = vec![
         random([positions.len(), a.heads * a.head_dim], 11),
         values(12),
         values(13),
@@ -102,6 +103,9 @@ fn paged(a: PagedAttention, cache: DType, table: [u32; 6], sequence: &[u32], pos
         indices(sequence),
         indices(positions),
     ];
+    if a.sinks {
+        inputs.push(random([a.heads], 14));
+    }
     Case::of(Op::PagedAttention(a), inputs)
 }
 
@@ -123,8 +127,9 @@ fn paged_attention() {
         softcap: Some(1.5),
         ..PLAIN
     };
+    let sinks = PagedAttention { sinks: true, ..wide };
     for cache in [DType::F32, DType::F16, DType::Bf16, DType::Q8_0] {
-        for mut a in [PLAIN, wide, window, capped] {
+        for mut a in [PLAIN, wide, window, capped, sinks] {
             a.head_dim = a.head_dim.next_multiple_of(cache.block_len());
             paged(a, cache, TABLE, &[0, 1, 0, 1, 1], &[0, 10, 9, 3, 11]).close(1e-5);
         }
@@ -146,7 +151,14 @@ fn paged_attention_with_an_index_out_of_range() {
 /// A chunk of a prompt goes to the matrix unit where activations may be rounded, and stays f32 where they may not.
 #[test]
 fn chunks_of_prompts_over_a_paged_cache() {
+    for sinks in [false, true] {
+        chunk_of_a_prompt(sinks);
+    }
+}
+
+fn chunk_of_a_prompt(sinks: bool) {
     let a = PagedAttention {
+        sinks,
         head_dim: 64,
         block_size: 16,
         scale: 0.125,

@@ -343,7 +343,7 @@ impl Paged {
         let ((k_bytes, k), (v_bytes, v)) = (store(&k), store(&v));
         let mut graph = Graph::new();
         let cache = TensorDesc::new([SLOTS, kv_width], self.cache, Layout::RowMajor);
-        let ids = [
+        let mut ids = vec![
             graph.add_tensor(f32([n, width])),
             graph.add_tensor(cache.clone()),
             graph.add_tensor(cache),
@@ -351,6 +351,10 @@ impl Paged {
             graph.add_tensor(TensorDesc::u32([n])),
             graph.add_tensor(TensorDesc::u32([n])),
         ];
+        let sinks = rng(14).vec_in(a.heads, -2.0, 4.0);
+        if a.sinks {
+            ids.push(graph.add_tensor(f32([a.heads])));
+        }
         let y = graph.push(Op::PagedAttention(a), &ids).expect("fits");
         let data = [
             bytes_of(&q),
@@ -359,14 +363,15 @@ impl Paged {
             bytes_of(&self.table),
             bytes_of(&self.sequence),
             bytes_of(&self.positions),
+            bytes_of(&sinks),
         ];
         let inputs: Vec<_> = ids.into_iter().zip(data).collect();
         let found = run_bytes(&graph, &inputs, y, 2).map(|bytes| bytemuck::pod_collect_to_vec(&bytes));
-        (found, self.expected(&q, &k, &v))
+        (found, self.expected(&q, &k, &v, &sinks))
     }
 
     /// From the definition, one output at a time.
-    fn expected(&self, q: &[f32], k: &[f64], v: &[f64]) -> Vec<f64> {
+    fn expected(&self, q: &[f32], k: &[f64], v: &[f64], sinks: &[f32]) -> Vec<f64> {
         let a = self.a;
         let kv_width = a.kv_heads * a.head_dim;
         let mut out = Vec::new();
@@ -389,7 +394,8 @@ impl Paged {
                         .map_or(scaled, |c| f64::from(c) * (scaled / f64::from(c)).tanh())
                 };
                 let weights: Vec<f64> = rows.iter().map(|&row| score(row).exp()).collect();
-                let total: f64 = weights.iter().sum();
+                let sink = if a.sinks { f64::from(sinks[head]).exp() } else { 0.0 };
+                let total = weights.iter().sum::<f64>() + sink;
                 out.extend(
                     (0..a.head_dim)
                         .map(|i| rows.iter().zip(&weights).map(|(&row, w)| w * v[row + i]).sum::<f64>() / total),
@@ -408,6 +414,7 @@ const PLAIN: PagedAttention = PagedAttention {
     block_size: 4,
     window: None,
     softcap: None,
+    sinks: false,
 };
 
 #[test]
@@ -423,6 +430,7 @@ fn test_cpu_backend_paged_attention() {
                 softcap: Some(1.5),
                 ..PLAIN
             },
+            PagedAttention { sinks: true, ..PLAIN },
             PagedAttention {
                 heads: 3,
                 kv_heads: 1,

@@ -138,6 +138,7 @@ fn op() -> impl Strategy<Value = Op> {
                 block_size: small,
                 window: p.then_some(m),
                 softcap: q.then_some(b),
+                sinks: p != q,
             }),
             21..=30 => Op::Cpy {
                 to: p.then(|| DType::ALL[m % DType::ALL.len()]),
@@ -323,10 +324,11 @@ fn parameters_are_written_as_before() {
                 block_size: 16,
                 window: None,
                 softcap: Some(30.0),
+                sinks: true,
             }),
             json!({
                 "heads": 4, "kv_heads": 2, "head_dim": 8, "scale": 0.5, "block_size": 16, "window": null,
-                "softcap": 30.0,
+                "softcap": 30.0, "sinks": true,
             }),
         ),
         (

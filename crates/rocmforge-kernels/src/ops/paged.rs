@@ -76,6 +76,8 @@ pub struct PagedOperands<'a> {
     pub seq_of: &'a HipBuffer<u32>,
     /// `[tokens]`: the place in the sequence, from 0.
     pub positions: &'a HipBuffer<u32>,
+    /// `[heads]`: one more logit for the softmax of each head, that takes weight and has no key. `None`: there is no such logit.
+    pub sinks: Option<&'a HipBuffer<f32>>,
     /// `[tokens, heads, head_dim]`.
     pub out: &'a HipBuffer<f32>,
 }
@@ -108,6 +110,7 @@ impl Kernels {
             65..=128 => by_kv!(kv, "paged_attention_", "_d128"),
             _ => by_kv!(kv, "paged_attention_", "_d256"),
         };
+        let op = op.read_or_null("sinks", o.sinks, &[s.heads])?;
         let op = op.write("out", o.out, &[s.tokens, s.heads, s.head_dim], &[])?;
         let op = d.limits(op.values([d.heads, d.kv_heads, d.head_dim])).faults(faults)?;
         let config = geometry::config([d.tokens, d.heads, 1], 256);
@@ -136,7 +139,7 @@ impl PagedDims {
     }
 }
 
-/// Adds what the kernels of a paged attention read, and checks it. The caches have this alignment.
+/// Adds what all kernels of a paged attention read, and checks it. The caches have this alignment.
 pub(super) fn paged<'k, 'a>(
     op: Launch<'k, 'a>,
     kv: KvType,
@@ -193,6 +196,7 @@ pub(super) struct PagedCall {
     block_table: HipBuffer<u32>,
     seq_of: HipBuffer<u32>,
     positions: HipBuffer<u32>,
+    sinks: Option<HipBuffer<f32>>,
     /// Where there are parts.
     pub(super) partial: Option<HipBuffer<f32>>,
     out: HipBuffer<f32>,
@@ -211,6 +215,7 @@ impl PagedCall {
         dims: [usize; 7],
         apart: usize,
         parts: Option<usize>,
+        sinks: bool,
     ) -> KernelResult<Self> {
         let [tokens, heads, kv_heads, head_dim, block_size, sequences, max_blocks] = dims;
         let blocks = sequences * max_blocks;
@@ -238,6 +243,7 @@ impl PagedCall {
                 "positions",
                 of_tokens(&|token| last.saturating_sub(apart * (tokens - 1 - token))),
             )?,
+            sinks: sinks.then(|| c.input("sinks", heads, -1.0..3.0)).transpose()?,
             partial: match parts {
                 Some(parts) => Some(c.output("partial", Kernels::paged_partial_len(shape, parts).unwrap_or(0))?),
                 None => None,
@@ -260,6 +266,7 @@ impl PagedCall {
             block_table: &self.block_table,
             seq_of: &self.seq_of,
             positions: &self.positions,
+            sinks: self.sinks.as_ref(),
             out: &self.out,
         }
     }
@@ -275,7 +282,8 @@ impl PagedCall {
         c.expect("out", within, |c| {
             let [table, seq_of, positions] = ["block_table", "seq_of", "positions"].map(|name| c.u32(name));
             let (k, v) = (c.kv("k_cache", kv), c.kv("v_cache", kv));
-            reference::paged_attention(c.f32("q"), &k, &v, table, seq_of, positions, self.shape, options)
+            let sinks = self.sinks.as_ref().map(|_| c.f32("sinks"));
+            reference::paged_attention(c.f32("q"), &k, &v, table, seq_of, positions, sinks, self.shape, options)
         });
     }
 }
@@ -335,7 +343,7 @@ pub(super) const DECLARED: &[Declared] = &[
 
 fn attention(c: &mut Call<'_>, dims: &[usize], kv: KvType) -> KernelResult<()> {
     let Ok(dims) = dims.try_into() else { return Ok(()) };
-    let call = PagedCall::new(c, kv, dims, 7, None)?;
+    let call = PagedCall::new(c, kv, dims, 7, None, true)?;
     let options = PagedOptions::new(call.shape.head_dim);
     c.kernels
         .paged_attention(c.stream, kv, call.operands(), call.shape, options, call.faults())?;

@@ -15,7 +15,7 @@ const FAMILY: &str = "paged16";
 const CAPPED: &str = "paged16_capped";
 const HOPPER: &str = "paged16_hopper";
 
-/// A compiled size: names of its kernels without and with a cap, tokens of a block, and the same kernel for Hopper with the tokens of its blocks.
+/// A compiled size: names of its kernels without and with a cap and sinks, tokens of a block, and the same kernel for Hopper with the tokens of its blocks.
 struct Variant {
     plain: &'static str,
     capped: &'static str,
@@ -94,7 +94,7 @@ impl Kernels {
             LEAST_BLOCK,
         )?;
         let variant = variant(d.head_dim);
-        let plain = options.softcap.is_none() && PLAIN_SCALES.contains(&options.scale);
+        let plain = o.sinks.is_none() && options.softcap.is_none() && PLAIN_SCALES.contains(&options.scale);
         // That kernel reads and writes 16 bytes at a time.
         let aligned = [o.q, o.out].iter().all(|x| x.as_device_ptr().addr().is_multiple_of(16));
         let hopper = match variant.hopper {
@@ -107,6 +107,10 @@ impl Kernels {
             None => (CAPPED, variant.capped, variant.tokens, 0),
         };
         let blocks = op.dim_to("blocks of tokens", s.tokens.div_ceil(tokens), MAX_BLOCKS)?;
+        let op = match family {
+            CAPPED => op.read_or_null("sinks", o.sinks, &[s.heads])?,
+            _ => op,
+        };
         let op = op.write("out", o.out, &[s.tokens, s.heads, s.head_dim], &[])?;
         let op = d.limits(op.values([d.tokens, d.heads, d.kv_heads, d.head_dim]));
         let threads = self.kernel(family, name)?.meta().max_workgroup_size;
@@ -145,7 +149,7 @@ pub(super) const DECLARED: &[Declared] = &[
 
 fn attention(c: &mut Call<'_>, dims: &[usize], softcap: Option<f32>) -> KernelResult<()> {
     let Ok(dims) = dims.try_into() else { return Ok(()) };
-    let call = PagedCall::new(c, KvType::F16, dims, 1, None)?;
+    let call = PagedCall::new(c, KvType::F16, dims, 1, None, softcap.is_some())?;
     let options = PagedOptions {
         softcap,
         ..PagedOptions::new(call.shape.head_dim)

@@ -91,6 +91,10 @@ impl Kernels {
         if let Some(to) = &q8 {
             Q8Activations::room(op.check(), to, [s.tokens, width])?;
         }
+        let op = match o.sinks {
+            Some(sinks) => op.read_later("sinks", sinks, &[s.heads])?,
+            None => op,
+        };
         let rows = op.elements("partial", &[s.tokens, s.heads, parts])?;
         let op = (op.write_later("partial", partial, &[rows, s.head_dim + 2])?).write_later(
             "out",
@@ -111,6 +115,10 @@ impl Kernels {
         // A maximum and a sum for each part, and values where the sum is not 0.
         let op = self.op("paged_attention_split").reads("partial", &values);
         let op = op.reads("partial", &tops).reads("partial", &sums);
+        let op = match o.sinks {
+            Some(sinks) => op.reads("sinks", sinks),
+            None => op.null(),
+        };
         let op = op.writes("out", o.out, &[]);
         let op = match &q8 {
             Some(to) => op.writes("to", to, &[]),
@@ -198,7 +206,7 @@ pub(super) const DECLARED: &[Declared] = &[
 fn split(c: &mut Call<'_>, dims: &[usize], kv: KvType) -> KernelResult<()> {
     let &[ref dims @ .., parts] = dims else { return Ok(()) };
     let Ok(dims) = dims.try_into() else { return Ok(()) };
-    let call = PagedCall::new(c, kv, dims, 7, Some(parts))?;
+    let call = PagedCall::new(c, kv, dims, 7, Some(parts), true)?;
     let Some(partial) = &call.partial else { return Ok(()) };
     let options = PagedOptions::new(call.shape.head_dim);
     let (operands, faults, to) = (call.operands(), call.faults(), call.to.clone());

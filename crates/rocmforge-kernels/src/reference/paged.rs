@@ -1,6 +1,6 @@
 //! Attention over a paged cache in f64.
 
-use super::softmax::softmax_row;
+use super::softmax::softmax_with_sink;
 use crate::{PagedOptions, PagedShape};
 
 /// Attention over paged caches with the values `k` and `v` `[blocks * block_size, kv_heads, head_dim]`: see
@@ -14,6 +14,7 @@ pub fn paged_attention(
     block_table: &[u32],
     seq_of: &[u32],
     positions: &[u32],
+    sinks: Option<&[f32]>,
     s: PagedShape,
     options: PagedOptions,
 ) -> Vec<f64> {
@@ -48,7 +49,8 @@ pub fn paged_attention(
                     .softcap
                     .map_or(score, |cap| f64::from(cap) * (score / f64::from(cap)).tanh())
             };
-            let weights = softmax_row(&rows.iter().map(score).collect::<Vec<f64>>());
+            let sink = sinks.map(|sinks| f64::from(sinks[head]));
+            let weights = softmax_with_sink(&rows.iter().map(score).collect::<Vec<f64>>(), sink);
             for d in 0..s.head_dim {
                 out.push(rows.iter().zip(&weights).map(|(row, w)| w * v[row + kv + d]).sum());
             }

@@ -42,6 +42,7 @@ impl Device<'_> {
             block_table: &table,
             seq_of: &seq_of,
             positions: &positions,
+            sinks: None,
             out: &out,
         };
         let shape = PagedShape {

@@ -89,6 +89,7 @@ fn blocks_of_q8_0_at_two_bytes() {
             block_table: &table,
             seq_of: &seq_of,
             positions: &positions,
+            sinks: None,
             out: &out,
         };
         let (options, faults) = (PagedOptions::new(64), d.faults(&word, 0));

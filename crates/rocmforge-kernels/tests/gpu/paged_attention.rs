@@ -145,6 +145,7 @@ impl Case {
             block_table: &table,
             seq_of: &seq_of,
             positions: &positions,
+            sinks: None,
             out: &out,
         };
         launch(operands, d.faults(&word, 7));
@@ -189,7 +190,17 @@ impl Case {
             }
             cache
         });
-        reference::paged_attention(&self.q, &k, &v, &self.table, &self.seq_of, &self.positions, s, options)
+        reference::paged_attention(
+            &self.q,
+            &k,
+            &v,
+            &self.table,
+            &self.seq_of,
+            &self.positions,
+            None,
+            s,
+            options,
+        )
     }
 
     fn check(&self, d: &Device, kv: KvType, options: PagedOptions) {
@@ -465,6 +476,7 @@ fn a_sequence_position_or_block_that_does_not_exist_is_a_fault_of_its_token() {
             block_table: &table,
             seq_of: &seq_of,
             positions: &positions,
+            sinks: None,
             out: &out,
         };
         d.kernels
@@ -531,6 +543,7 @@ fn test_paged_attention_invalid_input() {
         block_table: &table,
         seq_of: &two,
         positions: &two,
+        sinks: None,
         out: &out,
     };
     let refused = |operands, shape, options, text: &str| {

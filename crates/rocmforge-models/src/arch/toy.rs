@@ -208,6 +208,7 @@ impl Part for Latent {
             block_size: g.cache().block_size,
             window: None,
             softcap: None,
+            sinks: false,
         });
         let [table, sequence, positions] = g.blocks(self.cache);
         let inputs = [query, kept, kept, table, sequence, positions];

@@ -129,6 +129,7 @@ impl Part for Attention {
             block_size: g.cache().block_size,
             window: s.window,
             softcap: s.softcap,
+            sinks: false,
         });
         let [table, sequence, positions] = g.blocks(self.keys);
         let inputs = [q, keys, values, table, sequence, positions];

@@ -157,7 +157,8 @@ pub(super) fn paged(x: &[Values], a: PagedAttention) -> Vec<f64> {
                 capped(score, a.softcap.map_or(0.0, f64::from))
             };
             let logits: Vec<f64> = (0..=position - first).map(logit).collect();
-            out.extend(mix(&weights(&logits, None), &v.data, d, key));
+            let sink = x.get(6).map(|sinks| sinks.data[head]);
+            out.extend(mix(&weights(&logits, sink), &v.data, d, key));
         }
     }
     out

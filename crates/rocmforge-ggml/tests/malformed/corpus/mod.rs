@@ -64,6 +64,7 @@ fn paged(g: &mut Graph, block_size: usize, table: DType, tokens: usize) {
         block_size,
         window: None,
         softcap: None,
+        sinks: false,
     });
     let q = f32(g, &[3, 8]);
     let [k, v] = [0, 1].map(|_| f32(g, &[8, 4]));

@@ -200,6 +200,7 @@ fn paged(g: &mut Generator<'_>) -> Option<TensorId> {
         block_size,
         window: g.one_in(3).then_some(5),
         softcap: g.one_in(3).then_some(4.0),
+        sinks: g.one_in(3),
     };
     let table = g.leaf(DType::U32, &[sequences, blocks], Data::Whole { below: 5 });
     let sequence = g.leaf(DType::U32, &[tokens], Data::Whole { below: sequences });
@@ -210,8 +211,9 @@ fn paged(g: &mut Generator<'_>) -> Option<TensorId> {
             below: blocks * block_size,
         },
     );
-    g.push(
-        Op::PagedAttention(a),
-        &[q, caches[0], caches[1], table, sequence, positions],
-    )
+    let mut inputs = vec![q, caches[0], caches[1], table, sequence, positions];
+    if a.sinks {
+        inputs.push(g.leaf(DType::F32, &[a.heads], Data::Uniform { low: -3.0, high: 3.0 }));
+    }
+    g.push(Op::PagedAttention(a), &inputs)
 }
