@@ -181,7 +181,7 @@ fn describe(
     work: WorkSize,
 ) -> Result<Parameters, ModelError> {
     let mut tensors = Tensors::new(source, cache);
-    let decoder = config.architecture.decoder()?(&mut tensors, config, cache.context)?;
+    let decoder = config.architecture.decoder(&mut tensors, config, cache.context)?;
     tensors.finish(Arc::new(decoder), config.architecture.name(), work)
 }
 

@@ -14,7 +14,7 @@ use crate::config::rules::{
 };
 use crate::file_kind::FileKind;
 use crate::keys::{Key, Keys, Known, NOT_NEGATIVE};
-use crate::layers::{Layer, Linear, Norm, Part, Plain, SelfAttention, Sublayer};
+use crate::layers::{Layer, Linear, Norm, NormRule, Part, Plain, SelfAttention, Sublayer};
 use crate::step::{Network, Place, StepGraph, Tensors};
 use crate::weights::{LinearNames, Name};
 
@@ -78,6 +78,7 @@ const KNOWN: Known = Known {
         ("position_embedding_type", "absolute"),
     ]],
     features: &[FEATURES, NO_EXPERTS],
+    has: "",
 };
 
 /// The same of a GGUF.
@@ -88,6 +89,7 @@ const KNOWN_GGUF: Known = Known {
     ],
     fixed: &[&[("attention.causal", "false")]],
     features: &[GGUF_FEATURES, GGUF_EXPERTS, GGUF_WINDOW],
+    has: "",
 };
 
 impl BertConfig {
@@ -235,7 +237,7 @@ impl Encoder {
         let ranks = pooling.mode == PoolingMode::Rank;
         t.whole_texts();
         let dense = |t: &mut Tensors<'_>, names, shape| Linear::with_bias(t, names, None, shape);
-        let norm = |t: &mut Tensors<'_>, names| Norm::of_layer(t, names, c.width, c.norm_eps);
+        let norm = |t: &mut Tensors<'_>, names| Norm::new(t, names, c.width, NormRule::layer(c.norm_eps));
         let square = [c.width, c.width];
         let layer = |t: &mut Tensors<'_>, index| -> Result<Layer, ModelError> {
             t.at(Place::Layer(index));
@@ -257,6 +259,7 @@ impl Encoder {
                 before: None,
                 parts: vec![part],
                 after: None,
+                factor: None,
                 last: Some(last),
             };
             Ok(Layer(vec![

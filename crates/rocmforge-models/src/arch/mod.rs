@@ -1,13 +1,18 @@
 //! Architectures: one file for each family, with its names, its keys and its layers.
 
 pub(crate) mod bert;
+mod dense;
 mod gemma;
+mod gpt_oss;
 mod llama;
+mod mixtures;
 mod phi;
 mod qwen;
+mod relatives;
 #[cfg(test)]
 mod toy;
 
+use self::dense::Dense;
 use crate::ModelError;
 use crate::config::DecoderConfig;
 use crate::config::rules::Rules;
@@ -30,7 +35,10 @@ type MakeDecoder = fn(&mut Tensors<'_>, &DecoderConfig, usize) -> Result<Decoder
 /// What makes a model of its weights.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Compose {
-    /// A decoder.
+    /// A decoder of dense layers.
+    Dense(Dense),
+    /// Another decoder.
+    #[cfg_attr(not(test), expect(dead_code, reason = "all decoders so far are dense"))]
     Decoder(MakeDecoder),
     /// An encoder, which [`crate::bert`] opens.
     Encoder,
@@ -50,8 +58,27 @@ pub const ARCHITECTURES: &[Architecture] = &[
     qwen::QWEN2MOE,
     qwen::QWEN3,
     qwen::QWEN3MOE,
+    gpt_oss::GPT_OSS,
+    gemma::GEMMA2,
     gemma::GEMMA3,
     phi::PHI3,
+    relatives::MISTRAL3,
+    relatives::SMOLLM3,
+    relatives::OLMO2,
+    relatives::EXAONE4,
+    relatives::GLM4,
+    relatives::COHERE2,
+    relatives::ERNIE4_5,
+    relatives::HUNYUAN,
+    relatives::SEED_OSS,
+    relatives::STARCODER2,
+    relatives::STABLELM,
+    mixtures::GLM4MOE,
+    mixtures::MINIMAX_M2,
+    mixtures::ERNIE4_5_MOE,
+    mixtures::HUNYUAN_MOE,
+    mixtures::GRANITE,
+    mixtures::GRANITE_MOE,
     bert::BERT,
     #[cfg(test)]
     toy::TOY,
@@ -80,13 +107,30 @@ impl Architecture {
         matches!(self.compose, Compose::Encoder)
     }
 
-    /// What makes a decoder.
-    ///
     /// # Errors
     /// It is an encoder.
-    pub(crate) fn decoder(&self) -> Result<MakeDecoder, ModelError> {
+    pub(crate) fn is_decoder(&self) -> Result<(), ModelError> {
+        match self.is_encoder() {
+            false => Ok(()),
+            true => Err(ModelError::IsEncoder {
+                architecture: self.name(),
+            }),
+        }
+    }
+
+    /// The decoder of a model's weights, for sequences of at most `context` tokens.
+    ///
+    /// # Errors
+    /// It is an encoder, or a weight is missing or has another shape.
+    pub(crate) fn decoder(
+        &self,
+        t: &mut Tensors<'_>,
+        c: &DecoderConfig,
+        context: usize,
+    ) -> Result<Decoder, ModelError> {
         match self.compose {
-            Compose::Decoder(compose) => Ok(compose),
+            Compose::Decoder(make) => make(t, c, context),
+            Compose::Dense(dense) => dense.decoder(t, c, context),
             Compose::Encoder => Err(ModelError::IsEncoder {
                 architecture: self.name(),
             }),

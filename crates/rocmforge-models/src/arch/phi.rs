@@ -2,7 +2,8 @@
 
 use rocmforge_ggml::RopeStyle;
 
-use super::llama::{self, Dense, GGUF, JSON};
+use super::dense::Dense;
+use super::llama::{GGUF, JSON};
 use super::{Architecture, Compose};
 use crate::config::rules::{self, Rules, Window};
 use crate::keys::Known;
@@ -31,11 +32,5 @@ pub(super) const PHI3: Architecture = Architecture {
         known: rules::JSON,
         ..JSON
     }],
-    compose: Compose::Decoder(|t, c, context| {
-        let dense = Dense {
-            network: llama::UNSCALED,
-            ..Dense::PLAIN
-        };
-        llama::decoder(t, c, context, &dense)
-    }),
+    compose: Compose::Dense(Dense::UNSCALED),
 };

@@ -2,10 +2,12 @@
 
 use rocmforge_ggml::RopeStyle;
 
-use super::llama::{self, Dense, GGUF, JSON};
+use super::dense::Dense;
+use super::llama::{GGUF, JSON};
 use super::{Architecture, Compose};
-use crate::config::rules::{self, ExpertWidth, Experts, Rules, SharedExpert, Window};
+use crate::config::rules::{self, ExpertWidth, Experts, Rules, SharedExpert, SharedWidth, Window};
 use crate::keys::Known;
+use crate::layers::QueryNorm;
 
 /// Llama with biases of query, key and value.
 pub(super) const QWEN2: Architecture = Architecture {
@@ -15,17 +17,9 @@ pub(super) const QWEN2: Architecture = Architecture {
         ..GGUF
     },
     json: &[QWEN2_JSON],
-    compose: Compose::Decoder(|t, c, context| {
-        llama::decoder(
-            t,
-            c,
-            context,
-            &Dense {
-                qkv_bias: true,
-                network: llama::UNSCALED,
-                ..Dense::PLAIN
-            },
-        )
+    compose: Compose::Dense(Dense {
+        qkv_bias: true,
+        ..Dense::UNSCALED
     }),
 };
 
@@ -46,14 +40,12 @@ pub(super) const QWEN2MOE: Architecture = Architecture {
     gguf: Rules {
         name: "qwen2moe",
         experts: Some(Experts {
-            count: 0,
-            used: None,
-            inner: ExpertWidth::StatedOrPart,
             normalised: false,
             shared: Some(SharedExpert {
-                inner: None,
+                inner: SharedWidth::StatedOrNetwork,
                 gated: true,
             }),
+            ..Experts::GGUF
         }),
         known: Known {
             // llama.cpp does not normalise the factors, and adds one network, whatever the file says.
@@ -77,14 +69,16 @@ pub(super) const QWEN2MOE: Architecture = Architecture {
             inner: ExpertWidth::Stated(1408),
             normalised: false,
             shared: Some(SharedExpert {
-                inner: Some(5632),
+                inner: SharedWidth::Stated(5632),
                 gated: true,
             }),
+            ..Experts::GGUF
         }),
         known: Known {
             ignored: &[rules::IGNORED, rules::ROUTER_TRAINING],
             fixed: &[rules::DECODERS, &[("hidden_act", "silu"), ("qkv_bias", "true")]],
             features: &[rules::FEATURES, rules::NO_UPPER_WINDOW],
+            has: "",
         },
         ..QWEN2_JSON
     }],
@@ -98,16 +92,9 @@ pub(super) const QWEN3: Architecture = Architecture {
         ..QWEN2.gguf
     },
     json: &[QWEN3_JSON],
-    compose: Compose::Decoder(|t, c, context| {
-        llama::decoder(
-            t,
-            c,
-            context,
-            &Dense {
-                qk_norm: true,
-                ..Dense::PLAIN
-            },
-        )
+    compose: Compose::Dense(Dense {
+        query_norm: Some(QueryNorm::Heads),
+        ..Dense::PLAIN
     }),
 };
 
@@ -122,13 +109,7 @@ const QWEN3_JSON: Rules = Rules {
 pub(super) const QWEN3MOE: Architecture = Architecture {
     gguf: Rules {
         name: "qwen3moe",
-        experts: Some(Experts {
-            count: 0,
-            used: None,
-            inner: ExpertWidth::StatedOrPart,
-            normalised: true,
-            shared: None,
-        }),
+        experts: Some(Experts::GGUF),
         known: Known {
             // llama.cpp normalises the factors whatever the file says.
             ignored: &[rules::GGUF_IGNORED, rules::GGUF_WINDOW_LAYERS, "expert_weights_norm"],
@@ -146,7 +127,7 @@ pub(super) const QWEN3MOE: Architecture = Architecture {
             used: Some(8),
             inner: ExpertWidth::Stated(768),
             normalised: false,
-            shared: None,
+            ..Experts::GGUF
         }),
         known: Known {
             ignored: &[rules::IGNORED, rules::ROUTER_TRAINING],

@@ -52,7 +52,7 @@ const ROWS: usize = 5;
 const UNIT: Name = Name::new("unit.weight", "");
 const FALLING: Name = Name::new("falling.weight", "");
 const RISING: Name = Name::new("rising.weight", "");
-const NORM: Name = Name::new("blk.*.norm.weight", "");
+const NORM: LinearNames = LinearNames::new("blk.*.norm", "");
 const IN: LinearNames = LinearNames::new("blk.*.in", "");
 const OUT: LinearNames = LinearNames::new("blk.*.out", "");
 const QUERY: LinearNames = LinearNames::new("blk.*.q", "");
@@ -64,6 +64,8 @@ fn decoder(t: &mut Tensors<'_>, c: &DecoderConfig, window: Option<usize>) -> Res
     let rule = NormRule {
         eps: c.norm_eps,
         offset: NormOffset::None,
+        kind: c.norm,
+        bias: false,
     };
     t.at(Place::Layers);
     let tables = [
@@ -77,6 +79,7 @@ fn decoder(t: &mut Tensors<'_>, c: &DecoderConfig, window: Option<usize>) -> Res
                 before: Some(Norm::new(t, NORM, c.width, rule)?),
                 parts: vec![part],
                 after: None,
+                factor: None,
                 last: None,
             })
         };
@@ -95,12 +98,14 @@ fn decoder(t: &mut Tensors<'_>, c: &DecoderConfig, window: Option<usize>) -> Res
                 kv_heads: 1,
                 head_dim: 4,
                 scale: 0.5,
-                rope: c.rope.get(index).clone(),
+                rope: Some(c.rope.get(index).clone()),
                 rope_factors: None,
                 window: window.filter(|_| index == 0),
                 softcap: None,
                 bias: false,
-                head_norms: None,
+                query_norm: None,
+                sinks: false,
+                output_bias: true,
             };
             let attention = Attention::new(t, shape)?;
             branches.push(branch(t, Box::new(attention))?);
@@ -152,6 +157,8 @@ fn latent_decoder(t: &mut Tensors<'_>, c: &DecoderConfig, _: usize) -> Result<De
     let rule = NormRule {
         eps: c.norm_eps,
         offset: NormOffset::None,
+        kind: c.norm,
+        bias: false,
     };
     let mut shared = None;
     Decoder::new(t, c, rule, None, |t, _| {
@@ -174,6 +181,7 @@ fn latent_decoder(t: &mut Tensors<'_>, c: &DecoderConfig, _: usize) -> Result<De
             before: Some(norm),
             parts: vec![Box::new(attention)],
             after: None,
+            factor: None,
             last: None,
         }]))
     })

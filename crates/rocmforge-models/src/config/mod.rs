@@ -114,7 +114,7 @@ pub enum OutputMatrix {
 }
 
 /// Experts: feed-forward networks of which a router chooses some for each token.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ExpertsConfig {
     /// Experts of a layer.
     pub count: usize,
@@ -122,12 +122,29 @@ pub struct ExpertsConfig {
     pub used: usize,
     /// Width of each.
     pub inner: usize,
+    /// How the router's scores become factors.
+    pub gate: ExpertGate,
+    /// A bias may take part in the choice, and not in the factors.
+    pub choice_bias: bool,
     /// The factors of the chosen ones are divided by their sum.
     pub normalised: bool,
+    /// A factor on the results.
+    pub factor: Option<f32>,
     /// The network beside them that every token is given to.
     pub shared: Option<SharedExpertConfig>,
     /// Whether each layer has experts; the others have one network.
     pub layers: Vec<bool>,
+}
+
+/// How the scores of a router become the factors of the experts' results.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExpertGate {
+    /// A softmax over the scores of all experts.
+    SoftMax,
+    /// A softmax over the scores of the chosen experts.
+    SoftMaxOfChosen,
+    /// The sigmoid of each score.
+    Sigmoid,
 }
 
 /// A network beside the experts that every token is given to.
@@ -146,6 +163,8 @@ pub struct DecoderConfig {
     pub architecture: &'static Architecture,
     /// Layers.
     pub layers: usize,
+    /// Layers behind them that predict further tokens; nothing here uses them.
+    pub predictors: usize,
     /// Width of the residual stream.
     pub width: usize,
     /// Width of the feed-forward network.
@@ -164,12 +183,22 @@ pub struct DecoderConfig {
     pub context: usize,
     /// Added to the mean square by the norms.
     pub norm_eps: f32,
+    /// Kind of the norms.
+    pub(crate) norm: rules::NormKind,
     /// Factor on attention scores, if not one over the square root of the head's elements.
     pub attention_scale: Option<f32>,
     /// Rotary embedding.
     pub rope: PerLayer<RopeConfig>,
     /// Divisors of its frequencies.
     pub rope_factors: RopeFactors,
+    /// Whether a layer has rotary embedding at all.
+    pub rotated: PerLayer<bool>,
+    /// Factor on embeddings, beside that of the architecture.
+    pub embedding_factor: Option<f32>,
+    /// Factor on the results of attention and feed-forward network.
+    pub branch_factor: Option<f32>,
+    /// Factor on logits.
+    pub logit_factor: Option<f32>,
     /// Keys that a layer with a window sees.
     pub window: Option<usize>,
     /// Whether each layer has the window.

@@ -6,8 +6,8 @@ use rocmforge_gguf::{Array, Gguf, Metadata, Value};
 use serde::Deserialize;
 
 use super::rope::{self, Sizes};
-use super::rules::{ExpertWidth, Rules, Window};
-use super::{DecoderConfig, ExpertsConfig, OutputMatrix, PerLayer, SharedExpertConfig};
+use super::rules::{ExpertWidth, Factors, NormKind, Rotated, Rules, SharedWidth, Window};
+use super::{DecoderConfig, ExpertGate, ExpertsConfig, OutputMatrix, PerLayer, SharedExpertConfig};
 use crate::ModelError;
 use crate::arch::Architecture;
 use crate::error::shortened;
@@ -26,10 +26,16 @@ const WINDOW_VALUE_LENGTH: Key = Key("attention.value_length_swa", "");
 pub(crate) const VOCAB: Key = Key("vocab_size", "vocab_size");
 pub(crate) const CONTEXT: Key = Key("context_length", "max_position_embeddings");
 const EPS: Key = Key("attention.layer_norm_rms_epsilon", "rms_norm_eps");
-const SCALE: Key = Key("attention.scale", "");
+const LAYER_EPS: Key = Key("attention.layer_norm_epsilon", "layer_norm_eps norm_epsilon");
+const SCALE: Key = Key("attention.scale", "attention_multiplier");
 const SCORE_DIVISOR: Key = Key("", "query_pre_attn_scalar");
 const ATTENTION_SOFTCAP: Key = Key("attn_logit_softcapping", "attn_logit_softcapping");
 const LOGIT_SOFTCAP: Key = Key("final_logit_softcapping", "final_logit_softcapping");
+const EMBEDDING_FACTOR: Key = Key("embedding_scale", "embedding_multiplier");
+const BRANCH_FACTOR: Key = Key("residual_scale", "residual_multiplier");
+const LOGIT_FACTOR: Key = Key("logit_scale", "logit_scale logits_scaling");
+const FINETUNED: Key = Key("rope.scaling.finetuned", "");
+const ROTATED: Key = Key("", "no_rope_layers");
 const TIED: Key = Key("", "tie_word_embeddings");
 const WINDOW: Key = Key("attention.sliding_window", "sliding_window");
 const WINDOW_ON: Key = Key("", "use_sliding_window");
@@ -44,8 +50,13 @@ const EXPERTS: Key = Key("expert_count", "num_experts num_local_experts");
 const EXPERTS_USED: Key = Key("expert_used_count", "num_experts_per_tok");
 const EXPERT_FF: Key = Key("expert_feed_forward_length", "moe_intermediate_size");
 const SHARED_EXPERT_FF: Key = Key("expert_shared_feed_forward_length", "shared_expert_intermediate_size");
-const EXPERTS_NORMALISED: Key = Key("", "norm_topk_prob");
-const EXPERT_STEP: Key = Key("", "decoder_sparse_step");
+const SHARED_EXPERTS: Key = Key("expert_shared_count", "n_shared_experts");
+const EXPERTS_NORMALISED: Key = Key("expert_weights_norm", "norm_topk_prob");
+const EXPERT_GATE: Key = Key("expert_gating_func", "");
+const FIRST_DENSE: Key = Key("leading_dense_block_count", "first_k_dense_replace");
+const PREDICTORS: Key = Key("nextn_predict_layers", "num_nextn_predict_layers");
+const EXPERT_FACTOR: Key = Key("expert_weights_scale", "routed_scaling_factor");
+const EXPERT_STEP: Key = Key("interleave_moe_layer_step", "decoder_sparse_step");
 const DENSE_LAYERS: Key = Key("", "mlp_only_layers");
 const MODEL_TYPE: Key = Key("", "model_type");
 /// Names of the number of experts in config.json.
@@ -84,7 +95,7 @@ impl DecoderConfig {
             },
             None => ModelError::UnknownArchitecture { found: found() },
         })?;
-        architecture.decoder()?;
+        architecture.is_decoder()?;
         if let Some(kind) = metadata.opt_string("general.type")?.filter(|kind| *kind != "model") {
             return Err(ModelError::UnsupportedKey {
                 key: "general.type".to_owned(),
@@ -128,7 +139,7 @@ impl DecoderConfig {
         let Some((architecture, rules)) = Architecture::of_model_type(&model_type) else {
             return Err(unknown_model_type(path, &mut keys, &model_type));
         };
-        architecture.decoder()?;
+        architecture.is_decoder()?;
         let config = Self::read(&mut keys, architecture, rules, None, false)?;
         keys.finish(&rules.known, rules.name)?;
         Ok((config, is_part))
@@ -143,7 +154,13 @@ impl DecoderConfig {
         long_factors: bool,
     ) -> Result<Self, ModelError> {
         k.refuse_features(&rules.known)?;
-        let layers = k.size(LAYERS, &MOST_LAYERS, None)?;
+        let blocks = k.size(LAYERS, &MOST_LAYERS, None)?;
+        let predictors = match rules.predictors {
+            true => k.take(PREDICTORS)?.unwrap_or(0),
+            false => 0,
+        };
+        let layers = blocks.checked_sub(predictors).filter(|&layers| layers > 0);
+        let layers = layers.ok_or_else(|| k.refuse(PREDICTORS, predictors, "there must be other layers, too"))?;
         let width = k.size(WIDTH, &SIZE, None)?;
         let heads = k.sizes(HEADS, layers, &COUNT, None)?;
         let context = k.size(CONTEXT, &SIZE, None)?;
@@ -184,6 +201,8 @@ impl DecoderConfig {
             long_factors,
         };
         let (rope, rope_factors) = rope::take(k, rules, &sizes)?;
+        let rotated = rotated(k, rules, &windowed)?;
+        let [embedding_factor, branch_factor, logit_factor] = factors(k, rules)?;
         let divisor = match rules.score_divisor {
             Some(absent) => Some(k.number(SCORE_DIVISOR, &POSITIVE, Some(absent))?),
             None => (rules.wide_scale_layers == Some(layers)).then_some(of_width as f32),
@@ -191,6 +210,7 @@ impl DecoderConfig {
         Ok(Self {
             architecture,
             layers,
+            predictors,
             width,
             ff,
             experts,
@@ -199,10 +219,18 @@ impl DecoderConfig {
             head_dim,
             vocab,
             context,
-            norm_eps: k.number(EPS, &NOT_NEGATIVE, None)?,
+            norm_eps: match rules.norm {
+                NormKind::Rms => k.number(EPS, &NOT_NEGATIVE, None)?,
+                NormKind::Layer => k.number(LAYER_EPS, &NOT_NEGATIVE, None)?,
+            },
+            norm: rules.norm,
             attention_scale: k.factor(SCALE)?.or(divisor.map(|divisor| 1.0 / divisor.sqrt())),
             rope,
             rope_factors,
+            rotated,
+            embedding_factor,
+            branch_factor,
+            logit_factor,
             window,
             windowed,
             attention_softcap: match rules.softcaps.attention {
@@ -270,17 +298,53 @@ fn experts(k: &mut Keys<'_>, rules: &Rules, ff: usize, layers: usize) -> Result<
     let shared = match absent.shared {
         None => None,
         Some(absent) => {
-            let inner = width(k, SHARED_EXPERT_FF)?.or(absent.inner).unwrap_or(ff);
-            Some(SharedExpertConfig {
-                inner: k.check(SHARED_EXPERT_FF, inner, &SIZE)?,
-                gated: absent.gated,
-            })
+            let width = match absent.inner {
+                SharedWidth::Stated(absent) => width(k, SHARED_EXPERT_FF)?.or(Some(absent)),
+                SharedWidth::StatedOrNetwork => width(k, SHARED_EXPERT_FF)?.or(Some(ff)),
+                SharedWidth::StatedOrNone => width(k, SHARED_EXPERT_FF)?,
+                SharedWidth::OfCount => {
+                    let count = k.take(SHARED_EXPERTS)?.unwrap_or(0);
+                    (count > 0).then(|| inner.unwrap_or(ff).saturating_mul(count))
+                }
+            };
+            let shared = |inner| -> Result<_, ModelError> {
+                Ok(SharedExpertConfig {
+                    inner: k.check(SHARED_EXPERT_FF, inner, &SIZE)?,
+                    gated: absent.gated,
+                })
+            };
+            width.map(shared).transpose()?
         }
     };
-    let normalised = k.take(EXPERTS_NORMALISED)?.unwrap_or(absent.normalised);
-    let step: usize = k.take(EXPERT_STEP)?.unwrap_or(1);
+    let keys = absent.keys;
+    let normalised = match keys.normalised || !k.is_gguf() {
+        // In a GGUF the absent key stands for false.
+        true => k.take(EXPERTS_NORMALISED)?.unwrap_or(absent.normalised && !k.is_gguf()),
+        false => absent.normalised,
+    };
+    let gate = match k.take::<u32>(EXPERT_GATE)?.filter(|_| keys.gate) {
+        None | Some(0) => absent.gate,
+        Some(1) => ExpertGate::SoftMax,
+        Some(2) => ExpertGate::Sigmoid,
+        Some(3) => ExpertGate::SoftMaxOfChosen,
+        Some(other) => return Err(k.refuse(EXPERT_GATE, other, "gates 1 to 3 are supported")),
+    };
+    let factor = match keys.factor {
+        true => k.factor(EXPERT_FACTOR)?,
+        false => None,
+    };
+    let (step, first) = match keys.dense || !k.is_gguf() {
+        true => {
+            // In a GGUF 0 is no step.
+            let step = k.take(EXPERT_STEP)?.filter(|&step| step > 0 || !k.is_gguf());
+            (step.unwrap_or(1), k.take(FIRST_DENSE)?.unwrap_or(0))
+        }
+        false => (1, 0),
+    };
     let dense: Vec<usize> = k.take(DENSE_LAYERS)?.unwrap_or_default();
-    let has = |layer: usize| count > 0 && !dense.contains(&layer) && (layer + 1).checked_rem(step) == Some(0);
+    let has = |layer: usize| {
+        count > 0 && layer >= first && !dense.contains(&layer) && (layer + 1).checked_rem(step) == Some(0)
+    };
     let layers: Vec<bool> = (0..layers).map(has).collect();
     if !layers.contains(&true) {
         return Ok(None);
@@ -297,9 +361,50 @@ fn experts(k: &mut Keys<'_>, rules: &Rules, ff: usize, layers: usize) -> Result<
         used,
         inner: k.check(EXPERT_FF, inner.unwrap_or(ff / used), &SIZE)?,
         normalised,
+        gate,
+        choice_bias: absent.choice_bias,
+        factor,
         shared,
         layers,
     }))
+}
+
+/// Factors on embeddings, on the results of branches, and on logits.
+fn factors(k: &mut Keys<'_>, rules: &Rules) -> Result<[Option<f32>; 3], ModelError> {
+    Ok(match rules.factors {
+        Factors::None => [None; 3],
+        Factors::Logits => [None, None, k.factor(LOGIT_FACTOR)?],
+        Factors::Granite => {
+            let logits = k.number(LOGIT_FACTOR, &POSITIVE, None)?;
+            [
+                k.factor(EMBEDDING_FACTOR)?,
+                k.factor(BRANCH_FACTOR)?,
+                Some(1.0 / logits),
+            ]
+        }
+    })
+}
+
+/// Which layers have rotary embedding.
+fn rotated(k: &mut Keys<'_>, rules: &Rules, windowed: &[bool]) -> Result<PerLayer<bool>, ModelError> {
+    let layers = windowed.len();
+    let any = windowed.contains(&true);
+    let rotated: Vec<bool> = match rules.rotated {
+        Rotated::All => vec![true; layers],
+        Rotated::Windowed => windowed.to_vec(),
+        Rotated::WindowedIfAny => windowed.iter().map(|&windowed| windowed || !any).collect(),
+        Rotated::Finetuned => vec![k.take(FINETUNED)?.unwrap_or(true); layers],
+        Rotated::AllBut(period) => match k.take::<Vec<u8>>(ROTATED)? {
+            None => (1..=layers).map(|layer| !layer.is_multiple_of(period)).collect(),
+            // In transformers 1 stands for a layer with rotary embedding.
+            Some(flags) if flags.len() == layers => flags.iter().map(|&flag| flag != 0).collect(),
+            Some(flags) => {
+                let value = format!("{} entries", flags.len());
+                return Err(k.refuse(ROTATED, value, "there must be one for each layer"));
+            }
+        },
+    };
+    Ok(PerLayer::each(rotated).unwrap_or(PerLayer::all(true)))
 }
 
 /// A truth value; llama.cpp saves lists of 0 and 1.
@@ -369,7 +474,13 @@ fn windows(
                 listed.unwrap_or_else(|| (0..layers).map(|layer| layer >= from).collect()),
             )
         }
-        Window::Pattern { window: absent, period } => {
+        Window::PatternOf { layers: of, .. } if of != layers => return Ok((None, none)),
+        Window::PatternOf { .. } | Window::Pattern { .. } => {
+            let (absent, period) = match rules.window {
+                Window::PatternOf { window, period, .. } => (Some(window), period),
+                Window::Pattern { window, period } => (window, period),
+                _ => (None, 0),
+            };
             let window = window(k, absent)?;
             let listed = listed(k, layers)?;
             let period: usize = k.take(PATTERN)?.unwrap_or(period);
@@ -391,7 +502,7 @@ fn windows(
         window,
         &Within(1..=usize::MAX, "a window must hold at least one key"),
     )?;
-    let own_rope = matches!(rules.window, Window::Pattern { .. });
+    let own_rope = matches!(rules.window, Window::Pattern { .. } | Window::PatternOf { .. });
     // A window that holds the whole context hides nothing.
     Ok(if own_rope || window < context {
         (Some(window), windowed)

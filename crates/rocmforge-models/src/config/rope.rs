@@ -1,10 +1,10 @@
 //! Rotary embedding as files state it: keys of GGUF; in config.json the old spelling (`rope_theta`, `rope_scaling`, `rope_local_base_freq`) and that of
 //! transformers 5 (`rope_parameters`, for the whole model or for each type of layer).
 
-use rocmforge_ggml::RopeScaling;
+use rocmforge_ggml::{RopeScaling, RopeStyle};
 
 use super::read::HEAD;
-use super::rules::Rules;
+use super::rules::{Rules, WindowRope};
 use super::{PerLayer, RopeConfig, RopeFactors};
 use crate::ModelError;
 use crate::keys::{Key, Keys, Known, POSITIVE, Within};
@@ -13,6 +13,7 @@ const THETA: Key = Key("rope.freq_base", "rope_theta");
 const WINDOW_THETA: Key = Key("rope.freq_base_swa", "rope_local_base_freq");
 const DIMENSIONS: Key = Key("rope.dimension_count", "");
 const WINDOW_DIMENSIONS: Key = Key("rope.dimension_count_swa", "");
+const SECTIONS: Key = Key("rope.dimension_sections", "");
 const PARTIAL: Key = Key("", "partial_rotary_factor");
 const KIND: Key = Key("rope.scaling.type", "rope_type");
 const OLD_KIND: Key = Key("", "type");
@@ -56,6 +57,7 @@ const RULE_KEYS: Known = Known {
     ignored: &["original_max_position_embeddings"],
     fixed: &[&[("truncate", "true")]],
     features: &[],
+    has: "",
 };
 
 /// What holds for a kind of layers beside its objects: what is stated outside of them, with its name, and what counts where nothing is stated.
@@ -64,6 +66,7 @@ struct Beside {
     absent_theta: f32,
     partial: Option<(String, f64)>,
     absent_partial: f64,
+    style: RopeStyle,
     /// Rotated elements of a head, of which a part may be stated.
     n_dims: PerLayer,
     /// The first of these layers.
@@ -81,15 +84,25 @@ pub(super) fn take(
     let partial = k.agreed(PARTIAL, None)?;
     let n_dims = k.sizes(DIMENSIONS, layers, &HEAD, Some(sizes.head_dim.clone()))?;
     let n_dims = of_windows_too(k, WINDOW_DIMENSIONS, sizes.windowed, n_dims)?;
-    let window_theta = match rules.window_theta {
-        Some(_) => k.agreed(WINDOW_THETA, None)?,
-        None => None,
+    let window_theta = match rules.window_rope {
+        WindowRope::Own(_) | WindowRope::Base => k.agreed(WINDOW_THETA, None)?,
+        WindowRope::Same | WindowRope::Unscaled => None,
+    };
+    let own_base = match (rules.window_rope, &window_theta) {
+        (WindowRope::Base, &Some((_, theta))) => Some(checked_theta(k, WINDOW_THETA, theta)?),
+        _ => None,
+    };
+    // Layers with a window have settings of their own.
+    let apart = matches!(rules.window_rope, WindowRope::Own(_) | WindowRope::Unscaled);
+    let style = match rules.sections {
+        Some(pairs) if has_sections(k, &n_dims)? => pairs,
+        _ => rules.pairs,
     };
     let (mut full, mut windowed) = (Vec::new(), Vec::new());
     for name in ["rope_scaling", "rope_parameters"] {
         let Some(mut object) = k.object(name)? else { continue };
         // A model whose layers differ has an object for each type.
-        let differ = rules.window_theta.is_some() && name == "rope_parameters";
+        let differ = apart && name == "rope_parameters";
         if !differ && !object.has("full_attention") && !object.has("sliding_attention") {
             full.push(object);
             continue;
@@ -105,14 +118,15 @@ pub(super) fn take(
             .position(|&windowed| windowed == with)
             .unwrap_or(0)
     };
-    let of_windows = (rules.window_theta.is_some() || !windowed.is_empty()).then(|| Beside {
+    let of_windows = (apart || !windowed.is_empty()).then(|| Beside {
         theta: window_theta,
-        absent_theta: rules
-            .window_theta
-            .or(theta.as_ref().map(|theta| theta.1))
-            .unwrap_or(rules.theta),
+        absent_theta: match rules.window_rope {
+            WindowRope::Own(theta) => theta,
+            _ => theta.as_ref().map_or(rules.theta, |theta| theta.1),
+        },
         partial: None,
         absent_partial: partial.as_ref().map_or(1.0, |partial| partial.1),
+        style,
         n_dims: n_dims.clone(),
         first: first(true),
     });
@@ -121,6 +135,7 @@ pub(super) fn take(
         absent_theta: rules.theta,
         partial,
         absent_partial: 1.0,
+        style,
         n_dims,
         first: first(false),
     };
@@ -129,9 +144,7 @@ pub(super) fn take(
         rotary.factors = of_gguf(k, &mut rotary.rope, sizes)?;
     }
     let own = of_windows.map(|beside| of_layers(k, WINDOW_THETA, windowed, beside, rules, sizes));
-    let own = own
-        .transpose()?
-        .filter(|own| rules.window_theta.is_some() || *own != rotary);
+    let own = own.transpose()?.filter(|own| apart || *own != rotary);
     if own.as_ref().is_some_and(|own| own.factors != RopeFactors::FromFile) {
         let key = Key("", "rope_parameters.sliding_attention.rope_type");
         return Err(k.refuse(key, "a rule with divisors", "default, linear and yarn are supported"));
@@ -140,6 +153,7 @@ pub(super) fn take(
         let own = own.as_ref().filter(|_| windowed);
         let found: &Rotary = own.unwrap_or(&rotary);
         RopeConfig {
+            theta: own_base.filter(|_| windowed).unwrap_or(found.rope.theta),
             n_dims: found.n_dims.of(layer),
             divided: own.is_none(),
             ..found.rope.clone()
@@ -179,11 +193,7 @@ fn of_layers(
         theta = object.agreed(THETA, theta)?;
         partial = object.agreed(PARTIAL, partial)?;
     }
-    let theta = theta.map_or(beside.absent_theta, |theta| theta.1);
-    if !(theta.is_finite() && theta >= 1.0) {
-        // Below 1 frequencies grow with the dimension, out of the range of f32.
-        return Err(k.refuse(base, theta, "it must be finite and at least 1"));
-    }
+    let theta = checked_theta(k, base, theta.map_or(beside.absent_theta, |theta| theta.1))?;
     let part = partial.map_or(beside.absent_partial, |partial| partial.1);
     let layers = 0..sizes.windowed.len();
     let rotated = layers
@@ -202,7 +212,7 @@ fn of_layers(
         rope: RopeConfig {
             theta,
             n_dims: n_dims.of(beside.first),
-            style: rules.pairs,
+            style: beside.style,
             scaling: RopeScaling::None,
             magnitude: 1.0,
             divided: true,
@@ -224,6 +234,35 @@ fn of_layers(
         found = Some(rotary);
     }
     Ok(found.unwrap_or(plain))
+}
+
+/// Whether the file states sections of several axes. A text has the same position on the first three axes, and 0 on the last: sections that
+/// turn pairs by the last are refused.
+fn has_sections(k: &mut Keys<'_>, n_dims: &PerLayer) -> Result<bool, ModelError> {
+    let sections: Vec<i64> = k.take(SECTIONS)?.unwrap_or_default();
+    let first = sections
+        .iter()
+        .take(3)
+        .fold(0, |sum: i64, &section| sum.saturating_add(section));
+    let pairs = n_dims.values().max().map_or(0, |&n_dims| n_dims as i64 / 2);
+    let none = sections.iter().all(|&section| section == 0);
+    let fits = sections.iter().all(|section| (0..1 << 16).contains(section));
+    match none || (sections.len() <= 4 && fits && (first >= pairs || sections.get(3).is_none_or(|&last| last == 0))) {
+        true => Ok(!none),
+        false => Err(k.refuse(
+            SECTIONS,
+            format!("{} numbers, the first three of which are {first}", sections.len()),
+            "there must be three sections for the pairs of rotated elements, or a fourth of 0",
+        )),
+    }
+}
+
+/// A base of frequencies. Below 1 frequencies grow with the dimension, out of the range of f32.
+fn checked_theta(k: &Keys<'_>, key: Key, theta: f32) -> Result<f32, ModelError> {
+    match theta.is_finite() && theta >= 1.0 {
+        true => Ok(theta),
+        false => Err(k.refuse(key, theta, "it must be finite and at least 1")),
+    }
 }
 
 /// A factor of YaRN on cosines and sines: `1 + 0.1 scale ln(factor)`, and 1 for factors up to 1.

@@ -4,7 +4,7 @@
 
 use rocmforge_ggml::RopeStyle;
 
-use super::OutputMatrix;
+use super::{ExpertGate, OutputMatrix};
 use crate::keys::Known;
 
 /// Which layers see a sliding window only.
@@ -24,6 +24,15 @@ pub(crate) enum Window {
         /// Where `max_window_layers` is absent.
         from: usize,
     },
+    /// As [`Self::Pattern`] in a model of so many layers, and none in others.
+    PatternOf {
+        /// Layers of the model.
+        layers: usize,
+        /// Where the key is absent.
+        window: usize,
+        /// Where the key is absent.
+        period: usize,
+    },
     /// All but the last of every so many layers, or those that a list names.
     Pattern {
         /// Where the key is absent.
@@ -31,6 +40,54 @@ pub(crate) enum Window {
         /// Where the key is absent.
         period: usize,
     },
+}
+
+/// Rotary embedding of layers with a window.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum WindowRope {
+    /// That of all layers.
+    Same,
+    /// That of all layers, whose base may have a key of its own.
+    Base,
+    /// Without a rule for long contexts, and with the base of all layers.
+    Unscaled,
+    /// Without a rule for long contexts, and with a base of its own: this where its key is absent.
+    Own(f32),
+}
+
+/// Layers with rotary embedding. Without, attention does not know positions.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Rotated {
+    /// All.
+    All,
+    /// All but the last of every so many.
+    AllBut(usize),
+    /// Those with a window.
+    Windowed,
+    /// Those with a window where any layer has one, else all.
+    WindowedIfAny,
+    /// All, unless the file says that the model was trained without.
+    Finetuned,
+}
+
+/// Kind of norms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NormKind {
+    /// Rows divided by their root mean square.
+    Rms,
+    /// Layer normalisation.
+    Layer,
+}
+
+/// Factors that a file may state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Factors {
+    /// No such.
+    None,
+    /// On logits.
+    Logits,
+    /// On embeddings, on the result of each branch, and a divisor of logits, which must be there.
+    Granite,
 }
 
 /// Scores that a file may state a bound of.
@@ -61,8 +118,14 @@ pub(crate) struct Rules {
     pub(crate) kv_heads: Option<usize>,
     /// Rotary base where the key is absent.
     pub(crate) theta: f32,
-    /// The base of layers with a window, where they have settings of their own.
-    pub(crate) window_theta: Option<f32>,
+    /// Pairs of rotary embedding where the file states sections of several axes; `None`: it must not. Text has the same position on each axis.
+    pub(crate) sections: Option<RopeStyle>,
+    pub(crate) window_rope: WindowRope,
+    pub(crate) rotated: Rotated,
+    pub(crate) norm: NormKind,
+    pub(crate) factors: Factors,
+    /// Layers behind the others may predict further tokens.
+    pub(crate) predictors: bool,
     /// `original_max_position_embeddings` of the file itself, where the model has this setting and the key is absent.
     pub(crate) original_context: Option<usize>,
     /// The matrix of logits where `tie_word_embeddings` is absent.
@@ -87,7 +150,48 @@ pub(crate) struct Experts {
     pub(crate) used: Option<usize>,
     pub(crate) inner: ExpertWidth,
     pub(crate) normalised: bool,
+    pub(crate) gate: ExpertGate,
+    /// A bias may take part in the choice.
+    pub(crate) choice_bias: bool,
+    /// Which of the settings a GGUF may state.
+    pub(crate) keys: ExpertKeys,
     pub(crate) shared: Option<SharedExpert>,
+}
+
+impl Experts {
+    /// Those of a GGUF: a softmax, and factors that sum up to 1.
+    pub(crate) const GGUF: Self = Self {
+        count: 0,
+        used: None,
+        inner: ExpertWidth::StatedOrPart,
+        normalised: true,
+        gate: ExpertGate::SoftMax,
+        choice_bias: false,
+        keys: ExpertKeys::NONE,
+        shared: None,
+    };
+}
+
+/// Settings of experts that a GGUF may state. llama.cpp ignores the keys of others.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ExpertKeys {
+    /// Kind of the gate.
+    pub(crate) gate: bool,
+    /// Whether factors are divided by their sum.
+    pub(crate) normalised: bool,
+    /// A factor on the results.
+    pub(crate) factor: bool,
+    /// Layers without experts: the first ones, and all but every so many.
+    pub(crate) dense: bool,
+}
+
+impl ExpertKeys {
+    pub(crate) const NONE: Self = Self {
+        gate: false,
+        normalised: false,
+        factor: false,
+        dense: false,
+    };
 }
 
 /// Width of an expert.
@@ -101,11 +205,23 @@ pub(crate) enum ExpertWidth {
     Network,
 }
 
+/// Width of the network beside the experts.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum SharedWidth {
+    /// That of the key, and this where it is absent.
+    Stated(usize),
+    /// That of the key, and that of a network without experts where it is absent.
+    StatedOrNetwork,
+    /// That of the key; where it is absent, there is no such network.
+    StatedOrNone,
+    /// So many times that of an expert as the key of shared experts says.
+    OfCount,
+}
+
 /// The network beside the experts, where a model has one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SharedExpert {
-    /// Where its key is absent; `None`: that of a network without experts.
-    pub(crate) inner: Option<usize>,
+    pub(crate) inner: SharedWidth,
     /// The sigmoid of a product of its input multiplies its result.
     pub(crate) gated: bool,
 }
@@ -127,6 +243,9 @@ pub(crate) const IGNORED: &str = "_attn_implementation _attn_implementation_auto
     mask_token_id max_length max_new_tokens max_sequence_length min_length no_repeat_ngram_size num_beam_groups num_beams \
     num_return_sequences output_scores pad_token_id remove_invalid_values repetition_penalty sep_token_id suppress_tokens temperature top_k \
     top_p typical_p unk_token_id";
+
+/// The norm that a model does not have.
+pub(crate) const GGUF_RMS: &str = "attention.layer_norm_rms_epsilon";
 
 /// What only the training of a router uses.
 pub(crate) const ROUTER_TRAINING: &str = "output_router_logits router_aux_loss_coef router_jitter_noise";
@@ -173,6 +292,7 @@ pub(crate) const JSON: Known = Known {
     ignored: &[IGNORED],
     fixed: &[DECODERS, &[("hidden_act", "silu")]],
     features: &[FEATURES, NO_EXPERTS],
+    has: "",
 };
 
 /// Keys of GGUF without effect on numbers: notes of converters, and settings of uses that are no decoding. The norms of these architectures are RMS norms,
@@ -287,4 +407,5 @@ pub(crate) const GGUF: Known = Known {
         ("rope.scaling.yarn_log_multiplier", "0"),
     ]],
     features: &[GGUF_FEATURES, GGUF_EXPERTS, GGUF_SHARED_EXPERT, GGUF_WINDOW],
+    has: "",
 };

@@ -14,9 +14,25 @@ const KEY: LinearNames = LinearNames::new("blk.*.attn_k", "model.layers.*.self_a
 const VALUE: LinearNames = LinearNames::new("blk.*.attn_v", "model.layers.*.self_attn.v_proj");
 /// Query, key and value in one matrix.
 const ALL: LinearNames = LinearNames::new("blk.*.attn_qkv", "model.layers.*.self_attn.qkv_proj");
-const QUERY_NORM: Name = Name::new("blk.*.attn_q_norm.weight", "model.layers.*.self_attn.q_norm.weight");
-const KEY_NORM: Name = Name::new("blk.*.attn_k_norm.weight", "model.layers.*.self_attn.k_norm.weight");
+const QUERY_NORM: LinearNames = LinearNames::new("blk.*.attn_q_norm", "model.layers.*.self_attn.q_norm");
+const KEY_NORM: LinearNames = LinearNames::new("blk.*.attn_k_norm", "model.layers.*.self_attn.k_norm");
+const SINKS: Name = Name::new("blk.*.attn_sinks.weight", "model.layers.*.self_attn.sinks");
 const OUTPUT: LinearNames = LinearNames::new("blk.*.attn_output", "model.layers.*.self_attn.o_proj");
+
+/// Which rows of query and key are normalised, and when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum QueryNorm {
+    /// Each head, before rotary embedding.
+    Heads,
+    /// The same, where the file has the weights.
+    HeadsIfAny,
+    /// Each head, after rotary embedding.
+    RotatedHeads,
+    /// All heads together, before rotary embedding.
+    Whole,
+    /// Each head, with a weight of its own, before rotary embedding; a file may lack the weights.
+    OwnOfHeads,
+}
 
 /// Sizes and rules of one layer's attention.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,7 +44,8 @@ pub(crate) struct AttentionShape {
     pub(crate) head_dim: usize,
     /// Factor on the scores.
     pub(crate) scale: f32,
-    pub(crate) rope: RopeConfig,
+    /// Rotary embedding, if the layer has it.
+    pub(crate) rope: Option<RopeConfig>,
     /// Divisors of the rotary frequencies.
     pub(crate) rope_factors: Option<TensorId>,
     /// Keys that a query sees, if not all.
@@ -37,8 +54,12 @@ pub(crate) struct AttentionShape {
     pub(crate) softcap: Option<f32>,
     /// Query, key and value must have biases; without, they may.
     pub(crate) bias: bool,
-    /// Each head of query and key is normalised before rotary embedding.
-    pub(crate) head_norms: Option<NormRule>,
+    /// The output may have a bias.
+    pub(crate) output_bias: bool,
+    /// Query and key are normalised.
+    pub(crate) query_norm: Option<(QueryNorm, NormRule)>,
+    /// Each query head has one more logit that takes weight and has no key.
+    pub(crate) sinks: bool,
 }
 
 /// Attention of one layer.
@@ -50,6 +71,7 @@ pub(crate) struct Attention {
     value: Linear,
     query_norm: Option<Norm>,
     key_norm: Option<Norm>,
+    sinks: Option<TensorId>,
     output: Linear,
     /// Keys and values, `[slots, kv_heads * head_dim]`.
     keys: Cached,
@@ -78,13 +100,25 @@ impl Attention {
         let query = projection(QUERY, 0, q_width)?;
         let key = projection(KEY, q_width, kv_width)?;
         let value = projection(VALUE, q_width + kv_width, kv_width)?;
-        let mut head_norm = |name| {
-            let norm = shape.head_norms.map(|rule| Norm::new(t, name, head_dim, rule));
-            norm.transpose()
+        let mut norm = |names: LinearNames, heads| {
+            let Some((rows, rule)) = shape.query_norm else {
+                return Ok(None);
+            };
+            match rows {
+                QueryNorm::HeadsIfAny | QueryNorm::OwnOfHeads if !t.has(names.weight)? => Ok(None),
+                QueryNorm::Whole => Norm::new(t, names, heads * head_dim, rule).map(Some),
+                QueryNorm::OwnOfHeads => Norm::of_heads(t, names, [heads, head_dim], rule).map(Some),
+                _ => Norm::new(t, names, head_dim, rule).map(Some),
+            }
         };
-        let (query_norm, key_norm) = (head_norm(QUERY_NORM)?, head_norm(KEY_NORM)?);
-        let output = Linear::new(t, OUTPUT, None, [width, q_width])?;
-        t.rope(&shape.rope);
+        let (query_norm, key_norm) = (norm(QUERY_NORM, shape.heads)?, norm(KEY_NORM, shape.kv_heads)?);
+        let sinks = shape.sinks.then(|| t.vector(SINKS, None, shape.heads)).transpose()?;
+        t.allow(OUTPUT.bias);
+        let bias = if shape.output_bias { OUTPUT.bias } else { Name::NONE };
+        let output = Linear::new(t, LinearNames { bias, ..OUTPUT }, None, [width, q_width])?;
+        if let Some(rope) = &shape.rope {
+            t.rope(rope);
+        }
         let kind = CacheKind::of_window(shape.window);
         Ok(Self {
             query,
@@ -92,6 +126,7 @@ impl Attention {
             value,
             query_norm,
             key_norm,
+            sinks,
             output,
             keys: t.cache(kind, shape.kv_heads, head_dim)?,
             values: t.cache(kind, shape.kv_heads, head_dim)?,
@@ -99,15 +134,23 @@ impl Attention {
         })
     }
 
-    /// Norm of each head (if any) and rotary embedding of `[tokens, heads * head_dim]`.
+    /// Norm and rotary embedding, where the layer has them, of `[tokens, heads * head_dim]`.
     fn rotate(&self, g: &mut StepGraph<'_>, x: TensorId, norm: Option<&Norm>, heads: usize) -> GgmlResult<TensorId> {
         let (tokens, head_dim) = (g.tokens(), self.shape.head_dim);
+        let rows = self.shape.query_norm.map(|(rows, _)| rows);
+        let whole = norm.filter(|_| rows == Some(QueryNorm::Whole));
+        let rotated = norm.filter(|_| rows == Some(QueryNorm::RotatedHeads));
+        let plain = norm.filter(|_| whole.is_none() && rotated.is_none());
+        let x = Norm::of(whole, g, x)?;
         let x = g.reshape(x, [1, tokens, heads, head_dim])?;
-        let x = Norm::of(norm, g, x)?;
-        let rope = Op::Rope(self.shape.rope.op(g.cache().context));
-        let inputs: Vec<TensorId> = [x, g.positions].into_iter().chain(self.shape.rope_factors).collect();
-        let rotated = g.push(rope, &inputs)?;
-        g.reshape(rotated, [tokens, heads * head_dim])
+        let mut x = Norm::of(plain, g, x)?;
+        if let Some(rope) = &self.shape.rope {
+            let op = Op::Rope(rope.op(g.cache().context));
+            let inputs: Vec<TensorId> = [x, g.positions].into_iter().chain(self.shape.rope_factors).collect();
+            x = g.push(op, &inputs)?;
+        }
+        let x = Norm::of(rotated, g, x)?;
+        g.reshape(x, [tokens, heads * head_dim])
     }
 }
 
@@ -129,10 +172,11 @@ impl Part for Attention {
             block_size: g.cache().block_size,
             window: s.window,
             softcap: s.softcap,
-            sinks: false,
+            sinks: s.sinks,
         });
         let [table, sequence, positions] = g.blocks(self.keys);
         let inputs = [q, keys, values, table, sequence, positions];
+        let inputs: Vec<TensorId> = inputs.into_iter().chain(self.sinks).collect();
         let context = g.push(op, &inputs)?;
         self.output.build(g, context)
     }

@@ -9,7 +9,7 @@ use crate::step::{Network, Place, StepGraph, Tensors};
 use crate::weights::{LinearNames, Name};
 
 const EMBEDDING: Name = Name::new("token_embd.weight", "model.embed_tokens.weight");
-const OUTPUT_NORM: Name = Name::new("output_norm.weight", "model.norm.weight");
+const OUTPUT_NORM: LinearNames = LinearNames::new("output_norm", "model.norm");
 const OUTPUT: LinearNames = LinearNames::new("output", "lm_head");
 /// Heads of other tasks: scores and embeddings of whole texts.
 const OTHER_HEADS: [Name; 7] = [
@@ -31,6 +31,8 @@ pub(crate) struct Decoder {
     layers: Vec<Layer>,
     norm: Norm,
     output: Linear,
+    /// Factor on logits.
+    logit_factor: Option<f32>,
     /// Bound of logits.
     softcap: Option<f32>,
 }
@@ -78,6 +80,7 @@ impl Decoder {
             layers: layers.collect::<Result<_, _>>()?,
             norm,
             output,
+            logit_factor: c.logit_factor,
             softcap: c.logit_softcap,
         })
     }
@@ -96,7 +99,10 @@ impl Network for Decoder {
         let Some(rows) = g.output_rows else { return Ok(None) };
         let last = g.push(Op::GetRows, &[x, rows])?;
         let normed = self.norm.build(g, last)?;
-        let logits = self.output.build(g, normed)?;
+        let mut logits = self.output.build(g, normed)?;
+        if let Some(factor) = self.logit_factor {
+            logits = g.push(Op::Scale { factor }, &[logits])?;
+        }
         match self.softcap {
             None => Ok(Some(logits)),
             Some(cap) => g.push(Op::Softcap { cap }, &[logits]).map(Some),

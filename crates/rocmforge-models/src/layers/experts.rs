@@ -1,10 +1,10 @@
 //! Experts: feed-forward networks of which a router chooses some for each token, and adds their results.
 
-use rocmforge_ggml::{GgmlResult, GluKind, Op, SoftMax, TensorId, Unary};
+use rocmforge_ggml::{GgmlResult, Op, SoftMax, TensorId, Unary};
 
-use super::{Gated, GatedNames, Linear, NetworkRule, Part};
+use super::{Gated, GatedNames, GatedUnit, Linear, NetworkRule, Part};
 use crate::ModelError;
-use crate::config::{ExpertsConfig, SharedExpertConfig};
+use crate::config::{ExpertGate, ExpertsConfig, SharedExpertConfig};
 use crate::step::{Place, StepGraph, Tensors};
 use crate::weights::{ExpertNames, LinearNames, Name};
 
@@ -35,6 +35,7 @@ macro_rules! experts_names {
                 concat!("blk.*.ffn_", $kind, ".@.weight"),
                 concat!($part, "experts.@.", $own, ".weight"),
             ),
+            bias: Name::new(concat!("blk.*.ffn_", $kind, "_exps.bias"), ""),
             scale: Name::new(concat!("blk.*.ffn_", $kind, "_exps.scale"), ""),
             input_scale: Name::new(concat!("blk.*.ffn_", $kind, "_exps.input_scale"), ""),
         }
@@ -48,11 +49,12 @@ impl ExpertsNames {
     pub(crate) const MIXTRAL: Self = experts_names!("model.layers.*.block_sparse_moe.": "w1", "w3", "w2");
 }
 
-/// A matrix of each expert, `[count, cols, rows]`, and a factor on the products of each, `[count, 1]`, where the file has them.
+/// A matrix of each expert, `[count, cols, rows]`, and where the file has them a factor on the products of each, `[count, 1]`, and a bias of each, `[count, rows]`.
 #[derive(Debug)]
 struct Matrices {
     weights: TensorId,
     scales: Option<TensorId>,
+    biases: Option<TensorId>,
 }
 
 impl Matrices {
@@ -68,31 +70,43 @@ impl Matrices {
         Ok(Self {
             weights: t.experts(names, fused, shape)?,
             scales: t.has(scale)?.then(|| t.column(scale, shape[0])).transpose()?,
+            biases: (t.has(names.bias)?.then(|| t.floats(names.bias, [shape[0], shape[1]]))).transpose()?,
         })
     }
 
     /// The products of `x` with the experts of each token: `ids` is u32 `[tokens, used]`, the result `[tokens, used, rows]`.
     fn build(&self, g: &mut StepGraph<'_>, x: TensorId, ids: TensorId, used: usize) -> GgmlResult<TensorId> {
-        let products = g.push(Op::MulMatId, &[x, self.weights, ids])?;
-        let Some(scales) = self.scales else { return Ok(products) };
-        let tokens = g.tokens();
-        let ids = g.reshape(ids, [tokens * used])?;
-        let chosen = g.push(Op::GetRows, &[scales, ids])?;
-        let chosen = g.reshape(chosen, [tokens, used, 1])?;
-        g.push(Op::Mul, &[products, chosen])
+        let mut products = g.push(Op::MulMatId, &[x, self.weights, ids])?;
+        if let Some(scales) = self.scales {
+            let tokens = g.tokens();
+            let ids = g.reshape(ids, [tokens * used])?;
+            let chosen = g.push(Op::GetRows, &[scales, ids])?;
+            let chosen = g.reshape(chosen, [tokens, used, 1])?;
+            products = g.push(Op::Mul, &[products, chosen])?;
+        }
+        match self.biases {
+            None => Ok(products),
+            Some(biases) => g.push(Op::AddId, &[products, biases, ids]),
+        }
     }
 }
+
+const CHOICE_BIAS: Name = Name::new("blk.*.exp_probs_b.bias", "");
+/// The least divisor of factors, which may be the sum of small sigmoids: the least positive normal f16, as in llama.cpp.
+const LEAST_SUM: f32 = 6.103_515_6e-5;
 
 /// Gated feed-forward networks and their router.
 #[derive(Debug)]
 pub(crate) struct Experts {
     router: Linear,
+    /// Added to the scores that choose.
+    choice_bias: Option<TensorId>,
     gate: Matrices,
     up: Matrices,
     down: Matrices,
     config: ExpertsConfig,
     width: usize,
-    glu: GluKind,
+    unit: GatedUnit,
 }
 
 impl Experts {
@@ -110,16 +124,21 @@ impl Experts {
     ) -> Result<Self, ModelError> {
         let &ExpertsConfig { count, inner, .. } = config;
         let router = Linear::new(t, names.router, None, [count, width])?;
+        let choice_bias = match config.choice_bias {
+            true => t.vector_if_there(CHOICE_BIAS, None, count)?,
+            false => None,
+        };
         t.at(Place::Experts(layer));
         let half = |first| Some((names.gate_up, first, 2 * inner));
         let experts = Self {
             router,
+            choice_bias,
             gate: Matrices::new(t, names.gate, half(0), [count, inner, width], rule)?,
             up: Matrices::new(t, names.up, half(inner), [count, inner, width], rule)?,
             down: Matrices::new(t, names.down, None, [count, width, inner], rule)?,
             config: config.clone(),
             width,
-            glu: rule.glu,
+            unit: rule.unit,
         };
         t.at(Place::Layer(layer));
         Ok(experts)
@@ -129,17 +148,35 @@ impl Experts {
     fn choose(&self, g: &mut StepGraph<'_>, x: TensorId) -> GgmlResult<[TensorId; 2]> {
         let (tokens, &ExpertsConfig { count, used, .. }) = (g.tokens(), &self.config);
         let scores = self.router.build(g, x)?;
-        let shares = g.push(Op::SoftMax(SoftMax::PLAIN), &[scores])?;
-        let ids = g.push(Op::TopK { k: used }, &[shares])?;
+        let shares = match self.config.gate {
+            ExpertGate::SoftMax => g.push(Op::SoftMax(SoftMax::PLAIN), &[scores])?,
+            ExpertGate::SoftMaxOfChosen => scores,
+            ExpertGate::Sigmoid => g.push(Op::Unary(Unary::Sigmoid), &[scores])?,
+        };
+        let choice = match self.choice_bias {
+            None => shares,
+            Some(bias) => g.push(Op::Add, &[shares, bias])?,
+        };
+        let ids = g.push(Op::TopK { k: used }, &[choice])?;
         // A table with one column for each token.
         let table = g.reshape(shares, [tokens, count, 1])?;
         let chosen = g.push(Op::GetRows, &[table, ids])?;
-        let chosen = g.reshape(chosen, [tokens, used])?;
-        if !self.config.normalised {
-            return Ok([ids, chosen]);
+        let mut chosen = g.reshape(chosen, [tokens, used])?;
+        if self.config.gate == ExpertGate::SoftMaxOfChosen {
+            chosen = g.push(Op::SoftMax(SoftMax::PLAIN), &[chosen])?;
         }
-        let sum = g.push(Op::SumRows, &[chosen])?;
-        Ok([ids, g.push(Op::Div, &[chosen, sum])?])
+        if self.config.normalised {
+            let mut sum = g.push(Op::SumRows, &[chosen])?;
+            if self.config.gate == ExpertGate::Sigmoid {
+                let (min, max) = (LEAST_SUM, f32::INFINITY);
+                sum = g.push(Op::Clamp { min, max }, &[sum])?;
+            }
+            chosen = g.push(Op::Div, &[chosen, sum])?;
+        }
+        if let Some(factor) = self.config.factor {
+            chosen = g.push(Op::Scale { factor }, &[chosen])?;
+        }
+        Ok([ids, chosen])
     }
 }
 
@@ -150,11 +187,7 @@ impl Part for Experts {
         let rows = g.reshape(x, [tokens, 1, width])?;
         let gate = self.gate.build(g, rows, ids, used)?;
         let up = self.up.build(g, rows, ids, used)?;
-        let glu = Op::Glu {
-            kind: self.glu,
-            swapped: false,
-        };
-        let inner = g.push(glu, &[gate, up])?;
+        let inner = self.unit.build(g, gate, up)?;
         let results = self.down.build(g, inner, ids, used)?;
         // The sum of the results times their factors is a product for each token.
         let factors = g.reshape(factors, [tokens, 1, used])?;

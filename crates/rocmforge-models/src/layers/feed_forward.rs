@@ -26,11 +26,39 @@ impl GatedNames {
     };
 }
 
+/// How gate and up projection are joined.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum GatedUnit {
+    /// A function of the gate, times the up projection.
+    Plain(GluKind),
+    /// Gate and up projection are bounded, and 1 is added to the latter: `min(gate, c) * sigmoid(1.702 min(gate, c)) * (clamp(up, -c, c) + 1)`.
+    Clamped {
+        /// The bound `c`.
+        bound: f32,
+    },
+}
+
+impl GatedUnit {
+    /// Adds the nodes. `gate`, `up` and the result have one shape.
+    pub(crate) fn build(self, g: &mut StepGraph<'_>, gate: TensorId, up: TensorId) -> GgmlResult<TensorId> {
+        let glu = |kind| Op::Glu { kind, swapped: false };
+        let bound = match self {
+            Self::Plain(kind) => return g.push(glu(kind), &[gate, up]),
+            Self::Clamped { bound } => bound,
+        };
+        let (min, max) = (f32::NEG_INFINITY, bound);
+        let gate = g.push(Op::Clamp { min, max }, &[gate])?;
+        let up = g.push(Op::Clamp { min: -bound, max }, &[up])?;
+        let (factor, bias) = (1.0, 1.0);
+        let up = g.push(Op::ScaleBias { factor, bias }, &[up])?;
+        g.push(glu(GluKind::GegluQuick), &[gate, up])
+    }
+}
+
 /// What the networks of a model have in common.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NetworkRule {
-    /// How gate and up projection are joined.
-    pub(crate) glu: GluKind,
+    pub(crate) unit: GatedUnit,
     /// Factors that the file states of the products are applied. llama.cpp loads them for all architectures, and applies them in some.
     pub(crate) scaled: bool,
 }
@@ -49,7 +77,7 @@ pub(crate) struct Gated {
     gate: Linear,
     up: Linear,
     down: Linear,
-    glu: GluKind,
+    unit: GatedUnit,
 }
 
 impl Gated {
@@ -90,7 +118,7 @@ impl Gated {
             gate: gate.scaling_bias(),
             up: up.scaling_bias(),
             down: down.scaling_bias(),
-            glu: rule.glu,
+            unit: rule.unit,
         })
     }
 }
@@ -99,11 +127,7 @@ impl Part for Gated {
     fn build(&self, g: &mut StepGraph<'_>, x: TensorId) -> GgmlResult<TensorId> {
         let gate = self.gate.build(g, x)?;
         let up = self.up.build(g, x)?;
-        let glu = Op::Glu {
-            kind: self.glu,
-            swapped: false,
-        };
-        let inner = g.push(glu, &[gate, up])?;
+        let inner = self.unit.build(g, gate, up)?;
         self.down.build(g, inner)
     }
 }

@@ -4,7 +4,7 @@ use rocmforge_ggml::{GgmlResult, Op, TensorId};
 
 use crate::ModelError;
 use crate::step::{Fused, StepGraph, Tensors};
-use crate::weights::LinearNames;
+use crate::weights::{LinearNames, Name};
 
 /// A matrix, with a factor on its products and a bias where the file has them.
 #[derive(Clone, Copy, Debug)]
@@ -40,6 +40,16 @@ impl Linear {
             bias: t.vector_if_there(names.bias, fused, shape[0])?,
             scales_bias: false,
         })
+    }
+
+    /// [`Self::new`] without the factor of the file, which may be there.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub(crate) fn unscaled(t: &mut Tensors<'_>, names: LinearNames, shape: [usize; 2]) -> Result<Self, ModelError> {
+        t.allow(names.scale);
+        let scale = Name::NONE;
+        Self::new(t, LinearNames { scale, ..names }, None, shape)
     }
 
     /// A matrix with a bias.

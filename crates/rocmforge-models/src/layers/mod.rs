@@ -13,10 +13,10 @@ mod self_attention;
 
 use rocmforge_ggml::{GgmlResult, Op, TensorId};
 
-pub(crate) use attention::{Attention, AttentionShape};
+pub(crate) use attention::{Attention, AttentionShape, QueryNorm};
 pub(crate) use decoder::Decoder;
 pub(crate) use experts::{Experts, ExpertsNames, SharedExpert};
-pub(crate) use feed_forward::{Gated, GatedNames, NetworkRule, Plain};
+pub(crate) use feed_forward::{Gated, GatedNames, GatedUnit, NetworkRule, Plain};
 pub(crate) use linear::Linear;
 pub(crate) use norm::{Norm, NormRule};
 pub(crate) use self_attention::SelfAttention;
@@ -32,7 +32,7 @@ pub(crate) trait Part: std::fmt::Debug + Send + Sync {
     fn build(&self, g: &mut StepGraph<'_>, x: TensorId) -> GgmlResult<TensorId>;
 }
 
-/// One branch of a layer: `last(x + after(sum of part(before(x))))`.
+/// One branch of a layer: `last(x + factor * after(sum of part(before(x))))`.
 #[derive(Debug)]
 pub(crate) struct Sublayer {
     /// Norm of what the parts see.
@@ -41,6 +41,8 @@ pub(crate) struct Sublayer {
     pub(crate) parts: Vec<Box<dyn Part>>,
     /// Norm of the sum, before it is added to the residual stream.
     pub(crate) after: Option<Norm>,
+    /// Factor on the sum, after the norm.
+    pub(crate) factor: Option<f32>,
     /// Norm of the residual stream afterwards.
     pub(crate) last: Option<Norm>,
 }
@@ -57,7 +59,10 @@ impl Part for Sublayer {
             });
         }
         let Some(sum) = sum else { return Ok(x) };
-        let sum = Norm::of(self.after.as_ref(), g, sum)?;
+        let mut sum = Norm::of(self.after.as_ref(), g, sum)?;
+        if let Some(factor) = self.factor {
+            sum = g.push(Op::Scale { factor }, &[sum])?;
+        }
         let sum = g.push(Op::Add, &[sum, x])?;
         Norm::of(self.last.as_ref(), g, sum)
     }

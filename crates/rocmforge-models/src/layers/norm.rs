@@ -3,8 +3,9 @@
 use rocmforge_ggml::{GgmlResult, Op, TensorId};
 
 use crate::ModelError;
+use crate::config::rules::NormKind;
 use crate::step::{NormOffset, StepGraph, Tensors};
-use crate::weights::{LinearNames, Name};
+use crate::weights::LinearNames;
 
 /// What all norms of a model have in common.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -12,13 +13,30 @@ pub(crate) struct NormRule {
     /// Added to the mean square.
     pub(crate) eps: f32,
     pub(crate) offset: NormOffset,
+    pub(crate) kind: NormKind,
+    /// Layer normalisation has a bias.
+    pub(crate) bias: bool,
+}
+
+impl NormRule {
+    /// Layer normalisation with a bias.
+    pub(crate) const fn layer(eps: f32) -> Self {
+        Self {
+            eps,
+            offset: NormOffset::None,
+            kind: NormKind::Layer,
+            bias: true,
+        }
+    }
 }
 
 /// A norm with its weight.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Norm {
     weight: TensorId,
-    /// Of layer normalisation.
+    /// Each of the rows has a weight of its own.
+    is_table: bool,
+    kind: NormKind,
     bias: Option<TensorId>,
     eps: f32,
 }
@@ -28,32 +46,48 @@ impl Norm {
     ///
     /// # Errors
     /// The weight is missing or has another shape.
-    pub(crate) fn new(t: &mut Tensors<'_>, name: Name, len: usize, rule: NormRule) -> Result<Self, ModelError> {
+    pub(crate) fn new(t: &mut Tensors<'_>, names: LinearNames, len: usize, rule: NormRule) -> Result<Self, ModelError> {
         Ok(Self {
-            weight: t.norm(name, len, rule.offset)?,
+            weight: t.norm(names.weight, len, rule.offset)?,
+            is_table: false,
+            kind: rule.kind,
+            bias: rule.bias.then(|| t.vector(names.bias, None, len)).transpose()?,
+            eps: rule.eps,
+        })
+    }
+
+    /// A norm of each of some heads, `[heads, len]`, with a weight for each.
+    ///
+    /// # Errors
+    /// The weights are missing or have another shape.
+    pub(crate) fn of_heads(
+        t: &mut Tensors<'_>,
+        names: LinearNames,
+        shape: [usize; 2],
+        rule: NormRule,
+    ) -> Result<Self, ModelError> {
+        Ok(Self {
+            weight: t.floats(names.weight, shape)?,
+            is_table: true,
+            kind: rule.kind,
             bias: None,
             eps: rule.eps,
         })
     }
 
-    /// Layer normalisation of rows of `len` elements.
-    ///
-    /// # Errors
-    /// As [`Self::new`].
-    pub(crate) fn of_layer(t: &mut Tensors<'_>, names: LinearNames, len: usize, eps: f32) -> Result<Self, ModelError> {
-        Ok(Self {
-            weight: t.vector(names.weight, None, len)?,
-            bias: Some(t.vector(names.bias, None, len)?),
-            eps,
-        })
-    }
-
-    /// Adds the norm's node.
+    /// Adds the norm's nodes.
     pub(crate) fn build(&self, g: &mut StepGraph<'_>, x: TensorId) -> GgmlResult<TensorId> {
         let eps = self.eps;
-        match self.bias {
-            None => g.push(Op::RmsNorm { eps }, &[x, self.weight]),
-            Some(bias) => g.push(Op::LayerNorm { eps }, &[x, self.weight, bias]),
+        let weight = (!self.is_table).then_some(self.weight);
+        let inputs: Vec<TensorId> = [x].into_iter().chain(weight).chain(self.bias).collect();
+        let op = match self.kind {
+            NormKind::Rms => Op::RmsNorm { eps },
+            NormKind::Layer => Op::LayerNorm { eps },
+        };
+        let normed = g.push(op, &inputs)?;
+        match self.is_table {
+            false => Ok(normed),
+            true => g.push(Op::Mul, &[normed, self.weight]),
         }
     }
 

@@ -1,6 +1,7 @@
 //! Tensors of a model: the part that uses a weight asks for it, once, and from there it is found, checked, counted and placed.
 
 use std::collections::HashSet;
+use std::ops::Range;
 use std::sync::Arc;
 
 use rocmforge_ggml::{DType, GgmlError, Graph, Layout, TensorDesc, TensorId};
@@ -42,6 +43,8 @@ pub(crate) struct Tensors<'a> {
     place: Place,
     /// Names of the file's tensors that are used, or need not be.
     known: HashSet<String>,
+    /// Layers whose tensors need not be used.
+    unused_layers: Range<usize>,
     ropes: Vec<RopeConfig>,
     /// Descriptors of the parameters.
     graph: Graph,
@@ -58,6 +61,7 @@ impl<'a> Tensors<'a> {
             layer: 0,
             place: Place::Embedding,
             known: HashSet::new(),
+            unused_layers: 0..0,
             ropes: Vec::new(),
             graph: Graph::new(),
             parameters: Vec::new(),
@@ -100,6 +104,11 @@ impl<'a> Tensors<'a> {
     /// The file may have a tensor of this name, and nobody uses it.
     pub(crate) fn allow(&mut self, name: Name) {
         self.known.extend(self.in_file(name));
+    }
+
+    /// The file may have any tensors of these layers, and nobody uses them.
+    pub(crate) fn allow_layers(&mut self, layers: Range<usize>) {
+        self.unused_layers = layers;
     }
 
     fn get(&self, name: Name) -> Result<Option<Weight>, ModelError> {
@@ -240,6 +249,15 @@ impl<'a> Tensors<'a> {
         Ok(self.graph.add_tensor(matrix))
     }
 
+    /// A table as f32, `[rows, cols]`.
+    ///
+    /// # Errors
+    /// As [`Self::vector`].
+    pub(crate) fn floats(&mut self, name: Name, shape: [usize; 2]) -> Result<TensorId, ModelError> {
+        let weight = self.need(name, None, &shape)?;
+        self.add_vector(weight)
+    }
+
     /// A vector as a table with one column, in f32.
     ///
     /// # Errors
@@ -377,11 +395,18 @@ impl<'a> Tensors<'a> {
         work: WorkSize,
     ) -> Result<Parameters, ModelError> {
         let is_derived = |name: &str| DERIVED.iter().any(|end| name.ends_with(end));
+        let is_unused = |name: &str| {
+            let mut layers = ["blk.", "model.layers."]
+                .iter()
+                .filter_map(|start| name.strip_prefix(start));
+            let number = layers.next().and_then(|rest| rest.split('.').next()?.parse().ok());
+            number.is_some_and(|layer: usize| self.unused_layers.contains(&layer))
+        };
         let unused = self
             .source
             .names()
             .into_iter()
-            .find(|name| !self.known.contains(*name) && !is_derived(name));
+            .find(|name| !self.known.contains(*name) && !is_derived(name) && !is_unused(name));
         if let Some(name) = unused {
             return Err(ModelError::UnusedTensor {
                 name: name.to_owned(),

@@ -78,6 +78,8 @@ pub(crate) struct ExpertNames {
     pub(crate) together: Name,
     /// Of the tensor of each, with `@`.
     pub(crate) apart: Name,
+    /// Of a bias of each.
+    pub(crate) bias: Name,
     /// Of a factor for each.
     pub(crate) scale: Name,
     /// As [`LinearNames::input_scale`].

@@ -12,7 +12,13 @@ from gguf_read import Gguf
 # i+n/2). gate: activation of the gate half. embedding_scale: the embedding is multiplied by sqrt(width).
 # network_scales: factors on the products of feed-forward networks are applied (true if absent), as llama.cpp does it.
 # normalised: the factors of a token's experts sum up to 1 (true if absent).
-# window_period: layer i has the sliding window unless i % period == period - 1.
+# window_period: layer i has the sliding window unless i % period == period - 1. window_rope: layers with a window have the
+# base of others and no scaling ("unscaled"), a base of their own ("own", if absent), or what others have ("same").
+# rotated: only layers with a window have rotary embedding ("windowed"), or all but every fourth ("but_fourth").
+# norm: "layer" for layer normalisation. A layer without a norm before the network gives it the rows of attention. query_norm: "whole" for one over
+# all heads, "rotated" for one after rotary embedding. network_norm: the tensor of the norm before the network.
+# choice: "sigmoid" and "chosen" for the scores of experts; "softmax" if absent. shared_gate: a shared expert has a factor.
+# unused: tensors of a layer that llama.cpp loads and does not use.
 ARCHITECTURES = {
     "llama": {"rope": "pairs"},
     "qwen2": {"rope": "half", "network_scales": False},
@@ -21,7 +27,43 @@ ARCHITECTURES = {
     "qwen3moe": {"rope": "half"},
     "phi3": {"rope": "half", "network_scales": False},
     "gemma3": {"rope": "half", "gate": "gelu", "embedding_scale": True, "window_period": 6, "network_scales": False},
+    "gemma2": {"rope": "half", "gate": "gelu", "embedding_scale": True, "window_period": 2, "window_rope": "same"},
+    "gpt-oss": {
+        "rope": "half",
+        "gate": "clamped",
+        "window_period": 2,
+        "window_rope": "same",
+        "network_norm": "post_attention_norm",
+        "choice": "chosen",
+        "normalised": False,
+    },
+    "olmo2": {"rope": "half", "window_period": 4, "window_rope": "unscaled", "query_norm": "whole", "network_norm": None},
+    "smollm3": {"rope": "pairs", "rotated": "but_fourth"},
+    "glm4": {"rope": "pairs"},
+    "cohere2": {
+        "rope": "pairs",
+        "norm": "layer",
+        "window_period": 4,
+        "window_rope": "same",
+        "rotated": "windowed",
+    },
+    "starcoder2": {"rope": "half", "norm": "layer", "gate": "plain"},
+    "stablelm": {"rope": "half", "norm": "layer"},
+    "granitemoe": {"rope": "pairs", "shared_gate": False},
+    "hunyuan-moe": {"rope": "half", "query_norm": "rotated", "shared_gate": False},
+    "ernie4_5-moe": {"rope": "pairs", "shared_gate": False, "unused": ["attn_output.bias"]},
+    "glm4moe": {
+        "rope": "half",
+        "choice": "sigmoid",
+        "network_norm": "post_attention_norm",
+        "shared_gate": False,
+    },
+    "minimax-m2": {"rope": "half", "choice": "sigmoid", "query_norm": "whole"},
 }
+# gpt-oss bounds gate and up projection by this.
+BOUND = 7.0
+# The least divisor of the factors of experts.
+LEAST_SUM = 2.0**-14
 # Gemma 3 with this many layers (27B) scales scores by sqrt(width / heads) instead of sqrt(head size).
 GEMMA3_27B_LAYERS = 62
 
@@ -33,6 +75,15 @@ def silu(x):
 def gelu(x):
     """The tanh form, which Gemma is defined with."""
     return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def clamped(gate, up):
+    gate, up = np.minimum(gate, BOUND), np.clip(up, -BOUND, BOUND)
+    return gate * sigmoid(1.702 * gate) * (up + 1)
 
 
 def log_softmax(x):
@@ -48,14 +99,14 @@ class Model:
         meta, arch = file.meta, file.meta["general.architecture"]
         key = lambda name, default=None: meta.get(f"{arch}.{name}", default)
         self.arch, self.rule, self.meta = arch, ARCHITECTURES[arch], meta
-        self.layers = key("block_count")
+        self.layers = key("block_count") - key("nextn_predict_layers", 0)
         self.width = key("embedding_length")
         # Of each layer.
         of_layers = lambda value: value if isinstance(value, list) else [value] * self.layers
         self.heads = of_layers(key("attention.head_count"))
         self.kv_heads = of_layers(key("attention.head_count_kv", self.heads))
         self.used, self.normalised = key("expert_used_count", 0), self.rule.get("normalised", True)
-        self.eps = key("attention.layer_norm_rms_epsilon")
+        self.eps = key("attention.layer_norm_rms_epsilon", key("attention.layer_norm_epsilon"))
         self.window = key("attention.sliding_window", 0) if "window_period" in self.rule else 0
         period = self.rule.get("window_period")
         self.windowed = [bool(period) and number % period < period - 1 for number in range(self.layers)]
@@ -65,13 +116,23 @@ class Model:
         self.head = differ(head, key("attention.key_length_swa", head)) if self.window else of_layers(head)
         self.trained_context = key("context_length")
         # Factor on scores, if not that of the head's length.
-        self.scale = None
+        self.scale = key("attention.scale")
+        self.softcap = key("attn_logit_softcapping") if arch == "gemma2" else None
+        self.logit_softcap = key("final_logit_softcapping") if arch == "gemma2" else None
+        granite = arch.startswith("granite")
+        self.embedding_scale = key("embedding_scale", 1) if granite else 1
+        self.branch_scale = key("residual_scale", 1) if granite else 1
+        self.logit_scale = key("logit_scale", 1)
+        self.logit_scale = 1 / self.logit_scale if granite else self.logit_scale
+        self.expert_scale = key("expert_weights_scale", 1)
+        if arch == "glm4moe":
+            self.normalised = key("expert_weights_norm", False)
         if arch == "gemma3" and self.layers == GEMMA3_27B_LAYERS:
             self.scale = 1 / np.sqrt(self.width / self.heads[0])
 
         load = lambda name: file.tensor(name).astype(np.float64) if name in file else None
         self.embedding = load("token_embd.weight")
-        self.output_norm = load("output_norm.weight")
+        self.output_norm, self.output_norm_bias = load("output_norm.weight"), load("output_norm.bias")
         output = load("output.weight")
         self.output = self.embedding if output is None else output
         self.output_bias = load("output.bias") if "output.bias" in file else 0
@@ -79,7 +140,8 @@ class Model:
         self.blocks = [{} for _ in range(self.layers)]
         for name in names:
             _, number, part = name.split(".", 2)
-            self.blocks[int(number)][part.removesuffix(".weight")] = load(name)
+            if int(number) < self.layers and part not in self.rule.get("unused", []):
+                self.blocks[int(number)][part.removesuffix(".weight")] = load(name)
 
         if "output.scale" in file:
             self.output = self.output * load("output.scale")
@@ -108,7 +170,8 @@ class Model:
             theta = theta / key("rope.scaling.factor")
         self.theta = theta
         # Layers with a window have a base of their own, and no scaling.
-        self.theta_window = angles(key("rope.freq_base_swa", 10000.0), key("rope.dimension_count_swa", self.rotated))
+        window_rope = self.rule.get("window_rope", "own")
+        self.theta_window = theta if window_rope == "same" else angles(base, self.rotated) if window_rope == "unscaled" else angles(key("rope.freq_base_swa", 10000.0), key("rope.dimension_count_swa", self.rotated))
         self.reset()
 
     def reset(self):
@@ -126,6 +189,16 @@ class Model:
             block[label] = block[label] * (scale[:, None, None] if label.endswith("_exps") else scale)
             if of_network and label + ".bias" in block:
                 block[label + ".bias"] = block[label + ".bias"] * scale
+
+    def norm(self, x, block, name):
+        return self.normed(x, block[name], block.get(name + ".bias"))
+
+    def normed(self, x, weight, bias=None):
+        """The model's kind of norm of each row."""
+        if self.rule.get("norm") != "layer":
+            return self.rms(x, weight)
+        x = x - x.mean(axis=-1, keepdims=True)
+        return x / np.sqrt((x * x).mean(axis=-1, keepdims=True) + self.eps) * weight + (0 if bias is None else bias)
 
     def rms(self, x, weight):
         return x / np.sqrt((x * x).mean(axis=-1, keepdims=True) + self.eps) * weight
@@ -152,15 +225,22 @@ class Model:
             q, k, v = np.split(joined, [q_width, q_width + kv_width], axis=1)
         else:
             q, k, v = (h @ block[f"attn_{part}"].T + block.get(f"attn_{part}.bias", 0) for part in "qkv")
+        kind = self.rule.get("query_norm", "heads") if "attn_q_norm" in block else None
+        if kind == "whole":
+            q, k = self.rms(q, block["attn_q_norm"]), self.rms(k, block["attn_k_norm"])
         q = q.reshape(n, heads, length)
         k = k.reshape(n, kv_heads, length)
         v = v.reshape(n, kv_heads, length)
-        if "attn_q_norm" in block:
-            q, k = self.rms(q, block["attn_q_norm"]), self.rms(k, block["attn_k_norm"])
+        if kind == "heads":
+            q, k = self.normed(q, block["attn_q_norm"]), self.normed(k, block["attn_k_norm"])
         window = self.window if self.windowed[number] else 0
         theta = self.theta_window if window and "window_period" in self.rule else self.theta
         theta = self.thetas[number] if self.thetas else theta
-        q, k = self.rope(q, positions, theta), self.rope(k, positions, theta)
+        rotated = {None: True, "windowed": window > 0, "but_fourth": number % 4 != 3}[self.rule.get("rotated")]
+        if rotated:
+            q, k = self.rope(q, positions, theta), self.rope(k, positions, theta)
+        if kind == "rotated":
+            q, k = self.rms(q, block["attn_q_norm"]), self.rms(k, block["attn_k_norm"])
         self.keys[number] = np.concatenate([self.keys[number], k])
         self.values[number] = np.concatenate([self.values[number], v])
 
@@ -173,36 +253,52 @@ class Model:
         for head in range(heads):
             shared = head // (heads // kv_heads)
             scores = q[:, head] @ self.keys[number][:, shared].T * scale
+            if self.softcap:
+                scores = self.softcap * np.tanh(scores / self.softcap)
             scores = np.where(visible, scores, -np.inf)
             weights = np.exp(scores - scores.max(axis=1, keepdims=True))
-            out[:, head] = weights / weights.sum(axis=1, keepdims=True) @ self.values[number][:, shared]
+            total = weights.sum(axis=1, keepdims=True)
+            if "attn_sinks" in block:
+                # One more logit without a key.
+                total = total + np.exp(block["attn_sinks"][head] - scores.max(axis=1, keepdims=True))
+            out[:, head] = weights / total @ self.values[number][:, shared]
         out = out.reshape(n, q_width) @ block["attn_output"].T
         return out + block.get("attn_output.bias", 0)
 
     def experts(self, block, h):
-        """Each row through the experts with the largest shares of a softmax; with `normalised` their factors sum up to 1."""
+        """Each row through the experts with the largest scores; with `normalised` their factors sum up to 1."""
         scores = h @ block["ffn_gate_inp"].T + block.get("ffn_gate_inp.bias", 0)
-        shares = np.exp(scores - scores.max(axis=1, keepdims=True))
-        shares /= shares.sum(axis=1, keepdims=True)
+        choice = self.rule.get("choice", "softmax")
+        shares = {"softmax": np.exp(log_softmax(scores)), "sigmoid": sigmoid(scores), "chosen": scores}[choice]
         out = np.zeros_like(h)
+        biases = lambda part, expert: block[f"ffn_{part}_exps.bias"][expert] if f"ffn_{part}_exps.bias" in block else 0
         for row, share in enumerate(shares):
-            chosen = np.argsort(-share, kind="stable")[: self.used]
-            for expert in chosen:
+            chosen = np.argsort(-(share + block.get("exp_probs_b.bias", 0)), kind="stable")[: self.used]
+            factors = np.exp(log_softmax(share[chosen])) if choice == "chosen" else share[chosen]
+            if self.normalised:
+                factors = factors / max(factors.sum(), LEAST_SUM)
+            for expert, factor in zip(chosen, factors * self.expert_scale):
                 if "ffn_gate_up_exps" in block:
                     gate, up = np.split(block["ffn_gate_up_exps"][expert] @ h[row], 2)
                 else:
-                    gate, up = block["ffn_gate_exps"][expert] @ h[row], block["ffn_up_exps"][expert] @ h[row]
-                result = block["ffn_down_exps"][expert] @ (silu(gate) * up)
-                out[row] += share[expert] / (share[chosen].sum() if self.normalised else 1) * result
+                    gate, up = (block[f"ffn_{part}_exps"][expert] @ h[row] + biases(part, expert) for part in ["gate", "up"])
+                inner = clamped(gate, up) if self.rule.get("gate") == "clamped" else silu(gate) * up
+                result = block["ffn_down_exps"][expert] @ inner + biases("down", expert)
+                out[row] += factor * result
         if "ffn_up_shexp" in block:
             gate, up = h @ block["ffn_gate_shexp"].T, h @ block["ffn_up_shexp"].T
-            factor = 1 / (1 + np.exp(-(h @ block["ffn_gate_inp_shexp"].reshape(-1))))
-            out += factor[:, None] * ((silu(gate) * up) @ block["ffn_down_shexp"].T)
+            result = (silu(gate) * up) @ block["ffn_down_shexp"].T
+            if self.rule.get("shared_gate", True):
+                result *= sigmoid(h @ block["ffn_gate_inp_shexp"].reshape(-1))[:, None]
+            out += result
         return out
 
     def feed_forward(self, block, h):
         if "ffn_gate_inp" in block:
             return self.experts(block, h)
+        if self.rule.get("gate") == "plain":
+            inner = gelu(h @ block["ffn_up"].T + block["ffn_up.bias"])
+            return inner @ block["ffn_down"].T + block["ffn_down.bias"]
         if "ffn_gate" in block:
             gate, up = (h @ block[f"ffn_{part}"].T + block.get(f"ffn_{part}.bias", 0) for part in ["gate", "up"])
         else:
@@ -217,20 +313,28 @@ class Model:
         x = self.embedding[np.asarray(ids)]
         if self.rule.get("embedding_scale"):
             x = x * np.sqrt(self.width)
+        x = x * self.embedding_scale
+        network_norm = self.rule.get("network_norm", "ffn_norm")
         for number, block in enumerate(self.blocks):
-            out = self.attention(number, block, self.rms(x, block["attn_norm"]), positions)
-            if "post_attention_norm" in block:
+            first = self.norm(x, block, "attn_norm") if "attn_norm" in block else x
+            out = self.attention(number, block, first, positions)
+            if network_norm not in block and network_norm is not None:
+                # Both branches see the same rows.
+                x = x + out + self.feed_forward(block, first)
+                continue
+            if "post_attention_norm" in block and network_norm != "post_attention_norm":
                 out = self.rms(out, block["post_attention_norm"])
-            x = x + out
-            out = self.feed_forward(block, self.rms(x, block["ffn_norm"]))
+            x = x + self.branch_scale * out
+            out = self.feed_forward(block, self.norm(x, block, network_norm) if network_norm else x)
             if "post_ffw_norm" in block:
                 out = self.rms(out, block["post_ffw_norm"])
-            x = x + out
-        return self.rms(x, self.output_norm)
+            x = x + self.branch_scale * out
+        return self.normed(x, self.output_norm, self.output_norm_bias)
 
     def logits(self, hidden):
         """[n, width] -> [n, vocabulary]."""
-        return hidden @ self.output.T + self.output_bias
+        logits = (hidden @ self.output.T + self.output_bias) * self.logit_scale
+        return self.logit_softcap * np.tanh(logits / self.logit_softcap) if self.logit_softcap else logits
 
     def greedy(self, ids, count):
         """The first step's logits, and of each step the chosen id and how far the second best logit is below it."""

@@ -179,6 +179,177 @@ MODELS = {
         "qk_norm": True,
         "post_norms": True,
     },
+    # Every second layer has a window; five experts of which two are chosen.
+    "gpt-oss": {
+        "arch": "gpt-oss",
+        "weights": "f16",
+        "sizes": {"width": 32, "layers": 3, "heads": 4, "kv_heads": 2, "head": 16, "ff": 24},
+        "metadata": {
+            "rope.freq_base": 2000.0,
+            "attention.sliding_window": 12,
+            "expert_count": 5,
+            "expert_used_count": 2,
+            "expert_feed_forward_length": 24,
+        },
+        "bias": True,
+        "norms": ["attn_norm", "post_attention_norm"],
+        "output_bias": True,
+        "router_bias": True,
+        "expert_biases": True,
+        "sinks": True,
+    },
+    "gemma2": {
+        "arch": "gemma2",
+        "weights": "f16",
+        "sizes": GEMMA | {"layers": 3},
+        "metadata": {
+            "attention.sliding_window": 12,
+            "attn_logit_softcapping": 3.0,
+            "final_logit_softcapping": 5.0,
+        },
+        "post_norms": True,
+    },
+    "olmo2": {
+        "arch": "olmo2",
+        "weights": "f16",
+        "sizes": {"width": 32, "layers": 4, "heads": 4, "kv_heads": 2, "head": 8, "ff": 48},
+        "metadata": {
+            "attention.sliding_window": 12,
+            "rope.scaling.type": "linear",
+            "rope.scaling.factor": 4.0,
+        },
+        "query_norm": "whole",
+        "norms": [],
+        "post_norms": True,
+    },
+    "smollm3": {
+        "arch": "smollm3",
+        "weights": "f16",
+        "sizes": {"width": 32, "layers": 4, "heads": 4, "kv_heads": 2, "head": 8, "ff": 48, "tied": True},
+    },
+    "glm4": {
+        "arch": "glm4",
+        "weights": "f16",
+        "sizes": {"width": 32, "layers": 2, "heads": 4, "kv_heads": 2, "head": 8, "ff": 48, "tied": True},
+        "metadata": {"rope.dimension_count": 4},
+        "bias": True,
+        "fused_network": True,
+        "post_norms": True,
+    },
+    "cohere2": {
+        "arch": "cohere2",
+        "weights": "f16",
+        "sizes": {"width": 32, "layers": 4, "heads": 4, "kv_heads": 2, "head": 8, "ff": 48, "tied": True},
+        "metadata": {"attention.sliding_window": 12, "logit_scale": 0.25},
+        "norms": ["attn_norm"],
+        "layer_norm": "plain",
+    },
+    "starcoder2": {
+        "arch": "starcoder2",
+        "weights": "f16",
+        "sizes": {"width": 32, "layers": 2, "heads": 4, "kv_heads": 2, "head": 8, "ff": 64, "tied": True},
+        "bias": True,
+        "biases": True,
+        "layer_norm": "bias",
+        "no_gate": True,
+    },
+    "stablelm": {
+        "arch": "stablelm",
+        "weights": "f16",
+        "sizes": {"width": 32, "layers": 2, "heads": 4, "kv_heads": 2, "head": 8, "ff": 48},
+        "metadata": {"rope.dimension_count": 2},
+        "layer_norm": "bias",
+    },
+    # As the one of 12B: norms of heads, and both branches side by side.
+    "stablelm-parallel": {
+        "arch": "stablelm",
+        "weights": "f16",
+        "sizes": {"width": 32, "layers": 2, "heads": 4, "kv_heads": 2, "head": 8, "ff": 48},
+        "metadata": {"rope.dimension_count": 2},
+        "layer_norm": "bias",
+        "norms": ["attn_norm"],
+        "query_norm": "of_heads",
+    },
+    "granitemoe": {
+        "arch": "granitemoe",
+        "weights": "f16",
+        "sizes": {"width": 32, "layers": 2, "heads": 4, "kv_heads": 2, "head": 8, "ff": 24, "tied": True},
+        "metadata": {
+            "embedding_scale": 3.0,
+            "residual_scale": 0.4,
+            "logit_scale": 2.0,
+            "attention.scale": 0.2,
+            "expert_count": 5,
+            "expert_used_count": 2,
+            "expert_shared_feed_forward_length": 40,
+        },
+        "shared_gate": False,
+    },
+    "hunyuan-moe": {
+        "arch": "hunyuan-moe",
+        "weights": "f16",
+        "sizes": {"width": 32, "layers": 2, "heads": 4, "kv_heads": 2, "head": 8, "ff": 24, "tied": True},
+        "metadata": {
+            "expert_count": 5,
+            "expert_used_count": 2,
+            "expert_feed_forward_length": 24,
+            "expert_shared_feed_forward_length": 40,
+        },
+        "query_norm": "heads",
+        "shared_gate": False,
+    },
+    # The first layer has one network; llama.cpp does not add the bias of the output.
+    "ernie4_5-moe": {
+        "arch": "ernie4_5-moe",
+        "weights": "f16",
+        "sizes": {"width": 32, "layers": 2, "heads": 4, "kv_heads": 2, "head": 8, "ff": 48, "tied": True},
+        "metadata": {
+            "leading_dense_block_count": 1,
+            "interleave_moe_layer_step": 2,
+            "expert_count": 5,
+            "expert_used_count": 2,
+            "expert_feed_forward_length": 24,
+        },
+        "choice_bias": True,
+        "output_bias": True,
+    },
+    # The first layer has one network, and one behind the last predicts further tokens.
+    "glm4moe": {
+        "arch": "glm4moe",
+        "weights": "f16",
+        "sizes": {"width": 32, "layers": 3, "heads": 4, "kv_heads": 2, "head": 8, "ff": 48, "tied": True},
+        "metadata": {
+            "rope.dimension_count": 4,
+            "leading_dense_block_count": 1,
+            "nextn_predict_layers": 1,
+            "expert_count": 6,
+            "expert_used_count": 3,
+            "expert_feed_forward_length": 24,
+            "expert_shared_count": 2,
+            "expert_gating_func": 2,
+            "expert_weights_norm": True,
+            "expert_weights_scale": 2.5,
+        },
+        "bias": True,
+        "query_norm": "heads",
+        "norms": ["attn_norm", "post_attention_norm"],
+        "choice_bias": True,
+        "shared_gate": False,
+    },
+    "minimax-m2": {
+        "arch": "minimax-m2",
+        "weights": "f16",
+        "sizes": {"width": 32, "layers": 2, "heads": 4, "kv_heads": 2, "head": 8, "ff": 24},
+        "metadata": {
+            "rope.dimension_count": 4,
+            "expert_count": 6,
+            "expert_used_count": 3,
+            "expert_feed_forward_length": 24,
+            "expert_gating_func": 2,
+        },
+        "query_norm": "whole",
+        "choice_bias": True,
+    },
 }
 
 
@@ -274,6 +445,8 @@ def tensors(name):
 
     def norm(label, length):
         vector(f"{label}.weight", 1 + 0.3 * random.standard_normal(length))
+        if spec.get("layer_norm") == "bias" and not label.endswith(("q_norm", "k_norm")):
+            vector(f"{label}.bias", 0.3 * random.standard_normal(length))
 
     def bias(label, length):
         if spec.get("biases"):
@@ -294,7 +467,9 @@ def tensors(name):
         at = f"blk.{number}."
         heads, kv_heads, ff, head = (of_layer(size[key], number) for key in ["heads", "kv_heads", "ff", "head"])
         q_width, kv_width = heads * head, kv_heads * head
-        norm(at + "attn_norm", width)
+        norms = spec.get("norms", ["attn_norm", "ffn_norm"])
+        if "attn_norm" in norms:
+            norm(at + "attn_norm", width)
         if spec.get("fused"):
             weight(at + "attn_qkv", q_width + 2 * kv_width, width)
             bias(at + "attn_qkv", q_width + 2 * kv_width)
@@ -306,30 +481,52 @@ def tensors(name):
         if spec.get("qk_norm"):
             norm(at + "attn_q_norm", head)
             norm(at + "attn_k_norm", head)
+        query_norm = spec.get("query_norm")
+        for part, count in [("q", heads), ("k", kv_heads)] if query_norm else []:
+            shape = {"heads": head, "whole": count * head, "of_heads": (count, head)}[query_norm]
+            norm(f"{at}attn_{part}_norm", shape)
+        if spec.get("sinks"):
+            vector(at + "attn_sinks.weight", 2 * random.standard_normal(heads))
         weight(at + "attn_output", width, q_width)
         bias(at + "attn_output", width)
+        if spec.get("output_bias"):
+            vector(at + "attn_output.bias", 0.5 * random.standard_normal(width))
         if spec.get("post_norms"):
             norm(at + "post_attention_norm", width)
-        norm(at + "ffn_norm", width)
-        experts = spec.get("metadata", {}).get("expert_count")
-        if experts:
+        for label in norms:
+            if label != "attn_norm":
+                norm(at + label, width)
+        metadata = spec.get("metadata", {})
+        experts = metadata.get("expert_count")
+        first, step = metadata.get("leading_dense_block_count", 0), metadata.get("interleave_moe_layer_step", 1)
+        if experts and number >= first and (number + 1) % step == 0:
             inner = spec["metadata"].get("expert_feed_forward_length", ff)
             vector(at + "ffn_gate_inp.weight", random.standard_normal((experts, width)) * 3 / np.sqrt(width))
             bias(at + "ffn_gate_inp", experts)
+            if spec.get("router_bias"):
+                vector(at + "ffn_gate_inp.bias", random.standard_normal(experts))
+            if spec.get("choice_bias"):
+                vector(at + "exp_probs_b.bias", 0.3 * random.standard_normal(experts))
             if spec.get("joined_experts"):
                 stacked(at + "ffn_gate_up_exps", experts, 2 * inner, width)
             else:
                 stacked(at + "ffn_gate_exps", experts, inner, width)
                 stacked(at + "ffn_up_exps", experts, inner, width)
             stacked(at + "ffn_down_exps", experts, width, inner)
-            shared = spec["metadata"].get("expert_shared_feed_forward_length")
-            if shared:
+            for part, rows in [("gate", inner), ("up", inner), ("down", width)] if spec.get("expert_biases") else []:
+                vector(f"{at}ffn_{part}_exps.bias", 0.5 * random.standard_normal((experts, rows)))
+            shared = metadata.get("expert_shared_feed_forward_length", inner * metadata.get("expert_shared_count", 0))
+            if shared and spec.get("shared_gate", True):
                 vector(at + "ffn_gate_inp_shexp.weight", random.standard_normal(width) / np.sqrt(width))
+            if shared:
                 weight(at + "ffn_gate_shexp", shared, width)
                 weight(at + "ffn_up_shexp", shared, width)
                 weight(at + "ffn_down_shexp", width, shared)
             continue
-        if spec.get("fused"):
+        if spec.get("no_gate"):
+            weight(at + "ffn_up", ff, width)
+            bias(at + "ffn_up", ff)
+        elif spec.get("fused") or spec.get("fused_network"):
             weight(at + "ffn_up", 2 * ff, width)
             bias(at + "ffn_up", 2 * ff)
         else:
@@ -366,14 +563,17 @@ def write(name, path, replace=lambda label, data, kind: (data, kind)):
     writer.add_feed_forward_length(size["ff"])
     writer.add_head_count(size["heads"])
     writer.add_head_count_kv(size["kv_heads"])
-    writer.add_layer_norm_rms_eps(1e-5)
+    if spec.get("layer_norm"):
+        writer.add_layer_norm_eps(1e-5)
+    else:
+        writer.add_layer_norm_rms_eps(1e-5)
     writer.add_vocab_size(VOCABULARY)
     metadata = dict(spec.get("metadata", {}))
     if isinstance(size["heads"], list) or isinstance(size["head"], list) or size["head"] * size["heads"] != size["width"]:
         for length in ["attention.key_length", "attention.value_length"]:
             metadata.setdefault(length, size["head"])
     for key, value in {"rope.dimension_count": size["head"], **metadata}.items():
-        add = {int: writer.add_uint32, float: writer.add_float32, str: writer.add_string, list: writer.add_array}[type(value)]
+        add = {bool: writer.add_bool, int: writer.add_uint32, float: writer.add_float32, str: writer.add_string, list: writer.add_array}[type(value)]
         add(f"{spec['arch']}.{key}", value)
     tokens, merges = vocabulary()
     text = VOCABULARY - len(CONTROLS)

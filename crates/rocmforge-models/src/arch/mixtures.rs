@@ -1,0 +1,197 @@
+//! Mixtures of experts whose layers are otherwise those of a dense decoder.
+
+use rocmforge_ggml::RopeStyle;
+
+use super::dense::{Dense, LayerNorms};
+use super::llama::GGUF;
+use super::relatives::{ERNIE4_5, HUNYUAN};
+use super::{Architecture, Compose};
+use crate::config::ExpertGate;
+use crate::config::rules::{
+    self, ExpertKeys, ExpertWidth, Experts, Factors, Rotated, Rules, SharedExpert, SharedWidth,
+};
+use crate::keys::Known;
+use crate::layers::QueryNorm;
+
+/// GLM 4.5 and later: sigmoids with a bias for the choice, a shared expert, and layers behind the others that predict further tokens.
+pub(super) const GLM4MOE: Architecture = Architecture {
+    gguf: Rules {
+        name: "glm4moe",
+        pairs: RopeStyle::HalfSplit,
+        sections: Some(RopeStyle::HalfSplit),
+        predictors: true,
+        experts: Some(Experts {
+            gate: ExpertGate::Sigmoid,
+            choice_bias: true,
+            keys: ExpertKeys {
+                gate: true,
+                normalised: true,
+                factor: true,
+                dense: true,
+            },
+            shared: Some(SharedExpert {
+                inner: SharedWidth::OfCount,
+                gated: false,
+            }),
+            ..Experts::GGUF
+        }),
+        known: Known {
+            has: "expert_count expert_feed_forward_length expert_gating_func expert_shared_count expert_used_count expert_weights_norm \
+                expert_weights_scale leading_dense_block_count nextn_predict_layers rope.dimension_sections",
+            ..rules::GGUF
+        },
+        ..GGUF
+    },
+    json: &[],
+    compose: Compose::Dense(Dense {
+        norms: LayerNorms::BEFORE_RENAMED,
+        query_norm: Some(QueryNorm::HeadsIfAny),
+        ..Dense::UNSCALED
+    }),
+};
+
+/// MiniMax M2: sigmoids with a bias for the choice, and norms over whole queries and keys.
+pub(super) const MINIMAX_M2: Architecture = Architecture {
+    gguf: Rules {
+        name: "minimax-m2",
+        pairs: RopeStyle::HalfSplit,
+        experts: Some(Experts {
+            inner: ExpertWidth::Network,
+            gate: ExpertGate::Sigmoid,
+            choice_bias: true,
+            keys: ExpertKeys {
+                gate: true,
+                factor: true,
+                ..ExpertKeys::NONE
+            },
+            ..Experts::GGUF
+        }),
+        known: Known {
+            // llama.cpp takes the width of the network.
+            ignored: &[
+                rules::GGUF_IGNORED,
+                rules::GGUF_WINDOW_LAYERS,
+                "expert_feed_forward_length expert_weights_norm",
+            ],
+            has: "expert_count expert_feed_forward_length expert_gating_func expert_used_count expert_weights_norm \
+                expert_weights_scale",
+            ..rules::GGUF
+        },
+        ..GGUF
+    },
+    json: &[],
+    compose: Compose::Dense(Dense {
+        query_norm: Some(QueryNorm::Whole),
+        ..Dense::UNSCALED
+    }),
+};
+
+/// Ernie 4.5 with experts: the first layers, and all but every so many, have none.
+pub(super) const ERNIE4_5_MOE: Architecture = Architecture {
+    gguf: Rules {
+        name: "ernie4_5-moe",
+        experts: Some(Experts {
+            choice_bias: true,
+            keys: ExpertKeys {
+                factor: true,
+                dense: true,
+                ..ExpertKeys::NONE
+            },
+            shared: Some(SharedExpert {
+                inner: SharedWidth::StatedOrNone,
+                gated: false,
+            }),
+            ..Experts::GGUF
+        }),
+        known: Known {
+            ignored: &[
+                rules::GGUF_IGNORED,
+                rules::GGUF_WINDOW_LAYERS,
+                "expert_shared_count expert_weights_norm",
+            ],
+            has: "expert_count expert_feed_forward_length expert_shared_count expert_shared_feed_forward_length expert_used_count \
+                expert_weights_norm expert_weights_scale interleave_moe_layer_step leading_dense_block_count rope.dimension_sections",
+            ..rules::GGUF
+        },
+        ..ERNIE4_5.gguf
+    },
+    ..ERNIE4_5
+};
+
+/// Hunyuan A13B: all layers have experts and a network beside them.
+pub(super) const HUNYUAN_MOE: Architecture = Architecture {
+    gguf: Rules {
+        name: "hunyuan-moe",
+        sections: None,
+        experts: Some(Experts {
+            inner: ExpertWidth::Network,
+            keys: ExpertKeys {
+                factor: true,
+                ..ExpertKeys::NONE
+            },
+            shared: Some(SharedExpert {
+                inner: SharedWidth::StatedOrNetwork,
+                gated: false,
+            }),
+            ..Experts::GGUF
+        }),
+        known: Known {
+            // llama.cpp takes the width of the network, and adds one network, whatever the file says.
+            ignored: &[
+                rules::GGUF_IGNORED,
+                rules::GGUF_WINDOW_LAYERS,
+                "expert_feed_forward_length expert_shared_count expert_weights_norm",
+            ],
+            has: "expert_count expert_feed_forward_length expert_shared_count expert_shared_feed_forward_length expert_used_count \
+                expert_weights_norm expert_weights_scale",
+            ..rules::GGUF
+        },
+        ..HUNYUAN.gguf
+    },
+    ..HUNYUAN
+};
+
+/// Granite 3 and 4: factors on embeddings, branches and logits.
+pub(super) const GRANITE: Architecture = Architecture {
+    gguf: Rules {
+        name: "granite",
+        pairs: RopeStyle::Interleaved,
+        factors: Factors::Granite,
+        rotated: Rotated::Finetuned,
+        experts: Some(Experts {
+            inner: ExpertWidth::Network,
+            keys: ExpertKeys {
+                factor: true,
+                ..ExpertKeys::NONE
+            },
+            shared: Some(SharedExpert {
+                inner: SharedWidth::StatedOrNone,
+                gated: false,
+            }),
+            ..Experts::GGUF
+        }),
+        known: Known {
+            // llama.cpp takes the width of the network, and normalises the factors, whatever the file says.
+            ignored: &[
+                rules::GGUF_IGNORED,
+                rules::GGUF_WINDOW_LAYERS,
+                "expert_feed_forward_length expert_shared_count expert_weights_norm",
+            ],
+            has: "embedding_scale expert_count expert_feed_forward_length expert_shared_count expert_shared_feed_forward_length \
+                expert_used_count expert_weights_norm expert_weights_scale logit_scale residual_scale",
+            ..rules::GGUF
+        },
+        ..GGUF
+    },
+    json: &[],
+    compose: Compose::Dense(Dense::UNSCALED),
+};
+
+/// The same under the name that converters give to those with experts.
+pub(super) const GRANITE_MOE: Architecture = Architecture {
+    gguf: Rules {
+        name: "granitemoe",
+        ..GRANITE.gguf
+    },
+    ..GRANITE
+};
