@@ -5,8 +5,8 @@ use rocmforge_ggml::{GluKind, TensorId, Unary};
 use crate::ModelError;
 use crate::config::{DecoderConfig, ExpertsConfig, RopeFactors};
 use crate::layers::{
-    Attention, AttentionShape, Decoder, Experts, ExpertsNames, Gated, GatedNames, GatedUnit, Layer, Linear,
-    NetworkRule, Norm, NormRule, Part, Plain, QueryNorm, SharedExpert, Sublayer,
+    Attention, AttentionShape, Bias, Decoder, DeltaNet, Experts, ExpertsNames, Gated, GatedNames, GatedUnit, Layer,
+    Linear, NetworkRule, Norm, NormRule, Part, Plain, QueryNorm, SharedExpert, Sublayer,
 };
 use crate::step::{NormOffset, Place, Tensors};
 use crate::weights::{LinearNames, Name};
@@ -20,8 +20,8 @@ pub(crate) struct Dense {
     pub(super) plain: Option<(Unary, [LinearNames; 2])>,
     /// Query, key and value must have a bias. Without, they may: some checkpoints of other architectures were trained with biases.
     pub(super) qkv_bias: bool,
-    /// The output of attention may have a bias. Without, a file's is not used.
-    pub(super) output_bias: bool,
+    /// The bias of attention's output.
+    pub(super) output_bias: Bias,
     /// Queries and keys are normalised.
     pub(super) query_norm: Option<QueryNorm>,
     pub(super) norms: LayerNorms,
@@ -33,6 +33,8 @@ pub(crate) struct Dense {
     pub(super) scaled_embedding: bool,
     /// What norms of safetensors lack.
     pub(super) norm_offset: NormOffset,
+    /// The query's matrix has as many rows for a gate of attention's result, head by head.
+    pub(super) gated: bool,
     /// Each head's softmax has one more logit.
     pub(super) sinks: bool,
     /// Names of experts.
@@ -105,16 +107,18 @@ impl Dense {
         network: NetworkRule {
             unit: GatedUnit::Plain(GluKind::Swiglu),
             scaled: true,
+            biased: false,
         },
         plain: None,
         qkv_bias: false,
-        output_bias: true,
+        output_bias: Bias::IfThere,
         query_norm: None,
         norms: LayerNorms::BEFORE,
         norm_bias: false,
         parallel: Parallel::Never,
         scaled_embedding: false,
         norm_offset: NormOffset::None,
+        gated: false,
         sinks: false,
         experts: ExpertsNames::PLAIN,
     };
@@ -161,7 +165,11 @@ impl Dense {
         let norm = |t: &mut Tensors<'_>, names: Option<LinearNames>| {
             names.map(|names| Norm::new(t, names, c.width, rule)).transpose()
         };
-        let attention: Box<dyn Part> = Box::new(Attention::new(t, self.attention(c, index, factors, rule))?);
+        let recurrent = (c.recurrent.as_ref()).filter(|recurrent| recurrent.layers.get(index) == Some(&true));
+        let attention: Box<dyn Part> = match recurrent {
+            Some(recurrent) => Box::new(DeltaNet::new(t, recurrent, c.width, rule)?),
+            None => Box::new(Attention::new(t, self.attention(c, index, factors, rule))?),
+        };
         let [before_network, after_network] = self.norms.network;
         let parallel = match (self.parallel, before_network) {
             (Parallel::WithoutNorm, Some(names)) => !t.has(names.weight)?,
@@ -197,9 +205,9 @@ impl Dense {
             return Ok(vec![match self.plain {
                 None => Box::new(Gated::new(t, GatedNames::PLAIN, sizes, self.network)?),
                 Some((activation, [up, down])) => Box::new(Plain {
-                    up: Linear::unscaled(t, up, [sizes[1], sizes[0]])?,
+                    up: Linear::of_plain(t, up, [sizes[1], sizes[0]])?,
                     activation,
-                    down: Linear::unscaled(t, down, sizes)?,
+                    down: Linear::of_plain(t, down, sizes)?,
                 }),
             }]);
         };
@@ -235,6 +243,7 @@ impl Dense {
             bias: self.qkv_bias,
             output_bias: self.output_bias,
             query_norm: self.query_norm.map(|rows| (rows, NormRule { bias: false, ..rule })),
+            gated: self.gated,
             sinks: self.sinks,
         }
     }

@@ -93,6 +93,7 @@ const GEMMA: Dense = Dense {
     network: NetworkRule {
         unit: GatedUnit::Plain(GluKind::Geglu),
         scaled: false,
+        biased: false,
     },
     norms: LayerNorms::AROUND,
     scaled_embedding: true,

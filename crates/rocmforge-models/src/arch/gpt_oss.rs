@@ -8,7 +8,7 @@ use super::{Architecture, Compose};
 use crate::config::ExpertGate;
 use crate::config::rules::{self, ExpertKeys, Experts, Rules, Window, WindowRope};
 use crate::keys::Known;
-use crate::layers::{GatedUnit, NetworkRule};
+use crate::layers::{Bias, GatedUnit, NetworkRule};
 
 /// Experts whose factors are a softmax over the chosen scores, bounded gates, one more logit for each head, and a window in every second layer.
 pub(super) const GPT_OSS: Architecture = Architecture {
@@ -47,9 +47,11 @@ pub(super) const GPT_OSS: Architecture = Architecture {
             // `swiglu_limit` of its config.json; GGUF has no key for it.
             unit: GatedUnit::Clamped { bound: 7.0 },
             scaled: false,
+            biased: true,
         },
         norms: LayerNorms::BEFORE_RENAMED,
         qkv_bias: true,
+        output_bias: Bias::Needed,
         sinks: true,
         ..Dense::PLAIN
     }),

@@ -58,6 +58,7 @@ pub(super) const JSON: Rules = Rules {
     rotated: Rotated::All,
     norm: NormKind::Rms,
     factors: Factors::None,
+    delta_net: None,
     predictors: false,
     original_context: None,
     output: OutputMatrix::Own,

@@ -6,10 +6,10 @@ use super::dense::{Dense, LayerNorms};
 use super::llama::GGUF;
 use super::relatives::{ERNIE4_5, HUNYUAN};
 use super::{Architecture, Compose};
-use crate::config::ExpertGate;
 use crate::config::rules::{
     self, ExpertKeys, ExpertWidth, Experts, Factors, Rotated, Rules, SharedExpert, SharedWidth,
 };
+use crate::config::{ChoiceBias, ExpertGate};
 use crate::keys::Known;
 use crate::layers::QueryNorm;
 
@@ -22,7 +22,7 @@ pub(super) const GLM4MOE: Architecture = Architecture {
         predictors: true,
         experts: Some(Experts {
             gate: ExpertGate::Sigmoid,
-            choice_bias: true,
+            choice_bias: ChoiceBias::Always,
             keys: ExpertKeys {
                 gate: true,
                 normalised: true,
@@ -58,7 +58,7 @@ pub(super) const MINIMAX_M2: Architecture = Architecture {
         experts: Some(Experts {
             inner: ExpertWidth::Network,
             gate: ExpertGate::Sigmoid,
-            choice_bias: true,
+            choice_bias: ChoiceBias::Always,
             keys: ExpertKeys {
                 gate: true,
                 factor: true,
@@ -91,7 +91,7 @@ pub(super) const ERNIE4_5_MOE: Architecture = Architecture {
     gguf: Rules {
         name: "ernie4_5-moe",
         experts: Some(Experts {
-            choice_bias: true,
+            choice_bias: ChoiceBias::IfThere,
             keys: ExpertKeys {
                 factor: true,
                 dense: true,

@@ -8,6 +8,7 @@ mod llama;
 mod mixtures;
 mod phi;
 mod qwen;
+mod qwen35;
 mod relatives;
 #[cfg(test)]
 mod toy;
@@ -59,6 +60,9 @@ pub const ARCHITECTURES: &[Architecture] = &[
     qwen::QWEN3,
     qwen::QWEN3MOE,
     gpt_oss::GPT_OSS,
+    qwen35::QWEN35,
+    qwen35::QWEN35MOE,
+    qwen35::QWEN3NEXT,
     gemma::GEMMA2,
     gemma::GEMMA3,
     phi::PHI3,

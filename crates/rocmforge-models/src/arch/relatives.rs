@@ -7,7 +7,7 @@ use super::llama::{GGUF, LLAMA};
 use super::{Architecture, Compose};
 use crate::config::rules::{self, Factors, NormKind, Rotated, Rules, Window, WindowRope};
 use crate::keys::Known;
-use crate::layers::{NetworkRule, QueryNorm};
+use crate::layers::{Bias, NetworkRule, QueryNorm};
 use crate::weights::LinearNames;
 
 /// Mistral Small 3 and Ministral 3: Llama, whose queries may grow with the position, which is refused here.
@@ -53,7 +53,7 @@ pub(super) const ERNIE4_5: Architecture = Architecture {
     json: &[],
     compose: Compose::Dense(Dense {
         // llama.cpp loads it, and does not add it.
-        output_bias: false,
+        output_bias: Bias::Unused,
         ..Dense::UNSCALED
     }),
 };
@@ -209,6 +209,8 @@ pub(super) const STARCODER2: Architecture = Architecture {
                 LinearNames::new("blk.*.ffn_down", "model.layers.*.mlp.c_proj"),
             ],
         )),
+        qkv_bias: true,
+        output_bias: Bias::Needed,
         norm_bias: true,
         ..Dense::PLAIN
     }),

@@ -11,7 +11,7 @@ use crate::ModelError;
 use crate::cache::{CacheKind, Cached, State};
 use crate::config::DecoderConfig;
 use crate::config::rules::Rules;
-use crate::layers::{Attention, AttentionShape, Decoder, Layer, Linear, Norm, NormRule, Part, Sublayer};
+use crate::layers::{Attention, AttentionShape, Bias, Decoder, Layer, Linear, Norm, NormRule, Part, Sublayer};
 use crate::step::{NormOffset, Place, StepGraph, Tensors};
 use crate::weights::{LinearNames, Name};
 
@@ -105,7 +105,8 @@ fn decoder(t: &mut Tensors<'_>, c: &DecoderConfig, window: Option<usize>) -> Res
                 bias: false,
                 query_norm: None,
                 sinks: false,
-                output_bias: true,
+                gated: false,
+                output_bias: Bias::IfThere,
             };
             let attention = Attention::new(t, shape)?;
             branches.push(branch(t, Box::new(attention))?);

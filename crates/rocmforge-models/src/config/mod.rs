@@ -124,8 +124,8 @@ pub struct ExpertsConfig {
     pub inner: usize,
     /// How the router's scores become factors.
     pub gate: ExpertGate,
-    /// A bias may take part in the choice, and not in the factors.
-    pub choice_bias: bool,
+    /// Whether a bias takes part in the choice.
+    pub choice_bias: ChoiceBias,
     /// The factors of the chosen ones are divided by their sum.
     pub normalised: bool,
     /// A factor on the results.
@@ -147,6 +147,17 @@ pub enum ExpertGate {
     Sigmoid,
 }
 
+/// Whether a bias is added to the scores that choose experts, and not to their factors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChoiceBias {
+    /// No model of this architecture has one.
+    Never,
+    /// Where the file has it.
+    IfThere,
+    /// The file must have it.
+    Always,
+}
+
 /// A network beside the experts that every token is given to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SharedExpertConfig {
@@ -154,6 +165,30 @@ pub struct SharedExpertConfig {
     pub inner: usize,
     /// Its result is multiplied by the sigmoid of a product of its input.
     pub gated: bool,
+}
+
+/// Layers whose state does not grow with the sequence, in place of attention.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecurrentConfig {
+    /// Whether each layer is one.
+    pub layers: Vec<bool>,
+    /// Heads of values, each with a matrix.
+    pub heads: usize,
+    /// Heads of queries and keys.
+    pub key_heads: usize,
+    /// Elements of a head of queries, keys or values.
+    pub dim: usize,
+    /// Tokens that the convolution sees.
+    pub taps: usize,
+    /// The heads of values of one head of keys are neighbours; else they come in turn.
+    pub neighbours: bool,
+}
+
+impl RecurrentConfig {
+    /// Channels of the convolution: queries, keys and values.
+    pub(crate) const fn channels(&self) -> usize {
+        (2 * self.key_heads + self.heads) * self.dim
+    }
 }
 
 /// What fixes a decoder's graph.
@@ -171,6 +206,8 @@ pub struct DecoderConfig {
     pub ff: PerLayer,
     /// Experts in place of some of these networks.
     pub experts: Option<ExpertsConfig>,
+    /// Layers without attention.
+    pub recurrent: Option<RecurrentConfig>,
     /// Query heads.
     pub heads: PerLayer,
     /// Key and value heads.

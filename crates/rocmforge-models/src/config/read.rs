@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::rope::{self, Sizes};
 use super::rules::{ExpertWidth, Factors, NormKind, Rotated, Rules, SharedWidth, Window};
-use super::{DecoderConfig, ExpertGate, ExpertsConfig, OutputMatrix, PerLayer, SharedExpertConfig};
+use super::{DecoderConfig, ExpertGate, ExpertsConfig, OutputMatrix, PerLayer, RecurrentConfig, SharedExpertConfig};
 use crate::ModelError;
 use crate::arch::Architecture;
 use crate::error::shortened;
@@ -54,6 +54,13 @@ const SHARED_EXPERTS: Key = Key("expert_shared_count", "n_shared_experts");
 const EXPERTS_NORMALISED: Key = Key("expert_weights_norm", "norm_topk_prob");
 const EXPERT_GATE: Key = Key("expert_gating_func", "");
 const FIRST_DENSE: Key = Key("leading_dense_block_count", "first_k_dense_replace");
+const RECURRENT: Key = Key("attention.recurrent_layers", "");
+const ATTENTION_INTERVAL: Key = Key("full_attention_interval", "");
+const CONV_TAPS: Key = Key("ssm.conv_kernel", "");
+const STATE_DIM: Key = Key("ssm.state_size", "");
+const KEY_HEADS: Key = Key("ssm.group_count", "");
+const VALUE_HEADS: Key = Key("ssm.time_step_rank", "");
+const INNER: Key = Key("ssm.inner_size", "");
 const PREDICTORS: Key = Key("nextn_predict_layers", "num_nextn_predict_layers");
 const EXPERT_FACTOR: Key = Key("expert_weights_scale", "routed_scaling_factor");
 const EXPERT_STEP: Key = Key("interleave_moe_layer_step", "decoder_sparse_step");
@@ -189,6 +196,10 @@ impl DecoderConfig {
         };
         let ff = k.sizes(FF, layers, &SIZE, None)?;
         let experts = experts(k, rules, ff.of(0), layers)?;
+        let recurrent = rules
+            .delta_net
+            .map(|neighbours| delta_net(k, neighbours, layers))
+            .transpose()?;
         let original_context = match rules.original_context {
             Some(_) => k.take(rope::ORIGINAL_CONTEXT)?,
             None => None,
@@ -214,6 +225,7 @@ impl DecoderConfig {
             width,
             ff,
             experts,
+            recurrent,
             heads,
             kv_heads,
             head_dim,
@@ -369,6 +381,32 @@ fn experts(k: &mut Keys<'_>, rules: &Rules, ff: usize, layers: usize) -> Result<
     }))
 }
 
+/// Layers with a gated delta net, and their sizes.
+fn delta_net(k: &mut Keys<'_>, neighbours: bool, layers: usize) -> Result<RecurrentConfig, ModelError> {
+    let size = |k: &mut Keys<'_>, key| k.size(key, &COUNT, None);
+    let (heads, key_heads) = (size(k, VALUE_HEADS)?, size(k, KEY_HEADS)?);
+    if !heads.is_multiple_of(key_heads) {
+        return Err(k.refuse(KEY_HEADS, key_heads, "it must divide the number of value heads"));
+    }
+    let dim = k.size(STATE_DIM, &Within(1..=1024, "it must be 1 to 1024"), None)?;
+    let inner: usize = k.need(INNER)?;
+    if heads.checked_mul(dim) != Some(inner) {
+        return Err(k.refuse(INNER, inner, "it must be the value heads times the size of a state"));
+    }
+    let taps = k.size(CONV_TAPS, &Within(2..=64, "it must be 2 to 64"), None)?;
+    let interval: usize = k.take(ATTENTION_INTERVAL)?.unwrap_or(4);
+    let by_interval = |layer: usize| (layer + 1).checked_rem(interval) != Some(0);
+    let listed = flags(k, RECURRENT, layers)?;
+    Ok(RecurrentConfig {
+        layers: listed.unwrap_or_else(|| (0..layers).map(by_interval).collect()),
+        heads,
+        key_heads,
+        dim,
+        taps,
+        neighbours,
+    })
+}
+
 /// Factors on embeddings, on the results of branches, and on logits.
 fn factors(k: &mut Keys<'_>, rules: &Rules) -> Result<[Option<f32>; 3], ModelError> {
     Ok(match rules.factors {
@@ -415,19 +453,28 @@ enum Flag {
     Number(u8),
 }
 
+/// A truth value for each layer, if the file has a list of them.
+fn flags(k: &mut Keys<'_>, key: Key, layers: usize) -> Result<Option<Vec<bool>>, ModelError> {
+    if !k.is_list(key) {
+        return Ok(None);
+    }
+    let flags: Vec<Flag> = k.need(key)?;
+    let truth = |flag: &Flag| match flag {
+        Flag::Truth(truth) => Some(*truth),
+        Flag::Number(number) => [false, true].get(usize::from(*number)).copied(),
+    };
+    let truths: Option<Vec<bool>> = flags.iter().take(layers).map(truth).collect();
+    // Layers that predict further tokens may stand behind the others.
+    let truths = truths.filter(|truths| truths.len() == layers);
+    let value = format!("a list of {} entries", flags.len());
+    let refused = || k.refuse(key, value, "it must be a truth value for each layer, or a period");
+    truths.ok_or_else(refused).map(Some)
+}
+
 /// Which layers have the window: a list in the file, if there is one.
 fn listed(k: &mut Keys<'_>, layers: usize) -> Result<Option<Vec<bool>>, ModelError> {
-    if k.is_list(PATTERN) {
-        let flags: Vec<Flag> = k.need(PATTERN)?;
-        let truth = |flag: &Flag| match flag {
-            Flag::Truth(windowed) => Some(*windowed),
-            Flag::Number(number) => [false, true].get(usize::from(*number)).copied(),
-        };
-        let windowed: Option<Vec<bool>> = flags.iter().map(truth).collect();
-        let windowed = windowed.filter(|windowed| windowed.len() == layers);
-        let value = format!("a list of {} entries", flags.len());
-        let refused = || k.refuse(PATTERN, value, "it must be a truth value for each layer, or a period");
-        return windowed.ok_or_else(refused).map(Some);
+    if let Some(windowed) = flags(k, PATTERN, layers)? {
+        return Ok(Some(windowed));
     }
     let Some(names) = k.take::<Vec<String>>(LAYER_TYPES)? else {
         return Ok(None);

@@ -4,7 +4,7 @@
 
 use rocmforge_ggml::RopeStyle;
 
-use super::{ExpertGate, OutputMatrix};
+use super::{ChoiceBias, ExpertGate, OutputMatrix};
 use crate::keys::Known;
 
 /// Which layers see a sliding window only.
@@ -124,6 +124,8 @@ pub(crate) struct Rules {
     pub(crate) rotated: Rotated,
     pub(crate) norm: NormKind,
     pub(crate) factors: Factors,
+    /// Some layers have a gated delta net in place of attention; of these, whether value heads of one key head are neighbours.
+    pub(crate) delta_net: Option<bool>,
     /// Layers behind the others may predict further tokens.
     pub(crate) predictors: bool,
     /// `original_max_position_embeddings` of the file itself, where the model has this setting and the key is absent.
@@ -151,8 +153,7 @@ pub(crate) struct Experts {
     pub(crate) inner: ExpertWidth,
     pub(crate) normalised: bool,
     pub(crate) gate: ExpertGate,
-    /// A bias may take part in the choice.
-    pub(crate) choice_bias: bool,
+    pub(crate) choice_bias: ChoiceBias,
     /// Which of the settings a GGUF may state.
     pub(crate) keys: ExpertKeys,
     pub(crate) shared: Option<SharedExpert>,
@@ -166,7 +167,7 @@ impl Experts {
         inner: ExpertWidth::StatedOrPart,
         normalised: true,
         gate: ExpertGate::SoftMax,
-        choice_bias: false,
+        choice_bias: ChoiceBias::Never,
         keys: ExpertKeys::NONE,
         shared: None,
     };

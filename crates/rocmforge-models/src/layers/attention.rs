@@ -1,8 +1,8 @@
 //! Attention with grouped query heads, rotary embedding and a paged cache of keys and values.
 
-use rocmforge_ggml::{GgmlResult, Op, PagedAttention, TensorId};
+use rocmforge_ggml::{GgmlResult, Op, PagedAttention, TensorId, Unary};
 
-use super::{Linear, Norm, NormRule, Part};
+use super::{Bias, Linear, Norm, NormRule, Part};
 use crate::ModelError;
 use crate::cache::{CacheKind, Cached};
 use crate::config::RopeConfig;
@@ -54,10 +54,11 @@ pub(crate) struct AttentionShape {
     pub(crate) softcap: Option<f32>,
     /// Query, key and value must have biases; without, they may.
     pub(crate) bias: bool,
-    /// The output may have a bias.
-    pub(crate) output_bias: bool,
+    pub(crate) output_bias: Bias,
     /// Query and key are normalised.
     pub(crate) query_norm: Option<(QueryNorm, NormRule)>,
+    /// The query's matrix has as many rows for a gate of the result, head by head.
+    pub(crate) gated: bool,
     /// Each query head has one more logit that takes weight and has no key.
     pub(crate) sinks: bool,
 }
@@ -86,7 +87,7 @@ impl Attention {
     pub(crate) fn new(t: &mut Tensors<'_>, shape: AttentionShape) -> Result<Self, ModelError> {
         let AttentionShape { width, head_dim, .. } = shape;
         let (q_width, kv_width) = (shape.heads * head_dim, shape.kv_heads * head_dim);
-        let mut projection = |names, first, rows| {
+        let projection = |t: &mut Tensors<'_>, names, first, rows| {
             let fused = Fused {
                 names: ALL,
                 first,
@@ -97,9 +98,13 @@ impl Attention {
                 false => Linear::new(t, names, Some(&fused), [rows, width]),
             }
         };
-        let query = projection(QUERY, 0, q_width)?;
-        let key = projection(KEY, q_width, kv_width)?;
-        let value = projection(VALUE, q_width + kv_width, kv_width)?;
+        let query = match shape.gated {
+            // Such a model has no matrix of all three.
+            true => Linear::new(t, QUERY, None, [2 * q_width, width])?,
+            false => projection(t, QUERY, 0, q_width)?,
+        };
+        let key = projection(t, KEY, q_width, kv_width)?;
+        let value = projection(t, VALUE, q_width + kv_width, kv_width)?;
         let mut norm = |names: LinearNames, heads| {
             let Some((rows, rule)) = shape.query_norm else {
                 return Ok(None);
@@ -113,9 +118,16 @@ impl Attention {
         };
         let (query_norm, key_norm) = (norm(QUERY_NORM, shape.heads)?, norm(KEY_NORM, shape.kv_heads)?);
         let sinks = shape.sinks.then(|| t.vector(SINKS, None, shape.heads)).transpose()?;
-        t.allow(OUTPUT.bias);
-        let bias = if shape.output_bias { OUTPUT.bias } else { Name::NONE };
-        let output = Linear::new(t, LinearNames { bias, ..OUTPUT }, None, [width, q_width])?;
+        let sizes = [width, q_width];
+        let output = match shape.output_bias {
+            Bias::IfThere => Linear::new(t, OUTPUT, None, sizes)?,
+            Bias::Needed => Linear::with_bias(t, OUTPUT, None, sizes)?,
+            Bias::Unused => {
+                t.allow(OUTPUT.bias);
+                let bias = Name::NONE;
+                Linear::new(t, LinearNames { bias, ..OUTPUT }, None, sizes)?
+            }
+        };
         if let Some(rope) = &shape.rope {
             t.rope(rope);
         }
@@ -157,7 +169,17 @@ impl Attention {
 impl Part for Attention {
     fn build(&self, g: &mut StepGraph<'_>, x: TensorId) -> GgmlResult<TensorId> {
         let s = &self.shape;
-        let q = self.query.build(g, x)?;
+        let mut q = self.query.build(g, x)?;
+        let mut gate = None;
+        if s.gated {
+            let (tokens, width) = (g.tokens(), s.heads * s.head_dim);
+            let both = g.reshape(q, [tokens, s.heads, 2 * s.head_dim])?;
+            let half = |g: &mut StepGraph<'_>, first| {
+                let half = g.columns(both, first..first + s.head_dim)?;
+                g.reshape(half, [tokens, width])
+            };
+            (q, gate) = (half(g, 0)?, Some(half(g, s.head_dim)?));
+        }
         let k = self.key.build(g, x)?;
         let v = self.value.build(g, x)?;
         let q = self.rotate(g, q, self.query_norm.as_ref(), s.heads)?;
@@ -177,7 +199,11 @@ impl Part for Attention {
         let [table, sequence, positions] = g.blocks(self.keys);
         let inputs = [q, keys, values, table, sequence, positions];
         let inputs: Vec<TensorId> = inputs.into_iter().chain(self.sinks).collect();
-        let context = g.push(op, &inputs)?;
+        let mut context = g.push(op, &inputs)?;
+        if let Some(gate) = gate {
+            let gate = g.push(Op::Unary(Unary::Sigmoid), &[gate])?;
+            context = g.push(Op::Mul, &[context, gate])?;
+        }
         self.output.build(g, context)
     }
 }

@@ -4,7 +4,7 @@ use rocmforge_ggml::{GgmlResult, Op, SoftMax, TensorId, Unary};
 
 use super::{Gated, GatedNames, GatedUnit, Linear, NetworkRule, Part};
 use crate::ModelError;
-use crate::config::{ExpertGate, ExpertsConfig, SharedExpertConfig};
+use crate::config::{ChoiceBias, ExpertGate, ExpertsConfig, SharedExpertConfig};
 use crate::step::{Place, StepGraph, Tensors};
 use crate::weights::{ExpertNames, LinearNames, Name};
 
@@ -70,7 +70,10 @@ impl Matrices {
         Ok(Self {
             weights: t.experts(names, fused, shape)?,
             scales: t.has(scale)?.then(|| t.column(scale, shape[0])).transpose()?,
-            biases: (t.has(names.bias)?.then(|| t.floats(names.bias, [shape[0], shape[1]]))).transpose()?,
+            biases: match rule.biased || t.has(names.bias)? {
+                true => Some(t.floats(names.bias, [shape[0], shape[1]])?),
+                false => None,
+            },
         })
     }
 
@@ -123,10 +126,14 @@ impl Experts {
         rule: NetworkRule,
     ) -> Result<Self, ModelError> {
         let &ExpertsConfig { count, inner, .. } = config;
-        let router = Linear::new(t, names.router, None, [count, width])?;
+        let router = match rule.biased {
+            true => Linear::with_bias(t, names.router, None, [count, width])?,
+            false => Linear::new(t, names.router, None, [count, width])?,
+        };
         let choice_bias = match config.choice_bias {
-            true => t.vector_if_there(CHOICE_BIAS, None, count)?,
-            false => None,
+            ChoiceBias::Never => None,
+            ChoiceBias::IfThere => t.vector_if_there(CHOICE_BIAS, None, count)?,
+            ChoiceBias::Always => Some(t.vector(CHOICE_BIAS, None, count)?),
         };
         t.at(Place::Experts(layer));
         let half = |first| Some((names.gate_up, first, 2 * inner));

@@ -61,6 +61,8 @@ pub(crate) struct NetworkRule {
     pub(crate) unit: GatedUnit,
     /// Factors that the file states of the products are applied. llama.cpp loads them for all architectures, and applies them in some.
     pub(crate) scaled: bool,
+    /// The router and the experts must have biases. Without, they may.
+    pub(crate) biased: bool,
 }
 
 impl NetworkRule {

@@ -6,6 +6,17 @@ use crate::ModelError;
 use crate::step::{Fused, StepGraph, Tensors};
 use crate::weights::{LinearNames, Name};
 
+/// Whether a map has a bias.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Bias {
+    /// One of the file is not used.
+    Unused,
+    /// Where the file has it.
+    IfThere,
+    /// It must be there.
+    Needed,
+}
+
 /// A matrix, with a factor on its products and a bias where the file has them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Linear {
@@ -42,14 +53,14 @@ impl Linear {
         })
     }
 
-    /// [`Self::new`] without the factor of the file, which may be there.
+    /// A matrix with a bias, and without the factor of the file, which may be there: one of a network without a gate.
     ///
     /// # Errors
-    /// As [`Self::new`].
-    pub(crate) fn unscaled(t: &mut Tensors<'_>, names: LinearNames, shape: [usize; 2]) -> Result<Self, ModelError> {
+    /// As [`Self::with_bias`].
+    pub(crate) fn of_plain(t: &mut Tensors<'_>, names: LinearNames, shape: [usize; 2]) -> Result<Self, ModelError> {
         t.allow(names.scale);
         let scale = Name::NONE;
-        Self::new(t, LinearNames { scale, ..names }, None, shape)
+        Self::with_bias(t, LinearNames { scale, ..names }, None, shape)
     }
 
     /// A matrix with a bias.

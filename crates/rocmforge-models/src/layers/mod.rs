@@ -5,6 +5,7 @@
 
 mod attention;
 mod decoder;
+mod delta_net;
 mod experts;
 mod feed_forward;
 mod linear;
@@ -15,9 +16,10 @@ use rocmforge_ggml::{GgmlResult, Op, TensorId};
 
 pub(crate) use attention::{Attention, AttentionShape, QueryNorm};
 pub(crate) use decoder::Decoder;
+pub(crate) use delta_net::DeltaNet;
 pub(crate) use experts::{Experts, ExpertsNames, SharedExpert};
 pub(crate) use feed_forward::{Gated, GatedNames, GatedUnit, NetworkRule, Plain};
-pub(crate) use linear::Linear;
+pub(crate) use linear::{Bias, Linear};
 pub(crate) use norm::{Norm, NormRule};
 pub(crate) use self_attention::SelfAttention;
 

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use rocmforge_ggml::{DType, GgmlError, GgmlResult, Graph, Op, SoftMax, TensorDesc, TensorId};
+use rocmforge_ggml::{DType, GgmlError, GgmlResult, Graph, Layout, Op, SoftMax, TensorDesc, TensorId};
 
 use super::{CandidateIds, InputLayout, Memory, Parameters, StateLayout, StepShape};
 use crate::cache::{CacheSpec, Cached, State};
@@ -263,6 +263,40 @@ impl<'a> StepGraph<'a> {
         written.map_or(cache.id, |&(_, after)| after)
     }
 
+    /// Some columns of the last dimension of `x`, without gaps.
+    ///
+    /// # Errors
+    /// `x` has fewer, or gaps.
+    pub(crate) fn columns(&mut self, x: TensorId, columns: Range<usize>) -> GgmlResult<TensorId> {
+        let desc = described(&self.graph, x)?;
+        let mut view = TensorDesc::view_of(desc, columns.start * desc.element_size());
+        if let Some(last) = view.shape.last_mut() {
+            *last = columns.len();
+        }
+        view.strides.clone_from(&desc.strides);
+        view.layout = Layout::Strided;
+        let view = self.graph.add_tensor(view);
+        self.graph.add_node(Op::View, vec![x], vec![view]);
+        self.push(Op::Cont, &[view])
+    }
+
+    /// A recurrent op: its state has this shape for each sequence, `inputs` come after it. The state after the step is kept; the result is the other.
+    ///
+    /// # Errors
+    /// The inputs do not fit the op.
+    pub(crate) fn recur(&mut self, op: Op, state: State, shape: &[usize], inputs: &[TensorId]) -> GgmlResult<TensorId> {
+        let [from, ..] = self.states.ok_or(GgmlError::UnknownTensor(state.id))?;
+        let desc = described(&self.graph, state.id)?;
+        let (slots, width) = (desc.shape[0], desc.shape[1..].iter().product());
+        let all = self.reshape(state.id, [&[slots], shape].concat())?;
+        let inputs = [&[all], inputs, &[self.sequence, from]].concat();
+        let outputs = self.graph.push_all(op, &inputs)?;
+        let rows = described(&self.graph, from)?.element_count();
+        let after = self.reshape(outputs[1], [rows, width])?;
+        self.write_state(after, state)?;
+        Ok(outputs[0])
+    }
+
     /// The state of each sequence before the step, f32 `[rows, width]`.
     ///
     /// # Errors
@@ -277,7 +311,6 @@ impl<'a> StepGraph<'a> {
     ///
     /// # Errors
     /// The rows are no `[rows, width]`.
-    #[cfg_attr(not(test), expect(dead_code, reason = "no architecture has recurrent layers yet"))]
     pub(crate) fn write_state(&mut self, rows: TensorId, state: State) -> GgmlResult<()> {
         let [_, to, _] = self.states.ok_or(GgmlError::UnknownTensor(state.id))?;
         let written = self.graph.set_rows(rows, state.id, to)?;

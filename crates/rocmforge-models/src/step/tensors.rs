@@ -368,7 +368,6 @@ impl<'a> Tensors<'a> {
     }
 
     /// A state: for each sequence `width` elements in f32, at first zero.
-    #[cfg_attr(not(test), expect(dead_code, reason = "no architecture has recurrent layers yet"))]
     pub(crate) fn state(&mut self, width: usize) -> State {
         self.kept.states = true;
         let desc = TensorDesc::f32([self.cache.state_slots(), width]);

@@ -59,6 +59,9 @@ ARCHITECTURES = {
         "shared_gate": False,
     },
     "minimax-m2": {"rope": "half", "choice": "sigmoid", "query_norm": "whole"},
+    # A gated delta net in layers that have its tensors; the query has a gate. key_head: of a value head.
+    "qwen35": {"rope": "half", "network_norm": "post_attention_norm", "gated": True, "key_head": "in_turn"},
+    "qwen3next": {"rope": "half", "network_norm": "post_attention_norm", "gated": True, "key_head": "neighbours"},
 }
 # gpt-oss bounds gate and up projection by this.
 BOUND = 7.0
@@ -178,6 +181,8 @@ class Model:
         """Forgets all positions."""
         self.keys = [np.zeros((0, kv_heads, head)) for kv_heads, head in zip(self.kv_heads, self.head)]
         self.values = [np.zeros((0, kv_heads, head)) for kv_heads, head in zip(self.kv_heads, self.head)]
+        # Of a delta net: inputs of the convolution, and a matrix for each head.
+        self.inputs, self.matrices = [None] * self.layers, [None] * self.layers
 
     def apply_scales(self, block):
         """Multiplies matrices by the factors on their products; those of networks multiply biases, too."""
@@ -228,6 +233,9 @@ class Model:
         kind = self.rule.get("query_norm", "heads") if "attn_q_norm" in block else None
         if kind == "whole":
             q, k = self.rms(q, block["attn_q_norm"]), self.rms(k, block["attn_k_norm"])
+        gate = None
+        if self.rule.get("gated"):
+            q, gate = np.split(q.reshape(n, heads, 2 * length), 2, axis=2)
         q = q.reshape(n, heads, length)
         k = k.reshape(n, kv_heads, length)
         v = v.reshape(n, kv_heads, length)
@@ -262,8 +270,42 @@ class Model:
                 # One more logit without a key.
                 total = total + np.exp(block["attn_sinks"][head] - scores.max(axis=1, keepdims=True))
             out[:, head] = weights / total @ self.values[number][:, shared]
+        if gate is not None:
+            out = out * sigmoid(gate)
         out = out.reshape(n, q_width) @ block["attn_output"].T
         return out + block.get("attn_output.bias", 0)
+
+    def delta_net(self, number, block, h):
+        """Token by token: the state decays, and goes towards the value by its key."""
+        key = lambda name: self.meta[f"{self.arch}.ssm.{name}"]
+        heads, key_heads, dim, taps = (key(name) for name in ["time_step_rank", "group_count", "state_size", "conv_kernel"])
+        if self.inputs[number] is None:
+            self.inputs[number] = np.zeros((taps - 1, block["attn_qkv"].shape[0]))
+            self.matrices[number] = np.zeros((heads, dim, dim))
+        each = heads // key_heads
+        of = (lambda head: head // each) if self.rule["key_head"] == "neighbours" else (lambda head: head % key_heads)
+        if "ssm_ba" in block:
+            both = (h @ block["ssm_ba"].T).reshape(len(h), key_heads, 2, each)
+            beta, alpha = both[:, :, 0].reshape(len(h), heads), both[:, :, 1].reshape(len(h), heads)
+        else:
+            beta, alpha = h @ block["ssm_beta"].T, h @ block["ssm_alpha"].T
+        beta = sigmoid(beta)
+        decay = np.exp(block["ssm_a"] * np.log1p(np.exp(alpha + block["ssm_dt.bias"])))
+        gate = silu(h @ block["attn_gate"].T).reshape(len(h), heads, dim)
+        length = lambda x: x / np.sqrt((x * x).sum() + self.eps)
+        out = np.empty((len(h), heads, dim))
+        for row, new in enumerate(h @ block["attn_qkv"].T):
+            seen = np.concatenate([self.inputs[number], new[None]])
+            self.inputs[number] = seen[1:]
+            mixed = silu((seen * block["ssm_conv1d"].T).sum(axis=0)).reshape(-1, dim)
+            for head in range(heads):
+                q, k = length(mixed[of(head)]), length(mixed[key_heads + of(head)])
+                v, state = mixed[2 * key_heads + head], self.matrices[number][head] * decay[row, head]
+                state = state + np.outer(k, beta[row, head] * (v - k @ state))
+                self.matrices[number][head] = state
+                out[row, head] = q @ state / np.sqrt(dim)
+        out = self.rms(out, block["ssm_norm"]) * gate
+        return out.reshape(len(h), -1) @ block["ssm_out"].T
 
     def experts(self, block, h):
         """Each row through the experts with the largest scores; with `normalised` their factors sum up to 1."""
@@ -308,7 +350,8 @@ class Model:
 
     def forward(self, ids):
         """Appends `ids` to the sequence; returns the normed hidden state of each, [ids, width]."""
-        start = len(self.keys[0])
+        # Layers without attention keep no keys.
+        start = max(len(keys) for keys in self.keys)
         positions = np.arange(start, start + len(ids), dtype=np.float64)
         x = self.embedding[np.asarray(ids)]
         if self.rule.get("embedding_scale"):
@@ -317,7 +360,8 @@ class Model:
         network_norm = self.rule.get("network_norm", "ffn_norm")
         for number, block in enumerate(self.blocks):
             first = self.norm(x, block, "attn_norm") if "attn_norm" in block else x
-            out = self.attention(number, block, first, positions)
+            recurrent = "ssm_a" in block
+            out = self.delta_net(number, block, first) if recurrent else self.attention(number, block, first, positions)
             if network_norm not in block and network_norm is not None:
                 # Both branches see the same rows.
                 x = x + out + self.feed_forward(block, first)

@@ -26,6 +26,17 @@ SMALL = {"width": 48, "layers": 2, "heads": 3, "kv_heads": 1, "head": 16, "ff": 
 BLOCKS_256 = {"width": 256, "layers": 1, "heads": 2, "kv_heads": 1, "head": 32, "ff": 256}
 GEMMA = {"width": 24, "layers": 7, "heads": 2, "kv_heads": 1, "head": 16, "ff": 40, "tied": True}
 
+DELTA_NET = {
+    "rope.dimension_count": 4,
+    "rope.dimension_sections": [1, 1, 0, 0],
+    "full_attention_interval": 3,
+    "ssm.conv_kernel": 4,
+    "ssm.group_count": 2,
+    "ssm.time_step_rank": 4,
+    "ssm.state_size": 8,
+    "ssm.inner_size": 32,
+}
+
 # arch; sizes; weights (type of the matrices, f32 if absent); tied; metadata (further keys of the architecture).
 # contexts: the allocated contexts for which results are written (only Phi-3's results depend on it).
 MODELS = {
@@ -350,6 +361,35 @@ MODELS = {
         "query_norm": "whole",
         "choice_bias": True,
     },
+    # Two heads of keys for four of values; two of three layers have a delta net.
+    "qwen35": {
+        "arch": "qwen35",
+        "weights": "f16",
+        "sizes": {"width": 32, "layers": 3, "heads": 4, "kv_heads": 2, "head": 8, "ff": 48, "tied": True},
+        "metadata": DELTA_NET,
+        "query_norm": "heads",
+        "norms": ["attn_norm", "post_attention_norm"],
+        "delta_net": "apart",
+    },
+    "qwen3next": {
+        "arch": "qwen3next",
+        "weights": "f16",
+        "sizes": {"width": 32, "layers": 3, "heads": 4, "kv_heads": 2, "head": 8, "ff": 24, "tied": True},
+        "metadata": {
+            key: value
+            for key, value in DELTA_NET.items()
+            if key != "rope.dimension_sections"
+        }
+        | {
+            "expert_count": 5,
+            "expert_used_count": 2,
+            "expert_feed_forward_length": 24,
+            "expert_shared_feed_forward_length": 40,
+        },
+        "query_norm": "heads",
+        "norms": ["attn_norm", "post_attention_norm"],
+        "delta_net": "joined",
+    },
 }
 
 
@@ -452,6 +492,7 @@ def tensors(name):
         if spec.get("biases"):
             vector(f"{label}.bias", 0.5 * random.standard_normal(length))
 
+    metadata_of = spec.get("metadata", {})
     weight("token_embd", VOCABULARY, width)
     norm("output_norm", width)
     if not size.get("tied"):
@@ -470,11 +511,27 @@ def tensors(name):
         norms = spec.get("norms", ["attn_norm", "ffn_norm"])
         if "attn_norm" in norms:
             norm(at + "attn_norm", width)
-        if spec.get("fused"):
+        if spec.get("delta_net") and (number + 1) % metadata_of["full_attention_interval"]:
+            sizes = (metadata_of["ssm." + key] for key in ["time_step_rank", "group_count", "state_size", "conv_kernel"])
+            value_heads, key_heads, dim, taps = sizes
+            weight(at + "attn_qkv", (2 * key_heads + value_heads) * dim, width)
+            weight(at + "attn_gate", value_heads * dim, width)
+            if spec["delta_net"] == "joined":
+                weight(at + "ssm_ba", 2 * value_heads, width)
+            else:
+                weight(at + "ssm_beta", value_heads, width)
+                weight(at + "ssm_alpha", value_heads, width)
+            vector(at + "ssm_conv1d.weight", random.standard_normal(((2 * key_heads + value_heads) * dim, taps)))
+            vector(at + "ssm_a", -random.uniform(0.05, 1.0, value_heads))
+            vector(at + "ssm_dt.bias", random.standard_normal(value_heads))
+            norm(at + "ssm_norm", dim)
+            weight(at + "ssm_out", width, value_heads * dim)
+        elif spec.get("fused"):
             weight(at + "attn_qkv", q_width + 2 * kv_width, width)
             bias(at + "attn_qkv", q_width + 2 * kv_width)
         else:
-            for part, rows in [("q", q_width), ("k", kv_width), ("v", kv_width)]:
+            gate = 2 if spec.get("delta_net") else 1
+            for part, rows in [("q", gate * q_width), ("k", kv_width), ("v", kv_width)]:
                 weight(f"{at}attn_{part}", rows, width)
                 if spec.get("bias"):
                     vector(f"{at}attn_{part}.bias", 0.5 * random.standard_normal(rows))
@@ -482,13 +539,15 @@ def tensors(name):
             norm(at + "attn_q_norm", head)
             norm(at + "attn_k_norm", head)
         query_norm = spec.get("query_norm")
-        for part, count in [("q", heads), ("k", kv_heads)] if query_norm else []:
+        has_attention = found[-1][0] != at + "ssm_out.weight"
+        for part, count in [("q", heads), ("k", kv_heads)] if query_norm and has_attention else []:
             shape = {"heads": head, "whole": count * head, "of_heads": (count, head)}[query_norm]
             norm(f"{at}attn_{part}_norm", shape)
         if spec.get("sinks"):
             vector(at + "attn_sinks.weight", 2 * random.standard_normal(heads))
-        weight(at + "attn_output", width, q_width)
-        bias(at + "attn_output", width)
+        if has_attention:
+            weight(at + "attn_output", width, q_width)
+            bias(at + "attn_output", width)
         if spec.get("output_bias"):
             vector(at + "attn_output.bias", 0.5 * random.standard_normal(width))
         if spec.get("post_norms"):

@@ -83,7 +83,7 @@ pub(super) struct Export {
 
 impl Export {
     /// `None` for models with what checkpoints have not: blocks, or free divisors of Llama's frequencies, or its query, key and value in one matrix, or
-    /// factors on products, or heads of layers with a window that differ.
+    /// factors on products, or heads of layers with a window that differ; and of architectures whose directories are not read.
     pub(super) fn new(gguf: Gguf) -> Option<Self> {
         let plain = |ty| matches!(ty, TensorType::F32 | TensorType::F16 | TensorType::Bf16);
         if !gguf.tensors().iter().all(|tensor| plain(tensor.ty)) || gguf.tensor("rope_freqs.weight").is_some() {
@@ -98,6 +98,10 @@ impl Export {
         let architecture = gguf.metadata().string("general.architecture");
         let architecture = architecture.expect("there").to_owned();
         if architecture == "llama" && gguf.tensor("blk.0.attn_qkv.weight").is_some() {
+            return None;
+        }
+        // Those whose directories are read.
+        if !["llama", "qwen2", "qwen2moe", "qwen3", "qwen3moe", "gemma3", "phi3"].contains(&architecture.as_str()) {
             return None;
         }
         Some(Self { gguf, architecture })
