@@ -3,6 +3,7 @@
 
 mod reference;
 mod gpu {
+    mod archs;
     mod hybrid;
 }
 

@@ -3,6 +3,7 @@
 
 mod reference;
 mod suite {
+    mod archs;
     mod bert;
     mod cache_types;
     mod caches;

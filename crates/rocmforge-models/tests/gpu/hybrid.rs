@@ -18,13 +18,13 @@ use crate::reference::{Tiny, best, model_file};
 
 const GIB: u64 = 1 << 30;
 
-fn hybrid(gpu: &GpuLease) -> HybridBackend {
+pub(super) fn hybrid(gpu: &GpuLease) -> HybridBackend {
     let device = HipGgmlBackend::new(gpu.backend()).expect("kernels");
     HybridBackend::new(device, CpuBackend::new())
 }
 
 /// A card whose budget is `bytes`.
-fn card_of(bytes: u64) -> GpuLease {
+pub(super) fn card_of(bytes: u64) -> GpuLease {
     gpu_with(LeaseOptions {
         policy: Policy::fixed(Bytes(bytes)),
         ..LeaseOptions::default()
@@ -42,14 +42,14 @@ fn options(context: usize) -> EngineOptions {
 }
 
 /// Bytes that a model wants on a device: for intermediates, and for weights and cache.
-fn wanted(model: &Model, context: usize) -> (u64, u64) {
+pub(super) fn wanted(model: &Model, context: usize) -> (u64, u64) {
     let engine = Engine::new(CpuBackend::new(), model, options(context)).expect("room");
     let plan = engine.memory();
     (plan.scratch as u64, (plan.weights + plan.cache) as u64)
 }
 
 /// A part of them. Intermediates of the smallest models are larger than the models: they are there in any case but the last.
-fn part((scratch, rest): (u64, u64), percent: u64) -> u64 {
+pub(super) fn part((scratch, rest): (u64, u64), percent: u64) -> u64 {
     rest * percent / 100 + if percent == 0 { 0 } else { scratch }
 }
 

@@ -1,6 +1,7 @@
 //! Fixtures of the f64 reference, and the comparison of an engine with them. README.md says how they were made.
 #![allow(dead_code)] // each test program uses a part
 
+pub(crate) mod archs;
 mod candidates;
 pub(crate) mod load;
 mod random_file;

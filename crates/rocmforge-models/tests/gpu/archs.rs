@@ -1,0 +1,71 @@
+//! llama.cpp's own random models on a device against the logits that llama.cpp computes for them.
+
+use rocmforge_ggml::HipGgmlBackend;
+use rocmforge_sim::{Arch, CardConfig, SimConfig};
+use rocmforge_testkit::{GpuLease, LeaseOptions, gpu, gpu_with, skip};
+
+use super::hybrid::{card_of, hybrid, part, wanted};
+use crate::reference::archs::{ARCHS, Judged, TOKENS, judge, models_or_skip};
+
+/// Largest normalized mean squared error.
+const NMSE: f64 = 1e-6;
+
+/// Tokens on a simulated card, where 128 take too long: past the window of 32 of those that have one.
+const FEW: usize = 40;
+
+/// Tokens of each of two sequences there.
+const FEWER: usize = 12;
+
+fn check(gpu: &GpuLease) {
+    let folder = models_or_skip!();
+    let mut wrong = Vec::new();
+    let simulated = gpu.sim().is_some();
+    let (tokens, fewer) = if simulated { (FEW, FEWER) } else { (TOKENS, TOKENS) };
+    let device = || HipGgmlBackend::new(gpu.backend()).expect("kernels");
+    for name in ARCHS {
+        let judged = Judged::open(&folder, name);
+        let errors = [
+            ("at once", judged.alone(device(), tokens, tokens)),
+            ("two sequences", judged.beside(device(), fewer, [5, 3])),
+        ];
+        judge(name, NMSE, &errors, &mut wrong);
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn every_architecture_equals_llama_cpp() {
+    check(&gpu());
+}
+
+#[test]
+fn every_architecture_equals_llama_cpp_on_gfx1201() {
+    let gpu = gpu_with(LeaseOptions {
+        sim: SimConfig {
+            cards: vec![CardConfig::of(Arch::Gfx1201)],
+            ..LeaseOptions::default().sim
+        },
+        ..LeaseOptions::default()
+    });
+    if gpu.sim().is_none() {
+        skip!("the gfx1201 of this test is a simulated one");
+    }
+    check(&gpu);
+}
+
+/// A budget of half of the weights and the cache, and the intermediates: the rest is computed on the CPU.
+#[test]
+fn every_architecture_equals_llama_cpp_with_half_of_the_memory() {
+    let folder = models_or_skip!();
+    let mut wrong = Vec::new();
+    for name in ARCHS {
+        let judged = Judged::open(&folder, name);
+        let gpu = card_of(part(wanted(&judged.model, TOKENS), 50));
+        let tokens = if gpu.sim().is_some() { FEW } else { TOKENS };
+        let errors = [("with half", judged.alone(hybrid(&gpu), tokens, 7))];
+        judge(name, NMSE, &errors, &mut wrong);
+        let budget = gpu.backend().card().budget();
+        assert!(budget.peak.0 > 0 && budget.peak <= budget.budget, "{name}: {budget:?}");
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
