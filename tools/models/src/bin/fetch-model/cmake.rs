@@ -19,7 +19,7 @@ const HASHES: [&str; 4] = [
 /// The oldest cmake that llama.cpp takes.
 const OLDEST: (u32, u32) = (3, 14);
 
-/// Fails if the machine has no compiler or no build tool. Returns the generator that cmake needs to be told of, if any.
+/// Fails if the machine has no compiler or no build tool. Returns the generator that cmake must be given, if any.
 pub(super) fn check_machine() -> Result<Option<&'static str>, FetchError> {
     for (what, variable, default) in [("a C compiler", "CC", "cc"), ("a C++ compiler", "CXX", "c++")] {
         let named = std::env::var(variable).ok().filter(|name| !name.trim().is_empty());
