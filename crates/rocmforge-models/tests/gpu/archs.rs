@@ -1,10 +1,10 @@
 //! llama.cpp's own random models on a device against the logits that llama.cpp computes for them.
 
-use rocmforge_ggml::HipGgmlBackend;
+use rocmforge_ggml::{CpuBackend, HipGgmlBackend};
 use rocmforge_sim::{Arch, CardConfig, SimConfig};
 use rocmforge_testkit::{GpuLease, LeaseOptions, gpu, gpu_with, skip};
 
-use super::hybrid::{card_of, hybrid, part, wanted};
+use super::hybrid::{card_of, hybrid, part};
 use crate::reference::archs::{ARCHS, Judged, TOKENS, judge, models_or_skip};
 
 /// Largest normalized mean squared error.
@@ -53,19 +53,37 @@ fn every_architecture_equals_llama_cpp_on_gfx1201() {
     check(&gpu);
 }
 
-/// A budget of half of the weights and the cache, and the intermediates: the rest is computed on the CPU.
+/// A budget of a part of the weights and the cache, and the intermediates: the rest is computed on the CPU. With half a dense model has its embedding and its
+/// output there and no layer, with three fifths one of its two layers.
 #[test]
-fn every_architecture_equals_llama_cpp_with_half_of_the_memory() {
+fn every_architecture_equals_llama_cpp_with_a_part_of_the_memory() {
     let folder = models_or_skip!();
     let mut wrong = Vec::new();
     for name in ARCHS {
         let judged = Judged::open(&folder, name);
-        let gpu = card_of(part(wanted(&judged.model, TOKENS), 50));
-        let tokens = if gpu.sim().is_some() { FEW } else { TOKENS };
-        let errors = [("with half", judged.alone(hybrid(&gpu), tokens, 7))];
+        let plan = *judged.engine(CpuBackend::new(), 1).memory();
+        let wanted = (plan.scratch as u64, (plan.weights + plan.cache) as u64);
+        let errors = [("with half", 50), ("with three fifths", 60)].map(|(way, percent)| {
+            let gpu = card_of(part(wanted, percent));
+            let tokens = if gpu.sim().is_some() { FEW } else { TOKENS };
+            let mut engine = judged.engine(hybrid(&gpu), 1);
+            let error = judged.alone_in(&mut engine, tokens, 7);
+            let (on_device, all) = engine.backend().groups_on_gpu();
+            let statistics = engine.backend().statistics();
+            println!("{name} {way}: {on_device} of {all} groups on the device, {statistics:?}");
+            assert!(
+                on_device > 0 && on_device < all,
+                "{name} {way}: {on_device} of {all} groups"
+            );
+            assert!(
+                statistics.gpu_nodes > 0 && statistics.cpu_nodes > 0,
+                "{name} {way}: {statistics:?}"
+            );
+            let budget = gpu.backend().card().budget();
+            assert!(budget.peak <= budget.budget, "{name} {way}: {budget:?}");
+            (way, error)
+        });
         judge(name, NMSE, &errors, &mut wrong);
-        let budget = gpu.backend().card().budget();
-        assert!(budget.peak.0 > 0 && budget.peak <= budget.budget, "{name}: {budget:?}");
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

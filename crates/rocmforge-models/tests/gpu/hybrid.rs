@@ -42,7 +42,7 @@ fn options(context: usize) -> EngineOptions {
 }
 
 /// Bytes that a model wants on a device: for intermediates, and for weights and cache.
-pub(super) fn wanted(model: &Model, context: usize) -> (u64, u64) {
+fn wanted(model: &Model, context: usize) -> (u64, u64) {
     let engine = Engine::new(CpuBackend::new(), model, options(context)).expect("room");
     let plan = engine.memory();
     (plan.scratch as u64, (plan.weights + plan.cache) as u64)

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use rocmforge_ggml::HostAccess;
-use rocmforge_models::{Chunk, Model, Outputs};
+use rocmforge_models::{Chunk, Engine, Model, Outputs};
 
 use super::engine_for;
 
@@ -91,14 +91,24 @@ impl Judged {
         }
     }
 
+    /// An engine for so many of the sequences.
+    pub(crate) fn engine<B: HostAccess>(&self, backend: B, sequences: usize) -> Engine<B> {
+        engine_for(backend, &self.model, TOKENS, sequences)
+    }
+
     /// The first sequence alone, in chunks of `chunk`: the error of its first `tokens` rows.
     pub(crate) fn alone<B: HostAccess>(&self, backend: B, tokens: usize, chunk: usize) -> f64 {
-        self.together(backend, tokens, &[chunk])[0]
+        self.alone_in(&mut self.engine(backend, 1), tokens, chunk)
+    }
+
+    /// [`Self::alone`] in this engine.
+    pub(crate) fn alone_in<B: HostAccess>(&self, engine: &mut Engine<B>, tokens: usize, chunk: usize) -> f64 {
+        self.together(engine, tokens, &[chunk])[0]
     }
 
     /// Both sequences in the same steps, in chunks of different lengths: the larger of their errors.
     pub(crate) fn beside<B: HostAccess>(&self, backend: B, tokens: usize, chunks: [usize; 2]) -> f64 {
-        let [first, second] = self.together(backend, tokens, &chunks)[..] else {
+        let [first, second] = self.together(&mut self.engine(backend, 2), tokens, &chunks)[..] else {
             panic!("two sequences");
         };
         if first.is_nan() || first > second {
@@ -109,9 +119,8 @@ impl Judged {
     }
 
     /// One sequence for each length of chunks. A step has a chunk of every sequence that has not ended.
-    fn together<B: HostAccess>(&self, backend: B, tokens: usize, chunks: &[usize]) -> Vec<f64> {
+    fn together<B: HostAccess>(&self, engine: &mut Engine<B>, tokens: usize, chunks: &[usize]) -> Vec<f64> {
         let expected = &self.sequences[..chunks.len()];
-        let mut engine = engine_for(backend, &self.model, TOKENS, chunks.len());
         let ids = expected
             .iter()
             .map(|sequence| engine.add_sequence(&sequence.ids[..1]).expect("room"));
