@@ -12,6 +12,7 @@ mod gpu {
     mod packed;
     mod program;
     mod random;
+    mod stopped;
     mod without_kernel;
 }
 
@@ -40,6 +41,7 @@ mod second_card {
         packed,
         program,
         random,
+        stopped,
         without_kernel
     );
 

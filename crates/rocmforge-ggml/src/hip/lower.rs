@@ -3,6 +3,10 @@
 //!
 //! A product of one row of activations with packed weights adds the residual to its result (MUL_MAT, ADD_RMS_NORM), and the next product computes the
 //! norm of that sum by itself. Every result is written that the nodes' own launches would write.
+//!
+//! A run may end before a step, when the card refuses a launch. [`Resume`] then says what is left. The step itself may have made some of its launches:
+//! all of it can be done again, because only the last of a node's launches writes over an operand. (A sum and its norm as two launches write over one with
+//! the first; [`crate::HybridBackend`] makes two nodes of them.)
 
 use rocmforge_kernels::{KvType, Residual, RowInput, RowNorm};
 use rocmforge_runtime::HipBuffer;
@@ -29,6 +33,21 @@ pub(super) enum Step {
     Norm(Norm),
 }
 
+/// What is left of the nodes when a run ends before a step.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Resume {
+    /// The first node of which nothing is done, or whose launches may be made again.
+    pub(super) first: usize,
+    /// The norm of the node before, whose sum is done. That node must not be run again: the sum may lie over what it adds to.
+    pub(super) norm: Option<Norm>,
+}
+
+impl Resume {
+    const fn at(first: usize) -> Self {
+        Self { first, norm: None }
+    }
+}
+
 /// What a launch has from the one before, and leaves for the one after.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Shared {
@@ -48,6 +67,14 @@ pub(super) struct Norm {
     weight: Option<TensorId>,
     eps: f32,
     y: TensorId,
+}
+
+impl Norm {
+    /// A launch of its own.
+    pub(super) fn launch(&self) -> Launch {
+        let inputs: Vec<TensorId> = [self.x].into_iter().chain(self.weight).collect();
+        Launch::new(Kernel::Op(Op::RmsNorm { eps: self.eps }), inputs, [self.y])
+    }
 }
 
 /// Tensors whose values are in scratch memory in 8 bits, and in 16.
@@ -74,38 +101,43 @@ impl Row {
 }
 
 impl HipGgmlBackend {
-    /// The launches of some nodes. Weights that a node does not read packed are in ggml's order from then on.
-    pub(super) fn lower(&mut self, nodes: &[Launch]) -> GgmlResult<Vec<Step>> {
+    /// The launches of some nodes, each with what is left before it. Weights that a node does not read packed are in ggml's order from then on.
+    pub(super) fn lower(&mut self, nodes: &[Launch]) -> GgmlResult<Vec<(Resume, Step)>> {
         for node in nodes {
             self.unpack_operands(&node.kernel, &node.inputs)?;
         }
-        let (mut steps, mut held, mut waiting) = (Vec::new(), Held::default(), None::<Norm>);
+        let (mut steps, mut held, mut waiting) = (Vec::new(), Held::default(), None::<(Resume, Norm)>);
         let mut at = 0;
         while let Some(node) = nodes.get(at) {
             let joined = nodes[at + 1..].iter().take_while(|next| next.joined).count();
             let group = &nodes[at..=at + joined];
             let mut with = Shared::default();
-            if let Some(norm) = waiting.take() {
+            let mut left = Resume::at(at);
+            if let Some((before, norm)) = waiting.take() {
                 if self.computes(node) {
-                    with.norm = Some(norm);
+                    (with.norm, left) = (Some(norm), before);
                 } else {
-                    steps.push(Step::Norm(norm));
+                    steps.push((before, Step::Norm(norm)));
                 }
             }
             let before = std::mem::take(&mut held);
             if let Some(kv) = self.rope_kv_of(group)? {
-                steps.push(Step::RopeKv(at, kv));
+                steps.push((left, Step::RopeKv(at, kv)));
                 at += group.len();
                 continue;
             }
-            waiting = self.sum_of(group);
-            if waiting.is_some() {
+            if let Some(norm) = self.sum_of(group) {
                 with.q8 = before.q8 == Some(node.inputs[0]);
-                steps.push(Step::Sum(at, with));
+                steps.push((left, Step::Sum(at, with)));
                 at += 2;
+                let norm_is_left = Resume {
+                    first: at,
+                    norm: Some(norm),
+                };
+                waiting = Some((norm_is_left, norm));
                 continue;
             }
-            waiting = norm_of(group);
+            waiting = norm_of(group).map(|norm| (left, norm));
             at += 1;
             if waiting.is_some() {
                 continue;
@@ -118,9 +150,9 @@ impl HipGgmlBackend {
                 with.leaves = true;
                 held.q8 = Some(result);
             }
-            steps.push(Step::Node(at - 1, with));
+            steps.push((left, Step::Node(at - 1, with)));
         }
-        steps.extend(waiting.map(Step::Norm));
+        steps.extend(waiting.map(|(left, norm)| (left, Step::Norm(norm))));
         Ok(steps)
     }
 

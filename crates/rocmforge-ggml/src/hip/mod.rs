@@ -21,6 +21,7 @@ mod lower;
 mod operands;
 mod products;
 mod program;
+mod refused;
 mod rope;
 mod rope_kv;
 mod rows;
@@ -48,6 +49,8 @@ use lower::Shared;
 use operands::Scratch;
 use program::CapturedGraph;
 pub use program::HipProgram;
+pub(crate) use program::Unfinished;
+pub(crate) use refused::{is_out_of_memory, is_stopped};
 use rope::RopeTables;
 pub(crate) use weights::LoadedWeight;
 use weights::Memory;
@@ -299,7 +302,7 @@ impl GgmlBackend for HipGgmlBackend {
     }
 
     fn enqueue(&mut self, program: &mut HipProgram) -> GgmlResult<()> {
-        self.enqueue_program(program)
+        self.enqueue_program(program).map_err(|unfinished| unfinished.error)
     }
 
     /// All but those whose ops have no kernel here.

@@ -5,8 +5,8 @@ use std::sync::{Arc, Weak};
 use rocmforge_runtime::HipGraphExec;
 
 use super::faults::Site;
-use super::lower::Step;
-use super::{HipGgmlBackend, failed};
+use super::lower::{Resume, Step};
+use super::{HipGgmlBackend, failed, is_stopped};
 use crate::{GgmlError, GgmlResult, Kernel, Launch, TensorDesc, TensorId, shape};
 
 /// A graph's launches for a device.
@@ -16,7 +16,12 @@ use crate::{GgmlError, GgmlResult, Kernel, Launch, TensorDesc, TensorId, shape};
 #[derive(Debug)]
 pub struct HipProgram {
     launches: Vec<Launch>,
-    steps: Vec<Step>,
+    /// Of each launch, which one of those given it is: some have no element to compute.
+    places: Vec<usize>,
+    /// How many launches were given.
+    given: usize,
+    /// Each with what is left when a run ends before it.
+    steps: Vec<(Resume, Step)>,
     state: State,
     /// [`HipGgmlBackend::changes`] when `steps` and `state` came to be.
     changes: u64,
@@ -33,6 +38,27 @@ enum State {
     Captured(Weak<CapturedGraph>),
     /// Cannot be captured, because of this error: node by node at every run.
     Direct(GgmlError),
+}
+
+/// A run of a program that has ended before its end.
+#[derive(Debug)]
+pub(crate) struct Unfinished {
+    pub(crate) error: GgmlError,
+    /// The first of the program's launches that is left. What it may have done is done again when it is run.
+    pub(crate) first: usize,
+    /// What is left of the launch before, beside the later ones: that one must not be run again.
+    pub(crate) rest: Option<Launch>,
+}
+
+impl Unfinished {
+    /// Nothing has been launched.
+    pub(crate) fn not_begun(error: GgmlError) -> Box<Self> {
+        Box::new(Self {
+            error,
+            first: 0,
+            rest: None,
+        })
+    }
 }
 
 /// A program's captured graph.
@@ -64,15 +90,19 @@ impl HipProgram {
 impl HipGgmlBackend {
     /// A program of some launches whose tensors are all here.
     pub(crate) fn program_of<'a>(&mut self, given: impl Iterator<Item = &'a Launch>) -> GgmlResult<HipProgram> {
-        let mut launches = Vec::new();
-        for launch in given {
+        let (mut launches, mut places, mut count) = (Vec::new(), Vec::new(), 0);
+        for (place, launch) in given.enumerate() {
+            count += 1;
             if self.check_launch(launches.len(), &launch.kernel, &launch.inputs, &launch.outputs)? {
                 launches.push(launch.clone());
+                places.push(place);
             }
         }
         Ok(HipProgram {
             steps: self.lower(&launches)?,
             launches,
+            places,
+            given: count,
             state: State::New,
             changes: self.changes,
         })
@@ -97,7 +127,21 @@ impl HipGgmlBackend {
         Ok(outputs.iter().any(|output| output.element_count() > 0))
     }
 
-    pub(super) fn enqueue_program(&mut self, program: &mut HipProgram) -> GgmlResult<()> {
+    /// Runs a program, or what of it the card does not refuse.
+    pub(crate) fn enqueue_program(&mut self, program: &mut HipProgram) -> Result<(), Box<Unfinished>> {
+        let replayed = self.replay_program(program).map_err(Unfinished::not_begun)?;
+        if replayed {
+            return Ok(());
+        }
+        self.counted(|backend| backend.launch_all(program))?;
+        if matches!(program.state, State::New) {
+            program.state = State::Warm;
+        }
+        Ok(())
+    }
+
+    /// Replays a program that is captured, or can be. Whether it did; an error comes before anything is enqueued.
+    fn replay_program(&mut self, program: &mut HipProgram) -> GgmlResult<bool> {
         if program.changes != self.changes {
             program.steps = self.lower(&program.launches)?;
             program.state = State::New;
@@ -120,6 +164,10 @@ impl HipGgmlBackend {
                 }
                 Err(error) => {
                     self.faults.take_captured();
+                    // A card that refuses launches for a while can capture them later.
+                    if is_stopped(&error) {
+                        return Err(error);
+                    }
                     State::Direct(error)
                 }
             };
@@ -132,13 +180,9 @@ impl HipGgmlBackend {
             self.faults.replay(&graph.sites);
             self.launches += graph.launches;
             self.replays += 1;
-            return Ok(());
+            return Ok(true);
         }
-        self.counted(|backend| backend.launch_all(program))?;
-        if matches!(program.state, State::New) {
-            program.state = State::Warm;
-        }
-        Ok(())
+        Ok(false)
     }
 
     /// Captures the launches of all nodes. None of them runs.
@@ -149,7 +193,7 @@ impl HipGgmlBackend {
             .capture("ggml graph")
             .map_err(failed("capturing a graph"))?;
         let before = backend.launches();
-        self.launch_all(program)?;
+        self.launch_all(program).map_err(|unfinished| unfinished.error)?;
         let launches = backend.launches().saturating_sub(before);
         let graph = capture.finish().map_err(failed("capturing a graph"))?;
         let exec = graph.instantiate().map_err(failed("capturing a graph"))?;
@@ -157,8 +201,17 @@ impl HipGgmlBackend {
         Ok(CapturedGraph { exec, sites, launches })
     }
 
-    fn launch_all(&mut self, program: &HipProgram) -> GgmlResult<()> {
+    fn launch_all(&mut self, program: &HipProgram) -> Result<(), Box<Unfinished>> {
         let mut steps = program.steps.iter();
-        steps.try_for_each(|step| self.enqueue_step(step, &program.launches))
+        steps.try_for_each(|(left, step)| {
+            let enqueued = self.enqueue_step(step, &program.launches);
+            enqueued.map_err(|error| {
+                Box::new(Unfinished {
+                    error,
+                    first: program.places.get(left.first).copied().unwrap_or(program.given),
+                    rest: left.norm.map(|norm| norm.launch()),
+                })
+            })
+        })
     }
 }

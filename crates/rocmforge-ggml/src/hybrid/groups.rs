@@ -6,9 +6,8 @@ use std::sync::Arc;
 use rocmforge_memory::{Bytes, Pressure};
 use rocmforge_runtime::{Elems, HipBuffer, HipStream, Pending, PinnedBuffer};
 
-use super::memory::is_out_of_memory;
 use super::{HybridBackend, Loaded, TensorLocation};
-use crate::hip::LoadedWeight;
+use crate::hip::{LoadedWeight, is_out_of_memory, is_stopped};
 use crate::{
     GgmlBackend, GgmlError, GgmlResult, HipGgmlBackend, HostAccess, SharedBytes, TensorDesc, TensorGroup, TensorId,
 };
@@ -190,8 +189,25 @@ impl HybridBackend {
         Ok(had_some)
     }
 
+    /// Makes room after a card has refused memory or launches: moves its last group or all of them to the host, or leaves the card out if it has none.
+    ///
+    /// # Errors
+    /// The error that is no such refusal, and an index out of range in what was launched before it: the operands are still there.
+    pub(super) fn give_way(&mut self, card: usize, error: GgmlError) -> GgmlResult<()> {
+        let stopped = is_stopped(&error);
+        if !stopped && !is_out_of_memory(&error) {
+            return Err(error);
+        }
+        self.cards[card].synchronize()?;
+        let had_some = match stopped {
+            true => self.spill_all(card)?,
+            false => self.spill_one(card)?,
+        };
+        if had_some { Ok(()) } else { self.leave_out(card) }
+    }
+
     /// Nodes of no group run elsewhere from now on, until a group returns to the card.
-    pub(super) fn leave_out(&mut self, card: usize) -> GgmlResult<()> {
+    fn leave_out(&mut self, card: usize) -> GgmlResult<()> {
         self.left_out.insert(card);
         self.generation += 1;
         self.leave_card(card)

@@ -2,17 +2,15 @@
 
 use std::ops::Range;
 
-use rocmforge_runtime::HipError;
-
 use super::{HybridBackend, TensorLocation};
-use crate::{GgmlBackend, GgmlError, GgmlResult, TensorId};
+use crate::{GgmlBackend, GgmlResult, TensorId};
 
 /// A copy between the host and a card.
 #[derive(Clone, Debug)]
 pub(super) struct Copy {
     pub(super) root: TensorId,
     span: Range<usize>,
-    card: usize,
+    pub(super) card: usize,
     to_card: bool,
 }
 
@@ -23,28 +21,6 @@ impl Copy {
             false => TensorLocation::Cpu,
         }
     }
-}
-
-/// Whether an error says that a card has no memory for something.
-pub(super) fn is_out_of_memory(error: &GgmlError) -> bool {
-    hip_error(error).is_some_and(HipError::is_out_of_memory)
-}
-
-/// Whether an error says that nothing may be launched until memory has been given back.
-pub(super) fn is_stopped(error: &GgmlError) -> bool {
-    matches!(hip_error(error), Some(HipError::LaunchesStopped(_)))
-}
-
-/// The runtime's error that an error of a backend was made of.
-fn hip_error(error: &GgmlError) -> Option<&HipError> {
-    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
-    while let Some(error) = cause {
-        if let Some(hip) = error.downcast_ref::<HipError>() {
-            return Some(hip);
-        }
-        cause = error.source();
-    }
-    None
 }
 
 impl HybridBackend {

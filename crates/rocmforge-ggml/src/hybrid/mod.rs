@@ -212,7 +212,8 @@ impl GgmlBackend for HybridBackend {
     }
 
     fn execute_launch(&mut self, launch: &Launch) -> GgmlResult<()> {
-        self.execute_node(launch).map(drop)
+        let mut parts = self.parts(launch.clone()).into_iter();
+        parts.try_for_each(|part| self.execute_node(&part).map(drop))
     }
 
     fn compile(&mut self, graph: &Graph) -> GgmlResult<HybridProgram> {

@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use super::memory::{Copy, is_out_of_memory, is_stopped};
+use super::memory::Copy;
 use super::spans::Spans;
 use super::{HybridBackend, TensorLocation};
 use crate::cpu::CpuProgram;
-use crate::hip::HipProgram;
-use crate::{GgmlBackend, GgmlResult, Graph, HipGgmlBackend, Kernel, Launch, TensorDesc, TensorId, shape};
+use crate::hip::{HipProgram, Unfinished};
+use crate::{DType, GgmlBackend, GgmlResult, Graph, HipGgmlBackend, Kernel, Launch, Op, TensorDesc, TensorId, shape};
 
 /// A graph's nodes for cards and the CPU.
 #[derive(Debug)]
@@ -48,7 +48,8 @@ pub(super) enum Traced {
 
 impl HybridProgram {
     pub(super) fn of(backend: &HybridBackend, graph: &Graph) -> Self {
-        let nodes = graph.launches().into_owned();
+        let launches = graph.launches().into_owned().into_iter();
+        let nodes: Vec<Launch> = launches.flat_map(|launch| backend.parts(launch)).collect();
         let changed = graph.mutable_roots();
         let roots = |ids: &[TensorId]| -> BTreeSet<TensorId> {
             let roots = ids.iter().filter_map(|&id| graph.root(id));
@@ -90,7 +91,7 @@ impl HybridBackend {
                 let generation = self.generation;
                 let before = self.given(program).map(Option::<&Spans>::cloned).collect();
                 let mut traced = Vec::new();
-                self.run_nodes(&program.nodes, 0, &mut traced)?;
+                self.run_nodes(&program.nodes, &mut traced)?;
                 if generation == self.generation {
                     program.plan = Some(self.plan(program, before, &traced)?);
                 }
@@ -104,9 +105,9 @@ impl HybridBackend {
         program.given.iter().map(|root| self.spans.get(root))
     }
 
-    /// Runs nodes one by one from `first` on, and notes where, with the copies between.
-    fn run_nodes(&mut self, nodes: &[Launch], first: usize, traced: &mut Vec<Traced>) -> GgmlResult<()> {
-        for node in &nodes[first..] {
+    /// Runs nodes one by one, and notes where, with the copies between.
+    fn run_nodes(&mut self, nodes: &[Launch], traced: &mut Vec<Traced>) -> GgmlResult<()> {
+        for node in nodes {
             traced.extend(self.execute_node(node)?);
         }
         Ok(())
@@ -132,21 +133,29 @@ impl HybridBackend {
                 self.try_node(TensorLocation::Cpu, node, &mut traced)?;
                 return Ok(traced);
             }
-            let (card, error) = match (side, self.try_node(side, node, &mut traced)) {
+            match (side, self.try_node(side, node, &mut traced)) {
                 (_, Ok(())) => return Ok(traced),
                 (TensorLocation::Cpu, Err(error)) => return Err(error),
-                (TensorLocation::Gpu(card), Err(error)) => (card, error),
-            };
-            let makes_room = if is_stopped(&error) {
-                self.spill_all(card)?
-            } else if is_out_of_memory(&error) {
-                self.spill_one(card)?
-            } else {
-                return Err(error);
-            };
-            if !makes_room {
-                self.leave_out(card)?;
+                (TensorLocation::Gpu(card), Err(error)) => self.give_way(card, error)?,
             }
+        }
+    }
+
+    /// A sum and its norm as two nodes where a card makes two launches of them. A run may end between these, and then goes on with the second: the sum
+    /// may lie over what it adds to, and would add twice.
+    pub(super) fn parts(&self, launch: Launch) -> Vec<Launch> {
+        let operands = || launch.inputs.iter().chain(&launch.outputs);
+        let is_plain = |desc: &TensorDesc| desc.dtype == DType::F32 && desc.is_contiguous();
+        let is_one = || operands().all(|&id| self.descs.desc(id).is_ok_and(is_plain));
+        match (launch.kernel, launch.inputs.as_slice(), launch.outputs.as_slice()) {
+            (Kernel::AddRmsNorm { eps }, &[a, b, ref weight @ ..], &[sum, y]) if !is_one() => {
+                let of_sum: Vec<TensorId> = [sum].into_iter().chain(weight.first().copied()).collect();
+                vec![
+                    Launch::new(Kernel::Op(Op::Add), [a, b], [sum]),
+                    Launch::new(Kernel::Op(Op::RmsNorm { eps }), of_sum, [y]),
+                ]
+            }
+            _ => vec![launch],
         }
     }
 
@@ -328,31 +337,50 @@ impl HybridBackend {
     }
 
     fn run_plan(&mut self, nodes: &[Launch], plan: &mut Plan) -> GgmlResult<()> {
+        // The first node that no step has run so far.
+        let mut next = 0;
         for index in 0..plan.steps.len() {
-            match &mut plan.steps[index] {
-                Step::Copy(copy) => self.copy_bytes(copy)?,
+            let (card, unfinished) = match &mut plan.steps[index] {
                 Step::Cpu(range, program) => {
                     self.cpu.enqueue(program)?;
                     self.statistics.cpu_nodes += range.len() as u64;
+                    next = range.end;
+                    continue;
                 }
-                Step::Gpu(card, range, program) => match self.cards[*card].enqueue(program) {
-                    Ok(()) => self.statistics.gpu_nodes += range.len() as u64,
-                    // Nothing of a captured graph has been enqueued, so the rest can run elsewhere.
-                    Err(error) if program.is_captured() && (is_stopped(&error) || is_out_of_memory(&error)) => {
-                        let (card, first) = (*card, range.start);
-                        self.note_steps(nodes, &plan.steps[..index])?;
-                        self.spill_all(card)?;
-                        return self.run_nodes(nodes, first, &mut Vec::new());
-                    }
-                    Err(error) => return Err(error),
+                Step::Copy(copy) => match self.copy_bytes(copy) {
+                    Ok(()) => continue,
+                    Err(error) => (copy.card, Unfinished::not_begun(error)),
                 },
-            }
+                Step::Gpu(card, range, program) => match self.cards[*card].enqueue_program(program) {
+                    Ok(()) => {
+                        self.statistics.gpu_nodes += range.len() as u64;
+                        next = range.end;
+                        continue;
+                    }
+                    Err(unfinished) => (*card, unfinished),
+                },
+            };
+            self.note_steps(nodes, &plan.steps[..index])?;
+            return self.go_on(&nodes[next..], card, unfinished);
         }
         for (root, spans) in &plan.after {
             // Roots have their lists from the run that made the plan.
             self.spans.entry(*root).or_default().set(spans);
         }
         Ok(())
+    }
+
+    /// Goes on with nodes of which a card has run the first, and refuses the others.
+    fn go_on(&mut self, nodes: &[Launch], card: usize, unfinished: Box<Unfinished>) -> GgmlResult<()> {
+        let Unfinished { error, first, rest } = *unfinished;
+        let (done, left) = nodes.split_at(first.min(nodes.len()));
+        self.note_written(done, TensorLocation::Gpu(card))?;
+        self.statistics.gpu_nodes += done.len() as u64;
+        self.give_way(card, error)?;
+        if let Some(rest) = rest {
+            self.execute_node(&rest)?;
+        }
+        self.run_nodes(left, &mut Vec::new())
     }
 
     /// Notes what steps have written and copied; a plan that ends as it should has its result noted already.

@@ -19,17 +19,17 @@ fn hybrid(gpu: &GpuLease) -> HybridBackend {
 }
 
 /// `x * w + x`, three times.
-struct Products {
-    graph: Graph,
-    x: TensorId,
-    weights: Vec<TensorDesc>,
-    output: TensorId,
+pub(super) struct Products {
+    pub(super) graph: Graph,
+    pub(super) x: TensorId,
+    pub(super) weights: Vec<TensorDesc>,
+    pub(super) output: TensorId,
 }
 
 impl Products {
-    const SIDE: usize = 48;
+    pub(super) const SIDE: usize = 48;
 
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let mut graph = Graph::new();
         let side = Self::SIDE;
         let x = graph.add_tensor(TensorDesc::f32([5, side]));
@@ -81,7 +81,7 @@ impl Products {
         assert_eq!(backend.groups_on_gpu().0, on_gpu);
     }
 
-    fn groups(&self) -> Vec<TensorGroup> {
+    pub(super) fn groups(&self) -> Vec<TensorGroup> {
         let group = |(index, desc): (usize, &TensorDesc)| TensorGroup {
             name: format!("product {index}"),
             tensors: vec![desc.clone()],

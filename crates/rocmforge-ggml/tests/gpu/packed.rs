@@ -30,24 +30,24 @@ const PACKED: [DType; 13] = [
     DType::Mxfp4,
 ];
 
-fn on(gpu: &GpuLease, activations: Activations) -> HipGgmlBackend {
+pub(super) fn on(gpu: &GpuLease, activations: Activations) -> HipGgmlBackend {
     let device = HipGgmlBackend::new(gpu.backend()).expect("kernels");
     device.activations(activations)
 }
 
 /// Rows of a table, normed, times several matrices, gated, times one more, and their sum, normed, times the table: as a decoder has them.
-struct Layer {
-    graph: Graph,
-    ids: TensorId,
-    weights: Vec<(TensorId, Arc<Vec<u8>>)>,
-    outputs: Vec<TensorId>,
+pub(super) struct Layer {
+    pub(super) graph: Graph,
+    pub(super) ids: TensorId,
+    pub(super) weights: Vec<(TensorId, Arc<Vec<u8>>)>,
+    pub(super) outputs: Vec<TensorId>,
 }
 
 impl Layer {
-    const VOCAB: usize = 37;
+    pub(super) const VOCAB: usize = 37;
 
     /// With `rows` tokens, matrices of `dtype` of `k` columns.
-    fn new(dtype: DType, rows: usize, k: usize) -> Self {
+    pub(super) fn new(dtype: DType, rows: usize, k: usize) -> Self {
         Self::with_inner(dtype, rows, [k, k])
     }
 
@@ -106,22 +106,40 @@ impl Layer {
         }
     }
 
-    fn load<B: HostAccess>(&self, backend: &mut B) {
+    pub(super) fn load<B: HostAccess>(&self, backend: &mut B) {
         for (id, bytes) in &self.weights {
             let desc = self.graph.tensor(*id).expect("there");
             backend.load_weight(desc, bytes.clone()).expect("room");
         }
     }
 
+    /// A group for each weight.
+    pub(super) fn groups(&self) -> Vec<TensorGroup> {
+        let group = |(index, (id, _)): (usize, &(TensorId, Arc<Vec<u8>>))| TensorGroup {
+            name: format!("weight {index}"),
+            tensors: vec![self.graph.tensor(*id).expect("there").clone()],
+        };
+        self.weights.iter().enumerate().map(group).collect()
+    }
+
+    /// The tokens of a run.
+    pub(super) fn tokens(&self, run: u32) -> Vec<u32> {
+        let rows = self.graph.tensor(self.ids).expect("there").shape[0] as u32;
+        (0..rows).map(|row| (row * 5 + run * 11) % Self::VOCAB as u32).collect()
+    }
+
     /// The outputs of each of so many runs, with other tokens each time.
-    fn run<B: HostAccess>(&self, backend: &mut B, optimizer: GraphOptimizer, runs: u32) -> Vec<Vec<Vec<f32>>> {
+    pub(super) fn run<B: HostAccess>(
+        &self,
+        backend: &mut B,
+        optimizer: GraphOptimizer,
+        runs: u32,
+    ) -> Vec<Vec<Vec<f32>>> {
         let mut graph = self.graph.clone();
         optimizer.optimize(&mut graph);
         let mut program = executor::compile(backend, &graph).expect("compiles");
-        let rows = self.graph.tensor(self.ids).expect("there").shape[0] as u32;
         let run = |run: u32| {
-            let ids: Vec<u32> = (0..rows).map(|row| (row * 5 + run * 11) % Self::VOCAB as u32).collect();
-            backend.write_u32(self.ids, &ids).expect("written");
+            backend.write_u32(self.ids, &self.tokens(run)).expect("written");
             executor::run_program(backend, &mut program).expect("runs");
             self.outputs
                 .iter()
@@ -133,7 +151,7 @@ impl Layer {
 }
 
 /// The mean square of a difference over that of what is expected.
-fn nmse(found: &[f32], expected: &[f32]) -> f64 {
+pub(super) fn nmse(found: &[f32], expected: &[f32]) -> f64 {
     let square = |v: f32| f64::from(v).powi(2);
     let error: f64 = found.iter().zip(expected).map(|(f, e)| square(f - e)).sum();
     error / expected.iter().map(|&e| square(e)).sum::<f64>().max(1e-30)
@@ -266,11 +284,7 @@ fn groups_that_come_to_the_device_are_packed() {
     });
     let hip = on(&gpu, Activations::Int8);
     let mut hybrid = HybridBackend::new(hip, CpuBackend::with_threads(1).activations(Activations::Int8));
-    let group = |(index, (id, _)): (usize, &(TensorId, Arc<Vec<u8>>))| TensorGroup {
-        name: format!("weight {index}"),
-        tensors: vec![layer.graph.tensor(*id).expect("there").clone()],
-    };
-    let groups: Vec<TensorGroup> = layer.weights.iter().enumerate().map(group).collect();
+    let groups = layer.groups();
     // No room at first but for the third group and those of its size.
     let left = gpu.backend().safe_alloc_size().expect("asked");
     let label = "what is in the way";
@@ -294,10 +308,7 @@ fn groups_that_come_to_the_device_are_packed() {
             gpu.backend().synchronize().expect("ended");
             gpu.backend().trim_memory(Bytes(0)).expect("given back");
         }
-        let ids: Vec<u32> = (0..2)
-            .map(|row| (row * 5 + run as u32 * 11) % Layer::VOCAB as u32)
-            .collect();
-        hybrid.write_u32(layer.ids, &ids).expect("written");
+        hybrid.write_u32(layer.ids, &layer.tokens(run as u32)).expect("written");
         executor::run_program(&mut hybrid, &mut program).expect("runs");
         for (&id, expected) in layer.outputs.iter().zip(expected) {
             let error = nmse(&hybrid.read_f32(id).expect("read"), expected);

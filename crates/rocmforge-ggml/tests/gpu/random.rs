@@ -1,14 +1,16 @@
 //! Random graphs on the device, and on the device and the CPU together, beside the f64 reference.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 
 use rocmforge_ggml::{
     CpuBackend, GgmlBackend, GgmlError, HipGgmlBackend, HostAccess, HybridBackend, Node, TensorGroup, TensorId,
 };
 use rocmforge_runtime::{Bytes, Policy};
 use rocmforge_testkit::data::rng;
-use rocmforge_testkit::{GpuLease, LeaseOptions, gpu_with};
+use rocmforge_testkit::{GpuLease, LeaseOptions, gpu_with, skip};
 
+use super::stopped::{REAL_DESKTOP, card, take_after};
 use crate::common::random_graph::Case;
 use crate::common::random_graph::check::{Compared, Failure, near, planned, program, same_bits, single_ops};
 use crate::common::random_graph::generator::generate;
@@ -130,8 +132,8 @@ fn random_graphs_are_near_the_reference_on_the_device() {
     }
 }
 
-/// A program of the planned graph with a random part of the memory that it wants.
-fn on_both(case: &Case, nodes: &mut [u64; 2]) -> Result<Compared, Failure> {
+/// Groups of a graph's leafs.
+fn groups_of(case: &Case) -> Vec<TensorGroup> {
     // Weights in groups of their own, with a cache or an input here and there.
     let mut groups: Vec<TensorGroup> = Vec::new();
     for (&id, leaf) in &case.leafs {
@@ -145,6 +147,12 @@ fn on_both(case: &Case, nodes: &mut [u64; 2]) -> Result<Compared, Failure> {
             _ => {}
         }
     }
+    groups
+}
+
+/// A program of the planned graph with a random part of the memory that it wants.
+fn on_both(case: &Case, nodes: &mut [u64; 2]) -> Result<Compared, Failure> {
+    let groups = groups_of(case);
     let grouped = groups.iter().flat_map(|group| &group.tensors);
     let wanted = 20_000 + grouped.map(|desc| desc.byte_size()).sum::<usize>();
     let budget = wanted * rng(case.seed + 1000).quiet().below(5) / 4 * 2;
@@ -182,6 +190,45 @@ fn random_graphs_are_near_the_reference_on_the_device_and_the_cpu_together() {
     if seeds.is_all() {
         assert!(nodes.iter().all(|&count| count > 500), "{nodes:?}");
         report::assert_every_op(&ops, 1);
+        report::assert_sharp(compared);
+    }
+}
+
+/// A program of the planned graph while the desktop takes all memory after a random call.
+fn while_memory_is_taken(case: &Case, on_both: &mut usize) -> Result<Compared, Failure> {
+    let run = |calls: u64| {
+        let gpu = card().expect("simulated");
+        let device = HipGgmlBackend::new(gpu.backend()).expect("kernels");
+        let mut hybrid = HybridBackend::new(device, CpuBackend::with_threads(1));
+        hybrid.place(&groups_of(case), 20_000).expect("a budget");
+        let made = take_after(gpu.sim().expect("simulated"), calls);
+        let found = program(case, &planned(case)?, &mut hybrid, &RUNS)?;
+        let statistics = hybrid.statistics().clone();
+        Ok((found, statistics, made.load(Ordering::Relaxed)))
+    };
+    let (_, undisturbed, made) = run(u64::MAX)?;
+    let calls = rng(case.seed + 2000).quiet().below(made as usize) as u64;
+    let (found, statistics, _) = run(calls)?;
+    *on_both += usize::from(0 < statistics.gpu_nodes && statistics.gpu_nodes < undisturbed.gpu_nodes);
+    near(case, &format!("memory taken after {calls} calls"), &found, &RUNS)
+}
+
+#[test]
+fn random_graphs_are_near_the_reference_while_memory_is_taken() {
+    if card().is_none() {
+        skip!("{REAL_DESKTOP}");
+    }
+    let seeds = Seeds::of(GRAPHS);
+    let (mut compared, mut on_both) = (Compared::default(), 0);
+    for seed in seeds.clone() {
+        let case = generate(seed, 8 + (seed % 24) as usize, &mut |_, _| true);
+        compared.add(report::assert_passes(&case, "memory taken", &mut |case| {
+            while_memory_is_taken(case, &mut on_both)
+        }));
+    }
+    report::say(&format!("{compared:?}, {on_both} programs on both"));
+    if seeds.is_all() {
+        assert!(on_both as u64 * 2 > GRAPHS, "{on_both}");
         report::assert_sharp(compared);
     }
 }
