@@ -113,7 +113,8 @@ impl HybridBackend {
                 self.cards[card].load(desc, bytes)
             };
             match result {
-                Err(error) if is_out_of_memory(&error) => self.spill(group)?,
+                // It may be packed by a kernel.
+                Err(error) if is_out_of_memory(&error) || is_stopped(&error) => self.spill(group)?,
                 other => return other,
             }
         }
@@ -227,7 +228,7 @@ impl HybridBackend {
         for card in 0..self.cards.len() {
             match self.advance_return(card) {
                 // The others go on.
-                Err(error) if is_out_of_memory(&error) => self.calm[card] = 0,
+                Err(error) if is_out_of_memory(&error) || is_stopped(&error) => self.calm[card] = 0,
                 other => other?,
             }
         }

@@ -281,6 +281,66 @@ impl Layers {
     }
 }
 
+/// Weights are packed by a kernel as they are loaded: those that find launches stopped are on the host.
+#[test]
+fn weights_are_loaded_while_launches_are_stopped() {
+    let Some(layers) = Layers::new(3) else {
+        skip!("{REAL_DESKTOP}");
+    };
+    for calls in 0.. {
+        let gpu = card().expect("simulated");
+        let sim = gpu.sim().expect("simulated");
+        let mut backend = places_for(&layers.layer, &gpu);
+        let made = take_after(sim, calls);
+        layers.layer.load(&mut backend);
+        let taken = made.load(Ordering::Relaxed) > calls;
+        let mut program = executor::compile(&mut backend, &layers.graph).expect("compiles");
+        (0..3).for_each(|run| layers.run(&mut backend, &mut program, run));
+        if !taken {
+            break;
+        }
+    }
+}
+
+/// Weights that return to the card are packed by a kernel: they stay on the host when that is stopped, and return later.
+#[test]
+fn a_return_that_is_stopped_is_given_up() {
+    const RUNS: usize = 60;
+    let Some(layers) = Layers::new(RUNS as u32) else {
+        skip!("{REAL_DESKTOP}");
+    };
+    for calls in (0..).step_by(3) {
+        let gpu = card().expect("simulated");
+        let sim = gpu.sim().expect("simulated");
+        let mut backend = places_for(&layers.layer, &gpu);
+        layers.layer.load(&mut backend);
+        let mut program = executor::compile(&mut backend, &layers.graph).expect("compiles");
+        layers.run(&mut backend, &mut program, 0);
+        sim.set_desktop_used(0, ALL);
+        layers.run(&mut backend, &mut program, 1);
+        assert_eq!(backend.groups_on_gpu().0, 0);
+        give_back(&gpu, sim);
+        let made = take_after(sim, calls);
+        let mut run = 2;
+        // Two have returned, or the desktop has taken the memory.
+        while backend.statistics().returns < 2 && made.load(Ordering::Relaxed) <= calls {
+            layers.run(&mut backend, &mut program, run);
+            run += 1;
+        }
+        sim.clear_observer();
+        if made.load(Ordering::Relaxed) <= calls {
+            break;
+        }
+        layers.run(&mut backend, &mut program, run);
+        give_back(&gpu, sim);
+        let returns = backend.statistics().returns;
+        for run in run + 1..run + 10 {
+            layers.run(&mut backend, &mut program, run);
+        }
+        assert!(backend.statistics().returns > returns, "after {calls} calls");
+    }
+}
+
 /// A capture that is stopped is made later.
 #[test]
 fn a_graph_is_captured_when_launches_are_not_stopped_any_more() {
