@@ -1,6 +1,7 @@
 //! Models with less device memory than they want, and with memory that a desktop takes and gives back meanwhile.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use rocmforge_ggml::{CpuBackend, HipGgmlBackend, HybridBackend};
@@ -199,6 +200,55 @@ fn a_desktop_that_takes_the_memory_in_the_middle_of_a_text_changes_nothing() {
     let expected = greedy(&mut engine, &tiny.ids[..9], TOKENS, |_| ());
     drop((engine, gpu));
     undisturbed(&model, &tiny.ids[..9], TOKENS, &expected);
+}
+
+/// The desktop takes all memory at once after any call of HIP, and so stops launches in the middle of a step: the step goes on on the host.
+#[test]
+fn launches_that_are_stopped_change_no_token() {
+    let tiny = Tiny::all()
+        .into_iter()
+        .find(|tiny| tiny.file == "llama.gguf")
+        .expect("a committed model");
+    let model = tiny.open();
+    // The tokens, how many calls their steps made, and whether the card has run some nodes and the CPU others.
+    let run = |calls: u64| {
+        let gpu = gpu_with(LeaseOptions {
+            policy: Policy {
+                reread_every: Duration::ZERO,
+                ..Policy::desktop()
+            },
+            ..LeaseOptions::default()
+        });
+        let sim = gpu.sim()?;
+        let mut engine = Engine::new(hybrid(&gpu), &model, options(64)).expect("room");
+        let made = Arc::new(AtomicU64::new(0));
+        let (count, weak) = (Arc::clone(&made), Arc::downgrade(sim));
+        sim.set_observer(move |call| {
+            if call.status.is_none()
+                && count.fetch_add(1, Ordering::Relaxed) == calls
+                && let Some(sim) = weak.upgrade()
+            {
+                sim.set_desktop_used(0, 64 * GIB);
+            }
+        });
+        let tokens = greedy(&mut engine, &tiny.ids[..9], 5, |_| ());
+        sim.clear_observer();
+        let statistics = engine.backend().statistics();
+        let both = statistics.gpu_nodes > 0 && statistics.cpu_nodes > 0;
+        Some((tokens, made.load(Ordering::Relaxed), both))
+    };
+    let Some((expected, made, _)) = run(u64::MAX) else {
+        skip!("the memory of a real desktop cannot be controlled");
+    };
+    let trials = 0..made.min(60);
+    let mut on_both = 0;
+    for trial in trials.clone() {
+        let calls = trial * made / trials.end;
+        let (tokens, _, both) = run(calls).expect("simulated");
+        assert_eq!(tokens, expected, "memory taken after {calls} of {made} calls");
+        on_both += u64::from(both);
+    }
+    assert!(on_both * 2 > trials.end, "{on_both} of {}", trials.end);
 }
 
 #[test]
