@@ -23,6 +23,7 @@ mod suite {
     mod model;
     mod passes;
     mod plan;
+    mod pre_tokenizers;
     mod real;
     mod runtime;
     mod sampling;

@@ -7,13 +7,11 @@ use tokenizers::models::wordpiece::WordPiece;
 use tokenizers::normalizers::{BertNormalizer, Prepend, Replace, Sequence as Normalizers};
 use tokenizers::pre_tokenizers::bert::BertPreTokenizer;
 use tokenizers::pre_tokenizers::byte_level::ByteLevel;
-use tokenizers::pre_tokenizers::sequence::Sequence as PreTokenizers;
-use tokenizers::pre_tokenizers::split::{Split, SplitPattern};
-use tokenizers::{ModelWrapper, NormalizerWrapper, PreTokenizerWrapper, SplitDelimiterBehavior, Tokenizer as Library};
+use tokenizers::{ModelWrapper, NormalizerWrapper, Tokenizer as Library};
 
 use super::TokenizerError;
 use super::bytes::SPACE_MARK;
-use super::pre::PreTokenizer;
+use super::pre::{PreTokenizer, Splitter};
 use super::vocabulary::{TokenType, Vocabulary};
 
 /// Most merges of a file or that follow from scores, and the bytes of the latter. Gemma's 262,144 tokens give 600,000 of eight bytes; tokens of which each begins and
@@ -55,30 +53,23 @@ fn bpe(vocabulary: &Vocabulary, merges: Merges) -> BpeBuilder {
     }
 }
 
-/// BPE with stored merges, after the pre-tokenizer's regular expressions.
+/// BPE with stored merges, and what splits texts for it.
 pub(super) fn byte_pair(
     vocabulary: &Vocabulary,
     pre: &PreTokenizer,
     id_of: &HashMap<String, u32>,
-) -> Result<Library, TokenizerError> {
+) -> Result<(Library, Splitter), TokenizerError> {
     let merges = stored_merges(vocabulary, id_of)?;
     let model = bpe(vocabulary, merges)
         .ignore_merges(pre.ignore_merges)
         .byte_fallback(!pre.byte_level);
     let mut library = Library::new(ModelWrapper::from(model.build().map_err(refused)?));
-    let mut splits = Vec::new();
-    for regex in pre.regexes {
-        let pattern = SplitPattern::Regex((*regex).to_owned());
-        let split = Split::new(pattern, SplitDelimiterBehavior::Isolated, false).map_err(refused)?;
-        splits.push(PreTokenizerWrapper::from(split));
-    }
     if pre.byte_level {
-        splits.push(PreTokenizerWrapper::from(ByteLevel::new(false, false, false)));
+        library.with_pre_tokenizer(Some(ByteLevel::new(false, false, false)));
     } else {
         library.with_normalizer(Some(mark_spaces()?)).map_err(refused)?;
     }
-    library.with_pre_tokenizer(Some(PreTokenizers::new(splits)));
-    Ok(library)
+    Ok((library, Splitter::new(pre.rules).map_err(refused)?))
 }
 
 fn mark_spaces() -> Result<NormalizerWrapper, TokenizerError> {

@@ -12,6 +12,7 @@ use tokenizers::{DecoderWrapper, NormalizedString, Normalizer, PreTokenizerWrapp
 use super::added::{AddedToken, AddedTokens};
 use super::bytes::{self, TokenBytes};
 use super::parts::{Parts, guarded};
+use super::pre::Splitter;
 use super::vocabulary::{SpecialIds, TokenType};
 use super::{Tokenizer, TokenizerError};
 use crate::tokenizer_config::TokenizerConfig;
@@ -230,6 +231,7 @@ impl Tokenizer {
             .map(|ids| ids.of_tokens(tokens.len()).collect())
             .unwrap_or_default();
         Ok(Self {
+            splitter: Splitter::default(),
             inner_pre: inner_pre(library.get_pre_tokenizer()),
             added: AddedTokens::new(as_is),
             added_normalized: AddedTokens::new(in_normalized),

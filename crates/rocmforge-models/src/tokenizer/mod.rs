@@ -53,6 +53,7 @@ pub use self::vocabulary::{MAX_TOKEN_BYTES, MAX_TOKENS, SpecialIds, TokenType, V
 
 use self::added::{AddedToken, AddedTokens};
 use self::bytes::TokenBytes;
+use self::pre::Splitter;
 
 /// The most bytes of text that are tokenized at once.
 pub const MAX_TEXT_BYTES: usize = 1 << 28;
@@ -108,6 +109,8 @@ impl Encode {
 pub struct Tokenizer {
     /// Splits and merges plain text.
     library: Library,
+    /// Splits plain text before the library's own pre-tokenizer.
+    splitter: Splitter,
     /// The pre-tokenizer for text that does not begin the input, where it differs.
     inner_pre: Option<PreTokenizerWrapper>,
     /// Added tokens that are matched in the text as it is.
@@ -150,15 +153,16 @@ impl Tokenizer {
             .map(|(id, token)| (token.clone(), id))
             .collect();
         let special = vocabulary.special.clone();
+        let mut splitter = Splitter::default();
         let (library, add_bos, space_prefix, byte_level) = match vocabulary.model {
             VocabModel::Gpt2 => {
                 let pre = pre::find(vocabulary.pre.as_deref())?;
-                (
-                    build::byte_pair(&vocabulary, pre, &id_of)?,
-                    pre.add_bos,
-                    false,
-                    pre.byte_level,
-                )
+                let library;
+                (library, splitter) = build::byte_pair(&vocabulary, pre, &id_of)?;
+                if pre.needs_bos {
+                    vocabulary.add_bos = Some(true);
+                }
+                (library, pre.add_bos, false, pre.byte_level)
             }
             VocabModel::Llama => {
                 let space = vocabulary.add_space_prefix.unwrap_or(true);
@@ -197,6 +201,7 @@ impl Tokenizer {
         }
         Ok(Self {
             library,
+            splitter,
             inner_pre: None,
             added: AddedTokens::new(added_tokens(&vocabulary)),
             added_normalized: AddedTokens::default(),
@@ -329,6 +334,7 @@ impl Tokenizer {
             .or(self.library.get_pre_tokenizer());
         let encode = || {
             let mut split = PreTokenizedString::from(text);
+            self.splitter.split(&mut split)?;
             if let Some(pre) = pre {
                 pre.pre_tokenize(&mut split)?;
             }

@@ -251,8 +251,8 @@ impl Vocabulary {
     pub fn from_gguf(metadata: &Metadata) -> Result<Self, TokenizerError> {
         let model = metadata.string("tokenizer.ggml.model")?;
         let pre = metadata.opt_string("tokenizer.ggml.pre")?;
-        // The kind `gemma4` is its pre-tokenizer's name as well.
-        let pre = pre.or((model == "gemma4").then_some(model));
+        // The kind `gemma4` is its pre-tokenizer's name as well, whatever the file has beside it.
+        let pre = if model == "gemma4" { Some(model) } else { pre };
         let model = VocabModel::from_name(model)?;
         check_keys(metadata, model)?;
         let tokens = metadata.strings("tokenizer.ggml.tokens")?;
@@ -295,10 +295,11 @@ impl Vocabulary {
                 .unwrap_or_default()
                 .into_owned(),
             types: types.collect::<Result<_, _>>()?,
-            merges: metadata
-                .opt_strings("tokenizer.ggml.merges")?
-                .unwrap_or_default()
-                .to_vec(),
+            // Without its merges each byte would be a token.
+            merges: match model {
+                VocabModel::Gpt2 => metadata.strings("tokenizer.ggml.merges")?.to_vec(),
+                VocabModel::Llama | VocabModel::Bert => Vec::new(),
+            },
             special,
             add_bos: metadata.opt_bool("tokenizer.ggml.add_bos_token")?,
             add_eos: metadata.opt_bool("tokenizer.ggml.add_eos_token")?,
