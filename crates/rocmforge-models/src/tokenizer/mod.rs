@@ -397,7 +397,7 @@ impl Tokenizer {
         self.ends.contains(&id)
     }
 
-    /// All tokens that end an answer: those that metadata name, and control tokens of known meaning. One is not enough:
+    /// All tokens that end an answer: those that metadata name, and tokens of known meaning. One is not enough:
     /// Llama 3 ends turns with another token than sequences.
     pub fn end_of_generation(&self) -> &BTreeSet<u32> {
         &self.ends

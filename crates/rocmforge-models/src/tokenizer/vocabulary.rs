@@ -52,20 +52,6 @@ impl VocabModel {
     }
 }
 
-/// Texts of control tokens that end a turn or a message in known model families. Metadata often name only one of several:
-/// Llama 3 ends turns with `<|eot_id|>` though `eos` is `<|end_of_text|>`.
-pub(super) const ENDS_GENERATION: &[&str] = &[
-    "<|eot_id|>",
-    "<|im_end|>",
-    "<|end|>",
-    "<end_of_turn>",
-    "<|endoftext|>",
-    "<|eom_id|>",
-    "<|end_of_text|>",
-    "<|return|>",
-    "<|call|>",
-];
-
 /// What a token stands for: `tokenizer.ggml.token_type`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokenType {
@@ -119,11 +105,17 @@ pub struct SpecialIds {
     pub cls: Option<u32>,
     /// Masked place.
     pub mask: Option<u32>,
+    /// Padding of code with a gap.
+    pub fim_pad: Option<u32>,
+    /// Beginning of a repository, in code with a gap.
+    pub fim_rep: Option<u32>,
+    /// Beginning of a file, in code with a gap.
+    pub fim_sep: Option<u32>,
 }
 
 impl SpecialIds {
     /// Each special token's name with its id.
-    pub(super) fn named(&self) -> [(&'static str, Option<u32>); 9] {
+    pub(super) fn named(&self) -> [(&'static str, Option<u32>); 12] {
         [
             ("bos", self.bos),
             ("eos", self.eos),
@@ -134,6 +126,9 @@ impl SpecialIds {
             ("pad", self.pad),
             ("cls", self.cls),
             ("mask", self.mask),
+            ("fim_pad", self.fim_pad),
+            ("fim_rep", self.fim_rep),
+            ("fim_sep", self.fim_sep),
         ]
     }
 }
@@ -280,6 +275,9 @@ impl Vocabulary {
             pad: id("padding")?,
             cls: id("cls")?,
             mask: id("mask")?,
+            fim_pad: id("fim_pad")?,
+            fim_rep: id("fim_rep")?,
+            fim_sep: id("fim_sep")?,
         };
         if model == VocabModel::Llama {
             // The ids of SentencePiece itself; converters leave them out where they are these.
@@ -341,6 +339,12 @@ impl Vocabulary {
         if self.types.is_empty() {
             self.derive_types();
         }
+        // An end that a file takes for text would never be seen, as llama.cpp says in a warning.
+        for (token, kind) in self.tokens.iter().zip(&mut self.types) {
+            if matches!(kind, TokenType::Normal | TokenType::Unused) && super::end::is_mark(token) {
+                *kind = TokenType::Control;
+            }
+        }
         let whole = |kind| matches!(kind, TokenType::Control | TokenType::Unknown | TokenType::UserDefined);
         let mut added = (0..).zip(self.tokens.iter().zip(&self.types));
         match added.find(|(_, (token, kind))| whole(**kind) && token.len() > MAX_ADDED_BYTES) {
@@ -361,7 +365,6 @@ impl Vocabulary {
             .iter()
             .map(|token| match super::bytes::byte_token(token) {
                 Some(_) if bytes => TokenType::Byte,
-                _ if ENDS_GENERATION.contains(&token.as_str()) => TokenType::Control,
                 _ => TokenType::Normal,
             })
             .collect();

@@ -75,7 +75,7 @@ fn added_tokens_are_matched_in_normalized_text_where_the_file_says_so() {
 #[test]
 fn ends_come_from_config_json_where_no_other_file_names_them() {
     let directory = tempfile::tempdir().expect("a directory");
-    let file = tokenizer(Value::Null, &[("</s>", false, true)]);
+    let file = tokenizer(Value::Null, &[("<stop>", false, true)]);
     let ends = |generation: Option<&str>, config: Option<&str>| -> Vec<u32> {
         for (name, text) in [("generation_config.json", generation), ("config.json", config)] {
             let path = directory.path().join(name);
