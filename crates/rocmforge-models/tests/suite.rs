@@ -35,5 +35,6 @@ mod suite {
     mod settings;
     mod tiny;
     mod tokenizer_files;
+    mod tokenizer_json;
     mod vocab;
 }
