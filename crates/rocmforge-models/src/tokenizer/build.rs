@@ -3,11 +3,15 @@
 use std::collections::HashMap;
 
 use tokenizers::models::bpe::{BPE, BpeBuilder, Merges};
+use tokenizers::models::unigram::Unigram;
 use tokenizers::models::wordpiece::WordPiece;
 use tokenizers::normalizers::{BertNormalizer, Prepend, Replace, Sequence as Normalizers};
 use tokenizers::pre_tokenizers::bert::BertPreTokenizer;
 use tokenizers::pre_tokenizers::byte_level::ByteLevel;
-use tokenizers::{ModelWrapper, NormalizerWrapper, Tokenizer as Library};
+use tokenizers::pre_tokenizers::metaspace::{Metaspace, PrependScheme};
+use tokenizers::pre_tokenizers::sequence::Sequence as PreTokenizers;
+use tokenizers::pre_tokenizers::split::{Split, SplitPattern};
+use tokenizers::{ModelWrapper, NormalizerWrapper, SplitDelimiterBehavior, Tokenizer as Library};
 
 use super::TokenizerError;
 use super::bytes::SPACE_MARK;
@@ -164,6 +168,48 @@ fn scored_merges(vocabulary: &Vocabulary) -> Result<Merges, TokenizerError> {
     Ok(merges
         .map(|(.., left, right)| (left.to_owned(), right.to_owned()))
         .collect())
+}
+
+/// Stands for the unknown token in the library's vocabulary: no text becomes that token by spelling it.
+const UNKNOWN: &str = "\u{ffff}";
+
+/// Unigram: the tokens whose scores have the largest sum. Gives the library and the id of each of its tokens: control tokens are not among
+/// them, so no text reaches them.
+pub(super) fn unigram(vocabulary: &Vocabulary, space_prefix: bool) -> Result<(Library, Vec<u32>), TokenizerError> {
+    let unk = vocabulary
+        .special
+        .unk
+        .ok_or(TokenizerError::MissingSpecial { name: "unk" })?;
+    let (mut tokens, mut ids) = (vec![(UNKNOWN.to_owned(), 0.0)], vec![unk]);
+    for (id, (token, kind)) in (0..).zip(vocabulary.tokens.iter().zip(&vocabulary.types)) {
+        let score = match kind {
+            TokenType::Normal | TokenType::Unused => vocabulary.scores.get(id as usize).copied().unwrap_or(0.0),
+            TokenType::UserDefined => 0.0,
+            TokenType::Control | TokenType::Unknown | TokenType::Byte => continue,
+        };
+        if id != unk && !token.is_empty() {
+            tokens.push((token.clone(), f64::from(score)));
+            ids.push(id);
+        }
+    }
+    super::cost::check_tree(tokens.iter().map(|(token, _)| token.as_str()))?;
+    let model = Unigram::from(tokens, Some(0), false).map_err(refused)?;
+    let mut library = Library::new(ModelWrapper::from(model));
+    // Spaces that are merged stand before words, not after the last one.
+    if vocabulary.remove_extra_spaces {
+        let spaces = SplitPattern::String(" ".to_owned());
+        let words = Split::new(spaces, SplitDelimiterBehavior::Removed, false).map_err(refused)?;
+        let mark = Metaspace::new(SPACE_MARK, PrependScheme::Always, true);
+        library.with_pre_tokenizer(Some(PreTokenizers::new(vec![words.into(), mark.into()])));
+    } else {
+        let prefix = if space_prefix {
+            PrependScheme::Always
+        } else {
+            PrependScheme::Never
+        };
+        library.with_pre_tokenizer(Some(Metaspace::new(SPACE_MARK, prefix, false)));
+    }
+    Ok((library, ids))
 }
 
 /// WordPiece. GGUF marks the start of a word with U+2581 where the original vocabulary marks its continuation with `##`.

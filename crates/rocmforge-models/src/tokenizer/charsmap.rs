@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use super::growth::times;
 
 /// A unit of the double array, as the library `darts-clone` lays it out.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Unit(u32);
 
 impl Unit {
@@ -31,11 +31,78 @@ impl Unit {
     }
 }
 
-/// Checks the charsmap, and gives the most bytes that a rule makes of one byte.
-///
-/// # Errors
-/// What is wrong with it.
-pub(super) fn growth(charsmap: &[u8]) -> Result<usize, &'static str> {
+/// Most bytes of a text that a rule looks at. Rules in use have up to 30; a trie with a cycle would have no end.
+const MAX_KEY: usize = 256;
+
+/// A charsmap as SentencePiece applies it. The library's `Precompiled` takes the first rule that fits where this one takes the longest, and
+/// loses what follows it in a character of several code points.
+#[derive(Debug)]
+pub(super) struct Charsmap {
+    units: Vec<Unit>,
+    replacements: String,
+}
+
+impl Charsmap {
+    /// Reads and checks the bytes.
+    ///
+    /// # Errors
+    /// What is wrong with them.
+    pub(super) fn new(bytes: &[u8]) -> Result<Self, &'static str> {
+        growth(bytes)?;
+        let (units, replacements) = parts(bytes)?;
+        let replacements = replacements.to_owned();
+        Ok(Self { units, replacements })
+    }
+
+    /// The text with the longest rule at each place applied, or `None` if that has more than `limit` bytes.
+    pub(super) fn apply(&self, text: &str, limit: usize) -> Option<String> {
+        let mut applied = String::with_capacity(text.len().min(limit));
+        let mut rest = text;
+        while let Some(first) = rest.chars().next() {
+            match self.longest(rest) {
+                Some((bytes, replacement)) => {
+                    applied.push_str(replacement);
+                    rest = rest.get(bytes..).unwrap_or_default();
+                }
+                None => {
+                    applied.push(first);
+                    rest = rest.get(first.len_utf8()..).unwrap_or_default();
+                }
+            }
+            if applied.len() > limit {
+                return None;
+            }
+        }
+        Some(applied)
+    }
+
+    /// Bytes and replacement of the longest rule that the text begins with.
+    fn longest(&self, text: &str) -> Option<(usize, &str)> {
+        let mut position = self.units.first()?.offset();
+        let mut found = None;
+        for (at, byte) in text.bytes().enumerate().take(MAX_KEY) {
+            position ^= usize::from(byte);
+            let Some(unit) = self
+                .units
+                .get(position)
+                .filter(|unit| unit.label() == u32::from(byte) && byte != 0)
+            else {
+                break;
+            };
+            position ^= unit.offset();
+            // A key that ends within a character is no text.
+            if unit.has_value() && text.is_char_boundary(at + 1) {
+                found = self.units.get(position).map(|unit| (at + 1, unit.value()));
+            }
+        }
+        let (bytes, value) = found?;
+        let replacement = self.replacements.get(value..)?;
+        Some((bytes, replacement.split('\0').next().unwrap_or_default()))
+    }
+}
+
+/// The units of the trie, and the replacements.
+fn parts(charsmap: &[u8]) -> Result<(Vec<Unit>, &str), &'static str> {
     let (size, rest) = charsmap
         .split_first_chunk()
         .ok_or("the charsmap has no length of its trie")?;
@@ -46,12 +113,19 @@ pub(super) fn growth(charsmap: &[u8]) -> Result<usize, &'static str> {
         .ok_or("the trie of the charsmap is longer than the charsmap")?;
     let replacements =
         std::str::from_utf8(replacements).map_err(|_| "the replacements of the charsmap are not UTF-8")?;
-    let units: Vec<Unit> = trie
-        .as_chunks()
-        .0
-        .iter()
-        .map(|unit| Unit(u32::from_le_bytes(*unit)))
-        .collect();
+    let units = trie.as_chunks().0.iter();
+    Ok((
+        units.map(|unit| Unit(u32::from_le_bytes(*unit))).collect(),
+        replacements,
+    ))
+}
+
+/// Checks the charsmap, and gives the most bytes that a rule makes of one byte.
+///
+/// # Errors
+/// What is wrong with it.
+pub(super) fn growth(charsmap: &[u8]) -> Result<usize, &'static str> {
+    let (units, replacements) = parts(charsmap)?;
     let root = units.first().ok_or("the trie of the charsmap is empty")?;
 
     let mut most = 1;
@@ -123,6 +197,25 @@ mod tests {
             Ok(1),
             "an empty one at the end"
         );
+    }
+
+    #[test]
+    fn the_longest_rule_is_applied_within_a_limit() {
+        let rules = Charsmap::new(&charsmap(&one_rule(0), b"xyz\0")).expect("rules");
+        assert_eq!(rules.apply("bab\0aé", 100).as_deref(), Some("bxyzb\0xyzé"));
+        assert_eq!(rules.apply("aaa", 9).as_deref(), Some("xyzxyzxyz"));
+        assert_eq!(rules.apply("aaa", 8), None);
+        // "a" becomes x, "ab" becomes y: the node of "a" has its children at 300.
+        let mut units = one_rule(0);
+        let a = (256 ^ u32::from(b'a')) as usize;
+        let children = a ^ 300;
+        units[a] = (children as u32) << 10 | 1 << 8 | u32::from(b'a');
+        units[300] = 1 << 31;
+        let b = 300 ^ usize::from(b'b');
+        units[b] = ((b ^ 310) as u32) << 10 | 1 << 8 | u32::from(b'b');
+        units[310] = 1 << 31 | 2;
+        let rules = Charsmap::new(&charsmap(&units, b"x\0y\0")).expect("rules");
+        assert_eq!(rules.apply("aabab", 100).as_deref(), Some("xyy"));
     }
 
     #[test]

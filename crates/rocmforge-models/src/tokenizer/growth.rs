@@ -12,7 +12,7 @@ use tokenizers::{
 };
 
 use super::TokenizerError;
-use super::charsmap;
+use super::charsmap::{self, Charsmap};
 use super::cost::check_regex;
 
 /// The most growth that a file may ask for. Those in use have 2 to 80.
@@ -214,6 +214,21 @@ fn check(growth: usize) -> Result<(), TokenizerError> {
     Ok(())
 }
 
+/// The text with the rules of a charsmap applied, if it does not grow too much.
+pub(super) fn apply(charsmap: &Charsmap, text: &str) -> Result<String, TokenizerError> {
+    let limit = limit(text);
+    let grows = || TokenizerError::TextGrows {
+        bytes: text.len(),
+        limit,
+    };
+    charsmap.apply(text, limit).ok_or_else(grows)
+}
+
+/// The most bytes that a text may become.
+fn limit(text: &str) -> usize {
+    text.len().saturating_mul(TIMES).saturating_add(SPARE_BYTES)
+}
+
 /// Checks the sections `normalizer` and `pre_tokenizer` of a file, and gives the growth of both together.
 pub(super) fn of_sections(normalizer: Option<&str>, pre_tokenizer: Option<&str>) -> Result<usize, TokenizerError> {
     let (mut before, mut after) = (Sum::new("normalizer"), Sum::new("pre_tokenizer"));
@@ -230,7 +245,7 @@ pub(super) fn of_sections(normalizer: Option<&str>, pre_tokenizer: Option<&str>)
 
 /// Checks that a text of a tokenizer with this growth does not grow so much. Where it could, piece after piece is tried.
 pub(super) fn check_text(library: &Library, growth: usize, text: &str) -> Result<(), TokenizerError> {
-    let limit = text.len().saturating_mul(TIMES).saturating_add(SPARE_BYTES);
+    let limit = limit(text);
     if text.len().saturating_mul(growth) <= limit {
         return Ok(());
     }

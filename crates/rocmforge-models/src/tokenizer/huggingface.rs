@@ -232,6 +232,8 @@ impl Tokenizer {
             .unwrap_or_default();
         Ok(Self {
             splitter: Splitter::default(),
+            model_ids: Vec::new(),
+            charsmap: None,
             inner_pre: inner_pre(library.get_pre_tokenizer()),
             added: AddedTokens::new(as_is),
             added_normalized: AddedTokens::new(in_normalized),

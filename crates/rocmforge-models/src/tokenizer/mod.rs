@@ -1,6 +1,6 @@
 //! Tokenizers: text to token ids and back, built from GGUF metadata or a Hugging Face `tokenizer.json`.
 //!
-//! Byte-level BPE, SentencePiece BPE and WordPiece are supported; the splitting and merging itself is the library
+//! Byte-level BPE, SentencePiece BPE, WordPiece and Unigram are supported; the splitting and merging itself is the library
 //! `tokenizers`. Special tokens in text are text unless the caller asks for them: see [`SpecialTokens`].
 //!
 //! ```
@@ -53,6 +53,7 @@ pub use self::vocabulary::{MAX_TOKEN_BYTES, MAX_TOKENS, SpecialIds, TokenType, V
 
 use self::added::{AddedToken, AddedTokens};
 use self::bytes::TokenBytes;
+use self::charsmap::Charsmap;
 use self::pre::Splitter;
 
 /// The most bytes of text that are tokenized at once.
@@ -109,6 +110,10 @@ impl Encode {
 pub struct Tokenizer {
     /// Splits and merges plain text.
     library: Library,
+    /// Rules that rewrite plain text first.
+    charsmap: Option<Charsmap>,
+    /// The id of each token of the library's model, where these are not the same.
+    model_ids: Vec<u32>,
     /// Splits plain text before the library's own pre-tokenizer.
     splitter: Splitter,
     /// The pre-tokenizer for text that does not begin the input, where it differs.
@@ -153,7 +158,7 @@ impl Tokenizer {
             .map(|(id, token)| (token.clone(), id))
             .collect();
         let special = vocabulary.special.clone();
-        let mut splitter = Splitter::default();
+        let (mut splitter, mut model_ids, mut charsmap) = (Splitter::default(), Vec::new(), None);
         let (library, add_bos, space_prefix, byte_level) = match vocabulary.model {
             VocabModel::Gpt2 => {
                 let pre = pre::find(vocabulary.pre.as_deref())?;
@@ -169,6 +174,20 @@ impl Tokenizer {
                 (build::sentence_piece(&vocabulary, space)?, true, space, false)
             }
             VocabModel::Bert => (build::word_piece(&vocabulary)?, true, true, false),
+            VocabModel::Unigram => {
+                if !vocabulary.charsmap.is_empty() {
+                    let rules = Charsmap::new(&vocabulary.charsmap).map_err(|rule| TokenizerError::BadPart {
+                        section: "precompiled_charsmap",
+                        rule,
+                    })?;
+                    charsmap = Some(rules);
+                }
+                let space = vocabulary.add_space_prefix.unwrap_or(true);
+                let library;
+                (library, model_ids) = build::unigram(&vocabulary, space)?;
+                vocabulary.add_eos.get_or_insert(true);
+                (library, false, space || vocabulary.remove_extra_spaces, false)
+            }
         };
         let bert = vocabulary.model == VocabModel::Bert;
         let need = |name, id: Option<u32>| id.ok_or(TokenizerError::MissingSpecial { name });
@@ -202,6 +221,8 @@ impl Tokenizer {
         Ok(Self {
             library,
             splitter,
+            model_ids,
+            charsmap,
             inner_pre: None,
             added: AddedTokens::new(added_tokens(&vocabulary)),
             added_normalized: AddedTokens::default(),
@@ -291,7 +312,10 @@ impl Tokenizer {
         if part.is_empty() {
             return Ok(());
         }
-        let mut normalized = NormalizedString::from(&text[part.clone()]);
+        let mut normalized = match &self.charsmap {
+            Some(charsmap) => NormalizedString::from(growth::apply(charsmap, &text[part.clone()])?),
+            None => NormalizedString::from(&text[part.clone()]),
+        };
         if let Some(normalizer) = self.library.get_normalizer() {
             let failed = |source| TokenizerError::Encode {
                 bytes: part.len(),
@@ -342,7 +366,10 @@ impl Tokenizer {
             split.into_encoding(None, 0, OffsetType::None)
         };
         let encoding = parts::guarded(encode).map_err(|source| TokenizerError::Encode { bytes, source })?;
-        ids.extend_from_slice(encoding.get_ids());
+        match self.model_ids.as_slice() {
+            [] => ids.extend_from_slice(encoding.get_ids()),
+            own => ids.extend(encoding.get_ids().iter().filter_map(|&id| own.get(id as usize))),
+        }
         Ok(())
     }
 

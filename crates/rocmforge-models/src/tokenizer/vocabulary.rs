@@ -1,6 +1,6 @@
 //! Vocabulary: tokens, types, scores, merges and special ids, as read from metadata.
 
-use rocmforge_gguf::{Metadata, Value};
+use rocmforge_gguf::{Array, Metadata, Value};
 
 use super::TokenizerError;
 use crate::error::shortened;
@@ -25,6 +25,8 @@ pub enum VocabModel {
     Llama,
     /// `bert`: WordPiece, the longest known prefix of each word.
     Bert,
+    /// `t5`: Unigram, the tokens whose scores have the largest sum, of a text that a charsmap has normalized.
+    Unigram,
 }
 
 impl VocabModel {
@@ -34,6 +36,7 @@ impl VocabModel {
         ("gemma4", VocabModel::Gpt2),
         ("llama", VocabModel::Llama),
         ("bert", VocabModel::Bert),
+        ("t5", VocabModel::Unigram),
     ];
 
     /// The kind that `name` stands for.
@@ -141,18 +144,15 @@ const READ: &[&str] = &[
     "merges",
     "model",
     "pre",
+    "precompiled_charsmap",
+    "remove_extra_whitespaces",
     "scores",
     "token_type",
     "tokens",
 ];
 
-/// Keys without effect on these kinds of tokenizers: two belong to Unigram, which is not supported.
-const WITHOUT_EFFECT: &[&str] = &[
-    "add_sep_token",
-    "precompiled_charsmap",
-    "remove_extra_whitespaces",
-    "token_type_count",
-];
+/// Keys without effect on these kinds of tokenizers.
+const WITHOUT_EFFECT: &[&str] = &["add_sep_token", "token_type_count"];
 
 /// Tokens that are never to be drawn: the list must be empty.
 const SUPPRESSED: &str = "suppress_tokens";
@@ -190,7 +190,7 @@ pub struct Vocabulary {
     pub pre: Option<String>,
     /// Text of each token; the place is the id.
     pub tokens: Vec<String>,
-    /// Score of each token, used by [`VocabModel::Llama`].
+    /// Score of each token, used by [`VocabModel::Llama`] and [`VocabModel::Unigram`].
     pub scores: Vec<f32>,
     /// Type of each token.
     pub types: Vec<TokenType>,
@@ -202,8 +202,12 @@ pub struct Vocabulary {
     pub add_bos: Option<bool>,
     /// Whether sequences end with `eos`; `None` is the kind's default.
     pub add_eos: Option<bool>,
-    /// Whether [`VocabModel::Llama`] puts a space before text; `None` is yes.
+    /// Whether [`VocabModel::Llama`] and [`VocabModel::Unigram`] put a space before text; `None` is yes.
     pub add_space_prefix: Option<bool>,
+    /// Whether [`VocabModel::Unigram`] takes several spaces for one, and leaves them out at the end.
+    pub remove_extra_spaces: bool,
+    /// Rewriting rules of [`VocabModel::Unigram`] in SentencePiece's form; empty: none.
+    pub charsmap: Vec<u8>,
     /// The model's name (`general.name`), which tells models whose special tokens swallow spaces.
     pub name: Option<String>,
 }
@@ -233,6 +237,8 @@ impl Vocabulary {
             add_bos: None,
             add_eos: None,
             add_space_prefix: None,
+            remove_extra_spaces: false,
+            charsmap: Vec::new(),
             name: None,
         }
     }
@@ -285,6 +291,24 @@ impl Vocabulary {
             special.bos = special.bos.or(Some(1).filter(known));
             special.eos = special.eos.or(Some(2).filter(known));
         }
+        let charsmap = match metadata.get("tokenizer.ggml.precompiled_charsmap") {
+            _ if model != VocabModel::Unigram => Vec::new(),
+            None => Vec::new(),
+            Some(Value::Array(Array::U8(bytes))) => bytes.clone(),
+            Some(Value::Array(Array::I8(bytes))) => bytes.iter().map(|byte| byte.cast_unsigned()).collect(),
+            Some(_) => {
+                return Err(TokenizerError::BadPart {
+                    section: "precompiled_charsmap",
+                    rule: "it is no list of bytes",
+                });
+            }
+        };
+        if model == VocabModel::Unigram {
+            // The ids of T5.
+            special.pad = special.pad.or(Some(0).filter(known));
+            special.eos = special.eos.or(Some(1).filter(known));
+            special.unk = special.unk.or(Some(2).filter(known));
+        }
         Ok(Self {
             model,
             pre: pre.map(str::to_owned),
@@ -296,12 +320,16 @@ impl Vocabulary {
             // Without its merges each byte would be a token.
             merges: match model {
                 VocabModel::Gpt2 => metadata.strings("tokenizer.ggml.merges")?.to_vec(),
-                VocabModel::Llama | VocabModel::Bert => Vec::new(),
+                VocabModel::Llama | VocabModel::Bert | VocabModel::Unigram => Vec::new(),
             },
             special,
             add_bos: metadata.opt_bool("tokenizer.ggml.add_bos_token")?,
             add_eos: metadata.opt_bool("tokenizer.ggml.add_eos_token")?,
             add_space_prefix: metadata.opt_bool("tokenizer.ggml.add_space_prefix")?,
+            remove_extra_spaces: metadata
+                .opt_bool("tokenizer.ggml.remove_extra_whitespaces")?
+                .unwrap_or(false),
+            charsmap,
             name: metadata.opt_string("general.name")?.map(str::to_owned),
             tokens,
         })

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use rocmforge_gguf::Gguf;
+use rocmforge_gguf::{Gguf, Writer};
 use rocmforge_models::tokenizer::{AddBos, Encode, SpecialTokens, Tokenizer, TokenizerError};
 
 /// Each family with the number of its vectors.
@@ -192,10 +192,50 @@ fn each_family_has_an_end_and_adds_what_it_should() {
 
 #[test]
 fn kinds_without_support_are_named() {
-    let folder = folder_or_skip!();
-    let file = Gguf::open(folder.join("ggml-vocab-nomic-bert-moe.gguf")).expect("the file opens");
-    match Tokenizer::from_gguf(file.metadata()) {
-        Err(TokenizerError::UnsupportedModel { model, .. }) => assert_eq!(model, "t5"),
-        other => panic!("{other:?}"),
+    for kind in ["rwkv", "plamo2", "hybriddna", "whitespace"] {
+        let mut writer = Writer::new();
+        writer.metadata("tokenizer.ggml.model", kind).expect("a new key");
+        let file = Gguf::from_bytes(writer.to_bytes().expect("memory")).expect("what was written");
+        match Tokenizer::from_gguf(file.metadata()) {
+            Err(TokenizerError::UnsupportedModel { model, .. }) => assert_eq!(model, kind),
+            other => panic!("{other:?}"),
+        }
     }
+}
+
+/// The vocabulary of XLM-RoBERTa, for which llama.cpp has no vectors: its ids are recorded by `tests/reference/pre/unigram.py`.
+#[test]
+fn unigram_gives_the_ids_of_llama_cpp() {
+    let folder = folder_or_skip!();
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/reference/pre/unigram.json");
+    let recorded: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(path).expect("a committed file")).expect("JSON");
+    let file = Gguf::open(folder.join("ggml-vocab-nomic-bert-moe.gguf")).expect("the file opens");
+    let tokenizer = Tokenizer::from_gguf(file.metadata()).expect("a tokenizer");
+    let mut wrong = Vec::new();
+    let cases = recorded.as_array().expect("a list");
+    for case in cases {
+        let text = case["text"].as_str().expect("a text");
+        let ids = case["ids"].as_array().expect("ids").iter();
+        let expected: Vec<u32> = ids.map(|id| id.as_u64().expect("an id") as u32).collect();
+        let found = tokenizer.encode(text, Encode::TEXT).expect("tokenized");
+        if found != expected {
+            wrong.push(format!("{text:?}\n  found    {found:?}\n  expected {expected:?}"));
+        }
+    }
+    println!("{} of {} texts", cases.len() - wrong.len(), cases.len());
+    assert!(
+        wrong.is_empty(),
+        "{} wrong:\n{}",
+        wrong.len(),
+        wrong[..wrong.len().min(20)].join("\n")
+    );
+    // A frame, and text that names a control token.
+    let ids = tokenizer.encode("Hello</s>", Encode::default()).expect("tokenized");
+    assert_eq!((ids.first(), ids.last()), (Some(&0), Some(&2)));
+    assert!(
+        !ids[1..ids.len() - 1].iter().any(|&id| tokenizer.is_control(id)),
+        "{ids:?}"
+    );
+    assert_eq!(tokenizer.decode(&ids), "Hello</s>");
 }
