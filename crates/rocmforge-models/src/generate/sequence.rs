@@ -51,7 +51,10 @@ impl Sequence {
         tokenizer: Arc<Tokenizer>,
     ) -> Result<Self, GenerateError> {
         // Every sequence has number 0: its draws depend on its own seed only.
-        let mut sampler = Sampler::new(settings.sampler.clone(), 0)?;
+        let mut config = settings.sampler.clone();
+        let suppressed = tokenizer.suppressed().iter();
+        config.logit_bias.extend(suppressed.map(|&id| (id, f32::NEG_INFINITY)));
+        let mut sampler = Sampler::new(config, 0)?;
         let ids: Vec<u32> = tokens.iter().filter_map(Input::id).collect();
         ids.iter().for_each(|&id| sampler.accept(id));
         settings.stop.retain(|stop| !stop.is_empty());

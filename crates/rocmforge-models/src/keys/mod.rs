@@ -84,11 +84,6 @@ impl Raw<'_> {
     }
 }
 
-/// Whether a value of GGUF metadata turns nothing on: 0, false, empty, or a list of such.
-pub(crate) fn is_off_gguf(value: &Value) -> bool {
-    known::as_json(value).is_some_and(|value| known::is_off(&value))
-}
-
 /// An object whose keys differ.
 struct Object<'a>(BTreeMap<String, Raw<'a>>);
 

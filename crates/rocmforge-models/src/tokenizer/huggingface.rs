@@ -1,6 +1,6 @@
 //! Hugging Face directories: `tokenizer.json` with `tokenizer_config.json` and `generation_config.json` beside it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
 use serde::Deserialize;
@@ -246,6 +246,7 @@ impl Tokenizer {
             suffix,
             space_prefix: writing.space_prefix,
             ends,
+            suppressed: BTreeSet::new(),
             library,
             growth,
         }

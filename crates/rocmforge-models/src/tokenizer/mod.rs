@@ -128,6 +128,7 @@ pub struct Tokenizer {
     bytes: TokenBytes,
     special: SpecialIds,
     ends: BTreeSet<u32>,
+    suppressed: BTreeSet<u32>,
     /// Ids that the model wants at the start and at the end of a sequence.
     prefix: Vec<u32>,
     suffix: Vec<u32>,
@@ -232,6 +233,7 @@ impl Tokenizer {
             bytes,
             special,
             ends: BTreeSet::new(),
+            suppressed: vocabulary.suppressed.iter().copied().collect(),
             prefix,
             suffix,
             space_prefix,
@@ -428,6 +430,11 @@ impl Tokenizer {
     /// Llama 3 ends turns with another token than sequences.
     pub fn end_of_generation(&self) -> &BTreeSet<u32> {
         &self.ends
+    }
+
+    /// Tokens that are never to be drawn, as the file says of tokens without a meaning. [`generate`](crate::generate) leaves them out.
+    pub fn suppressed(&self) -> &BTreeSet<u32> {
+        &self.suppressed
     }
 
     /// Beginning of sequence.

@@ -4,7 +4,6 @@ use rocmforge_gguf::{Array, Metadata, Value};
 
 use super::TokenizerError;
 use crate::error::shortened;
-use crate::keys::is_off_gguf;
 
 /// The most tokens of a vocabulary. The largest in use has about 262,000.
 pub const MAX_TOKENS: usize = 1 << 20;
@@ -147,15 +146,13 @@ const READ: &[&str] = &[
     "precompiled_charsmap",
     "remove_extra_whitespaces",
     "scores",
+    "suppress_tokens",
     "token_type",
     "tokens",
 ];
 
 /// Keys without effect on these kinds of tokenizers.
 const WITHOUT_EFFECT: &[&str] = &["add_sep_token", "token_type_count"];
-
-/// Tokens that are never to be drawn: the list must be empty.
-const SUPPRESSED: &str = "suppress_tokens";
 
 /// What each kind of tokenizer does with the case and the accents of letters.
 const NORMALIZER: &[&str] = &["normalizer.lowercase", "normalizer.strip_accents"];
@@ -168,8 +165,7 @@ fn check_keys(metadata: &Metadata, model: VocabModel) -> Result<(), TokenizerErr
         };
         let known = READ.contains(&key) || WITHOUT_EFFECT.contains(&key) || key.ends_with("_token_id");
         let computed = NORMALIZER.contains(&key) && *value == Value::Bool(model == VocabModel::Bert);
-        let empty = key == SUPPRESSED && is_off_gguf(value);
-        if !known && !computed && !empty {
+        if !known && !computed {
             return Err(TokenizerError::UnknownKey {
                 key: shortened(name),
                 value: shortened(&value.to_string()),
@@ -208,6 +204,8 @@ pub struct Vocabulary {
     pub remove_extra_spaces: bool,
     /// Rewriting rules of [`VocabModel::Unigram`] in SentencePiece's form; empty: none.
     pub charsmap: Vec<u8>,
+    /// Tokens that are never to be drawn.
+    pub suppressed: Vec<u32>,
     /// The model's name (`general.name`), which tells models whose special tokens swallow spaces.
     pub name: Option<String>,
 }
@@ -239,6 +237,7 @@ impl Vocabulary {
             add_space_prefix: None,
             remove_extra_spaces: false,
             charsmap: Vec::new(),
+            suppressed: Vec::new(),
             name: None,
         }
     }
@@ -330,6 +329,13 @@ impl Vocabulary {
                 .opt_bool("tokenizer.ggml.remove_extra_whitespaces")?
                 .unwrap_or(false),
             charsmap,
+            // As with special ids: one that no token has is left out.
+            suppressed: metadata
+                .opt_i32s("tokenizer.ggml.suppress_tokens")?
+                .unwrap_or_default()
+                .iter()
+                .filter_map(|&id| u32::try_from(id).ok().filter(known))
+                .collect(),
             name: metadata.opt_string("general.name")?.map(str::to_owned),
             tokens,
         })

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::reference::{Tiny, best, check_load, log_probability};
+use crate::suite::gguf_keys::changed;
 use rocmforge_ggml::CpuBackend;
 use rocmforge_models::generate::{
     Completion, Event, FinishReason, GenerateError, Generator, Prompt, PromptCounts, Request, RequestId, Stats,
@@ -72,6 +73,28 @@ fn expected(prompt: &[u32], config: &SamplerConfig, tokens: usize) -> Vec<u32> {
         logits = engine.decode(sequence, id).expect("runs");
     }
     drawn
+}
+
+/// `tokenizer.ggml.suppress_tokens`: with the best token in it the second best is drawn.
+#[test]
+fn suppressed_tokens_are_not_drawn() {
+    let prompt = ids(5, 9);
+    let first = expected(&prompt, &SamplerConfig::greedy(), 1)[0];
+    let tiny = Tiny::all().into_iter().find(|tiny| tiny.file == "llama.gguf");
+    let list: Vec<i32> = vec![first as i32, -1, 5_000];
+    let more = [("tokenizer.ggml.suppress_tokens", list.into())];
+    let model = changed(&tiny.expect("a committed model").gguf(), &[], &more).expect("a model");
+    let tokenizer = model.tokenizer().expect("the file has one");
+    assert_eq!(tokenizer.suppressed().iter().copied().collect::<Vec<_>>(), [first]);
+    let mut generator = Generator::new(engine(64, 64), tokenizer);
+    let completion = generator.run(greedy(prompt.clone(), 8)).expect("tokens");
+    let drawn: Vec<u32> = completion.tokens.iter().map(|token| token.id).collect();
+    let banned = SamplerConfig {
+        logit_bias: vec![(first, f32::NEG_INFINITY)],
+        ..SamplerConfig::greedy()
+    };
+    assert_eq!(drawn, expected(&prompt, &banned, 8));
+    assert!(!drawn.contains(&first));
 }
 
 /// What came of each request.
