@@ -102,7 +102,7 @@ fn a_tensor_too_few_or_too_many_is_refused_by_name() {
                     assert_eq!(*missing, apart, "{}", tiny.file);
                 }
                 // Both branches side by side, and a bias of the norm that is not there.
-                Some(ModelError::UnusedTensor { name: unused }) if tiny.file == "stablelm.gguf" => {
+                Some(ModelError::UnusedTensor { name: unused, .. }) if tiny.file == "stablelm.gguf" => {
                     assert_eq!(*unused, name.replace(".weight", ".bias"), "{}", tiny.file);
                 }
                 Some(error) => panic!("{}: {name}: {error}", tiny.file),
