@@ -30,17 +30,19 @@ pub enum TokenizerError {
         supported: String,
     },
     /// The pre-tokenizer is not in the table.
-    #[error("pre-tokenizer `{}` is not known; known: {known}", shortened(name))]
+    #[error("pre-tokenizer `{}` is not known; known kinds: {known}", shortened(name))]
     UnknownPreTokenizer {
         /// The value of `tokenizer.ggml.pre`.
         name: String,
-        /// The known names.
+        /// A name of each known kind.
         known: String,
     },
     /// Byte-level BPE without a pre-tokenizer's name. No default fits most models, so none is taken.
-    #[error("`tokenizer.ggml.pre` is missing: convert the model again, or set it to one of: {known}")]
+    #[error(
+        "`tokenizer.ggml.pre` is missing: convert the model again, or set it to the name of its kind, such as: {known}"
+    )]
     MissingPreTokenizer {
-        /// The known names.
+        /// A name of each known kind.
         known: String,
     },
     /// There are no tokens.
