@@ -3,10 +3,10 @@
 use rocmforge_ggml::{GluKind, TensorId, Unary};
 
 use crate::ModelError;
-use crate::config::{DecoderConfig, ExpertsConfig, RopeFactors};
+use crate::config::{DecoderConfig, ExpertsConfig, RecurrentKind, RopeFactors};
 use crate::layers::{
     Attention, AttentionShape, Bias, Decoder, DeltaNet, Experts, ExpertsNames, Gated, GatedNames, GatedUnit, Layer,
-    Linear, NetworkRule, Norm, NormRule, Part, Plain, QueryNorm, SharedExpert, Sublayer,
+    Linear, NetworkRule, Norm, NormRule, Part, Plain, QueryNorm, SharedExpert, ShortConv, Sublayer,
 };
 use crate::step::{NormOffset, Place, Tensors};
 use crate::weights::{LinearNames, Name};
@@ -167,7 +167,10 @@ impl Dense {
         };
         let recurrent = (c.recurrent.as_ref()).filter(|recurrent| recurrent.layers.get(index) == Some(&true));
         let attention: Box<dyn Part> = match recurrent {
-            Some(recurrent) => Box::new(DeltaNet::new(t, recurrent, c.width, rule)?),
+            Some(recurrent) => match recurrent.kind {
+                RecurrentKind::ShortConv => Box::new(ShortConv::new(t, c.width, recurrent.taps)?),
+                RecurrentKind::DeltaNet(net) => Box::new(DeltaNet::new(t, net, c.width, recurrent.taps, rule)?),
+            },
             None => Box::new(Attention::new(t, self.attention(c, index, factors, rule))?),
         };
         let [before_network, after_network] = self.norms.network;

@@ -35,8 +35,7 @@ pub(super) const GPT_OSS: Architecture = Architecture {
                 rules::GGUF_WINDOW_LAYERS,
                 "expert_gating_func expert_weights_norm",
             ],
-            has: "attention.sliding_window expert_count expert_feed_forward_length expert_gating_func expert_used_count \
-                expert_weights_norm expert_weights_scale",
+            has: "attention.sliding_window expert_count expert_feed_forward_length expert_used_count expert_weights_scale",
             ..rules::GGUF
         },
         ..GGUF

@@ -10,6 +10,7 @@ use crate::config::rules::{
 };
 use crate::keys::Known;
 use crate::layers::ExpertsNames;
+use crate::weights::LinearNames;
 
 /// What the others are compared with. Mixtral is a Llama with experts.
 pub(super) const LLAMA: Architecture = Architecture {
@@ -58,7 +59,8 @@ pub(super) const JSON: Rules = Rules {
     rotated: Rotated::All,
     norm: NormKind::Rms,
     factors: Factors::None,
-    delta_net: None,
+    recurrent: None,
+    output_norm: LinearNames::new("output_norm", "model.norm"),
     predictors: false,
     original_context: None,
     output: OutputMatrix::Own,

@@ -73,8 +73,7 @@ pub(super) const MINIMAX_M2: Architecture = Architecture {
                 rules::GGUF_WINDOW_LAYERS,
                 "expert_feed_forward_length expert_weights_norm",
             ],
-            has: "expert_count expert_feed_forward_length expert_gating_func expert_used_count expert_weights_norm \
-                expert_weights_scale",
+            has: "expert_count expert_gating_func expert_used_count expert_weights_scale",
             ..rules::GGUF
         },
         ..GGUF
@@ -109,8 +108,8 @@ pub(super) const ERNIE4_5_MOE: Architecture = Architecture {
                 rules::GGUF_WINDOW_LAYERS,
                 "expert_shared_count expert_weights_norm",
             ],
-            has: "expert_count expert_feed_forward_length expert_shared_count expert_shared_feed_forward_length expert_used_count \
-                expert_weights_norm expert_weights_scale interleave_moe_layer_step leading_dense_block_count rope.dimension_sections",
+            has: "expert_count expert_feed_forward_length expert_shared_feed_forward_length expert_used_count expert_weights_scale \
+                interleave_moe_layer_step leading_dense_block_count rope.dimension_sections",
             ..rules::GGUF
         },
         ..ERNIE4_5.gguf
@@ -142,8 +141,7 @@ pub(super) const HUNYUAN_MOE: Architecture = Architecture {
                 rules::GGUF_WINDOW_LAYERS,
                 "expert_feed_forward_length expert_shared_count expert_weights_norm",
             ],
-            has: "expert_count expert_feed_forward_length expert_shared_count expert_shared_feed_forward_length expert_used_count \
-                expert_weights_norm expert_weights_scale",
+            has: "expert_count expert_shared_feed_forward_length expert_used_count expert_weights_scale",
             ..rules::GGUF
         },
         ..HUNYUAN.gguf
@@ -177,8 +175,8 @@ pub(super) const GRANITE: Architecture = Architecture {
                 rules::GGUF_WINDOW_LAYERS,
                 "expert_feed_forward_length expert_shared_count expert_weights_norm",
             ],
-            has: "embedding_scale expert_count expert_feed_forward_length expert_shared_count expert_shared_feed_forward_length \
-                expert_used_count expert_weights_norm expert_weights_scale logit_scale residual_scale",
+            has: "embedding_scale expert_count expert_shared_feed_forward_length expert_used_count expert_weights_scale logit_scale \
+                residual_scale",
             ..rules::GGUF
         },
         ..GGUF

@@ -4,6 +4,7 @@ pub(crate) mod bert;
 mod dense;
 mod gemma;
 mod gpt_oss;
+mod lfm2;
 mod llama;
 mod mixtures;
 mod phi;
@@ -63,6 +64,8 @@ pub const ARCHITECTURES: &[Architecture] = &[
     qwen35::QWEN35,
     qwen35::QWEN35MOE,
     qwen35::QWEN3NEXT,
+    lfm2::LFM2,
+    lfm2::LFM2MOE,
     gemma::GEMMA2,
     gemma::GEMMA3,
     phi::PHI3,

@@ -5,7 +5,7 @@ use rocmforge_ggml::RopeStyle;
 use super::dense::{Dense, LayerNorms};
 use super::llama::GGUF;
 use super::{Architecture, Compose};
-use crate::config::rules::{self, ExpertKeys, Experts, Rules, SharedExpert, SharedWidth};
+use crate::config::rules::{self, ExpertKeys, Experts, Recurrent, Rules, SharedExpert, SharedWidth};
 use crate::keys::Known;
 use crate::layers::{Bias, QueryNorm};
 
@@ -15,7 +15,7 @@ pub(super) const QWEN35: Architecture = Architecture {
         name: "qwen35",
         pairs: RopeStyle::HalfSplit,
         sections: Some(RopeStyle::HalfSplit),
-        delta_net: Some(false),
+        recurrent: Some(Recurrent::DeltaNet { neighbours: false }),
         predictors: true,
         known: Known {
             has: HAS,
@@ -69,7 +69,7 @@ pub(super) const QWEN35MOE: Architecture = Architecture {
 pub(super) const QWEN3NEXT: Architecture = Architecture {
     gguf: Rules {
         name: "qwen3next",
-        delta_net: Some(true),
+        recurrent: Some(Recurrent::DeltaNet { neighbours: true }),
         ..QWEN35MOE.gguf
     },
     ..QWEN35

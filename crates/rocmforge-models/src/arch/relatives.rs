@@ -39,7 +39,7 @@ pub(super) const ERNIE4_5: Architecture = Architecture {
         pairs: RopeStyle::Interleaved,
         sections: Some(RopeStyle::Interleaved),
         known: Known {
-            has: "expert_count expert_used_count rope.dimension_sections",
+            has: "rope.dimension_sections",
             // The file may state experts, and no layer has them.
             ignored: &[
                 rules::GGUF_IGNORED,
@@ -133,7 +133,6 @@ pub(super) const EXAONE4: Architecture = Architecture {
                 rules::GGUF_WINDOW_LAYERS,
                 "attention.sliding_window",
             ],
-            has: "attention.sliding_window",
             ..rules::GGUF
         },
         ..GGUF

@@ -7,6 +7,7 @@ pub(crate) mod rules;
 use rocmforge_ggml::{Rope, RopeScaling, RopeStyle};
 
 use crate::arch::Architecture;
+use crate::weights::LinearNames;
 
 /// A value for each layer: one for all, or one of its own for each.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -172,19 +173,35 @@ pub struct SharedExpertConfig {
 pub struct RecurrentConfig {
     /// Whether each layer is one.
     pub layers: Vec<bool>,
+    /// Tokens that their convolution sees.
+    pub taps: usize,
+    /// What they compute beside it.
+    pub kind: RecurrentKind,
+}
+
+/// Kinds of recurrent layers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecurrentKind {
+    /// A convolution alone.
+    ShortConv,
+    /// A gated delta net.
+    DeltaNet(DeltaNetConfig),
+}
+
+/// Sizes of a gated delta net.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeltaNetConfig {
     /// Heads of values, each with a matrix.
     pub heads: usize,
     /// Heads of queries and keys.
     pub key_heads: usize,
     /// Elements of a head of queries, keys or values.
     pub dim: usize,
-    /// Tokens that the convolution sees.
-    pub taps: usize,
     /// The heads of values of one head of keys are neighbours; else they come in turn.
     pub neighbours: bool,
 }
 
-impl RecurrentConfig {
+impl DeltaNetConfig {
     /// Channels of the convolution: queries, keys and values.
     pub(crate) const fn channels(&self) -> usize {
         (2 * self.key_heads + self.heads) * self.dim
@@ -222,6 +239,8 @@ pub struct DecoderConfig {
     pub norm_eps: f32,
     /// Kind of the norms.
     pub(crate) norm: rules::NormKind,
+    /// Names of the norm before the output matrix.
+    pub(crate) output_norm: LinearNames,
     /// Factor on attention scores, if not one over the square root of the head's elements.
     pub attention_scale: Option<f32>,
     /// Rotary embedding.

@@ -6,8 +6,11 @@ use rocmforge_gguf::{Array, Gguf, Metadata, Value};
 use serde::Deserialize;
 
 use super::rope::{self, Sizes};
-use super::rules::{ExpertWidth, Factors, NormKind, Rotated, Rules, SharedWidth, Window};
-use super::{DecoderConfig, ExpertGate, ExpertsConfig, OutputMatrix, PerLayer, RecurrentConfig, SharedExpertConfig};
+use super::rules::{ExpertWidth, Factors, NormKind, Recurrent, Rotated, Rules, SharedWidth, Window};
+use super::{
+    DecoderConfig, DeltaNetConfig, ExpertGate, ExpertsConfig, OutputMatrix, PerLayer, RecurrentConfig, RecurrentKind,
+    SharedExpertConfig,
+};
 use crate::ModelError;
 use crate::arch::Architecture;
 use crate::error::shortened;
@@ -35,7 +38,6 @@ const EMBEDDING_FACTOR: Key = Key("embedding_scale", "embedding_multiplier");
 const BRANCH_FACTOR: Key = Key("residual_scale", "residual_multiplier");
 const LOGIT_FACTOR: Key = Key("logit_scale", "logit_scale logits_scaling");
 const FINETUNED: Key = Key("rope.scaling.finetuned", "");
-const ROTATED: Key = Key("", "no_rope_layers");
 const TIED: Key = Key("", "tie_word_embeddings");
 const WINDOW: Key = Key("attention.sliding_window", "sliding_window");
 const WINDOW_ON: Key = Key("", "use_sliding_window");
@@ -56,6 +58,8 @@ const EXPERT_GATE: Key = Key("expert_gating_func", "");
 const FIRST_DENSE: Key = Key("leading_dense_block_count", "first_k_dense_replace");
 const RECURRENT: Key = Key("attention.recurrent_layers", "");
 const ATTENTION_INTERVAL: Key = Key("full_attention_interval", "");
+const SHORT_TAPS: Key = Key("shortconv.l_cache", "");
+const TAPS: Within = Within(2..=64, "it must be 2 to 64");
 const CONV_TAPS: Key = Key("ssm.conv_kernel", "");
 const STATE_DIM: Key = Key("ssm.state_size", "");
 const KEY_HEADS: Key = Key("ssm.group_count", "");
@@ -169,10 +173,20 @@ impl DecoderConfig {
         let layers = blocks.checked_sub(predictors).filter(|&layers| layers > 0);
         let layers = layers.ok_or_else(|| k.refuse(PREDICTORS, predictors, "there must be other layers, too"))?;
         let width = k.size(WIDTH, &SIZE, None)?;
-        let heads = k.sizes(HEADS, layers, &COUNT, None)?;
+        let short = rules.recurrent == Some(Recurrent::ShortConv);
+        let heads = match short {
+            true => heads_or_none(k, HEADS, layers, &COUNT)?.0,
+            false => k.sizes(HEADS, layers, &COUNT, None)?,
+        };
         let context = k.size(CONTEXT, &SIZE, None)?;
         let absent = k.unless_null(KV_HEADS, rules.kv_heads).map(PerLayer::all);
-        let kv_heads = k.sizes(KV_HEADS, layers, &DIVISOR, absent.or(Some(heads.clone())))?;
+        let (kv_heads, attends) = match short {
+            true => heads_or_none(k, KV_HEADS, layers, &DIVISOR)?,
+            false => {
+                let found = k.sizes(KV_HEADS, layers, &DIVISOR, absent.or(Some(heads.clone())))?;
+                (found, vec![true; layers])
+            }
+        };
         for layer in 0..layers {
             if !heads.of(layer).is_multiple_of(kv_heads.of(layer)) {
                 return Err(k.refuse(KV_HEADS, kv_heads.of(layer), DIVISOR.1));
@@ -196,10 +210,7 @@ impl DecoderConfig {
         };
         let ff = k.sizes(FF, layers, &SIZE, None)?;
         let experts = experts(k, rules, ff.of(0), layers)?;
-        let recurrent = rules
-            .delta_net
-            .map(|neighbours| delta_net(k, neighbours, layers))
-            .transpose()?;
+        let recurrent = (rules.recurrent.map(|kind| recurrent(k, kind, &attends))).transpose()?;
         let original_context = match rules.original_context {
             Some(_) => k.take(rope::ORIGINAL_CONTEXT)?,
             None => None,
@@ -236,6 +247,7 @@ impl DecoderConfig {
                 NormKind::Layer => k.number(LAYER_EPS, &NOT_NEGATIVE, None)?,
             },
             norm: rules.norm,
+            output_norm: rules.output_norm,
             attention_scale: k.factor(SCALE)?.or(divisor.map(|divisor| 1.0 / divisor.sqrt())),
             rope,
             rope_factors,
@@ -316,7 +328,8 @@ fn experts(k: &mut Keys<'_>, rules: &Rules, ff: usize, layers: usize) -> Result<
                 SharedWidth::StatedOrNone => width(k, SHARED_EXPERT_FF)?,
                 SharedWidth::OfCount => {
                     let count = k.take(SHARED_EXPERTS)?.unwrap_or(0);
-                    (count > 0).then(|| inner.unwrap_or(ff).saturating_mul(count))
+                    let part = ff / used.unwrap_or(1).max(1);
+                    (count > 0).then(|| inner.unwrap_or(part).saturating_mul(count))
                 }
             };
             let shared = |inner| -> Result<_, ModelError> {
@@ -381,8 +394,29 @@ fn experts(k: &mut Keys<'_>, rules: &Rules, ff: usize, layers: usize) -> Result<
     }))
 }
 
-/// Layers with a gated delta net, and their sizes.
-fn delta_net(k: &mut Keys<'_>, neighbours: bool, layers: usize) -> Result<RecurrentConfig, ModelError> {
+/// Recurrent layers: which, and their sizes. `attends` says which layers have heads of keys.
+fn recurrent(k: &mut Keys<'_>, kind: Recurrent, attends: &[bool]) -> Result<RecurrentConfig, ModelError> {
+    let layers = attends.len();
+    match kind {
+        Recurrent::ShortConv => Ok(RecurrentConfig {
+            layers: attends.iter().map(|attends| !attends).collect(),
+            taps: k.size(SHORT_TAPS, &TAPS, None)?,
+            kind: RecurrentKind::ShortConv,
+        }),
+        Recurrent::DeltaNet { neighbours } => {
+            let interval: usize = k.take(ATTENTION_INTERVAL)?.unwrap_or(4);
+            let by_interval = |layer: usize| (layer + 1).checked_rem(interval) != Some(0);
+            let listed = flags(k, RECURRENT, layers)?;
+            Ok(RecurrentConfig {
+                layers: listed.unwrap_or_else(|| (0..layers).map(by_interval).collect()),
+                taps: k.size(CONV_TAPS, &TAPS, None)?,
+                kind: RecurrentKind::DeltaNet(delta_net(k, neighbours)?),
+            })
+        }
+    }
+}
+
+fn delta_net(k: &mut Keys<'_>, neighbours: bool) -> Result<DeltaNetConfig, ModelError> {
     let size = |k: &mut Keys<'_>, key| k.size(key, &COUNT, None);
     let (heads, key_heads) = (size(k, VALUE_HEADS)?, size(k, KEY_HEADS)?);
     if !heads.is_multiple_of(key_heads) {
@@ -393,18 +427,30 @@ fn delta_net(k: &mut Keys<'_>, neighbours: bool, layers: usize) -> Result<Recurr
     if heads.checked_mul(dim) != Some(inner) {
         return Err(k.refuse(INNER, inner, "it must be the value heads times the size of a state"));
     }
-    let taps = k.size(CONV_TAPS, &Within(2..=64, "it must be 2 to 64"), None)?;
-    let interval: usize = k.take(ATTENTION_INTERVAL)?.unwrap_or(4);
-    let by_interval = |layer: usize| (layer + 1).checked_rem(interval) != Some(0);
-    let listed = flags(k, RECURRENT, layers)?;
-    Ok(RecurrentConfig {
-        layers: listed.unwrap_or_else(|| (0..layers).map(by_interval).collect()),
+    Ok(DeltaNetConfig {
         heads,
         key_heads,
         dim,
-        taps,
         neighbours,
     })
+}
+
+/// Heads of the layers, of which those with a short convolution have none: they are given those of another layer, and nothing uses them.
+fn heads_or_none(
+    k: &mut Keys<'_>,
+    key: Key,
+    layers: usize,
+    within: &Within,
+) -> Result<(PerLayer, Vec<bool>), ModelError> {
+    let found = k.sizes(key, layers, &Within(0..=*within.0.end(), within.1), None)?;
+    let attends: Vec<bool> = (0..layers).map(|layer| found.of(layer) > 0).collect();
+    let some = (0..layers).map(|layer| found.of(layer)).find(|&heads| heads > 0);
+    let some = some.ok_or_else(|| k.refuse(key, 0, "a layer with attention must have heads"))?;
+    let heads = PerLayer::each((0..layers).map(|layer| match found.of(layer) {
+        0 => some,
+        heads => heads,
+    }));
+    Ok((heads.unwrap_or(PerLayer::all(some)), attends))
 }
 
 /// Factors on embeddings, on the results of branches, and on logits.
@@ -432,15 +478,7 @@ fn rotated(k: &mut Keys<'_>, rules: &Rules, windowed: &[bool]) -> Result<PerLaye
         Rotated::Windowed => windowed.to_vec(),
         Rotated::WindowedIfAny => windowed.iter().map(|&windowed| windowed || !any).collect(),
         Rotated::Finetuned => vec![k.take(FINETUNED)?.unwrap_or(true); layers],
-        Rotated::AllBut(period) => match k.take::<Vec<u8>>(ROTATED)? {
-            None => (1..=layers).map(|layer| !layer.is_multiple_of(period)).collect(),
-            // In transformers 1 stands for a layer with rotary embedding.
-            Some(flags) if flags.len() == layers => flags.iter().map(|&flag| flag != 0).collect(),
-            Some(flags) => {
-                let value = format!("{} entries", flags.len());
-                return Err(k.refuse(ROTATED, value, "there must be one for each layer"));
-            }
-        },
+        Rotated::AllBut(period) => (1..=layers).map(|layer| !layer.is_multiple_of(period)).collect(),
     };
     Ok(PerLayer::each(rotated).unwrap_or(PerLayer::all(true)))
 }

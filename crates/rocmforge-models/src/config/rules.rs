@@ -6,6 +6,7 @@ use rocmforge_ggml::RopeStyle;
 
 use super::{ChoiceBias, ExpertGate, OutputMatrix};
 use crate::keys::Known;
+use crate::weights::LinearNames;
 
 /// Which layers see a sliding window only.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -53,6 +54,18 @@ pub(crate) enum WindowRope {
     Unscaled,
     /// Without a rule for long contexts, and with a base of its own: this where its key is absent.
     Own(f32),
+}
+
+/// Recurrent layers in place of attention.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Recurrent {
+    /// Gated delta nets, in layers of a list or of an interval.
+    DeltaNet {
+        /// The heads of values of one head of keys are neighbours.
+        neighbours: bool,
+    },
+    /// Short convolutions, in layers without heads.
+    ShortConv,
 }
 
 /// Layers with rotary embedding. Without, attention does not know positions.
@@ -124,8 +137,9 @@ pub(crate) struct Rules {
     pub(crate) rotated: Rotated,
     pub(crate) norm: NormKind,
     pub(crate) factors: Factors,
-    /// Some layers have a gated delta net in place of attention; of these, whether value heads of one key head are neighbours.
-    pub(crate) delta_net: Option<bool>,
+    pub(crate) recurrent: Option<Recurrent>,
+    /// Name of the norm before the output matrix.
+    pub(crate) output_norm: LinearNames,
     /// Layers behind the others may predict further tokens.
     pub(crate) predictors: bool,
     /// `original_max_position_embeddings` of the file itself, where the model has this setting and the key is absent.

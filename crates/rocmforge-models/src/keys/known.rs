@@ -13,7 +13,7 @@ pub(crate) struct Known {
     pub(crate) ignored: &'static [&'static str],
     /// Keys with the values that ask for what is computed anyway.
     pub(crate) fixed: &'static [&'static [(&'static str, &'static str)]],
-    /// Features with the keys that turn them on: these must be 0, false or empty.
+    /// Features with the keys that turn them on: these must be 0, false or empty, unless they are ignored.
     pub(crate) features: &'static [&'static [(&'static str, &'static str)]],
     /// Keys of such features that this model has.
     pub(crate) has: &'static str,
@@ -42,7 +42,7 @@ impl Known {
     pub(super) fn features(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
         let rows = self.features.iter().flat_map(|list| list.iter());
         let all = rows.flat_map(|&(feature, keys)| keys.split(' ').map(move |key| (feature, key)));
-        all.filter(|(_, key)| !has(self.has, key))
+        all.filter(|(_, key)| !has(self.has, key) && !self.ignores(key))
     }
 }
 

@@ -9,7 +9,6 @@ use crate::step::{Network, Place, StepGraph, Tensors};
 use crate::weights::{LinearNames, Name};
 
 const EMBEDDING: Name = Name::new("token_embd.weight", "model.embed_tokens.weight");
-const OUTPUT_NORM: LinearNames = LinearNames::new("output_norm", "model.norm");
 const OUTPUT: LinearNames = LinearNames::new("output", "lm_head");
 /// Heads of other tasks: scores and embeddings of whole texts.
 const OTHER_HEADS: [Name; 7] = [
@@ -69,7 +68,7 @@ impl Decoder {
         for head in OTHER_HEADS {
             t.allow(head);
         }
-        let norm = Norm::new(t, OUTPUT_NORM, c.width, rule)?;
+        let norm = Norm::new(t, c.output_norm, c.width, rule)?;
         let layers = (0..c.layers).map(|index| {
             t.at(Place::Layer(index));
             layer(t, index)

@@ -7,7 +7,7 @@ use rocmforge_ggml::{GgmlResult, Op, TensorId, Unary};
 use super::{Linear, Norm, NormRule, Part};
 use crate::ModelError;
 use crate::cache::State;
-use crate::config::RecurrentConfig;
+use crate::config::DeltaNetConfig;
 use crate::step::{StepGraph, Tensors};
 use crate::weights::{LinearNames, Name};
 
@@ -35,7 +35,9 @@ enum Factors {
 /// The gated delta net of one layer.
 #[derive(Debug)]
 pub(crate) struct DeltaNet {
-    config: RecurrentConfig,
+    config: DeltaNetConfig,
+    /// Tokens that the convolution sees.
+    seen: usize,
     /// Added to the square of a key's length.
     eps: f32,
     all: Linear,
@@ -60,16 +62,13 @@ impl DeltaNet {
     /// A weight is missing or has another shape.
     pub(crate) fn new(
         t: &mut Tensors<'_>,
-        config: &RecurrentConfig,
+        config: DeltaNetConfig,
         width: usize,
+        seen: usize,
         rule: NormRule,
     ) -> Result<Self, ModelError> {
-        let &RecurrentConfig {
-            heads,
-            key_heads,
-            dim,
-            taps,
-            ..
+        let DeltaNetConfig {
+            heads, key_heads, dim, ..
         } = config;
         let (channels, inner) = (config.channels(), heads * dim);
         let factors = match t.has(BETA_ALPHA.weight)? {
@@ -93,17 +92,18 @@ impl DeltaNet {
             "checked when the configuration was read"
         );
         Ok(Self {
-            config: config.clone(),
+            config,
+            seen,
             eps: rule.eps,
             all: linear(t, ALL, [channels, width])?,
             gate: linear(t, GATE, [inner, width])?,
             factors,
-            taps: t.floats(TAPS, [channels, taps])?,
+            taps: t.floats(TAPS, [channels, seen])?,
             decay: t.vector(DECAY, None, heads)?,
             step: t.vector(STEP, None, heads)?,
             norm: Norm::new(t, NORM, dim, rule)?,
             output: linear(t, OUTPUT, [width, inner])?,
-            inputs: t.state(channels * (taps - 1)),
+            inputs: t.state(channels * (seen - 1)),
             state: t.state(heads * dim * dim),
         })
     }
@@ -135,13 +135,13 @@ impl DeltaNet {
 
     /// A key head's rows for each of its value heads, where value heads of one key head are neighbours; the op takes them in turn.
     fn spread(&self, g: &mut StepGraph<'_>, x: TensorId) -> GgmlResult<TensorId> {
-        let &RecurrentConfig {
+        let DeltaNetConfig {
             heads,
             key_heads,
             dim,
             neighbours,
             ..
-        } = &self.config;
+        } = self.config;
         if !neighbours || heads == key_heads {
             return Ok(x);
         }
@@ -158,16 +158,12 @@ impl DeltaNet {
 
 impl Part for DeltaNet {
     fn build(&self, g: &mut StepGraph<'_>, x: TensorId) -> GgmlResult<TensorId> {
-        let &RecurrentConfig {
-            heads,
-            key_heads,
-            dim,
-            taps,
-            ..
-        } = &self.config;
+        let DeltaNetConfig {
+            heads, key_heads, dim, ..
+        } = self.config;
         let (tokens, keys, channels) = (g.tokens(), key_heads * dim, self.config.channels());
         let all = self.all.build(g, x)?;
-        let all = g.recur(Op::SsmConv, self.inputs, &[channels, taps - 1], &[all, self.taps])?;
+        let all = g.recur(Op::SsmConv, self.inputs, &[channels, self.seen - 1], &[all, self.taps])?;
         let all = g.push(Op::Unary(Unary::Silu), &[all])?;
         let mut part = |first, heads: usize| {
             let columns = g.columns(all, first..first + heads * dim)?;

@@ -11,6 +11,7 @@ mod feed_forward;
 mod linear;
 mod norm;
 mod self_attention;
+mod short_conv;
 
 use rocmforge_ggml::{GgmlResult, Op, TensorId};
 
@@ -22,6 +23,7 @@ pub(crate) use feed_forward::{Gated, GatedNames, GatedUnit, NetworkRule, Plain};
 pub(crate) use linear::{Bias, Linear};
 pub(crate) use norm::{Norm, NormRule};
 pub(crate) use self_attention::SelfAttention;
+pub(crate) use short_conv::ShortConv;
 
 use crate::step::StepGraph;
 

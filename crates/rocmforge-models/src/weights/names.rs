@@ -46,7 +46,7 @@ impl Name {
 }
 
 /// Names of the tensors of a linear map.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct LinearNames {
     pub(crate) weight: Name,
     pub(crate) bias: Name,

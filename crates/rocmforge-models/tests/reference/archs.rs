@@ -24,6 +24,8 @@ pub(crate) const ARCHS: &[&str] = &[
     "granitemoe-moe",
     "hunyuan-dense-dense",
     "hunyuan-moe-moe",
+    "lfm2-dense",
+    "lfm2moe-moe",
     "llama-dense",
     "llama-moe",
     "minimax-m2-moe",

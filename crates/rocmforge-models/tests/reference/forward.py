@@ -59,6 +59,8 @@ ARCHITECTURES = {
         "shared_gate": False,
     },
     "minimax-m2": {"rope": "half", "choice": "sigmoid", "query_norm": "whole"},
+    # A short convolution in layers that have its tensors.
+    "lfm2moe": {"rope": "half", "choice": "sigmoid", "output_norm": "token_embd_norm"},
     # A gated delta net in layers that have its tensors; the query has a gate. key_head: of a value head.
     "qwen35": {"rope": "half", "network_norm": "post_attention_norm", "gated": True, "key_head": "in_turn"},
     "qwen3next": {"rope": "half", "network_norm": "post_attention_norm", "gated": True, "key_head": "neighbours"},
@@ -113,7 +115,7 @@ class Model:
         self.window = key("attention.sliding_window", 0) if "window_period" in self.rule else 0
         period = self.rule.get("window_period")
         self.windowed = [bool(period) and number % period < period - 1 for number in range(self.layers)]
-        head = key("attention.key_length", self.width // self.heads[0])
+        head = key("attention.key_length", self.width // max(self.heads))
         # Layers with a window may have heads of another length, of which they rotate another part.
         differ = lambda stated, windows: [windows if w else s for w, s in zip(self.windowed, of_layers(stated))]
         self.head = differ(head, key("attention.key_length_swa", head)) if self.window else of_layers(head)
@@ -135,7 +137,7 @@ class Model:
 
         load = lambda name: file.tensor(name).astype(np.float64) if name in file else None
         self.embedding = load("token_embd.weight")
-        self.output_norm, self.output_norm_bias = load("output_norm.weight"), load("output_norm.bias")
+        self.output_norm, self.output_norm_bias = load(self.rule.get("output_norm", "output_norm") + ".weight"), load("output_norm.bias")
         output = load("output.weight")
         self.output = self.embedding if output is None else output
         self.output_bias = load("output.bias") if "output.bias" in file else 0
@@ -307,6 +309,16 @@ class Model:
         out = self.rms(out, block["ssm_norm"]) * gate
         return out.reshape(len(h), -1) @ block["ssm_out"].T
 
+    def short_conv(self, number, block, h):
+        """The convolution of b * u, times c."""
+        b, c, u = np.split(h @ block["shortconv.in_proj"].T, 3, axis=1)
+        taps = block["shortconv.conv"].T
+        before = np.zeros((len(taps) - 1, self.width)) if self.inputs[number] is None else self.inputs[number]
+        seen = np.concatenate([before, b * u])
+        self.inputs[number] = seen[len(h) :]
+        convolved = np.stack([(seen[row : row + len(taps)] * taps).sum(axis=0) for row in range(len(h))])
+        return (c * convolved) @ block["shortconv.out_proj"].T
+
     def experts(self, block, h):
         """Each row through the experts with the largest scores; with `normalised` their factors sum up to 1."""
         scores = h @ block["ffn_gate_inp"].T + block.get("ffn_gate_inp.bias", 0)
@@ -360,8 +372,12 @@ class Model:
         network_norm = self.rule.get("network_norm", "ffn_norm")
         for number, block in enumerate(self.blocks):
             first = self.norm(x, block, "attn_norm") if "attn_norm" in block else x
-            recurrent = "ssm_a" in block
-            out = self.delta_net(number, block, first) if recurrent else self.attention(number, block, first, positions)
+            if "ssm_a" in block:
+                out = self.delta_net(number, block, first)
+            elif "shortconv.conv" in block:
+                out = self.short_conv(number, block, first)
+            else:
+                out = self.attention(number, block, first, positions)
             if network_norm not in block and network_norm is not None:
                 # Both branches see the same rows.
                 x = x + out + self.feed_forward(block, first)

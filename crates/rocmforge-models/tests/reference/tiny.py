@@ -390,6 +390,23 @@ MODELS = {
         "norms": ["attn_norm", "post_attention_norm"],
         "delta_net": "joined",
     },
+    # Short convolutions in two of three layers, experts in all but the first.
+    "lfm2moe": {
+        "arch": "lfm2moe",
+        "weights": "f16",
+        "sizes": {"width": 32, "layers": 3, "heads": 4, "kv_heads": [0, 2, 0], "head": 8, "ff": 48, "tied": True},
+        "metadata": {
+            "shortconv.l_cache": 3,
+            "leading_dense_block_count": 1,
+            "expert_count": 5,
+            "expert_used_count": 2,
+            "expert_feed_forward_length": 24,
+            "expert_gating_func": 2,
+        },
+        "query_norm": "heads",
+        "choice_bias": True,
+        "output_norm": "token_embd_norm",
+    },
 }
 
 
@@ -494,7 +511,7 @@ def tensors(name):
 
     metadata_of = spec.get("metadata", {})
     weight("token_embd", VOCABULARY, width)
-    norm("output_norm", width)
+    norm(spec.get("output_norm", "output_norm"), width)
     if not size.get("tied"):
         weight("output", VOCABULARY, width)
         bias("output", VOCABULARY)
@@ -511,7 +528,11 @@ def tensors(name):
         norms = spec.get("norms", ["attn_norm", "ffn_norm"])
         if "attn_norm" in norms:
             norm(at + "attn_norm", width)
-        if spec.get("delta_net") and (number + 1) % metadata_of["full_attention_interval"]:
+        if kv_heads == 0:
+            weight(at + "shortconv.in_proj", 3 * width, width)
+            vector(at + "shortconv.conv.weight", random.standard_normal((width, metadata_of["shortconv.l_cache"])))
+            weight(at + "shortconv.out_proj", width, width)
+        elif spec.get("delta_net") and (number + 1) % metadata_of["full_attention_interval"]:
             sizes = (metadata_of["ssm." + key] for key in ["time_step_rank", "group_count", "state_size", "conv_kernel"])
             value_heads, key_heads, dim, taps = sizes
             weight(at + "attn_qkv", (2 * key_heads + value_heads) * dim, width)
@@ -539,7 +560,7 @@ def tensors(name):
             norm(at + "attn_q_norm", head)
             norm(at + "attn_k_norm", head)
         query_norm = spec.get("query_norm")
-        has_attention = found[-1][0] != at + "ssm_out.weight"
+        has_attention = found[-1][0] not in [at + "ssm_out.weight", at + "shortconv.out_proj.weight"]
         for part, count in [("q", heads), ("k", kv_heads)] if query_norm and has_attention else []:
             shape = {"heads": head, "whole": count * head, "of_heads": (count, head)}[query_norm]
             norm(f"{at}attn_{part}_norm", shape)
