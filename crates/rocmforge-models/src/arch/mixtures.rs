@@ -185,10 +185,11 @@ pub(super) const GRANITE: Architecture = Architecture {
     compose: Compose::Dense(Dense::UNSCALED),
 };
 
-/// The same under the name that converters give to those with experts.
+/// The same under the name that converters give to those with experts. llama.cpp does not ask whether it was trained with rotary embedding.
 pub(super) const GRANITE_MOE: Architecture = Architecture {
     gguf: Rules {
         name: "granitemoe",
+        rotated: Rotated::All,
         ..GRANITE.gguf
     },
     ..GRANITE

@@ -7,9 +7,6 @@ use rocmforge_testkit::{GpuLease, LeaseOptions, gpu, gpu_with, skip};
 use super::hybrid::{card_of, hybrid, part};
 use crate::reference::archs::{ARCHS, Judged, TOKENS, judge, models_or_skip};
 
-/// Largest normalized mean squared error.
-const NMSE: f64 = 1e-6;
-
 /// Tokens on a simulated card, where 128 take too long: past the window of 32 of those that have one.
 const FEW: usize = 40;
 
@@ -35,7 +32,7 @@ fn check(gpu: &GpuLease) {
                 ("two sequences", judged.beside(hybrid(gpu), fewer, [5, 3])),
             ],
         };
-        judge(name, NMSE, &errors, &mut wrong);
+        judge(name, &errors, &mut wrong);
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
@@ -90,7 +87,7 @@ fn every_architecture_equals_llama_cpp_with_a_part_of_the_memory() {
             assert!(budget.peak <= budget.budget, "{name} {way}: {budget:?}");
             (way, error)
         });
-        judge(name, NMSE, &errors, &mut wrong);
+        judge(name, &errors, &mut wrong);
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

@@ -47,7 +47,7 @@ ARCHITECTURES = {
         "window_rope": "same",
         "rotated": "windowed",
     },
-    "starcoder2": {"rope": "half", "norm": "layer", "gate": "plain"},
+    "starcoder2": {"rope": "half", "norm": "layer", "gate": "plain", "network_scales": False},
     "stablelm": {"rope": "half", "norm": "layer"},
     "granitemoe": {"rope": "pairs", "shared_gate": False},
     "hunyuan-moe": {"rope": "half", "query_norm": "rotated", "shared_gate": False},
@@ -127,7 +127,7 @@ class Model:
         granite = arch.startswith("granite")
         self.embedding_scale = key("embedding_scale", 1) if granite else 1
         self.branch_scale = key("residual_scale", 1) if granite else 1
-        self.logit_scale = key("logit_scale", 1)
+        self.logit_scale = key("logit_scale", 1) or 1
         self.logit_scale = 1 / self.logit_scale if granite else self.logit_scale
         self.expert_scale = key("expert_weights_scale", 1)
         if arch == "glm4moe":
@@ -172,7 +172,7 @@ class Model:
             theta = theta / load(f"rope_factors_{'long' if long else 'short'}.weight")
             self.magnitude = key("rope.scaling.attn_factor", 1.0)
         if key("rope.scaling.type") == "linear":
-            theta = theta / key("rope.scaling.factor")
+            theta = theta / (key("rope.scaling.factor") or 1)
         self.theta = theta
         # Layers with a window have a base of their own, and no scaling.
         window_rope = self.rule.get("window_rope", "own")
