@@ -64,7 +64,7 @@ pub(super) fn attention(
         table,
         blocks,
         positions,
-        sinks: sinks.as_deref(),
+        sinks,
     };
     let shape = Shape {
         heads: a.heads,

@@ -376,7 +376,7 @@ impl Paged {
         let kv_width = a.kv_heads * a.head_dim;
         let mut out = Vec::new();
         for (token, (&sequence, &position)) in self.sequence.iter().zip(&self.positions).enumerate() {
-            for head in 0..a.heads {
+            for (head, &sink) in sinks.iter().enumerate() {
                 let kv = head * a.kv_heads / a.heads * a.head_dim;
                 let first = a.window.map_or(0, |w| (position as usize + 1).saturating_sub(w));
                 let rows: Vec<usize> = (first..=position as usize)
@@ -394,7 +394,7 @@ impl Paged {
                         .map_or(scaled, |c| f64::from(c) * (scaled / f64::from(c)).tanh())
                 };
                 let weights: Vec<f64> = rows.iter().map(|&row| score(row).exp()).collect();
-                let sink = if a.sinks { f64::from(sinks[head]).exp() } else { 0.0 };
+                let sink = if a.sinks { f64::from(sink).exp() } else { 0.0 };
                 let total = weights.iter().sum::<f64>() + sink;
                 out.extend(
                     (0..a.head_dim)

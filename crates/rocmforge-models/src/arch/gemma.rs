@@ -62,7 +62,7 @@ pub(super) const GEMMA3: Architecture = Architecture {
         },
         ..JSON
     }],
-    compose: Compose::Dense(Dense {
+    compose: Compose::Dense(&Dense {
         query_norm: Some(QueryNorm::Heads),
         ..GEMMA
     }),
@@ -85,7 +85,7 @@ pub(super) const GEMMA2: Architecture = Architecture {
         ..GEMMA3.gguf
     },
     json: &[],
-    compose: Compose::Dense(GEMMA),
+    compose: Compose::Dense(&GEMMA),
 };
 
 /// Llama with GELU, norms around both branches, and scaled embeddings.

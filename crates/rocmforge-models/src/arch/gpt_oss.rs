@@ -41,7 +41,7 @@ pub(super) const GPT_OSS: Architecture = Architecture {
         ..GGUF
     },
     json: &[],
-    compose: Compose::Dense(Dense {
+    compose: Compose::Dense(&Dense {
         network: NetworkRule {
             // `swiglu_limit` of its config.json; GGUF has no key for it.
             unit: GatedUnit::Clamped { bound: 7.0 },

@@ -33,7 +33,7 @@ pub(super) const LFM2: Architecture = Architecture {
         ..GGUF
     },
     json: &[],
-    compose: Compose::Dense(Dense {
+    compose: Compose::Dense(&Dense {
         query_norm: Some(QueryNorm::Heads),
         output_bias: Bias::Unused,
         ..Dense::UNSCALED

@@ -34,7 +34,7 @@ pub(super) const LLAMA: Architecture = Architecture {
         ..GGUF
     },
     json: &[JSON, MISTRAL, MIXTRAL],
-    compose: Compose::Dense(Dense {
+    compose: Compose::Dense(&Dense {
         experts: ExpertsNames::MIXTRAL,
         ..Dense::PLAIN
     }),

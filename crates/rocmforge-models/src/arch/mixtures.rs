@@ -43,7 +43,7 @@ pub(super) const GLM4MOE: Architecture = Architecture {
         ..GGUF
     },
     json: &[],
-    compose: Compose::Dense(Dense {
+    compose: Compose::Dense(&Dense {
         norms: LayerNorms::BEFORE_RENAMED,
         query_norm: Some(QueryNorm::HeadsIfAny),
         ..Dense::UNSCALED
@@ -79,7 +79,7 @@ pub(super) const MINIMAX_M2: Architecture = Architecture {
         ..GGUF
     },
     json: &[],
-    compose: Compose::Dense(Dense {
+    compose: Compose::Dense(&Dense {
         query_norm: Some(QueryNorm::Whole),
         ..Dense::UNSCALED
     }),
@@ -182,7 +182,7 @@ pub(super) const GRANITE: Architecture = Architecture {
         ..GGUF
     },
     json: &[],
-    compose: Compose::Dense(Dense::UNSCALED),
+    compose: Compose::Dense(&Dense::UNSCALED),
 };
 
 /// The same under the name that converters give to those with experts. llama.cpp does not ask whether it was trained with rotary embedding.

@@ -38,7 +38,7 @@ type MakeDecoder = fn(&mut Tensors<'_>, &DecoderConfig, usize) -> Result<Decoder
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Compose {
     /// A decoder of dense layers.
-    Dense(Dense),
+    Dense(&'static Dense),
     /// Another decoder.
     #[cfg_attr(not(test), expect(dead_code, reason = "all decoders so far are dense"))]
     Decoder(MakeDecoder),

@@ -32,5 +32,5 @@ pub(super) const PHI3: Architecture = Architecture {
         known: rules::JSON,
         ..JSON
     }],
-    compose: Compose::Dense(Dense::UNSCALED),
+    compose: Compose::Dense(&Dense::UNSCALED),
 };

@@ -17,7 +17,7 @@ pub(super) const QWEN2: Architecture = Architecture {
         ..GGUF
     },
     json: &[QWEN2_JSON],
-    compose: Compose::Dense(Dense {
+    compose: Compose::Dense(&Dense {
         qkv_bias: true,
         ..Dense::UNSCALED
     }),
@@ -92,7 +92,7 @@ pub(super) const QWEN3: Architecture = Architecture {
         ..QWEN2.gguf
     },
     json: &[QWEN3_JSON],
-    compose: Compose::Dense(Dense {
+    compose: Compose::Dense(&Dense {
         query_norm: Some(QueryNorm::Heads),
         ..Dense::PLAIN
     }),

@@ -24,7 +24,7 @@ pub(super) const QWEN35: Architecture = Architecture {
         ..GGUF
     },
     json: &[],
-    compose: Compose::Dense(LAYERS),
+    compose: Compose::Dense(&LAYERS),
 };
 
 const LAYERS: Dense = Dense {

@@ -29,7 +29,7 @@ pub(super) const SMOLLM3: Architecture = Architecture {
         ..GGUF
     },
     json: &[],
-    compose: Compose::Dense(Dense::UNSCALED),
+    compose: Compose::Dense(&Dense::UNSCALED),
 };
 
 /// Ernie 4.5 without experts.
@@ -51,7 +51,7 @@ pub(super) const ERNIE4_5: Architecture = Architecture {
         ..GGUF
     },
     json: &[],
-    compose: Compose::Dense(Dense {
+    compose: Compose::Dense(&Dense {
         // llama.cpp loads it, and does not add it.
         output_bias: Bias::Unused,
         ..Dense::UNSCALED
@@ -71,7 +71,7 @@ pub(super) const HUNYUAN: Architecture = Architecture {
         ..GGUF
     },
     json: &[],
-    compose: Compose::Dense(Dense {
+    compose: Compose::Dense(&Dense {
         query_norm: Some(QueryNorm::RotatedHeads),
         ..Dense::UNSCALED
     }),
@@ -85,7 +85,7 @@ pub(super) const SEED_OSS: Architecture = Architecture {
         ..GGUF
     },
     json: &[],
-    compose: Compose::Dense(Dense {
+    compose: Compose::Dense(&Dense {
         norms: LayerNorms::BEFORE_RENAMED,
         ..Dense::UNSCALED
     }),
@@ -108,7 +108,7 @@ pub(super) const OLMO2: Architecture = Architecture {
         ..GGUF
     },
     json: &[],
-    compose: Compose::Dense(Dense {
+    compose: Compose::Dense(&Dense {
         norms: LayerNorms::AFTER,
         query_norm: Some(QueryNorm::Whole),
         ..Dense::UNSCALED
@@ -138,7 +138,7 @@ pub(super) const EXAONE4: Architecture = Architecture {
         ..GGUF
     },
     json: &[],
-    compose: Compose::Dense(Dense {
+    compose: Compose::Dense(&Dense {
         norms: LayerNorms::AFTER,
         query_norm: Some(QueryNorm::Heads),
         ..Dense::UNSCALED
@@ -158,7 +158,7 @@ pub(super) const GLM4: Architecture = Architecture {
         ..GGUF
     },
     json: &[],
-    compose: Compose::Dense(Dense {
+    compose: Compose::Dense(&Dense {
         norms: LayerNorms::AROUND,
         ..Dense::UNSCALED
     }),
@@ -183,7 +183,7 @@ pub(super) const COHERE2: Architecture = Architecture {
         ..GGUF
     },
     json: &[],
-    compose: Compose::Dense(Dense {
+    compose: Compose::Dense(&Dense {
         norms: LayerNorms::FIRST,
         parallel: Parallel::Always,
         ..Dense::PLAIN
@@ -200,7 +200,7 @@ pub(super) const STARCODER2: Architecture = Architecture {
         ..GGUF
     },
     json: &[],
-    compose: Compose::Dense(Dense {
+    compose: Compose::Dense(&Dense {
         plain: Some((
             Unary::Gelu,
             [
@@ -225,7 +225,7 @@ pub(super) const STABLELM: Architecture = Architecture {
         ..GGUF
     },
     json: &[],
-    compose: Compose::Dense(Dense {
+    compose: Compose::Dense(&Dense {
         norm_bias: true,
         query_norm: Some(QueryNorm::OwnOfHeads),
         parallel: Parallel::WithoutNorm,
