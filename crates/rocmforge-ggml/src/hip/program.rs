@@ -16,10 +16,8 @@ use crate::{GgmlError, GgmlResult, Kernel, Launch, TensorDesc, TensorId, shape};
 #[derive(Debug)]
 pub struct HipProgram {
     launches: Vec<Launch>,
-    /// Of each launch, which one of those given it is: some have no element to compute.
+    /// Of each launch, which one of those given it is, and at the end how many were given: some have no element to compute.
     places: Vec<usize>,
-    /// How many launches were given.
-    given: usize,
     /// Each with what is left when a run ends before it.
     steps: Vec<(Resume, Step)>,
     state: State,
@@ -90,19 +88,19 @@ impl HipProgram {
 impl HipGgmlBackend {
     /// A program of some launches whose tensors are all here.
     pub(crate) fn program_of<'a>(&mut self, given: impl Iterator<Item = &'a Launch>) -> GgmlResult<HipProgram> {
-        let (mut launches, mut places, mut count) = (Vec::new(), Vec::new(), 0);
-        for (place, launch) in given.enumerate() {
-            count += 1;
+        let (mut launches, mut places, mut given_so_far) = (Vec::new(), Vec::new(), 0);
+        for launch in given {
             if self.check_launch(launches.len(), &launch.kernel, &launch.inputs, &launch.outputs)? {
                 launches.push(launch.clone());
-                places.push(place);
+                places.push(given_so_far);
             }
+            given_so_far += 1;
         }
+        places.push(given_so_far);
         Ok(HipProgram {
             steps: self.lower(&launches)?,
             launches,
             places,
-            given: count,
             state: State::New,
             changes: self.changes,
         })
@@ -127,7 +125,7 @@ impl HipGgmlBackend {
         Ok(outputs.iter().any(|output| output.element_count() > 0))
     }
 
-    /// Runs a program, or what of it the card does not refuse.
+    /// Runs a program. Where the card refuses a launch, the error says which ones are left.
     pub(crate) fn enqueue_program(&mut self, program: &mut HipProgram) -> Result<(), Box<Unfinished>> {
         let replayed = self.replay_program(program).map_err(Unfinished::not_begun)?;
         if replayed {
@@ -208,7 +206,7 @@ impl HipGgmlBackend {
             enqueued.map_err(|error| {
                 Box::new(Unfinished {
                     error,
-                    first: program.places.get(left.first).copied().unwrap_or(program.given),
+                    first: program.places[left.first],
                     rest: left.norm.map(|norm| norm.launch()),
                 })
             })

@@ -212,8 +212,10 @@ impl GgmlBackend for HybridBackend {
     }
 
     fn execute_launch(&mut self, launch: &Launch) -> GgmlResult<()> {
-        let mut parts = self.parts(launch.clone()).into_iter();
-        parts.try_for_each(|part| self.execute_node(&part).map(drop))
+        match self.parts(launch) {
+            None => self.execute_node(launch).map(drop),
+            Some(parts) => parts.iter().try_for_each(|part| self.execute_node(part).map(drop)),
+        }
     }
 
     fn compile(&mut self, graph: &Graph) -> GgmlResult<HybridProgram> {

@@ -48,8 +48,13 @@ pub(super) enum Traced {
 
 impl HybridProgram {
     pub(super) fn of(backend: &HybridBackend, graph: &Graph) -> Self {
-        let launches = graph.launches().into_owned().into_iter();
-        let nodes: Vec<Launch> = launches.flat_map(|launch| backend.parts(launch)).collect();
+        let mut nodes = Vec::new();
+        for launch in graph.launches().into_owned() {
+            match backend.parts(&launch) {
+                None => nodes.push(launch),
+                Some(parts) => nodes.extend(parts),
+            }
+        }
         let changed = graph.mutable_roots();
         let roots = |ids: &[TensorId]| -> BTreeSet<TensorId> {
             let roots = ids.iter().filter_map(|&id| graph.root(id));
@@ -141,21 +146,21 @@ impl HybridBackend {
         }
     }
 
-    /// A sum and its norm as two nodes where a card makes two launches of them. A run may end between these, and then goes on with the second: the sum
+    /// A sum and its norm as two nodes where a card makes two launches of them; `None` for all others. A run may end between these, and then goes on with the second: the sum
     /// may lie over what it adds to, and would add twice.
-    pub(super) fn parts(&self, launch: Launch) -> Vec<Launch> {
+    pub(super) fn parts(&self, launch: &Launch) -> Option<[Launch; 2]> {
         let operands = || launch.inputs.iter().chain(&launch.outputs);
         let is_plain = |desc: &TensorDesc| desc.dtype == DType::F32 && desc.is_contiguous();
         let is_one = || operands().all(|&id| self.descs.desc(id).is_ok_and(is_plain));
         match (launch.kernel, launch.inputs.as_slice(), launch.outputs.as_slice()) {
             (Kernel::AddRmsNorm { eps }, &[a, b, ref weight @ ..], &[sum, y]) if !is_one() => {
                 let of_sum: Vec<TensorId> = [sum].into_iter().chain(weight.first().copied()).collect();
-                vec![
+                Some([
                     Launch::new(Kernel::Op(Op::Add), [a, b], [sum]),
                     Launch::new(Kernel::Op(Op::RmsNorm { eps }), of_sum, [y]),
-                ]
+                ])
             }
-            _ => vec![launch],
+            _ => None,
         }
     }
 
