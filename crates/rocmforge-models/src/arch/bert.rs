@@ -78,7 +78,6 @@ const KNOWN: Known = Known {
         ("position_embedding_type", "absolute"),
     ]],
     features: &[FEATURES, NO_EXPERTS],
-    has: "",
 };
 
 /// The same of a GGUF.
@@ -89,7 +88,6 @@ const KNOWN_GGUF: Known = Known {
     ],
     fixed: &[&[("attention.causal", "false")]],
     features: &[GGUF_FEATURES, GGUF_EXPERTS, GGUF_WINDOW],
-    has: "",
 };
 
 impl BertConfig {

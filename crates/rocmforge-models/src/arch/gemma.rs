@@ -19,6 +19,7 @@ pub(super) const GEMMA3: Architecture = Architecture {
         window: Window::Pattern {
             window: None,
             period: 6,
+            of: None,
         },
         window_rope: WindowRope::Own(10_000.0),
         wide_scale_layers: Some(62),
@@ -28,7 +29,6 @@ pub(super) const GEMMA3: Architecture = Architecture {
         },
         known: Known {
             ignored: &[rules::GGUF_IGNORED],
-            features: &[rules::GGUF_FEATURES, rules::GGUF_EXPERTS, rules::GGUF_SHARED_EXPERT],
             ..rules::GGUF
         },
         ..GGUF
@@ -48,6 +48,7 @@ pub(super) const GEMMA3: Architecture = Architecture {
         window: Window::Pattern {
             window: Some(4096),
             period: 6,
+            of: None,
         },
         known: Known {
             fixed: &[
@@ -75,6 +76,7 @@ pub(super) const GEMMA2: Architecture = Architecture {
         window: Window::Pattern {
             window: Some(4096),
             period: 2,
+            of: None,
         },
         window_rope: WindowRope::Base,
         wide_scale_layers: Some(46),

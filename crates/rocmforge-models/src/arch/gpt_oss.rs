@@ -18,6 +18,7 @@ pub(super) const GPT_OSS: Architecture = Architecture {
         window: Window::Pattern {
             window: None,
             period: 2,
+            of: None,
         },
         window_rope: WindowRope::Base,
         experts: Some(Experts {
@@ -35,7 +36,6 @@ pub(super) const GPT_OSS: Architecture = Architecture {
                 rules::GGUF_WINDOW_LAYERS,
                 "expert_gating_func expert_weights_norm",
             ],
-            has: "attention.sliding_window expert_count expert_feed_forward_length expert_used_count expert_weights_scale",
             ..rules::GGUF
         },
         ..GGUF

@@ -27,7 +27,6 @@ pub(super) const LFM2: Architecture = Architecture {
                 rules::GGUF_WINDOW_LAYERS,
                 "attention.recurrent_layers leading_dense_block_count",
             ],
-            has: "attention.sliding_window shortconv.l_cache",
             ..rules::GGUF
         },
         ..GGUF
@@ -51,7 +50,7 @@ pub(super) const LFM2MOE: Architecture = Architecture {
             keys: ExpertKeys {
                 gate: true,
                 factor: true,
-                dense: true,
+                first_dense: true,
                 ..ExpertKeys::NONE
             },
             ..Experts::GGUF
@@ -62,8 +61,6 @@ pub(super) const LFM2MOE: Architecture = Architecture {
                 rules::GGUF_WINDOW_LAYERS,
                 "attention.recurrent_layers expert_weights_norm",
             ],
-            has: "expert_count expert_feed_forward_length expert_gating_func expert_used_count expert_weights_scale \
-                leading_dense_block_count shortconv.l_cache",
             ..rules::GGUF
         },
         ..LFM2.gguf

@@ -28,7 +28,6 @@ pub(super) const LLAMA: Architecture = Architecture {
                 rules::GGUF_WINDOW_LAYERS,
                 "expert_feed_forward_length expert_weights_norm",
             ],
-            features: &[rules::GGUF_FEATURES, rules::GGUF_SHARED_EXPERT, rules::GGUF_WINDOW],
             ..rules::GGUF
         },
         ..GGUF

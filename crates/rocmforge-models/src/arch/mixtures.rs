@@ -27,7 +27,8 @@ pub(super) const GLM4MOE: Architecture = Architecture {
                 gate: true,
                 normalised: true,
                 factor: true,
-                dense: true,
+                first_dense: true,
+                step: false,
             },
             shared: Some(SharedExpert {
                 inner: SharedWidth::OfCount,
@@ -35,11 +36,6 @@ pub(super) const GLM4MOE: Architecture = Architecture {
             }),
             ..Experts::GGUF
         }),
-        known: Known {
-            has: "expert_count expert_feed_forward_length expert_gating_func expert_shared_count expert_used_count expert_weights_norm \
-                expert_weights_scale leading_dense_block_count nextn_predict_layers rope.dimension_sections",
-            ..rules::GGUF
-        },
         ..GGUF
     },
     json: &[],
@@ -73,7 +69,6 @@ pub(super) const MINIMAX_M2: Architecture = Architecture {
                 rules::GGUF_WINDOW_LAYERS,
                 "expert_feed_forward_length expert_weights_norm",
             ],
-            has: "expert_count expert_gating_func expert_used_count expert_weights_scale",
             ..rules::GGUF
         },
         ..GGUF
@@ -93,7 +88,8 @@ pub(super) const ERNIE4_5_MOE: Architecture = Architecture {
             choice_bias: ChoiceBias::IfThere,
             keys: ExpertKeys {
                 factor: true,
-                dense: true,
+                first_dense: true,
+                step: true,
                 ..ExpertKeys::NONE
             },
             shared: Some(SharedExpert {
@@ -108,8 +104,6 @@ pub(super) const ERNIE4_5_MOE: Architecture = Architecture {
                 rules::GGUF_WINDOW_LAYERS,
                 "expert_shared_count expert_weights_norm",
             ],
-            has: "expert_count expert_feed_forward_length expert_shared_feed_forward_length expert_used_count expert_weights_scale \
-                interleave_moe_layer_step leading_dense_block_count rope.dimension_sections",
             ..rules::GGUF
         },
         ..ERNIE4_5.gguf
@@ -141,7 +135,6 @@ pub(super) const HUNYUAN_MOE: Architecture = Architecture {
                 rules::GGUF_WINDOW_LAYERS,
                 "expert_feed_forward_length expert_shared_count expert_weights_norm",
             ],
-            has: "expert_count expert_shared_feed_forward_length expert_used_count expert_weights_scale",
             ..rules::GGUF
         },
         ..HUNYUAN.gguf
@@ -175,8 +168,6 @@ pub(super) const GRANITE: Architecture = Architecture {
                 rules::GGUF_WINDOW_LAYERS,
                 "expert_feed_forward_length expert_shared_count expert_weights_norm",
             ],
-            has: "embedding_scale expert_count expert_shared_feed_forward_length expert_used_count expert_weights_scale logit_scale \
-                residual_scale",
             ..rules::GGUF
         },
         ..GGUF

@@ -14,6 +14,8 @@ mod relatives;
 #[cfg(test)]
 mod toy;
 
+use std::fmt;
+
 use self::dense::Dense;
 use crate::ModelError;
 use crate::config::DecoderConfig;
@@ -22,7 +24,6 @@ use crate::layers::Decoder;
 use crate::step::Tensors;
 
 /// An architecture: how its files are read, and what its layers are.
-#[derive(Debug)]
 pub struct Architecture {
     /// GGUF.
     pub(crate) gguf: Rules,
@@ -44,6 +45,13 @@ pub(crate) enum Compose {
     Decoder(MakeDecoder),
     /// An encoder, which [`crate::bert`] opens.
     Encoder,
+}
+
+/// Its name: the rest is a table.
+impl fmt::Debug for Architecture {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Architecture").field(&self.name()).finish()
+    }
 }
 
 /// By the name, which no two have in common.

@@ -20,7 +20,6 @@ pub(super) const PHI3: Architecture = Architecture {
                 rules::GGUF_WINDOW_LAYERS,
                 "attention.sliding_window",
             ],
-            features: &[rules::GGUF_FEATURES, rules::GGUF_EXPERTS, rules::GGUF_SHARED_EXPERT],
             ..rules::GGUF
         },
         ..GGUF

@@ -54,7 +54,6 @@ pub(super) const QWEN2MOE: Architecture = Architecture {
                 rules::GGUF_WINDOW_LAYERS,
                 "expert_shared_count expert_weights_norm",
             ],
-            features: &[rules::GGUF_FEATURES, rules::GGUF_WINDOW],
             ..rules::GGUF
         },
         ..QWEN2.gguf
@@ -78,7 +77,6 @@ pub(super) const QWEN2MOE: Architecture = Architecture {
             ignored: &[rules::IGNORED, rules::ROUTER_TRAINING],
             fixed: &[rules::DECODERS, &[("hidden_act", "silu"), ("qkv_bias", "true")]],
             features: &[rules::FEATURES, rules::NO_UPPER_WINDOW],
-            has: "",
         },
         ..QWEN2_JSON
     }],
@@ -113,7 +111,6 @@ pub(super) const QWEN3MOE: Architecture = Architecture {
         known: Known {
             // llama.cpp normalises the factors whatever the file says.
             ignored: &[rules::GGUF_IGNORED, rules::GGUF_WINDOW_LAYERS, "expert_weights_norm"],
-            features: &[rules::GGUF_FEATURES, rules::GGUF_SHARED_EXPERT, rules::GGUF_WINDOW],
             ..rules::GGUF
         },
         ..QWEN2.gguf

@@ -17,10 +17,6 @@ pub(super) const QWEN35: Architecture = Architecture {
         sections: Some(RopeStyle::HalfSplit),
         recurrent: Some(Recurrent::DeltaNet { neighbours: false }),
         predictors: true,
-        known: Known {
-            has: HAS,
-            ..rules::GGUF
-        },
         ..GGUF
     },
     json: &[],
@@ -57,7 +53,6 @@ pub(super) const QWEN35MOE: Architecture = Architecture {
                 rules::GGUF_WINDOW_LAYERS,
                 "expert_shared_count expert_weights_norm",
             ],
-            has: HAS_EXPERTS,
             ..rules::GGUF
         },
         ..QWEN35.gguf
@@ -74,11 +69,3 @@ pub(super) const QWEN3NEXT: Architecture = Architecture {
     },
     ..QWEN35
 };
-
-/// Settings of the delta net.
-const HAS: &str = "attention.recurrent_layers nextn_predict_layers rope.dimension_sections ssm.conv_kernel ssm.group_count \
-    ssm.inner_size ssm.state_size ssm.time_step_rank";
-
-const HAS_EXPERTS: &str = "attention.recurrent_layers expert_count expert_feed_forward_length expert_shared_count \
-    expert_shared_feed_forward_length expert_used_count expert_weights_norm expert_weights_scale nextn_predict_layers \
-    rope.dimension_sections ssm.conv_kernel ssm.group_count ssm.inner_size ssm.state_size ssm.time_step_rank";

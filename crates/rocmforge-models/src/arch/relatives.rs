@@ -39,7 +39,6 @@ pub(super) const ERNIE4_5: Architecture = Architecture {
         pairs: RopeStyle::Interleaved,
         sections: Some(RopeStyle::Interleaved),
         known: Known {
-            has: "rope.dimension_sections",
             // The file may state experts, and no layer has them.
             ignored: &[
                 rules::GGUF_IGNORED,
@@ -64,10 +63,6 @@ pub(super) const HUNYUAN: Architecture = Architecture {
         name: "hunyuan-dense",
         pairs: RopeStyle::HalfSplit,
         sections: Some(RopeStyle::HalfSplit),
-        known: Known {
-            has: "rope.dimension_sections",
-            ..rules::GGUF
-        },
         ..GGUF
     },
     json: &[],
@@ -99,12 +94,9 @@ pub(super) const OLMO2: Architecture = Architecture {
         window: Window::Pattern {
             window: None,
             period: 4,
+            of: None,
         },
         window_rope: WindowRope::Unscaled,
-        known: Known {
-            has: "attention.sliding_window",
-            ..rules::GGUF
-        },
         ..GGUF
     },
     json: &[],
@@ -120,10 +112,10 @@ pub(super) const EXAONE4: Architecture = Architecture {
     gguf: Rules {
         name: "exaone4",
         pairs: RopeStyle::HalfSplit,
-        window: Window::PatternOf {
-            layers: 64,
-            window: 4096,
+        window: Window::Pattern {
+            window: Some(4096),
             period: 4,
+            of: Some(64),
         },
         rotated: Rotated::WindowedIfAny,
         known: Known {
@@ -151,10 +143,6 @@ pub(super) const GLM4: Architecture = Architecture {
         name: "glm4",
         pairs: RopeStyle::Interleaved,
         sections: Some(RopeStyle::HalfSplit),
-        known: Known {
-            has: "rope.dimension_sections",
-            ..rules::GGUF
-        },
         ..GGUF
     },
     json: &[],
@@ -174,12 +162,10 @@ pub(super) const COHERE2: Architecture = Architecture {
         window: Window::Pattern {
             window: None,
             period: 4,
+            of: None,
         },
         rotated: Rotated::Windowed,
-        known: Known {
-            has: "attention.sliding_window logit_scale",
-            ..LAYER_NORMS
-        },
+        known: LAYER_NORMS,
         ..GGUF
     },
     json: &[],

@@ -1,6 +1,8 @@
 //! Hyper-parameters of a decoder, from GGUF metadata or config.json.
 
+mod experts;
 pub(crate) mod read;
+mod recurrent;
 mod rope;
 pub(crate) mod rules;
 

@@ -6,11 +6,8 @@ use rocmforge_gguf::{Array, Gguf, Metadata, Value};
 use serde::Deserialize;
 
 use super::rope::{self, Sizes};
-use super::rules::{ExpertWidth, Factors, NormKind, Recurrent, Rotated, Rules, SharedWidth, Window};
-use super::{
-    DecoderConfig, DeltaNetConfig, ExpertGate, ExpertsConfig, OutputMatrix, PerLayer, RecurrentConfig, RecurrentKind,
-    SharedExpertConfig,
-};
+use super::rules::{Factors, NormKind, Recurrent, Rotated, Rules, Window};
+use super::{DecoderConfig, OutputMatrix, PerLayer, experts, recurrent};
 use crate::ModelError;
 use crate::arch::Architecture;
 use crate::error::shortened;
@@ -29,14 +26,14 @@ const WINDOW_VALUE_LENGTH: Key = Key("attention.value_length_swa", "");
 pub(crate) const VOCAB: Key = Key("vocab_size", "vocab_size");
 pub(crate) const CONTEXT: Key = Key("context_length", "max_position_embeddings");
 const EPS: Key = Key("attention.layer_norm_rms_epsilon", "rms_norm_eps");
-const LAYER_EPS: Key = Key("attention.layer_norm_epsilon", "layer_norm_eps norm_epsilon");
-const SCALE: Key = Key("attention.scale", "attention_multiplier");
+const LAYER_EPS: Key = Key("attention.layer_norm_epsilon", "");
+const SCALE: Key = Key("attention.scale", "");
 const SCORE_DIVISOR: Key = Key("", "query_pre_attn_scalar");
 const ATTENTION_SOFTCAP: Key = Key("attn_logit_softcapping", "attn_logit_softcapping");
 const LOGIT_SOFTCAP: Key = Key("final_logit_softcapping", "final_logit_softcapping");
-const EMBEDDING_FACTOR: Key = Key("embedding_scale", "embedding_multiplier");
-const BRANCH_FACTOR: Key = Key("residual_scale", "residual_multiplier");
-const LOGIT_FACTOR: Key = Key("logit_scale", "logit_scale logits_scaling");
+const EMBEDDING_FACTOR: Key = Key("embedding_scale", "");
+const BRANCH_FACTOR: Key = Key("residual_scale", "");
+const LOGIT_FACTOR: Key = Key("logit_scale", "");
 const FINETUNED: Key = Key("rope.scaling.finetuned", "");
 const TIED: Key = Key("", "tie_word_embeddings");
 const WINDOW: Key = Key("attention.sliding_window", "sliding_window");
@@ -48,27 +45,7 @@ const PATTERN: Key = Key(
     "sliding_window_pattern _sliding_window_pattern",
 );
 const LAYER_TYPES: Key = Key("", "layer_types");
-const EXPERTS: Key = Key("expert_count", "num_experts num_local_experts");
-const EXPERTS_USED: Key = Key("expert_used_count", "num_experts_per_tok");
-const EXPERT_FF: Key = Key("expert_feed_forward_length", "moe_intermediate_size");
-const SHARED_EXPERT_FF: Key = Key("expert_shared_feed_forward_length", "shared_expert_intermediate_size");
-const SHARED_EXPERTS: Key = Key("expert_shared_count", "n_shared_experts");
-const EXPERTS_NORMALISED: Key = Key("expert_weights_norm", "norm_topk_prob");
-const EXPERT_GATE: Key = Key("expert_gating_func", "");
-const FIRST_DENSE: Key = Key("leading_dense_block_count", "first_k_dense_replace");
-const RECURRENT: Key = Key("attention.recurrent_layers", "");
-const ATTENTION_INTERVAL: Key = Key("full_attention_interval", "");
-const SHORT_TAPS: Key = Key("shortconv.l_cache", "");
-const TAPS: Within = Within(2..=64, "it must be 2 to 64");
-const CONV_TAPS: Key = Key("ssm.conv_kernel", "");
-const STATE_DIM: Key = Key("ssm.state_size", "");
-const KEY_HEADS: Key = Key("ssm.group_count", "");
-const VALUE_HEADS: Key = Key("ssm.time_step_rank", "");
-const INNER: Key = Key("ssm.inner_size", "");
-const PREDICTORS: Key = Key("nextn_predict_layers", "num_nextn_predict_layers");
-const EXPERT_FACTOR: Key = Key("expert_weights_scale", "routed_scaling_factor");
-const EXPERT_STEP: Key = Key("interleave_moe_layer_step", "decoder_sparse_step");
-const DENSE_LAYERS: Key = Key("", "mlp_only_layers");
+const PREDICTORS: Key = Key("nextn_predict_layers", "");
 const MODEL_TYPE: Key = Key("", "model_type");
 /// Names of the number of experts in config.json.
 const JSON_EXPERTS: [&str; 3] = ["num_experts", "num_local_experts", "n_routed_experts"];
@@ -84,7 +61,7 @@ const WHOLE: Known = Known {
 /// Lists of layers are made before a tensor is looked for: no model has more.
 pub(crate) const MOST_LAYERS: Within = Within(1..=512, "it must be 1 to 512");
 pub(crate) const SIZE: Within = Within(1..=1 << 28, "it must be 1 to 2^28");
-const COUNT: Within = Within(1..=1 << 16, "it must be 1 to 65536");
+pub(super) const COUNT: Within = Within(1..=1 << 16, "it must be 1 to 65536");
 const DIVISOR: Within = Within(1..=1 << 16, "it must divide the number of heads");
 pub(super) const HEAD: Within = Within(1..=256, "heads of 1 to 256 elements are supported");
 
@@ -164,6 +141,7 @@ impl DecoderConfig {
         tokens: Option<usize>,
         long_factors: bool,
     ) -> Result<Self, ModelError> {
+        k.reads(features_read(rules));
         k.refuse_features(&rules.known)?;
         let blocks = k.size(LAYERS, &MOST_LAYERS, None)?;
         let predictors = match rules.predictors {
@@ -175,13 +153,13 @@ impl DecoderConfig {
         let width = k.size(WIDTH, &SIZE, None)?;
         let short = rules.recurrent == Some(Recurrent::ShortConv);
         let heads = match short {
-            true => heads_or_none(k, HEADS, layers, &COUNT)?.0,
+            true => recurrent::heads(k, HEADS, layers, &COUNT)?.0,
             false => k.sizes(HEADS, layers, &COUNT, None)?,
         };
         let context = k.size(CONTEXT, &SIZE, None)?;
         let absent = k.unless_null(KV_HEADS, rules.kv_heads).map(PerLayer::all);
         let (kv_heads, attends) = match short {
-            true => heads_or_none(k, KV_HEADS, layers, &DIVISOR)?,
+            true => recurrent::heads(k, KV_HEADS, layers, &DIVISOR)?,
             false => {
                 let found = k.sizes(KV_HEADS, layers, &DIVISOR, absent.or(Some(heads.clone())))?;
                 (found, vec![true; layers])
@@ -209,8 +187,8 @@ impl DecoderConfig {
             None => k.size(VOCAB, &SIZE, None)?,
         };
         let ff = k.sizes(FF, layers, &SIZE, None)?;
-        let experts = experts(k, rules, ff.of(0), layers)?;
-        let recurrent = (rules.recurrent.map(|kind| recurrent(k, kind, &attends))).transpose()?;
+        let experts = experts::take(k, rules, ff.of(0), layers)?;
+        let recurrent = (rules.recurrent.map(|kind| recurrent::take(k, kind, &attends, blocks))).transpose()?;
         let original_context = match rules.original_context {
             Some(_) => k.take(rope::ORIGINAL_CONTEXT)?,
             None => None,
@@ -305,152 +283,23 @@ fn unknown_model_type(path: &Path, k: &mut Keys<'_>, found: &str) -> ModelError 
     }
 }
 
-/// Experts of the layers that are not in a list of dense ones, of these each so many.
-fn experts(k: &mut Keys<'_>, rules: &Rules, ff: usize, layers: usize) -> Result<Option<ExpertsConfig>, ModelError> {
-    let Some(absent) = rules.experts else { return Ok(None) };
-    let count = k.take(EXPERTS)?.unwrap_or(absent.count);
-    let used = k.take(EXPERTS_USED)?.or(absent.used);
-    // In a GGUF 0 is no width.
-    let width = |k: &mut Keys<'_>, key| -> Result<Option<usize>, ModelError> {
-        Ok(k.take(key)?.filter(|&inner| inner > 0 || !k.is_gguf()))
+/// Keys of GGUF that turn a feature on, which is read by these rules.
+fn features_read(rules: &Rules) -> Vec<&'static str> {
+    let factors: &[Key] = match rules.factors {
+        Factors::None => &[],
+        Factors::Logits => &[LOGIT_FACTOR],
+        Factors::Granite => &[LOGIT_FACTOR, EMBEDDING_FACTOR, BRANCH_FACTOR],
     };
-    let inner = match absent.inner {
-        ExpertWidth::Network => Some(ff),
-        ExpertWidth::StatedOrPart => width(k, EXPERT_FF)?,
-        ExpertWidth::Stated(absent) => Some(width(k, EXPERT_FF)?.unwrap_or(absent)),
-    };
-    let shared = match absent.shared {
-        None => None,
-        Some(absent) => {
-            let width = match absent.inner {
-                SharedWidth::Stated(absent) => width(k, SHARED_EXPERT_FF)?.or(Some(absent)),
-                SharedWidth::StatedOrNetwork => width(k, SHARED_EXPERT_FF)?.or(Some(ff)),
-                SharedWidth::StatedOrNone => width(k, SHARED_EXPERT_FF)?,
-                SharedWidth::OfCount => {
-                    let count = k.take(SHARED_EXPERTS)?.unwrap_or(0);
-                    let part = ff / used.unwrap_or(1).max(1);
-                    (count > 0).then(|| inner.unwrap_or(part).saturating_mul(count))
-                }
-            };
-            let shared = |inner| -> Result<_, ModelError> {
-                Ok(SharedExpertConfig {
-                    inner: k.check(SHARED_EXPERT_FF, inner, &SIZE)?,
-                    gated: absent.gated,
-                })
-            };
-            width.map(shared).transpose()?
-        }
-    };
-    let keys = absent.keys;
-    let normalised = match keys.normalised || !k.is_gguf() {
-        // In a GGUF the absent key stands for false.
-        true => k.take(EXPERTS_NORMALISED)?.unwrap_or(absent.normalised && !k.is_gguf()),
-        false => absent.normalised,
-    };
-    let gate = match k.take::<u32>(EXPERT_GATE)?.filter(|_| keys.gate) {
-        None | Some(0) => absent.gate,
-        Some(1) => ExpertGate::SoftMax,
-        Some(2) => ExpertGate::Sigmoid,
-        Some(3) => ExpertGate::SoftMaxOfChosen,
-        Some(other) => return Err(k.refuse(EXPERT_GATE, other, "gates 1 to 3 are supported")),
-    };
-    let factor = match keys.factor {
-        true => k.factor(EXPERT_FACTOR)?,
-        false => None,
-    };
-    let (step, first) = match keys.dense || !k.is_gguf() {
-        true => {
-            // In a GGUF 0 is no step.
-            let step = k.take(EXPERT_STEP)?.filter(|&step| step > 0 || !k.is_gguf());
-            (step.unwrap_or(1), k.take(FIRST_DENSE)?.unwrap_or(0))
-        }
-        false => (1, 0),
-    };
-    let dense: Vec<usize> = k.take(DENSE_LAYERS)?.unwrap_or_default();
-    let has = |layer: usize| {
-        count > 0 && layer >= first && !dense.contains(&layer) && (layer + 1).checked_rem(step) == Some(0)
-    };
-    let layers: Vec<bool> = (0..layers).map(has).collect();
-    if !layers.contains(&true) {
-        return Ok(None);
-    }
-    let count = k.check(EXPERTS, count, &COUNT)?;
-    let used = used.ok_or_else(|| k.missing(EXPERTS_USED))?;
-    let used = k.check(
-        EXPERTS_USED,
-        used,
-        &Within(1..=count, "it must be 1 to the number of experts"),
-    )?;
-    Ok(Some(ExpertsConfig {
-        count,
-        used,
-        inner: k.check(EXPERT_FF, inner.unwrap_or(ff / used), &SIZE)?,
-        normalised,
-        gate,
-        choice_bias: absent.choice_bias,
-        factor,
-        shared,
-        layers,
-    }))
-}
-
-/// Recurrent layers: which, and their sizes. `attends` says which layers have heads of keys.
-fn recurrent(k: &mut Keys<'_>, kind: Recurrent, attends: &[bool]) -> Result<RecurrentConfig, ModelError> {
-    let layers = attends.len();
-    match kind {
-        Recurrent::ShortConv => Ok(RecurrentConfig {
-            layers: attends.iter().map(|attends| !attends).collect(),
-            taps: k.size(SHORT_TAPS, &TAPS, None)?,
-            kind: RecurrentKind::ShortConv,
-        }),
-        Recurrent::DeltaNet { neighbours } => {
-            let interval: usize = k.take(ATTENTION_INTERVAL)?.unwrap_or(4);
-            let by_interval = |layer: usize| (layer + 1).checked_rem(interval) != Some(0);
-            let listed = flags(k, RECURRENT, layers)?;
-            Ok(RecurrentConfig {
-                layers: listed.unwrap_or_else(|| (0..layers).map(by_interval).collect()),
-                taps: k.size(CONV_TAPS, &TAPS, None)?,
-                kind: RecurrentKind::DeltaNet(delta_net(k, neighbours)?),
-            })
-        }
-    }
-}
-
-fn delta_net(k: &mut Keys<'_>, neighbours: bool) -> Result<DeltaNetConfig, ModelError> {
-    let size = |k: &mut Keys<'_>, key| k.size(key, &COUNT, None);
-    let (heads, key_heads) = (size(k, VALUE_HEADS)?, size(k, KEY_HEADS)?);
-    if !heads.is_multiple_of(key_heads) {
-        return Err(k.refuse(KEY_HEADS, key_heads, "it must divide the number of value heads"));
-    }
-    let dim = k.size(STATE_DIM, &Within(1..=1024, "it must be 1 to 1024"), None)?;
-    let inner: usize = k.need(INNER)?;
-    if heads.checked_mul(dim) != Some(inner) {
-        return Err(k.refuse(INNER, inner, "it must be the value heads times the size of a state"));
-    }
-    Ok(DeltaNetConfig {
-        heads,
-        key_heads,
-        dim,
-        neighbours,
-    })
-}
-
-/// Heads of the layers, of which those with a short convolution have none: they are given those of another layer, and nothing uses them.
-fn heads_or_none(
-    k: &mut Keys<'_>,
-    key: Key,
-    layers: usize,
-    within: &Within,
-) -> Result<(PerLayer, Vec<bool>), ModelError> {
-    let found = k.sizes(key, layers, &Within(0..=*within.0.end(), within.1), None)?;
-    let attends: Vec<bool> = (0..layers).map(|layer| found.of(layer) > 0).collect();
-    let some = (0..layers).map(|layer| found.of(layer)).find(|&heads| heads > 0);
-    let some = some.ok_or_else(|| k.refuse(key, 0, "a layer with attention must have heads"))?;
-    let heads = PerLayer::each((0..layers).map(|layer| match found.of(layer) {
-        0 => some,
-        heads => heads,
-    }));
-    Ok((heads.unwrap_or(PerLayer::all(some)), attends))
+    let others = [
+        (rules.window != Window::Never, WINDOW),
+        (rules.sections.is_some(), rope::SECTIONS),
+        (rules.predictors, PREDICTORS),
+    ];
+    let others = others.into_iter().filter_map(|(is_read, key)| is_read.then_some(key));
+    let experts = rules.experts.iter().flat_map(experts::read);
+    let recurrent = rules.recurrent.iter().flat_map(|kind| recurrent::read(*kind)).copied();
+    let keys = factors.iter().copied().chain(others).chain(experts).chain(recurrent);
+    keys.map(|Key(gguf, _)| gguf).collect()
 }
 
 /// Factors on embeddings, on the results of branches, and on logits.
@@ -492,7 +341,7 @@ enum Flag {
 }
 
 /// A truth value for each layer, if the file has a list of them.
-fn flags(k: &mut Keys<'_>, key: Key, layers: usize) -> Result<Option<Vec<bool>>, ModelError> {
+pub(super) fn flags(k: &mut Keys<'_>, key: Key, layers: usize) -> Result<Option<Vec<bool>>, ModelError> {
     if !k.is_list(key) {
         return Ok(None);
     }
@@ -501,8 +350,7 @@ fn flags(k: &mut Keys<'_>, key: Key, layers: usize) -> Result<Option<Vec<bool>>,
         Flag::Truth(truth) => Some(*truth),
         Flag::Number(number) => [false, true].get(usize::from(*number)).copied(),
     };
-    let truths: Option<Vec<bool>> = flags.iter().take(layers).map(truth).collect();
-    // Layers that predict further tokens may stand behind the others.
+    let truths: Option<Vec<bool>> = flags.iter().map(truth).collect();
     let truths = truths.filter(|truths| truths.len() == layers);
     let value = format!("a list of {} entries", flags.len());
     let refused = || k.refuse(key, value, "it must be a truth value for each layer, or a period");
@@ -559,13 +407,10 @@ fn windows(
                 listed.unwrap_or_else(|| (0..layers).map(|layer| layer >= from).collect()),
             )
         }
-        Window::PatternOf { layers: of, .. } if of != layers => return Ok((None, none)),
-        Window::PatternOf { .. } | Window::Pattern { .. } => {
-            let (absent, period) = match rules.window {
-                Window::PatternOf { window, period, .. } => (Some(window), period),
-                Window::Pattern { window, period } => (window, period),
-                _ => (None, 0),
-            };
+        Window::Pattern { of: Some(of), .. } if of != layers => return Ok((None, none)),
+        Window::Pattern {
+            window: absent, period, ..
+        } => {
             let window = window(k, absent)?;
             let listed = listed(k, layers)?;
             let period: usize = k.take(PATTERN)?.unwrap_or(period);
@@ -587,7 +432,7 @@ fn windows(
         window,
         &Within(1..=usize::MAX, "a window must hold at least one key"),
     )?;
-    let own_rope = matches!(rules.window, Window::Pattern { .. } | Window::PatternOf { .. });
+    let own_rope = matches!(rules.window, Window::Pattern { .. });
     // A window that holds the whole context hides nothing.
     Ok(if own_rope || window < context {
         (Some(window), windowed)

@@ -13,7 +13,7 @@ const THETA: Key = Key("rope.freq_base", "rope_theta");
 const WINDOW_THETA: Key = Key("rope.freq_base_swa", "rope_local_base_freq");
 const DIMENSIONS: Key = Key("rope.dimension_count", "");
 const WINDOW_DIMENSIONS: Key = Key("rope.dimension_count_swa", "");
-const SECTIONS: Key = Key("rope.dimension_sections", "");
+pub(super) const SECTIONS: Key = Key("rope.dimension_sections", "");
 const PARTIAL: Key = Key("", "partial_rotary_factor");
 const KIND: Key = Key("rope.scaling.type", "rope_type");
 const OLD_KIND: Key = Key("", "type");
@@ -57,7 +57,6 @@ const RULE_KEYS: Known = Known {
     ignored: &["original_max_position_embeddings"],
     fixed: &[&[("truncate", "true")]],
     features: &[],
-    has: "",
 };
 
 /// What holds for a kind of layers beside its objects: what is stated outside of them, with its name, and what counts where nothing is stated.

@@ -25,21 +25,14 @@ pub(crate) enum Window {
         /// Where `max_window_layers` is absent.
         from: usize,
     },
-    /// As [`Self::Pattern`] in a model of so many layers, and none in others.
-    PatternOf {
-        /// Layers of the model.
-        layers: usize,
-        /// Where the key is absent.
-        window: usize,
-        /// Where the key is absent.
-        period: usize,
-    },
     /// All but the last of every so many layers, or those that a list names.
     Pattern {
         /// Where the key is absent.
         window: Option<usize>,
         /// Where the key is absent.
         period: usize,
+        /// Only in a model of so many layers; others of the architecture have no window.
+        of: Option<usize>,
     },
 }
 
@@ -196,8 +189,10 @@ pub(crate) struct ExpertKeys {
     pub(crate) normalised: bool,
     /// A factor on the results.
     pub(crate) factor: bool,
-    /// Layers without experts: the first ones, and all but every so many.
-    pub(crate) dense: bool,
+    /// The first layers have no experts.
+    pub(crate) first_dense: bool,
+    /// Of the others each so many have experts.
+    pub(crate) step: bool,
 }
 
 impl ExpertKeys {
@@ -205,7 +200,8 @@ impl ExpertKeys {
         gate: false,
         normalised: false,
         factor: false,
-        dense: false,
+        first_dense: false,
+        step: false,
     };
 }
 
@@ -307,7 +303,6 @@ pub(crate) const JSON: Known = Known {
     ignored: &[IGNORED],
     fixed: &[DECODERS, &[("hidden_act", "silu")]],
     features: &[FEATURES, NO_EXPERTS],
-    has: "",
 };
 
 /// Keys of GGUF without effect on numbers: notes of converters, and settings of uses that are no decoding. The norms of these architectures are RMS norms,
@@ -422,5 +417,4 @@ pub(crate) const GGUF: Known = Known {
         ("rope.scaling.yarn_log_multiplier", "0"),
     ]],
     features: &[GGUF_FEATURES, GGUF_EXPERTS, GGUF_SHARED_EXPERT, GGUF_WINDOW],
-    has: "",
 };

@@ -15,8 +15,6 @@ pub(crate) struct Known {
     pub(crate) fixed: &'static [&'static [(&'static str, &'static str)]],
     /// Features with the keys that turn them on: these must be 0, false or empty, unless they are ignored.
     pub(crate) features: &'static [&'static [(&'static str, &'static str)]],
-    /// Keys of such features that this model has.
-    pub(crate) has: &'static str,
 }
 
 impl Known {
@@ -25,7 +23,6 @@ impl Known {
         ignored: &[],
         fixed: &[],
         features: &[],
-        has: "",
     };
 
     pub(super) fn ignores(&self, key: &str) -> bool {
@@ -42,7 +39,7 @@ impl Known {
     pub(super) fn features(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
         let rows = self.features.iter().flat_map(|list| list.iter());
         let all = rows.flat_map(|&(feature, keys)| keys.split(' ').map(move |key| (feature, key)));
-        all.filter(|(_, key)| !has(self.has, key) && !self.ignores(key))
+        all.filter(|(_, key)| !self.ignores(key))
     }
 }
 

@@ -119,6 +119,8 @@ pub(crate) struct Keys<'a> {
     /// What stands before each name: the architecture (`llama.`), or the objects around this one (`rope_parameters.`).
     within: String,
     left: BTreeMap<String, Raw<'a>>,
+    /// Keys of features that are read.
+    read: Vec<&'static str>,
 }
 
 impl<'a> Keys<'a> {
@@ -131,6 +133,7 @@ impl<'a> Keys<'a> {
         });
         Self {
             left: keys.collect(),
+            read: Vec::new(),
             file: None,
             within,
         }
@@ -146,6 +149,7 @@ impl<'a> Keys<'a> {
             file: Some(file),
             within: String::new(),
             left,
+            read: Vec::new(),
         })
     }
 
@@ -297,6 +301,7 @@ impl<'a> Keys<'a> {
             file: self.file,
             within: format!("{}{name}.", self.within),
             left,
+            read: Vec::new(),
         }))
     }
 
@@ -392,7 +397,7 @@ impl<'a> Keys<'a> {
     /// # Errors
     /// [`ModelError::Feature`].
     pub(crate) fn refuse_features(&self, known: &Known) -> Result<(), ModelError> {
-        for (feature, key) in known.features() {
+        for (feature, key) in self.features(known) {
             let value = self.left.get(key);
             if let Some(raw) = value.filter(|raw| !raw.small().is_some_and(|value| known::is_off(&value))) {
                 return Err(ModelError::Feature {
@@ -409,6 +414,16 @@ impl<'a> Keys<'a> {
         Ok(())
     }
 
+    /// Keys of features that are read: they are not refused for what they turn on.
+    pub(crate) fn reads(&mut self, keys: Vec<&'static str>) {
+        self.read = keys;
+    }
+
+    /// Features that must be off, each with a key.
+    fn features(&self, known: &Known) -> impl Iterator<Item = (&'static str, &'static str)> {
+        known.features().filter(|(_, key)| !self.read.contains(key))
+    }
+
     /// Refuses keys that nobody took, unless the list knows that they leave the numbers of `architecture` as they are.
     ///
     /// # Errors
@@ -416,7 +431,7 @@ impl<'a> Keys<'a> {
     pub(crate) fn finish(self, known: &Known, architecture: &'static str) -> Result<(), ModelError> {
         self.refuse_features(known)?;
         for (key, raw) in &self.left {
-            if raw.is_null() || known.ignores(key) || known.features().any(|(_, feature)| feature == key) {
+            if raw.is_null() || known.ignores(key) || self.features(known).any(|(_, feature)| feature == key) {
                 continue;
             }
             let (small, path, whole) = (raw.small(), self.file.map(Path::to_owned), self.whole(key));

@@ -4,7 +4,7 @@
 
 use rocmforge_ggml::{GgmlResult, Op, TensorId, Unary};
 
-use super::{Linear, Norm, NormRule, Part};
+use super::{Linear, Norm, NormRule, Part, unscaled};
 use crate::ModelError;
 use crate::cache::State;
 use crate::config::DeltaNetConfig;
@@ -67,9 +67,7 @@ impl DeltaNet {
         seen: usize,
         rule: NormRule,
     ) -> Result<Self, ModelError> {
-        let DeltaNetConfig {
-            heads, key_heads, dim, ..
-        } = config;
+        let DeltaNetConfig { heads, dim, .. } = config;
         let (channels, inner) = (config.channels(), heads * dim);
         let factors = match t.has(BETA_ALPHA.weight)? {
             true => Factors::Joined(Linear::new(t, BETA_ALPHA, None, [2 * heads, width])?),
@@ -78,19 +76,14 @@ impl DeltaNet {
                 alpha: Linear::new(t, ALPHA, None, [heads, width])?,
             },
         };
-        // llama.cpp applies the factors of Qwen 3.5's maps only.
         let linear = |t: &mut Tensors<'_>, names: LinearNames, shape| {
-            t.allow(names.scale);
-            let scale = if config.neighbours { Name::NONE } else { names.scale };
-            Linear::new(t, LinearNames { scale, ..names }, None, shape)
+            // llama.cpp applies the factors of Qwen 3.5's maps only.
+            let names = if config.neighbours { unscaled(t, names) } else { names };
+            Linear::new(t, names, None, shape)
         };
         for name in [OLD.weight, OLD.scale, OLD.input_scale] {
             t.allow(name);
         }
-        debug_assert!(
-            heads.is_multiple_of(key_heads),
-            "checked when the configuration was read"
-        );
         Ok(Self {
             config,
             seen,
@@ -147,10 +140,9 @@ impl DeltaNet {
         }
         let tokens = g.tokens();
         let one = g.reshape(x, [tokens, key_heads, dim])?;
-        let copies = vec![one; heads / key_heads];
-        let mut joined = copies[0];
-        for &copy in &copies[1..] {
-            joined = g.push(Op::Concat { axis: 2 }, &[joined, copy])?;
+        let mut joined = one;
+        for _ in 1..heads / key_heads {
+            joined = g.push(Op::Concat { axis: 2 }, &[joined, one])?;
         }
         g.reshape(joined, [tokens, heads, dim])
     }

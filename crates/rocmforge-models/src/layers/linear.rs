@@ -6,6 +6,13 @@ use crate::ModelError;
 use crate::step::{Fused, StepGraph, Tensors};
 use crate::weights::{LinearNames, Name};
 
+/// The names of a map whose factor the file may have, and nobody applies.
+pub(crate) fn unscaled(t: &mut Tensors<'_>, names: LinearNames) -> LinearNames {
+    t.allow(names.scale);
+    let scale = Name::NONE;
+    LinearNames { scale, ..names }
+}
+
 /// Whether a map has a bias.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bias {
@@ -58,9 +65,8 @@ impl Linear {
     /// # Errors
     /// As [`Self::with_bias`].
     pub(crate) fn of_plain(t: &mut Tensors<'_>, names: LinearNames, shape: [usize; 2]) -> Result<Self, ModelError> {
-        t.allow(names.scale);
-        let scale = Name::NONE;
-        Self::with_bias(t, LinearNames { scale, ..names }, None, shape)
+        let names = unscaled(t, names);
+        Self::with_bias(t, names, None, shape)
     }
 
     /// A matrix with a bias.

@@ -20,7 +20,7 @@ pub(crate) use decoder::Decoder;
 pub(crate) use delta_net::DeltaNet;
 pub(crate) use experts::{Experts, ExpertsNames, SharedExpert};
 pub(crate) use feed_forward::{Gated, GatedNames, GatedUnit, NetworkRule, Plain};
-pub(crate) use linear::{Bias, Linear};
+pub(crate) use linear::{Bias, Linear, unscaled};
 pub(crate) use norm::{Norm, NormRule};
 pub(crate) use self_attention::SelfAttention;
 pub(crate) use short_conv::ShortConv;

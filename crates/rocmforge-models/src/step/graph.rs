@@ -301,7 +301,7 @@ impl<'a> StepGraph<'a> {
     ///
     /// # Errors
     /// None for a state that was asked for.
-    #[cfg_attr(not(test), expect(dead_code, reason = "no architecture has recurrent layers yet"))]
+    #[cfg_attr(not(test), expect(dead_code, reason = "recurrent ops read states by themselves"))]
     pub(crate) fn read_state(&mut self, state: State) -> GgmlResult<TensorId> {
         let [from, ..] = self.states.ok_or(GgmlError::UnknownTensor(state.id))?;
         self.graph.push(Op::GetRows, &[state.id, from])
@@ -322,7 +322,7 @@ impl<'a> StepGraph<'a> {
     ///
     /// # Errors
     /// There is no state.
-    #[cfg_attr(not(test), expect(dead_code, reason = "no architecture has recurrent layers yet"))]
+    #[cfg_attr(not(test), expect(dead_code, reason = "recurrent ops read states by themselves"))]
     pub(crate) fn last_tokens(&self, state: State) -> GgmlResult<TensorId> {
         self.states
             .map(|[.., last]| last)

@@ -48,8 +48,8 @@ impl Charsmap {
     /// # Errors
     /// What is wrong with them.
     pub(super) fn new(bytes: &[u8]) -> Result<Self, &'static str> {
-        growth(bytes)?;
         let (units, replacements) = parts(bytes)?;
+        growth_of(&units, replacements)?;
         let replacements = replacements.to_owned();
         Ok(Self { units, replacements })
     }
@@ -126,6 +126,11 @@ fn parts(charsmap: &[u8]) -> Result<(Vec<Unit>, &str), &'static str> {
 /// What is wrong with it.
 pub(super) fn growth(charsmap: &[u8]) -> Result<usize, &'static str> {
     let (units, replacements) = parts(charsmap)?;
+    growth_of(&units, replacements)
+}
+
+/// [`growth`] of what the charsmap consists of.
+fn growth_of(units: &[Unit], replacements: &str) -> Result<usize, &'static str> {
     let root = units.first().ok_or("the trie of the charsmap is empty")?;
 
     let mut most = 1;

@@ -501,16 +501,13 @@ impl Step {
 impl Pattern for &Step {
     fn find_matches(&self, text: &str) -> Result<Vec<(Offsets, bool)>, LibraryError> {
         let mut ends = Vec::new();
+        let isolates = !matches!(self.rule, ThousandsWithin(_));
         for found in self.regex.find_iter(text) {
             let found = found?;
-            let cuts = self.cuts(found.as_str());
-            if !matches!(self.rule, ThousandsWithin(_)) {
-                ends.push(found.start());
-            }
-            ends.extend(cuts.iter().map(|cut| found.start() + cut));
-            if !matches!(self.rule, ThousandsWithin(_)) {
-                ends.push(found.end());
-            }
+            let (start, end) = (found.start(), found.end());
+            ends.extend(isolates.then_some(start));
+            ends.extend(self.cuts(found.as_str()).into_iter().map(|cut| start + cut));
+            ends.extend(isolates.then_some(end));
         }
         ends.push(text.len());
         let mut start = 0;

@@ -181,6 +181,30 @@ fn files_with_the_keys_of_published_models_are_read() {
     }
 }
 
+/// Settings of architectures whose directories are not read count for no other.
+#[test]
+fn a_setting_of_another_architecture_is_refused_by_name() {
+    for (name, config) in real_files() {
+        for key in [
+            "attention_multiplier",
+            "embedding_multiplier",
+            "first_k_dense_replace",
+            "logit_scale",
+            "logits_scaling",
+            "n_shared_experts",
+            "num_nextn_predict_layers",
+            "residual_multiplier",
+            "routed_scaling_factor",
+        ] {
+            let error = read(&with(&config, json!({ key: 1 }))).expect_err(name);
+            assert!(
+                matches!(&error, ModelError::UnknownSetting { key: found, .. } if found == key),
+                "{name}: {error}"
+            );
+        }
+    }
+}
+
 /// Each key of each file counts, or is on a list: a key with one letter more is refused by its name.
 #[test]
 fn an_unknown_key_is_refused_by_name() {

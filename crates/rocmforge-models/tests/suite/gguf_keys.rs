@@ -215,6 +215,8 @@ fn layers_with_a_window_may_have_lengths_of_their_own() {
     tiny.check_model(&model, CpuBackend::with_threads(2), 7);
     let error = changed(&gguf, &[], &[(pattern, Value::from(vec![1_u32, 2, 0, 0, 0, 0, 0]))]).expect_err("2");
     assert!(error.to_string().contains(pattern), "{error}");
+    let error = changed(&gguf, &[], &[(pattern, Value::from(vec![1_u32; 8]))]).expect_err("7 layers");
+    assert!(error.to_string().contains("a list of 8 entries"), "{error}");
     // 0 is no window.
     let none = more("gemma3.attention.sliding_window", 0).expect("a model");
     assert_eq!((none.config().window, &none.config().windowed), (None, &vec![false; 7]));

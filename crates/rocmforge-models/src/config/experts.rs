@@ -1,0 +1,148 @@
+//! Experts of a file: how many, how wide, in which layers, and how they are chosen.
+
+use super::read::{COUNT, SIZE};
+use super::rules::{self, ExpertWidth, Rules, SharedWidth};
+use super::{ExpertGate, ExpertsConfig, SharedExpertConfig};
+use crate::ModelError;
+use crate::keys::{Key, Keys, Within};
+
+const COUNT_OF: Key = Key("expert_count", "num_experts num_local_experts");
+const USED: Key = Key("expert_used_count", "num_experts_per_tok");
+const WIDTH: Key = Key("expert_feed_forward_length", "moe_intermediate_size");
+const SHARED_WIDTH: Key = Key("expert_shared_feed_forward_length", "shared_expert_intermediate_size");
+const SHARED: Key = Key("expert_shared_count", "");
+const NORMALISED: Key = Key("expert_weights_norm", "norm_topk_prob");
+const GATE: Key = Key("expert_gating_func", "");
+const FACTOR: Key = Key("expert_weights_scale", "");
+const STEP: Key = Key("interleave_moe_layer_step", "decoder_sparse_step");
+const FIRST_DENSE: Key = Key("leading_dense_block_count", "");
+const DENSE_LAYERS: Key = Key("", "mlp_only_layers");
+
+/// Keys of GGUF that [`take`] asks for.
+pub(super) fn read(experts: &rules::Experts) -> impl Iterator<Item = Key> + use<> {
+    let rules::ExpertKeys {
+        gate,
+        normalised,
+        factor,
+        first_dense,
+        step,
+    } = experts.keys;
+    let shared = experts.shared.map(|shared| match shared.inner {
+        SharedWidth::OfCount => SHARED,
+        _ => SHARED_WIDTH,
+    });
+    let optional = [
+        (!matches!(experts.inner, ExpertWidth::Network), WIDTH),
+        (normalised, NORMALISED),
+        (gate, GATE),
+        (factor, FACTOR),
+        (first_dense, FIRST_DENSE),
+        (step, STEP),
+    ];
+    let optional = optional.into_iter().filter_map(|(is_read, key)| is_read.then_some(key));
+    [COUNT_OF, USED].into_iter().chain(shared).chain(optional)
+}
+
+/// Experts of the layers that are not in a list of dense ones, of these each so many.
+pub(super) fn take(
+    k: &mut Keys<'_>,
+    rules: &Rules,
+    ff: usize,
+    layers: usize,
+) -> Result<Option<ExpertsConfig>, ModelError> {
+    let Some(absent) = rules.experts else { return Ok(None) };
+    let count = k.take(COUNT_OF)?.unwrap_or(absent.count);
+    let used = k.take(USED)?.or(absent.used);
+    let inner = match absent.inner {
+        ExpertWidth::Network => Some(ff),
+        ExpertWidth::StatedOrPart => width(k, WIDTH)?,
+        ExpertWidth::Stated(absent) => Some(width(k, WIDTH)?.unwrap_or(absent)),
+    };
+    // Of a network: what the chosen experts have together is as wide as one.
+    let part = ff / used.unwrap_or(1).max(1);
+    let shared = match absent.shared {
+        Some(absent) => shared(k, absent, ff, inner.unwrap_or(part))?,
+        None => None,
+    };
+    let keys = absent.keys;
+    let normalised = match keys.normalised || !k.is_gguf() {
+        // In a GGUF the absent key stands for false.
+        true => k.take(NORMALISED)?.unwrap_or(absent.normalised && !k.is_gguf()),
+        false => absent.normalised,
+    };
+    let gate = match keys.gate {
+        true => gate(k, absent.gate)?,
+        false => absent.gate,
+    };
+    let factor = match keys.factor {
+        true => k.factor(FACTOR)?,
+        false => None,
+    };
+    let step = match keys.step || !k.is_gguf() {
+        // In a GGUF 0 is no step.
+        true => k.take(STEP)?.filter(|&step| step > 0 || !k.is_gguf()),
+        false => None,
+    };
+    let first = match keys.first_dense {
+        true => k.take(FIRST_DENSE)?.unwrap_or(0),
+        false => 0,
+    };
+    let dense: Vec<usize> = k.take(DENSE_LAYERS)?.unwrap_or_default();
+    let has = |layer: usize| {
+        count > 0 && layer >= first && !dense.contains(&layer) && (layer + 1).checked_rem(step.unwrap_or(1)) == Some(0)
+    };
+    let layers: Vec<bool> = (0..layers).map(has).collect();
+    if !layers.contains(&true) {
+        return Ok(None);
+    }
+    let count = k.check(COUNT_OF, count, &COUNT)?;
+    let used = used.ok_or_else(|| k.missing(USED))?;
+    let used = k.check(USED, used, &Within(1..=count, "it must be 1 to the number of experts"))?;
+    Ok(Some(ExpertsConfig {
+        count,
+        used,
+        inner: k.check(WIDTH, inner.unwrap_or(part), &SIZE)?,
+        normalised,
+        gate,
+        choice_bias: absent.choice_bias,
+        factor,
+        shared,
+        layers,
+    }))
+}
+
+/// A width. In a GGUF 0 is none.
+fn width(k: &mut Keys<'_>, key: Key) -> Result<Option<usize>, ModelError> {
+    Ok(k.take(key)?.filter(|&width| width > 0 || !k.is_gguf()))
+}
+
+/// The network beside the experts: `ff` is the width of a network without experts, `inner` that of an expert.
+fn shared(
+    k: &mut Keys<'_>,
+    absent: rules::SharedExpert,
+    ff: usize,
+    inner: usize,
+) -> Result<Option<SharedExpertConfig>, ModelError> {
+    let inner = match absent.inner {
+        SharedWidth::Stated(absent) => width(k, SHARED_WIDTH)?.or(Some(absent)),
+        SharedWidth::StatedOrNetwork => width(k, SHARED_WIDTH)?.or(Some(ff)),
+        SharedWidth::StatedOrNone => width(k, SHARED_WIDTH)?,
+        SharedWidth::OfCount => width(k, SHARED)?.map(|count| inner.saturating_mul(count)),
+    };
+    let Some(inner) = inner else { return Ok(None) };
+    Ok(Some(SharedExpertConfig {
+        inner: k.check(SHARED_WIDTH, inner, &SIZE)?,
+        gated: absent.gated,
+    }))
+}
+
+/// The gate that a file states by its number in llama.cpp.
+fn gate(k: &mut Keys<'_>, absent: ExpertGate) -> Result<ExpertGate, ModelError> {
+    match k.take::<u32>(GATE)? {
+        None | Some(0) => Ok(absent),
+        Some(1) => Ok(ExpertGate::SoftMax),
+        Some(2) => Ok(ExpertGate::Sigmoid),
+        Some(3) => Ok(ExpertGate::SoftMaxOfChosen),
+        Some(other) => Err(k.refuse(GATE, other, "gates 1 to 3 are supported")),
+    }
+}

@@ -1,0 +1,92 @@
+//! Recurrent layers of a file: which, and their sizes.
+
+use super::read::{COUNT, flags};
+use super::rules::Recurrent;
+use super::{DeltaNetConfig, PerLayer, RecurrentConfig, RecurrentKind};
+use crate::ModelError;
+use crate::keys::{Key, Keys, Within};
+
+const LAYERS: Key = Key("attention.recurrent_layers", "");
+const ATTENTION_INTERVAL: Key = Key("full_attention_interval", "");
+const SHORT_TAPS: Key = Key("shortconv.l_cache", "");
+const CONV_TAPS: Key = Key("ssm.conv_kernel", "");
+const STATE_DIM: Key = Key("ssm.state_size", "");
+const KEY_HEADS: Key = Key("ssm.group_count", "");
+const VALUE_HEADS: Key = Key("ssm.time_step_rank", "");
+const INNER: Key = Key("ssm.inner_size", "");
+const TAPS: Within = Within(2..=64, "it must be 2 to 64");
+
+/// Keys of GGUF that [`take`] asks for.
+pub(super) const fn read(kind: Recurrent) -> &'static [Key] {
+    match kind {
+        Recurrent::ShortConv => &[SHORT_TAPS],
+        Recurrent::DeltaNet { .. } => &[LAYERS, CONV_TAPS, STATE_DIM, KEY_HEADS, VALUE_HEADS, INNER],
+    }
+}
+
+/// Recurrent layers: which, and their sizes. `attends` says which layers have heads of keys; a list of the file has `blocks` entries, of which the last may
+/// be of layers that predict further tokens.
+pub(super) fn take(
+    k: &mut Keys<'_>,
+    kind: Recurrent,
+    attends: &[bool],
+    blocks: usize,
+) -> Result<RecurrentConfig, ModelError> {
+    let layers = attends.len();
+    match kind {
+        Recurrent::ShortConv => Ok(RecurrentConfig {
+            layers: attends.iter().map(|attends| !attends).collect(),
+            taps: k.size(SHORT_TAPS, &TAPS, None)?,
+            kind: RecurrentKind::ShortConv,
+        }),
+        Recurrent::DeltaNet { neighbours } => {
+            let interval: usize = k.take(ATTENTION_INTERVAL)?.unwrap_or(4);
+            let by_interval = |layer: usize| (layer + 1).checked_rem(interval) != Some(0);
+            let listed = flags(k, LAYERS, blocks)?;
+            let mut of_layers = listed.unwrap_or_else(|| (0..layers).map(by_interval).collect());
+            of_layers.truncate(layers);
+            Ok(RecurrentConfig {
+                layers: of_layers,
+                taps: k.size(CONV_TAPS, &TAPS, None)?,
+                kind: RecurrentKind::DeltaNet(delta_net(k, neighbours)?),
+            })
+        }
+    }
+}
+
+fn delta_net(k: &mut Keys<'_>, neighbours: bool) -> Result<DeltaNetConfig, ModelError> {
+    let size = |k: &mut Keys<'_>, key| k.size(key, &COUNT, None);
+    let (heads, key_heads) = (size(k, VALUE_HEADS)?, size(k, KEY_HEADS)?);
+    if !heads.is_multiple_of(key_heads) {
+        return Err(k.refuse(KEY_HEADS, key_heads, "it must divide the number of value heads"));
+    }
+    let dim = k.size(STATE_DIM, &Within(1..=1024, "it must be 1 to 1024"), None)?;
+    let inner: usize = k.need(INNER)?;
+    if heads.checked_mul(dim) != Some(inner) {
+        return Err(k.refuse(INNER, inner, "it must be the value heads times the size of a state"));
+    }
+    Ok(DeltaNetConfig {
+        heads,
+        key_heads,
+        dim,
+        neighbours,
+    })
+}
+
+/// Heads of the layers, of which those with a short convolution have none: they are given those of another layer, and nothing uses them.
+pub(super) fn heads(
+    k: &mut Keys<'_>,
+    key: Key,
+    layers: usize,
+    within: &Within,
+) -> Result<(PerLayer, Vec<bool>), ModelError> {
+    let found = k.sizes(key, layers, &Within(0..=*within.0.end(), within.1), None)?;
+    let attends: Vec<bool> = (0..layers).map(|layer| found.of(layer) > 0).collect();
+    let some = (0..layers).map(|layer| found.of(layer)).find(|&heads| heads > 0);
+    let some = some.ok_or_else(|| k.refuse(key, 0, "a layer with attention must have heads"))?;
+    let heads = PerLayer::each((0..layers).map(|layer| match found.of(layer) {
+        0 => some,
+        heads => heads,
+    }));
+    Ok((heads.unwrap_or(PerLayer::all(some)), attends))
+}
