@@ -159,9 +159,9 @@ pub enum Op {
     /// (and a mask) to `[b, sq, heads*head_dim]`.
     Attention(Attention),
     /// PAGED_ATTENTION (not in ggml): `q [n, heads*head_dim]` of `n` tokens against a paged cache: `k`, `v [slots, kv_heads*head_dim]`
-    /// in f32 or f16, `block_table u32 [sequences, blocks]`, `sequence u32 [n]` (a token's row of the table), `positions u32 [n]`. The key
-    /// at position `j` lies in slot `block_table[sequence][j / block_size] * block_size + j % block_size`; a token sees the keys up to
-    /// its own position. With sinks, `sinks [heads]` come last.
+    /// in f32, f16, bf16 or q8_0, `block_table u32 [sequences, blocks]`, `sequence u32 [n]` (a token's row of the table),
+    /// `positions u32 [n]`. The key at position `j` lies in slot `block_table[sequence][j / block_size] * block_size + j % block_size`;
+    /// a token sees the keys up to its own position. With sinks, `sinks [heads]` come last.
     PagedAttention(PagedAttention),
     /// SSM_CONV: `state [slots, channels, taps - 1]`, `x [n, channels]` of `n` tokens, `weight [channels, taps]`, `sequence [n]`,
     /// `ids [sequences]` to f32 `[n, channels]` and the new states `[sequences, channels, taps - 1]`: each channel's convolution with the
