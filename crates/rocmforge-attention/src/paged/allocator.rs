@@ -2,31 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use sha2::{Digest, Sha256};
-
-use super::{PagedKvError, Token};
-
-/// Hash of a full block and of all blocks before it in its sequence.
-///
-/// SHA-256, because two prefixes with one hash would make a sequence read another one's K and V.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct BlockHash(pub(super) [u8; 32]);
-
-impl BlockHash {
-    /// The hash of a block that holds `tokens` and follows the block of hash `parent`; a sequence's first block has none.
-    pub fn new<T: Token>(parent: Option<Self>, tokens: &[T]) -> Self {
-        let mut sha = Sha256::new();
-        sha.update(parent.map_or([0; 32], |hash| hash.0));
-        tokens.iter().for_each(|token| token.update(&mut sha));
-        Self(sha.finalize().into())
-    }
-
-    /// Its last 64 bits, a name of the block for other programs.
-    pub fn low_64(self) -> u64 {
-        let [.., a, b, c, d, e, f, g, h] = self.0;
-        u64::from_be_bytes([a, b, c, d, e, f, g, h])
-    }
-}
+use super::{BlockHash, PagedKvError};
 
 /// One block's state. `refs` and `hash` are independent: a block is
 /// in use (refs > 0), cached (refs 0, a hash, listed in `idle`) or blank (refs 0, no hash, listed in `blank`).

@@ -92,13 +92,13 @@ mod sequence_id;
 mod states;
 mod table;
 
-pub use allocator::{BlockAllocator, BlockHash};
+pub use allocator::BlockAllocator;
 pub use defragment::Defragmented;
 pub use error::PagedKvError;
 pub use events::CacheEvent;
 pub use kv::{Added, Appended, BlockCopy, CacheCounts, PagedKv, PagedKvConfig};
 pub use pool::{BlockCounts, Keep, PoolConfig};
-pub use prefix_key::{PrefixKey, Token};
+pub use prefix_key::{BlockHash, PrefixKey, Token};
 pub use sequence_id::SequenceId;
 pub use states::StateSlots;
 pub use table::{BlockTable, blocks_for};

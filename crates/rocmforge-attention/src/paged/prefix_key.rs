@@ -1,8 +1,6 @@
-//! Keys of prefixes, and tokens: what decides the content of a sequence's blocks.
+//! Keys of prefixes, tokens, and hashes of blocks: what decides the content of a sequence's blocks.
 
 use sha2::{Digest, Sha256};
-
-use super::BlockHash;
 
 /// What stands at a place of a sequence: the id of a token, or what a caller puts in place of one.
 pub trait Token: Clone {
@@ -20,6 +18,28 @@ impl Token for u32 {
 
     fn id(&self) -> Option<u32> {
         Some(*self)
+    }
+}
+
+/// Hash of a full block and of all blocks before it in its sequence.
+///
+/// SHA-256, because two prefixes with one hash would make a sequence read another one's K and V.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct BlockHash(pub(super) [u8; 32]);
+
+impl BlockHash {
+    /// The hash of a block that holds `tokens` and follows the block of hash `parent`; a sequence's first block has none.
+    pub fn new<T: Token>(parent: Option<Self>, tokens: &[T]) -> Self {
+        let mut sha = Sha256::new();
+        sha.update(parent.map_or([0; 32], |hash| hash.0));
+        tokens.iter().for_each(|token| token.update(&mut sha));
+        Self(sha.finalize().into())
+    }
+
+    /// Its last 64 bits, a name of the block for other programs.
+    pub fn low_64(self) -> u64 {
+        let [.., a, b, c, d, e, f, g, h] = self.0;
+        u64::from_be_bytes([a, b, c, d, e, f, g, h])
     }
 }
 
