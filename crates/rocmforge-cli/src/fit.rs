@@ -267,7 +267,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         .collect();
     let object = json!({
         "model": args.model,
-        "architecture": model.config().architecture.name(),
+        "architecture": model.architecture().name(),
         "card": card.as_ref().map(|card| json!({
             "name": card.name,
             "target": card.target,
@@ -299,10 +299,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         return Ok(());
     }
     let bytes = |bytes: usize| short(bytes as u64);
-    let mut rows = vec![(
-        "model",
-        format!("{} ({})", args.model, model.config().architecture.name()),
-    )];
+    let mut rows = vec![("model", format!("{} ({})", args.model, model.architecture().name()))];
     rows.push(("weights", bytes(memory.weights)));
     let kv = DType::from(options.kv);
     rows.push((

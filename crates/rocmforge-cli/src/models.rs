@@ -80,7 +80,7 @@ pub(crate) fn facts(model: &Model) -> Result<Value, Failure> {
         most,
     } = weight_facts(model.weights());
     Ok(json!({
-        "architecture": config.architecture.name(),
+        "architecture": model.architecture().name(),
         "parameters": parameters,
         "type": most,
         "weight_bytes": bytes,

@@ -1,98 +1,26 @@
 //! Engine: a model on a backend, with a paged KV cache. Computes logits; choosing tokens is the generator's.
 
+mod options;
 mod outputs;
 mod plan;
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use rocmforge_attention::paged::{BlockCopy, CacheEvent, PagedKv, PrefixKey, SequenceId};
 use rocmforge_ggml::optimizer::GraphOptimizer;
 use rocmforge_ggml::profile::{self, Profile};
-use rocmforge_ggml::{GgmlBackend, GgmlError, Graph, HostAccess, KvType, TensorDesc, TensorId, executor};
+use rocmforge_ggml::{GgmlBackend, GgmlError, Graph, HostAccess, TensorDesc, TensorId, executor};
 
-use crate::cache::CacheSpec;
+use crate::arch::Architecture;
 use crate::config::DecoderConfig;
 use crate::input::{AsInputs, Input};
 use crate::sampling::{RowReason, TopLogits};
-use crate::step::{Buckets, CandidateIds, CopyRows, Inputs, Memory, Parameters, Step, StepShape, Tensors, WorkSize};
-use crate::weights::WeightSource;
+use crate::step::{Buckets, CandidateIds, CopyRows, Inputs, Memory, Parameters, Step, StepShape};
 use crate::{Model, ModelError};
 
+pub use options::{EngineOptions, Limit};
 pub use outputs::{Logits, ReadCounts, TopRows};
 pub use plan::{Forecast, ForecastPart, MemoryPlan};
-
-/// A number of tokens that is asked for, or found.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Limit {
-    /// As many as fit and can be used.
-    #[default]
-    Auto,
-    /// So many, or an error.
-    Tokens(usize),
-}
-
-/// How an engine is set up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct EngineOptions {
-    /// Longest sequence; at most what the model was made for.
-    pub max_context: Limit,
-    /// Tokens that all sequences together can hold, beginnings in common counted once. [`Limit::Auto`]: as many as the memory allows, at most
-    /// what all sequences can use.
-    pub cache_tokens: Limit,
-    /// Most sequences that a generator computes at a time; at most `chunk`. A step of more has memory of its own.
-    pub max_sequences: usize,
-    /// Element type of the KV cache.
-    pub kv: KvType,
-    /// Tokens of a cache block.
-    pub block_size: usize,
-    /// Most tokens of one step: longer prompts are computed in chunks. Layers with a window have room for so many tokens beyond it.
-    pub chunk: usize,
-    /// How many of the largest logits of each row a step finds where the model runs, so that tokens can be drawn without the rows; 0: none. `None`: 128 if
-    /// the model runs on a device and its vocabulary is at least 32 times as large.
-    pub candidates: Option<usize>,
-    /// Passes that steps' graphs go through; `None`: those that help on the backend.
-    pub passes: Option<GraphOptimizer>,
-}
-
-impl Default for EngineOptions {
-    fn default() -> Self {
-        Self {
-            max_context: Limit::Auto,
-            cache_tokens: Limit::Auto,
-            max_sequences: 16,
-            kv: KvType::default(),
-            block_size: 16,
-            chunk: 128,
-            candidates: None,
-            passes: None,
-        }
-    }
-}
-
-impl EngineOptions {
-    /// The sizes of steps for which graphs are kept.
-    fn buckets(&self) -> Buckets {
-        Buckets {
-            chunk: self.chunk,
-            sequences: self.max_sequences.min(self.chunk),
-        }
-    }
-
-    /// A cache of so many tokens, for sequences of at most `context`, of which so many have room for their windows and states.
-    fn cache(&self, tokens: usize, context: usize, sequences: usize) -> CacheSpec {
-        CacheSpec {
-            kv: self.kv,
-            block_size: self.block_size,
-            tokens,
-            sequences,
-            chunk: self.chunk,
-            spare: self.buckets().padding().div_ceil(self.block_size),
-            spare_states: self.buckets().sequences + 1,
-            context,
-        }
-    }
-}
 
 /// Which of a chunk's tokens want logits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,6 +77,7 @@ struct Prepared<T, P> {
 /// A model on a backend.
 pub struct Engine<B: GgmlBackend> {
     backend: B,
+    architecture: &'static Architecture,
     config: DecoderConfig,
     parameters: Parameters,
     kv: PagedKv<Input>,
@@ -173,22 +102,10 @@ pub struct Engine<B: GgmlBackend> {
 /// Takes events of a prefix cache; false if they are lost.
 type CacheListener = Box<dyn FnMut(Vec<CacheEvent>) -> bool + Send>;
 
-/// Finds a model's weights, and describes them, caches of this size, and the memory of steps.
-fn describe(
-    source: &dyn WeightSource,
-    config: &DecoderConfig,
-    cache: CacheSpec,
-    work: WorkSize,
-) -> Result<Parameters, ModelError> {
-    let mut tensors = Tensors::new(source, cache);
-    let decoder = config.architecture.decoder(&mut tensors, config, cache.context)?;
-    tensors.finish(Arc::new(decoder), config.architecture.name(), work)
-}
-
 impl<B: GgmlBackend> std::fmt::Debug for Engine<B> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Engine")
-            .field("architecture", &self.config.architecture.name())
+            .field("architecture", &self.architecture.name())
             .field("memory", &self.memory)
             .finish_non_exhaustive()
     }
@@ -207,7 +124,7 @@ impl<B: HostAccess> Engine<B> {
         available: Option<usize>,
     ) -> Result<Forecast, ModelError> {
         let (planned, ..) = plan::plan_for(backend, model, options, available)?;
-        let parameters = describe(model.weights(), model.config(), planned.cache, planned.work)?;
+        let parameters = plan::describe(model, planned.cache, planned.work)?;
         let experts = model.config().experts.as_ref();
         let share = experts.map_or([1, 1], |experts| [experts.used, experts.count]);
         let (context, groups) = (planned.memory.max_context, parameters.groups().into_iter());
@@ -244,11 +161,10 @@ impl<B: HostAccess> Engine<B> {
     ) -> Result<Self, ModelError> {
         static SAID: std::sync::Once = std::sync::Once::new();
         crate::unoptimised::advise(rocmforge_ggml::OPTIMISED, &SAID, &mut std::io::stderr());
-        let config = model.config().clone();
         let available = backend.available_bytes();
         let (planned, candidates, passes) = plan::plan_for(&backend, model, options, available)?;
         let plan::Planned { memory, work, cache } = planned;
-        let parameters = describe(model.weights(), &config, cache, work)?;
+        let parameters = plan::describe(model, cache, work)?;
         let total = parameters.weight_bytes();
         backend.place(&parameters.groups(), memory.scratch)?;
         parameters.load(&mut backend, |loaded| progress(loaded, total))?;
@@ -256,7 +172,8 @@ impl<B: HostAccess> Engine<B> {
         let next_id = parameters.end().0;
         Ok(Self {
             backend,
-            config,
+            architecture: model.architecture(),
+            config: model.config().clone(),
             parameters,
             kv,
             buckets: options.buckets(),

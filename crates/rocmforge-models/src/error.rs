@@ -4,37 +4,6 @@ use std::path::PathBuf;
 
 use rocmforge_ggml::GgmlError;
 
-/// Most characters of a value that an error shows.
-const SHOWN: usize = 80;
-
-/// Most characters of another library's message that an error shows.
-const BRIEF: usize = 400;
-
-/// Text on one line, with its end left out where it is long.
-pub(crate) fn shortened(text: &str) -> String {
-    at_most(SHOWN, text)
-}
-
-/// What another library says, which may hold text of a file, on one line.
-pub(crate) fn brief(said: &impl std::fmt::Display) -> String {
-    at_most(BRIEF, &said.to_string())
-}
-
-fn at_most(most: usize, text: &str) -> String {
-    let mut shown = String::new();
-    for (count, character) in text.chars().filter(|c| !c.is_whitespace() || *c == ' ').enumerate() {
-        if count == most {
-            shown.push_str("...");
-            break;
-        }
-        match character.is_control() {
-            true => shown.extend(character.escape_default()),
-            false => shown.push(character),
-        }
-    }
-    shown
-}
-
 /// Why a model cannot be opened or run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -232,25 +201,27 @@ pub enum ModelError {
     #[error(transparent)]
     Gguf(#[from] rocmforge_gguf::GgufError),
     /// No row of the table of architectures.
-    #[error(
-        "architecture \"{}\" is not known; known: {}", shortened(found),
-        crate::arch::ARCHITECTURES.iter().map(|row| row.name()).collect::<Vec<_>>().join(", ")
-    )]
+    #[error("architecture \"{found}\" is not known; known: {known}")]
     UnknownArchitecture {
-        /// The name in the file.
+        /// The name in the file, in short.
         found: String,
+        /// The names that are.
+        known: String,
     },
     /// A mixture of experts of an architecture that no row of the table has.
     #[error(
-        "{} is a mixture of {experts} experts of an architecture that is not known; known mixtures of experts: {}; known \
-         architectures: {}: take one of these, or a dense model of the same family", shortened(found), crate::arch::mixtures().join(", "),
-        crate::arch::ARCHITECTURES.iter().map(|row| row.name()).collect::<Vec<_>>().join(", ")
+        "{found} is a mixture of {experts} experts of an architecture that is not known; known mixtures of experts: {mixtures}; known \
+         architectures: {known}: take one of these, or a dense model of the same family"
     )]
     UnknownMixture {
-        /// The architecture, as the file names it.
+        /// The architecture, as the file names it, in short.
         found: String,
         /// Experts of a layer.
         experts: usize,
+        /// Names of mixtures that are known.
+        mixtures: String,
+        /// All names that are.
+        known: String,
     },
     /// The file holds no whole language model.
     #[error("the file is {kind}")]

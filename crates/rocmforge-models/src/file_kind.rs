@@ -2,10 +2,9 @@
 
 use std::fmt;
 
-use rocmforge_gguf::{Gguf, Metadata};
+use rocmforge_gguf::{Gguf, GgufError};
 
-use crate::ModelError;
-use crate::error::shortened;
+use crate::text::shortened;
 
 /// What a file is, if it is not a language model.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,9 +30,9 @@ impl FileKind {
     ///
     /// # Errors
     /// A key that says so is no text.
-    pub fn of(gguf: &Gguf) -> Result<Option<Self>, ModelError> {
+    pub fn of(gguf: &Gguf) -> Result<Option<Self>, GgufError> {
         let metadata = gguf.metadata();
-        let adapter = || -> Result<Self, ModelError> {
+        let adapter = || -> Result<Self, GgufError> {
             let base = metadata.opt_string("general.base_model.0.name")?;
             Ok(Self::Adapter {
                 base: base.map(shortened),
@@ -57,14 +56,6 @@ impl FileKind {
         }
         let is_vocabulary = gguf.tensors().is_empty() && metadata.get("tokenizer.ggml.tokens").is_some();
         Ok(is_vocabulary.then_some(Self::Vocabulary))
-    }
-
-    /// Refuses files of these kinds.
-    pub(crate) fn refuse(gguf: &Gguf) -> Result<(), ModelError> {
-        match Self::of(gguf)? {
-            Some(kind) => Err(ModelError::NoLanguageModel { kind }),
-            None => Ok(()),
-        }
     }
 }
 
@@ -95,10 +86,4 @@ impl fmt::Display for FileKind {
             ),
         }
     }
-}
-
-/// The experts of an architecture that is not known, where it has some.
-pub(crate) fn experts(metadata: &Metadata, architecture: &str) -> Option<usize> {
-    let count = metadata.opt_usize(&format!("{architecture}.expert_count"));
-    count.ok().flatten().filter(|count| *count > 0)
 }

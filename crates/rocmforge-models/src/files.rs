@@ -33,7 +33,7 @@ pub enum FileError {
         limit: u64,
     },
     /// It is not the JSON that it should be.
-    #[error("{}: {}", path.display(), crate::error::brief(source))]
+    #[error("{}: {}", path.display(), crate::text::brief(source))]
     Json {
         /// The file.
         path: PathBuf,

@@ -8,6 +8,8 @@ use rocmforge_ggml::DType;
 use rocmforge_gguf::Gguf;
 
 use crate::ModelError;
+use crate::arch::Architecture;
+use crate::arch::find::{self, Found};
 use crate::chat::ChatTemplate;
 use crate::config::DecoderConfig;
 use crate::file_kind::FileKind;
@@ -20,6 +22,7 @@ const MOST_LAYERS: usize = 4096;
 /// A language model from a GGUF file or a Hugging Face directory. Cloning shares it.
 #[derive(Clone)]
 pub struct Model {
+    architecture: &'static Architecture,
     config: Arc<DecoderConfig>,
     weights: Arc<dyn WeightSource>,
     files: Files,
@@ -35,6 +38,7 @@ enum Files {
 impl std::fmt::Debug for Model {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Model")
+            .field("architecture", &self.architecture)
             .field("config", &self.config)
             .finish_non_exhaustive()
     }
@@ -59,9 +63,12 @@ impl Model {
     /// # Errors
     /// As [`Self::open`].
     pub fn from_gguf(gguf: Gguf) -> Result<Self, ModelError> {
-        let config = DecoderConfig::from_gguf(&gguf)?;
+        let Found {
+            architecture, config, ..
+        } = find::in_gguf(&gguf)?;
         let gguf = Arc::new(gguf);
         Ok(Self {
+            architecture,
             config: Arc::new(config),
             weights: Arc::new(GgufWeights::new(Arc::clone(&gguf))),
             files: Files::Gguf(gguf),
@@ -78,7 +85,11 @@ impl Model {
             let path = path.to_owned();
             return Err(ModelError::NoModel { path });
         }
-        let (config, is_part) = DecoderConfig::from_directory(&config)?;
+        let Found {
+            architecture,
+            config,
+            is_part,
+        } = find::in_config_json(&config)?;
         let mut weights = SafetensorsWeights::open(path)?;
         if is_part {
             let mut names = HashSet::new();
@@ -90,6 +101,7 @@ impl Model {
             weights = weights.renamed(of_text_part);
         }
         Ok(Self {
+            architecture,
             config: Arc::new(config),
             weights: Arc::new(weights),
             files: Files::Directory(path.to_owned()),
@@ -103,7 +115,9 @@ impl Model {
     pub fn outline(config: &Path, dtype: DType) -> Result<Self, ModelError> {
         let directory = config.parent().unwrap_or(config).to_owned();
         let path = config.to_owned();
-        let config = DecoderConfig::from_config_json(config)?;
+        let Found {
+            architecture, config, ..
+        } = find::in_config_json(config)?;
         // No tensor that is missing ends the walk over layers.
         if config.layers > MOST_LAYERS {
             return Err(ModelError::Setting {
@@ -114,6 +128,7 @@ impl Model {
             });
         }
         Ok(Self {
+            architecture,
             config: Arc::new(config),
             weights: Arc::new(OutlineWeights::new(None, dtype)),
             files: Files::Directory(directory),
@@ -129,6 +144,12 @@ impl Model {
             weights: Arc::new(OutlineWeights::new(of, dtype)),
             ..self.clone()
         }
+    }
+
+    /// The row of the table.
+    #[must_use]
+    pub const fn architecture(&self) -> &'static Architecture {
+        self.architecture
     }
 
     /// The hyper-parameters.

@@ -1,19 +1,16 @@
 //! BERT, an encoder: its keys and its layers.
 
-use std::path::Path;
-
 use rocmforge_ggml::{GgmlResult, Op, TensorId, Unary};
-use rocmforge_gguf::Gguf;
 
-use super::{Architecture, Compose, llama};
+use super::architecture::Architecture;
+use super::llama;
 use crate::ModelError;
-use crate::bert::{Pooling, PoolingMode};
-use crate::config::read::{CONTEXT, FF, HEADS, LAYERS, MOST_LAYERS, SIZE, VOCAB, WIDTH, tokens};
+use crate::config::bert::BertConfig;
+use crate::config::pooling::{Pooling, PoolingMode};
 use crate::config::rules::{
     FEATURES, GGUF_EXPERTS, GGUF_FEATURES, GGUF_WINDOW, GGUF_WINDOW_LAYERS, IGNORED, NO_EXPERTS, Rules,
 };
-use crate::file_kind::FileKind;
-use crate::keys::{Key, Keys, Known, NOT_NEGATIVE};
+use crate::keys::Known;
 use crate::layers::{Layer, Linear, Norm, NormRule, Part, Plain, SelfAttention, Sublayer};
 use crate::step::{Network, Place, StepGraph, Tensors};
 use crate::weights::{LinearNames, Name};
@@ -30,42 +27,11 @@ pub(super) const BERT: Architecture = Architecture {
         known: KNOWN,
         ..llama::JSON
     }],
-    compose: Compose::Encoder,
+    layers: None,
 };
 
-/// What the encoder's graph depends on.
-#[derive(Clone, Debug, PartialEq)]
-pub struct BertConfig {
-    /// Width of the hidden states.
-    pub width: usize,
-    /// Encoder layers.
-    pub layers: usize,
-    /// Attention heads; divides `width`.
-    pub heads: usize,
-    /// Width of the feed-forward layer.
-    pub ff: usize,
-    /// Rows of the token table.
-    pub vocab: usize,
-    /// Rows of the position table.
-    pub context: usize,
-    /// Rows of the token type table.
-    pub types: usize,
-    /// Added to the variance in layer normalisation.
-    pub norm_eps: f32,
-    /// Activation of the feed-forward layer: one of GELU's two forms.
-    pub activation: Unary,
-}
-
-const ACTIVATION: Key = Key("", "hidden_act");
-const EPS: Key = Key("attention.layer_norm_epsilon", "layer_norm_eps");
-const TYPE_COUNT: Key = Key("", "type_vocab_size");
-const ARCHITECTURES: Key = Key("", "architectures");
-/// Whose checkpoints have a classifier behind the pooler.
-const CLASSIFIER: &str = "BertForSequenceClassification";
-const POOLING: Key = Key("pooling_type", "");
-
 /// Keys that nothing reads. How many scores a classifier has, its weights say.
-const KNOWN: Known = Known {
+pub(super) const KNOWN: Known = Known {
     ignored: &[
         IGNORED,
         "directionality pooler_fc_size pooler_num_attention_heads pooler_num_fc_layers pooler_size_per_head pooler_type tie_word_embeddings",
@@ -78,6 +44,7 @@ const KNOWN: Known = Known {
         ("position_embedding_type", "absolute"),
     ]],
     features: &[FEATURES, NO_EXPERTS],
+    ..Known::NOTHING
 };
 
 /// The same of a GGUF.
@@ -88,93 +55,8 @@ const KNOWN_GGUF: Known = Known {
     ],
     fixed: &[&[("attention.causal", "false")]],
     features: &[GGUF_FEATURES, GGUF_EXPERTS, GGUF_WINDOW],
+    ..Known::NOTHING
 };
-
-impl BertConfig {
-    /// Reads and checks `config.json`.
-    ///
-    /// # Errors
-    /// A setting is missing, unknown or not usable, or the file cannot be read.
-    pub fn from_config_json(path: &Path) -> Result<Self, ModelError> {
-        Self::read_config_json(path).map(|(config, _)| config)
-    }
-
-    /// As [`Self::from_config_json`]; with whether the checkpoint has a classifier.
-    pub(crate) fn read_config_json(path: &Path) -> Result<(Self, bool), ModelError> {
-        let mut k = Keys::of_json(path)?;
-        let architectures: Vec<String> = k.take(ARCHITECTURES)?.unwrap_or_default();
-        let config = Self::read(&mut k, &KNOWN, None)?;
-        k.finish(&KNOWN, "bert")?;
-        Ok((config, architectures.iter().any(|name| name == CLASSIFIER)))
-    }
-
-    /// Reads and checks the metadata of a GGUF; with the pooling that they state, if they do.
-    ///
-    /// # Errors
-    /// The file has another architecture, or a key is missing, unknown or not usable.
-    pub fn from_gguf(gguf: &Gguf) -> Result<(Self, Option<PoolingMode>), ModelError> {
-        FileKind::refuse(gguf)?;
-        let metadata = gguf.metadata();
-        let name = metadata.string("general.architecture")?;
-        let known = Architecture::of_gguf(name);
-        let row = known.ok_or_else(|| ModelError::UnknownArchitecture { found: name.to_owned() })?;
-        if !row.is_encoder() {
-            let architecture = row.name();
-            return Err(ModelError::IsDecoder { architecture });
-        }
-        let mut k = Keys::of_gguf(metadata, name);
-        let types = metadata.opt_usize("tokenizer.ggml.token_type_count")?.unwrap_or(2);
-        let sizes = tokens(metadata).map(|tokens| [tokens, types]);
-        let config = Self::read(&mut k, &KNOWN_GGUF, sizes)?;
-        let pooling = match k.take(POOLING)? {
-            None => None,
-            Some(1_usize) => Some(PoolingMode::Mean),
-            Some(2) => Some(PoolingMode::Cls),
-            Some(3) => Some(PoolingMode::Last),
-            Some(4) => Some(PoolingMode::Rank),
-            Some(other) => {
-                let rule = "1 (mean), 2 (cls), 3 (last) and 4 (rank) are supported";
-                return Err(k.refuse(POOLING, other, rule));
-            }
-        };
-        k.finish(&KNOWN_GGUF, "bert")?;
-        Ok((config, pooling))
-    }
-
-    /// `sizes` are the tokens and their types, where the file states them elsewhere.
-    fn read(k: &mut Keys<'_>, known: &Known, sizes: Option<[usize; 2]>) -> Result<Self, ModelError> {
-        k.refuse_features(known)?;
-        let activation = match k.take::<String>(ACTIVATION)?.as_deref() {
-            // GGUF has no key for it.
-            None | Some("gelu") => Unary::GeluErf,
-            Some("gelu_new" | "gelu_fast" | "gelu_pytorch_tanh") => Unary::Gelu,
-            Some(other) => {
-                let rule = "gelu, gelu_new, gelu_fast and gelu_pytorch_tanh are supported";
-                return Err(k.refuse(ACTIVATION, other, rule));
-            }
-        };
-        let eps = k.take(EPS)?.or((!k.is_gguf()).then_some(1e-12_f64));
-        let [vocab, types] = match sizes {
-            Some([vocab, types]) => [k.check(VOCAB, vocab, &SIZE)?, k.check(TYPE_COUNT, types, &SIZE)?],
-            None => [k.size(VOCAB, &SIZE, None)?, k.size(TYPE_COUNT, &SIZE, Some(2))?],
-        };
-        let config = Self {
-            width: k.size(WIDTH, &SIZE, None)?,
-            layers: k.size(LAYERS, &MOST_LAYERS, None)?,
-            heads: k.size(HEADS, &SIZE, None)?,
-            ff: k.size(FF, &SIZE, None)?,
-            vocab,
-            context: k.size(CONTEXT, &SIZE, None)?,
-            types,
-            norm_eps: k.number(EPS, &NOT_NEGATIVE, eps.map(|eps| eps as f32))?,
-            activation,
-        };
-        match config.width.is_multiple_of(config.heads) {
-            true => Ok(config),
-            false => Err(k.refuse(HEADS, config.heads, "it must divide hidden_size")),
-        }
-    }
-}
 
 const WORDS: Name = Name::new("token_embd.weight", "embeddings.word_embeddings.weight");
 const POSITIONS: Name = Name::new("position_embd.weight", "embeddings.position_embeddings.weight");

@@ -2,6 +2,7 @@
 
 use rocmforge_ggml::{GluKind, TensorId, Unary};
 
+use super::architecture::Layers;
 use crate::ModelError;
 use crate::config::{DecoderConfig, ExpertsConfig, RecurrentKind, RopeFactors};
 use crate::layers::{
@@ -131,29 +132,6 @@ impl Dense {
         ..Self::PLAIN
     };
 
-    /// The decoder of these layers, for sequences of at most `context` tokens.
-    ///
-    /// # Errors
-    /// A weight is missing or has another shape.
-    pub(super) fn decoder(
-        &self,
-        t: &mut Tensors<'_>,
-        c: &DecoderConfig,
-        context: usize,
-    ) -> Result<Decoder, ModelError> {
-        let rule = NormRule {
-            eps: c.norm_eps,
-            offset: self.norm_offset,
-            kind: c.norm,
-            bias: self.norm_bias,
-        };
-        t.allow_layers(c.layers..c.layers + c.predictors);
-        let factors = rope_factors(t, c, context)?;
-        let scale = self.scaled_embedding.then(|| (c.width as f32).sqrt());
-        let scale = scale.or(c.embedding_factor);
-        Decoder::new(t, c, rule, scale, |t, index| self.layer(t, c, index, factors, rule))
-    }
-
     fn layer(
         &self,
         t: &mut Tensors<'_>,
@@ -249,6 +227,22 @@ impl Dense {
             gated: self.gated,
             sinks: self.sinks,
         }
+    }
+}
+
+impl Layers for Dense {
+    fn decoder(&self, t: &mut Tensors<'_>, c: &DecoderConfig, context: usize) -> Result<Decoder, ModelError> {
+        let rule = NormRule {
+            eps: c.norm_eps,
+            offset: self.norm_offset,
+            kind: c.norm,
+            bias: self.norm_bias,
+        };
+        t.allow_layers(c.layers..c.layers + c.predictors);
+        let factors = rope_factors(t, c, context)?;
+        let scale = self.scaled_embedding.then(|| (c.width as f32).sqrt());
+        let scale = scale.or(c.embedding_factor);
+        Decoder::new(t, c, rule, scale, |t, index| self.layer(t, c, index, factors, rule))
     }
 }
 

@@ -1,10 +1,10 @@
 //! Gemma 3, text only.
 
-use rocmforge_ggml::{GluKind, RopeStyle};
+use rocmforge_ggml::GluKind;
 
+use super::architecture::Architecture;
 use super::dense::{Dense, LayerNorms};
-use super::llama::{GGUF, JSON};
-use super::{Architecture, Compose};
+use super::llama::{JSON, halves};
 use crate::config::OutputMatrix;
 use crate::config::rules::{self, Rules, Softcaps, Window, WindowRope};
 use crate::keys::Known;
@@ -12,28 +12,19 @@ use crate::layers::{GatedUnit, NetworkRule, QueryNorm};
 use crate::step::NormOffset;
 
 /// Llama with GELU, norms of query and key and after both branches, scaled embeddings, and a window on all but every sixth layer.
-pub(super) const GEMMA3: Architecture = Architecture {
-    gguf: Rules {
-        name: "gemma3",
-        pairs: RopeStyle::HalfSplit,
-        window: Window::Pattern {
-            window: None,
-            period: 6,
-            of: None,
-        },
+pub(super) const GEMMA3: Architecture = Architecture::of_both(
+    Rules {
+        window: Window::pattern(6, None),
         window_rope: WindowRope::Own(10_000.0),
         wide_scale_layers: Some(62),
-        softcaps: Softcaps {
-            attention: false,
-            logits: true,
-        },
+        softcaps: Softcaps::LOGITS,
         known: Known {
             ignored: &[rules::GGUF_IGNORED],
             ..rules::GGUF
         },
-        ..GGUF
+        ..halves("gemma3")
     },
-    json: &[Rules {
+    &[Rules {
         name: "gemma3_text",
         head_dim: Some(256),
         kv_heads: Some(4),
@@ -41,15 +32,8 @@ pub(super) const GEMMA3: Architecture = Architecture {
         window_rope: WindowRope::Own(10_000.0),
         output: OutputMatrix::Embedding,
         score_divisor: Some(256.0),
-        softcaps: Softcaps {
-            attention: true,
-            logits: true,
-        },
-        window: Window::Pattern {
-            window: Some(4096),
-            period: 6,
-            of: None,
-        },
+        softcaps: Softcaps::BOTH,
+        window: Window::pattern(6, Some(4096)),
         known: Known {
             fixed: &[
                 rules::DECODERS,
@@ -63,32 +47,24 @@ pub(super) const GEMMA3: Architecture = Architecture {
         },
         ..JSON
     }],
-    compose: Compose::Dense(&Dense {
+    &Dense {
         query_norm: Some(QueryNorm::Heads),
         ..GEMMA
-    }),
-};
+    },
+);
 
 /// Bounds of scores, and a window in every second layer.
-pub(super) const GEMMA2: Architecture = Architecture {
-    gguf: Rules {
+pub(super) const GEMMA2: Architecture = Architecture::of_gguf_only(
+    Rules {
         name: "gemma2",
-        window: Window::Pattern {
-            window: Some(4096),
-            period: 2,
-            of: None,
-        },
+        window: Window::pattern(2, Some(4096)),
         window_rope: WindowRope::Base,
         wide_scale_layers: Some(46),
-        softcaps: Softcaps {
-            attention: true,
-            logits: true,
-        },
+        softcaps: Softcaps::BOTH,
         ..GEMMA3.gguf
     },
-    json: &[],
-    compose: Compose::Dense(&GEMMA),
-};
+    &GEMMA,
+);
 
 /// Llama with GELU, norms around both branches, and scaled embeddings.
 const GEMMA: Dense = Dense {

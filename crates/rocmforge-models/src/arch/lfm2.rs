@@ -1,43 +1,30 @@
 //! LFM 2: short convolutions in most layers, attention in the others.
 
-use rocmforge_ggml::RopeStyle;
-
+use super::architecture::Architecture;
 use super::dense::Dense;
-use super::llama::GGUF;
-use super::{Architecture, Compose};
+use super::llama::halves;
 use crate::config::rules::{self, ExpertKeys, Experts, Recurrent, Rules, Window};
 use crate::config::{ChoiceBias, ExpertGate};
-use crate::keys::Known;
 use crate::layers::{Bias, QueryNorm};
 use crate::weights::LinearNames;
 
 /// Without experts. Layers with attention may have a window.
-pub(super) const LFM2: Architecture = Architecture {
-    gguf: Rules {
-        name: "lfm2",
-        pairs: RopeStyle::HalfSplit,
+pub(super) const LFM2: Architecture = Architecture::of_gguf_only(
+    Rules {
         window: Window::Every { window: None },
         recurrent: Some(Recurrent::ShortConv),
         // The file calls it a norm of embeddings.
         output_norm: LinearNames::new("token_embd_norm", ""),
-        known: Known {
-            // Which layers are recurrent follows from their heads.
-            ignored: &[
-                rules::GGUF_IGNORED,
-                rules::GGUF_WINDOW_LAYERS,
-                "attention.recurrent_layers leading_dense_block_count",
-            ],
-            ..rules::GGUF
-        },
-        ..GGUF
+        // Which layers are recurrent follows from their heads.
+        known: rules::GGUF.ignoring("attention.recurrent_layers leading_dense_block_count"),
+        ..halves("lfm2")
     },
-    json: &[],
-    compose: Compose::Dense(&Dense {
+    &Dense {
         query_norm: Some(QueryNorm::Heads),
         output_bias: Bias::Unused,
         ..Dense::UNSCALED
-    }),
-};
+    },
+);
 
 /// With experts behind the first layers.
 pub(super) const LFM2MOE: Architecture = Architecture {
@@ -55,14 +42,7 @@ pub(super) const LFM2MOE: Architecture = Architecture {
             },
             ..Experts::GGUF
         }),
-        known: Known {
-            ignored: &[
-                rules::GGUF_IGNORED,
-                rules::GGUF_WINDOW_LAYERS,
-                "attention.recurrent_layers expert_weights_norm",
-            ],
-            ..rules::GGUF
-        },
+        known: rules::GGUF.ignoring("attention.recurrent_layers expert_weights_norm"),
         ..LFM2.gguf
     },
     ..LFM2

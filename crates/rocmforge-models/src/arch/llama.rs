@@ -2,49 +2,51 @@
 
 use rocmforge_ggml::RopeStyle;
 
+use super::architecture::Architecture;
 use super::dense::Dense;
-use super::{Architecture, Compose};
-use crate::config::OutputMatrix;
 use crate::config::rules::{
-    self, ExpertWidth, Experts as ExpertRules, Factors, NormKind, Rotated, Rules, Softcaps, Window, WindowRope,
+    self, ExpertWidth, Experts as ExpertRules, Factors, Rotated, Rules, Softcaps, Window, WindowRope,
 };
+use crate::config::{NormKind, OutputMatrix};
 use crate::keys::Known;
 use crate::layers::ExpertsNames;
 use crate::weights::LinearNames;
 
 /// What the others are compared with. Mixtral is a Llama with experts.
-pub(super) const LLAMA: Architecture = Architecture {
-    gguf: Rules {
-        name: "llama",
-        pairs: RopeStyle::Interleaved,
+pub(super) const LLAMA: Architecture = Architecture::of_both(
+    Rules {
         experts: Some(ExpertRules {
             inner: ExpertWidth::Network,
             ..ExpertRules::GGUF
         }),
-        known: Known {
-            // llama.cpp takes the width of the network, and normalises the factors, whatever the file says.
-            ignored: &[
-                rules::GGUF_IGNORED,
-                rules::GGUF_WINDOW_LAYERS,
-                "expert_feed_forward_length expert_weights_norm",
-            ],
-            ..rules::GGUF
-        },
-        ..GGUF
+        // llama.cpp takes the width of the network, and normalises the factors, whatever the file says.
+        known: rules::GGUF.ignoring("expert_feed_forward_length expert_weights_norm"),
+        ..neighbours("llama")
     },
-    json: &[JSON, MISTRAL, MIXTRAL],
-    compose: Compose::Dense(&Dense {
+    &[JSON, MISTRAL, MIXTRAL],
+    &Dense {
         experts: ExpertsNames::MIXTRAL,
         ..Dense::PLAIN
-    }),
-};
+    },
+);
 
-/// Files without experts.
-pub(super) const GGUF: Rules = Rules {
-    output: OutputMatrix::OwnIfThere,
-    known: rules::GGUF,
-    ..JSON
-};
+/// Rules of GGUF files whose pairs of rotary embedding are halves of a head.
+pub(super) const fn halves(name: &'static str) -> Rules {
+    Rules {
+        name,
+        output: OutputMatrix::OwnIfThere,
+        known: rules::GGUF,
+        ..JSON
+    }
+}
+
+/// Rules of GGUF files whose pairs of rotary embedding are neighbours.
+pub(super) const fn neighbours(name: &'static str) -> Rules {
+    Rules {
+        pairs: RopeStyle::Interleaved,
+        ..halves(name)
+    }
+}
 
 pub(super) const JSON: Rules = Rules {
     name: "llama",
@@ -69,13 +71,12 @@ pub(super) const JSON: Rules = Rules {
     window: Window::Never,
     experts: None,
     known: Known {
-        ignored: &[rules::IGNORED, "max_window_layers"],
         features: &[
             rules::FEATURES,
             rules::NO_EXPERTS,
             &[("a sliding window", "sliding_window use_sliding_window")],
         ],
-        ..rules::JSON
+        ..rules::JSON.ignoring("max_window_layers")
     },
 };
 
@@ -84,9 +85,8 @@ const MISTRAL: Rules = Rules {
     kv_heads: Some(8),
     window: Window::Every { window: Some(4096) },
     known: Known {
-        ignored: JSON.known.ignored,
         features: &[rules::FEATURES, rules::NO_EXPERTS, rules::NO_UPPER_WINDOW],
-        ..rules::JSON
+        ..JSON.known
     },
     ..JSON
 };
@@ -103,9 +103,8 @@ const MIXTRAL: Rules = Rules {
         ..ExpertRules::GGUF
     }),
     known: Known {
-        ignored: &[rules::IGNORED, rules::ROUTER_TRAINING],
         features: &[rules::FEATURES, rules::NO_UPPER_WINDOW],
-        ..rules::JSON
+        ..rules::JSON.ignoring(rules::ROUTER_TRAINING)
     },
     ..MISTRAL
 };

@@ -2,22 +2,19 @@
 
 use rocmforge_ggml::RopeStyle;
 
+use super::architecture::Architecture;
 use super::dense::{Dense, LayerNorms};
-use super::llama::GGUF;
+use super::llama::{halves, neighbours};
 use super::relatives::{ERNIE4_5, HUNYUAN};
-use super::{Architecture, Compose};
 use crate::config::rules::{
     self, ExpertKeys, ExpertWidth, Experts, Factors, Rotated, Rules, SharedExpert, SharedWidth,
 };
 use crate::config::{ChoiceBias, ExpertGate};
-use crate::keys::Known;
 use crate::layers::QueryNorm;
 
 /// GLM 4.5 and later: sigmoids with a bias for the choice, a shared expert, and layers behind the others that predict further tokens.
-pub(super) const GLM4MOE: Architecture = Architecture {
-    gguf: Rules {
-        name: "glm4moe",
-        pairs: RopeStyle::HalfSplit,
+pub(super) const GLM4MOE: Architecture = Architecture::of_gguf_only(
+    Rules {
         sections: Some(RopeStyle::HalfSplit),
         predictors: true,
         experts: Some(Experts {
@@ -36,21 +33,18 @@ pub(super) const GLM4MOE: Architecture = Architecture {
             }),
             ..Experts::GGUF
         }),
-        ..GGUF
+        ..halves("glm4moe")
     },
-    json: &[],
-    compose: Compose::Dense(&Dense {
+    &Dense {
         norms: LayerNorms::BEFORE_RENAMED,
         query_norm: Some(QueryNorm::HeadsIfAny),
         ..Dense::UNSCALED
-    }),
-};
+    },
+);
 
 /// MiniMax M2: sigmoids with a bias for the choice, and norms over whole queries and keys.
-pub(super) const MINIMAX_M2: Architecture = Architecture {
-    gguf: Rules {
-        name: "minimax-m2",
-        pairs: RopeStyle::HalfSplit,
+pub(super) const MINIMAX_M2: Architecture = Architecture::of_gguf_only(
+    Rules {
         experts: Some(Experts {
             inner: ExpertWidth::Network,
             gate: ExpertGate::Sigmoid,
@@ -62,23 +56,15 @@ pub(super) const MINIMAX_M2: Architecture = Architecture {
             },
             ..Experts::GGUF
         }),
-        known: Known {
-            // llama.cpp takes the width of the network.
-            ignored: &[
-                rules::GGUF_IGNORED,
-                rules::GGUF_WINDOW_LAYERS,
-                "expert_feed_forward_length expert_weights_norm",
-            ],
-            ..rules::GGUF
-        },
-        ..GGUF
+        // llama.cpp takes the width of the network.
+        known: rules::GGUF.ignoring("expert_feed_forward_length expert_weights_norm"),
+        ..halves("minimax-m2")
     },
-    json: &[],
-    compose: Compose::Dense(&Dense {
+    &Dense {
         query_norm: Some(QueryNorm::Whole),
         ..Dense::UNSCALED
-    }),
-};
+    },
+);
 
 /// Ernie 4.5 with experts: the first layers, and all but every so many, have none.
 pub(super) const ERNIE4_5_MOE: Architecture = Architecture {
@@ -98,14 +84,7 @@ pub(super) const ERNIE4_5_MOE: Architecture = Architecture {
             }),
             ..Experts::GGUF
         }),
-        known: Known {
-            ignored: &[
-                rules::GGUF_IGNORED,
-                rules::GGUF_WINDOW_LAYERS,
-                "expert_shared_count expert_weights_norm",
-            ],
-            ..rules::GGUF
-        },
+        known: rules::GGUF.ignoring("expert_shared_count expert_weights_norm"),
         ..ERNIE4_5.gguf
     },
     ..ERNIE4_5
@@ -118,63 +97,40 @@ pub(super) const HUNYUAN_MOE: Architecture = Architecture {
         sections: None,
         experts: Some(Experts {
             inner: ExpertWidth::Network,
-            keys: ExpertKeys {
-                factor: true,
-                ..ExpertKeys::NONE
-            },
+            keys: ExpertKeys::FACTOR,
             shared: Some(SharedExpert {
                 inner: SharedWidth::StatedOrNetwork,
                 gated: false,
             }),
             ..Experts::GGUF
         }),
-        known: Known {
-            // llama.cpp takes the width of the network, and adds one network, whatever the file says.
-            ignored: &[
-                rules::GGUF_IGNORED,
-                rules::GGUF_WINDOW_LAYERS,
-                "expert_feed_forward_length expert_shared_count expert_weights_norm",
-            ],
-            ..rules::GGUF
-        },
+        // llama.cpp takes the width of the network, and adds one network, whatever the file says.
+        known: rules::GGUF.ignoring("expert_feed_forward_length expert_shared_count expert_weights_norm"),
         ..HUNYUAN.gguf
     },
     ..HUNYUAN
 };
 
 /// Granite 3 and 4: factors on embeddings, branches and logits.
-pub(super) const GRANITE: Architecture = Architecture {
-    gguf: Rules {
-        name: "granite",
-        pairs: RopeStyle::Interleaved,
+pub(super) const GRANITE: Architecture = Architecture::of_gguf_only(
+    Rules {
         factors: Factors::Granite,
         rotated: Rotated::Finetuned,
         experts: Some(Experts {
             inner: ExpertWidth::Network,
-            keys: ExpertKeys {
-                factor: true,
-                ..ExpertKeys::NONE
-            },
+            keys: ExpertKeys::FACTOR,
             shared: Some(SharedExpert {
                 inner: SharedWidth::StatedOrNone,
                 gated: false,
             }),
             ..Experts::GGUF
         }),
-        known: Known {
-            // llama.cpp takes the width of the network, and normalises the factors, whatever the file says.
-            ignored: &[
-                rules::GGUF_IGNORED,
-                rules::GGUF_WINDOW_LAYERS,
-                "expert_feed_forward_length expert_shared_count expert_weights_norm",
-            ],
-            ..rules::GGUF
-        },
-        ..GGUF
+        // llama.cpp takes the width of the network, and normalises the factors, whatever the file says.
+        known: rules::GGUF.ignoring("expert_feed_forward_length expert_shared_count expert_weights_norm"),
+        ..neighbours("granite")
     },
-    json: &[],
-    compose: Compose::Dense(&Dense::UNSCALED),
-};
+    &Dense::UNSCALED,
+);
 
 /// The same under the name that converters give to those with experts. llama.cpp does not ask whether it was trained with rotary embedding.
 pub(super) const GRANITE_MOE: Architecture = Architecture {

@@ -1,35 +1,23 @@
 //! Phi-3.
 
-use rocmforge_ggml::RopeStyle;
-
+use super::architecture::Architecture;
 use super::dense::Dense;
-use super::llama::{GGUF, JSON};
-use super::{Architecture, Compose};
+use super::llama::{JSON, halves};
 use crate::config::rules::{self, Rules, Window};
-use crate::keys::Known;
 
 /// Llama with query, key and value in one matrix, and gate and up in one matrix.
-pub(super) const PHI3: Architecture = Architecture {
-    gguf: Rules {
-        name: "phi3",
-        pairs: RopeStyle::HalfSplit,
-        known: Known {
-            // llama.cpp computes Phi-3 without its window, because converters state it in several ways.
-            ignored: &[
-                rules::GGUF_IGNORED,
-                rules::GGUF_WINDOW_LAYERS,
-                "attention.sliding_window",
-            ],
-            ..rules::GGUF
-        },
-        ..GGUF
+pub(super) const PHI3: Architecture = Architecture::of_both(
+    Rules {
+        // llama.cpp computes Phi-3 without its window, because converters state it in several ways.
+        known: rules::GGUF.ignoring("attention.sliding_window"),
+        ..halves("phi3")
     },
-    json: &[Rules {
+    &[Rules {
         name: "phi3",
         original_context: Some(4096),
         window: Window::Every { window: None },
         known: rules::JSON,
         ..JSON
     }],
-    compose: Compose::Dense(&Dense::UNSCALED),
-};
+    &Dense::UNSCALED,
+);

@@ -1,37 +1,28 @@
 //! Qwen 2 and 3, with and without experts.
 
-use rocmforge_ggml::RopeStyle;
-
+use super::architecture::Architecture;
 use super::dense::Dense;
-use super::llama::{GGUF, JSON};
-use super::{Architecture, Compose};
+use super::llama::{JSON, halves};
 use crate::config::rules::{self, ExpertWidth, Experts, Rules, SharedExpert, SharedWidth, Window};
 use crate::keys::Known;
 use crate::layers::QueryNorm;
 
 /// Llama with biases of query, key and value.
-pub(super) const QWEN2: Architecture = Architecture {
-    gguf: Rules {
-        name: "qwen2",
-        pairs: RopeStyle::HalfSplit,
-        ..GGUF
-    },
-    json: &[QWEN2_JSON],
-    compose: Compose::Dense(&Dense {
+pub(super) const QWEN2: Architecture = Architecture::of_both(
+    halves("qwen2"),
+    &[QWEN2_JSON],
+    &Dense {
         qkv_bias: true,
         ..Dense::UNSCALED
-    }),
-};
+    },
+);
 
 const QWEN2_JSON: Rules = Rules {
     name: "qwen2",
     kv_heads: Some(32),
     window: Window::Upper { window: 4096, from: 28 },
     // The biases of query, key and value are there whatever the key says.
-    known: Known {
-        ignored: &[rules::IGNORED, "attention_bias"],
-        ..rules::JSON
-    },
+    known: rules::JSON.ignoring("attention_bias"),
     ..JSON
 };
 
@@ -47,15 +38,8 @@ pub(super) const QWEN2MOE: Architecture = Architecture {
             }),
             ..Experts::GGUF
         }),
-        known: Known {
-            // llama.cpp does not normalise the factors, and adds one network, whatever the file says.
-            ignored: &[
-                rules::GGUF_IGNORED,
-                rules::GGUF_WINDOW_LAYERS,
-                "expert_shared_count expert_weights_norm",
-            ],
-            ..rules::GGUF
-        },
+        // llama.cpp does not normalise the factors, and adds one network, whatever the file says.
+        known: rules::GGUF.ignoring("expert_shared_count expert_weights_norm"),
         ..QWEN2.gguf
     },
     // The defaults are those of `Qwen2MoeConfig`.
@@ -74,9 +58,9 @@ pub(super) const QWEN2MOE: Architecture = Architecture {
             ..Experts::GGUF
         }),
         known: Known {
-            ignored: &[rules::IGNORED, rules::ROUTER_TRAINING],
             fixed: &[rules::DECODERS, &[("hidden_act", "silu"), ("qkv_bias", "true")]],
             features: &[rules::FEATURES, rules::NO_UPPER_WINDOW],
+            ..rules::JSON.ignoring(rules::ROUTER_TRAINING)
         },
         ..QWEN2_JSON
     }],
@@ -84,17 +68,17 @@ pub(super) const QWEN2MOE: Architecture = Architecture {
 };
 
 /// Llama with norms of each head of query and key.
-pub(super) const QWEN3: Architecture = Architecture {
-    gguf: Rules {
+pub(super) const QWEN3: Architecture = Architecture::of_both(
+    Rules {
         name: "qwen3",
         ..QWEN2.gguf
     },
-    json: &[QWEN3_JSON],
-    compose: Compose::Dense(&Dense {
+    &[QWEN3_JSON],
+    &Dense {
         query_norm: Some(QueryNorm::Heads),
         ..Dense::PLAIN
-    }),
-};
+    },
+);
 
 const QWEN3_JSON: Rules = Rules {
     name: "qwen3",
@@ -108,11 +92,8 @@ pub(super) const QWEN3MOE: Architecture = Architecture {
     gguf: Rules {
         name: "qwen3moe",
         experts: Some(Experts::GGUF),
-        known: Known {
-            // llama.cpp normalises the factors whatever the file says.
-            ignored: &[rules::GGUF_IGNORED, rules::GGUF_WINDOW_LAYERS, "expert_weights_norm"],
-            ..rules::GGUF
-        },
+        // llama.cpp normalises the factors whatever the file says.
+        known: rules::GGUF.ignoring("expert_weights_norm"),
         ..QWEN2.gguf
     },
     // The defaults are those of `Qwen3MoeConfig`.
@@ -127,9 +108,8 @@ pub(super) const QWEN3MOE: Architecture = Architecture {
             ..Experts::GGUF
         }),
         known: Known {
-            ignored: &[rules::IGNORED, rules::ROUTER_TRAINING],
             features: &[rules::FEATURES, rules::NO_UPPER_WINDOW],
-            ..rules::JSON
+            ..rules::JSON.ignoring(rules::ROUTER_TRAINING)
         },
         ..QWEN2_JSON
     }],

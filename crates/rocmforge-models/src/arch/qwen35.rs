@@ -2,26 +2,22 @@
 
 use rocmforge_ggml::RopeStyle;
 
+use super::architecture::Architecture;
 use super::dense::{Dense, LayerNorms};
-use super::llama::GGUF;
-use super::{Architecture, Compose};
+use super::llama::halves;
 use crate::config::rules::{self, ExpertKeys, Experts, Recurrent, Rules, SharedExpert, SharedWidth};
-use crate::keys::Known;
 use crate::layers::{Bias, QueryNorm};
 
 /// Without experts.
-pub(super) const QWEN35: Architecture = Architecture {
-    gguf: Rules {
-        name: "qwen35",
-        pairs: RopeStyle::HalfSplit,
+pub(super) const QWEN35: Architecture = Architecture::of_gguf_only(
+    Rules {
         sections: Some(RopeStyle::HalfSplit),
         recurrent: Some(Recurrent::DeltaNet { neighbours: false }),
         predictors: true,
-        ..GGUF
+        ..halves("qwen35")
     },
-    json: &[],
-    compose: Compose::Dense(&LAYERS),
-};
+    &LAYERS,
+);
 
 const LAYERS: Dense = Dense {
     norms: LayerNorms::BEFORE_RENAMED,
@@ -41,20 +37,10 @@ pub(super) const QWEN35MOE: Architecture = Architecture {
                 inner: SharedWidth::StatedOrNetwork,
                 gated: true,
             }),
-            keys: ExpertKeys {
-                factor: true,
-                ..ExpertKeys::NONE
-            },
+            keys: ExpertKeys::FACTOR,
             ..Experts::GGUF
         }),
-        known: Known {
-            ignored: &[
-                rules::GGUF_IGNORED,
-                rules::GGUF_WINDOW_LAYERS,
-                "expert_shared_count expert_weights_norm",
-            ],
-            ..rules::GGUF
-        },
+        known: rules::GGUF.ignoring("expert_shared_count expert_weights_norm"),
         ..QWEN35.gguf
     },
     ..QWEN35

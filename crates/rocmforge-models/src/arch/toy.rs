@@ -5,12 +5,11 @@
 
 use rocmforge_ggml::{DiagFill, GgmlResult, Op, PagedAttention, TensorId};
 
-use super::llama::{GGUF, LLAMA};
-use super::{Architecture, Compose};
+use super::architecture::{Architecture, Layers};
+use super::llama::halves;
 use crate::ModelError;
 use crate::cache::{CacheKind, Cached, State};
 use crate::config::DecoderConfig;
-use crate::config::rules::Rules;
 use crate::layers::{Attention, AttentionShape, Bias, Decoder, Layer, Linear, Norm, NormRule, Part, Sublayer};
 use crate::step::{NormOffset, Place, StepGraph, Tensors};
 use crate::weights::{LinearNames, Name};
@@ -18,31 +17,14 @@ use crate::weights::{LinearNames, Name};
 mod tests;
 
 /// Layers that keep a state.
-pub(super) const TOY: Architecture = Architecture {
-    gguf: Rules { name: "toy", ..GGUF },
-    compose: Compose::Decoder(|t, c, _| decoder(t, c, None)),
-    ..LLAMA
-};
+pub(super) const TOY: Architecture = Architecture::of_gguf_only(halves("toy"), &Recurrents { window: None });
 
 /// Each layer keeps a state, the first the keys and values of a window too, the others all keys and values.
-pub(super) const HYBRID: Architecture = Architecture {
-    gguf: Rules {
-        name: "toy-hybrid",
-        ..GGUF
-    },
-    compose: Compose::Decoder(|t, c, _| decoder(t, c, Some(6))),
-    ..LLAMA
-};
+pub(super) const HYBRID: Architecture =
+    Architecture::of_gguf_only(halves("toy-hybrid"), &Recurrents { window: Some(6) });
 
 /// The first layer keeps one vector a token, which the others share.
-pub(super) const LATENT: Architecture = Architecture {
-    gguf: Rules {
-        name: "toy-latent",
-        ..GGUF
-    },
-    compose: Compose::Decoder(latent_decoder),
-    ..LLAMA
-};
+pub(super) const LATENT: Architecture = Architecture::of_gguf_only(halves("toy-latent"), &Latents);
 
 const CONTEXT: usize = 64;
 /// Sequences of a step, and one more for padding.
@@ -60,7 +42,29 @@ const LATENT_OF: LinearNames = LinearNames::new("blk.*.c", "");
 /// Heads of latent attention.
 const HEADS: usize = 2;
 
-fn decoder(t: &mut Tensors<'_>, c: &DecoderConfig, window: Option<usize>) -> Result<Decoder, ModelError> {
+/// Layers with a state, and perhaps attention.
+#[derive(Debug)]
+struct Recurrents {
+    window: Option<usize>,
+}
+
+impl Layers for Recurrents {
+    fn decoder(&self, t: &mut Tensors<'_>, c: &DecoderConfig, _: usize) -> Result<Decoder, ModelError> {
+        recurrent_decoder(t, c, self.window)
+    }
+}
+
+/// Layers of latent attention.
+#[derive(Debug)]
+struct Latents;
+
+impl Layers for Latents {
+    fn decoder(&self, t: &mut Tensors<'_>, c: &DecoderConfig, _: usize) -> Result<Decoder, ModelError> {
+        latent_decoder(t, c)
+    }
+}
+
+fn recurrent_decoder(t: &mut Tensors<'_>, c: &DecoderConfig, window: Option<usize>) -> Result<Decoder, ModelError> {
     let rule = NormRule {
         eps: c.norm_eps,
         offset: NormOffset::None,
@@ -142,10 +146,10 @@ impl Part for Recurrent {
         };
         let same = g.push(earlier, &[same])?;
         let sums = g.push(Op::MulMat, &[same, added])?;
-        let before = g.read_state(self.state)?;
+        let [slots, _, last] = g.states()?;
+        let before = g.push(Op::GetRows, &[self.state.id, slots])?;
         let before = g.push(Op::GetRows, &[before, sequence])?;
         let states = g.push(Op::Add, &[sums, before])?;
-        let last = g.last_tokens(self.state)?;
         let after = g.push(Op::GetRows, &[states, last])?;
         g.write_state(after, self.state)?;
         let falling = g.push(Op::GetRows, &[falling, positions])?;
@@ -154,7 +158,7 @@ impl Part for Recurrent {
     }
 }
 
-fn latent_decoder(t: &mut Tensors<'_>, c: &DecoderConfig, _: usize) -> Result<Decoder, ModelError> {
+fn latent_decoder(t: &mut Tensors<'_>, c: &DecoderConfig) -> Result<Decoder, ModelError> {
     let rule = NormRule {
         eps: c.norm_eps,
         offset: NormOffset::None,
@@ -202,13 +206,11 @@ struct Latent {
 impl Part for Latent {
     fn build(&self, g: &mut StepGraph<'_>, x: TensorId) -> GgmlResult<TensorId> {
         let query = self.query.build(g, x)?;
-        let kept = match &self.latent {
-            None => g.stored(self.cache),
-            Some(latent) => {
-                let latent = latent.build(g, x)?;
-                g.store(latent, self.cache)?
-            }
-        };
+        if let Some(latent) = &self.latent {
+            let latent = latent.build(g, x)?;
+            g.store(latent, self.cache)?;
+        }
+        let kept = g.stored(self.cache);
         let op = Op::PagedAttention(PagedAttention {
             heads: HEADS,
             kv_heads: 1,

@@ -18,7 +18,6 @@
 //! ```
 
 mod embedder;
-mod pooling;
 mod tokens;
 
 use std::path::{Path, PathBuf};
@@ -29,14 +28,15 @@ use rocmforge_ggml::{DType, HostAccess, KvType, TensorId, executor};
 use rocmforge_gguf::Gguf;
 
 use crate::ModelError;
-pub use crate::arch::bert::BertConfig;
 use crate::arch::bert::{Encoder, renamed, renamed_with_head};
+use crate::arch::find;
 use crate::cache::CacheSpec;
+pub use crate::config::bert::BertConfig;
+pub use crate::config::pooling::{Pooling, PoolingMode};
 use crate::step::{InputLayout, Memory, Parameters, Step, StepShape, Tensors, WorkSize};
 use crate::weights::{GgufWeights, SafetensorsWeights, Weight, WeightSource};
 pub(crate) use embedder::Group;
 pub use embedder::{Embedded, Embedder, EmbedderOptions};
-pub use pooling::{Pooling, PoolingMode};
 pub use tokens::{Batch, TextEncoder, TextIds};
 
 /// An encoder: its settings, its weights (mapped, not read) and its tokenizer.
@@ -133,7 +133,7 @@ impl Bert {
         if !path.is_dir() {
             return Self::from_gguf(Gguf::open(path)?, pooling);
         }
-        let (config, is_classifier) = BertConfig::read_config_json(&path.join("config.json"))?;
+        let (config, is_classifier) = find::encoder_in_config_json(&path.join("config.json"))?;
         let pooling = match pooling {
             Some(pooling) => pooling,
             // Modules of sentence-transformers say what is done with the encoder alone.
@@ -333,7 +333,7 @@ impl Bert {
             let bits = |values: Vec<f32>| values.into_iter().map(f32::to_bits).collect::<Vec<u32>>();
             inputs[texts.types].copy_from_slice(batch.types());
             inputs[texts.mask].copy_from_slice(&bits(batch.additive_mask()));
-            inputs[texts.pooling].copy_from_slice(&bits(self.pooling.weights(batch)));
+            inputs[texts.pooling].copy_from_slice(&bits(batch.weights(self.pooling.mode)));
         }
         inputs
     }

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use rocmforge_gguf::Gguf;
 use serde::Deserialize;
 
-use super::BertConfig;
+use crate::config::bert::BertConfig;
+use crate::config::pooling::PoolingMode;
 use crate::tokenizer::{AddBos, Encode, SpecialTokens, Tokenizer};
 use crate::{ModelError, files};
 
@@ -127,10 +128,20 @@ impl Batch {
     }
 
     /// Position in its row, and the tokens of the row without padding, for every id.
-    pub(super) fn places(&self) -> impl Iterator<Item = (usize, usize)> {
+    fn places(&self) -> impl Iterator<Item = (usize, usize)> {
         self.lengths
             .iter()
             .flat_map(move |&length| (0..self.seq).map(move |at| (at, length)))
+    }
+
+    /// The weight of each token in its text's result, `[len, seq]`.
+    pub(super) fn weights(&self, mode: PoolingMode) -> Vec<f32> {
+        let counts = |(at, length): (usize, usize)| match mode {
+            PoolingMode::Mean => at < length,
+            PoolingMode::Cls | PoolingMode::Rank => at == 0,
+            PoolingMode::Last => at + 1 == length,
+        };
+        self.places().map(|place| f32::from(u8::from(counts(place)))).collect()
     }
 
     /// `[len, seq]`: 0 for tokens, -inf for padding.

@@ -1,6 +1,6 @@
 //! Experts of a file: how many, how wide, in which layers, and how they are chosen.
 
-use super::read::{COUNT, SIZE};
+use super::names::{COUNT, SIZE};
 use super::rules::{self, ExpertWidth, Rules, SharedWidth};
 use super::{ExpertGate, ExpertsConfig, SharedExpertConfig};
 use crate::ModelError;

@@ -1,65 +1,18 @@
 //! Hyper-parameters of a decoder, from GGUF metadata or config.json.
 
+pub(crate) mod bert;
 mod experts;
-pub(crate) mod read;
+pub(crate) mod names;
+pub(crate) mod pooling;
+mod read;
 mod recurrent;
 mod rope;
 pub(crate) mod rules;
 
 use rocmforge_ggml::{Rope, RopeScaling, RopeStyle};
 
-use crate::arch::Architecture;
+pub use crate::per_layer::PerLayer;
 use crate::weights::LinearNames;
-
-/// A value for each layer: one for all, or one of its own for each.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PerLayer<T = usize> {
-    first: T,
-    others: Vec<T>,
-}
-
-impl<T: PartialEq> PerLayer<T> {
-    /// The same for all layers.
-    #[must_use]
-    pub const fn all(value: T) -> Self {
-        Self {
-            first: value,
-            others: Vec::new(),
-        }
-    }
-
-    /// One of its own for each layer; `None` for none at all.
-    #[must_use]
-    pub fn each(values: impl IntoIterator<Item = T>) -> Option<Self> {
-        let mut values = values.into_iter();
-        let first = values.next()?;
-        let others: Vec<T> = values.collect();
-        Some(match others.iter().all(|other| *other == first) {
-            true => Self::all(first),
-            false => Self { first, others },
-        })
-    }
-
-    /// The layer's value; that of the first where it has none of its own.
-    #[must_use]
-    pub fn get(&self, layer: usize) -> &T {
-        let own = layer.checked_sub(1).and_then(|other| self.others.get(other));
-        own.unwrap_or(&self.first)
-    }
-
-    /// The values: one, or one for each layer.
-    pub fn values(&self) -> impl Iterator<Item = &T> {
-        std::iter::once(&self.first).chain(&self.others)
-    }
-}
-
-impl PerLayer {
-    /// The layer's number.
-    #[must_use]
-    pub fn of(&self, layer: usize) -> usize {
-        *self.get(layer)
-    }
-}
 
 /// Rotary embedding of a layer.
 #[derive(Clone, Debug, PartialEq)]
@@ -210,11 +163,18 @@ impl DeltaNetConfig {
     }
 }
 
+/// Kind of norms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NormKind {
+    /// Rows divided by their root mean square.
+    Rms,
+    /// Layer normalisation.
+    Layer,
+}
+
 /// What fixes a decoder's graph.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DecoderConfig {
-    /// The row of the table.
-    pub architecture: &'static Architecture,
     /// Layers.
     pub layers: usize,
     /// Layers behind them that predict further tokens; nothing here uses them.
@@ -240,7 +200,7 @@ pub struct DecoderConfig {
     /// Added to the mean square by the norms.
     pub norm_eps: f32,
     /// Kind of the norms.
-    pub(crate) norm: rules::NormKind,
+    pub(crate) norm: NormKind,
     /// Names of the norm before the output matrix.
     pub(crate) output_norm: LinearNames,
     /// Factor on attention scores, if not one over the square root of the head's elements.

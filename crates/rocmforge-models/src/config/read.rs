@@ -1,30 +1,17 @@
 //! Reader of a decoder's hyper-parameters: each is asked for once, whatever kind of file states it.
 
-use std::path::Path;
-
-use rocmforge_gguf::{Array, Gguf, Metadata, Value};
-use serde::Deserialize;
-
+use super::names::{CONTEXT, COUNT, FF, HEAD, HEADS, LAYERS, MOST_LAYERS, SIZE, TIED, VOCAB, WIDTH};
 use super::rope::{self, Sizes};
-use super::rules::{Factors, NormKind, Recurrent, Rotated, Rules, Window};
-use super::{DecoderConfig, OutputMatrix, PerLayer, experts, recurrent};
+use super::rules::{Factors, Recurrent, Rotated, Rules, Window};
+use super::{DecoderConfig, NormKind, OutputMatrix, PerLayer, experts, recurrent};
 use crate::ModelError;
-use crate::arch::Architecture;
-use crate::error::shortened;
-use crate::file_kind::{self, FileKind};
-use crate::keys::{Key, Keys, Known, NOT_NEGATIVE, POSITIVE, Within};
+use crate::keys::{Key, Keys, NOT_NEGATIVE, POSITIVE, Within};
 
-pub(crate) const LAYERS: Key = Key("block_count", "num_hidden_layers");
-pub(crate) const WIDTH: Key = Key("embedding_length", "hidden_size");
-pub(crate) const FF: Key = Key("feed_forward_length", "intermediate_size");
-pub(crate) const HEADS: Key = Key("attention.head_count", "num_attention_heads");
 const KV_HEADS: Key = Key("attention.head_count_kv", "num_key_value_heads");
 const KEY_LENGTH: Key = Key("attention.key_length", "head_dim");
 const VALUE_LENGTH: Key = Key("attention.value_length", "");
 const WINDOW_KEY_LENGTH: Key = Key("attention.key_length_swa", "");
 const WINDOW_VALUE_LENGTH: Key = Key("attention.value_length_swa", "");
-pub(crate) const VOCAB: Key = Key("vocab_size", "vocab_size");
-pub(crate) const CONTEXT: Key = Key("context_length", "max_position_embeddings");
 const EPS: Key = Key("attention.layer_norm_rms_epsilon", "rms_norm_eps");
 const LAYER_EPS: Key = Key("attention.layer_norm_epsilon", "");
 const SCALE: Key = Key("attention.scale", "");
@@ -35,7 +22,6 @@ const EMBEDDING_FACTOR: Key = Key("embedding_scale", "");
 const BRANCH_FACTOR: Key = Key("residual_scale", "");
 const LOGIT_FACTOR: Key = Key("logit_scale", "");
 const FINETUNED: Key = Key("rope.scaling.finetuned", "");
-const TIED: Key = Key("", "tie_word_embeddings");
 const WINDOW: Key = Key("attention.sliding_window", "sliding_window");
 const WINDOW_ON: Key = Key("", "use_sliding_window");
 const WINDOW_FROM: Key = Key("", "max_window_layers");
@@ -46,97 +32,13 @@ const PATTERN: Key = Key(
 );
 const LAYER_TYPES: Key = Key("", "layer_types");
 const PREDICTORS: Key = Key("nextn_predict_layers", "");
-const MODEL_TYPE: Key = Key("", "model_type");
-/// Names of the number of experts in config.json.
-const JSON_EXPERTS: [&str; 3] = ["num_experts", "num_local_experts", "n_routed_experts"];
-/// What a multimodal model as a whole must not have. Its other parts are not loaded, so nothing else there matters.
-const WHOLE: Known = Known {
-    features: &[&[(
-        "a quantised checkpoint",
-        "compression_config quantization quantization_config",
-    )]],
-    ..Known::NOTHING
-};
 
-/// Lists of layers are made before a tensor is looked for: no model has more.
-pub(crate) const MOST_LAYERS: Within = Within(1..=512, "it must be 1 to 512");
-pub(crate) const SIZE: Within = Within(1..=1 << 28, "it must be 1 to 2^28");
-pub(super) const COUNT: Within = Within(1..=1 << 16, "it must be 1 to 65536");
 const DIVISOR: Within = Within(1..=1 << 16, "it must divide the number of heads");
-pub(super) const HEAD: Within = Within(1..=256, "heads of 1 to 256 elements are supported");
 
 impl DecoderConfig {
-    /// Reads the hyper-parameters of a GGUF model. A key under the architecture's name that is on no list is refused: it may change what the
-    /// model computes.
-    ///
-    /// # Errors
-    /// The architecture or a key of it is unknown, a key is missing or of the wrong type, or a value makes no sense.
-    pub fn from_gguf(gguf: &Gguf) -> Result<Self, ModelError> {
-        FileKind::refuse(gguf)?;
-        let metadata = gguf.metadata();
-        let name = metadata.string("general.architecture")?;
-        let found = || name.to_owned();
-        let architecture = Architecture::of_gguf(name).ok_or_else(|| match file_kind::experts(metadata, name) {
-            Some(experts) => ModelError::UnknownMixture {
-                found: found(),
-                experts,
-            },
-            None => ModelError::UnknownArchitecture { found: found() },
-        })?;
-        architecture.is_decoder()?;
-        if let Some(kind) = metadata.opt_string("general.type")?.filter(|kind| *kind != "model") {
-            return Err(ModelError::UnsupportedKey {
-                key: "general.type".to_owned(),
-                value: shortened(kind),
-                supported: "model".to_owned(),
-            });
-        }
-        let tokens = tokens(metadata);
-        let mut keys = Keys::of_gguf(metadata, name);
-        let long_factors = gguf.tensor("rope_factors_long.weight").is_some();
-        let config = Self::read(&mut keys, architecture, &architecture.gguf, tokens, long_factors)?;
-        keys.finish(&architecture.gguf.known, architecture.name())?;
-        Ok(config)
-    }
-
-    /// Reads the hyper-parameters of a directory as Hugging Face lays it out. A key that is on no list is refused: it may change what the
-    /// model computes.
-    ///
-    /// # Errors
-    /// The file cannot be read, the architecture or a key is unknown, or a value makes no sense.
-    pub fn from_config_json(path: &Path) -> Result<Self, ModelError> {
-        Self::from_directory(path).map(|(config, _)| config)
-    }
-
-    /// The same, and whether it is the text part of a model with others.
-    pub(crate) fn from_directory(path: &Path) -> Result<(Self, bool), ModelError> {
-        let mut keys = Keys::of_json(path)?;
-        let mut model_type: String = keys.need(MODEL_TYPE)?;
-        let is_part = Architecture::of_model_type(&model_type).is_none() && keys.has("text_config");
-        if is_part {
-            // What is known of the whole must hold for its text part too.
-            keys.refuse_features(&WHOLE)?;
-            let tied: Option<bool> = keys.take(TIED)?;
-            let Some(mut text) = keys.object("text_config")? else {
-                return Err(unknown_model_type(path, &mut keys, &model_type));
-            };
-            text.state(TIED, tied)?;
-            keys = text;
-            model_type = keys.need(MODEL_TYPE)?;
-        }
-        let Some((architecture, rules)) = Architecture::of_model_type(&model_type) else {
-            return Err(unknown_model_type(path, &mut keys, &model_type));
-        };
-        architecture.is_decoder()?;
-        let config = Self::read(&mut keys, architecture, rules, None, false)?;
-        keys.finish(&rules.known, rules.name)?;
-        Ok((config, is_part))
-    }
-
     /// `tokens` is the length of the vocabulary where the file has one, `long_factors` says whether the file has tensors of Phi-3's divisors.
-    fn read(
+    pub(crate) fn read(
         k: &mut Keys<'_>,
-        architecture: &'static Architecture,
         rules: &Rules,
         tokens: Option<usize>,
         long_factors: bool,
@@ -208,7 +110,6 @@ impl DecoderConfig {
             None => (rules.wide_scale_layers == Some(layers)).then_some(of_width as f32),
         };
         Ok(Self {
-            architecture,
             layers,
             predictors,
             width,
@@ -249,37 +150,6 @@ impl DecoderConfig {
                 Some(false) => OutputMatrix::Own,
             },
         })
-    }
-}
-
-/// The length of the vocabulary, where the file has one.
-pub(crate) fn tokens(metadata: &Metadata) -> Option<usize> {
-    match metadata.get("tokenizer.ggml.tokens") {
-        Some(Value::Array(Array::String(tokens))) => Some(tokens.len()),
-        _ => None,
-    }
-}
-
-fn unknown_model_type(path: &Path, k: &mut Keys<'_>, found: &str) -> ModelError {
-    let found = shortened(found);
-    let counts = JSON_EXPERTS.into_iter().map(|name| k.take::<usize>(Key("", name)));
-    let counts: Vec<usize> = counts.filter_map(|count| count.ok().flatten()).collect();
-    if let Some(experts) = counts.into_iter().find(|count| *count > 0) {
-        return ModelError::UnknownMixture { found, experts };
-    }
-    let known = Architecture::model_types().collect::<Vec<_>>().join(", ");
-    match k.is_within() {
-        true => ModelError::Unsupported {
-            path: path.to_owned(),
-            field: "text_config.model_type",
-            value: found,
-            supported: format!("multimodal models whose text part is one of {known}"),
-        },
-        false => ModelError::UnknownModelType {
-            path: path.to_owned(),
-            found,
-            known,
-        },
     }
 }
 
@@ -332,34 +202,9 @@ fn rotated(k: &mut Keys<'_>, rules: &Rules, windowed: &[bool]) -> Result<PerLaye
     Ok(PerLayer::each(rotated).unwrap_or(PerLayer::all(true)))
 }
 
-/// A truth value; llama.cpp saves lists of 0 and 1.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Flag {
-    Truth(bool),
-    Number(u8),
-}
-
-/// A truth value for each layer, if the file has a list of them.
-pub(super) fn flags(k: &mut Keys<'_>, key: Key, layers: usize) -> Result<Option<Vec<bool>>, ModelError> {
-    if !k.is_list(key) {
-        return Ok(None);
-    }
-    let flags: Vec<Flag> = k.need(key)?;
-    let truth = |flag: &Flag| match flag {
-        Flag::Truth(truth) => Some(*truth),
-        Flag::Number(number) => [false, true].get(usize::from(*number)).copied(),
-    };
-    let truths: Option<Vec<bool>> = flags.iter().map(truth).collect();
-    let truths = truths.filter(|truths| truths.len() == layers);
-    let value = format!("a list of {} entries", flags.len());
-    let refused = || k.refuse(key, value, "it must be a truth value for each layer, or a period");
-    truths.ok_or_else(refused).map(Some)
-}
-
 /// Which layers have the window: a list in the file, if there is one.
 fn listed(k: &mut Keys<'_>, layers: usize) -> Result<Option<Vec<bool>>, ModelError> {
-    if let Some(windowed) = flags(k, PATTERN, layers)? {
+    if let Some(windowed) = k.flags(PATTERN, layers)? {
         return Ok(Some(windowed));
     }
     let Some(names) = k.take::<Vec<String>>(LAYER_TYPES)? else {

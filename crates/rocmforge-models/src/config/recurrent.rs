@@ -1,6 +1,6 @@
 //! Recurrent layers of a file: which, and their sizes.
 
-use super::read::{COUNT, flags};
+use super::names::COUNT;
 use super::rules::Recurrent;
 use super::{DeltaNetConfig, PerLayer, RecurrentConfig, RecurrentKind};
 use crate::ModelError;
@@ -42,7 +42,7 @@ pub(super) fn take(
         Recurrent::DeltaNet { neighbours } => {
             let interval: usize = k.take(ATTENTION_INTERVAL)?.unwrap_or(4);
             let by_interval = |layer: usize| (layer + 1).checked_rem(interval) != Some(0);
-            let listed = flags(k, LAYERS, blocks)?;
+            let listed = k.flags(LAYERS, blocks)?;
             let mut of_layers = listed.unwrap_or_else(|| (0..layers).map(by_interval).collect());
             of_layers.truncate(layers);
             Ok(RecurrentConfig {

@@ -3,7 +3,7 @@
 
 use rocmforge_ggml::{RopeScaling, RopeStyle};
 
-use super::read::HEAD;
+use super::names::HEAD;
 use super::rules::{Rules, WindowRope};
 use super::{PerLayer, RopeConfig, RopeFactors};
 use crate::ModelError;
@@ -56,7 +56,7 @@ pub(super) struct Sizes<'a> {
 const RULE_KEYS: Known = Known {
     ignored: &["original_max_position_embeddings"],
     fixed: &[&[("truncate", "true")]],
-    features: &[],
+    ..Known::NOTHING
 };
 
 /// What holds for a kind of layers beside its objects: what is stated outside of them, with its name, and what counts where nothing is stated.

@@ -4,7 +4,7 @@
 
 use rocmforge_ggml::RopeStyle;
 
-use super::{ChoiceBias, ExpertGate, OutputMatrix};
+use super::{ChoiceBias, ExpertGate, NormKind, OutputMatrix};
 use crate::keys::Known;
 use crate::weights::LinearNames;
 
@@ -34,6 +34,29 @@ pub(crate) enum Window {
         /// Only in a model of so many layers; others of the architecture have no window.
         of: Option<usize>,
     },
+}
+
+impl Window {
+    /// [`Self::Pattern`] in a model of any number of layers.
+    pub(crate) const fn pattern(period: usize, window: Option<usize>) -> Self {
+        Self::Pattern {
+            window,
+            period,
+            of: None,
+        }
+    }
+
+    /// The same, in models of so many layers only.
+    pub(crate) const fn in_models_of(self, layers: usize) -> Self {
+        match self {
+            Self::Pattern { window, period, .. } => Self::Pattern {
+                window,
+                period,
+                of: Some(layers),
+            },
+            other => other,
+        }
+    }
 }
 
 /// Rotary embedding of layers with a window.
@@ -76,15 +99,6 @@ pub(crate) enum Rotated {
     Finetuned,
 }
 
-/// Kind of norms.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NormKind {
-    /// Rows divided by their root mean square.
-    Rms,
-    /// Layer normalisation.
-    Layer,
-}
-
 /// Factors that a file may state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Factors {
@@ -108,6 +122,14 @@ impl Softcaps {
     pub(crate) const NONE: Self = Self {
         attention: false,
         logits: false,
+    };
+    pub(crate) const LOGITS: Self = Self {
+        attention: false,
+        logits: true,
+    };
+    pub(crate) const BOTH: Self = Self {
+        attention: true,
+        logits: true,
     };
 }
 
@@ -202,6 +224,11 @@ impl ExpertKeys {
         factor: false,
         first_dense: false,
         step: false,
+    };
+    /// A factor alone.
+    pub(crate) const FACTOR: Self = Self {
+        factor: true,
+        ..Self::NONE
     };
 }
 
@@ -303,6 +330,7 @@ pub(crate) const JSON: Known = Known {
     ignored: &[IGNORED],
     fixed: &[DECODERS, &[("hidden_act", "silu")]],
     features: &[FEATURES, NO_EXPERTS],
+    ..Known::NOTHING
 };
 
 /// Keys of GGUF without effect on numbers: notes of converters, and settings of uses that are no decoding. The norms of these architectures are RMS norms,
@@ -417,4 +445,5 @@ pub(crate) const GGUF: Known = Known {
         ("rope.scaling.yarn_log_multiplier", "0"),
     ]],
     features: &[GGUF_FEATURES, GGUF_EXPERTS, GGUF_SHARED_EXPERT, GGUF_WINDOW],
+    ..Known::NOTHING
 };

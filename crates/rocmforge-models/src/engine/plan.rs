@@ -1,13 +1,14 @@
 //! Memory plan of an engine: the context and the cache that fit, and what they take.
 
+use std::sync::Arc;
+
 use rocmforge_ggml::HostAccess;
 use rocmforge_ggml::optimizer::GraphOptimizer;
 
-use super::{EngineOptions, Limit, describe};
+use super::options::{EngineOptions, Limit};
 use crate::cache::CacheSpec;
 use crate::config::DecoderConfig;
-use crate::step::{InputLayout, Memory, Parameters, Step, WorkSize};
-use crate::weights::WeightSource;
+use crate::step::{InputLayout, Memory, Parameters, Step, Tensors, WorkSize};
 use crate::{Model, ModelError};
 
 /// Candidates of a row, if nothing else is asked for: more than twice what the usual sampler keeps.
@@ -286,33 +287,34 @@ pub(super) fn plan_for(
             });
         }
     }
-    let config = model.config();
-    let candidates = candidates_of(options.candidates, backend, config.vocab)?;
+    let candidates = candidates_of(options.candidates, backend, model.config().vocab)?;
     let passes = options.passes.unwrap_or_else(|| backend.optimizer());
-    let planned = plan_memory(
-        model.weights(),
-        config,
-        options,
-        (candidates, passes),
-        (backend, available),
-    )?;
+    let planned = plan_memory(model, options, (candidates, passes), (backend, available))?;
     Ok((planned, candidates, passes))
+}
+
+/// Finds a model's weights, and describes them, caches of this size, and the memory of steps.
+pub(super) fn describe(model: &Model, cache: CacheSpec, work: WorkSize) -> Result<Parameters, ModelError> {
+    let (architecture, mut tensors) = (model.architecture(), Tensors::new(model.weights(), cache));
+    let decoder = architecture
+        .layers()?
+        .decoder(&mut tensors, model.config(), cache.context)?;
+    tensors.finish(Arc::new(decoder), architecture.name(), work)
 }
 
 /// The context and the cache that fit, and what they take.
 fn plan_memory<B: HostAccess>(
-    weights: &dyn WeightSource,
-    config: &DecoderConfig,
+    model: &Model,
     options: EngineOptions,
     (candidates, passes): (usize, GraphOptimizer),
     (backend, available): (&B, Option<usize>),
 ) -> Result<Planned, ModelError> {
     let smallest = options.cache(options.block_size, options.block_size, 1);
     // Which divisors of rotary frequencies are right depends on the context; the sizes do not.
-    let parameters = describe(weights, config, smallest, WorkSize::UNLIMITED)?;
+    let parameters = describe(model, smallest, WorkSize::UNLIMITED)?;
     let needs = Needs {
         backend,
-        config,
+        config: model.config(),
         options,
         candidates,
         passes,

@@ -11,6 +11,8 @@ pub(super) const COMPARED: usize = 4096;
 pub(crate) struct Known {
     /// What the model computes does not depend on them.
     pub(crate) ignored: &'static [&'static str],
+    /// Further ones, of one kind of model.
+    pub(crate) ignored_too: &'static str,
     /// Keys with the values that ask for what is computed anyway.
     pub(crate) fixed: &'static [&'static [(&'static str, &'static str)]],
     /// Features with the keys that turn them on: these must be 0, false or empty, unless they are ignored.
@@ -21,12 +23,22 @@ impl Known {
     /// No key at all.
     pub(crate) const NOTHING: Self = Self {
         ignored: &[],
+        ignored_too: "",
         fixed: &[],
         features: &[],
     };
 
+    /// The same lists with further ignored keys.
+    pub(crate) const fn ignoring(self, keys: &'static str) -> Self {
+        Self {
+            ignored_too: keys,
+            ..self
+        }
+    }
+
     pub(super) fn ignores(&self, key: &str) -> bool {
-        self.ignored.iter().any(|list| has(list, key))
+        let mut lists = self.ignored.iter().chain([&self.ignored_too]);
+        lists.any(|list| has(list, key))
     }
 
     /// The key's row of [`Self::fixed`].

@@ -18,8 +18,8 @@ use serde_json::value::RawValue;
 
 pub(crate) use known::Known;
 
-use crate::config::PerLayer;
-use crate::error::shortened;
+use crate::per_layer::PerLayer;
+use crate::text::shortened;
 use crate::{FileError, ModelError, files};
 
 /// Most bytes of a config.json: the longest lists in use, names of labels, have some hundred thousand.
@@ -38,6 +38,14 @@ pub(crate) struct Bound(pub(crate) fn(f32) -> bool, pub(crate) &'static str);
 
 pub(crate) const POSITIVE: Bound = Bound(|value| value > 0.0, "it must be finite and positive");
 pub(crate) const NOT_NEGATIVE: Bound = Bound(|value| value >= 0.0, "it must be finite and not negative");
+
+/// A truth value.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Flag {
+    Truth(bool),
+    Number(u8),
+}
 
 /// A value as the file has it.
 enum Raw<'a> {
@@ -186,6 +194,26 @@ impl<'a> Keys<'a> {
     pub(crate) fn is_list(&self, key: Key) -> bool {
         self.names(key)
             .any(|name| self.left.get(name).is_some_and(Raw::is_list))
+    }
+
+    /// Takes a truth value for each layer, if the file has a list of them.
+    ///
+    /// # Errors
+    /// The list has another length, or other values; llama.cpp saves 0 and 1.
+    pub(crate) fn flags(&mut self, key: Key, layers: usize) -> Result<Option<Vec<bool>>, ModelError> {
+        if !self.is_list(key) {
+            return Ok(None);
+        }
+        let flags: Vec<Flag> = self.need(key)?;
+        let truth = |flag: &Flag| match flag {
+            Flag::Truth(truth) => Some(*truth),
+            Flag::Number(number) => [false, true].get(usize::from(*number)).copied(),
+        };
+        let truths: Option<Vec<bool>> = flags.iter().map(truth).collect();
+        let truths = truths.filter(|truths| truths.len() == layers);
+        let value = format!("a list of {} entries", flags.len());
+        let refused = || self.refuse(key, value, "it must be a truth value for each layer, or a period");
+        truths.ok_or_else(refused).map(Some)
     }
 
     /// Takes a hyper-parameter; `None` where it is absent or null.

@@ -184,8 +184,8 @@ impl Part for Attention {
         let v = self.value.build(g, x)?;
         let q = self.rotate(g, q, self.query_norm.as_ref(), s.heads)?;
         let k = self.rotate(g, k, self.key_norm.as_ref(), s.kv_heads)?;
-        let keys = g.store(k, self.keys)?;
-        let values = g.store(v, self.values)?;
+        g.store(k, self.keys)?;
+        g.store(v, self.values)?;
         let op = Op::PagedAttention(PagedAttention {
             heads: s.heads,
             kv_heads: s.kv_heads,
@@ -197,6 +197,7 @@ impl Part for Attention {
             sinks: s.sinks,
         });
         let [table, sequence, positions] = g.blocks(self.keys);
+        let [keys, values] = [self.keys, self.values].map(|cache| g.stored(cache));
         let inputs = [q, keys, values, table, sequence, positions];
         let inputs: Vec<TensorId> = inputs.into_iter().chain(self.sinks).collect();
         let mut context = g.push(op, &inputs)?;

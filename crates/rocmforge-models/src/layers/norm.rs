@@ -3,7 +3,7 @@
 use rocmforge_ggml::{GgmlResult, Op, TensorId};
 
 use crate::ModelError;
-use crate::config::rules::NormKind;
+use crate::config::NormKind;
 use crate::step::{NormOffset, StepGraph, Tensors};
 use crate::weights::LinearNames;
 

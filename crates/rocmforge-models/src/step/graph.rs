@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use rocmforge_ggml::{DType, GgmlError, GgmlResult, Graph, Layout, Op, SoftMax, TensorDesc, TensorId};
 
-use super::{CandidateIds, InputLayout, Memory, Parameters, StateLayout, StepShape};
-use crate::cache::{CacheSpec, Cached, State};
+use super::inputs::{InputLayout, StateLayout, StepShape};
+use crate::cache::{CacheSpec, Cached, Kept, State};
 
 fn described(graph: &Graph, id: TensorId) -> GgmlResult<&TensorDesc> {
     graph.tensor(id).ok_or(GgmlError::UnknownTensor(id))
@@ -32,6 +32,45 @@ pub(crate) struct Texts {
     pub(crate) mask: TensorId,
     /// Weights of the tokens in the text's embedding, f32.
     pub(crate) pooling: TensorId,
+}
+
+/// What a model computes in a step.
+pub(crate) trait Network: std::fmt::Debug + Send + Sync {
+    /// Adds all nodes of a step; the result are the logits of the wanted rows, if any are wanted.
+    ///
+    /// # Errors
+    /// The hyper-parameters contradict each other.
+    fn build(&self, g: &mut StepGraph<'_>) -> GgmlResult<Option<TensorId>>;
+}
+
+/// What all steps of a model share.
+pub(super) struct Shared<'a> {
+    /// Descriptors of what lives longer than a step.
+    pub(super) graph: &'a Graph,
+    pub(super) cache: &'a CacheSpec,
+    pub(super) kept: &'a Kept,
+    /// Memory of the inputs.
+    pub(super) inputs: TensorId,
+}
+
+/// Whose memory a step's inputs, intermediates and results lie in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Memory {
+    /// The parameters': steps use it one after the other.
+    Shared,
+    /// The step's own.
+    Own,
+}
+
+/// The tensors that hold the largest logits of each row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CandidateIds {
+    /// Their tokens, u32 `[outputs, candidates]`: by falling logit, equal ones by rising id.
+    pub ids: TensorId,
+    /// Their logits, f32 of as many elements.
+    pub logits: TensorId,
+    /// Their probabilities in the softmax over the row, f32 of as many elements.
+    pub probabilities: TensorId,
 }
 
 /// A step's graph while parts add their nodes.
@@ -62,10 +101,10 @@ pub(crate) struct StepGraph<'a> {
 
 impl<'a> StepGraph<'a> {
     /// The inputs of a shape, and no node.
-    pub(super) fn new(p: &'a Parameters, shape: StepShape, memory: Memory, first_id: TensorId) -> GgmlResult<Self> {
+    pub(super) fn new(p: Shared<'a>, shape: StepShape, memory: Memory, first_id: TensorId) -> GgmlResult<Self> {
         let mut graph = p.graph.clone();
         graph.start_ids_at(first_id);
-        let layout = InputLayout::new(shape, &p.cache, &p.kept);
+        let layout = InputLayout::new(shape, p.cache, p.kept);
         let own = TensorDesc::u32([layout.elements()]);
         let (base, inputs) = match memory {
             Memory::Own => {
@@ -135,7 +174,7 @@ impl<'a> StepGraph<'a> {
                 outputs => Some(part(&layout.output_rows, &[outputs])?),
             },
             graph,
-            cache: &p.cache,
+            cache: p.cache,
             tokens: n,
             inputs,
             stored: Vec::new(),
@@ -243,21 +282,17 @@ impl<'a> StepGraph<'a> {
         [pool.block_table, self.sequence, pool.positions]
     }
 
-    /// Writes rows into the tokens' slots of a cache; the result is the cache after the write.
+    /// Writes rows into the tokens' slots of a cache.
     ///
     /// # Errors
     /// The rows have another width.
-    pub(crate) fn store(&mut self, rows: TensorId, cache: Cached) -> GgmlResult<TensorId> {
+    pub(crate) fn store(&mut self, rows: TensorId, cache: Cached) -> GgmlResult<()> {
         let stored = self.graph.set_rows(rows, cache.id, self.pools[cache.pool].slots)?;
         self.stored.push((cache.id, stored));
-        Ok(stored)
+        Ok(())
     }
 
-    /// A cache that an earlier layer has written in this step: layers may share one.
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "no architecture has layers that share a cache yet")
-    )]
+    /// A cache as the step has left it so far: also one that an earlier layer has written, which layers may share.
     pub(crate) fn stored(&self, cache: Cached) -> TensorId {
         let written = self.stored.iter().rev().find(|(id, _)| *id == cache.id);
         written.map_or(cache.id, |&(_, after)| after)
@@ -280,12 +315,20 @@ impl<'a> StepGraph<'a> {
         self.push(Op::Cont, &[view])
     }
 
+    /// Slots of the states before the step and after it, and the last token of each sequence, u32 `[rows]`.
+    ///
+    /// # Errors
+    /// There is no state.
+    pub(crate) fn states(&self) -> GgmlResult<[TensorId; 3]> {
+        self.states.ok_or(GgmlError::UnknownTensor(self.inputs))
+    }
+
     /// A recurrent op: its state has this shape for each sequence, `inputs` come after it. The state after the step is kept; the result is the other.
     ///
     /// # Errors
     /// The inputs do not fit the op.
     pub(crate) fn recur(&mut self, op: Op, state: State, shape: &[usize], inputs: &[TensorId]) -> GgmlResult<TensorId> {
-        let [from, ..] = self.states.ok_or(GgmlError::UnknownTensor(state.id))?;
+        let [from, ..] = self.states()?;
         let desc = described(&self.graph, state.id)?;
         let (slots, width) = (desc.shape[0], desc.shape[1..].iter().product());
         let all = self.reshape(state.id, [&[slots], shape].concat())?;
@@ -297,35 +340,14 @@ impl<'a> StepGraph<'a> {
         Ok(outputs[0])
     }
 
-    /// The state of each sequence before the step, f32 `[rows, width]`.
-    ///
-    /// # Errors
-    /// None for a state that was asked for.
-    #[cfg_attr(not(test), expect(dead_code, reason = "recurrent ops read states by themselves"))]
-    pub(crate) fn read_state(&mut self, state: State) -> GgmlResult<TensorId> {
-        let [from, ..] = self.states.ok_or(GgmlError::UnknownTensor(state.id))?;
-        self.graph.push(Op::GetRows, &[state.id, from])
-    }
-
     /// The state of each sequence after the step.
     ///
     /// # Errors
     /// The rows are no `[rows, width]`.
     pub(crate) fn write_state(&mut self, rows: TensorId, state: State) -> GgmlResult<()> {
-        let [_, to, _] = self.states.ok_or(GgmlError::UnknownTensor(state.id))?;
+        let [_, to, _] = self.states()?;
         let written = self.graph.set_rows(rows, state.id, to)?;
         self.result(written);
         Ok(())
-    }
-
-    /// The last token of each sequence, u32 `[rows]`.
-    ///
-    /// # Errors
-    /// There is no state.
-    #[cfg_attr(not(test), expect(dead_code, reason = "recurrent ops read states by themselves"))]
-    pub(crate) fn last_tokens(&self, state: State) -> GgmlResult<TensorId> {
-        self.states
-            .map(|[.., last]| last)
-            .ok_or(GgmlError::UnknownTensor(state.id))
     }
 }

@@ -15,20 +15,12 @@ use rocmforge_ggml::{GgmlResult, Graph, TensorId, planner};
 
 pub(crate) use buckets::Buckets;
 pub(crate) use copy::CopyRows;
-pub(crate) use graph::StepGraph;
+pub use graph::CandidateIds;
+pub(crate) use graph::{Memory, Network, StepGraph};
 pub(crate) use inputs::Inputs;
 pub use inputs::{InputLayout, PoolLayout, StateLayout, StepShape, TextsLayout};
-pub(crate) use parameters::{Network, Parameters, Place, WorkSize};
+pub(crate) use parameters::{Parameters, Place, WorkSize};
 pub(crate) use tensors::{Fused, NormOffset, Tensors};
-
-/// Whose memory a step's inputs, intermediates and results lie in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Memory {
-    /// The parameters': steps use it one after the other.
-    Shared,
-    /// The step's own.
-    Own,
-}
 
 /// A step's graph and the ids of its inputs and outputs.
 #[derive(Clone, Debug)]
@@ -49,17 +41,6 @@ pub struct Step {
     pub results: Vec<TensorId>,
 }
 
-/// The tensors that hold the largest logits of each row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CandidateIds {
-    /// Their tokens, u32 `[outputs, candidates]`: by falling logit, equal ones by rising id.
-    pub ids: TensorId,
-    /// Their logits, f32 of as many elements.
-    pub logits: TensorId,
-    /// Their probabilities in the softmax over the row, f32 of as many elements.
-    pub probabilities: TensorId,
-}
-
 impl Step {
     /// Builds the graph for a shape, with the passes of `optimizer`; its own tensors have ids from `first_id` on.
     ///
@@ -72,7 +53,7 @@ impl Step {
         first_id: TensorId,
         optimizer: GraphOptimizer,
     ) -> GgmlResult<Self> {
-        let mut g = StepGraph::new(p, shape, memory, first_id)?;
+        let mut g = StepGraph::new(p.shared(), shape, memory, first_id)?;
         let logits = p.network.build(&mut g)?;
         let inputs = g.inputs();
         let candidates = match logits {

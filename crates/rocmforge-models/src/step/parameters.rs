@@ -4,18 +4,9 @@ use std::sync::Arc;
 
 use rocmforge_ggml::{GgmlError, GgmlResult, Graph, HostAccess, TensorDesc, TensorGroup, TensorId};
 
-use super::StepGraph;
+use super::graph::{Network, Shared};
 use crate::cache::{CacheKind, CacheSpec, Kept};
 use crate::weights::Weight;
-
-/// What a model computes in a step.
-pub(crate) trait Network: std::fmt::Debug + Send + Sync {
-    /// Adds all nodes of a step; the result are the logits of the wanted rows, if any are wanted.
-    ///
-    /// # Errors
-    /// The hyper-parameters contradict each other.
-    fn build(&self, g: &mut StepGraph<'_>) -> GgmlResult<Option<TensorId>>;
-}
 
 /// What a tensor is used with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,6 +85,16 @@ pub(crate) struct Parameters {
 }
 
 impl Parameters {
+    /// What each step's graph begins with.
+    pub(super) const fn shared(&self) -> Shared<'_> {
+        Shared {
+            graph: &self.graph,
+            cache: &self.cache,
+            kept: &self.kept,
+            inputs: self.inputs,
+        }
+    }
+
     /// All weights.
     pub(crate) fn weights(&self) -> impl Iterator<Item = &Weight> {
         self.all.iter().filter_map(|parameter| match &parameter.content {

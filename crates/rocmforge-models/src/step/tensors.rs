@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use rocmforge_ggml::{DType, GgmlError, Graph, Layout, TensorDesc, TensorId};
 
-use super::parameters::{Content, Network, Parameter, Parameters, Place, WorkSize};
+use super::graph::Network;
+use super::parameters::{Content, Parameter, Parameters, Place, WorkSize};
 use crate::ModelError;
 use crate::cache::{CacheKind, CacheSpec, Cached, Kept, State};
 use crate::config::RopeConfig;

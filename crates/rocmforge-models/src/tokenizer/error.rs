@@ -2,7 +2,7 @@
 
 use rocmforge_gguf::GgufError;
 
-use crate::error::{brief, shortened};
+use crate::text::{brief, shortened};
 
 /// Why a tokenizer cannot be built or used.
 #[derive(Debug, thiserror::Error)]

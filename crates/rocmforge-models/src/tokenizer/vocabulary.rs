@@ -3,7 +3,7 @@
 use rocmforge_gguf::{Array, Metadata, Value};
 
 use super::TokenizerError;
-use crate::error::shortened;
+use crate::text::shortened;
 
 /// The most tokens of a vocabulary. The largest in use has about 262,000.
 pub const MAX_TOKENS: usize = 1 << 20;

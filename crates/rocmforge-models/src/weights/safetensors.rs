@@ -14,7 +14,7 @@ use serde::{Deserialize, Deserializer};
 
 use super::tensor_file::{Place, TensorFile};
 use super::{Naming, Weight, WeightSource};
-use crate::error::shortened;
+use crate::text::shortened;
 use crate::{ModelError, files};
 
 /// Most bytes of an index: one of 100,000 tensors has ten megabytes.

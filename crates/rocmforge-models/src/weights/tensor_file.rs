@@ -7,7 +7,7 @@ use memmap2::Mmap;
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
 
-use crate::error::shortened;
+use crate::text::shortened;
 use crate::{ModelError, files};
 
 /// Most bytes of a header. One of 100,000 tensors has ten megabytes, and the library takes as much ten times over.

@@ -46,7 +46,9 @@ fn refusal(path: &Path) -> Option<(ModelError, bool)> {
 /// Whether an error says of what kind of model it is, or which of its settings or weights is not known: a name that is in the file.
 fn says_why(error: &ModelError, architecture: &str) -> bool {
     match error {
-        ModelError::UnknownArchitecture { found } | ModelError::UnknownMixture { found, .. } => found == architecture,
+        ModelError::UnknownArchitecture { found, .. } | ModelError::UnknownMixture { found, .. } => {
+            found == architecture
+        }
         ModelError::Feature { feature, key, .. } => !feature.is_empty() && !key.is_empty(),
         ModelError::UnknownKey { key, .. } | ModelError::UnsupportedKey { key, .. } => key.starts_with(architecture),
         _ => false,

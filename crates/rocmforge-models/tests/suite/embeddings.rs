@@ -26,7 +26,7 @@ fn rows_of(model: &Model, ids: &[u32]) -> Vec<Input> {
     let table = model.weights().get("token_embd.weight").expect("plain").expect("there");
     assert_eq!(table.dtype, DType::F32);
     let (bytes, width) = (table.bytes(), model.config().width);
-    let scale = match model.config().architecture.name() {
+    let scale = match model.architecture().name() {
         "gemma3" => (width as f32).sqrt(),
         _ => 1.0,
     };

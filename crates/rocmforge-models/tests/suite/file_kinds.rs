@@ -145,7 +145,7 @@ fn an_unknown_mixture_of_experts_is_named_with_those_that_are_known() {
     ];
     let error = Model::from_gguf(gguf(&keys, None)).expect_err("unknown");
     assert!(
-        matches!(&error, ModelError::UnknownMixture { found, experts: 64 } if found == "deepseek2"),
+        matches!(&error, ModelError::UnknownMixture { found, experts: 64, .. } if found == "deepseek2"),
         "{error}"
     );
     let shown = error.to_string();

@@ -90,7 +90,7 @@ fn check(name: &str, model: &Model, ids: &[u32]) {
     }
     // Layers of others have norms and branches in other places.
     let likes = ["llama", "qwen2", "qwen2moe", "qwen3", "qwen3moe", "gemma3", "phi3"];
-    if !likes.contains(&model.config().architecture.name()) {
+    if !likes.contains(&model.architecture().name()) {
         assert!(after < before, "{name}: {before} nodes, then {after} launches");
         return;
     }

@@ -128,7 +128,7 @@ fn an_unknown_architecture_is_refused_by_name() {
     let gguf = Gguf::from_bytes(writer.to_bytes().expect("memory")).expect("what was written");
     let error = Model::from_gguf(gguf).expect_err("no such row");
     assert!(
-        matches!(&error, ModelError::UnknownArchitecture { found } if found == "mamba"),
+        matches!(&error, ModelError::UnknownArchitecture { found, .. } if found == "mamba"),
         "{error}"
     );
     assert!(error.to_string().contains("llama"), "what is known is named: {error}");

@@ -4,7 +4,6 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use super::Batch;
 use crate::{ModelError, files};
 
 /// Which tokens count.
@@ -120,15 +119,5 @@ impl Pooling {
                     .to_owned(),
             }),
         }
-    }
-
-    /// The weight of each token, `[batch, seq]`.
-    pub(super) fn weights(self, batch: &Batch) -> Vec<f32> {
-        let counts = |(at, length): (usize, usize)| match self.mode {
-            PoolingMode::Mean => at < length,
-            PoolingMode::Cls | PoolingMode::Rank => at == 0,
-            PoolingMode::Last => at + 1 == length,
-        };
-        batch.places().map(|place| f32::from(u8::from(counts(place)))).collect()
     }
 }
