@@ -47,6 +47,7 @@ use rocmforge_ggml::{GgmlResult, HostAccess};
 pub use self::error::GenerateError;
 pub use self::event::{Completion, CompletionParts, Event, FinishReason, Stats, Token};
 pub use self::request::{Prompt, Request, RequestId};
+pub use self::schedule::PromptCounts;
 pub use self::stream::Stream;
 
 use self::sequence::Sequence;
@@ -73,15 +74,6 @@ pub struct Generator<B: HostAccess> {
     /// Those in the last step.
     stepped: Vec<RequestId>,
     prompts: PromptCounts,
-}
-
-/// Tokens of the prompts that had a place in the cache, each prompt once.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PromptCounts {
-    /// All of them.
-    pub tokens: u64,
-    /// Those that earlier requests had left in the cache.
-    pub cached: u64,
 }
 
 impl<B: HostAccess> std::fmt::Debug for Generator<B> {

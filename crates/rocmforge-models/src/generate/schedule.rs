@@ -13,9 +13,17 @@
 use rocmforge_attention::paged::BlockCounts;
 use rocmforge_ggml::HostAccess;
 
-use super::PromptCounts;
 use super::sequence::Sequence;
 use crate::{Engine, ModelError};
+
+/// Tokens of the prompts that had a place in the cache, each prompt once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PromptCounts {
+    /// All of them.
+    pub tokens: u64,
+    /// Those that earlier requests had left in the cache.
+    pub cached: u64,
+}
 
 /// Tokens of one sequence in a step: `tokens[start..end]`.
 pub(super) struct Part {

@@ -1,31 +1,28 @@
 //! Stages of a sampler, and the orders in which other engines run them.
 
-#[cfg(doc)]
-use super::{SamplerConfig, stages};
-
-/// A stage of a sampler; its parameters are those of the [`SamplerConfig`].
+/// A stage of a sampler; its parameters are those of the [`SamplerConfig`](super::SamplerConfig).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Stage {
-    /// [`stages::logit_bias`]
+    /// [`logit_bias`](super::stages::logit_bias)
     LogitBias,
-    /// [`stages::penalties`]: repetition, frequency, presence.
+    /// [`penalties`](super::stages::penalties): repetition, frequency, presence.
     Penalties,
-    /// [`stages::dry`]
+    /// [`dry`](super::stages::dry)
     Dry,
-    /// [`stages::top_n_sigma`]
+    /// [`top_n_sigma`](super::stages::top_n_sigma)
     TopNSigma,
-    /// [`stages::top_k`]
+    /// [`top_k`](super::stages::top_k)
     TopK,
-    /// [`stages::typical`]
+    /// [`typical`](super::stages::typical)
     Typical,
-    /// [`stages::top_p`]
+    /// [`top_p`](super::stages::top_p)
     TopP,
-    /// [`stages::min_p`]
+    /// [`min_p`](super::stages::min_p)
     MinP,
-    /// [`stages::xtc`]
+    /// [`xtc`](super::stages::xtc)
     Xtc,
-    /// [`stages::temperature`]
+    /// [`temperature`](super::stages::temperature)
     Temperature,
 }
 

@@ -1,6 +1,8 @@
-//! Errors of sampling.
+//! Errors of sampling, and why a row of logits is read whole.
 
-use super::{RowReason, Stage};
+use std::fmt;
+
+use super::chain::Stage;
 
 /// Why no token was drawn.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -52,5 +54,39 @@ pub enum SamplingError {
 impl From<RowReason> for SamplingError {
     fn from(reason: RowReason) -> Self {
         Self::RowNeeded(reason)
+    }
+}
+
+/// Why a row of logits is read whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum RowReason {
+    /// The caller wants it.
+    Wanted,
+    /// What this stage keeps depends on tokens beyond the candidates.
+    Stage(Stage),
+    /// Mirostat looks at all tokens.
+    Mirostat,
+    /// The draw may fall on a token beyond the candidates.
+    Draw,
+    /// More of the most likely tokens are to be reported.
+    Alternatives,
+    /// The probability of a token beyond the candidates is to be reported.
+    Token,
+    /// A logit is NaN or +inf, or all are -inf.
+    NotFinite,
+}
+
+impl fmt::Display for RowReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Wanted => write!(f, "the caller wants it"),
+            Self::Stage(stage) => write!(f, "{stage:?} depends on tokens beyond the candidates"),
+            Self::Mirostat => write!(f, "Mirostat looks at all tokens"),
+            Self::Draw => write!(f, "the draw may fall on a token beyond the candidates"),
+            Self::Alternatives => write!(f, "more alternatives are wanted than there are candidates"),
+            Self::Token => write!(f, "the probability of a token beyond the candidates is wanted"),
+            Self::NotFinite => write!(f, "a logit is NaN or +inf, or all are -inf"),
+        }
     }
 }

@@ -10,9 +10,10 @@ use std::sync::mpsc::{self, Sender};
 
 use rocmforge_ggml::HostAccess;
 
+use super::error::ServeError;
+use super::options::ServeOptions;
 use super::shared::{Figures, Reply, Shared};
 use super::threads::{self, Threads};
-use super::{ServeError, ServeOptions};
 use crate::ModelError;
 use crate::bert::{Embedder, Embeddings, Group, Pooling, TextEncoder, TextIds};
 use crate::generate::GenerateError;

@@ -5,7 +5,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 
 use rocmforge_ggml::HostAccess;
 
-use super::ServeError;
+use super::error::ServeError;
 use super::shared::{Figures, Shared};
 use super::worker::Command;
 use crate::Input;

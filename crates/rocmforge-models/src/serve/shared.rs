@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use rocmforge_attention::paged::CacheCounts;
 use rocmforge_ggml::Placement;
 
-use super::{ServeError, ServeOptions};
+use super::error::ServeError;
+use super::options::ServeOptions;
 use crate::generate::{Event, PromptCounts};
 use crate::{GraphCounts, ReadCounts};
 

@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvError, Sender};
 use std::thread::JoinHandle;
 
+use super::error::ServeError;
+use super::options::ServeOptions;
 use super::shared::{Reply, Shared, State, StopAtEnd};
-use super::{ServeError, ServeOptions};
 use crate::ModelError;
 
 /// Tells who starts a server that its engine is there, with what its handles need.

@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use rocmforge_ggml::HostAccess;
 
+use super::error::ServeError;
 use super::shared::{Figures, Shared};
+use super::threads;
 use super::threads::Worker as _;
-use super::{ServeError, threads};
 use crate::generate::{Event, GenerateError, Generator, Request, RequestId};
 
 /// What handles ask of the thread.

@@ -16,11 +16,9 @@ use tokenizers::{ModelWrapper, NormalizerWrapper, SplitDelimiterBehavior, Tokeni
 use super::TokenizerError;
 use super::bytes::SPACE_MARK;
 use super::pre::{PreTokenizer, Splitter};
-use super::vocabulary::{TokenType, Vocabulary};
+use super::vocabulary::{MAX_MERGES, TokenType, Vocabulary};
 
-/// Most merges of a file or that follow from scores, and the bytes of the latter. Gemma's 262,144 tokens give 600,000 of eight bytes; tokens of which each begins and
-/// ends with others give as many as they have characters.
-pub(super) const MAX_MERGES: usize = 1 << 21;
+/// Most bytes of the merges that follow from scores.
 const MAX_MERGE_BYTES: usize = 1 << 25;
 
 type LibraryError = Box<dyn std::error::Error + Send + Sync>;

@@ -5,8 +5,6 @@
 
 use std::collections::VecDeque;
 
-use super::growth::times;
-
 /// A unit of the double array, as the library `darts-clone` lays it out.
 #[derive(Clone, Copy, Debug)]
 struct Unit(u32);
@@ -33,6 +31,11 @@ impl Unit {
 
 /// Most bytes of a text that a rule looks at. Rules in use have up to 30; a trie with a cycle would have no end.
 const MAX_KEY: usize = 256;
+
+/// How many times its own length a key of `key_bytes` becomes, rounded up; at least 1.
+pub(super) fn times(bytes: usize, key_bytes: usize) -> usize {
+    bytes.div_ceil(key_bytes.max(1)).max(1)
+}
 
 /// A charsmap as SentencePiece applies it. The library's `Precompiled` takes the first rule that fits where this one takes the longest, and
 /// loses what follows it in a character of several code points.

@@ -118,7 +118,7 @@ impl PostProcessor {
 /// Checks what a post-processor adds to a text.
 pub(super) fn check_post_processor(json: Option<&str>) -> Result<(), TokenizerError> {
     let Some(json) = json else { return Ok(()) };
-    let processor: PostProcessor = super::parts::read("post_processor", json)?;
+    let processor: PostProcessor = super::library::read("post_processor", json)?;
     match processor.ids() {
         ..=MAX_FRAME => Ok(()),
         _ => Err(refuse("post_processor", "it adds more than 4,096 tokens")),

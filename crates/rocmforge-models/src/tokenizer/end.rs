@@ -2,33 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use super::marks::MARKS;
 use super::vocabulary::{SpecialIds, TokenType};
-
-/// Texts that end a turn or a message in known model families, and are nothing else. Metadata often name only one of several:
-/// Llama 3 ends turns with `<|eot_id|>` though `eos` is `<|end_of_text|>`. Some files mark them as ordinary tokens by mistake.
-const MARKS: &[&str] = &[
-    "<|eot_id|>",
-    "<|im_end|>",
-    "<|end|>",
-    "<end_of_turn>",
-    "<|endoftext|>",
-    "<|eom_id|>",
-    "<|end_of_text|>",
-    // gpt-oss.
-    "<|return|>",
-    "<|call|>",
-    // Solar Open.
-    "<|flush|>",
-    "<|calls|>",
-    // SmolDocling.
-    "<end_of_utterance>",
-    // Gemma 4.
-    "<turn|>",
-    "<|tool_response>",
-    "<｜end▁of▁sentence｜>",
-    // MiniMax.
-    "[e~[",
-];
 
 /// Texts that end an answer where they are control tokens. As ordinary or user-defined tokens they are text: `</s>` is an HTML tag of
 /// Gemma 3.
@@ -45,11 +20,6 @@ const END_IS_INNER_WITH: [&[&str]; 2] = [&["<|call|>", "<|calls|>"], &["<|return
 
 /// In a vocabulary with this token `</s>` is text (Gemma 4).
 const TAG_IS_TEXT_WITH: &str = "<|tool_response>";
-
-/// Whether a token of this text ends answers, whatever its type.
-pub(super) fn is_mark(text: &str) -> bool {
-    MARKS.contains(&text)
-}
 
 /// The ids that metadata name, and those of the texts above.
 ///

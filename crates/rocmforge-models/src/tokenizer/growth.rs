@@ -12,8 +12,9 @@ use tokenizers::{
 };
 
 use super::TokenizerError;
-use super::charsmap::{self, Charsmap};
+use super::charsmap::{self, Charsmap, times};
 use super::cost::check_regex;
+use super::library;
 
 /// The most growth that a file may ask for. Those in use have 2 to 80.
 const MAX_GROWTH: usize = 1024;
@@ -24,11 +25,6 @@ const TIMES: usize = 4;
 const SPARE_BYTES: usize = 1 << 20;
 /// Bytes of a text that are tried at once.
 const PIECE: usize = 1 << 10;
-
-/// How many times its own length a key of `key_bytes` becomes, rounded up; at least 1.
-pub(super) fn times(bytes: usize, key_bytes: usize) -> usize {
-    bytes.div_ceil(key_bytes.max(1)).max(1)
-}
 
 /// What a `Replace` or a `Split` looks for.
 #[derive(Deserialize)]
@@ -233,10 +229,10 @@ fn limit(text: &str) -> usize {
 pub(super) fn of_sections(normalizer: Option<&str>, pre_tokenizer: Option<&str>) -> Result<usize, TokenizerError> {
     let (mut before, mut after) = (Sum::new("normalizer"), Sum::new("pre_tokenizer"));
     if let Some(json) = normalizer {
-        before.normalizer(&super::parts::read("normalizer", json)?)?;
+        before.normalizer(&library::read("normalizer", json)?)?;
     }
     if let Some(json) = pre_tokenizer {
-        after.pre_tokenizer(&super::parts::read("pre_tokenizer", json)?)?;
+        after.pre_tokenizer(&library::read("pre_tokenizer", json)?)?;
     }
     let growth = before.growth * after.growth;
     check(growth)?;
@@ -269,7 +265,7 @@ pub(super) fn check_text(library: &Library, growth: usize, text: &str) -> Result
 
 /// Bytes that normalizer and pre-tokenizer make of a text.
 fn length(library: &Library, text: &str) -> Result<usize, Box<dyn std::error::Error + Send + Sync>> {
-    super::parts::guarded(|| {
+    library::guarded(|| {
         let mut text = NormalizedString::from(text);
         if let Some(normalizer) = library.get_normalizer() {
             normalizer.normalize(&mut text)?;

@@ -11,7 +11,8 @@ use tokenizers::{DecoderWrapper, NormalizedString, Normalizer, PreTokenizerWrapp
 
 use super::added::{AddedToken, AddedTokens};
 use super::bytes::{self, TokenBytes};
-use super::parts::{Parts, guarded};
+use super::library::guarded;
+use super::parts::Parts;
 use super::pre::Splitter;
 use super::vocabulary::{SpecialIds, TokenType};
 use super::{Tokenizer, TokenizerError};

@@ -31,6 +31,8 @@ mod end;
 mod error;
 mod growth;
 mod huggingface;
+mod library;
+mod marks;
 mod parts;
 mod pieces;
 mod pre;
@@ -323,7 +325,7 @@ impl Tokenizer {
                 bytes: part.len(),
                 source,
             };
-            parts::guarded(|| normalizer.normalize(&mut normalized)).map_err(failed)?;
+            library::guarded(|| normalizer.normalize(&mut normalized)).map_err(failed)?;
         }
         let first = part.start == 0;
         if self.added_normalized.is_empty() {
@@ -367,7 +369,7 @@ impl Tokenizer {
             split.tokenize(|piece| self.library.get_model().tokenize(piece.get()))?;
             split.into_encoding(None, 0, OffsetType::None)
         };
-        let encoding = parts::guarded(encode).map_err(|source| TokenizerError::Encode { bytes, source })?;
+        let encoding = library::guarded(encode).map_err(|source| TokenizerError::Encode { bytes, source })?;
         match self.model_ids.as_slice() {
             [] => ids.extend_from_slice(encoding.get_ids()),
             own => ids.extend(encoding.get_ids().iter().filter_map(|&id| own.get(id as usize))),

@@ -5,7 +5,6 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -19,8 +18,8 @@ use tokenizers::{
     DecoderWrapper, ModelWrapper, NormalizerWrapper, PostProcessorWrapper, PreTokenizerWrapper, Tokenizer as Library,
 };
 
-use super::build::MAX_MERGES;
-use super::vocabulary::{MAX_ADDED_BYTES, MAX_TOKEN_BYTES, MAX_TOKENS, check_count};
+use super::library::{guarded, read};
+use super::vocabulary::{MAX_ADDED_BYTES, MAX_MERGES, MAX_TOKEN_BYTES, MAX_TOKENS, check_count};
 use super::{TokenizerError, cost, growth};
 use crate::{FileError, files};
 
@@ -189,23 +188,6 @@ pub(super) struct Parts {
     pub(super) added: Vec<Added>,
     /// The most bytes that the normalizer and the pre-tokenizer make of one.
     pub(super) growth: usize,
-}
-
-/// The section's JSON as what it should be.
-pub(super) fn read<'a, T: Deserialize<'a>>(section: &'static str, json: &'a str) -> Result<T, TokenizerError> {
-    serde_json::from_str(json).map_err(|source| TokenizerError::Section { section, source })
-}
-
-/// Calls the library, whose panics become errors.
-pub(super) fn guarded<T>(
-    call: impl FnOnce() -> Result<T, Box<dyn std::error::Error + Send + Sync>>,
-) -> Result<T, Box<dyn std::error::Error + Send + Sync>> {
-    // What a call leaves half done is given up with the error, or is a cache of the library that holds whole entries only.
-    catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| {
-        let text = panic.downcast_ref::<String>().map(String::as_str);
-        let text = text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
-        Err(format!("the library panicked: {text}").into())
-    })
 }
 
 impl Parts {

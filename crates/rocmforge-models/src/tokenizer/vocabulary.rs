@@ -15,6 +15,10 @@ pub const MAX_TOKEN_BYTES: usize = 2048;
 /// The most bytes of a token that is matched as a whole, at each place of a text.
 pub(super) const MAX_ADDED_BYTES: usize = 256;
 
+/// The most merges of a file, or that follow from scores. Gemma's 262,144 tokens give 600,000 of eight bytes; tokens of which each begins and ends with
+/// others give as many as they have characters.
+pub(super) const MAX_MERGES: usize = 1 << 21;
+
 /// The kind of tokenizer: `tokenizer.ggml.model`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VocabModel {
@@ -375,7 +379,7 @@ impl Vocabulary {
         }
         // An end that a file takes for text would never be seen, as llama.cpp says in a warning.
         for (token, kind) in self.tokens.iter().zip(&mut self.types) {
-            if matches!(kind, TokenType::Normal | TokenType::Unused) && super::end::is_mark(token) {
+            if matches!(kind, TokenType::Normal | TokenType::Unused) && super::marks::is_mark(token) {
                 *kind = TokenType::Control;
             }
         }
