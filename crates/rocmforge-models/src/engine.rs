@@ -61,7 +61,7 @@ impl<T> Chunk<'_, T> {
 pub struct GraphCounts {
     /// Graphs that were built and optimised.
     pub built: u64,
-    /// Graphs whose memory was planned: each, when it was built.
+    /// Plans of memory that were made: one for each graph, and one more for each that found no room where the others lie.
     pub planned: u64,
     /// Graphs that the backend captured: a run is one call from then on.
     pub captured: u64,
@@ -92,6 +92,7 @@ pub struct Engine<B: GgmlBackend> {
     candidates: usize,
     read: ReadCounts,
     built: u64,
+    planned: u64,
     /// Copies of blocks in each pool that had one.
     copies: HashMap<usize, Prepared<CopyRows, B::Program>>,
     next_id: usize,
@@ -184,6 +185,7 @@ impl<B: HostAccess> Engine<B> {
             candidates,
             read: ReadCounts::default(),
             built: 0,
+            planned: 0,
             copies: HashMap::new(),
             next_id,
             memory,
@@ -284,7 +286,7 @@ impl<B: HostAccess> Engine<B> {
     pub fn graph_counts(&self) -> GraphCounts {
         GraphCounts {
             built: self.built,
-            planned: self.built,
+            planned: self.planned,
             captured: self.backend.captured_graphs(),
         }
     }
@@ -624,11 +626,13 @@ impl<B: HostAccess> Engine<B> {
             self.free_own()?;
         }
         let first = TensorId(self.next_id);
+        self.planned += 1;
         let built = Step::build(&self.parameters, shape, memory, first, self.passes);
         let step = match built {
             // A smaller step may need more memory: plans are not monotone.
             Err(GgmlError::BufferSize { .. }) if memory == Memory::Shared => {
                 self.free_own()?;
+                self.planned += 1;
                 Step::build(&self.parameters, shape, Memory::Own, first, self.passes)?
             }
             built => built?,

@@ -157,7 +157,12 @@ fn a_load_of_requests_builds_no_graph_and_gives_what_each_gives_alone() {
     let gpu = gpu();
     let tiny = Tiny::all().into_iter().find(|tiny| tiny.file == "llama.gguf");
     let model = tiny.expect("a committed model").open();
-    reference::check_load(|| HipGgmlBackend::new(gpu.backend()).expect("kernels"), &model, 64, 1);
+    let within_budget = || {
+        let budget = gpu.backend().card().budget();
+        assert!(budget.committed <= budget.budget, "{budget:?}");
+    };
+    let backend = || HipGgmlBackend::new(gpu.backend()).expect("kernels");
+    reference::check_load(backend, &model, 64, 1, within_budget);
 }
 
 /// Requests on both cards, with candidates and with rows; and a vocabulary that is searched in parts, where candidates are the default.

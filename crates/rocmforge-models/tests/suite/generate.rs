@@ -640,7 +640,7 @@ fn random_batches_end_and_give_what_each_request_gives_alone() {
 fn a_load_of_many_requests_builds_no_graph_and_gives_what_each_gives_alone() {
     for (seed, name) in [(1, "llama.gguf"), (2, "gemma3.gguf"), (3, "phi3.gguf")] {
         let model = tiny(name).open();
-        check_load(|| CpuBackend::with_threads(1), &model, 64, seed);
+        check_load(|| CpuBackend::with_threads(1), &model, 64, seed, || {});
     }
 }
 
