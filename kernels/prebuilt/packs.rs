@@ -95,6 +95,7 @@ pub(crate) static FILES: &[(&str, &[File])] = &[
     files!("rms_norm": "gfx1030" "gfx1100" "gfx1101" "gfx1102" "gfx1150" "gfx1151" "gfx1200" "gfx1201" "gfx90a" "gfx942" "sm_75"),
     files!("rope": "gfx1030" "gfx1100" "gfx1101" "gfx1102" "gfx1150" "gfx1151" "gfx1200" "gfx1201" "gfx90a" "gfx942" "sm_75"),
     files!("rope_kv": "gfx1030" "gfx1100" "gfx1101" "gfx1102" "gfx1150" "gfx1151" "gfx1200" "gfx1201" "gfx90a" "gfx942" "sm_75"),
+    files!("route": "gfx1030" "gfx1100" "gfx1101" "gfx1102" "gfx1150" "gfx1151" "gfx1200" "gfx1201" "gfx90a" "gfx942" "sm_75"),
     files!("sampling": "gfx1030" "gfx1100" "gfx1101" "gfx1102" "gfx1150" "gfx1151" "gfx1200" "gfx1201" "gfx90a" "gfx942" "sm_75"),
     files!("set_rows": "gfx1030" "gfx1100" "gfx1101" "gfx1102" "gfx1150" "gfx1151" "gfx1200" "gfx1201" "gfx90a" "gfx942" "sm_75"),
     files!("softmax": "gfx1030" "gfx1100" "gfx1101" "gfx1102" "gfx1150" "gfx1151" "gfx1200" "gfx1201" "gfx90a" "gfx942" "sm_75"),

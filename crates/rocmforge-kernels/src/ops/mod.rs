@@ -26,6 +26,7 @@ mod qkv;
 mod reduce;
 mod rope;
 mod rope_kv;
+mod route;
 mod row_input;
 mod sampling;
 mod sequence_lengths;
@@ -67,6 +68,7 @@ pub(crate) const DECLARED: &[&[crate::declared::Declared]] = &[
     reduce::DECLARED,
     rope::DECLARED,
     rope_kv::DECLARED,
+    route::DECLARED,
     sampling::DECLARED,
     set_rows::DECLARED,
     softmax::DECLARED,
@@ -90,6 +92,7 @@ pub use matvec_q8_joint::JointProduct;
 pub use paged::{PagedOperands, PagedOptions, PagedShape};
 pub use rope::{RopePairs, RopeShape};
 pub use rope_kv::RopeKvOperands;
+pub use route::{Route, RouteGate};
 pub use row_input::{RowInput, RowNorm};
 pub use sequence_lengths::SequenceLengths;
 pub use set_rows::{RowIds, RowLists};

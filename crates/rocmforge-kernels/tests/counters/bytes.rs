@@ -21,7 +21,7 @@ const LEAST: u32 = 950;
 
 /// Families whose kernels are bound by arithmetic or by latency, or are attention over a cache, whose bytes depend on what heads share. `sum_parts` has no
 /// launches in the table yet.
-const OTHER_FAMILIES: [&str; 28] = [
+const OTHER_FAMILIES: [&str; 29] = [
     "attention16_bf16",
     "attention16_bf16_extra",
     "attention16_f16",
@@ -47,6 +47,7 @@ const OTHER_FAMILIES: [&str; 28] = [
     "paged_split_q8_0_d256",
     "paged_split_q8_0_d64",
     "qk_matmul",
+    "route",
     "sampling",
     "sum_parts",
     "weighted_matmul",
