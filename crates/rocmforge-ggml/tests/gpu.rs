@@ -12,6 +12,7 @@ mod gpu {
     mod packed;
     mod program;
     mod random;
+    mod route;
     mod stopped;
     mod without_kernel;
 }

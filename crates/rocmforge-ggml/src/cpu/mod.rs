@@ -25,6 +25,7 @@ mod products;
 mod recurrent;
 mod reduce;
 mod rope;
+mod route;
 mod rows;
 mod scratch;
 mod select;
@@ -116,7 +117,7 @@ impl CpuBackend {
     pub fn can_execute(&self, op: &Op, dtype: DType) -> bool {
         match op {
             Op::MulMat | Op::MulMatId | Op::FlashAttnExt(_) => dtype.is_weight(),
-            Op::SsmConv | Op::SsmScan | Op::GatedDeltaNet => dtype == DType::F32,
+            Op::SsmConv | Op::SsmScan | Op::GatedDeltaNet | Op::Route(_) => dtype == DType::F32,
             Op::GetRows => dtype.is_weight() || dtype.is_plain_number(),
             Op::SetRows => dtype.is_encodable(),
             Op::PagedAttention(_) => matches!(dtype, DType::F32 | DType::F16 | DType::Bf16 | DType::Q8_0),
@@ -249,8 +250,12 @@ fn run_kernel(
         }
     };
     let [Target { desc, bytes }] = targets else {
-        return output::as_words(targets, scratch, |out| match out {
-            [out, states] => recurrent::run(op, operands, out, states, threads),
+        return output::as_words(targets, scratch, |out| match (out, op) {
+            ([ids, factors], Op::Route(how)) => {
+                route::route(operands, *how, bytemuck::cast_slice_mut(ids), factors);
+                Ok(())
+            }
+            ([out, states], _) => recurrent::run(op, operands, out, states, threads),
             // No other op has several outputs.
             _ => Ok(()),
         });
@@ -369,7 +374,7 @@ fn run(
         // It has no operand.
         Op::Arange { .. } => {}
         // Done before: elements are moved as they are, the output is changed in place, or there are several.
-        Op::SsmConv | Op::SsmScan | Op::GatedDeltaNet => {}
+        Op::SsmConv | Op::SsmScan | Op::GatedDeltaNet | Op::Route(_) => {}
         Op::SetRows | Op::Dup | Op::Cont | Op::Cpy { .. } | Op::Concat { .. } | Op::Repeat | Op::Pad { .. } => {}
         Op::Reshape | Op::View | Op::Permute { .. } | Op::Transpose => {}
     }

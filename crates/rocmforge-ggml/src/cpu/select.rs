@@ -26,13 +26,18 @@ pub(super) fn top_k(x: &Operand<'_>, k: usize, out: &mut [u32]) {
     let ids = x.scratch().take(row);
     for (out, row) in out.chunks_mut(k).zip(x.f32().chunks(row)) {
         ids.iter_mut().zip(0..).for_each(|(id, i)| *id = i);
-        let compare = |&a: &u32, &b: &u32| order(row, a as usize, b as usize);
-        if k < ids.len() {
-            ids.select_nth_unstable_by(k - 1, compare);
-        }
-        ids[..k].sort_unstable_by(compare);
-        out.copy_from_slice(&ids[..k]);
+        highest(row, ids, out);
     }
+}
+
+/// Those of some columns of a row with the largest values, largest first; `columns` change their order.
+pub(super) fn highest(row: &[f32], columns: &mut [u32], out: &mut [u32]) {
+    let compare = |&a: &u32, &b: &u32| order(row, a as usize, b as usize);
+    if out.len() < columns.len() {
+        columns.select_nth_unstable_by(out.len() - 1, compare);
+    }
+    columns[..out.len()].sort_unstable_by(compare);
+    out.copy_from_slice(&columns[..out.len()]);
 }
 
 /// Indices of each row in order.

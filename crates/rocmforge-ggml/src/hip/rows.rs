@@ -8,7 +8,7 @@ use super::operands::{BETWEEN, rows_and_cols};
 use super::takes::{BLOCKS, GRID, TEAM_ROWS, Takes, all_floats, at_most, float, index, rule, some, team_rows, tiles};
 use super::types::mask_type;
 use super::{HipGgmlBackend, failed};
-use crate::{DiagFill, GgmlResult, Op, SoftMax, SortOrder, TensorDesc, TensorId};
+use crate::{DiagFill, GgmlResult, Op, Route, SoftMax, SortOrder, TensorDesc, TensorId};
 
 /// Elements of a partial sum of SUM.
 const SUM_PART: usize = 4096;
@@ -67,6 +67,16 @@ pub(super) fn columns(op: &Op, inputs: &[&TensorDesc], outputs: &[&TensorDesc]) 
     float(inputs[0])?;
     index(outputs[0])?;
     at_most("rows", rows, BLOCKS)
+}
+
+pub(super) fn route(how: Route, inputs: &[&TensorDesc], outputs: &[&TensorDesc]) -> Takes {
+    at_most("experts", inputs[0].shape[1], Kernels::MAX_ROUTED)?;
+    at_most("chosen experts", how.k, Kernels::MAX_CHOSEN)?;
+    at_most("groups of experts", how.groups[0], Kernels::MAX_CHOSEN)?;
+    inputs.iter().try_for_each(|&input| float(input))?;
+    index(outputs[0])?;
+    float(outputs[1])?;
+    at_most("rows", inputs[0].shape[0], BLOCKS)
 }
 
 pub(super) fn mean_pool(inputs: &[&TensorDesc], outputs: &[&TensorDesc]) -> Takes {
@@ -196,6 +206,23 @@ impl HipGgmlBackend {
             _ => self.kernels.argmax(stream, &x, &y, rows, cols),
         };
         self.done(op, launched)
+    }
+
+    /// Chosen experts and their factors.
+    pub(super) fn route(&mut self, op: &Op, how: Route, inputs: &[TensorId], outputs: &[TensorId]) -> GgmlResult<()> {
+        let dims = rows_and_cols(&self.slots.desc(inputs[0])?.shape);
+        let scores = self.input(op, inputs[0], 0)?;
+        let bias = match inputs.get(1) {
+            Some(&id) => Some(self.input(op, id, 1)?),
+            None => None,
+        };
+        let (ids, factors) = (self.u32(op, outputs[0])?, self.result(op, outputs[1])?);
+        let (kernels, stream) = (&self.kernels, self.stream());
+        self.done(
+            op,
+            kernels.route(stream, &scores, bias.as_ref(), &ids, &factors, dims, how),
+        )?;
+        self.store(op, outputs[1], &factors)
     }
 
     /// Elements of a tensor's rows.

@@ -152,6 +152,8 @@ fn of_op(op: &Op, ask: Ask<'_>) -> GgmlResult<()> {
             |b, x, y, _| b.columns(op, x[0], y[0]),
         ),
 
+        Op::Route(how) => ask.row(op, |x, y| rows::route(how, x, y), |b, x, y, _| b.route(op, how, x, y)),
+
         Op::GetRows => ask.row(op, indexed::get_rows, |b, x, y, _| b.get_rows(op, x, y[0])),
         Op::SetRows => ask.row(op, indexed::set_rows, |b, x, y, _| b.set_rows(op, x, y[0])),
         Op::AddId => ask.row(op, indexed::add_id, |b, x, y, _| b.add_id(op, x, y[0])),

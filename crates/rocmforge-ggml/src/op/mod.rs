@@ -23,7 +23,7 @@ mod kinds;
 mod table;
 
 pub use kinds::{DiagFill, PoolKind, SortOrder, TriKind, UpscaleMode};
-pub use rocmforge_kernels::{GluKind, Unary};
+pub use rocmforge_kernels::{GluKind, Route, RouteGate, Unary};
 pub(crate) use table::Fault;
 
 use crate::DType;
@@ -296,6 +296,9 @@ pub enum Op {
         /// How many; at most `d`.
         k: usize,
     },
+    /// ROUTE (not in ggml, where it is up to ten ops): `scores [n, experts]` and, if there is a second input, `bias [experts]`, which only
+    /// chooses, to the chosen experts of each token, U32 `[n, k]`, and the factors of their results, `[n, k]`.
+    Route(Route),
     /// SUM: all elements, to `[1]`.
     Sum,
     /// SUM_ROWS: `[.., d]` to `[.., 1]`.

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::Op;
 use crate::{
     Attention, AttentionMask, DType, DiagFill, FlashAttnExt, GluKind, MAX_DIMS, PagedAttention, PoolKind, Rope,
-    RopeScaling, RopeStyle, SoftMax, SortOrder, TriKind, Unary, UpscaleMode,
+    RopeScaling, RopeStyle, Route, RouteGate, SoftMax, SortOrder, TriKind, Unary, UpscaleMode,
 };
 
 /// What is wrong with a node's op or one of its parameters.
@@ -121,6 +121,7 @@ ops! {
     "ARGMAX" Argmax
     "ARGSORT" Argsort { order: descending }
     "TOP_K" TopK { k: k }
+    "ROUTE" Route { 0: own }
     "SUM" Sum
     "SUM_ROWS" SumRows
     "MEAN" Mean
@@ -262,6 +263,7 @@ structures! {
     Attention { heads, kv_heads, head_dim, scale, causal, mask }
     PagedAttention { heads, kv_heads, head_dim, scale, block_size, window, softcap, sinks }
     Rope { n_dims, theta, style, max_position, magnitude, scaling }
+    Route { k, gate, groups, normalised, least_sum, factor }
 }
 
 /// Alternatives: a word says which, the parameters of each are beside it.
@@ -303,6 +305,12 @@ alternatives! { RopeScaling, "scaling", "it must be `none`, `linear` or `yarn`":
         factor: factor, original_context: original_context, beta_fast: beta_fast, beta_slow: beta_slow,
         ext_factor: ext_factor
     }
+}
+
+alternatives! { RouteGate, "gate", "it must be `softmax`, `softmax_of_chosen` or `sigmoid`":
+    "softmax" SoftMax {}
+    "softmax_of_chosen" SoftMaxOfChosen {}
+    "sigmoid" Sigmoid {}
 }
 
 alternatives! { TriKind, "kind", "it must be `upper_diag`, `upper`, `lower_diag` or `lower`":

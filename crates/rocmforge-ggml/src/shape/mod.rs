@@ -242,7 +242,7 @@ fn divides(part: usize, whole: usize) -> bool {
     part == whole || (part != 0 && whole.is_multiple_of(part))
 }
 
-/// What the inputs of `op` determine of each of its outputs, which are one, except of the recurrent ops.
+/// What the inputs of `op` determine of each of its outputs, which are one, except of the recurrent ops and ROUTE.
 ///
 /// # Errors
 /// As [`infer`].
@@ -250,6 +250,7 @@ pub fn infer_all(node: usize, op: &Op, inputs: &[&TensorDesc]) -> GgmlResult<Out
     let first = infer(node, op, inputs)?;
     match *op {
         Op::SsmConv | Op::SsmScan | Op::GatedDeltaNet => Ok(smallvec![first, recurrent::states(inputs)]),
+        Op::Route(how) => Ok(smallvec![first, rows::factors(inputs, how)]),
         _ => Ok(smallvec![first]),
     }
 }
@@ -270,9 +271,9 @@ pub(crate) fn check_outputs(
         return Err(GgmlError::InvalidArity {
             node,
             op: op.name(),
-            expected: match op {
-                Op::SsmConv | Op::SsmScan | Op::GatedDeltaNet => "2 outputs",
-                _ => "1 output",
+            expected: match inferred.len() {
+                1 => "1 output",
+                _ => "2 outputs",
             },
             inputs: inputs.len(),
             outputs: outputs.len(),
@@ -421,6 +422,7 @@ pub fn infer(node: usize, op: &Op, inputs: &[&TensorDesc]) -> GgmlResult<Inferre
             )?;
             at.row_to(k, Some(DType::U32))
         }
+        Op::Route(how) => rows::route(&at, how),
         Op::Sum => {
             at.arity(1..=1, "1 input and 1 output")?;
             Ok(Inferred::Exact(vec![1], at.float(0)?))

@@ -1,7 +1,7 @@
-//! Shapes of row look-ups and writes, and of gated linear units.
+//! Shapes of row look-ups and writes, of routing, and of gated linear units.
 
 use super::{At, Inferred, divides};
-use crate::{DType, GgmlResult};
+use crate::{DType, GgmlResult, Route, TensorDesc};
 
 /// `table [.., n, d]`, `ids [.., r]` to `[.., r, d]`.
 pub(super) fn get(at: &At<'_>) -> GgmlResult<Inferred> {
@@ -110,4 +110,41 @@ pub(super) fn arange(at: &At<'_>, [start, stop, step]: [f32; 3]) -> GgmlResult<I
     let fits = (1.0..=(1 << 24) as f32).contains(&count);
     at.parameter(fits, "stop", f64::from(stop), rule)?;
     Ok(Inferred::Exact(vec![count as usize], DType::F32))
+}
+
+/// `scores [n, experts]`, an optional `bias [experts]`, to `[n, k]`.
+pub(super) fn route(at: &At<'_>, how: Route) -> GgmlResult<Inferred> {
+    at.arity(1..=2, "scores, an optional bias, and 2 outputs")?;
+    (0..at.inputs.len()).try_for_each(|input| at.f32(input))?;
+    let scores = at.rank(0, 2..=2, "scores must be [n, experts]")?;
+    countable(at, scores)?;
+    let experts = scores[1];
+    if let Some(bias) = at.inputs.get(1) {
+        at.rule(
+            bias.shape == [experts],
+            "the bias must be [experts]",
+            scores,
+            &bias.shape,
+        )?;
+    }
+    let [groups, kept] = how.groups;
+    let rule = "they must divide the experts";
+    at.parameter(
+        groups > 0 && experts.is_multiple_of(groups),
+        "groups",
+        groups as f64,
+        rule,
+    )?;
+    let rule = "it must be 1 to the number of groups";
+    at.parameter((1..=groups).contains(&kept), "kept groups", kept as f64, rule)?;
+    let rule = "it must be 1 to the experts of the kept groups";
+    at.parameter((1..=experts / groups * kept).contains(&how.k), "k", how.k as f64, rule)?;
+    at.not_negative("least_sum", how.least_sum)?;
+    at.number("factor", how.factor)?;
+    Ok(Inferred::Exact(vec![scores[0], how.k], DType::U32))
+}
+
+/// The second output of ROUTE, whose operands fit.
+pub(super) fn factors(inputs: &[&TensorDesc], how: Route) -> Inferred {
+    Inferred::Exact(vec![inputs[0].shape[0], how.k], DType::F32)
 }

@@ -10,6 +10,7 @@ mod planes;
 mod products;
 mod recurrent;
 mod reductions;
+mod route;
 
 use rocmforge_ggml::{
     Attention, AttentionMask, CpuBackend, DType, GgmlBackend, GgmlError, Graph, HostAccess, Layout, Op, Rope,

@@ -5,7 +5,8 @@ use rocmforge_ggml::graph_file::{GraphFile, GraphFileError};
 use rocmforge_ggml::optimizer::GraphOptimizer;
 use rocmforge_ggml::{
     Attention, AttentionMask, DType, DiagFill, FlashAttnExt, GluKind, Graph, Op, PagedAttention, PoolKind, Rope,
-    RopeScaling, RopeStyle, SoftMax, SortOrder, TensorDesc, TensorId, TriKind, Unary, UpscaleMode, planner,
+    RopeScaling, RopeStyle, Route, RouteGate, SoftMax, SortOrder, TensorDesc, TensorId, TriKind, Unary, UpscaleMode,
+    planner,
 };
 use serde_json::{Value, json};
 
@@ -153,7 +154,15 @@ fn op() -> impl Strategy<Value = Op> {
                 order: if p { SortOrder::Ascending } else { SortOrder::Descending },
             },
             35 => Op::TopK { k: m },
-            36..=40 => Op::Glu {
+            36 => Op::Route(Route {
+                k: n,
+                gate: if p { RouteGate::Sigmoid } else { RouteGate::SoftMax },
+                groups: [m, o],
+                normalised: p,
+                least_sum: a,
+                factor: b,
+            }),
+            37..=40 => Op::Glu {
                 kind: GluKind::ALL[m % GluKind::ALL.len()],
                 swapped: p,
             },

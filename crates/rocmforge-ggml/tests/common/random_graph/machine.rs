@@ -126,7 +126,13 @@ impl Machine {
         if let Some(jump) = jump {
             self.spread(&mut results, &jump);
         }
-        if matches!(op, Op::Argmax | Op::Argsort { .. } | Op::TopK { .. }) {
+        if let Op::Route(_) = op {
+            // Ids, where noise changes the order too, and then factors.
+            let ids = results[0][..results[0].len() / 2].to_vec();
+            results
+                .iter_mut()
+                .for_each(|result| result[..ids.len()].copy_from_slice(&ids));
+        } else if matches!(op, Op::Argmax | Op::Argsort { .. } | Op::TopK { .. }) {
             // Where noise changes the order, nothing is compared.
             let exact = results[0].clone();
             results.fill(exact);

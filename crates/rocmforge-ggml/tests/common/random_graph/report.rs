@@ -174,6 +174,7 @@ fn names() -> Vec<&'static str> {
         "ARGMAX",
         "ARGSORT",
         "TOP_K",
+        "ROUTE",
         "SUM",
         "SUM_ROWS",
         "MEAN",

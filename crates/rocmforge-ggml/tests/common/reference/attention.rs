@@ -19,7 +19,7 @@ fn slope(bias: f32, n: usize, h: usize) -> f64 {
 }
 
 /// `exp(logits) / (their sum + exp(sink))`; zeros where nothing is visible.
-fn weights(logits: &[f64], sink: Option<f64>) -> Vec<f64> {
+pub(super) fn weights(logits: &[f64], sink: Option<f64>) -> Vec<f64> {
     let max = logits.iter().copied().chain(sink).fold(f64::NEG_INFINITY, f64::max);
     if max == f64::NEG_INFINITY {
         return logits.iter().map(|l| if l.is_nan() { f64::NAN } else { 0.0 }).collect();

@@ -11,6 +11,7 @@ mod products;
 mod recurrent;
 pub(crate) mod reductions;
 mod rope;
+mod route;
 pub(crate) mod values;
 
 use rocmforge_ggml::{DType, Op};
@@ -142,6 +143,7 @@ pub(crate) fn run(op: &Op, x: &[Values], shape: &[usize]) -> Vec<f64> {
             let largest = order == rocmforge_ggml::SortOrder::Descending;
             reductions::order(a, largest, a.cols())
         }
+        Op::Route(how) => route::route(x, how),
         Op::TopK { k } => reductions::order(a, true, k),
         Op::Sum => vec![a.data.iter().sum()],
         Op::SumRows => a.rows(|row| vec![row.iter().sum()]),

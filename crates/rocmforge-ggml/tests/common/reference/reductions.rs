@@ -43,16 +43,22 @@ pub(super) fn l2_norm(x: &Values, eps: f64) -> Vec<f64> {
 /// The first `k` indices of each row in order: smallest or largest first, the lower index first on ties, NaN last.
 pub(crate) fn order(x: &Values, largest: bool, k: usize) -> Vec<f64> {
     x.rows(|row| {
-        let mut ids: Vec<usize> = (0..row.len()).collect();
-        ids.sort_by(|&a, &b| {
-            let (a, b) = (row[a], row[b]);
-            let by_value = if largest { b.partial_cmp(&a) } else { a.partial_cmp(&b) };
-            // Stable: equal values keep the order of their indices.
-            by_value.unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
-        });
+        let mut ids = order_of(row, largest);
         ids.truncate(k);
         ids.into_iter().map(|i| i as f64).collect()
     })
+}
+
+/// The indices of one row in this order.
+pub(super) fn order_of(row: &[f64], largest: bool) -> Vec<usize> {
+    let mut ids: Vec<usize> = (0..row.len()).collect();
+    ids.sort_by(|&a, &b| {
+        let (a, b) = (row[a], row[b]);
+        let by_value = if largest { b.partial_cmp(&a) } else { a.partial_cmp(&b) };
+        // Stable: equal values keep the order of their indices.
+        by_value.unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
+    });
+    ids
 }
 
 /// The mean over the middle dimension of `x [b, s, d]`, weighted by `weight [b, s]`: zeros where the weights sum to 0.

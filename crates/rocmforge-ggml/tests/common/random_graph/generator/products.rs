@@ -1,6 +1,6 @@
 //! Matrix products with weights of every type, rows by index, caches.
 
-use rocmforge_ggml::{DType, GluKind, Layout, Op, TensorId, Unary};
+use rocmforge_ggml::{DType, GluKind, Layout, Op, Route, RouteGate, TensorId, Unary};
 
 use super::super::data::Data;
 use super::{Generator, Maker};
@@ -133,7 +133,20 @@ fn experts_of(g: &mut Generator<'_>, tokens: usize, used: usize, experts: usize)
         return Some(g.index_leaf(&[tokens, used], experts));
     }
     let scores = g.fit(&[tokens, experts])?;
-    let ids = g.push(Op::TopK { k: used }, &[scores])?;
+    let ids = if g.one_in(2) {
+        // A bias and groups make an order that is not the order of the scores.
+        let how = Route {
+            k: used,
+            gate: RouteGate::SoftMaxOfChosen,
+            groups: [1, 1],
+            normalised: false,
+            least_sum: 0.0,
+            factor: 0.5,
+        };
+        g.push(Op::Route(how), &[scores])?
+    } else {
+        g.push(Op::TopK { k: used }, &[scores])?
+    };
     g.indices.push(ids);
     Some(ids)
 }

@@ -2,7 +2,7 @@
 //!
 //! The operands here are elements in each memory, the exact one first.
 
-use rocmforge_ggml::{Op, SortOrder, TensorDesc, Unary};
+use rocmforge_ggml::{Op, Route, SortOrder, TensorDesc, Unary};
 
 use super::super::super::reference::Values;
 use super::super::super::reference::elements::unary;
@@ -65,7 +65,7 @@ pub(super) fn in_order(op: &Op, desc: &TensorDesc, values: &[Vec<f64>]) -> bool 
     let cols = desc.shape.last().copied().unwrap_or(1);
     let (largest, named) = match *op {
         Op::Argsort { order } => (order == SortOrder::Descending, cols),
-        Op::TopK { k } => (true, k),
+        Op::TopK { k } | Op::Route(Route { k, .. }) => (true, k),
         Op::Argmax => (true, 1),
         _ => return false,
     };
