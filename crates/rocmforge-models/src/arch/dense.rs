@@ -4,10 +4,10 @@ use rocmforge_ggml::{GluKind, TensorId, Unary};
 
 use super::architecture::Layers;
 use crate::ModelError;
-use crate::config::{DecoderConfig, ExpertsConfig, RecurrentKind, RopeFactors};
+use crate::config::{DecoderConfig, ExpertsConfig, LatentConfig, RecurrentKind, RopeFactors};
 use crate::layers::{
-    Attention, AttentionShape, Bias, Decoder, DeltaNet, Experts, ExpertsNames, Gated, GatedNames, GatedUnit, Layer,
-    Linear, NetworkRule, Norm, NormRule, Part, Plain, QueryNorm, SharedExpert, ShortConv, Sublayer,
+    Attention, AttentionShape, Bias, Decoder, DeltaNet, Experts, ExpertsNames, Gated, GatedNames, GatedUnit, Latent,
+    LatentShape, Layer, Linear, NetworkRule, Norm, NormRule, Part, Plain, QueryNorm, SharedExpert, ShortConv, Sublayer,
 };
 use crate::step::{NormOffset, Place, Tensors};
 use crate::weights::{LinearNames, Name};
@@ -149,7 +149,10 @@ impl Dense {
                 RecurrentKind::ShortConv => Box::new(ShortConv::new(t, c.width, recurrent.taps)?),
                 RecurrentKind::DeltaNet(net) => Box::new(DeltaNet::new(t, net, c.width, recurrent.taps, rule)?),
             },
-            None => Box::new(Attention::new(t, self.attention(c, index, factors, rule))?),
+            None => match c.latent {
+                Some(sizes) => Box::new(Latent::new(t, latent(c, index, sizes, factors, rule))?),
+                None => Box::new(Attention::new(t, self.attention(c, index, factors, rule))?),
+            },
         };
         let [before_network, after_network] = self.norms.network;
         let parallel = match (self.parallel, before_network) {
@@ -243,6 +246,26 @@ impl Layers for Dense {
         let scale = self.scaled_embedding.then(|| (c.width as f32).sqrt());
         let scale = scale.or(c.embedding_factor);
         Decoder::new(t, c, rule, scale, |t, index| self.layer(t, c, index, factors, rule))
+    }
+}
+
+/// Latent attention of a layer.
+fn latent(
+    c: &DecoderConfig,
+    index: usize,
+    sizes: LatentConfig,
+    factors: Option<TensorId>,
+    rule: NormRule,
+) -> LatentShape {
+    let rope = c.rope.get(index).clone();
+    LatentShape {
+        width: c.width,
+        heads: c.heads.of(index),
+        sizes,
+        scale: c.attention_scale.unwrap_or(1.0),
+        rope_factors: factors.filter(|_| rope.divided),
+        rope,
+        norm: NormRule { bias: false, ..rule },
     }
 }
 

@@ -1,9 +1,10 @@
 //! gpt-oss.
 
+use rocmforge_ggml::RouteGate;
+
 use super::architecture::Architecture;
 use super::dense::{Dense, LayerNorms};
 use super::llama::halves;
-use crate::config::ExpertGate;
 use crate::config::rules::{self, ExpertKeys, Experts, Rules, Window, WindowRope};
 use crate::layers::{Bias, GatedUnit, NetworkRule};
 
@@ -14,7 +15,7 @@ pub(super) const GPT_OSS: Architecture = Architecture::of_gguf_only(
         window_rope: WindowRope::Base,
         experts: Some(Experts {
             normalised: false,
-            gate: ExpertGate::SoftMaxOfChosen,
+            gate: RouteGate::SoftMaxOfChosen,
             keys: ExpertKeys::FACTOR,
             ..Experts::GGUF
         }),

@@ -1,10 +1,12 @@
 //! LFM 2: short convolutions in most layers, attention in the others.
 
+use rocmforge_ggml::RouteGate;
+
 use super::architecture::Architecture;
 use super::dense::Dense;
 use super::llama::halves;
+use crate::config::ChoiceBias;
 use crate::config::rules::{self, ExpertKeys, Experts, Recurrent, Rules, Window};
-use crate::config::{ChoiceBias, ExpertGate};
 use crate::layers::{Bias, QueryNorm};
 use crate::weights::LinearNames;
 
@@ -32,7 +34,7 @@ pub(super) const LFM2MOE: Architecture = Architecture {
         name: "lfm2moe",
         window: Window::Never,
         experts: Some(Experts {
-            gate: ExpertGate::Sigmoid,
+            gate: RouteGate::Sigmoid,
             choice_bias: ChoiceBias::Always,
             keys: ExpertKeys {
                 gate: true,

@@ -61,6 +61,7 @@ pub(super) const JSON: Rules = Rules {
     norm: NormKind::Rms,
     factors: Factors::None,
     recurrent: None,
+    latent: false,
     output_norm: LinearNames::new("output_norm", "model.norm"),
     predictors: false,
     original_context: None,

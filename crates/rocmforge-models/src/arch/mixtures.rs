@@ -1,38 +1,41 @@
 //! Mixtures of experts whose layers are otherwise those of a dense decoder.
 
-use rocmforge_ggml::RopeStyle;
+use rocmforge_ggml::{RopeStyle, RouteGate};
 
 use super::architecture::Architecture;
 use super::dense::{Dense, LayerNorms};
 use super::llama::{halves, neighbours};
 use super::relatives::{ERNIE4_5, HUNYUAN};
+use crate::config::ChoiceBias;
 use crate::config::rules::{
     self, ExpertKeys, ExpertWidth, Experts, Factors, Rotated, Rules, SharedExpert, SharedWidth,
 };
-use crate::config::{ChoiceBias, ExpertGate};
 use crate::layers::QueryNorm;
+
+/// Sigmoids with a bias for the choice, and shared experts.
+pub(super) const GLM4MOE_EXPERTS: Experts = Experts {
+    gate: RouteGate::Sigmoid,
+    choice_bias: ChoiceBias::Always,
+    keys: ExpertKeys {
+        gate: true,
+        normalised: true,
+        factor: true,
+        first_dense: true,
+        step: false,
+    },
+    shared: Some(SharedExpert {
+        inner: SharedWidth::OfCount,
+        gated: false,
+    }),
+    ..Experts::GGUF
+};
 
 /// GLM 4.5 and later: sigmoids with a bias for the choice, a shared expert, and layers behind the others that predict further tokens.
 pub(super) const GLM4MOE: Architecture = Architecture::of_gguf_only(
     Rules {
         sections: Some(RopeStyle::HalfSplit),
         predictors: true,
-        experts: Some(Experts {
-            gate: ExpertGate::Sigmoid,
-            choice_bias: ChoiceBias::Always,
-            keys: ExpertKeys {
-                gate: true,
-                normalised: true,
-                factor: true,
-                first_dense: true,
-                step: false,
-            },
-            shared: Some(SharedExpert {
-                inner: SharedWidth::OfCount,
-                gated: false,
-            }),
-            ..Experts::GGUF
-        }),
+        experts: Some(GLM4MOE_EXPERTS),
         ..halves("glm4moe")
     },
     &Dense {
@@ -42,12 +45,32 @@ pub(super) const GLM4MOE: Architecture = Architecture::of_gguf_only(
     },
 );
 
+/// Ling and Ring 2: experts chosen from groups, and a shared one beside them.
+pub(super) const BAILINGMOE2: Architecture = Architecture::of_gguf_only(
+    Rules {
+        predictors: true,
+        experts: Some(Experts {
+            choice_bias: ChoiceBias::IfThere,
+            shared: Some(SharedExpert {
+                inner: SharedWidth::StatedOfCount,
+                gated: false,
+            }),
+            ..GLM4MOE_EXPERTS
+        }),
+        ..halves("bailingmoe2")
+    },
+    &Dense {
+        query_norm: Some(QueryNorm::Heads),
+        ..Dense::UNSCALED
+    },
+);
+
 /// MiniMax M2: sigmoids with a bias for the choice, and norms over whole queries and keys.
 pub(super) const MINIMAX_M2: Architecture = Architecture::of_gguf_only(
     Rules {
         experts: Some(Experts {
             inner: ExpertWidth::Network,
-            gate: ExpertGate::Sigmoid,
+            gate: RouteGate::Sigmoid,
             choice_bias: ChoiceBias::Always,
             keys: ExpertKeys {
                 gate: true,

@@ -2,6 +2,7 @@
 
 mod architecture;
 pub(crate) mod bert;
+mod deepseek;
 mod dense;
 pub(crate) mod find;
 mod gemma;
@@ -52,6 +53,8 @@ pub const ARCHITECTURES: &[Architecture] = &[
     mixtures::HUNYUAN_MOE,
     mixtures::GRANITE,
     mixtures::GRANITE_MOE,
+    deepseek::DEEPSEEK2,
+    mixtures::BAILINGMOE2,
     bert::BERT,
     #[cfg(test)]
     toy::TOY,

@@ -1,8 +1,10 @@
 //! Experts of a file: how many, how wide, in which layers, and how they are chosen.
 
+use rocmforge_ggml::RouteGate;
+
 use super::names::{COUNT, SIZE};
 use super::rules::{self, ExpertWidth, Rules, SharedWidth};
-use super::{ExpertGate, ExpertsConfig, SharedExpertConfig};
+use super::{ExpertsConfig, SharedExpertConfig};
 use crate::ModelError;
 use crate::keys::{Key, Keys, Within};
 
@@ -15,6 +17,8 @@ const NORMALISED: Key = Key("expert_weights_norm", "norm_topk_prob");
 const GATE: Key = Key("expert_gating_func", "");
 const FACTOR: Key = Key("expert_weights_scale", "");
 const STEP: Key = Key("interleave_moe_layer_step", "decoder_sparse_step");
+const GROUPS: Key = Key("expert_group_count", "");
+const KEPT_GROUPS: Key = Key("expert_group_used_count", "");
 const FIRST_DENSE: Key = Key("leading_dense_block_count", "");
 const DENSE_LAYERS: Key = Key("", "mlp_only_layers");
 
@@ -27,10 +31,12 @@ pub(super) fn read(experts: &rules::Experts) -> impl Iterator<Item = Key> + use<
         first_dense,
         step,
     } = experts.keys;
-    let shared = experts.shared.map(|shared| match shared.inner {
-        SharedWidth::OfCount => SHARED,
-        _ => SHARED_WIDTH,
-    });
+    let shared: &[Key] = match experts.shared.map(|shared| shared.inner) {
+        None => &[],
+        Some(SharedWidth::OfCount) => &[SHARED],
+        Some(SharedWidth::StatedOfCount) => &[SHARED, SHARED_WIDTH],
+        Some(_) => &[SHARED_WIDTH],
+    };
     let optional = [
         (!matches!(experts.inner, ExpertWidth::Network), WIDTH),
         (normalised, NORMALISED),
@@ -40,15 +46,19 @@ pub(super) fn read(experts: &rules::Experts) -> impl Iterator<Item = Key> + use<
         (step, STEP),
     ];
     let optional = optional.into_iter().filter_map(|(is_read, key)| is_read.then_some(key));
-    [COUNT_OF, USED].into_iter().chain(shared).chain(optional)
+    [COUNT_OF, USED, GROUPS, KEPT_GROUPS]
+        .into_iter()
+        .chain(shared.iter().copied())
+        .chain(optional)
 }
 
-/// Experts of the layers that are not in a list of dense ones, of these each so many.
+/// Experts of the layers that are not in a list of dense ones, of these each so many. `gate` is that of a file which states none, if not the architecture's.
 pub(super) fn take(
     k: &mut Keys<'_>,
     rules: &Rules,
     ff: usize,
     layers: usize,
+    gate: Option<RouteGate>,
 ) -> Result<Option<ExpertsConfig>, ModelError> {
     let Some(absent) = rules.experts else { return Ok(None) };
     let count = k.take(COUNT_OF)?.unwrap_or(absent.count);
@@ -71,7 +81,7 @@ pub(super) fn take(
         false => absent.normalised,
     };
     let gate = match keys.gate {
-        true => gate(k, absent.gate)?,
+        true => stated_gate(k, gate.unwrap_or(absent.gate))?,
         false => absent.gate,
     };
     let factor = match keys.factor {
@@ -87,6 +97,7 @@ pub(super) fn take(
         true => k.take(FIRST_DENSE)?.unwrap_or(0),
         false => 0,
     };
+    let groups = [k.take(GROUPS)?, k.take(KEPT_GROUPS)?].map(|stated| stated.unwrap_or(0));
     let dense: Vec<usize> = k.take(DENSE_LAYERS)?.unwrap_or_default();
     let has = |layer: usize| {
         count > 0 && layer >= first && !dense.contains(&layer) && (layer + 1).checked_rem(step.unwrap_or(1)) == Some(0)
@@ -101,6 +112,7 @@ pub(super) fn take(
     Ok(Some(ExpertsConfig {
         count,
         used,
+        groups: checked_groups(k, groups, count, used)?,
         inner: k.check(WIDTH, inner.unwrap_or(part), &SIZE)?,
         normalised,
         gate,
@@ -109,6 +121,27 @@ pub(super) fn take(
         shared,
         layers,
     }))
+}
+
+/// Groups of the experts, and how many of them a token's are chosen from. 0 and 1 stand for one group.
+fn checked_groups(
+    k: &Keys<'_>,
+    [groups, kept]: [usize; 2],
+    count: usize,
+    used: usize,
+) -> Result<[usize; 2], ModelError> {
+    let groups = groups.max(1);
+    if groups == 1 {
+        return Ok([1, 1]);
+    }
+    if !count.is_multiple_of(groups) {
+        return Err(k.refuse(GROUPS, groups, "it must divide the number of experts"));
+    }
+    if kept == 0 || kept > groups || used > count / groups * kept {
+        let rule = "it must be 1 to the number of groups, which must have the experts of a token";
+        return Err(k.refuse(KEPT_GROUPS, kept, rule));
+    }
+    Ok([groups, kept])
 }
 
 /// A width. In a GGUF 0 is none.
@@ -128,6 +161,10 @@ fn shared(
         SharedWidth::StatedOrNetwork => width(k, SHARED_WIDTH)?.or(Some(ff)),
         SharedWidth::StatedOrNone => width(k, SHARED_WIDTH)?,
         SharedWidth::OfCount => width(k, SHARED)?.map(|count| inner.saturating_mul(count)),
+        SharedWidth::StatedOfCount => {
+            let one = width(k, SHARED_WIDTH)?.unwrap_or(inner);
+            width(k, SHARED)?.map(|count| one.saturating_mul(count))
+        }
     };
     let Some(inner) = inner else { return Ok(None) };
     Ok(Some(SharedExpertConfig {
@@ -137,12 +174,12 @@ fn shared(
 }
 
 /// The gate that a file states by its number in llama.cpp.
-fn gate(k: &mut Keys<'_>, absent: ExpertGate) -> Result<ExpertGate, ModelError> {
+fn stated_gate(k: &mut Keys<'_>, absent: RouteGate) -> Result<RouteGate, ModelError> {
     match k.take::<u32>(GATE)? {
         None | Some(0) => Ok(absent),
-        Some(1) => Ok(ExpertGate::SoftMax),
-        Some(2) => Ok(ExpertGate::Sigmoid),
-        Some(3) => Ok(ExpertGate::SoftMaxOfChosen),
+        Some(1) => Ok(RouteGate::SoftMax),
+        Some(2) => Ok(RouteGate::Sigmoid),
+        Some(3) => Ok(RouteGate::SoftMaxOfChosen),
         Some(other) => Err(k.refuse(GATE, other, "gates 1 to 3 are supported")),
     }
 }

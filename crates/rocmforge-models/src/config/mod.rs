@@ -2,6 +2,7 @@
 
 pub(crate) mod bert;
 mod experts;
+mod latent;
 pub(crate) mod names;
 pub(crate) mod pooling;
 mod read;
@@ -9,7 +10,7 @@ mod recurrent;
 mod rope;
 pub(crate) mod rules;
 
-use rocmforge_ggml::{Rope, RopeScaling, RopeStyle};
+use rocmforge_ggml::{Rope, RopeScaling, RopeStyle, RouteGate};
 
 pub use crate::per_layer::PerLayer;
 use crate::weights::LinearNames;
@@ -69,6 +70,19 @@ pub enum OutputMatrix {
     OwnIfThere,
 }
 
+/// Latent attention: keys and values of all heads follow from one short vector of a token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LatentConfig {
+    /// Length of the vector that queries follow from; `None`: they follow from the input.
+    pub query_rank: Option<usize>,
+    /// Length of the vector that is kept of a token, beside a rotated part.
+    pub rank: usize,
+    /// Elements of a head's key that are not rotated.
+    pub nope: usize,
+    /// Length of a head's value.
+    pub value: usize,
+}
+
 /// Experts: feed-forward networks of which a router chooses some for each token.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExpertsConfig {
@@ -79,9 +93,11 @@ pub struct ExpertsConfig {
     /// Width of each.
     pub inner: usize,
     /// How the router's scores become factors.
-    pub gate: ExpertGate,
+    pub gate: RouteGate,
     /// Whether a bias takes part in the choice.
     pub choice_bias: ChoiceBias,
+    /// Groups of experts of equal size, and from how many of them a token's are chosen.
+    pub groups: [usize; 2],
     /// The factors of the chosen ones are divided by their sum.
     pub normalised: bool,
     /// A factor on the results.
@@ -90,17 +106,6 @@ pub struct ExpertsConfig {
     pub shared: Option<SharedExpertConfig>,
     /// Whether each layer has experts; the others have one network.
     pub layers: Vec<bool>,
-}
-
-/// How the scores of a router become the factors of the experts' results.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ExpertGate {
-    /// A softmax over the scores of all experts.
-    SoftMax,
-    /// A softmax over the scores of the chosen experts.
-    SoftMaxOfChosen,
-    /// The sigmoid of each score.
-    Sigmoid,
 }
 
 /// Whether a bias is added to the scores that choose experts, and not to their factors.
@@ -187,6 +192,8 @@ pub struct DecoderConfig {
     pub experts: Option<ExpertsConfig>,
     /// Layers without attention.
     pub recurrent: Option<RecurrentConfig>,
+    /// Latent attention in all layers: `head_dim` is then the length of what is kept of a token, and there is one head of keys.
+    pub latent: Option<LatentConfig>,
     /// Query heads.
     pub heads: PerLayer,
     /// Key and value heads.

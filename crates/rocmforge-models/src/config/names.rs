@@ -6,6 +6,7 @@ pub(crate) const LAYERS: Key = Key("block_count", "num_hidden_layers");
 pub(crate) const WIDTH: Key = Key("embedding_length", "hidden_size");
 pub(crate) const FF: Key = Key("feed_forward_length", "intermediate_size");
 pub(crate) const HEADS: Key = Key("attention.head_count", "num_attention_heads");
+pub(super) const KV_HEADS: Key = Key("attention.head_count_kv", "num_key_value_heads");
 pub(crate) const VOCAB: Key = Key("vocab_size", "vocab_size");
 pub(crate) const CONTEXT: Key = Key("context_length", "max_position_embeddings");
 pub(crate) const TIED: Key = Key("", "tie_word_embeddings");

@@ -1,13 +1,14 @@
 //! Reader of a decoder's hyper-parameters: each is asked for once, whatever kind of file states it.
 
-use super::names::{CONTEXT, COUNT, FF, HEAD, HEADS, LAYERS, MOST_LAYERS, SIZE, TIED, VOCAB, WIDTH};
+use rocmforge_ggml::RouteGate;
+
+use super::names::{CONTEXT, COUNT, FF, HEAD, HEADS, KV_HEADS, LAYERS, MOST_LAYERS, SIZE, TIED, VOCAB, WIDTH};
 use super::rope::{self, Sizes};
 use super::rules::{Factors, Recurrent, Rotated, Rules, Window};
-use super::{DecoderConfig, NormKind, OutputMatrix, PerLayer, experts, recurrent};
+use super::{DecoderConfig, NormKind, OutputMatrix, PerLayer, experts, latent, recurrent};
 use crate::ModelError;
 use crate::keys::{Key, Keys, NOT_NEGATIVE, POSITIVE, Within};
 
-const KV_HEADS: Key = Key("attention.head_count_kv", "num_key_value_heads");
 const KEY_LENGTH: Key = Key("attention.key_length", "head_dim");
 const VALUE_LENGTH: Key = Key("attention.value_length", "");
 const WINDOW_KEY_LENGTH: Key = Key("attention.key_length_swa", "");
@@ -76,11 +77,13 @@ impl DecoderConfig {
         let of_width = width / heads.of(0);
         let absent = k.unless_null(KEY_LENGTH, rules.head_dim);
         let absent = absent.or((heads == PerLayer::all(heads.of(0))).then_some(of_width));
-        let head_dim = k.sizes(KEY_LENGTH, layers, &HEAD, absent.map(PerLayer::all))?;
-        let values = k.sizes(VALUE_LENGTH, layers, &HEAD, Some(head_dim.clone()))?;
+        let within = if rules.latent { &latent::KEPT } else { &HEAD };
+        let head_dim = k.sizes(KEY_LENGTH, layers, within, absent.map(PerLayer::all))?;
+        let values = k.sizes(VALUE_LENGTH, layers, within, Some(head_dim.clone()))?;
         let head_dim = rope::of_windows_too(k, WINDOW_KEY_LENGTH, &windowed, head_dim)?;
         let values = rope::of_windows_too(k, WINDOW_VALUE_LENGTH, &windowed, values)?;
-        if let Some(layer) = (0..layers).find(|&layer| values.of(layer) != head_dim.of(layer)) {
+        let differ = (0..layers).find(|&layer| values.of(layer) != head_dim.of(layer));
+        if let (Some(layer), false) = (differ, rules.latent) {
             let rule = "keys and values of different lengths are not supported";
             return Err(k.refuse(VALUE_LENGTH, values.of(layer), rule));
         }
@@ -89,7 +92,10 @@ impl DecoderConfig {
             None => k.size(VOCAB, &SIZE, None)?,
         };
         let ff = k.sizes(FF, layers, &SIZE, None)?;
-        let experts = experts::take(k, rules, ff.of(0), layers)?;
+        // Early files of GLM 4.7 Flash do not state the gate; llama.cpp knows them by these sizes.
+        let is_flash = rules.latent && (layers == 47 || layers == 48) && vocab == 154_880;
+        let gate = is_flash.then_some(RouteGate::Sigmoid);
+        let experts = experts::take(k, rules, ff.of(0), layers, gate)?;
         let recurrent = (rules.recurrent.map(|kind| recurrent::take(k, kind, &attends, blocks))).transpose()?;
         let original_context = match rules.original_context {
             Some(_) => k.take(rope::ORIGINAL_CONTEXT)?,
@@ -102,7 +108,11 @@ impl DecoderConfig {
             original_context,
             long_factors,
         };
-        let (rope, rope_factors) = rope::take(k, rules, &sizes)?;
+        let (rope, rope_factors, on_scores) = rope::take(k, rules, &sizes)?;
+        let latent = match rules.latent {
+            true => Some(latent::take(k, [&kv_heads, &head_dim, &values], rope.get(0).n_dims)?),
+            false => None,
+        };
         let rotated = rotated(k, rules, &windowed)?;
         let [embedding_factor, branch_factor, logit_factor] = factors(k, rules)?;
         let divisor = match rules.score_divisor {
@@ -127,7 +137,17 @@ impl DecoderConfig {
             },
             norm: rules.norm,
             output_norm: rules.output_norm,
-            attention_scale: k.factor(SCALE)?.or(divisor.map(|divisor| 1.0 / divisor.sqrt())),
+            attention_scale: match latent {
+                Some(latent) => {
+                    if let Some(stated) = k.factor(SCALE)? {
+                        return Err(k.refuse(SCALE, stated, "latent attention has a factor of its own"));
+                    }
+                    let length = (latent.nope + rope.get(0).n_dims) as f64;
+                    Some((on_scores * on_scores / length.sqrt()) as f32)
+                }
+                None => k.factor(SCALE)?.or(divisor.map(|divisor| 1.0 / divisor.sqrt())),
+            },
+            latent,
             rope,
             rope_factors,
             rotated,
@@ -168,7 +188,14 @@ fn features_read(rules: &Rules) -> Vec<&'static str> {
     let others = others.into_iter().filter_map(|(is_read, key)| is_read.then_some(key));
     let experts = rules.experts.iter().flat_map(experts::read);
     let recurrent = rules.recurrent.iter().flat_map(|kind| recurrent::read(*kind)).copied();
-    let keys = factors.iter().copied().chain(others).chain(experts).chain(recurrent);
+    let latent = rules.latent.then_some(latent::READ).into_iter().flatten();
+    let keys = factors
+        .iter()
+        .copied()
+        .chain(others)
+        .chain(latent)
+        .chain(experts)
+        .chain(recurrent);
     keys.map(|Key(gguf, _)| gguf).collect()
 }
 

@@ -38,6 +38,8 @@ struct Rotary {
     rope: RopeConfig,
     n_dims: PerLayer,
     factors: RopeFactors,
+    /// Factor on queries and on keys of latent attention.
+    scores: f64,
 }
 
 /// Sizes that the settings refer to.
@@ -72,12 +74,13 @@ struct Beside {
     first: usize,
 }
 
-/// Takes the settings of rotary embedding: that of each layer, and the divisors of those that have some.
+/// Takes the settings of rotary embedding: that of each layer, the divisors of those that have some, and the factor on queries and keys of latent
+/// attention.
 pub(super) fn take(
     k: &mut Keys<'_>,
     rules: &Rules,
     sizes: &Sizes<'_>,
-) -> Result<(PerLayer<RopeConfig>, RopeFactors), ModelError> {
+) -> Result<(PerLayer<RopeConfig>, RopeFactors, f64), ModelError> {
     let layers = sizes.windowed.len();
     let theta = k.agreed(THETA, None)?;
     let partial = k.agreed(PARTIAL, None)?;
@@ -140,7 +143,7 @@ pub(super) fn take(
     };
     let mut rotary = of_layers(k, THETA, full, of_all, rules, sizes)?;
     if k.is_gguf() {
-        rotary.factors = of_gguf(k, &mut rotary.rope, sizes)?;
+        (rotary.factors, rotary.scores) = of_gguf(k, &mut rotary.rope, rules, sizes)?;
     }
     let own = of_windows.map(|beside| of_layers(k, WINDOW_THETA, windowed, beside, rules, sizes));
     let own = own.transpose()?.filter(|own| apart || *own != rotary);
@@ -159,7 +162,11 @@ pub(super) fn take(
         }
     };
     let ropes = PerLayer::each(sizes.windowed.iter().enumerate().map(of_layer));
-    Ok((ropes.unwrap_or(PerLayer::all(rotary.rope)), rotary.factors))
+    Ok((
+        ropes.unwrap_or(PerLayer::all(rotary.rope)),
+        rotary.factors,
+        rotary.scores,
+    ))
 }
 
 /// Takes what layers with a window have in place of the others' lengths, if the file states it.
@@ -218,6 +225,7 @@ fn of_layers(
         },
         n_dims: n_dims.clone(),
         factors: RopeFactors::FromFile,
+        scores: 1.0,
     };
     let mut found = None;
     for mut object in objects {
@@ -225,7 +233,12 @@ fn of_layers(
         let factors = of_json(&mut object, &mut rope, rules, sizes)?;
         object.finish(&RULE_KEYS, rules.name)?;
         let n_dims = n_dims.clone();
-        let rotary = Rotary { rope, n_dims, factors };
+        let rotary = Rotary {
+            rope,
+            n_dims,
+            factors,
+            scores: 1.0,
+        };
         if found.as_ref().is_some_and(|found| *found != rotary) {
             let (first, second) = ("rope_scaling = one rule", "rope_parameters = another");
             return Err(k.contradiction(first.to_owned(), second.to_owned()));
@@ -293,8 +306,14 @@ fn yarn(k: &mut Keys<'_>, factor: f32, original_context: usize) -> Result<RopeSc
     })
 }
 
-/// The scaling that GGUF metadata state, and divisors.
-fn of_gguf(k: &mut Keys<'_>, rope: &mut RopeConfig, sizes: &Sizes<'_>) -> Result<RopeFactors, ModelError> {
+/// The scaling that GGUF metadata state, divisors, and the factor on queries and keys of latent attention, as llama.cpp computes it.
+fn of_gguf(
+    k: &mut Keys<'_>,
+    rope: &mut RopeConfig,
+    rules: &Rules,
+    sizes: &Sizes<'_>,
+) -> Result<(RopeFactors, f64), ModelError> {
+    let mut log_multiplier = 0.0;
     let factor = k.factor(FACTOR)?;
     rope.magnitude = k.number(MAGNITUDE, &POSITIVE, Some(1.0))?;
     let original_context = k.take(ORIGINAL_CONTEXT)?.unwrap_or(sizes.context);
@@ -310,19 +329,36 @@ fn of_gguf(k: &mut Keys<'_>, rope: &mut RopeConfig, sizes: &Sizes<'_>) -> Result
             if !matches!(rope.scaling, RopeScaling::Yarn { ext_factor: 0.0, .. }) {
                 // The factor that the file states for cosines and sines is not used then.
                 k.take::<f32>(YARN_MAGNITUDE)?;
-                let scale = k.take(LOG_MULTIPLIER)?.unwrap_or(0.0);
-                rope.magnitude *= (yarn_magnitude(factor, 1.0) / yarn_magnitude(factor, scale)) as f32;
+                log_multiplier = k.take(LOG_MULTIPLIER)?.unwrap_or(0.0);
+                // Files with latent attention state a tenth; cosines and sines then have no factor.
+                if !rules.latent {
+                    rope.magnitude *= (yarn_magnitude(factor, 1.0) / yarn_magnitude(factor, log_multiplier)) as f32;
+                } else if log_multiplier == 0.0 {
+                    rope.magnitude *= yarn_magnitude(factor, 1.0) as f32;
+                }
             }
         }
         Some(other) => return Err(k.refuse(KIND, other, "none, linear, yarn and longrope are supported")),
     }
-    Ok(match sizes.long_factors {
+    let (factor, is_in_magnitude) = match rope.scaling {
+        RopeScaling::None => (1.0, true),
+        RopeScaling::Linear { factor } => (factor, false),
+        RopeScaling::Yarn { factor, ext_factor, .. } => (factor, ext_factor != 0.0),
+    };
+    let own = if is_in_magnitude {
+        1.0
+    } else {
+        yarn_magnitude(factor, 1.0)
+    };
+    let scores = f64::from(rope.magnitude) * own * yarn_magnitude(factor, 10.0 * log_multiplier);
+    let factors = match sizes.long_factors {
         true => RopeFactors::LongRope {
             original_context,
             lists: None,
         },
         false => RopeFactors::FromFile,
-    })
+    };
+    Ok((factors, scores))
 }
 
 /// The scaling that an object states, and divisors.

@@ -2,9 +2,9 @@
 //!
 //! The defaults for config.json are those of the library `transformers`, which writes these files. Each architecture's file has its rules.
 
-use rocmforge_ggml::RopeStyle;
+use rocmforge_ggml::{RopeStyle, RouteGate};
 
-use super::{ChoiceBias, ExpertGate, NormKind, OutputMatrix};
+use super::{ChoiceBias, NormKind, OutputMatrix};
 use crate::keys::Known;
 use crate::weights::LinearNames;
 
@@ -153,6 +153,8 @@ pub(crate) struct Rules {
     pub(crate) norm: NormKind,
     pub(crate) factors: Factors,
     pub(crate) recurrent: Option<Recurrent>,
+    /// Attention is latent.
+    pub(crate) latent: bool,
     /// Name of the norm before the output matrix.
     pub(crate) output_norm: LinearNames,
     /// Layers behind the others may predict further tokens.
@@ -181,7 +183,7 @@ pub(crate) struct Experts {
     pub(crate) used: Option<usize>,
     pub(crate) inner: ExpertWidth,
     pub(crate) normalised: bool,
-    pub(crate) gate: ExpertGate,
+    pub(crate) gate: RouteGate,
     pub(crate) choice_bias: ChoiceBias,
     /// Which of the settings a GGUF may state.
     pub(crate) keys: ExpertKeys,
@@ -195,7 +197,7 @@ impl Experts {
         used: None,
         inner: ExpertWidth::StatedOrPart,
         normalised: true,
-        gate: ExpertGate::SoftMax,
+        gate: RouteGate::SoftMax,
         choice_bias: ChoiceBias::Never,
         keys: ExpertKeys::NONE,
         shared: None,
@@ -254,6 +256,8 @@ pub(crate) enum SharedWidth {
     StatedOrNone,
     /// So many times that of an expert as the key of shared experts says.
     OfCount,
+    /// So many times that of its key, or of an expert where it is absent.
+    StatedOfCount,
 }
 
 /// The network beside the experts, where a model has one.

@@ -1,10 +1,10 @@
 //! Experts: feed-forward networks of which a router chooses some for each token, and adds their results.
 
-use rocmforge_ggml::{GgmlResult, Op, SoftMax, TensorId, Unary};
+use rocmforge_ggml::{GgmlResult, Op, Route, RouteGate, TensorId, Unary};
 
 use super::{Gated, GatedNames, GatedUnit, Linear, NetworkRule, Part};
 use crate::ModelError;
-use crate::config::{ChoiceBias, ExpertGate, ExpertsConfig, SharedExpertConfig};
+use crate::config::{ChoiceBias, ExpertsConfig, SharedExpertConfig};
 use crate::step::{Place, StepGraph, Tensors};
 use crate::weights::{ExpertNames, LinearNames, Name};
 
@@ -153,37 +153,23 @@ impl Experts {
 
     /// The chosen experts, u32 `[tokens, used]`, and the factors of their results, f32 of the same shape.
     fn choose(&self, g: &mut StepGraph<'_>, x: TensorId) -> GgmlResult<[TensorId; 2]> {
-        let (tokens, &ExpertsConfig { count, used, .. }) = (g.tokens(), &self.config);
+        let config = &self.config;
         let scores = self.router.build(g, x)?;
-        let shares = match self.config.gate {
-            ExpertGate::SoftMax => g.push(Op::SoftMax(SoftMax::PLAIN), &[scores])?,
-            ExpertGate::SoftMaxOfChosen => scores,
-            ExpertGate::Sigmoid => g.push(Op::Unary(Unary::Sigmoid), &[scores])?,
+        let how = Route {
+            k: config.used,
+            gate: config.gate,
+            groups: config.groups,
+            normalised: config.normalised,
+            least_sum: if config.gate == RouteGate::Sigmoid {
+                LEAST_SUM
+            } else {
+                0.0
+            },
+            factor: config.factor.unwrap_or(1.0),
         };
-        let choice = match self.choice_bias {
-            None => shares,
-            Some(bias) => g.push(Op::Add, &[shares, bias])?,
-        };
-        let ids = g.push(Op::TopK { k: used }, &[choice])?;
-        // A table with one column for each token.
-        let table = g.reshape(shares, [tokens, count, 1])?;
-        let chosen = g.push(Op::GetRows, &[table, ids])?;
-        let mut chosen = g.reshape(chosen, [tokens, used])?;
-        if self.config.gate == ExpertGate::SoftMaxOfChosen {
-            chosen = g.push(Op::SoftMax(SoftMax::PLAIN), &[chosen])?;
-        }
-        if self.config.normalised {
-            let mut sum = g.push(Op::SumRows, &[chosen])?;
-            if self.config.gate == ExpertGate::Sigmoid {
-                let (min, max) = (LEAST_SUM, f32::INFINITY);
-                sum = g.push(Op::Clamp { min, max }, &[sum])?;
-            }
-            chosen = g.push(Op::Div, &[chosen, sum])?;
-        }
-        if let Some(factor) = self.config.factor {
-            chosen = g.push(Op::Scale { factor }, &[chosen])?;
-        }
-        Ok([ids, chosen])
+        let inputs: Vec<TensorId> = [scores].into_iter().chain(self.choice_bias).collect();
+        let outputs = g.push_all(Op::Route(how), &inputs)?;
+        Ok([outputs[0], outputs[1]])
     }
 }
 

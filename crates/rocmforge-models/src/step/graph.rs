@@ -255,6 +255,14 @@ impl<'a> StepGraph<'a> {
         self.graph.push(op, inputs)
     }
 
+    /// Adds a node of an op with several outputs.
+    ///
+    /// # Errors
+    /// The inputs do not fit the op.
+    pub(crate) fn push_all(&mut self, op: Op, inputs: &[TensorId]) -> GgmlResult<Vec<TensorId>> {
+        self.graph.push_all(op, inputs)
+    }
+
     /// The same memory in another shape.
     ///
     /// # Errors

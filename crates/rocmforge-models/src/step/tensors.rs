@@ -203,6 +203,17 @@ impl<'a> Tensors<'a> {
         Ok(self.add(desc, Content::Weight(weight)))
     }
 
+    /// The matrices of a product for each head: `[count, rows, cols]` in the file, where one alone may lack the first dimension.
+    ///
+    /// # Errors
+    /// As [`Self::matrix`].
+    pub(crate) fn matrices(&mut self, name: Name, [count, rows, cols]: [usize; 3]) -> Result<TensorId, ModelError> {
+        let is_alone = count == 1 && self.has_shape(name, &[rows, cols])?;
+        let weight = self.need(name, None, &[count, rows, cols][usize::from(is_alone)..])?;
+        let desc = TensorDesc::new([count, cols, rows], weight.dtype, Layout::ColMajor);
+        Ok(self.add(desc, Content::Weight(weight)))
+    }
+
     fn stacked(&mut self, pattern: &str, count: usize, dims: &[usize]) -> Result<Weight, ModelError> {
         let mut first: Option<Weight> = None;
         let mut parts = Vec::new();

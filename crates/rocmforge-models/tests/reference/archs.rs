@@ -9,7 +9,9 @@ use super::engine_for;
 
 /// The files of the models that are computed. Every other file of the folder is refused.
 pub(crate) const ARCHS: &[&str] = &[
+    "bailingmoe2-moe",
     "cohere2-dense",
+    "deepseek2-moe",
     "ernie4_5-moe",
     "ernie4_5-moe-moe",
     "exaone4-dense",

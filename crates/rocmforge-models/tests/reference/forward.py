@@ -17,7 +17,7 @@ from gguf_read import Gguf
 # rotated: only layers with a window have rotary embedding ("windowed"), or all but every fourth ("but_fourth").
 # norm: "layer" for layer normalisation. A layer without a norm before the network gives it the rows of attention. query_norm: "whole" for one over
 # all heads, "rotated" for one after rotary embedding. network_norm: the tensor of the norm before the network.
-# choice: "sigmoid" and "chosen" for the scores of experts; "softmax" if absent. shared_gate: a shared expert has a factor.
+# choice: "sigmoid" and "chosen" for the scores of experts; "softmax" if absent; "stated" where the file says which. shared_gate: a shared expert has a factor.
 # unused: tensors of a layer that llama.cpp loads and does not use.
 ARCHITECTURES = {
     "llama": {"rope": "pairs"},
@@ -63,6 +63,9 @@ ARCHITECTURES = {
     "lfm2moe": {"rope": "half", "choice": "sigmoid", "output_norm": "token_embd_norm"},
     # A gated delta net in layers that have its tensors; the query has a gate. key_head: of a value head.
     "qwen35": {"rope": "half", "network_norm": "post_attention_norm", "gated": True, "key_head": "in_turn"},
+    "bailingmoe2": {"rope": "half", "choice": "stated", "shared_gate": False},
+    # Keys and values follow from one short vector of a token.
+    "deepseek2": {"rope": "pairs", "choice": "stated", "shared_gate": False},
     "qwen3next": {"rope": "half", "network_norm": "post_attention_norm", "gated": True, "key_head": "neighbours"},
 }
 # gpt-oss bounds gate and up projection by this.
@@ -89,6 +92,14 @@ def sigmoid(x):
 def clamped(gate, up):
     gate, up = np.minimum(gate, BOUND), np.clip(up, -BOUND, BOUND)
     return gate * sigmoid(1.702 * gate) * (up + 1)
+
+
+def yarn(theta, factor, context, base, rotated, fast=32.0, slow=1.0):
+    """Pairs that turn more than `fast` times within `context` are kept, those below `slow` turns are divided by `factor`."""
+    at = lambda turns: rotated * np.log(context / (turns * 2 * np.pi)) / (2 * np.log(base))
+    low, high = max(np.floor(at(fast)), 0), min(np.ceil(at(slow)), rotated - 1)
+    ramp = np.clip((np.arange(rotated // 2) - low) / max(high - low, 0.001), 0, 1)
+    return theta / factor * ramp + theta * (1 - ramp)
 
 
 def log_softmax(x):
@@ -130,7 +141,12 @@ class Model:
         self.logit_scale = key("logit_scale", 1) or 1
         self.logit_scale = 1 / self.logit_scale if granite else self.logit_scale
         self.expert_scale = key("expert_weights_scale", 1)
-        if arch == "glm4moe":
+        # Experts are chosen from some of their groups only.
+        self.groups, self.kept_groups = key("expert_group_count", 1), key("expert_group_used_count", 1)
+        self.rank = key("attention.kv_lora_rank")
+        if self.rank:
+            self.kv_heads, self.head = self.heads, of_layers(key("attention.key_length_mla"))
+        if arch in ["glm4moe", "bailingmoe2", "deepseek2"]:
             self.normalised = key("expert_weights_norm", False)
         if arch == "gemma3" and self.layers == GEMMA3_27B_LAYERS:
             self.scale = 1 / np.sqrt(self.width / self.heads[0])
@@ -173,6 +189,12 @@ class Model:
             self.magnitude = key("rope.scaling.attn_factor", 1.0)
         if key("rope.scaling.type") == "linear":
             theta = theta / (key("rope.scaling.factor") or 1)
+        if key("rope.scaling.type") == "yarn":
+            factor, trained = key("rope.scaling.factor"), key("rope.scaling.original_context_length")
+            theta = yarn(theta, factor, trained, base, self.rotated)
+            # DeepSeek 2 scales scores, not cosines and sines.
+            scale = 1 + key("rope.scaling.yarn_log_multiplier") * np.log(factor)
+            self.scale = scale**2 / np.sqrt(self.head[0])
         self.theta = theta
         # Layers with a window have a base of their own, and no scaling.
         window_rope = self.rule.get("window_rope", "own")
@@ -182,7 +204,8 @@ class Model:
     def reset(self):
         """Forgets all positions."""
         self.keys = [np.zeros((0, kv_heads, head)) for kv_heads, head in zip(self.kv_heads, self.head)]
-        self.values = [np.zeros((0, kv_heads, head)) for kv_heads, head in zip(self.kv_heads, self.head)]
+        lengths = [self.meta[f"{self.arch}.attention.value_length_mla"]] * self.layers if self.rank else self.head
+        self.values = [np.zeros((0, kv_heads, length)) for kv_heads, length in zip(self.kv_heads, lengths)]
         # Of a delta net: inputs of the convolution, and a matrix for each head.
         self.inputs, self.matrices = [None] * self.layers, [None] * self.layers
 
@@ -251,15 +274,42 @@ class Model:
             q, k = self.rope(q, positions, theta), self.rope(k, positions, theta)
         if kind == "rotated":
             q, k = self.rms(q, block["attn_q_norm"]), self.rms(k, block["attn_k_norm"])
+        out = self.attend(number, block, q, k, v, positions, window)
+        if gate is not None:
+            out = out * sigmoid(gate)
+        out = out.reshape(n, q_width) @ block["attn_output"].T
+        return out + block.get("attn_output.bias", 0)
+
+    def latent_attention(self, number, block, h, positions):
+        """Of each token a short vector and a rotated part that all heads share."""
+        n, heads, length, rank = len(h), self.heads[number], self.head[number], self.rank
+        plain = length - self.rotated
+        if "attn_q_a" in block:
+            q = self.rms(h @ block["attn_q_a"].T, block["attn_q_a_norm"]) @ block["attn_q_b"].T
+        else:
+            q = h @ block["attn_q"].T
+        q = q.reshape(n, heads, length)
+        q[..., plain:] = self.rope(q[..., plain:], positions, self.theta)
+        both = h @ block["attn_kv_a_mqa"].T
+        short = self.rms(both[:, :rank], block["attn_kv_a_norm"])
+        turned = self.rope(both[:, None, rank:], positions, self.theta)
+        k = np.stack([short @ of_head for of_head in block["attn_k_b"]], axis=1)
+        k = np.concatenate([k, np.repeat(turned, heads, axis=1)], axis=2)
+        v = np.stack([short @ of_head.T for of_head in block["attn_v_b"]], axis=1)
+        out = self.attend(number, block, q, k, v, positions, 0)
+        return out.reshape(n, -1) @ block["attn_output"].T
+
+    def attend(self, number, block, q, k, v, positions, window):
+        """Of each token and head the mean of values, [tokens, heads, length]. Keys and values are kept."""
+        heads, kv_heads, n = self.heads[number], self.kv_heads[number], len(q)
         self.keys[number] = np.concatenate([self.keys[number], k])
         self.values[number] = np.concatenate([self.values[number], v])
-
         distance = positions[:, None] - np.arange(len(self.keys[number]))[None, :]
         visible = distance >= 0
         if window:
             visible &= distance < window
-        scale = self.scale or 1 / np.sqrt(length)
-        out = np.empty((n, heads, length))
+        scale = self.scale or 1 / np.sqrt(q.shape[2])
+        out = np.empty((n, heads, v.shape[2]))
         for head in range(heads):
             shared = head // (heads // kv_heads)
             scores = q[:, head] @ self.keys[number][:, shared].T * scale
@@ -272,10 +322,7 @@ class Model:
                 # One more logit without a key.
                 total = total + np.exp(block["attn_sinks"][head] - scores.max(axis=1, keepdims=True))
             out[:, head] = weights / total @ self.values[number][:, shared]
-        if gate is not None:
-            out = out * sigmoid(gate)
-        out = out.reshape(n, q_width) @ block["attn_output"].T
-        return out + block.get("attn_output.bias", 0)
+        return out
 
     def delta_net(self, number, block, h):
         """Token by token: the state decays, and goes towards the value by its key."""
@@ -323,11 +370,19 @@ class Model:
         """Each row through the experts with the largest scores; with `normalised` their factors sum up to 1."""
         scores = h @ block["ffn_gate_inp"].T + block.get("ffn_gate_inp.bias", 0)
         choice = self.rule.get("choice", "softmax")
+        if choice == "stated":
+            choice = {1: "softmax", 2: "sigmoid"}[self.meta[f"{self.arch}.expert_gating_func"]]
         shares = {"softmax": np.exp(log_softmax(scores)), "sigmoid": sigmoid(scores), "chosen": scores}[choice]
         out = np.zeros_like(h)
         biases = lambda part, expert: block[f"ffn_{part}_exps.bias"][expert] if f"ffn_{part}_exps.bias" in block else 0
         for row, share in enumerate(shares):
-            chosen = np.argsort(-(share + block.get("exp_probs_b.bias", 0)), kind="stable")[: self.used]
+            order = share + block.get("exp_probs_b.bias", 0)
+            if self.groups > 1:
+                groups = order.reshape(self.groups, -1)
+                best = np.sort(groups, axis=1)[:, -2:].sum(axis=1)
+                groups[np.argsort(-best, kind="stable")[self.kept_groups :]] = -np.inf
+                order = groups.reshape(-1)
+            chosen = np.argsort(-order, kind="stable")[: self.used]
             factors = np.exp(log_softmax(share[chosen])) if choice == "chosen" else share[chosen]
             if self.normalised:
                 factors = factors / max(factors.sum(), LEAST_SUM)
@@ -376,6 +431,8 @@ class Model:
                 out = self.delta_net(number, block, first)
             elif "shortconv.conv" in block:
                 out = self.short_conv(number, block, first)
+            elif self.rank:
+                out = self.latent_attention(number, block, first, positions)
             else:
                 out = self.attention(number, block, first, positions)
             if network_norm not in block and network_norm is not None:

@@ -7,6 +7,7 @@ settings; null takes a setting out.
 
 import numpy as np
 
+import forward
 from forward import Model, log_softmax
 from tiny import HERE, of_logs, token_ids, write_results
 
@@ -39,14 +40,9 @@ def llama3(theta, factor, low, high, context):
 
 
 def yarn(theta, factor, context, magnitude, fast=32.0, slow=1.0):
-    """Pairs that turn more than `fast` times within `context` are kept, those below `slow` turns are divided by `factor`."""
-
     def change(model):
         base(model, theta)
-        at = lambda turns: model.rotated * np.log(context / (turns * 2 * np.pi)) / (2 * np.log(theta))
-        low, high = max(np.floor(at(fast)), 0), min(np.ceil(at(slow)), model.rotated - 1)
-        ramp = np.clip((np.arange(model.rotated // 2) - low) / max(high - low, 0.001), 0, 1)
-        model.theta = model.theta / factor * ramp + model.theta * (1 - ramp)
+        model.theta = forward.yarn(model.theta, factor, context, theta, model.rotated, fast, slow)
         model.magnitude = magnitude
 
     return change

@@ -407,6 +407,81 @@ MODELS = {
         "choice_bias": True,
         "output_norm": "token_embd_norm",
     },
+    # Experts from two of three groups; two shared ones.
+    "bailingmoe2": {
+        "arch": "bailingmoe2",
+        "weights": "f16",
+        "sizes": {"width": 32, "layers": 2, "heads": 4, "kv_heads": 2, "head": 8, "ff": 48},
+        "metadata": {
+            "rope.dimension_count": 4,
+            "expert_count": 6,
+            "expert_used_count": 2,
+            "expert_group_count": 3,
+            "expert_group_used_count": 2,
+            "expert_feed_forward_length": 24,
+            "expert_shared_count": 2,
+            "expert_shared_feed_forward_length": 16,
+            "expert_gating_func": 2,
+            "expert_weights_norm": True,
+            "expert_weights_scale": 2.5,
+        },
+        "fused": True,
+        "query_norm": "heads",
+        "choice_bias": True,
+        "shared_gate": False,
+    },
+    # Keys and values from one short vector of a token; experts from two of four groups.
+    "deepseek2": {
+        "arch": "deepseek2",
+        "weights": "f16",
+        "sizes": {"width": 32, "layers": 3, "heads": 3, "kv_heads": 1, "head": 24, "ff": 48},
+        "metadata": {
+            "attention.q_lora_rank": 20,
+            "attention.kv_lora_rank": 16,
+            "attention.key_length": 24,
+            "attention.value_length": 16,
+            "attention.key_length_mla": 20,
+            "attention.value_length_mla": 10,
+            "rope.dimension_count": 8,
+            "rope.scaling.type": "yarn",
+            "rope.scaling.factor": 4.0,
+            "rope.scaling.original_context_length": 128,
+            "rope.scaling.yarn_log_multiplier": 0.0707,
+            "leading_dense_block_count": 1,
+            "expert_count": 12,
+            "expert_used_count": 3,
+            "expert_group_count": 4,
+            "expert_group_used_count": 2,
+            "expert_feed_forward_length": 24,
+            "expert_shared_count": 2,
+            "expert_gating_func": 2,
+            "expert_weights_norm": True,
+            "expert_weights_scale": 2.5,
+        },
+        "choice_bias": True,
+        "shared_gate": False,
+    },
+    # One matrix makes queries; a softmax over all scores gives the factors.
+    "deepseek2-lite": {
+        "arch": "deepseek2",
+        "weights": "f16",
+        "sizes": {"width": 32, "layers": 2, "heads": 2, "kv_heads": 1, "head": 24, "ff": 48},
+        "metadata": {
+            "attention.q_lora_rank": 0,
+            "attention.kv_lora_rank": 16,
+            "attention.key_length": 24,
+            "attention.value_length": 16,
+            "attention.key_length_mla": 14,
+            "attention.value_length_mla": 12,
+            "rope.dimension_count": 8,
+            "expert_count": 5,
+            "expert_used_count": 2,
+            "expert_feed_forward_length": 24,
+            "expert_shared_count": 1,
+            "expert_gating_func": 1,
+        },
+        "shared_gate": False,
+    },
 }
 
 
@@ -547,6 +622,19 @@ def tensors(name):
             vector(at + "ssm_dt.bias", random.standard_normal(value_heads))
             norm(at + "ssm_norm", dim)
             weight(at + "ssm_out", width, value_heads * dim)
+        elif rank := metadata_of.get("attention.kv_lora_rank"):
+            length, value = metadata_of["attention.key_length_mla"], metadata_of["attention.value_length_mla"]
+            if short := metadata_of["attention.q_lora_rank"]:
+                weight(at + "attn_q_a", short, width)
+                norm(at + "attn_q_a_norm", short)
+                weight(at + "attn_q_b", heads * length, short)
+            else:
+                weight(at + "attn_q", heads * length, width)
+            weight(at + "attn_kv_a_mqa", rank + rotated, width)
+            norm(at + "attn_kv_a_norm", rank)
+            stacked(at + "attn_k_b", heads, rank, length - rotated)
+            stacked(at + "attn_v_b", heads, value, rank)
+            q_width = heads * value
         elif spec.get("fused"):
             weight(at + "attn_qkv", q_width + 2 * kv_width, width)
             bias(at + "attn_qkv", q_width + 2 * kv_width)
@@ -595,7 +683,8 @@ def tensors(name):
             stacked(at + "ffn_down_exps", experts, width, inner)
             for part, rows in [("gate", inner), ("up", inner), ("down", width)] if spec.get("expert_biases") else []:
                 vector(f"{at}ffn_{part}_exps.bias", 0.5 * random.standard_normal((experts, rows)))
-            shared = metadata.get("expert_shared_feed_forward_length", inner * metadata.get("expert_shared_count", 0))
+            shared = metadata.get("expert_shared_feed_forward_length", inner if "expert_shared_count" in metadata else 0)
+            shared *= metadata.get("expert_shared_count", 1)
             if shared and spec.get("shared_gate", True):
                 vector(at + "ffn_gate_inp_shexp.weight", random.standard_normal(width) / np.sqrt(width))
             if shared:

@@ -118,7 +118,7 @@ fn settings_of_experts_that_make_no_sense_are_refused_by_their_key() {
         ("expert_count", 1 << 20, "1 to 65536"),
         ("expert_feed_forward_length", 1 << 29, "1 to 2^28"),
         ("expert_shared_count", 1, "a shared expert"),
-        ("expert_group_count", 4, "mixture of experts"),
+        ("expert_group_count", 4, "divide the number of experts"),
         ("expert_gating_func", 2, "mixture of experts"),
     ] {
         let key = format!("qwen3moe.{key}");

@@ -140,12 +140,12 @@ fn models_are_of_no_other_kind() {
 #[test]
 fn an_unknown_mixture_of_experts_is_named_with_those_that_are_known() {
     let keys = [
-        ("general.architecture", text("deepseek2")),
-        ("deepseek2.expert_count", Value::U32(64)),
+        ("general.architecture", text("dots1")),
+        ("dots1.expert_count", Value::U32(64)),
     ];
     let error = Model::from_gguf(gguf(&keys, None)).expect_err("unknown");
     assert!(
-        matches!(&error, ModelError::UnknownMixture { found, experts: 64, .. } if found == "deepseek2"),
+        matches!(&error, ModelError::UnknownMixture { found, experts: 64, .. } if found == "dots1"),
         "{error}"
     );
     let shown = error.to_string();
@@ -154,8 +154,8 @@ fn an_unknown_mixture_of_experts_is_named_with_those_that_are_known() {
         "{shown}"
     );
     let dense = [
-        ("general.architecture", text("deepseek2")),
-        ("deepseek2.expert_count", Value::U32(0)),
+        ("general.architecture", text("dots1")),
+        ("dots1.expert_count", Value::U32(0)),
     ];
     let error = Model::from_gguf(gguf(&dense, None)).expect_err("unknown");
     assert!(matches!(error, ModelError::UnknownArchitecture { .. }), "{error}");

@@ -71,7 +71,9 @@ fn initialised<B: HostAccess>(backend: B, model: &Model, tokens: &[u32]) -> (Vec
     assert_eq!(steps.last(), Some(&(plan.weights, plan.weights)));
     // Four blocks of 16 tokens hold 50, and one takes padding: keys and values of every layer and head, in f32.
     let rows = (0..config.layers).map(|layer| config.kv_heads.of(layer) * config.head_dim.of(layer));
-    let cache = 2 * rows.sum::<usize>() * 80 * 4;
+    // What latent attention keeps is key and value.
+    let tensors = if config.latent.is_some() { 1 } else { 2 };
+    let cache = tensors * rows.sum::<usize>() * 80 * 4;
     assert_eq!((plan.max_context, plan.cache_tokens, plan.cache), (50, 50, cache));
     assert_eq!((engine.max_context(), engine.chunk()), (50, options.chunk));
     // A window and a chunk are more than all tokens.

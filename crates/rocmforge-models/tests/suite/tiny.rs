@@ -76,6 +76,7 @@ fn may_lack(file: &str, name: &str) -> bool {
             "attn_k_norm.weight",
         ],
         "ernie4_5-moe.gguf" => &["attn_output.bias", "exp_probs_b.bias"],
+        "deepseek2.gguf" | "bailingmoe2.gguf" => &["exp_probs_b.bias"],
         "stablelm-parallel.gguf" => &["attn_q_norm.weight", "attn_k_norm.weight"],
         _ => &[],
     };

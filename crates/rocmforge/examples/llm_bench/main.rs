@@ -34,7 +34,7 @@ struct Args {
     /// Device: `sim`, `sim:gfx1201`, or `hip:` or `nvidia:` with an index or a PCI address.
     #[arg(long, default_value = "sim")]
     device: String,
-    /// Shapes of models: llama-8b, smollm2-135m, tiny.
+    /// Shapes of models: llama-8b, smollm2-135m, tiny, and with experts qwen3-30b-a3b, gpt-oss-20b, tiny-moe.
     #[arg(long, value_delimiter = ',', default_value = "llama-8b")]
     shapes: Vec<String>,
     /// Types of the weights, as GGUF calls them.

@@ -12,6 +12,7 @@ use super::Failure;
 #[derive(Debug)]
 pub(crate) struct Shape {
     pub(crate) name: &'static str,
+    arch: Arch,
     layers: usize,
     width: usize,
     heads: usize,
@@ -21,22 +22,46 @@ pub(crate) struct Shape {
     vocab: usize,
     /// The embedding is the output matrix.
     tied: bool,
+    experts: Option<Experts>,
 }
 
-const SHAPES: [Shape; 3] = [
+/// Experts of each layer.
+#[derive(Clone, Copy, Debug)]
+struct Experts {
+    count: usize,
+    /// Of a token.
+    used: usize,
+}
+
+/// What the files of an architecture have beside the matrices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Arch {
+    Llama,
+    /// Norms of each head of queries and keys.
+    Qwen3Moe,
+    /// Biases, sinks, and a window in every other layer.
+    GptOss,
+}
+
+/// A matrix, or one for each expert.
+struct Matrix {
+    name: String,
+    experts: Option<Experts>,
+    /// Results, inputs.
+    shape: [usize; 2],
+}
+
+const SHAPES: [Shape; 6] = [
     Shape {
-        name: "llama-8b",
         layers: 32,
         width: 4096,
         heads: 32,
         kv_heads: 8,
-        head_dim: 128,
         ff: 14_336,
         vocab: 128_256,
-        tied: false,
+        ..Shape::of_llama("llama-8b")
     },
     Shape {
-        name: "smollm2-135m",
         layers: 30,
         width: 576,
         heads: 9,
@@ -45,10 +70,10 @@ const SHAPES: [Shape; 3] = [
         ff: 1536,
         vocab: 49_152,
         tied: true,
+        ..Shape::of_llama("smollm2-135m")
     },
     // For the simulator.
     Shape {
-        name: "tiny",
         layers: 2,
         width: 256,
         heads: 4,
@@ -56,7 +81,43 @@ const SHAPES: [Shape; 3] = [
         head_dim: 64,
         ff: 512,
         vocab: 320,
-        tied: false,
+        ..Shape::of_llama("tiny")
+    },
+    Shape {
+        arch: Arch::Qwen3Moe,
+        layers: 48,
+        width: 2048,
+        heads: 32,
+        kv_heads: 4,
+        ff: 768,
+        vocab: 151_936,
+        experts: Some(Experts { count: 128, used: 8 }),
+        ..Shape::of_llama("qwen3-30b-a3b")
+    },
+    Shape {
+        arch: Arch::GptOss,
+        layers: 24,
+        width: 2880,
+        heads: 64,
+        kv_heads: 8,
+        head_dim: 64,
+        ff: 2880,
+        vocab: 201_088,
+        experts: Some(Experts { count: 32, used: 4 }),
+        ..Shape::of_llama("gpt-oss-20b")
+    },
+    // For the simulator.
+    Shape {
+        arch: Arch::Qwen3Moe,
+        layers: 2,
+        width: 256,
+        heads: 4,
+        kv_heads: 2,
+        head_dim: 64,
+        ff: 256,
+        vocab: 320,
+        experts: Some(Experts { count: 8, used: 2 }),
+        ..Shape::of_llama("tiny-moe")
     },
 ];
 
@@ -70,75 +131,180 @@ impl Shape {
         found.ok_or_else(|| format!("no shape is called {name:?}; there are {}", names.join(", ")).into())
     }
 
-    /// Weights that a token reads: all matrices, without the embedding's other rows.
-    fn matrices(&self) -> impl Iterator<Item = (String, [usize; 2])> {
+    const fn of_llama(name: &'static str) -> Self {
+        Self {
+            name,
+            arch: Arch::Llama,
+            layers: 0,
+            width: 0,
+            heads: 0,
+            kv_heads: 0,
+            head_dim: 128,
+            ff: 0,
+            vocab: 0,
+            tied: false,
+            experts: None,
+        }
+    }
+
+    /// The matrices that a token may read, without the embedding's other rows.
+    fn matrices(&self) -> impl Iterator<Item = Matrix> {
         let (q, kv) = (self.heads * self.head_dim, self.kv_heads * self.head_dim);
+        let end = if self.experts.is_some() { "_exps" } else { "" };
         let layer = move |index: usize| {
+            let matrix = move |name: &str, experts: Option<Experts>, shape| Matrix {
+                name: format!("blk.{index}.{name}{}.weight", if experts.is_some() { end } else { "" }),
+                experts,
+                shape,
+            };
             [
-                ("attn_q", [q, self.width]),
-                ("attn_k", [kv, self.width]),
-                ("attn_v", [kv, self.width]),
-                ("attn_output", [self.width, q]),
-                ("ffn_gate", [self.ff, self.width]),
-                ("ffn_up", [self.ff, self.width]),
-                ("ffn_down", [self.width, self.ff]),
+                matrix("attn_q", None, [q, self.width]),
+                matrix("attn_k", None, [kv, self.width]),
+                matrix("attn_v", None, [kv, self.width]),
+                matrix("attn_output", None, [self.width, q]),
+                matrix("ffn_gate", self.experts, [self.ff, self.width]),
+                matrix("ffn_up", self.experts, [self.ff, self.width]),
+                matrix("ffn_down", self.experts, [self.width, self.ff]),
             ]
-            .map(|(name, shape)| (format!("blk.{index}.{name}.weight"), shape))
         };
-        let output = if self.tied {
-            "token_embd.weight"
-        } else {
-            "output.weight"
+        let output = if self.tied { "token_embd" } else { "output" };
+        let output = Matrix {
+            name: format!("{output}.weight"),
+            experts: None,
+            shape: [self.vocab, self.width],
         };
-        let output = (output.to_owned(), [self.vocab, self.width]);
         (0..self.layers).flat_map(layer).chain([output])
     }
 
-    /// Bytes of weights that a step reads, and of caches of `depth` tokens together.
+    /// Bytes of weights that a step of one token reads, and of caches of `depth` tokens together.
     pub(crate) fn bytes_of_a_step(&self, ty: TensorType, kv: DType, depth: usize) -> u64 {
-        let weights: usize = self.matrices().map(|(_, shape)| bytes(ty, shape)).sum();
+        let read = |matrix: Matrix| matrix.experts.map_or(1, |experts| experts.used) * bytes(ty, matrix.shape);
+        let weights: usize = self.matrices().map(read).sum();
         let elements = 2 * self.layers * self.kv_heads * self.head_dim * depth;
         let cache = elements / kv.block_len() * kv.block_bytes();
         (weights + cache) as u64
     }
 
+    /// Vectors and the routers' matrices: the name, the dimensions as a file has them, and whether it is a norm.
+    fn floats(&self) -> Vec<(String, Vec<usize>, bool)> {
+        let mut all = vec![("output_norm.weight".to_owned(), vec![self.width], true)];
+        let (q, kv) = (self.heads * self.head_dim, self.kv_heads * self.head_dim);
+        for index in 0..self.layers {
+            let mut add =
+                |name: &str, dims: &[usize], is_norm| all.push((format!("blk.{index}.{name}"), dims.to_vec(), is_norm));
+            add("attn_norm.weight", &[self.width], true);
+            let network = if self.arch == Arch::GptOss {
+                "post_attention_norm"
+            } else {
+                "ffn_norm"
+            };
+            add(&format!("{network}.weight"), &[self.width], true);
+            let Some(Experts { count, .. }) = self.experts else {
+                continue;
+            };
+            add("ffn_gate_inp.weight", &[self.width, count], false);
+            match self.arch {
+                Arch::Llama => {}
+                Arch::Qwen3Moe => {
+                    add("attn_q_norm.weight", &[self.head_dim], true);
+                    add("attn_k_norm.weight", &[self.head_dim], true);
+                }
+                Arch::GptOss => {
+                    let experts = [
+                        ("ffn_gate_exps", self.ff),
+                        ("ffn_up_exps", self.ff),
+                        ("ffn_down_exps", self.width),
+                    ];
+                    for (name, rows) in experts {
+                        add(&format!("{name}.bias"), &[rows, count], false);
+                    }
+                    let others = [
+                        ("attn_q", q),
+                        ("attn_k", kv),
+                        ("attn_v", kv),
+                        ("attn_output", self.width),
+                        ("ffn_gate_inp", count),
+                    ];
+                    for (name, rows) in others {
+                        add(&format!("{name}.bias"), &[rows], false);
+                    }
+                    add("attn_sinks.weight", &[self.heads], false);
+                }
+            }
+        }
+        all
+    }
+
     /// Writes a model of random weights of one type. A vocabulary without words is enough for llama.cpp.
+    ///
+    /// # Errors
+    /// A matrix has rows that are no whole blocks of the type, or the file cannot be written.
     pub(crate) fn write(&self, ty: TensorType, context: usize, path: &Path) -> Result<(), Failure> {
-        let pattern = pattern(ty, self.width)?;
-        let ones: Vec<u8> = (0..self.width).flat_map(|_| 1f32.to_le_bytes()).collect();
+        if let Some(matrix) = self.matrices().find(|matrix| matrix.shape[1] % ty.block_len() != 0) {
+            let [_, inputs] = matrix.shape;
+            return Err(format!("{}: {inputs} inputs are no whole blocks of {}", self.name, ty.name()).into());
+        }
+        let arch = match self.arch {
+            Arch::Llama => "llama",
+            Arch::Qwen3Moe => "qwen3moe",
+            Arch::GptOss => "gpt-oss",
+        };
         let mut writer = Writer::new();
-        writer.metadata("general.architecture", "llama")?;
+        writer.metadata("general.architecture", arch)?;
         writer.metadata("tokenizer.ggml.model", "no_vocab")?;
-        let numbers = [
+        let mut numbers = vec![
             ("block_count", self.layers),
             ("embedding_length", self.width),
             ("feed_forward_length", self.ff),
             ("attention.head_count", self.heads),
             ("attention.head_count_kv", self.kv_heads),
+            ("attention.key_length", self.head_dim),
+            ("attention.value_length", self.head_dim),
             ("rope.dimension_count", self.head_dim),
             ("context_length", context),
             ("vocab_size", self.vocab),
         ];
+        if let Some(Experts { count, used }) = self.experts {
+            numbers.extend([
+                ("expert_count", count),
+                ("expert_used_count", used),
+                ("expert_feed_forward_length", self.ff),
+            ]);
+        }
+        if self.arch == Arch::GptOss {
+            numbers.push(("attention.sliding_window", 128));
+        }
         for (key, value) in numbers {
-            writer.metadata(format!("llama.{key}"), u32::try_from(value)?)?;
+            writer.metadata(format!("{arch}.{key}"), u32::try_from(value)?)?;
         }
-        writer.metadata("llama.attention.layer_norm_rms_epsilon", 1e-5f32)?;
-        writer.metadata("llama.rope.freq_base", 500_000f32)?;
-        let embedding = ("token_embd.weight".to_owned(), [self.vocab, self.width]);
-        let more = (!self.tied).then_some(embedding);
+        writer.metadata(format!("{arch}.attention.layer_norm_rms_epsilon"), 1e-5f32)?;
+        writer.metadata(format!("{arch}.rope.freq_base"), 500_000f32)?;
+        let embedding = (!self.tied).then(|| Matrix {
+            name: "token_embd.weight".to_owned(),
+            experts: None,
+            shape: [self.vocab, self.width],
+        });
         // Matrices are the beginning of one long piece of memory, which the file's tensors share.
-        let largest = self.matrices().map(|(_, shape)| bytes(ty, shape)).max().unwrap_or(0);
+        let whole = |matrix: &Matrix| matrix.experts.map_or(1, |experts| experts.count) * bytes(ty, matrix.shape);
+        let pattern = pattern(ty, self.width)?;
+        let largest = self.matrices().map(|matrix| whole(&matrix)).max().unwrap_or(0);
         let memory: Vec<u8> = pattern.iter().copied().cycle().take(largest).collect();
-        for (name, shape) in self.matrices().chain(more) {
-            let part = Cow::Borrowed(&memory[..bytes(ty, shape)]);
+        for matrix in self.matrices().chain(embedding) {
+            let part = Cow::Borrowed(&memory[..whole(&matrix)]);
             // A file has the inner dimension first.
-            let [n, k] = shape;
-            writer.tensor(name, &[k, n], ty, part)?;
+            let [n, k] = matrix.shape;
+            let count = matrix.experts.map(|experts| experts.count);
+            let dims: Vec<usize> = [k, n].into_iter().chain(count).collect();
+            writer.tensor(matrix.name, &dims, ty, part)?;
         }
-        let norms = (0..self.layers)
-            .flat_map(|index| ["attn_norm", "ffn_norm"].map(|name| format!("blk.{index}.{name}.weight")));
-        for name in norms.chain(["output_norm.weight".to_owned()]) {
-            writer.tensor(name, &[self.width], TensorType::F32, Cow::Borrowed(ones.as_slice()))?;
+        let most = self.width * self.experts.map_or(1, |experts| experts.count.max(self.ff));
+        let ones: Vec<u8> = (0..most).flat_map(|_| 1f32.to_le_bytes()).collect();
+        let random: Vec<u8> = random(most, self.width).flat_map(f32::to_le_bytes).collect();
+        for (name, dims, is_norm) in self.floats() {
+            let elements: usize = dims.iter().product();
+            let from = if is_norm { &ones } else { &random };
+            let part = Cow::Borrowed(&from[..elements * size_of::<f32>()]);
+            writer.tensor(name, &dims, TensorType::F32, part)?;
         }
         writer.write_file(path)?;
         Ok(())
@@ -151,13 +317,27 @@ fn bytes(ty: TensorType, [n, k]: [usize; 2]) -> usize {
 
 /// Blocks of numbers around 0 whose products with a row of a model's width stay near 1.
 fn pattern(ty: TensorType, width: usize) -> Result<Vec<u8>, Failure> {
+    if ty != TensorType::Mxfp4 {
+        let values: Vec<f32> = random(PATTERN_BLOCKS * ty.block_len(), width).collect();
+        return Ok(blocks::quantize(ty, &values)?);
+    }
+    // It has no encoder: an exponent, then elements of four bits, whose values have a root mean square of 3.
+    let exponent = 127 - (3.0 * (width as f32).sqrt()).log2().round() as u8;
+    let bits = random(PATTERN_BLOCKS * ty.block_bytes(), 3).map(|x| (x * 128.0 + 128.0) as u8);
+    let bytes = bits
+        .enumerate()
+        .map(|(at, bits)| if at % ty.block_bytes() == 0 { exponent } else { bits });
+    Ok(bytes.collect())
+}
+
+/// Numbers around 0 whose products with a row of a model's width stay near 1.
+fn random(count: usize, width: usize) -> impl Iterator<Item = f32> {
     let mut state = 0x2545_F491_4F6C_DD1Du64;
     let scale = (3.0 / width as f32).sqrt();
-    let values = (0..PATTERN_BLOCKS * ty.block_len()).map(|_| {
+    (0..count).map(move |_| {
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;
         ((state >> 40) as f32 / (1u64 << 23) as f32 - 1.0) * scale
-    });
-    Ok(blocks::quantize(ty, &values.collect::<Vec<_>>())?)
+    })
 }

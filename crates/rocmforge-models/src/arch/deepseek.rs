@@ -1,0 +1,24 @@
+//! DeepSeek 2 and 3, and models of their form (Kimi K2, GLM 4.7 Flash): latent attention, and experts chosen from groups.
+
+use rocmforge_ggml::RouteGate;
+
+use super::architecture::Architecture;
+use super::dense::Dense;
+use super::llama::neighbours;
+use super::mixtures::GLM4MOE_EXPERTS;
+use crate::config::ChoiceBias;
+use crate::config::rules::{Experts, Rules};
+
+pub(super) const DEEPSEEK2: Architecture = Architecture::of_gguf_only(
+    Rules {
+        latent: true,
+        predictors: true,
+        experts: Some(Experts {
+            gate: RouteGate::SoftMax,
+            choice_bias: ChoiceBias::IfThere,
+            ..GLM4MOE_EXPERTS
+        }),
+        ..neighbours("deepseek2")
+    },
+    &Dense::UNSCALED,
+);

@@ -1,0 +1,45 @@
+//! Latent attention of a file: its lengths.
+
+use super::names::{COUNT, KV_HEADS};
+use super::{LatentConfig, PerLayer};
+use crate::ModelError;
+use crate::keys::{Key, Keys, Within};
+
+const QUERY_RANK: Key = Key("attention.q_lora_rank", "");
+const RANK: Key = Key("attention.kv_lora_rank", "");
+const KEY: Key = Key("attention.key_length_mla", "");
+const VALUE: Key = Key("attention.value_length_mla", "");
+/// Keys of GGUF that [`take`] asks for.
+pub(super) const READ: [Key; 4] = [QUERY_RANK, RANK, KEY, VALUE];
+
+/// What is kept of a token.
+pub(super) const KEPT: Within = Within(1..=1024, "what is kept of a token has 1 to 1024 elements");
+
+/// The lengths. `kept` is the length of a key in the file's own words, of which the last `rotated` elements are rotated.
+pub(super) fn take(
+    k: &mut Keys<'_>,
+    [kv_heads, kept, values]: [&PerLayer; 3],
+    rotated: usize,
+) -> Result<LatentConfig, ModelError> {
+    if *kv_heads != PerLayer::all(1) {
+        let rule = "files whose keys and values have one matrix (attn_kv_b) are not supported: there must be 1 head";
+        return Err(k.refuse(KV_HEADS, kv_heads.of(0), rule));
+    }
+    let rank = k.size(RANK, &KEPT, None)?;
+    let is_whole = rank.checked_add(rotated).is_some_and(|sum| *kept == PerLayer::all(sum));
+    if !is_whole || *values != PerLayer::all(rank) {
+        let rule = "it must be the length of a value, and with the rotated elements that of a key";
+        return Err(k.refuse(RANK, rank, rule));
+    }
+    let key = k.size(KEY, &COUNT, None)?;
+    let nope = key.checked_sub(rotated).filter(|&nope| nope > 0);
+    Ok(LatentConfig {
+        query_rank: match k.take(QUERY_RANK)?.unwrap_or(0) {
+            0 => None,
+            rank => Some(k.check(QUERY_RANK, rank, &COUNT)?),
+        },
+        rank,
+        nope: nope.ok_or_else(|| k.refuse(KEY, key, "there must be elements that are not rotated"))?,
+        value: k.size(VALUE, &COUNT, None)?,
+    })
+}

@@ -1,0 +1,168 @@
+//! Latent attention: of each token one short vector is kept, from which keys and values of all heads follow.
+//!
+//! A key of a head is `[k_b^T c | r]`, its value `v_b c`, for the vector `c` and the rotated part `r` that all heads share. In place of the
+//! keys, the queries are multiplied by `k_b`: then `[c | r]` is the one key of all heads, and its first part is their value.
+
+use rocmforge_ggml::{GgmlResult, Op, PagedAttention, TensorId};
+
+use super::{Linear, Norm, NormRule, Part};
+use crate::ModelError;
+use crate::cache::{CacheKind, Cached};
+use crate::config::{LatentConfig, RopeConfig};
+use crate::step::{StepGraph, Tensors};
+use crate::weights::{LinearNames, Name};
+
+const QUERY: LinearNames = LinearNames::new("blk.*.attn_q", "");
+const QUERY_A: LinearNames = LinearNames::new("blk.*.attn_q_a", "");
+const QUERY_NORM: LinearNames = LinearNames::new("blk.*.attn_q_a_norm", "");
+const QUERY_B: LinearNames = LinearNames::new("blk.*.attn_q_b", "");
+const KEPT: LinearNames = LinearNames::new("blk.*.attn_kv_a_mqa", "");
+const KEPT_NORM: LinearNames = LinearNames::new("blk.*.attn_kv_a_norm", "");
+const KEY_B: Name = Name::new("blk.*.attn_k_b.weight", "");
+const VALUE_B: Name = Name::new("blk.*.attn_v_b.weight", "");
+const OUTPUT: LinearNames = LinearNames::new("blk.*.attn_output", "");
+
+/// Sizes and rules of one layer's latent attention.
+#[derive(Clone, Debug)]
+pub(crate) struct LatentShape {
+    /// Width of the residual stream.
+    pub(crate) width: usize,
+    pub(crate) heads: usize,
+    pub(crate) sizes: LatentConfig,
+    /// Factor on the scores.
+    pub(crate) scale: f32,
+    pub(crate) rope: RopeConfig,
+    pub(crate) rope_factors: Option<TensorId>,
+    pub(crate) norm: NormRule,
+}
+
+/// How queries are made.
+#[derive(Debug)]
+enum Query {
+    Direct(Linear),
+    /// Over a shorter vector, which is normalised.
+    Short(Linear, Norm, Linear),
+}
+
+/// Latent attention of one layer.
+#[derive(Debug)]
+pub(crate) struct Latent {
+    shape: LatentShape,
+    query: Query,
+    /// To what is kept of a token.
+    kept: Linear,
+    kept_norm: Norm,
+    /// `[heads, nope, rank]` and `[heads, rank, value]`.
+    key: TensorId,
+    value: TensorId,
+    output: Linear,
+    cache: Cached,
+}
+
+impl Latent {
+    /// Asks for the weights of the current layer, and for its cache.
+    ///
+    /// # Errors
+    /// A weight is missing or has another shape, or what is kept of a token does not fit the cache's type.
+    pub(crate) fn new(t: &mut Tensors<'_>, shape: LatentShape) -> Result<Self, ModelError> {
+        let LatentShape { width, heads, norm, .. } = shape;
+        let LatentConfig {
+            query_rank,
+            rank,
+            nope,
+            value,
+        } = shape.sizes;
+        let (rotated, kept) = (shape.rope.n_dims, rank + shape.rope.n_dims);
+        let queries = heads * (nope + rotated);
+        t.rope(&shape.rope);
+        Ok(Self {
+            query: match query_rank {
+                None => Query::Direct(Linear::new(t, QUERY, None, [queries, width])?),
+                Some(rank) => Query::Short(
+                    Linear::new(t, QUERY_A, None, [rank, width])?,
+                    Norm::new(t, QUERY_NORM, rank, norm)?,
+                    Linear::new(t, QUERY_B, None, [queries, rank])?,
+                ),
+            },
+            kept: Linear::new(t, KEPT, None, [kept, width])?,
+            kept_norm: Norm::new(t, KEPT_NORM, rank, norm)?,
+            key: t.matrices(KEY_B, [heads, rank, nope])?,
+            value: t.matrices(VALUE_B, [heads, value, rank])?,
+            output: Linear::new(t, OUTPUT, None, [width, heads * value])?,
+            cache: t.cache(CacheKind::Full, 1, kept)?,
+            shape,
+        })
+    }
+
+    /// Rotary embedding of `[tokens, heads, rotated]`.
+    fn rotate(&self, g: &mut StepGraph<'_>, x: TensorId, heads: usize) -> GgmlResult<TensorId> {
+        let (tokens, rotated) = (g.tokens(), self.shape.rope.n_dims);
+        let x = g.reshape(x, [1, tokens, heads, rotated])?;
+        let op = Op::Rope(self.shape.rope.op(g.cache().context));
+        let inputs: Vec<TensorId> = [x, g.positions].into_iter().chain(self.shape.rope_factors).collect();
+        let x = g.push(op, &inputs)?;
+        g.reshape(x, [tokens, heads, rotated])
+    }
+
+    /// Rows `[tokens, heads, _]`, each times its head's matrix.
+    fn of_heads(g: &mut StepGraph<'_>, x: TensorId, matrices: TensorId) -> GgmlResult<TensorId> {
+        let swap = Op::Permute { axes: [1, 0, 2, 3] };
+        let x = g.push(swap, &[x])?;
+        let x = g.push(Op::MulMat, &[x, matrices])?;
+        g.push(swap, &[x])
+    }
+}
+
+impl Part for Latent {
+    fn build(&self, g: &mut StepGraph<'_>, x: TensorId) -> GgmlResult<TensorId> {
+        let (tokens, heads) = (g.tokens(), self.shape.heads);
+        let LatentConfig { rank, nope, value, .. } = self.shape.sizes;
+        let rotated = self.shape.rope.n_dims;
+        let kept = rank + rotated;
+
+        let q = match &self.query {
+            Query::Direct(query) => query.build(g, x)?,
+            Query::Short(first, norm, second) => {
+                let short = first.build(g, x)?;
+                let short = norm.build(g, short)?;
+                second.build(g, short)?
+            }
+        };
+        let q = g.reshape(q, [tokens, heads, nope + rotated])?;
+        let plain = g.columns(q, 0..nope)?;
+        let plain = Self::of_heads(g, plain, self.key)?;
+        let turned = g.columns(q, nope..nope + rotated)?;
+        let turned = self.rotate(g, turned, heads)?;
+        let q = g.push(Op::Concat { axis: 2 }, &[plain, turned])?;
+        let q = g.reshape(q, [tokens, heads * kept])?;
+
+        let both = self.kept.build(g, x)?;
+        let own = g.columns(both, 0..rank)?;
+        let own = self.kept_norm.build(g, own)?;
+        let shared = g.columns(both, rank..kept)?;
+        let shared = self.rotate(g, shared, 1)?;
+        let shared = g.reshape(shared, [tokens, rotated])?;
+        let both = g.push(Op::Concat { axis: 1 }, &[own, shared])?;
+        g.store(both, self.cache)?;
+        let both = g.stored(self.cache);
+
+        let op = Op::PagedAttention(PagedAttention {
+            heads,
+            kv_heads: 1,
+            head_dim: kept,
+            scale: self.shape.scale,
+            block_size: g.cache().block_size,
+            window: None,
+            softcap: None,
+            sinks: false,
+        });
+        let [table, sequence, positions] = g.blocks(self.cache);
+        let context = g.push(op, &[q, both, both, table, sequence, positions])?;
+        // The sum of the rotated parts is no value.
+        let context = g.reshape(context, [tokens, heads, kept])?;
+        let context = g.columns(context, 0..rank)?;
+        let values = Self::of_heads(g, context, self.value)?;
+        let values = g.reshape(values, [tokens, heads * value])?;
+        self.output.build(g, values)
+    }
+}
