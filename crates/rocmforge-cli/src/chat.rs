@@ -65,7 +65,7 @@ impl Program for Chat<'_> {
         let mut talk = Talk::new(self.args.system.as_deref());
         let mut total = Figures::default();
         // Each answer has random numbers of its own.
-        let mut sampler = self.args.options.sampler.config()?;
+        let mut sampler = self.args.options.sampler.config(generator.tokenizer())?;
         let mut runs = 0;
         loop {
             match input.read()? {

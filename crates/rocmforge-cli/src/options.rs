@@ -5,7 +5,8 @@ use std::str::FromStr;
 use clap::{Args, ValueEnum};
 use rocmforge::ggml::{Activations, CpuBackend};
 use rocmforge::memory::Bytes;
-use rocmforge::models::sampling::{Dry, Mirostat, SamplerConfig, Xtc};
+use rocmforge::models::sampling::{DRY_BREAKERS, Dry, Mirostat, SamplerConfig, Xtc};
+use rocmforge::models::tokenizer::Tokenizer;
 use rocmforge::models::{EngineOptions, KvType, Limit};
 
 use crate::machine;
@@ -126,6 +127,12 @@ pub(crate) struct SamplerOptions {
     /// Longest repeat without DRY's penalty, plus 1 [default: 2].
     #[arg(long)]
     dry_allowed_length: Option<usize>,
+    /// How many of the last tokens DRY looks at; -1 = all, 0 = off [default: -1].
+    #[arg(long, allow_negative_numbers = true, value_name = "TOKENS", value_parser = last_n)]
+    dry_penalty_last_n: Option<usize>,
+    /// A text that ends a repeat for DRY, in place of the usual ones (line break, `:`, `"` and `*`); `none` for no text. May be given several times.
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true, value_parser = breaker)]
+    dry_sequence_breaker: Vec<String>,
     /// Chance that the most likely tokens are left out (XTC); 0 = off [default: 0].
     #[arg(long)]
     xtc_probability: Option<f32>,
@@ -151,6 +158,26 @@ fn bias(text: &str) -> Result<(u32, f32), String> {
         .split_once('=')
         .and_then(|(id, bias)| Some((id.parse().ok()?, bias.parse().ok()?)));
     parsed.ok_or_else(|| "it is the id of a token, `=` and a number".to_owned())
+}
+
+/// A number of tokens, where -1 is all of them.
+fn last_n(text: &str) -> Result<usize, String> {
+    match text {
+        "-1" => Ok(usize::MAX),
+        text => text
+            .parse()
+            .map_err(|_| "it is a number of tokens, or -1 for all".to_owned()),
+    }
+}
+
+/// The longest text that ends a repeat, in bytes: tokens are shorter.
+const LONGEST_BREAKER: usize = 256;
+
+fn breaker(text: &str) -> Result<String, String> {
+    match text.len() {
+        1..=LONGEST_BREAKER => Ok(text.to_owned()),
+        _ => Err(format!("it is a text of 1 to {LONGEST_BREAKER} bytes")),
+    }
 }
 
 /// A context's length.
@@ -233,11 +260,14 @@ impl MachineOptions {
 }
 
 impl SamplerOptions {
-    /// Llama.cpp's sampler with what the options change.
+    /// Llama.cpp's sampler with what the options change. The tokenizer says which tokens have a text in them.
     ///
     /// # Errors
     /// A value is out of its range.
-    pub(crate) fn config(&self) -> Result<SamplerConfig, rocmforge::models::sampling::SamplingError> {
+    pub(crate) fn config(
+        &self,
+        tokenizer: &Tokenizer,
+    ) -> Result<SamplerConfig, rocmforge::models::sampling::SamplingError> {
         let default = SamplerConfig::default();
         let mirostat = |tau| Mirostat {
             tau,
@@ -258,7 +288,11 @@ impl SamplerOptions {
                 multiplier: self.dry_multiplier.unwrap_or(default.dry.multiplier),
                 base: self.dry_base.unwrap_or(default.dry.base),
                 allowed_length: self.dry_allowed_length.unwrap_or(default.dry.allowed_length),
-                ..default.dry
+                last_n: self.dry_penalty_last_n.unwrap_or(default.dry.last_n),
+                breakers: match self.dry_multiplier {
+                    None | Some(0.0) => Vec::new(),
+                    Some(_) => tokenizer.ids_with(&self.breakers()),
+                },
             },
             xtc: Xtc {
                 probability: self.xtc_probability.unwrap_or(default.xtc.probability),
@@ -273,6 +307,18 @@ impl SamplerOptions {
             eprintln!("seed {}", config.seed);
         }
         Ok(config)
+    }
+
+    /// Texts that end a repeat for DRY.
+    fn breakers(&self) -> Vec<String> {
+        match self.dry_sequence_breaker.as_slice() {
+            [] => DRY_BREAKERS.map(str::to_owned).to_vec(),
+            // `none` takes away what stands before it, as in llama.cpp.
+            texts => {
+                let mut after = texts.rsplit(|text| text == "none");
+                after.next().unwrap_or_default().to_vec()
+            }
+        }
     }
 }
 

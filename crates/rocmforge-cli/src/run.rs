@@ -117,7 +117,7 @@ impl Program for Generate<'_> {
         let mut generator = load::generator(&self.model, machine, &args.options)?;
         let prompt = generator.encode(&self.prompt)?;
         let request = Request {
-            sampler: args.options.sampler.config()?,
+            sampler: args.options.sampler.config(generator.tokenizer())?,
             max_tokens: args.tokens,
             stop: args.stop.clone(),
             first_logits: FIRST_LOGITS,

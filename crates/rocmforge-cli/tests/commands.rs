@@ -575,3 +575,50 @@ fn each_command_has_a_manual_page() {
         assert!(page.contains(".TH rocmforge"), "{page}");
     }
 }
+
+/// DRY ends a repeat unless it looks at no token, or the repeated text is a breaker.
+#[test]
+fn dry_takes_breakers_and_a_number_of_tokens() {
+    let object = |options: &[&str]| -> Value {
+        // A token that is the most likely one whatever stands before it.
+        let forced = ["--ids", "1,2,3", "--tokens", "12", "--json", "--logit-bias", "20=100"];
+        let output = greedy(&[&forced[..], options].concat());
+        serde_json::from_str(&stdout(&output)).expect("one object and nothing else")
+    };
+    let repeated = object(&[]);
+    assert_eq!(repeated["ids"], json!(vec![20; 12]));
+    // Twelve times the token's text.
+    let text = repeated["text"].as_str().expect("text");
+    let piece = &text[..text.len() / 12];
+    assert_eq!(piece.repeat(12), text);
+    let dry = ["--dry-multiplier", "1000"];
+    let with = |more: &[&str]| object(&[&dry[..], more].concat())["ids"].clone();
+    let ended = with(&[]);
+    assert_ne!(ended, repeated["ids"]);
+    // What was written before the options were there.
+    assert_eq!(with(&["--dry-penalty-last-n", "-1"]), ended);
+    assert_eq!(with(&["--dry-sequence-breaker", "none"]), ended);
+    assert_eq!(with(&["--dry-penalty-last-n", "0"]), repeated["ids"]);
+    assert_eq!(with(&["--dry-sequence-breaker", piece]), repeated["ids"]);
+    assert_eq!(
+        with(&["--dry-sequence-breaker", "?", "--dry-sequence-breaker", piece]),
+        repeated["ids"]
+    );
+    // `none` takes away what was given before it, as in llama.cpp.
+    assert_eq!(
+        with(&["--dry-sequence-breaker", piece, "--dry-sequence-breaker", "none"]),
+        ended
+    );
+    for wrong in [
+        ["--dry-penalty-last-n", "-2"],
+        ["--dry-penalty-last-n", "many"],
+        ["--dry-sequence-breaker", ""],
+        ["--dry-sequence-breaker", &"x".repeat(300)],
+    ] {
+        assert_eq!(
+            greedy(&[&["--ids", "1"][..], &wrong].concat()).status.code(),
+            Some(2),
+            "{wrong:?}"
+        );
+    }
+}

@@ -161,15 +161,10 @@ impl Texts {
     }
 
     fn find(self, config: &mut SamplerConfig, tokenizer: &Tokenizer, limits: &Limits) -> Result<(), ApiError> {
-        let holds = |bytes: &[u8]| {
-            let has = |text: &String| bytes.windows(text.len()).any(|part| part == text.as_bytes());
-            self.breakers.iter().any(has)
+        config.dry.breakers = match self.breakers.as_slice() {
+            [] => Vec::new(),
+            texts => tokenizer.ids_with(texts),
         };
-        if !self.breakers.is_empty() {
-            let ids = 0..u32::try_from(tokenizer.vocab_size()).unwrap_or(u32::MAX);
-            let has = |id: &u32| tokenizer.token_bytes(*id).is_some_and(holds);
-            config.dry.breakers = ids.filter(has).collect();
-        }
         for (text, bias) in self.biases {
             let ids = tokenizer.encode(&text, Encode::TEXT);
             let ids = ids.map_err(|error| ApiError::field("logit_bias", error))?;

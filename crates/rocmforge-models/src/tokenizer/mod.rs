@@ -393,6 +393,16 @@ impl Tokenizer {
         DecodeStream::new(self, self.space_prefix, false)
     }
 
+    /// Tokens whose bytes have one of these texts in them, such as what ends a repeat for DRY. An empty text is in none.
+    pub fn ids_with(&self, texts: &[String]) -> Vec<u32> {
+        let holds = |bytes: &[u8]| {
+            let has = |text: &String| !text.is_empty() && bytes.windows(text.len()).any(|part| part == text.as_bytes());
+            texts.iter().any(has)
+        };
+        let ids = 0..u32::try_from(self.vocab_size()).unwrap_or(u32::MAX);
+        ids.filter(|id| self.token_bytes(*id).is_some_and(holds)).collect()
+    }
+
     /// The raw bytes of a token: part of a character, or text with its spaces. Control tokens give their name.
     pub fn token_bytes(&self, id: u32) -> Option<&[u8]> {
         self.bytes.get(id)
