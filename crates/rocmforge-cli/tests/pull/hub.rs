@@ -12,6 +12,8 @@ pub(crate) enum Answer {
     File(Vec<u8>),
     /// The same, but each response breaks off after so many bytes.
     Pieces(Vec<u8>, usize),
+    /// The same, but nothing comes after so many bytes of the first response, and the connection stays.
+    Stalls(Vec<u8>, usize),
     /// All bytes in any case, and each response but the third breaks off after so many.
     NoRanges(Vec<u8>, usize),
     /// The first bytes until so many; then the second ones, whatever version the range is asked of. With versions, or without.
@@ -161,6 +163,12 @@ fn answer(stream: &TcpStream, shared: &Mutex<Behaviour>) -> std::io::Result<()> 
     match answer {
         Answer::File(bytes) => part(&mut out, &bytes, usize::MAX, ""),
         Answer::Pieces(bytes, most) => part(&mut out, &bytes, most, ""),
+        Answer::Stalls(bytes, most) if count == 1 && last.is_none() => {
+            part(&mut out, &bytes, most, "")?;
+            // Until the client goes away.
+            std::io::copy(&mut out, &mut std::io::sink()).map(drop)
+        }
+        Answer::Stalls(bytes, _) => part(&mut out, &bytes, usize::MAX, ""),
         Answer::Changes(first, second, most, has_versions) => {
             let version = |number| match has_versions {
                 true => format!("ETag: \"{number}\"\r\n"),

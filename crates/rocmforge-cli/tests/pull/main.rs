@@ -2,6 +2,7 @@
 
 mod fit;
 mod hub;
+mod network;
 mod store;
 
 use std::path::{Path, PathBuf};
@@ -52,15 +53,8 @@ impl User {
             .env("HF_ENDPOINT", &self.hub.url)
             .env("PIP_INDEX_URL", format!("{}/simple", self.hub.url))
             .env_remove("HF_TOKEN");
-        for proxy in [
-            "http_proxy",
-            "HTTP_PROXY",
-            "https_proxy",
-            "HTTPS_PROXY",
-            "all_proxy",
-            "ALL_PROXY",
-        ] {
-            command.env_remove(proxy);
+        for proxy in ["http_proxy", "https_proxy", "all_proxy", "no_proxy"] {
+            command.env_remove(proxy).env_remove(proxy.to_uppercase());
         }
         command
     }

@@ -40,12 +40,12 @@ fn other() -> Vec<u8> {
 }
 
 impl User {
-    fn in_store(&self, path: &str) -> PathBuf {
+    pub(super) fn in_store(&self, path: &str) -> PathBuf {
         self.models.path().join(path)
     }
 
     /// Names in the store's folder.
-    fn folders(&self) -> Vec<String> {
+    pub(super) fn folders(&self) -> Vec<String> {
         let entries = std::fs::read_dir(self.models.path()).expect("there");
         let name = |entry: std::io::Result<std::fs::DirEntry>| entry.expect("read").file_name();
         let mut names: Vec<String> = entries.map(|entry| name(entry).into_string().expect("UTF-8")).collect();
