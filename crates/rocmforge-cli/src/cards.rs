@@ -1,4 +1,6 @@
-//! Known cards: names and memory of Radeons that people have.
+//! Known cards: names and memory of Radeons that people have, and of the graphics in processors.
+//!
+//! Names and processors: LLVM's table of processors (AMDGPUUsage) and libdrm's `amdgpu.ids`; memory of cards: AMD's data sheets.
 
 use rocmforge::memory::Bytes;
 
@@ -7,14 +9,29 @@ use rocmforge::memory::Bytes;
 pub(crate) struct KnownCard {
     /// Its name without "AMD Radeon".
     pub(crate) name: &'static str,
-    /// Its memory in GiB.
+    /// Its memory in GiB; of the graphics in a processor the machine's.
     gib: u64,
     /// The compiler's name of its processor.
     pub(crate) target: &'static str,
+    /// Whether it is the graphics of a processor (an APU), which shares the machine's memory.
+    pub(crate) is_shared: bool,
 }
 
 const fn card(name: &'static str, gib: u64, target: &'static str) -> KnownCard {
-    KnownCard { name, gib, target }
+    KnownCard {
+        name,
+        gib,
+        target,
+        is_shared: false,
+    }
+}
+
+/// The graphics of a processor, in a machine with this much memory. No table knows how much that is, so its name says it.
+const fn apu(name: &'static str, gib: u64, target: &'static str) -> KnownCard {
+    KnownCard {
+        is_shared: true,
+        ..card(name, gib, target)
+    }
 }
 
 /// All of them, the newest first.
@@ -50,7 +67,39 @@ pub(crate) const CARDS: &[KnownCard] = &[
     card("RX 6650 XT", 8, "gfx1032"),
     card("RX 6600 XT", 8, "gfx1032"),
     card("RX 6600", 8, "gfx1032"),
+    // Ryzen AI Max (Strix Halo): 40, 32 and 16 compute units, up to 128 GB of LPDDR5X.
+    apu("8060S 128GB", 128, "gfx1151"),
+    apu("8060S 96GB", 96, "gfx1151"),
+    apu("8060S 64GB", 64, "gfx1151"),
+    apu("8050S 128GB", 128, "gfx1151"),
+    apu("8050S 64GB", 64, "gfx1151"),
+    apu("8050S 32GB", 32, "gfx1151"),
+    apu("8040S 64GB", 64, "gfx1151"),
+    apu("8040S 32GB", 32, "gfx1151"),
+    // Ryzen AI 9 (Strix Point): 16 and 12 compute units.
+    apu("890M 64GB", 64, "gfx1150"),
+    apu("890M 32GB", 32, "gfx1150"),
+    apu("880M 32GB", 32, "gfx1150"),
+    apu("880M 16GB", 16, "gfx1150"),
+    // Ryzen AI 7 and 5 (Krackan Point): 8 and 4 compute units. No kernels here.
+    apu("860M 32GB", 32, "gfx1152"),
+    apu("840M 16GB", 16, "gfx1152"),
+    // Ryzen 7040 and 8040 (Phoenix, Hawk Point): 12 and 8 compute units. No kernels here.
+    apu("780M 64GB", 64, "gfx1103"),
+    apu("780M 32GB", 32, "gfx1103"),
+    apu("760M 16GB", 16, "gfx1103"),
 ];
+
+/// Whether this program has kernels for a processor.
+pub(crate) fn has_kernels(target: &str) -> bool {
+    rocmforge::kernels::Pack::for_processor(target).is_some()
+}
+
+/// AMD's processors that this program has kernels for, as a list for people.
+pub(crate) fn with_kernels() -> String {
+    let of_amd = rocmforge::kernels::Pack::embedded_archs().filter(|arch| arch.starts_with("gfx"));
+    of_amd.collect::<Vec<_>>().join(", ")
+}
 
 /// A name in small letters without spaces and what every card is called.
 fn plain(name: &str) -> String {
@@ -63,6 +112,12 @@ impl KnownCard {
     /// Its memory.
     pub(crate) fn memory(&self) -> Bytes {
         Bytes::gib(self.gib)
+    }
+
+    /// Whether this program has kernels for it.
+    #[cfg(test)]
+    fn has_kernels(&self) -> bool {
+        has_kernels(self.target)
     }
 
     /// The card of this name, in any spelling.
@@ -99,6 +154,31 @@ mod tests {
         let error = KnownCard::of("RX 9060 XT").expect_err("two");
         assert!(error.contains("RX 9060 XT 16GB, RX 9060 XT 8GB;"), "{error}");
         assert!(KnownCard::of("").expect_err("none").contains("RX 6600"));
+    }
+
+    /// Each AMD pack is for a card or an APU that can be asked about; data centre cards are none that people have.
+    #[test]
+    fn every_pack_has_a_card() {
+        for arch in rocmforge::kernels::Pack::embedded_archs() {
+            let is_of_people = arch.starts_with("gfx1");
+            let is_known = CARDS.iter().any(|card| card.target == arch);
+            assert_eq!(is_known, is_of_people, "{arch}");
+        }
+        let without = CARDS.iter().filter(|card| !card.has_kernels());
+        let mut without: Vec<&str> = without.map(|card| card.target).collect();
+        without.dedup();
+        assert_eq!(without, ["gfx1031", "gfx1032", "gfx1152", "gfx1103"]);
+    }
+
+    #[test]
+    fn the_graphics_of_a_processor_is_named_with_the_memory_of_its_machine() {
+        let card = KnownCard::of("AMD Radeon 8060S 128GB").expect("known");
+        assert_eq!(
+            (card.memory(), card.is_shared, card.target),
+            (Bytes::gib(128), true, "gfx1151")
+        );
+        let error = KnownCard::of("Radeon 890M").expect_err("two");
+        assert!(error.contains("890M 64GB, 890M 32GB;"), "{error}");
     }
 
     #[test]

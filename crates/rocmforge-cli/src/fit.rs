@@ -5,19 +5,15 @@
 use std::io::Write;
 
 use clap::Args as Arguments;
-use rocmforge::backend::{BackendOptions, PoolOptions};
-use rocmforge::device::open_simulated;
-use rocmforge::ggml::{Activations, DType, HipGgmlBackend, HostAccess};
+use rocmforge::ggml::{DType, HipGgmlBackend, HostAccess};
 use rocmforge::gguf::TensorType;
-use rocmforge::machine::sysfs::Sysfs;
-use rocmforge::memory::Bytes;
 use rocmforge::models::{Engine, EngineOptions, Forecast, Limit, Model, ModelError};
-use rocmforge::sim::{Arch, CardConfig};
 use serde_json::{Value, json};
 
-use crate::cards::KnownCard;
+use crate::cards;
 use crate::failure::Failure;
 use crate::options::{CacheOptions, DEFAULT_MODEL};
+use crate::place::{Asked, CardOptions};
 use crate::pull::header;
 use crate::table::{self, short};
 
@@ -25,8 +21,6 @@ use crate::table::{self, short};
 const SHORT_CONTEXT: usize = 4096;
 /// Bytes that main memory delivers in a second, two channels of DDR5: for the upper bound on the tokens/s of layers on the CPU.
 const MAIN_MEMORY: f64 = 60e9;
-/// The least memory of a card: kernels alone take some.
-const SMALLEST: Bytes = Bytes::mib(64);
 /// Types that are tried in place of one that does not fit, from the best on.
 const TRIED: [DType; 6] = [DType::Q8_0, DType::Q6K, DType::Q5K, DType::Q4K, DType::Q3K, DType::Q2K];
 
@@ -36,12 +30,8 @@ pub(crate) struct Args {
     /// A name as for `pull`, a model that is here, a GGUF file, whole or in part, a config.json, or a directory that has one.
     #[arg(value_name = "MODEL", default_value = DEFAULT_MODEL)]
     model: String,
-    /// A card with this much memory and a desktop on it, such as 16GiB [default: the card of this machine].
-    #[arg(long)]
-    vram: Option<Bytes>,
-    /// A card by its name, such as "RX 7900 XTX".
-    #[arg(long, conflicts_with = "vram")]
-    card: Option<String>,
+    #[command(flatten)]
+    card: CardOptions,
     /// The model as it would be with its matrices in this type, such as q4_k or q8_0.
     #[arg(long, value_parser = quant)]
     quant: Option<DType>,
@@ -72,96 +62,21 @@ fn quant(text: &str) -> Result<DType, String> {
         .ok_or_else(|| "it is a type of weights, such as f16, q8_0 or q4_k".to_owned())
 }
 
-/// The card that is asked about.
-struct Asked {
-    name: String,
-    memory: Bytes,
-    target: Option<String>,
-    /// What the desktop and others hold; `None`: as much as on the usual one.
-    used: Option<Bytes>,
-    displays: u32,
-}
-
-impl Args {
-    /// The card that is asked about: the named one, one of the named size, or this machine's.
-    fn card(&self) -> Result<Option<Asked>, Failure> {
-        let imagined = |name: String, memory, target| Asked {
-            name,
-            memory,
-            target,
-            used: None,
-            displays: 1,
-        };
-        if let Some(name) = &self.card {
-            let card = KnownCard::of(name)?;
-            return Ok(Some(imagined(
-                card.name.to_owned(),
-                card.memory(),
-                Some(card.target.to_owned()),
-            )));
-        }
-        if let Some(memory) = self.vram {
-            if memory < SMALLEST {
-                return Err(
-                    format!("no card has {memory} of memory; {SMALLEST} is the least that can be asked about").into(),
-                );
-            }
-            return Ok(Some(imagined("a card of this size".to_owned(), memory, None)));
-        }
-        let machine = Sysfs::host().machine();
-        let largest = machine.amd_cards().max_by_key(|card| card.vram_total);
-        Ok(largest.and_then(|card| {
-            Some(Asked {
-                name: card.product.clone().unwrap_or_else(|| card.name.clone()),
-                memory: card.vram_total?,
-                target: machine.node_of(card).and_then(|node| node.target.clone()),
-                used: card.vram_used,
-                displays: card.displays(),
-            })
-        }))
-    }
-}
-
-impl Asked {
-    /// A simulated card that has this one's memory.
-    fn open(&self) -> Result<HipGgmlBackend, Failure> {
-        // Where the processor is not simulated, the kernels of another take as much memory.
-        let arch = self
-            .target
-            .as_deref()
-            .and_then(|target| target.parse().ok())
-            .unwrap_or(Arch::Gfx1100);
-        let usual = CardConfig::of(arch);
-        let card = CardConfig {
-            vram: self.memory,
-            desktop_used: self.used.unwrap_or(Bytes(usual.desktop_used.0.min(self.memory.0))),
-            displays: self.displays,
-            ..usual
-        };
-        let options = BackendOptions {
-            pool: PoolOptions::ON,
-            ..BackendOptions::default()
-        };
-        let device = open_simulated(card, options)?;
-        Ok(HipGgmlBackend::new(device.backend())?.activations(Activations::Int8))
-    }
-}
-
 /// What was found out.
-struct Answer {
+pub(crate) struct Answer {
     /// Shares of memory at the context that is shown.
     shown: Forecast,
     /// The longest context that fits.
-    largest: Option<usize>,
-    /// What the model may take, where a card is asked about.
+    pub(crate) largest: Option<usize>,
+    /// What the model may take, where a place is asked about.
     room: Option<usize>,
 }
 
 /// Parts of a model without room on a card.
 #[derive(Clone, Copy, Debug, Default)]
-struct Spilled {
+pub(crate) struct Spilled {
     /// How many parts have room.
-    on_card: usize,
+    pub(crate) on_card: usize,
     /// Bytes of the others.
     bytes: usize,
     /// The fewest bytes of the others that each token reads.
@@ -176,9 +91,13 @@ impl Spilled {
 }
 
 impl Answer {
-    fn of(
+    /// The plan of a model in the memory of a backend.
+    ///
+    /// # Errors
+    /// The model has no plan: a tensor is missing, or has another shape.
+    pub(crate) fn of<B: HostAccess>(
         model: &Model,
-        backend: &HipGgmlBackend,
+        backend: &B,
         options: EngineOptions,
         room: Option<usize>,
     ) -> Result<Self, Failure> {
@@ -203,8 +122,13 @@ impl Answer {
         Ok(Self { shown, largest, room })
     }
 
+    /// Parts of the model.
+    pub(crate) fn parts(&self) -> usize {
+        self.shown.parts.len()
+    }
+
     /// Bytes of everything.
-    fn needed(&self) -> usize {
+    pub(crate) fn needed(&self) -> usize {
         let memory = &self.shown.memory;
         memory
             .weights
@@ -212,12 +136,13 @@ impl Answer {
             .saturating_add(memory.scratch)
     }
 
-    fn fits(&self) -> Option<bool> {
+    /// Whether everything has room at the context that is shown.
+    pub(crate) fn fits(&self) -> Option<bool> {
         self.room.map(|room| self.largest.is_some() && self.needed() <= room)
     }
 
     /// The parts that have room on the card, and those that have none.
-    fn spilled(&self) -> Spilled {
+    pub(crate) fn spilled(&self) -> Spilled {
         let mut left = self.room.unwrap_or(0).saturating_sub(self.shown.memory.scratch);
         let mut spilled = Spilled::default();
         for part in &self.shown.parts {
@@ -240,15 +165,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let model = args
         .quant
         .map_or_else(|| outline.model.clone(), |dtype| outline.model.outline_in(dtype));
-    let card = args.card()?;
-    let unlimited = Asked {
-        name: String::new(),
-        memory: Bytes::gib(20),
-        target: None,
-        used: None,
-        displays: 1,
+    let card = match args.card.asked()? {
+        None => Asked::of_machine(),
+        asked => asked,
     };
-    let backend = card.as_ref().unwrap_or(&unlimited).open()?;
+    let backend = card.as_ref().unwrap_or(&Asked::any()).open()?;
     let room = card.as_ref().and_then(|_| backend.available_bytes());
     let answer = Answer::of(&model, &backend, options, room)?;
     let other = match answer.fits() {
@@ -261,7 +182,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         Limit::Tokens(tokens) => tokens,
         Limit::Auto => model.config().context,
     };
-    let (spilled, parts) = (answer.spilled(), answer.shown.parts.len());
+    let (spilled, parts) = (answer.spilled(), answer.parts());
     let caches: serde_json::Map<String, Value> = (answer.shown.caches.iter())
         .map(|(kind, bytes)| (kind.clone(), json!(bytes)))
         .collect();
@@ -271,6 +192,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         "card": card.as_ref().map(|card| json!({
             "name": card.name,
             "target": card.target,
+            "shares_memory": card.shared.is_some(),
+            "has_kernels": card.has_kernels(),
             "memory_bytes": card.memory.0,
             "others_bytes": budget.others.map(|bytes| bytes.0),
             "headroom_bytes": budget.headroom.0,
@@ -326,6 +249,21 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     };
     let target = card.target.as_deref().unwrap_or("any");
     rows.push(("card", format!("{}, {}, {target}", card.name, short(card.memory.0))));
+    if card.shared.is_some() {
+        rows.push((
+            "",
+            "it shares the machine's memory, of which the driver maps half or what it is set to".to_owned(),
+        ));
+    }
+    if !card.has_kernels() {
+        rows.push((
+            "kernels",
+            format!(
+                "none for {target} in this program: the CPU would compute. They are for {}",
+                cards::with_kernels()
+            ),
+        ));
+    }
     let others = budget
         .others
         .map_or_else(|| "an unknown part".to_owned(), |bytes| short(bytes.0));

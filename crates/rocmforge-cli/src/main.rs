@@ -15,6 +15,7 @@ mod logits;
 mod machine;
 mod models;
 mod options;
+mod place;
 mod progress;
 mod ps;
 mod pull;

@@ -12,15 +12,18 @@ use serde_json::{Value, json};
 
 use crate::failure::Failure;
 use crate::options::DEFAULT_MODEL;
+use crate::place::{CardOptions, Place};
 use crate::store::{Entry, Store};
 use crate::table;
 
 /// Options of the list.
 #[derive(Arguments, Debug)]
 pub(crate) struct ListArgs {
-    /// Prints one JSON array, and nothing else.
+    /// Prints one JSON array, and nothing else, on stdout.
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    card: CardOptions,
 }
 
 /// Options of `show`.
@@ -93,14 +96,21 @@ pub(crate) fn facts(model: &Model) -> Result<Value, Failure> {
 }
 
 /// What the model of a path is, a decoder or an encoder.
-fn facts_at(path: &Path) -> Result<Value, Failure> {
+fn facts_at(path: &Path, place: Option<&Place>) -> Result<Value, Failure> {
     let architecture = match Model::open(path) {
         Err(ModelError::IsEncoder { architecture }) => architecture,
-        model => return facts(&model?),
+        model => {
+            let model = model?;
+            let mut facts = facts(&model)?;
+            if let Some(place) = place {
+                add_fit(&mut facts, &model, place);
+            }
+            return Ok(facts);
+        }
     };
     let model = Bert::open(path)?;
     let (weights, config) = (weight_facts(model.weights()), model.config());
-    Ok(json!({
+    let mut facts = json!({
         "architecture": architecture,
         "parameters": weights.parameters,
         "type": weights.most,
@@ -111,16 +121,59 @@ fn facts_at(path: &Path) -> Result<Value, Failure> {
         "width": config.width,
         "pooling": format!("{:?}", model.pooling().mode).to_lowercase(),
         "chat": false,
-    }))
+    });
+    if let Some(place) = place {
+        // An encoder has no cache, and is whole in one place.
+        facts["fits"] = json!(place.room.map(|room| weights.bytes <= room));
+        facts["needed_bytes"] = json!(weights.bytes);
+        facts["place"] = json!(place.name);
+    }
+    Ok(facts)
+}
+
+/// Adds whether the model fits in a place, by the engine's plan: `null` with the reason where there is none.
+fn add_fit(facts: &mut Value, model: &Model, place: &Place) {
+    facts["place"] = json!(place.name);
+    match place.plan(model) {
+        Ok(plan) => {
+            facts["fits"] = json!(plan.fits());
+            facts["needed_bytes"] = json!(plan.needed());
+            facts["largest_context"] = json!(plan.largest);
+            if place.is_card() {
+                facts["parts"] = json!(plan.parts());
+                facts["parts_on_card"] = json!(plan.spilled().on_card);
+            }
+        }
+        Err(error) => {
+            facts["fits"] = Value::Null;
+            facts["fits_error"] = json!(error.to_string());
+        }
+    }
+}
+
+/// A cell of the list: whether the model fits.
+fn fit_cell(entry: &Value) -> String {
+    match (&entry["fits"], &entry["fits_error"]) {
+        (Value::Bool(true), _) => match (entry["largest_context"].as_u64(), entry["context"].as_u64()) {
+            (Some(largest), Some(context)) if largest < context => format!("fits, up to {largest} tokens"),
+            _ => "fits".to_owned(),
+        },
+        (Value::Bool(false), _) => match (entry["parts_on_card"].as_u64(), entry["parts"].as_u64()) {
+            (Some(on_card), Some(parts)) => format!("does not fit: {on_card} of {parts} parts"),
+            _ => "does not fit".to_owned(),
+        },
+        (_, Value::String(error)) => format!("cannot be planned: {error}"),
+        _ => String::new(),
+    }
 }
 
 /// What a model of the store is. A model that cannot be opened is listed with its error.
-fn entry_facts(entry: &Result<Entry, (String, std::io::Error)>) -> Value {
+fn entry_facts(entry: &Result<Entry, (String, std::io::Error)>, place: &Place) -> Value {
     let entry = match entry {
         Ok(entry) => entry,
         Err((name, error)) => return json!({ "name": name, "error": error.to_string() }),
     };
-    let mut value = match facts_at(&entry.path()) {
+    let mut value = match facts_at(&entry.path(), Some(place)) {
         Ok(facts) => facts,
         Err(error) => json!({ "error": error.to_string() }),
     };
@@ -133,18 +186,30 @@ fn entry_facts(entry: &Result<Entry, (String, std::io::Error)>) -> Value {
 
 /// Runs `list`.
 pub(crate) fn list(args: &ListArgs) -> Result<(), Failure> {
-    let entries: Vec<Value> = Store::of_user()?.list_all()?.iter().map(entry_facts).collect();
+    let entries = Store::of_user()?.list_all()?;
     let mut out = std::io::stdout().lock();
+    if entries.is_empty() {
+        match args.json {
+            true => writeln!(out, "[]")?,
+            false => eprintln!("no model is here: `rocmforge pull {DEFAULT_MODEL}` fetches a small one"),
+        }
+        return Ok(());
+    }
+    let place = Place::of(&args.card)?;
+    let entries: Vec<Value> = entries.iter().map(|entry| entry_facts(entry, &place)).collect();
     if args.json {
         writeln!(out, "{}", serde_json::to_string(&entries)?)?;
         return Ok(());
     }
-    if entries.is_empty() {
-        eprintln!("no model is here: `rocmforge pull {DEFAULT_MODEL}` fetches a small one");
-        return Ok(());
+    if let Some(room) = place.room {
+        let room = table::short(room as u64);
+        match place.is_card() {
+            true => eprintln!("what fits: on {}, where {room} may be used", place.name),
+            false => eprintln!("what fits: in the machine's memory, of which {room} may be used"),
+        }
     }
     let cell = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    let rows: Vec<[String; 4]> = entries
+    let rows: Vec<[String; 5]> = entries
         .iter()
         .map(|entry| {
             let size = Bytes(entry["bytes"].as_u64().unwrap_or(0)).to_string();
@@ -153,7 +218,7 @@ pub(crate) fn list(args: &ListArgs) -> Result<(), Failure> {
                 error => [format!("cannot be used: {}", cell(error)), String::new()],
             };
             let [architecture, kind] = what;
-            [cell(&entry["name"]), size, architecture, kind]
+            [cell(&entry["name"]), size, architecture, kind, fit_cell(entry)]
         })
         .collect();
     table::plain(&mut out, &rows)?;
@@ -163,7 +228,7 @@ pub(crate) fn list(args: &ListArgs) -> Result<(), Failure> {
 /// Runs `show`.
 pub(crate) fn show(args: &ShowArgs) -> Result<(), Failure> {
     let path = Store::of_user()?.path_here(&args.model)?;
-    let mut facts = facts_at(&path)?;
+    let mut facts = facts_at(&path, None)?;
     facts["path"] = json!(path);
     let mut out = std::io::stdout().lock();
     if args.json {

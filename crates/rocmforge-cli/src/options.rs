@@ -67,6 +67,16 @@ pub(crate) struct CacheOptions {
     kv: Kv,
 }
 
+impl Default for CacheOptions {
+    /// What the options are where none is given.
+    fn default() -> Self {
+        Self {
+            ctx: Ctx(Limit::Auto),
+            kv: Kv::F16,
+        }
+    }
+}
+
 impl CacheOptions {
     /// One sequence with this cache.
     pub(crate) fn engine(self) -> EngineOptions {

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
-use rocmforge_test_support::machines::{Machine, SECOND, XT};
+use rocmforge_test_support::machines::{APU, Machine, SECOND, XT};
 
 fn doctor(root: &Path, options: &[&str]) -> Output {
     doctor_with(root, options, &[])
@@ -124,6 +124,38 @@ fn a_hip_that_does_not_know_the_card_is_named_with_its_version() {
     // The newest counts.
     let both = old.file("opt/rocm-6.4.1/lib/libamdhip64.so.6.4.60401", "");
     says(&both, &["no problem was found", "rocmforge doctor --self-test"]);
+}
+
+/// The graphics of a processor: known by their PCI numbers, and named where the program has no kernels for them.
+#[test]
+fn the_graphics_of_a_processor_are_known() {
+    let loaded = |device: &str| bare(device).file("proc/sys/kernel/osrelease", "6.8.0-45-generic\n");
+    for device in ["0x150e\n", "0x1586\n", "0x1114\n"] {
+        says(
+            &loaded(device),
+            &["RDNA 3.5", "the kernel is 6.8.0-45-generic", "needs 6.10 or newer"],
+        );
+    }
+    says(&loaded("0x15bf\n"), &["RDNA 3 (", "amdgpu is not loaded"]);
+    let with = |version: u32| {
+        let apu = (APU.0, APU.1, version);
+        Machine::new().driver().card(0, apu, true)
+    };
+    let halo = with_hip(with(110_501), "6.4.60401");
+    says(&halo, &["gfx1151", "no problem was found"]);
+    let old = with_hip(with(110_500), "5.7.31921");
+    says(&old, &["does not know gfx1150", "needs 6.0 or newer"]);
+    for (version, target) in [(110_003, "gfx1103"), (100_306, "gfx1036")] {
+        let machine = with_hip(with(version), "6.4.60401");
+        says(
+            &machine,
+            &[
+                &format!("no kernels for {target}"),
+                "gfx1151",
+                "rocmforge run --device cpu",
+            ],
+        );
+    }
 }
 
 /// The runtime's own variables decide which library is used.

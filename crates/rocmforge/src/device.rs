@@ -157,11 +157,21 @@ fn open_sim(processor: Option<&'static str>, options: BackendOptions) -> Result<
 /// [`DeviceError::Hip`].
 #[cfg(feature = "sim")]
 pub fn open_simulated(card: CardConfig, options: BackendOptions) -> Result<Device, DeviceError> {
-    let sim = SimHost::new(SimConfig {
+    let machine = SimConfig {
         cards: vec![card],
         threads: std::thread::available_parallelism().map_or(1, usize::from),
         ..SimConfig::default()
-    });
+    };
+    open_simulated_machine(machine, options)
+}
+
+/// Opens the first card of a simulated machine, such as one whose GPU shares its memory.
+///
+/// # Errors
+/// [`DeviceError::Hip`].
+#[cfg(feature = "sim")]
+pub fn open_simulated_machine(machine: SimConfig, options: BackendOptions) -> Result<Device, DeviceError> {
+    let sim = SimHost::new(machine);
     let provider = Provider::new(sim.api())
         .with_clock(sim.clock())
         .with_names(sim.names())

@@ -17,6 +17,7 @@ use rocmforge::machine::sysfs::{Access, Machine, Sysfs};
 use rocmforge_hip_sys::LoadOptions;
 use serde_json::json;
 
+use crate::cards;
 use crate::failure::Failure;
 use crate::options::MachineOptions;
 
@@ -42,6 +43,8 @@ pub(crate) struct Args {
 /// What a card is, and what keeps it from being used, the first thing to do first.
 struct Card {
     name: String,
+    /// The driver's name for it, `card0`, where it has a driver.
+    node: Option<String>,
     troubles: Vec<Trouble>,
 }
 
@@ -115,30 +118,42 @@ impl Distribution {
 /// The first kernel and the first HIP that know a generation of cards, by the device number on the PCI bus and the processor.
 struct Generation {
     name: &'static str,
-    devices: std::ops::RangeInclusive<u32>,
+    /// Numbers on the PCI bus; of the graphics in processors, those of libdrm's `amdgpu.ids`.
+    devices: &'static [std::ops::RangeInclusive<u32>],
     target: &'static str,
     kernel: [u32; 2],
     hip: [u32; 2],
 }
 
-const GENERATIONS: [Generation; 3] = [
+const GENERATIONS: [Generation; 4] = [
     Generation {
         name: "RDNA 4 (RX 9000)",
-        devices: 0x7550..=0x759f,
+        devices: &[0x7550..=0x759f],
         target: "gfx120",
         kernel: [6, 12],
         hip: [6, 3],
     },
     Generation {
-        name: "RDNA 3 (RX 7000)",
-        devices: 0x7440..=0x749f,
+        name: "RDNA 3.5 (Radeon 8060S, 890M)",
+        // Strix Point, Strix Halo, Krackan Point.
+        devices: &[0x150e..=0x150e, 0x1586..=0x1586, 0x1114..=0x1114],
+        target: "gfx115",
+        // From here on the driver takes what programs ask for from the machine's memory, not from the small carve-out alone (docs/memory.md).
+        kernel: [6, 10],
+        // The first whose sources name gfx1150 and gfx1151.
+        hip: [6, 0],
+    },
+    Generation {
+        name: "RDNA 3 (RX 7000, Radeon 780M)",
+        // The cards; Phoenix and Hawk Point, which are gfx1103.
+        devices: &[0x7440..=0x749f, 0x15bf..=0x15bf, 0x15c8..=0x15c8, 0x1900..=0x1901],
         target: "gfx110",
         kernel: [6, 1],
         hip: [5, 7],
     },
     Generation {
         name: "RDNA 2 (RX 6000)",
-        devices: 0x73a0..=0x73ff,
+        devices: &[0x73a0..=0x73ff],
         target: "gfx103",
         kernel: [5, 11],
         hip: [5, 2],
@@ -259,12 +274,15 @@ fn look(root: &Path) -> Report {
     let libraries = Libraries::look(root, LoadOptions::from_env());
     let mut cards: Vec<Card> = Vec::new();
     for card in sysfs.bare_amd_cards() {
-        let generation = GENERATIONS
-            .iter()
-            .find(|of| card.device.is_some_and(|device| of.devices.contains(&device)));
+        let generation = GENERATIONS.iter().find(|of| {
+            of.devices
+                .iter()
+                .any(|range| card.device.is_some_and(|device| range.contains(&device)))
+        });
         let what = generation.map_or("AMD card", |of| of.name);
         cards.push(Card {
             name: format!("{}, {what}", card.pci),
+            node: None,
             troubles: vec![no_driver(root, &machine, distribution, generation, &kernel)],
         });
     }
@@ -298,11 +316,21 @@ fn look(root: &Path) -> Report {
                 format!("sudo usermod -aG {group} $USER, then log out and in again"),
             ));
         }
+        troubles.extend(target.filter(|target| !cards::has_kernels(target)).map(|target| {
+            trouble(
+                format!(
+                    "this program has no kernels for {target}; it has them for {}",
+                    cards::with_kernels()
+                ),
+                "rocmforge run --device cpu",
+            )
+        }));
         troubles.extend(library_trouble(&libraries, target, distribution));
         let product = card.product.as_deref().unwrap_or("AMD card");
         let pci = card.pci.as_deref().unwrap_or(&card.name);
         cards.push(Card {
             name: format!("{pci}, {product}, {}", target.unwrap_or("no compute")),
+            node: Some(card.name.clone()),
             troubles,
         });
     }
@@ -316,6 +344,15 @@ fn look(root: &Path) -> Report {
         cards,
         hip: None,
     }
+}
+
+/// The driver's names for this machine's cards that nothing keeps from being used, as far as files say: HIP is not asked.
+pub(crate) fn ready_cards() -> Vec<String> {
+    let ready = look(Path::new("/")).cards.into_iter();
+    ready
+        .filter(|card| card.troubles.is_empty())
+        .filter_map(|card| card.node)
+        .collect()
 }
 
 /// Why no driver has taken a card.

@@ -435,3 +435,97 @@ fn a_known_name_is_planned_by_the_begin_of_its_wheel() {
     assert_eq!(shares(&known), shares(&here));
     assert!(user.listed().is_empty(), "nothing is pulled");
 }
+
+/// `list` says of each model what `fit` says of it.
+#[test]
+fn the_list_says_which_models_fit() {
+    let user = User::new();
+    user.ok(&["pull", tiny_path().to_str().expect("UTF-8")]);
+    // A model of half a terabyte, of which only the header has bytes on the disk.
+    let (begin, whole) = large(4, 8192, 1 << 22);
+    let folder = user.models.path().join("large");
+    std::fs::create_dir(&folder).expect("made");
+    std::fs::write(folder.join("large.gguf"), &begin).expect("written");
+    let file = std::fs::File::options().write(true).open(folder.join("large.gguf"));
+    file.and_then(|file| file.set_len(whole)).expect("a hole");
+    // Divisors of rotary frequencies are checked, and those of a hole are 0.
+    let path = folder.join("large.gguf");
+    let gguf = Gguf::open(&path).expect("a model");
+    let at = gguf.tensors().iter().find(|tensor| tensor.name == "rope_freqs.weight");
+    let at = at.expect("there").file_offset();
+    drop(gguf);
+    let ones: Vec<u8> = [1_f32; 64].iter().flat_map(|one| one.to_le_bytes()).collect();
+    let file = std::fs::File::options().write(true).open(&path).expect("there");
+    std::os::unix::fs::FileExt::write_all_at(&file, &ones, at).expect("written");
+    let manifest = json!({ "name": "large", "source": "x", "open": "large.gguf", "files": [
+        { "path": "large.gguf", "bytes": whole, "sha256": "" },
+    ] });
+    std::fs::write(folder.join("rocmforge.json"), manifest.to_string()).expect("written");
+
+    let list = |options: &[&str]| -> Vec<Value> {
+        let text = user.ok(&[&["list", "--json"][..], options].concat());
+        serde_json::from_str(&text).expect("one array and nothing else")
+    };
+    // On this machine's card or in its memory, whatever that is; neither is half a terabyte.
+    let here = list(&[]);
+    assert_eq!((&here[0]["name"], &here[0]["fits"]), (&json!("large"), &json!(false)));
+    assert_eq!((&here[1]["name"], &here[1]["fits"]), (&json!("llama"), &json!(true)));
+    assert!(here[0]["place"].is_string(), "{}", here[0]);
+    // On a card: the answer of `fit`.
+    let on_card = list(&["--card", "RX 7600"]);
+    for entry in &on_card {
+        let path = entry["path"].as_str().expect("a path");
+        let answer = fit(&user, path, &["--card", "RX 7600"]);
+        for key in ["fits", "largest_context", "needed_bytes", "parts", "parts_on_card"] {
+            assert_eq!(entry[key], answer[key], "{}: {key}", entry["name"]);
+        }
+        assert_eq!(entry["place"], "RX 7600");
+    }
+    assert_eq!(
+        (&on_card[0]["fits"], &on_card[1]["fits"]),
+        (&json!(false), &json!(true))
+    );
+    let output = user.run(&["list", "--card", "rx7600"]);
+    let (text, said) = (
+        String::from_utf8_lossy(&output.stdout).into_owned(),
+        String::from_utf8_lossy(&output.stderr).into_owned(),
+    );
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(
+        lines[0].contains("does not fit: ") && lines[0].ends_with(" of 5 parts"),
+        "{text}"
+    );
+    assert!(lines[1].ends_with("fits"), "{text}");
+    assert!(said.contains("on RX 7600, where 4."), "{said}");
+    // A card that the desktop has for itself, and a name that is no card's.
+    assert_eq!(list(&["--vram", "64MiB"])[1]["fits"], false);
+    assert!(user.fails(&["list", "--card", "RX 1"]).contains("no card is known"));
+}
+
+/// The graphics of a processor: the budget is of the machine's memory, and cards without kernels are named.
+#[test]
+fn the_graphics_of_a_processor_has_half_of_the_machine() {
+    let user = User::new();
+    let model = tiny_path();
+    let model = model.to_str().expect("UTF-8");
+    let answer = fit(&user, model, &["--card", "Radeon 8060S 128GB"]);
+    let card = &answer["card"];
+    assert_eq!(
+        (&card["shares_memory"], &card["has_kernels"]),
+        (&json!(true), &json!(true))
+    );
+    // The table of docs/memory.md: 44.6 GiB of 128, the desktop's own 256 MiB being outside of what is mapped.
+    let budget = card["budget_bytes"].as_f64().expect("bytes") / (1_u64 << 30) as f64;
+    assert!((44.0..45.2).contains(&budget), "{budget}");
+    assert_eq!(answer["fits"], true);
+    let text = user.ok(&["fit", model, "--card", "890m 32gb"]);
+    assert!(
+        text.contains("shares the machine's memory") && !text.contains("kernels"),
+        "{text}"
+    );
+    for (name, target) in [("780M 32GB", "gfx1103"), ("RX 6700 XT", "gfx1031")] {
+        let text = user.ok(&["fit", model, "--card", name]);
+        assert!(text.contains(&format!("none for {target} in this program")), "{text}");
+        assert_eq!(fit(&user, model, &["--card", name])["card"]["has_kernels"], false);
+    }
+}
