@@ -1,13 +1,15 @@
 //! Backends that a model runs on: the CPU, or devices with their budgets and launches.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use rocmforge::backend::{Availability, BackendOptions, HipBackend, PoolOptions};
-use rocmforge::device::Device;
+use rocmforge::device::{Device, DeviceError};
 use rocmforge::ggml::{CpuBackend, GgmlError, HipGgmlBackend, HostAccess, HybridBackend};
 use rocmforge::memory::Policy;
 
+use crate::cards;
 use crate::failure::Failure;
 use crate::options::MachineOptions;
 
@@ -176,28 +178,56 @@ pub(crate) fn open(options: &MachineOptions) -> Result<Opened, Failure> {
 }
 
 /// The device that is meant by a name: one that can be used, for `auto`.
-pub(crate) fn named(name: &str) -> &str {
+pub(crate) fn named(name: &str) -> Cow<'_, str> {
     match name {
-        "auto" => usable(),
-        name => name,
+        "auto" => Cow::Owned(usable()),
+        name => Cow::Borrowed(name),
     }
 }
 
 /// A card of this machine that can be used, else the CPU. Says which, and why.
-fn usable() -> &'static str {
+fn usable() -> String {
     let why = match HipBackend::availability() {
-        Availability::Available { .. } => {
-            eprintln!("device hip:0, the first AMD card (--device names another)");
-            return "hip:0";
+        Availability::Available { devices } => {
+            // The graphics of a processor may stand before a card.
+            let processors = (0..*devices).map(|index| {
+                let device = rocmforge::device::open(&format!("hip:{index}"))?;
+                Ok(device.backend().device().arch.clone())
+            });
+            match first_with_kernels(processors) {
+                Ok(index) => {
+                    eprintln!("device hip:{index}, the first AMD card with kernels here (--device names another)");
+                    return format!("hip:{index}");
+                }
+                Err(why) => why,
+            }
         }
-        Availability::Unavailable(why) => why,
+        Availability::Unavailable(why) => why.to_string(),
     };
     if rocmforge::device::open("nvidia:0").is_ok() {
         eprintln!("device nvidia:0, the first NVIDIA card (--device names another)");
-        return "nvidia:0";
+        return "nvidia:0".to_owned();
     }
     eprintln!("device cpu, because no card can be used: {why}");
-    "cpu"
+    "cpu".to_owned()
+}
+
+/// The first device whose processor has kernels in this program, else why there is none. Those after it are not opened.
+fn first_with_kernels(processors: impl Iterator<Item = Result<String, DeviceError>>) -> Result<usize, String> {
+    let mut why = Vec::new();
+    for (index, processor) in processors.enumerate() {
+        match processor {
+            Ok(processor) if cards::has_kernels(&processor) => return Ok(index),
+            Ok(processor) => why.push(format!(
+                "hip:{index} is {processor}, for which this program has no kernels"
+            )),
+            Err(error) => why.push(format!("hip:{index}: {error}")),
+        }
+    }
+    match why.is_empty() {
+        true => Err("HIP shows no card".to_owned()),
+        false => Err(why.join("; ")),
+    }
 }
 
 fn open_one(name: &str, options: &MachineOptions) -> Result<Device, Failure> {
@@ -210,4 +240,33 @@ fn open_one(name: &str, options: &MachineOptions) -> Result<Device, Failure> {
         ..BackendOptions::default()
     };
     Ok(rocmforge::device::open_with(&name.parse()?, settings)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn graphics_without_kernels_are_passed_over() {
+        let first = |processors: &[&str]| {
+            let mut opened = 0;
+            let found = first_with_kernels(processors.iter().map(|processor| {
+                opened += 1;
+                match *processor {
+                    "" => Err(DeviceError::NoSimulator),
+                    processor => Ok(processor.to_owned()),
+                }
+            }));
+            (found, opened)
+        };
+        assert_eq!(first(&["gfx1151"]), (Ok(0), 1));
+        // The graphics of a Ryzen beside a card; a card that cannot be opened beside one that can.
+        assert_eq!(first(&["gfx1036", "gfx1101", "gfx1201"]), (Ok(1), 2));
+        assert_eq!(first(&["", "gfx1201"]), (Ok(1), 2));
+        let (found, opened) = first(&["gfx1103", ""]);
+        let why = found.expect_err("none has kernels");
+        assert!(why.contains("hip:0 is gfx1103") && why.contains("; hip:1: "), "{why}");
+        assert_eq!(opened, 2);
+        assert!(first(&[]).0.is_err());
+    }
 }

@@ -238,7 +238,7 @@ impl MachineOptions {
     /// The same with the device that `auto` means, which is said once.
     pub(crate) fn named(&self) -> Self {
         Self {
-            device: machine::named(&self.device).to_owned(),
+            device: machine::named(&self.device).into_owned(),
             ..self.clone()
         }
     }
