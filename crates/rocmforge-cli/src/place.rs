@@ -266,3 +266,35 @@ impl Place {
         matches!(self.backend, Backend::Card(_))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The table of docs/memory.md, from the figures that machines give.
+    #[test]
+    fn the_budget_of_a_shared_memory_is_that_of_the_ledger() {
+        let gib = |gib: f64| Bytes((gib * f64::from(1 << 30)) as u64);
+        let card = |carved_out: f64, used: f64, gtt: f64, [system, available]: [f64; 2]| Asked {
+            memory: gib(carved_out),
+            used: Some(gib(used)),
+            shared: Some(Shared::Known {
+                gtt: gib(gtt),
+                gtt_used: gib(0.0),
+                system: gib(system),
+                available: gib(available),
+            }),
+            ..Asked::any()
+        };
+        for (card, expected) in [
+            (card(0.5, 0.0, 7.75, [15.5, 10.5]), 5.4),
+            (card(96.0, 1.0, 16.0, [32.0, 31.0]), 77.7),
+            // The system has less than may be mapped.
+            (card(0.5, 0.0, 63.75, [127.5, 20.0]), 12.0),
+        ] {
+            let room = card.open().expect("a card").available_bytes().expect("a budget");
+            let room = room as f64 / f64::from(1 << 30);
+            assert!((room - expected).abs() < 0.1, "{card:?}: {room}");
+        }
+    }
+}
