@@ -140,6 +140,7 @@ fn add_fit(facts: &mut Value, model: &Model, place: &Place) {
             facts["needed_bytes"] = json!(plan.needed());
             facts["largest_context"] = json!(plan.largest);
             if place.is_card() {
+                facts["has_kernels"] = json!(place.has_kernels);
                 facts["parts"] = json!(plan.parts());
                 facts["parts_on_card"] = json!(plan.spilled().on_card);
             }
@@ -204,7 +205,14 @@ pub(crate) fn list(args: &ListArgs) -> Result<(), Failure> {
     if let Some(room) = place.room {
         let room = table::short(room as u64);
         match place.is_card() {
-            true => eprintln!("what fits: on {}, where {room} may be used", place.name),
+            true => eprintln!(
+                "what fits: on {}, where {room} may be used{}",
+                place.name,
+                match place.has_kernels {
+                    true => "",
+                    false => "; this program has no kernels for it, and the CPU would compute",
+                }
+            ),
             false => eprintln!("what fits: in the machine's memory, of which {room} may be used"),
         }
     }

@@ -203,6 +203,8 @@ pub(crate) struct Place {
     backend: Backend,
     /// What a model may take of its memory; `None` where the system does not say.
     pub(crate) room: Option<usize>,
+    /// Whether this program has kernels for the card.
+    pub(crate) has_kernels: bool,
 }
 
 enum Backend {
@@ -218,7 +220,10 @@ impl Place {
             asked => asked,
         };
         if let Some(card) = card {
-            return Ok(Self::on_card(card.name.clone(), card.open()?));
+            return Ok(Self {
+                has_kernels: card.has_kernels(),
+                ..Self::on_card(card.name.clone(), card.open()?)
+            });
         }
         if let Ok(device) = rocmforge::device::open("nvidia:0") {
             let name = device.backend().device().name.clone();
@@ -228,6 +233,7 @@ impl Place {
         Ok(Self {
             name: "cpu".to_owned(),
             room: cpu.available_bytes(),
+            has_kernels: true,
             backend: Backend::Cpu(Box::new(cpu)),
         })
     }
@@ -236,6 +242,7 @@ impl Place {
         Self {
             name,
             room: backend.available_bytes(),
+            has_kernels: true,
             backend: Backend::Card(Box::new(backend)),
         }
     }

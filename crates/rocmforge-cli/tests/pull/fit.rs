@@ -528,4 +528,13 @@ fn the_graphics_of_a_processor_has_half_of_the_machine() {
         assert!(text.contains(&format!("none for {target} in this program")), "{text}");
         assert_eq!(fit(&user, model, &["--card", name])["card"]["has_kernels"], false);
     }
+    user.ok(&["pull", model]);
+    let output = user.run(&["list", "--json", "--card", "780M 32GB"]);
+    let list: Value = serde_json::from_slice(&output.stdout).expect("one array");
+    assert_eq!(
+        (&list[0]["has_kernels"], &list[0]["fits"]),
+        (&json!(false), &json!(true))
+    );
+    let said = user.run(&["list", "--card", "780M 32GB"]).stderr;
+    assert!(String::from_utf8_lossy(&said).contains("no kernels"), "{said:?}");
 }
