@@ -88,6 +88,7 @@ pub(crate) static FILES: &[(&str, &[File])] = &[
     files!("paged_split_q8_0_d128": "gfx1030" "gfx1100" "gfx1101" "gfx1102" "gfx1150" "gfx1151" "gfx1200" "gfx1201" "gfx90a" "gfx942" "sm_75"),
     files!("paged_split_q8_0_d256": "gfx1030" "gfx1100" "gfx1101" "gfx1102" "gfx1150" "gfx1151" "gfx1200" "gfx1201" "gfx90a" "gfx942" "sm_75"),
     files!("paged_split_q8_0_d64": "gfx1030" "gfx1100" "gfx1101" "gfx1102" "gfx1150" "gfx1151" "gfx1200" "gfx1201" "gfx90a" "gfx942" "sm_75"),
+    files!("paged_wide": "gfx1030" "gfx1100" "gfx1101" "gfx1102" "gfx1150" "gfx1151" "gfx1200" "gfx1201" "gfx90a" "gfx942" "sm_75"),
     files!("pool": "gfx1030" "gfx1100" "gfx1101" "gfx1102" "gfx1150" "gfx1151" "gfx1200" "gfx1201" "gfx90a" "gfx942" "sm_75"),
     files!("qk_matmul": "gfx1030" "gfx1100" "gfx1101" "gfx1102" "gfx1150" "gfx1151" "gfx1200" "gfx1201" "gfx90a" "gfx942" "sm_75"),
     files!("quantize_q8": "gfx1030" "gfx1100" "gfx1101" "gfx1102" "gfx1150" "gfx1151" "gfx1200" "gfx1201" "gfx90a" "gfx942" "sm_75"),

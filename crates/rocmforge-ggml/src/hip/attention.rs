@@ -2,8 +2,8 @@
 
 use rocmforge_attention::{AttentionConfig, Layout, MaskShape, PagedAlgorithm, Rounding};
 use rocmforge_kernels::{
-    ExtOperand, ExtOperands, ExtOptions, ExtShape, FLASH_MAX_HEAD_DIM, KvType, MAX_DIM, PagedOperands, PagedOptions,
-    Strides,
+    ExtOperand, ExtOperands, ExtOptions, ExtShape, FLASH_MAX_HEAD_DIM, Kernels, KvType, MAX_DIM, PagedOperands,
+    PagedOptions, Strides,
 };
 use rocmforge_runtime::HipBuffer;
 
@@ -60,7 +60,7 @@ pub(super) fn flash_attn_ext(inputs: &[&TensorDesc], outputs: &[&TensorDesc]) ->
 }
 
 pub(super) fn paged_attention(a: PagedAttention, inputs: &[&TensorDesc], outputs: &[&TensorDesc]) -> Takes {
-    head_dim(a.head_dim, inputs[0])?;
+    heads_of(a.head_dim, Kernels::MAX_PAGED_HEAD, inputs[0])?;
     inputs[1..3].iter().try_for_each(|cache| contiguous(cache))?;
     inputs[3..6].iter().try_for_each(|indices| index(indices))?;
     float(inputs[0])?;
@@ -73,9 +73,13 @@ pub(super) fn paged_attention(a: PagedAttention, inputs: &[&TensorDesc], outputs
     at_most("tokens of a block", a.block_size, 256)
 }
 
-/// Elements of a head that the kernels of attention take.
+/// Elements of a head that the kernels of attention without a cache take.
 fn head_dim(dim: usize, operand: &TensorDesc) -> Takes {
-    rule(dim.is_multiple_of(4) && (1..=256).contains(&dim), || {
+    heads_of(dim, FLASH_MAX_HEAD_DIM, operand)
+}
+
+fn heads_of(dim: usize, most: usize, operand: &TensorDesc) -> Takes {
+    rule(dim.is_multiple_of(4) && (1..=most).contains(&dim), || {
         format!("heads of {dim} elements, in {}", operand.summary())
     })
 }

@@ -8,7 +8,7 @@ use crate::launch::Launch;
 use crate::{Faults, KernelResult, Kernels, KvType, geometry, reference};
 use rocmforge_runtime::{HipBuffer, HipStream};
 
-/// The most elements of a head.
+/// The most elements of a head, of all kernels but `paged_wide`.
 pub(super) const MAX_HEAD_DIM: usize = 256;
 /// What a head of a type in blocks must be.
 pub(super) const WHOLE_HEADS: &str = "head_dim must be whole blocks of the cache's type";
@@ -26,7 +26,7 @@ pub struct PagedShape {
     pub heads: usize,
     /// Key and value heads: they divide `heads`, and query head h reads head h / (heads / kv_heads).
     pub kv_heads: usize,
-    /// Elements of a head: a multiple of 4 up to 256, of 32 in q8_0.
+    /// Elements of a head: a multiple of 4 up to [`Kernels::MAX_PAGED_HEAD`], of 32 in q8_0; up to 256 in parts and on the matrix unit.
     pub head_dim: usize,
     /// Tokens of a block, 1 to 256.
     pub block_size: usize,
@@ -83,6 +83,9 @@ pub struct PagedOperands<'a> {
 }
 
 impl Kernels {
+    /// The most elements of a head of [`paged_attention`](Self::paged_attention).
+    pub const MAX_PAGED_HEAD: usize = 640;
+
     /// Attention over a paged cache of type `kv`: `out[t, h] = sum_j softmax_j(score(t, h, j)) v[j]` over the keys j of the token's
     /// sequence that it sees, those at positions up to its own and within the window. Key j lies in slot
     /// `block_table[seq_of[t], j / block_size] * block_size + j % block_size`. Only slots that some token sees are read.
@@ -104,17 +107,25 @@ impl Kernels {
         faults: Faults<'_>,
     ) -> KernelResult<()> {
         let (o, s) = (operands, shape);
-        let (op, d) = paged(self.op("paged_attention"), kv, o, s, options, kv.alignment())?;
-        let name = match d.head_dim {
-            ..=64 => by_kv!(kv, "paged_attention_", "_d64"),
-            65..=128 => by_kv!(kv, "paged_attention_", "_d128"),
-            _ => by_kv!(kv, "paged_attention_", "_d256"),
+        let (op, d) = paged(
+            self.op("paged_attention"),
+            kv,
+            o,
+            s,
+            options,
+            [kv.alignment(), Self::MAX_PAGED_HEAD],
+        )?;
+        let (family, name) = match d.head_dim {
+            ..=64 => ("paged_attention", by_kv!(kv, "paged_attention_", "_d64")),
+            65..=128 => ("paged_attention", by_kv!(kv, "paged_attention_", "_d128")),
+            129..=256 => ("paged_attention", by_kv!(kv, "paged_attention_", "_d256")),
+            _ => ("paged_wide", by_kv!(kv, "paged_wide_", "")),
         };
         let op = op.read_or_null("sinks", o.sinks, &[s.heads])?;
         let op = op.write("out", o.out, &[s.tokens, s.heads, s.head_dim], &[])?;
         let op = d.limits(op.values([d.heads, d.kv_heads, d.head_dim])).faults(faults)?;
         let config = geometry::config([d.tokens, d.heads, 1], 256);
-        op.run(stream, "paged_attention", (name, config))
+        op.run(stream, family, (name, config))
     }
 }
 
@@ -139,19 +150,19 @@ impl PagedDims {
     }
 }
 
-/// Adds what all kernels of a paged attention read, and checks it. The caches have this alignment.
+/// Adds what all kernels of a paged attention read, and checks it. The caches have this alignment, and heads at most so many elements.
 pub(super) fn paged<'k, 'a>(
     op: Launch<'k, 'a>,
     kv: KvType,
     o: PagedOperands<'a>,
     s: PagedShape,
     options: PagedOptions,
-    alignment: usize,
+    [alignment, most]: [usize; 2],
 ) -> KernelResult<(Launch<'k, 'a>, PagedDims)> {
     let tokens = op.dim("tokens", s.tokens)?;
     let heads = op.dim_to("heads", s.heads, MAX_HEADS)?;
     let kv_heads = op.dim("kv_heads", s.kv_heads)?;
-    let head_dim = op.dim_to("head_dim", s.head_dim, MAX_HEAD_DIM)?;
+    let head_dim = op.dim_to("head_dim", s.head_dim, most)?;
     let block_size = op.dim_to("block_size", s.block_size, MAX_BLOCK)?;
     let [blocks, sequences, max_blocks] = op.dims([
         ("blocks", s.blocks),
@@ -303,8 +314,12 @@ const PAGED: Declared = Declared {
         &[2, 3, 1, 128, 128, 1, 1],
         &[2, 1, 1, 160, 129, 1, 1],
         &[5, 4, 2, 256, 5, 2, 4],
+        &[2, 2, 1, 288, 33, 2, 1],
+        &[3, 4, 1, 576, 16, 2, 5],
+        &[2, 2, 2, 640, 5, 1, 3],
     ],
     counted: &[
+        &[2, 4, 1, 576, 16, 2, 8],
         &[2, 4, 2, 64, 16, 2, 8],
         &[2, 4, 2, 128, 16, 2, 8],
         &[2, 4, 2, 256, 16, 2, 8],

@@ -1,7 +1,7 @@
 //! Attention of many tokens over a paged cache in f16, on the matrix unit.
 
 use super::attention16::MAX_BLOCKS;
-use super::paged::{PagedCall, paged};
+use super::paged::{MAX_HEAD_DIM, PagedCall, paged};
 use crate::declared::{Call, Declared};
 use crate::{Faults, KernelResult, Kernels, KvType, PagedOperands, PagedOptions, PagedShape, geometry};
 use rocmforge_runtime::HipStream;
@@ -56,6 +56,7 @@ impl Kernels {
     /// The runtime's, if the device does not accept the module.
     pub fn has_paged_attention16(&self, kv: KvType, shape: PagedShape) -> KernelResult<bool> {
         let fits = kv == KvType::F16
+            && shape.head_dim <= MAX_HEAD_DIM
             && shape.head_dim.is_multiple_of(8)
             && shape.block_size.is_power_of_two()
             && shape.block_size >= LEAST_BLOCK;
@@ -85,7 +86,14 @@ impl Kernels {
         faults: Faults<'_>,
     ) -> KernelResult<()> {
         let (o, s) = (operands, shape);
-        let (op, d) = paged(self.op("paged_attention16"), KvType::F16, o, s, options, 16)?;
+        let (op, d) = paged(
+            self.op("paged_attention16"),
+            KvType::F16,
+            o,
+            s,
+            options,
+            [16, MAX_HEAD_DIM],
+        )?;
         op.multiple("head_dim must be a multiple of 8", s.head_dim, 8)?;
         op.holds(
             s.block_size.is_power_of_two() && s.block_size >= LEAST_BLOCK,

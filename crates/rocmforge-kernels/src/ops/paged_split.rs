@@ -1,7 +1,7 @@
 //! Attention of a few tokens over a paged cache, its keys in parts that are computed side by side.
 
 use super::matvec_q8::Q8Activations;
-use super::paged::{PagedCall, paged};
+use super::paged::{MAX_HEAD_DIM, PagedCall, paged};
 use crate::declared::{Call, Declared};
 use crate::kv_type::by_kv;
 use crate::{Faults, KernelResult, Kernels, KvType, PagedOperands, PagedOptions, PagedShape, geometry};
@@ -69,7 +69,7 @@ impl Kernels {
         let (o, s) = (operands, shape);
         // Lanes read 16 bytes at once, but of a q8_0 block what they need.
         let alignment = if kv == KvType::Q8_0 { kv.alignment() } else { 16 };
-        let (op, d) = paged(op, kv, o, s, options, alignment)?;
+        let (op, d) = paged(op, kv, o, s, options, [alignment, MAX_HEAD_DIM])?;
         let count = op.dim_to("parts", parts, MAX_PARTS)?;
         op.dim_to("tokens", s.tokens, MAX_TOKENS)?;
         let ratio = s.heads / s.kv_heads;

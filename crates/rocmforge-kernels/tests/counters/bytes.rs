@@ -21,7 +21,7 @@ const LEAST: u32 = 950;
 
 /// Families whose kernels are bound by arithmetic or by latency, or are attention over a cache, whose bytes depend on what heads share. `sum_parts` has no
 /// launches in the table yet.
-const OTHER_FAMILIES: [&str; 29] = [
+const OTHER_FAMILIES: [&str; 30] = [
     "attention16_bf16",
     "attention16_bf16_extra",
     "attention16_f16",
@@ -46,6 +46,7 @@ const OTHER_FAMILIES: [&str; 29] = [
     "paged_split_q8_0_d128",
     "paged_split_q8_0_d256",
     "paged_split_q8_0_d64",
+    "paged_wide",
     "qk_matmul",
     "route",
     "sampling",

@@ -563,9 +563,9 @@ fn test_paged_attention_invalid_input() {
     refused(operands, with(&|s| s.kv_heads = 3), usual, "4 heads cannot share 3");
     refused(
         operands,
-        with(&|s| s.head_dim = 260),
+        with(&|s| s.head_dim = 644),
         usual,
-        "head_dim is 260; it must be 1 to 256",
+        "head_dim is 644; it must be 1 to 640",
     );
     refused(
         operands,
