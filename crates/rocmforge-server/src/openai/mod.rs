@@ -14,6 +14,7 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use rocmforge_models::generate::{FinishReason, Prompt, Request, Stats};
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
 use crate::app::App;
 use crate::description::answers::{self, asked};
@@ -137,8 +138,18 @@ pub(crate) const FIELDS: &[Field] = &[
     ),
     Field(
         "best_of",
-        Form::Other(|| schema::values([serde_json::Value::Null, 0.into(), 1.into()])),
+        Form::Other(|| schema::values([Value::Null, 0.into(), 1.into()])),
         "1 is known.",
+    ),
+    Field(
+        "skip_special_tokens",
+        Form::Other(|| schema::values([Value::Null, true.into()])),
+        "true is known: control tokens that are drawn are not part of the text.",
+    ),
+    Field(
+        "cache_salt",
+        Form::Text,
+        "Beginnings of prompts are shared in the cache only with requests that have the same.",
     ),
 ];
 
@@ -163,7 +174,7 @@ pub(crate) struct Common {
 }
 
 /// Fields that change an answer and are not there.
-pub(crate) const NOT_SUPPORTED: [&str; 19] = [
+pub(crate) const NOT_SUPPORTED: [&str; 34] = [
     "tools",
     "functions",
     "response_format",
@@ -183,6 +194,23 @@ pub(crate) const NOT_SUPPORTED: [&str; 19] = [
     "allowed_token_ids",
     "prompt_logprobs",
     "min_keep",
+    // llama.cpp's, and old ones of its.
+    "n_discard",
+    "n_indent",
+    "image_data",
+    "system_prompt",
+    "input_extra",
+    // vLLM's and SGLang's.
+    "use_beam_search",
+    "include_stop_str_in_output",
+    "truncate_prompt_tokens",
+    "logits_processors",
+    "thinking_token_budget",
+    "no_repeat_ngram_size",
+    "min_new_tokens",
+    "top_a",
+    "regex",
+    "ebnf",
 ];
 
 impl Common {
@@ -195,6 +223,14 @@ impl Common {
             _ => true,
         });
         fields.refuse(&names.copied().collect::<Vec<_>>())?;
+        let hides = fields.get("skip_special_tokens").is_none() || fields.bool("skip_special_tokens")?;
+        if !hides {
+            let text = "true is known: control tokens that are drawn are not part of the text";
+            return Err(ApiError::not_supported("skip_special_tokens", text));
+        }
+        // No salt of ours begins so, and none has its length.
+        let salt = fields.text("cache_salt")?;
+        let cache_salt = salt.map_or(String::new(), |salt| format!(":{:x?}", Sha256::digest(salt)));
         let choices = fields.count("n", 1, limits.choices)?.unwrap_or(1);
         let max_tokens = match fields.tokens("max_completion_tokens")? {
             Some(tokens) => Some(tokens),
@@ -220,6 +256,7 @@ impl Common {
                 max_tokens: max_tokens.unwrap_or(usize::MAX),
                 stop,
                 ignore_end: fields.bool("ignore_eos")?,
+                cache_salt,
                 ..Request::new(Prompt::Ids(Vec::new()))
             },
             lease,
