@@ -43,6 +43,9 @@ pub(crate) struct Args {
     /// File with the keys of those who may ask, one a line, as KEY or NAME:KEY.
     #[arg(long, value_name = "FILE")]
     keys: Option<PathBuf>,
+    /// File with the keys of admins, who may also ask for /slots and POST /admin/reload; its form is that of --keys.
+    #[arg(long, value_name = "FILE")]
+    admin_keys: Option<PathBuf>,
     /// PEM file with the certificate of this machine, and those between it and a root. With it the server speaks HTTPS only.
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     tls_cert: Option<PathBuf>,
@@ -70,9 +73,18 @@ pub(crate) struct Args {
     /// Most requests that are open: those that wait and those that are computed.
     #[arg(long, default_value_t = 256)]
     queue: usize,
-    /// Shows at /slots which sequences are computed.
+    /// Shows at /slots how many sequences are computed; with --keys to admins only.
     #[arg(long)]
     slots: bool,
+    /// Shows no figures for Prometheus at /metrics.
+    #[arg(long)]
+    no_metrics: bool,
+    /// Shows no page at /.
+    #[arg(long)]
+    no_page: bool,
+    /// Shows no template and settings of a model at /props.
+    #[arg(long)]
+    no_props: bool,
     /// Writes the log as JSON, one object a line.
     #[arg(long)]
     log_json: bool,
@@ -113,6 +125,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let args = Arc::new(args.clone());
     // Before a model is fetched.
     let keys = args.keys.as_deref().map(Keys::read).transpose()?.unwrap_or_default();
+    let admin_keys = args.admin_keys.as_deref().map(Keys::read).transpose()?;
     let tls = args.tls()?;
     let opened = machine::open(&args.machine)?;
     let sources = sources(&args, &opened, Store::path_of)?;
@@ -124,12 +137,16 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let options = ServerOptions {
         listen: (args.host, args.port).into(),
         keys,
+        admin_keys: admin_keys.unwrap_or_default(),
         tls,
         allow_without_keys: args.allow_without_keys,
         hosts: args.host_names.clone(),
         origins: args.origins.clone(),
         max_models: args.max_models,
         slots: args.slots,
+        metrics: !args.no_metrics,
+        page: !args.no_page,
+        props: !args.no_props,
         keep_alive: args.keep_alive.map(Duration::from_secs),
         limits: Limits {
             requests: args.queue,
@@ -252,6 +269,12 @@ fn reload(app: &App, args: &Arc<Args>, opened: &Opened, events: &Events) -> Resu
         }
         Ok(())
     };
+    let admin_keys = || -> Result<(), Failure> {
+        if let Some(path) = &args.admin_keys {
+            app.set_admin_keys(Keys::read(path)?)?;
+        }
+        Ok(())
+    };
     let tls = || -> Result<(), Failure> {
         if let Some(tls) = args.tls()? {
             app.set_tls(tls)?;
@@ -263,7 +286,12 @@ fn reload(app: &App, args: &Arc<Args>, opened: &Opened, events: &Events) -> Resu
         app.set_models(with_events(sources(args, opened, Store::path_here)?, events))?;
         Ok(())
     };
-    let parts = [("keys", keys()), ("certificate", tls()), ("models", models())];
+    let parts = [
+        ("keys", keys()),
+        ("keys of admins", admin_keys()),
+        ("certificate", tls()),
+        ("models", models()),
+    ];
     let failed = parts.into_iter().filter_map(|(setting, read)| {
         let error = read.err()?;
         tracing::error!(setting, %error, "cannot be reloaded: it stays as it was");

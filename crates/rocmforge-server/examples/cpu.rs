@@ -51,6 +51,8 @@ struct Args {
     slots: bool,
     #[arg(long)]
     no_metrics: bool,
+    #[arg(long)]
+    no_page: bool,
 }
 
 fn pooling(name: &str) -> Result<Pooling, String> {
@@ -143,6 +145,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         keep_alive: args.keep_alive.map(Duration::from_secs),
         slots: args.slots,
         metrics: !args.no_metrics,
+        page: !args.no_page,
         ..ServerOptions::default()
     };
     let port = args.port;

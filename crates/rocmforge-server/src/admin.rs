@@ -51,7 +51,7 @@ pub(crate) fn described() -> Vec<Route> {
             ..Route::get(
                 tag,
                 "/admin/reload",
-                "Reads keys, certificate and models anew, where there are keys.",
+                "Reads keys, certificate and models anew, where there are keys of admins.",
                 Answer::Json(answers::reloaded),
             )
         },
@@ -192,11 +192,12 @@ async fn show_metrics(State(app): State<App>) -> Result<impl IntoResponse, ApiEr
     Ok(([kind, (started, app.started().to_string())], metrics::text(&app)))
 }
 
-/// Reads settings anew: keys, certificate, models. Without keys anybody could ask for it.
-async fn reload(State(app): State<App>) -> Result<axum::Json<Value>, ApiError> {
-    if app.keys().is_empty() || !app.can_reload() {
+/// Reads settings anew: keys, certificate, models. Without keys of admins anybody could ask for it.
+async fn reload(State(app): State<App>, asker: Asker) -> Result<axum::Json<Value>, ApiError> {
+    if app.admin_keys().is_empty() || !app.can_reload() {
         return Err(ApiError::new(Kind::NotFound, "there is no such route"));
     }
+    app.check_admin(&asker)?;
     let text = "some settings could not be read and are as before: the server's log says which";
     let reloaded = app.reload().await;
     reloaded.map_err(|_| ApiError::new(Kind::Internal, text))?;

@@ -32,6 +32,7 @@ struct Shared {
     /// As the server was started; keys and certificate may be others since.
     options: ServerOptions,
     keys: ArcSwap<Keys>,
+    admin_keys: ArcSwap<Keys>,
     tls: ArcSwapOption<Tls>,
     reload: OnceLock<Reload>,
     /// One reload at a time.
@@ -62,6 +63,11 @@ pub enum StartError {
         "{0} can be reached from other machines, and there are no keys: give a file of keys, listen on 127.0.0.1, or allow requests without keys"
     )]
     NoKeys(SocketAddr),
+    /// The slots could be asked for by nobody.
+    #[error(
+        "the server has keys, and shows its slots to admins only: give a file of their keys, or do not show the slots"
+    )]
+    NoAdmin,
     /// No model was given.
     #[error("there is no model to serve")]
     NoModel,
@@ -93,6 +99,8 @@ pub enum ChangeError {
 pub(crate) struct Asker {
     /// The owner of a key; `None` where there are no keys.
     pub(crate) owner: Option<String>,
+    /// The key is an admin's.
+    pub(crate) is_admin: bool,
     /// Whose requests take turns with those of others: the owner, or where there are no keys the network address.
     pub(crate) client: String,
     /// A POST has one.
@@ -133,6 +141,7 @@ impl App {
         }
         Ok(Self(Arc::new(Shared {
             keys: ArcSwap::from_pointee(options.keys.clone()),
+            admin_keys: ArcSwap::from_pointee(options.admin_keys.clone()),
             tls: ArcSwapOption::from_pointee(options.tls.clone()),
             reload: OnceLock::new(),
             reloading: Mutex::default(),
@@ -157,6 +166,24 @@ impl App {
         self.0.keys.load_full()
     }
 
+    /// The keys of admins now.
+    pub(crate) fn admin_keys(&self) -> Arc<Keys> {
+        self.0.admin_keys.load_full()
+    }
+
+    /// Refuses a route for admins to others. A server without any keys has no admins: whoever reaches it may ask.
+    pub(crate) fn check_admin(&self, asker: &Asker) -> Result<(), ApiError> {
+        if asker.is_admin || (self.keys().is_empty() && self.admin_keys().is_empty()) {
+            return Ok(());
+        }
+        let text = "this route is for admins: ask with one of their keys (--admin-keys names the file)";
+        let kind = match asker.owner {
+            Some(_) => Kind::Forbidden,
+            None => Kind::Unauthorized,
+        };
+        Err(ApiError::new(kind, text))
+    }
+
     /// Takes other keys for the next requests. Answers that run go on.
     ///
     /// # Errors
@@ -166,6 +193,18 @@ impl App {
             return Err(ChangeError::NoKeys);
         }
         self.0.keys.store(Arc::new(keys));
+        Ok(())
+    }
+
+    /// Takes other keys of admins for the next requests.
+    ///
+    /// # Errors
+    /// [`ChangeError::NoKeys`] for none.
+    pub fn set_admin_keys(&self, keys: Keys) -> Result<(), ChangeError> {
+        if keys.is_empty() {
+            return Err(ChangeError::NoKeys);
+        }
+        self.0.admin_keys.store(Arc::new(keys));
         Ok(())
     }
 
@@ -195,7 +234,7 @@ impl App {
         Ok(())
     }
 
-    /// Sets once what [`Self::reload`] does: reads files anew and calls the setters. `POST /admin/reload` calls it, too, if there are keys.
+    /// Sets once what [`Self::reload`] does: reads files anew and calls the setters. `POST /admin/reload` calls it, too, if there are keys of admins.
     pub fn on_reload(&self, reload: impl Fn(&Self) -> Result<(), String> + Send + Sync + 'static) {
         let _ = self.0.reload.set(Box::new(reload));
     }

@@ -32,6 +32,9 @@ pub(crate) fn check_address(options: &ServerOptions, keys: &Keys, address: Socke
 /// Checks the options that this module reads.
 pub(crate) fn check(options: &ServerOptions) -> Result<(), StartError> {
     check_address(options, &options.keys, options.listen)?;
+    if options.slots && !options.keys.is_empty() && options.admin_keys.is_empty() {
+        return Err(StartError::NoAdmin);
+    }
     for host in &options.hosts {
         let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b':' | b'[' | b']');
         // The port of a Host header is not looked at.
@@ -189,10 +192,11 @@ fn examine(options: &ServerOptions, request: &Request) -> Result<Allowed, ApiErr
 
 /// Says who asks, and takes a place for a POST: its body is read, and what is in it is worked on, only then.
 fn admit(app: &App, request: &Request) -> Result<Asker, ApiError> {
-    let owner = owner(&app.keys(), request)?;
+    let (owner, is_admin) = owner(&app.keys(), &app.admin_keys(), request)?;
     let mut asker = Asker {
         client: owner.clone().unwrap_or_else(|| client(request)),
         owner,
+        is_admin,
         place: None,
     };
     if request.method() == Method::POST {
@@ -216,18 +220,23 @@ fn client(request: &Request) -> String {
     }
 }
 
-/// The owner of the request's key; `None` if there are no keys, or the route needs none.
-fn owner(keys: &Keys, request: &Request) -> Result<Option<String>, ApiError> {
-    if keys.is_empty() {
-        return Ok(None);
+/// The owner of the request's key, and whether it is an admin's. There is no owner if there are no keys, or the route needs none.
+fn owner(keys: &Keys, admin_keys: &Keys, request: &Request) -> Result<(Option<String>, bool), ApiError> {
+    if keys.is_empty() && admin_keys.is_empty() {
+        return Ok((None, false));
     }
-    match key(request.headers())? {
-        Some(key) => match keys.owner(key) {
-            Some(owner) => Ok(Some(owner.to_owned())),
-            None => Err(ApiError::new(Kind::Unauthorized, "Invalid API Key")),
-        },
-        None if OPEN.contains(&request.uri().path()) || page::is_file(request.uri().path()) => Ok(None),
-        None => Err(ApiError::new(
+    let key = key(request.headers())?;
+    // Both files are looked through, whichever has the key.
+    let (owner, admin) = key.map_or((None, None), |key| (keys.owner(key), admin_keys.owner(key)));
+    match (key, owner, admin) {
+        // No name of the other file has a colon: admins share turns and cache with nobody else.
+        (_, _, Some(admin)) => Ok((Some(format!("admin:{admin}")), true)),
+        (_, Some(owner), None) => Ok((Some(owner.to_owned()), false)),
+        // Everybody may ask what is not for admins.
+        _ if keys.is_empty() => Ok((None, false)),
+        (Some(_), None, None) => Err(ApiError::new(Kind::Unauthorized, "Invalid API Key")),
+        (None, ..) if OPEN.contains(&request.uri().path()) || page::is_file(request.uri().path()) => Ok((None, false)),
+        (None, ..) => Err(ApiError::new(
             Kind::Unauthorized,
             "Invalid API Key: send Authorization: Bearer KEY, or x-api-key",
         )),

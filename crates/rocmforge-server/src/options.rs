@@ -15,6 +15,8 @@ pub struct ServerOptions {
     pub listen: SocketAddr,
     /// Who may ask. An address that other machines reach needs keys, unless `allow_without_keys` is set.
     pub keys: Keys,
+    /// Keys that may do all that others may, and may also ask the routes for admins: `/slots` and `POST /admin/reload`.
+    pub admin_keys: Keys,
     /// The certificate with which it speaks HTTPS only; `None`: HTTP only.
     pub tls: Option<Tls>,
     /// Serves other machines without keys.
@@ -29,9 +31,13 @@ pub struct ServerOptions {
     pub keep_alive: Option<Duration>,
     /// Fields that requests have unless they say otherwise, such as `{"temperature": 0.2}`.
     pub defaults: Map<String, Value>,
-    /// Shows `/metrics`.
+    /// Shows `/metrics`: sums over all requests, to all who may ask.
     pub metrics: bool,
-    /// Shows `/slots`: how many requests run, to all who may ask.
+    /// Shows the page at `/`.
+    pub page: bool,
+    /// Shows `GET /props`: a model's template and the settings of requests that name none, to all who may ask.
+    pub props: bool,
+    /// Shows `/slots`: how many requests run. Where there are keys, an admin's is asked for.
     pub slots: bool,
     /// How much a request may ask for.
     pub limits: Limits,
@@ -42,6 +48,7 @@ impl Default for ServerOptions {
         Self {
             listen: (Ipv4Addr::LOCALHOST, 8080).into(),
             keys: Keys::default(),
+            admin_keys: Keys::default(),
             tls: None,
             allow_without_keys: false,
             hosts: Vec::new(),
@@ -50,6 +57,8 @@ impl Default for ServerOptions {
             keep_alive: None,
             defaults: Map::new(),
             metrics: true,
+            page: true,
+            props: true,
             slots: false,
             limits: Limits::default(),
         }

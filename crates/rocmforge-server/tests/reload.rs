@@ -16,6 +16,8 @@ use tower::ServiceExt;
 
 const OLD: &str = "0123456789abcdef";
 const NEW: &str = "fedcba9876543210";
+const ADMIN: &str = "00112233445566778899";
+const NEW_ADMIN: &str = "99887766554433221100";
 
 fn keys(key: &str) -> Keys {
     Keys::parse(key).expect("a key")
@@ -136,7 +138,7 @@ async fn models_that_are_as_before_stay_and_the_others_go_after_their_answers() 
 }
 
 #[tokio::test]
-async fn the_route_that_reloads_needs_keys() {
+async fn the_route_that_reloads_needs_keys_of_admins() {
     let calls = Arc::<AtomicUsize>::default();
     for options in [
         ServerOptions::default(),
@@ -144,29 +146,38 @@ async fn the_route_that_reloads_needs_keys() {
             keys: keys(OLD),
             ..ServerOptions::default()
         },
+        ServerOptions {
+            keys: keys(OLD),
+            admin_keys: keys(ADMIN),
+            ..ServerOptions::default()
+        },
     ] {
-        let has_keys = !options.keys.is_empty();
+        let has_admins = !options.admin_keys.is_empty();
         let app = app_of(options, &["tiny"], &Tiny::default());
         let of_app = Arc::clone(&calls);
         app.on_reload(move |app| {
             if of_app.fetch_add(1, Ordering::SeqCst) > 0 {
                 return Err("/srv/keys: no such file".to_owned());
             }
-            app.set_keys(keys(NEW)).map_err(|error| error.to_string())
+            app.set_keys(keys(NEW)).map_err(|error| error.to_string())?;
+            app.set_admin_keys(keys(NEW_ADMIN)).map_err(|error| error.to_string())
         });
         let ask = |key: &'static str| {
             let asked = request("POST", "/admin/reload").header("x-api-key", key);
             send(&app, asked.body(Body::empty()).expect("a request"))
         };
-        if !has_keys {
+        if !has_admins {
             assert_eq!(ask(OLD).await.0, StatusCode::NOT_FOUND);
             assert_eq!(calls.load(Ordering::SeqCst), 0);
             continue;
         }
-        assert_eq!(ask(NEW).await.0, StatusCode::UNAUTHORIZED);
-        assert_eq!(ask(OLD).await.0, StatusCode::OK);
-        assert_eq!(ask(OLD).await.0, StatusCode::UNAUTHORIZED, "the keys have changed");
-        let (status, _, body) = ask(NEW).await;
+        assert_eq!(ask(NEW_ADMIN).await.0, StatusCode::UNAUTHORIZED);
+        assert_eq!(ask(OLD).await.0, StatusCode::FORBIDDEN, "no admin's");
+        assert_eq!(calls.load(Ordering::SeqCst), 0);
+        assert_eq!(ask(ADMIN).await.0, StatusCode::OK);
+        assert_eq!(ask(ADMIN).await.0, StatusCode::UNAUTHORIZED, "the keys have changed");
+        assert_eq!(ask(NEW).await.0, StatusCode::FORBIDDEN, "no admin's");
+        let (status, _, body) = ask(NEW_ADMIN).await;
         assert_eq!(status, StatusCode::INTERNAL_SERVER_ERROR);
         assert!(!String::from_utf8_lossy(&body).contains("srv"), "no path");
     }

@@ -630,27 +630,6 @@ async fn one_key_does_not_take_all_places() {
     assert_eq!(ask(OTHER_KEY, 2).await.0, StatusCode::OK);
 }
 
-#[tokio::test]
-async fn beginnings_of_prompts_are_shared_within_a_key_only() {
-    let app = app(with_keys());
-    let ask = |key: &'static str| {
-        let prompt: Vec<u32> = (1..60).collect();
-        let body = json!({"prompt": prompt, "max_tokens": 1}).to_string();
-        let request = request("POST", "/v1/completions").header("content-type", "application/json");
-        let request = request.header("authorization", format!("Bearer {key}"));
-        let answer = send(&app, request.body(Body::from(body)).expect("a request"));
-        async move {
-            let answer: Value = serde_json::from_slice(&answer.await.2).expect("JSON");
-            answer["usage"]["prompt_tokens_details"]["cached_tokens"]
-                .as_u64()
-                .expect("a number")
-        }
-    };
-    assert_eq!(ask(KEY).await, 0);
-    assert!(ask(KEY).await > 0, "its own");
-    assert_eq!(ask(OTHER_KEY).await, 0, "another's");
-}
-
 #[test]
 fn an_ending_server_finishes_its_answers_and_takes_no_more() {
     let mut server = Running::start(ServerOptions::default());

@@ -1,4 +1,4 @@
-//! Faults in the middle, figures, and forms of answers.
+//! Faults and panics in the middle, keys, addresses in requests, figures, and forms of answers.
 
 mod common;
 
@@ -8,4 +8,5 @@ mod suite {
     mod faults;
     mod figures;
     mod forms;
+    mod keys;
 }

@@ -108,9 +108,9 @@ impl Route {
         match self.answer {
             Answer::Refused(status) => statuses.push(status),
             Answer::Json(_) | Answer::Stream(..) => statuses.push(500),
-            Answer::Switched(_) => statuses.push(501),
-            // One of them may be switched off, and one says whether the server ends.
-            Answer::Text(_) => statuses.extend([500, 501, 503]),
+            Answer::Switched(_) => statuses.extend([500, 501]),
+            // The page and the metrics may be switched off, and one says whether the server ends.
+            Answer::Text(_) => statuses.extend([404, 500, 501, 503]),
             Answer::Health(_) => {}
         }
         if !self.query.is_empty() {

@@ -51,7 +51,7 @@ pub(crate) fn described() -> Vec<Route> {
                 tag,
                 "/props",
                 "What a model is, and its settings.",
-                Answer::Json(answers::props),
+                Answer::Switched(answers::props),
             )
         },
         Route::get(tag, "/slots", "Places of requests.", Answer::Switched(answers::slots)),

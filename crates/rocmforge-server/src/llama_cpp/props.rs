@@ -7,7 +7,7 @@ use rocmforge_models::generate::Request;
 use serde_json::{Value, json};
 
 use super::completion::settings;
-use crate::app::App;
+use crate::app::{App, Asker};
 use crate::error::{ApiError, Kind};
 use crate::fields::Fields;
 use crate::sampler;
@@ -25,6 +25,9 @@ pub(crate) fn named_model(query: &str) -> Result<Option<String>, ApiError> {
 
 /// The model (`?model=NAME` where there are several) and the settings of requests that name none. It loads nothing.
 pub(super) async fn show(State(app): State<App>, RawQuery(query): RawQuery) -> Result<Json<Value>, ApiError> {
+    if !app.options().props {
+        return Err(ApiError::new(Kind::NotThere, "this server does not show its settings"));
+    }
     let query = query.unwrap_or_default();
     let entry = app.registry().find(named_model(&query)?.as_deref())?;
     let props = entry.look(|loaded, _| {
@@ -58,10 +61,11 @@ pub(super) async fn show(State(app): State<App>, RawQuery(query): RawQuery) -> R
 }
 
 /// Places of requests in the cache, and how many of them are taken. What users ask is not shown.
-pub(super) async fn slots(State(app): State<App>) -> Result<Json<Value>, ApiError> {
+pub(super) async fn slots(State(app): State<App>, asker: Asker) -> Result<Json<Value>, ApiError> {
     if !app.options().slots {
         return Err(ApiError::new(Kind::NotThere, "this server does not show its slots"));
     }
+    app.check_admin(&asker)?;
     let models = app.registry().entries().filter_map(|entry| {
         entry.look(|loaded, figures| {
             let slot = |id: usize| {

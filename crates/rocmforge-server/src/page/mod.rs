@@ -3,11 +3,13 @@
 mod memory;
 
 use axum::Router;
+use axum::extract::State;
 use axum::http::{HeaderValue, header};
 use axum::routing::get;
 
 use crate::app::App;
 use crate::description::{Answer, Route, answers};
+use crate::error::{ApiError, Kind};
 
 /// What a browser lets the page do: its own files and requests to its own server. A text of a model that a defect would turn into a part of the
 /// page could still not run, load or send anything.
@@ -47,7 +49,11 @@ pub(crate) fn routes() -> Router<App> {
             (header::CACHE_CONTROL, "no-cache"),
         ];
         let headers = headers.map(|(name, value)| (name, HeaderValue::from_static(value)));
-        router.route(path, get(move || async move { (headers, content) }))
+        let show = async move |State(app): State<App>| match app.options().page {
+            true => Ok((headers, content)),
+            false => Err(ApiError::new(Kind::NotFound, "this server has no page")),
+        };
+        router.route(path, get(show))
     };
     FILES
         .into_iter()
