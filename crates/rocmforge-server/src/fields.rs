@@ -195,6 +195,17 @@ impl FromRequest<App> for Fields {
                 "the body must be JSON: send Content-Type: application/json",
             ));
         }
+        // A small body could become a large one.
+        let encodings = request.headers().get_all(header::CONTENT_ENCODING);
+        if encodings
+            .iter()
+            .any(|given| !given.as_bytes().eq_ignore_ascii_case(b"identity"))
+        {
+            return Err(ApiError::new(
+                Kind::MediaType,
+                "the body must come as it is: nothing is decompressed, so send it without Content-Encoding",
+            ));
+        }
         let description = description::body(request.uri().path());
         let limits = &app.options().limits;
         let place = request

@@ -431,6 +431,43 @@ async fn bodies_are_bounded_in_bytes_and_depth() {
 }
 
 #[tokio::test]
+async fn compressed_bodies_are_refused() {
+    let app = app(ServerOptions::default());
+    let ask = async |path: &str, encodings: &[&'static [u8]]| {
+        let mut asked = request("POST", path).header("content-type", "application/json");
+        for encoding in encodings {
+            asked = asked.header("content-encoding", *encoding);
+        }
+        let body = "{\"model\": \"tiny\", \"prompt\": \"a\", \"max_tokens\": 1, \"stream\": false}";
+        let asked = asked.body(Body::from(body)).expect("a request");
+        let (status, _, answer) = send(&app, asked).await;
+        (status, String::from_utf8(answer).expect("UTF-8"))
+    };
+    for path in ["/v1/completions", "/api/generate"] {
+        for encodings in [
+            &[&b"gzip"[..]][..],
+            &[b"GZIP"],
+            &[b"deflate"],
+            &[b"br"],
+            &[b"zstd"],
+            &[b"identity, gzip"],
+            &[b"identity", b"gzip"],
+            &[b"gzip, gzip, gzip"],
+            &[b"\xff"],
+            &[b""],
+        ] {
+            let (status, answer) = ask(path, encodings).await;
+            assert_eq!(status, StatusCode::UNSUPPORTED_MEDIA_TYPE, "{encodings:?}: {answer}");
+            assert!(answer.contains("Content-Encoding"), "{answer}");
+        }
+        for encodings in [&[][..], &[&b"identity"[..]]] {
+            let (status, answer) = ask(path, encodings).await;
+            assert_eq!(status, StatusCode::OK, "{encodings:?}: {answer}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn an_answer_has_an_id_that_no_client_can_break() {
     let app = app(ServerOptions::default());
     let ask = |id: &'static [u8]| {
