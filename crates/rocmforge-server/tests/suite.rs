@@ -6,6 +6,7 @@ mod suite {
     mod context;
     mod ends;
     mod faults;
+    mod fetches;
     mod figures;
     mod forms;
     mod keys;
