@@ -10,4 +10,5 @@ mod suite {
     mod figures;
     mod forms;
     mod keys;
+    mod panics;
 }

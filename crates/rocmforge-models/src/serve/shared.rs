@@ -137,10 +137,11 @@ pub(super) struct StopAtEnd<'a, E: Reply>(pub(super) &'a Shared<E>);
 
 impl<E: Reply> Drop for StopAtEnd<'_, E> {
     fn drop(&mut self) {
+        // A step that panicked runs no more. The error of a request may be followed by another request at once, which must not find a device that
+        // does not answer.
+        self.0.lock().step_began = None;
         self.0.stop(&ServeError::Stopped);
-        let mut inside = self.0.lock();
-        (inside.is_over, inside.step_began) = (true, None);
-        drop(inside);
+        self.0.lock().is_over = true;
         self.0.changed.notify_all();
     }
 }
