@@ -294,7 +294,8 @@ fn reload(app: &App, args: &Arc<Args>, opened: &Opened, events: &Events) -> Resu
     ];
     let failed = parts.into_iter().filter_map(|(setting, read)| {
         let error = read.err()?;
-        tracing::error!(setting, %error, "cannot be reloaded: it stays as it was");
+        let error = error.to_string();
+        tracing::error!(setting, ?error, "cannot be reloaded: it stays as it was");
         Some(setting)
     });
     let failed: Vec<&str> = failed.collect();

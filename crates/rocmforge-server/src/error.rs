@@ -245,7 +245,8 @@ pub(crate) async fn write(request: Request, next: Next) -> Response {
     };
     body.read_rest();
     if error.kind == Kind::Internal {
-        tracing::error!(?path, message = %error.message, "request failed");
+        // Both may hold what the client sent: quoted, no control character of it reaches the log.
+        tracing::error!(?path, error = ?error.message, "request failed");
     }
     // What the guard and the framework have set stays, such as the origin that may read the answer.
     let mut headers = std::mem::take(response.headers_mut());

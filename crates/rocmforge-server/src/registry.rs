@@ -563,7 +563,8 @@ impl Registry {
                 Ok(loaded) => return Ok(self.start(entry, loaded, asked)),
                 Err(LoadError::NoRoom(_)) if self.unload_oldest().await => {}
                 Err(error) => {
-                    tracing::error!(model = %entry.name, %error, "cannot be loaded");
+                    // It may quote the file.
+                    tracing::error!(model = %entry.name, error = ?error.to_string(), "cannot be loaded");
                     // The words may hold paths of this machine; who runs the server reads them in the log.
                     let text = match error {
                         LoadError::NoRoom(_) => "the model does not fit into the memory that is left",
