@@ -105,6 +105,10 @@ impl Args {
 /// How long the end of the program waits for work on other threads.
 const LAST_WAIT: Duration = Duration::from_secs(5);
 
+/// Stack in bytes of the threads that read requests and load models, whatever the environment (`RUST_MIN_STACK`) says. JSON is at most 128
+/// deep; templates have a larger stack of their own.
+const STACK: usize = 2 << 20;
+
 /// A model of the command, loaded when it is asked for.
 struct Served {
     name: String,
@@ -158,7 +162,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let app = App::new(options, with_events(sources, &events))?;
     let of_reload = Arc::clone(&args);
     app.on_reload(move |app| reload(app, &of_reload, &opened, &events));
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .thread_stack_size(STACK)
+        .enable_all()
+        .build()?;
     let served: Result<(), Failure> = runtime.block_on(async {
         let listener = tokio::net::TcpListener::bind((args.host, args.port)).await;
         let listener = listener.map_err(|error| format!("cannot listen on {}:{}: {error}", args.host, args.port))?;
@@ -329,7 +336,7 @@ async fn reload_until_hangup(app: &App, hangup: &mut Signal, before: usize) {
 /// Drops a value on a thread of its own. Says whether that ended in time; if not, it goes on until the program ends.
 fn drop_within(value: impl Send + 'static, time: Duration) -> bool {
     let (ended, has_ended) = mpsc::channel();
-    let dropping = std::thread::Builder::new().spawn(move || {
+    let dropping = std::thread::Builder::new().stack_size(STACK).spawn(move || {
         drop(value);
         let _ = ended.send(());
     });

@@ -9,6 +9,9 @@ use std::time::{Duration, Instant};
 /// Below this many element visits another thread costs more than it saves (starting one takes some 5 us).
 pub(super) const WORTH_A_THREAD: usize = 32 * 1024;
 
+/// Stack of each thread in bytes, whatever the environment (`RUST_MIN_STACK`) says: what a program of any graph needs, of which no op recurses.
+const STACK: usize = 2 << 20;
+
 /// How long a thread without work looks for more before it sleeps. Waking it takes tens of microseconds, the op between two
 /// products of a model usually less; and a program that computes nothing must not keep a core busy.
 const SPIN: Duration = Duration::from_micros(100);
@@ -103,6 +106,7 @@ impl Threads {
     pub(super) fn new(count: usize) -> Self {
         let builder = rayon::ThreadPoolBuilder::new()
             .num_threads(count)
+            .stack_size(STACK)
             .thread_name(|index| format!("rocmforge-cpu-{index}"));
         let threads = (count > 1).then(|| builder.build().ok()).flatten();
         let alone = || Alone {

@@ -9,6 +9,9 @@ use super::options::ServeOptions;
 use super::shared::{Reply, Shared, State, StopAtEnd};
 use crate::ModelError;
 
+/// Stack of each thread in bytes, whatever the environment (`RUST_MIN_STACK`) or the system gives others.
+const STACK: usize = 2 << 20;
+
 /// Tells who starts a server that its engine is there, with what its handles need.
 pub(super) type Made<L> = Sender<Result<L, ServeError>>;
 
@@ -71,7 +74,7 @@ impl<E: Reply> Threads<E> {
     ) -> Result<(Self, L), ServeError> {
         let shared = Arc::new(Shared::new(options));
         let (made, is_made) = mpsc::channel();
-        let thread = |name: &str| std::thread::Builder::new().name(name.to_owned());
+        let thread = |name: &str| std::thread::Builder::new().name(name.to_owned()).stack_size(STACK);
         let no_thread = |error| ServeError::Thread(Arc::new(error));
         let of_worker = Arc::clone(&shared);
         let worker = thread("rocmforge-engine").spawn(move || {

@@ -18,6 +18,9 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 /// Most blocks whose events wait for the sockets' thread; more are lost, and said to be.
 const WAITING_BLOCKS: usize = 1 << 17;
 
+/// Stack in bytes of the sockets' thread, whatever the environment (`RUST_MIN_STACK`) says.
+const STACK: usize = 2 << 20;
+
 /// Where events go.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KvEventOptions {
@@ -81,7 +84,10 @@ impl KvEvents {
                 tracing::error!(%error, "events of the cache are sent no more");
             }
         };
-        let thread = std::thread::Builder::new().name("kv-events".to_owned()).spawn(run);
+        let thread = std::thread::Builder::new()
+            .name("kv-events".to_owned())
+            .stack_size(STACK)
+            .spawn(run);
         thread.map_err(failed("no thread".to_owned()))?;
         Ok(Self {
             commands,

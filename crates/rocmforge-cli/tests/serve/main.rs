@@ -1,5 +1,7 @@
 //! `serve` and `ps`: a server of a small random model, asked over HTTP, and its end.
 
+mod process;
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
