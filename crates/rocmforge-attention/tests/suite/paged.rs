@@ -556,6 +556,95 @@ fn a_state_is_written_beside_the_one_that_is_read() {
     assert_eq!(kv.free_blocks().0, [4]);
 }
 
+/// A prompt that is chosen to look like another shares the blocks before the first token in which they differ, and no more.
+#[test]
+fn near_equal_prefixes_share_only_what_is_equal() {
+    const BLOCK: usize = 4;
+    let mut kv = kv(64, BLOCK);
+    let key = PrefixKey::default();
+    let prompt: Vec<u32> = (0..17).map(|token| token * 0x0101_0101).collect();
+    let id = kv.add_sequence(&key, &prompt).unwrap().id;
+    kv.add(id, &prompt).unwrap();
+    kv.mark_written(id).unwrap();
+    let mut cached = |key: &PrefixKey, prompt: &[u32]| {
+        let added = kv.add_sequence(key, prompt).unwrap();
+        kv.remove(added.id).unwrap();
+        added.cached_tokens
+    };
+    assert_eq!(cached(&key, &prompt), 16);
+    for at in 0..prompt.len() {
+        let equal = at / BLOCK * BLOCK;
+        // One bit of one token, and all of its bytes moved by one.
+        let others = (0..u32::BITS).map(|bit| prompt[at] ^ (1 << bit));
+        for other in others.chain([prompt[at].wrapping_add(1), prompt[at] ^ u32::MAX]) {
+            let mut near = prompt.clone();
+            near[at] = other;
+            assert_eq!(cached(&key, &near), equal, "{other:x} at {at}");
+        }
+        // A token more, one less, and neighbours in each other's place.
+        let mut longer = prompt.clone();
+        longer.insert(at, 99);
+        assert_eq!(cached(&key, &longer), equal, "inserted at {at}");
+        let mut shorter = prompt.clone();
+        shorter.remove(at);
+        let most = (shorter.len() - 1) / BLOCK * BLOCK;
+        assert_eq!(cached(&key, &shorter), equal.min(most), "removed at {at}");
+        if at > 0 {
+            let mut swapped = prompt.clone();
+            swapped.swap(at - 1, at);
+            assert_eq!(cached(&key, &swapped), (at - 1) / BLOCK * BLOCK, "swapped at {at}");
+        }
+    }
+    // The later blocks alone, and blocks in another order.
+    assert_eq!(cached(&key, &prompt[BLOCK..]), 0);
+    let turned = [&prompt[BLOCK..2 * BLOCK], &prompt[..BLOCK], &prompt[2 * BLOCK..]].concat();
+    assert_eq!(cached(&key, &turned), 0);
+}
+
+/// Keys of which one is made of the parts of another, with the lengths and separators between them that a hash could have.
+#[test]
+fn near_equal_keys_share_nothing() {
+    let key = |adapter: &str, salt: &str| PrefixKey {
+        adapter: adapter.to_owned(),
+        salt: salt.to_owned(),
+    };
+    let length = "\u{1}\0\0\0\0\0\0\0";
+    let keys = [
+        key("", ""),
+        key("a", "b"),
+        key("b", "a"),
+        key("ab", ""),
+        key("", "ab"),
+        key("a", ""),
+        key("", "a"),
+        key("a\0", "b"),
+        key("a", "\0b"),
+        key("a\0b", ""),
+        key("", "a\0b"),
+        key(&format!("a{length}b"), ""),
+        key("", &format!("a{length}b")),
+        key("a", "b "),
+        key("a", "B"),
+        key("a", "\u{431}"),
+        key("", "\0"),
+        key("", "\0\0"),
+        key("", &"\0".repeat(32)),
+    ];
+    let mut kv = kv(200, 2);
+    let prompt = [1, 2, 3, 4, 5];
+    for key in &keys {
+        let added = kv.add_sequence(key, &prompt).unwrap();
+        assert_eq!(added.cached_tokens, 0, "{key:?}");
+        kv.add(added.id, &prompt).unwrap();
+        kv.mark_written(added.id).unwrap();
+        kv.remove(added.id).unwrap();
+        let again = kv.add_sequence(key, &prompt).unwrap();
+        assert_eq!(again.cached_tokens, 4, "{key:?}");
+        kv.remove(again.id).unwrap();
+    }
+    assert_eq!(kv.counts().evictions, 0, "all of them are kept");
+}
+
 #[test]
 fn sequences_of_different_keys_share_nothing() {
     let mut kv = kv(40, 2);
