@@ -54,6 +54,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         let name = &args.options.model;
         format!("{name} has no chat template: it was not trained for conversations; use `rocmforge run`")
     })?;
+    let template = template.with_dates();
     let chat = Chat { args, model, template };
     machine::run(&chat, &args.options.machine)
 }

@@ -12,6 +12,7 @@ use rocmforge::backend::HipBackend;
 use rocmforge::ggml::HipGgmlBackend;
 use rocmforge::memory::Bytes;
 use rocmforge::models::bert::{Bert, Embedder, EmbedderOptions};
+use rocmforge::models::chat::ChatTemplate;
 use rocmforge::models::generate::Generator;
 use rocmforge::models::serve::{EmbeddingOptions, EmbeddingServer, ServeOptions, Server};
 use rocmforge::models::{Engine, EngineOptions, MemoryPlan, Model, ModelError};
@@ -388,7 +389,7 @@ impl Source for Served {
             Err(ModelError::IsEncoder { architecture }) => return self.load_encoder(architecture),
             model => model?,
         };
-        let template = model.chat_template()?;
+        let template = model.chat_template()?.map(ChatTemplate::with_dates);
         let mut facts = Facts {
             trained_context: model.config().context,
             width: model.config().width,

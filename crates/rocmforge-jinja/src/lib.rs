@@ -48,6 +48,14 @@ pub use error::{Cause, Error};
 pub use input::{Input, Name};
 pub use meter::{MAX_BYTES, MAX_WORK, Used};
 
+/// A date or a time of day in UTC, as `strftime_now` of a template shows it.
+///
+/// # Errors
+/// A letter of the format that is not known.
+pub fn strftime(time: SystemTime, format: &str) -> Result<String, String> {
+    date::format(time, format)
+}
+
 /// Bytes of the stack for one parse or rendering. It is address space; of it only what is used becomes memory.
 const STACK: usize = 64 << 20;
 

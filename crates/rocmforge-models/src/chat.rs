@@ -27,7 +27,7 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use rocmforge_gguf::Metadata;
-use rocmforge_jinja::{Input, Template};
+use rocmforge_jinja::{Input, Template, strftime};
 
 pub use error::{ChatError, TemplateError};
 pub use message::{Content, Conversation, End, Message, Role, ToolCall};
@@ -56,6 +56,9 @@ const SPECIAL_TOKENS: [(&str, &str); 7] = [
     ("mask_token", "tokenizer.ggml.mask_token_id"),
 ];
 
+/// Variables of llama.cpp's templates with the date, and their forms. Some templates that ask for one show a day of 2024 if it is not given.
+const DATES: [(&str, &str); 2] = [("date_string", "%d %b %Y"), ("datetime", "%b %d %Y")];
+
 type Clock = Box<dyn Fn() -> SystemTime + Send + Sync>;
 
 /// A chat template.
@@ -63,6 +66,7 @@ pub struct ChatTemplate {
     template: Template,
     source: String,
     clock: Clock,
+    has_dates: bool,
     tokens: Vec<(&'static str, String)>,
     variables: Vec<(String, serde_json::Value)>,
 }
@@ -106,6 +110,7 @@ impl ChatTemplate {
             template: template.map_err(|error| ChatError::of_template(error, ChatError::Parse))?,
             source: source.to_owned(),
             clock: Box::new(SystemTime::now),
+            has_dates: false,
             tokens,
             variables: Vec::new(),
         })
@@ -163,6 +168,14 @@ impl ChatTemplate {
     #[must_use]
     pub fn with_clock(mut self, clock: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
         self.clock = Box::new(clock);
+        self
+    }
+
+    /// Gives the template today's date in UTC, as `date_string` (01 Feb 2025) and `datetime` (Feb 01 2025), which llama.cpp does and transformers does
+    /// not. One of the same name in [`Conversation::variables`] takes its place.
+    #[must_use]
+    pub const fn with_dates(mut self) -> Self {
+        self.has_dates = true;
         self
     }
 
@@ -233,6 +246,14 @@ impl ChatTemplate {
         let mut given: Vec<(&str, Input<'_>)> = Vec::new();
         for (name, text) in &self.tokens {
             given.push((*name, Input::own(text)));
+        }
+        if self.has_dates {
+            let now = (self.clock)();
+            for (name, format) in DATES {
+                // Both formats are known.
+                let text = strftime(now, format).unwrap_or_default();
+                given.push((name, Input::Own(text.into())));
+            }
         }
         let own = self.variables.iter().map(|(name, value)| (name.as_str(), value));
         let further = conversation.variables.iter().map(|(name, value)| (*name, value));

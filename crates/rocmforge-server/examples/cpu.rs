@@ -106,6 +106,7 @@ impl Source for Args {
             }
             None => model.chat_template()?,
         };
+        let template = template.map(ChatTemplate::with_dates);
         let config = model.config();
         let facts = Facts {
             context: self.ctx.map_or(config.context, |ctx| ctx.min(config.context)),

@@ -2,6 +2,7 @@
 //! `chat_python`, their limits are in the target `chat_limits`.
 
 use std::path::Path;
+use std::time::{Duration, UNIX_EPOCH};
 
 use rocmforge_gguf::Gguf;
 use rocmforge_models::chat::{ChatError, ChatTemplate, Content, Conversation, End, MAX_WORK, Message, Role, ToolCall};
@@ -23,6 +24,23 @@ fn call(arguments: serde_json::Value) -> Message {
         }],
         ..Message::new(Role::Assistant, Content::Absent)
     }
+}
+
+#[test]
+fn dates_are_variables_where_the_program_gives_them() {
+    // As the templates of Llama 3 and Firefunction ask for them.
+    let source = "{{ date_string | default('26 Jul 2024') }} {{ datetime | default('none') }}";
+    // 2025-02-01.
+    let template = || {
+        let template = ChatTemplate::new(source, None, None).expect("a template");
+        template.with_clock(|| UNIX_EPOCH + Duration::from_secs(1_738_368_000))
+    };
+    let conversation = Conversation::new(&[]);
+    let text = |template: ChatTemplate| template.render(&conversation).expect("renders");
+    assert_eq!(text(template()), "26 Jul 2024 none");
+    assert_eq!(text(template().with_dates()), "01 Feb 2025 Feb 01 2025");
+    let own = template().with_dates().with_variable("date_string", "today".into());
+    assert_eq!(text(own), "today Feb 01 2025");
 }
 
 #[test]
