@@ -18,11 +18,15 @@ use std::sync::Arc;
 pub struct Kernels {
     shared: Arc<Shared>,
     observer: Option<Observer>,
+    choice: Option<Choice>,
     prepares: bool,
 }
 
 /// Sees each launch before it is enqueued.
 type Observer = Arc<dyn Fn(&Launched) + Send + Sync>;
+
+/// Says which launches are enqueued.
+type Choice = Arc<dyn Fn(&Launched) -> bool + Send + Sync>;
 
 struct Shared {
     backend: Arc<HipBackend>,
@@ -89,6 +93,7 @@ impl Kernels {
                 kernels: ArcSwap::default(),
             }),
             observer: None,
+            choice: None,
             prepares: false,
         })
     }
@@ -97,9 +102,19 @@ impl Kernels {
     #[must_use]
     pub fn observed(&self, observer: impl Fn(&Launched) + Send + Sync + 'static) -> Self {
         Self {
-            shared: Arc::clone(&self.shared),
             observer: Some(Arc::new(observer)),
             prepares: false,
+            ..self.clone()
+        }
+    }
+
+    /// The same kernels, of whose launches only those that `wanted` accepts are enqueued, and those that [prepare](Launched::prepares) operands. The others are
+    /// checked and observed, and leave their outputs as they are: a tool that counts one kernel does not wait for all.
+    #[must_use]
+    pub fn only(&self, wanted: impl Fn(&Launched) -> bool + Send + Sync + 'static) -> Self {
+        Self {
+            choice: Some(Arc::new(wanted)),
+            ..self.clone()
         }
     }
 
@@ -115,8 +130,16 @@ impl Kernels {
         self.prepares
     }
 
-    pub(crate) fn observer(&self) -> Option<&Observer> {
-        self.observer.as_ref()
+    /// Shows a launch to the observer, and says whether it is enqueued. It is made only where somebody looks at it.
+    pub(crate) fn accepts(&self, launched: impl FnOnce() -> Launched) -> bool {
+        if self.observer.is_none() && self.choice.is_none() {
+            return true;
+        }
+        let launched = launched();
+        if let Some(observer) = &self.observer {
+            observer(&launched);
+        }
+        launched.prepares || self.choice.as_ref().is_none_or(|wanted| wanted(&launched))
     }
 
     /// The backend they were loaded for.

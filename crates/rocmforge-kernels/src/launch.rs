@@ -363,16 +363,17 @@ impl<'k, 'a> Launch<'k, 'a> {
         (kernel, config): (&'static str, LaunchConfig),
     ) -> KernelResult<()> {
         self.apart()?;
-        if let Some(observer) = self.kernels.observer() {
-            observer(&Launched {
-                op: self.check.0,
-                family,
-                kernel,
-                grid: config.grid,
-                threads: config.block[0],
-                prepares: self.kernels.prepares(),
-                operands: self.operands.clone(),
-            });
+        let accepted = self.kernels.accepts(|| Launched {
+            op: self.check.0,
+            family,
+            kernel,
+            grid: config.grid,
+            threads: config.block[0],
+            prepares: self.kernels.prepares(),
+            operands: self.operands.clone(),
+        });
+        if !accepted {
+            return Ok(());
         }
         // SAFETY: a launcher states what its kernel accesses, as its source has it. Each operand has the elements of its shape or the extent of its
         // strides (`read`, `write` and their like), and each output is apart from the other operands or is one that the source allows (`apart`). Arguments are

@@ -1,14 +1,16 @@
 //! Choice of kernels: which rows `cargo xtask kernels counters NAME` prints, compares and writes.
 
 use crate::all_kernels;
+use rocmforge_kernels::Kernels;
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
+use std::sync::Arc;
 
 /// Names of kernels or families, with a space between them.
 const VARIABLE: &str = "ROCMFORGE_COUNTERS_KERNELS";
 
 /// The kernels that are looked at.
-pub(crate) struct Chosen(Option<BTreeSet<String>>);
+pub(crate) struct Chosen(Option<Arc<BTreeSet<String>>>);
 
 impl Chosen {
     /// Those that the environment names, or all.
@@ -29,16 +31,28 @@ impl Chosen {
                 return Err(format!("{name} is the name of no kernel and of no family, or it is named twice").into());
             }
         }
-        Ok(Self((!chosen.is_empty()).then_some(chosen)))
+        Ok(Self((!chosen.is_empty()).then(|| Arc::new(chosen))))
     }
 
     pub(crate) fn is_all(&self) -> bool {
         self.0.is_none()
     }
 
+    pub(crate) fn has(&self, kernel: &str) -> bool {
+        self.0.as_ref().is_none_or(|chosen| chosen.contains(kernel))
+    }
+
+    /// Kernels of which these alone are enqueued.
+    pub(crate) fn of_kernels(&self, kernels: &Kernels) -> Kernels {
+        match self.0.clone() {
+            Some(chosen) => kernels.only(move |launch| chosen.contains(launch.kernel)),
+            None => kernels.clone(),
+        }
+    }
+
     /// Leaves the rows of the chosen kernels.
     pub(crate) fn retain<T>(&self, rows: &mut BTreeMap<String, T>) {
-        rows.retain(|kernel, _| self.0.as_ref().is_none_or(|chosen| chosen.contains(kernel)));
+        rows.retain(|kernel, _| self.has(kernel));
     }
 
     /// The rows to write: the new ones, and beside those of chosen kernels what is committed.
