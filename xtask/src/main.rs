@@ -7,7 +7,8 @@
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use rocmforge_fetch_models as model;
-use rocmforge_gpu_test::workspace::{Workspace, root_at_run_time as workspace_root};
+use rocmforge_gpu_test::root_at_run_time as workspace_root;
+use rocmforge_gpu_test::workspace::Workspace;
 use rocmforge_gpu_test::{Outcome, bundle, cli, doctor, supervisor};
 use rocmforge_measure::{bench, compute_sanitizer};
 use std::process::ExitCode;

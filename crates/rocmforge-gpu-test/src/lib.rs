@@ -49,6 +49,7 @@ pub mod cli;
 pub mod doctor;
 #[cfg(feature = "supervisor")]
 mod helper;
+mod root;
 #[cfg(feature = "supervisor")]
 pub mod supervisor;
 #[cfg(feature = "supervisor")]
@@ -57,6 +58,8 @@ mod test_binary;
 mod text;
 #[cfg(feature = "supervisor")]
 pub mod workspace;
+
+pub use root::root_at_run_time;
 
 #[cfg(feature = "supervisor")]
 pub use rocmforge_machine::limited;

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use rocmforge_gpu_test::root_at_run_time;
+
 pub use rocmforge_gpu_test::MODELS_VARIABLE;
 
 /// Where a file of a model lies, whether it is there or not: under the folder that [`MODELS_VARIABLE`] names, or under
@@ -9,10 +11,7 @@ pub use rocmforge_gpu_test::MODELS_VARIABLE;
 #[must_use]
 pub fn test_model_path(file: impl AsRef<Path>) -> PathBuf {
     let given = std::env::var_os(MODELS_VARIABLE).filter(|value| !value.is_empty());
-    let folder = given.map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/models"),
-        PathBuf::from,
-    );
+    let folder = given.map_or_else(|| root_at_run_time().join("target/models"), PathBuf::from);
     folder.join(file)
 }
 
@@ -44,7 +43,7 @@ mod tests {
 
     #[test]
     fn test_test_model_path_default() {
-        let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let workspace = root_at_run_time();
         assert!(workspace.join("Cargo.lock").exists(), "{}", workspace.display());
         let expected = workspace.join("target/models").join(FILE);
         for variable in [None, Some("")] {

@@ -6,4 +6,4 @@
 pub mod bench;
 pub mod compute_sanitizer;
 
-use rocmforge_gpu_test::workspace::root_at_run_time as workspace_root;
+use rocmforge_gpu_test::root_at_run_time as workspace_root;

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use manifest::{MANIFEST, Manifest};
 pub use program::ModelError;
-use rocmforge_gpu_test::workspace::root_at_run_time as workspace_root;
+use rocmforge_gpu_test::root_at_run_time as workspace_root;
 use rocmforge_gpu_test::{MODELS_VARIABLE, Outcome, say, tell};
 pub use table::Model;
 use table::Row;
