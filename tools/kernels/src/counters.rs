@@ -1,7 +1,7 @@
-//! `kernels counters` and `kernels roofline`: tests of `rocmforge-kernels` that print.
+//! `kernels test`, `kernels counters` and `kernels roofline`: tests of `rocmforge-kernels`.
 
 use crate::cargo;
-use rocmforge_gpu_test::Outcome;
+use rocmforge_gpu_test::{Outcome, say};
 
 /// Counts what kernels ask of a card, and the bytes of those that are bound by memory, against the committed bounds. Of all kernels, or those of these
 /// names or families.
@@ -18,10 +18,38 @@ pub(crate) fn check(names: &[String], bless: bool) -> Outcome {
         &[
             "every_kernel_is_within_its_bounds",
             "memory_bound_kernels_move_few_bytes_beyond_the_fewest",
+            "the_table_has_a_row_of_every_kernel",
         ],
         &env,
-        "a kernel is outside its bounds; it is named above",
+        "a kernel is outside its bounds, or the table of kernels is not up to date; which one is said above",
     )
+}
+
+/// Compares the kernels of these launchers, or all, with their definitions on both simulated cards.
+pub(crate) fn test(launchers: &[String]) -> Outcome {
+    let launchers = launchers.join(" ");
+    for card in ["sim:gfx1100", "sim:gfx1201"] {
+        let mut cargo = cargo();
+        cargo.args([
+            "test",
+            "--quiet",
+            "--package",
+            "rocmforge-kernels",
+            "--test",
+            "gpu",
+            "--",
+            "declared",
+        ]);
+        cargo.env("ROCMFORGE_DEVICE", card);
+        if !launchers.is_empty() {
+            cargo.env("ROCMFORGE_DECLARED", &launchers);
+        }
+        say!("on {card}");
+        if !cargo.status()?.success() {
+            return Err("a kernel is not as it is declared; it is named above".into());
+        }
+    }
+    Ok(())
 }
 
 /// Prints which limit of a card each kernel meets first.

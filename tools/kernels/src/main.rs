@@ -25,7 +25,7 @@ mod targets;
 
 use clap::Parser;
 use error::{KernelsError, at};
-use rocmforge_gpu_test::workspace::root_at_run_time as workspace_root;
+use rocmforge_gpu_test::root_at_run_time as workspace_root;
 use rocmforge_gpu_test::{Outcome, cli};
 use std::path::Path;
 use std::process::{Command as Process, ExitCode};
@@ -72,18 +72,23 @@ enum Command {
         #[arg(long)]
         strict: bool,
     },
-    /// Makes a kernel to start from: source, launcher, reference, test, benchmark and counters.
+    /// Makes a kernel to start from: its source, and its declaration with the definition in f64. Launcher, tests, bounds and benchmark follow from these.
     New {
         /// Its name, which is also its family's: lower-case letters, digits and `_`.
         name: String,
     },
+    /// Compares kernels with their definitions at all dimensions that their declarations test, on both simulated cards.
+    Test {
+        /// Launchers, as their declarations name them. Default: all.
+        launcher: Vec<String>,
+    },
     /// Runs every kernel at fixed shapes on a simulated gfx1100 and prints what it asks of the card; then those that are bound by
     /// memory on gfx1100 and gfx1201, and prints their bytes beside the fewest. Fails when a bound in kernels/counters.txt or
-    /// kernels/bytes.txt is passed.
+    /// kernels/bytes.txt is passed, or the table in kernels/README.md is not that of the declarations.
     Counters {
         /// Prints, compares and writes these alone: names of kernels or of families.
         kernel: Vec<String>,
-        /// Writes the bounds: what is counted now.
+        /// Writes the bounds, which is what is counted now, and the table.
         #[arg(long)]
         bless: bool,
     },
@@ -134,6 +139,7 @@ fn run(command: Command) -> Outcome {
             strict,
         })?,
         Command::New { name } => skeleton::make(&name)?,
+        Command::Test { launcher } => counters::test(&launcher)?,
         Command::Counters { kernel, bless } => counters::check(&kernel, bless)?,
         Command::Roofline => counters::roofline()?,
         Command::Ptxas { arch } => ptxas::table(arch)?,

@@ -1,7 +1,7 @@
-//! `kernels new NAME`: a kernel to start from, in all the places a kernel has, with a formula that works.
+//! `kernels new NAME`: a kernel to start from, with a formula that works: its source and its declaration.
 //!
-//! The templates in `skeleton/` become files; each list that names every kernel gets a line. Everything is made in memory first, so
-//! that a name which is taken or a list that cannot be found changes nothing.
+//! The templates in `skeleton/` become files, and `ops/mod.rs` names the new module and its declarations. Tests, bounds, the benchmark and the table of kernels
+//! follow from the declaration. Everything is made in memory first, so that a name which is taken or a list that cannot be found changes nothing.
 
 use crate::{KernelsError, read, workspace_root, write};
 use rocmforge_gpu_test::say;
@@ -18,19 +18,11 @@ const FILES: [(&str, &str); 2] = [
     ),
 ];
 
-enum Place {
-    /// In the order of names, among the lines with this beginning and this end.
-    Sorted(&'static str, &'static str),
-    /// Behind the line with this text.
-    Behind(&'static str),
-}
-
-/// The lines for lists: the file, the line and its place.
+/// The lines for lists, each in the order of names among the lines with a beginning and an end: the file, the line, the beginning and the end.
 #[rustfmt::skip]
-const ENTRIES: [(&str, &str, Place); 3] = [
-    ("crates/rocmforge-kernels/src/ops/mod.rs", "mod NAME;", Place::Sorted("mod ", ";")),
-    ("crates/rocmforge-kernels/src/ops/mod.rs", "    NAME::DECLARED,", Place::Sorted("    ", "::DECLARED,")),
-    ("kernels/README.md", "| NAME `NAME` | x, y, u64 n, f32 factor | flat | factor * x; in place allowed |", Place::Behind("|---|---|---|---|")),
+const ENTRIES: [(&str, &str, &str, &str); 2] = [
+    ("crates/rocmforge-kernels/src/ops/mod.rs", "mod NAME;", "mod ", ";"),
+    ("crates/rocmforge-kernels/src/ops/mod.rs", "    NAME::DECLARED,", "    ", "::DECLARED,"),
 ];
 
 /// Makes the files and the lines.
@@ -48,9 +40,9 @@ pub(crate) fn make(name: &str) -> Result<(), KernelsError> {
         "  cargo xtask kernels build {name} --arch gfx1100 --arch gfx1201   compiles it for the simulated cards (clang {})",
         crate::compile::PINNED
     );
-    say!("  cargo test -p rocmforge-kernels --test gpu declared");
-    say!("  cargo xtask kernels counters {name} --bless   writes its bounds");
+    say!("  cargo xtask kernels test {name}        compares it with its definition on both simulated cards");
     say!("  cargo xtask kernels build              compiles it for all targets");
+    say!("  cargo xtask kernels counters {name} --bless   writes its bounds and its row in kernels/README.md");
     say!("A kernel that is not for all targets is stated in tools/kernels/src/targets.rs.");
     Ok(())
 }
@@ -80,7 +72,7 @@ fn plan(root: &Path, name: &str) -> Result<Vec<(PathBuf, String)>, KernelsError>
         }
         changes.push((path, template.replace("NAME", name)));
     }
-    for (file, line, place) in &ENTRIES {
+    for (file, line, beginning, end) in ENTRIES {
         let path = root.join(file);
         let known = changes.iter().position(|(other, _)| *other == path);
         let text = match known {
@@ -88,7 +80,7 @@ fn plan(root: &Path, name: &str) -> Result<Vec<(PathBuf, String)>, KernelsError>
             None => String::from_utf8_lossy(&read(&path)?).into_owned(),
         };
         let line = line.replace("NAME", name);
-        let new = insert(&text, &line, place)
+        let new = insert(&text, &line, [beginning, end])
             .ok_or_else(|| refused(format!("{} has no place for `{}`", path.display(), line.trim())))?;
         match known {
             Some(at) => changes[at].1 = new,
@@ -107,24 +99,18 @@ fn launchers(folder: &Path) -> Result<String, KernelsError> {
     Ok(text)
 }
 
-/// The text with one more line; `None` if it has no place for it, or the line already.
-fn insert(text: &str, line: &str, place: &Place) -> Option<String> {
+/// The text with one more line; `None` if it has no list of such lines, or the line already.
+fn insert(text: &str, line: &str, [beginning, end]: [&str; 2]) -> Option<String> {
     let mut lines: Vec<&str> = text.lines().collect();
     if lines.contains(&line) {
         return None;
     }
-    let at = match place {
-        Place::Behind(other) => lines.iter().position(|l| l == other)? + 1,
-        Place::Sorted(beginning, end) => {
-            // The last list without an empty line in it.
-            let listed = |l: &&str| l.starts_with(beginning) && l.ends_with(end);
-            let last = lines.iter().rposition(listed)?;
-            let backwards = lines[..=last].iter().rev();
-            let list = backwards.take_while(|l| listed(l)).count();
-            let first = last + 1 - list;
-            first + lines[first..=last].iter().filter(|l| **l < line).count()
-        }
-    };
+    // The last list without an empty line in it.
+    let listed = |l: &&str| l.starts_with(beginning) && l.ends_with(end);
+    let last = lines.iter().rposition(listed)?;
+    let list = lines[..=last].iter().rev().take_while(|l| listed(l)).count();
+    let first = last + 1 - list;
+    let at = first + lines[first..=last].iter().filter(|l| **l < line).count();
     lines.insert(at, line);
     Some(lines.join("\n") + "\n")
 }
@@ -136,7 +122,7 @@ mod tests {
     #[test]
     fn every_place_of_this_workspace_is_found() {
         let changes = plan(workspace_root(), "zz_new").unwrap();
-        assert_eq!(changes.len(), FILES.len() + 2);
+        assert_eq!(changes.len(), FILES.len() + 1);
         for (path, text) in &changes {
             assert!(text.contains("zz_new") && !text.contains("NAME"), "{}", path.display());
             let mut without: Vec<&str> = text.lines().filter(|line| !line.contains("zz_new")).collect();
@@ -166,11 +152,11 @@ mod tests {
     #[test]
     fn a_line_comes_in_the_order_of_names() {
         let text = "mod support;\n\nmod b;\nmod d;\n\nfn f() {}\n";
-        let sorted = |line| insert(text, line, &Place::Sorted("mod ", ";"));
+        let sorted = |line| insert(text, line, ["mod ", ";"]);
         assert_eq!(sorted("mod c;").unwrap(), text.replace("mod d;", "mod c;\nmod d;"));
         assert_eq!(sorted("mod a;").unwrap(), text.replace("mod b;", "mod a;\nmod b;"));
         assert_eq!(sorted("mod e;").unwrap(), text.replace("mod d;", "mod d;\nmod e;"));
         assert_eq!(sorted("mod b;"), None);
-        assert_eq!(insert(text, "x", &Place::Behind("mod x;")), None);
+        assert_eq!(insert(text, "    x::DECLARED,", ["    ", "::DECLARED,"]), None);
     }
 }

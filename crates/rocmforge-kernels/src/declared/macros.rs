@@ -24,7 +24,7 @@
 /// * In `launch` and `with` the dimensions have the types that the kernel takes: u32, and u64 for a `count`. The numbers are the kernel's last arguments.
 macro_rules! kernel {
     (
-        $(#[$doc:meta])*
+        $(#[doc = $doc:literal])*
         $declared:ident: $name:ident in $family:literal
         $(reads $($input:ident [$($input_dim:ident),*] of $range:expr),+;)?
         $(indices $index:ident [$($index_dim:ident),*] below $below:ident;)?
@@ -39,7 +39,7 @@ macro_rules! kernel {
         tested $tested:expr; counted $counted:expr; moved $moved:expr, $again:expr; timed $timed:expr;
     ) => {
         impl $crate::Kernels {
-            $(#[$doc])*
+            $(#[doc = $doc])*
             ///
             /// # Errors
             ///
@@ -107,6 +107,19 @@ macro_rules! kernel {
             moved: $moved,
             again: $again,
             timed: $timed,
+            row: Some($crate::declared::Row {
+                family: $family,
+                arguments: concat!(
+                    $($(stringify!($input), ", ",)+)?
+                    $("u32* ", stringify!($index), ", ",)?
+                    stringify!($output)
+                    $(, ", u32 ", stringify!($with))*
+                    $($(, ", f32 ", stringify!($number))+)?
+                ),
+                long: concat!($(stringify!($count))?),
+                launch: stringify!($geometry),
+                computes: concat!($($doc, "\n"),*),
+            }),
         };
     };
     (@count $($token:tt)+) => { [$($crate::declared::kernel!(@one $token)),+].len() };

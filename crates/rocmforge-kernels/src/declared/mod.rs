@@ -1,7 +1,7 @@
 //! Kernels as they are declared: how each is called at given dimensions, what it must give, and at which dimensions it is tested, counted and timed.
 //!
-//! A declaration stands beside the launcher in `src/ops`. The tests of all kernels, the bounds of counters and bytes, and the benchmarks go through
-//! [`all`]: a kernel that is declared is in each of them.
+//! A declaration stands beside the launcher in `src/ops`. The tests of all kernels, the bounds of counters and bytes, the benchmarks and the table in
+//! `kernels/README.md` go through [`all`]: a kernel that is declared is in each of them.
 
 mod blocks;
 mod call;
@@ -33,6 +33,23 @@ pub struct Declared {
     pub again: Again,
     /// Dimensions of the benchmark on a card, with tensors of 1 GiB where memory is the bound.
     pub timed: &'static [&'static [usize]],
+    /// Its row in the table of `kernels/README.md`, of a kernel that the macro declares.
+    pub row: Option<Row>,
+}
+
+/// What the table of kernels says of one, as its declaration has it.
+#[derive(Debug, Clone, Copy)]
+pub struct Row {
+    /// The file of its source.
+    pub family: &'static str,
+    /// Its arguments in their order, numbers with their types.
+    pub arguments: &'static str,
+    /// The number that is counted in 64 bits, if one is.
+    pub long: &'static str,
+    /// The expression of its launch, with the names of its kernels.
+    pub launch: &'static str,
+    /// What it computes: the launcher's documentation.
+    pub computes: &'static str,
 }
 
 /// What a call gave.
@@ -56,6 +73,7 @@ impl Declared {
         moved: &[],
         again: Again::No,
         timed: &[],
+        row: None,
     };
 
     /// Calls the launcher with operands from `buffers`. With `compare` it computes what the kernel must give, which is slow.

@@ -124,6 +124,7 @@ const MASK: Declared = Declared {
     moved: &[&[1, 4, 64, 128]],
     again: Again::Heads,
     timed: &[&[2, 32, 2048, 2048]],
+    ..Declared::NEW
 };
 
 /// Whether query i of `q` sees key j of `k`, where the last query sees the last key.

@@ -69,4 +69,5 @@ const KV_REPLICATE: Declared = Declared {
     moved: &[&[128, 16, 4, 64]],
     again: Again::Heads,
     timed: &[&[65536, 32, 8, 128]],
+    ..Declared::NEW
 };

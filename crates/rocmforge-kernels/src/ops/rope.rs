@@ -213,6 +213,7 @@ const ROPE_HALF: Declared = Declared {
     moved: &[&[64, 9, 64]],
     again: Again::Heads,
     timed: &[&[GIB / 4096, 32, 128]],
+    ..Declared::NEW
 };
 const ROPE_INTERLEAVED: Declared = Declared {
     call: |c, dims| rope(c, dims, RopePairs::Interleaved, At::Sequence),

@@ -255,6 +255,7 @@ const SOFTMAX_MASKED: Declared = Declared {
     moved: &[&[1, 4, 40, 256], &[1, 4, 40, 1280]],
     again: Again::Heads,
     timed: &[&[2, 32, 2048, 2048]],
+    ..Declared::NEW
 };
 
 const SOFTMAX_BIASED_F32: Declared = Declared {

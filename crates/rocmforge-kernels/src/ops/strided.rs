@@ -149,7 +149,7 @@ macro_rules! strided {
             counted: &[&[8, 64, 32]],
             moved: &[&[8, 64, 64]],
             again: Again::$again,
-            timed: &[],
+            ..Declared::NEW
         };)+
     };
 }

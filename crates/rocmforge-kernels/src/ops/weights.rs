@@ -176,7 +176,6 @@ fn rounding(ty: WeightType, w: &[u8], k: usize) -> f64 {
 const fn product_of(ty: WeightType) -> Declared {
     Declared {
         name: "matmul_weight",
-        call: |_, _| Ok(()),
         tested: match ty.block_len() {
             1 => &[
                 &[1, 1, 1],
@@ -229,7 +228,7 @@ const fn product_of(ty: WeightType) -> Declared {
         ],
         moved: &[&[1, 64, 1024], &[2, 64, 1024], &[4, 64, 1024], &[8, 64, 1024]],
         again: Again::Blocks,
-        timed: &[],
+        ..Declared::NEW
     }
 }
 
@@ -253,7 +252,6 @@ fn rows(c: &mut Call<'_>, dims: &[usize], ty: WeightType) -> KernelResult<()> {
 const fn rows_of(ty: WeightType) -> Declared {
     Declared {
         name: "get_rows_weight",
-        call: |_, _| Ok(()),
         tested: match ty.block_len() {
             1 => &[
                 &[9, 5, 1],
@@ -269,7 +267,7 @@ const fn rows_of(ty: WeightType) -> Declared {
         counted: &[&[64, 128, 1024]],
         moved: &[&[64, 64, 1024]],
         again: if ty.block_len() == 1 { Again::No } else { Again::Blocks },
-        timed: &[],
+        ..Declared::NEW
     }
 }
 
@@ -296,7 +294,6 @@ fn experts(c: &mut Call<'_>, dims: &[usize], ty: WeightType) -> KernelResult<()>
 const fn experts_of(ty: WeightType) -> Declared {
     Declared {
         name: "matmul_id",
-        call: |_, _| Ok(()),
         tested: match ty.block_len() {
             1 => &[&[1, 1, 65, 1, 1], &[5, 33, 65, 6, 1], &[4, 70, 65, 6, 3]],
             32 => &[&[1, 1, 96, 1, 1], &[5, 33, 96, 6, 1], &[4, 70, 96, 6, 3]],
@@ -305,6 +302,6 @@ const fn experts_of(ty: WeightType) -> Declared {
         counted: &[&[8, 64, 512, 16, 1]],
         moved: &[&[4, 16, 1024, 4, 1]],
         again: Again::Blocks,
-        timed: &[],
+        ..Declared::NEW
     }
 }

@@ -11,6 +11,7 @@ mod launches;
 mod packed;
 mod products16;
 mod roofline;
+mod table;
 
 use chosen::Chosen;
 use launches::Device;
@@ -37,6 +38,8 @@ enum CountersError {
         .0.join("; ")
     )]
     Passed(Vec<String>),
+    #[error("kernels/README.md: {0}")]
+    Table(String),
     #[error(
         "these kernels are never launched here: {0}; add a launch to crates/rocmforge-kernels/tests/counters/launches.rs"
     )]
