@@ -28,7 +28,7 @@ pub(crate) const MAX_TAG: usize = (1 << (u64::BITS - TAG_SHIFT)) - 1;
 /// let word = HipBuffer::from_slice(stream, &[Fault::NONE], "fault")?;
 ///
 /// let faults = Faults { word: &word, tag: 5 };
-/// kernels.get_rows_weight(stream, WeightType::F32, &table, &ids, &y, 3, 2, faults)?;
+/// kernels.get_rows_of_tables(stream, WeightType::F32, &table, &ids, &y, [1, 3, 2], faults)?;
 /// let fault = Fault::decode(word.to_vec(stream)?[0]).expect("there is no row 7");
 /// assert_eq!((fault.tag, fault.position, fault.index), (5, 1, 7));
 /// # Ok(())

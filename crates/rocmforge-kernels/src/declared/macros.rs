@@ -16,10 +16,9 @@
 /// }
 /// ```
 ///
-/// * Operands are the launcher's first parameters and the kernel's first arguments, in this order. A shape is a list of dimensions. `indices ids [rows] below
-///   table_rows;` behind `reads` is a list of u32. `over` names the operands that the output may be.
-/// * Dimensions are its next parameters: `dims a, b;`, or `array [a, b];` for one array. `derived rows = ids.len();` and `count n = y.len();` are no parameters: an operand's
-///   length gives them, in 32 bits and in 64.
+/// * Operands are the launcher's first parameters and the kernel's first arguments, in this order. A shape is a list of dimensions. `over` names the operands that the output may be.
+/// * Dimensions are its next parameters: `dims a, b;`, or `array [a, b];` for one array. `count n = y.len();` is no parameter: an operand's
+///   length gives it, in 64 bits.
 /// * Numbers are its last parameters, f32, each with the value that tests give it.
 /// * In `launch` and `with` the dimensions have the types that the kernel takes: u32, and u64 for a `count`. The numbers are the kernel's last arguments.
 macro_rules! kernel {
@@ -27,11 +26,9 @@ macro_rules! kernel {
         $(#[doc = $doc:literal])*
         $declared:ident: $name:ident in $family:literal
         $(reads $($input:ident [$($input_dim:ident),*] of $range:expr),+;)?
-        $(indices $index:ident [$($index_dim:ident),*] below $below:ident;)?
         writes $output:ident [$($output_dim:ident),*] over [$($over:literal),*];
         $(dims $($dim:ident),+;)?
         $(array [$($array:ident),+];)?
-        $(derived $derived:ident = $derived_from:expr;)?
         $(count $count:ident = $count_from:expr;)?
         $(numbers $($number:ident = $usual:literal, if $fits:expr, $must:literal),+;)?
         launch $geometry:expr, with [$($with:expr),*];
@@ -49,24 +46,20 @@ macro_rules! kernel {
                 &self,
                 stream: &rocmforge_runtime::HipStream,
                 $($($input: &rocmforge_runtime::HipBuffer<f32>,)+)?
-                $($index: &rocmforge_runtime::HipBuffer<u32>,)?
                 $output: &rocmforge_runtime::HipBuffer<f32>,
                 $($($dim: usize,)+)?
                 $([$($array),+]: [usize; $crate::declared::kernel!(@count $($array)+)],)?
                 $($($number: f32,)+)?
             ) -> $crate::KernelResult<()> {
                 let op = self.op(stringify!($name));
-                $(let $derived = $derived_from; op.dim(stringify!($derived), $derived)?;)?
                 $(let $count = $count_from; op.dim_to("elements", $count, usize::MAX)?;)?
                 $($(op.dim(stringify!($dim), $dim)?;)+)?
                 $($(op.dim(stringify!($array), $array)?;)+)?
                 $($(op.value_of(stringify!($number), $number, $fits, $must)?;)+)?
                 let op = op
                     $($(.read(stringify!($input), $input, &[$($input_dim),*])?)+)?
-                    $(.read(stringify!($index), $index, &[$($index_dim),*])?)?
                     .write(stringify!($output), $output, &[$($output_dim),*], &[$($over),*])?;
                 // Within what the device counts, as checked above.
-                $(let $derived = $derived as u32;)?
                 $(let $count = $count as u64;)?
                 $($(let $dim = $dim as u32;)+)?
                 $($(let $array = $array as u32;)+)?
@@ -82,16 +75,13 @@ macro_rules! kernel {
                     let mut dims = dims.iter().copied();
                     $($(let $dim = dims.next().unwrap_or(1);)+)?
                     $($(let $array = dims.next().unwrap_or(1);)+)?
-                    $(let $derived = dims.next().unwrap_or(1);)?
                     $(let $count = dims.next().unwrap_or(1);)?
                     $($(let $number: f32 = $usual;)+)?
                     $($(let $input = c.input(stringify!($input), 1 $(* $input_dim)*, $range)?;)+)?
-                    $(let $index = c.indices(stringify!($index), 1 $(* $index_dim)*, $below)?;)?
                     let $output = c.output(stringify!($output), 1 $(* $output_dim)*)?;
                     c.kernels.$name(
                         c.stream,
                         $($(&$input,)+)?
-                        $(&$index,)?
                         &$output,
                         $($($dim,)+)?
                         $([$($array),+],)?
@@ -111,7 +101,6 @@ macro_rules! kernel {
                 family: $family,
                 arguments: concat!(
                     $($(stringify!($input), ", ",)+)?
-                    $("u32* ", stringify!($index), ", ",)?
                     stringify!($output)
                     $(, ", u32 ", stringify!($with))*
                     $($(, ", f32 ", stringify!($number))+)?

@@ -5,7 +5,6 @@ mod attention16;
 mod attention16_split;
 mod cast;
 mod elementwise;
-mod embedding;
 mod flash_attention;
 mod flash_attn_ext;
 mod half_rows;
@@ -44,7 +43,6 @@ pub(crate) const DECLARED: &[&[crate::declared::Declared]] = &[
     attention16_split::DECLARED,
     cast::DECLARED,
     elementwise::DECLARED,
-    embedding::DECLARED,
     flash_attention::DECLARED,
     flash_attn_ext::DECLARED,
     map::DECLARED,

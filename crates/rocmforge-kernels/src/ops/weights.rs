@@ -51,34 +51,13 @@ impl Kernels {
             .run(stream, format.family, kernel)
     }
 
-    /// `y[r, :] = table[ids[r], :]` in f32, for a table `[table_rows, cols]` of type `ty` and as many rows as there are ids. An id that
-    /// is not below `table_rows` reads nothing, gives a row of NaN and is a fault at position r.
+    /// `y[t, i, :] = table[t, ids[t, i], :]` in f32, for tables `[tables, table_rows, cols]` of type `ty`, each with as many ids. An id that is not below
+    /// `table_rows` reads nothing, gives a row of NaN and is a fault at its position, which counts through the ids of all tables.
     ///
     /// # Errors
     ///
     /// Wrong lengths, overlap, a dimension of 0, `cols` that is no multiple of the type's block, a table whose address is no multiple
-    /// of [`WeightType::alignment`], a tag over 4095.
-    #[allow(clippy::too_many_arguments)] // operands and dimensions of one lookup
-    pub fn get_rows_weight(
-        &self,
-        stream: &HipStream,
-        ty: WeightType,
-        table: &HipBuffer<u8>,
-        ids: &HipBuffer<u32>,
-        y: &HipBuffer<f32>,
-        table_rows: usize,
-        cols: usize,
-        faults: Faults<'_>,
-    ) -> KernelResult<()> {
-        self.get_rows_of_tables(stream, ty, table, ids, y, [1, table_rows, cols], faults)
-    }
-
-    /// [`get_rows_weight`](Self::get_rows_weight) of several tables `[tables, table_rows, cols]`, each with as many
-    /// ids: `y[t, i, :] = table[t, ids[t, i], :]`. A fault's position counts through the ids of all tables.
-    ///
-    /// # Errors
-    ///
-    /// As for one table, and ids that the number of tables does not divide.
+    /// of [`WeightType::alignment`], ids that the number of tables does not divide, a tag over 4095.
     #[allow(clippy::too_many_arguments)] // operands and dimensions of one lookup
     pub fn get_rows_of_tables(
         &self,
@@ -90,7 +69,7 @@ impl Kernels {
         [tables, table_rows, cols]: [usize; 3],
         faults: Faults<'_>,
     ) -> KernelResult<()> {
-        let op = self.op("get_rows_weight");
+        let op = self.op("get_rows_of_tables");
         let n = ids.len();
         let [rows, t] = op.dims([("ids", n), ("table_rows", table_rows)])?;
         let [c, lists] = op.dims([("cols", cols), ("tables", tables)])?;
@@ -240,7 +219,7 @@ fn rows(c: &mut Call<'_>, dims: &[usize], ty: WeightType) -> KernelResult<()> {
     let (y, word) = (c.output("y", ids * cols)?, c.fault_word()?);
     let faults = Faults { word: &word, tag: 1 };
     c.kernels
-        .get_rows_weight(c.stream, ty, &table, &list, &y, rows, cols, faults)?;
+        .get_rows_of_tables(c.stream, ty, &table, &list, &y, [1, rows, cols], faults)?;
     // The same bits; only zeros may differ, in their sign.
     c.expect("y", f64::MIN_POSITIVE, |c| {
         let values = reference::get_rows_weight(ty, c.u8("table"), c.u32("ids"), cols);
@@ -251,7 +230,7 @@ fn rows(c: &mut Call<'_>, dims: &[usize], ty: WeightType) -> KernelResult<()> {
 
 const fn rows_of(ty: WeightType) -> Declared {
     Declared {
-        name: "get_rows_weight",
+        name: "get_rows_of_tables",
         tested: match ty.block_len() {
             1 => &[
                 &[9, 5, 1],

@@ -35,15 +35,6 @@ pub fn kv_replicate(x: &[f32], [heads, kv_heads]: [usize; 2], head_dim: usize) -
     out
 }
 
-/// `table[ids[r], :]`; NaN for an id beyond the table.
-pub fn get_rows(table: &[f32], ids: &[u32], cols: usize) -> Vec<f32> {
-    let row = |&id: &u32| match table.get(id as usize * cols..(id as usize + 1) * cols) {
-        Some(row) => row.to_vec(),
-        None => vec![f32::NAN; cols],
-    };
-    ids.iter().flat_map(row).collect()
-}
-
 /// Weighted mean over the tokens of each sequence; `weight` is `[batch, seq]`.
 pub fn mean_pool(x: &[f32], weight: &[f32], [batch, seq, cols]: [usize; 3]) -> Vec<f64> {
     let mut out = Vec::with_capacity(batch * cols);

@@ -35,7 +35,7 @@ pub use attention16::{Attention16Scores, attention16};
 pub use cast::{float_values, round_to};
 pub use elementwise::{add, add_row_bias, mul, mul_row, scale};
 pub use kv::{kv_bytes, kv_rounded, kv_values, quantize_q8_0};
-pub use layout::{get_rows, kv_replicate, mean_pool, swap_middle, transpose};
+pub use layout::{kv_replicate, mean_pool, swap_middle, transpose};
 pub use map::{binary_repeat, glu, map};
 pub use matmul::{matmul, matmul16};
 pub use norm::{l2_normalize, layer_norm, rms_norm};

@@ -12,7 +12,6 @@ mod cast;
 mod causal_mask;
 mod declared;
 mod elementwise;
-mod embedding;
 mod flash_attention;
 mod flash_attn_ext;
 mod flash_shapes;

@@ -467,7 +467,7 @@ fn rows_of_a_packed_table_are_those_of_ggmls_blocks_bit_for_bit() {
             .get_rows_packed(d.stream(), &packed, &ids, &found, faults)
             .unwrap();
         d.kernels
-            .get_rows_weight(d.stream(), ty, &w, &ids, &expected, n, k, faults)
+            .get_rows_of_tables(d.stream(), ty, &w, &ids, &expected, [1, n, k], faults)
             .unwrap();
         d.same(&found, &d.get(&expected), &[9, k]);
         assert_eq!(word.to_vec(d.stream()).expect("download"), [Fault::NONE]);

@@ -27,7 +27,7 @@ fn the_first_id_beyond_the_table_is_the_fault() {
         for tag in [9, 4095, 8, 4094] {
             let faults = d.faults(&word, tag);
             d.kernels
-                .get_rows_weight(d.stream(), ty, &t, &i, &y, 5, cols, faults)
+                .get_rows_of_tables(d.stream(), ty, &t, &i, &y, [1, 5, cols], faults)
                 .unwrap();
         }
         assert_eq!(d.fault(&word), Some((8, 16, u32::MAX)));
@@ -105,14 +105,13 @@ fn shapes_and_addresses_that_do_not_fit_are_refused() {
     let same = word.cast::<f32>().expect("two floats");
     let error = d
         .kernels
-        .get_rows_weight(
+        .get_rows_of_tables(
             d.stream(),
             WeightType::F32,
             &up(&d, &[0; 8]),
             &d.ids(&[0]),
             &same,
-            1,
-            2,
+            [1, 1, 2],
             d.faults(&word, 0),
         )
         .unwrap_err()
@@ -120,14 +119,13 @@ fn shapes_and_addresses_that_do_not_fit_are_refused() {
     assert!(error.contains("y and the fault word overlap"), "{error}");
     let error = d
         .kernels
-        .get_rows_weight(
+        .get_rows_of_tables(
             d.stream(),
             WeightType::F32,
             &up(&d, &[0; 8]),
             &d.ids(&[0]),
             &y,
-            1,
-            2,
+            [1, 1, 2],
             d.faults(&word, 4096),
         )
         .unwrap_err()
