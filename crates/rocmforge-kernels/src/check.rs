@@ -41,15 +41,27 @@ impl Check {
     ///
     /// [`KernelError::Dimension`].
     pub fn dim_to(self, dim: &'static str, value: usize, limit: usize) -> KernelResult<u32> {
-        if value == 0 || value > limit {
-            return Err(KernelError::Dimension {
-                op: self.0,
-                dim,
-                value,
-                limit,
-            });
+        if value == 0 {
+            return Err(self.dimension(dim, value, limit));
+        }
+        self.at_most(dim, value, limit)
+    }
+
+    /// A dimension from 0 to `limit`, itself at most [`MAX_DIM`].
+    pub(crate) fn at_most(self, dim: &'static str, value: usize, limit: usize) -> KernelResult<u32> {
+        if value > limit {
+            return Err(self.dimension(dim, value, limit));
         }
         Ok(value as u32)
+    }
+
+    fn dimension(self, dim: &'static str, value: usize, limit: usize) -> KernelError {
+        KernelError::Dimension {
+            op: self.0,
+            dim,
+            value,
+            limit,
+        }
     }
 
     /// The number of elements of a shape.
@@ -143,15 +155,27 @@ impl Check {
         Ok(())
     }
 
-    /// A buffer of bytes, elements of `size` each, in which strides over a shape stay, outermost first.
-    pub(crate) fn reach(
+    /// The same, at an address that is a multiple of so many bytes.
+    pub(crate) fn len_at<T: bytemuck::Pod>(
         self,
         operand: &'static str,
-        (buffer, size): (&HipBuffer<u8>, usize),
+        buffer: &HipBuffer<T>,
+        shape: &[usize],
+        alignment: usize,
+    ) -> KernelResult<()> {
+        self.len(operand, buffer, shape)?;
+        self.aligned(operand, buffer, alignment)
+    }
+
+    /// A buffer, elements of `size` bytes each, in which strides over a shape stay, outermost first.
+    pub(crate) fn reach<T: bytemuck::Pod>(
+        self,
+        operand: &'static str,
+        (buffer, size): (&HipBuffer<T>, usize),
         shape: &[usize],
         strides: &[u64],
     ) -> KernelResult<()> {
-        let got = buffer.len() / size;
+        let got = buffer.byte_len() / size;
         let mut dims = shape.iter().zip(strides);
         let needed = dims.try_fold(1u64, |sum, (&n, &stride)| {
             (n as u64).saturating_sub(1).checked_mul(stride)?.checked_add(sum)
@@ -169,8 +193,13 @@ impl Check {
         })
     }
 
-    /// A buffer of bytes that the kernel reads or writes as elements of this alignment.
-    pub(crate) fn aligned(self, operand: &'static str, buffer: &HipBuffer<u8>, alignment: usize) -> KernelResult<()> {
+    /// A buffer that the kernel reads or writes as elements of this alignment.
+    pub(crate) fn aligned<T: bytemuck::Pod>(
+        self,
+        operand: &'static str,
+        buffer: &HipBuffer<T>,
+        alignment: usize,
+    ) -> KernelResult<()> {
         let address = buffer.as_device_ptr().addr();
         if address.is_multiple_of(alignment) {
             return Ok(());
@@ -255,8 +284,8 @@ impl Check {
         [rows, k]: [usize; 2],
     ) -> KernelResult<()> {
         self.multiple("a row of weights must be whole blocks", k, ty.block_len())?;
-        self.len(operand, w, &[rows, k / ty.block_len(), ty.block_bytes()])?;
-        self.aligned(operand, w, ty.alignment())
+        let shape = [rows, k / ty.block_len(), ty.block_bytes()];
+        self.len_at(operand, w, &shape, ty.alignment())
     }
 
     /// The number that names a launch in a fault.

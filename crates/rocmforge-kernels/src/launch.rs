@@ -16,7 +16,7 @@
 
 use crate::check::Check;
 use crate::layout::{Operand, check_operand, check_output, check_output_of_16_bytes, check_rows_of_16_bytes};
-use crate::{Faults, KernelError, KernelResult, Kernels, SequenceLengths, Strides, WeightType};
+use crate::{Faults, KernelError, KernelResult, Kernels, SequenceLengths, WeightType};
 use bytemuck::Pod;
 use rocmforge_runtime::{HipBuffer, HipStream, LaunchArgs, LaunchConfig};
 use std::ops::Deref;
@@ -144,30 +144,28 @@ impl<'k, 'a> Launch<'k, 'a> {
         }
     }
 
-    /// Bytes of this shape that the kernel reads as elements of this alignment.
-    pub(crate) fn read_bytes(
+    /// An operand of this shape that the kernel reads as elements of this alignment.
+    pub(crate) fn read_bytes<T: Pod>(
         self,
         name: &'static str,
-        buffer: &'a HipBuffer<u8>,
+        buffer: &'a HipBuffer<T>,
         shape: &[usize],
         alignment: usize,
     ) -> KernelResult<Self> {
-        let op = self.read(name, buffer, shape)?;
-        op.aligned(name, buffer, alignment)?;
-        Ok(op)
+        self.check.len_at(name, buffer, shape, alignment)?;
+        Ok(self.sized(name, buffer))
     }
 
     /// The same that it writes.
-    pub(crate) fn write_bytes(
+    pub(crate) fn write_bytes<T: Pod>(
         self,
         name: &'static str,
-        buffer: &'a HipBuffer<u8>,
+        buffer: &'a HipBuffer<T>,
         shape: &[usize],
         alignment: usize,
     ) -> KernelResult<Self> {
-        let op = self.write(name, buffer, shape, &[])?;
-        op.aligned(name, buffer, alignment)?;
-        Ok(op)
+        self.check.len_at(name, buffer, shape, alignment)?;
+        Ok(self.writes(name, buffer, &[]))
     }
 
     /// An operand of this shape that the kernel writes in [parts](Self::part), or that a later launch of the operation writes.
@@ -199,9 +197,21 @@ impl<'k, 'a> Launch<'k, 'a> {
         self
     }
 
-    /// A part of an operand that is stated as a whole.
+    /// A part that it writes of an operand that is stated as a whole.
     pub(crate) fn part<T: Pod>(mut self, buffer: &'a HipBuffer<T>) -> Self {
         self.args = self.args.out(buffer);
+        self
+    }
+
+    /// A part that it reads.
+    pub(crate) fn part_read<T: Pod>(mut self, buffer: &'a HipBuffer<T>) -> Self {
+        self.args = self.args.buffer(buffer);
+        self
+    }
+
+    /// An operand whose parts it reads, and whose extent the launcher has checked in another way.
+    pub(crate) fn reads_later<T: Pod>(mut self, name: &'static str, buffer: &HipBuffer<T>) -> Self {
+        self.note(name, buffer, [false, false], &[]);
         self
     }
 
@@ -257,18 +267,30 @@ impl<'k, 'a> Launch<'k, 'a> {
         }
     }
 
-    /// Elements of so many bytes that it reads through strides, to which the buffer is aligned.
-    pub(crate) fn read_elements(
+    /// Elements of so many bytes that it reads through strides, outermost first, to which the buffer is aligned.
+    pub(crate) fn read_elements<T: Pod>(
         self,
         name: &'static str,
-        (buffer, size): (&'a HipBuffer<u8>, usize),
-        strides: Strides,
+        (buffer, size): (&'a HipBuffer<T>, usize),
+        strides: [u64; 4],
         shape: [usize; 4],
     ) -> KernelResult<Self> {
-        let Strides { batch, head, row } = strides;
-        self.reach(name, (buffer, size), &shape, &[batch, head, row, 1])?;
+        self.reach(name, (buffer, size), &shape, &strides)?;
         self.aligned(name, buffer, size)?;
         Ok(self.sized(name, buffer))
+    }
+
+    /// The same that it writes; that no two elements share a place is the launcher's to check.
+    pub(crate) fn write_elements<T: Pod>(
+        self,
+        name: &'static str,
+        (buffer, size): (&'a HipBuffer<T>, usize),
+        strides: [u64; 4],
+        shape: [usize; 4],
+    ) -> KernelResult<Self> {
+        self.reach(name, (buffer, size), &shape, &strides)?;
+        self.aligned(name, buffer, size)?;
+        Ok(self.writes(name, buffer, &[]))
     }
 
     /// Rows of `cols` floats that it reads, `stride` apart.
@@ -279,8 +301,7 @@ impl<'k, 'a> Launch<'k, 'a> {
         [rows, cols]: [usize; 2],
         stride: usize,
     ) -> KernelResult<Self> {
-        let bytes = buffer.cast::<u8>()?;
-        self.reach(name, (&bytes, size_of::<f32>()), &[rows, cols], &[stride as u64, 1])?;
+        self.reach(name, (buffer, size_of::<f32>()), &[rows, cols], &[stride as u64, 1])?;
         self.holds(
             stride >= cols,
             "rows must not overlap: stride and columns",

@@ -146,8 +146,7 @@ impl Kernels {
         let blocks = op.rows("blocks", &[s.kv_heads, rows.div_ceil(tile)])?;
         op.dim_to("seq_q", s.seq_q, MAX_BLOCKS)?;
         let sums_len = op.elements("partial", &[s.batch, s.heads, s.seq_q, parts])?;
-        op.len("partial", partial, &[sums_len, padded(s) + 1])?;
-        op.aligned("partial", &partial.cast::<u8>()?, 16)?;
+        op.len_at("partial", partial, &[sums_len, padded(s) + 1], 16)?;
         check_output_of_16_bytes(op.check(), "out", o.out, s.out())?;
         let lse_shape = [s.batch, s.heads, s.seq_q];
         let op = (read(op, o, s)?.writes_later("partial", partial)).writes_later("out", o.out.buffer);

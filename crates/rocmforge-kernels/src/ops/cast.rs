@@ -84,10 +84,8 @@ impl Kernels {
             }
         };
         op.dim_to("elements", n, usize::MAX)?;
-        op.aligned("x", x, from.bytes())?;
-        op.aligned("y", y, to.bytes())?;
-        op.read("x", x, &[n, from.bytes()])?
-            .write("y", y, &[n, to.bytes()], &[])?
+        op.read_bytes("x", x, &[n, from.bytes()], from.bytes())?
+            .write_bytes("y", y, &[n, to.bytes()], to.bytes())?
             .value(n as u64)
             .run(stream, "cast", (name, geometry::flat(n as u64)))
     }

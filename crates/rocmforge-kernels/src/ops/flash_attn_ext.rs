@@ -152,7 +152,8 @@ impl Kernels {
             ("k", o.k, kv, kv_of(s.dim_k)),
             ("v", o.v, kv, kv_of(s.dim_v)),
         ] {
-            op = op.read_elements(name, (operand.buffer, ty.block_bytes()), operand.strides, shape)?;
+            let Strides { batch, head, row } = operand.strides;
+            op = op.read_elements(name, (operand.buffer, ty.block_bytes()), [batch, head, row, 1], shape)?;
         }
         let op = match o.mask {
             Some((ty, mask, [a, b, c, d])) => op.read("mask", mask, &[a, b, c, d, ty.block_bytes()])?,

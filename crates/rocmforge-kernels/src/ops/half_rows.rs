@@ -1,10 +1,15 @@
 //! Rows of f16 with a power of two each, made from f32 and from weights of every type.
 
-use super::matvec_q8::PackedWeights;
+use super::matvec_q8::{PackedWeights, packed};
 use crate::check::{Check, MAX_COLUMNS};
-use crate::{KernelError, KernelResult, Kernels, WeightType, geometry};
+use crate::declared::{Call, Declared, by_weight_type};
+use crate::{KernelResult, Kernels, KvType, WeightType, geometry, reference};
 use rocmforge_runtime::{HipBuffer, HipStream};
 use std::ops::Range;
+
+pub(super) const DECLARED: &[Declared] = &[OF_FLOATS];
+pub(super) const PLAIN: &[Declared] = by_weight_type!(of_plain, rows_of);
+pub(super) const PACKED: &[Declared] = by_weight_type!(of_packed, rows_of, packable);
 
 const OP: &str = "half_rows";
 /// What the address of a row is a multiple of, in bytes and in elements.
@@ -71,8 +76,7 @@ impl HalfRows {
         check.dim("rows", rows)?;
         check.dim_to("k", k, MAX_COLUMNS)?;
         let bytes = Self::byte_len(rows, k).unwrap_or(usize::MAX);
-        check.len("to", to, &[bytes])?;
-        check.aligned("to", to, ROW_BYTES)?;
+        check.len_at("to", to, &[bytes], ROW_BYTES)?;
         let split = bytes - rows * size_of::<i32>();
         Ok(Self {
             halves: to.view(0..split)?.cast()?,
@@ -173,17 +177,8 @@ impl Kernels {
         let op = self.op(OP);
         w.check(op.check())?;
         let [n, k] = w.shape();
-        if rows.end > n {
-            return Err(KernelError::Dimension {
-                op: OP,
-                dim: "rows",
-                value: rows.end,
-                limit: n,
-            });
-        }
+        op.at_most("rows", rows.end, n)?;
         let out = HalfRows::room(op.check(), to, [rows.len(), k])?;
-        // Of the whole matrix: the kernel's operand is a part of it.
-        op.disjoint(("to", to), ("w", w.bytes()))?;
         let (count, columns) = (rows.len() as u32, k as u32);
         let (name, part, first) = match &w {
             WeightMatrix::Packed(packed) => (
@@ -198,7 +193,9 @@ impl Kernels {
             }
         };
         let kernel = geometry::by_row(count, columns, name, name);
-        let op = (op.reads("w", &part).writes("to", &out.halves, &[])).writes("to", &out.exponents, &[]);
+        // Apart from the whole matrix: the kernel's operand is a part of it.
+        let op = op.reads_later("w", w.bytes()).writes_later("to", to);
+        let op = op.part_read(&part).part(&out.halves).part(&out.exponents);
         let op = match first {
             Some(first) => op.values([first, count, n as u32]),
             None => op.value(count),
@@ -206,4 +203,80 @@ impl Kernels {
         (op.value(columns).value(out.stride() as u64)).run(stream, w.ty().format().half_rows_family, kernel)?;
         Ok(out)
     }
+}
+
+/// Rows and columns, of which the second half of the rows is made.
+const fn rows_of(ty: WeightType) -> Declared {
+    Declared {
+        name: "half_rows_of",
+        tested: match ty.block_len() {
+            1 => &[&[1, 1], &[3, 33], &[9, 8], &[2, 1025]],
+            32 => &[&[1, 32], &[3, 96], &[2, 1056]],
+            _ => &[&[1, 256], &[3, 768], &[2, 1280]],
+        },
+        // `counters` has its launches.
+        ..Declared::NEW
+    }
+}
+
+fn of_plain(c: &mut Call<'_>, dims: &[usize], ty: WeightType) -> KernelResult<()> {
+    let &[n, k] = dims else { return Ok(()) };
+    let w = c.weights("w", ty, n * k)?;
+    made(c, WeightMatrix::Plain(ty, &w, [n, k]), "w")
+}
+
+fn of_packed(c: &mut Call<'_>, dims: &[usize], ty: WeightType) -> KernelResult<()> {
+    let &[n, k] = dims else { return Ok(()) };
+    let w = packed(c, ["blocks of w", "w"], ty, [n, k])?;
+    made(c, WeightMatrix::Packed(&w), "blocks of w")
+}
+
+fn made(c: &mut Call<'_>, w: WeightMatrix<'_>, blocks: &'static str) -> KernelResult<()> {
+    let ([n, k], ty) = (w.shape(), w.ty());
+    let rows = n / 2..n;
+    let to = c.output_bytes("to", HalfRows::byte_len(rows.len(), k).unwrap_or(0))?;
+    c.kernels.half_rows_of(c.stream, w, rows.clone(), &to)?;
+    let values = |c: &Call<'_>| reference::dequantize(ty, c.u8(blocks))[rows.start * k..].to_vec();
+    if ty.block_len() == 1 {
+        c.expect_bytes("to", |c| defined(&values(c), k));
+    } else {
+        // A weight is rounded to f32 before it is f16: a step of the largest numbers.
+        c.expect_typed("to", KvType::F16, 16.0, |c| {
+            reference::kv_values(KvType::F16, &defined(&values(c), k))
+        });
+    }
+    Ok(())
+}
+
+/// Rows of f32.
+const OF_FLOATS: Declared = Declared {
+    name: "half_rows",
+    call: |c, dims| {
+        let &[m, k] = dims else { return Ok(()) };
+        let x = c.input("w", m * k, -3.0..3.0)?;
+        let to = c.output_bytes("to", HalfRows::byte_len(m, k).unwrap_or(0))?;
+        c.kernels.half_rows(c.stream, &x, &to, [m, k])?;
+        c.expect_bytes("to", |c| defined(&reference::wide(c.f32("w")), k));
+        Ok(())
+    },
+    ..rows_of(WeightType::F32)
+};
+
+/// Rows of `k` as f16 with zeros up to a multiple of 8, then the power of two of each: its largest magnitude becomes 2^14 to 2^15.
+fn defined(values: &[f64], k: usize) -> Vec<u8> {
+    let mut exponents = Vec::new();
+    let mut bytes = Vec::new();
+    for row in values.chunks(k) {
+        let largest = row.iter().fold(0f64, |most, x| most.max(x.abs()));
+        let exponent = (largest.log2().floor() as i32).saturating_sub(14).clamp(-126, 113);
+        let scaled = row.iter().map(|x| (x * f64::from(-exponent).exp2()) as f32);
+        let fill = std::iter::repeat_n(0.0, k.next_multiple_of(ROW_ELEMENTS) - k);
+        bytes.extend(reference::kv_bytes(
+            KvType::F16,
+            &scaled.chain(fill).collect::<Vec<f32>>(),
+        ));
+        exponents.extend(exponent.to_le_bytes());
+    }
+    bytes.extend(exponents);
+    bytes
 }

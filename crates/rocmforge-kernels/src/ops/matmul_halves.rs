@@ -150,7 +150,6 @@ impl Kernels {
         })?;
         let rule = "weights and activations must have as many columns";
         CHECK.holds(x.k() == k, rule, k, x.k())?;
-        CHECK.aligned("scratch", scratch, 16)?;
         // Of all launches together, before the first.
         (self
             .op(CHECK.0)
@@ -159,7 +158,7 @@ impl Kernels {
         .reads("the exponents of x", &x.exponents)
         .read_or_null("bias", bias, &[n])?
         .write("y", y, &[m, n], &[])?
-        .writes("scratch", scratch, &[])
+        .write_bytes("scratch", scratch, &[scratch.len()], 16)?
         .apart()?;
         let [slab, sums] = plan.bytes;
         let sums = scratch.view(slab..slab + sums)?.cast()?;

@@ -10,6 +10,9 @@ use rocmforge_runtime::{HipBuffer, HipStream, LaunchConfig};
 
 pub(super) const DECLARED: &[Declared] = by_weight_type!(matvec, matvec_of, packable);
 pub(super) const QUANTIZE: &[Declared] = &[QUANTIZE_Q8];
+/// Of types whose blocks are taken apart in whole bytes: [`parts`]. The others, whose bits change places, are held by the products of packed weights.
+pub(super) const PACKING: &[Declared] = by_weight_type!(pack, pack_of: Q4_0 Q4_1 Q8_0 Iq4Nl Mxfp4);
+pub(super) const PACKING_ROWS: &[Declared] = by_weight_type!(pack_in_two, in_two_of: Q4_0 Q4_1 Q8_0 Iq4Nl Mxfp4);
 pub(super) const ROW: &[Declared] = by_weight_type!(row, row_of, packable);
 pub(super) const MANY: &[Declared] = by_weight_type!(many, many_of, packable);
 pub(super) const TABLE: &[Declared] = by_weight_type!(table, table_of, packable);
@@ -43,8 +46,7 @@ impl PackedWeights {
     }
 
     pub(super) fn kernels(&self, check: Check) -> KernelResult<&'static Packed> {
-        let Self { ty, .. } = *self;
-        ty.packed().ok_or(KernelError::NotPackable { op: check.0, ty })
+        packable(check, self.ty)
     }
 
     /// The type of the weights.
@@ -82,6 +84,11 @@ pub struct Residual<'a> {
 
 const PACK: &str = "pack_weight";
 
+/// The kernels of a type that can be packed.
+fn packable(check: Check, ty: WeightType) -> KernelResult<&'static Packed> {
+    ty.packed().ok_or(KernelError::NotPackable { op: check.0, ty })
+}
+
 impl WeightPacking {
     /// A matrix `[n, k]` of type `ty` in `packed`, which has as many bytes as its blocks and an address that is a multiple of 16.
     ///
@@ -90,9 +97,7 @@ impl WeightPacking {
     /// As [`Kernels::pack_weight`].
     pub fn new(ty: WeightType, packed: HipBuffer<u8>, [n, k]: [usize; 2]) -> KernelResult<Self> {
         let check = Check(PACK);
-        if !ty.is_packable() {
-            return Err(KernelError::NotPackable { op: check.0, ty });
-        }
+        packable(check, ty)?;
         let (rows, cols) = (check.dim_to("n", n, MAX_COLUMNS)?, check.dim_to("k", k, MAX_COLUMNS)?);
         check.weights(ty, ("packed", &packed), [n, k])?;
         check.aligned("packed", &packed, ALIGNMENT)?;
@@ -130,8 +135,7 @@ impl Q8Activations {
     /// Checks that `to` can hold `m` rows of `k`.
     pub(super) fn room(check: Check, to: &HipBuffer<u8>, [m, k]: [usize; 2]) -> KernelResult<()> {
         check.multiple("a row must be whole blocks", k, BLOCK)?;
-        check.len("to", to, &[m, k / BLOCK, BLOCK_BYTES])?;
-        check.aligned("to", to, ALIGNMENT)
+        check.len_at("to", to, &[m, k / BLOCK, BLOCK_BYTES], ALIGNMENT)
     }
 
     /// What a kernel has written to a buffer with [`Self::room`].
@@ -381,6 +385,66 @@ pub(super) fn packed(
     let w = c.weights(blocks, ty, n * k)?;
     let to = c.output_bytes(name, n * k / ty.block_len() * ty.block_bytes())?;
     c.preparing().pack_weight(c.stream, ty, &w, to, [n, k])
+}
+
+/// Where the arrays of a packed matrix lie in a block of ggml's, first byte and length: the quantised weights, then the scales.
+const fn parts(ty: WeightType) -> &'static [[usize; 2]] {
+    match ty {
+        WeightType::Q4_0 | WeightType::Iq4Nl => &[[2, 16], [0, 2]],
+        WeightType::Q4_1 => &[[4, 16], [0, 4]],
+        WeightType::Q8_0 => &[[2, 16], [18, 16], [0, 2]],
+        WeightType::Mxfp4 => &[[1, 16], [0, 1]],
+        _ => &[],
+    }
+}
+
+fn expect_packed(c: &mut Call<'_>, ty: WeightType) {
+    c.expect_bytes("packed", |c| {
+        let blocks = c.u8("w").chunks(ty.block_bytes());
+        let part = |&[at, len]: &[usize; 2]| blocks.clone().flat_map(move |block| &block[at..at + len]);
+        parts(ty).iter().flat_map(part).copied().collect()
+    });
+}
+
+fn pack(c: &mut Call<'_>, dims: &[usize], ty: WeightType) -> KernelResult<()> {
+    let &[n, k] = dims else { return Ok(()) };
+    let w = c.weights("w", ty, n * k)?;
+    let packed = c.output_bytes("packed", n * k / ty.block_len() * ty.block_bytes())?;
+    c.kernels.pack_weight(c.stream, ty, &w, packed, [n, k])?;
+    expect_packed(c, ty);
+    Ok(())
+}
+
+/// The first row alone, then the others.
+fn pack_in_two(c: &mut Call<'_>, dims: &[usize], ty: WeightType) -> KernelResult<()> {
+    let &[n, k] = dims else { return Ok(()) };
+    let w = c.weights("w", ty, n * k)?;
+    let packed = c.output_bytes("packed", n * k / ty.block_len() * ty.block_bytes())?;
+    let mut packing = WeightPacking::new(ty, packed, [n, k])?;
+    let first = w.len() / n;
+    c.kernels.pack_rows(c.stream, &mut packing, &w.view(0..first)?, 1)?;
+    c.kernels
+        .pack_rows(c.stream, &mut packing, &w.view(first..w.len())?, n - 1)?;
+    packing.finish()?;
+    expect_packed(c, ty);
+    Ok(())
+}
+
+const fn pack_of(_: WeightType) -> Declared {
+    Declared {
+        name: "pack_weight",
+        tested: &[&[1, 32], &[5, 96], &[33, 288]],
+        // `counters` and `bytes` have its launches, of every type.
+        ..Declared::NEW
+    }
+}
+
+const fn in_two_of(ty: WeightType) -> Declared {
+    Declared {
+        name: "pack_rows",
+        tested: &[&[2, 32], &[33, 288]],
+        ..pack_of(ty)
+    }
 }
 
 /// `n` activations that 8 bits hold: the largest of 32 is 1, and the others are multiples of 1 / 127, so that none lies between two integers.

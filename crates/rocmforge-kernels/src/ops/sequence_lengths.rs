@@ -1,7 +1,7 @@
 //! Lengths of the sequences of a batch, for kernels that read them on the device.
 
+use crate::KernelResult;
 use crate::check::Check;
-use crate::{KernelError, KernelResult};
 use rocmforge_runtime::{HipBuffer, HipStream};
 
 /// How many queries and keys each sequence of a batch has. Checked when it is made, and never changed.
@@ -27,14 +27,7 @@ impl SequenceLengths {
         let longest = |side: usize| lengths.iter().map(|pair| pair[side]).fold(0, usize::max);
         let longest = [longest(0), longest(1)];
         for (dim, value) in [("queries", longest[0]), ("keys", longest[1])] {
-            if value > LIMIT {
-                return Err(KernelError::Dimension {
-                    op: check.0,
-                    dim,
-                    value,
-                    limit: LIMIT,
-                });
-            }
+            check.at_most(dim, value, LIMIT)?;
         }
         let words: Vec<u32> = lengths.iter().flatten().map(|&length| length as u32).collect();
         Ok(Self {

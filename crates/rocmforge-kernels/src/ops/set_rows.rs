@@ -73,7 +73,6 @@ impl Kernels {
             op.divides("the lists must divide the matrices", part, whole)?;
         }
         let [blocks, block_bytes] = op.kv_row(ty, "cols must be whole blocks of the type", cols)?;
-        op.aligned("dst", dst, ty.alignment())?;
         let op = op.read("src", src, &[m0, m1, per, cols])?;
         let (op, words) = match ids {
             RowIds::U32(ids) => (op.read("ids", ids, &[l0, l1, per])?, 1),
@@ -85,7 +84,8 @@ impl Kernels {
             KvType::Bf16 => "set_rows_bf16",
             KvType::Q8_0 => "set_rows_q8_0",
         };
-        op.write("dst", dst, &[m0, m1, rows, blocks, block_bytes], &[])?
+        let matrices = [m0, m1, rows, blocks, block_bytes];
+        op.write_bytes("dst", dst, &matrices, ty.alignment())?
             .values([all, c, p, r])
             .value(Lists {
                 heads,

@@ -55,8 +55,8 @@ pub(super) fn check_mask(
 ) -> KernelResult<[u32; 3]> {
     let [outer, inner, rows, cols] = dims;
     check.kv_type(ty, SINGLE_OR_HALF)?;
-    check.len("mask", mask, &[outer, inner, rows, cols, ty.block_bytes()])?;
-    check.aligned("mask", mask, ty.alignment())?;
+    let bytes = [outer, inner, rows, cols, ty.block_bytes()];
+    check.len_at("mask", mask, &bytes, ty.alignment())?;
     let parts = [
         check.dim("outer", outer)?,
         check.dim("inner", inner)?,

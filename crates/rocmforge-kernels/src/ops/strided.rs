@@ -84,8 +84,9 @@ impl Kernels {
                 copy.shape[d],
             )?;
         }
-        op.reach("x", (x, from.bytes()), &copy.source, &wide(copy.from))?;
-        op.reach("y", (y, to.bytes()), &copy.shape, &wide(copy.to))?;
+        let op = op
+            .read_elements("x", (x, from.bytes()), wide(copy.from), copy.source)?
+            .write_elements("y", (y, to.bytes()), wide(copy.to), copy.shape)?;
         // Sufficient: from the smallest stride up, each is beyond everything below it.
         let mut dims: Vec<(usize, usize)> = copy.to.into_iter().zip(copy.shape).filter(|dim| dim.1 > 1).collect();
         dims.sort_unstable();
@@ -101,9 +102,7 @@ impl Kernels {
             }
             extent += (size - 1) * stride; // within the buffer, as checked above
         }
-        op.aligned("x", x, from.bytes())?;
-        op.aligned("y", y, to.bytes())?;
-        (op.reads("x", x).writes("y", y, &[]).value(total))
+        op.value(total)
             .value(Strided {
                 n,
                 wrap,

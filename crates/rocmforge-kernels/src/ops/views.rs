@@ -116,14 +116,10 @@ impl Kernels {
         }
         let b_rows = if s.b_transposed { [s.n, s.k] } else { [s.k, s.n] };
         let of = |strides: ViewStrides| [strides.outer as u64, strides.head as u64, strides.row as u64, 1];
-        let a_bytes = a.cast::<u8>()?;
-        op.reach("a", (&a_bytes, 4), &[s.outer, s.heads, s.m, s.k], &of(a_strides))?;
-        op.reach(
-            "b",
-            (b, ty.bytes()),
-            &[s.b_outer, s.b_heads, b_rows[0], b_rows[1]],
-            &of(b_strides),
-        )?;
+        let matrices = [s.b_outer, s.b_heads, b_rows[0], b_rows[1]];
+        let op = op
+            .read_elements("a", (a, size_of::<f32>()), of(a_strides), [s.outer, s.heads, s.m, s.k])?
+            .read_elements("b", (b, ty.bytes()), of(b_strides), matrices)?;
         let mut rows = [0, 0, n];
         for (row, (strides, cols)) in rows.iter_mut().zip([(a_strides, s.k), (b_strides, b_rows[1])]) {
             *row = op.dim_to("row stride", strides.row, MAX_ROW)?;
@@ -134,10 +130,9 @@ impl Kernels {
                 cols,
             )?;
         }
-        op.aligned("b", b, ty.bytes())?;
         let matrix = (s.m * s.n) as u64;
         let pair = |strides: ViewStrides| [strides.outer as u64, strides.head as u64];
-        (op.reads("a", a).reads("b", b).read_or_null("bias", bias, &[s.n])?)
+        op.read_or_null("bias", bias, &[s.n])?
             .write("y", y, &[s.outer, s.heads, s.m, s.n], &[])?
             .value(Views {
                 sizes: [m, n, k],
