@@ -2,7 +2,7 @@
 """Time from the start to the first token, and peak memory, of programs with the same model, in turns: start.py MODEL.gguf NAME=COMMAND...
 
 In COMMAND `{model}` and `{prompt}` are replaced. A program computes the prompt and one token, writes it and ends. A COMMAND with `{port}` is a server: it
-is asked for one token as soon as it is ready, and ends at SIGTERM, which does not count. One run of each is not counted: it brings the file into the
+is asked for one token as soon as it is ready, and ends at SIGTERM, which does not count; the time of a program is that to the first byte it writes. One run of each is not counted: it brings the file into the
 system's cache. Memory is the largest resident set that the kernel counted for the process, pages of the model's file among it.
 """
 
@@ -14,6 +14,7 @@ import signal
 import socket
 import statistics
 import subprocess
+import threading
 import time
 import urllib.request
 
@@ -49,24 +50,29 @@ def ask(port, begun):
 def once(command, model):
     """Seconds to the first token, peak memory in MB, seconds of processor time, and what was written."""
     port = free_port()
+    is_server = any("{port}" in part for part in command)
     command = [part.replace("{model}", model).replace("{prompt}", PROMPT).replace("{port}", str(port)) for part in command]
-    is_server = str(port) in command
     output = subprocess.DEVNULL if is_server else subprocess.PIPE
     begun = time.perf_counter()
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.DEVNULL)
+    # A program that hangs ends, and with it the reads and waits below.
+    limit = threading.Timer(LIMIT, process.kill)
+    limit.start()
     try:
         if is_server:
             written, seconds = ask(port, begun), time.perf_counter() - begun
             process.send_signal(signal.SIGTERM)
         else:
-            written = process.stdout.read().decode(errors="replace")
+            first = process.stdout.read(1)
+            seconds = time.perf_counter() - begun
+            written = (first + process.stdout.read()).decode(errors="replace")
+        _, status, usage = os.wait4(process.pid, 0)
     except BaseException:
         process.kill()
         raise
-    _, status, usage = os.wait4(process.pid, 0)
+    finally:
+        limit.cancel()
     process.returncode = os.waitstatus_to_exitcode(status)
-    if not is_server:
-        seconds = time.perf_counter() - begun
     assert process.returncode in ((0, -signal.SIGTERM) if is_server else (0,)), f"{shlex.join(command)} ended with {process.returncode}"
     return seconds, usage.ru_maxrss * 1024 / 1e6, usage.ru_utime + usage.ru_stime, written
 

@@ -15,7 +15,7 @@ pub struct PagedAttention {
     pub heads: usize,
     /// Key and value heads: they divide `heads`.
     pub kv_heads: usize,
-    /// Elements of a head: a multiple of 4 up to 256, of 32 in q8_0.
+    /// Elements of a head: a multiple of 4 up to 640, of 32 in q8_0.
     pub head_dim: usize,
     /// Tokens of a block, 1 to 256.
     pub block_size: usize,

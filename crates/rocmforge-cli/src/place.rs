@@ -1,6 +1,6 @@
 //! Place: the memory that a model is to fit into, of a card or of the machine.
 //!
-//! A card's budget is that of the memory ledger, on a simulated card with the same memory: nothing is opened, and HIP is not asked.
+//! The budget of an AMD card is that of the memory ledger, on a simulated card with the same memory: HIP is not asked. An NVIDIA card is opened.
 
 use clap::Args as Arguments;
 use rocmforge::backend::{BackendOptions, PoolOptions};
@@ -215,21 +215,25 @@ enum Backend {
 impl Place {
     /// The card that the options name, else the first of this machine that can be used, else the CPU.
     pub(crate) fn of(options: &CardOptions) -> Result<Self, Failure> {
-        let card = match options.asked()? {
-            None => Self::usable(),
-            asked => asked,
+        let of = |card: &Asked, backend| Self {
+            has_kernels: card.has_kernels(),
+            ..Self::on_card(card.name.clone(), backend)
         };
-        if let Some(card) = card {
-            return Ok(Self {
-                has_kernels: card.has_kernels(),
-                ..Self::on_card(card.name.clone(), card.open()?)
-            });
+        if let Some(card) = options.asked()? {
+            return Ok(of(&card, card.open()?));
+        }
+        // A card whose figures are no card's is none.
+        if let Some(card) = Self::usable()
+            && let Ok(backend) = card.open()
+        {
+            return Ok(of(&card, backend));
         }
         if let Ok(device) = rocmforge::device::open("nvidia:0") {
             let name = device.backend().device().name.clone();
-            return Ok(Self::on_card(name, HipGgmlBackend::new(device.backend())?));
+            let backend = HipGgmlBackend::new(device.backend())?.activations(Activations::Int8);
+            return Ok(Self::on_card(name, backend));
         }
-        let cpu = CpuBackend::with_threads(1);
+        let cpu = CpuBackend::with_threads(1).activations(Activations::Int8);
         Ok(Self {
             name: "cpu".to_owned(),
             room: cpu.available_bytes(),

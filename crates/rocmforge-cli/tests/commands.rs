@@ -595,7 +595,7 @@ fn dry_takes_breakers_and_a_number_of_tokens() {
     let with = |more: &[&str]| object(&[&dry[..], more].concat())["ids"].clone();
     let ended = with(&[]);
     assert_ne!(ended, repeated["ids"]);
-    // What was written before the options were there.
+    // The defaults of both.
     assert_eq!(with(&["--dry-penalty-last-n", "-1"]), ended);
     assert_eq!(with(&["--dry-sequence-breaker", "none"]), ended);
     assert_eq!(with(&["--dry-penalty-last-n", "0"]), repeated["ids"]);

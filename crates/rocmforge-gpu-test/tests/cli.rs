@@ -89,3 +89,13 @@ fn numbers_that_no_run_can_have_are_refused_with_the_range() {
         );
     }
 }
+
+#[test]
+fn a_binary_that_is_not_there_is_named() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-gpu-test"));
+    let command = command.args(["--binary", "/nowhere/tests"]).stdin(Stdio::null());
+    let output = command.output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success(), "{said}");
+    assert!(said.contains("/nowhere/tests: No such file"), "{said}");
+}

@@ -88,10 +88,14 @@ pub(crate) fn ask_library(
     within(limit, move || load().and_then(|api| count(&*api)))?
 }
 
+/// The stack of that thread, whatever `RUST_MIN_STACK` says.
+const PROBE_STACK: usize = 2 << 20;
+
 /// Does something on a thread of its own, and waits no longer than the limit.
 fn within<T: Send + 'static>(limit: Duration, body: impl FnOnce() -> T + Send + 'static) -> Result<T, Unavailable> {
     let (answer, answered) = mpsc::channel();
-    let asked = std::thread::Builder::new().name("hip-probe".to_owned()).spawn(move || {
+    let thread = std::thread::Builder::new().name("hip-probe".to_owned());
+    let asked = thread.stack_size(PROBE_STACK).spawn(move || {
         // Nobody listens any more after the limit.
         let _ = answer.send(body());
     });

@@ -97,7 +97,7 @@ pub enum ChangeError {
 /// Who asks, and the place of the request.
 #[derive(Clone)]
 pub(crate) struct Asker {
-    /// The owner of a key; `None` where there are no keys.
+    /// The owner of a key; `None` where the route asks for no key.
     pub(crate) owner: Option<String>,
     /// The key is an admin's.
     pub(crate) is_admin: bool,

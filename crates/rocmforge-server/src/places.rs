@@ -52,7 +52,7 @@ fn busy<T>(message: String) -> Result<T, ApiError> {
 /// Most places that the requests of an owner can have.
 fn most(app: &App, owner: Option<&str>) -> usize {
     let all = app.options().limits.requests;
-    match app.keys().len() {
+    match app.keys().len() + app.admin_keys().len() {
         2.. if owner.is_some() => (all / 2).max(1),
         _ => all,
     }

@@ -18,8 +18,8 @@ kernel! {
 }
 
 kernel! {
-    /// `y = x`. Graphs copy by [`copy_strided`](crate::Kernels::copy_strided) or without a kernel; this one is what the test `test_gpu_to_gpu_copy` of
-    /// the first version compares a transfer with.
+    /// `y = x`. Graphs copy by [`copy_strided`](crate::Kernels::copy_strided) or without a kernel; this one is what the test
+    /// `test_gpu_to_gpu_copy` compares a transfer with.
     COPY: copy in "copy"
     reads x [n] of -2.0..3.0;
     writes y [n] over [];

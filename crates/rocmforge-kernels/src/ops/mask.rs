@@ -35,8 +35,7 @@ impl Kernels {
     }
 
     /// Writes a causal mask into `y` `[planes, seq_q, seq_k]`: 0 where query i sees key j, -inf elsewhere. The last query lines up
-    /// with the last key: j <= i + seq_k - seq_q. The attention kernels make their own; this one is for masks that are given as tensors, as the tests
-    /// `test_causal_mask_*` of the first version have them.
+    /// with the last key: j <= i + seq_k - seq_q. The attention kernels make their own; this one is for masks that are given as tensors.
     ///
     /// # Errors
     ///

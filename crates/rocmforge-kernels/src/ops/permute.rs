@@ -20,8 +20,8 @@ kernel! {
 
 impl Kernels {
     /// Repeats K or V heads for MQA and GQA: `x` `[tokens, kv_heads, head_dim]` to `y` `[tokens, heads, head_dim]`, where head h is kv
-    /// head h / (heads / kv_heads). The attention kernels here do not need it; it is kept
-    /// for programs that replicate heads, as the tests `test_kv_replication_*` of the first version do.
+    /// head h / (heads / kv_heads). The attention kernels here do not need it; it is for
+    /// programs that replicate heads.
     ///
     /// # Errors
     ///

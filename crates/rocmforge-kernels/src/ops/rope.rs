@@ -55,8 +55,7 @@ impl RopeShape {
 
 impl Kernels {
     /// Turns each pair (a, b) of `x` `[tokens, heads, head_dim]` to (a cos - b sin, a sin + b cos). The tables are
-    /// `[positions, rotary_dim / 2]`. `y` may be `x`. Models use [`rope_at`](Self::rope_at); this one, whose positions are counted, is that of the first version,
-    /// whose tests `test_rope_gpu_*` it keeps.
+    /// `[positions, rotary_dim / 2]`. `y` may be `x`. Models use [`rope_at`](Self::rope_at); positions of this one are counted.
     ///
     /// # Errors
     ///

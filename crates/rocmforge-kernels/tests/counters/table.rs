@@ -165,10 +165,30 @@ fn line(family: &str, names: &str, arguments: &str, geometry: &str, computes: &s
         .collect::<Vec<_>>()
         .join(" ")
         .replace('|', "\\|");
+    let computes = without_links(&computes);
     format!(
         "| {family} {names} | {arguments} | {geometry} | {} |\n",
         computes.trim_end_matches('.')
     )
+}
+
+/// The text with the names of links alone: `[name](path)` is `name`.
+fn without_links(text: &str) -> String {
+    let mut parts = text.split("](");
+    let mut all = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        if let Some(open) = all.rfind('[') {
+            all.remove(open);
+        }
+        all += part.split_once(')').map_or(part, |(_, rest)| rest);
+    }
+    all
+}
+
+#[test]
+fn links_are_their_names() {
+    let text = "Graphs copy by [`copy_strided`](crate::Kernels::copy_strided), [0, 1] or [`rope`](Self::rope).";
+    assert_eq!(without_links(text), "Graphs copy by `copy_strided`, [0, 1] or `rope`.");
 }
 
 #[test]

@@ -192,6 +192,7 @@ fn chosen() -> (Vec<&'static Declared>, bool) {
         return (all().collect(), true);
     };
     let names: Vec<&str> = names.split_whitespace().collect();
+    assert!(!names.is_empty(), "{VARIABLE} names no launcher");
     for name in &names {
         assert!(
             all().any(|kernel| kernel.name == *name),

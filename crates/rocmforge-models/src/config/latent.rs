@@ -1,7 +1,8 @@
 //! Latent attention of a file: its lengths.
 
 use super::names::{COUNT, KV_HEADS};
-use super::{LatentConfig, PerLayer};
+use super::rope::DIMENSIONS;
+use super::{LatentConfig, PerLayer, RopeConfig};
 use crate::ModelError;
 use crate::keys::{Key, Keys, Within};
 
@@ -15,12 +16,20 @@ pub(super) const READ: [Key; 4] = [QUERY_RANK, RANK, KEY, VALUE];
 /// What is kept of a token.
 pub(super) const KEPT: Within = Within(1..=1024, "what is kept of a token has 1 to 1024 elements");
 
-/// The lengths. `kept` is the length of a key in the file's own words, of which the last `rotated` elements are rotated.
+/// The lengths. `kept` is the length of a key in the file's own words, of which the last elements are rotated.
 pub(super) fn take(
     k: &mut Keys<'_>,
     [kv_heads, kept, values]: [&PerLayer; 3],
-    rotated: usize,
+    rope: &PerLayer<RopeConfig>,
 ) -> Result<LatentConfig, ModelError> {
+    let rotated = rope.get(0).n_dims;
+    if let Some(other) = rope.values().map(|rope| rope.n_dims).find(|&other| other != rotated) {
+        return Err(k.refuse(
+            DIMENSIONS,
+            other,
+            "layers with latent attention must rotate equally many elements",
+        ));
+    }
     if *kv_heads != PerLayer::all(1) {
         let rule = "files whose keys and values have one matrix (attn_kv_b) are not supported: there must be 1 head";
         return Err(k.refuse(KV_HEADS, kv_heads.of(0), rule));

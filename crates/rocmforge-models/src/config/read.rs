@@ -110,7 +110,7 @@ impl DecoderConfig {
         };
         let (rope, rope_factors, on_scores) = rope::take(k, rules, &sizes)?;
         let latent = match rules.latent {
-            true => Some(latent::take(k, [&kv_heads, &head_dim, &values], rope.get(0).n_dims)?),
+            true => Some(latent::take(k, [&kv_heads, &head_dim, &values], &rope)?),
             false => None,
         };
         let rotated = rotated(k, rules, &windowed)?;

@@ -11,7 +11,7 @@ use crate::keys::{Key, Keys, Known, POSITIVE, Within};
 
 const THETA: Key = Key("rope.freq_base", "rope_theta");
 const WINDOW_THETA: Key = Key("rope.freq_base_swa", "rope_local_base_freq");
-const DIMENSIONS: Key = Key("rope.dimension_count", "");
+pub(super) const DIMENSIONS: Key = Key("rope.dimension_count", "");
 const WINDOW_DIMENSIONS: Key = Key("rope.dimension_count_swa", "");
 pub(super) const SECTIONS: Key = Key("rope.dimension_sections", "");
 const PARTIAL: Key = Key("", "partial_rotary_factor");

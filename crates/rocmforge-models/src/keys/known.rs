@@ -28,7 +28,7 @@ impl Known {
         features: &[],
     };
 
-    /// The same lists with further ignored keys.
+    /// The same lists with further ignored keys, in place of those of an earlier call.
     pub(crate) const fn ignoring(self, keys: &'static str) -> Self {
         Self {
             ignored_too: keys,

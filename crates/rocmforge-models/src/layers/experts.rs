@@ -1,6 +1,6 @@
 //! Experts: feed-forward networks of which a router chooses some for each token, and adds their results.
 
-use rocmforge_ggml::{GgmlResult, Op, Route, RouteGate, TensorId, Unary};
+use rocmforge_ggml::{GgmlResult, Op, Route, TensorId, Unary};
 
 use super::{Gated, GatedNames, GatedUnit, Linear, NetworkRule, Part};
 use crate::ModelError;
@@ -95,7 +95,7 @@ impl Matrices {
 }
 
 const CHOICE_BIAS: Name = Name::new("blk.*.exp_probs_b.bias", "");
-/// The least divisor of factors, which may be the sum of small sigmoids: the least positive normal f16, as in llama.cpp.
+/// The least divisor of factors, whose sum may be small: the least positive normal f16, as in llama.cpp.
 const LEAST_SUM: f32 = 6.103_515_6e-5;
 
 /// Gated feed-forward networks and their router.
@@ -160,11 +160,7 @@ impl Experts {
             gate: config.gate,
             groups: config.groups,
             normalised: config.normalised,
-            least_sum: if config.gate == RouteGate::Sigmoid {
-                LEAST_SUM
-            } else {
-                0.0
-            },
+            least_sum: LEAST_SUM,
             factor: config.factor.unwrap_or(1.0),
         };
         let inputs: Vec<TensorId> = [scores].into_iter().chain(self.choice_bias).collect();

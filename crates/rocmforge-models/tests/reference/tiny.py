@@ -482,6 +482,27 @@ MODELS = {
         },
         "shared_gate": False,
     },
+    # More is kept of a token than the heads of other models have.
+    "deepseek2-wide": {
+        "arch": "deepseek2",
+        "weights": "f16",
+        "sizes": {"width": 32, "layers": 1, "heads": 2, "kv_heads": 1, "head": 288, "ff": 48},
+        "metadata": {
+            "attention.q_lora_rank": 0,
+            "attention.kv_lora_rank": 256,
+            "attention.key_length": 288,
+            "attention.value_length": 256,
+            "attention.key_length_mla": 40,
+            "attention.value_length_mla": 12,
+            "rope.dimension_count": 32,
+            "expert_count": 4,
+            "expert_used_count": 2,
+            "expert_feed_forward_length": 24,
+            "expert_shared_count": 1,
+            "expert_gating_func": 2,
+        },
+        "shared_gate": False,
+    },
 }
 
 

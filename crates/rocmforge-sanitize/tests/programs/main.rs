@@ -379,6 +379,14 @@ programs! {
             "========= nothing was checked: the program has no code for the card, and has launched no kernel",
         ],
     }
+    code_of_another_card {
+        processors: &["gfx1201"],
+        status: 2,
+        says: &[
+            "========= no code for this card, which is gfx1100; there is code for gfx1201; --card gfx1201 would run it",
+            "========= nothing was checked: the program has no code for the card, and has launched no kernel",
+        ],
+    }
     hostile {
         flags: &["-pthread", "-Wno-unused-value", "-Wno-unused-result"],
         options: &["--print-limit", "100"],

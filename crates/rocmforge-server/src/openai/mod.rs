@@ -228,7 +228,7 @@ impl Common {
             let text = "true is known: control tokens that are drawn are not part of the text";
             return Err(ApiError::not_supported("skip_special_tokens", text));
         }
-        // No salt of ours begins so, and none has its length.
+        // A salt of an owner begins with `[`, and a digest in this form has no `:` and no NUL.
         let salt = fields.text("cache_salt")?;
         let cache_salt = salt.map_or(String::new(), |salt| format!(":{:x?}", Sha256::digest(salt)));
         let choices = fields.count("n", 1, limits.choices)?.unwrap_or(1);

@@ -225,7 +225,7 @@ impl Making {
         Ok(())
     }
 
-    /// Factors of a norm: 1 for the shapes whose logits were stored first.
+    /// Factors of a norm: 1 for some shapes.
     fn norm(&mut self, name: &str, length: usize) -> Result<(), Failure> {
         let spread = match self.family.shape {
             Shape::Plain => 0.0,

@@ -134,7 +134,7 @@ fn experts_of(g: &mut Generator<'_>, tokens: usize, used: usize, experts: usize)
     }
     let scores = g.fit(&[tokens, experts])?;
     let ids = if g.one_in(2) {
-        // A bias and groups make an order that is not the order of the scores.
+        // Without a bias and groups, which make an order that is not that of the scores.
         let how = Route {
             k: used,
             gate: RouteGate::SoftMaxOfChosen,
