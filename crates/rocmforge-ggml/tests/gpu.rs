@@ -42,6 +42,7 @@ mod second_card {
         packed,
         program,
         random,
+        route,
         stopped,
         without_kernel
     );
