@@ -156,7 +156,7 @@ mod tests {
         assert!(KnownCard::of("").expect_err("none").contains("RX 6600"));
     }
 
-    /// Each AMD pack is for a card or an APU that can be asked about; data centre cards are none that people have.
+    /// Each AMD pack is for a card or an APU in the table, and those of data centres are not in it.
     #[test]
     fn every_pack_has_a_card() {
         for arch in rocmforge::kernels::Pack::embedded_archs() {

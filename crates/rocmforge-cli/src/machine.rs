@@ -212,7 +212,7 @@ fn usable() -> String {
     "cpu".to_owned()
 }
 
-/// The first device whose processor has kernels in this program, else why there is none. Those after it are not opened.
+/// The first device whose processor has kernels in this program. If no device has, the reasons. The devices after it are not opened.
 fn first_with_kernels(processors: impl Iterator<Item = Result<String, DeviceError>>) -> Result<usize, String> {
     let mut why = Vec::new();
     for (index, processor) in processors.enumerate() {

@@ -131,7 +131,7 @@ fn facts_at(path: &Path, place: Option<&Place>) -> Result<Value, Failure> {
     Ok(facts)
 }
 
-/// Adds whether the model fits in a place, by the engine's plan: `null` with the reason where there is none.
+/// Adds whether the model fits in a place, by the engine's plan: `null` with the reason if there is no plan.
 fn add_fit(facts: &mut Value, model: &Model, place: &Place) {
     facts["place"] = json!(place.name);
     match place.plan(model) {

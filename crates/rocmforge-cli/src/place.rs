@@ -79,7 +79,7 @@ pub(crate) enum Shared {
         gtt: Bytes,
         /// What of it is in use.
         gtt_used: Bytes,
-        /// The machine's memory without what is carved out, and what of it is available.
+        /// The machine's memory without the part that is carved out, and how much of it is available.
         system: Bytes,
         available: Bytes,
     },
@@ -222,7 +222,7 @@ impl Place {
         if let Some(card) = options.asked()? {
             return Ok(of(&card, card.open()?));
         }
-        // A card whose figures are no card's is none.
+        // A card that cannot be opened with its figures is passed over.
         if let Some(card) = Self::usable()
             && let Ok(backend) = card.open()
         {

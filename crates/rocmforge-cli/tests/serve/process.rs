@@ -82,7 +82,7 @@ fn control_characters_of_a_client_do_not_reach_the_log() {
             let logged = Logged::start(options, &[("ROCMFORGE_LOG", level)]);
             let body = |model: &str| json!({"model": model, "prompt": "a", "max_tokens": 1}).to_string();
             let mut heads: Vec<Vec<u8>> = Vec::new();
-            // In paths: bytes of UTF-8, bytes that are none, bytes that the parser may refuse.
+            // In paths: bytes of UTF-8, other bytes, bytes that the parser may refuse.
             for path in [
                 &b"/\xc2\x9b31m"[..],
                 b"/\xe2\x80\xae",

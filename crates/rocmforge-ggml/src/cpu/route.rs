@@ -1,7 +1,7 @@
 //! Routing: the chosen experts of each token, and the factors of their results.
 
 use super::operand::Operand;
-use super::select;
+use super::{select, soft_max};
 use crate::{Route, RouteGate};
 
 /// Chosen experts and factors of `scores [n, experts]`, with a bias that only chooses.
@@ -17,7 +17,7 @@ pub(super) fn route(inputs: &[Operand<'_>], how: Route, ids: &mut [u32], factors
     for ((ids, factors), scores) in rows.zip(scores.f32().chunks(experts)) {
         shares.copy_from_slice(scores);
         match how.gate {
-            RouteGate::SoftMax => soft_max(shares),
+            RouteGate::SoftMax => soft_max::row(shares, None),
             RouteGate::SoftMaxOfChosen => {}
             RouteGate::Sigmoid => shares.iter_mut().for_each(|x| *x = 1.0 / (1.0 + (-*x).exp())),
         }
@@ -33,7 +33,7 @@ pub(super) fn route(inputs: &[Operand<'_>], how: Route, ids: &mut [u32], factors
             *factor = shares[id as usize];
         }
         if how.gate == RouteGate::SoftMaxOfChosen {
-            soft_max(factors);
+            soft_max::row(factors, None);
         }
         let divisor = match how.normalised {
             true => factors.iter().sum::<f32>().max(how.least_sum),
@@ -45,33 +45,20 @@ pub(super) fn route(inputs: &[Operand<'_>], how: Route, ids: &mut [u32], factors
     }
 }
 
-/// The softmax of a row; zeros of a row of nothing but -inf.
-fn soft_max(x: &mut [f32]) {
-    let top = x.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    let top = if top == f32::NEG_INFINITY { 0.0 } else { top };
-    let mut sum = 0.0;
-    for x in &mut *x {
-        *x = (*x - top).exp();
-        sum += *x;
-    }
-    let inverse = if sum == 0.0 { 0.0 } else { 1.0 / sum };
-    x.iter_mut().for_each(|x| *x *= inverse);
-}
-
 /// The columns with the highest values, of the groups that are kept. `order` has room for all columns, `sums` and `chosen` for a value of each
 /// group and for those that are kept.
 fn choose(choice: &[f32], [order, chosen]: [&mut [u32]; 2], sums: &mut [f32], ids: &mut [u32]) {
     let size = choice.len() / sums.len().max(1);
     let mut left = choice.len();
-    count(order);
+    select::count(order);
     if sums.len() > 1 {
         for (sum, group) in sums.iter_mut().zip(choice.chunks(size)) {
             let best = &mut [0; 2][..size.min(2)];
-            count(&mut order[..size]);
+            select::count(&mut order[..size]);
             select::highest(group, &mut order[..size], best);
             *sum = best.iter().map(|&column| group[column as usize]).sum();
         }
-        count(order);
+        select::count(order);
         select::highest(sums, &mut order[..sums.len()], chosen);
         let size = size as u32;
         let columns = chosen.iter().flat_map(|&group| group * size..(group + 1) * size);
@@ -79,9 +66,4 @@ fn choose(choice: &[f32], [order, chosen]: [&mut [u32]; 2], sums: &mut [f32], id
         order.iter_mut().zip(columns).for_each(|(id, column)| *id = column);
     }
     select::highest(choice, &mut order[..left], ids);
-}
-
-/// The first numbers from 0 on.
-fn count(order: &mut [u32]) {
-    order.iter_mut().zip(0..).for_each(|(id, i)| *id = i);
 }

@@ -25,9 +25,14 @@ pub(super) fn top_k(x: &Operand<'_>, k: usize, out: &mut [u32]) {
     let row = x.shape.last().copied().unwrap_or(1).max(1);
     let ids = x.scratch().take(row);
     for (out, row) in out.chunks_mut(k).zip(x.f32().chunks(row)) {
-        ids.iter_mut().zip(0..).for_each(|(id, i)| *id = i);
+        count(ids);
         highest(row, ids, out);
     }
+}
+
+/// The numbers of columns from 0 on.
+pub(super) fn count(columns: &mut [u32]) {
+    columns.iter_mut().zip(0..).for_each(|(column, i)| *column = i);
 }
 
 /// Those of some columns of a row with the largest values, largest first; `columns` change their order.

@@ -3,13 +3,11 @@
 use super::case::{Case, random};
 use rocmforge_ggml::{HipGgmlBackend, Op, Route, RouteGate, TensorDesc};
 
-const PLAIN: Route = Route {
+const EIGHT: Route = Route {
     k: 8,
-    gate: RouteGate::SoftMax,
-    groups: [1, 1],
     normalised: true,
-    least_sum: 0.0,
     factor: 1.5,
+    ..Route::PLAIN
 };
 
 #[test]
@@ -17,7 +15,7 @@ fn experts_and_factors_are_those_of_the_cpu() {
     for gate in [RouteGate::SoftMax, RouteGate::SoftMaxOfChosen, RouteGate::Sigmoid] {
         for (rows, experts, groups) in [(1, 8, [1, 1]), (5, 33, [1, 1]), (3, 128, [1, 1]), (4, 256, [8, 4])] {
             for biased in [false, true] {
-                let how = Route { gate, groups, ..PLAIN };
+                let how = Route { gate, groups, ..EIGHT };
                 for output in [0, 1] {
                     let mut inputs = vec![random([rows, experts], experts as u64)];
                     if biased {
@@ -44,15 +42,15 @@ fn what_no_kernel_takes() {
         );
         HipGgmlBackend::covers(&Op::Route(how), &[&x], &[&ids, &factors])
     };
-    assert!(covers(512, PLAIN).is_ok());
+    assert!(covers(512, EIGHT).is_ok());
     for (experts, how, reason) in [
-        (513, PLAIN, "experts"),
-        (64, Route { k: 33, ..PLAIN }, "chosen experts"),
+        (513, EIGHT, "experts"),
+        (64, Route { k: 33, ..EIGHT }, "chosen experts"),
         (
             64,
             Route {
                 groups: [64, 8],
-                ..PLAIN
+                ..EIGHT
             },
             "groups of experts",
         ),

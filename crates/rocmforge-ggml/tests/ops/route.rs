@@ -5,15 +5,6 @@ use rocmforge_testkit::data::rng;
 
 use super::harness::{Form, Found, Input, assert_near, exact};
 
-const PLAIN: Route = Route {
-    k: 1,
-    gate: RouteGate::SoftMax,
-    groups: [1, 1],
-    normalised: false,
-    least_sum: 0.0,
-    factor: 1.0,
-};
-
 /// Ids as numbers, then factors.
 fn both(how: Route, inputs: &[Input]) -> Found {
     let mut graph = Graph::new();
@@ -94,7 +85,15 @@ fn what_is_chosen() {
         Input::new(DType::F32, &[5], &[0.0, 0.0, 0.0, 9.0, 5.0], Form::Plain),
     ];
     let gate = RouteGate::Sigmoid;
-    let found = both(Route { k: 5, gate, ..PLAIN }, &inputs).values;
+    let found = both(
+        Route {
+            k: 5,
+            gate,
+            ..Route::PLAIN
+        },
+        &inputs,
+    )
+    .values;
     assert_eq!(found[..5], [4.0, 1.0, 2.0, 0.0, 3.0]);
     assert_eq!(found[5], 0.5);
     assert!(found[9].is_nan());
@@ -109,46 +108,46 @@ fn parameters_that_do_not_fit() {
             .0;
         graph.push_all(Op::Route(how), &[x]).map(drop)
     };
-    assert!(with(Route { k: 12, ..PLAIN }).is_ok());
+    assert!(with(Route { k: 12, ..Route::PLAIN }).is_ok());
     assert!(
         with(Route {
             k: 6,
             groups: [4, 2],
-            ..PLAIN
+            ..Route::PLAIN
         })
         .is_ok()
     );
     for how in [
-        Route { k: 0, ..PLAIN },
-        Route { k: 13, ..PLAIN },
+        Route { k: 0, ..Route::PLAIN },
+        Route { k: 13, ..Route::PLAIN },
         Route {
             k: 7,
             groups: [4, 2],
-            ..PLAIN
+            ..Route::PLAIN
         },
         Route {
             groups: [5, 1],
-            ..PLAIN
+            ..Route::PLAIN
         },
         Route {
             groups: [0, 0],
-            ..PLAIN
+            ..Route::PLAIN
         },
         Route {
             groups: [4, 0],
-            ..PLAIN
+            ..Route::PLAIN
         },
         Route {
             groups: [4, 5],
-            ..PLAIN
+            ..Route::PLAIN
         },
         Route {
             least_sum: -1.0,
-            ..PLAIN
+            ..Route::PLAIN
         },
         Route {
             factor: f32::NAN,
-            ..PLAIN
+            ..Route::PLAIN
         },
     ] {
         let error = with(how).expect_err("refused").to_string();

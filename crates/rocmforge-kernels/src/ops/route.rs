@@ -38,6 +38,18 @@ pub struct Route {
     pub factor: f32,
 }
 
+impl Route {
+    /// The expert with the largest score; its share of a softmax over all is its factor.
+    pub const PLAIN: Self = Self {
+        k: 1,
+        gate: RouteGate::SoftMax,
+        groups: [1, 1],
+        normalised: false,
+        least_sum: 0.0,
+        factor: 1.0,
+    };
+}
+
 impl Kernels {
     /// The most experts of [`route`](Self::route).
     pub const MAX_ROUTED: usize = 512;
@@ -87,14 +99,6 @@ impl Kernels {
     }
 }
 
-const PLAIN: Route = Route {
-    k: 1,
-    gate: RouteGate::SoftMax,
-    groups: [1, 1],
-    normalised: false,
-    least_sum: 0.0,
-    factor: 1.0,
-};
 /// Rows, experts, k.
 const TESTED: &[&[usize]] = &[
     &[1, 1, 1],
@@ -115,7 +119,7 @@ const SOFTMAX: Declared = Declared {
         let how = Route {
             k,
             normalised: true,
-            ..PLAIN
+            ..Route::PLAIN
         };
         route(c, [rows, experts], false, how)
     },
@@ -129,7 +133,7 @@ const OF_CHOSEN: Declared = Declared {
         let how = Route {
             k,
             gate: RouteGate::SoftMaxOfChosen,
-            ..PLAIN
+            ..Route::PLAIN
         };
         route(c, [rows, experts], true, how)
     },
@@ -145,7 +149,7 @@ const SIGMOID: Declared = Declared {
             normalised: true,
             least_sum: 6.103_515_6e-5,
             factor: 2.5,
-            ..PLAIN
+            ..Route::PLAIN
         };
         route(c, [rows, experts], true, how)
     },
@@ -163,7 +167,7 @@ const GROUPS: Declared = Declared {
             gate: RouteGate::Sigmoid,
             groups: [groups, kept],
             normalised: true,
-            ..PLAIN
+            ..Route::PLAIN
         };
         route(c, [rows, experts], true, how)
     },

@@ -144,7 +144,7 @@ fn checked_groups(
     Ok([groups, kept])
 }
 
-/// A width. In a GGUF 0 is none.
+/// A width. In a GGUF 0 stands for an absent key.
 fn width(k: &mut Keys<'_>, key: Key) -> Result<Option<usize>, ModelError> {
     Ok(k.take(key)?.filter(|&width| width > 0 || !k.is_gguf()))
 }

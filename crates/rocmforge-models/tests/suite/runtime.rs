@@ -96,11 +96,15 @@ fn model_runtime_initialization_consistency() {
         let on_device = device();
         assert_eq!(cpu(), cpu(), "{}", tiny.file);
         assert_eq!(on_device, device(), "{}", tiny.file);
-        // The same plan everywhere, but that the passes of each fuse other nodes, which leaves other intermediates; the logits differ in their
-        // rounding, which other tests look at.
+        // The same plan everywhere, but that passes fuse what has fewer intermediates on the CPU; the logits differ in their rounding,
+        // which other tests look at. Of latent attention devices read the sums of a step's heads where they lie, and the CPU copies them.
         let (on_cpu, on_device) = (cpu().0, on_device.0);
         let scratch = [on_cpu[2], on_device[2]];
-        assert!(scratch[0] <= scratch[1] / 4 * 5, "{}: {scratch:?}", tiny.file);
+        let config = model.config();
+        let copied = config
+            .latent
+            .map_or(0, |latent| 64 * config.heads.of(0) * latent.rank * 4);
+        assert!(scratch[0] <= scratch[1] + copied, "{}: {scratch:?}", tiny.file);
         for place in [0, 1, 3] {
             assert_eq!(on_cpu[place], on_device[place], "{}", tiny.file);
         }

@@ -138,10 +138,8 @@ fn experts_of(g: &mut Generator<'_>, tokens: usize, used: usize, experts: usize)
         let how = Route {
             k: used,
             gate: RouteGate::SoftMaxOfChosen,
-            groups: [1, 1],
-            normalised: false,
-            least_sum: 0.0,
             factor: 0.5,
+            ..Route::PLAIN
         };
         g.push(Op::Route(how), &[scores])?
     } else {
