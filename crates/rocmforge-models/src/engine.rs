@@ -126,7 +126,8 @@ impl<B: HostAccess> Engine<B> {
     ) -> Result<Forecast, ModelError> {
         let (planned, ..) = plan::plan_for(backend, model, options, available)?;
         let parameters = plan::describe(model, planned.cache, planned.work)?;
-        let experts = model.config().experts.as_ref();
+        // All layers with experts have equally many.
+        let experts = model.config().experts.values().flatten().next();
         let share = experts.map_or([1, 1], |experts| [experts.used, experts.count]);
         let (context, groups) = (planned.memory.max_context, parameters.groups().into_iter());
         let parts = groups.map(|group| ForecastPart {

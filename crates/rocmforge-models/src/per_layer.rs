@@ -42,6 +42,14 @@ impl<T: PartialEq> PerLayer<T> {
     }
 }
 
+impl<T: Clone + PartialEq> PerLayer<T> {
+    /// Those of the first layers.
+    pub(crate) fn first(&self, layers: usize) -> Self {
+        let first = self.values().take(layers.max(1)).cloned();
+        Self::each(first).unwrap_or_else(|| self.clone())
+    }
+}
+
 impl PerLayer {
     /// The layer's number.
     #[must_use]

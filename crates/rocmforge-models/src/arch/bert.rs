@@ -136,11 +136,9 @@ impl Encoder {
                 down: dense(t, DOWN, [c.width, c.ff])?,
             };
             let sublayer = |part: Box<dyn Part>, last| Sublayer {
-                before: None,
                 parts: vec![part],
-                after: None,
-                factor: None,
                 last: Some(last),
+                ..Sublayer::default()
             };
             Ok(Layer(vec![
                 sublayer(Box::new(attention), after_attention),

@@ -6,7 +6,7 @@ use super::architecture::Architecture;
 use super::dense::Dense;
 use super::llama::neighbours;
 use super::mixtures::GLM4MOE_EXPERTS;
-use crate::config::ChoiceBias;
+use crate::config::Presence;
 use crate::config::rules::{Experts, Rules};
 
 pub(super) const DEEPSEEK2: Architecture = Architecture::of_gguf_only(
@@ -15,7 +15,7 @@ pub(super) const DEEPSEEK2: Architecture = Architecture::of_gguf_only(
         predictors: true,
         experts: Some(Experts {
             gate: RouteGate::SoftMax,
-            choice_bias: ChoiceBias::IfThere,
+            choice_bias: Presence::IfThere,
             ..GLM4MOE_EXPERTS
         }),
         ..neighbours("deepseek2")

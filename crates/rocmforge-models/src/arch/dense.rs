@@ -1,13 +1,17 @@
 //! Dense decoders: what a relative of Llama has that Llama lacks, and the layers of all of them.
 
+use std::collections::HashMap;
+
 use rocmforge_ggml::{GluKind, TensorId, Unary};
 
 use super::architecture::Layers;
 use crate::ModelError;
-use crate::config::{DecoderConfig, ExpertsConfig, LatentConfig, RecurrentKind, RopeFactors};
+use crate::cache::Cached;
+use crate::config::{DecoderConfig, ExpertsConfig, LatentConfig, Presence, RecurrentKind, RopeFactors};
 use crate::layers::{
     Attention, AttentionShape, Bias, Decoder, DeltaNet, Experts, ExpertsNames, Gated, GatedNames, GatedUnit, Latent,
-    LatentShape, Layer, Linear, NetworkRule, Norm, NormRule, Part, Plain, QueryNorm, SharedExpert, ShortConv, Sublayer,
+    LatentShape, Layer, LayerInput, Linear, MapRule, NetworkRule, Norm, NormRule, Normed, Part, Plain, QueryNorm,
+    SharedExpert, ShortConv, Sublayer,
 };
 use crate::step::{NormOffset, Place, Tensors};
 use crate::weights::{LinearNames, Name};
@@ -19,8 +23,8 @@ pub(crate) struct Dense {
     pub(super) network: NetworkRule,
     /// Feed-forward networks have no gate: this function of the up projection, and the names of both maps.
     pub(super) plain: Option<(Unary, [LinearNames; 2])>,
-    /// Query, key and value must have a bias. Without, they may: some checkpoints of other architectures were trained with biases.
-    pub(super) qkv_bias: bool,
+    /// Query, key and value. Some checkpoints of architectures without biases were trained with them.
+    pub(super) qkv: MapRule,
     /// The bias of attention's output.
     pub(super) output_bias: Bias,
     /// Queries and keys are normalised.
@@ -37,9 +41,26 @@ pub(crate) struct Dense {
     /// The query's matrix has as many rows for a gate of attention's result, head by head.
     pub(super) gated: bool,
     /// Each head's softmax has one more logit.
-    pub(super) sinks: bool,
+    pub(super) sinks: Presence,
     /// Names of experts.
     pub(super) experts: ExpertsNames,
+    /// Which layers have experts, and what is beside them.
+    pub(super) mixture: Mixture,
+    /// Values are normalised without a weight, and may follow from the keys' product.
+    pub(super) value_norm: bool,
+    /// A layer ends with a factor on the residual stream.
+    pub(super) end_factor: Presence,
+}
+
+/// Layers with experts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mixture {
+    /// Those of the configuration, in place of the network.
+    Stated,
+    /// Of these the ones whose router the file has, in place of the network.
+    WithRouter,
+    /// The same, beside the network; each of both has norms of its own.
+    Beside,
 }
 
 /// Which layers compute attention and feed-forward network side by side.
@@ -103,6 +124,22 @@ const POST_ATTENTION: LinearNames =
     LinearNames::new("blk.*.post_attention_norm", "model.layers.*.post_attention_layernorm");
 const POST_NETWORK: LinearNames = LinearNames::new("blk.*.post_ffw_norm", "model.layers.*.post_feedforward_layernorm");
 
+const POST_NETWORK_BESIDE: LinearNames = LinearNames::new("blk.*.post_ffw_norm_1", "");
+const POST_INPUT: LinearNames = LinearNames::new("blk.*.post_norm", "");
+const END_FACTOR: Name = Name::new("blk.*.layer_output_scale.weight", "");
+
+/// What all layers of a model share.
+#[derive(Clone, Copy)]
+struct Shared {
+    /// Divisors of rotary frequencies.
+    factors: Option<TensorId>,
+    /// That of norms.
+    rule: NormRule,
+}
+
+/// Keys and values of layers, by their numbers.
+type Caches = HashMap<usize, [Cached; 2]>;
+
 impl Dense {
     pub(super) const PLAIN: Self = Self {
         network: NetworkRule {
@@ -111,7 +148,7 @@ impl Dense {
             biased: false,
         },
         plain: None,
-        qkv_bias: false,
+        qkv: MapRule::PLAIN,
         output_bias: Bias::IfThere,
         query_norm: None,
         norms: LayerNorms::BEFORE,
@@ -120,8 +157,11 @@ impl Dense {
         scaled_embedding: false,
         norm_offset: NormOffset::None,
         gated: false,
-        sinks: false,
+        sinks: Presence::Never,
         experts: ExpertsNames::PLAIN,
+        mixture: Mixture::Stated,
+        value_norm: false,
+        end_factor: Presence::Never,
     };
     /// [`Self::PLAIN`], of whose networks llama.cpp does not apply the factors on products.
     pub(super) const UNSCALED: Self = Self {
@@ -132,28 +172,20 @@ impl Dense {
         ..Self::PLAIN
     };
 
+    /// A layer. `caches` are the keys and values of those before it.
     fn layer(
         &self,
         t: &mut Tensors<'_>,
         c: &DecoderConfig,
         index: usize,
-        factors: Option<TensorId>,
-        rule: NormRule,
+        shared: Shared,
+        caches: &mut Caches,
     ) -> Result<Layer, ModelError> {
+        let rule = shared.rule;
         let norm = |t: &mut Tensors<'_>, names: Option<LinearNames>| {
             names.map(|names| Norm::new(t, names, c.width, rule)).transpose()
         };
-        let recurrent = (c.recurrent.as_ref()).filter(|recurrent| recurrent.layers.get(index) == Some(&true));
-        let attention: Box<dyn Part> = match recurrent {
-            Some(recurrent) => match recurrent.kind {
-                RecurrentKind::ShortConv => Box::new(ShortConv::new(t, c.width, recurrent.taps)?),
-                RecurrentKind::DeltaNet(net) => Box::new(DeltaNet::new(t, net, c.width, recurrent.taps, rule)?),
-            },
-            None => match c.latent {
-                Some(sizes) => Box::new(Latent::new(t, latent(c, index, sizes, factors, rule))?),
-                None => Box::new(Attention::new(t, self.attention(c, index, factors, rule))?),
-            },
-        };
+        let mixer = self.mixer(t, c, index, shared, caches)?;
         let [before_network, after_network] = self.norms.network;
         let parallel = match (self.parallel, before_network) {
             (Parallel::WithoutNorm, Some(names)) => !t.has(names.weight)?,
@@ -161,57 +193,134 @@ impl Dense {
         };
         let mut first = Sublayer {
             before: norm(t, self.norms.attention[0])?,
-            parts: vec![attention],
+            parts: vec![mixer],
             after: norm(t, self.norms.attention[1])?,
-            factor: c.branch_factor,
-            last: None,
+            factor: c.attention_factor.or(c.branch_factor),
+            ..Sublayer::default()
         };
-        let network = self.network(t, c, index)?;
+        let experts = match (c.experts.get(index), self.mixture) {
+            (Some(_), Mixture::WithRouter | Mixture::Beside) if !t.has(self.experts.router.weight)? => None,
+            (experts, _) => experts.as_ref(),
+        };
+        let is_beside = self.mixture == Mixture::Beside && experts.is_some();
+        let before_network = before_network.filter(|_| !is_beside);
+        let parts = match experts {
+            None => vec![self.network(t, c, index)?],
+            Some(experts) if is_beside => self.beside(t, c, index, experts, rule)?,
+            Some(experts) => self.experts(t, c, index, experts)?,
+        };
         if parallel {
-            first.parts.extend(network);
+            first.parts.extend(parts);
             return Ok(Layer(vec![first]));
         }
         let second = Sublayer {
             before: norm(t, before_network)?,
-            parts: network,
+            parts,
             after: norm(t, after_network)?,
             factor: c.branch_factor,
-            last: None,
+            ..Sublayer::default()
         };
-        Ok(Layer(vec![first, second]))
+        let mut branches = vec![first, second];
+        if let Some(own) = c.layer_input {
+            branches.push(Sublayer {
+                parts: vec![Box::new(LayerInput::new(t, index, [c.width, own])?)],
+                after: norm(t, Some(POST_INPUT))?,
+                ..Sublayer::default()
+            });
+        }
+        if let Some(last) = branches.last_mut() {
+            last.scale = t.vector_where(self.end_factor, END_FACTOR, 1)?;
+        }
+        Ok(Layer(branches))
     }
 
-    /// A layer's feed-forward network, or its experts and the network beside them.
-    fn network(&self, t: &mut Tensors<'_>, c: &DecoderConfig, index: usize) -> Result<Vec<Box<dyn Part>>, ModelError> {
+    /// A layer's attention, or what stands in its place.
+    fn mixer(
+        &self,
+        t: &mut Tensors<'_>,
+        c: &DecoderConfig,
+        index: usize,
+        Shared { factors, rule }: Shared,
+        caches: &mut Caches,
+    ) -> Result<Box<dyn Part>, ModelError> {
+        let recurrent = (c.recurrent.as_ref()).filter(|recurrent| recurrent.layers.get(index) == Some(&true));
+        if let Some(recurrent) = recurrent {
+            return Ok(match recurrent.kind {
+                RecurrentKind::ShortConv => Box::new(ShortConv::new(t, c.width, recurrent.taps)?),
+                RecurrentKind::DeltaNet(net) => Box::new(DeltaNet::new(t, net, c.width, recurrent.taps, rule)?),
+            });
+        }
+        if let Some(sizes) = c.latent {
+            return Ok(Box::new(Latent::new(t, latent(c, index, sizes, factors, rule))?));
+        }
+        let mut shape = self.attention(c, index, factors, rule);
+        shape.shared = c.cache_of.get(index).and_then(|source| caches.get(&source).copied());
+        let attention = Attention::new(t, shape)?;
+        caches.insert(index, attention.caches());
+        Ok(Box::new(attention))
+    }
+
+    /// A layer's feed-forward network.
+    fn network(&self, t: &mut Tensors<'_>, c: &DecoderConfig, index: usize) -> Result<Box<dyn Part>, ModelError> {
         let sizes = [c.width, c.ff.of(index)];
-        let has_experts = |experts: &&ExpertsConfig| experts.layers.get(index) == Some(&true);
-        let Some(experts) = c.experts.as_ref().filter(has_experts) else {
-            return Ok(vec![match self.plain {
-                None => Box::new(Gated::new(t, GatedNames::PLAIN, sizes, self.network)?),
-                Some((activation, [up, down])) => Box::new(Plain {
-                    up: Linear::of_plain(t, up, [sizes[1], sizes[0]])?,
+        Ok(match self.plain {
+            None => Box::new(Gated::new(t, GatedNames::PLAIN, sizes, self.network)?),
+            Some((activation, [up, down])) => {
+                let rule = MapRule {
+                    scaled: false,
+                    ..MapRule::BIASED
+                };
+                Box::new(Plain {
+                    up: Linear::by_rule(t, up, None, [sizes[1], sizes[0]], rule)?,
                     activation,
-                    down: Linear::of_plain(t, down, sizes)?,
-                }),
-            }]);
-        };
-        let mut parts: Vec<Box<dyn Part>> = vec![Box::new(Experts::new(
-            t,
-            self.experts,
-            index,
-            experts,
-            c.width,
-            self.network,
-        )?)];
+                    down: Linear::by_rule(t, down, None, sizes, rule)?,
+                })
+            }
+        })
+    }
+
+    /// A layer's experts, and the expert that every token is given to.
+    fn experts(
+        &self,
+        t: &mut Tensors<'_>,
+        c: &DecoderConfig,
+        index: usize,
+        experts: &ExpertsConfig,
+    ) -> Result<Vec<Box<dyn Part>>, ModelError> {
+        if self.mixture == Mixture::WithRouter {
+            // A network of the same layer is not used.
+            GatedNames::PLAIN.allow(t);
+        }
+        let chosen = Experts::new(t, self.experts, index, experts, c.width, self.network, None)?;
+        let mut parts: Vec<Box<dyn Part>> = vec![Box::new(chosen)];
         if let Some(shared) = experts.shared {
             parts.push(Box::new(SharedExpert::new(t, shared, c.width, self.network)?));
         }
         Ok(parts)
     }
 
+    /// A layer's network and its experts, each with norms of its own.
+    fn beside(
+        &self,
+        t: &mut Tensors<'_>,
+        c: &DecoderConfig,
+        index: usize,
+        experts: &ExpertsConfig,
+        rule: NormRule,
+    ) -> Result<Vec<Box<dyn Part>>, ModelError> {
+        let part = self.network(t, c, index)?;
+        let [before, after] = [self.norms.network[0].unwrap_or(LinearNames::NONE), POST_NETWORK_BESIDE];
+        let network = Normed {
+            before: Norm::new(t, before, c.width, rule)?,
+            part,
+            after: Norm::new(t, after, c.width, rule)?,
+        };
+        let experts = Experts::new(t, self.experts, index, experts, c.width, self.network, Some(rule))?;
+        Ok(vec![Box::new(network), Box::new(experts)])
+    }
+
     /// Attention of a layer: `factors` are the divisors of rotary frequencies, `rule` is that of norms.
     fn attention(&self, c: &DecoderConfig, index: usize, factors: Option<TensorId>, rule: NormRule) -> AttentionShape {
-        let windowed = c.windowed.get(index).copied().unwrap_or(false);
         let head_dim = c.head_dim.of(index);
         let rope = Some(c.rope.get(index)).filter(|_| *c.rotated.get(index));
         AttentionShape {
@@ -219,16 +328,19 @@ impl Dense {
             heads: c.heads.of(index),
             kv_heads: c.kv_heads.of(index),
             head_dim,
+            value_dim: c.value_dim.of(index),
             scale: c.attention_scale.unwrap_or_else(|| 1.0 / (head_dim as f32).sqrt()),
             rope: rope.cloned(),
             rope_factors: factors.filter(|_| rope.is_some_and(|rope| rope.divided)),
-            window: c.window.filter(|_| windowed),
+            window: *c.window.get(index),
             softcap: c.attention_softcap,
-            bias: self.qkv_bias,
+            qkv: self.qkv,
             output_bias: self.output_bias,
             query_norm: self.query_norm.map(|rows| (rows, NormRule { bias: false, ..rule })),
             gated: self.gated,
             sinks: self.sinks,
+            value_norm: self.value_norm.then_some(rule),
+            shared: None,
         }
     }
 }
@@ -245,7 +357,10 @@ impl Layers for Dense {
         let factors = rope_factors(t, c, context)?;
         let scale = self.scaled_embedding.then(|| (c.width as f32).sqrt());
         let scale = scale.or(c.embedding_factor);
-        Decoder::new(t, c, rule, scale, |t, index| self.layer(t, c, index, factors, rule))
+        let (shared, mut caches) = (Shared { factors, rule }, Caches::new());
+        Decoder::new(t, c, rule, scale, |t, index| {
+            self.layer(t, c, index, shared, &mut caches)
+        })
     }
 }
 

@@ -3,10 +3,10 @@
 use rocmforge_ggml::GluKind;
 
 use super::architecture::Architecture;
-use super::dense::{Dense, LayerNorms};
+use super::dense::{Dense, LayerNorms, Mixture};
 use super::llama::{JSON, halves};
-use crate::config::OutputMatrix;
-use crate::config::rules::{self, Rules, Softcaps, Window, WindowRope};
+use crate::config::rules::{self, Experts, Rules, Softcaps, Window, WindowRope};
+use crate::config::{OutputMatrix, Presence};
 use crate::keys::Known;
 use crate::layers::{GatedUnit, NetworkRule, QueryNorm};
 use crate::step::NormOffset;
@@ -64,6 +64,37 @@ pub(super) const GEMMA2: Architecture = Architecture::of_gguf_only(
         ..GEMMA3.gguf
     },
     &GEMMA,
+);
+
+/// Heads of two lengths, values with a norm, layers that read the keys and values of earlier ones, an input of each layer beside the residual stream, and
+/// experts beside the network.
+pub(super) const GEMMA4: Architecture = Architecture::of_gguf_only(
+    Rules {
+        window: Window::pattern(6, None),
+        window_rope: WindowRope::Own(10_000.0),
+        // Norms of queries and keys stand for the factor.
+        score_divisor: Some(1.0),
+        softcaps: Softcaps::LOGITS,
+        shared_caches: true,
+        layer_inputs: true,
+        experts: Some(Experts::GGUF),
+        known: Known {
+            ignored: &[rules::GGUF_IGNORED],
+            ..rules::GGUF
+        },
+        ..halves("gemma4")
+    },
+    &Dense {
+        network: NetworkRule {
+            scaled: true,
+            ..GEMMA.network
+        },
+        query_norm: Some(QueryNorm::Heads),
+        mixture: Mixture::Beside,
+        value_norm: true,
+        end_factor: Presence::IfThere,
+        ..GEMMA
+    },
 );
 
 /// Llama with GELU, norms around both branches, and scaled embeddings.

@@ -5,8 +5,9 @@ use rocmforge_ggml::RouteGate;
 use super::architecture::Architecture;
 use super::dense::{Dense, LayerNorms};
 use super::llama::halves;
+use crate::config::Presence;
 use crate::config::rules::{self, ExpertKeys, Experts, Rules, Window, WindowRope};
-use crate::layers::{Bias, GatedUnit, NetworkRule};
+use crate::layers::{Bias, GatedUnit, MapRule, NetworkRule};
 
 /// Experts whose factors are a softmax over the chosen scores, bounded gates, one more logit for each head, and a window in every second layer.
 pub(super) const GPT_OSS: Architecture = Architecture::of_gguf_only(
@@ -30,9 +31,9 @@ pub(super) const GPT_OSS: Architecture = Architecture::of_gguf_only(
             biased: true,
         },
         norms: LayerNorms::BEFORE_RENAMED,
-        qkv_bias: true,
+        qkv: MapRule::BIASED,
         output_bias: Bias::Needed,
-        sinks: true,
+        sinks: Presence::Always,
         ..Dense::PLAIN
     },
 );

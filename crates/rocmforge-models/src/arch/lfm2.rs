@@ -5,7 +5,7 @@ use rocmforge_ggml::RouteGate;
 use super::architecture::Architecture;
 use super::dense::Dense;
 use super::llama::halves;
-use crate::config::ChoiceBias;
+use crate::config::Presence;
 use crate::config::rules::{self, ExpertKeys, Experts, Recurrent, Rules, Window};
 use crate::layers::{Bias, QueryNorm};
 use crate::weights::LinearNames;
@@ -35,7 +35,7 @@ pub(super) const LFM2MOE: Architecture = Architecture {
         window: Window::Never,
         experts: Some(Experts {
             gate: RouteGate::Sigmoid,
-            choice_bias: ChoiceBias::Always,
+            choice_bias: Presence::Always,
             keys: ExpertKeys {
                 gate: true,
                 factor: true,

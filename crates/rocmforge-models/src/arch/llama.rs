@@ -70,6 +70,8 @@ pub(super) const JSON: Rules = Rules {
     softcaps: Softcaps::NONE,
     wide_scale_layers: None,
     window: Window::Never,
+    shared_caches: false,
+    layer_inputs: false,
     experts: None,
     known: Known {
         features: &[

@@ -3,19 +3,19 @@
 use rocmforge_ggml::{RopeStyle, RouteGate};
 
 use super::architecture::Architecture;
-use super::dense::{Dense, LayerNorms};
+use super::dense::{Dense, LayerNorms, Mixture};
 use super::llama::{halves, neighbours};
 use super::relatives::{ERNIE4_5, HUNYUAN};
-use crate::config::ChoiceBias;
+use crate::config::Presence;
 use crate::config::rules::{
-    self, ExpertKeys, ExpertWidth, Experts, Factors, Rotated, Rules, SharedExpert, SharedWidth,
+    self, ExpertKeys, ExpertWidth, Experts, Factors, Rotated, Rules, SharedExpert, SharedWidth, Window, WindowRope,
 };
-use crate::layers::QueryNorm;
+use crate::layers::{Bias, MapRule, QueryNorm};
 
 /// Sigmoids with a bias for the choice, and shared experts.
 pub(super) const GLM4MOE_EXPERTS: Experts = Experts {
     gate: RouteGate::Sigmoid,
-    choice_bias: ChoiceBias::Always,
+    choice_bias: Presence::Always,
     keys: ExpertKeys {
         gate: true,
         normalised: true,
@@ -50,7 +50,7 @@ pub(super) const BAILINGMOE2: Architecture = Architecture::of_gguf_only(
     Rules {
         predictors: true,
         experts: Some(Experts {
-            choice_bias: ChoiceBias::IfThere,
+            choice_bias: Presence::IfThere,
             shared: Some(SharedExpert {
                 inner: SharedWidth::StatedOfCount,
                 gated: false,
@@ -71,7 +71,7 @@ pub(super) const MINIMAX_M2: Architecture = Architecture::of_gguf_only(
         experts: Some(Experts {
             inner: ExpertWidth::Network,
             gate: RouteGate::Sigmoid,
-            choice_bias: ChoiceBias::Always,
+            choice_bias: Presence::Always,
             keys: ExpertKeys {
                 gate: true,
                 factor: true,
@@ -89,12 +89,40 @@ pub(super) const MINIMAX_M2: Architecture = Architecture::of_gguf_only(
     },
 );
 
+/// MiMo V2: values shorter than keys and with a factor, windows, sinks where the file has them, and experts in the layers whose router it has.
+pub(super) const MIMO2: Architecture = Architecture::of_gguf_only(
+    Rules {
+        window: Window::pattern(6, None),
+        window_rope: WindowRope::Base,
+        factors: Factors::Values,
+        predictors: true,
+        experts: Some(Experts {
+            gate: RouteGate::Sigmoid,
+            choice_bias: Presence::IfThere,
+            keys: ExpertKeys::FACTOR,
+            ..Experts::GGUF
+        }),
+        known: rules::GGUF.ignoring("expert_gating_func expert_weights_norm"),
+        ..halves("mimo2")
+    },
+    &Dense {
+        // As in llama.cpp.
+        qkv: MapRule {
+            bias: Bias::Unused,
+            scaled: false,
+        },
+        sinks: Presence::IfThere,
+        mixture: Mixture::WithRouter,
+        ..Dense::UNSCALED
+    },
+);
+
 /// Ernie 4.5 with experts: the first layers, and all but every so many, have none.
 pub(super) const ERNIE4_5_MOE: Architecture = Architecture {
     gguf: Rules {
         name: "ernie4_5-moe",
         experts: Some(Experts {
-            choice_bias: ChoiceBias::IfThere,
+            choice_bias: Presence::IfThere,
             keys: ExpertKeys {
                 factor: true,
                 first_dense: true,

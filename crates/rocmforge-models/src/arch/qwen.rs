@@ -5,14 +5,14 @@ use super::dense::Dense;
 use super::llama::{JSON, halves};
 use crate::config::rules::{self, ExpertWidth, Experts, Rules, SharedExpert, SharedWidth, Window};
 use crate::keys::Known;
-use crate::layers::QueryNorm;
+use crate::layers::{MapRule, QueryNorm};
 
 /// Llama with biases of query, key and value.
 pub(super) const QWEN2: Architecture = Architecture::of_both(
     halves("qwen2"),
     &[QWEN2_JSON],
     &Dense {
-        qkv_bias: true,
+        qkv: MapRule::BIASED,
         ..Dense::UNSCALED
     },
 );

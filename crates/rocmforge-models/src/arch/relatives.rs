@@ -7,7 +7,7 @@ use super::dense::{Dense, LayerNorms, Parallel};
 use super::llama::{LLAMA, halves, neighbours};
 use crate::config::NormKind;
 use crate::config::rules::{self, Factors, Rotated, Rules, Window, WindowRope};
-use crate::layers::{Bias, QueryNorm};
+use crate::layers::{Bias, MapRule, QueryNorm};
 use crate::weights::LinearNames;
 
 /// Mistral Small 3 and Ministral 3: Llama, whose queries may grow with the position, which is refused here.
@@ -125,7 +125,7 @@ pub(super) const STARCODER2: Architecture = Architecture::of_gguf_only(
     layer_norms(halves("starcoder2")),
     &Dense {
         plain: Some((Unary::Gelu, UP_AND_DOWN)),
-        qkv_bias: true,
+        qkv: MapRule::BIASED,
         output_bias: Bias::Needed,
         norm_bias: true,
         ..Dense::PLAIN

@@ -9,8 +9,8 @@ use super::architecture::{Architecture, Layers};
 use super::llama::halves;
 use crate::ModelError;
 use crate::cache::{CacheKind, Cached, State};
-use crate::config::DecoderConfig;
-use crate::layers::{Attention, AttentionShape, Bias, Decoder, Layer, Linear, Norm, NormRule, Part, Sublayer};
+use crate::config::{DecoderConfig, Presence};
+use crate::layers::{Attention, AttentionShape, Bias, Decoder, Layer, Linear, MapRule, Norm, NormRule, Part, Sublayer};
 use crate::step::{NormOffset, Place, StepGraph, Tensors};
 use crate::weights::{LinearNames, Name};
 
@@ -82,9 +82,7 @@ fn recurrent_decoder(t: &mut Tensors<'_>, c: &DecoderConfig, window: Option<usiz
             Ok(Sublayer {
                 before: Some(Norm::new(t, NORM, c.width, rule)?),
                 parts: vec![part],
-                after: None,
-                factor: None,
-                last: None,
+                ..Sublayer::default()
             })
         };
         let shape = [c.width, c.width];
@@ -101,14 +99,17 @@ fn recurrent_decoder(t: &mut Tensors<'_>, c: &DecoderConfig, window: Option<usiz
                 heads: 2,
                 kv_heads: 1,
                 head_dim: 4,
+                value_dim: 4,
+                value_norm: None,
+                shared: None,
                 scale: 0.5,
                 rope: Some(c.rope.get(index).clone()),
                 rope_factors: None,
                 window: window.filter(|_| index == 0),
                 softcap: None,
-                bias: false,
+                qkv: MapRule::PLAIN,
                 query_norm: None,
-                sinks: false,
+                sinks: Presence::Never,
                 gated: false,
                 output_bias: Bias::IfThere,
             };

@@ -34,7 +34,7 @@ pub(crate) struct Kept {
 }
 
 /// A tensor of a cache that a part has asked for.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cached {
     /// Rows, one for each slot.
     pub(crate) id: TensorId,

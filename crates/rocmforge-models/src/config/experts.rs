@@ -4,7 +4,7 @@ use rocmforge_ggml::RouteGate;
 
 use super::names::{COUNT, SIZE};
 use super::rules::{self, ExpertWidth, Rules, SharedWidth};
-use super::{ExpertsConfig, SharedExpertConfig};
+use super::{ExpertsConfig, PerLayer, SharedExpertConfig};
 use crate::ModelError;
 use crate::keys::{Key, Keys, Within};
 
@@ -52,27 +52,30 @@ pub(super) fn read(experts: &rules::Experts) -> impl Iterator<Item = Key> + use<
         .chain(optional)
 }
 
-/// Experts of the layers that are not in a list of dense ones, of these each so many. `gate` is that of a file which states none, if not the architecture's.
+/// Experts of each layer, of which those in a list of dense ones have none, and of the others each so many have some. `ff` is the width of the network
+/// of each layer, lists of the file have `blocks` entries, `gate` that of a file which states none, if not the architecture's.
 pub(super) fn take(
     k: &mut Keys<'_>,
     rules: &Rules,
-    ff: usize,
-    layers: usize,
+    ff: &PerLayer,
+    [blocks, layers]: [usize; 2],
     gate: Option<RouteGate>,
-) -> Result<Option<ExpertsConfig>, ModelError> {
-    let Some(absent) = rules.experts else { return Ok(None) };
+) -> Result<PerLayer<Option<ExpertsConfig>>, ModelError> {
+    const NONE: PerLayer<Option<ExpertsConfig>> = PerLayer::all(None);
+    let Some(absent) = rules.experts else { return Ok(NONE) };
     let count = k.take(COUNT_OF)?.unwrap_or(absent.count);
     let used = k.take(USED)?.or(absent.used);
-    let inner = match absent.inner {
-        ExpertWidth::Network => Some(ff),
-        ExpertWidth::StatedOrPart => width(k, WIDTH)?,
-        ExpertWidth::Stated(absent) => Some(width(k, WIDTH)?.unwrap_or(absent)),
-    };
     // Of a network: what the chosen experts have together is as wide as one.
-    let part = ff / used.unwrap_or(1).max(1);
-    let shared = match absent.shared {
-        Some(absent) => shared(k, absent, ff, inner.unwrap_or(part))?,
-        None => None,
+    let part = |ff| ff / used.unwrap_or(1).max(1);
+    let stated = match absent.inner {
+        ExpertWidth::Network => None,
+        ExpertWidth::StatedOrPart | ExpertWidth::Stated(_) => widths(k, [blocks, layers])?,
+    };
+    let inner = |layer| match (absent.inner, &stated) {
+        (ExpertWidth::Network, _) => ff.of(layer),
+        (ExpertWidth::StatedOrPart, None) => part(ff.of(layer)),
+        (ExpertWidth::Stated(absent), None) => absent,
+        (_, Some(stated)) => stated.of(layer),
     };
     let keys = absent.keys;
     let normalised = match keys.normalised || !k.is_gguf() {
@@ -102,25 +105,45 @@ pub(super) fn take(
     let has = |layer: usize| {
         count > 0 && layer >= first && !dense.contains(&layer) && (layer + 1).checked_rem(step.unwrap_or(1)) == Some(0)
     };
-    let layers: Vec<bool> = (0..layers).map(has).collect();
-    if !layers.contains(&true) {
-        return Ok(None);
+    let some = (0..layers).find(|&layer| has(layer));
+    let shared = match (absent.shared, some.unwrap_or(0)) {
+        (Some(absent), layer) => shared(k, absent, ff.of(layer), inner(layer))?,
+        (None, _) => None,
+    };
+    if some.is_none() {
+        return Ok(NONE);
     }
     let count = k.check(COUNT_OF, count, &COUNT)?;
     let used = used.ok_or_else(|| k.missing(USED))?;
     let used = k.check(USED, used, &Within(1..=count, "it must be 1 to the number of experts"))?;
-    Ok(Some(ExpertsConfig {
-        count,
-        used,
-        groups: checked_groups(k, groups, count, used)?,
-        inner: k.check(WIDTH, inner.unwrap_or(part), &SIZE)?,
-        normalised,
-        gate,
-        choice_bias: absent.choice_bias,
-        factor,
-        shared,
-        layers,
-    }))
+    let groups = checked_groups(k, groups, count, used)?;
+    let of_layer = |layer| -> Result<Option<ExpertsConfig>, ModelError> {
+        if !has(layer) {
+            return Ok(None);
+        }
+        Ok(Some(ExpertsConfig {
+            count,
+            used,
+            groups,
+            inner: k.check(WIDTH, inner(layer), &SIZE)?,
+            normalised,
+            gate,
+            choice_bias: absent.choice_bias,
+            factor,
+            shared,
+        }))
+    };
+    let experts = (0..layers).map(of_layer).collect::<Result<Vec<_>, _>>()?;
+    Ok(PerLayer::each(experts).unwrap_or(NONE))
+}
+
+/// Widths of the experts of each layer. In a GGUF 0 stands for an absent key.
+fn widths(k: &mut Keys<'_>, [blocks, layers]: [usize; 2]) -> Result<Option<PerLayer>, ModelError> {
+    if !k.is_list(WIDTH) {
+        return Ok(width(k, WIDTH)?.map(PerLayer::all));
+    }
+    let stated = k.sizes(WIDTH, blocks, &Within(0..=*SIZE.0.end(), SIZE.1), None)?;
+    Ok(Some(stated.first(layers)))
 }
 
 /// Groups of the experts, and how many of them a token's are chosen from. 0 and 1 stand for one group.

@@ -95,7 +95,7 @@ pub struct ExpertsConfig {
     /// How the router's scores become factors.
     pub gate: RouteGate,
     /// Whether a bias takes part in the choice.
-    pub choice_bias: ChoiceBias,
+    pub choice_bias: Presence,
     /// Groups of experts of equal size, and from how many of them a token's are chosen.
     pub groups: [usize; 2],
     /// The factors of the chosen ones are divided by their sum.
@@ -104,14 +104,12 @@ pub struct ExpertsConfig {
     pub factor: Option<f32>,
     /// The network beside them that every token is given to.
     pub shared: Option<SharedExpertConfig>,
-    /// Whether each layer has experts; the others have one network.
-    pub layers: Vec<bool>,
 }
 
-/// Whether a bias is added to the scores that choose experts, and not to their factors.
+/// Whether the models of an architecture have a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ChoiceBias {
-    /// No model of this architecture has one.
+pub enum Presence {
+    /// No model has it.
     Never,
     /// Where the file has it.
     IfThere,
@@ -188,8 +186,8 @@ pub struct DecoderConfig {
     pub width: usize,
     /// Width of the feed-forward network.
     pub ff: PerLayer,
-    /// Experts in place of some of these networks.
-    pub experts: Option<ExpertsConfig>,
+    /// Experts of the layers that have some in place of this network.
+    pub experts: PerLayer<Option<ExpertsConfig>>,
     /// Layers without attention.
     pub recurrent: Option<RecurrentConfig>,
     /// Latent attention in all layers: `head_dim` is then the length of what is kept of a token, and there is one head of keys.
@@ -198,8 +196,10 @@ pub struct DecoderConfig {
     pub heads: PerLayer,
     /// Key and value heads.
     pub kv_heads: PerLayer,
-    /// Elements of a head.
+    /// Elements of a head of queries and keys.
     pub head_dim: PerLayer,
+    /// Elements of a head of values.
+    pub value_dim: PerLayer,
     /// Tokens of the vocabulary.
     pub vocab: usize,
     /// Context that the model was made for, in tokens.
@@ -220,14 +220,18 @@ pub struct DecoderConfig {
     pub rotated: PerLayer<bool>,
     /// Factor on embeddings, beside that of the architecture.
     pub embedding_factor: Option<f32>,
+    /// Factor on the results of attention.
+    pub attention_factor: Option<f32>,
     /// Factor on the results of attention and feed-forward network.
     pub branch_factor: Option<f32>,
     /// Factor on logits.
     pub logit_factor: Option<f32>,
-    /// Keys that a layer with a window sees.
-    pub window: Option<usize>,
-    /// Whether each layer has the window.
-    pub windowed: Vec<bool>,
+    /// The earlier layer whose keys and values a layer reads; `None`: it has its own.
+    pub cache_of: PerLayer<Option<usize>>,
+    /// Width of what each layer is given of a token beside the residual stream.
+    pub layer_input: Option<usize>,
+    /// Keys that a token sees in each layer, itself among them; `None`: all before it.
+    pub window: PerLayer<Option<usize>>,
     /// Bound of attention scores.
     pub attention_softcap: Option<f32>,
     /// Bound of logits.

@@ -15,4 +15,4 @@ pub(crate) const TIED: Key = Key("", "tie_word_embeddings");
 pub(crate) const MOST_LAYERS: Within = Within(1..=512, "it must be 1 to 512");
 pub(crate) const SIZE: Within = Within(1..=1 << 28, "it must be 1 to 2^28");
 pub(super) const COUNT: Within = Within(1..=1 << 16, "it must be 1 to 65536");
-pub(super) const HEAD: Within = Within(1..=256, "heads of 1 to 256 elements are supported");
+pub(super) const HEAD: Within = Within(1..=640, "heads of 1 to 640 elements are supported");

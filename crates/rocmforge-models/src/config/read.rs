@@ -22,6 +22,7 @@ const LOGIT_SOFTCAP: Key = Key("final_logit_softcapping", "final_logit_softcappi
 const EMBEDDING_FACTOR: Key = Key("embedding_scale", "");
 const BRANCH_FACTOR: Key = Key("residual_scale", "");
 const LOGIT_FACTOR: Key = Key("logit_scale", "");
+const VALUE_FACTOR: Key = Key("attention.value_scale", "");
 const FINETUNED: Key = Key("rope.scaling.finetuned", "");
 const WINDOW: Key = Key("attention.sliding_window", "sliding_window");
 const WINDOW_ON: Key = Key("", "use_sliding_window");
@@ -32,6 +33,8 @@ const PATTERN: Key = Key(
     "sliding_window_pattern _sliding_window_pattern",
 );
 const LAYER_TYPES: Key = Key("", "layer_types");
+const SHARED_CACHES: Key = Key("attention.shared_kv_layers", "");
+const LAYER_INPUT: Key = Key("embedding_length_per_layer_input", "");
 const PREDICTORS: Key = Key("nextn_predict_layers", "");
 
 const DIVISOR: Within = Within(1..=1 << 16, "it must divide the number of heads");
@@ -55,16 +58,20 @@ impl DecoderConfig {
         let layers = layers.ok_or_else(|| k.refuse(PREDICTORS, predictors, "there must be other layers, too"))?;
         let width = k.size(WIDTH, &SIZE, None)?;
         let short = rules.recurrent == Some(Recurrent::ShortConv);
+        // Lists have an entry for each block of the file.
+        let sizes = |k: &mut Keys<'_>, key, within: &Within, absent| -> Result<PerLayer, ModelError> {
+            Ok(k.sizes(key, blocks, within, absent)?.first(layers))
+        };
         let heads = match short {
             true => recurrent::heads(k, HEADS, layers, &COUNT)?.0,
-            false => k.sizes(HEADS, layers, &COUNT, None)?,
+            false => sizes(k, HEADS, &COUNT, None)?,
         };
         let context = k.size(CONTEXT, &SIZE, None)?;
         let absent = k.unless_null(KV_HEADS, rules.kv_heads).map(PerLayer::all);
         let (kv_heads, attends) = match short {
             true => recurrent::heads(k, KV_HEADS, layers, &DIVISOR)?,
             false => {
-                let found = k.sizes(KV_HEADS, layers, &DIVISOR, absent.or(Some(heads.clone())))?;
+                let found = sizes(k, KV_HEADS, &DIVISOR, absent.or(Some(heads.clone())))?;
                 (found, vec![true; layers])
             }
         };
@@ -73,29 +80,28 @@ impl DecoderConfig {
                 return Err(k.refuse(KV_HEADS, kv_heads.of(layer), DIVISOR.1));
             }
         }
-        let (window, windowed) = windows(k, rules, layers, context)?;
+        let (window, windowed) = windows(k, rules, [blocks, layers], context)?;
         let of_width = width / heads.of(0);
         let absent = k.unless_null(KEY_LENGTH, rules.head_dim);
         let absent = absent.or((heads == PerLayer::all(heads.of(0))).then_some(of_width));
         let within = if rules.latent { &latent::KEPT } else { &HEAD };
-        let head_dim = k.sizes(KEY_LENGTH, layers, within, absent.map(PerLayer::all))?;
-        let values = k.sizes(VALUE_LENGTH, layers, within, Some(head_dim.clone()))?;
+        let head_dim = sizes(k, KEY_LENGTH, within, absent.map(PerLayer::all))?;
+        let values = sizes(k, VALUE_LENGTH, within, Some(head_dim.clone()))?;
         let head_dim = rope::of_windows_too(k, WINDOW_KEY_LENGTH, &windowed, head_dim)?;
         let values = rope::of_windows_too(k, WINDOW_VALUE_LENGTH, &windowed, values)?;
-        let differ = (0..layers).find(|&layer| values.of(layer) != head_dim.of(layer));
-        if let (Some(layer), false) = (differ, rules.latent) {
-            let rule = "keys and values of different lengths are not supported";
-            return Err(k.refuse(VALUE_LENGTH, values.of(layer), rule));
-        }
+        let cache_of = match rules.shared_caches {
+            true => cache_of(k, &windowed, [&kv_heads, &head_dim, &values])?,
+            false => PerLayer::all(None),
+        };
         let vocab = match tokens {
             Some(tokens) => k.check(VOCAB, tokens, &SIZE)?,
             None => k.size(VOCAB, &SIZE, None)?,
         };
-        let ff = k.sizes(FF, layers, &SIZE, None)?;
+        let ff = sizes(k, FF, &SIZE, None)?;
         // Early files of GLM 4.7 Flash do not state the gate; llama.cpp knows them by these sizes.
         let is_flash = rules.latent && (layers == 47 || layers == 48) && vocab == 154_880;
         let gate = is_flash.then_some(RouteGate::Sigmoid);
-        let experts = experts::take(k, rules, ff.of(0), layers, gate)?;
+        let experts = experts::take(k, rules, &ff, [blocks, layers], gate)?;
         let recurrent = (rules.recurrent.map(|kind| recurrent::take(k, kind, &attends, blocks))).transpose()?;
         let original_context = match rules.original_context {
             Some(_) => k.take(rope::ORIGINAL_CONTEXT)?,
@@ -114,7 +120,7 @@ impl DecoderConfig {
             false => None,
         };
         let rotated = rotated(k, rules, &windowed)?;
-        let [embedding_factor, branch_factor, logit_factor] = factors(k, rules)?;
+        let [embedding_factor, attention_factor, branch_factor, logit_factor] = factors(k, rules)?;
         let divisor = match rules.score_divisor {
             Some(absent) => Some(k.number(SCORE_DIVISOR, &POSITIVE, Some(absent))?),
             None => (rules.wide_scale_layers == Some(layers)).then_some(of_width as f32),
@@ -129,6 +135,7 @@ impl DecoderConfig {
             heads,
             kv_heads,
             head_dim,
+            value_dim: values,
             vocab,
             context,
             norm_eps: match rules.norm {
@@ -152,10 +159,21 @@ impl DecoderConfig {
             rope_factors,
             rotated,
             embedding_factor,
+            attention_factor,
             branch_factor,
             logit_factor,
-            window,
-            windowed,
+            cache_of,
+            layer_input: match rules.layer_inputs {
+                true => match k.take(LAYER_INPUT)?.unwrap_or(0) {
+                    0 => None,
+                    width => Some(k.check(LAYER_INPUT, width, &COUNT)?),
+                },
+                false => None,
+            },
+            window: {
+                let of_layers = windowed.iter().map(|&windowed| window.filter(|_| windowed));
+                PerLayer::each(of_layers).unwrap_or(PerLayer::all(None))
+            },
             attention_softcap: match rules.softcaps.attention {
                 true => k.factor(ATTENTION_SOFTCAP)?,
                 false => None,
@@ -178,12 +196,15 @@ fn features_read(rules: &Rules) -> Vec<&'static str> {
     let factors: &[Key] = match rules.factors {
         Factors::None => &[],
         Factors::Logits => &[LOGIT_FACTOR],
+        Factors::Values => &[VALUE_FACTOR],
         Factors::Granite => &[LOGIT_FACTOR, EMBEDDING_FACTOR, BRANCH_FACTOR],
     };
     let others = [
         (rules.window != Window::Never, WINDOW),
         (rules.sections.is_some(), rope::SECTIONS),
         (rules.predictors, PREDICTORS),
+        (rules.shared_caches, SHARED_CACHES),
+        (rules.layer_inputs, LAYER_INPUT),
     ];
     let others = others.into_iter().filter_map(|(is_read, key)| is_read.then_some(key));
     let experts = rules.experts.iter().flat_map(experts::read);
@@ -199,20 +220,42 @@ fn features_read(rules: &Rules) -> Vec<&'static str> {
     keys.map(|Key(gguf, _)| gguf).collect()
 }
 
-/// Factors on embeddings, on the results of branches, and on logits.
-fn factors(k: &mut Keys<'_>, rules: &Rules) -> Result<[Option<f32>; 3], ModelError> {
+/// Factors on embeddings, on the results of attention, on those of branches, and on logits.
+fn factors(k: &mut Keys<'_>, rules: &Rules) -> Result<[Option<f32>; 4], ModelError> {
     Ok(match rules.factors {
-        Factors::None => [None; 3],
-        Factors::Logits => [None, None, k.factor(LOGIT_FACTOR)?],
+        Factors::None => [None; 4],
+        Factors::Logits => [None, None, None, k.factor(LOGIT_FACTOR)?],
+        Factors::Values => [None, k.factor(VALUE_FACTOR)?, None, None],
         Factors::Granite => {
             let logits = k.number(LOGIT_FACTOR, &POSITIVE, None)?;
             [
                 k.factor(EMBEDDING_FACTOR)?,
+                None,
                 k.factor(BRANCH_FACTOR)?,
                 Some(1.0 / logits),
             ]
         }
     })
+}
+
+/// Whose keys and values the last layers read, if the file says how many do so: those of the last layer before them that has a window as they do, or none.
+fn cache_of(k: &mut Keys<'_>, windowed: &[bool], sizes: [&PerLayer; 3]) -> Result<PerLayer<Option<usize>>, ModelError> {
+    let sharing = k.take(SHARED_CACHES)?.unwrap_or(0);
+    let own = windowed.len().saturating_sub(sharing);
+    let source = |layer: usize| -> Result<Option<usize>, ModelError> {
+        if layer < own {
+            return Ok(None);
+        }
+        let same = |source: &usize| sizes.iter().all(|sizes| sizes.of(*source) == sizes.of(layer));
+        let source = windowed[..own].iter().rposition(|&other| other == windowed[layer]);
+        let rule = "before them there must be a layer with the same window, heads and lengths, which has keys and values of its own";
+        let source = source
+            .filter(same)
+            .ok_or_else(|| k.refuse(SHARED_CACHES, sharing, rule));
+        source.map(Some)
+    };
+    let sources = (0..windowed.len()).map(source).collect::<Result<Vec<_>, _>>()?;
+    Ok(PerLayer::each(sources).unwrap_or(PerLayer::all(None)))
 }
 
 /// Which layers have rotary embedding.
@@ -230,8 +273,9 @@ fn rotated(k: &mut Keys<'_>, rules: &Rules, windowed: &[bool]) -> Result<PerLaye
 }
 
 /// Which layers have the window: a list in the file, if there is one.
-fn listed(k: &mut Keys<'_>, layers: usize) -> Result<Option<Vec<bool>>, ModelError> {
-    if let Some(windowed) = k.flags(PATTERN, layers)? {
+fn listed(k: &mut Keys<'_>, [blocks, layers]: [usize; 2]) -> Result<Option<Vec<bool>>, ModelError> {
+    if let Some(mut windowed) = k.flags(PATTERN, blocks)? {
+        windowed.truncate(layers);
         return Ok(Some(windowed));
     }
     let Some(names) = k.take::<Vec<String>>(LAYER_TYPES)? else {
@@ -249,11 +293,11 @@ fn listed(k: &mut Keys<'_>, layers: usize) -> Result<Option<Vec<bool>>, ModelErr
     windowed.collect::<Result<_, _>>().map(Some)
 }
 
-/// How many keys layers with a window see, and which layers these are.
+/// How many keys layers with a window see, and which layers these are. Lists of the file have `blocks` entries.
 fn windows(
     k: &mut Keys<'_>,
     rules: &Rules,
-    layers: usize,
+    [blocks, layers]: [usize; 2],
     context: usize,
 ) -> Result<(Option<usize>, Vec<bool>), ModelError> {
     let none = vec![false; layers];
@@ -269,7 +313,7 @@ fn windows(
             let on = k.take(WINDOW_ON)?.unwrap_or(false);
             let window = window(k, Some(absent))?.filter(|_| on);
             let from: usize = k.take(WINDOW_FROM)?.unwrap_or(from);
-            let listed = listed(k, layers)?;
+            let listed = listed(k, [blocks, layers])?;
             if window.is_none() && listed.iter().flatten().any(|&windowed| windowed) {
                 let rule = "use_sliding_window and sliding_window must say how many keys these layers see";
                 return Err(k.refuse(LAYER_TYPES, "sliding_attention", rule));
@@ -284,7 +328,7 @@ fn windows(
             window: absent, period, ..
         } => {
             let window = window(k, absent)?;
-            let listed = listed(k, layers)?;
+            let listed = listed(k, [blocks, layers])?;
             let period: usize = k.take(PATTERN)?.unwrap_or(period);
             let by_period = |layer: usize| period > 0 && layer % period < period - 1;
             let windowed = listed.unwrap_or_else(|| (0..layers).map(by_period).collect());

@@ -4,7 +4,7 @@
 
 use rocmforge_ggml::{RopeStyle, RouteGate};
 
-use super::{ChoiceBias, NormKind, OutputMatrix};
+use super::{NormKind, OutputMatrix, Presence};
 use crate::keys::Known;
 use crate::weights::LinearNames;
 
@@ -106,6 +106,8 @@ pub(crate) enum Factors {
     None,
     /// On logits.
     Logits,
+    /// On values of attention.
+    Values,
     /// On embeddings, on the result of each branch, and a divisor of logits, which must be there.
     Granite,
 }
@@ -170,6 +172,10 @@ pub(crate) struct Rules {
     /// With this many layers, scores are divided by the square root of width / heads and not of the head's length.
     pub(crate) wide_scale_layers: Option<usize>,
     pub(crate) window: Window,
+    /// The last layers may read the keys and values of earlier ones.
+    pub(crate) shared_caches: bool,
+    /// Layers may be given more of a token than the residual stream.
+    pub(crate) layer_inputs: bool,
     /// Experts, where the model has them.
     pub(crate) experts: Option<Experts>,
     pub(crate) known: Known,
@@ -184,7 +190,7 @@ pub(crate) struct Experts {
     pub(crate) inner: ExpertWidth,
     pub(crate) normalised: bool,
     pub(crate) gate: RouteGate,
-    pub(crate) choice_bias: ChoiceBias,
+    pub(crate) choice_bias: Presence,
     /// Which of the settings a GGUF may state.
     pub(crate) keys: ExpertKeys,
     pub(crate) shared: Option<SharedExpert>,
@@ -198,7 +204,7 @@ impl Experts {
         inner: ExpertWidth::StatedOrPart,
         normalised: true,
         gate: RouteGate::SoftMax,
-        choice_bias: ChoiceBias::Never,
+        choice_bias: Presence::Never,
         keys: ExpertKeys::NONE,
         shared: None,
     };

@@ -2,10 +2,10 @@
 
 use rocmforge_ggml::{GgmlResult, Op, PagedAttention, TensorId, Unary};
 
-use super::{Bias, Linear, Norm, NormRule, Part};
+use super::{Bias, Linear, MapRule, Norm, NormRule, Part};
 use crate::ModelError;
 use crate::cache::{CacheKind, Cached};
-use crate::config::RopeConfig;
+use crate::config::{Presence, RopeConfig};
 use crate::step::{Fused, StepGraph, Tensors};
 use crate::weights::{LinearNames, Name};
 
@@ -41,7 +41,10 @@ pub(crate) struct AttentionShape {
     pub(crate) width: usize,
     pub(crate) heads: usize,
     pub(crate) kv_heads: usize,
+    /// Elements of a head of queries and keys.
     pub(crate) head_dim: usize,
+    /// Elements of a head of values.
+    pub(crate) value_dim: usize,
     /// Factor on the scores.
     pub(crate) scale: f32,
     /// Rotary embedding, if the layer has it.
@@ -52,15 +55,19 @@ pub(crate) struct AttentionShape {
     pub(crate) window: Option<usize>,
     /// Bound of the scores.
     pub(crate) softcap: Option<f32>,
-    /// Query, key and value must have biases; without, they may.
-    pub(crate) bias: bool,
+    /// Values are normalised without a weight; without a matrix of their own they follow from the keys' product.
+    pub(crate) value_norm: Option<NormRule>,
+    /// Keys and values are those of an earlier layer.
+    pub(crate) shared: Option<[Cached; 2]>,
+    /// Query, key and value.
+    pub(crate) qkv: MapRule,
     pub(crate) output_bias: Bias,
     /// Query and key are normalised.
     pub(crate) query_norm: Option<(QueryNorm, NormRule)>,
     /// The query's matrix has as many rows for a gate of the result, head by head.
     pub(crate) gated: bool,
     /// Each query head has one more logit that takes weight and has no key.
-    pub(crate) sinks: bool,
+    pub(crate) sinks: Presence,
 }
 
 /// Attention of one layer.
@@ -68,15 +75,26 @@ pub(crate) struct AttentionShape {
 pub(crate) struct Attention {
     shape: AttentionShape,
     query: Linear,
-    key: Linear,
-    value: Linear,
     query_norm: Option<Norm>,
-    key_norm: Option<Norm>,
+    /// `None`: they are those of an earlier layer.
+    own: Option<KeysAndValues>,
     sinks: Option<TensorId>,
     output: Linear,
-    /// Keys and values, `[slots, kv_heads * head_dim]`.
+    /// Elements of a head in the cache: the longer ones of keys and values, the shorter ones end with zeros.
+    kept: usize,
+    /// Keys and values, `[slots, kv_heads * kept]`.
     keys: Cached,
     values: Cached,
+}
+
+/// How keys and values are made of the layer's input.
+#[derive(Debug)]
+struct KeysAndValues {
+    key: Linear,
+    key_norm: Option<Norm>,
+    /// `None`: values follow from the product with the keys' matrix.
+    value: Option<Linear>,
+    value_norm: Option<Norm>,
 }
 
 impl Attention {
@@ -85,27 +103,31 @@ impl Attention {
     /// # Errors
     /// A weight is missing or has another shape, or a head does not fit the cache's type.
     pub(crate) fn new(t: &mut Tensors<'_>, shape: AttentionShape) -> Result<Self, ModelError> {
-        let AttentionShape { width, head_dim, .. } = shape;
-        let (q_width, kv_width) = (shape.heads * head_dim, shape.kv_heads * head_dim);
+        let AttentionShape {
+            width,
+            head_dim,
+            value_dim,
+            ..
+        } = shape;
+        let (q_width, k_width, v_width) = (
+            shape.heads * head_dim,
+            shape.kv_heads * head_dim,
+            shape.kv_heads * value_dim,
+        );
         let projection = |t: &mut Tensors<'_>, names, first, rows| {
             let fused = Fused {
                 names: ALL,
                 first,
-                of: q_width + 2 * kv_width,
+                of: q_width + k_width + v_width,
             };
-            match shape.bias {
-                true => Linear::with_bias(t, names, Some(&fused), [rows, width]),
-                false => Linear::new(t, names, Some(&fused), [rows, width]),
-            }
+            Linear::by_rule(t, names, Some(&fused), [rows, width], shape.qkv)
         };
         let query = match shape.gated {
             // Such a model has no matrix of all three.
             true => Linear::new(t, QUERY, None, [2 * q_width, width])?,
             false => projection(t, QUERY, 0, q_width)?,
         };
-        let key = projection(t, KEY, q_width, kv_width)?;
-        let value = projection(t, VALUE, q_width + kv_width, kv_width)?;
-        let mut norm = |names: LinearNames, heads| {
+        let norm = |t: &mut Tensors<'_>, names: LinearNames, heads| {
             let Some((rows, rule)) = shape.query_norm else {
                 return Ok(None);
             };
@@ -116,34 +138,84 @@ impl Attention {
                 _ => Norm::new(t, names, head_dim, rule).map(Some),
             }
         };
-        let (query_norm, key_norm) = (norm(QUERY_NORM, shape.heads)?, norm(KEY_NORM, shape.kv_heads)?);
-        let sinks = shape.sinks.then(|| t.vector(SINKS, None, shape.heads)).transpose()?;
-        let sizes = [width, q_width];
-        let output = match shape.output_bias {
-            Bias::IfThere => Linear::new(t, OUTPUT, None, sizes)?,
-            Bias::Needed => Linear::with_bias(t, OUTPUT, None, sizes)?,
-            Bias::Unused => {
-                t.allow(OUTPUT.bias);
-                let bias = Name::NONE;
-                Linear::new(t, LinearNames { bias, ..OUTPUT }, None, sizes)?
+        let query_norm = norm(t, QUERY_NORM, shape.heads)?;
+        let own = match shape.shared {
+            Some(_) => {
+                for names in [KEY, VALUE, KEY_NORM] {
+                    t.allow_linear(names);
+                }
+                None
             }
+            None => Some(KeysAndValues {
+                key: projection(t, KEY, q_width, k_width)?,
+                key_norm: norm(t, KEY_NORM, shape.kv_heads)?,
+                value: match shape.value_norm.is_some() && !t.has(VALUE.weight)? && !t.has(ALL.weight)? {
+                    true => None,
+                    false => Some(projection(t, VALUE, q_width + k_width, v_width)?),
+                },
+                value_norm: shape.value_norm.map(Norm::plain),
+            }),
         };
+        let sinks = t.vector_where(shape.sinks, SINKS, shape.heads)?;
+        let rule = MapRule {
+            bias: shape.output_bias,
+            scaled: true,
+        };
+        let output = Linear::by_rule(t, OUTPUT, None, [width, shape.heads * value_dim], rule)?;
         if let Some(rope) = &shape.rope {
             t.rope(rope);
         }
         let kind = CacheKind::of_window(shape.window);
+        let kept = head_dim.max(value_dim);
+        let [keys, values] = match shape.shared {
+            Some(shared) => shared,
+            None => [
+                t.cache(kind, shape.kv_heads, kept)?,
+                t.cache(kind, shape.kv_heads, kept)?,
+            ],
+        };
         Ok(Self {
             query,
-            key,
-            value,
             query_norm,
-            key_norm,
+            own,
             sinks,
             output,
-            keys: t.cache(kind, shape.kv_heads, head_dim)?,
-            values: t.cache(kind, shape.kv_heads, head_dim)?,
+            kept,
+            keys,
+            values,
             shape,
         })
+    }
+
+    /// Its keys and values, for later layers.
+    pub(crate) const fn caches(&self) -> [Cached; 2] {
+        [self.keys, self.values]
+    }
+
+    /// Adds keys and values of the step's tokens to the cache.
+    fn keep(&self, g: &mut StepGraph<'_>, own: &KeysAndValues, x: TensorId) -> GgmlResult<()> {
+        let AttentionShape {
+            kv_heads,
+            head_dim,
+            value_dim,
+            ..
+        } = self.shape;
+        let k = own.key.build(g, x)?;
+        let mut v = match &own.value {
+            Some(value) => value.build(g, x)?,
+            None => k,
+        };
+        if let Some(norm) = &own.value_norm {
+            let tokens = g.tokens();
+            v = g.reshape(v, [tokens, kv_heads, value_dim])?;
+            v = norm.build(g, v)?;
+            v = g.reshape(v, [tokens, kv_heads * value_dim])?;
+        }
+        let k = self.rotate(g, k, own.key_norm.as_ref(), kv_heads)?;
+        let k = self.lengthened(g, k, kv_heads, head_dim)?;
+        let v = self.lengthened(g, v, kv_heads, value_dim)?;
+        g.store(k, self.keys)?;
+        g.store(v, self.values)
     }
 
     /// Norm and rotary embedding, where the layer has them, of `[tokens, heads * head_dim]`.
@@ -164,6 +236,22 @@ impl Attention {
         let x = Norm::of(rotated, g, x)?;
         g.reshape(x, [tokens, heads * head_dim])
     }
+
+    /// Heads of `length` elements, `[tokens, heads * length]`, with zeros behind each up to those of the cache.
+    fn lengthened(&self, g: &mut StepGraph<'_>, x: TensorId, heads: usize, length: usize) -> GgmlResult<TensorId> {
+        let zeros = self.kept - length;
+        if zeros == 0 {
+            return Ok(x);
+        }
+        let tokens = g.tokens();
+        let x = g.reshape(x, [1, tokens, heads, length])?;
+        let pad = Op::Pad {
+            left: [0; 4],
+            right: [0, 0, 0, zeros],
+        };
+        let x = g.push(pad, &[x])?;
+        g.reshape(x, [tokens, heads * self.kept])
+    }
 }
 
 impl Part for Attention {
@@ -180,27 +268,32 @@ impl Part for Attention {
             };
             (q, gate) = (half(g, 0)?, Some(half(g, s.head_dim)?));
         }
-        let k = self.key.build(g, x)?;
-        let v = self.value.build(g, x)?;
         let q = self.rotate(g, q, self.query_norm.as_ref(), s.heads)?;
-        let k = self.rotate(g, k, self.key_norm.as_ref(), s.kv_heads)?;
-        g.store(k, self.keys)?;
-        g.store(v, self.values)?;
+        let q = self.lengthened(g, q, s.heads, s.head_dim)?;
+        if let Some(own) = &self.own {
+            self.keep(g, own, x)?;
+        }
         let op = Op::PagedAttention(PagedAttention {
             heads: s.heads,
             kv_heads: s.kv_heads,
-            head_dim: s.head_dim,
+            head_dim: self.kept,
             scale: s.scale,
             block_size: g.cache().block_size,
             window: s.window,
             softcap: s.softcap,
-            sinks: s.sinks,
+            sinks: self.sinks.is_some(),
         });
         let [table, sequence, positions] = g.blocks(self.keys);
         let [keys, values] = [self.keys, self.values].map(|cache| g.stored(cache));
         let inputs = [q, keys, values, table, sequence, positions];
         let inputs: Vec<TensorId> = inputs.into_iter().chain(self.sinks).collect();
         let mut context = g.push(op, &inputs)?;
+        if s.value_dim < self.kept {
+            let tokens = g.tokens();
+            let heads = g.reshape(context, [tokens, s.heads, self.kept])?;
+            let values = g.columns(heads, 0..s.value_dim)?;
+            context = g.reshape(values, [tokens, s.heads * s.value_dim])?;
+        }
         if let Some(gate) = gate {
             let gate = g.push(Op::Unary(Unary::Sigmoid), &[gate])?;
             context = g.push(Op::Mul, &[context, gate])?;

@@ -2,7 +2,7 @@
 
 use rocmforge_ggml::{GgmlResult, Op, TensorId};
 
-use super::{Layer, Linear, Norm, NormRule, Part};
+use super::{Layer, LayerInputs, Linear, Norm, NormRule, Part};
 use crate::ModelError;
 use crate::config::{DecoderConfig, OutputMatrix};
 use crate::step::{Network, Place, StepGraph, Tensors};
@@ -27,6 +27,8 @@ pub(crate) struct Decoder {
     embedding: TensorId,
     /// Factor on embeddings.
     scale: Option<f32>,
+    /// What layers are given beside the residual stream.
+    inputs: Option<LayerInputs>,
     layers: Vec<Layer>,
     norm: Norm,
     output: Linear,
@@ -56,6 +58,8 @@ impl Decoder {
         let shape = [c.vocab, c.width];
         t.at(if own { Place::Embedding } else { Place::Output });
         let embedding = t.table(EMBEDDING, shape)?;
+        let of_inputs = |own| LayerInputs::new(t, [c.vocab, c.layers], [c.width, own], rule);
+        let inputs = c.layer_input.map(of_inputs).transpose()?;
         t.at(Place::Output);
         let output = match own {
             true => Linear::new(t, OUTPUT, None, shape)?,
@@ -76,6 +80,7 @@ impl Decoder {
         Ok(Self {
             embedding,
             scale,
+            inputs,
             layers: layers.collect::<Result<_, _>>()?,
             norm,
             output,
@@ -92,6 +97,10 @@ impl Network for Decoder {
             x = g.push(Op::Scale { factor }, &[x])?;
         }
         x = g.with_rows(x)?;
+        if let Some(inputs) = &self.inputs {
+            let inputs = inputs.build(g, x)?;
+            g.give_layers(inputs);
+        }
         for layer in &self.layers {
             x = layer.build(g, x)?;
         }

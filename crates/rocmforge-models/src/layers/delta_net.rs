@@ -4,7 +4,7 @@
 
 use rocmforge_ggml::{GgmlResult, Op, TensorId, Unary};
 
-use super::{Linear, Norm, NormRule, Part, unscaled};
+use super::{Linear, MapRule, Norm, NormRule, Part};
 use crate::ModelError;
 use crate::cache::State;
 use crate::config::DeltaNetConfig;
@@ -78,8 +78,11 @@ impl DeltaNet {
         };
         let linear = |t: &mut Tensors<'_>, names: LinearNames, shape| {
             // llama.cpp applies the factors of Qwen 3.5's maps only.
-            let names = if config.neighbours { unscaled(t, names) } else { names };
-            Linear::new(t, names, None, shape)
+            let rule = MapRule {
+                scaled: !config.neighbours,
+                ..MapRule::PLAIN
+            };
+            Linear::by_rule(t, names, None, shape, rule)
         };
         for name in [OLD.weight, OLD.scale, OLD.input_scale] {
             t.allow(name);

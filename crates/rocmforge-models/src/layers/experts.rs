@@ -2,9 +2,9 @@
 
 use rocmforge_ggml::{GgmlResult, Op, Route, TensorId, Unary};
 
-use super::{Gated, GatedNames, GatedUnit, Linear, NetworkRule, Part};
+use super::{Gated, GatedNames, GatedUnit, Linear, NetworkRule, Norm, NormRule, Part};
 use crate::ModelError;
-use crate::config::{ChoiceBias, ExpertsConfig, SharedExpertConfig};
+use crate::config::{ExpertsConfig, SharedExpertConfig};
 use crate::step::{Place, StepGraph, Tensors};
 use crate::weights::{ExpertNames, LinearNames, Name};
 
@@ -98,9 +98,25 @@ const CHOICE_BIAS: Name = Name::new("blk.*.exp_probs_b.bias", "");
 /// The least divisor of factors, whose sum may be small: the least positive normal f16, as in llama.cpp.
 const LEAST_SUM: f32 = 6.103_515_6e-5;
 
+/// Norms of experts that see the residual stream itself.
+#[derive(Debug)]
+struct OwnNorms {
+    /// Of what the router sees.
+    router: Norm,
+    /// Of what experts see.
+    before: Norm,
+    /// Of their result.
+    after: Norm,
+}
+
+const ROUTER_NORM: Name = Name::new("blk.*.ffn_gate_inp.scale", "");
+const BEFORE: LinearNames = LinearNames::new("blk.*.pre_ffw_norm_2", "");
+const AFTER: LinearNames = LinearNames::new("blk.*.post_ffw_norm_2", "");
+
 /// Gated feed-forward networks and their router.
 #[derive(Debug)]
 pub(crate) struct Experts {
+    norms: Option<OwnNorms>,
     router: Linear,
     /// Added to the scores that choose.
     choice_bias: Option<TensorId>,
@@ -113,7 +129,8 @@ pub(crate) struct Experts {
 }
 
 impl Experts {
-    /// Asks for the weights of a layer's experts, which may lie apart from the rest of the layer.
+    /// Asks for the weights of a layer's experts, which may lie apart from the rest of the layer. With `norms` they have norms of their own, by
+    /// this rule.
     ///
     /// # Errors
     /// A weight is missing or has another shape.
@@ -124,20 +141,29 @@ impl Experts {
         config: &ExpertsConfig,
         width: usize,
         rule: NetworkRule,
+        norms: Option<NormRule>,
     ) -> Result<Self, ModelError> {
+        let mut names = names;
+        let of_rule = |norms| -> Result<OwnNorms, ModelError> {
+            // The tensor is no factor of the router's product.
+            names.router.scale = Name::NONE;
+            Ok(OwnNorms {
+                router: Norm::scaled(t, ROUTER_NORM, width, 1.0 / (width as f32).sqrt(), norms)?,
+                before: Norm::new(t, BEFORE, width, norms)?,
+                after: Norm::new(t, AFTER, width, norms)?,
+            })
+        };
+        let norms = norms.map(of_rule).transpose()?;
         let &ExpertsConfig { count, inner, .. } = config;
         let router = match rule.biased {
             true => Linear::with_bias(t, names.router, None, [count, width])?,
             false => Linear::new(t, names.router, None, [count, width])?,
         };
-        let choice_bias = match config.choice_bias {
-            ChoiceBias::Never => None,
-            ChoiceBias::IfThere => t.vector_if_there(CHOICE_BIAS, None, count)?,
-            ChoiceBias::Always => Some(t.vector(CHOICE_BIAS, None, count)?),
-        };
+        let choice_bias = t.vector_where(config.choice_bias, CHOICE_BIAS, count)?;
         t.at(Place::Experts(layer));
         let half = |first| Some((names.gate_up, first, 2 * inner));
         let experts = Self {
+            norms,
             router,
             choice_bias,
             gate: Matrices::new(t, names.gate, half(0), [count, inner, width], rule)?,
@@ -172,8 +198,11 @@ impl Experts {
 impl Part for Experts {
     fn build(&self, g: &mut StepGraph<'_>, x: TensorId) -> GgmlResult<TensorId> {
         let (tokens, used, width) = (g.tokens(), self.config.used, self.width);
-        let [ids, factors] = self.choose(g, x)?;
-        let rows = g.reshape(x, [tokens, 1, width])?;
+        let norms = self.norms.as_ref();
+        let routed = Norm::of(norms.map(|norms| &norms.router), g, x)?;
+        let [ids, factors] = self.choose(g, routed)?;
+        let seen = Norm::of(norms.map(|norms| &norms.before), g, x)?;
+        let rows = g.reshape(seen, [tokens, 1, width])?;
         let gate = self.gate.build(g, rows, ids, used)?;
         let up = self.up.build(g, rows, ids, used)?;
         let inner = self.unit.build(g, gate, up)?;
@@ -181,7 +210,8 @@ impl Part for Experts {
         // The sum of the results times their factors is a product for each token.
         let factors = g.reshape(factors, [tokens, 1, used])?;
         let sum = g.push(Op::MulMat, &[factors, results])?;
-        g.reshape(sum, [tokens, width])
+        let sum = g.reshape(sum, [tokens, width])?;
+        Norm::of(norms.map(|norms| &norms.after), g, sum)
     }
 }
 

@@ -17,6 +17,13 @@ pub(crate) struct GatedNames {
 }
 
 impl GatedNames {
+    /// A file may have the tensors, and nobody uses them.
+    pub(crate) fn allow(self, t: &mut Tensors<'_>) {
+        for names in [self.gate, self.up, self.down, self.gate_up] {
+            t.allow_linear(names);
+        }
+    }
+
     /// Those of a layer with one such network. Phi-3's GGUF calls the fused matrix by the name of one half.
     pub(crate) const PLAIN: Self = Self {
         gate: LinearNames::new("blk.*.ffn_gate", "model.layers.*.mlp.gate_proj"),

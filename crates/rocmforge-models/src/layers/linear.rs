@@ -6,11 +6,39 @@ use crate::ModelError;
 use crate::step::{Fused, StepGraph, Tensors};
 use crate::weights::{LinearNames, Name};
 
-/// The names of a map whose factor the file may have, and nobody applies.
-pub(crate) fn unscaled(t: &mut Tensors<'_>, names: LinearNames) -> LinearNames {
-    t.allow(names.scale);
-    let scale = Name::NONE;
-    LinearNames { scale, ..names }
+/// Which tensors beside its matrix a map applies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct MapRule {
+    pub(crate) bias: Bias,
+    /// A factor of the file on the products.
+    pub(crate) scaled: bool,
+}
+
+impl MapRule {
+    /// Those that the file has.
+    pub(crate) const PLAIN: Self = Self {
+        bias: Bias::IfThere,
+        scaled: true,
+    };
+    /// The same, and the file must have a bias.
+    pub(crate) const BIASED: Self = Self {
+        bias: Bias::Needed,
+        scaled: true,
+    };
+
+    /// The names of what is applied; the file may have the others.
+    fn applied(self, t: &mut Tensors<'_>, names: LinearNames) -> LinearNames {
+        let mut applied = names;
+        if !self.scaled {
+            t.allow(names.scale);
+            applied.scale = Name::NONE;
+        }
+        if self.bias == Bias::Unused {
+            t.allow(names.bias);
+            applied.bias = Name::NONE;
+        }
+        applied
+    }
 }
 
 /// Whether a map has a bias.
@@ -60,13 +88,26 @@ impl Linear {
         })
     }
 
-    /// A matrix with a bias, and without the factor of the file, which may be there: one of a network without a gate.
+    /// A matrix with what a rule says beside it.
     ///
     /// # Errors
     /// As [`Self::with_bias`].
-    pub(crate) fn of_plain(t: &mut Tensors<'_>, names: LinearNames, shape: [usize; 2]) -> Result<Self, ModelError> {
-        let names = unscaled(t, names);
-        Self::with_bias(t, names, None, shape)
+    pub(crate) fn by_rule(
+        t: &mut Tensors<'_>,
+        names: LinearNames,
+        fused: Option<&Fused>,
+        shape: [usize; 2],
+        rule: MapRule,
+    ) -> Result<Self, ModelError> {
+        let names = rule.applied(t, names);
+        let fused = fused.map(|fused| Fused {
+            names: rule.applied(t, fused.names),
+            ..fused.clone()
+        });
+        match rule.bias {
+            Bias::Needed => Self::with_bias(t, names, fused.as_ref(), shape),
+            Bias::IfThere | Bias::Unused => Self::new(t, names, fused.as_ref(), shape),
+        }
     }
 
     /// A matrix with a bias.

@@ -9,6 +9,7 @@ mod delta_net;
 mod experts;
 mod feed_forward;
 mod latent;
+mod layer_input;
 mod linear;
 mod norm;
 mod self_attention;
@@ -22,7 +23,8 @@ pub(crate) use delta_net::DeltaNet;
 pub(crate) use experts::{Experts, ExpertsNames, SharedExpert};
 pub(crate) use feed_forward::{Gated, GatedNames, GatedUnit, NetworkRule, Plain};
 pub(crate) use latent::{Latent, LatentShape};
-pub(crate) use linear::{Bias, Linear, unscaled};
+pub(crate) use layer_input::{LayerInput, LayerInputs};
+pub(crate) use linear::{Bias, Linear, MapRule};
 pub(crate) use norm::{Norm, NormRule};
 pub(crate) use self_attention::SelfAttention;
 pub(crate) use short_conv::ShortConv;
@@ -38,8 +40,8 @@ pub(crate) trait Part: std::fmt::Debug + Send + Sync {
     fn build(&self, g: &mut StepGraph<'_>, x: TensorId) -> GgmlResult<TensorId>;
 }
 
-/// One branch of a layer: `last(x + factor * after(sum of part(before(x))))`.
-#[derive(Debug)]
+/// One branch of a layer: `scale * last(x + factor * after(sum of part(before(x))))`.
+#[derive(Debug, Default)]
 pub(crate) struct Sublayer {
     /// Norm of what the parts see.
     pub(crate) before: Option<Norm>,
@@ -51,6 +53,8 @@ pub(crate) struct Sublayer {
     pub(crate) factor: Option<f32>,
     /// Norm of the residual stream afterwards.
     pub(crate) last: Option<Norm>,
+    /// Factor on the residual stream afterwards, one element.
+    pub(crate) scale: Option<TensorId>,
 }
 
 impl Part for Sublayer {
@@ -70,7 +74,27 @@ impl Part for Sublayer {
             sum = g.push(Op::Scale { factor }, &[sum])?;
         }
         let sum = g.push(Op::Add, &[sum, x])?;
-        Norm::of(self.last.as_ref(), g, sum)
+        let sum = Norm::of(self.last.as_ref(), g, sum)?;
+        match self.scale {
+            None => Ok(sum),
+            Some(scale) => g.push(Op::Mul, &[sum, scale]),
+        }
+    }
+}
+
+/// A part with norms of its own, beside parts that have others.
+#[derive(Debug)]
+pub(crate) struct Normed {
+    pub(crate) before: Norm,
+    pub(crate) part: Box<dyn Part>,
+    pub(crate) after: Norm,
+}
+
+impl Part for Normed {
+    fn build(&self, g: &mut StepGraph<'_>, x: TensorId) -> GgmlResult<TensorId> {
+        let seen = self.before.build(g, x)?;
+        let result = self.part.build(g, seen)?;
+        self.after.build(g, result)
     }
 }
 

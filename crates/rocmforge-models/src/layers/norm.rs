@@ -5,7 +5,7 @@ use rocmforge_ggml::{GgmlResult, Op, TensorId};
 use crate::ModelError;
 use crate::config::NormKind;
 use crate::step::{NormOffset, StepGraph, Tensors};
-use crate::weights::LinearNames;
+use crate::weights::{LinearNames, Name};
 
 /// What all norms of a model have in common.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -33,7 +33,7 @@ impl NormRule {
 /// A norm with its weight.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Norm {
-    weight: TensorId,
+    weight: Option<TensorId>,
     /// Each of the rows has a weight of its own.
     is_table: bool,
     kind: NormKind,
@@ -48,7 +48,7 @@ impl Norm {
     /// The weight is missing or has another shape.
     pub(crate) fn new(t: &mut Tensors<'_>, names: LinearNames, len: usize, rule: NormRule) -> Result<Self, ModelError> {
         Ok(Self {
-            weight: t.norm(names.weight, len, rule.offset)?,
+            weight: Some(t.norm(names.weight, len, rule.offset)?),
             is_table: false,
             kind: rule.kind,
             bias: rule.bias.then(|| t.vector(names.bias, None, len)).transpose()?,
@@ -67,7 +67,7 @@ impl Norm {
         rule: NormRule,
     ) -> Result<Self, ModelError> {
         Ok(Self {
-            weight: t.floats(names.weight, shape)?,
+            weight: Some(t.floats(names.weight, shape)?),
             is_table: true,
             kind: rule.kind,
             bias: None,
@@ -75,19 +75,47 @@ impl Norm {
         })
     }
 
+    /// A norm without a weight.
+    pub(crate) const fn plain(rule: NormRule) -> Self {
+        Self {
+            weight: None,
+            is_table: false,
+            kind: rule.kind,
+            bias: None,
+            eps: rule.eps,
+        }
+    }
+
+    /// The same, with a weight that is multiplied by `factor`.
+    ///
+    /// # Errors
+    /// The weight is missing or has another shape.
+    pub(crate) fn scaled(
+        t: &mut Tensors<'_>,
+        weight: Name,
+        len: usize,
+        factor: f32,
+        rule: NormRule,
+    ) -> Result<Self, ModelError> {
+        Ok(Self {
+            weight: Some(t.scaled(weight, len, factor)?),
+            ..Self::plain(rule)
+        })
+    }
+
     /// Adds the norm's nodes.
     pub(crate) fn build(&self, g: &mut StepGraph<'_>, x: TensorId) -> GgmlResult<TensorId> {
         let eps = self.eps;
-        let weight = (!self.is_table).then_some(self.weight);
+        let weight = self.weight.filter(|_| !self.is_table);
         let inputs: Vec<TensorId> = [x].into_iter().chain(weight).chain(self.bias).collect();
         let op = match self.kind {
             NormKind::Rms => Op::RmsNorm { eps },
             NormKind::Layer => Op::LayerNorm { eps },
         };
         let normed = g.push(op, &inputs)?;
-        match self.is_table {
-            false => Ok(normed),
-            true => g.push(Op::Mul, &[normed, self.weight]),
+        match self.weight.filter(|_| self.is_table) {
+            None => Ok(normed),
+            Some(weight) => g.push(Op::Mul, &[normed, weight]),
         }
     }
 

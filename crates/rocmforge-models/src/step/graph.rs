@@ -91,6 +91,8 @@ pub(crate) struct StepGraph<'a> {
     /// Slots of the states before the step and after it, and the last token of each sequence, u32 `[rows]`.
     states: Option<[TensorId; 3]>,
     texts: Option<Texts>,
+    /// What each layer is given beside the residual stream.
+    layer_inputs: Option<TensorId>,
     /// Tokens whose logits are wanted, u32 `[outputs]`.
     pub(crate) output_rows: Option<TensorId>,
     /// Caches that were written, and what they are after it.
@@ -169,6 +171,7 @@ impl<'a> StepGraph<'a> {
                 }
             },
             texts,
+            layer_inputs: None,
             output_rows: match shape.outputs {
                 0 => None,
                 outputs => Some(part(&layout.output_rows, &[outputs])?),
@@ -230,6 +233,19 @@ impl<'a> StepGraph<'a> {
     /// The step is of another model.
     pub(crate) fn texts(&self) -> GgmlResult<Texts> {
         self.texts.ok_or(GgmlError::UnknownTensor(self.inputs))
+    }
+
+    /// Gives layers an input beside the residual stream.
+    pub(crate) fn give_layers(&mut self, inputs: TensorId) {
+        self.layer_inputs = Some(inputs);
+    }
+
+    /// What layers are given beside the residual stream.
+    ///
+    /// # Errors
+    /// Nothing is given.
+    pub(crate) fn layer_inputs(&self) -> GgmlResult<TensorId> {
+        self.layer_inputs.ok_or(GgmlError::UnknownTensor(self.inputs))
     }
 
     /// A result beside the logits.

@@ -10,7 +10,7 @@ use super::graph::Network;
 use super::parameters::{Content, Parameter, Parameters, Place, WorkSize};
 use crate::ModelError;
 use crate::cache::{CacheKind, CacheSpec, Cached, Kept, State};
-use crate::config::RopeConfig;
+use crate::config::{Presence, RopeConfig};
 use crate::weights::{ExpertNames, LinearNames, Name, Naming, Weight, WeightSource, of_expert};
 
 /// Ends of names of tensors that old checkpoints hold although they follow from the configuration.
@@ -105,6 +105,13 @@ impl<'a> Tensors<'a> {
     /// The file may have a tensor of this name, and nobody uses it.
     pub(crate) fn allow(&mut self, name: Name) {
         self.known.extend(self.in_file(name));
+    }
+
+    /// The file may have the tensors of this map, and nobody uses them.
+    pub(crate) fn allow_linear(&mut self, names: LinearNames) {
+        for name in [names.weight, names.bias, names.scale, names.input_scale] {
+            self.allow(name);
+        }
     }
 
     /// The file may have any tensors of these layers, and nobody uses them.
@@ -292,6 +299,16 @@ impl<'a> Tensors<'a> {
         self.add_vector(weight)
     }
 
+    /// A vector times a factor, as f32.
+    ///
+    /// # Errors
+    /// As [`Self::vector`].
+    pub(crate) fn scaled(&mut self, name: Name, len: usize, factor: f32) -> Result<TensorId, ModelError> {
+        let weight = self.need(name, None, &[len])?;
+        let values: Vec<f32> = weight.to_f32()?.iter().map(|w| w * factor).collect();
+        self.add_vector(Weight::from_f32(&weight.name, &values))
+    }
+
     /// [`Self::vector`], if the file has it.
     ///
     /// # Errors
@@ -304,6 +321,23 @@ impl<'a> Tensors<'a> {
     ) -> Result<Option<TensorId>, ModelError> {
         let is_there = self.has(name)? || fused.map_or(Ok(false), |fused| self.has(fused.names.bias))?;
         is_there.then(|| self.vector(name, fused, len)).transpose()
+    }
+
+    /// [`Self::vector`], where models of the architecture have it.
+    ///
+    /// # Errors
+    /// It is missing where it must be there; and as [`Self::vector_if_there`].
+    pub(crate) fn vector_where(
+        &mut self,
+        presence: Presence,
+        name: Name,
+        len: usize,
+    ) -> Result<Option<TensorId>, ModelError> {
+        match presence {
+            Presence::Never => Ok(None),
+            Presence::IfThere => self.vector_if_there(name, None, len),
+            Presence::Always => self.vector(name, None, len).map(Some),
+        }
     }
 
     fn add_vector(&mut self, weight: Weight) -> Result<TensorId, ModelError> {

@@ -30,6 +30,7 @@ pub(crate) const ARCHS: &[&str] = &[
     "lfm2moe-moe",
     "llama-dense",
     "llama-moe",
+    "mimo2-moe",
     "minimax-m2-moe",
     "mistral3-dense",
     "mistral3-moe",

@@ -17,6 +17,7 @@ from gguf_read import Gguf
 # rotated: only layers with a window have rotary embedding ("windowed"), or all but every fourth ("but_fourth").
 # norm: "layer" for layer normalisation. A layer without a norm before the network gives it the rows of attention. query_norm: "whole" for one over
 # all heads, "rotated" for one after rotary embedding. network_norm: the tensor of the norm before the network.
+# scale: the factor on scores. value_norm: values have a norm without a weight. beside: experts stand beside the network.
 # choice: "sigmoid" and "chosen" for the scores of experts; "softmax" if absent; "stated" where the file says which. shared_gate: a shared expert has a factor.
 # unused: tensors of a layer that llama.cpp loads and does not use.
 ARCHITECTURES = {
@@ -27,6 +28,16 @@ ARCHITECTURES = {
     "qwen3moe": {"rope": "half"},
     "phi3": {"rope": "half", "network_scales": False},
     "gemma3": {"rope": "half", "gate": "gelu", "embedding_scale": True, "window_period": 6, "network_scales": False},
+    # Values have a norm, and may be the keys' product; experts stand beside the network.
+    "gemma4": {
+        "rope": "half",
+        "gate": "gelu",
+        "embedding_scale": True,
+        "window_period": 6,
+        "scale": 1.0,
+        "value_norm": True,
+        "beside": True,
+    },
     "gemma2": {"rope": "half", "gate": "gelu", "embedding_scale": True, "window_period": 2, "window_rope": "same"},
     "gpt-oss": {
         "rope": "half",
@@ -58,6 +69,7 @@ ARCHITECTURES = {
         "network_norm": "post_attention_norm",
         "shared_gate": False,
     },
+    "mimo2": {"rope": "half", "choice": "sigmoid", "window_period": 6, "window_rope": "base"},
     "minimax-m2": {"rope": "half", "choice": "sigmoid", "query_norm": "whole"},
     # A short convolution in layers that have its tensors.
     "lfm2moe": {"rope": "half", "choice": "sigmoid", "output_norm": "token_embd_norm"},
@@ -126,15 +138,26 @@ class Model:
         self.window = key("attention.sliding_window", 0) if "window_period" in self.rule else 0
         period = self.rule.get("window_period")
         self.windowed = [bool(period) and number % period < period - 1 for number in range(self.layers)]
+        if isinstance(key("attention.sliding_window_pattern"), list):
+            self.windowed = key("attention.sliding_window_pattern")[: self.layers]
         head = key("attention.key_length", self.width // max(self.heads))
         # Layers with a window may have heads of another length, of which they rotate another part.
         differ = lambda stated, windows: [windows if w else s for w, s in zip(self.windowed, of_layers(stated))]
         self.head = differ(head, key("attention.key_length_swa", head)) if self.window else of_layers(head)
+        value = key("attention.value_length")
+        of_windows = key("attention.value_length_swa", value)
+        self.value = self.head if value is None else differ(value, of_windows) if self.window else of_layers(value)
+        # The last layers read the keys and values of earlier ones.
+        own = self.layers - key("attention.shared_kv_layers", 0)
+        last = lambda layer: max(other for other in range(own) if self.windowed[other] == self.windowed[layer])
+        self.source = [layer if layer < own else last(layer) for layer in range(self.layers)]
+        self.input_width = key("embedding_length_per_layer_input", 0)
+        self.attention_scale = key("attention.value_scale", 1) if arch == "mimo2" else 1
         self.trained_context = key("context_length")
         # Factor on scores, if not that of the head's length.
-        self.scale = key("attention.scale")
+        self.scale = key("attention.scale", self.rule.get("scale"))
         self.softcap = key("attn_logit_softcapping") if arch == "gemma2" else None
-        self.logit_softcap = key("final_logit_softcapping") if arch == "gemma2" else None
+        self.logit_softcap = key("final_logit_softcapping") if arch in ["gemma2", "gemma4"] else None
         granite = arch.startswith("granite")
         self.embedding_scale = key("embedding_scale", 1) if granite else 1
         self.branch_scale = key("residual_scale", 1) if granite else 1
@@ -156,6 +179,7 @@ class Model:
         self.output_norm, self.output_norm_bias = load(self.rule.get("output_norm", "output_norm") + ".weight"), load("output_norm.bias")
         output = load("output.weight")
         self.output = self.embedding if output is None else output
+        self.tables = [load(f"per_layer_{part}.weight") for part in ["token_embd", "model_proj", "proj_norm"]]
         self.output_bias = load("output.bias") if "output.bias" in file else 0
         names = [n for n in file.infos if n.startswith("blk.")]
         self.blocks = [{} for _ in range(self.layers)]
@@ -198,13 +222,17 @@ class Model:
         self.theta = theta
         # Layers with a window have a base of their own, and no scaling.
         window_rope = self.rule.get("window_rope", "own")
+        if window_rope == "base":
+            self.theta_window = angles(key("rope.freq_base_swa", base), self.rotated)
+            self.reset()
+            return
         self.theta_window = theta if window_rope == "same" else angles(base, self.rotated) if window_rope == "unscaled" else angles(key("rope.freq_base_swa", 10000.0), key("rope.dimension_count_swa", self.rotated))
         self.reset()
 
     def reset(self):
         """Forgets all positions."""
         self.keys = [np.zeros((0, kv_heads, head)) for kv_heads, head in zip(self.kv_heads, self.head)]
-        lengths = [self.meta[f"{self.arch}.attention.value_length_mla"]] * self.layers if self.rank else self.head
+        lengths = [self.meta[f"{self.arch}.attention.value_length_mla"]] * self.layers if self.rank else self.value
         self.values = [np.zeros((0, kv_heads, length)) for kv_heads, length in zip(self.kv_heads, lengths)]
         # Of a delta net: inputs of the convolution, and a matrix for each head.
         self.inputs, self.matrices = [None] * self.layers, [None] * self.layers
@@ -213,6 +241,9 @@ class Model:
         """Multiplies matrices by the factors on their products; those of networks multiply biases, too."""
         for name in [name for name in block if name.endswith(".scale")]:
             label, scale = name.removesuffix(".scale"), block[name]
+            if label == "ffn_gate_inp" and self.rule.get("beside"):
+                # No factor: the weight of a norm.
+                continue
             of_network = label.startswith("ffn_")
             if of_network and not self.rule.get("network_scales", True):
                 continue
@@ -249,12 +280,15 @@ class Model:
 
     def attention(self, number, block, h, positions):
         heads, kv_heads, length = self.heads[number], self.kv_heads[number], self.head[number]
-        n, q_width, kv_width = len(h), heads * length, kv_heads * length
+        n, q_width, kv_width, value = len(h), heads * length, kv_heads * length, self.value[number]
+        shares = self.source[number] != number
         if "attn_qkv" in block:
             joined = h @ block["attn_qkv"].T + block.get("attn_qkv.bias", 0)
             q, k, v = np.split(joined, [q_width, q_width + kv_width], axis=1)
         else:
-            q, k, v = (h @ block[f"attn_{part}"].T + block.get(f"attn_{part}.bias", 0) for part in "qkv")
+            product = lambda part: h @ block[f"attn_{part}"].T + block.get(f"attn_{part}.bias", 0)
+            q, k = product("q"), None if shares else product("k")
+            v = k if shares or "attn_v" not in block else product("v")
         kind = self.rule.get("query_norm", "heads") if "attn_q_norm" in block else None
         if kind == "whole":
             q, k = self.rms(q, block["attn_q_norm"]), self.rms(k, block["attn_k_norm"])
@@ -262,23 +296,26 @@ class Model:
         if self.rule.get("gated"):
             q, gate = np.split(q.reshape(n, heads, 2 * length), 2, axis=2)
         q = q.reshape(n, heads, length)
-        k = k.reshape(n, kv_heads, length)
-        v = v.reshape(n, kv_heads, length)
+        if not shares:
+            k = k.reshape(n, kv_heads, length)
+            v = v.reshape(n, kv_heads, value)
         if kind == "heads":
-            q, k = self.normed(q, block["attn_q_norm"]), self.normed(k, block["attn_k_norm"])
+            q, k = self.normed(q, block["attn_q_norm"]), None if shares else self.normed(k, block["attn_k_norm"])
+        if self.rule.get("value_norm") and not shares:
+            v = self.rms(v, 1)
         window = self.window if self.windowed[number] else 0
         theta = self.theta_window if window and "window_period" in self.rule else self.theta
         theta = self.thetas[number] if self.thetas else theta
         rotated = {None: True, "windowed": window > 0, "but_fourth": number % 4 != 3}[self.rule.get("rotated")]
         if rotated:
-            q, k = self.rope(q, positions, theta), self.rope(k, positions, theta)
+            q, k = self.rope(q, positions, theta), None if shares else self.rope(k, positions, theta)
         if kind == "rotated":
             q, k = self.rms(q, block["attn_q_norm"]), self.rms(k, block["attn_k_norm"])
         out = self.attend(number, block, q, k, v, positions, window)
         if gate is not None:
             out = out * sigmoid(gate)
-        out = out.reshape(n, q_width) @ block["attn_output"].T
-        return out + block.get("attn_output.bias", 0)
+        out = out.reshape(n, heads * value) @ block["attn_output"].T
+        return (out + block.get("attn_output.bias", 0)) * self.attention_scale
 
     def latent_attention(self, number, block, h, positions):
         """Of each token a short vector and a rotated part that all heads share."""
@@ -302,14 +339,16 @@ class Model:
     def attend(self, number, block, q, k, v, positions, window):
         """Of each token and head the mean of values, [tokens, heads, length]. Keys and values are kept."""
         heads, kv_heads, n = self.heads[number], self.kv_heads[number], len(q)
-        self.keys[number] = np.concatenate([self.keys[number], k])
-        self.values[number] = np.concatenate([self.values[number], v])
+        if k is not None:
+            self.keys[number] = np.concatenate([self.keys[number], k])
+            self.values[number] = np.concatenate([self.values[number], v])
+        number = self.source[number]
         distance = positions[:, None] - np.arange(len(self.keys[number]))[None, :]
         visible = distance >= 0
         if window:
             visible &= distance < window
         scale = self.scale or 1 / np.sqrt(q.shape[2])
-        out = np.empty((n, heads, v.shape[2]))
+        out = np.empty((n, heads, self.values[number].shape[2]))
         for head in range(heads):
             shared = head // (heads // kv_heads)
             scores = q[:, head] @ self.keys[number][:, shared].T * scale
@@ -366,9 +405,16 @@ class Model:
         convolved = np.stack([(seen[row : row + len(taps)] * taps).sum(axis=0) for row in range(len(h))])
         return (c * convolved) @ block["shortconv.out_proj"].T
 
-    def experts(self, block, h):
+    def beside(self, block, x):
+        """The network and the experts, each with norms of its own; the router has another."""
+        network = self.rms(self.network(block, self.rms(x, block["ffn_norm"])), block["post_ffw_norm_1"])
+        routed = self.rms(x, block["ffn_gate_inp.scale"]) / np.sqrt(self.width)
+        experts = self.experts(block, self.rms(x, block["pre_ffw_norm_2"]), routed)
+        return network + self.rms(experts, block["post_ffw_norm_2"])
+
+    def experts(self, block, h, routed=None):
         """Each row through the experts with the largest scores; with `normalised` their factors sum up to 1."""
-        scores = h @ block["ffn_gate_inp"].T + block.get("ffn_gate_inp.bias", 0)
+        scores = (h if routed is None else routed) @ block["ffn_gate_inp"].T + block.get("ffn_gate_inp.bias", 0)
         choice = self.rule.get("choice", "softmax")
         if choice == "stated":
             choice = {1: "softmax", 2: "sigmoid"}[self.meta[f"{self.arch}.expert_gating_func"]]
@@ -391,7 +437,8 @@ class Model:
                     gate, up = np.split(block["ffn_gate_up_exps"][expert] @ h[row], 2)
                 else:
                     gate, up = (block[f"ffn_{part}_exps"][expert] @ h[row] + biases(part, expert) for part in ["gate", "up"])
-                inner = clamped(gate, up) if self.rule.get("gate") == "clamped" else silu(gate) * up
+                activation = gelu if self.rule.get("gate") == "gelu" else silu
+                inner = clamped(gate, up) if self.rule.get("gate") == "clamped" else activation(gate) * up
                 result = block["ffn_down_exps"][expert] @ inner + biases("down", expert)
                 out[row] += factor * result
         if "ffn_up_shexp" in block:
@@ -405,6 +452,9 @@ class Model:
     def feed_forward(self, block, h):
         if "ffn_gate_inp" in block:
             return self.experts(block, h)
+        return self.network(block, h)
+
+    def network(self, block, h):
         if self.rule.get("gate") == "plain":
             inner = gelu(h @ block["ffn_up"].T + block["ffn_up.bias"])
             return inner @ block["ffn_down"].T + block["ffn_down.bias"]
@@ -424,6 +474,7 @@ class Model:
         if self.rule.get("embedding_scale"):
             x = x * np.sqrt(self.width)
         x = x * self.embedding_scale
+        inputs = self.layer_inputs(ids, x) if self.input_width else None
         network_norm = self.rule.get("network_norm", "ffn_norm")
         for number, block in enumerate(self.blocks):
             first = self.norm(x, block, "attn_norm") if "attn_norm" in block else x
@@ -442,11 +493,25 @@ class Model:
             if "post_attention_norm" in block and network_norm != "post_attention_norm":
                 out = self.rms(out, block["post_attention_norm"])
             x = x + self.branch_scale * out
-            out = self.feed_forward(block, self.norm(x, block, network_norm) if network_norm else x)
+            if self.rule.get("beside") and "ffn_gate_inp" in block:
+                out = self.beside(block, x)
+            else:
+                out = self.feed_forward(block, self.norm(x, block, network_norm) if network_norm else x)
             if "post_ffw_norm" in block:
                 out = self.rms(out, block["post_ffw_norm"])
             x = x + self.branch_scale * out
+            if self.input_width:
+                out = (gelu(x @ block["inp_gate"].T) * inputs[:, number]) @ block["proj"].T
+                x = x + self.rms(out, block["post_norm"])
+            x = x * block.get("layer_output_scale", 1)
         return self.normed(x, self.output_norm, self.output_norm_bias)
+
+    def layer_inputs(self, ids, x):
+        """What each layer is given beside the residual stream, [ids, layers, length]."""
+        table, projection, norm = self.tables
+        of_ids = table[np.asarray(ids)].reshape(len(ids), self.layers, self.input_width) * np.sqrt(self.input_width)
+        projected = (x @ projection.T).reshape(of_ids.shape) / np.sqrt(self.width)
+        return (of_ids + self.rms(projected, norm)) / np.sqrt(2)
 
     def logits(self, hidden):
         """[n, width] -> [n, vocabulary]."""

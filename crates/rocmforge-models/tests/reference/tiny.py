@@ -24,6 +24,18 @@ CONTROLS = ["<unk>", "<bos>", "<eos>", "<pad>"]
 # Sizes: width, layers, heads, KV heads, head (elements of one head), ff (hidden width of the feed-forward part).
 SMALL = {"width": 48, "layers": 2, "heads": 3, "kv_heads": 1, "head": 16, "ff": 64}
 BLOCKS_256 = {"width": 256, "layers": 1, "heads": 2, "kv_heads": 1, "head": 32, "ff": 256}
+GEMMA4 = {
+    "attention.sliding_window": 12,
+    "attention.key_length": 16,
+    "attention.value_length": 16,
+    "attention.key_length_swa": 8,
+    "attention.value_length_swa": 8,
+    "rope.freq_base": 1000.0,
+    "rope.freq_base_swa": 100.0,
+    "rope.dimension_count": 16,
+    "rope.dimension_count_swa": 8,
+    "final_logit_softcapping": 5.0,
+}
 GEMMA = {"width": 24, "layers": 7, "heads": 2, "kv_heads": 1, "head": 16, "ff": 40, "tied": True}
 
 DELTA_NET = {
@@ -220,6 +232,59 @@ MODELS = {
         },
         "post_norms": True,
     },
+    # Layers 4 and 5 read the keys and values of layers 2 and 3; layer 3 and 5 have no window, and half of their pairs are turned.
+    "gemma4": {
+        "arch": "gemma4",
+        "weights": "f16",
+        "sizes": {
+            "width": 32,
+            "layers": 6,
+            "heads": 4,
+            "kv_heads": [1, 1, 1, 2, 1, 2],
+            "head": [8, 8, 8, 16, 8, 16],
+            "ff": [40, 40, 40, 40, 72, 72],
+            "tied": True,
+        },
+        "metadata": GEMMA4
+        | {
+            "attention.sliding_window_pattern": [True, True, True, False, True, False],
+            "attention.shared_kv_layers": 2,
+            "embedding_length_per_layer_input": 12,
+        },
+        "rope_freqs": [1.0] * 4 + [1e30] * 4,
+        "qk_norm": True,
+        "post_norms": True,
+        "end_factor": True,
+    },
+    # Experts beside the network; layers without a window have no matrix of values.
+    "gemma4-beside": {
+        "arch": "gemma4",
+        "weights": "f16",
+        "sizes": {
+            "width": 32,
+            "layers": 3,
+            "heads": 4,
+            "kv_heads": [2, 1, 2],
+            "head": [8, 16, 8],
+            "ff": 40,
+            "tied": True,
+        },
+        "metadata": GEMMA4
+        | {
+            "attention.sliding_window_pattern": [True, False, True],
+            "embedding_length_per_layer_input": 0,
+            "expert_count": 6,
+            "expert_used_count": 2,
+            "expert_feed_forward_length": 24,
+        },
+        "rope_freqs": [1.0] * 2 + [1e30] * 6,
+        "qk_norm": True,
+        "post_norms": True,
+        "end_factor": True,
+        "no_values": [1],
+        "joined_experts": True,
+        "beside": True,
+    },
     "olmo2": {
         "arch": "olmo2",
         "weights": "f16",
@@ -346,6 +411,27 @@ MODELS = {
         "norms": ["attn_norm", "post_attention_norm"],
         "choice_bias": True,
         "shared_gate": False,
+    },
+    # Keys longer than values; the first layer has a network; lists have entries for a layer that predicts further tokens.
+    "mimo2": {
+        "arch": "mimo2",
+        "weights": "f16",
+        "sizes": {"width": 32, "layers": 3, "heads": 4, "kv_heads": [1, 2, 2], "head": 12, "value": 8, "ff": 48},
+        "metadata": {
+            "attention.value_length": 8,
+            "attention.sliding_window": 12,
+            "attention.sliding_window_pattern": [False, True, True],
+            "attention.value_scale": 0.7,
+            "rope.freq_base": 5000.0,
+            "rope.freq_base_swa": 300.0,
+            "rope.dimension_count": 4,
+            "expert_count": 6,
+            "expert_used_count": 3,
+            "expert_feed_forward_length": 24,
+        },
+        "choice_bias": True,
+        "sinks": [1, 2],
+        "dense": [0],
     },
     "minimax-m2": {
         "arch": "minimax-m2",
@@ -612,8 +698,15 @@ def tensors(name):
         weight("output", VOCABULARY, width)
         bias("output", VOCABULARY)
     rotated = spec.get("metadata", {}).get("rope.dimension_count", size["head"])
-    if spec.get("rope_freqs"):
+    if isinstance(spec.get("rope_freqs"), list):
+        vector("rope_freqs.weight", np.array(spec["rope_freqs"]))
+    elif spec.get("rope_freqs"):
         vector("rope_freqs.weight", random.uniform(1, 8, rotated // 2))
+    input_width = metadata_of.get("embedding_length_per_layer_input")
+    if input_width:
+        weight("per_layer_token_embd", VOCABULARY, size["layers"] * input_width)
+        weight("per_layer_model_proj", size["layers"] * input_width, width)
+        norm("per_layer_proj_norm", input_width)
     if spec.get("longrope"):
         vector("rope_factors_long.weight", random.uniform(1, 10, rotated // 2))
         vector("rope_factors_short.weight", random.uniform(1, 1.5, rotated // 2))
@@ -621,6 +714,8 @@ def tensors(name):
         at = f"blk.{number}."
         heads, kv_heads, ff, head = (of_layer(size[key], number) for key in ["heads", "kv_heads", "ff", "head"])
         q_width, kv_width = heads * head, kv_heads * head
+        value = of_layer(size.get("value", size["head"]), number)
+        shares = number >= size["layers"] - metadata_of.get("attention.shared_kv_layers", 0)
         norms = spec.get("norms", ["attn_norm", "ffn_norm"])
         if "attn_norm" in norms:
             norm(at + "attn_norm", width)
@@ -661,22 +756,25 @@ def tensors(name):
             bias(at + "attn_qkv", q_width + 2 * kv_width)
         else:
             gate = 2 if spec.get("delta_net") else 1
-            for part, rows in [("q", gate * q_width), ("k", kv_width), ("v", kv_width)]:
+            for part, rows in [("q", gate * q_width), ("k", kv_width), ("v", kv_heads * value)]:
+                if part != "q" and shares or part == "v" and number in spec.get("no_values", []):
+                    continue
                 weight(f"{at}attn_{part}", rows, width)
                 if spec.get("bias"):
                     vector(f"{at}attn_{part}.bias", 0.5 * random.standard_normal(rows))
         if spec.get("qk_norm"):
             norm(at + "attn_q_norm", head)
-            norm(at + "attn_k_norm", head)
+            if not shares:
+                norm(at + "attn_k_norm", head)
         query_norm = spec.get("query_norm")
         has_attention = found[-1][0] not in [at + "ssm_out.weight", at + "shortconv.out_proj.weight"]
         for part, count in [("q", heads), ("k", kv_heads)] if query_norm and has_attention else []:
             shape = {"heads": head, "whole": count * head, "of_heads": (count, head)}[query_norm]
             norm(f"{at}attn_{part}_norm", shape)
-        if spec.get("sinks"):
+        if number in (spec["sinks"] if isinstance(spec.get("sinks"), list) else [number] * spec.get("sinks", False)):
             vector(at + "attn_sinks.weight", 2 * random.standard_normal(heads))
         if has_attention:
-            weight(at + "attn_output", width, q_width)
+            weight(at + "attn_output", width, heads * value if "value" in size else q_width)
             bias(at + "attn_output", width)
         if spec.get("output_bias"):
             vector(at + "attn_output.bias", 0.5 * random.standard_normal(width))
@@ -687,8 +785,19 @@ def tensors(name):
                 norm(at + label, width)
         metadata = spec.get("metadata", {})
         experts = metadata.get("expert_count")
+        if input_width:
+            weight(at + "inp_gate", input_width, width)
+            weight(at + "proj", width, input_width)
+            norm(at + "post_norm", width)
+        if spec.get("end_factor"):
+            vector(at + "layer_output_scale.weight", random.uniform(0.5, 1.5, 1))
+        if spec.get("beside"):
+            vector(at + "ffn_gate_inp.scale", random.uniform(0.5, 1.5, width) * np.sqrt(width))
+            vector(at + "ffn_down_exps.scale", random.uniform(0.5, 1.5, experts))
+            for label in ["post_ffw_norm_1", "pre_ffw_norm_2", "post_ffw_norm_2"]:
+                norm(at + label, width)
         first, step = metadata.get("leading_dense_block_count", 0), metadata.get("interleave_moe_layer_step", 1)
-        if experts and number >= first and (number + 1) % step == 0:
+        if experts and number >= first and (number + 1) % step == 0 and number not in spec.get("dense", []):
             inner = spec["metadata"].get("expert_feed_forward_length", ff)
             vector(at + "ffn_gate_inp.weight", random.standard_normal((experts, width)) * 3 / np.sqrt(width))
             bias(at + "ffn_gate_inp", experts)
@@ -712,7 +821,8 @@ def tensors(name):
                 weight(at + "ffn_gate_shexp", shared, width)
                 weight(at + "ffn_up_shexp", shared, width)
                 weight(at + "ffn_down_shexp", width, shared)
-            continue
+            if not spec.get("beside"):
+                continue
         if spec.get("no_gate"):
             weight(at + "ffn_up", ff, width)
             bias(at + "ffn_up", ff)

@@ -5,7 +5,7 @@ use std::path::Path;
 use rocmforge_ggml::RopeScaling;
 use rocmforge_models::ModelError;
 use rocmforge_models::bert::BertConfig;
-use rocmforge_models::config::{DecoderConfig, OutputMatrix, RopeFactors};
+use rocmforge_models::config::{DecoderConfig, OutputMatrix, PerLayer, RopeFactors};
 use serde_json::{Value, json};
 
 fn read_text(text: &str) -> Result<DecoderConfig, ModelError> {
@@ -351,33 +351,33 @@ fn absent_keys_stand_for_the_defaults_of_their_model() {
     assert_eq!((gemma.rope.get(5).theta, gemma.output), (1e6, OutputMatrix::Embedding));
     assert_eq!((gemma.rope.get(4).theta, gemma.rope.get(6).theta), (1e4, 1e4));
     assert_eq!((gemma.head_dim.of(0), gemma.attention_scale), (256, Some(1.0 / 16.0)));
-    assert_eq!(gemma.windowed, [true, true, true, true, true, false, true]);
-    assert_eq!(gemma.window, Some(4096));
+    let (wide, all) = (Some(4096), None);
+    assert_eq!(of_layers(&gemma.window, 7), [wide, wide, wide, wide, wide, all, wide]);
     assert_eq!(read(&plain("qwen3")).expect("whole").head_dim.of(0), 128);
     let mistral = with(&plain("mistral"), json!({ "max_position_embeddings": 32768 }));
     let windows = |config: &Value| {
         let read = read(config).expect("whole");
-        (read.window, read.windowed)
+        of_layers(&read.window, read.layers)
     };
-    assert_eq!(windows(&mistral), (Some(4096), vec![true; 4]));
+    assert_eq!(windows(&mistral), [Some(4096); 4]);
     // Null is no window, and a window that holds the whole context hides nothing.
     let text = mistral.to_string().replacen('{', r#"{"sliding_window": null, "#, 1);
-    assert_eq!(read_text(&text).expect("whole").window, None);
-    assert_eq!(windows(&plain("mistral")), (None, vec![false; 4]));
+    assert_eq!(read_text(&text).expect("whole").window, PerLayer::all(None));
+    assert_eq!(windows(&plain("mistral")), [None; 4]);
     assert_eq!(
         windows(&with(&mistral, json!({ "sliding_window": 100 }))),
-        (Some(100), vec![true; 4])
+        [Some(100); 4]
     );
-    assert_eq!(windows(&plain("phi3")), (None, vec![false; 4]));
+    assert_eq!(windows(&plain("phi3")), [None; 4]);
     let phi3 = with(&plain("phi3"), json!({ "sliding_window": 100 }));
-    assert_eq!(windows(&phi3), (Some(100), vec![true; 4]));
+    assert_eq!(windows(&phi3), [Some(100); 4]);
     let qwen = with(
         &plain("qwen2"),
         json!({ "sliding_window": 100, "max_window_layers": 3 }),
     );
-    assert_eq!(windows(&qwen), (None, vec![false; 4]));
+    assert_eq!(windows(&qwen), [None; 4]);
     let qwen = with(&qwen, json!({ "use_sliding_window": true }));
-    assert_eq!(windows(&qwen), (Some(100), vec![false, false, false, true]));
+    assert_eq!(windows(&qwen), [None, None, None, Some(100)]);
     let listed = json!([
         "full_attention",
         "sliding_attention",
@@ -385,7 +385,12 @@ fn absent_keys_stand_for_the_defaults_of_their_model() {
         "full_attention"
     ]);
     let qwen = with(&qwen, json!({ "layer_types": listed }));
-    assert_eq!(windows(&qwen), (Some(100), vec![false, true, false, false]));
+    assert_eq!(windows(&qwen), [None, Some(100), None, None]);
+}
+
+/// The value of each layer.
+fn of_layers<T: Clone + PartialEq>(values: &PerLayer<T>, layers: usize) -> Vec<T> {
+    (0..layers).map(|layer| values.get(layer).clone()).collect()
 }
 
 fn llama3(more: Value) -> Value {

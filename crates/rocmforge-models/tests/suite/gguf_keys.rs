@@ -3,6 +3,7 @@
 use crate::reference::Tiny;
 use rocmforge_ggml::{CpuBackend, RopeScaling};
 use rocmforge_gguf::{Gguf, Value, Writer};
+use rocmforge_models::config::PerLayer;
 use rocmforge_models::{Engine, EngineOptions, Model, ModelError};
 
 pub(super) fn tiny(file: &str) -> Tiny {
@@ -197,10 +198,11 @@ fn layers_with_a_window_may_have_lengths_of_their_own() {
     let gguf = tiny.gguf();
     let more = |key, value: u32| changed(&gguf, &[], &[(key, Value::U32(value))]);
     assert!(more("gemma3.attention.key_length_swa", 16).is_ok());
+    let model = more("gemma3.attention.value_length_swa", 8).expect("its settings are whole");
+    assert_eq!([4, 5, 6].map(|layer| model.config().value_dim.of(layer)), [8, 16, 8]);
     let model = more("gemma3.rope.dimension_count_swa", 8).expect("a model");
     assert_eq!([4, 5, 6].map(|layer| model.config().rope.get(layer).n_dims), [8, 16, 8]);
     for (key, value, rule) in [
-        ("gemma3.attention.key_length_swa", 8, "different lengths"),
         ("gemma3.attention.key_length_swa", 0, "key_length_swa = 0"),
         ("gemma3.rope.dimension_count_swa", 18, "at most the head's length"),
         ("gemma3.rope.dimension_count_swa", 7, "even"),
@@ -219,7 +221,7 @@ fn layers_with_a_window_may_have_lengths_of_their_own() {
     assert!(error.to_string().contains("a list of 8 entries"), "{error}");
     // 0 is no window.
     let none = more("gemma3.attention.sliding_window", 0).expect("a model");
-    assert_eq!((none.config().window, &none.config().windowed), (None, &vec![false; 7]));
+    assert_eq!(none.config().window, PerLayer::all(None));
 }
 
 /// The file has one list of divisors.
@@ -242,8 +244,7 @@ fn lists_for_layers_are_whole_and_each_entry_counts() {
         ("attention.head_count", &[4, 2, 0], "1 to 65536"),
         ("attention.head_count_kv", &[2, 2, 4], "divide the number of heads"),
         ("attention.head_count_kv", &[2, 0, 1], "divide the number of heads"),
-        ("attention.key_length", &[8, 0, 8], "1 to 256"),
-        ("attention.key_length", &[8, 16, 8], "different lengths"),
+        ("attention.key_length", &[8, 0, 8], "1 to 640"),
         ("attention.key_length", &[8, 8], "one for each layer"),
         ("rope.dimension_count", &[8, 6, 10], "at most the head's length"),
         ("rope.dimension_count", &[8, 7, 8], "even"),
@@ -264,4 +265,29 @@ fn lists_for_layers_are_whole_and_each_entry_counts() {
     );
     let error = error.expect_err("no length").to_string();
     assert!(error.contains("llama.attention.key_length"), "{error}");
+}
+
+/// The last layers read what earlier ones keep: of the same window, heads and lengths.
+#[test]
+fn layers_that_share_keys_and_values_find_some_of_their_kind() {
+    let gguf = tiny("gemma4.gguf").gguf();
+    let changed = |key: &str, value| changed(&gguf, &[], &[(&format!("gemma4.{key}"), value)]);
+    let sharing = |layers: u32| changed("attention.shared_kv_layers", Value::U32(layers));
+    let sources = |model: &Model| -> Vec<Option<usize>> {
+        let sources = &model.config().cache_of;
+        (0..6).map(|layer| *sources.get(layer)).collect()
+    };
+    let model = changed("attention.causal", Value::Bool(true)).expect("a model");
+    assert_eq!(sources(&model), [None, None, None, None, Some(2), Some(3)]);
+    assert_eq!(sources(&sharing(0).expect("a model")), [None; 6]);
+    // Three layers with a window are left, and none without.
+    for layers in [3, 6, 7, u32::MAX] {
+        let error = sharing(layers).expect_err("no layer without a window").to_string();
+        assert!(error.contains("gemma4.attention.shared_kv_layers"), "{layers}: {error}");
+    }
+    let heads = Value::from(vec![1_u32, 1, 1, 2, 1, 1]);
+    let error = changed("attention.head_count_kv", heads)
+        .expect_err("other heads")
+        .to_string();
+    assert!(error.contains("the same window, heads and lengths"), "{error}");
 }
