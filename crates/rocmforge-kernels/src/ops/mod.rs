@@ -22,6 +22,7 @@ mod paged_split;
 mod permute;
 mod pool;
 mod qkv;
+mod recurrent;
 mod reduce;
 mod rope;
 mod rope_kv;
@@ -68,6 +69,7 @@ pub(crate) const DECLARED: &[&[crate::declared::Declared]] = &[
     permute::DECLARED,
     pool::DECLARED,
     qkv::DECLARED,
+    recurrent::DECLARED,
     reduce::DECLARED,
     rope::DECLARED,
     rope_kv::DECLARED,
@@ -93,6 +95,7 @@ pub use matmul16::{Half, Matmul16Activation, Matmul16Operands, Matmul16Output, M
 pub use matvec_q8::{PackedWeights, Q8Activations, Residual, WeightPacking};
 pub use matvec_q8_joint::JointProduct;
 pub use paged::{PagedOperands, PagedOptions, PagedShape};
+pub use recurrent::{DeltaNet, Sequences, SsmConv, SsmScan, States};
 pub use rope::{RopePairs, RopeShape};
 pub use rope_kv::RopeKvOperands;
 pub use route::{Route, RouteGate};

@@ -21,7 +21,7 @@ const LEAST: u32 = 950;
 
 /// Families whose kernels are bound by arithmetic or by latency, or are attention over a cache, whose bytes depend on what heads share. `sum_parts` has no
 /// launches in the table yet.
-const OTHER_FAMILIES: [&str; 30] = [
+const OTHER_FAMILIES: [&str; 31] = [
     "attention16_bf16",
     "attention16_bf16_extra",
     "attention16_f16",
@@ -48,6 +48,7 @@ const OTHER_FAMILIES: [&str; 30] = [
     "paged_split_q8_0_d64",
     "paged_wide",
     "qk_matmul",
+    "recurrent",
     "route",
     "sampling",
     "sum_parts",

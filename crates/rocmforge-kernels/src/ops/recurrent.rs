@@ -1,0 +1,516 @@
+//! Recurrent layers: a state for each sequence, which its tokens change one after the other.
+
+use crate::check::Check;
+use crate::declared::{Call, Declared};
+use crate::launch::Launch;
+use crate::{Faults, KernelResult, Kernels, geometry};
+use bytemuck::{Pod, Zeroable};
+use rocmforge_runtime::{HipBuffer, HipStream, LaunchConfig};
+
+pub(super) const DECLARED: &[Declared] = &[CONV, DELTA_NET, DELTA_NET_GATES, SCAN, SCAN_RATES];
+
+/// Tokens of several sequences. Those of one sequence are in their order.
+#[derive(Debug, Clone, Copy)]
+pub struct Sequences<'a> {
+    /// The sequence of each token.
+    pub of_tokens: &'a HipBuffer<u32>,
+    /// The slot of the state that each sequence begins with.
+    pub slots: &'a HipBuffer<u32>,
+    /// Tokens, sequences, and slots of states.
+    pub shape: [usize; 3],
+}
+
+/// States: a matrix `[dim, cols]` for each head, in a slot; and those of each sequence after its tokens.
+#[derive(Debug, Clone, Copy)]
+pub struct States<'a> {
+    /// `[slots, heads, dim, cols]`.
+    pub before: &'a HipBuffer<f32>,
+    /// `[sequences, heads, dim, cols]`.
+    pub after: &'a HipBuffer<f32>,
+    /// Heads, rows and columns of a matrix.
+    pub shape: [usize; 3],
+}
+
+/// `Tokens` of recurrent.hip.
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+struct Tokens {
+    tokens: u32,
+    sequences: u32,
+    slots: u32,
+}
+
+/// Operands of a convolution over the last inputs of each channel.
+#[derive(Debug, Clone, Copy)]
+pub struct SsmConv<'a> {
+    /// The last inputs before the step, the oldest first, `[slots, channels, taps - 1]`.
+    pub state: &'a HipBuffer<f32>,
+    /// `[tokens, channels]`.
+    pub x: &'a HipBuffer<f32>,
+    /// `[channels, taps]`.
+    pub weight: &'a HipBuffer<f32>,
+    /// `[tokens, channels]`.
+    pub out: &'a HipBuffer<f32>,
+    /// The last inputs after the step, `[sequences, channels, taps - 1]`.
+    pub after: &'a HipBuffer<f32>,
+    /// Channels and taps.
+    pub shape: [usize; 2],
+}
+
+/// Operands of a gated delta rule.
+#[derive(Debug, Clone, Copy)]
+pub struct DeltaNet<'a> {
+    /// Queries, `[tokens, k_heads, cols]`.
+    pub q: &'a HipBuffer<f32>,
+    /// Keys, of the same shape.
+    pub k: &'a HipBuffer<f32>,
+    /// Values, `[tokens, heads, dim]`.
+    pub v: &'a HipBuffer<f32>,
+    /// Logarithms of the decay, `[tokens, heads, gates]`.
+    pub g: &'a HipBuffer<f32>,
+    /// How far the state goes towards a value, `[tokens, heads]`.
+    pub beta: &'a HipBuffer<f32>,
+    /// `[tokens, heads, dim]`.
+    pub out: &'a HipBuffer<f32>,
+    /// Heads of queries and keys, which value heads have in turn; and gates: 1, or one for each column.
+    pub shape: [usize; 2],
+}
+
+/// Operands of a selective scan.
+#[derive(Debug, Clone, Copy)]
+pub struct SsmScan<'a> {
+    /// `[tokens, heads, dim]`.
+    pub x: &'a HipBuffer<f32>,
+    /// Steps before their softplus, `[tokens, heads]`.
+    pub dt: &'a HipBuffer<f32>,
+    /// Rates, `[heads, rates]`.
+    pub a: &'a HipBuffer<f32>,
+    /// What an input adds, `[tokens, groups, cols]`.
+    pub b: &'a HipBuffer<f32>,
+    /// What is read of the state, of the same shape.
+    pub c: &'a HipBuffer<f32>,
+    /// `[tokens, heads, dim]`.
+    pub out: &'a HipBuffer<f32>,
+    /// Groups of neighbouring heads; and rates of a head: 1, or one for each column.
+    pub shape: [usize; 2],
+}
+
+impl Kernels {
+    /// The most columns of a state's matrix.
+    pub const MAX_STATE_COLS: usize = 256;
+
+    /// `out[t, c] = sum_i weight[c, i] * seen[i]`, where `seen` are the last `taps` inputs of channel c in the token's sequence, its own last.
+    ///
+    /// # Errors
+    ///
+    /// Wrong lengths, overlap, a dimension of 0, fewer than 2 taps, more than 65535 tokens and sequences, a tag over 4095. A sequence or a slot out of
+    /// range is a fault, and nothing is written for it.
+    pub fn ssm_conv(
+        &self,
+        stream: &HipStream,
+        operands: SsmConv<'_>,
+        sequences: Sequences<'_>,
+        faults: Faults<'_>,
+    ) -> KernelResult<()> {
+        let op = self.op("ssm_conv");
+        let ([channels, taps], [tokens, count, slots]) = (operands.shape, sequences.shape);
+        let of = tokens_of(op.check(), sequences)?;
+        let [c, t] = op.dims([("channels", channels), ("taps", taps)])?;
+        let kept = op.dim("taps - 1", taps - 1)? as usize;
+        let rows = op.dim_to("tokens + sequences", tokens.saturating_add(count), 65535)?;
+        let grid = [c.div_ceil(BLOCK), rows, 1];
+        op.read("state", operands.state, &[slots, channels, kept])?
+            .read("x", operands.x, &[tokens, channels])?
+            .read("weight", operands.weight, &[channels, taps])?
+            .read("sequence", sequences.of_tokens, &[tokens])?
+            .read("ids", sequences.slots, &[count])?
+            .write("out", operands.out, &[tokens, channels], &[])?
+            .write("after", operands.after, &[count, channels, kept], &[])?
+            .values([c, t])
+            .value(of)
+            .faults(faults)?
+            .run(stream, "recurrent", ("ssm_conv", geometry::config(grid, BLOCK)))
+    }
+
+    /// For each token and head: the state S decays by `exp(g)`, then `S += (v - S k) beta k^T`; the result is `S q scale`.
+    ///
+    /// # Errors
+    ///
+    /// Wrong lengths, overlap, a dimension of 0, more than [`MAX_STATE_COLS`](Self::MAX_STATE_COLS) columns, heads of keys that do not divide the
+    /// heads, gates that are neither 1 nor the columns, more than 65535 sequences, a `scale` that is not finite, a tag over 4095. A sequence or a slot out
+    /// of range is a fault, and nothing is written for it.
+    pub fn delta_net(
+        &self,
+        stream: &HipStream,
+        operands: DeltaNet<'_>,
+        states: States<'_>,
+        scale: f32,
+        sequences: Sequences<'_>,
+        faults: Faults<'_>,
+    ) -> KernelResult<()> {
+        let op = self.op("delta_net");
+        let ([heads, dim, cols], [tokens, ..]) = (states.shape, sequences.shape);
+        let [k_heads, gates] = operands.shape;
+        let of = tokens_of(op.check(), sequences)?;
+        let [h, kh, d, e] = op.dims([("heads", heads), ("k_heads", k_heads), ("dim", dim), ("gates", gates)])?;
+        let c = op.dim_to("cols", cols, Self::MAX_STATE_COLS)?;
+        op.divides("the heads of keys must divide the heads", k_heads, heads)?;
+        one_or_each(op.check(), "gates must be 1 or cols", gates, cols)?;
+        op.value_of("scale", scale, scale.is_finite(), "finite")?;
+        let name = if cols <= 128 { "delta_net_128" } else { "delta_net_256" };
+        let keys = [tokens, k_heads, cols];
+        let op = op
+            .read("state", states.before, &[sequences.shape[2], heads, dim, cols])?
+            .read("q", operands.q, &keys)?
+            .read("k", operands.k, &keys)?
+            .read("v", operands.v, &[tokens, heads, dim])?
+            .read("g", operands.g, &[tokens, heads, gates])?
+            .read("beta", operands.beta, &[tokens, heads])?;
+        results(op, operands.out, states, sequences)?
+            .values([h, kh, d, c, e])
+            .value(scale)
+            .value(of)
+            .faults(faults)?
+            .run(stream, "recurrent", (name, over_tokens(h, d, of)))
+    }
+
+    /// For each token and head, with `s = softplus(dt)`: the state S decays by `exp(s a)`, then `S += s x b^T`; the result is `S c`.
+    ///
+    /// # Errors
+    ///
+    /// As [`delta_net`](Self::delta_net), for groups and rates.
+    pub fn ssm_scan(
+        &self,
+        stream: &HipStream,
+        operands: SsmScan<'_>,
+        states: States<'_>,
+        sequences: Sequences<'_>,
+        faults: Faults<'_>,
+    ) -> KernelResult<()> {
+        let op = self.op("ssm_scan");
+        let ([heads, dim, cols], [tokens, ..]) = (states.shape, sequences.shape);
+        let [groups, rates] = operands.shape;
+        let of = tokens_of(op.check(), sequences)?;
+        let [h, gr, d, r] = op.dims([("heads", heads), ("groups", groups), ("dim", dim), ("rates", rates)])?;
+        let c = op.dim_to("cols", cols, Self::MAX_STATE_COLS)?;
+        op.divides("the groups must divide the heads", groups, heads)?;
+        one_or_each(op.check(), "rates must be 1 or cols", rates, cols)?;
+        let name = match cols {
+            ..=32 => "ssm_scan_32",
+            ..=128 => "ssm_scan_128",
+            _ => "ssm_scan_256",
+        };
+        let of_group = [tokens, groups, cols];
+        let op = op
+            .read("state", states.before, &[sequences.shape[2], heads, dim, cols])?
+            .read("x", operands.x, &[tokens, heads, dim])?
+            .read("dt", operands.dt, &[tokens, heads])?
+            .read("a", operands.a, &[heads, rates])?
+            .read("b", operands.b, &of_group)?
+            .read("c", operands.c, &of_group)?;
+        results(op, operands.out, states, sequences)?
+            .values([h, gr, d, c, r])
+            .value(of)
+            .faults(faults)?
+            .run(stream, "recurrent", (name, over_tokens(h, d, of)))
+    }
+}
+
+const BLOCK: u32 = 256;
+
+/// Blocks of 8 rows, for each sequence.
+fn over_tokens(heads: u32, dim: u32, of: Tokens) -> LaunchConfig {
+    let rows = u64::from(heads) * u64::from(dim);
+    let blocks = u32::try_from(rows.div_ceil(8)).unwrap_or(u32::MAX);
+    geometry::config([blocks, of.sequences, 1], BLOCK)
+}
+
+fn tokens_of(op: Check, sequences: Sequences<'_>) -> KernelResult<Tokens> {
+    let [tokens, count, slots] = sequences.shape;
+    Ok(Tokens {
+        tokens: op.dim("tokens", tokens)?,
+        sequences: op.dim_to("sequences", count, 65535)?,
+        slots: op.dim("slots", slots)?,
+    })
+}
+
+fn one_or_each(op: Check, what: &'static str, number: usize, cols: usize) -> KernelResult<()> {
+    op.holds(number == 1 || number == cols, what, number, cols)
+}
+
+/// What follows the operands of a rule.
+fn results<'k, 'a>(
+    op: Launch<'k, 'a>,
+    out: &'a HipBuffer<f32>,
+    states: States<'a>,
+    sequences: Sequences<'a>,
+) -> KernelResult<Launch<'k, 'a>> {
+    let ([heads, dim, cols], [tokens, count, _]) = (states.shape, sequences.shape);
+    op.dim("heads * dim", op.elements("heads * dim", &[heads, dim])?)?;
+    op.read("sequence", sequences.of_tokens, &[tokens])?
+        .read("ids", sequences.slots, &[count])?
+        .write("out", out, &[tokens, heads, dim], &[])?
+        .write("after", states.after, &[count, heads, dim, cols], &[])
+}
+
+/// Tokens, sequences, channels, taps.
+const CONV: Declared = Declared {
+    name: "ssm_conv",
+    call: |c, dims| {
+        let &[tokens, count, channels, taps] = dims else {
+            return Ok(());
+        };
+        let of = Order { tokens, count };
+        let kept = taps.saturating_sub(1);
+        let state = c.input("state", of.slots() * channels * kept, -1.0..1.0)?;
+        let x = c.input("x", tokens * channels, -1.0..1.0)?;
+        let weight = c.input("weight", channels * taps, -1.0..1.0)?;
+        let (sequence, ids) = of.operands(c)?;
+        let out = c.output("out", tokens * channels)?;
+        let after = c.output("after", count * channels * kept)?;
+        let word = c.fault_word()?;
+        let operands = SsmConv {
+            state: &state,
+            x: &x,
+            weight: &weight,
+            out: &out,
+            after: &after,
+            shape: [channels, taps],
+        };
+        let faults = Faults { word: &word, tag: 0 };
+        c.kernels
+            .ssm_conv(c.stream, operands, of.sequences(&sequence, &ids), faults)?;
+        let computed = move |c: &Call<'_>| {
+            let mut states = of.begin(c.f32("state"), channels * kept);
+            let (x, weight) = (c.f32("x"), c.f32("weight"));
+            let mut out = Vec::new();
+            for t in 0..tokens {
+                let state = &mut states[of.sequence(t)];
+                for channel in 0..channels {
+                    let seen = &mut state[channel * kept..][..kept];
+                    let mut all = seen.to_vec();
+                    all.push(x[t * channels + channel].into());
+                    let weight = &weight[channel * taps..][..taps];
+                    out.push(all.iter().zip(weight).map(|(x, &w)| x * f64::from(w)).sum());
+                    seen.copy_from_slice(&all[1..]);
+                }
+            }
+            (out, states.concat())
+        };
+        c.expect("out", 1e-5, |c| computed(c).0);
+        c.expect("after", 0.0, |c| computed(c).1);
+        Ok(())
+    },
+    tested: &[
+        &[1, 1, 1, 2],
+        &[7, 2, 33, 4],
+        &[5, 5, 300, 3],
+        &[13, 3, 257, 4],
+        &[40, 4, 64, 9],
+    ],
+    counted: &[&[64, 1, 512, 4], &[16, 16, 512, 4]],
+    ..Declared::NEW
+};
+
+/// Tokens, sequences, heads, heads of keys, rows and columns of a state.
+const DELTA_NET: Declared = Declared {
+    name: "delta_net",
+    call: |c, dims| delta_net(c, dims, false),
+    tested: &[
+        &[1, 1, 1, 1, 1, 1],
+        &[7, 2, 4, 2, 5, 33],
+        &[5, 5, 2, 1, 16, 128],
+        &[9, 3, 3, 3, 7, 129],
+        &[6, 1, 2, 2, 8, 256],
+    ],
+    counted: &[&[16, 1, 4, 2, 128, 128], &[8, 8, 2, 2, 64, 64]],
+    ..Declared::NEW
+};
+const DELTA_NET_GATES: Declared = Declared {
+    call: |c, dims| delta_net(c, dims, true),
+    counted: &[],
+    ..DELTA_NET
+};
+
+fn delta_net(c: &mut Call<'_>, dims: &[usize], each: bool) -> KernelResult<()> {
+    let &[tokens, count, heads, k_heads, dim, cols] = dims else {
+        return Ok(());
+    };
+    let (of, gates) = (Order { tokens, count }, if each { cols } else { 1 });
+    // Keys of about length 1, so that the state stays small.
+    let part = 1.0 / (cols as f32).sqrt();
+    let state = c.input("state", of.slots() * heads * dim * cols, -1.0..1.0)?;
+    let q = c.input("q", tokens * k_heads * cols, -1.0..1.0)?;
+    let k = c.input("k", tokens * k_heads * cols, -part..part)?;
+    let v = c.input("v", tokens * heads * dim, -1.0..1.0)?;
+    let g = c.input("g", tokens * heads * gates, -0.5..0.0)?;
+    let beta = c.input("beta", tokens * heads, 0.0..1.0)?;
+    let (sequence, ids) = of.operands(c)?;
+    let out = c.output("out", tokens * heads * dim)?;
+    let after = c.output("after", count * heads * dim * cols)?;
+    let word = c.fault_word()?;
+    let operands = DeltaNet {
+        q: &q,
+        k: &k,
+        v: &v,
+        g: &g,
+        beta: &beta,
+        out: &out,
+        shape: [k_heads, gates],
+    };
+    let states = States {
+        before: &state,
+        after: &after,
+        shape: [heads, dim, cols],
+    };
+    let faults = Faults { word: &word, tag: 0 };
+    let sequences = of.sequences(&sequence, &ids);
+    c.kernels
+        .delta_net(c.stream, operands, states, part, sequences, faults)?;
+    let computed = move |c: &Call<'_>| {
+        let float = |name, at: usize| f64::from(c.f32(name)[at]);
+        of.run(c.f32("state"), [heads, dim, cols], |row, t, head, element| {
+            let (own, key) = (t * heads + head, (t * k_heads + head % k_heads) * cols);
+            for (at, s) in row.iter_mut().enumerate() {
+                *s *= float("g", own * gates + if each { at } else { 0 }).exp();
+            }
+            let dot =
+                |row: &[f64], name| -> f64 { row.iter().enumerate().map(|(at, s)| s * float(name, key + at)).sum() };
+            let delta = (float("v", own * dim + element) - dot(row, "k")) * float("beta", own);
+            for (at, s) in row.iter_mut().enumerate() {
+                *s += delta * float("k", key + at);
+            }
+            dot(row, "q") * f64::from(part)
+        })
+    };
+    c.expect("out", 2e-5, |c| computed(c).0);
+    c.expect("after", 2e-5, |c| computed(c).1);
+    Ok(())
+}
+
+/// Tokens, sequences, heads, groups, rows and columns of a state.
+const SCAN: Declared = Declared {
+    name: "ssm_scan",
+    call: |c, dims| ssm_scan(c, dims, false),
+    tested: &[
+        &[1, 1, 1, 1, 1, 1],
+        &[7, 2, 4, 2, 5, 16],
+        &[5, 5, 2, 1, 16, 128],
+        &[9, 3, 33, 3, 1, 31],
+        &[6, 1, 2, 2, 8, 256],
+    ],
+    counted: &[&[16, 1, 4, 2, 64, 128], &[8, 8, 64, 1, 1, 16]],
+    ..Declared::NEW
+};
+const SCAN_RATES: Declared = Declared {
+    call: |c, dims| ssm_scan(c, dims, true),
+    counted: &[],
+    ..SCAN
+};
+
+fn ssm_scan(c: &mut Call<'_>, dims: &[usize], each: bool) -> KernelResult<()> {
+    let &[tokens, count, heads, groups, dim, cols] = dims else {
+        return Ok(());
+    };
+    let (of, rates) = (Order { tokens, count }, if each { cols } else { 1 });
+    let state = c.input("state", of.slots() * heads * dim * cols, -1.0..1.0)?;
+    let x = c.input("x", tokens * heads * dim, -1.0..1.0)?;
+    let dt = c.input("dt", tokens * heads, -2.0..1.0)?;
+    let a = c.input("a", heads * rates, -1.0..-0.1)?;
+    let b = c.input("b", tokens * groups * cols, -1.0..1.0)?;
+    let read = c.input("c", tokens * groups * cols, -1.0..1.0)?;
+    let (sequence, ids) = of.operands(c)?;
+    let out = c.output("out", tokens * heads * dim)?;
+    let after = c.output("after", count * heads * dim * cols)?;
+    let word = c.fault_word()?;
+    let operands = SsmScan {
+        x: &x,
+        dt: &dt,
+        a: &a,
+        b: &b,
+        c: &read,
+        out: &out,
+        shape: [groups, rates],
+    };
+    let states = States {
+        before: &state,
+        after: &after,
+        shape: [heads, dim, cols],
+    };
+    let faults = Faults { word: &word, tag: 0 };
+    let sequences = of.sequences(&sequence, &ids);
+    c.kernels.ssm_scan(c.stream, operands, states, sequences, faults)?;
+    let computed = move |c: &Call<'_>| {
+        let float = |name, at: usize| f64::from(c.f32(name)[at]);
+        of.run(c.f32("state"), [heads, dim, cols], |row, t, head, element| {
+            let own = t * heads + head;
+            let (step, group) = (
+                float("dt", own).exp().ln_1p(),
+                (t * groups + head / (heads / groups)) * cols,
+            );
+            let mut sum = 0.0;
+            for (at, s) in row.iter_mut().enumerate() {
+                let rate = float("a", head * rates + if each { at } else { 0 });
+                *s = *s * (step * rate).exp() + float("x", own * dim + element) * step * float("b", group + at);
+                sum += *s * float("c", group + at);
+            }
+            sum
+        })
+    };
+    c.expect("out", 2e-5, |c| computed(c).0);
+    c.expect("after", 2e-5, |c| computed(c).1);
+    Ok(())
+}
+
+/// Tokens of the sequences in turn, and states in every other slot, the last sequence's first.
+#[derive(Clone, Copy)]
+struct Order {
+    tokens: usize,
+    count: usize,
+}
+
+impl Order {
+    fn sequence(self, token: usize) -> usize {
+        token % self.count.max(1)
+    }
+
+    fn slots(self) -> usize {
+        2 * self.count + 1
+    }
+
+    fn operands(self, c: &mut Call<'_>) -> KernelResult<(HipBuffer<u32>, HipBuffer<u32>)> {
+        let sequence = (0..self.tokens).map(|t| self.sequence(t) as u32).collect();
+        let ids = (0..self.count as u32).rev().map(|s| 2 * s + 1).collect();
+        Ok((c.words("sequence", sequence)?, c.words("ids", ids)?))
+    }
+
+    fn sequences<'a>(self, of_tokens: &'a HipBuffer<u32>, slots: &'a HipBuffer<u32>) -> Sequences<'a> {
+        Sequences {
+            of_tokens,
+            slots,
+            shape: [self.tokens, self.count, self.slots()],
+        }
+    }
+
+    /// The states that the sequences begin with.
+    fn begin(self, states: &[f32], len: usize) -> Vec<Vec<f64>> {
+        let slot = |s: usize| 2 * (self.count - 1 - s) + 1;
+        let of = |s| states[slot(s) * len..][..len].iter().map(|&x| x.into()).collect();
+        (0..self.count).map(of).collect()
+    }
+
+    /// Results and states, in f64, of a rule that changes a row of the state by a token, a head and an element of it.
+    fn run(
+        self,
+        states: &[f32],
+        [heads, dim, cols]: [usize; 3],
+        mut step: impl FnMut(&mut [f64], usize, usize, usize) -> f64,
+    ) -> (Vec<f64>, Vec<f64>) {
+        let (mut states, mut out) = (self.begin(states, heads * dim * cols), Vec::new());
+        for t in 0..self.tokens {
+            let rows = states[self.sequence(t)].chunks_mut(cols);
+            out.extend(rows.enumerate().map(|(at, row)| step(row, t, at / dim, at % dim)));
+        }
+        (out, states.concat())
+    }
+}

@@ -1,0 +1,155 @@
+// Recurrent layers over tokens of several sequences: the state of each sequence before its tokens lies in the slot that `ids` names, the state after
+// them is written apart. A token of sequence s of `sequences` has sequence[t] == s; tokens of one sequence come in their order.
+//
+// A sequence or a slot out of range is a fault; nothing is written for it.
+#include "include/fault.h"
+#include "include/functions.h"
+#include "include/math.h"
+#include "include/team.h"
+
+struct Tokens {
+    u32 tokens, sequences, slots;
+};
+
+// The slot of the state of sequence s, or `slots` and a fault.
+RF_DEVICE u32 slot_of(const u32 *ids, u32 s, Tokens of, bool reports, u64 *fault, u32 tag) {
+    u32 slot = ids[s];
+    if (slot < of.slots) return slot;
+    if (reports) rf_fault(fault, tag, s, slot);
+    return of.slots;
+}
+
+// Convolution over the last `taps` inputs of each channel, of which the state holds those before the step, the oldest first.
+// grid = (ceil(channels / RF_ROW_BLOCK), tokens + sequences): a block has a token, or the state of a sequence.
+RF_KERNEL(RF_ROW_BLOCK)
+ssm_conv(const float *state, const float *x, const float *weight, const u32 *sequence, const u32 *ids, float *out, float *after, u32 channels, u32 taps,
+         Tokens of, u64 *fault, u32 tag) {
+    u32 channel = rf_block_x() * RF_ROW_BLOCK + rf_thread(), y = rf_block_y(), kept = taps - 1;
+    bool reports = channel == 0, is_token = y < of.tokens;
+    u32 s = is_token ? sequence[y] : y - of.tokens;
+    if (s >= of.sequences) {
+        if (reports) rf_fault(fault, tag, y, s);
+        return;
+    }
+    u32 slot = slot_of(ids, s, of, reports, fault, tag);
+    if (slot == of.slots || channel >= channels) return;
+    const float *before = state + ((u64)slot * channels + channel) * kept;
+
+    // The inputs before this token, or all of the step, the newest first; `left` of them are still wanted.
+    u32 left = kept;
+    if (is_token) {
+        const float *w = weight + (u64)channel * taps;
+        float sum = w[kept] * x[(u64)y * channels + channel];
+        for (u32 t = y; t-- > 0 && left > 0;)
+            if (sequence[t] == s) sum = rf_fma(w[--left], x[(u64)t * channels + channel], sum);
+        for (u32 i = 0; i < left; ++i) sum = rf_fma(w[i], before[kept - left + i], sum);
+        out[(u64)y * channels + channel] = sum;
+        return;
+    }
+    float *to = after + ((u64)s * channels + channel) * kept;
+    for (u32 t = of.tokens; t-- > 0 && left > 0;)
+        if (sequence[t] == s) to[--left] = x[(u64)t * channels + channel];
+    for (u32 i = 0; i < left; ++i) to[i] = before[kept - left + i];
+}
+
+// f(i, col) for the columns of a row that this lane holds: lane l of 32 has l, l + 32, ...
+template <u32 HELD, class F> RF_DEVICE void each_column(u32 cols, F f) {
+#pragma unroll
+    for (u32 i = 0; i < HELD; ++i) {
+        u32 col = Team32::lane() + 32 * i;
+        if (col < cols) f(i, col);
+    }
+}
+
+// A row of the state of one head and sequence, in the registers of 32 lanes.
+template <u32 HELD> struct StateRow {
+    float v[HELD];
+};
+
+// The product of a row with a vector, in all lanes.
+template <u32 HELD> RF_DEVICE float dot(const StateRow<HELD> &row, const float *with, u32 cols) {
+    float sum = 0.0f;
+    each_column<HELD>(cols, [&](u32 i, u32 col) { sum = rf_fma(row.v[i], with[col], sum); });
+    return rf_sum32(sum);
+}
+
+// Token after token; `step(row, t)` changes the row by a token and gives the result of its element. Each of 32 lanes has a row of `rows` = heads * dim.
+// grid = (ceil(rows / RF_ROWS_PER_BLOCK), sequences).
+template <u32 HELD, class Step>
+RF_DEVICE void over_tokens(const float *state, const u32 *sequence, const u32 *ids, float *out, float *after, u32 rows, u32 cols, Tokens of, u64 *fault,
+                           u32 tag, Step step) {
+    u32 row = Team32::row(), s = rf_block_y();
+    bool first = Team32::lane() == 0, reports = first && row == 0;
+    if (row >= rows) return;
+    u32 slot = slot_of(ids, s, of, reports, fault, tag);
+    if (slot == of.slots) return;
+    const float *from = state + ((u64)slot * rows + row) * cols;
+    StateRow<HELD> held;
+    each_column<HELD>(cols, [&](u32 i, u32 col) { held.v[i] = from[col]; });
+    for (u32 t = 0; t < of.tokens; ++t) {
+        u32 own = sequence[t];
+        if (own >= of.sequences && s == 0 && reports) rf_fault(fault, tag, t, own);
+        if (own != s) continue;
+        float result = step(held, row, t);
+        if (first) out[(u64)t * rows + row] = result;
+    }
+    float *to = after + ((u64)s * rows + row) * cols;
+    each_column<HELD>(cols, [&](u32 i, u32 col) { to[col] = held.v[i]; });
+}
+
+// Gated delta rule: the row decays, then goes towards the value by the key. k_heads divides heads; g has `gates` decays of a token and head, one or `cols`.
+template <u32 HELD>
+RF_DEVICE void delta_net(const float *state, const float *q, const float *k, const float *v, const float *g, const float *beta, const u32 *sequence,
+                         const u32 *ids, float *out, float *after, u32 heads, u32 k_heads, u32 dim, u32 cols, u32 gates, float scale, Tokens of, u64 *fault,
+                         u32 tag) {
+    over_tokens<HELD>(state, sequence, ids, out, after, heads * dim, cols, of, fault, tag, [&](StateRow<HELD> &row, u32 at, u32 t) {
+        u32 head = at / dim;
+        u64 own = (u64)t * heads + head, key = ((u64)t * k_heads + head % k_heads) * cols;
+        const float *decays = g + own * gates;
+        float decay = rf_exp(decays[0]);
+        each_column<HELD>(cols, [&](u32 i, u32 col) { row.v[i] *= gates == 1 ? decay : rf_exp(decays[col]); });
+        float delta = (v[(u64)t * heads * dim + at] - dot(row, k + key, cols)) * beta[own];
+        each_column<HELD>(cols, [&](u32 i, u32 col) { row.v[i] = rf_fma(k[key + col], delta, row.v[i]); });
+        return dot(row, q + key, cols) * scale;
+    });
+}
+
+// Selective scan: the row decays by exp(softplus(dt) a), and b times the input is added. `groups` divides heads; a has `decays` of a head, one or `cols`.
+template <u32 HELD>
+RF_DEVICE void ssm_scan(const float *state, const float *x, const float *dt, const float *a, const float *b, const float *c, const u32 *sequence,
+                        const u32 *ids, float *out, float *after, u32 heads, u32 groups, u32 dim, u32 cols, u32 decays, Tokens of, u64 *fault, u32 tag) {
+    over_tokens<HELD>(state, sequence, ids, out, after, heads * dim, cols, of, fault, tag, [&](StateRow<HELD> &row, u32 at, u32 t) {
+        u32 head = at / dim;
+        u64 group = ((u64)t * groups + head / (heads / groups)) * cols;
+        const float *rates = a + (u64)head * decays;
+        float step = rf_softplus(dt[(u64)t * heads + head]), decay = rf_exp(step * rates[0]);
+        float in = x[(u64)t * heads * dim + at] * step;
+        each_column<HELD>(cols, [&](u32 i, u32 col) {
+            float own = decays == 1 ? decay : rf_exp(step * rates[col]);
+            row.v[i] = rf_fma(row.v[i], own, in * b[group + col]);
+        });
+        return dot(row, c + group, cols);
+    });
+}
+
+#define RF_DELTA_NET(columns)                                                                                                                        \
+    RF_KERNEL(RF_ROW_BLOCK)                                                                                                                          \
+    delta_net_##columns(const float *state, const float *q, const float *k, const float *v, const float *g, const float *beta, const u32 *sequence,   \
+                        const u32 *ids, float *out, float *after, u32 heads, u32 k_heads, u32 dim, u32 cols, u32 gates, float scale, Tokens of,       \
+                        u64 *fault, u32 tag) {                                                                                                       \
+        delta_net<columns / 32>(state, q, k, v, g, beta, sequence, ids, out, after, heads, k_heads, dim, cols, gates, scale, of, fault, tag);         \
+    }
+#define RF_SSM_SCAN(columns)                                                                                                                         \
+    RF_KERNEL(RF_ROW_BLOCK)                                                                                                                          \
+    ssm_scan_##columns(const float *state, const float *x, const float *dt, const float *a, const float *b, const float *c, const u32 *sequence,      \
+                       const u32 *ids, float *out, float *after, u32 heads, u32 groups, u32 dim, u32 cols, u32 decays, Tokens of, u64 *fault,         \
+                       u32 tag) {                                                                                                                    \
+        ssm_scan<columns / 32>(state, x, dt, a, b, c, sequence, ids, out, after, heads, groups, dim, cols, decays, of, fault, tag);                   \
+    }
+
+// Rows of up to so many columns.
+RF_DELTA_NET(128)
+RF_DELTA_NET(256)
+RF_SSM_SCAN(32)
+RF_SSM_SCAN(128)
+RF_SSM_SCAN(256)
