@@ -3,41 +3,33 @@
 use super::elementwise;
 use super::norm::rms_row;
 use super::operand::{Operand, Values};
+use super::output::Target;
 use super::products::mul_mat;
 use super::rope::Turns;
-use super::rows::{checked_ids, put_row, row_units};
+use super::rows::{put_row, row_units};
 use super::threads::Threads;
 use super::unary::function;
 use super::weights::{self, Few, Rows, USUAL_WEIGHTS};
-use crate::{Activations, GgmlResult, GluKind, Kernel, Op, Rope, TensorDesc, Unary};
+use crate::{Activations, GgmlResult, GluKind, Op, Rope, Unary};
 use smallvec::SmallVec;
 
-/// Runs a kernel of several ops into outputs of contiguous f32.
-pub(super) fn run(
-    kernel: &Kernel,
+/// The products of `x` with each of several weights, each with its bias if there are any.
+pub(super) fn mul_mat_many(
     inputs: &[Operand<'_>],
     activations: Activations,
     out: &mut [&mut [f32]],
     threads: &Threads,
 ) -> GgmlResult<()> {
-    match (*kernel, out) {
-        (Kernel::MulMatUnary(kind), [out]) => mul_mat_unary(inputs, kind, activations, out, threads)?,
-        (Kernel::MulMatGlu(kind), [out]) => mul_mat_glu(inputs, kind, activations, out, threads)?,
-        (Kernel::AddRmsNorm { eps }, [sum, norm]) => add_rms_norm(inputs, eps, sum, norm, threads),
-        (Kernel::MulMatMany { .. }, out) => {
-            let (weights, biases) = inputs[1..].split_at(out.len());
-            products(&inputs[0], weights, activations, out, threads)?;
-            for (out, bias) in out.iter_mut().zip(biases) {
-                finish(out, Some(bias), |x| x, threads);
-            }
-        }
-        _ => {}
+    let (weights, biases) = inputs[1..].split_at(out.len());
+    products(&inputs[0], weights, activations, out, threads)?;
+    for (out, bias) in out.iter_mut().zip(biases) {
+        finish(out, Some(bias), |x| x, threads);
     }
     Ok(())
 }
 
 /// `a + b` and the norm of its rows.
-fn add_rms_norm(inputs: &[Operand<'_>], eps: f32, sum: &mut [f32], norm: &mut [f32], threads: &Threads) {
+pub(super) fn add_rms_norm(inputs: &[Operand<'_>], eps: f32, [sum, norm]: [&mut [f32]; 2], threads: &Threads) {
     let row = inputs[0].shape.last().copied().unwrap_or(1);
     if row == 0 || sum.is_empty() {
         return;
@@ -96,7 +88,7 @@ fn is_few(x: &Operand<'_>, weight: &Operand<'_>) -> bool {
 }
 
 /// `f(x w + bias)`.
-fn mul_mat_unary(
+pub(super) fn mul_mat_unary(
     inputs: &[Operand<'_>],
     kind: Unary,
     activations: Activations,
@@ -122,7 +114,7 @@ fn finish(out: &mut [f32], bias: Option<&Operand<'_>>, f: impl Fn(f32) -> f32 + 
 }
 
 /// `f(x gate) * (x up)`.
-fn mul_mat_glu(
+pub(super) fn mul_mat_glu(
     inputs: &[Operand<'_>],
     kind: GluKind,
     activations: Activations,
@@ -153,21 +145,15 @@ fn mul_mat_glu(
     })
 }
 
-/// Rotates each token's heads and writes them as a row of `target`, whose span is `bytes`. Nothing is written if an index is out of range.
-pub(super) fn rope_set_rows(
-    inputs: &[Operand<'_>],
-    rope: Rope,
-    target: &TensorDesc,
-    bytes: &mut [u8],
-) -> GgmlResult<()> {
-    let (x, ids, positions) = (&inputs[0], &inputs[2], &inputs[3]);
-    // The errors of the two ops that this one stands for.
-    let mut turns = Turns::new(&Op::Rope(rope), x, positions, inputs.get(4), rope)?;
-    let ids = checked_ids(ids, Op::SetRows, target.shape[0])?;
+/// Rotates each token's heads and writes them as a row of the target.
+pub(super) fn rope_set_rows(inputs: &[Operand<'_>], rope: Rope, target: &mut Target<'_>) -> GgmlResult<()> {
+    let (x, ids, positions) = (&inputs[0], inputs[2].indices(), &inputs[3]);
+    let Target { desc: target, bytes } = target;
     let dim = target.shape[1];
     if dim == 0 {
         return Ok(());
     }
+    let mut turns = Turns::new(x, positions, inputs.get(4), rope);
     let (row, units) = (x.scratch().take(dim), row_units(x, target));
     for (token, (x, &id)) in x.f32().chunks(dim).zip(ids).enumerate() {
         row.copy_from_slice(x);

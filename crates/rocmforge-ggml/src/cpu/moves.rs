@@ -2,37 +2,13 @@
 
 use smallvec::smallvec;
 
-use super::convert::convert;
 use super::operand::Operand;
 use super::strides::{Dims, each_offset, next_index, row_major, unit_dims};
 use crate::op::MAX_DIMS;
 use crate::{GgmlError, GgmlResult, Op, TensorDesc};
 
-/// The output's stored units (plain elements or blocks) in row-major order; `None` if the op computes.
-pub(super) fn run<'a>(op: &Op, inputs: &[Operand<'a>], target: &TensorDesc) -> GgmlResult<Option<&'a [u8]>> {
-    let x = match inputs {
-        [x, ..] => x,
-        [] => return Ok(None),
-    };
-    Ok(Some(match *op {
-        Op::Dup | Op::Cont | Op::Reshape | Op::View => x.units(),
-        Op::Cpy { .. } => convert(x, target.dtype)?,
-        Op::Concat { axis } => concat(x, &inputs[1], axis),
-        Op::Repeat => repeat(x, target),
-        Op::Pad { left, .. } => pad(x, left, target),
-        Op::Transpose => {
-            let rank = x.shape.len();
-            let mut order: Dims = (0..rank).collect();
-            order.swap(rank - 1, rank - 2);
-            permute(op, x, &order)?
-        }
-        Op::Permute { axes } => permute(op, x, &axes[..x.shape.len()])?,
-        _ => return Ok(None),
-    }))
-}
-
 /// `a` and `b` one after the other along `axis`.
-fn concat<'a>(a: &Operand<'a>, b: &Operand<'a>, axis: usize) -> &'a [u8] {
+pub(super) fn concat<'a>(a: &Operand<'a>, b: &Operand<'a>, axis: usize) -> &'a [u8] {
     let run = |x: &Operand<'_>| {
         let (shape, _) = unit_dims(x.dtype, x.shape, x.strides());
         shape[axis..].iter().product::<usize>() * x.dtype.block_bytes()
@@ -48,7 +24,7 @@ fn concat<'a>(a: &Operand<'a>, b: &Operand<'a>, axis: usize) -> &'a [u8] {
     out
 }
 
-fn repeat<'a>(x: &Operand<'a>, target: &TensorDesc) -> &'a [u8] {
+pub(super) fn repeat<'a>(x: &Operand<'a>, target: &TensorDesc) -> &'a [u8] {
     let size = x.dtype.block_bytes();
     let units = x.units();
     let (source, _) = unit_dims(x.dtype, x.shape, x.strides());
@@ -64,7 +40,7 @@ fn repeat<'a>(x: &Operand<'a>, target: &TensorDesc) -> &'a [u8] {
     out
 }
 
-fn pad<'a>(x: &Operand<'a>, left: [usize; MAX_DIMS], target: &TensorDesc) -> &'a [u8] {
+pub(super) fn pad<'a>(x: &Operand<'a>, left: [usize; MAX_DIMS], target: &TensorDesc) -> &'a [u8] {
     let size = x.dtype.block_bytes();
     let units = x.units();
     let steps = row_major(&target.shape);
@@ -80,8 +56,16 @@ fn pad<'a>(x: &Operand<'a>, left: [usize; MAX_DIMS], target: &TensorDesc) -> &'a
     out
 }
 
+/// `x` with its last two dimensions swapped.
+pub(super) fn transpose<'a>(op: &Op, x: &Operand<'a>) -> GgmlResult<&'a [u8]> {
+    let rank = x.shape.len();
+    let mut order: Dims = (0..rank).collect();
+    order.swap(rank - 1, rank - 2);
+    permute(op, x, &order)
+}
+
 /// `x` with dimension `i` taken from dimension `order[i]`.
-fn permute<'a>(op: &Op, x: &Operand<'a>, order: &[usize]) -> GgmlResult<&'a [u8]> {
+pub(super) fn permute<'a>(op: &Op, x: &Operand<'a>, order: &[usize]) -> GgmlResult<&'a [u8]> {
     let shape: Dims = order.iter().map(|&d| x.shape[d]).collect();
     let strides: Dims = order.iter().map(|&d| x.strides()[d]).collect();
     // Blocks cannot be cut: those of the result must be those of the input.

@@ -4,10 +4,9 @@ use super::gemm::{self, Left};
 use super::matmul::{Strided, matmul};
 use super::operand::Operand;
 use super::path::Path;
-use super::rows::checked_ids;
 use super::strides::part_of;
 use super::threads::Threads;
-use crate::{Activations, DType, GgmlResult, Op};
+use crate::{Activations, DType, GgmlResult};
 
 /// `a [.., m, k]` times `b [.., k, n]`, plus `bias [n]`.
 pub(super) fn mul_mat(
@@ -100,7 +99,7 @@ pub(super) fn mul_mat_id(
 ) -> GgmlResult<()> {
     let &[count, k, n] = experts.shape else { return Ok(()) };
     let &[tokens, used] = ids.shape else { return Ok(()) };
-    let ids = checked_ids(ids, Op::MulMatId, count)?;
+    let ids = ids.indices();
     if n == 0 || tokens == 0 || used == 0 {
         return Ok(());
     }

@@ -1,37 +1,70 @@
-//! Table of ops: the name and the parameters of each. Messages, signatures and graph files are made of it.
-//!
-//! Parameters are JSON objects. An f32 is a number, which keeps every bit of a finite one; the others are the texts `inf`, `-inf` and
-//! `nan:` with the 32 bits in hexadecimal.
+//! Table of ops: the name, the parameters and the facts of each.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
-use super::Op;
-use crate::{
-    Attention, AttentionMask, DType, DiagFill, FlashAttnExt, GluKind, MAX_DIMS, PagedAttention, PoolKind, Rope,
-    RopeScaling, RopeStyle, Route, RouteGate, SoftMax, SortOrder, TriKind, Unary, UpscaleMode,
-};
+use super::facts::Below::{Elements, First as FirstDim, Number, Rows as RowsOf};
+use super::facts::Facts;
+use super::facts::Indices::{No, Of, OfBoth, Paged};
+use super::facts::Output::{Alias, Own, Second, SecondIfAny, SecondRead};
+use super::facts::Rows::{Each, First as FirstRow, Mixed};
+use super::facts::Types::{Any, Caches, Encodable, F32, Floats, Numbers, Weights, WeightsOrNumbers};
+use super::parameters::{Fault, Parameter, Reader, member};
+use crate::planner::Overwrites::{self, Both, First, Nothing};
+use crate::{DiagFill, GluKind, Op, Unary};
 
-/// What is wrong with a node's op or one of its parameters.
-#[derive(Debug)]
-pub(crate) enum Fault {
-    /// No op of ours has this name.
-    Op,
-    /// A parameter is missing, superfluous or of another kind.
-    Parameter { name: String, rule: &'static str },
-}
-
-/// A row is an op's name, its variant, and for each field the name of the parameter; after `;` a field that the name decides. A structure
-/// of parameters has names of its own.
+/// A row is an op's name, its variant, for each field the name of the parameter, and the op's facts ([`Facts`]). After `;` is a field that the
+/// name decides. A structure of parameters has names of its own. Last come families, whose members have names of their own.
 macro_rules! ops {
-    ($($name:literal $variant:ident $({ $($field:tt: $parameter:ident),* $(; $decided:ident: $value:path)? })?)*) => {
+    (
+        $($name:literal $variant:ident $({ $($field:tt: $parameter:ident),* $(; $decided:ident: $value:path)? })?
+            [$output:ident $overwrites:ident $rows:expr, $types:ident $indices:expr])*
+        families
+        $($family:ident { $member:tt: $kind:ident $(, $own:ident)? }
+            [$all_output:ident $all_overwrites:ident $all_rows:expr, $all_types:ident $all_indices:expr])*
+    ) => {
         impl Op {
             /// The op's name, as in messages and graph files: ggml's.
             #[must_use]
             pub const fn name(&self) -> &'static str {
                 match self {
                     $(Self::$variant { $($($decided: $value,)?)? .. } => $name,)*
-                    Self::Unary(kind) => kind.name(),
-                    Self::Glu { kind, .. } => kind.name(),
+                    $(Self::$family { $member: kind, .. } => kind.name(),)*
+                }
+            }
+
+            /// The op's facts.
+            pub(crate) const fn facts(&self) -> Facts {
+                match *self {
+                    $(
+                        #[allow(unused_variables)]
+                        Self::$variant { $($($field: $parameter,)* $($decided: $value,)?)? } => Facts {
+                            output: $output,
+                            overwrites: $overwrites,
+                            rows: $rows,
+                            types: $types,
+                            indices: $indices,
+                        },
+                    )*
+                    $(Self::$family { .. } => Facts {
+                        output: $all_output,
+                        overwrites: $all_overwrites,
+                        rows: $all_rows,
+                        types: $all_types,
+                        indices: $all_indices,
+                    },)*
+                }
+            }
+
+            /// What the result of the op of a name may overwrite, if it is one of ours.
+            pub(crate) fn overwrites_of(name: &str) -> Option<Overwrites> {
+                match name {
+                    $($name => Some($overwrites),)*
+                    _ => {
+                        $(if member($kind::ALL, $kind::name, name).is_some() {
+                            return Some($all_overwrites);
+                        })*
+                        None
+                    }
                 }
             }
 
@@ -42,8 +75,9 @@ macro_rules! ops {
                     $(Self::$variant { $($($field: $parameter,)* $($decided: $value,)?)? } => {
                         $($($parameter.write(stringify!($parameter), &mut to);)*)?
                     })*
-                    Self::Unary(_) => {}
-                    Self::Glu { swapped, .. } => swapped.write("swapped", &mut to),
+                    $(Self::$family { $member: _ $(, $own)? } => {
+                        $($own.write(stringify!($own), &mut to);)?
+                    })*
                 }
                 to
             }
@@ -54,79 +88,89 @@ macro_rules! ops {
                     $($name => Self::$variant {
                         $($($field: Parameter::read(stringify!($parameter), from)?,)* $($decided: $value,)?)?
                     },)*
-                    _ => match (member(Unary::ALL, Unary::name, name), member(GluKind::ALL, GluKind::name, name)) {
-                        (Some(kind), _) => Self::Unary(kind),
-                        (_, Some(kind)) => Self::Glu { kind, swapped: Parameter::read("swapped", from)? },
-                        _ => return Err(Fault::Op),
-                    },
+                    _ => {
+                        $(if let Some(kind) = member($kind::ALL, $kind::name, name) {
+                            return Ok(Self::$family {
+                                $member: kind,
+                                $($own: Parameter::read(stringify!($own), from)?,)?
+                            });
+                        })*
+                        return Err(Fault::Op);
+                    }
                 })
             }
         }
     };
 }
 
+// Facts: where the output lies, operands that it may overwrite, rows that a row of it depends on, types of the operand that may be of several,
+// operands that hold indices.
 ops! {
-    "GET_ROWS" GetRows
-    "SET_ROWS" SetRows
-    "MUL_MAT" MulMat
-    "MUL_MAT_ID" MulMatId
-    "ARANGE" Arange { start: start, stop: stop, step: step }
-    "FILL" Fill { value: value }
-    "ADD" Add
-    "SUB" Sub
-    "MUL" Mul
-    "DIV" Div
-    "ADD_ID" AddId
-    "ACC" Accumulate { offset: offset }
-    "SCALE" Scale { factor: factor }
-    "SCALE_BIAS" ScaleBias { factor: factor, bias: bias }
-    "CLAMP" Clamp { min: min, max: max }
-    "SQR" Sqr
-    "SQRT" Sqrt
-    "LOG" Log
-    "SIN" Sin
-    "COS" Cos
-    "SOFTCAP" Softcap { cap: cap }
-    "NORM" LayerNorm { eps: eps }
-    "RMS_NORM" RmsNorm { eps: eps }
-    "L2_NORM" L2Norm { eps: eps }
-    "SOFT_MAX" SoftMax { 0: own }
-    "DIAG_MASK_INF" DiagMask { n_past: n_past; fill: DiagFill::Inf }
-    "DIAG_MASK_ZERO" DiagMask { n_past: n_past; fill: DiagFill::Zero }
-    "ROPE" Rope { 0: own }
-    "FLASH_ATTN_EXT" FlashAttnExt { 0: own }
-    "ATTENTION" Attention { 0: own }
-    "PAGED_ATTENTION" PagedAttention { 0: own }
-    "SSM_CONV" SsmConv
-    "SSM_SCAN" SsmScan
-    "GATED_DELTA_NET" GatedDeltaNet
-    "GROUP_NORM" GroupNorm { n_groups: n_groups, eps: eps }
-    "TRI" Tri { kind: kind }
-    "SOLVE_TRI" SolveTri
-    "IM2COL" Im2col { stride: stride, padding: padding, dilation: dilation }
-    "CONV_2D" Conv2d { stride: stride, padding: padding, dilation: dilation }
-    "POOL_1D" Pool1d { kind: kind, kernel: kernel, stride: stride, padding: padding }
-    "POOL_2D" Pool2d { kind: kind, kernel: kernel, stride: stride, padding: padding }
-    "UPSCALE" Upscale { mode: mode, height: height, width: width }
-    "DUP" Dup
-    "CONT" Cont
-    "CPY" Cpy { to: to }
-    "CONCAT" Concat { axis: axis }
-    "REPEAT" Repeat
-    "PAD" Pad { left: left, right: right }
-    "RESHAPE" Reshape
-    "VIEW" View
-    "PERMUTE" Permute { axes: axes }
-    "TRANSPOSE" Transpose
-    "ARGMAX" Argmax
-    "ARGSORT" Argsort { order: descending }
-    "TOP_K" TopK { k: k }
-    "ROUTE" Route { 0: own }
-    "SUM" Sum
-    "SUM_ROWS" SumRows
-    "MEAN" Mean
-    "CUMSUM" Cumsum
-    "MEAN_POOL" MeanPool
+    "GET_ROWS" GetRows                              [Own Nothing Mixed, WeightsOrNumbers Of(1, RowsOf(0))]
+    "SET_ROWS" SetRows                              [Second Nothing Mixed, Encodable Of(2, RowsOf(1))]
+    "MUL_MAT" MulMat                                [Own Nothing FirstRow, Weights No]
+    "MUL_MAT_ID" MulMatId                           [Own Nothing Mixed, Weights Of(2, FirstDim(1))]
+    "ARANGE" Arange { start: start, stop: stop, step: step } [Own Nothing Mixed, Floats No]
+    "FILL" Fill { value: value }                    [Own First Mixed, Floats No]
+    "ADD" Add                                       [Own Both Each, Floats No]
+    "SUB" Sub                                       [Own Both Each, Floats No]
+    "MUL" Mul                                       [Own Both Each, Floats No]
+    "DIV" Div                                       [Own Both Each, Floats No]
+    "ADD_ID" AddId                                  [Own First Mixed, Floats Of(2, FirstDim(1))]
+    "ACC" Accumulate { offset: offset }             [SecondRead Nothing Mixed, Floats No]
+    "SCALE" Scale { factor: factor }                [Own First FirstRow, Floats No]
+    "SCALE_BIAS" ScaleBias { factor: factor, bias: bias } [Own First FirstRow, Floats No]
+    "CLAMP" Clamp { min: min, max: max }            [Own First FirstRow, Floats No]
+    "SQR" Sqr                                       [Own First FirstRow, Floats No]
+    "SQRT" Sqrt                                     [Own First FirstRow, Floats No]
+    "LOG" Log                                       [Own First FirstRow, Floats No]
+    "SIN" Sin                                       [Own First FirstRow, Floats No]
+    "COS" Cos                                       [Own First FirstRow, Floats No]
+    "SOFTCAP" Softcap { cap: cap }                  [Own First FirstRow, Floats No]
+    "NORM" LayerNorm { eps: eps }                   [Own First FirstRow, Floats No]
+    "RMS_NORM" RmsNorm { eps: eps }                 [Own First FirstRow, Floats No]
+    "L2_NORM" L2Norm { eps: eps }                   [Own First FirstRow, Floats No]
+    "SOFT_MAX" SoftMax { 0: own }                   [Own First if own.mask || own.sinks { Mixed } else { FirstRow }, Floats No]
+    "DIAG_MASK_INF" DiagMask { n_past: n_past; fill: DiagFill::Inf } [Own First Mixed, Floats No]
+    "DIAG_MASK_ZERO" DiagMask { n_past: n_past; fill: DiagFill::Zero } [Own First Mixed, Floats No]
+    "ROPE" Rope { 0: own }                          [Own First Mixed, Floats Of(1, Number(own.max_position))]
+    "FLASH_ATTN_EXT" FlashAttnExt { 0: own }        [Own Nothing Mixed, Weights No]
+    "ATTENTION" Attention { 0: own }                [Own Nothing Mixed, Floats No]
+    "PAGED_ATTENTION" PagedAttention { 0: own }     [Own Nothing Mixed, Caches Paged(own)]
+    "SSM_CONV" SsmConv                              [Own Nothing Mixed, F32 OfBoth([(3, Elements(4)), (4, FirstDim(0))])]
+    "SSM_SCAN" SsmScan                              [Own Nothing Mixed, F32 OfBoth([(6, Elements(7)), (7, FirstDim(0))])]
+    "GATED_DELTA_NET" GatedDeltaNet                 [Own Nothing Mixed, F32 OfBoth([(6, Elements(7)), (7, FirstDim(0))])]
+    "GROUP_NORM" GroupNorm { n_groups: n_groups, eps: eps } [Own Nothing Mixed, Floats No]
+    "TRI" Tri { kind: kind }                        [Own Nothing Mixed, Floats No]
+    "SOLVE_TRI" SolveTri                            [Own Nothing Mixed, Floats No]
+    "IM2COL" Im2col { stride: stride, padding: padding, dilation: dilation } [Own Nothing Mixed, Floats No]
+    "CONV_2D" Conv2d { stride: stride, padding: padding, dilation: dilation } [Own Nothing Mixed, Floats No]
+    "POOL_1D" Pool1d { kind: kind, kernel: kernel, stride: stride, padding: padding } [Own Nothing Mixed, Floats No]
+    "POOL_2D" Pool2d { kind: kind, kernel: kernel, stride: stride, padding: padding } [Own Nothing Mixed, Floats No]
+    "UPSCALE" Upscale { mode: mode, height: height, width: width } [Own Nothing Mixed, Floats No]
+    "DUP" Dup                                       [Own Nothing Mixed, Any No]
+    "CONT" Cont                                     [Own Nothing Mixed, Any No]
+    "CPY" Cpy { to: to }                            [SecondIfAny Nothing Mixed, Any No]
+    "CONCAT" Concat { axis: axis }                  [Own Nothing Mixed, Any No]
+    "REPEAT" Repeat                                 [Own Nothing Mixed, Any No]
+    "PAD" Pad { left: left, right: right }          [Own Nothing Mixed, Numbers No]
+    "RESHAPE" Reshape                               [Alias Nothing Mixed, Any No]
+    "VIEW" View                                     [Alias Nothing Mixed, Any No]
+    "PERMUTE" Permute { axes: axes }                [Alias Nothing Mixed, Any No]
+    "TRANSPOSE" Transpose                           [Alias Nothing Mixed, Any No]
+    "ARGMAX" Argmax                                 [Own Nothing Mixed, Floats No]
+    "ARGSORT" Argsort { order: descending }         [Own Nothing Mixed, Floats No]
+    "TOP_K" TopK { k: k }                           [Own Nothing Mixed, Floats No]
+    "ROUTE" Route { 0: own }                        [Own Nothing Mixed, F32 No]
+    "SUM" Sum                                       [Own Nothing Mixed, Floats No]
+    "SUM_ROWS" SumRows                              [Own Nothing Mixed, Floats No]
+    "MEAN" Mean                                     [Own Nothing Mixed, Floats No]
+    "CUMSUM" Cumsum                                 [Own Nothing Mixed, Floats No]
+    "MEAN_POOL" MeanPool                            [Own Nothing Mixed, Floats No]
+
+    families
+    Unary { 0: Unary }                              [Own First FirstRow, Floats No]
+    Glu { kind: GluKind, swapped }                  [Own Both Each, Floats No]
 }
 
 impl Op {
@@ -152,214 +196,4 @@ impl Op {
             }),
         }
     }
-}
-
-/// The parameters of one node.
-struct Reader<'a>(Option<&'a Map<String, Value>>);
-
-impl Reader<'_> {
-    fn get<T>(&self, name: &str, rule: &'static str, read: impl Fn(&Value) -> Option<T>) -> Result<T, Fault> {
-        let value = self.0.and_then(|params| params.get(name));
-        value.and_then(read).ok_or_else(|| Fault::Parameter {
-            name: name.to_owned(),
-            rule,
-        })
-    }
-}
-
-/// A parameter, or a structure of some.
-trait Parameter: Sized {
-    fn write(&self, name: &'static str, to: &mut Map<String, Value>);
-    fn read(name: &'static str, from: &Reader<'_>) -> Result<Self, Fault>;
-}
-
-/// One value.
-trait Single: Sized {
-    /// What it must be, as messages say it.
-    const RULE: &'static str;
-    fn value(&self) -> Value;
-    fn of(value: &Value) -> Option<Self>;
-}
-
-impl<T: Single> Parameter for T {
-    fn write(&self, name: &'static str, to: &mut Map<String, Value>) {
-        to.insert(name.to_owned(), self.value());
-    }
-
-    fn read(name: &'static str, from: &Reader<'_>) -> Result<Self, Fault> {
-        from.get(name, T::RULE, T::of)
-    }
-}
-
-macro_rules! singles {
-    ($($kind:ty, $rule:literal, |$own:ident| $value:expr, |$json:ident| $of:expr;)*) => {
-        $(impl Single for $kind {
-            const RULE: &'static str = $rule;
-
-            fn value(&self) -> Value {
-                let $own = *self;
-                json!($value)
-            }
-
-            fn of($json: &Value) -> Option<Self> {
-                $of
-            }
-        })*
-    };
-}
-
-singles! {
-    usize, "it must be a whole number that is not negative", |n| n, |value| usize::try_from(value.as_u64()?).ok();
-    bool, "it must be true or false", |flag| flag, |value| value.as_bool();
-    f32, "it must be a number of 32 bits, or `inf`, `-inf`, `nan:` and its bits", |x| float(x), |value| as_float(value);
-    DType, "it must be a type of tensors", |dtype| dtype.to_string(),
-        |value| member(DType::ALL, |dtype| dtype.to_string(), value.as_str()?);
-    Unary, "it must be the name of a unary op", |kind| kind.name(),
-        |value| member(Unary::ALL, Unary::name, value.as_str()?);
-    GluKind, "it must be the name of a gated linear unit", |kind| kind.name(),
-        |value| member(GluKind::ALL, GluKind::name, value.as_str()?);
-    SortOrder, "it must be true or false", |order| order == SortOrder::Descending,
-        |value| Some(if value.as_bool()? { SortOrder::Descending } else { SortOrder::Ascending });
-    AttentionMask, "it must be true or false", |mask| mask == AttentionMask::Additive,
-        |value| Some(if value.as_bool()? { AttentionMask::Additive } else { AttentionMask::None });
-    [usize; 2], "it must be two whole numbers", |all| all,
-        |value| value.as_array()?.iter().map(Single::of).collect::<Option<Vec<usize>>>()?.try_into().ok();
-    [usize; MAX_DIMS], "it must be four whole numbers", |all| all,
-        |value| value.as_array()?.iter().map(Single::of).collect::<Option<Vec<usize>>>()?.try_into().ok();
-}
-
-impl<T: Single> Single for Option<T> {
-    const RULE: &'static str = "it must be null or a value of its kind";
-
-    fn value(&self) -> Value {
-        self.as_ref().map_or(Value::Null, T::value)
-    }
-
-    fn of(value: &Value) -> Option<Self> {
-        match value {
-            Value::Null => Some(None),
-            value => T::of(value).map(Some),
-        }
-    }
-}
-
-macro_rules! structures {
-    ($($kind:ident { $($field:ident),* })*) => {
-        $(impl Parameter for $kind {
-            fn write(&self, _: &'static str, to: &mut Map<String, Value>) {
-                $(self.$field.write(stringify!($field), to);)*
-            }
-
-            fn read(_: &'static str, from: &Reader<'_>) -> Result<Self, Fault> {
-                Ok(Self { $($field: Parameter::read(stringify!($field), from)?,)* })
-            }
-        })*
-    };
-}
-
-structures! {
-    SoftMax { scale, max_bias, mask, sinks }
-    FlashAttnExt { scale, max_bias, softcap, mask, sinks }
-    Attention { heads, kv_heads, head_dim, scale, causal, mask }
-    PagedAttention { heads, kv_heads, head_dim, scale, block_size, window, softcap, sinks }
-    Rope { n_dims, theta, style, max_position, magnitude, scaling }
-    Route { k, gate, groups, normalised, least_sum, factor }
-}
-
-/// Alternatives: a word says which, the parameters of each are beside it.
-macro_rules! alternatives {
-    ($kind:ident, $key:literal, $rule:literal: $($word:literal $variant:ident { $($field:tt: $parameter:ident),* })*) => {
-        impl Parameter for $kind {
-            fn write(&self, _: &'static str, to: &mut Map<String, Value>) {
-                match self {
-                    $(Self::$variant { $($field: $parameter),* } => {
-                        to.insert($key.to_owned(), json!($word));
-                        $($parameter.write(stringify!($parameter), to);)*
-                    })*
-                }
-            }
-
-            fn read(_: &'static str, from: &Reader<'_>) -> Result<Self, Fault> {
-                let word = from.get($key, $rule, |value| [$($word),*].into_iter().find(|word| value.as_str() == Some(word)))?;
-                $(if word == $word {
-                    return Ok(Self::$variant { $($field: Parameter::read(stringify!($parameter), from)?),* });
-                })*
-                Err(Fault::Op)
-            }
-        }
-    };
-}
-
-alternatives! { RopeStyle, "mode", "it must be `normal`, `neox`, `mrope`, `imrope` or `vision`":
-    "normal" Interleaved {}
-    "neox" HalfSplit {}
-    "mrope" Mrope { 0: sections }
-    "imrope" Imrope { 0: sections }
-    "vision" Vision { 0: sections }
-}
-
-alternatives! { RopeScaling, "scaling", "it must be `none`, `linear` or `yarn`":
-    "none" None {}
-    "linear" Linear { factor: factor }
-    "yarn" Yarn {
-        factor: factor, original_context: original_context, beta_fast: beta_fast, beta_slow: beta_slow,
-        ext_factor: ext_factor
-    }
-}
-
-alternatives! { RouteGate, "gate", "it must be `softmax`, `softmax_of_chosen` or `sigmoid`":
-    "softmax" SoftMax {}
-    "softmax_of_chosen" SoftMaxOfChosen {}
-    "sigmoid" Sigmoid {}
-}
-
-alternatives! { TriKind, "kind", "it must be `upper_diag`, `upper`, `lower_diag` or `lower`":
-    "upper_diag" UpperDiag {}
-    "upper" Upper {}
-    "lower_diag" LowerDiag {}
-    "lower" Lower {}
-}
-
-alternatives! { PoolKind, "kind", "it must be `max` or `avg`":
-    "max" Max {}
-    "avg" Avg {}
-}
-
-alternatives! { UpscaleMode, "mode", "it must be `nearest` or `bilinear`":
-    "nearest" Nearest {}
-    "bilinear" Bilinear {}
-}
-
-fn float(x: f32) -> Value {
-    if x.is_finite() {
-        json!(f64::from(x))
-    } else if x.is_nan() {
-        json!(format!("nan:{:08x}", x.to_bits()))
-    } else {
-        json!(if x > 0.0 { "inf" } else { "-inf" })
-    }
-}
-
-fn as_float(value: &Value) -> Option<f32> {
-    match value {
-        Value::Number(number) => {
-            // Rounding takes away what reading the decimal number may have added beyond 24 bits.
-            let x = number.as_f64()? as f32;
-            x.is_finite().then_some(x)
-        }
-        Value::String(text) => match text.as_str() {
-            "inf" => Some(f32::INFINITY),
-            "-inf" => Some(f32::NEG_INFINITY),
-            text => {
-                let bits = u32::from_str_radix(text.strip_prefix("nan:")?, 16).ok()?;
-                Some(f32::from_bits(bits)).filter(|x| x.is_nan())
-            }
-        },
-        _ => None,
-    }
-}
-
-/// What has a name.
-fn member<T: Copy, N: AsRef<str>>(all: impl IntoIterator<Item = T>, name: impl Fn(T) -> N, wanted: &str) -> Option<T> {
-    all.into_iter().find(|&one| name(one).as_ref() == wanted)
 }

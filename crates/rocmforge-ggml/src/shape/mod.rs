@@ -242,19 +242,6 @@ fn divides(part: usize, whole: usize) -> bool {
     part == whole || (part != 0 && whole.is_multiple_of(part))
 }
 
-/// What the inputs of `op` determine of each of its outputs, which are one, except of the recurrent ops and ROUTE.
-///
-/// # Errors
-/// As [`infer`].
-pub fn infer_all(node: usize, op: &Op, inputs: &[&TensorDesc]) -> GgmlResult<Outputs> {
-    let first = infer(node, op, inputs)?;
-    match *op {
-        Op::SsmConv | Op::SsmScan | Op::GatedDeltaNet => Ok(smallvec![first, recurrent::states(inputs)]),
-        Op::Route(how) => Ok(smallvec![first, rows::factors(inputs, how)]),
-        _ => Ok(smallvec![first]),
-    }
-}
-
 /// Checks a node's outputs: as many as the op has, of the shapes and types that its inputs determine.
 ///
 /// # Errors
@@ -284,17 +271,25 @@ pub(crate) fn check_outputs(
     pairs.try_for_each(|(inferred, output)| inferred.check_output(node, op, inputs, output, alias))
 }
 
-/// What the inputs of `op` determine of its output, the first one if it has several ([`infer_all`]).
+/// What the inputs of `op` determine of its output, the first one if it has several.
+///
+/// # Errors
+/// As [`infer_all`].
+pub fn infer(node: usize, op: &Op, inputs: &[&TensorDesc]) -> GgmlResult<Inferred> {
+    Ok(infer_all(node, op, inputs)?.swap_remove(0))
+}
+
+/// What the inputs of `op` determine of each of its outputs.
 ///
 /// # Errors
 /// The inputs do not fit the op; the error has `node`, the op, and both shapes.
-pub fn infer(node: usize, op: &Op, inputs: &[&TensorDesc]) -> GgmlResult<Inferred> {
+pub fn infer_all(node: usize, op: &Op, inputs: &[&TensorDesc]) -> GgmlResult<Outputs> {
     let at = At {
         node,
         op: op.name(),
         inputs,
     };
-    match *op {
+    let one = match *op {
         Op::GetRows => rows::get(&at),
         Op::SetRows => rows::set(&at),
         Op::MulMat => products::mul_mat(&at),
@@ -351,9 +346,9 @@ pub fn infer(node: usize, op: &Op, inputs: &[&TensorDesc]) -> GgmlResult<Inferre
         Op::FlashAttnExt(a) => attention::ext(&at, &a),
         Op::Attention(a) => attention::whole(&at, &a),
         Op::PagedAttention(a) => attention::paged(&at, &a),
-        Op::SsmConv => recurrent::conv(&at),
-        Op::SsmScan => recurrent::scan(&at),
-        Op::GatedDeltaNet => recurrent::delta_net(&at),
+        Op::SsmConv => return recurrent::conv(&at),
+        Op::SsmScan => return recurrent::scan(&at),
+        Op::GatedDeltaNet => return recurrent::delta_net(&at),
         Op::GroupNorm { n_groups, eps } => planes::group_norm(&at, n_groups, eps),
         Op::Tri { .. } => planes::tri(&at),
         Op::SolveTri => planes::solve_tri(&at),
@@ -422,7 +417,7 @@ pub fn infer(node: usize, op: &Op, inputs: &[&TensorDesc]) -> GgmlResult<Inferre
             )?;
             at.row_to(k, Some(DType::U32))
         }
-        Op::Route(how) => rows::route(&at, how),
+        Op::Route(how) => return rows::route(&at, how),
         Op::Sum => {
             at.arity(1..=1, "1 input and 1 output")?;
             Ok(Inferred::Exact(vec![1], at.float(0)?))
@@ -457,5 +452,6 @@ pub fn infer(node: usize, op: &Op, inputs: &[&TensorDesc]) -> GgmlResult<Inferre
             at.rule(*weight == x[..2], "the weight must be [batch, seq]", x, weight)?;
             Ok(Inferred::Exact(vec![x[0], x[2]], dtype))
         }
-    }
+    };
+    Ok(smallvec![one?])
 }

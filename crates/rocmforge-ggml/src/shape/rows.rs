@@ -1,7 +1,7 @@
 //! Shapes of row look-ups and writes, of routing, and of gated linear units.
 
-use super::{At, Inferred, divides};
-use crate::{DType, GgmlResult, Route, TensorDesc};
+use super::{At, Inferred, Outputs, divides};
+use crate::{DType, GgmlResult, Route};
 
 /// `table [.., n, d]`, `ids [.., r]` to `[.., r, d]`.
 pub(super) fn get(at: &At<'_>) -> GgmlResult<Inferred> {
@@ -112,8 +112,8 @@ pub(super) fn arange(at: &At<'_>, [start, stop, step]: [f32; 3]) -> GgmlResult<I
     Ok(Inferred::Exact(vec![count as usize], DType::F32))
 }
 
-/// `scores [n, experts]`, an optional `bias [experts]`, to `[n, k]`.
-pub(super) fn route(at: &At<'_>, how: Route) -> GgmlResult<Inferred> {
+/// `scores [n, experts]`, an optional `bias [experts]`, to `[n, k]` of experts and of factors.
+pub(super) fn route(at: &At<'_>, how: Route) -> GgmlResult<Outputs> {
     at.arity(1..=2, "scores, an optional bias, and 2 outputs")?;
     (0..at.inputs.len()).try_for_each(|input| at.f32(input))?;
     let scores = at.rank(0, 2..=2, "scores must be [n, experts]")?;
@@ -141,10 +141,6 @@ pub(super) fn route(at: &At<'_>, how: Route) -> GgmlResult<Inferred> {
     at.parameter((1..=experts / groups * kept).contains(&how.k), "k", how.k as f64, rule)?;
     at.not_negative("least_sum", how.least_sum)?;
     at.number("factor", how.factor)?;
-    Ok(Inferred::Exact(vec![scores[0], how.k], DType::U32))
-}
-
-/// The second output of ROUTE, whose operands fit.
-pub(super) fn factors(inputs: &[&TensorDesc], how: Route) -> Inferred {
-    Inferred::Exact(vec![inputs[0].shape[0], how.k], DType::F32)
+    let outputs = [DType::U32, DType::F32].map(|dtype| Inferred::Exact(vec![scores[0], how.k], dtype));
+    Ok(outputs.into_iter().collect())
 }
