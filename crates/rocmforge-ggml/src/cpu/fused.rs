@@ -3,6 +3,7 @@
 use super::elementwise;
 use super::norm::rms_row;
 use super::operand::{Operand, Values};
+use super::ops::On;
 use super::output::Target;
 use super::products::mul_mat;
 use super::rope::Turns;
@@ -10,20 +11,15 @@ use super::rows::{put_row, row_units};
 use super::threads::Threads;
 use super::unary::function;
 use super::weights::{self, Few, Rows, USUAL_WEIGHTS};
-use crate::{Activations, GgmlResult, GluKind, Op, Rope, Unary};
+use crate::{GgmlResult, GluKind, Op, Rope, Unary};
 use smallvec::SmallVec;
 
 /// The products of `x` with each of several weights, each with its bias if there are any.
-pub(super) fn mul_mat_many(
-    inputs: &[Operand<'_>],
-    activations: Activations,
-    out: &mut [&mut [f32]],
-    threads: &Threads,
-) -> GgmlResult<()> {
+pub(super) fn mul_mat_many(inputs: &[Operand<'_>], on: On<'_>, out: &mut [&mut [f32]]) -> GgmlResult<()> {
     let (weights, biases) = inputs[1..].split_at(out.len());
-    products(&inputs[0], weights, activations, out, threads)?;
+    products(&inputs[0], weights, on, out)?;
     for (out, bias) in out.iter_mut().zip(biases) {
-        finish(out, Some(bias), |x| x, threads);
+        finish(out, Some(bias), |x| x, on.threads);
     }
     Ok(())
 }
@@ -60,22 +56,16 @@ fn beside_sum<'a>(values: Values<'a>, norm: &'a [f32]) -> Values<'a> {
 }
 
 /// The products of `x` with each of the weights.
-fn products(
-    x: &Operand<'_>,
-    weights: &[Operand<'_>],
-    activations: Activations,
-    out: &mut [&mut [f32]],
-    threads: &Threads,
-) -> GgmlResult<()> {
+fn products(x: &Operand<'_>, weights: &[Operand<'_>], on: On<'_>, out: &mut [&mut [f32]]) -> GgmlResult<()> {
     if weights.iter().all(|weight| is_few(x, weight)) {
         let rows = weights
             .iter()
             .map(|weight| Rows::new(Op::MulMat, weight, weight.shape[0]));
         let rows = rows.collect::<GgmlResult<SmallVec<[_; USUAL_WEIGHTS]>>>()?;
-        return weights::few_products(x.f32(), &rows, activations, out, threads, x.scratch());
+        return weights::few_products(x.f32(), &rows, on, out);
     }
     for (weight, out) in weights.iter().zip(out) {
-        mul_mat(x, weight, None, activations, out, threads)?;
+        mul_mat(x, weight, None, on, out)?;
     }
     Ok(())
 }
@@ -88,15 +78,9 @@ fn is_few(x: &Operand<'_>, weight: &Operand<'_>) -> bool {
 }
 
 /// `f(x w + bias)`.
-pub(super) fn mul_mat_unary(
-    inputs: &[Operand<'_>],
-    kind: Unary,
-    activations: Activations,
-    out: &mut [f32],
-    threads: &Threads,
-) -> GgmlResult<()> {
-    mul_mat(&inputs[0], &inputs[1], None, activations, out, threads)?;
-    finish(out, inputs.get(2), function(kind), threads);
+pub(super) fn mul_mat_unary(inputs: &[Operand<'_>], kind: Unary, on: On<'_>, out: &mut [f32]) -> GgmlResult<()> {
+    mul_mat(&inputs[0], &inputs[1], None, on, out)?;
+    finish(out, inputs.get(2), function(kind), on.threads);
     Ok(())
 }
 
@@ -114,28 +98,22 @@ fn finish(out: &mut [f32], bias: Option<&Operand<'_>>, f: impl Fn(f32) -> f32 + 
 }
 
 /// `f(x gate) * (x up)`.
-pub(super) fn mul_mat_glu(
-    inputs: &[Operand<'_>],
-    kind: GluKind,
-    activations: Activations,
-    out: &mut [f32],
-    threads: &Threads,
-) -> GgmlResult<()> {
+pub(super) fn mul_mat_glu(inputs: &[Operand<'_>], kind: GluKind, on: On<'_>, out: &mut [f32]) -> GgmlResult<()> {
     let (x, gate, up) = (&inputs[0], &inputs[1], &inputs[2]);
     let f = function(kind.gate());
     if !(is_few(x, gate) && is_few(x, up)) {
-        let ups = x.scratch().take(out.len());
-        mul_mat(x, gate, None, activations, out, threads)?;
-        mul_mat(x, up, None, activations, ups, threads)?;
-        elementwise::pieces(out, threads, |first, piece| {
+        let ups = on.scratch.take(out.len());
+        mul_mat(x, gate, None, on, out)?;
+        mul_mat(x, up, None, on, ups)?;
+        elementwise::pieces(out, on.threads, |first, piece| {
             piece.iter_mut().zip(&ups[first..]).for_each(|(g, u)| *g = f(*g) * u);
         });
         return Ok(());
     }
     let k = gate.shape[0];
     let weights = [Rows::new(Op::MulMat, gate, k)?, Rows::new(Op::MulMat, up, k)?];
-    let few = Few::new(x.f32(), &weights, activations, threads, x.scratch());
-    few.run(&mut [out], threads, 1, |room, _, first, piece| {
+    let few = Few::new(x.f32(), &weights, on);
+    few.run(&mut [out], 1, |room, _, first, piece| {
         let (row, ups) = room.split_at_mut(few.room());
         let ups = &mut ups[..piece.len()];
         few.times(&weights[0], first, row, piece)?;

@@ -71,6 +71,11 @@ impl<'t, 'a> Results<'t, 'a> {
         words
     }
 
+    /// [`Self::one`] of indices.
+    pub(super) fn indices(&mut self) -> &mut [u32] {
+        bytemuck::cast_slice_mut(self.one())
+    }
+
     /// The first output as it is.
     pub(super) fn first(&mut self) -> &mut Target<'a> {
         &mut self.targets[0]

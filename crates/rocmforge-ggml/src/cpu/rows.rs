@@ -3,9 +3,9 @@
 use rocmforge_gguf::blocks;
 
 use super::operand::Operand;
-use super::output::{Target, encode_into};
+use super::output::{Results, Target, encode_into};
 use super::strides::part_of;
-use crate::{GgmlError, GgmlResult, TensorDesc};
+use crate::{DType, GgmlError, GgmlResult, TensorDesc};
 
 /// Offset of row `row` of matrix `matrix`, in elements.
 fn row_offset(shape: &[usize], strides: &[usize], matrix: usize, row: usize) -> usize {
@@ -19,8 +19,13 @@ fn row_offset(shape: &[usize], strides: &[usize], matrix: usize, row: usize) -> 
     at
 }
 
-/// Rows of plain floats or of a block format, as f32.
-pub(super) fn get_rows(table: &Operand<'_>, ids: &Operand<'_>, out: &mut [f32]) -> GgmlResult<()> {
+/// Rows of plain floats or of a block format, as f32; of other plain numbers, as they are.
+pub(super) fn get_rows(table: &Operand<'_>, ids: &Operand<'_>, y: &mut Results<'_, '_>) -> GgmlResult<()> {
+    if y.first().desc.dtype != DType::F32 {
+        y.put(plain_rows(table, ids));
+        return Ok(());
+    }
+    let out = y.one();
     let [count, dim] = [table.shape[table.shape.len() - 2], table.shape[table.shape.len() - 1]];
     let matrices: usize = table.shape[..table.shape.len() - 2].iter().product();
     let ids = ids.indices();
@@ -64,7 +69,7 @@ pub(super) fn get_rows(table: &Operand<'_>, ids: &Operand<'_>, out: &mut [f32]) 
 }
 
 /// Rows of other plain numbers, as their bytes.
-pub(super) fn get_plain_rows<'a>(table: &Operand<'a>, ids: &Operand<'a>) -> &'a [u8] {
+fn plain_rows<'a>(table: &Operand<'a>, ids: &Operand<'a>) -> &'a [u8] {
     let [count, dim] = [table.shape[table.shape.len() - 2], table.shape[table.shape.len() - 1]];
     let matrices: usize = table.shape[..table.shape.len() - 2].iter().product();
     let ids = ids.indices();

@@ -6,9 +6,10 @@ use smallvec::SmallVec;
 
 use super::buffer::CpuBuffer;
 use super::operand::Operand;
+use super::ops::{self, On};
 use super::output::Target;
 use super::threads::WORTH_A_THREAD;
-use super::{CpuBackend, ops, too_small};
+use super::{CpuBackend, too_small};
 use crate::op::Output;
 use crate::slots::Slots;
 use crate::{DType, GgmlError, GgmlResult, Kernel, Launch, TensorDesc, TensorId, shape};
@@ -292,14 +293,12 @@ impl CpuBackend {
                 bytes: bytes.unwrap_or(&mut []),
             })
             .collect();
-        ops::run(
-            &step.kernel,
-            &operands,
-            &mut targets,
-            self.activations,
-            &self.threads,
-            &self.scratch,
-        )
+        let on = On {
+            activations: self.activations,
+            threads: &self.threads,
+            scratch: &self.scratch,
+        };
+        ops::run(&step.kernel, &operands, &mut targets, on)
     }
 
     /// Bytes that no output of the step overlaps; `around` is the rest of the memory that outputs lie in.

@@ -5,10 +5,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::{
-    Attention, AttentionMask, DType, FlashAttnExt, GluKind, MAX_DIMS, PagedAttention, PoolKind, Rope, RopeScaling,
-    RopeStyle, Route, RouteGate, SoftMax, SortOrder, TriKind, Unary, UpscaleMode,
-};
+use crate::{AttentionMask, DType, MAX_DIMS, SortOrder};
 
 /// What is wrong with a node's op or one of its parameters.
 #[derive(Debug)]
@@ -23,7 +20,12 @@ pub(crate) enum Fault {
 pub(super) struct Reader<'a>(pub(super) Option<&'a Map<String, Value>>);
 
 impl Reader<'_> {
-    fn get<T>(&self, name: &str, rule: &'static str, read: impl Fn(&Value) -> Option<T>) -> Result<T, Fault> {
+    pub(super) fn get<T>(
+        &self,
+        name: &str,
+        rule: &'static str,
+        read: impl Fn(&Value) -> Option<T>,
+    ) -> Result<T, Fault> {
         let value = self.0.and_then(|params| params.get(name));
         value.and_then(read).ok_or_else(|| Fault::Parameter {
             name: name.to_owned(),
@@ -79,10 +81,6 @@ singles! {
     f32, "it must be a number of 32 bits, or `inf`, `-inf`, `nan:` and its bits", |x| float(x), |value| as_float(value);
     DType, "it must be a type of tensors", |dtype| dtype.to_string(),
         |value| member(DType::ALL, |dtype| dtype.to_string(), value.as_str()?);
-    Unary, "it must be the name of a unary op", |kind| kind.name(),
-        |value| member(Unary::ALL, Unary::name, value.as_str()?);
-    GluKind, "it must be the name of a gated linear unit", |kind| kind.name(),
-        |value| member(GluKind::ALL, GluKind::name, value.as_str()?);
     SortOrder, "it must be true or false", |order| order == SortOrder::Descending,
         |value| Some(if value.as_bool()? { SortOrder::Descending } else { SortOrder::Ascending });
     AttentionMask, "it must be true or false", |mask| mask == AttentionMask::Additive,
@@ -108,6 +106,7 @@ impl<T: Single> Single for Option<T> {
     }
 }
 
+/// Structures of parameters, each of which has the name of its field.
 macro_rules! structures {
     ($($kind:ident { $($field:ident),* })*) => {
         $(impl Parameter for $kind {
@@ -122,14 +121,7 @@ macro_rules! structures {
     };
 }
 
-structures! {
-    SoftMax { scale, max_bias, mask, sinks }
-    FlashAttnExt { scale, max_bias, softcap, mask, sinks }
-    Attention { heads, kv_heads, head_dim, scale, causal, mask }
-    PagedAttention { heads, kv_heads, head_dim, scale, block_size, window, softcap, sinks }
-    Rope { n_dims, theta, style, max_position, magnitude, scaling }
-    Route { k, gate, groups, normalised, least_sum, factor }
-}
+pub(super) use structures;
 
 /// Alternatives: a word says which, the parameters of each are beside it.
 macro_rules! alternatives {
@@ -155,45 +147,7 @@ macro_rules! alternatives {
     };
 }
 
-alternatives! { RopeStyle, "mode", "it must be `normal`, `neox`, `mrope`, `imrope` or `vision`":
-    "normal" Interleaved {}
-    "neox" HalfSplit {}
-    "mrope" Mrope { 0: sections }
-    "imrope" Imrope { 0: sections }
-    "vision" Vision { 0: sections }
-}
-
-alternatives! { RopeScaling, "scaling", "it must be `none`, `linear` or `yarn`":
-    "none" None {}
-    "linear" Linear { factor: factor }
-    "yarn" Yarn {
-        factor: factor, original_context: original_context, beta_fast: beta_fast, beta_slow: beta_slow,
-        ext_factor: ext_factor
-    }
-}
-
-alternatives! { RouteGate, "gate", "it must be `softmax`, `softmax_of_chosen` or `sigmoid`":
-    "softmax" SoftMax {}
-    "softmax_of_chosen" SoftMaxOfChosen {}
-    "sigmoid" Sigmoid {}
-}
-
-alternatives! { TriKind, "kind", "it must be `upper_diag`, `upper`, `lower_diag` or `lower`":
-    "upper_diag" UpperDiag {}
-    "upper" Upper {}
-    "lower_diag" LowerDiag {}
-    "lower" Lower {}
-}
-
-alternatives! { PoolKind, "kind", "it must be `max` or `avg`":
-    "max" Max {}
-    "avg" Avg {}
-}
-
-alternatives! { UpscaleMode, "mode", "it must be `nearest` or `bilinear`":
-    "nearest" Nearest {}
-    "bilinear" Bilinear {}
-}
+pub(super) use alternatives;
 
 fn float(x: f32) -> Value {
     if x.is_finite() {
