@@ -78,10 +78,7 @@ impl Graph {
     /// As [`Self::push`].
     pub fn push_all(&mut self, op: Op, inputs: &[TensorId]) -> GgmlResult<Vec<TensorId>> {
         let node = self.nodes.len();
-        let descs = inputs
-            .iter()
-            .map(|&id| self.tensor(id).ok_or(GgmlError::UnknownTensor(id)))
-            .collect::<GgmlResult<Vec<_>>>()?;
+        let descs = self.descs(inputs)?;
         let inferred = shape::infer_all(node, &op, &descs)?.into_iter();
         let descs = inferred.map(|inferred| inferred.into_desc(node, &op));
         let descs = descs.collect::<GgmlResult<Vec<_>>>()?;
@@ -99,9 +96,25 @@ impl Graph {
         let mut view = TensorDesc::view_of(desc, 0);
         view.set_shape(shape);
         shape::check_reshape(self.nodes.len(), desc, &view)?;
-        let output = self.add_tensor(view);
-        self.add_node(Op::Reshape, vec![source], vec![output]);
-        Ok(output)
+        Ok(self.add_node_of(Op::Reshape, &[source], view))
+    }
+
+    /// Adds a tensor and the node that gives it.
+    pub(crate) fn add_node_of(&mut self, op: Op, inputs: &[TensorId], output: TensorDesc) -> TensorId {
+        let output = self.add_tensor(output);
+        self.add_node(op, inputs.to_vec(), vec![output]);
+        output
+    }
+
+    /// The descriptors of some tensors.
+    ///
+    /// # Errors
+    /// [`GgmlError::UnknownTensor`].
+    pub(crate) fn descs(&self, ids: &[TensorId]) -> GgmlResult<Vec<&TensorDesc>> {
+        let descs = ids
+            .iter()
+            .map(|&id| self.tensor(id).ok_or(GgmlError::UnknownTensor(id)));
+        descs.collect()
     }
 
     /// Adds a write of `src`'s rows into the rows `ids` of `dst`, and returns the view of `dst` that has them. A node that
@@ -111,15 +124,10 @@ impl Graph {
     /// The operands do not fit [`Op::SetRows`].
     pub fn set_rows(&mut self, src: TensorId, dst: TensorId, ids: TensorId) -> GgmlResult<TensorId> {
         let inputs = [src, dst, ids];
-        let descs = inputs
-            .iter()
-            .map(|&id| self.tensor(id).ok_or(GgmlError::UnknownTensor(id)))
-            .collect::<GgmlResult<Vec<_>>>()?;
+        let descs = self.descs(&inputs)?;
         shape::infer(self.nodes.len(), &Op::SetRows, &descs)?;
         let view = TensorDesc::view_of(descs[1], 0);
-        let output = self.add_tensor(view);
-        self.add_node(Op::SetRows, inputs.to_vec(), vec![output]);
-        Ok(output)
+        Ok(self.add_node_of(Op::SetRows, &inputs, view))
     }
 
     /// Makes the next tensor's id at least `first`: two graphs whose ids differ can share one backend.

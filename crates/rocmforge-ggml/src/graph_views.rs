@@ -27,9 +27,7 @@ impl Graph {
         }
         view.view_of = Some(source);
         view.check()?;
-        let output = self.add_tensor(view);
-        self.add_node(Op::View, vec![source], vec![output]);
-        Ok(output)
+        Ok(self.add_node_of(Op::View, &[source], view))
     }
 
     /// Adds a view of `source` whose dimension `i` is `source`'s dimension `axes[i]`.
@@ -65,9 +63,7 @@ impl Graph {
         shape::infer(self.nodes.len(), &op, &[desc])?;
         let view = shape::permuted(&op, desc);
         view.check()?;
-        let output = self.add_tensor(view);
-        self.add_node(op, vec![source], vec![output]);
-        Ok(output)
+        Ok(self.add_node_of(op, &[source], view))
     }
 
     /// Adds a copy of `src`'s elements into `dst`'s memory, in its type and shape, and returns the view of `dst` that has them. A node
@@ -80,9 +76,7 @@ impl Graph {
         let target = self.desc(dst)?;
         shape::infer(self.nodes.len(), &op, &[self.desc(src)?, target])?;
         let view = TensorDesc::view_of(target, 0);
-        let output = self.add_tensor(view);
-        self.add_node(op, vec![src, dst], vec![output]);
-        Ok(output)
+        Ok(self.add_node_of(op, &[src, dst], view))
     }
 
     /// Adds a node that repeats `source` to `shape`.
@@ -99,8 +93,6 @@ impl Graph {
             &output,
             false,
         )?;
-        let output = self.add_tensor(output);
-        self.add_node(Op::Repeat, vec![source], vec![output]);
-        Ok(output)
+        Ok(self.add_node_of(Op::Repeat, &[source], output))
     }
 }

@@ -1,74 +1,88 @@
-//! Checks of index tensors: the same error on every backend.
+//! Checks of index tensors, of the operands that the table of ops names: the same error on every backend.
 
+use std::borrow::Cow;
+
+use crate::op::{Below, Indices};
 use crate::{GgmlError, GgmlResult, Op, PagedAttention};
 
-/// The first of `ids` that is not below `limit` is an error.
-pub(crate) fn check(op: &Op, ids: &[u32], limit: usize) -> GgmlResult<()> {
-    match ids.iter().position(|&id| id as usize >= limit) {
-        Some(position) => Err(out_of_range(op, position, ids[position], limit)),
-        None => Ok(()),
+/// The operands of a node whose indices are checked.
+pub(crate) trait Operands {
+    fn shape(&self, operand: usize) -> GgmlResult<&[usize]>;
+    /// Indices of 32 bits in row-major order.
+    fn narrow(&self, operand: usize) -> GgmlResult<Cow<'_, [u32]>>;
+    /// Indices of 64 bits, if the operand holds such.
+    fn wide(&self, operand: usize) -> GgmlResult<Option<Cow<'_, [i64]>>>;
+}
+
+/// Checks all indices of a node of `op`.
+///
+/// # Errors
+/// [`GgmlError::IndexOutOfRange`] of the first that is out of range.
+pub(crate) fn check(op: &Op, operands: &(impl Operands + ?Sized)) -> GgmlResult<()> {
+    match op.facts().indices {
+        Indices::No => Ok(()),
+        Indices::Of(operand, below) => check_operand(op, operands, operand, below),
+        Indices::OfBoth(both) => {
+            let mut both = both.into_iter();
+            both.try_for_each(|(operand, below)| check_operand(op, operands, operand, below))
+        }
+        Indices::Paged(a) => check_paged(op, a, operands),
     }
 }
 
-/// [`check`] of indices of 64 bits, of which negative ones are out of range too.
-pub(crate) fn check_wide(op: &Op, ids: &[i64], limit: usize) -> GgmlResult<()> {
-    let outside = |&id: &i64| usize::try_from(id).map_or(true, |id| id >= limit);
-    match ids.iter().position(outside) {
-        Some(position) => Err(GgmlError::IndexOutOfRange {
-            op: op.name(),
-            position,
-            index: ids[position] as u64,
-            limit,
-        }),
-        None => Ok(()),
-    }
+fn check_operand(op: &Op, operands: &(impl Operands + ?Sized), operand: usize, below: Below) -> GgmlResult<()> {
+    let limit = match below {
+        Below::Number(limit) => limit,
+        Below::Elements(of) => operands.shape(of)?.iter().product(),
+        Below::First(of) => operands.shape(of)?.first().copied().unwrap_or(0),
+        Below::Rows(of) => operands.shape(of)?.iter().rev().nth(1).copied().unwrap_or(0),
+    };
+    let outside = match operands.wide(operand)? {
+        Some(ids) => {
+            // Negative ones are out of range too, and no operand has an index of more than 32 bits.
+            let is_outside = |&id: &i64| usize::try_from(id).map_or(true, |id| id >= limit.min(1 << 32));
+            ids.iter().position(is_outside).map(|at| (at, ids[at] as u64))
+        }
+        None => {
+            let ids = operands.narrow(operand)?;
+            let outside = ids.iter().position(|&id| id as usize >= limit);
+            outside.map(|at| (at, u64::from(ids[at])))
+        }
+    };
+    outside.map_or(Ok(()), |(position, index)| {
+        Err(out_of_range(op, position, index, limit))
+    })
 }
 
-/// The indices of a paged attention.
-pub(crate) struct PagedIndices<'a> {
-    /// `[sequences, blocks]`.
-    pub(crate) table: &'a [u32],
-    /// Rows and columns of the table.
-    pub(crate) shape: [usize; 2],
-    /// Rows of the table, one for each token.
-    pub(crate) sequence: &'a [u32],
-    /// Positions, one for each token.
-    pub(crate) positions: &'a [u32],
-    /// Blocks of the cache.
-    pub(crate) blocks: usize,
-}
-
-impl PagedIndices<'_> {
-    /// Token after token: its sequence, its position, and the blocks that it sees.
-    ///
-    /// # Errors
-    /// [`GgmlError::IndexOutOfRange`] with the token as position.
-    pub(crate) fn check(&self, a: PagedAttention) -> GgmlResult<()> {
-        let op = Op::PagedAttention(a);
-        let [sequences, columns] = self.shape;
-        let end = columns.saturating_mul(a.block_size);
-        for (token, (&sequence, &position)) in self.sequence.iter().zip(self.positions).enumerate() {
-            for (index, limit) in [(sequence, sequences), (position, end)] {
-                if index as usize >= limit {
-                    return Err(out_of_range(&op, token, index, limit));
-                }
-            }
-            let first = a.first_visible(position as usize) / a.block_size;
-            let row = sequence as usize * columns;
-            let seen = &self.table[row + first..=row + position as usize / a.block_size];
-            if let Some(&block) = seen.iter().find(|&&block| block as usize >= self.blocks) {
-                return Err(out_of_range(&op, token, block, self.blocks));
+/// Token after token: its sequence, its position, and the blocks that it sees. The error has the token as position.
+fn check_paged(op: &Op, a: PagedAttention, operands: &(impl Operands + ?Sized)) -> GgmlResult<()> {
+    let &[sequences, columns] = operands.shape(3)? else {
+        return Ok(());
+    };
+    let (table, sequence, positions) = (operands.narrow(3)?, operands.narrow(4)?, operands.narrow(5)?);
+    let blocks = operands.shape(1)?[0] / a.block_size;
+    let end = columns.saturating_mul(a.block_size);
+    for (token, (&sequence, &position)) in sequence.iter().zip(&*positions).enumerate() {
+        for (index, limit) in [(sequence, sequences), (position, end)] {
+            if index as usize >= limit {
+                return Err(out_of_range(op, token, index.into(), limit));
             }
         }
-        Ok(())
+        let first = a.first_visible(position as usize) / a.block_size;
+        let row = sequence as usize * columns;
+        let seen = &table[row + first..=row + position as usize / a.block_size];
+        if let Some(&block) = seen.iter().find(|&&block| block as usize >= blocks) {
+            return Err(out_of_range(op, token, block.into(), blocks));
+        }
     }
+    Ok(())
 }
 
-fn out_of_range(op: &Op, position: usize, index: u32, limit: usize) -> GgmlError {
+fn out_of_range(op: &Op, position: usize, index: u64, limit: usize) -> GgmlError {
     GgmlError::IndexOutOfRange {
         op: op.name(),
         position,
-        index: u64::from(index),
+        index,
         limit,
     }
 }

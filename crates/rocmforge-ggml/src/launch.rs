@@ -1,5 +1,6 @@
 //! Launches of a graph: its nodes in the form in which a backend runs them, several as one where it has a kernel for them.
 
+use crate::op::Output;
 use crate::planner::Overwrites;
 use crate::{GluKind, Node, Op, Rope, TensorId, Unary};
 
@@ -42,12 +43,25 @@ impl Kernel {
     }
 
     /// The operands that a result may overwrite.
-    pub(crate) fn overwrites(&self) -> Overwrites {
+    pub(crate) const fn overwrites(&self) -> Overwrites {
         match self {
-            Self::Op(op) => Overwrites::of(op.name()),
+            Self::Op(op) => op.facts().overwrites,
             // Each of the two outputs depends on the same row of both operands.
             Self::AddRmsNorm { .. } => Overwrites::Both,
-            _ => Overwrites::Nothing,
+            Self::MulMatUnary(_) | Self::MulMatGlu(_) | Self::MulMatMany { .. } | Self::RopeSetRows(_) => {
+                Overwrites::Nothing
+            }
+        }
+    }
+
+    /// Where its first output lies.
+    pub(crate) const fn output(&self) -> Output {
+        match self {
+            Self::Op(op) => op.facts().output,
+            Self::RopeSetRows(_) => Output::Second,
+            Self::MulMatUnary(_) | Self::MulMatGlu(_) | Self::MulMatMany { .. } | Self::AddRmsNorm { .. } => {
+                Output::Own
+            }
         }
     }
 }

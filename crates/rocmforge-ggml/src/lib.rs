@@ -61,7 +61,7 @@ pub use graph::{Graph, Node};
 pub use hip::{HipGgmlBackend, HipProgram};
 pub use hybrid::{HybridBackend, HybridProgram, HybridStatistics, TensorLocation};
 pub use launch::{Kernel, Launch};
-pub use op::{DiagFill, GluKind, MAX_DIMS, Op, PoolKind, Route, RouteGate, SortOrder, TriKind, Unary, UpscaleMode};
+pub use op::*;
 pub use params::{Attention, AttentionMask, FlashAttnExt, PagedAttention, SoftMax, alibi_slope};
 pub use rocmforge_kernels::{KvType, RopePairs};
 pub use rope::{Rope, RopeScaling, RopeStyle};

@@ -139,9 +139,7 @@ fn check_tensor(graph: &Graph, desc: &TensorDesc) -> GgmlResult<()> {
 }
 
 fn check_node(graph: &Graph, index: usize, node: &Node) -> GgmlResult<()> {
-    let get = |id: &TensorId| graph.tensor(*id).ok_or(GgmlError::UnknownTensor(*id));
-    let inputs = node.inputs.iter().map(get).collect::<GgmlResult<Vec<_>>>()?;
-    let outputs = node.outputs.iter().map(get).collect::<GgmlResult<Vec<_>>>()?;
+    let (inputs, outputs) = (graph.descs(&node.inputs)?, graph.descs(&node.outputs)?);
     shape::check_outputs(index, &node.op, &inputs, &outputs, graph.is_alias(node))?;
     let output = outputs[0];
     if node.op.writes_second_input(node.inputs.len()) && !writes_second_input(node, &inputs, output) {

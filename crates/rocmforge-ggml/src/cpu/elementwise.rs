@@ -36,6 +36,15 @@ fn each(out: &mut [f32], x: Values<'_>, f: impl Fn(f32) -> f32) {
     }
 }
 
+/// Not [`f32::clamp`], which would panic if it were not checked that `min <= max`; NaN stays NaN.
+pub(super) fn clamp(min: f32, max: f32) -> impl Fn(f32) -> f32 + Sync {
+    move |x| match x {
+        x if x < min => min,
+        x if x > max => max,
+        x => x,
+    }
+}
+
 /// `f(a, b)` of operands of one shape.
 pub(super) fn zip(
     a: &Operand<'_>,

@@ -3,41 +3,29 @@
 use super::elementwise;
 use super::norm::rms_row;
 use super::operand::{Operand, Values};
+use super::ops::On;
+use super::output::Target;
 use super::products::mul_mat;
 use super::rope::Turns;
-use super::rows::{checked_ids, put_row, row_units};
+use super::rows::{put_row, row_units};
 use super::threads::Threads;
 use super::unary::function;
 use super::weights::{self, Few, Rows, USUAL_WEIGHTS};
-use crate::{Activations, GgmlResult, GluKind, Kernel, Op, Rope, TensorDesc, Unary};
+use crate::{GgmlResult, GluKind, Op, Rope, Unary};
 use smallvec::SmallVec;
 
-/// Runs a kernel of several ops into outputs of contiguous f32.
-pub(super) fn run(
-    kernel: &Kernel,
-    inputs: &[Operand<'_>],
-    activations: Activations,
-    out: &mut [&mut [f32]],
-    threads: &Threads,
-) -> GgmlResult<()> {
-    match (*kernel, out) {
-        (Kernel::MulMatUnary(kind), [out]) => mul_mat_unary(inputs, kind, activations, out, threads)?,
-        (Kernel::MulMatGlu(kind), [out]) => mul_mat_glu(inputs, kind, activations, out, threads)?,
-        (Kernel::AddRmsNorm { eps }, [sum, norm]) => add_rms_norm(inputs, eps, sum, norm, threads),
-        (Kernel::MulMatMany { .. }, out) => {
-            let (weights, biases) = inputs[1..].split_at(out.len());
-            products(&inputs[0], weights, activations, out, threads)?;
-            for (out, bias) in out.iter_mut().zip(biases) {
-                finish(out, Some(bias), |x| x, threads);
-            }
-        }
-        _ => {}
+/// The products of `x` with each of several weights, each with its bias if there are any.
+pub(super) fn mul_mat_many(inputs: &[Operand<'_>], on: On<'_>, out: &mut [&mut [f32]]) -> GgmlResult<()> {
+    let (weights, biases) = inputs[1..].split_at(out.len());
+    products(&inputs[0], weights, on, out)?;
+    for (out, bias) in out.iter_mut().zip(biases) {
+        finish(out, Some(bias), |x| x, on.threads);
     }
     Ok(())
 }
 
 /// `a + b` and the norm of its rows.
-fn add_rms_norm(inputs: &[Operand<'_>], eps: f32, sum: &mut [f32], norm: &mut [f32], threads: &Threads) {
+pub(super) fn add_rms_norm(inputs: &[Operand<'_>], eps: f32, [sum, norm]: [&mut [f32]; 2], threads: &Threads) {
     let row = inputs[0].shape.last().copied().unwrap_or(1);
     if row == 0 || sum.is_empty() {
         return;
@@ -68,22 +56,16 @@ fn beside_sum<'a>(values: Values<'a>, norm: &'a [f32]) -> Values<'a> {
 }
 
 /// The products of `x` with each of the weights.
-fn products(
-    x: &Operand<'_>,
-    weights: &[Operand<'_>],
-    activations: Activations,
-    out: &mut [&mut [f32]],
-    threads: &Threads,
-) -> GgmlResult<()> {
+fn products(x: &Operand<'_>, weights: &[Operand<'_>], on: On<'_>, out: &mut [&mut [f32]]) -> GgmlResult<()> {
     if weights.iter().all(|weight| is_few(x, weight)) {
         let rows = weights
             .iter()
             .map(|weight| Rows::new(Op::MulMat, weight, weight.shape[0]));
         let rows = rows.collect::<GgmlResult<SmallVec<[_; USUAL_WEIGHTS]>>>()?;
-        return weights::few_products(x.f32(), &rows, activations, out, threads, x.scratch());
+        return weights::few_products(x.f32(), &rows, on, out);
     }
     for (weight, out) in weights.iter().zip(out) {
-        mul_mat(x, weight, None, activations, out, threads)?;
+        mul_mat(x, weight, None, on, out)?;
     }
     Ok(())
 }
@@ -96,15 +78,9 @@ fn is_few(x: &Operand<'_>, weight: &Operand<'_>) -> bool {
 }
 
 /// `f(x w + bias)`.
-fn mul_mat_unary(
-    inputs: &[Operand<'_>],
-    kind: Unary,
-    activations: Activations,
-    out: &mut [f32],
-    threads: &Threads,
-) -> GgmlResult<()> {
-    mul_mat(&inputs[0], &inputs[1], None, activations, out, threads)?;
-    finish(out, inputs.get(2), function(kind), threads);
+pub(super) fn mul_mat_unary(inputs: &[Operand<'_>], kind: Unary, on: On<'_>, out: &mut [f32]) -> GgmlResult<()> {
+    mul_mat(&inputs[0], &inputs[1], None, on, out)?;
+    finish(out, inputs.get(2), function(kind), on.threads);
     Ok(())
 }
 
@@ -122,28 +98,22 @@ fn finish(out: &mut [f32], bias: Option<&Operand<'_>>, f: impl Fn(f32) -> f32 + 
 }
 
 /// `f(x gate) * (x up)`.
-fn mul_mat_glu(
-    inputs: &[Operand<'_>],
-    kind: GluKind,
-    activations: Activations,
-    out: &mut [f32],
-    threads: &Threads,
-) -> GgmlResult<()> {
+pub(super) fn mul_mat_glu(inputs: &[Operand<'_>], kind: GluKind, on: On<'_>, out: &mut [f32]) -> GgmlResult<()> {
     let (x, gate, up) = (&inputs[0], &inputs[1], &inputs[2]);
     let f = function(kind.gate());
     if !(is_few(x, gate) && is_few(x, up)) {
-        let ups = x.scratch().take(out.len());
-        mul_mat(x, gate, None, activations, out, threads)?;
-        mul_mat(x, up, None, activations, ups, threads)?;
-        elementwise::pieces(out, threads, |first, piece| {
+        let ups = on.scratch.take(out.len());
+        mul_mat(x, gate, None, on, out)?;
+        mul_mat(x, up, None, on, ups)?;
+        elementwise::pieces(out, on.threads, |first, piece| {
             piece.iter_mut().zip(&ups[first..]).for_each(|(g, u)| *g = f(*g) * u);
         });
         return Ok(());
     }
     let k = gate.shape[0];
     let weights = [Rows::new(Op::MulMat, gate, k)?, Rows::new(Op::MulMat, up, k)?];
-    let few = Few::new(x.f32(), &weights, activations, threads, x.scratch());
-    few.run(&mut [out], threads, 1, |room, _, first, piece| {
+    let few = Few::new(x.f32(), &weights, on);
+    few.run(&mut [out], 1, |room, _, first, piece| {
         let (row, ups) = room.split_at_mut(few.room());
         let ups = &mut ups[..piece.len()];
         few.times(&weights[0], first, row, piece)?;
@@ -153,21 +123,15 @@ fn mul_mat_glu(
     })
 }
 
-/// Rotates each token's heads and writes them as a row of `target`, whose span is `bytes`. Nothing is written if an index is out of range.
-pub(super) fn rope_set_rows(
-    inputs: &[Operand<'_>],
-    rope: Rope,
-    target: &TensorDesc,
-    bytes: &mut [u8],
-) -> GgmlResult<()> {
-    let (x, ids, positions) = (&inputs[0], &inputs[2], &inputs[3]);
-    // The errors of the two ops that this one stands for.
-    let mut turns = Turns::new(&Op::Rope(rope), x, positions, inputs.get(4), rope)?;
-    let ids = checked_ids(ids, Op::SetRows, target.shape[0])?;
+/// Rotates each token's heads and writes them as a row of the target.
+pub(super) fn rope_set_rows(inputs: &[Operand<'_>], rope: Rope, target: &mut Target<'_>) -> GgmlResult<()> {
+    let (x, ids, positions) = (&inputs[0], inputs[2].indices(), &inputs[3]);
+    let Target { desc: target, bytes } = target;
     let dim = target.shape[1];
     if dim == 0 {
         return Ok(());
     }
+    let mut turns = Turns::new(x, positions, inputs.get(4), rope);
     let (row, units) = (x.scratch().take(dim), row_units(x, target));
     for (token, (x, &id)) in x.f32().chunks(dim).zip(ids).enumerate() {
         row.copy_from_slice(x);

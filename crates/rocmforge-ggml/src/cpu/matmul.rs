@@ -4,9 +4,10 @@ use std::ops::Range;
 
 use super::gemm::{self, Columns, Left, Line};
 use super::operand::Operand;
+use super::ops::On;
 use super::path::Path;
 use super::threads::Threads;
-use super::weights::{self, Activations};
+use super::weights;
 use crate::{DType, GgmlResult};
 
 /// The right matrix `[k, n]` as f32 with strides.
@@ -47,13 +48,7 @@ impl Columns for Strided<'_> {
 }
 
 /// `a [.., m, k]` times `b [k, n]` of any strides, or times one such matrix each.
-pub(super) fn matmul(
-    a: &Operand<'_>,
-    b: &Operand<'_>,
-    activations: Activations,
-    out: &mut [f32],
-    threads: &Threads,
-) -> GgmlResult<()> {
+pub(super) fn matmul(a: &Operand<'_>, b: &Operand<'_>, on: On<'_>, out: &mut [f32]) -> GgmlResult<()> {
     let rank = b.shape.len();
     let (k, n) = (b.shape[rank - 2], b.shape[rank - 1]);
     let lhs = a.f32();
@@ -61,9 +56,9 @@ pub(super) fn matmul(
         return Ok(());
     }
     if rank > 2 {
-        batched(a, b, lhs, out, threads);
+        batched(a, b, lhs, out, on.threads);
     } else if b.dtype != DType::F32 || (b.strides() == [1, k] && out.len() / n <= weights::FEW) {
-        weights::product(lhs, b, activations, out, threads)?;
+        weights::product(lhs, b, on, out)?;
     } else {
         let right = Strided {
             data: b.span_f32(),
@@ -71,7 +66,7 @@ pub(super) fn matmul(
             col_stride: b.strides()[1],
         };
         let left = Left { data: lhs, stride: k };
-        gemm::product(Path::best(), left, k, &right, n, out, threads, a.scratch())?;
+        gemm::product(Path::best(), left, k, &right, n, out, on.threads, on.scratch)?;
     }
     Ok(())
 }

@@ -17,6 +17,7 @@ mod moves;
 mod norm;
 mod online;
 mod operand;
+mod ops;
 mod output;
 mod paged;
 mod path;
@@ -44,8 +45,6 @@ use crate::error::failed;
 use crate::optimizer::GraphOptimizer;
 use crate::slots::Slots;
 use crate::{DType, GgmlBackend, GgmlError, GgmlResult, Graph, HostAccess, Kernel, Launch, Op, TensorDesc, TensorId};
-use operand::Operand;
-use output::Target;
 use rocmforge_machine::sysfs::Sysfs;
 use scratch::Scratch;
 use std::ops::Range;
@@ -115,17 +114,7 @@ impl CpuBackend {
     /// table of `GetRows`, keys of attention, what `SetRows` writes to, what is moved or converted; else the first.
     #[must_use]
     pub fn can_execute(&self, op: &Op, dtype: DType) -> bool {
-        match op {
-            Op::MulMat | Op::MulMatId | Op::FlashAttnExt(_) => dtype.is_weight(),
-            Op::SsmConv | Op::SsmScan | Op::GatedDeltaNet | Op::Route(_) => dtype == DType::F32,
-            Op::GetRows => dtype.is_weight() || dtype.is_plain_number(),
-            Op::SetRows => dtype.is_encodable(),
-            Op::PagedAttention(_) => matches!(dtype, DType::F32 | DType::F16 | DType::Bf16 | DType::Q8_0),
-            Op::Pad { .. } => dtype.is_plain_number(),
-            Op::Dup | Op::Cont | Op::Cpy { .. } | Op::Concat { .. } | Op::Repeat => true,
-            Op::Reshape | Op::View | Op::Permute { .. } | Op::Transpose => true,
-            _ => dtype.is_plain_float(),
-        }
+        op.facts().types.contain(dtype)
     }
 }
 
@@ -227,158 +216,6 @@ impl GgmlBackend for CpuBackend {
     fn synchronize(&mut self) -> GgmlResult<()> {
         Ok(())
     }
-}
-
-/// Runs a kernel on checked operands into the outputs' memory.
-fn run_kernel(
-    kernel: &Kernel,
-    operands: &[Operand<'_>],
-    targets: &mut [Target<'_>],
-    activations: Activations,
-    threads: &Threads,
-    scratch: &Scratch,
-) -> GgmlResult<()> {
-    let op = match (kernel, &mut *targets) {
-        (Kernel::Op(op), _) => op,
-        (Kernel::RopeSetRows(rope), [target]) => {
-            return fused::rope_set_rows(operands, *rope, target.desc, target.bytes);
-        }
-        _ => {
-            return output::as_words(targets, scratch, |out| {
-                fused::run(kernel, operands, activations, out, threads)
-            });
-        }
-    };
-    let [Target { desc, bytes }] = targets else {
-        return output::as_words(targets, scratch, |out| match (out, op) {
-            ([ids, factors], Op::Route(how)) => {
-                route::route(operands, *how, bytemuck::cast_slice_mut(ids), factors);
-                Ok(())
-            }
-            ([out, states], _) => recurrent::run(op, operands, out, states, threads),
-            // No other op has several outputs.
-            _ => Ok(()),
-        });
-    };
-    if *op == Op::SetRows {
-        return rows::set_rows(&operands[0], &operands[2], desc, bytes);
-    }
-    if let Some(units) = moves::run(op, operands, desc)? {
-        output::store_units(units, desc, bytes);
-        return Ok(());
-    }
-    if *op == Op::GetRows && desc.dtype != DType::F32 {
-        output::store_units(rows::get_plain_rows(&operands[0], &operands[1])?, desc, bytes);
-        return Ok(());
-    }
-    output::as_words(targets, scratch, |out| match out {
-        [out] => run(op, operands, out, activations, threads),
-        _ => Ok(()),
-    })
-}
-
-/// Runs `op` on checked operands into a contiguous output of f32, or of indices in as many words.
-fn run(
-    op: &Op,
-    inputs: &[Operand<'_>],
-    out: &mut [f32],
-    activations: Activations,
-    threads: &Threads,
-) -> GgmlResult<()> {
-    let Some(x) = inputs.first() else {
-        if let Op::Arange { start, step, .. } = *op {
-            rows::arange([start, step].map(f64::from), out);
-        }
-        return Ok(());
-    };
-    match *op {
-        Op::GetRows => return rows::get_rows(x, &inputs[1], out),
-        Op::MulMat => return products::mul_mat(x, &inputs[1], inputs.get(2), activations, out, threads),
-        Op::MulMatId => return products::mul_mat_id(x, &inputs[1], &inputs[2], activations, out, threads),
-        Op::AddId => return rows::add_id(x, &inputs[1], &inputs[2], out),
-        Op::Add => elementwise::broadcast(x, &inputs[1], out, threads, |a, b| a + b),
-        Op::Sub => elementwise::broadcast(x, &inputs[1], out, threads, |a, b| a - b),
-        Op::Mul => elementwise::broadcast(x, &inputs[1], out, threads, |a, b| a * b),
-        Op::Div => elementwise::broadcast(x, &inputs[1], out, threads, |a, b| a / b),
-        Op::Scale { factor } => elementwise::map(x, out, threads, |x| x * factor),
-        Op::ScaleBias { factor, bias } => elementwise::map(x, out, threads, |x| x * factor + bias),
-        // Not `f32::clamp`, which would panic if it were not checked that min <= max; NaN stays NaN.
-        Op::Clamp { min, max } => elementwise::map(x, out, threads, |x| {
-            if x < min {
-                min
-            } else if x > max {
-                max
-            } else {
-                x
-            }
-        }),
-        Op::Fill { value } => out.fill(value),
-        Op::Sqr => elementwise::map(x, out, threads, |x| x * x),
-        Op::Sqrt => elementwise::map(x, out, threads, f32::sqrt),
-        Op::Log => elementwise::map(x, out, threads, f32::ln),
-        Op::Sin => elementwise::map(x, out, threads, f32::sin),
-        Op::Cos => elementwise::map(x, out, threads, f32::cos),
-        Op::Softcap { cap } => elementwise::map(x, out, threads, |x| cap * (x / cap).tanh()),
-        Op::Unary(kind) => elementwise::map(x, out, threads, unary::function(kind)),
-        Op::Glu { kind, swapped } => elementwise::glu(inputs, kind, swapped, out, threads),
-        Op::LayerNorm { eps } => norm::layer_norm(x, inputs.get(1), inputs.get(2), eps, out, threads),
-        Op::RmsNorm { eps } => norm::rms_norm(x, inputs.get(1), eps, out, threads),
-        Op::L2Norm { eps } => norm::l2_norm(x, eps, out, threads),
-        Op::SoftMax(s) => soft_max::soft_max(inputs, s, out, threads),
-        Op::DiagMask { n_past, fill } => soft_max::diag_mask(x, n_past, fill, out),
-        Op::Rope(rope) => return rope::rope(x, &inputs[1], inputs.get(2), rope, out),
-        Op::FlashAttnExt(a) => flash_attn::attention(inputs, a, out, threads),
-        Op::Attention(a) => attention::attention(inputs, a, out, threads),
-        Op::PagedAttention(a) => return paged::attention(inputs, a, out, threads),
-        Op::GroupNorm { n_groups, eps } => planes::group_norm(x, n_groups, eps, out),
-        Op::Tri { kind } => planes::tri(x, kind, out),
-        Op::SolveTri => planes::solve_tri(x, &inputs[1], out),
-        Op::Im2col {
-            stride,
-            padding,
-            dilation,
-        } => planes::im2col(x.shape, &inputs[1], [stride, padding, dilation], out),
-        Op::Conv2d {
-            stride,
-            padding,
-            dilation,
-        } => planes::conv(x, &inputs[1], [stride, padding, dilation], out, threads),
-        Op::Pool1d {
-            kind,
-            kernel,
-            stride,
-            padding,
-        } => planes::pool(x, kind, [[1, kernel], [1, stride], [0, padding]], true, out),
-        Op::Pool2d {
-            kind,
-            kernel,
-            stride,
-            padding,
-        } => planes::pool(x, kind, [kernel, stride, padding], false, out),
-        Op::Upscale { mode, height, width } => planes::upscale(x, mode, [height, width], out),
-        Op::Argmax => select::arg_max(x, bytemuck::cast_slice_mut(out)),
-        Op::Argsort { order } => select::arg_sort(x, order, bytemuck::cast_slice_mut(out)),
-        Op::TopK { k } => select::top_k(x, k, bytemuck::cast_slice_mut(out)),
-        Op::Sum => reduce::total(x, out),
-        Op::SumRows => reduce::rows(x, out, |_| 1.0),
-        Op::Mean => reduce::rows(x, out, |n| 1.0 / n),
-        Op::Cumsum => reduce::running(x, out),
-        Op::Accumulate { offset } => {
-            inputs[1].values().put(out);
-            let src = x.f32();
-            for (o, s) in out[offset..offset + src.len()].iter_mut().zip(src.iter()) {
-                *o += s;
-            }
-        }
-        Op::MeanPool => rows::mean_pool(x, &inputs[1], out),
-        // It has no operand.
-        Op::Arange { .. } => {}
-        // Done before: elements are moved as they are, the output is changed in place, or there are several.
-        Op::SsmConv | Op::SsmScan | Op::GatedDeltaNet | Op::Route(_) => {}
-        Op::SetRows | Op::Dup | Op::Cont | Op::Cpy { .. } | Op::Concat { .. } | Op::Repeat | Op::Pad { .. } => {}
-        Op::Reshape | Op::View | Op::Permute { .. } | Op::Transpose => {}
-    }
-    Ok(())
 }
 
 impl HostAccess for CpuBackend {

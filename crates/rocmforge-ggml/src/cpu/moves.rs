@@ -4,35 +4,13 @@ use smallvec::smallvec;
 
 use super::convert::convert;
 use super::operand::Operand;
+use super::output::Results;
 use super::strides::{Dims, each_offset, next_index, row_major, unit_dims};
 use crate::op::MAX_DIMS;
-use crate::{GgmlError, GgmlResult, Op, TensorDesc};
-
-/// The output's stored units (plain elements or blocks) in row-major order; `None` if the op computes.
-pub(super) fn run<'a>(op: &Op, inputs: &[Operand<'a>], target: &TensorDesc) -> GgmlResult<Option<&'a [u8]>> {
-    let x = match inputs {
-        [x, ..] => x,
-        [] => return Ok(None),
-    };
-    Ok(Some(match *op {
-        Op::Dup | Op::Cont | Op::Reshape | Op::View => x.units(),
-        Op::Cpy { .. } => convert(x, target.dtype)?,
-        Op::Concat { axis } => concat(x, &inputs[1], axis),
-        Op::Repeat => repeat(x, target),
-        Op::Pad { left, .. } => pad(x, left, target),
-        Op::Transpose => {
-            let rank = x.shape.len();
-            let mut order: Dims = (0..rank).collect();
-            order.swap(rank - 1, rank - 2);
-            permute(op, x, &order)?
-        }
-        Op::Permute { axes } => permute(op, x, &axes[..x.shape.len()])?,
-        _ => return Ok(None),
-    }))
-}
+use crate::{GgmlError, GgmlResult, Op};
 
 /// `a` and `b` one after the other along `axis`.
-fn concat<'a>(a: &Operand<'a>, b: &Operand<'a>, axis: usize) -> &'a [u8] {
+pub(super) fn concat<'a>(a: &Operand<'a>, b: &Operand<'a>, axis: usize) -> &'a [u8] {
     let run = |x: &Operand<'_>| {
         let (shape, _) = unit_dims(x.dtype, x.shape, x.strides());
         shape[axis..].iter().product::<usize>() * x.dtype.block_bytes()
@@ -48,7 +26,15 @@ fn concat<'a>(a: &Operand<'a>, b: &Operand<'a>, axis: usize) -> &'a [u8] {
     out
 }
 
-fn repeat<'a>(x: &Operand<'a>, target: &TensorDesc) -> &'a [u8] {
+/// The elements in the output's type.
+pub(super) fn cpy(x: &Operand<'_>, y: &mut Results<'_, '_>) -> GgmlResult<()> {
+    let dtype = y.first().desc.dtype;
+    y.put(convert(x, dtype)?);
+    Ok(())
+}
+
+pub(super) fn repeat(x: &Operand<'_>, y: &mut Results<'_, '_>) {
+    let target = y.first().desc;
     let size = x.dtype.block_bytes();
     let units = x.units();
     let (source, _) = unit_dims(x.dtype, x.shape, x.strides());
@@ -61,10 +47,11 @@ fn repeat<'a>(x: &Operand<'a>, target: &TensorDesc) -> &'a [u8] {
         place.copy_from_slice(&units[at * size..(at + 1) * size]);
         next_index(&mut index, &shape);
     }
-    out
+    y.put(out);
 }
 
-fn pad<'a>(x: &Operand<'a>, left: [usize; MAX_DIMS], target: &TensorDesc) -> &'a [u8] {
+pub(super) fn pad(x: &Operand<'_>, left: [usize; MAX_DIMS], y: &mut Results<'_, '_>) {
+    let target = y.first().desc;
     let size = x.dtype.block_bytes();
     let units = x.units();
     let steps = row_major(&target.shape);
@@ -77,11 +64,23 @@ fn pad<'a>(x: &Operand<'a>, left: [usize; MAX_DIMS], target: &TensorDesc) -> &'a
             out[at..at + size].copy_from_slice(unit);
         }
     });
-    out
+    y.put(out);
 }
 
-/// `x` with dimension `i` taken from dimension `order[i]`.
-fn permute<'a>(op: &Op, x: &Operand<'a>, order: &[usize]) -> GgmlResult<&'a [u8]> {
+/// `x` with its last two dimensions swapped.
+pub(super) fn transpose(x: &Operand<'_>, y: &mut Results<'_, '_>) -> GgmlResult<()> {
+    let rank = x.shape.len();
+    let mut order: Dims = (0..rank).collect();
+    order.swap(rank - 1, rank - 2);
+    put_in_order(&Op::Transpose, x, &order, y)
+}
+
+/// `x` with dimension `i` taken from dimension `axes[i]`.
+pub(super) fn permute(x: &Operand<'_>, axes: [usize; MAX_DIMS], y: &mut Results<'_, '_>) -> GgmlResult<()> {
+    put_in_order(&Op::Permute { axes }, x, &axes[..x.shape.len()], y)
+}
+
+fn put_in_order(op: &Op, x: &Operand<'_>, order: &[usize], y: &mut Results<'_, '_>) -> GgmlResult<()> {
     let shape: Dims = order.iter().map(|&d| x.shape[d]).collect();
     let strides: Dims = order.iter().map(|&d| x.strides()[d]).collect();
     // Blocks cannot be cut: those of the result must be those of the input.
@@ -92,5 +91,6 @@ fn permute<'a>(op: &Op, x: &Operand<'a>, order: &[usize]) -> GgmlResult<&'a [u8]
             what: format!("{} {:?}: blocks do not lie along the result's rows", x.dtype, x.shape),
         });
     }
-    Ok(x.units_in(&shape, &strides))
+    y.put(x.units_in(&shape, &strides));
+    Ok(())
 }

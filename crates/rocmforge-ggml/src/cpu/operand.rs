@@ -1,5 +1,7 @@
 //! Operands of CPU ops: bytes with a type and strides, read as f32, as words, or as they are.
 
+use std::borrow::Cow;
+
 use bytemuck::Pod;
 use half::slice::{HalfBitsSliceExt, HalfFloatSliceExt};
 use half::{bf16, f16};
@@ -7,7 +9,7 @@ use rocmforge_gguf::blocks;
 
 use super::scratch::Scratch;
 use super::strides::{Dims, each_offset, each_pair, row_major, unit_dims};
-use crate::{DType, TensorDesc};
+use crate::{DType, GgmlResult, TensorDesc, indices};
 
 /// Halves of type `dtype` as f32, to as many places.
 pub(super) fn halves_to_f32(dtype: DType, bits: &[u16], out: &mut [f32]) {
@@ -44,6 +46,7 @@ impl<'a> Values<'a> {
 }
 
 /// One input: the bytes it spans, and where its elements lie in them.
+#[derive(Clone, Copy)]
 pub(super) struct Operand<'a> {
     pub(super) shape: &'a [usize],
     pub(super) dtype: DType,
@@ -158,6 +161,14 @@ impl<'a> Operand<'a> {
         out
     }
 
+    /// Indices that have been checked in row-major order, those of 64 bits narrowed; borrowed if they lie so.
+    pub(super) fn indices(&self) -> &'a [u32] {
+        match self.dtype {
+            DType::I64 => self.numbers(|b| i64::from_ne_bytes(b) as u32),
+            _ => self.words(),
+        }
+    }
+
     /// Elements of any type as f32 in row-major order; borrowed if they lie so.
     pub(super) fn f32(&self) -> &'a [f32] {
         match self.dtype {
@@ -254,6 +265,21 @@ impl<'a> Operand<'a> {
             }
         });
         out
+    }
+}
+
+impl indices::Operands for [Operand<'_>] {
+    fn shape(&self, operand: usize) -> GgmlResult<&[usize]> {
+        Ok(self[operand].shape)
+    }
+
+    fn narrow(&self, operand: usize) -> GgmlResult<Cow<'_, [u32]>> {
+        Ok(self[operand].words().into())
+    }
+
+    fn wide(&self, operand: usize) -> GgmlResult<Option<Cow<'_, [i64]>>> {
+        let operand = &self[operand];
+        Ok((operand.dtype == DType::I64).then(|| operand.numbers(i64::from_ne_bytes).into()))
     }
 }
 

@@ -25,29 +25,80 @@ impl Target<'_> {
     }
 }
 
-/// Runs `compute` on the outputs as contiguous f32 words: on their own memory where they are that, else on a copy that is stored then.
-pub(super) fn as_words(
-    targets: &mut [Target<'_>],
-    scratch: &Scratch,
-    compute: impl FnOnce(&mut [&mut [f32]]) -> GgmlResult<()>,
-) -> GgmlResult<()> {
-    let copy = |target: &Target<'_>| match target.is_words() {
-        true => scratch.take(0),
-        false => scratch.filled(target.desc.element_count(), 0.0),
-    };
-    let mut copies: SmallVec<[&mut [f32]; USUAL_OUTPUTS]> = targets.iter().map(copy).collect();
-    let words = targets
-        .iter_mut()
-        .zip(&mut copies)
-        .map(|(target, copy)| match target.is_words() {
-            true => bytemuck::cast_slice_mut(target.bytes),
-            false => &mut **copy,
-        });
-    compute(&mut words.collect::<SmallVec<[&mut [f32]; USUAL_OUTPUTS]>>())?;
-    for (target, copy) in targets.iter_mut().zip(&copies).filter(|(target, _)| !target.is_words()) {
-        store(copy, target.desc, target.bytes, scratch)?;
+/// The outputs of a step, as ops write them: as f32 words, as stored units, or in place.
+pub(super) struct Results<'t, 'a> {
+    targets: &'t mut [Target<'a>],
+    /// For each output the words of one whose memory is not contiguous words, once they are asked for.
+    copies: SmallVec<[&'t mut [f32]; USUAL_OUTPUTS]>,
+    scratch: &'t Scratch,
+}
+
+impl<'t, 'a> Results<'t, 'a> {
+    pub(super) fn new(targets: &'t mut [Target<'a>], scratch: &'t Scratch) -> Self {
+        Self {
+            targets,
+            copies: SmallVec::new(),
+            scratch,
+        }
     }
-    Ok(())
+
+    /// Each output as contiguous f32 words, of indices as many words: its own memory if it is that, else a copy that [`Self::store`] stores.
+    pub(super) fn all(&mut self) -> SmallVec<[&mut [f32]; USUAL_OUTPUTS]> {
+        let scratch = self.scratch;
+        let copy = |target: &Target<'_>| match target.is_words() {
+            true => scratch.take(0),
+            false => scratch.filled(target.desc.element_count(), 0.0),
+        };
+        self.copies = self.targets.iter().map(copy).collect();
+        let words = self.targets.iter_mut().zip(&mut self.copies);
+        words
+            .map(|(target, copy)| match target.is_words() {
+                true => bytemuck::cast_slice_mut(target.bytes),
+                false => &mut **copy,
+            })
+            .collect()
+    }
+
+    /// [`Self::all`] of an op with so many outputs.
+    pub(super) fn words<const N: usize>(&mut self) -> [&mut [f32]; N] {
+        let mut all = self.all().into_iter();
+        std::array::from_fn(|_| all.next().unwrap_or_default())
+    }
+
+    /// [`Self::words`] of an op with one output.
+    pub(super) fn one(&mut self) -> &mut [f32] {
+        let [words] = self.words();
+        words
+    }
+
+    /// [`Self::one`] of indices.
+    pub(super) fn indices(&mut self) -> &mut [u32] {
+        bytemuck::cast_slice_mut(self.one())
+    }
+
+    /// The first output as it is.
+    pub(super) fn first(&mut self) -> &mut Target<'a> {
+        &mut self.targets[0]
+    }
+
+    /// Puts stored units into the only output.
+    pub(super) fn put(&mut self, units: &[u8]) {
+        let Target { desc, bytes } = self.first();
+        store_units(units, desc, bytes);
+    }
+
+    /// Stores the words of outputs that are not contiguous words.
+    pub(super) fn store(self) -> GgmlResult<()> {
+        for (target, copy) in self
+            .targets
+            .iter_mut()
+            .zip(&self.copies)
+            .filter(|(target, _)| !target.is_words())
+        {
+            store(copy, target.desc, target.bytes, self.scratch)?;
+        }
+        Ok(())
+    }
 }
 
 /// Halves that are converted together.
@@ -90,7 +141,7 @@ pub(super) fn encode<'a>(to: DType, values: &[f32], scratch: &'a Scratch) -> Ggm
 }
 
 /// Stores results as f32 words: as they are in a type of 4 bytes (indices are words already), else converted.
-pub(super) fn store(words: &[f32], target: &TensorDesc, bytes: &mut [u8], scratch: &Scratch) -> GgmlResult<()> {
+fn store(words: &[f32], target: &TensorDesc, bytes: &mut [u8], scratch: &Scratch) -> GgmlResult<()> {
     if target.dtype.block_bytes() == 4 {
         store_units(bytemuck::cast_slice(words), target, bytes);
     } else if target.is_contiguous() {
@@ -102,7 +153,7 @@ pub(super) fn store(words: &[f32], target: &TensorDesc, bytes: &mut [u8], scratc
 }
 
 /// Puts stored units (plain elements or blocks), in row-major order, where the target's strides want them.
-pub(super) fn store_units(units: &[u8], target: &TensorDesc, bytes: &mut [u8]) {
+fn store_units(units: &[u8], target: &TensorDesc, bytes: &mut [u8]) {
     if target.is_contiguous() {
         return bytes.copy_from_slice(units);
     }

@@ -10,29 +10,12 @@ use super::path::Path;
 use super::threads::Threads;
 use rocmforge_gguf::blocks;
 
-use crate::indices::PagedIndices;
-use crate::{DType, GgmlResult, PagedAttention};
+use crate::{DType, PagedAttention};
 
-pub(super) fn attention(
-    inputs: &[Operand<'_>],
-    a: PagedAttention,
-    out: &mut [f32],
-    threads: &Threads,
-) -> GgmlResult<()> {
+pub(super) fn attention(inputs: &[Operand<'_>], a: PagedAttention, out: &mut [f32], threads: &Threads) {
     let (q, table) = (inputs[0].f32(), inputs[3].words());
     let (sequence, positions) = (inputs[4].words(), inputs[5].words());
-    let &[sequences, blocks] = inputs[3].shape else {
-        return Ok(());
-    };
-    let slots = inputs[1].shape[0];
-    let indices = PagedIndices {
-        table,
-        shape: [sequences, blocks],
-        sequence,
-        positions,
-        blocks: slots / a.block_size,
-    };
-    indices.check(a)?;
+    let blocks = inputs[3].shape[1];
 
     // Tokens in the order of their sequences, and the sequences that there are.
     let scratch = inputs[0].scratch();
@@ -74,7 +57,6 @@ pub(super) fn attention(
         scale: a.scale,
     };
     flash::attention(path, shape, tokens, &cache, out, threads, scratch);
-    Ok(())
 }
 
 /// The cache as the tokens of a batch see it.

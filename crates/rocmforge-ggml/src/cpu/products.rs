@@ -3,22 +3,21 @@
 use super::gemm::{self, Left};
 use super::matmul::{Strided, matmul};
 use super::operand::Operand;
+use super::ops::On;
 use super::path::Path;
-use super::rows::checked_ids;
 use super::strides::part_of;
 use super::threads::Threads;
-use crate::{Activations, DType, GgmlResult, Op};
+use crate::{DType, GgmlResult};
 
 /// `a [.., m, k]` times `b [.., k, n]`, plus `bias [n]`.
 pub(super) fn mul_mat(
     a: &Operand<'_>,
     b: &Operand<'_>,
     bias: Option<&Operand<'_>>,
-    activations: Activations,
+    on: On<'_>,
     out: &mut [f32],
-    threads: &Threads,
 ) -> GgmlResult<()> {
-    product(a, b, activations, out, threads)?;
+    product(a, b, on, out)?;
     let n = b.shape[b.shape.len() - 1];
     if let Some(bias) = bias.map(Operand::f32).filter(|_| n > 0) {
         for row in out.chunks_mut(n) {
@@ -29,20 +28,14 @@ pub(super) fn mul_mat(
 }
 
 /// `a [.., m, k]` times `b [.., k, n]`.
-fn product(
-    a: &Operand<'_>,
-    b: &Operand<'_>,
-    activations: Activations,
-    out: &mut [f32],
-    threads: &Threads,
-) -> GgmlResult<()> {
+fn product(a: &Operand<'_>, b: &Operand<'_>, on: On<'_>, out: &mut [f32]) -> GgmlResult<()> {
     let (left, right) = (a.shape.len(), b.shape.len());
     let [m, k] = [a.shape[left - 2], a.shape[left - 1]];
     let n = b.shape[right - 1];
     let one = right == 2 && (b.dtype == DType::F32 || (b.strides()[0] == 1 && b.strides()[1] == k));
     let each = right > 2 && b.dtype == DType::F32 && a.shape[..left - 2] == b.shape[..right - 2];
     if one || each {
-        return matmul(a, b, activations, out, threads);
+        return matmul(a, b, on, out);
     }
     if m * n == 0 || out.is_empty() {
         return Ok(());
@@ -74,8 +67,7 @@ fn product(
         }
     };
     let cost = m.saturating_mul(k).saturating_mul(n) / 8;
-    let scratch = a.scratch();
-    threads.by_rows(out, m * n, cost, |first, piece| {
+    on.threads.by_rows(out, m * n, cost, |first, piece| {
         for (index, out) in piece.chunks_mut(m * n).enumerate() {
             let at = first + index;
             let left = Left {
@@ -83,7 +75,7 @@ fn product(
                 stride: k,
             };
             // A pack of f32 cannot fail.
-            let _ = gemm::product(Path::best(), left, k, &matrix(at), n, out, &Threads::ONE, scratch);
+            let _ = gemm::product(Path::best(), left, k, &matrix(at), n, out, &Threads::ONE, on.scratch);
         }
     });
     Ok(())
@@ -94,13 +86,12 @@ pub(super) fn mul_mat_id(
     x: &Operand<'_>,
     experts: &Operand<'_>,
     ids: &Operand<'_>,
-    activations: Activations,
+    on: On<'_>,
     out: &mut [f32],
-    threads: &Threads,
 ) -> GgmlResult<()> {
     let &[count, k, n] = experts.shape else { return Ok(()) };
     let &[tokens, used] = ids.shape else { return Ok(()) };
-    let ids = checked_ids(ids, Op::MulMatId, count)?;
+    let ids = ids.indices();
     if n == 0 || tokens == 0 || used == 0 {
         return Ok(());
     }
@@ -109,7 +100,7 @@ pub(super) fn mul_mat_id(
         return Ok(());
     }
     let per_token = x.shape[1];
-    let (values, scratch) = (x.f32(), x.scratch());
+    let (values, scratch) = (x.f32(), on.scratch);
     // Rows in the order of their experts: those of expert `e` are `order[ends[e - 1]..ends[e]]`.
     let ends = scratch.filled(count, 0usize);
     ids.iter().for_each(|&expert| ends[expert as usize] += 1);
@@ -139,7 +130,7 @@ pub(super) fn mul_mat_id(
         let found = &mut found[..rows.len() * n];
         let (shape, strides) = ([rows.len(), k], [k, 1]);
         let left = Operand::of_f32(&shape, &strides, gathered, scratch);
-        product(&left, &experts.part(expert), activations, found, threads)?;
+        product(&left, &experts.part(expert), on, found)?;
         for (&row, found) in rows.iter().zip(found.chunks(n)) {
             out[row * n..(row + 1) * n].copy_from_slice(found);
         }

@@ -1,97 +1,75 @@
 //! Recurrent ops: SSM_CONV, SSM_SCAN, GATED_DELTA_NET. Token after token; the heads (channels) of a token are shared out to threads.
 
-use smallvec::SmallVec;
-
 use super::operand::Operand;
-use super::rows::checked_ids;
 use super::threads::Threads;
 use super::unary::function;
-use crate::{GgmlResult, Op, Unary};
+use crate::Unary;
 
-/// `out` for each token, and the state of each sequence after its tokens.
-pub(super) fn run(
-    op: &Op,
-    inputs: &[Operand<'_>],
-    out: &mut [f32],
-    states: &mut [f32],
-    threads: &Threads,
-) -> GgmlResult<()> {
-    let [state, operands @ .., sequence, ids] = inputs else {
-        return Ok(());
-    };
-    let sequence = checked_ids(sequence, *op, ids.count())?;
-    let slots = checked_ids(ids, *op, state.shape[0])?;
-    let (heads, len) = (state.shape[1], state.shape[1..].iter().product::<usize>());
-    let old = state.f32();
-    for (new, &slot) in states.chunks_mut(len).zip(slots) {
-        new.copy_from_slice(&old[slot as usize * len..][..len]);
-    }
-    let values: SmallVec<[&[f32]; 5]> = operands.iter().map(Operand::f32).collect();
-    let shape = |operand: usize| operands[operand].shape;
-    let tokens = Tokens {
-        sequence,
-        heads,
-        len,
-        threads,
-    };
-    match *op {
-        Op::SsmConv => {
-            let (x, weight, taps) = (values[0], values[1], shape(1)[1]);
-            tokens.each_head(out, states, |token, channel, state, out| {
-                let x = x[token * heads + channel];
-                let weight = &weight[channel * taps..][..taps];
-                out[0] = dot(state, weight) + x * weight[taps - 1];
-                state.copy_within(1.., 0);
-                state[taps - 2] = x;
-            });
+/// SSM_CONV: the results, and the state of each sequence after its tokens.
+pub(super) fn conv(inputs: &[Operand<'_>], [out, states]: [&mut [f32]; 2], threads: &Threads) {
+    let [_, x, weights, ..] = inputs else { return };
+    let (x, taps) = (x.f32(), weights.shape[1]);
+    let (weights, tokens) = (weights.f32(), Tokens::new(inputs, states, threads));
+    tokens.each_head(out, states, |token, channel, state, out| {
+        let x = x[token * tokens.heads + channel];
+        let weight = &weights[channel * taps..][..taps];
+        out[0] = dot(state, weight) + x * weight[taps - 1];
+        state.copy_within(1.., 0);
+        state[taps - 2] = x;
+    });
+}
+
+/// SSM_SCAN: as [`conv`].
+pub(super) fn scan(inputs: &[Operand<'_>], [out, states]: [&mut [f32]; 2], threads: &Threads) {
+    let [_, x, dt, a, b, c, ..] = inputs else { return };
+    let (decays, groups, n) = (a.shape[1], b.shape[1], b.shape[2]);
+    let [x, dt, a, b, c] = [x, dt, a, b, c].map(Operand::f32);
+    let softplus = function(Unary::Softplus);
+    let tokens = Tokens::new(inputs, states, threads);
+    let heads = tokens.heads;
+    tokens.each_head(out, states, |token, head, state, out| {
+        let row = token * heads + head;
+        let group = (token * groups + head / (heads / groups)) * n;
+        let (b, c) = (&b[group..][..n], &c[group..][..n]);
+        let (dt, a) = (softplus(dt[row]), &a[head * decays..][..decays]);
+        // One for all elements of Mamba 2's states.
+        let decay = (dt * a[0]).exp();
+        let x = &x[row * out.len()..];
+        for ((out, &x), state) in out.iter_mut().zip(x).zip(state.chunks_mut(n)) {
+            let mut sum = 0.0;
+            for (i, s) in state.iter_mut().enumerate() {
+                let decay = if decays == 1 { decay } else { (dt * a[i]).exp() };
+                *s = *s * decay + x * dt * b[i];
+                sum += *s * c[i];
+            }
+            *out = sum;
         }
-        Op::SsmScan => {
-            let [x, dt, a, b, c] = std::array::from_fn(|operand| values[operand]);
-            let (decays, groups, n) = (shape(2)[1], shape(3)[1], shape(3)[2]);
-            let softplus = function(Unary::Softplus);
-            tokens.each_head(out, states, |token, head, state, out| {
-                let row = token * heads + head;
-                let group = (token * groups + head / (heads / groups)) * n;
-                let (b, c) = (&b[group..][..n], &c[group..][..n]);
-                let (dt, a) = (softplus(dt[row]), &a[head * decays..][..decays]);
-                // One for all elements of Mamba 2's states.
-                let decay = (dt * a[0]).exp();
-                let x = &x[row * out.len()..];
-                for ((out, &x), state) in out.iter_mut().zip(x).zip(state.chunks_mut(n)) {
-                    let mut sum = 0.0;
-                    for (i, s) in state.iter_mut().enumerate() {
-                        let decay = if decays == 1 { decay } else { (dt * a[i]).exp() };
-                        *s = *s * decay + x * dt * b[i];
-                        sum += *s * c[i];
-                    }
-                    *out = sum;
-                }
-            });
+    });
+}
+
+/// GATED_DELTA_NET: as [`conv`].
+pub(super) fn delta_net(inputs: &[Operand<'_>], [out, states]: [&mut [f32]; 2], threads: &Threads) {
+    let [_, q, k, v, g, beta, ..] = inputs else { return };
+    let (k_heads, n, gates) = (q.shape[1], q.shape[2], g.shape[2]);
+    let decays = g.scratch().take(g.count());
+    let [q, k, v, g, beta] = [q, k, v, g, beta].map(Operand::f32);
+    let scale = 1.0 / (n as f32).sqrt();
+    decays.iter_mut().zip(g).for_each(|(decay, g)| *decay = g.exp());
+    let (decays, tokens) = (&*decays, Tokens::new(inputs, states, threads));
+    tokens.each_head(out, states, |token, head, state, out| {
+        let row = token * tokens.heads + head;
+        let key = (token * k_heads + head % k_heads) * n;
+        let (q, k) = (&q[key..][..n], &k[key..][..n]);
+        let (beta, decays) = (beta[row], &decays[row * gates..][..gates]);
+        let v = &v[row * out.len()..];
+        for ((out, &v), state) in out.iter_mut().zip(v).zip(state.chunks_mut(n)) {
+            let decays = decays.iter().cycle();
+            state.iter_mut().zip(decays).for_each(|(s, decay)| *s *= decay);
+            let delta = (v - dot(state, k)) * beta;
+            state.iter_mut().zip(k).for_each(|(s, k)| *s += k * delta);
+            *out = dot(state, q) * scale;
         }
-        _ => {
-            let [q, k, v, g, beta] = std::array::from_fn(|operand| values[operand]);
-            let (k_heads, n, gates) = (shape(0)[1], shape(0)[2], shape(3)[2]);
-            let scale = 1.0 / (n as f32).sqrt();
-            let decays = state.scratch().take(g.len());
-            decays.iter_mut().zip(g).for_each(|(decay, g)| *decay = g.exp());
-            let decays = &*decays;
-            tokens.each_head(out, states, |token, head, state, out| {
-                let row = token * heads + head;
-                let key = (token * k_heads + head % k_heads) * n;
-                let (q, k) = (&q[key..][..n], &k[key..][..n]);
-                let (beta, decays) = (beta[row], &decays[row * gates..][..gates]);
-                let v = &v[row * out.len()..];
-                for ((out, &v), state) in out.iter_mut().zip(v).zip(state.chunks_mut(n)) {
-                    let decays = decays.iter().cycle();
-                    state.iter_mut().zip(decays).for_each(|(s, decay)| *s *= decay);
-                    let delta = (v - dot(state, k)) * beta;
-                    state.iter_mut().zip(k).for_each(|(s, k)| *s += k * delta);
-                    *out = dot(state, q) * scale;
-                }
-            });
-        }
-    }
-    Ok(())
+    });
 }
 
 fn dot(a: &[f32], b: &[f32]) -> f32 {
@@ -106,7 +84,23 @@ struct Tokens<'a> {
     threads: &'a Threads,
 }
 
-impl Tokens<'_> {
+impl<'a> Tokens<'a> {
+    /// Those of an op whose first operand is the states and whose last two are indices; `states` begin as the rows that the last one names.
+    fn new(inputs: &[Operand<'a>], states: &mut [f32], threads: &'a Threads) -> Self {
+        let (state, [sequence, ids]) = (&inputs[0], [2, 1].map(|back| inputs[inputs.len() - back].indices()));
+        let (heads, len) = (state.shape[1], state.shape[1..].iter().product::<usize>());
+        let old = state.f32();
+        for (new, &slot) in states.chunks_mut(len).zip(ids) {
+            new.copy_from_slice(&old[slot as usize * len..][..len]);
+        }
+        Self {
+            sequence,
+            heads,
+            len,
+            threads,
+        }
+    }
+
     /// `step(token, head, state, out)` for each token and each head of it, with the head's part of its sequence's state and of its result.
     fn each_head(
         &self,

@@ -1,7 +1,7 @@
 //! Rotary position embedding.
 
 use super::operand::Operand;
-use crate::{GgmlResult, Op, Rope, indices};
+use crate::Rope;
 
 pub(super) fn rope(
     x: &Operand<'_>,
@@ -9,17 +9,16 @@ pub(super) fn rope(
     factors: Option<&Operand<'_>>,
     rope: Rope,
     out: &mut [f32],
-) -> GgmlResult<()> {
-    let &[_, _, heads, dim] = x.shape else { return Ok(()) };
-    let mut turns = Turns::new(&Op::Rope(rope), x, positions, factors, rope)?;
+) {
+    let &[_, _, heads, dim] = x.shape else { return };
     if heads * dim == 0 {
-        return Ok(());
+        return;
     }
+    let mut turns = Turns::new(x, positions, factors, rope);
     x.values().put(out);
     for (token, heads) in out.chunks_mut(heads * dim).enumerate() {
         turns.token(token, heads);
     }
-    Ok(())
 }
 
 /// The rotation of each token's heads.
@@ -34,26 +33,18 @@ pub(super) struct Turns<'a> {
 }
 
 impl<'a> Turns<'a> {
-    /// Of `op` on the heads of `x [batch, seq, heads, head_dim]`.
-    pub(super) fn new(
-        op: &Op,
-        x: &Operand<'a>,
-        positions: &Operand<'a>,
-        factors: Option<&Operand<'_>>,
-        rope: Rope,
-    ) -> GgmlResult<Self> {
-        let positions = positions.words();
-        indices::check(op, positions, rope.max_position)?;
+    /// On the heads of `x [batch, seq, heads, head_dim]`.
+    pub(super) fn new(x: &Operand<'a>, positions: &Operand<'a>, factors: Option<&Operand<'_>>, rope: Rope) -> Self {
         let pairs = rope.pairs();
         let frequencies = x.scratch().take(pairs);
         rope.write_frequencies(factors.map(Operand::f32), frequencies);
-        Ok(Self {
+        Self {
             rope,
-            positions,
+            positions: positions.words(),
             frequencies,
             turns: x.scratch().take(pairs),
             dim: x.shape.last().copied().unwrap_or(1).max(1),
-        })
+        }
     }
 
     /// Rotates all heads of one token.

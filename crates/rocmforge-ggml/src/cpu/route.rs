@@ -5,8 +5,9 @@ use super::{select, soft_max};
 use crate::{Route, RouteGate};
 
 /// Chosen experts and factors of `scores [n, experts]`, with a bias that only chooses.
-pub(super) fn route(inputs: &[Operand<'_>], how: Route, ids: &mut [u32], factors: &mut [f32]) {
+pub(super) fn route(inputs: &[Operand<'_>], how: Route, [ids, factors]: [&mut [f32]; 2]) {
     let [scores, bias @ ..] = inputs else { return };
+    let ids: &mut [u32] = bytemuck::cast_slice_mut(ids);
     let experts = scores.shape.last().copied().unwrap_or(1).max(1);
     let bias = bias.first().map(Operand::f32);
     let [groups, kept] = how.groups;

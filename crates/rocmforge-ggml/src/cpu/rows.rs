@@ -3,26 +3,9 @@
 use rocmforge_gguf::blocks;
 
 use super::operand::Operand;
-use super::output::encode_into;
+use super::output::{Results, Target, encode_into};
 use super::strides::part_of;
-use crate::{DType, GgmlError, GgmlResult, Op, TensorDesc, indices};
-
-/// The row ids, all below `limit`.
-pub(super) fn checked_ids<'a>(ids: &Operand<'a>, op: Op, limit: usize) -> GgmlResult<&'a [u32]> {
-    if ids.dtype != DType::I64 {
-        let ids = ids.words();
-        indices::check(&op, ids, limit)?;
-        return Ok(ids);
-    }
-    let wide = ids.numbers(i64::from_ne_bytes);
-    // No row has a number of more than 32 bits.
-    indices::check_wide(&op, wide, limit.min(1 << 32))?;
-    let out = ids.scratch().take(wide.len());
-    for (&id, out) in wide.iter().zip(out.iter_mut()) {
-        *out = id as u32;
-    }
-    Ok(out)
-}
+use crate::{DType, GgmlError, GgmlResult, TensorDesc};
 
 /// Offset of row `row` of matrix `matrix`, in elements.
 fn row_offset(shape: &[usize], strides: &[usize], matrix: usize, row: usize) -> usize {
@@ -36,11 +19,16 @@ fn row_offset(shape: &[usize], strides: &[usize], matrix: usize, row: usize) -> 
     at
 }
 
-/// Rows of plain floats or of a block format, as f32.
-pub(super) fn get_rows(table: &Operand<'_>, ids: &Operand<'_>, out: &mut [f32]) -> GgmlResult<()> {
+/// Rows of plain floats or of a block format, as f32; of other plain numbers, as they are.
+pub(super) fn get_rows(table: &Operand<'_>, ids: &Operand<'_>, y: &mut Results<'_, '_>) -> GgmlResult<()> {
+    if y.first().desc.dtype != DType::F32 {
+        y.put(plain_rows(table, ids));
+        return Ok(());
+    }
+    let out = y.one();
     let [count, dim] = [table.shape[table.shape.len() - 2], table.shape[table.shape.len() - 1]];
     let matrices: usize = table.shape[..table.shape.len() - 2].iter().product();
-    let ids = checked_ids(ids, Op::GetRows, count)?;
+    let ids = ids.indices();
     if dim == 0 || ids.is_empty() {
         return Ok(());
     }
@@ -81,10 +69,10 @@ pub(super) fn get_rows(table: &Operand<'_>, ids: &Operand<'_>, out: &mut [f32]) 
 }
 
 /// Rows of other plain numbers, as their bytes.
-pub(super) fn get_plain_rows<'a>(table: &Operand<'a>, ids: &Operand<'a>) -> GgmlResult<&'a [u8]> {
+fn plain_rows<'a>(table: &Operand<'a>, ids: &Operand<'a>) -> &'a [u8] {
     let [count, dim] = [table.shape[table.shape.len() - 2], table.shape[table.shape.len() - 1]];
     let matrices: usize = table.shape[..table.shape.len() - 2].iter().product();
-    let ids = checked_ids(ids, Op::GetRows, count)?;
+    let ids = ids.indices();
     let units = table.units();
     let row = dim * table.dtype.block_bytes();
     let per_matrix = (ids.len() / matrices.max(1)).max(1);
@@ -93,15 +81,15 @@ pub(super) fn get_plain_rows<'a>(table: &Operand<'a>, ids: &Operand<'a>) -> Ggml
         let at = (i / per_matrix * count + id as usize) * row;
         out.copy_from_slice(&units[at..at + row]);
     }
-    Ok(out)
+    out
 }
 
-/// Writes row `i` of each matrix of `src` to row `ids[i]` of `target`, whose span is `bytes`. Nothing is written if an id is out of range.
-pub(super) fn set_rows(src: &Operand<'_>, ids: &Operand<'_>, target: &TensorDesc, bytes: &mut [u8]) -> GgmlResult<()> {
+/// Writes row `i` of each matrix of `src` to row `ids[i]` of the target.
+pub(super) fn set_rows(src: &Operand<'_>, ids: &Operand<'_>, target: &mut Target<'_>) -> GgmlResult<()> {
+    let Target { desc: target, bytes } = target;
     let rank = target.shape.len();
-    let [rows, dim] = [target.shape[rank - 2], target.shape[rank - 1]];
-    let lists = &ids.shape[..ids.shape.len() - 1];
-    let ids = checked_ids(ids, Op::SetRows, rows)?;
+    let dim = target.shape[rank - 1];
+    let (lists, ids) = (&ids.shape[..ids.shape.len() - 1], ids.indices());
     let count = src.shape[rank - 2];
     let src_values = src.f32();
     if dim == 0 || count == 0 {
@@ -149,19 +137,23 @@ pub(super) fn put_row(
 }
 
 /// `a [tokens, used, n]` plus rows `ids[t, u]` of `b`.
-pub(super) fn add_id(a: &Operand<'_>, b: &Operand<'_>, ids: &Operand<'_>, out: &mut [f32]) -> GgmlResult<()> {
-    let (experts, n) = (b.shape[0], b.shape[1]);
-    let ids = checked_ids(ids, Op::AddId, experts)?;
-    let y = b.f32();
-    if n == 0 {
-        return Ok(());
-    }
+pub(super) fn add_id(a: &Operand<'_>, b: &Operand<'_>, ids: &Operand<'_>, out: &mut [f32]) {
+    let (n, y) = (b.shape[1].max(1), b.f32());
     a.values().put(out);
-    for (out, &id) in out.chunks_mut(n).zip(ids) {
+    for (out, &id) in out.chunks_mut(n).zip(ids.indices()) {
         let id = id as usize;
         out.iter_mut().zip(&y[id * n..(id + 1) * n]).for_each(|(o, y)| *o += y);
     }
-    Ok(())
+}
+
+/// `dst`, and `src` added to its elements from `offset` on.
+pub(super) fn accumulate(src: &Operand<'_>, dst: &Operand<'_>, offset: usize, out: &mut [f32]) {
+    dst.values().put(out);
+    let src = src.f32();
+    out[offset..offset + src.len()]
+        .iter_mut()
+        .zip(src)
+        .for_each(|(o, s)| *o += s);
 }
 
 pub(super) fn mean_pool(x: &Operand<'_>, weight: &Operand<'_>, out: &mut [f32]) {

@@ -6,11 +6,13 @@ use smallvec::SmallVec;
 
 use super::buffer::CpuBuffer;
 use super::operand::Operand;
+use super::ops::{self, On};
 use super::output::Target;
 use super::threads::WORTH_A_THREAD;
-use super::{CpuBackend, run_kernel, too_small};
+use super::{CpuBackend, too_small};
+use crate::op::Output;
 use crate::slots::Slots;
-use crate::{DType, GgmlError, GgmlResult, Kernel, Launch, Op, TensorDesc, TensorId, shape};
+use crate::{DType, GgmlError, GgmlResult, Kernel, Launch, TensorDesc, TensorId, shape};
 
 /// Operands that need no memory of their own to be listed.
 const USUAL_OPERANDS: usize = 7;
@@ -55,21 +57,16 @@ enum Access {
 
 impl Access {
     fn of(kernel: &Kernel, operand: usize, place: &Place, outputs: &[Place]) -> Self {
-        if operand == 1
-            && matches!(
-                kernel,
-                Kernel::Op(Op::Cpy { .. } | Op::SetRows) | Kernel::RopeSetRows(_)
-            )
-        {
+        let is_target = operand == 1;
+        if is_target && matches!(kernel.output(), Output::Second | Output::SecondIfAny) {
             return Self::Written;
         }
         let overlaps = |output: &&Place| place.overlaps(output);
         if !outputs.iter().any(|output| overlaps(&output)) {
             return Self::Apart;
         }
-        // ACC adds to its second operand.
-        let accumulated = operand == 1 && matches!(kernel, Kernel::Op(Op::Accumulate { .. }));
-        let may_be_overwritten = operand < kernel.overwrites().operands() || accumulated;
+        let may_be_overwritten =
+            operand < kernel.overwrites().operands() || (is_target && kernel.output() == Output::SecondRead);
         match outputs.iter().position(|output| place.is_all_of(output)) {
             Some(output) if may_be_overwritten && outputs.iter().filter(overlaps).count() == 1 => {
                 Self::InOutput(output)
@@ -296,14 +293,12 @@ impl CpuBackend {
                 bytes: bytes.unwrap_or(&mut []),
             })
             .collect();
-        run_kernel(
-            &step.kernel,
-            &operands,
-            &mut targets,
-            self.activations,
-            &self.threads,
-            &self.scratch,
-        )
+        let on = On {
+            activations: self.activations,
+            threads: &self.threads,
+            scratch: &self.scratch,
+        };
+        ops::run(&step.kernel, &operands, &mut targets, on)
     }
 
     /// Bytes that no output of the step overlaps; `around` is the rest of the memory that outputs lie in.

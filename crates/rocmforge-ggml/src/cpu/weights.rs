@@ -11,6 +11,7 @@ use super::gemm::{self, Columns, Left, Line};
 #[cfg(target_arch = "x86_64")]
 use super::int8_gemm;
 use super::operand::Operand;
+use super::ops::On;
 use super::path::Path;
 #[cfg(target_arch = "x86_64")]
 use super::path::Vnni;
@@ -90,14 +91,7 @@ impl<'a> Rows<'a> {
 }
 
 /// `x [m, k]` times the transpose of `weight`'s rows `[n, k]`, to `out [m, n]`.
-pub(super) fn product(
-    x: &[f32],
-    weight: &Operand<'_>,
-    activations: Activations,
-    out: &mut [f32],
-    threads: &Threads,
-) -> GgmlResult<()> {
-    let scratch = weight.scratch();
+pub(super) fn product(x: &[f32], weight: &Operand<'_>, on: On<'_>, out: &mut [f32]) -> GgmlResult<()> {
     let (k, n) = (weight.shape[0], weight.shape[1]);
     let m = out.len() / n;
     let rows = Rows::new(Op::MatMul, weight, k)?;
@@ -105,39 +99,41 @@ pub(super) fn product(
         out.fill(0.0);
         return Ok(());
     }
-    let int8 = activations == Activations::Int8 && blocks::has_int8_dots(rows.ty);
+    let int8 = on.activations == Activations::Int8 && blocks::has_int8_dots(rows.ty);
     #[cfg(target_arch = "x86_64")]
     if let Some(cpu) = Vnni::detect().filter(|_| int8 && m > FEW) {
-        let rounded = round(x, k, threads, scratch);
+        let rounded = round(x, k, on.threads, on.scratch);
         let weights = int8_gemm::Weights {
             ty: rows.ty,
             bytes: rows.bytes,
             row_bytes: rows.row_bytes,
         };
-        return int8_gemm::product(cpu, rounded, k.div_ceil(INT8_UNIT), weights, out, n, threads, scratch)
-            .map_err(|source| rows.failed(source));
+        return int8_gemm::product(
+            cpu,
+            rounded,
+            k.div_ceil(INT8_UNIT),
+            weights,
+            out,
+            n,
+            on.threads,
+            on.scratch,
+        )
+        .map_err(|source| rows.failed(source));
     }
     if m > FEW {
         let left = Left { data: x, stride: k };
-        return gemm::product(Path::best(), left, k, &rows, n, out, threads, scratch);
+        return gemm::product(Path::best(), left, k, &rows, n, out, on.threads, on.scratch);
     }
-    few_products(x, &[rows], activations, &mut [out], threads, scratch)
+    few_products(x, &[rows], on, &mut [out])
 }
 
 /// Weights that need no memory of their own to be listed.
 pub(super) const USUAL_WEIGHTS: usize = 4;
 
 /// The products of at most [`FEW`] rows with each of the weights, whose rows are as long. Threads share out the rows of all weights.
-pub(super) fn few_products(
-    x: &[f32],
-    weights: &[Rows<'_>],
-    activations: Activations,
-    out: &mut [&mut [f32]],
-    threads: &Threads,
-    scratch: &Scratch,
-) -> GgmlResult<()> {
-    let few = Few::new(x, weights, activations, threads, scratch);
-    few.run(out, threads, 0, |room, weight, first, piece| {
+pub(super) fn few_products(x: &[f32], weights: &[Rows<'_>], on: On<'_>, out: &mut [&mut [f32]]) -> GgmlResult<()> {
+    let few = Few::new(x, weights, on);
+    few.run(out, 0, |room, weight, first, piece| {
         few.times(&weights[weight], first, room, piece)
     })
 }
@@ -153,23 +149,17 @@ pub(super) struct Few<'a> {
     k: usize,
     /// Rows.
     m: usize,
-    scratch: &'a Scratch,
+    on: On<'a>,
 }
 
 impl<'a> Few<'a> {
     /// Rows as long as those of the weights, of which there is at least one.
-    pub(super) fn new(
-        x: &'a [f32],
-        weights: &[Rows<'_>],
-        activations: Activations,
-        threads: &Threads,
-        scratch: &'a Scratch,
-    ) -> Self {
+    pub(super) fn new(x: &'a [f32], weights: &[Rows<'_>], on: On<'a>) -> Self {
         let k = weights[0].columns;
         let m = x.len() / k;
-        let wants_int8 = |rows: &Rows<'_>| activations == Activations::Int8 && blocks::has_int8_dots(rows.ty);
+        let wants_int8 = |rows: &Rows<'_>| on.activations == Activations::Int8 && blocks::has_int8_dots(rows.ty);
         let sums = if m == 1 && !weights.iter().all(wants_int8) {
-            let sums = scratch.take(k.div_ceil(blocks::SUMMED));
+            let sums = on.scratch.take(k.div_ceil(blocks::SUMMED));
             blocks::group_sums(x, sums);
             sums
         } else {
@@ -177,11 +167,14 @@ impl<'a> Few<'a> {
         };
         Self {
             x,
-            int8: weights.iter().any(wants_int8).then(|| round(x, k, threads, scratch)),
+            int8: weights
+                .iter()
+                .any(wants_int8)
+                .then(|| round(x, k, on.threads, on.scratch)),
             sums,
             k,
             m,
-            scratch,
+            on,
         }
     }
 
@@ -190,15 +183,12 @@ impl<'a> Few<'a> {
     pub(super) fn run(
         &self,
         out: &mut [&mut [f32]],
-        threads: &Threads,
         spare: usize,
         work: impl Fn(&mut [f32], usize, usize, &mut [f32]) -> GgmlResult<()> + Sync,
     ) -> GgmlResult<()> {
         // Threads share out the weights' rows, so each writes whole rows of the transposed results.
-        let m = self.m;
-        let transposed = out
-            .iter()
-            .map(|out| self.scratch.take(if m == 1 { 0 } else { out.len() }));
+        let (m, On { threads, scratch, .. }) = (self.m, self.on);
+        let transposed = out.iter().map(|out| scratch.take(if m == 1 { 0 } else { out.len() }));
         let mut transposed: SmallVec<[&mut [f32]; USUAL_WEIGHTS]> = transposed.collect();
         let rows: usize = out.iter().map(|out| out.len() / m).sum();
         let rows_each = threads.rows_each(rows, self.k.saturating_mul(FEW) / 4);
@@ -212,7 +202,7 @@ impl<'a> Few<'a> {
             pieces.map(move |(index, piece)| (weight, index * rows_each, piece))
         });
         let room = self.room() + spare * rows_each * m;
-        let rooms = self.scratch.take::<f32>(room * threads.count());
+        let rooms = scratch.take::<f32>(room * threads.count());
         // A room may be empty, and each thread needs one.
         let rooms = rooms
             .chunks_mut(room.max(1))

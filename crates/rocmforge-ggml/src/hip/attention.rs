@@ -206,10 +206,7 @@ impl HipGgmlBackend {
         let (k_cache, v_cache) = (self.bytes(inputs[1])?, self.bytes(inputs[2])?);
         let (block_table, seq_of) = (self.u32(op, inputs[3])?, self.u32(op, inputs[4])?);
         let positions = self.u32(op, inputs[5])?;
-        let sinks = match inputs.get(6) {
-            Some(&id) => Some(self.input(op, id, 1)?),
-            None => None,
-        };
+        let sinks = inputs.get(6).map(|&id| self.input(op, id, 1)).transpose()?;
         let site = self.fault_site(op, inputs)?;
         let operands = PagedOperands {
             q: &q,

@@ -122,12 +122,18 @@ fn merged(dims: Vec<Dim>) -> Vec<Dim> {
 }
 
 /// DUP, CONT, CPY, and names of other memory that have memory of their own.
-pub(super) fn moves(op: &Op, inputs: &[&TensorDesc], outputs: &[&TensorDesc]) -> Takes {
+pub(super) fn moves(inputs: &[&TensorDesc], outputs: &[&TensorDesc]) -> Takes {
     let (from, to) = (inputs[0], outputs[0]);
     rule(from.element_count() == to.element_count(), || {
         format!("{} of other elements than {}", to.summary(), from.summary())
     })?;
-    plan(&moved(op, from), to, false)?;
+    plan(from, to, false).map(drop)
+}
+
+/// PERMUTE and TRANSPOSE.
+pub(super) fn permuted(op: &Op, inputs: &[&TensorDesc], outputs: &[&TensorDesc]) -> Takes {
+    let (from, to) = (inputs[0], outputs[0]);
+    moves(&[&moved(op, from)], outputs)?;
     if !by_tiles(op, from, to) {
         return Ok(());
     }

@@ -63,8 +63,7 @@ impl HipGgmlBackend {
             Map::Unary(Unary::GeluErf) => self.kernels.gelu_erf(stream, &x, &y),
             _ => self.kernels.map(stream, f, &x, &y),
         };
-        self.done(op, launched)?;
-        self.store(op, output, &y)
+        self.stored(op, launched, output, &y)
     }
 
     /// ADD, SUB, MUL, DIV: `b` repeats over any dimension.
@@ -90,8 +89,7 @@ impl HipGgmlBackend {
             Binary::Mul if is_row => self.kernels.mul_row(stream, &a, &b, &y, rows, cols),
             _ => self.kernels.binary_repeat(stream, f, (&a, whole), (&b, part), &y),
         };
-        self.done(op, launched)?;
-        self.store(op, output, &y)
+        self.stored(op, launched, output, &y)
     }
 
     /// A gated linear unit of two tensors, or of both halves of one tensor's rows.
@@ -114,8 +112,7 @@ impl HipGgmlBackend {
         let (gate, up) = if swapped { (&second, &both) } else { (&both, &second) };
         let (gate, up) = ((gate, 2 * cols), (up, 2 * cols));
         let launched = self.kernels.glu(self.stream(), kind, gate, up, &y, [rows, cols]);
-        self.done(op, launched)?;
-        self.store(op, output, &y)
+        self.stored(op, launched, output, &y)
     }
 
     /// A gated linear unit of two tensors without gaps. `y` may be either.

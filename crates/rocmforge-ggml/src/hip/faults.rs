@@ -1,13 +1,13 @@
 //! Index faults: indices that a kernel found out of range, as errors of the graph.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use rocmforge_kernels::{Fault, Faults};
 use rocmforge_runtime::HipBuffer;
 
 use super::{HipGgmlBackend, failed};
-use crate::indices::{self, PagedIndices};
-use crate::{DType, GgmlError, GgmlResult, Op, TensorId};
+use crate::{DType, GgmlError, GgmlResult, Op, TensorId, indices};
 
 /// Launches that can be distinguished: tags have 12 bits.
 const MAX_SITES: usize = 4095;
@@ -91,7 +91,7 @@ impl HipGgmlBackend {
         let Some(site) = sites.get(fault.tag as usize) else {
             return Ok(());
         };
-        self.explain(site)?;
+        indices::check(&site.op, &OnDevice(self, site))?;
         // The indices are not what they were when the kernel read them: what the kernel saw is all there is.
         Err(GgmlError::IndexOutOfRange {
             op: site.op.name(),
@@ -100,46 +100,33 @@ impl HipGgmlBackend {
             limit: 0,
         })
     }
+}
 
-    /// Checks a launch's indices on the host.
-    fn explain(&self, site: &Site) -> GgmlResult<()> {
-        let (op, inputs) = (&site.op, &site.inputs);
-        let read = |input: usize| -> GgmlResult<Vec<u32>> {
-            let buffer = self.u32(op, inputs[input])?;
-            buffer.to_vec(self.stream()).map_err(failed(op.name()))
-        };
-        let rows = |input: usize| -> GgmlResult<usize> { Ok(self.slots.desc(inputs[input])?.shape[0]) };
-        // Rows of each matrix of a table.
-        let of_matrix = |input: usize| -> GgmlResult<usize> {
-            let shape = &self.slots.desc(inputs[input])?.shape;
-            Ok(shape.iter().rev().nth(1).copied().unwrap_or(0))
-        };
-        match *op {
-            Op::GetRows => indices::check(op, &read(1)?, of_matrix(0)?),
-            Op::SetRows if self.slots.desc(inputs[2])?.dtype == DType::I64 => {
-                let ids = self.bytes(inputs[2])?.cast::<i64>().map_err(failed(op.name()))?;
-                let ids = ids.to_vec(self.stream()).map_err(failed(op.name()))?;
-                indices::check_wide(op, &ids, of_matrix(1)?)
-            }
-            Op::SetRows => indices::check(op, &read(2)?, of_matrix(1)?),
-            Op::MulMatId | Op::AddId => indices::check(op, &read(2)?, rows(1)?),
-            Op::Rope(rope) => indices::check(op, &read(1)?, rope.max_position),
-            Op::PagedAttention(a) => {
-                let &[sequences, columns] = self.slots.desc(inputs[3])?.shape.as_slice() else {
-                    return Ok(());
-                };
-                let (table, sequence, positions) = (read(3)?, read(4)?, read(5)?);
-                let indices = PagedIndices {
-                    table: &table,
-                    shape: [sequences, columns],
-                    sequence: &sequence,
-                    positions: &positions,
-                    blocks: rows(1)? / a.block_size,
-                };
-                indices.check(a)
-            }
-            _ => Ok(()),
+/// A launch's operands, read back to the host.
+struct OnDevice<'a>(&'a HipGgmlBackend, &'a Site);
+
+impl indices::Operands for OnDevice<'_> {
+    fn shape(&self, operand: usize) -> GgmlResult<&[usize]> {
+        Ok(&self.0.slots.desc(self.1.inputs[operand])?.shape)
+    }
+
+    fn narrow(&self, operand: usize) -> GgmlResult<Cow<'_, [u32]>> {
+        let Self(backend, Site { op, inputs }) = self;
+        let words = backend.u32(op, inputs[operand])?.to_vec(backend.stream());
+        Ok(words.map_err(failed(op.name()))?.into())
+    }
+
+    fn wide(&self, operand: usize) -> GgmlResult<Option<Cow<'_, [i64]>>> {
+        let Self(backend, Site { op, inputs }) = self;
+        if backend.slots.desc(inputs[operand])?.dtype != DType::I64 {
+            return Ok(None);
         }
+        let ids = backend
+            .bytes(inputs[operand])?
+            .cast::<i64>()
+            .map_err(failed(op.name()))?;
+        let ids = ids.to_vec(backend.stream()).map_err(failed(op.name()))?;
+        Ok(Some(ids.into()))
     }
 }
 

@@ -90,8 +90,7 @@ impl HipGgmlBackend {
             let row = self.row(op, x, with.norm)?;
             let (kernels, stream) = (&self.kernels, self.stream());
             let launched = kernels.matvec_q8_gated(stream, row.input(), [&gate, &up], kind, &y);
-            self.done(op, launched)?;
-            return self.store(op, output, &y);
+            return self.stored(op, launched, output, &y);
         }
         let after = self.after(with, inputs[0], inputs[1])?;
         let up = self.scratch(BETWEEN, size_of::<f32>() * y.len())?;

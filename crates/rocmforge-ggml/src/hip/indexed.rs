@@ -65,8 +65,7 @@ impl HipGgmlBackend {
             let launched = self
                 .kernels
                 .get_rows_packed(self.stream(), &table, &ids, &y, faults(&site));
-            self.done(op, launched)?;
-            return self.store(op, output, &y);
+            return self.stored(op, launched, output, &y);
         }
         let desc = self.slots.desc(inputs[0])?.clone();
         let &[ref tables @ .., rows, cols] = desc.shape.as_slice() else {
@@ -150,8 +149,7 @@ impl HipGgmlBackend {
         let launched = self
             .kernels
             .add_id(self.stream(), &a, &b, &ids, &y, dims, faults(&site));
-        self.done(op, launched)?;
-        self.store(op, output, &y)
+        self.stored(op, launched, output, &y)
     }
 }
 

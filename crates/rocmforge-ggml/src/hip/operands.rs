@@ -95,6 +95,18 @@ impl HipGgmlBackend {
         Ok(())
     }
 
+    /// What is left of a launch: its error, or the result's way into the output.
+    pub(super) fn stored(
+        &mut self,
+        op: &Op,
+        launched: rocmforge_kernels::KernelResult<()>,
+        output: TensorId,
+        result: &HipBuffer<f32>,
+    ) -> GgmlResult<()> {
+        self.done(op, launched)?;
+        self.store(op, output, result)
+    }
+
     pub(super) fn done(&self, op: &Op, result: rocmforge_kernels::KernelResult<()>) -> GgmlResult<()> {
         result.map_err(failed(op.name()))
     }

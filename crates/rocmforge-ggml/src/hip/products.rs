@@ -140,6 +140,16 @@ pub(super) fn mul_mat_id(inputs: &[&TensorDesc], outputs: &[&TensorDesc]) -> Tak
     at_most("columns", k, MATRIX_COLS)
 }
 
+/// A product as f32 without gaps.
+#[derive(Clone, Copy)]
+pub(super) struct Product<'a> {
+    pub(super) op: &'a Op,
+    pub(super) inputs: &'a [TensorId],
+    pub(super) bias: Option<&'a HipBuffer<f32>>,
+    pub(super) y: &'a HipBuffer<f32>,
+    pub(super) with: Shared,
+}
+
 impl HipGgmlBackend {
     pub(super) fn matmul(&mut self, op: &Op, inputs: &[TensorId], output: TensorId, with: Shared) -> GgmlResult<()> {
         let y = self.result(op, output)?;
@@ -155,33 +165,35 @@ impl HipGgmlBackend {
         y: &HipBuffer<f32>,
         with: Shared,
     ) -> GgmlResult<()> {
-        let bias = match inputs.get(2) {
-            Some(&id) => Some(self.input(op, id, 2)?),
-            None => None,
+        let bias = inputs.get(2).map(|&id| self.input(op, id, 2)).transpose()?;
+        let product = Product {
+            op,
+            inputs,
+            bias: bias.as_ref(),
+            y,
+            with,
         };
+        let (left, right) = (self.slots.desc(inputs[0])?, self.slots.desc(inputs[1])?);
         if self.packed_matrix(inputs[1]).is_some() {
-            return self.packed_product(op, inputs, bias.as_ref(), y, with);
-        }
-        let (left, right) = (self.slots.desc(inputs[0])?.clone(), self.slots.desc(inputs[1])?.clone());
-        if is_one_matrix(&left, &right) {
-            return self.one_matrix(op, inputs, bias.as_ref(), y, with);
-        }
-        if right.dtype.is_quantized() {
-            self.many_weights(op, inputs, bias.as_ref(), y)
+            self.packed_product(product)
+        } else if is_one_matrix(left, right) {
+            self.one_matrix(product)
+        } else if right.dtype.is_quantized() {
+            self.many_weights(product)
         } else {
-            self.views(op, inputs, bias.as_ref(), y)
+            self.views(product)
         }
     }
 
     /// Rows of activations times one matrix.
-    fn one_matrix(
-        &mut self,
-        op: &Op,
-        inputs: &[TensorId],
-        bias: Option<&HipBuffer<f32>>,
-        y: &HipBuffer<f32>,
-        with: Shared,
-    ) -> GgmlResult<()> {
+    fn one_matrix(&mut self, product: Product<'_>) -> GgmlResult<()> {
+        let Product {
+            op,
+            inputs,
+            bias,
+            y,
+            with,
+        } = product;
         let a = self.input(op, inputs[0], 0)?;
         let weight = self.slots.desc(inputs[1])?;
         let b_transposed = matrix_order(weight) == Some(true);
@@ -208,13 +220,10 @@ impl HipGgmlBackend {
     }
 
     /// Matrices that are views of floats. What the kernel cannot read where it is, is packed before.
-    fn views(
-        &mut self,
-        op: &Op,
-        inputs: &[TensorId],
-        bias: Option<&HipBuffer<f32>>,
-        y: &HipBuffer<f32>,
-    ) -> GgmlResult<()> {
+    fn views(&mut self, product: Product<'_>) -> GgmlResult<()> {
+        let Product {
+            op, inputs, bias, y, ..
+        } = product;
         let (mut left, mut right) = (self.slots.desc(inputs[0])?.clone(), self.slots.desc(inputs[1])?.clone());
         let a = match by_rows(&left, false).filter(|_| left.dtype == DType::F32) {
             Some(strides) => (self.bytes(inputs[0])?.cast().map_err(failed(op.name()))?, strides),
@@ -251,13 +260,10 @@ impl HipGgmlBackend {
 
     /// Matrices of weights in blocks: a product for each of the left, or for those neighbours that share one of the
     /// right.
-    fn many_weights(
-        &mut self,
-        op: &Op,
-        inputs: &[TensorId],
-        bias: Option<&HipBuffer<f32>>,
-        y: &HipBuffer<f32>,
-    ) -> GgmlResult<()> {
+    fn many_weights(&mut self, product: Product<'_>) -> GgmlResult<()> {
+        let Product {
+            op, inputs, bias, y, ..
+        } = product;
         let a = self.input(op, inputs[0], 0)?;
         let [outer, heads, m, k] = four(&self.slots.desc(inputs[0])?.shape);
         let weight = self.slots.desc(inputs[1])?;
@@ -311,7 +317,6 @@ impl HipGgmlBackend {
         let launched = self
             .kernels
             .matmul_id(stream, ty, &w, &x, &ids, &y, dims, share, faults(&site));
-        self.done(op, launched)?;
-        self.store(op, output, &y)
+        self.stored(op, launched, output, &y)
     }
 }

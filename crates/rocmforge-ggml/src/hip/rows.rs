@@ -57,16 +57,21 @@ pub(super) fn soft_max(s: SoftMax, inputs: &[&TensorDesc], outputs: &[&TensorDes
     by_teams(inputs, outputs)
 }
 
-pub(super) fn columns(op: &Op, inputs: &[&TensorDesc], outputs: &[&TensorDesc]) -> Takes {
-    let [rows, cols] = rows_and_cols(&inputs[0].shape);
-    match *op {
-        Op::TopK { k } => at_most("columns", k, Kernels::MAX_TOP_K),
-        Op::Argsort { .. } => at_most("columns", cols, Kernels::MAX_ARGSORT),
-        _ => Ok(()),
-    }?;
+/// Columns of each row.
+pub(super) fn columns(inputs: &[&TensorDesc], outputs: &[&TensorDesc]) -> Takes {
     float(inputs[0])?;
     index(outputs[0])?;
-    at_most("rows", rows, BLOCKS)
+    at_most("rows", rows_and_cols(&inputs[0].shape)[0], BLOCKS)
+}
+
+pub(super) fn arg_sort(inputs: &[&TensorDesc], outputs: &[&TensorDesc]) -> Takes {
+    at_most("columns", rows_and_cols(&inputs[0].shape)[1], Kernels::MAX_ARGSORT)?;
+    columns(inputs, outputs)
+}
+
+pub(super) fn top_k(k: usize, inputs: &[&TensorDesc], outputs: &[&TensorDesc]) -> Takes {
+    at_most("columns", k, Kernels::MAX_TOP_K)?;
+    columns(inputs, outputs)
 }
 
 pub(super) fn route(how: Route, inputs: &[&TensorDesc], outputs: &[&TensorDesc]) -> Takes {
@@ -96,8 +101,25 @@ impl HipGgmlBackend {
     ) -> GgmlResult<()> {
         let dims = rows_and_cols(&self.slots.desc(inputs[0])?.shape);
         let (x, y) = (self.input(op, inputs[0], 0)?, self.result(op, output)?);
-        self.done(op, launch(self, &x, &y, dims))?;
-        self.store(op, output, &y)
+        self.stored(op, launch(self, &x, &y, dims), output, &y)
+    }
+
+    pub(super) fn l2_norm(&mut self, op: &Op, eps: f32, inputs: &[TensorId], output: TensorId) -> GgmlResult<()> {
+        self.by_rows(op, inputs, output, |b, x, y, [rows, cols]| {
+            b.kernels.l2_normalize(b.stream(), x, y, rows, cols, eps)
+        })
+    }
+
+    pub(super) fn cumsum(&mut self, op: &Op, inputs: &[TensorId], output: TensorId) -> GgmlResult<()> {
+        self.by_rows(op, inputs, output, |b, x, y, [rows, cols]| {
+            b.kernels.cumsum(b.stream(), x, y, rows, cols)
+        })
+    }
+
+    pub(super) fn softcap(&mut self, op: &Op, cap: f32, inputs: &[TensorId], output: TensorId) -> GgmlResult<()> {
+        self.by_rows(op, inputs, output, |b, x, y, _| {
+            b.kernels.softcap(b.stream(), x, y, cap)
+        })
     }
 
     /// A mask without gaps, where it is; of another type or order, as f32.
@@ -134,8 +156,12 @@ impl HipGgmlBackend {
             max_bias: s.max_bias,
             sinks: sinks.as_ref(),
         };
-        self.done(op, self.kernels.softmax_biased(self.stream(), &x, bias, &y, shape))?;
-        self.store(op, output, &y)
+        self.stored(
+            op,
+            self.kernels.softmax_biased(self.stream(), &x, bias, &y, shape),
+            output,
+            &y,
+        )
     }
 
     pub(super) fn diag_mask(
@@ -180,42 +206,47 @@ impl HipGgmlBackend {
             (x, place) = (sums, place + 1);
         }
         let y = self.result(op, output)?;
-        self.done(op, self.kernels.sum_rows(self.stream(), &x, &y, x.len(), 1.0))?;
-        self.store(op, output, &y)
+        self.stored(
+            op,
+            self.kernels.sum_rows(self.stream(), &x, &y, x.len(), 1.0),
+            output,
+            &y,
+        )
     }
 
-    /// Columns of each row: of the largest value, of the `k` largest, or of all in order.
-    pub(super) fn columns(&mut self, op: &Op, input: TensorId, output: TensorId) -> GgmlResult<()> {
+    /// The column of each row's largest value.
+    pub(super) fn arg_max(&mut self, op: &Op, input: TensorId, output: TensorId) -> GgmlResult<()> {
         let [rows, cols] = rows_and_cols(&self.slots.desc(input)?.shape);
         let (x, y) = (self.input(op, input, 0)?, self.u32(op, output)?);
-        let scratch = match *op {
-            Op::TopK { k } => Kernels::top_k_scratch_of([rows, cols], k),
-            _ => 0,
-        };
-        let scratch = match scratch {
+        self.done(op, self.kernels.argmax(self.stream(), &x, &y, rows, cols))
+    }
+
+    /// The columns of each row in order.
+    pub(super) fn arg_sort(&mut self, op: &Op, order: SortOrder, input: TensorId, output: TensorId) -> GgmlResult<()> {
+        let [rows, cols] = rows_and_cols(&self.slots.desc(input)?.shape);
+        let (x, y) = (self.input(op, input, 0)?, self.u32(op, output)?);
+        let descending = order == SortOrder::Descending;
+        let launched = self.kernels.argsort(self.stream(), &x, &y, rows, cols, descending);
+        self.done(op, launched)
+    }
+
+    /// The columns of each row's `k` largest values.
+    pub(super) fn top_k(&mut self, op: &Op, k: usize, input: TensorId, output: TensorId) -> GgmlResult<()> {
+        let [rows, cols] = rows_and_cols(&self.slots.desc(input)?.shape);
+        let (x, y) = (self.input(op, input, 0)?, self.u32(op, output)?);
+        let scratch = match Kernels::top_k_scratch_of([rows, cols], k) {
             0 => None,
             bytes => Some(self.scratch(BETWEEN, bytes)?.cast().map_err(failed(op.name()))?),
         };
-        let stream = self.stream();
-        let launched = match *op {
-            Op::TopK { k } => (self.kernels).top_k(stream, &x, None, &y, rows, cols, k, scratch.as_ref()),
-            Op::Argsort { order } => {
-                let descending = order == SortOrder::Descending;
-                self.kernels.argsort(stream, &x, &y, rows, cols, descending)
-            }
-            _ => self.kernels.argmax(stream, &x, &y, rows, cols),
-        };
-        self.done(op, launched)
+        let (kernels, stream) = (&self.kernels, self.stream());
+        self.done(op, kernels.top_k(stream, &x, None, &y, rows, cols, k, scratch.as_ref()))
     }
 
     /// Chosen experts and their factors.
     pub(super) fn route(&mut self, op: &Op, how: Route, inputs: &[TensorId], outputs: &[TensorId]) -> GgmlResult<()> {
         let dims = rows_and_cols(&self.slots.desc(inputs[0])?.shape);
         let scores = self.input(op, inputs[0], 0)?;
-        let bias = match inputs.get(1) {
-            Some(&id) => Some(self.input(op, id, 1)?),
-            None => None,
-        };
+        let bias = inputs.get(1).map(|&id| self.input(op, id, 1)).transpose()?;
         let (ids, factors) = (self.u32(op, outputs[0])?, self.result(op, outputs[1])?);
         let (kernels, stream) = (&self.kernels, self.stream());
         self.done(
@@ -285,7 +316,6 @@ impl HipGgmlBackend {
         let result = self
             .kernels
             .mean_pool(self.stream(), &x, &weight, &y, [batch, seq, cols]);
-        self.done(op, result)?;
-        self.store(op, output, &y)
+        self.stored(op, result, output, &y)
     }
 }

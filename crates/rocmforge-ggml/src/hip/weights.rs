@@ -9,8 +9,8 @@ use std::sync::Arc;
 use rocmforge_kernels::{JointProduct, Kernels, PackedWeights, Q8Activations, WeightMatrix, WeightPacking, WeightType};
 use rocmforge_runtime::{Elems, HipBuffer, HipStream};
 
-use super::lower::{Norm, Shared};
-use super::products::is_one_matrix;
+use super::lower::Norm;
+use super::products::{Product, is_one_matrix};
 use super::types::weight_type;
 use super::{HipGgmlBackend, NAME, failed, matrix_order};
 use crate::{
@@ -264,14 +264,14 @@ impl HipGgmlBackend {
     }
 
     /// Rows of activations times a packed matrix.
-    pub(super) fn packed_product(
-        &mut self,
-        op: &Op,
-        inputs: &[TensorId],
-        bias: Option<&HipBuffer<f32>>,
-        y: &HipBuffer<f32>,
-        with: Shared,
-    ) -> GgmlResult<()> {
+    pub(super) fn packed_product(&mut self, product: Product<'_>) -> GgmlResult<()> {
+        let Product {
+            op,
+            inputs,
+            bias,
+            y,
+            with,
+        } = product;
         let matrix = self.packed_matrix(inputs[1]).cloned();
         let matrix = &matrix.ok_or_else(|| self.cannot(op, inputs[1]))?;
         let a = self.input(op, inputs[0], 0)?;

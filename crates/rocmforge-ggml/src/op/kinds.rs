@@ -9,6 +9,18 @@ pub enum DiagFill {
     Zero,
 }
 
+impl DiagFill {
+    pub(crate) const ALL: [Self; 2] = [Self::Inf, Self::Zero];
+
+    /// The name of the op that fills so.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Inf => "DIAG_MASK_INF",
+            Self::Zero => "DIAG_MASK_ZERO",
+        }
+    }
+}
+
 /// Which value comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SortOrder {

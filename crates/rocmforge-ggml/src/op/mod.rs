@@ -19,12 +19,16 @@
 //! | PERMUTE | output dimension `i` is input dimension `axes[i]` | input dimension `i` becomes output dimension `axis_i` |
 //! | indices | U32 or I32, for SET_ROWS also I64 | I32, for SET_ROWS I64 |
 
+mod facts;
 mod kinds;
+mod parameters;
 mod table;
 
+pub(crate) use facts::{Below, Indices, Output, Rows};
 pub use kinds::{DiagFill, PoolKind, SortOrder, TriKind, UpscaleMode};
+pub(crate) use parameters::Fault;
 pub use rocmforge_kernels::{GluKind, Route, RouteGate, Unary};
-pub(crate) use table::Fault;
+pub(crate) use table::ops;
 
 use crate::DType;
 use crate::params::{Attention, FlashAttnExt, PagedAttention, SoftMax};
@@ -317,21 +321,18 @@ impl Op {
     /// by its output, which is a view ([`crate::Graph::has_effect`]).
     #[must_use]
     pub const fn has_effect(&self) -> bool {
-        matches!(self, Self::Accumulate { .. } | Self::SetRows)
+        matches!(self.facts().output, Output::Second | Output::SecondRead)
     }
 
     /// Whether a node of the op with so many inputs writes into its second input's memory, which its output is a view of.
     #[must_use]
     pub const fn writes_second_input(&self, inputs: usize) -> bool {
-        self.has_effect() || (matches!(self, Self::Cpy { .. }) && inputs == 2)
+        self.has_effect() || (matches!(self.facts().output, Output::SecondIfAny) && inputs == 2)
     }
 
     /// Whether the op may produce its output by naming other memory, without computing anything.
     #[must_use]
     pub const fn may_alias(&self) -> bool {
-        matches!(
-            self,
-            Self::View | Self::Reshape | Self::Transpose | Self::Permute { .. }
-        )
+        matches!(self.facts().output, Output::Alias)
     }
 }

@@ -1,6 +1,7 @@
 //! Choices of rows (GET_ROWS, VIEW of rows) before the ops that work row by row, so that the other rows are not computed.
 
 use super::rewrite::{Rewriter, f32, node, replace_uses};
+use crate::op::Rows;
 use crate::{Graph, Layout, Node, Op, TensorDesc, TensorId};
 
 /// Rows that are read of a result.
@@ -171,39 +172,14 @@ fn find(graph: &Graph, rewriter: &Rewriter, chooser: usize) -> Option<Found> {
 
 /// Which operands of a node have `count` rows that the same rows of its result depend on, and on no others; `None` if the op mixes rows.
 fn by_row(graph: &Graph, node: &Node, count: usize) -> Option<Vec<bool>> {
-    let shape = |operand: usize| Some(graph.tensor(*node.inputs.get(operand)?)?.shape.as_slice());
-    let first_only = || {
-        let mut flags = vec![false; node.inputs.len()];
-        *flags.first_mut()? = true;
-        Some(flags)
-    };
-    let flags = match node.op {
-        Op::Scale { .. }
-        | Op::ScaleBias { .. }
-        | Op::Clamp { .. }
-        | Op::Sqr
-        | Op::Sqrt
-        | Op::Log
-        | Op::Sin
-        | Op::Cos
-        | Op::Softcap { .. }
-        | Op::Unary(_)
-        | Op::LayerNorm { .. }
-        | Op::RmsNorm { .. }
-        | Op::L2Norm { .. } => first_only(),
-        Op::SoftMax(s) if !s.mask && !s.sinks => first_only(),
-        Op::MulMat if shape(1)?.len() == 2 => first_only(),
-        Op::Glu { .. } => Some(vec![true; node.inputs.len()]),
-        Op::Add | Op::Sub | Op::Mul | Op::Div => {
-            let (a, b) = (shape(0)?, shape(1)?);
-            match b {
-                _ if a == b => Some(vec![true, true]),
-                [] | [_] | [1, _] => Some(vec![true, false]),
-                _ => None,
-            }
-        }
+    let first = graph.tensor(*node.inputs.first()?)?.shape.as_slice();
+    let by_row = |(operand, &id): (usize, &TensorId)| match (node.op.facts().rows, graph.tensor(id)?.shape.as_slice()) {
+        (Rows::First | Rows::Each, _) if operand == 0 => Some(true),
+        (Rows::Each, shape) if shape == first => Some(true),
+        (Rows::First, [] | [_] | [_, _]) | (Rows::Each, [] | [_] | [1, _]) => Some(false),
         _ => None,
-    }?;
+    };
+    let flags = node.inputs.iter().enumerate().map(by_row).collect::<Option<Vec<_>>>()?;
     let rows = |(&id, &by_row): (&TensorId, &bool)| {
         !by_row || matches!(f32(graph, id).map(|desc| desc.shape.as_slice()), Some(&[rows, _]) if rows == count)
     };

@@ -23,27 +23,20 @@ impl Overwrites {
         }
     }
 
-    /// The row of an op, by the name that graph files give it and [`crate::Op::name`] too: ggml's name of the op (of a unary op or gated
-    /// unit: of the function). An op that is not in the table overwrites nothing.
+    /// What the result of an op may overwrite, by the name that graph files give it and [`crate::Op::name`] too: ggml's name of the op (of a
+    /// unary op or gated unit: of the function). An op that neither the table of ops nor the list here has overwrites nothing.
     ///
     /// ggml has one permission per op; this has one per operand: the result of ADD_ID overwrites what is added to, never the table that
     /// it gathers rows from. A gated unit overwrites either half if both are operands; with one operand of twice the size the layouts
     /// differ.
     #[must_use]
     pub fn of(op: &str) -> Self {
-        match op {
-            "ADD" | "SUB" | "MUL" | "DIV" | "SILU_BACK" | "REGLU" | "GEGLU" | "SWIGLU" | "SWIGLU_OAI" | "GEGLU_ERF"
-            | "GEGLU_QUICK" | "SWIGLU_CLAMP" => Self::Both,
-            "ADD_ID" | "ADD1" | "SCALE" | "SCALE_BIAS" | "FILL" | "SQR" | "SQRT" | "LOG" | "SIN" | "COS" | "CLAMP"
-            | "LEAKY_RELU" | "DIAG_MASK_INF" | "DIAG_MASK_ZERO" | "SOFT_MAX" | "SOFT_MAX_BACK" | "NORM"
-            | "RMS_NORM" | "L2_NORM" | "ROPE" | "ROPE_BACK" => Self::First,
-            "ABS" | "SGN" | "NEG" | "STEP" | "TANH" | "ELU" | "RELU" | "SIGMOID" | "GELU" | "GELU_QUICK" | "SILU"
-            | "HARDSWISH" | "HARDSIGMOID" | "EXP" | "EXPM1" | "SOFTPLUS" | "GELU_ERF" | "XIELU" | "FLOOR" | "CEIL"
-            | "ROUND" | "TRUNC" => Self::First,
-            // Ours alone.
-            "SOFTCAP" => Self::First,
+        crate::Op::overwrites_of(op).unwrap_or(match op {
+            // Ops that graphs of ggml have and ours do not.
+            "SILU_BACK" | "SWIGLU_OAI" | "SWIGLU_CLAMP" => Self::Both,
+            "ADD1" | "LEAKY_RELU" | "SOFT_MAX_BACK" | "ROPE_BACK" | "XIELU" => Self::First,
             _ => Self::Nothing,
-        }
+        })
     }
 }
 

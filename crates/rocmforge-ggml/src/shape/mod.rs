@@ -31,6 +31,12 @@ pub enum Inferred {
 /// What is known of a node's outputs, in their order.
 pub type Outputs = SmallVec<[Inferred; 1]>;
 
+impl From<Inferred> for Outputs {
+    fn from(one: Inferred) -> Self {
+        smallvec![one]
+    }
+}
+
 impl Inferred {
     /// The descriptor of a new output tensor with its own memory.
     ///
@@ -59,6 +65,16 @@ struct At<'a> {
 }
 
 impl<'a> At<'a> {
+    fn new(node: usize, op: &Op, inputs: &'a [&'a TensorDesc]) -> Self {
+        let op = op.name();
+        Self { node, op, inputs }
+    }
+
+    /// The outputs that a rule gives, one or several.
+    fn outputs<R: Into<Outputs>>(&self, rule: impl FnOnce(&Self) -> GgmlResult<R>) -> GgmlResult<Outputs> {
+        rule(self).map(Into::into)
+    }
+
     fn arity(&self, range: std::ops::RangeInclusive<usize>, expected: &'static str) -> GgmlResult<()> {
         if range.contains(&self.inputs.len()) {
             return Ok(());
@@ -188,22 +204,6 @@ impl<'a> At<'a> {
         Ok(Inferred::Exact(a.clone(), dtype))
     }
 
-    /// `x [.., d]` and per-column vectors `[d]`.
-    fn rows_with_vectors(&self, vectors: usize, expected: &'static str) -> GgmlResult<Inferred> {
-        self.arity(1..=1 + vectors, expected)?;
-        let dtype = self.same_float(1 + vectors)?;
-        let x = self.rows(0)?;
-        for vector in &self.inputs[1..] {
-            self.rule(
-                vector.shape == x[x.len() - 1..],
-                "the vector must be as long as a row",
-                x,
-                &vector.shape,
-            )?;
-        }
-        Ok(Inferred::Exact(x.to_vec(), dtype))
-    }
-
     /// A shape of at least one dimension.
     fn rows(&self, input: usize) -> GgmlResult<&'a [usize]> {
         self.rank(input, 1..=usize::MAX, "the input must have rows")
@@ -242,19 +242,6 @@ fn divides(part: usize, whole: usize) -> bool {
     part == whole || (part != 0 && whole.is_multiple_of(part))
 }
 
-/// What the inputs of `op` determine of each of its outputs, which are one, except of the recurrent ops and ROUTE.
-///
-/// # Errors
-/// As [`infer`].
-pub fn infer_all(node: usize, op: &Op, inputs: &[&TensorDesc]) -> GgmlResult<Outputs> {
-    let first = infer(node, op, inputs)?;
-    match *op {
-        Op::SsmConv | Op::SsmScan | Op::GatedDeltaNet => Ok(smallvec![first, recurrent::states(inputs)]),
-        Op::Route(how) => Ok(smallvec![first, rows::factors(inputs, how)]),
-        _ => Ok(smallvec![first]),
-    }
-}
-
 /// Checks a node's outputs: as many as the op has, of the shapes and types that its inputs determine.
 ///
 /// # Errors
@@ -284,178 +271,31 @@ pub(crate) fn check_outputs(
     pairs.try_for_each(|(inferred, output)| inferred.check_output(node, op, inputs, output, alias))
 }
 
-/// What the inputs of `op` determine of its output, the first one if it has several ([`infer_all`]).
+/// What the inputs of `op` determine of its output, the first one if it has several.
 ///
 /// # Errors
-/// The inputs do not fit the op; the error has `node`, the op, and both shapes.
+/// As [`infer_all`].
 pub fn infer(node: usize, op: &Op, inputs: &[&TensorDesc]) -> GgmlResult<Inferred> {
-    let at = At {
-        node,
-        op: op.name(),
-        inputs,
-    };
-    match *op {
-        Op::GetRows => rows::get(&at),
-        Op::SetRows => rows::set(&at),
-        Op::MulMat => products::mul_mat(&at),
-        Op::MulMatId => products::mul_mat_id(&at),
-        Op::AddId => products::add_id(&at),
-        Op::Arange { start, stop, step } => rows::arange(&at, [start, stop, step]),
-        Op::Fill { value } => {
-            at.number("value", value)?;
-            at.unary()
-        }
-        Op::Add | Op::Sub | Op::Mul | Op::Div => at.broadcast(),
-        Op::Scale { factor } => {
-            at.number("factor", factor)?;
-            at.unary()
-        }
-        Op::ScaleBias { factor, bias } => {
-            at.number("factor", factor)?;
-            at.number("bias", bias)?;
-            at.unary()
-        }
-        Op::Clamp { min, max } => {
-            at.number("min", min)?;
-            at.parameter(max >= min, "max", f64::from(max), "it must not be below min")?;
-            at.unary()
-        }
-        Op::Sqr | Op::Sqrt | Op::Log | Op::Sin | Op::Cos | Op::Unary(_) => at.unary(),
-        Op::Softcap { cap } => {
-            at.positive("cap", cap)?;
-            at.unary()
-        }
-        Op::Glu { swapped, .. } => rows::glu(&at, swapped),
-        Op::LayerNorm { eps } => {
-            at.not_negative("eps", eps)?;
-            at.rows_with_vectors(2, "x, optional weight and bias, and 1 output")
-        }
-        Op::RmsNorm { eps } => {
-            at.not_negative("eps", eps)?;
-            at.rows_with_vectors(1, "x, optional weight, and 1 output")
-        }
-        Op::L2Norm { eps } => {
-            at.not_negative("eps", eps)?;
-            at.unary()
-        }
-        Op::SoftMax(s) => attention::soft_max(&at, &s),
-        Op::DiagMask { .. } => {
-            at.arity(1..=1, "1 input and 1 output")?;
-            let x = at.rank(0, 2..=usize::MAX, "the input must have at least 2 dimensions")?;
-            Ok(Inferred::Exact(x.to_vec(), at.float(0)?))
-        }
-        Op::Rope(rope) => {
-            at.arity(2..=3, "x, positions, optional factors and 1 output")?;
-            rope::rope(&at, rope, 1)
-        }
-        Op::FlashAttnExt(a) => attention::ext(&at, &a),
-        Op::Attention(a) => attention::whole(&at, &a),
-        Op::PagedAttention(a) => attention::paged(&at, &a),
-        Op::SsmConv => recurrent::conv(&at),
-        Op::SsmScan => recurrent::scan(&at),
-        Op::GatedDeltaNet => recurrent::delta_net(&at),
-        Op::GroupNorm { n_groups, eps } => planes::group_norm(&at, n_groups, eps),
-        Op::Tri { .. } => planes::tri(&at),
-        Op::SolveTri => planes::solve_tri(&at),
-        Op::Im2col {
-            stride,
-            padding,
-            dilation,
-        } => planes::im2col(&at, [stride, padding, dilation]),
-        Op::Conv2d {
-            stride,
-            padding,
-            dilation,
-        } => planes::conv(&at, [stride, padding, dilation]),
-        Op::Pool1d {
-            kernel,
-            stride,
-            padding,
-            ..
-        } => planes::pool(&at, [&[kernel], &[stride], &[padding]]),
-        Op::Pool2d {
-            kernel,
-            stride,
-            padding,
-            ..
-        } => planes::pool(&at, [&kernel, &stride, &padding]),
-        Op::Upscale { height, width, .. } => planes::upscale(&at, [height, width]),
-        Op::Dup | Op::Cont => moves::dup(&at),
-        Op::Cpy { to } => moves::cpy(&at, to),
-        Op::Concat { axis } => moves::concat(&at, axis),
-        Op::Repeat => moves::repeat(&at),
-        Op::Pad { left, right } => moves::pad(&at, left, right),
-        Op::Reshape => {
-            at.arity(1..=1, "1 input and 1 output")?;
-            Ok(Inferred::Elements(inputs[0].element_count(), inputs[0].dtype))
-        }
-        Op::View => {
-            at.arity(1..=1, "1 input and 1 output")?;
-            Ok(Inferred::Part)
-        }
-        Op::Permute { axes } => moves::permute(&at, axes),
-        Op::Transpose => moves::transpose(&at),
-        Op::Argmax => {
-            at.arity(1..=1, "1 input and 1 output")?;
-            at.float(0)?;
-            let x = at.rows(0)?;
-            at.rule(x[x.len() - 1] > 0, "a row must have elements", x, &[])?;
-            rows::countable(&at, x)?;
-            Ok(Inferred::Exact(x[..x.len() - 1].to_vec(), DType::U32))
-        }
-        Op::Argsort { .. } => {
-            at.arity(1..=1, "1 input and 1 output")?;
-            at.float(0)?;
-            let x = at.rows(0)?;
-            rows::countable(&at, x)?;
-            Ok(Inferred::Exact(x.to_vec(), DType::U32))
-        }
-        Op::TopK { k } => {
-            at.arity(1..=1, "1 input and 1 output")?;
-            let x = at.rows(0)?;
-            rows::countable(&at, x)?;
-            at.parameter(
-                k > 0 && k <= x[x.len() - 1],
-                "k",
-                k as f64,
-                "it must be 1 to the length of a row",
-            )?;
-            at.row_to(k, Some(DType::U32))
-        }
-        Op::Route(how) => rows::route(&at, how),
-        Op::Sum => {
-            at.arity(1..=1, "1 input and 1 output")?;
-            Ok(Inferred::Exact(vec![1], at.float(0)?))
-        }
-        Op::SumRows => at.row_to(1, None),
-        Op::Mean => {
-            let sums = at.row_to(1, None)?;
-            let x = &inputs[0].shape;
-            at.rule(x.last() != Some(&0), "a row must have elements", x, &[])?;
-            Ok(sums)
-        }
-        Op::Cumsum => {
-            at.unary()?;
-            at.rows(0)?;
-            at.unary()
-        }
-        Op::Accumulate { offset } => {
-            at.arity(2..=2, "src, dst, and dst as output")?;
-            let dtype = at.same_float(2)?;
-            let (src, dst) = (inputs[0], inputs[1]);
-            let fits = offset
-                .checked_add(src.element_count())
-                .is_some_and(|end| end <= dst.element_count());
-            at.rule(fits, "src must fit into dst from the offset on", &src.shape, &dst.shape)?;
-            Ok(Inferred::Exact(dst.shape.clone(), dtype))
-        }
-        Op::MeanPool => {
-            at.arity(2..=2, "x, weight and 1 output")?;
-            let dtype = at.same_float(2)?;
-            let x = at.rank(0, 3..=3, "x must be [batch, seq, dim]")?;
-            let weight = &inputs[1].shape;
-            at.rule(*weight == x[..2], "the weight must be [batch, seq]", x, weight)?;
-            Ok(Inferred::Exact(vec![x[0], x[2]], dtype))
-        }
-    }
+    Ok(infer_all(node, op, inputs)?.swap_remove(0))
 }
+
+macro_rules! rules {
+    ($(
+        $name:tt $variant:ident $(($member:tt: $kind:ident of $family:ident))? $({ $($field:tt: $parameter:ident),* })?
+            [$($fact:tt)*] shape $rule:expr, cpu $cpu:expr, hip ($($hip:tt)*)
+    )*) => {
+        /// What the inputs of `op` determine of each of its outputs.
+        ///
+        /// # Errors
+        /// The inputs do not fit the op; the error has `node`, the op, and both shapes.
+        #[allow(unused_variables)]
+        pub fn infer_all(node: usize, op: &Op, inputs: &[&TensorDesc]) -> GgmlResult<Outputs> {
+            let at = At::new(node, op, inputs);
+            match *op {
+                $(Op::$variant { $($member: $kind,)? $($($field: $parameter),*)? } => at.outputs($rule),)*
+            }
+        }
+    };
+}
+
+crate::op::ops!(rules);

@@ -130,3 +130,13 @@ pub(super) fn transpose(at: &At<'_>) -> GgmlResult<Inferred> {
     shape.swap(rank - 1, rank - 2);
     Ok(Inferred::Exact(shape, at.inputs[0].dtype))
 }
+
+pub(super) fn reshape(at: &At<'_>) -> GgmlResult<Inferred> {
+    at.arity(1..=1, "1 input and 1 output")?;
+    Ok(Inferred::Elements(at.inputs[0].element_count(), at.inputs[0].dtype))
+}
+
+pub(super) fn view(at: &At<'_>) -> GgmlResult<Inferred> {
+    at.arity(1..=1, "1 input and 1 output")?;
+    Ok(Inferred::Part)
+}

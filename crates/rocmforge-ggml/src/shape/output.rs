@@ -1,6 +1,6 @@
 //! Checks of an output's descriptor against what the inputs determine.
 
-use super::{Inferred, divides};
+use super::{At, Inferred, divides};
 use crate::tensor::{contiguous_strides, same_addresses};
 use crate::{GgmlError, GgmlResult, Layout, Op, TensorDesc, UsedBy};
 
@@ -18,57 +18,34 @@ impl Inferred {
         output: &TensorDesc,
         alias: bool,
     ) -> GgmlResult<()> {
-        let shape_error = |left: &[usize], rule| {
-            Err(GgmlError::InvalidShape {
-                node,
-                op: op.name(),
-                left: left.to_vec(),
-                right: output.shape.clone(),
-                rule,
-            })
-        };
-        let mut dtype = output.dtype;
-        match self {
-            Self::Exact(shape, exact) => {
-                if output.shape != *shape {
-                    return shape_error(shape, "the output must have the shape that the inputs determine");
-                }
-                dtype = *exact;
+        let at = At::new(node, op, inputs);
+        let input = inputs.first().copied().unwrap_or(output);
+        let dtype = match self {
+            Self::Exact(shape, dtype) => {
+                let rule = "the output must have the shape that the inputs determine";
+                at.rule(output.shape == *shape, rule, shape, &output.shape)?;
+                *dtype
             }
-            Self::Elements(_, exact) => {
-                if let Some(input) = inputs.first() {
-                    check_reshape(node, input, output)?;
-                }
-                dtype = *exact;
+            Self::Elements(_, dtype) => {
+                check_reshape(node, input, output)?;
+                *dtype
             }
-            Self::Multiple(shape, exact) => {
-                let fits = output.shape.len() == shape.len();
-                if !fits || !shape.iter().zip(&output.shape).all(|(&part, &n)| divides(part, n)) {
-                    return shape_error(shape, "each dimension of the output must be a multiple of the input's");
-                }
-                dtype = *exact;
+            Self::Multiple(shape, dtype) => {
+                let fits = output.shape.len() == shape.len()
+                    && shape.iter().zip(&output.shape).all(|(&part, &n)| divides(part, n));
+                let rule = "each dimension of the output must be a multiple of the input's";
+                at.rule(fits, rule, shape, &output.shape)?;
+                *dtype
             }
             Self::Part => {
-                if let Some(input) = inputs.first() {
-                    if !alias && output.element_count() != input.element_count() {
-                        return shape_error(
-                            &input.shape,
-                            "an output that does not share the input's memory must be as large",
-                        );
-                    }
-                    dtype = input.dtype;
-                }
+                let fits = alias || output.element_count() == input.element_count();
+                let rule = "an output that does not share the input's memory must be as large";
+                at.rule(fits, rule, &input.shape, &output.shape)?;
+                input.dtype
             }
-        }
+        };
         if output.dtype != dtype {
-            return Err(GgmlError::InvalidDType {
-                node,
-                op: op.name(),
-                operand: inputs.len(),
-                expected: "of the type that the inputs determine",
-                found: output.dtype,
-                operands: inputs.iter().copied().collect(),
-            });
+            return Err(at.dtype(inputs.len(), "of the type that the inputs determine", output.dtype));
         }
         match inputs.first() {
             Some(input) if alias => check_alias(node, op, input, output),
@@ -114,33 +91,18 @@ fn check_alias(node: usize, op: &Op, input: &TensorDesc, output: &TensorDesc) ->
     };
     let same =
         expected.byte_offset == output.byte_offset && same_addresses(&output.shape, &output.strides, &expected.strides);
-    if same {
-        return Ok(());
-    }
-    Err(GgmlError::InvalidShape {
-        node,
-        op: op.name(),
-        left: expected.strides,
-        right: output.strides.clone(),
-        rule: "a view of the input must begin where it begins and have the strides that the op gives",
-    })
+    let rule = "a view of the input must begin where it begins and have the strides that the op gives";
+    At::new(node, op, &[input]).rule(same, rule, &expected.strides, &output.strides)
 }
 
 /// Checks that `output` is `input` under another shape.
 pub(crate) fn check_reshape(node: usize, input: &TensorDesc, output: &TensorDesc) -> GgmlResult<()> {
-    let op = Op::Reshape.name();
-    if input.element_count() != output.element_count() {
-        return Err(GgmlError::InvalidShape {
-            node,
-            op,
-            left: input.shape.clone(),
-            right: output.shape.clone(),
-            rule: "both must have the same number of elements",
-        });
-    }
+    let same = input.element_count() == output.element_count();
+    let rule = "both must have the same number of elements";
+    At::new(node, &Op::Reshape, &[input]).rule(same, rule, &input.shape, &output.shape)?;
     if output.is_view() && !(input.is_contiguous() && output.is_contiguous()) {
         return Err(GgmlError::InvalidLayout {
-            used_by: UsedBy(Some((node, op))),
+            used_by: UsedBy(Some((node, Op::Reshape.name()))),
             tensor: input.id,
             shape: input.shape.clone(),
             strides: input.strides.clone(),

@@ -1,7 +1,7 @@
 //! Shapes of recurrent ops: a state for each sequence, tokens of several sequences.
 
-use super::{At, Inferred};
-use crate::{DType, GgmlResult, TensorDesc};
+use super::{At, Inferred, Outputs};
+use crate::{DType, GgmlResult};
 
 /// The dimensions of an f32 operand.
 fn dims<const N: usize>(at: &At<'_>, input: usize, rule: &'static str) -> GgmlResult<[usize; N]> {
@@ -17,9 +17,9 @@ fn exactly(at: &At<'_>, input: usize, shape: &[usize], rule: &'static str) -> Gg
     at.rule(found == shape, rule, found, shape)
 }
 
-/// The first output, of `shape`, whose first dimension is tokens. The last two operands are the sequence of each token and the slot of
-/// each sequence.
-fn of_tokens(at: &At<'_>, shape: &[usize]) -> GgmlResult<Inferred> {
+/// The outputs: one of `shape`, whose first dimension is tokens, and a state for each sequence. The last two operands are the sequence of each
+/// token and the slot of each sequence.
+fn of_tokens(at: &At<'_>, shape: &[usize]) -> GgmlResult<Outputs> {
     let (sequence, ids) = (at.inputs.len() - 2, at.inputs.len() - 1);
     at.index(sequence)?;
     let found = &at.inputs[sequence].shape;
@@ -33,18 +33,13 @@ fn of_tokens(at: &At<'_>, shape: &[usize]) -> GgmlResult<Inferred> {
     at.rank(ids, 1..=1, "ids must be [sequences]")?;
     let state = &at.inputs[0].shape;
     at.rule(!state[1..].contains(&0), "a state must have elements", state, &[])?;
-    Ok(Inferred::Exact(shape.to_vec(), DType::F32))
-}
-
-/// The second output of operands that fit their op: a state for each sequence.
-pub(super) fn states(inputs: &[&TensorDesc]) -> Inferred {
-    let mut shape = inputs[0].shape.clone();
-    shape[0] = inputs[inputs.len() - 1].element_count();
-    Inferred::Exact(shape, DType::F32)
+    let states = [&[at.inputs[ids].element_count()], &state[1..]].concat();
+    let outputs = [shape.to_vec(), states].map(|shape| Inferred::Exact(shape, DType::F32));
+    Ok(outputs.into_iter().collect())
 }
 
 /// `state [slots, channels, taps - 1]`, `x [n, channels]`, `weight [channels, taps]`.
-pub(super) fn conv(at: &At<'_>) -> GgmlResult<Inferred> {
+pub(super) fn conv(at: &At<'_>) -> GgmlResult<Outputs> {
     at.arity(5..=5, "state, x, weight, sequence, ids and 2 outputs")?;
     let [_, channels, before] = dims(at, 0, "the state must be [slots, channels, taps - 1]")?;
     let [tokens, own] = dims(at, 1, "x must be [tokens, channels]")?;
@@ -56,7 +51,7 @@ pub(super) fn conv(at: &At<'_>) -> GgmlResult<Inferred> {
 }
 
 /// `state [slots, heads, dim, n_state]`, `x [n, heads, dim]`, `dt [n, heads]`, `a [heads, 1 or n_state]`, `b`, `c [n, groups, n_state]`.
-pub(super) fn scan(at: &At<'_>) -> GgmlResult<Inferred> {
+pub(super) fn scan(at: &At<'_>) -> GgmlResult<Outputs> {
     at.arity(8..=8, "state, x, dt, a, b, c, sequence, ids and 2 outputs")?;
     let [_, heads, dim, n_state] = dims(at, 0, "the state must be [slots, heads, dim, n_state]")?;
     let [tokens, ..] = dims::<3>(at, 1, "x must be [tokens, heads, dim]")?;
@@ -82,7 +77,7 @@ pub(super) fn scan(at: &At<'_>) -> GgmlResult<Inferred> {
 }
 
 /// `state [slots, heads, dim_v, dim_k]`, `q`, `k [n, k_heads, dim_k]`, `v [n, heads, dim_v]`, `g [n, heads, 1 or dim_k]`, `beta [n, heads]`.
-pub(super) fn delta_net(at: &At<'_>) -> GgmlResult<Inferred> {
+pub(super) fn delta_net(at: &At<'_>) -> GgmlResult<Outputs> {
     at.arity(8..=8, "state, q, k, v, g, beta, sequence, ids and 2 outputs")?;
     let [_, heads, dim_v, dim_k] = dims(at, 0, "the state must be [slots, heads, dim_v, dim_k]")?;
     let [tokens, k_heads, _] = dims(at, 1, "q must be [tokens, k_heads, dim_k]")?;

@@ -3,12 +3,13 @@
 use super::{At, Inferred};
 use crate::{GgmlResult, Rope, RopeScaling, RopeStyle};
 
-/// `x [batch, seq, heads, head_dim]` as the first operand, positions as operand `positions`, and optional factors after them.
-pub(super) fn rope(at: &At<'_>, rope: Rope, positions: usize) -> GgmlResult<Inferred> {
+/// `x [batch, seq, heads, head_dim]` positions, optional factors.
+pub(super) fn rope(at: &At<'_>, rope: Rope) -> GgmlResult<Inferred> {
+    at.arity(2..=3, "x, positions, optional factors and 1 output")?;
     let dtype = at.float(0)?;
-    at.index(positions)?;
+    at.index(1)?;
     let x = at.rank(0, 4..=4, "x must be [batch, seq, heads, head_dim]")?;
-    let list = &at.inputs[positions].shape;
+    let list = &at.inputs[1].shape;
     match rope.style.sections() {
         None => at.rule(
             *list == x[..2] || *list == x[1..2],
@@ -43,7 +44,7 @@ pub(super) fn rope(at: &At<'_>, rope: Rope, positions: usize) -> GgmlResult<Infe
     let magnitude = f64::from(rope.magnitude);
     at.parameter(magnitude.is_finite(), "magnitude", magnitude, "it must be finite")?;
     scaling(at, rope.scaling)?;
-    if let Some(factors) = at.inputs.get(positions + 1) {
+    if let Some(factors) = at.inputs.get(2) {
         let expected = [rope.pairs()];
         at.rule(
             factors.shape == expected,
@@ -51,7 +52,7 @@ pub(super) fn rope(at: &At<'_>, rope: Rope, positions: usize) -> GgmlResult<Infe
             &factors.shape,
             &expected,
         )?;
-        at.f32(positions + 1)?;
+        at.f32(2)?;
     }
     Ok(Inferred::Exact(x.to_vec(), dtype))
 }

@@ -1,7 +1,7 @@
 //! Shapes of row look-ups and writes, of routing, and of gated linear units.
 
-use super::{At, Inferred, divides};
-use crate::{DType, GgmlResult, Route, TensorDesc};
+use super::{At, Inferred, Outputs, divides};
+use crate::{DType, GgmlResult, Route};
 
 /// `table [.., n, d]`, `ids [.., r]` to `[.., r, d]`.
 pub(super) fn get(at: &At<'_>) -> GgmlResult<Inferred> {
@@ -112,8 +112,8 @@ pub(super) fn arange(at: &At<'_>, [start, stop, step]: [f32; 3]) -> GgmlResult<I
     Ok(Inferred::Exact(vec![count as usize], DType::F32))
 }
 
-/// `scores [n, experts]`, an optional `bias [experts]`, to `[n, k]`.
-pub(super) fn route(at: &At<'_>, how: Route) -> GgmlResult<Inferred> {
+/// `scores [n, experts]`, an optional `bias [experts]`, to `[n, k]` of experts and of factors.
+pub(super) fn route(at: &At<'_>, how: Route) -> GgmlResult<Outputs> {
     at.arity(1..=2, "scores, an optional bias, and 2 outputs")?;
     (0..at.inputs.len()).try_for_each(|input| at.f32(input))?;
     let scores = at.rank(0, 2..=2, "scores must be [n, experts]")?;
@@ -141,10 +141,110 @@ pub(super) fn route(at: &At<'_>, how: Route) -> GgmlResult<Inferred> {
     at.parameter((1..=experts / groups * kept).contains(&how.k), "k", how.k as f64, rule)?;
     at.not_negative("least_sum", how.least_sum)?;
     at.number("factor", how.factor)?;
-    Ok(Inferred::Exact(vec![scores[0], how.k], DType::U32))
+    let outputs = [DType::U32, DType::F32].map(|dtype| Inferred::Exact(vec![scores[0], how.k], dtype));
+    Ok(outputs.into_iter().collect())
 }
 
-/// The second output of ROUTE, whose operands fit.
-pub(super) fn factors(inputs: &[&TensorDesc], how: Route) -> Inferred {
-    Inferred::Exact(vec![inputs[0].shape[0], how.k], DType::F32)
+/// Elements times a number, and another one added.
+pub(super) fn scale_bias(at: &At<'_>, factor: f32, bias: f32) -> GgmlResult<Inferred> {
+    at.number("factor", factor)?;
+    at.number("bias", bias)?;
+    at.unary()
+}
+
+pub(super) fn clamp(at: &At<'_>, min: f32, max: f32) -> GgmlResult<Inferred> {
+    at.number("min", min)?;
+    at.parameter(max >= min, "max", f64::from(max), "it must not be below min")?;
+    at.unary()
+}
+
+/// A norm of `x [.., d]` with optional vectors `[d]`.
+pub(super) fn norm(at: &At<'_>, eps: f32, vectors: usize, expected: &'static str) -> GgmlResult<Inferred> {
+    at.not_negative("eps", eps)?;
+    at.arity(1..=1 + vectors, expected)?;
+    let dtype = at.same_float(1 + vectors)?;
+    let x = at.rows(0)?;
+    for vector in &at.inputs[1..] {
+        at.rule(
+            vector.shape == x[x.len() - 1..],
+            "the vector must be as long as a row",
+            x,
+            &vector.shape,
+        )?;
+    }
+    Ok(Inferred::Exact(x.to_vec(), dtype))
+}
+
+pub(super) fn diag_mask(at: &At<'_>) -> GgmlResult<Inferred> {
+    at.arity(1..=1, "1 input and 1 output")?;
+    let x = at.rank(0, 2..=usize::MAX, "the input must have at least 2 dimensions")?;
+    Ok(Inferred::Exact(x.to_vec(), at.float(0)?))
+}
+
+/// Rows of which there is a least or largest element.
+fn with_elements(at: &At<'_>) -> GgmlResult<()> {
+    let x = &at.inputs[0].shape;
+    at.rule(x.last() != Some(&0), "a row must have elements", x, &[])
+}
+
+pub(super) fn arg_max(at: &At<'_>) -> GgmlResult<Inferred> {
+    at.arity(1..=1, "1 input and 1 output")?;
+    at.float(0)?;
+    let x = at.rows(0)?;
+    with_elements(at)?;
+    countable(at, x)?;
+    Ok(Inferred::Exact(x[..x.len() - 1].to_vec(), DType::U32))
+}
+
+pub(super) fn arg_sort(at: &At<'_>) -> GgmlResult<Inferred> {
+    at.arity(1..=1, "1 input and 1 output")?;
+    at.float(0)?;
+    let x = at.rows(0)?;
+    countable(at, x)?;
+    Ok(Inferred::Exact(x.to_vec(), DType::U32))
+}
+
+pub(super) fn top_k(at: &At<'_>, k: usize) -> GgmlResult<Inferred> {
+    at.arity(1..=1, "1 input and 1 output")?;
+    let x = at.rows(0)?;
+    countable(at, x)?;
+    let rule = "it must be 1 to the length of a row";
+    at.parameter((1..=x[x.len() - 1]).contains(&k), "k", k as f64, rule)?;
+    at.row_to(k, Some(DType::U32))
+}
+
+pub(super) fn sum(at: &At<'_>) -> GgmlResult<Inferred> {
+    at.arity(1..=1, "1 input and 1 output")?;
+    Ok(Inferred::Exact(vec![1], at.float(0)?))
+}
+
+pub(super) fn mean(at: &At<'_>) -> GgmlResult<Inferred> {
+    let sums = at.row_to(1, None)?;
+    with_elements(at)?;
+    Ok(sums)
+}
+
+pub(super) fn cumsum(at: &At<'_>) -> GgmlResult<Inferred> {
+    let sums = at.unary()?;
+    at.rows(0)?;
+    Ok(sums)
+}
+
+pub(super) fn accumulate(at: &At<'_>, offset: usize) -> GgmlResult<Inferred> {
+    at.arity(2..=2, "src, dst, and dst as output")?;
+    let dtype = at.same_float(2)?;
+    let (src, dst) = (at.inputs[0], at.inputs[1]);
+    let end = offset.checked_add(src.element_count());
+    let fits = end.is_some_and(|end| end <= dst.element_count());
+    at.rule(fits, "src must fit into dst from the offset on", &src.shape, &dst.shape)?;
+    Ok(Inferred::Exact(dst.shape.clone(), dtype))
+}
+
+pub(super) fn mean_pool(at: &At<'_>) -> GgmlResult<Inferred> {
+    at.arity(2..=2, "x, weight and 1 output")?;
+    let dtype = at.same_float(2)?;
+    let x = at.rank(0, 3..=3, "x must be [batch, seq, dim]")?;
+    let weight = &at.inputs[1].shape;
+    at.rule(*weight == x[..2], "the weight must be [batch, seq]", x, weight)?;
+    Ok(Inferred::Exact(vec![x[0], x[2]], dtype))
 }
