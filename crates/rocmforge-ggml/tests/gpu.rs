@@ -12,6 +12,7 @@ mod gpu {
     mod packed;
     mod program;
     mod random;
+    mod recurrent;
     mod route;
     mod stopped;
     mod without_kernel;
@@ -42,6 +43,7 @@ mod second_card {
         packed,
         program,
         random,
+        recurrent,
         route,
         stopped,
         without_kernel

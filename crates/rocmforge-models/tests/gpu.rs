@@ -22,7 +22,7 @@ const SMOLLM2: &str = "smollm2/SmolLM2-135M-Instruct.Q4_1.gguf";
 #[test]
 fn every_architecture_equals_the_f64_forward() {
     let gpu = gpu();
-    for tiny in Tiny::all_of_devices() {
+    for tiny in Tiny::all() {
         let worst = [40, 7].map(|chunk| tiny.check(HipGgmlBackend::new(gpu.backend()).expect("kernels"), chunk));
         println!("{:24} {}", tiny.file, worst.map(|d| format!("{d:.1e}")).join(" "));
     }
@@ -31,7 +31,7 @@ fn every_architecture_equals_the_f64_forward() {
 #[test]
 fn a_prompt_in_chunks_and_prompts_in_a_batch_give_the_same_logits() {
     let gpu = gpu();
-    for tiny in Tiny::all_of_devices() {
+    for tiny in Tiny::all() {
         let model = tiny.open();
         let backend = || HipGgmlBackend::new(gpu.backend()).expect("kernels");
         let chunks = check_chunks(backend, &model, &tiny.ids);
@@ -136,7 +136,7 @@ fn smollm2_with_activations_of_8_bits_chooses_the_same_tokens() {
 #[test]
 fn a_rounded_prompt_is_near_the_exact_one() {
     let gpu = gpu();
-    for tiny in Tiny::all_of_devices() {
+    for tiny in Tiny::all() {
         let model = tiny.open();
         let [exact, rounded] = [Activations::F32, Activations::Int8].map(|activations| {
             let backend = HipGgmlBackend::new(gpu.backend()).expect("kernels");

@@ -21,6 +21,7 @@ mod lower;
 mod operands;
 mod products;
 mod program;
+mod recurrent;
 mod refused;
 mod rope;
 mod rope_kv;

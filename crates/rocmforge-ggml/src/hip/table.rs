@@ -4,7 +4,7 @@ use rocmforge_kernels::Map;
 
 use super::lower::Shared;
 use super::takes::{Takes, all_floats};
-use super::{HipGgmlBackend, attention, copies, elementwise, indexed, products, rope, rows, unimplemented};
+use super::{HipGgmlBackend, attention, copies, elementwise, indexed, products, recurrent, rope, rows, unimplemented};
 use crate::{GgmlResult, Kernel, Op, TensorDesc, TensorId};
 
 /// What a row is asked for: whether kernels take these operands, or the launch of checked ones.

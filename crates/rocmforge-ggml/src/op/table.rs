@@ -153,15 +153,15 @@ macro_rules! ops {
         "SSM_CONV" SsmConv [Own Nothing Mixed, F32 OfBoth([(3, Elements(4)), (4, FirstDim(0))])]
             shape recurrent::conv,
             cpu |x, y, on| recurrent::conv(x, y.words(), on.threads),
-            hip ()
+            hip (recurrent::conv, |b, op, x, y, _| b.ssm_conv(op, x, y))
         "SSM_SCAN" SsmScan [Own Nothing Mixed, F32 OfBoth([(6, Elements(7)), (7, FirstDim(0))])]
             shape recurrent::scan,
             cpu |x, y, on| recurrent::scan(x, y.words(), on.threads),
-            hip ()
+            hip (recurrent::rows, |b, op, x, y, _| b.ssm_scan(op, x, y))
         "GATED_DELTA_NET" GatedDeltaNet [Own Nothing Mixed, F32 OfBoth([(6, Elements(7)), (7, FirstDim(0))])]
             shape recurrent::delta_net,
             cpu |x, y, on| recurrent::delta_net(x, y.words(), on.threads),
-            hip ()
+            hip (recurrent::rows, |b, op, x, y, _| b.delta_net(op, x, y))
         "GROUP_NORM" GroupNorm { n_groups: n_groups, eps: eps } [Own Nothing Mixed, Floats No]
             shape |at| planes::group_norm(at, n_groups, eps),
             cpu |x, y, _| planes::group_norm(&x[0], n_groups, eps, y.one()),

@@ -187,19 +187,6 @@ fn wider_ops_with_a_kernel() {
 }
 
 #[test]
-fn recurrent_ops() {
-    let inputs = vec![f32(&[2, 3, 1]), f32(&[2, 3]), f32(&[3, 2]), u32(&[2]), u32(&[1])];
-    refused(Op::SsmConv, inputs, "no kernel");
-    let [state, x, row] = [&[2, 4, 1, 3][..], &[2, 4, 1], &[2, 4]].map(f32);
-    let keys = || f32(&[2, 2, 3]);
-    let ids = || vec![u32(&[2]), u32(&[1])];
-    let scan = vec![state.clone(), x.clone(), row.clone(), f32(&[4, 1]), keys(), keys()];
-    refused(Op::SsmScan, [scan, ids()].concat(), "no kernel");
-    let net = vec![state, keys(), keys(), x.clone(), x, row];
-    refused(Op::GatedDeltaNet, [net, ids()].concat(), "no kernel");
-}
-
-#[test]
 fn ops_on_matrices_and_images() {
     let image = || f32(&[1, 2, 4, 4]);
     let (stride, padding) = ([1, 1], [0, 0]);

@@ -21,17 +21,10 @@ fn check(gpu: &GpuLease) {
     let device = || HipGgmlBackend::new(gpu.backend()).expect("kernels");
     for name in ARCHS {
         let judged = Judged::open(&folder, name);
-        // Recurrent ops are computed on the CPU.
-        let errors = match judged.model.config().recurrent {
-            None => [
-                ("at once", judged.alone(device(), tokens, tokens)),
-                ("two sequences", judged.beside(device(), fewer, [5, 3])),
-            ],
-            Some(_) => [
-                ("at once", judged.alone(hybrid(gpu), tokens, tokens)),
-                ("two sequences", judged.beside(hybrid(gpu), fewer, [5, 3])),
-            ],
-        };
+        let errors = [
+            ("at once", judged.alone(device(), tokens, tokens)),
+            ("two sequences", judged.beside(device(), fewer, [5, 3])),
+        ];
         judge(name, &errors, &mut wrong);
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

@@ -217,12 +217,6 @@ impl Tiny {
         serde_json::from_slice(&text).expect("the fixture's format")
     }
 
-    /// Those whose ops a device has kernels for. `gpu/hybrid.rs` computes the recurrent ones, too.
-    pub(crate) fn all_of_devices() -> Vec<Self> {
-        let all = Self::all().into_iter();
-        all.filter(|tiny| tiny.open().config().recurrent.is_none()).collect()
-    }
-
     /// Random models with settings that only a config.json has.
     pub(crate) fn with_settings() -> Vec<Self> {
         let text = std::fs::read(folder().join("settings.json")).expect("a committed fixture");

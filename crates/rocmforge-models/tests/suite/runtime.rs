@@ -2,6 +2,7 @@
 
 use crate::reference::{Tiny, engine};
 use rocmforge_ggml::{CpuBackend, HipGgmlBackend, HostAccess};
+use rocmforge_models::config::RecurrentKind;
 use rocmforge_models::{Engine, EngineOptions, KvType, Limit, Model};
 use rocmforge_testkit::{GpuLease, gpu};
 
@@ -69,11 +70,32 @@ fn initialised<B: HostAccess>(backend: B, model: &Model, tokens: &[u32]) -> (Vec
     let (config, plan) = (engine.config().clone(), *engine.memory());
     assert!(steps.is_sorted() && steps.iter().all(|&(_, total)| total == plan.weights));
     assert_eq!(steps.last(), Some(&(plan.weights, plan.weights)));
-    // Four blocks of 16 tokens hold 50, and one takes padding: keys and values of every layer and head, in f32.
-    let rows = (0..config.layers).map(|layer| config.kv_heads.of(layer) * config.head_dim.of(layer));
+    // Four blocks of 16 tokens hold 50, and one takes padding: keys and values of every head, in f32, of the layers that have some of their own.
+    let is_recurrent = |layer| {
+        config
+            .recurrent
+            .as_ref()
+            .is_some_and(|recurrent| recurrent.layers[layer])
+    };
+    let keeps = |layer: &usize| config.cache_of.get(*layer).is_none() && !is_recurrent(*layer);
+    let length = |layer| config.head_dim.of(layer).max(config.value_dim.of(layer));
+    let rows = (0..config.layers)
+        .filter(keeps)
+        .map(|layer| config.kv_heads.of(layer) * length(layer));
     // What latent attention keeps is key and value.
     let tensors = if config.latent.is_some() { 1 } else { 2 };
-    let cache = tensors * rows.sum::<usize>() * 80 * 4;
+    // States of one sequence: read, written, two checkpoints, zeros, and two of padding.
+    let of_states = config.recurrent.as_ref().map_or(0, |recurrent| {
+        let before = recurrent.taps - 1;
+        let one = match recurrent.kind {
+            RecurrentKind::ShortConv => config.width * before,
+            RecurrentKind::DeltaNet(net) => {
+                (2 * net.key_heads + net.heads) * net.dim * before + net.heads * net.dim * net.dim
+            }
+        };
+        7 * one * recurrent.layers.iter().filter(|is_recurrent| **is_recurrent).count()
+    });
+    let cache = 4 * (tensors * rows.sum::<usize>() * 80 + of_states);
     assert_eq!((plan.max_context, plan.cache_tokens, plan.cache), (50, 50, cache));
     assert_eq!((engine.max_context(), engine.chunk()), (50, options.chunk));
     // A window and a chunk are more than all tokens.
@@ -88,7 +110,7 @@ fn initialised<B: HostAccess>(backend: B, model: &Model, tokens: &[u32]) -> (Vec
 fn model_runtime_initialization_consistency() {
     let gpu = gpu();
     let empty = held(&gpu);
-    for tiny in Tiny::all_of_devices() {
+    for tiny in Tiny::all() {
         let model = tiny.open();
         let tokens = &tiny.ids[..12];
         let cpu = || initialised(CpuBackend::with_threads(2), &model, tokens);
