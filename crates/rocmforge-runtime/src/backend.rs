@@ -162,23 +162,21 @@ impl HipBackend {
         tracing::debug!(device = %device.name, arch = %device.arch, memory = %device.total_memory, "opened");
         let host = host.unwrap_or_else(HostBudget::of_this_machine);
         let core = Core::new(driver, card, host, device, options.pool);
-        Self::on_stream(core, "backend", site)
+        Ok(Self::on_stream(core, "backend", site))
     }
 
-    /// A backend with a stream that lives as long as it does.
-    fn on_stream(core: Arc<Core>, label: &str, site: Site) -> HipResult<Arc<Self>> {
-        let stream = HipStream::new(&core, label, site)?;
+    /// A backend with a stream that lives as long as it does, from its first work on.
+    fn on_stream(core: Arc<Core>, label: &str, site: Site) -> Arc<Self> {
+        let stream = HipStream::made_by_work(&core, label, site);
         stream.shared().retain();
-        Ok(Arc::new(Self { stream, core }))
+        Arc::new(Self { stream, core })
     }
 
     /// Another backend of the same device, with the same budget, memory and deadline, and a stream of its own: what one thread captures on its
     /// stream is not in the way of another thread.
-    ///
-    /// # Errors
-    /// The driver makes no stream.
+    #[must_use]
     #[track_caller]
-    pub fn with_own_stream(&self, label: &str) -> HipResult<Arc<Self>> {
+    pub fn with_own_stream(&self, label: &str) -> Arc<Self> {
         Self::on_stream(Arc::clone(&self.core), label, Site::caller())
     }
 

@@ -26,12 +26,21 @@ impl HipStream {
     pub(crate) fn new(core: &Arc<Core>, label: &str, site: Site) -> HipResult<Self> {
         core.driver.enter()?;
         let shared = StreamShared::new(&core.driver, &core.card, label, site)?;
+        Ok(Self::of(core, shared))
+    }
+
+    /// A stream that the driver makes when it gets its first work: some drivers are slower with each stream.
+    pub(crate) fn made_by_work(core: &Arc<Core>, label: &str, site: Site) -> Self {
+        Self::of(core, StreamShared::made_by_work(&core.driver, &core.card, label, site))
+    }
+
+    fn of(core: &Arc<Core>, shared: Arc<StreamShared>) -> Self {
         core.add_stream(&shared);
-        Ok(Self {
+        Self {
             core: Arc::clone(core),
             shared,
             capture: Mutex::new(None),
-        })
+        }
     }
 
     /// Its label.

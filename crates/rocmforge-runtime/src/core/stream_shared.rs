@@ -28,9 +28,34 @@ pub(crate) struct StreamShared {
     state: Mutex<State>,
 }
 
+/// The driver's part of a stream.
+enum Handle {
+    /// The first work makes it.
+    NotMade,
+    Made(hip::Stream),
+    Destroyed,
+}
+
+impl Handle {
+    /// `None` where nothing can have been enqueued, or no more.
+    fn get(&self) -> Option<&hip::Stream> {
+        match self {
+            Self::Made(stream) => Some(stream),
+            Self::NotMade | Self::Destroyed => None,
+        }
+    }
+
+    /// The driver's stream, which is made now if it was not. `None` once destroyed.
+    fn make(&mut self, driver: &Arc<Driver>) -> HipResult<Option<&hip::Stream>> {
+        if matches!(self, Self::NotMade) {
+            *self = Self::Made(hip::stream::create(driver)?);
+        }
+        Ok(self.get())
+    }
+}
+
 struct State {
-    /// `None` once destroyed.
-    handle: Option<hip::Stream>,
+    handle: Handle,
     /// The event other streams wait for, and the cursor it was last recorded at.
     handover: Option<(Arc<RawEvent>, u64)>,
     /// Up to where this stream already waits for others.
@@ -43,9 +68,18 @@ struct State {
 impl StreamShared {
     /// A new stream of the driver's.
     pub(crate) fn new(driver: &Arc<Driver>, card: &Arc<Card>, label: &str, site: Site) -> HipResult<Arc<Self>> {
-        let handle = hip::stream::create(driver)?;
+        let handle = Handle::Made(hip::stream::create(driver)?);
+        Ok(Self::with_handle(driver, card, handle, label, site))
+    }
+
+    /// A stream that the driver makes when it gets its first work.
+    pub(crate) fn made_by_work(driver: &Arc<Driver>, card: &Arc<Card>, label: &str, site: Site) -> Arc<Self> {
+        Self::with_handle(driver, card, Handle::NotMade, label, site)
+    }
+
+    fn with_handle(driver: &Arc<Driver>, card: &Arc<Card>, handle: Handle, label: &str, site: Site) -> Arc<Self> {
         let token = card.ledger().track(HandleKind::Stream, label, site);
-        Ok(Arc::new(Self {
+        Arc::new(Self {
             id: unique_id(),
             label: label.to_owned(),
             driver: Arc::clone(driver),
@@ -53,13 +87,13 @@ impl StreamShared {
             submitted: AtomicU64::new(0),
             completed: AtomicU64::new(0),
             state: Mutex::new(State {
-                handle: Some(handle),
+                handle,
                 handover: None,
                 waits: Vec::new(),
                 capture: None,
                 token: Some(token),
             }),
-        }))
+        })
     }
 
     /// Declares that it lives as long as the backend: no leak.
@@ -112,7 +146,7 @@ impl StreamShared {
     fn poll_at(&self) -> HipResult<(bool, u64)> {
         let state = self.state.lock();
         let cursor = self.submitted();
-        let Some(handle) = &state.handle else {
+        let Some(handle) = state.handle.get() else {
             return Ok((true, cursor));
         };
         // It was idle before the capture, and must not be asked.
@@ -163,7 +197,7 @@ impl StreamShared {
     fn mark(&self) -> HipResult<Option<(RawEvent, u64)>> {
         let event = self.event("wait on a busy stream")?;
         let state = self.state.lock();
-        let Some(handle) = &state.handle else {
+        let Some(handle) = state.handle.get() else {
             return Ok(None);
         };
         hip::event::record(&self.driver, event.handle(), handle)?;
@@ -172,8 +206,9 @@ impl StreamShared {
 
     /// The event another stream waits for to be behind `cursor`, and the cursor it stands at. `None`: already done.
     fn handover(&self, cursor: u64) -> HipResult<Option<(Arc<RawEvent>, u64)>> {
-        let mut state = self.state.lock();
-        let Some(handle) = &state.handle else {
+        let mut guard = self.state.lock();
+        let state = &mut *guard;
+        let Some(handle) = state.handle.get() else {
             return Ok(None);
         };
         if self.completed() >= cursor {
@@ -219,11 +254,12 @@ impl StreamShared {
 
     /// The stream, for work that runs: not while it captures.
     pub(crate) fn enqueue(self: &Arc<Self>) -> HipResult<Enqueue<'_>> {
-        let state = self.state.lock();
+        let mut state = self.state.lock();
         // Another thread began a capture since the caller looked.
         if state.capture.is_some() {
             return Err(self.busy());
         }
+        state.handle.make(&self.driver)?;
         Ok(Enqueue { shared: self, state })
     }
 
@@ -260,7 +296,7 @@ impl StreamShared {
         if state.capture.is_some() {
             return Err(self.capturing("begin a capture"));
         }
-        let handle = state.handle.as_ref();
+        let handle = state.handle.make(&self.driver)?;
         let Some(handle) = handle.filter(|_| self.completed() >= self.submitted()) else {
             return Err(self.busy());
         };
@@ -275,8 +311,8 @@ impl StreamShared {
 
     /// One call that is given the stream.
     pub(crate) fn call<T>(&self, call: impl FnOnce(&Driver, &hip::Stream) -> HipResult<T>) -> HipResult<T> {
-        let state = self.state.lock();
-        match &state.handle {
+        let mut state = self.state.lock();
+        match state.handle.make(&self.driver)? {
             Some(handle) => call(&self.driver, handle),
             None => Err(GraphError::Ended.into()),
         }
@@ -304,10 +340,15 @@ impl StreamShared {
         let (handle, handover, token) = {
             let mut state = self.state.lock();
             self.completed.store(u64::MAX, Ordering::Release);
-            (state.handle.take(), state.handover.take(), state.token.take())
+            let handle = std::mem::replace(&mut state.handle, Handle::Destroyed);
+            (handle, state.handover.take(), state.token.take())
         };
         drop(handover);
-        let Some(handle) = handle else { return false };
+        let handle = match handle {
+            Handle::Made(handle) => handle,
+            Handle::NotMade => return true,
+            Handle::Destroyed => return false,
+        };
         match hip::stream::destroy(&self.driver, handle) {
             Ok(()) => true,
             Err(error) => {
@@ -351,9 +392,9 @@ pub(crate) struct Enqueue<'a> {
 
 impl Enqueue<'_> {
     fn handle(&self) -> &hip::Stream {
-        match &self.state.handle {
+        match self.state.handle.get() {
             Some(handle) => handle,
-            // Only `retire` takes it out, when the stream's owner is dropped.
+            // It was made when this was locked, and only `retire` takes it out, when the stream's owner is dropped.
             None => unreachable!("a live HipStream has a handle"),
         }
     }

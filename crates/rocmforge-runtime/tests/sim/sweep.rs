@@ -148,7 +148,6 @@ type Entry = (&'static str, fn(&mut World) -> HipResult<()>);
 /// `every_public_function_that_can_fail_is_here` holds the list to the sources.
 const ENTRIES: &[Entry] = &[
     ("backend create_stream", |w| w.backend.create_stream("s").map(drop)),
-    ("backend with_own_stream", |w| w.backend.with_own_stream("s").map(drop)),
     ("backend create_event", |w| w.backend.create_event("e").map(drop)),
     ("backend create_timing_event", |w| {
         w.backend.create_timing_event("e").map(drop)

@@ -34,7 +34,7 @@ struct Args {
     /// Device: `sim`, `sim:gfx1201`, or `hip:` or `nvidia:` with an index or a PCI address.
     #[arg(long, default_value = "sim")]
     device: String,
-    /// Shapes of models: llama-8b, smollm2-135m, tiny, and with experts qwen3-30b-a3b, gpt-oss-20b, tiny-moe.
+    /// Shapes of models: llama-8b, smollm2-135m, tiny, and with experts qwen3-30b-a3b, gpt-oss-20b, qwen35-35b-a3b, tiny-moe.
     #[arg(long, value_delimiter = ',', default_value = "llama-8b")]
     shapes: Vec<String>,
     /// Types of the weights, as GGUF calls them.
@@ -206,6 +206,8 @@ fn type_of(name: &str) -> Result<TensorType, Failure> {
 /// Bytes read and written a second by the device's own copy of 1 GiB.
 fn copy_rate(hip: &Arc<HipBackend>) -> Result<f64, Failure> {
     const BYTES: usize = 1 << 30;
+    // A stream of its own, which is gone when the models run: a driver may be slower with each.
+    let hip = hip.with_own_stream("copy");
     let stream = hip.stream();
     let [from, to] = [(); 2].map(|()| HipBuffer::<u8>::zeroed(stream, Elems(BYTES), "copy"));
     let (from, to) = (from?, to?);
