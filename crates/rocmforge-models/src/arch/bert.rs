@@ -11,7 +11,7 @@ use crate::config::rules::{
     FEATURES, GGUF_EXPERTS, GGUF_FEATURES, GGUF_WINDOW, GGUF_WINDOW_LAYERS, IGNORED, NO_EXPERTS, Rules,
 };
 use crate::keys::Known;
-use crate::layers::{Layer, Linear, Norm, NormRule, Part, Plain, SelfAttention, Sublayer};
+use crate::layers::{Activation, Layer, Linear, Norm, NormRule, Part, Plain, SelfAttention, Sublayer};
 use crate::step::{Network, Place, StepGraph, Tensors};
 use crate::weights::{LinearNames, Name};
 
@@ -132,7 +132,7 @@ impl Encoder {
             let after_attention = norm(t, OUTPUT_NORM)?;
             let feed_forward = Plain {
                 up: dense(t, UP, [c.ff, c.width])?,
-                activation: c.activation,
+                activation: Activation::Unary(c.activation),
                 down: dense(t, DOWN, [c.width, c.ff])?,
             };
             let sublayer = |part: Box<dyn Part>, last| Sublayer {

@@ -2,16 +2,16 @@
 
 use std::collections::HashMap;
 
-use rocmforge_ggml::{GluKind, TensorId, Unary};
+use rocmforge_ggml::{GluKind, TensorId};
 
 use super::architecture::Layers;
 use crate::ModelError;
 use crate::cache::Cached;
 use crate::config::{DecoderConfig, ExpertsConfig, LatentConfig, Presence, RecurrentKind, RopeFactors};
 use crate::layers::{
-    Attention, AttentionShape, Bias, Decoder, DeltaNet, Experts, ExpertsNames, Gated, GatedNames, GatedUnit, Latent,
-    LatentShape, Layer, LayerInput, Linear, MapRule, NetworkRule, Norm, NormRule, Normed, Part, Plain, QueryNorm,
-    SharedExpert, ShortConv, Sublayer,
+    Activation, Attention, AttentionShape, Bias, Decoder, DeltaNet, Experts, ExpertsNames, Gated, GatedNames,
+    GatedUnit, Latent, LatentShape, Layer, LayerInput, Linear, Mamba2, MapRule, NetworkRule, Norm, NormRule, Normed,
+    Part, Plain, QueryNorm, SharedExpert, ShortConv, Sublayer,
 };
 use crate::step::{NormOffset, Place, Tensors};
 use crate::weights::{LinearNames, Name};
@@ -21,8 +21,8 @@ use crate::weights::{LinearNames, Name};
 pub(crate) struct Dense {
     /// Feed-forward networks and experts.
     pub(super) network: NetworkRule,
-    /// Feed-forward networks have no gate: this function of the up projection, and the names of both maps.
-    pub(super) plain: Option<(Unary, [LinearNames; 2])>,
+    /// Feed-forward networks have no gate: this function of the up projection, and both maps.
+    pub(super) plain: Option<(Activation, [LinearNames; 2], MapRule)>,
     /// Query, key and value. Some checkpoints of architectures without biases were trained with them.
     pub(super) qkv: MapRule,
     /// The bias of attention's output.
@@ -100,6 +100,11 @@ impl LayerNorms {
     pub(super) const FIRST: Self = Self {
         attention: [Some(ATTENTION), None],
         network: [None, None],
+    };
+    /// Before each, by one name: layers have one of both.
+    pub(super) const SAME: Self = Self {
+        attention: [Some(ATTENTION), None],
+        network: [Some(ATTENTION), None],
     };
     /// After each.
     pub(super) const AFTER: Self = Self {
@@ -185,19 +190,25 @@ impl Dense {
         let norm = |t: &mut Tensors<'_>, names: Option<LinearNames>| {
             names.map(|names| Norm::new(t, names, c.width, rule)).transpose()
         };
-        let mixer = self.mixer(t, c, index, shared, caches)?;
+        let parts = match c.mixes.get(index) {
+            true => self.mixers(t, c, index, shared, caches)?,
+            false => Vec::new(),
+        };
         let [before_network, after_network] = self.norms.network;
         let parallel = match (self.parallel, before_network) {
             (Parallel::WithoutNorm, Some(names)) => !t.has(names.weight)?,
             (kind, _) => kind == Parallel::Always,
         };
-        let mut first = Sublayer {
-            before: norm(t, self.norms.attention[0])?,
-            parts: vec![mixer],
-            after: norm(t, self.norms.attention[1])?,
-            factor: c.attention_factor.or(c.branch_factor),
-            ..Sublayer::default()
-        };
+        let mut branches = Vec::new();
+        if !parts.is_empty() {
+            branches.push(Sublayer {
+                before: norm(t, self.norms.attention[0])?,
+                parts,
+                after: norm(t, self.norms.attention[1])?,
+                factor: c.attention_factor.or(c.branch_factor),
+                ..Sublayer::default()
+            });
+        }
         let experts = match (c.experts.get(index), self.mixture) {
             (Some(_), Mixture::WithRouter | Mixture::Beside) if !t.has(self.experts.router.weight)? => None,
             (experts, _) => experts.as_ref(),
@@ -205,22 +216,22 @@ impl Dense {
         let is_beside = self.mixture == Mixture::Beside && experts.is_some();
         let before_network = before_network.filter(|_| !is_beside);
         let parts = match experts {
+            None if c.ff.of(index) == 0 => Vec::new(),
             None => vec![self.network(t, c, index)?],
             Some(experts) if is_beside => self.beside(t, c, index, experts, rule)?,
             Some(experts) => self.experts(t, c, index, experts)?,
         };
-        if parallel {
-            first.parts.extend(parts);
-            return Ok(Layer(vec![first]));
+        match branches.last_mut().filter(|_| parallel) {
+            Some(first) => first.parts.extend(parts),
+            None if parts.is_empty() => {}
+            None => branches.push(Sublayer {
+                before: norm(t, before_network)?,
+                parts,
+                after: norm(t, after_network)?,
+                factor: c.branch_factor,
+                ..Sublayer::default()
+            }),
         }
-        let second = Sublayer {
-            before: norm(t, before_network)?,
-            parts,
-            after: norm(t, after_network)?,
-            factor: c.branch_factor,
-            ..Sublayer::default()
-        };
-        let mut branches = vec![first, second];
         if let Some(own) = c.layer_input {
             branches.push(Sublayer {
                 parts: vec![Box::new(LayerInput::new(t, index, [c.width, own])?)],
@@ -234,30 +245,38 @@ impl Dense {
         Ok(Layer(branches))
     }
 
-    /// A layer's attention, or what stands in its place.
-    fn mixer(
+    /// A layer's attention, or what stands in its place or beside it.
+    fn mixers(
         &self,
         t: &mut Tensors<'_>,
         c: &DecoderConfig,
         index: usize,
         Shared { factors, rule }: Shared,
         caches: &mut Caches,
-    ) -> Result<Box<dyn Part>, ModelError> {
+    ) -> Result<Vec<Box<dyn Part>>, ModelError> {
+        let mut parts: Vec<Box<dyn Part>> = Vec::new();
         let recurrent = (c.recurrent.as_ref()).filter(|recurrent| recurrent.layers.get(index) == Some(&true));
         if let Some(recurrent) = recurrent {
-            return Ok(match recurrent.kind {
-                RecurrentKind::ShortConv => Box::new(ShortConv::new(t, c.width, recurrent.taps)?),
-                RecurrentKind::DeltaNet(net) => Box::new(DeltaNet::new(t, net, c.width, recurrent.taps, rule)?),
+            let taps = recurrent.taps;
+            parts.push(match recurrent.kind {
+                RecurrentKind::ShortConv => Box::new(ShortConv::new(t, c.width, taps)?),
+                RecurrentKind::DeltaNet(net) => Box::new(DeltaNet::new(t, net, c.width, taps, rule)?),
+                RecurrentKind::Mamba2(scan) => Box::new(Mamba2::new(t, scan, c.width, taps, rule)?),
             });
+            if !recurrent.beside {
+                return Ok(parts);
+            }
         }
         if let Some(sizes) = c.latent {
-            return Ok(Box::new(Latent::new(t, latent(c, index, sizes, factors, rule))?));
+            parts.push(Box::new(Latent::new(t, latent(c, index, sizes, factors, rule))?));
+            return Ok(parts);
         }
         let mut shape = self.attention(c, index, factors, rule);
         shape.shared = c.cache_of.get(index).and_then(|source| caches.get(&source).copied());
         let attention = Attention::new(t, shape)?;
         caches.insert(index, attention.caches());
-        Ok(Box::new(attention))
+        parts.push(Box::new(attention));
+        Ok(parts)
     }
 
     /// A layer's feed-forward network.
@@ -265,17 +284,11 @@ impl Dense {
         let sizes = [c.width, c.ff.of(index)];
         Ok(match self.plain {
             None => Box::new(Gated::new(t, GatedNames::PLAIN, sizes, self.network)?),
-            Some((activation, [up, down])) => {
-                let rule = MapRule {
-                    scaled: false,
-                    ..MapRule::BIASED
-                };
-                Box::new(Plain {
-                    up: Linear::by_rule(t, up, None, [sizes[1], sizes[0]], rule)?,
-                    activation,
-                    down: Linear::by_rule(t, down, None, sizes, rule)?,
-                })
-            }
+            Some((activation, [up, down], rule)) => Box::new(Plain {
+                up: Linear::by_rule(t, up, None, [sizes[1], sizes[0]], rule)?.scaling_bias(),
+                activation,
+                down: Linear::by_rule(t, down, None, sizes, rule)?.scaling_bias(),
+            }),
         })
     }
 
@@ -291,10 +304,11 @@ impl Dense {
             // A network of the same layer is not used.
             GatedNames::PLAIN.allow(t);
         }
-        let chosen = Experts::new(t, self.experts, index, experts, c.width, self.network, None)?;
+        let plain = self.plain.map(|(activation, ..)| activation);
+        let chosen = Experts::new(t, self.experts, index, experts, c.width, self.network, plain, None)?;
         let mut parts: Vec<Box<dyn Part>> = vec![Box::new(chosen)];
         if let Some(shared) = experts.shared {
-            parts.push(Box::new(SharedExpert::new(t, shared, c.width, self.network)?));
+            parts.push(Box::new(SharedExpert::new(t, shared, c.width, self.network, plain)?));
         }
         Ok(parts)
     }
@@ -315,7 +329,7 @@ impl Dense {
             part,
             after: Norm::new(t, after, c.width, rule)?,
         };
-        let experts = Experts::new(t, self.experts, index, experts, c.width, self.network, Some(rule))?;
+        let experts = Experts::new(t, self.experts, index, experts, c.width, self.network, None, Some(rule))?;
         Ok(vec![Box::new(network), Box::new(experts)])
     }
 
@@ -395,8 +409,10 @@ fn rope_factors(t: &mut Tensors<'_>, c: &DecoderConfig, context: usize) -> Resul
     for name in [ROPE_FACTORS, ROPE_FACTORS_SHORT, ROPE_FACTORS_LONG] {
         t.allow(name);
     }
-    if c.rope_factors == RopeFactors::FromFile && !t.has(ROPE_FACTORS)? {
-        return Ok(None);
+    match c.rope_factors {
+        RopeFactors::Unused => return Ok(None),
+        RopeFactors::FromFile if !t.has(ROPE_FACTORS)? => return Ok(None),
+        _ => {}
     }
     let mut lengths = c.rope.values().filter(|rope| rope.divided).map(|rope| rope.n_dims);
     let length = lengths.next().unwrap_or(0);
@@ -410,7 +426,7 @@ fn rope_factors(t: &mut Tensors<'_>, c: &DecoderConfig, context: usize) -> Resul
     let (pairs, computed) = (length / 2, "rope factors");
     match &c.rope_factors {
         RopeFactors::Given(values) => t.add_divisors(computed, values).map(Some),
-        RopeFactors::FromFile => t.divisors(ROPE_FACTORS, pairs).map(Some),
+        RopeFactors::FromFile | RopeFactors::Unused => t.divisors(ROPE_FACTORS, pairs).map(Some),
         RopeFactors::LongRope {
             original_context,
             lists,

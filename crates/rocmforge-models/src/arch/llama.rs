@@ -56,6 +56,7 @@ pub(super) const JSON: Rules = Rules {
     kv_heads: None,
     theta: 10_000.0,
     sections: None,
+    unused_divisors: false,
     window_rope: WindowRope::Same,
     rotated: Rotated::All,
     norm: NormKind::Rms,

@@ -7,6 +7,7 @@ mod dense;
 pub(crate) mod find;
 mod gemma;
 mod gpt_oss;
+mod hybrids;
 mod lfm2;
 mod llama;
 mod mixtures;
@@ -49,6 +50,11 @@ pub const ARCHITECTURES: &[Architecture] = &[
     relatives::STARCODER2,
     relatives::STABLELM,
     mixtures::GLM4MOE,
+    hybrids::FALCON_H1,
+    hybrids::GRANITE_HYBRID,
+    hybrids::MAMBA2,
+    hybrids::NEMOTRON_H,
+    hybrids::NEMOTRON_H_MOE,
     mixtures::MIMO2,
     mixtures::MINIMAX_M2,
     mixtures::ERNIE4_5_MOE,

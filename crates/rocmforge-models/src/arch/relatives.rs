@@ -7,7 +7,7 @@ use super::dense::{Dense, LayerNorms, Parallel};
 use super::llama::{LLAMA, halves, neighbours};
 use crate::config::NormKind;
 use crate::config::rules::{self, Factors, Rotated, Rules, Window, WindowRope};
-use crate::layers::{Bias, MapRule, QueryNorm};
+use crate::layers::{Activation, Bias, MapRule, QueryNorm};
 use crate::weights::LinearNames;
 
 /// Mistral Small 3 and Ministral 3: Llama, whose queries may grow with the position, which is refused here.
@@ -124,7 +124,14 @@ pub(super) const COHERE2: Architecture = Architecture::of_gguf_only(
 pub(super) const STARCODER2: Architecture = Architecture::of_gguf_only(
     layer_norms(halves("starcoder2")),
     &Dense {
-        plain: Some((Unary::Gelu, UP_AND_DOWN)),
+        plain: Some((
+            Activation::Unary(Unary::Gelu),
+            UP_AND_DOWN,
+            MapRule {
+                scaled: false,
+                ..MapRule::BIASED
+            },
+        )),
         qkv: MapRule::BIASED,
         output_bias: Bias::Needed,
         norm_bias: true,

@@ -103,7 +103,11 @@ pub(super) fn take(
     let groups = [k.take(GROUPS)?, k.take(KEPT_GROUPS)?].map(|stated| stated.unwrap_or(0));
     let dense: Vec<usize> = k.take(DENSE_LAYERS)?.unwrap_or_default();
     let has = |layer: usize| {
-        count > 0 && layer >= first && !dense.contains(&layer) && (layer + 1).checked_rem(step.unwrap_or(1)) == Some(0)
+        count > 0
+            && ff.of(layer) > 0
+            && layer >= first
+            && !dense.contains(&layer)
+            && (layer + 1).checked_rem(step.unwrap_or(1)) == Some(0)
     };
     let some = (0..layers).find(|&layer| has(layer));
     let shared = match (absent.shared, some.unwrap_or(0)) {

@@ -48,6 +48,8 @@ impl RopeConfig {
 pub enum RopeFactors {
     /// None, or a tensor of the file where there is one (Llama 3).
     FromFile,
+    /// None; a tensor of the file is not used.
+    Unused,
     /// Computed from config.json (Llama 3).
     Given(Vec<f32>),
     /// Phi-3: one list for contexts up to the trained one, one for longer ones.
@@ -131,6 +133,8 @@ pub struct SharedExpertConfig {
 pub struct RecurrentConfig {
     /// Whether each layer is one.
     pub layers: Vec<bool>,
+    /// These layers have attention, too; the results of both are added.
+    pub beside: bool,
     /// Tokens that their convolution sees.
     pub taps: usize,
     /// What they compute beside it.
@@ -144,6 +148,33 @@ pub enum RecurrentKind {
     ShortConv,
     /// A gated delta net.
     DeltaNet(DeltaNetConfig),
+    /// A selective scan whose decay is the same for all elements of a head (Mamba 2).
+    Mamba2(MambaConfig),
+}
+
+/// Sizes of a selective scan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MambaConfig {
+    /// Heads, each with a matrix.
+    pub heads: usize,
+    /// Rows of a head's matrix.
+    pub dim: usize,
+    /// Groups of neighbouring heads that share what is written and read.
+    pub groups: usize,
+    /// Columns of a head's matrix.
+    pub state: usize,
+}
+
+impl MambaConfig {
+    /// Elements of all heads.
+    pub(crate) const fn inner(&self) -> usize {
+        self.heads * self.dim
+    }
+
+    /// Channels of the convolution: inputs, and what is written and read.
+    pub(crate) const fn channels(&self) -> usize {
+        self.inner() + 2 * self.groups * self.state
+    }
 }
 
 /// Sizes of a gated delta net.
@@ -184,12 +215,14 @@ pub struct DecoderConfig {
     pub predictors: usize,
     /// Width of the residual stream.
     pub width: usize,
-    /// Width of the feed-forward network.
+    /// Width of the feed-forward network; 0: the layer has none.
     pub ff: PerLayer,
     /// Experts of the layers that have some in place of this network.
     pub experts: PerLayer<Option<ExpertsConfig>>,
-    /// Layers without attention.
+    /// Recurrent layers.
     pub recurrent: Option<RecurrentConfig>,
+    /// Whether a layer has attention or what stands in its place; the others are a network alone.
+    pub mixes: PerLayer<bool>,
     /// Latent attention in all layers: `head_dim` is then the length of what is kept of a token, and there is one head of keys.
     pub latent: Option<LatentConfig>,
     /// Query heads.

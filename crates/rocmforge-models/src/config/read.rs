@@ -4,8 +4,8 @@ use rocmforge_ggml::RouteGate;
 
 use super::names::{CONTEXT, COUNT, FF, HEAD, HEADS, KV_HEADS, LAYERS, MOST_LAYERS, SIZE, TIED, VOCAB, WIDTH};
 use super::rope::{self, Sizes};
-use super::rules::{Factors, Recurrent, Rotated, Rules, Window};
-use super::{DecoderConfig, NormKind, OutputMatrix, PerLayer, experts, latent, recurrent};
+use super::rules::{Factors, Recurrent, Rotated, Rules, ScanLayers, Window};
+use super::{DecoderConfig, NormKind, OutputMatrix, PerLayer, RopeFactors, experts, latent, recurrent};
 use crate::ModelError;
 use crate::keys::{Key, Keys, NOT_NEGATIVE, POSITIVE, Within};
 
@@ -57,19 +57,20 @@ impl DecoderConfig {
         let layers = blocks.checked_sub(predictors).filter(|&layers| layers > 0);
         let layers = layers.ok_or_else(|| k.refuse(PREDICTORS, predictors, "there must be other layers, too"))?;
         let width = k.size(WIDTH, &SIZE, None)?;
-        let short = rules.recurrent == Some(Recurrent::ShortConv);
+        // Layers without attention have no heads.
+        let headless = matches!(rules.recurrent, Some(Recurrent::ShortConv | Recurrent::Mamba2(_)));
         // Lists have an entry for each block of the file.
         let sizes = |k: &mut Keys<'_>, key, within: &Within, absent| -> Result<PerLayer, ModelError> {
             Ok(k.sizes(key, blocks, within, absent)?.first(layers))
         };
-        let heads = match short {
-            true => recurrent::heads(k, HEADS, layers, &COUNT)?.0,
+        let heads = match headless {
+            true => recurrent::heads(k, HEADS, [blocks, layers], &COUNT)?.0,
             false => sizes(k, HEADS, &COUNT, None)?,
         };
         let context = k.size(CONTEXT, &SIZE, None)?;
         let absent = k.unless_null(KV_HEADS, rules.kv_heads).map(PerLayer::all);
-        let (kv_heads, attends) = match short {
-            true => recurrent::heads(k, KV_HEADS, layers, &DIVISOR)?,
+        let (kv_heads, attends) = match headless {
+            true => recurrent::heads(k, KV_HEADS, [blocks, layers], &DIVISOR)?,
             false => {
                 let found = sizes(k, KV_HEADS, &DIVISOR, absent.or(Some(heads.clone())))?;
                 (found, vec![true; layers])
@@ -97,7 +98,23 @@ impl DecoderConfig {
             Some(tokens) => k.check(VOCAB, tokens, &SIZE)?,
             None => k.size(VOCAB, &SIZE, None)?,
         };
-        let ff = sizes(k, FF, &SIZE, None)?;
+        let scans = match rules.recurrent {
+            Some(Recurrent::Mamba2(which)) => Some(which),
+            _ => None,
+        };
+        let ff = match scans {
+            Some(ScanLayers::WithoutNetwork) => sizes(k, FF, &Within(0..=*SIZE.0.end(), SIZE.1), None)?,
+            // What the file states is not used.
+            Some(ScanLayers::All) => k.take::<serde_json::Value>(FF).map(|_| PerLayer::all(0))?,
+            _ => sizes(k, FF, &SIZE, None)?,
+        };
+        let mixes = match scans {
+            Some(ScanLayers::WithoutNetwork) => PerLayer::each((0..layers).map(|layer| ff.of(layer) == 0)),
+            _ => None,
+        };
+        let mixes = mixes.unwrap_or(PerLayer::all(true));
+        // A layer that is a network alone is not recurrent.
+        let attends: Vec<bool> = (0..layers).map(|layer| attends[layer] || !mixes.get(layer)).collect();
         // Early files of GLM 4.7 Flash do not state the gate; llama.cpp knows them by these sizes.
         let is_flash = rules.latent && (layers == 47 || layers == 48) && vocab == 154_880;
         let gate = is_flash.then_some(RouteGate::Sigmoid);
@@ -132,6 +149,7 @@ impl DecoderConfig {
             ff,
             experts,
             recurrent,
+            mixes,
             heads,
             kv_heads,
             head_dim,
@@ -156,7 +174,10 @@ impl DecoderConfig {
             },
             latent,
             rope,
-            rope_factors,
+            rope_factors: match rules.unused_divisors {
+                true => RopeFactors::Unused,
+                false => rope_factors,
+            },
             rotated,
             embedding_factor,
             attention_factor,
@@ -266,6 +287,7 @@ fn rotated(k: &mut Keys<'_>, rules: &Rules, windowed: &[bool]) -> Result<PerLaye
         Rotated::All => vec![true; layers],
         Rotated::Windowed => windowed.to_vec(),
         Rotated::WindowedIfAny => windowed.iter().map(|&windowed| windowed || !any).collect(),
+        Rotated::Never => vec![false; layers],
         Rotated::Finetuned => vec![k.take(FINETUNED)?.unwrap_or(true); layers],
         Rotated::AllBut(period) => (1..=layers).map(|layer| !layer.is_multiple_of(period)).collect(),
     };

@@ -1,8 +1,8 @@
 //! Recurrent layers of a file: which, and their sizes.
 
-use super::names::COUNT;
-use super::rules::Recurrent;
-use super::{DeltaNetConfig, PerLayer, RecurrentConfig, RecurrentKind};
+use super::names::{COUNT, SIZE};
+use super::rules::{Recurrent, ScanLayers};
+use super::{DeltaNetConfig, MambaConfig, PerLayer, RecurrentConfig, RecurrentKind};
 use crate::ModelError;
 use crate::keys::{Key, Keys, Within};
 
@@ -21,6 +21,7 @@ pub(super) const fn read(kind: Recurrent) -> &'static [Key] {
     match kind {
         Recurrent::ShortConv => &[SHORT_TAPS],
         Recurrent::DeltaNet { .. } => &[LAYERS, CONV_TAPS, STATE_DIM, KEY_HEADS, VALUE_HEADS, INNER],
+        Recurrent::Mamba2(_) => &[CONV_TAPS, STATE_DIM, KEY_HEADS, VALUE_HEADS, INNER],
     }
 }
 
@@ -36,6 +37,7 @@ pub(super) fn take(
     match kind {
         Recurrent::ShortConv => Ok(RecurrentConfig {
             layers: attends.iter().map(|attends| !attends).collect(),
+            beside: false,
             taps: k.size(SHORT_TAPS, &TAPS, None)?,
             kind: RecurrentKind::ShortConv,
         }),
@@ -47,11 +49,41 @@ pub(super) fn take(
             of_layers.truncate(layers);
             Ok(RecurrentConfig {
                 layers: of_layers,
+                beside: false,
                 taps: k.size(CONV_TAPS, &TAPS, None)?,
                 kind: RecurrentKind::DeltaNet(delta_net(k, neighbours)?),
             })
         }
+        Recurrent::Mamba2(which) => Ok(RecurrentConfig {
+            layers: match which {
+                ScanLayers::All | ScanLayers::Beside => vec![true; layers],
+                ScanLayers::WithoutHeads | ScanLayers::WithoutNetwork => {
+                    attends.iter().map(|attends| !attends).collect()
+                }
+            },
+            beside: which == ScanLayers::Beside,
+            taps: k.size(CONV_TAPS, &TAPS, None)?,
+            kind: RecurrentKind::Mamba2(mamba(k)?),
+        }),
     }
+}
+
+fn mamba(k: &mut Keys<'_>) -> Result<MambaConfig, ModelError> {
+    let heads = k.size(VALUE_HEADS, &COUNT, None)?;
+    let groups = k.size(KEY_HEADS, &COUNT, None)?;
+    let inner = k.size(INNER, &SIZE, None)?;
+    if !heads.is_multiple_of(groups) {
+        return Err(k.refuse(KEY_HEADS, groups, "it must divide the number of heads"));
+    }
+    if !inner.is_multiple_of(heads) {
+        return Err(k.refuse(INNER, inner, "the heads must divide it"));
+    }
+    Ok(MambaConfig {
+        heads,
+        dim: inner / heads,
+        groups,
+        state: k.size(STATE_DIM, &Within(1..=1024, "it must be 1 to 1024"), None)?,
+    })
 }
 
 fn delta_net(k: &mut Keys<'_>, neighbours: bool) -> Result<DeltaNetConfig, ModelError> {
@@ -73,17 +105,18 @@ fn delta_net(k: &mut Keys<'_>, neighbours: bool) -> Result<DeltaNetConfig, Model
     })
 }
 
-/// Heads of the layers, of which those with a short convolution have none: they are given those of another layer, and nothing uses them.
+/// Heads of the layers, of which some have none: they are given those of another layer, or 1, and nothing uses them. Lists of the file have `blocks`
+/// entries.
 pub(super) fn heads(
     k: &mut Keys<'_>,
     key: Key,
-    layers: usize,
+    [blocks, layers]: [usize; 2],
     within: &Within,
 ) -> Result<(PerLayer, Vec<bool>), ModelError> {
-    let found = k.sizes(key, layers, &Within(0..=*within.0.end(), within.1), None)?;
+    let found = k.sizes(key, blocks, &Within(0..=*within.0.end(), within.1), None)?;
     let attends: Vec<bool> = (0..layers).map(|layer| found.of(layer) > 0).collect();
     let some = (0..layers).map(|layer| found.of(layer)).find(|&heads| heads > 0);
-    let some = some.ok_or_else(|| k.refuse(key, 0, "a layer with attention must have heads"))?;
+    let some = some.unwrap_or(1);
     let heads = PerLayer::each((0..layers).map(|layer| match found.of(layer) {
         0 => some,
         heads => heads,

@@ -82,6 +82,21 @@ pub(crate) enum Recurrent {
     },
     /// Short convolutions, in layers without heads.
     ShortConv,
+    /// Selective scans.
+    Mamba2(ScanLayers),
+}
+
+/// Layers with a selective scan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ScanLayers {
+    /// All, in place of attention; no layer has a network.
+    All,
+    /// All, beside attention.
+    Beside,
+    /// Those without heads of keys, in place of attention.
+    WithoutHeads,
+    /// Of the layers without a network those without heads of keys; a layer with a network has neither.
+    WithoutNetwork,
 }
 
 /// Layers with rotary embedding. Without, attention does not know positions.
@@ -97,6 +112,8 @@ pub(crate) enum Rotated {
     WindowedIfAny,
     /// All, unless the file says that the model was trained without.
     Finetuned,
+    /// None.
+    Never,
 }
 
 /// Factors that a file may state.
@@ -150,6 +167,8 @@ pub(crate) struct Rules {
     pub(crate) theta: f32,
     /// Pairs of rotary embedding where the file states sections of several axes; `None`: it must not. Text has the same position on each axis.
     pub(crate) sections: Option<RopeStyle>,
+    /// Divisors of the frequencies that a file has are not used.
+    pub(crate) unused_divisors: bool,
     pub(crate) window_rope: WindowRope,
     pub(crate) rotated: Rotated,
     pub(crate) norm: NormKind,

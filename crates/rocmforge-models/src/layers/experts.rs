@@ -2,7 +2,7 @@
 
 use rocmforge_ggml::{GgmlResult, Op, Route, TensorId, Unary};
 
-use super::{Gated, GatedNames, GatedUnit, Linear, NetworkRule, Norm, NormRule, Part};
+use super::{Activation, Gated, GatedNames, GatedUnit, Linear, NetworkRule, Norm, NormRule, Part, Plain};
 use crate::ModelError;
 use crate::config::{ExpertsConfig, SharedExpertConfig};
 use crate::step::{Place, StepGraph, Tensors};
@@ -120,17 +120,29 @@ pub(crate) struct Experts {
     router: Linear,
     /// Added to the scores that choose.
     choice_bias: Option<TensorId>,
-    gate: Matrices,
-    up: Matrices,
+    inner: Inner,
     down: Matrices,
     config: ExpertsConfig,
     width: usize,
-    unit: GatedUnit,
+}
+
+/// What experts compute between input and result.
+#[derive(Debug)]
+enum Inner {
+    Gated {
+        gate: Matrices,
+        up: Matrices,
+        unit: GatedUnit,
+    },
+    Plain {
+        up: Matrices,
+        activation: Activation,
+    },
 }
 
 impl Experts {
-    /// Asks for the weights of a layer's experts, which may lie apart from the rest of the layer. With `norms` they have norms of their own, by
-    /// this rule.
+    /// Asks for the weights of a layer's experts, which may lie apart from the rest of the layer. Those of `plain`
+    /// have no gate, but this function. With `norms` they have norms of their own, by this rule.
     ///
     /// # Errors
     /// A weight is missing or has another shape.
@@ -141,6 +153,7 @@ impl Experts {
         config: &ExpertsConfig,
         width: usize,
         rule: NetworkRule,
+        plain: Option<Activation>,
         norms: Option<NormRule>,
     ) -> Result<Self, ModelError> {
         let mut names = names;
@@ -162,16 +175,25 @@ impl Experts {
         let choice_bias = t.vector_where(config.choice_bias, CHOICE_BIAS, count)?;
         t.at(Place::Experts(layer));
         let half = |first| Some((names.gate_up, first, 2 * inner));
+        let shape = [count, inner, width];
         let experts = Self {
             norms,
             router,
             choice_bias,
-            gate: Matrices::new(t, names.gate, half(0), [count, inner, width], rule)?,
-            up: Matrices::new(t, names.up, half(inner), [count, inner, width], rule)?,
+            inner: match plain {
+                None => Inner::Gated {
+                    gate: Matrices::new(t, names.gate, half(0), shape, rule)?,
+                    up: Matrices::new(t, names.up, half(inner), shape, rule)?,
+                    unit: rule.unit,
+                },
+                Some(activation) => Inner::Plain {
+                    up: Matrices::new(t, names.up, None, shape, rule)?,
+                    activation,
+                },
+            },
             down: Matrices::new(t, names.down, None, [count, width, inner], rule)?,
             config: config.clone(),
             width,
-            unit: rule.unit,
         };
         t.at(Place::Layer(layer));
         Ok(experts)
@@ -203,9 +225,17 @@ impl Part for Experts {
         let [ids, factors] = self.choose(g, routed)?;
         let seen = Norm::of(norms.map(|norms| &norms.before), g, x)?;
         let rows = g.reshape(seen, [tokens, 1, width])?;
-        let gate = self.gate.build(g, rows, ids, used)?;
-        let up = self.up.build(g, rows, ids, used)?;
-        let inner = self.unit.build(g, gate, up)?;
+        let inner = match &self.inner {
+            Inner::Gated { gate, up, unit } => {
+                let gate = gate.build(g, rows, ids, used)?;
+                let up = up.build(g, rows, ids, used)?;
+                unit.build(g, gate, up)?
+            }
+            Inner::Plain { up, activation } => {
+                let up = up.build(g, rows, ids, used)?;
+                activation.build(g, up)?
+            }
+        };
         let results = self.down.build(g, inner, ids, used)?;
         // The sum of the results times their factors is a product for each token.
         let factors = g.reshape(factors, [tokens, 1, used])?;
@@ -229,7 +259,7 @@ const SHARED_FACTOR: Name = Name::new(
 /// A feed-forward network that every token is given to, beside the chosen experts.
 #[derive(Debug)]
 pub(crate) struct SharedExpert {
-    network: Gated,
+    network: Box<dyn Part>,
     /// One row, for the factor of the result.
     factor: Option<TensorId>,
 }
@@ -244,10 +274,18 @@ impl SharedExpert {
         config: SharedExpertConfig,
         width: usize,
         rule: NetworkRule,
+        plain: Option<Activation>,
     ) -> Result<Self, ModelError> {
         let factor = config.gated.then(|| t.row(SHARED_FACTOR, width)).transpose()?;
         Ok(Self {
-            network: Gated::new(t, SHARED, [width, config.inner], rule)?,
+            network: match plain {
+                None => Box::new(Gated::new(t, SHARED, [width, config.inner], rule)?),
+                Some(activation) => Box::new(Plain {
+                    up: Linear::new(t, SHARED.up, None, [config.inner, width])?.scaling_bias(),
+                    activation,
+                    down: Linear::new(t, SHARED.down, None, [width, config.inner])?.scaling_bias(),
+                }),
+            },
             factor,
         })
     }

@@ -141,18 +141,39 @@ impl Part for Gated {
     }
 }
 
+/// The function of a network without a gate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Activation {
+    Unary(Unary),
+    /// The square of what is positive.
+    ReluSquared,
+}
+
+impl Activation {
+    /// Adds the nodes.
+    pub(crate) fn build(self, g: &mut StepGraph<'_>, x: TensorId) -> GgmlResult<TensorId> {
+        match self {
+            Self::Unary(function) => g.push(Op::Unary(function), &[x]),
+            Self::ReluSquared => {
+                let positive = g.push(Op::Unary(Unary::Relu), &[x])?;
+                g.push(Op::Sqr, &[positive])
+            }
+        }
+    }
+}
+
 /// A feed-forward network without a gate.
 #[derive(Debug)]
 pub(crate) struct Plain {
     pub(crate) up: Linear,
-    pub(crate) activation: Unary,
+    pub(crate) activation: Activation,
     pub(crate) down: Linear,
 }
 
 impl Part for Plain {
     fn build(&self, g: &mut StepGraph<'_>, x: TensorId) -> GgmlResult<TensorId> {
         let inner = self.up.build(g, x)?;
-        let inner = g.push(Op::Unary(self.activation), &[inner])?;
+        let inner = self.activation.build(g, inner)?;
         self.down.build(g, inner)
     }
 }

@@ -60,6 +60,14 @@ impl LinearNames {
     /// Those of no map.
     pub(crate) const NONE: Self = Self::new("", "");
 
+    /// Those of a norm whose weight has this name in GGUF.
+    pub(crate) const fn bare(gguf: &'static str) -> Self {
+        Self {
+            weight: Name::new(gguf, ""),
+            ..Self::NONE
+        }
+    }
+
     /// Those of a map: its name in each kind of file, and then `.weight`, `.bias` and so on.
     pub(crate) const fn new(gguf: &'static str, hugging_face: &'static str) -> Self {
         Self {

@@ -73,6 +73,19 @@ ARCHITECTURES = {
     "minimax-m2": {"rope": "half", "choice": "sigmoid", "query_norm": "whole"},
     # A short convolution in layers that have its tensors.
     "lfm2moe": {"rope": "half", "choice": "sigmoid", "output_norm": "token_embd_norm"},
+    # A selective scan in layers that have its tensors, alone ("mamba2"), in place of attention, or beside it.
+    "mamba2": {"rope": "half", "rotated": "never"},
+    "granitehybrid": {"rope": "pairs", "shared_gate": False},
+    "falcon-h1": {"rope": "half", "beside_scan": True},
+    "nemotron_h": {"rope": "half", "rotated": "never", "gate": "relu_squared", "network_norm": "attn_norm"},
+    "nemotron_h_moe": {
+        "rope": "half",
+        "rotated": "never",
+        "gate": "relu_squared",
+        "network_norm": "attn_norm",
+        "choice": "sigmoid",
+        "shared_gate": False,
+    },
     # A gated delta net in layers that have its tensors; the query has a gate. key_head: of a value head.
     "qwen35": {"rope": "half", "network_norm": "post_attention_norm", "gated": True, "key_head": "in_turn"},
     "bailingmoe2": {"rope": "half", "choice": "stated", "shared_gate": False},
@@ -140,7 +153,7 @@ class Model:
         self.windowed = [bool(period) and number % period < period - 1 for number in range(self.layers)]
         if isinstance(key("attention.sliding_window_pattern"), list):
             self.windowed = key("attention.sliding_window_pattern")[: self.layers]
-        head = key("attention.key_length", self.width // max(self.heads))
+        head = key("attention.key_length") or self.width // max(self.heads)
         # Layers with a window may have heads of another length, of which they rotate another part.
         differ = lambda stated, windows: [windows if w else s for w, s in zip(self.windowed, of_layers(stated))]
         self.head = differ(head, key("attention.key_length_swa", head)) if self.window else of_layers(head)
@@ -169,7 +182,7 @@ class Model:
         self.rank = key("attention.kv_lora_rank")
         if self.rank:
             self.kv_heads, self.head = self.heads, of_layers(key("attention.key_length_mla"))
-        if arch in ["glm4moe", "bailingmoe2", "deepseek2"]:
+        if arch in ["nemotron_h_moe", "glm4moe", "bailingmoe2", "deepseek2"]:
             self.normalised = key("expert_weights_norm", False)
         if arch == "gemma3" and self.layers == GEMMA3_27B_LAYERS:
             self.scale = 1 / np.sqrt(self.width / self.heads[0])
@@ -306,7 +319,7 @@ class Model:
         window = self.window if self.windowed[number] else 0
         theta = self.theta_window if window and "window_period" in self.rule else self.theta
         theta = self.thetas[number] if self.thetas else theta
-        rotated = {None: True, "windowed": window > 0, "but_fourth": number % 4 != 3}[self.rule.get("rotated")]
+        rotated = {None: True, "never": False, "windowed": window > 0, "but_fourth": number % 4 != 3}[self.rule.get("rotated")]
         if rotated:
             q, k = self.rope(q, positions, theta), None if shares else self.rope(k, positions, theta)
         if kind == "rotated":
@@ -395,6 +408,36 @@ class Model:
         out = self.rms(out, block["ssm_norm"]) * gate
         return out.reshape(len(h), -1) @ block["ssm_out"].T
 
+    def scan(self, number, block, h):
+        """Mamba 2, token by token: the state decays, and what is written is added."""
+        key = lambda name: self.meta[f"{self.arch}.ssm.{name}"]
+        heads, groups, size, taps, inner = (
+            key(name) for name in ["time_step_rank", "group_count", "state_size", "conv_kernel", "inner_size"]
+        )
+        channels, dim = inner + 2 * groups * size, inner // heads
+        if self.inputs[number] is None:
+            self.inputs[number] = np.zeros((taps - 1, channels))
+            self.matrices[number] = np.zeros((heads, dim, size))
+        all = h @ block["ssm_in"].T
+        gate, steps = silu(all[:, :inner]), np.log1p(np.exp(all[:, inner + channels :] + block["ssm_dt.bias"]))
+        out = np.empty((len(h), heads, dim))
+        for row, new in enumerate(all[:, inner : inner + channels]):
+            seen = np.concatenate([self.inputs[number], new[None]])
+            self.inputs[number] = seen[1:]
+            mixed = silu((seen * block["ssm_conv1d"].T).sum(axis=0) + block["ssm_conv1d.bias"])
+            x = mixed[:inner].reshape(heads, dim)
+            written, read = mixed[inner:].reshape(2, groups, size)
+            for head in range(heads):
+                group, step = head // (heads // groups), steps[row, head]
+                state = self.matrices[number][head] * np.exp(step * block["ssm_a"][head])
+                state = state + np.outer(x[head] * step, written[group])
+                self.matrices[number][head] = state
+                out[row, head] = state @ read[group] + block["ssm_d"][head] * x[head]
+        out = out.reshape(len(h), inner) * gate
+        if "ssm_norm" in block:
+            out = self.rms(out.reshape(len(h), groups, -1), block["ssm_norm"]).reshape(len(h), inner)
+        return out @ block["ssm_out"].T
+
     def short_conv(self, number, block, h):
         """The convolution of b * u, times c."""
         b, c, u = np.split(h @ block["shortconv.in_proj"].T, 3, axis=1)
@@ -433,6 +476,10 @@ class Model:
             if self.normalised:
                 factors = factors / max(factors.sum(), LEAST_SUM)
             for expert, factor in zip(chosen, factors * self.expert_scale):
+                if "ffn_gate_exps" not in block and "ffn_gate_up_exps" not in block:
+                    inner = np.maximum(block["ffn_up_exps"][expert] @ h[row], 0) ** 2
+                    out[row] += factor * (block["ffn_down_exps"][expert] @ inner)
+                    continue
                 if "ffn_gate_up_exps" in block:
                     gate, up = np.split(block["ffn_gate_up_exps"][expert] @ h[row], 2)
                 else:
@@ -441,7 +488,9 @@ class Model:
                 inner = clamped(gate, up) if self.rule.get("gate") == "clamped" else activation(gate) * up
                 result = block["ffn_down_exps"][expert] @ inner + biases("down", expert)
                 out[row] += factor * result
-        if "ffn_up_shexp" in block:
+        if "ffn_up_shexp" in block and "ffn_gate_shexp" not in block:
+            out += np.maximum(h @ block["ffn_up_shexp"].T, 0) ** 2 @ block["ffn_down_shexp"].T
+        elif "ffn_up_shexp" in block:
             gate, up = h @ block["ffn_gate_shexp"].T, h @ block["ffn_up_shexp"].T
             result = (silu(gate) * up) @ block["ffn_down_shexp"].T
             if self.rule.get("shared_gate", True):
@@ -455,6 +504,8 @@ class Model:
         return self.network(block, h)
 
     def network(self, block, h):
+        if self.rule.get("gate") == "relu_squared":
+            return np.maximum(h @ block["ffn_up"].T, 0) ** 2 @ block["ffn_down"].T
         if self.rule.get("gate") == "plain":
             inner = gelu(h @ block["ffn_up"].T + block["ffn_up.bias"])
             return inner @ block["ffn_down"].T + block["ffn_down.bias"]
@@ -478,7 +529,16 @@ class Model:
         network_norm = self.rule.get("network_norm", "ffn_norm")
         for number, block in enumerate(self.blocks):
             first = self.norm(x, block, "attn_norm") if "attn_norm" in block else x
-            if "ssm_a" in block:
+            has = lambda *names: any(name in block for name in names)
+            if not has("attn_output", "ssm_out", "shortconv.out_proj"):
+                # A network alone.
+                x = x + self.feed_forward(block, first)
+                continue
+            if "ssm_in" in block:
+                out = self.scan(number, block, first)
+                if self.rule.get("beside_scan"):
+                    out = out + self.attention(number, block, first, positions)
+            elif "ssm_a" in block:
                 out = self.delta_net(number, block, first)
             elif "shortconv.conv" in block:
                 out = self.short_conv(number, block, first)
@@ -486,6 +546,9 @@ class Model:
                 out = self.latent_attention(number, block, first, positions)
             else:
                 out = self.attention(number, block, first, positions)
+            if not has("ffn_up", "ffn_gate_inp"):
+                x = x + out
+                continue
             if network_norm not in block and network_norm is not None:
                 # Both branches see the same rows.
                 x = x + out + self.feed_forward(block, first)

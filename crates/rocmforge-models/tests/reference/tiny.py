@@ -24,6 +24,13 @@ CONTROLS = ["<unk>", "<bos>", "<eos>", "<pad>"]
 # Sizes: width, layers, heads, KV heads, head (elements of one head), ff (hidden width of the feed-forward part).
 SMALL = {"width": 48, "layers": 2, "heads": 3, "kv_heads": 1, "head": 16, "ff": 64}
 BLOCKS_256 = {"width": 256, "layers": 1, "heads": 2, "kv_heads": 1, "head": 32, "ff": 256}
+SCAN = {
+    "ssm.conv_kernel": 4,
+    "ssm.inner_size": 24,
+    "ssm.state_size": 5,
+    "ssm.time_step_rank": 4,
+    "ssm.group_count": 2,
+}
 GEMMA4 = {
     "attention.sliding_window": 12,
     "attention.key_length": 16,
@@ -447,6 +454,100 @@ MODELS = {
         "query_norm": "whole",
         "choice_bias": True,
     },
+    # Selective scans: 4 heads of 6 rows in 2 groups, 5 columns.
+    "mamba2": {
+        "arch": "mamba2",
+        "weights": "f16",
+        "sizes": {"width": 32, "layers": 2, "heads": 0, "kv_heads": 0, "head": 8, "ff": 0, "tied": True},
+        "metadata": SCAN,
+        "norms": ["attn_norm"],
+        "scan": [0, 1],
+    },
+    # Attention in the last layer, and factors; experts in all.
+    "granitehybrid": {
+        "arch": "granitehybrid",
+        "weights": "f16",
+        "sizes": {
+            "width": 12,
+            "layers": 3,
+            "heads": [3, 3, 3],
+            "kv_heads": [0, 0, 1],
+            "head": 8,
+            "ff": 24,
+            "tied": True,
+        },
+        "metadata": SCAN
+        | {
+            "embedding_scale": 3.0,
+            "residual_scale": 0.4,
+            "logit_scale": 2.0,
+            "attention.scale": 0.2,
+            "expert_count": 5,
+            "expert_used_count": 2,
+            "expert_shared_feed_forward_length": 16,
+        },
+        "shared_gate": False,
+        "scan": [0, 1],
+    },
+    # Both in each layer.
+    "falcon-h1": {
+        "arch": "falcon-h1",
+        "weights": "f16",
+        "sizes": {"width": 32, "layers": 2, "heads": 4, "kv_heads": 2, "head": 8, "ff": 48},
+        "metadata": SCAN | {"rope.freq_base": 2000.0},
+        "norms": ["attn_norm", "ffn_norm."],
+        "scan": [0, 1],
+        "beside_scan": True,
+    },
+    # A scan, attention, a network.
+    "nemotron_h": {
+        "arch": "nemotron_h",
+        "weights": "f16",
+        "sizes": {
+            "width": 32,
+            "layers": 3,
+            "heads": 4,
+            "kv_heads": [0, 2, 0],
+            "head": 8,
+            "ff": [0, 0, 48],
+            "tied": True,
+        },
+        "metadata": SCAN | {"attention.layer_norm_epsilon": 1e-5},
+        "norms": ["attn_norm"],
+        "no_gate": True,
+        "scan": [0],
+        "network": [2],
+    },
+    "nemotron_h_moe": {
+        "arch": "nemotron_h_moe",
+        "weights": "f16",
+        "sizes": {
+            "width": 32,
+            "layers": 3,
+            "heads": 4,
+            "kv_heads": [0, 2, 0],
+            "head": 8,
+            "ff": [0, 0, 48],
+            "tied": True,
+        },
+        "metadata": SCAN
+        | {
+            "attention.layer_norm_epsilon": 1e-5,
+            "expert_count": 6,
+            "expert_used_count": 3,
+            "expert_feed_forward_length": 24,
+            "expert_shared_count": 1,
+            "expert_shared_feed_forward_length": 40,
+            "expert_weights_norm": True,
+            "expert_weights_scale": 1.5,
+        },
+        "norms": ["attn_norm"],
+        "choice_bias": True,
+        "shared_gate": False,
+        "no_gate": True,
+        "scan": [0],
+        "network": [2],
+    },
     # Two heads of keys for four of values; two of three layers have a delta net.
     "qwen35": {
         "arch": "qwen35",
@@ -719,7 +820,22 @@ def tensors(name):
         norms = spec.get("norms", ["attn_norm", "ffn_norm"])
         if "attn_norm" in norms:
             norm(at + "attn_norm", width)
-        if kv_heads == 0:
+        if number in spec.get("scan", []):
+            sizes = (metadata_of["ssm." + key] for key in ["time_step_rank", "group_count", "state_size", "conv_kernel", "inner_size"])
+            scan_heads, groups, dim, taps, inner = sizes
+            channels = inner + 2 * groups * dim
+            weight(at + "ssm_in", inner + channels + scan_heads, width)
+            vector(at + "ssm_conv1d.weight", random.standard_normal((channels, taps)))
+            vector(at + "ssm_conv1d.bias", 0.3 * random.standard_normal(channels))
+            vector(at + "ssm_dt.bias", random.standard_normal(scan_heads))
+            vector(at + "ssm_a", -random.uniform(0.05, 1.0, (scan_heads, 1)))
+            vector(at + "ssm_d", random.standard_normal((scan_heads, 1)))
+            norm(at + "ssm_norm", (groups, inner // groups))
+            weight(at + "ssm_out", width, inner)
+        is_scan = number in spec.get("scan", []) and not spec.get("beside_scan")
+        if is_scan or number in spec.get("network", []):
+            pass
+        elif kv_heads == 0:
             weight(at + "shortconv.in_proj", 3 * width, width)
             vector(at + "shortconv.conv.weight", random.standard_normal((width, metadata_of["shortconv.l_cache"])))
             weight(at + "shortconv.out_proj", width, width)
@@ -767,7 +883,9 @@ def tensors(name):
             if not shares:
                 norm(at + "attn_k_norm", head)
         query_norm = spec.get("query_norm")
-        has_attention = found[-1][0] not in [at + "ssm_out.weight", at + "shortconv.out_proj.weight"]
+        has_attention = any(label in [at + "attn_k.weight", at + "attn_qkv.weight", at + "attn_kv_a_mqa.weight"] for label, *_ in found)
+        has_attention = has_attention and at + "attn_gate.weight" not in [label for label, *_ in found]
+        has_attention = has_attention or shares
         for part, count in [("q", heads), ("k", kv_heads)] if query_norm and has_attention else []:
             shape = {"heads": head, "whole": count * head, "of_heads": (count, head)}[query_norm]
             norm(f"{at}attn_{part}_norm", shape)
@@ -781,8 +899,13 @@ def tensors(name):
         if spec.get("post_norms"):
             norm(at + "post_attention_norm", width)
         for label in norms:
-            if label != "attn_norm":
+            if label.endswith("."):
+                # llama.cpp gives it no end.
+                vector(at + label[:-1], 1 + 0.3 * random.standard_normal(width))
+            elif label != "attn_norm":
                 norm(at + label, width)
+        if not ff or spec.get("network") and number not in spec["network"]:
+            continue
         metadata = spec.get("metadata", {})
         experts = metadata.get("expert_count")
         if input_width:
@@ -807,8 +930,10 @@ def tensors(name):
                 vector(at + "exp_probs_b.bias", 0.3 * random.standard_normal(experts))
             if spec.get("joined_experts"):
                 stacked(at + "ffn_gate_up_exps", experts, 2 * inner, width)
-            else:
+            elif not spec.get("no_gate"):
                 stacked(at + "ffn_gate_exps", experts, inner, width)
+                stacked(at + "ffn_up_exps", experts, inner, width)
+            else:
                 stacked(at + "ffn_up_exps", experts, inner, width)
             stacked(at + "ffn_down_exps", experts, width, inner)
             for part, rows in [("gate", inner), ("up", inner), ("down", width)] if spec.get("expert_biases") else []:
@@ -818,7 +943,8 @@ def tensors(name):
             if shared and spec.get("shared_gate", True):
                 vector(at + "ffn_gate_inp_shexp.weight", random.standard_normal(width) / np.sqrt(width))
             if shared:
-                weight(at + "ffn_gate_shexp", shared, width)
+                if not spec.get("no_gate"):
+                    weight(at + "ffn_gate_shexp", shared, width)
                 weight(at + "ffn_up_shexp", shared, width)
                 weight(at + "ffn_down_shexp", width, shared)
             if not spec.get("beside"):
@@ -869,7 +995,7 @@ def write(name, path, replace=lambda label, data, kind: (data, kind)):
         writer.add_layer_norm_rms_eps(1e-5)
     writer.add_vocab_size(VOCABULARY)
     metadata = dict(spec.get("metadata", {}))
-    if isinstance(size["heads"], list) or isinstance(size["head"], list) or size["head"] * size["heads"] != size["width"]:
+    if isinstance(size["heads"], list) or size["heads"] == 0 or isinstance(size["head"], list) or size["head"] * size["heads"] != size["width"]:
         for length in ["attention.key_length", "attention.value_length"]:
             metadata.setdefault(length, size["head"])
     for key, value in {"rope.dimension_count": size["head"], **metadata}.items():

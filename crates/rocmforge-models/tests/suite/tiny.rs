@@ -77,6 +77,9 @@ fn may_lack(file: &str, name: &str) -> bool {
         ],
         "ernie4_5-moe.gguf" => &["attn_output.bias", "exp_probs_b.bias"],
         "deepseek2.gguf" | "bailingmoe2.gguf" => &["exp_probs_b.bias"],
+        "mamba2.gguf" | "granitehybrid.gguf" | "falcon-h1.gguf" | "nemotron_h.gguf" | "nemotron_h_moe.gguf" => {
+            &["ssm_conv1d.bias", "ssm_norm.weight"]
+        }
         "mimo2.gguf" => &["attn_sinks.weight", "exp_probs_b.bias"],
         // Values follow from the keys' product then.
         "gemma4.gguf" | "gemma4-beside.gguf" => &["attn_v.weight", "layer_output_scale.weight"],

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::path::Path;
 
 use rocmforge::ggml::DType;
-use rocmforge::gguf::{TensorType, Writer, blocks};
+use rocmforge::gguf::{TensorType, Value, Writer, blocks};
 
 use super::Failure;
 
@@ -41,6 +41,21 @@ enum Arch {
     Qwen3Moe,
     /// Biases, sinks, and a window in every other layer.
     GptOss,
+    /// A gated delta net in three of four layers, gated attention in the others, and an expert that every token is given to.
+    Qwen35Moe,
+}
+
+/// Layers of Qwen 3.5 of which the last attends.
+const INTERVAL: usize = 4;
+/// Its delta nets: heads of keys and of values, elements of each, and tokens that the convolution sees.
+const NET: [usize; 4] = [16, 32, 128, 4];
+
+/// What a tensor of floats holds.
+#[derive(Clone, Copy)]
+enum Floats {
+    Ones,
+    MinusOnes,
+    Random,
 }
 
 /// A matrix, or one for each expert.
@@ -51,7 +66,7 @@ struct Matrix {
     shape: [usize; 2],
 }
 
-const SHAPES: [Shape; 6] = [
+const SHAPES: [Shape; 7] = [
     Shape {
         layers: 32,
         width: 4096,
@@ -93,6 +108,18 @@ const SHAPES: [Shape; 6] = [
         vocab: 151_936,
         experts: Some(Experts { count: 128, used: 8 }),
         ..Shape::of_llama("qwen3-30b-a3b")
+    },
+    Shape {
+        arch: Arch::Qwen35Moe,
+        layers: 40,
+        width: 2048,
+        heads: 16,
+        kv_heads: 2,
+        head_dim: 256,
+        ff: 512,
+        vocab: 248_320,
+        experts: Some(Experts { count: 256, used: 8 }),
+        ..Shape::of_llama("qwen35-35b-a3b")
     },
     Shape {
         arch: Arch::GptOss,
@@ -147,6 +174,11 @@ impl Shape {
         }
     }
 
+    /// Whether a layer has attention.
+    fn attends(&self, layer: usize) -> bool {
+        self.arch != Arch::Qwen35Moe || (layer + 1).is_multiple_of(INTERVAL)
+    }
+
     /// The matrices that a token may read, without the embedding's other rows.
     fn matrices(&self) -> impl Iterator<Item = Matrix> {
         let (q, kv) = (self.heads * self.head_dim, self.kv_heads * self.head_dim);
@@ -157,15 +189,36 @@ impl Shape {
                 experts,
                 shape,
             };
-            [
-                matrix("attn_q", None, [q, self.width]),
-                matrix("attn_k", None, [kv, self.width]),
-                matrix("attn_v", None, [kv, self.width]),
-                matrix("attn_output", None, [self.width, q]),
-                matrix("ffn_gate", self.experts, [self.ff, self.width]),
-                matrix("ffn_up", self.experts, [self.ff, self.width]),
-                matrix("ffn_down", self.experts, [self.width, self.ff]),
-            ]
+            let is_qwen35 = self.arch == Arch::Qwen35Moe;
+            // Gated attention has as many rows for the gate.
+            let queries = if is_qwen35 { 2 * q } else { q };
+            let mut all = match self.attends(index) {
+                true => vec![
+                    matrix("attn_q", None, [queries, self.width]),
+                    matrix("attn_k", None, [kv, self.width]),
+                    matrix("attn_v", None, [kv, self.width]),
+                    matrix("attn_output", None, [self.width, q]),
+                ],
+                false => {
+                    let [key_heads, heads, dim, _] = NET;
+                    vec![
+                        matrix("attn_qkv", None, [(2 * key_heads + heads) * dim, self.width]),
+                        matrix("attn_gate", None, [heads * dim, self.width]),
+                        matrix("ssm_out", None, [self.width, heads * dim]),
+                    ]
+                }
+            };
+            for (name, shape) in [
+                ("ffn_gate", [self.ff, self.width]),
+                ("ffn_up", [self.ff, self.width]),
+                ("ffn_down", [self.width, self.ff]),
+            ] {
+                all.push(matrix(name, self.experts, shape));
+                if is_qwen35 {
+                    all.push(matrix(&format!("{name}_shexp"), None, shape));
+                }
+            }
+            all
         };
         let output = if self.tied { "token_embd" } else { "output" };
         let output = Matrix {
@@ -180,34 +233,51 @@ impl Shape {
     pub(crate) fn bytes_of_a_step(&self, ty: TensorType, kv: DType, depth: usize) -> u64 {
         let read = |matrix: Matrix| matrix.experts.map_or(1, |experts| experts.used) * bytes(ty, matrix.shape);
         let weights: usize = self.matrices().map(read).sum();
-        let elements = 2 * self.layers * self.kv_heads * self.head_dim * depth;
+        let attend = (0..self.layers).filter(|&layer| self.attends(layer)).count();
+        let elements = 2 * attend * self.kv_heads * self.head_dim * depth;
         let cache = elements / kv.block_len() * kv.block_bytes();
-        (weights + cache) as u64
+        // Layers without attention read and write the state of a sequence.
+        let [key_heads, heads, dim, taps] = NET;
+        let state = heads * dim * dim + (2 * key_heads + heads) * dim * (taps - 1);
+        let states = 2 * (self.layers - attend) * state * size_of::<f32>();
+        (weights + cache + states) as u64
     }
 
-    /// Vectors and the routers' matrices: the name, the dimensions as a file has them, and whether it is a norm.
-    fn floats(&self) -> Vec<(String, Vec<usize>, bool)> {
-        let mut all = vec![("output_norm.weight".to_owned(), vec![self.width], true)];
+    /// Vectors and small matrices: the name, the dimensions as a file has them, and what they hold.
+    fn floats(&self) -> Vec<(String, Vec<usize>, Floats)> {
+        use Floats::{MinusOnes, Ones, Random};
+        let mut all = vec![("output_norm.weight".to_owned(), vec![self.width], Ones)];
         let (q, kv) = (self.heads * self.head_dim, self.kv_heads * self.head_dim);
         for index in 0..self.layers {
             let mut add =
-                |name: &str, dims: &[usize], is_norm| all.push((format!("blk.{index}.{name}"), dims.to_vec(), is_norm));
-            add("attn_norm.weight", &[self.width], true);
-            let network = if self.arch == Arch::GptOss {
-                "post_attention_norm"
-            } else {
-                "ffn_norm"
+                |name: &str, dims: &[usize], holds| all.push((format!("blk.{index}.{name}"), dims.to_vec(), holds));
+            add("attn_norm.weight", &[self.width], Ones);
+            let network = match self.arch {
+                Arch::GptOss | Arch::Qwen35Moe => "post_attention_norm",
+                Arch::Llama | Arch::Qwen3Moe => "ffn_norm",
             };
-            add(&format!("{network}.weight"), &[self.width], true);
+            add(&format!("{network}.weight"), &[self.width], Ones);
             let Some(Experts { count, .. }) = self.experts else {
                 continue;
             };
-            add("ffn_gate_inp.weight", &[self.width, count], false);
+            add("ffn_gate_inp.weight", &[self.width, count], Random);
+            if matches!(self.arch, Arch::Qwen3Moe | Arch::Qwen35Moe) && self.attends(index) {
+                add("attn_q_norm.weight", &[self.head_dim], Ones);
+                add("attn_k_norm.weight", &[self.head_dim], Ones);
+            }
             match self.arch {
-                Arch::Llama => {}
-                Arch::Qwen3Moe => {
-                    add("attn_q_norm.weight", &[self.head_dim], true);
-                    add("attn_k_norm.weight", &[self.head_dim], true);
+                Arch::Llama | Arch::Qwen3Moe => {}
+                Arch::Qwen35Moe => {
+                    add("ffn_gate_inp_shexp.weight", &[self.width], Random);
+                    if !self.attends(index) {
+                        let [key_heads, heads, dim, taps] = NET;
+                        add("ssm_beta.weight", &[self.width, heads], Random);
+                        add("ssm_alpha.weight", &[self.width, heads], Random);
+                        add("ssm_conv1d.weight", &[taps, (2 * key_heads + heads) * dim], Random);
+                        add("ssm_a", &[heads], MinusOnes);
+                        add("ssm_dt.bias", &[heads], Random);
+                        add("ssm_norm.weight", &[dim], Ones);
+                    }
                 }
                 Arch::GptOss => {
                     let experts = [
@@ -216,7 +286,7 @@ impl Shape {
                         ("ffn_down_exps", self.width),
                     ];
                     for (name, rows) in experts {
-                        add(&format!("{name}.bias"), &[rows, count], false);
+                        add(&format!("{name}.bias"), &[rows, count], Random);
                     }
                     let others = [
                         ("attn_q", q),
@@ -226,9 +296,9 @@ impl Shape {
                         ("ffn_gate_inp", count),
                     ];
                     for (name, rows) in others {
-                        add(&format!("{name}.bias"), &[rows], false);
+                        add(&format!("{name}.bias"), &[rows], Random);
                     }
-                    add("attn_sinks.weight", &[self.heads], false);
+                    add("attn_sinks.weight", &[self.heads], Random);
                 }
             }
         }
@@ -248,6 +318,12 @@ impl Shape {
             Arch::Llama => "llama",
             Arch::Qwen3Moe => "qwen3moe",
             Arch::GptOss => "gpt-oss",
+            Arch::Qwen35Moe => "qwen35moe",
+        };
+        // Qwen 3.5 turns a quarter of each head.
+        let rotated = match self.arch {
+            Arch::Qwen35Moe => self.head_dim / 4,
+            _ => self.head_dim,
         };
         let mut writer = Writer::new();
         writer.metadata("general.architecture", arch)?;
@@ -260,7 +336,7 @@ impl Shape {
             ("attention.head_count_kv", self.kv_heads),
             ("attention.key_length", self.head_dim),
             ("attention.value_length", self.head_dim),
-            ("rope.dimension_count", self.head_dim),
+            ("rope.dimension_count", rotated),
             ("context_length", context),
             ("vocab_size", self.vocab),
         ];
@@ -271,8 +347,25 @@ impl Shape {
                 ("expert_feed_forward_length", self.ff),
             ]);
         }
-        if self.arch == Arch::GptOss {
-            numbers.push(("attention.sliding_window", 128));
+        match self.arch {
+            Arch::Llama | Arch::Qwen3Moe => {}
+            Arch::GptOss => numbers.push(("attention.sliding_window", 128)),
+            Arch::Qwen35Moe => {
+                let [key_heads, heads, dim, taps] = NET;
+                numbers.extend([
+                    ("expert_shared_feed_forward_length", self.ff),
+                    ("full_attention_interval", INTERVAL),
+                    ("ssm.conv_kernel", taps),
+                    ("ssm.state_size", dim),
+                    ("ssm.group_count", key_heads),
+                    ("ssm.time_step_rank", heads),
+                    ("ssm.inner_size", heads * dim),
+                ]);
+                writer.metadata(
+                    format!("{arch}.rope.dimension_sections"),
+                    Value::from(vec![11_u32, 11, 10, 0]),
+                )?;
+            }
         }
         for (key, value) in numbers {
             writer.metadata(format!("{arch}.{key}"), u32::try_from(value)?)?;
@@ -297,12 +390,22 @@ impl Shape {
             let dims: Vec<usize> = [k, n].into_iter().chain(count).collect();
             writer.tensor(matrix.name, &dims, ty, part)?;
         }
-        let most = self.width * self.experts.map_or(1, |experts| experts.count.max(self.ff));
-        let ones: Vec<u8> = (0..most).flat_map(|_| 1f32.to_le_bytes()).collect();
+        let floats = self.floats();
+        let most = floats
+            .iter()
+            .map(|(_, dims, _)| dims.iter().product())
+            .max()
+            .unwrap_or(0);
+        let all = |value: f32| -> Vec<u8> { (0..most).flat_map(|_| value.to_le_bytes()).collect() };
+        let (ones, minus_ones) = (all(1.0), all(-1.0));
         let random: Vec<u8> = random(most, self.width).flat_map(f32::to_le_bytes).collect();
-        for (name, dims, is_norm) in self.floats() {
+        for (name, dims, holds) in floats {
             let elements: usize = dims.iter().product();
-            let from = if is_norm { &ones } else { &random };
+            let from = match holds {
+                Floats::Ones => &ones,
+                Floats::MinusOnes => &minus_ones,
+                Floats::Random => &random,
+            };
             let part = Cow::Borrowed(&from[..elements * size_of::<f32>()]);
             writer.tensor(name, &dims, TensorType::F32, part)?;
         }
