@@ -29,29 +29,25 @@ impl Attention {
     /// [`AttentionError::Scratch`] if the budget or the driver refuses.
     #[track_caller]
     pub fn new(kernels: &Kernels, plan: Plan) -> AttentionResult<Self> {
-        let bytes = plan.scratch_bytes();
-        let scratch = if plan.algorithm() == Algorithm::Separate {
-            let elements = Elems(plan.weights_elements()?);
-            let buffer = HipBuffer::zeroed(kernels.backend().stream(), elements, "attention scores");
-            Some(Mutex::new(buffer.map_err(|source| AttentionError::Scratch {
-                bytes,
-                shape: plan.weights_shape(),
+        let memory = |elements: usize, shape, label| {
+            let buffer = HipBuffer::zeroed(kernels.backend().stream(), Elems(elements), label);
+            buffer.map(Mutex::new).map_err(|source| AttentionError::Scratch {
+                bytes: Bytes(elements as u64 * size_of::<f32>() as u64),
+                shape,
                 source: Box::new(source),
-            })?))
-        } else {
-            None
+            })
+        };
+        let scratch = match plan.algorithm() {
+            Algorithm::Separate => Some(memory(
+                plan.weights_elements()?,
+                plan.weights_shape(),
+                "attention scores",
+            )?),
+            _ => None,
         };
         let parts = match crate::halves::parts(kernels, &plan)? {
+            Some((parts, elements)) => Some((parts, memory(elements, plan.q_shape(), "attention in parts")?)),
             None => None,
-            Some((parts, elements)) => {
-                let buffer = HipBuffer::zeroed(kernels.backend().stream(), Elems(elements), "attention in parts");
-                let buffer = buffer.map_err(|source| AttentionError::Scratch {
-                    bytes: Bytes(elements as u64 * size_of::<f32>() as u64),
-                    shape: plan.q_shape(),
-                    source: Box::new(source),
-                })?;
-                Some((parts, Mutex::new(buffer)))
-            }
         };
         Ok(Self {
             kernels: kernels.clone(),

@@ -61,30 +61,22 @@ impl PagedAttention {
         rounding: Rounding,
     ) -> AttentionResult<PagedExplain> {
         let shape = self.shape(&operands, max_blocks);
-        let (algorithm, reason) = if let Some(split) = self.split(kernels, operands, max_blocks) {
-            (
-                PagedAlgorithm::Parts(split),
-                "few tokens: their keys are divided among more blocks",
-            )
+        let because = |algorithm, reason| Ok(PagedExplain { algorithm, reason });
+        if let Some(split) = self.split(kernels, operands, max_blocks) {
+            let reason = "few tokens: their keys are divided among more blocks";
+            because(PagedAlgorithm::Parts(split), reason)
         } else if rounding == Rounding::None {
-            (PagedAlgorithm::Floats, "queries and weights are to stay f32")
+            because(PagedAlgorithm::Floats, "queries and weights are to stay f32")
         } else if shape.tokens <= shape.sequences.saturating_mul(FEW_TOKENS) {
-            (
-                PagedAlgorithm::Floats,
-                "a sequence has too few tokens to fill tiles of the matrix unit",
-            )
+            let reason = "a sequence has too few tokens to fill tiles of the matrix unit";
+            because(PagedAlgorithm::Floats, reason)
         } else if kernels.has_paged_attention16(self.kv, shape)? {
-            (
-                PagedAlgorithm::MatrixUnit,
-                "many tokens of a sequence, which share each key and value that is read",
-            )
+            let reason = "many tokens of a sequence, which share each key and value that is read";
+            because(PagedAlgorithm::MatrixUnit, reason)
         } else {
-            (
-                PagedAlgorithm::Floats,
-                "no kernel for the matrix unit here: it wants f16, heads in eights and blocks of 16, 32, 64, 128 or 256 tokens",
-            )
-        };
-        Ok(PagedExplain { algorithm, reason })
+            let reason = "no kernel for the matrix unit here: it wants f16, heads in eights and blocks of 16, 32, 64, 128 or 256 tokens";
+            because(PagedAlgorithm::Floats, reason)
+        }
     }
 
     /// [`Self::forward`] on the matrix unit, with queries and weights rounded to f16.

@@ -32,26 +32,22 @@ impl Algorithm {
     /// 128; at 256, whose tiles are smaller, 0.2 times for one query and up to 1.25 times for many. The GPU test
     /// `flash_executes_less_than_separate_kernels` holds the choice to it.
     fn choose(config: &AttentionConfig) -> Explain {
-        let (algorithm, reason) = if config.elements() != FloatType::F32 {
-            (
-                Self::MatrixUnit,
-                "q, k and v are 16-bit floats, which matrix units multiply with f32 sums",
-            )
+        let because = |algorithm, reason| Explain { algorithm, reason };
+        if config.elements() != FloatType::F32 {
+            let reason = "q, k and v are 16-bit floats, which matrix units multiply with f32 sums";
+            because(Self::MatrixUnit, reason)
         } else if config.separate_kernels() {
-            (Self::Separate, "the configuration asks for separate kernels")
+            because(Self::Separate, "the configuration asks for separate kernels")
         } else if config.head_dim() > FLASH_MAX_HEAD_DIM {
-            (Self::Separate, "flash attention has no kernel for so large a head_dim")
+            because(Self::Separate, "flash attention has no kernel for so large a head_dim")
         } else if config.mask() != MaskShape::None {
-            (Self::FlashMasked, "f32, with a mask to be added to the scores")
+            because(Self::FlashMasked, "f32, with a mask to be added to the scores")
         } else if config.causal() {
-            (
-                Self::FlashCausal,
-                "f32 and causal without a mask: keys that no query sees are not read",
-            )
+            let reason = "f32 and causal without a mask: keys that no query sees are not read";
+            because(Self::FlashCausal, reason)
         } else {
-            (Self::Flash, "f32, and every query sees every key")
-        };
-        Explain { algorithm, reason }
+            because(Self::Flash, "f32, and every query sees every key")
+        }
     }
 }
 

@@ -5,94 +5,42 @@ use std::fmt;
 use rocmforge_gguf::TensorType;
 use rocmforge_kernels::KvType;
 
-/// The element type of a tensor: plain numbers, or the block formats of GGUF.
-///
-/// A block format stores [`DType::block_len`] consecutive elements of a row in [`DType::block_bytes`] bytes; sizes are
-/// those of the GGUF specification (`Mxfp6` is not in GGUF: it is the OCP MX format with an E8M0 scale).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[allow(missing_docs)] // The names are the documentation: they are the field's own.
-pub enum DType {
-    F32,
-    F16,
-    Bf16,
-    F64,
-    I8,
-    I16,
-    I32,
-    I64,
-    U32,
-    Q4_0,
-    Q4_1,
-    Q5_0,
-    Q5_1,
-    Q8_0,
-    Q8_1,
-    Q2K,
-    Q3K,
-    Q4K,
-    Q5K,
-    Q6K,
-    Q8K,
-    Iq1S,
-    Iq1M,
-    Iq2Xxs,
-    Iq2Xs,
-    Iq2S,
-    Iq3Xxs,
-    Iq3S,
-    Iq4Nl,
-    Iq4Xs,
-    Tq1_0,
-    Tq2_0,
-    Q1_0,
-    Q2_0,
-    Mxfp4,
-    Nvfp4,
-    Mxfp6,
+/// The types, in lists of those with a counterpart of the same name in GGUF, each list with one after it that GGUF does not have.
+macro_rules! types {
+    ($([$($name:ident)*] $own:ident)*) => {
+        /// The element type of a tensor: plain numbers, or the block formats of GGUF.
+        ///
+        /// A block format stores [`DType::block_len`] consecutive elements of a row in [`DType::block_bytes`] bytes; sizes are
+        /// those of the GGUF specification (`Mxfp6` is not in GGUF: it is the OCP MX format with an E8M0 scale).
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[allow(missing_docs)] // The names are the documentation: they are the field's own.
+        pub enum DType {
+            $($($name,)* $own,)*
+        }
+
+        impl DType {
+            /// Every type, in declaration order.
+            pub const ALL: [Self; [$($(stringify!($name),)* stringify!($own),)*].len()] =
+                [$($(Self::$name,)* Self::$own,)*];
+
+            /// The type's counterpart in GGUF; `None` for those that GGUF does not have.
+            #[must_use]
+            pub const fn tensor_type(self) -> Option<TensorType> {
+                match self {
+                    $($(Self::$name => Some(TensorType::$name),)* Self::$own => None,)*
+                }
+            }
+        }
+    };
+}
+
+types! {
+    [F32 F16 Bf16 F64 I8 I16 I32 I64] U32
+    [Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 Q8_1 Q2K Q3K Q4K Q5K Q6K Q8K Iq1S Iq1M Iq2Xxs Iq2Xs Iq2S Iq3Xxs Iq3S Iq4Nl Iq4Xs Tq1_0 Tq2_0 Q1_0
+     Q2_0 Mxfp4 Nvfp4] Mxfp6
 }
 
 impl DType {
-    /// Every type, in declaration order.
-    pub const ALL: [Self; 37] = [
-        Self::F32,
-        Self::F16,
-        Self::Bf16,
-        Self::F64,
-        Self::I8,
-        Self::I16,
-        Self::I32,
-        Self::I64,
-        Self::U32,
-        Self::Q4_0,
-        Self::Q4_1,
-        Self::Q5_0,
-        Self::Q5_1,
-        Self::Q8_0,
-        Self::Q8_1,
-        Self::Q2K,
-        Self::Q3K,
-        Self::Q4K,
-        Self::Q5K,
-        Self::Q6K,
-        Self::Q8K,
-        Self::Iq1S,
-        Self::Iq1M,
-        Self::Iq2Xxs,
-        Self::Iq2Xs,
-        Self::Iq2S,
-        Self::Iq3Xxs,
-        Self::Iq3S,
-        Self::Iq4Nl,
-        Self::Iq4Xs,
-        Self::Tq1_0,
-        Self::Tq2_0,
-        Self::Q1_0,
-        Self::Q2_0,
-        Self::Mxfp4,
-        Self::Nvfp4,
-        Self::Mxfp6,
-    ];
-
     const fn block(self) -> (usize, usize) {
         match self.tensor_type() {
             Some(ty) => (ty.block_len(), ty.block_bytes()),
@@ -159,51 +107,6 @@ impl DType {
             return None;
         }
         (elements / self.block_len()).checked_mul(self.block_bytes())
-    }
-}
-
-impl DType {
-    /// The type's counterpart in GGUF; `None` for those that GGUF does not have.
-    #[must_use]
-    pub const fn tensor_type(self) -> Option<TensorType> {
-        Some(match self {
-            Self::U32 | Self::Mxfp6 => return None,
-            Self::F32 => TensorType::F32,
-            Self::F16 => TensorType::F16,
-            Self::Bf16 => TensorType::Bf16,
-            Self::F64 => TensorType::F64,
-            Self::I8 => TensorType::I8,
-            Self::I16 => TensorType::I16,
-            Self::I32 => TensorType::I32,
-            Self::I64 => TensorType::I64,
-            Self::Q4_0 => TensorType::Q4_0,
-            Self::Q4_1 => TensorType::Q4_1,
-            Self::Q5_0 => TensorType::Q5_0,
-            Self::Q5_1 => TensorType::Q5_1,
-            Self::Q8_0 => TensorType::Q8_0,
-            Self::Q8_1 => TensorType::Q8_1,
-            Self::Q2K => TensorType::Q2K,
-            Self::Q3K => TensorType::Q3K,
-            Self::Q4K => TensorType::Q4K,
-            Self::Q5K => TensorType::Q5K,
-            Self::Q6K => TensorType::Q6K,
-            Self::Q8K => TensorType::Q8K,
-            Self::Iq1S => TensorType::Iq1S,
-            Self::Iq1M => TensorType::Iq1M,
-            Self::Iq2Xxs => TensorType::Iq2Xxs,
-            Self::Iq2Xs => TensorType::Iq2Xs,
-            Self::Iq2S => TensorType::Iq2S,
-            Self::Iq3Xxs => TensorType::Iq3Xxs,
-            Self::Iq3S => TensorType::Iq3S,
-            Self::Iq4Nl => TensorType::Iq4Nl,
-            Self::Iq4Xs => TensorType::Iq4Xs,
-            Self::Tq1_0 => TensorType::Tq1_0,
-            Self::Tq2_0 => TensorType::Tq2_0,
-            Self::Q1_0 => TensorType::Q1_0,
-            Self::Q2_0 => TensorType::Q2_0,
-            Self::Mxfp4 => TensorType::Mxfp4,
-            Self::Nvfp4 => TensorType::Nvfp4,
-        })
     }
 
     /// The counterpart of a type of GGUF; `None` for those that the graph does not have.

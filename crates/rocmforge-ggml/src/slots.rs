@@ -61,6 +61,11 @@ impl<B> Slots<B> {
             .ok_or(GgmlError::UnknownTensor(id))
     }
 
+    /// The descriptors of some tensors.
+    pub(crate) fn descs(&self, ids: &[TensorId]) -> GgmlResult<Vec<&TensorDesc>> {
+        ids.iter().map(|&id| self.desc(id)).collect()
+    }
+
     pub(crate) fn buffer(&self, id: TensorId) -> Option<&B> {
         self.0.get(&id)?.buffer.as_ref()
     }

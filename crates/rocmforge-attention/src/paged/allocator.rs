@@ -15,7 +15,7 @@ struct Block {
 }
 
 /// A fixed pool of blocks with reference counts, and a cache of the blocks without references.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct BlockAllocator {
     capacity: u32,
     /// Blocks that have ever been in use; the others need no memory here.
@@ -36,14 +36,7 @@ impl BlockAllocator {
     pub fn new(capacity: u32) -> Self {
         Self {
             capacity,
-            blocks: Vec::new(),
-            blank: Vec::new(),
-            idle: BTreeMap::new(),
-            by_hash: HashMap::new(),
-            clock: 0,
-            in_use: 0,
-            evictions: 0,
-            forgotten: None,
+            ..Self::default()
         }
     }
 
@@ -136,11 +129,7 @@ impl BlockAllocator {
     ///
     /// [`PagedKvError::BlockNotInUse`] for a block without references.
     pub fn release(&mut self, block: u32) -> Result<(), PagedKvError> {
-        let state = self
-            .blocks
-            .get_mut(block as usize)
-            .filter(|state| state.refs > 0)
-            .ok_or(PagedKvError::BlockNotInUse(block))?;
+        let state = held(&mut self.blocks, block)?;
         state.refs -= 1;
         if state.refs == 0 {
             self.in_use -= 1;
@@ -162,11 +151,7 @@ impl BlockAllocator {
     ///
     /// [`PagedKvError::BlockNotInUse`] for a block without references.
     pub fn publish(&mut self, block: u32, hash: BlockHash) -> Result<(), PagedKvError> {
-        let state = self
-            .blocks
-            .get_mut(block as usize)
-            .filter(|state| state.refs > 0)
-            .ok_or(PagedKvError::BlockNotInUse(block))?;
+        let state = held(&mut self.blocks, block)?;
         if state.hash.is_none() && !self.by_hash.contains_key(&hash) {
             state.hash = Some(hash);
             self.by_hash.insert(hash, block);
@@ -238,4 +223,10 @@ impl BlockAllocator {
             }
         }
     }
+}
+
+/// A block with references.
+fn held(blocks: &mut [Block], block: u32) -> Result<&mut Block, PagedKvError> {
+    let state = blocks.get_mut(block as usize).filter(|state| state.refs > 0);
+    state.ok_or(PagedKvError::BlockNotInUse(block))
 }

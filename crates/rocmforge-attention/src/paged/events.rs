@@ -24,7 +24,7 @@ pub enum CacheEvent {
 }
 
 /// Events that nobody has taken yet, and what those taken have named.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct EventLog {
     /// Most blocks in `events`.
     limit: usize,
@@ -38,9 +38,7 @@ impl EventLog {
     pub(super) fn new(limit: usize) -> Self {
         Self {
             limit,
-            blocks: 0,
-            events: Vec::new(),
-            named: HashSet::new(),
+            ..Self::default()
         }
     }
 

@@ -1,6 +1,8 @@
 //! Search for an order of the nodes that needs less memory.
 
 use super::{GraphFile, Kind};
+use crate::Op;
+use crate::op::Output;
 use crate::planner::{BufferKind, InPlace, Plan, PlanError};
 
 /// Partial orders that are kept at each step.
@@ -281,10 +283,8 @@ impl<'a> Search<'a> {
 
 /// Whether an op touches no memory.
 fn names_only(op: &str) -> bool {
-    matches!(
-        op,
-        "NONE" | "VIEW" | "RESHAPE" | "PERMUTE" | "TRANSPOSE" | "View" | "Reshape" | "Transpose"
-    )
+    let is_alias = Op::memory_of(op).is_some_and(|(output, _)| output == Output::Alias);
+    is_alias || matches!(op, "NONE" | "View" | "Reshape" | "Transpose")
 }
 
 fn hash(node: u32) -> u64 {

@@ -32,11 +32,8 @@ impl GraphFile {
         let count = self.nodes.len();
         let nodes = ((count - leafs) as u32).max(1);
         let step = |id: usize| {
-            if id < leafs {
-                0
-            } else {
-                steps.get(id - leafs).copied().unwrap_or(0)
-            }
+            let node = id.checked_sub(leafs).and_then(|node| steps.get(node));
+            node.copied().unwrap_or(0)
         };
         // First and last node that uses each root. Nothing uses a leaf until a node does.
         let mut last = vec![NONE; count];

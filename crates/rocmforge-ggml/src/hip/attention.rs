@@ -47,9 +47,8 @@ pub(super) fn attention(a: Attention, inputs: &[&TensorDesc], outputs: &[&Tensor
 
 pub(super) fn flash_attn_ext(inputs: &[&TensorDesc], outputs: &[&TensorDesc]) -> Takes {
     all_floats(inputs, outputs)?;
-    inputs[..3]
-        .iter()
-        .try_for_each(|operand| head_dim(operand.shape[3], operand))?;
+    let mut operands = inputs[..3].iter();
+    operands.try_for_each(|operand| heads_of(operand.shape[3], FLASH_MAX_HEAD_DIM, operand))?;
     let [batch, heads, queries, _] = four(&inputs[0].shape);
     if inputs[1].shape[2] == 0 {
         return Ok(());
@@ -71,11 +70,6 @@ pub(super) fn paged_attention(a: PagedAttention, inputs: &[&TensorDesc], outputs
     at_most("tokens", inputs[0].shape[0], BLOCKS)?;
     at_most("heads", a.heads, GRID)?;
     at_most("tokens of a block", a.block_size, 256)
-}
-
-/// Elements of a head that the kernels of attention without a cache take.
-fn head_dim(dim: usize, operand: &TensorDesc) -> Takes {
-    heads_of(dim, FLASH_MAX_HEAD_DIM, operand)
 }
 
 fn heads_of(dim: usize, most: usize, operand: &TensorDesc) -> Takes {
@@ -133,15 +127,9 @@ impl HipGgmlBackend {
         let kv = mask_type(k.dtype).filter(|_| k.dtype == v.dtype && in_heads(k).is_some() && in_heads(v).is_some());
         let q = self.heads(op, inputs[0], (mask_type(DType::F32), 0))?;
         let (k, v) = (self.heads(op, inputs[1], (kv, 1))?, self.heads(op, inputs[2], (kv, 2))?);
-        let mask = if a.mask {
-            Some(self.mask(op, inputs[3], 3)?)
-        } else {
-            None
-        };
-        let sinks = match inputs.last() {
-            Some(&id) if a.sinks => Some(self.input(op, id, 4)?),
-            _ => None,
-        };
+        let mask = a.mask.then(|| self.mask(op, inputs[3], 3)).transpose()?;
+        let sinks = inputs.last().filter(|_| a.sinks);
+        let sinks = sinks.map(|&id| self.input(op, id, 4)).transpose()?;
         let out = self.result(op, output)?;
         let [q, k, v] = [&q, &k, &v].map(|(buffer, strides)| ExtOperand {
             buffer,
@@ -255,10 +243,7 @@ impl HipGgmlBackend {
         };
         let partial = self.scratch(BETWEEN, size_of::<f32>() * split.partial_len)?;
         let partial = partial.cast().map_err(failed(op.name()))?;
-        let to = match with.leaves {
-            true => Some(self.room_for_rounded(0, rows)?),
-            false => None,
-        };
+        let to = with.leaves.then(|| self.room_for_rounded(0, rows)).transpose()?;
         let (kernels, stream) = (&self.kernels, self.stream());
         let launched = attention.forward_split(
             kernels,

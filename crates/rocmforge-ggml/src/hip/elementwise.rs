@@ -67,15 +67,9 @@ impl HipGgmlBackend {
     }
 
     /// ADD, SUB, MUL, DIV: `b` repeats over any dimension.
-    pub(super) fn binary(&mut self, op: &Op, inputs: &[TensorId], output: TensorId) -> GgmlResult<()> {
+    pub(super) fn binary(&mut self, op: &Op, f: Binary, inputs: &[TensorId], output: TensorId) -> GgmlResult<()> {
         let (a_shape, b_shape) = (&self.slots.desc(inputs[0])?.shape, &self.slots.desc(inputs[1])?.shape);
         let [whole, part] = repeated(a_shape, b_shape).map_err(|reason| super::unimplemented(op, reason))?;
-        let f = match op {
-            Op::Sub => Binary::Sub,
-            Op::Mul => Binary::Mul,
-            Op::Div => Binary::Div,
-            _ => Binary::Add,
-        };
         let (a, b) = (self.input(op, inputs[0], 0)?, self.input(op, inputs[1], 1)?);
         let y = self.result(op, output)?;
         let stream = self.stream();

@@ -34,10 +34,7 @@ impl HipGgmlBackend {
             Some(&id) => self.f32(op, id)?,
             None => self.constant(1.0, dims[1])?,
         };
-        let to = match with.leaves {
-            true => Some(self.room_for_rounded(0, dims)?),
-            false => None,
-        };
+        let to = with.leaves.then(|| self.room_for_rounded(0, dims)).transpose()?;
         let launched = self
             .kernels
             .add_rms_norm(self.stream(), &a, Some([&b, &sum]), &weight, &y, to, dims, eps);

@@ -3,7 +3,7 @@
 //! Kernels compute on f32 without gaps, and read weights of every type. An operand that lies otherwise (a view with
 //! gaps, f16, bf16) is packed into scratch memory first, except where a kernel takes strides:
 //! [`HipGgmlBackend::packings`] counts them. What no kernel does is refused before anything is
-//! launched ([`HipGgmlBackend::covers`]). `table` has a row for each op: what its kernels take, and their launch.
+//! launched ([`HipGgmlBackend::covers`]). The table of ops has a column for it: what kernels take, and their launch (`table`).
 //!
 //! Everything is enqueued; [`GgmlBackend::synchronize`] waits. Memory comes from the [`HipBackend`], so it counts
 //! against the card's budget and a refusal is an error here ([`GgmlError::Backend`], whose source says the figures). An
@@ -35,6 +35,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
+use bytemuck::Pod;
 use rocmforge_kernels::Kernels;
 use rocmforge_runtime::{Elems, HipBackend, HipBuffer, HipStream};
 
@@ -203,17 +204,17 @@ impl HipGgmlBackend {
 
     /// A contiguous f32 operand.
     fn f32(&self, op: &Op, id: TensorId) -> GgmlResult<HipBuffer<f32>> {
-        let desc = self.slots.desc(id)?;
-        if desc.dtype != DType::F32 || !desc.is_contiguous() {
-            return Err(unimplemented(op, desc.summary()));
-        }
-        self.bytes(id)?.cast().map_err(failed(op.name()))
+        self.contiguous(op, id, &[DType::F32])
     }
 
     /// A contiguous operand of indices.
     fn u32(&self, op: &Op, id: TensorId) -> GgmlResult<HipBuffer<u32>> {
+        self.contiguous(op, id, &[DType::U32, DType::I32])
+    }
+
+    fn contiguous<T: Pod>(&self, op: &Op, id: TensorId, types: &[DType]) -> GgmlResult<HipBuffer<T>> {
         let desc = self.slots.desc(id)?;
-        if !matches!(desc.dtype, DType::U32 | DType::I32) || !desc.is_contiguous() {
+        if !types.contains(&desc.dtype) || !desc.is_contiguous() {
             return Err(unimplemented(op, desc.summary()));
         }
         self.bytes(id)?.cast().map_err(failed(op.name()))

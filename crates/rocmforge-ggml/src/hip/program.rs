@@ -7,7 +7,7 @@ use rocmforge_runtime::HipGraphExec;
 use super::faults::Site;
 use super::lower::{Resume, Step};
 use super::{HipGgmlBackend, failed, is_stopped};
-use crate::{GgmlError, GgmlResult, Kernel, Launch, TensorDesc, TensorId, shape};
+use crate::{GgmlError, GgmlResult, Kernel, Launch, TensorId, shape};
 
 /// A graph's launches for a device.
 ///
@@ -116,9 +116,7 @@ impl HipGgmlBackend {
         inputs: &[TensorId],
         outputs: &[TensorId],
     ) -> GgmlResult<bool> {
-        let descs =
-            |ids: &[TensorId]| -> GgmlResult<Vec<&TensorDesc>> { ids.iter().map(|&id| self.slots.desc(id)).collect() };
-        let (inputs, outputs) = (descs(inputs)?, descs(outputs)?);
+        let (inputs, outputs) = (self.slots.descs(inputs)?, self.slots.descs(outputs)?);
         if let Kernel::Op(op) = kernel {
             shape::check_outputs(index, op, &inputs, &outputs, false)?;
         }

@@ -121,10 +121,8 @@ impl HipGgmlBackend {
         if let Some((_, tables)) = self.rope_tables.0.iter().find(|(own, _)| *own == key) {
             return Ok(tables.clone());
         }
-        let divisors = match factors {
-            Some(id) => Some(self.f32(op, id)?.to_vec(self.stream()).map_err(failed(op.name()))?),
-            None => None,
-        };
+        let divisors = factors.map(|id| self.f32(op, id)?.to_vec(self.stream()).map_err(failed(op.name())));
+        let divisors = divisors.transpose()?;
         let frequencies = rope.frequencies(divisors.as_deref());
         let (mut cos, mut sin) = (Vec::new(), Vec::new());
         for position in 0..rope.max_position as u32 {

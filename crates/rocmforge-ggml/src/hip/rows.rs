@@ -140,15 +140,9 @@ impl HipGgmlBackend {
             });
         }
         let shape = four(&self.slots.desc(inputs[0])?.shape);
-        let mask = if s.mask {
-            Some(self.mask(op, inputs[1], 1)?)
-        } else {
-            None
-        };
-        let sinks = match inputs.last() {
-            Some(&id) if s.sinks => Some(self.input(op, id, 2)?),
-            _ => None,
-        };
+        let mask = s.mask.then(|| self.mask(op, inputs[1], 1)).transpose()?;
+        let sinks = inputs.last().filter(|_| s.sinks);
+        let sinks = sinks.map(|&id| self.input(op, id, 2)).transpose()?;
         let (x, y) = (self.input(op, inputs[0], 0)?, self.result(op, output)?);
         let bias = SoftmaxBias {
             scale: s.scale,

@@ -1,6 +1,6 @@
 //! The column `hip` of the table of ops, and its like for launches of several nodes: what kernels take, and their launch.
 
-use rocmforge_kernels::Map;
+use rocmforge_kernels::{Binary, Map};
 
 use super::lower::Shared;
 use super::takes::{Takes, all_floats};
@@ -56,11 +56,7 @@ impl HipGgmlBackend {
         outputs: &[TensorId],
         with: Shared,
     ) -> GgmlResult<()> {
-        let [operands, results] = [inputs, outputs].map(|ids| {
-            let descs = ids.iter().map(|&id| self.slots.desc(id));
-            descs.collect::<GgmlResult<Vec<_>>>()
-        });
-        Self::takes(kernel, &operands?, &results?)?;
+        Self::takes(kernel, &self.slots.descs(inputs)?, &self.slots.descs(outputs)?)?;
         self.unpack_operands(kernel, inputs)?;
         of_kernel(kernel, Ask::Launch(self, [inputs, outputs], with))
     }

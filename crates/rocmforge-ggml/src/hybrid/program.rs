@@ -166,9 +166,7 @@ impl HybridBackend {
 
     /// Why a card cannot run a node, if it cannot. What has no element to compute runs anywhere.
     fn refused(&self, node: &Launch) -> GgmlResult<Option<String>> {
-        let descs =
-            |ids: &[TensorId]| -> GgmlResult<Vec<&TensorDesc>> { ids.iter().map(|&id| self.descs.desc(id)).collect() };
-        let (inputs, outputs) = (descs(&node.inputs)?, descs(&node.outputs)?);
+        let (inputs, outputs) = (self.descs.descs(&node.inputs)?, self.descs.descs(&node.outputs)?);
         if let Kernel::Op(op) = &node.kernel {
             shape::check_outputs(0, op, &inputs, &outputs, false)?;
         }
@@ -285,12 +283,7 @@ impl HybridBackend {
                 self.statistics.cpu_nodes += 1;
             }
         }
-        for &id in outputs {
-            let (root, span) = (self.descs.root(id)?, self.span(id)?);
-            if !self.group_of.contains_key(&root) {
-                self.spans.entry(root).or_default().write(&span, side);
-            }
-        }
+        self.note_written(std::slice::from_ref(node), side)?;
         traced.push(Traced::Node(side));
         Ok(())
     }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::facts::Below::{Elements, First as FirstDim, Number, Rows as RowsOf};
 use super::facts::Facts;
 use super::facts::Indices::{No, Of, OfBoth, Paged};
-use super::facts::Output::{Alias, Own, Second, SecondIfAny, SecondRead};
+use super::facts::Output::{self, Alias, Own, Second, SecondIfAny, SecondRead};
 use super::facts::Rows::{Each, First as FirstRow, Mixed};
 use super::facts::Types::{Any, Caches, Encodable, F32, Floats, Numbers, Weights, WeightsOrNumbers};
 use super::parameters::{Fault, Parameter, Reader, alternatives, member, structures};
@@ -56,19 +56,19 @@ macro_rules! ops {
         "ADD" Add [Own Both Each, Floats No]
             shape At::broadcast,
             cpu |x, y, on| elementwise::broadcast(&x[0], &x[1], y.one(), on.threads, |a, b| a + b),
-            hip (elementwise::binary, |b, op, x, y, _| b.binary(op, x, y[0]))
+            hip (elementwise::binary, |b, op, x, y, _| b.binary(op, Binary::Add, x, y[0]))
         "SUB" Sub [Own Both Each, Floats No]
             shape At::broadcast,
             cpu |x, y, on| elementwise::broadcast(&x[0], &x[1], y.one(), on.threads, |a, b| a - b),
-            hip (elementwise::binary, |b, op, x, y, _| b.binary(op, x, y[0]))
+            hip (elementwise::binary, |b, op, x, y, _| b.binary(op, Binary::Sub, x, y[0]))
         "MUL" Mul [Own Both Each, Floats No]
             shape At::broadcast,
             cpu |x, y, on| elementwise::broadcast(&x[0], &x[1], y.one(), on.threads, |a, b| a * b),
-            hip (elementwise::binary, |b, op, x, y, _| b.binary(op, x, y[0]))
+            hip (elementwise::binary, |b, op, x, y, _| b.binary(op, Binary::Mul, x, y[0]))
         "DIV" Div [Own Both Each, Floats No]
             shape At::broadcast,
             cpu |x, y, on| elementwise::broadcast(&x[0], &x[1], y.one(), on.threads, |a, b| a / b),
-            hip (elementwise::binary, |b, op, x, y, _| b.binary(op, x, y[0]))
+            hip (elementwise::binary, |b, op, x, y, _| b.binary(op, Binary::Div, x, y[0]))
         "ADD_ID" AddId [Own First Mixed, Floats Of(2, FirstDim(1))]
             shape products::add_id,
             cpu |x, y, _| rows::add_id(&x[0], &x[1], &x[2], y.one()),
@@ -322,10 +322,10 @@ macro_rules! describe {
                 }
             }
 
-            /// What the result of the op of a name may overwrite, if it is one of ours.
-            pub(crate) fn overwrites_of(name: &str) -> Option<Overwrites> {
+            /// Where the output of the op of a name lies and what it may overwrite, if it is one of ours.
+            pub(crate) fn memory_of(name: &str) -> Option<(Output, Overwrites)> {
                 match name {
-                    $($name $(if member($family::ALL, $family::name, name).is_some())? => Some($overwrites),)*
+                    $($name $(if member($family::ALL, $family::name, name).is_some())? => Some(($output, $overwrites)),)*
                     _ => None,
                 }
             }

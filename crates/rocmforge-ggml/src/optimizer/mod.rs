@@ -33,6 +33,7 @@ pub use pass::{Bound, Pass, PassCounts};
 pub use stats::OptimizerStats;
 
 use crate::Graph;
+use pass::Work;
 use rewrite::Rewriter;
 
 /// Most rounds. Every pass makes nodes fewer, fuses them into kinds that it does not look for, or moves a choice of rows towards the
@@ -149,13 +150,12 @@ impl GraphOptimizer {
         }
         for _ in 0..ROUNDS {
             let mut changes = 0;
-            for pass in Pass::ALL
-                .into_iter()
-                .filter(|&pass| self.has(pass) && !pass.is_fusion())
-            {
-                let count = run(pass, graph, constants);
-                stats.add(pass, count);
-                changes += count;
+            for pass in Pass::ALL.into_iter().filter(|&pass| self.has(pass)) {
+                if let Work::Rewrite(run) = pass.work() {
+                    let count = run(graph, constants);
+                    stats.add(pass, count);
+                    changes += count;
+                }
             }
             if changes == 0 {
                 break;
@@ -163,41 +163,16 @@ impl GraphOptimizer {
         }
         let mut rewriter = Rewriter::new(graph);
         for pass in Pass::ALL.into_iter().filter(|&pass| self.has(pass)) {
-            stats.add(pass, fuse(pass, graph, &mut rewriter));
+            if let Work::Fusion(find) = pass.work() {
+                let before = rewriter.fused();
+                find(graph, &mut rewriter);
+                stats.add(pass, rewriter.fused() - before);
+            }
         }
         let fused = rewriter.fused();
         let mut launches = rewriter.take_launches(graph);
         let joined = self.passes & JOINS != 0 && join::run(graph, &rewriter.uses, &mut launches) > 0;
         graph.set_launches((fused > 0 || joined).then_some(launches));
         stats
-    }
-}
-
-/// Finds the nodes that a fusion makes one launch; how many launches there are more.
-fn fuse(pass: Pass, graph: &Graph, rewriter: &mut Rewriter) -> usize {
-    let before = rewriter.fused();
-    match pass {
-        Pass::GateUp => gate_up::run(graph, rewriter),
-        Pass::Activation => bias::activations(graph, rewriter),
-        Pass::Qkv => qkv::run(graph, rewriter),
-        Pass::AddNorm => add_norm::run(graph, rewriter),
-        Pass::RopeSetRows => rope_rows::run(graph, rewriter),
-        _ => {}
-    }
-    rewriter.fused() - before
-}
-
-fn run(pass: Pass, graph: &mut Graph, constants: &mut Constants) -> usize {
-    match pass {
-        Pass::NoOps => noop::run(graph),
-        Pass::DeadCode => dce::run(graph),
-        Pass::CommonSubexpressions => cse::run(graph),
-        Pass::ConstantFolding => fold::run(graph, constants),
-        Pass::Layout => layout::run(graph, constants),
-        Pass::LastRows => last_rows::run(graph),
-        Pass::Attention => attention::run(graph),
-        Pass::NormWeight => norm_weight::run(graph),
-        Pass::Bias => bias::run(graph),
-        _ => 0,
     }
 }

@@ -1,5 +1,7 @@
 //! In-place table: which operand of which op may be overwritten by its result.
 
+use crate::Op;
+
 /// The operands that an op's result may overwrite, if it has their exact layout and no node reads them afterwards.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Overwrites {
@@ -31,12 +33,15 @@ impl Overwrites {
     /// differ.
     #[must_use]
     pub fn of(op: &str) -> Self {
-        crate::Op::overwrites_of(op).unwrap_or(match op {
+        if let Some((_, own)) = Op::memory_of(op) {
+            return own;
+        }
+        match op {
             // Ops that graphs of ggml have and ours do not.
             "SILU_BACK" | "SWIGLU_OAI" | "SWIGLU_CLAMP" => Self::Both,
             "ADD1" | "LEAKY_RELU" | "SOFT_MAX_BACK" | "ROPE_BACK" | "XIELU" => Self::First,
             _ => Self::Nothing,
-        })
+        }
     }
 }
 

@@ -198,44 +198,30 @@ fn problem_of(graph: &Graph, kind: BufferKind, in_place: InPlace, outputs: Outpu
 /// The in-place pairs of one launch.
 fn pairs(graph: &Graph, launch: &Launch, index: u32, items: &[u32], problem: &mut Problem) {
     let operands = launch.kernel.overwrites().operands();
-    for &output in &launch.outputs {
-        let item = items[output.0];
-        if item != NONE && operands > 0 {
-            pairs_of(graph, launch, output, operands, (item, index), items, problem);
+    for (output, item) in launch.outputs.iter().map(|&id| (id, items[id.0])) {
+        if item == NONE {
+            continue;
         }
-    }
-}
-
-/// The in-place pairs of one output, whose item is written by launch `index`.
-fn pairs_of(
-    graph: &Graph,
-    launch: &Launch,
-    output: TensorId,
-    operands: usize,
-    (item, index): (u32, u32),
-    items: &[u32],
-    problem: &mut Problem,
-) {
-    let same_layout = |id: TensorId| {
-        let (a, b) = (graph.tensor(id), graph.tensor(output));
-        a.zip(b).is_some_and(|(a, b)| {
-            (a.dtype, b.dtype) == (DType::F32, DType::F32)
-                && a.shape == b.shape
-                && a.strides == b.strides
-                && a.byte_offset == 0
-        })
-    };
-    for (operand, &id) in launch.inputs.iter().enumerate().take(operands) {
-        let Some(root) = graph.root(id) else {
-            return;
+        let same_layout = |id: TensorId| {
+            let (a, b) = (graph.tensor(id), graph.tensor(output));
+            a.zip(b).is_some_and(|(a, b)| {
+                (a.dtype, b.dtype) == (DType::F32, DType::F32)
+                    && a.shape == b.shape
+                    && a.strides == b.strides
+                    && a.byte_offset == 0
+            })
         };
-        let over = items[root.0];
-        let ends = over != NONE && over != item && problem.items[over as usize].last == index;
-        let read_alike = launch.inputs.iter().enumerate().all(|(other, &id)| {
-            graph.root(id) != Some(root) || other == operand || (other < operands && same_layout(id))
-        });
-        if ends && same_layout(id) && read_alike {
-            problem.pairs.push(InPlacePair { item, over });
+        for (operand, &id) in launch.inputs.iter().enumerate().take(operands) {
+            let Some(root) = graph.root(id) else { break };
+            let over = items[root.0];
+            let ends = over != NONE && over != item && problem.items[over as usize].last == index;
+            // An operand that the node reads in another way too is not overwritten.
+            let read_alike = launch.inputs.iter().enumerate().all(|(other, &id)| {
+                graph.root(id) != Some(root) || other == operand || (other < operands && same_layout(id))
+            });
+            if ends && same_layout(id) && read_alike {
+                problem.pairs.push(InPlacePair { item, over });
+            }
         }
     }
 }

@@ -47,10 +47,24 @@ impl Inferred {
         if output.dtype != dtype {
             return Err(at.dtype(inputs.len(), "of the type that the inputs determine", output.dtype));
         }
-        match inputs.first() {
-            Some(input) if alias => check_alias(node, op, input, output),
-            _ => Ok(()),
+        if !alias {
+            return Ok(());
         }
+        // It names the elements that its op says.
+        let named = match self {
+            Self::Part => return Ok(()),
+            Self::Elements(..) => {
+                let mut view = TensorDesc::view_of(input, 0);
+                view.layout = Layout::RowMajor;
+                view.set_shape(output.shape.clone());
+                view
+            }
+            Self::Exact(..) | Self::Multiple(..) => permuted(op, input),
+        };
+        let same =
+            named.byte_offset == output.byte_offset && same_addresses(&output.shape, &output.strides, &named.strides);
+        let rule = "a view of the input must begin where it begins and have the strides that the op gives";
+        at.rule(same, rule, &named.strides, &output.strides)
     }
 }
 
@@ -75,24 +89,6 @@ pub(crate) fn permuted(op: &Op, input: &TensorDesc) -> TensorDesc {
         Layout::Strided
     };
     view
-}
-
-/// Checks that an alias names the elements that its op says.
-fn check_alias(node: usize, op: &Op, input: &TensorDesc, output: &TensorDesc) -> GgmlResult<()> {
-    let expected = match op {
-        Op::Transpose | Op::Permute { .. } => permuted(op, input),
-        Op::Reshape => {
-            let mut view = TensorDesc::view_of(input, 0);
-            view.layout = Layout::RowMajor;
-            view.set_shape(output.shape.clone());
-            view
-        }
-        _ => return Ok(()),
-    };
-    let same =
-        expected.byte_offset == output.byte_offset && same_addresses(&output.shape, &output.strides, &expected.strides);
-    let rule = "a view of the input must begin where it begins and have the strides that the op gives";
-    At::new(node, op, &[input]).rule(same, rule, &expected.strides, &output.strides)
 }
 
 /// Checks that `output` is `input` under another shape.
