@@ -40,6 +40,10 @@ pub(crate) struct Dense {
     pub(super) sinks: bool,
     /// Names of experts.
     pub(super) experts: ExpertsNames,
+    /// The first layer may lack the norm before attention.
+    pub(super) bare_first: bool,
+    /// Parts of names, with what checkpoints have in their place.
+    pub(super) renamed: &'static [(&'static str, &'static str)],
 }
 
 /// Which layers compute attention and feed-forward network side by side.
@@ -56,6 +60,8 @@ pub(super) enum Parallel {
 pub(super) struct LayerNorms {
     pub(super) attention: [Option<LinearNames>; 2],
     pub(super) network: [Option<LinearNames>; 2],
+    /// After the result of attention, or of the network, was added to the rows that it was computed from.
+    pub(super) last: [Option<LinearNames>; 2],
 }
 
 impl LayerNorms {
@@ -69,6 +75,7 @@ impl LayerNorms {
             )),
             None,
         ],
+        last: [None, None],
     };
     /// The same, of which GGUF calls the second one by its name in safetensors.
     pub(super) const BEFORE_RENAMED: Self = Self {
@@ -79,11 +86,13 @@ impl LayerNorms {
     pub(super) const FIRST: Self = Self {
         attention: [Some(ATTENTION), None],
         network: [None, None],
+        last: [None, None],
     };
     /// After each.
     pub(super) const AFTER: Self = Self {
         attention: [None, Some(POST_ATTENTION)],
         network: [None, Some(POST_NETWORK)],
+        last: [None, None],
     };
     /// Before and after each.
     pub(super) const AROUND: Self = Self {
@@ -95,6 +104,7 @@ impl LayerNorms {
             )),
             Some(POST_NETWORK),
         ],
+        last: [None, None],
     };
 }
 
@@ -122,6 +132,8 @@ impl Dense {
         gated: false,
         sinks: false,
         experts: ExpertsNames::PLAIN,
+        bare_first: false,
+        renamed: &[],
     };
     /// [`Self::PLAIN`], of whose networks llama.cpp does not apply the factors on products.
     pub(super) const UNSCALED: Self = Self {
@@ -159,12 +171,16 @@ impl Dense {
             (Parallel::WithoutNorm, Some(names)) => !t.has(names.weight)?,
             (kind, _) => kind == Parallel::Always,
         };
+        let before = match self.norms.attention[0] {
+            Some(names) if self.bare_first && index == 0 && !t.has(names.weight)? => None,
+            names => norm(t, names)?,
+        };
         let mut first = Sublayer {
-            before: norm(t, self.norms.attention[0])?,
+            before,
             parts: vec![attention],
             after: norm(t, self.norms.attention[1])?,
             factor: c.branch_factor,
-            last: None,
+            last: norm(t, self.norms.last[0])?,
         };
         let network = self.network(t, c, index)?;
         if parallel {
@@ -176,7 +192,7 @@ impl Dense {
             parts: network,
             after: norm(t, after_network)?,
             factor: c.branch_factor,
-            last: None,
+            last: norm(t, self.norms.last[1])?,
         };
         Ok(Layer(vec![first, second]))
     }
@@ -187,10 +203,10 @@ impl Dense {
         let has_experts = |experts: &&ExpertsConfig| experts.layers.get(index) == Some(&true);
         let Some(experts) = c.experts.as_ref().filter(has_experts) else {
             return Ok(vec![match self.plain {
-                None => Box::new(Gated::new(t, GatedNames::PLAIN, sizes, self.network)?),
+                None => Box::new(Gated::new(t, GatedNames::PLAIN, sizes, self.rule(c))?),
                 Some((activation, [up, down])) => Box::new(Plain {
                     up: Linear::of_plain(t, up, [sizes[1], sizes[0]])?,
-                    activation,
+                    activation: c.texts.map_or(activation, |texts| texts.activation),
                     down: Linear::of_plain(t, down, sizes)?,
                 }),
             }]);
@@ -207,6 +223,14 @@ impl Dense {
             parts.push(Box::new(SharedExpert::new(t, shared, c.width, self.network)?));
         }
         Ok(parts)
+    }
+
+    /// The rule of networks, with the activation that an encoder's file states.
+    fn rule(&self, c: &DecoderConfig) -> NetworkRule {
+        let stated = c.texts.map(|texts| texts.activation);
+        let kind = stated.and_then(|gate| GluKind::ALL.into_iter().find(|kind| kind.gate() == gate));
+        let unit = kind.map_or(self.network.unit, GatedUnit::Plain);
+        NetworkRule { unit, ..self.network }
     }
 
     /// Attention of a layer: `factors` are the divisors of rotary frequencies, `rule` is that of norms.
@@ -229,6 +253,8 @@ impl Dense {
             query_norm: self.query_norm.map(|rows| (rows, NormRule { bias: false, ..rule })),
             gated: self.gated,
             sinks: self.sinks,
+            sees_all: c.texts.is_some(),
+            alibi: c.texts.map_or(0.0, |texts| texts.alibi),
         }
     }
 }
@@ -241,6 +267,7 @@ impl Layers for Dense {
             kind: c.norm,
             bias: self.norm_bias,
         };
+        t.rename(self.renamed);
         t.allow_layers(c.layers..c.layers + c.predictors);
         let factors = rope_factors(t, c, context)?;
         let scale = self.scaled_embedding.then(|| (c.width as f32).sqrt());

@@ -71,6 +71,7 @@ pub(super) const JSON: Rules = Rules {
     wide_scale_layers: None,
     window: Window::Never,
     experts: None,
+    texts: None,
     known: Known {
         features: &[
             rules::FEATURES,

@@ -109,6 +109,8 @@ fn recurrent_decoder(t: &mut Tensors<'_>, c: &DecoderConfig, window: Option<usiz
                 bias: false,
                 query_norm: None,
                 sinks: false,
+                sees_all: false,
+                alibi: 0.0,
                 gated: false,
                 output_bias: Bias::IfThere,
             };

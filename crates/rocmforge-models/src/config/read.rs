@@ -5,7 +5,7 @@ use rocmforge_ggml::RouteGate;
 use super::names::{CONTEXT, COUNT, FF, HEAD, HEADS, KV_HEADS, LAYERS, MOST_LAYERS, SIZE, TIED, VOCAB, WIDTH};
 use super::rope::{self, Sizes};
 use super::rules::{Factors, Recurrent, Rotated, Rules, Window};
-use super::{DecoderConfig, NormKind, OutputMatrix, PerLayer, experts, latent, recurrent};
+use super::{DecoderConfig, NormKind, OutputMatrix, PerLayer, experts, latent, recurrent, texts};
 use crate::ModelError;
 use crate::keys::{Key, Keys, NOT_NEGATIVE, POSITIVE, Within};
 
@@ -14,7 +14,10 @@ const VALUE_LENGTH: Key = Key("attention.value_length", "");
 const WINDOW_KEY_LENGTH: Key = Key("attention.key_length_swa", "");
 const WINDOW_VALUE_LENGTH: Key = Key("attention.value_length_swa", "");
 const EPS: Key = Key("attention.layer_norm_rms_epsilon", "rms_norm_eps");
-const LAYER_EPS: Key = Key("attention.layer_norm_epsilon", "");
+const LAYER_EPS: Key = Key(
+    "attention.layer_norm_epsilon",
+    "layer_norm_eps norm_eps layer_norm_epsilon",
+);
 const SCALE: Key = Key("attention.scale", "");
 const SCORE_DIVISOR: Key = Key("", "query_pre_attn_scalar");
 const ATTENTION_SOFTCAP: Key = Key("attn_logit_softcapping", "attn_logit_softcapping");
@@ -36,14 +39,25 @@ const PREDICTORS: Key = Key("nextn_predict_layers", "");
 
 const DIVISOR: Within = Within(1..=1 << 16, "it must divide the number of heads");
 
+/// What a GGUF says of a model under other names than the architecture's.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Outside {
+    /// Length of the vocabulary.
+    pub(crate) tokens: Option<usize>,
+    /// Types of tokens.
+    pub(crate) types: Option<usize>,
+    /// The file has tensors of Phi-3's divisors.
+    pub(crate) long_factors: bool,
+}
+
 impl DecoderConfig {
-    /// `tokens` is the length of the vocabulary where the file has one, `long_factors` says whether the file has tensors of Phi-3's divisors.
-    pub(crate) fn read(
-        k: &mut Keys<'_>,
-        rules: &Rules,
-        tokens: Option<usize>,
-        long_factors: bool,
-    ) -> Result<Self, ModelError> {
+    /// `outside` is what the file says elsewhere.
+    pub(crate) fn read(k: &mut Keys<'_>, rules: &Rules, outside: Outside) -> Result<Self, ModelError> {
+        let Outside {
+            tokens,
+            types,
+            long_factors,
+        } = outside;
         k.reads(features_read(rules));
         k.refuse_features(&rules.known)?;
         let blocks = k.size(LAYERS, &MOST_LAYERS, None)?;
@@ -59,7 +73,18 @@ impl DecoderConfig {
             true => recurrent::heads(k, HEADS, layers, &COUNT)?.0,
             false => k.sizes(HEADS, layers, &COUNT, None)?,
         };
-        let context = k.size(CONTEXT, &SIZE, None)?;
+        let texts = rules
+            .texts
+            .as_ref()
+            .map(|rules| texts::take(k, rules, types))
+            .transpose()?;
+        let pooling = texts::pooling(k, texts.is_some())?;
+        // Rows before that of the first position are not of the context.
+        let rows = k.size(CONTEXT, &SIZE, None)?;
+        let first = texts.and_then(|texts| texts.first_position).unwrap_or(0);
+        let context = rows.checked_sub(first).filter(|&context| context > 0);
+        let context =
+            context.ok_or_else(|| k.refuse(CONTEXT, rows, "there must be positions after the padding token's"))?;
         let absent = k.unless_null(KV_HEADS, rules.kv_heads).map(PerLayer::all);
         let (kv_heads, attends) = match short {
             true => recurrent::heads(k, KV_HEADS, layers, &DIVISOR)?,
@@ -76,6 +101,9 @@ impl DecoderConfig {
         let (window, windowed) = windows(k, rules, layers, context)?;
         let of_width = width / heads.of(0);
         let absent = k.unless_null(KEY_LENGTH, rules.head_dim);
+        if texts.is_some() && absent.is_none() && !k.states(KEY_LENGTH) && !width.is_multiple_of(heads.of(0)) {
+            return Err(k.refuse(HEADS, heads.of(0), "it must divide the width"));
+        }
         let absent = absent.or((heads == PerLayer::all(heads.of(0))).then_some(of_width));
         let within = if rules.latent { &latent::KEPT } else { &HEAD };
         let head_dim = k.sizes(KEY_LENGTH, layers, within, absent.map(PerLayer::all))?;
@@ -108,7 +136,10 @@ impl DecoderConfig {
             original_context,
             long_factors,
         };
-        let (rope, rope_factors, on_scores) = rope::take(k, rules, &sizes)?;
+        let (rope, rope_factors, on_scores) = match rules.rotated {
+            Rotated::Never => rope::none(rules, &sizes),
+            _ => rope::take(k, rules, &sizes)?,
+        };
         let latent = match rules.latent {
             true => Some(latent::take(k, [&kv_heads, &head_dim, &values], &rope)?),
             false => None,
@@ -133,7 +164,10 @@ impl DecoderConfig {
             context,
             norm_eps: match rules.norm {
                 NormKind::Rms => k.number(EPS, &NOT_NEGATIVE, None)?,
-                NormKind::Layer => k.number(LAYER_EPS, &NOT_NEGATIVE, None)?,
+                NormKind::Layer => {
+                    let absent = rules.texts.and_then(|texts| texts.eps).filter(|_| !k.is_gguf());
+                    k.number(LAYER_EPS, &NOT_NEGATIVE, absent)?
+                }
             },
             norm: rules.norm,
             output_norm: rules.output_norm,
@@ -169,6 +203,8 @@ impl DecoderConfig {
                 Some(true) => OutputMatrix::Embedding,
                 Some(false) => OutputMatrix::Own,
             },
+            pooling,
+            texts,
         })
     }
 }
@@ -221,6 +257,7 @@ fn rotated(k: &mut Keys<'_>, rules: &Rules, windowed: &[bool]) -> Result<PerLaye
     let any = windowed.contains(&true);
     let rotated: Vec<bool> = match rules.rotated {
         Rotated::All => vec![true; layers],
+        Rotated::Never => vec![false; layers],
         Rotated::Windowed => windowed.to_vec(),
         Rotated::WindowedIfAny => windowed.iter().map(|&windowed| windowed || !any).collect(),
         Rotated::Finetuned => vec![k.take(FINETUNED)?.unwrap_or(true); layers],

@@ -169,6 +169,19 @@ pub(super) fn take(
     ))
 }
 
+/// What stands for the settings of a model without rotary embedding.
+pub(super) fn none(rules: &Rules, sizes: &Sizes<'_>) -> (PerLayer<RopeConfig>, RopeFactors, f64) {
+    let rope = RopeConfig {
+        theta: rules.theta,
+        n_dims: sizes.head_dim.of(0),
+        style: rules.pairs,
+        scaling: RopeScaling::None,
+        magnitude: 1.0,
+        divided: false,
+    };
+    (PerLayer::all(rope), RopeFactors::FromFile, 1.0)
+}
+
 /// Takes what layers with a window have in place of the others' lengths, if the file states it.
 pub(super) fn of_windows_too(
     k: &mut Keys<'_>,

@@ -2,7 +2,7 @@
 //!
 //! The defaults for config.json are those of the library `transformers`, which writes these files. Each architecture's file has its rules.
 
-use rocmforge_ggml::{RopeStyle, RouteGate};
+use rocmforge_ggml::{RopeStyle, RouteGate, Unary};
 
 use super::{ChoiceBias, NormKind, OutputMatrix};
 use crate::keys::Known;
@@ -93,6 +93,8 @@ pub(crate) enum Rotated {
     AllBut(usize),
     /// Those with a window.
     Windowed,
+    /// None.
+    Never,
     /// Those with a window where any layer has one, else all.
     WindowedIfAny,
     /// All, unless the file says that the model was trained without.
@@ -172,7 +174,36 @@ pub(crate) struct Rules {
     pub(crate) window: Window,
     /// Experts, where the model has them.
     pub(crate) experts: Option<Experts>,
+    /// What encoders have.
+    pub(crate) texts: Option<TextRules>,
     pub(crate) known: Known,
+}
+
+/// What encoders have beside layers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TextRules {
+    /// Types of tokens where the key is absent; `None`: it has none.
+    pub(crate) types: Option<usize>,
+    pub(crate) positions: Positions,
+    /// Embeddings are normalised before the first layer.
+    pub(crate) embedding_norm: bool,
+    /// ALiBi's largest bias; 0: it has none.
+    pub(crate) alibi: f32,
+    /// The activation where the key is absent.
+    pub(crate) activation: Unary,
+    /// Added to the variance by the norms of a config.json where the key is absent.
+    pub(crate) eps: Option<f32>,
+}
+
+/// A table of positions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Positions {
+    /// There is none.
+    None,
+    /// Its first row is the first position's.
+    Table,
+    /// In a checkpoint the row after the padding token's id is the first position's.
+    AfterPadding,
 }
 
 /// Experts where their keys are absent.

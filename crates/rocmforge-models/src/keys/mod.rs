@@ -191,6 +191,12 @@ impl<'a> Keys<'a> {
         absent.filter(|_| !self.names(key).any(is_null))
     }
 
+    /// Whether the file states a value.
+    pub(crate) fn states(&self, key: Key) -> bool {
+        let is_there = |name| self.left.get(name).is_some_and(|raw| !raw.is_null());
+        self.names(key).any(is_there)
+    }
+
     pub(crate) fn is_list(&self, key: Key) -> bool {
         self.names(key)
             .any(|name| self.left.get(name).is_some_and(Raw::is_list))

@@ -2,7 +2,7 @@
 
 use rocmforge_ggml::{GgmlResult, Op, PagedAttention, TensorId, Unary};
 
-use super::{Bias, Linear, Norm, NormRule, Part};
+use super::{Bias, Linear, Norm, NormRule, Part, whole_texts};
 use crate::ModelError;
 use crate::cache::{CacheKind, Cached};
 use crate::config::RopeConfig;
@@ -61,6 +61,10 @@ pub(crate) struct AttentionShape {
     pub(crate) gated: bool,
     /// Each query head has one more logit that takes weight and has no key.
     pub(crate) sinks: bool,
+    /// A query sees the keys behind it, too; a window lies half on each side.
+    pub(crate) sees_all: bool,
+    /// ALiBi's largest bias; 0: it has none.
+    pub(crate) alibi: f32,
 }
 
 /// Attention of one layer.
@@ -74,9 +78,8 @@ pub(crate) struct Attention {
     key_norm: Option<Norm>,
     sinks: Option<TensorId>,
     output: Linear,
-    /// Keys and values, `[slots, kv_heads * head_dim]`.
-    keys: Cached,
-    values: Cached,
+    /// Keys and values, `[slots, kv_heads * head_dim]`; `None`: steps are of whole texts.
+    kept: Option<[Cached; 2]>,
 }
 
 impl Attention {
@@ -131,7 +134,14 @@ impl Attention {
         if let Some(rope) = &shape.rope {
             t.rope(rope);
         }
-        let kind = CacheKind::of_window(shape.window);
+        let kept = match t.whole_texts() {
+            Some(_) => None,
+            None => {
+                let kind = CacheKind::of_window(shape.window);
+                let mut cache = || t.cache(kind, shape.kv_heads, head_dim);
+                Some([cache()?, cache()?])
+            }
+        };
         Ok(Self {
             query,
             key,
@@ -140,8 +150,7 @@ impl Attention {
             key_norm,
             sinks,
             output,
-            keys: t.cache(kind, shape.kv_heads, head_dim)?,
-            values: t.cache(kind, shape.kv_heads, head_dim)?,
+            kept,
             shape,
         })
     }
@@ -164,6 +173,29 @@ impl Attention {
         let x = Norm::of(rotated, g, x)?;
         g.reshape(x, [tokens, heads * head_dim])
     }
+
+    /// Keeps keys and values, and attends to all that are kept.
+    fn paged(&self, g: &mut StepGraph<'_>, kept: [Cached; 2], [q, k, v]: [TensorId; 3]) -> GgmlResult<TensorId> {
+        let s = &self.shape;
+        let [keys, values] = kept;
+        g.store(k, keys)?;
+        g.store(v, values)?;
+        let op = Op::PagedAttention(PagedAttention {
+            heads: s.heads,
+            kv_heads: s.kv_heads,
+            head_dim: s.head_dim,
+            scale: s.scale,
+            block_size: g.cache().block_size,
+            window: s.window,
+            softcap: s.softcap,
+            sinks: s.sinks,
+        });
+        let [table, sequence, positions] = g.blocks(keys);
+        let [keys, values] = [keys, values].map(|cache| g.stored(cache));
+        let inputs = [q, keys, values, table, sequence, positions];
+        let inputs: Vec<TensorId> = inputs.into_iter().chain(self.sinks).collect();
+        g.push(op, &inputs)
+    }
 }
 
 impl Part for Attention {
@@ -184,23 +216,10 @@ impl Part for Attention {
         let v = self.value.build(g, x)?;
         let q = self.rotate(g, q, self.query_norm.as_ref(), s.heads)?;
         let k = self.rotate(g, k, self.key_norm.as_ref(), s.kv_heads)?;
-        g.store(k, self.keys)?;
-        g.store(v, self.values)?;
-        let op = Op::PagedAttention(PagedAttention {
-            heads: s.heads,
-            kv_heads: s.kv_heads,
-            head_dim: s.head_dim,
-            scale: s.scale,
-            block_size: g.cache().block_size,
-            window: s.window,
-            softcap: s.softcap,
-            sinks: s.sinks,
-        });
-        let [table, sequence, positions] = g.blocks(self.keys);
-        let [keys, values] = [self.keys, self.values].map(|cache| g.stored(cache));
-        let inputs = [q, keys, values, table, sequence, positions];
-        let inputs: Vec<TensorId> = inputs.into_iter().chain(self.sinks).collect();
-        let mut context = g.push(op, &inputs)?;
+        let mut context = match self.kept {
+            None => whole_texts::attend(g, s, [q, k, v])?,
+            Some(kept) => self.paged(g, kept, [q, k, v])?,
+        };
         if let Some(gate) = gate {
             let gate = g.push(Op::Unary(Unary::Sigmoid), &[gate])?;
             context = g.push(Op::Mul, &[context, gate])?;

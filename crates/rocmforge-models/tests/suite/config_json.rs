@@ -4,7 +4,6 @@ use std::path::Path;
 
 use rocmforge_ggml::RopeScaling;
 use rocmforge_models::ModelError;
-use rocmforge_models::bert::BertConfig;
 use rocmforge_models::config::{DecoderConfig, OutputMatrix, RopeFactors};
 use serde_json::{Value, json};
 
@@ -600,9 +599,9 @@ fn bert() -> Value {
     })
 }
 
-fn read_bert(config: &Value, path: &Path) -> Result<BertConfig, ModelError> {
+fn read_bert(config: &Value, path: &Path) -> Result<DecoderConfig, ModelError> {
     std::fs::write(path, config.to_string()).expect("written");
-    BertConfig::from_config_json(path)
+    DecoderConfig::from_config_json(path)
 }
 
 #[test]
