@@ -51,7 +51,7 @@ impl Model {
     /// # Errors
     /// The file is damaged, the architecture is unknown, or a hyper-parameter makes no sense.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, ModelError> {
-        Self::open_any(path.as_ref())?.as_decoder()
+        Self::open_any(path.as_ref())?.into_decoder()
     }
 
     /// Takes a GGUF that is open already.
@@ -59,11 +59,11 @@ impl Model {
     /// # Errors
     /// As [`Self::open`].
     pub fn from_gguf(gguf: Gguf) -> Result<Self, ModelError> {
-        Self::from_any_gguf(gguf)?.as_decoder()
+        Self::from_any_gguf(gguf)?.into_decoder()
     }
 
     /// The model, unless it makes no text.
-    fn as_decoder(self) -> Result<Self, ModelError> {
+    fn into_decoder(self) -> Result<Self, ModelError> {
         match self.architecture.is_encoder() {
             false => Ok(self),
             true => Err(ModelError::IsEncoder {
@@ -149,12 +149,13 @@ impl Model {
                 rule: "at most 4,096 layers are planned",
             });
         }
-        Ok(Self {
+        let model = Self {
             architecture,
             config: Arc::new(config),
             weights: Arc::new(OutlineWeights::new(None, dtype)),
             files: Files::Directory(directory),
-        })
+        };
+        model.into_decoder()
     }
 
     /// The same model as it would be with matrices of this type: without weights, for [`crate::Engine::forecast`].
@@ -201,6 +202,13 @@ impl Model {
             Files::Gguf(_) => None,
             Files::Directory(path) => Some(path),
         }
+    }
+
+    /// Whether the files say how states become a result of a whole text: it is a model for embeddings, or one that ranks.
+    #[must_use]
+    pub fn states_pooling(&self) -> bool {
+        let has_modules = |directory: &Path| directory.join("modules.json").exists();
+        self.config.pooling.is_some() || self.directory().is_some_and(has_modules)
     }
 
     /// How states become a result of a whole text: as the files say it, else by their normalised mean.

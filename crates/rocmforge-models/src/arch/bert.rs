@@ -7,41 +7,128 @@ use super::dense::{Dense, LayerNorms};
 use super::llama::{self, halves};
 use crate::config::NormKind;
 use crate::config::rules::{
-    FEATURES, GGUF_EXPERTS, GGUF_FEATURES, GGUF_WINDOW, GGUF_WINDOW_LAYERS, IGNORED, NO_EXPERTS, Positions, Rotated,
-    Rules, TextRules,
+    FEATURES, GGUF_EXPERTS, GGUF_FEATURES, GGUF_IGNORED, GGUF_RMS, GGUF_SHARED_EXPERT, GGUF_WINDOW, GGUF_WINDOW_LAYERS,
+    IGNORED, NO_EXPERTS, Positions, Rotated, Rules, TextRules, Window, WindowRope,
 };
 use crate::keys::Known;
-use crate::layers::Bias;
+use crate::layers::{Bias, QueryNorm};
 use crate::weights::LinearNames;
 
-/// Tables of positions and of types of tokens, biases everywhere, a network without a gate.
+/// Tables of positions and of types of tokens, biases everywhere, a network without a gate. RoBERTa is a BERT whose positions begin behind the
+/// padding token's.
 pub(super) const BERT: Architecture = Architecture::of_both(
     Rules {
-        texts: Some(TEXTS),
         rotated: Rotated::Never,
-        known: KNOWN_GGUF,
+        texts: Some(TEXTS),
         ..post_norm("bert")
     },
-    &[Rules { known: KNOWN, ..JSON }],
+    &[JSON, roberta("xlm-roberta"), roberta("roberta"), roberta("camembert")],
     &Dense {
         qkv_bias: true,
         output_bias: Bias::Needed,
-        plain: Some((
-            Unary::GeluErf,
-            [
-                LinearNames::new("blk.*.ffn_up", "encoder.layer.*.intermediate.dense"),
-                LinearNames::new("blk.*.ffn_down", "encoder.layer.*.output.dense"),
-            ],
-        )),
+        plain: Some((Unary::GeluErf, PLAIN)),
         ..POST_NORM
     },
 );
+
+/// BERT with rotary embedding in place of positions, and SwiGLU.
+pub(super) const NOMIC_BERT: Architecture = Architecture::of_gguf_only(
+    Rules {
+        texts: Some(TextRules {
+            activation: Unary::Silu,
+            ..WITHOUT_POSITIONS
+        }),
+        ..post_norm("nomic-bert")
+    },
+    &POST_NORM,
+);
+
+/// BERT with ALiBi in place of positions, and GEGLU; the one for code has norms of queries and keys, and one more of each layer.
+pub(super) const JINA_BERT_V2: Architecture = Architecture::of_gguf_only(
+    Rules {
+        rotated: Rotated::Never,
+        texts: Some(TextRules {
+            alibi: 8.0,
+            ..WITHOUT_POSITIONS
+        }),
+        ..post_norm("jina-bert-v2")
+    },
+    &Dense {
+        qkv_bias: true,
+        output_bias: Bias::Needed,
+        query_norm: Some(QueryNorm::WholeIfAny),
+        ..POST_NORM
+    },
+);
+
+/// Norms before branches and without biases, rotary embedding, GEGLU, and a window of two of three layers.
+pub(super) const MODERN_BERT: Architecture = Architecture::of_both(
+    modern(post_norm("modern-bert")),
+    &[Rules {
+        known: Known {
+            ignored: &[
+                IGNORED,
+                "classifier_activation classifier_dropout decoder_bias deterministic_flash_attn embedding_dropout initializer_cutoff_factor \
+                 mlp_dropout position_embedding_type reference_compile repad_logits_with_grad sparse_pred_ignore_index sparse_prediction \
+                 tie_word_embeddings",
+            ],
+            fixed: &[&[
+                ("attention_bias", "false"),
+                ("classifier_bias", "false"),
+                ("mlp_bias", "false"),
+                ("norm_bias", "false"),
+            ]],
+            ..KNOWN
+        },
+        ..modern(Rules {
+            name: "modernbert",
+            ..JSON
+        })
+    }],
+    &Dense {
+        norms: LayerNorms::BEFORE,
+        norm_bias: false,
+        bare_first: true,
+        renamed: &[
+            ("model.embed_tokens.", "embeddings.tok_embeddings."),
+            ("embeddings.LayerNorm.", "embeddings.norm."),
+            ("model.norm.", "final_norm."),
+            ("model.layers.", "layers."),
+            (".self_attn.qkv_proj.", ".attn.Wqkv."),
+            (".self_attn.o_proj.", ".attn.Wo."),
+            (".input_layernorm.", ".attn_norm."),
+            (".post_attention_layernorm.", ".mlp_norm."),
+            (".mlp.gate_up_proj.", ".mlp.Wi."),
+            (".mlp.down_proj.", ".mlp.Wo."),
+        ],
+        ..Dense::UNSCALED
+    },
+);
+
+/// What both kinds of ModernBERT's files have.
+const fn modern(rules: Rules) -> Rules {
+    Rules {
+        output_norm: LinearNames::new("output_norm", "model.norm"),
+        rotated: Rotated::All,
+        theta: 160_000.0,
+        window: Window::ButFirst { period: 3 },
+        window_rope: WindowRope::Own(10_000.0),
+        texts: Some(TextRules {
+            types: None,
+            classifies_mean: true,
+            eps: Some(1e-5),
+            ..WITHOUT_POSITIONS
+        }),
+        ..rules
+    }
+}
 
 /// Rules of GGUF files.
 const fn post_norm(name: &'static str) -> Rules {
     Rules {
         norm: NormKind::Layer,
         output_norm: LinearNames::NONE,
+        known: KNOWN_GGUF,
         ..halves(name)
     }
 }
@@ -52,8 +139,20 @@ const JSON: Rules = Rules {
     output_norm: LinearNames::NONE,
     rotated: Rotated::Never,
     texts: Some(TEXTS),
+    known: KNOWN,
     ..llama::JSON
 };
+
+const fn roberta(name: &'static str) -> Rules {
+    Rules {
+        name,
+        texts: Some(TextRules {
+            positions: Positions::AfterPadding,
+            ..TEXTS
+        }),
+        ..JSON
+    }
+}
 
 const TEXTS: TextRules = TextRules {
     types: Some(2),
@@ -61,8 +160,19 @@ const TEXTS: TextRules = TextRules {
     embedding_norm: true,
     alibi: 0.0,
     activation: Unary::GeluErf,
+    classifies_mean: false,
     eps: Some(1e-12),
 };
+const WITHOUT_POSITIONS: TextRules = TextRules {
+    positions: Positions::None,
+    ..TEXTS
+};
+
+/// Names of a network without a gate.
+const PLAIN: [LinearNames; 2] = [
+    LinearNames::new("blk.*.ffn_up", "encoder.layer.*.intermediate.dense"),
+    LinearNames::new("blk.*.ffn_down", "encoder.layer.*.output.dense"),
+];
 
 /// Norms of sums, with biases.
 const POST_NORM: Dense = Dense {
@@ -102,7 +212,6 @@ const KNOWN: Known = Known {
         ("add_cross_attention", "false"),
         ("is_decoder", "false"),
         ("is_encoder_decoder", "false"),
-        ("model_type", "bert"),
         ("position_embedding_type", "absolute"),
     ]],
     features: &[FEATURES, NO_EXPERTS],
@@ -110,19 +219,23 @@ const KNOWN: Known = Known {
 };
 
 /// The same of a GGUF.
-const KNOWN_GGUF: Known = Known {
-    ignored: &[
-        GGUF_WINDOW_LAYERS,
-        "attention.layer_norm_rms_epsilon classifier.output_labels tensor_data_layout vocab_size",
+pub(super) const KNOWN_GGUF: Known = Known {
+    ignored: &[GGUF_IGNORED, GGUF_WINDOW_LAYERS, GGUF_RMS],
+    fixed: &[
+        &[("attention.causal", "false")],
+        &[
+            ("rope.scaling.yarn_ext_factor", "0 -1"),
+            ("rope.scaling.yarn_attn_factor", "1"),
+            ("rope.scaling.yarn_log_multiplier", "0"),
+        ],
     ],
-    fixed: &[&[("attention.causal", "false")]],
-    features: &[GGUF_FEATURES, GGUF_EXPERTS, GGUF_WINDOW],
+    features: &[GGUF_FEATURES, GGUF_EXPERTS, GGUF_SHARED_EXPERT, GGUF_WINDOW],
     ..Known::NOTHING
 };
 
 /// The name of a checkpoint's tensor here: some have a prefix, old ones TensorFlow's names of norms. What other tasks use is left out.
 pub(crate) fn renamed(name: &str) -> Option<String> {
-    let prefixes = ["bert.", "roberta.", "xlm_roberta.", "new."];
+    let prefixes = ["bert.", "roberta.", "model."];
     let name = prefixes
         .iter()
         .find_map(|prefix| name.strip_prefix(prefix))
@@ -134,7 +247,7 @@ pub(crate) fn renamed(name: &str) -> Option<String> {
     let name = name
         .replace("classifier.dense.", "pooler.dense.")
         .replace("classifier.out_proj.", "classifier.");
-    let of_task = ["cls.", "lm_head.", "qa_outputs."]
+    let of_task = ["cls.", "decoder.", "lm_head.", "qa_outputs."]
         .iter()
         .any(|prefix| name.starts_with(prefix));
     (!of_task && !name.ends_with(".position_ids")).then_some(name)

@@ -113,6 +113,9 @@ const POST_ATTENTION: LinearNames =
     LinearNames::new("blk.*.post_attention_norm", "model.layers.*.post_attention_layernorm");
 const POST_NETWORK: LinearNames = LinearNames::new("blk.*.post_ffw_norm", "model.layers.*.post_feedforward_layernorm");
 
+/// A norm of some encoders: their layer's input is added to the sum with attention once more.
+const SUM_NORM: LinearNames = LinearNames::new("blk.*.attn_norm_2", "encoder.layer.*.layer_norm_1");
+
 impl Dense {
     pub(super) const PLAIN: Self = Self {
         network: NetworkRule {
@@ -182,6 +185,15 @@ impl Dense {
             factor: c.branch_factor,
             last: norm(t, self.norms.last[0])?,
         };
+        if c.texts.is_some() && t.has(SUM_NORM.weight)? {
+            first = Sublayer {
+                before: None,
+                parts: vec![Box::new(first)],
+                after: None,
+                factor: None,
+                last: norm(t, Some(SUM_NORM))?,
+            };
+        }
         let network = self.network(t, c, index)?;
         if parallel {
             first.parts.extend(network);
@@ -250,7 +262,10 @@ impl Dense {
             softcap: c.attention_softcap,
             bias: self.qkv_bias,
             output_bias: self.output_bias,
-            query_norm: self.query_norm.map(|rows| (rows, NormRule { bias: false, ..rule })),
+            query_norm: self.query_norm.map(|rows| {
+                let bias = rule.bias && rows == QueryNorm::WholeIfAny;
+                (rows, NormRule { bias, ..rule })
+            }),
             gated: self.gated,
             sinks: self.sinks,
             sees_all: c.texts.is_some(),

@@ -1,12 +1,13 @@
 //! Gemma 3, text only.
 
-use rocmforge_ggml::GluKind;
+use rocmforge_ggml::{GluKind, Unary};
 
 use super::architecture::Architecture;
+use super::bert;
 use super::dense::{Dense, LayerNorms};
 use super::llama::{JSON, halves};
 use crate::config::OutputMatrix;
-use crate::config::rules::{self, Rules, Softcaps, Window, WindowRope};
+use crate::config::rules::{self, Positions, Rules, Softcaps, TextRules, Window, WindowRope};
 use crate::keys::Known;
 use crate::layers::{GatedUnit, NetworkRule, QueryNorm};
 use crate::step::NormOffset;
@@ -47,6 +48,30 @@ pub(super) const GEMMA3: Architecture = Architecture::of_both(
         },
         ..JSON
     }],
+    &Dense {
+        query_norm: Some(QueryNorm::Heads),
+        ..GEMMA
+    },
+);
+
+/// Gemma 3 whose tokens see all others, or those of a window around them.
+pub(super) const GEMMA_EMBEDDING: Architecture = Architecture::of_gguf_only(
+    Rules {
+        name: "gemma-embedding",
+        wide_scale_layers: None,
+        softcaps: Softcaps::NONE,
+        texts: Some(TextRules {
+            types: None,
+            positions: Positions::None,
+            embedding_norm: false,
+            alibi: 0.0,
+            activation: Unary::Gelu,
+            classifies_mean: false,
+            eps: None,
+        }),
+        known: bert::KNOWN_GGUF,
+        ..GEMMA3.gguf
+    },
     &Dense {
         query_norm: Some(QueryNorm::Heads),
         ..GEMMA

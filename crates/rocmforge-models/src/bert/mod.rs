@@ -103,8 +103,10 @@ impl Bert {
     }
 
     fn new(model: Model, pooling: Option<Pooling>) -> Result<Self, ModelError> {
-        let row = model.architecture();
-        if !row.is_encoder() {
+        let (row, config) = (model.architecture(), model.config());
+        let needs_cache = config.recurrent.is_some() || config.latent.is_some();
+        let pools = row.is_encoder() || pooling.is_some() || model.states_pooling();
+        if needs_cache || !pools {
             return Err(ModelError::IsDecoder {
                 architecture: row.name(),
             });
@@ -212,7 +214,12 @@ impl Bert {
             let bits = |values: Vec<f32>| values.into_iter().map(f32::to_bits).collect::<Vec<u32>>();
             inputs[texts.types].copy_from_slice(batch.types());
             inputs[texts.mask].copy_from_slice(&bits(batch.additive_mask()));
-            inputs[texts.pooling].copy_from_slice(&bits(batch.weights(self.pooling.mode)));
+            let takes_mean = self.config().texts.is_some_and(|texts| texts.classifies_mean);
+            let mode = match self.pooling.mode {
+                PoolingMode::Rank if takes_mean => PoolingMode::Mean,
+                mode => mode,
+            };
+            inputs[texts.pooling].copy_from_slice(&bits(batch.weights(mode)));
             inputs[texts.places].copy_from_slice(&bits((0..batch.seq()).map(|place| place as f32).collect()));
         }
         inputs

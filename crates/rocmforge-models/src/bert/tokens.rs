@@ -273,13 +273,13 @@ impl TextEncoder {
     /// where both together are too long.
     #[must_use]
     pub fn pair(&self, first: &[u32], second: &[u32], cut: bool) -> TextIds {
-        let (before, after) = self.tokenizer.frame();
-        let used = before.len() + first.len() + 2 * after.len();
+        let ((before, after), between) = (self.tokenizer.frame(), self.tokenizer.between());
+        let used = before.len() + first.len() + between.len() + after.len();
         let second = match self.max_tokens.checked_sub(used) {
             Some(room) if cut => second.get(..room).unwrap_or(second),
             _ => second,
         };
-        let ids = [before, first, after, second, after].concat();
+        let ids = [before, first, between, second, after].concat();
         // A model with one type of tokens knows no second text.
         let first = if self.types > 1 { used - after.len() } else { ids.len() };
         TextIds { ids, first }

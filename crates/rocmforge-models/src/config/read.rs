@@ -26,13 +26,13 @@ const EMBEDDING_FACTOR: Key = Key("embedding_scale", "");
 const BRANCH_FACTOR: Key = Key("residual_scale", "");
 const LOGIT_FACTOR: Key = Key("logit_scale", "");
 const FINETUNED: Key = Key("rope.scaling.finetuned", "");
-const WINDOW: Key = Key("attention.sliding_window", "sliding_window");
+const WINDOW: Key = Key("attention.sliding_window", "sliding_window local_attention");
 const WINDOW_ON: Key = Key("", "use_sliding_window");
 const WINDOW_FROM: Key = Key("", "max_window_layers");
 /// Later files of config.json note the period that `layer_types` was made from.
 const PATTERN: Key = Key(
     "attention.sliding_window_pattern",
-    "sliding_window_pattern _sliding_window_pattern",
+    "sliding_window_pattern _sliding_window_pattern global_attn_every_n_layers",
 );
 const LAYER_TYPES: Key = Key("", "layer_types");
 const PREDICTORS: Key = Key("nextn_predict_layers", "");
@@ -317,13 +317,17 @@ fn windows(
             )
         }
         Window::Pattern { of: Some(of), .. } if of != layers => return Ok((None, none)),
-        Window::Pattern {
-            window: absent, period, ..
-        } => {
+        Window::Pattern { .. } | Window::ButFirst { .. } => {
+            // Of each period one layer has no window.
+            let (absent, period, full): (_, _, fn(usize) -> usize) = match rules.window {
+                Window::Pattern { window, period, .. } => (window, period, |period| period - 1),
+                Window::ButFirst { period } => (None, period, |_| 0),
+                _ => return Ok((None, none)),
+            };
             let window = window(k, absent)?;
             let listed = listed(k, layers)?;
             let period: usize = k.take(PATTERN)?.unwrap_or(period);
-            let by_period = |layer: usize| period > 0 && layer % period < period - 1;
+            let by_period = |layer: usize| period > 0 && layer % period != full(period);
             let windowed = listed.unwrap_or_else(|| (0..layers).map(by_period).collect());
             match window {
                 None if k.is_gguf() => return Ok((None, none)),
@@ -341,7 +345,7 @@ fn windows(
         window,
         &Within(1..=usize::MAX, "a window must hold at least one key"),
     )?;
-    let own_rope = matches!(rules.window, Window::Pattern { .. });
+    let own_rope = matches!(rules.window, Window::Pattern { .. } | Window::ButFirst { .. });
     // A window that holds the whole context hides nothing.
     Ok(if own_rope || window < context {
         (Some(window), windowed)

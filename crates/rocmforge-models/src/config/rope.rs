@@ -9,8 +9,8 @@ use super::{PerLayer, RopeConfig, RopeFactors};
 use crate::ModelError;
 use crate::keys::{Key, Keys, Known, POSITIVE, Within};
 
-const THETA: Key = Key("rope.freq_base", "rope_theta");
-const WINDOW_THETA: Key = Key("rope.freq_base_swa", "rope_local_base_freq");
+const THETA: Key = Key("rope.freq_base", "rope_theta global_rope_theta");
+const WINDOW_THETA: Key = Key("rope.freq_base_swa", "rope_local_base_freq local_rope_theta");
 pub(super) const DIMENSIONS: Key = Key("rope.dimension_count", "");
 const WINDOW_DIMENSIONS: Key = Key("rope.dimension_count_swa", "");
 pub(super) const SECTIONS: Key = Key("rope.dimension_sections", "");

@@ -34,6 +34,11 @@ pub(crate) enum Window {
         /// Only in a model of so many layers; others of the architecture have no window.
         of: Option<usize>,
     },
+    /// All but the first of every so many layers, or those that a list names.
+    ButFirst {
+        /// Where the key is absent.
+        period: usize,
+    },
 }
 
 impl Window {
@@ -191,6 +196,8 @@ pub(crate) struct TextRules {
     pub(crate) alibi: f32,
     /// The activation where the key is absent.
     pub(crate) activation: Unary,
+    /// What a classifier takes where the key is absent: the mean of all states, or the first.
+    pub(crate) classifies_mean: bool,
     /// Added to the variance by the norms of a config.json where the key is absent.
     pub(crate) eps: Option<f32>,
 }

@@ -11,6 +11,7 @@ use crate::keys::{Key, Keys, Within};
 const ACTIVATION: Key = Key("hidden_activation", "hidden_activation hidden_act activation_function");
 const POOLING: Key = Key("pooling_type", "");
 const TYPE_COUNT: Key = Key("", "type_vocab_size");
+const CLASSIFIER_POOLING: Key = Key("", "classifier_pooling");
 const CLASSES: Key = Key("", "architectures");
 const PADDING: Key = Key("", "pad_token_id");
 const PADDING_ID: Within = Within(0..=1 << 20, "it must be 0 to 2^20");
@@ -30,6 +31,8 @@ pub struct TextsConfig {
     pub(crate) embedding_norm: bool,
     /// ALiBi's largest bias; 0: it has none.
     pub(crate) alibi: f32,
+    /// A classifier takes the mean of all states, not the first.
+    pub(crate) classifies_mean: bool,
 }
 
 /// Takes what an architecture of encoders states. `types` are those that a GGUF states elsewhere.
@@ -63,6 +66,12 @@ pub(super) fn take(k: &mut Keys<'_>, rules: &TextRules, types: Option<usize>) ->
         activation,
         embedding_norm: rules.embedding_norm,
         alibi: rules.alibi,
+        classifies_mean: match k.take::<String>(CLASSIFIER_POOLING)?.as_deref() {
+            None => rules.classifies_mean,
+            Some("cls") => false,
+            Some("mean") => true,
+            Some(other) => return Err(k.refuse(CLASSIFIER_POOLING, other, "cls and mean are supported")),
+        },
     })
 }
 
@@ -74,12 +83,12 @@ pub(super) fn pooling(k: &mut Keys<'_>, is_encoder: bool) -> Result<Option<Pooli
     }
     match k.take(POOLING)? {
         None => Ok(None),
-        // A decoder's states are not pooled.
-        Some(0_usize) if !is_encoder => Ok(None),
-        Some(1) => Ok(Some(PoolingMode::Mean)),
+        Some(1_i64) => Ok(Some(PoolingMode::Mean)),
         Some(2) => Ok(Some(PoolingMode::Cls)),
         Some(3) => Ok(Some(PoolingMode::Last)),
         Some(4) => Ok(Some(PoolingMode::Rank)),
+        // A decoder's states are not pooled.
+        Some(_) if !is_encoder => Ok(None),
         Some(other) => {
             let rule = "1 (mean), 2 (cls), 3 (last) and 4 (rank) are supported";
             Err(k.refuse(POOLING, other, rule))

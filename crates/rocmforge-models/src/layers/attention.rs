@@ -30,6 +30,8 @@ pub(crate) enum QueryNorm {
     RotatedHeads,
     /// All heads together, before rotary embedding.
     Whole,
+    /// The same, where the file has the weights.
+    WholeIfAny,
     /// Each head, with a weight of its own, before rotary embedding; a file may lack the weights.
     OwnOfHeads,
 }
@@ -113,8 +115,10 @@ impl Attention {
                 return Ok(None);
             };
             match rows {
-                QueryNorm::HeadsIfAny | QueryNorm::OwnOfHeads if !t.has(names.weight)? => Ok(None),
-                QueryNorm::Whole => Norm::new(t, names, heads * head_dim, rule).map(Some),
+                QueryNorm::HeadsIfAny | QueryNorm::WholeIfAny | QueryNorm::OwnOfHeads if !t.has(names.weight)? => {
+                    Ok(None)
+                }
+                QueryNorm::Whole | QueryNorm::WholeIfAny => Norm::new(t, names, heads * head_dim, rule).map(Some),
                 QueryNorm::OwnOfHeads => Norm::of_heads(t, names, [heads, head_dim], rule).map(Some),
                 _ => Norm::new(t, names, head_dim, rule).map(Some),
             }
@@ -159,7 +163,7 @@ impl Attention {
     fn rotate(&self, g: &mut StepGraph<'_>, x: TensorId, norm: Option<&Norm>, heads: usize) -> GgmlResult<TensorId> {
         let (tokens, head_dim) = (g.tokens(), self.shape.head_dim);
         let rows = self.shape.query_norm.map(|(rows, _)| rows);
-        let whole = norm.filter(|_| rows == Some(QueryNorm::Whole));
+        let whole = norm.filter(|_| matches!(rows, Some(QueryNorm::Whole | QueryNorm::WholeIfAny)));
         let rotated = norm.filter(|_| rows == Some(QueryNorm::RotatedHeads));
         let plain = norm.filter(|_| whole.is_none() && rotated.is_none());
         let x = Norm::of(whole, g, x)?;
@@ -217,7 +221,7 @@ impl Part for Attention {
         let q = self.rotate(g, q, self.query_norm.as_ref(), s.heads)?;
         let k = self.rotate(g, k, self.key_norm.as_ref(), s.kv_heads)?;
         let mut context = match self.kept {
-            None => whole_texts::attend(g, s, [q, k, v])?,
+            None => whole_texts::attend(g, s, [q, k, v], self.sinks)?,
             Some(kept) => self.paged(g, kept, [q, k, v])?,
         };
         if let Some(gate) = gate {

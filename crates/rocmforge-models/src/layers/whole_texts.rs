@@ -9,11 +9,16 @@ use crate::step::StepGraph;
 const HIDDEN: f32 = -1e30;
 
 /// Attention of queries, keys and values, each `[tokens, heads * head_dim]`.
-pub(super) fn attend(g: &mut StepGraph<'_>, s: &AttentionShape, parts: [TensorId; 3]) -> GgmlResult<TensorId> {
+pub(super) fn attend(
+    g: &mut StepGraph<'_>,
+    s: &AttentionShape,
+    parts: [TensorId; 3],
+    sinks: Option<TensorId>,
+) -> GgmlResult<TensorId> {
     let texts = g.texts()?;
     let [count, length] = texts.shape;
     let heads = [s.heads, s.kv_heads, s.kv_heads];
-    let result = if s.alibi == 0.0 && s.softcap.is_none() {
+    let result = if s.alibi == 0.0 && s.softcap.is_none() && sinks.is_none() {
         let mut inputs = Vec::new();
         for (x, heads) in parts.into_iter().zip(heads) {
             inputs.push(g.reshape(x, [count, length, heads * s.head_dim])?);
@@ -38,12 +43,13 @@ pub(super) fn attend(g: &mut StepGraph<'_>, s: &AttentionShape, parts: [TensorId
             inputs.push(g.permute(x, &[0, 2, 1, 3])?);
         }
         inputs.push(mask(g, s)?);
+        inputs.extend(sinks);
         let op = Op::FlashAttnExt(FlashAttnExt {
             scale: s.scale,
             max_bias: s.alibi,
             softcap: s.softcap.unwrap_or(0.0),
             mask: true,
-            sinks: false,
+            sinks: sinks.is_some(),
         });
         g.push(op, &inputs)?
     };

@@ -25,7 +25,7 @@ const WORDS: [&str; 14] = [
 const CONTEXT: usize = 40;
 
 /// Parts of names in a checkpoint and in GGUF, in the order in which they are replaced.
-const NAMES: [(&str, &str); 13] = [
+pub(super) const NAMES: [(&str, &str); 13] = [
     ("embeddings.word_embeddings", "token_embd"),
     ("embeddings.position_embeddings", "position_embd"),
     ("embeddings.token_type_embeddings", "token_types"),
