@@ -4,6 +4,7 @@ use rocmforge_ggml::Unary;
 
 use super::architecture::Architecture;
 use super::dense::{Dense, LayerNorms};
+use super::find::JINA;
 use super::llama::{self, halves};
 use crate::config::NormKind;
 use crate::config::rules::{
@@ -32,34 +33,127 @@ pub(super) const BERT: Architecture = Architecture::of_both(
 );
 
 /// BERT with rotary embedding in place of positions, and SwiGLU.
-pub(super) const NOMIC_BERT: Architecture = Architecture::of_gguf_only(
+pub(super) const NOMIC_BERT: Architecture = Architecture::of_both(
     Rules {
-        texts: Some(TextRules {
-            activation: Unary::Silu,
-            ..WITHOUT_POSITIONS
-        }),
+        texts: Some(NOMIC_TEXTS),
         ..post_norm("nomic-bert")
     },
-    &POST_NORM,
+    &[Rules {
+        name: "nomic_bert",
+        rotated: Rotated::All,
+        texts: Some(NOMIC_TEXTS),
+        renamed: &[
+            ("n_embd", "hidden_size"),
+            ("n_layer", "num_hidden_layers"),
+            ("n_head", "num_attention_heads"),
+            ("n_inner", "intermediate_size"),
+            ("max_trained_positions", "max_position_embeddings"),
+            ("rotary_emb_base", "rope_theta"),
+        ],
+        known: Known {
+            ignored: &[
+                IGNORED,
+                "dense_seq_output fused_bias_fc fused_dropout_add_ln n_positions pad_vocab_size_multiple summary_activation summary_first_dropout \
+                 summary_proj_to_labels summary_type summary_use_proj tie_word_embeddings use_flash_attn use_xentropy",
+            ],
+            fixed: &[&[
+                ("causal", "false"),
+                ("mlp_fc1_bias", "false"),
+                ("mlp_fc2_bias", "false"),
+                ("parallel_block", "false"),
+                ("parallel_block_tied_norm", "false"),
+                ("prenorm", "false"),
+                ("qkv_proj_bias", "false"),
+                ("reorder_and_upcast_attn", "false"),
+                ("rotary_emb_fraction", "1"),
+                ("rotary_emb_interleaved", "false"),
+                ("scale_attn_by_inverse_layer_idx", "false"),
+                ("scale_attn_weights", "true"),
+                ("use_rms_norm", "false"),
+            ]],
+            features: &[
+                FEATURES,
+                NO_EXPERTS,
+                &[
+                    ("a base that grows with the context", "rotary_scaling_factor"),
+                    ("a decay with the distance", "rotary_emb_scale_base"),
+                    ("mixture of experts", "moe_every_n_layers"),
+                ],
+            ],
+            ..Known::NOTHING
+        },
+        ..JSON
+    }],
+    &Dense {
+        renamed: &[
+            ("model.embed_tokens.", "embeddings.word_embeddings."),
+            ("embeddings.LayerNorm.", "emb_ln."),
+            (".attention.output.LayerNorm.", ".norm1."),
+            (".output.LayerNorm.", ".norm2."),
+            ("encoder.layer.", "encoder.layers."),
+            ("model.layers.", "encoder.layers."),
+            (".self_attn.qkv_proj.", ".attn.Wqkv."),
+            (".self_attn.o_proj.", ".attn.out_proj."),
+            (".mlp.gate_proj.", ".mlp.fc12."),
+            (".mlp.up_proj.", ".mlp.fc11."),
+            (".mlp.down_proj.", ".mlp.fc2."),
+        ],
+        ..POST_NORM
+    },
 );
 
+const NOMIC_TEXTS: TextRules = TextRules {
+    activation: Unary::Silu,
+    ..WITHOUT_POSITIONS
+};
+
 /// BERT with ALiBi in place of positions, and GEGLU; the one for code has norms of queries and keys, and one more of each layer.
-pub(super) const JINA_BERT_V2: Architecture = Architecture::of_gguf_only(
+pub(super) const JINA_BERT_V2: Architecture = Architecture::of_both(
     Rules {
         rotated: Rotated::Never,
-        texts: Some(TextRules {
-            alibi: 8.0,
-            ..WITHOUT_POSITIONS
-        }),
+        texts: Some(JINA_TEXTS),
         ..post_norm("jina-bert-v2")
     },
+    &[Rules {
+        name: JINA,
+        texts: Some(JINA_TEXTS),
+        known: Known {
+            fixed: &[&[
+                ("add_cross_attention", "false"),
+                ("feed_forward_type", "geglu"),
+                ("is_decoder", "false"),
+                ("is_encoder_decoder", "false"),
+                ("position_embedding_type", "alibi"),
+            ]],
+            ..KNOWN.ignoring("attention_softmax_in_fp32 emb_pooler")
+        },
+        ..JSON
+    }],
     &Dense {
         qkv_bias: true,
         output_bias: Bias::Needed,
         query_norm: Some(QueryNorm::WholeIfAny),
+        renamed: &[
+            ("model.embed_tokens.", "embeddings.word_embeddings."),
+            ("model.layers.", "encoder.layer."),
+            (".self_attn.q_proj.", ".attention.self.query."),
+            (".self_attn.k_proj.", ".attention.self.key."),
+            (".self_attn.v_proj.", ".attention.self.value."),
+            (".self_attn.o_proj.", ".attention.output.dense."),
+            (".attention.output.LayerNorm.", ".attention.@."),
+            (".output.LayerNorm.", ".mlp.layernorm."),
+            (".attention.@.", ".attention.output.LayerNorm."),
+            (".mlp.gate_up_proj.", ".mlp.gated_layers."),
+            (".mlp.down_proj.", ".mlp.wo."),
+        ],
         ..POST_NORM
     },
 );
+
+const JINA_TEXTS: TextRules = TextRules {
+    alibi: 8.0,
+    ..WITHOUT_POSITIONS
+};
 
 /// Norms before branches and without biases, rotary embedding, GEGLU, and a window of two of three layers.
 pub(super) const MODERN_BERT: Architecture = Architecture::of_both(

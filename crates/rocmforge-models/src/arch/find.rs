@@ -23,6 +23,16 @@ const WHOLE: Known = Known {
     ..Known::NOTHING
 };
 
+/// A `model_type`, a setting that makes another model of it, and the name of that one's rules.
+const VARIANTS: [(&str, &str, &str, &str); 2] = [
+    ("bert", "position_embedding_type", "alibi", JINA),
+    ("gemma3_text", "use_bidirectional_attention", "true", BIDIRECTIONAL),
+];
+/// Of Jina's encoders.
+pub(super) const JINA: &str = "bert with alibi";
+/// Of EmbeddingGemma.
+pub(super) const BIDIRECTIONAL: &str = "gemma3_text with use_bidirectional_attention";
+
 /// A model that a file states.
 pub(crate) struct Found {
     pub(crate) architecture: &'static Architecture,
@@ -100,6 +110,11 @@ pub(crate) fn in_config_json(path: &Path) -> Result<Found, ModelError> {
         keys = text;
         model_type = keys.need(MODEL_TYPE)?;
     }
+    // Some encoders have the type of their relatives.
+    let variant = VARIANTS
+        .iter()
+        .find(|(of, key, value, _)| *of == model_type && keys.is(key, value));
+    let model_type = variant.map_or(model_type, |(.., name)| (*name).to_owned());
     let Some((architecture, rules)) = Architecture::of_model_type(&model_type) else {
         return Err(unknown_model_type(path, &mut keys, &model_type));
     };

@@ -5,6 +5,7 @@ use rocmforge_ggml::{GluKind, Unary};
 use super::architecture::Architecture;
 use super::bert;
 use super::dense::{Dense, LayerNorms};
+use super::find::BIDIRECTIONAL;
 use super::llama::{JSON, halves};
 use crate::config::OutputMatrix;
 use crate::config::rules::{self, Positions, Rules, Softcaps, TextRules, Window, WindowRope};
@@ -55,28 +56,48 @@ pub(super) const GEMMA3: Architecture = Architecture::of_both(
 );
 
 /// Gemma 3 whose tokens see all others, or those of a window around them.
-pub(super) const GEMMA_EMBEDDING: Architecture = Architecture::of_gguf_only(
+pub(super) const GEMMA_EMBEDDING: Architecture = Architecture::of_both(
     Rules {
         name: "gemma-embedding",
         wide_scale_layers: None,
         softcaps: Softcaps::NONE,
-        texts: Some(TextRules {
-            types: None,
-            positions: Positions::None,
-            embedding_norm: false,
-            alibi: 0.0,
-            activation: Unary::Gelu,
-            classifies_mean: false,
-            eps: None,
-        }),
+        texts: Some(TEXTS),
         known: bert::KNOWN_GGUF,
         ..GEMMA3.gguf
     },
+    &[BIDIRECTIONAL_JSON],
     &Dense {
         query_norm: Some(QueryNorm::Heads),
+        renamed: &[("model.", "")],
         ..GEMMA
     },
 );
+
+const BIDIRECTIONAL_JSON: Rules = Rules {
+    name: BIDIRECTIONAL,
+    softcaps: Softcaps::NONE,
+    texts: Some(TEXTS),
+    known: Known {
+        fixed: &[rules::DECODERS, &[("use_bidirectional_attention", "true")]],
+        features: &[
+            rules::FEATURES,
+            rules::NO_EXPERTS,
+            &[("a bound of scores", "attn_logit_softcapping")],
+        ],
+        ..rules::JSON.ignoring("final_logit_softcapping")
+    },
+    ..GEMMA3.json[0]
+};
+
+const TEXTS: TextRules = TextRules {
+    types: None,
+    positions: Positions::None,
+    embedding_norm: false,
+    alibi: 0.0,
+    activation: Unary::Gelu,
+    classifies_mean: false,
+    eps: None,
+};
 
 /// Bounds of scores, and a window in every second layer.
 pub(super) const GEMMA2: Architecture = Architecture::of_gguf_only(

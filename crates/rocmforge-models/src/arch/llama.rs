@@ -70,6 +70,7 @@ pub(super) const JSON: Rules = Rules {
     softcaps: Softcaps::NONE,
     wide_scale_layers: None,
     window: Window::Never,
+    renamed: &[],
     experts: None,
     texts: None,
     known: Known {

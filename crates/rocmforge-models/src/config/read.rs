@@ -58,6 +58,7 @@ impl DecoderConfig {
             types,
             long_factors,
         } = outside;
+        k.rename(rules.renamed);
         k.reads(features_read(rules));
         k.refuse_features(&rules.known)?;
         let blocks = k.size(LAYERS, &MOST_LAYERS, None)?;

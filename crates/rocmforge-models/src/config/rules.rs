@@ -177,6 +177,8 @@ pub(crate) struct Rules {
     /// With this many layers, scores are divided by the square root of width / heads and not of the head's length.
     pub(crate) wide_scale_layers: Option<usize>,
     pub(crate) window: Window,
+    /// Names of settings, with those that other files have for them.
+    pub(crate) renamed: &'static [(&'static str, &'static str)],
     /// Experts, where the model has them.
     pub(crate) experts: Option<Experts>,
     /// What encoders have.

@@ -9,7 +9,10 @@ use crate::step::{StepGraph, Tensors, WholeTexts};
 use crate::weights::{LinearNames, Name};
 
 /// Maps of embeddings behind the pooling.
-const DENSE: [LinearNames; 2] = [LinearNames::new("dense_2", ""), LinearNames::new("dense_3", "")];
+const DENSE: [LinearNames; 2] = [
+    LinearNames::new("dense_2", "dense_2"),
+    LinearNames::new("dense_3", "dense_3"),
+];
 const POOLER: LinearNames = LinearNames::new("cls", "pooler.dense");
 const POOLER_NORM: LinearNames = LinearNames::new("cls.norm", "pooler.norm");
 const SCORE: LinearNames = LinearNames::new("cls.output", "classifier");

@@ -248,7 +248,7 @@ fn values_that_ask_for_something_else_are_refused_by_name() {
         ("qwen3", "layer_types", json!(vec!["sliding_attention"; 4])),
         ("gemma3_text", "hidden_act", json!("silu")),
         ("gemma3_text", "hidden_activation", json!("gelu")),
-        ("gemma3_text", "use_bidirectional_attention", json!(true)),
+        ("gemma3_text", "use_bidirectional_attention", json!("all")),
         ("phi3", "lm_head_bias", json!(true)),
     ] {
         let base = match model_type {
@@ -619,7 +619,7 @@ fn an_encoder_knows_its_keys_too() {
     }
     for (key, value) in [
         ("is_decoder", json!(true)),
-        ("position_embedding_type", json!("alibi")),
+        ("position_embedding_type", json!("relative_key")),
         ("feed_forward_type", json!("geglu")),
         ("quantization_config", json!({ "bits": 4 })),
     ] {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use rocmforge_ggml::CpuBackend;
-use rocmforge_gguf::Gguf;
+use rocmforge_gguf::{Array, Gguf, TensorType, Value as Meta};
 use rocmforge_models::arch::Architecture;
 use rocmforge_models::bert::{Batch, Bert, PoolingMode};
 use rocmforge_models::{Model, ModelError};
@@ -53,15 +53,62 @@ const MODERN: [(&str, &str); 10] = [
     ("mlp.Wo", "ffn_down"),
 ];
 
-/// A committed GGUF as a directory of this config.json, with names in the order of the table; tables of positions have `before` rows more.
+const NOMIC: [(&str, &str); 11] = [
+    ("embeddings.word_embeddings", "token_embd"),
+    ("embeddings.token_type_embeddings", "token_types"),
+    ("emb_ln", "token_embd_norm"),
+    ("encoder.layers", "blk"),
+    ("attn.Wqkv", "attn_qkv"),
+    ("attn.out_proj", "attn_output"),
+    ("norm1", "attn_output_norm"),
+    ("norm2", "layer_output_norm"),
+    ("mlp.fc11", "ffn_up"),
+    ("mlp.fc12", "ffn_gate"),
+    ("mlp.fc2", "ffn_down"),
+];
+const JINA: [(&str, &str); 12] = [
+    ("embeddings.word_embeddings", "token_embd"),
+    ("embeddings.token_type_embeddings", "token_types"),
+    ("embeddings.LayerNorm", "token_embd_norm"),
+    ("encoder.layer", "blk"),
+    ("attention.self.query", "attn_q"),
+    ("attention.self.key", "attn_k"),
+    ("attention.self.value", "attn_v"),
+    ("attention.output.dense", "attn_output"),
+    ("attention.output.LayerNorm", "attn_output_norm"),
+    ("mlp.gated_layers", "ffn_up"),
+    ("mlp.wo", "ffn_down"),
+    ("mlp.layernorm", "layer_output_norm"),
+];
+const GEMMA: [(&str, &str); 16] = [
+    ("embed_tokens", "token_embd"),
+    ("norm", "output_norm"),
+    ("layers", "blk"),
+    ("input_layernorm", "attn_norm"),
+    ("self_attn.q_proj", "attn_q"),
+    ("self_attn.k_proj", "attn_k"),
+    ("self_attn.v_proj", "attn_v"),
+    ("self_attn.q_norm", "attn_q_norm"),
+    ("self_attn.k_norm", "attn_k_norm"),
+    ("self_attn.o_proj", "attn_output"),
+    ("post_attention_layernorm", "post_attention_norm"),
+    ("pre_feedforward_layernorm", "ffn_norm"),
+    ("post_feedforward_layernorm", "post_ffw_norm"),
+    ("mlp.gate_proj", "ffn_gate"),
+    ("mlp.up_proj", "ffn_up"),
+    ("mlp.down_proj", "ffn_down"),
+];
+
+/// A committed GGUF as a directory of this config.json, with names of the table; tables of positions have `before` rows more.
 fn to_directory(directory: &Path, file: &str, names: &[(&str, &str)], config: &Value, before: usize) {
     let gguf = Gguf::open(folder().join("tiny").join(file)).expect("a committed model");
     let mut tensors = Tensors::new();
+    let mut modules = vec!["Transformer", "Pooling"];
     for tensor in gguf.tensors() {
-        let parts: Vec<String> = (tensor.name.split('.'))
-            .map(|part| match names.iter().find(|(_, of_gguf)| *of_gguf == part) {
-                Some((own, _)) => (*own).to_owned(),
-                None => part.to_owned(),
+        let parts: Vec<&str> = (tensor.name.split('.'))
+            .map(|part| {
+                let found = names.iter().find(|(_, of_gguf)| *of_gguf == part);
+                found.map_or(part, |(own, _)| own)
             })
             .collect();
         let mut shape: Vec<usize> = tensor.dims.iter().rev().copied().collect();
@@ -71,17 +118,31 @@ fn to_directory(directory: &Path, file: &str, names: &[(&str, &str)], config: &V
             shape[0] += before;
             bytes.splice(0..0, vec![0; before * row]);
         }
+        if file.starts_with("gemma") && tensor.name.ends_with("norm.weight") {
+            // Checkpoints lack the 1.
+            for four in bytes.chunks_exact_mut(4) {
+                let value = f32::from_le_bytes(four.try_into().expect("four")) - 1.0;
+                four.copy_from_slice(&value.to_le_bytes());
+            }
+        }
         let dtype = match tensor.ty {
-            rocmforge_gguf::TensorType::F16 => Dtype::F16,
+            TensorType::F16 => Dtype::F16,
             _ => Dtype::F32,
         };
+        if let Some(number) = tensor.name.strip_prefix("dense_") {
+            let folder = directory.join(format!("{}_Dense", &number[..1]));
+            std::fs::create_dir_all(&folder).expect("made");
+            let config = json!({ "bias": false, "activation_function": "torch.nn.modules.linear.Identity" });
+            let tensors = Tensors::from([("linear.weight".to_owned(), (dtype, shape, bytes))]);
+            write(&folder, &config, &tensors);
+            modules.push("Dense");
+            continue;
+        }
         tensors.insert(parts.join("."), (dtype, shape, bytes));
     }
     write(directory, config, &tensors);
     let metadata = gguf.metadata();
-    let Some(rocmforge_gguf::Value::Array(rocmforge_gguf::Array::String(tokens))) =
-        metadata.get("tokenizer.ggml.tokens")
-    else {
+    let Some(Meta::Array(Array::String(tokens))) = metadata.get("tokenizer.ggml.tokens") else {
         panic!("no tokens");
     };
     let vocabulary: Vec<(&String, f64)> = tokens.iter().map(|token| (token, -2.0)).collect();
@@ -91,14 +152,102 @@ fn to_directory(directory: &Path, file: &str, names: &[(&str, &str)], config: &V
     let tokenizer = json!({
         "version": "1.0", "truncation": null, "padding": null, "added_tokens": added.collect::<Vec<_>>(), "normalizer": null,
         "pre_tokenizer": { "type": "Metaspace", "replacement": "\u{2581}", "prepend_scheme": "always", "split": true },
-        "post_processor": { "type": "RobertaProcessing", "sep": ["</s>", 2], "cls": ["<s>", 0], "trim_offsets": true, "add_prefix_space": true },
+        "post_processor": { "type": "RobertaProcessing", "sep": [tokens[2], 2], "cls": [tokens[0], 0], "trim_offsets": true, "add_prefix_space": true },
         "decoder": { "type": "Metaspace", "replacement": "\u{2581}", "prepend_scheme": "always", "split": true },
         "model": { "type": "Unigram", "unk_id": 3, "vocab": vocabulary },
     });
     std::fs::write(directory.join("tokenizer.json"), tokenizer.to_string()).expect("written");
+    modules.push("Normalize");
+    let modules = modules.iter().enumerate();
+    let modules = modules.map(|(index, kind)| json!({ "type": format!("sentence_transformers.models.{kind}"), "path": format!("{index}_{kind}") }));
+    std::fs::write(directory.join("modules.json"), Value::from_iter(modules).to_string()).expect("written");
     std::fs::create_dir_all(directory.join("1_Pooling")).expect("made");
-    let pooling = json!({ "pooling_mode_cls_token": true }).to_string();
-    std::fs::write(directory.join("1_Pooling/config.json"), pooling).expect("written");
+    let architecture = metadata.string("general.architecture").expect("a name");
+    let mode = metadata
+        .opt_usize(&format!("{architecture}.pooling_type"))
+        .expect("a number");
+    let pooling = json!({ "pooling_mode_mean_tokens": mode == Some(1), "pooling_mode_cls_token": mode == Some(2) });
+    std::fs::write(directory.join("1_Pooling/config.json"), pooling.to_string()).expect("written");
+}
+
+/// A directory gives what the f64 forward gives for its GGUF. A setting with another value is refused by its name.
+fn check_directory(file: &str, names: &[(&str, &str)], config: &Value, refused: &[(&str, Value)]) {
+    let directory = tempfile::tempdir().expect("a directory");
+    to_directory(directory.path(), file, names, config, 0);
+    let model = Bert::open(directory.path()).unwrap_or_else(|error| panic!("{file}: {error}"));
+    let worst = tiny(file).check(model, cpu(), 64);
+    println!("{file:24} {worst:.1e}");
+    for (key, value) in refused {
+        let mut other = config.clone();
+        other[key] = value.clone();
+        std::fs::write(directory.path().join("config.json"), other.to_string()).expect("written");
+        let error = Bert::open(directory.path()).expect_err(key).to_string();
+        assert!(error.contains(key), "{key}: {error}");
+    }
+}
+
+#[test]
+fn a_directory_of_nomic_equals_the_f64_forward() {
+    let config = json!({
+        "model_type": "nomic_bert", "architectures": ["NomicBertModel"], "n_embd": 32, "n_layer": 2, "n_head": 4, "n_inner": 48, "vocab_size": 56,
+        "n_positions": 8192, "max_trained_positions": 64, "type_vocab_size": 2, "layer_norm_epsilon": 1e-5, "activation_function": "swiglu",
+        "rotary_emb_base": 1000, "rotary_emb_fraction": 1.0, "rotary_emb_interleaved": false, "rotary_emb_scale_base": null,
+        "rotary_scaling_factor": null, "causal": false, "prenorm": false, "qkv_proj_bias": false, "mlp_fc1_bias": false, "mlp_fc2_bias": false,
+        "parallel_block": false, "use_rms_norm": false, "scale_attn_weights": true, "summary_type": "cls_index",
+    });
+    let refused = [
+        ("prenorm", json!(true)),
+        ("rotary_emb_fraction", json!(0.5)),
+        ("rotary_scaling_factor", json!(2)),
+        ("moe_every_n_layers", json!(2)),
+    ];
+    check_directory("nomic-bert.gguf", &NOMIC, &config, &refused);
+    // Of two names nobody knows which counts.
+    let mut both = config;
+    both["hidden_size"] = json!(16);
+    let directory = tempfile::tempdir().expect("a directory");
+    to_directory(directory.path(), "nomic-bert.gguf", &NOMIC, &both, 0);
+    let error = Bert::open(directory.path()).expect_err("two widths").to_string();
+    assert!(error.contains("n_embd") || error.contains("hidden_size"), "{error}");
+}
+
+#[test]
+fn a_directory_of_jina_equals_the_f64_forward() {
+    let config = json!({
+        "model_type": "bert", "architectures": ["JinaBertForMaskedLM"], "hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3,
+        "intermediate_size": 40, "vocab_size": 56, "max_position_embeddings": 64, "type_vocab_size": 2, "layer_norm_eps": 1e-5,
+        "hidden_act": "gelu", "position_embedding_type": "alibi", "feed_forward_type": "geglu", "emb_pooler": "mean",
+    });
+    let refused = [("feed_forward_type", json!("reglu"))];
+    check_directory("jina-bert-v2.gguf", &JINA, &config, &refused);
+}
+
+/// The maps behind the mean lie in directories of their own.
+#[test]
+fn a_directory_of_embedding_gemma_equals_the_f64_forward() {
+    let config = json!({
+        "model_type": "gemma3_text", "architectures": ["Gemma3TextModel"], "hidden_size": 24, "num_hidden_layers": 7, "num_attention_heads": 2,
+        "num_key_value_heads": 1, "head_dim": 16, "intermediate_size": 24, "vocab_size": 57, "max_position_embeddings": 64, "rms_norm_eps": 1e-6,
+        "rope_theta": 1000000.0, "rope_local_base_freq": 10000.0, "sliding_window": 10, "_sliding_window_pattern": 6, "query_pre_attn_scalar": 16,
+        "hidden_activation": "gelu_pytorch_tanh", "use_bidirectional_attention": true, "attn_logit_softcapping": null,
+    });
+    let refused = [
+        ("attn_logit_softcapping", json!(3.0)),
+        ("use_bidirectional_attention", json!("some")),
+    ];
+    check_directory("gemma-embedding.gguf", &GEMMA, &config, &refused);
+    for (key, value) in [
+        ("bias", json!(true)),
+        ("activation_function", json!("torch.nn.modules.activation.Tanh")),
+    ] {
+        let directory = tempfile::tempdir().expect("a directory");
+        to_directory(directory.path(), "gemma-embedding.gguf", &GEMMA, &config, 0);
+        let mut module = json!({ "bias": false, "activation_function": "torch.nn.modules.linear.Identity" });
+        module[key] = value;
+        std::fs::write(directory.path().join("2_Dense/config.json"), module.to_string()).expect("written");
+        let error = Bert::open(directory.path()).expect_err(key).to_string();
+        assert!(error.contains(key), "{error}");
+    }
 }
 
 /// Positions of RoBERTa begin behind the padding token's, in a directory; its names may have a prefix.
@@ -130,21 +279,12 @@ fn a_directory_of_modern_bert_equals_the_f64_forward() {
         "global_rope_theta": 160000.0, "local_rope_theta": 10000.0, "local_attention": 12, "global_attn_every_n_layers": 3,
         "attention_bias": false, "mlp_bias": false, "norm_bias": false, "classifier_pooling": "mean", "pad_token_id": 1,
     });
-    let directory = tempfile::tempdir().expect("a directory");
-    to_directory(directory.path(), "modern-bert.gguf", &MODERN, &config, 0);
-    let model = Bert::open(directory.path()).expect("opens");
-    tiny("modern-bert.gguf").check(model, cpu(), 64);
-    for (key, value) in [
+    let refused = [
         ("hidden_activation", json!("relu")),
         ("norm_bias", json!(true)),
         ("some_factor", json!(2)),
-    ] {
-        let mut other = config.clone();
-        other[key] = value;
-        std::fs::write(directory.path().join("config.json"), other.to_string()).expect("written");
-        let error = Bert::open(directory.path()).expect_err(key).to_string();
-        assert!(error.contains(key), "{key}: {error}");
-    }
+    ];
+    check_directory("modern-bert.gguf", &MODERN, &config, &refused);
 }
 
 /// Between the texts of a pair RoBERTa has the end of the first, and one more mark.

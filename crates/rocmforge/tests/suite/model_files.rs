@@ -234,10 +234,10 @@ fn pooling_is_the_directorys_own() {
     ));
     fs::write(
         directory.path().join("modules.json"),
-        r#"[{"type": "x.Dense", "path": "2_Dense"}]"#,
+        r#"[{"type": "x.LSTM", "path": "2_LSTM"}]"#,
     )
     .expect("written");
-    assert!(refused(directory.path()).to_string().contains("x.Dense"));
+    assert!(refused(directory.path()).to_string().contains("x.LSTM"));
 }
 
 #[test]
