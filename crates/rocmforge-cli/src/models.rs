@@ -97,8 +97,9 @@ pub(crate) fn facts(model: &Model) -> Result<Value, Failure> {
 
 /// What the model of a path is, a decoder or an encoder.
 fn facts_at(path: &Path, place: Option<&Place>) -> Result<Value, Failure> {
-    let architecture = match Model::open(path) {
-        Err(ModelError::IsEncoder { architecture }) => architecture,
+    match Model::open(path) {
+        Err(ModelError::IsEncoder { .. }) => {}
+        Ok(model) if model.states_pooling() => {}
         model => {
             let model = model?;
             let mut facts = facts(&model)?;
@@ -107,11 +108,11 @@ fn facts_at(path: &Path, place: Option<&Place>) -> Result<Value, Failure> {
             }
             return Ok(facts);
         }
-    };
+    }
     let model = Bert::open(path)?;
     let (weights, config) = (weight_facts(model.weights()), model.config());
     let mut facts = json!({
-        "architecture": architecture,
+        "architecture": model.architecture().name(),
         "parameters": weights.parameters,
         "type": weights.most,
         "weight_bytes": weights.bytes,

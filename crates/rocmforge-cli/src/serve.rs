@@ -374,8 +374,8 @@ fn log(json: bool) -> Result<(), Failure> {
 impl Source for Served {
     fn kind(&self) -> Option<ModelKind> {
         match Model::open(&self.path) {
-            Ok(_) => Some(ModelKind::Text),
-            Err(ModelError::IsEncoder { .. }) => {
+            Ok(model) if !model.states_pooling() => Some(ModelKind::Text),
+            Ok(_) | Err(ModelError::IsEncoder { .. }) => {
                 let model = Bert::open(&self.path).ok()?;
                 Some(ModelKind::of_encoder(model.pooling().mode))
             }
@@ -386,9 +386,12 @@ impl Source for Served {
 
     fn load(&self) -> Result<Loaded, LoadError> {
         let model = match Model::open(&self.path) {
-            Err(ModelError::IsEncoder { architecture }) => return self.load_encoder(architecture),
+            Err(ModelError::IsEncoder { .. }) => return self.load_encoder(),
             model => model?,
         };
+        if model.states_pooling() {
+            return self.load_encoder();
+        }
         let template = model.chat_template()?.map(ChatTemplate::with_dates);
         let mut facts = Facts {
             trained_context: model.config().context,
@@ -450,11 +453,11 @@ impl Served {
     }
 
     /// Loads an encoder, on the first card where there are several: it is small, and whole or not at all.
-    fn load_encoder(&self, architecture: &str) -> Result<Loaded, LoadError> {
+    fn load_encoder(&self) -> Result<Loaded, LoadError> {
         let model = Bert::open(&self.path)?;
         let about = models::weight_facts(model.weights());
         let mut facts = Facts {
-            architecture: architecture.to_owned(),
+            architecture: model.architecture().name().to_owned(),
             weight_type: about.most.unwrap_or_default(),
             parameters: about.parameters as u64,
             weight_bytes: model.weight_bytes() as u64,

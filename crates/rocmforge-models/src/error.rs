@@ -236,7 +236,9 @@ pub enum ModelError {
         architecture: &'static str,
     },
     /// A decoder where an encoder is asked for.
-    #[error("{architecture} is a decoder: it makes text and no embeddings; `Model` opens it")]
+    #[error(
+        "{architecture} is a decoder, and the file states no pooling: it makes text and no embeddings; `Model` opens it"
+    )]
     IsDecoder {
         /// The architecture.
         architecture: &'static str,

@@ -8,10 +8,10 @@ use rocmforge_ggml::DType;
 use rocmforge_gguf::Gguf;
 
 use crate::ModelError;
-use crate::arch::Architecture;
 use crate::arch::find::{self, Found};
+use crate::arch::{Architecture, bert};
 use crate::chat::ChatTemplate;
-use crate::config::DecoderConfig;
+use crate::config::{DecoderConfig, Pooling, PoolingMode};
 use crate::file_kind::FileKind;
 use crate::tokenizer::Tokenizer;
 use crate::weights::{GgufWeights, OutlineWeights, SafetensorsWeights, WeightSource, of_text_part};
@@ -51,11 +51,7 @@ impl Model {
     /// # Errors
     /// The file is damaged, the architecture is unknown, or a hyper-parameter makes no sense.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, ModelError> {
-        let path = path.as_ref();
-        if path.is_dir() {
-            return Self::open_directory(path);
-        }
-        Self::from_gguf(Gguf::open(path)?)
+        Self::open_any(path.as_ref())?.into_decoder()
     }
 
     /// Takes a GGUF that is open already.
@@ -63,6 +59,29 @@ impl Model {
     /// # Errors
     /// As [`Self::open`].
     pub fn from_gguf(gguf: Gguf) -> Result<Self, ModelError> {
+        Self::from_any_gguf(gguf)?.into_decoder()
+    }
+
+    /// The model, unless it makes no text.
+    fn into_decoder(self) -> Result<Self, ModelError> {
+        match self.architecture.is_encoder() {
+            false => Ok(self),
+            true => Err(ModelError::IsEncoder {
+                architecture: self.architecture.name(),
+            }),
+        }
+    }
+
+    /// [`Self::open`] of a decoder or an encoder.
+    pub(crate) fn open_any(path: &Path) -> Result<Self, ModelError> {
+        match path.is_dir() {
+            true => Self::open_directory(path),
+            false => Self::from_any_gguf(Gguf::open(path)?),
+        }
+    }
+
+    /// [`Self::from_gguf`] of a decoder or an encoder.
+    pub(crate) fn from_any_gguf(gguf: Gguf) -> Result<Self, ModelError> {
         let Found {
             architecture, config, ..
         } = find::in_gguf(&gguf)?;
@@ -100,6 +119,12 @@ impl Model {
             }
             weights = weights.renamed(of_text_part);
         }
+        if architecture.is_encoder() {
+            weights = weights.renamed(bert::renamed);
+            for (number, folder) in (2..).zip(Pooling::dense(path)?) {
+                weights = weights.with_module(&folder, "linear.weight", format!("dense_{number}.weight"))?;
+            }
+        }
         Ok(Self {
             architecture,
             config: Arc::new(config),
@@ -127,12 +152,13 @@ impl Model {
                 rule: "at most 4,096 layers are planned",
             });
         }
-        Ok(Self {
+        let model = Self {
             architecture,
             config: Arc::new(config),
             weights: Arc::new(OutlineWeights::new(None, dtype)),
             files: Files::Directory(directory),
-        })
+        };
+        model.into_decoder()
     }
 
     /// The same model as it would be with matrices of this type: without weights, for [`crate::Engine::forecast`].
@@ -171,6 +197,37 @@ impl Model {
             Files::Gguf(gguf) => Some(gguf),
             Files::Directory(_) => None,
         }
+    }
+
+    /// The model's directory, if it is one.
+    pub(crate) fn directory(&self) -> Option<&Path> {
+        match &self.files {
+            Files::Gguf(_) => None,
+            Files::Directory(path) => Some(path),
+        }
+    }
+
+    /// Whether the files say how states become a result of a whole text: it is a model for embeddings, or one that ranks.
+    #[must_use]
+    pub fn states_pooling(&self) -> bool {
+        let has_modules = |directory: &Path| directory.join("modules.json").exists();
+        self.config.pooling.is_some() || self.directory().is_some_and(has_modules)
+    }
+
+    /// How states become a result of a whole text: as the files say it, else by their normalised mean.
+    pub(crate) fn pooling(&self) -> Result<Pooling, ModelError> {
+        let stated = self.config.pooling;
+        if let Some(directory) = self.directory() {
+            // Modules of sentence-transformers say what is done with the encoder alone.
+            return match stated {
+                Some(PoolingMode::Rank) if !directory.join("modules.json").exists() => Ok(Pooling::RANK),
+                _ => Pooling::read(directory),
+            };
+        }
+        Ok(match stated.unwrap_or(PoolingMode::Mean) {
+            PoolingMode::Rank => Pooling::RANK,
+            mode => Pooling { mode, normalize: true },
+        })
     }
 
     /// The tokenizer: from the GGUF's metadata, or the directory's tokenizer.json. Built by each call.

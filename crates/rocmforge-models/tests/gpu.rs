@@ -7,6 +7,7 @@ mod gpu {
     mod hybrid;
 }
 
+use reference::encoders::TinyEncoder;
 use reference::{Fixture, Tiny, check_batch, check_chunks, check_prompt, check_scored, engine, model_file};
 use rocmforge_ggml::{Activations, CpuBackend, HipGgmlBackend, HostAccess};
 use rocmforge_gguf::TensorType;
@@ -248,4 +249,14 @@ fn a_batch_of_requests_gives_the_tokens_of_the_cpu() {
     let on_device = batch(HipGgmlBackend::new(gpu.backend()).expect("kernels"), &model);
     assert!(on_device.iter().all(|ids| ids.len() == 6), "{on_device:?}");
     assert_eq!(on_device, batch(CpuBackend::new(), &model));
+}
+
+#[test]
+fn encoders_equal_the_f64_forward() {
+    let gpu = gpu();
+    for tiny in TinyEncoder::all() {
+        let device = HipGgmlBackend::new(gpu.backend()).expect("kernels");
+        let worst = tiny.check(tiny.open(), device, 64);
+        println!("{:24} {worst:.1e}", tiny.file);
+    }
 }

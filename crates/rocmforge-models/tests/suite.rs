@@ -14,6 +14,7 @@ mod suite {
     mod config_json;
     mod directory;
     mod embeddings;
+    mod encoders;
     mod ends;
     mod experts;
     mod file_kinds;

@@ -71,7 +71,7 @@ impl Args {
     fn load_encoder(&self) -> Result<Loaded, LoadError> {
         let model = Bert::open_with(&self.model, self.pooling)?;
         let facts = Facts {
-            architecture: "bert".to_owned(),
+            architecture: model.architecture().name().to_owned(),
             context: model.max_tokens(),
             trained_context: model.max_tokens(),
             width: model.config().width,
@@ -96,6 +96,9 @@ impl Source for Args {
             Err(ModelError::IsEncoder { .. }) => return self.load_encoder(),
             model => model?,
         };
+        if model.states_pooling() || self.pooling.is_some() {
+            return self.load_encoder();
+        }
         let tokenizer = model.tokenizer()?;
         let template = match &self.template {
             Some(path) => {

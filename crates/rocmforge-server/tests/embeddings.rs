@@ -544,7 +544,10 @@ async fn a_client_that_goes_away_gives_its_place_back() {
 fn on_card(card: &Arc<HipBackend>) -> Result<Engine, ServeError> {
     let card = Arc::clone(card);
     let model = Random::new(false).open();
-    let options = EmbedderOptions { step_tokens: 64 };
+    let options = EmbedderOptions {
+        step_tokens: 64,
+        ..EmbedderOptions::default()
+    };
     let server = EmbeddingServer::start(EmbeddingOptions::default(), move || {
         Embedder::new(model, HipGgmlBackend::new(&card)?, options)
     })?;

@@ -5,8 +5,8 @@ use std::hint::black_box;
 use std::path::Path;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use rocmforge::ggml::{CpuBackend, DType, GgmlBackend, Graph, HostAccess, Layout, Op, TensorDesc, executor};
-use rocmforge::models::bert::{Batch, Bert};
+use rocmforge::ggml::{CpuBackend, DType, Graph, HostAccess, Layout, Op, TensorDesc, executor};
+use rocmforge::models::bert::{Bert, Embedder, EmbedderOptions};
 
 /// One dense layer, the encoder's main cost.
 fn dense(c: &mut Criterion) {
@@ -40,13 +40,13 @@ fn minilm(c: &mut Criterion) {
     let mut group = c.benchmark_group("cpu minilm");
     group.sample_size(10);
     for (texts, tokens) in [(1usize, 16usize), (8, 32), (8, 128)] {
-        let batch = Batch::from_ids(&vec![(0..tokens as u32).map(|i| 1000 + i).collect::<Vec<_>>(); texts]);
-        let mut cpu = CpuBackend::new();
-        let passes = cpu.optimizer();
-        let mut loaded = model.load(&mut cpu, passes, texts, tokens).expect("loaded");
+        let ids = (0..tokens as u32).map(|i| 1000 + i).collect();
+        let rows = vec![model.encoder().whole(ids).expect("its ids"); texts];
+        let options = EmbedderOptions::default();
+        let mut embedder = Embedder::new(model.clone(), CpuBackend::new(), options).expect("loaded");
         group.throughput(Throughput::Elements((texts * tokens) as u64));
         group.bench_function(BenchmarkId::from_parameter(format!("{texts}x{tokens}")), |b| {
-            b.iter(|| model.execute(&mut loaded, &mut cpu, &batch).expect("runs"));
+            b.iter(|| embedder.embed_ids(&rows).expect("runs"));
         });
     }
     group.finish();

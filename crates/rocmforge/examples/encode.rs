@@ -17,7 +17,7 @@ use std::time::Instant;
 
 use clap::Parser;
 use rocmforge::ggml::{CpuBackend, HipGgmlBackend};
-use rocmforge::models::bert::{Bert, Embeddings};
+use rocmforge::models::bert::{Bert, Embedder, EmbedderOptions, Embeddings};
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -68,24 +68,23 @@ fn run(args: &Args) -> Result<(), Failure> {
         [] => SENTENCES.to_vec(),
         given => given.iter().map(String::as_str).collect(),
     };
-    let batch = model.tokenize(&sentences)?;
+    let options = EmbedderOptions::default();
+    let started = Instant::now();
+    let on_cpu = Embedder::new(model.clone(), CpuBackend::new(), options)?.embed(&sentences)?;
     println!(
-        "{}: {} layers, width {}, {} sentences padded to {} tokens",
+        "{}: {} layers, width {}, {} sentences of {} tokens",
         args.model.display(),
         model.config().layers,
         model.config().width,
-        batch.len(),
-        batch.seq()
+        sentences.len(),
+        on_cpu.tokens.iter().sum::<usize>()
     );
-
-    let started = Instant::now();
-    let on_cpu = model.run(&mut CpuBackend::new(), &batch)?;
     println!("CPU:    {:.2} s", started.elapsed().as_secs_f64());
 
     let device = rocmforge::device::open(&args.device)?;
     let started = Instant::now();
-    let mut backend = HipGgmlBackend::new(device.backend())?;
-    let on_device = model.run(&mut backend, &batch)?;
+    let backend = HipGgmlBackend::new(device.backend())?;
+    let on_device = Embedder::new(model, backend, options)?.embed(&sentences)?;
     let info = device.backend().device();
     println!(
         "Device: {:.2} s on {} ({}), device {}",

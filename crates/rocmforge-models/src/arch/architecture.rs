@@ -14,13 +14,12 @@ pub struct Architecture {
     pub(crate) gguf: Rules,
     /// config.json of each `model_type`.
     pub(crate) json: &'static [Rules],
-    /// A decoder's layers; `None`: it is an encoder, which [`crate::bert`] opens.
-    pub(crate) layers: Option<&'static dyn Layers>,
+    pub(crate) layers: &'static dyn Layers,
 }
 
-/// Layers of an architecture's decoders.
+/// Layers of an architecture.
 pub(crate) trait Layers: fmt::Debug + Sync {
-    /// The decoder of a model's weights, for sequences of at most `context` tokens.
+    /// The network of a model's weights, for sequences of at most `context` tokens.
     ///
     /// # Errors
     /// A weight is missing or has another shape.
@@ -42,18 +41,14 @@ impl PartialEq for Architecture {
 }
 
 impl Architecture {
-    /// A decoder that is read from GGUF only.
+    /// One that is read from GGUF only.
     pub(super) const fn of_gguf_only(gguf: Rules, layers: &'static dyn Layers) -> Self {
         Self::of_both(gguf, &[], layers)
     }
 
-    /// A decoder that is read from both kinds of files.
+    /// One that is read from both kinds of files.
     pub(super) const fn of_both(gguf: Rules, json: &'static [Rules], layers: &'static dyn Layers) -> Self {
-        Self {
-            gguf,
-            json,
-            layers: Some(layers),
-        }
+        Self { gguf, json, layers }
     }
 
     /// `general.architecture` of GGUF.
@@ -65,16 +60,6 @@ impl Architecture {
     /// Whether it makes embeddings of whole texts, and no text.
     #[must_use]
     pub const fn is_encoder(&self) -> bool {
-        self.layers.is_none()
-    }
-
-    /// A decoder's layers.
-    ///
-    /// # Errors
-    /// It is an encoder.
-    pub(crate) fn layers(&self) -> Result<&'static dyn Layers, ModelError> {
-        self.layers.ok_or_else(|| ModelError::IsEncoder {
-            architecture: self.name(),
-        })
+        self.gguf.texts.is_some()
     }
 }

@@ -1,37 +1,303 @@
-//! BERT, an encoder: its keys and its layers.
+//! Encoders that are relatives of BERT: embeddings are normalised, and each layer normalises its sums.
 
-use rocmforge_ggml::{GgmlResult, Op, TensorId, Unary};
+use rocmforge_ggml::Unary;
 
 use super::architecture::Architecture;
-use super::llama;
-use crate::ModelError;
-use crate::config::bert::BertConfig;
-use crate::config::pooling::{Pooling, PoolingMode};
+use super::dense::{Dense, LayerNorms};
+use super::find::JINA;
+use super::llama::{self, halves};
+use crate::config::NormKind;
 use crate::config::rules::{
-    FEATURES, GGUF_EXPERTS, GGUF_FEATURES, GGUF_WINDOW, GGUF_WINDOW_LAYERS, IGNORED, NO_EXPERTS, Rules,
+    FEATURES, GGUF_EXPERTS, GGUF_FEATURES, GGUF_IGNORED, GGUF_RMS, GGUF_SHARED_EXPERT, GGUF_WINDOW, GGUF_WINDOW_LAYERS,
+    IGNORED, NO_EXPERTS, Positions, Rotated, Rules, TextRules, Window, WindowRope,
 };
 use crate::keys::Known;
-use crate::layers::{Activation, Layer, Linear, Norm, NormRule, Part, Plain, SelfAttention, Sublayer};
-use crate::step::{Network, Place, StepGraph, Tensors};
-use crate::weights::{LinearNames, Name};
+use crate::layers::{Activation, Bias, MapRule, QueryNorm};
+use crate::weights::LinearNames;
 
-/// The row of the table. Of the rules only the known keys matter to an encoder.
-pub(super) const BERT: Architecture = Architecture {
-    gguf: Rules {
-        name: "bert",
-        known: KNOWN_GGUF,
-        ..llama::JSON
+/// Tables of positions and of types of tokens, biases everywhere, a network without a gate. RoBERTa is a BERT whose positions begin behind the
+/// padding token's.
+pub(super) const BERT: Architecture = Architecture::of_both(
+    Rules {
+        rotated: Rotated::Never,
+        texts: Some(TEXTS),
+        ..post_norm("bert")
     },
-    json: &[Rules {
-        name: "bert",
-        known: KNOWN,
-        ..llama::JSON
+    &[JSON, roberta("xlm-roberta"), roberta("roberta"), roberta("camembert")],
+    &Dense {
+        qkv: MapRule::BIASED,
+        output_bias: Bias::Needed,
+        plain: Some((Activation::Unary(Unary::GeluErf), PLAIN, MapRule::BIASED)),
+        ..POST_NORM
+    },
+);
+
+/// BERT with rotary embedding in place of positions, and SwiGLU.
+pub(super) const NOMIC_BERT: Architecture = Architecture::of_both(
+    Rules {
+        texts: Some(NOMIC_TEXTS),
+        ..post_norm("nomic-bert")
+    },
+    &[Rules {
+        name: "nomic_bert",
+        rotated: Rotated::All,
+        texts: Some(NOMIC_TEXTS),
+        renamed: &[
+            ("n_embd", "hidden_size"),
+            ("n_layer", "num_hidden_layers"),
+            ("n_head", "num_attention_heads"),
+            ("n_inner", "intermediate_size"),
+            ("max_trained_positions", "max_position_embeddings"),
+            ("rotary_emb_base", "rope_theta"),
+        ],
+        known: Known {
+            ignored: &[
+                IGNORED,
+                "dense_seq_output fused_bias_fc fused_dropout_add_ln n_positions pad_vocab_size_multiple summary_activation summary_first_dropout \
+                 summary_proj_to_labels summary_type summary_use_proj tie_word_embeddings use_flash_attn use_xentropy",
+            ],
+            fixed: &[&[
+                ("causal", "false"),
+                ("mlp_fc1_bias", "false"),
+                ("mlp_fc2_bias", "false"),
+                ("parallel_block", "false"),
+                ("parallel_block_tied_norm", "false"),
+                ("prenorm", "false"),
+                ("qkv_proj_bias", "false"),
+                ("reorder_and_upcast_attn", "false"),
+                ("rotary_emb_fraction", "1"),
+                ("rotary_emb_interleaved", "false"),
+                ("scale_attn_by_inverse_layer_idx", "false"),
+                ("scale_attn_weights", "true"),
+                ("use_rms_norm", "false"),
+            ]],
+            features: &[
+                FEATURES,
+                NO_EXPERTS,
+                &[
+                    ("a base that grows with the context", "rotary_scaling_factor"),
+                    ("a decay with the distance", "rotary_emb_scale_base"),
+                    ("mixture of experts", "moe_every_n_layers"),
+                ],
+            ],
+            ..Known::NOTHING
+        },
+        ..JSON
     }],
-    layers: None,
+    &Dense {
+        renamed: &[
+            ("model.embed_tokens.", "embeddings.word_embeddings."),
+            ("embeddings.LayerNorm.", "emb_ln."),
+            (".attention.output.LayerNorm.", ".norm1."),
+            (".output.LayerNorm.", ".norm2."),
+            ("encoder.layer.", "encoder.layers."),
+            ("model.layers.", "encoder.layers."),
+            (".self_attn.qkv_proj.", ".attn.Wqkv."),
+            (".self_attn.o_proj.", ".attn.out_proj."),
+            (".mlp.gate_proj.", ".mlp.fc12."),
+            (".mlp.up_proj.", ".mlp.fc11."),
+            (".mlp.down_proj.", ".mlp.fc2."),
+        ],
+        ..POST_NORM
+    },
+);
+
+const NOMIC_TEXTS: TextRules = TextRules {
+    activation: Unary::Silu,
+    ..WITHOUT_POSITIONS
+};
+
+/// BERT with ALiBi in place of positions, and GEGLU; the one for code has norms of queries and keys, and one more of each layer.
+pub(super) const JINA_BERT_V2: Architecture = Architecture::of_both(
+    Rules {
+        rotated: Rotated::Never,
+        texts: Some(JINA_TEXTS),
+        ..post_norm("jina-bert-v2")
+    },
+    &[Rules {
+        name: JINA,
+        texts: Some(JINA_TEXTS),
+        known: Known {
+            fixed: &[&[
+                ("add_cross_attention", "false"),
+                ("feed_forward_type", "geglu"),
+                ("is_decoder", "false"),
+                ("is_encoder_decoder", "false"),
+                ("position_embedding_type", "alibi"),
+            ]],
+            ..KNOWN.ignoring("attention_softmax_in_fp32 emb_pooler")
+        },
+        ..JSON
+    }],
+    &Dense {
+        qkv: MapRule::BIASED,
+        output_bias: Bias::Needed,
+        query_norm: Some(QueryNorm::WholeIfAny),
+        renamed: &[
+            ("model.embed_tokens.", "embeddings.word_embeddings."),
+            ("model.layers.", "encoder.layer."),
+            (".self_attn.q_proj.", ".attention.self.query."),
+            (".self_attn.k_proj.", ".attention.self.key."),
+            (".self_attn.v_proj.", ".attention.self.value."),
+            (".self_attn.o_proj.", ".attention.output.dense."),
+            (".attention.output.LayerNorm.", ".attention.@."),
+            (".output.LayerNorm.", ".mlp.layernorm."),
+            (".attention.@.", ".attention.output.LayerNorm."),
+            (".mlp.gate_up_proj.", ".mlp.gated_layers."),
+            (".mlp.down_proj.", ".mlp.wo."),
+        ],
+        ..POST_NORM
+    },
+);
+
+const JINA_TEXTS: TextRules = TextRules {
+    alibi: 8.0,
+    ..WITHOUT_POSITIONS
+};
+
+/// Norms before branches and without biases, rotary embedding, GEGLU, and a window of two of three layers.
+pub(super) const MODERN_BERT: Architecture = Architecture::of_both(
+    modern(post_norm("modern-bert")),
+    &[Rules {
+        known: Known {
+            ignored: &[
+                IGNORED,
+                "classifier_activation classifier_dropout decoder_bias deterministic_flash_attn embedding_dropout initializer_cutoff_factor \
+                 mlp_dropout position_embedding_type reference_compile repad_logits_with_grad sparse_pred_ignore_index sparse_prediction \
+                 tie_word_embeddings",
+            ],
+            fixed: &[&[
+                ("attention_bias", "false"),
+                ("classifier_bias", "false"),
+                ("mlp_bias", "false"),
+                ("norm_bias", "false"),
+            ]],
+            ..KNOWN
+        },
+        ..modern(Rules {
+            name: "modernbert",
+            ..JSON
+        })
+    }],
+    &Dense {
+        norms: LayerNorms::BEFORE,
+        norm_bias: false,
+        bare_first: true,
+        renamed: &[
+            ("model.embed_tokens.", "embeddings.tok_embeddings."),
+            ("embeddings.LayerNorm.", "embeddings.norm."),
+            ("model.norm.", "final_norm."),
+            ("model.layers.", "layers."),
+            (".self_attn.qkv_proj.", ".attn.Wqkv."),
+            (".self_attn.o_proj.", ".attn.Wo."),
+            (".input_layernorm.", ".attn_norm."),
+            (".post_attention_layernorm.", ".mlp_norm."),
+            (".mlp.gate_up_proj.", ".mlp.Wi."),
+            (".mlp.down_proj.", ".mlp.Wo."),
+        ],
+        ..Dense::UNSCALED
+    },
+);
+
+/// What both kinds of ModernBERT's files have.
+const fn modern(rules: Rules) -> Rules {
+    Rules {
+        output_norm: LinearNames::new("output_norm", "model.norm"),
+        rotated: Rotated::All,
+        theta: 160_000.0,
+        window: Window::ButFirst { period: 3 },
+        window_rope: WindowRope::Own(10_000.0),
+        texts: Some(TextRules {
+            types: None,
+            classifies_mean: true,
+            eps: Some(1e-5),
+            ..WITHOUT_POSITIONS
+        }),
+        ..rules
+    }
+}
+
+/// Rules of GGUF files.
+const fn post_norm(name: &'static str) -> Rules {
+    Rules {
+        norm: NormKind::Layer,
+        output_norm: LinearNames::NONE,
+        known: KNOWN_GGUF,
+        ..halves(name)
+    }
+}
+
+const JSON: Rules = Rules {
+    name: "bert",
+    norm: NormKind::Layer,
+    output_norm: LinearNames::NONE,
+    rotated: Rotated::Never,
+    texts: Some(TEXTS),
+    known: KNOWN,
+    ..llama::JSON
+};
+
+const fn roberta(name: &'static str) -> Rules {
+    Rules {
+        name,
+        texts: Some(TextRules {
+            positions: Positions::AfterPadding,
+            ..TEXTS
+        }),
+        ..JSON
+    }
+}
+
+const TEXTS: TextRules = TextRules {
+    types: Some(2),
+    positions: Positions::Table,
+    embedding_norm: true,
+    alibi: 0.0,
+    activation: Unary::GeluErf,
+    classifies_mean: false,
+    eps: Some(1e-12),
+};
+const WITHOUT_POSITIONS: TextRules = TextRules {
+    positions: Positions::None,
+    ..TEXTS
+};
+
+/// Names of a network without a gate.
+const PLAIN: [LinearNames; 2] = [
+    LinearNames::new("blk.*.ffn_up", "encoder.layer.*.intermediate.dense"),
+    LinearNames::new("blk.*.ffn_down", "encoder.layer.*.output.dense"),
+];
+
+/// Norms of sums, with biases.
+const POST_NORM: Dense = Dense {
+    norms: LayerNorms {
+        attention: [None, None],
+        network: [None, None],
+        last: [
+            Some(LinearNames::new(
+                "blk.*.attn_output_norm",
+                "encoder.layer.*.attention.output.LayerNorm",
+            )),
+            Some(LinearNames::new(
+                "blk.*.layer_output_norm",
+                "encoder.layer.*.output.LayerNorm",
+            )),
+        ],
+    },
+    norm_bias: true,
+    renamed: &[
+        ("model.embed_tokens.", "embeddings.word_embeddings."),
+        ("model.layers.", "encoder.layer."),
+        (".self_attn.q_proj.", ".attention.self.query."),
+        (".self_attn.k_proj.", ".attention.self.key."),
+        (".self_attn.v_proj.", ".attention.self.value."),
+        (".self_attn.o_proj.", ".attention.output.dense."),
+    ],
+    ..Dense::UNSCALED
 };
 
 /// Keys that nothing reads. How many scores a classifier has, its weights say.
-pub(super) const KNOWN: Known = Known {
+const KNOWN: Known = Known {
     ignored: &[
         IGNORED,
         "directionality pooler_fc_size pooler_num_attention_heads pooler_num_fc_layers pooler_size_per_head pooler_type tie_word_embeddings",
@@ -40,7 +306,6 @@ pub(super) const KNOWN: Known = Known {
         ("add_cross_attention", "false"),
         ("is_decoder", "false"),
         ("is_encoder_decoder", "false"),
-        ("model_type", "bert"),
         ("position_embedding_type", "absolute"),
     ]],
     features: &[FEATURES, NO_EXPERTS],
@@ -48,156 +313,36 @@ pub(super) const KNOWN: Known = Known {
 };
 
 /// The same of a GGUF.
-const KNOWN_GGUF: Known = Known {
-    ignored: &[
-        GGUF_WINDOW_LAYERS,
-        "attention.layer_norm_rms_epsilon classifier.output_labels tensor_data_layout vocab_size",
+pub(super) const KNOWN_GGUF: Known = Known {
+    ignored: &[GGUF_IGNORED, GGUF_WINDOW_LAYERS, GGUF_RMS],
+    fixed: &[
+        &[("attention.causal", "false")],
+        &[
+            ("rope.scaling.yarn_ext_factor", "0 -1"),
+            ("rope.scaling.yarn_attn_factor", "1"),
+            ("rope.scaling.yarn_log_multiplier", "0"),
+        ],
     ],
-    fixed: &[&[("attention.causal", "false")]],
-    features: &[GGUF_FEATURES, GGUF_EXPERTS, GGUF_WINDOW],
+    features: &[GGUF_FEATURES, GGUF_EXPERTS, GGUF_SHARED_EXPERT, GGUF_WINDOW],
     ..Known::NOTHING
 };
 
-const WORDS: Name = Name::new("token_embd.weight", "embeddings.word_embeddings.weight");
-const POSITIONS: Name = Name::new("position_embd.weight", "embeddings.position_embeddings.weight");
-const TYPES: Name = Name::new("token_types.weight", "embeddings.token_type_embeddings.weight");
-const EMBEDDING_NORM: LinearNames = LinearNames::new("token_embd_norm", "embeddings.LayerNorm");
-const QUERY: LinearNames = LinearNames::new("blk.*.attn_q", "encoder.layer.*.attention.self.query");
-const KEY: LinearNames = LinearNames::new("blk.*.attn_k", "encoder.layer.*.attention.self.key");
-const VALUE: LinearNames = LinearNames::new("blk.*.attn_v", "encoder.layer.*.attention.self.value");
-const OUTPUT: LinearNames = LinearNames::new("blk.*.attn_output", "encoder.layer.*.attention.output.dense");
-const OUTPUT_NORM: LinearNames =
-    LinearNames::new("blk.*.attn_output_norm", "encoder.layer.*.attention.output.LayerNorm");
-const UP: LinearNames = LinearNames::new("blk.*.ffn_up", "encoder.layer.*.intermediate.dense");
-const DOWN: LinearNames = LinearNames::new("blk.*.ffn_down", "encoder.layer.*.output.dense");
-const LAYER_NORM: LinearNames = LinearNames::new("blk.*.layer_output_norm", "encoder.layer.*.output.LayerNorm");
-const POOLER: LinearNames = LinearNames::new("cls", "pooler.dense");
-const SCORE: LinearNames = LinearNames::new("cls.output", "classifier");
-
-/// As [`renamed`], with the pooler and the classifier.
-pub(crate) fn renamed_with_head(name: &str) -> Option<String> {
-    let bare = name.strip_prefix("bert.").unwrap_or(name);
-    match bare.starts_with("pooler.dense.") || bare.starts_with("classifier.") {
-        true => Some(bare.to_owned()),
-        false => renamed(name),
-    }
-}
-
-/// The name of a checkpoint's tensor here: some have a prefix, old ones TensorFlow's names of norms. Poolers and heads for other tasks are left out.
+/// The name of a checkpoint's tensor here: some have a prefix, old ones TensorFlow's names of norms. What other tasks use is left out.
 pub(crate) fn renamed(name: &str) -> Option<String> {
-    let name = name.strip_prefix("bert.").unwrap_or(name);
-    let used = name.starts_with("encoder.") || name.starts_with("embeddings.") && !name.ends_with(".position_ids");
-    let name = name.replace("LayerNorm.gamma", "LayerNorm.weight");
-    used.then(|| name.replace("LayerNorm.beta", "LayerNorm.bias"))
-}
-
-/// The encoder with pooling.
-#[derive(Debug)]
-pub(crate) struct Encoder {
-    words: TensorId,
-    positions: TensorId,
-    types: TensorId,
-    norm: Norm,
-    layers: Vec<Layer>,
-    width: usize,
-    /// Pooler and classifier of a model that ranks.
-    head: Option<[Linear; 2]>,
-    /// Whether embeddings are scaled to length 1.
-    normalize: bool,
-    /// Whether the hidden states are results, too.
-    hidden: bool,
-}
-
-impl Encoder {
-    /// Asks for all weights.
-    ///
-    /// # Errors
-    /// One is missing or has another shape.
-    pub(crate) fn new(t: &mut Tensors<'_>, c: &BertConfig, pooling: Pooling, hidden: bool) -> Result<Self, ModelError> {
-        let ranks = pooling.mode == PoolingMode::Rank;
-        t.whole_texts();
-        let dense = |t: &mut Tensors<'_>, names, shape| Linear::with_bias(t, names, None, shape);
-        let norm = |t: &mut Tensors<'_>, names| Norm::new(t, names, c.width, NormRule::layer(c.norm_eps));
-        let square = [c.width, c.width];
-        let layer = |t: &mut Tensors<'_>, index| -> Result<Layer, ModelError> {
-            t.at(Place::Layer(index));
-            let attention = SelfAttention {
-                heads: c.heads,
-                head_dim: c.width / c.heads,
-                query: dense(t, QUERY, square)?,
-                key: dense(t, KEY, square)?,
-                value: dense(t, VALUE, square)?,
-                output: dense(t, OUTPUT, square)?,
-            };
-            let after_attention = norm(t, OUTPUT_NORM)?;
-            let feed_forward = Plain {
-                up: dense(t, UP, [c.ff, c.width])?,
-                activation: Activation::Unary(c.activation),
-                down: dense(t, DOWN, [c.width, c.ff])?,
-            };
-            let sublayer = |part: Box<dyn Part>, last| Sublayer {
-                parts: vec![part],
-                last: Some(last),
-                ..Sublayer::default()
-            };
-            Ok(Layer(vec![
-                sublayer(Box::new(attention), after_attention),
-                sublayer(Box::new(feed_forward), norm(t, LAYER_NORM)?),
-            ]))
-        };
-        let words = t.table(WORDS, [c.vocab, c.width])?;
-        let positions = t.table(POSITIONS, [c.context, c.width])?;
-        let types = t.table(TYPES, [c.types, c.width])?;
-        let embedding_norm = norm(t, EMBEDDING_NORM)?;
-        let layers = (0..c.layers).map(|index| layer(t, index)).collect::<Result<_, _>>()?;
-        t.at(Place::Output);
-        let head = match ranks {
-            false => None,
-            true => Some([dense(t, POOLER, square)?, dense(t, SCORE, [1, c.width])?]),
-        };
-        Ok(Self {
-            words,
-            positions,
-            types,
-            norm: embedding_norm,
-            layers,
-            width: c.width,
-            head,
-            normalize: pooling.normalize && !ranks,
-            hidden,
-        })
-    }
-}
-
-impl Network for Encoder {
-    fn build(&self, g: &mut StepGraph<'_>) -> GgmlResult<Option<TensorId>> {
-        let texts = g.texts()?;
-        let words = g.push(Op::GetRows, &[self.words, g.ids])?;
-        let types = g.push(Op::GetRows, &[self.types, texts.types])?;
-        let positions = g.push(Op::GetRows, &[self.positions, g.positions])?;
-        let sum = g.push(Op::Add, &[words, types])?;
-        let sum = g.push(Op::Add, &[sum, positions])?;
-        let mut x = self.norm.build(g, sum)?;
-        for layer in &self.layers {
-            if self.hidden {
-                g.result(x);
-            }
-            x = layer.build(g, x)?;
-        }
-        if self.hidden {
-            g.result(x);
-        }
-        let [count, length] = texts.shape;
-        let x = g.reshape(x, [count, length, self.width])?;
-        let embedding = g.push(Op::MeanPool, &[x, texts.pooling])?;
-        if let Some([pooler, score]) = &self.head {
-            let pooled = pooler.build(g, embedding)?;
-            let pooled = g.push(Op::Unary(Unary::Tanh), &[pooled])?;
-            return score.build(g, pooled).map(Some);
-        }
-        match self.normalize {
-            false => Ok(Some(embedding)),
-            true => g.push(Op::L2Norm { eps: 1e-12 }, &[embedding]).map(Some),
-        }
-    }
+    let prefixes = ["bert.", "roberta.", "model."];
+    let name = prefixes
+        .iter()
+        .find_map(|prefix| name.strip_prefix(prefix))
+        .unwrap_or(name);
+    let name = name
+        .replace("LayerNorm.gamma", "LayerNorm.weight")
+        .replace("LayerNorm.beta", "LayerNorm.bias");
+    // RoBERTa's classifier of two maps, and BERT's.
+    let name = name
+        .replace("classifier.dense.", "pooler.dense.")
+        .replace("classifier.out_proj.", "classifier.");
+    let of_task = ["cls.", "decoder.", "lm_head.", "qa_outputs."]
+        .iter()
+        .any(|prefix| name.starts_with(prefix));
+    (!of_task && !name.ends_with(".position_ids")).then_some(name)
 }

@@ -50,6 +50,10 @@ pub(crate) struct Dense {
     pub(super) value_norm: bool,
     /// A layer ends with a factor on the residual stream.
     pub(super) end_factor: Presence,
+    /// The first layer may lack the norm before attention.
+    pub(super) bare_first: bool,
+    /// Parts of names, with what checkpoints have in their place.
+    pub(super) renamed: &'static [(&'static str, &'static str)],
 }
 
 /// Layers with experts.
@@ -77,6 +81,8 @@ pub(super) enum Parallel {
 pub(super) struct LayerNorms {
     pub(super) attention: [Option<LinearNames>; 2],
     pub(super) network: [Option<LinearNames>; 2],
+    /// After the result of attention, or of the network, was added to the rows that it was computed from.
+    pub(super) last: [Option<LinearNames>; 2],
 }
 
 impl LayerNorms {
@@ -90,6 +96,7 @@ impl LayerNorms {
             )),
             None,
         ],
+        last: [None, None],
     };
     /// The same, of which GGUF calls the second one by its name in safetensors.
     pub(super) const BEFORE_RENAMED: Self = Self {
@@ -100,16 +107,19 @@ impl LayerNorms {
     pub(super) const FIRST: Self = Self {
         attention: [Some(ATTENTION), None],
         network: [None, None],
+        last: [None, None],
     };
     /// Before each, by one name: layers have one of both.
     pub(super) const SAME: Self = Self {
         attention: [Some(ATTENTION), None],
         network: [Some(ATTENTION), None],
+        last: [None, None],
     };
     /// After each.
     pub(super) const AFTER: Self = Self {
         attention: [None, Some(POST_ATTENTION)],
         network: [None, Some(POST_NETWORK)],
+        last: [None, None],
     };
     /// Before and after each.
     pub(super) const AROUND: Self = Self {
@@ -121,6 +131,7 @@ impl LayerNorms {
             )),
             Some(POST_NETWORK),
         ],
+        last: [None, None],
     };
 }
 
@@ -144,6 +155,8 @@ struct Shared {
 
 /// Keys and values of layers, by their numbers.
 type Caches = HashMap<usize, [Cached; 2]>;
+/// A norm of some encoders: their layer's input is added to the sum with attention once more.
+const SUM_NORM: LinearNames = LinearNames::new("blk.*.attn_norm_2", "encoder.layer.*.layer_norm_1");
 
 impl Dense {
     pub(super) const PLAIN: Self = Self {
@@ -167,6 +180,8 @@ impl Dense {
         mixture: Mixture::Stated,
         value_norm: false,
         end_factor: Presence::Never,
+        bare_first: false,
+        renamed: &[],
     };
     /// [`Self::PLAIN`], of whose networks llama.cpp does not apply the factors on products.
     pub(super) const UNSCALED: Self = Self {
@@ -201,12 +216,25 @@ impl Dense {
         };
         let mut branches = Vec::new();
         if !parts.is_empty() {
-            branches.push(Sublayer {
-                before: norm(t, self.norms.attention[0])?,
+            let before = match self.norms.attention[0] {
+                Some(names) if self.bare_first && index == 0 && !t.has(names.weight)? => None,
+                names => norm(t, names)?,
+            };
+            let first = Sublayer {
+                before,
                 parts,
                 after: norm(t, self.norms.attention[1])?,
                 factor: c.attention_factor.or(c.branch_factor),
-                ..Sublayer::default()
+                last: norm(t, self.norms.last[0])?,
+                scale: None,
+            };
+            branches.push(match c.texts.is_some() && t.has(SUM_NORM.weight)? {
+                false => first,
+                true => Sublayer {
+                    parts: vec![Box::new(first)],
+                    last: norm(t, Some(SUM_NORM))?,
+                    ..Sublayer::default()
+                },
             });
         }
         let experts = match (c.experts.get(index), self.mixture) {
@@ -229,7 +257,8 @@ impl Dense {
                 parts,
                 after: norm(t, after_network)?,
                 factor: c.branch_factor,
-                ..Sublayer::default()
+                last: norm(t, self.norms.last[1])?,
+                scale: None,
             }),
         }
         if let Some(own) = c.layer_input {
@@ -274,7 +303,7 @@ impl Dense {
         let mut shape = self.attention(c, index, factors, rule);
         shape.shared = c.cache_of.get(index).and_then(|source| caches.get(&source).copied());
         let attention = Attention::new(t, shape)?;
-        caches.insert(index, attention.caches());
+        caches.extend(attention.caches().map(|kept| (index, kept)));
         parts.push(Box::new(attention));
         Ok(parts)
     }
@@ -283,10 +312,10 @@ impl Dense {
     fn network(&self, t: &mut Tensors<'_>, c: &DecoderConfig, index: usize) -> Result<Box<dyn Part>, ModelError> {
         let sizes = [c.width, c.ff.of(index)];
         Ok(match self.plain {
-            None => Box::new(Gated::new(t, GatedNames::PLAIN, sizes, self.network)?),
+            None => Box::new(Gated::new(t, GatedNames::PLAIN, sizes, self.rule(c))?),
             Some((activation, [up, down], rule)) => Box::new(Plain {
                 up: Linear::by_rule(t, up, None, [sizes[1], sizes[0]], rule)?.scaling_bias(),
-                activation,
+                activation: c.texts.map_or(activation, |texts| Activation::Unary(texts.activation)),
                 down: Linear::by_rule(t, down, None, sizes, rule)?.scaling_bias(),
             }),
         })
@@ -333,6 +362,14 @@ impl Dense {
         Ok(vec![Box::new(network), Box::new(experts)])
     }
 
+    /// The rule of networks, with the activation that an encoder's file states.
+    fn rule(&self, c: &DecoderConfig) -> NetworkRule {
+        let stated = c.texts.map(|texts| texts.activation);
+        let kind = stated.and_then(|gate| GluKind::ALL.into_iter().find(|kind| kind.gate() == gate));
+        let unit = kind.map_or(self.network.unit, GatedUnit::Plain);
+        NetworkRule { unit, ..self.network }
+    }
+
     /// Attention of a layer: `factors` are the divisors of rotary frequencies, `rule` is that of norms.
     fn attention(&self, c: &DecoderConfig, index: usize, factors: Option<TensorId>, rule: NormRule) -> AttentionShape {
         let head_dim = c.head_dim.of(index);
@@ -350,11 +387,16 @@ impl Dense {
             softcap: c.attention_softcap,
             qkv: self.qkv,
             output_bias: self.output_bias,
-            query_norm: self.query_norm.map(|rows| (rows, NormRule { bias: false, ..rule })),
+            query_norm: self.query_norm.map(|rows| {
+                let bias = rule.bias && rows == QueryNorm::WholeIfAny;
+                (rows, NormRule { bias, ..rule })
+            }),
             gated: self.gated,
             sinks: self.sinks,
             value_norm: self.value_norm.then_some(rule),
             shared: None,
+            sees_all: c.texts.is_some(),
+            alibi: c.texts.map_or(0.0, |texts| texts.alibi),
         }
     }
 }
@@ -367,6 +409,7 @@ impl Layers for Dense {
             kind: c.norm,
             bias: self.norm_bias,
         };
+        t.rename(self.renamed);
         t.allow_layers(c.layers..c.layers + c.predictors);
         let factors = rope_factors(t, c, context)?;
         let scale = self.scaled_embedding.then(|| (c.width as f32).sqrt());

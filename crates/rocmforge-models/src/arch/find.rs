@@ -4,11 +4,9 @@ use std::path::Path;
 
 use rocmforge_gguf::{Array, Gguf, Metadata, Value};
 
-use super::{ARCHITECTURES, Architecture, bert};
-use crate::config::DecoderConfig;
-use crate::config::bert::BertConfig;
+use super::{ARCHITECTURES, Architecture};
 use crate::config::names::TIED;
-use crate::config::pooling::PoolingMode;
+use crate::config::{DecoderConfig, Outside};
 use crate::keys::{Key, Keys, Known};
 use crate::text::shortened;
 use crate::{FileKind, ModelError};
@@ -25,12 +23,17 @@ const WHOLE: Known = Known {
     ..Known::NOTHING
 };
 
-const CLASSES: Key = Key("", "architectures");
-/// Whose checkpoints have a classifier behind the pooler.
-const CLASSIFIER: &str = "BertForSequenceClassification";
-const POOLING: Key = Key("pooling_type", "");
+/// A `model_type`, a setting that makes another model of it, and the name of that one's rules.
+const VARIANTS: [(&str, &str, &str, &str); 2] = [
+    ("bert", "position_embedding_type", "alibi", JINA),
+    ("gemma3_text", "use_bidirectional_attention", "true", BIDIRECTIONAL),
+];
+/// Of Jina's encoders.
+pub(super) const JINA: &str = "bert with alibi";
+/// Of EmbeddingGemma.
+pub(super) const BIDIRECTIONAL: &str = "gemma3_text with use_bidirectional_attention";
 
-/// A decoder that a file states.
+/// A model that a file states.
 pub(crate) struct Found {
     pub(crate) architecture: &'static Architecture,
     pub(crate) config: DecoderConfig,
@@ -58,65 +61,12 @@ impl DecoderConfig {
     }
 }
 
-impl BertConfig {
-    /// Reads and checks `config.json`.
-    ///
-    /// # Errors
-    /// A setting is missing, unknown or not usable, or the file cannot be read.
-    pub fn from_config_json(path: &Path) -> Result<Self, ModelError> {
-        encoder_in_config_json(path).map(|(config, _)| config)
-    }
-
-    /// Reads and checks the metadata of a GGUF; with the pooling that they state, if they do.
-    ///
-    /// # Errors
-    /// The file has another architecture, or a key is missing, unknown or not usable.
-    pub fn from_gguf(gguf: &Gguf) -> Result<(Self, Option<PoolingMode>), ModelError> {
-        let row = row(gguf)?;
-        let (name, known) = (row.name(), &row.gguf.known);
-        if !row.is_encoder() {
-            return Err(ModelError::IsDecoder { architecture: name });
-        }
-        let metadata = gguf.metadata();
-        let mut k = Keys::of_gguf(metadata, name);
-        let types = metadata.opt_usize("tokenizer.ggml.token_type_count")?.unwrap_or(2);
-        let sizes = tokens(metadata).map(|tokens| [tokens, types]);
-        let config = Self::read(&mut k, known, sizes)?;
-        let pooling = match k.take(POOLING)? {
-            None => None,
-            Some(1_usize) => Some(PoolingMode::Mean),
-            Some(2) => Some(PoolingMode::Cls),
-            Some(3) => Some(PoolingMode::Last),
-            Some(4) => Some(PoolingMode::Rank),
-            Some(other) => {
-                let rule = "1 (mean), 2 (cls), 3 (last) and 4 (rank) are supported";
-                return Err(k.refuse(POOLING, other, rule));
-            }
-        };
-        k.finish(known, name)?;
-        Ok((config, pooling))
-    }
-}
-
-/// The encoder of a config.json, and whether the checkpoint has a classifier.
-///
-/// # Errors
-/// As [`BertConfig::from_config_json`].
-pub(crate) fn encoder_in_config_json(path: &Path) -> Result<(BertConfig, bool), ModelError> {
-    let mut k = Keys::of_json(path)?;
-    let architectures: Vec<String> = k.take(CLASSES)?.unwrap_or_default();
-    let config = BertConfig::read(&mut k, &bert::KNOWN, None)?;
-    k.finish(&bert::KNOWN, bert::BERT.name())?;
-    Ok((config, architectures.iter().any(|name| name == CLASSIFIER)))
-}
-
-/// The decoder of a GGUF.
+/// The model of a GGUF.
 ///
 /// # Errors
 /// As [`DecoderConfig::from_gguf`].
 pub(crate) fn in_gguf(gguf: &Gguf) -> Result<Found, ModelError> {
     let architecture = row(gguf)?;
-    architecture.layers()?;
     let metadata = gguf.metadata();
     if let Some(kind) = metadata.opt_string("general.type")?.filter(|kind| *kind != "model") {
         return Err(ModelError::UnsupportedKey {
@@ -127,8 +77,12 @@ pub(crate) fn in_gguf(gguf: &Gguf) -> Result<Found, ModelError> {
     }
     let rules = &architecture.gguf;
     let mut keys = Keys::of_gguf(metadata, rules.name);
-    let long_factors = gguf.tensor("rope_factors_long.weight").is_some();
-    let config = DecoderConfig::read(&mut keys, rules, tokens(metadata), long_factors)?;
+    let outside = Outside {
+        tokens: tokens(metadata),
+        types: metadata.opt_usize("tokenizer.ggml.token_type_count")?,
+        long_factors: gguf.tensor("rope_factors_long.weight").is_some(),
+    };
+    let config = DecoderConfig::read(&mut keys, rules, outside)?;
     keys.finish(&rules.known, rules.name)?;
     Ok(Found {
         architecture,
@@ -137,7 +91,7 @@ pub(crate) fn in_gguf(gguf: &Gguf) -> Result<Found, ModelError> {
     })
 }
 
-/// The decoder of a config.json.
+/// The model of a config.json.
 ///
 /// # Errors
 /// As [`DecoderConfig::from_config_json`].
@@ -156,11 +110,15 @@ pub(crate) fn in_config_json(path: &Path) -> Result<Found, ModelError> {
         keys = text;
         model_type = keys.need(MODEL_TYPE)?;
     }
+    // Some encoders have the type of their relatives.
+    let variant = VARIANTS
+        .iter()
+        .find(|(of, key, value, _)| *of == model_type && keys.is(key, value));
+    let model_type = variant.map_or(model_type, |(.., name)| (*name).to_owned());
     let Some((architecture, rules)) = Architecture::of_model_type(&model_type) else {
         return Err(unknown_model_type(path, &mut keys, &model_type));
     };
-    architecture.layers()?;
-    let config = DecoderConfig::read(&mut keys, rules, None, false)?;
+    let config = DecoderConfig::read(&mut keys, rules, Outside::default())?;
     keys.finish(&rules.known, rules.name)?;
     Ok(Found {
         architecture,

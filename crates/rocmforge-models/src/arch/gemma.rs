@@ -1,11 +1,13 @@
 //! Gemma 3, text only.
 
-use rocmforge_ggml::GluKind;
+use rocmforge_ggml::{GluKind, Unary};
 
 use super::architecture::Architecture;
+use super::bert;
 use super::dense::{Dense, LayerNorms, Mixture};
+use super::find::BIDIRECTIONAL;
 use super::llama::{JSON, halves};
-use crate::config::rules::{self, Experts, Rules, Softcaps, Window, WindowRope};
+use crate::config::rules::{self, Experts, Positions, Rules, Softcaps, TextRules, Window, WindowRope};
 use crate::config::{OutputMatrix, Presence};
 use crate::keys::Known;
 use crate::layers::{GatedUnit, NetworkRule, QueryNorm};
@@ -52,6 +54,50 @@ pub(super) const GEMMA3: Architecture = Architecture::of_both(
         ..GEMMA
     },
 );
+
+/// Gemma 3 whose tokens see all others, or those of a window around them.
+pub(super) const GEMMA_EMBEDDING: Architecture = Architecture::of_both(
+    Rules {
+        name: "gemma-embedding",
+        wide_scale_layers: None,
+        softcaps: Softcaps::NONE,
+        texts: Some(TEXTS),
+        known: bert::KNOWN_GGUF,
+        ..GEMMA3.gguf
+    },
+    &[BIDIRECTIONAL_JSON],
+    &Dense {
+        query_norm: Some(QueryNorm::Heads),
+        renamed: &[("model.", "")],
+        ..GEMMA
+    },
+);
+
+const BIDIRECTIONAL_JSON: Rules = Rules {
+    name: BIDIRECTIONAL,
+    softcaps: Softcaps::NONE,
+    texts: Some(TEXTS),
+    known: Known {
+        fixed: &[rules::DECODERS, &[("use_bidirectional_attention", "true")]],
+        features: &[
+            rules::FEATURES,
+            rules::NO_EXPERTS,
+            &[("a bound of scores", "attn_logit_softcapping")],
+        ],
+        ..rules::JSON.ignoring("final_logit_softcapping")
+    },
+    ..GEMMA3.json[0]
+};
+
+const TEXTS: TextRules = TextRules {
+    types: None,
+    positions: Positions::None,
+    embedding_norm: false,
+    alibi: 0.0,
+    activation: Unary::Gelu,
+    classifies_mean: false,
+    eps: None,
+};
 
 /// Bounds of scores, and a window in every second layer.
 pub(super) const GEMMA2: Architecture = Architecture::of_gguf_only(

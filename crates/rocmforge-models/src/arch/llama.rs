@@ -73,7 +73,9 @@ pub(super) const JSON: Rules = Rules {
     window: Window::Never,
     shared_caches: false,
     layer_inputs: false,
+    renamed: &[],
     experts: None,
+    texts: None,
     known: Known {
         features: &[
             rules::FEATURES,

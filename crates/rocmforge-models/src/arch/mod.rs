@@ -64,6 +64,10 @@ pub const ARCHITECTURES: &[Architecture] = &[
     deepseek::DEEPSEEK2,
     mixtures::BAILINGMOE2,
     bert::BERT,
+    bert::NOMIC_BERT,
+    bert::JINA_BERT_V2,
+    bert::MODERN_BERT,
+    gemma::GEMMA_EMBEDDING,
     #[cfg(test)]
     toy::TOY,
     #[cfg(test)]

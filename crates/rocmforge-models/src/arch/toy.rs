@@ -110,6 +110,8 @@ fn recurrent_decoder(t: &mut Tensors<'_>, c: &DecoderConfig, window: Option<usiz
                 qkv: MapRule::PLAIN,
                 query_norm: None,
                 sinks: Presence::Never,
+                sees_all: false,
+                alibi: 0.0,
                 gated: false,
                 output_bias: Bias::IfThere,
             };

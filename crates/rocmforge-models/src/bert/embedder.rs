@@ -1,10 +1,11 @@
 //! Embedder: an encoder on a backend of its own, for texts of any number and length.
 
+use rocmforge_ggml::optimizer::GraphOptimizer;
 use rocmforge_ggml::{GgmlError, HostAccess, TensorId, executor};
 
 use super::{Batch, Bert, Embeddings, TextIds, check_finite, describe, shape_of};
 use crate::ModelError;
-use crate::step::{InputLayout, Memory, Parameters, Step, StepShape, WorkSize};
+use crate::step::{InputLayout, Memory, Parameters, Step, StepShape, WholeTexts, WorkSize};
 
 /// Texts shorter than this are padded to it: fewer lengths need fewer graphs.
 const SHORTEST: usize = 16;
@@ -14,11 +15,19 @@ const SHORTEST: usize = 16;
 pub struct EmbedderOptions {
     /// Most tokens of a step, padding included. A longer text has a step of its own. The memory of steps grows with this number.
     pub step_tokens: usize,
+    /// Whether [`Embedded::hidden`] is wanted.
+    pub hidden: bool,
+    /// Passes of the graph optimizer, if not the backend's own.
+    pub passes: Option<GraphOptimizer>,
 }
 
 impl Default for EmbedderOptions {
     fn default() -> Self {
-        Self { step_tokens: 2048 }
+        Self {
+            step_tokens: 2048,
+            hidden: false,
+            passes: None,
+        }
     }
 }
 
@@ -29,6 +38,19 @@ pub struct Embedded {
     pub embeddings: Embeddings,
     /// Tokens of each text that count, those before and after it included. Longer texts are cut to [`Bert::max_tokens`].
     pub tokens: Vec<usize>,
+    /// Of each text, if they are wanted: the hidden states `[tokens, width]` that enter each layer, and those behind the last.
+    pub hidden: Vec<Vec<Vec<f32>>>,
+    /// Launches given to the backend, each of one node or several.
+    pub launches: usize,
+}
+
+/// What a step gives.
+#[derive(Debug, Default)]
+pub(crate) struct Computed {
+    /// A row for each text.
+    pub(crate) rows: Vec<f32>,
+    hidden: Vec<Vec<Vec<f32>>>,
+    launches: usize,
 }
 
 /// An encoder with its weights on a backend. It can be given to a thread, which then owns both.
@@ -39,7 +61,8 @@ pub struct Embedder<B: HostAccess> {
     model: Bert,
     backend: B,
     parameters: Parameters,
-    step_tokens: usize,
+    options: EmbedderOptions,
+    passes: GraphOptimizer,
     next_id: TensorId,
     steps: Vec<(StepShape, Step, B::Program)>,
 }
@@ -51,9 +74,14 @@ impl<B: HostAccess> Embedder<B> {
     /// A weight cannot be used, or the backend has no memory for it.
     pub fn new(model: Bert, mut backend: B, options: EmbedderOptions) -> Result<Self, ModelError> {
         model.parameters.weights().try_for_each(check_finite)?;
-        let described = |work| describe(&*model.weights, &model.config, model.pooling, false, work);
+        let texts = WholeTexts {
+            pooling: model.pooling,
+            hidden: options.hidden,
+        };
+        let described = |work| describe(&model.model, texts, work);
         let unlimited = described(WorkSize::UNLIMITED)?;
-        let (mut work, passes) = (WorkSize::default(), backend.optimizer());
+        let passes = options.passes.unwrap_or_else(|| backend.optimizer());
+        let mut work = WorkSize::default();
         for seq in lengths(model.max_tokens()) {
             for texts in counts(options.step_tokens / seq) {
                 let shape = shape_of(texts, seq);
@@ -67,7 +95,8 @@ impl<B: HostAccess> Embedder<B> {
         parameters.load(&mut backend, |_| ())?;
         Ok(Self {
             next_id: parameters.end(),
-            step_tokens: options.step_tokens,
+            options,
+            passes,
             model,
             backend,
             parameters,
@@ -110,6 +139,8 @@ impl<B: HostAccess> Embedder<B> {
         self.check(rows)?;
         let width = self.model.result_width();
         let mut data = vec![0.0; rows.len() * width];
+        let mut hidden = vec![Vec::new(); if self.options.hidden { rows.len() } else { 0 }];
+        let mut launches = 0;
         let mut longest_first: Vec<usize> = (0..rows.len()).collect();
         longest_first.sort_by_key(|&text| std::cmp::Reverse(rows[text].len()));
         let mut rest = &longest_first[..];
@@ -118,14 +149,20 @@ impl<B: HostAccess> Embedder<B> {
             let (texts, after) = rest.split_at(rest.len().min(group.most));
             let of_step: Vec<&TextIds> = texts.iter().map(|&text| &rows[text]).collect();
             let found = self.compute(&of_step, group)?;
-            for (&text, row) in texts.iter().zip(found.chunks_exact(width)) {
+            for (&text, row) in texts.iter().zip(found.rows.chunks_exact(width)) {
                 data[text * width..][..width].copy_from_slice(row);
             }
+            for (&text, states) in texts.iter().zip(found.hidden) {
+                hidden[text] = states;
+            }
+            launches += found.launches;
             rest = after;
         }
         Ok(Embedded {
             embeddings: Embeddings { data, width },
             tokens: rows.iter().map(TextIds::len).collect(),
+            hidden,
+            launches,
         })
     }
 
@@ -134,7 +171,7 @@ impl<B: HostAccess> Embedder<B> {
         if rows.is_empty() || rows.iter().any(TextIds::is_empty) {
             return Err(ModelError::NoTexts);
         }
-        let (most, vocab) = (self.model.max_tokens(), self.model.config.vocab);
+        let (most, vocab) = (self.model.max_tokens(), self.model.config().vocab);
         for row in rows {
             if row.len() > most {
                 return Err(ModelError::Hyperparameter {
@@ -154,36 +191,48 @@ impl<B: HostAccess> Embedder<B> {
     pub(crate) fn group(&self, tokens: usize) -> Group {
         let mut all = lengths(self.model.max_tokens());
         let seq = all.find(|&seq| seq >= tokens).unwrap_or(tokens);
-        let most = counts(self.step_tokens / seq).last().unwrap_or(1);
+        let most = counts(self.options.step_tokens / seq).last().unwrap_or(1);
         Group { seq, most }
     }
 
     /// The results of at most `group.most` texts of at most `group.seq` tokens: one step.
-    pub(crate) fn compute(&mut self, rows: &[&TextIds], group: Group) -> Result<Vec<f32>, ModelError> {
+    pub(crate) fn compute(&mut self, rows: &[&TextIds], group: Group) -> Result<Computed, ModelError> {
         let count = rows.len().next_power_of_two().min(group.most);
         let batch = Batch::of_texts(rows.iter().copied(), count, group.seq);
-        self.step(&batch, rows.len() * self.model.result_width())
-    }
-
-    /// The first values of a batch's results.
-    fn step(&mut self, batch: &Batch, values: usize) -> Result<Vec<f32>, ModelError> {
         let shape = shape_of(batch.len(), batch.seq());
         let index = match self.steps.iter().position(|(kept, ..)| *kept == shape) {
             Some(index) => index,
             None => self.prepare(shape)?,
         };
         let (_, step, program) = &mut self.steps[index];
-        let inputs = self.model.inputs(&self.parameters, shape, batch);
+        let inputs = self.model.inputs(&self.parameters, shape, &batch);
         self.backend.write_u32(step.inputs, &inputs)?;
         executor::run_program(&mut self.backend, program)?;
-        let embeddings = step.logits.map(|id| self.backend.read_first_f32(id, values));
-        Ok(embeddings.transpose()?.unwrap_or_default())
+        let mut found = Computed {
+            launches: step.graph.launches().len(),
+            ..Computed::default()
+        };
+        if let Some(result) = step.logits {
+            let values = rows.len() * self.model.result_width();
+            found.rows = self.backend.read_first_f32(result, values)?;
+        }
+        if self.options.hidden {
+            found.hidden = vec![Vec::new(); rows.len()];
+            let width = self.model.config().width;
+            for &states in &step.results {
+                let states = self.backend.read_f32(states)?;
+                for ((of_text, text), states) in found.hidden.iter_mut().zip(rows).zip(states.chunks(group.seq * width))
+                {
+                    of_text.push(states[..text.len() * width].to_vec());
+                }
+            }
+        }
+        Ok(found)
     }
 
     /// Builds the graph of a shape; its index. An error leaves nothing in the backend.
     fn prepare(&mut self, shape: StepShape) -> Result<usize, ModelError> {
-        let passes = self.backend.optimizer();
-        let step = Step::build(&self.parameters, shape, Memory::Shared, self.next_id, passes)?;
+        let step = Step::build(&self.parameters, shape, Memory::Shared, self.next_id, self.passes)?;
         let own = self.next_id.0..step.graph.next_id().0;
         self.next_id = TensorId(own.end);
         let program = executor::compile(&mut self.backend, &step.graph);

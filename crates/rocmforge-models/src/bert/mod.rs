@@ -23,54 +23,27 @@ mod tokens;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rocmforge_ggml::optimizer::GraphOptimizer;
-use rocmforge_ggml::{DType, HostAccess, KvType, TensorId, executor};
+use rocmforge_ggml::{DType, KvType};
 use rocmforge_gguf::Gguf;
 
-use crate::ModelError;
-use crate::arch::bert::{Encoder, renamed, renamed_with_head};
-use crate::arch::find;
+use crate::arch::Architecture;
 use crate::cache::CacheSpec;
-pub use crate::config::bert::BertConfig;
-pub use crate::config::pooling::{Pooling, PoolingMode};
-use crate::step::{InputLayout, Memory, Parameters, Step, StepShape, Tensors, WorkSize};
-use crate::weights::{GgufWeights, SafetensorsWeights, Weight, WeightSource};
+use crate::config::DecoderConfig;
+pub use crate::config::{Pooling, PoolingMode};
+use crate::step::{InputLayout, Parameters, StepShape, Tensors, WholeTexts, WorkSize};
+use crate::weights::{Weight, WeightSource};
+use crate::{Model, ModelError};
 pub(crate) use embedder::Group;
 pub use embedder::{Embedded, Embedder, EmbedderOptions};
 pub use tokens::{Batch, TextEncoder, TextIds};
 
-/// An encoder: its settings, its weights (mapped, not read) and its tokenizer.
+/// An encoder: a model with the pooling of its states, and with what makes ids of texts. Cloning shares the weights.
+#[derive(Clone, Debug)]
 pub struct Bert {
-    config: BertConfig,
+    model: Model,
     pooling: Pooling,
-    weights: Box<dyn WeightSource>,
     parameters: Parameters,
     encoder: TextEncoder,
-}
-
-impl std::fmt::Debug for Bert {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Bert")
-            .field("config", &self.config)
-            .field("pooling", &self.pooling)
-            .finish_non_exhaustive()
-    }
-}
-
-/// An encoder on a backend, for batches of one shape.
-#[derive(Debug)]
-pub struct LoadedBert<P> {
-    step: Step,
-    program: P,
-    shape: StepShape,
-}
-
-impl<P> LoadedBert<P> {
-    /// The graph, and what the optimizer did to it.
-    #[must_use]
-    pub const fn step(&self) -> &Step {
-        &self.step
-    }
 }
 
 /// Row-major matrix of results: one row a text.
@@ -104,17 +77,6 @@ impl Embeddings {
     }
 }
 
-/// What a run gives.
-#[derive(Clone, Debug)]
-pub struct BertRun {
-    /// One embedding a text.
-    pub embeddings: Embeddings,
-    /// The hidden states `[batch, seq, hidden]`: after the embedding layer, then after every encoder layer.
-    pub hidden: Vec<Vec<f32>>,
-    /// Launches given to the backend, each of one node or several.
-    pub launches: usize,
-}
-
 impl Bert {
     /// Opens a GGUF file or a model directory. Checks the settings, and that every weight is there with the right shape.
     ///
@@ -129,24 +91,7 @@ impl Bert {
     /// # Errors
     /// As [`Self::open`].
     pub fn open_with(path: impl AsRef<Path>, pooling: Option<Pooling>) -> Result<Self, ModelError> {
-        let path = path.as_ref();
-        if !path.is_dir() {
-            return Self::from_gguf(Gguf::open(path)?, pooling);
-        }
-        let (config, is_classifier) = find::encoder_in_config_json(&path.join("config.json"))?;
-        let pooling = match pooling {
-            Some(pooling) => pooling,
-            // Modules of sentence-transformers say what is done with the encoder alone.
-            None if is_classifier && !path.join("modules.json").exists() => Pooling::RANK,
-            None => Pooling::read(path)?,
-        };
-        let rename = match pooling.mode {
-            PoolingMode::Rank => renamed_with_head,
-            _ => renamed,
-        };
-        let weights = SafetensorsWeights::open(path)?.renamed(rename);
-        let encoder = TextEncoder::open(path, &config)?;
-        Self::new(config, pooling, Box::new(weights), encoder)
+        Self::new(Model::open_any(path.as_ref())?, pooling)
     }
 
     /// Takes a GGUF that is open already.
@@ -154,28 +99,28 @@ impl Bert {
     /// # Errors
     /// As [`Self::open`].
     pub fn from_gguf(gguf: Gguf, pooling: Option<Pooling>) -> Result<Self, ModelError> {
-        let (config, stated) = BertConfig::from_gguf(&gguf)?;
-        let encoder = TextEncoder::from_gguf(&gguf, &config)?;
-        let stated = match stated.unwrap_or(PoolingMode::Mean) {
-            PoolingMode::Rank => Pooling::RANK,
-            mode => Pooling { mode, normalize: true },
-        };
-        let weights = GgufWeights::new(Arc::new(gguf));
-        Self::new(config, pooling.unwrap_or(stated), Box::new(weights), encoder)
+        Self::new(Model::from_any_gguf(gguf)?, pooling)
     }
 
-    fn new(
-        config: BertConfig,
-        pooling: Pooling,
-        weights: Box<dyn WeightSource>,
-        encoder: TextEncoder,
-    ) -> Result<Self, ModelError> {
+    fn new(model: Model, pooling: Option<Pooling>) -> Result<Self, ModelError> {
+        let (row, config) = (model.architecture(), model.config());
+        let needs_cache = config.recurrent.is_some() || config.latent.is_some();
+        let pools = row.is_encoder() || pooling.is_some() || model.states_pooling();
+        if needs_cache || !pools {
+            return Err(ModelError::IsDecoder {
+                architecture: row.name(),
+            });
+        }
+        let pooling = match pooling {
+            Some(pooling) => pooling,
+            None => model.pooling()?,
+        };
+        let encoder = TextEncoder::of(&model)?;
         let work = WorkSize { inputs: 1, scratch: 1 };
-        let parameters = describe(&*weights, &config, pooling, true, work)?;
+        let parameters = describe(&model, WholeTexts { pooling, hidden: true }, work)?;
         Ok(Self {
-            config,
+            model,
             pooling,
-            weights,
             parameters,
             encoder,
         })
@@ -200,8 +145,14 @@ impl Bert {
 
     /// The settings.
     #[must_use]
-    pub fn config(&self) -> &BertConfig {
-        &self.config
+    pub fn config(&self) -> &DecoderConfig {
+        self.model.config()
+    }
+
+    /// The row of the table.
+    #[must_use]
+    pub const fn architecture(&self) -> &'static Architecture {
+        self.model.architecture()
     }
 
     /// Pooling and normalisation.
@@ -227,7 +178,7 @@ impl Bert {
     pub fn result_width(&self) -> usize {
         match self.pooling.mode {
             PoolingMode::Rank => 1,
-            PoolingMode::Mean | PoolingMode::Cls | PoolingMode::Last => self.config.width,
+            PoolingMode::Mean | PoolingMode::Cls | PoolingMode::Last => self.config().width,
         }
     }
 
@@ -240,7 +191,7 @@ impl Bert {
     /// The weights, as the file has them.
     #[must_use]
     pub fn weights(&self) -> &dyn WeightSource {
-        &*self.weights
+        self.model.weights()
     }
 
     /// Turns texts into one padded batch.
@@ -249,76 +200,6 @@ impl Bert {
     /// No texts, or the tokenizer fails, or it gives ids that the model does not have.
     pub fn tokenize(&self, texts: &[impl AsRef<str>]) -> Result<Batch, ModelError> {
         Ok(Batch::from_texts(&self.encoder.rows(texts)?))
-    }
-
-    /// Encodes a batch on an empty backend: loads the weights, runs the graph, reads everything back.
-    ///
-    /// # Errors
-    /// A weight cannot be used, or the backend fails (over budget, device errors).
-    pub fn run<B: HostAccess>(&self, backend: &mut B, batch: &Batch) -> Result<BertRun, ModelError> {
-        let passes = backend.optimizer();
-        let mut loaded = self.load(backend, passes, batch.len(), batch.seq())?;
-        self.execute(&mut loaded, backend, batch)
-    }
-
-    /// Loads the weights into an empty backend, and makes the graph for batches of `texts` texts of `seq` tokens each, with these passes.
-    ///
-    /// # Errors
-    /// As [`Self::run`].
-    pub fn load<B: HostAccess>(
-        &self,
-        backend: &mut B,
-        passes: GraphOptimizer,
-        texts: usize,
-        seq: usize,
-    ) -> Result<LoadedBert<B::Program>, ModelError> {
-        self.parameters.weights().try_for_each(check_finite)?;
-        let shape = shape_of(texts, seq);
-        let step = Step::build(&self.parameters, shape, Memory::Own, self.parameters.end(), passes)?;
-        self.parameters.load(backend, |_| ())?;
-        let program = executor::compile(backend, &step.graph)?;
-        Ok(LoadedBert { step, program, shape })
-    }
-
-    /// Encodes a batch of the size that was loaded.
-    ///
-    /// # Errors
-    /// As [`Self::run`], or the batch has another size.
-    pub fn execute<B: HostAccess>(
-        &self,
-        loaded: &mut LoadedBert<B::Program>,
-        backend: &mut B,
-        batch: &Batch,
-    ) -> Result<BertRun, ModelError> {
-        let LoadedBert { step, program, shape } = loaded;
-        if [batch.len() * batch.seq(), batch.len()] != [shape.tokens, shape.sequences] {
-            return Err(ModelError::Hyperparameter {
-                key: "batch".to_owned(),
-                value: format!("{} texts of {} tokens", batch.len(), batch.seq()),
-                rule: format!(
-                    "{} texts with {} tokens together are loaded",
-                    shape.sequences, shape.tokens
-                ),
-            });
-        }
-        let inputs = self.inputs(&self.parameters, *shape, batch);
-        backend.write_u32(step.inputs, &inputs)?;
-        executor::run_program(backend, program)?;
-        let mut read = |id: &TensorId| backend.read_f32(*id);
-        Ok(BertRun {
-            embeddings: Embeddings {
-                data: step
-                    .logits
-                    .iter()
-                    .map(&mut read)
-                    .next()
-                    .transpose()?
-                    .unwrap_or_default(),
-                width: self.result_width(),
-            },
-            hidden: step.results.iter().map(read).collect::<Result<_, _>>()?,
-            launches: step.graph.launches().len(),
-        })
     }
 
     /// The inputs of a step.
@@ -333,23 +214,25 @@ impl Bert {
             let bits = |values: Vec<f32>| values.into_iter().map(f32::to_bits).collect::<Vec<u32>>();
             inputs[texts.types].copy_from_slice(batch.types());
             inputs[texts.mask].copy_from_slice(&bits(batch.additive_mask()));
-            inputs[texts.pooling].copy_from_slice(&bits(batch.weights(self.pooling.mode)));
+            let takes_mean = self.config().texts.is_some_and(|texts| texts.classifies_mean);
+            let mode = match self.pooling.mode {
+                PoolingMode::Rank if takes_mean => PoolingMode::Mean,
+                mode => mode,
+            };
+            inputs[texts.pooling].copy_from_slice(&bits(batch.weights(mode)));
+            inputs[texts.places].copy_from_slice(&bits((0..batch.seq()).map(|place| place as f32).collect()));
         }
         inputs
     }
 }
 
-/// Parameters of an encoder, whose hidden states are results, too, if `hidden` says so.
-fn describe(
-    weights: &dyn WeightSource,
-    config: &BertConfig,
-    pooling: Pooling,
-    hidden: bool,
-    work: WorkSize,
-) -> Result<Parameters, ModelError> {
-    let mut tensors = Tensors::new(weights, NO_CACHE);
-    let encoder = Encoder::new(&mut tensors, config, pooling, hidden)?;
-    tensors.finish(Arc::new(encoder), "bert", work)
+/// Parameters of a model that reads whole texts.
+fn describe(model: &Model, texts: WholeTexts, work: WorkSize) -> Result<Parameters, ModelError> {
+    let (row, context) = (model.architecture(), model.config().context);
+    let cache = CacheSpec { context, ..NO_CACHE };
+    let mut tensors = Tensors::new(model.weights(), cache).of_whole_texts(texts);
+    let network = row.layers.decoder(&mut tensors, model.config(), context)?;
+    tensors.finish(Arc::new(network), row.name(), work)
 }
 
 /// The step of `texts` texts of `seq` tokens each.

@@ -1,15 +1,12 @@
 //! Token ids: texts and pairs of texts as ids, and padded batches of them.
 
-use std::path::Path;
 use std::sync::Arc;
 
-use rocmforge_gguf::Gguf;
 use serde::Deserialize;
 
-use crate::config::bert::BertConfig;
-use crate::config::pooling::PoolingMode;
+use crate::config::PoolingMode;
 use crate::tokenizer::{AddBos, Encode, SpecialTokens, Tokenizer};
-use crate::{ModelError, files};
+use crate::{Model, ModelError, files};
 
 /// The ids of a text, or of a pair of texts, with all that the model wants beside them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -170,47 +167,51 @@ pub struct TextEncoder {
 }
 
 impl TextEncoder {
-    /// A directory's.
-    pub(super) fn open(directory: &Path, config: &BertConfig) -> Result<Self, ModelError> {
-        let tokenizer = Tokenizer::from_file(&directory.join("tokenizer.json"))?;
-        let sentence_path = directory.join("sentence_bert_config.json");
-        let sentence: Option<SentenceBertConfig> = files::read_json_if_there(&sentence_path)?;
-        if sentence.as_ref().and_then(|s| s.do_lower_case) == Some(true) {
-            return Err(ModelError::Unsupported {
-                path: sentence_path,
-                field: "do_lower_case",
-                value: "true".to_owned(),
-                supported: "false".to_owned(),
+    /// A model's. Texts are as long as its context, and shorter where a directory says so.
+    pub(super) fn of(model: &Model) -> Result<Self, ModelError> {
+        let (config, mut max_tokens) = (model.config(), model.config().context);
+        let tokenizer = model.tokenizer()?;
+        let mut file = None;
+        if let Some(directory) = model.directory() {
+            let path = directory.join("sentence_bert_config.json");
+            let sentence: Option<SentenceBertConfig> = files::read_json_if_there(&path)?;
+            if sentence.as_ref().and_then(|s| s.do_lower_case) == Some(true) {
+                return Err(ModelError::Unsupported {
+                    path,
+                    field: "do_lower_case",
+                    value: "true".to_owned(),
+                    supported: "false".to_owned(),
+                });
+            }
+            let limit = sentence.and_then(|s| s.max_seq_length).unwrap_or(max_tokens);
+            max_tokens = limit.min(max_tokens);
+            file = Some(path);
+        }
+        let (before, after) = tokenizer.frame();
+        if max_tokens <= before.len() + after.len() {
+            let (value, rule) = (
+                max_tokens.to_string(),
+                "it must leave room for a token between [CLS] and [SEP]",
+            );
+            return Err(match file {
+                Some(path) => ModelError::Setting {
+                    path,
+                    field: "max_seq_length",
+                    value,
+                    rule,
+                },
+                None => ModelError::Hyperparameter {
+                    key: format!("{}.context_length", model.architecture().name()),
+                    value,
+                    rule: rule.to_owned(),
+                },
             });
         }
-        let limit = sentence.and_then(|s| s.max_seq_length).unwrap_or(config.context);
-        let max_tokens = limit.min(config.context);
-        Self::new(tokenizer, max_tokens, config).ok_or_else(|| ModelError::Setting {
-            path: sentence_path,
-            field: "max_seq_length",
-            value: max_tokens.to_string(),
-            rule: "it must leave room for a token between [CLS] and [SEP]",
-        })
-    }
-
-    /// A GGUF's: texts are as long as the position table.
-    pub(super) fn from_gguf(gguf: &Gguf, config: &BertConfig) -> Result<Self, ModelError> {
-        let tokenizer = Tokenizer::from_gguf(gguf.metadata())?;
-        Self::new(tokenizer, config.context, config).ok_or_else(|| ModelError::Hyperparameter {
-            key: "bert.context_length".to_owned(),
-            value: config.context.to_string(),
-            rule: "it must leave room for a token between [CLS] and [SEP]".to_owned(),
-        })
-    }
-
-    /// `None` if no text fits.
-    fn new(tokenizer: Tokenizer, max_tokens: usize, config: &BertConfig) -> Option<Self> {
-        let (before, after) = tokenizer.frame();
-        (max_tokens > before.len() + after.len()).then(|| Self {
-            tokenizer: Arc::new(tokenizer),
+        Ok(Self {
+            tokenizer,
             max_tokens,
             vocab: config.vocab,
-            types: config.types,
+            types: config.texts.map_or(0, |texts| texts.types),
         })
     }
 
@@ -272,13 +273,13 @@ impl TextEncoder {
     /// where both together are too long.
     #[must_use]
     pub fn pair(&self, first: &[u32], second: &[u32], cut: bool) -> TextIds {
-        let (before, after) = self.tokenizer.frame();
-        let used = before.len() + first.len() + 2 * after.len();
+        let ((before, after), between) = (self.tokenizer.frame(), self.tokenizer.between());
+        let used = before.len() + first.len() + between.len() + after.len();
         let second = match self.max_tokens.checked_sub(used) {
             Some(room) if cut => second.get(..room).unwrap_or(second),
             _ => second,
         };
-        let ids = [before, first, after, second, after].concat();
+        let ids = [before, first, between, second, after].concat();
         // A model with one type of tokens knows no second text.
         let first = if self.types > 1 { used - after.len() } else { ids.len() };
         TextIds { ids, first }

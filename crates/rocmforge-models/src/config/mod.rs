@@ -1,6 +1,5 @@
 //! Hyper-parameters of a decoder, from GGUF metadata or config.json.
 
-pub(crate) mod bert;
 mod experts;
 mod latent;
 pub(crate) mod names;
@@ -9,9 +8,13 @@ mod read;
 mod recurrent;
 mod rope;
 pub(crate) mod rules;
+mod texts;
 
 use rocmforge_ggml::{Rope, RopeScaling, RopeStyle, RouteGate};
 
+pub use self::pooling::{Pooling, PoolingMode};
+pub(crate) use self::read::Outside;
+pub use self::texts::TextsConfig;
 pub use crate::per_layer::PerLayer;
 use crate::weights::LinearNames;
 
@@ -271,4 +274,8 @@ pub struct DecoderConfig {
     pub logit_softcap: Option<f32>,
     /// The matrix that gives them.
     pub output: OutputMatrix,
+    /// How states become a result of a whole text, where the file says it.
+    pub pooling: Option<PoolingMode>,
+    /// What an encoder has beside these: each token sees all tokens of its text.
+    pub texts: Option<TextsConfig>,
 }

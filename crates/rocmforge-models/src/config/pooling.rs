@@ -1,6 +1,6 @@
 //! Pooling of token vectors to one sentence vector: sentence-transformers' `modules.json` and `1_Pooling/config.json`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
@@ -33,6 +33,13 @@ struct Module {
     #[serde(rename = "type")]
     kind: String,
     path: String,
+}
+
+/// A linear map behind the pooling.
+#[derive(Deserialize)]
+struct Dense {
+    bias: bool,
+    activation_function: String,
 }
 
 #[derive(Deserialize)]
@@ -72,10 +79,12 @@ impl Pooling {
             mode: PoolingMode::Mean,
             normalize: false,
         };
+        let mut dense = 0;
         for module in modules {
             match module.kind.rsplit('.').next().unwrap_or_default() {
                 "Transformer" => {}
                 "Normalize" => pooling.normalize = true,
+                "Dense" => dense += 1,
                 "Pooling" => {
                     // The path comes from a file: only a plain folder name is followed.
                     let folder = Path::new(&module.path).file_name().unwrap_or_default();
@@ -88,12 +97,51 @@ impl Pooling {
                         path: modules_path,
                         field: "type",
                         value: module.kind,
-                        supported: "Transformer, Pooling, Normalize".to_owned(),
+                        supported: "Transformer, Pooling, Dense, Normalize".to_owned(),
                     });
                 }
             }
         }
-        Ok(pooling)
+        match dense {
+            0 | 2 => Ok(pooling),
+            count => Err(ModelError::Unsupported {
+                path: modules_path,
+                field: "type",
+                value: format!("{count} of Dense"),
+                supported: "two of Dense, or none".to_owned(),
+            }),
+        }
+    }
+
+    /// Folders of the maps behind the pooling, in their order.
+    ///
+    /// # Errors
+    /// A map has a bias or a function behind it.
+    pub(crate) fn dense(directory: &Path) -> Result<Vec<PathBuf>, ModelError> {
+        let modules: Option<Vec<Module>> = files::read_json_if_there(&directory.join("modules.json"))?;
+        let modules = modules.unwrap_or_default().into_iter();
+        let dense = modules.filter(|module| module.kind.ends_with(".Dense"));
+        let folder = |module: Module| {
+            let folder = directory.join(Path::new(&module.path).file_name().unwrap_or_default());
+            let path = folder.join("config.json");
+            let Some(config) = files::read_json_if_there::<Dense>(&path)? else {
+                return Ok(folder);
+            };
+            let (field, value) = match config.activation_function.ends_with(".Identity") {
+                true => ("bias", config.bias.to_string()),
+                false => ("activation_function", config.activation_function),
+            };
+            match value.as_str() {
+                "false" => Ok(folder),
+                _ => Err(ModelError::Unsupported {
+                    path,
+                    field,
+                    value,
+                    supported: "maps without bias and function".to_owned(),
+                }),
+            }
+        };
+        dense.map(folder).collect()
     }
 
     fn read_mode(path: &Path) -> Result<Option<PoolingMode>, ModelError> {

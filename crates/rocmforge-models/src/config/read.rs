@@ -5,7 +5,7 @@ use rocmforge_ggml::RouteGate;
 use super::names::{CONTEXT, COUNT, FF, HEAD, HEADS, KV_HEADS, LAYERS, MOST_LAYERS, SIZE, TIED, VOCAB, WIDTH};
 use super::rope::{self, Sizes};
 use super::rules::{Factors, Recurrent, Rotated, Rules, ScanLayers, Window};
-use super::{DecoderConfig, NormKind, OutputMatrix, PerLayer, RopeFactors, experts, latent, recurrent};
+use super::{DecoderConfig, NormKind, OutputMatrix, PerLayer, RopeFactors, experts, latent, recurrent, texts};
 use crate::ModelError;
 use crate::keys::{Key, Keys, NOT_NEGATIVE, POSITIVE, Within};
 
@@ -14,7 +14,10 @@ const VALUE_LENGTH: Key = Key("attention.value_length", "");
 const WINDOW_KEY_LENGTH: Key = Key("attention.key_length_swa", "");
 const WINDOW_VALUE_LENGTH: Key = Key("attention.value_length_swa", "");
 const EPS: Key = Key("attention.layer_norm_rms_epsilon", "rms_norm_eps");
-const LAYER_EPS: Key = Key("attention.layer_norm_epsilon", "");
+const LAYER_EPS: Key = Key(
+    "attention.layer_norm_epsilon",
+    "layer_norm_eps norm_eps layer_norm_epsilon",
+);
 const SCALE: Key = Key("attention.scale", "");
 const SCORE_DIVISOR: Key = Key("", "query_pre_attn_scalar");
 const ATTENTION_SOFTCAP: Key = Key("attn_logit_softcapping", "attn_logit_softcapping");
@@ -24,13 +27,13 @@ const BRANCH_FACTOR: Key = Key("residual_scale", "");
 const LOGIT_FACTOR: Key = Key("logit_scale", "");
 const VALUE_FACTOR: Key = Key("attention.value_scale", "");
 const FINETUNED: Key = Key("rope.scaling.finetuned", "");
-const WINDOW: Key = Key("attention.sliding_window", "sliding_window");
+const WINDOW: Key = Key("attention.sliding_window", "sliding_window local_attention");
 const WINDOW_ON: Key = Key("", "use_sliding_window");
 const WINDOW_FROM: Key = Key("", "max_window_layers");
 /// Later files of config.json note the period that `layer_types` was made from.
 const PATTERN: Key = Key(
     "attention.sliding_window_pattern",
-    "sliding_window_pattern _sliding_window_pattern",
+    "sliding_window_pattern _sliding_window_pattern global_attn_every_n_layers",
 );
 const LAYER_TYPES: Key = Key("", "layer_types");
 const SHARED_CACHES: Key = Key("attention.shared_kv_layers", "");
@@ -39,14 +42,26 @@ const PREDICTORS: Key = Key("nextn_predict_layers", "");
 
 const DIVISOR: Within = Within(1..=1 << 16, "it must divide the number of heads");
 
+/// What a GGUF says of a model under other names than the architecture's.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Outside {
+    /// Length of the vocabulary.
+    pub(crate) tokens: Option<usize>,
+    /// Types of tokens.
+    pub(crate) types: Option<usize>,
+    /// The file has tensors of Phi-3's divisors.
+    pub(crate) long_factors: bool,
+}
+
 impl DecoderConfig {
-    /// `tokens` is the length of the vocabulary where the file has one, `long_factors` says whether the file has tensors of Phi-3's divisors.
-    pub(crate) fn read(
-        k: &mut Keys<'_>,
-        rules: &Rules,
-        tokens: Option<usize>,
-        long_factors: bool,
-    ) -> Result<Self, ModelError> {
+    /// `outside` is what the file says elsewhere.
+    pub(crate) fn read(k: &mut Keys<'_>, rules: &Rules, outside: Outside) -> Result<Self, ModelError> {
+        let Outside {
+            tokens,
+            types,
+            long_factors,
+        } = outside;
+        k.rename(rules.renamed);
         k.reads(features_read(rules));
         k.refuse_features(&rules.known)?;
         let blocks = k.size(LAYERS, &MOST_LAYERS, None)?;
@@ -67,7 +82,18 @@ impl DecoderConfig {
             true => recurrent::heads(k, HEADS, [blocks, layers], &COUNT)?.0,
             false => sizes(k, HEADS, &COUNT, None)?,
         };
-        let context = k.size(CONTEXT, &SIZE, None)?;
+        let texts = rules
+            .texts
+            .as_ref()
+            .map(|rules| texts::take(k, rules, types))
+            .transpose()?;
+        let pooling = texts::pooling(k, texts.is_some())?;
+        // Rows before that of the first position are not of the context.
+        let rows = k.size(CONTEXT, &SIZE, None)?;
+        let first = texts.and_then(|texts| texts.first_position).unwrap_or(0);
+        let context = rows.checked_sub(first).filter(|&context| context > 0);
+        let context =
+            context.ok_or_else(|| k.refuse(CONTEXT, rows, "there must be positions after the padding token's"))?;
         let absent = k.unless_null(KV_HEADS, rules.kv_heads).map(PerLayer::all);
         let (kv_heads, attends) = match headless {
             true => recurrent::heads(k, KV_HEADS, [blocks, layers], &DIVISOR)?,
@@ -84,6 +110,9 @@ impl DecoderConfig {
         let (window, windowed) = windows(k, rules, [blocks, layers], context)?;
         let of_width = width / heads.of(0);
         let absent = k.unless_null(KEY_LENGTH, rules.head_dim);
+        if texts.is_some() && absent.is_none() && !k.states(KEY_LENGTH) && !width.is_multiple_of(heads.of(0)) {
+            return Err(k.refuse(HEADS, heads.of(0), "it must divide the width"));
+        }
         let absent = absent.or((heads == PerLayer::all(heads.of(0))).then_some(of_width));
         let within = if rules.latent { &latent::KEPT } else { &HEAD };
         let head_dim = sizes(k, KEY_LENGTH, within, absent.map(PerLayer::all))?;
@@ -131,7 +160,11 @@ impl DecoderConfig {
             original_context,
             long_factors,
         };
-        let (rope, rope_factors, on_scores) = rope::take(k, rules, &sizes)?;
+        let (rope, rope_factors, on_scores) = match rules.rotated {
+            Rotated::Never if rules.texts.is_some() => rope::none(rules, &sizes),
+            // Files of decoders state it, used or not.
+            _ => rope::take(k, rules, &sizes)?,
+        };
         let latent = match rules.latent {
             true => Some(latent::take(k, [&kv_heads, &head_dim, &values], &rope)?),
             false => None,
@@ -158,7 +191,10 @@ impl DecoderConfig {
             context,
             norm_eps: match rules.norm {
                 NormKind::Rms => k.number(EPS, &NOT_NEGATIVE, None)?,
-                NormKind::Layer => k.number(LAYER_EPS, &NOT_NEGATIVE, None)?,
+                NormKind::Layer => {
+                    let absent = rules.texts.and_then(|texts| texts.eps).filter(|_| !k.is_gguf());
+                    k.number(LAYER_EPS, &NOT_NEGATIVE, absent)?
+                }
             },
             norm: rules.norm,
             output_norm: rules.output_norm,
@@ -208,6 +244,8 @@ impl DecoderConfig {
                 Some(true) => OutputMatrix::Embedding,
                 Some(false) => OutputMatrix::Own,
             },
+            pooling,
+            texts,
         })
     }
 }
@@ -346,13 +384,17 @@ fn windows(
             )
         }
         Window::Pattern { of: Some(of), .. } if of != layers => return Ok((None, none)),
-        Window::Pattern {
-            window: absent, period, ..
-        } => {
+        Window::Pattern { .. } | Window::ButFirst { .. } => {
+            // Of each period one layer has no window.
+            let (absent, period, full): (_, _, fn(usize) -> usize) = match rules.window {
+                Window::Pattern { window, period, .. } => (window, period, |period| period - 1),
+                Window::ButFirst { period } => (None, period, |_| 0),
+                _ => return Ok((None, none)),
+            };
             let window = window(k, absent)?;
             let listed = listed(k, [blocks, layers])?;
             let period: usize = k.take(PATTERN)?.unwrap_or(period);
-            let by_period = |layer: usize| period > 0 && layer % period < period - 1;
+            let by_period = |layer: usize| period > 0 && layer % period != full(period);
             let windowed = listed.unwrap_or_else(|| (0..layers).map(by_period).collect());
             match window {
                 None if k.is_gguf() => return Ok((None, none)),
@@ -370,7 +412,7 @@ fn windows(
         window,
         &Within(1..=usize::MAX, "a window must hold at least one key"),
     )?;
-    let own_rope = matches!(rules.window, Window::Pattern { .. });
+    let own_rope = matches!(rules.window, Window::Pattern { .. } | Window::ButFirst { .. });
     // A window that holds the whole context hides nothing.
     Ok(if own_rope || window < context {
         (Some(window), windowed)

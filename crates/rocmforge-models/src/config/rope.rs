@@ -9,8 +9,8 @@ use super::{PerLayer, RopeConfig, RopeFactors};
 use crate::ModelError;
 use crate::keys::{Key, Keys, Known, POSITIVE, Within};
 
-const THETA: Key = Key("rope.freq_base", "rope_theta");
-const WINDOW_THETA: Key = Key("rope.freq_base_swa", "rope_local_base_freq");
+const THETA: Key = Key("rope.freq_base", "rope_theta global_rope_theta");
+const WINDOW_THETA: Key = Key("rope.freq_base_swa", "rope_local_base_freq local_rope_theta");
 pub(super) const DIMENSIONS: Key = Key("rope.dimension_count", "");
 const WINDOW_DIMENSIONS: Key = Key("rope.dimension_count_swa", "");
 pub(super) const SECTIONS: Key = Key("rope.dimension_sections", "");
@@ -167,6 +167,19 @@ pub(super) fn take(
         rotary.factors,
         rotary.scores,
     ))
+}
+
+/// What stands for the settings of a model without rotary embedding.
+pub(super) fn none(rules: &Rules, sizes: &Sizes<'_>) -> (PerLayer<RopeConfig>, RopeFactors, f64) {
+    let rope = RopeConfig {
+        theta: rules.theta,
+        n_dims: sizes.head_dim.of(0),
+        style: rules.pairs,
+        scaling: RopeScaling::None,
+        magnitude: 1.0,
+        divided: false,
+    };
+    (PerLayer::all(rope), RopeFactors::FromFile, 1.0)
 }
 
 /// Takes what layers with a window have in place of the others' lengths, if the file states it.

@@ -2,7 +2,7 @@
 //!
 //! The defaults for config.json are those of the library `transformers`, which writes these files. Each architecture's file has its rules.
 
-use rocmforge_ggml::{RopeStyle, RouteGate};
+use rocmforge_ggml::{RopeStyle, RouteGate, Unary};
 
 use super::{NormKind, OutputMatrix, Presence};
 use crate::keys::Known;
@@ -33,6 +33,11 @@ pub(crate) enum Window {
         period: usize,
         /// Only in a model of so many layers; others of the architecture have no window.
         of: Option<usize>,
+    },
+    /// All but the first of every so many layers, or those that a list names.
+    ButFirst {
+        /// Where the key is absent.
+        period: usize,
     },
 }
 
@@ -195,9 +200,42 @@ pub(crate) struct Rules {
     pub(crate) shared_caches: bool,
     /// Layers may be given more of a token than the residual stream.
     pub(crate) layer_inputs: bool,
+    /// Names of settings, with those that other files have for them.
+    pub(crate) renamed: &'static [(&'static str, &'static str)],
     /// Experts, where the model has them.
     pub(crate) experts: Option<Experts>,
+    /// What encoders have.
+    pub(crate) texts: Option<TextRules>,
     pub(crate) known: Known,
+}
+
+/// What encoders have beside layers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TextRules {
+    /// Types of tokens where the key is absent; `None`: it has none.
+    pub(crate) types: Option<usize>,
+    pub(crate) positions: Positions,
+    /// Embeddings are normalised before the first layer.
+    pub(crate) embedding_norm: bool,
+    /// ALiBi's largest bias; 0: it has none.
+    pub(crate) alibi: f32,
+    /// The activation where the key is absent.
+    pub(crate) activation: Unary,
+    /// What a classifier takes where the key is absent: the mean of all states, or the first.
+    pub(crate) classifies_mean: bool,
+    /// Added to the variance by the norms of a config.json where the key is absent.
+    pub(crate) eps: Option<f32>,
+}
+
+/// A table of positions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Positions {
+    /// There is none.
+    None,
+    /// Its first row is the first position's.
+    Table,
+    /// In a checkpoint the row after the padding token's id is the first position's.
+    AfterPadding,
 }
 
 /// Experts where their keys are absent.

@@ -297,7 +297,7 @@ pub(super) fn plan_for(
 pub(super) fn describe(model: &Model, cache: CacheSpec, work: WorkSize) -> Result<Parameters, ModelError> {
     let (architecture, mut tensors) = (model.architecture(), Tensors::new(model.weights(), cache));
     let decoder = architecture
-        .layers()?
+        .layers
         .decoder(&mut tensors, model.config(), cache.context)?;
     tensors.finish(Arc::new(decoder), architecture.name(), work)
 }

@@ -185,10 +185,33 @@ impl<'a> Keys<'a> {
         self.left.contains_key(name)
     }
 
+    /// Whether the file states this value.
+    pub(crate) fn is(&self, name: &str, value: &str) -> bool {
+        let found = self.left.get(name).and_then(Raw::small);
+        found.is_some_and(|found| known::is_one_of(&found, value))
+    }
+
+    /// Gives settings the names that other files have for them. One that the file has already is left as it is, and nobody takes the other.
+    pub(crate) fn rename(&mut self, names: &[(&str, &str)]) {
+        for (own, other) in names {
+            if !self.has(other)
+                && let Some(raw) = self.left.remove(*own)
+            {
+                self.left.insert((*other).to_owned(), raw);
+            }
+        }
+    }
+
     /// `absent`, unless the file says null in place of it.
     pub(crate) fn unless_null<T>(&self, key: Key, absent: Option<T>) -> Option<T> {
         let is_null = |name| self.left.get(name).is_some_and(Raw::is_null);
         absent.filter(|_| !self.names(key).any(is_null))
+    }
+
+    /// Whether the file states a value.
+    pub(crate) fn states(&self, key: Key) -> bool {
+        let is_there = |name| self.left.get(name).is_some_and(|raw| !raw.is_null());
+        self.names(key).any(is_there)
     }
 
     pub(crate) fn is_list(&self, key: Key) -> bool {

@@ -2,7 +2,7 @@
 
 use rocmforge_ggml::{GgmlResult, Op, PagedAttention, TensorId, Unary};
 
-use super::{Bias, Linear, MapRule, Norm, NormRule, Part};
+use super::{Bias, Linear, MapRule, Norm, NormRule, Part, whole_texts};
 use crate::ModelError;
 use crate::cache::{CacheKind, Cached};
 use crate::config::{Presence, RopeConfig};
@@ -30,6 +30,8 @@ pub(crate) enum QueryNorm {
     RotatedHeads,
     /// All heads together, before rotary embedding.
     Whole,
+    /// The same, where the file has the weights.
+    WholeIfAny,
     /// Each head, with a weight of its own, before rotary embedding; a file may lack the weights.
     OwnOfHeads,
 }
@@ -68,6 +70,10 @@ pub(crate) struct AttentionShape {
     pub(crate) gated: bool,
     /// Each query head has one more logit that takes weight and has no key.
     pub(crate) sinks: Presence,
+    /// A query sees the keys behind it, too; a window lies half on each side.
+    pub(crate) sees_all: bool,
+    /// ALiBi's largest bias; 0: it has none.
+    pub(crate) alibi: f32,
 }
 
 /// Attention of one layer.
@@ -76,15 +82,20 @@ pub(crate) struct Attention {
     shape: AttentionShape,
     query: Linear,
     query_norm: Option<Norm>,
-    /// `None`: they are those of an earlier layer.
-    own: Option<KeysAndValues>,
+    source: Source,
     sinks: Option<TensorId>,
     output: Linear,
-    /// Elements of a head in the cache: the longer ones of keys and values, the shorter ones end with zeros.
-    kept: usize,
-    /// Keys and values, `[slots, kv_heads * kept]`.
-    keys: Cached,
-    values: Cached,
+    /// Elements of a head of keys and of values: the longer ones, the shorter ones end with zeros.
+    length: usize,
+}
+
+/// Where keys and values come from.
+#[derive(Debug)]
+enum Source {
+    /// The layer makes them, and keeps them in `[slots, kv_heads * length]`; `None`: steps are of whole texts.
+    Own(KeysAndValues, Option<[Cached; 2]>),
+    /// An earlier layer has kept them.
+    Earlier([Cached; 2]),
 }
 
 /// How keys and values are made of the layer's input.
@@ -132,29 +143,43 @@ impl Attention {
                 return Ok(None);
             };
             match rows {
-                QueryNorm::HeadsIfAny | QueryNorm::OwnOfHeads if !t.has(names.weight)? => Ok(None),
-                QueryNorm::Whole => Norm::new(t, names, heads * head_dim, rule).map(Some),
+                QueryNorm::HeadsIfAny | QueryNorm::WholeIfAny | QueryNorm::OwnOfHeads if !t.has(names.weight)? => {
+                    Ok(None)
+                }
+                QueryNorm::Whole | QueryNorm::WholeIfAny => Norm::new(t, names, heads * head_dim, rule).map(Some),
                 QueryNorm::OwnOfHeads => Norm::of_heads(t, names, [heads, head_dim], rule).map(Some),
                 _ => Norm::new(t, names, head_dim, rule).map(Some),
             }
         };
         let query_norm = norm(t, QUERY_NORM, shape.heads)?;
-        let own = match shape.shared {
-            Some(_) => {
+        let length = head_dim.max(value_dim);
+        let source = match shape.shared {
+            Some(shared) => {
                 for names in [KEY, VALUE, KEY_NORM] {
                     t.allow_linear(names);
                 }
-                None
+                Source::Earlier(shared)
             }
-            None => Some(KeysAndValues {
-                key: projection(t, KEY, q_width, k_width)?,
-                key_norm: norm(t, KEY_NORM, shape.kv_heads)?,
-                value: match shape.value_norm.is_some() && !t.has(VALUE.weight)? && !t.has(ALL.weight)? {
-                    true => None,
-                    false => Some(projection(t, VALUE, q_width + k_width, v_width)?),
-                },
-                value_norm: shape.value_norm.map(Norm::plain),
-            }),
+            None => {
+                let own = KeysAndValues {
+                    key: projection(t, KEY, q_width, k_width)?,
+                    key_norm: norm(t, KEY_NORM, shape.kv_heads)?,
+                    value: match shape.value_norm.is_some() && !t.has(VALUE.weight)? && !t.has(ALL.weight)? {
+                        true => None,
+                        false => Some(projection(t, VALUE, q_width + k_width, v_width)?),
+                    },
+                    value_norm: shape.value_norm.map(Norm::plain),
+                };
+                let kind = CacheKind::of_window(shape.window);
+                let kept = match t.whole_texts() {
+                    Some(_) => None,
+                    None => Some([
+                        t.cache(kind, shape.kv_heads, length)?,
+                        t.cache(kind, shape.kv_heads, length)?,
+                    ]),
+                };
+                Source::Own(own, kept)
+            }
         };
         let sinks = t.vector_where(shape.sinks, SINKS, shape.heads)?;
         let rule = MapRule {
@@ -165,35 +190,27 @@ impl Attention {
         if let Some(rope) = &shape.rope {
             t.rope(rope);
         }
-        let kind = CacheKind::of_window(shape.window);
-        let kept = head_dim.max(value_dim);
-        let [keys, values] = match shape.shared {
-            Some(shared) => shared,
-            None => [
-                t.cache(kind, shape.kv_heads, kept)?,
-                t.cache(kind, shape.kv_heads, kept)?,
-            ],
-        };
         Ok(Self {
             query,
             query_norm,
-            own,
+            source,
             sinks,
             output,
-            kept,
-            keys,
-            values,
+            length,
             shape,
         })
     }
 
-    /// Its keys and values, for later layers.
-    pub(crate) const fn caches(&self) -> [Cached; 2] {
-        [self.keys, self.values]
+    /// Its keys and values, for later layers; `None`: steps are of whole texts.
+    pub(crate) const fn caches(&self) -> Option<[Cached; 2]> {
+        match self.source {
+            Source::Own(_, kept) => kept,
+            Source::Earlier(kept) => Some(kept),
+        }
     }
 
-    /// Adds keys and values of the step's tokens to the cache.
-    fn keep(&self, g: &mut StepGraph<'_>, own: &KeysAndValues, x: TensorId) -> GgmlResult<()> {
+    /// Keys and values of the step's tokens, `[tokens, kv_heads * length]`.
+    fn keys_and_values(&self, g: &mut StepGraph<'_>, own: &KeysAndValues, x: TensorId) -> GgmlResult<[TensorId; 2]> {
         let AttentionShape {
             kv_heads,
             head_dim,
@@ -212,17 +229,17 @@ impl Attention {
             v = g.reshape(v, [tokens, kv_heads * value_dim])?;
         }
         let k = self.rotate(g, k, own.key_norm.as_ref(), kv_heads)?;
-        let k = self.lengthened(g, k, kv_heads, head_dim)?;
-        let v = self.lengthened(g, v, kv_heads, value_dim)?;
-        g.store(k, self.keys)?;
-        g.store(v, self.values)
+        Ok([
+            self.lengthened(g, k, kv_heads, head_dim)?,
+            self.lengthened(g, v, kv_heads, value_dim)?,
+        ])
     }
 
     /// Norm and rotary embedding, where the layer has them, of `[tokens, heads * head_dim]`.
     fn rotate(&self, g: &mut StepGraph<'_>, x: TensorId, norm: Option<&Norm>, heads: usize) -> GgmlResult<TensorId> {
         let (tokens, head_dim) = (g.tokens(), self.shape.head_dim);
         let rows = self.shape.query_norm.map(|(rows, _)| rows);
-        let whole = norm.filter(|_| rows == Some(QueryNorm::Whole));
+        let whole = norm.filter(|_| matches!(rows, Some(QueryNorm::Whole | QueryNorm::WholeIfAny)));
         let rotated = norm.filter(|_| rows == Some(QueryNorm::RotatedHeads));
         let plain = norm.filter(|_| whole.is_none() && rotated.is_none());
         let x = Norm::of(whole, g, x)?;
@@ -237,20 +254,40 @@ impl Attention {
         g.reshape(x, [tokens, heads * head_dim])
     }
 
-    /// Heads of `length` elements, `[tokens, heads * length]`, with zeros behind each up to those of the cache.
-    fn lengthened(&self, g: &mut StepGraph<'_>, x: TensorId, heads: usize, length: usize) -> GgmlResult<TensorId> {
-        let zeros = self.kept - length;
+    /// Heads of `own` elements, `[tokens, heads * own]`, with zeros behind each up to the longer of keys and values.
+    fn lengthened(&self, g: &mut StepGraph<'_>, x: TensorId, heads: usize, own: usize) -> GgmlResult<TensorId> {
+        let zeros = self.length - own;
         if zeros == 0 {
             return Ok(x);
         }
         let tokens = g.tokens();
-        let x = g.reshape(x, [1, tokens, heads, length])?;
+        let x = g.reshape(x, [1, tokens, heads, own])?;
         let pad = Op::Pad {
             left: [0; 4],
             right: [0, 0, 0, zeros],
         };
         let x = g.push(pad, &[x])?;
-        g.reshape(x, [tokens, heads * self.kept])
+        g.reshape(x, [tokens, heads * self.length])
+    }
+
+    /// Attends to all keys and values that are kept.
+    fn paged(&self, g: &mut StepGraph<'_>, [keys, values]: [Cached; 2], q: TensorId) -> GgmlResult<TensorId> {
+        let s = &self.shape;
+        let op = Op::PagedAttention(PagedAttention {
+            heads: s.heads,
+            kv_heads: s.kv_heads,
+            head_dim: self.length,
+            scale: s.scale,
+            block_size: g.cache().block_size,
+            window: s.window,
+            softcap: s.softcap,
+            sinks: self.sinks.is_some(),
+        });
+        let [table, sequence, positions] = g.blocks(keys);
+        let [keys, values] = [keys, values].map(|cache| g.stored(cache));
+        let inputs = [q, keys, values, table, sequence, positions];
+        let inputs: Vec<TensorId> = inputs.into_iter().chain(self.sinks).collect();
+        g.push(op, &inputs)
     }
 }
 
@@ -270,27 +307,23 @@ impl Part for Attention {
         }
         let q = self.rotate(g, q, self.query_norm.as_ref(), s.heads)?;
         let q = self.lengthened(g, q, s.heads, s.head_dim)?;
-        if let Some(own) = &self.own {
-            self.keep(g, own, x)?;
-        }
-        let op = Op::PagedAttention(PagedAttention {
-            heads: s.heads,
-            kv_heads: s.kv_heads,
-            head_dim: self.kept,
-            scale: s.scale,
-            block_size: g.cache().block_size,
-            window: s.window,
-            softcap: s.softcap,
-            sinks: self.sinks.is_some(),
-        });
-        let [table, sequence, positions] = g.blocks(self.keys);
-        let [keys, values] = [self.keys, self.values].map(|cache| g.stored(cache));
-        let inputs = [q, keys, values, table, sequence, positions];
-        let inputs: Vec<TensorId> = inputs.into_iter().chain(self.sinks).collect();
-        let mut context = g.push(op, &inputs)?;
-        if s.value_dim < self.kept {
+        let mut context = match &self.source {
+            Source::Own(own, None) => {
+                let [k, v] = self.keys_and_values(g, own, x)?;
+                whole_texts::attend(g, s, self.length, [q, k, v], self.sinks)?
+            }
+            Source::Own(own, Some(kept)) => {
+                let rows = self.keys_and_values(g, own, x)?;
+                for (rows, &cache) in rows.into_iter().zip(kept) {
+                    g.store(rows, cache)?;
+                }
+                self.paged(g, *kept, q)?
+            }
+            Source::Earlier(kept) => self.paged(g, *kept, q)?,
+        };
+        if s.value_dim < self.length {
             let tokens = g.tokens();
-            let heads = g.reshape(context, [tokens, s.heads, self.kept])?;
+            let heads = g.reshape(context, [tokens, s.heads, self.length])?;
             let values = g.columns(heads, 0..s.value_dim)?;
             context = g.reshape(values, [tokens, s.heads * s.value_dim])?;
         }

@@ -1,8 +1,8 @@
-//! Decoder: embedding, layers, the last norm, and the matrix that gives logits.
+//! Decoder: embedding, layers, the last norm, and the matrix that gives logits, or what makes a result of a whole text.
 
 use rocmforge_ggml::{GgmlResult, Op, TensorId};
 
-use super::{Layer, LayerInputs, Linear, Norm, NormRule, Part};
+use super::{Embedding, Layer, LayerInputs, Linear, Norm, NormRule, OTHER_HEADS, Part, Pooled};
 use crate::ModelError;
 use crate::config::{DecoderConfig, OutputMatrix};
 use crate::step::{Network, Place, StepGraph, Tensors};
@@ -10,32 +10,33 @@ use crate::weights::{LinearNames, Name};
 
 const EMBEDDING: Name = Name::new("token_embd.weight", "model.embed_tokens.weight");
 const OUTPUT: LinearNames = LinearNames::new("output", "lm_head");
-/// Heads of other tasks: scores and embeddings of whole texts.
-const OTHER_HEADS: [Name; 7] = [
-    Name::new("cls.weight", ""),
-    Name::new("cls.bias", ""),
-    Name::new("cls.norm.weight", ""),
-    Name::new("cls.output.weight", "score.weight"),
-    Name::new("cls.output.bias", "score.bias"),
-    Name::new("dense_2.weight", ""),
-    Name::new("dense_3.weight", ""),
-];
-
-/// A decoder.
+/// A decoder, or an encoder, whose states are pooled.
 #[derive(Debug)]
 pub(crate) struct Decoder {
-    embedding: TensorId,
-    /// Factor on embeddings.
-    scale: Option<f32>,
+    embedding: Embedding,
     /// What layers are given beside the residual stream.
     inputs: Option<LayerInputs>,
     layers: Vec<Layer>,
-    norm: Norm,
-    output: Linear,
-    /// Factor on logits.
-    logit_factor: Option<f32>,
-    /// Bound of logits.
-    softcap: Option<f32>,
+    norm: Option<Norm>,
+    head: Head,
+}
+
+/// What becomes of the states behind the last norm.
+#[derive(Debug)]
+enum Head {
+    Logits {
+        output: Linear,
+        /// Factor on logits.
+        factor: Option<f32>,
+        /// Bound of logits.
+        softcap: Option<f32>,
+    },
+    Texts {
+        pooled: Pooled,
+        width: usize,
+        /// The hidden states are results, too.
+        hidden: bool,
+    },
 }
 
 impl Decoder {
@@ -50,68 +51,100 @@ impl Decoder {
         scale: Option<f32>,
         mut layer: impl FnMut(&mut Tensors<'_>, usize) -> Result<Layer, ModelError>,
     ) -> Result<Self, ModelError> {
+        let whole_texts = t.whole_texts();
         let own = match c.output {
+            _ if whole_texts.is_some() => false,
             OutputMatrix::Embedding => false,
             OutputMatrix::Own => true,
             OutputMatrix::OwnIfThere => t.has(OUTPUT.weight)?,
         };
         let shape = [c.vocab, c.width];
-        t.at(if own { Place::Embedding } else { Place::Output });
-        let embedding = t.table(EMBEDDING, shape)?;
+        let is_looked_up = own || whole_texts.is_some();
+        t.at(if is_looked_up { Place::Embedding } else { Place::Output });
+        let words = t.table(EMBEDDING, shape)?;
+        let embedding = Embedding::new(t, words, scale, c.texts, [c.context, c.width], rule)?;
         let of_inputs = |own| LayerInputs::new(t, [c.vocab, c.layers], [c.width, own], rule);
         let inputs = c.layer_input.map(of_inputs).transpose()?;
         t.at(Place::Output);
-        let output = match own {
-            true => Linear::new(t, OUTPUT, None, shape)?,
-            false => {
-                // A copy of the embedding's.
-                t.allow(OUTPUT.weight);
-                Linear::of_table(t, embedding, OUTPUT, c.vocab)?
-            }
-        };
         for head in OTHER_HEADS {
             t.allow(head);
         }
-        let norm = Norm::new(t, c.output_norm, c.width, rule)?;
+        let head = match whole_texts {
+            Some(texts) => {
+                t.allow(OUTPUT.weight);
+                t.allow(OUTPUT.bias);
+                Head::Texts {
+                    pooled: Pooled::new(t, texts, c.width, rule)?,
+                    width: c.width,
+                    hidden: texts.hidden,
+                }
+            }
+            None => Head::Logits {
+                output: match own {
+                    true => Linear::new(t, OUTPUT, None, shape)?,
+                    false => {
+                        // A copy of the embedding's.
+                        t.allow(OUTPUT.weight);
+                        Linear::of_table(t, words, OUTPUT, c.vocab)?
+                    }
+                },
+                factor: c.logit_factor,
+                softcap: c.logit_softcap,
+            },
+        };
+        let norm = (c.output_norm != LinearNames::NONE).then(|| Norm::new(t, c.output_norm, c.width, rule));
+        let norm = norm.transpose()?;
         let layers = (0..c.layers).map(|index| {
             t.at(Place::Layer(index));
             layer(t, index)
         });
         Ok(Self {
             embedding,
-            scale,
             inputs,
             layers: layers.collect::<Result<_, _>>()?,
             norm,
-            output,
-            logit_factor: c.logit_factor,
-            softcap: c.logit_softcap,
+            head,
         })
     }
 }
 
 impl Network for Decoder {
     fn build(&self, g: &mut StepGraph<'_>) -> GgmlResult<Option<TensorId>> {
-        let mut x = g.push(Op::GetRows, &[self.embedding, g.ids])?;
-        if let Some(factor) = self.scale {
-            x = g.push(Op::Scale { factor }, &[x])?;
-        }
-        x = g.with_rows(x)?;
+        let is_result = matches!(self.head, Head::Texts { hidden: true, .. });
+        let of_ids = self.embedding.build(g)?;
+        let mut x = g.with_rows(of_ids)?;
         if let Some(inputs) = &self.inputs {
             let inputs = inputs.build(g, x)?;
             g.give_layers(inputs);
         }
         for layer in &self.layers {
+            if is_result {
+                g.result(x);
+            }
             x = layer.build(g, x)?;
         }
+        let (output, factor, softcap) = match &self.head {
+            Head::Logits {
+                output,
+                factor,
+                softcap,
+            } => (output, *factor, *softcap),
+            Head::Texts { pooled, width, .. } => {
+                x = Norm::of(self.norm.as_ref(), g, x)?;
+                if is_result {
+                    g.result(x);
+                }
+                return pooled.build(g, x, *width).map(Some);
+            }
+        };
         let Some(rows) = g.output_rows else { return Ok(None) };
         let last = g.push(Op::GetRows, &[x, rows])?;
-        let normed = self.norm.build(g, last)?;
-        let mut logits = self.output.build(g, normed)?;
-        if let Some(factor) = self.logit_factor {
+        let normed = Norm::of(self.norm.as_ref(), g, last)?;
+        let mut logits = output.build(g, normed)?;
+        if let Some(factor) = factor {
             logits = g.push(Op::Scale { factor }, &[logits])?;
         }
-        match self.softcap {
+        match softcap {
             None => Ok(Some(logits)),
             Some(cap) => g.push(Op::Softcap { cap }, &[logits]).map(Some),
         }

@@ -6,6 +6,7 @@
 mod attention;
 mod decoder;
 mod delta_net;
+mod embedding;
 mod experts;
 mod feed_forward;
 mod latent;
@@ -13,14 +14,16 @@ mod layer_input;
 mod linear;
 mod mamba;
 mod norm;
-mod self_attention;
+mod pooled;
 mod short_conv;
+mod whole_texts;
 
 use rocmforge_ggml::{GgmlResult, Op, TensorId};
 
 pub(crate) use attention::{Attention, AttentionShape, QueryNorm};
 pub(crate) use decoder::Decoder;
 pub(crate) use delta_net::DeltaNet;
+pub(crate) use embedding::Embedding;
 pub(crate) use experts::{Experts, ExpertsNames, SharedExpert};
 pub(crate) use feed_forward::{Activation, Gated, GatedNames, GatedUnit, NetworkRule, Plain};
 pub(crate) use latent::{Latent, LatentShape};
@@ -28,7 +31,7 @@ pub(crate) use layer_input::{LayerInput, LayerInputs};
 pub(crate) use linear::{Bias, Linear, MapRule};
 pub(crate) use mamba::Mamba2;
 pub(crate) use norm::{Norm, NormRule};
-pub(crate) use self_attention::SelfAttention;
+pub(crate) use pooled::{OTHER_HEADS, Pooled};
 pub(crate) use short_conv::ShortConv;
 
 use crate::step::StepGraph;

@@ -18,18 +18,6 @@ pub(crate) struct NormRule {
     pub(crate) bias: bool,
 }
 
-impl NormRule {
-    /// Layer normalisation with a bias.
-    pub(crate) const fn layer(eps: f32) -> Self {
-        Self {
-            eps,
-            offset: NormOffset::None,
-            kind: NormKind::Layer,
-            bias: true,
-        }
-    }
-}
-
 /// A norm with its weight.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Norm {

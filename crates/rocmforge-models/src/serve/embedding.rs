@@ -324,7 +324,7 @@ impl<B: HostAccess> threads::Worker for Worker<'_, B> {
         let width = self.embedder.model().result_width();
         match found {
             Ok(found) => {
-                for (&(job, text), row) in chosen.iter().zip(found.chunks_exact(width)) {
+                for (&(job, text), row) in chosen.iter().zip(found.rows.chunks_exact(width)) {
                     self.jobs[job].data[text * width..][..width].copy_from_slice(row);
                 }
                 // The next job has the next turn.

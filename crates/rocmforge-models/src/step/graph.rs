@@ -32,6 +32,8 @@ pub(crate) struct Texts {
     pub(crate) mask: TensorId,
     /// Weights of the tokens in the text's embedding, f32.
     pub(crate) pooling: TensorId,
+    /// The places in a text, f32 `[length]`: 0, 1 and so on.
+    pub(crate) places: TensorId,
 }
 
 /// What a model computes in a step.
@@ -142,6 +144,7 @@ impl<'a> StepGraph<'a> {
                     types: typed(&of.types, &[n], DType::U32)?,
                     mask: typed(&of.mask, &shape, DType::F32)?,
                     pooling: typed(&of.pooling, &shape, DType::F32)?,
+                    places: typed(&of.places, &shape[1..], DType::F32)?,
                 })
             }
         };
@@ -285,6 +288,24 @@ impl<'a> StepGraph<'a> {
     /// The shapes have different numbers of elements.
     pub(crate) fn reshape(&mut self, x: TensorId, shape: impl Into<Vec<usize>>) -> GgmlResult<TensorId> {
         self.graph.reshape(x, shape)
+    }
+
+    /// The same memory with its dimensions in another order.
+    ///
+    /// # Errors
+    /// These are not the dimensions of `x`.
+    pub(crate) fn permute(&mut self, x: TensorId, axes: &[usize]) -> GgmlResult<TensorId> {
+        self.graph.permute(x, axes)
+    }
+
+    /// `x` over and over, until this shape is full.
+    ///
+    /// # Errors
+    /// `x` does not divide the shape.
+    pub(crate) fn repeat(&mut self, x: TensorId, shape: impl Into<Vec<usize>>) -> GgmlResult<TensorId> {
+        let output = self.graph.add_tensor(TensorDesc::f32(shape.into()));
+        self.graph.add_node(Op::Repeat, vec![x], vec![output]);
+        Ok(output)
     }
 
     /// What enters the first layer: the embeddings of the tokens' ids, `[tokens, width]`, but where rows stand in their place.

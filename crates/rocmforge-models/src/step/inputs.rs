@@ -56,6 +56,8 @@ pub struct TextsLayout {
     pub mask: Range<usize>,
     /// Weights of the tokens in the text's embedding: f32.
     pub pooling: Range<usize>,
+    /// The places in a text, `[tokens / sequences]`: f32.
+    pub places: Range<usize>,
 }
 
 /// Elements of the inputs' tensor that say where a pool of the cache has what. Positions in it count from the first block that a sequence has there.
@@ -126,6 +128,7 @@ impl InputLayout {
                 types: place(shape.tokens),
                 mask: place(shape.tokens),
                 pooling: place(shape.tokens),
+                places: place(shape.tokens / shape.sequences.max(1)),
             }),
             output_rows: place(shape.outputs),
         }

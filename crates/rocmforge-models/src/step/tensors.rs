@@ -10,7 +10,7 @@ use super::graph::Network;
 use super::parameters::{Content, Parameter, Parameters, Place, WorkSize};
 use crate::ModelError;
 use crate::cache::{CacheKind, CacheSpec, Cached, Kept, State};
-use crate::config::{Presence, RopeConfig};
+use crate::config::{Pooling, Presence, RopeConfig};
 use crate::weights::{ExpertNames, LinearNames, Name, Naming, Weight, WeightSource, of_expert};
 
 /// Ends of names of tensors that old checkpoints hold although they follow from the configuration.
@@ -23,6 +23,14 @@ pub(crate) struct Fused {
     /// The first row, and the rows of the whole.
     pub(crate) first: usize,
     pub(crate) of: usize,
+}
+
+/// What steps of whole texts give.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WholeTexts {
+    pub(crate) pooling: Pooling,
+    /// The hidden states are results, too.
+    pub(crate) hidden: bool,
 }
 
 /// What a norm's weights lack in Hugging Face files.
@@ -47,6 +55,9 @@ pub(crate) struct Tensors<'a> {
     /// Layers whose tensors need not be used.
     unused_layers: Range<usize>,
     ropes: Vec<RopeConfig>,
+    /// Parts of names in Hugging Face files, with what an architecture's checkpoints have in their place.
+    renamed: &'static [(&'static str, &'static str)],
+    whole_texts: Option<WholeTexts>,
     /// Descriptors of the parameters.
     graph: Graph,
     parameters: Vec<Parameter>,
@@ -64,6 +75,8 @@ impl<'a> Tensors<'a> {
             known: HashSet::new(),
             unused_layers: 0..0,
             ropes: Vec::new(),
+            renamed: &[],
+            whole_texts: None,
             graph: Graph::new(),
             parameters: Vec::new(),
         }
@@ -82,8 +95,19 @@ impl<'a> Tensors<'a> {
         self.source.naming()
     }
 
+    /// Checkpoints of Hugging Face have these parts of names in place of those that layers ask for.
+    pub(crate) fn rename(&mut self, parts: &'static [(&'static str, &'static str)]) {
+        self.renamed = parts;
+    }
+
     fn in_file(&self, name: Name) -> Option<String> {
-        name.of(self.naming(), self.layer)
+        let found = name.of(self.naming(), self.layer)?;
+        Some(match self.naming() {
+            Naming::Gguf => found,
+            Naming::HuggingFace => {
+                (self.renamed.iter()).fold(found, |name, (of_layers, own)| name.replace(of_layers, own))
+            }
+        })
     }
 
     /// Whether the file has a tensor of this name.
@@ -268,6 +292,29 @@ impl<'a> Tensors<'a> {
         Ok(self.graph.add_tensor(matrix))
     }
 
+    /// The rows of a table from row `first` on.
+    ///
+    /// # Errors
+    /// As [`Self::matrix`].
+    pub(crate) fn last_rows(
+        &mut self,
+        name: Name,
+        first: usize,
+        [rows, cols]: [usize; 2],
+    ) -> Result<TensorId, ModelError> {
+        let weight = self.need(name, None, &[first + rows, cols])?.rows(first..first + rows);
+        let desc = TensorDesc::new([rows, cols], weight.dtype, Layout::RowMajor);
+        Ok(self.add(desc, Content::Weight(weight)))
+    }
+
+    /// The rows that the file's matrix of this name has, if there is one.
+    ///
+    /// # Errors
+    /// As [`Self::has`].
+    pub(crate) fn rows_of(&self, name: Name) -> Result<Option<usize>, ModelError> {
+        Ok(self.get(name)?.and_then(|weight| weight.dims.first().copied()))
+    }
+
     /// A table as f32, `[rows, cols]`.
     ///
     /// # Errors
@@ -409,8 +456,15 @@ impl<'a> Tensors<'a> {
     }
 
     /// Nothing is kept of a step: its sequences are whole texts, padded to the longest.
-    pub(crate) fn whole_texts(&mut self) {
+    pub(crate) fn of_whole_texts(mut self, texts: WholeTexts) -> Self {
         self.kept.texts = true;
+        self.whole_texts = Some(texts);
+        self
+    }
+
+    /// What steps give, if they are of whole texts.
+    pub(crate) fn whole_texts(&self) -> Option<WholeTexts> {
+        self.whole_texts
     }
 
     /// A state: for each sequence `width` elements in f32, at first zero.

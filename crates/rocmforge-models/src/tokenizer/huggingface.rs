@@ -224,6 +224,7 @@ impl Tokenizer {
             ..SpecialIds::default()
         };
         let (prefix, suffix) = frame(&library)?;
+        let between = between(&library)?;
         // Without a configuration the first token that the file itself puts before a text is the only sign.
         special.bos = special
             .bos
@@ -245,6 +246,7 @@ impl Tokenizer {
             special,
             prefix,
             suffix,
+            between,
             space_prefix: writing.space_prefix,
             ends,
             suppressed: BTreeSet::new(),
@@ -283,4 +285,18 @@ fn frame(library: &Library) -> Result<(Vec<u32>, Vec<u32>), TokenizerError> {
         .skip_while(|(_, mask)| *mask == 0);
     let suffix = after.map(|(id, _)| *id).collect();
     Ok((prefix, suffix))
+}
+
+/// The ids that the file's post-processor puts between the texts of a pair.
+fn between(library: &Library) -> Result<Vec<u32>, TokenizerError> {
+    let probe = guarded(|| library.encode_fast(("a", "a"), true))
+        .map_err(|source| TokenizerError::Encode { bytes: 2, source })?;
+    let mut ids: Vec<(u32, u32)> = (probe.get_ids().iter().copied())
+        .zip(probe.get_special_tokens_mask().iter().copied())
+        .collect();
+    // Without those before the first text and after the second.
+    while ids.pop_if(|(_, mask)| *mask == 1).is_some() {}
+    let first = ids.iter().position(|(_, mask)| *mask == 0).unwrap_or(0);
+    let inner = ids.get(first..).unwrap_or_default();
+    Ok(inner.iter().filter(|(_, mask)| *mask == 1).map(|(id, _)| *id).collect())
 }

@@ -134,6 +134,8 @@ pub struct Tokenizer {
     /// Ids that the model wants at the start and at the end of a sequence.
     prefix: Vec<u32>,
     suffix: Vec<u32>,
+    /// Ids between the texts of a pair.
+    between: Vec<u32>,
     /// Whether encoding puts a space before the text, which decoding drops.
     space_prefix: bool,
     /// The most bytes that a file's own normalizer and pre-tokenizer make of one; 1 if both are ours.
@@ -207,6 +209,10 @@ impl Tokenizer {
         } else if vocabulary.add_eos.unwrap_or(false) {
             suffix.push(need("eos", special.eos)?);
         }
+        let mut between = suffix.clone();
+        if vocabulary.add_sep && !bert {
+            between.push(need("sep", special.sep.or(special.eos))?);
+        }
         let mut bytes = TokenBytes::default();
         for (token, kind) in vocabulary.tokens.iter().zip(&vocabulary.types) {
             bytes.push(|out| match kind {
@@ -238,6 +244,7 @@ impl Tokenizer {
             suppressed: vocabulary.suppressed.iter().copied().collect(),
             prefix,
             suffix,
+            between,
             space_prefix,
             growth: 1,
         }
@@ -472,6 +479,11 @@ impl Tokenizer {
     /// The ids that the model wants before and after a text.
     pub(crate) fn frame(&self) -> (&[u32], &[u32]) {
         (&self.prefix, &self.suffix)
+    }
+
+    /// The ids that the model wants between the texts of a pair.
+    pub(crate) fn between(&self) -> &[u32] {
+        &self.between
     }
 
     /// Texts of all control tokens, in no order.

@@ -143,6 +143,7 @@ impl SpecialIds {
 const READ: &[&str] = &[
     "add_bos_token",
     "add_eos_token",
+    "add_sep_token",
     "add_space_prefix",
     "merges",
     "model",
@@ -156,7 +157,7 @@ const READ: &[&str] = &[
 ];
 
 /// Keys without effect on these kinds of tokenizers.
-const WITHOUT_EFFECT: &[&str] = &["add_sep_token", "token_type_count"];
+const WITHOUT_EFFECT: &[&str] = &["token_type_count"];
 
 /// What each kind of tokenizer does with the case and the accents of letters.
 const NORMALIZER: &[&str] = &["normalizer.lowercase", "normalizer.strip_accents"];
@@ -202,6 +203,8 @@ pub struct Vocabulary {
     pub add_bos: Option<bool>,
     /// Whether sequences end with `eos`; `None` is the kind's default.
     pub add_eos: Option<bool>,
+    /// Whether `sep` stands between the texts of a pair; [`VocabModel::Bert`] has it anyway.
+    pub add_sep: bool,
     /// Whether [`VocabModel::Llama`] and [`VocabModel::Unigram`] put a space before text; `None` is yes.
     pub add_space_prefix: Option<bool>,
     /// Whether [`VocabModel::Unigram`] takes several spaces for one, and leaves them out at the end.
@@ -238,6 +241,7 @@ impl Vocabulary {
             special: SpecialIds::default(),
             add_bos: None,
             add_eos: None,
+            add_sep: false,
             add_space_prefix: None,
             remove_extra_spaces: false,
             charsmap: Vec::new(),
@@ -328,6 +332,7 @@ impl Vocabulary {
             special,
             add_bos: metadata.opt_bool("tokenizer.ggml.add_bos_token")?,
             add_eos: metadata.opt_bool("tokenizer.ggml.add_eos_token")?,
+            add_sep: metadata.opt_bool("tokenizer.ggml.add_sep_token")?.unwrap_or(false),
             add_space_prefix: metadata.opt_bool("tokenizer.ggml.add_space_prefix")?,
             remove_extra_spaces: metadata
                 .opt_bool("tokenizer.ggml.remove_extra_whitespaces")?

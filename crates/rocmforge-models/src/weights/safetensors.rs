@@ -113,6 +113,19 @@ impl SafetensorsWeights {
         Ok(Self { tensors })
     }
 
+    /// These tensors, and the one of a module in another directory, by another name.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub(crate) fn with_module(mut self, directory: &Path, name: &str, as_name: String) -> Result<Self, ModelError> {
+        let module = Self::open(directory)?;
+        let mut found = module.tensors.into_iter();
+        let tensor = found.find(|(own, _)| own == name).map(|(_, tensor)| tensor);
+        let tensor = tensor.ok_or_else(|| ModelError::MissingTensor { name: name.to_owned() })?;
+        self.tensors.insert(as_name, tensor);
+        Ok(self)
+    }
+
     /// The tensors to which `rename` gives a name.
     pub(crate) fn renamed(self, rename: impl Fn(&str) -> Option<String>) -> Self {
         let tensors = self.tensors.into_iter();

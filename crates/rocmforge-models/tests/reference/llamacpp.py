@@ -12,7 +12,7 @@ class Server:
     `exact` asks for the most precise arithmetic: f32 KV cache, and no flash attention, which rounds to f16 on the way.
     """
 
-    def __init__(self, path, context=1024, threads=2, exact=True):
+    def __init__(self, path, context=1024, threads=2, exact=True, change=lambda params: None):
         params = xllamacpp.CommonParams()
         params.model.path = str(path)
         params.n_ctx = context
@@ -24,6 +24,7 @@ class Server:
         if exact:
             params.cache_type_k = params.cache_type_v = xllamacpp.ggml_type.GGML_TYPE_F32
             params.flash_attn_type = xllamacpp.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_DISABLED
+        change(params)
         self.inner = xllamacpp.Server(params)
 
     def __enter__(self):

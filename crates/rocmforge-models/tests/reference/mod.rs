@@ -3,6 +3,7 @@
 
 pub(crate) mod archs;
 mod candidates;
+pub(crate) mod encoders;
 pub(crate) mod load;
 mod random_file;
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use rocmforge_ggml::{CpuBackend, GgmlBackend, HipGgmlBackend, HostAccess, TensorId};
 use rocmforge_gguf::{Gguf, TensorType, Value as Meta, Writer};
 use rocmforge_models::arch::{ARCHITECTURES, Architecture};
-use rocmforge_models::bert::{Batch, Bert, Embedder, EmbedderOptions, Pooling, PoolingMode};
+use rocmforge_models::bert::{Batch, Bert, Embedded, Embedder, EmbedderOptions, Pooling, PoolingMode, TextIds};
 use rocmforge_models::{Model, ModelError};
 use rocmforge_testkit::data::rng;
 use rocmforge_testkit::gpu;
@@ -25,7 +25,7 @@ const WORDS: [&str; 14] = [
 const CONTEXT: usize = 40;
 
 /// Parts of names in a checkpoint and in GGUF, in the order in which they are replaced.
-const NAMES: [(&str, &str); 13] = [
+pub(super) const NAMES: [(&str, &str); 13] = [
     ("embeddings.word_embeddings", "token_embd"),
     ("embeddings.position_embeddings", "position_embd"),
     ("embeddings.token_type_embeddings", "token_types"),
@@ -188,7 +188,21 @@ const TEXTS: [&str; 7] = [
 ];
 
 fn embedder<B: HostAccess>(model: Bert, backend: B, step_tokens: usize) -> Embedder<B> {
-    Embedder::new(model, backend, EmbedderOptions { step_tokens }).expect("it loads")
+    let options = EmbedderOptions {
+        step_tokens,
+        ..EmbedderOptions::default()
+    };
+    Embedder::new(model, backend, options).expect("it loads")
+}
+
+/// Texts on the CPU, with the hidden states.
+fn with_states(model: &Bert, rows: &[TextIds]) -> Embedded {
+    let options = EmbedderOptions {
+        hidden: true,
+        ..EmbedderOptions::default()
+    };
+    let mut embedder = Embedder::new(model.clone(), cpu(), options).expect("it loads");
+    embedder.embed_ids(rows).expect("runs")
 }
 
 fn cpu() -> CpuBackend {
@@ -208,8 +222,8 @@ fn a_gguf_gives_the_embeddings_of_the_directory_that_it_is_made_from() {
         let of_directory = Bert::open(path).expect("opens");
         let gguf = Bert::from_gguf(to_gguf(path, &[]), None).expect("opens");
         assert_eq!(
-            (gguf.config(), gguf.pooling()),
-            (of_directory.config(), of_directory.pooling())
+            (gguf.config().texts, gguf.pooling()),
+            (of_directory.config().texts, of_directory.pooling())
         );
         // The directory of MiniLM cuts texts at 256 tokens; none here is so long.
         let [expected, found] = [of_directory, gguf].map(|model| {
@@ -232,8 +246,8 @@ fn texts_of_any_number_and_length_give_what_each_gives_alone() {
     let model = Bert::open(directory.path()).expect("opens");
     let alone: Vec<f32> = (texts.iter())
         .flat_map(|text| {
-            let batch = model.tokenize(&[text]).expect("tokens");
-            model.run(&mut cpu(), &batch).expect("runs").embeddings.data
+            let text = model.encoder().text(text, true).expect("tokens");
+            with_states(&model, &[text]).embeddings.data
         })
         .collect();
     let lengths: Vec<usize> = model.tokenize(&texts).expect("tokens").lengths().to_vec();
@@ -305,12 +319,12 @@ fn pooling_takes_the_mean_the_first_or_the_last_token() {
     ] {
         let pooling = Pooling { mode, normalize };
         let model = Bert::open_with(directory.path(), Some(pooling)).expect("opens");
-        let batch: Batch = model.tokenize(&texts).expect("tokens");
-        let hidden = model.run(&mut cpu(), &batch).expect("runs").hidden;
-        let hidden = hidden.last().expect("a layer");
+        let rows = texts.map(|text| model.encoder().text(text, true).expect("tokens"));
+        let hidden = with_states(&model, &rows).hidden;
         let found = embedder(model, cpu(), 64).embed(&texts).expect("runs").embeddings;
-        for (text, &length) in batch.lengths().iter().enumerate() {
-            let row = |token: usize| &hidden[(text * batch.seq() + token) * WIDTH..][..WIDTH];
+        for (text, (row, states)) in rows.iter().zip(&hidden).enumerate() {
+            let (length, states) = (row.len(), states.last().expect("a layer"));
+            let row = |token: usize| &states[token * WIDTH..][..WIDTH];
             let tokens = match mode {
                 PoolingMode::Mean => 0..length,
                 PoolingMode::Cls => 0..1,
@@ -380,7 +394,7 @@ fn a_classifier_of_one_score_ranks_pairs_of_texts() {
     assert_eq!(pairs[0].ids(), [2, 4, 5, 3, 6, 3]);
     let batch = Batch::from_texts(&pairs);
     assert_eq!(batch.types()[..6], [0, 0, 0, 0, 1, 1]);
-    let run = model.run(&mut cpu(), &batch).expect("runs");
+    let run = with_states(&model, &pairs);
     let bytes = std::fs::read(directory.path().join("model.safetensors")).expect("there");
     let file = SafeTensors::deserialize(&bytes).expect("whole");
     let values = |name: &str| -> Vec<f64> {
@@ -396,10 +410,9 @@ fn a_classifier_of_one_score_ranks_pairs_of_texts() {
         rows.map(|(row, bias)| row.iter().zip(x).map(|(w, x)| w * x).sum::<f64>() + bias)
             .collect()
     };
-    let last = run.hidden.last().expect("a layer");
     let expected: Vec<f32> = (0..pairs.len())
         .map(|text| {
-            let first = &last[text * batch.seq() * WIDTH..][..WIDTH];
+            let first = &run.hidden[text].last().expect("a layer")[..WIDTH];
             let first: Vec<f64> = first.iter().map(|&value| f64::from(value)).collect();
             let pooled: Vec<f64> = linear("bert.pooler.dense", &first).into_iter().map(f64::tanh).collect();
             linear("classifier", &pooled)[0] as f32

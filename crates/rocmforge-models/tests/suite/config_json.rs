@@ -4,7 +4,6 @@ use std::path::Path;
 
 use rocmforge_ggml::RopeScaling;
 use rocmforge_models::ModelError;
-use rocmforge_models::bert::BertConfig;
 use rocmforge_models::config::{DecoderConfig, OutputMatrix, PerLayer, RopeFactors};
 use serde_json::{Value, json};
 
@@ -249,7 +248,7 @@ fn values_that_ask_for_something_else_are_refused_by_name() {
         ("qwen3", "layer_types", json!(vec!["sliding_attention"; 4])),
         ("gemma3_text", "hidden_act", json!("silu")),
         ("gemma3_text", "hidden_activation", json!("gelu")),
-        ("gemma3_text", "use_bidirectional_attention", json!(true)),
+        ("gemma3_text", "use_bidirectional_attention", json!("all")),
         ("phi3", "lm_head_bias", json!(true)),
     ] {
         let base = match model_type {
@@ -605,9 +604,9 @@ fn bert() -> Value {
     })
 }
 
-fn read_bert(config: &Value, path: &Path) -> Result<BertConfig, ModelError> {
+fn read_bert(config: &Value, path: &Path) -> Result<DecoderConfig, ModelError> {
     std::fs::write(path, config.to_string()).expect("written");
-    BertConfig::from_config_json(path)
+    DecoderConfig::from_config_json(path)
 }
 
 #[test]
@@ -625,7 +624,7 @@ fn an_encoder_knows_its_keys_too() {
     }
     for (key, value) in [
         ("is_decoder", json!(true)),
-        ("position_embedding_type", json!("alibi")),
+        ("position_embedding_type", json!("relative_key")),
         ("feed_forward_type", json!("geglu")),
         ("quantization_config", json!({ "bits": 4 })),
     ] {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::reference::{Tiny, best, model_file};
 use rocmforge_ggml::optimizer::{Bound, GraphOptimizer, Pass};
 use rocmforge_ggml::{CpuBackend, GgmlBackend, Graph, HostAccess, Node, TensorId};
-use rocmforge_models::bert::Bert;
+use rocmforge_models::bert::{Bert, Embedder, EmbedderOptions};
 use rocmforge_models::{Engine, EngineOptions, KvType, Limit, Model};
 use rocmforge_testkit::{gpu, skip};
 
@@ -193,21 +193,18 @@ fn the_encoder_gives_the_same_embeddings() {
         skip!("all-MiniLM-L6-v2 is absent: cargo xtask model minilm");
     }
     let model = Bert::open(directory).expect("the files are whole");
-    let batch = model
-        .tokenize(&["Graphs are rewritten.", "Each of two texts."])
-        .expect("tokens");
-    let mut cpu = CpuBackend::with_threads(2);
-    let plain = model.load(&mut cpu, GraphOptimizer::none(), batch.len(), batch.seq());
-    let expected = model
-        .execute(&mut plain.expect("room"), &mut cpu, &batch)
-        .expect("runs");
-    let mut cpu = CpuBackend::with_threads(2);
-    assert!(cpu.optimizer().has(Pass::Qkv));
-    let found = model.run(&mut cpu, &batch).expect("runs");
-    assert_eq!(
-        (&found.embeddings, &found.hidden),
-        (&expected.embeddings, &expected.hidden)
-    );
-    println!("encoder: {} launches, then {}", expected.launches, found.launches);
-    assert!(found.launches < expected.launches);
+    let texts = ["Graphs are rewritten.", "Each of two texts."];
+    let [plain, passes] = [Some(GraphOptimizer::none()), None].map(|passes| {
+        let options = EmbedderOptions {
+            hidden: true,
+            passes,
+            ..EmbedderOptions::default()
+        };
+        let mut embedder = Embedder::new(model.clone(), CpuBackend::with_threads(2), options).expect("room");
+        embedder.embed(&texts).expect("runs")
+    });
+    assert!(CpuBackend::with_threads(2).optimizer().has(Pass::Qkv));
+    assert_eq!((&passes.embeddings, &passes.hidden), (&plain.embeddings, &plain.hidden));
+    println!("encoder: {} launches, then {}", plain.launches, passes.launches);
+    assert!(passes.launches < plain.launches);
 }

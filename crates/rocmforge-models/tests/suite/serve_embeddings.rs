@@ -10,7 +10,11 @@ use rocmforge_testkit::data::rng;
 use super::bert::random;
 use super::serve::{Fault, planted};
 
-const STEP: EmbedderOptions = EmbedderOptions { step_tokens: 64 };
+const STEP: EmbedderOptions = EmbedderOptions {
+    step_tokens: 64,
+    hidden: false,
+    passes: None,
+};
 
 fn model() -> Bert {
     let directory = tempfile::tempdir().expect("a directory");

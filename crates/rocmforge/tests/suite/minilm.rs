@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use rocmforge::ggml::CpuBackend;
-use rocmforge::models::bert::{Batch, Bert};
+use rocmforge::models::bert::{Bert, Embedded, Embedder, EmbedderOptions};
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -32,6 +32,16 @@ fn model() -> Option<Bert> {
     directory
         .exists()
         .then(|| Bert::open(&directory).expect("the model opens"))
+}
+
+/// Texts on the CPU, with hidden states.
+fn embed(model: &Bert, cpu: CpuBackend, texts: &[&str]) -> Embedded {
+    let options = EmbedderOptions {
+        hidden: true,
+        ..EmbedderOptions::default()
+    };
+    let mut embedder = Embedder::new(model.clone(), cpu, options).expect("loaded");
+    embedder.embed(texts).expect("encoded")
 }
 
 macro_rules! model_or_skip {
@@ -67,10 +77,9 @@ fn tokens_are_the_references() {
 fn embeddings_are_the_references_one_by_one() {
     let model = model_or_skip!();
     for sentence in reference() {
-        let batch = model.tokenize(&[&sentence.text]).expect("tokenised");
-        let run = model.run(&mut CpuBackend::new(), &batch).expect("encoded");
-        let worst = worst(run.embeddings.row(0), &sentence.embedding);
-        println!("{:3} tokens: {worst:.2e}", batch.seq());
+        let found = embed(&model, CpuBackend::new(), &[&sentence.text]);
+        let worst = worst(found.embeddings.row(0), &sentence.embedding);
+        println!("{:3} tokens: {worst:.2e}", found.tokens[0]);
         assert!(worst <= 1e-6, "{worst:e} for {:?}", sentence.text);
     }
 }
@@ -80,11 +89,10 @@ fn padding_changes_nothing() {
     let model = model_or_skip!();
     let sentences = reference();
     let texts: Vec<&str> = sentences.iter().map(|s| s.text.as_str()).collect();
-    let batch = model.tokenize(&texts).expect("tokenised");
-    assert_eq!((batch.len(), batch.seq()), (8, 256));
-    let run = model.run(&mut CpuBackend::new(), &batch).expect("encoded");
+    let found = embed(&model, CpuBackend::new(), &texts);
+    assert_eq!((found.tokens.len(), found.tokens.iter().max()), (8, Some(&256)));
     for (index, sentence) in sentences.iter().enumerate() {
-        let worst = worst(run.embeddings.row(index), &sentence.embedding);
+        let worst = worst(found.embeddings.row(index), &sentence.embedding);
         assert!(worst <= 1e-6, "{worst:e} for {:?}", sentence.text);
     }
 }
@@ -92,9 +100,8 @@ fn padding_changes_nothing() {
 #[test]
 fn results_do_not_depend_on_the_number_of_threads() {
     let model = model_or_skip!();
-    let batch = Batch::from_ids(&[reference()[6].tokens.clone(), reference()[0].tokens.clone()]);
-    let one = model.run(&mut CpuBackend::with_threads(1), &batch).expect("encoded");
-    let five = model.run(&mut CpuBackend::with_threads(5), &batch).expect("encoded");
-    assert_eq!(one.embeddings, five.embeddings);
-    assert_eq!(one.hidden, five.hidden);
+    let sentences = reference();
+    let texts = [6, 0].map(|index| sentences[index].text.as_str());
+    let [one, five] = [1, 5].map(|threads| embed(&model, CpuBackend::with_threads(threads), &texts));
+    assert_eq!(one, five);
 }

@@ -1,0 +1,97 @@
+//! What models of whole texts state beside layers: positions, types of tokens, the activation and the pooling.
+
+use rocmforge_ggml::Unary;
+
+use super::names::SIZE;
+use super::pooling::PoolingMode;
+use super::rules::{Positions, TextRules};
+use crate::ModelError;
+use crate::keys::{Key, Keys, Within};
+
+const ACTIVATION: Key = Key("hidden_activation", "hidden_activation hidden_act activation_function");
+const POOLING: Key = Key("pooling_type", "");
+const TYPE_COUNT: Key = Key("", "type_vocab_size");
+const CLASSIFIER_POOLING: Key = Key("", "classifier_pooling");
+const CLASSES: Key = Key("", "architectures");
+const PADDING: Key = Key("", "pad_token_id");
+const PADDING_ID: Within = Within(0..=1 << 20, "it must be 0 to 2^20");
+/// What classes of checkpoints with a classifier end in.
+const CLASSIFIER: &str = "ForSequenceClassification";
+
+/// What a model that reads whole texts has beside layers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TextsConfig {
+    /// Types of tokens; 0: it has none.
+    pub types: usize,
+    /// The row of the first position in a table of positions, if it has one.
+    pub first_position: Option<usize>,
+    /// Activation of the networks.
+    pub activation: Unary,
+    /// Embeddings are normalised before the first layer.
+    pub(crate) embedding_norm: bool,
+    /// ALiBi's largest bias; 0: it has none.
+    pub(crate) alibi: f32,
+    /// A classifier takes the mean of all states, not the first.
+    pub(crate) classifies_mean: bool,
+}
+
+/// Takes what an architecture of encoders states. `types` are those that a GGUF states elsewhere.
+pub(super) fn take(k: &mut Keys<'_>, rules: &TextRules, types: Option<usize>) -> Result<TextsConfig, ModelError> {
+    let activation = match k.take::<String>(ACTIVATION)?.as_deref() {
+        None => rules.activation,
+        Some("gelu" | "geglu") => Unary::GeluErf,
+        Some("gelu_new" | "gelu_fast" | "gelu_pytorch_tanh") => Unary::Gelu,
+        Some("silu" | "swiglu") => Unary::Silu,
+        Some(other) => {
+            let rule = "gelu, gelu_new, gelu_fast, gelu_pytorch_tanh and silu are supported";
+            return Err(k.refuse(ACTIVATION, other, rule));
+        }
+    };
+    let types = match rules.types {
+        None => 0,
+        Some(absent) => match k.is_gguf() {
+            true => k.check(TYPE_COUNT, types.unwrap_or(absent), &SIZE)?,
+            false => k.size(TYPE_COUNT, &SIZE, Some(absent))?,
+        },
+    };
+    // A conversion to GGUF leaves out the rows before that of the first position.
+    let first_position = match rules.positions {
+        Positions::None => None,
+        Positions::AfterPadding if !k.is_gguf() => Some(k.size(PADDING, &PADDING_ID, Some(1))? + 1),
+        Positions::Table | Positions::AfterPadding => Some(0),
+    };
+    Ok(TextsConfig {
+        types,
+        first_position,
+        activation,
+        embedding_norm: rules.embedding_norm,
+        alibi: rules.alibi,
+        classifies_mean: match k.take::<String>(CLASSIFIER_POOLING)?.as_deref() {
+            None => rules.classifies_mean,
+            Some("cls") => false,
+            Some("mean") => true,
+            Some(other) => return Err(k.refuse(CLASSIFIER_POOLING, other, "cls and mean are supported")),
+        },
+    })
+}
+
+/// Takes the pooling that a file states: a classifier ranks.
+pub(super) fn pooling(k: &mut Keys<'_>, is_encoder: bool) -> Result<Option<PoolingMode>, ModelError> {
+    let classes: Vec<String> = k.take(CLASSES)?.unwrap_or_default();
+    if is_encoder && classes.iter().any(|class| class.ends_with(CLASSIFIER)) {
+        return Ok(Some(PoolingMode::Rank));
+    }
+    match k.take(POOLING)? {
+        None => Ok(None),
+        Some(1_i64) => Ok(Some(PoolingMode::Mean)),
+        Some(2) => Ok(Some(PoolingMode::Cls)),
+        Some(3) => Ok(Some(PoolingMode::Last)),
+        Some(4) => Ok(Some(PoolingMode::Rank)),
+        // A decoder's states are not pooled.
+        Some(_) if !is_encoder => Ok(None),
+        Some(other) => {
+            let rule = "1 (mean), 2 (cls), 3 (last) and 4 (rank) are supported";
+            Err(k.refuse(POOLING, other, rule))
+        }
+    }
+}
