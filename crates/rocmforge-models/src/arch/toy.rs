@@ -188,9 +188,7 @@ fn latent_decoder(t: &mut Tensors<'_>, c: &DecoderConfig) -> Result<Decoder, Mod
         Ok(Layer(vec![Sublayer {
             before: Some(norm),
             parts: vec![Box::new(attention)],
-            after: None,
-            factor: None,
-            last: None,
+            ..Sublayer::default()
         }]))
     })
 }
