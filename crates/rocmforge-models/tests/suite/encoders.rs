@@ -275,7 +275,7 @@ fn a_directory_of_xlm_roberta_equals_the_f64_forward() {
 fn a_directory_of_modern_bert_equals_the_f64_forward() {
     let config = json!({
         "model_type": "modernbert", "architectures": ["ModernBertModel"], "hidden_size": 32, "num_hidden_layers": 4, "num_attention_heads": 4,
-        "intermediate_size": 24, "vocab_size": 57, "max_position_embeddings": 64, "norm_eps": 1e-5, "hidden_activation": "gelu",
+        "intermediate_size": 16, "vocab_size": 57, "max_position_embeddings": 64, "norm_eps": 1e-5, "hidden_activation": "gelu",
         "global_rope_theta": 160000.0, "local_rope_theta": 10000.0, "local_attention": 12, "global_attn_every_n_layers": 3,
         "attention_bias": false, "mlp_bias": false, "norm_bias": false, "classifier_pooling": "mean", "pad_token_id": 1,
     });
