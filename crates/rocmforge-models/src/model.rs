@@ -119,6 +119,10 @@ impl Model {
             }
             weights = weights.renamed(of_text_part);
         }
+        // Checkpoints for embeddings lack the part of the name that stands for the model without its output matrix.
+        if !architecture.is_encoder() && weights.names().contains(&"embed_tokens.weight") {
+            weights = weights.renamed(|name| Some(format!("model.{name}")));
+        }
         if architecture.is_encoder() {
             weights = weights.renamed(bert::renamed);
             for (number, folder) in (2..).zip(Pooling::dense(path)?) {

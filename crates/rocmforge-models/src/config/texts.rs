@@ -1,4 +1,4 @@
-//! What models of whole texts state beside layers: positions, types of tokens, the activation and the pooling.
+//! Settings of models of whole texts beside layers: positions, types of tokens, the activation and the pooling.
 
 use rocmforge_ggml::Unary;
 

@@ -50,7 +50,7 @@ MODELS = {
     "modern-bert": {
         "arch": "modern-bert",
         "tokenizer": "t5",
-        "sizes": SMALL | {"layers": 4, "ff": 24},
+        "sizes": SMALL | {"layers": 4, "ff": 16},
         "pooling": 2,
         "norms": "pre",
         "joined_qkv": True,

@@ -11,7 +11,7 @@ use safetensors::Dtype;
 use serde_json::{Value, json};
 
 use super::bert::NAMES;
-use super::directory::{Tensors, write};
+use super::directory::{Export, Tensors, write};
 use crate::reference::encoders::TinyEncoder;
 use crate::reference::folder;
 
@@ -275,7 +275,7 @@ fn a_directory_of_xlm_roberta_equals_the_f64_forward() {
 fn a_directory_of_modern_bert_equals_the_f64_forward() {
     let config = json!({
         "model_type": "modernbert", "architectures": ["ModernBertModel"], "hidden_size": 32, "num_hidden_layers": 4, "num_attention_heads": 4,
-        "intermediate_size": 24, "vocab_size": 57, "max_position_embeddings": 64, "norm_eps": 1e-5, "hidden_activation": "gelu",
+        "intermediate_size": 16, "vocab_size": 57, "max_position_embeddings": 64, "norm_eps": 1e-5, "hidden_activation": "gelu",
         "global_rope_theta": 160000.0, "local_rope_theta": 10000.0, "local_attention": 12, "global_attn_every_n_layers": 3,
         "attention_bias": false, "mlp_bias": false, "norm_bias": false, "classifier_pooling": "mean", "pad_token_id": 1,
     });
@@ -285,6 +285,36 @@ fn a_directory_of_modern_bert_equals_the_f64_forward() {
         ("some_factor", json!(2)),
     ];
     check_directory("modern-bert.gguf", &MODERN, &config, &refused);
+}
+
+/// As Qwen3-Embedding: its names lack `model.`, and modules say that the last token counts.
+#[test]
+fn a_directory_of_a_decoder_with_pooling_equals_the_f64_forward() {
+    const QWEN3: [(&str, &str); 8] = [
+        ("post_attention_layernorm", "ffn_norm"),
+        ("input_layernorm", "attn_norm"),
+        ("self_attn.q_proj", "attn_q"),
+        ("self_attn.k_proj", "attn_k"),
+        ("self_attn.v_proj", "attn_v"),
+        ("self_attn.q_norm", "attn_q_norm"),
+        ("self_attn.k_norm", "attn_k_norm"),
+        ("self_attn.o_proj", "attn_output"),
+    ];
+    let others = GEMMA
+        .into_iter()
+        .filter(|(_, name)| !QWEN3.iter().any(|(_, other)| other == name));
+    let names: Vec<(&str, &str)> = QWEN3.into_iter().chain(others).collect();
+    let file = "qwen3.gguf";
+    let gguf = Gguf::open(folder().join("tiny").join(file)).expect("a committed model");
+    let config = Export::new(gguf).expect("a plain one").config();
+    let directory = tempfile::tempdir().expect("a directory");
+    to_directory(directory.path(), file, &names, &config, 0);
+    let pooling = json!({ "pooling_mode_lasttoken": true }).to_string();
+    std::fs::write(directory.path().join("1_Pooling/config.json"), pooling).expect("written");
+    assert!(Model::open(directory.path()).expect("opens").states_pooling());
+    let model = Bert::open(directory.path()).expect("opens");
+    assert_eq!(model.pooling().mode, PoolingMode::Last);
+    tiny(file).check(model, cpu(), 64);
 }
 
 /// Between the texts of a pair RoBERTa has the end of the first, and one more mark.
