@@ -127,6 +127,12 @@ impl Answer {
         self.shown.parts.len()
     }
 
+    /// Bytes of each kind of caches, at the context that is shown.
+    pub(crate) fn caches(&self) -> serde_json::Map<String, Value> {
+        let caches = self.shown.caches.iter();
+        caches.map(|(kind, bytes)| (kind.clone(), json!(bytes))).collect()
+    }
+
     /// Bytes of everything.
     pub(crate) fn needed(&self) -> usize {
         let memory = &self.shown.memory;
@@ -183,9 +189,6 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         Limit::Auto => model.config().context,
     };
     let (spilled, parts) = (answer.spilled(), answer.parts());
-    let caches: serde_json::Map<String, Value> = (answer.shown.caches.iter())
-        .map(|(kind, bytes)| (kind.clone(), json!(bytes)))
-        .collect();
     let object = json!({
         "model": args.model,
         "architecture": model.architecture().name(),
@@ -203,7 +206,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         "model_context": model.config().context,
         "weight_bytes": memory.weights,
         "cache_bytes": memory.cache,
-        "caches": caches,
+        "caches": answer.caches(),
         "scratch_bytes": memory.scratch,
         "needed_bytes": answer.needed(),
         "fits": answer.fits(),

@@ -35,6 +35,8 @@ pub(crate) struct ShowArgs {
     /// Prints one JSON object, and nothing else.
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    card: CardOptions,
 }
 
 /// Options of `rm`.
@@ -96,16 +98,14 @@ pub(crate) fn facts(model: &Model) -> Result<Value, Failure> {
 }
 
 /// What the model of a path is, a decoder or an encoder.
-fn facts_at(path: &Path, place: Option<&Place>) -> Result<Value, Failure> {
+fn facts_at(path: &Path, place: &Place) -> Result<Value, Failure> {
     match Model::open(path) {
         Err(ModelError::IsEncoder { .. }) => {}
         Ok(model) if model.states_pooling() => {}
         model => {
             let model = model?;
             let mut facts = facts(&model)?;
-            if let Some(place) = place {
-                add_fit(&mut facts, &model, place);
-            }
+            add_fit(&mut facts, &model, place);
             return Ok(facts);
         }
     }
@@ -123,12 +123,10 @@ fn facts_at(path: &Path, place: Option<&Place>) -> Result<Value, Failure> {
         "pooling": format!("{:?}", model.pooling().mode).to_lowercase(),
         "chat": false,
     });
-    if let Some(place) = place {
-        // An encoder has no cache, and is whole in one place.
-        facts["fits"] = json!(place.room.map(|room| weights.bytes <= room));
-        facts["needed_bytes"] = json!(weights.bytes);
-        facts["place"] = json!(place.name);
-    }
+    // An encoder has no cache, and is whole in one place.
+    facts["fits"] = json!(place.room.map(|room| weights.bytes <= room));
+    facts["needed_bytes"] = json!(weights.bytes);
+    facts["place"] = json!(place.name);
     Ok(facts)
 }
 
@@ -140,6 +138,7 @@ fn add_fit(facts: &mut Value, model: &Model, place: &Place) {
             facts["fits"] = json!(plan.fits());
             facts["needed_bytes"] = json!(plan.needed());
             facts["largest_context"] = json!(plan.largest);
+            facts["caches"] = plan.caches().into();
             if place.is_card() {
                 facts["has_kernels"] = json!(place.has_kernels);
                 facts["parts"] = json!(plan.parts());
@@ -175,7 +174,7 @@ fn entry_facts(entry: &Result<Entry, (String, std::io::Error)>, place: &Place) -
         Ok(entry) => entry,
         Err((name, error)) => return json!({ "name": name, "error": error.to_string() }),
     };
-    let mut value = match facts_at(&entry.path(), Some(place)) {
+    let mut value = match facts_at(&entry.path(), place) {
         Ok(facts) => facts,
         Err(error) => json!({ "error": error.to_string() }),
     };
@@ -237,17 +236,25 @@ pub(crate) fn list(args: &ListArgs) -> Result<(), Failure> {
 /// Runs `show`.
 pub(crate) fn show(args: &ShowArgs) -> Result<(), Failure> {
     let path = Store::of_user()?.path_here(&args.model)?;
-    let mut facts = facts_at(&path, None)?;
+    let mut facts = facts_at(&path, &Place::of(&args.card)?)?;
     facts["path"] = json!(path);
     let mut out = std::io::stdout().lock();
     if args.json {
         writeln!(out, "{}", serde_json::to_string(&facts)?)?;
         return Ok(());
     }
+    let bytes = |value: &Value| Bytes(value.as_u64().unwrap_or(0)).to_string();
     for (name, value) in facts.as_object().into_iter().flatten() {
         let value = match value {
             Value::String(text) => text.clone(),
-            Value::Number(number) if name.ends_with("bytes") => Bytes(number.as_u64().unwrap_or(0)).to_string(),
+            Value::Object(parts) => {
+                let parts: Vec<String> = parts
+                    .iter()
+                    .map(|(part, value)| format!("{part}: {}", bytes(value)))
+                    .collect();
+                parts.join(", ")
+            }
+            Value::Number(_) if name.ends_with("bytes") => bytes(value),
             other => other.to_string(),
         };
         writeln!(out, "{:<13} {value}", name.replace('_', " "))?;

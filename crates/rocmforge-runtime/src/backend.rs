@@ -14,6 +14,7 @@ use crate::readings::{CardReadings, system_readings};
 use crate::stream::HipStream;
 use rocmforge_memory::{Bytes, Card, HostBudget, Policy, PoolOptions, Site};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// How to open a device.
@@ -52,6 +53,28 @@ pub struct HipBackend {
     // Before `core`: its drop waits for the work on it.
     stream: HipStream,
     core: Arc<Core>,
+    /// Somebody has the stream for itself.
+    lent: AtomicBool,
+}
+
+/// A backend whose stream nobody else has leased.
+#[derive(Debug)]
+pub struct StreamLease {
+    backend: Arc<HipBackend>,
+}
+
+impl StreamLease {
+    /// The backend.
+    #[must_use]
+    pub const fn backend(&self) -> &Arc<HipBackend> {
+        &self.backend
+    }
+}
+
+impl Drop for StreamLease {
+    fn drop(&mut self) {
+        self.backend.lent.store(false, Ordering::Release);
+    }
 }
 
 impl HipBackend {
@@ -169,7 +192,24 @@ impl HipBackend {
     fn on_stream(core: Arc<Core>, label: &str, site: Site) -> Arc<Self> {
         let stream = HipStream::made_by_work(&core, label, site);
         stream.shared().retain();
-        Arc::new(Self { stream, core })
+        let lent = AtomicBool::new(false);
+        Arc::new(Self { stream, core, lent })
+    }
+
+    /// This backend, or if its stream is leased one with [its own](Self::with_own_stream). A driver may be slower on each later stream, so one user
+    /// after the other gets the same.
+    #[must_use]
+    #[track_caller]
+    pub fn lease_stream(self: &Arc<Self>, label: &str) -> StreamLease {
+        let backend = match self.lent.swap(true, Ordering::Acquire) {
+            false => Arc::clone(self),
+            true => {
+                let own = self.with_own_stream(label);
+                own.lent.store(true, Ordering::Release);
+                own
+            }
+        };
+        StreamLease { backend }
     }
 
     /// Another backend of the same device, with the same budget, memory and deadline, and a stream of its own: what one thread captures on its

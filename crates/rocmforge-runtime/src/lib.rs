@@ -67,7 +67,7 @@ mod touched;
 
 pub use crate::core::memory::MemoryStatistics;
 pub use availability::Availability;
-pub use backend::{BackendOptions, HipBackend};
+pub use backend::{BackendOptions, HipBackend, StreamLease};
 pub use buffer::HipBuffer;
 pub use compat::{ceil_div_u64, safe_grid_dim};
 pub use device::{DeviceInfo, DeviceLimits};

@@ -436,6 +436,26 @@ fn a_known_name_is_planned_by_the_begin_of_its_wheel() {
     assert!(user.listed().is_empty(), "nothing is pulled");
 }
 
+/// `show` says what a model takes on a card, by kind of cache.
+#[test]
+fn a_model_is_shown_with_its_caches() {
+    let user = User::new();
+    let models = tiny_path().parent().expect("a folder").to_owned();
+    let recurrent = models.join("qwen35.gguf");
+    let recurrent = recurrent.to_str().expect("UTF-8");
+    let shown: Value =
+        serde_json::from_str(&user.ok(&[&["show", recurrent, "--json"][..], &CARD].concat())).expect("JSON");
+    assert_eq!(
+        (&shown["fits"], &shown["architecture"]),
+        (&json!(true), &json!("qwen35"))
+    );
+    let caches: Vec<&String> = shown["caches"].as_object().expect("kinds").keys().collect();
+    assert_eq!(caches, ["all tokens", "states"]);
+    assert_eq!(shown["caches"], fit(&user, recurrent, &CARD)["caches"]);
+    let text = user.ok(&[&["show", recurrent][..], &CARD].concat());
+    assert!(text.contains("states: "), "{text}");
+}
+
 /// `list` says of each model what `fit` says of it.
 #[test]
 fn the_list_says_which_models_fit() {

@@ -37,7 +37,7 @@ use std::sync::Arc;
 
 use bytemuck::Pod;
 use rocmforge_kernels::Kernels;
-use rocmforge_runtime::{Elems, HipBackend, HipBuffer, HipStream};
+use rocmforge_runtime::{Elems, HipBackend, HipBuffer, HipStream, StreamLease};
 
 use crate::backend::require_f32;
 use crate::optimizer::{GraphOptimizer, Pass};
@@ -78,6 +78,8 @@ pub struct HipGgmlBackend {
     captured: Vec<Arc<CapturedGraph>>,
     /// Counts changes of memory that captured graphs may name.
     changes: u64,
+    /// `None`: the stream is that of the kernels it was given. Last: the others are gone when it is given back.
+    _stream: Option<StreamLease>,
 }
 
 /// Wraps an error of a layer below.
@@ -89,15 +91,18 @@ where
 }
 
 impl HipGgmlBackend {
-    /// A backend on a device, with a stream of its own: several engines on one card do not wait for each other's captures. It loads no kernel yet.
+    /// A backend on a device, with the stream for itself or another one: several engines on one card do not wait for each other's captures. It loads no
+    /// kernel yet.
     ///
     /// # Errors
     /// No kernels are embedded for the device's architecture.
     pub fn new(backend: &Arc<HipBackend>) -> GgmlResult<Self> {
-        let own = backend.with_own_stream("graphs");
-        Ok(Self::with_kernels(
-            Kernels::load(&own).map_err(failed("loading kernels"))?,
-        ))
+        let stream = backend.lease_stream("graphs");
+        let kernels = Kernels::load(stream.backend()).map_err(failed("loading kernels"))?;
+        Ok(Self {
+            _stream: Some(stream),
+            ..Self::with_kernels(kernels)
+        })
     }
 
     /// A backend with kernels that are loaded already.
@@ -118,6 +123,7 @@ impl HipGgmlBackend {
             captures: 0,
             captured: Vec::new(),
             changes: 0,
+            _stream: None,
         }
     }
 

@@ -382,3 +382,21 @@ fn a_backends_stream_is_made_by_its_first_work() {
         "{error}"
     );
 }
+
+/// One user of a stream after the other; two at a time have two.
+#[test]
+fn a_leased_stream_is_nobody_elses_until_it_is_given_back() {
+    let rig = Rig::with_faults(FaultPlan::new());
+    let backend = rig.open().expect("a device");
+    let first = backend.lease_stream("first");
+    assert_eq!(first.backend().stream().id(), backend.stream().id());
+    let second = backend.lease_stream("second");
+    assert_ne!(second.backend().stream().id(), backend.stream().id());
+    let of_second = second.backend().lease_stream("third");
+    assert_ne!(of_second.backend().stream().id(), second.backend().stream().id());
+    drop(first);
+    assert_eq!(
+        backend.lease_stream("fourth").backend().stream().id(),
+        backend.stream().id()
+    );
+}

@@ -206,8 +206,6 @@ fn type_of(name: &str) -> Result<TensorType, Failure> {
 /// Bytes read and written a second by the device's own copy of 1 GiB.
 fn copy_rate(hip: &Arc<HipBackend>) -> Result<f64, Failure> {
     const BYTES: usize = 1 << 30;
-    // A stream of its own, which is gone when the models run: a driver may be slower with each.
-    let hip = hip.with_own_stream("copy");
     let stream = hip.stream();
     let [from, to] = [(); 2].map(|()| HipBuffer::<u8>::zeroed(stream, Elems(BYTES), "copy"));
     let (from, to) = (from?, to?);
