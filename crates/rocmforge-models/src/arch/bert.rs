@@ -1,4 +1,4 @@
-//! Encoders that are relatives of BERT: embeddings are normalised, and each layer normalises its sums.
+//! Encoders of whole texts: BERT and its relatives.
 
 use rocmforge_ggml::Unary;
 
@@ -8,8 +8,9 @@ use super::find::JINA;
 use super::llama::{self, halves};
 use crate::config::NormKind;
 use crate::config::rules::{
-    FEATURES, GGUF_EXPERTS, GGUF_FEATURES, GGUF_IGNORED, GGUF_RMS, GGUF_SHARED_EXPERT, GGUF_WINDOW, GGUF_WINDOW_LAYERS,
-    IGNORED, NO_EXPERTS, Positions, Rotated, Rules, TextRules, Window, WindowRope,
+    ExpertKeys, ExpertWidth, Experts, FEATURES, GGUF_EXPERTS, GGUF_FEATURES, GGUF_IGNORED, GGUF_RMS,
+    GGUF_SHARED_EXPERT, GGUF_WINDOW, GGUF_WINDOW_LAYERS, IGNORED, NO_EXPERTS, Positions, Rotated, Rules, TextRules,
+    Window, WindowRope,
 };
 use crate::keys::Known;
 use crate::layers::{Activation, Bias, MapRule, QueryNorm};
@@ -98,6 +99,29 @@ pub(super) const NOMIC_BERT: Architecture = Architecture::of_both(
             (".mlp.up_proj.", ".mlp.fc11."),
             (".mlp.down_proj.", ".mlp.fc2."),
         ],
+        ..POST_NORM
+    },
+);
+
+/// Nomic BERT with experts in every so many layers, GELU without a gate, and biases of all maps but those of experts.
+pub(super) const NOMIC_BERT_MOE: Architecture = Architecture::of_gguf_only(
+    Rules {
+        texts: Some(WITHOUT_POSITIONS),
+        experts: Some(Experts {
+            inner: ExpertWidth::Network,
+            normalised: false,
+            keys: ExpertKeys {
+                every: true,
+                ..ExpertKeys::FACTOR
+            },
+            ..Experts::GGUF
+        }),
+        // llama.cpp takes the width of the network, a softmax, and factors as they are, whatever the file says.
+        known: KNOWN_GGUF.ignoring("expert_feed_forward_length expert_gating_func expert_weights_norm"),
+        ..post_norm("nomic-bert-moe")
+    },
+    &Dense {
+        plain: Some((Activation::Unary(Unary::GeluErf), PLAIN, MapRule::PLAIN)),
         ..POST_NORM
     },
 );

@@ -1,4 +1,4 @@
-//! Dense decoders: what a relative of Llama has that Llama lacks, and the layers of all of them.
+//! Layers of all architectures: what each has that Llama lacks.
 
 use std::collections::HashMap;
 
@@ -155,7 +155,8 @@ struct Shared {
 
 /// Keys and values of layers, by their numbers.
 type Caches = HashMap<usize, [Cached; 2]>;
-/// A norm of some encoders: their layer's input is added to the sum with attention once more.
+
+/// The norm of `x + y` in Jina's encoder for code, where `y` is the norm of `x + attention(x)`.
 const SUM_NORM: LinearNames = LinearNames::new("blk.*.attn_norm_2", "encoder.layer.*.layer_norm_1");
 
 impl Dense {
@@ -315,7 +316,7 @@ impl Dense {
             None => Box::new(Gated::new(t, GatedNames::PLAIN, sizes, self.rule(c))?),
             Some((activation, [up, down], rule)) => Box::new(Plain {
                 up: Linear::by_rule(t, up, None, [sizes[1], sizes[0]], rule)?.scaling_bias(),
-                activation: c.texts.map_or(activation, |texts| Activation::Unary(texts.activation)),
+                activation: stated(c, activation),
                 down: Linear::by_rule(t, down, None, sizes, rule)?.scaling_bias(),
             }),
         })
@@ -333,7 +334,7 @@ impl Dense {
             // A network of the same layer is not used.
             GatedNames::PLAIN.allow(t);
         }
-        let plain = self.plain.map(|(activation, ..)| activation);
+        let plain = self.plain.map(|(activation, ..)| stated(c, activation));
         let chosen = Experts::new(t, self.experts, index, experts, c.width, self.network, plain, None)?;
         let mut parts: Vec<Box<dyn Part>> = vec![Box::new(chosen)];
         if let Some(shared) = experts.shared {
@@ -419,6 +420,11 @@ impl Layers for Dense {
             self.layer(t, c, index, shared, &mut caches)
         })
     }
+}
+
+/// The activation of a network without a gate: an encoder's file may state another.
+fn stated(c: &DecoderConfig, absent: Activation) -> Activation {
+    c.texts.map_or(absent, |texts| Activation::Unary(texts.activation))
 }
 
 /// Latent attention of a layer.

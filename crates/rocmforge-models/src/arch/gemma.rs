@@ -1,4 +1,4 @@
-//! Gemma 3, text only.
+//! Gemma 2, 3 and 4, and EmbeddingGemma: text only.
 
 use rocmforge_ggml::{GluKind, Unary};
 

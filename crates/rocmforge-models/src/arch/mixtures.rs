@@ -21,7 +21,7 @@ pub(super) const GLM4MOE_EXPERTS: Experts = Experts {
         normalised: true,
         factor: true,
         first_dense: true,
-        step: false,
+        ..ExpertKeys::NONE
     },
     shared: Some(SharedExpert {
         inner: SharedWidth::OfCount,

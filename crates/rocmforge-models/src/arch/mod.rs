@@ -65,6 +65,7 @@ pub const ARCHITECTURES: &[Architecture] = &[
     mixtures::BAILINGMOE2,
     bert::BERT,
     bert::NOMIC_BERT,
+    bert::NOMIC_BERT_MOE,
     bert::JINA_BERT_V2,
     bert::MODERN_BERT,
     gemma::GEMMA_EMBEDDING,

@@ -2,7 +2,7 @@
 
 use rocmforge_ggml::RouteGate;
 
-use super::names::{COUNT, SIZE};
+use super::names::{COUNT, SIZE, SIZE_OR_NONE};
 use super::rules::{self, ExpertWidth, Rules, SharedWidth};
 use super::{ExpertsConfig, PerLayer, SharedExpertConfig};
 use crate::ModelError;
@@ -17,6 +17,7 @@ const NORMALISED: Key = Key("expert_weights_norm", "norm_topk_prob");
 const GATE: Key = Key("expert_gating_func", "");
 const FACTOR: Key = Key("expert_weights_scale", "");
 const STEP: Key = Key("interleave_moe_layer_step", "decoder_sparse_step");
+const EVERY: Key = Key("moe_every_n_layers", "");
 const GROUPS: Key = Key("expert_group_count", "");
 const KEPT_GROUPS: Key = Key("expert_group_used_count", "");
 const FIRST_DENSE: Key = Key("leading_dense_block_count", "");
@@ -30,6 +31,7 @@ pub(super) fn read(experts: &rules::Experts) -> impl Iterator<Item = Key> + use<
         factor,
         first_dense,
         step,
+        every,
     } = experts.keys;
     let shared: &[Key] = match experts.shared.map(|shared| shared.inner) {
         None => &[],
@@ -44,6 +46,7 @@ pub(super) fn read(experts: &rules::Experts) -> impl Iterator<Item = Key> + use<
         (factor, FACTOR),
         (first_dense, FIRST_DENSE),
         (step, STEP),
+        (every, EVERY),
     ];
     let optional = optional.into_iter().filter_map(|(is_read, key)| is_read.then_some(key));
     [COUNT_OF, USED, GROUPS, KEPT_GROUPS]
@@ -52,7 +55,7 @@ pub(super) fn read(experts: &rules::Experts) -> impl Iterator<Item = Key> + use<
         .chain(optional)
 }
 
-/// Experts of each layer, of which those in a list of dense ones have none, and of the others each so many have some. `ff` is the width of the network
+/// Experts of each layer: layers before the first, those in a list of dense ones and those between the steps have none. `ff` is the width of the network
 /// of each layer, lists of the file have `blocks` entries, `gate` that of a file which states none, if not the architecture's.
 pub(super) fn take(
     k: &mut Keys<'_>,
@@ -96,6 +99,10 @@ pub(super) fn take(
         true => k.take(STEP)?.filter(|&step| step > 0 || !k.is_gguf()),
         false => None,
     };
+    let every: Option<usize> = match keys.every {
+        true => Some(k.take(EVERY)?.unwrap_or(0)),
+        false => None,
+    };
     let first = match keys.first_dense {
         true => k.take(FIRST_DENSE)?.unwrap_or(0),
         false => 0,
@@ -108,6 +115,7 @@ pub(super) fn take(
             && layer >= first
             && !dense.contains(&layer)
             && (layer + 1).checked_rem(step.unwrap_or(1)) == Some(0)
+            && every.is_none_or(|every| layer.checked_rem(every) == Some(1))
     };
     let some = (0..layers).find(|&layer| has(layer));
     let shared = match (absent.shared, some.unwrap_or(0)) {
@@ -146,7 +154,7 @@ fn widths(k: &mut Keys<'_>, [blocks, layers]: [usize; 2]) -> Result<Option<PerLa
     if !k.is_list(WIDTH) {
         return Ok(width(k, WIDTH)?.map(PerLayer::all));
     }
-    let stated = k.sizes(WIDTH, blocks, &Within(0..=*SIZE.0.end(), SIZE.1), None)?;
+    let stated = k.sizes(WIDTH, blocks, &SIZE_OR_NONE, None)?;
     Ok(Some(stated.first(layers)))
 }
 

@@ -14,5 +14,8 @@ pub(crate) const TIED: Key = Key("", "tie_word_embeddings");
 /// Lists of layers are made before a tensor is looked for: no model has more.
 pub(crate) const MOST_LAYERS: Within = Within(1..=512, "it must be 1 to 512");
 pub(crate) const SIZE: Within = Within(1..=1 << 28, "it must be 1 to 2^28");
+/// Of what a layer may lack.
+pub(super) const SIZE_OR_NONE: Within = Within(0..=1 << 28, "it must be 0 to 2^28");
+pub(super) const COUNT_OR_NONE: Within = Within(0..=1 << 16, "it must be 0 to 65536");
 pub(super) const COUNT: Within = Within(1..=1 << 16, "it must be 1 to 65536");
 pub(super) const HEAD: Within = Within(1..=640, "heads of 1 to 640 elements are supported");

@@ -2,7 +2,9 @@
 
 use rocmforge_ggml::RouteGate;
 
-use super::names::{CONTEXT, COUNT, FF, HEAD, HEADS, KV_HEADS, LAYERS, MOST_LAYERS, SIZE, TIED, VOCAB, WIDTH};
+use super::names::{
+    CONTEXT, COUNT, FF, HEAD, HEADS, KV_HEADS, LAYERS, MOST_LAYERS, SIZE, SIZE_OR_NONE, TIED, VOCAB, WIDTH,
+};
 use super::rope::{self, Sizes};
 use super::rules::{Factors, Recurrent, Rotated, Rules, ScanLayers, Window};
 use super::{DecoderConfig, NormKind, OutputMatrix, PerLayer, RopeFactors, experts, latent, recurrent, texts};
@@ -74,12 +76,18 @@ impl DecoderConfig {
         let width = k.size(WIDTH, &SIZE, None)?;
         // Layers without attention have no heads.
         let headless = matches!(rules.recurrent, Some(Recurrent::ShortConv | Recurrent::Mamba2(_)));
+        let scans = match rules.recurrent {
+            Some(Recurrent::Mamba2(which)) => Some(which),
+            _ => None,
+        };
+        // Converters state little about the attention of a model that has none.
+        let no_attention = scans == Some(ScanLayers::All);
         // Lists have an entry for each block of the file.
         let sizes = |k: &mut Keys<'_>, key, within: &Within, absent| -> Result<PerLayer, ModelError> {
             Ok(k.sizes(key, blocks, within, absent)?.first(layers))
         };
         let heads = match headless {
-            true => recurrent::heads(k, HEADS, [blocks, layers], &COUNT)?.0,
+            true => recurrent::heads(k, HEADS, [blocks, layers], None)?.0,
             false => sizes(k, HEADS, &COUNT, None)?,
         };
         let texts = rules
@@ -96,7 +104,10 @@ impl DecoderConfig {
             context.ok_or_else(|| k.refuse(CONTEXT, rows, "there must be positions after the padding token's"))?;
         let absent = k.unless_null(KV_HEADS, rules.kv_heads).map(PerLayer::all);
         let (kv_heads, attends) = match headless {
-            true => recurrent::heads(k, KV_HEADS, [blocks, layers], &DIVISOR)?,
+            true => {
+                let absent = no_attention.then(|| PerLayer::all(0));
+                recurrent::heads(k, KV_HEADS, [blocks, layers], absent)?
+            }
             false => {
                 let found = sizes(k, KV_HEADS, &DIVISOR, absent.or(Some(heads.clone())))?;
                 (found, vec![true; layers])
@@ -109,7 +120,7 @@ impl DecoderConfig {
         }
         let (window, windowed) = windows(k, rules, [blocks, layers], context)?;
         let of_width = width / heads.of(0);
-        let absent = k.unless_null(KEY_LENGTH, rules.head_dim);
+        let absent = k.unless_null(KEY_LENGTH, rules.head_dim).or(no_attention.then_some(2));
         if texts.is_some() && absent.is_none() && !k.states(KEY_LENGTH) && !width.is_multiple_of(heads.of(0)) {
             return Err(k.refuse(HEADS, heads.of(0), "it must divide the width"));
         }
@@ -127,12 +138,8 @@ impl DecoderConfig {
             Some(tokens) => k.check(VOCAB, tokens, &SIZE)?,
             None => k.size(VOCAB, &SIZE, None)?,
         };
-        let scans = match rules.recurrent {
-            Some(Recurrent::Mamba2(which)) => Some(which),
-            _ => None,
-        };
         let ff = match scans {
-            Some(ScanLayers::WithoutNetwork) => sizes(k, FF, &Within(0..=*SIZE.0.end(), SIZE.1), None)?,
+            Some(ScanLayers::WithoutNetwork) => sizes(k, FF, &SIZE_OR_NONE, None)?,
             // What the file states is not used.
             Some(ScanLayers::All) => k.take::<serde_json::Value>(FF).map(|_| PerLayer::all(0))?,
             _ => sizes(k, FF, &SIZE, None)?,

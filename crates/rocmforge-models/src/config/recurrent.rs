@@ -1,6 +1,6 @@
 //! Recurrent layers of a file: which, and their sizes.
 
-use super::names::{COUNT, SIZE};
+use super::names::{COUNT, COUNT_OR_NONE, SIZE};
 use super::rules::{Recurrent, ScanLayers};
 use super::{DeltaNetConfig, MambaConfig, PerLayer, RecurrentConfig, RecurrentKind};
 use crate::ModelError;
@@ -111,9 +111,9 @@ pub(super) fn heads(
     k: &mut Keys<'_>,
     key: Key,
     [blocks, layers]: [usize; 2],
-    within: &Within,
+    absent: Option<PerLayer>,
 ) -> Result<(PerLayer, Vec<bool>), ModelError> {
-    let found = k.sizes(key, blocks, &Within(0..=*within.0.end(), within.1), None)?;
+    let found = k.sizes(key, blocks, &COUNT_OR_NONE, absent)?;
     let attends: Vec<bool> = (0..layers).map(|layer| found.of(layer) > 0).collect();
     let some = (0..layers).map(|layer| found.of(layer)).find(|&heads| heads > 0);
     let some = some.unwrap_or(1);

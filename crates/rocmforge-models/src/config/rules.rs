@@ -280,6 +280,8 @@ pub(crate) struct ExpertKeys {
     pub(crate) first_dense: bool,
     /// Of the others each so many have experts.
     pub(crate) step: bool,
+    /// The same, from the second layer on; without the key no layer has any.
+    pub(crate) every: bool,
 }
 
 impl ExpertKeys {
@@ -289,6 +291,7 @@ impl ExpertKeys {
         factor: false,
         first_dense: false,
         step: false,
+        every: false,
     };
     /// A factor alone.
     pub(crate) const FACTOR: Self = Self {
@@ -335,7 +338,7 @@ pub(crate) struct SharedExpert {
 /// works in training only; heads that other tasks put on top of the model; ids that belong to the tokenizer, and defaults of sampling, which requests
 /// state here.
 pub(crate) const IGNORED: &str = "_attn_implementation _attn_implementation_autoset _attn_implementation_internal _commit_hash \
-    _experts_implementation_internal _flash_attn_2_enabled _name_or_path architectures attn_implementation auto_map cache_implementation \
+    _experts_implementation_internal _flash_attn_2_enabled _name_or_path attn_implementation auto_map cache_implementation \
     chunk_size_feed_forward dtype gradient_checkpointing initializer_range is_llama_config keys_to_ignore_at_inference model_max_length \
     name_or_path output_attentions output_hidden_states output_past return_dict return_dict_in_generate tf_legacy_loss tokenizer_class \
     torch_dtype torchscript transformers.js_config transformers_version unsloth_fixed unsloth_version use_bfloat16 use_cache \
@@ -404,7 +407,7 @@ pub(crate) const JSON: Known = Known {
 /// whatever else a converter found; the number of tokens decides where there are any; YaRN, where the rule is another. The rest are settings of other
 /// architectures that are not 0 where llama.cpp saves a model, which reads them for these architectures only.
 pub(crate) const GGUF_IGNORED: &str = "attention.layer_norm_epsilon classifier.output_labels dense_2_feat_in dense_2_feat_out dense_3_feat_in \
-    dense_3_feat_out decoder_start_token_id pooling_type vocab_size rope.scaling.finetuned \
+    dense_3_feat_out decoder_start_token_id vocab_size rope.scaling.finetuned \
     tensor_data_layout rope.scaling.yarn_beta_fast rope.scaling.yarn_beta_slow \
     activation.situ_beta attention.indexer.kpool_select_tail attention.rope_pattern attn_logit_softcapping deepstack_mapping expert_group_scale \
     final_logit_softcapping kda.gate_lower_bound router_logit_softcapping token_shift_count";

@@ -47,6 +47,20 @@ MODELS = {
         "activation": "silu",
         "rope": 1000.0,
     },
+    # A tokenizer and maps as XLM-RoBERTa's; each third layer from the second one on has experts.
+    "nomic-bert-moe": {
+        "arch": "nomic-bert-moe",
+        "tokenizer": "t5",
+        "sizes": SMALL | {"layers": 5, "ff": 16},
+        "pooling": 1,
+        "types": 1,
+        "biases": True,
+        "joined_qkv": True,
+        "network": "plain",
+        "activation": "gelu",
+        "rope": 10000.0,
+        "experts": {"count": 4, "used": 2, "every": 3},
+    },
     "modern-bert": {
         "arch": "modern-bert",
         "tokenizer": "t5",
@@ -158,6 +172,10 @@ def tokens_of(spec):
     return len(vocabulary(spec["tokenizer"])[0])
 
 
+def has_experts(spec, layer):
+    return "experts" in spec and layer % spec["experts"]["every"] == 1
+
+
 def tensors(name):
     spec, random = MODELS[name], tiny.seeded(name)
     size, found = spec["sizes"], []
@@ -216,13 +234,20 @@ def tensors(name):
             norm(at + "post_attention_norm")
         if norms != "post":
             norm(at + "ffn_norm")
-        if spec["network"] == "joined":
+        if has_experts(spec, layer):
+            count = spec["experts"]["count"]
+            weight(at + "ffn_gate_inp", count, width)
+            for part, outputs, inputs in [("up", ff, width), ("down", width, ff)]:
+                data, kind = tiny.matrix(random, count * outputs, inputs, "f16")
+                found.append((f"{at}ffn_{part}_exps.weight", data.reshape(count, outputs, inputs), kind))
+        elif spec["network"] == "joined":
             weight(at + "ffn_up", 2 * ff, width)
         else:
             if spec["network"] == "gated":
                 weight(at + "ffn_gate", ff, width)
             weight(at + "ffn_up", ff, width, biases)
-        weight(at + "ffn_down", width, ff, biases)
+        if not has_experts(spec, layer):
+            weight(at + "ffn_down", width, ff, biases)
         if norms == "post":
             norm(at + "layer_output_norm")
         if norms == "around":
@@ -254,6 +279,10 @@ def write(name, path, decoded=False):
     else:
         writer.add_layer_norm_eps(1e-5)
         writer.add_causal_attention(False)
+    if "experts" in spec:
+        writer.add_expert_count(spec["experts"]["count"])
+        writer.add_expert_used_count(spec["experts"]["used"])
+        writer.add_moe_every_n_layers(spec["experts"]["every"])
     if "rope" in spec:
         writer.add_rope_freq_base(spec["rope"])
     if "window" in spec:
@@ -355,6 +384,8 @@ class Encoder:
 
     def network(self, layer, x):
         at, activation = f"blk.{layer}.", ACTIVATIONS[self.spec["activation"]]
+        if has_experts(self.spec, layer):
+            return self.experts(at, activation, x)
         up = self.linear(at + "ffn_up", x)
         if self.spec["network"] == "gated":
             inner = activation(self.linear(at + "ffn_gate", x)) * up
@@ -364,6 +395,17 @@ class Encoder:
         else:
             inner = activation(up)
         return self.linear(at + "ffn_down", inner)
+
+    def experts(self, at, activation, x):
+        """The softmax is over all experts, and the shares of the chosen ones stay as they are."""
+        scores = np.exp(self.linear(at + "ffn_gate_inp", x))
+        shares = scores / scores.sum(axis=1, keepdims=True)
+        up, down = (self.weight(f"{at}ffn_{part}_exps.weight") for part in ["up", "down"])
+        out = np.zeros_like(x)
+        for row, of in enumerate(shares):
+            for expert in np.argsort(-of)[: self.spec["experts"]["used"]]:
+                out[row] += of[expert] * (down[expert] @ activation(up[expert] @ x[row]))
+        return out
 
     def layer(self, number, x):
         at, norms = f"blk.{number}.", self.spec.get("norms", "post")

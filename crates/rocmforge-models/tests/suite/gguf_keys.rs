@@ -291,3 +291,20 @@ fn layers_that_share_keys_and_values_find_some_of_their_kind() {
         .to_string();
     assert!(error.contains("the same window, heads and lengths"), "{error}");
 }
+
+/// Converters state of a model without attention that it has no heads, and nothing more of them.
+#[test]
+fn a_model_of_scans_needs_no_keys_of_attention() {
+    let tiny = tiny("mamba2.gguf");
+    let keys = [
+        "attention.head_count_kv",
+        "attention.key_length",
+        "attention.value_length",
+        "rope.dimension_count",
+    ];
+    let without = keys.map(|key| format!("mamba2.{key}"));
+    let heads = ("mamba2.attention.head_count", Value::U32(0));
+    let width = ("mamba2.feed_forward_length", Value::U32(0));
+    let model = changed(&tiny.gguf(), &without.each_ref().map(String::as_str), &[heads, width]).expect("a model");
+    tiny.check_model(&model, CpuBackend::with_threads(2), 7);
+}
