@@ -125,9 +125,9 @@ impl Model {
         }
         if architecture.is_encoder() {
             weights = weights.renamed(bert::renamed);
-            for (number, folder) in (2..).zip(Pooling::dense(path)?) {
-                weights = weights.with_module(&folder, "linear.weight", format!("dense_{number}.weight"))?;
-            }
+        }
+        for (number, folder) in (2..).zip(Pooling::dense(path)?) {
+            weights = weights.with_module(&folder, "linear.weight", format!("dense_{number}.weight"))?;
         }
         Ok(Self {
             architecture,

@@ -46,15 +46,7 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Pads lists of token ids to the longest, with id 0.
-    #[must_use]
-    pub fn from_ids(texts: &[Vec<u32>]) -> Self {
-        let seq = texts.iter().map(Vec::len).max().unwrap_or(0);
-        let rows = texts.iter().map(|ids| (ids.as_slice(), ids.len()));
-        Self::padded(rows, texts.len(), seq)
-    }
-
-    /// As [`Self::from_ids`], of texts and pairs of texts.
+    /// Pads texts and pairs of texts to the longest, with id 0.
     #[must_use]
     pub fn from_texts(texts: &[TextIds]) -> Self {
         let seq = texts.iter().map(TextIds::len).max().unwrap_or(0);

@@ -1,4 +1,4 @@
-//! Hyper-parameters of a decoder, from GGUF metadata or config.json.
+//! Hyper-parameters of a model, from GGUF metadata or config.json.
 
 mod experts;
 mod latent;
@@ -220,7 +220,7 @@ pub struct DecoderConfig {
     pub width: usize,
     /// Width of the feed-forward network; 0: the layer has none.
     pub ff: PerLayer,
-    /// Experts of the layers that have some in place of this network.
+    /// Experts of the layers that have some in place of this network, or beside it (Gemma 4).
     pub experts: PerLayer<Option<ExpertsConfig>>,
     /// Recurrent layers.
     pub recurrent: Option<RecurrentConfig>,

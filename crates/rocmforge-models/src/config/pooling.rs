@@ -35,7 +35,14 @@ struct Module {
     path: String,
 }
 
-/// A linear map behind the pooling.
+impl Module {
+    /// The kind without the modules of Python that it lies in.
+    fn name(&self) -> &str {
+        self.kind.rsplit('.').next().unwrap_or_default()
+    }
+}
+
+/// A linear map after the pooling.
 #[derive(Deserialize)]
 struct Dense {
     bias: bool,
@@ -81,7 +88,7 @@ impl Pooling {
         };
         let mut dense = 0;
         for module in modules {
-            match module.kind.rsplit('.').next().unwrap_or_default() {
+            match module.name() {
                 "Transformer" => {}
                 "Normalize" => pooling.normalize = true,
                 "Dense" => dense += 1,
@@ -113,27 +120,27 @@ impl Pooling {
         }
     }
 
-    /// Folders of the maps behind the pooling, in their order.
+    /// Folders of the maps after the pooling, in their order.
     ///
     /// # Errors
-    /// A map has a bias or a function behind it.
+    /// A map has a bias, or a function after it.
     pub(crate) fn dense(directory: &Path) -> Result<Vec<PathBuf>, ModelError> {
         let modules: Option<Vec<Module>> = files::read_json_if_there(&directory.join("modules.json"))?;
         let modules = modules.unwrap_or_default().into_iter();
-        let dense = modules.filter(|module| module.kind.ends_with(".Dense"));
+        let dense = modules.filter(|module| module.name() == "Dense");
         let folder = |module: Module| {
             let folder = directory.join(Path::new(&module.path).file_name().unwrap_or_default());
             let path = folder.join("config.json");
             let Some(config) = files::read_json_if_there::<Dense>(&path)? else {
                 return Ok(folder);
             };
-            let (field, value) = match config.activation_function.ends_with(".Identity") {
-                true => ("bias", config.bias.to_string()),
-                false => ("activation_function", config.activation_function),
+            let refused = match config.activation_function.ends_with(".Identity") {
+                true => config.bias.then(|| ("bias", "true".to_owned())),
+                false => Some(("activation_function", config.activation_function)),
             };
-            match value.as_str() {
-                "false" => Ok(folder),
-                _ => Err(ModelError::Unsupported {
+            match refused {
+                None => Ok(folder),
+                Some((field, value)) => Err(ModelError::Unsupported {
                     path,
                     field,
                     value,

@@ -70,7 +70,7 @@ pub(crate) struct AttentionShape {
     pub(crate) gated: bool,
     /// Each query head has one more logit that takes weight and has no key.
     pub(crate) sinks: Presence,
-    /// A query sees the keys behind it, too; a window lies half on each side.
+    /// A query also sees the keys after it; half of a window lies on each side.
     pub(crate) sees_all: bool,
     /// ALiBi's largest bias; 0: it has none.
     pub(crate) alibi: f32,

@@ -1,4 +1,4 @@
-//! Gated delta net: linear attention whose state is a matrix for each head, which decays and goes towards the values by their keys.
+//! Gated delta net: linear attention whose state is a matrix for each head, which decays and is corrected by keys and values.
 //!
 //! Yang et al., "Gated Delta Networks: Improving Mamba2 with Delta Rule", 2024. Query, key and value pass a short convolution before.
 
@@ -25,7 +25,7 @@ const STEP: Name = Name::new("blk.*.ssm_dt.bias", "");
 const NORM: LinearNames = LinearNames::new("blk.*.ssm_norm", "");
 const OUTPUT: LinearNames = LinearNames::new("blk.*.ssm_out", "");
 
-/// The maps of the factors of a head: how far the state goes towards a value, and how it decays.
+/// The maps of the factors of a head: that of the correction of its state, and its decay.
 #[derive(Debug)]
 enum Factors {
     Apart { beta: Linear, alpha: Linear },

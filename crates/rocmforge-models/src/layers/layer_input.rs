@@ -48,9 +48,9 @@ impl LayerInputs {
         })
     }
 
-    /// The inputs, `[tokens, layers * own]`, from embeddings `[tokens, width]`: the sum of both, of about the size of one.
+    /// The inputs, `[tokens, layers * own]`, from embeddings `[tokens, width]`: the sum of both, divided by the square root of 2.
     pub(crate) fn build(&self, g: &mut StepGraph<'_>, embeddings: TensorId) -> GgmlResult<TensorId> {
-        let (tokens, [width, own]) = (g.tokens(), self.widths.map(|width| width));
+        let (tokens, [width, own]) = (g.tokens(), self.widths);
         let scale = |g: &mut StepGraph<'_>, x, factor: f32| g.push(Op::Scale { factor }, &[x]);
         let of_ids = g.push(Op::GetRows, &[self.table, g.ids])?;
         let of_ids = scale(g, of_ids, (own as f32).sqrt())?;

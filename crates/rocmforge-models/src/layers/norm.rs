@@ -74,7 +74,7 @@ impl Norm {
         }
     }
 
-    /// The same, with a weight that is multiplied by `factor`.
+    /// A norm whose weight is multiplied by `factor`, without bias and offset.
     ///
     /// # Errors
     /// The weight is missing or has another shape.

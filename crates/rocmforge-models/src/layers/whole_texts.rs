@@ -5,7 +5,7 @@ use rocmforge_ggml::{Attention, AttentionMask, FlashAttnExt, GgmlResult, Op, Ten
 use super::AttentionShape;
 use crate::step::StepGraph;
 
-/// What is added to the scores of hidden keys: far below any score, and a finite factor of distances.
+/// What is added to the score of a hidden key, times how far it lies outside of what a query sees: far below any score, and finite.
 const HIDDEN: f32 = -1e30;
 
 /// Attention of queries, keys and values, each `[tokens, heads * head_dim]`.
@@ -65,7 +65,7 @@ fn mask(g: &mut StepGraph<'_>, s: &AttentionShape) -> GgmlResult<TensorId> {
     let keys = g.reshape(texts.places, [1, 1, 1, length])?;
     let keys = g.repeat(keys, square)?;
     let queries = g.reshape(texts.places, [1, 1, length, 1])?;
-    // How far each key is behind each query.
+    // The place of each key minus that of each query.
     let after = g.push(Op::Sub, &[keys, queries])?;
     let distance = g.push(Op::Unary(Unary::Abs), &[after])?;
     let mut sum = None;

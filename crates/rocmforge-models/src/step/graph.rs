@@ -303,9 +303,7 @@ impl<'a> StepGraph<'a> {
     /// # Errors
     /// `x` does not divide the shape.
     pub(crate) fn repeat(&mut self, x: TensorId, shape: impl Into<Vec<usize>>) -> GgmlResult<TensorId> {
-        let output = self.graph.add_tensor(TensorDesc::f32(shape.into()));
-        self.graph.add_node(Op::Repeat, vec![x], vec![output]);
-        Ok(output)
+        self.graph.repeat(x, shape)
     }
 
     /// What enters the first layer: the embeddings of the tokens' ids, `[tokens, width]`, but where rows stand in their place.

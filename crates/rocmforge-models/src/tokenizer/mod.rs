@@ -211,7 +211,7 @@ impl Tokenizer {
         }
         let mut between = suffix.clone();
         if vocabulary.add_sep && !bert {
-            between.push(need("sep", special.sep.or(special.eos))?);
+            between.extend(special.sep.or(special.eos));
         }
         let mut bytes = TokenBytes::default();
         for (token, kind) in vocabulary.tokens.iter().zip(&vocabulary.types) {

@@ -43,6 +43,13 @@ impl TinyEncoder {
         Bert::open_with(path, pooling).unwrap_or_else(|error| panic!("{}: {error}", self.file))
     }
 
+    /// What a map that changes the sign makes of the embeddings.
+    pub(crate) fn negated(mut self) -> Self {
+        let components = self.texts.iter_mut().flat_map(|text| &mut text.embedding);
+        components.for_each(|component| *component = -*component);
+        self
+    }
+
     /// The largest difference of a component, of the texts in steps of so many tokens.
     pub(crate) fn check<B: HostAccess>(&self, model: Bert, backend: B, step_tokens: usize) -> f64 {
         let rows = self.texts.iter().map(|text| model.encoder().whole(text.ids.clone()));

@@ -377,7 +377,7 @@ class Model:
         return out
 
     def delta_net(self, number, block, h):
-        """Token by token: the state decays, and goes towards the value by its key."""
+        """Token by token: the state decays to S, and beta (v - S k) k^T is added."""
         key = lambda name: self.meta[f"{self.arch}.ssm.{name}"]
         heads, key_heads, dim, taps = (key(name) for name in ["time_step_rank", "group_count", "state_size", "conv_kernel"])
         if self.inputs[number] is None:

@@ -32,7 +32,15 @@ fn encoders_equal_the_f64_forward() {
         let worst = [1, 64, 512].map(|step| tiny.check(tiny.open(), cpu(), step));
         println!("{:24} {}", tiny.file, worst.map(|d| format!("{d:.1e}")).join(" "));
     }
-    for name in ["bert", "nomic-bert", "jina-bert-v2", "modern-bert", "gemma-embedding"] {
+    let names = [
+        "bert",
+        "nomic-bert",
+        "nomic-bert-moe",
+        "jina-bert-v2",
+        "modern-bert",
+        "gemma-embedding",
+    ];
+    for name in names {
         assert!(Architecture::of_gguf(name).expect("a row").is_encoder(), "{name}");
         let found = all.iter().any(|tiny| tiny.open().architecture().name() == name);
         assert!(found, "{name} has no file");
@@ -315,6 +323,29 @@ fn a_directory_of_a_decoder_with_pooling_equals_the_f64_forward() {
     let model = Bert::open(directory.path()).expect("opens");
     assert_eq!(model.pooling().mode, PoolingMode::Last);
     tiny(file).check(model, cpu(), 64);
+
+    // Two maps after the pooling: one changes the sign, and one changes nothing.
+    let width = Model::open(directory.path()).expect("opens").config().width;
+    for (number, factor) in [(2, -1.0_f32), (3, 1.0)] {
+        let folder = directory.path().join(format!("{number}_Dense"));
+        std::fs::create_dir_all(&folder).expect("made");
+        let config = json!({ "bias": false, "activation_function": "torch.nn.modules.linear.Identity" });
+        let of_diagonal = |place: usize| if place.is_multiple_of(width + 1) { factor } else { 0.0 };
+        let bytes = (0..width * width).flat_map(|place| of_diagonal(place).to_le_bytes());
+        let map = (Dtype::F32, vec![width, width], bytes.collect());
+        write(&folder, &config, &Tensors::from([("linear.weight".to_owned(), map)]));
+    }
+    let module = |kind: &str, path: &str| json!({ "type": kind, "path": path });
+    let modules = json!([
+        module("sentence_transformers.models.Transformer", ""),
+        module("sentence_transformers.models.Pooling", "1_Pooling"),
+        module("Dense", "2_Dense"),
+        module("sentence_transformers.models.Dense", "3_Dense"),
+        module("sentence_transformers.models.Normalize", "4_Normalize"),
+    ]);
+    std::fs::write(directory.path().join("modules.json"), modules.to_string()).expect("written");
+    let model = Bert::open(directory.path()).expect("opens");
+    tiny(file).negated().check(model, cpu(), 64);
 }
 
 /// Between the texts of a pair RoBERTa has the end of the first, and one more mark.
@@ -350,7 +381,8 @@ fn a_decoder_without_pooling_makes_text_only() {
         "{error}"
     );
     let pooling = tiny("qwen3.gguf").open().pooling();
-    for file in ["qwen35.gguf", "deepseek2.gguf"] {
+    // Recurrent layers, latent attention, and layers that share keys and values need a cache.
+    for file in ["qwen35.gguf", "deepseek2.gguf", "gemma4.gguf"] {
         let error = Bert::open_with(folder().join("tiny").join(file), Some(pooling)).expect_err(file);
         assert!(matches!(error, ModelError::IsDecoder { .. }), "{error}");
     }
