@@ -53,8 +53,8 @@ pub struct HipBackend {
     // Before `core`: its drop waits for the work on it.
     stream: HipStream,
     core: Arc<Core>,
-    /// Somebody has the stream for itself.
-    lent: AtomicBool,
+    /// A [`StreamLease`] holds the stream.
+    in_use: AtomicBool,
 }
 
 /// A backend whose stream nobody else has leased.
@@ -73,7 +73,7 @@ impl StreamLease {
 
 impl Drop for StreamLease {
     fn drop(&mut self) {
-        self.backend.lent.store(false, Ordering::Release);
+        self.backend.in_use.store(false, Ordering::Release);
     }
 }
 
@@ -192,20 +192,21 @@ impl HipBackend {
     fn on_stream(core: Arc<Core>, label: &str, site: Site) -> Arc<Self> {
         let stream = HipStream::made_by_work(&core, label, site);
         stream.shared().retain();
-        let lent = AtomicBool::new(false);
-        Arc::new(Self { stream, core, lent })
+        let in_use = AtomicBool::new(false);
+        Arc::new(Self { stream, core, in_use })
     }
 
     /// This backend, or if its stream is leased one with [its own](Self::with_own_stream). A driver may be slower on each later stream, so one user
-    /// after the other gets the same.
+    /// after the other gets the same. Who uses [`stream`](Self::stream) without a lease meets the captures of who holds one: work of other threads wants
+    /// [`create_stream`](Self::create_stream). A backend that is kept beyond its lease has no claim on its stream.
     #[must_use]
     #[track_caller]
     pub fn lease_stream(self: &Arc<Self>, label: &str) -> StreamLease {
-        let backend = match self.lent.swap(true, Ordering::Acquire) {
+        let backend = match self.in_use.swap(true, Ordering::Acquire) {
             false => Arc::clone(self),
             true => {
                 let own = self.with_own_stream(label);
-                own.lent.store(true, Ordering::Release);
+                own.in_use.store(true, Ordering::Release);
                 own
             }
         };

@@ -91,8 +91,8 @@ where
 }
 
 impl HipGgmlBackend {
-    /// A backend on a device, with the stream for itself or another one: several engines on one card do not wait for each other's captures. It loads no
-    /// kernel yet.
+    /// A backend on a device. It leases the device's stream; if that is leased, it gets another, so engines on one card do not wait for each other's
+    /// captures. It loads no kernel yet.
     ///
     /// # Errors
     /// No kernels are embedded for the device's architecture.

@@ -44,11 +44,16 @@ pub(crate) enum Rows {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Types {
     F32,
+    /// f32, f16, bf16.
     Floats,
+    /// These and integers: types of which each element lies by itself.
     Numbers,
+    /// Floats and all types in blocks.
     Weights,
     WeightsOrNumbers,
+    /// Types that f32 can be written as.
     Encodable,
+    /// f32, f16, bf16 and q8_0.
     Caches,
     Any,
 }

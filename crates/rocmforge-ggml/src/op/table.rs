@@ -15,8 +15,8 @@ use crate::{
     RouteGate, SoftMax, TriKind, Unary, UpscaleMode,
 };
 
-/// Calls a macro with the table. The macros are `describe` below, `rules` of shape inference, `compute` of the CPU, and `kernels` of devices: each
-/// makes one exhaustive `match` of the column that it is about. Functions in a column are those of that part's modules.
+/// Calls a macro with the table. The macros are `describe` below, `rules` of shape inference, `compute` of the CPU, and `kernels` of devices. `describe`
+/// makes names, facts and parameters of it; each of the others makes one exhaustive `match` of its column. Functions in a column are those of that part's modules.
 ///
 /// A row is:
 /// * the op's name, its variant, and for each field the name of the parameter. A structure of parameters (`own`) has names of its own. The

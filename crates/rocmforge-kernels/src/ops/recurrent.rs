@@ -68,7 +68,7 @@ pub struct DeltaNet<'a> {
     pub v: &'a HipBuffer<f32>,
     /// Logarithms of the decay, `[tokens, heads, gates]`.
     pub g: &'a HipBuffer<f32>,
-    /// How far the state goes towards a value, `[tokens, heads]`.
+    /// Factor on the correction `v - S k` of a state, `[tokens, heads]`.
     pub beta: &'a HipBuffer<f32>,
     /// `[tokens, heads, dim]`.
     pub out: &'a HipBuffer<f32>,
