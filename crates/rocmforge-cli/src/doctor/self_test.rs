@@ -336,6 +336,8 @@ mod tests {
             Shape::Sinks,
             Shape::Gelu,
             Shape::LayerNorm,
+            Shape::DeltaNet,
+            Shape::Scan,
             Shape::Candidates,
         ] {
             let family = Family::shaped(shape, TensorType::F16);
@@ -394,6 +396,8 @@ mod tests {
             Family::shaped(Shape::Sinks, TensorType::F16),
             Family::shaped(Shape::Gelu, TensorType::F16),
             Family::shaped(Shape::LayerNorm, TensorType::F16),
+            Family::shaped(Shape::DeltaNet, TensorType::F16),
+            Family::shaped(Shape::Scan, TensorType::F16),
             Family::shaped(Shape::Candidates, TensorType::F16),
         ];
         let faulty = |family: Family| match family.shape {
@@ -404,7 +408,7 @@ mod tests {
             _ => Change::NONE,
         };
         let lines = lines(&options("sim"), &families, faulty).expect("computed");
-        assert_eq!(lines.len(), 14);
+        assert_eq!(lines.len(), 18);
         check(&lines, "GELU and window");
     }
 

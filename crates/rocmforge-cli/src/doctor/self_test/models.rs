@@ -15,6 +15,12 @@ const VOCAB: usize = 64;
 /// The same where candidates are searched: more than a wave, so that the search has several.
 const WIDE_VOCAB: usize = 512;
 const EXPERTS: usize = 5;
+/// Columns of a recurrent state, heads of them, and heads of what writes and reads it.
+const STATE: usize = 128;
+const STATE_HEADS: usize = 4;
+const STATE_GROUPS: usize = 2;
+/// Tokens that a convolution sees.
+const TAPS: usize = 4;
 /// Of these models' 39 tokens a window hides most.
 const WINDOW: u32 = 12;
 
@@ -33,6 +39,10 @@ pub(super) enum Shape {
     Gelu,
     /// As StarCoder 2: GELU without a gate, layer normalisation, biases.
     LayerNorm,
+    /// As Qwen 3.5: a gated delta net in place of attention.
+    DeltaNet,
+    /// As Mamba 2: a selective scan in place of attention and network.
+    Scan,
     /// [`Shape::Plain`], of whose logits the device searches the largest.
     Candidates,
 }
@@ -75,7 +85,14 @@ impl Family {
         let heads = [32, 80, 128, 256].map(|dim| Self::shaped(Shape::Heads(dim), TensorType::F16));
         let experts = [TensorType::F16, TensorType::Q4_0, TensorType::Q4K, TensorType::Mxfp4];
         let experts = experts.map(|ty| Self::shaped(Shape::Experts, ty));
-        let others = [Shape::Sinks, Shape::Gelu, Shape::LayerNorm, Shape::Candidates];
+        let others = [
+            Shape::Sinks,
+            Shape::Gelu,
+            Shape::LayerNorm,
+            Shape::DeltaNet,
+            Shape::Scan,
+            Shape::Candidates,
+        ];
         let others = others.map(|shape| Self::shaped(shape, TensorType::F16));
         weights
             .chain(caches)
@@ -94,6 +111,8 @@ impl Family {
             (Shape::Sinks, _) => "sinks and window".to_owned(),
             (Shape::Gelu, _) => "GELU and window".to_owned(),
             (Shape::LayerNorm, _) => "GELU and layer norm".to_owned(),
+            (Shape::DeltaNet, _) => "gated delta net".to_owned(),
+            (Shape::Scan, _) => "selective scan".to_owned(),
             (Shape::Candidates, _) => format!("largest {CANDIDATES} logits"),
         }
     }
@@ -120,7 +139,7 @@ const CANDIDATES: usize = 16;
 /// A change of a model, which the self-test must find.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Change {
-    /// Factor of the last matrix of each network, and of sinks.
+    /// Factor of the last matrix of each network, of sinks, and of what is added to steps of recurrent layers.
     pub(super) factor: f32,
     pub(super) window: u32,
 }
@@ -245,6 +264,41 @@ impl Making {
         self.vector(&name, dims, &values)
     }
 
+    /// The norm and the recurrent part of a layer. A head has a state of 128 columns.
+    fn recurrent(&mut self, at: &str) -> Result<(), Failure> {
+        let is_scan = self.family.shape == Shape::Scan;
+        let (inner, heads, groups) = (STATE_HEADS * STATE, STATE_HEADS, STATE_GROUPS);
+        let channels = inner + 2 * groups * STATE;
+        self.norm(&format!("{at}.attn_norm"), WIDTH)?;
+        let conv = format!("{at}.ssm_conv1d");
+        let taps = values(&conv, channels * TAPS, 0.5);
+        self.vector(&format!("{conv}.weight"), &[TAPS, channels], &taps)?;
+        let name = format!("{at}.ssm_dt.bias");
+        let steps = values(&name, heads, 0.3 * self.change.factor);
+        self.vector(&name, &[heads], &steps)?;
+        let name = format!("{at}.ssm_a");
+        let rates: Vec<f32> = values(&name, heads, 0.5).iter().map(|value| value - 0.6).collect();
+        if is_scan {
+            self.matrix(&format!("{at}.ssm_in"), &[WIDTH, inner + channels + heads])?;
+            self.bias(&conv, &[channels])?;
+            self.vector(&name, &[1, heads], &rates)?;
+            let name = format!("{at}.ssm_d");
+            self.vector(&name, &[1, heads], &values(&name, heads, 1.0))?;
+            let name = format!("{at}.ssm_norm.weight");
+            let factors = values(&name, inner, 1.0);
+            self.vector(&name, &[inner / groups, groups], &factors)?;
+            return self.matrix(&format!("{at}.ssm_out"), &[inner, WIDTH]);
+        }
+        self.vector(&name, &[heads], &rates)?;
+        self.matrix(&format!("{at}.attn_qkv"), &[WIDTH, channels])?;
+        self.matrix(&format!("{at}.attn_gate"), &[WIDTH, inner])?;
+        self.matrix(&format!("{at}.ssm_beta"), &[WIDTH, heads])?;
+        self.matrix(&format!("{at}.ssm_alpha"), &[WIDTH, heads])?;
+        self.norm(&format!("{at}.ssm_norm"), STATE)?;
+        self.matrix(&format!("{at}.ssm_out"), &[inner, WIDTH])?;
+        self.norm(&format!("{at}.post_attention_norm"), WIDTH)
+    }
+
     /// The part of a layer before its network.
     fn attention(&mut self, at: &str, dim: usize) -> Result<(), Failure> {
         let shape = self.family.shape;
@@ -323,6 +377,8 @@ pub(super) fn model(family: Family, change: Change) -> Result<Model, Failure> {
         Shape::Sinks => ("gpt-oss", 2),
         Shape::Gelu => ("gemma3", 1),
         Shape::LayerNorm => ("starcoder2", 1),
+        Shape::DeltaNet => ("qwen35", 1),
+        Shape::Scan => ("mamba2", 1),
         _ => ("llama", 1),
     };
     let dim = match family.shape {
@@ -367,6 +423,17 @@ pub(super) fn model(family: Family, change: Change) -> Result<Model, Failure> {
         making.number(&named("expert_count"), EXPERTS)?;
         making.number(&named("expert_used_count"), 2)?;
     }
+    if matches!(family.shape, Shape::DeltaNet | Shape::Scan) {
+        for (key, value) in [
+            ("ssm.conv_kernel", TAPS),
+            ("ssm.state_size", STATE),
+            ("ssm.group_count", STATE_GROUPS),
+            ("ssm.time_step_rank", STATE_HEADS),
+            ("ssm.inner_size", STATE_HEADS * STATE),
+        ] {
+            making.number(&named(key), value)?;
+        }
+    }
     if family.shape == Shape::Sinks {
         making.number(&named("expert_feed_forward_length"), WIDTH)?;
     }
@@ -377,8 +444,17 @@ pub(super) fn model(family: Family, change: Change) -> Result<Model, Failure> {
     }
     for layer in 0..layers {
         let at = format!("blk.{layer}");
-        making.attention(&at, dim)?;
-        making.network(&at)?;
+        match family.shape {
+            Shape::Scan => making.recurrent(&at)?,
+            Shape::DeltaNet => {
+                making.recurrent(&at)?;
+                making.network(&at)?;
+            }
+            _ => {
+                making.attention(&at, dim)?;
+                making.network(&at)?;
+            }
+        }
     }
     making.norm("output_norm", WIDTH)?;
     Ok(Model::from_gguf(Gguf::from_bytes(making.writer.to_bytes()?)?)?)
