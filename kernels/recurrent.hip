@@ -73,7 +73,7 @@ template <u32 HELD> RF_DEVICE float dot(const StateRow<HELD> &row, const float *
     return rf_sum32(sum);
 }
 
-// Token after token; `step(row, t)` changes the row by a token and gives the result of its element. Each of 32 lanes has a row of `rows` = heads * dim.
+// Token after token; `step(row, t)` changes the row by a token and gives the result of its element. Each group of 32 lanes has one of `rows` = heads * dim rows.
 // grid = (ceil(rows / RF_ROWS_PER_BLOCK), sequences).
 template <u32 HELD, class Step>
 RF_DEVICE void over_tokens(const float *state, const u32 *sequence, const u32 *ids, float *out, float *after, u32 rows, u32 cols, Tokens of, u64 *fault,
@@ -97,7 +97,7 @@ RF_DEVICE void over_tokens(const float *state, const u32 *sequence, const u32 *i
     each_column<HELD>(cols, [&](u32 i, u32 col) { to[col] = held.v[i]; });
 }
 
-// Gated delta rule: the row decays, then goes towards the value by the key. k_heads divides heads; g has `gates` decays of a token and head, one or `cols`.
+// Gated delta rule: the row decays, then `(v - S k) beta k^T` is added. k_heads divides heads; g has `gates` decays of a token and head, one or `cols`.
 template <u32 HELD>
 RF_DEVICE void delta_net(const float *state, const float *q, const float *k, const float *v, const float *g, const float *beta, const u32 *sequence,
                          const u32 *ids, float *out, float *after, u32 heads, u32 k_heads, u32 dim, u32 cols, u32 gates, float scale, Tokens of, u64 *fault,

@@ -182,7 +182,7 @@ pub enum Op {
     SsmScan,
     /// GATED_DELTA_NET: `state [slots, heads, dim_v, dim_k]`, `q`, `k [n, k_heads, dim_k]`, `v [n, heads, dim_v]`, `g [n, heads, 1 or
     /// dim_k]`, `beta [n, heads]`, `sequence`, `ids` (as in [`Op::SsmConv`]) to f32 `[n, heads, dim_v]` and the new states. The state is
-    /// multiplied by `exp(g)`, then its product with `k` goes towards `v` by `beta`; the result is `state q / sqrt(dim_k)`. Head `h` has
+    /// multiplied by `exp(g)` to S, then `beta (v - S k) k^T` is added; the result is `state q / sqrt(dim_k)`. Head `h` has
     /// the keys of head `h mod k_heads`.
     GatedDeltaNet,
     /// GROUP_NORM: `x [.., channels, h, w]`: groups of neighbouring channels to mean 0 and variance 1. The last group has fewer channels
