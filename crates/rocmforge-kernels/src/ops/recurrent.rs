@@ -197,7 +197,7 @@ impl Kernels {
         one_or_each(op.check(), "rates must be 1 or cols", rates, cols)?;
         let name = match cols {
             ..=32 => "ssm_scan_32",
-            ..=128 => "ssm_scan_128",
+            33..=128 => "ssm_scan_128",
             _ => "ssm_scan_256",
         };
         let of_group = [tokens, groups, cols];
