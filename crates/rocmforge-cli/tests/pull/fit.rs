@@ -449,8 +449,9 @@ fn a_model_is_shown_with_its_caches() {
         (&shown["fits"], &shown["architecture"]),
         (&json!(true), &json!("qwen35"))
     );
+    // In the order of the layers: the first is recurrent.
     let caches: Vec<&String> = shown["caches"].as_object().expect("kinds").keys().collect();
-    assert_eq!(caches, ["all tokens", "states"]);
+    assert_eq!(caches, ["states", "all tokens"]);
     assert_eq!(shown["caches"], fit(&user, recurrent, &CARD)["caches"]);
     let text = user.ok(&[&["show", recurrent][..], &CARD].concat());
     assert!(text.contains("states: "), "{text}");

@@ -323,7 +323,7 @@ const DELTA_NET: Declared = Declared {
         &[9, 3, 3, 3, 7, 129],
         &[6, 1, 2, 2, 8, 256],
     ],
-    counted: &[&[16, 1, 4, 2, 128, 128], &[8, 8, 2, 2, 64, 64]],
+    counted: &[&[16, 1, 4, 2, 128, 128], &[8, 8, 2, 2, 64, 64], &[8, 1, 2, 2, 16, 256]],
     ..Declared::NEW
 };
 const DELTA_NET_GATES: Declared = Declared {
@@ -399,7 +399,7 @@ const SCAN: Declared = Declared {
         &[9, 3, 33, 3, 1, 31],
         &[6, 1, 2, 2, 8, 256],
     ],
-    counted: &[&[16, 1, 4, 2, 64, 128], &[8, 8, 64, 1, 1, 16]],
+    counted: &[&[16, 1, 4, 2, 64, 128], &[8, 8, 64, 1, 1, 16], &[8, 1, 2, 2, 16, 256]],
     ..Declared::NEW
 };
 const SCAN_RATES: Declared = Declared {
