@@ -1,8 +1,9 @@
 //! Loading: a model's engine on a machine, with progress and the context that was taken.
 
 use rocmforge::memory::Bytes;
+use rocmforge::models::bert::Bert;
 use rocmforge::models::generate::Generator;
-use rocmforge::models::{Engine, EngineOptions, Limit, Model};
+use rocmforge::models::{Engine, EngineOptions, Limit, Model, ModelError};
 
 use crate::failure::Failure;
 use crate::machine::Machine;
@@ -14,6 +15,14 @@ use crate::store::Store;
 pub(crate) fn open(name: &str) -> Result<Model, Failure> {
     let path = Store::of_user()?.path_of(name)?;
     Ok(Model::open(path)?)
+}
+
+/// Whether the model of a path can be opened: a decoder, or an encoder, which is for the server.
+pub(crate) fn check(path: &std::path::Path) -> Result<(), ModelError> {
+    match Model::open(path) {
+        Err(ModelError::IsEncoder { .. }) => Bert::open(path).map(drop),
+        model => model.map(drop),
+    }
 }
 
 /// Loads the weights of the model that is called `name` and makes its cache. Says what was loaded, and the context.

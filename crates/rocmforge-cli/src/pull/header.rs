@@ -14,6 +14,7 @@ use super::download::{Client, Wanted};
 use super::hub::{self, Repository, Split};
 use super::known;
 use crate::failure::Failure;
+use crate::load;
 use crate::store::Store;
 
 /// What is fetched at once.
@@ -145,15 +146,21 @@ pub(super) fn check(client: &Client, files: &mut [Wanted], open: &str) -> Result
     // Whatever can be read of the weights.
     let config = folder.path().join("config.json");
     if open == "." && config.exists() {
-        Model::outline(&config, DType::F16)?;
+        match Model::outline(&config, DType::F16) {
+            // Its tokenizer is opened with it, when it is here.
+            Err(ModelError::IsEncoder { .. }) => return Ok(()),
+            outline => outline?,
+        };
     }
     match read {
         Err(error) if is_of_model(&error) => return Err(error),
         Err(_) => return Ok(()),
         Ok(()) => {}
     }
-    let model = Model::open(folder.path().join(open))?;
-    for tensor in model.gguf().map_or(&[][..], Gguf::tensors) {
+    let path = folder.path().join(open);
+    load::check(&path)?;
+    let gguf = (open != ".").then(|| Gguf::open(&path)).transpose()?;
+    for tensor in gguf.iter().flat_map(Gguf::tensors) {
         // Parts are in the order of their names.
         if let Some(file) = files.get_mut(tensor.part()) {
             let end = tensor.file_offset().saturating_add(tensor.byte_len() as u64);

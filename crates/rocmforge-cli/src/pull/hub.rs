@@ -108,12 +108,11 @@ pub(crate) fn files(client: &Client, repository: &Repository) -> Result<(Vec<Wan
 fn choose<'a>(list: &'a [Listed], repository: &Repository) -> Result<(Vec<&'a Listed>, String), Failure> {
     let ggufs: Vec<&Listed> = list.iter().filter(|file| is_model(&file.path)).collect();
     if ggufs.is_empty() && repository.quant.is_none() && list.iter().any(|file| file.path == "config.json") {
-        let wanted = |file: &&Listed| {
-            let plain = !file.path.contains('/');
-            plain
-                && [".safetensors", ".json", ".jinja"]
-                    .iter()
-                    .any(|end| file.path.ends_with(end))
+        let wanted = |file: &&Listed| match file.path.contains('/') {
+            true => is_of_module(&file.path),
+            false => [".safetensors", ".json", ".jinja"]
+                .iter()
+                .any(|end| file.path.ends_with(end)),
         };
         return Ok((list.iter().filter(wanted).collect(), ".".to_owned()));
     }
@@ -169,6 +168,18 @@ fn choose<'a>(list: &'a [Listed], repository: &Repository) -> Result<(Vec<&'a Li
         .into());
     }
     Ok((files, first.path.clone()))
+}
+
+/// Files of a module of sentence-transformers.
+pub(super) const OF_MODULES: [&str; 2] = ["config.json", "model.safetensors"];
+
+/// Whether a file is one of a module's, in a folder such as `1_Pooling`: what follows the model, its pooling and maps.
+pub(super) fn is_of_module(path: &str) -> bool {
+    let Some((folder, file)) = path.split_once('/') else {
+        return false;
+    };
+    let number = folder.split_once('_').map_or("", |(number, _)| number);
+    OF_MODULES.contains(&file) && !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// Whether a file is a language model: projectors of pictures and importance matrices are GGUF files as well.
@@ -270,9 +281,21 @@ mod tests {
             "model.safetensors",
             "onnx/model.safetensors",
             "tokenizer.json",
+            "modules.json",
+            "1_Pooling/config.json",
+            "1_Pooling/README.md",
+            "2_Dense/model.safetensors",
         ];
         let (found, open) = chosen(&files, "a/b").expect("a model");
-        assert_eq!(found, ["config.json", "model.safetensors", "tokenizer.json"]);
+        let expected = [
+            "config.json",
+            "model.safetensors",
+            "tokenizer.json",
+            "modules.json",
+            "1_Pooling/config.json",
+            "2_Dense/model.safetensors",
+        ];
+        assert_eq!(found, expected);
         assert_eq!(open, ".");
         let error = chosen(&["README.md"], "a/b").expect_err("nothing");
         assert!(error.contains("no GGUF file"), "{error}");

@@ -11,11 +11,11 @@ use std::path::{Path, PathBuf};
 
 use clap::Args as Arguments;
 use download::{Client, Wanted};
-use hub::{Repository, Split};
+use hub::{OF_MODULES, Repository, Split, is_of_module};
 use pins::PinnedModel;
-use rocmforge::models::Model;
 
 use crate::failure::Failure;
+use crate::load;
 use crate::store::{Entry, Manifest, Pulled, Store, is_allowed, new_file};
 
 /// Fetches a model: it goes on where it was cut off, and is verified.
@@ -159,7 +159,7 @@ impl Source {
             if !path.exists() {
                 return Err(unknown(&path.to_string_lossy()));
             }
-            Model::open(path)?;
+            load::check(path)?;
         }
         let locked = store.lock(self.name())?;
         // Another process may have pulled it in between.
@@ -172,7 +172,7 @@ impl Source {
         // Nothing was fetched: then nothing stays.
         let _ = std::fs::remove_dir(folder);
         let manifest = fetched?;
-        Model::open(folder.join(&manifest.open)).map_err(|error| {
+        load::check(&folder.join(&manifest.open)).map_err(|error| {
             let name = self.name();
             format!(
                 "{name} was fetched and cannot be opened: {error}. `rocmforge rm '{name}'` removes what was fetched"
@@ -257,41 +257,53 @@ fn file_name(path: &Path) -> Result<&str, Failure> {
     name.ok_or_else(|| format!("{} has no name in UTF-8", path.display()).into())
 }
 
-/// Copies a file, all parts of a split one, or the files of a folder.
+/// Copies a file, all parts of a split one, or the files of a folder with those of its modules.
 fn copy(name: &str, from: &Path, folder: &Path) -> Result<Manifest, Failure> {
-    let paths: Vec<PathBuf> = match from.is_dir() {
-        true => {
-            let entries: Result<Vec<_>, _> = std::fs::read_dir(from)?.collect();
-            let paths = entries?.into_iter().map(|entry| entry.path());
-            paths.filter(|path| path.is_file()).collect()
-        }
+    let (root, names, open) = match from.is_dir() {
+        true => (from, names_in(from)?, "."),
         false => {
-            let mut paths = vec![from.to_owned()];
-            if let Some(split) = Split::of(file_name(from)?) {
-                let parts = (1..=split.count).map(|part| from.with_file_name(split.name(part)));
+            let file = file_name(from)?;
+            let root = from.parent().unwrap_or(from);
+            let mut names = vec![file.to_owned()];
+            if let Some(split) = Split::of(file) {
+                let parts = (1..=split.count).map(|part| split.name(part));
                 // The model can be opened: a part that is not there is not of it.
-                paths.extend(parts.filter(|path| path != from && path.is_file()));
+                names.extend(parts.filter(|name| name != file && root.join(name).is_file()));
             }
-            paths
+            (root, names, file)
         }
     };
     let mut files = Vec::new();
-    for path in paths {
-        let file = file_name(&path)?;
-        if is_allowed(file) {
-            let copied = copy_file(&path, folder, file);
-            files.push(copied.map_err(|error| format!("{} cannot be copied: {error}", path.display()))?);
-        }
+    for file in names.iter().filter(|name| is_allowed(name)) {
+        let path = root.join(file);
+        let copied = copy_file(&path, folder, file);
+        files.push(copied.map_err(|error| format!("{} cannot be copied: {error}", path.display()))?);
     }
     Ok(Manifest {
         name: name.to_owned(),
         source: from.display().to_string(),
-        open: match from.is_dir() {
-            true => ".".to_owned(),
-            false => file_name(from)?.to_owned(),
-        },
+        open: open.to_owned(),
         files,
     })
+}
+
+/// Files of a model's folder, and of the folders of its modules.
+fn names_in(folder: &Path) -> Result<Vec<String>, Failure> {
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_file() {
+            names.push(file_name(&path)?.to_owned());
+        } else if let Ok(module) = file_name(&path) {
+            let files = OF_MODULES.map(|file| format!("{module}/{file}"));
+            names.extend(
+                files
+                    .into_iter()
+                    .filter(|name| is_of_module(name) && folder.join(name).is_file()),
+            );
+        }
+    }
+    Ok(names)
 }
 
 /// Copies a file's bytes: the copy can be read and written, whatever the permissions of the file are.
@@ -300,6 +312,45 @@ fn copy_file(from: &Path, folder: &Path, name: &str) -> std::io::Result<Pulled> 
     let mut read = download::Read::default();
     read.copy(&mut from, &mut to)?;
     to.as_file().sync_all()?;
-    to.persist(folder.join(name))?;
+    let path = folder.join(name);
+    if let Some(parent) = path.parent() {
+        std::fs::create_dir_all(parent)?;
+    }
+    to.persist(path)?;
     Ok(read.pulled(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_modules_are_of_the_model() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let files = [
+            "config.json",
+            "1_Pooling/config.json",
+            "2_Dense/model.safetensors",
+            "2_Dense/notes.txt",
+            "onnx/model.safetensors",
+        ];
+        for file in files {
+            let path = folder.path().join(file);
+            std::fs::create_dir_all(path.parent().expect("inside")).expect("made");
+            std::fs::write(path, file).expect("written");
+        }
+        let mut names = names_in(folder.path()).expect("read");
+        names.sort();
+        assert_eq!(
+            names,
+            ["1_Pooling/config.json", "2_Dense/model.safetensors", "config.json"]
+        );
+        let copies = tempfile::tempdir().expect("a folder");
+        let manifest = copy("tiny", folder.path(), copies.path()).expect("copied");
+        assert_eq!((manifest.open.as_str(), manifest.files.len()), (".", 3));
+        for name in names {
+            let copied = std::fs::read_to_string(copies.path().join(&name)).expect("copied");
+            assert_eq!(copied, name);
+        }
+    }
 }

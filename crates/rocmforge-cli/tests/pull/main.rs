@@ -386,6 +386,25 @@ fn urls_and_paths_are_pulled_too() {
     assert_eq!(user.listed().len(), 2);
 }
 
+/// An encoder is for the server: it is pulled, listed and shown as other models are.
+#[test]
+fn an_encoder_is_pulled_too() {
+    let user = User::new();
+    let path = tiny_path().with_file_name("nomic-bert-moe.gguf");
+    let bytes = std::fs::read(&path).expect("a committed model");
+    user.list_files(&[("tiny-Q8_0.gguf", &bytes)]);
+    user.hub.set(FILE, Answer::File(bytes));
+    user.ok(&["pull", NAME]);
+    let shown = user.ok(&["show", NAME, "--json"]);
+    let shown: serde_json::Value = serde_json::from_str(&shown).expect("JSON");
+    assert_eq!(
+        (&shown["architecture"], &shown["pooling"]),
+        (&"nomic-bert-moe".into(), &"mean".into())
+    );
+    user.ok(&["pull", path.to_str().expect("UTF-8")]);
+    assert_eq!(user.listed().len(), 2);
+}
+
 #[test]
 fn a_text_to_continue_comes_from_stdin_or_a_file() {
     let user = User::new();

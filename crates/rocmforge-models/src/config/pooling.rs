@@ -6,6 +6,9 @@ use serde::Deserialize;
 
 use crate::{ModelError, files};
 
+/// The most bytes of a module's configuration.
+const LONGEST: u64 = 1 << 20;
+
 /// Which tokens count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PoolingMode {
@@ -79,7 +82,11 @@ impl Pooling {
     pub fn read(directory: &Path) -> Result<Self, ModelError> {
         let modules_path = directory.join("modules.json");
         let Some(modules) = files::read_json_if_there::<Vec<Module>>(&modules_path)? else {
-            let mode = Self::read_mode(&directory.join("1_Pooling/config.json"))?.unwrap_or(PoolingMode::Mean);
+            let path = directory.join("1_Pooling/config.json");
+            let mode = match files::read_json_if_there(&path)? {
+                Some(raw) => mode(&raw, path)?,
+                None => PoolingMode::Mean,
+            };
             return Ok(Self { mode, normalize: true });
         };
         let mut pooling = Self {
@@ -95,9 +102,8 @@ impl Pooling {
                 "Pooling" => {
                     // The path comes from a file: only a plain folder name is followed.
                     let folder = Path::new(&module.path).file_name().unwrap_or_default();
-                    if let Some(mode) = Self::read_mode(&directory.join(folder).join("config.json"))? {
-                        pooling.mode = mode;
-                    }
+                    let path = directory.join(folder).join("config.json");
+                    pooling.mode = mode(&files::read_json_within(&path, LONGEST)?, path)?;
                 }
                 _ => {
                     return Err(ModelError::Unsupported {
@@ -131,9 +137,7 @@ impl Pooling {
         let folder = |module: Module| {
             let folder = directory.join(Path::new(&module.path).file_name().unwrap_or_default());
             let path = folder.join("config.json");
-            let Some(config) = files::read_json_if_there::<Dense>(&path)? else {
-                return Ok(folder);
-            };
+            let config: Dense = files::read_json_within(&path, LONGEST)?;
             let refused = match config.activation_function.ends_with(".Identity") {
                 true => config.bias.then(|| ("bias", "true".to_owned())),
                 false => Some(("activation_function", config.activation_function)),
@@ -150,29 +154,26 @@ impl Pooling {
         };
         dense.map(folder).collect()
     }
+}
 
-    fn read_mode(path: &Path) -> Result<Option<PoolingMode>, ModelError> {
-        let Some(raw) = files::read_json_if_there::<Raw>(path)? else {
-            return Ok(None);
-        };
-        let other = raw.pooling_mode_max_tokens
-            || raw.pooling_mode_mean_sqrt_len_tokens
-            || raw.pooling_mode_weightedmean_tokens;
-        let chosen = [
-            (raw.pooling_mode_mean_tokens, PoolingMode::Mean),
-            (raw.pooling_mode_cls_token, PoolingMode::Cls),
-            (raw.pooling_mode_lasttoken, PoolingMode::Last),
-        ];
-        let mut chosen = chosen.into_iter().filter_map(|(on, mode)| on.then_some(mode));
-        match (chosen.next(), chosen.next(), other) {
-            (Some(mode), None, false) => Ok(Some(mode)),
-            _ => Err(ModelError::Unsupported {
-                path: path.to_path_buf(),
-                field: "pooling_mode",
-                value: "another choice".to_owned(),
-                supported: "exactly one of pooling_mode_mean_tokens, pooling_mode_cls_token and pooling_mode_lasttoken"
-                    .to_owned(),
-            }),
-        }
+/// The mode that a pooling's configuration chooses.
+fn mode(raw: &Raw, path: PathBuf) -> Result<PoolingMode, ModelError> {
+    let other =
+        raw.pooling_mode_max_tokens || raw.pooling_mode_mean_sqrt_len_tokens || raw.pooling_mode_weightedmean_tokens;
+    let chosen = [
+        (raw.pooling_mode_mean_tokens, PoolingMode::Mean),
+        (raw.pooling_mode_cls_token, PoolingMode::Cls),
+        (raw.pooling_mode_lasttoken, PoolingMode::Last),
+    ];
+    let mut chosen = chosen.into_iter().filter_map(|(on, mode)| on.then_some(mode));
+    match (chosen.next(), chosen.next(), other) {
+        (Some(mode), None, false) => Ok(mode),
+        _ => Err(ModelError::Unsupported {
+            path,
+            field: "pooling_mode",
+            value: "another choice".to_owned(),
+            supported: "exactly one of pooling_mode_mean_tokens, pooling_mode_cls_token and pooling_mode_lasttoken"
+                .to_owned(),
+        }),
     }
 }

@@ -346,6 +346,12 @@ fn a_directory_of_a_decoder_with_pooling_equals_the_f64_forward() {
     std::fs::write(directory.path().join("modules.json"), modules.to_string()).expect("written");
     let model = Bert::open(directory.path()).expect("opens");
     tiny(file).negated().check(model, cpu(), 64);
+
+    // No pooling is guessed where one is stated and its file is not there.
+    let config = directory.path().join("1_Pooling/config.json");
+    std::fs::remove_file(&config).expect("it was there");
+    let error = Bert::open(directory.path()).expect_err("no mode").to_string();
+    assert!(error.contains(&config.display().to_string()), "{error}");
 }
 
 /// Between the texts of a pair RoBERTa has the end of the first, and one more mark.
