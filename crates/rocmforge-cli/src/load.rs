@@ -14,7 +14,13 @@ use crate::store::Store;
 /// Opens the model of this name; fetches one that is known by its name and not there.
 pub(crate) fn open(name: &str) -> Result<Model, Failure> {
     let path = Store::of_user()?.path_of(name)?;
-    Ok(Model::open(path)?)
+    Model::open(path).map_err(|error| match error {
+        ModelError::IsEncoder { architecture } => {
+            let what = format!("{architecture} is an encoder: it makes embeddings of texts and no text");
+            format!("{what}. `rocmforge serve -m '{name}'` serves them").into()
+        }
+        error => error.into(),
+    })
 }
 
 /// Whether the model of a path can be opened: a decoder, or an encoder, which is for the server.

@@ -403,6 +403,8 @@ fn an_encoder_is_pulled_too() {
     );
     user.ok(&["pull", path.to_str().expect("UTF-8")]);
     assert_eq!(user.listed().len(), 2);
+    let said = user.fails(&["run", "-m", NAME, "--device", "cpu", "a"]);
+    assert!(said.contains("rocmforge serve -m 'hf:a/b:Q8_0'"), "{said}");
 }
 
 #[test]

@@ -183,7 +183,7 @@ impl TextEncoder {
         if max_tokens <= before.len() + after.len() {
             let (value, rule) = (
                 max_tokens.to_string(),
-                "it must leave room for a token between [CLS] and [SEP]",
+                "it must leave room for a token between the marks at the start and the end",
             );
             return Err(match file {
                 Some(path) => ModelError::Setting {
