@@ -5,9 +5,9 @@ use std::path::Path;
 
 use clap::Args as Arguments;
 use rocmforge::memory::Bytes;
-use rocmforge::models::bert::Bert;
+use rocmforge::models::Model;
+use rocmforge::models::bert::AnyModel;
 use rocmforge::models::weights::WeightSource;
-use rocmforge::models::{Model, ModelError};
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
@@ -99,17 +99,14 @@ pub(crate) fn facts(model: &Model) -> Result<Value, Failure> {
 
 /// What the model of a path is, a decoder or an encoder.
 fn facts_at(path: &Path, place: &Place) -> Result<Value, Failure> {
-    match Model::open(path) {
-        Err(ModelError::IsEncoder { .. }) => {}
-        Ok(model) if model.states_pooling() => {}
-        model => {
-            let model = model?;
+    let model = match AnyModel::open(path)? {
+        AnyModel::Pooled(model) => model,
+        AnyModel::Text(model) => {
             let mut facts = facts(&model)?;
             add_fit(&mut facts, &model, place);
             return Ok(facts);
         }
-    }
-    let model = Bert::open(path)?;
+    };
     let (weights, config) = (weight_facts(model.weights()), model.config());
     let mut facts = json!({
         "architecture": model.architecture().name(),

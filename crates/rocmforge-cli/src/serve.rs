@@ -11,11 +11,11 @@ use clap::Args as Arguments;
 use rocmforge::backend::HipBackend;
 use rocmforge::ggml::HipGgmlBackend;
 use rocmforge::memory::Bytes;
-use rocmforge::models::bert::{Bert, Embedder, EmbedderOptions};
+use rocmforge::models::bert::{AnyModel, Bert, Embedder, EmbedderOptions};
 use rocmforge::models::chat::ChatTemplate;
 use rocmforge::models::generate::Generator;
 use rocmforge::models::serve::{EmbeddingOptions, EmbeddingServer, ServeOptions, Server};
-use rocmforge::models::{Engine, EngineOptions, MemoryPlan, Model, ModelError};
+use rocmforge::models::{Engine, EngineOptions, MemoryPlan, Model};
 use rocmforge_server::{
     App, CardMemory, Facts, Keys, Limits, LoadError, Loaded, ModelKind, ServerOptions, Source, Tls, TlsError,
 };
@@ -373,25 +373,18 @@ fn log(json: bool) -> Result<(), Failure> {
 
 impl Source for Served {
     fn kind(&self) -> Option<ModelKind> {
-        match Model::open(&self.path) {
-            Ok(model) if !model.states_pooling() => Some(ModelKind::Text),
-            Ok(_) | Err(ModelError::IsEncoder { .. }) => {
-                let model = Bert::open(&self.path).ok()?;
-                Some(ModelKind::of_encoder(model.pooling().mode))
-            }
-            // Loading it says what is wrong.
-            Err(_) => None,
-        }
+        // Loading it says what is wrong.
+        Some(match AnyModel::open(&self.path).ok()? {
+            AnyModel::Text(_) => ModelKind::Text,
+            AnyModel::Pooled(model) => ModelKind::of_encoder(model.pooling().mode),
+        })
     }
 
     fn load(&self) -> Result<Loaded, LoadError> {
-        let model = match Model::open(&self.path) {
-            Err(ModelError::IsEncoder { .. }) => return self.load_encoder(),
-            model => model?,
+        let model = match AnyModel::open(&self.path)? {
+            AnyModel::Pooled(model) => return self.load_encoder(*model),
+            AnyModel::Text(model) => model,
         };
-        if model.states_pooling() {
-            return self.load_encoder();
-        }
         let template = model.chat_template()?.map(ChatTemplate::with_dates);
         let mut facts = Facts {
             trained_context: model.config().context,
@@ -453,8 +446,7 @@ impl Served {
     }
 
     /// Loads an encoder, on the first card where there are several: it is small, and whole or not at all.
-    fn load_encoder(&self) -> Result<Loaded, LoadError> {
-        let model = Bert::open(&self.path)?;
+    fn load_encoder(&self, model: Bert) -> Result<Loaded, LoadError> {
         let about = models::weight_facts(model.weights());
         let mut facts = Facts {
             architecture: model.architecture().name().to_owned(),

@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use clap::Parser;
 use rocmforge_ggml::CpuBackend;
-use rocmforge_models::bert::{Bert, Embedder, EmbedderOptions, Pooling, PoolingMode};
+use rocmforge_models::bert::{AnyModel, Bert, Embedder, EmbedderOptions, Pooling, PoolingMode};
 use rocmforge_models::chat::ChatTemplate;
 use rocmforge_models::generate::Generator;
 use rocmforge_models::serve::{EmbeddingOptions, EmbeddingServer, ServeOptions, Server};
-use rocmforge_models::{Engine, EngineOptions, Limit, Model, ModelError};
+use rocmforge_models::{Engine, EngineOptions, Limit};
 use rocmforge_server::{App, Facts, Keys, LoadError, Loaded, ServerOptions, Source};
 
 #[derive(Clone, Parser)]
@@ -68,8 +68,7 @@ fn pooling(name: &str) -> Result<Pooling, String> {
 
 impl Args {
     /// Loads an encoder.
-    fn load_encoder(&self) -> Result<Loaded, LoadError> {
-        let model = Bert::open_with(&self.model, self.pooling)?;
+    fn load_encoder(&self, model: Bert) -> Result<Loaded, LoadError> {
         let facts = Facts {
             architecture: model.architecture().name().to_owned(),
             context: model.max_tokens(),
@@ -92,13 +91,13 @@ impl Args {
 impl Source for Args {
     fn load(&self) -> Result<Loaded, LoadError> {
         let failed = |error: Box<dyn std::error::Error + Send + Sync>| LoadError::Failed(error);
-        let model = match Model::open(&self.model) {
-            Err(ModelError::IsEncoder { .. }) => return self.load_encoder(),
-            model => model?,
-        };
-        if model.states_pooling() || self.pooling.is_some() {
-            return self.load_encoder();
+        if self.pooling.is_some() {
+            return self.load_encoder(Bert::open_with(&self.model, self.pooling)?);
         }
+        let model = match AnyModel::open(&self.model)? {
+            AnyModel::Pooled(model) => return self.load_encoder(*model),
+            AnyModel::Text(model) => model,
+        };
         let tokenizer = model.tokenizer()?;
         let template = match &self.template {
             Some(path) => {

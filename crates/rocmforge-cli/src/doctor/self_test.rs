@@ -330,16 +330,7 @@ mod tests {
             factor: 1.5,
             ..Change::NONE
         };
-        for shape in [
-            Shape::Heads(128),
-            Shape::Experts,
-            Shape::Sinks,
-            Shape::Gelu,
-            Shape::LayerNorm,
-            Shape::DeltaNet,
-            Shape::Scan,
-            Shape::Candidates,
-        ] {
+        for shape in [Shape::Heads(128), Shape::Experts].into_iter().chain(Shape::OTHERS) {
             let family = Family::shaped(shape, TensorType::F16);
             let [expected, _] = whole(family, Change::NONE);
             let changes: &[Change] = match shape {
@@ -390,16 +381,11 @@ mod tests {
     /// The same of shapes: another window is found.
     #[test]
     fn the_simulated_card_computes_each_shape() {
-        let families = [
+        let mut families = vec![
             Family::shaped(Shape::Heads(256), TensorType::F16),
             Family::shaped(Shape::Experts, TensorType::Mxfp4),
-            Family::shaped(Shape::Sinks, TensorType::F16),
-            Family::shaped(Shape::Gelu, TensorType::F16),
-            Family::shaped(Shape::LayerNorm, TensorType::F16),
-            Family::shaped(Shape::DeltaNet, TensorType::F16),
-            Family::shaped(Shape::Scan, TensorType::F16),
-            Family::shaped(Shape::Candidates, TensorType::F16),
         ];
+        families.extend(Shape::OTHERS.map(|shape| Family::shaped(shape, TensorType::F16)));
         let faulty = |family: Family| match family.shape {
             Shape::Gelu => Change {
                 window: 64,

@@ -97,7 +97,7 @@ fn of_kernel(kernel: &Kernel, ask: Ask<'_>) -> GgmlResult<()> {
     }
 }
 
-/// The answer of a row: of one without kernels that there are none.
+/// The answer of a row. A row without kernels answers that the op has no kernel.
 macro_rules! answer {
     ($ask:ident, $op:ident,) => {
         Err(unimplemented($op, "no kernel"))

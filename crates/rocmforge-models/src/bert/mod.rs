@@ -17,6 +17,7 @@
 //! # }
 //! ```
 
+mod any_model;
 mod embedder;
 mod tokens;
 
@@ -33,6 +34,7 @@ pub use crate::config::{Pooling, PoolingMode};
 use crate::step::{InputLayout, Parameters, StepShape, Tensors, WholeTexts, WorkSize};
 use crate::weights::{Weight, WeightSource};
 use crate::{Model, ModelError};
+pub use any_model::AnyModel;
 pub(crate) use embedder::Group;
 pub use embedder::{Embedded, Embedder, EmbedderOptions};
 pub use tokens::{Batch, TextEncoder, TextIds};

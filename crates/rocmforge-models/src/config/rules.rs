@@ -230,7 +230,7 @@ pub(crate) struct TextRules {
 /// A table of positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Positions {
-    /// There is none.
+    /// The model has no such table.
     None,
     /// Its first row is the first position's.
     Table,

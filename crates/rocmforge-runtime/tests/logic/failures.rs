@@ -370,7 +370,7 @@ fn is_given_no_stream(backend: &HipBackend) {
     );
 }
 
-/// Some drivers are slower with each stream: one that has no work is none of the driver's.
+/// Some drivers are slower with each stream that they have made: for a stream without work the driver makes nothing.
 #[test]
 fn a_backends_stream_is_made_by_its_first_work() {
     let rig = Rig::with_faults(FaultPlan::new().gives("hipStreamCreateWithFlags", When::From(2), 0));

@@ -47,6 +47,18 @@ pub(super) enum Shape {
     Candidates,
 }
 
+impl Shape {
+    /// Those that have one model each.
+    pub(super) const OTHERS: [Self; 6] = [
+        Self::Sinks,
+        Self::Gelu,
+        Self::LayerNorm,
+        Self::DeltaNet,
+        Self::Scan,
+        Self::Candidates,
+    ];
+}
+
 /// A family of kernels: a type of weights, one of the cache, and a shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Family {
@@ -85,15 +97,7 @@ impl Family {
         let heads = [32, 80, 128, 256].map(|dim| Self::shaped(Shape::Heads(dim), TensorType::F16));
         let experts = [TensorType::F16, TensorType::Q4_0, TensorType::Q4K, TensorType::Mxfp4];
         let experts = experts.map(|ty| Self::shaped(Shape::Experts, ty));
-        let others = [
-            Shape::Sinks,
-            Shape::Gelu,
-            Shape::LayerNorm,
-            Shape::DeltaNet,
-            Shape::Scan,
-            Shape::Candidates,
-        ];
-        let others = others.map(|shape| Self::shaped(shape, TensorType::F16));
+        let others = Shape::OTHERS.map(|shape| Self::shaped(shape, TensorType::F16));
         weights
             .chain(caches)
             .chain(heads)
