@@ -79,6 +79,11 @@ pub(crate) struct Packed {
     pub(crate) get_rows: &'static str,
     /// In the family [`Format::half_rows_family`].
     pub(crate) half_rows: &'static str,
+    /// The family of chosen experts, and its kernels. That for gate and up and that for a sum have as many rows to a group as those for one row.
+    pub(crate) experts: &'static str,
+    pub(crate) experts_gated: &'static str,
+    pub(crate) experts_sum: &'static str,
+    pub(crate) experts_pairs: &'static str,
 }
 
 /// `$rows` and `$more`: the arguments of RF_MATVEC_Q8 in the kernel's source.
@@ -111,6 +116,10 @@ macro_rules! packed {
             matmul: concat!("matmul_packed_", $name),
             get_rows: concat!("get_rows_packed_", $name),
             half_rows: concat!("half_rows_packed_", $name),
+            experts: concat!("experts_q8_", $name),
+            experts_gated: concat!("experts_", $name, "_gated"),
+            experts_sum: concat!("experts_", $name, "_sum"),
+            experts_pairs: concat!("experts_", $name, "_pairs"),
         }
     };
 }

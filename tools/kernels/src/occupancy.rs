@@ -60,6 +60,7 @@ const STATED: &[(&str, Least)] = &[
     ("matmul16_*", least(4, 4, 2)),
     // Activations of 8 bits in LDS, once for a block that does many rows of weights: two blocks a multiprocessor.
     ("matvec_q8_*", least(6, 6, 1)),
+    ("experts_*", least(6, 6, 1)),
     // Eight rows of activations in registers.
     ("matvec_q*_m8", least(8, 8, 3)),
     // The candidates of a row are in LDS.

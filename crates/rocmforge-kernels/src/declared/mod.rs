@@ -57,6 +57,8 @@ pub struct Row {
 pub struct Ran {
     /// Its launches, without those that prepare operands.
     pub launched: Vec<Launched>,
+    /// The kernels of all its launches in their order, and whether they prepare operands.
+    pub kernels: Vec<(&'static str, bool)>,
     /// What the outputs must hold; empty where it is not asked for.
     pub expected: Vec<Expected>,
     /// The fewest bytes that the kernel can move, where they are not those of all operands.
@@ -91,18 +93,17 @@ impl Declared {
     ) -> KernelResult<Ran> {
         let seen = Arc::new(Mutex::new(Vec::new()));
         let into = Arc::clone(&seen);
-        let observed = kernels.observed(move |launch| {
-            if !launch.prepares {
-                into.lock().push(launch.clone());
-            }
-        });
+        let observed = kernels.observed(move |launch| into.lock().push(launch.clone()));
         let mut call = Call::new(&observed, stream, buffers, compare);
         (self.call)(&mut call, dims)?;
         let moved = call.moved();
         let expected = call.expected();
-        let launched = std::mem::take(&mut *seen.lock());
+        let mut launched = std::mem::take(&mut *seen.lock());
+        let kernels = launched.iter().map(|launch| (launch.kernel, launch.prepares)).collect();
+        launched.retain(|launch| !launch.prepares);
         Ok(Ran {
             launched,
+            kernels,
             expected,
             moved,
         })

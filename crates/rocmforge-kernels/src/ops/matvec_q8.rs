@@ -152,6 +152,10 @@ impl Q8Activations {
         Ok(Self::new(bytes, dims))
     }
 
+    pub(super) fn bytes(&self) -> &HipBuffer<u8> {
+        &self.bytes
+    }
+
     /// Bytes of `m` rows of `k`. `None` if `k` is no multiple of 32, or the product overflows.
     pub fn byte_len(m: usize, k: usize) -> Option<usize> {
         match k % BLOCK {
@@ -301,10 +305,14 @@ impl Kernels {
             .run(stream, kernels.family, (kernels.row, config))
     }
 
+    /// Blocks of these kernels that the card runs at once.
+    pub(super) fn resident_blocks(&self) -> u32 {
+        self.backend().device().multiprocessors.max(1) * RESIDENT
+    }
+
     /// Groups of rows for each block of the grid and those that are left, and the grid. All blocks together have every group once.
     pub(super) fn shares(&self, groups: u32) -> ([u32; 2], LaunchConfig) {
-        let most = self.backend().device().multiprocessors.max(1) * RESIDENT;
-        let blocks = groups.min(most);
+        let blocks = groups.min(self.resident_blocks());
         (
             [groups / blocks, groups % blocks],
             geometry::config([blocks, 1, 1], 256),

@@ -5,6 +5,7 @@ mod attention16;
 mod attention16_split;
 mod cast;
 mod elementwise;
+mod experts;
 mod flash_attention;
 mod flash_attn_ext;
 mod half_rows;
@@ -44,6 +45,9 @@ pub(crate) const DECLARED: &[&[crate::declared::Declared]] = &[
     attention16_split::DECLARED,
     cast::DECLARED,
     elementwise::DECLARED,
+    experts::GATED,
+    experts::SUM,
+    experts::PAIRS,
     flash_attention::DECLARED,
     flash_attn_ext::DECLARED,
     half_rows::DECLARED,
@@ -86,6 +90,7 @@ pub(crate) const DECLARED: &[&[crate::declared::Declared]] = &[
 
 pub use attention16::{Attention16Operands, Attention16Options, Attention16Shape, Visible};
 pub use cast::FloatType;
+pub use experts::ExpertStack;
 pub use flash_attention::{FLASH_MAX_HEAD_DIM, FlashOptions};
 pub use flash_attn_ext::{ExtMask, ExtOperand, ExtOperands, ExtOptions, ExtShape};
 pub use half_rows::{HalfRows, WeightMatrix};

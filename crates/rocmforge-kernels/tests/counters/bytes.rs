@@ -55,10 +55,10 @@ const OTHER_FAMILIES: [&str; 31] = [
     "weighted_matmul",
 ];
 
-/// A launch and the fewest bytes that it can move.
+/// A launch and the fewest bytes that it can move; `None` of one that prepares an operand of another.
 struct Row {
     kernel: String,
-    bytes: usize,
+    bytes: Option<usize>,
     again: Again,
 }
 
@@ -71,7 +71,7 @@ struct Bytes<'a> {
 impl Bytes<'_> {
     /// The next launch is of this kernel.
     fn row(&self, kernel: impl Into<String>, bytes: usize, again: Again) {
-        let kernel = kernel.into();
+        let (kernel, bytes) = (kernel.into(), Some(bytes));
         self.rows.borrow_mut().push(Row { kernel, bytes, again });
     }
 
@@ -85,7 +85,14 @@ impl Bytes<'_> {
         for kernel in all() {
             for dims in kernel.moved {
                 let ran = kernel.run(self.device.kernels, self.device.stream, &mut Fresh, dims, false)?;
-                for launch in &ran.launched {
+                let mut launched = ran.launched.iter();
+                for &(name, prepares) in &ran.kernels {
+                    let Some(launch) = (!prepares).then(|| launched.next()).flatten() else {
+                        let (kernel, again) = (name.to_owned(), kernel.again);
+                        let bytes = None;
+                        self.rows.borrow_mut().push(Row { kernel, bytes, again });
+                        continue;
+                    };
                     let operands = launch
                         .operands
                         .iter()
@@ -167,10 +174,10 @@ impl Bytes<'_> {
 type Shares = [[u32; 2]; Arch::ALL.len()];
 
 /// Memory and requests of a launch.
-fn shares(row: &Row, launch: &LaunchCounts) -> [u32; 2] {
+fn shares(bytes: usize, launch: &LaunchCounts) -> [u32; 2] {
     let c = &launch.counters;
     let asked = (c.loads.segments + c.stores.segments + c.atomics.segments) * SEGMENT;
-    [c.distinct.bytes(), asked].map(|moved| (1000 * row.bytes as u64 / moved.max(1)) as u32)
+    [c.distinct.bytes(), asked].map(|moved| (1000 * bytes as u64 / moved.max(1)) as u32)
 }
 
 /// The shares of each kernel, and why its requests are more.
@@ -187,17 +194,18 @@ fn measure(chosen: &Chosen) -> Result<BTreeMap<String, (Shares, Again)>, Box<dyn
             bytes.all()?;
             rows = bytes.rows.take();
             // The others were not enqueued.
-            rows.retain(|row| chosen.has(&row.kernel));
+            rows.retain(|row| chosen.has(&row.kernel) || row.bytes.is_none());
             Ok(())
         })?;
         let launched: Vec<&str> = launches.iter().map(|launch| launch.kernel.as_str()).collect();
         let stated: Vec<&str> = rows.iter().map(|row| row.kernel.as_str()).collect();
         assert_eq!(launched, stated, "each launch has a row");
         for (row, launch) in rows.iter().zip(&launches) {
+            let Some(bytes) = row.bytes else { continue };
             let start = ([[u32::MAX; 2]; Arch::ALL.len()], row.again);
             let (of_kernel, again) = found.entry(row.kernel.clone()).or_insert(start);
             assert_eq!(*again, row.again, "{} has one reason", row.kernel);
-            for (least, now) in of_kernel[card].iter_mut().zip(shares(row, launch)) {
+            for (least, now) in of_kernel[card].iter_mut().zip(shares(bytes, launch)) {
                 *least = now.min(*least);
             }
         }

@@ -1,0 +1,337 @@
+//! Products of the packed weights of chosen experts with activations of 8 bits.
+
+use super::matvec_q8::{PackedWeights, Q8Activations, activations, packed, rounding};
+use super::row_input::RowInput;
+use crate::check::Check;
+use crate::declared::{Again, Call, Declared, by_weight_type};
+use crate::{Faults, GluKind, KernelResult, Kernels, WeightType, geometry, reference};
+use rocmforge_runtime::{HipBuffer, HipStream, LaunchConfig};
+
+pub(super) const GATED: &[Declared] = by_weight_type!(gated, gated_of, packable);
+pub(super) const SUM: &[Declared] = by_weight_type!(sum, sum_of, packable);
+pub(super) const PAIRS: &[Declared] = by_weight_type!(pairs, pairs_of, packable);
+
+/// The most pairs of a launch, which counts them in 16 bits.
+const MAX_PAIRS: usize = 1 << 16;
+/// Blocks along the grid's second dimension.
+const MAX_ROWS: usize = 65_535;
+/// Rows of weights that 32 lanes take together for eight rows of activations: `R` of the kernel.
+const PAIRS_GROUP: u32 = 2;
+/// The fewest groups for which a block loads eight rows of activations.
+const LEAST_GROUPS: u32 = 32;
+/// Activations that share a scale, and their bytes.
+const BLOCK: usize = 32;
+const BLOCK_BYTES: usize = 40;
+
+/// Matrices `[experts, n, k]` that are packed as one of `experts * n` rows.
+#[derive(Debug, Clone, Copy)]
+pub struct ExpertStack<'a> {
+    /// All of them.
+    pub w: &'a PackedWeights,
+    /// How many they are.
+    pub experts: usize,
+}
+
+impl ExpertStack<'_> {
+    /// Experts, rows of each, columns.
+    fn dims(self, check: Check) -> KernelResult<[usize; 3]> {
+        check.dim("experts", self.experts)?;
+        check.multiple("all experts must have as many rows", self.w.n(), self.experts)?;
+        Ok([self.experts, self.w.n() / self.experts, self.w.k()])
+    }
+
+    /// A row's experts that [`Kernels::experts_sum`] takes at the most.
+    #[must_use]
+    pub fn most_in_sum(self) -> usize {
+        RowInput::MAX_COLUMNS / self.w.k().max(1)
+    }
+}
+
+impl Kernels {
+    /// `y[p, :] = f(gate[ids[p]] x[p / share, :]) * (up[ids[p]] x[p / share, :])`: `x` `[pairs / share, k]`, which the kernel rounds to 8 bits, one id for
+    /// each pair, `y` `[pairs, n]`. Each pair reads its expert's weights. An id that is not below the experts reads nothing, gives a row of NaN and is
+    /// a fault at its pair.
+    ///
+    /// # Errors
+    ///
+    /// Stacks or a function that are not [gated](Self::are_gated) by one kernel, wrong lengths, overlap, `share` that does not divide the pairs, over
+    /// 65,535 pairs, a tag over 4095.
+    #[allow(clippy::too_many_arguments)] // operands of two products
+    pub fn experts_gated(
+        &self,
+        stream: &HipStream,
+        x: &HipBuffer<f32>,
+        ids: &HipBuffer<u32>,
+        [gate, up]: [ExpertStack<'_>; 2],
+        f: GluKind,
+        y: &HipBuffer<f32>,
+        share: usize,
+        faults: Faults<'_>,
+    ) -> KernelResult<()> {
+        let op = self.op("experts_gated");
+        let [experts, n, k] = gate.dims(op.check())?;
+        op.holds(
+            Self::are_gated(gate.w, up.w, f) && gate.experts == up.experts,
+            "gate and up must have one type and shape, at most 16384 columns, and a function that the kernel has",
+            gate.w.n(),
+            up.w.n(),
+        )?;
+        let count = op.dim_to("pairs", ids.len(), MAX_ROWS)?;
+        op.dim("share", share)?;
+        op.multiple("as many pairs must share each row of x", ids.len(), share)?;
+        let kernels = gate.w.kernels(op.check())?;
+        let (each, config) = self.shares_of((n as u32).div_ceil(kernels.group / 2), count, count);
+        (op.read("x", x, &[ids.len() / share, k])?)
+            .read("ids", ids, &[ids.len()])?
+            .reads("gate", gate.w.bytes())
+            .reads("up", up.w.bytes())
+            .write("y", y, &[ids.len(), n], &[])?
+            .values([n, k / BLOCK, experts, share, f as usize].map(|value| value as u32))
+            .values(each)
+            .faults(faults)?
+            .run(stream, kernels.experts, (kernels.experts_gated, config))
+    }
+
+    /// `y[t, :]` = the sum over u of `factors[t, u] * (w[ids[t, u]] x[t, u, :])`: `x` `[tokens, used, k]`, whose rows the kernel rounds to 8 bits, `ids` and
+    /// `factors` `[tokens, used]`, `y` `[tokens, n]`. Each token reads the weights of its experts. An id that is not below the experts gives a row of NaN
+    /// and is a fault at its place.
+    ///
+    /// # Errors
+    ///
+    /// More experts of a token than [`ExpertStack::most_in_sum`], wrong lengths, overlap, `used` that does not divide the ids, over 65,535 tokens, a tag
+    /// over 4095.
+    #[allow(clippy::too_many_arguments)] // operands of a product and a sum
+    pub fn experts_sum(
+        &self,
+        stream: &HipStream,
+        x: &HipBuffer<f32>,
+        ids: &HipBuffer<u32>,
+        factors: &HipBuffer<f32>,
+        w: ExpertStack<'_>,
+        y: &HipBuffer<f32>,
+        used: usize,
+        faults: Faults<'_>,
+    ) -> KernelResult<()> {
+        let op = self.op("experts_sum");
+        let [experts, n, k] = w.dims(op.check())?;
+        op.dim_to("experts of a token", used, w.most_in_sum())?;
+        op.multiple("each token must have as many experts", ids.len(), used)?;
+        let tokens = op.dim_to("tokens", ids.len() / used, MAX_ROWS)?;
+        let kernels = w.w.kernels(op.check())?;
+        let (each, config) = self.shares_of((n as u32).div_ceil(kernels.group), tokens, tokens);
+        (op.read("x", x, &[ids.len(), k])?)
+            .read("ids", ids, &[ids.len()])?
+            .read("factors", factors, &[ids.len()])?
+            .reads("w", w.w.bytes())
+            .write("y", y, &[ids.len() / used, n], &[])?
+            .values([n, k / BLOCK, experts, used].map(|value| value as u32))
+            .values(each)
+            .faults(faults)?
+            .run(stream, kernels.experts, (kernels.experts_sum, config))
+    }
+
+    /// `y[p, :] = w[ids[p]] x[p / share, :]` for any number of pairs: `x` has `pairs / share` rows of `k`, one id for each pair, `y` `[pairs, n]`. An expert's
+    /// weights are read once for eight pairs that have it. An id that is not below the experts gives a row of NaN and is a fault at its pair.
+    ///
+    /// # Errors
+    ///
+    /// Activations and weights that differ in `k`, wrong lengths, overlap, `share` that does not divide the pairs, over 65,535 experts or 65,536 pairs, a
+    /// tag over 4095.
+    #[allow(clippy::too_many_arguments)] // operands of one product
+    pub fn experts_pairs(
+        &self,
+        stream: &HipStream,
+        x: &Q8Activations,
+        ids: &HipBuffer<u32>,
+        w: ExpertStack<'_>,
+        y: &HipBuffer<f32>,
+        share: usize,
+        faults: Faults<'_>,
+    ) -> KernelResult<()> {
+        let op = self.op("experts_pairs");
+        let [experts, n, k] = w.dims(op.check())?;
+        let count = op.dim_to("pairs", ids.len(), MAX_PAIRS)?;
+        op.dim("share", share)?;
+        op.multiple("as many pairs must share each row of x", ids.len(), share)?;
+        let (rows, rule) = (ids.len() / share, "weights and activations must have as many columns");
+        op.holds(x.k() == k, rule, k, x.k())?;
+        op.holds(x.m() == rows, "each row of x must belong to a pair", rows, x.m())?;
+        let parts = op.dim_to("experts", experts, MAX_ROWS)?;
+        let kernels = w.w.kernels(op.check())?;
+        let (each, config) = self.shares_of((n as u32).div_ceil(PAIRS_GROUP), count.min(parts), parts);
+        (op.reads("x", x.bytes()).read("ids", ids, &[ids.len()])?)
+            .reads("w", w.w.bytes())
+            .write("y", y, &[ids.len(), n], &[])?
+            .values([ids.len(), n, k / BLOCK, experts, share].map(|value| value as u32))
+            .values(each)
+            .faults(faults)?
+            .run(stream, kernels.experts, (kernels.experts_pairs, config))
+    }
+
+    /// As [`shares`](Self::shares) for each of `parts` along the grid's second dimension, of which so many are `busy`.
+    fn shares_of(&self, groups: u32, busy: u32, parts: u32) -> ([u32; 2], LaunchConfig) {
+        let most = self.resident_blocks().div_ceil(busy).max(groups / LEAST_GROUPS);
+        let blocks = groups.min(most.max(1));
+        let config = geometry::config([blocks, parts, 1], 256);
+        ([groups / blocks, groups % blocks], config)
+    }
+}
+
+/// A stack `[experts, n, k]` as the operand `name`, of blocks that have a name, too.
+fn stack(
+    c: &mut Call<'_>,
+    names: [&'static str; 2],
+    ty: WeightType,
+    [experts, n, k]: [usize; 3],
+) -> KernelResult<PackedWeights> {
+    packed(c, names, ty, [experts * n, k])
+}
+
+/// The products of pairs with their experts in f64, `[pairs, n]`.
+fn products(
+    c: &Call<'_>,
+    (blocks, x): (&'static str, &'static str),
+    ty: WeightType,
+    [n, k]: [usize; 2],
+    share: usize,
+) -> Vec<f64> {
+    let (w, x) = (c.u8(blocks), reference::wide(c.f32(x)));
+    let expert = n * k / ty.block_len() * ty.block_bytes();
+    let of_pair = |(pair, &id): (usize, &u32)| {
+        let x = &x[pair / share * k..][..k];
+        reference::matvec_q8(ty, &w[id as usize * expert..][..expert], x, None, None, k)
+    };
+    c.u32("ids").iter().enumerate().flat_map(of_pair).collect()
+}
+
+/// Experts, rows and columns of their weights, pairs, and pairs that share a row of activations.
+fn gated(c: &mut Call<'_>, dims: &[usize], ty: WeightType) -> KernelResult<()> {
+    let &[experts, n, k, pairs, share] = dims else {
+        return Ok(());
+    };
+    let f = match n % 2 {
+        0 => GluKind::Swiglu,
+        _ => GluKind::Geglu,
+    };
+    let x = c.floats("x", activations(pairs / share.max(1) * k))?;
+    let ids = c.indices("ids", pairs, experts)?;
+    let gate = stack(c, ["blocks of the gate", "gate"], ty, [experts, n, k])?;
+    let up = stack(c, ["blocks of up", "up"], ty, [experts, n, k])?;
+    let (y, word) = (c.output("y", pairs * n)?, c.fault_word()?);
+    let stacks = [&gate, &up].map(|w| ExpertStack { w, experts });
+    let faults = Faults { word: &word, tag: 1 };
+    c.kernels
+        .experts_gated(c.stream, &x, &ids, stacks, f, &y, share, faults)?;
+    c.expect_within("y", |c| {
+        let product = |blocks| -> Vec<f32> {
+            let y = products(c, (blocks, "x"), ty, [n, k], share);
+            y.iter().map(|&y| y as f32).collect()
+        };
+        let values = reference::glu(f, &product("blocks of the gate"), &product("blocks of up"));
+        (1e-5 * values.iter().fold(1.0, |a: f64, b| a.max(b.abs())), values)
+    });
+    Ok(())
+}
+
+/// Odd rows, fewer than a group, and pairs of one expert.
+const fn gated_of(ty: WeightType) -> Declared {
+    Declared {
+        name: "experts_gated",
+        tested: match ty.block_len() {
+            32 => &[&[1, 1, 32, 1, 1], &[5, 67, 64, 6, 3], &[3, 34, 1056, 4, 1]],
+            _ => &[&[1, 1, 256, 1, 1], &[5, 67, 512, 6, 3], &[3, 34, 1280, 4, 1]],
+        },
+        counted: &[&[8, 64, 512, 4, 4]],
+        moved: &[&[4, 256, 1024, 4, 4]],
+        again: Again::Activations,
+        ..Declared::NEW
+    }
+}
+
+/// Experts, rows and columns of their weights, tokens, and experts of a token.
+fn sum(c: &mut Call<'_>, dims: &[usize], ty: WeightType) -> KernelResult<()> {
+    let &[experts, n, k, tokens, used] = dims else {
+        return Ok(());
+    };
+    let x = c.floats("x", activations(tokens * used * k))?;
+    let ids = c.indices("ids", tokens * used, experts)?;
+    let factors = c.input("factors", tokens * used, -1.0..1.0)?;
+    let w = stack(c, ["blocks of w", "w"], ty, [experts, n, k])?;
+    let (y, word) = (c.output("y", tokens * n)?, c.fault_word()?);
+    let (stack, faults) = (ExpertStack { w: &w, experts }, Faults { word: &word, tag: 1 });
+    c.kernels
+        .experts_sum(c.stream, &x, &ids, &factors, stack, &y, used, faults)?;
+    c.expect_within("y", |c| {
+        let (pairs, factors) = (products(c, ("blocks of w", "x"), ty, [n, k], 1), c.f32("factors"));
+        let mut values = vec![0.0; tokens * n];
+        for (pair, row) in pairs.chunks(n).enumerate() {
+            let of_token = &mut values[pair / used * n..][..n];
+            for (sum, product) in of_token.iter_mut().zip(row) {
+                *sum += f64::from(factors[pair]) * product;
+            }
+        }
+        (used as f64 * rounding(ty, c.u8("blocks of w"), k), values)
+    });
+    Ok(())
+}
+
+/// One expert, several, and as many as there is room for.
+const fn sum_of(ty: WeightType) -> Declared {
+    Declared {
+        name: "experts_sum",
+        tested: match ty.block_len() {
+            32 => &[&[1, 1, 32, 1, 1], &[5, 67, 96, 2, 3], &[3, 9, 4096, 1, 4]],
+            _ => &[&[1, 1, 256, 1, 1], &[5, 67, 768, 2, 3], &[3, 9, 4096, 1, 4]],
+        },
+        counted: &[&[8, 64, 512, 1, 4]],
+        moved: &[&[4, 256, 1024, 1, 4]],
+        again: Again::Activations,
+        ..Declared::NEW
+    }
+}
+
+/// As for [`gated`], with activations that are rounded before.
+fn pairs(c: &mut Call<'_>, dims: &[usize], ty: WeightType) -> KernelResult<()> {
+    let &[experts, n, k, pairs, share] = dims else {
+        return Ok(());
+    };
+    let rows = pairs / share.max(1);
+    let x = c.floats("values of x", activations(rows * k))?;
+    let to = c.output_bytes("x", rows * (k / BLOCK) * BLOCK_BYTES)?;
+    let x = c.preparing().quantize_q8(c.stream, &x, to, [rows, k])?;
+    let ids = c.indices("ids", pairs, experts)?;
+    let w = stack(c, ["blocks of w", "w"], ty, [experts, n, k])?;
+    let (y, word) = (c.output("y", pairs * n)?, c.fault_word()?);
+    let (stack, faults) = (ExpertStack { w: &w, experts }, Faults { word: &word, tag: 1 });
+    c.kernels.experts_pairs(c.stream, &x, &ids, stack, &y, share, faults)?;
+    c.expect_within("y", |c| {
+        let values = products(c, ("blocks of w", "values of x"), ty, [n, k], share);
+        (rounding(ty, c.u8("blocks of w"), k), values)
+    });
+    Ok(())
+}
+
+/// More pairs than a block looks at together, more than eight of one expert, and columns that are more than one part.
+const fn pairs_of(ty: WeightType) -> Declared {
+    Declared {
+        name: "experts_pairs",
+        tested: match ty.block_len() {
+            32 => &[
+                &[1, 1, 32, 1, 1],
+                &[5, 67, 64, 6, 3],
+                &[3, 5, 32, 600, 2],
+                &[2, 34, 4224, 20, 1],
+            ],
+            _ => &[
+                &[1, 1, 256, 1, 1],
+                &[5, 67, 512, 6, 3],
+                &[3, 5, 256, 300, 2],
+                &[2, 34, 4352, 20, 1],
+            ],
+        },
+        counted: &[&[8, 64, 512, 16, 4]],
+        moved: &[&[4, 256, 1024, 16, 4]],
+        again: Again::Activations,
+        ..Declared::NEW
+    }
+}

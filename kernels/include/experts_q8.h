@@ -1,0 +1,233 @@
+// Products of the chosen experts' packed weights with 8-bit activations: RF_EXPERTS_Q8(name, Type, R) makes the kernels of a type of planes.h.
+//
+// A stack of experts is one packed matrix of experts * n rows: those of expert e begin at e * n. An id that is not below `experts` reads nothing,
+// gives NaN and is a fault.
+#pragma once
+#include "fault.h"
+#include "matvec_q8_joint.h"
+#include "tile.h"
+
+// Gate and up of one expert, y = f(gate x) * (up x): a group is R / 2 rows of both. The sums of a row of gate and of up are 16 lanes apart.
+template <class W, u32 R> struct ExpertGated {
+    const u8 *__restrict__ gate, *__restrict__ up;
+    float *y;
+    u32 n, row_blocks, op;
+    u32 first;  // the expert's first row
+    u64 blocks; // of the stack
+    __attribute__((device, always_inline)) typename W::Raw load(u32 group, u32 r, u32 i) const {
+        u32 row = first + rf_min(group * (R / 2) + r % (R / 2), n - 1);
+        return W::load(r < R / 2 ? gate : up, blocks, row * row_blocks + i);
+    }
+    __attribute__((device, always_inline)) void put(u32 group, u32 own, bool leads, PartOf, float sum) const {
+        float other = rf_shuffle_xor<16>(sum);
+        u32 row = group * (R / 2) + own;
+        if (leads && own < R / 2 && row < n) y[row] = (op == RF_GATE_SILU ? rf_silu(sum) : rf_gelu_tanh(sum)) * other;
+    }
+};
+
+// y[pair, :] = f(gate[id] x[pair / share, :]) * (up[id] x[pair / share, :]) for the id of each pair. grid = (blocks, pairs).
+template <class W, u32 R>
+RF_DEVICE void experts_gated(const float *x, const u32 *__restrict__ ids, const u8 *gate, const u8 *up, float *y, u32 n, u32 row_blocks,
+                             u32 experts, u32 share, u32 op, u32 each, u32 more, u64 *fault, u32 tag) {
+    u32 pair = rf_block_y(), id = ids[pair];
+    y += (u64)pair * n;
+    if (id >= experts) {
+        if (rf_block_x() != 0) return;
+        if (rf_thread() == 0) rf_fault(fault, tag, pair, id);
+        for (u32 row = rf_thread(); row < n; row += RF_ROW_BLOCK) y[row] = __builtin_nanf("");
+        return;
+    }
+    ExpertGated<W, R> rows = {gate, up, y, n, row_blocks, op, id * n, (u64)experts * n * row_blocks};
+    FloatRow in = {x + (u64)(pair / share) * (row_blocks * RF_Q8_BLOCK), nullptr, nullptr, 0.0f};
+    matvec_q8<W, 1, R, 512>(in, rows, GroupShare{1, row_blocks, each, more});
+}
+
+// A row of f32 whose blocks have a factor for each `row_blocks` of them.
+struct FactoredRow {
+    FloatRow row;
+    const float *__restrict__ factors;
+    u32 row_blocks;
+    static constexpr bool PARTS = false;
+    template <u32 M, u32 CAP> __attribute__((device, always_inline)) void fill(Q8Held<M * CAP> &held, u32 part, u32 count) const {
+        row.template fill<M, CAP>(held, part, count);
+        rf_barrier();
+        for (u32 i = rf_thread(); i < count; i += RF_ROW_BLOCK) {
+            float d = __builtin_bit_cast(float, held.rest[i].x) * factors[i / row_blocks];
+            held.rest[i].x = __builtin_bit_cast(u32, d);
+        }
+    }
+};
+
+// The rows of the chosen experts one after the other, as if each row of theirs were one long row.
+template <class W, u32 R, u32 MOST> struct ExpertsInRow {
+    const u8 *__restrict__ w;
+    const u32 (&first)[MOST]; // of each chosen expert the first block, in LDS
+    float *y;
+    u32 n, row_blocks;
+    u64 blocks;
+    __attribute__((device, always_inline)) typename W::Raw load(u32 group, u32 r, u32 i) const {
+        u32 row = rf_min(group * R + r, n - 1), at = i / row_blocks;
+        return W::load(w, blocks, first[at] + row * row_blocks + (i - at * row_blocks));
+    }
+    __attribute__((device, always_inline)) void put(u32 group, u32 own, bool leads, PartOf, float sum) const {
+        u32 row = group * R + own;
+        if (leads && row < n) y[row] = sum;
+    }
+};
+
+// y[t, :] = the sum over u of factors[t, u] * (w[ids[t, u]] x[t, u, :]). grid = (blocks, tokens). used * row_blocks is at most 512.
+template <class W, u32 R>
+RF_DEVICE void experts_sum(const float *x, const u32 *__restrict__ ids, const float *factors, const u8 *w, float *y, u32 n, u32 row_blocks,
+                           u32 experts, u32 used, u32 each, u32 more, u64 *fault, u32 tag) {
+    constexpr u32 MOST = 512;
+    RF_SHARED u32 first[MOST];
+    u32 token = rf_block_y();
+    y += (u64)token * n, ids += token * used;
+    for (u32 u = 0; u < used; ++u) {
+        u32 id = ids[u];
+        if (id >= experts) {
+            if (rf_block_x() != 0) return;
+            if (rf_thread() == 0) rf_fault(fault, tag, token * used + u, id);
+            for (u32 row = rf_thread(); row < n; row += RF_ROW_BLOCK) y[row] = __builtin_nanf("");
+            return;
+        }
+        if (rf_thread() == u % RF_ROW_BLOCK) first[u] = id * n * row_blocks;
+    }
+    rf_barrier();
+    ExpertsInRow<W, R, MOST> rows = {w, first, y, n, row_blocks, (u64)experts * n * row_blocks};
+    FloatRow row = {x + (u64)token * used * (row_blocks * RF_Q8_BLOCK), nullptr, nullptr, 0.0f};
+    matvec_q8<W, 1, R, 512>(FactoredRow{row, factors + token * used, row_blocks}, rows, GroupShare{1, used * row_blocks, each, more});
+}
+
+// Pairs of one expert: those that are not done yet, and those of RF_ROW_BLOCK more.
+struct PairList {
+    static constexpr u32 LEFT = 8;
+    u16 pair[LEFT + RF_ROW_BLOCK];
+    u32 masks[RF_ROWS_PER_BLOCK]; // which of its 32 a team has found
+
+    // Puts those of the pairs base .. base + RF_ROW_BLOCK behind `left` others, in their order, and says how many there are then.
+    __attribute__((device, always_inline)) u32 append(u32 left, const u32 *__restrict__ ids, u32 base, u32 pairs, u32 expert) {
+        u32 p = base + rf_thread(), team = rf_thread() / 32, lane = rf_thread() % 32;
+        bool own = p < rf_opaque(pairs) && ids[p] == expert;
+        u32 mask = own ? 1u << lane : 0;
+        mask |= other<1>(mask), mask |= other<2>(mask), mask |= other<4>(mask), mask |= other<8>(mask), mask |= other<16>(mask);
+        rf_barrier(); // what was there has been used
+        if (lane == 0) masks[team] = mask;
+        rf_barrier();
+        u32 at = left + __builtin_popcount(mask & ((1u << lane) - 1)), all = left;
+#pragma unroll
+        for (u32 t = 0; t < RF_ROWS_PER_BLOCK; ++t) {
+            u32 found = __builtin_popcount(masks[t]);
+            if (t < team) at += found;
+            all += found;
+        }
+        if (own) pair[at] = (u16)p;
+        rf_barrier();
+        return all;
+    }
+    template <u32 MASK> RF_DEVICE u32 other(u32 x) { return __builtin_bit_cast(u32, rf_shuffle_xor<MASK>(__builtin_bit_cast(float, x))); }
+
+    // Moves the last ones, at most LEFT, to the front.
+    __attribute__((device, always_inline)) void keep(u32 from, u32 all) {
+        u16 mine = from + rf_thread() < all ? pair[from + rf_thread()] : 0;
+        rf_barrier();
+        if (from + rf_thread() < all) pair[rf_thread()] = mine;
+    }
+};
+
+// Rows of 8-bit activations as quantize_q8 makes them, each of which `share` pairs have.
+struct RowsOfPairs {
+    const u8 *__restrict__ x;
+    const u16 *pair; // m of the list, in LDS
+    u32 m, share, row_blocks;
+    u32 blocks; // of all rows, below 2^30
+    static constexpr bool PARTS = true;
+    template <u32 M, u32 CAP> __attribute__((device, always_inline)) void fill(Q8Held<M * CAP> &held, u32 part, u32 count) const {
+#pragma unroll 1
+        for (u32 to = rf_thread(); to < M * CAP; to += RF_ROW_BLOCK) {
+            u32 i = to % CAP;
+            if (i >= count) continue;
+            u32 at = pair[rf_min(to / CAP, m - 1)] / rf_opaque(share) * rf_opaque(row_blocks) + part + i;
+            held.quants[to] = ((const u4 *)x)[at];
+            held.quants[held.HIGH + to] = ((const u4 *)x)[blocks + at];
+            held.rest[to] = ((const u2 *)x)[4 * blocks + at];
+        }
+    }
+};
+
+// One expert for those pairs.
+template <class W, u32 R> struct ExpertRows {
+    const u8 *__restrict__ w;
+    const u16 *pair;
+    u32 m;
+    float *y;
+    u32 n, row_blocks, first; // the expert's first row
+    u64 blocks;               // of the stack
+    __attribute__((device, always_inline)) typename W::Raw load(u32 group, u32 r, u32 i) const {
+        return W::load(w, blocks, (first + rf_min(group * R + r, n - 1)) * row_blocks + i);
+    }
+    __attribute__((device, always_inline)) void put(u32 group, u32 own, bool leads, PartOf part, float sum) const {
+        u32 row = group * R + own % R, j = own / R;
+        if (leads && row < n && j < m) {
+            u64 at = (u64)pair[j] * n + row;
+            y[at] = part.first ? sum : sum + y[at];
+        }
+    }
+};
+
+// y[pair, :] = w[ids[pair]] x[pair / share, :] for up to 2^16 pairs: an expert's block reads its weights once for eight of them.
+// grid = (blocks, experts).
+template <class W>
+RF_DEVICE void experts_pairs(const u8 *x, const u32 *__restrict__ ids, const u8 *w, float *y, u32 pairs, u32 n, u32 row_blocks, u32 experts,
+                             u32 share, u32 each, u32 more, u64 *fault, u32 tag) {
+    constexpr u32 M = 8, R = 2;
+    static_assert(M <= PairList::LEFT);
+    RF_SHARED PairList list;
+    u32 expert = rf_block_y();
+    if (expert == 0 && rf_block_x() == 0) {
+        for (u32 p = rf_thread(); p < pairs; p += RF_ROW_BLOCK) {
+            u32 id = ids[p];
+            if (id < experts) continue;
+            rf_fault(fault, tag, p, id);
+            for (u32 row = 0; row < n; ++row) y[(u64)p * n + row] = __builtin_nanf("");
+        }
+    }
+    u32 all_blocks = rf_opaque(pairs / share * row_blocks), chosen = rf_opaque(expert);
+    u32 left = 0;
+    // Numbers that are needed after a product are in vector registers meanwhile: CDNA has no scalar ones left.
+#pragma unroll 1
+    for (u32 base = 0; base < pairs; base += RF_ROW_BLOCK) {
+        u32 found = list.append(left, ids, base, pairs, chosen), from = 0;
+        bool last = base + RF_ROW_BLOCK >= pairs;
+#pragma unroll 1
+        while (from + M <= found || (last && from < found)) {
+            u32 m = rf_min(M, found - from);
+            const u16 *pair = list.pair + from;
+            RowsOfPairs in = {x, pair, m, share, row_blocks, all_blocks};
+            ExpertRows<W, R> rows = {w, pair, m, y, n, row_blocks, chosen * n, (u64)experts * n * row_blocks};
+            u32 next = rf_opaque(from + m), count = rf_opaque(found), begun = rf_opaque(base);
+            matvec_q8<W, M, R, 128>(in, rows, GroupShare{m, row_blocks, each, more});
+            rf_barrier(); // the activations and sums have been used
+            from = rf_uniform(next), found = rf_uniform(count), base = rf_uniform(begun);
+        }
+        left = found - from;
+        list.keep(from, found);
+    }
+}
+
+#define RF_EXPERTS_Q8(name, Type, R)                                                                                                    \
+    RF_KERNEL_RESIDENT(RF_ROW_BLOCK, 2)                                                                                                 \
+    experts_##name##_gated(const float *x, const u32 *ids, const u8 *gate, const u8 *up, float *y, u32 n, u32 row_blocks, u32 experts,  \
+                           u32 share, u32 op, u32 each, u32 more, u64 *fault, u32 tag) {                                                \
+        experts_gated<Type, R>(x, ids, gate, up, y, n, row_blocks, experts, share, op, each, more, fault, tag);                         \
+    }                                                                                                                                   \
+    RF_KERNEL_RESIDENT(RF_ROW_BLOCK, 2)                                                                                                 \
+    experts_##name##_sum(const float *x, const u32 *ids, const float *factors, const u8 *w, float *y, u32 n, u32 row_blocks,            \
+                         u32 experts, u32 used, u32 each, u32 more, u64 *fault, u32 tag) {                                              \
+        experts_sum<Type, R>(x, ids, factors, w, y, n, row_blocks, experts, used, each, more, fault, tag);                              \
+    }                                                                                                                                   \
+    RF_KERNEL_RESIDENT(RF_ROW_BLOCK, 2)                                                                                                 \
+    experts_##name##_pairs(const u8 *x, const u32 *ids, const u8 *w, float *y, u32 pairs, u32 n, u32 row_blocks, u32 experts,           \
+                           u32 share, u32 each, u32 more, u64 *fault, u32 tag) {                                                        \
+        experts_pairs<Type>(x, ids, w, y, pairs, n, row_blocks, experts, share, each, more, fault, tag);                                \
+    }
