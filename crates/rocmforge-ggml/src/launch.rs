@@ -18,6 +18,11 @@ pub enum Kernel {
         /// Whether there is a bias for each weight.
         biases: bool,
     },
+    /// `x [tokens, used or 1, k]`, `gate` and `up [n_expert, k, n]`, `ids [tokens, used]` to f32 `[tokens, used, n]`: two MUL_MAT_ID and their gated unit.
+    MulMatIdGlu(GluKind),
+    /// `x [tokens, used or 1, k]`, `experts [n_expert, k, n]`, `ids [tokens, used]`, `factors [tokens, 1, used]` to f32 `[tokens, 1, n]`: MUL_MAT_ID, and the
+    /// sum of its rows times their factors.
+    MulMatIdSum,
     /// f32 `a`, `b [.., d]` of one shape and optionally `weight [d]` to two outputs: `a + b`, and the RMS_NORM of that.
     AddRmsNorm {
         /// Added to the mean square.
@@ -37,6 +42,8 @@ impl Kernel {
             Self::MulMatUnary(_) => "MUL_MAT_UNARY",
             Self::MulMatGlu(_) => "MUL_MAT_GLU",
             Self::MulMatMany { .. } => "MUL_MAT_MANY",
+            Self::MulMatIdGlu(_) => "MUL_MAT_ID_GLU",
+            Self::MulMatIdSum => "MUL_MAT_ID_SUM",
             Self::AddRmsNorm { .. } => "ADD_RMS_NORM",
             Self::RopeSetRows(_) => "ROPE_SET_ROWS",
         }
@@ -48,9 +55,12 @@ impl Kernel {
             Self::Op(op) => op.facts().overwrites,
             // Each of the two outputs depends on the same row of both operands.
             Self::AddRmsNorm { .. } => Overwrites::Both,
-            Self::MulMatUnary(_) | Self::MulMatGlu(_) | Self::MulMatMany { .. } | Self::RopeSetRows(_) => {
-                Overwrites::Nothing
-            }
+            Self::MulMatUnary(_)
+            | Self::MulMatGlu(_)
+            | Self::MulMatMany { .. }
+            | Self::MulMatIdGlu(_)
+            | Self::MulMatIdSum
+            | Self::RopeSetRows(_) => Overwrites::Nothing,
         }
     }
 
@@ -59,9 +69,12 @@ impl Kernel {
         match self {
             Self::Op(op) => op.facts().output,
             Self::RopeSetRows(_) => Output::Second,
-            Self::MulMatUnary(_) | Self::MulMatGlu(_) | Self::MulMatMany { .. } | Self::AddRmsNorm { .. } => {
-                Output::Own
-            }
+            Self::MulMatUnary(_)
+            | Self::MulMatGlu(_)
+            | Self::MulMatMany { .. }
+            | Self::MulMatIdGlu(_)
+            | Self::MulMatIdSum
+            | Self::AddRmsNorm { .. } => Output::Own,
         }
     }
 }

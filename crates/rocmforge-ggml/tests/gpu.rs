@@ -6,6 +6,7 @@ mod gpu {
     mod copies;
     mod covered;
     mod decoder;
+    mod experts;
     mod fused;
     mod hybrid;
     mod ops;
@@ -37,6 +38,7 @@ mod second_card {
         copies,
         covered,
         decoder,
+        experts,
         fused,
         hybrid,
         ops,

@@ -5,7 +5,7 @@ use super::norm::rms_row;
 use super::operand::{Operand, Values};
 use super::ops::On;
 use super::output::Target;
-use super::products::mul_mat;
+use super::products::{mul_mat, mul_mat_id};
 use super::rope::Turns;
 use super::rows::{put_row, row_units};
 use super::threads::Threads;
@@ -105,9 +105,7 @@ pub(super) fn mul_mat_glu(inputs: &[Operand<'_>], kind: GluKind, on: On<'_>, out
         let ups = on.scratch.take(out.len());
         mul_mat(x, gate, None, on, out)?;
         mul_mat(x, up, None, on, ups)?;
-        elementwise::pieces(out, on.threads, |first, piece| {
-            piece.iter_mut().zip(&ups[first..]).for_each(|(g, u)| *g = f(*g) * u);
-        });
+        gated(kind, out, ups, on.threads);
         return Ok(());
     }
     let k = gate.shape[0];
@@ -121,6 +119,37 @@ pub(super) fn mul_mat_glu(inputs: &[Operand<'_>], kind: GluKind, on: On<'_>, out
         piece.iter_mut().zip(ups).for_each(|(g, u)| *g = f(*g) * *u);
         Ok(())
     })
+}
+
+/// `f(gate) * up` in the place of the gate.
+fn gated(kind: GluKind, gate: &mut [f32], up: &[f32], threads: &Threads) {
+    let f = function(kind.gate());
+    elementwise::pieces(gate, threads, |first, piece| {
+        piece.iter_mut().zip(&up[first..]).for_each(|(g, u)| *g = f(*g) * u);
+    });
+}
+
+/// The gated unit of two products with the chosen experts.
+pub(super) fn mul_mat_id_glu(inputs: &[Operand<'_>], kind: GluKind, on: On<'_>, out: &mut [f32]) -> GgmlResult<()> {
+    let (x, ids) = (&inputs[0], &inputs[3]);
+    let ups = on.scratch.take(out.len());
+    mul_mat_id(x, &inputs[1], ids, on, out)?;
+    mul_mat_id(x, &inputs[2], ids, on, ups)?;
+    gated(kind, out, ups, on.threads);
+    Ok(())
+}
+
+/// The sum of the products with the chosen experts times their factors.
+pub(super) fn mul_mat_id_sum(inputs: &[Operand<'_>], on: On<'_>, out: &mut [f32]) -> GgmlResult<()> {
+    let (experts, ids, factors) = (&inputs[1], &inputs[2], &inputs[3]);
+    let (&[_, _, n], &[tokens, used]) = (experts.shape, ids.shape) else {
+        return Ok(());
+    };
+    let results = on.scratch.take(tokens * used * n);
+    mul_mat_id(&inputs[0], experts, ids, on, results)?;
+    let (shape, strides) = ([tokens, used, n], [used * n, n, 1]);
+    let results = Operand::of_f32(&shape, &strides, results, on.scratch);
+    mul_mat(factors, &results, None, on, out)
 }
 
 /// Rotates each token's heads and writes them as a row of the target.

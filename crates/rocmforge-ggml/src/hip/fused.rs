@@ -10,7 +10,7 @@ use rocmforge_runtime::HipBuffer;
 /// Passes that gain nothing here: their launches are those of the parts.
 pub(super) const LAUNCHED_AS_PARTS: &[Pass] = &[Pass::Attention, Pass::Activation, Pass::RopeSetRows];
 /// Those that gain with packed weights only.
-pub(super) const FOR_PACKED: &[Pass] = &[Pass::GateUp, Pass::Qkv];
+pub(super) const FOR_PACKED: &[Pass] = &[Pass::GateUp, Pass::Qkv, Pass::Experts];
 
 impl HipGgmlBackend {
     /// The sum into the first output, its norm into the second; both at once if they are f32 without gaps.

@@ -1,16 +1,18 @@
 //! Products of many rows with rounded operands: both as f16, on the matrix unit.
 
-use rocmforge_kernels::{HalfRows, Kernels, WeightMatrix};
+use rocmforge_kernels::{HalfRows, Kernels, Q8Activations, WeightMatrix};
 use rocmforge_runtime::HipBuffer;
 
 use super::operands::rows_and_cols;
 use super::weights::FEW_ROWS;
 use super::{HipGgmlBackend, failed};
-use crate::{Activations, GgmlResult, Graph, Kernel, Launch, Op};
+use crate::{Activations, GgmlResult, Graph, Kernel, Launch, Op, TensorId};
 
 /// Where activations of 16 bits lie in scratch memory, and rows of weights as f16.
 const HALVES: usize = 11;
 const SLAB: usize = 12;
+/// Places of scratch memory that a launch may need.
+const PLACES: usize = 4;
 
 impl HipGgmlBackend {
     /// Whether a product of `m` rows of activations with one matrix rounds both to 16 bits, unless the matrix is packed and there are few rows.
@@ -40,7 +42,7 @@ impl HipGgmlBackend {
 
     /// Bytes of scratch memory that the products of a graph take, each place as large as the largest of its operands.
     pub(super) fn scratch_of(&self, graph: &Graph) -> usize {
-        let mut places = [0; 3];
+        let mut places = [0; PLACES];
         for launch in graph.launches().iter() {
             if let Some(bytes) = self.scratch_of_launch(graph, launch) {
                 places
@@ -52,17 +54,30 @@ impl HipGgmlBackend {
         places.into_iter().fold(0, usize::saturating_add)
     }
 
-    /// What lies between the kernels of a launch, its activations as f16, and the weights as f16 with the sums of parts.
-    fn scratch_of_launch(&self, graph: &Graph, launch: &Launch) -> Option<[usize; 3]> {
+    /// What lies between the kernels of a launch, its activations as f16, the weights as f16 with the sums of parts, and the activations of packed experts
+    /// in 8 bits.
+    fn scratch_of_launch(&self, graph: &Graph, launch: &Launch) -> Option<[usize; PLACES]> {
+        let shape = |id: &TensorId| Some(graph.tensor(*id)?.shape.as_slice());
+        let floats = |elements: usize| size_of::<f32>().saturating_mul(elements);
         let a = graph.tensor(*launch.inputs.first()?)?;
         let between = match launch.kernel {
-            Kernel::MulMatGlu(_) => {
-                size_of::<f32>().saturating_mul(graph.tensor(*launch.outputs.first()?)?.element_count())
+            Kernel::MulMatGlu(_) | Kernel::MulMatIdGlu(_) => {
+                floats(graph.tensor(*launch.outputs.first()?)?.element_count())
+            }
+            Kernel::MulMatIdSum => {
+                let (experts, ids) = (shape(launch.inputs.get(1)?)?, graph.tensor(*launch.inputs.get(2)?)?);
+                floats(ids.element_count().saturating_mul(*experts.last()?))
             }
             Kernel::Op(Op::TopK { k }) => Kernels::top_k_scratch_of(rows_and_cols(&a.shape), k),
             _ => 0,
         };
-        let mut bytes = [between, 0, 0];
+        let mut bytes = [between, 0, 0, 0];
+        if let Kernel::Op(Op::MulMatId) | Kernel::MulMatIdGlu(_) | Kernel::MulMatIdSum = launch.kernel
+            && self.activations == Activations::Int8
+        {
+            let [rows, k] = rows_and_cols(&a.shape);
+            bytes[3] = Q8Activations::byte_len(rows, k).unwrap_or(0);
+        }
         for &weight in launch.weights() {
             let &[k, n] = graph.tensor(weight)?.shape.as_slice() else {
                 continue;

@@ -13,6 +13,7 @@
 mod attention;
 mod copies;
 mod elementwise;
+mod experts;
 mod faults;
 mod fused;
 mod halves;

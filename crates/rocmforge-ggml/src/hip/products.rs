@@ -1,10 +1,9 @@
 //! Matrix products.
 
-use rocmforge_kernels::{FloatType, MAX_DIM, MatmulShape, ViewStrides, ViewsShape, WeightMatrix, WeightType};
+use rocmforge_kernels::{FloatType, MAX_DIM, MatmulShape, ViewStrides, ViewsShape, WeightMatrix};
 use rocmforge_runtime::HipBuffer;
 
 use super::copies::packed;
-use super::faults::faults;
 use super::lower::Shared;
 use super::rows::four;
 use super::takes::{BLOCKS, GRID, MATRIX_COLS, TILED_ROWS, Takes, at_most, float, index, rule, some};
@@ -53,7 +52,7 @@ fn right_view(b: &TensorDesc) -> Option<(FloatType, ViewStrides, bool)> {
 }
 
 /// Whether weights in blocks lie as the kernels read them: whole matrices `[n, k]` without gaps.
-fn whole_matrices(b: &TensorDesc) -> bool {
+pub(super) fn whole_matrices(b: &TensorDesc) -> bool {
     b.layout == Layout::ColMajor || TensorDesc::new(b.shape.clone(), b.dtype, Layout::ColMajor).strides == b.strides
 }
 
@@ -138,6 +137,18 @@ pub(super) fn mul_mat_id(inputs: &[&TensorDesc], outputs: &[&TensorDesc]) -> Tak
     at_most("pairs", inputs[2].element_count(), BLOCKS)?;
     at_most("rows of an expert", n, 32 * GRID)?;
     at_most("columns", k, MATRIX_COLS)
+}
+
+/// The gated unit of two stacks of experts: the rows, the stacks, the ids.
+pub(super) fn mul_mat_id_each(inputs: &[&TensorDesc], outputs: &[&TensorDesc]) -> Takes {
+    (inputs[1..3].iter()).try_for_each(|stack| mul_mat_id(&[inputs[0], stack, inputs[3]], outputs))
+}
+
+/// The sum of the results of a stack: the rows, the stack, the ids, the factors.
+pub(super) fn mul_mat_id_sum(inputs: &[&TensorDesc], outputs: &[&TensorDesc]) -> Takes {
+    float(inputs[3])?;
+    at_most("tokens", inputs[2].shape[0], GRID)?;
+    mul_mat_id(&inputs[..3], outputs)
 }
 
 /// A product as f32 without gaps.
@@ -287,36 +298,5 @@ impl HipGgmlBackend {
             self.done(op, result)?;
         }
         Ok(())
-    }
-
-    pub(super) fn matmul_id(&mut self, op: &Op, inputs: &[TensorId], output: TensorId) -> GgmlResult<()> {
-        let experts = self.slots.desc(inputs[1])?.clone();
-        let (&[count, k, n], &[_, rows, _]) = (experts.shape.as_slice(), self.slots.desc(inputs[0])?.shape.as_slice())
-        else {
-            return Err(self.cannot(op, inputs[1]));
-        };
-        let used = self.slots.desc(inputs[2])?.shape[1];
-        let (ty, w) = match weight_type(experts.dtype).filter(|_| whole_matrices(&experts)) {
-            Some(ty) => (ty, self.bytes(inputs[1])?),
-            None => {
-                // In rows of [n, k].
-                let transposed = crate::shape::permuted(&Op::Transpose, &experts);
-                let bytes = self.bytes(inputs[1])?;
-                let w = self
-                    .pack(op, (&transposed, &bytes), 1)?
-                    .cast()
-                    .map_err(failed(op.name()))?;
-                (WeightType::F32, w)
-            }
-        };
-        let (x, ids) = (self.input(op, inputs[0], 0)?, self.u32(op, inputs[2])?);
-        let y = self.result(op, output)?;
-        let site = self.fault_site(op, inputs)?;
-        let share = if rows == used { 1 } else { used };
-        let (stream, dims) = (self.stream(), [count, n, k]);
-        let launched = self
-            .kernels
-            .matmul_id(stream, ty, &w, &x, &ids, &y, dims, share, faults(&site));
-        self.stored(op, launched, output, &y)
     }
 }

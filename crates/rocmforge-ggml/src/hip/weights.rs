@@ -10,7 +10,7 @@ use rocmforge_kernels::{JointProduct, Kernels, PackedWeights, Q8Activations, Wei
 use rocmforge_runtime::{Elems, HipBuffer, HipStream};
 
 use super::lower::Norm;
-use super::products::{Product, is_one_matrix};
+use super::products::{Product, is_one_matrix, whole_matrices};
 use super::types::weight_type;
 use super::{HipGgmlBackend, NAME, failed, matrix_order};
 use crate::{
@@ -68,7 +68,8 @@ impl std::fmt::Debug for Packed {
 /// Type and shape `[n, k]` under which weights can be packed.
 fn packable(desc: &TensorDesc) -> Option<(WeightType, [usize; 2])> {
     let ty = weight_type(desc.dtype).filter(|ty| ty.is_packable())?;
-    let shape = rows_of(desc)?;
+    let of_stack = |[experts, n, k]: [usize; 3]| Some([experts.checked_mul(n)?, k]);
+    let shape = rows_of(desc).or_else(|| of_stack(stack_of(desc)?))?;
     let fits = desc.view_of.is_none() && shape.iter().all(|n| (1..=MOST).contains(n));
     fits.then_some((ty, shape))
 }
@@ -79,6 +80,25 @@ fn rows_of(desc: &TensorDesc) -> Option<[usize; 2]> {
         (&[k, n], Some(true)) if desc.layout == Layout::ColMajor => Some([n, k]),
         (&[n, k], Some(false)) => Some([n, k]),
         _ => None,
+    }
+}
+
+/// `[experts, n, k]` of matrices that lie one after the other, each in rows of `k` weights.
+pub(super) fn stack_of(desc: &TensorDesc) -> Option<[usize; 3]> {
+    match *desc.shape.as_slice() {
+        [experts, k, n] if whole_matrices(desc) => Some([experts, n, k]),
+        _ => None,
+    }
+}
+
+/// Operands of a kernel that may be packed weights: their numbers.
+fn packed_operands(kernel: &Kernel, operands: usize) -> Range<usize> {
+    match kernel {
+        Kernel::Op(Op::GetRows) => 0..1,
+        Kernel::Op(Op::MulMatId) | Kernel::MulMatIdSum => 1..2,
+        Kernel::MulMatIdGlu(_) => 1..3,
+        kernel if is_product(kernel) => 1..operands,
+        _ => 0..0,
     }
 }
 
@@ -93,7 +113,7 @@ pub(super) const fn is_product(kernel: &Kernel) -> bool {
 impl HipGgmlBackend {
     /// How activations meet weights, from before the first is loaded ([`crate::HostAccess::load_weight`]).
     ///
-    /// With [`Activations::Int8`] matrices of `q4_0`, `q4_1`, `q5_0`, `q5_1`, `q8_0`, `q2_K` to `q6_K`, `iq4_nl`, `iq4_xs` and `mxfp4` are packed as they
+    /// With [`Activations::Int8`] matrices, and those of experts, of `q4_0`, `q4_1`, `q5_0`, `q5_1`, `q8_0`, `q2_K` to `q6_K`, `iq4_nl`, `iq4_xs` and `mxfp4` are packed as they
     /// are loaded, and their products with up to 16 rows round activations to 8 bits. They take as many bytes as before. Products of more rows, and of more than 8
     /// with one matrix of any other type, round both operands to the 11 bits of f16, each row with a power of two, for the matrix unit.
     #[must_use]
@@ -145,6 +165,15 @@ impl HipGgmlBackend {
         let desc = self.slots.desc(id).ok()?;
         let whole = desc.byte_offset == 0 && rows_of(desc) == Some([matrix.n(), matrix.k()]);
         whole.then_some(matrix)
+    }
+
+    /// The packed matrices of experts that a product reads as this operand, and how many they are.
+    pub(super) fn packed_stack(&self, id: TensorId) -> Option<(&PackedWeights, usize)> {
+        let matrix = &self.packed(id)?.matrix;
+        let desc = self.slots.desc(id).ok()?;
+        let [experts, n, k] = stack_of(desc)?;
+        let whole = desc.byte_offset == 0 && [experts * n, k] == [matrix.n(), matrix.k()];
+        whole.then_some((matrix, experts))
     }
 
     /// The bytes that a packed weight was made of.
@@ -233,8 +262,9 @@ impl HipGgmlBackend {
     /// Unpacks the operands that a kernel does not read packed.
     pub(super) fn unpack_operands(&mut self, kernel: &Kernel, inputs: &[TensorId]) -> GgmlResult<()> {
         for (index, &id) in inputs.iter().enumerate() {
-            let reads = (index > 0 && is_product(kernel)) || (index == 0 && *kernel == Kernel::Op(Op::GetRows));
-            if self.packed(id).is_some() && !(reads && self.packed_matrix(id).is_some()) {
+            let reads = packed_operands(kernel, inputs.len()).contains(&index);
+            let is_whole = || self.packed_matrix(id).is_some() || self.packed_stack(id).is_some();
+            if self.packed(id).is_some() && !(reads && is_whole()) {
                 self.unpack(id)?;
             }
         }

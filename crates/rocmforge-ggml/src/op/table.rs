@@ -44,7 +44,7 @@ macro_rules! ops {
         "MUL_MAT_ID" MulMatId [Own Nothing Mixed, Weights Of(2, FirstDim(1))]
             shape products::mul_mat_id,
             cpu |x, y, on| products::mul_mat_id(&x[0], &x[1], &x[2], on, y.one()),
-            hip (products::mul_mat_id, |b, op, x, y, _| b.matmul_id(op, x, y[0]))
+            hip (products::mul_mat_id, |b, _, x, y, _| b.matmul_id(x, y[0]))
         "ARANGE" Arange { start: start, stop: stop, step: step } [Own Nothing Mixed, Floats No]
             shape |at| rows::arange(at, [start, stop, step]),
             cpu |_, y, _| rows::arange([start, step].map(f64::from), y.one()),

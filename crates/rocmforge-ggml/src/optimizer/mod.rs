@@ -13,6 +13,7 @@ mod bias;
 mod cse;
 mod dce;
 mod dependency;
+mod experts;
 mod fold;
 mod gate_up;
 mod join;

@@ -4,7 +4,8 @@ use std::fmt;
 
 use super::rewrite::Rewriter;
 use super::{
-    Constants, add_norm, attention, bias, cse, dce, fold, gate_up, last_rows, layout, noop, norm_weight, qkv, rope_rows,
+    Constants, add_norm, attention, bias, cse, dce, experts, fold, gate_up, last_rows, layout, noop, norm_weight, qkv,
+    rope_rows,
 };
 use crate::Graph;
 
@@ -104,6 +105,8 @@ passes! {
     Activation "activation" Bound::Bits, "MUL_MAT and a unary op: one launch"
     /// Several products of one input are one launch: query, key and value.
     Qkv "qkv" Bound::Bits, "several MUL_MAT of one input: one launch"
+    /// Gate and up of chosen experts are one launch, and so is their last product with the sum of its rows times factors.
+    Experts "experts" Bound::Bits, "two MUL_MAT_ID and their gated unit, MUL_MAT_ID and a weighted sum of its rows: one launch each"
     /// ADD and the RMS_NORM of the sum are one launch.
     AddNorm "add-norm" Bound::Bits, "ADD + RMS_NORM: one launch"
     /// ROPE and the SET_ROWS of what it gives are one launch.
@@ -126,6 +129,7 @@ impl Pass {
             Self::GateUp => Work::Fusion(gate_up::run),
             Self::Activation => Work::Fusion(bias::activations),
             Self::Qkv => Work::Fusion(qkv::run),
+            Self::Experts => Work::Fusion(experts::run),
             Self::AddNorm => Work::Fusion(add_norm::run),
             Self::RopeSetRows => Work::Fusion(rope_rows::run),
         }

@@ -14,7 +14,7 @@ use rocmforge_testkit::{GpuLease, LeaseOptions, gpu, gpu_with};
 
 use crate::common::weights::weight;
 
-const PACKED: [DType; 13] = [
+pub(super) const PACKED: [DType; 13] = [
     DType::Q4_0,
     DType::Q4_1,
     DType::Q5_0,

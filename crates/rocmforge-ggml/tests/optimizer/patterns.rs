@@ -185,6 +185,62 @@ fn gate_and_up_become_one_launch_in_both_spellings() {
     }
 }
 
+/// Gate and up of two of six experts for each row, their unit, and the sum of the last products times factors. `miss` names what is otherwise.
+fn experts(rows: usize, miss: &str) -> Builder {
+    let mut b = Builder::default();
+    let stack = |b: &mut Builder, k, n| b.0.add_tensor(TensorDesc::new([6, k, n], DType::F32, Layout::ColMajor));
+    let ids = |b: &mut Builder| b.0.add_tensor(TensorDesc::u32([rows, 2]));
+    let (x, chosen, factors) = (b.f32(&[rows, 1, 16]), ids(&mut b), b.f32(&[rows, 1, 2]));
+    let others = if miss == "other ids" { ids(&mut b) } else { chosen };
+    let input = if miss == "other input" {
+        b.f32(&[rows, 1, 16])
+    } else {
+        x
+    };
+    let [gate, up] = [(x, chosen), (input, others)].map(|(x, ids)| {
+        let weights = stack(&mut b, 16, 24);
+        b.push(Op::MulMatId, &[x, weights, ids])
+    });
+    if miss == "gate is read again" {
+        b.out(Op::Unary(Unary::Relu), &[gate]);
+    }
+    let kind = GluKind::Swiglu;
+    let inner = b.push(Op::Glu { kind, swapped: false }, &[gate, up]);
+    let down = stack(&mut b, 24, 8);
+    let results = b.push(Op::MulMatId, &[inner, down, chosen]);
+    if miss == "results are marked" {
+        b.0.mark_output(results);
+    }
+    b.out(Op::MulMat, &[factors, results]);
+    b
+}
+
+#[test]
+fn experts_become_two_launches() {
+    for rows in [1, 3] {
+        let b = experts(rows, "nothing");
+        let (graph, launches) = b.launches_after(Pass::Experts);
+        let kernels: Vec<Kernel> = launches.iter().map(Launch::kernel).collect();
+        assert_eq!(
+            kernels,
+            [Kernel::MulMatIdGlu(GluKind::Swiglu), Kernel::MulMatIdSum],
+            "{rows} rows"
+        );
+        assert_eq!(b.run(&graph), b.run(&b.0), "{rows} rows");
+    }
+    for (miss, launches) in [
+        ("other ids", 4),
+        ("other input", 4),
+        ("gate is read again", 5),
+        ("results are marked", 3),
+    ] {
+        let b = experts(3, miss);
+        let (graph, found) = b.launches_after(Pass::Experts);
+        assert_eq!(found.len(), launches, "{miss}");
+        assert_eq!(b.run(&graph), b.run(&b.0), "{miss}");
+    }
+}
+
 #[test]
 fn products_of_one_input_become_one_launch() {
     for biases in [false, true] {

@@ -14,6 +14,7 @@ use rocmforge_testkit::data::{Rng, rng};
 /// Elements of a row: a block of q8_0, and two heads of 16.
 const ROW: usize = 32;
 const HEADS: usize = 2;
+const EXPERTS: usize = 3;
 /// Rows of a cache.
 const SLOTS: usize = 9;
 
@@ -92,7 +93,7 @@ impl Random {
 
     fn pattern(&mut self) {
         let x = self.any();
-        let made = match self.rng.below(15) {
+        let made = match self.rng.below(16) {
             0 => self.norm_weight(x),
             1 | 13 => self.bias_activation(x),
             2 | 3 => self.add_norm(x),
@@ -104,6 +105,7 @@ impl Random {
             9 => self.twice(x),
             10 => self.folded(x),
             11 => self.effect(x),
+            14 => self.experts(x),
             12 => {
                 let y = self.any();
                 let product = self.push(Op::Mul, &[x, y]);
@@ -298,6 +300,40 @@ impl Random {
         let kind = GluKind::ALL[self.rng.below(GluKind::ALL.len())];
         let up = if self.chance(12) { gate } else { up };
         self.push(Op::Glu { kind, swapped: false }, &[gate, up])
+    }
+
+    /// Gate and up of the experts of each row, one more product, and the sum of what it gives times factors.
+    fn experts(&mut self, x: TensorId) -> TensorId {
+        let (rows, used) = (self.rows, 1 + self.rng.below(3));
+        let [ids, others] = [(); 2].map(|()| {
+            let words = (0..rows * used).map(|_| self.rng.below(EXPERTS) as u32).collect();
+            self.leaf(TensorDesc::u32([rows, used]), Values::Words(words), false)
+        });
+        let seen = self.graph.reshape(x, [rows, 1, ROW]).expect("as many elements");
+        let gate = self.of_experts(seen, ids);
+        let chosen = if self.chance(8) { others } else { ids };
+        let up = self.of_experts(seen, chosen);
+        let kind = GluKind::ALL[self.rng.below(GluKind::ALL.len())];
+        let inner = self.push(Op::Glu { kind, swapped: false }, &[gate, up]);
+        self.near_miss(inner);
+        let results = self.of_experts(inner, ids);
+        let factors = self.floats(&[rows, 1, used], false);
+        let sum = self.push(Op::MulMat, &[factors, results]);
+        self.graph.reshape(sum, [rows, ROW]).expect("as many elements")
+    }
+
+    fn of_experts(&mut self, x: TensorId, ids: TensorId) -> TensorId {
+        let (dtype, layout) = match self.rng.below(4) {
+            0 => (DType::F32, Layout::RowMajor),
+            1 => (DType::F16, Layout::ColMajor),
+            _ => (DType::F32, Layout::ColMajor),
+        };
+        let values = self.rng.vec_in(EXPERTS * ROW * ROW, -0.3, 0.3);
+        let desc = TensorDesc::new([EXPERTS, ROW, ROW], dtype, layout);
+        let weights = self.leaf(desc, Values::Floats(values), false);
+        let products = self.push(Op::MulMatId, &[x, weights, ids]);
+        self.near_miss(products);
+        products
     }
 
     fn qkv(&mut self, x: TensorId) -> TensorId {

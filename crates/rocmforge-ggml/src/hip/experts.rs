@@ -1,0 +1,206 @@
+//! Products with the matrices of chosen experts.
+
+use rocmforge_kernels::{
+    ExpertStack, FloatType, Kernels, PackedWeights, Q8Activations, ViewStrides, ViewsShape, WeightType,
+};
+use rocmforge_runtime::HipBuffer;
+
+use super::faults::faults;
+use super::operands::{BETWEEN, rows_and_cols};
+use super::products::whole_matrices;
+use super::types::weight_type;
+use super::{HipGgmlBackend, failed};
+use crate::{GgmlResult, GluKind, Op, TensorId};
+
+/// Where rounded activations lie in scratch memory, apart from those that products of one matrix share.
+const ROUNDED: usize = 14;
+/// The most pairs of a launch of packed experts.
+const MOST_PAIRS: usize = 1 << 16;
+
+const OP: &Op = &Op::MulMatId;
+
+/// Dimensions of `x [tokens, rows, k]` and `ids [tokens, used]`.
+#[derive(Clone, Copy)]
+struct Dims {
+    tokens: usize,
+    used: usize,
+    /// Rows of each token: 1, or one for each of its experts.
+    rows: usize,
+    k: usize,
+}
+
+impl Dims {
+    /// Pairs that share a row.
+    const fn share(self) -> usize {
+        if self.rows == self.used { 1 } else { self.used }
+    }
+}
+
+impl HipGgmlBackend {
+    pub(super) fn matmul_id(&mut self, inputs: &[TensorId], output: TensorId) -> GgmlResult<()> {
+        let y = self.result(OP, output)?;
+        self.experts_products([inputs[0], inputs[2]], &[(inputs[1], &y)])?;
+        self.store(OP, output, &y)
+    }
+
+    /// The gated unit of two products: of one token in one launch, where the weights are packed.
+    pub(super) fn experts_glu(&mut self, kind: GluKind, inputs: &[TensorId], output: TensorId) -> GgmlResult<()> {
+        let &[x, gate, up, ids] = inputs else {
+            return Err(self.cannot(OP, output));
+        };
+        let y = self.result(OP, output)?;
+        let dims = self.experts_dims(x, ids)?;
+        let stacks = self.stack(gate).zip(self.stack(up)).filter(|_| dims.tokens == 1);
+        if let Some((gate_of, up_of)) = stacks.filter(|(gate, up)| Kernels::are_gated(&gate.0, &up.0, kind)) {
+            let (row, list) = (self.input(OP, x, 0)?, self.u32(OP, ids)?);
+            let site = self.fault_site(OP, &[x, gate, ids])?;
+            let both = [&gate_of, &up_of].map(|(w, experts)| ExpertStack { w, experts: *experts });
+            let (stream, share) = (self.stream(), dims.share());
+            let launched = self
+                .kernels
+                .experts_gated(stream, &row, &list, both, kind, &y, share, faults(&site));
+            return self.stored(OP, launched, output, &y);
+        }
+        let other = self.scratch(BETWEEN, size_of::<f32>() * y.len())?;
+        let other = other.cast().map_err(failed(OP.name()))?;
+        self.experts_products([x, ids], &[(gate, &y), (up, &other)])?;
+        let shape = rows_and_cols(&self.slots.desc(output)?.shape);
+        self.gated(OP, kind, [&y, &other], &y, shape)?;
+        self.store(OP, output, &y)
+    }
+
+    /// The sum of a token's results times their factors: of one token in one launch, where the weights are packed.
+    pub(super) fn experts_sum(&mut self, inputs: &[TensorId], output: TensorId) -> GgmlResult<()> {
+        let &[x, weights, ids, factors] = inputs else {
+            return Err(self.cannot(OP, output));
+        };
+        let y = self.result(OP, output)?;
+        let dims = self.experts_dims(x, ids)?;
+        let factors = self.input(OP, factors, 1)?;
+        let one = self
+            .stack(weights)
+            .filter(|_| dims.tokens == 1 && dims.rows == dims.used);
+        if let Some((w, experts)) = one {
+            let stack = ExpertStack { w: &w, experts };
+            if dims.used <= stack.most_in_sum() {
+                let (rows, list) = (self.input(OP, x, 0)?, self.u32(OP, ids)?);
+                let site = self.fault_site(OP, &[x, weights, ids])?;
+                let (stream, used) = (self.stream(), dims.used);
+                let launched = self
+                    .kernels
+                    .experts_sum(stream, &rows, &list, &factors, stack, &y, used, faults(&site));
+                return self.stored(OP, launched, output, &y);
+            }
+        }
+        let Dims { tokens, used, .. } = dims;
+        let n = y.len() / tokens.max(1);
+        let results = self.scratch(BETWEEN, size_of::<f32>().saturating_mul(tokens * used * n))?;
+        self.experts_products([x, ids], &[(weights, &results.cast().map_err(failed(OP.name()))?)])?;
+        // A row of factors times the token's results.
+        let shape = ViewsShape {
+            outer: 1,
+            heads: tokens,
+            b_outer: 1,
+            b_heads: tokens,
+            m: 1,
+            n,
+            k: used,
+            b_transposed: false,
+        };
+        let strides = |row: usize, rows: usize| ViewStrides {
+            outer: tokens * rows * row,
+            head: rows * row,
+            row,
+        };
+        let left = (&factors, strides(used, 1));
+        let right = (FloatType::F32, &results, strides(n, used));
+        let launched = self.kernels.matmul_views(self.stream(), left, right, None, &y, shape);
+        self.stored(OP, launched, output, &y)
+    }
+
+    fn experts_dims(&self, x: TensorId, ids: TensorId) -> GgmlResult<Dims> {
+        let (x_desc, ids_desc) = (self.slots.desc(x)?, self.slots.desc(ids)?);
+        match (x_desc.shape.as_slice(), ids_desc.shape.as_slice()) {
+            (&[_, rows, k], &[tokens, used]) => Ok(Dims { tokens, used, rows, k }),
+            _ => Err(self.cannot(OP, x)),
+        }
+    }
+
+    fn stack(&self, id: TensorId) -> Option<(PackedWeights, usize)> {
+        let (matrix, experts) = self.packed_stack(id)?;
+        Some((matrix.clone(), experts))
+    }
+
+    /// Products of `x` with the experts of `ids` in each of the stacks, to as many results. Packed stacks take activations of 8 bits.
+    fn experts_products(
+        &mut self,
+        [x, ids]: [TensorId; 2],
+        products: &[(TensorId, &HipBuffer<f32>)],
+    ) -> GgmlResult<()> {
+        let dims = self.experts_dims(x, ids)?;
+        let packed: Option<Vec<_>> = products.iter().map(|&(id, _)| self.stack(id)).collect();
+        let (rows, list) = (self.input(OP, x, 0)?, self.u32(OP, ids)?);
+        let Some(packed) = packed else {
+            return products
+                .iter()
+                .try_for_each(|&(weights, y)| self.plain_experts([x, weights, ids], (&rows, &list), y, dims));
+        };
+        let Dims { tokens, used, k, .. } = dims;
+        let at_once = (MOST_PAIRS / used.max(1)).max(1);
+        for first in (0..tokens).step_by(at_once) {
+            let some = first..tokens.min(first + at_once);
+            let part = |buffer: &HipBuffer<f32>, each: usize| {
+                let view = buffer.view(some.start * each..some.end * each);
+                view.map_err(failed(OP.name()))
+            };
+            let count = some.len() * dims.rows;
+            let room = self.scratch(ROUNDED, Q8Activations::byte_len(count, k).unwrap_or(usize::MAX))?;
+            let some_rows = part(&rows, dims.rows * k)?;
+            let rounded = self.kernels.quantize_q8(self.stream(), &some_rows, room, [count, k]);
+            let rounded = rounded.map_err(failed(OP.name()))?;
+            let some_ids = list.view(some.start * used..some.end * used);
+            let some_ids = some_ids.map_err(failed(OP.name()))?;
+            for ((w, experts), &(weights, y)) in packed.iter().zip(products) {
+                let stack = ExpertStack { w, experts: *experts };
+                let y = part(y, used * (w.n() / experts))?;
+                let site = self.fault_site(OP, &[x, weights, ids])?;
+                let (stream, share) = (self.stream(), dims.share());
+                let launched = self
+                    .kernels
+                    .experts_pairs(stream, &rounded, &some_ids, stack, &y, share, faults(&site));
+                self.done(OP, launched)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The product with a stack that is not packed.
+    fn plain_experts(
+        &mut self,
+        inputs: [TensorId; 3],
+        (x, ids): (&HipBuffer<f32>, &HipBuffer<u32>),
+        y: &HipBuffer<f32>,
+        dims: Dims,
+    ) -> GgmlResult<()> {
+        let experts = self.slots.desc(inputs[1])?.clone();
+        let &[count, k, n] = experts.shape.as_slice() else {
+            return Err(self.cannot(OP, inputs[1]));
+        };
+        let bytes = self.bytes(inputs[1])?;
+        let (ty, w) = match weight_type(experts.dtype).filter(|_| whole_matrices(&experts)) {
+            Some(ty) => (ty, bytes),
+            None => {
+                // In rows of [n, k].
+                let transposed = crate::shape::permuted(&Op::Transpose, &experts);
+                let rows = self.pack(OP, (&transposed, &bytes), 1)?;
+                (WeightType::F32, rows.cast().map_err(failed(OP.name()))?)
+            }
+        };
+        let site = self.fault_site(OP, &inputs)?;
+        let (stream, matrices) = (self.stream(), [count, n, k]);
+        let launched = self
+            .kernels
+            .matmul_id(stream, ty, &w, x, ids, y, matrices, dims.share(), faults(&site));
+        self.done(OP, launched)
+    }
+}

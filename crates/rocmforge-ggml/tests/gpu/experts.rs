@@ -1,0 +1,178 @@
+//! Packed experts: products near the CPU's with weights in ggml's order, one token in two launches, each id's fault named.
+
+use std::sync::Arc;
+
+use rocmforge_ggml::optimizer::GraphOptimizer;
+use rocmforge_ggml::{
+    Activations, CpuBackend, DType, GgmlBackend, GgmlError, GluKind, Graph, HostAccess, Layout, Op, TensorDesc,
+    TensorId, executor,
+};
+use rocmforge_testkit::data::rng;
+use rocmforge_testkit::gpu;
+
+use super::packed::{PACKED, nmse, on};
+use crate::common::weights::weight;
+
+const EXPERTS: usize = 5;
+
+/// Gate and up of `used` of the experts for each token, their unit, and the sum of the last products times factors.
+struct Layer {
+    graph: Graph,
+    weights: Vec<(TensorId, Arc<Vec<u8>>)>,
+    x: TensorId,
+    ids: TensorId,
+    factors: TensorId,
+    out: TensorId,
+}
+
+impl Layer {
+    fn new(dtype: DType, [tokens, used]: [usize; 2], [k, inner]: [usize; 2], kind: GluKind) -> Self {
+        let (mut graph, mut weights) = (Graph::new(), Vec::new());
+        let x = graph.add_tensor(TensorDesc::f32([tokens, 1, k]));
+        let ids = graph.add_tensor(TensorDesc::u32([tokens, used]));
+        let factors = graph.add_tensor(TensorDesc::f32([tokens, 1, used]));
+        let mut stack = |graph: &mut Graph, [n, k]: [usize; 2], salt| {
+            let id = graph.add_tensor(TensorDesc::new([EXPERTS, k, n], dtype, Layout::ColMajor));
+            weights.push((id, Arc::new(weight(dtype, EXPERTS * n, k, salt).0)));
+            id
+        };
+        let shapes = [([inner, k], 1), ([inner, k], 2), ([33, inner], 3)];
+        let [gate, up, down] = shapes.map(|(shape, salt)| stack(&mut graph, shape, salt));
+        let mut push = |op, inputs: &[TensorId]| graph.push(op, inputs).expect("fits");
+        let [gate, up] = [gate, up].map(|w| push(Op::MulMatId, &[x, w, ids]));
+        let inner = push(Op::Glu { kind, swapped: false }, &[gate, up]);
+        let results = push(Op::MulMatId, &[inner, down, ids]);
+        let out = push(Op::MulMat, &[factors, results]);
+        graph.mark_output(out);
+        Self {
+            graph,
+            weights,
+            x,
+            ids,
+            factors,
+            out,
+        }
+    }
+
+    fn load<B: HostAccess>(&self, backend: &mut B) -> Result<(), GgmlError> {
+        for (id, bytes) in &self.weights {
+            backend.load_weight(self.graph.tensor(*id).expect("there"), bytes.clone())?;
+        }
+        Ok(())
+    }
+
+    /// The result of each of three runs, with other tokens each time.
+    fn run<B: HostAccess>(&self, backend: &mut B, optimizer: GraphOptimizer) -> Result<Vec<Vec<f32>>, GgmlError> {
+        self.load(backend)?;
+        let mut graph = self.graph.clone();
+        optimizer.optimize(&mut graph);
+        let mut program = executor::compile(backend, &graph)?;
+        let count = |id: TensorId| graph.tensor(id).expect("there").element_count();
+        let run = |run: usize| {
+            backend.write_f32(self.x, &rng(10 + run as u64).vec(count(self.x)))?;
+            backend.write_f32(self.factors, &rng(20 + run as u64).vec(count(self.factors)))?;
+            let ids: Vec<u32> = (0..count(self.ids))
+                .map(|at| ((at * 7 + run) % EXPERTS) as u32)
+                .collect();
+            backend.write_u32(self.ids, &ids)?;
+            executor::run_program(backend, &mut program)?;
+            backend.read_f32(self.out)
+        };
+        (0..3).map(run).collect()
+    }
+}
+
+#[test]
+fn a_layer_of_every_type_is_near_the_cpus() {
+    let gpu = gpu();
+    for (index, &dtype) in PACKED.iter().enumerate() {
+        let k = dtype.block_len().max(64);
+        // A gate that the kernel of one token has, and one that it has not.
+        let kind = [GluKind::Swiglu, GluKind::Reglu][index % 2];
+        for tokens in [1, [2, 5, 41][index % 3]] {
+            let layer = Layer::new(dtype, [tokens, 1 + index % 3], [k, 2 * k], kind);
+            let (mut cpu, mut device) = (CpuBackend::with_threads(1), on(&gpu, Activations::Int8));
+            let expected = layer.run(&mut cpu, GraphOptimizer::none()).expect("runs");
+            for optimizer in [device.optimizer(), GraphOptimizer::none()] {
+                let found = layer.run(&mut device, optimizer).expect("runs");
+                for (found, expected) in found.iter().zip(&expected) {
+                    let error = nmse(found, expected);
+                    assert!(error <= 2e-3, "{dtype}, {tokens} tokens, {kind:?}: {error:.1e}");
+                }
+                assert_eq!(device.packed_weights(), 3, "{dtype}");
+            }
+            // As it was loaded.
+            for (id, bytes) in &layer.weights {
+                assert_eq!(device.read(*id).expect("read"), **bytes);
+            }
+        }
+    }
+}
+
+#[test]
+fn one_token_takes_two_launches() {
+    let gpu = gpu();
+    let launches = |tokens, used, inner| {
+        let layer = Layer::new(DType::Q8_0, [tokens, used], [64, inner], GluKind::Swiglu);
+        let mut device = on(&gpu, Activations::Int8);
+        let optimizer = device.optimizer();
+        layer.run(&mut device, optimizer).expect("runs");
+        assert_eq!(device.replays(), 2);
+        device.launches() / 3
+    };
+    assert_eq!(launches(1, 4, 96), 2);
+    // The last product of more columns than one launch holds: rounding, product, sum.
+    assert_eq!(launches(1, 4, 4128), 4);
+    // Rounding, two products and their unit; rounding, product, sum.
+    assert_eq!(launches(2, 4, 96), 7);
+}
+
+#[test]
+fn exact_products_pack_no_experts() {
+    let gpu = gpu();
+    let layer = Layer::new(DType::Q4_0, [3, 2], [64, 96], GluKind::Swiglu);
+    let (mut cpu, mut exact) = (CpuBackend::with_threads(1), on(&gpu, Activations::F32));
+    let expected = layer.run(&mut cpu, GraphOptimizer::none()).expect("runs");
+    let optimizer = exact.optimizer();
+    let found = layer.run(&mut exact, optimizer).expect("runs");
+    assert_eq!(exact.packed_weights(), 0);
+    for (found, expected) in found.iter().zip(&expected) {
+        assert!(nmse(found, expected) <= 1e-9);
+    }
+}
+
+/// The error is that of MUL_MAT_ID on the CPU, in each form that the device has.
+#[test]
+fn an_expert_that_is_not_there_is_named() {
+    let gpu = gpu();
+    for tokens in [1, 3] {
+        let layer = Layer::new(DType::Q8_0, [tokens, 2], [64, 96], GluKind::Swiglu);
+        let mut ids = vec![1u32; 2 * tokens];
+        ids[2 * tokens - 1] = 9;
+        let mut cpu = CpuBackend::with_threads(1);
+        let expected = fails(&layer, &mut cpu, GraphOptimizer::none(), &ids);
+        let mut device = on(&gpu, Activations::Int8);
+        let all = device.optimizer();
+        for optimizer in [all, GraphOptimizer::none()] {
+            let found = fails(&layer, &mut device, optimizer, &ids);
+            assert_eq!(found, expected, "{tokens} tokens");
+        }
+        let mut cpu = CpuBackend::with_threads(1);
+        let fused = fails(&layer, &mut cpu, GraphOptimizer::new(), &ids);
+        assert_eq!(fused, expected, "{tokens} tokens");
+    }
+}
+
+/// The error of a run with these experts.
+fn fails<B: HostAccess>(layer: &Layer, backend: &mut B, optimizer: GraphOptimizer, ids: &[u32]) -> String {
+    let mut graph = layer.graph.clone();
+    optimizer.optimize(&mut graph);
+    let mut run = || {
+        layer.load(backend)?;
+        let mut program = executor::compile(backend, &graph)?;
+        backend.write_u32(layer.ids, ids)?;
+        executor::run_program(backend, &mut program)?;
+        backend.read(layer.out)
+    };
+    run().expect_err("out of range").to_string()
+}
