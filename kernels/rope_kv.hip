@@ -1,4 +1,5 @@
-// What a layer does with queries, keys and values before attention, in one launch: queries and keys are turned by their positions (rope.hip), keys
+// What a layer does with queries, keys and values before attention, in one launch: queries and keys are turned by their positions (rope.hip), with
+// weights of norms each head is divided by its root mean square and multiplied by them before, keys
 // and values go to their slots of the cache. 32 lanes to a head of a token: first the queries' heads, then the keys', then the values'.
 //
 // q [tokens, heads, head_dim], k and v [tokens, kv_heads, head_dim]; the turned q and k go to yq and yk, each of which may be what it is made of. A
@@ -14,7 +15,9 @@
 struct RopeKv {
     const float *q, *k, *v, *cosine, *sine;
     const u32 *positions, *slots;
+    const float *q_norm, *k_norm; // or null
     float *yq, *yk;
+    float eps;
     u32 tokens, heads, kv_heads, head_dim, rotary_dim, table_rows, slot_rows;
     u64 *fault;
     u32 tag, slot_tag;
@@ -37,6 +40,13 @@ struct RopeKvHead {
     }
 };
 
+// A head, normed.
+struct NormedHead {
+    const float *x, *norm;
+    float factor;
+    __attribute__((device, always_inline)) float operator[](u32 i) const { return x[i] * factor * norm[i]; }
+};
+
 // A query or a key: put(i, value) of each element of the turned head.
 template <bool INTERLEAVED, class Put> RF_DEVICE void rope_kv_turn(const RopeKv &p, const RopeKvHead &h, u32 token, Put put) {
     if (h.position >= p.table_rows) {
@@ -45,7 +55,16 @@ template <bool INTERLEAVED, class Put> RF_DEVICE void rope_kv_turn(const RopeKv 
         return;
     }
     const float *in = h.is_query ? p.q + h.at : p.k + h.at;
-    turn_with<INTERLEAVED>(in, p.cosine, p.sine, p.head_dim, p.rotary_dim, (u64)h.position * (p.rotary_dim / 2), put);
+    const float *norm = h.is_query ? p.q_norm : p.k_norm;
+    u64 table = (u64)h.position * (p.rotary_dim / 2);
+    if (norm) {
+        float squares = 0.0f;
+        for (u32 i = h.lane; i < p.head_dim; i += 32) squares = rf_fma(in[i], in[i], squares);
+        float factor = rf_rsqrt(Team32::sum(squares) * rf_rcp((float)p.head_dim) + p.eps);
+        turn_with<INTERLEAVED>(NormedHead{in, norm, factor}, p.cosine, p.sine, p.head_dim, p.rotary_dim, table, put);
+    } else {
+        turn_with<INTERLEAVED>(in, p.cosine, p.sine, p.head_dim, p.rotary_dim, table, put);
+    }
 }
 
 template <bool INTERLEAVED, class To> RF_DEVICE void rope_kv_floats(const RopeKv &p, u8 *k_cache, u8 *v_cache) {
@@ -99,10 +118,11 @@ template <bool INTERLEAVED, class To> RF_DEVICE void rope_kv(const RopeKv &p, u8
 #define RF_ROPE_KV(name, INTERLEAVED, To)                                                                                              \
     RF_KERNEL(RF_ROW_BLOCK)                                                                                                            \
     rope_kv_##name(const float *q, const float *k, const float *v, const float *cosine, const float *sine, const u32 *positions,       \
-                   const u32 *slots, float *yq, float *yk, u8 *k_cache, u8 *v_cache, u32 tokens, u32 heads, u32 kv_heads,              \
-                   u32 head_dim, u32 rotary_dim, u32 table_rows, u32 slot_rows, u32 slot_tag, u64 *fault, u32 tag) {                   \
-        rope_kv<INTERLEAVED, To>(RopeKv{q, k, v, cosine, sine, positions, slots, yq, yk, tokens, heads, kv_heads, head_dim,            \
-                                        rotary_dim, table_rows, slot_rows, fault, tag, slot_tag},                                      \
+                   const u32 *slots, const float *q_norm, const float *k_norm, float *yq, float *yk, u8 *k_cache, u8 *v_cache,         \
+                   float eps, u32 tokens, u32 heads, u32 kv_heads, u32 head_dim, u32 rotary_dim, u32 table_rows, u32 slot_rows,        \
+                   u32 slot_tag, u64 *fault, u32 tag) {                                                                                \
+        rope_kv<INTERLEAVED, To>(RopeKv{q, k, v, cosine, sine, positions, slots, q_norm, k_norm, yq, yk, eps, tokens, heads,           \
+                                        kv_heads, head_dim, rotary_dim, table_rows, slot_rows, fault, tag, slot_tag},                  \
                                  k_cache, v_cache);                                                                                    \
     }
 

@@ -2,9 +2,9 @@
 #pragma once
 #include "team.h"
 
-// One head, pair i by the row of the tables that begins at of(i): put(i, value) of each element.
-template <bool INTERLEAVED, class Of, class Put>
-RF_DEVICE void turn_each(const float *in, const float *cosine, const float *sine, u32 head_dim, u32 rotary_dim, Of of, Put put) {
+// One head in[0 .. head_dim], pair i by the row of the tables that begins at of(i): put(i, value) of each element.
+template <bool INTERLEAVED, class In, class Of, class Put>
+RF_DEVICE void turn_each(In in, const float *cosine, const float *sine, u32 head_dim, u32 rotary_dim, Of of, Put put) {
     u32 half = rotary_dim / 2;
     for (u32 i = Team32::lane(); i < half; i += 32) {
         u32 first = INTERLEAVED ? 2 * i : i;
@@ -21,8 +21,8 @@ RF_DEVICE void turn_each(const float *in, const float *cosine, const float *sine
 }
 
 // One head by the row of the tables that begins at `table`.
-template <bool INTERLEAVED, class Put>
-RF_DEVICE void turn_with(const float *in, const float *cosine, const float *sine, u32 head_dim, u32 rotary_dim, u64 table, Put put) {
+template <bool INTERLEAVED, class In, class Put>
+RF_DEVICE void turn_with(In in, const float *cosine, const float *sine, u32 head_dim, u32 rotary_dim, u64 table, Put put) {
     turn_each<INTERLEAVED>(in, cosine, sine, head_dim, rotary_dim, [=](u32) { return table; }, put);
 }
 

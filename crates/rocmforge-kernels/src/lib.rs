@@ -56,10 +56,11 @@ pub use layout::{AttentionShape, Operand, Strides};
 pub use ops::{
     Attention16Operands, Attention16Options, Attention16Shape, Binary, DeltaNet, Element, ExpertStack, ExtMask,
     ExtOperand, ExtOperands, ExtOptions, ExtShape, FLASH_MAX_HEAD_DIM, FlashOptions, FloatType, GluKind, Half,
-    HalfRows, JointProduct, Map, Matmul16Activation, Matmul16Operands, Matmul16Output, Matmul16Shape, MatmulShape,
-    PackedWeights, PagedOperands, PagedOptions, PagedShape, Q8Activations, Residual, RopeKvOperands, RopePairs,
-    RopeShape, Route, RouteGate, RowIds, RowInput, RowLists, RowNorm, SequenceLengths, Sequences, SoftmaxBias, SsmConv,
-    SsmScan, States, StridedCopy, Unary, ViewStrides, ViewsShape, Visible, WeightMatrix, WeightPacking,
+    HalfRows, HeadNorms, JointProduct, Map, Matmul16Activation, Matmul16Operands, Matmul16Output, Matmul16Shape,
+    MatmulShape, PackedWeights, PagedOperands, PagedOptions, PagedShape, Q8Activations, Residual, RopeKvOperands,
+    RopePairs, RopeShape, Route, RouteGate, RowIds, RowInput, RowLists, RowNorm, SequenceLengths, Sequences,
+    SoftmaxBias, SsmConv, SsmScan, States, StridedCopy, Unary, ViewStrides, ViewsShape, Visible, WeightMatrix,
+    WeightPacking,
 };
 pub use pack::Pack;
 pub use weight_type::WeightType;

@@ -25,7 +25,7 @@ const ROUNDED_BY_EACH: usize = 8192;
 pub(super) enum Step {
     /// The node at this index.
     Node(usize, Shared),
-    /// The four from this index on, into caches of this type.
+    /// Norms of heads, rotary embedding and cache from this index on, into caches of this type.
     RopeKv(usize, KvType),
     /// The product at this index, and the sum after it.
     Sum(usize, Shared),

@@ -1,6 +1,6 @@
-//! Queries and keys turned, keys and values written to the cache: four launches that are joined in every layer, as one.
+//! Queries and keys normed and turned, keys and values written to the cache: four or six launches that are joined in every layer, as one.
 
-use rocmforge_kernels::{KvType, RopeKvOperands, RopeShape};
+use rocmforge_kernels::{HeadNorms, KvType, RopeKvOperands, RopeShape};
 
 use super::faults::faults;
 use super::types::kv_type;
@@ -10,29 +10,77 @@ use crate::{GgmlResult, Kernel, Launch, Op};
 /// The most elements of a head that the kernel takes for a cache in blocks.
 const MOST_OF_HEAD: usize = 256;
 
+/// The launches of a group.
+struct Parts<'a> {
+    /// Norms of queries and of keys, and what both add to the mean square.
+    norms: Option<([&'a Launch; 2], f32)>,
+    rope_q: &'a Launch,
+    rope_k: &'a Launch,
+    set_k: &'a Launch,
+    set_v: &'a Launch,
+}
+
+impl<'a> Parts<'a> {
+    /// Those at the beginning of `group`, in the order in which the optimizer has joined them.
+    fn of(group: &'a [Launch]) -> Option<Self> {
+        let (norms, [rope_q, rope_k, set_k, set_v]) = match group {
+            [norm_q, rope_q, norm_k, rope_k, set_k, set_v, ..] if norm_k.joined && norm_k.kernel == norm_q.kernel => {
+                let Kernel::Op(Op::RmsNorm { eps }) = norm_q.kernel else {
+                    return None;
+                };
+                (Some(([norm_q, norm_k], eps)), [rope_q, rope_k, set_k, set_v])
+            }
+            [rope_q, rope_k, set_k, set_v, ..] => (None, [rope_q, rope_k, set_k, set_v]),
+            _ => return None,
+        };
+        let fits = matches!(rope_q.kernel, Kernel::Op(Op::Rope(_)));
+        fits.then_some(Self {
+            norms,
+            rope_q,
+            rope_k,
+            set_k,
+            set_v,
+        })
+    }
+}
+
 impl HipGgmlBackend {
-    /// The type of the cache that four joined launches write, if a kernel computes all four.
+    /// The type of the cache that joined launches write, if a kernel computes all of them.
     pub(super) fn rope_kv_of(&self, group: &[Launch]) -> GgmlResult<Option<KvType>> {
-        let [rope, _, set, _] = group else { return Ok(None) };
-        let (q, cache) = (self.slots.desc(rope.inputs[0])?, self.slots.desc(set.outputs[0])?);
+        let Some(Parts { rope_q, set_k, .. }) = Parts::of(group) else {
+            return Ok(None);
+        };
+        let (q, cache) = (self.slots.desc(rope_q.inputs[0])?, self.slots.desc(set_k.outputs[0])?);
         let head_dim = q.shape.last().copied().unwrap_or(0);
         let takes = |kv: &KvType| match kv.block_len() {
             1 => true,
             block => head_dim.is_multiple_of(block) && head_dim <= MOST_OF_HEAD,
         };
-        let is_rope = matches!(rope.kernel, Kernel::Op(Op::Rope(_)));
-        Ok(kv_type(cache.dtype).filter(|kv| is_rope && takes(kv)))
+        Ok(kv_type(cache.dtype).filter(takes))
     }
 
-    /// Every result is written that the four launches would write. A position out of range is the fault of the first, a slot that of the third.
+    /// Every result is written that the launches would write, but for those of norms, which nobody else reads. A position out of range is the fault of the
+    /// rotary embedding, a slot that of the cache.
     pub(super) fn rope_kv(&mut self, kv: KvType, group: &[Launch]) -> GgmlResult<()> {
-        let [rope_q, rope_k, set_k, set_v, ..] = group else {
-            return Ok(());
-        };
+        let Some(parts) = Parts::of(group) else { return Ok(()) };
+        let Parts {
+            rope_q,
+            rope_k,
+            set_k,
+            set_v,
+            ..
+        } = parts;
         let Kernel::Op(op @ Op::Rope(rope)) = rope_q.kernel else {
             return Ok(());
         };
-        let (op, [q, k, v]) = (&op, [rope_q, rope_k, set_v].map(|launch| launch.inputs[0]));
+        let norms = parts
+            .norms
+            .map(|(norms, eps)| (norms.map(|norm| (norm.inputs[0], norm.inputs[1])), eps));
+        let [q, k] = match norms {
+            Some((norms, _)) => norms.map(|(x, _)| x),
+            None => [rope_q, rope_k].map(|launch| launch.inputs[0]),
+        };
+        let (op, v) = (&op, set_v.inputs[0]);
         let shape = |id| self.slots.desc(id).map(|desc| desc.shape.as_slice());
         let (&[batch, seq, heads, head_dim], &[.., kv_heads, _], &[slot_count, _]) =
             (shape(q)?, shape(k)?, shape(set_k.outputs[0])?)
@@ -44,6 +92,11 @@ impl HipGgmlBackend {
             ..RopeShape::sequence(batch * seq, heads, head_dim)
         };
         let [q, k, v] = [q, k, v].map(|id| self.f32(op, id));
+        let weights = norms.map(|(norms, eps)| (norms.map(|(_, weight)| self.f32(op, weight)), eps));
+        let weights = match weights {
+            Some(([q, k], eps)) => Some((q?, k?, eps)),
+            None => None,
+        };
         let [yq, yk] = [rope_q, rope_k].map(|launch| self.f32(op, launch.outputs[0]));
         let [k_cache, v_cache] = [set_k, set_v].map(|launch| self.bytes(launch.outputs[0]));
         let [cos, sin] = self.rope_tables(op, rope, rope_q.inputs.get(2).copied())?.turns;
@@ -56,6 +109,7 @@ impl HipGgmlBackend {
             tables: [&cos, &sin],
             positions: &self.u32(op, rope_q.inputs[1])?,
             slots: &self.u32(op, set_k.inputs[2])?,
+            norms: weights.as_ref().map(|(q, k, eps)| HeadNorms { q, k, eps: *eps }),
             turned_q: &yq?,
             turned_k: &yk?,
             k_cache: &k_cache?,

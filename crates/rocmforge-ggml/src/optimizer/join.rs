@@ -1,4 +1,4 @@
-//! Launches that a device runs with the one before: the rotary embedding with the cache, a product with the sum after it, a norm with the product
+//! Launches that a device runs with the one before: the rotary embedding with norms before it and the cache after it, a product with the sum after it, a norm with the product
 //! after it.
 //!
 //! The launches come one after the other, and each result that is not a cache has memory of its own. The planner lets all of them live at once
@@ -9,6 +9,8 @@ use crate::{DType, Graph, Kernel, Launch, Op, TensorId};
 
 /// ROPE of queries, ROPE of keys, SET_ROWS of keys, SET_ROWS of values.
 const ROPE_KV: usize = 4;
+/// The same with RMS_NORM before each ROPE.
+const NORM_ROPE_KV: usize = 6;
 
 /// Marks launches that are to run with the one before; how many.
 pub(super) fn run(graph: &Graph, uses: &Uses, launches: &mut [Launch]) -> usize {
@@ -17,7 +19,15 @@ pub(super) fn run(graph: &Graph, uses: &Uses, launches: &mut [Launch]) -> usize 
     for at in 0..launches.len() {
         let rest = &launches[at..];
         let count = match rest {
-            [rope_q, rope_k, set_k, set_v, ..] if rules.rope_kv([rope_q, rope_k, set_k, set_v]).is_some() => {
+            [norm_q, rope_q, norm_k, rope_k, set_k, set_v, ..]
+                if rules
+                    .norms([norm_q, rope_q, norm_k, rope_k])
+                    .and_then(|read| rules.rope_kv([rope_q, rope_k, set_k, set_v], &read))
+                    .is_some() =>
+            {
+                NORM_ROPE_KV - 1
+            }
+            [rope_q, rope_k, set_k, set_v, ..] if rules.rope_kv([rope_q, rope_k, set_k, set_v], &[]).is_some() => {
                 ROPE_KV - 1
             }
             [first, second, ..] if rules.sum(first, second).or_else(|| rules.norm(first, second)).is_some() => 1,
@@ -37,7 +47,28 @@ struct Rules<'a> {
 }
 
 impl Rules<'_> {
-    fn rope_kv(&self, [rope_q, rope_k, set_k, set_v]: [&Launch; ROPE_KV]) -> Option<()> {
+    /// Norms of heads that only the ROPE after each reads, of one eps: what they read.
+    fn norms(&self, [norm_q, rope_q, norm_k, rope_k]: [&Launch; 4]) -> Option<Vec<TensorId>> {
+        let (Kernel::Op(Op::RmsNorm { .. }), true) = (norm_q.kernel, norm_q.kernel == norm_k.kernel) else {
+            return None;
+        };
+        let pairs = [(norm_q, rope_q), (norm_k, rope_k)];
+        let fits = pairs.into_iter().all(|(norm, rope)| {
+            let (&[x, weight], &[y]) = (norm.inputs.as_slice(), norm.outputs.as_slice()) else {
+                return false;
+            };
+            let shape = |id| self.graph.tensor(id).map(|desc| desc.shape.as_slice());
+            rope.inputs.first() == Some(&y)
+                && self.uses.sole_reader(self.graph, y).is_some()
+                && [x, weight].into_iter().all(|id| self.is_plain(id))
+                && shape(x) == shape(y)
+                && shape(weight).is_some_and(|weight| weight.len() == 1)
+        });
+        fits.then(|| [&norm_q.inputs[..], &norm_k.inputs[..]].concat())
+    }
+
+    /// `more` is read, too.
+    fn rope_kv(&self, [rope_q, rope_k, set_k, set_v]: [&Launch; ROPE_KV], more: &[TensorId]) -> Option<()> {
         let write = Kernel::Op(Op::SetRows);
         let (Kernel::Op(Op::Rope(rope)), true) = (rope_q.kernel, [set_k.kernel, set_v.kernel] == [write; 2]) else {
             return None;
@@ -84,7 +115,7 @@ impl Rules<'_> {
             && [cache, other].iter().all(|cache| cache.is_contiguous())
             && caches[0] != caches[1]
             && [*q, *k, v, rows].into_iter().chain(turned).all(|id| self.is_plain(id));
-        let read = [&[*q, *k, v, slots][..], of_q].concat();
+        let read = [&[*q, *k, v, slots][..], of_q, more].concat();
         (fits && self.are_own(&turned) && self.are_apart(&read, &[turned, caches].concat())).then_some(())
     }
 

@@ -11,6 +11,8 @@ use rocmforge_testkit::compare::{Tolerance, assert_close};
 use rocmforge_testkit::data::{rng, widen};
 use rocmforge_testkit::gpu;
 
+use crate::common::weights::weight;
+
 const WIDTH: usize = 32;
 
 struct Fused {
@@ -112,6 +114,65 @@ fn fused_ops_run_as_their_parts() {
             assert_close(found, &widen(expected), &[found.len()], Tolerance::Absolute(1e-3));
         }
         assert_eq!(device.replays(), 2, "a program of parts is captured");
+    }
+}
+
+/// Heads of queries and keys, each normed and turned, and their keys and values in caches of this type.
+fn normed_heads(rows: usize, dtype: DType) -> Fused {
+    let mut f = Fused {
+        graph: Graph::new(),
+        leafs: Vec::new(),
+        outputs: Vec::new(),
+    };
+    let positions: Vec<u32> = (0..rows as u32).map(|row| 3 * row).collect();
+    let slots: Vec<u32> = (0..rows as u32).map(|row| 7 - row).collect();
+    let (positions, slots) = (f.words(&positions), f.words(&slots));
+    let rope = Op::Rope(Rope::new(32, 10_000.0, RopeStyle::HalfSplit, 64));
+    let [turned, keys] = [(4, 1), (2, 2)].map(|(heads, salt)| {
+        let (x, norm) = (
+            f.leaf(TensorDesc::f32([1, rows, heads, 32]), salt),
+            f.leaf(TensorDesc::f32([32]), salt + 10),
+        );
+        let normed = f.push(Op::RmsNorm { eps: 1e-5 }, &[x, norm]);
+        f.push(rope, &[normed, positions])
+    });
+    let keys = f.graph.reshape(keys, [rows, 64]).expect("contiguous");
+    let values = f.leaf(TensorDesc::f32([rows, 64]), 5);
+    let written = [(keys, 6), (values, 7)].map(|(src, salt)| {
+        let desc = TensorDesc::new([8, 64], dtype, Layout::RowMajor);
+        let cache = f.graph.add_tensor(desc.clone());
+        f.leafs.push((cache, weight(dtype, 8, 64, salt).0));
+        f.graph.set_rows(src, cache, slots).expect("fits")
+    });
+    f.outputs = written.map(|written| f.push(Op::GetRows, &[written, slots])).to_vec();
+    f.outputs.push(turned);
+    f.outputs.iter().for_each(|&id| f.graph.mark_output(id));
+    f
+}
+
+#[test]
+fn norms_of_heads_rotation_and_cache_are_one_launch() {
+    let gpu = gpu();
+    for dtype in [DType::F32, DType::F16, DType::Bf16, DType::Q8_0] {
+        for rows in [1, 3] {
+            let f = normed_heads(rows, dtype);
+            let expected = f.run(&f.graph, &mut CpuBackend::new()).expect("runs");
+            let mut device = HipGgmlBackend::new(gpu.backend()).expect("kernels");
+            let mut graph = f.graph.clone();
+            device.optimizer().optimize(&mut graph);
+            let found = f.run(&graph, &mut device).expect("runs");
+            // One, and a read of each cache; three times.
+            assert_eq!(device.launches(), 9, "{dtype}, {rows} rows");
+            // A number may be rounded to the neighbour of the CPU's.
+            let limit = match dtype {
+                DType::F32 => 1e-5,
+                DType::Q8_0 => 4e-2,
+                _ => 2e-2,
+            };
+            for (found, expected) in found.iter().zip(&expected) {
+                assert_close(found, &widen(expected), &[found.len()], Tolerance::Absolute(limit));
+            }
+        }
     }
 }
 

@@ -640,6 +640,59 @@ fn layer(rows: usize, dtype: DType, caches: usize) -> Builder {
     b
 }
 
+/// Heads of queries and keys normed, turned and written to caches. `miss` names what is otherwise.
+fn normed_heads(miss: &str) -> Builder {
+    let mut b = Builder::default();
+    let (positions, slots) = (b.u32(3), b.u32(3));
+    let [q, k, v] = [64, 32, 32].map(|width| {
+        let x = b.f32(&[3, width]);
+        b.push(Op::Scale { factor: 2.0 }, &[x])
+    });
+    let rope = Op::Rope(Rope::new(16, 10_000.0, RopeStyle::HalfSplit, 8));
+    let [turned, keys] =
+        [(q, 4, 1e-5), (k, 2, if miss == "other eps" { 1e-6 } else { 1e-5 })].map(|(x, heads, eps)| {
+            let x = b.0.reshape(x, [1, 3, heads, 16]).expect("contiguous");
+            let mut inputs = vec![x];
+            if miss != "no weight" {
+                inputs.push(b.f32(&[16]));
+            }
+            let normed = b.push(Op::RmsNorm { eps }, &inputs);
+            if miss == "a norm is marked" {
+                b.0.mark_output(normed);
+            }
+            b.push(rope, &[normed, positions])
+        });
+    let keys = b.0.reshape(keys, [3, 32]).expect("contiguous");
+    for src in [keys, v] {
+        let cache = b.f32(&[5, 32]);
+        let written = b.0.set_rows(src, cache, slots).expect("fits");
+        b.0.mark_output(written);
+    }
+    b.out(Op::Scale { factor: 0.5 }, &[turned]);
+    b
+}
+
+#[test]
+fn norms_of_heads_are_joined_to_the_rotation_after_them() {
+    let optimizer = GraphOptimizer::fusions().without(Pass::RopeSetRows).joining();
+    for (miss, joined) in [
+        ("nothing", 5),
+        ("other eps", 0),
+        ("no weight", 0),
+        ("a norm is marked", 0),
+    ] {
+        let (graph, _) = normed_heads(miss).optimized(optimizer);
+        let launches = graph.launches();
+        let names: Vec<_> = launches
+            .iter()
+            .filter(|launch| launch.is_joined())
+            .map(|launch| launch.kernel().name())
+            .collect();
+        let all = ["ROPE", "RMS_NORM", "ROPE", "SET_ROWS", "SET_ROWS"];
+        assert_eq!(names, all[..joined], "{miss}");
+    }
+}
+
 /// What a device runs with the launch before, and that a plan lets all of it live at once.
 #[test]
 fn launches_of_a_layer_are_joined_before_memory_is_planned() {

@@ -102,7 +102,7 @@ pub use matvec_q8_joint::JointProduct;
 pub use paged::{PagedOperands, PagedOptions, PagedShape};
 pub use recurrent::{DeltaNet, Sequences, SsmConv, SsmScan, States};
 pub use rope::{RopePairs, RopeShape};
-pub use rope_kv::RopeKvOperands;
+pub use rope_kv::{HeadNorms, RopeKvOperands};
 pub use route::{Route, RouteGate};
 pub use row_input::{RowInput, RowNorm};
 pub use sequence_lengths::SequenceLengths;

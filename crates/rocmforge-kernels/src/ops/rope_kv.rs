@@ -22,6 +22,8 @@ pub struct RopeKvOperands<'a> {
     pub positions: &'a HipBuffer<u32>,
     /// `[tokens]`: rows of the caches.
     pub slots: &'a HipBuffer<u32>,
+    /// What is done with each head of queries and keys before.
+    pub norms: Option<HeadNorms<'a>>,
     /// The turned queries; may be `q`.
     pub turned_q: &'a HipBuffer<f32>,
     /// The turned keys; may be `k`.
@@ -32,15 +34,26 @@ pub struct RopeKvOperands<'a> {
     pub v_cache: &'a HipBuffer<u8>,
 }
 
+/// `x / sqrt(mean(x^2) + eps) * weight` of each head.
+#[derive(Debug, Clone, Copy)]
+pub struct HeadNorms<'a> {
+    /// Of queries, `[head_dim]`.
+    pub q: &'a HipBuffer<f32>,
+    /// Of keys, the same.
+    pub k: &'a HipBuffer<f32>,
+    /// Finite and not negative.
+    pub eps: f32,
+}
+
 impl Kernels {
     /// [`rope_at`](Self::rope_at) of queries and of keys, and [`set_rows`](Self::set_rows) of the turned keys and of the values, bit for bit. `shape` is
-    /// that of the queries.
+    /// that of the queries. With [`norms`](RopeKvOperands::norms) heads of queries and keys are normed before they are turned.
     ///
     /// A position out of range is a fault of `faults` and gives NaN; a slot out of range is one of `slot_tag` and writes nothing to the caches.
     ///
     /// # Errors
     ///
-    /// Wrong lengths, an odd or too large `rotary_dim`, in q8_0 a `head_dim` that is no multiple of 32 or over 256, overlap other than the one allowed, a dimension of 0, a tag over 4095.
+    /// Wrong lengths, an odd or too large `rotary_dim`, in q8_0 a `head_dim` that is no multiple of 32 or over 256, overlap other than the one allowed, a dimension of 0, an `eps` that is negative or not finite, a tag over 4095.
     #[allow(clippy::too_many_arguments)] // operands and dimensions of four ops
     pub fn rope_kv(
         &self,
@@ -72,6 +85,8 @@ impl Kernels {
             op.dim_to("head_dim", s.head_dim, MAX_HEAD_DIM)?;
         }
         op.dim_to("slot_tag + 1", slot_tag as usize + 1, 4096)?;
+        let eps = o.norms.map_or(0.0, |norms| norms.eps);
+        op.value_of("eps", eps, eps >= 0.0 && eps.is_finite(), "finite and not negative")?;
         let (query, key) = ([s.tokens, s.heads, s.head_dim], [s.tokens, kv_heads, s.head_dim]);
         let cache = [slot_count, kv_heads, blocks, block_bytes];
         let name = match pairs {
@@ -84,10 +99,13 @@ impl Kernels {
             .read("sin", o.tables[1], &table)?
             .read("positions", o.positions, &[s.tokens])?
             .read("slots", o.slots, &[s.tokens])?
+            .read_or_null("the norm of q", o.norms.map(|norms| norms.q), &[s.head_dim])?
+            .read_or_null("the norm of k", o.norms.map(|norms| norms.k), &[s.head_dim])?
             .write("the turned q", o.turned_q, &query, &["q"])?
             .write("the turned k", o.turned_k, &key, &["k"])?
             .write_bytes("k_cache", o.k_cache, &cache, kv.alignment())?
             .write_bytes("v_cache", o.v_cache, &cache, kv.alignment())?
+            .value(eps)
             .values([tokens, heads, keys, head_dim, rotary])
             .values([rows_in_table, slot_rows, slot_tag])
             .faults(faults)?
@@ -110,16 +128,29 @@ const ROPE_KV: Declared = Declared {
     ..Declared::NEW
 };
 
+/// The same kernels, whose launches above are those of `counters` and `bytes`.
+const WITH_NORMS: Declared = Declared {
+    counted: &[],
+    moved: &[],
+    ..ROPE_KV
+};
+
 macro_rules! rope_kv {
     ($pairs:ident, $kv:ident) => {
-        Declared {
-            call: |c, dims| rope_kv(c, dims, RopePairs::$pairs, KvType::$kv),
-            ..ROPE_KV
-        }
+        [
+            Declared {
+                call: |c, dims| rope_kv(c, dims, RopePairs::$pairs, KvType::$kv, false),
+                ..ROPE_KV
+            },
+            Declared {
+                call: |c, dims| rope_kv(c, dims, RopePairs::$pairs, KvType::$kv, true),
+                ..WITH_NORMS
+            },
+        ]
     };
 }
 
-pub(super) const DECLARED: &[Declared] = &[
+pub(super) const DECLARED: &[Declared] = [
     rope_kv!(Half, F32),
     rope_kv!(Half, F16),
     rope_kv!(Half, Bf16),
@@ -128,12 +159,14 @@ pub(super) const DECLARED: &[Declared] = &[
     rope_kv!(Interleaved, F16),
     rope_kv!(Interleaved, Bf16),
     rope_kv!(Interleaved, Q8_0),
-];
+]
+.as_flattened();
 
-fn rope_kv(c: &mut Call<'_>, dims: &[usize], pairs: RopePairs, kv: KvType) -> KernelResult<()> {
+fn rope_kv(c: &mut Call<'_>, dims: &[usize], pairs: RopePairs, kv: KvType, normed: bool) -> KernelResult<()> {
     let &[tokens, heads, kv_heads, head_dim, rotary_dim, slot_count] = dims else {
         return Ok(());
     };
+    const EPS: f32 = 1e-5;
     let shape = |heads| RopeShape {
         rotary_dim,
         ..RopeShape::sequence(tokens, heads, head_dim)
@@ -145,6 +178,13 @@ fn rope_kv(c: &mut Call<'_>, dims: &[usize], pairs: RopePairs, kv: KvType) -> Ke
     let tables = [c.input("cos", table, -1.0..1.0)?, c.input("sin", table, -1.0..1.0)?];
     let positions = c.words("positions", (0..tokens as u32).rev().collect())?;
     let slots = c.indices("slots", tokens, slot_count)?;
+    let norms = match normed {
+        false => None,
+        true => Some((
+            c.input("the norm of q", head_dim, 0.5..1.5)?,
+            c.input("the norm of k", head_dim, 0.5..1.5)?,
+        )),
+    };
     let (turned_q, turned_k) = (c.output("the turned q", queries)?, c.output("the turned k", keys)?);
     let bytes = kv.byte_len(slot_count * width).unwrap_or(0);
     let (k_cache, v_cache) = (c.output_bytes("k_cache", bytes)?, c.output_bytes("v_cache", bytes)?);
@@ -156,6 +196,7 @@ fn rope_kv(c: &mut Call<'_>, dims: &[usize], pairs: RopePairs, kv: KvType) -> Ke
         tables: [&tables[0], &tables[1]],
         positions: &positions,
         slots: &slots,
+        norms: norms.as_ref().map(|(q, k)| HeadNorms { q, k, eps: EPS }),
         turned_q: &turned_q,
         turned_k: &turned_k,
         k_cache: &k_cache,
@@ -164,10 +205,20 @@ fn rope_kv(c: &mut Call<'_>, dims: &[usize], pairs: RopePairs, kv: KvType) -> Ke
     let (counts, faults) = ([kv_heads, slot_count], Faults { word: &word, tag: 0 });
     c.kernels
         .rope_kv(c.stream, pairs, kv, operands, shape(heads), counts, faults, 1)?;
-    let turned = |c: &Call<'_>, name, heads| {
+    let turned = |c: &Call<'_>, [name, norm]: [&'static str; 2], heads| {
         let (cos, sin) = (c.f32("cos"), c.f32("sin"));
-        reference::rope_at(pairs, c.f32(name), cos, sin, c.u32("positions"), shape(heads))
+        let normed: Vec<f32> = match c.f32(norm) {
+            [] => c.f32(name).to_vec(),
+            weight => {
+                let normed = reference::rms_norm(c.f32(name), weight, EPS);
+                normed.iter().map(|&x| x as f32).collect()
+            }
+        };
+        reference::rope_at(pairs, &normed, cos, sin, c.u32("positions"), shape(heads))
     };
+    let (q_names, k_names) = (["q", "the norm of q"], ["k", "the norm of k"]);
+    // The square root and the quotient of a norm are rounded, too.
+    let limit = if normed { 4e-6 } else { 1e-6 };
     // Slots without a token stay as they are.
     let cached = |c: &Call<'_>, rows: &[f32]| {
         let mut cache = reference::kv_values(kv, &vec![0xA5; bytes]);
@@ -176,17 +227,17 @@ fn rope_kv(c: &mut Call<'_>, dims: &[usize], pairs: RopePairs, kv: KvType) -> Ke
         }
         cache
     };
-    c.expect("the turned q", 1e-6, |c| turned(c, "q", heads));
-    c.expect("the turned k", 1e-6, |c| turned(c, "k", kv_heads));
+    c.expect("the turned q", limit, |c| turned(c, q_names, heads));
+    c.expect("the turned k", limit, |c| turned(c, k_names, kv_heads));
     // A turned key may be rounded to the neighbour of the number that is expected.
     let step = match kv {
-        KvType::F32 => 1e-6,
+        KvType::F32 => limit,
         KvType::F16 => 2f64.powi(-9),
         KvType::Bf16 => 2f64.powi(-6),
         KvType::Q8_0 => 4.0 / 127.0,
     };
     c.expect_typed("k_cache", kv, step, |c| {
-        let keys: Vec<f32> = turned(c, "k", kv_heads).iter().map(|&k| k as f32).collect();
+        let keys: Vec<f32> = turned(c, k_names, kv_heads).iter().map(|&k| k as f32).collect();
         cached(c, &keys)
     });
     c.expect_typed("v_cache", kv, 0.0, |c| cached(c, c.f32("v")));
