@@ -7,11 +7,29 @@
 #include "matvec_q8_joint.h"
 #include "tile.h"
 
-// Gate and up of one expert, y = f(gate x) * (up x): a group is R / 2 rows of both. The sums of a row of gate and of up are 16 lanes apart.
+// How gate and up are joined: by the numbers of RF_GATES, and RF_GATE_BOUNDED.
+#define RF_GATE_BOUNDED 5
+struct ExpertUnit {
+    u32 op;
+    float bound;
+};
+// f(gate) * up, or min(gate, bound) * sigmoid(1.702 min(gate, bound)) * (1 + up between -bound and bound).
+RF_DEVICE float rf_expert_unit(ExpertUnit unit, float gate, float up) {
+    if (unit.op == RF_GATE_BOUNDED) {
+        gate = gate > unit.bound ? unit.bound : gate;
+        return gate * rf_sigmoid(1.702f * gate) * (rf_clamp(up, -unit.bound, unit.bound) + 1.0f);
+    }
+    return (unit.op == RF_GATE_SILU ? rf_silu(gate) : rf_gelu_tanh(gate)) * up;
+}
+
+// Gate and up of one expert, with their biases, and what joins them: a group is R / 2 rows of both. The sums of a row of gate and of up are 16
+// lanes apart.
 template <class W, u32 R> struct ExpertGated {
     const u8 *__restrict__ gate, *__restrict__ up;
+    const float *gate_bias, *up_bias; // or null; those of the expert
     float *y;
-    u32 n, row_blocks, op;
+    u32 n, row_blocks;
+    ExpertUnit unit;
     u32 first;  // the expert's first row
     u64 blocks; // of the stack
     __attribute__((device, always_inline)) typename W::Raw load(u32 group, u32 r, u32 i) const {
@@ -19,16 +37,19 @@ template <class W, u32 R> struct ExpertGated {
         return W::load(r < R / 2 ? gate : up, blocks, row * row_blocks + i);
     }
     __attribute__((device, always_inline)) void put(u32 group, u32 own, bool leads, PartOf, float sum) const {
+        u32 row = group * (R / 2) + own % (R / 2);
+        const float *bias = own < R / 2 ? gate_bias : up_bias;
+        if (bias && row < n) sum += bias[row];
         float other = rf_shuffle_xor<16>(sum);
-        u32 row = group * (R / 2) + own;
-        if (leads && own < R / 2 && row < n) y[row] = (op == RF_GATE_SILU ? rf_silu(sum) : rf_gelu_tanh(sum)) * other;
+        if (leads && own < R / 2 && row < n) y[row] = rf_expert_unit(unit, sum, other);
     }
 };
 
-// y[pair, :] = f(gate[id] x[pair / share, :]) * (up[id] x[pair / share, :]) for the id of each pair. grid = (blocks, pairs).
+// y[pair, :] = the unit of gate[id] x[pair / share, :] (+ bias) and up[id] x[pair / share, :] (+ bias) for the id of each pair. grid = (blocks, pairs).
 template <class W, u32 R>
-RF_DEVICE void experts_gated(const float *x, const u32 *__restrict__ ids, const u8 *gate, const u8 *up, float *y, u32 n, u32 row_blocks,
-                             u32 experts, u32 share, u32 op, u32 each, u32 more, u64 *fault, u32 tag) {
+RF_DEVICE void experts_gated(const float *x, const u32 *__restrict__ ids, const u8 *gate, const u8 *up, const float *gate_bias,
+                             const float *up_bias, float *y, u32 n, u32 row_blocks, u32 experts, u32 share, ExpertUnit unit, u32 each, u32 more,
+                             u64 *fault, u32 tag) {
     u32 pair = rf_block_y(), id = ids[pair];
     y += (u64)pair * n;
     if (id >= experts) {
@@ -37,7 +58,8 @@ RF_DEVICE void experts_gated(const float *x, const u32 *__restrict__ ids, const 
         for (u32 row = rf_thread(); row < n; row += RF_ROW_BLOCK) y[row] = __builtin_nanf("");
         return;
     }
-    ExpertGated<W, R> rows = {gate, up, y, n, row_blocks, op, id * n, (u64)experts * n * row_blocks};
+    if (gate_bias) gate_bias += id * n, up_bias += id * n;
+    ExpertGated<W, R> rows = {gate, up, gate_bias, up_bias, y, n, row_blocks, unit, id * n, (u64)experts * n * row_blocks};
     FloatRow in = {x + (u64)(pair / share) * (row_blocks * RF_Q8_BLOCK), nullptr, nullptr, 0.0f};
     matvec_q8<W, 1, R, 512>(in, rows, GroupShare{1, row_blocks, each, more});
 }
@@ -61,28 +83,32 @@ struct FactoredRow {
 // The rows of the chosen experts one after the other, as if each row of theirs were one long row.
 template <class W, u32 R, u32 MOST> struct ExpertsInRow {
     const u8 *__restrict__ w;
-    const u32 (&first)[MOST]; // of each chosen expert the first block, in LDS
+    const u32 (&first)[MOST]; // of each chosen expert the first row, in LDS
+    const float *bias, *factors; // a bias of each row of each expert, or null
     float *y;
-    u32 n, row_blocks;
+    u32 n, row_blocks, used;
     u64 blocks;
     __attribute__((device, always_inline)) typename W::Raw load(u32 group, u32 r, u32 i) const {
         u32 row = rf_min(group * R + r, n - 1), at = i / row_blocks;
-        return W::load(w, blocks, first[at] + row * row_blocks + (i - at * row_blocks));
+        return W::load(w, blocks, (first[at] + row - at) * row_blocks + i);
     }
     __attribute__((device, always_inline)) void put(u32 group, u32 own, bool leads, PartOf, float sum) const {
         u32 row = group * R + own;
-        if (leads && row < n) y[row] = sum;
+        if (!leads || row >= n) return;
+        if (bias)
+            for (u32 u = 0; u < used; ++u) sum = rf_fma(factors[u], bias[first[u] + row], sum);
+        y[row] = sum;
     }
 };
 
-// y[t, :] = the sum over u of factors[t, u] * (w[ids[t, u]] x[t, u, :]). grid = (blocks, tokens). used * row_blocks is at most 512.
+// y[t, :] = the sum over u of factors[t, u] * (w[ids[t, u]] x[t, u, :] (+ bias[ids[t, u]])). grid = (blocks, tokens). used * row_blocks is at most 512.
 template <class W, u32 R>
-RF_DEVICE void experts_sum(const float *x, const u32 *__restrict__ ids, const float *factors, const u8 *w, float *y, u32 n, u32 row_blocks,
-                           u32 experts, u32 used, u32 each, u32 more, u64 *fault, u32 tag) {
+RF_DEVICE void experts_sum(const float *x, const u32 *__restrict__ ids, const float *factors, const u8 *w, const float *bias, float *y, u32 n,
+                           u32 row_blocks, u32 experts, u32 used, u32 each, u32 more, u64 *fault, u32 tag) {
     constexpr u32 MOST = 512;
     RF_SHARED u32 first[MOST];
     u32 token = rf_block_y();
-    y += (u64)token * n, ids += token * used;
+    y += (u64)token * n, ids += token * used, factors += token * used;
     for (u32 u = 0; u < used; ++u) {
         u32 id = ids[u];
         if (id >= experts) {
@@ -91,12 +117,12 @@ RF_DEVICE void experts_sum(const float *x, const u32 *__restrict__ ids, const fl
             for (u32 row = rf_thread(); row < n; row += RF_ROW_BLOCK) y[row] = __builtin_nanf("");
             return;
         }
-        if (rf_thread() == u % RF_ROW_BLOCK) first[u] = id * n * row_blocks;
+        if (rf_thread() == u % RF_ROW_BLOCK) first[u] = id * n;
     }
     rf_barrier();
-    ExpertsInRow<W, R, MOST> rows = {w, first, y, n, row_blocks, (u64)experts * n * row_blocks};
+    ExpertsInRow<W, R, MOST> rows = {w, first, bias, factors, y, n, row_blocks, used, (u64)experts * n * row_blocks};
     FloatRow row = {x + (u64)token * used * (row_blocks * RF_Q8_BLOCK), nullptr, nullptr, 0.0f};
-    matvec_q8<W, 1, R, 512>(FactoredRow{row, factors + token * used, row_blocks}, rows, GroupShare{1, used * row_blocks, each, more});
+    matvec_q8<W, 1, R, 512>(FactoredRow{row, factors, row_blocks}, rows, GroupShare{1, used * row_blocks, each, more});
 }
 
 // Pairs of one expert: those that are not done yet, and those of RF_ROW_BLOCK more.
@@ -217,14 +243,16 @@ RF_DEVICE void experts_pairs(const u8 *x, const u32 *__restrict__ ids, const u8 
 
 #define RF_EXPERTS_Q8(name, Type, R)                                                                                                    \
     RF_KERNEL_RESIDENT(RF_ROW_BLOCK, 2)                                                                                                 \
-    experts_##name##_gated(const float *x, const u32 *ids, const u8 *gate, const u8 *up, float *y, u32 n, u32 row_blocks, u32 experts,  \
-                           u32 share, u32 op, u32 each, u32 more, u64 *fault, u32 tag) {                                                \
-        experts_gated<Type, R>(x, ids, gate, up, y, n, row_blocks, experts, share, op, each, more, fault, tag);                         \
+    experts_##name##_gated(const float *x, const u32 *ids, const u8 *gate, const u8 *up, const float *gate_bias, const float *up_bias,  \
+                           float *y, u32 n, u32 row_blocks, u32 experts, u32 share, u32 op, float bound, u32 each, u32 more,            \
+                           u64 *fault, u32 tag) {                                                                                       \
+        experts_gated<Type, R>(x, ids, gate, up, gate_bias, up_bias, y, n, row_blocks, experts, share, ExpertUnit{op, bound}, each,     \
+                               more, fault, tag);                                                                                       \
     }                                                                                                                                   \
     RF_KERNEL_RESIDENT(RF_ROW_BLOCK, 2)                                                                                                 \
-    experts_##name##_sum(const float *x, const u32 *ids, const float *factors, const u8 *w, float *y, u32 n, u32 row_blocks,            \
-                         u32 experts, u32 used, u32 each, u32 more, u64 *fault, u32 tag) {                                              \
-        experts_sum<Type, R>(x, ids, factors, w, y, n, row_blocks, experts, used, each, more, fault, tag);                              \
+    experts_##name##_sum(const float *x, const u32 *ids, const float *factors, const u8 *w, const float *bias, float *y, u32 n,         \
+                         u32 row_blocks, u32 experts, u32 used, u32 each, u32 more, u64 *fault, u32 tag) {                              \
+        experts_sum<Type, R>(x, ids, factors, w, bias, y, n, row_blocks, experts, used, each, more, fault, tag);                        \
     }                                                                                                                                   \
     RF_KERNEL_RESIDENT(RF_ROW_BLOCK, 2)                                                                                                 \
     experts_##name##_pairs(const u8 *x, const u32 *ids, const u8 *w, float *y, u32 pairs, u32 n, u32 row_blocks, u32 experts,           \

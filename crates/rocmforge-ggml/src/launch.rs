@@ -2,7 +2,7 @@
 
 use crate::op::Output;
 use crate::planner::Overwrites;
-use crate::{GluKind, Node, Op, Rope, TensorId, Unary};
+use crate::{ExpertUnit, GluKind, Node, Op, Rope, TensorId, Unary};
 
 /// What one launch computes.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -18,10 +18,11 @@ pub enum Kernel {
         /// Whether there is a bias for each weight.
         biases: bool,
     },
-    /// `x [tokens, used or 1, k]`, `gate` and `up [n_expert, k, n]`, `ids [tokens, used]` to f32 `[tokens, used, n]`: two MUL_MAT_ID and their gated unit.
-    MulMatIdGlu(GluKind),
-    /// `x [tokens, used or 1, k]`, `experts [n_expert, k, n]`, `ids [tokens, used]`, `factors [tokens, 1, used]` to f32 `[tokens, 1, n]`: MUL_MAT_ID, and the
-    /// sum of its rows times their factors.
+    /// `x [tokens, used or 1, k]`, `gate` and `up [n_expert, k, n]`, `ids [tokens, used]`, perhaps biases of gate and up `[n_expert, n]`, to f32
+    /// `[tokens, used, n]`: two MUL_MAT_ID, their ADD_ID, and their gated unit.
+    MulMatIdGlu(ExpertUnit),
+    /// `x [tokens, used or 1, k]`, `experts [n_expert, k, n]`, `ids [tokens, used]`, `factors [tokens, 1, used]`, perhaps a bias `[n_expert, n]`, to f32
+    /// `[tokens, 1, n]`: MUL_MAT_ID, its ADD_ID, and the sum of its rows times their factors.
     MulMatIdSum,
     /// f32 `a`, `b [.., d]` of one shape and optionally `weight [d]` to two outputs: `a + b`, and the RMS_NORM of that.
     AddRmsNorm {

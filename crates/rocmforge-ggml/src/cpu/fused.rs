@@ -11,7 +11,7 @@ use super::rows::{put_row, row_units};
 use super::threads::Threads;
 use super::unary::function;
 use super::weights::{self, Few, Rows, USUAL_WEIGHTS};
-use crate::{GgmlResult, GluKind, Op, Rope, Unary};
+use crate::{ExpertUnit, GgmlResult, GluKind, Op, Rope, Unary};
 use smallvec::SmallVec;
 
 /// The products of `x` with each of several weights, each with its bias if there are any.
@@ -129,12 +129,37 @@ fn gated(kind: GluKind, gate: &mut [f32], up: &[f32], threads: &Threads) {
     });
 }
 
+/// Adds to each row the bias of its expert.
+fn add_biases(rows: &mut [f32], biases: &Operand<'_>, ids: &Operand<'_>) {
+    let (n, biases) = (biases.shape[1].max(1), biases.f32());
+    for (row, &id) in rows.chunks_mut(n).zip(ids.indices()) {
+        let bias = &biases[id as usize * n..][..n];
+        row.iter_mut().zip(bias).for_each(|(sum, bias)| *sum += bias);
+    }
+}
+
 /// The gated unit of two products with the chosen experts.
-pub(super) fn mul_mat_id_glu(inputs: &[Operand<'_>], kind: GluKind, on: On<'_>, out: &mut [f32]) -> GgmlResult<()> {
+pub(super) fn mul_mat_id_glu(inputs: &[Operand<'_>], unit: ExpertUnit, on: On<'_>, out: &mut [f32]) -> GgmlResult<()> {
     let (x, ids) = (&inputs[0], &inputs[3]);
     let ups = on.scratch.take(out.len());
     mul_mat_id(x, &inputs[1], ids, on, out)?;
     mul_mat_id(x, &inputs[2], ids, on, ups)?;
+    if let [gate, up] = &inputs[4..] {
+        add_biases(out, gate, ids);
+        add_biases(ups, up, ids);
+    }
+    let kind = match unit {
+        ExpertUnit::Glu(kind) => kind,
+        ExpertUnit::Bounded { bound } => {
+            let (gate, up) = (
+                elementwise::clamp(f32::NEG_INFINITY, bound),
+                elementwise::clamp(-bound, bound),
+            );
+            out.iter_mut().for_each(|x| *x = gate(*x));
+            ups.iter_mut().for_each(|x| *x = up(*x) + 1.0);
+            ExpertUnit::BOUNDED_KIND
+        }
+    };
     gated(kind, out, ups, on.threads);
     Ok(())
 }
@@ -147,6 +172,9 @@ pub(super) fn mul_mat_id_sum(inputs: &[Operand<'_>], on: On<'_>, out: &mut [f32]
     };
     let results = on.scratch.take(tokens * used * n);
     mul_mat_id(&inputs[0], experts, ids, on, results)?;
+    if let Some(bias) = inputs.get(4) {
+        add_biases(results, bias, ids);
+    }
     let (shape, strides) = ([tokens, used, n], [used * n, n, 1]);
     let results = Operand::of_f32(&shape, &strides, results, on.scratch);
     mul_mat(factors, &results, None, on, out)

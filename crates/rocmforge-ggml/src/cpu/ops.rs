@@ -29,9 +29,9 @@ pub(super) fn run(kernel: &Kernel, inputs: &[Operand<'_>], targets: &mut [Target
         Kernel::MulMatUnary(kind) => fused::mul_mat_unary(inputs, kind, on, y.one())?,
         Kernel::MulMatGlu(kind) => fused::mul_mat_glu(inputs, kind, on, y.one())?,
         Kernel::MulMatMany { .. } => fused::mul_mat_many(inputs, on, &mut y.all())?,
-        Kernel::MulMatIdGlu(kind) => {
+        Kernel::MulMatIdGlu(unit) => {
             indices::check(&Op::MulMatId, &[inputs[0], inputs[1], inputs[3]][..])?;
-            fused::mul_mat_id_glu(inputs, kind, on, y.one())?;
+            fused::mul_mat_id_glu(inputs, unit, on, y.one())?;
         }
         Kernel::MulMatIdSum => {
             indices::check(&Op::MulMatId, &inputs[..3])?;

@@ -1,7 +1,7 @@
 //! Products with the matrices of chosen experts.
 
 use rocmforge_kernels::{
-    ExpertStack, FloatType, Kernels, PackedWeights, Q8Activations, ViewStrides, ViewsShape, WeightType,
+    ExpertStack, FloatType, Kernels, Map, PackedWeights, Q8Activations, ViewStrides, ViewsShape, WeightType,
 };
 use rocmforge_runtime::HipBuffer;
 
@@ -10,12 +10,15 @@ use super::operands::{BETWEEN, rows_and_cols};
 use super::products::whole_matrices;
 use super::types::weight_type;
 use super::{HipGgmlBackend, failed};
-use crate::{GgmlResult, GluKind, Op, TensorId};
+use crate::{ExpertUnit, GgmlResult, Op, TensorId};
 
 /// Where rounded activations lie in scratch memory, apart from those that products of one matrix share.
 const ROUNDED: usize = 14;
 /// The most pairs of a launch of packed experts.
 const MOST_PAIRS: usize = 1 << 16;
+
+/// Where biases are packed that do not lie as a kernel reads them.
+const BIASES: [usize; 2] = [2, 3];
 
 const OP: &Op = &Op::MulMatId;
 
@@ -44,26 +47,53 @@ impl HipGgmlBackend {
     }
 
     /// The gated unit of two products: of one token in one launch, where the weights are packed.
-    pub(super) fn experts_glu(&mut self, kind: GluKind, inputs: &[TensorId], output: TensorId) -> GgmlResult<()> {
-        let &[x, gate, up, ids] = inputs else {
+    pub(super) fn experts_glu(&mut self, unit: ExpertUnit, inputs: &[TensorId], output: TensorId) -> GgmlResult<()> {
+        let &[x, gate, up, ids, ref biases @ ..] = inputs else {
             return Err(self.cannot(OP, output));
         };
         let y = self.result(OP, output)?;
         let dims = self.experts_dims(x, ids)?;
-        let stacks = self.stack(gate).zip(self.stack(up)).filter(|_| dims.tokens == 1);
-        if let Some((gate_of, up_of)) = stacks.filter(|(gate, up)| Kernels::are_gated(&gate.0, &up.0, kind)) {
-            let (row, list) = (self.input(OP, x, 0)?, self.u32(OP, ids)?);
-            let site = self.fault_site(OP, &[x, gate, ids])?;
-            let both = [&gate_of, &up_of].map(|(w, experts)| ExpertStack { w, experts: *experts });
-            let (stream, share) = (self.stream(), dims.share());
-            let launched = self
-                .kernels
-                .experts_gated(stream, &row, &list, both, kind, &y, share, faults(&site));
-            return self.stored(OP, launched, output, &y);
+        let biases = self.biases(biases)?;
+        let list = self.u32(OP, ids)?;
+        if let Some(stacks) = self.stack(gate).zip(self.stack(up)).filter(|_| dims.tokens == 1) {
+            let [gate_of, up_of] = [&stacks.0, &stacks.1].map(|(w, experts)| ExpertStack { w, experts: *experts });
+            if Kernels::are_gated_experts(gate_of, up_of, unit) {
+                let row = self.input(OP, x, 0)?;
+                let site = self.fault_site(OP, &[x, gate, ids])?;
+                let both = match biases.as_slice() {
+                    [gate, up] => Some([gate, up]),
+                    _ => None,
+                };
+                let (stream, share) = (self.stream(), dims.share());
+                let (stacks, faults) = ([gate_of, up_of], faults(&site));
+                let launched = self
+                    .kernels
+                    .experts_gated(stream, &row, &list, stacks, both, unit, &y, share, faults);
+                return self.stored(OP, launched, output, &y);
+            }
         }
         let other = self.scratch(BETWEEN, size_of::<f32>() * y.len())?;
         let other = other.cast().map_err(failed(OP.name()))?;
         self.experts_products([x, ids], &[(gate, &y), (up, &other)])?;
+        for (rows, bias) in [&y, &other].into_iter().zip(&biases) {
+            self.add_biases(rows, bias, (&list, [x, gate, ids]))?;
+        }
+        let kind = match unit {
+            ExpertUnit::Glu(kind) => kind,
+            ExpertUnit::Bounded { bound } => {
+                let (min, max) = (f32::NEG_INFINITY, bound);
+                let one = Map::Affine { factor: 1.0, add: 1.0 };
+                for (f, rows) in [
+                    (Map::Clamp { min, max }, &y),
+                    (Map::Clamp { min: -bound, max }, &other),
+                    (one, &other),
+                ] {
+                    let launched = self.kernels.map(self.stream(), f, rows, rows);
+                    self.done(OP, launched)?;
+                }
+                ExpertUnit::BOUNDED_KIND
+            }
+        };
         let shape = rows_and_cols(&self.slots.desc(output)?.shape);
         self.gated(OP, kind, [&y, &other], &y, shape)?;
         self.store(OP, output, &y)
@@ -71,31 +101,36 @@ impl HipGgmlBackend {
 
     /// The sum of a token's results times their factors: of one token in one launch, where the weights are packed.
     pub(super) fn experts_sum(&mut self, inputs: &[TensorId], output: TensorId) -> GgmlResult<()> {
-        let &[x, weights, ids, factors] = inputs else {
+        let &[x, weights, ids, factors, ref bias @ ..] = inputs else {
             return Err(self.cannot(OP, output));
         };
         let y = self.result(OP, output)?;
         let dims = self.experts_dims(x, ids)?;
-        let factors = self.input(OP, factors, 1)?;
+        let (factors, list) = (self.input(OP, factors, 1)?, self.u32(OP, ids)?);
+        let bias = self.biases(bias)?;
         let one = self
             .stack(weights)
             .filter(|_| dims.tokens == 1 && dims.rows == dims.used);
         if let Some((w, experts)) = one {
             let stack = ExpertStack { w: &w, experts };
             if dims.used <= stack.most_in_sum() {
-                let (rows, list) = (self.input(OP, x, 0)?, self.u32(OP, ids)?);
+                let rows = self.input(OP, x, 0)?;
                 let site = self.fault_site(OP, &[x, weights, ids])?;
-                let (stream, used) = (self.stream(), dims.used);
-                let launched = self
-                    .kernels
-                    .experts_sum(stream, &rows, &list, &factors, stack, &y, used, faults(&site));
+                let (stream, used, bias) = (self.stream(), dims.used, bias.first());
+                let launched =
+                    self.kernels
+                        .experts_sum(stream, &rows, &list, &factors, stack, bias, &y, used, faults(&site));
                 return self.stored(OP, launched, output, &y);
             }
         }
         let Dims { tokens, used, .. } = dims;
         let n = y.len() / tokens.max(1);
         let results = self.scratch(BETWEEN, size_of::<f32>().saturating_mul(tokens * used * n))?;
-        self.experts_products([x, ids], &[(weights, &results.cast().map_err(failed(OP.name()))?)])?;
+        let floats = results.cast().map_err(failed(OP.name()))?;
+        self.experts_products([x, ids], &[(weights, &floats)])?;
+        if let Some(bias) = bias.first() {
+            self.add_biases(&floats, bias, (&list, [x, weights, ids]))?;
+        }
         // A row of factors times the token's results.
         let shape = ViewsShape {
             outer: 1,
@@ -116,6 +151,28 @@ impl HipGgmlBackend {
         let right = (FloatType::F32, &results, strides(n, used));
         let launched = self.kernels.matmul_views(self.stream(), left, right, None, &y, shape);
         self.stored(OP, launched, output, &y)
+    }
+
+    /// Biases `[experts, n]`, none, one, or those of gate and up.
+    fn biases(&mut self, ids: &[TensorId]) -> GgmlResult<Vec<HipBuffer<f32>>> {
+        let places = ids.iter().zip(BIASES);
+        places.map(|(&id, place)| self.input(OP, id, place)).collect()
+    }
+
+    /// Adds to each row the bias of its expert.
+    fn add_biases(
+        &mut self,
+        rows: &HipBuffer<f32>,
+        bias: &HipBuffer<f32>,
+        (list, site): (&HipBuffer<u32>, [TensorId; 3]),
+    ) -> GgmlResult<()> {
+        let n = rows.len() / list.len().max(1);
+        let dims = [bias.len() / n.max(1), n];
+        let site = self.fault_site(OP, &site)?;
+        let launched = self
+            .kernels
+            .add_id(self.stream(), rows, bias, list, rows, dims, faults(&site));
+        self.done(OP, launched)
     }
 
     fn experts_dims(&self, x: TensorId, ids: TensorId) -> GgmlResult<Dims> {

@@ -139,14 +139,15 @@ pub(super) fn mul_mat_id(inputs: &[&TensorDesc], outputs: &[&TensorDesc]) -> Tak
     at_most("columns", k, MATRIX_COLS)
 }
 
-/// The gated unit of two stacks of experts: the rows, the stacks, the ids.
+/// The gated unit of two stacks of experts: the rows, the stacks, the ids, perhaps biases.
 pub(super) fn mul_mat_id_each(inputs: &[&TensorDesc], outputs: &[&TensorDesc]) -> Takes {
+    inputs[4..].iter().try_for_each(|bias| float(bias))?;
     (inputs[1..3].iter()).try_for_each(|stack| mul_mat_id(&[inputs[0], stack, inputs[3]], outputs))
 }
 
-/// The sum of the results of a stack: the rows, the stack, the ids, the factors.
+/// The sum of the results of a stack: the rows, the stack, the ids, the factors, perhaps a bias.
 pub(super) fn mul_mat_id_sum(inputs: &[&TensorDesc], outputs: &[&TensorDesc]) -> Takes {
-    float(inputs[3])?;
+    inputs[3..].iter().try_for_each(|operand| float(operand))?;
     at_most("tokens", inputs[2].shape[0], GRID)?;
     mul_mat_id(&inputs[..3], outputs)
 }

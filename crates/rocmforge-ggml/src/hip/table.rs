@@ -86,8 +86,8 @@ fn of_kernel(kernel: &Kernel, ask: Ask<'_>) -> GgmlResult<()> {
         Kernel::MulMatMany { .. } => ask.row(&Op::MulMat, products::mul_mat_many, |b, _, x, y, with| {
             b.matmul_many(x, y, with)
         }),
-        Kernel::MulMatIdGlu(kind) => ask.row(&Op::MulMatId, products::mul_mat_id_each, |b, _, x, y, _| {
-            b.experts_glu(kind, x, y[0])
+        Kernel::MulMatIdGlu(unit) => ask.row(&Op::MulMatId, products::mul_mat_id_each, |b, _, x, y, _| {
+            b.experts_glu(unit, x, y[0])
         }),
         Kernel::MulMatIdSum => ask.row(&Op::MulMatId, products::mul_mat_id_sum, |b, _, x, y, _| {
             b.experts_sum(x, y[0])

@@ -27,7 +27,7 @@ mod table;
 pub(crate) use facts::{Below, Indices, Output, Rows};
 pub use kinds::{DiagFill, PoolKind, SortOrder, TriKind, UpscaleMode};
 pub(crate) use parameters::Fault;
-pub use rocmforge_kernels::{GluKind, Route, RouteGate, Unary};
+pub use rocmforge_kernels::{ExpertUnit, GluKind, Route, RouteGate, Unary};
 pub(crate) use table::ops;
 
 use crate::DType;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use rocmforge_ggml::optimizer::GraphOptimizer;
 use rocmforge_ggml::{
-    Activations, CpuBackend, DType, GgmlBackend, GgmlError, GluKind, Graph, HostAccess, Layout, Op, TensorDesc,
-    TensorId, executor,
+    Activations, CpuBackend, DType, ExpertUnit, GgmlBackend, GgmlError, GluKind, Graph, HostAccess, Layout, Op,
+    TensorDesc, TensorId, executor,
 };
 use rocmforge_testkit::data::rng;
 use rocmforge_testkit::gpu;
@@ -14,6 +14,9 @@ use super::packed::{PACKED, nmse, on};
 use crate::common::weights::weight;
 
 const EXPERTS: usize = 5;
+const SWIGLU: ExpertUnit = ExpertUnit::Glu(GluKind::Swiglu);
+/// With biases.
+const BOUNDED: ExpertUnit = ExpertUnit::Bounded { bound: 0.75 };
 
 /// Gate and up of `used` of the experts for each token, their unit, and the sum of the last products times factors.
 struct Layer {
@@ -26,7 +29,7 @@ struct Layer {
 }
 
 impl Layer {
-    fn new(dtype: DType, [tokens, used]: [usize; 2], [k, inner]: [usize; 2], kind: GluKind) -> Self {
+    fn new(dtype: DType, [tokens, used]: [usize; 2], [k, inner]: [usize; 2], unit: ExpertUnit) -> Self {
         let (mut graph, mut weights) = (Graph::new(), Vec::new());
         let x = graph.add_tensor(TensorDesc::f32([tokens, 1, k]));
         let ids = graph.add_tensor(TensorDesc::u32([tokens, used]));
@@ -38,10 +41,35 @@ impl Layer {
         };
         let shapes = [([inner, k], 1), ([inner, k], 2), ([33, inner], 3)];
         let [gate, up, down] = shapes.map(|(shape, salt)| stack(&mut graph, shape, salt));
+        let mut bias = |n, salt| {
+            let id = graph.add_tensor(TensorDesc::f32([EXPERTS, n]));
+            weights.push((id, Arc::new(weight(DType::F32, EXPERTS, n, salt).0)));
+            id
+        };
+        let biases = match unit {
+            ExpertUnit::Glu(_) => [None; 3],
+            ExpertUnit::Bounded { .. } => [(inner, 4), (inner, 5), (33, 6)].map(|(n, salt)| Some(bias(n, salt))),
+        };
         let mut push = |op, inputs: &[TensorId]| graph.push(op, inputs).expect("fits");
-        let [gate, up] = [gate, up].map(|w| push(Op::MulMatId, &[x, w, ids]));
+        let mut product = |x, weights, bias: Option<TensorId>| {
+            let product = push(Op::MulMatId, &[x, weights, ids]);
+            bias.map_or(product, |bias| push(Op::AddId, &[product, bias, ids]))
+        };
+        let (gate, up) = (product(x, gate, biases[0]), product(x, up, biases[1]));
+        let mut push = |op, inputs: &[TensorId]| graph.push(op, inputs).expect("fits");
+        let (kind, gate, up) = match unit {
+            ExpertUnit::Glu(kind) => (kind, gate, up),
+            ExpertUnit::Bounded { bound: max } => {
+                let (min, factor, bias) = (f32::NEG_INFINITY, 1.0, 1.0);
+                let gate = push(Op::Clamp { min, max }, &[gate]);
+                let up = push(Op::Clamp { min: -max, max }, &[up]);
+                let up = push(Op::ScaleBias { factor, bias }, &[up]);
+                (ExpertUnit::BOUNDED_KIND, gate, up)
+            }
+        };
         let inner = push(Op::Glu { kind, swapped: false }, &[gate, up]);
         let results = push(Op::MulMatId, &[inner, down, ids]);
+        let results = biases[2].map_or(results, |bias| push(Op::AddId, &[results, bias, ids]));
         let out = push(Op::MulMat, &[factors, results]);
         graph.mark_output(out);
         Self {
@@ -87,17 +115,18 @@ fn a_layer_of_every_type_is_near_the_cpus() {
     let gpu = gpu();
     for (index, &dtype) in PACKED.iter().enumerate() {
         let k = dtype.block_len().max(64);
-        // A gate that the kernel of one token has, and one that it has not.
-        let kind = [GluKind::Swiglu, GluKind::Reglu][index % 2];
+        // Units that the kernel of one token has, and one that it has not.
+        let units = [SWIGLU, BOUNDED, ExpertUnit::Glu(GluKind::Reglu)];
+        let unit = units[index % 2 + index / 6 % 2];
         for tokens in [1, [2, 5, 41][index % 3]] {
-            let layer = Layer::new(dtype, [tokens, 1 + index % 3], [k, 2 * k], kind);
+            let layer = Layer::new(dtype, [tokens, 1 + index % 3], [k, 2 * k], unit);
             let (mut cpu, mut device) = (CpuBackend::with_threads(1), on(&gpu, Activations::Int8));
             let expected = layer.run(&mut cpu, GraphOptimizer::none()).expect("runs");
             for optimizer in [device.optimizer(), GraphOptimizer::none()] {
                 let found = layer.run(&mut device, optimizer).expect("runs");
                 for (found, expected) in found.iter().zip(&expected) {
                     let error = nmse(found, expected);
-                    assert!(error <= 2e-3, "{dtype}, {tokens} tokens, {kind:?}: {error:.1e}");
+                    assert!(error <= 2e-3, "{dtype}, {tokens} tokens, {unit:?}: {error:.1e}");
                 }
                 assert_eq!(device.packed_weights(), 3, "{dtype}");
             }
@@ -112,25 +141,28 @@ fn a_layer_of_every_type_is_near_the_cpus() {
 #[test]
 fn one_token_takes_two_launches() {
     let gpu = gpu();
-    let launches = |tokens, used, inner| {
-        let layer = Layer::new(DType::Q8_0, [tokens, used], [64, inner], GluKind::Swiglu);
+    let launches = |unit, tokens, used, inner| {
+        let layer = Layer::new(DType::Q8_0, [tokens, used], [64, inner], unit);
         let mut device = on(&gpu, Activations::Int8);
         let optimizer = device.optimizer();
         layer.run(&mut device, optimizer).expect("runs");
         assert_eq!(device.replays(), 2);
         device.launches() / 3
     };
-    assert_eq!(launches(1, 4, 96), 2);
+    assert_eq!(launches(SWIGLU, 1, 4, 96), 2);
+    assert_eq!(launches(BOUNDED, 1, 4, 96), 2);
     // The last product of more columns than one launch holds: rounding, product, sum.
-    assert_eq!(launches(1, 4, 4128), 4);
+    assert_eq!(launches(SWIGLU, 1, 4, 4128), 4);
     // Rounding, two products and their unit; rounding, product, sum.
-    assert_eq!(launches(2, 4, 96), 7);
+    assert_eq!(launches(SWIGLU, 2, 4, 96), 7);
+    // And three biases, two bounds and + 1.
+    assert_eq!(launches(BOUNDED, 2, 4, 96), 13);
 }
 
 #[test]
 fn exact_products_pack_no_experts() {
     let gpu = gpu();
-    let layer = Layer::new(DType::Q4_0, [3, 2], [64, 96], GluKind::Swiglu);
+    let layer = Layer::new(DType::Q4_0, [3, 2], [64, 96], SWIGLU);
     let (mut cpu, mut exact) = (CpuBackend::with_threads(1), on(&gpu, Activations::F32));
     let expected = layer.run(&mut cpu, GraphOptimizer::none()).expect("runs");
     let optimizer = exact.optimizer();
@@ -146,7 +178,7 @@ fn exact_products_pack_no_experts() {
 fn an_expert_that_is_not_there_is_named() {
     let gpu = gpu();
     for tokens in [1, 3] {
-        let layer = Layer::new(DType::Q8_0, [tokens, 2], [64, 96], GluKind::Swiglu);
+        let layer = Layer::new(DType::Q8_0, [tokens, 2], [64, 96], SWIGLU);
         let mut ids = vec![1u32; 2 * tokens];
         ids[2 * tokens - 1] = 9;
         let mut cpu = CpuBackend::with_threads(1);

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use rocmforge_ggml::optimizer::{Constants, GraphOptimizer, OptimizerStats, Pass};
 use rocmforge_ggml::{
-    CpuBackend, DType, GluKind, Graph, HostAccess, Kernel, Launch, Layout, Op, Rope, RopeStyle, SoftMax, TensorDesc,
-    TensorId, Unary, executor, planner,
+    CpuBackend, DType, ExpertUnit, GluKind, Graph, HostAccess, Kernel, Launch, Layout, Op, Rope, RopeStyle, SoftMax,
+    TensorDesc, TensorId, Unary, executor, planner,
 };
 use rocmforge_testkit::data::rng;
 
@@ -186,11 +186,19 @@ fn gate_and_up_become_one_launch_in_both_spellings() {
 }
 
 /// Gate and up of two of six experts for each row, their unit, and the sum of the last products times factors. `miss` names what is otherwise.
-fn experts(rows: usize, miss: &str) -> Builder {
+/// In the form "bounded" each product has a bias, and gate and up are bounded.
+fn experts(rows: usize, form: &str, miss: &str) -> Builder {
     let mut b = Builder::default();
     let stack = |b: &mut Builder, k, n| b.0.add_tensor(TensorDesc::new([6, k, n], DType::F32, Layout::ColMajor));
     let ids = |b: &mut Builder| b.0.add_tensor(TensorDesc::u32([rows, 2]));
     let (x, chosen, factors) = (b.f32(&[rows, 1, 16]), ids(&mut b), b.f32(&[rows, 1, 2]));
+    let biased = |b: &mut Builder, product, n, ids| match form {
+        "bounded" => {
+            let bias = b.f32(&[6, n]);
+            b.push(Op::AddId, &[product, bias, ids])
+        }
+        _ => product,
+    };
     let others = if miss == "other ids" { ids(&mut b) } else { chosen };
     let input = if miss == "other input" {
         b.f32(&[rows, 1, 16])
@@ -199,15 +207,36 @@ fn experts(rows: usize, miss: &str) -> Builder {
     };
     let [gate, up] = [(x, chosen), (input, others)].map(|(x, ids)| {
         let weights = stack(&mut b, 16, 24);
-        b.push(Op::MulMatId, &[x, weights, ids])
+        let product = b.push(Op::MulMatId, &[x, weights, ids]);
+        biased(&mut b, product, 24, ids)
     });
     if miss == "gate is read again" {
         b.out(Op::Unary(Unary::Relu), &[gate]);
     }
-    let kind = GluKind::Swiglu;
-    let inner = b.push(Op::Glu { kind, swapped: false }, &[gate, up]);
+    let inner = match form {
+        "bounded" => {
+            let most = if miss == "other bound" { 8.0 } else { 7.0 };
+            let (min, max) = (f32::NEG_INFINITY, 7.0);
+            let gate = b.push(Op::Clamp { min, max }, &[gate]);
+            let up = b.push(Op::Clamp { min: -7.0, max: most }, &[up]);
+            let (factor, bias) = (1.0, 1.0);
+            let up = b.push(Op::ScaleBias { factor, bias }, &[up]);
+            let kind = GluKind::GegluQuick;
+            b.push(Op::Glu { kind, swapped: false }, &[gate, up])
+        }
+        _ => {
+            let kind = GluKind::Swiglu;
+            b.push(Op::Glu { kind, swapped: false }, &[gate, up])
+        }
+    };
     let down = stack(&mut b, 24, 8);
     let results = b.push(Op::MulMatId, &[inner, down, chosen]);
+    let of_bias = if miss == "bias of other ids" {
+        ids(&mut b)
+    } else {
+        chosen
+    };
+    let results = biased(&mut b, results, 8, of_bias);
     if miss == "results are marked" {
         b.0.mark_output(results);
     }
@@ -217,27 +246,33 @@ fn experts(rows: usize, miss: &str) -> Builder {
 
 #[test]
 fn experts_become_two_launches() {
-    for rows in [1, 3] {
-        let b = experts(rows, "nothing");
-        let (graph, launches) = b.launches_after(Pass::Experts);
-        let kernels: Vec<Kernel> = launches.iter().map(Launch::kernel).collect();
-        assert_eq!(
-            kernels,
-            [Kernel::MulMatIdGlu(GluKind::Swiglu), Kernel::MulMatIdSum],
-            "{rows} rows"
-        );
-        assert_eq!(b.run(&graph), b.run(&b.0), "{rows} rows");
+    let bounded = ExpertUnit::Bounded { bound: 7.0 };
+    for (form, unit) in [("plain", ExpertUnit::Glu(GluKind::Swiglu)), ("bounded", bounded)] {
+        for rows in [1, 3] {
+            let b = experts(rows, form, "nothing");
+            let (graph, launches) = b.launches_after(Pass::Experts);
+            let kernels: Vec<Kernel> = launches.iter().map(Launch::kernel).collect();
+            assert_eq!(
+                kernels,
+                [Kernel::MulMatIdGlu(unit), Kernel::MulMatIdSum],
+                "{form}, {rows} rows"
+            );
+            assert_eq!(b.run(&graph), b.run(&b.0), "{form}, {rows} rows");
+        }
     }
-    for (miss, launches) in [
-        ("other ids", 4),
-        ("other input", 4),
-        ("gate is read again", 5),
-        ("results are marked", 3),
+    for (form, miss, launches) in [
+        ("plain", "other ids", 4),
+        ("plain", "other input", 4),
+        ("plain", "gate is read again", 5),
+        ("plain", "results are marked", 3),
+        ("bounded", "other ids", 9),
+        ("bounded", "other bound", 9),
+        ("bounded", "bias of other ids", 4),
     ] {
-        let b = experts(3, miss);
+        let b = experts(3, form, miss);
         let (graph, found) = b.launches_after(Pass::Experts);
-        assert_eq!(found.len(), launches, "{miss}");
-        assert_eq!(b.run(&graph), b.run(&b.0), "{miss}");
+        assert_eq!(found.len(), launches, "{form}, {miss}");
+        assert_eq!(b.run(&graph), b.run(&b.0), "{form}, {miss}");
     }
 }
 

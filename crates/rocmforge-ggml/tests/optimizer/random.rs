@@ -313,7 +313,18 @@ impl Random {
         let gate = self.of_experts(seen, ids);
         let chosen = if self.chance(8) { others } else { ids };
         let up = self.of_experts(seen, chosen);
-        let kind = GluKind::ALL[self.rng.below(GluKind::ALL.len())];
+        let mut kind = GluKind::ALL[self.rng.below(GluKind::ALL.len())];
+        let (mut gate, mut up) = (gate, up);
+        if self.chance(3) {
+            // As gpt-oss has it, mostly.
+            kind = if self.chance(8) { kind } else { GluKind::GegluQuick };
+            let (min, max) = (f32::NEG_INFINITY, 1.5);
+            gate = self.push(Op::Clamp { min, max }, &[gate]);
+            self.near_miss(gate);
+            up = self.push(Op::Clamp { min: -max, max }, &[up]);
+            let bias = if self.chance(8) { 0.5 } else { 1.0 };
+            up = self.push(Op::ScaleBias { factor: 1.0, bias }, &[up]);
+        }
         let inner = self.push(Op::Glu { kind, swapped: false }, &[gate, up]);
         self.near_miss(inner);
         let results = self.of_experts(inner, ids);
@@ -333,7 +344,13 @@ impl Random {
         let weights = self.leaf(desc, Values::Floats(values), false);
         let products = self.push(Op::MulMatId, &[x, weights, ids]);
         self.near_miss(products);
-        products
+        if !self.chance(3) {
+            return products;
+        }
+        let bias = self.floats(&[EXPERTS, ROW], false);
+        let sums = self.push(Op::AddId, &[products, bias, ids]);
+        self.near_miss(sums);
+        sums
     }
 
     fn qkv(&mut self, x: TensorId) -> TensorId {

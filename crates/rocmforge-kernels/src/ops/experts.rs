@@ -23,6 +23,32 @@ const LEAST_GROUPS: u32 = 32;
 const BLOCK: usize = 32;
 const BLOCK_BYTES: usize = 40;
 
+/// How gate and up of an expert are joined.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum ExpertUnit {
+    /// A function of the gate, times up.
+    Glu(GluKind),
+    /// Gate and up are bounded, and 1 is added to up: `min(gate, bound) * sigmoid(1.702 min(gate, bound)) * (clamp(up, -bound, bound) + 1)`, as gpt-oss has
+    /// it.
+    Bounded {
+        /// Finite and positive.
+        bound: f32,
+    },
+}
+
+impl ExpertUnit {
+    /// The function of the bounded gate: `x sigmoid(1.702 x)`.
+    pub const BOUNDED_KIND: GluKind = GluKind::GegluQuick;
+
+    /// The kernels' number, and their bound.
+    const fn code(self) -> (u32, f32) {
+        match self {
+            Self::Glu(f) => (f as u32, 0.0),
+            Self::Bounded { bound } => (GluKind::ALL.len() as u32, bound),
+        }
+    }
+}
+
 /// Matrices `[experts, n, k]` that are packed as one of `experts * n` rows.
 #[derive(Debug, Clone, Copy)]
 pub struct ExpertStack<'a> {
@@ -48,13 +74,24 @@ impl ExpertStack<'_> {
 }
 
 impl Kernels {
-    /// `y[p, :] = f(gate[ids[p]] x[p / share, :]) * (up[ids[p]] x[p / share, :])`: `x` `[pairs / share, k]`, which the kernel rounds to 8 bits, one id for
-    /// each pair, `y` `[pairs, n]`. Each pair reads its expert's weights. An id that is not below the experts reads nothing, gives a row of NaN and is
+    /// Whether [`experts_gated`](Self::experts_gated) takes these stacks together, and this unit.
+    pub fn are_gated_experts(gate: ExpertStack<'_>, up: ExpertStack<'_>, unit: ExpertUnit) -> bool {
+        let f = match unit {
+            ExpertUnit::Glu(f) => f,
+            ExpertUnit::Bounded { bound } if bound > 0.0 && bound.is_finite() => GluKind::Swiglu,
+            ExpertUnit::Bounded { .. } => return false,
+        };
+        gate.experts == up.experts && Self::are_gated(gate.w, up.w, f)
+    }
+
+    /// `y[p, :]` = the unit of `gate[ids[p]] x[p / share, :]` and `up[ids[p]] x[p / share, :]`, each with its expert's bias if there are any: `x`
+    /// `[pairs / share, k]`, which the kernel rounds to 8 bits, one id for
+    /// each pair, biases `[experts, n]`, `y` `[pairs, n]`. Each pair reads its expert's weights. An id that is not below the experts reads nothing, gives a row of NaN and is
     /// a fault at its pair.
     ///
     /// # Errors
     ///
-    /// Stacks or a function that are not [gated](Self::are_gated) by one kernel, wrong lengths, overlap, `share` that does not divide the pairs, over
+    /// Stacks or a unit that are not [gated](Self::are_gated_experts) by one kernel, wrong lengths, overlap, `share` that does not divide the pairs, over
     /// 65,535 pairs, a tag over 4095.
     #[allow(clippy::too_many_arguments)] // operands of two products
     pub fn experts_gated(
@@ -63,7 +100,8 @@ impl Kernels {
         x: &HipBuffer<f32>,
         ids: &HipBuffer<u32>,
         [gate, up]: [ExpertStack<'_>; 2],
-        f: GluKind,
+        biases: Option<[&HipBuffer<f32>; 2]>,
+        unit: ExpertUnit,
         y: &HipBuffer<f32>,
         share: usize,
         faults: Faults<'_>,
@@ -71,28 +109,32 @@ impl Kernels {
         let op = self.op("experts_gated");
         let [experts, n, k] = gate.dims(op.check())?;
         op.holds(
-            Self::are_gated(gate.w, up.w, f) && gate.experts == up.experts,
-            "gate and up must have one type and shape, at most 16384 columns, and a function that the kernel has",
+            Self::are_gated_experts(gate, up, unit),
+            "gate and up must have one type and shape, at most 16384 columns, and a unit that the kernel has",
             gate.w.n(),
             up.w.n(),
         )?;
         let count = op.dim_to("pairs", ids.len(), MAX_ROWS)?;
         op.dim("share", share)?;
         op.multiple("as many pairs must share each row of x", ids.len(), share)?;
-        let kernels = gate.w.kernels(op.check())?;
+        let (kernels, (number, bound)) = (gate.w.kernels(op.check())?, unit.code());
         let (each, config) = self.shares_of((n as u32).div_ceil(kernels.group / 2), count, count);
         (op.read("x", x, &[ids.len() / share, k])?)
             .read("ids", ids, &[ids.len()])?
             .reads("gate", gate.w.bytes())
             .reads("up", up.w.bytes())
+            .read_or_null("the gate's bias", biases.map(|[gate, _]| gate), &[experts, n])?
+            .read_or_null("up's bias", biases.map(|[_, up]| up), &[experts, n])?
             .write("y", y, &[ids.len(), n], &[])?
-            .values([n, k / BLOCK, experts, share, f as usize].map(|value| value as u32))
+            .values([n, k / BLOCK, experts, share].map(|value| value as u32))
+            .value(number)
+            .value(bound)
             .values(each)
             .faults(faults)?
             .run(stream, kernels.experts, (kernels.experts_gated, config))
     }
 
-    /// `y[t, :]` = the sum over u of `factors[t, u] * (w[ids[t, u]] x[t, u, :])`: `x` `[tokens, used, k]`, whose rows the kernel rounds to 8 bits, `ids` and
+    /// `y[t, :]` = the sum over u of `factors[t, u] * (w[ids[t, u]] x[t, u, :] (+ bias[ids[t, u], :]))`: `bias` `[experts, n]`, `x` `[tokens, used, k]`, whose rows the kernel rounds to 8 bits, `ids` and
     /// `factors` `[tokens, used]`, `y` `[tokens, n]`. Each token reads the weights of its experts. An id that is not below the experts gives a row of NaN
     /// and is a fault at its place.
     ///
@@ -108,6 +150,7 @@ impl Kernels {
         ids: &HipBuffer<u32>,
         factors: &HipBuffer<f32>,
         w: ExpertStack<'_>,
+        bias: Option<&HipBuffer<f32>>,
         y: &HipBuffer<f32>,
         used: usize,
         faults: Faults<'_>,
@@ -123,6 +166,7 @@ impl Kernels {
             .read("ids", ids, &[ids.len()])?
             .read("factors", factors, &[ids.len()])?
             .reads("w", w.w.bytes())
+            .read_or_null("bias", bias, &[experts, n])?
             .write("y", y, &[ids.len() / used, n], &[])?
             .values([n, k / BLOCK, experts, used].map(|value| value as u32))
             .values(each)
@@ -204,30 +248,65 @@ fn products(
     c.u32("ids").iter().enumerate().flat_map(of_pair).collect()
 }
 
-/// Experts, rows and columns of their weights, pairs, and pairs that share a row of activations.
+/// Adds to each pair's row the bias of its expert, if there are biases.
+fn add_biases(rows: &mut [f64], biases: &[f32], ids: &[u32], n: usize) {
+    for (row, &id) in rows.chunks_mut(n).zip(ids) {
+        let bias = biases.chunks(n).nth(id as usize).unwrap_or_default();
+        row.iter_mut()
+            .zip(bias)
+            .for_each(|(sum, &bias)| *sum += f64::from(bias));
+    }
+}
+
+/// Experts, rows and columns of their weights, pairs, and pairs that share a row of activations. Biases and unit follow from the rows.
 fn gated(c: &mut Call<'_>, dims: &[usize], ty: WeightType) -> KernelResult<()> {
     let &[experts, n, k, pairs, share] = dims else {
         return Ok(());
     };
-    let f = match n % 2 {
-        0 => GluKind::Swiglu,
-        _ => GluKind::Geglu,
+    let (unit, biased) = match n % 4 {
+        0 => (ExpertUnit::Glu(GluKind::Swiglu), false),
+        2 => (ExpertUnit::Bounded { bound: 0.75 }, true),
+        _ => (ExpertUnit::Glu(GluKind::Geglu), true),
     };
     let x = c.floats("x", activations(pairs / share.max(1) * k))?;
     let ids = c.indices("ids", pairs, experts)?;
     let gate = stack(c, ["blocks of the gate", "gate"], ty, [experts, n, k])?;
     let up = stack(c, ["blocks of up", "up"], ty, [experts, n, k])?;
+    let biases = match biased {
+        false => None,
+        true => Some((
+            c.input("the gate's bias", experts * n, -1.0..1.0)?,
+            c.input("up's bias", experts * n, -1.0..1.0)?,
+        )),
+    };
     let (y, word) = (c.output("y", pairs * n)?, c.fault_word()?);
     let stacks = [&gate, &up].map(|w| ExpertStack { w, experts });
-    let faults = Faults { word: &word, tag: 1 };
+    let (biases, faults) = (
+        biases.as_ref().map(|(gate, up)| [gate, up]),
+        Faults { word: &word, tag: 1 },
+    );
     c.kernels
-        .experts_gated(c.stream, &x, &ids, stacks, f, &y, share, faults)?;
+        .experts_gated(c.stream, &x, &ids, stacks, biases, unit, &y, share, faults)?;
     c.expect_within("y", |c| {
-        let product = |blocks| -> Vec<f32> {
-            let y = products(c, (blocks, "x"), ty, [n, k], share);
+        let product = |blocks, bias| -> Vec<f32> {
+            let mut y = products(c, (blocks, "x"), ty, [n, k], share);
+            add_biases(&mut y, c.f32(bias), c.u32("ids"), n);
             y.iter().map(|&y| y as f32).collect()
         };
-        let values = reference::glu(f, &product("blocks of the gate"), &product("blocks of up"));
+        let (gate, up) = (
+            product("blocks of the gate", "the gate's bias"),
+            product("blocks of up", "up's bias"),
+        );
+        let values = match unit {
+            ExpertUnit::Glu(f) => reference::glu(f, &gate, &up),
+            ExpertUnit::Bounded { bound } => (gate.iter().zip(&up))
+                .map(|(&gate, &up)| {
+                    let (bound, gate, up) = (f64::from(bound), f64::from(gate), f64::from(up));
+                    let gate = gate.min(bound);
+                    gate / (1.0 + (-1.702 * gate).exp()) * (up.clamp(-bound, bound) + 1.0)
+                })
+                .collect(),
+        };
         (1e-5 * values.iter().fold(1.0, |a: f64, b| a.max(b.abs())), values)
     });
     Ok(())
@@ -238,8 +317,18 @@ const fn gated_of(ty: WeightType) -> Declared {
     Declared {
         name: "experts_gated",
         tested: match ty.block_len() {
-            32 => &[&[1, 1, 32, 1, 1], &[5, 67, 64, 6, 3], &[3, 34, 1056, 4, 1]],
-            _ => &[&[1, 1, 256, 1, 1], &[5, 67, 512, 6, 3], &[3, 34, 1280, 4, 1]],
+            32 => &[
+                &[1, 1, 32, 1, 1],
+                &[2, 8, 32, 2, 1],
+                &[5, 67, 64, 6, 3],
+                &[3, 34, 1056, 4, 1],
+            ],
+            _ => &[
+                &[1, 1, 256, 1, 1],
+                &[2, 8, 256, 2, 1],
+                &[5, 67, 512, 6, 3],
+                &[3, 34, 1280, 4, 1],
+            ],
         },
         counted: &[&[8, 64, 512, 4, 4]],
         moved: &[&[4, 256, 1024, 4, 4]],
@@ -248,7 +337,7 @@ const fn gated_of(ty: WeightType) -> Declared {
     }
 }
 
-/// Experts, rows and columns of their weights, tokens, and experts of a token.
+/// Experts, rows and columns of their weights, tokens, and experts of a token; with biases where the rows are odd.
 fn sum(c: &mut Call<'_>, dims: &[usize], ty: WeightType) -> KernelResult<()> {
     let &[experts, n, k, tokens, used] = dims else {
         return Ok(());
@@ -257,12 +346,17 @@ fn sum(c: &mut Call<'_>, dims: &[usize], ty: WeightType) -> KernelResult<()> {
     let ids = c.indices("ids", tokens * used, experts)?;
     let factors = c.input("factors", tokens * used, -1.0..1.0)?;
     let w = stack(c, ["blocks of w", "w"], ty, [experts, n, k])?;
+    let bias = match n % 2 {
+        0 => None,
+        _ => Some(c.input("bias", experts * n, -1.0..1.0)?),
+    };
     let (y, word) = (c.output("y", tokens * n)?, c.fault_word()?);
     let (stack, faults) = (ExpertStack { w: &w, experts }, Faults { word: &word, tag: 1 });
     c.kernels
-        .experts_sum(c.stream, &x, &ids, &factors, stack, &y, used, faults)?;
+        .experts_sum(c.stream, &x, &ids, &factors, stack, bias.as_ref(), &y, used, faults)?;
     c.expect_within("y", |c| {
-        let (pairs, factors) = (products(c, ("blocks of w", "x"), ty, [n, k], 1), c.f32("factors"));
+        let (mut pairs, factors) = (products(c, ("blocks of w", "x"), ty, [n, k], 1), c.f32("factors"));
+        add_biases(&mut pairs, c.f32("bias"), c.u32("ids"), n);
         let mut values = vec![0.0; tokens * n];
         for (pair, row) in pairs.chunks(n).enumerate() {
             let of_token = &mut values[pair / used * n..][..n];

@@ -90,7 +90,7 @@ pub(crate) const DECLARED: &[&[crate::declared::Declared]] = &[
 
 pub use attention16::{Attention16Operands, Attention16Options, Attention16Shape, Visible};
 pub use cast::FloatType;
-pub use experts::ExpertStack;
+pub use experts::{ExpertStack, ExpertUnit};
 pub use flash_attention::{FLASH_MAX_HEAD_DIM, FlashOptions};
 pub use flash_attn_ext::{ExtMask, ExtOperand, ExtOperands, ExtOptions, ExtShape};
 pub use half_rows::{HalfRows, WeightMatrix};
