@@ -1,6 +1,6 @@
-// What a layer does with queries, keys and values before attention, in one launch: queries and keys are turned by their positions (rope.hip), with
-// weights of norms each head is divided by its root mean square and multiplied by them before, keys
-// and values go to their slots of the cache. 32 lanes to a head of a token: first the queries' heads, then the keys', then the values'.
+// What a layer does with queries, keys and values before attention, in one launch: queries and keys are turned by their positions (rope.hip), keys
+// and values go to their slots of the cache. If weights of norms are given, each head is normed first: x / sqrt(mean(x^2) + eps) * weight.
+// 32 lanes to a head of a token: first the queries' heads, then the keys', then the values'.
 //
 // q [tokens, heads, head_dim], k and v [tokens, kv_heads, head_dim]; the turned q and k go to yq and yk, each of which may be what it is made of. A
 // position that is not in the tables is a fault of `tag` and gives NaN; a slot that is not in the cache is a fault of `slot_tag`, and nothing is

@@ -7,7 +7,7 @@ use super::ops::On;
 use super::output::Target;
 use super::products::{mul_mat, mul_mat_id};
 use super::rope::Turns;
-use super::rows::{put_row, row_units};
+use super::rows::{add_chosen, put_row, row_units};
 use super::threads::Threads;
 use super::unary::function;
 use super::weights::{self, Few, Rows, USUAL_WEIGHTS};
@@ -129,15 +129,6 @@ fn gated(kind: GluKind, gate: &mut [f32], up: &[f32], threads: &Threads) {
     });
 }
 
-/// Adds to each row the bias of its expert.
-fn add_biases(rows: &mut [f32], biases: &Operand<'_>, ids: &Operand<'_>) {
-    let (n, biases) = (biases.shape[1].max(1), biases.f32());
-    for (row, &id) in rows.chunks_mut(n).zip(ids.indices()) {
-        let bias = &biases[id as usize * n..][..n];
-        row.iter_mut().zip(bias).for_each(|(sum, bias)| *sum += bias);
-    }
-}
-
 /// The gated unit of two products with the chosen experts.
 pub(super) fn mul_mat_id_glu(inputs: &[Operand<'_>], unit: ExpertUnit, on: On<'_>, out: &mut [f32]) -> GgmlResult<()> {
     let (x, ids) = (&inputs[0], &inputs[3]);
@@ -145,8 +136,8 @@ pub(super) fn mul_mat_id_glu(inputs: &[Operand<'_>], unit: ExpertUnit, on: On<'_
     mul_mat_id(x, &inputs[1], ids, on, out)?;
     mul_mat_id(x, &inputs[2], ids, on, ups)?;
     if let [gate, up] = &inputs[4..] {
-        add_biases(out, gate, ids);
-        add_biases(ups, up, ids);
+        add_chosen(gate, ids, out);
+        add_chosen(up, ids, ups);
     }
     let kind = match unit {
         ExpertUnit::Glu(kind) => kind,
@@ -173,7 +164,7 @@ pub(super) fn mul_mat_id_sum(inputs: &[Operand<'_>], on: On<'_>, out: &mut [f32]
     let results = on.scratch.take(tokens * used * n);
     mul_mat_id(&inputs[0], experts, ids, on, results)?;
     if let Some(bias) = inputs.get(4) {
-        add_biases(results, bias, ids);
+        add_chosen(bias, ids, results);
     }
     let (shape, strides) = ([tokens, used, n], [used * n, n, 1]);
     let results = Operand::of_f32(&shape, &strides, results, on.scratch);

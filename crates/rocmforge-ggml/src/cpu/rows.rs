@@ -138,8 +138,13 @@ pub(super) fn put_row(
 
 /// `a [tokens, used, n]` plus rows `ids[t, u]` of `b`.
 pub(super) fn add_id(a: &Operand<'_>, b: &Operand<'_>, ids: &Operand<'_>, out: &mut [f32]) {
-    let (n, y) = (b.shape[1].max(1), b.f32());
     a.values().put(out);
+    add_chosen(b, ids, out);
+}
+
+/// Adds to each row the one of `b` that its id chooses.
+pub(super) fn add_chosen(b: &Operand<'_>, ids: &Operand<'_>, out: &mut [f32]) {
+    let (n, y) = (b.shape[1].max(1), b.f32());
     for (out, &id) in out.chunks_mut(n).zip(ids.indices()) {
         let id = id as usize;
         out.iter_mut().zip(&y[id * n..(id + 1) * n]).for_each(|(o, y)| *o += y);

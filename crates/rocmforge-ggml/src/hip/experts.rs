@@ -6,18 +6,14 @@ use rocmforge_kernels::{
 use rocmforge_runtime::HipBuffer;
 
 use super::faults::faults;
-use super::operands::{BETWEEN, rows_and_cols};
+use super::operands::{BETWEEN, ROUNDED_OF_EXPERTS, rows_and_cols};
 use super::products::whole_matrices;
 use super::types::weight_type;
 use super::{HipGgmlBackend, failed};
 use crate::{ExpertUnit, GgmlResult, Op, TensorId};
 
-/// Where rounded activations lie in scratch memory, apart from those that products of one matrix share.
-const ROUNDED: usize = 14;
-/// The most pairs of a launch of packed experts.
-const MOST_PAIRS: usize = 1 << 16;
-
-/// Where biases are packed that do not lie as a kernel reads them.
+/// Where factors and biases are packed that do not lie as a kernel reads them: apart from the place of weights.
+const FACTORS: usize = 4;
 const BIASES: [usize; 2] = [2, 3];
 
 const OP: &Op = &Op::MulMatId;
@@ -106,7 +102,7 @@ impl HipGgmlBackend {
         };
         let y = self.result(OP, output)?;
         let dims = self.experts_dims(x, ids)?;
-        let (factors, list) = (self.input(OP, factors, 1)?, self.u32(OP, ids)?);
+        let (factors, list) = (self.input(OP, factors, FACTORS)?, self.u32(OP, ids)?);
         let bias = self.biases(bias)?;
         let one = self
             .stack(weights)
@@ -195,15 +191,19 @@ impl HipGgmlBackend {
         products: &[(TensorId, &HipBuffer<f32>)],
     ) -> GgmlResult<()> {
         let dims = self.experts_dims(x, ids)?;
-        let packed: Option<Vec<_>> = products.iter().map(|&(id, _)| self.stack(id)).collect();
         let (rows, list) = (self.input(OP, x, 0)?, self.u32(OP, ids)?);
-        let Some(packed) = packed else {
-            return products
-                .iter()
-                .try_for_each(|&(weights, y)| self.plain_experts([x, weights, ids], (&rows, &list), y, dims));
-        };
+        let mut packed = Vec::new();
+        for &(weights, y) in products {
+            match self.stack(weights) {
+                Some(stack) => packed.push((stack, [x, weights, ids], y)),
+                None => self.plain_experts([x, weights, ids], (&rows, &list), y, dims)?,
+            }
+        }
+        if packed.is_empty() {
+            return Ok(());
+        }
         let Dims { tokens, used, k, .. } = dims;
-        let at_once = (MOST_PAIRS / used.max(1)).max(1);
+        let at_once = (ExpertStack::MAX_PAIRS / used.max(1)).max(1);
         for first in (0..tokens).step_by(at_once) {
             let some = first..tokens.min(first + at_once);
             let part = |buffer: &HipBuffer<f32>, each: usize| {
@@ -211,16 +211,19 @@ impl HipGgmlBackend {
                 view.map_err(failed(OP.name()))
             };
             let count = some.len() * dims.rows;
-            let room = self.scratch(ROUNDED, Q8Activations::byte_len(count, k).unwrap_or(usize::MAX))?;
+            let room = self.scratch(
+                ROUNDED_OF_EXPERTS,
+                Q8Activations::byte_len(count, k).unwrap_or(usize::MAX),
+            )?;
             let some_rows = part(&rows, dims.rows * k)?;
             let rounded = self.kernels.quantize_q8(self.stream(), &some_rows, room, [count, k]);
             let rounded = rounded.map_err(failed(OP.name()))?;
             let some_ids = list.view(some.start * used..some.end * used);
             let some_ids = some_ids.map_err(failed(OP.name()))?;
-            for ((w, experts), &(weights, y)) in packed.iter().zip(products) {
+            for ((w, experts), site, y) in &packed {
                 let stack = ExpertStack { w, experts: *experts };
                 let y = part(y, used * (w.n() / experts))?;
-                let site = self.fault_site(OP, &[x, weights, ids])?;
+                let site = self.fault_site(OP, site)?;
                 let (stream, share) = (self.stream(), dims.share());
                 let launched = self
                     .kernels

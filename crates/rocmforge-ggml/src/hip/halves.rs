@@ -1,18 +1,16 @@
 //! Products of many rows with rounded operands: both as f16, on the matrix unit.
 
-use rocmforge_kernels::{HalfRows, Kernels, Q8Activations, WeightMatrix};
+use rocmforge_kernels::{ExpertStack, HalfRows, Kernels, Q8Activations, WeightMatrix};
 use rocmforge_runtime::HipBuffer;
 
-use super::operands::rows_and_cols;
-use super::weights::FEW_ROWS;
+use super::operands::{HALVES, SLAB, rows_and_cols};
+use super::types::weight_type;
+use super::weights::{FEW_ROWS, GROUPS, is_of_experts};
 use super::{HipGgmlBackend, failed};
 use crate::{Activations, GgmlResult, Graph, Kernel, Launch, Op, TensorId};
 
-/// Where activations of 16 bits lie in scratch memory, and rows of weights as f16.
-const HALVES: usize = 11;
-const SLAB: usize = 12;
 /// Places of scratch memory that a launch may need.
-const PLACES: usize = 4;
+const PLACES: usize = 5;
 
 impl HipGgmlBackend {
     /// Whether a product of `m` rows of activations with one matrix rounds both to 16 bits, unless the matrix is packed and there are few rows.
@@ -54,8 +52,8 @@ impl HipGgmlBackend {
         places.into_iter().fold(0, usize::saturating_add)
     }
 
-    /// What lies between the kernels of a launch, its activations as f16, the weights as f16 with the sums of parts, and the activations of packed experts
-    /// in 8 bits.
+    /// What lies between the kernels of a launch, its activations as f16, the weights as f16 with the sums of parts, and activations in 8 bits: of packed
+    /// experts, and of few rows.
     fn scratch_of_launch(&self, graph: &Graph, launch: &Launch) -> Option<[usize; PLACES]> {
         let shape = |id: &TensorId| Some(graph.tensor(*id)?.shape.as_slice());
         let floats = |elements: usize| size_of::<f32>().saturating_mul(elements);
@@ -71,18 +69,29 @@ impl HipGgmlBackend {
             Kernel::Op(Op::TopK { k }) => Kernels::top_k_scratch_of(rows_and_cols(&a.shape), k),
             _ => 0,
         };
-        let mut bytes = [between, 0, 0, 0];
-        if let Kernel::Op(Op::MulMatId) | Kernel::MulMatIdGlu(_) | Kernel::MulMatIdSum = launch.kernel
-            && self.activations == Activations::Int8
-        {
+        let mut bytes = [between, 0, 0, 0, 0];
+        // Activations of 8 bits, where the weights may be packed.
+        let rounded = |weight: &TensorId, rows: usize, k: usize| {
+            let ty = graph.tensor(*weight).and_then(|desc| weight_type(desc.dtype));
+            let packs = self.activations == Activations::Int8 && ty.is_some_and(|ty| ty.is_packable());
+            packs.then(|| Q8Activations::byte_len(rows, k)).flatten().unwrap_or(0)
+        };
+        if is_of_experts(&launch.kernel) {
             let [rows, k] = rows_and_cols(&a.shape);
-            bytes[3] = Q8Activations::byte_len(rows, k).unwrap_or(0);
+            let stacks = launch.inputs.get(1..launch.inputs.len().min(3)).unwrap_or_default();
+            let most = stacks
+                .iter()
+                .map(|stack| rounded(stack, rows.min(ExpertStack::MAX_PAIRS), k));
+            bytes[3] = most.max().unwrap_or(0);
         }
         for &weight in launch.weights() {
             let &[k, n] = graph.tensor(weight)?.shape.as_slice() else {
                 continue;
             };
             let m = a.element_count() / k.max(1);
+            if (2..=GROUPS * FEW_ROWS).contains(&m) {
+                bytes[4] = bytes[4].max(rounded(&weight, m, k));
+            }
             if self.takes_halves(m).unwrap_or(false) {
                 let slab = self.kernels.matmul_halves_scratch_of([m, n, k]).unwrap_or(0);
                 bytes[1] = bytes[1].max(HalfRows::byte_len(m, k).unwrap_or(usize::MAX));

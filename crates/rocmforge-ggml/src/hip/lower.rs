@@ -2,11 +2,13 @@
 //! finds what an earlier one has left.
 //!
 //! A product of one row of activations with packed weights adds the residual to its result (MUL_MAT, ADD_RMS_NORM), and the next product computes the
-//! norm of that sum by itself. Every result is written that the nodes' own launches would write.
+//! norm of that sum by itself. Every result is written that the nodes' own launches would write, but those of norms of heads that only the rotary embedding reads.
 //!
 //! A run may end before a step, when the card refuses a launch. [`Resume`] then says what is left. The step itself may have made some of its launches:
 //! all of it can be done again, because only the last of a node's launches writes over an operand. (A sum and its norm as two launches write over one with
 //! the first; [`crate::HybridBackend`] makes two nodes of them.)
+
+use std::ops::Range;
 
 use rocmforge_kernels::{KvType, Residual, RowInput, RowNorm};
 use rocmforge_runtime::HipBuffer;
@@ -25,8 +27,8 @@ const ROUNDED_BY_EACH: usize = 8192;
 pub(super) enum Step {
     /// The node at this index.
     Node(usize, Shared),
-    /// Norms of heads, rotary embedding and cache from this index on, into caches of this type.
-    RopeKv(usize, KvType),
+    /// Norms of heads, rotary embedding and cache: the group of these nodes, into caches of this type.
+    RopeKv(Range<usize>, KvType),
     /// The product at this index, and the sum after it.
     Sum(usize, Shared),
     /// A norm of one row that no product computes.
@@ -122,7 +124,7 @@ impl HipGgmlBackend {
             }
             let before = std::mem::take(&mut held);
             if let Some(kv) = self.rope_kv_of(group)? {
-                steps.push((left, Step::RopeKv(at, kv)));
+                steps.push((left, Step::RopeKv(at..at + group.len(), kv)));
                 at += group.len();
                 continue;
             }
@@ -163,7 +165,7 @@ impl HipGgmlBackend {
                 let node = &nodes[*index];
                 self.launch(&node.kernel, &node.inputs, &node.outputs, *with)
             }
-            Step::RopeKv(first, kv) => self.rope_kv(*kv, &nodes[*first..]),
+            Step::RopeKv(group, kv) => self.rope_kv(*kv, &nodes[group.clone()]),
             Step::Sum(first, with) => self.product_and_sum(&nodes[*first], &nodes[first + 1], *with),
             Step::Norm(norm) => {
                 let op = &Op::RmsNorm { eps: norm.eps };
@@ -297,7 +299,10 @@ impl HipGgmlBackend {
 
 /// The norm of one row that a product is joined to.
 fn norm_of(group: &[Launch]) -> Option<Norm> {
-    let [norm, _, ..] = group else { return None };
+    let [norm, product, ..] = group else { return None };
+    if !is_product(&product.kernel) {
+        return None;
+    }
     let (Kernel::Op(Op::RmsNorm { eps }), &[x, ref weight @ ..], &[y]) =
         (norm.kernel, norm.inputs.as_slice(), norm.outputs.as_slice())
     else {

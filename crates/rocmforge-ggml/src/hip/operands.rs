@@ -6,10 +6,20 @@ use super::copies::packed;
 use super::{HipGgmlBackend, failed, unimplemented};
 use crate::{DType, GgmlError, GgmlResult, Op, TensorDesc, TensorId};
 
-/// Where an op's packed result lies in scratch memory; before it are its inputs.
+// Places of scratch memory. The first eight are those of an op's inputs.
+
+/// An op's packed result.
 const RESULT: usize = 8;
-/// Room for what an op computes on the way.
+/// What an op computes on the way.
 pub(super) const BETWEEN: usize = 9;
+/// Activations of 8 bits that products of one matrix share: a place for each group of rows.
+pub(super) const ROUNDED: [usize; 4] = [10, 13, 15, 16];
+/// Activations of 16 bits.
+pub(super) const HALVES: usize = 11;
+/// Rows of weights as f16, with the sums of parts.
+pub(super) const SLAB: usize = 12;
+/// Activations of 8 bits of experts.
+pub(super) const ROUNDED_OF_EXPERTS: usize = 14;
 
 /// Rows and columns of a tensor: all dimensions but the last, and the last.
 pub(super) fn rows_and_cols(shape: &[usize]) -> [usize; 2] {

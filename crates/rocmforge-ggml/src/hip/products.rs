@@ -148,6 +148,7 @@ pub(super) fn mul_mat_id_each(inputs: &[&TensorDesc], outputs: &[&TensorDesc]) -
 /// The sum of the results of a stack: the rows, the stack, the ids, the factors, perhaps a bias.
 pub(super) fn mul_mat_id_sum(inputs: &[&TensorDesc], outputs: &[&TensorDesc]) -> Takes {
     inputs[3..].iter().try_for_each(|operand| float(operand))?;
+    some("experts of a token", inputs[2].shape[1], MAX_DIM)?;
     at_most("tokens", inputs[2].shape[0], GRID)?;
     mul_mat_id(&inputs[..3], outputs)
 }

@@ -4,11 +4,19 @@ use rocmforge_kernels::{HeadNorms, KvType, RopeKvOperands, RopeShape};
 
 use super::faults::faults;
 use super::types::kv_type;
-use super::{HipGgmlBackend, failed};
-use crate::{GgmlResult, Kernel, Launch, Op};
+use super::{HipGgmlBackend, failed, unimplemented};
+use crate::{GgmlError, GgmlResult, Kernel, Launch, Op};
 
 /// The most elements of a head that the kernel takes for a cache in blocks.
 const MOST_OF_HEAD: usize = 256;
+
+/// The step was made of other launches than it is run with.
+fn not_joined() -> GgmlError {
+    unimplemented(
+        &Op::SetRows,
+        "launches that are not joined with the rotary embedding before them",
+    )
+}
 
 /// The launches of a group.
 struct Parts<'a> {
@@ -21,19 +29,22 @@ struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    /// Those at the beginning of `group`, in the order in which the optimizer has joined them.
+    /// Those of a group that the optimizer has joined.
     fn of(group: &'a [Launch]) -> Option<Self> {
         let (norms, [rope_q, rope_k, set_k, set_v]) = match group {
-            [norm_q, rope_q, norm_k, rope_k, set_k, set_v, ..] if norm_k.joined && norm_k.kernel == norm_q.kernel => {
+            [norm_q, rope_q, norm_k, rope_k, set_k, set_v] if norm_k.kernel == norm_q.kernel => {
                 let Kernel::Op(Op::RmsNorm { eps }) = norm_q.kernel else {
                     return None;
                 };
                 (Some(([norm_q, norm_k], eps)), [rope_q, rope_k, set_k, set_v])
             }
-            [rope_q, rope_k, set_k, set_v, ..] => (None, [rope_q, rope_k, set_k, set_v]),
+            [rope_q, rope_k, set_k, set_v] => (None, [rope_q, rope_k, set_k, set_v]),
             _ => return None,
         };
-        let fits = matches!(rope_q.kernel, Kernel::Op(Op::Rope(_)));
+        let write = Kernel::Op(Op::SetRows);
+        let fits = matches!(rope_q.kernel, Kernel::Op(Op::Rope(_)))
+            && rope_k.kernel == rope_q.kernel
+            && [set_k.kernel, set_v.kernel] == [write; 2];
         fits.then_some(Self {
             norms,
             rope_q,
@@ -59,10 +70,12 @@ impl HipGgmlBackend {
         Ok(kv_type(cache.dtype).filter(takes))
     }
 
-    /// Every result is written that the launches would write, but for those of norms, which nobody else reads. A position out of range is the fault of the
+    /// Every result is written that the launches would write, but those of norms, which no other launch reads. A position out of range is the fault of the
     /// rotary embedding, a slot that of the cache.
     pub(super) fn rope_kv(&mut self, kv: KvType, group: &[Launch]) -> GgmlResult<()> {
-        let Some(parts) = Parts::of(group) else { return Ok(()) };
+        let Some(parts) = Parts::of(group) else {
+            return Err(not_joined());
+        };
         let Parts {
             rope_q,
             rope_k,
@@ -71,7 +84,7 @@ impl HipGgmlBackend {
             ..
         } = parts;
         let Kernel::Op(op @ Op::Rope(rope)) = rope_q.kernel else {
-            return Ok(());
+            return Err(not_joined());
         };
         let norms = parts
             .norms

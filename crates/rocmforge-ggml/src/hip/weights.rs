@@ -10,6 +10,7 @@ use rocmforge_kernels::{JointProduct, Kernels, PackedWeights, Q8Activations, Wei
 use rocmforge_runtime::{Elems, HipBuffer, HipStream};
 
 use super::lower::Norm;
+use super::operands::ROUNDED;
 use super::products::{Product, is_one_matrix, whole_matrices};
 use super::types::weight_type;
 use super::{HipGgmlBackend, NAME, failed, matrix_order};
@@ -24,11 +25,9 @@ const PIECE: usize = 4 << 20;
 const MOST: usize = (1 << 24) - 1;
 /// Rows of activations that they take, and up to which any kernel that reads the weights once beats tiles.
 pub(super) const FEW_ROWS: usize = 8;
-/// Launches of so many rows each that are less work than making the weights f16: each reads them once in their few bits, that reads them, writes
-/// them in 16 bits and reads these. So four launches move less than that for every packed type: of q8_0 4.25 bytes a weight and 5.06.
-const GROUPS: usize = 4;
-/// Where activations of 8 bits lie in scratch memory, a place for each group of rows.
-const ROUNDED: [usize; GROUPS] = [10, 13, 15, 16];
+/// The most launches of eight rows each. Each of them reads the packed weights once; the other way reads them, writes them as f16 and reads the f16. Of
+/// q8_0 four launches move 4 x 1.06 = 4.25 bytes a weight and the other way 5.06, of q4_0 2.25 and 4.56.
+pub(super) const GROUPS: usize = ROUNDED.len();
 
 /// In which form a product takes its activations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,12 +90,20 @@ pub(super) fn stack_of(desc: &TensorDesc) -> Option<[usize; 3]> {
     }
 }
 
+/// Kernels that read stacks of matrices, not single ones.
+pub(super) const fn is_of_experts(kernel: &Kernel) -> bool {
+    matches!(
+        kernel,
+        Kernel::Op(Op::MulMatId) | Kernel::MulMatIdGlu(_) | Kernel::MulMatIdSum
+    )
+}
+
 /// Operands of a kernel that may be packed weights: their numbers.
 fn packed_operands(kernel: &Kernel, operands: usize) -> Range<usize> {
     match kernel {
         Kernel::Op(Op::GetRows) => 0..1,
-        Kernel::Op(Op::MulMatId) | Kernel::MulMatIdSum => 1..2,
         Kernel::MulMatIdGlu(_) => 1..3,
+        kernel if is_of_experts(kernel) => 1..2,
         kernel if is_product(kernel) => 1..operands,
         _ => 0..0,
     }
@@ -114,7 +121,7 @@ impl HipGgmlBackend {
     /// How activations meet weights, from before the first is loaded ([`crate::HostAccess::load_weight`]).
     ///
     /// With [`Activations::Int8`] matrices, and those of experts, of `q4_0`, `q4_1`, `q5_0`, `q5_1`, `q8_0`, `q2_K` to `q6_K`, `iq4_nl`, `iq4_xs` and `mxfp4` are packed as they
-    /// are loaded, and their products with up to 32 rows round activations to 8 bits. They take as many bytes as before. Products of more rows, and of more than 8
+    /// are loaded, and their products with up to 32 rows round activations to 8 bits, those of experts with any number of rows. They take as many bytes as before. Products of more rows, and of more than 8
     /// with one matrix of any other type, round both operands to the 11 bits of f16, each row with a power of two, for the matrix unit.
     #[must_use]
     pub fn activations(self, activations: Activations) -> Self {
@@ -263,7 +270,10 @@ impl HipGgmlBackend {
     pub(super) fn unpack_operands(&mut self, kernel: &Kernel, inputs: &[TensorId]) -> GgmlResult<()> {
         for (index, &id) in inputs.iter().enumerate() {
             let reads = packed_operands(kernel, inputs.len()).contains(&index);
-            let is_whole = || self.packed_matrix(id).is_some() || self.packed_stack(id).is_some();
+            let is_whole = || match is_of_experts(kernel) {
+                true => self.packed_stack(id).is_some(),
+                false => self.packed_matrix(id).is_some(),
+            };
             if self.packed(id).is_some() && !(reads && is_whole()) {
                 self.unpack(id)?;
             }

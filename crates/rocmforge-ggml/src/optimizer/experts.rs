@@ -63,7 +63,7 @@ impl At<'_> {
         same.then_some((launch, nodes))
     }
 
-    /// What a bounded unit of gate and up is of: CLAMP from above, CLAMP on both sides and + 1.
+    /// The bound of gpt-oss's unit, and what it is of: CLAMP of the gate from above, CLAMP of up on both sides, then + 1.
     fn bounded(&self, gate: TensorId, up: TensorId) -> Option<(f32, [TensorId; 2], Vec<usize>)> {
         let mut nodes = vec![self.last];
         let bounded = self.made(gate, &mut nodes)?;
@@ -120,7 +120,8 @@ impl At<'_> {
         let bias = added.map(|(bias, _)| bias);
         let read: Vec<TensorId> = [x, weights, ids].into_iter().chain(bias).collect();
         let uses = &self.rewriter.uses;
-        let fits = added.is_none_or(|(_, of_bias)| of_bias == ids)
+        let experts = |id| Some(*self.graph.tensor(id)?.shape.first()?);
+        let fits = added.is_none_or(|(bias, of_bias)| of_bias == ids && experts(bias) == experts(weights))
             && nodes.iter().all(|&at| uses.can_move(self.graph, &read, at, self.last));
         fits.then_some(Product {
             x,

@@ -159,6 +159,111 @@ fn one_token_takes_two_launches() {
     assert_eq!(launches(BOUNDED, 2, 4, 96), 13);
 }
 
+/// Matrices of heads lie as those of experts do, and are products of their own; rows of such a table, too.
+#[test]
+fn three_dimensions_that_are_no_experts_are_read_in_ggmls_order() {
+    let gpu = gpu();
+    let mut graph = Graph::new();
+    let w = graph.add_tensor(TensorDesc::new([2, 64, 32], DType::Q8_0, Layout::ColMajor));
+    let x = graph.add_tensor(TensorDesc::f32([2, 3, 64]));
+    let y = graph.push(Op::MulMat, &[x, w]).expect("fits");
+    graph.mark_output(y);
+    let (bytes, _) = weight(DType::Q8_0, 2 * 32, 64, 1);
+    let (mut cpu, mut device) = (CpuBackend::with_threads(1), on(&gpu, Activations::Int8));
+    let expected = product(&graph, [w, x, y], None, &bytes, &mut cpu);
+    let found = product(&graph, [w, x, y], None, &bytes, &mut device);
+    assert!(nmse(&found, &expected) <= 1e-9);
+}
+
+/// The result `y` of a graph of one product.
+fn product<B: HostAccess>(
+    graph: &Graph,
+    [w, x, y]: [TensorId; 3],
+    ids: Option<(TensorId, &[u32])>,
+    bytes: &[u8],
+    backend: &mut B,
+) -> Vec<f32> {
+    let desc = graph.tensor(w).expect("there");
+    backend.load_weight(desc, Arc::new(bytes.to_vec())).expect("room");
+    let mut program = executor::compile(backend, graph).expect("compiles");
+    let count = graph.tensor(x).expect("there").element_count();
+    backend.write_f32(x, &rng(3).vec(count)).expect("written");
+    if let Some((id, words)) = ids {
+        backend.write_u32(id, words).expect("written");
+    }
+    executor::run_program(backend, &mut program).expect("runs");
+    backend.read_f32(y).expect("read")
+}
+
+/// Gate packed and up not, a row-major stack, and factors with gaps: run three times, when scratch memory is there already.
+#[test]
+fn stacks_of_several_kinds_and_factors_with_gaps() {
+    let gpu = gpu();
+    let (tokens, used, k, inner) = (3, 2, 64, 96);
+    let (mut graph, mut weights) = (Graph::new(), Vec::new());
+    let mut stack = |graph: &mut Graph, dtype, layout, [n, k]: [usize; 2], salt| {
+        let id = graph.add_tensor(TensorDesc::new([EXPERTS, k, n], dtype, layout));
+        weights.push((id, Arc::new(weight(dtype, EXPERTS * n, k, salt).0)));
+        id
+    };
+    let gate = stack(&mut graph, DType::Q8_0, Layout::ColMajor, [inner, k], 1);
+    let up = stack(&mut graph, DType::F16, Layout::ColMajor, [inner, k], 2);
+    let down = stack(&mut graph, DType::F32, Layout::RowMajor, [33, inner], 3);
+    let x = graph.add_tensor(TensorDesc::f32([tokens, 1, k]));
+    let ids = graph.add_tensor(TensorDesc::u32([tokens, used]));
+    let turned = graph.add_tensor(TensorDesc::f32([used, tokens]));
+    let factors = graph.push(Op::Transpose, &[turned]).expect("fits");
+    let factors = graph.push(Op::Scale { factor: 1.0 }, &[factors]).expect("fits");
+    let factors = graph.reshape(factors, [tokens, 1, used]).expect("contiguous");
+    let mut push = |op, inputs: &[TensorId]| graph.push(op, inputs).expect("fits");
+    let [gate, up] = [gate, up].map(|w| push(Op::MulMatId, &[x, w, ids]));
+    let kind = GluKind::Swiglu;
+    let inner = push(Op::Glu { kind, swapped: false }, &[gate, up]);
+    let results = push(Op::MulMatId, &[inner, down, ids]);
+    let out = push(Op::MulMat, &[factors, results]);
+    graph.mark_output(out);
+    let layer = Layer {
+        graph,
+        weights,
+        x,
+        ids,
+        factors: turned,
+        out,
+    };
+    let (mut cpu, mut device) = (CpuBackend::with_threads(1), on(&gpu, Activations::Int8));
+    let expected = layer.run(&mut cpu, GraphOptimizer::none()).expect("runs");
+    let optimizer = device.optimizer();
+    let found = layer.run(&mut device, optimizer).expect("runs");
+    assert_eq!(device.packed_weights(), 1);
+    for (found, expected) in found.iter().zip(&expected) {
+        assert!(nmse(found, expected) <= 2e-3);
+    }
+}
+
+/// More pairs than a launch counts.
+#[test]
+fn a_long_batch_is_several_launches() {
+    let gpu = gpu();
+    let tokens = (1 << 15) + 5;
+    let mut graph = Graph::new();
+    let w = graph.add_tensor(TensorDesc::new([2, 32, 1], DType::Q8_0, Layout::ColMajor));
+    let x = graph.add_tensor(TensorDesc::f32([tokens, 1, 32]));
+    let ids = graph.add_tensor(TensorDesc::u32([tokens, 2]));
+    let y = graph.push(Op::MulMatId, &[x, w, ids]).expect("fits");
+    graph.mark_output(y);
+    let (bytes, _) = weight(DType::Q8_0, 2, 32, 1);
+    let chosen: Vec<u32> = (0..2 * tokens as u32).map(|at| at / 3 % 2).collect();
+    let (mut cpu, mut device) = (CpuBackend::with_threads(1), on(&gpu, Activations::Int8));
+    let expected = product(&graph, [w, x, y], Some((ids, &chosen)), &bytes, &mut cpu);
+    let found = product(&graph, [w, x, y], Some((ids, &chosen)), &bytes, &mut device);
+    // A rounding and a product each.
+    assert_eq!(device.launches(), 4);
+    // All, and those of the second launch by themselves.
+    for first in [0, 1 << 16] {
+        assert!(nmse(&found[first..], &expected[first..]) <= 2e-3);
+    }
+}
+
 #[test]
 fn exact_products_pack_no_experts() {
     let gpu = gpu();

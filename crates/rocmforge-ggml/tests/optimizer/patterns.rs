@@ -194,7 +194,7 @@ fn experts(rows: usize, form: &str, miss: &str) -> Builder {
     let (x, chosen, factors) = (b.f32(&[rows, 1, 16]), ids(&mut b), b.f32(&[rows, 1, 2]));
     let biased = |b: &mut Builder, product, n, ids| match form {
         "bounded" => {
-            let bias = b.f32(&[6, n]);
+            let bias = b.f32(&[if miss == "more biases than experts" { 7 } else { 6 }, n]);
             b.push(Op::AddId, &[product, bias, ids])
         }
         _ => product,
@@ -268,6 +268,7 @@ fn experts_become_two_launches() {
         ("bounded", "other ids", 9),
         ("bounded", "other bound", 9),
         ("bounded", "bias of other ids", 4),
+        ("bounded", "more biases than experts", 11),
     ] {
         let b = experts(3, form, miss);
         let (graph, found) = b.launches_after(Pass::Experts);

@@ -1,6 +1,6 @@
 //! Products of the packed weights of chosen experts with activations of 8 bits.
 
-use super::matvec_q8::{PackedWeights, Q8Activations, activations, packed, rounding};
+use super::matvec_q8::{BLOCK, BLOCK_BYTES, PackedWeights, Q8Activations, activations, packed, rounding};
 use super::row_input::RowInput;
 use crate::check::Check;
 use crate::declared::{Again, Call, Declared, by_weight_type};
@@ -11,17 +11,15 @@ pub(super) const GATED: &[Declared] = by_weight_type!(gated, gated_of, packable)
 pub(super) const SUM: &[Declared] = by_weight_type!(sum, sum_of, packable);
 pub(super) const PAIRS: &[Declared] = by_weight_type!(pairs, pairs_of, packable);
 
-/// The most pairs of a launch, which counts them in 16 bits.
-const MAX_PAIRS: usize = 1 << 16;
 /// Blocks along the grid's second dimension.
 const MAX_ROWS: usize = 65_535;
 /// Rows of weights that 32 lanes take together for eight rows of activations: `R` of the kernel.
 const PAIRS_GROUP: u32 = 2;
 /// The fewest groups for which a block loads eight rows of activations.
 const LEAST_GROUPS: u32 = 32;
-/// Activations that share a scale, and their bytes.
-const BLOCK: usize = 32;
-const BLOCK_BYTES: usize = 40;
+/// The kernels' number of [`ExpertUnit::Bounded`], behind those of [`GluKind`].
+const BOUNDED: u32 = 5;
+const _: () = assert!(BOUNDED as usize == GluKind::ALL.len());
 
 /// How gate and up of an expert are joined.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -44,7 +42,7 @@ impl ExpertUnit {
     const fn code(self) -> (u32, f32) {
         match self {
             Self::Glu(f) => (f as u32, 0.0),
-            Self::Bounded { bound } => (GluKind::ALL.len() as u32, bound),
+            Self::Bounded { bound } => (BOUNDED, bound),
         }
     }
 }
@@ -59,6 +57,9 @@ pub struct ExpertStack<'a> {
 }
 
 impl ExpertStack<'_> {
+    /// The most pairs of [`Kernels::experts_pairs`], which counts them in 16 bits.
+    pub const MAX_PAIRS: usize = 1 << 16;
+
     /// Experts, rows of each, columns.
     fn dims(self, check: Check) -> KernelResult<[usize; 3]> {
         check.dim("experts", self.experts)?;
@@ -194,12 +195,14 @@ impl Kernels {
     ) -> KernelResult<()> {
         let op = self.op("experts_pairs");
         let [experts, n, k] = w.dims(op.check())?;
-        let count = op.dim_to("pairs", ids.len(), MAX_PAIRS)?;
+        let count = op.dim_to("pairs", ids.len(), ExpertStack::MAX_PAIRS)?;
         op.dim("share", share)?;
         op.multiple("as many pairs must share each row of x", ids.len(), share)?;
         let (rows, rule) = (ids.len() / share, "weights and activations must have as many columns");
         op.holds(x.k() == k, rule, k, x.k())?;
         op.holds(x.m() == rows, "each row of x must belong to a pair", rows, x.m())?;
+        // The kernel counts eights of bytes of x in 32 bits.
+        op.dim("eights of bytes of x", x.bytes().len() / 8)?;
         let parts = op.dim_to("experts", experts, MAX_ROWS)?;
         let kernels = w.w.kernels(op.check())?;
         let (each, config) = self.shares_of((n as u32).div_ceil(PAIRS_GROUP), count.min(parts), parts);

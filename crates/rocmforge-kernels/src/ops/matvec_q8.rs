@@ -18,9 +18,9 @@ pub(super) const MANY: &[Declared] = by_weight_type!(many, many_of, packable);
 pub(super) const TABLE: &[Declared] = by_weight_type!(table, table_of, packable);
 
 /// Activations that share a scale.
-const BLOCK: usize = 32;
+pub(super) const BLOCK: usize = 32;
 /// Bytes of a block: 32 integers, their scale and their sums.
-const BLOCK_BYTES: usize = 40;
+pub(super) const BLOCK_BYTES: usize = 40;
 /// The family of products of many rows, and of rows of packed matrices.
 const ROWS: &str = "packed_rows";
 /// What the addresses of packed weights and 8-bit activations are multiples of.

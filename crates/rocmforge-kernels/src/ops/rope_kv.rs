@@ -47,7 +47,8 @@ pub struct HeadNorms<'a> {
 
 impl Kernels {
     /// [`rope_at`](Self::rope_at) of queries and of keys, and [`set_rows`](Self::set_rows) of the turned keys and of the values, bit for bit. `shape` is
-    /// that of the queries. With [`norms`](RopeKvOperands::norms) heads of queries and keys are normed before they are turned.
+    /// that of the queries. With [`norms`](RopeKvOperands::norms) heads of queries and keys are normed before they are turned, and what they
+    /// become is near that of the launches apart, not bit for bit: the squares are summed in another order.
     ///
     /// A position out of range is a fault of `faults` and gives NaN; a slot out of range is one of `slot_tag` and writes nothing to the caches.
     ///

@@ -1,7 +1,7 @@
 //! Rotary embedding and the cache in one launch.
 
 use crate::support::device;
-use rocmforge_kernels::{KvType, RopeKvOperands, RopePairs, RopeShape};
+use rocmforge_kernels::{HeadNorms, KvType, RopeKvOperands, RopePairs, RopeShape};
 use rocmforge_runtime::HipBuffer;
 use rocmforge_testkit::data::rng;
 
@@ -114,6 +114,65 @@ fn check(
             }
         }
     }
+}
+
+/// With norms a query and a key may be turned where they lie, and a position out of range spoils its token alone.
+#[test]
+fn normed_heads_may_be_turned_in_place() {
+    let d = device();
+    let (s, kernels) = (d.stream(), &d.kernels);
+    let (tokens, heads, kv_heads, head_dim, slot_count) = (3, 4, 2, 64, 8);
+    let shape = RopeShape {
+        rotary_dim: head_dim,
+        ..RopeShape::sequence(tokens, heads, head_dim)
+    };
+    let mut random = rng(11);
+    let [q, k, v] = [heads, kv_heads, kv_heads].map(|heads| random.vec(tokens * heads * head_dim));
+    let norms = [0, 1].map(|_| d.up(&random.vec(head_dim)));
+    let tables = [0, 1].map(|_| d.up(&random.vec(9 * head_dim / 2)));
+    let slots = d.ids(&[5, 0, 7]);
+    let run = |positions: &[u32], in_place: bool, eps: f32| {
+        let [dq, dk, dv] = [&q, &k, &v].map(|values| d.up(values));
+        let (yq, yk) = match in_place {
+            true => (dq.clone(), dk.clone()),
+            false => (d.out(q.len()), d.out(k.len())),
+        };
+        let cache = || d.out(slot_count * kv_heads * head_dim).cast::<u8>().expect("bytes");
+        let (k_cache, v_cache, word) = (cache(), cache(), d.no_fault());
+        let operands = RopeKvOperands {
+            q: &dq,
+            k: &dk,
+            v: &dv,
+            tables: [&tables[0], &tables[1]],
+            positions: &d.ids(positions),
+            slots: &slots,
+            norms: Some(HeadNorms {
+                q: &norms[0],
+                k: &norms[1],
+                eps,
+            }),
+            turned_q: &yq,
+            turned_k: &yk,
+            k_cache: &k_cache,
+            v_cache: &v_cache,
+        };
+        let (counts, faults) = ([kv_heads, slot_count], d.faults(&word, 1));
+        kernels.rope_kv(s, RopePairs::Half, KvType::F32, operands, shape, counts, faults, 2)?;
+        Ok::<_, rocmforge_kernels::KernelError>((d.get(&yq), d.get(&yk), d.fault(&word)))
+    };
+    let apart = run(&[0, 8, 3], false, 1e-5).unwrap();
+    assert_eq!(run(&[0, 8, 3], true, 1e-5).unwrap(), apart);
+    let (spoiled, _, fault) = run(&[0, 9, 3], true, 1e-5).unwrap();
+    assert_eq!(fault, Some((1, 1, 9)));
+    let rows = spoiled.chunks(heads * head_dim).zip(apart.0.chunks(heads * head_dim));
+    for (token, (found, right)) in rows.enumerate() {
+        match token {
+            1 => assert!(found.iter().all(|v| v.is_nan())),
+            _ => assert_eq!(found, right),
+        }
+    }
+    let refused = run(&[0, 8, 3], false, -1.0).unwrap_err().to_string();
+    assert!(refused.contains("eps"), "{refused}");
 }
 
 #[test]

@@ -2,7 +2,10 @@
 
 use crate::support::device;
 use crate::weights::{blocks, up};
-use rocmforge_kernels::{FloatType, ViewStrides, ViewsShape, WeightType, reference};
+use rocmforge_kernels::{
+    ExpertStack, ExpertUnit, FloatType, GluKind, Q8Activations, ViewStrides, ViewsShape, WeightType, reference,
+};
+use rocmforge_runtime::{Elems, HipBuffer};
 use rocmforge_testkit::compare::{Tolerance, assert_close};
 use rocmforge_testkit::data::rng;
 
@@ -94,6 +97,53 @@ fn an_expert_that_is_not_there_is_a_fault() {
             let limit = Tolerance::Absolute(2e-5 * scale);
             assert_close(&found[..known], &want[..known], &[known], limit);
             assert!(found[known..].iter().all(|v| v.is_nan()), "{ty}: a row of NaN");
+        }
+    }
+}
+
+/// The same of packed experts: a row of NaN, a fault at its place, and the other rows as they are without it.
+#[test]
+fn a_packed_expert_that_is_not_there_is_a_fault() {
+    let d = device();
+    let (s, k) = (d.stream(), &d.kernels);
+    let (experts, n, depth, pairs) = (3, 34, 256, 6);
+    for ty in [WeightType::Q8_0, WeightType::Q4K, WeightType::Mxfp4] {
+        let mut random = rng(5);
+        let w = up(&d, &blocks(ty, &mut random, experts * n * depth / ty.block_len()));
+        let to = HipBuffer::zeroed(s, Elems(w.len()), "packed").unwrap();
+        let w = k.pack_weight(s, ty, &w, to, [experts * n, depth]).unwrap();
+        let stack = ExpertStack { w: &w, experts };
+        let x = d.up(&random.vec(pairs * depth));
+        let to = HipBuffer::zeroed(s, Elems(Q8Activations::byte_len(pairs, depth).unwrap()), "x").unwrap();
+        let rounded = k.quantize_q8(s, &x, to, [pairs, depth]).unwrap();
+        let factors = d.up(&random.vec(pairs));
+        let good: Vec<u32> = (0..pairs as u32).map(|pair| pair % 3).collect();
+        let mut bad = good.clone();
+        bad[3] = 9;
+        // Each with its rows, and which of them the id spoils.
+        for (what, rows, spoiled) in [("gated", pairs, 3), ("sum", pairs / 2, 1), ("pairs", pairs, 3)] {
+            let run = |ids: &[u32]| {
+                let (ids, y, word) = (d.ids(ids), d.out(rows * n), d.no_fault());
+                let faults = d.faults(&word, 2);
+                let launched = match what {
+                    "gated" => {
+                        let unit = ExpertUnit::Glu(GluKind::Swiglu);
+                        k.experts_gated(s, &x, &ids, [stack; 2], None, unit, &y, 1, faults)
+                    }
+                    "sum" => k.experts_sum(s, &x, &ids, &factors, stack, None, &y, 2, faults),
+                    _ => k.experts_pairs(s, &rounded, &ids, stack, &y, 1, faults),
+                };
+                launched.unwrap();
+                (d.get(&y), d.fault(&word))
+            };
+            let ((right, none), (found, fault)) = (run(&good), run(&bad));
+            assert_eq!((none, fault), (None, Some((2, 3, 9))), "{ty}, {what}");
+            for (row, (found, right)) in found.chunks(n).zip(right.chunks(n)).enumerate() {
+                match row == spoiled {
+                    true => assert!(found.iter().all(|v| v.is_nan()), "{ty}, {what}"),
+                    false => assert_eq!(found, right, "{ty}, {what}, row {row}"),
+                }
+            }
         }
     }
 }
