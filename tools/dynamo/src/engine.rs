@@ -11,7 +11,7 @@ use dynamo_backend_common::{
 };
 use futures::stream::BoxStream;
 use rocmforge::device;
-use rocmforge_ggml::{CpuBackend, HipGgmlBackend, HostAccess, HybridBackend};
+use rocmforge_ggml::{Activations, CpuBackend, HipGgmlBackend, HostAccess, HybridBackend};
 use rocmforge_models::generate::{Event, FinishReason, Generator, Stats, Token};
 use rocmforge_models::serve::{Handle, ServeError, ServeOptions, Server, Ticket};
 use rocmforge_models::{Engine, EngineOptions, Limit, Model, ModelError};
@@ -34,6 +34,9 @@ pub struct Options {
     /// Longest sequence in tokens; without it the longest that fits.
     #[arg(long)]
     pub ctx: Option<usize>,
+    /// Computes products with quantised weights without rounding activations to 8 bits.
+    #[arg(long)]
+    pub exact: bool,
     /// Most sequences in one step.
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub parallel: u16,
@@ -44,7 +47,17 @@ impl Options {
     #[must_use]
     pub fn served_name(&self) -> String {
         let of_file = || Some(self.model.file_stem()?.to_string_lossy().into_owned());
-        self.model_name.clone().or_else(of_file).unwrap_or_else(|| "model".to_owned())
+        self.model_name
+            .clone()
+            .or_else(of_file)
+            .unwrap_or_else(|| "model".to_owned())
+    }
+
+    const fn activations(&self) -> Activations {
+        match self.exact {
+            true => Activations::F32,
+            false => Activations::Int8,
+        }
     }
 
     fn engine_options(&self) -> EngineOptions {
@@ -106,10 +119,17 @@ impl LLMEngine for ModelEngine {
         request: PreprocessedRequest,
         context: GenerateContext,
     ) -> Result<BoxStream<'static, Result<LLMEngineOutput, DynamoError>>, DynamoError> {
-        let handle = self.handle().ok_or_else(|| failure(BackendError::EngineShutdown, "the engine is not started"))?;
+        let handle = self
+            .handle()
+            .ok_or_else(|| failure(BackendError::EngineShutdown, "the engine is not started"))?;
         let logprobs = request.output_options.logprobs.is_some();
+        let visible = request
+            .stop_conditions
+            .stop_token_ids_visible
+            .clone()
+            .unwrap_or_default();
         let request = request::read(&request).map_err(|refused| failure(BackendError::InvalidArgument, refused))?;
-        // As many events as the request has tokens at most, so the context bounds them.
+        // The context bounds the events: one for each token, those of the prompt's parts, and the last.
         let (events, mut received) = mpsc::unbounded_channel();
         let ticket = handle
             .submit_to(request, move |event| drop(events.send(event)))
@@ -134,7 +154,11 @@ impl LLMEngine for ModelEngine {
                         sent = sent.saturating_add(1);
                         yield Ok(output(&token, logprobs));
                     }
-                    Some(Ok(Event::Finished { reason, stats, .. })) => {
+                    Some(Ok(Event::Finished { reason, end, stats, .. })) => {
+                        if let Some(token) = end.filter(|token| visible.contains(&token.id)) {
+                            sent = sent.saturating_add(1);
+                            yield Ok(output(&token, logprobs));
+                        }
                         yield last(reason, sent, &stats);
                         break;
                     }
@@ -153,7 +177,9 @@ impl LLMEngine for ModelEngine {
     }
 
     async fn cleanup(&self) -> Result<(), DynamoError> {
-        let Some(server) = self.replace(None) else { return Ok(()) };
+        let Some(server) = self.replace(None) else {
+            return Ok(());
+        };
         // Its thread is waited for.
         let ending = tokio::task::spawn_blocking(move || drop(server));
         ending.await.map_err(|error| failure(BackendError::Unknown, error))
@@ -186,7 +212,7 @@ fn output(token: &Token, logprobs: bool) -> LLMEngineOutput {
     }
 }
 
-/// The end of a request that sent so many tokens. The token that ended the text is not among them, as Dynamo hides it.
+/// The end of a request that sent so many tokens. The token that ended the text is among them if the request wants to see it.
 fn last(reason: FinishReason, sent: u32, stats: &Stats) -> Result<LLMEngineOutput, DynamoError> {
     let stopped = |by: StopReason| LLMEngineOutput {
         stop_reason: Some(by),
@@ -217,11 +243,16 @@ fn counts(sent: u32, stats: &Stats) -> CompletionUsage {
 /// Loads the model and starts its thread.
 fn load(options: &Options) -> Result<(Server, LlmRegistration), DynamoError> {
     let model = Model::open(&options.model).map_err(|error| failure(BackendError::InvalidArgument, error))?;
+    let activations = options.activations();
+    let cpu = move || CpuBackend::new().activations(activations);
     if options.device == "cpu" {
-        return start(model, options, || Ok(CpuBackend::new()));
+        return start(model, options, move || Ok(cpu()));
     }
     let device = device::open(&options.device).map_err(|error| failure(BackendError::InvalidArgument, error))?;
-    start(model, options, move || Ok(HybridBackend::new(HipGgmlBackend::new(device.backend())?, CpuBackend::new())))
+    start(model, options, move || {
+        let hip = HipGgmlBackend::new(device.backend())?.activations(activations);
+        Ok(HybridBackend::new(hip, cpu()))
+    })
 }
 
 fn start<B: HostAccess>(
@@ -253,6 +284,13 @@ fn failure(kind: BackendError, message: impl std::fmt::Display) -> DynamoError {
 }
 
 fn serve_failure(error: &ServeError) -> DynamoError {
+    if let ServeError::QueueFull { .. } = error {
+        // Another worker may have room.
+        return DynamoError::builder()
+            .error_type(ErrorType::WorkerOverloaded)
+            .message(error.to_string())
+            .build();
+    }
     let kind = match error {
         ServeError::Refused(_) => BackendError::InvalidArgument,
         ServeError::Draining | ServeError::Stopped | ServeError::StepDeadline { .. } => BackendError::EngineShutdown,

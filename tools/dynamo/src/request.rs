@@ -17,6 +17,7 @@ pub(crate) fn read(request: &PreprocessedRequest) -> Result<Request, String> {
         stop,
         stop_token_ids,
         stop_token_ids_hidden,
+        stop_token_ids_visible,
         ignore_eos,
         ..
     } = &request.stop_conditions;
@@ -28,7 +29,9 @@ pub(crate) fn read(request: &PreprocessedRequest) -> Result<Request, String> {
         stop: stop.clone().unwrap_or_default(),
         ignore_end,
         logprobs: usize::try_from(logprobs).map_err(|_| format!("logprobs: {logprobs} are too many"))?,
-        cache_salt: routing.and_then(|routing| routing.cache_namespace.clone()).unwrap_or_default(),
+        cache_salt: routing
+            .and_then(|routing| routing.cache_namespace.clone())
+            .unwrap_or_default(),
         ..Request::new(Prompt::Ids(request.token_ids.to_vec()))
     };
     if let Some(tokens) = max_tokens {
@@ -36,28 +39,38 @@ pub(crate) fn read(request: &PreprocessedRequest) -> Result<Request, String> {
     }
     if !ignore_end {
         // The frontend names the model's own end tokens among the hidden ones, and the request's among the first.
-        ours.stop_tokens = [stop_token_ids, stop_token_ids_hidden].into_iter().flatten().flatten().copied().collect();
+        let all = [stop_token_ids, stop_token_ids_hidden, stop_token_ids_visible];
+        ours.stop_tokens = all.into_iter().flatten().flatten().copied().collect();
     }
     Ok(ours)
 }
 
 /// Names the first field that asks for what is not there.
 fn refuse(request: &PreprocessedRequest) -> Result<(), String> {
-    let (stop, sampling, output) = (&request.stop_conditions, &request.sampling_options, &request.output_options);
+    let (stop, sampling, output) = (
+        &request.stop_conditions,
+        &request.sampling_options,
+        &request.output_options,
+    );
     let adapter = request.routing.as_ref().and_then(|routing| routing.lora_name.as_ref());
     let asked = [
         ("prompt_embeds", request.prompt_embeds.is_some()),
-        ("multi_modal_data", request.multi_modal_data.as_ref().is_some_and(|data| !data.is_empty())),
+        (
+            "multi_modal_data",
+            request.multi_modal_data.as_ref().is_some_and(|data| !data.is_empty()),
+        ),
         ("encoder_result", request.encoder_result.is_some()),
         ("prefill_result", request.prefill_result.is_some()),
         ("bootstrap_info", request.bootstrap_info.is_some()),
         ("lora_name", adapter.is_some()),
         ("min_tokens", stop.min_tokens.unwrap_or(0) > 0),
         ("max_thinking_tokens", stop.max_thinking_tokens.is_some()),
-        ("stop_token_ids_visible", stop.stop_token_ids_visible.as_ref().is_some_and(|ids| !ids.is_empty())),
         ("guided_decoding", sampling.guided_decoding.is_some()),
         ("use_beam_search", sampling.use_beam_search.unwrap_or(false)),
-        ("length_penalty", sampling.length_penalty.is_some_and(|penalty| penalty != 1.0)),
+        (
+            "length_penalty",
+            sampling.length_penalty.is_some_and(|penalty| penalty != 1.0),
+        ),
         ("n", sampling.n.is_some_and(|n| n != 1)),
         ("best_of", sampling.best_of.is_some_and(|n| n != 1)),
         ("prompt_logprobs", output.prompt_logprobs.is_some()),
@@ -114,6 +127,7 @@ mod tests {
                 stop: Some(vec!["\n".to_owned()]),
                 stop_token_ids: Some(vec![5]),
                 stop_token_ids_hidden: Some(vec![7]),
+                stop_token_ids_visible: Some(vec![9]),
                 ..StopConditions::default()
             })
             .sampling_options(SamplingOptions {
@@ -135,7 +149,7 @@ mod tests {
         let ours = read(&asked()).unwrap();
         assert_eq!(ours.prompt, Prompt::Ids(vec![1, 2, 3]));
         assert_eq!((ours.max_tokens, ours.logprobs), (8, 2));
-        assert_eq!((ours.stop, ours.stop_tokens), (vec!["\n".to_owned()], vec![5, 7]));
+        assert_eq!((ours.stop, ours.stop_tokens), (vec!["\n".to_owned()], vec![5, 7, 9]));
         assert_eq!((ours.sampler.temperature, ours.sampler.top_k), (0.5, 0));
         assert_eq!(ours.sampler.seed, (-3_i64).cast_unsigned());
     }
@@ -157,9 +171,13 @@ mod tests {
             ("guided_decoding", |request| {
                 request.sampling_options.guided_decoding = Some(GuidedDecodingOptions::default());
             }),
-            ("prompt_logprobs", |request| request.output_options.prompt_logprobs = Some(1)),
+            ("prompt_logprobs", |request| {
+                request.output_options.prompt_logprobs = Some(1)
+            }),
             ("prompt_embeds", |request| request.prompt_embeds = Some(String::new())),
-            ("temperature", |request| request.sampling_options.temperature = Some(f32::NAN)),
+            ("temperature", |request| {
+                request.sampling_options.temperature = Some(f32::NAN)
+            }),
         ];
         for (name, change) in changes {
             let mut request = asked();
