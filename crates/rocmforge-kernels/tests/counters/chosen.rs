@@ -13,11 +13,14 @@ const VARIABLE: &str = "ROCMFORGE_COUNTERS_KERNELS";
 pub(crate) struct Chosen(Option<Arc<BTreeSet<String>>>);
 
 impl Chosen {
+    /// All kernels.
+    pub(crate) const ALL: Self = Self(None);
+
     /// Those that the environment names, or all.
     pub(crate) fn read() -> Result<Self, Box<dyn Error>> {
         match std::env::var(VARIABLE) {
             Ok(names) => Self::of(&names, &all_kernels()?),
-            Err(_) => Ok(Self(None)),
+            Err(_) => Ok(Self::ALL),
         }
     }
 

@@ -33,16 +33,18 @@ impl Device<'_> {
         HipBuffer::from_slice(self.stream, &[Fault::NONE], "fault")
     }
 
-    /// Every kernel once or more.
-    pub(super) fn launch_all(&self) -> KernelResult<()> {
+    /// Every kernel once or more. The first launches are those of declarations: the kernel of each, and whether it only prepares an operand.
+    pub(super) fn launch_all(&self) -> KernelResult<Vec<(&'static str, bool)>> {
+        let mut declared = Vec::new();
         for kernel in all() {
             for dims in kernel.counted {
-                kernel.run(self.kernels, self.stream, &mut Fresh, dims, false)?;
+                declared.extend(kernel.run(self.kernels, self.stream, &mut Fresh, dims, false)?.kernels);
             }
         }
         self.packed_weights()?;
         self.halves()?;
-        self.decode()
+        self.decode()?;
+        Ok(declared)
     }
 
     fn packed_weights(&self) -> KernelResult<()> {

@@ -3,9 +3,10 @@
 //! A model, never a measurement. Each part of the card works at its published rate and all of them at once, so the slowest
 //! decides. Latency, clocks below the boost clock, launch and imbalance are left out: a real card is slower.
 
-use crate::counted_on;
+use crate::chosen::Chosen;
+use crate::measure;
 use rocmforge_sim::Arch;
-use rocmforge_sim::counters::{Class, Counters, by_kernel};
+use rocmforge_sim::counters::{Class, Counters};
 use std::collections::BTreeMap;
 use std::error::Error;
 
@@ -139,7 +140,7 @@ impl Roof {
 fn the_roof_of_every_kernel() -> Result<(), Box<dyn Error>> {
     let mut counts = BTreeMap::new();
     for arch in Arch::ALL {
-        counts.insert(arch.name(), by_kernel(&counted_on(arch, |device| device.launch_all())?));
+        counts.insert(arch.name(), measure(&Chosen::ALL, arch)?);
     }
     println!(
         "A model by counts of simulated code and published rates, not a measurement. For each card: the limit that a kernel"
