@@ -105,9 +105,8 @@ impl HipGgmlBackend {
             ..RopeShape::sequence(batch * seq, heads, head_dim)
         };
         let [q, k, v] = [q, k, v].map(|id| self.f32(op, id));
-        let weights = norms.map(|(norms, eps)| (norms.map(|(_, weight)| self.f32(op, weight)), eps));
-        let weights = match weights {
-            Some(([q, k], eps)) => Some((q?, k?, eps)),
+        let weights = match norms {
+            Some(([(_, q), (_, k)], eps)) => Some((self.f32(op, q)?, self.f32(op, k)?, eps)),
             None => None,
         };
         let [yq, yk] = [rope_q, rope_k].map(|launch| self.f32(op, launch.outputs[0]));

@@ -83,7 +83,7 @@ fn rows_of(desc: &TensorDesc) -> Option<[usize; 2]> {
 }
 
 /// `[experts, n, k]` of matrices that lie one after the other, each in rows of `k` weights.
-pub(super) fn stack_of(desc: &TensorDesc) -> Option<[usize; 3]> {
+fn stack_of(desc: &TensorDesc) -> Option<[usize; 3]> {
     match *desc.shape.as_slice() {
         [experts, k, n] if whole_matrices(desc) => Some([experts, n, k]),
         _ => None,

@@ -55,10 +55,8 @@ pub struct Row {
 /// What a call gave.
 #[derive(Debug)]
 pub struct Ran {
-    /// Its launches, without those that prepare operands.
+    /// Its launches, among them those that [prepare](Launched::prepares) operands.
     pub launched: Vec<Launched>,
-    /// The kernels of all its launches in their order, and whether they prepare operands.
-    pub kernels: Vec<(&'static str, bool)>,
     /// What the outputs must hold; empty where it is not asked for.
     pub expected: Vec<Expected>,
     /// The fewest bytes that the kernel can move, where they are not those of all operands.
@@ -98,12 +96,9 @@ impl Declared {
         (self.call)(&mut call, dims)?;
         let moved = call.moved();
         let expected = call.expected();
-        let mut launched = std::mem::take(&mut *seen.lock());
-        let kernels = launched.iter().map(|launch| (launch.kernel, launch.prepares)).collect();
-        launched.retain(|launch| !launch.prepares);
+        let launched = std::mem::take(&mut *seen.lock());
         Ok(Ran {
             launched,
-            kernels,
             expected,
             moved,
         })

@@ -85,20 +85,17 @@ impl Bytes<'_> {
         for kernel in all() {
             for dims in kernel.moved {
                 let ran = kernel.run(self.device.kernels, self.device.stream, &mut Fresh, dims, false)?;
-                let mut launched = ran.launched.iter();
-                for &(name, prepares) in &ran.kernels {
-                    let Some(launch) = (!prepares).then(|| launched.next()).flatten() else {
-                        let (kernel, again) = (name.to_owned(), kernel.again);
-                        let bytes = None;
-                        self.rows.borrow_mut().push(Row { kernel, bytes, again });
-                        continue;
-                    };
+                for launch in &ran.launched {
                     let operands = launch
                         .operands
                         .iter()
                         .filter(|operand| operand.name != "the fault word");
                     let bytes = ran.moved.unwrap_or_else(|| operands.map(|operand| operand.bytes).sum());
-                    self.row(launch.kernel, bytes, kernel.again);
+                    self.rows.borrow_mut().push(Row {
+                        kernel: launch.kernel.to_owned(),
+                        bytes: (!launch.prepares).then_some(bytes),
+                        again: kernel.again,
+                    });
                 }
             }
         }

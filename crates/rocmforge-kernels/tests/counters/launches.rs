@@ -38,7 +38,8 @@ impl Device<'_> {
         let mut declared = Vec::new();
         for kernel in all() {
             for dims in kernel.counted {
-                declared.extend(kernel.run(self.kernels, self.stream, &mut Fresh, dims, false)?.kernels);
+                let ran = kernel.run(self.kernels, self.stream, &mut Fresh, dims, false)?;
+                declared.extend(ran.launched.iter().map(|launch| (launch.kernel, launch.prepares)));
             }
         }
         self.packed_weights()?;

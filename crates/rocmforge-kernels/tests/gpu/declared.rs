@@ -128,6 +128,7 @@ impl Buffers for Operands {
 struct Ran {
     operands: Operands,
     expected: Vec<Expected>,
+    /// Without the launches that prepare operands.
     launched: Vec<Launched>,
 }
 
@@ -149,7 +150,7 @@ fn call(
     Ok(Ran {
         operands,
         expected: ran.expected,
-        launched: ran.launched,
+        launched: ran.launched.into_iter().filter(|launch| !launch.prepares).collect(),
     })
 }
 
