@@ -7,6 +7,10 @@
 RF_DEVICE void rf_copy_async(u32 to, const void *from, u32 bytes) {
     asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
 }
+// The same of 4 bytes.
+RF_DEVICE void rf_copy_async4(u32 to, const void *from, u32 bytes) {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
+}
 // 16 bytes to shared memory from registers.
 RF_DEVICE void rf_shared_put(u32 to, u4 v) {
     asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w) : "memory");

@@ -77,7 +77,7 @@ template <class W, u32 M, u32 R, u32 CAP, class In, class Rows> RF_DEVICE void m
     RF_SHARED Q8Held<M * CAP> held;
     RF_SHARED float begun[TEAMS][V];   // sums of groups that a team began and did not end
     RF_SHARED float carried[TEAMS][V]; // and of those that another team began
-    u32 thread = rf_thread(), team = thread / 32, lane = thread % 32;
+    u32 thread = rf_thread(), team = rf_common(thread / 32), lane = thread % 32;
     u32 group0 = rf_block_x() * a.each + rf_min(rf_block_x(), a.more);
     u32 groups = a.each + (rf_block_x() < a.more ? 1 : 0);
 

@@ -64,6 +64,10 @@ template <u32 MASK> RF_ARITHMETIC float rf_shuffle_xor(float x) {
     return __nvvm_shfl_sync_bfly_f32(0xffffffffu, x, MASK, 31);
 }
 
+// A number that all 32 lanes have in common, as one the compiler knows to be so. Where branches depend on another one it takes the lanes to be apart,
+// and brings them together in a branch of its own before each shuffle.
+RF_DEVICE u32 rf_common(u32 x) { return (u32)__nvvm_shfl_sync_idx_i32(0xffffffffu, (i32)x, 0, 31); }
+
 // The same number, of which the compiler knows nothing: it keeps what it was told to compute once, in the way it was told.
 RF_DEVICE u32 rf_opaque(u32 x) {
     asm("" : "+r"(x));

@@ -70,6 +70,9 @@ RF_DEVICE float rf_opaque(float x) {
     return x;
 }
 
+// A number that an aligned group of 32 lanes has in common, as one the compiler knows to be so where it asks for that.
+RF_DEVICE u32 rf_common(u32 x) { return x; }
+
 // c + the products of the four signed bytes of a and b.
 RF_ARITHMETIC i32 rf_dot4(u32 a, u32 b, i32 c) {
 #if defined(__GFX11__) || defined(__GFX12__)

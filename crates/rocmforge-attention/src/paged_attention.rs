@@ -63,7 +63,7 @@ impl PagedAttention {
         let shape = self.shape(&operands, max_blocks);
         let because = |algorithm, reason| Ok(PagedExplain { algorithm, reason });
         if let Some(split) = self.split(kernels, operands, max_blocks) {
-            let reason = "few tokens: their keys are divided among more blocks";
+            let reason = "few tokens, or one of each sequence: heads that share keys read them once, and keys may be divided among more blocks";
             because(PagedAlgorithm::Parts(split), reason)
         } else if rounding == Rounding::None {
             because(PagedAlgorithm::Floats, "queries and weights are to stay f32")

@@ -53,5 +53,5 @@ pub use error::ParseError;
 pub use kernel::{KernelCode, KernelMeta};
 pub use object::CodeObject;
 #[cfg(feature = "pack")]
-pub use pack::{PackError, PackFile};
+pub use pack::{Needed, PackError, PackFile};
 pub use target::{FeatureSetting, Target};

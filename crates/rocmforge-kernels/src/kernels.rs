@@ -194,6 +194,11 @@ impl Kernels {
         Ok(self.module(family)?.is_some_and(|module| has_kernel(&module, name)))
     }
 
+    /// Whether the pack has a family; nothing is loaded.
+    pub(crate) fn has_family(&self, family: &str) -> bool {
+        self.shared.pack.has(family)
+    }
+
     /// The module of a family, unless the pack lacks it.
     fn module(&self, family: &'static str) -> KernelResult<Option<HipModule>> {
         let mut modules = self.shared.modules.lock();

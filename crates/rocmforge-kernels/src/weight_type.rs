@@ -84,6 +84,9 @@ pub(crate) struct Packed {
     pub(crate) experts_gated: &'static str,
     pub(crate) experts_sum: &'static str,
     pub(crate) experts_pairs: &'static str,
+    /// The family of products on the matrix unit, and its kernels for 16 and 32 rows of activations.
+    pub(crate) tiles: &'static str,
+    pub(crate) tiles_of: [&'static str; 2],
 }
 
 /// `$rows` and `$more`: the arguments of RF_MATVEC_Q8 in the kernel's source.
@@ -120,6 +123,8 @@ macro_rules! packed {
             experts_gated: concat!("experts_", $name, "_gated"),
             experts_sum: concat!("experts_", $name, "_sum"),
             experts_pairs: concat!("experts_", $name, "_pairs"),
+            tiles: concat!("matmul_q8_", $name),
+            tiles_of: [concat!("matmul_q8_", $name, "_t1"), concat!("matmul_q8_", $name, "_t2")],
         }
     };
 }

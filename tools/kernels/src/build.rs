@@ -4,9 +4,9 @@ use crate::compile::{self, Compiler, PINNED};
 use crate::describe::describe;
 use crate::manifest::{self, Manifest};
 use crate::parallel::in_parallel;
-use crate::prebuilt::{self, Pack, Shared, near_of, of, path, path_in};
+use crate::prebuilt::{self, Pack, Shared, like_of, near_of, of, path, path_in};
 use crate::progress::Progress;
-use crate::targets::{FAMILIES, TARGETS, has_family};
+use crate::targets::{FAMILIES, TARGETS, has_family, like_family};
 use crate::{KernelsError, at, faulty, inputs, workspace_root};
 use rocmforge_gpu_test::say;
 use std::collections::{BTreeMap, BTreeSet};
@@ -55,14 +55,31 @@ pub(crate) fn build(options: Options) -> Result<(), KernelsError> {
     // Of another release, or none: it is this compiler's from now on.
     let known = Shared::read().ok().filter(|known| compile::is_pinned(&known.compiler));
     let shared = Shared::with(known.as_ref().map_or(&compiler.version, |known| &known.compiler));
-    let plans = in_parallel(&families, |family| {
-        plan(family, &targets, &shared, options.any_compiler.then_some(&compiler))
+    // The packs of others that are stored against these are stored anew, from what they hold now.
+    let mut planned: Vec<(String, &[String])> = families.iter().map(|family| (family.clone(), &targets[..])).collect();
+    for family in compile::families(workspace_root())? {
+        let needs = like_family(&family).is_some_and(|like| families.iter().any(|family| family == like));
+        if needs && !families.contains(&family) {
+            planned.push((family, &[]));
+        }
+    }
+    let plans = in_parallel(&planned, |(family, targets)| {
+        plan(family, targets, &shared, options.any_compiler.then_some(&compiler))
     })?;
     let count = plans.iter().map(|plan| plan.stale.len()).sum();
     let progress = Progress::new(count);
-    let written = in_parallel(&plans, |plan| plan.build(&compiler, &shared, &progress))?;
+    // A family that another is like is written before that one.
+    let (firsts, others): (Vec<Plan>, Vec<Plan>) =
+        plans.into_iter().partition(|plan| like_family(&plan.family).is_none());
+    let mut written = Vec::new();
+    let mut rewritten = BTreeSet::new();
+    for plans in [firsts, others] {
+        let lines = in_parallel(&plans, |plan| plan.build(&compiler, &shared, &progress, &rewritten))?;
+        let changed = plans.iter().zip(&lines).filter(|(_, lines)| !lines.is_empty());
+        rewritten.extend(changed.map(|(plan, _)| plan.family.clone()));
+        written.extend(lines.into_iter().flatten());
+    }
     drop(progress);
-    let mut written: Vec<String> = written.into_iter().flatten().collect();
     if options.families.is_empty() {
         written.extend(remove(&families, &targets)?);
     }
@@ -117,8 +134,15 @@ fn plan(family: &str, targets: &[String], shared: &Shared, exactly: Option<&Comp
 }
 
 impl Plan {
-    /// Compiles the family for the stale targets, checks it, and writes its packs. Gives a line for each that has changed.
-    fn build(&self, compiler: &Compiler, shared: &Shared, progress: &Progress) -> Result<Vec<String>, KernelsError> {
+    /// Compiles the family for the stale targets, checks it, and writes its packs, all of them if its like family is `rewritten`. Gives a line for each that
+    /// has changed.
+    fn build(
+        &self,
+        compiler: &Compiler,
+        shared: &Shared,
+        progress: &Progress,
+        rewritten: &BTreeSet<String>,
+    ) -> Result<Vec<String>, KernelsError> {
         let family = &self.family;
         let made = in_parallel(&self.stale, |(target, inputs)| {
             let object = progress.job(&format!("{family} {target}"), || {
@@ -128,7 +152,8 @@ impl Plan {
         })?;
         let stale = self.stale.iter().map(|(target, _)| target.as_str());
         let made: BTreeMap<&str, Pack> = stale.zip(made).collect();
-        write_family(&prebuilt::folder(), family, &self.packs, &made)
+        let all = like_family(family).is_some_and(|like| rewritten.contains(like));
+        write_family(&prebuilt::folder(), family, &self.packs, &made, all)
     }
 }
 
@@ -147,12 +172,14 @@ fn pack(
     Pack::new(target, family, object, manifest)
 }
 
-/// Writes the packs of a family below a folder: those that were made, and those that are compressed against one of them. `known` are those that are there.
+/// Writes the packs of a family below a folder: those that were made, and those that are compressed against one of them; or all. `known` are those that are
+/// there.
 fn write_family(
     folder: &Path,
     family: &str,
     known: &BTreeMap<String, Pack>,
     made: &BTreeMap<&str, Pack>,
+    all: bool,
 ) -> Result<Vec<String>, KernelsError> {
     let mut packs: BTreeMap<&str, &Pack> = known.iter().map(|(target, pack)| (target.as_str(), pack)).collect();
     packs.extend(made.iter().map(|(target, pack)| (*target, pack)));
@@ -166,7 +193,8 @@ fn write_family(
     manifest::agree(FAMILIES, family, &current)?;
     let changed = |target: &str, pack: &Pack| {
         let chain = std::iter::successors(Some(target), |target| near_of(FAMILIES, target, family));
-        chain.take(TARGETS.len()).any(|target| made.contains_key(target)) || !pack.is_stored_as_stated(FAMILIES, family)
+        let compiled = chain.take(TARGETS.len()).any(|target| made.contains_key(target));
+        all || compiled || !pack.is_stored_as_stated(FAMILIES, family)
     };
     let mut lines = Vec::new();
     for (target, pack) in &packs {
@@ -175,7 +203,12 @@ fn write_family(
         }
         let near = near_of(FAMILIES, target, family).and_then(|near| packs.get(near));
         let place = path_in(folder, target, family);
-        let bytes = (pack.file.compress(near.map(|near| &near.file))).map_err(of(&place))?;
+        // A target that is not committed may have some families only.
+        let name = like_of(FAMILIES, target, family).filter(|name| path_in(folder, target, name).exists());
+        let like = name.map(|name| Ok::<_, KernelsError>((name, Pack::load_from(folder, target, name)?)));
+        let like = like.transpose()?;
+        let like = like.as_ref().map(|(name, like)| (*name, &like.file));
+        let bytes = (pack.file.compress(near.map(|near| &near.file), like)).map_err(of(&place))?;
         if prebuilt::replace(&place, &bytes)? {
             lines.push(format!(
                 "{target} {family}: {} kernels, {} bytes of code in a pack of {}",
@@ -245,7 +278,7 @@ mod tests {
         // gfx1100 is what most others are stored against, gfx942 is near to none.
         for (built, rewritten) in [("gfx942", 1), ("gfx1100", 10)] {
             let made = BTreeMap::from([(built, changed(&packs[built], built))]);
-            let lines = write_family(folder.path(), "copy", &packs, &made).unwrap();
+            let lines = write_family(folder.path(), "copy", &packs, &made, false).unwrap();
             assert!((1..=rewritten).contains(&lines.len()), "{lines:?}");
             assert!(lines.iter().any(|line| line.starts_with(built)), "{lines:?}");
             for (target, pack) in &packs {
@@ -262,13 +295,43 @@ mod tests {
     }
 
     #[test]
+    fn packs_that_are_like_one_that_changes_are_stored_anew_and_hold_the_same() {
+        let (first, like) = ("matvec_q8_q4_0", "matvec_q8_q4_1");
+        let (packs, folder) = copies(&[first, like]);
+        let of = |family: &str| -> BTreeMap<String, Pack> {
+            let load = |target: &String| Some((target.clone(), Pack::load_from(folder.path(), target, family).ok()?));
+            packs.keys().filter_map(load).collect()
+        };
+        let (firsts, likes) = (of(first), of(like));
+        let known = &firsts["gfx1100"];
+        let other: Vec<u8> = known.object(first).iter().rev().copied().collect();
+        let made = BTreeMap::from([(
+            "gfx1100",
+            Pack::new("gfx1100", first, other, known.manifest.clone()).unwrap(),
+        )]);
+        write_family(folder.path(), first, &firsts, &made, false).unwrap();
+        assert!(
+            Pack::load_from(folder.path(), "gfx1100", like).is_err(),
+            "it was stored against the one before"
+        );
+        write_family(folder.path(), like, &likes, &BTreeMap::new(), true).unwrap();
+        for (target, before) in &likes {
+            let now = Pack::load_from(folder.path(), target, like).unwrap();
+            assert!(
+                now.file == before.file && now.is_stored_as_stated(FAMILIES, like),
+                "{target}"
+            );
+        }
+    }
+
+    #[test]
     fn a_pack_that_is_stored_against_another_target_is_stored_anew() {
         let (mut packs, folder) = copies(&["copy"]);
         let place = path_in(folder.path(), "gfx1101", "copy");
-        prebuilt::replace(&place, &packs["gfx1101"].file.compress(None).unwrap()).unwrap();
+        prebuilt::replace(&place, &packs["gfx1101"].file.compress(None, None).unwrap()).unwrap();
         let whole = Pack::load_from(folder.path(), "gfx1101", "copy").unwrap();
         packs.insert("gfx1101".to_owned(), whole);
-        let lines = write_family(folder.path(), "copy", &packs, &BTreeMap::new()).unwrap();
+        let lines = write_family(folder.path(), "copy", &packs, &BTreeMap::new(), false).unwrap();
         assert!(lines.len() == 1 && lines[0].starts_with("gfx1101 "), "{lines:?}");
         let committed = crate::read(&path("gfx1101", "copy")).unwrap();
         assert!(crate::read(&place).unwrap() == committed);

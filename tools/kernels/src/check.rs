@@ -187,7 +187,7 @@ fn one(target: &str, family: &str, shared: &Shared) -> Result<Result<Sound, Stri
         return wrong(&format!("made by {compiler}"));
     }
     if !pack.is_stored_as_stated(FAMILIES, family) {
-        return wrong("stored against another target than `TARGETS` in tools/kernels/src/targets.rs states");
+        return wrong("stored against other packs than tools/kernels/src/targets.rs states");
     }
     let object = describe(target, family, pack.object(family))?;
     if !pack.is_described(&object) {

@@ -177,7 +177,7 @@ pub(crate) fn build(compiler: &Compiler) -> Result<(), KernelsError> {
     let packs = compile(compiler)?;
     for (target, pack) in &packs {
         let place = place(target);
-        let packed = pack.compress(None).map_err(of(&place))?;
+        let packed = pack.compress(None, None).map_err(of(&place))?;
         replace(&place, &packed)?;
         say!("{target}: faulty kernels in a pack of {} bytes", packed.len());
     }

@@ -6,9 +6,9 @@
 
 use crate::compile::{self, sorted};
 use crate::manifest::Manifest;
-use crate::targets::{Family, TARGETS, fallback, has_family, near};
+use crate::targets::{Family, TARGETS, fallback, has_family, like_family, near};
 use crate::{KernelsError, at, read, workspace_root, write};
-use rocmforge_code_object::{CodeObject, PackFile};
+use rocmforge_code_object::{CodeObject, Needed, PackFile};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -49,8 +49,8 @@ impl Shared {
 pub(crate) struct Pack {
     pub(crate) manifest: Manifest,
     pub(crate) file: PackFile,
-    /// The near target that its file is stored against. `None` if that is whole, or not written yet.
-    near: Option<String>,
+    /// The near target and the like family that its file is stored against; neither if that is not written yet.
+    against: [Option<String>; 2],
 }
 
 impl Pack {
@@ -59,8 +59,12 @@ impl Pack {
         let text = serde_json::to_string(&manifest).map_err(|e| KernelsError::Manifest(e.to_string()))?;
         let objects = BTreeMap::from([(family.to_owned(), object)]);
         let file = PackFile::new(target, &text, &objects).map_err(of(path(target, family)))?;
-        let near = None;
-        Ok(Self { manifest, file, near })
+        let against = [None, None];
+        Ok(Self {
+            manifest,
+            file,
+            against,
+        })
     }
 
     /// The committed pack.
@@ -78,10 +82,16 @@ impl Pack {
         }
         let manifest = serde_json::from_str(file.manifest());
         let manifest = manifest.map_err(|e| KernelsError::Manifest(format!("{}: {e}", path.display())))?;
-        let near = PackFile::near_target(&read(&path)?)
-            .map_err(of(&path))?
-            .map(str::to_owned);
-        Ok(Self { manifest, file, near })
+        let bytes = read(&path)?;
+        let needs = PackFile::needs(&bytes).map_err(of(&path))?;
+        let against = needs.map(|needed| match needed? {
+            Needed::Target(name) | Needed::Name(name) => Some(name.to_owned()),
+        });
+        Ok(Self {
+            manifest,
+            file,
+            against,
+        })
     }
 
     /// The family's code.
@@ -89,9 +99,11 @@ impl Pack {
         self.file.object(family).unwrap_or_default()
     }
 
-    /// Whether its file is stored against the near target that is stated today.
+    /// Whether its file is stored against the near target and the like family that are stated today.
     pub(crate) fn is_stored_as_stated(&self, families: &[Family], family: &str) -> bool {
-        self.near.as_deref() == near_of(families, self.file.target(), family)
+        let target = self.file.target();
+        let stated = [near_of(families, target, family), like_of(families, target, family)];
+        self.against.each_ref().map(Option::as_deref) == stated
     }
 
     /// The compiler that made it.
@@ -148,6 +160,11 @@ pub(crate) fn targets() -> Result<Vec<String>, KernelsError> {
 /// The target against whose pack that of `target` is compressed, if that one has the family.
 pub(crate) fn near_of(families: &[Family], target: &str, family: &str) -> Option<&'static str> {
     near(target).filter(|near| has_family(families, near, family))
+}
+
+/// The family against whose pack for `target` that of `family` is compressed, if that target has it.
+pub(crate) fn like_of(families: &[Family], target: &str, family: &str) -> Option<&'static str> {
+    like_family(family).filter(|like| has_family(families, target, like))
 }
 
 /// The Rust file that embeds the packs into `rocmforge-kernels`.

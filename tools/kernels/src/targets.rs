@@ -2,6 +2,27 @@
 //!
 //! A family is a file `kernels/<family>.hip`. All are compiled for every base target; [`FAMILIES`] states the exceptions.
 
+/// The families of a name for each type of weights that can be packed.
+macro_rules! by_type {
+    ($name:literal) => {
+        [
+            concat!($name, "q4_0"),
+            concat!($name, "q4_1"),
+            concat!($name, "q5_0"),
+            concat!($name, "q5_1"),
+            concat!($name, "q8_0"),
+            concat!($name, "q2_k"),
+            concat!($name, "q3_k"),
+            concat!($name, "q4_k"),
+            concat!($name, "q5_k"),
+            concat!($name, "q6_k"),
+            concat!($name, "iq4_nl"),
+            concat!($name, "iq4_xs"),
+            concat!($name, "mxfp4"),
+        ]
+    };
+}
+
 /// What a pack is for.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Target {
@@ -72,6 +93,43 @@ pub(crate) fn is_ptx(arch: &str) -> bool {
     arch.starts_with("sm_")
 }
 
+/// Families of the same kernels for each type of weights, one after another: the packs of all but the first are compressed against that one's.
+const BY_TYPE: &[[&str; 13]] = &[
+    by_type!("experts_q8_"),
+    by_type!("half_rows_"),
+    by_type!("matmul_q8_"),
+    by_type!("matvec_q8_"),
+    by_type!("weights_"),
+];
+
+/// Other families whose kernels differ in a type or a size, the first of them first.
+const OTHERS: &[&[&str]] = &[
+    &["attention16_f16", "attention16_bf16"],
+    &["attention16_f16_extra", "attention16_bf16_extra"],
+    &["paged16", "paged16_capped"],
+    &[
+        "paged_split_f16_d128",
+        "paged_split_f16_d64",
+        "paged_split_f16_d256",
+        "paged_split_bf16_d64",
+        "paged_split_bf16_d128",
+        "paged_split_bf16_d256",
+        "paged_split_q8_0_d64",
+        "paged_split_q8_0_d128",
+        "paged_split_q8_0_d256",
+    ],
+    &["weights_f16", "weights_bf16", "weights_f32"],
+    &["half_rows_f16", "half_rows_bf16", "half_rows_f32"],
+];
+
+/// The family with similar code against whose pack of the same target that of `family` is compressed.
+pub(crate) fn like_family(family: &str) -> Option<&'static str> {
+    let by_type = BY_TYPE.iter().map(|families| &families[..]);
+    let mut all = by_type.chain(OTHERS.iter().copied());
+    let likes = all.find(|families| families.contains(&family))?;
+    (likes[0] != family).then_some(likes[0])
+}
+
 /// A family that is not compiled for exactly the base targets, or has kernels that some of its targets lack.
 ///
 /// A product of matrices with a kernel for Hopper alone:
@@ -120,6 +178,19 @@ pub(crate) const FAMILIES: &[Family] = &[
     on_matrix_units("paged16", &[("paged16_d256", NOT_GFX1030)]),
     on_matrix_units("paged16_capped", &[("paged16_capped_d256", NOT_GFX1030)]),
     hopper("paged16_hopper"),
+    on_integer_units("matmul_q8_q4_0"),
+    on_integer_units("matmul_q8_q4_1"),
+    on_integer_units("matmul_q8_q5_0"),
+    on_integer_units("matmul_q8_q5_1"),
+    on_integer_units("matmul_q8_q8_0"),
+    on_integer_units("matmul_q8_q2_k"),
+    on_integer_units("matmul_q8_q3_k"),
+    on_integer_units("matmul_q8_q4_k"),
+    on_integer_units("matmul_q8_q5_k"),
+    on_integer_units("matmul_q8_q6_k"),
+    on_integer_units("matmul_q8_iq4_nl"),
+    on_integer_units("matmul_q8_iq4_xs"),
+    on_integer_units("matmul_q8_mxfp4"),
 ];
 
 /// The targets of `attention16` and `paged16` but gfx1030, which has too few registers for some of its kernels.
@@ -134,6 +205,14 @@ const fn on_matrix_units(name: &'static str, only: &'static [(&'static str, &'st
         base: Base::Without(&["sm_75"]),
         also: &["sm_80"],
         only,
+    }
+}
+
+/// A family of matrix instructions of 8-bit integers, which gfx1030 lacks, too. NVIDIA's cards have those of these shapes from 8.0 on.
+const fn on_integer_units(name: &'static str) -> Family {
+    Family {
+        base: Base::Without(&["gfx1030", "sm_75"]),
+        ..on_matrix_units(name, &[])
     }
 }
 
@@ -172,6 +251,24 @@ pub(crate) fn has_kernel(families: &[Family], arch: &str, name: &str, kernel: &s
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn like_families_are_there_and_each_stands_in_one_list() {
+        let all = crate::compile::families(crate::workspace_root()).unwrap();
+        let by_type = BY_TYPE.iter().map(|families| &families[..]);
+        let mut seen = std::collections::BTreeSet::new();
+        for families in by_type.chain(OTHERS.iter().copied()) {
+            assert_eq!(like_family(families[0]), None, "{}", families[0]);
+            for &family in families {
+                assert!(all.iter().any(|known| known == family), "{family} is no family");
+                assert!(seen.insert(family), "{family} stands in two lists");
+                assert!(
+                    family == families[0] || like_family(family) == Some(families[0]),
+                    "{family}"
+                );
+            }
+        }
+    }
 
     #[test]
     fn every_fallback_ends_at_a_base_target() {

@@ -139,6 +139,31 @@ fn the_plan_says_which_kernels_and_why() {
         };
         layer.plan(&kernels, operands, 64, rounding).unwrap()
     };
+    // A row of the table for each token: one of each sequence.
+    let batch = |layer: PagedAttention, tokens: usize| {
+        let (q, seq_of, positions) = (floats(tokens * layer.heads * 64), ids(tokens), ids(tokens));
+        let table = ids(tokens * 64);
+        let operands = PagedOperands {
+            q: &q,
+            k_cache: &cache,
+            v_cache: &cache,
+            block_table: &table,
+            seq_of: &seq_of,
+            positions: &positions,
+            sinks: None,
+            out: &q,
+        };
+        layer.plan(&kernels, operands, 64, Rounding::F16).unwrap().algorithm
+    };
+    for tokens in [9, 128] {
+        assert!(
+            matches!(batch(layer, tokens), PagedAlgorithm::Parts(_)),
+            "{tokens} tokens"
+        );
+    }
+    assert_eq!(batch(layer, 129), PagedAlgorithm::Floats);
+    let own_keys = PagedAttention { kv_heads: 4, ..layer };
+    assert_eq!(batch(own_keys, 128), PagedAlgorithm::Floats);
     let on_matrix_unit = plan(layer, 17, Rounding::F16);
     assert_eq!(on_matrix_unit.algorithm, PagedAlgorithm::MatrixUnit);
     let text = on_matrix_unit.to_string();

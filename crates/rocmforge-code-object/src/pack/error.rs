@@ -54,11 +54,11 @@ pub enum PackError {
         found: String,
     },
     /// The pack is stored as what differs from another one, which is not there.
-    #[error("the pack for {target} is stored as what differs from that for {near}, which is not there")]
+    #[error("the pack for {target} is stored as what differs from that of {near}, which is not there")]
     NoNear {
         /// What the pack is for.
         target: String,
-        /// What the absent one is for.
+        /// The target of the absent one, or its name.
         near: String,
     },
     /// Packs need each other in a circle, or over too many steps.

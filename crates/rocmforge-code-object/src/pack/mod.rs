@@ -4,9 +4,10 @@
 //!
 //! | bytes | in the file |
 //! |---|---|
-//! | 8 | `RFKPACK2` |
+//! | 8 | `RFKPACK3` |
 //! | text | the target: `gfx1101` |
 //! | text | the near target, or nothing: the contents are compressed as what differs from those of the near target's file of the same name |
+//! | text | the name of a like file of the same target, or nothing: and from those of that one |
 //! | u32 | size of the contents |
 //! | 32 | SHA-256 of the contents |
 //! | the rest | the contents, as one zstd frame |
@@ -18,7 +19,8 @@
 //! | text, u64 | name and size of each |
 //! | the rest | the objects, one after another |
 //!
-//! A file that needs the contents of another takes a tenth of the room where both targets have almost the same code.
+//! A file that needs the contents of a near target's takes a tenth of the room where both targets have almost the same code, and one that needs those of a
+//! like file two thirds where both have the same kernel for two types.
 
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -32,7 +34,7 @@ mod tests;
 
 pub use error::PackError;
 
-const MAGIC: &[u8; 8] = b"RFKPACK2";
+const MAGIC: &[u8; 8] = b"RFKPACK3";
 /// A real file unpacks to less than a twentieth of it. A small frame can claim to hold terabytes.
 const MAX_CONTENTS: usize = 64 << 20;
 /// A real file is below 300 KB.
@@ -41,12 +43,12 @@ const MAX_FILE: u64 = 16 << 20;
 const MAX_WINDOW_LOG: u32 = 27;
 const MAX_NAME: usize = 64;
 const MAX_OBJECTS: u32 = 1024;
-/// Files that need each other, one after the other: gfx1150 that of gfx1151, that the one of gfx1101, and that the one of gfx1100.
+/// Files that a file needs, one after the other: gfx1150 that of gfx1151, that the one of gfx1101, that the one of gfx1100, and that a like one.
 const MAX_CHAIN: u32 = 4;
 
 /// High enough that more gains nothing on a few hundred kilobytes.
 const LEVEL: i32 = 19;
-/// As a power of two: holds two contents, so that every byte of one can refer to the other.
+/// As a power of two: holds three contents, so that every byte of one can refer to the other.
 const WINDOW_LOG: u32 = 24;
 
 /// A pack file, unpacked and verified.
@@ -58,7 +60,7 @@ const WINDOW_LOG: u32 = 24;
 ///
 /// let objects = [("scale".to_owned(), b"code".to_vec())].into();
 /// let file = PackFile::new("gfx1100", "{}", &objects)?;
-/// let bytes = file.compress(None)?;
+/// let bytes = file.compress(None, None)?;
 /// let read = PackFile::read(&bytes, |_| Ok(None))?;
 /// assert_eq!((read.target(), read.object("scale")), ("gfx1100", Some(&b"code"[..])));
 /// # Ok::<(), rocmforge_code_object::PackError>(())
@@ -69,6 +71,15 @@ pub struct PackFile {
     contents: Vec<u8>,
     manifest: Range<usize>,
     objects: BTreeMap<String, Range<usize>>,
+}
+
+/// A file whose contents another one needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Needed<'a> {
+    /// That of the same name, for this target.
+    Target(&'a str),
+    /// That of this name, for the same target.
+    Name(&'a str),
 }
 
 impl PackFile {
@@ -91,23 +102,25 @@ impl PackFile {
         Self::parse(target.to_owned(), contents)
     }
 
-    /// The bytes of the file; with `near`, compressed against that one's contents.
+    /// The bytes of the file, compressed against the contents of `near`, that of the same name for another target, and of `like`, that of this name for the
+    /// same target.
     ///
     /// # Errors
     ///
     /// zstd fails.
-    pub fn compress(&self, near: Option<&PackFile>) -> Result<Vec<u8>, PackError> {
+    pub fn compress(&self, near: Option<&PackFile>, like: Option<(&str, &PackFile)>) -> Result<Vec<u8>, PackError> {
         let mut file = MAGIC.to_vec();
         text(&mut file, &self.target);
         text(&mut file, near.map_or("", |near| &near.target));
+        text(&mut file, like.map_or("", |(name, _)| name));
         file.extend((self.contents.len() as u32).to_le_bytes());
         file.extend(Sha256::digest(&self.contents));
-        let prefix = near.map_or(&[][..], |near| &near.contents);
-        let mut encoder = zstd::stream::Encoder::with_ref_prefix(file, LEVEL, prefix)?;
+        let prefix = prefix(near, like.map(|(_, like)| like));
+        let mut encoder = zstd::stream::Encoder::with_ref_prefix(file, LEVEL, &prefix)?;
         // The header has both already.
         encoder.include_checksum(false)?;
         encoder.include_contentsize(false)?;
-        if near.is_some() {
+        if !prefix.is_empty() {
             encoder.window_log(WINDOW_LOG)?;
             encoder.long_distance_matching(true)?;
         }
@@ -116,26 +129,31 @@ impl PackFile {
         Ok(encoder.finish()?)
     }
 
-    /// Unpacks and verifies a file. Hostile bytes give an error, and memory stays below a fixed limit. `near` gives the near target's
-    /// file of the same name, or nothing; it is called if the file needs one.
+    /// Unpacks and verifies a file. Hostile bytes give an error, and memory stays below a fixed limit. `find` gives a file that this one needs, or
+    /// nothing.
     ///
     /// # Errors
     ///
-    /// [`PackError`], that of `near` included.
+    /// [`PackError`], that of `find` included.
     pub fn read(
         file: &[u8],
-        near: impl FnOnce(&str) -> Result<Option<PackFile>, PackError>,
+        mut find: impl FnMut(Needed<'_>) -> Result<Option<PackFile>, PackError>,
     ) -> Result<Self, PackError> {
         let header = Header::read(file)?;
-        let near = match header.near {
-            "" => None,
-            name => Some(near(name)?.ok_or_else(|| PackError::NoNear {
+        let mut found = |needed: Option<Needed<'_>>| -> Result<Option<PackFile>, PackError> {
+            let Some(needed) = needed else { return Ok(None) };
+            let file = find(needed)?.ok_or_else(|| PackError::NoNear {
                 target: header.target.to_owned(),
-                near: name.to_owned(),
-            })?),
+                near: match needed {
+                    Needed::Target(name) | Needed::Name(name) => name.to_owned(),
+                },
+            });
+            file.map(Some)
         };
-        let prefix = near.as_ref().map_or(&[][..], |near| &near.contents);
-        let mut decoder = zstd::stream::read::Decoder::with_ref_prefix(header.frame, prefix)?;
+        let [near, like] = header.needs();
+        let (near, like) = (found(near)?, found(like)?);
+        let prefix = prefix(near.as_ref(), like.as_ref());
+        let mut decoder = zstd::stream::read::Decoder::with_ref_prefix(header.frame, &prefix)?;
         decoder.window_log_max(MAX_WINDOW_LOG)?;
         let mut contents = Vec::with_capacity(header.size.min(1 << 20));
         decoder.take(header.size as u64 + 1).read_to_end(&mut contents)?;
@@ -156,17 +174,16 @@ impl PackFile {
         Self::parse(header.target.to_owned(), contents)
     }
 
-    /// The near target of a file: `None` if it is stored whole.
+    /// What a file needs to be unpacked: that of a near target, and a like one.
     ///
     /// # Errors
     ///
     /// [`PackError`] of the header; nothing is unpacked.
-    pub fn near_target(file: &[u8]) -> Result<Option<&str>, PackError> {
-        let near = Header::read(file)?.near;
-        Ok((!near.is_empty()).then_some(near))
+    pub fn needs(file: &[u8]) -> Result<[Option<Needed<'_>>; 2], PackError> {
+        Ok(Header::read(file)?.needs())
     }
 
-    /// Reads a file `<target>/<name>.pack`, and the file of the same name in the near target's folder beside its own if it needs one.
+    /// Reads a file `<target>/<name>.pack`, and those that it needs: of the same name in the near target's folder beside its own, and in its own folder.
     ///
     /// # Errors
     ///
@@ -189,14 +206,19 @@ impl PackFile {
                 limit: MAX_FILE,
             });
         }
-        Self::read(&bytes, |near| {
+        Self::read(&bytes, |needed| {
             let Some(left) = left.checked_sub(1) else {
                 return Err(PackError::Chain { limit: MAX_CHAIN });
             };
-            let beside: Option<PathBuf> = path
-                .parent()
-                .and_then(|folder| Some(folder.parent()?.join(near).join(path.file_name()?)));
-            beside.map(|beside| Self::open_chain(&beside, left)).transpose()
+            let place = || {
+                let folder = path.parent()?;
+                Some(match needed {
+                    Needed::Target(target) => folder.parent()?.join(target).join(path.file_name()?),
+                    Needed::Name(name) => folder.join(format!("{name}.pack")),
+                })
+            };
+            let place: Option<PathBuf> = place();
+            place.map(|place| Self::open_chain(&place, left)).transpose()
         })
     }
 
@@ -277,8 +299,9 @@ impl PackFile {
 /// What stands before the frame.
 struct Header<'a> {
     target: &'a str,
-    /// Empty if the frame is whole.
+    /// Both empty if the frame is whole.
     near: &'a str,
+    like: &'a str,
     size: usize,
     sha256: &'a [u8],
     frame: &'a [u8],
@@ -291,12 +314,12 @@ impl<'a> Header<'a> {
             bytes: file,
             at: 0,
         };
-        if cursor.take(MAGIC.len(), "RFKPACK2")? != MAGIC {
+        if cursor.take(MAGIC.len(), "RFKPACK3")? != MAGIC {
             cursor.at = 0;
-            return Err(cursor.malformed("RFKPACK2"));
+            return Err(cursor.malformed("RFKPACK3"));
         }
-        let target = cursor.target()?;
-        let near = cursor.target()?;
+        let target = cursor.name()?;
+        let (near, like) = (cursor.name()?, cursor.name()?);
         if target.is_empty() || target == near {
             return Err(cursor.malformed("a target, and another one near to it or none"));
         }
@@ -311,11 +334,23 @@ impl<'a> Header<'a> {
         Ok(Self {
             target,
             near,
+            like,
             size,
             sha256,
             frame: &file[cursor.at..],
         })
     }
+
+    fn needs(&self) -> [Option<Needed<'a>>; 2] {
+        let some = |name: &'a str| (!name.is_empty()).then_some(name);
+        [some(self.near).map(Needed::Target), some(self.like).map(Needed::Name)]
+    }
+}
+
+/// What a frame is compressed against.
+fn prefix(near: Option<&PackFile>, like: Option<&PackFile>) -> Vec<u8> {
+    let contents = [like, near].into_iter().flatten().map(|file| &file.contents[..]);
+    contents.collect::<Vec<_>>().concat()
 }
 
 fn text(to: &mut Vec<u8>, text: &str) {
@@ -370,15 +405,15 @@ impl<'a> Cursor<'a> {
         std::str::from_utf8(taken).map_err(|_| self.malformed("UTF-8"))
     }
 
-    /// A target's name, which is also that of a folder, or nothing.
-    fn target(&mut self) -> Result<&'a str, PackError> {
-        let name = self.text("a target of up to 64 bytes", MAX_NAME)?;
+    /// The name of a target or of a family, which is also that of a folder or a file, or nothing.
+    fn name(&mut self) -> Result<&'a str, PackError> {
+        let name = self.text("a name of up to 64 bytes", MAX_NAME)?;
         match name
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
         {
             true => Ok(name),
-            false => Err(self.malformed("a target of letters, digits, `_` and `-`")),
+            false => Err(self.malformed("a name of letters, digits, `_` and `-`")),
         }
     }
 }

@@ -19,7 +19,7 @@ fn sample() -> PackFile {
     .expect("small")
 }
 
-fn alone(_: &str) -> Result<Option<PackFile>, PackError> {
+fn alone(_: Needed<'_>) -> Result<Option<PackFile>, PackError> {
     Ok(None)
 }
 
@@ -32,7 +32,7 @@ fn noise(seed: u64) -> Vec<u8> {
 #[test]
 fn what_is_written_is_read() {
     let file = sample();
-    let read = PackFile::read(&file.compress(None).expect("in memory"), alone).expect("sound");
+    let read = PackFile::read(&file.compress(None, None).expect("in memory"), alone).expect("sound");
     assert_eq!(read, file);
     assert_eq!((read.target(), read.manifest()), ("gfx1100", "{\"a\":1}"));
     assert_eq!(read.object("one"), Some(&b"\x7fELF!"[..]));
@@ -47,14 +47,17 @@ fn a_file_like_another_takes_little_room_and_needs_it() {
     let mut changed = noise(1);
     changed[50_000] ^= 1;
     let second = PackFile::new("gfx1101", "{}", &objects(&[("one", &changed)])).expect("small");
-    let packed = second.compress(Some(&first)).expect("in memory");
+    let packed = second.compress(Some(&first), None).expect("in memory");
     assert!(packed.len() < 1_000, "{} bytes", packed.len());
-    assert_eq!(PackFile::near_target(&packed).expect("sound"), Some("gfx1100"));
-    let whole = first.compress(None).expect("in memory");
-    assert_eq!(PackFile::near_target(&whole).expect("sound"), None);
-    assert!(PackFile::near_target(&packed[..20]).is_err());
-    let read = PackFile::read(&packed, |near| {
-        assert_eq!(near, "gfx1100");
+    assert_eq!(
+        PackFile::needs(&packed).expect("sound"),
+        [Some(Needed::Target("gfx1100")), None]
+    );
+    let whole = first.compress(None, None).expect("in memory");
+    assert_eq!(PackFile::needs(&whole).expect("sound"), [None, None]);
+    assert!(PackFile::needs(&packed[..20]).is_err());
+    let read = PackFile::read(&packed, |needed| {
+        assert_eq!(needed, Needed::Target("gfx1100"));
         Ok(Some(first.clone()))
     });
     assert_eq!(read.expect("sound"), second);
@@ -65,13 +68,51 @@ fn a_file_like_another_takes_little_room_and_needs_it() {
     );
     // Another file than the one it was written against.
     let other = PackFile::new("gfx1100", "{}", &objects(&[("one", &noise(2))])).expect("small");
-    let error = PackFile::read(&packed, |_| Ok(Some(other))).unwrap_err();
+    let error = PackFile::read(&packed, |_| Ok(Some(other.clone()))).unwrap_err();
     assert!(matches!(error, PackError::Hash { .. } | PackError::Zstd(_)), "{error}");
 }
 
 #[test]
+fn a_file_may_need_a_near_and_a_like_one_and_finds_both() {
+    let root = std::env::temp_dir().join(format!("rocmforge-pack-like-{}", std::process::id()));
+    let file = |target: &str, name: &str, seeds: [u64; 2]| {
+        let code = seeds.map(noise).concat();
+        PackFile::new(target, "{}", &objects(&[(name, &code)])).expect("small")
+    };
+    let write = |name: &str, bytes: Vec<u8>| {
+        let place = root.join(name);
+        std::fs::create_dir_all(place.parent().expect("a folder")).expect("writable");
+        std::fs::write(place, bytes).expect("writable");
+    };
+    let (near, like) = (file("a", "two", [1, 2]), file("b", "one", [3, 4]));
+    let both = file("b", "two", [2, 3]);
+    let packed = both.compress(Some(&near), Some(("one", &like))).expect("in memory");
+    assert!(packed.len() < 1_000, "{} bytes", packed.len());
+    let needs = PackFile::needs(&packed).expect("sound");
+    assert_eq!(needs, [Some(Needed::Target("a")), Some(Needed::Name("one"))]);
+    write("a/two.pack", near.compress(None, None).expect("in memory"));
+    write("b/two.pack", packed);
+    let absent = PackFile::open(&root.join("b/two.pack")).unwrap_err();
+    write("b/one.pack", like.compress(None, None).expect("in memory"));
+    let read = PackFile::open(&root.join("b/two.pack")).expect("sound");
+    // A file that is like itself is a circle.
+    write(
+        "b/one.pack",
+        like.compress(None, Some(("one", &like))).expect("in memory"),
+    );
+    let circle = PackFile::open(&root.join("b/two.pack")).unwrap_err();
+    std::fs::remove_dir_all(&root).expect("there");
+    assert_eq!(read, both);
+    assert!(
+        matches!(&absent, PackError::File { path, .. } if path.ends_with("b/one.pack")),
+        "{absent}"
+    );
+    assert!(matches!(circle, PackError::Chain { .. }), "{circle}");
+}
+
+#[test]
 fn every_truncation_and_every_extension_is_an_error() {
-    let good = sample().compress(None).expect("in memory");
+    let good = sample().compress(None, None).expect("in memory");
     for length in 0..good.len() {
         assert!(PackFile::read(&good[..length], alone).is_err(), "{length} bytes");
     }
@@ -88,7 +129,7 @@ fn every_truncation_and_every_extension_is_an_error() {
 
 #[test]
 fn damaged_bytes_are_an_error_behind_the_target_and_never_panic() {
-    let good = sample().compress(None).expect("in memory");
+    let good = sample().compress(None, None).expect("in memory");
     // The hash does not cover the target's name.
     let target = 12..12 + "gfx1100".len();
     for at in 0..good.len() {
@@ -119,6 +160,7 @@ fn damaged_bytes_are_an_error_behind_the_target_and_never_panic() {
 fn forged(size: u32, hash: [u8; 32], frame: &[u8]) -> Vec<u8> {
     let mut file = MAGIC.to_vec();
     text(&mut file, "gfx1100");
+    text(&mut file, "");
     text(&mut file, "");
     file.extend(size.to_le_bytes());
     file.extend(hash);
@@ -170,7 +212,7 @@ fn a_target_is_no_path() {
         let mut file = sample();
         file.target = name.to_owned();
         assert!(
-            PackFile::read(&file.compress(None).expect("in memory"), alone).is_err(),
+            PackFile::read(&file.compress(None, None).expect("in memory"), alone).is_err(),
             "{name:?}"
         );
     }
@@ -190,12 +232,12 @@ fn a_file_finds_its_near_one_beside_its_folder_and_no_circle() {
     let place = |target: &str| root.join(target).join("one.pack");
     let file = |target: &str, seed| PackFile::new(target, "", &objects(&[("one", &noise(seed))])).expect("small");
     let (a, b) = (file("a", 1), file("b", 2));
-    for (target, bytes) in [("a", a.compress(None)), ("b", b.compress(Some(&a)))] {
+    for (target, bytes) in [("a", a.compress(None, None)), ("b", b.compress(Some(&a), None))] {
         std::fs::create_dir_all(root.join(target)).expect("a folder");
         std::fs::write(place(target), bytes.expect("in memory")).expect("writable");
     }
     assert_eq!(PackFile::open(&place("b")).expect("sound"), b);
-    std::fs::write(place("a"), a.compress(Some(&b)).expect("in memory")).expect("writable");
+    std::fs::write(place("a"), a.compress(Some(&b), None).expect("in memory")).expect("writable");
     let circle = PackFile::open(&place("b")).unwrap_err();
     std::fs::remove_file(place("a")).expect("there");
     let absent = PackFile::open(&place("b")).unwrap_err();

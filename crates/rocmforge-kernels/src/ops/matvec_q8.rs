@@ -455,7 +455,8 @@ const fn in_two_of(ty: WeightType) -> Declared {
     }
 }
 
-/// `n` activations that 8 bits hold: the largest of 32 is 1, and the others are multiples of 1 / 127, so that none lies between two integers.
+/// `n` activations that 8 bits hold: the largest of 32 is a power of two, another one for each of four neighbours, and the others are multiples of 1 / 127 of it,
+/// so that none lies between two integers.
 pub(super) fn activations(n: usize) -> Vec<f32> {
     let integer = |i: usize| {
         if i.is_multiple_of(BLOCK) {
@@ -464,7 +465,8 @@ pub(super) fn activations(n: usize) -> Vec<f32> {
             (i * 7919 % 255) as i32 - 127
         }
     };
-    (0..n).map(|i| integer(i) as f32 / 127.0).collect()
+    let scale = |i: usize| 0.5f32.powi((i / BLOCK % 4) as i32);
+    (0..n).map(|i| integer(i) as f32 / 127.0 * scale(i)).collect()
 }
 
 /// What rounding may change in products of weights and activations of up to 1: it grows with the sum of the products' sizes.

@@ -14,6 +14,7 @@ mod mask;
 mod matmul;
 mod matmul16;
 mod matmul_halves;
+mod matmul_q8;
 mod matvec_q8;
 mod matvec_q8_joint;
 mod norm;
@@ -57,6 +58,8 @@ pub(crate) const DECLARED: &[&[crate::declared::Declared]] = &[
     mask::DECLARED,
     matmul::DECLARED,
     matmul16::DECLARED,
+    matmul_q8::DECLARED,
+    matmul_q8::FORMS,
     matvec_q8::DECLARED,
     matvec_q8::QUANTIZE,
     matvec_q8::PACKING,
@@ -96,6 +99,7 @@ pub use flash_attn_ext::{ExtMask, ExtOperand, ExtOperands, ExtOptions, ExtShape}
 pub use half_rows::{HalfRows, WeightMatrix};
 pub use map::{Binary, Map};
 pub use matmul::MatmulShape;
+pub use matmul_q8::Q8Tiles;
 pub use matmul16::{Half, Matmul16Activation, Matmul16Operands, Matmul16Output, Matmul16Shape};
 pub use matvec_q8::{PackedWeights, Q8Activations, Residual, WeightPacking};
 pub use matvec_q8_joint::JointProduct;

@@ -1,4 +1,4 @@
-//! Attention of a few tokens over a paged cache, its keys in parts that are computed side by side.
+//! Attention of a few tokens, or of one of each sequence, over a paged cache, its keys in parts that are computed side by side.
 
 use super::matvec_q8::Q8Activations;
 use super::paged::{MAX_HEAD_DIM, PagedCall, paged};
@@ -7,8 +7,10 @@ use crate::kv_type::by_kv;
 use crate::{Faults, KernelResult, Kernels, KvType, PagedOperands, PagedOptions, PagedShape, geometry};
 use rocmforge_runtime::{HipBuffer, HipStream};
 
-/// The most tokens: with more there are enough blocks for a card without parts.
-const MAX_TOKENS: usize = 8;
+/// The most tokens of few sequences: with more, tiles of the matrix unit read each key once for many of them.
+const FEW_TOKENS: usize = 8;
+/// The most tokens.
+const MAX_TOKENS: usize = 128;
 /// The fewest keys of a part: `RF_PART_KEYS` of the kernel.
 const PART_KEYS: usize = 64;
 /// More parts cost more than they bring when they are joined.
@@ -22,12 +24,14 @@ const RESIDENT: usize = 2;
 
 impl Kernels {
     /// Parts into which [`paged_attention_split`](Self::paged_attention_split) divides the keys. `None` if it has no kernel for the type or the
-    /// head, or if one part a head is enough: then [`paged_attention`](Self::paged_attention) is as quick.
+    /// head, or if there are more than 8 tokens and more than sequences, or more than 128. `None` too where one part is enough, except for more than 8 tokens whose query heads
+    /// share keys: then [`paged_attention`](Self::paged_attention) is as quick.
     ///
     /// The number follows from the shape and the card alone, so that a captured launch is right for every length.
     pub fn paged_parts(&self, kv: KvType, shape: PagedShape) -> Option<usize> {
         let has_kernel = TYPES.contains(&kv) && matches!(shape.head_dim, 64 | 128 | 256);
-        if !has_kernel || !(1..=MAX_TOKENS).contains(&shape.tokens) || shape.kv_heads == 0 {
+        let few = shape.tokens <= FEW_TOKENS.max(shape.sequences.min(MAX_TOKENS));
+        if !has_kernel || shape.tokens == 0 || !few || shape.kv_heads == 0 {
             return None;
         }
         let ratio = shape.heads / shape.kv_heads;
@@ -35,7 +39,9 @@ impl Kernels {
         let resident = RESIDENT * self.backend().device().multiprocessors.max(1) as usize;
         let keys = shape.max_blocks.saturating_mul(shape.block_size);
         let parts = resident.div_ceil(blocks).min(keys.div_ceil(PART_KEYS)).min(MAX_PARTS);
-        (parts > 1).then_some(parts)
+        // Heads that share keys read them once even in one part.
+        let shares = ratio > 1 && shape.tokens > FEW_TOKENS;
+        (parts > 1 || shares && parts == 1).then_some(parts)
     }
 
     /// Floats that the parts of so many tokens take until they are joined. `None` if they overflow.
@@ -50,7 +56,7 @@ impl Kernels {
     ///
     /// # Errors
     ///
-    /// As `paged_attention`; a type or head without a kernel, parts that are none or over 256, wrong lengths or overlap of what is added.
+    /// As `paged_attention`; a type or head without a kernel, over 128 tokens, parts that are none or over 256, wrong lengths or overlap of what is added.
     #[allow(clippy::too_many_arguments)] // operands and dimensions of one operation
     pub fn paged_attention_split(
         &self,
@@ -176,6 +182,7 @@ const SPLIT: Declared = Declared {
         &[2, 9, 3, 64, 32, 2, 4, 2],
         &[1, 8, 1, 128, 129, 1, 1, 33],
         &[4, 8, 2, 256, 16, 3, 5, 1],
+        &[9, 4, 1, 64, 16, 9, 2, 1],
     ],
     counted: &[
         &[1, 2, 2, 64, 16, 1, 32, 8],

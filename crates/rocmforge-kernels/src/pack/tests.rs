@@ -6,7 +6,7 @@ use super::*;
 fn pack(arch: &str, families: &[&str]) -> Pack {
     let objects = (families.iter()).map(|family| ((*family).to_owned(), arch.as_bytes().to_vec()));
     let file = PackFile::new(arch, "{}", &objects.collect()).unwrap();
-    Pack::read(&file.compress(None).unwrap()).unwrap()
+    Pack::read(&file.compress(None, None).unwrap()).unwrap()
 }
 
 #[test]
@@ -96,15 +96,24 @@ fn a_folder_is_one_pack_of_one_target() {
         std::fs::write(path, bytes).unwrap();
     };
     let near = file("gfx0", "one");
-    write(place("gfx0", "one"), near.compress(None).unwrap());
-    write(place("gfx1", "one"), file("gfx1", "one").compress(Some(&near)).unwrap());
-    write(place("gfx1", "two"), file("gfx1", "two").compress(None).unwrap());
+    write(place("gfx0", "one"), near.compress(None, None).unwrap());
+    write(
+        place("gfx1", "one"),
+        file("gfx1", "one").compress(Some(&near), None).unwrap(),
+    );
+    write(place("gfx1", "two"), file("gfx1", "two").compress(None, None).unwrap());
     write(root.join("gfx1/README"), b"no pack".to_vec());
     let pack = Pack::open(&root.join("gfx1"));
     // The same family in a second file, a file of another target, none at all.
-    write(place("gfx1", "three"), file("gfx1", "two").compress(None).unwrap());
+    write(
+        place("gfx1", "three"),
+        file("gfx1", "two").compress(None, None).unwrap(),
+    );
     let twice = Pack::open(&root.join("gfx1"));
-    write(place("gfx1", "three"), file("gfx2", "three").compress(None).unwrap());
+    write(
+        place("gfx1", "three"),
+        file("gfx2", "three").compress(None, None).unwrap(),
+    );
     let target = Pack::open(&root.join("gfx1"));
     std::fs::remove_file(place("gfx0", "one")).unwrap();
     let empty = Pack::open(&root.join("gfx0"));

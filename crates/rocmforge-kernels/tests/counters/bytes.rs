@@ -304,9 +304,12 @@ fn memory_bound_kernels_move_few_bytes_beyond_the_fewest() -> Result<(), Box<dyn
 fn every_kernel_is_here_or_among_the_others() -> Result<(), Box<dyn Error>> {
     let committed = committed(&std::fs::read_to_string(kernels().join("bytes.txt"))?)?;
     // Products by tiles are bound by arithmetic; rows as f16 have no launches in the table yet.
-    let others: Vec<String> = (WeightType::ALL.iter())
-        .flat_map(|ty| ["matmul", "matmul_packed", "half_rows", "half_rows_packed"].map(|name| format!("{name}_{ty}")))
-        .collect();
+    let named = ["matmul", "matmul_packed", "half_rows", "half_rows_packed"];
+    let of_type = |ty| {
+        let tiles = [1, 2].map(|tiles| format!("matmul_q8_{ty}_t{tiles}"));
+        named.map(|name| format!("{name}_{ty}")).into_iter().chain(tiles)
+    };
+    let others: Vec<String> = WeightType::ALL.iter().flat_map(of_type).collect();
     let mut here = 0;
     for (family, kernel) in all_kernels()? {
         let other = OTHER_FAMILIES.contains(&family.as_str()) || others.contains(&kernel);

@@ -62,7 +62,7 @@ fn objects(pack: &Pack) -> BTreeMap<String, Vec<u8>> {
 /// A pack from the bytes of one file.
 fn read(arch: &str, objects: &BTreeMap<String, Vec<u8>>) -> Pack {
     let file = PackFile::new(arch, "{}", objects).expect("sizes of packs");
-    Pack::read(&file.compress(None).unwrap()).expect("still a pack")
+    Pack::read(&file.compress(None, None).unwrap()).expect("still a pack")
 }
 
 /// The same pack with one byte changed in the middle of a code object.
