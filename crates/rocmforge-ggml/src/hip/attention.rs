@@ -3,7 +3,7 @@
 use rocmforge_attention::{AttentionConfig, Layout, MaskShape, PagedAlgorithm, Rounding};
 use rocmforge_kernels::{
     ExtOperand, ExtOperands, ExtOptions, ExtShape, FLASH_MAX_HEAD_DIM, Kernels, KvType, MAX_DIM, PagedOperands,
-    PagedOptions, Strides,
+    PagedOptions, PagedShape, Strides,
 };
 use rocmforge_runtime::HipBuffer;
 
@@ -16,7 +16,7 @@ use super::takes::{
 };
 use super::types::{kv_type, mask_type};
 use super::{HipGgmlBackend, failed};
-use crate::{Activations, Attention, DType, FlashAttnExt, GgmlResult, Op, PagedAttention, TensorDesc, TensorId};
+use crate::{Activations, Attention, DType, FlashAttnExt, GgmlResult, Graph, Op, PagedAttention, TensorDesc, TensorId};
 
 pub(super) fn attention(a: Attention, inputs: &[&TensorDesc], outputs: &[&TensorDesc]) -> Takes {
     all_floats(inputs, outputs)?;
@@ -178,6 +178,24 @@ impl HipGgmlBackend {
         let [_, heads, rows, dim] = four(&desc.shape);
         let packed = self.input(op, id, place)?.cast().map_err(failed(op.name()))?;
         Ok((packed, Strides::heads_first(heads, rows, dim)))
+    }
+
+    /// Bytes of scratch memory that attention over a paged cache takes: the parts of keys, until they are joined.
+    pub(super) fn paged_scratch(&self, graph: &Graph, a: PagedAttention, inputs: &[TensorId]) -> Option<usize> {
+        let desc = |index: usize| graph.tensor(*inputs.get(index)?);
+        let (kv, table) = (kv_type(desc(1)?.dtype)?, rows_and_cols(&desc(3)?.shape));
+        let shape = PagedShape {
+            tokens: desc(4)?.element_count(),
+            heads: a.heads,
+            kv_heads: a.kv_heads,
+            head_dim: a.head_dim,
+            block_size: a.block_size,
+            blocks: 0,
+            sequences: table[0],
+            max_blocks: table[1],
+        };
+        let floats = Kernels::paged_partial_len(shape, self.kernels.paged_parts(kv, shape)?)?;
+        floats.checked_mul(size_of::<f32>())
     }
 
     pub(super) fn paged_attention(

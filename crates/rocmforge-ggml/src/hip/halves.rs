@@ -5,7 +5,7 @@ use rocmforge_runtime::HipBuffer;
 
 use super::operands::{HALVES, SLAB, rows_and_cols};
 use super::types::weight_type;
-use super::weights::{FEW_ROWS, GROUPS, is_of_experts};
+use super::weights::{FEW_ROWS, is_of_experts};
 use super::{HipGgmlBackend, failed};
 use crate::{Activations, GgmlResult, Graph, Kernel, Launch, Op, TensorId};
 
@@ -67,6 +67,7 @@ impl HipGgmlBackend {
                 floats(ids.element_count().saturating_mul(*experts.last()?))
             }
             Kernel::Op(Op::TopK { k }) => Kernels::top_k_scratch_of(rows_and_cols(&a.shape), k),
+            Kernel::Op(Op::PagedAttention(a)) => self.paged_scratch(graph, a, &launch.inputs).unwrap_or(0),
             _ => 0,
         };
         let mut bytes = [between, 0, 0, 0, 0];
@@ -89,7 +90,7 @@ impl HipGgmlBackend {
                 continue;
             };
             let m = a.element_count() / k.max(1);
-            if (2..=GROUPS * FEW_ROWS).contains(&m) {
+            if m >= 2 && self.rounds(m) {
                 bytes[4] = bytes[4].max(rounded(&weight, m, k));
             }
             if self.takes_halves(m).unwrap_or(false) {

@@ -232,7 +232,7 @@ impl HipGgmlBackend {
         })
     }
 
-    /// The result of a node that its launch is to leave in 8 bits, too: the next node multiplies a few rows of it by packed weights.
+    /// The result of a node that its launch is to leave in 8 bits, too: the next node multiplies rows of it by packed weights, which take them so.
     fn leaves(&self, node: &Launch, next: Option<&Launch>) -> GgmlResult<Option<TensorId>> {
         let (Some(next), Some(&y)) = (next, node.outputs.last()) else {
             return Ok(None);
@@ -242,12 +242,13 @@ impl HipGgmlBackend {
             Kernel::Op(Op::RmsNorm { .. }) | Kernel::AddRmsNorm { .. } => &node.inputs[..],
             _ => return Ok(None),
         };
+        let rows = rows_and_cols(&self.slots.desc(y)?.shape)[0];
         let rounds = is_product(&next.kernel)
             && next.inputs[0] == y
             && next.weights().iter().any(|&id| self.packed_matrix(id).is_some())
             && floats.iter().chain(&node.outputs).all(|&id| self.is_plain_f32(id))
-            // The product itself rounds one row.
-            && (2..=FEW_ROWS).contains(&rows_and_cols(&self.slots.desc(y)?.shape)[0]);
+            // The product itself rounds one row, and groups of eight rows are rounded apart.
+            && ((2..=FEW_ROWS).contains(&rows) || self.takes_tiles(rows));
         Ok(rounds.then_some(y))
     }
 

@@ -28,6 +28,9 @@ pub(super) const FEW_ROWS: usize = 8;
 /// The most launches of eight rows each. Each of them reads the packed weights once; the other way reads them, writes them as f16 and reads the f16. Of
 /// q8_0 four launches move 4 x 1.06 = 4.25 bytes a weight and the other way 5.06, of q4_0 2.25 and 4.56.
 pub(super) const GROUPS: usize = ROUNDED.len();
+/// The most rows of 8-bit activations on a matrix unit for integers. A tile has 32 rows, and each reads the weights; weights as f16 are written and read once
+/// for all rows.
+const TILED_ROWS: usize = 128;
 
 /// In which form a product takes its activations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,7 +124,7 @@ impl HipGgmlBackend {
     /// How activations meet weights, from before the first is loaded ([`crate::HostAccess::load_weight`]).
     ///
     /// With [`Activations::Int8`] matrices, and those of experts, of `q4_0`, `q4_1`, `q5_0`, `q5_1`, `q8_0`, `q2_K` to `q6_K`, `iq4_nl`, `iq4_xs` and `mxfp4` are packed as they
-    /// are loaded, and their products with up to 32 rows round activations to 8 bits, those of experts with any number of rows. They take as many bytes as before. Products of more rows, and of more than 8
+    /// are loaded, and their products with up to 128 rows, or 32 on a card without a matrix unit for integers, round activations to 8 bits, those of experts with any number of rows. They take as many bytes as before. Products of more rows, and of more than 8
     /// with one matrix of any other type, round both operands to the 11 bits of f16, each row with a power of two, for the matrix unit.
     #[must_use]
     pub fn activations(self, activations: Activations) -> Self {
@@ -295,12 +298,22 @@ impl HipGgmlBackend {
         match self.packed_matrix(weight) {
             Some(matrix) => match rows(matrix.k()) {
                 1 if Self::rounds_itself(matrix.k(), norm) => Ok(Form::Row),
-                m if m <= GROUPS * FEW_ROWS => Ok(Form::Q8),
+                m if self.rounds(m) => Ok(Form::Q8),
                 m => halves(m),
             },
             None if is_one_matrix(left, right) && matrix_order(right) == Some(true) => halves(rows(right.shape[0])),
             None => Ok(Form::AsIs),
         }
+    }
+
+    /// Whether a product of `m` rows with packed weights rounds them to 8 bits.
+    pub(super) fn rounds(&self, m: usize) -> bool {
+        m <= GROUPS * FEW_ROWS || self.takes_tiles(m)
+    }
+
+    /// Whether a product of `m` rows with packed weights goes to the matrix unit as integers, all rows rounded in one place.
+    pub(super) fn takes_tiles(&self, m: usize) -> bool {
+        (FEW_ROWS + 1..=TILED_ROWS).contains(&m) && self.kernels.multiplies_q8()
     }
 
     /// Rows of activations times a packed matrix.
@@ -326,6 +339,10 @@ impl HipGgmlBackend {
                 let row = self.row(op, a, with.norm)?;
                 let (kernels, stream) = (&self.kernels, self.stream());
                 kernels.matvec_q8_row(stream, matrix, row.input(), bias, None, y)
+            }
+            Form::Q8 if self.takes_tiles(m) => {
+                let x = self.rounded(op, 0, &a, [m, k], with.q8)?;
+                self.kernels.matmul_q8(self.stream(), matrix, &x, bias, y)
             }
             Form::Q8 => {
                 for (group, first) in (0..m).step_by(FEW_ROWS).enumerate() {
