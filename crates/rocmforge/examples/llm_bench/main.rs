@@ -20,6 +20,7 @@ use std::time::Instant;
 
 use clap::{Parser, ValueEnum};
 use rocmforge::backend::{Elems, HipBackend, HipBuffer};
+use rocmforge::ggml::profile::Profile;
 use rocmforge::ggml::{Activations, HipGgmlBackend};
 use rocmforge::gguf::TensorType;
 use rocmforge::models::sampling::{Sampler, SamplerConfig, SamplingError};
@@ -67,10 +68,10 @@ struct Args {
     /// llama.cpp's program of that name, to measure it on the same files.
     #[arg(long)]
     llama_bench: Option<PathBuf>,
-    /// Decodes twice more at each depth, with tokens drawn by the usual sampler: from whole rows of logits, and from so many of the largest.
+    /// Decodes twice more at each depth and batch, with tokens drawn by the usual sampler: from whole rows of logits, and from so many of the largest.
     #[arg(long, value_name = "CANDIDATES")]
     draws: Option<usize>,
-    /// Prints the time of each kind of op in a decoding step, each waited for.
+    /// Prints the time of each kind of op in the last step of each run, each waited for.
     #[arg(long)]
     profile: bool,
 }
@@ -164,8 +165,11 @@ fn run(args: &Args) -> Result<(), Failure> {
                     depth,
                     sequences,
                 };
-                let batches = args.batches.iter().map(move |&sequences| (of(sequences), None));
-                batches.chain(drawn.clone().into_iter().map(move |draws| (of(1), draws)))
+                let drawn = drawn.clone();
+                args.batches.iter().flat_map(move |&sequences| {
+                    let all = [None].into_iter().chain(drawn.clone());
+                    all.map(move |draws| (of(sequences), draws))
+                })
             });
             for (work, draws) in decode.chain(prompt.map(|work| (work, None))) {
                 let (mut ours, mut its, mut launches) = (Vec::new(), Vec::new(), 0);
@@ -174,6 +178,9 @@ fn run(args: &Args) -> Result<(), Failure> {
                     ours.push(run.speed);
                     launches = run.launches;
                     let alone = draws.is_none() && !matches!(work, Work::Decode { sequences: 2.., .. });
+                    if let Some(profile) = &run.profile {
+                        println!("{profile}");
+                    }
                     if let Some(program) = args.llama_bench.as_ref().filter(|_| alone) {
                         its.push(peer::run(program, &file, args.kv.word(), work)?);
                     }
@@ -186,9 +193,6 @@ fn run(args: &Args) -> Result<(), Failure> {
                     copy,
                     launches,
                 );
-            }
-            if args.profile {
-                print_profile(hip, args, &file, context)?;
             }
             std::fs::remove_file(&file)?;
         }
@@ -228,6 +232,8 @@ struct Run {
     speed: f64,
     /// Ops enqueued for a step.
     launches: u64,
+    /// Of the last step, if it is wanted.
+    profile: Option<Profile>,
 }
 
 fn engine(
@@ -285,6 +291,7 @@ fn measure(
             Ok(Run {
                 speed: tokens as f64 / seconds,
                 launches: launches / tokens.div_ceil(engine.chunk()) as u64,
+                profile: profile(&mut engine, args)?,
             })
         }
         Work::Decode { tokens, depth, .. } => {
@@ -297,19 +304,26 @@ fn measure(
             });
             let batch = batch.collect::<Result<Vec<_>, _>>()?;
             // Two make and capture the graph.
-            let mut next = ids(4, tokens + 3);
-            let mut sampler = Sampler::new(SamplerConfig::default(), 0)?;
+            let mut next = vec![ids(4, tokens + 3); sequences];
+            let mut samplers = Vec::new();
+            for seed in 0..sequences as u64 {
+                samplers.push(Sampler::new(SamplerConfig::default(), seed)?);
+            }
             let mut decode = |engine: &mut Engine<HipGgmlBackend>, index: usize| -> Result<(), Failure> {
+                let chunks = batch.iter().zip(&next).map(|(&sequence, next)| Chunk {
+                    sequence,
+                    tokens: &next[index..=index],
+                    outputs: Outputs::Last,
+                });
+                let chunks: Vec<_> = chunks.collect();
                 if draws.is_none() {
-                    let chunks = batch.iter().map(|&sequence| Chunk {
-                        sequence,
-                        tokens: &next[index..=index],
-                        outputs: Outputs::Last,
-                    });
-                    engine.step(&chunks.collect::<Vec<_>>())?;
+                    engine.step(&chunks)?;
                     return Ok(());
                 }
-                next[index + 1] = drawn(engine, batch[0], next[index], &mut sampler)?;
+                let tokens = drawn(engine, &chunks, &mut samplers)?;
+                next.iter_mut()
+                    .zip(tokens)
+                    .for_each(|(next, token)| next[index + 1] = token);
                 Ok(())
             };
             for index in 0..2 {
@@ -323,45 +337,40 @@ fn measure(
             Ok(Run {
                 speed: (tokens * sequences) as f64 / seconds,
                 launches: (engine.backend().launches() - before) / tokens.max(1) as u64,
+                profile: profile(&mut engine, args)?,
             })
         }
     }
 }
 
-/// The token that is drawn after another.
+/// The tokens that are drawn after those of a step.
 fn drawn(
     engine: &mut Engine<HipGgmlBackend>,
-    sequence: SequenceId,
-    token: u32,
-    sampler: &mut Sampler,
-) -> Result<u32, Failure> {
-    let chunk = Chunk {
-        sequence,
-        tokens: &[token],
-        outputs: Outputs::Last,
-    };
-    sampler.accept(token);
-    let outputs = engine.step_top(&[chunk], |top| match sampler.sample_top(top) {
+    chunks: &[Chunk<'_>],
+    samplers: &mut [Sampler],
+) -> Result<Vec<u32>, Failure> {
+    for (sampler, chunk) in samplers.iter_mut().zip(chunks) {
+        chunk.tokens.iter().for_each(|&token| sampler.accept(token));
+    }
+    let mut row = samplers.iter_mut();
+    let outputs = engine.step_top(chunks, |top| match row.next()?.sample_top(top) {
         Err(SamplingError::RowNeeded(why)) => Some(why),
         _ => None,
     })?;
-    let row = outputs.rows().next().ok_or("a step without logits")?;
-    Ok(sampler.sample_row(&row)?.id)
+    let rows = outputs.rows();
+    if rows.len() != samplers.len() {
+        return Err(format!("{} rows of logits for {} sequences", rows.len(), samplers.len()).into());
+    }
+    let rows = samplers.iter_mut().zip(rows);
+    rows.map(|(sampler, row)| Ok(sampler.sample_row(&row)?.id)).collect()
 }
 
-fn print_profile(hip: &Arc<HipBackend>, args: &Args, file: &std::path::Path, context: usize) -> Result<(), Failure> {
-    let mut engine = engine(hip, args, file, context, (1, 0))?;
-    let sequence = engine.add_sequence(&[0])?;
-    let chunk = Chunk {
-        sequence,
-        tokens: &[0],
-        outputs: Outputs::Last,
-    };
-    engine.step(&[chunk])?;
-    if let Some(profile) = engine.profile_last_step()? {
-        println!("{profile}");
-    }
-    Ok(())
+/// Where the last step's time goes, if that is asked for.
+fn profile(engine: &mut Engine<HipGgmlBackend>, args: &Args) -> Result<Option<Profile>, Failure> {
+    Ok(match args.profile {
+        true => engine.profile_last_step()?,
+        false => None,
+    })
 }
 
 fn median(values: &mut [f64]) -> Option<f64> {
