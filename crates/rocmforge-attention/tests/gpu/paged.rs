@@ -125,13 +125,13 @@ fn the_plan_says_which_kernels_and_why() {
     let ids = |n: usize| HipBuffer::from_slice(stream, &vec![0u32; n], "indices").unwrap();
     let cache = floats(128 * 16 * 2 * 64 / 2).cast::<u8>().unwrap();
     let table = ids(128);
-    let plan = |layer: PagedAttention, tokens: usize, rounding| {
+    let with_table = |layer: PagedAttention, table: &HipBuffer<u32>, tokens: usize, rounding| {
         let (q, seq_of, positions) = (floats(tokens * 4 * 64), ids(tokens), ids(tokens));
         let operands = PagedOperands {
             q: &q,
             k_cache: &cache,
             v_cache: &cache,
-            block_table: &table,
+            block_table: table,
             seq_of: &seq_of,
             positions: &positions,
             sinks: None,
@@ -139,22 +139,9 @@ fn the_plan_says_which_kernels_and_why() {
         };
         layer.plan(&kernels, operands, 64, rounding).unwrap()
     };
+    let plan = |layer, tokens, rounding| with_table(layer, &table, tokens, rounding);
     // A row of the table for each token: one of each sequence.
-    let batch = |layer: PagedAttention, tokens: usize| {
-        let (q, seq_of, positions) = (floats(tokens * layer.heads * 64), ids(tokens), ids(tokens));
-        let table = ids(tokens * 64);
-        let operands = PagedOperands {
-            q: &q,
-            k_cache: &cache,
-            v_cache: &cache,
-            block_table: &table,
-            seq_of: &seq_of,
-            positions: &positions,
-            sinks: None,
-            out: &q,
-        };
-        layer.plan(&kernels, operands, 64, Rounding::F16).unwrap().algorithm
-    };
+    let batch = |layer, tokens: usize| with_table(layer, &ids(tokens * 64), tokens, Rounding::F16).algorithm;
     for tokens in [9, 128] {
         assert!(
             matches!(batch(layer, tokens), PagedAlgorithm::Parts(_)),

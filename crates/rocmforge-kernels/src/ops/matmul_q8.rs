@@ -87,7 +87,7 @@ impl Kernels {
     ///
     /// # Errors
     ///
-    /// As [`matmul_q8`](Self::matmul_q8), and tiles that are none of [`Q8Tiles::ALL`].
+    /// As [`matmul_q8`](Self::matmul_q8), or [`Q8Tiles::ALL`] does not have these tiles.
     pub fn matmul_q8_in(
         &self,
         stream: &HipStream,
@@ -107,9 +107,6 @@ impl Kernels {
         let kernels = w.kernels(op.check())?;
         let name = kernels.tiles_of[usize::from(tiles.rows > 16)];
         let blocks = op.dim("tiles", tiles.blocks([x.m(), w.n()]))?;
-        if !self.has(kernels.tiles, name)? {
-            return Err(self.lacks(kernels.tiles, name));
-        }
         // A kernel without LDS of its own takes it from the launch: it has more than a kernel may have by itself.
         let own = self.kernel(kernels.tiles, name)?.meta().lds_size;
         let lds = if own == 0 { tiles.lds() } else { 0 };

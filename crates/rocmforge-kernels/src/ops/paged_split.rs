@@ -56,7 +56,8 @@ impl Kernels {
     ///
     /// # Errors
     ///
-    /// As `paged_attention`; a type or head without a kernel, over 128 tokens, parts that are none or over 256, wrong lengths or overlap of what is added.
+    /// As `paged_attention`. Also: a type or a head without a kernel; more than 128 tokens; 0 parts, or more than 256; what is added has a wrong length, or
+    /// overlaps.
     #[allow(clippy::too_many_arguments)] // operands and dimensions of one operation
     pub fn paged_attention_split(
         &self,
