@@ -10,6 +10,7 @@ use rocmforge_models::tokenizer::Piece;
 use crate::app::{App, Asker};
 use crate::error::{ApiError, Kind};
 use crate::generation::Generation;
+use crate::progress::Progress;
 use crate::registry::Lease;
 
 /// A running answer. Dropping it cancels it.
@@ -22,8 +23,8 @@ pub(crate) struct Answer {
 
 /// What comes of an answer.
 pub(crate) enum Part {
-    /// A part of the prompt was computed. The number counts the tokens of the whole prompt.
-    Prompt(usize),
+    /// A part of the prompt was computed.
+    Prompt(Progress),
     /// A token was drawn.
     Token(ThinkingSplit, Token),
     /// The answer has ended. The text was held back.
@@ -95,7 +96,18 @@ impl Answer {
             Err(error) => return Some(Err(error)),
         };
         Some(Ok(match event {
-            Event::Prompt { tokens, .. } => Part::Prompt(tokens),
+            Event::Prompt {
+                done,
+                tokens,
+                cached,
+                time,
+                ..
+            } => Part::Prompt(Progress {
+                tokens,
+                done,
+                cached,
+                time,
+            }),
             Event::Token { token, .. } => {
                 self.thought += usize::from(self.thinking.is_inside());
                 let tokenizer = self.lease.handle().tokenizer();
@@ -152,9 +164,9 @@ impl Answer {
             let (mut open, mut text, mut has_prompt) = (None, String::new(), false);
             while let Some(part) = parts.next().await {
                 let (split, end) = match part? {
-                    Part::Prompt(tokens) => {
+                    Part::Prompt(progress) => {
                         if !std::mem::replace(&mut has_prompt, true) {
-                            yield Step::Prompt(tokens);
+                            yield Step::Prompt(progress.tokens);
                         }
                         continue;
                     }

@@ -67,6 +67,7 @@ mod options;
 pub mod otel;
 mod page;
 mod places;
+mod progress;
 mod prompt;
 mod registry;
 mod requests;

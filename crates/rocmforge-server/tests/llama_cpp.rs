@@ -243,3 +243,85 @@ async fn a_template_has_tools_and_may_end_without_an_answer() {
         "{count}"
     );
 }
+
+#[tokio::test]
+async fn probabilities_after_the_sampler_are_those_of_what_could_be_drawn() {
+    let app = app(ServerOptions::default());
+    let mut asked = json!({"prompt": "banana", "n_predict": 4, "n_probs": 5, "post_sampling_probs": true, "seed": 3});
+    asked["top_k"] = 3.into();
+    asked["min_p"] = 0.into();
+    asked["top_p"] = 1.into();
+    let (status, _, answer) = post(&app, "/completion", asked.clone()).await;
+    assert_eq!(status, StatusCode::OK, "{answer}");
+    assert_eq!(answer["generation_settings"]["post_sampling_probs"], true);
+    let tokens = answer["completion_probabilities"].as_array().expect("a list");
+    assert_eq!(tokens.len(), 4);
+    for token in tokens {
+        let top = token["top_probs"].as_array().expect("a list");
+        // No other could be drawn, so they are all.
+        assert_eq!(top.len(), 3);
+        let sum: f64 = top.iter().filter_map(|other| other["prob"].as_f64()).sum();
+        assert!((sum - 1.0).abs() < 1e-5, "{sum}");
+        assert!(
+            top.iter()
+                .any(|other| (&other["id"], &other["prob"]) == (&token["id"], &token["prob"]))
+        );
+        assert!(token["logprob"].is_null() && token["top_logprobs"].is_null() && token["bytes"].is_array());
+    }
+    // The token of a greedy choice is certain.
+    asked["temperature"] = 0.into();
+    let (_, _, answer) = post(&app, "/completion", asked.clone()).await;
+    let token = &answer["completion_probabilities"][0];
+    assert_eq!(
+        (&token["prob"], token["top_probs"].as_array().map(Vec::len)),
+        (&json!(1.0), Some(1))
+    );
+    // Without n_probs tokens have no probabilities.
+    asked["n_probs"] = 0.into();
+    let (_, _, answer) = post(&app, "/completion", asked).await;
+    assert!(answer["completion_probabilities"].is_null(), "{answer}");
+}
+
+#[tokio::test]
+async fn streams_say_how_far_the_prompt_is() {
+    let app = app(ServerOptions::default());
+    let text = "the quick brown fox ".repeat(3);
+    let bodies = [
+        ("/completion", json!({"prompt": text, "n_predict": 2})),
+        ("/v1/completions", json!({"prompt": text, "max_tokens": 2})),
+        (
+            "/v1/chat/completions",
+            json!({"model": "tiny", "messages": [{"role": "user", "content": text}], "max_tokens": 2}),
+        ),
+    ];
+    for (path, mut body) in bodies {
+        body["stream"] = true.into();
+        let reports = |values: Vec<(String, Value)>| -> Vec<[u64; 4]> {
+            let values = values
+                .into_iter()
+                .filter(|(_, value)| value["prompt_progress"].is_object());
+            let number = |value: &Value| value.as_u64().expect("a number");
+            let numbers = values.map(|(_, value)| {
+                let progress = &value["prompt_progress"];
+                assert!(progress["time_ms"].as_f64() >= Some(0.0));
+                let computed = number(&value["timings"]["prompt_n"]);
+                let of = |name: &str| number(&progress[name]);
+                [of("total"), of("cache"), of("processed"), computed]
+            });
+            numbers.collect()
+        };
+        assert_eq!(
+            reports(post_stream(&app, path, body.clone()).await),
+            [[0; 4]; 0],
+            "{path}"
+        );
+        body["return_progress"] = true.into();
+        let reports = reports(post_stream(&app, path, body).await);
+        let [total, cached, ..] = reports[0];
+        // The request before has left all but the last tokens in the cache.
+        assert!(cached > 0 && cached < total, "{path}: {reports:?}");
+        assert_eq!(reports[0], [total, cached, cached, 0], "{path}");
+        assert_eq!(reports.last(), Some(&[total, cached, total, total - cached]), "{path}");
+        assert!(reports.is_sorted_by(|a, b| a[2] < b[2]), "{path}: {reports:?}");
+    }
+}

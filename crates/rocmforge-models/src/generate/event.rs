@@ -12,9 +12,10 @@ pub struct Token {
     pub id: u32,
     /// Text that can be shown now, of a drawn token. It may be empty: a character is not complete yet, or a stop string may have begun.
     pub text: String,
-    /// Natural logarithm of the token's probability under the model, before any sampling stage.
+    /// Natural logarithm of the token's probability: under the model, or of a drawn one under the sampler if the request wants that
+    /// ([`Request::sampler_logprobs`](super::Request::sampler_logprobs)).
     pub logprob: f32,
-    /// The most likely tokens with their log-probabilities, the most likely first; as many as the request wants.
+    /// The most likely tokens with their log-probabilities, the most likely first; as many as the request wants, or fewer if no other could be drawn.
     pub top: Vec<(u32, f32)>,
 }
 
@@ -31,6 +32,8 @@ pub enum Event {
         tokens: usize,
         /// Those of them that an earlier request had left in the cache.
         cached: usize,
+        /// Time for the others so far, that of the steps in which they were computed.
+        time: Duration,
         /// With the last part: the largest logits after the prompt, by falling logit; as many as the request wants.
         logits: Vec<(u32, f32)>,
         /// Tokens of the prompt with their log-probabilities and no text, the second token first; each once, if the request wants them. Rows of

@@ -150,6 +150,8 @@ pub struct Request {
     pub ignore_end: bool,
     /// How many of the most likely tokens are reported with each drawn one.
     pub logprobs: usize,
+    /// Whether the log-probabilities of drawn tokens are those from which the sampler draws, after all of its stages. Otherwise they are the model's.
+    pub sampler_logprobs: bool,
     /// Reports the log-probabilities of the prompt's own tokens, with so many of the most likely tokens at each place. Such a request shares no
     /// beginning with others: each of its tokens is computed, in a step at most as many as the engine has sequences.
     pub prompt_logprobs: Option<usize>,
@@ -170,6 +172,7 @@ impl Request {
             stop_tokens: Vec::new(),
             ignore_end: false,
             logprobs: 0,
+            sampler_logprobs: false,
             prompt_logprobs: None,
             first_logits: 0,
         }

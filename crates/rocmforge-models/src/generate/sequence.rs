@@ -7,7 +7,7 @@ use rocmforge_attention::paged::{PrefixKey, SequenceId};
 
 use super::event::{Event, FinishReason, Stats, Token};
 use super::{GenerateError, Request, RequestId};
-use crate::sampling::{Row, RowReason, Sampler, SamplingError, TopLogits};
+use crate::sampling::{Row, RowReason, Sampled, Sampler, SamplingError, TopLogits};
 use crate::stop::{Emit, StopStrings};
 use crate::tokenizer::{DecodeStream, Tokenizer};
 use crate::{Input, Outputs};
@@ -119,7 +119,12 @@ impl Sequence {
         } else {
             0
         };
-        let listed = of_prompt.max(if draws { self.settings.logprobs } else { 0 });
+        let of_sampler = self.settings.sampler_logprobs;
+        let listed = of_prompt.max(if draws && !of_sampler {
+            self.settings.logprobs
+        } else {
+            0
+        });
         if listed > 0
             && let Err(why) = top.logprobs(listed)
         {
@@ -127,6 +132,7 @@ impl Sequence {
         }
         match self.sampler.sample_top(top) {
             Err(SamplingError::RowNeeded(why)) if draws => Some(why),
+            Ok(_) if draws && of_sampler => self.sampler.drawn_from().err(),
             _ => None,
         }
     }
@@ -164,6 +170,7 @@ impl Sequence {
             done,
             tokens: self.stats.prompt_tokens,
             cached: self.stats.cached_tokens,
+            time: self.stats.prompt_time,
             logits: row
                 .and_then(|row| row.largest(self.settings.first_logits).ok())
                 .unwrap_or_default(),
@@ -219,15 +226,22 @@ impl Sequence {
     }
 
     fn try_draw(&mut self, row: &Row<'_>) -> Result<Token, SamplingError> {
-        let sampled = self.sampler.sample_row(row)?;
+        let Sampled { id, mut logprob } = self.sampler.sample_row(row)?;
         let top = match self.settings.logprobs {
+            n if self.settings.sampler_logprobs => {
+                let mut all = self.sampler.drawn_from()?;
+                let drawn = all.iter().find(|(other, _)| *other == id);
+                logprob = drawn.map_or(f32::NEG_INFINITY, |(_, logprob)| *logprob);
+                all.truncate(n);
+                all
+            }
             0 => Vec::new(),
             n => row.logprobs(n)?,
         };
         Ok(Token {
-            id: sampled.id,
+            id,
             text: String::new(),
-            logprob: sampled.logprob,
+            logprob,
             top,
         })
     }

@@ -179,6 +179,14 @@ impl Candidates {
         (weights, sum)
     }
 
+    /// Ids and probabilities in rank order.
+    pub(super) fn probabilities(&mut self) -> Vec<(u32, f64)> {
+        self.ranked(usize::MAX);
+        let (weights, total) = self.weights();
+        let ids = self.list.iter().map(|candidate| candidate.id);
+        ids.zip(weights).map(|(id, weight)| (id, weight / total)).collect()
+    }
+
     /// The sum of all weights.
     pub(super) fn weight_sum(&self) -> f64 {
         let max = self.max();

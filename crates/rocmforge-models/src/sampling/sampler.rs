@@ -212,10 +212,26 @@ impl Sampler {
     /// all tokens are banned, [`SamplingError::BiasOutOfRange`].
     pub fn distribution(&mut self, logits: &[f32]) -> Result<Vec<(u32, f64)>, SamplingError> {
         self.apply_stages(logits)?;
-        self.candidates.ranked(usize::MAX);
-        let (weights, total) = self.candidates.weights();
-        let ids = self.candidates.as_slice().iter().map(|candidate| candidate.id);
-        Ok(ids.zip(weights).map(|(id, weight)| (id, weight / total)).collect())
+        Ok(self.candidates.probabilities())
+    }
+
+    /// The tokens from which the last one was drawn, with the natural logarithms of their probabilities after all stages, the most likely first.
+    /// Tokens that could not be drawn are left out.
+    ///
+    /// # Errors
+    ///
+    /// The draw was from a row's first candidates, and tokens beyond them could have been drawn, too.
+    pub fn drawn_from(&mut self) -> Result<Vec<(u32, f32)>, RowReason> {
+        match self.candidates.rest() {
+            Some(_) => Err(RowReason::Alternatives),
+            None => {
+                let all = self.candidates.probabilities().into_iter();
+                let possible = all.filter(|(_, probability)| *probability > 0.0);
+                Ok(possible
+                    .map(|(id, probability)| (id, probability.ln() as f32))
+                    .collect())
+            }
+        }
     }
 
     /// Fills `candidates`, of which at least one has a finite logit; returns the largest logit as given.

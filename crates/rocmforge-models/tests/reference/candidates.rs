@@ -171,6 +171,21 @@ pub(crate) fn check_candidates<B: HostAccess>(backend: impl Fn() -> B, model: &M
             }
         }
     }
+    // Probabilities after the sampler's stages: of candidates where these are all that is left, else of the row.
+    for (number, (sampler, why)) in samplers().into_iter().enumerate() {
+        let request = Request {
+            sampler,
+            max_tokens: draws,
+            ignore_end: true,
+            logprobs: 5,
+            sampler_logprobs: true,
+            ..Request::new(vec![7, 99, 200, 31])
+        };
+        let (expected, _) = run(&backend, model, 0, std::slice::from_ref(&request));
+        let (found, read) = run(&backend, model, CANDIDATES, &[request]);
+        assert_eq!(found[0].tokens, expected[0].tokens, "sampler {number}");
+        assert_eq!(read.rows.is_empty(), why.is_none(), "sampler {number}: {read:?}");
+    }
     // More alternatives than there are candidates.
     let request = Request {
         sampler: SamplerConfig::greedy(),

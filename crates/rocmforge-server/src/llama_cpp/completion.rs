@@ -21,9 +21,8 @@ use crate::error::{ApiError, Kind};
 use crate::fields::Fields;
 use crate::generation::{Generation, id};
 use crate::openai::{COMMON, Common, logprobs, timings};
+use crate::progress::{Progress, Reports};
 use crate::stream;
-
-const NOT_SUPPORTED: [&str; 1] = ["post_sampling_probs"];
 
 const FIELDS: &[Field] = &[
     Field(
@@ -50,6 +49,11 @@ const FIELDS: &[Field] = &[
         "So many most likely tokens are shown with each.",
     ),
     Field(
+        "post_sampling_probs",
+        Form::Bool,
+        "Whether the tokens of n_probs have their probabilities after the sampler's stages, as prob.",
+    ),
+    Field(
         "cache_prompt",
         Form::Bool,
         "Whether the prompt may come of the cache [default: true].",
@@ -63,14 +67,21 @@ const FIELDS: &[Field] = &[
 ];
 
 pub(super) const BODY: Body = Body {
-    groups: &[Group::Read(FIELDS), Group::Refused(&NOT_SUPPORTED), Group::All(&COMMON)],
+    groups: &[Group::Read(FIELDS), Group::All(&COMMON)],
     required: &["prompt"],
 };
+
+/// Which probabilities tokens have.
+#[derive(Clone, Copy)]
+enum Probabilities {
+    OfModel,
+    AfterSampling,
+}
 
 /// What a request wants beside its text.
 struct Wants {
     settings: Value,
-    probabilities: bool,
+    probabilities: Option<Probabilities>,
     tokens: bool,
     /// Fields of the answer that the client wants. An empty list means all.
     fields: Vec<String>,
@@ -91,6 +102,7 @@ pub(super) fn settings(request: &Request, tokenizer: &Tokenizer, is_stream: bool
         stop,
         ignore_end,
         logprobs,
+        sampler_logprobs,
         ..
     } = request;
     let tokens = |number: usize| i64::try_from(number).unwrap_or(-1);
@@ -136,7 +148,7 @@ pub(super) fn settings(request: &Request, tokenizer: &Tokenizer, is_stream: bool
         "n_probs": logprobs,
         "grammar": "",
         "samplers": ["penalties", "dry", "top_n_sigma", "top_k", "typ_p", "top_p", "min_p", "xtc", "temperature"],
-        "post_sampling_probs": false,
+        "post_sampling_probs": sampler_logprobs,
         "lora": [],
     })
 }
@@ -209,7 +221,6 @@ fn prompts(handle: &Handle, value: &Value, most: usize) -> Result<Vec<Vec<u32>>,
 
 pub(super) async fn complete(State(app): State<App>, asker: Asker, fields: Fields) -> Result<Response, ApiError> {
     let limits = app.options().limits;
-    fields.refuse(&NOT_SUPPORTED)?;
     if fields.integer("t_max_predict_ms")?.is_some_and(|time| time > 0) {
         return Err(ApiError::not_supported(
             "t_max_predict_ms",
@@ -219,6 +230,7 @@ pub(super) async fn complete(State(app): State<App>, asker: Asker, fields: Field
     let value = fields.get("prompt").cloned().ok_or_else(wrong)?;
     let mut common = Common::read(&app, &fields).await?;
     common.request.logprobs = fields.count("n_probs", 0, limits.logprobs)?.unwrap_or(0);
+    common.request.sampler_logprobs = fields.bool("post_sampling_probs")? && common.request.logprobs > 0;
     if fields.get("cache_prompt").is_some() && !fields.bool("cache_prompt")? {
         common.request.cache_salt = id("");
     }
@@ -226,7 +238,11 @@ pub(super) async fn complete(State(app): State<App>, asker: Asker, fields: Field
     let handle = common.lease.handle().clone();
     let wants = Wants {
         settings: settings(&common.request, &tokenizer, common.is_stream),
-        probabilities: common.request.logprobs > 0,
+        probabilities: match common.request.logprobs {
+            0 => None,
+            _ if common.request.sampler_logprobs => Some(Probabilities::AfterSampling),
+            _ => Some(Probabilities::OfModel),
+        },
         tokens: fields.bool("return_tokens")?,
         fields: fields.texts("response_fields")?,
     };
@@ -287,11 +303,13 @@ fn end(reason: &FinishReason) -> (&'static str, &str) {
 }
 
 impl Wants {
-    /// `completion_probabilities`: as `logprobs.content` of a chat.
+    /// `completion_probabilities`: as `logprobs.content` of a chat, or with other names after the sampler's stages.
     fn probabilities(&self, common: &Common, tokens: &[Token]) -> Option<Value> {
         let tokenizer = common.lease.handle().tokenizer();
-        self.probabilities
-            .then(|| logprobs::of_chat(tokenizer, tokens)["content"].take())
+        Some(match self.probabilities? {
+            Probabilities::OfModel => logprobs::of_chat(tokenizer, tokens)["content"].take(),
+            Probabilities::AfterSampling => logprobs::after_sampling(tokenizer, tokens),
+        })
     }
 
     /// The last value of an answer. `text` is what it says, `all` the whole text.
@@ -364,16 +382,30 @@ fn chunks(common: Common, wants: Wants, answers: Vec<Answer>) -> impl Stream<Ite
     struct State {
         prompt: String,
         prompt_tokens: usize,
+        reports: Reports,
         text: String,
         drawn: usize,
         /// Tokens whose text is not complete yet.
         waiting: Vec<Token>,
     }
+    impl State {
+        fn chunk(&self, index: usize, text: &str, tokens: &[Token]) -> Value {
+            json!({
+                "index": index,
+                "content": text,
+                "tokens": tokens.iter().map(|token| token.id).collect::<Vec<_>>(),
+                "stop": false,
+                "id_slot": 0,
+                "tokens_predicted": self.drawn,
+                "tokens_evaluated": self.prompt_tokens,
+            })
+        }
+    }
     async_stream::stream! {
         let mut events = SelectAll::new();
         let mut states = Vec::new();
         for Answer { index, prompt, generation } in answers {
-            states.push(State { prompt, ..State::default() });
+            states.push(State { prompt, reports: common.reports.clone(), ..State::default() });
             events.push(generation.into_stream().map(move |event| (index, event)).boxed());
         }
         while let Some((index, event)) = events.next().await {
@@ -383,25 +415,24 @@ fn chunks(common: Common, wants: Wants, answers: Vec<Answer>) -> impl Stream<Ite
                     yield Err(error);
                     return;
                 }
-                Ok(Event::Prompt { tokens, .. }) => state.prompt_tokens = tokens,
+                Ok(Event::Prompt { done, tokens, cached, time, .. }) => {
+                    state.prompt_tokens = tokens;
+                    let progress = Progress { tokens, done, cached, time };
+                    let empty = state.chunk(index, "", &[]);
+                    for chunk in state.reports.take(progress, || empty.clone()) {
+                        yield Ok(chunk);
+                    }
+                }
                 Ok(Event::Token { token, .. }) => {
                     state.drawn += 1;
                     let text = token.text.clone();
                     state.waiting.push(token);
-                    if text.is_empty() && !wants.probabilities {
+                    if text.is_empty() && wants.probabilities.is_none() {
                         continue;
                     }
                     state.text.push_str(&text);
                     let tokens = std::mem::take(&mut state.waiting);
-                    let mut chunk = json!({
-                        "index": index,
-                        "content": text,
-                        "tokens": tokens.iter().map(|token| token.id).collect::<Vec<_>>(),
-                        "stop": false,
-                        "id_slot": 0,
-                        "tokens_predicted": state.drawn,
-                        "tokens_evaluated": state.prompt_tokens,
-                    });
+                    let mut chunk = state.chunk(index, &text, &tokens);
                     if let Some(probabilities) = wants.probabilities(&common, &tokens) {
                         chunk["completion_probabilities"] = probabilities;
                     }

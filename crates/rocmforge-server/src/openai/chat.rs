@@ -254,6 +254,7 @@ fn chunks(
         for index in 0..answers.len() {
             yield Ok(head.chunk(index, json!({"role": "assistant", "content": null, "refusal": null}), None));
         }
+        let mut reports = vec![common.reports.clone(); answers.len()];
         let mut parts = SelectAll::new();
         for (index, answer) in answers.into_iter().enumerate() {
             parts.push(answer.into_stream().map(move |part| (index, part)).boxed());
@@ -265,7 +266,11 @@ fn chunks(
                     yield Err(error);
                     return;
                 }
-                Ok(Part::Prompt(_)) => {}
+                Ok(Part::Prompt(progress)) => {
+                    for chunk in reports[index].take(progress, || head.chunk(index, json!({}), None)) {
+                        yield Ok(chunk);
+                    }
+                }
                 Ok(Part::Token(split, token)) => {
                     let mut delta = delta(split);
                     if delta.is_empty() {

@@ -20,6 +20,7 @@ use crate::description::schema;
 use crate::error::ApiError;
 use crate::fields::Fields;
 use crate::generation::{self, Generation, id, now};
+use crate::progress::Progress;
 use crate::registry::Lease;
 use crate::stream;
 
@@ -219,6 +220,7 @@ fn chunks(
     async_stream::stream! {
         let mut offsets = vec![0; echoes.len()];
         let mut scores = vec![Vec::new(); echoes.len()];
+        let mut reports = vec![common.reports.clone(); echoes.len()];
         let mut events = SelectAll::new();
         for (index, generation) in generations.into_iter().enumerate() {
             events.push(generation.into_stream().map(move |event| (index, event)).boxed());
@@ -230,7 +232,11 @@ fn chunks(
                     yield Err(error);
                     return;
                 }
-                Ok(Event::Prompt { done, tokens, scores: part, .. }) => {
+                Ok(Event::Prompt { done, tokens, cached, time, scores: part, .. }) => {
+                    let progress = Progress { tokens, done, cached, time };
+                    for chunk in reports[index].take(progress, || chunk(&head, index, "", Value::Null, None)) {
+                        yield Ok(chunk);
+                    }
                     scores[index].extend(part);
                     let echo = &echoes[index];
                     let Some(first) = echo.first.filter(|_| done == tokens) else {

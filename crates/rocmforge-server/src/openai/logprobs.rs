@@ -12,7 +12,8 @@ pub(super) fn text(tokenizer: &Tokenizer, id: u32) -> String {
     }
 }
 
-fn entry(tokenizer: &Tokenizer, id: u32, logprob: f32) -> Map<String, Value> {
+/// A token with a number by this name.
+fn entry(tokenizer: &Tokenizer, id: u32, (name, number): (&str, Value)) -> Map<String, Value> {
     let text = text(tokenizer, id);
     let bytes = match tokenizer.token_bytes(id) {
         Some(bytes) if !tokenizer.is_control(id) => bytes.to_vec(),
@@ -21,7 +22,7 @@ fn entry(tokenizer: &Tokenizer, id: u32, logprob: f32) -> Map<String, Value> {
     let entry = [
         ("token".to_owned(), Value::from(text)),
         ("id".to_owned(), id.into()),
-        ("logprob".to_owned(), finite(logprob)),
+        (name.to_owned(), number),
         ("bytes".to_owned(), bytes.into()),
     ];
     entry.into_iter().collect()
@@ -37,16 +38,27 @@ pub(super) fn finite(logprob: f32) -> Value {
 
 /// Entries of `logprobs.content` of a chat completion.
 pub(crate) fn of_chat(tokenizer: &Tokenizer, tokens: &[Token]) -> Value {
+    let content = list(tokenizer, tokens, "top_logprobs", |logprob| {
+        ("logprob", finite(logprob))
+    });
+    json!({"content": content, "refusal": null})
+}
+
+/// Tokens with their probabilities after the sampler's stages, as llama.cpp's server gives them.
+pub(crate) fn after_sampling(tokenizer: &Tokenizer, tokens: &[Token]) -> Value {
+    list(tokenizer, tokens, "top_probs", |logprob| ("prob", logprob.exp().into()))
+}
+
+/// Tokens, each with the most likely ones under the name `top`.
+fn list(tokenizer: &Tokenizer, tokens: &[Token], top: &str, number: impl Fn(f32) -> (&'static str, Value)) -> Value {
     let content = tokens.iter().map(|token| {
-        let mut content = entry(tokenizer, token.id, token.logprob);
-        let top = token
-            .top
-            .iter()
-            .map(|(id, logprob)| Value::from(entry(tokenizer, *id, *logprob)));
-        content.insert("top_logprobs".to_owned(), top.collect());
+        let mut content = entry(tokenizer, token.id, number(token.logprob));
+        let others = token.top.iter();
+        let others = others.map(|(id, logprob)| Value::from(entry(tokenizer, *id, number(*logprob))));
+        content.insert(top.to_owned(), others.collect());
         Value::from(content)
     });
-    json!({"content": content.collect::<Value>(), "refusal": null})
+    content.collect()
 }
 
 /// `logprobs` of a completion: of the prompt's tokens if they are shown, then of those drawn.

@@ -22,6 +22,7 @@ use crate::description::field::{Body, Field, Form, Group};
 use crate::description::{Answer, Route, schema};
 use crate::error::ApiError;
 use crate::fields::Fields;
+use crate::progress::Reports;
 use crate::registry::Lease;
 use crate::sampler;
 pub(crate) use embeddings::is_base64;
@@ -147,6 +148,11 @@ pub(crate) const FIELDS: &[Field] = &[
         "true is known: control tokens that are drawn are not part of the text.",
     ),
     Field(
+        "return_progress",
+        Form::Bool,
+        "Whether a stream says how far the prompt is, as prompt_progress.",
+    ),
+    Field(
         "cache_salt",
         Form::Text,
         "Beginnings of prompts are shared in the cache only with requests that have the same.",
@@ -170,6 +176,8 @@ pub(crate) struct Common {
     /// Answers to each prompt.
     pub(crate) choices: usize,
     pub(crate) is_stream: bool,
+    /// What a stream says about each answer's prompt.
+    pub(crate) reports: Reports,
     wants_usage: bool,
 }
 
@@ -262,6 +270,7 @@ impl Common {
             lease,
             choices,
             is_stream: fields.bool("stream")?,
+            reports: Reports::new(fields.bool("return_progress")?),
             wants_usage,
         })
     }
