@@ -19,6 +19,7 @@ mod suite {
     mod experts;
     mod file_kinds;
     mod generate;
+    mod generate_logprobs;
     mod gguf_keys;
     mod hostile_tokenizers;
     mod hostile_weights;
