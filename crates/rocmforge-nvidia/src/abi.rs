@@ -2,7 +2,7 @@
 
 pub use crate::library::Function;
 
-use crate::cuda::{Cuda, UpdateInfo};
+use crate::cuda::{Cuda, LaunchAttribute, LaunchConfig, UpdateInfo};
 use crate::nvml::{self, Nvml};
 use crate::{attributes, memory};
 use rocmforge_hip_sys::*;
@@ -15,6 +15,7 @@ pub const NVML_FUNCTIONS: &[Function] = Nvml::FUNCTIONS;
 
 /// Names of structs in the lists, and their sizes.
 pub const STRUCTS: &[(&str, usize)] = &[
+    ("LaunchConfig", size_of::<LaunchConfig>()),
     ("UpdateInfo", size_of::<UpdateInfo>()),
     ("Memory", size_of::<nvml::Memory>()),
     ("Process", size_of::<nvml::Process>()),
@@ -138,6 +139,33 @@ const OTHERS: &[(&str, u64)] = &[
     (
         "offsetof(CUgraphExecUpdateResultInfo, errorNode)",
         offset_of!(UpdateInfo, node) as u64,
+    ),
+    // Launches
+    (
+        "CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION",
+        LaunchAttribute::EARLY.id as u64,
+    ),
+    ("sizeof(CUlaunchConfig)", size_of::<LaunchConfig>() as u64),
+    (
+        "offsetof(CUlaunchConfig, blockDimX)",
+        offset_of!(LaunchConfig, block) as u64,
+    ),
+    (
+        "offsetof(CUlaunchConfig, hStream)",
+        offset_of!(LaunchConfig, stream) as u64,
+    ),
+    (
+        "offsetof(CUlaunchConfig, attrs)",
+        offset_of!(LaunchConfig, attributes) as u64,
+    ),
+    (
+        "offsetof(CUlaunchConfig, numAttrs)",
+        offset_of!(LaunchConfig, attribute_count) as u64,
+    ),
+    ("sizeof(CUlaunchAttribute)", size_of::<LaunchAttribute>() as u64),
+    (
+        "offsetof(CUlaunchAttribute, value)",
+        offset_of!(LaunchAttribute, value) as u64,
     ),
     // Functions
     ("CU_FUNC_ATTRIBUTE_NUM_REGS", HIP_FUNC_ATTRIBUTE_NUM_REGS as u64),

@@ -29,6 +29,38 @@ pub(crate) struct UpdateInfo {
     pub(crate) from: Handle,
 }
 
+/// `CUlaunchConfig`.
+#[repr(C)]
+pub(crate) struct LaunchConfig {
+    pub(crate) grid: [c_uint; 3],
+    pub(crate) block: [c_uint; 3],
+    pub(crate) shared_bytes: c_uint,
+    pub(crate) stream: Handle,
+    pub(crate) attributes: *mut LaunchAttribute,
+    pub(crate) attribute_count: c_uint,
+}
+
+/// `CUlaunchAttribute` with a number as its value. Of the value's 64 bytes the others are zero.
+#[repr(C, align(8))]
+pub(crate) struct LaunchAttribute {
+    pub(crate) id: c_uint,
+    padding: c_uint,
+    pub(crate) value: [c_int; 16],
+}
+
+impl LaunchAttribute {
+    /// `CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION`: the kernel begins while the launch before ends.
+    pub(crate) const EARLY: Self = Self {
+        id: 6,
+        padding: 0,
+        value: {
+            let mut value = [0; 16];
+            value[0] = 1;
+            value
+        },
+    };
+}
+
 functions! {
     /// What of `libcuda` is used.
     pub(crate) struct Cuda -> CuResult;
@@ -94,6 +126,7 @@ functions! {
         *mut *mut c_void,
         *mut *mut c_void,
     );
+    fn launch_with = "cuLaunchKernelEx"(*const LaunchConfig, Handle, *mut *mut c_void, *mut *mut c_void);
     // Capture
     fn capture_begin = "cuStreamBeginCapture_v2"(Handle, c_uint);
     fn capture_end = "cuStreamEndCapture"(Handle, *mut Handle);

@@ -5,6 +5,7 @@
 
 use crate::LoadError;
 use crate::cuda::{CuResult, Cuda, Handle};
+use crate::early::Early;
 use crate::status;
 use rocmforge_hip_sys::{hipError_t, hipErrorInvalidDevice, hipErrorNotReady, hipSuccess};
 use std::cell::Cell;
@@ -25,6 +26,7 @@ pub struct CudaDriver {
 /// The functions by HIP's names, one file a subject: what `HipApi` forwards to.
 pub(crate) struct Driver {
     cuda: Cuda,
+    pub(crate) early: Early,
     /// The primary contexts that exist, by ordinal.
     contexts: Mutex<Vec<(c_int, Context)>>,
 }
@@ -59,9 +61,12 @@ impl CudaDriver {
     /// [`LoadError`]: as [`load`](Self::load).
     pub fn load_from(library: &str) -> Result<Self, LoadError> {
         let cuda = Cuda::load(library)?;
-        let contexts = Mutex::default();
         Ok(Self {
-            driver: Driver { cuda, contexts },
+            driver: Driver {
+                cuda,
+                early: Early::default(),
+                contexts: Mutex::default(),
+            },
         })
     }
 }

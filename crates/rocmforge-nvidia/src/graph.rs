@@ -25,6 +25,14 @@ impl Driver {
         self.on_device(|cuda| unsafe { (cuda.capture_status)(stream.cast(), status) })
     }
 
+    /// Whether launches of the stream become nodes of a graph. A stream that the driver does not know is none: the launch says what is wrong with it.
+    pub(crate) fn is_capturing(&self, stream: hipStream_t) -> bool {
+        let mut status = 0;
+        // SAFETY: `status` is a live out-pointer for the call; the stream is the caller's.
+        let asked = self.on_device_unremembered(|cuda| unsafe { (cuda.capture_status)(stream.cast(), &mut status) });
+        asked.is_success() && status == hipStreamCaptureStatusActive
+    }
+
     pub(crate) unsafe fn hipGraphDestroy(&self, graph: hipGraph_t) -> hipError_t {
         if graph.is_null() {
             return remember(hipErrorInvalidValue);

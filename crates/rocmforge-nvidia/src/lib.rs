@@ -33,6 +33,7 @@ mod copy;
 mod cuda;
 mod device;
 mod driver;
+mod early;
 mod errors;
 mod event;
 mod graph;

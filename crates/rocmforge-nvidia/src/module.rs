@@ -1,10 +1,10 @@
 //! Modules and launches.
 
 use crate::attributes::{self, MAX_SHARED};
-use crate::cuda::Handle;
+use crate::cuda::{Handle, LaunchAttribute, LaunchConfig};
 use crate::driver::{Driver, remember};
 use rocmforge_hip_sys::*;
-use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
 impl Driver {
     /// The image is PTX text that ends with a NUL byte, or a cubin.
@@ -13,13 +13,25 @@ impl Driver {
             return remember(hipErrorInvalidValue);
         }
         // SAFETY: none is null; the caller's.
-        self.on_device(|cuda| unsafe { (cuda.module_load)(module.cast(), image) })
+        let loaded = self.on_device(|cuda| unsafe { (cuda.module_load)(module.cast(), image) });
+        // SAFETY: not null, and the driver has just read more than a byte of it.
+        let is_text = matches!(unsafe { image.cast::<u8>().read() }, b'/' | b'.' | b' ' | b'\n');
+        if loaded.is_success() && is_text {
+            // SAFETY: a text, which ends with a NUL byte as the driver wants it.
+            let ptx = unsafe { CStr::from_ptr(image.cast()) };
+            // SAFETY: the driver has just written it.
+            let module: Handle = unsafe { *module }.cast();
+            self.early.load(module, &ptx.to_string_lossy());
+        }
+        loaded
     }
 
     pub(crate) unsafe fn hipModuleUnload(&self, module: hipModule_t) -> hipError_t {
         if module.is_null() {
             return remember(hipErrorInvalidHandle);
         }
+        // First: another thread may get the address for a module of its own.
+        self.early.unload(module.cast());
         // SAFETY: not null; the caller's.
         self.on_device(|cuda| unsafe { (cuda.module_unload)(module.cast()) })
     }
@@ -45,6 +57,9 @@ impl Driver {
         }
         // SAFETY: the driver has just written it.
         let handle: Handle = unsafe { *function }.cast();
+        // SAFETY: not null, and a text that ends with a NUL byte: the driver has found it.
+        let name = unsafe { CStr::from_ptr(name) };
+        self.early.found(handle, module.cast(), &name.to_string_lossy());
         self.allow_dynamic_shared(handle)
     }
 
@@ -132,6 +147,21 @@ impl Driver {
         // The two platforms end the list of `extra` with different values; this project passes `params`.
         if !extra.is_null() {
             return remember(hipErrorNotSupported);
+        }
+        if self.early.has(function.cast()) && self.is_capturing(stream) {
+            let mut early = LaunchAttribute::EARLY;
+            let config = LaunchConfig {
+                grid: [grid_x, grid_y, grid_z],
+                block: [block_x, block_y, block_z],
+                shared_bytes,
+                stream: stream.cast(),
+                attributes: &mut early,
+                attribute_count: 1,
+            };
+            // SAFETY: `config` lives for the call; the function is not null and waits for the launches before by itself; the caller's.
+            return self.on_device(|cuda| unsafe {
+                (cuda.launch_with)(&config, function.cast(), params, std::ptr::null_mut())
+            });
         }
         // SAFETY: the function is not null; the caller's.
         self.on_device(|cuda| unsafe {

@@ -138,13 +138,21 @@ status cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, handle function,
 status cuLaunchKernel(handle function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                       unsigned bytes, handle stream, void **params, void **extra) {
     NEEDS_CONTEXT
-    unsigned long long all[] = {(size_t)function, gx, gy, gz, bx, by, bz, bytes, (size_t)stream, (size_t)params, (size_t)extra};
+    unsigned long long all[] = {(size_t)function, gx, gy, gz, bx, by, bz, bytes, (size_t)stream, (size_t)params, (size_t)extra, 0};
     memcpy(seen, all, sizeof all);
     return 0;
 }
+struct attribute { unsigned id; char padding[4]; int value[16]; };
+struct config { unsigned grid[3], block[3], bytes; handle stream; struct attribute *attributes; unsigned count; };
+status cuLaunchKernelEx(const struct config *c, handle function, void **params, void **extra) {
+    status launched = cuLaunchKernel(function, c->grid[0], c->grid[1], c->grid[2], c->block[0], c->block[1], c->block[2], c->bytes, c->stream, params, extra);
+    seen[11] = c->count == 1 ? c->attributes->id * 100 + c->attributes->value[0] : 0;
+    return launched;
+}
+// Streams but 40 are captured.
 status cuStreamBeginCapture_v2(handle stream, unsigned mode) { NEEDS_CONTEXT seen[0] = mode; return 0; }
 status cuStreamEndCapture(handle stream, handle *graph) { NEEDS_CONTEXT *graph = (handle)11; return 0; }
-status cuStreamIsCapturing(handle stream, unsigned *answer) { NEEDS_CONTEXT *answer = 1; return 0; }
+status cuStreamIsCapturing(handle stream, unsigned *answer) { NEEDS_CONTEXT *answer = stream != (handle)40; return 0; }
 status cuGraphDestroy(handle graph) { NEEDS_CONTEXT return 0; }
 status cuGraphInstantiateWithFlags(handle *exec, handle graph, unsigned long long flags) { NEEDS_CONTEXT *exec = (handle)12; return 0; }
 status cuGraphLaunch(handle exec, handle stream) { NEEDS_CONTEXT return 0; }

@@ -240,6 +240,37 @@ fn a_launch_arrives_as_it_was_given() {
     assert_eq!(status, hipErrorNotSupported);
 }
 
+/// A kernel that waits for the launches before by itself is launched early, in captures.
+#[test]
+fn an_early_kernel_is_launched_early_in_a_graph() {
+    let ptx = c".version 8.0 .entry known() { griddepcontrol.wait; }";
+    let fake = build(&[]);
+    let driver = fake.driver();
+    for (text, stream, early) in [(ptx, 19, 601), (ptx, 40, 0), (c".entry known() { ret; }", 19, 0)] {
+        let (mut module, mut function) = (null_mut(), null_mut());
+        let (stream, params) = (without_provenance_mut(stream), without_provenance_mut(20));
+        // SAFETY: the stand-in reads the image as text and compares the name; it follows no handle.
+        unsafe {
+            assert_eq!(driver.hipModuleLoadData(&mut module, text.as_ptr().cast()), hipSuccess);
+            assert_eq!(
+                driver.hipModuleGetFunction(&mut function, module, c"known".as_ptr()),
+                hipSuccess
+            );
+            assert_eq!(
+                driver.hipModuleLaunchKernel(function, 12, 13, 14, 15, 16, 17, 18, stream, params, null_mut()),
+                hipSuccess
+            );
+        }
+        let seen: Vec<u64> = (0..12).map(|index| fake.seen(index)).collect();
+        assert_eq!(
+            seen,
+            [10, 12, 13, 14, 15, 16, 17, 18, stream.addr() as u64, 20, 0, early]
+        );
+        // SAFETY: the stand-in follows no handle.
+        assert_eq!(unsafe { driver.hipModuleUnload(module) }, hipSuccess);
+    }
+}
+
 #[test]
 fn a_function_may_have_the_shared_memory_that_a_block_of_the_device_can_have() {
     let fake = build(&[]);
