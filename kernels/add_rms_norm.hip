@@ -1,5 +1,6 @@
 // sum = a + b, y = sum / sqrt(mean(sum^2) + eps) * weight, and y as 8-bit activations (include/q8.h), row by row. Without b the sum is a, and
 // is not written. sum and y may each be a or b, but not the same one.
+#include "include/grid.h"
 #include "include/quantize.h"
 #include "include/team.h"
 
@@ -12,6 +13,7 @@ struct AddNorm {
 };
 
 template <class Team> RF_DEVICE void add_rms_norm(const AddNorm &p) {
+    rf_grid_begin();
     u32 row = Team::row(), cols = p.cols;
     if (row >= p.rows) return;
     u64 first = (u64)row * cols, all = (u64)p.rows * cols;

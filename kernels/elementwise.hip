@@ -4,22 +4,26 @@
 // Gated units: Shazeer, "GLU Variants Improve Transformer", 2020; the order of the operands is that of LLaMA and Qwen. GELU: Hendrycks and Gimpel,
 // "Gaussian Error Linear Units", 2016.
 #include "include/elementwise.h"
+#include "include/grid.h"
 #include "include/team.h"
 
 // y = f(x). y may be x.
 template <class F> RF_DEVICE void of_one(const float *x, float *y, u64 n, F f) {
+    rf_grid_begin();
     u64 i = rf_flat4();
     u32 count = rf_left4(i, n);
     rf_store4(y + i, f(rf_load4(x + i, count)), count);
 }
 // y = f(a, b), element by element. y may be one of the operands.
 template <class F> RF_DEVICE void of_two(const float *a, const float *b, float *y, u64 n, F f) {
+    rf_grid_begin();
     u64 i = rf_flat4();
     u32 count = rf_left4(i, n);
     rf_store4(y + i, f(rf_load4(a + i, count), rf_load4(b + i, count)), count);
 }
 // y[r, c] = f(x[r, c], vector[c]). y may be x.
 template <class F> RF_DEVICE void of_rows(const float *x, const float *vector, float *y, u32 rows, u32 cols, F f) {
+    rf_grid_begin();
     RowTile t = RowTile::of(cols);
     if (t.row >= rows) return;
     u64 base = (u64)t.row * cols;
@@ -76,6 +80,7 @@ struct Repeat {
 
 // y = f(a, b) with b repeated to the shape of a, [n0, n1, n2, cols]. y may be a.
 RF_KERNEL(RF_ROW_BLOCK) binary_repeat(const float *a, const float *b, float *y, u32 rows, u32 cols, Repeat r, u32 op) {
+    rf_grid_begin();
     RowTile t = RowTile::of(cols);
     if (t.row >= rows) return;
     u32 i2 = t.row % r.n2, outer = t.row / r.n2;
@@ -94,6 +99,7 @@ RF_KERNEL(RF_ROW_BLOCK) binary_repeat(const float *a, const float *b, float *y, 
 // y[r, c] = f(gate[r * gate_stride + c]) * up[r * up_stride + c]. y may be an operand whose rows lie as its own do.
 RF_KERNEL(RF_ROW_BLOCK)
 glu(const float *gate, const float *up, float *y, u32 rows, u32 cols, u64 gate_stride, u64 up_stride, u32 op) {
+    rf_grid_begin();
     RowTile t = RowTile::of(cols);
     if (t.row >= rows) return;
     const float *g = gate + t.row * gate_stride, *u = up + t.row * up_stride;

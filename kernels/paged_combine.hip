@@ -1,4 +1,5 @@
 // The parts of paged_split_{type}_d{64,128,256}.hip joined: include/paged_split.h.
+#include "include/grid.h"
 #include "include/math.h"
 #include "include/quantize.h"
 #include "include/team.h"
@@ -6,11 +7,12 @@
 // out[t, h] of the parts; with q8 as 8-bit activations, too. A block has a token and a head, D / 4 threads a four of it each and every
 // RF_ROW_BLOCK / (D / 4)-th part. sinks[h], unless sinks is null, is one more logit of head h's softmax, without a key. grid = (heads, tokens).
 template <u32 D>
-RF_DEVICE void paged_combine(const float *__restrict__ sums_of_values, const float *__restrict__ tops, const float *__restrict__ sums,
-                             const float *__restrict__ sinks, float *__restrict__ out, u8 *__restrict__ q8, u32 tokens, u32 heads, u32 parts) {
+RF_DEVICE void paged_combine(const float *RF_WRITTEN_BEFORE sums_of_values, const float *RF_WRITTEN_BEFORE tops, const float *RF_WRITTEN_BEFORE sums,
+                             const float *RF_WRITTEN_BEFORE sinks, float *RF_WRITTEN_BEFORE out, u8 *RF_WRITTEN_BEFORE q8, u32 tokens, u32 heads, u32 parts) {
     constexpr u32 FOURS = D / 4, SHARES = RF_ROW_BLOCK / FOURS;
     RF_SHARED f4 results[SHARES][FOURS];
     RF_SHARED float totals[SHARES];
+    rf_grid_begin();
     u32 tid = rf_thread(), four = tid % FOURS, share = tid / FOURS;
     u64 row = (u64)rf_block_y() * heads + rf_block_x();
     const float *top = tops + row * parts, *sum = sums + row * parts;

@@ -1,9 +1,11 @@
 // Activations in f32 to 8-bit integers with a scale for 32: include/q8.h.
+#include "include/grid.h"
 #include "include/quantize.h"
 #include "include/team.h"
 
 // Eight lanes to a block, four values to a lane.
 RF_KERNEL(RF_FLAT_BLOCK) quantize_q8(const float *x, u8 *y, u64 n) {
+    rf_grid_begin();
     u64 at = rf_flat4();
     f4 v = rf_splat(0.0f);
     if (at < n) v = rf_get4(x + at);

@@ -4,6 +4,7 @@
 // A sequence or a slot out of range is a fault; nothing is written for it.
 #include "include/fault.h"
 #include "include/functions.h"
+#include "include/grid.h"
 #include "include/math.h"
 #include "include/team.h"
 
@@ -24,6 +25,7 @@ RF_DEVICE u32 slot_of(const u32 *ids, u32 s, Tokens of, bool reports, u64 *fault
 RF_KERNEL(RF_ROW_BLOCK)
 ssm_conv(const float *state, const float *x, const float *weight, const u32 *sequence, const u32 *ids, float *out, float *after, u32 channels, u32 taps,
          Tokens of, u64 *fault, u32 tag) {
+    rf_grid_begin();
     u32 channel = rf_block_x() * RF_ROW_BLOCK + rf_thread(), y = rf_block_y(), kept = taps - 1;
     bool reports = channel == 0, is_token = y < of.tokens;
     u32 s = is_token ? sequence[y] : y - of.tokens;
@@ -78,6 +80,7 @@ template <u32 HELD> RF_DEVICE float dot(const StateRow<HELD> &row, const float *
 template <u32 HELD, class Step>
 RF_DEVICE void over_tokens(const float *state, const u32 *sequence, const u32 *ids, float *out, float *after, u32 rows, u32 cols, Tokens of, u64 *fault,
                            u32 tag, Step step) {
+    rf_grid_begin();
     u32 row = Team32::row(), s = rf_block_y();
     bool first = Team32::lane() == 0, reports = first && row == 0;
     if (row >= rows) return;

@@ -1,9 +1,11 @@
 // y = x / sqrt(mean(x^2) + eps) * weight, row by row. y may be x.
 // Zhang and Sennrich, "Root Mean Square Layer Normalization", 2019.
+#include "include/grid.h"
 #include "include/team.h"
 
 template <class Team>
 RF_DEVICE void rms_norm(const float *x, const float *weight, float *y, u32 rows, u32 cols, float eps) {
+    rf_grid_begin();
     u32 row = Team::row();
     if (row >= rows) return;
     const float *in = x + (u64)row * cols;

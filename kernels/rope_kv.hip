@@ -7,6 +7,7 @@
 // written to the cache. In q8_0 heads are whole blocks of at most 256 elements: a turned key goes through LDS, where each lane takes four neighbours.
 #include "include/cache_rows.h"
 #include "include/fault.h"
+#include "include/grid.h"
 #include "include/turn.h"
 
 // The most elements of a head in q8_0.
@@ -111,6 +112,7 @@ template <bool INTERLEAVED> RF_DEVICE void rope_kv_q8_0(const RopeKv &p, u8 *k_c
     }
 }
 template <bool INTERLEAVED, class To> RF_DEVICE void rope_kv(const RopeKv &p, u8 *k_cache, u8 *v_cache) {
+    rf_grid_begin();
     if constexpr (Stored<To>::block == 1) rope_kv_floats<INTERLEAVED, To>(p, k_cache, v_cache);
     else rope_kv_q8_0<INTERLEAVED>(p, k_cache, v_cache);
 }

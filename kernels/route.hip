@@ -1,6 +1,7 @@
 // The experts of each token and the factors of their results, from the scores of a router: `k` columns of each row, the highest first.
 //
 // 32 lanes have a row. Lane l alone has the columns l, l + 32, ... of LDS, so no barrier is needed.
+#include "include/grid.h"
 #include "include/math.h"
 #include "include/team.h"
 
@@ -84,6 +85,7 @@ RF_KERNEL(RF_ROUTE_BLOCK)
 route(const float *scores, const float *bias, u32 *ids, float *factors, u32 rows, u32 experts, u32 k, u32 gate, u32 groups, u32 kept,
       u32 normalised, float least, float factor) {
     RF_SHARED u32 orders_of[RF_ROUTE_ROWS][RF_ROUTE_EXPERTS]; // the bits of scores before
+    rf_grid_begin();
     u32 lane = Team32::lane(), row = rf_block_x() * RF_ROUTE_ROWS + rf_thread() / 32;
     if (row >= rows) return;
     u32 *orders = orders_of[rf_thread() / 32];

@@ -47,9 +47,10 @@ template <class W, u32 R> struct ExpertGated {
 
 // y[pair, :] = the unit of gate[id] x[pair / share, :] (+ bias) and up[id] x[pair / share, :] (+ bias) for the id of each pair. grid = (blocks, pairs).
 template <class W, u32 R>
-RF_DEVICE void experts_gated(const float *x, const u32 *__restrict__ ids, const u8 *gate, const u8 *up, const float *gate_bias,
+RF_DEVICE void experts_gated(const float *x, const u32 *RF_WRITTEN_BEFORE ids, const u8 *gate, const u8 *up, const float *gate_bias,
                              const float *up_bias, float *y, u32 n, u32 row_blocks, u32 experts, u32 share, ExpertUnit unit, u32 each, u32 more,
                              u64 *fault, u32 tag) {
+    rf_grid_begin();
     u32 pair = rf_block_y(), id = ids[pair];
     y += (u64)pair * n;
     if (id >= experts) {
@@ -60,18 +61,20 @@ RF_DEVICE void experts_gated(const float *x, const u32 *__restrict__ ids, const 
     }
     if (gate_bias) gate_bias += id * n, up_bias += id * n;
     ExpertGated<W, R> rows = {gate, up, gate_bias, up_bias, y, n, row_blocks, unit, id * n, (u64)experts * n * row_blocks};
-    FloatRow in = {x + (u64)(pair / share) * (row_blocks * RF_Q8_BLOCK), nullptr, nullptr, 0.0f};
+    FloatRow<> in = {x + (u64)(pair / share) * (row_blocks * RF_Q8_BLOCK), nullptr, nullptr, 0.0f};
     matvec_q8<W, 1, R, 512>(in, rows, GroupShare{1, row_blocks, each, more});
 }
 
 // A row of f32 whose blocks have a factor for each `row_blocks` of them.
 struct FactoredRow {
-    FloatRow row;
-    const float *__restrict__ factors;
+    FloatRow<> row;
+    const float *RF_WRITTEN_BEFORE factors;
     u32 row_blocks;
     static constexpr bool PARTS = false;
-    template <u32 M, u32 CAP> __attribute__((device, always_inline)) void fill(Q8Held<M * CAP> &held, u32 part, u32 count) const {
-        row.template fill<M, CAP>(held, part, count);
+    typedef FloatRow<>::Weights Weights;
+    __attribute__((device, always_inline)) Weights weights(u32 count) const { return row.weights(count); }
+    template <u32 M, u32 CAP> __attribute__((device, always_inline)) void fill(Q8Held<M * CAP> &held, Weights of, u32 part, u32 count) const {
+        row.template fill<M, CAP>(held, of, part, count);
         rf_barrier();
         for (u32 i = rf_thread(); i < count; i += RF_ROW_BLOCK) {
             float d = __builtin_bit_cast(float, held.rest[i].x) * factors[i / row_blocks];
@@ -103,10 +106,11 @@ template <class W, u32 R, u32 MOST> struct ExpertsInRow {
 
 // y[t, :] = the sum over u of factors[t, u] * (w[ids[t, u]] x[t, u, :] (+ bias[ids[t, u]])). grid = (blocks, tokens). used * row_blocks is at most 512.
 template <class W, u32 R>
-RF_DEVICE void experts_sum(const float *x, const u32 *__restrict__ ids, const float *factors, const u8 *w, const float *bias, float *y, u32 n,
+RF_DEVICE void experts_sum(const float *x, const u32 *RF_WRITTEN_BEFORE ids, const float *factors, const u8 *w, const float *bias, float *y, u32 n,
                            u32 row_blocks, u32 experts, u32 used, u32 each, u32 more, u64 *fault, u32 tag) {
     constexpr u32 MOST = 512;
     RF_SHARED u32 first[MOST];
+    rf_grid_begin();
     u32 token = rf_block_y();
     y += (u64)token * n, ids += token * used, factors += token * used;
     for (u32 u = 0; u < used; ++u) {
@@ -121,7 +125,7 @@ RF_DEVICE void experts_sum(const float *x, const u32 *__restrict__ ids, const fl
     }
     rf_barrier();
     ExpertsInRow<W, R, MOST> rows = {w, first, bias, factors, y, n, row_blocks, used, (u64)experts * n * row_blocks};
-    FloatRow row = {x + (u64)token * used * (row_blocks * RF_Q8_BLOCK), nullptr, nullptr, 0.0f};
+    FloatRow<> row = {x + (u64)token * used * (row_blocks * RF_Q8_BLOCK), nullptr, nullptr, 0.0f};
     matvec_q8<W, 1, R, 512>(FactoredRow{row, factors, row_blocks}, rows, GroupShare{1, used * row_blocks, each, more});
 }
 
@@ -132,7 +136,7 @@ struct PairList {
     u32 masks[RF_ROWS_PER_BLOCK]; // which of its 32 a team has found
 
     // Puts those of the pairs base .. base + RF_ROW_BLOCK behind `left` others, in their order, and says how many there are then.
-    __attribute__((device, always_inline)) u32 append(u32 left, const u32 *__restrict__ ids, u32 base, u32 pairs, u32 expert) {
+    __attribute__((device, always_inline)) u32 append(u32 left, const u32 *RF_WRITTEN_BEFORE ids, u32 base, u32 pairs, u32 expert) {
         u32 p = base + rf_thread(), team = rf_thread() / 32, lane = rf_thread() % 32;
         bool own = p < rf_opaque(pairs) && ids[p] == expert;
         u32 mask = own ? 1u << lane : 0;
@@ -163,12 +167,14 @@ struct PairList {
 
 // Rows of 8-bit activations as quantize_q8 makes them, each of which `share` pairs have.
 struct RowsOfPairs {
-    const u8 *__restrict__ x;
+    const u8 *RF_WRITTEN_BEFORE x;
     const u16 *pair; // m of the list, in LDS
     u32 m, share, row_blocks;
     u32 blocks; // of all rows, below 2^30
     static constexpr bool PARTS = true;
-    template <u32 M, u32 CAP> __attribute__((device, always_inline)) void fill(Q8Held<M * CAP> &held, u32 part, u32 count) const {
+    struct Weights {};
+    __attribute__((device, always_inline)) Weights weights(u32) const { return {}; }
+    template <u32 M, u32 CAP> __attribute__((device, always_inline)) void fill(Q8Held<M * CAP> &held, Weights, u32 part, u32 count) const {
 #pragma unroll 1
         for (u32 to = rf_thread(); to < M * CAP; to += RF_ROW_BLOCK) {
             u32 i = to % CAP;
@@ -204,11 +210,12 @@ template <class W, u32 R> struct ExpertRows {
 // y[pair, :] = w[ids[pair]] x[pair / share, :] for up to 2^16 pairs: an expert's block reads its weights once for eight of them.
 // grid = (blocks, experts).
 template <class W>
-RF_DEVICE void experts_pairs(const u8 *x, const u32 *__restrict__ ids, const u8 *w, float *y, u32 pairs, u32 n, u32 row_blocks, u32 experts,
+RF_DEVICE void experts_pairs(const u8 *x, const u32 *RF_WRITTEN_BEFORE ids, const u8 *w, float *y, u32 pairs, u32 n, u32 row_blocks, u32 experts,
                              u32 share, u32 each, u32 more, u64 *fault, u32 tag) {
     constexpr u32 M = 8, R = 2;
     static_assert(M <= PairList::LEFT);
     RF_SHARED PairList list;
+    rf_grid_begin();
     u32 expert = rf_block_y();
     if (expert == 0 && rf_block_x() == 0) {
         for (u32 p = rf_thread(); p < pairs; p += RF_ROW_BLOCK) {

@@ -8,6 +8,7 @@
 // A part leaves its sums of values [tokens, heads, parts, D], maxima and sums of weights [tokens, heads, parts]; a part without a key has a sum of 0 and
 // no values.
 #pragma once
+#include "grid.h"
 #include "groups.h"
 #include "paged.h"
 #include "quant.h"
@@ -67,13 +68,14 @@ template <u32 LANES> RF_DEVICE float max_groups(float v) {
 
 // AHEAD keys of a group are in flight together.
 template <class T, u32 D, u32 R, u32 AHEAD>
-RF_DEVICE void paged_split(const float *__restrict__ q, const u8 *__restrict__ k, const u8 *__restrict__ v, const u32 *__restrict__ table,
-                           const u32 *__restrict__ seq_of, const u32 *__restrict__ positions, float *__restrict__ sums_of_values,
-                           float *__restrict__ tops, float *__restrict__ sums, u32 parts, const Paged &p) {
+RF_DEVICE void paged_split(const float *RF_WRITTEN_BEFORE q, const u8 *RF_WRITTEN_BEFORE k, const u8 *RF_WRITTEN_BEFORE v, const u32 *RF_WRITTEN_BEFORE table,
+                           const u32 *RF_WRITTEN_BEFORE seq_of, const u32 *RF_WRITTEN_BEFORE positions, float *RF_WRITTEN_BEFORE sums_of_values,
+                           float *RF_WRITTEN_BEFORE tops, float *RF_WRITTEN_BEFORE sums, u32 parts, const Paged &p) {
     constexpr u32 LANES = D / 8, GROUPS = RF_ROW_BLOCK / LANES, TEAMS = RF_ROW_BLOCK / 32;
     RF_SHARED float outputs[TEAMS][R][D];
     RF_SHARED float team_tops[TEAMS][R];
     RF_SHARED float team_sums[TEAMS][R];
+    rf_grid_begin();
     u32 tid = rf_thread(), lane = tid % LANES, group = tid / LANES;
     u32 part = rf_block_x(), token = rf_block_z();
     u32 ratio = p.heads / p.kv_heads, packs = (ratio + R - 1) / R;

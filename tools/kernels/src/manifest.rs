@@ -77,12 +77,12 @@ impl Kernel {
         self.max_workgroup_size / self.wave_size.max(1)
     }
 
-    /// Whether a launch may be the same, in blocks of as many threads or, for kernels that are written by waves, of as many waves. PTX does not
-    /// tell the arguments' names.
-    fn same_launch(&self, other: &Self) -> bool {
+    /// Whether a launch may be the same, in blocks of as many threads or, for kernels that are written by waves, of as many waves, unless the
+    /// launcher asks for its `own_blocks`. PTX does not tell the arguments' names.
+    fn same_launch(&self, other: &Self, own_blocks: bool) -> bool {
         let argument = |a: &Argument, b: &Argument| (&a.kind, a.offset, a.size) == (&b.kind, b.offset, b.size);
         self.argument_bytes == other.argument_bytes
-            && (self.max_workgroup_size == other.max_workgroup_size || self.waves() == other.waves())
+            && (own_blocks || self.max_workgroup_size == other.max_workgroup_size || self.waves() == other.waves())
             && self.arguments.len() == other.arguments.len()
             && self.arguments.iter().zip(&other.arguments).all(|(a, b)| argument(a, b))
     }
@@ -131,7 +131,8 @@ pub(crate) fn agree(
                 });
             }
             let Some(kernel) = kernel else { continue };
-            if !first.get_or_insert(kernel).same_launch(kernel) {
+            let own_blocks = of_family.is_some_and(|family| family.own_blocks);
+            if !first.get_or_insert(kernel).same_launch(kernel, own_blocks) {
                 return Err(KernelsError::ArgumentLayout {
                     arch: (*arch).to_owned(),
                     kernel: name.to_owned(),
@@ -148,10 +149,10 @@ mod tests {
     use crate::targets::Base;
 
     const STATED: &[targets::Family] = &[targets::Family {
-        name: "gemm",
         base: Base::Without(&["gfx1030"]),
         also: &["sm_90a"],
         only: &[("gemm_wgmma", &["sm_90a"])],
+        ..targets::Family::new("gemm")
     }];
 
     /// The manifest of PTX with kernels of one argument of so many bits.
@@ -223,11 +224,15 @@ mod tests {
             (512, 64, false),
         ] {
             assert_eq!(
-                of(128, 32).same_launch(&of(size, wave)),
+                of(128, 32).same_launch(&of(size, wave), false),
                 same,
                 "{size} threads in waves of {wave}"
             );
         }
+        assert!(
+            of(256, 32).same_launch(&of(512, 32), true),
+            "the launcher asks for the number"
+        );
     }
 
     #[test]

@@ -50,8 +50,11 @@ pub(crate) const TARGETS: [Target; 13] = [
     base("sm_75"),
     // mma.sync, ldmatrix of four matrices, cp.async.
     over("sm_80", "sm_75"),
-    // wgmma and TMA.
-    over("sm_90a", "sm_80"),
+    // wgmma and TMA, and launches that begin early.
+    Target {
+        near: Some("sm_75"),
+        ..over("sm_90a", "sm_80")
+    },
 ];
 
 const fn base(arch: &'static str) -> Target {
@@ -135,7 +138,7 @@ pub(crate) fn like_family(family: &str) -> Option<&'static str> {
 /// A product of matrices with a kernel for Hopper alone:
 ///
 /// ```text
-/// Family { name: "gemm_f16", base: Base::All, also: &["sm_80", "sm_90a"], only: &[("gemm_f16_wgmma", &["sm_90a"])] }
+/// Family { also: &["sm_80", "sm_90a"], only: &[("gemm_f16_wgmma", &["sm_90a"])], ..Family::new("gemm_f16") }
 /// ```
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Family {
@@ -147,6 +150,21 @@ pub(crate) struct Family {
     pub(crate) also: &'static [&'static str],
     /// The kernels that exist on some of those targets only, and which those are.
     pub(crate) only: &'static [(&'static str, &'static [&'static str])],
+    /// Whether the blocks of a kernel may have another number of threads on another target: its launcher asks for it.
+    pub(crate) own_blocks: bool,
+}
+
+impl Family {
+    /// One that is compiled for the base targets.
+    pub(crate) const fn new(name: &'static str) -> Self {
+        Self {
+            name,
+            base: Base::All,
+            also: &[],
+            only: &[],
+            own_blocks: false,
+        }
+    }
 }
 
 /// The base targets of a family.
@@ -191,6 +209,49 @@ pub(crate) const FAMILIES: &[Family] = &[
     on_integer_units("matmul_q8_iq4_nl"),
     on_integer_units("matmul_q8_iq4_xs"),
     on_integer_units("matmul_q8_mxfp4"),
+    begins_early("experts_q8_q4_0"),
+    begins_early("experts_q8_q4_1"),
+    begins_early("experts_q8_q5_0"),
+    begins_early("experts_q8_q5_1"),
+    begins_early("experts_q8_q8_0"),
+    begins_early("experts_q8_q2_k"),
+    begins_early("experts_q8_q3_k"),
+    begins_early("experts_q8_q4_k"),
+    begins_early("experts_q8_q5_k"),
+    begins_early("experts_q8_q6_k"),
+    begins_early("experts_q8_iq4_nl"),
+    begins_early("experts_q8_iq4_xs"),
+    begins_early("experts_q8_mxfp4"),
+    with_own_blocks("matvec_q8_q4_0"),
+    with_own_blocks("matvec_q8_q4_1"),
+    with_own_blocks("matvec_q8_q5_0"),
+    with_own_blocks("matvec_q8_q5_1"),
+    with_own_blocks("matvec_q8_q8_0"),
+    with_own_blocks("matvec_q8_q2_k"),
+    with_own_blocks("matvec_q8_q3_k"),
+    with_own_blocks("matvec_q8_q4_k"),
+    with_own_blocks("matvec_q8_q5_k"),
+    with_own_blocks("matvec_q8_q6_k"),
+    with_own_blocks("matvec_q8_iq4_nl"),
+    with_own_blocks("matvec_q8_iq4_xs"),
+    with_own_blocks("matvec_q8_mxfp4"),
+    begins_early("add_rms_norm"),
+    begins_early("elementwise"),
+    begins_early("paged_combine"),
+    begins_early("paged_split_f16_d64"),
+    begins_early("paged_split_f16_d128"),
+    begins_early("paged_split_f16_d256"),
+    begins_early("paged_split_bf16_d64"),
+    begins_early("paged_split_bf16_d128"),
+    begins_early("paged_split_bf16_d256"),
+    begins_early("paged_split_q8_0_d64"),
+    begins_early("paged_split_q8_0_d128"),
+    begins_early("paged_split_q8_0_d256"),
+    begins_early("quantize_q8"),
+    begins_early("recurrent"),
+    begins_early("rms_norm"),
+    begins_early("rope_kv"),
+    begins_early("route"),
 ];
 
 /// The targets of `attention16` and `paged16` but gfx1030, which has too few registers for some of its kernels.
@@ -201,10 +262,10 @@ const NOT_GFX1030: &[&str] = &[
 /// A family of matrix instructions of 16-bit floats, which NVIDIA's cards have from 8.0 on.
 const fn on_matrix_units(name: &'static str, only: &'static [(&'static str, &'static [&'static str])]) -> Family {
     Family {
-        name,
         base: Base::Without(&["sm_75"]),
         also: &["sm_80"],
         only,
+        ..Family::new(name)
     }
 }
 
@@ -216,13 +277,28 @@ const fn on_integer_units(name: &'static str) -> Family {
     }
 }
 
+/// A family of kernels that begin while the launch before ends, on cards that can.
+const fn begins_early(name: &'static str) -> Family {
+    Family {
+        also: &["sm_90a"],
+        ..Family::new(name)
+    }
+}
+
+/// A family of kernels that begin early, whose launchers ask for the threads of their blocks.
+const fn with_own_blocks(name: &'static str) -> Family {
+    Family {
+        own_blocks: true,
+        ..begins_early(name)
+    }
+}
+
 /// A family of wgmma.
 const fn hopper(name: &'static str) -> Family {
     Family {
-        name,
         base: Base::None,
         also: &["sm_90a"],
-        only: &[],
+        ..Family::new(name)
     }
 }
 
@@ -310,22 +386,19 @@ mod tests {
     fn a_family_is_where_it_is_stated_to_be() {
         let families = [
             Family {
-                name: "gemm",
-                base: Base::All,
                 also: &["sm_80", "sm_90a"],
                 only: &[("gemm_wgmma", &["sm_90a"])],
+                ..Family::new("gemm")
             },
             Family {
-                name: "wmma",
                 base: Base::Without(&["gfx1030", "sm_75"]),
                 also: &["sm_80"],
-                only: &[],
+                ..Family::new("wmma")
             },
             Family {
-                name: "tma",
                 base: Base::None,
                 also: &["sm_90a"],
-                only: &[],
+                ..Family::new("tma")
             },
         ];
         for (arch, gemm, wmma, tma, add) in [

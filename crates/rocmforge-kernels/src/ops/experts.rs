@@ -217,9 +217,10 @@ impl Kernels {
 
     /// As [`shares`](Self::shares) for each of `parts` along the grid's second dimension, of which so many are `busy`.
     fn shares_of(&self, groups: u32, busy: u32, parts: u32) -> ([u32; 2], LaunchConfig) {
-        let most = self.resident_blocks().div_ceil(busy).max(groups / LEAST_GROUPS);
+        const THREADS: u32 = 256;
+        let most = self.resident_blocks(THREADS).div_ceil(busy).max(groups / LEAST_GROUPS);
         let blocks = groups.min(most.max(1));
-        let config = geometry::config([blocks, parts, 1], 256);
+        let config = geometry::config([blocks, parts, 1], THREADS);
         ([groups / blocks, groups % blocks], config)
     }
 }

@@ -27,9 +27,9 @@ const ROWS: &str = "packed_rows";
 const ALIGNMENT: usize = 16;
 /// The most rows of activations.
 const MAX_ROWS: usize = 8;
-/// Blocks of the grid for each multiprocessor: those that the kernels' registers leave room for on NVIDIA's cards. Each takes an even share
+/// Threads of the grid for each multiprocessor: those that the kernels' registers leave room for on NVIDIA's cards. Each block takes an even share
 /// of the rows, so more would only load the activations more often.
-const RESIDENT: u32 = 2;
+const RESIDENT: u32 = 512;
 
 /// A matrix of quantised weights in the order that [`Kernels::matvec_q8`] reads. It takes as many bytes as the blocks it was made of.
 #[derive(Debug, Clone)]
@@ -272,7 +272,7 @@ impl Kernels {
         let kernels = w.kernels(op.check())?;
         let most = kernels.matvec.iter().find(|matvec| x.m <= matvec.most);
         let matvec = most.unwrap_or(&kernels.matvec[2]); // eight: checked above
-        let (share, config) = self.shares(w.n.div_ceil(matvec.rows));
+        let (share, config) = self.shares(w.n.div_ceil(matvec.rows), (kernels.family, matvec.name))?;
         let op = op.reads("w", &w.bytes).reads("x", &x.bytes);
         results(op, [x.m, w.n()], bias, residual, y)?
             .values([rows, w.n, w.k / BLOCK as u32])
@@ -297,7 +297,7 @@ impl Kernels {
     ) -> KernelResult<()> {
         let op = self.op("matvec_q8_row");
         let kernels = w.kernels(op.check())?;
-        let (share, config) = self.shares(w.n.div_ceil(kernels.group));
+        let (share, config) = self.shares(w.n.div_ceil(kernels.group), (kernels.family, kernels.row))?;
         let op = x.read(op.reads("w", &w.bytes), w.k())?;
         results(op, [1, w.n()], bias, residual, y)?
             .values([w.n, w.k / BLOCK as u32])
@@ -305,18 +305,22 @@ impl Kernels {
             .run(stream, kernels.family, (kernels.row, config))
     }
 
-    /// Blocks of these kernels that the card runs at once.
-    pub(super) fn resident_blocks(&self) -> u32 {
-        self.backend().device().multiprocessors.max(1) * RESIDENT
+    /// Blocks of so many threads that the card runs at once.
+    pub(super) fn resident_blocks(&self, threads: u32) -> u32 {
+        self.backend().device().multiprocessors.max(1) * (RESIDENT / threads).max(1)
     }
 
-    /// Groups of rows for each block of the grid and those that are left, and the grid. All blocks together have every group once.
-    pub(super) fn shares(&self, groups: u32) -> ([u32; 2], LaunchConfig) {
-        let blocks = groups.min(self.resident_blocks());
-        (
-            [groups / blocks, groups % blocks],
-            geometry::config([blocks, 1, 1], 256),
-        )
+    /// Groups of rows for each block of a kernel's grid and those that are left, and the grid. All blocks together have every group once. A block
+    /// has the threads that the device's code is made for: on NVIDIA's cards one row of activations has twice as many.
+    pub(super) fn shares(
+        &self,
+        groups: u32,
+        (family, kernel): (&'static str, &'static str),
+    ) -> KernelResult<([u32; 2], LaunchConfig)> {
+        let threads = self.kernel(family, kernel)?.meta().max_workgroup_size;
+        let blocks = groups.min(self.resident_blocks(threads));
+        let config = geometry::config([blocks, 1, 1], threads);
+        Ok(([groups / blocks, groups % blocks], config))
     }
 
     /// `y = x w^T (+ bias)` for any number of rows of f32 activations: `x` `[m, k]`, `bias` `[n]`, `y` `[m, n]`. Bit for bit what

@@ -76,7 +76,7 @@ impl Kernels {
         }
         let rows = rows.map(|n| n as u32);
         let groups = rows.map(|n| n.div_ceil(kernels.group));
-        let (share, config) = self.shares(groups.iter().sum());
+        let (share, config) = self.shares(groups.iter().sum(), (kernels.family, kernels.three))?;
         (op.values(rows))
             .values([first.k() as u32 / 32, groups[0], groups[0] + groups[1]])
             .values(share)
@@ -113,7 +113,7 @@ impl Kernels {
         )?;
         let kernels = gate.kernels(op.check())?;
         let (n, k) = (gate.n(), gate.k());
-        let (share, config) = self.shares((n as u32).div_ceil(kernels.group / 2));
+        let (share, config) = self.shares((n as u32).div_ceil(kernels.group / 2), (kernels.family, kernels.gated))?;
         (x.read(op, k)?.reads("gate", gate.bytes()).reads("up", up.bytes()))
             .write("y", y, &[n], &[])?
             .values([n as u32, k as u32 / 32, f as u32])

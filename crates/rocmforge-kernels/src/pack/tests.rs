@@ -170,3 +170,29 @@ fn no_embedded_file_is_large() {
         }
     }
 }
+
+/// Before it waits for the launches before, a kernel writes nothing. One that reads no weights then has no loads of what nobody writes while it runs:
+/// compilers make them as early as they like.
+#[test]
+fn kernels_that_begin_early_wait_before_they_read_and_write() {
+    let mut kernels = 0;
+    let pack = Pack::embedded("sm_90a").unwrap();
+    for family in pack.families() {
+        let ptx = String::from_utf8(pack.object(family).unwrap().unwrap()).unwrap();
+        for kernel in ptx.split(".entry ").skip(1) {
+            let Some((before, after)) = kernel.split_once("griddepcontrol.wait;") else {
+                continue;
+            };
+            let name = before.split('(').next().unwrap_or_default();
+            kernels += 1;
+            for writes in ["st.global", "atom.", "red.", "cp.async", "griddepcontrol"] {
+                assert!(!before.contains(writes), "{name}: {writes} before it waits");
+            }
+            assert!(after.contains("griddepcontrol.launch_dependents;"), "{name}");
+            let weights = before.contains("ld.global");
+            let loads = after.matches("ld.global.nc").count() - after.matches("ld.global.nc.L1::no_allocate").count();
+            assert!(weights || loads == 0, "{name}: {loads} loads may come before it waits");
+        }
+    }
+    assert!(kernels > 150, "{kernels} kernels begin early");
+}
