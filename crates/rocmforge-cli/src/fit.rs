@@ -2,11 +2,14 @@
 //!
 //! The plan is the engine's own ([`Engine::forecast`]), and the budget is that of the memory ledger, on a simulated card with the memory that is asked about.
 
+mod encoder;
+
 use std::io::Write;
 
 use clap::Args as Arguments;
 use rocmforge::ggml::{DType, HipGgmlBackend, HostAccess};
 use rocmforge::gguf::TensorType;
+use rocmforge::models::bert::AnyModel;
 use rocmforge::models::{Engine, EngineOptions, Forecast, Limit, Model, ModelError};
 use serde_json::{Value, json};
 
@@ -164,25 +167,93 @@ impl Answer {
     }
 }
 
+/// The card that is asked about, and a simulated one with its memory.
+struct AskedPlace {
+    card: Option<Asked>,
+    backend: HipGgmlBackend,
+    /// What a model may take of the card.
+    room: Option<usize>,
+}
+
+impl AskedPlace {
+    fn of(args: &Args) -> Result<Self, Failure> {
+        let card = match args.card.asked()? {
+            None => Asked::of_machine(),
+            asked => asked,
+        };
+        let backend = card.as_ref().unwrap_or(&Asked::any()).open()?;
+        let room = card.as_ref().and_then(|_| backend.available_bytes());
+        Ok(Self { card, backend, room })
+    }
+
+    fn json(&self) -> Option<Value> {
+        let budget = self.backend.hip().card().budget();
+        self.card.as_ref().map(|card| {
+            json!({
+                "name": card.name,
+                "target": card.target,
+                "shares_memory": card.shared.is_some(),
+                "has_kernels": card.has_kernels(),
+                "memory_bytes": card.memory.0,
+                "others_bytes": budget.others.map(|bytes| bytes.0),
+                "headroom_bytes": budget.headroom.0,
+                "budget_bytes": self.room,
+            })
+        })
+    }
+
+    /// Rows about the card.
+    fn rows(&self) -> Vec<(&'static str, String)> {
+        let Some(card) = &self.card else {
+            let advice = "none here: --card NAME or --vram SIZE asks about one";
+            return vec![("card", advice.to_owned())];
+        };
+        let target = card.target.as_deref().unwrap_or("any");
+        let mut rows = vec![("card", format!("{}, {}, {target}", card.name, short(card.memory.0)))];
+        if card.shared.is_some() {
+            let text = "it shares the machine's memory, of which the driver maps half or what it is set to";
+            rows.push(("", text.to_owned()));
+        }
+        if !card.has_kernels() {
+            let with = cards::with_kernels();
+            let text = format!("none for {target} in this program: the CPU would compute. They are for {with}");
+            rows.push(("kernels", text));
+        }
+        let budget = self.backend.hip().card().budget();
+        let others = budget
+            .others
+            .map_or_else(|| "an unknown part".to_owned(), |bytes| short(bytes.0));
+        let headroom = short(budget.headroom.0);
+        rows.push((
+            "desktop",
+            format!("{others} in use by others, {headroom} more are kept free for them"),
+        ));
+        rows.push(("budget", self.room.map_or_else(String::new, |room| short(room as u64))));
+        rows
+    }
+}
+
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let options = args.cache.engine();
     let outline = header::open(&args.model)?;
+    let place = AskedPlace::of(args)?;
+    match &outline.model {
+        AnyModel::Text(model) => decoder(args, model, &place),
+        AnyModel::Pooled(model) => encoder::run(args, model, &place),
+    }
+}
+
+/// Answers for a model that makes text.
+fn decoder(args: &Args, model: &Model, place: &AskedPlace) -> Result<(), Failure> {
+    let options = args.cache.engine();
     let model = args
         .quant
-        .map_or_else(|| outline.model.clone(), |dtype| outline.model.outline_in(dtype));
-    let card = match args.card.asked()? {
-        None => Asked::of_machine(),
-        asked => asked,
-    };
-    let backend = card.as_ref().unwrap_or(&Asked::any()).open()?;
-    let room = card.as_ref().and_then(|_| backend.available_bytes());
-    let answer = Answer::of(&model, &backend, options, room)?;
+        .map_or_else(|| model.clone(), |dtype| model.outline_in(dtype));
+    let answer = Answer::of(&model, &place.backend, options, place.room)?;
     let other = match answer.fits() {
-        Some(false) => smaller(&model, &backend, options, &answer)?,
+        Some(false) => smaller(&model, &place.backend, options, &answer)?,
         _ => None,
     };
-    let budget = backend.hip().card().budget();
     let memory = &answer.shown.memory;
     let asked = match options.max_context {
         Limit::Tokens(tokens) => tokens,
@@ -192,16 +263,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let object = json!({
         "model": args.model,
         "architecture": model.architecture().name(),
-        "card": card.as_ref().map(|card| json!({
-            "name": card.name,
-            "target": card.target,
-            "shares_memory": card.shared.is_some(),
-            "has_kernels": card.has_kernels(),
-            "memory_bytes": card.memory.0,
-            "others_bytes": budget.others.map(|bytes| bytes.0),
-            "headroom_bytes": budget.headroom.0,
-            "budget_bytes": room,
-        })),
+        "card": place.json(),
         "context": memory.max_context,
         "model_context": model.config().context,
         "weight_bytes": memory.weights,
@@ -243,41 +305,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     }
     rows.push(("scratch", bytes(memory.scratch)));
     rows.push(("needed", bytes(answer.needed())));
-    let Some(card) = &card else {
-        rows.push((
-            "card",
-            "none here: --card NAME or --vram SIZE asks about one".to_owned(),
-        ));
+    rows.extend(place.rows());
+    if place.card.is_none() {
         return print(&mut out, &rows);
-    };
-    let target = card.target.as_deref().unwrap_or("any");
-    rows.push(("card", format!("{}, {}, {target}", card.name, short(card.memory.0))));
-    if card.shared.is_some() {
-        rows.push((
-            "",
-            "it shares the machine's memory, of which the driver maps half or what it is set to".to_owned(),
-        ));
     }
-    if !card.has_kernels() {
-        rows.push((
-            "kernels",
-            format!(
-                "none for {target} in this program: the CPU would compute. They are for {}",
-                cards::with_kernels()
-            ),
-        ));
-    }
-    let others = budget
-        .others
-        .map_or_else(|| "an unknown part".to_owned(), |bytes| short(bytes.0));
-    rows.push((
-        "desktop",
-        format!(
-            "{others} in use by others, {} more are kept free for them",
-            short(budget.headroom.0)
-        ),
-    ));
-    rows.push(("budget", room.map_or_else(String::new, bytes)));
     let verdict = match (answer.fits(), answer.largest) {
         (Some(true), Some(largest)) if largest == model.config().context => {
             format!("yes, with all of the {largest} tokens that the model was made for")

@@ -120,10 +120,15 @@ fn facts_at(path: &Path, place: &Place) -> Result<Value, Failure> {
         "pooling": format!("{:?}", model.pooling().mode).to_lowercase(),
         "chat": false,
     });
-    // An encoder has no cache, and is whole in one place.
-    facts["fits"] = json!(place.room.map(|room| weights.bytes <= room));
-    facts["needed_bytes"] = json!(weights.bytes);
     facts["place"] = json!(place.name);
+    // An encoder has no cache, and is whole in one place.
+    match place.plan_encoder(&model) {
+        Ok(memory) => {
+            facts["fits"] = json!(place.room.map(|room| memory.bytes() <= room));
+            facts["needed_bytes"] = json!(memory.bytes());
+        }
+        Err(error) => facts["fits_error"] = json!(error.to_string()),
+    }
     Ok(facts)
 }
 

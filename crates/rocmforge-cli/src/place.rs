@@ -8,6 +8,7 @@ use rocmforge::device::open_simulated_machine;
 use rocmforge::ggml::{Activations, CpuBackend, HipGgmlBackend, HostAccess};
 use rocmforge::machine::sysfs::{DrmCard, Machine, Sysfs};
 use rocmforge::memory::Bytes;
+use rocmforge::models::bert::{Bert, Embedder, EmbedderMemory, EmbedderOptions};
 use rocmforge::models::{EngineOptions, Model};
 use rocmforge::sim::{Arch, CardConfig, SimConfig};
 
@@ -270,6 +271,18 @@ impl Place {
             Backend::Card(card) => Answer::of(model, card.as_ref(), options, self.room),
             Backend::Cpu(cpu) => Answer::of(model, cpu.as_ref(), options, self.room),
         }
+    }
+
+    /// What an encoder takes here.
+    ///
+    /// # Errors
+    /// As [`Self::plan`].
+    pub(crate) fn plan_encoder(&self, model: &Bert) -> Result<EmbedderMemory, Failure> {
+        let options = EmbedderOptions::default();
+        Ok(match &self.backend {
+            Backend::Card(card) => Embedder::forecast(card.as_ref(), model, options)?,
+            Backend::Cpu(cpu) => Embedder::forecast(cpu.as_ref(), model, options)?,
+        })
     }
 
     /// Whether the place is a card, beside which the CPU computes what has no room on it.

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use rocmforge::ggml::DType;
 use rocmforge::gguf::{Gguf, GgufError, open_regular};
+use rocmforge::models::bert::AnyModel;
 use rocmforge::models::{Model, ModelError};
 
 use super::download::{Client, Wanted};
@@ -29,7 +30,7 @@ const PADDING: u64 = 1 << 20;
 
 /// A model without its weights.
 pub(crate) struct Outline {
-    pub(crate) model: Model,
+    pub(crate) model: AnyModel,
     /// The folder with its headers.
     _folder: Option<tempfile::TempDir>,
 }
@@ -81,10 +82,10 @@ fn of_path(path: &Path) -> Result<Outline, Failure> {
         return of_config(path);
     }
     let config = path.join("config.json");
-    if config.exists() && Model::open(path).is_err() {
+    if config.exists() && AnyModel::open(path).is_err() {
         return of_config(&config);
     }
-    match Model::open(path) {
+    match AnyModel::open(path) {
         Err(ModelError::Gguf(error)) if matches!(error.root(), GgufError::TensorPastEnd { .. }) => {
             let folder = tempfile::tempdir()?;
             // Parts keep their names: by these they are found. Another file may have any name, such as one ending with `.part`.
@@ -181,7 +182,7 @@ fn of_config(path: &Path) -> Result<Outline, Failure> {
         _ => DType::Bf16,
     };
     Ok(Outline {
-        model: Model::outline(path, dtype)?,
+        model: AnyModel::Text(Model::outline(path, dtype)?),
         _folder: None,
     })
 }
@@ -213,9 +214,13 @@ fn of_files(client: &Client, files: &[Wanted], folder: &Path) -> Result<(), Fail
 
 /// The model of files with holes.
 fn with_holes(path: &Path, folder: Option<tempfile::TempDir>) -> Result<Outline, Failure> {
-    let model = Model::open(path)?;
+    let model = AnyModel::open(path)?;
+    let gguf = match &model {
+        AnyModel::Text(model) => model.gguf(),
+        AnyModel::Pooled(_) => None,
+    };
     // Divisors of rotary frequencies are checked, and those of the hole are 0. Their values change no size.
-    for tensor in model.gguf().map_or(&[][..], Gguf::tensors) {
+    for tensor in gguf.map_or(&[][..], Gguf::tensors) {
         if tensor.name.starts_with("rope_") && tensor.part() == 0 && tensor.byte_len() <= 1 << 20 {
             let mut file = File::options().write(true).open(path)?;
             file.seek(SeekFrom::Start(tensor.file_offset()))?;

@@ -383,6 +383,43 @@ fn a_repository_of_safetensors_is_planned_by_its_headers() {
     assert_eq!(answer["fits"], true);
 }
 
+/// An encoder has no cache, and is planned by its header, too.
+#[test]
+fn an_encoder_is_planned_with_its_largest_step() {
+    let user = User::new();
+    for file in ["modern-bert.gguf", "nomic-bert.gguf", "gemma-embedding.gguf"] {
+        let path = tiny_path().with_file_name(file);
+        let bytes = std::fs::read(&path).expect("a committed model");
+        let path = path.to_str().expect("UTF-8").to_owned();
+        let answer = fit(&user, &path, &CARD);
+        let [weights, cache, scratch] = shares(&answer);
+        assert!(weights > 0 && weights < bytes.len() as u64, "{answer}");
+        assert!(scratch > 0 && cache == 0, "{answer}");
+        assert_eq!(answer["needed_bytes"], weights + scratch);
+        assert_eq!((&answer["fits"], &answer["parts"]), (&json!(true), &json!(1)));
+        assert_eq!(answer["largest_context"], answer["model_context"]);
+        let name = format!("/{file}");
+        user.hub.set(&name, Answer::File(bytes));
+        let elsewhere = fit(&user, &format!("{}{name}", user.hub.url), &CARD);
+        assert_eq!(shares(&elsewhere), shares(&answer));
+        for option in [["--ctx", "64"], ["--quant", "q8_0"]] {
+            let error = user.fails(&[&["fit", &path][..], &option].concat());
+            assert!(error.contains("an encoder"), "{error}");
+        }
+        let none = fit(&user, &path, &["--vram", "1GiB"]);
+        assert_eq!(
+            (&none["fits"], &none["parts_on_card"]),
+            (&json!(false), &json!(0)),
+            "all is the desktop's"
+        );
+        let text = user.ok(&[&["fit", &path][..], &CARD].concat());
+        assert!(
+            text.contains("an encoder") && text.contains("yes, with texts of up to"),
+            "{text}"
+        );
+    }
+}
+
 #[test]
 fn what_cannot_be_answered_is_said() {
     let user = User::new();

@@ -67,31 +67,77 @@ pub struct Embedder<B: HostAccess> {
     steps: Vec<(StepShape, Step, B::Program)>,
 }
 
+/// Memory of an embedder, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EmbedderMemory {
+    /// All weights.
+    pub weights: usize,
+    /// Inputs, intermediates and results of the largest step, and what the backend's products need beside them.
+    pub steps: usize,
+}
+
+impl EmbedderMemory {
+    /// Bytes of everything.
+    #[must_use]
+    pub const fn bytes(&self) -> usize {
+        self.weights.saturating_add(self.steps)
+    }
+}
+
+/// The parameters of an embedder, and what its steps need.
+struct Planned {
+    parameters: Parameters,
+    passes: GraphOptimizer,
+    memory: EmbedderMemory,
+}
+
+fn plan<B: HostAccess>(model: &Bert, backend: &B, options: &EmbedderOptions) -> Result<Planned, ModelError> {
+    let texts = WholeTexts {
+        pooling: model.pooling,
+        hidden: options.hidden,
+    };
+    let described = |work| describe(&model.model, texts, work);
+    let unlimited = described(WorkSize::UNLIMITED)?;
+    let passes = options.passes.unwrap_or_else(|| backend.optimizer());
+    let (mut work, mut beside) = (WorkSize::default(), 0);
+    for seq in lengths(model.max_tokens()) {
+        for texts in counts(options.step_tokens / seq) {
+            let shape = shape_of(texts, seq);
+            let inputs = InputLayout::new(shape, unlimited.cache(), unlimited.kept()).elements();
+            let step = Step::build(&unlimited, shape, Memory::Shared, unlimited.end(), passes)?;
+            work.inputs = work.inputs.max(inputs);
+            work.scratch = work.scratch.max(step.plan.bytes);
+            beside = beside.max(backend.scratch_bytes(&step.graph));
+        }
+    }
+    let inputs = work.inputs.saturating_mul(size_of::<u32>());
+    let parameters = described(work)?;
+    Ok(Planned {
+        memory: EmbedderMemory {
+            weights: parameters.weight_bytes(),
+            steps: work.scratch.saturating_add(inputs).saturating_add(beside),
+        },
+        parameters,
+        passes,
+    })
+}
+
 impl<B: HostAccess> Embedder<B> {
+    /// What a model would take, by the plan of [`Self::new`]. Reads shapes and types of weights only.
+    ///
+    /// # Errors
+    /// A weight is missing or has another shape.
+    pub fn forecast(backend: &B, model: &Bert, options: EmbedderOptions) -> Result<EmbedderMemory, ModelError> {
+        Ok(plan(model, backend, &options)?.memory)
+    }
+
     /// Loads the weights into an empty backend, with memory for the largest step.
     ///
     /// # Errors
     /// A weight cannot be used, or the backend has no memory for it.
     pub fn new(model: Bert, mut backend: B, options: EmbedderOptions) -> Result<Self, ModelError> {
         model.parameters.weights().try_for_each(check_finite)?;
-        let texts = WholeTexts {
-            pooling: model.pooling,
-            hidden: options.hidden,
-        };
-        let described = |work| describe(&model.model, texts, work);
-        let unlimited = described(WorkSize::UNLIMITED)?;
-        let passes = options.passes.unwrap_or_else(|| backend.optimizer());
-        let mut work = WorkSize::default();
-        for seq in lengths(model.max_tokens()) {
-            for texts in counts(options.step_tokens / seq) {
-                let shape = shape_of(texts, seq);
-                let inputs = InputLayout::new(shape, unlimited.cache(), unlimited.kept()).elements();
-                let step = Step::build(&unlimited, shape, Memory::Shared, unlimited.end(), passes)?;
-                work.inputs = work.inputs.max(inputs);
-                work.scratch = work.scratch.max(step.plan.bytes);
-            }
-        }
-        let parameters = described(work)?;
+        let Planned { parameters, passes, .. } = plan(&model, &backend, &options)?;
         parameters.load(&mut backend, |_| ())?;
         Ok(Self {
             next_id: parameters.end(),

@@ -36,7 +36,7 @@ use crate::weights::{Weight, WeightSource};
 use crate::{Model, ModelError};
 pub use any_model::AnyModel;
 pub(crate) use embedder::Group;
-pub use embedder::{Embedded, Embedder, EmbedderOptions};
+pub use embedder::{Embedded, Embedder, EmbedderMemory, EmbedderOptions};
 pub use tokens::{Batch, TextEncoder, TextIds};
 
 /// An encoder: a model with the pooling of its states, and with what makes ids of texts. Cloning shares the weights.
