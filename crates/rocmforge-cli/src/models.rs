@@ -127,7 +127,10 @@ fn facts_at(path: &Path, place: &Place) -> Result<Value, Failure> {
             facts["fits"] = json!(place.room.map(|room| memory.bytes() <= room));
             facts["needed_bytes"] = json!(memory.bytes());
         }
-        Err(error) => facts["fits_error"] = json!(error.to_string()),
+        Err(error) => {
+            facts["fits"] = Value::Null;
+            facts["fits_error"] = json!(error.to_string());
+        }
     }
     Ok(facts)
 }

@@ -64,7 +64,7 @@ impl Early {
 
 /// Names of the kernels of a PTX text that wait.
 fn waiting(ptx: &str) -> HashSet<String> {
-    // What comes before the first kernel is none.
+    // The text before the first `.entry` has no kernel.
     let kernels = ptx.split(".entry ").skip(1).filter(|kernel| kernel.contains(WAIT));
     let ends = |c: char| c == '(' || c == '{' || c.is_whitespace();
     kernels

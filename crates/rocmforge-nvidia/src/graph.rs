@@ -25,7 +25,8 @@ impl Driver {
         self.on_device(|cuda| unsafe { (cuda.capture_status)(stream.cast(), status) })
     }
 
-    /// Whether launches of the stream become nodes of a graph. A stream that the driver does not know is none: the launch says what is wrong with it.
+    /// Whether launches of the stream become nodes of a graph. Of a stream that the driver does not know this is false: the launch then says what is
+    /// wrong with it.
     pub(crate) fn is_capturing(&self, stream: hipStream_t) -> bool {
         let mut status = 0;
         // SAFETY: `status` is a live out-pointer for the call; the stream is the caller's.

@@ -14,9 +14,12 @@ impl Driver {
         }
         // SAFETY: none is null; the caller's.
         let loaded = self.on_device(|cuda| unsafe { (cuda.module_load)(module.cast(), image) });
+        if !loaded.is_success() {
+            return loaded;
+        }
         // SAFETY: not null, and the driver has just read more than a byte of it.
         let is_text = matches!(unsafe { image.cast::<u8>().read() }, b'/' | b'.' | b' ' | b'\n');
-        if loaded.is_success() && is_text {
+        if is_text {
             // SAFETY: a text, which ends with a NUL byte as the driver wants it.
             let ptx = unsafe { CStr::from_ptr(image.cast()) };
             // SAFETY: the driver has just written it.
