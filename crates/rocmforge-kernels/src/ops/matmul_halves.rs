@@ -1,13 +1,18 @@
 //! Products of many rows of activations with weights of any type, both as f16, on the matrix unit.
 
 use super::half_rows::{HalfExponents, HalfRows, WeightMatrix};
+use super::matvec_q8::packed;
 use crate::check::Check;
+use crate::declared::{Call, Declared, by_weight_type};
 use crate::layout::{Operand, Strides};
 use crate::{
     Half, KernelError, KernelResult, Kernels, Matmul16Activation, Matmul16Operands, Matmul16Output, Matmul16Shape,
-    geometry,
+    WeightType, geometry, reference,
 };
 use rocmforge_runtime::{HipBuffer, HipStream};
+
+pub(super) const PLAIN: &[Declared] = by_weight_type!(with_plain, product_of);
+pub(super) const PACKED: &[Declared] = by_weight_type!(with_packed, product_of, packable);
 
 /// The most bytes of weights that are f16 at a time. Enough rows of 14336 columns for a product with 2048 rows to fill an
 /// H200; small beside the memory of any card.
@@ -151,15 +156,12 @@ impl Kernels {
         let rule = "weights and activations must have as many columns";
         CHECK.holds(x.k() == k, rule, k, x.k())?;
         // Of all launches together, before the first.
-        (self
-            .op(CHECK.0)
-            .reads("w", w.bytes())
-            .reads("the halves of x", &x.halves))
-        .reads("the exponents of x", &x.exponents)
-        .read_or_null("bias", bias, &[n])?
-        .write("y", y, &[m, n], &[])?
-        .write_bytes("scratch", scratch, &[scratch.len()], 16)?
-        .apart()?;
+        (self.op(CHECK.0).reads("w", w.bytes()).reads("x", &x.halves))
+            .reads("x", &x.exponents)
+            .read_or_null("bias", bias, &[n])?
+            .write("y", y, &[m, n], &[])?
+            .write_bytes("scratch", scratch, &[scratch.len()], 16)?
+            .apart()?;
         let [slab, sums] = plan.bytes;
         let sums = scratch.view(slab..slab + sums)?.cast()?;
         let in_place = w.as_halves()?;
@@ -225,16 +227,15 @@ impl Kernels {
         self.matmul16(stream, all, shape, 1.0, plain)?;
         let [parts, rows, columns] = [parts, m, n].map(|n| n as u32);
         // `matmul_halves` has checked the operands, and has cut them.
-        (self
-            .op(CHECK.0)
-            .reads("scratch", &sums)
-            .reads("the exponents of x", &x.exponents))
-        .read_or_null("exponents of b", b.exponents, &[n])?
-        .read_or_null("bias", bias, &[n])?
-        .writes("y", y, &[])
-        .values([parts, rows, columns])
-        .value(y_row as u64)
-        .run(stream, "sum_parts", ("sum_parts", geometry::row_tile(rows, columns)))
+        let op = self.op(CHECK.0).reads("scratch", &sums).reads("x", &x.exponents);
+        let op = match b.exponents {
+            Some(exponents) => op.reads("scratch", exponents),
+            None => op.null(),
+        };
+        (op.read_or_null("bias", bias, &[n])?.writes("y", y, &[]))
+            .values([parts, rows, columns])
+            .value(y_row as u64)
+            .run(stream, "sum_parts", ("sum_parts", geometry::row_tile(rows, columns)))
     }
 }
 
@@ -246,6 +247,68 @@ struct Slab<'a> {
     /// From a row to the next, in elements.
     stride: usize,
     rows: usize,
+}
+
+/// Rows of activations, rows and columns of weights. A bias is added where the rows of weights are odd.
+const fn product_of(ty: WeightType) -> Declared {
+    Declared {
+        name: "matmul_halves",
+        tested: match ty.block_len() {
+            1 => &[&[1, 3, 8], &[9, 33, 77], &[65, 6, 1024]],
+            32 => &[&[1, 3, 32], &[9, 33, 96], &[65, 6, 1056]],
+            _ => &[&[1, 3, 256], &[9, 33, 256], &[65, 6, 1280]],
+        },
+        // `counters` has its launches.
+        ..Declared::NEW
+    }
+}
+
+fn with_plain(c: &mut Call<'_>, dims: &[usize], ty: WeightType) -> KernelResult<()> {
+    let &[m, n, k] = dims else { return Ok(()) };
+    let w = c.weights("w", ty, n * k)?;
+    product(c, (WeightMatrix::Plain(ty, &w, [n, k]), ty, "w"), m)
+}
+
+fn with_packed(c: &mut Call<'_>, dims: &[usize], ty: WeightType) -> KernelResult<()> {
+    let &[m, n, k] = dims else { return Ok(()) };
+    let w = packed(c, ["blocks of w", "w"], ty, [n, k])?;
+    product(c, (WeightMatrix::Packed(&w), ty, "blocks of w"), m)
+}
+
+fn product(
+    c: &mut Call<'_>,
+    (w, ty, blocks): (WeightMatrix<'_>, WeightType, &'static str),
+    m: usize,
+) -> KernelResult<()> {
+    let [n, k] = w.shape();
+    let scratch = c.output_bytes("scratch", c.kernels.matmul_halves_scratch(w, m)?)?;
+    let x = c.input("values of x", m * k, -1.0..1.0)?;
+    let to = c.output_bytes("x", HalfRows::byte_len(m, k).unwrap_or(0))?;
+    let rows = c.preparing().half_rows(c.stream, &x, &to, [m, k])?;
+    let bias = if n % 2 == 1 {
+        Some(c.input("bias", n, -1.0..1.0)?)
+    } else {
+        None
+    };
+    let y = c.output("y", m * n)?;
+    c.kernels
+        .matmul_halves(c.stream, w, &rows, bias.as_ref(), &y, &scratch)?;
+    c.expect_within("y", |c| {
+        let (w, x, bias) = (c.u8(blocks), c.f32("values of x"), c.f32("bias"));
+        let bias = (!bias.is_empty()).then_some(bias);
+        // Each operand is rounded to 11 bits once. A power of two keeps a row within f16, down to 2^-38 of both rows' largest.
+        let (mut largest, weights) = (0f64, reference::dequantize(ty, w));
+        let top = weights.iter().fold(0f64, |top, w| top.max(w.abs()));
+        for x in x.chunks(k) {
+            for w in weights.chunks(k) {
+                let size: f64 = x.iter().zip(w).map(|(&x, w)| (f64::from(x) * w).abs()).sum();
+                largest = largest.max(size);
+            }
+        }
+        let within = largest * 1.01 * 2f64.powi(-10) + k as f64 * top * 2f64.powi(-38) + 1e-7;
+        (within, reference::matmul_weight(ty, w, x, bias, k))
+    });
+    Ok(())
 }
 
 #[cfg(test)]

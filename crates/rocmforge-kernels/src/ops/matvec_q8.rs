@@ -10,9 +10,8 @@ use rocmforge_runtime::{HipBuffer, HipStream, LaunchConfig};
 
 pub(super) const DECLARED: &[Declared] = by_weight_type!(matvec, matvec_of, packable);
 pub(super) const QUANTIZE: &[Declared] = &[QUANTIZE_Q8];
-/// Of types whose blocks are taken apart in whole bytes: [`parts`]. The others, whose bits change places, are held by the products of packed weights.
-pub(super) const PACKING: &[Declared] = by_weight_type!(pack, pack_of: Q4_0 Q4_1 Q8_0 Iq4Nl Mxfp4);
-pub(super) const PACKING_ROWS: &[Declared] = by_weight_type!(pack_in_two, in_two_of: Q4_0 Q4_1 Q8_0 Iq4Nl Mxfp4);
+pub(super) const PACKING: &[Declared] = by_weight_type!(pack, pack_of, packable);
+pub(super) const PACKING_ROWS: &[Declared] = by_weight_type!(pack_in_two, in_two_of, packable);
 pub(super) const ROW: &[Declared] = by_weight_type!(row, row_of, packable);
 pub(super) const MANY: &[Declared] = by_weight_type!(many, many_of, packable);
 pub(super) const TABLE: &[Declared] = by_weight_type!(table, table_of, packable);
@@ -399,23 +398,8 @@ pub(super) fn packed(
     c.preparing().pack_weight(c.stream, ty, &w, to, [n, k])
 }
 
-/// Where the arrays of a packed matrix lie in a block of ggml's, first byte and length: the quantised weights, then the scales.
-const fn parts(ty: WeightType) -> &'static [[usize; 2]] {
-    match ty {
-        WeightType::Q4_0 | WeightType::Iq4Nl => &[[2, 16], [0, 2]],
-        WeightType::Q4_1 => &[[4, 16], [0, 4]],
-        WeightType::Q8_0 => &[[2, 16], [18, 16], [0, 2]],
-        WeightType::Mxfp4 => &[[1, 16], [0, 1]],
-        _ => &[],
-    }
-}
-
 fn expect_packed(c: &mut Call<'_>, ty: WeightType) {
-    c.expect_bytes("packed", |c| {
-        let blocks = c.u8("w").chunks(ty.block_bytes());
-        let part = |&[at, len]: &[usize; 2]| blocks.clone().flat_map(move |block| &block[at..at + len]);
-        parts(ty).iter().flat_map(part).copied().collect()
-    });
+    c.expect_bytes("packed", |c| reference::packed(ty, c.u8("w")));
 }
 
 fn pack(c: &mut Call<'_>, dims: &[usize], ty: WeightType) -> KernelResult<()> {
@@ -442,10 +426,13 @@ fn pack_in_two(c: &mut Call<'_>, dims: &[usize], ty: WeightType) -> KernelResult
     Ok(())
 }
 
-const fn pack_of(_: WeightType) -> Declared {
+const fn pack_of(ty: WeightType) -> Declared {
     Declared {
         name: "pack_weight",
-        tested: &[&[1, 32], &[5, 96], &[33, 288]],
+        tested: match ty.block_len() {
+            32 => &[&[1, 32], &[5, 96], &[33, 288]],
+            _ => &[&[1, 256], &[5, 768], &[33, 256]],
+        },
         // `counters` and `bytes` have its launches, of every type.
         ..Declared::NEW
     }
@@ -454,7 +441,10 @@ const fn pack_of(_: WeightType) -> Declared {
 const fn in_two_of(ty: WeightType) -> Declared {
     Declared {
         name: "pack_rows",
-        tested: &[&[2, 32], &[33, 288]],
+        tested: match ty.block_len() {
+            32 => &[&[2, 32], &[33, 288]],
+            _ => &[&[2, 256], &[11, 768]],
+        },
         ..pack_of(ty)
     }
 }

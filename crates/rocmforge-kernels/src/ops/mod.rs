@@ -58,6 +58,8 @@ pub(crate) const DECLARED: &[&[crate::declared::Declared]] = &[
     mask::DECLARED,
     matmul::DECLARED,
     matmul16::DECLARED,
+    matmul_halves::PLAIN,
+    matmul_halves::PACKED,
     matmul_q8::DECLARED,
     matmul_q8::FORMS,
     matvec_q8::DECLARED,
