@@ -1,4 +1,4 @@
-// Products of the chosen experts' packed weights with 8-bit activations: RF_EXPERTS_Q8(name, Type, R) makes the kernels of a type of planes.h.
+// Products of the chosen experts' packed weights with 8-bit activations: RF_EXPERTS_Q8(name, Type) makes the kernels of a type of planes.h.
 //
 // A stack of experts is one packed matrix of experts * n rows: those of expert e begin at e * n. An id that is not below `experts` reads nothing,
 // gives NaN and is a fault.
@@ -248,21 +248,21 @@ RF_DEVICE void experts_pairs(const u8 *x, const u32 *RF_WRITTEN_BEFORE ids, cons
     }
 }
 
-#define RF_EXPERTS_Q8(name, Type, R)                                                                                                    \
-    RF_KERNEL_RESIDENT(RF_ROW_BLOCK, 2)                                                                                                 \
-    experts_##name##_gated(const float *x, const u32 *ids, const u8 *gate, const u8 *up, const float *gate_bias, const float *up_bias,  \
-                           float *y, u32 n, u32 row_blocks, u32 experts, u32 share, u32 op, float bound, u32 each, u32 more,            \
-                           u64 *fault, u32 tag) {                                                                                       \
-        experts_gated<Type, R>(x, ids, gate, up, gate_bias, up_bias, y, n, row_blocks, experts, share, ExpertUnit{op, bound}, each,     \
-                               more, fault, tag);                                                                                       \
-    }                                                                                                                                   \
-    RF_KERNEL_RESIDENT(RF_ROW_BLOCK, 2)                                                                                                 \
-    experts_##name##_sum(const float *x, const u32 *ids, const float *factors, const u8 *w, const float *bias, float *y, u32 n,         \
-                         u32 row_blocks, u32 experts, u32 used, u32 each, u32 more, u64 *fault, u32 tag) {                              \
-        experts_sum<Type, R>(x, ids, factors, w, bias, y, n, row_blocks, experts, used, each, more, fault, tag);                        \
-    }                                                                                                                                   \
-    RF_KERNEL_RESIDENT(RF_ROW_BLOCK, 2)                                                                                                 \
-    experts_##name##_pairs(const u8 *x, const u32 *ids, const u8 *w, float *y, u32 pairs, u32 n, u32 row_blocks, u32 experts,           \
-                           u32 share, u32 each, u32 more, u64 *fault, u32 tag) {                                                        \
-        experts_pairs<Type>(x, ids, w, y, pairs, n, row_blocks, experts, share, each, more, fault, tag);                                \
+#define RF_EXPERTS_Q8(name, Type)                                                                                                                    \
+    RF_KERNEL_RESIDENT(RF_ROW_BLOCK, 2)                                                                                                              \
+    experts_##name##_gated(const float *x, const u32 *ids, const u8 *gate, const u8 *up, const float *gate_bias, const float *up_bias,               \
+                           float *y, u32 n, u32 row_blocks, u32 experts, u32 share, u32 op, float bound, u32 each, u32 more,                         \
+                           u64 *fault, u32 tag) {                                                                                                    \
+        experts_gated<Type, GroupOf<Type>::one>(x, ids, gate, up, gate_bias, up_bias, y, n, row_blocks, experts, share, ExpertUnit{op, bound}, each, \
+                               more, fault, tag);                                                                                                    \
+    }                                                                                                                                                \
+    RF_KERNEL_RESIDENT(RF_ROW_BLOCK, 2)                                                                                                              \
+    experts_##name##_sum(const float *x, const u32 *ids, const float *factors, const u8 *w, const float *bias, float *y, u32 n,                      \
+                         u32 row_blocks, u32 experts, u32 used, u32 each, u32 more, u64 *fault, u32 tag) {                                           \
+        experts_sum<Type, GroupOf<Type>::one>(x, ids, factors, w, bias, y, n, row_blocks, experts, used, each, more, fault, tag);                    \
+    }                                                                                                                                                \
+    RF_KERNEL_RESIDENT(RF_ROW_BLOCK, 2)                                                                                                              \
+    experts_##name##_pairs(const u8 *x, const u32 *ids, const u8 *w, float *y, u32 pairs, u32 n, u32 row_blocks, u32 experts,                        \
+                           u32 share, u32 each, u32 more, u64 *fault, u32 tag) {                                                                     \
+        experts_pairs<Type>(x, ids, w, y, pairs, n, row_blocks, experts, share, each, more, fault, tag);                                             \
     }

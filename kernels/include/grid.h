@@ -15,6 +15,7 @@
 
 // Waits until all that the launches before have written is there, then lets the launch after begin. Every thread calls it before it writes anything,
 // and before it reads anything but weights: what nobody writes while a graph runs. So what comes before it is done while the launch before still runs.
+// A kernel that writes weights (pack_weights) does not call it: the launch after would read them too early.
 RF_DEVICE void rf_grid_begin() {
 #if RF_OVERLAP
     asm volatile("griddepcontrol.wait;" ::: "memory");

@@ -164,28 +164,34 @@ RF_DEVICE void matvec_q8(const In &in, const Rows &rows, GroupShare a) {
     }
 }
 
-#define RF_MATVEC_Q8_M(name, Type, M, R, CAP)                                                                                      \
-    RF_KERNEL_RESIDENT(RF_MATVEC_BLOCK, RF_MATVEC_RESIDENT)                                                                                           \
-    matvec_q8_##name##_m##M(const u8 *__restrict__ w, const u8 *RF_WRITTEN_BEFORE x, const float *bias, const float *residual,          \
-                            float *y, float *total, u32 m, u32 n, u32 row_blocks, u32 each, u32 more) {                            \
-        OneMatrix<Type, R> rows = {w, bias, residual, y, total, m, n, row_blocks};                                                 \
-        matvec_q8<Type, M, R, CAP, RF_MATVEC_BLOCK>(RoundedRows<RF_MATVEC_BLOCK>{x, m, row_blocks}, rows,                          \
-                                                    GroupShare{m, row_blocks, each, more});                                        \
+#define RF_MATVEC_Q8_M(name, Type, M, R, CAP)                                                                                  \
+    RF_KERNEL_RESIDENT(RF_MATVEC_BLOCK, RF_MATVEC_RESIDENT)                                                                    \
+    matvec_q8_##name##_m##M(const u8 *__restrict__ w, const u8 *RF_WRITTEN_BEFORE x, const float *bias, const float *residual, \
+                            float *y, float *total, u32 m, u32 n, u32 row_blocks, u32 each, u32 more) {                        \
+        OneMatrix<Type, R> rows = {w, bias, residual, y, total, m, n, row_blocks};                                             \
+        matvec_q8<Type, M, R, CAP, RF_MATVEC_BLOCK>(RoundedRows<RF_MATVEC_BLOCK>{x, m, row_blocks}, rows,                      \
+                                                    GroupShare{m, row_blocks, each, more});                                    \
     }
 
-#define RF_MATVEC_Q8_ROW(name, Type, R)                                                                                            \
-    RF_KERNEL_RESIDENT(RF_MATVEC_BLOCK, RF_MATVEC_RESIDENT)                                                                      \
-    matvec_q8_##name##_row(const u8 *__restrict__ w, const float *x, const float *norm, float *normed, float eps,                  \
-                           const float *bias, const float *residual, float *y, float *total, u32 n, u32 row_blocks, u32 each,      \
-                           u32 more) {                                                                                             \
-        OneMatrix<Type, R> rows = {w, bias, residual, y, total, 1, n, row_blocks};                                                 \
-        matvec_q8<Type, 1, R, 512, RF_MATVEC_BLOCK>(FloatRow<RF_MATVEC_BLOCK>{x, norm, normed, eps}, rows,                       \
-                                                     GroupShare{1, row_blocks, each, more});                                       \
+#define RF_MATVEC_Q8_ROW(name, Type, R)                                                                                       \
+    RF_KERNEL_RESIDENT(RF_MATVEC_BLOCK, RF_MATVEC_RESIDENT)                                                                   \
+    matvec_q8_##name##_row(const u8 *__restrict__ w, const float *x, const float *norm, float *normed, float eps,             \
+                           const float *bias, const float *residual, float *y, float *total, u32 n, u32 row_blocks, u32 each, \
+                           u32 more) {                                                                                        \
+        OneMatrix<Type, R> rows = {w, bias, residual, y, total, 1, n, row_blocks};                                            \
+        matvec_q8<Type, 1, R, 512, RF_MATVEC_BLOCK>(FloatRow<RF_MATVEC_BLOCK>{x, norm, normed, eps}, rows,                    \
+                                                     GroupShare{1, row_blocks, each, more});                                  \
     }
 
-// R rows of weights to a group for one row of activations, MORE for two to four, 2 for eight: what 128 registers hold without spills.
-#define RF_MATVEC_Q8(name, Type, R, MORE)                                                                                          \
-    RF_MATVEC_Q8_ROW(name, Type, R)                                                                                                \
-    RF_MATVEC_Q8_M(name, Type, 2, MORE, 512)                                                                                       \
-    RF_MATVEC_Q8_M(name, Type, 4, MORE, 256)                                                                                       \
+// Rows of weights to a group, for one row of activations and for two to four; of eight it has 2: what 128 registers hold without spills.
+template <class W> struct GroupOf { static constexpr u32 one = 4, few = 2; };
+template <> struct GroupOf<PackedQ4_0> { static constexpr u32 one = 4, few = 4; };
+template <> struct GroupOf<PackedQ4_1> { static constexpr u32 one = 4, few = 4; };
+template <> struct GroupOf<PackedQ5_0> { static constexpr u32 one = 4, few = 4; };
+template <> struct GroupOf<PackedQ8_0> { static constexpr u32 one = 2, few = 2; };
+
+#define RF_MATVEC_Q8(name, Type)                           \
+    RF_MATVEC_Q8_ROW(name, Type, GroupOf<Type>::one)       \
+    RF_MATVEC_Q8_M(name, Type, 2, GroupOf<Type>::few, 512) \
+    RF_MATVEC_Q8_M(name, Type, 4, GroupOf<Type>::few, 256) \
     RF_MATVEC_Q8_M(name, Type, 8, 2, 128)

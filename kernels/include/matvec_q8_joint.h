@@ -1,4 +1,4 @@
-// Products of one row of activations with several packed matrices of one type and width: RF_MATVEC_Q8_JOINT(name, Type, R).
+// Products of one row of activations with several packed matrices of one type and width: RF_MATVEC_Q8_JOINT(name, Type).
 #pragma once
 #include "functions.h"
 #include "matvec_q8.h"
@@ -60,19 +60,19 @@ template <class W, u32 R> struct GatedMatrices {
     }
 };
 
-#define RF_MATVEC_Q8_JOINT(name, Type, R)                                                                                          \
-    RF_KERNEL_RESIDENT(RF_MATVEC_BLOCK, RF_MATVEC_RESIDENT)                                                                      \
-    matvec_q8_##name##_three(const float *x, const float *norm, float *normed, float eps, const u8 *w0, const u8 *w1,              \
-                             const u8 *w2, const float *bias0, const float *bias1, const float *bias2, float *y0, float *y1,       \
-                             float *y2, u32 n0, u32 n1, u32 n2, u32 row_blocks, u32 first, u32 second, u32 each, u32 more) {       \
-        ThreeMatrices<Type, R> rows = {{w0, bias0, y0, n0}, {w1, bias1, y1, n1}, {w2, bias2, y2, n2}, first, second, row_blocks};  \
-        matvec_q8<Type, 1, R, 512, RF_MATVEC_BLOCK>(FloatRow<RF_MATVEC_BLOCK>{x, norm, normed, eps}, rows,                       \
-                                                     GroupShare{1, row_blocks, each, more});                                       \
-    }                                                                                                                              \
-    RF_KERNEL_RESIDENT(RF_MATVEC_BLOCK, RF_MATVEC_RESIDENT)                                                                      \
-    matvec_q8_##name##_gated(const float *x, const float *norm, float *normed, float eps, const u8 *gate, const u8 *up, float *y,  \
-                             u32 n, u32 row_blocks, u32 op, u32 each, u32 more) {                                                  \
-        GatedMatrices<Type, R> rows = {gate, up, y, n, row_blocks, op};                                                            \
-        matvec_q8<Type, 1, R, 512, RF_MATVEC_BLOCK>(FloatRow<RF_MATVEC_BLOCK>{x, norm, normed, eps}, rows,                       \
-                                                     GroupShare{1, row_blocks, each, more});                                       \
+#define RF_MATVEC_Q8_JOINT(name, Type)                                                                                                             \
+    RF_KERNEL_RESIDENT(RF_MATVEC_BLOCK, RF_MATVEC_RESIDENT)                                                                                        \
+    matvec_q8_##name##_three(const float *x, const float *norm, float *normed, float eps, const u8 *w0, const u8 *w1,                              \
+                             const u8 *w2, const float *bias0, const float *bias1, const float *bias2, float *y0, float *y1,                       \
+                             float *y2, u32 n0, u32 n1, u32 n2, u32 row_blocks, u32 first, u32 second, u32 each, u32 more) {                       \
+        ThreeMatrices<Type, GroupOf<Type>::one> rows = {{w0, bias0, y0, n0}, {w1, bias1, y1, n1}, {w2, bias2, y2, n2}, first, second, row_blocks}; \
+        matvec_q8<Type, 1, GroupOf<Type>::one, 512, RF_MATVEC_BLOCK>(FloatRow<RF_MATVEC_BLOCK>{x, norm, normed, eps}, rows,                        \
+                                                     GroupShare{1, row_blocks, each, more});                                                       \
+    }                                                                                                                                              \
+    RF_KERNEL_RESIDENT(RF_MATVEC_BLOCK, RF_MATVEC_RESIDENT)                                                                                        \
+    matvec_q8_##name##_gated(const float *x, const float *norm, float *normed, float eps, const u8 *gate, const u8 *up, float *y,                  \
+                             u32 n, u32 row_blocks, u32 op, u32 each, u32 more) {                                                                  \
+        GatedMatrices<Type, GroupOf<Type>::one> rows = {gate, up, y, n, row_blocks, op};                                                           \
+        matvec_q8<Type, 1, GroupOf<Type>::one, 512, RF_MATVEC_BLOCK>(FloatRow<RF_MATVEC_BLOCK>{x, norm, normed, eps}, rows,                        \
+                                                     GroupShare{1, row_blocks, each, more});                                                       \
     }

@@ -2,11 +2,12 @@
 
 use crate::compile::{self, Compiler, PINNED};
 use crate::describe::describe;
+use crate::families::{self, FAMILIES, has_family, like_family};
 use crate::manifest::{self, Manifest};
 use crate::parallel::in_parallel;
 use crate::prebuilt::{self, Pack, Shared, like_of, near_of, of, path, path_in};
 use crate::progress::Progress;
-use crate::targets::{FAMILIES, TARGETS, has_family, like_family};
+use crate::targets::TARGETS;
 use crate::{KernelsError, at, faulty, inputs, workspace_root};
 use rocmforge_gpu_test::say;
 use std::collections::{BTreeMap, BTreeSet};
@@ -57,8 +58,8 @@ pub(crate) fn build(options: Options) -> Result<(), KernelsError> {
     let shared = Shared::with(known.as_ref().map_or(&compiler.version, |known| &known.compiler));
     // The packs of others that are stored against these are stored anew, from what they hold now.
     let mut planned: Vec<(String, &[String])> = families.iter().map(|family| (family.clone(), &targets[..])).collect();
-    for family in compile::families(workspace_root())? {
-        let needs = like_family(&family).is_some_and(|like| families.iter().any(|family| family == like));
+    for family in families::all(workspace_root())? {
+        let needs = like_family(&family).is_some_and(|like| families.contains(&like));
         if needs && !families.contains(&family) {
             planned.push((family, &[]));
         }
@@ -93,16 +94,24 @@ pub(crate) fn build(options: Options) -> Result<(), KernelsError> {
     Ok(())
 }
 
-/// The families of these names, or all.
+/// The families of these names, or of sources of these names; or all.
 pub(crate) fn chosen(names: &[String]) -> Result<Vec<String>, KernelsError> {
-    let all = compile::families(workspace_root())?;
+    let all = families::all(workspace_root())?;
     if names.is_empty() {
         return Ok(all);
     }
-    match names.iter().find(|name| !all.contains(name)) {
-        Some(name) => Err(KernelsError::NoFamily { name: name.clone() }),
-        None => Ok(names.iter().cloned().collect::<BTreeSet<_>>().into_iter().collect()),
+    let mut chosen = BTreeSet::new();
+    for name in names {
+        let families = match all.contains(name) {
+            true => vec![name.clone()],
+            false => families::of_source(name),
+        };
+        if !families.iter().all(|family| all.contains(family)) {
+            return Err(KernelsError::NoFamily { name: name.clone() });
+        }
+        chosen.extend(families);
     }
+    Ok(chosen.into_iter().collect())
 }
 
 /// What there is of a family, and what must be compiled. `exactly`: the compiler that must have made it.
@@ -152,7 +161,7 @@ impl Plan {
         })?;
         let stale = self.stale.iter().map(|(target, _)| target.as_str());
         let made: BTreeMap<&str, Pack> = stale.zip(made).collect();
-        let all = like_family(family).is_some_and(|like| rewritten.contains(like));
+        let all = like_family(family).is_some_and(|like| rewritten.contains(&like));
         write_family(&prebuilt::folder(), family, &self.packs, &made, all)
     }
 }
@@ -205,9 +214,9 @@ fn write_family(
         let place = path_in(folder, target, family);
         // A target that is not committed may have some families only.
         let name = like_of(FAMILIES, target, family).filter(|name| path_in(folder, target, name).exists());
-        let like = name.map(|name| Ok::<_, KernelsError>((name, Pack::load_from(folder, target, name)?)));
-        let like = like.transpose()?;
-        let like = like.as_ref().map(|(name, like)| (*name, &like.file));
+        let load = |name: String| Ok::<_, KernelsError>((Pack::load_from(folder, target, &name)?, name));
+        let like = name.map(load).transpose()?;
+        let like = like.as_ref().map(|(like, name)| (name.as_str(), &like.file));
         let bytes = (pack.file.compress(near.map(|near| &near.file), like)).map_err(of(&place))?;
         if prebuilt::replace(&place, &bytes)? {
             lines.push(format!(
@@ -350,6 +359,11 @@ mod tests {
         assert_eq!(
             chosen(&["mask".to_owned(), "copy".to_owned()]).unwrap(),
             ["copy", "mask"]
+        );
+        let by_source = chosen(&["half_rows".to_owned(), "half_rows_q4_0".to_owned()]).unwrap();
+        assert!(
+            by_source.len() == 16 && by_source[0] == "half_rows_bf16",
+            "{by_source:?}"
         );
     }
 }

@@ -4,11 +4,12 @@ use crate::build::chosen;
 use crate::changes::Changes;
 use crate::compile::{self, Compiler};
 use crate::describe::describe;
+use crate::families::{FAMILIES, has_family};
 use crate::manifest::{self, Manifest};
 use crate::parallel::in_parallel;
 use crate::prebuilt::{self, Pack, Shared};
 use crate::progress::Progress;
-use crate::targets::{FAMILIES, has_family, is_ptx};
+use crate::targets::is_ptx;
 use crate::{KernelsError, faulty, inputs, ptxas, read, workspace_root};
 use rocmforge_gpu_test::say;
 use std::collections::BTreeMap;
@@ -164,7 +165,7 @@ fn misplaced(targets: &[String], families: &[String], all: bool) -> Result<Vec<S
         for family in found.into_iter().flatten().filter(|_| all) {
             if !families.contains(family) || !has_family(FAMILIES, target, family) {
                 wrong.push(format!(
-                    "{family} for {target} (kernels/*.hip and `FAMILIES` in tools/kernels/src/targets.rs do not give it)"
+                    "{family} for {target} (kernels/*.hip and tools/kernels/src/families.rs do not give it)"
                 ));
             }
         }
@@ -187,7 +188,7 @@ fn one(target: &str, family: &str, shared: &Shared) -> Result<Result<Sound, Stri
         return wrong(&format!("made by {compiler}"));
     }
     if !pack.is_stored_as_stated(FAMILIES, family) {
-        return wrong("stored against other packs than tools/kernels/src/targets.rs states");
+        return wrong("stored against other packs than tools/kernels/src states");
     }
     let object = describe(target, family, pack.object(family))?;
     if !pack.is_described(&object) {

@@ -1,7 +1,7 @@
 //! The compiler and its flags.
 
 use crate::targets::is_ptx;
-use crate::{KernelsError, at, read, workspace_root};
+use crate::{KernelsError, at, families, read, workspace_root};
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -85,9 +85,9 @@ impl Compiler {
         Err(KernelsError::NoCompiler { major: PINNED_MAJOR })
     }
 
-    /// Compiles `kernels/<family>.hip` for one target.
+    /// Compiles a family for one target.
     pub(crate) fn compile(&self, root: &Path, family: &str, arch: &str) -> Result<Vec<u8>, KernelsError> {
-        self.compile_file(root, &format!("kernels/{family}.hip"), arch, &[])
+        self.compile_file(root, &families::source(family), arch, families::defines(family))
     }
 
     /// Compiles one source for one target. Runs in the repository's root on a relative path, so that file names in the line
@@ -152,12 +152,6 @@ pub(crate) fn sorted(directory: &Path, extension: &str) -> Result<Vec<String>, K
     }
     names.sort();
     Ok(names)
-}
-
-/// The kernel families: the names of `kernels/*.hip`, sorted.
-pub(crate) fn families(root: &Path) -> Result<Vec<String>, KernelsError> {
-    let names = sorted(&root.join("kernels"), "hip")?;
-    Ok(names.iter().map(|n| n.trim_end_matches(".hip").to_owned()).collect())
 }
 
 /// SHA-256 in hexadecimal.

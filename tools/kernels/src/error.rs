@@ -83,7 +83,7 @@ pub(crate) enum KernelsError {
     #[error("{arch}: kernel {kernel} has another argument layout than on the other targets")]
     ArgumentLayout { arch: String, kernel: String },
     #[error(
-        "{arch}: family {family} {} kernel {kernel}, against what `FAMILIES` in tools/kernels/src/targets.rs states; a kernel \
+        "{arch}: family {family} {} kernel {kernel}, against what `FAMILIES` in tools/kernels/src/families.rs states; a kernel \
          that some targets lack is stated there",
         if *exists { "has" } else { "lacks" }
     )]
@@ -98,7 +98,7 @@ pub(crate) enum KernelsError {
         path: PathBuf,
         source: rocmforge_code_object::PackError,
     },
-    #[error("no family is called {name:?}: a family is a file kernels/NAME.hip")]
+    #[error("no family is called {name:?}: a family is a file kernels/NAME.hip, or a type of one: matvec_q8_q4_0")]
     NoFamily { name: String },
     #[error("there is no pack for {target}; `cargo xtask kernels build --arch {target}` makes its packs")]
     NoPack { target: String },

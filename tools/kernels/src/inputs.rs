@@ -3,17 +3,14 @@
 //! It covers the source, every header that it includes, the compiler's flags and its pinned release. A pack file keeps the hash of its inputs.
 
 use crate::compile::{PINNED, flags, sha256};
-use crate::{KernelsError, read, workspace_root};
+use crate::{KernelsError, families, read, workspace_root};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Hash of the inputs of a family for a target.
 pub(crate) fn hash(target: &str, family: &str) -> Result<String, KernelsError> {
-    hash_of(
-        workspace_root(),
-        &format!("kernels/{family}.hip"),
-        &flags(target).join(" "),
-    )
+    let flags = [flags(target), families::defines(family)].concat();
+    hash_of(workspace_root(), &families::source(family), &flags.join(" "))
 }
 
 /// The same for a source of the workspace and the flags that it is compiled with.

@@ -1,7 +1,7 @@
 //! Manifest of a pack file: what the family's code was made from, and what the compiler made of it.
 
 use crate::KernelsError;
-use crate::targets::{self, has_kernel};
+use crate::families::{self, has_kernel};
 use rocmforge_code_object::{ArgKind, ArgMeta, CodeObject, KernelMeta};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -108,11 +108,11 @@ impl Argument {
 /// That a family has the same kernels on all its targets, and that each is launched alike. Some kernels are stated to exist on a few targets. Takes
 /// the manifests of the targets that were made from the same sources.
 pub(crate) fn agree(
-    stated: &[targets::Family],
+    stated: &[families::Family],
     family: &str,
     manifests: &BTreeMap<&str, &Manifest>,
 ) -> Result<(), KernelsError> {
-    let of_family = stated.iter().find(|stated| stated.name == family);
+    let of_family = families::stated(stated, family);
     let mut names: BTreeSet<&str> = of_family
         .iter()
         .flat_map(|f| f.only.iter().map(|(kernel, _)| *kernel))
@@ -146,13 +146,13 @@ pub(crate) fn agree(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::targets::Base;
+    use crate::families::Base;
 
-    const STATED: &[targets::Family] = &[targets::Family {
+    const STATED: &[families::Family] = &[families::Family {
         base: Base::Without(&["gfx1030"]),
         also: &["sm_90a"],
         only: &[("gemm_wgmma", &["sm_90a"])],
-        ..targets::Family::new("gemm")
+        ..families::Family::new("gemm")
     }];
 
     /// The manifest of PTX with kernels of one argument of so many bits.

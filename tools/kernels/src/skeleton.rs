@@ -43,7 +43,7 @@ pub(crate) fn make(name: &str) -> Result<(), KernelsError> {
     say!("  cargo xtask kernels test {name}        compares it with its definition on both simulated cards");
     say!("  cargo xtask kernels build              compiles it for all targets");
     say!("  cargo xtask kernels counters {name} --bless   writes its bounds and its row in kernels/README.md");
-    say!("A kernel that is not for all targets is stated in tools/kernels/src/targets.rs.");
+    say!("A kernel that is not for all targets is stated in tools/kernels/src/families.rs.");
     Ok(())
 }
 

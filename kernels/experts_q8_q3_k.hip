@@ -1,5 +1,0 @@
-// Products of the chosen experts' packed Q3_K weights with 8-bit activations.
-#include "include/experts_q8.h"
-#include "include/planes_bits.h"
-
-RF_EXPERTS_Q8(q3_k, PackedQ3K, 4)

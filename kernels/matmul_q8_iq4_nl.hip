@@ -1,4 +1,0 @@
-// Products of packed IQ4_NL weights with many rows of 8-bit activations, on the matrix unit.
-#include "include/matmul_q8.h"
-
-RF_MATMUL_Q8(iq4_nl, TileIq4Nl)

@@ -1,4 +1,0 @@
-// Products of packed Q4_K weights with many rows of 8-bit activations, on the matrix unit.
-#include "include/matmul_q8.h"
-
-RF_MATMUL_Q8(q4_k, TileQ4K)

@@ -1,6 +1,0 @@
-// Products of packed Q2_K weights with 8-bit activations.
-#include "include/matvec_q8_joint.h"
-#include "include/planes_bits.h"
-
-RF_MATVEC_Q8(q2_k, PackedQ2K, 4, 2)
-RF_MATVEC_Q8_JOINT(q2_k, PackedQ2K, 4)
