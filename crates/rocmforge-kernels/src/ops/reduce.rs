@@ -14,7 +14,7 @@ kernel! {
     dims rows, cols;
     launch ("cumsum", geometry::config([rows, 1, 1], 256)), with [rows, cols];
     gives |c| reference::cumsum(c.f32("x"), cols), within 2e-5;
-    tested &[&[9, 1], &[9, 31], &[9, 33], &[3, 257], &[2, 1025]];
+    tested &[&[9, 1], &[9, 31], &[9, 33], &[9, 64], &[3, 256], &[3, 257], &[2, 1025], &[2, 3000]];
     counted &[&[32, 2048]]; moved &[&[32, 1024]], Again::No; timed &[];
 }
 
@@ -113,7 +113,7 @@ const ADD_ID: Declared = Declared {
         });
         Ok(())
     },
-    tested: &[&[1, 1, 1], &[9, 31, 4], &[5, 33, 7], &[3, 1025, 2]],
+    tested: &[&[1, 1, 1], &[9, 31, 4], &[5, 33, 7], &[3, 1030, 2], &[3, 1025, 2]],
     counted: &[&[256, 256, 256]],
     moved: &[&[32, 1024, 32]],
     ..Declared::NEW

@@ -208,7 +208,15 @@ pub(super) fn rotary_dim(check: Check, shape: RopeShape) -> KernelResult<u32> {
 const ROPE_HALF: Declared = Declared {
     name: "rope",
     call: |c, dims| rope(c, dims, RopePairs::Half, At::Sequence),
-    tested: &[&[1, 1, 2], &[5, 3, 32], &[9, 2, 66], &[17, 4, 130]],
+    tested: &[
+        &[1, 1, 2],
+        &[5, 3, 32],
+        &[3, 3, 40],
+        &[3, 3, 96],
+        &[3, 3, 256],
+        &[9, 2, 66],
+        &[17, 4, 130],
+    ],
     counted: &[&[256, 4, 64]],
     moved: &[&[64, 9, 64]],
     again: Again::Heads,

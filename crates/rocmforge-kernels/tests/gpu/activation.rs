@@ -1,6 +1,6 @@
 //! SiLU, GELU, their gated forms, and the soft cap.
 
-use crate::support::{SIZES, device};
+use crate::support::{device, refused};
 use rocmforge_kernels::reference;
 use rocmforge_testkit::data::rng;
 
@@ -82,36 +82,26 @@ fn gelu_is_accurate_over_a_dense_grid_and_tame_at_the_ends() {
 }
 
 #[test]
-fn geglu_silu_and_softcap_at_every_length_and_in_place() {
+fn geglu_of_large_factors_and_softcap_of_any_cap() {
     let d = device();
     let (k, s) = (&d.kernels, d.stream());
-    for n in SIZES.into_iter().chain([2, 3, 1025]) {
+    for n in [2, 3, 33, 1025] {
         let mut random = rng(n as u64);
         let (gate, up) = (random.vec_in(n, -6.0, 6.0), random.vec_in(n, -4.0, 4.0));
-        let silu: Vec<f64> = gate.iter().map(|&x| reference::silu(f64::from(x))).collect();
-        let geglu = reference::geglu(&gate, &up);
         let (g, u, y) = (d.up(&gate), d.up(&up), d.out(n));
         k.geglu(s, &g, &u, &y).unwrap();
-        d.close(&y, &geglu, &[n], 1e-5);
-        k.geglu(s, &g, &u, &u).unwrap();
-        d.close(&u, &geglu, &[n], 1e-5);
-        let y = d.out(n);
-        k.silu(s, &g, &y).unwrap();
-        d.close(&y, &silu, &[n], 2e-6);
-        for cap in [0.5, 30.0, 1e6] {
+        d.close(&y, &reference::geglu(&gate, &up), &[n], 1e-5);
+        for cap in [0.5, 1e6] {
             let y = d.out(n);
             k.softcap(s, &g, &y, cap).unwrap();
             d.close(&y, &reference::softcap(&gate, cap), &[n], 5e-7 * f64::from(cap));
         }
-        k.silu(s, &g, &g).unwrap();
-        d.close(&g, &silu, &[n], 2e-6);
     }
     let x = [f32::NEG_INFINITY, -1e30, -0.0, 1e30, f32::INFINITY];
     let (input, y) = (d.up(&x), d.out(5));
     k.softcap(s, &input, &y, 50.0).unwrap();
     d.close(&y, &[-50.0, -50.0, 0.0, 50.0, 50.0], &[5], 1e-5);
     for cap in [0.0, -1.0, f32::INFINITY, 1e-40] {
-        let error = k.softcap(s, &input, &y, cap).unwrap_err().to_string();
-        assert!(error.contains("positive and normal"), "{error}");
+        refused(k.softcap(s, &input, &y, cap), "positive and normal");
     }
 }

@@ -1,11 +1,10 @@
 //! Attention over 16-bit floats, against its definition in f64.
 
-use crate::reduce::half_bits;
-use crate::support::{Device, device_with};
+use crate::support::{Device, device_with, half_bits as bits, half_values as values};
 use rocmforge_kernels::reference::{self, Attention16Scores};
 use rocmforge_kernels::{
-    Attention16Operands, Attention16Options, Attention16Shape, FloatType, Half, Kernels, Operand, SequenceLengths,
-    Strides, Visible,
+    Attention16Operands, Attention16Options, Attention16Shape, Half, Kernels, Operand, SequenceLengths, Strides,
+    Visible,
 };
 use rocmforge_runtime::HipBuffer;
 use rocmforge_testkit::compare::{Tolerance, assert_close};
@@ -103,26 +102,6 @@ fn case(heads: [usize; 2], seq: [usize; 2], widths: [usize; 2], visible: Visible
         magnitude: 2.0,
         parts: None,
     }
-}
-
-fn float_type(ty: Half) -> FloatType {
-    match ty {
-        Half::F16 => FloatType::F16,
-        Half::Bf16 => FloatType::Bf16,
-    }
-}
-
-fn bits(ty: Half, x: f32) -> u16 {
-    let rounded = reference::round_to(float_type(ty), f64::from(x)) as f32;
-    match ty {
-        Half::F16 => half_bits(rounded),
-        Half::Bf16 => (rounded.to_bits() >> 16) as u16,
-    }
-}
-
-fn values(ty: Half, bits: &[u16]) -> Vec<f64> {
-    let bytes: Vec<u8> = bits.iter().flat_map(|bits| bits.to_le_bytes()).collect();
-    reference::float_values(float_type(ty), &bytes)
 }
 
 pub(crate) fn up(d: &Device, bits: &[u16]) -> HipBuffer<u16> {

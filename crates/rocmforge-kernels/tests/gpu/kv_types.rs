@@ -1,7 +1,7 @@
 //! Types of paged caches: what is written, what attention reads, and what is refused.
 
 use crate::paged_attention::Case;
-use crate::support::device;
+use crate::support::{device, refused};
 use rocmforge_kernels::{Kernels, KvType, PagedOperands, PagedOptions, reference};
 use rocmforge_runtime::HipBuffer;
 use rocmforge_testkit::data::rng;
@@ -147,29 +147,22 @@ fn types_and_widths_without_a_kernel_are_refused() {
     let word = d.no_fault();
     let cache = HipBuffer::from_slice(d.stream(), &[0u8; 4 * 36], "cache").expect("upload");
     let (src, slots) = (d.up(&[0.0; 4 * 36]), d.ids(&[0, 1, 2, 3]));
-    let refused = d.write_rows(KvType::Q8_0, &src, &slots, &cache, 4, 36, d.faults(&word, 0));
-    let text = refused.unwrap_err().to_string();
-    assert!(text.contains("cols must be whole blocks of the type"), "{text}");
+    refused(
+        d.write_rows(KvType::Q8_0, &src, &slots, &cache, 4, 36, d.faults(&word, 0)),
+        "cols must be whole blocks of the type",
+    );
     let case = Case::new(&[40], 1, [2, 1, 64], 16);
     case.with_operands(&d, KvType::F32, |operands, faults| {
         let partial = d.out(Kernels::paged_partial_len(case.shape, 2).expect("fits"));
         let (s, options) = (d.stream(), PagedOptions::new(64));
-        let refused =
+        let result =
             (d.kernels).paged_attention_split(s, KvType::F32, operands, case.shape, options, 2, &partial, None, faults);
-        let text = refused.unwrap_err().to_string();
-        assert!(
-            text.contains("it has no kernel for f32, only for f16, bf16, q8_0"),
-            "{text}"
-        );
+        refused(result, "it has no kernel for f32, only for f16, bf16, q8_0");
     });
     let case = Case::new(&[40], 1, [2, 1, 36], 16);
     case.with_operands(&d, KvType::F32, |operands, faults| {
         let (s, options) = (d.stream(), PagedOptions::new(36));
-        let refused = (d.kernels).paged_attention(s, KvType::Q8_0, operands, case.shape, options, faults);
-        let text = refused.unwrap_err().to_string();
-        assert!(
-            text.contains("head_dim must be whole blocks of the cache's type"),
-            "{text}"
-        );
+        let result = (d.kernels).paged_attention(s, KvType::Q8_0, operands, case.shape, options, faults);
+        refused(result, "head_dim must be whole blocks of the cache's type");
     });
 }

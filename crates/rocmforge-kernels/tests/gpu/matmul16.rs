@@ -1,6 +1,6 @@
 //! Products of 16-bit floats.
 
-use crate::support::{Device, device, device_with};
+use crate::support::{Device, device, device_with, float_type, half_bits as bits, half_values as values, refused};
 use rocmforge_kernels::{
     FloatType, Half, KernelResult, Matmul16Activation, Matmul16Operands, Matmul16Output, Matmul16Shape, Operand,
     Strides, reference,
@@ -11,18 +11,6 @@ use rocmforge_testkit::data::{POISON, Rng, rng};
 const TYPES: [Half; 2] = [Half::F16, Half::Bf16];
 /// A NaN of either type: in outputs before a launch, and in inputs where nobody may read.
 const POISON16: u16 = 0xFFFF;
-
-fn float_type(ty: Half) -> FloatType {
-    match ty {
-        Half::F16 => FloatType::F16,
-        Half::Bf16 => FloatType::Bf16,
-    }
-}
-
-fn values(ty: Half, bits: &[u16]) -> Vec<f64> {
-    let bytes: Vec<u8> = bits.iter().flat_map(|x| x.to_le_bytes()).collect();
-    reference::float_values(float_type(ty), &bytes)
-}
 
 /// Bits of numbers with a magnitude of 2^-8 to 2, of either sign.
 fn numbers(ty: Half, random: &mut Rng, n: usize) -> Vec<u16> {
@@ -35,16 +23,6 @@ fn numbers(ty: Half, random: &mut Rng, n: usize) -> Vec<u16> {
         }
     };
     (0..n).map(|_| one(random)).collect()
-}
-
-/// The bits of a value that the type has.
-fn bits(ty: Half, x: f64) -> u16 {
-    let all = 0..=u16::MAX;
-    let found = all.into_iter().find(|&bits| {
-        let bytes = bits.to_le_bytes();
-        reference::float_values(float_type(ty), &bytes)[0].to_bits() == x.to_bits()
-    });
-    found.expect("a value of the type")
 }
 
 /// Rows of an operand in a buffer: how far apart, and what lies before the first.
@@ -400,7 +378,7 @@ fn sums_beyond_the_largest_f16() {
     let (n, k) = (17, 96);
     for (ty, large) in [(Half::F16, 60_000.0), (Half::Bf16, 2f64.powi(60))] {
         let large = reference::round_to(float_type(ty), large);
-        let [plus, minus, one] = [large, -large, 1.0].map(|x| bits(ty, x));
+        let [plus, minus, one] = [large, -large, 1.0].map(|x| bits(ty, x as f32));
         for m in [2, 19] {
             // Each sum rises to 48 large numbers, falls back to 0 and ends at 1.
             let mut row = vec![plus; k];
@@ -436,7 +414,7 @@ fn no_number_stays_in_its_row_and_column() {
             let mut random = rng(m as u64);
             let (mut a, mut b) = (numbers(ty, &mut random, m * k), numbers(ty, &mut random, n * k));
             a[2 * k + 39] = POISON16;
-            b[66 * k] = bits(ty, f64::INFINITY);
+            b[66 * k] = bits(ty, f32::INFINITY);
             let y = case.run(&d, &a, &b, &[]);
             case.hold_or_infinite(&y, &values(ty, &a), &values(ty, &b));
         }
@@ -485,14 +463,7 @@ fn what_does_not_fit_is_refused() {
         d.kernels.matmul16(s, operands, shape, alpha, Matmul16Activation::None)
     };
     run(operands, shape, 1.0).unwrap();
-    let refused = |text: &str, operands, shape| {
-        let error = run(operands, shape, 1.0).expect_err(text).to_string();
-        assert!(error.contains(text), "{error:?} does not say {text:?}");
-    };
     for (text, shape) in [
-        ("m is 0; it must be 1 to", Matmul16Shape { m: 0, ..shape }),
-        ("n is 0", Matmul16Shape { n: 0, ..shape }),
-        ("k is 0", Matmul16Shape { k: 0, ..shape }),
         ("batch is 0", Matmul16Shape { batch: 0, ..shape }),
         ("batch is 65536", Matmul16Shape { batch: 65_536, ..shape }),
         ("k must be a multiple of 8 (12 and 8)", Matmul16Shape { k: 12, ..shape }),
@@ -500,7 +471,7 @@ fn what_does_not_fit_is_refused() {
         ("b has 48 elements; its strides", Matmul16Shape { n: 4, ..shape }),
         ("write y more than once", Matmul16Shape { batch: 2, ..shape }),
     ] {
-        refused(text, operands, shape);
+        refused(run(operands, shape, 1.0), text);
     }
     let short = d.up(&[0.0; 2]);
     let narrow = halves(11);
@@ -551,15 +522,11 @@ fn what_does_not_fit_is_refused() {
             },
         ),
     ] {
-        if text.starts_with("row stride") {
-            // A buffer that such rows stay in is not made here: the stride of a single row reaches nothing.
-            refused(text, operands, Matmul16Shape { m: 1, ..shape });
-        } else {
-            refused(text, operands, shape);
-        }
+        // A buffer that rows with a stride of 2^24 stay in is not made here: the stride of a single row reaches nothing.
+        let m = if text.starts_with("row stride") { 1 } else { shape.m };
+        refused(run(operands, Matmul16Shape { m, ..shape }, 1.0), text);
     }
     for alpha in [f32::NAN, f32::INFINITY] {
-        let error = run(operands, shape, alpha).unwrap_err().to_string();
-        assert!(error.contains("matmul16: alpha is"), "{error}");
+        refused(run(operands, shape, alpha), "matmul16: alpha is");
     }
 }

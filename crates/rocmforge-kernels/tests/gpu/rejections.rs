@@ -1,16 +1,8 @@
 //! Refusals of launchers. Nothing refused reaches the device: the lease would report it.
 
-use crate::support::{as_kv, as_q, device, usual_scale};
-use rocmforge_kernels::{
-    AttentionShape, FlashOptions, KernelError, KernelResult, Operand, RopePairs, RopeShape, Strides,
-};
+use crate::support::{as_kv, as_q, device, refused, usual_scale};
+use rocmforge_kernels::{AttentionShape, FlashOptions, KernelError, Operand, RopePairs, RopeShape, Strides};
 use rocmforge_runtime::HipBuffer;
-
-#[track_caller]
-fn refused(result: KernelResult<()>, text: &str) {
-    let error = result.expect_err("it must be refused").to_string();
-    assert!(error.contains(text), "{error:?} does not say {text:?}");
-}
 
 #[test]
 fn wrong_lengths_are_named_with_the_shape() {

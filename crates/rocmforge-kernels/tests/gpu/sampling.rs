@@ -116,23 +116,10 @@ fn top_k_of_vocabularies() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused() {
+fn more_than_all_are_refused() {
     let d = device();
     let (k, s) = (&d.kernels, d.stream());
-    let (x, ids, three) = (d.up(&[1.0; 12]), d.ids(&[0; 12]), d.ids(&[0; 3]));
-    assert!(matches!(
-        k.argmax(s, &x, &three, 4, 3),
-        Err(KernelError::Length {
-            operand: "y",
-            got: 3,
-            expected: 4,
-            ..
-        })
-    ));
-    assert!(matches!(
-        k.argmax(s, &x, &three, 0, 3),
-        Err(KernelError::Dimension { dim: "rows", .. })
-    ));
+    let (x, ids) = (d.up(&[1.0; 12]), d.ids(&[0; 12]));
     let over = k.top_k(s, &x, None, &ids, 3, 4, 5, None);
     assert!(
         matches!(
@@ -146,8 +133,4 @@ fn what_makes_no_sense_is_refused() {
         ),
         "{over:?}"
     );
-    assert!(matches!(
-        k.top_k(s, &x, Some(&x), &ids, 3, 4, 4, None),
-        Err(KernelError::Overlap { .. })
-    ));
 }

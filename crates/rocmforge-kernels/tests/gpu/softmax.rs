@@ -112,15 +112,8 @@ fn a_row_of_nothing_gives_zeros() {
 #[test]
 fn causal_rows_stop_at_their_query() {
     let d = device();
-    for (planes, seq_q, seq_k) in [
-        (2, 1, 1),
-        (2, 4, 4),
-        (3, 33, 33),
-        (1, 1, 65),
-        (2, 5, 129),
-        (2, 7, 3),
-        (1, 3, 1500),
-    ] {
+    // A scale other than 1, in the kernels of both lengths.
+    for (planes, seq_q, seq_k) in [(3, 33, 33), (2, 7, 3), (1, 3, 1500)] {
         let x = rng(seq_k as u64).vec_in(planes * seq_q * seq_k, -5.0, 5.0);
         let (input, y) = (d.up(&x), d.out(x.len()));
         d.kernels

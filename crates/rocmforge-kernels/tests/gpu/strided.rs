@@ -1,6 +1,6 @@
 //! Copies with strides, rows written where indices say.
 
-use crate::support::{Device, device};
+use crate::support::{Device, device, refused};
 use rocmforge_kernels::{Element, FloatType, KvType, RowIds, RowLists, StridedCopy, reference};
 use rocmforge_runtime::HipBuffer;
 use rocmforge_testkit::data::{Rng, rng};
@@ -94,14 +94,7 @@ fn what_lies_between_is_not_touched_and_what_does_not_fit_is_refused() {
     for (at, row) in found.chunks(20).enumerate() {
         assert_eq!(row, [[7; 12].as_slice(), &[1; 8]].concat(), "row {at}");
     }
-    let refused = |copy, from, to, text: &str| {
-        let error = d
-            .kernels
-            .copy_strided(d.stream(), from, to, copy)
-            .unwrap_err()
-            .to_string();
-        assert!(error.contains(text), "{error:?} does not say {text:?}");
-    };
+    let refused = |copy, from, to, text| refused(d.kernels.copy_strided(d.stream(), from, to, copy), text);
     let of = |change: &dyn Fn(&mut StridedCopy)| {
         let mut copy = copy;
         change(&mut copy);

@@ -1,11 +1,14 @@
 //! A device with its kernels, and buffers by the handful.
 
 use rocmforge_kernels::{
-    AttentionShape, Fault, Faults, KernelResult, Kernels, KvType, Operand, RowIds, RowLists, Strides,
+    AttentionShape, Fault, Faults, FloatType, Half, KernelResult, Kernels, KvType, Operand, RowIds, RowLists, Strides,
+    reference,
 };
 use rocmforge_runtime::{HipBuffer, HipStream};
 use rocmforge_testkit::compare::{Tolerance, assert_close};
 use rocmforge_testkit::{GpuLease, data, gpu};
+use std::collections::HashMap;
+use std::sync::LazyLock;
 
 /// Around the wave size and its multiples.
 pub(crate) const SIZES: [usize; 10] = [1, 31, 32, 33, 63, 64, 65, 127, 128, 129];
@@ -109,6 +112,42 @@ impl Device {
     #[track_caller]
     pub(crate) fn same(&self, actual: &HipBuffer<f32>, expected: &[f32], shape: &[usize]) {
         assert_close(&self.get(actual), &data::widen(expected), shape, Tolerance::Exact);
+    }
+}
+
+/// What is called is refused with an error that says `text`.
+#[track_caller]
+pub(crate) fn refused<T>(result: KernelResult<T>, text: &str) {
+    let Err(error) = result else {
+        panic!("not refused: {text:?}")
+    };
+    let error = error.to_string();
+    assert!(error.contains(text), "{error:?} does not say {text:?}");
+}
+
+pub(crate) fn float_type(ty: Half) -> FloatType {
+    match ty {
+        Half::F16 => FloatType::F16,
+        Half::Bf16 => FloatType::Bf16,
+    }
+}
+
+/// What bits of a type stand for.
+pub(crate) fn half_values(ty: Half, bits: &[u16]) -> Vec<f64> {
+    let bytes: Vec<u8> = bits.iter().flat_map(|bits| bits.to_le_bytes()).collect();
+    reference::float_values(float_type(ty), &bytes)
+}
+
+/// The bits of the nearest number of a type.
+pub(crate) fn half_bits(ty: Half, x: f32) -> u16 {
+    static BITS: LazyLock<HashMap<u64, u16>> = LazyLock::new(|| {
+        let value = |bits: u16| half_values(Half::F16, &[bits])[0].to_bits();
+        (0..=u16::MAX).map(|bits| (value(bits), bits)).collect()
+    });
+    let rounded = reference::round_to(float_type(ty), f64::from(x));
+    match ty {
+        Half::F16 => BITS[&rounded.to_bits()],
+        Half::Bf16 => ((rounded as f32).to_bits() >> 16) as u16,
     }
 }
 
