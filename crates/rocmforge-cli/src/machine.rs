@@ -2,12 +2,13 @@
 
 use std::borrow::Cow;
 use std::collections::HashSet;
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 
 use rocmforge::backend::{Availability, BackendOptions, HipBackend, PoolOptions};
 use rocmforge::device::{Device, DeviceError};
 use rocmforge::ggml::{CpuBackend, GgmlError, HipGgmlBackend, HostAccess, HybridBackend};
 use rocmforge::memory::Policy;
+use rocmforge::tuning;
 
 use crate::cards;
 use crate::failure::Failure;
@@ -124,7 +125,7 @@ impl Cards {
     /// A machine of these cards. Several machines share the budget of each card.
     pub(crate) fn machine(&self, options: &MachineOptions) -> Result<HybridBackend, GgmlError> {
         let activations = options.activations();
-        let card = |(_, card): &Card| Ok::<_, GgmlError>(HipGgmlBackend::new(card)?.activations(activations));
+        let card = |(_, card): &Card| Ok::<_, GgmlError>(tuned(HipGgmlBackend::new(card)?.activations(activations)));
         let hybrid = HybridBackend::new(card(&self.first)?, options.cpu());
         (self.others.iter()).try_fold(hybrid, |hybrid, other| hybrid.with_card(card(other)?))
     }
@@ -141,6 +142,20 @@ impl Cards {
     /// The cards.
     pub(crate) fn backends(&self) -> impl Iterator<Item = &Arc<HipBackend>> {
         self.iter().map(|(_, card)| card)
+    }
+}
+
+/// A card with what `rocmforge tune` has kept for it. What is refused is said once, and built-in rules hold.
+pub(crate) fn tuned(card: HipGgmlBackend) -> HipGgmlBackend {
+    static SAID: Once = Once::new();
+    let Some(folder) = tuning::folder() else { return card };
+    match tuning::load(&folder, card.kernels()) {
+        Ok(Some(tuning)) => card.tuned(tuning),
+        Ok(None) => card,
+        Err(error) => {
+            SAID.call_once(|| eprintln!("built-in rules hold (`rocmforge tune` measures anew): {error}"));
+            card
+        }
     }
 }
 

@@ -24,6 +24,7 @@ mod run;
 mod serve;
 mod store;
 mod table;
+mod tune;
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -49,6 +50,7 @@ enum Command {
     Bench(bench::Args),
     Fit(Box<fit::Args>),
     Doctor(Box<doctor::Args>),
+    Tune(Box<tune::Args>),
     Pull(pull::Args),
     /// Shows the models that are here.
     List(models::ListArgs),
@@ -81,6 +83,7 @@ fn run(command: &Command) -> Result<(), Failure> {
         Command::Ps(args) => ps::run(args),
         Command::Fit(args) => fit::run(args),
         Command::Doctor(args) => doctor::run(args),
+        Command::Tune(args) => tune::run(args),
         Command::Pull(args) => pull::run(args),
         Command::List(args) => models::list(args),
         Command::Show(args) => models::show(args),

@@ -472,7 +472,7 @@ impl Served {
                 Embedder::new(model, args.machine.cpu(), EmbedderOptions::default())
             }),
             Opened::Cards(cards) => EmbeddingServer::start(options, move || {
-                let card = HipGgmlBackend::new(cards.first())?.activations(args.machine.activations());
+                let card = machine::tuned(HipGgmlBackend::new(cards.first())?.activations(args.machine.activations()));
                 Embedder::new(model, card, EmbedderOptions::default())
             }),
         };

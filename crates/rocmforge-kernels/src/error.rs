@@ -26,6 +26,21 @@ pub enum KernelError {
         /// What the device is.
         device: String,
     },
+    /// A parameter of a [`Tuning`](crate::Tuning) has no such variant, or its times are none.
+    #[error(
+        "tuning: {parameter} = {value} with times of {} and {} us; it must be one of {}, with positive times",
+        micros[0], micros[1], list(variants)
+    )]
+    NoVariant {
+        /// Its name.
+        parameter: &'static str,
+        /// The value.
+        value: u32,
+        /// The times in microseconds.
+        micros: [f64; 2],
+        /// What it may be.
+        variants: &'static [u32],
+    },
     /// A pack is not the one that this build embeds, so its machine code may not match the launchers' checks.
     #[error(
         "the pack for {arch} is not the one that this build has ({}); its SHA-256 is {found}, the embedded one's {}. \
@@ -230,6 +245,12 @@ fn processors(archs: &[&'static str]) -> String {
         None => (*arch).to_owned(),
     });
     words.collect::<Vec<_>>().join(" or ")
+}
+
+/// Numbers with commas between them.
+fn list(numbers: &[u32]) -> String {
+    let texts: Vec<String> = numbers.iter().map(u32::to_string).collect();
+    texts.join(", ")
 }
 
 /// The first few of the families that differ, and how many there are.

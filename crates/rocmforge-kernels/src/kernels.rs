@@ -1,6 +1,6 @@
 //! The kernels of one device.
 
-use crate::{KernelError, KernelResult, Launched, Pack, PackError};
+use crate::{KernelError, KernelResult, Launched, Pack, PackError, Tuning};
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use rocmforge_code_object::CodeObject;
@@ -20,6 +20,7 @@ pub struct Kernels {
     observer: Option<Observer>,
     choice: Option<Choice>,
     prepares: bool,
+    tuning: Tuning,
 }
 
 /// Sees each launch before it is enqueued.
@@ -95,6 +96,7 @@ impl Kernels {
             observer: None,
             choice: None,
             prepares: false,
+            tuning: Tuning::RULES,
         })
     }
 
@@ -116,6 +118,17 @@ impl Kernels {
             choice: Some(Arc::new(wanted)),
             ..self.clone()
         }
+    }
+
+    /// The same kernels, whose launches are shared out as a [`Tuning`] says. Results are the same but for rounding.
+    #[must_use]
+    pub fn tuned(&self, tuning: Tuning) -> Self {
+        Self { tuning, ..self.clone() }
+    }
+
+    /// What decides how launches are shared out.
+    pub fn tuning(&self) -> &Tuning {
+        &self.tuning
     }
 
     /// The same kernels, whose launches an observer sees as preparations.

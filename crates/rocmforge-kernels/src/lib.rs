@@ -44,6 +44,7 @@ mod layout;
 mod ops;
 mod pack;
 pub mod reference;
+mod tuning;
 mod weight_type;
 
 pub use check::{Check, MAX_DIM, overlap};
@@ -63,4 +64,5 @@ pub use ops::{
     WeightMatrix, WeightPacking,
 };
 pub use pack::Pack;
+pub use tuning::{Explain, Measured, Parameter, Q8Form, Timed, Tuning};
 pub use weight_type::WeightType;

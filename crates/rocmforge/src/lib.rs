@@ -42,6 +42,7 @@
 //! ```
 
 pub mod device;
+pub mod tuning;
 
 pub use rocmforge_attention as attention;
 #[cfg(feature = "models")]

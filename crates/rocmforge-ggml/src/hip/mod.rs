@@ -37,7 +37,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytemuck::Pod;
-use rocmforge_kernels::Kernels;
+use rocmforge_kernels::{Kernels, Tuning};
 use rocmforge_runtime::{Elems, HipBackend, HipBuffer, HipStream, StreamLease};
 
 use crate::backend::require_f32;
@@ -126,6 +126,21 @@ impl HipGgmlBackend {
             changes: 0,
             _stream: None,
         }
+    }
+
+    /// The same backend, whose launches are shared out as a card's tuning says: see [`Kernels::tuned`].
+    #[must_use]
+    pub fn tuned(self, tuning: Tuning) -> Self {
+        Self {
+            kernels: self.kernels.tuned(tuning),
+            ..self
+        }
+    }
+
+    /// Its kernels.
+    #[must_use]
+    pub fn kernels(&self) -> &Kernels {
+        &self.kernels
     }
 
     /// The device.

@@ -6,7 +6,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use rocmforge_kernels::{JointProduct, Kernels, PackedWeights, Q8Activations, WeightMatrix, WeightPacking, WeightType};
+use rocmforge_kernels::{
+    JointProduct, Kernels, PackedWeights, Q8Activations, Q8Form, WeightMatrix, WeightPacking, WeightType,
+};
 use rocmforge_runtime::{Elems, HipBuffer, HipStream};
 
 use super::lower::Norm;
@@ -24,13 +26,11 @@ const PIECE: usize = 4 << 20;
 /// Columns and rows that the kernels for packed weights count.
 const MOST: usize = (1 << 24) - 1;
 /// Rows of activations that they take, and up to which any kernel that reads the weights once beats tiles.
-pub(super) const FEW_ROWS: usize = 8;
-/// The most launches of eight rows each. Each of them reads the packed weights once; the other way reads them, writes them as f16 and reads the f16. Of
-/// q8_0 four launches move 4 x 1.06 = 4.25 bytes a weight and the other way 5.06, of q4_0 2.25 and 4.56.
-pub(super) const GROUPS: usize = ROUNDED.len();
-/// The most rows of 8-bit activations on a matrix unit for integers. A tile has 32 rows, and each reads the weights; weights as f16 are written and read once
-/// for all rows.
-const TILED_ROWS: usize = 128;
+pub(super) const FEW_ROWS: usize = Q8Form::GROUP;
+const _: () = assert!(
+    ROUNDED.len() == Q8Form::GROUPS,
+    "a place for each group of rounded rows"
+);
 
 /// In which form a product takes its activations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -308,12 +308,12 @@ impl HipGgmlBackend {
 
     /// Whether a product of `m` rows with packed weights rounds them to 8 bits.
     pub(super) fn rounds(&self, m: usize) -> bool {
-        m <= GROUPS * FEW_ROWS || self.takes_tiles(m)
+        self.kernels.q8_form(m).is_some()
     }
 
     /// Whether a product of `m` rows with packed weights goes to the matrix unit as integers, all rows rounded in one place.
     pub(super) fn takes_tiles(&self, m: usize) -> bool {
-        (FEW_ROWS + 1..=TILED_ROWS).contains(&m) && self.kernels.multiplies_q8()
+        self.kernels.q8_form(m) == Some(Q8Form::Tiles)
     }
 
     /// Rows of activations times a packed matrix.

@@ -2,7 +2,7 @@
 
 use super::matvec_q8::{BLOCK, BLOCK_BYTES, PackedWeights, Q8Activations, activations, packed, rounding};
 use crate::declared::{Again, Call, Declared, by_weight_type};
-use crate::{KernelResult, Kernels, WeightType, geometry, reference};
+use crate::{KernelResult, Kernels, Parameter, WeightType, geometry, reference};
 use rocmforge_runtime::{HipBuffer, HipStream};
 
 pub(super) const DECLARED: &[Declared] = by_weight_type!(product, product_of, packable);
@@ -55,12 +55,13 @@ impl Kernels {
         packed.all(|kernels| self.has_family(kernels.tiles))
     }
 
-    /// How [`matmul_q8`](Self::matmul_q8) shares out a product `[m, n]`: as many waves share the activations as leave four blocks to five multiprocessors.
-    /// On an H200 more blocks took longer, because each copies the activations, and so did fewer.
+    /// How [`matmul_q8`](Self::matmul_q8) shares out a product `[m, n]`: as many waves share the activations as leave enough blocks to the multiprocessors:
+    /// [`Parameter::TileBlocks`]. On an H200 more blocks took longer, because each copies the activations, and so did fewer.
     pub fn q8_tiles(&self, [m, n]: [usize; 2]) -> Q8Tiles {
         let units = self.backend().device().multiprocessors.max(1) as usize;
         let rows = if m <= 16 { 16 } else { 32 };
-        let fits = |tiles: &&Q8Tiles| tiles.rows == rows && 5 * tiles.blocks([m, n]) >= 4 * units;
+        let tenths = self.tuning().value(Parameter::TileBlocks) as usize * units;
+        let fits = |tiles: &&Q8Tiles| tiles.rows == rows && tiles.blocks([m, n]).saturating_mul(10) >= tenths;
         let tiles = Q8Tiles::ALL.iter().rev().find(fits);
         tiles.copied().unwrap_or(Q8Tiles { rows, waves: 1 })
     }

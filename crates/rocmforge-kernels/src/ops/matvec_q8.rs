@@ -5,7 +5,7 @@ use crate::check::{Check, MAX_COLUMNS};
 use crate::declared::{Again, Call, Declared, by_weight_type};
 use crate::launch::Launch;
 use crate::weight_type::Packed;
-use crate::{Faults, KernelError, KernelResult, Kernels, WeightType, geometry, reference};
+use crate::{Faults, KernelError, KernelResult, Kernels, Parameter, WeightType, geometry, reference};
 use rocmforge_runtime::{HipBuffer, HipStream, LaunchConfig};
 
 pub(super) const DECLARED: &[Declared] = by_weight_type!(matvec, matvec_of, packable);
@@ -26,9 +26,6 @@ const ROWS: &str = "packed_rows";
 const ALIGNMENT: usize = 16;
 /// The most rows of activations.
 const MAX_ROWS: usize = 8;
-/// Threads of the grid for each multiprocessor: those that the kernels' registers leave room for on NVIDIA's cards. Each block takes an even share
-/// of the rows, so more would only load the activations more often.
-const RESIDENT: u32 = 512;
 
 /// A matrix of quantised weights in the order that [`Kernels::matvec_q8`] reads. It takes as many bytes as the blocks it was made of.
 #[derive(Debug, Clone)]
@@ -304,9 +301,10 @@ impl Kernels {
             .run(stream, kernels.family, (kernels.row, config))
     }
 
-    /// Blocks of so many threads that the card runs at once.
+    /// Blocks of so many threads that share out the rows of weights: each loads the activations, so more than the card runs at once are seldom faster.
     pub(super) fn resident_blocks(&self, threads: u32) -> u32 {
-        self.backend().device().multiprocessors.max(1) * (RESIDENT / threads).max(1)
+        let of_one = self.tuning().value(Parameter::ProductThreads) / threads;
+        self.backend().device().multiprocessors.max(1) * of_one.max(1)
     }
 
     /// Groups of rows for each block of a kernel's grid and those that are left, and the grid. All blocks together have every group once. A block

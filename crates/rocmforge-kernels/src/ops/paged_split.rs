@@ -4,7 +4,7 @@ use super::matvec_q8::Q8Activations;
 use super::paged::{MAX_HEAD_DIM, PagedCall, paged};
 use crate::declared::{Call, Declared};
 use crate::kv_type::by_kv;
-use crate::{Faults, KernelResult, Kernels, KvType, PagedOperands, PagedOptions, PagedShape, geometry};
+use crate::{Faults, KernelResult, Kernels, KvType, PagedOperands, PagedOptions, PagedShape, Parameter, geometry};
 use rocmforge_runtime::{HipBuffer, HipStream};
 
 /// The most tokens of few sequences: with more, tiles of the matrix unit read each key once for many of them.
@@ -19,15 +19,16 @@ const MAX_PARTS: usize = 256;
 const MAX_PACK: usize = 4;
 /// Types of caches that there are kernels for.
 const TYPES: &[KvType] = &[KvType::F16, KvType::Bf16, KvType::Q8_0];
-/// Blocks of the grid for each multiprocessor.
-const RESIDENT: usize = 2;
 
 impl Kernels {
+    /// The most parts of [`paged_attention_split`](Self::paged_attention_split).
+    pub(crate) const MAX_PAGED_PARTS: usize = MAX_PARTS;
+
     /// Parts into which [`paged_attention_split`](Self::paged_attention_split) divides the keys. `None` if it has no kernel for the type or the
     /// head, or if there are more than 8 tokens and more than sequences, or more than 128. `None` too where one part is enough, except for more than 8 tokens whose query heads
     /// share keys: then [`paged_attention`](Self::paged_attention) is as quick.
     ///
-    /// The number follows from the shape and the card alone, so that a captured launch is right for every length.
+    /// The number follows from the shape, the card and its [tuning](crate::Tuning) alone, so that a captured launch is right for every length.
     pub fn paged_parts(&self, kv: KvType, shape: PagedShape) -> Option<usize> {
         let has_kernel = TYPES.contains(&kv) && matches!(shape.head_dim, 64 | 128 | 256);
         let few = shape.tokens <= FEW_TOKENS.max(shape.sequences.min(MAX_TOKENS));
@@ -36,7 +37,8 @@ impl Kernels {
         }
         let ratio = shape.heads / shape.kv_heads;
         let blocks = shape.tokens * shape.kv_heads * ratio.div_ceil(MAX_PACK).max(1);
-        let resident = RESIDENT * self.backend().device().multiprocessors.max(1) as usize;
+        let of_one = self.tuning().value(Parameter::AttentionBlocks) as usize;
+        let resident = of_one * self.backend().device().multiprocessors.max(1) as usize;
         let keys = shape.max_blocks.saturating_mul(shape.block_size);
         let parts = resident.div_ceil(blocks).min(keys.div_ceil(PART_KEYS)).min(MAX_PARTS);
         // Heads that share keys read them once even in one part.

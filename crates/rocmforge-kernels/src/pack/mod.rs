@@ -168,6 +168,23 @@ impl Pack {
         Ok(all.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
     }
 
+    /// A number for the code in it and in the packs that it falls back to, as 16 hexadecimal digits: another build of the kernels has another one. Nothing is
+    /// unpacked; it is no proof against a forger.
+    pub fn fingerprint(&self) -> String {
+        let mut all = Sha256::new();
+        for pack in std::iter::successors(Some(self), |pack| pack.fallback()) {
+            all.update(&pack.arch);
+            for (name, family) in &pack.families {
+                all.update(name);
+                match family {
+                    Family::Embedded => all.update(embedded_file(&pack.arch, name).unwrap_or_default()),
+                    Family::Read(file) => all.update(file.object(name).unwrap_or_default()),
+                }
+            }
+        }
+        all.finalize()[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
     /// Compares its objects, byte for byte, with those of the embedded pack of its architecture, and gives that one, whose fallback is embedded too.
     pub(crate) fn verified(self) -> KernelResult<Self> {
         let embedded = Self::embedded(&self.arch);
@@ -245,13 +262,15 @@ impl Pack {
     }
 }
 
-/// The embedded file of a family for a target.
+/// The bytes of the embedded file of a family for a target.
+fn embedded_file(arch: &str, family: &str) -> Option<&'static [u8]> {
+    let (_, files) = registry::FILES.iter().find(|(known, _)| *known == family)?;
+    file_of(files, arch)
+}
+
+/// The embedded file of a family for a target, unpacked.
 fn unpack(arch: &str, family: &str) -> Result<Option<PackFile>, PackError> {
-    let Some(bytes) = registry::FILES
-        .iter()
-        .find(|(known, _)| *known == family)
-        .and_then(|(_, files)| file_of(files, arch))
-    else {
+    let Some(bytes) = embedded_file(arch, family) else {
         return Ok(None);
     };
     let file = PackFile::read(bytes, |needed| match needed {

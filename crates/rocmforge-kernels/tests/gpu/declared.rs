@@ -2,7 +2,7 @@
 
 use crate::support::device;
 use rocmforge_kernels::declared::{Ask, Buffers, Declared, Elements, Expected, Values, all};
-use rocmforge_kernels::{KernelError, KernelResult, Kernels, Launched, Observed, reference};
+use rocmforge_kernels::{KernelError, KernelResult, Kernels, Launched, Observed, Parameter, Tuning, reference};
 use rocmforge_runtime::{HipBuffer, HipStream};
 use std::any::Any;
 use std::cell::Cell;
@@ -246,6 +246,40 @@ fn results_are_those_of_the_definition_at_any_address() {
             }
         }
     });
+}
+
+/// Launchers whose grid depends on a parameter, with dimensions where it does on a simulated card.
+const TUNED: [(Parameter, &str, &[usize]); 3] = [
+    (Parameter::ProductThreads, "matvec_q8", &[3, 1500, 256]),
+    (Parameter::ProductThreads, "matvec_q8_row", &[1500, 256]),
+    (Parameter::TileBlocks, "matmul_q8", &[9, 3000, 256]),
+];
+
+#[test]
+#[allow(clippy::print_stdout)] // as above
+fn results_are_those_of_the_definition_however_the_card_is_tuned() {
+    let d = device();
+    for (parameter, name, dims) in TUNED {
+        // Some of the types of weights.
+        for kernel in all().filter(|kernel| kernel.name == name).step_by(5) {
+            let mut grids = Vec::new();
+            for &value in parameter.variants() {
+                let mut tuning = Tuning::RULES;
+                tuning.set(parameter, value, [1.0; 2]).expect("a variant");
+                let what = format!("{name} {dims:?} with {parameter:?} = {value}");
+                match call(&d.kernels.tuned(tuning), d.stream(), kernel, dims, Mode::Own(0), true) {
+                    Ok(ran) => {
+                        ran.compare(d.stream(), &ran.expected, &what);
+                        grids.push(ran.launched[0].grid);
+                    }
+                    Err(error @ KernelError::NotForDevice { .. }) => println!("{what}: {error}"),
+                    Err(error) => panic!("{what}: {error}"),
+                }
+            }
+            grids.dedup();
+            assert_ne!(grids.len(), 1, "{name} {dims:?}: one grid for all variants");
+        }
+    }
 }
 
 #[test]

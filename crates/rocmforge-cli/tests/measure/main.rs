@@ -1,0 +1,4 @@
+//! Commands that measure.
+
+mod bench;
+mod tune;
