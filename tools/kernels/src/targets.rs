@@ -50,7 +50,7 @@ const fn like(arch: &'static str, near: &'static str) -> Target {
     }
 }
 
-/// A target whose pack holds only the families that [`FAMILIES`] gives it.
+/// A target whose pack holds only the families that [`FAMILIES`](crate::families::FAMILIES) gives it.
 const fn over(arch: &'static str, fallback: &'static str) -> Target {
     Target {
         fallback: Some(fallback),
