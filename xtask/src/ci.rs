@@ -64,6 +64,8 @@ const STEPS: &[Step] = &[
         ..step("docs", "doc --workspace --no-deps --all-features")
     },
     step("tests", "test-all --no-fail-fast"),
+    // The tests beside run its program, so that step builds it without its own tests.
+    step("llm-bench", "test-all --example llm_bench"),
     step("hip-sys", "test --package rocmforge-hip-sys"),
     Step {
         needs: Needs::Hip,

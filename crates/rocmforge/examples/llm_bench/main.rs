@@ -2,117 +2,43 @@
 //!
 //! ```text
 //! cargo xtask bench llm --device nvidia:0 -- --shapes llama-8b --types q4_0,q8_0,q4_k --llama-bench ./llama-bench
+//! cargo xtask bench llm --device nvidia:0 -- --batches 1,8,32,64 --prompt 0 --llama-batched-bench ./llama-batched-bench
+//! cargo xtask bench llm --device nvidia:0 -- --types q8_0 --serve 200 --arrivals 8 --prompts 128..1024 --answers 32..256
 //! cargo run --release --example llm_bench -- --device sim --shapes tiny --types q4_0 --prompt 20 --tokens 2 --depths 0
+//! cargo run --release --example llm_bench -- --device sim --shapes tiny --types q4_0 --serve 4 --prompts 4..20 --answers 2..4
 //! ```
 //!
 //! A file of each model is written to a temporary folder. Ours and llama.cpp's run in turns, each as often as `--rounds` says; the table has
 //! medians. The bound is the rate at which the card copies (bytes read and written) over the bytes of the weights, and of the cache at a
-//! depth, that a step must read. Simulated time is not speed: on `sim` the table has launches only.
+//! depth, that a step must read. Simulated time is not speed: on `sim` the tables have counts only.
+//!
+//! With `--serve` the server's scheduler answers a load of requests instead: rates, waiting times and the largest batch, a row for each round.
 #![allow(clippy::print_stdout, clippy::print_stderr)] // printing is what it is for
 
+mod batched;
+mod load;
+mod options;
 mod peer;
+mod serving;
 mod shapes;
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
 
-use clap::{Parser, ValueEnum};
+use clap::Parser;
+use load::Load;
+use options::Args;
 use rocmforge::backend::{Elems, HipBackend, HipBuffer};
+use rocmforge::ggml::HipGgmlBackend;
 use rocmforge::ggml::profile::Profile;
-use rocmforge::ggml::{Activations, HipGgmlBackend};
 use rocmforge::gguf::TensorType;
 use rocmforge::models::sampling::{Sampler, SamplerConfig, SamplingError};
 use rocmforge::models::{Chunk, Engine, EngineOptions, KvType, Limit, Model, Outputs, SequenceId};
 use shapes::Shape;
 
 type Failure = Box<dyn std::error::Error>;
-
-/// Measures decoding and prompts of models with random weights.
-#[derive(Parser)]
-struct Args {
-    /// Device: `sim`, `sim:gfx1201`, or `hip:` or `nvidia:` with an index or a PCI address.
-    #[arg(long, default_value = "sim")]
-    device: String,
-    /// Shapes of models: llama-8b, smollm2-135m, tiny, and with experts qwen3-30b-a3b, gpt-oss-20b, qwen35-35b-a3b, tiny-moe.
-    #[arg(long, value_delimiter = ',', default_value = "llama-8b")]
-    shapes: Vec<String>,
-    /// Types of the weights, as GGUF calls them.
-    #[arg(long, value_delimiter = ',', default_value = "q4_0,q8_0,q4_k")]
-    types: Vec<String>,
-    /// Tokens in the cache before decoding.
-    #[arg(long, value_delimiter = ',', default_value = "0,8192")]
-    depths: Vec<usize>,
-    /// Sequences that are decoded in one batch; llama.cpp does one.
-    #[arg(long, value_delimiter = ',', default_value = "1")]
-    batches: Vec<usize>,
-    /// Tokens that are decoded of each sequence, one after the other.
-    #[arg(long, default_value_t = 128)]
-    tokens: usize,
-    /// Tokens of a prompt; 0 measures none.
-    #[arg(long, default_value_t = 2048)]
-    prompt: usize,
-    /// Tokens of a step.
-    #[arg(long, default_value_t = 512)]
-    chunk: usize,
-    /// Runs of each side.
-    #[arg(long, default_value_t = 3)]
-    rounds: usize,
-    /// How activations meet quantised weights.
-    #[arg(long, value_enum, default_value_t = Products::Int8)]
-    activations: Products,
-    /// Element type of the KV cache, of both sides.
-    #[arg(long, value_enum, default_value_t = Kv::F16)]
-    kv: Kv,
-    /// llama.cpp's program of that name, to measure it on the same files.
-    #[arg(long)]
-    llama_bench: Option<PathBuf>,
-    /// Decodes twice more at each depth and batch, with tokens drawn by the usual sampler: from whole rows of logits, and from so many of the largest.
-    #[arg(long, value_name = "CANDIDATES")]
-    draws: Option<usize>,
-    /// Prints the time of each kind of op in the last step of each run, each waited for.
-    #[arg(long)]
-    profile: bool,
-}
-
-/// The words of `KvType`.
-#[derive(Clone, Copy, ValueEnum)]
-enum Kv {
-    F32,
-    F16,
-    Bf16,
-    #[value(name = "q8_0")]
-    Q8_0,
-}
-
-impl Kv {
-    fn of_engine(self) -> KvType {
-        match self {
-            Self::F32 => KvType::F32,
-            Self::F16 => KvType::F16,
-            Self::Bf16 => KvType::Bf16,
-            Self::Q8_0 => KvType::Q8_0,
-        }
-    }
-
-    /// As llama.cpp calls it.
-    const fn word(self) -> &'static str {
-        match self {
-            Self::F32 => "f32",
-            Self::F16 => "f16",
-            Self::Bf16 => "bf16",
-            Self::Q8_0 => "q8_0",
-        }
-    }
-}
-
-/// The words of `Activations`.
-#[derive(Clone, Copy, ValueEnum)]
-enum Products {
-    F32,
-    Int8,
-}
 
 /// What is measured.
 #[derive(Clone, Copy)]
@@ -126,6 +52,36 @@ pub(crate) enum Work {
     },
 }
 
+/// A row of the table: what is measured, and how often it was.
+struct Row {
+    work: Work,
+    /// Candidates from which tokens are drawn, 0 for whole rows; `None`: they are given.
+    draws: Option<usize>,
+    /// Tokens a second of our runs.
+    ours: Vec<f64>,
+    /// Of llama.cpp's.
+    its: Vec<f64>,
+    /// Ops enqueued for a step.
+    launches: u64,
+}
+
+impl Row {
+    const fn new(work: Work, draws: Option<usize>) -> Self {
+        Self {
+            work,
+            draws,
+            ours: Vec::new(),
+            its: Vec::new(),
+            launches: 0,
+        }
+    }
+}
+
+/// The head of the table.
+const HEAD: &str = "\
+| model | work | tokens/s | bound | of the bound | llama.cpp | ours / its | launches a step |
+|---|---|---:|---:|---:|---:|---:|---:|";
+
 fn main() -> ExitCode {
     match run(&Args::parse()) {
         Ok(()) => ExitCode::SUCCESS,
@@ -137,64 +93,111 @@ fn main() -> ExitCode {
 }
 
 fn run(args: &Args) -> Result<(), Failure> {
+    args.check()?;
+    let (load, context) = (Load::of(args)?, args.context()?);
     let device = rocmforge::device::open(&args.device)?;
     let hip = device.backend();
-    let simulated = args.device.starts_with("sim");
-    let copy = if simulated { None } else { Some(copy_rate(hip)?) };
+    let is_simulated = args.device.starts_with("sim");
     println!("{} ({})", args.device, hip.device().name);
+    let copy = match is_simulated || load.is_some() {
+        true => None,
+        false => Some(copy_rate(hip)?),
+    };
     if let Some(rate) = copy {
         println!("copy: {:.0} GB/s, bytes read and written", rate / 1e9);
     }
-    println!("| model | work | tokens/s | bound | of the bound | llama.cpp | ours / its | launches a step |");
-    println!("|---|---|---:|---:|---:|---:|---:|---:|");
+    match &load {
+        Some(load) => println!(
+            "{}\n{}",
+            serving::describe(load, args.sequences, args.chunk),
+            serving::HEAD
+        ),
+        None => println!("{HEAD}"),
+    }
     let folder = tempfile::tempdir()?;
     for name in &args.shapes {
         let shape = Shape::of(name)?;
         for ty in &args.types {
             let ty = type_of(ty)?;
             let file = folder.path().join(format!("{name}.{}.gguf", ty.name()));
-            let deepest = args.depths.iter().copied().max().unwrap_or(0);
-            let context = (deepest + args.tokens + 16).max(args.prompt).next_multiple_of(16);
             shape.write(ty, context, &file)?;
-            let prompt = (args.prompt > 0).then_some(Work::Prompt(args.prompt));
-            let tokens = args.tokens;
-            let drawn = args.draws.map_or_else(Vec::new, |count| vec![Some(0), Some(count)]);
-            let decode = args.depths.iter().flat_map(|&depth| {
-                let of = move |sequences| Work::Decode {
-                    tokens,
-                    depth,
-                    sequences,
-                };
-                let drawn = drawn.clone();
-                args.batches.iter().flat_map(move |&sequences| {
-                    let all = [None].into_iter().chain(drawn.clone());
-                    all.map(move |draws| (of(sequences), draws))
-                })
-            });
-            for (work, draws) in decode.chain(prompt.map(|work| (work, None))) {
-                let (mut ours, mut its, mut launches) = (Vec::new(), Vec::new(), 0);
-                for _ in 0..args.rounds.max(1) {
-                    let run = measure(hip, args, &file, context, (work, draws))?;
-                    ours.push(run.speed);
-                    launches = run.launches;
-                    let alone = draws.is_none() && !matches!(work, Work::Decode { sequences: 2.., .. });
-                    if let Some(profile) = &run.profile {
-                        println!("{profile}");
-                    }
-                    if let Some(program) = args.llama_bench.as_ref().filter(|_| alone) {
-                        its.push(peer::run(program, &file, args.kv.word(), work)?);
+            match &load {
+                Some(load) => {
+                    let engine = engine(hip, args, &file, context, (args.sequences, None))?;
+                    let model = format!("{name} {}", ty.name());
+                    let done = |round, figures: &serving::Figures| {
+                        println!("{}", figures.row(&model, round, is_simulated));
+                    };
+                    serving::run(engine, load, args.rounds.max(1), HipGgmlBackend::launches, done)?;
+                }
+                None => {
+                    for mut rows in tables(args) {
+                        turns(hip, args, (&file, context), &mut rows)?;
+                        rows.iter_mut()
+                            .for_each(|row| print(row, shape, (ty, args.kv.of_engine()), copy));
                     }
                 }
-                row(
-                    shape,
-                    (ty, args.kv.of_engine()),
-                    (work, draws),
-                    [&mut ours, &mut its],
-                    copy,
-                    launches,
-                );
             }
             std::fs::remove_file(&file)?;
+        }
+    }
+    Ok(())
+}
+
+/// What is measured in turns: the batches of each depth together, then the prompt.
+fn tables(args: &Args) -> Vec<Vec<Row>> {
+    let drawn = args.draws.map_or_else(Vec::new, |count| vec![Some(0), Some(count)]);
+    let of_depth = |&depth: &usize| {
+        let batches = args.batches.iter().flat_map(|&sequences| {
+            let work = Work::Decode {
+                tokens: args.tokens,
+                depth,
+                sequences,
+            };
+            let all = [None].into_iter().chain(drawn.iter().copied());
+            all.map(move |draws| Row::new(work, draws))
+        });
+        batches.collect()
+    };
+    let prompt = (args.prompt > 0).then(|| vec![Row::new(Work::Prompt(args.prompt), None)]);
+    args.depths.iter().map(of_depth).chain(prompt).collect()
+}
+
+/// Measures the rows as often as `--rounds` says, ours and llama.cpp's in turns.
+fn turns(hip: &Arc<HipBackend>, args: &Args, (file, context): (&Path, usize), rows: &mut [Row]) -> Result<(), Failure> {
+    let kv = args.kv.word();
+    for _ in 0..args.rounds.max(1) {
+        for row in &mut *rows {
+            let run = measure(hip, args, file, context, (row.work, row.draws))?;
+            row.ours.push(run.speed);
+            row.launches = run.launches;
+            if let Some(profile) = &run.profile {
+                println!("{profile}");
+            }
+            let is_for_bench = match row.work {
+                Work::Prompt(_) => true,
+                Work::Decode { sequences, .. } => sequences == 1 && args.llama_batched_bench.is_none(),
+            };
+            if let Some(program) = args
+                .llama_bench
+                .as_ref()
+                .filter(|_| is_for_bench && row.draws.is_none())
+            {
+                row.its.push(peer::run(program, file, kv, row.work)?);
+            }
+        }
+        // All batches of the depth in one call: the program reads the model once.
+        if let (Some(program), Some(Work::Decode { tokens, depth, .. })) =
+            (&args.llama_batched_bench, rows.first().map(|row| row.work))
+        {
+            let asked = batched::Asked {
+                batches: &args.batches,
+                depth,
+                tokens,
+            };
+            let speeds = batched::run(program, file, kv, asked)?;
+            let undrawn = rows.iter_mut().filter(|row| row.draws.is_none());
+            undrawn.zip(speeds).for_each(|(row, speed)| row.its.push(speed));
         }
     }
     Ok(())
@@ -239,21 +242,17 @@ struct Run {
 fn engine(
     hip: &Arc<HipBackend>,
     args: &Args,
-    file: &std::path::Path,
+    file: &Path,
     context: usize,
-    (sequences, candidates): (usize, usize),
+    (sequences, candidates): (usize, Option<usize>),
 ) -> Result<Engine<HipGgmlBackend>, Failure> {
-    let activations = match args.activations {
-        Products::F32 => Activations::F32,
-        Products::Int8 => Activations::Int8,
-    };
-    let backend = HipGgmlBackend::new(hip)?.activations(activations);
+    let backend = HipGgmlBackend::new(hip)?.activations(args.activations.of_backend());
     let options = EngineOptions {
         max_context: Limit::Tokens(context),
         max_sequences: sequences,
         kv: args.kv.of_engine(),
         chunk: args.chunk,
-        candidates: Some(candidates),
+        candidates,
         ..EngineOptions::default()
     };
     Ok(Engine::new(backend, &Model::open(file)?, options)?)
@@ -262,15 +261,15 @@ fn engine(
 fn measure(
     hip: &Arc<HipBackend>,
     args: &Args,
-    file: &std::path::Path,
+    file: &Path,
     context: usize,
     (work, draws): (Work, Option<usize>),
 ) -> Result<Run, Failure> {
     let sequences = match work {
         Work::Prompt(_) => 1,
-        Work::Decode { sequences, .. } => sequences.max(1),
+        Work::Decode { sequences, .. } => sequences,
     };
-    let mut engine = engine(hip, args, file, context, (sequences, draws.unwrap_or(0)))?;
+    let mut engine = engine(hip, args, file, context, (sequences, Some(draws.unwrap_or(0))))?;
     let vocab = engine.config().vocab as u32;
     let ids =
         |salt: u32, n: usize| -> Vec<u32> { (0..n as u32).map(|i| (i * 7919 + salt * 104_729) % vocab).collect() };
@@ -365,12 +364,14 @@ fn drawn(
     rows.map(|(sampler, row)| Ok(sampler.sample_row(&row)?.id)).collect()
 }
 
-/// Where the last step's time goes, if that is asked for.
+/// Where the last step's time goes, if that is asked for. The step has run before as a program; its launches by themselves run here for the
+/// first time, so one pass is not counted.
 fn profile(engine: &mut Engine<HipGgmlBackend>, args: &Args) -> Result<Option<Profile>, Failure> {
-    Ok(match args.profile {
-        true => engine.profile_last_step()?,
-        false => None,
-    })
+    if !args.profile {
+        return Ok(None);
+    }
+    engine.profile_last_step()?;
+    Ok(engine.profile_last_step()?)
 }
 
 fn median(values: &mut [f64]) -> Option<f64> {
@@ -378,14 +379,10 @@ fn median(values: &mut [f64]) -> Option<f64> {
     values.get(values.len() / 2).copied()
 }
 
-fn row(
-    shape: &Shape,
-    (ty, kv): (TensorType, KvType),
-    (work, draws): (Work, Option<usize>),
-    [ours, its]: [&mut [f64]; 2],
-    copy: Option<f64>,
-    launches: u64,
-) {
+fn print(row: &mut Row, shape: &Shape, (ty, kv): (TensorType, KvType), copy: Option<f64>) {
+    let Row {
+        work, draws, launches, ..
+    } = *row;
     let (what, read) = match work {
         Work::Prompt(tokens) => (format!("prompt of {tokens}"), None),
         Work::Decode { depth, sequences, .. } => {
@@ -407,7 +404,7 @@ fn row(
         Some(0) => format!("{what}, drawn from rows"),
         Some(count) => format!("{what}, drawn from {count} candidates"),
     };
-    let (ours, its) = (median(ours), median(its));
+    let (ours, its) = (median(&mut row.ours), median(&mut row.its));
     let bound = copy
         .zip(read)
         .map(|(rate, (depth, count))| rate * count as f64 / shape.bytes_of_a_step(ty, kv.into(), depth * count) as f64);
@@ -425,4 +422,27 @@ fn row(
         number(its),
         of(shown, its).map_or_else(String::new, |ratio| format!("{ratio:.2}")),
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_profile_is_of_the_second_pass() {
+        let args = Args::parse_from(["llm_bench", "--chunk", "8", "--profile"]);
+        let device = rocmforge::device::open("sim").unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("tiny.gguf");
+        Shape::of("tiny").unwrap().write(TensorType::Q8_0, 32, &file).unwrap();
+        let mut engine = engine(device.backend(), &args, &file, 32, (1, Some(0))).unwrap();
+        let sequence = engine.add_sequence(&[1, 2]).unwrap();
+        engine.prefill(sequence, &[1, 2]).unwrap();
+        let before = engine.backend().launches();
+        let first = engine.profile_last_step().unwrap().unwrap();
+        let pass = engine.backend().launches() - before;
+        let shown = profile(&mut engine, &args).unwrap().unwrap();
+        assert_eq!(engine.backend().launches() - before, 3 * pass);
+        assert!(pass > 0 && shown.nodes.len() == first.nodes.len());
+    }
 }

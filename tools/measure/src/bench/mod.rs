@@ -76,7 +76,7 @@ enum What {
     Llm {
         #[command(flatten)]
         place: Place,
-        /// Options of `cargo run --example llm_bench`: `--shapes`, `--types`, `--depths`, `--llama-bench`, …
+        /// Options of `cargo run --example llm_bench`: `--shapes`, `--types`, `--depths`, `--llama-bench`, `--serve`, …
         #[arg(last = true)]
         options: Vec<String>,
     },
