@@ -128,6 +128,12 @@ template <class W, u32 ROWS, u32 COUNT, bool SUMS> RF_DEVICE TileActivations rf_
     return x;
 }
 
+// A sum of rf_tile_bytes times a scale of the weights. RF_TILE_FROM times a scale is exact, for that has at most 18 bits, so the result is rounded once; only
+// where it may be too large the difference comes first.
+template <class W> RF_DEVICE float rf_tile_scaled(float sum, float scale) {
+    return W::WIDE ? (sum - RF_TILE_FROM) * scale : rf_fma(sum, scale, -RF_TILE_FROM * scale);
+}
+
 // sum + the products of a block of 16 rows of weights with 16 rows of activations.
 template <class W> RF_DEVICE void rf_tile_add(RfTile &sum, const RfBytes &w, const TileScales (&s)[RF_TILE_B], const TileActivations &x) {
     RfTile first = rf_tile_bytes<W::HALVES ? RF_LOW_HALF : RF_BOTH_HALVES>(x.q, w), second;
@@ -139,8 +145,9 @@ template <class W> RF_DEVICE void rf_tile_add(RfTile &sum, const RfBytes &w, con
         float v = sum[e];
         if constexpr (W::MIN) v = rf_fma(own.min[0], x.sums[0][a], v);
         if constexpr (W::MIN && W::HALVES) v = rf_fma(own.min[1], x.sums[1][a], v);
-        if constexpr (W::HALVES) v = rf_fma(x.d[a], rf_fma(own.d[0], first[e], own.d[1] * second[e]), v);
-        else v = rf_fma(own.d[0] * x.d[a], first[e], v);
+        float product = rf_tile_scaled<W>(first[e], own.d[0]);
+        if constexpr (W::HALVES) product += rf_tile_scaled<W>(second[e], own.d[1]);
+        v = rf_fma(x.d[a], product, v);
         sum[e] = v;
     }
 }

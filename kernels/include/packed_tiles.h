@@ -2,7 +2,7 @@
 //
 // A type is a struct with PLANES, the arrays of 16 bytes for each block that a matrix begins with; OWN and own(w, blocks, i, to), the words of a block beside
 // them; SHARED and shared(w, blocks, i, to), those that eight neighbours share; and of(q, own, shared, i), the lane's bytes of a block and what they are
-// multiplied with. HALVES: each half of a block has a scale. MIN: the sums of the activations count with a minimum.
+// multiplied with. HALVES: each half of a block has a scale. MIN: the sums of the activations count with a minimum. WIDE: scales may be over 2^100.
 #pragma once
 #include "planes_bits.h"
 #include "planes_table.h"
@@ -44,7 +44,7 @@ RF_DEVICE TileWords rf_tile_less(TileWords q, u32 less) { return {rf_less(q.low,
 
 // f16 scale; f16 scale and minimum in a word.
 struct OneScale {
-    static constexpr bool HALVES = false, MIN = false;
+    static constexpr bool HALVES = false, MIN = false, WIDE = false;
     static constexpr u32 PLANES = 1, OWN = 1, SHARED = 0;
     RF_DEVICE void shared(const u8 *, u64, u32, u32 *) {}
 };
@@ -54,7 +54,7 @@ struct ScaleAndMin : OneScale {
 };
 // The scales of eight blocks of a K-quant.
 struct WithKScales {
-    static constexpr bool HALVES = false, MIN = true;
+    static constexpr bool HALVES = false, MIN = true, WIDE = false;
     static constexpr u32 PLANES = 1, SHARED = 4;
     RF_DEVICE void shared(const u8 *w, u64 blocks, u32 i, u32 *to) {
         u4 h = rf_part<u4>(w, 16 * blocks, i / 8);
@@ -103,7 +103,7 @@ struct TileQ5K : WithKScales {
     RF_DEVICE TileBlock of(const RfWords *q, const u32 *own, const u32 *shared, u32 i) { return {rf_tile_fifth(q[0], own[0]), scales(shared, i)}; }
 };
 struct TileQ6K {
-    static constexpr bool HALVES = true, MIN = false;
+    static constexpr bool HALVES = true, MIN = false, WIDE = false;
     static constexpr u32 PLANES = 1, OWN = 3, SHARED = 1;
     RF_DEVICE void own(const u8 *w, u64 blocks, u32 i, u32 *to) {
         rf_two_words(rf_part<u2>(w, 16 * blocks, i), to);
@@ -119,7 +119,7 @@ struct TileQ6K {
     }
 };
 struct TileQ2K {
-    static constexpr bool HALVES = true, MIN = true;
+    static constexpr bool HALVES = true, MIN = true, WIDE = false;
     static constexpr u32 PLANES = 0, OWN = 3, SHARED = 1;
     RF_DEVICE void own(const u8 *w, u64 blocks, u32 i, u32 *to) {
         rf_two_words(rf_part<u2>(w, 0, i), to);
@@ -132,7 +132,7 @@ struct TileQ2K {
     }
 };
 struct TileQ3K {
-    static constexpr bool HALVES = true, MIN = false;
+    static constexpr bool HALVES = true, MIN = false, WIDE = false;
     static constexpr u32 PLANES = 0, OWN = 3, SHARED = 4;
     RF_DEVICE void own(const u8 *w, u64 blocks, u32 i, u32 *to) {
         rf_two_words(rf_part<u2>(w, 0, i), to);
@@ -169,6 +169,7 @@ struct TileIq4Xs : OneScale {
     }
 };
 struct TileMxfp4 : OneScale {
+    static constexpr bool WIDE = true;
     RF_DEVICE void own(const u8 *w, u64 blocks, u32 i, u32 *to) { to[0] = rf_part<u8>(w, 16 * blocks, i); }
     RF_DEVICE TileBlock of(const RfWords *q, const u32 *own, const u32 *, u32) { return {rf_tile_table<RF_E2M1>(q[0]), {{rf_mxfp4_scale(own[0])}}}; }
 };

@@ -84,12 +84,12 @@ RF_DEVICE RfBytes rf_bytes_load(const u4 *low, const u4 *high) {
 // Which halves of the blocks are multiplied.
 enum RfHalves { RF_LOW_HALF = 1, RF_HIGH_HALF = 2, RF_BOTH_HALVES = 3 };
 
-// d in f32, exact: no sum reaches 2^22.
+// d + RF_TILE_FROM in f32, exact: no sum reaches 2^22. The integer sums begin at the bits of 1.5 * 2^23, so they are the bits of the float that lies so far above
+// it, and nothing is converted.
+#define RF_TILE_FROM 0x1.8p23f
 #if defined(__CUDA_ARCH__)
 template <u32 HALVES> RF_DEVICE RfTile rf_tile_bytes(const RfBytes &x, const RfBytes &y) {
-    // The sums begin at the bits of 1.5 * 2^23, so they are the bits of the float that lies so far above it. Conversions would take four times as long.
-    constexpr float FROM = 0x1.8p23f;
-    u32 from = __builtin_bit_cast(u32, FROM);
+    u32 from = __builtin_bit_cast(u32, RF_TILE_FROM);
     RfTile d;
 #pragma unroll
     for (u32 half = 0; half < 2; ++half) {
@@ -105,7 +105,7 @@ template <u32 HALVES> RF_DEVICE RfTile rf_tile_bytes(const RfBytes &x, const RfB
                 : "r"(ys[0].x), "r"(ys[1].x), "r"(xs[half].x), "r"(from));
         }
 #pragma unroll
-        for (u32 e = 0; e < 4; ++e) d[4 * half + e] = __builtin_bit_cast(float, c[e]) - FROM;
+        for (u32 e = 0; e < 4; ++e) d[4 * half + e] = __builtin_bit_cast(float, c[e]);
     }
     return d;
 }
@@ -119,7 +119,7 @@ RF_DEVICE RfSums rf_multiply_bytes(RfWords x, RfWords y, RfSums d) { return __bu
 RF_DEVICE RfSums rf_multiply_bytes(RfWords x, RfWords y, RfSums d) { return __builtin_amdgcn_mfma_i32_16x16x16i8((i32)x.x, (i32)y.x, d, 0, 0, 0); }
 #endif
 template <u32 HALVES> RF_DEVICE RfTile rf_tile_bytes(const RfBytes &x, const RfBytes &y) {
-    RfSums d = {};
+    RfSums d = RfSums(__builtin_bit_cast(i32, RF_TILE_FROM));
 #if defined(__gfx942__)
     constexpr bool LOW = HALVES & RF_LOW_HALF, HIGH = HALVES & RF_HIGH_HALF;
     u64 xs = (LOW ? x.low[0].x : 0) | (u64)(HIGH ? x.high[0].x : 0) << 32, ys = (LOW ? y.low[0].x : 0) | (u64)(HIGH ? y.high[0].x : 0) << 32;
@@ -128,6 +128,6 @@ template <u32 HALVES> RF_DEVICE RfTile rf_tile_bytes(const RfBytes &x, const RfB
     if constexpr (HALVES & RF_LOW_HALF) d = rf_multiply_bytes(x.low[0], y.low[0], d);
     if constexpr (HALVES & RF_HIGH_HALF) d = rf_multiply_bytes(x.high[0], y.high[0], d);
 #endif
-    return __builtin_convertvector(d, RfTile);
+    return __builtin_bit_cast(RfTile, d);
 }
 #endif
