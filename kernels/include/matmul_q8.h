@@ -4,6 +4,9 @@
 // A block makes 16 MT rows of y. A wave has 32 rows of weights. `waves_n` waves have different rows of weights; the others have the same rows and other
 // blocks of 32 of k, in turns, and their sums meet in LDS at the end. A step is the blocks of the activations that LDS holds. LDS has two of them: the loads of
 // the next step, and of the next weights, are in flight while one is used.
+//
+// The grid's second dimension is parts of k, `part_blocks` blocks each: a part's sums are a matrix of their own, and sum_parts adds them. So a block that has all
+// waves' rows of weights copies a part of the activations only.
 #pragma once
 #include "packed_tiles.h"
 #if defined(__CUDA_ARCH__)
@@ -37,7 +40,7 @@ struct MatmulQ8 {
     const u8 *__restrict__ w, *__restrict__ x;
     const float *bias;
     float *y;
-    u32 m, n, row_blocks, waves_n;
+    u32 m, n, row_blocks, part_blocks, waves_n;
 };
 
 #if defined(__CUDA_ARCH__)
@@ -168,6 +171,7 @@ template <class W, u32 MT> RF_DEVICE void matmul_q8(const MatmulQ8 &a) {
     u32 tiles_m = (a.m + ROWS - 1) / ROWS;
     u32 row0 = rf_block_x() % tiles_m * ROWS, n0 = (rf_block_x() / tiles_m * waves_n + wave_n) * 16 * NT;
 
+    u32 begin = rf_block_y() * a.part_blocks, end = rf_min(begin + a.part_blocks, a.row_blocks);
     u64 blocks = (u64)a.n * a.row_blocks;
     RowFeed<W> rows[NT][RF_TILE_B];
 #pragma unroll
@@ -177,21 +181,21 @@ template <class W, u32 MT> RF_DEVICE void matmul_q8(const MatmulQ8 &a) {
             RowFeed<W> &row = rows[t][b];
             row.w = a.w, row.blocks = blocks, row.row_blocks = a.row_blocks;
             row.begin = rf_min(n0 + 16 * t + rf_tile_b(lane, b), a.n - 1) * a.row_blocks;
-            row.fetch(wave_k * RF_RUN);
+            row.fetch(begin + wave_k * RF_RUN);
         }
 
     RfTile sums[NT][MT] = {};
     NextStep<ROWS, COUNT, W::MIN> step(a, row0);
-    step.fetch(held[0], 0);
+    step.fetch(held[0], begin);
     step.store(held[0]);
     u32 stage = 0;
 #pragma unroll 1
-    for (u32 first = 0; first < a.row_blocks; first += COUNT, stage ^= 1) {
+    for (u32 first = begin; first < end; first += COUNT, stage ^= 1) {
         rf_lds_barrier(); // the step is there, and every wave has left the one before
-        bool more = first + COUNT < a.row_blocks;
+        bool more = first + COUNT < end;
         if (more) step.fetch(held[stage ^ 1], first + COUNT);
 #pragma unroll 1
-        for (u32 from = wave_k * RF_RUN; from < COUNT && first + from < a.row_blocks; from += waves_k * RF_RUN) {
+        for (u32 from = wave_k * RF_RUN; from < COUNT && first + from < end; from += waves_k * RF_RUN) {
             u32 next = first + from + waves_k * RF_RUN;
 #pragma unroll
             for (u32 t = 0; t < NT; ++t)
@@ -200,7 +204,7 @@ template <class W, u32 MT> RF_DEVICE void matmul_q8(const MatmulQ8 &a) {
 #pragma unroll
             for (u32 s = 0; s < RF_RUN; ++s) {
                 u32 i = from + s;
-                if (first + i >= a.row_blocks) break; // for the whole wave
+                if (first + i >= end) break; // for the whole wave
                 RfBytes w[NT];
                 TileScales scales[NT][RF_TILE_B];
 #pragma unroll
@@ -241,7 +245,7 @@ template <class W, u32 MT> RF_DEVICE void matmul_q8(const MatmulQ8 &a) {
 #pragma unroll 1
             for (u32 k = 0; k < waves_k; ++k) sum += meet[(k * waves_n * ROWS + f / 16) * RF_MEET_ROW + f % 16];
             if (a.bias) sum += a.bias[row];
-            a.y[(u64)m * a.n + row] = sum;
+            a.y[((u64)rf_block_y() * a.m + m) * a.n + row] = sum;
         }
     }
 }
@@ -249,8 +253,8 @@ template <class W, u32 MT> RF_DEVICE void matmul_q8(const MatmulQ8 &a) {
 #define RF_MATMUL_Q8_MT(name, Type, MT)                                                                                                 \
     RF_KERNEL(RF_MATMUL_THREADS)                                                                                                        \
     matmul_q8_##name##_t##MT(const u8 *__restrict__ w, const u8 *__restrict__ x, const float *bias, float *y, u32 m, u32 n,              \
-                             u32 row_blocks, u32 waves_n) {                                                                             \
-        matmul_q8<Type, MT>(MatmulQ8{w, x, bias, y, m, n, row_blocks, waves_n});                                                        \
+                             u32 row_blocks, u32 part_blocks, u32 waves_n) {                                                            \
+        matmul_q8<Type, MT>(MatmulQ8{w, x, bias, y, m, n, row_blocks, part_blocks, waves_n});                                           \
     }
 // Tiles of more rows have too many sums in registers: they were slower on an H200 than two of 32.
 #define RF_MATMUL_Q8(name, Type)                                                                                                        \

@@ -91,7 +91,11 @@ impl HipGgmlBackend {
             };
             let m = a.element_count() / k.max(1);
             if m >= 2 && self.rounds(m) {
-                bytes[4] = bytes[4].max(rounded(&weight, m, k));
+                let rounded = rounded(&weight, m, k);
+                bytes[4] = bytes[4].max(rounded);
+                if rounded > 0 && self.takes_tiles(m) {
+                    bytes[2] = bytes[2].max(floats(self.kernels.q8_sums([m, n, k])));
+                }
             }
             if self.takes_halves(m).unwrap_or(false) {
                 let slab = self.kernels.matmul_halves_scratch_of([m, n, k]).unwrap_or(0);

@@ -12,7 +12,7 @@ use rocmforge_kernels::{
 use rocmforge_runtime::{Elems, HipBuffer, HipStream};
 
 use super::lower::Norm;
-use super::operands::ROUNDED;
+use super::operands::{ROUNDED, SLAB};
 use super::products::{Product, is_one_matrix, whole_matrices};
 use super::types::weight_type;
 use super::{HipGgmlBackend, NAME, failed, matrix_order};
@@ -342,7 +342,13 @@ impl HipGgmlBackend {
             }
             Form::Q8 if self.takes_tiles(m) => {
                 let x = self.rounded(op, 0, &a, [m, k], with.q8)?;
-                self.kernels.matmul_q8(self.stream(), matrix, &x, bias, y)
+                let sums = match self.kernels.q8_sums([m, n, k]) {
+                    0 => None,
+                    floats => Some(self.scratch(SLAB, size_of::<f32>().saturating_mul(floats))?),
+                };
+                let sums = sums.map(|bytes| bytes.cast().map_err(failed(op.name()))).transpose()?;
+                self.kernels
+                    .matmul_q8(self.stream(), matrix, &x, bias, y, sums.as_ref())
             }
             Form::Q8 => {
                 for (group, first) in (0..m).step_by(FEW_ROWS).enumerate() {

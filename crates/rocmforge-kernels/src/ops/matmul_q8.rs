@@ -13,6 +13,14 @@ const WAVE_ROWS: u32 = 32;
 /// Threads of a block.
 const THREADS: u32 = 256;
 
+/// Neighbouring blocks of 32 of a row of weights that share what a part of k begins with.
+const SHARED_BLOCKS: usize = 8;
+/// The fewest blocks of a part of k: with less the sum of the parts takes longer than the copies of activations that it saves. On an H200, q4_0 with 32 rows and
+/// 4096 rows of weights: 14336 columns take 62 us in one part and 35 in four, 4096 columns 18 and 15, and the sum some 4.
+const PART_BLOCKS: usize = 96;
+/// The most parts of k.
+const MAX_PARTS: usize = 8;
+
 /// How [`Kernels::matmul_q8_in`] shares a product out: it changes the time, and the order of sums.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Q8Tiles {
@@ -20,18 +28,18 @@ pub struct Q8Tiles {
     pub rows: usize,
     /// Waves of a block that have rows of weights of their own, 32 each: 1, 2 or 4. Other waves take other columns.
     pub waves: usize,
+    /// Parts of k, whose sums another launch adds: 1 to 8.
+    pub parts: usize,
 }
 
 impl Q8Tiles {
-    /// Every one.
-    pub const ALL: [Self; 6] = [
-        Self { rows: 16, waves: 1 },
-        Self { rows: 16, waves: 2 },
-        Self { rows: 16, waves: 4 },
-        Self { rows: 32, waves: 1 },
-        Self { rows: 32, waves: 2 },
-        Self { rows: 32, waves: 4 },
-    ];
+    /// Every one with one part of k.
+    pub const ALL: [Self; 6] = {
+        const fn of(rows: usize, waves: usize) -> Q8Tiles {
+            Q8Tiles { rows, waves, parts: 1 }
+        }
+        [of(16, 1), of(16, 2), of(16, 4), of(32, 1), of(32, 2), of(32, 4)]
+    };
 
     /// Bytes of two steps of activations in LDS where the launch gives it, as `HeldStep` in kernels/include/matmul_q8.h: of each block 32 bytes and 16 for all
     /// rows, the scales and the sums with two words more.
@@ -41,9 +49,17 @@ impl Q8Tiles {
         2 * (HELD / rows) * ((2 * rows + 1) * 16 + 2 * (rows + 2) * 4)
     }
 
-    /// Blocks of the grid for a product `[m, n]`.
+    /// Blocks of the grid for a product `[m, n]`, of each part of k.
     fn blocks(self, [m, n]: [usize; 2]) -> usize {
         m.div_ceil(self.rows) * n.div_ceil(self.waves * WAVE_ROWS as usize)
+    }
+
+    /// Floats of the sums of all parts of a product `[m, n]`; 0 of one part.
+    fn sums(self, [m, n]: [usize; 2]) -> usize {
+        match self.parts {
+            ..=1 => 0,
+            parts => parts.saturating_mul(m).saturating_mul(n),
+        }
     }
 }
 
@@ -55,19 +71,43 @@ impl Kernels {
         packed.all(|kernels| self.has_family(kernels.tiles))
     }
 
-    /// How [`matmul_q8`](Self::matmul_q8) shares out a product `[m, n]`: as many waves share the activations as leave enough blocks to the multiprocessors:
-    /// [`Parameter::TileBlocks`]. On an H200 more blocks took longer, because each copies the activations, and so did fewer.
-    pub fn q8_tiles(&self, [m, n]: [usize; 2]) -> Q8Tiles {
+    /// How [`matmul_q8`](Self::matmul_q8) shares out a product `[m, n]` over `k` with room for the sums of parts: as many waves share the activations as leave
+    /// enough blocks to the multiprocessors ([`Parameter::TileBlocks`]), with k in parts where it is long. On an H200 more blocks took longer, because each copies the activations, and
+    /// so did fewer.
+    pub fn q8_tiles(&self, dims: [usize; 3]) -> Q8Tiles {
+        self.tiles(dims, MAX_PARTS)
+    }
+
+    /// The same with so many parts of k at most.
+    fn tiles(&self, [m, n, k]: [usize; 3], most: usize) -> Q8Tiles {
         let units = self.backend().device().multiprocessors.max(1) as usize;
         let rows = if m <= 16 { 16 } else { 32 };
         let tenths = self.tuning().value(Parameter::TileBlocks) as usize * units;
-        let fits = |tiles: &&Q8Tiles| tiles.rows == rows && tiles.blocks([m, n]).saturating_mul(10) >= tenths;
-        let tiles = Q8Tiles::ALL.iter().rev().find(fits);
-        tiles.copied().unwrap_or(Q8Tiles { rows, waves: 1 })
+        let fits = |tiles: &Q8Tiles| {
+            let blocks = tiles.blocks([m, n]).saturating_mul(tiles.parts);
+            blocks.saturating_mul(10) >= tenths
+        };
+        let of_rows = Q8Tiles::ALL.iter().rev().filter(|tiles| tiles.rows == rows);
+        let parts = |tiles: &Q8Tiles| {
+            let room = units / tiles.blocks([m, n]).max(1);
+            let parts = room.min(k / BLOCK / PART_BLOCKS).min(most).max(1);
+            [1, parts].map(|parts| Q8Tiles { parts, ..*tiles })
+        };
+        let tiles = of_rows.flat_map(parts).find(fits);
+        tiles.unwrap_or(Q8Tiles {
+            rows,
+            waves: 1,
+            parts: 1,
+        })
+    }
+
+    /// Floats of room with which [`matmul_q8`](Self::matmul_q8) of these dimensions is fastest; 0 where it needs none.
+    pub fn q8_sums(&self, dims: [usize; 3]) -> usize {
+        self.q8_tiles(dims).sums([dims[0], dims[1]])
     }
 
     /// `y = x w^T (+ bias)` for any number of rows of activations: `x` `[m, k]`, weights `[n, k]`, `bias` `[n]`, `y` `[m, n]`. Products of integers
-    /// are exact; they are scaled and summed in f32. The weights are read once for 32 rows.
+    /// are exact; they are scaled and summed in f32. The weights are read once for 32 rows. `sums` are [`q8_sums`](Self::q8_sums) floats; without them k is not divided.
     ///
     /// # Errors
     ///
@@ -80,15 +120,18 @@ impl Kernels {
         x: &Q8Activations,
         bias: Option<&HipBuffer<f32>>,
         y: &HipBuffer<f32>,
+        sums: Option<&HipBuffer<f32>>,
     ) -> KernelResult<()> {
-        self.matmul_q8_in(stream, w, x, bias, y, self.q8_tiles([x.m(), w.n()]))
+        let most = if sums.is_some() { MAX_PARTS } else { 1 };
+        let tiles = self.tiles([x.m(), w.n(), w.k()], most);
+        self.matmul_q8_in(stream, w, x, bias, y, (tiles, sums))
     }
 
-    /// The same in these tiles.
+    /// The same in these tiles, with room for the sums of their parts.
     ///
     /// # Errors
     ///
-    /// As [`matmul_q8`](Self::matmul_q8), or [`Q8Tiles::ALL`] does not have these tiles.
+    /// As [`matmul_q8`](Self::matmul_q8), or [`Q8Tiles::ALL`] does not have these tiles, or there are more parts than 8 or without room.
     pub fn matmul_q8_in(
         &self,
         stream: &HipStream,
@@ -96,7 +139,7 @@ impl Kernels {
         x: &Q8Activations,
         bias: Option<&HipBuffer<f32>>,
         y: &HipBuffer<f32>,
-        tiles: Q8Tiles,
+        (tiles, sums): (Q8Tiles, Option<&HipBuffer<f32>>),
     ) -> KernelResult<()> {
         let op = self.op("matmul_q8");
         let rows = op.dim("m", x.m())?;
@@ -104,35 +147,75 @@ impl Kernels {
         op.holds(x.k() == w.k(), rule, w.k(), x.k())?;
         op.dim("blocks of x", x.bytes().len() / BLOCK_BYTES)?;
         let rule = "tiles must be some of Q8Tiles::ALL";
-        op.holds(Q8Tiles::ALL.contains(&tiles), rule, tiles.rows, tiles.waves)?;
+        let known = Q8Tiles::ALL.contains(&Q8Tiles { parts: 1, ..tiles });
+        op.holds(known, rule, tiles.rows, tiles.waves)?;
+        op.dim_to("parts", tiles.parts, MAX_PARTS)?;
         let kernels = w.kernels(op.check())?;
         let name = kernels.tiles_of[usize::from(tiles.rows > 16)];
         let blocks = op.dim("tiles", tiles.blocks([x.m(), w.n()]))?;
         // A kernel without LDS of its own takes it from the launch: it has more than a kernel may have by itself.
         let own = self.kernel(kernels.tiles, name)?.meta().lds_size;
         let lds = if own == 0 { tiles.lds() } else { 0 };
-        let config = geometry::config([blocks, 1, 1], THREADS).with_dynamic_lds(lds);
-        (op.reads("w", w.bytes()).reads("x", x.bytes()))
+        let row_blocks = w.k() / BLOCK;
+        let part_blocks = row_blocks.div_ceil(tiles.parts).next_multiple_of(SHARED_BLOCKS);
+        // Rounding may leave none for the last ones.
+        let parts = row_blocks.div_ceil(part_blocks) as u32;
+        let config = geometry::config([blocks, parts, 1], THREADS).with_dynamic_lds(lds);
+        let numbers = [
+            rows,
+            w.n() as u32,
+            row_blocks as u32,
+            part_blocks as u32,
+            tiles.waves as u32,
+        ];
+        let shape = [x.m(), w.n()];
+        let op = op.reads("w", w.bytes()).reads("x", x.bytes());
+        if parts == 1 {
+            let op = op.read_or_null("bias", bias, &[w.n()])?.write("y", y, &shape, &[])?;
+            return op.values(numbers).run(stream, kernels.tiles, (name, config));
+        }
+        let rule = "parts of k must have room for their sums";
+        op.holds(sums.is_some(), rule, tiles.parts, 1)?;
+        let sums = sums.unwrap_or(y); // there, as checked
+        let op = match bias {
+            Some(bias) => op.read_later("bias", bias, &[w.n()])?,
+            None => op,
+        };
+        (op.null().write_later("y", y, &shape)?)
+            .write("sums", sums, &[tiles.parts, x.m(), w.n()], &[])?
+            .values(numbers)
+            .run(stream, kernels.tiles, (name, config))?;
+        (self.op("matmul_q8").reads("sums", sums).null().null())
             .read_or_null("bias", bias, &[w.n()])?
-            .write("y", y, &[x.m(), w.n()], &[])?
-            .values([rows, w.n() as u32, (w.k() / BLOCK) as u32, tiles.waves as u32])
-            .run(stream, kernels.tiles, (name, config))
+            .write("y", y, &shape, &[])?
+            .values([parts, rows, w.n() as u32])
+            .value(w.n() as u64)
+            .run(
+                stream,
+                "sum_parts",
+                ("sum_parts", geometry::row_tile(rows, w.n() as u32)),
+            )
     }
 }
 
 /// Rows of activations, rows and columns of weights. A bias is added where the rows of weights are odd.
 fn product(c: &mut Call<'_>, dims: &[usize], ty: WeightType) -> KernelResult<()> {
     let &[m, n, k] = dims else { return Ok(()) };
-    let tiles = c.kernels.q8_tiles([m, n]);
+    let tiles = c.kernels.q8_tiles([m, n, k]);
     in_tiles(c, [m, n, k], ty, tiles)
 }
 
-/// The same in the tiles of this number, from 1 on.
+/// The same in the tiles of this number, from 1 on, and so many parts of k.
 fn form(c: &mut Call<'_>, dims: &[usize], ty: WeightType) -> KernelResult<()> {
-    let &[m, n, k, tiles] = dims else { return Ok(()) };
-    let none = Q8Tiles { rows: 0, waves: 0 };
+    let &[m, n, k, tiles, parts] = dims else { return Ok(()) };
+    let none = Q8Tiles {
+        rows: 0,
+        waves: 0,
+        parts: 0,
+    };
     let tiles = tiles.checked_sub(1).and_then(|index| Q8Tiles::ALL.get(index));
-    in_tiles(c, [m, n, k], ty, *tiles.unwrap_or(&none))
+    let tiles = *tiles.unwrap_or(&none);
+    in_tiles(c, [m, n, k], ty, Q8Tiles { parts, ..tiles })
 }
 
 fn in_tiles(c: &mut Call<'_>, [m, n, k]: [usize; 3], ty: WeightType, tiles: Q8Tiles) -> KernelResult<()> {
@@ -146,6 +229,11 @@ fn in_tiles(c: &mut Call<'_>, [m, n, k]: [usize; 3], ty: WeightType, tiles: Q8Ti
         None
     };
     let y = c.output("y", m * n)?;
+    let sums = match tiles.parts {
+        ..=1 => None,
+        parts => Some(c.output("sums", parts * m * n)?),
+    };
+    let tiles = (tiles, sums.as_ref());
     c.kernels.matmul_q8_in(c.stream, &w, &x, bias.as_ref(), &y, tiles)?;
     c.expect_within("y", |c| {
         let (w, bias, x) = (
@@ -171,6 +259,7 @@ const fn product_of(ty: WeightType) -> Declared {
                 &[33, 65, 64],
                 &[65, 40, 1056],
                 &[5, 33, 2304],
+                &[9, 33, 6176],
             ],
             _ => &[
                 &[1, 1, 256],
@@ -179,6 +268,7 @@ const fn product_of(ty: WeightType) -> Declared {
                 &[65, 40, 256],
                 &[17, 33, 2304],
                 &[5, 33, 2304],
+                &[9, 33, 6400],
             ],
         },
         counted: &[&[16, 64, 1024], &[32, 64, 1024]],
@@ -192,16 +282,16 @@ const fn form_of(ty: WeightType) -> Declared {
         name: "matmul_q8_in",
         tested: match ty {
             WeightType::Q4_0 => &[
-                &[17, 131, 1056, 1],
-                &[17, 131, 1056, 2],
-                &[17, 131, 1056, 3],
-                &[33, 131, 1056, 4],
-                &[33, 131, 1056, 5],
-                &[33, 131, 1056, 6],
+                &[17, 131, 1056, 1, 1],
+                &[17, 131, 1056, 2, 1],
+                &[17, 131, 1056, 3, 4],
+                &[33, 131, 1056, 4, 1],
+                &[33, 131, 1056, 5, 2],
+                &[33, 131, 1056, 6, 3],
             ],
             _ => match ty.block_len() {
-                32 => &[&[15, 33, 288, 2], &[66, 33, 288, 6]],
-                _ => &[&[15, 33, 256, 2], &[66, 33, 512, 6]],
+                32 => &[&[15, 33, 288, 2, 1], &[66, 33, 288, 6, 2]],
+                _ => &[&[15, 33, 256, 2, 1], &[66, 33, 512, 6, 2]],
             },
         },
         counted: &[],

@@ -306,7 +306,10 @@ impl Products {
             kernels.quantize_q8(stream, &self.x.view(0..m * k)?, room, [m, k])
         };
         match kernels.q8_form(m) {
-            Some(Q8Form::Tiles) => kernels.matmul_q8(stream, w, &round(m)?, None, &y),
+            Some(Q8Form::Tiles) => {
+                // The columns are too few to be divided.
+                kernels.matmul_q8(stream, w, &round(m)?, None, &y, None)
+            }
             Some(Q8Form::Groups) => {
                 for first in (0..m).step_by(Q8Form::GROUP) {
                     let rows = Q8Form::GROUP.min(m - first);
