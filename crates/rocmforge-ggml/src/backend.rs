@@ -290,9 +290,21 @@ pub trait HostAccess: GgmlBackend {
     /// # Errors
     /// As [`Self::read_f32`].
     fn read_first_f32(&mut self, id: TensorId, elements: usize) -> GgmlResult<Vec<f32>> {
+        let mut values = Vec::new();
+        self.read_first_f32_into(id, elements, &mut values)?;
+        Ok(values)
+    }
+
+    /// [`Self::read_first_f32`] in place of what `values` holds, whose memory is used again: new memory of some megabytes takes longer than the copy.
+    ///
+    /// # Errors
+    /// As [`Self::read_f32`]; what `values` holds then is not said.
+    fn read_first_f32_into(&mut self, id: TensorId, elements: usize, values: &mut Vec<f32>) -> GgmlResult<()> {
         require_f32(self.tensor_desc(id).ok_or(GgmlError::UnknownTensor(id))?)?;
         let bytes = self.read_first(id, elements.saturating_mul(size_of::<f32>()))?;
-        Ok(bytemuck::allocation::pod_collect_to_vec(&bytes))
+        values.resize(bytes.len() / size_of::<f32>(), 0.0);
+        bytemuck::cast_slice_mut(values).copy_from_slice(&bytes);
+        Ok(())
     }
 }
 

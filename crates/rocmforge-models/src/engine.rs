@@ -91,6 +91,8 @@ pub struct Engine<B: GgmlBackend> {
     /// Candidates of each row of a [`Self::step_top`].
     candidates: usize,
     read: ReadCounts,
+    /// Memory of rows of logits that nobody needs any more.
+    spare: Vec<f32>,
     built: u64,
     planned: u64,
     /// Copies of blocks in each pool that had one.
@@ -185,6 +187,7 @@ impl<B: HostAccess> Engine<B> {
             last_rows: 0,
             candidates,
             read: ReadCounts::default(),
+            spare: Vec::new(),
             built: 0,
             planned: 0,
             copies: HashMap::new(),
@@ -477,6 +480,15 @@ impl<B: HostAccess> Engine<B> {
         Ok(top)
     }
 
+    /// Takes rows of logits that are not needed any more: the next step's are written to their memory. Half a megabyte of new memory a row is what reading
+    /// them takes longest for.
+    pub fn reuse(&mut self, rows: impl Into<Logits>) {
+        let rows = rows.into().data;
+        if rows.capacity() > self.spare.capacity() {
+            self.spare = rows;
+        }
+    }
+
     /// Rows of logits of the last step, up to the last of those that are wanted.
     fn read_rows(&mut self, wanted: &[(usize, RowReason)]) -> Result<Logits, ModelError> {
         let vocab = self.config.vocab;
@@ -484,7 +496,11 @@ impl<B: HostAccess> Engine<B> {
         let logits = self.last_step().and_then(|step| step.logits);
         let data = match logits.filter(|_| count > 0) {
             None => Vec::new(),
-            Some(logits) => self.backend.read_first_f32(logits, count * vocab)?,
+            Some(logits) => {
+                let mut data = std::mem::take(&mut self.spare);
+                self.backend.read_first_f32_into(logits, count * vocab, &mut data)?;
+                data
+            }
         };
         self.read.bytes += size_of_val(&data[..]) as u64;
         for (_, reason) in wanted {

@@ -386,7 +386,7 @@ impl HostAccess for HipGgmlBackend {
         self.load(desc, bytes)
     }
 
-    fn read_first_f32(&mut self, id: TensorId, elements: usize) -> GgmlResult<Vec<f32>> {
+    fn read_first_f32_into(&mut self, id: TensorId, elements: usize, values: &mut Vec<f32>) -> GgmlResult<()> {
         let desc = self.slots.desc(id)?;
         require_f32(desc)?;
         let mut span = desc.span();
@@ -394,12 +394,15 @@ impl HostAccess for HipGgmlBackend {
             .end
             .min(span.start.saturating_add(elements.saturating_mul(size_of::<f32>())));
         let buffer = self.part(self.slots.root(id)?, span)?;
+        values.resize(buffer.len() / size_of::<f32>(), 0.0);
         if buffer.is_empty() {
-            return Ok(Vec::new());
+            return Ok(());
         }
         // Without a copy of the bytes between: logits are read for every token.
-        let values = buffer.cast().and_then(|buffer| buffer.to_vec(self.stream()));
-        values.map_err(failed(format!("reading tensor {id}")))
+        let copied = buffer
+            .cast()
+            .and_then(|buffer| buffer.copy_to_host(self.stream(), values));
+        copied.map_err(failed(format!("reading tensor {id}")))
     }
 
     fn read(&mut self, id: TensorId) -> GgmlResult<Vec<u8>> {

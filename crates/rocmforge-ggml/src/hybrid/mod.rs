@@ -301,6 +301,21 @@ impl HostAccess for HybridBackend {
         }
     }
 
+    fn read_first_f32_into(&mut self, id: TensorId, elements: usize, values: &mut Vec<f32>) -> GgmlResult<()> {
+        let root = self.descs.root(id)?;
+        match self.group_of.get(&root).map(|&group| self.groups[group].location) {
+            Some(TensorLocation::Gpu(card)) => self.cards[card].read_first_f32_into(id, elements, values),
+            Some(TensorLocation::Cpu) => self.cpu.read_first_f32_into(id, elements, values),
+            None => {
+                let mut span = self.span(id)?;
+                let bytes = elements.saturating_mul(size_of::<f32>());
+                span.end = span.end.min(span.start.saturating_add(bytes));
+                self.fetch(root, &span, TensorLocation::Cpu)?;
+                self.cpu.read_first_f32_into(id, elements, values)
+            }
+        }
+    }
+
     fn is_device(&self) -> bool {
         !self.cards.is_empty()
     }

@@ -20,6 +20,12 @@ impl Logits {
     }
 }
 
+impl From<TopRows> for Logits {
+    fn from(rows: TopRows) -> Self {
+        rows.whole
+    }
+}
+
 /// The rows of a step, in the order of [`Logits`]: the largest logits of each, and whole ones where they were needed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TopRows {

@@ -301,6 +301,8 @@ impl<B: HostAccess> Generator<B> {
                 sequence.stats.decode_time += started.elapsed();
             }
         }
+        drop(rows); // it borrows the outputs
+        self.engine.reuse(outputs);
         self.events.extend(events);
         ended.sort_by_key(|(index, _)| *index);
         for (removed, (index, reason)) in ended.into_iter().enumerate() {

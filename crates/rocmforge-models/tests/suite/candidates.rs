@@ -68,6 +68,42 @@ fn a_step_reads_its_candidates_and_not_the_row() {
     assert_eq!((counts.candidates, counts.rows[&RowReason::Wanted]), (16, 4));
 }
 
+#[test]
+fn rows_that_are_given_back_are_memory_of_the_next_step() {
+    let tiny = Tiny::all().into_iter().find(|tiny| tiny.file == "llama.gguf");
+    let model = tiny.expect("a committed model").open();
+    let options = EngineOptions {
+        max_context: Limit::Tokens(64),
+        ..EngineOptions::default()
+    };
+    let rows_of = |gives_back: bool| {
+        let mut engine = Engine::new(CpuBackend::with_threads(1), &model, options).expect("room");
+        let sequence = engine.add_sequence(&[]).expect("room");
+        let (mut places, mut all) = (Vec::new(), Vec::new());
+        // Fewer rows, then as many again.
+        for tokens in [&[3, 4, 5][..], &[6], &[7, 8, 9]] {
+            let outputs = Outputs::All;
+            let logits = engine
+                .step(&[Chunk {
+                    sequence,
+                    tokens,
+                    outputs,
+                }])
+                .expect("runs");
+            assert_eq!(logits.rows().len(), tokens.len());
+            places.push(logits.data.as_ptr() as usize);
+            all.extend_from_slice(&logits.data);
+            if gives_back {
+                engine.reuse(logits);
+            }
+        }
+        (places, all)
+    };
+    let (places, rows) = rows_of(true);
+    assert_eq!(places, [places[0]; 3]);
+    assert_eq!(rows, rows_of(false).1);
+}
+
 fn largest(row: &[f32]) -> Vec<(u32, f32)> {
     let top = top_logprobs(row, 128).into_iter();
     top.map(|(id, _)| (id, row[id as usize])).collect()

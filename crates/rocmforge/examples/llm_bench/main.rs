@@ -316,7 +316,8 @@ fn measure(
                 });
                 let chunks: Vec<_> = chunks.collect();
                 if draws.is_none() {
-                    engine.step(&chunks)?;
+                    let logits = engine.step(&chunks)?;
+                    engine.reuse(logits);
                     return Ok(());
                 }
                 let tokens = drawn(engine, &chunks, &mut samplers)?;
@@ -361,7 +362,9 @@ fn drawn(
         return Err(format!("{} rows of logits for {} sequences", rows.len(), samplers.len()).into());
     }
     let rows = samplers.iter_mut().zip(rows);
-    rows.map(|(sampler, row)| Ok(sampler.sample_row(&row)?.id)).collect()
+    let drawn = rows.map(|(sampler, row)| Ok(sampler.sample_row(&row)?.id)).collect();
+    engine.reuse(outputs);
+    drawn
 }
 
 /// Where the last step's time goes, if that is asked for. The step has run before as a program; its launches by themselves run here for the
