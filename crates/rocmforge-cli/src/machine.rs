@@ -1,8 +1,9 @@
 //! Backends that a model runs on: the CPU, or devices with their budgets and launches.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
-use std::sync::{Arc, Once};
+use std::collections::{BTreeSet, HashSet};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rocmforge::backend::{Availability, BackendOptions, HipBackend, PoolOptions};
 use rocmforge::device::{Device, DeviceError};
@@ -145,15 +146,27 @@ impl Cards {
     }
 }
 
-/// A card with what `rocmforge tune` has kept for it. What is refused is said once, and built-in rules hold.
+/// A card with what `rocmforge tune` has kept for it. A file that is refused is named once, and built-in rules hold.
 pub(crate) fn tuned(card: HipGgmlBackend) -> HipGgmlBackend {
-    static SAID: Once = Once::new();
-    let Some(folder) = tuning::folder() else { return card };
-    match tuning::load(&folder, card.kernels()) {
+    match tuning::folder() {
+        Some(folder) => tuned_by(card, &folder),
+        None => card,
+    }
+}
+
+/// A card with what was kept for it in a folder.
+fn tuned_by(card: HipGgmlBackend, folder: &Path) -> HipGgmlBackend {
+    static SAID: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    match tuning::load(folder, card.kernels()) {
         Ok(Some(tuning)) => card.tuned(tuning),
         Ok(None) => card,
         Err(error) => {
-            SAID.call_once(|| eprintln!("built-in rules hold (`rocmforge tune` measures anew): {error}"));
+            let why = error.to_string();
+            // A thread that panicked here has left the set whole.
+            let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
+            if said.insert(why.clone()) {
+                eprintln!("built-in rules hold (`rocmforge tune` measures anew): {why}");
+            }
             card
         }
     }
@@ -260,6 +273,28 @@ fn open_one(name: &str, options: &MachineOptions) -> Result<Device, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rocmforge::kernels::{Measured, Parameter};
+
+    #[test]
+    fn a_card_is_tuned_as_its_file_says_and_by_rule_where_it_is_refused() {
+        let open = || {
+            let device = rocmforge::device::open("sim").expect("a simulated card");
+            HipGgmlBackend::new(device.backend()).expect("kernels")
+        };
+        let folder = tempfile::tempdir().expect("a folder");
+        let rules = *open().kernels().tuning();
+        assert_eq!(*tuned_by(open(), folder.path()).kernels().tuning(), rules);
+        let measured = Measured {
+            parameter: Parameter::TilesFrom,
+            times: vec![(9, 2.0), (17, 1.0)],
+            chosen: 17,
+        };
+        let path = tuning::keep(folder.path(), open().kernels(), &[measured]).expect("written");
+        let card = tuned_by(open(), folder.path());
+        assert_eq!(card.kernels().tuning().value(Parameter::TilesFrom), 17);
+        std::fs::write(path, "{}").expect("written");
+        assert_eq!(*tuned_by(open(), folder.path()).kernels().tuning(), rules);
+    }
 
     #[test]
     fn graphics_without_kernels_are_passed_over() {

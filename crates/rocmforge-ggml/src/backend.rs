@@ -302,10 +302,18 @@ pub trait HostAccess: GgmlBackend {
     fn read_first_f32_into(&mut self, id: TensorId, elements: usize, values: &mut Vec<f32>) -> GgmlResult<()> {
         require_f32(self.tensor_desc(id).ok_or(GgmlError::UnknownTensor(id))?)?;
         let bytes = self.read_first(id, elements.saturating_mul(size_of::<f32>()))?;
-        values.resize(bytes.len() / size_of::<f32>(), 0.0);
+        resize(values, bytes.len() / size_of::<f32>());
         bytemuck::cast_slice_mut(values).copy_from_slice(&bytes);
         Ok(())
     }
+}
+
+/// Gives values a length; what they are then is not said. Old ones are not moved to new memory.
+pub(crate) fn resize(values: &mut Vec<f32>, len: usize) {
+    if len > values.capacity() {
+        values.clear();
+    }
+    values.resize(len, 0.0);
 }
 
 /// Refuses to read a tensor of another type as f32.

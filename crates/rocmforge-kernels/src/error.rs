@@ -26,7 +26,7 @@ pub enum KernelError {
         /// What the device is.
         device: String,
     },
-    /// A parameter of a [`Tuning`](crate::Tuning) has no such variant, or its times are none.
+    /// A parameter of a [`Tuning`](crate::Tuning) has no such variant, or its times are not positive.
     #[error(
         "tuning: {parameter} = {value} with times of {} and {} us; it must be one of {}, with positive times",
         micros[0], micros[1], list(variants)

@@ -480,11 +480,12 @@ impl<B: HostAccess> Engine<B> {
         Ok(top)
     }
 
-    /// Takes rows of logits that are not needed any more: the next step's are written to their memory. Half a megabyte of new memory a row is what reading
-    /// them takes longest for.
+    /// Takes rows of logits that are not needed any more: the next step's are written to their memory. Allocating half a megabyte for each row takes longer than
+    /// copying it. No more is kept than one row of each sequence.
     pub fn reuse(&mut self, rows: impl Into<Logits>) {
         let rows = rows.into().data;
-        if rows.capacity() > self.spare.capacity() {
+        let most = self.max_sequences().saturating_mul(self.config.vocab);
+        if rows.capacity() > self.spare.capacity() && rows.capacity() <= most {
             self.spare = rows;
         }
     }

@@ -6,6 +6,7 @@
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use rocmforge_kernels::{KernelError, Kernels, Measured, Pack, Parameter, Tuning};
 use serde::{Deserialize, Serialize};
@@ -25,9 +26,9 @@ pub struct Subject {
     pub processor: String,
     /// Its multiprocessors.
     pub multiprocessors: u32,
-    /// The version of the driver's library.
+    /// The version of HIP or CUDA that the driver states.
     pub driver: i32,
-    /// The version of this program, and the kernels' fingerprint.
+    /// The version of this program, the [revision](Tuning::REVISION) of what is measured, and the kernels' fingerprint.
     pub build: String,
 }
 
@@ -41,7 +42,12 @@ impl Subject {
             processor: device.arch_full.clone(),
             multiprocessors: device.multiprocessors,
             driver: device.hip_version,
-            build: format!("{} {}", env!("CARGO_PKG_VERSION"), Pack::fingerprint(kernels.pack())),
+            build: format!(
+                "{} {} {}",
+                env!("CARGO_PKG_VERSION"),
+                Tuning::REVISION,
+                Pack::fingerprint(kernels.pack())
+            ),
         }
     }
 
@@ -260,8 +266,10 @@ pub fn keep(folder: &Path, kernels: &Kernels, measured: &[Measured]) -> Result<P
     // In one step: whoever reads meanwhile has the old file or the new one.
     let write = || -> io::Result<()> {
         std::fs::create_dir_all(folder)?;
-        let temporary = path.with_extension(format!("{}.new", std::process::id()));
-        let written = File::create(&temporary).and_then(|mut file| {
+        // Another process may have the same number in a container.
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let temporary = path.with_extension(format!("{}-{}.new", std::process::id(), now.as_nanos()));
+        let written = File::create_new(&temporary).and_then(|mut file| {
             file.write_all(text.as_bytes())?;
             file.sync_all()
         });

@@ -43,7 +43,7 @@ struct Args {
 enum Command {
     /// Compiles the families whose source, headers or flags have changed, and writes their packs.
     Build {
-        /// Only these families: a family is a file kernels/FAMILY.hip, or such a file for a type (matvec_q8_q4_0). Default: all, and the sanitizer's faulty kernels if no target is named either.
+        /// Only these families: a family is a file kernels/FAMILY.hip, or such a file for a type (matvec_q8_q4_0; matvec_q8 are those of all types). Default: all, and the sanitizer's faulty kernels if no target is named either.
         family: Vec<String>,
         /// Only for these targets (gfx1100, ...); another than the committed ones is added to them. Default: the committed ones.
         #[arg(long)]

@@ -40,7 +40,7 @@ use bytemuck::Pod;
 use rocmforge_kernels::{Kernels, Tuning};
 use rocmforge_runtime::{Elems, HipBackend, HipBuffer, HipStream, StreamLease};
 
-use crate::backend::require_f32;
+use crate::backend::{require_f32, resize};
 use crate::optimizer::{GraphOptimizer, Pass};
 use crate::slots::Slots;
 use crate::{
@@ -394,7 +394,7 @@ impl HostAccess for HipGgmlBackend {
             .end
             .min(span.start.saturating_add(elements.saturating_mul(size_of::<f32>())));
         let buffer = self.part(self.slots.root(id)?, span)?;
-        values.resize(buffer.len() / size_of::<f32>(), 0.0);
+        resize(values, buffer.len() / size_of::<f32>());
         if buffer.is_empty() {
             return Ok(());
         }

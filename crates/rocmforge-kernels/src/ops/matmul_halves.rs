@@ -296,7 +296,7 @@ fn product(
     c.expect_within("y", |c| {
         let (w, x, bias) = (c.u8(blocks), c.f32("values of x"), c.f32("bias"));
         let bias = (!bias.is_empty()).then_some(bias);
-        // Each operand is rounded to 11 bits once. A power of two keeps a row within f16, down to 2^-38 of both rows' largest.
+        // Each operand is rounded to 11 bits once. Scaling a row by a power of two keeps it in f16; what is below 2^-38 of the largest product is lost.
         let (mut largest, weights) = (0f64, reference::dequantize(ty, w));
         let top = weights.iter().fold(0f64, |top, w| top.max(w.abs()));
         for x in x.chunks(k) {

@@ -18,6 +18,8 @@ const SHARED_BLOCKS: usize = 8;
 /// The fewest blocks of a part of k: with less the sum of the parts takes longer than the copies of activations that it saves. On an H200, q4_0 with 32 rows and
 /// 4096 rows of weights: 14336 columns take 62 us in one part and 35 in four, 4096 columns 18 and 15, and the sum some 4.
 const PART_BLOCKS: usize = 96;
+/// Tenths of a block for each multiprocessor that parts of k make up at least, if products in one part need more.
+const PARTS_FILL: usize = 8;
 /// The most parts of k.
 const MAX_PARTS: usize = 8;
 
@@ -82,18 +84,23 @@ impl Kernels {
     fn tiles(&self, [m, n, k]: [usize; 3], most: usize) -> Q8Tiles {
         let units = self.backend().device().multiprocessors.max(1) as usize;
         let rows = if m <= 16 { 16 } else { 32 };
-        let tenths = self.tuning().value(Parameter::TileBlocks) as usize * units;
+        // Tenths of a block for each multiprocessor. Parts are never more blocks than there are multiprocessors.
+        let whole = self.tuning().value(Parameter::TileBlocks) as usize;
+        let divided = whole.min(PARTS_FILL);
         let fits = |tiles: &Q8Tiles| {
             let blocks = tiles.blocks([m, n]).saturating_mul(tiles.parts);
-            blocks.saturating_mul(10) >= tenths
+            let tenths = if tiles.parts > 1 { divided } else { whole };
+            blocks.saturating_mul(10) >= tenths * units
         };
-        let of_rows = Q8Tiles::ALL.iter().rev().filter(|tiles| tiles.rows == rows);
+        let of_rows = || Q8Tiles::ALL.iter().rev().filter(|tiles| tiles.rows == rows);
         let parts = |tiles: &Q8Tiles| {
             let room = units / tiles.blocks([m, n]).max(1);
             let parts = room.min(k / BLOCK / PART_BLOCKS).min(most).max(1);
             [1, parts].map(|parts| Q8Tiles { parts, ..*tiles })
         };
-        let tiles = of_rows.flat_map(parts).find(fits);
+        let mut all = of_rows().flat_map(parts);
+        // Where no grid is large enough, the largest.
+        let tiles = all.find(fits).or_else(|| of_rows().flat_map(parts).last());
         tiles.unwrap_or(Q8Tiles {
             rows,
             waves: 1,
@@ -201,8 +208,10 @@ impl Kernels {
 /// Rows of activations, rows and columns of weights. A bias is added where the rows of weights are odd.
 fn product(c: &mut Call<'_>, dims: &[usize], ty: WeightType) -> KernelResult<()> {
     let &[m, n, k] = dims else { return Ok(()) };
-    let tiles = c.kernels.q8_tiles([m, n, k]);
-    in_tiles(c, [m, n, k], ty, tiles)
+    let floats = c.kernels.q8_sums([m, n, k]);
+    in_tiles(c, [m, n, k], ty, floats, &|c, w, x, bias, y, sums| {
+        c.kernels.matmul_q8(c.stream, w, x, bias, y, sums)
+    })
 }
 
 /// The same in the tiles of this number, from 1 on, and so many parts of k.
@@ -215,10 +224,30 @@ fn form(c: &mut Call<'_>, dims: &[usize], ty: WeightType) -> KernelResult<()> {
     };
     let tiles = tiles.checked_sub(1).and_then(|index| Q8Tiles::ALL.get(index));
     let tiles = *tiles.unwrap_or(&none);
-    in_tiles(c, [m, n, k], ty, Q8Tiles { parts, ..tiles })
+    let tiles = Q8Tiles { parts, ..tiles };
+    in_tiles(c, [m, n, k], ty, tiles.sums([m, n]), &|c, w, x, bias, y, sums| {
+        c.kernels.matmul_q8_in(c.stream, w, x, bias, y, (tiles, sums))
+    })
 }
 
-fn in_tiles(c: &mut Call<'_>, [m, n, k]: [usize; 3], ty: WeightType, tiles: Q8Tiles) -> KernelResult<()> {
+/// What a declaration calls, with the operands of the product and room for the sums of its parts.
+type Launches<'a> = dyn Fn(
+        &Call<'_>,
+        &PackedWeights,
+        &Q8Activations,
+        Option<&HipBuffer<f32>>,
+        &HipBuffer<f32>,
+        Option<&HipBuffer<f32>>,
+    ) -> KernelResult<()>
+    + 'a;
+
+fn in_tiles(
+    c: &mut Call<'_>,
+    [m, n, k]: [usize; 3],
+    ty: WeightType,
+    floats: usize,
+    launches: &Launches<'_>,
+) -> KernelResult<()> {
     let w = packed(c, ["blocks of w", "w"], ty, [n, k])?;
     let x = c.floats("values of x", activations(m * k))?;
     let to = c.output_bytes("x", m * (k / BLOCK) * BLOCK_BYTES)?;
@@ -229,12 +258,11 @@ fn in_tiles(c: &mut Call<'_>, [m, n, k]: [usize; 3], ty: WeightType, tiles: Q8Ti
         None
     };
     let y = c.output("y", m * n)?;
-    let sums = match tiles.parts {
-        ..=1 => None,
-        parts => Some(c.output("sums", parts * m * n)?),
+    let sums = match floats {
+        0 => None,
+        floats => Some(c.output("sums", floats)?),
     };
-    let tiles = (tiles, sums.as_ref());
-    c.kernels.matmul_q8_in(c.stream, &w, &x, bias.as_ref(), &y, tiles)?;
+    launches(c, &w, &x, bias.as_ref(), &y, sums.as_ref())?;
     c.expect_within("y", |c| {
         let (w, bias, x) = (
             c.u8("blocks of w"),

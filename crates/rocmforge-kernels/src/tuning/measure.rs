@@ -20,7 +20,7 @@ const TYPES: [WeightType; 3] = [WeightType::Q4_0, WeightType::Q8_0, WeightType::
 /// How much is computed in a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Timed {
-    /// Matrices of a model of 8 billion weights, more of them than a cache holds: about 300 MB.
+    /// Matrices of a model of 8 billion weights, more of them than a cache holds: half a gigabyte with all that they need.
     Whole,
     /// Matrices of a few rows, for tests: the times mean nothing.
     Small,
@@ -76,7 +76,7 @@ impl Measured {
 type Work = Box<dyn Fn(&Kernels, &HipStream) -> KernelResult<()>>;
 
 impl Kernels {
-    /// Times the variants of a parameter in turns on the stream, the other parameters as they are here; `None` where the device lacks what it decides between. It
+    /// Times the variants of a parameter in turns on the stream, each at least once, the other parameters as they are here; `None` where the device lacks what it decides between. It
     /// ends after `within`, once each variant has one sample. `progress` gets the share that is done.
     ///
     /// # Errors
@@ -152,7 +152,7 @@ impl Kernels {
             (Parameter::ProductThreads, _) => &[1],
             (Parameter::TileBlocks, Timed::Whole) => &[16, 32, 64],
             (Parameter::TilesFrom, Timed::Whole) => &[10, 16, 24, 32],
-            (Parameter::TilesTo, Timed::Whole) => &[96, 160, 224, 320],
+            (Parameter::TilesTo, Timed::Whole) => &[48, 80, 112],
             (Parameter::TileBlocks | Parameter::TilesFrom, Timed::Small) => &[10],
             (Parameter::TilesTo, Timed::Small) => &[96],
         };
@@ -160,7 +160,7 @@ impl Kernels {
         Ok(Some(Box::new(move |kernels, stream| products.run(kernels, stream))))
     }
 
-    /// One token of several sequences, one after another: their caches are more than the card's.
+    /// One token of several sequences, one after another: their keys and values do not fit into the card's cache.
     fn attention(&self, stream: &HipStream, timed: Timed) -> KernelResult<Option<Work>> {
         let (sequences, pages) = match timed {
             Timed::Whole => (8, 256),
@@ -233,53 +233,60 @@ struct Products {
     /// Room for rounded activations, and for weights in 16 bits.
     rounded: HipBuffer<u8>,
     slab: HipBuffer<u8>,
+    /// Room for the sums of parts of k.
+    sums: HipBuffer<f32>,
 }
 
-/// Columns of all matrices.
-const fn columns(timed: Timed) -> usize {
+/// Rows and columns of the matrices, of each type.
+const fn shapes(timed: Timed) -> &'static [[usize; 2]] {
     match timed {
-        Timed::Whole => 4096,
-        Timed::Small => 256,
+        Timed::Whole => &[
+            [4096, 4096],
+            [4096, 4096],
+            [4096, 4096],
+            [14_336, 4096],
+            [14_336, 4096],
+            [4096, 14_336],
+        ],
+        Timed::Small => &[[32, 256]],
     }
 }
 
 impl Products {
     fn new(kernels: &Kernels, stream: &HipStream, rows: &'static [usize], timed: Timed) -> KernelResult<Self> {
-        let k = columns(timed);
-        let heights: &[usize] = match timed {
-            Timed::Whole => &[4096, 4096, 4096, 4096, 14_336, 14_336],
-            Timed::Small => &[32],
-        };
-        let (widest, most) = (
-            heights.iter().max().copied().unwrap_or(0),
-            rows.iter().max().copied().unwrap_or(0),
-        );
+        let shapes = shapes(timed);
+        let largest = |of: fn(&[usize; 2]) -> usize| shapes.iter().map(of).max().unwrap_or(0);
+        let (widest, longest, weights) = (largest(|s| s[0]), largest(|s| s[1]), largest(|s| s[0] * s[1]));
+        let most = rows.iter().max().copied().unwrap_or(0);
         let mut matrices = Vec::new();
         for ty in TYPES {
-            let bytes = |n: usize| n * k / ty.block_len() * ty.block_bytes();
-            let blocks = HipBuffer::from_slice(stream, &noise(bytes(widest)), "tuning: blocks")?;
-            for &n in heights {
-                let packed = HipBuffer::zeroed(stream, Elems(bytes(n)), "tuning: weights")?;
-                matrices.push(kernels.pack_weight(stream, ty, &blocks.view(0..bytes(n))?, packed, [n, k])?);
+            let bytes = |weights: usize| weights / ty.block_len() * ty.block_bytes();
+            let blocks = HipBuffer::from_slice(stream, &noise(bytes(weights)), "tuning: blocks")?;
+            for &[n, k] in shapes {
+                let packed = HipBuffer::zeroed(stream, Elems(bytes(n * k)), "tuning: weights")?;
+                let blocks = blocks.view(0..bytes(n * k))?;
+                matrices.push(kernels.pack_weight(stream, ty, &blocks, packed, [n, k])?);
             }
         }
         let ones = |n: usize| HipBuffer::from_slice(stream, &vec![1.0f32; n], "tuning: rows");
         let zeros = |n: usize, label| HipBuffer::<u8>::zeroed(stream, Elems(n), label);
-        let mut slab = 16;
-        if rows.iter().any(|&m| m > Q8Form::GROUPS * Q8Form::GROUP) {
-            for matrix in &matrices {
+        let (mut slab, mut sums) = (16, 1);
+        for matrix in &matrices {
+            for &m in rows {
+                sums = sums.max(kernels.q8_sums([m, matrix.n(), matrix.k()]));
+            }
+            if rows.iter().any(|&m| m > Q8Form::GROUPS * Q8Form::GROUP) {
                 slab = slab.max(kernels.matmul_halves_scratch(WeightMatrix::Packed(matrix), most)?);
             }
         }
-        let rounded = HalfRows::byte_len(most, k)
-            .max(Q8Activations::byte_len(most, k))
-            .unwrap_or(0);
+        let rounded = HalfRows::byte_len(most, longest).max(Q8Activations::byte_len(most, longest));
         Ok(Self {
             rows,
-            x: ones(most * k)?,
+            x: ones(most * longest)?,
             y: ones(most * widest)?,
-            rounded: zeros(rounded, "tuning: rounded rows")?,
+            rounded: zeros(rounded.unwrap_or(0), "tuning: rounded rows")?,
             slab: zeros(slab, "tuning: weights in 16 bits")?,
+            sums: ones(sums)?,
             matrices,
         })
     }
@@ -297,7 +304,7 @@ impl Products {
         let (n, k) = (w.n(), w.k());
         let y = self.y.view(0..m * n)?;
         let x = self.x.view(0..m * k)?;
-        if m == 1 {
+        if m == 1 && k <= RowInput::MAX_COLUMNS {
             let row = RowInput { x: &x, norm: None };
             return kernels.matvec_q8_row(stream, w, row, None, None, &y);
         }
@@ -307,8 +314,11 @@ impl Products {
         };
         match kernels.q8_form(m) {
             Some(Q8Form::Tiles) => {
-                // The columns are too few to be divided.
-                kernels.matmul_q8(stream, w, &round(m)?, None, &y, None)
+                let sums = match kernels.q8_sums([m, n, k]) {
+                    floats if (1..=self.sums.len()).contains(&floats) => Some(self.sums.view(0..floats)?),
+                    _ => None,
+                };
+                kernels.matmul_q8(stream, w, &round(m)?, None, &y, sums.as_ref())
             }
             Some(Q8Form::Groups) => {
                 for first in (0..m).step_by(Q8Form::GROUP) {
@@ -354,9 +364,9 @@ mod tests {
     #[test]
     fn what_was_chosen_is_set_with_its_times() {
         let mut tuning = Tuning::RULES;
-        let measured = Measured::new(Parameter::TilesTo, vec![(128, 50.0), (256, 40.0)]);
+        let measured = Measured::new(Parameter::TilesTo, vec![(128, 50.0), (64, 40.0)]);
         measured.apply(&mut tuning).unwrap();
-        assert_eq!(tuning.value(Parameter::TilesTo), 256);
+        assert_eq!(tuning.value(Parameter::TilesTo), 64);
         assert_eq!(tuning.micros(Parameter::TilesTo), Some([40.0, 50.0]));
     }
 }

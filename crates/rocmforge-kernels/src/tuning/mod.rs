@@ -1,7 +1,7 @@
 //! Tuning: the numbers that only a card can decide, by a rule or by a measurement on that card.
 //!
-//! Each [`Parameter`] has a few variants. All give the same results but for rounding: they share out the same sums in another order, or take another kernel of
-//! the same product. [`Kernels::measure`](crate::Kernels::measure) times the variants, and [`Kernels::tuned`](crate::Kernels::tuned) takes what was chosen.
+//! Each [`Parameter`] has a few variants. All give the same results but for rounding, which is never coarser than the rule's: they share out the same sums in another
+//! order, or take another kernel of the same product. [`Kernels::measure`](crate::Kernels::measure) times the variants, and [`Kernels::tuned`](crate::Kernels::tuned) takes what was chosen.
 //!
 //! ```
 //! use rocmforge_kernels::{Parameter, Tuning};
@@ -88,12 +88,13 @@ impl Parameter {
                 rule: 9,
                 variants: &[9, 17, 25, 33],
             },
-            // A tile has 32 rows, and each reads the weights; weights as f16 are written and read once for all rows.
+            // A tile has 32 rows, and each reads the weights; weights as f16 are written and read once for all rows. No variant is above the rule: it would round more
+            // rows to 8 bits.
             Self::TilesTo => Row {
                 name: "tiles_to",
                 text: ["products on the matrix unit in 8 bits", "rows at most"],
                 rule: 128,
-                variants: &[64, 128, 192, 256, 384],
+                variants: &[32, 64, 96, 128],
             },
         }
     }
@@ -131,6 +132,9 @@ struct Choice {
 pub struct Tuning([Choice; Parameter::ALL.len()]);
 
 impl Tuning {
+    /// Counts changes of what parameters decide, or of how launchers follow them: times that were measured before are those of other launches.
+    pub const REVISION: u32 = 1;
+
     /// What holds without a measurement.
     pub const RULES: Self = {
         let rule = Choice { value: 0, micros: None };

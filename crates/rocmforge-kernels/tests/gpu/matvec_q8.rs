@@ -1,10 +1,10 @@
 //! Products of packed weights with activations of 8 bits.
 
-use crate::support::{Device, device, refused};
+use crate::support::{Device, device, device_with, refused};
 use crate::weights::{blocks, up};
 use rocmforge_kernels::{
-    Fault, Faults, GluKind, JointProduct, KernelResult, PackedWeights, Q8Activations, Residual, RowInput, RowNorm,
-    WeightPacking, WeightType, reference,
+    Fault, Faults, GluKind, JointProduct, KernelResult, PackedWeights, Q8Activations, Q8Tiles, Residual, RowInput,
+    RowNorm, WeightPacking, WeightType, reference,
 };
 use rocmforge_runtime::HipBuffer;
 use rocmforge_testkit::compare::{Tolerance, assert_close};
@@ -528,4 +528,38 @@ fn products_together_that_do_not_fit_are_refused() {
     refused("one type and shape", gated(&one, [&a, &short], GluKind::Swiglu));
     refused("one type and shape", gated(&one, [&a, &a], GluKind::Reglu));
     refused("x has 64 elements", gated(&two, [&a, &a], GluKind::Swiglu));
+}
+
+#[test]
+fn long_columns_are_divided_where_there_is_room_for_the_sums() {
+    let d = device_with!("matmul_q8_q4_0", "matmul_q8_q4_0_t1");
+    let (n, k, m) = (33, 6144, 9);
+    // Of one part: too few columns, or more rows of weights than a card holds at once.
+    assert_eq!(
+        (d.kernels.q8_sums([m, n, 4096]), d.kernels.q8_sums([m, 1 << 20, k])),
+        (0, 0)
+    );
+    let floats = d.kernels.q8_sums([m, n, k]);
+    assert_eq!(floats, 2 * m * n);
+    let (_, w) = both_orders(&d, WeightType::Q4_0, [n, k], 1);
+    let x = d.up(&vec![1.0; m * k]);
+    let room = poisoned(&d, Q8Activations::byte_len(m, k).expect("whole blocks"));
+    let x = (d.kernels.quantize_q8(d.stream(), &x, room, [m, k])).expect("rounds");
+    let (y, sums) = (d.out(m * n), d.out(floats));
+    let tiles = d.kernels.q8_tiles([m, n, k]);
+    let run = |parts: usize, sums: Option<&HipBuffer<f32>>| {
+        let tiles = Q8Tiles { parts, ..tiles };
+        let product = d.kernels.matmul_q8_in(d.stream(), &w, &x, None, &y, (tiles, sums));
+        product.map_err(|error| error.to_string())
+    };
+    assert_eq!(run(2, Some(&sums)), Ok(()));
+    for (parts, sums, text) in [
+        (2, None, "parts of k must have room for their sums"),
+        (2, Some(sums.view(1..floats).expect("a part")), "sums has"),
+        (9, Some(sums.clone()), "parts is 9; it must be 1 to 8"),
+        (0, Some(sums.clone()), "parts is 0"),
+    ] {
+        let error = run(parts, sums.as_ref()).expect_err(text);
+        assert!(error.contains(text), "{error}");
+    }
 }

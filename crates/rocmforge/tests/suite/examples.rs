@@ -122,11 +122,11 @@ fn the_bench_answers_a_load_of_requests() {
 /// A program that stands for llama-batched-bench: it prints what the script says.
 #[cfg(unix)]
 fn batched_bench(folder: &std::path::Path, script: &str) -> String {
-    use std::os::unix::fs::PermissionsExt as _;
-
     let path = folder.join("llama-batched-bench");
-    std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).expect("it is written");
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("it may be run");
+    // Another process writes it: a program that a thread beside this one starts would inherit the open file, and a file that is open for writing is not run.
+    let mut writer = Command::new("sh");
+    writer.args(["-c", "printf '#!/bin/sh\\n%s\\n' \"$1\" > \"$0\" && chmod 755 \"$0\""]);
+    assert!(writer.arg(&path).arg(script).status().expect("it starts").success());
     path.to_str().expect("UTF-8").to_owned()
 }
 
