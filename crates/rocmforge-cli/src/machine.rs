@@ -14,6 +14,7 @@ use rocmforge::tuning;
 use crate::cards;
 use crate::failure::Failure;
 use crate::options::MachineOptions;
+use crate::tune;
 
 /// Memory of all devices in bytes.
 #[derive(Clone, Copy, Debug)]
@@ -148,7 +149,7 @@ impl Cards {
 
 /// A card with what `rocmforge tune` has kept for it. A file that is refused is named once, and built-in rules hold.
 pub(crate) fn tuned(card: HipGgmlBackend) -> HipGgmlBackend {
-    match tuning::folder() {
+    match tune::folder() {
         Some(folder) => tuned_by(card, &folder),
         None => card,
     }

@@ -9,6 +9,7 @@ mod chat;
 mod doctor;
 mod failure;
 mod fit;
+mod folders;
 mod kv_events;
 mod load;
 mod logits;

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::failure::Failure;
+use crate::folders;
 use crate::pull::{self, hex};
 
 /// The file of a model's folder that says what is in it.
@@ -81,18 +82,13 @@ impl Store {
     /// # Errors
     /// No variable of the environment says where the user's files lie.
     pub(crate) fn of_user() -> Result<Self, Failure> {
-        let absolute = |name: &str| {
-            std::env::var_os(name)
-                .map(PathBuf::from)
-                .filter(|path| path.is_absolute())
-        };
         if let Some(root) = std::env::var_os("ROCMFORGE_STORE").filter(|root| !root.is_empty()) {
             return Ok(Self { root: root.into() });
         }
-        let data = absolute("XDG_DATA_HOME").or_else(|| Some(absolute("HOME")?.join(".local/share")));
+        let data = folders::data();
         let data = data.ok_or("neither ROCMFORGE_STORE nor XDG_DATA_HOME nor HOME says where models should lie")?;
         Ok(Self {
-            root: data.join("rocmforge/models"),
+            root: data.join("models"),
         })
     }
 

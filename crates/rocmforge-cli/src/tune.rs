@@ -1,7 +1,7 @@
 //! Tune: measures on a card what the kernels' rules can only guess, and keeps it for this card, driver and build.
 
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::Args as Arguments;
@@ -12,13 +12,14 @@ use rocmforge::tuning::{self, Subject};
 use serde_json::json;
 
 use crate::failure::Failure;
+use crate::folders;
 use crate::machine::{self, Opened};
 use crate::options::MachineOptions;
 use crate::progress::Progress;
 
 /// Measures which variants of the kernels are fastest on a card, and keeps that for this card, driver and build: less than a minute.
 ///
-/// Every command uses what was kept, and falls back to built-in rules without it. Results do not change but for rounding.
+/// Every command uses what was kept; without it built-in rules hold. Only the rounding of results may change.
 #[derive(Arguments, Debug)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -37,6 +38,11 @@ pub(crate) struct Args {
     json: bool,
 }
 
+/// The folder of what was kept, of all cards.
+pub(crate) fn folder() -> Option<PathBuf> {
+    Some(folders::state()?.join("tuning"))
+}
+
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let Opened::Cards(cards) = machine::open(&args.machine)? else {
@@ -45,7 +51,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if cards.backends().count() > 1 {
         return Err("tune measures one card at a time: --device names several".into());
     }
-    let folder = tuning::folder().ok_or("neither XDG_STATE_HOME nor HOME says where the result should lie")?;
+    let folder = folder().ok_or("neither XDG_STATE_HOME nor HOME says where the result should lie")?;
     let kernels = Kernels::load(cards.first())?;
     if args.reset {
         let text = match tuning::forget(&folder, &kernels)? {
@@ -118,7 +124,7 @@ fn print(args: &Args, kernels: &Kernels, folder: &Path, tuning: Tuning, measured
                 "times": times,
             })
         });
-        let file = tuning::file(folder, &subject);
+        let file = tuning::file(folder, kernels);
         let text = json!({ "subject": subject, "file": file, "parameters": parameters });
         return Ok(writeln!(out, "{text}")?);
     }

@@ -120,7 +120,7 @@ impl Kernels {
         }
     }
 
-    /// The same kernels, whose launches are shared out as a [`Tuning`] says. Results are the same but for rounding.
+    /// The same kernels, whose launches are shared out as a [`Tuning`] says. Only the rounding of results may change.
     #[must_use]
     pub fn tuned(&self, tuning: Tuning) -> Self {
         Self { tuning, ..self.clone() }

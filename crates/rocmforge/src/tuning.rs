@@ -135,37 +135,20 @@ pub enum TuningFileError {
     },
 }
 
-/// The folder of tuning files: `rocmforge/tuning` in `$XDG_STATE_HOME`, else in `~/.local/state`; `None` where neither is known.
+/// The file in a folder for what these kernels run on: the card's name and processor, in letters that every file system takes.
 #[must_use]
-pub fn folder() -> Option<PathBuf> {
-    let absolute = |name: &str| {
-        let path = std::env::var_os(name).map(PathBuf::from);
-        path.filter(|path| path.is_absolute())
-    };
-    let state = absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")))?;
-    Some(state.join("rocmforge/tuning"))
+pub fn file(folder: &Path, kernels: &Kernels) -> PathBuf {
+    let device = kernels.backend().device();
+    file_of(folder, [&device.name, &device.arch_full], device.multiprocessors)
 }
 
-/// The file of a card in a folder: its name and processor, in letters that every file system takes.
-#[must_use]
-pub fn file(folder: &Path, subject: &Subject) -> PathBuf {
-    let plain = |text: &str| -> String {
-        let plain = |c: char| {
-            if c.is_ascii_alphanumeric() {
-                c.to_ascii_lowercase()
-            } else {
-                '-'
-            }
-        };
-        text.chars().take(64).map(plain).collect()
+fn file_of(folder: &Path, names: [&str; 2], multiprocessors: u32) -> PathBuf {
+    let plain = |c: char| match c.is_ascii_alphanumeric() {
+        true => c.to_ascii_lowercase(),
+        false => '-',
     };
-    let name = format!(
-        "{}-{}-{}",
-        plain(&subject.card),
-        plain(&subject.processor),
-        subject.multiprocessors
-    );
-    folder.join(format!("{name}.json"))
+    let [card, processor] = names.map(|name| name.chars().take(64).map(plain).collect::<String>());
+    folder.join(format!("{card}-{processor}-{multiprocessors}.json"))
 }
 
 /// The tuning that was kept for what these kernels run on; `None` where there is no file.
@@ -173,8 +156,7 @@ pub fn file(folder: &Path, subject: &Subject) -> PathBuf {
 /// # Errors
 /// [`TuningFileError`]: there is a file, and it is refused.
 pub fn load(folder: &Path, kernels: &Kernels) -> Result<Option<Tuning>, TuningFileError> {
-    let subject = Subject::of(kernels);
-    let path = file(folder, &subject);
+    let path = file(folder, kernels);
     let failed = |source| TuningFileError::File {
         path: path.clone(),
         source,
@@ -189,7 +171,7 @@ pub fn load(folder: &Path, kernels: &Kernels) -> Result<Option<Tuning>, TuningFi
     if text.len() as u64 > LONGEST {
         return Err(TuningFileError::TooLong { path });
     }
-    read(&text, &subject, &path).map(Some)
+    read(&text, &Subject::of(kernels), &path).map(Some)
 }
 
 /// The tuning that a text states.
@@ -239,8 +221,7 @@ fn read(text: &str, subject: &Subject, path: &Path) -> Result<Tuning, TuningFile
 /// # Errors
 /// [`TuningFileError::File`]; what was there is as before.
 pub fn keep(folder: &Path, kernels: &Kernels, measured: &[Measured]) -> Result<PathBuf, TuningFileError> {
-    let subject = Subject::of(kernels);
-    let path = file(folder, &subject);
+    let path = file(folder, kernels);
     let mut tuning = Tuning::RULES;
     let mut values = Vec::new();
     for one in measured {
@@ -259,7 +240,7 @@ pub fn keep(folder: &Path, kernels: &Kernels, measured: &[Measured]) -> Result<P
     }
     let contents = Contents {
         format: FORMAT,
-        subject,
+        subject: Subject::of(kernels),
         values,
     };
     let text = serde_json::to_string_pretty(&contents).unwrap_or_default();
@@ -291,7 +272,7 @@ pub fn keep(folder: &Path, kernels: &Kernels, measured: &[Measured]) -> Result<P
 /// # Errors
 /// [`TuningFileError::File`].
 pub fn forget(folder: &Path, kernels: &Kernels) -> Result<Option<PathBuf>, TuningFileError> {
-    let path = file(folder, &Subject::of(kernels));
+    let path = file(folder, kernels);
     match std::fs::remove_file(&path) {
         Ok(()) => Ok(Some(path)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -384,7 +365,7 @@ mod tests {
 
     #[test]
     fn a_cards_file_has_a_name_for_every_file_system() {
-        let path = file(Path::new("folder"), &subject());
+        let path = file_of(Path::new("folder"), ["A Radeon / of a test", "gfx1100"], 48);
         assert_eq!(path, Path::new("folder/a-radeon---of-a-test-gfx1100-48.json"));
     }
 

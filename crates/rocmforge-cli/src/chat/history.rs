@@ -15,13 +15,7 @@ pub(super) struct History(PathBuf);
 impl History {
     /// `rocmforge/history` in `$XDG_STATE_HOME`, else in `~/.local/state`; `None` where neither is known.
     pub(super) fn of_user() -> Option<Self> {
-        let absolute = |name| {
-            std::env::var_os(name)
-                .map(PathBuf::from)
-                .filter(|path| path.is_absolute())
-        };
-        let state = absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")))?;
-        Some(Self(state.join("rocmforge/history")))
+        Some(Self(crate::folders::state()?.join("history")))
     }
 
     /// The last lines of the file, the oldest first. Older ones leave the file.

@@ -82,6 +82,18 @@ impl HybridBackend {
         Ok(())
     }
 
+    /// Where the first bytes of a tensor are read: that of its group, or the host, which has them then.
+    pub(super) fn reads_from(&mut self, id: TensorId, bytes: usize) -> GgmlResult<TensorLocation> {
+        let root = self.descs.root(id)?;
+        if let Some(&group) = self.group_of.get(&root) {
+            return Ok(self.groups[group].location);
+        }
+        let mut span = self.span(id)?;
+        span.end = span.end.min(span.start.saturating_add(bytes));
+        self.fetch(root, &span, TensorLocation::Cpu)?;
+        Ok(TensorLocation::Cpu)
+    }
+
     /// Gives a root memory on a card, if it has none there.
     pub(super) fn ensure_on_card(&mut self, card: usize, root: TensorId) -> GgmlResult<()> {
         if self.cards[card].tensor_desc(root).is_some() {

@@ -288,31 +288,16 @@ impl HostAccess for HybridBackend {
     }
 
     fn read_first(&mut self, id: TensorId, bytes: usize) -> GgmlResult<Vec<u8>> {
-        let root = self.descs.root(id)?;
-        match self.group_of.get(&root).map(|&group| self.groups[group].location) {
-            Some(TensorLocation::Gpu(card)) => self.cards[card].read_first(id, bytes),
-            Some(TensorLocation::Cpu) => self.cpu.read_first(id, bytes),
-            None => {
-                let mut span = self.span(id)?;
-                span.end = span.end.min(span.start.saturating_add(bytes));
-                self.fetch(root, &span, TensorLocation::Cpu)?;
-                self.cpu.read_first(id, bytes)
-            }
+        match self.reads_from(id, bytes)? {
+            TensorLocation::Gpu(card) => self.cards[card].read_first(id, bytes),
+            TensorLocation::Cpu => self.cpu.read_first(id, bytes),
         }
     }
 
     fn read_first_f32_into(&mut self, id: TensorId, elements: usize, values: &mut Vec<f32>) -> GgmlResult<()> {
-        let root = self.descs.root(id)?;
-        match self.group_of.get(&root).map(|&group| self.groups[group].location) {
-            Some(TensorLocation::Gpu(card)) => self.cards[card].read_first_f32_into(id, elements, values),
-            Some(TensorLocation::Cpu) => self.cpu.read_first_f32_into(id, elements, values),
-            None => {
-                let mut span = self.span(id)?;
-                let bytes = elements.saturating_mul(size_of::<f32>());
-                span.end = span.end.min(span.start.saturating_add(bytes));
-                self.fetch(root, &span, TensorLocation::Cpu)?;
-                self.cpu.read_first_f32_into(id, elements, values)
-            }
+        match self.reads_from(id, elements.saturating_mul(size_of::<f32>()))? {
+            TensorLocation::Gpu(card) => self.cards[card].read_first_f32_into(id, elements, values),
+            TensorLocation::Cpu => self.cpu.read_first_f32_into(id, elements, values),
         }
     }
 

@@ -138,6 +138,16 @@ impl<'a> Call<'a> {
         self.take(name, n, Elements::F32, &|| Values::F32((0..n).map(value).collect()))
     }
 
+    /// `n` floats of the operand `bias` where there is one.
+    pub(crate) fn input_bias(&mut self, there: bool, n: usize) -> KernelResult<Option<HipBuffer<f32>>> {
+        there.then(|| self.input("bias", n, -1.0..1.0)).transpose()
+    }
+
+    /// These floats; `None` where there is no bias.
+    pub(crate) fn bias(&self) -> Option<&[f32]> {
+        Some(self.f32("bias")).filter(|bias| !bias.is_empty())
+    }
+
     /// Floats that the declaration chooses.
     pub(crate) fn floats(&mut self, name: &'static str, values: Vec<f32>) -> KernelResult<HipBuffer<f32>> {
         self.take(name, values.len(), Elements::F32, &|| Values::F32(values.clone()))
@@ -353,7 +363,7 @@ impl<'a> Call<'a> {
 }
 
 /// 32 well mixed bits (Wellons, "Prospecting for hash functions", 2018: lowbias32) of an operand's element.
-fn mixed(name: &str, at: usize) -> u32 {
+pub(crate) fn mixed(name: &str, at: usize) -> u32 {
     let seed = name
         .bytes()
         .fold(17u32, |seed, byte| seed.wrapping_mul(31).wrapping_add(u32::from(byte)));

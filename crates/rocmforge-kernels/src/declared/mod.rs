@@ -8,6 +8,7 @@ mod call;
 mod macros;
 
 pub use blocks::blocks;
+pub(crate) use call::mixed;
 pub use call::{Ask, Buffers, Call, Elements, Expected, Fresh, Values};
 pub(crate) use macros::{by_weight_type, kernel};
 

@@ -350,10 +350,7 @@ fn sum(c: &mut Call<'_>, dims: &[usize], ty: WeightType) -> KernelResult<()> {
     let ids = c.indices("ids", tokens * used, experts)?;
     let factors = c.input("factors", tokens * used, -1.0..1.0)?;
     let w = stack(c, ["blocks of w", "w"], ty, [experts, n, k])?;
-    let bias = match n % 2 {
-        0 => None,
-        _ => Some(c.input("bias", experts * n, -1.0..1.0)?),
-    };
+    let bias = c.input_bias(n % 2 == 1, experts * n)?;
     let (y, word) = (c.output("y", tokens * n)?, c.fault_word()?);
     let (stack, faults) = (ExpertStack { w: &w, experts }, Faults { word: &word, tag: 1 });
     c.kernels

@@ -152,11 +152,7 @@ fn matmul(c: &mut Call<'_>, dims: &[usize], [transposed, biased]: [bool; 2]) -> 
     };
     c.computes(2 * m * n * k);
     let (a, b) = (c.input("a", m * k, -1.0..1.0)?, c.input("b", k * n, -1.0..1.0)?);
-    let bias = if biased {
-        Some(c.input("bias", n, -1.0..1.0)?)
-    } else {
-        None
-    };
+    let bias = c.input_bias(biased, n)?;
     let y = c.output("y", m * n)?;
     c.kernels.matmul(c.stream, &a, &b, bias.as_ref(), &y, shape)?;
     c.expect("y", 1e-5, |c| {

@@ -288,10 +288,7 @@ fn product(c: &mut Call<'_>, dims: &[usize], ty: Half, f32_out: bool) -> KernelR
         c.weights("a", weight, m * k)?.cast()?,
         c.weights("b", weight, n * k)?.cast()?,
     );
-    let bias = match n % 2 {
-        1 => Some(c.input("bias", n, -1.0..1.0)?),
-        _ => None,
-    };
+    let bias = c.input_bias(n % 2 == 1, n)?;
     let strides = |columns| Strides::heads_first(1, 1, columns);
     let (halves, floats);
     let (y, element, unit) = if f32_out {

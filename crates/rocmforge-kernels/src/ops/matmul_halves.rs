@@ -2,12 +2,13 @@
 
 use super::half_rows::{HalfExponents, HalfRows, WeightMatrix};
 use super::matvec_q8::packed;
+use super::sum_parts::sum_parts;
 use crate::check::Check;
 use crate::declared::{Call, Declared, by_weight_type};
 use crate::layout::{Operand, Strides};
 use crate::{
     Half, KernelError, KernelResult, Kernels, Matmul16Activation, Matmul16Operands, Matmul16Output, Matmul16Shape,
-    WeightType, geometry, reference,
+    WeightType, reference,
 };
 use rocmforge_runtime::{HipBuffer, HipStream};
 
@@ -232,10 +233,7 @@ impl Kernels {
             Some(exponents) => op.reads("scratch", exponents),
             None => op.null(),
         };
-        (op.read_or_null("bias", bias, &[n])?.writes("y", y, &[]))
-            .values([parts, rows, columns])
-            .value(y_row as u64)
-            .run(stream, "sum_parts", ("sum_parts", geometry::row_tile(rows, columns)))
+        sum_parts(op, stream, bias, (y, y_row), [parts, rows, columns])
     }
 }
 
@@ -285,17 +283,12 @@ fn product(
     let x = c.input("values of x", m * k, -1.0..1.0)?;
     let to = c.output_bytes("x", HalfRows::byte_len(m, k).unwrap_or(0))?;
     let rows = c.preparing().half_rows(c.stream, &x, &to, [m, k])?;
-    let bias = if n % 2 == 1 {
-        Some(c.input("bias", n, -1.0..1.0)?)
-    } else {
-        None
-    };
+    let bias = c.input_bias(n % 2 == 1, n)?;
     let y = c.output("y", m * n)?;
     c.kernels
         .matmul_halves(c.stream, w, &rows, bias.as_ref(), &y, &scratch)?;
     c.expect_within("y", |c| {
-        let (w, x, bias) = (c.u8(blocks), c.f32("values of x"), c.f32("bias"));
-        let bias = (!bias.is_empty()).then_some(bias);
+        let (w, x, bias) = (c.u8(blocks), c.f32("values of x"), c.bias());
         // Each operand is rounded to 11 bits once. Scaling a row by a power of two keeps it in f16; what is below 2^-38 of the largest product is lost.
         let (mut largest, weights) = (0f64, reference::dequantize(ty, w));
         let top = weights.iter().fold(0f64, |top, w| top.max(w.abs()));

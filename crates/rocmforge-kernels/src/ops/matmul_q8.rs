@@ -1,6 +1,7 @@
 //! Products of packed weights with many rows of activations of 8 bits, on the matrix unit.
 
 use super::matvec_q8::{BLOCK, BLOCK_BYTES, PackedWeights, Q8Activations, activations, packed, rounding};
+use super::sum_parts::sum_parts;
 use crate::declared::{Again, Call, Declared, by_weight_type};
 use crate::{KernelResult, Kernels, Parameter, WeightType, geometry, reference};
 use rocmforge_runtime::{HipBuffer, HipStream};
@@ -192,16 +193,8 @@ impl Kernels {
             .write("sums", sums, &[tiles.parts, x.m(), w.n()], &[])?
             .values(numbers)
             .run(stream, kernels.tiles, (name, config))?;
-        (self.op("matmul_q8").reads("sums", sums).null().null())
-            .read_or_null("bias", bias, &[w.n()])?
-            .write("y", y, &shape, &[])?
-            .values([parts, rows, w.n() as u32])
-            .value(w.n() as u64)
-            .run(
-                stream,
-                "sum_parts",
-                ("sum_parts", geometry::row_tile(rows, w.n() as u32)),
-            )
+        let op = self.op("matmul_q8").reads("sums", sums).null().null();
+        sum_parts(op, stream, bias, (y, w.n()), [parts, rows, w.n() as u32])
     }
 }
 
@@ -252,11 +245,7 @@ fn in_tiles(
     let x = c.floats("values of x", activations(m * k))?;
     let to = c.output_bytes("x", m * (k / BLOCK) * BLOCK_BYTES)?;
     let x = c.preparing().quantize_q8(c.stream, &x, to, [m, k])?;
-    let bias = if n % 2 == 1 {
-        Some(c.input("bias", n, -1.0..1.0)?)
-    } else {
-        None
-    };
+    let bias = c.input_bias(n % 2 == 1, n)?;
     let y = c.output("y", m * n)?;
     let sums = match floats {
         0 => None,
@@ -264,12 +253,7 @@ fn in_tiles(
     };
     launches(c, &w, &x, bias.as_ref(), &y, sums.as_ref())?;
     c.expect_within("y", |c| {
-        let (w, bias, x) = (
-            c.u8("blocks of w"),
-            c.f32("bias"),
-            reference::wide(c.f32("values of x")),
-        );
-        let bias = (!bias.is_empty()).then_some(bias);
+        let (w, bias, x) = (c.u8("blocks of w"), c.bias(), reference::wide(c.f32("values of x")));
         (rounding(ty, w, k), reference::matvec_q8(ty, w, &x, bias, None, k))
     });
     Ok(())

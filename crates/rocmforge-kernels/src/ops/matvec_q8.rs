@@ -475,11 +475,7 @@ fn matvec(c: &mut Call<'_>, dims: &[usize], ty: WeightType) -> KernelResult<()> 
     let x = c.floats("values of x", activations(m * k))?;
     let to = c.output_bytes("x", m * (k / BLOCK) * BLOCK_BYTES)?;
     let x = c.preparing().quantize_q8(c.stream, &x, to, [m, k])?;
-    let bias = if n % 2 == 1 {
-        Some(c.input("bias", n, -1.0..1.0)?)
-    } else {
-        None
-    };
+    let bias = c.input_bias(n % 2 == 1, n)?;
     let of = c.input("residual", m * n, -1.0..1.0)?;
     let (y, sum) = (c.output("y", m * n)?, c.output("sum", m * n)?);
     let residual = Some(Residual { of: &of, sum: &sum });
@@ -492,8 +488,7 @@ fn matvec(c: &mut Call<'_>, dims: &[usize], ty: WeightType) -> KernelResult<()> 
 fn expect(c: &mut Call<'_>, ty: WeightType, x: fn(&Call<'_>) -> Vec<f64>, k: usize) {
     for (name, adds) in [("y", false), ("sum", true)] {
         c.expect_within(name, |c| {
-            let (w, bias, x) = (c.u8("blocks of w"), c.f32("bias"), x(c));
-            let bias = (!bias.is_empty()).then_some(bias);
+            let (w, bias, x) = (c.u8("blocks of w"), c.bias(), x(c));
             let residual = adds.then(|| c.f32("residual"));
             let largest = x.iter().fold(1.0, |a: f64, x| a.max(x.abs()));
             let values = reference::matvec_q8(ty, w, &x, bias, residual, k);
@@ -541,11 +536,7 @@ fn row(c: &mut Call<'_>, dims: &[usize], ty: WeightType) -> KernelResult<()> {
     let w = packed(c, ["blocks of w", "w"], ty, [n, k])?;
     let x = c.floats("x", activations(k))?;
     let norm = if n % 2 == 1 { Some(norm(c, k)?) } else { None };
-    let bias = if n.is_multiple_of(3) {
-        Some(c.input("bias", n, -1.0..1.0)?)
-    } else {
-        None
-    };
+    let bias = c.input_bias(n.is_multiple_of(3), n)?;
     let of = c.input("residual", n, -1.0..1.0)?;
     let (y, sum) = (c.output("y", n)?, c.output("sum", n)?);
     let norm = norm.as_ref().map(|[weight, y]| RowNorm { weight, eps: EPS, y });
@@ -591,16 +582,11 @@ fn many(c: &mut Call<'_>, dims: &[usize], ty: WeightType) -> KernelResult<()> {
     let &[m, n, k] = dims else { return Ok(()) };
     let w = packed(c, ["blocks of w", "w"], ty, [n, k])?;
     let x = c.input("x", m * k, -1.0..1.0)?;
-    let bias = if n % 2 == 1 {
-        Some(c.input("bias", n, -1.0..1.0)?)
-    } else {
-        None
-    };
+    let bias = c.input_bias(n % 2 == 1, n)?;
     let y = c.output("y", m * n)?;
     c.kernels.matmul_packed(c.stream, &w, &x, bias.as_ref(), &y, m)?;
     c.expect_within("y", |c| {
-        let (w, bias) = (c.u8("blocks of w"), c.f32("bias"));
-        let bias = (!bias.is_empty()).then_some(bias);
+        let (w, bias) = (c.u8("blocks of w"), c.bias());
         (rounding(ty, w, k), reference::matmul_weight(ty, w, c.f32("x"), bias, k))
     });
     Ok(())

@@ -136,11 +136,7 @@ fn joint(c: &mut Call<'_>, dims: &[usize], ty: WeightType) -> KernelResult<()> {
     for (names, &n) in MATRICES.into_iter().zip(&rows) {
         matrices.push(packed(c, names, ty, [n, k])?);
     }
-    let bias = if odd {
-        Some(c.input("bias", rows[0], -1.0..1.0)?)
-    } else {
-        None
-    };
+    let bias = c.input_bias(odd, rows[0])?;
     for (name, &n) in OUTPUTS.into_iter().zip(&rows) {
         outs.push(c.output(name, n)?);
     }

@@ -35,6 +35,7 @@ mod sequence_lengths;
 mod set_rows;
 mod softmax;
 mod strided;
+mod sum_parts;
 mod unary;
 mod views;
 mod weights;

@@ -191,11 +191,7 @@ fn views(c: &mut Call<'_>, dims: &[usize], ty: FloatType, b_transposed: bool) ->
     };
     let a = c.input("a", (outer * of_a.outer).saturating_sub(gap), -1.0..1.0)?;
     let b = c.weights("b", weight, (b_outer * of_b.outer).saturating_sub(gap))?;
-    let bias = if n % 2 == 1 {
-        Some(c.input("bias", n, -1.0..1.0)?)
-    } else {
-        None
-    };
+    let bias = c.input_bias(n % 2 == 1, n)?;
     let y = c.output("y", outer * heads * m * n)?;
     c.kernels
         .matmul_views(c.stream, (&a, of_a), (ty, &b, of_b), bias.as_ref(), &y, shape)?;

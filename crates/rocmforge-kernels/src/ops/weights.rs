@@ -127,17 +127,12 @@ impl Kernels {
 fn product(c: &mut Call<'_>, dims: &[usize], ty: WeightType) -> KernelResult<()> {
     let &[m, n, k] = dims else { return Ok(()) };
     let (w, x) = (c.weights("w", ty, n * k)?, c.input("x", m * k, -1.0..1.0)?);
-    let bias = if n % 2 == 1 {
-        Some(c.input("bias", n, -1.0..1.0)?)
-    } else {
-        None
-    };
+    let bias = c.input_bias(n % 2 == 1, n)?;
     let y = c.output("y", m * n)?;
     c.kernels
         .matmul_weight(c.stream, ty, &w, &x, bias.as_ref(), &y, m, n, k)?;
     c.expect_within("y", |c| {
-        let bias = (n % 2 == 1).then(|| c.f32("bias"));
-        let values = reference::matmul_weight(ty, c.u8("w"), c.f32("x"), bias, k);
+        let values = reference::matmul_weight(ty, c.u8("w"), c.f32("x"), c.bias(), k);
         (rounding(ty, c.u8("w"), k), values)
     });
     Ok(())

@@ -28,39 +28,47 @@ pub fn packed(ty: WeightType, blocks: &[u8]) -> Vec<u8> {
     out
 }
 
+/// An array with an entry for each 32 weights.
+fn each(bits: impl Fn(usize) -> Vec<usize> + 'static) -> Part {
+    Part {
+        by_weights: true,
+        bits: Box::new(bits),
+    }
+}
+
+/// An array with these bits of each block.
+fn of_block(bits: Vec<usize>) -> Part {
+    Part {
+        by_weights: false,
+        bits: Box::new(move |_| bits.clone()),
+    }
+}
+
+/// The bits of `len` bytes from `at` on.
+fn bytes(at: usize, len: usize) -> Vec<usize> {
+    (8 * at..8 * (at + len)).collect()
+}
+
 /// The arrays of a packed matrix in their order.
 fn parts(ty: WeightType) -> Vec<Part> {
-    let each = |bits: fn(WeightType, usize) -> Vec<usize>| Part {
-        by_weights: true,
-        bits: Box::new(move |j| bits(ty, j)),
-    };
-    // `len` bytes of the block from `at` on, as they are.
-    let whole = |at: usize, len: usize| Part {
-        by_weights: false,
-        bits: Box::new(move |_| (8 * at..8 * (at + len)).collect()),
-    };
-    // The same of 32 weights.
-    let pieces = |at: usize, len: usize| Part {
-        by_weights: true,
-        bits: Box::new(move |j| (8 * (at + len * j)..8 * (at + len * (j + 1))).collect()),
-    };
-    let made = |bits: fn() -> Vec<usize>| Part {
-        by_weights: false,
-        bits: Box::new(move |_| bits()),
-    };
+    let nibbles = || each(move |j| nibbles(ty, j));
+    let one = |bit| each(move |j| one_of(ty, j, bit));
+    let pairs = |low| each(move |j| pairs_of(ty, j, low));
+    let whole = |at, len| of_block(bytes(at, len));
+    let pieces = |at: usize| each(move |j| bytes(at + 2 * j, 2));
     match ty {
-        WeightType::Q4_0 | WeightType::Iq4Nl => vec![each(nibbles), whole(0, 2)],
-        WeightType::Q4_1 => vec![each(nibbles), whole(0, 4)],
-        WeightType::Q5_0 => vec![each(nibbles), each(fifths), whole(0, 2)],
-        WeightType::Q5_1 => vec![each(nibbles), each(fifths), whole(0, 4)],
+        WeightType::Q4_0 | WeightType::Iq4Nl => vec![nibbles(), whole(0, 2)],
+        WeightType::Q4_1 => vec![nibbles(), whole(0, 4)],
+        WeightType::Q5_0 => vec![nibbles(), one(4), whole(0, 2)],
+        WeightType::Q5_1 => vec![nibbles(), one(4), whole(0, 4)],
         WeightType::Q8_0 => vec![whole(2, 16), whole(18, 16), whole(0, 2)],
-        WeightType::Q4K => vec![each(nibbles), made(k_scales)],
-        WeightType::Q5K => vec![each(nibbles), made(k_scales), each(fifths)],
-        WeightType::Q6K => vec![each(nibbles), each(upper_pairs), pieces(192, 2), whole(208, 2)],
-        WeightType::Q2K => vec![each(pairs), pieces(0, 2), whole(80, 4)],
-        WeightType::Q3K => vec![each(pairs), each(thirds), made(q3_scales), whole(108, 2)],
-        WeightType::Iq4Xs => vec![each(nibbles), whole(0, 8)],
-        WeightType::Mxfp4 => vec![each(nibbles), whole(0, 1)],
+        WeightType::Q4K => vec![nibbles(), of_block(k_scales())],
+        WeightType::Q5K => vec![nibbles(), of_block(k_scales()), one(4)],
+        WeightType::Q6K => vec![nibbles(), pairs(4), pieces(192), whole(208, 2)],
+        WeightType::Q2K => vec![pairs(0), pieces(0), whole(80, 4)],
+        WeightType::Q3K => vec![pairs(0), one(2), of_block(q3_scales()), whole(108, 2)],
+        WeightType::Iq4Xs => vec![nibbles(), whole(0, 8)],
+        WeightType::Mxfp4 => vec![nibbles(), whole(0, 1)],
         WeightType::F32 | WeightType::F16 | WeightType::Bf16 => Vec::new(),
     }
 }
@@ -109,14 +117,6 @@ fn one_of(ty: WeightType, j: usize, bit: usize) -> Vec<usize> {
     (0..32).map(place).collect()
 }
 
-fn fifths(ty: WeightType, j: usize) -> Vec<usize> {
-    one_of(ty, j, 4)
-}
-
-fn thirds(ty: WeightType, j: usize) -> Vec<usize> {
-    one_of(ty, j, 2)
-}
-
 /// Two bits, from `low` on, of 32 weights in two words of 16: byte m has weights m, 4 + m, 8 + m and 12 + m.
 fn pairs_of(ty: WeightType, j: usize, low: usize) -> Vec<usize> {
     let place = |at: usize| {
@@ -124,14 +124,6 @@ fn pairs_of(ty: WeightType, j: usize, low: usize) -> Vec<usize> {
         weight_bit(ty, 32 * j + 16 * word + 4 * pair + byte, low + at % 2)
     };
     (0..64).map(place).collect()
-}
-
-fn pairs(ty: WeightType, j: usize) -> Vec<usize> {
-    pairs_of(ty, j, 0)
-}
-
-fn upper_pairs(ty: WeightType, j: usize) -> Vec<usize> {
-    pairs_of(ty, j, 4)
 }
 
 /// Q4_K's and Q5_K's factors, then the low four bits of the eight scales, of the eight minima, and the upper two of each.

@@ -1,6 +1,7 @@
 //! Measurement: the variants of a parameter, timed in turns on a card.
 
 use super::{Parameter, Q8Form, Tuning};
+use crate::declared::mixed;
 use crate::{
     Fault, Faults, HalfRows, KernelResult, Kernels, KvType, PackedWeights, PagedOperands, PagedOptions, PagedShape,
     Q8Activations, RowInput, WeightMatrix, WeightType,
@@ -76,7 +77,7 @@ impl Measured {
 type Work = Box<dyn Fn(&Kernels, &HipStream) -> KernelResult<()>>;
 
 impl Kernels {
-    /// Times the variants of a parameter in turns on the stream, each at least once, the other parameters as they are here; `None` where the device lacks what it decides between. It
+    /// Times the variants of a parameter in turns on the stream, the other parameters as they are here; `None` where the device lacks what it decides between. It
     /// ends after `within`, once each variant has one sample. `progress` gets the share that is done.
     ///
     /// # Errors
@@ -337,16 +338,10 @@ impl Products {
     }
 }
 
-/// Bytes without a pattern: xorshift (Marsaglia, 2003).
+/// Bytes without a pattern.
 fn noise(n: usize) -> Vec<u8> {
-    let mut state = 0x2545_F491_4F6C_DD1D_u64;
-    let words = std::iter::repeat_with(|| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state
-    });
-    words.flat_map(u64::to_le_bytes).take(n).collect()
+    let words = (0..n.div_ceil(4)).flat_map(|at| mixed("weights", at).to_le_bytes());
+    words.take(n).collect()
 }
 
 #[cfg(test)]

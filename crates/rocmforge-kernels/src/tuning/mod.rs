@@ -1,7 +1,7 @@
 //! Tuning: the numbers that only a card can decide, by a rule or by a measurement on that card.
 //!
-//! Each [`Parameter`] has a few variants. All give the same results but for rounding, which is never coarser than the rule's: they share out the same sums in another
-//! order, or take another kernel of the same product. [`Kernels::measure`](crate::Kernels::measure) times the variants, and [`Kernels::tuned`](crate::Kernels::tuned) takes what was chosen.
+//! Each [`Parameter`] has a few variants. They share out the same sums in another order, or take another kernel of the same product: only the rounding of results differs,
+//! and no variant rounds more coarsely than the rule. [`Kernels::measure`](crate::Kernels::measure) times the variants, and [`Kernels::tuned`](crate::Kernels::tuned) takes what was chosen.
 //!
 //! ```
 //! use rocmforge_kernels::{Parameter, Tuning};
@@ -161,7 +161,7 @@ impl Tuning {
     ///
     /// # Errors
     ///
-    /// [`KernelError::NoVariant`] for a value that is none of [`Parameter::variants`], or times that are not positive.
+    /// [`KernelError::NoVariant`]: [`Parameter::variants`] does not have the value, or a time is not positive.
     pub fn set(&mut self, parameter: Parameter, value: u32, micros: [f64; 2]) -> KernelResult<()> {
         let is_time = |time: f64| time.is_finite() && time > 0.0;
         if !parameter.variants().contains(&value) || !micros.into_iter().all(is_time) {

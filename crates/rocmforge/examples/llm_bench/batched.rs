@@ -87,7 +87,7 @@ impl Asked<'_> {
     /// The decoded tokens a second of each batch, in the order of the batches.
     ///
     /// # Errors
-    /// There are no rows, a line that begins as one is none, or a batch has no row or no speed.
+    /// No line begins like a row, such a line cannot be read, or the row or the speed of a batch is missing.
     fn speeds(&self, stdout: &str) -> Result<Vec<f64>, RowError> {
         let lines = stdout.lines().map(str::trim).filter(|line| line.starts_with('{'));
         let rows = lines.map(|line| {

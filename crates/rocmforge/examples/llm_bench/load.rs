@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use rocmforge::sim::Rng;
+
 use super::options::{Args, Lengths};
 
 /// Most requests of a load: its plan is in memory.
@@ -50,33 +52,16 @@ pub(crate) enum LoadError {
     Sequences { sequences: usize, chunk: usize },
 }
 
-/// SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
-struct Random(u64);
+/// A length of a range.
+fn length(random: &mut Rng, lengths: Lengths) -> usize {
+    lengths.least + random.below(lengths.most - lengths.least + 1)
+}
 
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut bits = self.0;
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        bits ^ (bits >> 31)
-    }
-
-    /// A number below `count`.
-    fn below(&mut self, count: usize) -> usize {
-        ((u128::from(self.next()) * count as u128) >> 64) as usize
-    }
-
-    fn length(&mut self, lengths: Lengths) -> usize {
-        lengths.least + self.below(lengths.most - lengths.least + 1)
-    }
-
-    /// Seconds to the next event of a Poisson process.
-    fn gap(&mut self, rate: f64) -> f64 {
-        // Above 0, at most 1.
-        let uniform = ((self.next() >> 11) + 1) as f64 / (1_u64 << 53) as f64;
-        -uniform.ln() / rate
-    }
+/// Seconds to the next event of a Poisson process.
+fn gap(random: &mut Rng, rate: f64) -> f64 {
+    // Above 0, at most 1.
+    let uniform = ((random.next() >> 11) + 1) as f64 / (1_u64 << 53) as f64;
+    -uniform.ln() / rate
 }
 
 impl Load {
@@ -112,15 +97,15 @@ impl Load {
 
     /// The requests, in the order of their arrivals. The first arrives at once; a rate changes no lengths.
     pub(crate) fn draw(&self) -> Vec<Planned> {
-        let (mut random, mut at) = (Random(self.seed), 0.0);
+        let (mut random, mut at) = (Rng::new(self.seed), 0.0);
         let one = |_| {
             let planned = Planned {
                 at: Duration::from_secs_f64(at),
-                prompt: random.length(self.prompts),
-                answer: random.length(self.answers),
+                prompt: length(&mut random, self.prompts),
+                answer: length(&mut random, self.answers),
                 seed: random.next(),
             };
-            let gap = random.gap(self.rate.max(f64::MIN_POSITIVE));
+            let gap = gap(&mut random, self.rate.max(f64::MIN_POSITIVE));
             if self.rate > 0.0 {
                 at += gap.min(LONGEST.as_secs_f64());
             }
@@ -133,7 +118,7 @@ impl Load {
 impl Planned {
     /// Tokens of the prompt. Another `salt` gives others, which share no beginning with these.
     pub(crate) fn ids(&self, vocab: usize, salt: u64) -> Vec<u32> {
-        let mut random = Random(self.seed ^ Random(salt).next());
+        let mut random = Rng::new(self.seed ^ Rng::new(salt).next());
         (0..self.prompt).map(|_| random.below(vocab) as u32).collect()
     }
 }

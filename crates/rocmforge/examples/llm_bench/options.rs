@@ -1,4 +1,4 @@
-//! Options of the command line, and what of them is refused.
+//! Options of the command line, and the errors of those that make no sense.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -131,7 +131,7 @@ pub(crate) struct Lengths {
     pub(crate) most: usize,
 }
 
-/// A range of lengths that is none.
+/// Why a text is no range of lengths.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum LengthsError {
     #[error("{0:?} is not MIN..MAX, two numbers of tokens")]
