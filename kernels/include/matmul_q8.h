@@ -7,6 +7,8 @@
 //
 // The grid's second dimension is parts of k, `part_blocks` blocks each: a part's sums are a matrix of their own, and sum_parts adds them. So a block that has all
 // waves' rows of weights copies a part of the activations only.
+//
+// Of experts a table that expert_tiles.hip makes has an entry for each tile: rows of activations that one expert has, wherever they lie.
 #pragma once
 #include "packed_tiles.h"
 #if defined(__CUDA_ARCH__)
@@ -40,7 +42,28 @@ struct MatmulQ8 {
     const u8 *__restrict__ w, *__restrict__ x;
     const float *bias;
     float *y;
-    u32 m, n, row_blocks, part_blocks, waves_n;
+    u32 w_rows, x_rows; // of the whole matrices
+    u32 n, row_blocks, part_blocks, waves_n;
+};
+
+// The `m` rows that a tile has: those from `first` on; or, listed, the pairs from `first` on, each of which has a row of y, and `share` of which have the same row
+// of activations.
+struct TileRows {
+    const u32 *__restrict__ pairs;
+    bool listed;
+    u32 first, m, share;
+    __attribute__((device, always_inline)) u32 of_y(u32 row) const { return listed ? pairs[first + row] : first + row; }
+    __attribute__((device, always_inline)) u32 of_x(u32 row) const { return listed ? pairs[first + row] / share : first + row; }
+};
+
+// The experts' tiles: pairs of token and expert. An entry of `table` has those from `begin` of `order` on that have the expert, none where `count` is 0.
+struct ExpertTile {
+    u32 expert, begin, count;
+};
+struct TileList {
+    const ExpertTile *__restrict__ table; // or null: one matrix for all rows
+    const u32 *__restrict__ order;
+    u32 tiles, experts, share;
 };
 
 #if defined(__CUDA_ARCH__)
@@ -59,20 +82,26 @@ template <u32 ROWS, u32 COUNT, bool SUMS> struct HeldStep {
 template <u32 ROWS, u32 COUNT, bool SUMS> struct NextStep {
     static constexpr u32 EACH = RF_MATMUL_HELD / RF_MATMUL_THREADS;
     const MatmulQ8 &a;
-    u32 row0;
-    __attribute__((device, always_inline)) NextStep(const MatmulQ8 &a, u32 row0) : a(a), row0(row0) {}
+    u32 begin[EACH]; // of the row of each block that the thread has, or no block
+    __attribute__((device, always_inline)) NextStep(const MatmulQ8 &a, const TileRows &rows) : a(a) {
+#pragma unroll
+        for (u32 e = 0; e < EACH; ++e) {
+            u32 row = (rf_thread() + e * RF_MATMUL_THREADS) / COUNT;
+            begin[e] = row < rows.m ? rows.of_x(row) * a.row_blocks : ~0u;
+        }
+    }
 #if !defined(__CUDA_ARCH__)
     u4 low[EACH], high[EACH];
     u2 rest[EACH];
 #endif
     // From block `first` of each row on, to a step that nobody reads. What is beyond the rows and their ends is 0.
     __attribute__((device, always_inline)) void fetch(HeldStep<ROWS, COUNT, SUMS> &to, u32 first) {
-        u64 blocks = (u64)a.m * a.row_blocks;
+        u64 blocks = (u64)a.x_rows * a.row_blocks;
 #pragma unroll
         for (u32 e = 0; e < EACH; ++e) {
             u32 f = rf_thread() + e * RF_MATMUL_THREADS, row = f / COUNT, i = f % COUNT;
-            bool in = row0 + row < a.m && first + i < a.row_blocks;
-            u32 at = in ? (row0 + row) * a.row_blocks + first + i : 0;
+            bool in = begin[e] != ~0u && first + i < a.row_blocks;
+            u32 at = in ? begin[e] + first + i : 0;
             const u4 *from_low = (const u4 *)a.x + at, *from_high = (const u4 *)(a.x + 16 * blocks) + at;
             const u2 *from_rest = (const u2 *)(a.x + 32 * blocks) + at;
 #if defined(__CUDA_ARCH__)
@@ -82,7 +111,7 @@ template <u32 ROWS, u32 COUNT, bool SUMS> struct NextStep {
             rf_copy_async4(rf_shared_address(to.d + rest), from_rest, in ? 4 : 0);
             if constexpr (SUMS) rf_copy_async4(rf_shared_address(to.sums + rest), (const u32 *)from_rest + 1, in ? 4 : 0);
 #else
-            (void)to;
+            (void)to, (void)row;
             low[e] = *from_low, high[e] = *from_high, rest[e] = *from_rest;
             if (!in) low[e] = u4{0, 0, 0, 0}, high[e] = u4{0, 0, 0, 0}, rest[e] = u2{0, 0};
 #endif
@@ -155,7 +184,8 @@ template <class W> RF_DEVICE void rf_tile_add(RfTile &sum, const RfBytes &w, con
     }
 }
 
-template <class W, u32 MT> RF_DEVICE void matmul_q8(const MatmulQ8 &a) {
+// A tile of y: `rows` of activations, and the rows of weights of the tile `tile_n` of a matrix that begins at row `w0`.
+template <class W, u32 MT> RF_DEVICE void matmul_q8_tile(const MatmulQ8 &a, const TileRows &rows, u32 tile_n, u32 w0) {
     constexpr u32 ROWS = 16 * MT, COUNT = RF_MATMUL_HELD / ROWS, NT = 2;
     typedef HeldStep<ROWS, COUNT, W::MIN> Step;
 #if defined(__CUDA_ARCH__)
@@ -168,24 +198,23 @@ template <class W, u32 MT> RF_DEVICE void matmul_q8(const MatmulQ8 &a) {
 
     u32 wave = rf_uniform(rf_common(rf_thread() / RF_WAVE)), lane = rf_lane();
     u32 waves_n = a.waves_n, waves_k = RF_MATMUL_WAVES / waves_n, wave_n = wave % waves_n, wave_k = wave / waves_n;
-    u32 tiles_m = (a.m + ROWS - 1) / ROWS;
-    u32 row0 = rf_block_x() % tiles_m * ROWS, n0 = (rf_block_x() / tiles_m * waves_n + wave_n) * 16 * NT;
+    u32 n0 = (tile_n * waves_n + wave_n) * 16 * NT;
 
     u32 begin = rf_block_y() * a.part_blocks, end = rf_min(begin + a.part_blocks, a.row_blocks);
-    u64 blocks = (u64)a.n * a.row_blocks;
-    RowFeed<W> rows[NT][RF_TILE_B];
+    u64 blocks = (u64)a.w_rows * a.row_blocks;
+    RowFeed<W> feeds[NT][RF_TILE_B];
 #pragma unroll
     for (u32 t = 0; t < NT; ++t)
 #pragma unroll
         for (u32 b = 0; b < RF_TILE_B; ++b) {
-            RowFeed<W> &row = rows[t][b];
+            RowFeed<W> &row = feeds[t][b];
             row.w = a.w, row.blocks = blocks, row.row_blocks = a.row_blocks;
-            row.begin = rf_min(n0 + 16 * t + rf_tile_b(lane, b), a.n - 1) * a.row_blocks;
+            row.begin = (w0 + rf_min(n0 + 16 * t + rf_tile_b(lane, b), a.n - 1)) * a.row_blocks;
             row.fetch(begin + wave_k * RF_RUN);
         }
 
     RfTile sums[NT][MT] = {};
-    NextStep<ROWS, COUNT, W::MIN> step(a, row0);
+    NextStep<ROWS, COUNT, W::MIN> step(a, rows);
     step.fetch(held[0], begin);
     step.store(held[0]);
     u32 stage = 0;
@@ -200,7 +229,7 @@ template <class W, u32 MT> RF_DEVICE void matmul_q8(const MatmulQ8 &a) {
 #pragma unroll
             for (u32 t = 0; t < NT; ++t)
 #pragma unroll
-                for (u32 b = 0; b < RF_TILE_B; ++b) rows[t][b].turn(next);
+                for (u32 b = 0; b < RF_TILE_B; ++b) feeds[t][b].turn(next);
 #pragma unroll
             for (u32 s = 0; s < RF_RUN; ++s) {
                 u32 i = from + s;
@@ -211,9 +240,9 @@ template <class W, u32 MT> RF_DEVICE void matmul_q8(const MatmulQ8 &a) {
                 for (u32 t = 0; t < NT; ++t)
 #pragma unroll
                     for (u32 b = 0; b < RF_TILE_B; ++b) {
-                        TileBlock block = rows[t][b].block(s, first + i);
+                        TileBlock block = feeds[t][b].block(s, first + i);
                         w[t].low[b] = block.q.low, w[t].high[b] = block.q.high, scales[t][b] = block.s;
-                        rows[t][b].used(s, next + s);
+                        feeds[t][b].used(s, next + s);
                     }
 #pragma unroll
                 for (u32 j = 0; j < MT; ++j) {
@@ -239,22 +268,47 @@ template <class W, u32 MT> RF_DEVICE void matmul_q8(const MatmulQ8 &a) {
         rf_lds_barrier();
 #pragma unroll 1
         for (u32 f = rf_thread(); f < 16 * ROWS * waves_n; f += RF_MATMUL_THREADS) {
-            u32 own = f / 16 / ROWS, m = row0 + f / 16 % ROWS, row = n0 + ((own - wave_n) * NT + t) * 16 + f % 16;
-            if (m >= a.m || row >= a.n) continue;
+            u32 own = f / 16 / ROWS, m = f / 16 % ROWS, row = n0 + ((own - wave_n) * NT + t) * 16 + f % 16;
+            if (m >= rows.m || row >= a.n) continue;
             float sum = 0.0f;
 #pragma unroll 1
             for (u32 k = 0; k < waves_k; ++k) sum += meet[(k * waves_n * ROWS + f / 16) * RF_MEET_ROW + f % 16];
             if (a.bias) sum += a.bias[row];
-            a.y[((u64)rf_block_y() * a.m + m) * a.n + row] = sum;
+            a.y[((u64)rf_block_y() * a.x_rows + rows.of_y(m)) * a.n + row] = sum;
         }
     }
 }
 
+// y = x w^T (+ bias), or y[pair, :] = w[expert of the pair] x[pair / share, :] and NaN of pairs whose id is no expert. grid = (tiles of n times those of m, parts of k).
+template <class W, u32 MT> RF_DEVICE void matmul_q8(const MatmulQ8 &a, const TileList &list) {
+    u32 tiles_m = list.table ? list.tiles : (a.x_rows + 16 * MT - 1) / (16 * MT), tile_m = rf_block_x() % tiles_m, tile_n = rf_block_x() / tiles_m;
+    TileRows rows = {list.order, false, tile_m * 16 * MT, a.x_rows - tile_m * 16 * MT, list.share};
+    u32 w0 = 0;
+    if (list.table) {
+        ExpertTile tile = list.table[tile_m];
+        u32 expert = rf_uniform(tile.expert);
+        rows.listed = true, rows.first = rf_uniform(tile.begin), rows.m = rf_uniform(tile.count);
+        if (expert >= list.experts) {
+            u32 width = 32 * a.waves_n;
+            for (u32 f = rf_thread(); f < rows.m * width; f += RF_MATMUL_THREADS) {
+                u32 row = tile_n * width + f % width;
+                if (row < a.n) a.y[(u64)rows.of_y(f / width) * a.n + row] = __builtin_nanf("");
+            }
+            return;
+        }
+        if (rows.m == 0) return;
+        w0 = expert * a.n;
+    }
+    matmul_q8_tile<W, MT>(a, rows, tile_n, w0);
+}
+
 #define RF_MATMUL_Q8_MT(name, Type, MT)                                                                                                 \
     RF_KERNEL(RF_MATMUL_THREADS)                                                                                                        \
-    matmul_q8_##name##_t##MT(const u8 *__restrict__ w, const u8 *__restrict__ x, const float *bias, float *y, u32 m, u32 n,              \
-                             u32 row_blocks, u32 part_blocks, u32 waves_n) {                                                            \
-        matmul_q8<Type, MT>(MatmulQ8{w, x, bias, y, m, n, row_blocks, part_blocks, waves_n});                                           \
+    matmul_q8_##name##_t##MT(const u8 *__restrict__ w, const u8 *__restrict__ x, const float *bias, float *y, const u32 *table,          \
+                             const u32 *order, u32 w_rows, u32 x_rows, u32 n, u32 row_blocks, u32 part_blocks, u32 waves_n, u32 tiles,   \
+                             u32 experts, u32 share) {                                                                                  \
+        matmul_q8<Type, MT>(MatmulQ8{w, x, bias, y, w_rows, x_rows, n, row_blocks, part_blocks, waves_n},                                \
+                            TileList{(const ExpertTile *)table, order, tiles, experts, share});                                         \
     }
 // Tiles of more rows have too many sums in registers: they were slower on an H200 than two of 32.
 #define RF_MATMUL_Q8(name, Type)                                                                                                        \

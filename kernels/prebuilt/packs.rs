@@ -31,6 +31,7 @@ pub(crate) static FILES: &[(&str, &[File])] = &[
     files!("causal_mask": "gfx1030" "gfx1100" "gfx1101" "gfx1102" "gfx1150" "gfx1151" "gfx1200" "gfx1201" "gfx90a" "gfx942" "sm_75"),
     files!("copy": "gfx1030" "gfx1100" "gfx1101" "gfx1102" "gfx1150" "gfx1151" "gfx1200" "gfx1201" "gfx90a" "gfx942" "sm_75"),
     files!("elementwise": "gfx1030" "gfx1100" "gfx1101" "gfx1102" "gfx1150" "gfx1151" "gfx1200" "gfx1201" "gfx90a" "gfx942" "sm_75" "sm_90a"),
+    files!("expert_tiles": "gfx1030" "gfx1100" "gfx1101" "gfx1102" "gfx1150" "gfx1151" "gfx1200" "gfx1201" "gfx90a" "gfx942" "sm_75"),
     files!("experts_q8_iq4_nl": "gfx1030" "gfx1100" "gfx1101" "gfx1102" "gfx1150" "gfx1151" "gfx1200" "gfx1201" "gfx90a" "gfx942" "sm_75" "sm_90a"),
     files!("experts_q8_iq4_xs": "gfx1030" "gfx1100" "gfx1101" "gfx1102" "gfx1150" "gfx1151" "gfx1200" "gfx1201" "gfx90a" "gfx942" "sm_75" "sm_90a"),
     files!("experts_q8_mxfp4": "gfx1030" "gfx1100" "gfx1101" "gfx1102" "gfx1150" "gfx1151" "gfx1200" "gfx1201" "gfx90a" "gfx942" "sm_75" "sm_90a"),

@@ -58,12 +58,12 @@ const STATED: &[(&str, Least)] = &[
     ("matmul_views_nt_f16", least(10, 7, 4)),
     // Two buffers of 15 KiB for a block of four waves, each with 64 x 32 of the sums in registers. Loads run a step ahead.
     ("matmul16_*", least(4, 4, 2)),
+    // Two steps of activations in LDS, 20 KiB each on RDNA and 10 on CDNA; weights of the next steps and 32 x 32 sums of a wave in registers.
+    ("matmul_q8_*_t1", least(4, 4, 2)),
+    ("matmul_q8_*_t2", least(6, 4, 3)),
     // Activations of 8 bits in LDS, once for a block that does many rows of weights: two blocks a multiprocessor.
     ("matvec_q8_*", least(6, 6, 1)),
     ("experts_*", least(6, 6, 1)),
-    // Two steps of activations in LDS, 20 KiB each on RDNA and 10 on CDNA; weights of the next steps and 32 x 32 sums of a wave in registers.
-    ("matmul_q8_*_t1", least(4, 4, 2)),
-    ("matmul_q8_*", least(6, 4, 3)),
     // Eight rows of activations in registers.
     ("matvec_q*_m8", least(8, 8, 3)),
     // The candidates of a row are in LDS.

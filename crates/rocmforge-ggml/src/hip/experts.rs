@@ -1,12 +1,10 @@
 //! Products with the matrices of chosen experts.
 
-use rocmforge_kernels::{
-    ExpertStack, FloatType, Kernels, Map, PackedWeights, Q8Activations, ViewStrides, ViewsShape, WeightType,
-};
+use rocmforge_kernels::{ExpertStack, ExpertTiles, Kernels, Map, PackedWeights, Q8Activations, WeightType};
 use rocmforge_runtime::HipBuffer;
 
 use super::faults::faults;
-use super::operands::{BETWEEN, ROUNDED_OF_EXPERTS, rows_and_cols};
+use super::operands::{BETWEEN, ROUNDED_OF_EXPERTS, TILES, rows_and_cols};
 use super::products::whole_matrices;
 use super::types::weight_type;
 use super::{HipGgmlBackend, failed};
@@ -124,28 +122,9 @@ impl HipGgmlBackend {
         let results = self.scratch(BETWEEN, size_of::<f32>().saturating_mul(tokens * used * n))?;
         let floats = results.cast().map_err(failed(OP.name()))?;
         self.experts_products([x, ids], &[(weights, &floats)])?;
-        if let Some(bias) = bias.first() {
-            self.add_biases(&floats, bias, (&list, [x, weights, ids]))?;
-        }
-        // A row of factors times the token's results.
-        let shape = ViewsShape {
-            outer: 1,
-            heads: tokens,
-            b_outer: 1,
-            b_heads: tokens,
-            m: 1,
-            n,
-            k: used,
-            b_transposed: false,
-        };
-        let strides = |row: usize, rows: usize| ViewStrides {
-            outer: tokens * rows * row,
-            head: rows * row,
-            row,
-        };
-        let left = (&factors, strides(used, 1));
-        let right = (FloatType::F32, &results, strides(n, used));
-        let launched = self.kernels.matmul_views(self.stream(), left, right, None, &y, shape);
+        let bias = bias.first().map(|bias| (bias, bias.len() / n.max(1)));
+        let launched =
+            (self.kernels).expert_rows_sum(self.stream(), &floats, &list, &factors, bias, &y, [tokens, used, n]);
         self.stored(OP, launched, output, &y)
     }
 
@@ -220,18 +199,39 @@ impl HipGgmlBackend {
             let rounded = rounded.map_err(failed(OP.name()))?;
             let some_ids = list.view(some.start * used..some.end * used);
             let some_ids = some_ids.map_err(failed(OP.name()))?;
+            let tiles = self.expert_tiles(&packed[0].1, &some_ids, packed[0].0.1)?;
             for ((w, experts), site, y) in &packed {
                 let stack = ExpertStack { w, experts: *experts };
                 let y = part(y, used * (w.n() / experts))?;
                 let site = self.fault_site(OP, site)?;
                 let (stream, share) = (self.stream(), dims.share());
-                let launched = self
-                    .kernels
-                    .experts_pairs(stream, &rounded, &some_ids, stack, &y, share, faults(&site));
+                let launched = match &tiles {
+                    Some(tiles) => self.kernels.experts_in_tiles(stream, &rounded, tiles, stack, &y, share),
+                    None => (self.kernels).experts_pairs(stream, &rounded, &some_ids, stack, &y, share, faults(&site)),
+                };
                 self.done(OP, launched)?;
             }
         }
         Ok(())
+    }
+
+    /// The pairs of `ids` in tiles, where they are enough for products in tiles. Ids that are no experts are faults at `site`.
+    fn expert_tiles(
+        &mut self,
+        site: &[TensorId; 3],
+        ids: &HipBuffer<u32>,
+        experts: usize,
+    ) -> GgmlResult<Option<ExpertTiles>> {
+        let Some(rows) = self.kernels.expert_tile_rows(ids.len(), experts) else {
+            return Ok(None);
+        };
+        let words = ExpertTiles::words(ids.len(), experts, rows);
+        let room = self.scratch(TILES, size_of::<u32>().saturating_mul(words))?;
+        let room = room.cast().map_err(failed(OP.name()))?;
+        let site = self.fault_site(OP, site)?;
+        let stream = self.stream();
+        let tiles = (self.kernels).expert_tiles(stream, ids, [experts, rows], &room, faults(&site));
+        tiles.map(Some).map_err(failed(OP.name()))
     }
 
     /// The product with a stack that is not packed.

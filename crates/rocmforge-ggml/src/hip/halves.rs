@@ -1,6 +1,6 @@
 //! Products of many rows with rounded operands: both as f16, on the matrix unit.
 
-use rocmforge_kernels::{ExpertStack, HalfRows, Kernels, Q8Activations, WeightMatrix};
+use rocmforge_kernels::{ExpertStack, ExpertTiles, HalfRows, Kernels, Q8Activations, WeightMatrix};
 use rocmforge_runtime::HipBuffer;
 
 use super::operands::{HALVES, SLAB, rows_and_cols};
@@ -10,7 +10,7 @@ use super::{HipGgmlBackend, failed};
 use crate::{Activations, GgmlResult, Graph, Kernel, Launch, Op, TensorId};
 
 /// Places of scratch memory that a launch may need.
-const PLACES: usize = 5;
+const PLACES: usize = 6;
 
 impl HipGgmlBackend {
     /// Whether a product of `m` rows of activations with one matrix rounds both to 16 bits, unless the matrix is packed and there are few rows.
@@ -53,7 +53,7 @@ impl HipGgmlBackend {
     }
 
     /// What lies between the kernels of a launch, its activations as f16, the weights as f16 with the sums of parts, and activations in 8 bits: of packed
-    /// experts, and of few rows.
+    /// experts with their tiles, and of few rows.
     fn scratch_of_launch(&self, graph: &Graph, launch: &Launch) -> Option<[usize; PLACES]> {
         let shape = |id: &TensorId| Some(graph.tensor(*id)?.shape.as_slice());
         let floats = |elements: usize| size_of::<f32>().saturating_mul(elements);
@@ -70,7 +70,7 @@ impl HipGgmlBackend {
             Kernel::Op(Op::PagedAttention(a)) => self.paged_scratch(graph, a, &launch.inputs).unwrap_or(0),
             _ => 0,
         };
-        let mut bytes = [between, 0, 0, 0, 0];
+        let mut bytes = [between, 0, 0, 0, 0, 0];
         // Activations of 8 bits, where the weights may be packed.
         let rounded = |weight: &TensorId, rows: usize, k: usize| {
             let ty = graph.tensor(*weight).and_then(|desc| weight_type(desc.dtype));
@@ -84,6 +84,7 @@ impl HipGgmlBackend {
                 .iter()
                 .map(|stack| rounded(stack, rows.min(ExpertStack::MAX_PAIRS), k));
             bytes[3] = most.max().unwrap_or(0);
+            bytes[5] = self.bytes_of_tiles(graph, launch).filter(|_| bytes[3] > 0).unwrap_or(0);
         }
         for &weight in launch.weights() {
             let &[k, n] = graph.tensor(weight)?.shape.as_slice() else {
@@ -104,6 +105,20 @@ impl HipGgmlBackend {
             }
         }
         Some(bytes)
+    }
+
+    /// Bytes of the tiles of a product with experts.
+    fn bytes_of_tiles(&self, graph: &Graph, launch: &Launch) -> Option<usize> {
+        let stack = graph.tensor(*launch.inputs.get(1)?)?;
+        let at = if matches!(launch.kernel, Kernel::MulMatIdGlu(_)) {
+            3
+        } else {
+            2
+        };
+        let ids = graph.tensor(*launch.inputs.get(at)?)?;
+        let (pairs, experts) = (ids.element_count().min(ExpertStack::MAX_PAIRS), *stack.shape.first()?);
+        let rows = self.kernels.expert_tile_rows(pairs, experts)?;
+        Some(size_of::<u32>().saturating_mul(ExpertTiles::words(pairs, experts, rows)))
     }
 
     /// Activations as f16, which an earlier launch has left if that `is_made`.

@@ -20,6 +20,8 @@ pub(super) const HALVES: usize = 11;
 pub(super) const SLAB: usize = 12;
 /// Activations of 8 bits of experts.
 pub(super) const ROUNDED_OF_EXPERTS: usize = 14;
+/// The experts' tiles.
+pub(super) const TILES: usize = 17;
 
 /// Rows and columns of a tensor: all dimensions but the last, and the last.
 pub(super) fn rows_and_cols(shape: &[usize]) -> [usize; 2] {

@@ -61,7 +61,7 @@ impl ExpertStack<'_> {
     pub const MAX_PAIRS: usize = 1 << 16;
 
     /// Experts, rows of each, columns.
-    fn dims(self, check: Check) -> KernelResult<[usize; 3]> {
+    pub(super) fn dims(self, check: Check) -> KernelResult<[usize; 3]> {
         check.dim("experts", self.experts)?;
         check.multiple("all experts must have as many rows", self.w.n(), self.experts)?;
         Ok([self.experts, self.w.n() / self.experts, self.w.k()])
@@ -226,7 +226,7 @@ impl Kernels {
 }
 
 /// A stack `[experts, n, k]` as the operand `name`, of blocks that have a name, too.
-fn stack(
+pub(super) fn stack(
     c: &mut Call<'_>,
     names: [&'static str; 2],
     ty: WeightType,
@@ -236,7 +236,7 @@ fn stack(
 }
 
 /// The products of pairs with their experts in f64, `[pairs, n]`.
-fn products(
+pub(super) fn products(
     c: &Call<'_>,
     (blocks, x): (&'static str, &'static str),
     ty: WeightType,

@@ -4,7 +4,7 @@ use super::matvec_q8::{BLOCK, BLOCK_BYTES, PackedWeights, Q8Activations, activat
 use super::sum_parts::sum_parts;
 use crate::declared::{Again, Call, Declared, by_weight_type};
 use crate::{KernelResult, Kernels, Parameter, WeightType, geometry, reference};
-use rocmforge_runtime::{HipBuffer, HipStream};
+use rocmforge_runtime::{HipBuffer, HipStream, LaunchConfig};
 
 pub(super) const DECLARED: &[Declared] = by_weight_type!(product, product_of, packable);
 pub(super) const FORMS: &[Declared] = by_weight_type!(form, form_of, packable);
@@ -12,7 +12,7 @@ pub(super) const FORMS: &[Declared] = by_weight_type!(form, form_of, packable);
 /// Rows of weights that a wave takes.
 const WAVE_ROWS: u32 = 32;
 /// Threads of a block.
-const THREADS: u32 = 256;
+pub(super) const THREADS: u32 = 256;
 
 /// Neighbouring blocks of 32 of a row of weights that share what a part of k begins with.
 const SHARED_BLOCKS: usize = 8;
@@ -54,7 +54,12 @@ impl Q8Tiles {
 
     /// Blocks of the grid for a product `[m, n]`, of each part of k.
     fn blocks(self, [m, n]: [usize; 2]) -> usize {
-        m.div_ceil(self.rows) * n.div_ceil(self.waves * WAVE_ROWS as usize)
+        m.div_ceil(self.rows) * self.columns(n)
+    }
+
+    /// Blocks for `n` rows of weights, of each tile of activations.
+    pub(super) const fn columns(self, n: usize) -> usize {
+        n.div_ceil(self.waves * WAVE_ROWS as usize)
     }
 
     /// Floats of the sums of all parts of a product `[m, n]`; 0 of one part.
@@ -82,9 +87,13 @@ impl Kernels {
     }
 
     /// The same with so many parts of k at most.
-    fn tiles(&self, [m, n, k]: [usize; 3], most: usize) -> Q8Tiles {
+    fn tiles(&self, dims: [usize; 3], most: usize) -> Q8Tiles {
+        self.tiles_of(if dims[0] <= 16 { 16 } else { 32 }, dims, most)
+    }
+
+    /// The same with tiles of so many rows.
+    pub(super) fn tiles_of(&self, rows: usize, [m, n, k]: [usize; 3], most: usize) -> Q8Tiles {
         let units = self.backend().device().multiprocessors.max(1) as usize;
-        let rows = if m <= 16 { 16 } else { 32 };
         // Tenths of a block for each multiprocessor. Parts are never more blocks than there are multiprocessors.
         let whole = self.tuning().value(Parameter::TileBlocks) as usize;
         let divided = whole.min(PARTS_FILL);
@@ -161,26 +170,20 @@ impl Kernels {
         let kernels = w.kernels(op.check())?;
         let name = kernels.tiles_of[usize::from(tiles.rows > 16)];
         let blocks = op.dim("tiles", tiles.blocks([x.m(), w.n()]))?;
-        // A kernel without LDS of its own takes it from the launch: it has more than a kernel may have by itself.
-        let own = self.kernel(kernels.tiles, name)?.meta().lds_size;
-        let lds = if own == 0 { tiles.lds() } else { 0 };
         let row_blocks = w.k() / BLOCK;
         let part_blocks = row_blocks.div_ceil(tiles.parts).next_multiple_of(SHARED_BLOCKS);
         // Rounding may leave none for the last ones.
         let parts = row_blocks.div_ceil(part_blocks) as u32;
-        let config = geometry::config([blocks, parts, 1], THREADS).with_dynamic_lds(lds);
-        let numbers = [
-            rows,
-            w.n() as u32,
-            row_blocks as u32,
-            part_blocks as u32,
-            tiles.waves as u32,
-        ];
+        let config = self.tile_config([blocks, parts], (kernels.tiles, name), tiles)?;
+        let numbers = [w.n(), x.m(), w.n(), row_blocks, part_blocks, tiles.waves].map(|value| value as u32);
+        // There are no experts.
+        let none = [0u32; 3];
         let shape = [x.m(), w.n()];
         let op = op.reads("w", w.bytes()).reads("x", x.bytes());
         if parts == 1 {
             let op = op.read_or_null("bias", bias, &[w.n()])?.write("y", y, &shape, &[])?;
-            return op.values(numbers).run(stream, kernels.tiles, (name, config));
+            let op = op.null().null().values(numbers).values(none);
+            return op.run(stream, kernels.tiles, (name, config));
         }
         let rule = "parts of k must have room for their sums";
         op.holds(sums.is_some(), rule, tiles.parts, 1)?;
@@ -191,10 +194,28 @@ impl Kernels {
         };
         (op.null().write_later("y", y, &shape)?)
             .write("sums", sums, &[tiles.parts, x.m(), w.n()], &[])?
+            .null()
+            .null()
             .values(numbers)
+            .values(none)
             .run(stream, kernels.tiles, (name, config))?;
         let op = self.op("matmul_q8").reads("sums", sums).null().null();
         sum_parts(op, stream, bias, (y, w.n()), [parts, rows, w.n() as u32])
+    }
+}
+
+impl Kernels {
+    /// The launch of so many blocks of a kernel of this family.
+    pub(super) fn tile_config(
+        &self,
+        [blocks, parts]: [u32; 2],
+        (family, name): (&'static str, &'static str),
+        tiles: Q8Tiles,
+    ) -> KernelResult<LaunchConfig> {
+        // A kernel without LDS of its own takes it from the launch: it has more than a kernel may have by itself.
+        let own = self.kernel(family, name)?.meta().lds_size;
+        let lds = if own == 0 { tiles.lds() } else { 0 };
+        Ok(geometry::config([blocks, parts, 1], THREADS).with_dynamic_lds(lds))
     }
 }
 

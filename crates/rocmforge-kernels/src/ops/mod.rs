@@ -5,6 +5,7 @@ mod attention16;
 mod attention16_split;
 mod cast;
 mod elementwise;
+mod expert_tiles;
 mod experts;
 mod flash_attention;
 mod flash_attn_ext;
@@ -47,6 +48,8 @@ pub(crate) const DECLARED: &[&[crate::declared::Declared]] = &[
     attention16_split::DECLARED,
     cast::DECLARED,
     elementwise::DECLARED,
+    expert_tiles::DECLARED,
+    expert_tiles::PRODUCTS,
     experts::GATED,
     experts::SUM,
     experts::PAIRS,
@@ -96,6 +99,7 @@ pub(crate) const DECLARED: &[&[crate::declared::Declared]] = &[
 
 pub use attention16::{Attention16Operands, Attention16Options, Attention16Shape, Visible};
 pub use cast::FloatType;
+pub use expert_tiles::ExpertTiles;
 pub use experts::{ExpertStack, ExpertUnit};
 pub use flash_attention::{FLASH_MAX_HEAD_DIM, FlashOptions};
 pub use flash_attn_ext::{ExtMask, ExtOperand, ExtOperands, ExtOptions, ExtShape};

@@ -3,7 +3,8 @@
 use crate::support::{device, refused};
 use crate::weights::{blocks, up};
 use rocmforge_kernels::{
-    ExpertStack, ExpertUnit, FloatType, GluKind, Q8Activations, ViewStrides, ViewsShape, WeightType, reference,
+    ExpertStack, ExpertTiles, ExpertUnit, FloatType, GluKind, Q8Activations, ViewStrides, ViewsShape, WeightType,
+    reference,
 };
 use rocmforge_runtime::{Elems, HipBuffer};
 use rocmforge_testkit::compare::{Tolerance, assert_close};
@@ -118,7 +119,15 @@ fn a_packed_expert_that_is_not_there_is_a_fault() {
         let mut bad = good.clone();
         bad[3] = 9;
         // Each with its rows, and which of them the id spoils.
-        for (what, rows, spoiled) in [("gated", pairs, 3), ("sum", pairs / 2, 1), ("pairs", pairs, 3)] {
+        for (what, rows, spoiled) in [
+            ("gated", pairs, 3),
+            ("sum", pairs / 2, 1),
+            ("pairs", pairs, 3),
+            ("tiles", pairs, 3),
+        ] {
+            if what == "tiles" && !k.multiplies_q8() {
+                continue;
+            }
             let run = |ids: &[u32]| {
                 let (ids, y, word) = (d.ids(ids), d.out(rows * n), d.no_fault());
                 let faults = d.faults(&word, 2);
@@ -128,7 +137,12 @@ fn a_packed_expert_that_is_not_there_is_a_fault() {
                         k.experts_gated(s, &x, &ids, [stack; 2], None, unit, &y, 1, faults)
                     }
                     "sum" => k.experts_sum(s, &x, &ids, &factors, stack, None, &y, 2, faults),
-                    _ => k.experts_pairs(s, &rounded, &ids, stack, &y, 1, faults),
+                    "pairs" => k.experts_pairs(s, &rounded, &ids, stack, &y, 1, faults),
+                    _ => {
+                        let room = d.ids(&vec![u32::MAX; ExpertTiles::words(pairs, experts, 16)]);
+                        let tiles = k.expert_tiles(s, &ids, [experts, 16], &room, faults).unwrap();
+                        k.experts_in_tiles(s, &rounded, &tiles, stack, &y, 1)
+                    }
                 };
                 launched.unwrap();
                 (d.get(&y), d.fault(&word))
