@@ -117,6 +117,88 @@ RF_DEVICE void delta_net(const float *state, const float *q, const float *k, con
     });
 }
 
+// The gated delta rule from the rows of a convolution. A row of x has before their SiLU the queries and keys of `k_heads` heads, then the values of all heads. Queries and
+// keys are divided by their lengths, `x / sqrt(sum x^2 + eps)`; the decay is exp(softplus(alpha + step) rate), the factor of the correction sigmoid(beta).
+struct DeltaRows {
+    const float *x, *beta, *alpha, *step, *rate;
+    u32 heads, k_heads, neighbours, dim, cols;
+    float eps, scale;
+};
+
+// Tokens of a sequence that a block prepares together.
+#define RF_DELTA_TOKENS RF_ROWS_PER_BLOCK
+
+// What the rows of a head have in common of each of these tokens.
+template <u32 COLS> struct DeltaTokens {
+    float keys[RF_DELTA_TOKENS][COLS], queries[RF_DELTA_TOKENS][COLS];
+    float decay[RF_DELTA_TOKENS], beta[RF_DELTA_TOKENS];
+    u32 token[RF_DELTA_TOKENS];
+};
+
+// Writes a vector of a token times `scale`, divided by its length.
+template <u32 HELD> RF_DEVICE void put_direction(const float *from, float *to, u32 cols, float eps, float scale) {
+    StateRow<HELD> v;
+    float squares = 0.0f;
+    each_column<HELD>(cols, [&](u32 i, u32 col) { v.v[i] = rf_silu(from[col]), squares = rf_fma(v.v[i], v.v[i], squares); });
+    float factor = rf_rsqrt(rf_sum32(squares) + eps) * scale;
+    each_column<HELD>(cols, [&](u32 i, u32 col) { to[col] = v.v[i] * factor; });
+}
+
+// Each group of 32 lanes prepares one of a block's tokens, and has one row of the state of its head. grid = (heads * ceil(dim / RF_ROWS_PER_BLOCK), sequences).
+template <u32 HELD>
+RF_DEVICE void delta_net_rows(const float *state, const DeltaRows &a, const u32 *sequence, const u32 *ids, float *out, float *after, Tokens of, u64 *fault,
+                              u32 tag) {
+    RF_SHARED DeltaTokens<32 * HELD> shared;
+    rf_grid_begin();
+    u32 blocks = (a.dim + RF_ROWS_PER_BLOCK - 1) / RF_ROWS_PER_BLOCK, head = rf_block_x() / blocks, s = rf_block_y();
+    u32 group = rf_thread() / 32, element = rf_block_x() % blocks * RF_ROWS_PER_BLOCK + group, rows = a.heads * a.dim;
+    bool first = Team32::lane() == 0, reports = rf_thread() == 0 && rf_block_x() == 0, in = element < a.dim;
+    u32 row = head * a.dim + rf_min(element, a.dim - 1);
+    u32 slot = slot_of(ids, s, of, reports, fault, tag);
+    if (slot == of.slots) return;
+    u32 k_head = a.neighbours ? head / (a.heads / a.k_heads) : head % a.k_heads, values = 2 * a.k_heads * a.cols;
+    u64 channels = values + rows;
+
+    const float *from = state + ((u64)slot * rows + row) * a.cols;
+    StateRow<HELD> held;
+    each_column<HELD>(a.cols, [&](u32 i, u32 col) { held.v[i] = from[col]; });
+    for (u32 t = 0; t < of.tokens;) {
+        u32 count = 0, mine = 0;
+        for (; t < of.tokens && count < RF_DELTA_TOKENS; ++t) {
+            u32 own = sequence[t];
+            if (own >= of.sequences && s == 0 && reports) rf_fault(fault, tag, t, own);
+            if (own != s) continue;
+            if (count == group) mine = t;
+            ++count;
+        }
+        rf_barrier(); // the tokens before have been used
+        if (group < count) {
+            const float *x = a.x + mine * channels + k_head * a.cols;
+            put_direction<HELD>(x, shared.queries[group], a.cols, a.eps, a.scale);
+            put_direction<HELD>(x + a.k_heads * a.cols, shared.keys[group], a.cols, a.eps, 1.0f);
+            if (first) {
+                u64 own = (u64)mine * a.heads + head;
+                shared.token[group] = mine, shared.beta[group] = rf_sigmoid(a.beta[own]);
+                shared.decay[group] = rf_exp(rf_softplus(a.alpha[own] + a.step[head]) * a.rate[head]);
+            }
+        }
+        rf_barrier();
+        for (u32 i = 0; i < count; ++i) {
+            u32 token = shared.token[i];
+            float decay = shared.decay[i];
+            each_column<HELD>(a.cols, [&](u32 c, u32) { held.v[c] *= decay; });
+            float value = rf_silu(a.x[token * channels + values + row]);
+            float delta = (value - dot(held, shared.keys[i], a.cols)) * shared.beta[i];
+            each_column<HELD>(a.cols, [&](u32 c, u32 col) { held.v[c] = rf_fma(shared.keys[i][col], delta, held.v[c]); });
+            float result = dot(held, shared.queries[i], a.cols);
+            if (first && in) out[(u64)token * rows + row] = result;
+        }
+    }
+    if (!in) return;
+    float *to = after + ((u64)s * rows + row) * a.cols;
+    each_column<HELD>(a.cols, [&](u32 i, u32 col) { to[col] = held.v[i]; });
+}
+
 // Selective scan: the row decays by exp(softplus(dt) a), and b times the input is added. `groups` divides heads; a has `decays` of a head, one or `cols`.
 template <u32 HELD>
 RF_DEVICE void ssm_scan(const float *state, const float *x, const float *dt, const float *a, const float *b, const float *c, const u32 *sequence,
@@ -142,6 +224,14 @@ RF_DEVICE void ssm_scan(const float *state, const float *x, const float *dt, con
                         u64 *fault, u32 tag) {                                                                                                       \
         delta_net<columns / 32>(state, q, k, v, g, beta, sequence, ids, out, after, heads, k_heads, dim, cols, gates, scale, of, fault, tag);         \
     }
+#define RF_DELTA_NET_ROWS(columns)                                                                                                                   \
+    RF_KERNEL(RF_ROW_BLOCK)                                                                                                                          \
+    delta_net_rows_##columns(const float *state, const float *x, const float *beta, const float *alpha, const float *step, const float *rate,         \
+                             const u32 *sequence, const u32 *ids, float *out, float *after, u32 heads, u32 k_heads, u32 neighbours, u32 dim,          \
+                             u32 cols, float eps, float scale, Tokens of, u64 *fault, u32 tag) {                                                      \
+        delta_net_rows<columns / 32>(state, DeltaRows{x, beta, alpha, step, rate, heads, k_heads, neighbours, dim, cols, eps, scale}, sequence, ids,   \
+                                     out, after, of, fault, tag);                                                                                    \
+    }
 #define RF_SSM_SCAN(columns)                                                                                                                         \
     RF_KERNEL(RF_ROW_BLOCK)                                                                                                                          \
     ssm_scan_##columns(const float *state, const float *x, const float *dt, const float *a, const float *b, const float *c, const u32 *sequence,      \
@@ -153,6 +243,8 @@ RF_DEVICE void ssm_scan(const float *state, const float *x, const float *dt, con
 // Rows of up to so many columns.
 RF_DELTA_NET(128)
 RF_DELTA_NET(256)
+RF_DELTA_NET_ROWS(128)
+RF_DELTA_NET_ROWS(256)
 RF_SSM_SCAN(32)
 RF_SSM_SCAN(128)
 RF_SSM_SCAN(256)

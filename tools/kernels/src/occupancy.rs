@@ -66,6 +66,8 @@ const STATED: &[(&str, Least)] = &[
     ("experts_*", least(6, 6, 1)),
     // Eight rows of activations in registers.
     ("matvec_q*_m8", least(8, 8, 3)),
+    // Queries and keys of eight tokens are in LDS.
+    ("delta_net_rows_256", least(8, 8, 3)),
     // The candidates of a row are in LDS.
     ("argsort", least(8, 8, 2)),
     ("top_k*", least(6, 6, 1)),

@@ -72,6 +72,51 @@ pub(super) fn delta_net(inputs: &[Operand<'_>], [out, states]: [&mut [f32]; 2], 
     });
 }
 
+/// DELTA_NET_ROWS: as [`conv`].
+pub(super) fn delta_net_rows(
+    inputs: &[Operand<'_>],
+    (eps, neighbours): (f32, bool),
+    [out, states]: [&mut [f32]; 2],
+    threads: &Threads,
+) {
+    let [state, x, beta, alpha, step, rate, ..] = inputs else {
+        return;
+    };
+    let (channels, n) = (x.shape[1], state.shape[3]);
+    let [x, beta, alpha, step, rate] = [x, beta, alpha, step, rate].map(Operand::f32);
+    let [silu, sigmoid, softplus] = [Unary::Silu, Unary::Sigmoid, Unary::Softplus].map(function);
+    let tokens = Tokens::new(inputs, states, threads);
+    let heads = tokens.heads;
+    let direction = |from: &[f32], scale: f32| -> Vec<f32> {
+        let mut v: Vec<f32> = from.iter().map(|&x| silu(x)).collect();
+        let factor = scale / (dot(&v, &v) + eps).sqrt();
+        v.iter_mut().for_each(|x| *x *= factor);
+        v
+    };
+    tokens.each_head(out, states, |token, head, state, out| {
+        let (row, at) = (token * heads + head, token * channels);
+        // What is not values is queries and keys.
+        let values = channels - heads * out.len();
+        let k_heads = values / (2 * n);
+        let key = n * if neighbours {
+            head / (heads / k_heads)
+        } else {
+            head % k_heads
+        };
+        let q = direction(&x[at + key..][..n], 1.0 / (n as f32).sqrt());
+        let k = direction(&x[at + values / 2 + key..][..n], 1.0);
+        let decay = (softplus(alpha[row] + step[head]) * rate[head]).exp();
+        let beta = sigmoid(beta[row]);
+        let v = &x[at + values + head * out.len()..];
+        for ((out, &v), state) in out.iter_mut().zip(v).zip(state.chunks_mut(n)) {
+            state.iter_mut().for_each(|s| *s *= decay);
+            let delta = (silu(v) - dot(state, &k)) * beta;
+            state.iter_mut().zip(&k).for_each(|(s, k)| *s += k * delta);
+            *out = dot(state, &q);
+        }
+    });
+}
+
 fn dot(a: &[f32], b: &[f32]) -> f32 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }

@@ -1,11 +1,12 @@
 //! Recurrent ops: a state for each sequence, which its tokens change.
 
-use rocmforge_kernels::{DeltaNet, Kernels, Sequences, SsmConv, SsmScan, States};
+use rocmforge_kernels::{DeltaNet, DeltaNetRows, Kernels, Sequences, SsmConv, SsmScan, States};
 use rocmforge_runtime::HipBuffer;
 
 use super::HipGgmlBackend;
 use super::faults::faults;
 use super::takes::{BLOCKS, GRID, Takes, at_most, contiguous, float, index, some};
+use crate::shape::key_heads;
 use crate::{GgmlResult, Op, TensorDesc, TensorId};
 
 /// What the operands have in common: a state first, the sequence of each token and the slot of each sequence last.
@@ -119,6 +120,33 @@ impl HipGgmlBackend {
         let scale = 1.0 / (with.shape[3] as f32).sqrt();
         let (kernels, stream) = (&self.kernels, self.stream());
         let launched = kernels.delta_net(stream, operands, with.states(), scale, with.sequences(), faults(&site));
+        self.done(op, launched)
+    }
+
+    pub(super) fn delta_net_rows(
+        &mut self,
+        op: &Op,
+        (eps, neighbours): (f32, bool),
+        inputs: &[TensorId],
+        outputs: &[TensorId],
+    ) -> GgmlResult<()> {
+        let with = self.recurrent_operands(op, inputs, outputs)?;
+        let states = with.states();
+        let k_heads = key_heads(self.dim(inputs[1], 1)?, states.shape).ok_or_else(|| self.cannot(op, inputs[1]))?;
+        let site = self.fault_site(op, inputs)?;
+        let operands = DeltaNetRows {
+            x: &with.floats[1],
+            beta: &with.floats[2],
+            alpha: &with.floats[3],
+            step: &with.floats[4],
+            rate: &with.floats[5],
+            out: &with.out,
+            k_heads,
+            neighbours,
+            eps,
+        };
+        let (kernels, stream) = (&self.kernels, self.stream());
+        let launched = kernels.delta_net_rows(stream, operands, states, with.sequences(), faults(&site));
         self.done(op, launched)
     }
 

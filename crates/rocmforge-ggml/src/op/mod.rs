@@ -185,6 +185,16 @@ pub enum Op {
     /// multiplied by `exp(g)` to S, then `beta (v - S k) k^T` is added; the result is `state q / sqrt(dim_k)`. Head `h` has
     /// the keys of head `h mod k_heads`.
     GatedDeltaNet,
+    /// DELTA_NET_ROWS (not in ggml, where it is a dozen ops): [`Op::GatedDeltaNet`] from the rows of a convolution. `state [slots, heads, dim_v, dim_k]`,
+    /// `x [n, 2 k_heads dim_k + heads dim_v]`: the queries and keys of `k_heads` heads, then the values of all, each before its SiLU; `beta`, `alpha [n, heads]`,
+    /// `step`, `rate [heads]`, `sequence`, `ids` (as in [`Op::SsmConv`]) to f32 `[n, heads, dim_v]` and the new states. Queries and keys are divided by
+    /// `sqrt(sum x^2 + eps)`; `g` is `softplus(alpha + step) rate`, and the factor of the correction `sigmoid(beta)`.
+    DeltaNetRows {
+        /// Added to the square of a length.
+        eps: f32,
+        /// The heads of one head of keys are neighbours; else they come in turn.
+        neighbours: bool,
+    },
     /// GROUP_NORM: `x [.., channels, h, w]`: groups of neighbouring channels to mean 0 and variance 1. The last group has fewer channels
     /// if their number is not a multiple.
     GroupNorm {

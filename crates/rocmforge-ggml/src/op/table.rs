@@ -162,6 +162,10 @@ macro_rules! ops {
             shape recurrent::delta_net,
             cpu |x, y, on| recurrent::delta_net(x, y.words(), on.threads),
             hip (recurrent::rows, |b, op, x, y, _| b.delta_net(op, x, y))
+        "DELTA_NET_ROWS" DeltaNetRows { eps: eps, neighbours: neighbours } [Own Nothing Mixed, F32 OfBoth([(6, Elements(7)), (7, FirstDim(0))])]
+            shape |at| recurrent::delta_net_rows(at, eps),
+            cpu |x, y, on| recurrent::delta_net_rows(x, (eps, neighbours), y.words(), on.threads),
+            hip (recurrent::rows, |b, op, x, y, _| b.delta_net_rows(op, (eps, neighbours), x, y))
         "GROUP_NORM" GroupNorm { n_groups: n_groups, eps: eps } [Own Nothing Mixed, Floats No]
             shape |at| planes::group_norm(at, n_groups, eps),
             cpu |x, y, _| planes::group_norm(&x[0], n_groups, eps, y.one()),

@@ -14,6 +14,7 @@ use smallvec::{SmallVec, smallvec};
 use crate::{DType, GgmlError, GgmlResult, Layout, Op, TensorDesc};
 
 pub(crate) use output::{check_reshape, permuted};
+pub(crate) use recurrent::key_heads;
 
 /// What the inputs determine of an output.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -99,3 +99,31 @@ pub(super) fn delta_net(at: &At<'_>) -> GgmlResult<Outputs> {
     exactly(at, 5, &[tokens, heads], "beta must be [tokens, heads]")?;
     of_tokens(at, &[tokens, heads, dim_v])
 }
+
+/// `state [slots, heads, dim_v, dim_k]`, `x [n, 2 k_heads dim_k + heads dim_v]`, `beta`, `alpha [n, heads]`, `step`, `rate [heads]`.
+pub(super) fn delta_net_rows(at: &At<'_>, eps: f32) -> GgmlResult<Outputs> {
+    at.not_negative("eps", eps)?;
+    at.arity(8..=8, "state, x, beta, alpha, step, rate, sequence, ids and 2 outputs")?;
+    let [_, heads, dim_v, dim_k] = dims(at, 0, "the state must be [slots, heads, dim_v, dim_k]")?;
+    let [tokens, channels] = dims(at, 1, "x must be [tokens, 2 k_heads dim_k + heads dim_v]")?;
+    let k_heads = key_heads(channels, [heads, dim_v, dim_k]);
+    let rule = "x must be [tokens, 2 k_heads dim_k + heads dim_v], where k_heads divide the heads";
+    let fits = k_heads.is_some_and(|k_heads| heads.is_multiple_of(k_heads));
+    at.rule(fits, rule, &at.inputs[1].shape, &at.inputs[0].shape)?;
+    for input in [2, 3] {
+        exactly(at, input, &[tokens, heads], "beta and alpha must be [tokens, heads]")?;
+    }
+    for input in [4, 5] {
+        exactly(at, input, &[heads], "step and rate must be [heads]")?;
+    }
+    of_tokens(at, &[tokens, heads, dim_v])
+}
+
+/// Heads of queries and keys in a row of so many channels; `None` if they are none or not whole.
+pub(crate) fn key_heads(channels: usize, [heads, dim_v, dim_k]: [usize; 3]) -> Option<usize> {
+    let keys = channels.checked_sub(heads.checked_mul(dim_v)?)?;
+    let each = dim_k
+        .checked_mul(2)
+        .filter(|&each| each > 0 && keys.is_multiple_of(each))?;
+    Some(keys / each).filter(|&k_heads| k_heads > 0)
+}

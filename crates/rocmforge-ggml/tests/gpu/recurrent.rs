@@ -24,6 +24,14 @@ fn operands(op: Op, dims: [usize; 5], sequence: &[u32], ids: &[u32]) -> Vec<Inpu
             input(&[tokens, groups, cols], [-1.0, 1.0]),
             input(&[tokens, groups, cols], [-1.0, 1.0]),
         ],
+        Op::DeltaNetRows { .. } => vec![
+            input(&[slots, heads, dim, cols], [-1.0, 1.0]),
+            input(&[tokens, 2 * groups * cols + heads * dim], [-2.0, 2.0]),
+            input(&[tokens, heads], [-3.0, 3.0]),
+            input(&[tokens, heads], [-3.0, 1.0]),
+            input(&[heads], [-1.0, 1.0]),
+            input(&[heads], [-1.0, -0.1]),
+        ],
         _ => vec![
             input(&[slots, heads, dim, cols], [-1.0, 1.0]),
             input(&[tokens, groups, cols], [-1.0, 1.0]),
@@ -41,7 +49,12 @@ fn operands(op: Op, dims: [usize; 5], sequence: &[u32], ids: &[u32]) -> Vec<Inpu
     inputs
 }
 
-const CASES: [(Op, [usize; 5]); 8] = [
+/// A delta net from the rows of a convolution.
+const fn rows(neighbours: bool) -> Op {
+    Op::DeltaNetRows { eps: 1e-6, neighbours }
+}
+
+const CASES: [(Op, [usize; 5]); 10] = [
     (Op::SsmConv, [300, 1, 4, 1, 1]),
     (Op::SsmConv, [5, 1, 9, 1, 1]),
     (Op::SsmScan, [33, 1, 16, 1, 16]),
@@ -50,6 +63,8 @@ const CASES: [(Op, [usize; 5]); 8] = [
     (Op::GatedDeltaNet, [4, 16, 128, 2, 1]),
     (Op::GatedDeltaNet, [8, 5, 33, 4, 33]),
     (Op::GatedDeltaNet, [1, 7, 256, 1, 1]),
+    (rows(false), [4, 19, 128, 2, 1]),
+    (rows(true), [6, 5, 33, 3, 1]),
 ];
 
 /// Sequences of several lengths in any order, one without tokens, two that begin with one state.

@@ -29,6 +29,14 @@ fn operands(op: Op, dims: [usize; 5], sequence: &[usize], ids: &[usize], form: F
             input(&[tokens, groups, n], -1.0, 1.0),
             input(&[tokens, groups, n], -1.0, 1.0),
         ],
+        Op::DeltaNetRows { .. } => vec![
+            input(&[slots, heads, dim, n], -1.0, 1.0),
+            input(&[tokens, 2 * groups * n + heads * dim], -2.0, 2.0),
+            input(&[tokens, heads], -3.0, 3.0),
+            input(&[tokens, heads], -3.0, 1.0),
+            input(&[heads], -1.0, 1.0),
+            input(&[heads], -2.0, -0.1),
+        ],
         _ => vec![
             input(&[slots, heads, dim, n], -1.0, 1.0),
             input(&[tokens, groups, n], -1.0, 1.0),
@@ -71,6 +79,11 @@ fn both(op: Op, inputs: &[Input]) -> Found {
     }
 }
 
+/// A delta net from the rows of a convolution.
+fn rows(neighbours: bool) -> Op {
+    Op::DeltaNetRows { eps: 1e-3, neighbours }
+}
+
 /// ggml's cases: taps 3 and 4; Mamba 1, Mamba 2, Falcon-H1; delta nets with and without a gate for each key.
 fn cases() -> Vec<(Op, [usize; 5])> {
     vec![
@@ -83,6 +96,8 @@ fn cases() -> Vec<(Op, [usize; 5])> {
         (Op::GatedDeltaNet, [4, 16, 16, 4, 1]),
         (Op::GatedDeltaNet, [8, 32, 32, 4, 1]),
         (Op::GatedDeltaNet, [8, 12, 16, 2, 16]),
+        (rows(false), [4, 16, 16, 4, 1]),
+        (rows(true), [8, 12, 20, 2, 1]),
     ]
 }
 

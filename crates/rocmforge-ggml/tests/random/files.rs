@@ -224,6 +224,7 @@ fn op() -> impl Strategy<Value = Op> {
                     Op::SsmConv,
                     Op::SsmScan,
                     Op::GatedDeltaNet,
+                    Op::DeltaNetRows { eps: a, neighbours: p },
                     Op::Dup,
                     Op::Cont,
                     Op::Repeat,

@@ -4,6 +4,7 @@ mod activation;
 mod attention16;
 mod attention16_split;
 mod cast;
+mod delta_rows;
 mod elementwise;
 mod expert_tiles;
 mod experts;
@@ -47,6 +48,7 @@ pub(crate) const DECLARED: &[&[crate::declared::Declared]] = &[
     attention16::DECLARED,
     attention16_split::DECLARED,
     cast::DECLARED,
+    delta_rows::DECLARED,
     elementwise::DECLARED,
     expert_tiles::DECLARED,
     expert_tiles::PRODUCTS,
@@ -99,6 +101,7 @@ pub(crate) const DECLARED: &[&[crate::declared::Declared]] = &[
 
 pub use attention16::{Attention16Operands, Attention16Options, Attention16Shape, Visible};
 pub use cast::FloatType;
+pub use delta_rows::DeltaNetRows;
 pub use expert_tiles::ExpertTiles;
 pub use experts::{ExpertStack, ExpertUnit};
 pub use flash_attention::{FLASH_MAX_HEAD_DIM, FlashOptions};

@@ -34,9 +34,9 @@ pub struct States<'a> {
 /// `Tokens` of recurrent.hip.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
-struct Tokens {
+pub(super) struct Tokens {
     tokens: u32,
-    sequences: u32,
+    pub(super) sequences: u32,
     slots: u32,
 }
 
@@ -225,7 +225,7 @@ fn over_tokens(heads: u32, dim: u32, of: Tokens) -> LaunchConfig {
     geometry::config([blocks, of.sequences, 1], BLOCK)
 }
 
-fn tokens_of(op: Check, sequences: Sequences<'_>) -> KernelResult<Tokens> {
+pub(super) fn tokens_of(op: Check, sequences: Sequences<'_>) -> KernelResult<Tokens> {
     let [tokens, count, slots] = sequences.shape;
     Ok(Tokens {
         tokens: op.dim("tokens", tokens)?,
@@ -239,7 +239,7 @@ fn one_or_each(op: Check, what: &'static str, number: usize, cols: usize) -> Ker
 }
 
 /// What follows the operands of a rule.
-fn results<'k, 'a>(
+pub(super) fn results<'k, 'a>(
     op: Launch<'k, 'a>,
     out: &'a HipBuffer<f32>,
     states: States<'a>,
@@ -464,9 +464,9 @@ fn ssm_scan(c: &mut Call<'_>, dims: &[usize], each: bool) -> KernelResult<()> {
 
 /// Tokens of the sequences in turn, and states in every other slot, the last sequence's first.
 #[derive(Clone, Copy)]
-struct Order {
-    tokens: usize,
-    count: usize,
+pub(super) struct Order {
+    pub(super) tokens: usize,
+    pub(super) count: usize,
 }
 
 impl Order {
@@ -474,17 +474,17 @@ impl Order {
         token % self.count.max(1)
     }
 
-    fn slots(self) -> usize {
+    pub(super) fn slots(self) -> usize {
         2 * self.count + 1
     }
 
-    fn operands(self, c: &mut Call<'_>) -> KernelResult<(HipBuffer<u32>, HipBuffer<u32>)> {
+    pub(super) fn operands(self, c: &mut Call<'_>) -> KernelResult<(HipBuffer<u32>, HipBuffer<u32>)> {
         let sequence = (0..self.tokens).map(|t| self.sequence(t) as u32).collect();
         let ids = (0..self.count as u32).rev().map(|s| 2 * s + 1).collect();
         Ok((c.words("sequence", sequence)?, c.words("ids", ids)?))
     }
 
-    fn sequences<'a>(self, of_tokens: &'a HipBuffer<u32>, slots: &'a HipBuffer<u32>) -> Sequences<'a> {
+    pub(super) fn sequences<'a>(self, of_tokens: &'a HipBuffer<u32>, slots: &'a HipBuffer<u32>) -> Sequences<'a> {
         Sequences {
             of_tokens,
             slots,
@@ -500,7 +500,7 @@ impl Order {
     }
 
     /// Results and states, in f64, of a rule that changes a row of the state by a token, a head and an element of it.
-    fn run(
+    pub(super) fn run(
         self,
         states: &[f32],
         [heads, dim, cols]: [usize; 3],

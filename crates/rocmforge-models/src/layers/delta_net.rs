@@ -2,7 +2,7 @@
 //!
 //! Yang et al., "Gated Delta Networks: Improving Mamba2 with Delta Rule", 2024. Query, key and value pass a short convolution before.
 
-use rocmforge_ggml::{GgmlResult, Op, TensorId, Unary};
+use rocmforge_ggml::{GgmlResult, GluKind, Op, TensorId};
 
 use super::{Linear, MapRule, Norm, NormRule, Part};
 use crate::ModelError;
@@ -119,71 +119,31 @@ impl DeltaNet {
         };
         Ok([half(0)?, half(each)?])
     }
-
-    /// Rows divided by their length: `x / sqrt(sum x^2 + eps)`, which is the norm of root mean squares with other factors.
-    fn normed(&self, g: &mut StepGraph<'_>, x: TensorId) -> GgmlResult<TensorId> {
-        let dim = self.config.dim as f32;
-        let eps = self.eps / dim;
-        let x = g.push(Op::RmsNorm { eps }, &[x])?;
-        let factor = 1.0 / dim.sqrt();
-        g.push(Op::Scale { factor }, &[x])
-    }
-
-    /// A key head's rows for each of its value heads, where value heads of one key head are neighbours; the op takes them in turn.
-    fn spread(&self, g: &mut StepGraph<'_>, x: TensorId) -> GgmlResult<TensorId> {
-        let DeltaNetConfig {
-            heads,
-            key_heads,
-            dim,
-            neighbours,
-            ..
-        } = self.config;
-        if !neighbours || heads == key_heads {
-            return Ok(x);
-        }
-        let tokens = g.tokens();
-        let one = g.reshape(x, [tokens, key_heads, dim])?;
-        let mut joined = one;
-        for _ in 1..heads / key_heads {
-            joined = g.push(Op::Concat { axis: 2 }, &[joined, one])?;
-        }
-        g.reshape(joined, [tokens, heads, dim])
-    }
 }
 
 impl Part for DeltaNet {
     fn build(&self, g: &mut StepGraph<'_>, x: TensorId) -> GgmlResult<TensorId> {
         let DeltaNetConfig {
-            heads, key_heads, dim, ..
+            heads, dim, neighbours, ..
         } = self.config;
-        let (tokens, keys, channels) = (g.tokens(), key_heads * dim, self.config.channels());
+        let (tokens, channels) = (g.tokens(), self.config.channels());
         let all = self.all.build(g, x)?;
         let all = g.recur(Op::SsmConv, self.inputs, &[channels, self.seen - 1], &[all, self.taps])?;
-        let all = g.push(Op::Unary(Unary::Silu), &[all])?;
-        let mut part = |first, heads: usize| {
-            let columns = g.columns(all, first..first + heads * dim)?;
-            g.reshape(columns, [tokens, heads, dim])
-        };
-        let (q, k, v) = (part(0, key_heads)?, part(keys, key_heads)?, part(2 * keys, heads)?);
-        let (q, k) = (self.normed(g, q)?, self.normed(g, k)?);
-        let (q, k) = (self.spread(g, q)?, self.spread(g, k)?);
         let [beta, alpha] = self.factors(g, x)?;
-        let beta = g.push(Op::Unary(Unary::Sigmoid), &[beta])?;
-        let step = g.push(Op::Add, &[alpha, self.step])?;
-        let step = g.push(Op::Unary(Unary::Softplus), &[step])?;
-        let decay = g.push(Op::Mul, &[step, self.decay])?;
-        let decay = g.reshape(decay, [tokens, heads, 1])?;
-        let rows = g.recur(
-            Op::GatedDeltaNet,
-            self.state,
-            &[heads, dim, dim],
-            &[q, k, v, decay, beta],
-        )?;
+        let rule = Op::DeltaNetRows {
+            eps: self.eps,
+            neighbours,
+        };
+        let inputs = [all, beta, alpha, self.step, self.decay];
+        let rows = g.recur(rule, self.state, &[heads, dim, dim], &inputs)?;
         let rows = self.norm.build(g, rows)?;
         let rows = g.reshape(rows, [tokens, heads * dim])?;
         let gate = self.gate.build(g, x)?;
-        let gate = g.push(Op::Unary(Unary::Silu), &[gate])?;
-        let rows = g.push(Op::Mul, &[rows, gate])?;
+        let swiglu = Op::Glu {
+            kind: GluKind::Swiglu,
+            swapped: false,
+        };
+        let rows = g.push(swiglu, &[gate, rows])?;
         self.output.build(g, rows)
     }
 }

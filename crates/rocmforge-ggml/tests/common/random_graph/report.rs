@@ -161,6 +161,7 @@ fn names() -> Vec<&'static str> {
         "SSM_CONV",
         "SSM_SCAN",
         "GATED_DELTA_NET",
+        "DELTA_NET_ROWS",
         "DUP",
         "CONT",
         "CPY",

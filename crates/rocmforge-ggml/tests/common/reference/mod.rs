@@ -102,6 +102,7 @@ pub(crate) fn run(op: &Op, x: &[Values], shape: &[usize]) -> Vec<f64> {
         Op::SsmConv => recurrent::conv(x),
         Op::SsmScan => recurrent::scan(x),
         Op::GatedDeltaNet => recurrent::delta_net(x),
+        Op::DeltaNetRows { eps, neighbours } => recurrent::delta_net_rows(x, f64::from(eps), neighbours),
         Op::Dup | Op::Cont | Op::Cpy { .. } | Op::Reshape | Op::View => a.data.clone(),
         Op::Concat { axis } => moves::concat(a, &x[1], axis),
         Op::Repeat => moves::repeat(a, shape),

@@ -94,3 +94,45 @@ pub(super) fn delta_net(x: &[Values]) -> Vec<f64> {
         out
     })
 }
+
+/// The same rule, whose queries, keys, values and gates follow from rows of a convolution.
+pub(super) fn delta_net_rows(x: &[Values], eps: f64, neighbours: bool) -> Vec<f64> {
+    let &[_, heads, dim, n] = x[0].shape.as_slice() else {
+        unreachable!("four dimensions")
+    };
+    let channels = x[1].shape[1];
+    let values = channels - heads * dim;
+    let k_heads = values / n / 2;
+    let silu = |at: usize| x[1].data[at] / (1.0 + (-x[1].data[at]).exp());
+    run(x, |token, s| {
+        let mut out = Vec::new();
+        for head in 0..heads {
+            let key_head = if neighbours {
+                head * k_heads / heads
+            } else {
+                head % k_heads
+            };
+            let unit = |first: usize| {
+                let v: Vec<f64> = (0..n)
+                    .map(|i| silu(token * channels + first + key_head * n + i))
+                    .collect();
+                let length = (v.iter().map(|x| x * x).sum::<f64>() + eps).sqrt();
+                v.into_iter().map(|x| x / length).collect::<Vec<f64>>()
+            };
+            let (q, k, row) = (unit(0), unit(values / 2), token * heads + head);
+            let beta = 1.0 / (1.0 + (-x[2].data[row]).exp());
+            let decay = (x[5].data[head] * (x[3].data[row] + x[4].data[head]).exp().ln_1p()).exp();
+            for value in 0..dim {
+                let own = &mut s[(head * dim + value) * n..][..n];
+                let seen: f64 = own.iter().zip(&k).map(|(s, k)| decay * s * k).sum();
+                let v = silu(token * channels + values + head * dim + value);
+                for (s, k) in own.iter_mut().zip(&k) {
+                    *s = decay * *s + beta * (v - seen) * k;
+                }
+                let product: f64 = own.iter().zip(&q).map(|(s, q)| s * q).sum();
+                out.push(product / (n as f64).sqrt());
+            }
+        }
+        out
+    })
+}

@@ -5,7 +5,7 @@ use rocmforge_ggml::{DType, Op, TensorId};
 use super::super::data::Data;
 use super::{Generator, Maker};
 
-pub(super) const MAKERS: [Maker; 3] = [conv, scan, delta_net];
+pub(super) const MAKERS: [Maker; 4] = [conv, scan, delta_net, delta_net_rows];
 
 const SLOTS: usize = 4;
 const SMALL: Data = Data::Uniform { low: -1.0, high: 1.0 };
@@ -61,4 +61,21 @@ fn delta_net(g: &mut Generator<'_>) -> Option<TensorId> {
         g.leaf(DType::F32, &[tokens, heads], positive),
     ];
     with_sequences(g, Op::GatedDeltaNet, tokens, inputs)
+}
+
+fn delta_net_rows(g: &mut Generator<'_>) -> Option<TensorId> {
+    let (tokens, heads, k_heads) = (g.one_of(&[1, 2, 5]), g.one_of(&[2, 4]), g.one_of(&[1, 2]));
+    let (dim_v, dim_k) = (g.one_of(&[3, 8]), g.one_of(&[4, 8]));
+    let negative = Data::Uniform { low: -2.0, high: -0.1 };
+    let inputs = vec![
+        g.fit(&[SLOTS, heads, dim_v, dim_k])?,
+        g.fit(&[tokens, 2 * k_heads * dim_k + heads * dim_v])?,
+        g.leaf(DType::F32, &[tokens, heads], SMALL),
+        g.leaf(DType::F32, &[tokens, heads], SMALL),
+        g.leaf(DType::F32, &[heads], SMALL),
+        g.leaf(DType::F32, &[heads], negative),
+    ];
+    // The root of a short vector's length has errors as large as itself.
+    let (eps, neighbours) = (0.5, g.one_of(&[0, 1]) == 1);
+    with_sequences(g, Op::DeltaNetRows { eps, neighbours }, tokens, inputs)
 }

@@ -76,7 +76,7 @@ pub(super) fn of(op: &Op, inputs: &[&TensorDesc]) -> Option<Noise> {
             (8.0 + cols / 8.0, 32.0, 0.0)
         }
         Op::LayerNorm { .. } | Op::RmsNorm { .. } | Op::L2Norm { .. } | Op::Cumsum => (8.0 + cols / 8.0, 8.0, 0.0),
-        Op::SsmConv | Op::SsmScan | Op::GatedDeltaNet => (8.0 + cols / 8.0, 16.0, 4.0),
+        Op::SsmConv | Op::SsmScan | Op::GatedDeltaNet | Op::DeltaNetRows { .. } => (8.0 + cols / 8.0, 16.0, 4.0),
         Op::GroupNorm { .. } | Op::SolveTri | Op::Conv2d { .. } => (32.0, 16.0, 4.0),
         Op::Sum | Op::SumRows | Op::Mean | Op::MeanPool => (8.0 + cols / 8.0, 8.0, 0.0),
         // Functions by series or approximation.
