@@ -45,6 +45,8 @@ pub(crate) struct Format {
     block_bytes: usize,
     pub(crate) family: &'static str,
     pub(crate) matvec: [Matvec; 4],
+    /// In the family `matvec_few`: for matrices of floats with few rows.
+    pub(crate) few: Option<&'static str>,
     pub(crate) matmul: &'static str,
     pub(crate) get_rows: &'static str,
     pub(crate) matvec_id: &'static str,
@@ -158,11 +160,21 @@ macro_rules! format {
                     name: concat!("matvec_", $name, "_m8"),
                 },
             ],
+            few: None,
             matmul: concat!("matmul_", $name),
             get_rows: concat!("get_rows_", $name),
             matvec_id: concat!("matvec_id_", $name),
             half_rows: concat!("half_rows_", $name),
             half_rows_family: concat!("half_rows_", $name),
+        }
+    };
+}
+
+macro_rules! float {
+    ($name:literal, $bytes:literal) => {
+        Format {
+            few: Some(concat!("matvec_few_", $name)),
+            ..format!($name, 1, $bytes)
         }
     };
 }
@@ -190,9 +202,9 @@ impl WeightType {
 
     pub(crate) const fn format(self) -> &'static Format {
         match self {
-            Self::F32 => &format!("f32", 1, 4),
-            Self::F16 => &format!("f16", 1, 2),
-            Self::Bf16 => &format!("bf16", 1, 2),
+            Self::F32 => &float!("f32", 4),
+            Self::F16 => &float!("f16", 2),
+            Self::Bf16 => &float!("bf16", 2),
             Self::Q4_0 => &format!("q4_0", 32, 18),
             Self::Q4_1 => &format!("q4_1", 32, 20),
             Self::Q5_0 => &format!("q5_0", 32, 22),

@@ -9,6 +9,8 @@ pub(super) const PRODUCTS: &[Declared] = by_weight_type!(product, product_of);
 pub(super) const ROWS: &[Declared] = by_weight_type!(rows, rows_of);
 pub(super) const EXPERTS: &[Declared] = by_weight_type!(experts, experts_of);
 
+/// The most rows of activations of the kernel for few rows of weights.
+const MOST_OF_FEW: usize = 8;
 /// Rows of an expert's weights that a block takes.
 const PAIR_ROWS: usize = 32;
 
@@ -16,8 +18,9 @@ impl Kernels {
     /// `y = x w^T (+ bias)`: `x` `[m, k]`, weights `[n, k]` of type `ty` row by row, `bias` `[n]`, `y` `[m, n]`. Weights become f32 as
     /// they are read; products and sums are f32.
     ///
-    /// Up to 8 rows of `x` go through a kernel that reads the weights once and is bound by that; more through tiles in LDS. The two
-    /// sum in different orders, so a row of `y` may differ in its last digits with `m`.
+    /// Up to 8 rows of `x` go through a kernel that reads the weights once and is bound by that; or, where floats have so few rows that it would leave three of four
+    /// multiprocessors without work, one with a block for each element of `y`. More rows go through tiles in LDS. These sum in different orders, so a row of `y` may
+    /// differ in its last digits with `m`.
     ///
     /// # Errors
     ///
@@ -44,11 +47,16 @@ impl Kernels {
             Some(matvec) => (matvec.name, geometry::rows(cols.div_ceil(matvec.rows))),
             None => (format.matmul, geometry::gemm(rows, cols, 1)),
         };
-        (op.weights("w", ty, w, [n, k])?.read("x", x, &[m, k])?)
+        let units = self.backend().device().multiprocessors.max(1);
+        let few = format.few.filter(|_| m <= MOST_OF_FEW && kernel.1.grid[0] <= units / 4);
+        let op = (op.weights("w", ty, w, [n, k])?.read("x", x, &[m, k])?)
             .read_or_null("bias", bias, &[n])?
-            .write("y", y, &[m, n], &[])?
-            .values([rows, cols, depth])
-            .run(stream, format.family, kernel)
+            .write("y", y, &[m, n], &[])?;
+        if let Some(name) = few {
+            let launch = (name, geometry::config([cols, rows, 1], 256));
+            return op.values([cols, depth]).run(stream, "matvec_few", launch);
+        }
+        op.values([rows, cols, depth]).run(stream, format.family, kernel)
     }
 
     /// `y[t, i, :] = table[t, ids[t, i], :]` in f32, for tables `[tables, table_rows, cols]` of type `ty`, each with as many ids. An id that is not below
@@ -167,6 +175,11 @@ const fn product_of(ty: WeightType) -> Declared {
                 &[9, 64, 127],
                 &[65, 3, 63],
                 &[33, 65, 9],
+                // Too many rows for the kernel for few.
+                &[1, 801, 33],
+                &[2, 801, 9],
+                &[4, 801, 12],
+                &[7, 801, 43],
             ],
             32 => &[
                 &[1, 1, 32],
@@ -193,14 +206,33 @@ const fn product_of(ty: WeightType) -> Declared {
                 &[33, 65, 256],
             ],
         },
-        counted: &[
-            &[1, 128, 1024],
-            &[2, 128, 1024],
-            &[4, 128, 1024],
-            &[8, 128, 1024],
-            &[64, 128, 1024],
-        ],
-        moved: &[&[1, 64, 1024], &[2, 64, 1024], &[4, 64, 1024], &[8, 64, 1024]],
+        counted: match ty.block_len() {
+            1 => &[
+                &[1, 64, 1024],
+                &[1, 1024, 1024],
+                &[2, 1024, 1024],
+                &[4, 1024, 1024],
+                &[8, 1024, 1024],
+                &[64, 128, 1024],
+            ],
+            _ => &[
+                &[1, 128, 1024],
+                &[2, 128, 1024],
+                &[4, 128, 1024],
+                &[8, 128, 1024],
+                &[64, 128, 1024],
+            ],
+        },
+        moved: match ty.block_len() {
+            1 => &[
+                &[1, 64, 1024],
+                &[1, 801, 256],
+                &[2, 801, 256],
+                &[4, 801, 256],
+                &[8, 801, 256],
+            ],
+            _ => &[&[1, 64, 1024], &[2, 64, 1024], &[4, 64, 1024], &[8, 64, 1024]],
+        },
         again: Again::Blocks,
         ..Declared::NEW
     }
