@@ -3,11 +3,24 @@
 #include "include/quant.h"
 #include "include/team.h"
 
-// y[j, row] = x[j, :] . w[row, :] (+ bias[row]). grid = (n, m).
-template <class W>
-RF_DEVICE void matvec_few(const u8 *RF_WRITTEN_BEFORE w, const float *RF_WRITTEN_BEFORE x, const float *__restrict__ bias, float *y, u32 n, u32 k) {
-    rf_grid_begin(); // the matrix may be what the launch before has computed
+// A matrix [n, k], its bias [n] or null, and its result [m, n].
+struct FewRows {
+    const u8 *RF_WRITTEN_BEFORE w;
+    const float *bias;
+    float *y;
+    u32 n;
+};
+
+// y[j, row] = x[j, :] . w[row, :] (+ bias[row]) of one matrix or of two. grid = (rows of both, m).
+template <class W> RF_DEVICE void matvec_few(const FewRows &a, const FewRows &b, const float *RF_WRITTEN_BEFORE x, u32 k) {
+    rf_grid_begin(); // a matrix may be what the launch before has computed
     u32 row = rf_block_x(), thread = rf_thread(), fours = k / 4;
+    bool second = row >= a.n;
+    row -= second ? a.n : 0;
+    const u8 *w = second ? b.w : a.w;
+    const float *bias = second ? b.bias : a.bias;
+    float *y = second ? b.y : a.y;
+    u32 n = second ? b.n : a.n;
     const u8 *own = w + (u64)row * k * W::bytes;
     x += (u64)rf_block_y() * k;
     float sum = 0.0f;
@@ -25,7 +38,10 @@ RF_DEVICE void matvec_few(const u8 *RF_WRITTEN_BEFORE w, const float *RF_WRITTEN
 
 #define RF_MATVEC_FEW(name, Type)                                                                                                       \
     RF_KERNEL(RF_ROW_BLOCK)                                                                                                             \
-    matvec_few_##name(const u8 *w, const float *x, const float *bias, float *y, u32 n, u32 k) { matvec_few<Type>(w, x, bias, y, n, k); }
+    matvec_few_##name(const float *x, const u8 *w, const float *bias, float *y, const u8 *w2, const float *bias2, float *y2, u32 n, u32 n2,  \
+                      u32 k) {                                                                                                          \
+        matvec_few<Type>(FewRows{w, bias, y, n}, FewRows{w2, bias2, y2, n2}, x, k);                                                     \
+    }
 RF_MATVEC_FEW(f32, F32)
 RF_MATVEC_FEW(f16, F16)
 RF_MATVEC_FEW(bf16, Bf16)

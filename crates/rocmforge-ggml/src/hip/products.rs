@@ -1,6 +1,6 @@
 //! Matrix products.
 
-use rocmforge_kernels::{FloatType, MAX_DIM, MatmulShape, ViewStrides, ViewsShape, WeightMatrix};
+use rocmforge_kernels::{FewRows, FloatType, MAX_DIM, MatmulShape, ViewStrides, ViewsShape, WeightMatrix};
 use rocmforge_runtime::HipBuffer;
 
 use super::copies::packed;
@@ -230,6 +230,51 @@ impl HipGgmlBackend {
         };
         let b = self.bytes(inputs[1])?.cast().map_err(failed(op.name()))?;
         self.done(op, self.kernels.matmul(self.stream(), &a, &b, bias, y, shape))
+    }
+
+    /// Two products with matrices of floats that have few rows in one launch, where a kernel has it for the operands; else nothing is launched.
+    pub(super) fn two_few(&mut self, inputs: &[TensorId], outputs: &[TensorId]) -> GgmlResult<bool> {
+        let op = &Op::MulMat;
+        let (&[first, second], biases) = inputs[1..].split_at(outputs.len()) else {
+            return Ok(false);
+        };
+        let (x, [a, b]) = (
+            self.slots.desc(inputs[0])?,
+            [self.slots.desc(first)?, self.slots.desc(second)?],
+        );
+        let (k, rows) = (a.shape[0], [a.shape[1], b.shape[1]]);
+        let (m, ty) = (
+            x.element_count() / k.max(1),
+            weight_type(a.dtype).filter(|_| a.dtype == b.dtype),
+        );
+        let Some(ty) = ty.filter(|&ty| m > 0 && self.kernels.has_few(ty, m, rows[0] + rows[1])) else {
+            return Ok(false);
+        };
+        let lie_so = is_one_matrix(x, a) && is_one_matrix(x, b) && [a, b].map(matrix_order) == [Some(true); 2];
+        if !lie_so
+            || !outputs
+                .iter()
+                .chain(biases)
+                .chain(&inputs[..1])
+                .all(|&id| self.is_plain_f32(id))
+        {
+            return Ok(false);
+        }
+        let (x, weights) = (self.f32(op, inputs[0])?, [self.bytes(first)?, self.bytes(second)?]);
+        let results = [self.f32(op, outputs[0])?, self.f32(op, outputs[1])?];
+        let biases = biases
+            .iter()
+            .map(|&id| self.f32(op, id))
+            .collect::<GgmlResult<Vec<_>>>()?;
+        let product = |at: usize| FewRows {
+            w: &weights[at],
+            bias: biases.get(at),
+            y: &results[at],
+            n: rows[at],
+        };
+        let launched = (self.kernels).matvec_few(self.stream(), ty, &x, [m, k], &[product(0), product(1)]);
+        self.done(op, launched)?;
+        Ok(true)
     }
 
     /// Matrices that are views of floats. What the kernel cannot read where it is, is packed before.

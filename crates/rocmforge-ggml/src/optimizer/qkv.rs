@@ -1,7 +1,7 @@
 //! Products of one input: query, key and value.
 
 use super::rewrite::Rewriter;
-use crate::{Graph, Kernel, Launch, Op};
+use crate::{Graph, Kernel, Launch, Op, TensorDesc};
 
 pub(super) fn run(graph: &Graph, rewriter: &mut Rewriter) {
     for first in 0..graph.nodes.len() {
@@ -29,6 +29,9 @@ fn group(graph: &Graph, rewriter: &Rewriter, first: usize) -> Vec<usize> {
         return Vec::new();
     }
     let x = leader.inputs[0];
+    // A device has no launch for weights of several types.
+    let dtype = |weight: Option<&TensorDesc>| weight.map(|weight| weight.dtype);
+    let own = dtype(leader.inputs.get(1).and_then(|&id| graph.tensor(id)));
     let fits = |&index: &usize| {
         let node = &graph.nodes[index];
         let weight = node.inputs.get(1).and_then(|&id| graph.tensor(id));
@@ -38,6 +41,7 @@ fn group(graph: &Graph, rewriter: &Rewriter, first: usize) -> Vec<usize> {
             && node.inputs.len() == leader.inputs.len()
             && !node.inputs[1..].contains(&x)
             && weight.is_some_and(|weight| weight.shape.len() == 2)
+            && dtype(weight) == own
             && matches!(node.outputs.as_slice(), &[y] if uses.is_own(graph, y))
             && rewriter.are_free(&[index])
             && uses.can_move(graph, &node.inputs, index, first)

@@ -313,3 +313,61 @@ fn fails<B: HostAccess>(layer: &Layer, backend: &mut B, optimizer: GraphOptimize
     };
     run().expect_err("out of range").to_string()
 }
+
+/// A router, the gate of a shared expert beside it, and a packed matrix, of one input: one launch for both matrices of floats.
+#[test]
+fn two_matrices_of_floats_with_few_rows_take_one_launch() {
+    let gpu = gpu();
+    for (dtype, tokens) in [(DType::F32, 1), (DType::F32, 3), (DType::Bf16, 2)] {
+        let (k, mut graph) = (64, Graph::new());
+        let x = graph.add_tensor(TensorDesc::f32([tokens, k]));
+        let rows = [(dtype, 9), (DType::Q8_0, 33), (dtype, 1)];
+        let weights = rows.map(|(dtype, n)| graph.add_tensor(TensorDesc::new([k, n], dtype, Layout::ColMajor)));
+        let outputs = weights.map(|w| graph.push(Op::MulMat, &[x, w]).expect("fits"));
+        outputs.iter().for_each(|&y| graph.mark_output(y));
+        let values = rng(3).vec(tokens * k);
+        let (mut cpu, mut device) = (CpuBackend::with_threads(1), on(&gpu, Activations::Int8));
+        let expected = few(
+            &graph,
+            &mut cpu,
+            GraphOptimizer::none(),
+            (x, &values),
+            (weights, rows),
+            outputs,
+        );
+        let optimizer = device.optimizer();
+        let found = few(&graph, &mut device, optimizer, (x, &values), (weights, rows), outputs);
+        // A product of several rows rounds them before.
+        assert_eq!(
+            device.launches(),
+            if tokens == 1 { 2 } else { 3 },
+            "{dtype}, {tokens} tokens"
+        );
+        for ((found, expected), limit) in found.iter().zip(&expected).zip([1e-10, 2e-3, 1e-10]) {
+            assert!(nmse(found, expected) <= limit, "{dtype}, {tokens} tokens");
+        }
+    }
+}
+
+/// The products of `x` with the weights.
+fn few<B: HostAccess>(
+    graph: &Graph,
+    backend: &mut B,
+    optimizer: GraphOptimizer,
+    (x, values): (TensorId, &[f32]),
+    (weights, rows): ([TensorId; 3], [(DType, usize); 3]),
+    outputs: [TensorId; 3],
+) -> Vec<Vec<f32>> {
+    let k = graph.tensor(x).expect("there").shape[1];
+    for (salt, (id, (dtype, n))) in (1..).zip(weights.into_iter().zip(rows)) {
+        let bytes = Arc::new(weight(dtype, n, k, salt).0);
+        let desc = graph.tensor(id).expect("there");
+        backend.load_weight(desc, bytes).expect("loaded");
+    }
+    let mut graph = graph.clone();
+    optimizer.optimize(&mut graph);
+    let mut program = executor::compile(backend, &graph).expect("compiles");
+    backend.write_f32(x, values).expect("written");
+    executor::run_program(backend, &mut program).expect("runs");
+    outputs.map(|y| backend.read_f32(y).expect("read")).to_vec()
+}

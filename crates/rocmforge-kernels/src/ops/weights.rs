@@ -1,5 +1,6 @@
 //! Products with weights of any type, and rows of them.
 
+use super::matvec_few::FewRows;
 use crate::check::MAX_COLUMNS;
 use crate::declared::{Again, Call, Declared, by_weight_type};
 use crate::{Faults, KernelResult, Kernels, WeightType, geometry, reference};
@@ -9,8 +10,6 @@ pub(super) const PRODUCTS: &[Declared] = by_weight_type!(product, product_of);
 pub(super) const ROWS: &[Declared] = by_weight_type!(rows, rows_of);
 pub(super) const EXPERTS: &[Declared] = by_weight_type!(experts, experts_of);
 
-/// The most rows of activations of the kernel for few rows of weights.
-const MOST_OF_FEW: usize = 8;
 /// Rows of an expert's weights that a block takes.
 const PAIR_ROWS: usize = 32;
 
@@ -47,16 +46,15 @@ impl Kernels {
             Some(matvec) => (matvec.name, geometry::rows(cols.div_ceil(matvec.rows))),
             None => (format.matmul, geometry::gemm(rows, cols, 1)),
         };
-        let units = self.backend().device().multiprocessors.max(1);
-        let few = format.few.filter(|_| m <= MOST_OF_FEW && kernel.1.grid[0] <= units / 4);
-        let op = (op.weights("w", ty, w, [n, k])?.read("x", x, &[m, k])?)
-            .read_or_null("bias", bias, &[n])?
-            .write("y", y, &[m, n], &[])?;
-        if let Some(name) = few {
-            let launch = (name, geometry::config([cols, rows, 1], 256));
-            return op.values([cols, depth]).run(stream, "matvec_few", launch);
+        if self.has_few(ty, m, n) {
+            let product = FewRows { w, bias, y, n };
+            return self.matvec_few(stream, ty, x, [m, k], &[product]);
         }
-        op.values([rows, cols, depth]).run(stream, format.family, kernel)
+        (op.weights("w", ty, w, [n, k])?.read("x", x, &[m, k])?)
+            .read_or_null("bias", bias, &[n])?
+            .write("y", y, &[m, n], &[])?
+            .values([rows, cols, depth])
+            .run(stream, format.family, kernel)
     }
 
     /// `y[t, i, :] = table[t, ids[t, i], :]` in f32, for tables `[tables, table_rows, cols]` of type `ty`, each with as many ids. An id that is not below
