@@ -36,6 +36,30 @@ pub enum WeightType {
     Iq4Xs,
     /// A float of 4 bits, a power of two for 32.
     Mxfp4,
+    /// A codebook of eight magnitudes, in blocks of 256 with a scale for 32.
+    Iq2Xxs,
+    /// The same with a larger codebook and a scale for 16.
+    Iq2Xs,
+    /// The same with a codebook of 1024 and every sign.
+    Iq2S,
+    /// A codebook of four magnitudes, in blocks of 256 with a scale for 32.
+    Iq3Xxs,
+    /// The same with a larger codebook and every sign.
+    Iq3S,
+    /// A codebook of eight values of -1, 0 and 1, in blocks of 256 with a scale and a shift for 32.
+    Iq1S,
+    /// The same with a scale for 16 and a shift for 8.
+    Iq1M,
+    /// -1, 0 or 1, five to a byte, a scale for 256.
+    Tq1_0,
+    /// The same, four to a byte.
+    Tq2_0,
+    /// A sign, a scale for 128.
+    Q1_0,
+    /// -1, 0, 1 or 2, a scale for 64.
+    Q2_0,
+    /// A float of 4 bits, a float of 8 bits for 16.
+    Nvfp4,
 }
 
 /// What the launchers need to know of a type.
@@ -44,15 +68,22 @@ pub(crate) struct Format {
     block_len: usize,
     block_bytes: usize,
     pub(crate) family: &'static str,
-    pub(crate) matvec: [Matvec; 4],
+    pub(crate) products: Products,
     /// In the family `matvec_few`: for matrices of floats with few rows.
     pub(crate) few: Option<&'static str>,
-    pub(crate) matmul: &'static str,
     pub(crate) get_rows: &'static str,
     pub(crate) matvec_id: &'static str,
     /// Rows as f16, and the family of that kernel and of the one for packed rows.
     pub(crate) half_rows: &'static str,
     pub(crate) half_rows_family: &'static str,
+}
+
+/// Kernels of products of a type.
+pub(crate) enum Products {
+    /// Those of RF_WEIGHTS: for few rows of activations, and tiles for more.
+    Each { matvec: [Matvec; 4], matmul: &'static str },
+    /// That of RF_WEIGHTS_FEW for eight rows of activations at a time. [`Format::matvec_id`] is the one for one row.
+    Eights(Matvec),
 }
 
 /// A kernel of products with few rows of activations.
@@ -131,37 +162,45 @@ macro_rules! packed {
     };
 }
 
+/// A matvec kernel of RF_WEIGHTS: the name of its type, rows of activations and of weights.
+macro_rules! matvec {
+    ($name:literal, $most:literal, $rows:literal) => {
+        Matvec {
+            most: $most,
+            rows: $rows,
+            name: concat!("matvec_", $name, "_m", $most),
+        }
+    };
+}
+
+/// `few`: a type of RF_WEIGHTS_FEW.
 macro_rules! format {
+    (few $name:literal, $len:literal, $bytes:literal) => {
+        Format {
+            family: concat!("weights_few_", $name),
+            products: Products::Eights(matvec!($name, 8, 2)),
+            few: None,
+            matvec_id: concat!("matvec_", $name),
+            half_rows_family: concat!("half_rows_few_", $name),
+            ..format!($name, $len, $bytes)
+        }
+    };
     ($name:literal, $len:literal, $bytes:literal) => {
         Format {
             name: $name,
             block_len: $len,
             block_bytes: $bytes,
             family: concat!("weights_", $name),
-            matvec: [
-                Matvec {
-                    most: 1,
-                    rows: 4,
-                    name: concat!("matvec_", $name, "_m1"),
-                },
-                Matvec {
-                    most: 2,
-                    rows: 4,
-                    name: concat!("matvec_", $name, "_m2"),
-                },
-                Matvec {
-                    most: 4,
-                    rows: 2,
-                    name: concat!("matvec_", $name, "_m4"),
-                },
-                Matvec {
-                    most: 8,
-                    rows: 2,
-                    name: concat!("matvec_", $name, "_m8"),
-                },
-            ],
+            products: Products::Each {
+                matvec: [
+                    matvec!($name, 1, 4),
+                    matvec!($name, 2, 4),
+                    matvec!($name, 4, 2),
+                    matvec!($name, 8, 2),
+                ],
+                matmul: concat!("matmul_", $name),
+            },
             few: None,
-            matmul: concat!("matmul_", $name),
             get_rows: concat!("get_rows_", $name),
             matvec_id: concat!("matvec_id_", $name),
             half_rows: concat!("half_rows_", $name),
@@ -181,7 +220,7 @@ macro_rules! float {
 
 impl WeightType {
     /// Every type.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 28] = [
         Self::F32,
         Self::F16,
         Self::Bf16,
@@ -198,6 +237,18 @@ impl WeightType {
         Self::Iq4Nl,
         Self::Iq4Xs,
         Self::Mxfp4,
+        Self::Iq2Xxs,
+        Self::Iq2Xs,
+        Self::Iq2S,
+        Self::Iq3Xxs,
+        Self::Iq3S,
+        Self::Iq1S,
+        Self::Iq1M,
+        Self::Tq1_0,
+        Self::Tq2_0,
+        Self::Q1_0,
+        Self::Q2_0,
+        Self::Nvfp4,
     ];
 
     pub(crate) const fn format(self) -> &'static Format {
@@ -218,6 +269,18 @@ impl WeightType {
             Self::Iq4Nl => &format!("iq4_nl", 32, 18),
             Self::Iq4Xs => &format!("iq4_xs", 256, 136),
             Self::Mxfp4 => &format!("mxfp4", 32, 17),
+            Self::Iq2Xxs => &format!(few "iq2_xxs", 256, 66),
+            Self::Iq2Xs => &format!(few "iq2_xs", 256, 74),
+            Self::Iq2S => &format!(few "iq2_s", 256, 82),
+            Self::Iq3Xxs => &format!(few "iq3_xxs", 256, 98),
+            Self::Iq3S => &format!(few "iq3_s", 256, 110),
+            Self::Iq1S => &format!(few "iq1_s", 256, 50),
+            Self::Iq1M => &format!(few "iq1_m", 256, 56),
+            Self::Tq1_0 => &format!(few "tq1_0", 256, 54),
+            Self::Tq2_0 => &format!(few "tq2_0", 256, 66),
+            Self::Q1_0 => &format!(few "q1_0", 128, 18),
+            Self::Q2_0 => &format!(few "q2_0", 64, 18),
+            Self::Nvfp4 => &format!(few "nvfp4", 64, 36),
         }
     }
 
@@ -237,13 +300,22 @@ impl WeightType {
             Self::Iq4Nl => &packed!("iq4_nl", 4, 2),
             Self::Iq4Xs => &packed!("iq4_xs", 4, 2),
             Self::Mxfp4 => &packed!("mxfp4", 4, 2),
-            Self::F32 | Self::F16 | Self::Bf16 => return None,
+            _ => return None,
         })
     }
 
-    /// Whether [`Kernels::pack_weight`](crate::Kernels::pack_weight) takes it: every type but f32, f16 and bf16.
+    /// Whether [`Kernels::pack_weight`](crate::Kernels::pack_weight) takes it: the types of blocks up to [`Self::Mxfp4`].
     pub const fn is_packable(self) -> bool {
         self.packed().is_some()
+    }
+
+    /// The most rows of activations of one [product](crate::Kernels::matmul_weight): what a grid has blocks for along its second dimension, of 64 rows or
+    /// of eight.
+    pub const fn product_rows(self) -> usize {
+        match self.format().products {
+            Products::Each { .. } => 64 * 65_535,
+            Products::Eights(_) => 8 * 65_535,
+        }
     }
 
     /// Its name in lower case, as in the names of the kernels.

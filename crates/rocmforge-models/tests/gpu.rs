@@ -5,6 +5,7 @@ mod reference;
 mod gpu {
     mod archs;
     mod hybrid;
+    mod types;
 }
 
 use reference::encoders::TinyEncoder;

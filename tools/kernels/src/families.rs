@@ -54,6 +54,22 @@ const FLOATS: &[Variant] = &[
     variant!(plain "f32", "F32"),
 ];
 
+/// Types of weights with a codebook, of one or two bits, and nvfp4: those of `kernels/include/quant_few.h`.
+const FEW: &[Variant] = &[
+    variant!(plain "iq2_xxs", "Iq2Xxs"),
+    variant!(plain "iq2_xs", "Iq2Xs"),
+    variant!(plain "iq2_s", "Iq2S"),
+    variant!(plain "iq3_xxs", "Iq3Xxs"),
+    variant!(plain "iq3_s", "Iq3S"),
+    variant!(plain "iq1_s", "Iq1S"),
+    variant!(plain "iq1_m", "Iq1M"),
+    variant!(plain "tq1_0", "Tq1_0"),
+    variant!(plain "tq2_0", "Tq2_0"),
+    variant!(plain "q1_0", "Q1_0"),
+    variant!(plain "q2_0", "Q2_0"),
+    variant!(plain "nvfp4", "Nvfp4"),
+];
+
 /// Types of a cache, with the elements of a head.
 const CACHES: &[Variant] = &[
     variant!("f16_d128": "f16", "Half", "RF_HEAD=128"),
@@ -71,10 +87,12 @@ const CACHES: &[Variant] = &[
 const VARIED: &[(&str, &[&[Variant]])] = &[
     ("experts_q8", &[PACKED]),
     ("half_rows", &[PACKED, FLOATS]),
+    ("half_rows_few", &[FEW]),
     ("matmul_q8", &[PACKED]),
     ("matvec_q8", &[PACKED]),
     ("paged_split", &[CACHES]),
     ("weights", &[PACKED, FLOATS]),
+    ("weights_few", &[FEW]),
 ];
 
 /// Other families whose kernels differ in a type or a size, the first of them first.

@@ -1,6 +1,6 @@
 //! Inputs of a compilation: the hash of all that a family's code depends on, so that only what has changed is compiled.
 //!
-//! It covers the source, every header that it includes, the compiler's flags and its pinned release. A pack file keeps the hash of its inputs.
+//! It covers the source, every header that it includes, every file that it embeds, the compiler's flags and its pinned release. A pack file keeps the hash of its inputs.
 
 use crate::compile::{PINNED, flags, sha256};
 use crate::{KernelsError, families, read, workspace_root};
@@ -26,7 +26,7 @@ pub(crate) fn hash_of(root: &Path, source: &str, flags: &str) -> Result<String, 
     Ok(sha256(text.as_bytes()))
 }
 
-/// Hashes of a source and of all that it includes. The kernels include no system header: the compiler has no path to any.
+/// Hashes of a source and of all that it includes or embeds. The kernels include no system header: the compiler has no path to any.
 fn includes(path: &Path, found: &mut BTreeMap<PathBuf, String>) -> Result<(), KernelsError> {
     if found.contains_key(path) {
         return Ok(());
@@ -38,7 +38,11 @@ fn includes(path: &Path, found: &mut BTreeMap<PathBuf, String>) -> Result<(), Ke
     for line in text.lines() {
         let directive = line.trim_start().strip_prefix('#').map(str::trim_start);
         let name = directive
-            .and_then(|directive| directive.strip_prefix("include"))
+            .and_then(|directive| {
+                ["include", "embed"]
+                    .iter()
+                    .find_map(|name| directive.strip_prefix(name))
+            })
             .and_then(|rest| rest.split('"').nth(1));
         if let Some(name) = name {
             includes(&folder.join(name), found)?;
@@ -75,6 +79,19 @@ mod tests {
         assert_ne!(hash("-O3"), before);
         std::fs::write(folder.path().join("include/c.h"), "#include \"missing.h\"\n").unwrap();
         assert!(hash_of(folder.path(), "a.hip", "-O3").is_err());
+    }
+
+    #[test]
+    fn an_embedded_file_counts() {
+        let folder = sources();
+        let hash = || hash_of(folder.path(), "a.hip", "-O3");
+        std::fs::write(folder.path().join("include/c.h"), "#embed \"d.bin\"\n").unwrap();
+        assert!(hash().is_err(), "it is not there");
+        let hashes = [0xFFu8, 0xFE].map(|byte| {
+            std::fs::write(folder.path().join("include/d.bin"), [byte, 0x80]).unwrap();
+            hash().unwrap()
+        });
+        assert_ne!(hashes[0], hashes[1]);
     }
 
     #[test]

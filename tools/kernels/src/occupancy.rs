@@ -66,6 +66,7 @@ const STATED: &[(&str, Least)] = &[
     ("experts_*", least(6, 6, 1)),
     // Eight rows of activations in registers.
     ("matvec_q*_m8", least(8, 8, 3)),
+    ("matvec_iq*_m8", least(8, 8, 3)),
     // Queries and keys of eight tokens are in LDS.
     ("delta_net_rows_256", least(8, 8, 3)),
     // The candidates of a row are in LDS.

@@ -1,6 +1,6 @@
 //! Matrix products.
 
-use rocmforge_kernels::{FewRows, FloatType, MAX_DIM, MatmulShape, ViewStrides, ViewsShape, WeightMatrix};
+use rocmforge_kernels::{FewRows, FloatType, MAX_DIM, MatmulShape, ViewStrides, ViewsShape, WeightMatrix, WeightType};
 use rocmforge_runtime::HipBuffer;
 
 use super::copies::packed;
@@ -90,11 +90,12 @@ pub(super) fn mul_mat(inputs: &[&TensorDesc], outputs: &[&TensorDesc]) -> Takes 
     let ([outer, heads, m, k], [_, _, _, n]) = (four(&a.shape), four(&b.shape));
     at_most("columns", k, MATRIX_COLS)?;
     at_most("columns", n, MATRIX_COLS)?;
+    let most = weight_type(b.dtype).map_or(TILED_ROWS, WeightType::product_rows);
     if is_one_matrix(a, b) {
-        at_most("rows", outer * heads * m, TILED_ROWS)
+        at_most("rows", outer * heads * m, most)
     } else if b.dtype.is_quantized() {
         // A launch for each of the right, for all rows that share it.
-        at_most("rows", heads * m, TILED_ROWS)
+        at_most("rows", heads * m, most)
     } else {
         at_most("rows", m, TILED_ROWS)?;
         at_most("matrices", outer * heads, GRID)

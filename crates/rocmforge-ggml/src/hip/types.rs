@@ -22,6 +22,18 @@ const WEIGHTS: &[(DType, WeightType)] = &[
     (DType::Iq4Nl, WeightType::Iq4Nl),
     (DType::Iq4Xs, WeightType::Iq4Xs),
     (DType::Mxfp4, WeightType::Mxfp4),
+    (DType::Iq2Xxs, WeightType::Iq2Xxs),
+    (DType::Iq2Xs, WeightType::Iq2Xs),
+    (DType::Iq2S, WeightType::Iq2S),
+    (DType::Iq3Xxs, WeightType::Iq3Xxs),
+    (DType::Iq3S, WeightType::Iq3S),
+    (DType::Iq1S, WeightType::Iq1S),
+    (DType::Iq1M, WeightType::Iq1M),
+    (DType::Tq1_0, WeightType::Tq1_0),
+    (DType::Tq2_0, WeightType::Tq2_0),
+    (DType::Q1_0, WeightType::Q1_0),
+    (DType::Q2_0, WeightType::Q2_0),
+    (DType::Nvfp4, WeightType::Nvfp4),
 ];
 
 /// The kernels' name for a type of weights.

@@ -5,9 +5,6 @@ use rocmforge_ggml::DType;
 use rocmforge_gguf::blocks;
 use rocmforge_testkit::data::rng;
 
-/// How many of [`WEIGHTS`] the kernels read: the first.
-pub(crate) const WITH_KERNEL: usize = 16;
-
 /// Types that weights come in, with values that every one of them can hold closely enough that a wrong layout is detected.
 pub(crate) const WEIGHTS: [DType; 28] = [
     DType::F32,

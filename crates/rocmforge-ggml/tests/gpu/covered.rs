@@ -2,7 +2,7 @@
 //! other float types, masks, experts, attention.
 
 use super::case::{Case, Input, bytes_of, encoded, floats_in, indices_below, random};
-use crate::common::weights::{WEIGHTS, WITH_KERNEL, weight};
+use crate::common::weights::{WEIGHTS, weight};
 use rocmforge_ggml::{
     CpuBackend, DType, DiagFill, FlashAttnExt, GluKind, HipGgmlBackend, HostAccess, Layout, Op, SoftMax, SortOrder,
     TensorDesc, Unary, executor,
@@ -244,7 +244,7 @@ fn products_of_permuted_heads() {
 
 #[test]
 fn experts_by_id() {
-    for &dtype in &WEIGHTS[..WITH_KERNEL] {
+    for dtype in WEIGHTS {
         let k = 2 * dtype.block_len().max(16);
         let (experts, n) = (4, 9);
         let (bytes, values) = weight(dtype, experts * n, k, 3);

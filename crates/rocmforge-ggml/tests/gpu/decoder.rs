@@ -1,7 +1,7 @@
 //! Ops of decoders on a device against the CPU backend: the same results, and the same errors.
 
 use super::case::{Case, bytes_of, random};
-use crate::common::weights::{WEIGHTS, WITH_KERNEL, weight};
+use crate::common::weights::{WEIGHTS, weight};
 use half::f16;
 use rocmforge_ggml::{
     Activations, CpuBackend, DType, GluKind, Graph, HipGgmlBackend, Layout, Op, PagedAttention, Rope, RopeScaling,
@@ -17,7 +17,7 @@ fn indices(values: &[u32]) -> (TensorDesc, Vec<u8>) {
 
 #[test]
 fn products_with_weights_of_every_type() {
-    for &dtype in &WEIGHTS[..WITH_KERNEL] {
+    for dtype in WEIGHTS {
         let k = 2 * dtype.block_len().max(16);
         // Each kernel for few rows, and tiles.
         for (m, n) in [(1, 33), (2, 7), (3, 65), (8, 9), (9, 5), (33, 65)] {
@@ -35,7 +35,7 @@ fn products_with_weights_of_every_type() {
 
 #[test]
 fn rows_of_every_type() {
-    for &dtype in &WEIGHTS[..WITH_KERNEL] {
+    for dtype in WEIGHTS {
         let cols = dtype.block_len() * if dtype.block_len() == 1 { 33 } else { 3 };
         let (w, _) = weight(dtype, 5, cols, 9);
         let table = || (TensorDesc::new([5, cols], dtype, Layout::RowMajor), w.clone());

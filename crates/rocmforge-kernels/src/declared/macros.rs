@@ -120,7 +120,8 @@ pub(crate) use kernel;
 macro_rules! by_weight_type {
     ($call:ident, $base:ident) => {
         $crate::declared::by_weight_type!($call, $base:
-            F32 F16 Bf16 Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 Q2K Q3K Q4K Q5K Q6K Iq4Nl Iq4Xs Mxfp4)
+            F32 F16 Bf16 Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 Q2K Q3K Q4K Q5K Q6K Iq4Nl Iq4Xs Mxfp4
+            Iq2Xxs Iq2Xs Iq2S Iq3Xxs Iq3S Iq1S Iq1M Tq1_0 Tq2_0 Q1_0 Q2_0 Nvfp4)
     };
     ($call:ident, $base:ident, packable) => {
         $crate::declared::by_weight_type!($call, $base: Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 Q2K Q3K Q4K Q5K Q6K Iq4Nl Iq4Xs Mxfp4)

@@ -3,6 +3,7 @@
 use super::matvec_q8::{PackedWeights, packed};
 use crate::check::{Check, MAX_COLUMNS};
 use crate::declared::{Call, Declared, by_weight_type};
+use crate::weight_type::Products;
 use crate::{KernelResult, Kernels, KvType, WeightType, geometry, reference};
 use rocmforge_runtime::{HipBuffer, HipStream};
 use std::ops::Range;
@@ -192,7 +193,10 @@ impl Kernels {
                 (ty.format().half_rows, part, None)
             }
         };
-        let kernel = geometry::by_row(count, columns, name, name);
+        let kernel = match w.ty().format().products {
+            Products::Each { .. } => geometry::by_row(count, columns, name, name),
+            Products::Eights(_) => (name, geometry::config([count, 1, 1], 256)),
+        };
         // Apart from the whole matrix: the kernel's operand is a part of it.
         let op = op.reads_later("w", w.bytes()).writes_later("to", to);
         let op = op.part_read(&part).part(&out.halves).part(&out.exponents);

@@ -2,6 +2,7 @@
 
 use crate::check::MAX_COLUMNS;
 use crate::declared::{Call, Declared};
+use crate::weight_type::{Format, Products};
 use crate::{KernelResult, Kernels, WeightType, geometry, reference};
 use rocmforge_runtime::{HipBuffer, HipStream};
 
@@ -27,11 +28,17 @@ impl Kernels {
     /// Whether matrices of floats have so few rows, `n` together, that for `m` rows of activations [`matmul_weight`](Self::matmul_weight)'s other kernels would leave
     /// three of four multiprocessors without work. Other types have no such kernel.
     pub fn has_few(&self, ty: WeightType, m: usize, n: usize) -> bool {
-        let format = ty.format();
-        let usual = format.matvec.iter().find(|matvec| m <= matvec.most);
+        let Format {
+            few: Some(_),
+            products: Products::Each { matvec, .. },
+            ..
+        } = ty.format()
+        else {
+            return false;
+        };
+        let usual = matvec.iter().find(|matvec| m <= matvec.most);
         let units = self.backend().device().multiprocessors as usize;
-        let is_idle = |blocks: usize| blocks <= units / 4;
-        format.few.is_some() && m <= MOST && usual.is_some_and(|usual| is_idle(n.div_ceil(8 * usual.rows as usize)))
+        usual.is_some_and(|usual| m <= MOST && n.div_ceil(8 * usual.rows as usize) <= units / 4)
     }
 
     /// `y = x w^T (+ bias)` for one matrix or two, of one type of floats: `x` `[m, k]`. A block has an element of a result.

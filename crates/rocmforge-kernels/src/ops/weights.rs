@@ -3,15 +3,17 @@
 use super::matvec_few::FewRows;
 use crate::check::MAX_COLUMNS;
 use crate::declared::{Again, Call, Declared, by_weight_type};
+use crate::weight_type::{Format, Products};
 use crate::{Faults, KernelResult, Kernels, WeightType, geometry, reference};
-use rocmforge_runtime::{HipBuffer, HipStream};
+use rocmforge_runtime::{HipBuffer, HipStream, LaunchConfig};
 
 pub(super) const PRODUCTS: &[Declared] = by_weight_type!(product, product_of);
 pub(super) const ROWS: &[Declared] = by_weight_type!(rows, rows_of);
 pub(super) const EXPERTS: &[Declared] = by_weight_type!(experts, experts_of);
 
-/// Rows of an expert's weights that a block takes.
+/// Rows of an expert's weights that a block takes, and those of one launch.
 const PAIR_ROWS: usize = 32;
+const MOST_PAIR_ROWS: usize = 65_535 * PAIR_ROWS;
 
 impl Kernels {
     /// `y = x w^T (+ bias)`: `x` `[m, k]`, weights `[n, k]` of type `ty` row by row, `bias` `[n]`, `y` `[m, n]`. Weights become f32 as
@@ -20,11 +22,13 @@ impl Kernels {
     /// Up to 8 rows of `x` go through a kernel that reads the weights once and is bound by that; or, where floats have so few rows that it would leave three of four
     /// multiprocessors without work, one with a block for each element of `y`. More rows go through tiles in LDS. These sum in different orders, so a row of `y` may
     /// differ in its last digits with `m`.
+    /// Of the types from [`WeightType::Iq2Xxs`] on more rows are eight at a time, each of which reads the weights: many are better multiplied by
+    /// [`matmul_halves`](Self::matmul_halves).
     ///
     /// # Errors
     ///
-    /// Wrong lengths, overlap, a dimension of 0, `k` that is no multiple of the type's block or over 2^24 - 1, weights whose address
-    /// is no multiple of [`WeightType::alignment`].
+    /// Wrong lengths, overlap, a dimension of 0, `k` that is no multiple of the type's block or over 2^24 - 1, `m` over
+    /// [`WeightType::product_rows`], weights whose address is no multiple of [`WeightType::alignment`].
     #[allow(clippy::too_many_arguments)] // operands and dimensions of one product, as in BLAS
     pub fn matmul_weight(
         &self,
@@ -39,20 +43,31 @@ impl Kernels {
         k: usize,
     ) -> KernelResult<()> {
         let op = self.op("matmul_weight");
-        let (rows, cols) = (op.dim("m", m)?, op.dim_to("n", n, MAX_COLUMNS)?);
-        let depth = op.dim_to("k", k, MAX_COLUMNS)?;
         let format = ty.format();
-        let kernel = match format.matvec.iter().find(|matvec| m <= matvec.most) {
-            Some(matvec) => (matvec.name, geometry::rows(cols.div_ceil(matvec.rows))),
-            None => (format.matmul, geometry::gemm(rows, cols, 1)),
-        };
+        let (rows, cols) = (op.dim_to("m", m, ty.product_rows())?, op.dim_to("n", n, MAX_COLUMNS)?);
+        let depth = op.dim_to("k", k, MAX_COLUMNS)?;
         if self.has_few(ty, m, n) {
             let product = FewRows { w, bias, y, n };
             return self.matvec_few(stream, ty, x, [m, k], &[product]);
         }
-        (op.weights("w", ty, w, [n, k])?.read("x", x, &[m, k])?)
-            .read_or_null("bias", bias, &[n])?
-            .write("y", y, &[m, n], &[])?
+        let op = (op.weights("w", ty, w, [n, k])?.read("x", x, &[m, k])?).read_or_null("bias", bias, &[n])?;
+        let kernel = match &format.products {
+            Products::Each { matvec, matmul } => match matvec.iter().find(|matvec| m <= matvec.most) {
+                Some(matvec) => (matvec.name, geometry::rows(cols.div_ceil(matvec.rows))),
+                None => (*matmul, geometry::gemm(rows, cols, 1)),
+            },
+            Products::Eights(_) if m == 1 && n <= MOST_PAIR_ROWS => {
+                // One pair without ids, of one matrix.
+                let op = op.null().write("y", y, &[m, n], &[])?;
+                let op = op.values([cols, depth, 1, 1]).null().value(0u32);
+                return op.run(stream, format.family, (format.matvec_id, of_pairs(1, n)));
+            }
+            Products::Eights(matvec) => {
+                let blocks = geometry::rows(cols.div_ceil(matvec.rows)).grid[0];
+                (matvec.name, geometry::config([blocks, rows.div_ceil(8), 1], 256))
+            }
+        };
+        (op.write("y", y, &[m, n], &[])?)
             .values([rows, cols, depth])
             .run(stream, format.family, kernel)
     }
@@ -114,19 +129,28 @@ impl Kernels {
         let n_pairs = ids.len();
         let [pairs, e, s] = op.dims([("pairs", n_pairs), ("experts", experts), ("share", share)])?;
         // Rows of weights lie along the grid's second dimension.
-        let cols = op.dim_to("n", n, 65_535 * PAIR_ROWS)?;
+        let cols = op.dim_to("n", n, MOST_PAIR_ROWS)?;
         let depth = op.dim_to("k", k, MAX_COLUMNS)?;
         op.multiple("as many pairs must share each row of x", n_pairs, share)?;
         let all = op.elements("w", &[experts, n])?;
         let format = ty.format();
-        let config = geometry::config([pairs, cols.div_ceil(PAIR_ROWS as u32), 1], 256);
-        (op.weights("w", ty, w, [all, k])?.read("x", x, &[n_pairs / share, k])?)
-            .read("ids", ids, &[n_pairs])?
+        let op = op.weights("w", ty, w, [all, k])?.read("x", x, &[n_pairs / share, k])?;
+        let op = match format.products {
+            Products::Each { .. } => op,
+            Products::Eights(_) => op.null(), // no bias
+        };
+        let config = of_pairs(pairs, n);
+        (op.read("ids", ids, &[n_pairs])?)
             .write("y", y, &[n_pairs, n], &[])?
             .values([cols, depth, e, s])
             .faults(faults)?
             .run(stream, format.family, (format.matvec_id, config))
     }
+}
+
+/// Blocks for pairs of a row of activations and a matrix with `n` rows.
+fn of_pairs(pairs: u32, n: usize) -> LaunchConfig {
+    geometry::config([pairs, n.div_ceil(PAIR_ROWS) as u32, 1], 256)
 }
 
 /// Rows of activations, rows and columns of weights; with a bias where the rows of weights are odd.
@@ -192,6 +216,22 @@ const fn product_of(ty: WeightType) -> Declared {
                 &[65, 3, 32],
                 &[33, 65, 64],
             ],
+            64 => &[
+                &[1, 7, 64],
+                &[1, 33, 320],
+                &[2, 9, 128],
+                &[8, 9, 192],
+                &[9, 64, 64],
+                &[33, 65, 64],
+            ],
+            128 => &[
+                &[1, 7, 128],
+                &[1, 33, 384],
+                &[2, 9, 256],
+                &[8, 9, 128],
+                &[9, 64, 128],
+                &[33, 65, 128],
+            ],
             _ => &[
                 &[1, 7, 256],
                 &[1, 33, 768],
@@ -221,15 +261,20 @@ const fn product_of(ty: WeightType) -> Declared {
                 &[64, 128, 1024],
             ],
         },
-        moved: match ty.block_len() {
-            1 => &[
+        moved: match ty.format() {
+            Format { few: Some(_), .. } => &[
                 &[1, 64, 1024],
                 &[1, 801, 256],
                 &[2, 801, 256],
                 &[4, 801, 256],
                 &[8, 801, 256],
             ],
-            _ => &[&[1, 64, 1024], &[2, 64, 1024], &[4, 64, 1024], &[8, 64, 1024]],
+            Format {
+                products: Products::Each { .. },
+                ..
+            } => &[&[1, 64, 1024], &[2, 64, 1024], &[4, 64, 1024], &[8, 64, 1024]],
+            // Codebooks of up to 4 KiB are little of this.
+            _ => &[&[1, 512, 1024], &[8, 256, 1024]],
         },
         again: Again::Blocks,
         ..Declared::NEW
@@ -266,6 +311,7 @@ const fn rows_of(ty: WeightType) -> Declared {
                 &[9, 5, 300],
             ],
             32 => &[&[9, 5, 32], &[9, 5, 64], &[9, 5, 288], &[9, 5, 32 * 41]],
+            64 | 128 => &[&[9, 5, 128], &[9, 5, 384], &[9, 5, 128 * 11]],
             _ => &[&[9, 5, 256], &[9, 5, 768], &[9, 5, 256 * 41]],
         },
         counted: &[&[64, 128, 1024]],
@@ -304,7 +350,11 @@ const fn experts_of(ty: WeightType) -> Declared {
             _ => &[&[1, 1, 1280, 1, 1], &[5, 33, 256, 6, 1], &[4, 70, 256, 6, 3]],
         },
         counted: &[&[8, 64, 512, 16, 1]],
-        moved: &[&[4, 16, 1024, 4, 1]],
+        moved: match ty.format().products {
+            Products::Each { .. } => &[&[4, 16, 1024, 4, 1]],
+            // The kernel of `product_of`.
+            Products::Eights(_) => &[],
+        },
         again: Again::Blocks,
         ..Declared::NEW
     }

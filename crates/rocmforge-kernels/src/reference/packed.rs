@@ -69,7 +69,8 @@ fn parts(ty: WeightType) -> Vec<Part> {
         WeightType::Q3K => vec![pairs(0), one(2), of_block(q3_scales()), whole(108, 2)],
         WeightType::Iq4Xs => vec![nibbles(), whole(0, 8)],
         WeightType::Mxfp4 => vec![nibbles(), whole(0, 1)],
-        WeightType::F32 | WeightType::F16 | WeightType::Bf16 => Vec::new(),
+        // Not packable.
+        _ => Vec::new(),
     }
 }
 
@@ -99,9 +100,7 @@ fn weight_bit(ty: WeightType, i: usize, bit: usize) -> usize {
         (WeightType::Q5K, _) => four(48),
         (WeightType::Q2K, _) => two(16),
         (WeightType::Q3K, _) => two(32),
-        (WeightType::Q8_0 | WeightType::F32 | WeightType::F16 | WeightType::Bf16, _) => {
-            unreachable!("{ty}: whole bytes")
-        }
+        _ => unreachable!("{ty}: whole bytes, or not packable"),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Weights of every type decoded to f64, and products with them.
 
 use crate::WeightType;
+use rocmforge_gguf::{TensorType, blocks};
 
 /// The weights of whole blocks, each at its place and from its own bits: the formats of ggml.
 ///
@@ -8,6 +9,15 @@ use crate::WeightType;
 pub fn dequantize(ty: WeightType, bytes: &[u8]) -> Vec<f64> {
     let len = ty.block_len();
     let blocks = bytes.chunks_exact(ty.block_bytes());
+    if let Some(ty) = decoded_on_the_cpu(ty) {
+        let mut values = vec![0.0; blocks.len() * len];
+        let whole = bytes.len() - blocks.remainder().len();
+        // It can only refuse another number of values.
+        return match blocks::dequantize(ty, &bytes[..whole], &mut values) {
+            Ok(()) => super::wide(&values),
+            Err(_) => Vec::new(),
+        };
+    }
     blocks.flat_map(|b| (0..len).map(move |i| weight(ty, b, i))).collect()
 }
 
@@ -43,6 +53,26 @@ pub fn matmul_id(
         None => vec![f64::NAN; n],
     };
     ids.iter().enumerate().flat_map(pair).collect()
+}
+
+/// The types whose decoders on the CPU are the definition here, too: those with codebooks, which are data, and of one or two bits. Each weight of them has
+/// at most 24 bits, so it is exact in f32.
+const fn decoded_on_the_cpu(ty: WeightType) -> Option<TensorType> {
+    Some(match ty {
+        WeightType::Iq2Xxs => TensorType::Iq2Xxs,
+        WeightType::Iq2Xs => TensorType::Iq2Xs,
+        WeightType::Iq2S => TensorType::Iq2S,
+        WeightType::Iq3Xxs => TensorType::Iq3Xxs,
+        WeightType::Iq3S => TensorType::Iq3S,
+        WeightType::Iq1S => TensorType::Iq1S,
+        WeightType::Iq1M => TensorType::Iq1M,
+        WeightType::Tq1_0 => TensorType::Tq1_0,
+        WeightType::Tq2_0 => TensorType::Tq2_0,
+        WeightType::Q1_0 => TensorType::Q1_0,
+        WeightType::Q2_0 => TensorType::Q2_0,
+        WeightType::Nvfp4 => TensorType::Nvfp4,
+        _ => return None,
+    })
 }
 
 /// Weight `i` of the block `b`.
@@ -100,6 +130,8 @@ fn weight(ty: WeightType, b: &[u8], i: usize) -> f64 {
             half_at(0) * (f64::from(scale) - 32.0) * f64::from(IQ4[nibble(8 + 16 * g, i % 32) as usize])
         }
         WeightType::Mxfp4 => 2f64.powi(i32::from(b[0]) - 128) * f64::from(E2M1[nibble(1, i) as usize]),
+        // Those of `decoded_on_the_cpu`.
+        _ => f64::NAN,
     }
 }
 

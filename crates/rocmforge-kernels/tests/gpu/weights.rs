@@ -107,3 +107,83 @@ fn shapes_and_addresses_that_do_not_fit_are_refused() {
     rows(&same, 0, "y and the fault word overlap");
     rows(&y, 4096, "tag is 4096; it must be 1 to 4095");
 }
+
+/// Codebooks: the type, rows of its codebook, weights of a row, and which row a block names for its weights at `i` times as many.
+type Codebook = (WeightType, usize, usize, fn(&[u8], usize) -> usize);
+
+fn bits_above(b: &[u8], at: usize, i: usize, bits: usize) -> usize {
+    (usize::from(b[at + i * bits / 8]) >> (i * bits % 8) & ((1 << bits) - 1)) << 8
+}
+
+const CODEBOOKS: [Codebook; 7] = [
+    (WeightType::Iq2Xxs, 256, 8, |b, i| b[2 + 8 * (i / 4) + i % 4].into()),
+    (WeightType::Iq2Xs, 512, 8, |b, i| {
+        usize::from(u16::from_le_bytes([b[2 + 2 * i], b[3 + 2 * i]])) & 511
+    }),
+    (WeightType::Iq2S, 1024, 8, |b, i| {
+        usize::from(b[2 + i]) | bits_above(b, 66, i, 2)
+    }),
+    (WeightType::Iq3Xxs, 256, 4, |b, i| b[2 + i].into()),
+    (WeightType::Iq3S, 512, 4, |b, i| {
+        usize::from(b[2 + i]) | bits_above(b, 66, i, 1)
+    }),
+    (WeightType::Iq1S, 2048, 8, |b, i| {
+        let high = usize::from(u16::from_le_bytes([b[34 + i / 4 * 2], b[35 + i / 4 * 2]]));
+        usize::from(b[2 + i]) | (high >> (3 * (i % 4)) & 7) << 8
+    }),
+    (WeightType::Iq1M, 2048, 8, |b, i| {
+        usize::from(b[i]) | (usize::from(b[32 + i / 2]) >> (4 * (i % 2)) & 7) << 8
+    }),
+];
+
+/// The rows of a table of whole blocks are what the decoder on the CPU makes of them, to the bit but for the sign of zeros.
+fn decoded(d: &Device, ty: WeightType, table: &[u8]) {
+    let (cols, rows) = (ty.block_len(), table.len() / ty.block_bytes());
+    let ids: Vec<u32> = (0..rows as u32).collect();
+    let (t, i, y) = (up(d, table), d.ids(&ids), d.out(rows * cols));
+    let word = d.no_fault();
+    (d.kernels)
+        .get_rows_of_tables(d.stream(), ty, &t, &i, &y, [1, rows, cols], d.faults(&word, 1))
+        .unwrap();
+    let found = d.get(&y);
+    for (at, (&found, want)) in found.iter().zip(reference::dequantize(ty, table)).enumerate() {
+        assert!(
+            f64::from(found) == want,
+            "{ty}, weight {at}: {found} where {want} was expected"
+        );
+    }
+}
+
+#[test]
+fn every_row_of_every_codebook() {
+    let d = device();
+    for (ty, rows, len, row) in CODEBOOKS {
+        let mut random = rng(rows as u64);
+        let (mut table, mut named) = (Vec::new(), vec![false; rows]);
+        while !named.iter().all(|&named| named) {
+            let block = blocks(ty, &mut random, 1);
+            (0..256 / len).for_each(|i| named[row(&block, i)] = true);
+            table.extend(block);
+        }
+        decoded(&d, ty, &table);
+    }
+}
+
+#[test]
+fn every_scale_of_nvfp4_and_every_byte_of_ternary_weights() {
+    let d = device();
+    let nvfp4: Vec<u8> = (0..64u8)
+        .flat_map(|n| {
+            let scales = [0, 1, 2, 3].map(|part| 4 * n + part);
+            scales
+                .into_iter()
+                .chain((0..32u8).map(move |i| n.wrapping_mul(7).wrapping_add(i.wrapping_mul(0x1D))))
+        })
+        .collect();
+    decoded(&d, WeightType::Nvfp4, &nvfp4);
+    // 52 of the bytes are digits, the last two a scale of 1.
+    let ternary: Vec<u8> = (0..=255u8)
+        .flat_map(|n| (0..52u8).map(move |i| n.wrapping_add(i * 4)).chain([0, 0x3C]))
+        .collect();
+    decoded(&d, WeightType::Tq1_0, &ternary);
+}

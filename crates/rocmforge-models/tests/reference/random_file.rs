@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use rocmforge_gguf::{Gguf, TensorType, Writer, blocks};
-use rocmforge_testkit::data::rng;
+use rocmforge_testkit::data::{Rng, rng};
 
 /// SmolLM2's tensors in another size, of random values.
 pub(crate) fn random_file([layers, width, heads, kv_heads, head_dim, ff, vocab]: [usize; 7], ty: TensorType) -> Gguf {
@@ -53,8 +53,11 @@ pub(crate) fn random_file([layers, width, heads, kv_heads, head_dim, ff, vocab]:
         } else {
             1.7
         };
-        let values = random.vec_in(n * k, -scale / (k as f32).sqrt(), scale / (k as f32).sqrt());
-        let bytes = blocks::quantize(ty, &values).expect("whole blocks");
+        let scale = scale / (k as f32).sqrt();
+        let bytes = match blocks::can_quantize(ty) {
+            true => blocks::quantize(ty, &random.vec_in(n * k, -scale, scale)).expect("whole blocks"),
+            false => random_blocks(ty, n * k, scale, &mut random),
+        };
         writer
             .tensor(name, &[k, n], ty, Cow::Owned(bytes))
             .expect("a new tensor");
@@ -66,4 +69,40 @@ pub(crate) fn random_file([layers, width, heads, kv_heads, head_dim, ff, vocab]:
             .expect("a new tensor");
     }
     Gguf::from_bytes(writer.to_bytes().expect("a file")).expect("as it was written")
+}
+
+/// Random blocks of a type that nothing encodes. Their root mean square is about that of numbers between `-scale` and `scale`.
+fn random_blocks(ty: TensorType, count: usize, scale: f32, random: &mut Rng) -> Vec<u8> {
+    let length = count / ty.block_len() * ty.block_bytes();
+    let mut bytes: Vec<u8> = (0..length).map(|_| random.next_u64() as u8).collect();
+    let mut with_scale = |scale: f32| {
+        for block in bytes.chunks_mut(ty.block_bytes()) {
+            set_scale(ty, block, scale);
+        }
+        let mut values = vec![0.0; count];
+        blocks::dequantize(ty, &bytes, &mut values).expect("whole blocks");
+        let squares: f32 = values.iter().map(|value| value * value).sum();
+        (squares / count as f32).sqrt()
+    };
+    let of_one = with_scale(1.0);
+    with_scale(scale / 3f32.sqrt() / of_one);
+    bytes
+}
+
+/// The scale of a block: f16, or a power of two near it where the format has a number of 8 bits.
+fn set_scale(ty: TensorType, block: &mut [u8], scale: f32) {
+    let half = blocks::quantize(TensorType::F16, &[scale]).expect("one number");
+    match ty {
+        TensorType::Mxfp4 => block[0] = (127.0 + scale.log2().round()) as u8,
+        TensorType::Nvfp4 => block[..4].fill(((7.0 + scale.log2().round()).max(1.0) as u8) << 3),
+        TensorType::Iq1M => {
+            // A nibble in each of the last four numbers of 16 bits.
+            for (n, high) in block[49..].iter_mut().step_by(2).enumerate() {
+                *high = *high & 15 | (half[n / 2] >> (4 * (n % 2)) & 15) << 4;
+            }
+        }
+        TensorType::Tq1_0 => block[52..54].copy_from_slice(&half),
+        TensorType::Tq2_0 => block[64..66].copy_from_slice(&half),
+        _ => block[..2].copy_from_slice(&half),
+    }
 }

@@ -67,7 +67,7 @@ pub(super) struct Family {
     pub(super) shape: Shape,
 }
 
-/// Types that devices have kernels for and nothing here encodes: their blocks are random, with a scale that suits.
+/// Types that can be packed and nothing here encodes: their blocks are random, with a scale that suits.
 const WITHOUT_ENCODER: [TensorType; 3] = [TensorType::Iq4Nl, TensorType::Iq4Xs, TensorType::Mxfp4];
 
 impl Family {
@@ -83,7 +83,7 @@ impl Family {
         }
     }
 
-    /// All types of weights that devices have kernels for, all types of the cache, and all shapes.
+    /// The types of weights that have an encoder or a scale that is set here, all types of the cache, and all shapes.
     pub(super) fn all() -> Vec<Self> {
         let is_made = |ty: &TensorType| {
             let is_encodable = |dtype: DType| dtype.is_weight() && dtype.is_encodable();
