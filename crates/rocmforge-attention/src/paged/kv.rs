@@ -180,7 +180,8 @@ impl<T: Token> PagedKv<T> {
             let mut complete = self.states.as_ref().is_none_or(|slots| slots.find(hash).is_some());
             for (run, pool) in runs.iter_mut().zip(&self.pools) {
                 *run = pool.allocator.find(hash).map_or(0, |_| *run + 1);
-                complete &= *run >= end - pool.keep.first_block(end * size, size);
+                // Where nothing before is seen, the last block says that the prefix was computed.
+                complete &= *run >= (end - pool.keep.first_block(end * size, size)).max(1);
             }
             if complete {
                 found = end;
@@ -242,10 +243,7 @@ impl<T: Token> PagedKv<T> {
         let len = sequence.tokens.len().checked_add(tokens).ok_or(overflow)?;
         let counts = self.pools.iter().zip(&sequence.tables).map(|(pool, table)| {
             let mut held = blocks_for(len, self.block_size) - table.first;
-            if let Keep::Window { ahead, .. } = pool.keep
-                && in_steps
-                && tokens > ahead
-            {
+            if pool.keep.ahead().is_some_and(|ahead| in_steps && tokens > ahead) {
                 held = held.min(pool.keep.most_blocks(len, self.block_size));
             }
             let copy = tokens > 0 && shared_partial_block(&pool.allocator, table).is_some();

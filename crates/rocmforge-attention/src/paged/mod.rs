@@ -37,8 +37,8 @@
 //!
 //! # Windows
 //!
-//! Layers whose tokens see a window keep the blocks that later tokens see ([`Keep::Window`]), in a pool of their own. Blocks before those are
-//! released when a step has been written. They stay findable like others; a prefix counts as cached if every pool has what the token after it sees.
+//! Layers whose tokens see a window keep the blocks that later tokens see ([`Keep::Window`]), in a pool of their own; so do those whose tokens see
+//! the tokens of a chunk ([`Keep::Chunk`]). Blocks before those are released when a step has been written. They stay findable like others; a prefix counts as cached if every pool has what the token after it sees.
 //! A sequence can be truncated to any length of which each pool has that, or else becomes shorter: as long as the longest prefix that is cached.
 //!
 //! # States

@@ -14,14 +14,30 @@ pub enum Keep {
         /// Most tokens that a caller appends at a time.
         ahead: usize,
     },
+    /// Those that later tokens see: a token sees the tokens from the last multiple of `keys` on, itself among them.
+    Chunk {
+        /// Tokens of a chunk, at least 1.
+        keys: usize,
+        /// Most tokens that a caller appends at a time.
+        ahead: usize,
+    },
 }
 
 impl Keep {
+    /// Most tokens that a caller appends at a time, where this bounds the blocks of a sequence.
+    pub(super) const fn ahead(self) -> Option<usize> {
+        match self {
+            Self::All => None,
+            Self::Window { ahead, .. } | Self::Chunk { ahead, .. } => Some(ahead),
+        }
+    }
+
     /// The first block that a token at `position` sees something of.
     pub(super) const fn first_block(self, position: usize, block_size: usize) -> usize {
         match self {
             Self::All => 0,
             Self::Window { keys, .. } => (position + 1).saturating_sub(keys) / block_size,
+            Self::Chunk { keys, .. } => position / keys * keys / block_size,
         }
     }
 
@@ -29,7 +45,7 @@ impl Keep {
     pub const fn most_blocks(self, tokens: usize, block_size: usize) -> usize {
         let all = blocks_for(tokens, block_size);
         match self {
-            Self::Window { keys, ahead } => {
+            Self::Window { keys, ahead } | Self::Chunk { keys, ahead } => {
                 // They may begin in the middle of a block, and those that the last block sees are kept, too.
                 let seen = blocks_for(keys.saturating_add(ahead), block_size).saturating_add(2);
                 if seen < all { seen } else { all }
@@ -63,7 +79,7 @@ impl Pool {
         let PoolConfig { blocks, keep } = config;
         let keys = match keep {
             Keep::All => 1,
-            Keep::Window { keys, .. } => keys,
+            Keep::Window { keys, .. } | Keep::Chunk { keys, .. } => keys,
         };
         for (name, size) in [("blocks", blocks), ("keys", keys)] {
             if size == 0 {

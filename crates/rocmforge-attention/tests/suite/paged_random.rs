@@ -44,6 +44,7 @@ fn first_seen(keep: Keep, position: usize) -> usize {
     match keep {
         Keep::All => 0,
         Keep::Window { keys, .. } => (position + 1).saturating_sub(keys),
+        Keep::Chunk { keys, .. } => position - position % keys,
     }
 }
 
@@ -124,7 +125,9 @@ impl Model {
             let need = (held.len() + tokens.len()).div_ceil(size) - had + usize::from(copy.is_some());
             let free = config.blocks - references.len();
             match config.keep {
-                Keep::Window { ahead, .. } if tokens.len() > ahead => assert!(needed.0[pool] <= need),
+                Keep::Window { ahead, .. } | Keep::Chunk { ahead, .. } if tokens.len() > ahead => {
+                    assert!(needed.0[pool] <= need)
+                }
                 _ => assert_eq!(needed.0[pool], need),
             }
             if need > free && lacks.is_none() {
@@ -274,12 +277,15 @@ impl Model {
         for (pool, config) in self.pools.iter().enumerate() {
             for (&id, tokens) in &self.sequences {
                 let table = &self.kv.tables(id).unwrap()[pool];
-                if let Keep::Window { keys, .. } = config.keep {
-                    // The longest step of these tests.
-                    let ahead = 3 * self.block_size + 1;
-                    let most = Keep::Window { keys, ahead }.most_blocks(usize::MAX, self.block_size);
-                    assert!(table.blocks().len() <= most, "{table:?}");
-                }
+                // The longest step of these tests.
+                let ahead = 3 * self.block_size + 1;
+                let keep = match config.keep {
+                    Keep::All => Keep::All,
+                    Keep::Window { keys, .. } => Keep::Window { keys, ahead },
+                    Keep::Chunk { keys, .. } => Keep::Chunk { keys, ahead },
+                };
+                let most = keep.most_blocks(usize::MAX, self.block_size);
+                assert!(table.blocks().len() <= most, "{table:?}");
                 assert_eq!((table.len(), self.kv.tokens(id).unwrap()), (tokens.len(), &tokens[..]));
                 let released = table.released();
                 assert_eq!(released + table.blocks().len(), tokens.len().div_ceil(self.block_size));
@@ -402,7 +408,17 @@ fn random_calls_read_back_what_was_written() {
 
 #[test]
 fn random_calls_on_windows_and_states_read_back_what_was_written() {
-    let mut rng = rng(20_252);
+    check_windows(20_252, |keys, ahead| Keep::Window { keys, ahead });
+}
+
+#[test]
+fn random_calls_on_chunks_and_states_read_back_what_was_written() {
+    check_windows(20_253, |keys, ahead| Keep::Chunk { keys, ahead });
+}
+
+/// Pools of windows or chunks of so many keys, for steps of so many tokens.
+fn check_windows(seed: u64, of_keys: impl Fn(usize, usize) -> Keep) {
+    let mut rng = rng(seed);
     let (mut refused, mut moved, mut cached, mut copies, mut shorter) = (0, 0, 0, 0, 0);
     for (blocks, of_window, block_size, keys) in [
         (7, 5, 1, 1),
@@ -411,10 +427,7 @@ fn random_calls_on_windows_and_states_read_back_what_was_written() {
         (40, 20, 4, 9),
         (40, 30, 1, 6),
     ] {
-        let window = Keep::Window {
-            keys,
-            ahead: 2 * block_size,
-        };
+        let window = of_keys(keys, 2 * block_size);
         let all = PoolConfig {
             blocks,
             keep: Keep::All,
