@@ -342,6 +342,16 @@ pub enum ModelError {
         /// Elements of a head.
         head_dim: usize,
     },
+    /// Tokens of a layer see a chunk, and chunks do not begin with blocks of the cache.
+    #[error(
+        "chunks of {keys} tokens do not consist of blocks of {block_size} (block_size): take a block_size that divides {keys}, or a context of at most {keys}"
+    )]
+    Chunk {
+        /// Tokens of a chunk.
+        keys: usize,
+        /// Tokens of a block.
+        block_size: usize,
+    },
     /// A sequence would become longer than the context.
     #[error("a sequence of {tokens} tokens is longer than the context of {context}")]
     SequenceTooLong {

@@ -11,6 +11,7 @@ mod suite {
     mod chat;
     mod chat_python;
     mod chat_random;
+    mod chunks;
     mod config_json;
     mod directory;
     mod embeddings;

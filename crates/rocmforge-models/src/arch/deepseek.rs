@@ -7,11 +7,12 @@ use super::dense::Dense;
 use super::llama::neighbours;
 use super::mixtures::GLM4MOE_EXPERTS;
 use crate::config::Presence;
-use crate::config::rules::{Experts, Rules};
+use crate::config::rules::{Experts, Growth, Rules};
 
 pub(super) const DEEPSEEK2: Architecture = Architecture::of_gguf_only(
     Rules {
         latent: true,
+        growth: Growth::OfLength,
         predictors: true,
         experts: Some(Experts {
             gate: RouteGate::SoftMax,

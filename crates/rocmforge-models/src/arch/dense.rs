@@ -385,10 +385,12 @@ impl Dense {
             rope: rope.cloned(),
             rope_factors: factors.filter(|_| rope.is_some_and(|rope| rope.divided)),
             window: *c.window.get(index),
+            window_kind: c.window_kind,
+            growth: *c.growth.get(index),
             softcap: c.attention_softcap,
             qkv: self.qkv,
             output_bias: self.output_bias,
-            query_norm: self.query_norm.map(|rows| {
+            query_norm: self.query_norm.filter(|_| c.query_norm).map(|rows| {
                 let bias = rule.bias && rows == QueryNorm::WholeIfAny;
                 (rows, NormRule { bias, ..rule })
             }),
@@ -441,6 +443,7 @@ fn latent(
         heads: c.heads.of(index),
         sizes,
         scale: c.attention_scale.unwrap_or(1.0),
+        growth: *c.growth.get(index),
         rope_factors: factors.filter(|_| rope.divided),
         rope,
         norm: NormRule { bias: false, ..rule },

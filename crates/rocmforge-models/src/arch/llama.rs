@@ -5,7 +5,7 @@ use rocmforge_ggml::RopeStyle;
 use super::architecture::Architecture;
 use super::dense::Dense;
 use crate::config::rules::{
-    self, ExpertWidth, Experts as ExpertRules, Factors, Rotated, Rules, Softcaps, Window, WindowRope,
+    self, ExpertWidth, Experts as ExpertRules, Factors, Growth, Rotated, Rules, Softcaps, Window, WindowRope,
 };
 use crate::config::{NormKind, OutputMatrix};
 use crate::keys::Known;
@@ -59,6 +59,8 @@ pub(super) const JSON: Rules = Rules {
     unused_divisors: false,
     window_rope: WindowRope::Same,
     rotated: Rotated::All,
+    growth: Growth::Never,
+    unnormed_experts: None,
     norm: NormKind::Rms,
     factors: Factors::None,
     recurrent: None,
@@ -86,7 +88,7 @@ pub(super) const JSON: Rules = Rules {
     },
 };
 
-const MISTRAL: Rules = Rules {
+pub(super) const MISTRAL: Rules = Rules {
     name: "mistral",
     kv_heads: Some(8),
     window: Window::Every { window: Some(4096) },

@@ -10,6 +10,7 @@ mod gpt_oss;
 mod hybrids;
 mod lfm2;
 mod llama;
+mod llama4;
 mod mixtures;
 mod phi;
 mod qwen;
@@ -24,6 +25,7 @@ use crate::config::rules::Rules;
 /// Every architecture that can be run.
 pub const ARCHITECTURES: &[Architecture] = &[
     llama::LLAMA,
+    llama4::LLAMA4,
     qwen::QWEN2,
     qwen::QWEN2MOE,
     qwen::QWEN3,

@@ -4,20 +4,33 @@ use rocmforge_ggml::{RopeStyle, Unary};
 
 use super::architecture::Architecture;
 use super::dense::{Dense, LayerNorms, Parallel};
-use super::llama::{LLAMA, halves, neighbours};
+use super::llama::{LLAMA, MISTRAL, halves, neighbours};
 use crate::config::NormKind;
-use crate::config::rules::{self, Factors, Rotated, Rules, Window, WindowRope};
+use crate::config::rules::{self, Factors, Growth, Rotated, Rules, Window, WindowRope};
 use crate::layers::{Activation, Bias, MapRule, QueryNorm};
 use crate::weights::LinearNames;
 
-/// Mistral Small 3 and Ministral 3: Llama, whose queries may grow with the position, which is refused here.
+/// Mistral Small 3 and Ministral 3: Llama, whose queries may grow with the position.
 pub(super) const MISTRAL3: Architecture = Architecture {
     gguf: Rules {
         name: "mistral3",
+        growth: Growth::OfContext,
+        // llama.cpp takes the context of the training, the width of the network, and normalises the factors, whatever the file says.
+        known: rules::GGUF.ignoring("attention.temperature_length expert_feed_forward_length expert_weights_norm"),
         ..LLAMA.gguf
     },
-    json: &[],
+    json: &[MINISTRAL3],
     ..LLAMA
+};
+
+/// The defaults are those of `Ministral3Config`.
+const MINISTRAL3: Rules = Rules {
+    name: "ministral3",
+    head_dim: Some(128),
+    theta: 1_000_000.0,
+    window: Window::Every { window: None },
+    growth: Growth::OfContext,
+    ..MISTRAL
 };
 
 /// Every fourth layer has no rotary embedding.

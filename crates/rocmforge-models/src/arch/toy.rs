@@ -9,7 +9,7 @@ use super::architecture::{Architecture, Layers};
 use super::llama::halves;
 use crate::ModelError;
 use crate::cache::{CacheKind, Cached, State};
-use crate::config::{DecoderConfig, Presence};
+use crate::config::{DecoderConfig, Presence, WindowKind};
 use crate::layers::{Attention, AttentionShape, Bias, Decoder, Layer, Linear, MapRule, Norm, NormRule, Part, Sublayer};
 use crate::step::{NormOffset, Place, StepGraph, Tensors};
 use crate::weights::{LinearNames, Name};
@@ -106,6 +106,8 @@ fn recurrent_decoder(t: &mut Tensors<'_>, c: &DecoderConfig, window: Option<usiz
                 rope: Some(c.rope.get(index).clone()),
                 rope_factors: None,
                 window: window.filter(|_| index == 0),
+                window_kind: WindowKind::Last,
+                growth: None,
                 softcap: None,
                 qkv: MapRule::PLAIN,
                 query_norm: None,

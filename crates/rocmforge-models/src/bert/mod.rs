@@ -213,6 +213,11 @@ impl Bert {
         for (at, position) in inputs[layout.positions].iter_mut().enumerate() {
             *position = (at % batch.seq()) as u32;
         }
+        if let Some(growth) = parameters.kept().growth {
+            for (at, factor) in inputs[layout.growth].iter_mut().enumerate() {
+                *factor = growth.of(at % batch.seq()).to_bits();
+            }
+        }
         if let Some(texts) = layout.texts {
             let bits = |values: Vec<f32>| values.into_iter().map(f32::to_bits).collect::<Vec<u32>>();
             inputs[texts.types].copy_from_slice(batch.types());

@@ -3,8 +3,11 @@
 //! Attention asks for two tensors of a kind, keys and values; latent attention for one, whose rows are both. A layer that shares an earlier layer's
 //! cache asks for none. A recurrent layer asks for a state.
 
-use rocmforge_attention::paged::{Keep, PagedKvConfig, PoolConfig};
+use rocmforge_attention::paged::{Keep, PagedKvConfig, PoolConfig, blocks_for};
 use rocmforge_ggml::{KvType, TensorId};
+
+use crate::ModelError;
+use crate::config::{QueryGrowth, WindowKind};
 
 /// Which tokens a layer keeps something of. Layers of one kind share a pool of blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,12 +16,26 @@ pub(crate) enum CacheKind {
     Full,
     /// Those that a query sees: so many, itself among them.
     Window(usize),
+    /// Those that a query sees: the ones from the last multiple of so many on, itself among them.
+    Chunk(usize),
 }
 
 impl CacheKind {
     /// What attention with this window keeps.
-    pub(crate) fn of_window(window: Option<usize>) -> Self {
-        window.map_or(Self::Full, Self::Window)
+    pub(crate) fn of_window(window: Option<usize>, kind: WindowKind) -> Self {
+        match (window, kind) {
+            (None, _) => Self::Full,
+            (Some(keys), WindowKind::Last) => Self::Window(keys),
+            (Some(keys), WindowKind::Chunk) => Self::Chunk(keys),
+        }
+    }
+
+    /// Keys that a query sees at most, if not all.
+    pub(crate) const fn keys(self) -> Option<usize> {
+        match self {
+            Self::Full => None,
+            Self::Window(keys) | Self::Chunk(keys) => Some(keys),
+        }
     }
 }
 
@@ -31,6 +48,8 @@ pub(crate) struct Kept {
     pub(crate) states: bool,
     /// Whether nothing is kept: each sequence is a whole text, padded to the longest.
     pub(crate) texts: bool,
+    /// How queries grow with the position, where they do.
+    pub(crate) growth: Option<QueryGrowth>,
 }
 
 /// A tensor of a cache that a part has asked for.
@@ -75,12 +94,43 @@ impl CacheSpec {
         match kind {
             CacheKind::Full => Keep::All,
             CacheKind::Window(keys) => Keep::Window { keys, ahead },
+            CacheKind::Chunk(keys) => Keep::Chunk { keys, ahead },
         }
     }
 
-    /// Most blocks that a sequence has in a step of so many tokens: the columns of a block table.
+    /// Most blocks that a row of a block table names in a step of so many tokens: those of a sequence, or of one of its chunks.
     pub(crate) fn columns(&self, kind: CacheKind, tokens: usize) -> usize {
-        Self::keep(kind, self.chunk.max(tokens)).most_blocks(self.context, self.block_size)
+        match kind {
+            CacheKind::Chunk(keys) => blocks_for(keys.min(self.context), self.block_size),
+            _ => Self::keep(kind, self.chunk.max(tokens)).most_blocks(self.context, self.block_size),
+        }
+    }
+
+    /// Most chunks of this many keys that a step of so many tokens of so many sequences is of.
+    pub(crate) fn chunks(&self, keys: usize, [tokens, sequences]: [usize; 2]) -> usize {
+        if keys >= self.context {
+            return sequences;
+        }
+        // The tokens of a sequence may begin and end in the middle of a chunk.
+        tokens.min(sequences.saturating_mul(2).saturating_add(tokens / keys.max(1)))
+    }
+
+    /// Refuses chunks that do not begin at a block's first token.
+    ///
+    /// # Errors
+    /// [`ModelError::Chunk`].
+    pub(crate) fn check_chunks(&self, kept: &Kept) -> Result<(), ModelError> {
+        let split = |kind: &CacheKind| match *kind {
+            CacheKind::Chunk(keys) if keys < self.context && !keys.is_multiple_of(self.block_size) => Some(keys),
+            _ => None,
+        };
+        match kept.kinds.iter().find_map(split) {
+            None => Ok(()),
+            Some(keys) => Err(ModelError::Chunk {
+                keys,
+                block_size: self.block_size,
+            }),
+        }
     }
 
     /// The blocks of sequences for one kind of layer.
@@ -89,7 +139,7 @@ impl CacheSpec {
         let keep = Self::keep(kind, self.chunk);
         let blocks = match kind {
             CacheKind::Full => all,
-            CacheKind::Window(_) => {
+            CacheKind::Window(_) | CacheKind::Chunk(_) => {
                 let of_one = keep.most_blocks(self.context, self.block_size);
                 of_one.saturating_mul(self.sequences).min(all)
             }

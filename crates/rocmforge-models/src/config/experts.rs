@@ -22,6 +22,7 @@ const GROUPS: Key = Key("expert_group_count", "");
 const KEPT_GROUPS: Key = Key("expert_group_used_count", "");
 const FIRST_DENSE: Key = Key("leading_dense_block_count", "");
 const DENSE_LAYERS: Key = Key("", "mlp_only_layers");
+const EXPERT_LAYERS: Key = Key("", "moe_layers");
 
 /// Keys of GGUF that [`take`] asks for.
 pub(super) fn read(experts: &rules::Experts) -> impl Iterator<Item = Key> + use<> {
@@ -34,7 +35,7 @@ pub(super) fn read(experts: &rules::Experts) -> impl Iterator<Item = Key> + use<
         every,
     } = experts.keys;
     let shared: &[Key] = match experts.shared.map(|shared| shared.inner) {
-        None => &[],
+        None | Some(SharedWidth::OfExpert) => &[],
         Some(SharedWidth::OfCount) => &[SHARED],
         Some(SharedWidth::StatedOfCount) => &[SHARED, SHARED_WIDTH],
         Some(_) => &[SHARED_WIDTH],
@@ -109,12 +110,17 @@ pub(super) fn take(
     };
     let groups = [k.take(GROUPS)?, k.take(KEPT_GROUPS)?].map(|stated| stated.unwrap_or(0));
     let dense: Vec<usize> = k.take(DENSE_LAYERS)?.unwrap_or_default();
+    // A list counts in place of the step.
+    let listed: Option<Vec<usize>> = k.take(EXPERT_LAYERS)?;
     let has = |layer: usize| {
         count > 0
             && ff.of(layer) > 0
             && layer >= first
             && !dense.contains(&layer)
-            && (layer + 1).checked_rem(step.unwrap_or(1)) == Some(0)
+            && match &listed {
+                Some(listed) => listed.contains(&layer),
+                None => (layer + 1).checked_rem(step.unwrap_or(1)) == Some(0),
+            }
             && every.is_none_or(|every| layer.checked_rem(every) == Some(1))
     };
     let some = (0..layers).find(|&layer| has(layer));
@@ -141,6 +147,7 @@ pub(super) fn take(
             normalised,
             gate,
             choice_bias: absent.choice_bias,
+            on_input: absent.on_input,
             factor,
             shared,
         }))
@@ -195,6 +202,7 @@ fn shared(
         SharedWidth::Stated(absent) => width(k, SHARED_WIDTH)?.or(Some(absent)),
         SharedWidth::StatedOrNetwork => width(k, SHARED_WIDTH)?.or(Some(ff)),
         SharedWidth::StatedOrNone => width(k, SHARED_WIDTH)?,
+        SharedWidth::OfExpert => Some(inner),
         SharedWidth::OfCount => width(k, SHARED)?.map(|count| inner.saturating_mul(count)),
         SharedWidth::StatedOfCount => {
             let one = width(k, SHARED_WIDTH)?.unwrap_or(inner);

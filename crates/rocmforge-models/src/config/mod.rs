@@ -1,6 +1,7 @@
 //! Hyper-parameters of a model, from GGUF metadata or config.json.
 
 mod experts;
+mod growth;
 mod latent;
 pub(crate) mod names;
 pub(crate) mod pooling;
@@ -43,6 +44,35 @@ impl RopeConfig {
             magnitude: self.magnitude,
             ..Rope::new(self.n_dims, self.theta, self.style, max_position)
         }
+    }
+}
+
+/// Which keys before it a token sees in a layer with a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WindowKind {
+    /// So many, itself among them.
+    Last,
+    /// Those from the last position on that is a multiple of so many.
+    Chunk,
+}
+
+/// Queries that grow with their position: those at position p are multiplied by `1 + scale ln(1 + floor((p + offset) / length))`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct QueryGrowth {
+    /// Factor on the logarithm.
+    pub scale: f32,
+    /// Positions of a step, at least 1.
+    pub length: usize,
+    /// Added to the position.
+    pub offset: usize,
+}
+
+impl QueryGrowth {
+    /// The factor at a position.
+    #[must_use]
+    pub fn of(&self, position: usize) -> f32 {
+        let steps = position.saturating_add(self.offset) / self.length.max(1);
+        (1.0 + f64::from(self.scale) * (steps as f64).ln_1p()) as f32
     }
 }
 
@@ -107,6 +137,8 @@ pub struct ExpertsConfig {
     pub normalised: bool,
     /// A factor on the results.
     pub factor: Option<f32>,
+    /// The sigmoids of the chosen scores are factors on what the experts see, and the results have none.
+    pub on_input: bool,
     /// The network beside them that every token is given to.
     pub shared: Option<SharedExpertConfig>,
 }
@@ -268,6 +300,12 @@ pub struct DecoderConfig {
     pub layer_input: Option<usize>,
     /// Keys that a token sees in each layer, itself among them; `None`: all before it.
     pub window: PerLayer<Option<usize>>,
+    /// Which keys these are.
+    pub window_kind: WindowKind,
+    /// How queries grow with their position; `None`: they do not.
+    pub growth: PerLayer<Option<QueryGrowth>>,
+    /// Queries and keys are normalised, where models of the architecture may be.
+    pub query_norm: bool,
     /// Bound of attention scores.
     pub attention_softcap: Option<f32>,
     /// Bound of logits.

@@ -6,8 +6,10 @@ use super::names::{
     CONTEXT, COUNT, FF, HEAD, HEADS, KV_HEADS, LAYERS, MOST_LAYERS, SIZE, SIZE_OR_NONE, TIED, VOCAB, WIDTH,
 };
 use super::rope::{self, Sizes};
-use super::rules::{Factors, Recurrent, Rotated, Rules, ScanLayers, Window};
-use super::{DecoderConfig, NormKind, OutputMatrix, PerLayer, RopeFactors, experts, latent, recurrent, texts};
+use super::rules::{Factors, Growth, Recurrent, Rotated, Rules, ScanLayers, Window};
+use super::{
+    DecoderConfig, NormKind, OutputMatrix, PerLayer, RopeFactors, WindowKind, experts, growth, latent, recurrent, texts,
+};
 use crate::ModelError;
 use crate::keys::{Key, Keys, NOT_NEGATIVE, POSITIVE, Within};
 
@@ -38,10 +40,15 @@ const PATTERN: Key = Key(
     "sliding_window_pattern _sliding_window_pattern global_attn_every_n_layers",
 );
 const LAYER_TYPES: Key = Key("", "layer_types");
+/// 1 for a layer with rotary embedding, 0 for one without.
+const ROTATED: Key = Key("", "no_rope_layers");
+const UNROTATED_PERIOD: Key = Key("", "no_rope_layer_interval");
+const QUERY_NORM: Key = Key("", "use_qk_norm");
 const SHARED_CACHES: Key = Key("attention.shared_kv_layers", "");
 const LAYER_INPUT: Key = Key("embedding_length_per_layer_input", "");
 const PREDICTORS: Key = Key("nextn_predict_layers", "");
 
+const PERIOD: Within = Within(1..=1 << 16, "it must be 1 to 65536");
 const DIVISOR: Within = Within(1..=1 << 16, "it must divide the number of heads");
 
 /// What a GGUF says of a model under other names than the architecture's.
@@ -118,7 +125,8 @@ impl DecoderConfig {
                 return Err(k.refuse(KV_HEADS, kv_heads.of(layer), DIVISOR.1));
             }
         }
-        let (window, windowed) = windows(k, rules, [blocks, layers], context)?;
+        let unrotated = unrotated(k, rules, layers)?;
+        let (window, windowed) = windows(k, rules, [blocks, layers], context, unrotated.as_deref())?;
         let of_width = width / heads.of(0);
         let absent = k.unless_null(KEY_LENGTH, rules.head_dim).or(no_attention.then_some(2));
         if texts.is_some() && absent.is_none() && !k.states(KEY_LENGTH) && !width.is_multiple_of(heads.of(0)) {
@@ -167,7 +175,12 @@ impl DecoderConfig {
             original_context,
             long_factors,
         };
-        let (rope, rope_factors, on_scores) = match rules.rotated {
+        let rope::Found {
+            rope,
+            factors: rope_factors,
+            scores: on_scores,
+            growth,
+        } = match rules.rotated {
             Rotated::Never if rules.texts.is_some() => rope::none(rules, &sizes),
             // Files of decoders state it, used or not.
             _ => rope::take(k, rules, &sizes)?,
@@ -176,7 +189,22 @@ impl DecoderConfig {
             true => Some(latent::take(k, [&kv_heads, &head_dim, &values], &rope)?),
             false => None,
         };
-        let rotated = rotated(k, rules, &windowed)?;
+        let no_chunks = matches!(rules.window, Window::Chunks { .. }) && window.is_none();
+        let rotated = match unrotated {
+            // The file says that there are no chunks, and that is a model of another kind.
+            Some(_) if no_chunks && k.is_gguf() => PerLayer::all(true),
+            Some(without) => PerLayer::each(without.iter().map(|without| !without)).unwrap_or(PerLayer::all(true)),
+            None => rotated(k, rules, &windowed)?,
+        };
+        let growth = match rules.growth {
+            Growth::Unrotated(absent) => growth::of_unrotated(k, absent, &rotated, layers)?,
+            Growth::Never | Growth::OfContext | Growth::OfLength => PerLayer::all(growth),
+        };
+        let query_norm = match rules.unnormed_experts {
+            None => true,
+            Some(count) if k.is_gguf() => !experts.values().flatten().any(|experts| experts.count == count),
+            Some(_) => k.take(QUERY_NORM)?.unwrap_or(true),
+        };
         let [embedding_factor, attention_factor, branch_factor, logit_factor] = factors(k, rules)?;
         let divisor = match rules.score_divisor {
             Some(absent) => Some(k.number(SCORE_DIVISOR, &POSITIVE, Some(absent))?),
@@ -238,6 +266,12 @@ impl DecoderConfig {
                 let of_layers = windowed.iter().map(|&windowed| window.filter(|_| windowed));
                 PerLayer::each(of_layers).unwrap_or(PerLayer::all(None))
             },
+            window_kind: match rules.window {
+                Window::Chunks { .. } => WindowKind::Chunk,
+                _ => WindowKind::Last,
+            },
+            growth,
+            query_norm,
             attention_softcap: match rules.softcaps.attention {
                 true => k.factor(ATTENTION_SOFTCAP)?,
                 false => None,
@@ -276,11 +310,13 @@ fn features_read(rules: &Rules) -> Vec<&'static str> {
     let experts = rules.experts.iter().flat_map(experts::read);
     let recurrent = rules.recurrent.iter().flat_map(|kind| recurrent::read(*kind)).copied();
     let latent = rules.latent.then_some(latent::READ).into_iter().flatten();
+    let growth = growth::read(rules).iter().copied();
     let keys = factors
         .iter()
         .copied()
         .chain(others)
         .chain(latent)
+        .chain(growth)
         .chain(experts)
         .chain(recurrent);
     keys.map(|Key(gguf, _)| gguf).collect()
@@ -324,6 +360,24 @@ fn cache_of(k: &mut Keys<'_>, windowed: &[bool], sizes: [&PerLayer; 3]) -> Resul
     Ok(PerLayer::each(sources).unwrap_or(PerLayer::all(None)))
 }
 
+/// Which layers have no rotary embedding, where windows have nothing to do with it.
+fn unrotated(k: &mut Keys<'_>, rules: &Rules, layers: usize) -> Result<Option<Vec<bool>>, ModelError> {
+    let Rotated::AllBut(absent) = rules.rotated else {
+        return Ok(None);
+    };
+    let period = k.size(UNROTATED_PERIOD, &PERIOD, Some(absent))?;
+    // An empty list is the same as none.
+    let listed: Vec<usize> = k.take(ROTATED)?.unwrap_or_default();
+    if listed.is_empty() {
+        return Ok(Some((1..=layers).map(|layer| layer.is_multiple_of(period)).collect()));
+    }
+    if listed.len() != layers || listed.iter().any(|&rotated| rotated > 1) {
+        let value = format!("a list of {} numbers", listed.len());
+        return Err(k.refuse(ROTATED, value, "it must have 0 or 1 for each layer"));
+    }
+    Ok(Some(listed.iter().map(|&rotated| rotated == 0).collect()))
+}
+
 /// Which layers have rotary embedding.
 fn rotated(k: &mut Keys<'_>, rules: &Rules, windowed: &[bool]) -> Result<PerLayer<bool>, ModelError> {
     let layers = windowed.len();
@@ -334,13 +388,24 @@ fn rotated(k: &mut Keys<'_>, rules: &Rules, windowed: &[bool]) -> Result<PerLaye
         Rotated::WindowedIfAny => windowed.iter().map(|&windowed| windowed || !any).collect(),
         Rotated::Never => vec![false; layers],
         Rotated::Finetuned => vec![k.take(FINETUNED)?.unwrap_or(true); layers],
-        Rotated::AllBut(period) => (1..=layers).map(|layer| !layer.is_multiple_of(period)).collect(),
+        // These were asked for before.
+        Rotated::AllBut(_) => vec![true; layers],
     };
     Ok(PerLayer::each(rotated).unwrap_or(PerLayer::all(true)))
 }
 
 /// Which layers have the window: a list in the file, if there is one.
-fn listed(k: &mut Keys<'_>, [blocks, layers]: [usize; 2]) -> Result<Option<Vec<bool>>, ModelError> {
+fn listed(k: &mut Keys<'_>, rules: &Rules, [blocks, layers]: [usize; 2]) -> Result<Option<Vec<bool>>, ModelError> {
+    let (with, rule) = match rules.window {
+        Window::Chunks { .. } => (
+            "chunked_attention",
+            "full_attention and chunked_attention are supported",
+        ),
+        _ => (
+            "sliding_attention",
+            "full_attention and sliding_attention are supported",
+        ),
+    };
     if let Some(mut windowed) = k.flags(PATTERN, blocks)? {
         windowed.truncate(layers);
         return Ok(Some(windowed));
@@ -354,18 +419,19 @@ fn listed(k: &mut Keys<'_>, [blocks, layers]: [usize; 2]) -> Result<Option<Vec<b
     }
     let windowed = names.iter().map(|name| match name.as_str() {
         "full_attention" => Ok(false),
-        "sliding_attention" => Ok(true),
-        other => Err(k.refuse(LAYER_TYPES, other, "full_attention and sliding_attention are supported")),
+        other if other == with => Ok(true),
+        other => Err(k.refuse(LAYER_TYPES, other, rule)),
     });
     windowed.collect::<Result<_, _>>().map(Some)
 }
 
-/// How many keys layers with a window see, and which layers these are. Lists of the file have `blocks` entries.
+/// How many keys layers with a window see, and which layers these are. Lists of the file have `blocks` entries. Some layers may have no rotary embedding.
 fn windows(
     k: &mut Keys<'_>,
     rules: &Rules,
     [blocks, layers]: [usize; 2],
     context: usize,
+    unrotated: Option<&[bool]>,
 ) -> Result<(Option<usize>, Vec<bool>), ModelError> {
     let none = vec![false; layers];
     let window = |k: &mut Keys<'_>, absent| -> Result<Option<usize>, ModelError> {
@@ -380,7 +446,7 @@ fn windows(
             let on = k.take(WINDOW_ON)?.unwrap_or(false);
             let window = window(k, Some(absent))?.filter(|_| on);
             let from: usize = k.take(WINDOW_FROM)?.unwrap_or(from);
-            let listed = listed(k, [blocks, layers])?;
+            let listed = listed(k, rules, [blocks, layers])?;
             if window.is_none() && listed.iter().flatten().any(|&windowed| windowed) {
                 let rule = "use_sliding_window and sliding_window must say how many keys these layers see";
                 return Err(k.refuse(LAYER_TYPES, "sliding_attention", rule));
@@ -391,6 +457,29 @@ fn windows(
             )
         }
         Window::Pattern { of: Some(of), .. } if of != layers => return Ok((None, none)),
+        Window::Chunks { length, period } => {
+            let chunk = match k.is_gguf() {
+                // llama.cpp takes this length, unless the file says 0.
+                true => (k.take::<usize>(WINDOW)? != Some(0)).then_some(length),
+                false => window(k, Some(length))?,
+            };
+            let listed = listed(k, rules, [blocks, layers])?;
+            let period: usize = k.take(PATTERN)?.unwrap_or(period);
+            let windowed: Vec<bool> = match (listed, unrotated) {
+                (Some(listed), _) => listed,
+                (None, Some(without)) if !k.is_gguf() => {
+                    let rotated = without.iter().map(|without| !without);
+                    rotated.map(|rotated| rotated && chunk.is_some()).collect()
+                }
+                (None, _) => (1..=layers)
+                    .map(|layer| period > 0 && !layer.is_multiple_of(period))
+                    .collect(),
+            };
+            if chunk.is_none() && !k.is_gguf() && windowed.contains(&true) {
+                return Err(k.refuse(WINDOW, "null", "layers with chunks must have their length"));
+            }
+            (chunk, windowed)
+        }
         Window::Pattern { .. } | Window::ButFirst { .. } => {
             // Of each period one layer has no window.
             let (absent, period, full): (_, _, fn(usize) -> usize) = match rules.window {
@@ -399,7 +488,7 @@ fn windows(
                 _ => return Ok((None, none)),
             };
             let window = window(k, absent)?;
-            let listed = listed(k, [blocks, layers])?;
+            let listed = listed(k, rules, [blocks, layers])?;
             let period: usize = k.take(PATTERN)?.unwrap_or(period);
             let by_period = |layer: usize| period > 0 && layer % period != full(period);
             let windowed = listed.unwrap_or_else(|| (0..layers).map(by_period).collect());
@@ -419,7 +508,10 @@ fn windows(
         window,
         &Within(1..=usize::MAX, "a window must hold at least one key"),
     )?;
-    let own_rope = matches!(rules.window, Window::Pattern { .. } | Window::ButFirst { .. });
+    let own_rope = matches!(
+        rules.window,
+        Window::Pattern { .. } | Window::ButFirst { .. } | Window::Chunks { .. }
+    );
     // A window that holds the whole context hides nothing.
     Ok(if own_rope || window < context {
         (Some(window), windowed)

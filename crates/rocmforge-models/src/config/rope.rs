@@ -4,8 +4,8 @@
 use rocmforge_ggml::{RopeScaling, RopeStyle};
 
 use super::names::HEAD;
-use super::rules::{Rules, WindowRope};
-use super::{PerLayer, RopeConfig, RopeFactors};
+use super::rules::{Growth, Rules, WindowRope};
+use super::{PerLayer, QueryGrowth, RopeConfig, RopeFactors, growth};
 use crate::ModelError;
 use crate::keys::{Key, Keys, Known, POSITIVE, Within};
 
@@ -40,6 +40,20 @@ struct Rotary {
     factors: RopeFactors,
     /// Factor on queries and on keys of latent attention.
     scores: f64,
+    /// What queries grow by.
+    growth: Option<QueryGrowth>,
+}
+
+/// Settings of rotary embedding, and what a file states beside them.
+pub(super) struct Found {
+    /// That of each layer.
+    pub(super) rope: PerLayer<RopeConfig>,
+    /// Divisors of those that have some.
+    pub(super) factors: RopeFactors,
+    /// Factor on queries and on keys of latent attention.
+    pub(super) scores: f64,
+    /// What the queries of all layers grow by.
+    pub(super) growth: Option<QueryGrowth>,
 }
 
 /// Sizes that the settings refer to.
@@ -56,7 +70,7 @@ pub(super) struct Sizes<'a> {
 
 /// Keys of a rule's object that its rule does not use: other tools note the trained context there.
 const RULE_KEYS: Known = Known {
-    ignored: &["original_max_position_embeddings"],
+    ignored: &["max_position_embeddings original_max_position_embeddings"],
     fixed: &[&[("truncate", "true")]],
     ..Known::NOTHING
 };
@@ -74,13 +88,8 @@ struct Beside {
     first: usize,
 }
 
-/// Takes the settings of rotary embedding: that of each layer, the divisors of those that have some, and the factor on queries and keys of latent
-/// attention.
-pub(super) fn take(
-    k: &mut Keys<'_>,
-    rules: &Rules,
-    sizes: &Sizes<'_>,
-) -> Result<(PerLayer<RopeConfig>, RopeFactors, f64), ModelError> {
+/// Takes the settings of rotary embedding.
+pub(super) fn take(k: &mut Keys<'_>, rules: &Rules, sizes: &Sizes<'_>) -> Result<Found, ModelError> {
     let layers = sizes.windowed.len();
     let theta = k.agreed(THETA, None)?;
     let partial = k.agreed(PARTIAL, None)?;
@@ -141,9 +150,12 @@ pub(super) fn take(
         n_dims,
         first: first(false),
     };
+    if !k.is_gguf() && rules.growth == Growth::OfContext && full.is_empty() {
+        return Err(growth::missing(k));
+    }
     let mut rotary = of_layers(k, THETA, full, of_all, rules, sizes)?;
     if k.is_gguf() {
-        (rotary.factors, rotary.scores) = of_gguf(k, &mut rotary.rope, rules, sizes)?;
+        of_gguf(k, &mut rotary, rules, sizes)?;
     }
     let own = of_windows.map(|beside| of_layers(k, WINDOW_THETA, windowed, beside, rules, sizes));
     let own = own.transpose()?.filter(|own| apart || *own != rotary);
@@ -162,15 +174,16 @@ pub(super) fn take(
         }
     };
     let ropes = PerLayer::each(sizes.windowed.iter().enumerate().map(of_layer));
-    Ok((
-        ropes.unwrap_or(PerLayer::all(rotary.rope)),
-        rotary.factors,
-        rotary.scores,
-    ))
+    Ok(Found {
+        rope: ropes.unwrap_or(PerLayer::all(rotary.rope)),
+        factors: rotary.factors,
+        scores: rotary.scores,
+        growth: rotary.growth,
+    })
 }
 
 /// What stands for the settings of a model without rotary embedding.
-pub(super) fn none(rules: &Rules, sizes: &Sizes<'_>) -> (PerLayer<RopeConfig>, RopeFactors, f64) {
+pub(super) fn none(rules: &Rules, sizes: &Sizes<'_>) -> Found {
     let rope = RopeConfig {
         theta: rules.theta,
         n_dims: sizes.head_dim.of(0),
@@ -179,7 +192,12 @@ pub(super) fn none(rules: &Rules, sizes: &Sizes<'_>) -> (PerLayer<RopeConfig>, R
         magnitude: 1.0,
         divided: false,
     };
-    (PerLayer::all(rope), RopeFactors::FromFile, 1.0)
+    Found {
+        rope: PerLayer::all(rope),
+        factors: RopeFactors::FromFile,
+        scores: 1.0,
+        growth: None,
+    }
 }
 
 /// Takes what layers with a window have in place of the others' lengths, if the file states it.
@@ -239,11 +257,12 @@ fn of_layers(
         n_dims: n_dims.clone(),
         factors: RopeFactors::FromFile,
         scores: 1.0,
+        growth: None,
     };
     let mut found = None;
     for mut object in objects {
         let mut rope = plain.rope.clone();
-        let factors = of_json(&mut object, &mut rope, rules, sizes)?;
+        let (factors, growth) = of_json(&mut object, &mut rope, rules, sizes)?;
         object.finish(&RULE_KEYS, rules.name)?;
         let n_dims = n_dims.clone();
         let rotary = Rotary {
@@ -251,6 +270,7 @@ fn of_layers(
             n_dims,
             factors,
             scores: 1.0,
+            growth,
         };
         if found.as_ref().is_some_and(|found| *found != rotary) {
             let (first, second) = ("rope_scaling = one rule", "rope_parameters = another");
@@ -319,13 +339,9 @@ fn yarn(k: &mut Keys<'_>, factor: f32, original_context: usize) -> Result<RopeSc
     })
 }
 
-/// The scaling that GGUF metadata state, divisors, and the factor on queries and keys of latent attention, as llama.cpp computes it.
-fn of_gguf(
-    k: &mut Keys<'_>,
-    rope: &mut RopeConfig,
-    rules: &Rules,
-    sizes: &Sizes<'_>,
-) -> Result<(RopeFactors, f64), ModelError> {
+/// The scaling that GGUF metadata state, divisors, the factor on queries and keys of latent attention, and what queries grow by, as llama.cpp computes it.
+fn of_gguf(k: &mut Keys<'_>, rotary: &mut Rotary, rules: &Rules, sizes: &Sizes<'_>) -> Result<(), ModelError> {
+    let rope = &mut rotary.rope;
     let mut log_multiplier = 0.0;
     let factor = k.factor(FACTOR)?;
     rope.magnitude = k.number(MAGNITUDE, &POSITIVE, Some(1.0))?;
@@ -363,35 +379,44 @@ fn of_gguf(
     } else {
         yarn_magnitude(factor, 1.0)
     };
-    let scores = f64::from(rope.magnitude) * own * yarn_magnitude(factor, 10.0 * log_multiplier);
-    let factors = match sizes.long_factors {
+    rotary.scores = f64::from(rope.magnitude) * own * yarn_magnitude(factor, 10.0 * log_multiplier);
+    rotary.factors = match sizes.long_factors {
         true => RopeFactors::LongRope {
             original_context,
             lists: None,
         },
         false => RopeFactors::FromFile,
     };
-    Ok((factors, scores))
+    rotary.growth = growth::stated(k, rules, original_context)?;
+    Ok(())
 }
 
-/// The scaling that an object states, and divisors.
+/// The scaling that an object states, divisors, and what queries grow by.
 fn of_json(
     o: &mut Keys<'_>,
     rope: &mut RopeConfig,
     rules: &Rules,
     sizes: &Sizes<'_>,
-) -> Result<RopeFactors, ModelError> {
+) -> Result<(RopeFactors, Option<QueryGrowth>), ModelError> {
     let kind = o.agreed(KIND, None)?;
     let kind = o
         .agreed(OLD_KIND, kind)?
         .map_or_else(|| "default".to_owned(), |kind: (_, String)| kind.1);
-    let trained = |o: &mut Keys<'_>| -> Result<usize, ModelError> {
-        let own = sizes
-            .original_context
-            .map(|context| (ORIGINAL_CONTEXT.1.to_owned(), context));
-        let stated = o.agreed(ORIGINAL_CONTEXT, own)?.map(|stated| stated.1);
-        let context = stated.or(rules.original_context).unwrap_or(sizes.context);
-        o.check(ORIGINAL_CONTEXT, context, &AT_LEAST_1)
+    let grows = rules.growth == Growth::OfContext;
+    let trained = match kind.as_str() {
+        "default" | "linear" if !grows => sizes.context,
+        _ => {
+            let own = sizes
+                .original_context
+                .map(|context| (ORIGINAL_CONTEXT.1.to_owned(), context));
+            let stated = o.agreed(ORIGINAL_CONTEXT, own)?.map(|stated| stated.1);
+            let context = stated.or(rules.original_context).unwrap_or(sizes.context);
+            o.check(ORIGINAL_CONTEXT, context, &AT_LEAST_1)?
+        }
+    };
+    let growth = match grows {
+        true => growth::stated(o, rules, trained)?,
+        false => None,
     };
     match kind.as_str() {
         "default" => {}
@@ -400,9 +425,8 @@ fn of_json(
             rope.scaling = RopeScaling::Linear { factor };
         }
         "yarn" if rules.original_context.is_none() => {
-            let context = trained(o)?;
-            let factor = o.number(FACTOR, &POSITIVE, Some(sizes.context as f32 / context as f32))?;
-            rope.scaling = yarn(o, factor, context)?;
+            let factor = o.number(FACTOR, &POSITIVE, Some(sizes.context as f32 / trained as f32))?;
+            rope.scaling = yarn(o, factor, trained)?;
             let scales = o.take(Key("", "mscale"))?.zip(o.take(Key("", "mscale_all_dim"))?);
             let scales = scales.filter(|&(scale, all)| scale != 0.0 && all != 0.0);
             let (scale, all) = scales.unwrap_or((1.0, 0.0));
@@ -412,7 +436,7 @@ fn of_json(
         // Early files of Phi-3 call their rule `su`, and some later ones `yarn`.
         "longrope" | "su" | "yarn" => {
             let lists: [Vec<f32>; 2] = [o.need(Key("", "short_factor"))?, o.need(Key("", "long_factor"))?];
-            let original_context = trained(o)?;
+            let original_context = trained;
             if lists.iter().any(|list| list.len() != rope.n_dims / 2) {
                 let value = format!("lists of {} and {} factors", lists[0].len(), lists[1].len());
                 let rule = "there must be a factor for each pair of rotated elements";
@@ -426,10 +450,14 @@ fn of_json(
                 false => (1.0 + ratio.ln() / (original_context as f64).ln()).sqrt() as f32,
             };
             rope.magnitude = o.number(MAGNITUDE, &POSITIVE, Some(computed))?;
-            return Ok(RopeFactors::LongRope {
-                original_context,
-                lists: Some(lists),
-            });
+            let lists = Some(lists);
+            return Ok((
+                RopeFactors::LongRope {
+                    original_context,
+                    lists,
+                },
+                growth,
+            ));
         }
         "llama3" => {
             let factor: f64 = o.need(FACTOR)?;
@@ -437,19 +465,21 @@ fn of_json(
                 o.need(Key("", "low_freq_factor"))?,
                 o.need(Key("", "high_freq_factor"))?,
             );
-            let context = trained(o)? as f64;
+            let context = trained as f64;
             let positive = [factor, low, high].iter().all(|v| v.is_finite() && *v > 0.0);
-            if !positive || low >= high {
-                let rule = "factor, low_freq_factor and high_freq_factor must be positive, the second below the third";
+            if !positive || low > high {
+                let rule =
+                    "factor, low_freq_factor and high_freq_factor must be positive, the second not above the third";
                 return Err(o.refuse(KIND, format!("llama3 with {factor}, {low}, {high}"), rule));
             }
-            return Ok(RopeFactors::Given(llama3_factors(rope, factor, low, high, context)));
+            let divisors = llama3_factors(rope, factor, low, high, context);
+            return Ok((RopeFactors::Given(divisors), growth));
         }
         other => {
             return Err(o.refuse(KIND, other, "default, linear, yarn, llama3 and longrope are supported"));
         }
     }
-    Ok(RopeFactors::FromFile)
+    Ok((RopeFactors::FromFile, growth))
 }
 
 /// Llama 3's divisors: 1 for wavelengths below `context / high`, `factor` above `context / low`, mixed between.
@@ -459,7 +489,7 @@ fn llama3_factors(rope: &RopeConfig, factor: f64, low: f64, high: f64, context: 
         let wavelength = std::f64::consts::TAU / frequency;
         if wavelength < context / high {
             1.0
-        } else if wavelength > context / low {
+        } else if wavelength > context / low || low == high {
             factor as f32
         } else {
             let smooth = (context / wavelength - low) / (high - low);

@@ -4,7 +4,7 @@
 
 use rocmforge_ggml::{RopeStyle, RouteGate, Unary};
 
-use super::{NormKind, OutputMatrix, Presence};
+use super::{NormKind, OutputMatrix, Presence, QueryGrowth};
 use crate::keys::Known;
 use crate::weights::LinearNames;
 
@@ -36,6 +36,13 @@ pub(crate) enum Window {
     },
     /// All but the first of every so many layers, or those that a list names.
     ButFirst {
+        /// Where the key is absent.
+        period: usize,
+    },
+    /// Chunks, in all but the last of every so many layers, or in those that a list names; in a config.json without a list in those with rotary embedding.
+    Chunks {
+        /// Where config.json does not state another. In a GGUF it is this, unless the file says that there are none.
+        length: usize,
         /// Where the key is absent.
         period: usize,
     },
@@ -109,7 +116,7 @@ pub(crate) enum ScanLayers {
 pub(crate) enum Rotated {
     /// All.
     All,
-    /// All but the last of every so many.
+    /// All but the last of every so many; a config.json may state another number, or a list. A GGUF which says that there are no chunks: all.
     AllBut(usize),
     /// Those with a window.
     Windowed,
@@ -119,6 +126,19 @@ pub(crate) enum Rotated {
     Finetuned,
     /// None.
     Never,
+}
+
+/// Queries that grow with their position.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Growth {
+    /// They do not.
+    Never,
+    /// By a scale that the file states, with each context of the training.
+    OfContext,
+    /// By a scale and with each length that the file states.
+    OfLength,
+    /// In layers without rotary embedding: by this, unless config.json states another.
+    Unrotated(QueryGrowth),
 }
 
 /// Factors that a file may state.
@@ -176,6 +196,9 @@ pub(crate) struct Rules {
     pub(crate) unused_divisors: bool,
     pub(crate) window_rope: WindowRope,
     pub(crate) rotated: Rotated,
+    pub(crate) growth: Growth,
+    /// Models with this many experts do not normalise queries and keys; a config.json states it.
+    pub(crate) unnormed_experts: Option<usize>,
     pub(crate) norm: NormKind,
     pub(crate) factors: Factors,
     pub(crate) recurrent: Option<Recurrent>,
@@ -248,6 +271,8 @@ pub(crate) struct Experts {
     pub(crate) normalised: bool,
     pub(crate) gate: RouteGate,
     pub(crate) choice_bias: Presence,
+    /// As [`ExpertsConfig::on_input`](super::ExpertsConfig).
+    pub(crate) on_input: bool,
     /// Which of the settings a GGUF may state.
     pub(crate) keys: ExpertKeys,
     pub(crate) shared: Option<SharedExpert>,
@@ -262,6 +287,7 @@ impl Experts {
         normalised: true,
         gate: RouteGate::SoftMax,
         choice_bias: Presence::Never,
+        on_input: false,
         keys: ExpertKeys::NONE,
         shared: None,
     };
@@ -320,6 +346,8 @@ pub(crate) enum SharedWidth {
     StatedOrNetwork,
     /// That of the key; where it is absent, there is no such network.
     StatedOrNone,
+    /// That of an expert: no key states another.
+    OfExpert,
     /// So many times that of an expert as the key of shared experts says.
     OfCount,
     /// So many times that of its key, or of an expert where it is absent.

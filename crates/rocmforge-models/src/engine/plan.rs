@@ -322,6 +322,8 @@ fn plan_memory<B: HostAccess>(
         parameters,
     };
     let max_context = needs.context(available)?;
+    let cache = options.cache(max_context, max_context, 1);
+    cache.check_chunks(needs.parameters.kept())?;
     let steps = needs.steps(max_context)?;
     let cache = needs.cache(max_context, steps.bytes(), available)?;
     let tables = needs.parameters.rope_table_bytes(max_context);

@@ -5,7 +5,7 @@ use rocmforge_ggml::{GgmlResult, Op, PagedAttention, TensorId, Unary};
 use super::{Bias, Linear, MapRule, Norm, NormRule, Part, whole_texts};
 use crate::ModelError;
 use crate::cache::{CacheKind, Cached};
-use crate::config::{Presence, RopeConfig};
+use crate::config::{Presence, QueryGrowth, RopeConfig, WindowKind};
 use crate::step::{Fused, StepGraph, Tensors};
 use crate::weights::{LinearNames, Name};
 
@@ -28,6 +28,8 @@ pub(crate) enum QueryNorm {
     HeadsIfAny,
     /// Each head, after rotary embedding.
     RotatedHeads,
+    /// Each head, after rotary embedding and without a weight, in layers that have it.
+    PlainRotatedHeads,
     /// All heads together, before rotary embedding.
     Whole,
     /// The same, where the file has the weights.
@@ -55,6 +57,10 @@ pub(crate) struct AttentionShape {
     pub(crate) rope_factors: Option<TensorId>,
     /// Keys that a query sees, if not all.
     pub(crate) window: Option<usize>,
+    /// Which keys these are.
+    pub(crate) window_kind: WindowKind,
+    /// What queries grow by with their position.
+    pub(crate) growth: Option<QueryGrowth>,
     /// Bound of the scores.
     pub(crate) softcap: Option<f32>,
     /// Values are normalised without a weight; without a matrix of their own they follow from the keys' product.
@@ -146,6 +152,7 @@ impl Attention {
                 QueryNorm::HeadsIfAny | QueryNorm::WholeIfAny | QueryNorm::OwnOfHeads if !t.has(names.weight)? => {
                     Ok(None)
                 }
+                QueryNorm::PlainRotatedHeads => Ok(shape.rope.as_ref().map(|_| Norm::plain(rule))),
                 QueryNorm::Whole | QueryNorm::WholeIfAny => Norm::new(t, names, heads * head_dim, rule).map(Some),
                 QueryNorm::OwnOfHeads => Norm::of_heads(t, names, [heads, head_dim], rule).map(Some),
                 _ => Norm::new(t, names, head_dim, rule).map(Some),
@@ -170,7 +177,7 @@ impl Attention {
                     },
                     value_norm: shape.value_norm.map(Norm::plain),
                 };
-                let kind = CacheKind::of_window(shape.window);
+                let kind = CacheKind::of_window(shape.window, shape.window_kind);
                 let kept = match t.whole_texts() {
                     Some(_) => None,
                     None => Some([
@@ -189,6 +196,9 @@ impl Attention {
         let output = Linear::by_rule(t, OUTPUT, None, [width, shape.heads * value_dim], rule)?;
         if let Some(rope) = &shape.rope {
             t.rope(rope);
+        }
+        if let Some(growth) = shape.growth {
+            t.grow(growth);
         }
         Ok(Self {
             query,
@@ -240,7 +250,7 @@ impl Attention {
         let (tokens, head_dim) = (g.tokens(), self.shape.head_dim);
         let rows = self.shape.query_norm.map(|(rows, _)| rows);
         let whole = norm.filter(|_| matches!(rows, Some(QueryNorm::Whole | QueryNorm::WholeIfAny)));
-        let rotated = norm.filter(|_| rows == Some(QueryNorm::RotatedHeads));
+        let rotated = norm.filter(|_| matches!(rows, Some(QueryNorm::RotatedHeads | QueryNorm::PlainRotatedHeads)));
         let plain = norm.filter(|_| whole.is_none() && rotated.is_none());
         let x = Norm::of(whole, g, x)?;
         let x = g.reshape(x, [1, tokens, heads, head_dim])?;
@@ -279,7 +289,8 @@ impl Attention {
             head_dim: self.length,
             scale: s.scale,
             block_size: g.cache().block_size,
-            window: s.window,
+            // Of a chunk all keys before it are seen: the table has no others.
+            window: s.window.filter(|_| s.window_kind == WindowKind::Last),
             softcap: s.softcap,
             sinks: self.sinks.is_some(),
         });
@@ -305,7 +316,10 @@ impl Part for Attention {
             };
             (q, gate) = (half(g, 0)?, Some(half(g, s.head_dim)?));
         }
-        let q = self.rotate(g, q, self.query_norm.as_ref(), s.heads)?;
+        let mut q = self.rotate(g, q, self.query_norm.as_ref(), s.heads)?;
+        if s.growth.is_some() {
+            q = g.grown(q)?;
+        }
         let q = self.lengthened(g, q, s.heads, s.head_dim)?;
         let mut context = match &self.source {
             Source::Own(own, None) => {

@@ -16,6 +16,8 @@ pub(crate) struct ExpertsNames {
     pub(crate) up: ExpertNames,
     pub(crate) down: ExpertNames,
     pub(crate) gate_up: Name,
+    /// In directories rows and columns of matrices that lie together are exchanged.
+    pub(crate) turned: bool,
 }
 
 macro_rules! experts_names {
@@ -26,6 +28,7 @@ macro_rules! experts_names {
             up: experts_names!("up", $part, $up, ""),
             down: experts_names!("down", $part, $down, concat!($part, "experts.down_proj")),
             gate_up: Name::new("blk.*.ffn_gate_up_exps.weight", concat!($part, "experts.gate_up_proj")),
+            turned: false,
         }
     };
     ($kind:literal, $part:literal, $own:literal, $together:expr) => {
@@ -45,6 +48,11 @@ macro_rules! experts_names {
 impl ExpertsNames {
     /// Those of most models.
     pub(crate) const PLAIN: Self = experts_names!("model.layers.*.mlp.": "gate_proj", "up_proj", "down_proj");
+    /// Llama 4's.
+    pub(crate) const LLAMA4: Self = Self {
+        turned: true,
+        ..Self::PLAIN
+    };
     /// Mixtral's.
     pub(crate) const MIXTRAL: Self = experts_names!("model.layers.*.block_sparse_moe.": "w1", "w3", "w2");
 }
@@ -64,11 +72,12 @@ impl Matrices {
         fused: Option<(Name, usize, usize)>,
         shape: [usize; 3],
         rule: NetworkRule,
+        turned: bool,
     ) -> Result<Self, ModelError> {
         t.allow(names.input_scale);
         let scale = rule.scale(t, names.scale);
         Ok(Self {
-            weights: t.experts(names, fused, shape)?,
+            weights: t.experts(names, fused, shape, turned)?,
             scales: t.has(scale)?.then(|| t.column(scale, shape[0])).transpose()?,
             biases: match rule.biased || t.has(names.bias)? {
                 true => Some(t.floats(names.bias, [shape[0], shape[1]])?),
@@ -175,23 +184,23 @@ impl Experts {
         let choice_bias = t.vector_where(config.choice_bias, CHOICE_BIAS, count)?;
         t.at(Place::Experts(layer));
         let half = |first| Some((names.gate_up, first, 2 * inner));
-        let shape = [count, inner, width];
+        let (shape, turned) = ([count, inner, width], names.turned);
         let experts = Self {
             norms,
             router,
             choice_bias,
             inner: match plain {
                 None => Inner::Gated {
-                    gate: Matrices::new(t, names.gate, half(0), shape, rule)?,
-                    up: Matrices::new(t, names.up, half(inner), shape, rule)?,
+                    gate: Matrices::new(t, names.gate, half(0), shape, rule, turned)?,
+                    up: Matrices::new(t, names.up, half(inner), shape, rule, turned)?,
                     unit: rule.unit,
                 },
                 Some(activation) => Inner::Plain {
-                    up: Matrices::new(t, names.up, None, shape, rule)?,
+                    up: Matrices::new(t, names.up, None, shape, rule, turned)?,
                     activation,
                 },
             },
-            down: Matrices::new(t, names.down, None, [count, width, inner], rule)?,
+            down: Matrices::new(t, names.down, None, [count, width, inner], rule, turned)?,
             config: config.clone(),
             width,
         };
@@ -213,7 +222,15 @@ impl Experts {
         };
         let inputs: Vec<TensorId> = [scores].into_iter().chain(self.choice_bias).collect();
         let outputs = g.push_all(Op::Route(how), &inputs)?;
-        Ok([outputs[0], outputs[1]])
+        if !config.on_input {
+            return Ok([outputs[0], outputs[1]]);
+        }
+        // A table of one column for each token.
+        let (tokens, used) = (g.tokens(), config.used);
+        let scores = g.reshape(scores, [tokens, config.count, 1])?;
+        let chosen = g.push(Op::GetRows, &[scores, outputs[0]])?;
+        let chosen = g.reshape(chosen, [tokens, used])?;
+        Ok([outputs[0], g.push(Op::Unary(Unary::Sigmoid), &[chosen])?])
     }
 }
 
@@ -224,7 +241,15 @@ impl Part for Experts {
         let routed = Norm::of(norms.map(|norms| &norms.router), g, x)?;
         let [ids, factors] = self.choose(g, routed)?;
         let seen = Norm::of(norms.map(|norms| &norms.before), g, x)?;
-        let rows = g.reshape(seen, [tokens, 1, width])?;
+        let mut rows = g.reshape(seen, [tokens, 1, width])?;
+        if self.config.on_input {
+            // Each expert sees rows of its own.
+            if used > 1 {
+                rows = g.repeat(rows, [tokens, used, width])?;
+            }
+            let of_inputs = g.reshape(factors, [tokens, used, 1])?;
+            rows = g.push(Op::Mul, &[rows, of_inputs])?;
+        }
         let inner = match &self.inner {
             Inner::Gated { gate, up, unit } => {
                 let gate = gate.build(g, rows, ids, used)?;
@@ -237,9 +262,17 @@ impl Part for Experts {
             }
         };
         let results = self.down.build(g, inner, ids, used)?;
-        // The sum of the results times their factors is a product for each token.
-        let factors = g.reshape(factors, [tokens, 1, used])?;
-        let sum = g.push(Op::MulMat, &[factors, results])?;
+        let sum = if self.config.on_input && used == 1 {
+            results
+        } else {
+            // The sum of the results times their factors is a product for each token.
+            let mut factors = g.reshape(factors, [tokens, 1, used])?;
+            if self.config.on_input {
+                let (factor, bias) = (0.0, 1.0);
+                factors = g.push(Op::ScaleBias { factor, bias }, &[factors])?;
+            }
+            g.push(Op::MulMat, &[factors, results])?
+        };
         let sum = g.reshape(sum, [tokens, width])?;
         Norm::of(norms.map(|norms| &norms.after), g, sum)
     }

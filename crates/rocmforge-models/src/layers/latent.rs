@@ -8,7 +8,7 @@ use rocmforge_ggml::{GgmlResult, Op, PagedAttention, TensorId};
 use super::{Linear, Norm, NormRule, Part};
 use crate::ModelError;
 use crate::cache::{CacheKind, Cached};
-use crate::config::{LatentConfig, RopeConfig};
+use crate::config::{LatentConfig, QueryGrowth, RopeConfig};
 use crate::step::{StepGraph, Tensors};
 use crate::weights::{LinearNames, Name};
 
@@ -31,6 +31,8 @@ pub(crate) struct LatentShape {
     pub(crate) sizes: LatentConfig,
     /// Factor on the scores.
     pub(crate) scale: f32,
+    /// What queries grow by with their position.
+    pub(crate) growth: Option<QueryGrowth>,
     pub(crate) rope: RopeConfig,
     pub(crate) rope_factors: Option<TensorId>,
     pub(crate) norm: NormRule,
@@ -75,6 +77,9 @@ impl Latent {
         let (rotated, kept) = (shape.rope.n_dims, rank + shape.rope.n_dims);
         let queries = heads * (nope + rotated);
         t.rope(&shape.rope);
+        if let Some(growth) = shape.growth {
+            t.grow(growth);
+        }
         Ok(Self {
             query: match query_rank {
                 None => Query::Direct(Linear::new(t, QUERY, None, [queries, width])?),
@@ -134,7 +139,10 @@ impl Part for Latent {
         let turned = g.columns(q, nope..nope + rotated)?;
         let turned = self.rotate(g, turned, heads)?;
         let q = g.push(Op::Concat { axis: 2 }, &[plain, turned])?;
-        let q = g.reshape(q, [tokens, heads * kept])?;
+        let mut q = g.reshape(q, [tokens, heads * kept])?;
+        if self.shape.growth.is_some() {
+            q = g.grown(q)?;
+        }
 
         let both = self.kept.build(g, x)?;
         let own = g.columns(both, 0..rank)?;

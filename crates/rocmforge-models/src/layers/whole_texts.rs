@@ -3,6 +3,7 @@
 use rocmforge_ggml::{Attention, AttentionMask, FlashAttnExt, GgmlResult, Op, TensorId, Unary};
 
 use super::AttentionShape;
+use crate::config::WindowKind;
 use crate::step::StepGraph;
 
 /// What is added to the score of a hidden key, times how far it lies outside of what a query sees: far below any score, and finite.
@@ -90,7 +91,20 @@ fn mask(g: &mut StepGraph<'_>, s: &AttentionShape) -> GgmlResult<TensorId> {
         let x = beyond(g, after, 0)?;
         add(g, x)?;
     }
-    if let Some(window) = s.window {
+    if let (Some(window), WindowKind::Chunk) = (s.window, s.window_kind) {
+        // The chunk of each key, and that of each query; a half keeps the quotient away from whole numbers.
+        let chunks = |g: &mut StepGraph<'_>, places: TensorId| {
+            let factor = 1.0 / window as f32;
+            let (factor, bias) = (factor, 0.5 * factor);
+            let x = g.push(Op::ScaleBias { factor, bias }, &[places])?;
+            g.push(Op::Unary(Unary::Floor), &[x])
+        };
+        let (of_keys, of_queries) = (chunks(g, keys)?, chunks(g, queries)?);
+        let apart = g.push(Op::Sub, &[of_keys, of_queries])?;
+        let apart = g.push(Op::Unary(Unary::Abs), &[apart])?;
+        let x = beyond(g, apart, 0)?;
+        add(g, x)?;
+    } else if let Some(window) = s.window {
         // Half of a window that is seen from its middle lies on each side.
         let x = beyond(g, distance, if s.sees_all { window / 2 } else { window - 1 })?;
         add(g, x)?;

@@ -15,9 +15,11 @@ fn described(graph: &Graph, id: TensorId) -> GgmlResult<&TensorDesc> {
 struct Pool {
     /// Positions of the tokens from the first block of their sequence on, u32 `[tokens]`.
     positions: TensorId,
+    /// Row of the block table of each token, u32 `[tokens]`.
+    sequence: TensorId,
     /// Slots that take the tokens' keys and values, u32 `[tokens]`.
     slots: TensorId,
-    /// Blocks of each sequence, u32 `[rows, columns]`.
+    /// Blocks of each sequence, or of each chunk of one, u32 `[rows, columns]`.
     block_table: TensorId,
 }
 
@@ -89,6 +91,8 @@ pub(crate) struct StepGraph<'a> {
     pub(crate) positions: TensorId,
     /// Row of the block tables and of the states of each token, u32 `[tokens]`.
     pub(crate) sequence: TensorId,
+    /// Factors of queries, f32 `[tokens, 1]`.
+    growth: Option<TensorId>,
     pools: Vec<Pool>,
     /// Slots of the states before the step and after it, and the last token of each sequence, u32 `[rows]`.
     states: Option<[TensorId; 3]>,
@@ -148,13 +152,19 @@ impl<'a> StepGraph<'a> {
                 })
             }
         };
+        let growth = match layout.growth.is_empty() {
+            true => None,
+            false => Some(typed(&layout.growth, &[n, 1], DType::F32)?),
+        };
         let mut part = |range: &Range<usize>, dims: &[usize]| typed(range, dims, DType::U32);
         let positions = part(&layout.positions, &[n])?;
+        let sequence = part(&layout.sequence, &[n])?;
         Ok(Self {
             ids: part(&layout.ids, &[n])?,
             embeddings,
             positions,
-            sequence: part(&layout.sequence, &[n])?,
+            sequence,
+            growth,
             pools: (layout.pools.iter())
                 .map(|pool| {
                     Ok(Pool {
@@ -162,8 +172,12 @@ impl<'a> StepGraph<'a> {
                             true => positions,
                             false => part(&pool.positions, &[n])?,
                         },
+                        sequence: match pool.sequence == layout.sequence {
+                            true => sequence,
+                            false => part(&pool.sequence, &[n])?,
+                        },
                         slots: part(&pool.slots, &[n])?,
-                        block_table: part(&pool.block_table, &[rows, pool.columns])?,
+                        block_table: part(&pool.block_table, &[pool.rows, pool.columns])?,
                     })
                 })
                 .collect::<GgmlResult<_>>()?,
@@ -318,11 +332,22 @@ impl<'a> StepGraph<'a> {
         self.graph.push(Op::GetRows, &[all, chosen])
     }
 
-    /// Where attention finds the keys of a cache: blocks of each sequence, `[rows, columns]`, the row of each token, and its position from the first of
-    /// these blocks on; all u32.
+    /// Where attention finds the keys of a cache: blocks of each sequence or chunk, `[rows, columns]`, the row of each token, and its position from the
+    /// first of these blocks on; all u32.
     pub(crate) fn blocks(&self, cache: Cached) -> [TensorId; 3] {
         let pool = &self.pools[cache.pool];
-        [pool.block_table, self.sequence, pool.positions]
+        [pool.block_table, pool.sequence, pool.positions]
+    }
+
+    /// Queries, `[tokens, _]`, times what they grow by at their positions.
+    ///
+    /// # Errors
+    /// They are no such rows.
+    pub(crate) fn grown(&mut self, q: TensorId) -> GgmlResult<TensorId> {
+        match self.growth {
+            None => Ok(q),
+            Some(factors) => self.push(Op::Mul, &[q, factors]),
+        }
     }
 
     /// Writes rows into the tokens' slots of a cache.

@@ -6,6 +6,7 @@ use rocmforge_attention::paged::{Appended, BlockTable, StateSlots};
 
 use crate::Input;
 use crate::cache::{CacheKind, CacheSpec, Kept};
+use crate::config::QueryGrowth;
 
 /// What fixes a step's graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -37,6 +38,8 @@ pub struct InputLayout {
     pub positions: Range<usize>,
     /// Row of the block tables and of the states of each token, `[tokens]`.
     pub sequence: Range<usize>,
+    /// Where queries grow with the position: the factor of each token's, f32 `[tokens]`.
+    pub growth: Range<usize>,
     /// For each pool of the cache.
     pub pools: Vec<PoolLayout>,
     /// Where there are states.
@@ -65,11 +68,16 @@ pub struct TextsLayout {
 pub struct PoolLayout {
     /// Positions of the tokens, `[tokens]`. Where no block is ever released they are those within the sequences.
     pub positions: Range<usize>,
+    /// Row of the block table of each token, `[tokens]`. Where tokens see no more than their chunk of a sequence, each chunk has a row, and positions count
+    /// from its first token.
+    pub sequence: Range<usize>,
     /// Slots that take the tokens' keys and values, `[tokens]`.
     pub slots: Range<usize>,
-    /// Blocks of each sequence, `[rows, columns]`.
+    /// Blocks of each sequence or chunk, `[rows, columns]`.
     pub block_table: Range<usize>,
-    /// Most blocks of a sequence.
+    /// Rows of the block table.
+    pub rows: usize,
+    /// Most blocks of a row.
     pub columns: usize,
 }
 
@@ -98,26 +106,41 @@ impl InputLayout {
         };
         let ids = place(shape.tokens);
         let positions = place(shape.tokens);
+        let embeddings = place(shape.tokens.saturating_mul(shape.row_width));
+        let chosen = place(shape.tokens * shape.row_width.min(1));
+        let sequence = place(shape.tokens);
         Self {
             rows,
             ids,
-            embeddings: place(shape.tokens.saturating_mul(shape.row_width)),
-            chosen: place(shape.tokens * shape.row_width.min(1)),
-            sequence: place(shape.tokens),
+            embeddings,
+            chosen,
+            growth: place(shape.tokens * usize::from(kept.growth.is_some())),
             pools: (kept.kinds.iter())
                 .map(|&kind| {
                     let columns = cache.columns(kind, shape.tokens);
+                    let rows = match kind {
+                        CacheKind::Full | CacheKind::Window(_) => rows,
+                        CacheKind::Chunk(keys) => {
+                            cache.chunks(keys, [shape.tokens, shape.sequences]) + rows - shape.sequences
+                        }
+                    };
                     PoolLayout {
                         positions: match kind {
                             CacheKind::Full => positions.clone(),
-                            CacheKind::Window(_) => place(shape.tokens),
+                            CacheKind::Window(_) | CacheKind::Chunk(_) => place(shape.tokens),
+                        },
+                        sequence: match kind {
+                            CacheKind::Full | CacheKind::Window(_) => sequence.clone(),
+                            CacheKind::Chunk(_) => place(shape.tokens),
                         },
                         slots: place(shape.tokens),
                         block_table: place(rows * columns),
+                        rows,
                         columns,
                     }
                 })
                 .collect(),
+            sequence,
             positions,
             states: kept.states.then(|| StateLayout {
                 from: place(rows),
@@ -145,25 +168,45 @@ impl InputLayout {
 pub(crate) struct Inputs {
     layout: InputLayout,
     data: Vec<u32>,
-    /// Blocks of padding in each pool: the first, and how many.
-    spare: Vec<Range<usize>>,
+    /// Of each pool.
+    pools: Vec<PoolRows>,
     block_size: usize,
+    growth: Option<QueryGrowth>,
     /// Chunks, tokens and output rows put in so far.
     chunks: usize,
     tokens: usize,
     outputs: usize,
 }
 
+/// What is put into the table of a pool.
+struct PoolRows {
+    /// Blocks of padding: the first, and how many.
+    spare: Range<usize>,
+    /// Tokens of a row, if it is not of a whole sequence.
+    chunk: Option<usize>,
+    /// Rows put in so far.
+    rows: usize,
+}
+
 impl Inputs {
     pub(crate) fn new(shape: StepShape, cache: &CacheSpec, kept: &Kept) -> Self {
         let layout = InputLayout::new(shape, cache, kept);
         let mut data = vec![0; layout.elements()];
-        let spare = kept.kinds.iter().map(|&kind| cache.spare_block(kind));
-        let spare: Vec<Range<usize>> = spare.map(|first| first..first + cache.spare).collect();
+        let pools = kept.kinds.iter().map(|&kind| PoolRows {
+            spare: cache.spare_block(kind)..cache.spare_block(kind) + cache.spare,
+            chunk: match kind {
+                CacheKind::Chunk(keys) => Some(keys),
+                CacheKind::Full | CacheKind::Window(_) => None,
+            },
+            rows: 0,
+        });
+        let pools: Vec<PoolRows> = pools.collect();
         // Nothing reads a block that a sequence does not have, but padding: it finds its own.
-        for (pool, spare) in layout.pools.iter().zip(&spare) {
-            data[pool.block_table.clone()].fill(spare.start as u32);
+        for (pool, rows) in layout.pools.iter().zip(&pools) {
+            data[pool.block_table.clone()].fill(rows.spare.start as u32);
         }
+        // Padding is at position 0.
+        data[layout.growth.clone()].fill(1.0f32.to_bits());
         // Sequences begin with zeros; states of padding go behind.
         let zeros = cache.states();
         if let Some(states) = &layout.states {
@@ -175,8 +218,9 @@ impl Inputs {
         Self {
             data,
             layout,
-            spare,
+            pools,
             block_size: cache.block_size,
+            growth: kept.growth,
             chunks: 0,
             tokens: 0,
             outputs: 0,
@@ -229,13 +273,29 @@ impl Inputs {
         self.put(layout.positions.start, first, positions);
         self.put(layout.sequence.start, first, std::iter::repeat_n(row as u32, count));
         self.put(layout.output_rows.start, self.outputs, rows);
-        for ((pool, appended), table) in layout.pools.iter().zip(appended).zip(tables) {
+        if let Some(growth) = self.growth {
+            let factors = (start..start + count).map(|position| growth.of(position).to_bits());
+            self.put(layout.growth.start, first, factors);
+        }
+        for (index, ((pool, appended), table)) in layout.pools.iter().zip(appended).zip(tables).enumerate() {
             self.put(pool.slots.start, first, appended.slots.iter().copied());
-            let begin = table.released() * self.block_size;
-            let positions = (start - begin..).map(|position| position as u32);
-            self.put(pool.positions.start, first, positions.take(count));
-            let blocks = table.blocks().iter().copied().take(pool.columns);
-            self.put(pool.block_table.start, row * pool.columns, blocks);
+            let mut done = 0;
+            while done < count {
+                // A row begins with the first block that is there, or with the chunk's.
+                let (at, PoolRows { chunk, rows, .. }) = (start + done, &mut self.pools[index]);
+                let (row, released) = (*rows, table.released());
+                *rows += 1;
+                let (begin, part) = match *chunk {
+                    None => (released, count),
+                    Some(keys) => (at / keys * keys / self.block_size, (keys - at % keys).min(count - done)),
+                };
+                let positions = (at - begin * self.block_size..).map(|position| position as u32);
+                self.put(pool.positions.start, first + done, positions.take(part));
+                self.put(pool.sequence.start, first + done, std::iter::repeat_n(row as u32, part));
+                let blocks = table.blocks().iter().copied().skip(begin - released).take(pool.columns);
+                self.put(pool.block_table.start, row * pool.columns, blocks);
+                done += part;
+            }
         }
         if let Some(states) = layout.states {
             self.put(states.from.start, row, state.from.into_iter());
@@ -256,8 +316,11 @@ impl Inputs {
         let id = self.data[layout.ids.start];
         self.put(layout.ids.start, first, std::iter::repeat_n(id, count));
         self.put(layout.sequence.start, first, std::iter::repeat_n(row as u32, count));
-        for (pool, spare) in layout.pools.iter().zip(self.spare.clone()) {
+        for (index, pool) in layout.pools.iter().enumerate() {
+            let PoolRows { spare, rows, .. } = &self.pools[index];
+            let (spare, row) = (spare.clone(), if *rows < pool.rows { *rows } else { 0 });
             let slots = spare.start * self.block_size..spare.end * self.block_size;
+            self.put(pool.sequence.start, first, std::iter::repeat_n(row as u32, count));
             self.put(pool.slots.start, first, slots.map(|slot| slot as u32).take(count));
         }
     }

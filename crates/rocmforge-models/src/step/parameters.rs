@@ -132,6 +132,7 @@ impl Parameters {
                 Content::Cache { pool, .. } => match self.kept.kinds[pool] {
                     CacheKind::Full => "all tokens".to_owned(),
                     CacheKind::Window(keys) => format!("window of {keys} tokens"),
+                    CacheKind::Chunk(keys) => format!("chunks of {keys} tokens"),
                 },
                 Content::State { .. } => "states".to_owned(),
                 Content::Weight(_) | Content::Work => continue,
@@ -220,10 +221,10 @@ impl Parameters {
                 (Content::Weight(weight), Place::Embedding) => bytes / weight.dims.first().copied().unwrap_or(1).max(1),
                 (Content::Weight(_), Place::Experts(_)) => bytes / count.max(1) * used.min(count),
                 (Content::Weight(_), _) => bytes,
-                (&Content::Cache { pool, row_bytes }, _) => match self.kept.kinds[pool] {
-                    CacheKind::Full => context.saturating_mul(row_bytes),
-                    CacheKind::Window(keys) => context.min(keys).saturating_mul(row_bytes),
-                },
+                (&Content::Cache { pool, row_bytes }, _) => {
+                    let keys = self.kept.kinds[pool].keys();
+                    context.min(keys.unwrap_or(context)).saturating_mul(row_bytes)
+                }
                 (&Content::State { row_bytes }, _) => row_bytes,
                 (Content::Work, _) => 0,
             })

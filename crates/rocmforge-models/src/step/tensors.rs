@@ -10,7 +10,7 @@ use super::graph::Network;
 use super::parameters::{Content, Parameter, Parameters, Place, WorkSize};
 use crate::ModelError;
 use crate::cache::{CacheKind, CacheSpec, Cached, Kept, State};
-use crate::config::{Pooling, Presence, RopeConfig};
+use crate::config::{Pooling, Presence, QueryGrowth, RopeConfig};
 use crate::weights::{ExpertNames, LinearNames, Name, Naming, Weight, WeightSource, of_expert};
 
 /// Ends of names of tensors that old checkpoints hold although they follow from the configuration.
@@ -206,7 +206,8 @@ impl<'a> Tensors<'a> {
     }
 
     /// The matrices of a product for each expert, in the file together or one by one: `[count, rows, cols]` there is a list of `[cols, rows]`
-    /// matrices in column-major order. Each may be some rows of another, whose name is given with the first row and the number of rows.
+    /// matrices in column-major order. Each may be some rows of another, whose name is given with the first row and the number of rows. In directories of
+    /// `turned` ones rows and columns of the matrices that lie together are exchanged.
     ///
     /// # Errors
     /// One is missing, has another shape, or another type than the first.
@@ -215,12 +216,20 @@ impl<'a> Tensors<'a> {
         names: ExpertNames,
         fused: Option<(Name, usize, usize)>,
         [count, rows, cols]: [usize; 3],
+        turned: bool,
     ) -> Result<TensorId, ModelError> {
         let whole = match fused {
             Some((name, first, of)) if !self.has(names.together)? => self.get(name)?.map(|whole| (whole, first, of)),
             _ => None,
         };
-        let weight = if let Some((whole, first, of)) = whole {
+        let weight = if turned && self.naming() == Naming::HuggingFace {
+            let (whole, first, of) = match whole {
+                Some(whole) => whole,
+                None => (self.need(names.together, None, &[count, cols, rows])?, 0, rows),
+            };
+            check_shape(&whole, &[count, cols, of])?;
+            whole.columns_of_each(first..first + rows)?
+        } else if let Some((whole, first, of)) = whole {
             check_shape(&whole, &[count, of, cols])?;
             whole.rows_of_each(first..first + rows)
         } else if let Some(pattern) = self.in_file(names.apart)
@@ -453,6 +462,11 @@ impl<'a> Tensors<'a> {
         let row_bytes = width / kv.block_len() * kv.block_bytes();
         let id = self.add(desc, Content::Cache { pool, row_bytes });
         Ok(Cached { id, pool })
+    }
+
+    /// Queries grow with the position; those of all layers that do grow alike.
+    pub(crate) fn grow(&mut self, growth: QueryGrowth) {
+        self.kept.growth = Some(growth);
     }
 
     /// Nothing is kept of a step: its sequences are whole texts, padded to the longest.

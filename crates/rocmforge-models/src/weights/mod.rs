@@ -31,6 +31,36 @@ pub struct Weight {
     pub dtype: DType,
     /// One after the other.
     parts: Vec<Arc<dyn SharedBytes>>,
+    /// The elements are columns of these.
+    turned: Option<Turned>,
+}
+
+/// Columns of matrices in row-major order, as rows.
+#[derive(Clone)]
+struct Turned {
+    /// Rows and columns of each.
+    matrix: [usize; 2],
+    columns: Range<usize>,
+    /// Bytes of an element.
+    size: usize,
+}
+
+impl Turned {
+    fn copy(&self, whole: &[u8]) -> Vec<u8> {
+        let ([rows, cols], size) = (self.matrix, self.size);
+        let of_one = rows * self.columns.len() * size;
+        let matrices = whole.chunks_exact(rows * cols * size);
+        let mut out = vec![0; matrices.len() * of_one];
+        for (matrix, out) in matrices.zip(out.chunks_exact_mut(of_one)) {
+            for (column, out) in self.columns.clone().zip(out.chunks_exact_mut(rows * size)) {
+                for (row, out) in out.chunks_exact_mut(size).enumerate() {
+                    let at = (row * cols + column) * size;
+                    out.copy_from_slice(&matrix[at..at + size]);
+                }
+            }
+        }
+        out
+    }
 }
 
 impl std::fmt::Debug for Weight {
@@ -60,6 +90,7 @@ impl Weight {
             dims,
             dtype: first.dtype,
             parts,
+            turned: None,
         }
     }
 
@@ -70,6 +101,7 @@ impl Weight {
             dims,
             dtype,
             parts: vec![bytes],
+            turned: None,
         }
     }
 
@@ -82,6 +114,9 @@ impl Weight {
     /// The bytes, where they lie; those of a tensor that the file has in parts in a copy.
     #[must_use]
     pub fn bytes(&self) -> Arc<dyn SharedBytes> {
+        if let (Some(turned), [whole]) = (&self.turned, self.parts.as_slice()) {
+            return Arc::new(turned.copy(whole.bytes()));
+        }
         match self.parts.as_slice() {
             [one] => Arc::clone(one),
             parts => {
@@ -93,7 +128,7 @@ impl Weight {
 
     /// Whether [`Self::bytes`] makes a copy.
     pub(crate) fn is_copied(&self) -> bool {
-        self.parts.len() > 1
+        self.parts.len() > 1 || self.turned.is_some()
     }
 
     /// Number of the bytes, by shape and type: those of an outline are not there.
@@ -134,7 +169,34 @@ impl Weight {
             parts: (0..dims[0]).map(part).collect(),
             dims,
             dtype: self.dtype,
+            turned: None,
         }
+    }
+
+    /// Some columns of each matrix of a list `[count, rows, cols]` as rows: `[count, columns, rows]`. The copy is made when its bytes are asked for.
+    ///
+    /// # Errors
+    /// [`ModelError::TensorDType`] for block formats.
+    pub(crate) fn columns_of_each(&self, columns: Range<usize>) -> Result<Self, ModelError> {
+        if self.dtype.block_len() != 1 {
+            return Err(ModelError::TensorDType {
+                name: self.name.clone(),
+                found: format!("{}, of which columns are no rows", self.dtype),
+            });
+        }
+        let mut dims = self.dims.clone();
+        dims[1..].clone_from_slice(&[columns.len(), self.dims[1]]);
+        Ok(Self {
+            name: self.name.clone(),
+            dims,
+            dtype: self.dtype,
+            parts: vec![self.bytes()],
+            turned: Some(Turned {
+                matrix: [self.dims[1], self.dims[2]],
+                columns,
+                size: self.dtype.block_bytes(),
+            }),
+        })
     }
 
     /// A small tensor (a norm's weight, a bias) as f32.

@@ -32,6 +32,7 @@ pub(crate) const ARCHS: &[&str] = &[
     "lfm2moe-moe",
     "llama-dense",
     "llama-moe",
+    "llama4-moe",
     "mamba2-dense",
     "mimo2-moe",
     "minimax-m2-moe",

@@ -119,8 +119,8 @@ MODELS = {
 }
 
 
-# Decoders of tiny.py whose states are pooled, by no word of their files: softcaps, windows, sinks, a norm of heads.
-DECODERS = {"qwen3": 3, "qwen2": 1, "gemma2": 1, "gemma3": 3, "gpt-oss": 3}
+# Decoders of tiny.py whose states are pooled, by no word of their files: softcaps, windows, sinks, a norm of heads, queries that grow, experts.
+DECODERS = {"qwen3": 3, "qwen2": 1, "gemma2": 1, "gemma3": 3, "gpt-oss": 3, "mistral3": 3, "llama4": 1}
 
 
 def vocabulary(kind):

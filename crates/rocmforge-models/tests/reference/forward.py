@@ -19,6 +19,7 @@ from gguf_read import Gguf
 # all heads, "rotated" for one after rotary embedding. network_norm: the tensor of the norm before the network.
 # scale: the factor on scores. value_norm: values have a norm without a weight. beside: experts stand beside the network.
 # choice: "sigmoid" and "chosen" for the scores of experts; "softmax" if absent; "stated" where the file says which. shared_gate: a shared expert has a factor.
+# chunks: layers with rotary embedding see the keys of their chunk, and in the others queries grow with the position.
 # unused: tensors of a layer that llama.cpp loads and does not use.
 ARCHITECTURES = {
     "llama": {"rope": "pairs"},
@@ -50,6 +51,16 @@ ARCHITECTURES = {
     },
     "olmo2": {"rope": "half", "window_period": 4, "window_rope": "unscaled", "query_norm": "whole", "network_norm": None},
     "smollm3": {"rope": "pairs", "rotated": "but_fourth"},
+    "mistral3": {"rope": "pairs"},
+    # Queries and keys have a norm without a weight, but in a model with 128 experts.
+    "llama4": {
+        "rope": "pairs",
+        "rotated": "but_fourth",
+        "query_norm": "plain_rotated",
+        "chunks": True,
+        "choice": "on_input",
+        "shared_gate": False,
+    },
     "glm4": {"rope": "pairs"},
     "cohere2": {
         "rope": "pairs",
@@ -95,6 +106,9 @@ ARCHITECTURES = {
 }
 # gpt-oss bounds gate and up projection by this.
 BOUND = 7.0
+# Llama 4's chunks, and how its queries grow: scale, positions of a step, and what is added to a position.
+CHUNK = 8192
+LLAMA4_GROWTH = (0.1, 8192, 1)
 # The least divisor of the factors of experts.
 LEAST_SUM = 2.0**-14
 # Gemma 3 with this many layers (27B) scales scores by sqrt(width / heads) instead of sqrt(head size).
@@ -167,6 +181,19 @@ class Model:
         self.input_width = key("embedding_length_per_layer_input", 0)
         self.attention_scale = key("attention.value_scale", 1) if arch == "mimo2" else 1
         self.trained_context = key("context_length")
+        self.unrotated = [self.rule.get("rotated") == "but_fourth" and number % 4 == 3 for number in range(self.layers)]
+        self.chunk, self.chunked, self.growth = None, None, None
+        if self.rule.get("chunks"):
+            if key("attention.sliding_window") == 0:
+                self.unrotated = [False] * self.layers
+            else:
+                self.chunk, self.growth = CHUNK, LLAMA4_GROWTH
+        elif scale := key("attention.temperature_scale", 0):
+            of = "rope.scaling.original_context_length" if arch == "mistral3" else "attention.temperature_length"
+            self.growth = (scale, key(of), 0)
+        self.query_norm = self.rule.get("query_norm", "heads")
+        if self.query_norm == "plain_rotated" and key("expert_count") == 128:
+            self.query_norm = None
         # Factor on scores, if not that of the head's length.
         self.scale = key("attention.scale", self.rule.get("scale"))
         self.softcap = key("attn_logit_softcapping") if arch == "gemma2" else None
@@ -229,9 +256,13 @@ class Model:
         if key("rope.scaling.type") == "yarn":
             factor, trained = key("rope.scaling.factor"), key("rope.scaling.original_context_length")
             theta = yarn(theta, factor, trained, base, self.rotated)
-            # DeepSeek 2 scales scores, not cosines and sines.
-            scale = 1 + key("rope.scaling.yarn_log_multiplier") * np.log(factor)
-            self.scale = scale**2 / np.sqrt(self.head[0])
+            multiplier = key("rope.scaling.yarn_log_multiplier")
+            if self.rank:
+                # DeepSeek 2 scales scores, not cosines and sines.
+                scale = 1 + multiplier * np.log(factor)
+                self.scale = scale**2 / np.sqrt(self.head[0])
+            else:
+                self.magnitude = (1 + 0.1 * np.log(factor)) / (1 + 0.1 * multiplier * np.log(factor))
         self.theta = theta
         # Layers with a window have a base of their own, and no scaling.
         window_rope = self.rule.get("window_rope", "own")
@@ -302,7 +333,7 @@ class Model:
             product = lambda part: h @ block[f"attn_{part}"].T + block.get(f"attn_{part}.bias", 0)
             q, k = product("q"), None if shares else product("k")
             v = k if shares or "attn_v" not in block else product("v")
-        kind = self.rule.get("query_norm", "heads") if "attn_q_norm" in block else None
+        kind = self.query_norm if "attn_q_norm" in block or self.query_norm == "plain_rotated" else None
         if kind == "whole":
             q, k = self.rms(q, block["attn_q_norm"]), self.rms(k, block["attn_k_norm"])
         gate = None
@@ -319,16 +350,27 @@ class Model:
         window = self.window if self.windowed[number] else 0
         theta = self.theta_window if window and "window_period" in self.rule else self.theta
         theta = self.thetas[number] if self.thetas else theta
-        rotated = {None: True, "never": False, "windowed": window > 0, "but_fourth": number % 4 != 3}[self.rule.get("rotated")]
+        rotated = {None: True, "never": False, "windowed": window > 0, "but_fourth": not self.unrotated[number]}[self.rule.get("rotated")]
         if rotated:
             q, k = self.rope(q, positions, theta), None if shares else self.rope(k, positions, theta)
         if kind == "rotated":
             q, k = self.rms(q, block["attn_q_norm"]), self.rms(k, block["attn_k_norm"])
+        if kind == "plain_rotated" and rotated:
+            q, k = self.rms(q, 1), self.rms(k, 1)
+        if not self.rule.get("chunks") or not rotated:
+            q = self.grown(q, positions)
         out = self.attend(number, block, q, k, v, positions, window)
         if gate is not None:
             out = out * sigmoid(gate)
         out = out.reshape(n, heads * value) @ block["attn_output"].T
         return (out + block.get("attn_output.bias", 0)) * self.attention_scale
+
+    def grown(self, q, positions):
+        """Queries, [positions, heads, head], that grow with each so many positions."""
+        if not self.growth:
+            return q
+        scale, length, offset = self.growth
+        return q * (1 + scale * np.log(1 + np.floor((positions + offset) / length)))[:, None, None]
 
     def latent_attention(self, number, block, h, positions):
         """Of each token a short vector and a rotated part that all heads share."""
@@ -340,6 +382,7 @@ class Model:
             q = h @ block["attn_q"].T
         q = q.reshape(n, heads, length)
         q[..., plain:] = self.rope(q[..., plain:], positions, self.theta)
+        q = self.grown(q, positions)
         both = h @ block["attn_kv_a_mqa"].T
         short = self.rms(both[:, :rank], block["attn_kv_a_norm"])
         turned = self.rope(both[:, None, rank:], positions, self.theta)
@@ -360,6 +403,11 @@ class Model:
         visible = distance >= 0
         if window:
             visible &= distance < window
+        # Layers that see the keys of a chunk.
+        chunked = self.chunked[number] if self.chunked else not self.unrotated[number]
+        if self.chunk and chunked:
+            first = positions // self.chunk * self.chunk
+            visible &= np.arange(visible.shape[1])[None, :] >= first[:, None]
         scale = self.scale or 1 / np.sqrt(q.shape[2])
         out = np.empty((n, heads, self.values[number].shape[2]))
         for head in range(heads):
@@ -461,7 +509,7 @@ class Model:
         choice = self.rule.get("choice", "softmax")
         if choice == "stated":
             choice = {1: "softmax", 2: "sigmoid"}[self.meta[f"{self.arch}.expert_gating_func"]]
-        shares = {"softmax": np.exp(log_softmax(scores)), "sigmoid": sigmoid(scores), "chosen": scores}[choice]
+        shares = {"softmax": np.exp(log_softmax(scores)), "sigmoid": sigmoid(scores)}.get(choice, scores)
         out = np.zeros_like(h)
         biases = lambda part, expert: block[f"ffn_{part}_exps.bias"][expert] if f"ffn_{part}_exps.bias" in block else 0
         for row, share in enumerate(shares):
@@ -473,6 +521,12 @@ class Model:
                 order = groups.reshape(-1)
             chosen = np.argsort(-order, kind="stable")[: self.used]
             factors = np.exp(log_softmax(share[chosen])) if choice == "chosen" else share[chosen]
+            if choice == "on_input":
+                for expert in chosen:
+                    seen = sigmoid(share[expert]) * h[row]
+                    inner = silu(block["ffn_gate_exps"][expert] @ seen) * (block["ffn_up_exps"][expert] @ seen)
+                    out[row] += block["ffn_down_exps"][expert] @ inner
+                continue
             if self.normalised:
                 factors = factors / max(factors.sum(), LEAST_SUM)
             for expert, factor in zip(chosen, factors * self.expert_scale):

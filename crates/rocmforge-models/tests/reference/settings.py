@@ -87,6 +87,18 @@ def score_divisor(value):
     return lambda model: setattr(model, "scale", 1 / np.sqrt(value))
 
 
+def chunks(length, growth=forward.LLAMA4_GROWTH, unrotated=None):
+    def change(model):
+        model.chunk, model.growth = length, growth
+        model.unrotated = unrotated or model.unrotated
+
+    return change
+
+
+def without_query_norm(model):
+    model.query_norm = None
+
+
 YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 64}
 LLAMA3 = {
     "rope_type": "llama3",
@@ -127,6 +139,62 @@ CASES = [
     ("tied", "llama", None, {"tie_word_embeddings": True}, tied),
     ("qwen3moe with plain shares", "qwen3moe", None, {"norm_topk_prob": False}, plain_shares),
     ("qwen3moe with other experts", "qwen3moe", None, {"num_experts_per_tok": 4}, more_experts(4)),
+    ("llama4 with chunks", "llama4", None, {"attention_chunk_size": 16}, chunks(16)),
+    (
+        "llama4 with chunks and growth",
+        "llama4",
+        None,
+        {"attention_chunk_size": 32, "attn_temperature_tuning": 4, "attn_scale": 0.5, "floor_scale": 7},
+        chunks(32, (0.5, 7, 1)),
+    ),
+    (
+        "llama4 with other layers without rotary embedding",
+        "llama4",
+        None,
+        {"attention_chunk_size": 16, "no_rope_layers": [1, 0, 1, 0], "attn_scale": 0.5, "floor_scale": 7},
+        chunks(16, (0.5, 7, 1), [False, True, False, True]),
+    ),
+    (
+        "llama4 with growth alone",
+        "llama4",
+        None,
+        {"attention_chunk_size": None, "no_rope_layer_interval": 2, "attn_scale": 0.5, "floor_scale": 7},
+        chunks(None, (0.5, 7, 1), [False, True, False, True]),
+    ),
+    (
+        "llama4 with chunks of listed layers",
+        "llama4",
+        None,
+        {
+            "attention_chunk_size": 16,
+            "no_rope_layers": [],
+            "layer_types": ["full_attention", "chunked_attention", "chunked_attention", "full_attention"],
+            "attn_temperature_tuning": False,
+            "use_qk_norm": False,
+        },
+        both(
+            chunks(16, None),
+            lambda model: setattr(model, "chunked", [False, True, True, False]),
+            without_query_norm,
+        ),
+    ),
+    (
+        "ministral3",
+        "mistral3",
+        None,
+        {
+            "rope_scaling": {
+                "type": "yarn",
+                "factor": 2.0,
+                "original_max_position_embeddings": 6,
+                "mscale": 1.0,
+                "mscale_all_dim": 1.0,
+                "llama_4_scaling_beta": 0.25,
+                "max_position_embeddings": 512,
+            }
+        },
+        both(yarn(10000.0, 2.0, 6, 1.0), lambda model: setattr(model, "growth", (0.25, 6, 0))),
+    ),
     (
         "gemma3 with other bases",
         "gemma3-linear",

@@ -310,6 +310,63 @@ MODELS = {
         "weights": "f16",
         "sizes": {"width": 32, "layers": 4, "heads": 4, "kv_heads": 2, "head": 8, "ff": 48, "tied": True},
     },
+    # Queries grow with each 12 positions.
+    "mistral3": {
+        "arch": "mistral3",
+        "weights": "f16",
+        "sizes": {"width": 32, "layers": 2, "heads": 4, "kv_heads": 2, "head": 8, "ff": 48, "tied": True},
+        "metadata": {
+            "attention.temperature_scale": 0.5,
+            "rope.scaling.type": "yarn",
+            "rope.scaling.factor": 4.0,
+            "rope.scaling.original_context_length": 12,
+            "rope.scaling.yarn_log_multiplier": 0.5,
+        },
+    },
+    # The last layer is not rotated; one of three experts in the second and the last layer.
+    "llama4": {
+        "arch": "llama4",
+        "weights": "f16",
+        "sizes": {"width": 32, "layers": 4, "heads": 4, "kv_heads": 2, "head": 8, "ff": 48},
+        "metadata": {
+            "expert_count": 3,
+            "expert_used_count": 1,
+            "expert_feed_forward_length": 24,
+            "expert_shared_count": 1,
+            "interleave_moe_layer_step": 2,
+        },
+        "shared_gate": False,
+    },
+    # No chunks, all layers rotated; two of four experts.
+    "llama4-full": {
+        "arch": "llama4",
+        "weights": "f16",
+        "sizes": {"width": 32, "layers": 4, "heads": 4, "kv_heads": 2, "head": 8, "ff": 48, "tied": True},
+        "metadata": {
+            "attention.sliding_window": 0,
+            "expert_count": 4,
+            "expert_used_count": 2,
+            "expert_feed_forward_length": 24,
+            "expert_shared_count": 1,
+            "interleave_moe_layer_step": 2,
+        },
+        "rope_freqs": True,
+        "shared_gate": False,
+    },
+    # As Maverick: queries and keys are not normalised.
+    "llama4-unnormed": {
+        "arch": "llama4",
+        "weights": "f16",
+        "sizes": {"width": 16, "layers": 4, "heads": 2, "kv_heads": 1, "head": 8, "ff": 24, "tied": True},
+        "metadata": {
+            "expert_count": 128,
+            "expert_used_count": 1,
+            "expert_feed_forward_length": 4,
+            "expert_shared_count": 1,
+            "interleave_moe_layer_step": 4,
+        },
+        "shared_gate": False,
+    },
     "glm4": {
         "arch": "glm4",
         "weights": "f16",
@@ -655,6 +712,29 @@ MODELS = {
         "sizes": {"width": 32, "layers": 2, "heads": 2, "kv_heads": 1, "head": 24, "ff": 48},
         "metadata": {
             "attention.q_lora_rank": 0,
+            "attention.kv_lora_rank": 16,
+            "attention.key_length": 24,
+            "attention.value_length": 16,
+            "attention.key_length_mla": 14,
+            "attention.value_length_mla": 12,
+            "rope.dimension_count": 8,
+            "expert_count": 5,
+            "expert_used_count": 2,
+            "expert_feed_forward_length": 24,
+            "expert_shared_count": 1,
+            "expert_gating_func": 1,
+        },
+        "shared_gate": False,
+    },
+    # Queries grow with each 9 positions.
+    "deepseek2-growth": {
+        "arch": "deepseek2",
+        "weights": "f16",
+        "sizes": {"width": 32, "layers": 2, "heads": 2, "kv_heads": 1, "head": 24, "ff": 48, "tied": True},
+        "metadata": {
+            "attention.temperature_scale": 0.5,
+            "attention.temperature_length": 9,
+            "attention.q_lora_rank": 20,
             "attention.kv_lora_rank": 16,
             "attention.key_length": 24,
             "attention.value_length": 16,

@@ -32,7 +32,7 @@ fn with_settings(file: &str) -> Model {
 }
 
 /// A model of a GGUF as a directory, with settings over its own.
-fn as_directory(gguf: Gguf, settings: Map<String, Value>) -> Model {
+pub(super) fn as_directory(gguf: Gguf, settings: Map<String, Value>) -> Model {
     let export = Export::new(gguf).expect("a model of a directory");
     let mut config = export.config();
     config.as_object_mut().expect("an object").extend(settings);
@@ -98,7 +98,7 @@ fn run<B: HostAccess>(engine: &mut Engine<B>, sequence: SequenceId, tokens: &[u3
 }
 
 /// A long sequence, forks, a prefix that is shared, blocks that move, and a return to an earlier token.
-fn check_windows<B: HostAccess>(backend: B, model: &Model, pools: usize, length: usize) {
+pub(super) fn check_windows<B: HostAccess>(backend: B, model: &Model, pools: usize, length: usize) {
     let mut engine = Engine::new(backend, model, options(length, 7)).expect("the model loads");
     let tokens = ids(1, length);
     let other = [&tokens[..length / 2], &ids(2, length / 2)[..]].concat();

@@ -152,6 +152,38 @@ fn real_files() -> Vec<(&'static str, Value)> {
             ),
         ),
         (
+            "Llama 4 Scout",
+            with(
+                &plain("llama4_text"),
+                json!({
+                    "_attn_implementation_autoset": true, "attention_bias": false, "attention_chunk_size": 8192, "attn_scale": 0.1,
+                    "attn_temperature_tuning": 4, "cache_implementation": "hybrid", "floor_scale": 8192, "for_llm_compressor": false,
+                    "head_dim": 16, "interleave_moe_layer_step": 1, "intermediate_size_mlp": 64, "moe_layers": [0, 1],
+                    "no_rope_layers": [], "num_experts_per_tok": 1, "num_local_experts": 16, "output_router_logits": false,
+                    "pad_token_id": 3, "rope_theta": 500000.0, "router_aux_loss_coef": 0.001, "router_jitter_noise": 0.0,
+                    "tie_word_embeddings": false, "use_qk_norm": true,
+                    "rope_scaling": {
+                        "factor": 16.0, "high_freq_factor": 1.0, "low_freq_factor": 1.0, "original_max_position_embeddings": 8192,
+                        "rope_type": "llama3"
+                    }
+                }),
+            ),
+        ),
+        (
+            "Ministral 3",
+            with(
+                &plain("ministral3"),
+                json!({
+                    "head_dim": 16, "sliding_window": null, "tie_word_embeddings": true,
+                    "rope_parameters": {
+                        "beta_fast": 32.0, "beta_slow": 1.0, "factor": 16.0, "llama_4_scaling_beta": 0.1, "mscale": 1.0,
+                        "mscale_all_dim": 1.0, "original_max_position_embeddings": 16384, "rope_theta": 1000000.0, "rope_type": "yarn",
+                        "type": "yarn"
+                    }
+                }),
+            ),
+        ),
+        (
             "Phi-3, early",
             with(
                 &plain("phi3"),

@@ -67,9 +67,15 @@ fn checkpoint_name(architecture: &str, name: &str) -> String {
     if let Some((_, whole)) = WHOLE_NAMES.iter().find(|(gguf, _)| *gguf == name) {
         return (*whole).to_owned();
     }
-    PARTS.iter().fold(name.to_owned(), |name, (gguf, checkpoint)| {
+    let name = PARTS.iter().fold(name.to_owned(), |name, (gguf, checkpoint)| {
         name.replace(gguf, checkpoint)
-    })
+    });
+    match architecture {
+        "llama4" => name
+            .replace(".mlp.gate.", ".feed_forward.router.")
+            .replace(".mlp.", ".feed_forward."),
+        _ => name,
+    }
 }
 
 /// Tensors by name: type, shape, bytes.
@@ -101,7 +107,10 @@ impl Export {
             return None;
         }
         // Those whose directories are read.
-        if !["llama", "qwen2", "qwen2moe", "qwen3", "qwen3moe", "gemma3", "phi3"].contains(&architecture.as_str()) {
+        let read = [
+            "llama", "llama4", "mistral3", "qwen2", "qwen2moe", "qwen3", "qwen3moe", "gemma3", "phi3",
+        ];
+        if !read.contains(&architecture.as_str()) {
             return None;
         }
         Some(Self { gguf, architecture })
@@ -160,6 +169,8 @@ impl Export {
             "model_type": match self.architecture.as_str() {
                 "gemma3" => "gemma3_text",
                 "llama" if self.usize("expert_count").is_some() => "mixtral",
+                "llama4" => "llama4_text",
+                "mistral3" => "ministral3",
                 "qwen2moe" => "qwen2_moe",
                 "qwen3moe" => "qwen3_moe",
                 same => same,
@@ -198,6 +209,29 @@ impl Export {
             ]
             .into_iter()
             .collect(),
+            "llama4" => [
+                ("intermediate_size_mlp", json!(number("feed_forward_length"))),
+                ("intermediate_size", json!(number("expert_feed_forward_length"))),
+                ("num_local_experts", json!(number("expert_count"))),
+                ("num_experts_per_tok", json!(number("expert_used_count"))),
+                ("interleave_moe_layer_step", json!(number("interleave_moe_layer_step"))),
+                ("use_qk_norm", json!(number("expert_count") != 128)),
+            ]
+            .map(|(key, value)| (key.to_owned(), value))
+            .into_iter()
+            .collect(),
+            "mistral3" => {
+                let multiplier = self.f32("rope.scaling.yarn_log_multiplier");
+                let rule = json!({
+                    "rope_type": "yarn",
+                    "factor": self.f32("rope.scaling.factor"),
+                    "original_max_position_embeddings": number("rope.scaling.original_context_length"),
+                    "mscale": 1.0,
+                    "mscale_all_dim": multiplier,
+                    "llama_4_scaling_beta": self.f32("attention.temperature_scale"),
+                });
+                [("rope_scaling".to_owned(), rule)].into_iter().collect()
+            }
             "qwen2moe" | "qwen3moe" => [
                 ("num_experts".to_owned(), json!(number("expert_count"))),
                 ("num_experts_per_tok".to_owned(), json!(number("expert_used_count"))),
@@ -257,7 +291,8 @@ impl Export {
             let less: Vec<f32> = self.values(name).expect("there").iter().map(|w| w - 1.0).collect();
             return (dtype, bytemuck::cast_slice(&less).to_vec());
         }
-        let reordered = self.architecture == "llama" && (name.contains(".attn_q.") || name.contains(".attn_k."));
+        let reordered = ["llama", "mistral3"].contains(&self.architecture.as_str())
+            && (name.contains(".attn_q.") || name.contains(".attn_k."));
         if !reordered {
             return (dtype, data.to_vec());
         }
@@ -275,6 +310,31 @@ impl Export {
         (dtype, out)
     }
 
+    /// Experts as Llama 4's checkpoints have them: `[experts, inputs, results]`, and gate and up in one.
+    fn turned_experts(&self, name: &str, dtype: Dtype) -> Option<(String, (Dtype, Vec<usize>, Vec<u8>))> {
+        let (layer, kind) = name.split_once(".ffn_").expect("a layer");
+        let [columns, rows, count] = self.gguf.tensor(name).expect("there").dims[..] else {
+            panic!("three dimensions")
+        };
+        let parts = match kind {
+            "gate_exps.weight" => vec![name.to_owned(), name.replace("gate", "up")],
+            "down_exps.weight" => vec![name.to_owned()],
+            _ => return None,
+        };
+        let (shape, mut bytes) = (vec![count, columns, rows * parts.len()], Vec::new());
+        let parts: Vec<Vec<u8>> = parts.iter().map(|part| self.bytes(part).1).collect();
+        let size = parts[0].len() / (count * rows * columns);
+        for (expert, column) in (0..count).flat_map(|expert| (0..columns).map(move |column| (expert, column))) {
+            for (part, row) in parts.iter().flat_map(|part| (0..rows).map(move |row| (part, row))) {
+                let at = ((expert * rows + row) * columns + column) * size;
+                bytes.extend_from_slice(&part[at..at + size]);
+            }
+        }
+        let kind = if shape[2] == rows { "down_proj" } else { "gate_up_proj" };
+        let name = format!("{}.feed_forward.experts.{kind}", layer.replace("blk.", "model.layers."));
+        Some((name, (dtype, shape, bytes)))
+    }
+
     /// Writes config.json and the weights.
     pub(super) fn write(&self, directory: &Path, config: &Value) {
         write(directory, config, &self.tensors());
@@ -290,6 +350,9 @@ impl Export {
                 let mut shape: Vec<usize> = tensor.dims.iter().rev().copied().collect();
                 if tensor.name.contains(".ffn_gate_inp_shexp.") {
                     shape.insert(0, 1);
+                }
+                if self.architecture == "llama4" && tensor.name.contains("_exps.") {
+                    return self.turned_experts(&tensor.name, dtype).into_iter().collect();
                 }
                 let of_mixtral = self.architecture == "llama";
                 if let Some((layer, rest)) = tensor
