@@ -1,6 +1,7 @@
 //! Layers of all architectures: what each has that Llama lacks.
 
 use std::collections::HashMap;
+use std::f32::consts::FRAC_1_SQRT_2;
 
 use rocmforge_ggml::{GluKind, TensorId};
 
@@ -10,8 +11,8 @@ use crate::cache::Cached;
 use crate::config::{DecoderConfig, ExpertsConfig, LatentConfig, Presence, RecurrentKind, RopeFactors};
 use crate::layers::{
     Activation, Attention, AttentionShape, Bias, Decoder, DeltaNet, Experts, ExpertsNames, Gated, GatedNames,
-    GatedUnit, Latent, LatentShape, Layer, LayerInput, Linear, Mamba2, MapRule, NetworkRule, Norm, NormRule, Normed,
-    Part, Plain, QueryNorm, SharedExpert, ShortConv, Sublayer,
+    GatedUnit, Latent, LatentShape, Layer, LayerInput, Linear, LowRank, Mamba2, MapRule, NetworkRule, Norm, NormRule,
+    Normed, Part, Plain, QueryNorm, SharedExpert, ShortConv, StreamLayer, Sublayer,
 };
 use crate::step::{NormOffset, Place, Tensors};
 use crate::weights::{LinearNames, Name};
@@ -46,8 +47,10 @@ pub(crate) struct Dense {
     pub(super) experts: ExpertsNames,
     /// Which layers have experts, and what is beside them.
     pub(super) mixture: Mixture,
-    /// Values are normalised without a weight, and may follow from the keys' product.
+    /// Values are normalised without a weight.
     pub(super) value_norm: bool,
+    /// Values may follow from the keys' product.
+    pub(super) values_of_keys: bool,
     /// A layer ends with a factor on the residual stream.
     pub(super) end_factor: Presence,
     /// The first layer may lack the norm before attention.
@@ -165,6 +168,7 @@ impl Dense {
             unit: GatedUnit::Plain(GluKind::Swiglu),
             scaled: true,
             biased: false,
+            sparsity: None,
         },
         plain: None,
         qkv: MapRule::PLAIN,
@@ -180,6 +184,7 @@ impl Dense {
         experts: ExpertsNames::PLAIN,
         mixture: Mixture::Stated,
         value_norm: false,
+        values_of_keys: false,
         end_factor: Presence::Never,
         bare_first: false,
         renamed: &[],
@@ -201,7 +206,7 @@ impl Dense {
         index: usize,
         shared: Shared,
         caches: &mut Caches,
-    ) -> Result<Layer, ModelError> {
+    ) -> Result<Box<dyn Part>, ModelError> {
         let rule = shared.rule;
         let norm = |t: &mut Tensors<'_>, names: Option<LinearNames>| {
             names.map(|names| Norm::new(t, names, c.width, rule)).transpose()
@@ -221,14 +226,18 @@ impl Dense {
                 Some(names) if self.bare_first && index == 0 && !t.has(names.weight)? => None,
                 names => norm(t, names)?,
             };
-            let first = Sublayer {
+            let mut first = Sublayer {
                 before,
                 parts,
                 after: norm(t, self.norms.attention[1])?,
                 factor: c.attention_factor.or(c.branch_factor),
                 last: norm(t, self.norms.last[0])?,
-                scale: None,
+                ..Sublayer::default()
             };
+            if let Some(streams) = c.streams {
+                let (beside, factor) = (LowRank::new(t, streams, c.width, rule)?, FRAC_1_SQRT_2);
+                first = first.beside(Box::new(beside), factor);
+            }
             branches.push(match c.texts.is_some() && t.has(SUM_NORM.weight)? {
                 false => first,
                 true => Sublayer {
@@ -259,12 +268,17 @@ impl Dense {
                 after: norm(t, after_network)?,
                 factor: c.branch_factor,
                 last: norm(t, self.norms.last[1])?,
-                scale: None,
+                ..Sublayer::default()
             }),
+        }
+        if let (Some(streams), Some(input)) = (c.streams, c.layer_input) {
+            let sizes = [c.width, streams.count];
+            let layer = StreamLayer::new(t, index, sizes, input, rule, Layer(branches))?;
+            return Ok(Box::new(layer));
         }
         if let Some(own) = c.layer_input {
             branches.push(Sublayer {
-                parts: vec![Box::new(LayerInput::new(t, index, [c.width, own])?)],
+                parts: vec![Box::new(LayerInput::new(t, index, [c.width, own.width])?)],
                 after: norm(t, Some(POST_INPUT))?,
                 ..Sublayer::default()
             });
@@ -272,7 +286,7 @@ impl Dense {
         if let Some(last) = branches.last_mut() {
             last.scale = t.vector_where(self.end_factor, END_FACTOR, 1)?;
         }
-        Ok(Layer(branches))
+        Ok(Box::new(Layer(branches)))
     }
 
     /// A layer's attention, or what stands in its place or beside it.
@@ -313,7 +327,14 @@ impl Dense {
     fn network(&self, t: &mut Tensors<'_>, c: &DecoderConfig, index: usize) -> Result<Box<dyn Part>, ModelError> {
         let sizes = [c.width, c.ff.of(index)];
         Ok(match self.plain {
-            None => Box::new(Gated::new(t, GatedNames::PLAIN, sizes, self.rule(c))?),
+            None => {
+                let sparsity = *c.sparsity.get(index);
+                let rule = NetworkRule {
+                    sparsity,
+                    ..self.rule(c)
+                };
+                Box::new(Gated::new(t, GatedNames::PLAIN, sizes, rule)?)
+            }
             Some((activation, [up, down], rule)) => Box::new(Plain {
                 up: Linear::by_rule(t, up, None, [sizes[1], sizes[0]], rule)?.scaling_bias(),
                 activation: stated(c, activation),
@@ -355,9 +376,9 @@ impl Dense {
         let part = self.network(t, c, index)?;
         let [before, after] = [self.norms.network[0].unwrap_or(LinearNames::NONE), POST_NETWORK_BESIDE];
         let network = Normed {
-            before: Norm::new(t, before, c.width, rule)?,
-            part,
-            after: Norm::new(t, after, c.width, rule)?,
+            before: Some(Norm::new(t, before, c.width, rule)?),
+            parts: vec![part],
+            after: Some(Norm::new(t, after, c.width, rule)?),
         };
         let experts = Experts::new(t, self.experts, index, experts, c.width, self.network, None, Some(rule))?;
         Ok(vec![Box::new(network), Box::new(experts)])
@@ -397,6 +418,7 @@ impl Dense {
             gated: self.gated,
             sinks: self.sinks,
             value_norm: self.value_norm.then_some(rule),
+            values_of_keys: self.values_of_keys,
             shared: None,
             sees_all: c.texts.is_some(),
             alibi: c.texts.map_or(0.0, |texts| texts.alibi),

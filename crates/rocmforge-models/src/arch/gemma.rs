@@ -1,4 +1,4 @@
-//! Gemma 2, 3 and 4, and EmbeddingGemma: text only.
+//! Gemma 2, 3, 3n and 4, and EmbeddingGemma: text only.
 
 use rocmforge_ggml::{GluKind, Unary};
 
@@ -7,7 +7,9 @@ use super::bert;
 use super::dense::{Dense, LayerNorms, Mixture};
 use super::find::BIDIRECTIONAL;
 use super::llama::{JSON, halves};
-use crate::config::rules::{self, Experts, Positions, Rules, Softcaps, TextRules, Window, WindowRope};
+use crate::config::rules::{
+    self, Experts, Positions, Rules, SharedCaches, Softcaps, Streams, TextRules, Window, WindowRope,
+};
 use crate::config::{OutputMatrix, Presence};
 use crate::keys::Known;
 use crate::layers::{GatedUnit, NetworkRule, QueryNorm};
@@ -119,10 +121,10 @@ pub(super) const GEMMA4: Architecture = Architecture::of_gguf_only(
         window: Window::pattern(6, None),
         window_rope: WindowRope::Own(10_000.0),
         // Norms of queries and keys stand for the factor.
-        score_divisor: Some(1.0),
+        score_factor: Some(1.0),
         softcaps: Softcaps::LOGITS,
-        shared_caches: true,
-        layer_inputs: true,
+        shared_caches: SharedCaches::Stated(0),
+        layer_inputs: Some(0),
         experts: Some(Experts::GGUF),
         known: Known {
             ignored: &[rules::GGUF_IGNORED],
@@ -138,10 +140,73 @@ pub(super) const GEMMA4: Architecture = Architecture::of_gguf_only(
         query_norm: Some(QueryNorm::Heads),
         mixture: Mixture::Beside,
         value_norm: true,
+        values_of_keys: true,
         end_factor: Presence::IfThere,
         ..GEMMA
     },
 );
+
+/// Several residual streams, of which a layer computes with the first; a map of low rank beside attention, gates that are mostly zero in the first layers, an
+/// input of each layer, values with a norm, and layers that read the keys and values of earlier ones.
+pub(super) const GEMMA3N: Architecture = Architecture::of_both(
+    Rules {
+        window: Window::pattern(5, None),
+        window_rope: WindowRope::Own(10_000.0),
+        score_factor: Some(1.0),
+        softcaps: STREAMS_BOUND,
+        shared_caches: SharedCaches::AllBut(20),
+        layer_inputs: Some(256),
+        streams: Some(Streams { dense: 0, sample: true }),
+        known: Known {
+            ignored: &[rules::GGUF_IGNORED],
+            fixed: &[rules::GGUF_FIXED, &[("altup.active_idx", "0")]],
+            ..rules::GGUF
+        },
+        ..halves("gemma3n")
+    },
+    &[STREAMS_JSON],
+    &Dense {
+        query_norm: Some(QueryNorm::Heads),
+        value_norm: true,
+        norm_offset: NormOffset::None,
+        ..GEMMA
+    },
+);
+
+const STREAMS_JSON: Rules = Rules {
+    name: "gemma3n_text",
+    head_dim: Some(256),
+    kv_heads: Some(2),
+    window: Window::pattern(5, Some(512)),
+    score_divisor: None,
+    score_factor: Some(1.0),
+    softcaps: STREAMS_BOUND,
+    shared_caches: SharedCaches::Stated(15),
+    layer_inputs: Some(256),
+    streams: Some(Streams {
+        dense: 10,
+        sample: false,
+    }),
+    known: Known {
+        fixed: &[
+            rules::DECODERS,
+            &[
+                ("hidden_act", "gelu_pytorch_tanh"),
+                ("hidden_activation", "gelu_pytorch_tanh"),
+                ("altup_active_idx", "0"),
+                ("altup_correct_scale", "true"),
+            ],
+        ],
+        // The norms of queries and keys stand for the first; the others are for training.
+        ..rules::JSON.ignoring("query_pre_attn_scalar altup_coef_clip altup_lr_multiplier")
+    },
+    ..GEMMA3.json[0]
+};
+
+const STREAMS_BOUND: Softcaps = Softcaps {
+    absent: Some(30.0),
+    ..Softcaps::LOGITS
+};
 
 /// Llama with GELU, norms around both branches, and scaled embeddings.
 const GEMMA: Dense = Dense {
@@ -149,6 +214,7 @@ const GEMMA: Dense = Dense {
         unit: GatedUnit::Plain(GluKind::Geglu),
         scaled: false,
         biased: false,
+        sparsity: None,
     },
     norms: LayerNorms::AROUND,
     scaled_embedding: true,

@@ -29,6 +29,7 @@ pub(super) const GPT_OSS: Architecture = Architecture::of_gguf_only(
             unit: GatedUnit::Clamped { bound: 7.0 },
             scaled: false,
             biased: true,
+            sparsity: None,
         },
         norms: LayerNorms::BEFORE_RENAMED,
         qkv: MapRule::BIASED,

@@ -5,7 +5,8 @@ use rocmforge_ggml::RopeStyle;
 use super::architecture::Architecture;
 use super::dense::Dense;
 use crate::config::rules::{
-    self, ExpertWidth, Experts as ExpertRules, Factors, Growth, Rotated, Rules, Softcaps, Window, WindowRope,
+    self, ExpertWidth, Experts as ExpertRules, Factors, Growth, Rotated, Rules, SharedCaches, Softcaps, Window,
+    WindowRope,
 };
 use crate::config::{NormKind, OutputMatrix};
 use crate::keys::Known;
@@ -70,11 +71,13 @@ pub(super) const JSON: Rules = Rules {
     original_context: None,
     output: OutputMatrix::Own,
     score_divisor: None,
+    score_factor: None,
     softcaps: Softcaps::NONE,
     wide_scale_layers: None,
     window: Window::Never,
-    shared_caches: false,
-    layer_inputs: false,
+    shared_caches: SharedCaches::Never,
+    layer_inputs: None,
+    streams: None,
     renamed: &[],
     experts: None,
     texts: None,

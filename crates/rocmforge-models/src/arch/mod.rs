@@ -38,6 +38,7 @@ pub const ARCHITECTURES: &[Architecture] = &[
     lfm2::LFM2MOE,
     gemma::GEMMA2,
     gemma::GEMMA4,
+    gemma::GEMMA3N,
     gemma::GEMMA3,
     phi::PHI3,
     relatives::MISTRAL3,

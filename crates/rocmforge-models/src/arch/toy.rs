@@ -101,6 +101,7 @@ fn recurrent_decoder(t: &mut Tensors<'_>, c: &DecoderConfig, window: Option<usiz
                 head_dim: 4,
                 value_dim: 4,
                 value_norm: None,
+                values_of_keys: false,
                 shared: None,
                 scale: 0.5,
                 rope: Some(c.rope.get(index).clone()),
@@ -120,7 +121,7 @@ fn recurrent_decoder(t: &mut Tensors<'_>, c: &DecoderConfig, window: Option<usiz
             let attention = Attention::new(t, shape)?;
             branches.push(branch(t, Box::new(attention))?);
         }
-        Ok(Layer(branches))
+        Ok(Box::new(Layer(branches)))
     })
 }
 
@@ -187,11 +188,11 @@ fn latent_decoder(t: &mut Tensors<'_>, c: &DecoderConfig) -> Result<Decoder, Mod
             cache,
             output: Linear::new(t, OUT, None, [c.width, HEADS * c.width])?,
         };
-        Ok(Layer(vec![Sublayer {
+        Ok(Box::new(Layer(vec![Sublayer {
             before: Some(norm),
             parts: vec![Box::new(attention)],
             ..Sublayer::default()
-        }]))
+        }])))
     })
 }
 

@@ -106,7 +106,7 @@ impl Bert {
 
     fn new(model: Model, pooling: Option<Pooling>) -> Result<Self, ModelError> {
         let (row, config) = (model.architecture(), model.config());
-        let shares = config.cache_of.values().any(Option::is_some);
+        let shares = config.cache_of.values().any(Option::is_some) || config.streams.is_some();
         let needs_cache = config.recurrent.is_some() || config.latent.is_some() || shares;
         let pools = row.is_encoder() || pooling.is_some() || model.states_pooling();
         if needs_cache || !pools {

@@ -9,6 +9,7 @@ mod read;
 mod recurrent;
 mod rope;
 pub(crate) mod rules;
+mod streams;
 mod texts;
 
 use rocmforge_ggml::{Rope, RopeScaling, RopeStyle, RouteGate};
@@ -116,6 +117,33 @@ pub struct LatentConfig {
     pub nope: usize,
     /// Length of a head's value.
     pub value: usize,
+}
+
+/// Several residual streams of a token (AltUp), of which a layer computes with the first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StreamsConfig {
+    /// How many there are: at least 2.
+    pub count: usize,
+    /// Rank of the map beside attention; `None`: that of the file's matrix.
+    pub rank: Option<usize>,
+}
+
+/// Gates of a feed-forward network that are mostly zero: of each row what lies above the mean by some standard deviations is kept.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SparsityConfig {
+    /// Standard deviations above the mean of the row.
+    pub deviations: f32,
+    /// The deviation is that of a sample: the sum of squares is divided by one less than the number of gates.
+    pub sample: bool,
+}
+
+/// What each layer is given of a token beside the residual stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LayerInputConfig {
+    /// Elements for one layer.
+    pub width: usize,
+    /// Tokens that the table has rows for; the others have that of the first.
+    pub tokens: usize,
 }
 
 /// Experts: feed-forward networks of which a router chooses some for each token.
@@ -296,8 +324,12 @@ pub struct DecoderConfig {
     pub logit_factor: Option<f32>,
     /// The earlier layer whose keys and values a layer reads; `None`: it has its own.
     pub cache_of: PerLayer<Option<usize>>,
-    /// Width of what each layer is given of a token beside the residual stream.
-    pub layer_input: Option<usize>,
+    /// What each layer is given of a token beside the residual stream.
+    pub layer_input: Option<LayerInputConfig>,
+    /// Residual streams, if there is more than one.
+    pub streams: Option<StreamsConfig>,
+    /// Layers whose gates are mostly zero.
+    pub sparsity: PerLayer<Option<SparsityConfig>>,
     /// Keys that a token sees in each layer, itself among them; `None`: all before it.
     pub window: PerLayer<Option<usize>>,
     /// Which keys these are.

@@ -6,9 +6,10 @@ use super::names::{
     CONTEXT, COUNT, FF, HEAD, HEADS, KV_HEADS, LAYERS, MOST_LAYERS, SIZE, SIZE_OR_NONE, TIED, VOCAB, WIDTH,
 };
 use super::rope::{self, Sizes};
-use super::rules::{Factors, Growth, Recurrent, Rotated, Rules, ScanLayers, Window};
+use super::rules::{Factors, Growth, Recurrent, Rotated, Rules, ScanLayers, SharedCaches, Window};
 use super::{
-    DecoderConfig, NormKind, OutputMatrix, PerLayer, RopeFactors, WindowKind, experts, growth, latent, recurrent, texts,
+    DecoderConfig, LayerInputConfig, NormKind, OutputMatrix, PerLayer, RopeFactors, WindowKind, experts, growth,
+    latent, recurrent, streams, texts,
 };
 use crate::ModelError;
 use crate::keys::{Key, Keys, NOT_NEGATIVE, POSITIVE, Within};
@@ -44,9 +45,13 @@ const LAYER_TYPES: Key = Key("", "layer_types");
 const ROTATED: Key = Key("", "no_rope_layers");
 const UNROTATED_PERIOD: Key = Key("", "no_rope_layer_interval");
 const QUERY_NORM: Key = Key("", "use_qk_norm");
-const SHARED_CACHES: Key = Key("attention.shared_kv_layers", "");
-const LAYER_INPUT: Key = Key("embedding_length_per_layer_input", "");
+const SHARED_CACHES: Key = Key("attention.shared_kv_layers", "num_kv_shared_layers");
+const LAYER_INPUT: Key = Key("embedding_length_per_layer_input", "hidden_size_per_layer_input");
+const LAYER_INPUT_TOKENS: Key = Key("", "vocab_size_per_layer_input");
 const PREDICTORS: Key = Key("nextn_predict_layers", "");
+
+/// Tokens of the table of layer inputs where config.json does not state them.
+const LAYER_INPUT_VOCAB: usize = 262_144;
 
 const PERIOD: Within = Within(1..=1 << 16, "it must be 1 to 65536");
 const DIVISOR: Within = Within(1..=1 << 16, "it must divide the number of heads");
@@ -139,8 +144,12 @@ impl DecoderConfig {
         let head_dim = rope::of_windows_too(k, WINDOW_KEY_LENGTH, &windowed, head_dim)?;
         let values = rope::of_windows_too(k, WINDOW_VALUE_LENGTH, &windowed, values)?;
         let cache_of = match rules.shared_caches {
-            true => cache_of(k, &windowed, [&kv_heads, &head_dim, &values])?,
-            false => PerLayer::all(None),
+            SharedCaches::Never => PerLayer::all(None),
+            SharedCaches::Stated(absent) => cache_of(k, &windowed, [&kv_heads, &head_dim, &values], absent)?,
+            SharedCaches::AllBut(own) => {
+                let absent = layers.saturating_sub(own);
+                cache_of(k, &windowed, [&kv_heads, &head_dim, &values], absent)?
+            }
         };
         let vocab = match tokens {
             Some(tokens) => k.check(VOCAB, tokens, &SIZE)?,
@@ -241,7 +250,10 @@ impl DecoderConfig {
                     let length = (latent.nope + rope.get(0).n_dims) as f64;
                     Some((on_scores * on_scores / length.sqrt()) as f32)
                 }
-                None => k.factor(SCALE)?.or(divisor.map(|divisor| 1.0 / divisor.sqrt())),
+                None => {
+                    let absent = divisor.map(|divisor| 1.0 / divisor.sqrt());
+                    k.factor(SCALE)?.or(rules.score_factor).or(absent)
+                }
             },
             latent,
             rope,
@@ -256,11 +268,13 @@ impl DecoderConfig {
             logit_factor,
             cache_of,
             layer_input: match rules.layer_inputs {
-                true => match k.take(LAYER_INPUT)?.unwrap_or(0) {
-                    0 => None,
-                    width => Some(k.check(LAYER_INPUT, width, &COUNT)?),
-                },
-                false => None,
+                Some(absent) => layer_input(k, rules, absent, vocab)?,
+                None => None,
+            },
+            streams: rules.streams.map(|_| streams::take(k)).transpose()?,
+            sparsity: match rules.streams {
+                Some(rules) => streams::sparsity(k, rules, layers)?,
+                None => PerLayer::all(None),
             },
             window: {
                 let of_layers = windowed.iter().map(|&windowed| window.filter(|_| windowed));
@@ -277,7 +291,10 @@ impl DecoderConfig {
                 false => None,
             },
             logit_softcap: match rules.softcaps.logits {
-                true => k.factor(LOGIT_SOFTCAP)?,
+                true => {
+                    let absent = rules.softcaps.absent.filter(|_| !k.has_any(LOGIT_SOFTCAP));
+                    k.factor(LOGIT_SOFTCAP)?.or(absent)
+                }
                 false => None,
             },
             output: match k.take(TIED)? {
@@ -303,8 +320,8 @@ fn features_read(rules: &Rules) -> Vec<&'static str> {
         (rules.window != Window::Never, WINDOW),
         (rules.sections.is_some(), rope::SECTIONS),
         (rules.predictors, PREDICTORS),
-        (rules.shared_caches, SHARED_CACHES),
-        (rules.layer_inputs, LAYER_INPUT),
+        (rules.shared_caches != SharedCaches::Never, SHARED_CACHES),
+        (rules.layer_inputs.is_some(), LAYER_INPUT),
     ];
     let others = others.into_iter().filter_map(|(is_read, key)| is_read.then_some(key));
     let experts = rules.experts.iter().flat_map(experts::read);
@@ -340,9 +357,32 @@ fn factors(k: &mut Keys<'_>, rules: &Rules) -> Result<[Option<f32>; 4], ModelErr
     })
 }
 
-/// Whose keys and values the last layers read, if the file says how many do so: those of the last layer before them that has a window as they do, or none.
-fn cache_of(k: &mut Keys<'_>, windowed: &[bool], sizes: [&PerLayer; 3]) -> Result<PerLayer<Option<usize>>, ModelError> {
-    let sharing = k.take(SHARED_CACHES)?.unwrap_or(0);
+/// What each layer is given of a token. `absent` is its length where the file does not state it.
+fn layer_input(
+    k: &mut Keys<'_>,
+    rules: &Rules,
+    absent: usize,
+    vocab: usize,
+) -> Result<Option<LayerInputConfig>, ModelError> {
+    let width = k.take(LAYER_INPUT)?.unwrap_or(absent);
+    if width == 0 && rules.streams.is_none() {
+        return Ok(None);
+    }
+    let tokens = if k.is_gguf() { vocab } else { LAYER_INPUT_VOCAB };
+    Ok(Some(LayerInputConfig {
+        width: k.check(LAYER_INPUT, width, &COUNT)?,
+        tokens: k.size(LAYER_INPUT_TOKENS, &SIZE, Some(tokens))?,
+    }))
+}
+
+/// Whose keys and values the last layers read; `absent` is how many do so where the file does not say it. They are those of the last layer before them that has a window as they do, or none.
+fn cache_of(
+    k: &mut Keys<'_>,
+    windowed: &[bool],
+    sizes: [&PerLayer; 3],
+    absent: usize,
+) -> Result<PerLayer<Option<usize>>, ModelError> {
+    let sharing = k.take(SHARED_CACHES)?.unwrap_or(absent);
     let own = windowed.len().saturating_sub(sharing);
     let source = |layer: usize| -> Result<Option<usize>, ModelError> {
         if layer < own {

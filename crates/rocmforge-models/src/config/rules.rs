@@ -160,21 +160,44 @@ pub(crate) struct Softcaps {
     /// Those of attention.
     pub(crate) attention: bool,
     pub(crate) logits: bool,
+    /// That of logits where the key is absent.
+    pub(crate) absent: Option<f32>,
 }
 
 impl Softcaps {
     pub(crate) const NONE: Self = Self {
         attention: false,
         logits: false,
+        absent: None,
     };
     pub(crate) const LOGITS: Self = Self {
-        attention: false,
         logits: true,
+        ..Self::NONE
     };
     pub(crate) const BOTH: Self = Self {
         attention: true,
-        logits: true,
+        ..Self::LOGITS
     };
+}
+
+/// Layers that read the keys and values of earlier ones, which are the last of a model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SharedCaches {
+    /// No layer does so.
+    Never,
+    /// As many as the key says; this many where it is absent.
+    Stated(usize),
+    /// As many as the key says; where it is absent, all but so many at the start.
+    AllBut(usize),
+}
+
+/// Several residual streams, and gates of the first layers that are mostly zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Streams {
+    /// Models of at most so many layers have no such gates where the key is absent; else the first ten have.
+    pub(crate) dense: usize,
+    /// The deviation of gates is that of a sample.
+    pub(crate) sample: bool,
 }
 
 /// How files of one kind state an architecture.
@@ -214,15 +237,17 @@ pub(crate) struct Rules {
     pub(crate) output: OutputMatrix,
     /// `query_pre_attn_scalar` where the model has this setting and the key is absent.
     pub(crate) score_divisor: Option<f32>,
+    /// The factor on scores of a model without such a setting, if not that of the head's length.
+    pub(crate) score_factor: Option<f32>,
     /// Which scores have a bound where the file states one.
     pub(crate) softcaps: Softcaps,
     /// With this many layers, scores are divided by the square root of width / heads and not of the head's length.
     pub(crate) wide_scale_layers: Option<usize>,
     pub(crate) window: Window,
-    /// The last layers may read the keys and values of earlier ones.
-    pub(crate) shared_caches: bool,
-    /// Layers may be given more of a token than the residual stream.
-    pub(crate) layer_inputs: bool,
+    pub(crate) shared_caches: SharedCaches,
+    /// Elements that each layer is given of a token beside the residual stream, where the key is absent; `None`: there is no such key.
+    pub(crate) layer_inputs: Option<usize>,
+    pub(crate) streams: Option<Streams>,
     /// Names of settings, with those that other files have for them.
     pub(crate) renamed: &'static [(&'static str, &'static str)],
     /// Experts, where the model has them.
@@ -532,16 +557,19 @@ pub(crate) const GGUF_SHARED_EXPERT: &[(&str, &str)] = &[(
 /// A window, where an architecture has none.
 pub(crate) const GGUF_WINDOW: &[(&str, &str)] = &[("a sliding window", "attention.sliding_window")];
 
+/// Settings of GGUF that no decoder here has, at other values.
+pub(crate) const GGUF_FIXED: &[(&str, &str)] = &[
+    ("attention.causal", "true"),
+    // -1 stands for no value.
+    ("rope.scaling.yarn_ext_factor", "0 -1"),
+    ("rope.scaling.yarn_attn_factor", "1"),
+    ("rope.scaling.yarn_log_multiplier", "0"),
+];
+
 /// Keys of a GGUF without experts and windows.
 pub(crate) const GGUF: Known = Known {
     ignored: &[GGUF_IGNORED, GGUF_WINDOW_LAYERS],
-    fixed: &[&[
-        ("attention.causal", "true"),
-        // -1 stands for no value.
-        ("rope.scaling.yarn_ext_factor", "0 -1"),
-        ("rope.scaling.yarn_attn_factor", "1"),
-        ("rope.scaling.yarn_log_multiplier", "0"),
-    ]],
+    fixed: &[GGUF_FIXED],
     features: &[GGUF_FEATURES, GGUF_EXPERTS, GGUF_SHARED_EXPERT, GGUF_WINDOW],
     ..Known::NOTHING
 };

@@ -214,6 +214,11 @@ impl<'a> Keys<'a> {
         self.names(key).any(is_there)
     }
 
+    /// Whether the file has the key, perhaps with null.
+    pub(crate) fn has_any(&self, key: Key) -> bool {
+        self.names(key).any(|name| self.has(name))
+    }
+
     pub(crate) fn is_list(&self, key: Key) -> bool {
         self.names(key)
             .any(|name| self.left.get(name).is_some_and(Raw::is_list))

@@ -63,8 +63,10 @@ pub(crate) struct AttentionShape {
     pub(crate) growth: Option<QueryGrowth>,
     /// Bound of the scores.
     pub(crate) softcap: Option<f32>,
-    /// Values are normalised without a weight; without a matrix of their own they follow from the keys' product.
+    /// Values are normalised without a weight.
     pub(crate) value_norm: Option<NormRule>,
+    /// Without a matrix of their own values follow from the keys' product.
+    pub(crate) values_of_keys: bool,
     /// Keys and values are those of an earlier layer.
     pub(crate) shared: Option<[Cached; 2]>,
     /// Query, key and value.
@@ -171,7 +173,7 @@ impl Attention {
                 let own = KeysAndValues {
                     key: projection(t, KEY, q_width, k_width)?,
                     key_norm: norm(t, KEY_NORM, shape.kv_heads)?,
-                    value: match shape.value_norm.is_some() && !t.has(VALUE.weight)? && !t.has(ALL.weight)? {
+                    value: match shape.values_of_keys && !t.has(VALUE.weight)? && !t.has(ALL.weight)? {
                         true => None,
                         false => Some(projection(t, VALUE, q_width + k_width, v_width)?),
                     },

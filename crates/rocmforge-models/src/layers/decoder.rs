@@ -2,7 +2,7 @@
 
 use rocmforge_ggml::{GgmlResult, Op, TensorId};
 
-use super::{Embedding, Layer, LayerInputs, Linear, Norm, NormRule, OTHER_HEADS, Part, Pooled};
+use super::{Embedding, LayerInputs, Linear, Norm, NormRule, OTHER_HEADS, Part, Pooled, Streams};
 use crate::ModelError;
 use crate::config::{DecoderConfig, OutputMatrix};
 use crate::step::{Network, Place, StepGraph, Tensors};
@@ -16,7 +16,9 @@ pub(crate) struct Decoder {
     embedding: Embedding,
     /// What layers are given beside the residual stream.
     inputs: Option<LayerInputs>,
-    layers: Vec<Layer>,
+    /// What makes several residual streams of one, and one of them behind the last layer.
+    streams: Option<Streams>,
+    layers: Vec<Box<dyn Part>>,
     norm: Option<Norm>,
     head: Head,
 }
@@ -49,7 +51,7 @@ impl Decoder {
         c: &DecoderConfig,
         rule: NormRule,
         scale: Option<f32>,
-        mut layer: impl FnMut(&mut Tensors<'_>, usize) -> Result<Layer, ModelError>,
+        mut layer: impl FnMut(&mut Tensors<'_>, usize) -> Result<Box<dyn Part>, ModelError>,
     ) -> Result<Self, ModelError> {
         let whole_texts = t.whole_texts();
         let own = match c.output {
@@ -63,8 +65,9 @@ impl Decoder {
         t.at(if is_looked_up { Place::Embedding } else { Place::Output });
         let words = t.table(EMBEDDING, shape)?;
         let embedding = Embedding::new(t, words, scale, c.texts, [c.context, c.width], rule)?;
-        let of_inputs = |own| LayerInputs::new(t, [c.vocab, c.layers], [c.width, own], rule);
+        let of_inputs = |own| LayerInputs::new(t, own, [c.vocab, c.layers, c.width], rule);
         let inputs = c.layer_input.map(of_inputs).transpose()?;
+        let streams = c.streams.map(|streams| Streams::new(t, streams, c.width)).transpose()?;
         t.at(Place::Output);
         for head in OTHER_HEADS {
             t.allow(head);
@@ -101,6 +104,7 @@ impl Decoder {
         Ok(Self {
             embedding,
             inputs,
+            streams,
             layers: layers.collect::<Result<_, _>>()?,
             norm,
             head,
@@ -116,6 +120,9 @@ impl Network for Decoder {
         if let Some(inputs) = &self.inputs {
             let inputs = inputs.build(g, x)?;
             g.give_layers(inputs);
+        }
+        if let Some(streams) = &self.streams {
+            x = streams.split(g, x)?;
         }
         for layer in &self.layers {
             if is_result {
@@ -138,7 +145,10 @@ impl Network for Decoder {
             }
         };
         let Some(rows) = g.output_rows else { return Ok(None) };
-        let last = g.push(Op::GetRows, &[x, rows])?;
+        let mut last = g.push(Op::GetRows, &[x, rows])?;
+        if let Some(streams) = &self.streams {
+            last = streams.join(g, last)?;
+        }
         let normed = Norm::of(self.norm.as_ref(), g, last)?;
         let mut logits = output.build(g, normed)?;
         if let Some(factor) = factor {

@@ -4,6 +4,7 @@ use rocmforge_ggml::{GgmlResult, GluKind, Op, TensorId, Unary};
 
 use super::{Linear, Part};
 use crate::ModelError;
+use crate::config::SparsityConfig;
 use crate::step::{Fused, StepGraph, Tensors};
 use crate::weights::{LinearNames, Name};
 
@@ -70,6 +71,8 @@ pub(crate) struct NetworkRule {
     pub(crate) scaled: bool,
     /// The router and the experts must have biases. Without, they may.
     pub(crate) biased: bool,
+    /// Gates of a network are mostly zero.
+    pub(crate) sparsity: Option<SparsityConfig>,
 }
 
 impl NetworkRule {
@@ -87,6 +90,8 @@ pub(crate) struct Gated {
     up: Linear,
     down: Linear,
     unit: GatedUnit,
+    sparsity: Option<SparsityConfig>,
+    inner: usize,
 }
 
 impl Gated {
@@ -128,17 +133,38 @@ impl Gated {
             up: up.scaling_bias(),
             down: down.scaling_bias(),
             unit: rule.unit,
+            sparsity: rule.sparsity,
+            inner,
         })
     }
 }
 
 impl Part for Gated {
     fn build(&self, g: &mut StepGraph<'_>, x: TensorId) -> GgmlResult<TensorId> {
-        let gate = self.gate.build(g, x)?;
+        let mut gate = self.gate.build(g, x)?;
+        if let Some(rule) = self.sparsity {
+            gate = sparse(g, gate, rule, self.inner)?;
+        }
         let up = self.up.build(g, x)?;
         let inner = self.unit.build(g, gate, up)?;
         self.down.build(g, inner)
     }
+}
+
+/// What of rows of `length` gates lies above their mean by some standard deviations: `max(gate - (mean + factor * deviation), 0)`.
+fn sparse(g: &mut StepGraph<'_>, gate: TensorId, rule: SparsityConfig, length: usize) -> GgmlResult<TensorId> {
+    let mean = g.push(Op::Mean, &[gate])?;
+    let centred = g.push(Op::Sub, &[gate, mean])?;
+    let squares = g.push(Op::Sqr, &[centred])?;
+    let sum = g.push(Op::SumRows, &[squares])?;
+    let divisor = length - usize::from(rule.sample);
+    let factor = 1.0 / divisor.max(1) as f32;
+    let variance = g.push(Op::Scale { factor }, &[sum])?;
+    let deviation = g.push(Op::Sqrt, &[variance])?;
+    let factor = rule.deviations;
+    let least = g.push(Op::Scale { factor }, &[deviation])?;
+    let above = g.push(Op::Sub, &[centred, least])?;
+    g.push(Op::Unary(Unary::Relu), &[above])
 }
 
 /// The function of a network without a gate.

@@ -6,19 +6,22 @@ use rocmforge_ggml::{GgmlResult, Op, TensorId, Unary};
 
 use super::{Linear, Norm, NormRule, Part};
 use crate::ModelError;
+use crate::config::LayerInputConfig;
 use crate::step::{Place, StepGraph, Tensors};
 use crate::weights::{LinearNames, Name};
 
-const TABLE: Name = Name::new("per_layer_token_embd.weight", "");
-const PROJECTION: LinearNames = LinearNames::new("per_layer_model_proj", "");
-const NORM: LinearNames = LinearNames::new("per_layer_proj_norm", "");
-const GATE: LinearNames = LinearNames::new("blk.*.inp_gate", "");
-const OUT: LinearNames = LinearNames::new("blk.*.proj", "");
+const TABLE: Name = Name::new("per_layer_token_embd.weight", "model.embed_tokens_per_layer.weight");
+const PROJECTION: LinearNames = LinearNames::new("per_layer_model_proj", "model.per_layer_model_projection");
+const NORM: LinearNames = LinearNames::new("per_layer_proj_norm", "model.per_layer_projection_norm");
+const GATE: LinearNames = LinearNames::new("blk.*.inp_gate", "model.layers.*.per_layer_input_gate");
+const OUT: LinearNames = LinearNames::new("blk.*.proj", "model.layers.*.per_layer_projection");
 
 /// The inputs of all layers: rows of a table by the token's id, and a projection of its embedding.
 #[derive(Debug)]
 pub(crate) struct LayerInputs {
     table: TensorId,
+    /// Where the table has fewer rows than the vocabulary: the row of each token, u32 `[vocabulary, 1]`.
+    rows: Option<TensorId>,
     projection: Linear,
     norm: Norm,
     layers: usize,
@@ -33,18 +36,19 @@ impl LayerInputs {
     /// One is missing or has another shape.
     pub(crate) fn new(
         t: &mut Tensors<'_>,
-        [vocab, layers]: [usize; 2],
-        widths: [usize; 2],
+        c: LayerInputConfig,
+        [vocab, layers, width]: [usize; 3],
         rule: NormRule,
     ) -> Result<Self, ModelError> {
-        let [width, own] = widths;
+        let own = c.width;
         t.at(Place::Embedding);
         Ok(Self {
-            table: t.table(TABLE, [vocab, layers * own])?,
+            table: t.table(TABLE, [c.tokens, layers * own])?,
+            rows: (c.tokens < vocab).then(|| t.indices("rows of layer inputs", rows(c.tokens, vocab))),
             projection: Linear::new(t, PROJECTION, None, [layers * own, width])?,
             norm: Norm::new(t, NORM, own, rule)?,
             layers,
-            widths,
+            widths: [width, own],
         })
     }
 
@@ -52,7 +56,12 @@ impl LayerInputs {
     pub(crate) fn build(&self, g: &mut StepGraph<'_>, embeddings: TensorId) -> GgmlResult<TensorId> {
         let (tokens, [width, own]) = (g.tokens(), self.widths);
         let scale = |g: &mut StepGraph<'_>, x, factor: f32| g.push(Op::Scale { factor }, &[x]);
-        let of_ids = g.push(Op::GetRows, &[self.table, g.ids])?;
+        let mut ids = g.ids;
+        if let Some(rows) = self.rows {
+            let own = g.push(Op::GetRows, &[rows, ids])?;
+            ids = g.reshape(own, [tokens])?;
+        }
+        let of_ids = g.push(Op::GetRows, &[self.table, ids])?;
         let of_ids = scale(g, of_ids, (own as f32).sqrt())?;
         let projected = self.projection.build(g, embeddings)?;
         let projected = scale(g, projected, 1.0 / (width as f32).sqrt())?;
@@ -62,6 +71,11 @@ impl LayerInputs {
         let sum = g.push(Op::Add, &[projected, of_ids])?;
         scale(g, sum, std::f32::consts::FRAC_1_SQRT_2)
     }
+}
+
+/// The row of each token of a vocabulary in a table that has `known` rows: the first for all others.
+fn rows(known: usize, vocab: usize) -> impl Iterator<Item = u32> {
+    (0..vocab).map(move |id| if id < known { id as u32 } else { 0 })
 }
 
 /// What a layer makes of its input: `out(gelu(gate x) * input)`.

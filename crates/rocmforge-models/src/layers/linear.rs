@@ -150,6 +150,16 @@ impl Linear {
         })
     }
 
+    /// A matrix alone.
+    pub(crate) const fn bare(weight: TensorId) -> Self {
+        Self {
+            weight,
+            scale: None,
+            bias: None,
+            scales_bias: false,
+        }
+    }
+
     /// The same, whose factor multiplies the bias, too.
     pub(crate) fn scaling_bias(self) -> Self {
         Self {

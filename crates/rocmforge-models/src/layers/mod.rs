@@ -16,6 +16,7 @@ mod mamba;
 mod norm;
 mod pooled;
 mod short_conv;
+mod streams;
 mod whole_texts;
 
 use rocmforge_ggml::{GgmlResult, Op, TensorId};
@@ -33,6 +34,7 @@ pub(crate) use mamba::Mamba2;
 pub(crate) use norm::{Norm, NormRule};
 pub(crate) use pooled::{OTHER_HEADS, Pooled};
 pub(crate) use short_conv::ShortConv;
+pub(crate) use streams::{LowRank, StreamLayer, Streams};
 
 use crate::step::StepGraph;
 
@@ -45,7 +47,7 @@ pub(crate) trait Part: std::fmt::Debug + Send + Sync {
     fn build(&self, g: &mut StepGraph<'_>, x: TensorId) -> GgmlResult<TensorId>;
 }
 
-/// One branch of a layer: `scale * last(x + factor * after(sum of part(before(x))))`.
+/// One branch of a layer: `scale * end * last(x + factor * after(sum of part(before(x))))`.
 #[derive(Debug, Default)]
 pub(crate) struct Sublayer {
     /// Norm of what the parts see.
@@ -58,28 +60,44 @@ pub(crate) struct Sublayer {
     pub(crate) factor: Option<f32>,
     /// Norm of the residual stream afterwards.
     pub(crate) last: Option<Norm>,
-    /// Factor on the residual stream afterwards, one element.
+    /// Factor of the architecture on the residual stream afterwards.
+    pub(crate) end: Option<f32>,
+    /// That of the file, one element.
     pub(crate) scale: Option<TensorId>,
+}
+
+impl Sublayer {
+    /// The same with a part that sees the same rows, and whose result has no norm; and a factor on the sum of all.
+    pub(crate) fn beside(self, part: Box<dyn Part>, factor: f32) -> Self {
+        let normed = Normed {
+            before: None,
+            parts: self.parts,
+            after: self.after,
+        };
+        Self {
+            parts: vec![Box::new(normed), part],
+            after: None,
+            end: Some(factor),
+            ..self
+        }
+    }
 }
 
 impl Part for Sublayer {
     fn build(&self, g: &mut StepGraph<'_>, x: TensorId) -> GgmlResult<TensorId> {
         let seen = Norm::of(self.before.as_ref(), g, x)?;
-        let mut sum = None;
-        for part in &self.parts {
-            let result = part.build(g, seen)?;
-            sum = Some(match sum {
-                None => result,
-                Some(sum) => g.push(Op::Add, &[sum, result])?,
-            });
-        }
-        let Some(sum) = sum else { return Ok(x) };
+        let Some(sum) = sum(&self.parts, g, seen)? else {
+            return Ok(x);
+        };
         let mut sum = Norm::of(self.after.as_ref(), g, sum)?;
         if let Some(factor) = self.factor {
             sum = g.push(Op::Scale { factor }, &[sum])?;
         }
         let sum = g.push(Op::Add, &[sum, x])?;
-        let sum = Norm::of(self.last.as_ref(), g, sum)?;
+        let mut sum = Norm::of(self.last.as_ref(), g, sum)?;
+        if let Some(factor) = self.end {
+            sum = g.push(Op::Scale { factor }, &[sum])?;
+        }
         match self.scale {
             None => Ok(sum),
             Some(scale) => g.push(Op::Mul, &[sum, scale]),
@@ -87,19 +105,32 @@ impl Part for Sublayer {
     }
 }
 
-/// A part with norms of its own, beside parts that have others.
+/// The sum of what parts make of the same rows; `None`: there is no part.
+fn sum(parts: &[Box<dyn Part>], g: &mut StepGraph<'_>, x: TensorId) -> GgmlResult<Option<TensorId>> {
+    let mut sum = None;
+    for part in parts {
+        let result = part.build(g, x)?;
+        sum = Some(match sum {
+            None => result,
+            Some(sum) => g.push(Op::Add, &[sum, result])?,
+        });
+    }
+    Ok(sum)
+}
+
+/// Parts with norms of their own, beside parts that have others.
 #[derive(Debug)]
 pub(crate) struct Normed {
-    pub(crate) before: Norm,
-    pub(crate) part: Box<dyn Part>,
-    pub(crate) after: Norm,
+    pub(crate) before: Option<Norm>,
+    pub(crate) parts: Vec<Box<dyn Part>>,
+    pub(crate) after: Option<Norm>,
 }
 
 impl Part for Normed {
     fn build(&self, g: &mut StepGraph<'_>, x: TensorId) -> GgmlResult<TensorId> {
-        let seen = self.before.build(g, x)?;
-        let result = self.part.build(g, seen)?;
-        self.after.build(g, result)
+        let seen = Norm::of(self.before.as_ref(), g, x)?;
+        let result = sum(&self.parts, g, seen)?.unwrap_or(seen);
+        Norm::of(self.after.as_ref(), g, result)
     }
 }
 

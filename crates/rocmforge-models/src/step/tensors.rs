@@ -235,7 +235,7 @@ impl<'a> Tensors<'a> {
         } else if let Some(pattern) = self.in_file(names.apart)
             && (self.in_file(names.together).is_none() || self.source.get(&of_expert(&pattern, 0))?.is_some())
         {
-            self.stacked(&pattern, count, &[rows, cols])?
+            self.stacked(&pattern, 0..count, &[rows, cols])?
         } else {
             self.need(names.together, None, &[count, rows, cols])?
         };
@@ -254,10 +254,38 @@ impl<'a> Tensors<'a> {
         Ok(self.add(desc, Content::Weight(weight)))
     }
 
-    fn stacked(&mut self, pattern: &str, count: usize, dims: &[usize]) -> Result<Weight, ModelError> {
+    /// Some of `count` matrices of `[rows, cols]` as one matrix, whose results stand one behind the other. The file has them together, or one by one:
+    /// `names` are those of both.
+    ///
+    /// # Errors
+    /// As [`Self::experts`].
+    pub(crate) fn some_of(
+        &mut self,
+        [together, apart]: [Name; 2],
+        which: Range<usize>,
+        [count, rows, cols]: [usize; 3],
+    ) -> Result<TensorId, ModelError> {
+        let mut weight = match self.in_file(apart) {
+            Some(pattern) => self.stacked(&pattern, which.clone(), &[rows, cols])?,
+            None => self.need(together, None, &[count, rows, cols])?.rows(which.clone()),
+        };
+        weight.dims = vec![which.len() * rows, cols];
+        let desc = TensorDesc::new([cols, which.len() * rows], weight.dtype, Layout::ColMajor);
+        Ok(self.add(desc, Content::Weight(weight)))
+    }
+
+    /// A table of indices that follow from the configuration, u32 `[rows, 1]`.
+    pub(crate) fn indices(&mut self, name: &str, indices: impl Iterator<Item = u32>) -> TensorId {
+        let indices: Vec<u32> = indices.collect();
+        let (shape, bytes) = ([indices.len(), 1], bytemuck::cast_slice(&indices).to_vec());
+        let weight = Weight::new(name, shape.to_vec(), DType::U32, Arc::new(bytes));
+        self.add(TensorDesc::u32(shape), Content::Weight(weight))
+    }
+
+    fn stacked(&mut self, pattern: &str, numbers: Range<usize>, dims: &[usize]) -> Result<Weight, ModelError> {
         let mut first: Option<Weight> = None;
         let mut parts = Vec::new();
-        for expert in 0..count {
+        for expert in numbers {
             let name = of_expert(pattern, expert);
             let part = self.source.get(&name)?;
             let part = part.ok_or_else(|| ModelError::MissingTensor { name: name.clone() })?;
@@ -361,8 +389,7 @@ impl<'a> Tensors<'a> {
     /// As [`Self::vector`].
     pub(crate) fn scaled(&mut self, name: Name, len: usize, factor: f32) -> Result<TensorId, ModelError> {
         let weight = self.need(name, None, &[len])?;
-        let values: Vec<f32> = weight.to_f32()?.iter().map(|w| w * factor).collect();
-        self.add_vector(Weight::from_f32(&weight.name, &values))
+        self.add_vector(weight.mapped(|w| w * factor)?)
     }
 
     /// [`Self::vector`], if the file has it.
@@ -399,7 +426,7 @@ impl<'a> Tensors<'a> {
     fn add_vector(&mut self, weight: Weight) -> Result<TensorId, ModelError> {
         let weight = match weight.dtype {
             DType::F32 => weight,
-            _ => Weight::from_f32(&weight.name, &weight.to_f32()?),
+            _ => weight.mapped(|w| w)?,
         };
         Ok(self.add(TensorDesc::f32(weight.dims.clone()), Content::Weight(weight)))
     }
@@ -438,8 +465,7 @@ impl<'a> Tensors<'a> {
             return self.vector(name, None, len);
         }
         let weight = self.need(name, None, &[len])?;
-        let values: Vec<f32> = weight.to_f32()?.iter().map(|w| w + 1.0).collect();
-        self.add_vector(Weight::from_f32(&weight.name, &values))
+        self.add_vector(weight.mapped(|w| w + 1.0)?)
     }
 
     /// A cache: for each token that `kind` keeps a row of `heads` heads of `head_dim` elements.

@@ -111,6 +111,16 @@ impl Weight {
         Self::new(name, vec![values.len()], DType::F32, Arc::new(bytes))
     }
 
+    /// A function of each value of a small tensor, as f32 in the same shape; an outline, which has no values, keeps its shape.
+    ///
+    /// # Errors
+    /// As [`Self::to_f32`].
+    pub(crate) fn mapped(&self, function: impl Fn(f32) -> f32) -> Result<Self, ModelError> {
+        let values: Vec<f32> = self.to_f32()?.into_iter().map(function).collect();
+        let bytes: Vec<u8> = bytemuck::cast_slice(&values).to_vec();
+        Ok(Self::new(&self.name, self.dims.clone(), DType::F32, Arc::new(bytes)))
+    }
+
     /// The bytes, where they lie; those of a tensor that the file has in parts in a copy.
     #[must_use]
     pub fn bytes(&self) -> Arc<dyn SharedBytes> {

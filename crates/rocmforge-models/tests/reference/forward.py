@@ -39,6 +39,17 @@ ARCHITECTURES = {
         "value_norm": True,
         "beside": True,
     },
+    # Several residual streams of a token; gates of some layers are cut.
+    "gemma3n": {
+        "rope": "half",
+        "gate": "gelu",
+        "embedding_scale": True,
+        "window_period": 5,
+        "scale": 1.0,
+        "value_norm": True,
+        "streams": True,
+        "network_scales": False,
+    },
     "gemma2": {"rope": "half", "gate": "gelu", "embedding_scale": True, "window_period": 2, "window_rope": "same"},
     "gpt-oss": {
         "rope": "half",
@@ -111,6 +122,10 @@ CHUNK = 8192
 LLAMA4_GROWTH = (0.1, 8192, 1)
 # The least divisor of the factors of experts.
 LEAST_SUM = 2.0**-14
+# Gemma 3n: the least mean square that a row is scaled by; standard deviations above the mean of gates where the file does not state them, which are those of
+# a share of 0.95 in f32, and the first layers that have these; the first layers with keys and values of their own.
+LEAST_SQUARE = 1e-5
+DEVIATIONS, CUT_LAYERS, OWN_LAYERS = 1.6448533535003662, 10, 20
 # Gemma 3 with this many layers (27B) scales scores by sqrt(width / heads) instead of sqrt(head size).
 GEMMA3_27B_LAYERS = 62
 
@@ -175,10 +190,15 @@ class Model:
         of_windows = key("attention.value_length_swa", value)
         self.value = self.head if value is None else differ(value, of_windows) if self.window else of_layers(value)
         # The last layers read the keys and values of earlier ones.
-        own = self.layers - key("attention.shared_kv_layers", 0)
+        streams = self.rule.get("streams")
+        own = self.layers - key("attention.shared_kv_layers", max(self.layers - OWN_LAYERS, 0) if streams else 0)
         last = lambda layer: max(other for other in range(own) if self.windowed[other] == self.windowed[layer])
         self.source = [layer if layer < own else last(layer) for layer in range(self.layers)]
-        self.input_width = key("embedding_length_per_layer_input", 0)
+        self.input_width = key("embedding_length_per_layer_input", 256 if streams else 0)
+        # Residual streams of a token. Gates of a layer are cut at so many standard deviations above their mean, those of a sample.
+        self.streams, self.sample, self.input_tokens = key("altup.num_inputs", 4) if streams else 1, 1, None
+        cut = [DEVIATIONS if number < CUT_LAYERS else -np.inf for number in range(self.layers)]
+        self.cut = key("activation_sparsity_scale", cut) if streams else [-np.inf] * self.layers
         self.attention_scale = key("attention.value_scale", 1) if arch == "mimo2" else 1
         self.trained_context = key("context_length")
         self.unrotated = [self.rule.get("rotated") == "but_fourth" and number % 4 == 3 for number in range(self.layers)]
@@ -197,7 +217,7 @@ class Model:
         # Factor on scores, if not that of the head's length.
         self.scale = key("attention.scale", self.rule.get("scale"))
         self.softcap = key("attn_logit_softcapping") if arch == "gemma2" else None
-        self.logit_softcap = key("final_logit_softcapping") if arch in ["gemma2", "gemma4"] else None
+        self.logit_softcap = key("final_logit_softcapping", 30.0 if streams else None) if arch in ["gemma2", "gemma3n", "gemma4"] else None
         granite = arch.startswith("granite")
         self.embedding_scale = key("embedding_scale", 1) if granite else 1
         self.branch_scale = key("residual_scale", 1) if granite else 1
@@ -220,6 +240,7 @@ class Model:
         output = load("output.weight")
         self.output = self.embedding if output is None else output
         self.tables = [load(f"per_layer_{part}.weight") for part in ["token_embd", "model_proj", "proj_norm"]]
+        self.split, self.join = load("altup_proj.weight"), load("altup_unembd_proj.weight")
         self.output_bias = load("output.bias") if "output.bias" in file else 0
         names = [n for n in file.infos if n.startswith("blk.")]
         self.blocks = [{} for _ in range(self.layers)]
@@ -552,12 +573,46 @@ class Model:
             out += result
         return out
 
+    def coefficients(self, block, x):
+        """Of each row, from a norm over the width."""
+        return np.tanh(self.rms(x, block["altup_router_norm"]) / self.width @ block["altup_router"].T)
+
+    def stream_layer(self, number, block, streams, positions, inputs):
+        """All streams [streams, tokens, width] are predicted, the first one is computed with, and all are corrected by what came of it."""
+        count = len(streams)
+        mixture = (self.coefficients(block, streams[0]) @ block["altup_predict_coef"].T).reshape(-1, count, count)
+        predicted = streams + np.einsum("tij,jtw->itw", mixture, streams)
+        x = predicted[0]
+        h = self.rms(x, block["attn_norm"])
+        low = h + self.rms(h @ block["laurel_l"].T @ block["laurel_r"].T, block["laurel_post_norm"])
+        attended = x + self.rms(self.attention(number, block, h, positions), block["post_attention_norm"])
+        both = (attended + low) / np.sqrt(2)
+        out = both + self.rms(self.network(block, self.rms(both, block["ffn_norm"]), self.cut[number]), block["post_ffw_norm"])
+        parts = 1 + self.coefficients(block, out) @ block["altup_correct_coef"].T
+        corrected = predicted + parts.T[:, :, None] * (out - x)
+        gate = gelu((corrected[0] * block["altup_correct_scale"]) @ block["inp_gate"].T)
+        corrected[1:] += self.rms((gate * inputs[:, number]) @ block["proj"].T, block["post_norm"])
+        return corrected
+
+    def as_long_as(self, x, like):
+        """Rows of x with the root mean square of those of `like`."""
+        square = np.maximum((x * x).mean(axis=-1, keepdims=True), LEAST_SQUARE)
+        return x * np.sqrt((like * like).mean(axis=-1, keepdims=True) / square)
+
+    def stream_layers(self, x, positions, inputs):
+        """Streams of the embedding through all layers, and their mean."""
+        streams = np.stack([x] + [self.as_long_as(x @ matrix.T, x) for matrix in self.split])
+        for number, block in enumerate(self.blocks):
+            streams = self.stream_layer(number, block, streams, positions, inputs)
+        first = streams[0]
+        return (first + sum(self.as_long_as(x @ matrix.T, first) for x, matrix in zip(streams[1:], self.join))) / len(streams)
+
     def feed_forward(self, block, h):
         if "ffn_gate_inp" in block:
             return self.experts(block, h)
         return self.network(block, h)
 
-    def network(self, block, h):
+    def network(self, block, h, cut=-np.inf):
         if self.rule.get("gate") == "relu_squared":
             return np.maximum(h @ block["ffn_up"].T, 0) ** 2 @ block["ffn_down"].T
         if self.rule.get("gate") == "plain":
@@ -567,6 +622,8 @@ class Model:
             gate, up = (h @ block[f"ffn_{part}"].T + block.get(f"ffn_{part}.bias", 0) for part in ["gate", "up"])
         else:
             gate, up = np.split(h @ block["ffn_up"].T + block.get("ffn_up.bias", 0), 2, axis=1)
+        if cut > -np.inf:
+            gate = np.maximum(gate - gate.mean(axis=1, keepdims=True) - cut * gate.std(axis=1, keepdims=True, ddof=self.sample), 0)
         activation = gelu if self.rule.get("gate") == "gelu" else silu
         return (activation(gate) * up) @ block["ffn_down"].T + block.get("ffn_down.bias", 0)
 
@@ -580,6 +637,8 @@ class Model:
             x = x * np.sqrt(self.width)
         x = x * self.embedding_scale
         inputs = self.layer_inputs(ids, x) if self.input_width else None
+        if self.streams > 1:
+            return self.normed(self.stream_layers(x, positions, inputs), self.output_norm)
         network_norm = self.rule.get("network_norm", "ffn_norm")
         for number, block in enumerate(self.blocks):
             first = self.norm(x, block, "attn_norm") if "attn_norm" in block else x
@@ -626,7 +685,11 @@ class Model:
     def layer_inputs(self, ids, x):
         """What each layer is given beside the residual stream, [ids, layers, length]."""
         table, projection, norm = self.tables
-        of_ids = table[np.asarray(ids)].reshape(len(ids), self.layers, self.input_width) * np.sqrt(self.input_width)
+        rows = np.asarray(ids)
+        if self.input_tokens:
+            # The table has fewer rows than the vocabulary: the others have the first one's.
+            rows = np.where(rows < self.input_tokens, rows, 0)
+        of_ids = table[rows].reshape(len(ids), self.layers, self.input_width) * np.sqrt(self.input_width)
         projected = (x @ projection.T).reshape(of_ids.shape) / np.sqrt(self.width)
         return (of_ids + self.rms(projected, norm)) / np.sqrt(2)
 

@@ -5,6 +5,8 @@ gives one to, and a tied output matrix beside another one in the file. The Rust 
 settings; null takes a setting out.
 """
 
+from statistics import NormalDist
+
 import numpy as np
 
 import forward
@@ -81,6 +83,20 @@ def plain_shares(model):
 
 def more_experts(used):
     return lambda model: setattr(model, "used", used)
+
+
+def cut_at(*shares):
+    """Gates are cut where so large a share of a normal distribution lies, with the deviation of all gates."""
+
+    def change(model):
+        model.cut = [NormalDist().inv_cdf(share) if share else -np.inf for share in shares]
+        model.sample = 0
+
+    return change
+
+
+def fewer_inputs(tokens):
+    return lambda model: setattr(model, "input_tokens", tokens)
 
 
 def score_divisor(value):
@@ -201,6 +217,20 @@ CASES = [
         None,
         {"rope_theta": 500.0, "rope_local_base_freq": 300.0, "query_pre_attn_scalar": 24},
         both(linear(500.0, 8.0), local_base(300.0), score_divisor(24)),
+    ),
+    (
+        "gemma3n",
+        "gemma3n",
+        None,
+        {"activation_sparsity_pattern": [0.9, 0.7, 0.0, 0.8, 0.0, 0.25], "vocab_size_per_layer_input": 200},
+        both(cut_at(0.9, 0.7, 0, 0.8, 0, 0.25), fewer_inputs(200)),
+    ),
+    (
+        "gemma3n without cut gates",
+        "gemma3n",
+        None,
+        {"activation_sparsity_pattern": [0.0] * 6, "final_logit_softcapping": 8.0, "rms_norm_eps": 1e-4},
+        both(cut_at(0, 0, 0, 0, 0, 0), lambda model: model.__dict__.update(logit_softcap=8.0, eps=1e-4)),
     ),
 ]
 

@@ -263,6 +263,35 @@ MODELS = {
         "post_norms": True,
         "end_factor": True,
     },
+    # Three streams; layers 4 and 5 read the keys and values of layers 2 and 3; gates are cut in four layers, in one of them below the mean.
+    "gemma3n": {
+        "arch": "gemma3n",
+        "weights": "f16",
+        "sizes": {
+            "width": 32,
+            "layers": 6,
+            "heads": 4,
+            "kv_heads": 2,
+            "head": 16,
+            "ff": [40, 40, 56, 40, 40, 56],
+            "tied": True,
+        },
+        "metadata": {
+            "altup.active_idx": 0,
+            "altup.num_inputs": 3,
+            "activation_sparsity_scale": [1.25, 0.5, -np.inf, 0.75, -np.inf, -0.375],
+            "attention.sliding_window": 12,
+            "attention.sliding_window_pattern": [True, True, False, True, False, True],
+            "attention.shared_kv_layers": 2,
+            "embedding_length_per_layer_input": 12,
+            "rope.freq_base": 1000.0,
+            "rope.freq_base_swa": 100.0,
+            "final_logit_softcapping": 5.0,
+        },
+        "qk_norm": True,
+        "post_norms": True,
+        "low_rank": 6,
+    },
     # Experts beside the network; layers without a window have no matrix of values.
     "gemma4-beside": {
         "arch": "gemma4",
@@ -888,6 +917,10 @@ def tensors(name):
         weight("per_layer_token_embd", VOCABULARY, size["layers"] * input_width)
         weight("per_layer_model_proj", size["layers"] * input_width, width)
         norm("per_layer_proj_norm", input_width)
+    streams = metadata_of.get("altup.num_inputs", 4) if "low_rank" in spec else 1
+    if streams > 1:
+        stacked("altup_proj", streams - 1, width, width)
+        stacked("altup_unembd_proj", streams - 1, width, width)
     if spec.get("longrope"):
         vector("rope_factors_long.weight", random.uniform(1, 10, rotated // 2))
         vector("rope_factors_short.weight", random.uniform(1, 1.5, rotated // 2))
@@ -992,6 +1025,16 @@ def tensors(name):
             weight(at + "inp_gate", input_width, width)
             weight(at + "proj", width, input_width)
             norm(at + "post_norm", width)
+        if streams > 1:
+            norm(at + "altup_router_norm", width)
+            # Sums over the width, which is the router's divisor.
+            vector(at + "altup_router.weight", random.standard_normal((streams, width)) * np.sqrt(width))
+            vector(at + "altup_predict_coef.weight", 0.15 * random.standard_normal((streams**2, streams)))
+            vector(at + "altup_correct_coef.weight", 0.3 * random.standard_normal((streams, streams)))
+            vector(at + "altup_correct_scale.weight", 1 + 0.3 * random.standard_normal(width))
+            weight(at + "laurel_l", spec["low_rank"], width)
+            weight(at + "laurel_r", width, spec["low_rank"])
+            norm(at + "laurel_post_norm", width)
         if spec.get("end_factor"):
             vector(at + "layer_output_scale.weight", random.uniform(0.5, 1.5, 1))
         if spec.get("beside"):

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use rocmforge_ggml::RopeScaling;
 use rocmforge_models::ModelError;
-use rocmforge_models::config::{DecoderConfig, OutputMatrix, PerLayer, RopeFactors};
+use rocmforge_models::config::{DecoderConfig, LayerInputConfig, OutputMatrix, PerLayer, RopeFactors, StreamsConfig};
 use serde_json::{Value, json};
 
 fn read_text(text: &str) -> Result<DecoderConfig, ModelError> {
@@ -121,6 +121,21 @@ fn real_files() -> Vec<(&'static str, Value)> {
             ),
         ),
         ("Gemma 3", with(&plain("gemma3_text"), gemma)),
+        (
+            "Gemma 3n",
+            with(
+                &plain("gemma3n_text"),
+                json!({
+                    "hidden_act": null, "activation_sparsity_pattern": [0.95, 0.95, 0.0, 0.0], "altup_active_idx": 0,
+                    "altup_coef_clip": 120.0, "altup_correct_scale": true, "altup_lr_multiplier": 1.0, "altup_num_inputs": 4,
+                    "attention_bias": false, "final_logit_softcapping": 30.0, "head_dim": 16, "hidden_activation": "gelu_pytorch_tanh",
+                    "hidden_size_per_layer_input": 12, "intermediate_size": [96, 96, 96, 96], "laurel_rank": 8,
+                    "layer_types": ["sliding_attention", "full_attention", "sliding_attention", "full_attention"],
+                    "num_kv_shared_layers": 2, "pad_token_id": 0, "query_pre_attn_scalar": 256, "rope_local_base_freq": 10000.0,
+                    "rope_scaling": null, "rope_theta": 1000000.0, "sliding_window": 512, "vocab_size_per_layer_input": 300
+                }),
+            ),
+        ),
         (
             "Phi-3",
             with(
@@ -281,9 +296,32 @@ fn values_that_ask_for_something_else_are_refused_by_name() {
         ("gemma3_text", "hidden_act", json!("silu")),
         ("gemma3_text", "hidden_activation", json!("gelu")),
         ("gemma3_text", "use_bidirectional_attention", json!("all")),
+        ("gemma3n_text", "altup_active_idx", json!(1)),
+        ("gemma3n_text", "altup_correct_scale", json!(false)),
+        ("gemma3n_text", "altup_num_inputs", json!(1)),
+        ("gemma3n_text", "altup_num_inputs", json!(17)),
+        ("gemma3n_text", "laurel_rank", json!(0)),
+        ("gemma3n_text", "hidden_size_per_layer_input", json!(0)),
+        ("gemma3n_text", "vocab_size_per_layer_input", json!(0)),
+        ("gemma3n_text", "num_kv_shared_layers", json!(4)),
+        ("gemma3n_text", "activation_sparsity_pattern", json!([0.5])),
+        (
+            "gemma3n_text",
+            "activation_sparsity_pattern",
+            json!([0.5, 0.0, 0.0, 1.0]),
+        ),
+        (
+            "gemma3n_text",
+            "activation_sparsity_pattern",
+            json!([0.5, 0.0, 0.0, "all"]),
+        ),
         ("phi3", "lm_head_bias", json!(true)),
     ] {
         let base = match model_type {
+            "gemma3n_text" => with(
+                &plain(model_type),
+                json!({ "hidden_act": null, "num_kv_shared_layers": 0 }),
+            ),
             "gemma3_text" => with(&plain(model_type), json!({ "hidden_act": null, "head_dim": 16 })),
             _ => with(&plain(model_type), json!({ "head_dim": 16 })),
         };
@@ -382,6 +420,45 @@ fn absent_keys_stand_for_the_defaults_of_their_model() {
     assert_eq!((gemma.rope.get(5).theta, gemma.output), (1e6, OutputMatrix::Embedding));
     assert_eq!((gemma.rope.get(4).theta, gemma.rope.get(6).theta), (1e4, 1e4));
     assert_eq!((gemma.head_dim.of(0), gemma.attention_scale), (256, Some(1.0 / 16.0)));
+    let streams = with(
+        &plain("gemma3n_text"),
+        json!({ "hidden_act": null, "num_hidden_layers": 35, "num_key_value_heads": null }),
+    );
+    let streams = read(&streams).expect("whole");
+    assert_eq!((streams.kv_heads.of(0), streams.head_dim.of(0)), (2, 256));
+    assert_eq!(
+        (streams.attention_scale, streams.logit_softcap),
+        (Some(1.0), Some(30.0))
+    );
+    assert_eq!((streams.rope.get(4).theta, streams.rope.get(5).theta), (1e6, 1e4));
+    assert_eq!((*streams.window.get(3), *streams.window.get(4)), (Some(512), None));
+    assert_eq!(
+        [18, 20, 23, 24, 34].map(|layer| *streams.cache_of.get(layer)),
+        [None, Some(18), Some(18), Some(19), Some(19)]
+    );
+    assert_eq!(
+        streams.streams,
+        Some(StreamsConfig {
+            count: 4,
+            rank: Some(64)
+        })
+    );
+    let (width, tokens) = (256, 262_144);
+    assert_eq!(streams.layer_input, Some(LayerInputConfig { width, tokens }));
+    // The first ten, of models that have more.
+    let deviations = |config: &DecoderConfig, layer: usize| config.sparsity.get(layer).map(|rule| rule.deviations);
+    let first = deviations(&streams, 9).expect("cut");
+    assert!((first - 1.644_853_6).abs() < 1e-6, "{first}");
+    assert_eq!(deviations(&streams, 10), None);
+    let short = with(
+        &plain("gemma3n_text"),
+        json!({ "hidden_act": null, "num_hidden_layers": 10, "num_kv_shared_layers": 0 }),
+    );
+    assert_eq!(read(&short).expect("whole").sparsity, PerLayer::all(None));
+    let unbound = short
+        .to_string()
+        .replacen('{', r#"{"final_logit_softcapping": null, "#, 1);
+    assert_eq!(read_text(&unbound).expect("whole").logit_softcap, None);
     let (wide, all) = (Some(4096), None);
     assert_eq!(of_layers(&gemma.window, 7), [wide, wide, wide, wide, wide, all, wide]);
     assert_eq!(read(&plain("qwen3")).expect("whole").head_dim.of(0), 128);

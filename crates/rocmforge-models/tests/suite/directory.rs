@@ -12,18 +12,21 @@ use safetensors::tensor::TensorView;
 use serde_json::{Map, Value, json};
 
 /// Names as the checkpoints have them, apart from the product's table.
-const WHOLE_NAMES: [(&str, &str); 7] = [
+const WHOLE_NAMES: [(&str, &str); 10] = [
     ("token_embd.weight", "model.embed_tokens.weight"),
     ("output_norm.weight", "model.norm.weight"),
     ("output.weight", "lm_head.weight"),
     ("output.bias", "lm_head.bias"),
+    ("per_layer_token_embd.weight", "model.embed_tokens_per_layer.weight"),
+    ("per_layer_model_proj.weight", "model.per_layer_model_projection.weight"),
+    ("per_layer_proj_norm.weight", "model.per_layer_projection_norm.weight"),
     ("rope_freqs.weight", ""),
     ("rope_factors_short.weight", ""),
     ("rope_factors_long.weight", ""),
 ];
 
 /// The same for the parts of a layer's names.
-const PARTS: [(&str, &str); 20] = [
+const PARTS: [(&str, &str); 31] = [
     ("blk.", "model.layers."),
     (".attn_norm.", ".input_layernorm."),
     (".attn_qkv.", ".self_attn.qkv_proj."),
@@ -35,6 +38,17 @@ const PARTS: [(&str, &str); 20] = [
     (".attn_output.", ".self_attn.o_proj."),
     (".post_attention_norm.", ".post_attention_layernorm."),
     (".post_ffw_norm.", ".post_feedforward_layernorm."),
+    (".altup_router_norm.", ".altup.router_norm."),
+    (".altup_router.", ".altup.modality_router."),
+    (".altup_predict_coef.", ".altup.prediction_coefs."),
+    (".altup_correct_coef.", ".altup.correction_coefs."),
+    (".altup_correct_scale.weight", ".altup.correct_output_scale"),
+    (".laurel_l.", ".laurel.linear_left."),
+    (".laurel_r.", ".laurel.linear_right."),
+    (".laurel_post_norm.", ".laurel.post_laurel_norm."),
+    (".inp_gate.", ".per_layer_input_gate."),
+    (".proj.", ".per_layer_projection."),
+    (".post_norm.", ".post_per_layer_input_norm."),
     (".ffn_gate_inp_shexp.", ".mlp.shared_expert_gate."),
     (".ffn_gate_shexp.", ".mlp.shared_expert.gate_proj."),
     (".ffn_up_shexp.", ".mlp.shared_expert.up_proj."),
@@ -49,7 +63,7 @@ const PARTS: [(&str, &str); 20] = [
 
 /// The checkpoint's name of a tensor; empty for what is a setting there.
 fn checkpoint_name(architecture: &str, name: &str) -> String {
-    if architecture == "gemma3" && name.contains(".ffn_norm.") {
+    if architecture.starts_with("gemma3") && name.contains(".ffn_norm.") {
         return name
             .replace("blk.", "model.layers.")
             .replace(".ffn_norm.", ".pre_feedforward_layernorm.");
@@ -108,12 +122,18 @@ impl Export {
         }
         // Those whose directories are read.
         let read = [
-            "llama", "llama4", "mistral3", "qwen2", "qwen2moe", "qwen3", "qwen3moe", "gemma3", "phi3",
+            "llama", "llama4", "mistral3", "qwen2", "qwen2moe", "qwen3", "qwen3moe", "gemma3", "gemma3n", "phi3",
         ];
         if !read.contains(&architecture.as_str()) {
             return None;
         }
         Some(Self { gguf, architecture })
+    }
+
+    /// Whether the directory gives the numbers of the file. The deviation of gates that are cut is that of a sample in a GGUF, and of all gates in a
+    /// directory.
+    pub(super) fn gives_the_same(&self) -> bool {
+        self.architecture != "gemma3n"
     }
 
     fn usize(&self, key: &str) -> Option<usize> {
@@ -160,6 +180,41 @@ impl Export {
         })
     }
 
+    /// Settings of Gemma 3n. Gates are cut in the layers of the file, at their mean.
+    fn of_streams(&self) -> Map<String, Value> {
+        let number = |key| json!(self.usize(key).expect("there"));
+        let pattern = self.gguf.metadata().get("gemma3n.attention.sliding_window_pattern");
+        let Some(rocmforge_gguf::Value::Array(rocmforge_gguf::Array::Bool(windowed))) = pattern else {
+            panic!("{pattern:?}");
+        };
+        let types = windowed.iter().map(|&windowed| match windowed {
+            true => "sliding_attention",
+            false => "full_attention",
+        });
+        let scales = self.gguf.metadata().get("gemma3n.activation_sparsity_scale");
+        let Some(rocmforge_gguf::Value::Array(rocmforge_gguf::Array::F32(scales))) = scales else {
+            panic!("{scales:?}");
+        };
+        let shares = scales.iter().map(|scale| if scale.is_finite() { 0.5 } else { 0.0 });
+        let rank = self.gguf.tensor("blk.0.laurel_l.weight").expect("there").dims[1];
+        let settings = json!({
+            "model_type": "gemma3n_text",
+            "activation_sparsity_pattern": shares.collect::<Vec<f64>>(),
+            "altup_num_inputs": number("altup.num_inputs"),
+            "final_logit_softcapping": self.f32("final_logit_softcapping"),
+            "hidden_activation": "gelu_pytorch_tanh",
+            "hidden_size_per_layer_input": number("embedding_length_per_layer_input"),
+            "laurel_rank": rank,
+            "layer_types": types.collect::<Vec<_>>(),
+            "num_kv_shared_layers": number("attention.shared_kv_layers"),
+            "query_pre_attn_scalar": 256,
+            "rope_local_base_freq": self.f32("rope.freq_base_swa"),
+            "sliding_window": number("attention.sliding_window"),
+            "vocab_size_per_layer_input": number("vocab_size"),
+        });
+        settings.as_object().expect("an object").clone()
+    }
+
     /// The model's config.json as transformers 4 writes it.
     pub(super) fn config(&self) -> Value {
         let number = |key| self.usize(key).expect("there");
@@ -203,6 +258,7 @@ impl Export {
             ]
             .into_iter()
             .collect(),
+            "gemma3n" => self.of_streams(),
             "llama" if self.usize("expert_count").is_some() => [
                 ("num_local_experts".to_owned(), json!(number("expert_count"))),
                 ("num_experts_per_tok".to_owned(), json!(number("expert_used_count"))),
@@ -269,7 +325,7 @@ impl Export {
         let object = config.as_object_mut().expect("an object");
         object.extend(extra);
         // Gemma's is tied where the file does not say so.
-        if self.architecture != "gemma3" {
+        if !self.architecture.starts_with("gemma3") {
             let tied = self.gguf.tensor("output.weight").is_none();
             object.insert("tie_word_embeddings".to_owned(), json!(tied));
         }
@@ -337,7 +393,20 @@ impl Export {
 
     /// Writes config.json and the weights.
     pub(super) fn write(&self, directory: &Path, config: &Value) {
-        write(directory, config, &self.tensors());
+        write(directory, config, &self.tensors_for(config));
+    }
+
+    /// The checkpoint's tensors with these settings: the table of layer inputs may have fewer rows than the file's.
+    fn tensors_for(&self, config: &Value) -> Tensors {
+        let mut tensors = self.tensors();
+        if let (Some(rows), Some((_, shape, bytes))) = (
+            config["vocab_size_per_layer_input"].as_u64(),
+            tensors.get_mut("model.embed_tokens_per_layer.weight"),
+        ) {
+            bytes.truncate(bytes.len() / shape[0] * rows as usize);
+            shape[0] = rows as usize;
+        }
+        tensors
     }
 
     /// The checkpoint's tensors.
@@ -348,6 +417,18 @@ impl Export {
             .flat_map(|tensor| {
                 let (dtype, bytes) = self.bytes(&tensor.name);
                 let mut shape: Vec<usize> = tensor.dims.iter().rev().copied().collect();
+                if let Some(part) = tensor.name.strip_prefix("altup_") {
+                    let kind = match part {
+                        "proj.weight" => "projections",
+                        _ => "unembed_projections",
+                    };
+                    let parts = bytes.chunks(bytes.len() / shape[0]).enumerate();
+                    let part = |(index, part): (usize, &[u8])| {
+                        let name = format!("model.altup_{kind}.{index}.weight");
+                        (name, (dtype, shape[1..].to_vec(), part.to_vec()))
+                    };
+                    return parts.map(part).collect();
+                }
                 if tensor.name.contains(".ffn_gate_inp_shexp.") {
                     shape.insert(0, 1);
                 }
@@ -404,7 +485,7 @@ pub(super) fn write(directory: &Path, config: &Value, tensors: &Tensors) {
 fn a_directory_of_every_architecture_equals_the_f64_forward() {
     let mut count = 0;
     for tiny in Tiny::all() {
-        let Some(export) = Export::new(tiny.gguf()) else {
+        let Some(export) = Export::new(tiny.gguf()).filter(Export::gives_the_same) else {
             continue;
         };
         let directory = tempfile::tempdir().expect("a directory");
@@ -417,13 +498,44 @@ fn a_directory_of_every_architecture_equals_the_f64_forward() {
     assert!(count >= 10, "{count} models");
 }
 
+/// A Gemma 3n that transformers wrote, and the file that llama.cpp's converter made of it: `tests/reference/gemma3n.py` writes both, with the numbers of
+/// transformers and of the f64 forward.
+#[test]
+fn a_model_that_transformers_wrote_equals_what_transformers_computes() {
+    let folder = rocmforge_testkit::test_model_path("gemma3n-transformers");
+    if !folder.is_dir() {
+        rocmforge_testkit::skip!("no model of transformers: run tests/reference/gemma3n.py");
+    }
+    for (of, numbers) in [("directory", "directory.json"), ("model.gguf", "gguf.json")] {
+        let text = std::fs::read(folder.join(numbers)).expect("it is beside the model");
+        let tiny: Tiny = serde_json::from_slice(&text).expect("the fixture's format");
+        let model = Model::open(folder.join(of)).expect("a model");
+        let worst = [40, 7].map(|chunk| tiny.check_model(&model, CpuBackend::with_threads(2), chunk));
+        println!("{of:24} {}", worst.map(|d| format!("{d:.1e}")).join(" "));
+    }
+}
+
 /// The text part of a multimodal checkpoint is the text model, in each of the two spellings; the other parts are not loaded.
 #[test]
 fn the_text_part_of_a_multimodal_directory_equals_the_f64_forward() {
-    let tiny = Tiny::all().into_iter().find(|tiny| tiny.file == "gemma3.gguf");
-    let tiny = tiny.expect("a committed model");
+    let of_streams = Tiny::with_settings()
+        .into_iter()
+        .filter(|tiny| tiny.file == "gemma3n.gguf");
+    let models: Vec<Tiny> = Tiny::all()
+        .into_iter()
+        .filter(|tiny| tiny.file == "gemma3.gguf")
+        .chain(of_streams)
+        .collect();
+    assert_eq!(models.len(), 3);
+    models.iter().for_each(check_text_part);
+}
+
+fn check_text_part(tiny: &Tiny) {
     let export = Export::new(tiny.gguf()).expect("a plain one");
-    let config = json!({ "model_type": "gemma3", "text_config": export.config(), "vision_config": { "depth": 2 } });
+    let mut text = export.config();
+    text.as_object_mut().expect("an object").extend(tiny.config.clone());
+    let own = export.tensors_for(&text);
+    let config = json!({ "model_type": "gemma3", "text_config": text, "vision_config": { "depth": 2 } });
     let spellings: [fn(&str) -> String; 2] = [
         |name| format!("language_model.{name}"),
         |name| match name.strip_prefix("model.") {
@@ -435,10 +547,9 @@ fn the_text_part_of_a_multimodal_directory_equals_the_f64_forward() {
         .iter()
         .zip(["vision_tower.x.weight", "model.vision_tower.x.weight"])
     {
-        let mut tensors: Tensors = export
-            .tensors()
-            .into_iter()
-            .map(|(name, tensor)| (spelling(&name), tensor))
+        let mut tensors: Tensors = own
+            .iter()
+            .map(|(name, tensor)| (spelling(name), tensor.clone()))
             .collect();
         tensors.insert(other.to_owned(), (Dtype::F32, vec![1], vec![0; 4]));
         tensors.insert("multi_modal_projector.x".to_owned(), (Dtype::F32, vec![1], vec![0; 4]));

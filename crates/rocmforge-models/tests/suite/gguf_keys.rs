@@ -3,7 +3,7 @@
 use crate::reference::Tiny;
 use rocmforge_ggml::{CpuBackend, RopeScaling};
 use rocmforge_gguf::{Gguf, Value, Writer};
-use rocmforge_models::config::PerLayer;
+use rocmforge_models::config::{PerLayer, SparsityConfig};
 use rocmforge_models::{Engine, EngineOptions, Model, ModelError};
 
 pub(super) fn tiny(file: &str) -> Tiny {
@@ -290,6 +290,54 @@ fn layers_that_share_keys_and_values_find_some_of_their_kind() {
         .expect_err("other heads")
         .to_string();
     assert!(error.contains("the same window, heads and lengths"), "{error}");
+}
+
+/// What llama.cpp has fixed stands for absent keys; a file that states something else is heard.
+#[test]
+fn a_model_of_several_streams_states_them_or_has_the_usual_ones() {
+    let gguf = tiny("gemma3n.gguf").gguf();
+    let without = |key: &str| changed(&gguf, &[&format!("gemma3n.{key}")], &[]).expect("a model");
+    let with = |key: &str, value| changed(&gguf, &[], &[(&format!("gemma3n.{key}"), value)]);
+    let count = |model: &Model| model.config().streams.map(|streams| streams.count);
+    assert_eq!(count(&without("altup.active_idx")), Some(3));
+    assert_eq!(count(&without("altup.num_inputs")), Some(4));
+    let input = without("embedding_length_per_layer_input").config().layer_input;
+    assert_eq!(input.map(|input| (input.width, input.tokens)), Some((256, 320)));
+    assert_eq!(*without("attention.shared_kv_layers").config().cache_of.get(5), None);
+    assert_eq!(without("final_logit_softcapping").config().logit_softcap, Some(30.0));
+    let unbound = with("final_logit_softcapping", Value::F32(0.0)).expect("a model");
+    assert_eq!(unbound.config().logit_softcap, None);
+    let deviations = |model: &Model| -> Vec<Option<f32>> {
+        let of = |layer| {
+            model
+                .config()
+                .sparsity
+                .get(layer)
+                .map(|rule: SparsityConfig| rule.deviations)
+        };
+        (0..6).map(of).collect()
+    };
+    let stated = with("attention.causal", Value::Bool(true)).expect("a model");
+    let expected = [Some(1.25), Some(0.5), None, Some(0.75), None, Some(-0.375)];
+    assert_eq!(deviations(&stated), expected);
+    let usual = deviations(&without("activation_sparsity_scale"));
+    let near = |deviations: &Option<f32>| deviations.is_some_and(|found| (found - 1.644_853_6).abs() < 1e-6);
+    assert!(usual.iter().all(near), "{usual:?}");
+    let scales = |values: &[f32]| Value::from(values.to_vec());
+    for (key, value) in [
+        ("altup.active_idx", Value::U32(1)),
+        ("altup.num_inputs", Value::U32(1)),
+        ("altup.num_inputs", Value::U32(u32::MAX)),
+        ("activation_sparsity_scale", scales(&[1.0; 5])),
+        ("activation_sparsity_scale", scales(&[f32::NAN; 6])),
+        ("activation_sparsity_scale", scales(&[f32::INFINITY; 6])),
+        ("activation_sparsity_scale", Value::F32(1.0)),
+        ("embedding_length_per_layer_input", Value::U32(0)),
+        ("attention.shared_kv_layers", Value::U32(4)),
+    ] {
+        let error = with(key, value).expect_err(key).to_string();
+        assert!(error.contains(&format!("gemma3n.{key}")), "{error}");
+    }
 }
 
 /// Converters state of a model without attention that it has no heads, and nothing more of them.
