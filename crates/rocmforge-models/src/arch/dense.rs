@@ -11,8 +11,8 @@ use crate::cache::Cached;
 use crate::config::{DecoderConfig, ExpertsConfig, LatentConfig, Presence, RecurrentKind, RopeFactors};
 use crate::layers::{
     Activation, Attention, AttentionShape, Bias, Decoder, DeltaNet, Experts, ExpertsNames, Gated, GatedNames,
-    GatedUnit, Latent, LatentShape, Layer, LayerInput, Linear, LowRank, Mamba2, MapRule, NetworkRule, Norm, NormRule,
-    Normed, Part, Plain, QueryNorm, SharedExpert, ShortConv, StreamLayer, Sublayer,
+    GatedUnit, KimiDelta, Latent, LatentShape, Layer, LayerInput, Linear, LowRank, Mamba2, MapRule, NetworkRule, Norm,
+    NormRule, Normed, Part, Plain, QueryNorm, SharedExpert, ShortConv, StreamLayer, Sublayer,
 };
 use crate::step::{NormOffset, Place, Tensors};
 use crate::weights::{LinearNames, Name};
@@ -305,6 +305,7 @@ impl Dense {
             parts.push(match recurrent.kind {
                 RecurrentKind::ShortConv => Box::new(ShortConv::new(t, c.width, taps)?),
                 RecurrentKind::DeltaNet(net) => Box::new(DeltaNet::new(t, net, c.width, taps, rule)?),
+                RecurrentKind::KimiDelta(net) => Box::new(KimiDelta::new(t, net, c.width, taps, rule)?),
                 RecurrentKind::Mamba2(scan) => Box::new(Mamba2::new(t, scan, c.width, taps, rule)?),
             });
             if !recurrent.beside {
@@ -459,15 +460,16 @@ fn latent(
     factors: Option<TensorId>,
     rule: NormRule,
 ) -> LatentShape {
-    let rope = c.rope.get(index).clone();
+    let rope = c.rope.get(index);
     LatentShape {
         width: c.width,
         heads: c.heads.of(index),
         sizes,
         scale: c.attention_scale.unwrap_or(1.0),
         growth: *c.growth.get(index),
+        shared: rope.n_dims,
         rope_factors: factors.filter(|_| rope.divided),
-        rope,
+        rope: c.rotated.get(index).then(|| rope.clone()),
         norm: NormRule { bias: false, ..rule },
     }
 }

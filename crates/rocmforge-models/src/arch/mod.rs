@@ -65,6 +65,7 @@ pub const ARCHITECTURES: &[Architecture] = &[
     mixtures::GRANITE,
     mixtures::GRANITE_MOE,
     deepseek::DEEPSEEK2,
+    deepseek::KIMI_LINEAR,
     mixtures::BAILINGMOE2,
     bert::BERT,
     bert::NOMIC_BERT,

@@ -19,7 +19,7 @@ pub(super) const KEPT: Within = Within(1..=1024, "what is kept of a token has 1 
 /// The lengths. `kept` is the length of a key in the file's own words, of which the last elements are rotated.
 pub(super) fn take(
     k: &mut Keys<'_>,
-    [kv_heads, kept, values]: [&PerLayer; 3],
+    [kv_heads, kept]: [&PerLayer; 2],
     rope: &PerLayer<RopeConfig>,
 ) -> Result<LatentConfig, ModelError> {
     let rotated = rope.get(0).n_dims;
@@ -36,8 +36,8 @@ pub(super) fn take(
     }
     let rank = k.size(RANK, &KEPT, None)?;
     let is_whole = rank.checked_add(rotated).is_some_and(|sum| *kept == PerLayer::all(sum));
-    if !is_whole || *values != PerLayer::all(rank) {
-        let rule = "it must be the length of a value, and with the rotated elements that of a key";
+    if !is_whole {
+        let rule = "with the rotated elements it must be the length of a key";
         return Err(k.refuse(RANK, rank, rule));
     }
     let key = k.size(KEY, &COUNT, None)?;

@@ -211,6 +211,8 @@ pub enum RecurrentKind {
     ShortConv,
     /// A gated delta net.
     DeltaNet(DeltaNetConfig),
+    /// The same, whose states decay column by column, with a convolution each for queries, keys and values (Kimi Linear).
+    KimiDelta(DeltaNetConfig),
     /// A selective scan whose decay is the same for all elements of a head (Mamba 2).
     Mamba2(MambaConfig),
 }

@@ -87,7 +87,10 @@ impl DecoderConfig {
         let layers = layers.ok_or_else(|| k.refuse(PREDICTORS, predictors, "there must be other layers, too"))?;
         let width = k.size(WIDTH, &SIZE, None)?;
         // Layers without attention have no heads.
-        let headless = matches!(rules.recurrent, Some(Recurrent::ShortConv | Recurrent::Mamba2(_)));
+        let headless = matches!(
+            rules.recurrent,
+            Some(Recurrent::KimiDelta | Recurrent::ShortConv | Recurrent::Mamba2(_))
+        );
         let scans = match rules.recurrent {
             Some(Recurrent::Mamba2(which)) => Some(which),
             _ => None,
@@ -172,7 +175,8 @@ impl DecoderConfig {
         let is_flash = rules.latent && (layers == 47 || layers == 48) && vocab == 154_880;
         let gate = is_flash.then_some(RouteGate::Sigmoid);
         let experts = experts::take(k, rules, &ff, [blocks, layers], gate)?;
-        let recurrent = (rules.recurrent.map(|kind| recurrent::take(k, kind, &attends, blocks))).transpose()?;
+        let take = |kind| recurrent::take(k, kind, &heads, &attends, blocks);
+        let recurrent = rules.recurrent.map(take).transpose()?;
         let original_context = match rules.original_context {
             Some(_) => k.take(rope::ORIGINAL_CONTEXT)?,
             None => None,
@@ -195,9 +199,11 @@ impl DecoderConfig {
             _ => rope::take(k, rules, &sizes)?,
         };
         let latent = match rules.latent {
-            true => Some(latent::take(k, [&kv_heads, &head_dim, &values], &rope)?),
+            true => Some(latent::take(k, [&kv_heads, &head_dim], &rope)?),
             false => None,
         };
+        // What is kept of a token is the value too, whatever length the file states of one.
+        let values = latent.map_or(values, |latent| PerLayer::all(latent.rank));
         let no_chunks = matches!(rules.window, Window::Chunks { .. }) && window.is_none();
         let rotated = match unrotated {
             // The file says that there are no chunks, and that is a model of another kind.
@@ -214,6 +220,7 @@ impl DecoderConfig {
             Some(count) if k.is_gguf() => !experts.values().flatten().any(|experts| experts.count == count),
             Some(_) => k.take(QUERY_NORM)?.unwrap_or(true),
         };
+        let on_scores = if *rotated.get(0) { on_scores } else { 1.0 };
         let [embedding_factor, attention_factor, branch_factor, logit_factor] = factors(k, rules)?;
         let divisor = match rules.score_divisor {
             Some(absent) => Some(k.number(SCORE_DIVISOR, &POSITIVE, Some(absent))?),

@@ -1,6 +1,6 @@
 //! Recurrent layers of a file: which, and their sizes.
 
-use super::names::{COUNT, COUNT_OR_NONE, SIZE};
+use super::names::{COUNT, COUNT_OR_NONE, HEADS, SIZE};
 use super::rules::{Recurrent, ScanLayers};
 use super::{DeltaNetConfig, MambaConfig, PerLayer, RecurrentConfig, RecurrentKind};
 use crate::ModelError;
@@ -14,22 +14,26 @@ const STATE_DIM: Key = Key("ssm.state_size", "");
 const KEY_HEADS: Key = Key("ssm.group_count", "");
 const VALUE_HEADS: Key = Key("ssm.time_step_rank", "");
 const INNER: Key = Key("ssm.inner_size", "");
+const KIMI_DIM: Key = Key("kda.head_dim", "");
 const TAPS: Within = Within(2..=64, "it must be 2 to 64");
+const STATE: Within = Within(1..=1024, "it must be 1 to 1024");
 
 /// Keys of GGUF that [`take`] asks for.
 pub(super) const fn read(kind: Recurrent) -> &'static [Key] {
     match kind {
         Recurrent::ShortConv => &[SHORT_TAPS],
+        Recurrent::KimiDelta => &[CONV_TAPS, KIMI_DIM],
         Recurrent::DeltaNet { .. } => &[LAYERS, CONV_TAPS, STATE_DIM, KEY_HEADS, VALUE_HEADS, INNER],
         Recurrent::Mamba2(_) => &[CONV_TAPS, STATE_DIM, KEY_HEADS, VALUE_HEADS, INNER],
     }
 }
 
-/// Recurrent layers: which, and their sizes. `attends` says which layers have heads of keys; a list of the file has `blocks` entries, of which the last may
-/// be of layers that predict further tokens.
+/// Recurrent layers: which, and their sizes. `attends` says which layers have heads of keys, `heads` how many of queries; a list of the file has `blocks`
+/// entries, of which the last may be of layers that predict further tokens.
 pub(super) fn take(
     k: &mut Keys<'_>,
     kind: Recurrent,
+    heads: &PerLayer,
     attends: &[bool],
     blocks: usize,
 ) -> Result<RecurrentConfig, ModelError> {
@@ -41,6 +45,24 @@ pub(super) fn take(
             taps: k.size(SHORT_TAPS, &TAPS, None)?,
             kind: RecurrentKind::ShortConv,
         }),
+        Recurrent::KimiDelta => {
+            let of_all = heads.of(0);
+            if *heads != PerLayer::all(of_all) {
+                return Err(k.refuse(HEADS, of_all, "all layers must have equally many heads"));
+            }
+            let net = DeltaNetConfig {
+                heads: of_all,
+                key_heads: of_all,
+                dim: k.size(KIMI_DIM, &STATE, None)?,
+                neighbours: false,
+            };
+            Ok(RecurrentConfig {
+                layers: attends.iter().map(|attends| !attends).collect(),
+                beside: false,
+                taps: k.size(CONV_TAPS, &TAPS, None)?,
+                kind: RecurrentKind::KimiDelta(net),
+            })
+        }
         Recurrent::DeltaNet { neighbours } => {
             let interval: usize = k.take(ATTENTION_INTERVAL)?.unwrap_or(4);
             let by_interval = |layer: usize| (layer + 1).checked_rem(interval) != Some(0);
@@ -82,7 +104,7 @@ fn mamba(k: &mut Keys<'_>) -> Result<MambaConfig, ModelError> {
         heads,
         dim: inner / heads,
         groups,
-        state: k.size(STATE_DIM, &Within(1..=1024, "it must be 1 to 1024"), None)?,
+        state: k.size(STATE_DIM, &STATE, None)?,
     })
 }
 
@@ -92,7 +114,7 @@ fn delta_net(k: &mut Keys<'_>, neighbours: bool) -> Result<DeltaNetConfig, Model
     if !heads.is_multiple_of(key_heads) {
         return Err(k.refuse(KEY_HEADS, key_heads, "it must divide the number of value heads"));
     }
-    let dim = k.size(STATE_DIM, &Within(1..=1024, "it must be 1 to 1024"), None)?;
+    let dim = k.size(STATE_DIM, &STATE, None)?;
     let inner: usize = k.need(INNER)?;
     if heads.checked_mul(dim) != Some(inner) {
         return Err(k.refuse(INNER, inner, "it must be the value heads times the size of a state"));

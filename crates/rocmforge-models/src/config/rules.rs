@@ -92,6 +92,8 @@ pub(crate) enum Recurrent {
         /// The heads of values of one head of keys are neighbours.
         neighbours: bool,
     },
+    /// Gated delta nets that decay column by column, in layers without heads.
+    KimiDelta,
     /// Short convolutions, in layers without heads.
     ShortConv,
     /// Selective scans.

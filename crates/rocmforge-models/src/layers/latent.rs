@@ -1,6 +1,6 @@
 //! Latent attention: of each token one short vector is kept, from which keys and values of all heads follow.
 //!
-//! A key of a head is `[k_b^T c | r]`, its value `v_b c`, for the vector `c` and the rotated part `r` that all heads share. In place of the
+//! A key of a head is `[k_b^T c | r]`, its value `v_b c`, for the vector `c` and the part `r` that all heads share, rotated in most models. In place of the
 //! keys, the queries are multiplied by `k_b`: then `[c | r]` is the one key of all heads, and its first part is their value.
 
 use rocmforge_ggml::{GgmlResult, Op, PagedAttention, TensorId};
@@ -33,7 +33,10 @@ pub(crate) struct LatentShape {
     pub(crate) scale: f32,
     /// What queries grow by with their position.
     pub(crate) growth: Option<QueryGrowth>,
-    pub(crate) rope: RopeConfig,
+    /// Elements of a key that all heads share.
+    pub(crate) shared: usize,
+    /// Their rotary embedding, if they have it.
+    pub(crate) rope: Option<RopeConfig>,
     pub(crate) rope_factors: Option<TensorId>,
     pub(crate) norm: NormRule,
 }
@@ -74,9 +77,11 @@ impl Latent {
             nope,
             value,
         } = shape.sizes;
-        let (rotated, kept) = (shape.rope.n_dims, rank + shape.rope.n_dims);
-        let queries = heads * (nope + rotated);
-        t.rope(&shape.rope);
+        let kept = rank + shape.shared;
+        let queries = heads * (nope + shape.shared);
+        if let Some(rope) = &shape.rope {
+            t.rope(rope);
+        }
         if let Some(growth) = shape.growth {
             t.grow(growth);
         }
@@ -99,14 +104,17 @@ impl Latent {
         })
     }
 
-    /// Rotary embedding of `[tokens, heads, rotated]`.
+    /// Rotary embedding of `[tokens, heads, shared]`, where there is one.
     fn rotate(&self, g: &mut StepGraph<'_>, x: TensorId, heads: usize) -> GgmlResult<TensorId> {
-        let (tokens, rotated) = (g.tokens(), self.shape.rope.n_dims);
-        let x = g.reshape(x, [1, tokens, heads, rotated])?;
-        let op = Op::Rope(self.shape.rope.op(g.cache().context));
+        let (tokens, shared) = (g.tokens(), self.shape.shared);
+        let Some(rope) = &self.shape.rope else {
+            return g.reshape(x, [tokens, heads, shared]);
+        };
+        let x = g.reshape(x, [1, tokens, heads, shared])?;
+        let op = Op::Rope(rope.op(g.cache().context));
         let inputs: Vec<TensorId> = [x, g.positions].into_iter().chain(self.shape.rope_factors).collect();
         let x = g.push(op, &inputs)?;
-        g.reshape(x, [tokens, heads, rotated])
+        g.reshape(x, [tokens, heads, shared])
     }
 
     /// Rows `[tokens, heads, _]`, each times its head's matrix.
@@ -122,8 +130,8 @@ impl Part for Latent {
     fn build(&self, g: &mut StepGraph<'_>, x: TensorId) -> GgmlResult<TensorId> {
         let (tokens, heads) = (g.tokens(), self.shape.heads);
         let LatentConfig { rank, nope, value, .. } = self.shape.sizes;
-        let rotated = self.shape.rope.n_dims;
-        let kept = rank + rotated;
+        let shared = self.shape.shared;
+        let kept = rank + shared;
 
         let q = match &self.query {
             Query::Direct(query) => query.build(g, x)?,
@@ -133,10 +141,10 @@ impl Part for Latent {
                 second.build(g, short)?
             }
         };
-        let q = g.reshape(q, [tokens, heads, nope + rotated])?;
+        let q = g.reshape(q, [tokens, heads, nope + shared])?;
         let plain = g.columns(q, 0..nope)?;
         let plain = Self::of_heads(g, plain, self.key)?;
-        let turned = g.columns(q, nope..nope + rotated)?;
+        let turned = g.columns(q, nope..nope + shared)?;
         let turned = self.rotate(g, turned, heads)?;
         let q = g.push(Op::Concat { axis: 2 }, &[plain, turned])?;
         let mut q = g.reshape(q, [tokens, heads * kept])?;
@@ -147,10 +155,10 @@ impl Part for Latent {
         let both = self.kept.build(g, x)?;
         let own = g.columns(both, 0..rank)?;
         let own = self.kept_norm.build(g, own)?;
-        let shared = g.columns(both, rank..kept)?;
-        let shared = self.rotate(g, shared, 1)?;
-        let shared = g.reshape(shared, [tokens, rotated])?;
-        let both = g.push(Op::Concat { axis: 1 }, &[own, shared])?;
+        let turned = g.columns(both, rank..kept)?;
+        let turned = self.rotate(g, turned, 1)?;
+        let turned = g.reshape(turned, [tokens, shared])?;
+        let both = g.push(Op::Concat { axis: 1 }, &[own, turned])?;
         g.store(both, self.cache)?;
         let both = g.stored(self.cache);
 
@@ -166,7 +174,7 @@ impl Part for Latent {
         });
         let [table, sequence, positions] = g.blocks(self.cache);
         let context = g.push(op, &[q, both, both, table, sequence, positions])?;
-        // The sum of the rotated parts is no value.
+        // The sum of the shared parts is no value.
         let context = g.reshape(context, [tokens, heads, kept])?;
         let context = g.columns(context, 0..rank)?;
         let values = Self::of_heads(g, context, self.value)?;

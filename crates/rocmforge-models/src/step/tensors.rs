@@ -189,6 +189,10 @@ impl<'a> Tensors<'a> {
     ) -> Result<TensorId, ModelError> {
         let fused = fused.map(|fused| (fused.names.weight, fused));
         let weight = self.need(name, fused, &[rows, cols])?;
+        // Writers of GGUF leave out a last dimension of 1.
+        if rows == 1 && fused.is_none() {
+            return self.row(name, cols);
+        }
         let desc = TensorDesc::new([cols, rows], weight.dtype, Layout::ColMajor);
         Ok(self.add(desc, Content::Weight(weight)))
     }
@@ -363,6 +367,19 @@ impl<'a> Tensors<'a> {
 
     /// A vector as a table with one column, in f32.
     ///
+    /// [`Self::floats`] of a tensor that may have further dimensions of 1 anywhere.
+    ///
+    /// # Errors
+    /// As [`Self::vector`].
+    pub(crate) fn floats_without_ones(&mut self, name: Name, shape: [usize; 2]) -> Result<TensorId, ModelError> {
+        let others = |dims: &[usize]| -> Vec<usize> { dims.iter().copied().filter(|&dim| dim != 1).collect() };
+        let found = self.get(name)?.map(|found| found.dims);
+        let dims = found.filter(|found| others(found) == others(&shape));
+        let mut weight = self.need(name, None, dims.as_deref().unwrap_or(&shape))?;
+        weight.dims = shape.to_vec();
+        self.add_vector(weight)
+    }
+
     /// # Errors
     /// As [`Self::vector`].
     pub(crate) fn column(&mut self, name: Name, rows: usize) -> Result<TensorId, ModelError> {

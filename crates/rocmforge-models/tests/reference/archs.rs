@@ -28,6 +28,7 @@ pub(crate) const ARCHS: &[&str] = &[
     "granitemoe-moe",
     "hunyuan-dense-dense",
     "hunyuan-moe-moe",
+    "kimi-linear-moe",
     "lfm2-dense",
     "lfm2moe-moe",
     "llama-dense",

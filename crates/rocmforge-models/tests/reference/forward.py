@@ -114,6 +114,8 @@ ARCHITECTURES = {
     # Keys and values follow from one short vector of a token.
     "deepseek2": {"rope": "pairs", "choice": "stated", "shared_gate": False},
     "qwen3next": {"rope": "half", "network_norm": "post_attention_norm", "gated": True, "key_head": "neighbours"},
+    # A delta net with a decay for each column in layers that have its tensors; in the others latent attention, which knows no positions.
+    "kimi-linear": {"rope": "pairs", "rotated": "never", "choice": "stated", "shared_gate": False},
 }
 # gpt-oss bounds gate and up projection by this.
 BOUND = 7.0
@@ -168,7 +170,7 @@ class Model:
         file = Gguf(path)
         meta, arch = file.meta, file.meta["general.architecture"]
         key = lambda name, default=None: meta.get(f"{arch}.{name}", default)
-        self.arch, self.rule, self.meta = arch, ARCHITECTURES[arch], meta
+        self.arch, self.rule, self.meta, self.file = arch, ARCHITECTURES[arch], meta, file
         self.layers = key("block_count") - key("nextn_predict_layers", 0)
         self.width = key("embedding_length")
         # Of each layer.
@@ -402,11 +404,12 @@ class Model:
         else:
             q = h @ block["attn_q"].T
         q = q.reshape(n, heads, length)
-        q[..., plain:] = self.rope(q[..., plain:], positions, self.theta)
+        turn = (lambda x: x) if self.rule.get("rotated") == "never" else (lambda x: self.rope(x, positions, self.theta))
+        q[..., plain:] = turn(q[..., plain:])
         q = self.grown(q, positions)
         both = h @ block["attn_kv_a_mqa"].T
         short = self.rms(both[:, :rank], block["attn_kv_a_norm"])
-        turned = self.rope(both[:, None, rank:], positions, self.theta)
+        turned = turn(both[:, None, rank:])
         k = np.stack([short @ of_head for of_head in block["attn_k_b"]], axis=1)
         k = np.concatenate([k, np.repeat(turned, heads, axis=1)], axis=2)
         v = np.stack([short @ of_head.T for of_head in block["attn_v_b"]], axis=1)
@@ -476,6 +479,35 @@ class Model:
                 out[row, head] = q @ state / np.sqrt(dim)
         out = self.rms(out, block["ssm_norm"]) * gate
         return out.reshape(len(h), -1) @ block["ssm_out"].T
+
+    def kimi_delta(self, number, block, h):
+        """As `delta_net`, with a convolution each for query, key and value, and a decay of each column of a state."""
+        heads, dim = self.heads[number], self.meta[f"{self.arch}.kda.head_dim"]
+        taps = [block[f"ssm_conv1d_{part}"].reshape(heads * dim, -1).T for part in "qkv"]
+        if self.inputs[number] is None:
+            self.inputs[number] = [np.zeros((len(taps[0]) - 1, heads * dim)) for _ in range(3)]
+            self.matrices[number] = np.zeros((heads, dim, dim))
+        beta = sigmoid(h @ block["ssm_beta"].T)
+        steps = np.log1p(np.exp(h @ block["ssm_f_a"].T @ block["ssm_f_b"].T + block["ssm_dt.bias"]))
+        decay = np.exp(steps.reshape(len(h), heads, dim) * block["ssm_a"].reshape(heads, 1))
+        gate = sigmoid(h @ block["ssm_g_a"].T @ block["ssm_g_b"].T).reshape(len(h), heads, dim)
+        length = lambda x: x / np.sqrt((x * x).sum() + self.eps)
+        products = [h @ block[f"attn_{part}"].T for part in "qkv"]
+        out = np.empty((len(h), heads, dim))
+        for row in range(len(h)):
+            mixed = []
+            for part in range(3):
+                seen = np.concatenate([self.inputs[number][part], products[part][row : row + 1]])
+                self.inputs[number][part] = seen[1:]
+                mixed.append(silu((seen * taps[part]).sum(axis=0)).reshape(heads, dim))
+            for head in range(heads):
+                q, k, v = length(mixed[0][head]), length(mixed[1][head]), mixed[2][head]
+                state = self.matrices[number][head] * decay[row, head][:, None]
+                state = state + np.outer(k, beta[row, head] * (v - k @ state))
+                self.matrices[number][head] = state
+                out[row, head] = q @ state / np.sqrt(dim)
+        out = self.rms(out, block["ssm_norm"]) * gate
+        return out.reshape(len(h), -1) @ block["attn_output"].T
 
     def scan(self, number, block, h):
         """Mamba 2, token by token: the state decays, and what is written is added."""
@@ -651,6 +683,8 @@ class Model:
                 out = self.scan(number, block, first)
                 if self.rule.get("beside_scan"):
                     out = out + self.attention(number, block, first, positions)
+            elif "ssm_f_a" in block:
+                out = self.kimi_delta(number, block, first)
             elif "ssm_a" in block:
                 out = self.delta_net(number, block, first)
             elif "shortconv.conv" in block:

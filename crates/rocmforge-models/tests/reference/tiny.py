@@ -778,6 +778,33 @@ MODELS = {
         },
         "shared_gate": False,
     },
+    # A delta net with a decay for each column in two of three layers; the other has latent attention and does not know positions.
+    "kimi-linear": {
+        "arch": "kimi-linear",
+        "weights": "f16",
+        "sizes": {"width": 32, "layers": 3, "heads": 3, "kv_heads": [0, 1, 0], "head": 24, "ff": 48},
+        "metadata": {
+            "ssm.conv_kernel": 4,
+            "kda.head_dim": 10,
+            "attention.kv_lora_rank": 16,
+            "attention.key_length": 24,
+            # As in published files: that of no part.
+            "attention.value_length": 7,
+            "attention.key_length_mla": 20,
+            "attention.value_length_mla": 12,
+            "rope.dimension_count": 8,
+            "leading_dense_block_count": 1,
+            "expert_count": 6,
+            "expert_used_count": 2,
+            "expert_feed_forward_length": 24,
+            "expert_shared_count": 1,
+            "expert_gating_func": 2,
+            "expert_weights_norm": True,
+            "expert_weights_scale": 2.446,
+        },
+        "choice_bias": True,
+        "shared_gate": False,
+    },
     # More is kept of a token than the heads of other models have.
     "deepseek2-wide": {
         "arch": "deepseek2",
@@ -948,6 +975,20 @@ def tensors(name):
         is_scan = number in spec.get("scan", []) and not spec.get("beside_scan")
         if is_scan or number in spec.get("network", []):
             pass
+        elif kv_heads == 0 and "kda.head_dim" in metadata_of:
+            dim, taps = metadata_of["kda.head_dim"], metadata_of["ssm.conv_kernel"]
+            for part in "qkv":
+                weight(f"{at}attn_{part}", heads * dim, width)
+                # Converters write dimensions of 1.
+                vector(f"{at}ssm_conv1d_{part}.weight", random.standard_normal((1, heads * dim, 1, taps)))
+            for part in "fg":
+                weight(f"{at}ssm_{part}_a", dim, width)
+                weight(f"{at}ssm_{part}_b", heads * dim, dim)
+            weight(at + "ssm_beta", heads, width)
+            vector(at + "ssm_a", -random.uniform(0.05, 1.0, (1, 1, heads, 1)))
+            vector(at + "ssm_dt.bias", random.standard_normal(heads * dim))
+            norm(at + "ssm_norm", dim)
+            q_width = heads * dim
         elif kv_heads == 0:
             weight(at + "shortconv.in_proj", 3 * width, width)
             vector(at + "shortconv.conv.weight", random.standard_normal((width, metadata_of["shortconv.l_cache"])))
@@ -969,7 +1010,7 @@ def tensors(name):
             weight(at + "ssm_out", width, value_heads * dim)
         elif rank := metadata_of.get("attention.kv_lora_rank"):
             length, value = metadata_of["attention.key_length_mla"], metadata_of["attention.value_length_mla"]
-            if short := metadata_of["attention.q_lora_rank"]:
+            if short := metadata_of.get("attention.q_lora_rank"):
                 weight(at + "attn_q_a", short, width)
                 norm(at + "attn_q_a_norm", short)
                 weight(at + "attn_q_b", heads * length, short)
@@ -1099,8 +1140,8 @@ def tensors(name):
     return found
 
 
-def write(name, path, replace=lambda label, data, kind: (data, kind)):
-    """Writes the model to `path`; `replace` may change what is written of each tensor."""
+def write(name, path, replace=lambda label, data, kind: (data, kind), more=lambda writer: None):
+    """Writes the model to `path`; `replace` may change what is written of each tensor, `more` may add to it."""
     spec = MODELS[name]
     size = spec["sizes"]
     writer = gguf.GGUFWriter(path, spec["arch"])
@@ -1139,6 +1180,7 @@ def write(name, path, replace=lambda label, data, kind: (data, kind)):
     for label, data, kind in tensors(name):
         data, kind = replace(label, data, kind)
         writer.add_tensor(label, data, raw_dtype=kind)
+    more(writer)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()

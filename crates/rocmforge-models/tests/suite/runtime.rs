@@ -91,7 +91,7 @@ fn initialised<B: HostAccess>(backend: B, model: &Model, tokens: &[u32]) -> (Vec
         let before = recurrent.taps - 1;
         let one = match recurrent.kind {
             RecurrentKind::ShortConv => config.width * before,
-            RecurrentKind::DeltaNet(net) => {
+            RecurrentKind::DeltaNet(net) | RecurrentKind::KimiDelta(net) => {
                 (2 * net.key_heads + net.heads) * net.dim * before + net.heads * net.dim * net.dim
             }
             RecurrentKind::Mamba2(scan) => {
