@@ -11,7 +11,7 @@ use crate::ModelError;
 use crate::arch::find::{self, Found};
 use crate::arch::{Architecture, bert};
 use crate::chat::ChatTemplate;
-use crate::config::{DecoderConfig, Pooling, PoolingMode};
+use crate::config::{DecoderConfig, Pooling, PoolingMode, Scores};
 use crate::file_kind::FileKind;
 use crate::tokenizer::Tokenizer;
 use crate::weights::{GgufWeights, OutlineWeights, SafetensorsWeights, WeightSource, of_text_part};
@@ -224,7 +224,7 @@ impl Model {
         if let Some(directory) = self.directory() {
             // Modules of sentence-transformers say what is done with the encoder alone.
             return match stated {
-                Some(PoolingMode::Rank) if !directory.join("modules.json").exists() => Ok(Pooling::RANK),
+                Some(PoolingMode::Rank) if !Pooling::is_stated(directory)? => Ok(Pooling::RANK),
                 _ => Pooling::read(directory),
             };
         }
@@ -232,6 +232,20 @@ impl Model {
             PoolingMode::Rank => Pooling::RANK,
             mode => Pooling { mode, normalize: true },
         })
+    }
+
+    /// What the scores of a model that ranks become.
+    pub(crate) fn scores(&self) -> Result<Scores, ModelError> {
+        let of_tokens = match self.directory() {
+            Some(directory) => Scores::of_tokens(directory)?,
+            None => None,
+        };
+        let of_classifier = if self.config.classifier.answers {
+            Scores::Answers
+        } else {
+            Scores::One
+        };
+        Ok(of_tokens.unwrap_or(of_classifier))
     }
 
     /// The tokenizer: from the GGUF's metadata, or the directory's tokenizer.json. Built by each call.

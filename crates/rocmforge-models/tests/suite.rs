@@ -29,6 +29,7 @@ mod suite {
     mod plan;
     mod pre_tokenizers;
     mod real;
+    mod rerankers;
     mod runtime;
     mod sampling;
     mod sampling_stages;

@@ -14,10 +14,11 @@ use common::bert::{CONTEXT, Encoder, Random, WIDTH, framed, id};
 use common::card::check_memory_comes_back;
 use common::{Tiny, get, post, request, send};
 use rocmforge::backend::HipBackend;
-use rocmforge::ggml::HipGgmlBackend;
-use rocmforge_models::bert::{Embedder, EmbedderOptions};
+use rocmforge::ggml::{CpuBackend, HipGgmlBackend};
+use rocmforge_models::ModelError;
+use rocmforge_models::bert::{Bert, Embedder, EmbedderOptions, TextIds};
 use rocmforge_models::serve::{EmbeddingOptions, EmbeddingServer, ServeError, ServeOptions};
-use rocmforge_server::source::Engine;
+use rocmforge_server::source::{Engine, LoadError, Loaded};
 use rocmforge_server::{App, Limits, ServerOptions, Source};
 use serde_json::{Value, json};
 use tower::ServiceExt;
@@ -216,6 +217,70 @@ async fn documents_are_ranked_by_the_scores_of_the_forward_pass() {
     ] {
         let asked = json!({"model": "rank", "query": query, "documents": [document], "truncate": truncate});
         assert_eq!(post(&app, "/rerank", asked).await.0, status);
+    }
+}
+
+/// A decoder that ranks by the share of yes.
+struct Reranker;
+
+impl Reranker {
+    fn open() -> Bert {
+        let file = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../rocmforge-models/tests/reference/tiny/qwen3-reranker.gguf"
+        );
+        Bert::open(file).expect("a committed model")
+    }
+
+    fn embedder() -> Result<Embedder<CpuBackend>, ModelError> {
+        Embedder::new(Self::open(), CpuBackend::with_threads(1), EmbedderOptions::default())
+    }
+}
+
+impl Source for Reranker {
+    fn load(&self) -> Result<Loaded, LoadError> {
+        Ok(Loaded::new(EmbeddingServer::start(
+            EmbeddingOptions::default(),
+            Self::embedder,
+        )?))
+    }
+}
+
+/// The prompt is the file's, and the share is the score in every form.
+#[tokio::test]
+async fn a_decoder_ranks_documents_by_the_share_of_yes() {
+    let sources: [(String, Box<dyn Source>); 1] = [("rank".to_owned(), Box::new(Reranker))];
+    let app = App::new(ServerOptions::default(), sources).expect("the options make sense");
+    let (query, documents) = ("a river", ["town", "b c x<eos>", ""]);
+    let mut embedder = Reranker::embedder().expect("it loads");
+    let encoder = embedder.model().encoder().clone();
+    let asked = encoder.query(query).expect("tokens");
+    let pairs = documents.map(|text| encoder.ranked(&asked, text, false).expect("tokens"));
+    let scores = embedder.embed_ids(&pairs).expect("runs").embeddings.data;
+    assert!(scores.iter().all(|score| (0.0..=1.0).contains(score)), "{scores:?}");
+    for asked in [
+        json!({"query": query, "documents": documents}),
+        json!({"query": query, "texts": documents, "raw_scores": false}),
+        json!({"query": query, "texts": documents, "raw_scores": true}),
+    ] {
+        let is_tei = asked.get("texts").is_some();
+        let answer = ok(&app, "/rerank", asked).await;
+        let (results, score) = if is_tei {
+            (&answer, "score")
+        } else {
+            (&answer["results"], "relevance_score")
+        };
+        let results = results.as_array().expect("a list");
+        assert_eq!(results.len(), documents.len());
+        for result in results {
+            let index = result["index"].as_u64().expect("a number") as usize;
+            let found = result[score].as_f64().expect("a number");
+            assert_near(&[found], &[f64::from(scores[index])], documents[index]);
+        }
+        if !is_tei {
+            let tokens: usize = pairs.iter().map(TextIds::len).sum();
+            assert_eq!(answer["usage"]["prompt_tokens"], tokens);
+        }
     }
 }
 

@@ -5,13 +5,13 @@ use rocmforge_ggml::Unary;
 use super::architecture::Architecture;
 use super::dense::{Dense, LayerNorms};
 use super::find::JINA;
-use super::llama::{self, halves};
-use crate::config::NormKind;
+use super::llama::{self, halves, neighbours};
 use crate::config::rules::{
-    ExpertKeys, ExpertWidth, Experts, FEATURES, GGUF_EXPERTS, GGUF_FEATURES, GGUF_IGNORED, GGUF_RMS,
+    DECODERS, ExpertKeys, ExpertWidth, Experts, FEATURES, GGUF_EXPERTS, GGUF_FEATURES, GGUF_IGNORED, GGUF_RMS,
     GGUF_SHARED_EXPERT, GGUF_WINDOW, GGUF_WINDOW_LAYERS, IGNORED, NO_EXPERTS, Positions, Rotated, Rules, TextRules,
     Window, WindowRope,
 };
+use crate::config::{NormKind, PoolingMode};
 use crate::keys::Known;
 use crate::layers::{Activation, Bias, MapRule, QueryNorm};
 use crate::weights::LinearNames;
@@ -186,18 +186,23 @@ pub(super) const MODERN_BERT: Architecture = Architecture::of_both(
         known: Known {
             ignored: &[
                 IGNORED,
-                "classifier_activation classifier_dropout decoder_bias deterministic_flash_attn embedding_dropout initializer_cutoff_factor \
+                "classifier_dropout decoder_bias deterministic_flash_attn embedding_dropout initializer_cutoff_factor \
                  mlp_dropout position_embedding_type reference_compile repad_logits_with_grad sparse_pred_ignore_index sparse_prediction \
                  tie_word_embeddings",
             ],
             fixed: &[&[
                 ("attention_bias", "false"),
+                ("classifier_activation", "gelu"),
                 ("classifier_bias", "false"),
                 ("mlp_bias", "false"),
                 ("norm_bias", "false"),
             ]],
             ..KNOWN
         },
+        texts: Some(TextRules {
+            classifies: Some(PoolingMode::Cls),
+            ..MODERN_TEXTS
+        }),
         ..modern(Rules {
             name: "modernbert",
             ..JSON
@@ -211,6 +216,8 @@ pub(super) const MODERN_BERT: Architecture = Architecture::of_both(
             ("model.embed_tokens.", "embeddings.tok_embeddings."),
             ("embeddings.LayerNorm.", "embeddings.norm."),
             ("model.norm.", "final_norm."),
+            ("pooler.dense.", "head.dense."),
+            ("pooler.norm.", "head.norm."),
             ("model.layers.", "layers."),
             (".self_attn.qkv_proj.", ".attn.Wqkv."),
             (".self_attn.o_proj.", ".attn.Wo."),
@@ -223,6 +230,88 @@ pub(super) const MODERN_BERT: Architecture = Architecture::of_both(
     },
 );
 
+/// Llama's layers without a mask: RMS norms before branches, SwiGLU, and neighbours as pairs of rotary embedding.
+pub(super) const NEO_BERT: Architecture = Architecture::of_gguf_only(
+    Rules {
+        output_norm: LinearNames::new("enc.output_norm", ""),
+        texts: Some(ROTATED_RMS),
+        known: KNOWN_RMS_GGUF,
+        ..neighbours("neo-bert")
+    },
+    &Dense::UNSCALED,
+);
+
+/// The same with grouped heads, and halves as pairs.
+pub(super) const EUROBERT: Architecture = Architecture::of_both(
+    Rules {
+        texts: Some(ROTATED_RMS),
+        known: KNOWN_RMS_GGUF,
+        ..halves("eurobert")
+    },
+    &[Rules {
+        name: "eurobert",
+        texts: Some(TextRules {
+            // The mean of what a map and GELU make of each state.
+            classifies: None,
+            ..ROTATED_RMS
+        }),
+        known: Known {
+            fixed: &[DECODERS],
+            ..KNOWN
+        },
+        ..llama::JSON
+    }],
+    &Dense {
+        renamed: &[("model.", "")],
+        ..Dense::UNSCALED
+    },
+);
+
+/// BERT's layers with rotary embedding in place of positions. Its adapters for tasks lie in files of their own, and are not applied.
+pub(super) const JINA_BERT_V3: Architecture = Architecture::of_both(
+    Rules {
+        texts: Some(WITHOUT_POSITIONS),
+        ..post_norm("jina-bert-v3")
+    },
+    &[Rules {
+        name: "jina_embeddings_v3",
+        rotated: Rotated::All,
+        theta: 20_000.0,
+        texts: Some(TextRules {
+            types: Some(1),
+            eps: Some(1e-5),
+            ..WITHOUT_POSITIONS
+        }),
+        ..JSON
+    }],
+    &Dense {
+        qkv: MapRule::BIASED,
+        output_bias: Bias::Needed,
+        plain: Some((Activation::Unary(Unary::GeluErf), PLAIN, MapRule::BIASED)),
+        renamed: &[
+            ("model.embed_tokens.", "embeddings.word_embeddings."),
+            ("embeddings.LayerNorm.", "emb_ln."),
+            ("encoder.layer.", "encoder.layers."),
+            ("model.layers.", "encoder.layers."),
+            (".attention.output.LayerNorm.", ".norm1."),
+            (".output.LayerNorm.", ".norm2."),
+            (".self_attn.qkv_proj.", ".mixer.Wqkv."),
+            (".self_attn.o_proj.", ".mixer.out_proj."),
+            (".intermediate.dense.", ".mlp.fc1."),
+            (".output.dense.", ".mlp.fc2."),
+        ],
+        ..POST_NORM
+    },
+);
+
+const ROTATED_RMS: TextRules = TextRules {
+    types: None,
+    embedding_norm: false,
+    activation: Unary::Silu,
+    eps: None,
+    ..WITHOUT_POSITIONS
+};
+
 /// What both kinds of ModernBERT's files have.
 const fn modern(rules: Rules) -> Rules {
     Rules {
@@ -231,15 +320,18 @@ const fn modern(rules: Rules) -> Rules {
         theta: 160_000.0,
         window: Window::ButFirst { period: 3 },
         window_rope: WindowRope::Own(10_000.0),
-        texts: Some(TextRules {
-            types: None,
-            classifies_mean: true,
-            eps: Some(1e-5),
-            ..WITHOUT_POSITIONS
-        }),
+        texts: Some(MODERN_TEXTS),
         ..rules
     }
 }
+
+/// llama.cpp's classifiers take the mean where a file says nothing, transformers' the first state.
+const MODERN_TEXTS: TextRules = TextRules {
+    types: None,
+    classifies: Some(PoolingMode::Mean),
+    eps: Some(1e-5),
+    ..WITHOUT_POSITIONS
+};
 
 /// Rules of GGUF files.
 const fn post_norm(name: &'static str) -> Rules {
@@ -278,7 +370,7 @@ const TEXTS: TextRules = TextRules {
     embedding_norm: true,
     alibi: 0.0,
     activation: Unary::GeluErf,
-    classifies_mean: false,
+    classifies: Some(PoolingMode::Cls),
     eps: Some(1e-12),
 };
 const WITHOUT_POSITIONS: TextRules = TextRules {
@@ -349,6 +441,12 @@ pub(super) const KNOWN_GGUF: Known = Known {
     ],
     features: &[GGUF_FEATURES, GGUF_EXPERTS, GGUF_SHARED_EXPERT, GGUF_WINDOW],
     ..Known::NOTHING
+};
+
+/// The same of one with RMS norms.
+const KNOWN_RMS_GGUF: Known = Known {
+    ignored: &[GGUF_IGNORED, GGUF_WINDOW_LAYERS],
+    ..KNOWN_GGUF
 };
 
 /// The name of a checkpoint's tensor here: some have a prefix, old ones TensorFlow's names of norms. What other tasks use is left out.

@@ -10,7 +10,7 @@ use super::llama::{JSON, halves};
 use crate::config::rules::{
     self, Experts, Positions, Rules, SharedCaches, Softcaps, Streams, TextRules, Window, WindowRope,
 };
-use crate::config::{OutputMatrix, Presence};
+use crate::config::{OutputMatrix, PoolingMode, Presence};
 use crate::keys::Known;
 use crate::layers::{GatedUnit, NetworkRule, QueryNorm};
 use crate::step::NormOffset;
@@ -97,7 +97,7 @@ const TEXTS: TextRules = TextRules {
     embedding_norm: false,
     alibi: 0.0,
     activation: Unary::Gelu,
-    classifies_mean: false,
+    classifies: Some(PoolingMode::Cls),
     eps: None,
 };
 

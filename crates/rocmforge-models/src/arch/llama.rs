@@ -81,6 +81,7 @@ pub(super) const JSON: Rules = Rules {
     renamed: &[],
     experts: None,
     texts: None,
+    answers: false,
     known: Known {
         features: &[
             rules::FEATURES,

@@ -71,7 +71,10 @@ pub const ARCHITECTURES: &[Architecture] = &[
     bert::NOMIC_BERT,
     bert::NOMIC_BERT_MOE,
     bert::JINA_BERT_V2,
+    bert::JINA_BERT_V3,
     bert::MODERN_BERT,
+    bert::NEO_BERT,
+    bert::EUROBERT,
     gemma::GEMMA_EMBEDDING,
     #[cfg(test)]
     toy::TOY,

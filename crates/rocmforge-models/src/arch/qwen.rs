@@ -71,6 +71,7 @@ pub(super) const QWEN2MOE: Architecture = Architecture {
 pub(super) const QWEN3: Architecture = Architecture::of_both(
     Rules {
         name: "qwen3",
+        answers: true,
         ..QWEN2.gguf
     },
     &[QWEN3_JSON],

@@ -94,6 +94,7 @@ struct Planned {
 fn plan<B: HostAccess>(model: &Bert, backend: &B, options: &EmbedderOptions) -> Result<Planned, ModelError> {
     let texts = WholeTexts {
         pooling: model.pooling,
+        scores: model.scores,
         hidden: options.hidden,
     };
     let described = |work| describe(&model.model, texts, work);

@@ -19,6 +19,7 @@
 
 mod any_model;
 mod embedder;
+mod prompt;
 mod tokens;
 
 use std::path::{Path, PathBuf};
@@ -29,7 +30,7 @@ use rocmforge_gguf::Gguf;
 
 use crate::arch::Architecture;
 use crate::cache::CacheSpec;
-use crate::config::DecoderConfig;
+use crate::config::{DecoderConfig, Scores};
 pub use crate::config::{Pooling, PoolingMode};
 use crate::step::{InputLayout, Parameters, StepShape, Tensors, WholeTexts, WorkSize};
 use crate::weights::{Weight, WeightSource};
@@ -37,13 +38,14 @@ use crate::{Model, ModelError};
 pub use any_model::AnyModel;
 pub(crate) use embedder::Group;
 pub use embedder::{Embedded, Embedder, EmbedderMemory, EmbedderOptions};
-pub use tokens::{Batch, TextEncoder, TextIds};
+pub use tokens::{Batch, Query, TextEncoder, TextIds};
 
 /// An encoder: a model with the pooling of its states, and with what makes ids of texts. Cloning shares the weights.
 #[derive(Clone, Debug)]
 pub struct Bert {
     model: Model,
     pooling: Pooling,
+    scores: Scores,
     parameters: Parameters,
     encoder: TextEncoder,
 }
@@ -118,12 +120,19 @@ impl Bert {
             Some(pooling) => pooling,
             None => model.pooling()?,
         };
-        let encoder = TextEncoder::of(&model)?;
+        let scores = model.scores()?;
+        let encoder = TextEncoder::of(&model, pooling)?;
         let work = WorkSize { inputs: 1, scratch: 1 };
-        let parameters = describe(&model, WholeTexts { pooling, hidden: true }, work)?;
+        let texts = WholeTexts {
+            pooling,
+            scores,
+            hidden: true,
+        };
+        let parameters = describe(&model, texts, work)?;
         Ok(Self {
             model,
             pooling,
+            scores,
             parameters,
             encoder,
         })
@@ -185,6 +194,13 @@ impl Bert {
         }
     }
 
+    /// Whether scores are shares between 0 and 1; others are any number.
+    #[must_use]
+    pub fn gives_shares(&self) -> bool {
+        let shares = matches!(self.scores, Scores::Answers | Scores::OfTokens(_, Some(_)));
+        shares && self.pooling.mode == PoolingMode::Rank
+    }
+
     /// Bytes of all weights.
     #[must_use]
     pub fn weight_bytes(&self) -> usize {
@@ -222,9 +238,8 @@ impl Bert {
             let bits = |values: Vec<f32>| values.into_iter().map(f32::to_bits).collect::<Vec<u32>>();
             inputs[texts.types].copy_from_slice(batch.types());
             inputs[texts.mask].copy_from_slice(&bits(batch.additive_mask()));
-            let takes_mean = self.config().texts.is_some_and(|texts| texts.classifies_mean);
             let mode = match self.pooling.mode {
-                PoolingMode::Rank if takes_mean => PoolingMode::Mean,
+                PoolingMode::Rank => self.config().classifier.states,
                 mode => mode,
             };
             inputs[texts.pooling].copy_from_slice(&bits(batch.weights(mode)));

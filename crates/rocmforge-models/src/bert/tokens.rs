@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use crate::config::PoolingMode;
+use super::prompt::Prompt;
+use crate::config::{Pooling, PoolingMode, Scores};
 use crate::tokenizer::{AddBos, Encode, SpecialTokens, Tokenizer};
 use crate::{Model, ModelError, files};
 
@@ -142,6 +143,18 @@ impl Batch {
     }
 }
 
+/// The first text of pairs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Query(Form);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Form {
+    /// It is the same whatever the second text is.
+    Ids(Vec<u32>),
+    /// It becomes ids with the second one, as a part of a prompt.
+    Text(String),
+}
+
 #[derive(Deserialize)]
 struct SentenceBertConfig {
     max_seq_length: Option<usize>,
@@ -156,11 +169,13 @@ pub struct TextEncoder {
     max_tokens: usize,
     vocab: usize,
     types: usize,
+    /// Of pairs, where the model has one.
+    prompt: Option<Arc<Prompt>>,
 }
 
 impl TextEncoder {
     /// A model's. Texts are as long as its context, and shorter where a directory says so.
-    pub(super) fn of(model: &Model) -> Result<Self, ModelError> {
+    pub(super) fn of(model: &Model, pooling: Pooling) -> Result<Self, ModelError> {
         let (config, mut max_tokens) = (model.config(), model.config().context);
         let tokenizer = model.tokenizer()?;
         let mut file = None;
@@ -199,11 +214,19 @@ impl TextEncoder {
                 },
             });
         }
+        let of_tokens = matches!(model.scores()?, Scores::OfTokens(..));
+        let prompt = match (model.gguf(), model.directory()) {
+            _ if pooling.mode != PoolingMode::Rank => None,
+            (Some(gguf), _) => Prompt::of_gguf(gguf)?,
+            (None, Some(directory)) if of_tokens => Some(Prompt::of_directory(directory)?),
+            (None, _) => None,
+        };
         Ok(Self {
             tokenizer,
             max_tokens,
             vocab: config.vocab,
             types: config.texts.map_or(0, |texts| texts.types),
+            prompt: prompt.map(Arc::new),
         })
     }
 
@@ -275,6 +298,42 @@ impl TextEncoder {
         // A model with one type of tokens knows no second text.
         let first = if self.types > 1 { used - after.len() } else { ids.len() };
         TextIds { ids, first }
+    }
+
+    /// The first text of pairs, for [`Self::ranked`].
+    ///
+    /// # Errors
+    /// As [`Self::plain`].
+    pub fn query(&self, text: &str) -> Result<Query, ModelError> {
+        Ok(Query(match &self.prompt {
+            Some(_) => Form::Text(text.to_owned()),
+            None => Form::Ids(self.plain(text)?),
+        }))
+    }
+
+    /// A pair of texts that the model ranks: as its prompt has them, else as [`Self::pair`]. If `cut` says so, the second text loses its end where both
+    /// together are too long.
+    ///
+    /// # Errors
+    /// As [`Self::plain`].
+    pub fn ranked(&self, query: &Query, document: &str, cut: bool) -> Result<TextIds, ModelError> {
+        let (query, prompt) = match (&query.0, &self.prompt) {
+            (Form::Ids(ids), _) => return Ok(self.pair(ids, &self.plain(document)?, cut)),
+            (Form::Text(query), None) => return Ok(self.pair(&self.plain(query)?, &self.plain(document)?, cut)),
+            (Form::Text(query), Some(prompt)) => (query, prompt),
+        };
+        let mut document = document;
+        loop {
+            let pieces = prompt.pieces(query, document);
+            let ids = self.tokenizer.encode_pieces_with(&pieces, AddBos::No)?;
+            if !cut || document.is_empty() || ids.len() <= self.max_tokens {
+                return self.whole(ids);
+            }
+            // What is left has about as many letters for each token.
+            let share = self.max_tokens as f64 / ids.len() as f64;
+            let most = ((document.len() as f64 * share) as usize).min(document.len() - 1);
+            document = &document[..document.floor_char_boundary(most)];
+        }
     }
 
     fn check(&self, ids: &[u32]) -> Result<(), ModelError> {

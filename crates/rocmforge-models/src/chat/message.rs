@@ -20,10 +20,14 @@ pub enum Role {
     Assistant,
     /// The answer of a tool.
     Tool,
+    /// What a reranker judges a document by. No conversation has this role, nor the next.
+    Query,
+    /// What a reranker judges.
+    Document,
 }
 
 impl Role {
-    /// All roles.
+    /// All roles of conversations.
     pub const ALL: [Role; 5] = [Role::System, Role::Developer, Role::User, Role::Assistant, Role::Tool];
 
     /// The role as templates know it.
@@ -34,6 +38,8 @@ impl Role {
             Role::User => "user",
             Role::Assistant => "assistant",
             Role::Tool => "tool",
+            Role::Query => "query",
+            Role::Document => "document",
         }
     }
 }

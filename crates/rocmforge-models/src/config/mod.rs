@@ -14,6 +14,7 @@ mod texts;
 
 use rocmforge_ggml::{Rope, RopeScaling, RopeStyle, RouteGate};
 
+pub(crate) use self::pooling::Scores;
 pub use self::pooling::{Pooling, PoolingMode};
 pub(crate) use self::read::Outside;
 pub use self::texts::TextsConfig;
@@ -262,6 +263,15 @@ impl DeltaNetConfig {
     }
 }
 
+/// What a classifier makes a score of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ClassifierConfig {
+    /// Which states it takes: their mean, the first or the last.
+    pub(crate) states: PoolingMode,
+    /// It gives two scores, of yes and of no.
+    pub(crate) answers: bool,
+}
+
 /// Kind of norms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NormKind {
@@ -348,6 +358,8 @@ pub struct DecoderConfig {
     pub output: OutputMatrix,
     /// How states become a result of a whole text, where the file says it.
     pub pooling: Option<PoolingMode>,
+    /// What a model that ranks makes a score of.
+    pub(crate) classifier: ClassifierConfig,
     /// What an encoder has beside these: each token sees all tokens of its text.
     pub texts: Option<TextsConfig>,
 }

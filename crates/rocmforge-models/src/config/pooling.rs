@@ -18,7 +18,7 @@ pub enum PoolingMode {
     Cls,
     /// The last that is not padding.
     Last,
-    /// The first, through a classifier: a score in place of an embedding.
+    /// Through a classifier: a score in place of an embedding.
     Rank,
 }
 
@@ -43,6 +43,24 @@ impl Module {
     fn name(&self) -> &str {
         self.kind.rsplit('.').next().unwrap_or_default()
     }
+}
+
+/// Scores of a model that ranks, and what becomes of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scores {
+    /// One, as it is.
+    One,
+    /// Two, of yes and of no: the result is the share of the first in their softmax.
+    Answers,
+    /// The logit of a token; with a second token the share of the first in their softmax.
+    OfTokens(u32, Option<u32>),
+}
+
+/// Tokens whose logits give a score.
+#[derive(Deserialize)]
+struct LogitScore {
+    true_token_id: u32,
+    false_token_id: Option<u32>,
 }
 
 /// A linear map after the pooling.
@@ -99,6 +117,8 @@ impl Pooling {
                 "Transformer" => {}
                 "Normalize" => pooling.normalize = true,
                 "Dense" => dense += 1,
+                // Logits give a score.
+                "LogitScore" => pooling.mode = PoolingMode::Rank,
                 "Pooling" => {
                     // The path comes from a file: only a plain folder name is followed.
                     let folder = Path::new(&module.path).file_name().unwrap_or_default();
@@ -124,6 +144,15 @@ impl Pooling {
                 supported: "two of Dense, or none".to_owned(),
             }),
         }
+    }
+
+    /// Whether modules say how states become an embedding.
+    pub(crate) fn is_stated(directory: &Path) -> Result<bool, ModelError> {
+        let modules: Option<Vec<Module>> = files::read_json_if_there(&directory.join("modules.json"))?;
+        Ok(modules
+            .unwrap_or_default()
+            .iter()
+            .any(|module| module.name() == "Pooling"))
     }
 
     /// Folders of the maps after the pooling, in their order.
@@ -153,6 +182,23 @@ impl Pooling {
             }
         };
         dense.map(folder).collect()
+    }
+}
+
+impl Scores {
+    /// The tokens that a directory's modules name, if they do.
+    ///
+    /// # Errors
+    /// The module's file is missing or damaged.
+    pub(crate) fn of_tokens(directory: &Path) -> Result<Option<Self>, ModelError> {
+        let modules: Option<Vec<Module>> = files::read_json_if_there(&directory.join("modules.json"))?;
+        let modules = modules.unwrap_or_default().into_iter();
+        let Some(module) = modules.into_iter().find(|module| module.name() == "LogitScore") else {
+            return Ok(None);
+        };
+        let folder = Path::new(&module.path).file_name().unwrap_or_default();
+        let found: LogitScore = files::read_json_within(&directory.join(folder).join("config.json"), LONGEST)?;
+        Ok(Some(Self::OfTokens(found.true_token_id, found.false_token_id)))
     }
 }
 

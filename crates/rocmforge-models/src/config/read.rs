@@ -110,7 +110,7 @@ impl DecoderConfig {
             .as_ref()
             .map(|rules| texts::take(k, rules, types))
             .transpose()?;
-        let pooling = texts::pooling(k, texts.is_some())?;
+        let pooling = texts::pooling(k, rules)?;
         // Rows before that of the first position are not of the context.
         let rows = k.size(CONTEXT, &SIZE, None)?;
         let first = texts.and_then(|texts| texts.first_position).unwrap_or(0);
@@ -310,6 +310,7 @@ impl DecoderConfig {
                 Some(false) => OutputMatrix::Own,
             },
             pooling,
+            classifier: texts::classifier(k, rules)?,
             texts,
         })
     }

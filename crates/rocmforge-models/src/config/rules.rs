@@ -4,7 +4,7 @@
 
 use rocmforge_ggml::{RopeStyle, RouteGate, Unary};
 
-use super::{NormKind, OutputMatrix, Presence, QueryGrowth};
+use super::{NormKind, OutputMatrix, PoolingMode, Presence, QueryGrowth};
 use crate::keys::Known;
 use crate::weights::LinearNames;
 
@@ -256,6 +256,8 @@ pub(crate) struct Rules {
     pub(crate) experts: Option<Experts>,
     /// What encoders have.
     pub(crate) texts: Option<TextRules>,
+    /// A classifier gives two scores, of yes and of no, where a file has one.
+    pub(crate) answers: bool,
     pub(crate) known: Known,
 }
 
@@ -271,8 +273,8 @@ pub(crate) struct TextRules {
     pub(crate) alibi: f32,
     /// The activation where the key is absent.
     pub(crate) activation: Unary,
-    /// What a classifier takes where the key is absent: the mean of all states, or the first.
-    pub(crate) classifies_mean: bool,
+    /// What a classifier takes where the key is absent: the mean of all states, or the first; `None`: its classifiers are of another form.
+    pub(crate) classifies: Option<PoolingMode>,
     /// Added to the variance by the norms of a config.json where the key is absent.
     pub(crate) eps: Option<f32>,
 }

@@ -2,16 +2,17 @@
 
 use rocmforge_ggml::Unary;
 
+use super::ClassifierConfig;
 use super::names::SIZE;
 use super::pooling::PoolingMode;
-use super::rules::{Positions, TextRules};
+use super::rules::{Positions, Rules, TextRules};
 use crate::ModelError;
 use crate::keys::{Key, Keys, Within};
 
 const ACTIVATION: Key = Key("hidden_activation", "hidden_activation hidden_act activation_function");
 const POOLING: Key = Key("pooling_type", "");
 const TYPE_COUNT: Key = Key("", "type_vocab_size");
-const CLASSIFIER_POOLING: Key = Key("", "classifier_pooling");
+const CLASSIFIER_POOLING: Key = Key("classifier.pooling_type", "classifier_pooling");
 const CLASSES: Key = Key("", "architectures");
 const PADDING: Key = Key("", "pad_token_id");
 const PADDING_ID: Within = Within(0..=1 << 20, "it must be 0 to 2^20");
@@ -31,8 +32,6 @@ pub struct TextsConfig {
     pub(crate) embedding_norm: bool,
     /// ALiBi's largest bias; 0: it has none.
     pub(crate) alibi: f32,
-    /// A classifier takes the mean of all states, not the first.
-    pub(crate) classifies_mean: bool,
 }
 
 /// Takes what an architecture of encoders states. `types` are those that a GGUF states elsewhere.
@@ -66,20 +65,57 @@ pub(super) fn take(k: &mut Keys<'_>, rules: &TextRules, types: Option<usize>) ->
         activation,
         embedding_norm: rules.embedding_norm,
         alibi: rules.alibi,
-        classifies_mean: match k.take::<String>(CLASSIFIER_POOLING)?.as_deref() {
-            None => rules.classifies_mean,
-            Some("cls") => false,
-            Some("mean") => true,
+    })
+}
+
+/// Takes what a classifier makes a score of. That of a decoder sees the last state, which has seen the whole text.
+pub(super) fn classifier(k: &mut Keys<'_>, rules: &Rules) -> Result<ClassifierConfig, ModelError> {
+    let own = match &rules.texts {
+        None => PoolingMode::Last,
+        Some(_) => PoolingMode::Cls,
+    };
+    let absent = rules.texts.and_then(|texts| texts.classifies).unwrap_or(own);
+    let states = match (k.is_gguf(), &rules.texts) {
+        (true, _) => match k.take(CLASSIFIER_POOLING)? {
+            // -1 stands for no value.
+            None | Some(-1_i64) => absent,
+            Some(1) => PoolingMode::Mean,
+            // llama.cpp asks for the mean only.
+            Some(2 | 3) => own,
+            Some(other) => {
+                return Err(k.refuse(
+                    CLASSIFIER_POOLING,
+                    other,
+                    "1 (mean), 2 (cls) and 3 (last) are supported",
+                ));
+            }
+        },
+        // Refused where it is used.
+        (false, Some(texts)) if texts.classifies.is_none() => k.take::<String>(CLASSIFIER_POOLING).map(|_| absent)?,
+        (false, Some(_)) => match k.take::<String>(CLASSIFIER_POOLING)?.as_deref() {
+            None => absent,
+            Some("cls") => PoolingMode::Cls,
+            Some("mean") => PoolingMode::Mean,
             Some(other) => return Err(k.refuse(CLASSIFIER_POOLING, other, "cls and mean are supported")),
         },
+        (false, None) => absent,
+    };
+    Ok(ClassifierConfig {
+        states,
+        answers: rules.answers,
     })
 }
 
 /// Takes the pooling that a file states: a classifier ranks.
-pub(super) fn pooling(k: &mut Keys<'_>, is_encoder: bool) -> Result<Option<PoolingMode>, ModelError> {
+pub(super) fn pooling(k: &mut Keys<'_>, rules: &Rules) -> Result<Option<PoolingMode>, ModelError> {
+    let is_encoder = rules.texts.is_some();
     let classes: Vec<String> = k.take(CLASSES)?.unwrap_or_default();
-    if is_encoder && classes.iter().any(|class| class.ends_with(CLASSIFIER)) {
-        return Ok(Some(PoolingMode::Rank));
+    if let Some(class) = classes.iter().find(|class| class.ends_with(CLASSIFIER)) {
+        let is_of_another_form = rules.texts.is_some_and(|texts| texts.classifies.is_none());
+        return match is_of_another_form {
+            true => Err(k.refuse(CLASSES, class, "classifiers of this architecture are not supported")),
+            false => Ok(Some(PoolingMode::Rank)),
+        };
     }
     match k.take(POOLING)? {
         None => Ok(None),

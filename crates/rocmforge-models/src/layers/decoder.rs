@@ -5,7 +5,7 @@ use rocmforge_ggml::{GgmlResult, Op, TensorId};
 use super::{Embedding, LayerInputs, Linear, Norm, NormRule, OTHER_HEADS, Part, Pooled, Streams};
 use crate::ModelError;
 use crate::config::{DecoderConfig, OutputMatrix};
-use crate::step::{Network, Place, StepGraph, Tensors};
+use crate::step::{Fused, Network, Place, StepGraph, Tensors};
 use crate::weights::{LinearNames, Name};
 
 const EMBEDDING: Name = Name::new("token_embd.weight", "model.embed_tokens.weight");
@@ -76,8 +76,24 @@ impl Decoder {
             Some(texts) => {
                 t.allow(OUTPUT.weight);
                 t.allow(OUTPUT.bias);
+                let has_own = match c.output {
+                    OutputMatrix::Embedding => false,
+                    OutputMatrix::Own => true,
+                    OutputMatrix::OwnIfThere => t.has(OUTPUT.weight)?,
+                };
+                let logits = Fused {
+                    names: match has_own {
+                        true => OUTPUT,
+                        false => LinearNames {
+                            weight: EMBEDDING,
+                            ..LinearNames::NONE
+                        },
+                    },
+                    first: 0,
+                    of: c.vocab,
+                };
                 Head::Texts {
-                    pooled: Pooled::new(t, texts, c.width, rule)?,
+                    pooled: Pooled::new(t, texts, logits, c.width, rule)?,
                     width: c.width,
                     hidden: texts.hidden,
                 }

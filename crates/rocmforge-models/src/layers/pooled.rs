@@ -4,8 +4,8 @@ use rocmforge_ggml::{GgmlResult, Op, TensorId, Unary};
 
 use super::{Linear, Norm, NormRule};
 use crate::ModelError;
-use crate::config::PoolingMode;
-use crate::step::{StepGraph, Tensors, WholeTexts};
+use crate::config::{PoolingMode, Scores};
+use crate::step::{Fused, StepGraph, Tensors, WholeTexts};
 use crate::weights::{LinearNames, Name};
 
 /// Maps of embeddings behind the pooling.
@@ -16,6 +16,8 @@ const DENSE: [LinearNames; 2] = [
 const POOLER: LinearNames = LinearNames::new("cls", "pooler.dense");
 const POOLER_NORM: LinearNames = LinearNames::new("cls.norm", "pooler.norm");
 const SCORE: LinearNames = LinearNames::new("cls.output", "classifier");
+/// Of decoders.
+const DECODER_SCORE: LinearNames = LinearNames::new("", "score");
 
 /// What follows the layers of a model that reads whole texts.
 #[derive(Debug)]
@@ -32,17 +34,28 @@ pub(crate) struct Pooled {
 struct Classifier {
     /// A map before the score, with the function and the norm behind it.
     pooler: Option<(Linear, Unary, Option<Norm>)>,
-    score: Linear,
+    score: Score,
+}
+
+/// The last map of a classifier.
+#[derive(Debug)]
+enum Score {
+    One(Linear),
+    /// Of two scores the share of the first in their softmax.
+    Share(Linear),
+    /// The same, with a map for each.
+    ShareOfTwo([Linear; 2]),
 }
 
 impl Pooled {
-    /// Asks for the weights: states have `width` elements.
+    /// Asks for the weights: states have `width` elements. `logits` is the matrix of logits.
     ///
     /// # Errors
     /// A weight is missing or has another shape.
     pub(crate) fn new(
         t: &mut Tensors<'_>,
         texts: WholeTexts,
+        logits: Fused,
         width: usize,
         rule: NormRule,
     ) -> Result<Self, ModelError> {
@@ -55,7 +68,8 @@ impl Pooled {
                 dense.push(Linear::new(t, second, None, [width, inner])?);
             }
         }
-        let classifier = ranks.then(|| Classifier::new(t, width, rule)).transpose()?;
+        let classifier = ranks.then(|| Classifier::new(t, texts.scores, logits, width, rule));
+        let classifier = classifier.transpose()?;
         Ok(Self {
             dense,
             classifier,
@@ -83,7 +97,36 @@ impl Pooled {
 }
 
 impl Classifier {
-    fn new(t: &mut Tensors<'_>, width: usize, rule: NormRule) -> Result<Self, ModelError> {
+    fn new(
+        t: &mut Tensors<'_>,
+        scores: Scores,
+        logits: Fused,
+        width: usize,
+        rule: NormRule,
+    ) -> Result<Self, ModelError> {
+        let of_token = |t: &mut Tensors<'_>, id: u32| {
+            let id = id as usize;
+            if id >= logits.of {
+                let vocab = logits.of;
+                return Err(ModelError::TokenOutOfRange { id: id as u32, vocab });
+            }
+            let row = Fused {
+                first: id,
+                ..logits.clone()
+            };
+            Linear::new(t, LinearNames::NONE, Some(&row), [1, width])
+        };
+        if let Scores::OfTokens(yes, no) = scores {
+            let yes = of_token(t, yes)?;
+            return Ok(Self {
+                pooler: None,
+                score: match no {
+                    None => Score::One(yes),
+                    Some(no) => Score::ShareOfTwo([yes, of_token(t, no)?]),
+                },
+            });
+        }
+
         let pooler = match t.has(POOLER.weight)? {
             false => None,
             true => {
@@ -97,7 +140,12 @@ impl Classifier {
                 Some((pooler, function, norm))
             }
         };
-        let score = Linear::new(t, SCORE, None, [1, width])?;
+        let is_decoder = !t.has(SCORE.weight)? && t.has(DECODER_SCORE.weight)?;
+        let names = if is_decoder { DECODER_SCORE } else { SCORE };
+        let score = match scores {
+            Scores::Answers => Score::Share(Linear::new(t, names, None, [2, width])?),
+            Scores::One | Scores::OfTokens(..) => Score::One(Linear::new(t, names, None, [1, width])?),
+        };
         Ok(Self { pooler, score })
     }
 
@@ -107,7 +155,16 @@ impl Classifier {
             x = g.push(Op::Unary(*function), &[x])?;
             x = Norm::of(norm.as_ref(), g, x)?;
         }
-        self.score.build(g, x)
+        let [first, second] = match &self.score {
+            Score::One(score) => return score.build(g, x),
+            Score::Share(scores) => {
+                let both = scores.build(g, x)?;
+                [g.columns(both, 0..1)?, g.columns(both, 1..2)?]
+            }
+            Score::ShareOfTwo([first, second]) => [first.build(g, x)?, second.build(g, x)?],
+        };
+        let more = g.push(Op::Sub, &[first, second])?;
+        g.push(Op::Unary(Unary::Sigmoid), &[more])
     }
 }
 

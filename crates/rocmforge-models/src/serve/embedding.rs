@@ -105,6 +105,7 @@ struct Job {
 struct About {
     encoder: TextEncoder,
     pooling: Pooling,
+    shares: bool,
     width: usize,
 }
 
@@ -130,6 +131,7 @@ impl EmbeddingServer {
             let about = About {
                 encoder: model.encoder().clone(),
                 pooling: model.pooling(),
+                shares: model.gives_shares(),
                 width: model.result_width(),
             };
             let _ = made.send(Ok(about));
@@ -196,6 +198,12 @@ impl EmbeddingHandle {
     #[must_use]
     pub const fn pooling(&self) -> Pooling {
         self.about.pooling
+    }
+
+    /// Whether scores are shares between 0 and 1; others are any number.
+    #[must_use]
+    pub const fn gives_shares(&self) -> bool {
+        self.about.shares
     }
 
     /// Components of a text's result.

@@ -10,7 +10,7 @@ use super::graph::Network;
 use super::parameters::{Content, Parameter, Parameters, Place, WorkSize};
 use crate::ModelError;
 use crate::cache::{CacheKind, CacheSpec, Cached, Kept, State};
-use crate::config::{Pooling, Presence, QueryGrowth, RopeConfig};
+use crate::config::{Pooling, Presence, QueryGrowth, RopeConfig, Scores};
 use crate::weights::{ExpertNames, LinearNames, Name, Naming, Weight, WeightSource, of_expert};
 
 /// Ends of names of tensors that old checkpoints hold although they follow from the configuration.
@@ -29,6 +29,8 @@ pub(crate) struct Fused {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WholeTexts {
     pub(crate) pooling: Pooling,
+    /// What scores become, of a model that ranks.
+    pub(crate) scores: Scores,
     /// The hidden states are results, too.
     pub(crate) hidden: bool,
 }
@@ -187,12 +189,12 @@ impl<'a> Tensors<'a> {
         fused: Option<&Fused>,
         [rows, cols]: [usize; 2],
     ) -> Result<TensorId, ModelError> {
-        let fused = fused.map(|fused| (fused.names.weight, fused));
-        let weight = self.need(name, fused, &[rows, cols])?;
         // Writers of GGUF leave out a last dimension of 1.
         if rows == 1 && fused.is_none() {
             return self.row(name, cols);
         }
+        let fused = fused.map(|fused| (fused.names.weight, fused));
+        let weight = self.need(name, fused, &[rows, cols])?;
         let desc = TensorDesc::new([cols, rows], weight.dtype, Layout::ColMajor);
         Ok(self.add(desc, Content::Weight(weight)))
     }
@@ -365,8 +367,6 @@ impl<'a> Tensors<'a> {
         self.add_vector(weight)
     }
 
-    /// A vector as a table with one column, in f32.
-    ///
     /// [`Self::floats`] of a tensor that may have further dimensions of 1 anywhere.
     ///
     /// # Errors
@@ -380,6 +380,8 @@ impl<'a> Tensors<'a> {
         self.add_vector(weight)
     }
 
+    /// A vector as a table with one column, in f32.
+    ///
     /// # Errors
     /// As [`Self::vector`].
     pub(crate) fn column(&mut self, name: Name, rows: usize) -> Result<TensorId, ModelError> {

@@ -22,6 +22,12 @@ impl Tokenizer {
     /// # Errors
     /// As [`Tokenizer::encode`].
     pub fn encode_pieces(&self, pieces: &[Piece]) -> Result<Vec<u32>, TokenizerError> {
+        let add_bos = if self.add_bos() { AddBos::Yes } else { AddBos::No };
+        self.encode_pieces_with(pieces, add_bos)
+    }
+
+    /// [`Self::encode_pieces`], with or without what the model wants at the start.
+    pub(crate) fn encode_pieces_with(&self, pieces: &[Piece], add_bos: AddBos) -> Result<Vec<u32>, TokenizerError> {
         let mut text = String::new();
         let mut trusted: Vec<std::ops::Range<usize>> = Vec::new();
         for piece in pieces.iter().filter(|piece| !piece.text.is_empty()) {
@@ -34,7 +40,6 @@ impl Tokenizer {
                 }
             }
         }
-        let add_bos = if self.add_bos() { AddBos::Yes } else { AddBos::No };
         self.encode_spans(&text, &trusted, add_bos)
     }
 }

@@ -61,6 +61,45 @@ MODELS = {
         "rope": 10000.0,
         "experts": {"count": 4, "used": 2, "every": 3},
     },
+    # BERT's layers with rotary embedding in place of positions.
+    "jina-bert-v3": {
+        "arch": "jina-bert-v3",
+        "tokenizer": "t5",
+        "sizes": SMALL,
+        "pooling": 1,
+        "types": 1,
+        "biases": True,
+        "joined_qkv": True,
+        "network": "plain",
+        "activation": "gelu",
+        "rope": 20000.0,
+    },
+    # Llama's layers without a mask.
+    "neo-bert": {
+        "arch": "neo-bert",
+        "tokenizer": "bert",
+        "sizes": SMALL | {"ff": 24},
+        "pooling": 2,
+        "norms": "pre",
+        "rms": True,
+        "output_norm": "enc.output_norm",
+        "joined_qkv": True,
+        "network": "joined",
+        "activation": "silu",
+        "rope": 10000.0,
+        "pairs": True,
+    },
+    "eurobert": {
+        "arch": "eurobert",
+        "tokenizer": "t5",
+        "sizes": SMALL | {"kv_heads": 2, "ff": 24},
+        "pooling": 1,
+        "norms": "pre",
+        "rms": True,
+        "network": "gated",
+        "activation": "silu",
+        "rope": 250000.0,
+    },
     "modern-bert": {
         "arch": "modern-bert",
         "tokenizer": "t5",
@@ -79,6 +118,7 @@ MODELS = {
     "gemma-embedding": {
         "arch": "gemma-embedding",
         "tokenizer": "t5",
+        "rms": True,
         "sizes": {"width": 24, "layers": 7, "heads": 2, "kv_heads": 1, "head": 16, "ff": 24},
         "pooling": 1,
         "norms": "around",
@@ -118,6 +158,18 @@ MODELS = {
     },
 }
 
+
+# A classifier behind the mean, which is what counts where the file says nothing, or behind the first state.
+MODELS["modern-bert-ranks"] = MODELS["modern-bert"] | {"pooling": 4, "classifier": "modern"}
+MODELS["modern-bert-ranks-first"] = MODELS["modern-bert-ranks"] | {"classifier_pooling": 2}
+MODELS["xlm-roberta-ranks"] = MODELS["xlm-roberta"] | {"pooling": 4, "classifier": "bert"}
+
+# A decoder that ranks: two scores of the last state, of yes and of no, and a prompt for pairs.
+RERANKER = "qwen3-reranker"
+PROMPT = "<bos>Judge.\nquery: {query}\ndocument: {document}<eos>\nanswer:"
+tiny.MODELS[RERANKER] = tiny.MODELS["qwen3"] | {
+    "metadata": tiny.MODELS["qwen3"].get("metadata", {}) | {"pooling_type": 4, "classifier.output_labels": ["yes", "no"]}
+}
 
 # Decoders of tiny.py whose states are pooled, by no word of their files: softcaps, windows, sinks, a norm of heads, queries that grow, experts.
 DECODERS = {"qwen3": 3, "qwen2": 1, "gemma2": 1, "gemma3": 3, "gpt-oss": 3, "mistral3": 3, "llama4": 1}
@@ -181,7 +233,7 @@ def tensors(name):
     size, found = spec["sizes"], []
     width, ff, inner = size["width"], size["ff"], size["heads"] * size["head"]
     kv = size.get("kv_heads", size["heads"]) * size["head"]
-    has_bias = spec["arch"] != "modern-bert" and spec["arch"] != "gemma-embedding"
+    has_bias = spec["arch"] != "modern-bert" and not spec.get("rms")
 
     def vector(label, values):
         found.append((label, values.astype(np.float32), gguf.GGMLQuantizationType.F32))
@@ -203,16 +255,21 @@ def tensors(name):
     if spec.get("positions"):
         vector("position_embd.weight", random.standard_normal((CONTEXT, width)) / 4)
     norms = spec.get("norms", "post")
-    if norms != "around":
+    if norms != "around" and not spec.get("rms"):
         norm("token_embd_norm")
     if norms != "post":
-        norm("output_norm")
+        norm(spec.get("output_norm", "output_norm"))
+    if "classifier" in spec:
+        weight("cls", width, width, spec["classifier"] == "bert")
+        if spec["classifier"] == "modern":
+            norm("cls.norm")
+        weight("cls.output", 1, width, True)
     if "dense" in spec:
         weight("dense_2", spec["dense"], width)
         weight("dense_3", width, spec["dense"])
     for layer in range(size["layers"]):
         at = f"blk.{layer}."
-        if norms == "around" or norms == "pre" and layer > 0:
+        if norms == "around" or norms == "pre" and (layer > 0 or spec.get("rms")):
             norm(at + "attn_norm")
         if spec.get("joined_qkv"):
             weight(at + "attn_qkv", inner + 2 * kv, width, biases)
@@ -268,15 +325,22 @@ def write(name, path, decoded=False):
     writer.add_head_count(size["heads"])
     writer.add_head_count_kv(size.get("kv_heads", size["heads"]))
     writer.add_pooling_type(gguf.PoolingType(spec["pooling"]))
-    if arch == "gemma-embedding":
+    if "classifier_pooling" in spec:
+        writer.add_uint32(f"{arch}.classifier.pooling_type", spec["classifier_pooling"])
+    if "classifier" in spec:
+        writer.add_classifier_output_labels(["score"])
+    if spec.get("rms"):
         writer.add_layer_norm_rms_eps(1e-6)
+    if spec.get("rms") and arch != "gemma-embedding":
+        writer.add_causal_attention(False)
+    if arch == "gemma-embedding":
         writer.add_key_length(size["head"])
         writer.add_value_length(size["head"])
         writer.add_uint32(f"{arch}.dense_2_feat_in", size["width"])
         writer.add_uint32(f"{arch}.dense_2_feat_out", spec["dense"])
         writer.add_uint32(f"{arch}.dense_3_feat_in", spec["dense"])
         writer.add_uint32(f"{arch}.dense_3_feat_out", size["width"])
-    else:
+    elif not spec.get("rms"):
         writer.add_layer_norm_eps(1e-5)
         writer.add_causal_attention(False)
     if "experts" in spec:
@@ -338,16 +402,22 @@ class Encoder:
 
     def norm(self, label, x):
         weight = self.weight(label + ".weight")
-        if self.spec["arch"] == "gemma-embedding":
+        if self.spec.get("rms"):
             return x / np.sqrt((x * x).mean(axis=-1, keepdims=True) + 1e-6) * weight
         x = x - x.mean(axis=-1, keepdims=True)
         x = x / np.sqrt((x * x).mean(axis=-1, keepdims=True) + 1e-5)
         return x * weight + (self.weight(label + ".bias") if self.has(label + ".bias") else 0)
 
     def rotated(self, x, base):
-        """Element i of a head and element i + half of it are one pair."""
+        """Element i of a head and element i + half of it are one pair, or two neighbours."""
         half = x.shape[2] // 2
         angle = np.arange(len(x))[:, None, None] * base ** (-np.arange(half) / half)
+        if self.spec.get("pairs"):
+            out = np.empty_like(x)
+            first, second = x[..., 0::2], x[..., 1::2]
+            out[..., 0::2] = first * np.cos(angle) - second * np.sin(angle)
+            out[..., 1::2] = first * np.sin(angle) + second * np.cos(angle)
+            return out
         first, second = x[..., :half], x[..., half:]
         return np.concatenate([first * np.cos(angle) - second * np.sin(angle), first * np.sin(angle) + second * np.cos(angle)], axis=2)
 
@@ -432,12 +502,41 @@ class Encoder:
             x = self.norm("token_embd_norm", x)
         for number in range(self.spec["sizes"]["layers"]):
             x = self.layer(number, x)
-        if self.has("output_norm.weight"):
-            x = self.norm("output_norm", x)
+        output_norm = self.spec.get("output_norm", "output_norm")
+        if self.has(output_norm + ".weight"):
+            x = self.norm(output_norm, x)
+        if "classifier" in self.spec:
+            return self.score(x)
         pooled = {1: x.mean(axis=0), 2: x[0], 3: x[-1]}[self.spec["pooling"]]
         if "dense" in self.spec:
             pooled = self.linear("dense_3", self.linear("dense_2", pooled))
         return pooled / np.sqrt((pooled * pooled).sum())
+
+
+    def score(self, x):
+        """A map and a function, of ModernBERT a norm, and a map to one score."""
+        if self.spec["classifier"] == "bert":
+            return self.linear("cls.output", np.tanh(self.linear("cls", x[0])))
+        pooled = x[0] if self.spec.get("classifier_pooling") == 2 else x.mean(axis=0)
+        return self.linear("cls.output", self.norm("cls.norm", ACTIVATIONS["gelu"](self.linear("cls", pooled))))
+
+
+def write_reranker(path):
+    random = tiny.seeded(RERANKER + " classifier")
+    answers = random.standard_normal((2, tiny.MODELS[RERANKER]["sizes"]["width"])).astype(np.float32)
+
+    def more(writer):
+        writer.add_string("tokenizer.chat_template.rerank", PROMPT)
+        writer.add_tensor("cls.output.weight", answers)
+
+    tiny.write(RERANKER, path, more=more)
+
+
+def share_of_yes(model, ids):
+    """The share of the first of two scores in their softmax."""
+    model.reset()
+    scores = model.file.tensor("cls.output.weight").astype(np.float64) @ model.forward(ids)[-1]
+    return np.exp(scores[:1]) / np.exp(scores).sum()
 
 
 def texts(name):
@@ -452,26 +551,49 @@ def confirm():
     from llamacpp import Server
 
     print("| file | run | largest difference | rms |\n|---|---|---|---|")
+    params = lambda params: params.__setattr__("embedding", True)
     for name in MODELS:
         encoder, ids = Encoder(name), texts(name)
         runs = [("as it is", ACTIVATIONS["gelu"])]
         if encoder.spec["activation"] == "gelu":
             runs.append(("with the tanh form of GELU in the f64 forward", gelu_tanh))
-        params = lambda params: params.__setattr__("embedding", True)
         with tempfile.TemporaryDirectory() as folder:
             copy = pathlib.Path(folder) / "model.gguf"
             write(name, copy, decoded=True)
             with Server(copy, 256, change=params) as server:
-                replies = [server.post("/embeddings", {"content": text, "embd_normalize": 2}) for text in ids]
-        theirs = np.array([np.ravel(reply[0]["embedding"]) for reply in replies])
+                norm = -1 if "classifier" in encoder.spec else 2
+                replies = [server.post("/embeddings", {"content": text, "embd_normalize": norm}) for text in ids]
+        # Of a classifier the first component is the score.
+        width = 1 if "classifier" in encoder.spec else None
+        theirs = np.array([np.ravel(reply[0]["embedding"])[:width] for reply in replies])
         for label, form in runs:
             ACTIVATIONS["gelu"] = form
             error = np.abs(theirs - np.array([encoder.embedding(text) for text in ids]))
             print(f"| {name}.gguf | {label} | {error.max():.1e} | {np.sqrt((error**2).mean()):.1e} |", flush=True)
         ACTIVATIONS["gelu"] = gelu
+    confirm_reranker()
+
+
+def confirm_reranker():
+    """llama.cpp makes the prompt itself, from the file's template."""
+    import xllamacpp
+    from llamacpp import Server
+
+    def change(params):
+        params.embedding, params.pooling_type = True, xllamacpp.llama_pooling_type.LLAMA_POOLING_TYPE_RANK
+
+    path, query, documents = HERE / "tiny" / f"{RERANKER}.gguf", "a river", ["b", "the bank of a river", "x" * 40]
+    model, prompts = Model(path), [PROMPT.replace("{query}", query).replace("{document}", text) for text in documents]
+    with Server(path, 256, change=change) as server:
+        reply = server.post("/rerank", {"query": query, "documents": documents})
+        ids = [server.tokenize(prompt, True, False) for prompt in prompts]
+    theirs = {result["index"]: result["relevance_score"] for result in reply["results"]}
+    error = np.array([theirs[index] - share_of_yes(model, of)[0] for index, of in enumerate(ids)])
+    print(f"| {path.name} | as it is | {np.abs(error).max():.1e} | {np.sqrt((error**2).mean()):.1e} |", flush=True)
 
 
 def main():
+    write_reranker(HERE / "tiny" / f"{RERANKER}.gguf")
     results, bytes_of_all = [], 0
     for name in MODELS:
         path = HERE / "tiny" / f"{name}.gguf"
@@ -492,6 +614,9 @@ def main():
             pooled = states.mean(axis=0) if pooling == 1 else states[-1]
             found.append({"ids": ids, "embedding": tiny.rounded(pooled / np.sqrt((pooled * pooled).sum()))})
         results.append({"file": f"{name}.gguf", "pooling": pooling, "texts": found})
+    model, ids = Model(HERE / "tiny" / f"{RERANKER}.gguf"), tiny.token_ids(RERANKER)
+    found = [{"ids": ids[:length], "embedding": tiny.rounded(share_of_yes(model, ids[:length]))} for length in LENGTHS]
+    results.append({"file": f"{RERANKER}.gguf", "pooling": None, "texts": found})
     tiny.write_results("encoders.json", results)
 
 

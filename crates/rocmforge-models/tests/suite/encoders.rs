@@ -19,7 +19,7 @@ fn cpu() -> CpuBackend {
     CpuBackend::with_threads(2)
 }
 
-fn tiny(file: &str) -> TinyEncoder {
+pub(super) fn tiny(file: &str) -> TinyEncoder {
     let mut all = TinyEncoder::all().into_iter();
     all.find(|tiny| tiny.file == file).expect("a committed model")
 }
@@ -37,7 +37,10 @@ fn encoders_equal_the_f64_forward() {
         "nomic-bert",
         "nomic-bert-moe",
         "jina-bert-v2",
+        "jina-bert-v3",
         "modern-bert",
+        "neo-bert",
+        "eurobert",
         "gemma-embedding",
     ];
     for name in names {
@@ -48,7 +51,7 @@ fn encoders_equal_the_f64_forward() {
 }
 
 /// Names of ModernBERT's checkpoints, and of GGUF, in the order in which they are replaced.
-const MODERN: [(&str, &str); 10] = [
+const MODERN: [(&str, &str); 13] = [
     ("embeddings.tok_embeddings", "token_embd"),
     ("embeddings.norm", "token_embd_norm"),
     ("final_norm", "output_norm"),
@@ -59,6 +62,10 @@ const MODERN: [(&str, &str); 10] = [
     ("mlp_norm", "ffn_norm"),
     ("mlp.Wi", "ffn_up"),
     ("mlp.Wo", "ffn_down"),
+    // As parts of a classifier's names.
+    ("head.dense", "cls"),
+    ("head.norm", "cls.norm"),
+    ("classifier", "cls.output"),
 ];
 
 const NOMIC: [(&str, &str); 11] = [
@@ -88,7 +95,7 @@ const JINA: [(&str, &str); 12] = [
     ("mlp.wo", "ffn_down"),
     ("mlp.layernorm", "layer_output_norm"),
 ];
-const GEMMA: [(&str, &str); 16] = [
+pub(super) const GEMMA: [(&str, &str); 16] = [
     ("embed_tokens", "token_embd"),
     ("norm", "output_norm"),
     ("layers", "blk"),
@@ -107,18 +114,37 @@ const GEMMA: [(&str, &str); 16] = [
     ("mlp.down_proj", "ffn_down"),
 ];
 
+/// The names of Qwen 3 that are not Gemma's.
+pub(super) const QWEN3: [(&str, &str); 8] = [
+    ("post_attention_layernorm", "ffn_norm"),
+    ("input_layernorm", "attn_norm"),
+    ("self_attn.q_proj", "attn_q"),
+    ("self_attn.k_proj", "attn_k"),
+    ("self_attn.v_proj", "attn_v"),
+    ("self_attn.q_norm", "attn_q_norm"),
+    ("self_attn.k_norm", "attn_k_norm"),
+    ("self_attn.o_proj", "attn_output"),
+];
+
 /// A committed GGUF as a directory of this config.json, with names of the table; tables of positions have `before` rows more.
-fn to_directory(directory: &Path, file: &str, names: &[(&str, &str)], config: &Value, before: usize) {
+pub(super) fn to_directory(directory: &Path, file: &str, names: &[(&str, &str)], config: &Value, before: usize) {
     let gguf = Gguf::open(folder().join("tiny").join(file)).expect("a committed model");
     let mut tensors = Tensors::new();
     let mut modules = vec!["Transformer", "Pooling"];
     for tensor in gguf.tensors() {
-        let parts: Vec<&str> = (tensor.name.split('.'))
-            .map(|part| {
-                let found = names.iter().find(|(_, of_gguf)| *of_gguf == part);
-                found.map_or(part, |(own, _)| own)
-            })
-            .collect();
+        // A name of two parts begins a tensor's.
+        let longer = names.iter().find_map(|(own, of_gguf)| {
+            let rest = tensor.name.strip_prefix(of_gguf).filter(|_| of_gguf.contains('.'))?;
+            Some((own, rest.trim_start_matches('.')))
+        });
+        let parts = (tensor.name.split('.')).map(|part| {
+            let found = names.iter().find(|(_, of_gguf)| *of_gguf == part);
+            found.map_or(part, |(own, _)| own)
+        });
+        let parts: Vec<&str> = match longer {
+            Some((own, rest)) => vec![own, rest],
+            None => parts.collect(),
+        };
         let mut shape: Vec<usize> = tensor.dims.iter().rev().copied().collect();
         let mut bytes = gguf.data(tensor).to_vec();
         if tensor.name.starts_with("position_embd") {
@@ -174,6 +200,10 @@ fn to_directory(directory: &Path, file: &str, names: &[(&str, &str)], config: &V
     let mode = metadata
         .opt_usize(&format!("{architecture}.pooling_type"))
         .expect("a number");
+    if mode == Some(4) {
+        // Modules say nothing of a classifier, where there are any.
+        std::fs::remove_file(directory.join("modules.json")).expect("it was there");
+    }
     let pooling = json!({ "pooling_mode_mean_tokens": mode == Some(1), "pooling_mode_cls_token": mode == Some(2) });
     std::fs::write(directory.join("1_Pooling/config.json"), pooling.to_string()).expect("written");
 }
@@ -295,19 +325,101 @@ fn a_directory_of_modern_bert_equals_the_f64_forward() {
     check_directory("modern-bert.gguf", &MODERN, &config, &refused);
 }
 
+/// The mean of all states counts, or the first, which is what transformers takes where nothing is stated.
+#[test]
+fn a_directory_of_modern_bert_with_a_classifier_equals_the_f64_forward() {
+    let config = json!({
+        "model_type": "modernbert", "architectures": ["ModernBertForSequenceClassification"], "hidden_size": 32, "num_hidden_layers": 4,
+        "num_attention_heads": 4, "intermediate_size": 16, "vocab_size": 57, "max_position_embeddings": 64, "norm_eps": 1e-5,
+        "global_rope_theta": 160000.0, "local_rope_theta": 10000.0, "local_attention": 12, "global_attn_every_n_layers": 3,
+        "classifier_activation": "gelu", "classifier_bias": false, "classifier_pooling": "mean", "pad_token_id": 1,
+    });
+    let refused = [
+        ("classifier_activation", json!("tanh")),
+        ("classifier_bias", json!(true)),
+        ("classifier_pooling", json!("late")),
+    ];
+    check_directory("modern-bert-ranks.gguf", &MODERN, &config, &refused);
+    let mut first = config;
+    first["classifier_pooling"] = json!("cls");
+    check_directory("modern-bert-ranks-first.gguf", &MODERN, &first, &[]);
+    first.as_object_mut().expect("an object").remove("classifier_pooling");
+    check_directory("modern-bert-ranks-first.gguf", &MODERN, &first, &[]);
+    // Modules of a model that ranks do not pool.
+    let directory = tempfile::tempdir().expect("a directory");
+    to_directory(directory.path(), "modern-bert-ranks-first.gguf", &MODERN, &first, 0);
+    let modules = json!([{ "type": "sentence_transformers.base.modules.transformer.Transformer", "path": "" }]);
+    std::fs::write(directory.path().join("modules.json"), modules.to_string()).expect("written");
+    let model = Bert::open(directory.path()).expect("opens");
+    assert_eq!((model.pooling().mode, model.gives_shares()), (PoolingMode::Rank, false));
+    tiny("modern-bert-ranks-first.gguf").check(model, cpu(), 64);
+}
+
+#[test]
+fn a_directory_of_xlm_roberta_with_a_classifier_equals_the_f64_forward() {
+    let config = json!({
+        "model_type": "xlm-roberta", "architectures": ["XLMRobertaForSequenceClassification"], "hidden_size": 32, "num_hidden_layers": 2,
+        "num_attention_heads": 4, "intermediate_size": 48, "vocab_size": 57, "max_position_embeddings": 66, "type_vocab_size": 1,
+        "pad_token_id": 1, "layer_norm_eps": 1e-5, "hidden_act": "gelu", "id2label": { "0": "LABEL_0" },
+    });
+    let head = [("classifier.dense", "cls"), ("classifier.out_proj", "cls.output")];
+    let names: Vec<(&str, &str)> = NAMES.into_iter().chain(head).collect();
+    let directory = tempfile::tempdir().expect("a directory");
+    to_directory(directory.path(), "xlm-roberta-ranks.gguf", &names, &config, 2);
+    let model = Bert::open(directory.path()).expect("opens");
+    assert_eq!(model.pooling().mode, PoolingMode::Rank);
+    tiny("xlm-roberta-ranks.gguf").check(model, cpu(), 64);
+}
+
+#[test]
+fn a_directory_of_eurobert_equals_the_f64_forward() {
+    let config = json!({
+        "model_type": "eurobert", "architectures": ["EuroBertModel"], "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4,
+        "num_key_value_heads": 2, "head_dim": 8, "intermediate_size": 24, "vocab_size": 57, "max_position_embeddings": 64, "rms_norm_eps": 1e-6,
+        "hidden_act": "silu", "rope_parameters": { "rope_theta": 250000.0, "rope_type": "default" }, "classifier_pooling": "late",
+        "attention_bias": false, "mlp_bias": false, "pretraining_tp": 1, "mask_token_id": 3, "pad_token_id": 1, "tie_word_embeddings": false,
+    });
+    let refused = [
+        ("architectures", json!(["EuroBertForSequenceClassification"])),
+        ("attention_bias", json!(true)),
+        ("some_factor", json!(2)),
+    ];
+    let names: Vec<(&str, &str)> = GEMMA.into_iter().filter(|(_, name)| *name != "ffn_norm").collect();
+    let names: Vec<(&str, &str)> = names
+        .into_iter()
+        .chain([("post_attention_layernorm", "ffn_norm")])
+        .collect();
+    check_directory("eurobert.gguf", &names, &config, &refused);
+}
+
+#[test]
+fn a_directory_of_jina_3_equals_the_f64_forward() {
+    let config = json!({
+        "model_type": "jina_embeddings_v3", "architectures": ["JinaEmbeddingsV3Model"], "hidden_size": 32, "num_hidden_layers": 2,
+        "num_attention_heads": 4, "intermediate_size": 48, "vocab_size": 57, "max_position_embeddings": 64, "type_vocab_size": 1,
+        "layer_norm_eps": 1e-5, "hidden_act": "gelu", "pad_token_id": 1, "tie_word_embeddings": true,
+        "rope_parameters": { "rope_theta": 20000.0, "rope_type": "default" },
+    });
+    let refused = [
+        ("lora_adaptations", json!(["retrieval.query"])),
+        ("hidden_act", json!("relu")),
+    ];
+    let own = [
+        ("mixer.Wqkv", "attn_qkv"),
+        ("mixer.out_proj", "attn_output"),
+        ("mlp.fc1", "ffn_up"),
+        ("mlp.fc2", "ffn_down"),
+    ];
+    let others = NOMIC
+        .into_iter()
+        .filter(|(_, name)| !own.iter().any(|(_, other)| other == name));
+    let names: Vec<(&str, &str)> = own.into_iter().chain(others).collect();
+    check_directory("jina-bert-v3.gguf", &names, &config, &refused);
+}
+
 /// As Qwen3-Embedding: its names lack `model.`, and modules say that the last token counts.
 #[test]
 fn a_directory_of_a_decoder_with_pooling_equals_the_f64_forward() {
-    const QWEN3: [(&str, &str); 8] = [
-        ("post_attention_layernorm", "ffn_norm"),
-        ("input_layernorm", "attn_norm"),
-        ("self_attn.q_proj", "attn_q"),
-        ("self_attn.k_proj", "attn_k"),
-        ("self_attn.v_proj", "attn_v"),
-        ("self_attn.q_norm", "attn_q_norm"),
-        ("self_attn.k_norm", "attn_k_norm"),
-        ("self_attn.o_proj", "attn_output"),
-    ];
     let others = GEMMA
         .into_iter()
         .filter(|(_, name)| !QWEN3.iter().any(|(_, other)| other == name));

@@ -86,21 +86,18 @@ pub(super) async fn rank(State(app): State<App>, asker: Asker, fields: Fields) -
     let cuts = fields.bool("truncate")?;
     // TEI's own scores are those of the model through a sigmoid, unless they are wanted raw; llama.cpp's are always raw.
     let is_raw = fields.get("raw_scores").is_none() || fields.bool("raw_scores")?;
-    let is_sigmoid = is_tei && !is_raw;
     let model = fields.text("model")?;
     let lease = app.encoder(&app.registry().find(model)?, ModelKind::Ranking).await?;
+    // Those of a model that gives shares are no logits.
+    let is_sigmoid = is_tei && !is_raw && !lease.handle().gives_shares();
     let texts = documents.clone();
     let make = move |rows: &mut Rows<'_>| {
-        // The query becomes tokens once, whatever it is ranked with.
+        // Where it can, the query becomes tokens once, whatever it is ranked with.
         let encoder = rows.encoder();
-        let query = encoder.plain(&query).map_err(|error| ApiError::field("query", error))?;
+        let query = encoder.query(&query).map_err(|error| ApiError::field("query", error))?;
         for text in &texts {
-            let text = rows
-                .encoder()
-                .plain(text)
-                .map_err(|error| ApiError::field(name, error))?;
-            let pair = rows.encoder().pair(&query, &text, cuts);
-            rows.push(name, pair)?;
+            let pair = rows.encoder().ranked(&query, text, cuts);
+            rows.push(name, pair.map_err(|error| ApiError::field(name, error))?)?;
         }
         Ok(())
     };
