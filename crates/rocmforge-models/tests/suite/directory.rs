@@ -92,8 +92,10 @@ fn checkpoint_name(architecture: &str, name: &str) -> String {
     }
 }
 
-/// Tensors by name: type, shape, bytes.
-pub(super) type Tensors = BTreeMap<String, (Dtype, Vec<usize>, Vec<u8>)>;
+/// Type, shape, bytes.
+type Tensor = (Dtype, Vec<usize>, Vec<u8>);
+/// Tensors by name.
+pub(super) type Tensors = BTreeMap<String, Tensor>;
 
 /// A random model that can be written as a directory.
 pub(super) struct Export {
@@ -367,7 +369,7 @@ impl Export {
     }
 
     /// Experts as Llama 4's checkpoints have them: `[experts, inputs, results]`, and gate and up in one.
-    fn turned_experts(&self, name: &str, dtype: Dtype) -> Option<(String, (Dtype, Vec<usize>, Vec<u8>))> {
+    fn turned_experts(&self, name: &str, dtype: Dtype) -> Option<(String, Tensor)> {
         let (layer, kind) = name.split_once(".ffn_").expect("a layer");
         let [columns, rows, count] = self.gguf.tensor(name).expect("there").dims[..] else {
             panic!("three dimensions")
