@@ -8,6 +8,7 @@ use super::llama::neighbours;
 use super::mixtures::GLM4MOE_EXPERTS;
 use crate::config::Presence;
 use crate::config::rules::{self, ExpertKeys, Experts, Growth, Recurrent, Rotated, Rules};
+use crate::layers::MapRule;
 
 pub(super) const DEEPSEEK2: Architecture = Architecture::of_gguf_only(
     Rules {
@@ -43,5 +44,12 @@ pub(super) const KIMI_LINEAR: Architecture = Architecture::of_gguf_only(
         known: rules::GGUF.ignoring("attention.recurrent_layers expert_weights_norm"),
         ..neighbours("kimi-linear")
     },
-    &Dense::UNSCALED,
+    &Dense {
+        // As in llama.cpp.
+        qkv: MapRule {
+            scaled: false,
+            ..MapRule::PLAIN
+        },
+        ..Dense::UNSCALED
+    },
 );

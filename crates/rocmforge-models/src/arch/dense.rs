@@ -313,7 +313,8 @@ impl Dense {
             }
         }
         if let Some(sizes) = c.latent {
-            parts.push(Box::new(Latent::new(t, latent(c, index, sizes, factors, rule))?));
+            let shape = latent(c, index, (sizes, self.qkv), factors, rule);
+            parts.push(Box::new(Latent::new(t, shape)?));
             return Ok(parts);
         }
         let mut shape = self.attention(c, index, factors, rule);
@@ -456,7 +457,7 @@ fn stated(c: &DecoderConfig, absent: Activation) -> Activation {
 fn latent(
     c: &DecoderConfig,
     index: usize,
-    sizes: LatentConfig,
+    (sizes, query): (LatentConfig, MapRule),
     factors: Option<TensorId>,
     rule: NormRule,
 ) -> LatentShape {
@@ -465,6 +466,7 @@ fn latent(
         width: c.width,
         heads: c.heads.of(index),
         sizes,
+        query,
         scale: c.attention_scale.unwrap_or(1.0),
         growth: *c.growth.get(index),
         shared: rope.n_dims,

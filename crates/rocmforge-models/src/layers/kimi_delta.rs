@@ -12,48 +12,40 @@ use crate::config::DeltaNetConfig;
 use crate::step::{Fused, StepGraph, Tensors};
 use crate::weights::{LinearNames, Name};
 
-// llama.cpp applies no factor of these maps, so a file with one is refused.
-const ALL: LinearNames = with_bias("blk.*.attn_qkv.weight", "blk.*.attn_qkv.bias");
+const ALL: LinearNames = LinearNames::new("blk.*.attn_qkv", "");
 const PARTS: [(LinearNames, Name); 3] = [
     (
-        with_bias("blk.*.attn_q.weight", "blk.*.attn_q.bias"),
+        LinearNames::new("blk.*.attn_q", ""),
         Name::new("blk.*.ssm_conv1d_q.weight", ""),
     ),
     (
-        with_bias("blk.*.attn_k.weight", "blk.*.attn_k.bias"),
+        LinearNames::new("blk.*.attn_k", ""),
         Name::new("blk.*.ssm_conv1d_k.weight", ""),
     ),
     (
-        with_bias("blk.*.attn_v.weight", "blk.*.attn_v.bias"),
+        LinearNames::new("blk.*.attn_v", ""),
         Name::new("blk.*.ssm_conv1d_v.weight", ""),
     ),
 ];
-/// Of query, key and value: a bias of the file is not used, as in llama.cpp.
+/// Biases and factors of the file are not used, as in llama.cpp.
 const RULE: MapRule = MapRule {
     bias: Bias::Unused,
-    scaled: true,
+    scaled: false,
 };
 
-const fn with_bias(weight: &'static str, bias: &'static str) -> LinearNames {
-    LinearNames {
-        bias: Name::new(bias, ""),
-        ..LinearNames::bare(weight)
-    }
-}
-
 const STEP: [LinearNames; 2] = [
-    LinearNames::bare("blk.*.ssm_f_a.weight"),
-    LinearNames::bare("blk.*.ssm_f_b.weight"),
+    LinearNames::new("blk.*.ssm_f_a", ""),
+    LinearNames::new("blk.*.ssm_f_b", ""),
 ];
 const STEP_BIAS: Name = Name::new("blk.*.ssm_dt.bias", "");
 const RATE: Name = Name::new("blk.*.ssm_a", "");
-const BETA: LinearNames = LinearNames::bare("blk.*.ssm_beta.weight");
+const BETA: LinearNames = LinearNames::new("blk.*.ssm_beta", "");
 const GATE: [LinearNames; 2] = [
-    LinearNames::bare("blk.*.ssm_g_a.weight"),
-    LinearNames::bare("blk.*.ssm_g_b.weight"),
+    LinearNames::new("blk.*.ssm_g_a", ""),
+    LinearNames::new("blk.*.ssm_g_b", ""),
 ];
 const NORM: LinearNames = LinearNames::new("blk.*.ssm_norm", "");
-const OUTPUT: LinearNames = LinearNames::bare("blk.*.attn_output.weight");
+const OUTPUT: LinearNames = LinearNames::new("blk.*.attn_output", "");
 
 /// Query, key or value: a map, and its convolution.
 #[derive(Debug)]
@@ -73,8 +65,8 @@ impl Short {
     fn new(t: &mut Tensors<'_>, [first, second]: [LinearNames; 2], sizes: [usize; 3]) -> Result<Self, ModelError> {
         let [width, between, inner] = sizes;
         Ok(Self([
-            Linear::new(t, first, None, [between, width])?,
-            Linear::new(t, second, None, [inner, between])?,
+            Linear::by_rule(t, first, None, [between, width], RULE)?,
+            Linear::by_rule(t, second, None, [inner, between], RULE)?,
         ]))
     }
 
@@ -142,10 +134,10 @@ impl KimiDelta {
             step: Short::new(t, STEP, [width, dim, inner])?,
             step_bias: t.vector(STEP_BIAS, None, inner)?,
             rate: t.floats_without_ones(RATE, [heads, 1])?,
-            beta: Linear::new(t, BETA, None, [heads, width])?,
+            beta: Linear::by_rule(t, BETA, None, [heads, width], RULE)?,
             gate: Short::new(t, GATE, [width, dim, inner])?,
             norm: Norm::new(t, NORM, dim, rule)?,
-            output: Linear::new(t, OUTPUT, None, [width, inner])?,
+            output: Linear::by_rule(t, OUTPUT, None, [width, inner], RULE)?,
             state: t.state(inner * dim),
         })
     }

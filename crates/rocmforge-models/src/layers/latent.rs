@@ -5,7 +5,7 @@
 
 use rocmforge_ggml::{GgmlResult, Op, PagedAttention, TensorId};
 
-use super::{Linear, Norm, NormRule, Part};
+use super::{Linear, MapRule, Norm, NormRule, Part};
 use crate::ModelError;
 use crate::cache::{CacheKind, Cached};
 use crate::config::{LatentConfig, QueryGrowth, RopeConfig};
@@ -31,6 +31,8 @@ pub(crate) struct LatentShape {
     pub(crate) sizes: LatentConfig,
     /// Factor on the scores.
     pub(crate) scale: f32,
+    /// The maps of queries.
+    pub(crate) query: MapRule,
     /// What queries grow by with their position.
     pub(crate) growth: Option<QueryGrowth>,
     /// Elements of a key that all heads share.
@@ -87,11 +89,11 @@ impl Latent {
         }
         Ok(Self {
             query: match query_rank {
-                None => Query::Direct(Linear::new(t, QUERY, None, [queries, width])?),
+                None => Query::Direct(Linear::by_rule(t, QUERY, None, [queries, width], shape.query)?),
                 Some(rank) => Query::Short(
-                    Linear::new(t, QUERY_A, None, [rank, width])?,
+                    Linear::by_rule(t, QUERY_A, None, [rank, width], shape.query)?,
                     Norm::new(t, QUERY_NORM, rank, norm)?,
-                    Linear::new(t, QUERY_B, None, [queries, rank])?,
+                    Linear::by_rule(t, QUERY_B, None, [queries, rank], shape.query)?,
                 ),
             },
             kept: Linear::new(t, KEPT, None, [kept, width])?,

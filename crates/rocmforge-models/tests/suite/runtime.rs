@@ -132,8 +132,8 @@ fn model_runtime_initialization_consistency() {
         let copied = config
             .latent
             .map_or(0, |latent| 64 * config.heads.of(0) * latent.rank * 4);
-        // Passes of devices order nodes in another way: fewer intermediates of attention and of a scan, or a map of low rank, beside it are there at a time.
-        let is_beside = config.recurrent.as_ref().is_some_and(|recurrent| recurrent.beside) || config.streams.is_some();
+        // Passes of devices order nodes in another way: fewer intermediates of attention and of what is beside it, or of a recurrent layer, are there at a time.
+        let is_beside = config.recurrent.is_some() || config.streams.is_some();
         let of_attention = 64 * (config.heads.of(0) + 2 * config.kv_heads.of(0)) * config.head_dim.of(0) * 4;
         let copied = copied + if is_beside { of_attention } else { 0 };
         assert!(scratch[0] <= scratch[1] + copied, "{}: {scratch:?}", tiny.file);
