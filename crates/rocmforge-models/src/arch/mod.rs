@@ -25,7 +25,6 @@ use crate::config::rules::Rules;
 /// Every architecture that can be run.
 pub const ARCHITECTURES: &[Architecture] = &[
     llama::LLAMA,
-    llama4::LLAMA4,
     qwen::QWEN2,
     qwen::QWEN2MOE,
     qwen::QWEN3,
@@ -41,6 +40,7 @@ pub const ARCHITECTURES: &[Architecture] = &[
     gemma::GEMMA3N,
     gemma::GEMMA3,
     phi::PHI3,
+    llama4::LLAMA4,
     relatives::MISTRAL3,
     relatives::SMOLLM3,
     relatives::OLMO2,
