@@ -1,16 +1,17 @@
 //! DeepSeek 2 and 3, and models of their form (Kimi K2, GLM 4.7 Flash): latent attention, and experts chosen from groups. Kimi Linear has delta nets beside.
 
-use rocmforge_ggml::RouteGate;
+use rocmforge_ggml::{RopeStyle, RouteGate};
 
 use super::architecture::Architecture;
 use super::dense::Dense;
-use super::llama::neighbours;
-use super::mixtures::GLM4MOE_EXPERTS;
+use super::llama::{JSON, neighbours};
+use super::mixtures::{GLM4MOE_EXPERTS, KNOWN, SHARED_EXPERTS};
 use crate::config::Presence;
-use crate::config::rules::{self, ExpertKeys, Experts, Growth, Recurrent, Rotated, Rules};
+use crate::config::rules::{self, ExpertKeys, ExpertWidth, Experts, Growth, Recurrent, Rotated, Rules};
+use crate::keys::Known;
 use crate::layers::MapRule;
 
-pub(super) const DEEPSEEK2: Architecture = Architecture::of_gguf_only(
+pub(super) const DEEPSEEK2: Architecture = Architecture::of_both(
     Rules {
         latent: true,
         growth: Growth::OfLength,
@@ -22,9 +23,70 @@ pub(super) const DEEPSEEK2: Architecture = Architecture::of_gguf_only(
         }),
         ..neighbours("deepseek2")
     },
-    &Dense::UNSCALED,
+    &[DEEPSEEK_V2, DEEPSEEK_V3],
+    &Dense {
+        renamed: &[SHARED_EXPERTS],
+        ..Dense::UNSCALED
+    },
 );
 
+const DEEPSEEK_V3: Rules = Rules {
+    name: "deepseek_v3",
+    pairs: RopeStyle::Interleaved,
+    latent: true,
+    predictors: true,
+    experts: Some(Experts {
+        count: 256,
+        used: Some(8),
+        inner: ExpertWidth::Stated(2048),
+        first_dense: 3,
+        factor: Some(2.5),
+        groups: [8, 4],
+        ..GLM4MOE_EXPERTS
+    }),
+    known: Known {
+        fixed: &[
+            rules::DECODERS,
+            &[
+                ("hidden_act", "silu"),
+                ("moe_layer_freq", "1"),
+                ("rope_interleave", "true"),
+                ("scoring_func", "sigmoid"),
+                ("topk_method", "noaux_tc"),
+            ],
+        ],
+        ..KNOWN
+    },
+    ..JSON
+};
+
+/// Its groups of experts are chosen by their best, which is not supported.
+const DEEPSEEK_V2: Rules = Rules {
+    name: "deepseek_v2",
+    predictors: false,
+    experts: Some(Experts {
+        count: 64,
+        used: None,
+        inner: ExpertWidth::Stated(1407),
+        normalised: false,
+        gate: RouteGate::SoftMax,
+        choice_bias: Presence::Never,
+        ..GLM4MOE_EXPERTS
+    }),
+    known: Known {
+        fixed: &[
+            rules::DECODERS,
+            &[
+                ("hidden_act", "silu"),
+                ("moe_layer_freq", "1"),
+                ("scoring_func", "softmax"),
+                ("topk_method", "greedy"),
+            ],
+        ],
+        ..KNOWN
+    },
+    ..DEEPSEEK_V3
+};
 /// Kimi Linear: a gated delta net that decays column by column in layers without heads of keys, latent attention without rotary embedding in the others.
 pub(super) const KIMI_LINEAR: Architecture = Architecture::of_gguf_only(
     Rules {

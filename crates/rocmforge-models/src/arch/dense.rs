@@ -143,9 +143,10 @@ const POST_ATTENTION: LinearNames =
     LinearNames::new("blk.*.post_attention_norm", "model.layers.*.post_attention_layernorm");
 const POST_NETWORK: LinearNames = LinearNames::new("blk.*.post_ffw_norm", "model.layers.*.post_feedforward_layernorm");
 
-const POST_NETWORK_BESIDE: LinearNames = LinearNames::new("blk.*.post_ffw_norm_1", "");
-const POST_INPUT: LinearNames = LinearNames::new("blk.*.post_norm", "");
-const END_FACTOR: Name = Name::new("blk.*.layer_output_scale.weight", "");
+const POST_NETWORK_BESIDE: LinearNames =
+    LinearNames::new("blk.*.post_ffw_norm_1", "model.layers.*.post_feedforward_layernorm_1");
+const POST_INPUT: LinearNames = LinearNames::new("blk.*.post_norm", "model.layers.*.post_per_layer_input_norm");
+const END_FACTOR: Name = Name::new("blk.*.layer_output_scale.weight", "model.layers.*.layer_scalar");
 
 /// What all layers of a model share.
 #[derive(Clone, Copy)]
@@ -169,6 +170,7 @@ impl Dense {
             scaled: true,
             biased: false,
             sparsity: None,
+            gate_factor: None,
         },
         plain: None,
         qkv: MapRule::PLAIN,
@@ -306,7 +308,7 @@ impl Dense {
                 RecurrentKind::ShortConv => Box::new(ShortConv::new(t, c.width, taps)?),
                 RecurrentKind::DeltaNet(net) => Box::new(DeltaNet::new(t, net, c.width, taps, rule)?),
                 RecurrentKind::KimiDelta(net) => Box::new(KimiDelta::new(t, net, c.width, taps, rule)?),
-                RecurrentKind::Mamba2(scan) => Box::new(Mamba2::new(t, scan, c.width, taps, rule)?),
+                RecurrentKind::Mamba2(scan) => Box::new(Mamba2::new(t, scan, c.width, taps, rule, c.scan_factors)?),
             });
             if !recurrent.beside {
                 return Ok(parts);
@@ -391,7 +393,11 @@ impl Dense {
         let stated = c.texts.map(|texts| texts.activation);
         let kind = stated.and_then(|gate| GluKind::ALL.into_iter().find(|kind| kind.gate() == gate));
         let unit = kind.map_or(self.network.unit, GatedUnit::Plain);
-        NetworkRule { unit, ..self.network }
+        NetworkRule {
+            unit,
+            gate_factor: c.gate_factor,
+            ..self.network
+        }
     }
 
     /// Attention of a layer: `factors` are the divisors of rotary frequencies, `rule` is that of norms.

@@ -24,10 +24,13 @@ const WHOLE: Known = Known {
 };
 
 /// A `model_type`, a setting that makes another model of it, and the name of that one's rules.
-const VARIANTS: [(&str, &str, &str, &str); 2] = [
+const VARIANTS: [(&str, &str, &str, &str); 3] = [
+    ("granitemoehybrid", "num_local_experts", "0", GRANITE_WITHOUT_EXPERTS),
     ("bert", "position_embedding_type", "alibi", JINA),
     ("gemma3_text", "use_bidirectional_attention", "true", BIDIRECTIONAL),
 ];
+/// Of Granite 4 without experts.
+pub(super) const GRANITE_WITHOUT_EXPERTS: &str = "granitemoehybrid without experts";
 /// Of Jina's encoders.
 pub(super) const JINA: &str = "bert with alibi";
 /// Of EmbeddingGemma.

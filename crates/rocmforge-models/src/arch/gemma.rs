@@ -12,7 +12,7 @@ use crate::config::rules::{
 };
 use crate::config::{OutputMatrix, PoolingMode, Presence};
 use crate::keys::Known;
-use crate::layers::{GatedUnit, NetworkRule, QueryNorm};
+use crate::layers::{ExpertsNames, GatedUnit, NetworkRule, QueryNorm};
 use crate::step::NormOffset;
 
 /// Llama with GELU, norms of query and key and after both branches, scaled embeddings, and a window on all but every sixth layer.
@@ -102,7 +102,7 @@ const TEXTS: TextRules = TextRules {
 };
 
 /// Bounds of scores, and a window in every second layer.
-pub(super) const GEMMA2: Architecture = Architecture::of_gguf_only(
+pub(super) const GEMMA2: Architecture = Architecture::of_both(
     Rules {
         name: "gemma2",
         window: Window::pattern(2, Some(4096)),
@@ -111,12 +111,25 @@ pub(super) const GEMMA2: Architecture = Architecture::of_gguf_only(
         softcaps: Softcaps::BOTH,
         ..GEMMA3.gguf
     },
+    &[GEMMA2_JSON],
     &GEMMA,
 );
 
+const GEMMA2_JSON: Rules = Rules {
+    name: "gemma2",
+    theta: 10_000.0,
+    window: Window::pattern(2, Some(4096)),
+    window_rope: WindowRope::Same,
+    softcaps: Softcaps {
+        absent: [Some(50.0), Some(30.0)],
+        ..Softcaps::BOTH
+    },
+    ..GEMMA3.json[0]
+};
+
 /// Heads of two lengths, values with a norm, layers that read the keys and values of earlier ones, an input of each layer beside the residual stream, and
 /// experts beside the network.
-pub(super) const GEMMA4: Architecture = Architecture::of_gguf_only(
+pub(super) const GEMMA4: Architecture = Architecture::of_both(
     Rules {
         window: Window::pattern(6, None),
         window_rope: WindowRope::Own(10_000.0),
@@ -132,7 +145,11 @@ pub(super) const GEMMA4: Architecture = Architecture::of_gguf_only(
         },
         ..halves("gemma4")
     },
+    &[GEMMA4_JSON],
     &Dense {
+        experts: ExpertsNames::WITH_FACTORS,
+        renamed: &[(".mlp.gate.", ".router.proj."), (".mlp.experts.", ".experts.")],
+        norm_offset: NormOffset::None,
         network: NetworkRule {
             scaled: true,
             ..GEMMA.network
@@ -204,8 +221,37 @@ const STREAMS_JSON: Rules = Rules {
 };
 
 const STREAMS_BOUND: Softcaps = Softcaps {
-    absent: Some(30.0),
+    absent: [None, Some(30.0)],
     ..Softcaps::LOGITS
+};
+
+const GEMMA4_JSON: Rules = Rules {
+    name: "gemma4_text",
+    head_dim: Some(256),
+    global_head_dim: Some(512),
+    kv_heads: Some(4),
+    theta: 1_000_000.0,
+    window: Window::pattern(6, Some(512)),
+    window_rope: WindowRope::Own(10_000.0),
+    score_divisor: Some(1.0),
+    softcaps: Softcaps::LOGITS,
+    shared_caches: SharedCaches::Stated(0),
+    layer_inputs: Some(256),
+    experts: Some(Experts::GGUF),
+    known: Known {
+        fixed: &[
+            rules::DECODERS,
+            &[
+                ("hidden_activation", "gelu_pytorch_tanh"),
+                // Of a model with images, whose tokens see each other.
+                ("use_bidirectional_attention", "vision false"),
+            ],
+        ],
+        features: &[rules::FEATURES],
+        // Which layers have experts the router says.
+        ..rules::JSON.ignoring("enable_moe_block")
+    },
+    ..GEMMA3.json[0]
 };
 
 /// Llama with GELU, norms around both branches, and scaled embeddings.
@@ -215,6 +261,7 @@ const GEMMA: Dense = Dense {
         scaled: false,
         biased: false,
         sparsity: None,
+        gate_factor: None,
     },
     norms: LayerNorms::AROUND,
     scaled_embedding: true,

@@ -2,25 +2,43 @@
 
 use rocmforge_ggml::RouteGate;
 
+use super::layer_types::LayerType;
 use super::names::{COUNT, SIZE, SIZE_OR_NONE};
 use super::rules::{self, ExpertWidth, Rules, SharedWidth};
 use super::{ExpertsConfig, PerLayer, SharedExpertConfig};
 use crate::ModelError;
 use crate::keys::{Key, Keys, Within};
 
-const COUNT_OF: Key = Key("expert_count", "num_experts num_local_experts");
-const USED: Key = Key("expert_used_count", "num_experts_per_tok");
+const COUNT_OF: Key = Key(
+    "expert_count",
+    "num_experts num_local_experts n_routed_experts moe_num_experts",
+);
+const USED: Key = Key(
+    "expert_used_count",
+    "num_experts_per_tok experts_per_token moe_k moe_topk top_k_experts",
+);
 const WIDTH: Key = Key("expert_feed_forward_length", "moe_intermediate_size");
-const SHARED_WIDTH: Key = Key("expert_shared_feed_forward_length", "shared_expert_intermediate_size");
-const SHARED: Key = Key("expert_shared_count", "");
+const SHARED_WIDTH: Key = Key(
+    "expert_shared_feed_forward_length",
+    "shared_expert_intermediate_size shared_intermediate_size moe_shared_expert_intermediate_size",
+);
+const SHARED: Key = Key(
+    "expert_shared_count",
+    "n_shared_experts moe_num_shared_experts num_shared_expert",
+);
 const NORMALISED: Key = Key("expert_weights_norm", "norm_topk_prob");
 const GATE: Key = Key("expert_gating_func", "");
-const FACTOR: Key = Key("expert_weights_scale", "");
-const STEP: Key = Key("interleave_moe_layer_step", "decoder_sparse_step");
+const FACTOR: Key = Key("expert_weights_scale", "routed_scaling_factor");
+const STEP: Key = Key("interleave_moe_layer_step", "decoder_sparse_step moe_layer_interval");
 const EVERY: Key = Key("moe_every_n_layers", "");
-const GROUPS: Key = Key("expert_group_count", "");
-const KEPT_GROUPS: Key = Key("expert_group_used_count", "");
-const FIRST_DENSE: Key = Key("leading_dense_block_count", "");
+const GROUPS: Key = Key("expert_group_count", "n_group");
+const KEPT_GROUPS: Key = Key("expert_group_used_count", "topk_group");
+const FIRST_DENSE: Key = Key(
+    "leading_dense_block_count",
+    "first_k_dense_replace moe_layer_start_index num_dense_layers",
+);
+/// The last layer with experts; -1 is the last of all.
+const LAST: Key = Key("", "moe_layer_end_index");
 const DENSE_LAYERS: Key = Key("", "mlp_only_layers");
 const EXPERT_LAYERS: Key = Key("", "moe_layers");
 
@@ -62,13 +80,14 @@ pub(super) fn take(
     k: &mut Keys<'_>,
     rules: &Rules,
     ff: &PerLayer,
+    types: Option<&[LayerType]>,
     [blocks, layers]: [usize; 2],
     gate: Option<RouteGate>,
 ) -> Result<PerLayer<Option<ExpertsConfig>>, ModelError> {
     const NONE: PerLayer<Option<ExpertsConfig>> = PerLayer::all(None);
     let Some(absent) = rules.experts else { return Ok(NONE) };
     let count = k.take(COUNT_OF)?.unwrap_or(absent.count);
-    let used = k.take(USED)?.or(absent.used);
+    let used = one_for_all(k, USED, layers)?.or(absent.used);
     // Of a network: what the chosen experts have together is as wide as one.
     let part = |ff| ff / used.unwrap_or(1).max(1);
     let stated = match absent.inner {
@@ -92,7 +111,7 @@ pub(super) fn take(
         false => absent.gate,
     };
     let factor = match keys.factor {
-        true => k.factor(FACTOR)?,
+        true => k.factor(FACTOR)?.or(absent.factor.filter(|_| !k.is_gguf())),
         false => None,
     };
     let step = match keys.step || !k.is_gguf() {
@@ -105,17 +124,30 @@ pub(super) fn take(
         false => None,
     };
     let first = match keys.first_dense {
-        true => k.take(FIRST_DENSE)?.unwrap_or(0),
+        true => k
+            .take(FIRST_DENSE)?
+            .unwrap_or(if k.is_gguf() { 0 } else { absent.first_dense }),
         false => 0,
     };
-    let groups = [k.take(GROUPS)?, k.take(KEPT_GROUPS)?].map(|stated| stated.unwrap_or(0));
+    let last = k.take::<i64>(LAST)?.and_then(|last| usize::try_from(last).ok());
+    let absent_groups = if k.is_gguf() { [0; 2] } else { absent.groups };
+    let mut of_groups = |key, absent| -> Result<usize, ModelError> {
+        let absent = k.unless_null(key, Some(absent));
+        Ok(k.take(key)?.or(absent).unwrap_or(0))
+    };
+    let groups = [
+        of_groups(GROUPS, absent_groups[0])?,
+        of_groups(KEPT_GROUPS, absent_groups[1])?,
+    ];
     let dense: Vec<usize> = k.take(DENSE_LAYERS)?.unwrap_or_default();
     // A list counts in place of the step.
     let listed: Option<Vec<usize>> = k.take(EXPERT_LAYERS)?;
     let has = |layer: usize| {
         count > 0
             && ff.of(layer) > 0
+            && types.is_none_or(|types| types.get(layer) != Some(&LayerType::Network))
             && layer >= first
+            && last.is_none_or(|last| layer <= last)
             && !dense.contains(&layer)
             && match &listed {
                 Some(listed) => listed.contains(&layer),
@@ -125,7 +157,7 @@ pub(super) fn take(
     };
     let some = (0..layers).find(|&layer| has(layer));
     let shared = match (absent.shared, some.unwrap_or(0)) {
-        (Some(absent), layer) => shared(k, absent, ff.of(layer), inner(layer))?,
+        (Some(absent), layer) => shared(k, absent, [ff.of(layer), inner(layer)], layers)?,
         (None, _) => None,
     };
     if some.is_none() {
@@ -154,6 +186,18 @@ pub(super) fn take(
     };
     let experts = (0..layers).map(of_layer).collect::<Result<Vec<_>, _>>()?;
     Ok(PerLayer::each(experts).unwrap_or(NONE))
+}
+
+/// A number for all layers, which a list must state for each.
+fn one_for_all(k: &mut Keys<'_>, key: Key, layers: usize) -> Result<Option<usize>, ModelError> {
+    if !k.is_list(key) {
+        return k.take(key);
+    }
+    let stated = k.sizes(key, layers, &COUNT, None)?;
+    match stated == PerLayer::all(stated.of(0)) {
+        true => Ok(Some(stated.of(0))),
+        false => Err(k.refuse(key, "a list of numbers that differ", "it must be one for all layers")),
+    }
 }
 
 /// Widths of the experts of each layer. In a GGUF 0 stands for an absent key.
@@ -195,15 +239,20 @@ fn width(k: &mut Keys<'_>, key: Key) -> Result<Option<usize>, ModelError> {
 fn shared(
     k: &mut Keys<'_>,
     absent: rules::SharedExpert,
-    ff: usize,
-    inner: usize,
+    [ff, inner]: [usize; 2],
+    layers: usize,
 ) -> Result<Option<SharedExpertConfig>, ModelError> {
     let inner = match absent.inner {
         SharedWidth::Stated(absent) => width(k, SHARED_WIDTH)?.or(Some(absent)),
+        SharedWidth::Network => Some(ff),
         SharedWidth::StatedOrNetwork => width(k, SHARED_WIDTH)?.or(Some(ff)),
-        SharedWidth::StatedOrNone => width(k, SHARED_WIDTH)?,
+        // 0 is none in a config.json, too.
+        SharedWidth::StatedOrNone => width(k, SHARED_WIDTH)?.filter(|&width| width > 0),
+        SharedWidth::OfCount => {
+            let count = one_for_all(k, SHARED, layers)?.filter(|&count| count > 0);
+            count.map(|count| inner.saturating_mul(count))
+        }
         SharedWidth::OfExpert => Some(inner),
-        SharedWidth::OfCount => width(k, SHARED)?.map(|count| inner.saturating_mul(count)),
         SharedWidth::StatedOfCount => {
             let one = width(k, SHARED_WIDTH)?.unwrap_or(inner);
             width(k, SHARED)?.map(|count| one.saturating_mul(count))

@@ -6,15 +6,41 @@ use super::{LatentConfig, PerLayer, RopeConfig};
 use crate::ModelError;
 use crate::keys::{Key, Keys, Within};
 
-const QUERY_RANK: Key = Key("attention.q_lora_rank", "");
-const RANK: Key = Key("attention.kv_lora_rank", "");
+const QUERY_RANK: Key = Key("attention.q_lora_rank", "q_lora_rank");
+const RANK: Key = Key("attention.kv_lora_rank", "kv_lora_rank");
 const KEY: Key = Key("attention.key_length_mla", "");
-const VALUE: Key = Key("attention.value_length_mla", "");
+const NOPE: Key = Key("", "qk_nope_head_dim");
+const VALUE: Key = Key("attention.value_length_mla", "v_head_dim");
+/// `QUERY_RANK` where a config.json lacks the key; null is none.
+const ABSENT_QUERY_RANK: usize = 1536;
 /// Keys of GGUF that [`take`] asks for.
 pub(super) const READ: [Key; 4] = [QUERY_RANK, RANK, KEY, VALUE];
 
 /// What is kept of a token.
 pub(super) const KEPT: Within = Within(1..=1024, "what is kept of a token has 1 to 1024 elements");
+
+/// Lengths of what is kept of a token, and the rotated elements of it, as a config.json states them.
+pub(super) fn kept(k: &mut Keys<'_>) -> Result<[usize; 2], ModelError> {
+    let rank = k.size(RANK, &KEPT, None)?;
+    let rotated = k.size(DIMENSIONS, &KEPT, None)?;
+    // The other names of these lengths, and the number of heads that share keys: there is one of what is kept.
+    for name in ["head_dim", "qk_head_dim", "num_key_value_heads"] {
+        k.take::<usize>(Key("", name))?;
+    }
+    Ok([rank, rotated])
+}
+
+/// The lengths of a config.json, whose [`kept`] are known.
+pub(super) fn of_json(k: &mut Keys<'_>, rank: usize) -> Result<LatentConfig, ModelError> {
+    let absent = k.unless_null(QUERY_RANK, Some(ABSENT_QUERY_RANK));
+    let query_rank = k.take(QUERY_RANK)?.or(absent);
+    Ok(LatentConfig {
+        query_rank: query_rank.map(|rank| k.check(QUERY_RANK, rank, &COUNT)).transpose()?,
+        rank,
+        nope: k.size(NOPE, &COUNT, None)?,
+        value: k.size(VALUE, &COUNT, None)?,
+    })
+}
 
 /// The lengths. `kept` is the length of a key in the file's own words, of which the last elements are rotated.
 pub(super) fn take(

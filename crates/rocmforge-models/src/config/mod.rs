@@ -1,8 +1,10 @@
 //! Hyper-parameters of a model, from GGUF metadata or config.json.
 
 mod experts;
+mod global;
 mod growth;
 mod latent;
+mod layer_types;
 pub(crate) mod names;
 pub(crate) mod pooling;
 mod read;
@@ -243,6 +245,17 @@ impl MambaConfig {
     }
 }
 
+/// Factors of a selective scan that a file states and its weights lack.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ScanFactors {
+    /// On its input.
+    pub input: f32,
+    /// On the parts of what follows from it: gate, inputs of the scan, what is written, what is read, and steps.
+    pub parts: [f32; 5],
+    /// On its result.
+    pub output: f32,
+}
+
 /// Sizes of a gated delta net.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeltaNetConfig {
@@ -332,6 +345,10 @@ pub struct DecoderConfig {
     pub attention_factor: Option<f32>,
     /// Factor on the results of attention and feed-forward network.
     pub branch_factor: Option<f32>,
+    /// Factor on gates of feed-forward networks.
+    pub gate_factor: Option<f32>,
+    /// Factors of selective scans.
+    pub scan_factors: Option<ScanFactors>,
     /// Factor on logits.
     pub logit_factor: Option<f32>,
     /// The earlier layer whose keys and values a layer reads; `None`: it has its own.

@@ -2,34 +2,40 @@
 
 use rocmforge_ggml::RouteGate;
 
+use super::layer_types::{self, LayerType};
 use super::names::{
     CONTEXT, COUNT, FF, HEAD, HEADS, KV_HEADS, LAYERS, MOST_LAYERS, SIZE, SIZE_OR_NONE, TIED, VOCAB, WIDTH,
 };
 use super::rope::{self, Sizes};
-use super::rules::{Factors, Growth, Recurrent, Rotated, Rules, ScanLayers, SharedCaches, Window};
+use super::rules::{ExpertWidth, Factors, Growth, Recurrent, Rotated, Rules, ScanLayers, SharedCaches, Window};
 use super::{
-    DecoderConfig, LayerInputConfig, NormKind, OutputMatrix, PerLayer, RopeFactors, WindowKind, experts, growth,
-    latent, recurrent, streams, texts,
+    DecoderConfig, LayerInputConfig, NormKind, OutputMatrix, PerLayer, RopeFactors, ScanFactors, WindowKind, experts,
+    global, growth, latent, recurrent, streams, texts,
 };
 use crate::ModelError;
-use crate::keys::{Key, Keys, NOT_NEGATIVE, POSITIVE, Within};
+use crate::keys::{Key, Keys, Known, NOT_NEGATIVE, POSITIVE, Within};
 
 const KEY_LENGTH: Key = Key("attention.key_length", "head_dim");
 const VALUE_LENGTH: Key = Key("attention.value_length", "");
 const WINDOW_KEY_LENGTH: Key = Key("attention.key_length_swa", "");
 const WINDOW_VALUE_LENGTH: Key = Key("attention.value_length_swa", "");
-const EPS: Key = Key("attention.layer_norm_rms_epsilon", "rms_norm_eps");
+const EPS: Key = Key(
+    "attention.layer_norm_rms_epsilon",
+    "rms_norm_eps norm_eps layer_norm_epsilon",
+);
 const LAYER_EPS: Key = Key(
     "attention.layer_norm_epsilon",
-    "layer_norm_eps norm_eps layer_norm_epsilon",
+    "layer_norm_eps norm_eps layer_norm_epsilon norm_epsilon",
 );
 const SCALE: Key = Key("attention.scale", "");
 const SCORE_DIVISOR: Key = Key("", "query_pre_attn_scalar");
 const ATTENTION_SOFTCAP: Key = Key("attn_logit_softcapping", "attn_logit_softcapping");
 const LOGIT_SOFTCAP: Key = Key("final_logit_softcapping", "final_logit_softcapping");
-const EMBEDDING_FACTOR: Key = Key("embedding_scale", "");
-const BRANCH_FACTOR: Key = Key("residual_scale", "");
-const LOGIT_FACTOR: Key = Key("logit_scale", "");
+const SCORE_FACTOR: Key = Key("", "attention_multiplier");
+const EMBEDDING_FACTOR: Key = Key("embedding_scale", "embedding_multiplier");
+const BRANCH_FACTOR: Key = Key("residual_scale", "residual_multiplier");
+const LOGIT_FACTOR: Key = Key("logit_scale", "logit_scale");
+const LOGIT_DIVISOR: Key = Key("logit_scale", "logits_scaling");
 const VALUE_FACTOR: Key = Key("attention.value_scale", "");
 const FINETUNED: Key = Key("rope.scaling.finetuned", "");
 const WINDOW: Key = Key("attention.sliding_window", "sliding_window local_attention");
@@ -40,7 +46,6 @@ const PATTERN: Key = Key(
     "attention.sliding_window_pattern",
     "sliding_window_pattern _sliding_window_pattern global_attn_every_n_layers",
 );
-const LAYER_TYPES: Key = Key("", "layer_types");
 /// 1 for a layer with rotary embedding, 0 for one without.
 const ROTATED: Key = Key("", "no_rope_layers");
 const UNROTATED_PERIOD: Key = Key("", "no_rope_layer_interval");
@@ -48,12 +53,26 @@ const QUERY_NORM: Key = Key("", "use_qk_norm");
 const SHARED_CACHES: Key = Key("attention.shared_kv_layers", "num_kv_shared_layers");
 const LAYER_INPUT: Key = Key("embedding_length_per_layer_input", "hidden_size_per_layer_input");
 const LAYER_INPUT_TOKENS: Key = Key("", "vocab_size_per_layer_input");
-const PREDICTORS: Key = Key("nextn_predict_layers", "");
+const PREDICTORS: Key = Key("nextn_predict_layers", "num_nextn_predict_layers");
+/// Networks of layers that read the keys and values of others are twice as wide.
+const WIDE_SHARED: Key = Key("", "use_double_wide_mlp");
+const POSITIONS: Key = Key("", "position_embedding_type");
 
 /// Tokens of the table of layer inputs where config.json does not state them.
 const LAYER_INPUT_VOCAB: usize = 262_144;
 
 const PERIOD: Within = Within(1..=1 << 16, "it must be 1 to 65536");
+/// [`TIED`] in early files of LFM 2.
+const EARLY_TIED: Key = Key("", "tie_embedding");
+/// The layers with attention, in early files of LFM 2.
+const FULL_ATTENTION: Key = Key("", "full_attn_idxs");
+/// How LFM 2 makes the width of its networks of what is stated.
+const ADJUSTED: Key = Key("", "block_auto_adjust_ff_dim");
+const ADJUSTED_BY: Key = Key("", "block_ffn_dim_multiplier");
+const ADJUSTED_TO: Key = Key("", "block_multiple_of");
+
+/// Context of a config.json whose model keeps states alone, and so needs no bound; llama.cpp's converter states it, too.
+const UNBOUNDED: usize = 1 << 20;
 const DIVISOR: Within = Within(1..=1 << 16, "it must divide the number of heads");
 
 /// What a GGUF says of a model under other names than the architecture's.
@@ -76,12 +95,22 @@ impl DecoderConfig {
             long_factors,
         } = outside;
         k.rename(rules.renamed);
-        k.reads(features_read(rules));
+        k.reads(features_read(k, rules));
+        if rules.mxfp4 && !k.is_gguf() {
+            mxfp4(k, rules)?;
+        }
         k.refuse_features(&rules.known)?;
-        let blocks = k.size(LAYERS, &MOST_LAYERS, None)?;
+        let names = layer_types::names(k)?;
+        let blocks = k.size(LAYERS, &MOST_LAYERS, names.as_ref().map(Vec::len))?;
         let predictors = match rules.predictors {
             true => k.take(PREDICTORS)?.unwrap_or(0),
             false => 0,
+        };
+        // In a config.json they are not among the layers.
+        let blocks = if k.is_gguf() {
+            blocks
+        } else {
+            k.check(LAYERS, blocks.saturating_add(predictors), &MOST_LAYERS)?
         };
         let layers = blocks.checked_sub(predictors).filter(|&layers| layers > 0);
         let layers = layers.ok_or_else(|| k.refuse(PREDICTORS, predictors, "there must be other layers, too"))?;
@@ -101,9 +130,16 @@ impl DecoderConfig {
         let sizes = |k: &mut Keys<'_>, key, within: &Within, absent| -> Result<PerLayer, ModelError> {
             Ok(k.sizes(key, blocks, within, absent)?.first(layers))
         };
-        let heads = match headless {
+        let listed = layer_types::of_names(k, names, layers, |of| match of {
+            LayerType::Full => true,
+            LayerType::Window | LayerType::Chunk => of == LayerType::of_window(rules.window),
+            LayerType::Recurrent => rules.recurrent.is_some(),
+            LayerType::Network | LayerType::Experts => scans == Some(ScanLayers::WithoutNetwork),
+        })?;
+        let one_head = (no_attention && !k.is_gguf()).then(|| PerLayer::all(1));
+        let heads = match headless && k.is_gguf() {
             true => recurrent::heads(k, HEADS, [blocks, layers], None)?.0,
-            false => sizes(k, HEADS, &COUNT, None)?,
+            false => sizes(k, HEADS, &COUNT, one_head)?,
         };
         let texts = rules
             .texts
@@ -112,13 +148,26 @@ impl DecoderConfig {
             .transpose()?;
         let pooling = texts::pooling(k, rules)?;
         // Rows before that of the first position are not of the context.
-        let rows = k.size(CONTEXT, &SIZE, None)?;
+        let rows = k.size(CONTEXT, &SIZE, (no_attention && !k.is_gguf()).then_some(UNBOUNDED))?;
         let first = texts.and_then(|texts| texts.first_position).unwrap_or(0);
         let context = rows.checked_sub(first).filter(|&context| context > 0);
         let context =
             context.ok_or_else(|| k.refuse(CONTEXT, rows, "there must be positions after the padding token's"))?;
-        let absent = k.unless_null(KV_HEADS, rules.kv_heads).map(PerLayer::all);
+        let latent_kept = (rules.latent && !k.is_gguf()).then(|| latent::kept(k)).transpose()?;
+        let absent = match latent_kept {
+            Some(_) => Some(PerLayer::all(1)),
+            None => k.unless_null(KV_HEADS, rules.kv_heads).map(PerLayer::all),
+        };
         let (kv_heads, attends) = match headless {
+            true if !k.is_gguf() => {
+                let numbers: Option<Vec<usize>> = k.take(FULL_ATTENTION)?;
+                let of_layer = |layer: usize| match &listed {
+                    Some(types) => types[layer] != LayerType::Recurrent,
+                    None => numbers.as_ref().is_none_or(|numbers| numbers.contains(&layer)),
+                };
+                let found = sizes(k, KV_HEADS, &DIVISOR, absent.or(Some(heads.clone())))?;
+                (found, (0..layers).map(of_layer).collect())
+            }
             true => {
                 let absent = no_attention.then(|| PerLayer::all(0));
                 recurrent::heads(k, KV_HEADS, [blocks, layers], absent)?
@@ -134,7 +183,14 @@ impl DecoderConfig {
             }
         }
         let unrotated = unrotated(k, rules, layers)?;
-        let (window, windowed) = windows(k, rules, [blocks, layers], context, unrotated.as_deref())?;
+        let (window, windowed) = windows(
+            k,
+            rules,
+            listed.as_deref(),
+            [blocks, layers],
+            context,
+            unrotated.as_deref(),
+        )?;
         let of_width = width / heads.of(0);
         let absent = k.unless_null(KEY_LENGTH, rules.head_dim).or(no_attention.then_some(2));
         if texts.is_some() && absent.is_none() && !k.states(KEY_LENGTH) && !width.is_multiple_of(heads.of(0)) {
@@ -142,10 +198,26 @@ impl DecoderConfig {
         }
         let absent = absent.or((heads == PerLayer::all(heads.of(0))).then_some(of_width));
         let within = if rules.latent { &latent::KEPT } else { &HEAD };
-        let head_dim = sizes(k, KEY_LENGTH, within, absent.map(PerLayer::all))?;
-        let values = sizes(k, VALUE_LENGTH, within, Some(head_dim.clone()))?;
+        let (head_dim, values) = match latent_kept {
+            Some([rank, rotated]) => {
+                let kept = k.check(KEY_LENGTH, rank + rotated, within)?;
+                (PerLayer::all(kept), PerLayer::all(rank))
+            }
+            None => {
+                let head_dim = sizes(k, KEY_LENGTH, within, absent.map(PerLayer::all))?;
+                let values = sizes(k, VALUE_LENGTH, within, Some(head_dim.clone()))?;
+                (head_dim, values)
+            }
+        };
         let head_dim = rope::of_windows_too(k, WINDOW_KEY_LENGTH, &windowed, head_dim)?;
         let values = rope::of_windows_too(k, WINDOW_VALUE_LENGTH, &windowed, values)?;
+        let (head_dim, values, kv_heads) = match rules.global_head_dim.filter(|_| !k.is_gguf()) {
+            None => (head_dim, values, kv_heads),
+            Some(absent) => {
+                let [head_dim, kv_heads] = global::take(k, absent, &windowed, [head_dim, kv_heads])?;
+                (head_dim.clone(), head_dim, kv_heads)
+            }
+        };
         let cache_of = match rules.shared_caches {
             SharedCaches::Never => PerLayer::all(None),
             SharedCaches::Stated(absent) => cache_of(k, &windowed, [&kv_heads, &head_dim, &values], absent)?,
@@ -158,11 +230,39 @@ impl DecoderConfig {
             Some(tokens) => k.check(VOCAB, tokens, &SIZE)?,
             None => k.size(VOCAB, &SIZE, None)?,
         };
+        let ff_key = Key(FF.0, rules.ff);
         let ff = match scans {
-            Some(ScanLayers::WithoutNetwork) => sizes(k, FF, &SIZE_OR_NONE, None)?,
+            Some(ScanLayers::WithoutNetwork) if !k.is_gguf() => {
+                let stated = k.size(ff_key, &SIZE, None)?;
+                let is_network = |of: LayerType| matches!(of, LayerType::Network | LayerType::Experts);
+                let of_layer = |of| if is_network(of) { stated } else { 0 };
+                let listed = listed.iter().flatten().copied();
+                PerLayer::each(listed.map(of_layer)).ok_or_else(|| k.missing(layer_types::KEY))?
+            }
+            Some(ScanLayers::WithoutNetwork) => sizes(k, ff_key, &SIZE_OR_NONE, None)?,
             // What the file states is not used.
-            Some(ScanLayers::All) => k.take::<serde_json::Value>(FF).map(|_| PerLayer::all(0))?,
-            _ => sizes(k, FF, &SIZE, None)?,
+            Some(ScanLayers::All) => k.take::<serde_json::Value>(ff_key).map(|_| PerLayer::all(0))?,
+            _ => {
+                // A model whose layers all have experts need not state it.
+                let absent = match rules.experts.map(|experts| experts.inner) {
+                    Some(ExpertWidth::Stated(absent)) if !k.is_gguf() => Some(PerLayer::all(absent)),
+                    _ => None,
+                };
+                let stated = sizes(k, ff_key, &SIZE, absent)?;
+                let stated = if rules.adjusted_ff {
+                    adjusted(k, &stated)?
+                } else {
+                    stated
+                };
+                match k.take(WIDE_SHARED)? == Some(true) {
+                    true => PerLayer::each((0..layers).map(|layer| match cache_of.get(layer) {
+                        Some(_) => 2 * stated.of(layer),
+                        None => stated.of(layer),
+                    }))
+                    .unwrap_or(stated),
+                    false => stated,
+                }
+            }
         };
         let mixes = match scans {
             Some(ScanLayers::WithoutNetwork) => PerLayer::each((0..layers).map(|layer| ff.of(layer) == 0)),
@@ -174,8 +274,8 @@ impl DecoderConfig {
         // Early files of GLM 4.7 Flash do not state the gate; llama.cpp knows them by these sizes.
         let is_flash = rules.latent && (layers == 47 || layers == 48) && vocab == 154_880;
         let gate = is_flash.then_some(RouteGate::Sigmoid);
-        let experts = experts::take(k, rules, &ff, [blocks, layers], gate)?;
-        let take = |kind| recurrent::take(k, kind, &heads, &attends, blocks);
+        let experts = experts::take(k, rules, &ff, listed.as_deref(), [blocks, layers], gate)?;
+        let take = |kind| recurrent::take(k, kind, &heads, &attends, blocks, width);
         let recurrent = rules.recurrent.map(take).transpose()?;
         let original_context = match rules.original_context {
             Some(_) => k.take(rope::ORIGINAL_CONTEXT)?,
@@ -183,6 +283,7 @@ impl DecoderConfig {
         };
         let sizes = Sizes {
             head_dim: &head_dim,
+            rotated: latent_kept.map(|[_, rotated]| rotated),
             windowed: &windowed,
             context,
             original_context,
@@ -198,9 +299,10 @@ impl DecoderConfig {
             // Files of decoders state it, used or not.
             _ => rope::take(k, rules, &sizes)?,
         };
-        let latent = match rules.latent {
-            true => Some(latent::take(k, [&kv_heads, &head_dim], &rope)?),
-            false => None,
+        let latent = match (rules.latent, latent_kept) {
+            (false, _) => None,
+            (true, Some([rank, _])) => Some(latent::of_json(k, rank)?),
+            (true, None) => Some(latent::take(k, [&kv_heads, &head_dim], &rope)?),
         };
         // What is kept of a token is the value too, whatever length the file states of one.
         let values = latent.map_or(values, |latent| PerLayer::all(latent.rank));
@@ -209,7 +311,7 @@ impl DecoderConfig {
             // The file says that there are no chunks, and that is a model of another kind.
             Some(_) if no_chunks && k.is_gguf() => PerLayer::all(true),
             Some(without) => PerLayer::each(without.iter().map(|without| !without)).unwrap_or(PerLayer::all(true)),
-            None => rotated(k, rules, &windowed)?,
+            None => rotated(k, rules, window, &windowed)?,
         };
         let growth = match rules.growth {
             Growth::Unrotated(absent) => growth::of_unrotated(k, absent, &rotated, layers)?,
@@ -221,7 +323,10 @@ impl DecoderConfig {
             Some(_) => k.take(QUERY_NORM)?.unwrap_or(true),
         };
         let on_scores = if *rotated.get(0) { on_scores } else { 1.0 };
-        let [embedding_factor, attention_factor, branch_factor, logit_factor] = factors(k, rules)?;
+        let factors = factors(k, rules, head_dim.of(0))?;
+        let score_factor = factors
+            .scores
+            .map_or_else(|| k.factor(SCALE), |stated| Ok(Some(stated)))?;
         let divisor = match rules.score_divisor {
             Some(absent) => Some(k.number(SCORE_DIVISOR, &POSITIVE, Some(absent))?),
             None => (rules.wide_scale_layers == Some(layers)).then_some(of_width as f32),
@@ -251,7 +356,7 @@ impl DecoderConfig {
             output_norm: rules.output_norm,
             attention_scale: match latent {
                 Some(latent) => {
-                    if let Some(stated) = k.factor(SCALE)? {
+                    if let Some(stated) = score_factor {
                         return Err(k.refuse(SCALE, stated, "latent attention has a factor of its own"));
                     }
                     let length = (latent.nope + rope.get(0).n_dims) as f64;
@@ -259,7 +364,7 @@ impl DecoderConfig {
                 }
                 None => {
                     let absent = divisor.map(|divisor| 1.0 / divisor.sqrt());
-                    k.factor(SCALE)?.or(rules.score_factor).or(absent)
+                    score_factor.or(rules.score_factor).or(absent)
                 }
             },
             latent,
@@ -269,10 +374,12 @@ impl DecoderConfig {
                 false => rope_factors,
             },
             rotated,
-            embedding_factor,
-            attention_factor,
-            branch_factor,
-            logit_factor,
+            embedding_factor: factors.embedding,
+            attention_factor: factors.attention,
+            branch_factor: factors.branches,
+            gate_factor: factors.gates,
+            scan_factors: factors.scans,
+            logit_factor: factors.logits,
             cache_of,
             layer_input: match rules.layer_inputs {
                 Some(absent) => layer_input(k, rules, absent, vocab)?,
@@ -294,20 +401,20 @@ impl DecoderConfig {
             growth,
             query_norm,
             attention_softcap: match rules.softcaps.attention {
-                true => k.factor(ATTENTION_SOFTCAP)?,
+                true => softcap(k, ATTENTION_SOFTCAP, rules.softcaps.absent[0])?,
                 false => None,
             },
             logit_softcap: match rules.softcaps.logits {
-                true => {
-                    let absent = rules.softcaps.absent.filter(|_| !k.has_any(LOGIT_SOFTCAP));
-                    k.factor(LOGIT_SOFTCAP)?.or(absent)
-                }
+                true => softcap(k, LOGIT_SOFTCAP, rules.softcaps.absent[1])?,
                 false => None,
             },
-            output: match k.take(TIED)? {
-                None => rules.output,
-                Some(true) => OutputMatrix::Embedding,
-                Some(false) => OutputMatrix::Own,
+            output: {
+                let early = k.agreed(EARLY_TIED, None)?;
+                match k.agreed(TIED, early)?.map(|tied: (_, bool)| tied.1) {
+                    None => rules.output,
+                    Some(true) => OutputMatrix::Embedding,
+                    Some(false) => OutputMatrix::Own,
+                }
             },
             pooling,
             classifier: texts::classifier(k, rules)?,
@@ -316,13 +423,59 @@ impl DecoderConfig {
     }
 }
 
-/// Keys of GGUF that turn a feature on, which is read by these rules.
-fn features_read(rules: &Rules) -> Vec<&'static str> {
+/// Takes the settings of a quantised checkpoint, which must be of MXFP4.
+fn mxfp4(k: &mut Keys<'_>, rules: &Rules) -> Result<(), ModelError> {
+    let Some(settings) = k.object("quantization_config")? else {
+        return Ok(());
+    };
+    if !settings.is("quant_method", "mxfp4") {
+        let key = Key("", "quantization_config.quant_method");
+        return Err(k.refuse(key, "another method", "mxfp4 is supported"));
+    }
+    // The tensors say which are quantised.
+    settings.finish(
+        &Known {
+            ignored: &["quant_method modules_to_not_convert dequantize"],
+            ..Known::NOTHING
+        },
+        rules.name,
+    )
+}
+
+/// A bound of scores. Null, or 0 in a GGUF, turns off what an absent key stands for.
+fn softcap(k: &mut Keys<'_>, key: Key, absent: Option<f32>) -> Result<Option<f32>, ModelError> {
+    let absent = absent.filter(|_| !k.has_any(key));
+    Ok(k.factor(key)?.or(absent))
+}
+
+/// Widths of LFM 2's networks: two thirds of what is stated, times a factor, rounded up to a multiple of a number.
+fn adjusted(k: &mut Keys<'_>, stated: &PerLayer) -> Result<PerLayer, ModelError> {
+    let is_adjusted = k.take(ADJUSTED)?.unwrap_or(true);
+    let absent = k.unless_null(ADJUSTED_BY, Some(1.0));
+    let by: Option<f64> = k.take(ADJUSTED_BY)?.or(absent);
+    let to = k.size(ADJUSTED_TO, &SIZE, Some(256))?;
+    let of_one = |stated: usize| {
+        if !is_adjusted {
+            return stated;
+        }
+        let part = 2 * stated / 3;
+        by.map_or(part, |by| ((part as f64 * by) as usize).next_multiple_of(to))
+    };
+    let all = PerLayer::each(stated.values().map(|&stated| of_one(stated)));
+    let all = all.unwrap_or(PerLayer::all(1));
+    for &width in all.values() {
+        k.check(FF, width, &SIZE)?;
+    }
+    Ok(all)
+}
+
+/// Keys that turn a feature on, which is read by these rules.
+fn features_read(k: &Keys<'_>, rules: &Rules) -> Vec<&'static str> {
     let factors: &[Key] = match rules.factors {
-        Factors::None => &[],
+        Factors::None | Factors::FalconH1 => &[],
         Factors::Logits => &[LOGIT_FACTOR],
         Factors::Values => &[VALUE_FACTOR],
-        Factors::Granite => &[LOGIT_FACTOR, EMBEDDING_FACTOR, BRANCH_FACTOR],
+        Factors::Granite => &[LOGIT_DIVISOR, EMBEDDING_FACTOR, BRANCH_FACTOR],
     };
     let others = [
         (rules.window != Window::Never, WINDOW),
@@ -330,6 +483,7 @@ fn features_read(rules: &Rules) -> Vec<&'static str> {
         (rules.predictors, PREDICTORS),
         (rules.shared_caches != SharedCaches::Never, SHARED_CACHES),
         (rules.layer_inputs.is_some(), LAYER_INPUT),
+        (rules.global_head_dim.is_some(), global::EACH),
     ];
     let others = others.into_iter().filter_map(|(is_read, key)| is_read.then_some(key));
     let experts = rules.experts.iter().flat_map(experts::read);
@@ -344,25 +498,83 @@ fn features_read(rules: &Rules) -> Vec<&'static str> {
         .chain(growth)
         .chain(experts)
         .chain(recurrent);
-    keys.map(|Key(gguf, _)| gguf).collect()
+    keys.flat_map(|key| k.names(key)).collect()
 }
 
-/// Factors on embeddings, on the results of attention, on those of branches, and on logits.
-fn factors(k: &mut Keys<'_>, rules: &Rules) -> Result<[Option<f32>; 4], ModelError> {
+/// Factors that a file states.
+#[derive(Default)]
+struct Stated {
+    embedding: Option<f32>,
+    scores: Option<f32>,
+    /// On the results of attention.
+    attention: Option<f32>,
+    /// On those of all branches, or of networks alone where attention has its own.
+    branches: Option<f32>,
+    gates: Option<f32>,
+    scans: Option<ScanFactors>,
+    logits: Option<f32>,
+}
+
+fn factors(k: &mut Keys<'_>, rules: &Rules, head_dim: usize) -> Result<Stated, ModelError> {
     Ok(match rules.factors {
-        Factors::None => [None; 4],
-        Factors::Logits => [None, None, None, k.factor(LOGIT_FACTOR)?],
-        Factors::Values => [None, k.factor(VALUE_FACTOR)?, None, None],
+        Factors::None => Stated::default(),
+        Factors::Logits => Stated {
+            logits: k.factor(LOGIT_FACTOR)?,
+            ..Stated::default()
+        },
+        Factors::Values => Stated {
+            attention: k.factor(VALUE_FACTOR)?,
+            ..Stated::default()
+        },
         Factors::Granite => {
-            let logits = k.number(LOGIT_FACTOR, &POSITIVE, None)?;
-            [
-                k.factor(EMBEDDING_FACTOR)?,
-                None,
-                k.factor(BRANCH_FACTOR)?,
-                Some(1.0 / logits),
-            ]
+            let absent = (!k.is_gguf()).then_some(1.0);
+            let logits = k.number(LOGIT_DIVISOR, &POSITIVE, absent)?;
+            Stated {
+                embedding: k.factor(EMBEDDING_FACTOR)?,
+                // The key's default is 1, and not one over the square root of the head's elements.
+                scores: absent
+                    .map(|absent| k.number(SCORE_FACTOR, &POSITIVE, Some(absent)))
+                    .transpose()?,
+                branches: k.factor(BRANCH_FACTOR)?,
+                logits: Some(1.0 / logits),
+                ..Stated::default()
+            }
+        }
+        Factors::FalconH1 => {
+            let one = |k: &mut Keys<'_>, name| k.number(Key("", name), &POSITIVE, Some(1.0));
+            // Queries, keys and values are products of the same input.
+            let input = one(k, "attention_in_multiplier")?;
+            let keys = one(k, "key_multiplier")?;
+            let attention = input * one(k, "attention_out_multiplier")?;
+            let [gates, branches] = several(k, "mlp_multipliers")?;
+            Stated {
+                embedding: Some(one(k, "embedding_multiplier")?),
+                scores: Some(keys * input * input / (head_dim as f32).sqrt()),
+                attention: Some(attention),
+                branches: Some(branches),
+                gates: Some(gates),
+                scans: Some(ScanFactors {
+                    input: one(k, "ssm_in_multiplier")?,
+                    parts: several(k, "ssm_multipliers")?,
+                    // The sum of both results has the factor of attention.
+                    output: one(k, "ssm_out_multiplier")? / attention,
+                }),
+                logits: Some(one(k, "lm_head_multiplier")?),
+            }
         }
     })
+}
+
+/// Factors in a list of known length, all 1 where it is absent.
+fn several<const N: usize>(k: &mut Keys<'_>, name: &'static str) -> Result<[f32; N], ModelError> {
+    let Some(list) = k.take::<Vec<f32>>(Key("", name))? else {
+        return Ok([1.0; N]);
+    };
+    let length = list.len();
+    let found: Option<[f32; N]> = list.try_into().ok();
+    let found = found.filter(|list| list.iter().all(|factor| factor.is_finite() && *factor > 0.0));
+    let value = format!("a list of {length} numbers");
+    found.ok_or_else(|| k.refuse(Key("", name), value, "there must be a positive factor for each part"))
 }
 
 /// What each layer is given of a token. `absent` is its length where the file does not state it.
@@ -373,13 +585,14 @@ fn layer_input(
     vocab: usize,
 ) -> Result<Option<LayerInputConfig>, ModelError> {
     let width = k.take(LAYER_INPUT)?.unwrap_or(absent);
+    let tokens = if k.is_gguf() { vocab } else { LAYER_INPUT_VOCAB };
+    let tokens = k.size(LAYER_INPUT_TOKENS, &SIZE, Some(tokens))?;
     if width == 0 && rules.streams.is_none() {
         return Ok(None);
     }
-    let tokens = if k.is_gguf() { vocab } else { LAYER_INPUT_VOCAB };
     Ok(Some(LayerInputConfig {
         width: k.check(LAYER_INPUT, width, &COUNT)?,
-        tokens: k.size(LAYER_INPUT_TOKENS, &SIZE, Some(tokens))?,
+        tokens,
     }))
 }
 
@@ -426,15 +639,24 @@ fn unrotated(k: &mut Keys<'_>, rules: &Rules, layers: usize) -> Result<Option<Ve
     Ok(Some(listed.iter().map(|&rotated| rotated == 0).collect()))
 }
 
-/// Which layers have rotary embedding.
-fn rotated(k: &mut Keys<'_>, rules: &Rules, windowed: &[bool]) -> Result<PerLayer<bool>, ModelError> {
+/// Which layers have rotary embedding. `window` is what layers with a window see, if the file has any.
+fn rotated(
+    k: &mut Keys<'_>,
+    rules: &Rules,
+    window: Option<usize>,
+    windowed: &[bool],
+) -> Result<PerLayer<bool>, ModelError> {
     let layers = windowed.len();
-    let any = windowed.contains(&true);
     let rotated: Vec<bool> = match rules.rotated {
         Rotated::All => vec![true; layers],
         Rotated::Windowed => windowed.to_vec(),
-        Rotated::WindowedIfAny => windowed.iter().map(|&windowed| windowed || !any).collect(),
+        Rotated::WindowedIfAny => windowed.iter().map(|&own| own || window.is_none()).collect(),
         Rotated::Never => vec![false; layers],
+        Rotated::Finetuned if !k.is_gguf() => match k.take::<String>(POSITIONS)?.as_deref() {
+            None | Some("nope") => vec![false; layers],
+            Some("rope") => vec![true; layers],
+            Some(other) => return Err(k.refuse(POSITIONS, other, "rope and nope are supported")),
+        },
         Rotated::Finetuned => vec![k.take(FINETUNED)?.unwrap_or(true); layers],
         // These were asked for before.
         Rotated::AllBut(_) => vec![true; layers],
@@ -443,40 +665,25 @@ fn rotated(k: &mut Keys<'_>, rules: &Rules, windowed: &[bool]) -> Result<PerLaye
 }
 
 /// Which layers have the window: a list in the file, if there is one.
-fn listed(k: &mut Keys<'_>, rules: &Rules, [blocks, layers]: [usize; 2]) -> Result<Option<Vec<bool>>, ModelError> {
-    let (with, rule) = match rules.window {
-        Window::Chunks { .. } => (
-            "chunked_attention",
-            "full_attention and chunked_attention are supported",
-        ),
-        _ => (
-            "sliding_attention",
-            "full_attention and sliding_attention are supported",
-        ),
-    };
+fn listed(
+    k: &mut Keys<'_>,
+    rules: &Rules,
+    types: Option<&[LayerType]>,
+    [blocks, layers]: [usize; 2],
+) -> Result<Option<Vec<bool>>, ModelError> {
+    let with = LayerType::of_window(rules.window);
     if let Some(mut windowed) = k.flags(PATTERN, blocks)? {
         windowed.truncate(layers);
         return Ok(Some(windowed));
     }
-    let Some(names) = k.take::<Vec<String>>(LAYER_TYPES)? else {
-        return Ok(None);
-    };
-    if names.len() != layers {
-        let value = format!("{} entries", names.len());
-        return Err(k.refuse(LAYER_TYPES, value, "there must be one for each layer"));
-    }
-    let windowed = names.iter().map(|name| match name.as_str() {
-        "full_attention" => Ok(false),
-        other if other == with => Ok(true),
-        other => Err(k.refuse(LAYER_TYPES, other, rule)),
-    });
-    windowed.collect::<Result<_, _>>().map(Some)
+    Ok(types.map(|types| types.iter().map(|&of| of == with).collect()))
 }
 
 /// How many keys layers with a window see, and which layers these are. Lists of the file have `blocks` entries. Some layers may have no rotary embedding.
 fn windows(
     k: &mut Keys<'_>,
     rules: &Rules,
+    types: Option<&[LayerType]>,
     [blocks, layers]: [usize; 2],
     context: usize,
     unrotated: Option<&[bool]>,
@@ -488,16 +695,24 @@ fn windows(
         Ok(k.take(WINDOW)?.or(absent).filter(|&window| window != 0 || !k.is_gguf()))
     };
     let (window, windowed) = match rules.window {
-        Window::Never => return Ok((None, none)),
-        Window::Every { window: absent } => (window(k, absent)?, vec![true; layers]),
+        Window::Never => {
+            layer_types::agree(k, types, &none)?;
+            return Ok((None, none));
+        }
+        Window::Every { window: absent } => {
+            let window = window(k, absent)?;
+            let windowed = vec![true; layers];
+            layer_types::agree(k, types, if window.is_some() { &windowed } else { &none })?;
+            (window, windowed)
+        }
         Window::Upper { window: absent, from } => {
             let on = k.take(WINDOW_ON)?.unwrap_or(false);
             let window = window(k, Some(absent))?.filter(|_| on);
             let from: usize = k.take(WINDOW_FROM)?.unwrap_or(from);
-            let listed = listed(k, rules, [blocks, layers])?;
+            let listed = listed(k, rules, types, [blocks, layers])?;
             if window.is_none() && listed.iter().flatten().any(|&windowed| windowed) {
                 let rule = "use_sliding_window and sliding_window must say how many keys these layers see";
-                return Err(k.refuse(LAYER_TYPES, "sliding_attention", rule));
+                return Err(k.refuse(layer_types::KEY, "sliding_attention", rule));
             }
             (
                 window,
@@ -511,7 +726,7 @@ fn windows(
                 true => (k.take::<usize>(WINDOW)? != Some(0)).then_some(length),
                 false => window(k, Some(length))?,
             };
-            let listed = listed(k, rules, [blocks, layers])?;
+            let listed = listed(k, rules, types, [blocks, layers])?;
             let period: usize = k.take(PATTERN)?.unwrap_or(period);
             let windowed: Vec<bool> = match (listed, unrotated) {
                 (Some(listed), _) => listed,
@@ -536,10 +751,18 @@ fn windows(
                 _ => return Ok((None, none)),
             };
             let window = window(k, absent)?;
-            let listed = listed(k, rules, [blocks, layers])?;
-            let period: usize = k.take(PATTERN)?.unwrap_or(period);
-            let by_period = |layer: usize| period > 0 && layer % period != full(period);
-            let windowed = listed.unwrap_or_else(|| (0..layers).map(by_period).collect());
+            let windowed = match listed(k, rules, types, [blocks, layers])? {
+                Some(listed) => {
+                    // A period beside a list says what the list was made from.
+                    k.take::<serde_json::Value>(PATTERN)?;
+                    listed
+                }
+                None => {
+                    let period: usize = k.take(PATTERN)?.unwrap_or(period);
+                    let by_period = |layer: usize| period > 0 && layer % period != full(period);
+                    (0..layers).map(by_period).collect()
+                }
+            };
             match window {
                 None if k.is_gguf() => return Ok((None, none)),
                 None if windowed.contains(&true) => {

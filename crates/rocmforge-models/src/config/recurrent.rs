@@ -1,5 +1,7 @@
 //! Recurrent layers of a file: which, and their sizes.
 
+use serde_json::Value as Json;
+
 use super::names::{COUNT, COUNT_OR_NONE, HEADS, SIZE};
 use super::rules::{Recurrent, ScanLayers};
 use super::{DeltaNetConfig, MambaConfig, PerLayer, RecurrentConfig, RecurrentKind};
@@ -7,13 +9,27 @@ use crate::ModelError;
 use crate::keys::{Key, Keys, Within};
 
 const LAYERS: Key = Key("attention.recurrent_layers", "");
-const ATTENTION_INTERVAL: Key = Key("full_attention_interval", "");
-const SHORT_TAPS: Key = Key("shortconv.l_cache", "");
-const CONV_TAPS: Key = Key("ssm.conv_kernel", "");
-const STATE_DIM: Key = Key("ssm.state_size", "");
-const KEY_HEADS: Key = Key("ssm.group_count", "");
-const VALUE_HEADS: Key = Key("ssm.time_step_rank", "");
-const INNER: Key = Key("ssm.inner_size", "");
+const ATTENTION_INTERVAL: Key = Key("full_attention_interval", "full_attention_interval");
+const SHORT_TAPS: Key = Key("shortconv.l_cache", "conv_L_cache");
+const CONV_TAPS: Key = Key("ssm.conv_kernel", "linear_conv_kernel_dim mamba_d_conv conv_kernel");
+const STATE_DIM: Key = Key(
+    "ssm.state_size",
+    "linear_key_head_dim mamba_d_state state_size ssm_state_size",
+);
+const KEY_HEADS: Key = Key("ssm.group_count", "linear_num_key_heads mamba_n_groups n_groups");
+const VALUE_HEADS: Key = Key(
+    "ssm.time_step_rank",
+    "linear_num_value_heads mamba_n_heads mamba_num_heads num_heads",
+);
+const INNER: Key = Key("ssm.inner_size", "mamba_d_ssm");
+/// Elements of a head of values, of which a GGUF states those of all heads.
+const HEAD_DIM: Key = Key("", "linear_value_head_dim mamba_d_head mamba_head_dim");
+/// Elements of all heads over the width.
+const EXPAND: Key = Key("", "mamba_expand expand");
+/// Bounds of steps.
+const STEPS: Key = Key("", "time_step_limit");
+const NORMED: Key = Key("", "mamba_rms_norm");
+const NORM_FIRST: Key = Key("", "mamba_norm_before_gate");
 const KIMI_DIM: Key = Key("kda.head_dim", "");
 const TAPS: Within = Within(2..=64, "it must be 2 to 64");
 const STATE: Within = Within(1..=1024, "it must be 1 to 1024");
@@ -36,6 +52,7 @@ pub(super) fn take(
     heads: &PerLayer,
     attends: &[bool],
     blocks: usize,
+    width: usize,
 ) -> Result<RecurrentConfig, ModelError> {
     let layers = attends.len();
     match kind {
@@ -66,7 +83,11 @@ pub(super) fn take(
         Recurrent::DeltaNet { neighbours } => {
             let interval: usize = k.take(ATTENTION_INTERVAL)?.unwrap_or(4);
             let by_interval = |layer: usize| (layer + 1).checked_rem(interval) != Some(0);
-            let listed = k.flags(LAYERS, blocks)?;
+            let is_listed = attends.contains(&false);
+            let listed = match is_listed {
+                true => Some(attends.iter().map(|attends| !attends).collect()),
+                false => k.flags(LAYERS, blocks)?,
+            };
             let mut of_layers = listed.unwrap_or_else(|| (0..layers).map(by_interval).collect());
             of_layers.truncate(layers);
             Ok(RecurrentConfig {
@@ -85,15 +106,53 @@ pub(super) fn take(
             },
             beside: which == ScanLayers::Beside,
             taps: k.size(CONV_TAPS, &TAPS, None)?,
-            kind: RecurrentKind::Mamba2(mamba(k)?),
+            kind: RecurrentKind::Mamba2(mamba(k, which, width)?),
         }),
     }
 }
 
-fn mamba(k: &mut Keys<'_>) -> Result<MambaConfig, ModelError> {
+/// Elements of all heads: in a config.json those of a head times their number, which other settings must not contradict.
+fn inner(k: &mut Keys<'_>, heads: usize, expected: Option<f64>) -> Result<usize, ModelError> {
+    if k.is_gguf() {
+        return k.size(INNER, &SIZE, None);
+    }
+    let head = k.size(HEAD_DIM, &COUNT, None)?;
+    let inner = k.check(INNER, heads.saturating_mul(head), &SIZE)?;
+    let stated: Option<usize> = k.take(INNER)?;
+    let expected = stated.map_or(expected, |stated| Some(stated as f64));
+    if let Some(other) = expected.filter(|&other| other != inner as f64) {
+        return Err(k.refuse(INNER, other, "it must be the heads times their elements"));
+    }
+    Ok(inner)
+}
+
+/// Refuses what a config.json may state of selective scans and is not computed: bounds of steps, and a norm before the gate.
+fn refuse_variants(k: &mut Keys<'_>) -> Result<(), ModelError> {
+    // Infinity is a text or an object, or a number that no step exceeds.
+    let is_unbounded = |value: &Json| value.as_f64().map_or(!value.is_null(), |bound| bound >= 1e30);
+    if let Some(bounds) = k.take::<Vec<Json>>(STEPS)? {
+        let is_whole = matches!(bounds.as_slice(), [least, most] if least.as_f64() == Some(0.0) && is_unbounded(most));
+        if !is_whole {
+            let value = Json::from(bounds);
+            return Err(k.refuse(STEPS, value, "steps from 0 to infinity are supported"));
+        }
+    }
+    let normed = k.take(NORMED)?.unwrap_or(false);
+    if k.take(NORM_FIRST)?.unwrap_or(true) && normed {
+        return Err(k.refuse(NORM_FIRST, true, "a norm after the gate is supported"));
+    }
+    Ok(())
+}
+
+fn mamba(k: &mut Keys<'_>, layers: ScanLayers, width: usize) -> Result<MambaConfig, ModelError> {
     let heads = k.size(VALUE_HEADS, &COUNT, None)?;
     let groups = k.size(KEY_HEADS, &COUNT, None)?;
-    let inner = k.size(INNER, &SIZE, None)?;
+    if !k.is_gguf() {
+        refuse_variants(k)?;
+    }
+    let expand = k.take(EXPAND)?.unwrap_or(2.0) * width as f64;
+    let of_width = matches!(layers, ScanLayers::All | ScanLayers::WithoutHeads);
+    let inner = inner(k, heads, of_width.then_some(expand))?;
     if !heads.is_multiple_of(groups) {
         return Err(k.refuse(KEY_HEADS, groups, "it must divide the number of heads"));
     }
@@ -115,7 +174,7 @@ fn delta_net(k: &mut Keys<'_>, neighbours: bool) -> Result<DeltaNetConfig, Model
         return Err(k.refuse(KEY_HEADS, key_heads, "it must divide the number of value heads"));
     }
     let dim = k.size(STATE_DIM, &STATE, None)?;
-    let inner: usize = k.need(INNER)?;
+    let inner = inner(k, heads, None)?;
     if heads.checked_mul(dim) != Some(inner) {
         return Err(k.refuse(INNER, inner, "it must be the value heads times the size of a state"));
     }

@@ -11,7 +11,7 @@ use crate::keys::{Key, Keys, Known, POSITIVE, Within};
 
 const THETA: Key = Key("rope.freq_base", "rope_theta global_rope_theta");
 const WINDOW_THETA: Key = Key("rope.freq_base_swa", "rope_local_base_freq local_rope_theta");
-pub(super) const DIMENSIONS: Key = Key("rope.dimension_count", "");
+pub(super) const DIMENSIONS: Key = Key("rope.dimension_count", "rotary_dim qk_rope_head_dim");
 const WINDOW_DIMENSIONS: Key = Key("rope.dimension_count_swa", "");
 pub(super) const SECTIONS: Key = Key("rope.dimension_sections", "");
 const PARTIAL: Key = Key("", "partial_rotary_factor");
@@ -29,6 +29,13 @@ const BETA_SLOW: Key = Key("rope.scaling.yarn_beta_slow", "beta_slow");
 const EXT_FACTOR: Key = Key("rope.scaling.yarn_ext_factor", "");
 const YARN_MAGNITUDE: Key = Key("rope.scaling.yarn_attn_factor", "");
 const LOG_MULTIPLIER: Key = Key("rope.scaling.yarn_log_multiplier", "");
+/// Whether YaRN's ramp begins and ends at a pair.
+const TRUNCATED: Key = Key("", "truncate");
+/// Gemma 4's rule: the frequencies are those of the whole head, and only the first pairs are turned.
+const PROPORTIONAL: &str = "proportional";
+/// The divisor of a pair that is not turned: no position makes an angle of it.
+const UNTURNED: f32 = 1e30;
+const ALPHA: Key = Key("", "alpha");
 
 const AT_LEAST_1: Within = Within(1..=usize::MAX, "it must be at least 1");
 
@@ -59,6 +66,8 @@ pub(super) struct Found {
 /// Sizes that the settings refer to.
 pub(super) struct Sizes<'a> {
     pub(super) head_dim: &'a PerLayer,
+    /// Rotated elements, where they were read already.
+    pub(super) rotated: Option<usize>,
     /// Whether each layer has a window.
     pub(super) windowed: &'a [bool],
     pub(super) context: usize,
@@ -75,6 +84,9 @@ const RULE_KEYS: Known = Known {
     ..Known::NOTHING
 };
 
+/// The same of a model that was trained with positions on several axes, which are equal for texts.
+const AXES_KEYS: Known = RULE_KEYS.ignoring("mrope_interleaved mrope_section");
+
 /// What holds for a kind of layers beside its objects: what is stated outside of them, with its name, and what counts where nothing is stated.
 struct Beside {
     theta: Option<(String, f32)>,
@@ -84,6 +96,8 @@ struct Beside {
     style: RopeStyle,
     /// Rotated elements of a head, of which a part may be stated.
     n_dims: PerLayer,
+    /// Their number is stated: a part that is stated beside it says the same.
+    is_number: bool,
     /// The first of these layers.
     first: usize,
 }
@@ -93,7 +107,11 @@ pub(super) fn take(k: &mut Keys<'_>, rules: &Rules, sizes: &Sizes<'_>) -> Result
     let layers = sizes.windowed.len();
     let theta = k.agreed(THETA, None)?;
     let partial = k.agreed(PARTIAL, None)?;
-    let n_dims = k.sizes(DIMENSIONS, layers, &HEAD, Some(sizes.head_dim.clone()))?;
+    let is_number = sizes.rotated.is_some() || k.states(DIMENSIONS);
+    let n_dims = match sizes.rotated {
+        Some(rotated) => PerLayer::all(rotated),
+        None => k.sizes(DIMENSIONS, layers, &HEAD, Some(sizes.head_dim.clone()))?,
+    };
     let n_dims = of_windows_too(k, WINDOW_DIMENSIONS, sizes.windowed, n_dims)?;
     let window_theta = match rules.window_rope {
         WindowRope::Own(_) | WindowRope::Base => k.agreed(WINDOW_THETA, None)?,
@@ -109,6 +127,10 @@ pub(super) fn take(k: &mut Keys<'_>, rules: &Rules, sizes: &Sizes<'_>) -> Result
         Some(pairs) if has_sections(k, &n_dims)? => pairs,
         _ => rules.pairs,
     };
+    if rules.global_head_dim.is_some() && !k.is_gguf() && !k.has("rope_parameters") {
+        // Its default has a rule for each type of layers.
+        return Err(k.missing(Key("", "rope_parameters")));
+    }
     let (mut full, mut windowed) = (Vec::new(), Vec::new());
     for name in ["rope_scaling", "rope_parameters"] {
         let Some(mut object) = k.object(name)? else { continue };
@@ -136,18 +158,20 @@ pub(super) fn take(k: &mut Keys<'_>, rules: &Rules, sizes: &Sizes<'_>) -> Result
             _ => theta.as_ref().map_or(rules.theta, |theta| theta.1),
         },
         partial: None,
-        absent_partial: partial.as_ref().map_or(1.0, |partial| partial.1),
+        absent_partial: partial.as_ref().map_or(rules.partial_rotary, |partial| partial.1),
         style,
         n_dims: n_dims.clone(),
+        is_number,
         first: first(true),
     });
     let of_all = Beside {
         theta,
         absent_theta: rules.theta,
         partial,
-        absent_partial: 1.0,
+        absent_partial: rules.partial_rotary,
         style,
         n_dims,
+        is_number,
         first: first(false),
     };
     if !k.is_gguf() && rules.growth == Growth::OfContext && full.is_empty() {
@@ -231,7 +255,23 @@ fn of_layers(
         partial = object.agreed(PARTIAL, partial)?;
     }
     let theta = checked_theta(k, base, theta.map_or(beside.absent_theta, |theta| theta.1))?;
-    let part = partial.map_or(beside.absent_partial, |partial| partial.1);
+    let mut part = partial.as_ref().map_or(beside.absent_partial, |partial| partial.1);
+    if beside.is_number && !k.is_gguf() {
+        let n_dims = beside.n_dims.of(beside.first);
+        let same = |part: f64| (sizes.head_dim.of(beside.first) as f64 * part) as usize == n_dims;
+        if let Some((name, part)) = partial.filter(|(_, part)| !same(*part)) {
+            let (first, second) = (format!("{name} = {part}"), format!("{} = {n_dims}", k.name(DIMENSIONS)));
+            return Err(k.contradiction(first, second));
+        }
+        part = 1.0;
+    }
+    // All of a head is rotated by this rule, part of it by no angle.
+    let is_proportional = objects.iter().any(|object| object.is("rope_type", PROPORTIONAL));
+    let turned = if is_proportional {
+        std::mem::replace(&mut part, 1.0)
+    } else {
+        1.0
+    };
     let layers = 0..sizes.windowed.len();
     let rotated = layers
         .clone()
@@ -262,14 +302,21 @@ fn of_layers(
     let mut found = None;
     for mut object in objects {
         let mut rope = plain.rope.clone();
-        let (factors, growth) = of_json(&mut object, &mut rope, rules, sizes)?;
-        object.finish(&RULE_KEYS, rules.name)?;
+        let (factors, scores, growth) = of_json(&mut object, &mut rope, turned, rules, sizes)?;
+        object.finish(
+            if rules.sections.is_some() {
+                &AXES_KEYS
+            } else {
+                &RULE_KEYS
+            },
+            rules.name,
+        )?;
         let n_dims = n_dims.clone();
         let rotary = Rotary {
             rope,
             n_dims,
             factors,
-            scores: 1.0,
+            scores,
             growth,
         };
         if found.as_ref().is_some_and(|found| *found != rotary) {
@@ -391,13 +438,15 @@ fn of_gguf(k: &mut Keys<'_>, rotary: &mut Rotary, rules: &Rules, sizes: &Sizes<'
     Ok(())
 }
 
-/// The scaling that an object states, divisors, and what queries grow by.
+/// The scaling that an object states, divisors, the factor on queries and keys of latent attention, and what queries grow by.
 fn of_json(
     o: &mut Keys<'_>,
     rope: &mut RopeConfig,
+    turned: f64,
     rules: &Rules,
     sizes: &Sizes<'_>,
-) -> Result<(RopeFactors, Option<QueryGrowth>), ModelError> {
+) -> Result<(RopeFactors, f64, Option<QueryGrowth>), ModelError> {
+    let mut on_scores = 1.0;
     let kind = o.agreed(KIND, None)?;
     let kind = o
         .agreed(OLD_KIND, kind)?
@@ -420,6 +469,29 @@ fn of_json(
     };
     match kind.as_str() {
         "default" => {}
+        PROPORTIONAL => {
+            let factor = o.number(FACTOR, &POSITIVE, Some(1.0))?;
+            let pairs = (rope.n_dims as f64 * turned) as usize / 2;
+            let divisors = (0..rope.n_dims / 2).map(|pair| if pair < pairs { factor } else { UNTURNED });
+            return Ok((RopeFactors::Given(divisors.collect()), on_scores, growth));
+        }
+        "dynamic" if rules.alpha => {
+            // The other settings of this rule are not used.
+            let unused = [
+                FACTOR,
+                BETA_FAST,
+                BETA_SLOW,
+                Key("", "mscale"),
+                Key("", "mscale_all_dim"),
+            ];
+            for key in unused {
+                o.take::<f64>(key)?;
+            }
+            let alpha = o.number(ALPHA, &POSITIVE, None)?;
+            let length = rope.n_dims as f64;
+            let stretched = f64::from(rope.theta) * f64::from(alpha).powf(length / (length - 2.0));
+            rope.theta = checked_theta(o, ALPHA, stretched as f32)?;
+        }
         "linear" => {
             let factor = o.number(FACTOR, &POSITIVE, None)?;
             rope.scaling = RopeScaling::Linear { factor };
@@ -432,6 +504,14 @@ fn of_json(
             let (scale, all) = scales.unwrap_or((1.0, 0.0));
             let computed = (yarn_magnitude(factor, scale) / yarn_magnitude(factor, all)) as f32;
             rope.magnitude = o.number(MAGNITUDE, &POSITIVE, Some(computed))?;
+            if rules.latent {
+                on_scores = yarn_magnitude(factor, all);
+            }
+            if o.take(TRUNCATED)? == Some(false) {
+                let divisors = yarn_divisors(rope);
+                rope.scaling = RopeScaling::None;
+                return Ok((RopeFactors::Given(divisors), on_scores, growth));
+            }
         }
         // Early files of Phi-3 call their rule `su`, and some later ones `yarn`.
         "longrope" | "su" | "yarn" => {
@@ -456,6 +536,7 @@ fn of_json(
                     original_context,
                     lists,
                 },
+                on_scores,
                 growth,
             ));
         }
@@ -473,13 +554,40 @@ fn of_json(
                 return Err(o.refuse(KIND, format!("llama3 with {factor}, {low}, {high}"), rule));
             }
             let divisors = llama3_factors(rope, factor, low, high, context);
-            return Ok((RopeFactors::Given(divisors), growth));
+            return Ok((RopeFactors::Given(divisors), on_scores, growth));
         }
         other => {
             return Err(o.refuse(KIND, other, "default, linear, yarn, llama3 and longrope are supported"));
         }
     }
-    Ok((RopeFactors::FromFile, growth))
+    Ok((RopeFactors::FromFile, on_scores, growth))
+}
+
+/// Divisors that stand for YaRN whose ramp between kept and divided frequencies begins and ends between two pairs (gpt-oss).
+fn yarn_divisors(rope: &RopeConfig) -> Vec<f32> {
+    let RopeScaling::Yarn {
+        factor,
+        original_context,
+        beta_fast,
+        beta_slow,
+        ..
+    } = rope.scaling
+    else {
+        return Vec::new();
+    };
+    let length = rope.n_dims as f64;
+    // The pair that turns so many times within the context.
+    let pair = |turns: f32| {
+        let wavelength = original_context as f64 / (f64::from(turns) * std::f64::consts::TAU);
+        length * wavelength.ln() / (2.0 * f64::from(rope.theta).ln())
+    };
+    let (low, high) = (pair(beta_fast).max(0.0), pair(beta_slow).min(length - 1.0));
+    let high = if low == high { high + 0.001 } else { high };
+    let divisor = |index: usize| {
+        let ramp = ((index as f64 - low) / (high - low)).clamp(0.0, 1.0);
+        (1.0 / (ramp / f64::from(factor) + 1.0 - ramp)) as f32
+    };
+    (0..rope.n_dims / 2).map(divisor).collect()
 }
 
 /// Llama 3's divisors: 1 for wavelengths below `context / high`, `factor` above `context / low`, mixed between.

@@ -124,7 +124,7 @@ pub(crate) enum Rotated {
     Windowed,
     /// Those with a window where any layer has one, else all.
     WindowedIfAny,
-    /// All, unless the file says that the model was trained without.
+    /// All, unless a GGUF says that the model was trained without; of a config.json, if it says so.
     Finetuned,
     /// None.
     Never,
@@ -154,6 +154,8 @@ pub(crate) enum Factors {
     Values,
     /// On embeddings, on the result of each branch, and a divisor of logits, which must be there.
     Granite,
+    /// On all parts of a layer, of config.json alone: conversion to GGUF multiplies the weights by them.
+    FalconH1,
 }
 
 /// Scores that a file may state a bound of.
@@ -162,15 +164,15 @@ pub(crate) struct Softcaps {
     /// Those of attention.
     pub(crate) attention: bool,
     pub(crate) logits: bool,
-    /// That of logits where the key is absent.
-    pub(crate) absent: Option<f32>,
+    /// Bounds of both where a config.json has no key for them.
+    pub(crate) absent: [Option<f32>; 2],
 }
 
 impl Softcaps {
     pub(crate) const NONE: Self = Self {
         attention: false,
         logits: false,
-        absent: None,
+        absent: [None; 2],
     };
     pub(crate) const LOGITS: Self = Self {
         logits: true,
@@ -211,10 +213,16 @@ pub(crate) struct Rules {
     pub(crate) pairs: RopeStyle,
     /// Length of a head where the key is absent, if not width / heads.
     pub(crate) head_dim: Option<usize>,
+    /// Length of heads in layers without a window, where a config.json states another for them, or nothing (Gemma 4).
+    pub(crate) global_head_dim: Option<usize>,
     /// Key and value heads where the key is absent, if not the number of heads.
     pub(crate) kv_heads: Option<usize>,
     /// Rotary base where the key is absent.
     pub(crate) theta: f32,
+    /// Rotated part of a head where the key is absent.
+    pub(crate) partial_rotary: f64,
+    /// The rule `dynamic` has a constant `alpha`, which stretches the base.
+    pub(crate) alpha: bool,
     /// Pairs of rotary embedding where the file states sections of several axes; `None`: it must not. Text has the same position on each axis.
     pub(crate) sections: Option<RopeStyle>,
     /// Divisors of the frequencies that a file has are not used.
@@ -246,12 +254,18 @@ pub(crate) struct Rules {
     /// With this many layers, scores are divided by the square root of width / heads and not of the head's length.
     pub(crate) wide_scale_layers: Option<usize>,
     pub(crate) window: Window,
+    /// Names of the width of networks in a config.json, of which the first that is there counts.
+    pub(crate) ff: &'static str,
+    /// In a config.json the width of networks may be a part of what is stated (LFM 2).
+    pub(crate) adjusted_ff: bool,
     pub(crate) shared_caches: SharedCaches,
     /// Elements that each layer is given of a token beside the residual stream, where the key is absent; `None`: there is no such key.
     pub(crate) layer_inputs: Option<usize>,
     pub(crate) streams: Option<Streams>,
     /// Names of settings, with those that other files have for them.
     pub(crate) renamed: &'static [(&'static str, &'static str)],
+    /// Experts of a checkpoint may be of MXFP4.
+    pub(crate) mxfp4: bool,
     /// Experts, where the model has them.
     pub(crate) experts: Option<Experts>,
     /// What encoders have.
@@ -305,6 +319,10 @@ pub(crate) struct Experts {
     /// Which of the settings a GGUF may state.
     pub(crate) keys: ExpertKeys,
     pub(crate) shared: Option<SharedExpert>,
+    /// In a config.json: layers before the first with experts, the factor on results, and groups with how many are chosen from.
+    pub(crate) first_dense: usize,
+    pub(crate) factor: Option<f32>,
+    pub(crate) groups: [usize; 2],
 }
 
 impl Experts {
@@ -319,6 +337,9 @@ impl Experts {
         on_input: false,
         keys: ExpertKeys::NONE,
         shared: None,
+        first_dense: 0,
+        factor: None,
+        groups: [0; 2],
     };
 }
 
@@ -373,6 +394,8 @@ pub(crate) enum SharedWidth {
     Stated(usize),
     /// That of the key, and that of a network without experts where it is absent.
     StatedOrNetwork,
+    /// That of a network without experts: no key states another.
+    Network,
     /// That of the key; where it is absent, there is no such network.
     StatedOrNone,
     /// That of an expert: no key states another.

@@ -166,7 +166,7 @@ impl<'a> Keys<'a> {
     }
 
     /// The key's names in this kind of file.
-    fn names(&self, Key(gguf, json): Key) -> impl Iterator<Item = &'static str> + use<> {
+    pub(crate) fn names(&self, Key(gguf, json): Key) -> impl Iterator<Item = &'static str> + use<> {
         let names = if self.is_gguf() { gguf } else { json };
         names.split(' ').filter(|name| !name.is_empty())
     }

@@ -8,22 +8,24 @@ use super::{Linear, MapRule, Norm, NormRule, Part};
 use crate::ModelError;
 use crate::cache::State;
 use crate::config::DeltaNetConfig;
-use crate::step::{StepGraph, Tensors};
-use crate::weights::{LinearNames, Name};
+use crate::step::{NormOffset, StepGraph, Tensors, Within};
+use crate::weights::{LinearNames, Name, Order};
 
-const ALL: LinearNames = LinearNames::new("blk.*.attn_qkv", "");
-const GATE: LinearNames = LinearNames::new("blk.*.attn_gate", "");
-const BETA: LinearNames = LinearNames::new("blk.*.ssm_beta", "");
-const ALPHA: LinearNames = LinearNames::new("blk.*.ssm_alpha", "");
+const ALL: LinearNames = LinearNames::new("blk.*.attn_qkv", "model.layers.*.linear_attn.in_proj_qkv");
+const GATE: LinearNames = LinearNames::new("blk.*.attn_gate", "model.layers.*.linear_attn.in_proj_z");
+const BETA: LinearNames = LinearNames::new("blk.*.ssm_beta", "model.layers.*.linear_attn.in_proj_b");
+const ALPHA: LinearNames = LinearNames::new("blk.*.ssm_alpha", "model.layers.*.linear_attn.in_proj_a");
 /// Beta and alpha in one, of each key head the betas of its value heads and then their alphas.
-const BETA_ALPHA: LinearNames = LinearNames::new("blk.*.ssm_ba", "");
+const BETA_ALPHA: LinearNames = LinearNames::new("blk.*.ssm_ba", "model.layers.*.linear_attn.in_proj_ba");
 /// Query, key, value and gate in one, in old files beside the others.
 const OLD: LinearNames = LinearNames::new("blk.*.ssm_in", "");
-const TAPS: Name = Name::new("blk.*.ssm_conv1d.weight", "");
-const DECAY: Name = Name::new("blk.*.ssm_a", "");
-const STEP: Name = Name::new("blk.*.ssm_dt.bias", "");
-const NORM: LinearNames = LinearNames::new("blk.*.ssm_norm", "");
-const OUTPUT: LinearNames = LinearNames::new("blk.*.ssm_out", "");
+/// Query, key, value and gate of a checkpoint in one: of each key head its query and key, and the values and gates of its value heads.
+const JOINED: Name = Name::new("", "model.layers.*.linear_attn.in_proj_qkvz.weight");
+const TAPS: Name = Name::new("blk.*.ssm_conv1d.weight", "model.layers.*.linear_attn.conv1d.weight");
+const DECAY: Name = Name::new("blk.*.ssm_a", "model.layers.*.linear_attn.A_log");
+const STEP: Name = Name::new("blk.*.ssm_dt.bias", "model.layers.*.linear_attn.dt_bias");
+const NORM: LinearNames = LinearNames::new("blk.*.ssm_norm", "model.layers.*.linear_attn.norm");
+const OUTPUT: LinearNames = LinearNames::new("blk.*.ssm_out", "model.layers.*.linear_attn.out_proj");
 
 /// The maps of the factors of a head: that of the correction of its state, and its decay.
 #[derive(Debug)]
@@ -76,13 +78,25 @@ impl DeltaNet {
                 alpha: Linear::new(t, ALPHA, None, [heads, width])?,
             },
         };
-        let linear = |t: &mut Tensors<'_>, names: LinearNames, shape| {
-            // llama.cpp applies the factors of Qwen 3.5's maps only.
-            let rule = MapRule {
-                scaled: !config.neighbours,
-                ..MapRule::PLAIN
-            };
-            Linear::by_rule(t, names, None, shape, rule)
+        // llama.cpp applies the factors of Qwen 3.5's maps only.
+        let map = MapRule {
+            scaled: !config.neighbours,
+            ..MapRule::PLAIN
+        };
+        let (key_heads, each) = (config.key_heads, heads / config.key_heads * dim);
+        let joined = 2 * dim + 2 * each;
+        let part = |first, rows| Order::rows(first, [key_heads, rows, width], joined);
+        let within = |orders| Within {
+            name: JOINED,
+            dims: vec![key_heads * joined, width],
+            orders,
+        };
+        let all = within(vec![part(0, dim), part(dim, dim), part(2 * dim, each)]);
+        let gate = within(vec![part(2 * dim + each, each)]);
+        // Its norm has no offset.
+        let norm = NormRule {
+            offset: NormOffset::None,
+            ..rule
         };
         for name in [OLD.weight, OLD.scale, OLD.input_scale] {
             t.allow(name);
@@ -91,14 +105,14 @@ impl DeltaNet {
             config,
             seen,
             eps: rule.eps,
-            all: linear(t, ALL, [channels, width])?,
-            gate: linear(t, GATE, [inner, width])?,
+            all: Linear::within(t, ALL, &all, [channels, width], map)?,
+            gate: Linear::within(t, GATE, &gate, [inner, width], map)?,
             factors,
             taps: t.floats(TAPS, [channels, seen])?,
-            decay: t.vector(DECAY, None, heads)?,
+            decay: t.decay(DECAY, &[heads])?,
             step: t.vector(STEP, None, heads)?,
-            norm: Norm::new(t, NORM, dim, rule)?,
-            output: linear(t, OUTPUT, [width, inner])?,
+            norm: Norm::new(t, NORM, dim, norm)?,
+            output: Linear::by_rule(t, OUTPUT, None, [width, inner], map)?,
             inputs: t.state(channels * (seen - 1)),
             state: t.state(heads * dim * dim),
         })

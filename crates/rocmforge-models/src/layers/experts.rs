@@ -5,8 +5,19 @@ use rocmforge_ggml::{GgmlResult, Op, Route, TensorId, Unary};
 use super::{Activation, Gated, GatedNames, GatedUnit, Linear, NetworkRule, Norm, NormRule, Part, Plain};
 use crate::ModelError;
 use crate::config::{ExpertsConfig, SharedExpertConfig};
-use crate::step::{Place, StepGraph, Tensors};
-use crate::weights::{ExpertNames, LinearNames, Name};
+use crate::step::{Place, StepGraph, Tensors, Within};
+use crate::weights::{ExpertNames, LinearNames, Name, Order};
+
+/// How checkpoints have the matrices of all experts, where they are one tensor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Turned {
+    /// A row for each result.
+    Never,
+    /// Rows and columns are exchanged (Llama 4).
+    Halves,
+    /// The same, and columns of gate and up come in turn (gpt-oss).
+    InTurn,
+}
 
 /// Names of the router, of the three matrices of all experts, and of gate and up in one.
 #[derive(Clone, Copy, Debug)]
@@ -16,29 +27,35 @@ pub(crate) struct ExpertsNames {
     pub(crate) up: ExpertNames,
     pub(crate) down: ExpertNames,
     pub(crate) gate_up: Name,
-    /// In directories rows and columns of matrices that lie together are exchanged.
-    pub(crate) turned: bool,
+    /// How checkpoints have the matrices of all experts in one tensor.
+    pub(crate) turned: Turned,
 }
 
 macro_rules! experts_names {
     ($part:literal: $gate:literal, $up:literal, $down:literal) => {
         ExpertsNames {
             router: LinearNames::new("blk.*.ffn_gate_inp", concat!($part, "gate")),
-            gate: experts_names!("gate", $part, $gate, ""),
-            up: experts_names!("up", $part, $up, ""),
-            down: experts_names!("down", $part, $down, concat!($part, "experts.down_proj")),
+            gate: experts_names!("gate", $part, $gate, "", ""),
+            up: experts_names!("up", $part, $up, "", ""),
+            down: experts_names!(
+                "down",
+                $part,
+                $down,
+                concat!($part, "experts.down_proj"),
+                concat!($part, "experts.down_proj_bias")
+            ),
             gate_up: Name::new("blk.*.ffn_gate_up_exps.weight", concat!($part, "experts.gate_up_proj")),
-            turned: false,
+            turned: Turned::Never,
         }
     };
-    ($kind:literal, $part:literal, $own:literal, $together:expr) => {
+    ($kind:literal, $part:literal, $own:literal, $together:expr, $bias:expr) => {
         ExpertNames {
             together: Name::new(concat!("blk.*.ffn_", $kind, "_exps.weight"), $together),
             apart: Name::new(
                 concat!("blk.*.ffn_", $kind, ".@.weight"),
                 concat!($part, "experts.@.", $own, ".weight"),
             ),
-            bias: Name::new(concat!("blk.*.ffn_", $kind, "_exps.bias"), ""),
+            bias: Name::new(concat!("blk.*.ffn_", $kind, "_exps.bias"), $bias),
             scale: Name::new(concat!("blk.*.ffn_", $kind, "_exps.scale"), ""),
             input_scale: Name::new(concat!("blk.*.ffn_", $kind, "_exps.input_scale"), ""),
         }
@@ -50,7 +67,20 @@ impl ExpertsNames {
     pub(crate) const PLAIN: Self = experts_names!("model.layers.*.mlp.": "gate_proj", "up_proj", "down_proj");
     /// Llama 4's.
     pub(crate) const LLAMA4: Self = Self {
-        turned: true,
+        turned: Turned::Halves,
+        ..Self::PLAIN
+    };
+    /// Those of Gemma 4, which has a factor for the result of each expert.
+    pub(crate) const WITH_FACTORS: Self = Self {
+        down: ExpertNames {
+            scale: Name::new("blk.*.ffn_down_exps.scale", "model.layers.*.router.per_expert_scale"),
+            ..Self::PLAIN.down
+        },
+        ..Self::PLAIN
+    };
+    /// Those of gpt-oss.
+    pub(crate) const IN_TURN: Self = Self {
+        turned: Turned::InTurn,
         ..Self::PLAIN
     };
     /// Mixtral's.
@@ -70,20 +100,74 @@ impl Matrices {
         t: &mut Tensors<'_>,
         names: ExpertNames,
         fused: Option<(Name, usize, usize)>,
+        within: Option<&[Within; 2]>,
         shape: [usize; 3],
         rule: NetworkRule,
-        turned: bool,
     ) -> Result<Self, ModelError> {
         t.allow(names.input_scale);
         let scale = rule.scale(t, names.scale);
+        let (weights, biases) = (within.map(|[weights, _]| weights), within.map(|[_, biases]| biases));
         Ok(Self {
-            weights: t.experts(names, fused, shape, turned)?,
+            weights: t.experts(names, fused, weights, shape)?,
             scales: t.has(scale)?.then(|| t.column(scale, shape[0])).transpose()?,
             biases: match rule.biased || t.has(names.bias)? {
-                true => Some(t.floats(names.bias, [shape[0], shape[1]])?),
+                true => Some(t.floats_within(names.bias, biases, [shape[0], shape[1]])?),
                 false => None,
             },
         })
+    }
+
+    /// Where a checkpoint with `turned` matrices has those of `[count, rows, cols]`, and their biases: of every `of` matrices the one of number `part`.
+    /// Floats are transposed, block formats are not.
+    ///
+    /// # Errors
+    /// The tensor is of a type that cannot be used.
+    fn within(
+        t: &Tensors<'_>,
+        turned: Turned,
+        [weights, biases]: [Name; 2],
+        [part, of]: [usize; 2],
+        [count, rows, cols]: [usize; 3],
+    ) -> Result<Option<[Within; 2]>, ModelError> {
+        let whole = of * rows;
+        let (first, step) = match turned {
+            Turned::Never => return Ok(None),
+            Turned::Halves => (part * rows, 1),
+            Turned::InTurn => (part, of),
+        };
+        let name = weights.of_checkpoints();
+        let block = t.dtype(name)?.map_or(1, |dtype| dtype.block_len());
+        let blocks = cols / block;
+        let weights = match block {
+            1 => Within {
+                name,
+                dims: vec![count, cols, whole],
+                orders: vec![Order {
+                    first,
+                    dims: vec![count, rows, cols],
+                    steps: vec![cols * whole, step, whole],
+                }],
+            },
+            _ => Within {
+                name,
+                dims: vec![count, whole, cols],
+                orders: vec![Order {
+                    first: first * blocks,
+                    dims: vec![count, rows, blocks],
+                    steps: vec![whole * blocks, step * blocks, 1],
+                }],
+            },
+        };
+        let biases = Within {
+            name: biases.of_checkpoints(),
+            dims: vec![count, whole],
+            orders: vec![Order {
+                first,
+                dims: vec![count, rows],
+                steps: vec![whole, step],
+            }],
+        };
+        Ok(Some([weights, biases]))
     }
 
     /// The products of `x` with the experts of each token: `ids` is u32 `[tokens, used]`, the result `[tokens, used, rows]`.
@@ -103,7 +187,11 @@ impl Matrices {
     }
 }
 
-const CHOICE_BIAS: Name = Name::new("blk.*.exp_probs_b.bias", "");
+const GATE_UP_BIAS: Name = Name::new("", "model.layers.*.mlp.experts.gate_up_proj_bias");
+const CHOICE_BIAS: Name = Name::new(
+    "blk.*.exp_probs_b.bias",
+    "model.layers.*.mlp.gate.e_score_correction_bias",
+);
 /// The least divisor of factors, whose sum may be small: the least positive normal f16, as in llama.cpp.
 const LEAST_SUM: f32 = 6.103_515_6e-5;
 
@@ -118,9 +206,9 @@ struct OwnNorms {
     after: Norm,
 }
 
-const ROUTER_NORM: Name = Name::new("blk.*.ffn_gate_inp.scale", "");
-const BEFORE: LinearNames = LinearNames::new("blk.*.pre_ffw_norm_2", "");
-const AFTER: LinearNames = LinearNames::new("blk.*.post_ffw_norm_2", "");
+const ROUTER_NORM: Name = Name::new("blk.*.ffn_gate_inp.scale", "model.layers.*.router.scale");
+const BEFORE: LinearNames = LinearNames::new("blk.*.pre_ffw_norm_2", "model.layers.*.pre_feedforward_layernorm_2");
+const AFTER: LinearNames = LinearNames::new("blk.*.post_ffw_norm_2", "model.layers.*.post_feedforward_layernorm_2");
 
 /// Gated feed-forward networks and their router.
 #[derive(Debug)]
@@ -184,23 +272,28 @@ impl Experts {
         let choice_bias = t.vector_where(config.choice_bias, CHOICE_BIAS, count)?;
         t.at(Place::Experts(layer));
         let half = |first| Some((names.gate_up, first, 2 * inner));
-        let (shape, turned) = ([count, inner, width], names.turned);
+        let (shape, down_shape) = ([count, inner, width], [count, width, inner]);
+        let within = |t: &Tensors<'_>, tensors, part, shape| Matrices::within(t, names.turned, tensors, part, shape);
+        let gate_up = [names.gate_up, GATE_UP_BIAS];
+        let gate_within = within(t, gate_up, [0, 2], shape)?;
+        let up_within = within(t, gate_up, [1, 2], shape)?;
+        let down_within = within(t, [names.down.together, names.down.bias], [0, 1], down_shape)?;
         let experts = Self {
             norms,
             router,
             choice_bias,
             inner: match plain {
                 None => Inner::Gated {
-                    gate: Matrices::new(t, names.gate, half(0), shape, rule, turned)?,
-                    up: Matrices::new(t, names.up, half(inner), shape, rule, turned)?,
+                    gate: Matrices::new(t, names.gate, half(0), gate_within.as_ref(), shape, rule)?,
+                    up: Matrices::new(t, names.up, half(inner), up_within.as_ref(), shape, rule)?,
                     unit: rule.unit,
                 },
                 Some(activation) => Inner::Plain {
-                    up: Matrices::new(t, names.up, None, shape, rule, turned)?,
+                    up: Matrices::new(t, names.up, None, None, shape, rule)?,
                     activation,
                 },
             },
-            down: Matrices::new(t, names.down, None, [count, width, inner], rule, turned)?,
+            down: Matrices::new(t, names.down, None, down_within.as_ref(), down_shape, rule)?,
             config: config.clone(),
             width,
         };
@@ -282,7 +375,7 @@ const SHARED: GatedNames = GatedNames {
     gate: LinearNames::new("blk.*.ffn_gate_shexp", "model.layers.*.mlp.shared_expert.gate_proj"),
     up: LinearNames::new("blk.*.ffn_up_shexp", "model.layers.*.mlp.shared_expert.up_proj"),
     down: LinearNames::new("blk.*.ffn_down_shexp", "model.layers.*.mlp.shared_expert.down_proj"),
-    gate_up: LinearNames::NONE,
+    gate_up: LinearNames::new("", "model.layers.*.mlp.shared_expert.gate_up_proj"),
 };
 const SHARED_FACTOR: Name = Name::new(
     "blk.*.ffn_gate_inp_shexp.weight",

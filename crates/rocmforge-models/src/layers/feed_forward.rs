@@ -73,6 +73,8 @@ pub(crate) struct NetworkRule {
     pub(crate) biased: bool,
     /// Gates of a network are mostly zero.
     pub(crate) sparsity: Option<SparsityConfig>,
+    /// A factor on gates, which the configuration states.
+    pub(crate) gate_factor: Option<f32>,
 }
 
 impl NetworkRule {
@@ -92,6 +94,7 @@ pub(crate) struct Gated {
     unit: GatedUnit,
     sparsity: Option<SparsityConfig>,
     inner: usize,
+    gate_factor: Option<f32>,
 }
 
 impl Gated {
@@ -135,6 +138,7 @@ impl Gated {
             unit: rule.unit,
             sparsity: rule.sparsity,
             inner,
+            gate_factor: rule.gate_factor,
         })
     }
 }
@@ -142,6 +146,9 @@ impl Gated {
 impl Part for Gated {
     fn build(&self, g: &mut StepGraph<'_>, x: TensorId) -> GgmlResult<TensorId> {
         let mut gate = self.gate.build(g, x)?;
+        if let Some(factor) = self.gate_factor {
+            gate = g.push(Op::Scale { factor }, &[gate])?;
+        }
         if let Some(rule) = self.sparsity {
             gate = sparse(g, gate, rule, self.inner)?;
         }

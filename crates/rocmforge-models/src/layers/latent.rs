@@ -9,18 +9,21 @@ use super::{Linear, MapRule, Norm, NormRule, Part};
 use crate::ModelError;
 use crate::cache::{CacheKind, Cached};
 use crate::config::{LatentConfig, QueryGrowth, RopeConfig};
-use crate::step::{StepGraph, Tensors};
-use crate::weights::{LinearNames, Name};
+use crate::step::{StepGraph, Tensors, Within};
+use crate::weights::{LinearNames, Name, Order};
 
-const QUERY: LinearNames = LinearNames::new("blk.*.attn_q", "");
-const QUERY_A: LinearNames = LinearNames::new("blk.*.attn_q_a", "");
-const QUERY_NORM: LinearNames = LinearNames::new("blk.*.attn_q_a_norm", "");
-const QUERY_B: LinearNames = LinearNames::new("blk.*.attn_q_b", "");
-const KEPT: LinearNames = LinearNames::new("blk.*.attn_kv_a_mqa", "");
-const KEPT_NORM: LinearNames = LinearNames::new("blk.*.attn_kv_a_norm", "");
+const QUERY: LinearNames = LinearNames::new("blk.*.attn_q", "model.layers.*.self_attn.q_proj");
+const QUERY_A: LinearNames = LinearNames::new("blk.*.attn_q_a", "model.layers.*.self_attn.q_a_proj");
+const QUERY_NORM: LinearNames = LinearNames::new("blk.*.attn_q_a_norm", "model.layers.*.self_attn.q_a_layernorm");
+const QUERY_B: LinearNames = LinearNames::new("blk.*.attn_q_b", "model.layers.*.self_attn.q_b_proj");
+const KEPT: LinearNames = LinearNames::new("blk.*.attn_kv_a_mqa", "model.layers.*.self_attn.kv_a_proj_with_mqa");
+const KEPT_NORM: LinearNames = LinearNames::new("blk.*.attn_kv_a_norm", "model.layers.*.self_attn.kv_a_layernorm");
 const KEY_B: Name = Name::new("blk.*.attn_k_b.weight", "");
 const VALUE_B: Name = Name::new("blk.*.attn_v_b.weight", "");
-const OUTPUT: LinearNames = LinearNames::new("blk.*.attn_output", "");
+const OUTPUT: LinearNames = LinearNames::new("blk.*.attn_output", "model.layers.*.self_attn.o_proj");
+
+/// Keys and values of all heads in one matrix: of each head the rows of its key, then those of its value.
+const BOTH: Name = Name::new("", "model.layers.*.self_attn.kv_b_proj.weight");
 
 /// Sizes and rules of one layer's latent attention.
 #[derive(Clone, Debug)]
@@ -87,6 +90,17 @@ impl Latent {
         if let Some(growth) = shape.growth {
             t.grow(growth);
         }
+        let within = |order| Within {
+            name: BOTH,
+            dims: vec![heads * (nope + value), rank],
+            orders: vec![order],
+        };
+        let keys = within(Order {
+            first: 0,
+            dims: vec![heads, rank, nope],
+            steps: vec![(nope + value) * rank, 1, rank],
+        });
+        let values = within(Order::rows(nope, [heads, value, rank], nope + value));
         Ok(Self {
             query: match query_rank {
                 None => Query::Direct(Linear::by_rule(t, QUERY, None, [queries, width], shape.query)?),
@@ -98,8 +112,8 @@ impl Latent {
             },
             kept: Linear::new(t, KEPT, None, [kept, width])?,
             kept_norm: Norm::new(t, KEPT_NORM, rank, norm)?,
-            key: t.matrices(KEY_B, [heads, rank, nope])?,
-            value: t.matrices(VALUE_B, [heads, value, rank])?,
+            key: t.matrices(KEY_B, Some(&keys), [heads, rank, nope])?,
+            value: t.matrices(VALUE_B, Some(&values), [heads, value, rank])?,
             output: Linear::new(t, OUTPUT, None, [width, heads * value])?,
             cache: t.cache(CacheKind::Full, 1, kept)?,
             shape,

@@ -3,7 +3,7 @@
 use rocmforge_ggml::{GgmlResult, Op, TensorId};
 
 use crate::ModelError;
-use crate::step::{Fused, StepGraph, Tensors};
+use crate::step::{Fused, StepGraph, Tensors, Within};
 use crate::weights::{LinearNames, Name};
 
 /// Which tensors beside its matrix a map applies.
@@ -84,6 +84,28 @@ impl Linear {
             weight,
             scale: t.vector_if_there(whole.scale, None, 1)?,
             bias: t.vector_if_there(names.bias, fused, shape[0])?,
+            scales_bias: false,
+        })
+    }
+
+    /// A matrix that a checkpoint may have within another, which has no bias.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub(crate) fn within(
+        t: &mut Tensors<'_>,
+        names: LinearNames,
+        within: &Within,
+        shape: [usize; 2],
+        rule: MapRule,
+    ) -> Result<Self, ModelError> {
+        if !t.has(within.name)? {
+            return Self::by_rule(t, names, None, shape, rule);
+        }
+        Ok(Self {
+            weight: t.matrix_within(names.weight, within, shape)?,
+            scale: None,
+            bias: None,
             scales_bias: false,
         })
     }

@@ -5,24 +5,26 @@ use rocmforge_ggml::{GgmlResult, GluKind, Op, TensorId, Unary};
 use super::{Linear, Norm, NormRule, Part};
 use crate::ModelError;
 use crate::cache::State;
-use crate::config::MambaConfig;
+use crate::config::{MambaConfig, ScanFactors};
 use crate::step::{StepGraph, Tensors};
 use crate::weights::{LinearNames, Name};
 
 /// The gate, what is convolved (inputs, what is written, what is read), and steps, in one.
-const INPUT: LinearNames = LinearNames::new("blk.*.ssm_in", "");
-const CONV: LinearNames = LinearNames::new("blk.*.ssm_conv1d", "");
-const STEP: Name = Name::new("blk.*.ssm_dt.bias", "");
-const RATE: Name = Name::new("blk.*.ssm_a", "");
-const SKIP: Name = Name::new("blk.*.ssm_d", "");
-const NORM: LinearNames = LinearNames::new("blk.*.ssm_norm", "");
-const OUTPUT: LinearNames = LinearNames::new("blk.*.ssm_out", "");
+const INPUT: LinearNames = LinearNames::new("blk.*.ssm_in", "model.layers.*.mamba.in_proj");
+const CONV: LinearNames = LinearNames::new("blk.*.ssm_conv1d", "model.layers.*.mamba.conv1d");
+const STEP: Name = Name::new("blk.*.ssm_dt.bias", "model.layers.*.mamba.dt_bias");
+const RATE: Name = Name::new("blk.*.ssm_a", "model.layers.*.mamba.A_log");
+const SKIP: Name = Name::new("blk.*.ssm_d", "model.layers.*.mamba.D");
+const NORM: LinearNames = LinearNames::new("blk.*.ssm_norm", "model.layers.*.mamba.norm");
+const OUTPUT: LinearNames = LinearNames::new("blk.*.ssm_out", "model.layers.*.mamba.out_proj");
 
 /// The selective scan of one layer.
 #[derive(Debug)]
 pub(crate) struct Mamba2 {
     config: MambaConfig,
     input: Linear,
+    /// Factors on the products, `[inner + channels + heads]`, and on the result.
+    factors: Option<(TensorId, f32)>,
     /// `[channels, taps]`.
     taps: TensorId,
     bias: Option<TensorId>,
@@ -53,19 +55,29 @@ impl Mamba2 {
         width: usize,
         taps: usize,
         rule: NormRule,
+        factors: Option<ScanFactors>,
     ) -> Result<Self, ModelError> {
         let (inner, channels, kept) = (config.inner(), config.channels(), taps - 1);
         let MambaConfig {
             heads, groups, state, ..
         } = config;
         let has_norm = t.has(NORM.weight)?;
+        let rows = [inner, inner, groups * state, groups * state, heads];
+        let factors = factors.map(|factors| {
+            let of_rows = factors.parts.iter().zip(rows);
+            let of_rows = of_rows.flat_map(|(part, rows)| std::iter::repeat_n(part * factors.input, rows));
+            let of_rows: Vec<f32> = of_rows.collect();
+            Ok((t.constants("factors of a scan", &of_rows)?, factors.output))
+        });
+        let factors: Option<Result<_, ModelError>> = factors;
         Ok(Self {
             config,
+            factors: factors.transpose()?,
             input: Linear::new(t, INPUT, None, [inner + channels + heads, width])?,
             taps: t.floats(CONV.weight, [channels, taps])?,
             bias: t.vector_if_there(CONV.bias, None, channels)?,
             step: t.vector(STEP, None, heads)?,
-            rate: t.floats(RATE, [heads, 1])?,
+            rate: t.decay(RATE, &[heads, 1])?,
             skip: t.floats(SKIP, [heads, 1])?,
             norm: has_norm
                 .then(|| Norm::of_heads(t, NORM, [groups, inner / groups], rule))
@@ -87,7 +99,10 @@ impl Part for Mamba2 {
             state,
         } = self.config;
         let (tokens, inner, channels) = (g.tokens(), self.config.inner(), self.config.channels());
-        let all = self.input.build(g, x)?;
+        let mut all = self.input.build(g, x)?;
+        if let Some((of_rows, _)) = self.factors {
+            all = g.push(Op::Mul, &[all, of_rows])?;
+        }
         let gate = g.columns(all, 0..inner)?;
         let step = g.columns(all, inner + channels..inner + channels + heads)?;
         let seen = g.columns(all, inner..inner + channels)?;
@@ -120,6 +135,10 @@ impl Part for Mamba2 {
             let normed = norm.build(g, of_groups)?;
             rows = g.reshape(normed, [tokens, inner])?;
         }
-        self.output.build(g, rows)
+        let result = self.output.build(g, rows)?;
+        match self.factors {
+            None => Ok(result),
+            Some((_, factor)) => g.push(Op::Scale { factor }, &[result]),
+        }
     }
 }

@@ -9,9 +9,9 @@ use crate::step::{StepGraph, Tensors};
 use crate::weights::{LinearNames, Name};
 
 /// The gate before, the gate after, and what is convolved, in one.
-const INPUT: LinearNames = LinearNames::new("blk.*.shortconv.in_proj", "");
-const TAPS: Name = Name::new("blk.*.shortconv.conv.weight", "");
-const OUTPUT: LinearNames = LinearNames::new("blk.*.shortconv.out_proj", "");
+const INPUT: LinearNames = LinearNames::new("blk.*.shortconv.in_proj", "model.layers.*.conv.in_proj");
+const TAPS: Name = Name::new("blk.*.shortconv.conv.weight", "model.layers.*.conv.conv.weight");
+const OUTPUT: LinearNames = LinearNames::new("blk.*.shortconv.out_proj", "model.layers.*.conv.out_proj");
 
 /// The short convolution of one layer: `out(c * conv(b * u))`, where `b`, `c` and `u` are thirds of `in(x)`.
 #[derive(Debug)]

@@ -20,7 +20,7 @@ pub(crate) use graph::{Memory, Network, StepGraph};
 pub(crate) use inputs::Inputs;
 pub use inputs::{InputLayout, PoolLayout, StateLayout, StepShape, TextsLayout};
 pub(crate) use parameters::{Parameters, Place, WorkSize};
-pub(crate) use tensors::{Fused, NormOffset, Tensors, WholeTexts};
+pub(crate) use tensors::{Fused, NormOffset, Tensors, WholeTexts, Within};
 
 /// A step's graph and the ids of its inputs and outputs.
 #[derive(Clone, Debug)]

@@ -11,10 +11,13 @@ use super::parameters::{Content, Parameter, Parameters, Place, WorkSize};
 use crate::ModelError;
 use crate::cache::{CacheKind, CacheSpec, Cached, Kept, State};
 use crate::config::{Pooling, Presence, QueryGrowth, RopeConfig, Scores};
-use crate::weights::{ExpertNames, LinearNames, Name, Naming, Weight, WeightSource, of_expert};
+use crate::weights::{ExpertNames, LinearNames, Name, Naming, Order, Weight, WeightSource, of_expert};
 
 /// Ends of names of tensors that old checkpoints hold although they follow from the configuration.
 const DERIVED: [&str; 2] = [".rotary_emb.inv_freq", ".attn_rot_embd.weight"];
+
+/// Beginning of names of layers that predict further tokens, in checkpoints that have them apart from the others (Qwen 3.5).
+const PREDICTORS: &str = "mtp.";
 
 /// A map of which another is some rows: query, key and value in one matrix.
 #[derive(Clone, Debug)]
@@ -23,6 +26,15 @@ pub(crate) struct Fused {
     /// The first row, and the rows of the whole.
     pub(crate) first: usize,
     pub(crate) of: usize,
+}
+
+/// A tensor of a checkpoint, and where the elements of another lie in it.
+#[derive(Clone, Debug)]
+pub(crate) struct Within {
+    pub(crate) name: Name,
+    pub(crate) dims: Vec<usize>,
+    /// One after the other.
+    pub(crate) orders: Vec<Order>,
 }
 
 /// What steps of whole texts give.
@@ -128,6 +140,14 @@ impl<'a> Tensors<'a> {
         Ok(self.get(name)?.is_some_and(|weight| weight.dims == dims))
     }
 
+    /// The type of a tensor that the file has.
+    ///
+    /// # Errors
+    /// As [`Self::has`].
+    pub(crate) fn dtype(&self, name: Name) -> Result<Option<DType>, ModelError> {
+        Ok(self.get(name)?.map(|weight| weight.dtype))
+    }
+
     /// The file may have a tensor of this name, and nobody uses it.
     pub(crate) fn allow(&mut self, name: Name) {
         self.known.extend(self.in_file(name));
@@ -145,15 +165,28 @@ impl<'a> Tensors<'a> {
         self.unused_layers = layers;
     }
 
+    /// The tensor, or the first of those that a checkpoint has in place of it.
     fn get(&self, name: Name) -> Result<Option<Weight>, ModelError> {
-        self.in_file(name).map_or(Ok(None), |in_file| self.source.get(&in_file))
+        self.in_file(name)
+            .map_or(Ok(None), |in_file| self.source.get(&of_expert(&in_file, 0)))
     }
 
     /// A weight of these dimensions: the tensor of its own name, or rows of another.
     fn need(&self, name: Name, fused: Option<(Name, &Fused)>, dims: &[usize]) -> Result<Weight, ModelError> {
-        if let Some(own) = self.get(name)?
+        if let Some(mut own) = self.get(name)?
             && (own.dims == dims || fused.is_none())
         {
+            // Checkpoints have dimensions of 1 that GGUF lacks, and the other way round. In a GGUF the outermost ones say nothing.
+            let is_same = match self.naming() {
+                Naming::HuggingFace => without_ones(&own.dims).eq(without_ones(dims)),
+                Naming::Gguf => own
+                    .dims
+                    .strip_suffix(dims)
+                    .is_some_and(|ones| ones.iter().all(|&dim| dim == 1)),
+            };
+            if is_same {
+                own = own.reshaped(dims);
+            }
             check_shape(&own, dims)?;
             return Ok(own);
         }
@@ -167,6 +200,16 @@ impl<'a> Tensors<'a> {
         let in_file = self.in_file(name).unwrap_or_else(|| format!("{name:?}"));
         let assumed = self.source.assumed(&in_file, dims);
         assumed.ok_or(ModelError::MissingTensor { name: in_file })
+    }
+
+    /// A weight of these dimensions, whose elements lie in another tensor, if the file has that one.
+    fn within(&self, within: Option<&Within>, dims: &[usize]) -> Result<Option<Weight>, ModelError> {
+        let Some(within) = within else { return Ok(None) };
+        let Some(whole) = self.get(within.name)? else {
+            return Ok(None);
+        };
+        check_shape(&whole, &within.dims)?;
+        whole.reordered(dims, within.orders.clone()).map(Some)
     }
 
     fn add(&mut self, desc: TensorDesc, content: Content) -> TensorId {
@@ -199,6 +242,26 @@ impl<'a> Tensors<'a> {
         Ok(self.add(desc, Content::Weight(weight)))
     }
 
+    /// [`Self::matrix`], where a checkpoint may have it `within` another.
+    ///
+    /// # Errors
+    /// As [`Self::matrix`].
+    pub(crate) fn matrix_within(
+        &mut self,
+        name: Name,
+        within: &Within,
+        shape: [usize; 2],
+    ) -> Result<TensorId, ModelError> {
+        let [rows, cols] = shape;
+        match self.within(Some(within), &shape)? {
+            None => self.matrix(name, None, shape),
+            Some(weight) => {
+                let desc = TensorDesc::new([cols, rows], weight.dtype, Layout::ColMajor);
+                Ok(self.add(desc, Content::Weight(weight)))
+            }
+        }
+    }
+
     /// The matrix of a product with one result, from `cols` inputs: a vector, or a matrix of one row.
     ///
     /// # Errors
@@ -212,8 +275,8 @@ impl<'a> Tensors<'a> {
     }
 
     /// The matrices of a product for each expert, in the file together or one by one: `[count, rows, cols]` there is a list of `[cols, rows]`
-    /// matrices in column-major order. Each may be some rows of another, whose name is given with the first row and the number of rows. In directories of
-    /// `turned` ones rows and columns of the matrices that lie together are exchanged.
+    /// matrices in column-major order. Each may be some rows of another, whose name is given with the first row and the number of rows, or lie `within`
+    /// another.
     ///
     /// # Errors
     /// One is missing, has another shape, or another type than the first.
@@ -221,21 +284,18 @@ impl<'a> Tensors<'a> {
         &mut self,
         names: ExpertNames,
         fused: Option<(Name, usize, usize)>,
+        within: Option<&Within>,
         [count, rows, cols]: [usize; 3],
-        turned: bool,
     ) -> Result<TensorId, ModelError> {
+        let desc = |dtype| TensorDesc::new([count, cols, rows], dtype, Layout::ColMajor);
+        if let Some(weight) = self.within(within, &[count, rows, cols])? {
+            return Ok(self.add(desc(weight.dtype), Content::Weight(weight)));
+        }
         let whole = match fused {
             Some((name, first, of)) if !self.has(names.together)? => self.get(name)?.map(|whole| (whole, first, of)),
             _ => None,
         };
-        let weight = if turned && self.naming() == Naming::HuggingFace {
-            let (whole, first, of) = match whole {
-                Some(whole) => whole,
-                None => (self.need(names.together, None, &[count, cols, rows])?, 0, rows),
-            };
-            check_shape(&whole, &[count, cols, of])?;
-            whole.columns_of_each(first..first + rows)?
-        } else if let Some((whole, first, of)) = whole {
+        let weight = if let Some((whole, first, of)) = whole {
             check_shape(&whole, &[count, of, cols])?;
             whole.rows_of_each(first..first + rows)
         } else if let Some(pattern) = self.in_file(names.apart)
@@ -245,17 +305,26 @@ impl<'a> Tensors<'a> {
         } else {
             self.need(names.together, None, &[count, rows, cols])?
         };
-        let desc = TensorDesc::new([count, cols, rows], weight.dtype, Layout::ColMajor);
-        Ok(self.add(desc, Content::Weight(weight)))
+        Ok(self.add(desc(weight.dtype), Content::Weight(weight)))
     }
 
-    /// The matrices of a product for each head: `[count, rows, cols]` in the file, where one alone may lack the first dimension.
+    /// The matrices of a product for each head: `[count, rows, cols]` in the file, where one alone may lack the first dimension; or `within` another.
     ///
     /// # Errors
     /// As [`Self::matrix`].
-    pub(crate) fn matrices(&mut self, name: Name, [count, rows, cols]: [usize; 3]) -> Result<TensorId, ModelError> {
-        let is_alone = count == 1 && self.has_shape(name, &[rows, cols])?;
-        let weight = self.need(name, None, &[count, rows, cols][usize::from(is_alone)..])?;
+    pub(crate) fn matrices(
+        &mut self,
+        name: Name,
+        within: Option<&Within>,
+        [count, rows, cols]: [usize; 3],
+    ) -> Result<TensorId, ModelError> {
+        let weight = match self.within(within, &[count, rows, cols])? {
+            Some(weight) => weight,
+            None => {
+                let is_alone = count == 1 && self.has_shape(name, &[rows, cols])?;
+                self.need(name, None, &[count, rows, cols][usize::from(is_alone)..])?
+            }
+        };
         let desc = TensorDesc::new([count, cols, rows], weight.dtype, Layout::ColMajor);
         Ok(self.add(desc, Content::Weight(weight)))
     }
@@ -358,12 +427,34 @@ impl<'a> Tensors<'a> {
         Ok(self.get(name)?.and_then(|weight| weight.dims.first().copied()))
     }
 
-    /// A table as f32, `[rows, cols]`.
+    /// A table as f32, `[rows, cols]`, which a checkpoint may have row by row, or as a vector of all rows.
     ///
     /// # Errors
     /// As [`Self::vector`].
     pub(crate) fn floats(&mut self, name: Name, shape: [usize; 2]) -> Result<TensorId, ModelError> {
-        let weight = self.need(name, None, &shape)?;
+        self.floats_within(name, None, shape)
+    }
+
+    /// The same, where a checkpoint may have it `within` another.
+    ///
+    /// # Errors
+    /// As [`Self::floats`].
+    pub(crate) fn floats_within(
+        &mut self,
+        name: Name,
+        within: Option<&Within>,
+        shape: [usize; 2],
+    ) -> Result<TensorId, ModelError> {
+        let is_checkpoint = self.naming() == Naming::HuggingFace;
+        let pattern = self.in_file(name).filter(|pattern| pattern.contains('@'));
+        let weight = match (self.within(within, &shape)?, pattern) {
+            (Some(weight), _) => weight,
+            (None, Some(pattern)) if is_checkpoint => self.stacked(&pattern, 0..shape[0], &shape[1..])?,
+            _ if is_checkpoint && self.has_shape(name, &[shape[0] * shape[1]])? => {
+                self.need(name, None, &[shape[0] * shape[1]])?.reshaped(&shape)
+            }
+            _ => self.need(name, None, &shape)?,
+        };
         self.add_vector(weight)
     }
 
@@ -475,6 +566,14 @@ impl<'a> Tensors<'a> {
         self.add_vector(Weight::from_f32(name, values))
     }
 
+    /// Numbers that follow from the configuration, as a vector.
+    ///
+    /// # Errors
+    /// None; as [`Self::vector`].
+    pub(crate) fn constants(&mut self, name: &str, values: &[f32]) -> Result<TensorId, ModelError> {
+        self.add_vector(Weight::from_f32(name, values))
+    }
+
     /// The weight of a norm.
     ///
     /// # Errors
@@ -485,6 +584,19 @@ impl<'a> Tensors<'a> {
         }
         let weight = self.need(name, None, &[len])?;
         self.add_vector(weight.mapped(|w| w + 1.0)?)
+    }
+
+    /// What a step is multiplied by before it is the exponent of a state's decay: `-exp(w)` of a checkpoint's weight.
+    ///
+    /// # Errors
+    /// As [`Self::vector`].
+    pub(crate) fn decay(&mut self, name: Name, shape: &[usize]) -> Result<TensorId, ModelError> {
+        let weight = self.need(name, None, shape)?;
+        if self.naming() == Naming::Gguf {
+            return self.add_vector(weight);
+        }
+        let values: Vec<f32> = weight.to_f32()?.iter().map(|w| -w.exp()).collect();
+        self.add_vector(Weight::from_f32(&weight.name, &values).reshaped(shape))
     }
 
     /// A cache: for each token that `kind` keeps a row of `heads` heads of `head_dim` elements.
@@ -554,6 +666,9 @@ impl<'a> Tensors<'a> {
     ) -> Result<Parameters, ModelError> {
         let is_derived = |name: &str| DERIVED.iter().any(|end| name.ends_with(end));
         let is_unused = |name: &str| {
+            if name.starts_with(PREDICTORS) {
+                return true;
+            }
             let mut layers = ["blk.", "model.layers."]
                 .iter()
                 .filter_map(|start| name.strip_prefix(start));
@@ -587,6 +702,10 @@ impl<'a> Tensors<'a> {
             rope_row: floats * size_of::<f32>(),
         })
     }
+}
+
+fn without_ones(dims: &[usize]) -> impl Iterator<Item = usize> {
+    dims.iter().copied().filter(|&dim| dim != 1)
 }
 
 fn check_shape(weight: &Weight, expected: &[usize]) -> Result<(), ModelError> {

@@ -1,7 +1,9 @@
 //! Weights by name: tensors of a GGUF or of safetensors files, where they lie.
 
 mod gguf;
+mod mxfp4;
 mod names;
+mod order;
 mod outline;
 mod safetensors;
 mod tensor_file;
@@ -15,6 +17,7 @@ use rocmforge_ggml::{DType, SharedBytes};
 pub use gguf::GgufWeights;
 pub use names::Naming;
 pub(crate) use names::{ExpertNames, LinearNames, Name, of_expert, of_text_part};
+pub(crate) use order::Order;
 pub use outline::OutlineWeights;
 pub use safetensors::SafetensorsWeights;
 
@@ -31,36 +34,10 @@ pub struct Weight {
     pub dtype: DType,
     /// One after the other.
     parts: Vec<Arc<dyn SharedBytes>>,
-    /// The elements are columns of these.
-    turned: Option<Turned>,
-}
-
-/// Columns of matrices in row-major order, as rows.
-#[derive(Clone)]
-struct Turned {
-    /// Rows and columns of each.
-    matrix: [usize; 2],
-    columns: Range<usize>,
-    /// Bytes of an element.
-    size: usize,
-}
-
-impl Turned {
-    fn copy(&self, whole: &[u8]) -> Vec<u8> {
-        let ([rows, cols], size) = (self.matrix, self.size);
-        let of_one = rows * self.columns.len() * size;
-        let matrices = whole.chunks_exact(rows * cols * size);
-        let mut out = vec![0; matrices.len() * of_one];
-        for (matrix, out) in matrices.zip(out.chunks_exact_mut(of_one)) {
-            for (column, out) in self.columns.clone().zip(out.chunks_exact_mut(rows * size)) {
-                for (row, out) in out.chunks_exact_mut(size).enumerate() {
-                    let at = (row * cols + column) * size;
-                    out.copy_from_slice(&matrix[at..at + size]);
-                }
-            }
-        }
-        out
-    }
+    /// Where the elements lie in these bytes, if not one after the other.
+    orders: Vec<Order>,
+    /// The parts are codes and scales of a checkpoint's MXFP4.
+    is_mxfp4: bool,
 }
 
 impl std::fmt::Debug for Weight {
@@ -90,7 +67,8 @@ impl Weight {
             dims,
             dtype: first.dtype,
             parts,
-            turned: None,
+            orders: Vec::new(),
+            is_mxfp4: false,
         }
     }
 
@@ -101,7 +79,8 @@ impl Weight {
             dims,
             dtype,
             parts: vec![bytes],
-            turned: None,
+            orders: Vec::new(),
+            is_mxfp4: false,
         }
     }
 
@@ -124,9 +103,22 @@ impl Weight {
     /// The bytes, where they lie; those of a tensor that the file has in parts in a copy.
     #[must_use]
     pub fn bytes(&self) -> Arc<dyn SharedBytes> {
-        if let (Some(turned), [whole]) = (&self.turned, self.parts.as_slice()) {
-            return Arc::new(turned.copy(whole.bytes()));
+        let whole = match self.parts.as_slice() {
+            [codes, scales] if self.is_mxfp4 => Arc::new(mxfp4::blocks(codes.bytes(), scales.bytes())),
+            _ => self.joined(),
+        };
+        if self.orders.is_empty() {
+            return whole;
         }
+        let mut out = Vec::with_capacity(self.byte_size());
+        for order in &self.orders {
+            order.gather(whole.bytes(), self.dtype.block_bytes(), &mut out);
+        }
+        Arc::new(out)
+    }
+
+    /// The bytes of all parts.
+    fn joined(&self) -> Arc<dyn SharedBytes> {
         match self.parts.as_slice() {
             [one] => Arc::clone(one),
             parts => {
@@ -138,7 +130,47 @@ impl Weight {
 
     /// Whether [`Self::bytes`] makes a copy.
     pub(crate) fn is_copied(&self) -> bool {
-        self.parts.len() > 1 || self.turned.is_some()
+        self.parts.len() > 1 || !self.orders.is_empty()
+    }
+
+    /// The same elements in other dimensions.
+    pub(crate) fn reshaped(self, dims: &[usize]) -> Self {
+        Self {
+            dims: dims.to_vec(),
+            ..self
+        }
+    }
+
+    /// MXFP4 of a checkpoint, from its codes and scales.
+    pub(crate) fn mxfp4(name: &str, dims: Vec<usize>, parts: [Arc<dyn SharedBytes>; 2]) -> Self {
+        Self {
+            name: name.to_owned(),
+            dims,
+            dtype: DType::Mxfp4,
+            parts: parts.into(),
+            orders: Vec::new(),
+            is_mxfp4: true,
+        }
+    }
+
+    /// Elements of this tensor, or blocks, in another order, as a tensor of these dimensions: one order after the other.
+    ///
+    /// # Errors
+    /// [`ModelError::TensorDType`] for a block format whose blocks are not what the orders count.
+    pub(crate) fn reordered(&self, dims: &[usize], orders: Vec<Order>) -> Result<Self, ModelError> {
+        let count = |dims: &[usize]| dims.iter().copied().fold(1, usize::saturating_mul);
+        let ordered: usize = orders.iter().map(|order| count(&order.dims)).sum();
+        if ordered.saturating_mul(self.dtype.block_len()) != count(dims) {
+            return Err(ModelError::TensorDType {
+                name: self.name.clone(),
+                found: self.dtype.to_string(),
+            });
+        }
+        Ok(Self {
+            dims: dims.to_vec(),
+            orders,
+            ..self.clone()
+        })
     }
 
     /// Number of the bytes, by shape and type: those of an outline are not there.
@@ -179,34 +211,9 @@ impl Weight {
             parts: (0..dims[0]).map(part).collect(),
             dims,
             dtype: self.dtype,
-            turned: None,
+            orders: Vec::new(),
+            is_mxfp4: false,
         }
-    }
-
-    /// Some columns of each matrix of a list `[count, rows, cols]` as rows: `[count, columns, rows]`. The copy is made when its bytes are asked for.
-    ///
-    /// # Errors
-    /// [`ModelError::TensorDType`] for block formats.
-    pub(crate) fn columns_of_each(&self, columns: Range<usize>) -> Result<Self, ModelError> {
-        if self.dtype.block_len() != 1 {
-            return Err(ModelError::TensorDType {
-                name: self.name.clone(),
-                found: format!("{}, of which columns are no rows", self.dtype),
-            });
-        }
-        let mut dims = self.dims.clone();
-        dims[1..].clone_from_slice(&[columns.len(), self.dims[1]]);
-        Ok(Self {
-            name: self.name.clone(),
-            dims,
-            dtype: self.dtype,
-            parts: vec![self.bytes()],
-            turned: Some(Turned {
-                matrix: [self.dims[1], self.dims[2]],
-                columns,
-                size: self.dtype.block_bytes(),
-            }),
-        })
     }
 
     /// A small tensor (a norm's weight, a bias) as f32.

@@ -26,6 +26,11 @@ impl Name {
         Self::ending(gguf, hugging_face, "")
     }
 
+    /// The same tensor, which no GGUF has.
+    pub(crate) const fn of_checkpoints(self) -> Self {
+        Self { gguf: "", ..self }
+    }
+
     /// Both names, without their common end.
     pub(crate) const fn ending(gguf: &'static str, hugging_face: &'static str, end: &'static str) -> Self {
         Self {
@@ -60,10 +65,10 @@ impl LinearNames {
     /// Those of no map.
     pub(crate) const NONE: Self = Self::new("", "");
 
-    /// Those of a norm whose weight has this name in GGUF.
-    pub(crate) const fn bare(gguf: &'static str) -> Self {
+    /// Those of a weight with these whole names.
+    pub(crate) const fn whole(gguf: &'static str, hugging_face: &'static str) -> Self {
         Self {
-            weight: Name::new(gguf, ""),
+            weight: Name::new(gguf, hugging_face),
             ..Self::NONE
         }
     }

@@ -13,7 +13,7 @@ use serde::de::{Error as _, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use super::tensor_file::{Place, TensorFile};
-use super::{Naming, Weight, WeightSource};
+use super::{Naming, Weight, WeightSource, mxfp4};
 use crate::text::shortened;
 use crate::{ModelError, files};
 
@@ -137,10 +137,53 @@ impl SafetensorsWeights {
     }
 }
 
+/// Ends of the names of codes and scales of MXFP4.
+const MXFP4: [&str; 2] = ["_blocks", "_scales"];
+
+impl SafetensorsWeights {
+    /// MXFP4 of this name, whose codes and scales are two tensors.
+    fn mxfp4(&self, name: &str) -> Result<Option<Weight>, ModelError> {
+        let [codes, scales] = MXFP4.map(|end| self.tensors.get(&format!("{name}{end}")));
+        let (Some((codes_file, codes)), Some((scales_file, scales))) = (codes, scales) else {
+            return Ok(None);
+        };
+        let wrong = |end: &str, found: String| ModelError::TensorDType {
+            name: format!("{name}{end}"),
+            found,
+        };
+        if codes.dtype != Dtype::U8 || scales.dtype != Dtype::U8 {
+            return Err(wrong(
+                MXFP4[0],
+                format!("{:?}, and the scales {:?}", codes.dtype, scales.dtype),
+            ));
+        }
+        let expected = [scales.shape.as_slice(), &[mxfp4::CODES]].concat();
+        if codes.shape != expected {
+            return Err(ModelError::TensorShape {
+                name: format!("{name}{}", MXFP4[0]),
+                found: codes.shape.clone(),
+                expected,
+            });
+        }
+        let mut dims = scales.shape.clone();
+        if let Some(blocks) = dims.last_mut() {
+            *blocks = blocks.saturating_mul(mxfp4::ELEMENTS);
+        }
+        let part = |file: &Arc<TensorFile>, place: &Place| -> Arc<dyn SharedBytes> {
+            Arc::new(Tensor {
+                file: Arc::clone(file),
+                range: place.range.clone(),
+            })
+        };
+        let parts = [part(codes_file, codes), part(scales_file, scales)];
+        Ok(Some(Weight::mxfp4(name, dims, parts)))
+    }
+}
+
 impl WeightSource for SafetensorsWeights {
     fn get(&self, name: &str) -> Result<Option<Weight>, ModelError> {
         let Some((file, place)) = self.tensors.get(name) else {
-            return Ok(None);
+            return self.mxfp4(name);
         };
         let dtype = match place.dtype {
             Dtype::F32 => DType::F32,
@@ -161,7 +204,14 @@ impl WeightSource for SafetensorsWeights {
     }
 
     fn names(&self) -> Vec<&str> {
-        self.tensors.keys().map(String::as_str).collect()
+        let names = self.tensors.iter().filter_map(|(name, (_, place))| {
+            // Codes and scales are one tensor.
+            match MXFP4.map(|end| name.strip_suffix(end).filter(|_| place.dtype == Dtype::U8)) {
+                [None, None] => Some(name.as_str()),
+                [codes, _] => codes,
+            }
+        });
+        names.collect()
     }
 
     fn naming(&self) -> Naming {
