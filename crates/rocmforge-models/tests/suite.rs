@@ -8,11 +8,15 @@ mod suite {
     mod cache_types;
     mod caches;
     mod candidates;
+    mod changes;
     mod chat;
     mod chat_python;
     mod chat_random;
+    mod checkpoints;
+    mod checkpoints_of_mixtures;
     mod chunks;
     mod config_json;
+    mod conversion;
     mod directory;
     mod embeddings;
     mod encoders;

@@ -572,7 +572,7 @@ fn rotary_keys_that_their_rule_does_not_have_are_refused() {
         (json!({ "rope_type": "linear" }), "rope_scaling.factor"),
         (json!({ "rope_type": "dynamic", "factor": 4.0 }), "dynamic"),
         (
-            json!({ "rope_type": "yarn", "factor": 4.0, "truncate": false }),
+            json!({ "rope_type": "linear", "factor": 4.0, "truncate": false }),
             "truncate",
         ),
         (json!({ "type": "mrope", "mrope_section": [1, 2, 3] }), "mrope"),
