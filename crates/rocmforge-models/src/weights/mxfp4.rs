@@ -24,10 +24,10 @@ mod tests {
     fn codes_of_neighbours_are_put_half_a_block_apart() {
         // Elements 0, 1, 2, ... have the codes 0, 1, ... 15, 0, 1, ...
         let codes: Vec<u8> = (0..16)
-            .map(|byte: u8| (2 * byte) % 16 | ((2 * byte + 1) % 16) << 4)
+            .map(|byte: u8| ((2 * byte) % 16) | (((2 * byte + 1) % 16) << 4))
             .collect();
         let expected: Vec<u8> = std::iter::once(127)
-            .chain((0..16).map(|code| code | code << 4))
+            .chain((0..16).map(|code| code | (code << 4)))
             .collect();
         assert_eq!(blocks(&codes, &[127]), expected);
     }

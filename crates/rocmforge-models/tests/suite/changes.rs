@@ -1,4 +1,4 @@
-//! What conversion to GGUF changes of checkpoints, changed back: of tensors by their names in GGUF.
+//! Changes that conversion to GGUF makes to a checkpoint, undone: of tensors by their names in GGUF.
 
 use safetensors::Dtype;
 
