@@ -87,6 +87,7 @@ const DEEPSEEK_V2: Rules = Rules {
     },
     ..DEEPSEEK_V3
 };
+
 /// Kimi Linear: a gated delta net that decays column by column in layers without heads of keys, latent attention without rotary embedding in the others.
 pub(super) const KIMI_LINEAR: Architecture = Architecture::of_gguf_only(
     Rules {

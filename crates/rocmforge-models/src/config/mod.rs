@@ -1,6 +1,7 @@
 //! Hyper-parameters of a model, from GGUF metadata or config.json.
 
 mod experts;
+mod factors;
 mod global;
 mod growth;
 mod latent;
@@ -13,6 +14,7 @@ mod rope;
 pub(crate) mod rules;
 mod streams;
 mod texts;
+mod windows;
 
 use rocmforge_ggml::{Rope, RopeScaling, RopeStyle, RouteGate};
 

@@ -7,10 +7,10 @@ use super::names::{
     CONTEXT, COUNT, FF, HEAD, HEADS, KV_HEADS, LAYERS, MOST_LAYERS, SIZE, SIZE_OR_NONE, TIED, VOCAB, WIDTH,
 };
 use super::rope::{self, Sizes};
-use super::rules::{ExpertWidth, Factors, Growth, Recurrent, Rotated, Rules, ScanLayers, SharedCaches, Window};
+use super::rules::{ExpertWidth, Growth, Recurrent, Rotated, Rules, ScanLayers, SharedCaches, Window};
 use super::{
-    DecoderConfig, LayerInputConfig, NormKind, OutputMatrix, PerLayer, RopeFactors, ScanFactors, WindowKind, experts,
-    global, growth, latent, recurrent, streams, texts,
+    DecoderConfig, LayerInputConfig, NormKind, OutputMatrix, PerLayer, RopeFactors, WindowKind, experts, factors,
+    global, growth, latent, recurrent, streams, texts, windows,
 };
 use crate::ModelError;
 use crate::keys::{Key, Keys, Known, NOT_NEGATIVE, POSITIVE, Within};
@@ -31,24 +31,6 @@ const SCALE: Key = Key("attention.scale", "");
 const SCORE_DIVISOR: Key = Key("", "query_pre_attn_scalar");
 const ATTENTION_SOFTCAP: Key = Key("attn_logit_softcapping", "attn_logit_softcapping");
 const LOGIT_SOFTCAP: Key = Key("final_logit_softcapping", "final_logit_softcapping");
-const SCORE_FACTOR: Key = Key("", "attention_multiplier");
-const EMBEDDING_FACTOR: Key = Key("embedding_scale", "embedding_multiplier");
-const BRANCH_FACTOR: Key = Key("residual_scale", "residual_multiplier");
-const LOGIT_FACTOR: Key = Key("logit_scale", "logit_scale");
-const LOGIT_DIVISOR: Key = Key("logit_scale", "logits_scaling");
-const VALUE_FACTOR: Key = Key("attention.value_scale", "");
-const FINETUNED: Key = Key("rope.scaling.finetuned", "");
-const WINDOW: Key = Key("attention.sliding_window", "sliding_window local_attention");
-const WINDOW_ON: Key = Key("", "use_sliding_window");
-const WINDOW_FROM: Key = Key("", "max_window_layers");
-/// Later files of config.json note the period that `layer_types` was made from.
-const PATTERN: Key = Key(
-    "attention.sliding_window_pattern",
-    "sliding_window_pattern _sliding_window_pattern global_attn_every_n_layers",
-);
-/// 1 for a layer with rotary embedding, 0 for one without.
-const ROTATED: Key = Key("", "no_rope_layers");
-const UNROTATED_PERIOD: Key = Key("", "no_rope_layer_interval");
 const QUERY_NORM: Key = Key("", "use_qk_norm");
 const SHARED_CACHES: Key = Key("attention.shared_kv_layers", "num_kv_shared_layers");
 const LAYER_INPUT: Key = Key("embedding_length_per_layer_input", "hidden_size_per_layer_input");
@@ -56,12 +38,10 @@ const LAYER_INPUT_TOKENS: Key = Key("", "vocab_size_per_layer_input");
 const PREDICTORS: Key = Key("nextn_predict_layers", "num_nextn_predict_layers");
 /// Networks of layers that read the keys and values of others are twice as wide.
 const WIDE_SHARED: Key = Key("", "use_double_wide_mlp");
-const POSITIONS: Key = Key("", "position_embedding_type");
 
 /// Tokens of the table of layer inputs where config.json does not state them.
 const LAYER_INPUT_VOCAB: usize = 262_144;
 
-const PERIOD: Within = Within(1..=1 << 16, "it must be 1 to 65536");
 /// [`TIED`] in early files of LFM 2.
 const EARLY_TIED: Key = Key("", "tie_embedding");
 /// The layers with attention, in early files of LFM 2.
@@ -182,8 +162,8 @@ impl DecoderConfig {
                 return Err(k.refuse(KV_HEADS, kv_heads.of(layer), DIVISOR.1));
             }
         }
-        let unrotated = unrotated(k, rules, layers)?;
-        let (window, windowed) = windows(
+        let unrotated = windows::unrotated(k, rules, layers)?;
+        let (window, windowed) = windows::take(
             k,
             rules,
             listed.as_deref(),
@@ -306,13 +286,7 @@ impl DecoderConfig {
         };
         // What is kept of a token is the value too, whatever length the file states of one.
         let values = latent.map_or(values, |latent| PerLayer::all(latent.rank));
-        let no_chunks = matches!(rules.window, Window::Chunks { .. }) && window.is_none();
-        let rotated = match unrotated {
-            // The file says that there are no chunks, and that is a model of another kind.
-            Some(_) if no_chunks && k.is_gguf() => PerLayer::all(true),
-            Some(without) => PerLayer::each(without.iter().map(|without| !without)).unwrap_or(PerLayer::all(true)),
-            None => rotated(k, rules, window, &windowed)?,
-        };
+        let rotated = windows::rotated(k, rules, unrotated.as_deref(), (window, &windowed))?;
         let growth = match rules.growth {
             Growth::Unrotated(absent) => growth::of_unrotated(k, absent, &rotated, layers)?,
             Growth::Never | Growth::OfContext | Growth::OfLength => PerLayer::all(growth),
@@ -323,7 +297,7 @@ impl DecoderConfig {
             Some(_) => k.take(QUERY_NORM)?.unwrap_or(true),
         };
         let on_scores = if *rotated.get(0) { on_scores } else { 1.0 };
-        let factors = factors(k, rules, head_dim.of(0))?;
+        let factors = factors::take(k, rules, head_dim.of(0))?;
         let score_factor = factors
             .scores
             .map_or_else(|| k.factor(SCALE), |stated| Ok(Some(stated)))?;
@@ -471,14 +445,8 @@ fn adjusted(k: &mut Keys<'_>, stated: &PerLayer) -> Result<PerLayer, ModelError>
 
 /// Keys that turn a feature on, which is read by these rules.
 fn features_read(k: &Keys<'_>, rules: &Rules) -> Vec<&'static str> {
-    let factors: &[Key] = match rules.factors {
-        Factors::None | Factors::FalconH1 => &[],
-        Factors::Logits => &[LOGIT_FACTOR],
-        Factors::Values => &[VALUE_FACTOR],
-        Factors::Granite => &[LOGIT_DIVISOR, EMBEDDING_FACTOR, BRANCH_FACTOR],
-    };
     let others = [
-        (rules.window != Window::Never, WINDOW),
+        (rules.window != Window::Never, windows::WINDOW),
         (rules.sections.is_some(), rope::SECTIONS),
         (rules.predictors, PREDICTORS),
         (rules.shared_caches != SharedCaches::Never, SHARED_CACHES),
@@ -490,91 +458,14 @@ fn features_read(k: &Keys<'_>, rules: &Rules) -> Vec<&'static str> {
     let recurrent = rules.recurrent.iter().flat_map(|kind| recurrent::read(*kind)).copied();
     let latent = rules.latent.then_some(latent::READ).into_iter().flatten();
     let growth = growth::read(rules).iter().copied();
+    let factors = factors::read(rules.factors).iter().copied();
     let keys = factors
-        .iter()
-        .copied()
         .chain(others)
         .chain(latent)
         .chain(growth)
         .chain(experts)
         .chain(recurrent);
     keys.flat_map(|key| k.names(key)).collect()
-}
-
-/// Factors that a file states.
-#[derive(Default)]
-struct Stated {
-    embedding: Option<f32>,
-    scores: Option<f32>,
-    /// On the results of attention.
-    attention: Option<f32>,
-    /// On those of all branches, or of networks alone where attention has its own.
-    branches: Option<f32>,
-    gates: Option<f32>,
-    scans: Option<ScanFactors>,
-    logits: Option<f32>,
-}
-
-fn factors(k: &mut Keys<'_>, rules: &Rules, head_dim: usize) -> Result<Stated, ModelError> {
-    Ok(match rules.factors {
-        Factors::None => Stated::default(),
-        Factors::Logits => Stated {
-            logits: k.factor(LOGIT_FACTOR)?,
-            ..Stated::default()
-        },
-        Factors::Values => Stated {
-            attention: k.factor(VALUE_FACTOR)?,
-            ..Stated::default()
-        },
-        Factors::Granite => {
-            let absent = (!k.is_gguf()).then_some(1.0);
-            let logits = k.number(LOGIT_DIVISOR, &POSITIVE, absent)?;
-            Stated {
-                embedding: k.factor(EMBEDDING_FACTOR)?,
-                // The key's default is 1, and not one over the square root of the head's elements.
-                scores: absent
-                    .map(|absent| k.number(SCORE_FACTOR, &POSITIVE, Some(absent)))
-                    .transpose()?,
-                branches: k.factor(BRANCH_FACTOR)?,
-                logits: Some(1.0 / logits),
-                ..Stated::default()
-            }
-        }
-        Factors::FalconH1 => {
-            let one = |k: &mut Keys<'_>, name| k.number(Key("", name), &POSITIVE, Some(1.0));
-            // Queries, keys and values are products of the same input.
-            let input = one(k, "attention_in_multiplier")?;
-            let keys = one(k, "key_multiplier")?;
-            let attention = input * one(k, "attention_out_multiplier")?;
-            let [gates, branches] = several(k, "mlp_multipliers")?;
-            Stated {
-                embedding: Some(one(k, "embedding_multiplier")?),
-                scores: Some(keys * input * input / (head_dim as f32).sqrt()),
-                attention: Some(attention),
-                branches: Some(branches),
-                gates: Some(gates),
-                scans: Some(ScanFactors {
-                    input: one(k, "ssm_in_multiplier")?,
-                    parts: several(k, "ssm_multipliers")?,
-                    // The sum of both results has the factor of attention.
-                    output: one(k, "ssm_out_multiplier")? / attention,
-                }),
-                logits: Some(one(k, "lm_head_multiplier")?),
-            }
-        }
-    })
-}
-
-/// Factors in a list of known length, all 1 where it is absent.
-fn several<const N: usize>(k: &mut Keys<'_>, name: &'static str) -> Result<[f32; N], ModelError> {
-    let Some(list) = k.take::<Vec<f32>>(Key("", name))? else {
-        return Ok([1.0; N]);
-    };
-    let length = list.len();
-    let found: Option<[f32; N]> = list.try_into().ok();
-    let found = found.filter(|list| list.iter().all(|factor| factor.is_finite() && *factor > 0.0));
-    let value = format!("a list of {length} numbers");
-    found.ok_or_else(|| k.refuse(Key("", name), value, "there must be a positive factor for each part"))
 }
 
 /// What each layer is given of a token. `absent` is its length where the file does not state it.
@@ -619,174 +510,4 @@ fn cache_of(
     };
     let sources = (0..windowed.len()).map(source).collect::<Result<Vec<_>, _>>()?;
     Ok(PerLayer::each(sources).unwrap_or(PerLayer::all(None)))
-}
-
-/// Which layers have no rotary embedding, where windows have nothing to do with it.
-fn unrotated(k: &mut Keys<'_>, rules: &Rules, layers: usize) -> Result<Option<Vec<bool>>, ModelError> {
-    let Rotated::AllBut(absent) = rules.rotated else {
-        return Ok(None);
-    };
-    let period = k.size(UNROTATED_PERIOD, &PERIOD, Some(absent))?;
-    // An empty list is the same as none.
-    let listed: Vec<usize> = k.take(ROTATED)?.unwrap_or_default();
-    if listed.is_empty() {
-        return Ok(Some((1..=layers).map(|layer| layer.is_multiple_of(period)).collect()));
-    }
-    if listed.len() != layers || listed.iter().any(|&rotated| rotated > 1) {
-        let value = format!("a list of {} numbers", listed.len());
-        return Err(k.refuse(ROTATED, value, "it must have 0 or 1 for each layer"));
-    }
-    Ok(Some(listed.iter().map(|&rotated| rotated == 0).collect()))
-}
-
-/// Which layers have rotary embedding. `window` is what layers with a window see, if the file has any.
-fn rotated(
-    k: &mut Keys<'_>,
-    rules: &Rules,
-    window: Option<usize>,
-    windowed: &[bool],
-) -> Result<PerLayer<bool>, ModelError> {
-    let layers = windowed.len();
-    let rotated: Vec<bool> = match rules.rotated {
-        Rotated::All => vec![true; layers],
-        Rotated::Windowed => windowed.to_vec(),
-        Rotated::WindowedIfAny => windowed.iter().map(|&own| own || window.is_none()).collect(),
-        Rotated::Never => vec![false; layers],
-        Rotated::Finetuned if !k.is_gguf() => match k.take::<String>(POSITIONS)?.as_deref() {
-            None | Some("nope") => vec![false; layers],
-            Some("rope") => vec![true; layers],
-            Some(other) => return Err(k.refuse(POSITIONS, other, "rope and nope are supported")),
-        },
-        Rotated::Finetuned => vec![k.take(FINETUNED)?.unwrap_or(true); layers],
-        // These were asked for before.
-        Rotated::AllBut(_) => vec![true; layers],
-    };
-    Ok(PerLayer::each(rotated).unwrap_or(PerLayer::all(true)))
-}
-
-/// Which layers have the window: a list in the file, if there is one.
-fn listed(
-    k: &mut Keys<'_>,
-    rules: &Rules,
-    types: Option<&[LayerType]>,
-    [blocks, layers]: [usize; 2],
-) -> Result<Option<Vec<bool>>, ModelError> {
-    let with = LayerType::of_window(rules.window);
-    if let Some(mut windowed) = k.flags(PATTERN, blocks)? {
-        windowed.truncate(layers);
-        return Ok(Some(windowed));
-    }
-    Ok(types.map(|types| types.iter().map(|&of| of == with).collect()))
-}
-
-/// How many keys layers with a window see, and which layers these are. Lists of the file have `blocks` entries. Some layers may have no rotary embedding.
-fn windows(
-    k: &mut Keys<'_>,
-    rules: &Rules,
-    types: Option<&[LayerType]>,
-    [blocks, layers]: [usize; 2],
-    context: usize,
-    unrotated: Option<&[bool]>,
-) -> Result<(Option<usize>, Vec<bool>), ModelError> {
-    let none = vec![false; layers];
-    let window = |k: &mut Keys<'_>, absent| -> Result<Option<usize>, ModelError> {
-        let absent = k.unless_null(WINDOW, absent);
-        // In a GGUF 0 is no window.
-        Ok(k.take(WINDOW)?.or(absent).filter(|&window| window != 0 || !k.is_gguf()))
-    };
-    let (window, windowed) = match rules.window {
-        Window::Never => {
-            layer_types::agree(k, types, &none)?;
-            return Ok((None, none));
-        }
-        Window::Every { window: absent } => {
-            let window = window(k, absent)?;
-            let windowed = vec![true; layers];
-            layer_types::agree(k, types, if window.is_some() { &windowed } else { &none })?;
-            (window, windowed)
-        }
-        Window::Upper { window: absent, from } => {
-            let on = k.take(WINDOW_ON)?.unwrap_or(false);
-            let window = window(k, Some(absent))?.filter(|_| on);
-            let from: usize = k.take(WINDOW_FROM)?.unwrap_or(from);
-            let listed = listed(k, rules, types, [blocks, layers])?;
-            if window.is_none() && listed.iter().flatten().any(|&windowed| windowed) {
-                let rule = "use_sliding_window and sliding_window must say how many keys these layers see";
-                return Err(k.refuse(layer_types::KEY, "sliding_attention", rule));
-            }
-            (
-                window,
-                listed.unwrap_or_else(|| (0..layers).map(|layer| layer >= from).collect()),
-            )
-        }
-        Window::Pattern { of: Some(of), .. } if of != layers => return Ok((None, none)),
-        Window::Chunks { length, period } => {
-            let chunk = match k.is_gguf() {
-                // llama.cpp takes this length, unless the file says 0.
-                true => (k.take::<usize>(WINDOW)? != Some(0)).then_some(length),
-                false => window(k, Some(length))?,
-            };
-            let listed = listed(k, rules, types, [blocks, layers])?;
-            let period: usize = k.take(PATTERN)?.unwrap_or(period);
-            let windowed: Vec<bool> = match (listed, unrotated) {
-                (Some(listed), _) => listed,
-                (None, Some(without)) if !k.is_gguf() => {
-                    let rotated = without.iter().map(|without| !without);
-                    rotated.map(|rotated| rotated && chunk.is_some()).collect()
-                }
-                (None, _) => (1..=layers)
-                    .map(|layer| period > 0 && !layer.is_multiple_of(period))
-                    .collect(),
-            };
-            if chunk.is_none() && !k.is_gguf() && windowed.contains(&true) {
-                return Err(k.refuse(WINDOW, "null", "layers with chunks must have their length"));
-            }
-            (chunk, windowed)
-        }
-        Window::Pattern { .. } | Window::ButFirst { .. } => {
-            // Of each period one layer has no window.
-            let (absent, period, full): (_, _, fn(usize) -> usize) = match rules.window {
-                Window::Pattern { window, period, .. } => (window, period, |period| period - 1),
-                Window::ButFirst { period } => (None, period, |_| 0),
-                _ => return Ok((None, none)),
-            };
-            let window = window(k, absent)?;
-            let windowed = match listed(k, rules, types, [blocks, layers])? {
-                Some(listed) => {
-                    // A period beside a list says what the list was made from.
-                    k.take::<serde_json::Value>(PATTERN)?;
-                    listed
-                }
-                None => {
-                    let period: usize = k.take(PATTERN)?.unwrap_or(period);
-                    let by_period = |layer: usize| period > 0 && layer % period != full(period);
-                    (0..layers).map(by_period).collect()
-                }
-            };
-            match window {
-                None if k.is_gguf() => return Ok((None, none)),
-                None if windowed.contains(&true) => {
-                    return Err(k.refuse(WINDOW, "null", "layers with a window must have its length"));
-                }
-                // These layers have a rotary embedding of their own, however long the window is.
-                _ => (window, windowed),
-            }
-        }
-    };
-    let Some(window) = window else { return Ok((None, none)) };
-    let window = k.check(
-        WINDOW,
-        window,
-        &Within(1..=usize::MAX, "a window must hold at least one key"),
-    )?;
-    let own_rope = matches!(
-        rules.window,
-        Window::Pattern { .. } | Window::ButFirst { .. } | Window::Chunks { .. }
-    );
-    // A window that holds the whole context hides nothing.
-    Ok(if own_rope || window < context {
-        (Some(window), windowed)
-    } else {
-        (None, none)
-    })
 }
