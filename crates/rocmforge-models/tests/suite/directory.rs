@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use super::checkpoints::COMMON;
 use crate::reference::Tiny;
 use rocmforge_ggml::CpuBackend;
 use rocmforge_gguf::{Gguf, TensorType, blocks};
@@ -25,19 +26,9 @@ const WHOLE_NAMES: [(&str, &str); 10] = [
     ("rope_factors_long.weight", ""),
 ];
 
-/// The same for the parts of a layer's names.
-const PARTS: [(&str, &str); 31] = [
-    ("blk.", "model.layers."),
-    (".attn_norm.", ".input_layernorm."),
+/// The same for parts of names that few checkpoints have; those of [`COMMON`] follow.
+const PARTS: [(&str, &str); 12] = [
     (".attn_qkv.", ".self_attn.qkv_proj."),
-    (".attn_q.", ".self_attn.q_proj."),
-    (".attn_k.", ".self_attn.k_proj."),
-    (".attn_v.", ".self_attn.v_proj."),
-    (".attn_q_norm.", ".self_attn.q_norm."),
-    (".attn_k_norm.", ".self_attn.k_norm."),
-    (".attn_output.", ".self_attn.o_proj."),
-    (".post_attention_norm.", ".post_attention_layernorm."),
-    (".post_ffw_norm.", ".post_feedforward_layernorm."),
     (".altup_router_norm.", ".altup.router_norm."),
     (".altup_router.", ".altup.modality_router."),
     (".altup_predict_coef.", ".altup.prediction_coefs."),
@@ -49,16 +40,6 @@ const PARTS: [(&str, &str); 31] = [
     (".inp_gate.", ".per_layer_input_gate."),
     (".proj.", ".per_layer_projection."),
     (".post_norm.", ".post_per_layer_input_norm."),
-    (".ffn_gate_inp_shexp.", ".mlp.shared_expert_gate."),
-    (".ffn_gate_shexp.", ".mlp.shared_expert.gate_proj."),
-    (".ffn_up_shexp.", ".mlp.shared_expert.up_proj."),
-    (".ffn_down_shexp.", ".mlp.shared_expert.down_proj."),
-    (".ffn_gate_inp.", ".mlp.gate."),
-    (".ffn_gate.", ".mlp.gate_proj."),
-    (".ffn_up.", ".mlp.up_proj."),
-    (".ffn_down.", ".mlp.down_proj."),
-    // Of Llama's kind; Gemma has a norm of its own before the feed-forward network.
-    (".ffn_norm.", ".post_attention_layernorm."),
 ];
 
 /// The checkpoint's name of a tensor; empty for what is a setting there.
@@ -81,7 +62,8 @@ fn checkpoint_name(architecture: &str, name: &str) -> String {
     if let Some((_, whole)) = WHOLE_NAMES.iter().find(|(gguf, _)| *gguf == name) {
         return (*whole).to_owned();
     }
-    let name = PARTS.iter().fold(name.to_owned(), |name, (gguf, checkpoint)| {
+    let parts = PARTS.iter().chain(&COMMON);
+    let name = parts.fold(name.to_owned(), |name, (gguf, checkpoint)| {
         name.replace(gguf, checkpoint)
     });
     match architecture {
@@ -105,7 +87,7 @@ pub(super) struct Export {
 
 impl Export {
     /// `None` for models with what checkpoints have not: blocks, or free divisors of Llama's frequencies, or its query, key and value in one matrix, or
-    /// factors on products, or heads of layers with a window that differ; and of architectures whose directories are not read.
+    /// factors on products, or heads of layers with a window that differ; and of architectures whose checkpoints `checkpoints.rs` has.
     pub(super) fn new(gguf: Gguf) -> Option<Self> {
         let plain = |ty| matches!(ty, TensorType::F32 | TensorType::F16 | TensorType::Bf16);
         if !gguf.tensors().iter().all(|tensor| plain(tensor.ty)) || gguf.tensor("rope_freqs.weight").is_some() {
@@ -122,11 +104,10 @@ impl Export {
         if architecture == "llama" && gguf.tensor("blk.0.attn_qkv.weight").is_some() {
             return None;
         }
-        // Those whose directories are read.
-        let read = [
+        let own = [
             "llama", "llama4", "mistral3", "qwen2", "qwen2moe", "qwen3", "qwen3moe", "gemma3", "gemma3n", "phi3",
         ];
-        if !read.contains(&architecture.as_str()) {
+        if !own.contains(&architecture.as_str()) {
             return None;
         }
         Some(Self { gguf, architecture })

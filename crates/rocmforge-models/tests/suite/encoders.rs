@@ -95,7 +95,7 @@ const JINA: [(&str, &str); 12] = [
     ("mlp.wo", "ffn_down"),
     ("mlp.layernorm", "layer_output_norm"),
 ];
-pub(super) const GEMMA: [(&str, &str); 16] = [
+const GEMMA: [(&str, &str); 16] = [
     ("embed_tokens", "token_embd"),
     ("norm", "output_norm"),
     ("layers", "blk"),
@@ -114,17 +114,18 @@ pub(super) const GEMMA: [(&str, &str); 16] = [
     ("mlp.down_proj", "ffn_down"),
 ];
 
-/// The names of Qwen 3 that are not Gemma's.
-pub(super) const QWEN3: [(&str, &str); 8] = [
-    ("post_attention_layernorm", "ffn_norm"),
-    ("input_layernorm", "attn_norm"),
-    ("self_attn.q_proj", "attn_q"),
-    ("self_attn.k_proj", "attn_k"),
-    ("self_attn.v_proj", "attn_v"),
-    ("self_attn.q_norm", "attn_q_norm"),
-    ("self_attn.k_norm", "attn_k_norm"),
-    ("self_attn.o_proj", "attn_output"),
-];
+/// Names with those of GGUF: the checkpoint's own, then those of a relative for the others.
+type Names = Vec<(&'static str, &'static str)>;
+
+fn own_and(own: &[(&'static str, &'static str)], relative: &[(&'static str, &'static str)]) -> Names {
+    let is_other = |(_, name): &&(_, &str)| !own.iter().any(|(_, other)| other == name);
+    own.iter().chain(relative.iter().filter(is_other)).copied().collect()
+}
+
+/// The names of Qwen 3.
+pub(super) fn qwen3() -> Names {
+    own_and(&[("post_attention_layernorm", "ffn_norm")], &GEMMA)
+}
 
 /// A committed GGUF as a directory of this config.json, with names of the table; tables of positions have `before` rows more.
 pub(super) fn to_directory(directory: &Path, file: &str, names: &[(&str, &str)], config: &Value, before: usize) {
@@ -410,25 +411,17 @@ fn a_directory_of_jina_3_equals_the_f64_forward() {
         ("mlp.fc1", "ffn_up"),
         ("mlp.fc2", "ffn_down"),
     ];
-    let others = NOMIC
-        .into_iter()
-        .filter(|(_, name)| !own.iter().any(|(_, other)| other == name));
-    let names: Vec<(&str, &str)> = own.into_iter().chain(others).collect();
-    check_directory("jina-bert-v3.gguf", &names, &config, &refused);
+    check_directory("jina-bert-v3.gguf", &own_and(&own, &NOMIC), &config, &refused);
 }
 
 /// As Qwen3-Embedding: its names lack `model.`, and modules say that the last token counts.
 #[test]
 fn a_directory_of_a_decoder_with_pooling_equals_the_f64_forward() {
-    let others = GEMMA
-        .into_iter()
-        .filter(|(_, name)| !QWEN3.iter().any(|(_, other)| other == name));
-    let names: Vec<(&str, &str)> = QWEN3.into_iter().chain(others).collect();
     let file = "qwen3.gguf";
     let gguf = Gguf::open(folder().join("tiny").join(file)).expect("a committed model");
     let config = Export::new(gguf).expect("a plain one").config();
     let directory = tempfile::tempdir().expect("a directory");
-    to_directory(directory.path(), file, &names, &config, 0);
+    to_directory(directory.path(), file, &qwen3(), &config, 0);
     let pooling = json!({ "pooling_mode_lasttoken": true }).to_string();
     std::fs::write(directory.path().join("1_Pooling/config.json"), pooling).expect("written");
     assert!(Model::open(directory.path()).expect("opens").states_pooling());

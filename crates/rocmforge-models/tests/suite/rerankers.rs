@@ -11,7 +11,7 @@ use safetensors::Dtype;
 use serde_json::{Value, json};
 
 use super::directory::{Export, Tensors, write};
-use super::encoders::{GEMMA, QWEN3, tiny, to_directory};
+use super::encoders::{qwen3, tiny, to_directory};
 use crate::reference::folder;
 
 const FILE: &str = "qwen3-reranker.gguf";
@@ -166,13 +166,9 @@ fn what_a_file_states_of_its_classifier_is_honoured_or_refused() {
 
 /// The model as a directory, without its classifier, whose rows are returned.
 fn directory(path: &Path) -> (Tensors, Value, [Vec<f32>; 2]) {
-    let others = GEMMA
-        .into_iter()
-        .filter(|(_, name)| !QWEN3.iter().any(|(_, other)| other == name));
-    let names: Vec<(&str, &str)> = QWEN3.into_iter().chain(others).collect();
     let gguf = gguf();
     let config = Export::new(self::gguf()).expect("a plain one").config();
-    to_directory(path, FILE, &names, &config, 0);
+    to_directory(path, FILE, &qwen3(), &config, 0);
     let _ = std::fs::remove_file(path.join("modules.json"));
     let bytes = std::fs::read(path.join("model.safetensors")).expect("there");
     let file = safetensors::SafeTensors::deserialize(&bytes).expect("whole");
