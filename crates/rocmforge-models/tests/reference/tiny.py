@@ -56,6 +56,22 @@ DELTA_NET = {
     "ssm.inner_size": 32,
 }
 
+# Latent attention without a vector for queries, and experts.
+LATENT = {
+    "attention.q_lora_rank": 0,
+    "attention.kv_lora_rank": 16,
+    "attention.key_length": 24,
+    "attention.value_length": 16,
+    "attention.key_length_mla": 14,
+    "attention.value_length_mla": 12,
+    "rope.dimension_count": 8,
+    "expert_count": 5,
+    "expert_used_count": 2,
+    "expert_feed_forward_length": 24,
+    "expert_shared_count": 1,
+    "expert_gating_func": 1,
+}
+
 # arch; sizes; weights (type of the matrices, f32 if absent); tied; metadata (further keys of the architecture).
 # contexts: the allocated contexts for which results are written (only Phi-3's results depend on it).
 MODELS = {
@@ -739,20 +755,7 @@ MODELS = {
         "arch": "deepseek2",
         "weights": "f16",
         "sizes": {"width": 32, "layers": 2, "heads": 2, "kv_heads": 1, "head": 24, "ff": 48},
-        "metadata": {
-            "attention.q_lora_rank": 0,
-            "attention.kv_lora_rank": 16,
-            "attention.key_length": 24,
-            "attention.value_length": 16,
-            "attention.key_length_mla": 14,
-            "attention.value_length_mla": 12,
-            "rope.dimension_count": 8,
-            "expert_count": 5,
-            "expert_used_count": 2,
-            "expert_feed_forward_length": 24,
-            "expert_shared_count": 1,
-            "expert_gating_func": 1,
-        },
+        "metadata": LATENT,
         "shared_gate": False,
     },
     # Queries grow with each 9 positions.
@@ -763,19 +766,9 @@ MODELS = {
         "metadata": {
             "attention.temperature_scale": 0.5,
             "attention.temperature_length": 9,
-            "attention.q_lora_rank": 20,
-            "attention.kv_lora_rank": 16,
-            "attention.key_length": 24,
-            "attention.value_length": 16,
-            "attention.key_length_mla": 14,
-            "attention.value_length_mla": 12,
-            "rope.dimension_count": 8,
-            "expert_count": 5,
-            "expert_used_count": 2,
-            "expert_feed_forward_length": 24,
-            "expert_shared_count": 1,
-            "expert_gating_func": 1,
-        },
+        }
+        | LATENT
+        | {"attention.q_lora_rank": 20},
         "shared_gate": False,
     },
     # A delta net with a decay for each column in two of three layers; the other has latent attention and does not know positions.
