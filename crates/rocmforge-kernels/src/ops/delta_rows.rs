@@ -1,6 +1,6 @@
 //! The gated delta rule from the rows of a convolution: a layer's function, normalisation and gates in the launch that changes its states.
 
-use super::recurrent::{Order, Sequences, States, results, tokens_of};
+use super::recurrent::{Order, Sequences, States, expect, results, tokens_of};
 use crate::declared::{Call, Declared};
 use crate::{Faults, KernelResult, Kernels, geometry};
 use rocmforge_runtime::{HipBuffer, HipStream};
@@ -117,10 +117,7 @@ fn rows(c: &mut Call<'_>, dims: &[usize], neighbours: bool) -> KernelResult<()> 
     let alpha = c.input("alpha", tokens * heads, -2.0..1.0)?;
     let step = c.input("step", heads, -1.0..1.0)?;
     let rate = c.input("rate", heads, -1.0..-0.1)?;
-    let (sequence, ids) = of.operands(c)?;
-    let out = c.output("out", tokens * heads * dim)?;
-    let after = c.output("after", count * heads * dim * cols)?;
-    let word = c.fault_word()?;
+    let with = of.written(c, [heads, dim, cols])?;
     let eps = 1e-6;
     let operands = DeltaNetRows {
         x: &x,
@@ -128,21 +125,15 @@ fn rows(c: &mut Call<'_>, dims: &[usize], neighbours: bool) -> KernelResult<()> 
         alpha: &alpha,
         step: &step,
         rate: &rate,
-        out: &out,
+        out: &with.out,
         k_heads,
         neighbours,
         eps,
     };
-    let states = States {
-        before: &state,
-        after: &after,
-        shape: [heads, dim, cols],
-    };
-    let faults = Faults { word: &word, tag: 0 };
-    let sequences = of.sequences(&sequence, &ids);
+    let (states, sequences, faults) = with.operands(&state);
     c.kernels
         .delta_net_rows(c.stream, operands, states, sequences, faults)?;
-    let computed = move |c: &Call<'_>| {
+    expect(c, move |c| {
         let float = |name, at: usize| f64::from(c.f32(name)[at]);
         let silu = |at: usize| float("x", at) / (1.0 + (-float("x", at)).exp());
         let direction = |at: usize| -> Vec<f64> {
@@ -169,8 +160,6 @@ fn rows(c: &mut Call<'_>, dims: &[usize], neighbours: bool) -> KernelResult<()> 
             row.iter_mut().zip(&k).for_each(|(s, k)| *s += delta * k);
             dot(row, &q) / (cols as f64).sqrt()
         })
-    };
-    c.expect("out", 2e-5, |c| computed(c).0);
-    c.expect("after", 2e-5, |c| computed(c).1);
+    });
     Ok(())
 }

@@ -345,29 +345,20 @@ fn delta_net(c: &mut Call<'_>, dims: &[usize], each: bool) -> KernelResult<()> {
     let v = c.input("v", tokens * heads * dim, -1.0..1.0)?;
     let g = c.input("g", tokens * heads * gates, -0.5..0.0)?;
     let beta = c.input("beta", tokens * heads, 0.0..1.0)?;
-    let (sequence, ids) = of.operands(c)?;
-    let out = c.output("out", tokens * heads * dim)?;
-    let after = c.output("after", count * heads * dim * cols)?;
-    let word = c.fault_word()?;
+    let with = of.written(c, [heads, dim, cols])?;
     let operands = DeltaNet {
         q: &q,
         k: &k,
         v: &v,
         g: &g,
         beta: &beta,
-        out: &out,
+        out: &with.out,
         shape: [k_heads, gates],
     };
-    let states = States {
-        before: &state,
-        after: &after,
-        shape: [heads, dim, cols],
-    };
-    let faults = Faults { word: &word, tag: 0 };
-    let sequences = of.sequences(&sequence, &ids);
+    let (states, sequences, faults) = with.operands(&state);
     c.kernels
         .delta_net(c.stream, operands, states, part, sequences, faults)?;
-    let computed = move |c: &Call<'_>| {
+    expect(c, move |c| {
         let float = |name, at: usize| f64::from(c.f32(name)[at]);
         of.run(c.f32("state"), [heads, dim, cols], |row, t, head, element| {
             let (own, key) = (t * heads + head, (t * k_heads + head % k_heads) * cols);
@@ -382,9 +373,7 @@ fn delta_net(c: &mut Call<'_>, dims: &[usize], each: bool) -> KernelResult<()> {
             }
             dot(row, "q") * f64::from(part)
         })
-    };
-    c.expect("out", 2e-5, |c| computed(c).0);
-    c.expect("after", 2e-5, |c| computed(c).1);
+    });
     Ok(())
 }
 
@@ -419,28 +408,19 @@ fn ssm_scan(c: &mut Call<'_>, dims: &[usize], each: bool) -> KernelResult<()> {
     let a = c.input("a", heads * rates, -1.0..-0.1)?;
     let b = c.input("b", tokens * groups * cols, -1.0..1.0)?;
     let read = c.input("c", tokens * groups * cols, -1.0..1.0)?;
-    let (sequence, ids) = of.operands(c)?;
-    let out = c.output("out", tokens * heads * dim)?;
-    let after = c.output("after", count * heads * dim * cols)?;
-    let word = c.fault_word()?;
+    let with = of.written(c, [heads, dim, cols])?;
     let operands = SsmScan {
         x: &x,
         dt: &dt,
         a: &a,
         b: &b,
         c: &read,
-        out: &out,
+        out: &with.out,
         shape: [groups, rates],
     };
-    let states = States {
-        before: &state,
-        after: &after,
-        shape: [heads, dim, cols],
-    };
-    let faults = Faults { word: &word, tag: 0 };
-    let sequences = of.sequences(&sequence, &ids);
+    let (states, sequences, faults) = with.operands(&state);
     c.kernels.ssm_scan(c.stream, operands, states, sequences, faults)?;
-    let computed = move |c: &Call<'_>| {
+    expect(c, move |c| {
         let float = |name, at: usize| f64::from(c.f32(name)[at]);
         of.run(c.f32("state"), [heads, dim, cols], |row, t, head, element| {
             let own = t * heads + head;
@@ -456,10 +436,39 @@ fn ssm_scan(c: &mut Call<'_>, dims: &[usize], each: bool) -> KernelResult<()> {
             }
             sum
         })
-    };
+    });
+    Ok(())
+}
+
+/// What a rule reads behind its operands, and what it writes.
+pub(super) struct Written {
+    of: Order,
+    shape: [usize; 3],
+    sequence: HipBuffer<u32>,
+    ids: HipBuffer<u32>,
+    pub(super) out: HipBuffer<f32>,
+    after: HipBuffer<f32>,
+    word: HipBuffer<u64>,
+}
+
+impl Written {
+    /// With the states before: operands of the launcher.
+    pub(super) fn operands<'a>(&'a self, state: &'a HipBuffer<f32>) -> (States<'a>, Sequences<'a>, Faults<'a>) {
+        let states = States {
+            before: state,
+            after: &self.after,
+            shape: self.shape,
+        };
+        let sequences = self.of.sequences(&self.sequence, &self.ids);
+        let word = &self.word;
+        (states, sequences, Faults { word, tag: 0 })
+    }
+}
+
+/// What a rule must give: results and states.
+pub(super) fn expect(c: &mut Call<'_>, computed: impl Fn(&Call<'_>) -> (Vec<f64>, Vec<f64>)) {
     c.expect("out", 2e-5, |c| computed(c).0);
     c.expect("after", 2e-5, |c| computed(c).1);
-    Ok(())
 }
 
 /// Tokens of the sequences in turn, and states in every other slot, the last sequence's first.
@@ -478,13 +487,28 @@ impl Order {
         2 * self.count + 1
     }
 
-    pub(super) fn operands(self, c: &mut Call<'_>) -> KernelResult<(HipBuffer<u32>, HipBuffer<u32>)> {
+    /// The last operands of a rule over states of `[heads, dim, cols]`.
+    pub(super) fn written(self, c: &mut Call<'_>, shape: [usize; 3]) -> KernelResult<Written> {
+        let [heads, dim, cols] = shape;
+        let (sequence, ids) = self.operands(c)?;
+        Ok(Written {
+            of: self,
+            shape,
+            sequence,
+            ids,
+            out: c.output("out", self.tokens * heads * dim)?,
+            after: c.output("after", self.count * heads * dim * cols)?,
+            word: c.fault_word()?,
+        })
+    }
+
+    fn operands(self, c: &mut Call<'_>) -> KernelResult<(HipBuffer<u32>, HipBuffer<u32>)> {
         let sequence = (0..self.tokens).map(|t| self.sequence(t) as u32).collect();
         let ids = (0..self.count as u32).rev().map(|s| 2 * s + 1).collect();
         Ok((c.words("sequence", sequence)?, c.words("ids", ids)?))
     }
 
-    pub(super) fn sequences<'a>(self, of_tokens: &'a HipBuffer<u32>, slots: &'a HipBuffer<u32>) -> Sequences<'a> {
+    fn sequences<'a>(self, of_tokens: &'a HipBuffer<u32>, slots: &'a HipBuffer<u32>) -> Sequences<'a> {
         Sequences {
             of_tokens,
             slots,
