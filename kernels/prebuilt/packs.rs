@@ -97,7 +97,7 @@ pub(crate) static FILES: &[(&str, &[File])] = &[
     files!("matmul_q8_q8_0": "gfx1100" "gfx1101" "gfx1102" "gfx1150" "gfx1151" "gfx1200" "gfx1201" "gfx90a" "gfx942" "sm_80"),
     files!("matmul_views": "gfx1030" "gfx1100" "gfx1101" "gfx1102" "gfx1150" "gfx1151" "gfx1200" "gfx1201" "gfx90a" "gfx942" "sm_75"),
     files!("matvec16": "gfx1030" "gfx1100" "gfx1101" "gfx1102" "gfx1150" "gfx1151" "gfx1200" "gfx1201" "gfx90a" "gfx942" "sm_75"),
-    files!("matvec_few": "gfx1030" "gfx1100" "gfx1101" "gfx1102" "gfx1150" "gfx1151" "gfx1200" "gfx1201" "gfx90a" "gfx942" "sm_75" "sm_90a"),
+    files!("matvec_block": "gfx1030" "gfx1100" "gfx1101" "gfx1102" "gfx1150" "gfx1151" "gfx1200" "gfx1201" "gfx90a" "gfx942" "sm_75" "sm_90a"),
     files!("matvec_q8_iq4_nl": "gfx1030" "gfx1100" "gfx1101" "gfx1102" "gfx1150" "gfx1151" "gfx1200" "gfx1201" "gfx90a" "gfx942" "sm_75" "sm_90a"),
     files!("matvec_q8_iq4_xs": "gfx1030" "gfx1100" "gfx1101" "gfx1102" "gfx1150" "gfx1151" "gfx1200" "gfx1201" "gfx90a" "gfx942" "sm_75" "sm_90a"),
     files!("matvec_q8_mxfp4": "gfx1030" "gfx1100" "gfx1101" "gfx1102" "gfx1150" "gfx1151" "gfx1200" "gfx1201" "gfx90a" "gfx942" "sm_75" "sm_90a"),

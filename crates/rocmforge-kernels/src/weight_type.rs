@@ -69,8 +69,8 @@ pub(crate) struct Format {
     block_bytes: usize,
     pub(crate) family: &'static str,
     pub(crate) products: Products,
-    /// In the family `matvec_few`: for matrices of floats with few rows.
-    pub(crate) few: Option<&'static str>,
+    /// In the family `matvec_block`: for matrices of floats with few rows.
+    pub(crate) block: Option<&'static str>,
     pub(crate) get_rows: &'static str,
     pub(crate) matvec_id: &'static str,
     /// Rows as f16, and the family of that kernel and of the one for packed rows.
@@ -179,7 +179,7 @@ macro_rules! format {
         Format {
             family: concat!("weights_few_", $name),
             products: Products::Eights(matvec!($name, 8, 2)),
-            few: None,
+            block: None,
             matvec_id: concat!("matvec_", $name),
             half_rows_family: concat!("half_rows_few_", $name),
             ..format!($name, $len, $bytes)
@@ -200,7 +200,7 @@ macro_rules! format {
                 ],
                 matmul: concat!("matmul_", $name),
             },
-            few: None,
+            block: None,
             get_rows: concat!("get_rows_", $name),
             matvec_id: concat!("matvec_id_", $name),
             half_rows: concat!("half_rows_", $name),
@@ -212,7 +212,7 @@ macro_rules! format {
 macro_rules! float {
     ($name:literal, $bytes:literal) => {
         Format {
-            few: Some(concat!("matvec_few_", $name)),
+            block: Some(concat!("matvec_block_", $name)),
             ..format!($name, 1, $bytes)
         }
     };

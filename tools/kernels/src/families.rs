@@ -228,7 +228,7 @@ pub(crate) const FAMILIES: &[Family] = &[
     with_own_blocks("matvec_q8"),
     begins_early("add_rms_norm"),
     begins_early("elementwise"),
-    begins_early("matvec_few"),
+    begins_early("matvec_block"),
     begins_early("paged_combine"),
     begins_early("paged_split"),
     begins_early("quantize_q8"),

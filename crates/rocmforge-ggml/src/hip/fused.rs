@@ -110,7 +110,7 @@ impl HipGgmlBackend {
         if let Some(matrices) = self.joint_matrices(inputs, outputs)? {
             return self.packed_joint(&matrices, inputs, outputs, with.norm);
         }
-        if self.two_few(inputs, outputs)? {
+        if self.two_by_block(inputs, outputs)? {
             return Ok(());
         }
         for (index, (&weight, &y)) in weights.iter().zip(outputs).enumerate() {

@@ -1,6 +1,8 @@
 //! Matrix products.
 
-use rocmforge_kernels::{FewRows, FloatType, MAX_DIM, MatmulShape, ViewStrides, ViewsShape, WeightMatrix, WeightType};
+use rocmforge_kernels::{
+    BlockProduct, FloatType, MAX_DIM, MatmulShape, ViewStrides, ViewsShape, WeightMatrix, WeightType,
+};
 use rocmforge_runtime::HipBuffer;
 
 use super::copies::packed;
@@ -234,7 +236,7 @@ impl HipGgmlBackend {
     }
 
     /// Two products with matrices of floats that have few rows in one launch, where a kernel has it for the operands; else nothing is launched.
-    pub(super) fn two_few(&mut self, inputs: &[TensorId], outputs: &[TensorId]) -> GgmlResult<bool> {
+    pub(super) fn two_by_block(&mut self, inputs: &[TensorId], outputs: &[TensorId]) -> GgmlResult<bool> {
         let op = &Op::MulMat;
         let (&[first, second], biases) = inputs[1..].split_at(outputs.len()) else {
             return Ok(false);
@@ -248,7 +250,7 @@ impl HipGgmlBackend {
             x.element_count() / k.max(1),
             weight_type(a.dtype).filter(|_| a.dtype == b.dtype),
         );
-        let Some(ty) = ty.filter(|&ty| m > 0 && self.kernels.has_few(ty, m, rows[0] + rows[1])) else {
+        let Some(ty) = ty.filter(|&ty| m > 0 && self.kernels.takes_block(ty, m, rows[0] + rows[1])) else {
             return Ok(false);
         };
         let lie_so = is_one_matrix(x, a) && is_one_matrix(x, b) && [a, b].map(matrix_order) == [Some(true); 2];
@@ -267,13 +269,13 @@ impl HipGgmlBackend {
             .iter()
             .map(|&id| self.f32(op, id))
             .collect::<GgmlResult<Vec<_>>>()?;
-        let product = |at: usize| FewRows {
+        let product = |at: usize| BlockProduct {
             w: &weights[at],
             bias: biases.get(at),
             y: &results[at],
             n: rows[at],
         };
-        let launched = (self.kernels).matvec_few(self.stream(), ty, &x, [m, k], &[product(0), product(1)]);
+        let launched = (self.kernels).matvec_block(self.stream(), ty, &x, [m, k], &[product(0), product(1)]);
         self.done(op, launched)?;
         Ok(true)
     }

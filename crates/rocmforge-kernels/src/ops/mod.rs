@@ -17,7 +17,7 @@ mod matmul;
 mod matmul16;
 mod matmul_halves;
 mod matmul_q8;
-mod matvec_few;
+mod matvec_block;
 mod matvec_q8;
 mod matvec_q8_joint;
 mod norm;
@@ -69,7 +69,7 @@ pub(crate) const DECLARED: &[&[crate::declared::Declared]] = &[
     matmul_halves::PACKED,
     matmul_q8::DECLARED,
     matmul_q8::FORMS,
-    matvec_few::DECLARED,
+    matvec_block::DECLARED,
     matvec_q8::DECLARED,
     matvec_q8::QUANTIZE,
     matvec_q8::PACKING,
@@ -113,7 +113,7 @@ pub use map::{Binary, Map};
 pub use matmul::MatmulShape;
 pub use matmul_q8::Q8Tiles;
 pub use matmul16::{Half, Matmul16Activation, Matmul16Operands, Matmul16Output, Matmul16Shape};
-pub use matvec_few::FewRows;
+pub use matvec_block::BlockProduct;
 pub use matvec_q8::{PackedWeights, Q8Activations, Residual, WeightPacking};
 pub use matvec_q8_joint::JointProduct;
 pub use paged::{PagedOperands, PagedOptions, PagedShape};

@@ -1,6 +1,6 @@
 //! Products with weights of any type, and rows of them.
 
-use super::matvec_few::FewRows;
+use super::matvec_block::BlockProduct;
 use crate::check::MAX_COLUMNS;
 use crate::declared::{Again, Call, Declared, by_weight_type};
 use crate::weight_type::{Format, Products};
@@ -46,9 +46,9 @@ impl Kernels {
         let format = ty.format();
         let (rows, cols) = (op.dim_to("m", m, ty.product_rows())?, op.dim_to("n", n, MAX_COLUMNS)?);
         let depth = op.dim_to("k", k, MAX_COLUMNS)?;
-        if self.has_few(ty, m, n) {
-            let product = FewRows { w, bias, y, n };
-            return self.matvec_few(stream, ty, x, [m, k], &[product]);
+        if self.takes_block(ty, m, n) {
+            let product = BlockProduct { w, bias, y, n };
+            return self.matvec_block(stream, ty, x, [m, k], &[product]);
         }
         let op = (op.weights("w", ty, w, [n, k])?.read("x", x, &[m, k])?).read_or_null("bias", bias, &[n])?;
         let kernel = match &format.products {
@@ -262,7 +262,7 @@ const fn product_of(ty: WeightType) -> Declared {
             ],
         },
         moved: match ty.format() {
-            Format { few: Some(_), .. } => &[
+            Format { block: Some(_), .. } => &[
                 &[1, 64, 1024],
                 &[1, 801, 256],
                 &[2, 801, 256],

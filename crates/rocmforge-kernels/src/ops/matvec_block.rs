@@ -13,7 +13,7 @@ const MOST: usize = 8;
 
 /// A matrix of a product with few rows of weights.
 #[derive(Debug, Clone, Copy)]
-pub struct FewRows<'a> {
+pub struct BlockProduct<'a> {
     /// `[n, k]`.
     pub w: &'a HipBuffer<u8>,
     /// `[n]`.
@@ -27,9 +27,9 @@ pub struct FewRows<'a> {
 impl Kernels {
     /// Whether matrices of floats have so few rows, `n` together, that for `m` rows of activations [`matmul_weight`](Self::matmul_weight)'s other kernels would leave
     /// three of four multiprocessors without work. Other types have no such kernel.
-    pub fn has_few(&self, ty: WeightType, m: usize, n: usize) -> bool {
+    pub fn takes_block(&self, ty: WeightType, m: usize, n: usize) -> bool {
         let Format {
-            few: Some(_),
+            block: Some(_),
             products: Products::Each { matvec, .. },
             ..
         } = ty.format()
@@ -46,19 +46,19 @@ impl Kernels {
     /// # Errors
     ///
     /// No matrix, or more than two; a type that is not of floats, more than 8 rows of activations, and what [`matmul_weight`](Self::matmul_weight) refuses.
-    pub fn matvec_few(
+    pub fn matvec_block(
         &self,
         stream: &HipStream,
         ty: WeightType,
         x: &HipBuffer<f32>,
         [m, k]: [usize; 2],
-        products: &[FewRows<'_>],
+        products: &[BlockProduct<'_>],
     ) -> KernelResult<()> {
-        let op = self.op("matvec_few");
+        let op = self.op("matvec_block");
         let (rows, depth) = (op.dim_to("m", m, MOST)?, op.dim_to("k", k, MAX_COLUMNS)?);
         op.dim_to("matrices", products.len(), 2)?;
-        let few = ty.format().few;
-        op.holds(few.is_some(), "weights must be floats", ty.block_len(), 1)?;
+        let name = ty.format().block;
+        op.holds(name.is_some(), "weights must be floats", ty.block_len(), 1)?;
         let (mut op, mut counts) = (op.read("x", x, &[m, k])?, [0; 2]);
         for ((product, [w, bias, y]), count) in products.iter().zip(NAMES).zip(&mut counts) {
             *count = op.dim_to("n", product.n, MAX_COLUMNS)?;
@@ -70,8 +70,8 @@ impl Kernels {
             op = op.null().null().null();
         }
         let [n, n2] = counts;
-        let launch = (few.unwrap_or_default(), geometry::config([n + n2, rows, 1], 256));
-        op.values([n, n2, depth]).run(stream, "matvec_few", launch)
+        let launch = (name.unwrap_or_default(), geometry::config([n + n2, rows, 1], 256));
+        op.values([n, n2, depth]).run(stream, "matvec_block", launch)
     }
 }
 
@@ -88,10 +88,10 @@ fn product(c: &mut Call<'_>, dims: &[usize], ty: WeightType) -> KernelResult<()>
         let biases = (n % 2 == 1).then(|| c.input(bias, n, -1.0..1.0)).transpose()?;
         operands.push((weights, biases, c.output(y, m * n)?, n));
     }
-    let of = |(w, bias, y, n)| FewRows { w, bias, y, n };
+    let of = |(w, bias, y, n)| BlockProduct { w, bias, y, n };
     let products = operands.iter().map(|(w, bias, y, n)| of((w, bias.as_ref(), y, *n)));
-    let products: Vec<FewRows<'_>> = products.collect();
-    c.kernels.matvec_few(c.stream, ty, &x, [m, k], &products)?;
+    let products: Vec<BlockProduct<'_>> = products.collect();
+    c.kernels.matvec_block(c.stream, ty, &x, [m, k], &products)?;
     for [w, bias, y] in NAMES {
         c.expect(y, 2e-5, |c| {
             let bias = Some(c.f32(bias)).filter(|bias| !bias.is_empty());
@@ -102,7 +102,7 @@ fn product(c: &mut Call<'_>, dims: &[usize], ty: WeightType) -> KernelResult<()>
 }
 
 const F32: Declared = Declared {
-    name: "matvec_few",
+    name: "matvec_block",
     call: |c, dims| product(c, dims, WeightType::F32),
     tested: &[&[1, 1, 1, 1], &[3, 5, 2, 7], &[8, 33, 1, 1030], &[1, 7, 64, 5003]],
     ..Declared::NEW

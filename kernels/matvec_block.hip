@@ -4,7 +4,7 @@
 #include "include/team.h"
 
 // A matrix [n, k], its bias [n] or null, and its result [m, n].
-struct FewRows {
+struct RowProduct {
     const u8 *RF_WRITTEN_BEFORE w;
     const float *bias;
     float *y;
@@ -12,7 +12,7 @@ struct FewRows {
 };
 
 // y[j, row] = x[j, :] . w[row, :] (+ bias[row]) of one matrix or of two. grid = (rows of both, m).
-template <class W> RF_DEVICE void matvec_few(const FewRows &a, const FewRows &b, const float *RF_WRITTEN_BEFORE x, u32 k) {
+template <class W> RF_DEVICE void matvec_block(const RowProduct &a, const RowProduct &b, const float *RF_WRITTEN_BEFORE x, u32 k) {
     rf_grid_begin(); // a matrix may be what the launch before has computed
     u32 row = rf_block_x(), thread = rf_thread(), fours = k / 4;
     bool second = row >= a.n;
@@ -36,12 +36,12 @@ template <class W> RF_DEVICE void matvec_few(const FewRows &a, const FewRows &b,
     if (thread == 0) y[(u64)rf_block_y() * n + row] = bias ? sum + bias[row] : sum;
 }
 
-#define RF_MATVEC_FEW(name, Type)                                                                                                       \
+#define RF_MATVEC_BLOCK(name, Type)                                                                                                       \
     RF_KERNEL(RF_ROW_BLOCK)                                                                                                             \
-    matvec_few_##name(const float *x, const u8 *w, const float *bias, float *y, const u8 *w2, const float *bias2, float *y2, u32 n, u32 n2,  \
+    matvec_block_##name(const float *x, const u8 *w, const float *bias, float *y, const u8 *w2, const float *bias2, float *y2, u32 n, u32 n2,  \
                       u32 k) {                                                                                                          \
-        matvec_few<Type>(FewRows{w, bias, y, n}, FewRows{w2, bias2, y2, n2}, x, k);                                                     \
+        matvec_block<Type>(RowProduct{w, bias, y, n}, RowProduct{w2, bias2, y2, n2}, x, k);                                                     \
     }
-RF_MATVEC_FEW(f32, F32)
-RF_MATVEC_FEW(f16, F16)
-RF_MATVEC_FEW(bf16, Bf16)
+RF_MATVEC_BLOCK(f32, F32)
+RF_MATVEC_BLOCK(f16, F16)
+RF_MATVEC_BLOCK(bf16, Bf16)
