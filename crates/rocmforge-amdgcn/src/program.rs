@@ -183,7 +183,7 @@ impl Program {
         decode_for(self.arch, &words, self.code.start + at as u64).ok()
     }
 
-    /// Every instruction of its code with its address as `llvm-objdump` prints it, but for those that do nothing here (waits, hints).
+    /// Every instruction of its code with its address as `llvm-objdump` prints it, except for those that do nothing here (waits, hints).
     pub fn instructions(&self) -> impl Iterator<Item = (u64, Inst)> + '_ {
         let starts = self.code.starts();
         starts.filter_map(|(at, _)| Some((self.code.start + at as u64, self.instruction(at)?)))

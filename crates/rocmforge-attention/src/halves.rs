@@ -17,7 +17,7 @@ pub(crate) fn shape(plan: &Plan) -> Attention16Shape {
     }
 }
 
-/// What the configuration says of the scores, but for the mask's elements.
+/// What the configuration says of the scores, except for the mask's elements.
 pub(crate) fn options(plan: &Plan) -> Attention16Options<'static> {
     let config = plan.config();
     Attention16Options {

@@ -101,7 +101,7 @@ pub struct Rope {
     pub max_position: usize,
     /// Rule for long contexts.
     pub scaling: RopeScaling,
-    /// Factor on cosines and sines: 1, but for longrope and YaRN ([`RopeScaling::magnitude`]).
+    /// Factor on cosines and sines: 1, except for longrope and YaRN ([`RopeScaling::magnitude`]).
     pub magnitude: f32,
 }
 

@@ -187,7 +187,7 @@ impl Gguf {
             .unwrap_or_default()
     }
 
-    /// Number of files: 1 but for a split model.
+    /// Number of files: 1 except for a split model.
     pub fn parts(&self) -> usize {
         self.parts.len()
     }

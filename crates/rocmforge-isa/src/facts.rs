@@ -37,7 +37,7 @@ pub struct Facts {
     pub dependence: Dependence,
     /// The second or the third source, where that is always a literal behind the instruction: `v_fmaak_f32`.
     pub literal: Option<u8>,
-    /// Bytes that its offset counts: 1 but for those with [two offsets](Self::two_offsets).
+    /// Bytes that its offset counts: 1 except for those with [two offsets](Self::two_offsets).
     pub offset_unit: u16,
     /// A vector operation whose destination is a scalar register.
     pub scalar_result: bool,

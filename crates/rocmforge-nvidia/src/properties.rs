@@ -27,7 +27,7 @@ impl Driver {
         unsafe { answer(properties, filled.map(hipDeviceProp_tR0000)) }
     }
 
-    /// A struct of zeros but for the name (offset 0, 256 bytes) and the processor, `sm_90`. Everything else that HIP has in it
+    /// A struct of zeros except for the name (offset 0, 256 bytes) and the processor, `sm_90`. Everything else that HIP has in it
     /// is asked for as an attribute by this project.
     fn properties<const SIZE: usize>(&self, ordinal: c_int, processor_at: usize) -> Result<[u8; SIZE], hipError_t> {
         let device = self.ordinal(ordinal)?;

@@ -298,7 +298,7 @@ mod tests {
         }
     }
 
-    /// Both ways must agree, but for a link that stays inside: only the kernel can follow it safely.
+    /// Both ways must agree, except for a link that stays inside: only the kernel can follow it safely.
     #[test]
     fn a_kernel_without_openat2_is_no_way_out() {
         let directory = tempfile::tempdir().unwrap();

@@ -51,7 +51,7 @@ pub struct StoppedLaunch {
     pub first_seed: u64,
 }
 
-/// A seed's run without its outputs, but for the first one's: a thousand seeds must not hold a thousand of them.
+/// A seed's run without its outputs, except for the first one's: a thousand seeds must not hold a thousand of them.
 pub(crate) struct Summary {
     run: SeedRun,
     /// Hash of the outputs; none if they are no results: something was not run to its end.

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Shared {
     /// First line of the compiler's `--version`.
     pub(crate) compiler: String,
-    /// The compiler's arguments but for source, target, output and path map.
+    /// The compiler's arguments except for source, target, output and path map.
     flags: Vec<String>,
     /// The same for PTX.
     ptx_flags: Vec<String>,

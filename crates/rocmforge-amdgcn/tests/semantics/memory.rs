@@ -500,7 +500,7 @@ fn same_float(ours: u32, model: u32) -> bool {
     ours == model || (f32::from_bits(ours).is_nan() && f32::from_bits(model).is_nan())
 }
 
-/// Halves, or bfloat16, in pairs: a NaN of either is all ones below its sign but for the fraction.
+/// Halves, or bfloat16, in pairs: a NaN of either is all ones below its sign except for the fraction.
 fn same_halves(ours: u32, model: u32) -> bool {
     let nan = |half: u32| half & 0x7fff > 0x7c00;
     [0, 16].iter().all(|shift| {

@@ -16,7 +16,7 @@ pub struct Defragmented {
 
 impl<T: Token> PagedKv<T> {
     /// Moves blocks of each pool so that those of sequences are the lowest, cached ones follow, and the others are the highest. Tables, references and the prefix
-    /// cache stay as they are but for the numbers. The caller makes the moves on the device before any later work of the cache, in their order, and
+    /// cache stay as they are except for the numbers. The caller makes the moves on the device before any later work of the cache, in their order, and
     /// writes tables of blocks anew.
     ///
     /// Blocks need not be neighbours for attention to be quick, so this is for making the cache smaller: what lies from

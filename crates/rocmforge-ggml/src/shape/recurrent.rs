@@ -119,7 +119,7 @@ pub(super) fn delta_net_rows(at: &At<'_>, eps: f32) -> GgmlResult<Outputs> {
     of_tokens(at, &[tokens, heads, dim_v])
 }
 
-/// Heads of queries and keys in a row of so many channels; `None` if they are none or not whole.
+/// Heads of queries and keys in a row of so many channels; `None` where there is no channel of them, or where the channels do not divide into heads.
 pub(crate) fn key_heads(channels: usize, [heads, dim_v, dim_k]: [usize; 3]) -> Option<usize> {
     let keys = channels.checked_sub(heads.checked_mul(dim_v)?)?;
     let each = dim_k

@@ -285,7 +285,7 @@ fn groups_that_come_to_the_device_are_packed() {
     let hip = on(&gpu, Activations::Int8);
     let mut hybrid = HybridBackend::new(hip, CpuBackend::with_threads(1).activations(Activations::Int8));
     let groups = layer.groups();
-    // No room at first but for the third group and those of its size.
+    // No room at first except for the third group and those of its size.
     let left = gpu.backend().safe_alloc_size().expect("asked");
     let label = "what is in the way";
     let in_the_way = HipBuffer::<u8>::zeroed(gpu.backend().stream(), Elems(left - all), label).expect("room");

@@ -56,7 +56,7 @@ impl Kernels {
     ///
     /// # Errors
     ///
-    /// `rows` that are none of [`ExpertTiles::ROWS`], wrong lengths, overlap, over 65,535 experts, a tag over 4095.
+    /// `rows` that are not in [`ExpertTiles::ROWS`], wrong lengths, overlap, over 65,535 experts, a tag over 4095.
     pub fn expert_tiles(
         &self,
         stream: &HipStream,

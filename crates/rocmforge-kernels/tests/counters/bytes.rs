@@ -2,7 +2,7 @@
 //!
 //! Two shares of each launch. Of memory: the fewest bytes over the segments of 128 bytes that the launch touched, each counted once, as where
 //! caches keep what is asked for again. Of requests: the fewest bytes over the segments of all requests of waves, as if there were no cache.
-//! Both are at least 95 %, but for requests with a reason here. `kernels/bytes.txt` has what they are on both cards, which none may fall below.
+//! Both are at least 95 %, except for requests with a reason here. `kernels/bytes.txt` has what they are on both cards, which none may fall below.
 
 use crate::chosen::Chosen;
 use crate::launches::Device;

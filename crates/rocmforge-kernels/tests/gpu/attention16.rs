@@ -591,7 +591,7 @@ fn sharing_and_batching_change_no_bit() {
         };
         assert_eq!(run(&k, &v, 1), run(&k.repeat(heads), &v.repeat(heads), heads), "{ty:?}");
     }
-    // The same inputs: their seed depends on the shape, which is the same but for the batch.
+    // The same inputs: their seed depends on the shape, which is the same except for the batch.
     let alone = case([2, 1], [20, 50], [64, 64], CAUSAL);
     let first = check(&d, Half::F16, &alone);
     let long = check(

@@ -136,7 +136,7 @@ const CODEBOOKS: [Codebook; 7] = [
     }),
 ];
 
-/// The rows of a table of whole blocks are what the decoder on the CPU makes of them, to the bit but for the sign of zeros.
+/// The rows of a table of whole blocks are what the decoder on the CPU makes of them, bit by bit; only the sign of a zero may differ.
 fn decoded(d: &Device, ty: WeightType, table: &[u8]) {
     let (cols, rows) = (ty.block_len(), table.len() / ty.block_bytes());
     let ids: Vec<u32> = (0..rows as u32).collect();

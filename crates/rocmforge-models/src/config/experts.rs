@@ -246,7 +246,7 @@ fn shared(
         SharedWidth::Stated(absent) => width(k, SHARED_WIDTH)?.or(Some(absent)),
         SharedWidth::Network => Some(ff),
         SharedWidth::StatedOrNetwork => width(k, SHARED_WIDTH)?.or(Some(ff)),
-        // 0 is none in a config.json, too.
+        // A config.json also states 0 where there is no such part.
         SharedWidth::StatedOrNone => width(k, SHARED_WIDTH)?.filter(|&width| width > 0),
         SharedWidth::OfCount => {
             let count = one_for_all(k, SHARED, layers)?.filter(|&count| count > 0);

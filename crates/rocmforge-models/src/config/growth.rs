@@ -46,7 +46,7 @@ pub(super) fn missing(k: &Keys<'_>) -> ModelError {
     k.missing(Key("", "rope_parameters.llama_4_scaling_beta"))
 }
 
-/// Growth in layers without rotary embedding: `absent` where config.json does not state another.
+/// Growth in layers without rotary embedding: `absent` where a config.json has no key for it.
 pub(super) fn of_unrotated(
     k: &mut Keys<'_>,
     absent: QueryGrowth,

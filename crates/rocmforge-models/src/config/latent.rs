@@ -11,7 +11,7 @@ const RANK: Key = Key("attention.kv_lora_rank", "kv_lora_rank");
 const KEY: Key = Key("attention.key_length_mla", "");
 const NOPE: Key = Key("", "qk_nope_head_dim");
 const VALUE: Key = Key("attention.value_length_mla", "v_head_dim");
-/// `QUERY_RANK` where a config.json lacks the key; null is none.
+/// `QUERY_RANK` where a config.json lacks the key; null states that queries are not compressed.
 const ABSENT_QUERY_RANK: usize = 1536;
 /// Keys of GGUF that [`take`] asks for.
 pub(super) const READ: [Key; 4] = [QUERY_RANK, RANK, KEY, VALUE];

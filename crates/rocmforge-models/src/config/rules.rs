@@ -41,7 +41,7 @@ pub(crate) enum Window {
     },
     /// Chunks, in all but the last of every so many layers, or in those that a list names; in a config.json without a list in those with rotary embedding.
     Chunks {
-        /// Where config.json does not state another. In a GGUF it is this, unless the file says that there are none.
+        /// The length where a config.json has no key for it. A GGUF has no key: the length is this one, or the file says that there are no chunks.
         length: usize,
         /// Where the key is absent.
         period: usize,

@@ -134,7 +134,7 @@ pub(crate) struct StreamLayer {
 }
 
 impl StreamLayer {
-    /// Asks for the weights of the layer, but for those of `inner`.
+    /// Asks for the weights of the streams. Those of `inner`, the layer itself, are with it already.
     ///
     /// # Errors
     /// One is missing or has another shape.

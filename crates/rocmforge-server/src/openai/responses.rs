@@ -362,7 +362,7 @@ fn events(head: Head, answer: Answer) -> impl Stream<Item = Value> + Send {
     })
 }
 
-/// The events of an answer, but for their numbers.
+/// The events of an answer, except for their numbers.
 fn numberless(head: Head, answer: Answer) -> impl Stream<Item = Value> + Send {
     async_stream::stream! {
         for kind in ["response.created", "response.in_progress"] {

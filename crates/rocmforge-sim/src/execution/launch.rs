@@ -64,7 +64,7 @@ impl Host {
         let peers = self.map_peers(card);
         let target = &mut self.cards[card];
         let (vram, kernarg) = (&mut target.vram, target.kernarg);
-        // Bytes past the arguments do not exist for the kernel, but for the rest of the last 64: the compiler widens scalar
+        // Bytes past the arguments do not exist for the kernel, except for the rest of the last 64: the compiler widens scalar
         // loads up to their own alignment (3 values at offset 16 are read as 4) and drops what it did not want.
         vram.memory.set_state(kernarg, KERNARG_BYTES, ByteState::Unmapped);
         segment.resize(segment.len().next_multiple_of(64), 0);

@@ -2,7 +2,7 @@
 standard output. Ours (`tools/gpu-bench/benches/gpu/serve.rs`) says what the requests are; here `time` and `sample`
 name a variant too, and `prepare` answers with the variants there are.
 
-f32 and TF32 off, but for the operations of HALVES. Inputs are the same hashes of seed and index."""
+f32 and TF32 off, except for the operations of HALVES. Inputs are the same hashes of seed and index."""
 import json
 import math
 import struct

@@ -9,7 +9,7 @@ use crate::exec::state::wave::Wave;
 use crate::fault::{Access, FaultKind, POISON};
 use crate::kernarg::{PRIVATE_APERTURE, SHARED_APERTURE};
 
-/// An access of one lane, but for its length.
+/// An access of one lane, except for its length.
 #[derive(Clone, Copy)]
 pub(crate) struct LaneAccess {
     /// What `at` is an address in.

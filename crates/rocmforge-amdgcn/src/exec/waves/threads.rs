@@ -1,6 +1,6 @@
 //! One launch on several host threads, with the result of one.
 //!
-//! Workgroups are independent but for what they read and write in common. A launch runs in rounds: in each, every thread runs a fixed part
+//! Workgroups are independent except for what they read and write in common. A launch runs in rounds: in each, every thread runs a fixed part
 //! of the next workgroups, one after the other in their usual order, on a share of the card's memory ([`crate::shares`]). Memory takes over
 //! what a round has written only if nothing can tell it from the result of one thread: no two shares changed the same byte, nothing was
 //! wrong, and the kernel has no atomics on global memory and calls nothing. Else memory is put back to what it was before the round, and

@@ -174,7 +174,7 @@ impl ReportFolder {
         self.write_list()
     }
 
-    /// Files and links in the folder and below its own folders, but for the list.
+    /// Files and links in the folder and below its own folders, except for the list.
     fn found(&self) -> Result<Vec<String>, FolderError> {
         let mut found = Vec::new();
         let mut open = vec![PathBuf::new()];

@@ -45,7 +45,7 @@ impl Interrupt {
 
     /// Ignores SIGXFSZ, so that a write beyond a limit on the size of files is an error and not the end of this process, and listens
     /// to SIGINT, SIGTERM and SIGHUP for the rest of this process. What this process was started to ignore stays
-    /// ignored (`nohup` does that), but for SIGTERM.
+    /// ignored (`nohup` does that), except for SIGTERM.
     pub(crate) fn listen() -> io::Result<Arc<Self>> {
         // SAFETY: ignoring a signal runs no code of ours.
         if unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) } == libc::SIG_ERR {

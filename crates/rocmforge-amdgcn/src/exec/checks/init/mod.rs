@@ -19,7 +19,7 @@
 //! from private memory. A matrix instruction of gfx11 makes the results of the rows and
 //! columns unknown that it needs unknown lanes for, and with
 //! `init_registers` is a fault itself where a lane of A or B was written and its twin in the other half of the wave was not. So a
-//! report is a true one but for values that arithmetic cancels, and some uses are missed.
+//! report is a true one except for values that arithmetic cancels, and some uses are missed.
 //!
 //! A shuffle (`ds_bpermute`, `ds_swizzle`) from a lane that is off gives an unknown value too: a card gives 0, HIP and CUDA say that it is
 //! undefined. DPP controls and `v_permlane` are not shuffles of a language but compilers' means, with a defined value for such lanes.

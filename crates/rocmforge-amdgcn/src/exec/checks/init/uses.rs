@@ -131,7 +131,7 @@ pub(super) enum Changes {
     Any,
 }
 
-/// One half of an instruction, which is all of it but for VOPD.
+/// One half of an instruction, which is all of it except for VOPD.
 #[derive(Clone)]
 pub(super) struct Part {
     pub(super) what: What,

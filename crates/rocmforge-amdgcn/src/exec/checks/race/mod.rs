@@ -3,7 +3,7 @@
 //! # The order
 //! The instructions of a wave are in order; its lanes run in lockstep, and race only where one instruction stores for several of them to
 //! the same bytes ([`lanes`]). A barrier orders everything the
-//! waves of a workgroup did before it with everything they do after it, but for stores to global memory that are under way:
+//! waves of a workgroup did before it with everything they do after it, except for stores to global memory that are under way:
 //! those a wave has not waited for (`s_waitcnt_vscnt null, 0`; `s_wait_storecnt 0` on gfx12) are ordered by the first barrier
 //! after such a wait. A barrier for LDS alone, without that wait, so hands nothing over in global memory. Where a kernel runs in
 //! CU mode all waves of a workgroup share a cache that keeps their order, and compilers leave the wait out. Nothing else
