@@ -8,6 +8,9 @@ use rocmforge::gguf::{TensorType, Value, Writer, blocks};
 
 use super::Failure;
 
+/// Matrices by name: results, inputs.
+type Named<const N: usize> = [(&'static str, [usize; 2]); N];
+
 /// What decides a model's speed.
 #[derive(Debug)]
 pub(crate) struct Shape {
@@ -43,7 +46,29 @@ enum Arch {
     GptOss,
     /// A gated delta net in three of four layers, gated attention in the others, and an expert that every token is given to.
     Qwen35Moe,
+    /// Latent attention; a dense network in the first layer, and in the others an expert that every token is given to.
+    Deepseek2,
 }
+
+/// Latent attention of GLM 4.7 Flash.
+struct Latent {
+    /// Elements of a query and of what is kept of a token, on the way.
+    query: usize,
+    rank: usize,
+    /// Elements of a head's key: those of its own, and those that all heads share and that are rotated.
+    nope: usize,
+    shared: usize,
+    value: usize,
+}
+const LATENT: Latent = Latent {
+    query: 768,
+    rank: 512,
+    nope: 192,
+    shared: 64,
+    value: 256,
+};
+/// Width of its first layer's network.
+const DENSE: usize = 10_240;
 
 /// Layers of Qwen 3.5 of which the last attends.
 const INTERVAL: usize = 4;
@@ -66,7 +91,7 @@ struct Matrix {
     shape: [usize; 2],
 }
 
-const SHAPES: [Shape; 7] = [
+const SHAPES: [Shape; 8] = [
     Shape {
         layers: 32,
         width: 4096,
@@ -133,6 +158,18 @@ const SHAPES: [Shape; 7] = [
         experts: Some(Experts { count: 32, used: 4 }),
         ..Shape::of_llama("gpt-oss-20b")
     },
+    Shape {
+        arch: Arch::Deepseek2,
+        layers: 47,
+        width: 2048,
+        heads: 20,
+        kv_heads: 1,
+        head_dim: LATENT.rank + LATENT.shared,
+        ff: 1536,
+        vocab: 154_880,
+        experts: Some(Experts { count: 64, used: 4 }),
+        ..Shape::of_llama("glm-4.7-flash")
+    },
     // For the simulator.
     Shape {
         arch: Arch::Qwen3Moe,
@@ -179,43 +216,88 @@ impl Shape {
         self.arch != Arch::Qwen35Moe || (layer + 1).is_multiple_of(INTERVAL)
     }
 
+    /// Whether all tokens share the network of a layer.
+    fn is_dense(&self, layer: usize) -> bool {
+        self.experts.is_none() || self.arch == Arch::Deepseek2 && layer == 0
+    }
+
+    /// Matrices of latent attention, beside those that have one for each head: their names, and the dimensions of one.
+    fn latent(&self) -> (Named<4>, Named<2>) {
+        let Latent {
+            query,
+            rank,
+            nope,
+            shared,
+            value,
+        } = LATENT;
+        (
+            [
+                ("attn_q_a", [query, self.width]),
+                ("attn_q_b", [self.heads * (nope + shared), query]),
+                ("attn_kv_a_mqa", [rank + shared, self.width]),
+                ("attn_output", [self.width, self.heads * value]),
+            ],
+            [("attn_k_b", [rank, nope]), ("attn_v_b", [value, rank])],
+        )
+    }
+
     /// The matrices that a token may read, without the embedding's other rows.
     fn matrices(&self) -> impl Iterator<Item = Matrix> {
         let (q, kv) = (self.heads * self.head_dim, self.kv_heads * self.head_dim);
-        let end = if self.experts.is_some() { "_exps" } else { "" };
         let layer = move |index: usize| {
-            let matrix = move |name: &str, experts: Option<Experts>, shape| Matrix {
-                name: format!("blk.{index}.{name}{}.weight", if experts.is_some() { end } else { "" }),
+            let named = move |name: &str, experts: Option<Experts>, shape| Matrix {
+                name: format!("blk.{index}.{name}.weight"),
                 experts,
                 shape,
             };
-            let is_qwen35 = self.arch == Arch::Qwen35Moe;
+            let matrix = move |name: &str, shape| named(name, None, shape);
             // Gated attention has as many rows for the gate.
-            let queries = if is_qwen35 { 2 * q } else { q };
+            let queries = if self.arch == Arch::Qwen35Moe { 2 * q } else { q };
             let mut all = match self.attends(index) {
+                true if self.arch == Arch::Deepseek2 => {
+                    let (whole, of_heads) = self.latent();
+                    let heads = Some(Experts {
+                        count: self.heads,
+                        used: self.heads,
+                    });
+                    let whole = whole.map(|(name, shape)| matrix(name, shape)).into_iter();
+                    whole
+                        .chain(of_heads.map(|(name, shape)| named(name, heads, shape)))
+                        .collect()
+                }
                 true => vec![
-                    matrix("attn_q", None, [queries, self.width]),
-                    matrix("attn_k", None, [kv, self.width]),
-                    matrix("attn_v", None, [kv, self.width]),
-                    matrix("attn_output", None, [self.width, q]),
+                    matrix("attn_q", [queries, self.width]),
+                    matrix("attn_k", [kv, self.width]),
+                    matrix("attn_v", [kv, self.width]),
+                    matrix("attn_output", [self.width, q]),
                 ],
                 false => {
                     let [key_heads, heads, dim, _] = NET;
                     vec![
-                        matrix("attn_qkv", None, [(2 * key_heads + heads) * dim, self.width]),
-                        matrix("attn_gate", None, [heads * dim, self.width]),
-                        matrix("ssm_out", None, [self.width, heads * dim]),
+                        matrix("attn_qkv", [(2 * key_heads + heads) * dim, self.width]),
+                        matrix("attn_gate", [heads * dim, self.width]),
+                        matrix("ssm_out", [self.width, heads * dim]),
                     ]
                 }
             };
+            let dense = self.is_dense(index);
+            let ff = if dense && self.experts.is_some() {
+                DENSE
+            } else {
+                self.ff
+            };
             for (name, shape) in [
-                ("ffn_gate", [self.ff, self.width]),
-                ("ffn_up", [self.ff, self.width]),
-                ("ffn_down", [self.width, self.ff]),
+                ("ffn_gate", [ff, self.width]),
+                ("ffn_up", [ff, self.width]),
+                ("ffn_down", [self.width, ff]),
             ] {
-                all.push(matrix(name, self.experts, shape));
-                if is_qwen35 {
-                    all.push(matrix(&format!("{name}_shexp"), None, shape));
+                if dense {
+                    all.push(matrix(name, shape));
+                    continue;
+                }
+                all.push(named(&format!("{name}_exps"), self.experts, shape));
+                if matches!(self.arch, Arch::Qwen35Moe | Arch::Deepseek2) {
+                    all.push(matrix(&format!("{name}_shexp"), shape));
                 }
             }
             all
@@ -234,7 +316,9 @@ impl Shape {
         let read = |matrix: Matrix| matrix.experts.map_or(1, |experts| experts.used) * bytes(ty, matrix.shape);
         let weights: usize = self.matrices().map(read).sum();
         let attend = (0..self.layers).filter(|&layer| self.attends(layer)).count();
-        let elements = 2 * attend * self.kv_heads * self.head_dim * depth;
+        // Latent attention keeps one row of a token, which is key and value.
+        let rows = if self.arch == Arch::Deepseek2 { 1 } else { 2 };
+        let elements = rows * attend * self.kv_heads * self.head_dim * depth;
         let cache = elements / kv.block_len() * kv.block_bytes();
         // Layers without attention read and write the state of a sequence.
         let [key_heads, heads, dim, taps] = NET;
@@ -254,10 +338,14 @@ impl Shape {
             add("attn_norm.weight", &[self.width], Ones);
             let network = match self.arch {
                 Arch::GptOss | Arch::Qwen35Moe => "post_attention_norm",
-                Arch::Llama | Arch::Qwen3Moe => "ffn_norm",
+                Arch::Llama | Arch::Qwen3Moe | Arch::Deepseek2 => "ffn_norm",
             };
             add(&format!("{network}.weight"), &[self.width], Ones);
-            let Some(Experts { count, .. }) = self.experts else {
+            if self.arch == Arch::Deepseek2 {
+                add("attn_q_a_norm.weight", &[LATENT.query], Ones);
+                add("attn_kv_a_norm.weight", &[LATENT.rank], Ones);
+            }
+            let Some(Experts { count, .. }) = self.experts.filter(|_| !self.is_dense(index)) else {
                 continue;
             };
             add("ffn_gate_inp.weight", &[self.width, count], Random);
@@ -267,6 +355,7 @@ impl Shape {
             }
             match self.arch {
                 Arch::Llama | Arch::Qwen3Moe => {}
+                Arch::Deepseek2 => add("exp_probs_b.bias", &[count], Random),
                 Arch::Qwen35Moe => {
                     add("ffn_gate_inp_shexp.weight", &[self.width], Random);
                     if !self.attends(index) {
@@ -319,10 +408,16 @@ impl Shape {
             Arch::Qwen3Moe => "qwen3moe",
             Arch::GptOss => "gpt-oss",
             Arch::Qwen35Moe => "qwen35moe",
+            Arch::Deepseek2 => "deepseek2",
         };
         // Qwen 3.5 turns a quarter of each head.
         let rotated = match self.arch {
             Arch::Qwen35Moe => self.head_dim / 4,
+            Arch::Deepseek2 => LATENT.shared,
+            _ => self.head_dim,
+        };
+        let value_length = match self.arch {
+            Arch::Deepseek2 => LATENT.rank,
             _ => self.head_dim,
         };
         let mut writer = Writer::new();
@@ -331,11 +426,18 @@ impl Shape {
         let mut numbers = vec![
             ("block_count", self.layers),
             ("embedding_length", self.width),
-            ("feed_forward_length", self.ff),
+            (
+                "feed_forward_length",
+                if self.is_dense(0) && self.experts.is_some() {
+                    DENSE
+                } else {
+                    self.ff
+                },
+            ),
             ("attention.head_count", self.heads),
             ("attention.head_count_kv", self.kv_heads),
             ("attention.key_length", self.head_dim),
-            ("attention.value_length", self.head_dim),
+            ("attention.value_length", value_length),
             ("rope.dimension_count", rotated),
             ("context_length", context),
             ("vocab_size", self.vocab),
@@ -349,6 +451,20 @@ impl Shape {
         }
         match self.arch {
             Arch::Llama | Arch::Qwen3Moe => {}
+            Arch::Deepseek2 => {
+                numbers.extend([
+                    ("attention.key_length_mla", LATENT.nope + LATENT.shared),
+                    ("attention.value_length_mla", LATENT.value),
+                    ("attention.q_lora_rank", LATENT.query),
+                    ("attention.kv_lora_rank", LATENT.rank),
+                    ("leading_dense_block_count", 1),
+                    ("expert_shared_count", 1),
+                    // A sigmoid, with a bias that only chooses.
+                    ("expert_gating_func", 2),
+                ]);
+                writer.metadata(format!("{arch}.expert_weights_scale"), 1.8f32)?;
+                writer.metadata(format!("{arch}.expert_weights_norm"), true)?;
+            }
             Arch::GptOss => numbers.push(("attention.sliding_window", 128)),
             Arch::Qwen35Moe => {
                 let [key_heads, heads, dim, taps] = NET;
