@@ -50,6 +50,8 @@ pub(crate) struct Kept {
     pub(crate) texts: bool,
     /// How queries grow with the position, where they do.
     pub(crate) growth: Option<QueryGrowth>,
+    /// Heads that have a matrix each, by whose numbers a product finds them; 0 where there are none.
+    pub(crate) numbered_heads: usize,
 }
 
 /// A tensor of a cache that a part has asked for.

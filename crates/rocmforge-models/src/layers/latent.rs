@@ -112,8 +112,8 @@ impl Latent {
             },
             kept: Linear::new(t, KEPT, None, [kept, width])?,
             kept_norm: Norm::new(t, KEPT_NORM, rank, norm)?,
-            key: t.matrices(KEY_B, Some(&keys), [heads, rank, nope])?,
-            value: t.matrices(VALUE_B, Some(&values), [heads, value, rank])?,
+            key: t.matrices_of_heads(KEY_B, Some(&keys), [heads, rank, nope])?,
+            value: t.matrices_of_heads(VALUE_B, Some(&values), [heads, value, rank])?,
             output: Linear::new(t, OUTPUT, None, [width, heads * value])?,
             cache: t.cache(CacheKind::Full, 1, kept)?,
             shape,
@@ -131,14 +131,6 @@ impl Latent {
         let inputs: Vec<TensorId> = [x, g.positions].into_iter().chain(self.shape.rope_factors).collect();
         let x = g.push(op, &inputs)?;
         g.reshape(x, [tokens, heads, shared])
-    }
-
-    /// Rows `[tokens, heads, _]`, each times its head's matrix.
-    fn of_heads(g: &mut StepGraph<'_>, x: TensorId, matrices: TensorId) -> GgmlResult<TensorId> {
-        let swap = Op::Permute { axes: [1, 0, 2, 3] };
-        let x = g.push(swap, &[x])?;
-        let x = g.push(Op::MulMat, &[x, matrices])?;
-        g.push(swap, &[x])
     }
 }
 
@@ -159,7 +151,7 @@ impl Part for Latent {
         };
         let q = g.reshape(q, [tokens, heads, nope + shared])?;
         let plain = g.columns(q, 0..nope)?;
-        let plain = Self::of_heads(g, plain, self.key)?;
+        let plain = g.times_heads(plain, self.key)?;
         let turned = g.columns(q, nope..nope + shared)?;
         let turned = self.rotate(g, turned, heads)?;
         let q = g.push(Op::Concat { axis: 2 }, &[plain, turned])?;
@@ -193,7 +185,7 @@ impl Part for Latent {
         // The sum of the shared parts is no value.
         let context = g.reshape(context, [tokens, heads, kept])?;
         let context = g.columns(context, 0..rank)?;
-        let values = Self::of_heads(g, context, self.value)?;
+        let values = g.times_heads(context, self.value)?;
         let values = g.reshape(values, [tokens, heads * value])?;
         self.output.build(g, values)
     }

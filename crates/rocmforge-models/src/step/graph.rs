@@ -93,6 +93,8 @@ pub(crate) struct StepGraph<'a> {
     pub(crate) sequence: TensorId,
     /// Factors of queries, f32 `[tokens, 1]`.
     growth: Option<TensorId>,
+    /// Numbers of heads, u32 `[tokens, heads]`.
+    heads: Option<TensorId>,
     pools: Vec<Pool>,
     /// Slots of the states before the step and after it, and the last token of each sequence, u32 `[rows]`.
     states: Option<[TensorId; 3]>,
@@ -165,6 +167,10 @@ impl<'a> StepGraph<'a> {
             positions,
             sequence,
             growth,
+            heads: match layout.heads.is_empty() {
+                true => None,
+                false => Some(part(&layout.heads, &[n, p.kept.numbered_heads])?),
+            },
             pools: (layout.pools.iter())
                 .map(|pool| {
                     Ok(Pool {
@@ -348,6 +354,22 @@ impl<'a> StepGraph<'a> {
             None => Ok(q),
             Some(factors) => self.push(Op::Mul, &[q, factors]),
         }
+    }
+
+    /// Rows `[tokens, heads, k]`, each times its head's matrix of `[heads, n, k]`: `[tokens, heads, n]`. The matrices are those that
+    /// [`Tensors::matrices_of_heads`] has asked for.
+    ///
+    /// # Errors
+    /// Rows and matrices do not fit.
+    pub(crate) fn times_heads(&mut self, x: TensorId, matrices: TensorId) -> GgmlResult<TensorId> {
+        let in_blocks = described(&self.graph, matrices)?.dtype.is_quantized();
+        if let (true, Some(heads)) = (in_blocks, self.heads) {
+            return self.push(Op::MulMatId, &[x, matrices, heads]);
+        }
+        let swap = Op::Permute { axes: [1, 0, 2, 3] };
+        let x = self.push(swap, &[x])?;
+        let x = self.push(Op::MulMat, &[x, matrices])?;
+        self.push(swap, &[x])
     }
 
     /// Writes rows into the tokens' slots of a cache.

@@ -40,6 +40,8 @@ pub struct InputLayout {
     pub sequence: Range<usize>,
     /// Where queries grow with the position: the factor of each token's, f32 `[tokens]`.
     pub growth: Range<usize>,
+    /// Where heads have a matrix each: the numbers of the heads for each token, `[tokens, heads]`.
+    pub heads: Range<usize>,
     /// For each pool of the cache.
     pub pools: Vec<PoolLayout>,
     /// Where there are states.
@@ -115,6 +117,7 @@ impl InputLayout {
             embeddings,
             chosen,
             growth: place(shape.tokens * usize::from(kept.growth.is_some())),
+            heads: place(shape.tokens.saturating_mul(kept.numbered_heads)),
             pools: (kept.kinds.iter())
                 .map(|&kind| {
                     let columns = cache.columns(kind, shape.tokens);
@@ -207,6 +210,9 @@ impl Inputs {
         }
         // Padding is at position 0.
         data[layout.growth.clone()].fill(1.0f32.to_bits());
+        for (index, number) in data[layout.heads.clone()].iter_mut().enumerate() {
+            *number = (index % kept.numbered_heads) as u32;
+        }
         // Sequences begin with zeros; states of padding go behind.
         let zeros = cache.states();
         if let Some(states) = &layout.states {

@@ -626,6 +626,20 @@ impl<'a> Tensors<'a> {
         self.kept.growth = Some(growth);
     }
 
+    /// [`Self::matrices`], one for each head: [`StepGraph::times_heads`](super::StepGraph::times_heads).
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn matrices_of_heads(
+        &mut self,
+        name: Name,
+        within: Option<&Within>,
+        dims: [usize; 3],
+    ) -> Result<TensorId, ModelError> {
+        self.kept.numbered_heads = dims[0];
+        self.matrices(name, within, dims)
+    }
+
     /// Nothing is kept of a step: its sequences are whole texts, padded to the longest.
     pub(crate) fn of_whole_texts(mut self, texts: WholeTexts) -> Self {
         self.kept.texts = true;
