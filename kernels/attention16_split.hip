@@ -13,6 +13,8 @@
 template <class T, u32 D> struct Packed16 {
     typedef T Type;
     typedef float Out;
+    typedef Chunk Raw;
+    __attribute__((device, always_inline)) static Chunk chunk(Chunk raw) { return raw; }
     static constexpr bool IN_PARTS = true;
     const T *q, *k, *v;
     float *values, *sums;

@@ -1,9 +1,9 @@
 // Attention of many tokens over a paged cache in f16 on the matrix unit, with a cap and sinks: include/paged16.h.
 #include "include/paged16.h"
 
-RF_PAGED16_CAPPED(64, 4, 32)
-RF_PAGED16_CAPPED(128, 4, 32)
+RF_PAGED16_CAPPED(capped, HalfEights, 64, 4, 32)
+RF_PAGED16_CAPPED(capped, HalfEights, 128, 4, 32)
 // There are too few registers on gfx1030, whose products are loops.
 #if !defined(__gfx1030__)
-RF_PAGED16_CAPPED(256, 2, 16)
+RF_PAGED16_CAPPED(capped, HalfEights, 256, 2, 16)
 #endif

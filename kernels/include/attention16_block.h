@@ -37,8 +37,9 @@ struct Own16 {
 //   query(i, row, piece)     query `row`, the block's i-th
 //   factor(i)                what the scores of the block's i-th query are multiplied by, beside `scale`
 //   look(k0)                 before key(k0, ..), for every tile in order
-//   key(k0, i, piece)        key k0 + i; a key that does not exist may be anything
+//   key(k0, i, piece)        key k0 + i, as it is read (Raw); a key that does not exist may be anything
 //   value(k0, i, piece)      value k0 + i; 0 where the key does not exist
+//   chunk(raw)               what was read as elements of Type
 //   adjust(score, row, key)  a score with everything that EXTRA stands for
 //   finish(row, top, total)  the sum of weights for the largest score (times log2 e without EXTRA), with what comes after the last key; returns what
 //                            the results are scaled by
@@ -47,6 +48,7 @@ template <class Memory, u32 D, u32 WAVES, u32 BK, bool EXTRA, u32 ROWS = WAVES>
 RF_DEVICE void rf_attention16(Memory &memory, const Span16 &s, float scale) {
     typedef typename Memory::Type T;
     typedef typename Memory::Out Out;
+    typedef typename Memory::Raw Raw;
     constexpr u32 THREADS = WAVES * RF_WAVE, BQ = ROWS * 16;
     constexpr u32 PIECES = D / 8, TILES = BK / 16;
     // What registers are too few for: the queries, and loads of the next tile.
@@ -91,13 +93,13 @@ RF_DEVICE void rf_attention16(Memory &memory, const Span16 &s, float scale) {
 
     // A thread's share of a tile: K_STEPS pieces of keys, V_STEPS times two pieces of neighbouring keys' values.
     constexpr u32 K_STEPS = (BK * PIECES + THREADS - 1) / THREADS, V_STEPS = (BK / 2 * PIECES + THREADS - 1) / THREADS;
-    Chunk next_keys[K_STEPS], next_values[V_STEPS][2];
+    Raw next_keys[K_STEPS], next_values[V_STEPS][2];
     auto fetch_keys = [&](u32 k0) __attribute__((always_inline)) {
         memory.look(k0);
 #pragma unroll
         for (u32 i = 0; i < K_STEPS; ++i) {
             u32 own = tid / PIECES, step = i * (THREADS / PIECES);
-            next_keys[i] = Chunk{0, 0, 0, 0};
+            next_keys[i] = Raw{};
             if (BK * PIECES % THREADS == 0 || own + step < BK) next_keys[i] = memory.key(k0, {own, step}, {tid % PIECES, 0});
         }
     };
@@ -105,7 +107,7 @@ RF_DEVICE void rf_attention16(Memory &memory, const Span16 &s, float scale) {
 #pragma unroll
         for (u32 i = 0; i < K_STEPS; ++i) {
             u32 slot = tid + i * THREADS, row = slot / PIECES, piece = slot % PIECES;
-            if (BK * PIECES % THREADS == 0 || row < BK) *(Chunk *)(keys + row * K_ROW + piece * 8) = next_keys[i];
+            if (BK * PIECES % THREADS == 0 || row < BK) *(Chunk *)(keys + row * K_ROW + piece * 8) = Memory::chunk(next_keys[i]);
         }
     };
     // Values of keys that do not exist are 0: their weights are, but 0 times anything need not be.
@@ -122,9 +124,10 @@ RF_DEVICE void rf_attention16(Memory &memory, const Span16 &s, float scale) {
         for (u32 i = 0; i < V_STEPS; ++i) {
             u32 slot = tid + i * THREADS, piece = slot % 8 + slot / (4 * BK) * 8, pair = slot / 8 % (BK / 2);
             if (BK / 2 * PIECES % THREADS != 0 && piece >= PIECES) continue;
+            Chunk first = Memory::chunk(next_values[i][0]), second = Memory::chunk(next_values[i][1]);
             u32 *to = (u32 *)(values + piece * V_EIGHT) + pair;
 #pragma unroll
-            for (u32 e = 0; e < 8; ++e) to[e * (V_ROW / 2)] = halves(next_values[i][0][e / 2], next_values[i][1][e / 2], e % 2);
+            for (u32 e = 0; e < 8; ++e) to[e * (V_ROW / 2)] = halves(first[e / 2], second[e / 2], e % 2);
         }
     };
 

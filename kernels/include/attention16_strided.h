@@ -9,6 +9,8 @@
 template <class T, class TO, bool EXTRA> struct Strided16 {
     typedef T Type;
     typedef T Out;
+    typedef Chunk Raw;
+    __attribute__((device, always_inline)) static Chunk chunk(Chunk raw) { return raw; }
     static constexpr bool IN_PARTS = false;
     const T *q, *k, *v;
     T *out;

@@ -1,34 +1,34 @@
-// Attention of many tokens over a paged cache in f16 on the matrix unit: the formula of paged_attention.hip, the main loop of attention16_{type}.hip
+// Attention of many tokens over a paged cache of 16 bits or in q8_0 on the matrix unit: the formula of paged_attention.hip, the main loop of attention16_{type}.hip
 // (attention16_block.h). For chunks of prompts.
 //
 // A block has 16 WAVES tokens and one head. It does the runs of its tokens (runs.h) one after the other, each with its own keys: what a token
-// gets does not depend on sequences beside its own. Queries are rounded to f16, each multiplied by a power of two before and its scores by the
+// gets does not depend on sequences beside its own. Queries are rounded to f16, or to a cache's bf16, each multiplied by a power of two before and its scores by the
 // inverse, so that none overflows. Blocks of the cache hold a power of two of keys, 16 or more: 16 keys from a multiple of 16 on lie in one block.
 // grid = (heads, 1, ceil(tokens / (16 WAVES))), the last tokens first.
 //
 // A block number out of range is a fault of the first token that sees it; its keys are NaN, so that every token that sees one gets NaN.
 #pragma once
 #include "attention16_block.h"
+#include "cache_eights.h"
 #include "floats.h"
 #include "quantize.h"
 #include "range16.h"
 #include "runs.h"
 
-// A number that is the same in all lanes, in a scalar register; in waves of 64, whose conditions take twice as many of these, in a vector register.
-RF_DEVICE u32 narrow(u32 x) { return RF_WAVE == 32 ? rf_uniform(x) : rf_opaque(x); }
-
 // One head of one run.
-template <u32 D, u32 BK, bool EXTRA> struct Pages16 {
-    typedef RfHalf Type;
+template <class C, u32 D, u32 BK, bool EXTRA> struct Pages16 {
+    typedef typename C::Type Type;
+    typedef typename C::Raw Raw;
     typedef float Out;
+    __attribute__((device, always_inline)) static Chunk chunk(const Raw &raw) { return C::chunk(raw); }
     static constexpr bool IN_PARTS = false;
     const float *q;
-    const RfHalf *k, *v;
+    const u8 *k, *v;
     const u32 *blocks;
     float *out, *factors; // factors: one for each query of the block, in LDS
     float inverse_cap;
     const float *sink; // in LDS, of the head: one more logit of the softmax, without a key; -inf: none
-    u32 row, column, own_column; // elements between the keys of two tokens; where the head's begin, in keys and in queries
+    u32 row, column, own_column; // bytes between the keys of two tokens, and to the head's; elements to the head's queries
     u32 first_key, keys;         // the first key that is seen, and one past the last
     bool reports;             // whether this thread reports faults
     u32 first, end, position; // the run's tokens, and the first one's place in the sequence
@@ -55,10 +55,10 @@ template <u32 D, u32 BK, bool EXTRA> struct Pages16 {
         top = rf_larger<1>(top);
         Range16 range = rf_range16(top);
         if (piece == 0) factors[i] = range.down;
-        typedef RfHalf Halves __attribute__((ext_vector_type(8)));
+        typedef Type Halves __attribute__((ext_vector_type(8)));
         Halves halves;
 #pragma unroll
-        for (u32 e = 0; e < 4; ++e) halves[e] = (RfHalf)(a[e] * range.up), halves[e + 4] = (RfHalf)(b[e] * range.up);
+        for (u32 e = 0; e < 4; ++e) halves[e] = (Type)(a[e] * range.up), halves[e + 4] = (Type)(b[e] * range.up);
         return __builtin_bit_cast(Chunk, halves);
     }
     __attribute__((device, always_inline)) float factor(u32 i) const { return factors[i]; }
@@ -78,22 +78,21 @@ template <u32 D, u32 BK, bool EXTRA> struct Pages16 {
     // Where the tile's 16 keys of group g lie in their block.
     __attribute__((device, always_inline)) u64 place(u32 block, u32 key) const { return ((u64)block * p.block_size + (key & (p.block_size - 1))) * row; }
     // 8 elements of key k0 + i from a cache. An own part of i stays within 16 keys, or has none to add to.
-    __attribute__((device, always_inline)) Chunk get(const RfHalf *x, u32 k0, Own16 i, Own16 piece, u32 absent) const {
-        Chunk chunk = {0, 0, 0, 0};
+    __attribute__((device, always_inline)) Raw get(const u8 *x, u32 k0, Own16 i, Own16 piece, Raw absent) const {
+        Raw raw = {};
         u32 key = k0 + i.own + i.common;
-        if ((piece.own + piece.common) * 8 >= p.head_dim || key - first_key >= keys - first_key) return chunk; // one comparison: unsigned
-        chunk = Chunk{absent, absent, absent, absent};
-        u32 common = i.common % 16, own = (i.own % 16 * row + column + piece.own * 8) * 2;
+        if ((piece.own + piece.common) * 8 >= p.head_dim || key - first_key >= keys - first_key) return raw; // one comparison: unsigned
+        raw = absent;
+        u32 common = i.common % 16, own = i.own % 16 * row + column + piece.own / C::EACH * C::BYTES;
 #pragma unroll
         for (u32 g = 0; g < BK / 16; ++g) {
             if ((i.own + i.common) / 16 != g || held[g] >= p.blocks) continue;
-            const RfHalf *at = x + place(held[g], k0 + 16 * g) + (u64)common * row + piece.common * 8;
-            chunk = *(const Chunk *)((const char *)at + own);
+            raw = C::load_of(x + place(held[g], k0 + 16 * g) + (u64)common * row + piece.common / C::EACH * C::BYTES + own, piece.own % C::EACH);
         }
-        return chunk;
+        return raw;
     }
-    __attribute__((device, always_inline)) Chunk key(u32 k0, Own16 i, Own16 piece) const { return get(k, k0, i, piece, 0x7e007e00); }
-    __attribute__((device, always_inline)) Chunk value(u32 k0, Own16 i, Own16 piece) const { return get(v, k0, i, piece, 0); }
+    __attribute__((device, always_inline)) Raw key(u32 k0, Own16 i, Own16 piece) const { return get(k, k0, i, piece, C::absent()); }
+    __attribute__((device, always_inline)) Raw value(u32 k0, Own16 i, Own16 piece) const { return get(v, k0, i, piece, Raw{}); }
     __attribute__((device, always_inline)) float adjust(float score, u32, u32) const {
         return p.softcap != 0.0f ? rf_softcap(score, p.softcap, inverse_cap) : score;
     }
@@ -110,8 +109,8 @@ template <u32 D, u32 BK, bool EXTRA> struct Pages16 {
     }
 };
 
-template <u32 D, u32 WAVES, u32 BK, bool EXTRA>
-RF_DEVICE void paged16(const float *__restrict__ q, const RfHalf *__restrict__ k, const RfHalf *__restrict__ v, const u32 *__restrict__ table,
+template <class C, u32 D, u32 WAVES, u32 BK, bool EXTRA>
+RF_DEVICE void paged16(const float *__restrict__ q, const u8 *__restrict__ k, const u8 *__restrict__ v, const u32 *__restrict__ table,
                        const u32 *__restrict__ seq_of, const u32 *__restrict__ positions, const float *__restrict__ sinks,
                        float *__restrict__ out, u32 tokens, const Paged &p) {
     constexpr u32 BQ = WAVES * 16;
@@ -125,19 +124,19 @@ RF_DEVICE void paged16(const float *__restrict__ q, const RfHalf *__restrict__ k
     if (EXTRA && rf_thread() == 0) sink = sinks ? sinks[head] : -RF_INF;
     rf_barrier();
     bool reports = rf_thread() == 0 && head == 0;
-    u32 column = narrow(kv_head * p.head_dim), own_column = narrow(head * p.head_dim);
+    u32 head_bytes = p.head_dim / 8 / C::EACH * C::BYTES, column = narrow(kv_head * head_bytes), own_column = narrow(head * p.head_dim);
 #pragma unroll 1
     for (u32 at = first; at < runs.end;) {
         Run run = runs.run(at);
         if (run.known) {
             u32 keys = run.position + (run.end - run.first);
             u32 oldest = p.window != 0 && run.position >= p.window ? run.position - p.window + 1 : 0;
-            Pages16<D, BK, EXTRA> memory = {q, k, v, table + (u64)run.seq * p.max_blocks, out, factors,
-                                     1.0f / p.softcap, &sink, narrow(p.kv_heads * p.head_dim), column, own_column,
+            Pages16<C, D, BK, EXTRA> memory = {q, k, v, table + (u64)run.seq * p.max_blocks, out, factors,
+                                     1.0f / p.softcap, &sink, narrow(p.kv_heads * head_bytes), column, own_column,
                                      narrow(oldest), narrow(keys), reports,
                                      narrow(run.first), narrow(run.end), narrow(run.position), (u32)__builtin_ctz(p.block_size), p};
             Span16 span = {run.first, run.end, keys, (i64)run.position - (i64)run.first, true, p.window};
-            rf_attention16<Pages16<D, BK, EXTRA>, D, WAVES, BK, EXTRA>(memory, span, p.scale);
+            rf_attention16<Pages16<C, D, BK, EXTRA>, D, WAVES, BK, EXTRA>(memory, span, p.scale);
             rf_lds_barrier(); // results have been read from LDS
         } else {
             if (reports) runs.fault(run);
@@ -154,16 +153,16 @@ RF_DEVICE void paged16(const float *__restrict__ q, const RfHalf *__restrict__ k
     paged16_##name(const float *q, const void *k, const void *v, const u32 *table, const u32 *seq_of, const u32 *positions,           \
                    float *out, u32 tokens, u32 heads, u32 kv_heads, u32 head_dim, u32 block_size, u32 blocks, u32 sequences,          \
                    u32 max_blocks, u32 window, float scale, float softcap, u64 *fault, u32 tag) {                                     \
-        paged16<D, WAVES, BK, false>(q, (const RfHalf *)k, (const RfHalf *)v, table, seq_of, positions, nullptr, out, tokens,         \
+        paged16<HalfEights, D, WAVES, BK, false>(q, (const u8 *)k, (const u8 *)v, table, seq_of, positions, nullptr, out, tokens,         \
                                      Paged{heads, kv_heads, head_dim, block_size, blocks, sequences, max_blocks, window, scale,       \
                                            softcap, fault, tag});                                                                     \
     }
-#define RF_PAGED16_CAPPED(D, WAVES, BK)                                                                                               \
+#define RF_PAGED16_CAPPED(name, C, D, WAVES, BK)                                                                                      \
     RF_KERNEL(WAVES *RF_WAVE)                                                                                                         \
-    paged16_capped_d##D(const float *q, const void *k, const void *v, const u32 *table, const u32 *seq_of, const u32 *positions,      \
-                        const float *sinks, float *out, u32 tokens, u32 heads, u32 kv_heads, u32 head_dim, u32 block_size,            \
-                        u32 blocks, u32 sequences, u32 max_blocks, u32 window, float scale, float softcap, u64 *fault, u32 tag) {     \
-        paged16<D, WAVES, BK, true>(q, (const RfHalf *)k, (const RfHalf *)v, table, seq_of, positions, sinks, out, tokens,            \
-                                    Paged{heads, kv_heads, head_dim, block_size, blocks, sequences, max_blocks, window, scale,        \
-                                          softcap, fault, tag});                                                                      \
+    paged16_##name##_d##D(const float *q, const void *k, const void *v, const u32 *table, const u32 *seq_of, const u32 *positions,    \
+                          const float *sinks, float *out, u32 tokens, u32 heads, u32 kv_heads, u32 head_dim, u32 block_size,          \
+                          u32 blocks, u32 sequences, u32 max_blocks, u32 window, float scale, float softcap, u64 *fault, u32 tag) {   \
+        paged16<C, D, WAVES, BK, true>(q, (const u8 *)k, (const u8 *)v, table, seq_of, positions, sinks, out, tokens,                 \
+                                       Paged{narrow(heads), kv_heads, head_dim, block_size, blocks, sequences, max_blocks, window,    \
+                                             scale, softcap, fault, tag});                                                            \
     }

@@ -8,48 +8,13 @@
 // A part leaves its sums of values [tokens, heads, parts, D], maxima and sums of weights [tokens, heads, parts]; a part without a key has a sum of 0 and
 // no values.
 #pragma once
+#include "cache_eights.h"
 #include "grid.h"
 #include "groups.h"
 #include "paged.h"
-#include "quant.h"
 
 // The fewest keys of a part.
 #define RF_PART_KEYS 64
-
-// Eight elements of a cache as a lane holds them until they are used: load(p, i) gives eight number i, floats(raw, x) their values. Of all zero
-// bits they are zeros. In f16 and bf16 a load is 16 bytes, aligned; in q8_0 it is 10, at multiples of 2.
-struct HalfEights {
-    typedef _Float16 Raw __attribute__((ext_vector_type(8)));
-    RF_DEVICE Raw load(const u8 *p, u64 i) { return __builtin_bit_cast(Raw, ((const u4 *)p)[i]); }
-    RF_DEVICE void floats(const Raw &raw, float (&x)[8]) {
-#pragma unroll
-        for (u32 e = 0; e < 8; ++e) x[e] = (float)raw[e];
-    }
-};
-struct Bf16Eights {
-    typedef u4 Raw;
-    RF_DEVICE Raw load(const u8 *p, u64 i) { return ((const u4 *)p)[i]; }
-    RF_DEVICE void floats(const Raw &raw, float (&x)[8]) {
-#pragma unroll
-        for (u32 e = 0; e < 8; ++e) x[e] = __builtin_bit_cast(float, e % 2 ? raw[e / 2] & 0xffff0000 : raw[e / 2] << 16);
-    }
-};
-struct Q8_0Eights {
-    struct Raw {
-        u32 low, high;
-        u16 d;
-    };
-    RF_DEVICE Raw load(const u8 *p, u64 i) {
-        const u8 *block = p + i / 4 * Q8_0::bytes, *own = block + 2 + 8 * (i % 4);
-        return {rf_word_at2(own), rf_word_at2(own + 4), *(const u16 *)block};
-    }
-    RF_DEVICE void floats(const Raw &raw, float (&x)[8]) {
-        float d = rf_half(raw.d);
-        f4 low = rf_scaled(rf_bytes(raw.low ^ 0x80808080), d, -128.0f * d), high = rf_scaled(rf_bytes(raw.high ^ 0x80808080), d, -128.0f * d);
-#pragma unroll
-        for (u32 e = 0; e < 4; ++e) x[e] = low[e], x[e + 4] = high[e];
-    }
-};
 
 // v summed over LANES neighbouring lanes.
 template <u32 LANES> RF_DEVICE float sum_lanes(float v) {

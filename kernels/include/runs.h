@@ -3,6 +3,9 @@
 #include "paged.h"
 #include "tile.h"
 
+// A number that is the same in all lanes, in a scalar register; in waves of 64, whose conditions take twice as many of these, in a vector register.
+RF_DEVICE u32 narrow(u32 x) { return RF_WAVE == 32 ? rf_uniform(x) : rf_opaque(x); }
+
 // A run of tokens from `first` up to `end`, those of sequence `seq` from `position` on. Tokens of a run that is not `known` have a sequence or a
 // position that does not exist.
 struct Run {

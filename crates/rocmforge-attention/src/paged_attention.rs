@@ -62,6 +62,13 @@ impl PagedAttention {
     ) -> AttentionResult<PagedExplain> {
         let shape = self.shape(&operands, max_blocks);
         let because = |algorithm, reason| Ok(PagedExplain { algorithm, reason });
+        let long = shape.head_dim > LONG_HEAD && rounding == Rounding::F16;
+        if long && kernels.has_paged_attention16(self.kv, shape)? {
+            let split = kernels.paged_parts16(self.kv, shape)?;
+            let split = split.and_then(|parts| PagedSplit::new(shape, parts, rounding));
+            let reason = "long heads: a block reads each key and value once for up to 32 rows of tokens and heads";
+            return because(split.map_or(PagedAlgorithm::MatrixUnit, PagedAlgorithm::Parts), reason);
+        }
         if let Some(split) = self.split(kernels, operands, max_blocks) {
             let reason = "few tokens, or one of each sequence: heads that share keys read them once, and keys may be divided among more blocks";
             because(PagedAlgorithm::Parts(split), reason)
@@ -74,7 +81,7 @@ impl PagedAttention {
             let reason = "many tokens of a sequence, which share each key and value that is read";
             because(PagedAlgorithm::MatrixUnit, reason)
         } else {
-            let reason = "no kernel for the matrix unit here: it wants f16, heads in eights and blocks of 16, 32, 64, 128 or 256 tokens";
+            let reason = "no kernel for the matrix unit here: it wants a cache of 16 bits or in q8_0, heads in eights and blocks of 16, 32, 64, 128 or 256 tokens";
             because(PagedAlgorithm::Floats, reason)
         }
     }
@@ -93,18 +100,14 @@ impl PagedAttention {
         faults: Faults<'_>,
     ) -> AttentionResult<()> {
         let shape = self.shape(&operands, max_blocks);
-        Ok(kernels.paged_attention16(stream, operands, shape, self.options, faults)?)
+        Ok(kernels.paged_attention16(stream, self.kv, operands, shape, self.options, faults)?)
     }
 
-    /// How [`Self::forward_split`] divides the keys of so few tokens; `None` if [`Self::forward`] is as quick. The same for every length, so that a
+    /// How [`Self::forward_split`] divides the keys of so few tokens in f32; `None` if [`Self::forward`] is as quick. The same for every length, so that a
     /// captured launch stays right.
     pub fn split(&self, kernels: &Kernels, operands: PagedOperands<'_>, max_blocks: usize) -> Option<PagedSplit> {
         let shape = self.shape(&operands, max_blocks);
-        let parts = kernels.paged_parts(self.kv, shape)?;
-        Some(PagedSplit {
-            parts,
-            partial_len: Kernels::paged_partial_len(shape, parts)?,
-        })
+        PagedSplit::new(shape, kernels.paged_parts(self.kv, shape)?, Rounding::None)
     }
 
     /// [`Self::forward`] with the keys in parts, which `partial` (of [`PagedSplit::partial_len`] floats) holds until they are joined. With `q8` the result
@@ -112,7 +115,7 @@ impl PagedAttention {
     ///
     /// # Errors
     ///
-    /// [`AttentionError::Kernel`](crate::AttentionError::Kernel) with what [`Kernels::paged_attention_split`] says.
+    /// [`AttentionError::Kernel`](crate::AttentionError::Kernel) with what [`Kernels::paged_attention_split`] and [`Kernels::paged_attention16_split`] say.
     #[allow(clippy::too_many_arguments)] // operands and dimensions of one operation
     pub fn forward_split(
         &self,
@@ -125,18 +128,15 @@ impl PagedAttention {
         q8: Option<HipBuffer<u8>>,
         faults: Faults<'_>,
     ) -> AttentionResult<Option<Q8Activations>> {
-        let (shape, parts) = (self.shape(&operands, max_blocks), split.parts);
-        Ok(kernels.paged_attention_split(
-            stream,
-            self.kv,
-            operands,
-            shape,
-            self.options,
-            parts,
-            partial,
-            q8,
-            faults,
-        )?)
+        let (shape, parts, kv, options) = (self.shape(&operands, max_blocks), split.parts, self.kv, self.options);
+        Ok(match split.rounding {
+            Rounding::None => {
+                kernels.paged_attention_split(stream, kv, operands, shape, options, parts, partial, q8, faults)
+            }
+            Rounding::F16 => {
+                kernels.paged_attention16_split(stream, kv, operands, shape, options, parts, partial, q8, faults)
+            }
+        }?)
     }
 
     fn shape(&self, operands: &PagedOperands<'_>, max_blocks: usize) -> PagedShape {
@@ -161,6 +161,9 @@ impl PagedAttention {
 /// Up to so many tokens for each sequence, a block for every token and head is as quick as tiles that are mostly empty.
 const FEW_TOKENS: usize = 8;
 
+/// Heads over so many elements have a kernel of their own on the matrix unit, for any number of tokens.
+const LONG_HEAD: usize = 256;
+
 /// What may be rounded on the way to a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Rounding {
@@ -175,7 +178,7 @@ pub enum Rounding {
 pub enum PagedAlgorithm {
     /// [`PagedAttention::forward`]: a block for each token and head, in f32.
     Floats,
-    /// [`PagedAttention::forward_split`]: few tokens, keys in parts, in f32.
+    /// [`PagedAttention::forward_split`]: few tokens, keys in parts, in f32; of long heads on the matrix unit.
     Parts(PagedSplit),
     /// [`PagedAttention::forward16`]: tiles of tokens on the matrix unit.
     MatrixUnit,
@@ -194,6 +197,9 @@ impl fmt::Display for PagedExplain {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.algorithm {
             PagedAlgorithm::Floats => f.write_str("attention in f32"),
+            PagedAlgorithm::Parts(split) if split.rounding == Rounding::F16 => {
+                write!(f, "attention in {} parts on the matrix unit", split.parts)
+            }
             PagedAlgorithm::Parts(split) => write!(f, "attention in {} parts", split.parts),
             PagedAlgorithm::MatrixUnit => f.write_str("attention on the matrix unit"),
         }?;
@@ -208,4 +214,17 @@ pub struct PagedSplit {
     pub parts: usize,
     /// Floats that the parts take until they are joined.
     pub partial_len: usize,
+    /// Whether the matrix unit multiplies, for which queries and weights are rounded.
+    pub rounding: Rounding,
+}
+
+impl PagedSplit {
+    /// `None` if there are more floats than can be counted.
+    fn new(shape: PagedShape, parts: usize, rounding: Rounding) -> Option<Self> {
+        Some(Self {
+            parts,
+            partial_len: Kernels::paged_partial_len(shape, parts)?,
+            rounding,
+        })
+    }
 }

@@ -260,7 +260,7 @@ fn has_kernel(module: &HipModule, name: &str) -> bool {
 }
 
 /// What takes the place of a family that some processors lack.
-const INSTEAD: [(&str, &str); 8] = [
+const INSTEAD: [(&str, &str); 11] = [
     ("attention16_f16", FLASH_ATTENTION),
     ("attention16_f16_extra", FLASH_ATTENTION),
     ("attention16_bf16", FLASH_ATTENTION),
@@ -272,6 +272,9 @@ const INSTEAD: [(&str, &str); 8] = [
     ),
     ("paged16", PAGED_ATTENTION),
     ("paged16_capped", PAGED_ATTENTION),
+    ("paged16_bf16", PAGED_ATTENTION),
+    ("paged16_q8_0", PAGED_ATTENTION),
+    ("paged_wide16", PAGED_ATTENTION),
 ];
 const PAGED_ATTENTION: &str = "paged_attention does it with operands in f32";
 const FLASH_ATTENTION: &str = "flash_attention does it with operands in f32";

@@ -99,7 +99,7 @@ const VARIED: &[(&str, &[&[Variant]])] = &[
 const ALIKE: &[&[&str]] = &[
     &["attention16_f16", "attention16_bf16"],
     &["attention16_f16_extra", "attention16_bf16_extra"],
-    &["paged16", "paged16_capped"],
+    &["paged16", "paged16_capped", "paged16_bf16", "paged16_q8_0"],
 ];
 
 /// The name of the source of a family, without its ending, and the group of variants that the family is one of, with its place there.
@@ -222,8 +222,11 @@ pub(crate) const FAMILIES: &[Family] = &[
     hopper("matmul16_hopper"),
     on_matrix_units("paged16", &[("paged16_d256", NOT_GFX1030)]),
     on_matrix_units("paged16_capped", &[("paged16_capped_d256", NOT_GFX1030)]),
+    on_matrix_units("paged16_bf16", &[("paged16_bf16_d256", NOT_GFX1030)]),
+    on_matrix_units("paged16_q8_0", &[("paged16_q8_0_d256", NOT_GFX1030)]),
     hopper("paged16_hopper"),
-    on_integer_units("matmul_q8"),
+    without_loops("paged_wide16"),
+    without_loops("matmul_q8"),
     begins_early("experts_q8"),
     with_own_blocks("matvec_q8"),
     begins_early("add_rms_norm"),
@@ -253,8 +256,9 @@ const fn on_matrix_units(name: &'static str, only: &'static [(&'static str, &'st
     }
 }
 
-/// A family of matrix instructions of 8-bit integers, which gfx1030 lacks, too. NVIDIA's cards have those of these shapes from 8.0 on.
-const fn on_integer_units(name: &'static str) -> Family {
+/// A family of matrix instructions that gfx1030 lacks, whose registers are too few for loops in their place: those of 8-bit integers, which NVIDIA's cards
+/// have in these shapes from 8.0 on, and those of long heads.
+const fn without_loops(name: &'static str) -> Family {
     Family {
         base: Base::Without(&["gfx1030", "sm_75"]),
         ..on_matrix_units(name, &[])

@@ -165,7 +165,7 @@ fn the_plan_says_which_kernels_and_why() {
             },
             17,
             Rounding::F16,
-            "it wants f16",
+            "it wants a cache of 16 bits",
         ),
         (
             PagedAttention { block_size: 8, ..layer },
@@ -182,4 +182,22 @@ fn the_plan_says_which_kernels_and_why() {
         plan(layer, 1, Rounding::None).algorithm,
         PagedAlgorithm::Parts(_)
     ));
+    // Long heads: on the matrix unit for any number of tokens, of few in parts.
+    let long = PagedAttention {
+        heads: 20,
+        kv_heads: 1,
+        head_dim: 576,
+        ..layer
+    };
+    assert!(matches!(
+        plan(long, 1, Rounding::F16).algorithm,
+        PagedAlgorithm::Parts(split) if split.rounding == Rounding::F16 && split.parts > 1
+    ));
+    assert_eq!(plan(long, 200, Rounding::F16).algorithm, PagedAlgorithm::MatrixUnit);
+    assert_eq!(plan(long, 1, Rounding::None).algorithm, PagedAlgorithm::Floats);
+    let of_blocks = PagedAttention {
+        kv: KvType::Q8_0,
+        ..layer
+    };
+    assert_eq!(plan(of_blocks, 17, Rounding::F16).algorithm, PagedAlgorithm::MatrixUnit);
 }

@@ -24,6 +24,7 @@ mod norm;
 mod paged;
 mod paged16;
 mod paged_split;
+mod paged_wide16;
 mod permute;
 mod pool;
 mod qkv;
@@ -83,6 +84,7 @@ pub(crate) const DECLARED: &[&[crate::declared::Declared]] = &[
     paged::DECLARED,
     paged16::DECLARED,
     paged_split::DECLARED,
+    paged_wide16::DECLARED,
     permute::DECLARED,
     pool::DECLARED,
     qkv::DECLARED,

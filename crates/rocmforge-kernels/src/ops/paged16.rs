@@ -1,50 +1,62 @@
-//! Attention of many tokens over a paged cache in f16, on the matrix unit.
+//! Attention of many tokens over a paged cache of 16 bits or in q8_0, on the matrix unit.
 
 use super::attention16::MAX_BLOCKS;
 use super::paged::{MAX_HEAD_DIM, PagedCall, paged};
+use super::paged_wide16;
 use crate::declared::{Call, Declared};
+use crate::launch::Launch;
 use crate::{Faults, KernelResult, Kernels, KvType, PagedOperands, PagedOptions, PagedShape, geometry};
 use rocmforge_runtime::HipStream;
 
 /// The fewest tokens of a block of the cache: the kernels look up a block for 16 keys at a time.
-const LEAST_BLOCK: usize = 16;
+pub(super) const LEAST_BLOCK: usize = 16;
 /// Scales that keep the order of scores and, times the powers of two that go with queries, are normal: the kernels without a cap look for the largest
 /// product and scale it afterwards.
 const PLAIN_SCALES: std::ops::RangeInclusive<f32> = 1e-20..=1e20;
-const FAMILY: &str = "paged16";
-const CAPPED: &str = "paged16_capped";
+const PLAIN: &str = "paged16";
 const HOPPER: &str = "paged16_hopper";
+/// Types of caches that there are kernels for.
+const TYPES: &[KvType] = &[KvType::F16, KvType::Bf16, KvType::Q8_0];
 
-/// A compiled size: names of its kernels without and with a cap and sinks, tokens of a block, and the same kernel for Hopper with the tokens of its blocks.
+/// The family of kernels with a cap and sinks: in types other than f16 there are no others.
+fn capped(kv: KvType) -> &'static str {
+    match kv {
+        KvType::Bf16 => "paged16_bf16",
+        KvType::Q8_0 => "paged16_q8_0",
+        KvType::F16 | KvType::F32 => "paged16_capped",
+    }
+}
+
+/// A compiled size: names of its kernels without a cap and sinks, if there is one, and with them, tokens of a block, and the same kernel for Hopper with the
+/// tokens of its blocks.
 struct Variant {
-    plain: &'static str,
+    plain: Option<&'static str>,
     capped: &'static str,
     tokens: usize,
     hopper: Option<(&'static str, usize, u32)>,
 }
 
-fn variant(head_dim: u32) -> Variant {
+fn variant(kv: KvType, head_dim: u32) -> Variant {
     // In LDS: 128 queries, two tiles of 128 keys and two of values, 9 barriers, and what aligns them.
     let hopper = |name, width: u32| Some((name, 128, (128 + 4 * 128) * width * 2 + 8 * 9 + 1024));
+    macro_rules! of {
+        ($dim:literal, $tokens:literal, $hopper:expr) => {
+            Variant {
+                plain: (kv == KvType::F16).then_some(concat!("paged16_d", $dim)),
+                capped: match kv {
+                    KvType::Bf16 => concat!("paged16_bf16_d", $dim),
+                    KvType::Q8_0 => concat!("paged16_q8_0_d", $dim),
+                    KvType::F16 | KvType::F32 => concat!("paged16_capped_d", $dim),
+                },
+                tokens: $tokens,
+                hopper: if kv == KvType::F16 { $hopper } else { None },
+            }
+        };
+    }
     match head_dim {
-        0..=64 => Variant {
-            plain: "paged16_d64",
-            capped: "paged16_capped_d64",
-            tokens: 64,
-            hopper: hopper("paged16_hopper_d64", 64),
-        },
-        65..=128 => Variant {
-            plain: "paged16_d128",
-            capped: "paged16_capped_d128",
-            tokens: 64,
-            hopper: hopper("paged16_hopper_d128", 128),
-        },
-        _ => Variant {
-            plain: "paged16_d256",
-            capped: "paged16_capped_d256",
-            tokens: 32,
-            hopper: None,
-        },
+        0..=64 => of!(64, 64, hopper("paged16_hopper_d64", 64)),
+        65..=128 => of!(128, 64, hopper("paged16_hopper_d128", 128)),
+        _ => of!(256, 32, None),
     }
 }
 
@@ -55,19 +67,22 @@ impl Kernels {
     ///
     /// The runtime's, if the device does not accept the module.
     pub fn has_paged_attention16(&self, kv: KvType, shape: PagedShape) -> KernelResult<bool> {
-        let fits = kv == KvType::F16
+        if paged_wide16::fits(kv, shape) {
+            return self.has_wide16(kv);
+        }
+        let fits = TYPES.contains(&kv)
             && shape.head_dim <= MAX_HEAD_DIM
-            && shape.head_dim.is_multiple_of(8)
+            && shape.head_dim.is_multiple_of(kv.block_len().max(8))
             && shape.block_size.is_power_of_two()
             && shape.block_size >= LEAST_BLOCK;
         match u32::try_from(shape.head_dim) {
-            Ok(head_dim) if fits => self.has(FAMILY, variant(head_dim).plain),
+            Ok(head_dim) if fits => self.has(capped(kv), variant(kv, head_dim).capped),
             _ => Ok(false),
         }
     }
 
-    /// What [`paged_attention`](Self::paged_attention) computes over a cache in f16, on the matrix unit, for chunks of prompts: queries and weights are
-    /// rounded to f16, scores and sums are f32. A head's query is multiplied by a power of two before and its scores by the inverse after, so that
+    /// What [`paged_attention`](Self::paged_attention) computes over a cache of 16 bits or in q8_0, on the matrix unit, for chunks of prompts: queries and weights are
+    /// rounded to f16, over a cache in bf16 to bf16; elements of q8_0 to f16, which has none over 65,504. Scores and sums are f32. A head's query is multiplied by a power of two before and its scores by the inverse after, so that
     /// it may be as large as an f32.
     ///
     /// Quick where neighbouring tokens are neighbours in their sequence; right in any order. What a token gets does not depend on the sequences of
@@ -80,28 +95,24 @@ impl Kernels {
     pub fn paged_attention16(
         &self,
         stream: &HipStream,
+        kv: KvType,
         operands: PagedOperands<'_>,
         shape: PagedShape,
         options: PagedOptions,
         faults: Faults<'_>,
     ) -> KernelResult<()> {
         let (o, s) = (operands, shape);
-        let (op, d) = paged(
-            self.op("paged_attention16"),
-            KvType::F16,
-            o,
-            s,
-            options,
-            [16, MAX_HEAD_DIM],
-        )?;
+        if s.head_dim > MAX_HEAD_DIM {
+            return self.paged_wide16(stream, kv, o, s, options, faults);
+        }
+        let op = self.op("paged_attention16");
+        op.kv_type(kv, TYPES)?;
+        // Lanes read 16 bytes at once, and of a q8_0 block what they need.
+        let alignment = if kv == KvType::Q8_0 { kv.alignment() } else { 16 };
+        let (op, d) = paged(op, kv, o, s, options, [alignment, MAX_HEAD_DIM])?;
         op.multiple("head_dim must be a multiple of 8", s.head_dim, 8)?;
-        op.holds(
-            s.block_size.is_power_of_two() && s.block_size >= LEAST_BLOCK,
-            "block_size must be a power of two from 16 on",
-            s.block_size,
-            LEAST_BLOCK,
-        )?;
-        let variant = variant(d.head_dim);
+        whole_blocks(&op, s)?;
+        let variant = variant(kv, d.head_dim);
         let plain = o.sinks.is_none() && options.softcap.is_none() && PLAIN_SCALES.contains(&options.scale);
         // That kernel reads and writes 16 bytes at a time.
         let aligned = [o.q, o.out].iter().all(|x| x.as_device_ptr().addr().is_multiple_of(16));
@@ -111,13 +122,15 @@ impl Kernels {
         };
         let (family, name, tokens, lds) = match hopper {
             Some((name, tokens, lds)) => (HOPPER, name, tokens, lds),
-            None if plain => (FAMILY, variant.plain, variant.tokens, 0),
-            None => (CAPPED, variant.capped, variant.tokens, 0),
+            None => match variant.plain.filter(|_| plain) {
+                Some(name) => (PLAIN, name, variant.tokens, 0),
+                None => (capped(kv), variant.capped, variant.tokens, 0),
+            },
         };
         let blocks = op.dim_to("blocks of tokens", s.tokens.div_ceil(tokens), MAX_BLOCKS)?;
         let op = match family {
-            CAPPED => op.read_or_null("sinks", o.sinks, &[s.heads])?,
-            _ => op,
+            PLAIN | HOPPER => op,
+            _ => op.read_or_null("sinks", o.sinks, &[s.heads])?,
         };
         let op = op.write("out", o.out, &[s.tokens, s.heads, s.head_dim], &[])?;
         let op = d.limits(op.values([d.tokens, d.heads, d.kv_heads, d.head_dim]));
@@ -127,10 +140,20 @@ impl Kernels {
     }
 }
 
+/// The kernels look up a block for 16 keys at a time.
+pub(super) fn whole_blocks(op: &Launch<'_, '_>, s: PagedShape) -> KernelResult<()> {
+    op.holds(
+        s.block_size.is_power_of_two() && s.block_size >= LEAST_BLOCK,
+        "block_size must be a power of two from 16 on",
+        s.block_size,
+        LEAST_BLOCK,
+    )
+}
+
 /// Neighbouring tokens; each in its own sequence where there are several.
 const PAGED16: Declared = Declared {
     name: "paged_attention16",
-    call: |c, dims| attention(c, dims, None),
+    call: |c, dims| attention(c, dims, KvType::F16, None),
     tested: &[
         &[1, 2, 2, 8, 16, 1, 1],
         &[33, 2, 1, 64, 16, 1, 5],
@@ -150,20 +173,38 @@ const PAGED16: Declared = Declared {
 pub(super) const DECLARED: &[Declared] = &[
     PAGED16,
     Declared {
-        call: |c, dims| attention(c, dims, Some(30.0)),
+        call: |c, dims| attention(c, dims, KvType::F16, Some(30.0)),
+        ..PAGED16
+    },
+    Declared {
+        call: |c, dims| attention(c, dims, KvType::Bf16, None),
+        ..PAGED16
+    },
+    Declared {
+        call: |c, dims| attention(c, dims, KvType::Q8_0, Some(30.0)),
+        // Heads of whole blocks.
+        tested: &[
+            &[1, 2, 2, 32, 16, 1, 1],
+            &[33, 2, 1, 64, 16, 1, 5],
+            &[65, 1, 1, 96, 64, 1, 2],
+            &[70, 3, 1, 128, 32, 3, 4],
+            &[17, 1, 1, 160, 128, 1, 1],
+            &[40, 2, 1, 256, 256, 1, 1],
+        ],
         ..PAGED16
     },
 ];
 
-fn attention(c: &mut Call<'_>, dims: &[usize], softcap: Option<f32>) -> KernelResult<()> {
+fn attention(c: &mut Call<'_>, dims: &[usize], kv: KvType, softcap: Option<f32>) -> KernelResult<()> {
     let Ok(dims) = dims.try_into() else { return Ok(()) };
-    let call = PagedCall::new(c, KvType::F16, dims, 1, None, softcap.is_some())?;
+    let call = PagedCall::new(c, kv, dims, 1, None, softcap.is_some())?;
     let options = PagedOptions {
         softcap,
         ..PagedOptions::new(call.shape.head_dim)
     };
     c.kernels
-        .paged_attention16(c.stream, call.operands(), call.shape, options, call.faults())?;
-    call.expect(c, KvType::F16, options, 1.5e-3);
+        .paged_attention16(c.stream, kv, call.operands(), call.shape, options, call.faults())?;
+    // Queries and weights of bf16 have 8 bits.
+    call.expect(c, kv, options, if kv == KvType::Bf16 { 1.2e-2 } else { 1.5e-3 });
     Ok(())
 }

@@ -2,11 +2,14 @@
 
 use super::matvec_q8::Q8Activations;
 use super::paged::{MAX_HEAD_DIM, PagedCall, paged};
+use crate::check::Check;
 use crate::declared::{Call, Declared};
 use crate::kv_type::by_kv;
+use crate::launch::Launch;
 use crate::{Faults, KernelResult, Kernels, KvType, PagedOperands, PagedOptions, PagedShape, Parameter, geometry};
 use rocmforge_runtime::{HipBuffer, HipStream};
 
+const OP: &str = "paged_attention_split";
 /// The most tokens of few sequences: with more, tiles of the matrix unit read each key once for many of them.
 const FEW_TOKENS: usize = 8;
 /// The most tokens.
@@ -73,7 +76,7 @@ impl Kernels {
         q8: Option<HipBuffer<u8>>,
         faults: Faults<'_>,
     ) -> KernelResult<Option<Q8Activations>> {
-        let op = self.op("paged_attention_split");
+        let op = self.op(OP);
         op.kv_type(kv, TYPES)?;
         let (o, s) = (operands, shape);
         // Lanes read 16 bytes at once, but of a q8_0 block what they need.
@@ -96,52 +99,113 @@ impl Kernels {
             _ => (splits[2], MAX_PACK),
         };
         let packs = op.dim_to("heads", s.kv_heads * ratio.div_ceil(pack), 65_535)?;
-        let width = s.heads * s.head_dim;
-        if let Some(to) = &q8 {
-            Q8Activations::room(op.check(), to, [s.tokens, width])?;
-        }
-        let op = match o.sinks {
-            Some(sinks) => op.read_later("sinks", sinks, &[s.heads])?,
-            None => op,
-        };
-        let rows = op.elements("partial", &[s.tokens, s.heads, parts])?;
-        let op = (op.write_later("partial", partial, &[rows, s.head_dim + 2])?).write_later(
-            "out",
-            o.out,
-            &[s.tokens, width],
-        )?;
-        let op = match &q8 {
-            Some(to) => op.write_later("to", to, &[to.len()])?,
-            None => op,
-        };
-        let part = |from: usize, len: usize| partial.view(from..from + len);
-        let values = part(0, rows * s.head_dim)?;
-        let (tops, sums) = (part(rows * s.head_dim, rows)?, part(rows * (s.head_dim + 1), rows)?);
-        let op = op.part(&values).part(&tops).part(&sums);
+        let parts = Parts::new(op.check(), s, count, partial, q8)?;
+        let op = parts.stated(op, o, partial)?;
+        let op = op.part(&parts.values).part(&parts.tops).part(&parts.sums);
         let op = d.limits(op.values([count, d.heads, d.kv_heads])).faults(faults)?;
         let config = geometry::config([count, packs, d.tokens], 256);
         op.run(stream, family, (name, config))?;
-        // A maximum and a sum for each part, and values where the sum is not 0.
-        let op = self.op("paged_attention_split").reads("partial", &values);
-        let op = op.reads("partial", &tops).reads("partial", &sums);
+        parts.join(self.op(OP), stream, o.sinks, o.out, combine)
+    }
+}
+
+/// What the blocks of parts leave in `partial`, and where it is joined.
+pub(super) struct Parts {
+    dims: [u32; 3],
+    shape: [usize; 2],
+    /// Sums of values `[tokens, heads, parts, head_dim]`.
+    pub(super) values: HipBuffer<f32>,
+    /// The largest scores `[tokens, heads, parts]`, and the sums of weights behind them.
+    pub(super) tops: HipBuffer<f32>,
+    sums: HipBuffer<f32>,
+    q8: Option<HipBuffer<u8>>,
+}
+
+impl Parts {
+    /// Of so many parts.
+    pub(super) fn new(
+        check: Check,
+        s: PagedShape,
+        count: u32,
+        partial: &HipBuffer<f32>,
+        q8: Option<HipBuffer<u8>>,
+    ) -> KernelResult<Self> {
+        let shape = [s.tokens, s.heads * s.head_dim];
+        if let Some(to) = &q8 {
+            Q8Activations::room(check, to, shape)?;
+        }
+        let rows = check.elements("partial", &[s.tokens, s.heads, count as usize])?;
+        check.len("partial", partial, &[rows, s.head_dim + 2])?;
+        let part = |from: usize, len: usize| partial.view(from..from + len);
+        Ok(Self {
+            dims: [s.tokens as u32, s.heads as u32, count],
+            shape,
+            values: part(0, rows * s.head_dim)?,
+            tops: part(rows * s.head_dim, rows)?,
+            sums: part(rows * (s.head_dim + 1), rows)?,
+            q8,
+        })
+    }
+
+    /// States what both launches access beside the operands of the first: the kernel of a part gets `values` and what follows them.
+    pub(super) fn stated<'k, 'a>(
+        &self,
+        op: Launch<'k, 'a>,
+        o: PagedOperands<'a>,
+        partial: &HipBuffer<f32>,
+    ) -> KernelResult<Launch<'k, 'a>> {
         let op = match o.sinks {
+            Some(sinks) => op.read_later("sinks", sinks, &[self.dims[1] as usize])?,
+            None => op,
+        };
+        let op = op.write_later("partial", partial, &[partial.len()])?;
+        let op = op.write_later("out", o.out, &self.shape)?;
+        match &self.q8 {
+            Some(to) => op.write_later("to", to, &[to.len()]),
+            None => Ok(op),
+        }
+    }
+
+    /// The second launch, of the kernel of this name.
+    pub(super) fn join(
+        self,
+        op: Launch<'_, '_>,
+        stream: &HipStream,
+        sinks: Option<&HipBuffer<f32>>,
+        out: &HipBuffer<f32>,
+        combine: &'static str,
+    ) -> KernelResult<Option<Q8Activations>> {
+        // A maximum and a sum for each part, and values where the sum is not 0.
+        let op = op.reads("partial", &self.values);
+        let op = op.reads("partial", &self.tops).reads("partial", &self.sums);
+        let op = match sinks {
             Some(sinks) => op.reads("sinks", sinks),
             None => op.null(),
         };
-        let op = op.writes("out", o.out, &[]);
-        let op = match &q8 {
+        let op = op.writes("out", out, &[]);
+        let op = match &self.q8 {
             Some(to) => op.writes("to", to, &[]),
             None => op.null(),
         };
-        let config = geometry::config([d.heads, d.tokens, 1], 256);
-        op.values([d.tokens, d.heads, count])
-            .run(stream, COMBINE, (combine, config))?;
-        Ok(q8.map(|to| Q8Activations::new(to, [s.tokens, width])))
+        let [tokens, heads, _] = self.dims;
+        let op = op.values(self.dims);
+        let (op, blocks) = match combine {
+            COMBINE_WIDE => {
+                let head_dim = self.shape[1] as u32 / heads;
+                (op.value(head_dim), head_dim.div_ceil(128))
+            }
+            _ => (op, 1),
+        };
+        let config = geometry::config([heads, tokens, blocks], 256);
+        op.run(stream, COMBINE, (combine, config))?;
+        Ok(self.q8.map(|to| Q8Activations::new(to, self.shape)))
     }
 }
 
 /// The family of the kernels that join parts.
 const COMBINE: &str = "paged_combine";
+/// The one for heads of any length, which is an argument.
+pub(super) const COMBINE_WIDE: &str = "paged_combine_wide";
 
 /// The kernels for a type and a head.
 struct Names {

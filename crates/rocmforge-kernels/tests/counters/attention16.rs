@@ -3,7 +3,7 @@
 use crate::counted_on;
 use crate::launches::Device;
 use rocmforge_kernels::{
-    Attention16Operands, Attention16Options, Attention16Shape, Faults, Half, KernelResult, Kernels, Operand,
+    Attention16Operands, Attention16Options, Attention16Shape, Faults, Half, KernelResult, Kernels, KvType, Operand,
     PagedOperands, PagedOptions, PagedShape, Strides, Visible,
 };
 use rocmforge_runtime::HipBuffer;
@@ -27,9 +27,9 @@ impl Device<'_> {
         launch.attention16_split(self.stream, operands, s, options, parts, &partial)
     }
 
-    /// The last 128 of 256 tokens of a sequence, four heads that share two.
-    fn paged16(&self, head_dim: usize) -> KernelResult<()> {
-        let (tokens, heads, kv_heads, keys) = (128, 4, 2, 256);
+    /// The last 128 of 256 tokens of a sequence.
+    fn paged16(&self, [heads, kv_heads, head_dim]: [usize; 3]) -> KernelResult<()> {
+        let (tokens, keys) = (128, 256);
         let word = self.fault_word()?;
         let table = self.ids(&(0..16).map(|block| block * 5 % 16).collect::<Vec<_>>())?;
         let (seq_of, positions) = (self.ids(&[0; 128])?, self.ids(&(128..256).collect::<Vec<_>>())?);
@@ -58,7 +58,7 @@ impl Device<'_> {
         let options = PagedOptions::new(head_dim);
         let faults = Faults { word: &word, tag: 0 };
         self.kernels
-            .paged_attention16(self.stream, operands, shape, options, faults)
+            .paged_attention16(self.stream, KvType::F16, operands, shape, options, faults)
     }
 
     fn attention16(&self, ty: Half, s: Attention16Shape) -> KernelResult<()> {
@@ -131,7 +131,7 @@ fn products_are_on_the_matrix_unit_and_bytes_are_read_once_a_block() -> Result<(
 fn pages_are_read_once_a_block_and_multiplied_on_the_matrix_unit() -> Result<(), Box<dyn Error>> {
     for arch in [Arch::Gfx1100, Arch::Gfx1201] {
         for (width, rows, tile) in [(64, 64, 32), (128, 64, 32), (256, 32, 16)] {
-            let launches = counted_on(arch, |device| device.paged16(width))?;
+            let launches = counted_on(arch, |device| device.paged16([4, 2, width]))?;
             let launch = launches.last().ok_or("no launch")?;
             let (c, what) = (&launch.counters, format!("{arch}: {}", launch.kernel));
             // Keys that a block of `rows` tokens sees, in whole tiles: those up to its last token.
@@ -157,6 +157,33 @@ fn pages_are_read_once_a_block_and_multiplied_on_the_matrix_unit() -> Result<(),
             assert!(c.lds.conflicts * share <= c.lds.cycles, "{what}: {:?}", c.lds);
             assert_eq!((c.scratch_bytes, c.of(Class::Flat)), (0, 0), "{what}");
         }
+    }
+    Ok(())
+}
+
+/// Heads of 576 elements that are keys and values in one, as latent attention has them: read once for 32 rows of tokens and heads.
+#[test]
+fn long_heads_are_read_once_for_many_heads() -> Result<(), Box<dyn Error>> {
+    for arch in [Arch::Gfx1100, Arch::Gfx1201] {
+        let (heads, width) = (8, 576);
+        let launches = counted_on(arch, |device| device.paged16([heads, 1, width]))?;
+        let launch = launches.last().ok_or("no launch")?;
+        let (c, what) = (&launch.counters, format!("{arch}: {}", launch.kernel));
+        let tokens = 32 / heads;
+        let ends = (128..256).step_by(tokens).map(|first: usize| first + tokens);
+        let keys: usize = ends.clone().sum();
+        let tiles: usize = ends.map(|end| end.div_ceil(16)).sum();
+        assert_eq!(c.of(Class::Wmma), (2 * 2 * tiles * (width / 16)) as u64, "{what}");
+        // Queries, and tables, sequences and positions beside the keys.
+        let read = (heads * 128 * width * 4 + keys * width * 2) as u64;
+        assert!(
+            (read..read + read / 8).contains(&c.loads.bytes),
+            "{what}: {} of {read}",
+            c.loads.bytes
+        );
+        assert_eq!(c.stores.bytes, (heads * 128 * width * 4) as u64, "{what}");
+        assert!(c.lds.conflicts * 2 <= c.lds.cycles, "{what}: {:?}", c.lds);
+        assert_eq!((c.scratch_bytes, c.of(Class::Flat)), (0, 0), "{what}");
     }
     Ok(())
 }

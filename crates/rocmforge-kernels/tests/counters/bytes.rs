@@ -21,7 +21,7 @@ const LEAST: u32 = 950;
 
 /// Families whose kernels are bound by arithmetic or by latency, or are attention over a cache, whose bytes depend on what heads share. `sum_parts` has no
 /// launches in the table yet.
-const OTHER_FAMILIES: [&str; 31] = [
+const OTHER_FAMILIES: [&str; 34] = [
     "attention16_bf16",
     "attention16_bf16_extra",
     "attention16_f16",
@@ -34,7 +34,9 @@ const OTHER_FAMILIES: [&str; 31] = [
     "matmul16",
     "matmul_views",
     "paged16",
+    "paged16_bf16",
     "paged16_capped",
+    "paged16_q8_0",
     "paged_attention",
     "paged_combine",
     "paged_split_bf16_d128",
@@ -47,6 +49,7 @@ const OTHER_FAMILIES: [&str; 31] = [
     "paged_split_q8_0_d256",
     "paged_split_q8_0_d64",
     "paged_wide",
+    "paged_wide16",
     "qk_matmul",
     "recurrent",
     "route",

@@ -28,6 +28,7 @@ mod norm;
 mod packs;
 mod paged16;
 mod paged_attention;
+mod paged_wide16;
 mod permute;
 mod pool;
 mod qk_matmul;

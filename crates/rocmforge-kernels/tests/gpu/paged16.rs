@@ -7,7 +7,7 @@ use rocmforge_testkit::compare::{Tolerance, assert_close};
 
 impl Case {
     /// The same tokens in the order of their sequences, as chunks of prompts have them.
-    fn in_order(mut self) -> Self {
+    pub(crate) fn in_order(mut self) -> Self {
         let width = self.shape.heads * self.shape.head_dim;
         let mut order: Vec<usize> = (0..self.shape.tokens).collect();
         order.sort_by_key(|&t| (self.seq_of[t], self.positions[t]));
@@ -22,10 +22,14 @@ impl Case {
     }
 
     fn run16(&self, d: &Device, options: PagedOptions) -> (Vec<f32>, Option<(u32, u32, u32)>) {
+        self.run16_of(d, KvType::F16, options)
+    }
+
+    fn run16_of(&self, d: &Device, kv: KvType, options: PagedOptions) -> (Vec<f32>, Option<(u32, u32, u32)>) {
         let mut found = Vec::new();
-        let fault = self.with_operands(d, KvType::F16, |operands, faults| {
+        let fault = self.with_operands(d, kv, |operands, faults| {
             d.kernels
-                .paged_attention16(d.stream(), operands, self.shape, options, faults)
+                .paged_attention16(d.stream(), kv, operands, self.shape, options, faults)
                 .unwrap();
             found = d.get(operands.out);
         });
@@ -33,22 +37,28 @@ impl Case {
     }
 
     fn check16(&self, d: &Device, options: PagedOptions) {
-        let (found, fault) = self.run16(d, options);
+        self.check16_of(d, KvType::F16, options);
+    }
+
+    fn check16_of(&self, d: &Device, kv: KvType, options: PagedOptions) {
+        let (found, fault) = self.run16_of(d, kv, options);
         assert_eq!(fault, None);
-        let expected = self.expected(KvType::F16, options);
+        let expected = self.expected(kv, options);
+        // Queries and weights of bf16 have 8 bits, others 11.
+        let coarser = if kv == KvType::Bf16 { 8.0 } else { 1.0 };
         let s = self.shape;
         for (row, (found, wanted)) in found.chunks(s.head_dim).zip(expected.chunks(s.head_dim)).enumerate() {
             let errors: f64 = found.iter().zip(wanted).map(|(&f, w)| (f64::from(f) - w).powi(2)).sum();
             let whole: f64 = wanted.iter().map(|w| w * w).sum();
             // ggml asks for 5e-4; queries and weights of 11 bits make some 1e-7.
             assert!(
-                errors <= 4e-6 * whole,
-                "{s:?} {options:?}: row {row}: NMSE {:.1e}",
+                errors <= 4e-6 * coarser * coarser * whole,
+                "{s:?} {kv:?} {options:?}: row {row}: NMSE {:.1e}",
                 errors / whole
             );
         }
         let dims = [s.tokens, s.heads, s.head_dim];
-        assert_close(&found, &expected, &dims, Tolerance::Absolute(1.5e-3));
+        assert_close(&found, &expected, &dims, Tolerance::Absolute(1.5e-3 * coarser));
     }
 }
 
@@ -77,6 +87,34 @@ fn chunks_of_prompts_of_every_size_of_heads() {
         }
         let case = chunks(&[70, 1, 33], 40, [heads, kv_heads, head_dim], block_size);
         case.check16(&d, PagedOptions::new(head_dim));
+    }
+}
+
+#[test]
+fn caches_of_other_types() {
+    let d = device_with!("paged16_q8_0", "paged16_q8_0_d64");
+    for kv in [KvType::Bf16, KvType::Q8_0] {
+        for (heads, kv_heads, head_dim, block_size) in [
+            (2, 1, 64, 16),
+            (2, 2, 32, 32),
+            (1, 1, 96, 64),
+            (4, 2, 128, 16),
+            (1, 1, 160, 128),
+            (2, 1, 256, 16),
+        ] {
+            let case = chunks(&[70, 1, 33], 40, [heads, kv_heads, head_dim], block_size);
+            if !(d.kernels.has_paged_attention16(kv, case.shape)).unwrap() {
+                continue;
+            }
+            for (window, softcap) in [(None, None), (Some(20), Some(0.5))] {
+                let options = PagedOptions {
+                    window,
+                    softcap,
+                    ..PagedOptions::new(head_dim)
+                };
+                case.check16_of(&d, kv, options);
+            }
+        }
     }
 }
 
@@ -252,7 +290,11 @@ fn equal_scores_stay_equal_over_many_tiles() {
 #[test]
 fn indices_out_of_range_are_faults() {
     let d = device_with!("paged16", "paged16_d64");
-    for head_dim in [64, 128] {
+    let types = [KvType::F16, KvType::Q8_0];
+    for (head_dim, kv) in [64, 128]
+        .into_iter()
+        .flat_map(|head_dim| types.map(|kv| (head_dim, kv)))
+    {
         for window in [None, Some(20)] {
             let options = PagedOptions {
                 window,
@@ -270,11 +312,11 @@ fn indices_out_of_range_are_faults() {
                 }
                 let run = |matrix: bool| {
                     let mut found = Vec::new();
-                    let fault = case.with_operands_of(&sound, &d, KvType::F16, |o, faults| {
+                    let fault = case.with_operands_of(&sound, &d, kv, |o, faults| {
                         let (k, s) = (&d.kernels, d.stream());
                         match matrix {
-                            true => k.paged_attention16(s, o, case.shape, options, faults),
-                            false => k.paged_attention(s, KvType::F16, o, case.shape, options, faults),
+                            true => k.paged_attention16(s, kv, o, case.shape, options, faults),
+                            false => k.paged_attention(s, kv, o, case.shape, options, faults),
                         }
                         .unwrap();
                         found = d.get(o.out);
@@ -283,7 +325,7 @@ fn indices_out_of_range_are_faults() {
                 };
                 let (found, expected) = (run(true), run(false));
                 assert!(expected.1.is_some(), "{spoil}");
-                assert_eq!(found, expected, "{head_dim} {window:?} {spoil}");
+                assert_eq!(found, expected, "{head_dim} {kv:?} {window:?} {spoil}");
             }
         }
     }
@@ -318,7 +360,7 @@ fn what_the_kernels_do_not_take_is_refused() {
         case.with_operands(&d, KvType::F16, |operands, faults| {
             let shape: PagedShape = case.shape;
             let options = PagedOptions::new(head_dim);
-            let result = (d.kernels).paged_attention16(d.stream(), operands, shape, options, faults);
+            let result = (d.kernels).paged_attention16(d.stream(), KvType::F16, operands, shape, options, faults);
             refused(result, text);
         });
     }

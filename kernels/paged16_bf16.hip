@@ -1,0 +1,9 @@
+// Attention of many tokens over a paged cache in bf16 on the matrix unit, with and without a cap and sinks: include/paged16.h.
+#include "include/paged16.h"
+
+RF_PAGED16_CAPPED(bf16, Bf16Eights, 64, 4, 32)
+RF_PAGED16_CAPPED(bf16, Bf16Eights, 128, 4, 32)
+// There are too few registers on gfx1030, whose products are loops.
+#if !defined(__gfx1030__)
+RF_PAGED16_CAPPED(bf16, Bf16Eights, 256, 2, 16)
+#endif
