@@ -10,6 +10,7 @@ use crate::failure::Failure;
 use crate::load;
 use crate::machine::{Machine, Program};
 use crate::options::Options;
+use crate::report;
 
 /// Computes a prompt and writes its logits.
 pub(crate) struct WriteLogits<'a> {
@@ -49,6 +50,7 @@ impl Program for WriteLogits<'_> {
         drop(out);
         to.persist(file).map_err(|error| failed(error.error))?;
         eprintln!("{} rows of {width} logits in {}", self.ids.len(), file.display());
+        report::places(engine.backend());
         Ok(())
     }
 }

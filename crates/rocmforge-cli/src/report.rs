@@ -24,7 +24,6 @@ impl Figures {
 /// Prints the figures.
 pub(crate) fn print(figures: &Figures, device: &str, context: usize, machine: &impl Machine) {
     let stats = &figures.stats;
-    let row = |name: &str, value: String| eprintln!("{name:<10} {value}");
     eprintln!();
     row("device", device.to_owned());
     row("context", format!("{context} tokens"));
@@ -48,6 +47,14 @@ pub(crate) fn print(figures: &Figures, device: &str, context: usize, machine: &i
             stats.decode_tokens_per_second()
         ),
     );
+    places(machine);
+    if let Some(launches) = figures.launches_per_token() {
+        row("launches", format!("{launches:.1} a token"));
+    }
+}
+
+/// Prints what lies on a device.
+pub(crate) fn places(machine: &impl Machine) {
     if let Some(Memory { peak, budget }) = machine.memory() {
         row("peak VRAM", format!("{} of a budget of {}", Bytes(peak), Bytes(budget)));
     }
@@ -62,7 +69,8 @@ pub(crate) fn print(figures: &Figures, device: &str, context: usize, machine: &i
         );
         row("replays", parts.replays.to_string());
     }
-    if let Some(launches) = figures.launches_per_token() {
-        row("launches", format!("{launches:.1} a token"));
-    }
+}
+
+fn row(name: &str, value: String) {
+    eprintln!("{name:<10} {value}");
 }

@@ -1,4 +1,7 @@
 //! The commands `run` and `chat`, with a random model made here: options, output, refusals.
+#![allow(clippy::print_stdout)] // measured differences, shown when a test fails or with --nocapture
+
+mod archs;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
