@@ -28,6 +28,7 @@ mod suite {
     mod gguf_keys;
     mod hostile_tokenizers;
     mod hostile_weights;
+    mod kimi;
     mod model;
     mod passes;
     mod plan;

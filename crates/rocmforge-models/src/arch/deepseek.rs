@@ -9,7 +9,7 @@ use super::mixtures::{GLM4MOE_EXPERTS, KNOWN, SHARED_EXPERTS};
 use crate::config::Presence;
 use crate::config::rules::{self, ExpertKeys, ExpertWidth, Experts, Growth, Recurrent, Rotated, Rules};
 use crate::keys::Known;
-use crate::layers::MapRule;
+use crate::layers::{ExpertsNames, MapRule};
 
 pub(super) const DEEPSEEK2: Architecture = Architecture::of_both(
     Rules {
@@ -30,10 +30,15 @@ pub(super) const DEEPSEEK2: Architecture = Architecture::of_both(
     },
 );
 
+/// What the norms within latent attention add to the mean square in the checkpoints' own code, whatever `rms_norm_eps` is. llama.cpp has one number for all.
+const INNER_EPS: Option<f32> = Some(1e-6);
+
 const DEEPSEEK_V3: Rules = Rules {
     name: "deepseek_v3",
     pairs: RopeStyle::Interleaved,
     latent: true,
+    query_rank: Some(1536),
+    inner_eps: INNER_EPS,
     predictors: true,
     experts: Some(Experts {
         count: 256,
@@ -89,7 +94,7 @@ const DEEPSEEK_V2: Rules = Rules {
 };
 
 /// Kimi Linear: a gated delta net that decays column by column in layers without heads of keys, latent attention without rotary embedding in the others.
-pub(super) const KIMI_LINEAR: Architecture = Architecture::of_gguf_only(
+pub(super) const KIMI_LINEAR: Architecture = Architecture::of_both(
     Rules {
         latent: true,
         rotated: Rotated::Never,
@@ -107,7 +112,13 @@ pub(super) const KIMI_LINEAR: Architecture = Architecture::of_gguf_only(
         known: rules::GGUF.ignoring("attention.recurrent_layers expert_weights_norm"),
         ..neighbours("kimi-linear")
     },
+    &[KIMI_LINEAR_JSON],
     &Dense {
+        experts: ExpertsNames::MIXTRAL,
+        renamed: &[
+            (".mlp.shared_expert.", ".block_sparse_moe.shared_experts."),
+            (".mlp.gate.", ".block_sparse_moe.gate."),
+        ],
         // As in llama.cpp.
         qkv: MapRule {
             scaled: false,
@@ -116,3 +127,42 @@ pub(super) const KIMI_LINEAR: Architecture = Architecture::of_gguf_only(
         ..Dense::UNSCALED
     },
 );
+
+const KIMI_LINEAR_JSON: Rules = Rules {
+    name: "kimi_linear",
+    latent: true,
+    inner_eps: INNER_EPS,
+    rotated: Rotated::Never,
+    recurrent: Some(Recurrent::KimiDelta),
+    renamed: &[
+        ("model_max_length", "max_position_embeddings"),
+        ("moe_renormalize", "norm_topk_prob"),
+        ("num_expert_group", "n_group"),
+        ("num_experts_per_token", "num_experts_per_tok"),
+        ("num_shared_experts", "n_shared_experts"),
+    ],
+    experts: Some(Experts {
+        count: 256,
+        used: Some(8),
+        inner: ExpertWidth::Stated(1024),
+        first_dense: 1,
+        factor: Some(2.446),
+        groups: [1, 1],
+        ..GLM4MOE_EXPERTS
+    }),
+    known: Known {
+        fixed: &[
+            rules::DECODERS,
+            &[
+                ("hidden_act", "silu"),
+                ("mla_use_nope", "true"),
+                ("moe_layer_freq", "1"),
+                ("moe_router_activation_func", "sigmoid"),
+                ("num_nextn_predict_layers", "0"),
+                ("use_grouped_topk", "true"),
+            ],
+        ],
+        ..KNOWN
+    },
+    ..JSON
+};

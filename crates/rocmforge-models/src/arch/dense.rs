@@ -307,7 +307,7 @@ impl Dense {
             parts.push(match recurrent.kind {
                 RecurrentKind::ShortConv => Box::new(ShortConv::new(t, c.width, taps)?),
                 RecurrentKind::DeltaNet(net) => Box::new(DeltaNet::new(t, net, c.width, taps, rule)?),
-                RecurrentKind::KimiDelta(net) => Box::new(KimiDelta::new(t, net, c.width, taps, rule)?),
+                RecurrentKind::KimiDelta(net) => Box::new(KimiDelta::new(t, net, c.width, taps, (rule, c.inner_eps))?),
                 RecurrentKind::Mamba2(scan) => Box::new(Mamba2::new(t, scan, c.width, taps, rule, c.scan_factors)?),
             });
             if !recurrent.beside {
@@ -337,7 +337,9 @@ impl Dense {
                     sparsity,
                     ..self.rule(c)
                 };
-                Box::new(Gated::new(t, GatedNames::PLAIN, sizes, rule)?)
+                let names = [GatedNames::PLAIN, GatedNames::OF_MIXTURE];
+                let is_renamed = t.has(names[1].down.weight)?;
+                Box::new(Gated::new(t, names[usize::from(is_renamed)], sizes, rule)?)
             }
             Some((activation, [up, down], rule)) => Box::new(Plain {
                 up: Linear::by_rule(t, up, None, [sizes[1], sizes[0]], rule)?.scaling_bias(),
@@ -478,7 +480,11 @@ fn latent(
         shared: rope.n_dims,
         rope_factors: factors.filter(|_| rope.divided),
         rope: c.rotated.get(index).then(|| rope.clone()),
-        norm: NormRule { bias: false, ..rule },
+        norm: NormRule {
+            eps: c.inner_eps,
+            bias: false,
+            ..rule
+        },
     }
 }
 

@@ -69,6 +69,8 @@ pub(super) const JSON: Rules = Rules {
     factors: Factors::None,
     recurrent: None,
     latent: false,
+    query_rank: None,
+    inner_eps: None,
     output_norm: LinearNames::new("output_norm", "model.norm"),
     predictors: false,
     original_context: None,

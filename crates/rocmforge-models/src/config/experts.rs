@@ -41,6 +41,8 @@ const FIRST_DENSE: Key = Key(
 const LAST: Key = Key("", "moe_layer_end_index");
 const DENSE_LAYERS: Key = Key("", "mlp_only_layers");
 const EXPERT_LAYERS: Key = Key("", "moe_layers");
+/// A word for each layer: `sparse` with experts, `dense` without.
+const KINDS: Key = Key("", "mlp_layer_types");
 
 /// Keys of GGUF that [`take`] asks for.
 pub(super) fn read(experts: &rules::Experts) -> impl Iterator<Item = Key> + use<> {
@@ -123,12 +125,23 @@ pub(super) fn take(
         true => Some(k.take(EVERY)?.unwrap_or(0)),
         false => None,
     };
+    let sparse = kinds(k, layers)?;
     let first = match keys.first_dense {
-        true => k
-            .take(FIRST_DENSE)?
-            .unwrap_or(if k.is_gguf() { 0 } else { absent.first_dense }),
+        true => match k.take(FIRST_DENSE)? {
+            Some(first) => first,
+            None if k.is_gguf() || sparse.is_some() => 0,
+            None => absent.first_dense,
+        },
         false => 0,
     };
+    let early = sparse.iter().flatten().take(first).any(|&sparse| sparse);
+    if early {
+        return Err(k.refuse(
+            FIRST_DENSE,
+            first,
+            "mlp_layer_types says that one of these layers has experts",
+        ));
+    }
     let last = k.take::<i64>(LAST)?.and_then(|last| usize::try_from(last).ok());
     let absent_groups = if k.is_gguf() { [0; 2] } else { absent.groups };
     let mut of_groups = |key, absent| -> Result<usize, ModelError> {
@@ -147,6 +160,7 @@ pub(super) fn take(
             && ff.of(layer) > 0
             && types.is_none_or(|types| types.get(layer) != Some(&LayerType::Network))
             && layer >= first
+            && sparse.as_ref().is_none_or(|sparse| sparse[layer])
             && last.is_none_or(|last| layer <= last)
             && !dense.contains(&layer)
             && match &listed {
@@ -186,6 +200,23 @@ pub(super) fn take(
     };
     let experts = (0..layers).map(of_layer).collect::<Result<Vec<_>, _>>()?;
     Ok(PerLayer::each(experts).unwrap_or(NONE))
+}
+
+/// Whether each layer has experts, if the file has a word for each.
+fn kinds(k: &mut Keys<'_>, layers: usize) -> Result<Option<Vec<bool>>, ModelError> {
+    let Some(words) = k.take::<Vec<String>>(KINDS)? else {
+        return Ok(None);
+    };
+    if words.len() != layers {
+        let value = format!("{} entries", words.len());
+        return Err(k.refuse(KINDS, value, "there must be one for each layer"));
+    }
+    let sparse = |word: &String| match word.as_str() {
+        "sparse" => Ok(true),
+        "dense" => Ok(false),
+        other => Err(k.refuse(KINDS, other, "sparse and dense are supported")),
+    };
+    words.iter().map(sparse).collect::<Result<_, _>>().map(Some)
 }
 
 /// A number for all layers, which a list must state for each.

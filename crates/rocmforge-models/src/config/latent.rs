@@ -11,8 +11,6 @@ const RANK: Key = Key("attention.kv_lora_rank", "kv_lora_rank");
 const KEY: Key = Key("attention.key_length_mla", "");
 const NOPE: Key = Key("", "qk_nope_head_dim");
 const VALUE: Key = Key("attention.value_length_mla", "v_head_dim");
-/// `QUERY_RANK` where a config.json lacks the key; null states that queries are not compressed.
-const ABSENT_QUERY_RANK: usize = 1536;
 /// Keys of GGUF that [`take`] asks for.
 pub(super) const READ: [Key; 4] = [QUERY_RANK, RANK, KEY, VALUE];
 
@@ -30,9 +28,10 @@ pub(super) fn kept(k: &mut Keys<'_>) -> Result<[usize; 2], ModelError> {
     Ok([rank, rotated])
 }
 
-/// The lengths of a config.json, whose [`kept`] are known.
-pub(super) fn of_json(k: &mut Keys<'_>, rank: usize) -> Result<LatentConfig, ModelError> {
-    let absent = k.unless_null(QUERY_RANK, Some(ABSENT_QUERY_RANK));
+/// The lengths of a config.json, whose [`kept`] are known. Null for `query_rank`, which counts where the key is absent, states that queries follow from
+/// the input.
+pub(super) fn of_json(k: &mut Keys<'_>, rank: usize, query_rank: Option<usize>) -> Result<LatentConfig, ModelError> {
+    let absent = k.unless_null(QUERY_RANK, query_rank);
     let query_rank = k.take(QUERY_RANK)?.or(absent);
     Ok(LatentConfig {
         query_rank: query_rank.map(|rank| k.check(QUERY_RANK, rank, &COUNT)).transpose()?,

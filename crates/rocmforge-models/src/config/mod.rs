@@ -4,6 +4,7 @@ mod experts;
 mod factors;
 mod global;
 mod growth;
+mod kimi;
 mod latent;
 mod layer_types;
 pub(crate) mod names;
@@ -329,6 +330,8 @@ pub struct DecoderConfig {
     pub context: usize,
     /// Added to the mean square by the norms.
     pub norm_eps: f32,
+    /// The same within latent attention; added to the square of a key's length by [`RecurrentKind::KimiDelta`].
+    pub inner_eps: f32,
     /// Kind of the norms.
     pub(crate) norm: NormKind,
     /// Names of the norm before the output matrix.

@@ -10,7 +10,7 @@ use super::rope::{self, Sizes};
 use super::rules::{ExpertWidth, Growth, Recurrent, Rotated, Rules, ScanLayers, SharedCaches, Window};
 use super::{
     DecoderConfig, LayerInputConfig, NormKind, OutputMatrix, PerLayer, RopeFactors, WindowKind, experts, factors,
-    global, growth, latent, recurrent, streams, texts, windows,
+    global, growth, kimi, latent, recurrent, streams, texts, windows,
 };
 use crate::ModelError;
 use crate::keys::{Key, Keys, Known, NOT_NEGATIVE, POSITIVE, Within};
@@ -138,12 +138,16 @@ impl DecoderConfig {
             Some(_) => Some(PerLayer::all(1)),
             None => k.unless_null(KV_HEADS, rules.kv_heads).map(PerLayer::all),
         };
+        let is_kimi = rules.recurrent == Some(Recurrent::KimiDelta) && !k.is_gguf();
+        let kimi = is_kimi.then(|| kimi::take(k, listed.as_deref(), layers, rules.name));
+        let kimi = kimi.transpose()?;
         let (kv_heads, attends) = match headless {
             true if !k.is_gguf() => {
                 let numbers: Option<Vec<usize>> = k.take(FULL_ATTENTION)?;
-                let of_layer = |layer: usize| match &listed {
-                    Some(types) => types[layer] != LayerType::Recurrent,
-                    None => numbers.as_ref().is_none_or(|numbers| numbers.contains(&layer)),
+                let of_layer = |layer: usize| match (&kimi, &listed) {
+                    (Some(kimi), _) => !kimi.layers[layer],
+                    (None, Some(types)) => types[layer] != LayerType::Recurrent,
+                    (None, None) => numbers.as_ref().is_none_or(|numbers| numbers.contains(&layer)),
                 };
                 let found = sizes(k, KV_HEADS, &DIVISOR, absent.or(Some(heads.clone())))?;
                 (found, (0..layers).map(of_layer).collect())
@@ -255,8 +259,10 @@ impl DecoderConfig {
         let is_flash = rules.latent && (layers == 47 || layers == 48) && vocab == 154_880;
         let gate = is_flash.then_some(RouteGate::Sigmoid);
         let experts = experts::take(k, rules, &ff, listed.as_deref(), [blocks, layers], gate)?;
-        let take = |kind| recurrent::take(k, kind, &heads, &attends, blocks, width);
-        let recurrent = rules.recurrent.map(take).transpose()?;
+        let recurrent = match (kimi, rules.recurrent) {
+            (None, Some(kind)) => Some(recurrent::take(k, kind, &heads, &attends, blocks, width)?),
+            (found, _) => found,
+        };
         let original_context = match rules.original_context {
             Some(_) => k.take(rope::ORIGINAL_CONTEXT)?,
             None => None,
@@ -281,7 +287,7 @@ impl DecoderConfig {
         };
         let latent = match (rules.latent, latent_kept) {
             (false, _) => None,
-            (true, Some([rank, _])) => Some(latent::of_json(k, rank)?),
+            (true, Some([rank, _])) => Some(latent::of_json(k, rank, rules.query_rank)?),
             (true, None) => Some(latent::take(k, [&kv_heads, &head_dim], &rope)?),
         };
         // What is kept of a token is the value too, whatever length the file states of one.
@@ -305,6 +311,13 @@ impl DecoderConfig {
             Some(absent) => Some(k.number(SCORE_DIVISOR, &POSITIVE, Some(absent))?),
             None => (rules.wide_scale_layers == Some(layers)).then_some(of_width as f32),
         };
+        let norm_eps = match rules.norm {
+            NormKind::Rms => k.number(EPS, &NOT_NEGATIVE, None)?,
+            NormKind::Layer => {
+                let absent = rules.texts.and_then(|texts| texts.eps).filter(|_| !k.is_gguf());
+                k.number(LAYER_EPS, &NOT_NEGATIVE, absent)?
+            }
+        };
         Ok(Self {
             layers,
             predictors,
@@ -319,13 +332,8 @@ impl DecoderConfig {
             value_dim: values,
             vocab,
             context,
-            norm_eps: match rules.norm {
-                NormKind::Rms => k.number(EPS, &NOT_NEGATIVE, None)?,
-                NormKind::Layer => {
-                    let absent = rules.texts.and_then(|texts| texts.eps).filter(|_| !k.is_gguf());
-                    k.number(LAYER_EPS, &NOT_NEGATIVE, absent)?
-                }
-            },
+            norm_eps,
+            inner_eps: rules.inner_eps.filter(|_| !k.is_gguf()).unwrap_or(norm_eps),
             norm: rules.norm,
             output_norm: rules.output_norm,
             attention_scale: match latent {

@@ -31,8 +31,8 @@ const STEPS: Key = Key("", "time_step_limit");
 const NORMED: Key = Key("", "mamba_rms_norm");
 const NORM_FIRST: Key = Key("", "mamba_norm_before_gate");
 const KIMI_DIM: Key = Key("kda.head_dim", "");
-const TAPS: Within = Within(2..=64, "it must be 2 to 64");
-const STATE: Within = Within(1..=1024, "it must be 1 to 1024");
+pub(super) const TAPS: Within = Within(2..=64, "it must be 2 to 64");
+pub(super) const STATE: Within = Within(1..=1024, "it must be 1 to 1024");
 
 /// Keys of GGUF that [`take`] asks for.
 pub(super) const fn read(kind: Recurrent) -> &'static [Key] {

@@ -237,6 +237,10 @@ pub(crate) struct Rules {
     pub(crate) recurrent: Option<Recurrent>,
     /// Attention is latent.
     pub(crate) latent: bool,
+    /// Length of the vector that its queries follow from where the key is absent from a config.json; `None`: they follow from the input.
+    pub(crate) query_rank: Option<usize>,
+    /// What a config.json cannot state: [`DecoderConfig::inner_eps`](super::DecoderConfig), if not that of the other norms.
+    pub(crate) inner_eps: Option<f32>,
     /// Name of the norm before the output matrix.
     pub(crate) output_norm: LinearNames,
     /// Layers behind the others may predict further tokens.

@@ -32,6 +32,13 @@ impl GatedNames {
         down: LinearNames::new("blk.*.ffn_down", "model.layers.*.mlp.down_proj"),
         gate_up: LinearNames::new("blk.*.ffn_up", "model.layers.*.mlp.gate_up_proj"),
     };
+    /// [`Self::PLAIN`], for which transformers writes the names of a mixture when it saves Kimi Linear.
+    pub(crate) const OF_MIXTURE: Self = Self {
+        gate: LinearNames::new("blk.*.ffn_gate", "model.layers.*.block_sparse_moe.gate_proj"),
+        up: LinearNames::new("blk.*.ffn_up", "model.layers.*.block_sparse_moe.up_proj"),
+        down: LinearNames::new("blk.*.ffn_down", "model.layers.*.block_sparse_moe.down_proj"),
+        ..Self::PLAIN
+    };
 }
 
 /// How gate and up projection are joined.

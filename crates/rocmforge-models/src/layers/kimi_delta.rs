@@ -10,21 +10,21 @@ use crate::ModelError;
 use crate::cache::State;
 use crate::config::DeltaNetConfig;
 use crate::step::{Fused, StepGraph, Tensors};
-use crate::weights::{LinearNames, Name};
+use crate::weights::{LinearNames, Name, Naming};
 
 const ALL: LinearNames = LinearNames::new("blk.*.attn_qkv", "");
 const PARTS: [(LinearNames, Name); 3] = [
     (
-        LinearNames::new("blk.*.attn_q", ""),
-        Name::new("blk.*.ssm_conv1d_q.weight", ""),
+        LinearNames::new("blk.*.attn_q", "model.layers.*.self_attn.q_proj"),
+        Name::new("blk.*.ssm_conv1d_q.weight", "model.layers.*.self_attn.q_conv1d.weight"),
     ),
     (
-        LinearNames::new("blk.*.attn_k", ""),
-        Name::new("blk.*.ssm_conv1d_k.weight", ""),
+        LinearNames::new("blk.*.attn_k", "model.layers.*.self_attn.k_proj"),
+        Name::new("blk.*.ssm_conv1d_k.weight", "model.layers.*.self_attn.k_conv1d.weight"),
     ),
     (
-        LinearNames::new("blk.*.attn_v", ""),
-        Name::new("blk.*.ssm_conv1d_v.weight", ""),
+        LinearNames::new("blk.*.attn_v", "model.layers.*.self_attn.v_proj"),
+        Name::new("blk.*.ssm_conv1d_v.weight", "model.layers.*.self_attn.v_conv1d.weight"),
     ),
 ];
 /// Biases and factors of the file are not used, as in llama.cpp.
@@ -34,18 +34,18 @@ const RULE: MapRule = MapRule {
 };
 
 const STEP: [LinearNames; 2] = [
-    LinearNames::new("blk.*.ssm_f_a", ""),
-    LinearNames::new("blk.*.ssm_f_b", ""),
+    LinearNames::new("blk.*.ssm_f_a", "model.layers.*.self_attn.f_a_proj"),
+    LinearNames::new("blk.*.ssm_f_b", "model.layers.*.self_attn.f_b_proj"),
 ];
-const STEP_BIAS: Name = Name::new("blk.*.ssm_dt.bias", "");
-const RATE: Name = Name::new("blk.*.ssm_a", "");
-const BETA: LinearNames = LinearNames::new("blk.*.ssm_beta", "");
+const STEP_BIAS: Name = Name::new("blk.*.ssm_dt.bias", "model.layers.*.self_attn.dt_bias");
+const RATE: Name = Name::new("blk.*.ssm_a", "model.layers.*.self_attn.A_log");
+const BETA: LinearNames = LinearNames::new("blk.*.ssm_beta", "model.layers.*.self_attn.b_proj");
 const GATE: [LinearNames; 2] = [
-    LinearNames::new("blk.*.ssm_g_a", ""),
-    LinearNames::new("blk.*.ssm_g_b", ""),
+    LinearNames::new("blk.*.ssm_g_a", "model.layers.*.self_attn.g_a_proj"),
+    LinearNames::new("blk.*.ssm_g_b", "model.layers.*.self_attn.g_b_proj"),
 ];
-const NORM: LinearNames = LinearNames::new("blk.*.ssm_norm", "");
-const OUTPUT: LinearNames = LinearNames::new("blk.*.attn_output", "");
+const NORM: LinearNames = LinearNames::new("blk.*.ssm_norm", "model.layers.*.self_attn.o_norm");
+const OUTPUT: LinearNames = LinearNames::new("blk.*.attn_output", "model.layers.*.self_attn.o_proj");
 
 /// Query, key or value: a map, and its convolution.
 #[derive(Debug)]
@@ -99,7 +99,7 @@ pub(crate) struct KimiDelta {
 }
 
 impl KimiDelta {
-    /// Asks for the weights of the current layer, and for its states. The convolutions see `seen` tokens.
+    /// Asks for the weights of the current layer, and for its states. The convolutions see `seen` tokens; `eps` is added to the square of a key's length.
     ///
     /// # Errors
     /// A weight is missing or has another shape.
@@ -108,7 +108,7 @@ impl KimiDelta {
         config: DeltaNetConfig,
         width: usize,
         seen: usize,
-        rule: NormRule,
+        (rule, eps): (NormRule, f32),
     ) -> Result<Self, ModelError> {
         let DeltaNetConfig { heads, dim, .. } = config;
         let (inner, kept) = (heads * dim, seen - 1);
@@ -129,11 +129,14 @@ impl KimiDelta {
         Ok(Self {
             config,
             kept,
-            eps: rule.eps,
+            eps,
             parts,
             step: Short::new(t, STEP, [width, dim, inner])?,
             step_bias: t.vector(STEP_BIAS, None, inner)?,
-            rate: t.floats_without_ones(RATE, [heads, 1])?,
+            rate: match t.naming() {
+                Naming::Gguf => t.floats_without_ones(RATE, [heads, 1])?,
+                Naming::HuggingFace => t.decay(RATE, &[heads, 1])?,
+            },
             beta: Linear::by_rule(t, BETA, None, [heads, width], RULE)?,
             gate: Short::new(t, GATE, [width, dim, inner])?,
             norm: Norm::new(t, NORM, dim, rule)?,

@@ -130,6 +130,34 @@ pub(super) const MIXTURES: &[Checkpoint] = &[
         changes: &[APART, Change::KeysAndValues],
     },
     Checkpoint {
+        files: &["kimi-linear"],
+        model_type: "kimi_linear",
+        names: &KIMI,
+        settings: &[
+            INNER,
+            ("num_experts_per_token", "expert_used_count"),
+            ("kv_lora_rank", "attention.kv_lora_rank"),
+            ("qk_rope_head_dim", "rope.dimension_count"),
+            ("v_head_dim", "attention.value_length_mla"),
+            ("num_experts", "expert_count"),
+            ("num_shared_experts", "expert_shared_count"),
+            ("routed_scaling_factor", "expert_weights_scale"),
+            ("first_k_dense_replace", "leading_dense_block_count"),
+        ],
+        fixed: r#"{ "q_lora_rank": null, "qk_nope_head_dim": 12, "head_dim": 8, "partial_rotary_factor": null, "num_key_value_heads": 3,
+            "mla_use_nope": true, "moe_layer_freq": 1, "moe_renormalize": true, "moe_router_activation_func": "sigmoid",
+            "num_expert_group": 1, "num_nextn_predict_layers": 0, "rope_scaling": null, "topk_group": 1, "use_grouped_topk": true,
+            "linear_attn_config": { "full_attn_layers": [2], "head_dim": 10, "kda_layers": [1, 3], "num_heads": 3, "short_conv_kernel_size": 4 } }"#,
+        changes: &[
+            Change::ExpertsApart {
+                of: ".block_sparse_moe.experts.",
+                names: ["w1", "w3", "w2"],
+            },
+            Change::KeysAndValues,
+            Change::Decay(".self_attn."),
+        ],
+    },
+    Checkpoint {
         files: &["ernie4_5-moe"],
         model_type: "ernie4_5_moe",
         names: &[(".exp_probs_b.bias", ".mlp.moe_statics.e_score_correction_bias")],
@@ -296,6 +324,27 @@ const LATENT: [(&str, &str); 9] = [
     (".attn_kv_a_mqa.", ".self_attn.kv_a_proj_with_mqa."),
     (".attn_kv_a_norm.", ".self_attn.kv_a_layernorm."),
     (".attn_kv_b.", ".self_attn.kv_b_proj."),
+];
+
+const KIMI: [(&str, &str); 18] = [
+    LATENT[6],
+    LATENT[7],
+    LATENT[8],
+    (".ssm_conv1d_q.", ".self_attn.q_conv1d."),
+    (".ssm_conv1d_k.", ".self_attn.k_conv1d."),
+    (".ssm_conv1d_v.", ".self_attn.v_conv1d."),
+    (".ssm_f_a.", ".self_attn.f_a_proj."),
+    (".ssm_f_b.", ".self_attn.f_b_proj."),
+    (".ssm_g_a.", ".self_attn.g_a_proj."),
+    (".ssm_g_b.", ".self_attn.g_b_proj."),
+    (".ssm_beta.", ".self_attn.b_proj."),
+    (".ssm_dt.bias", ".self_attn.dt_bias"),
+    (".ssm_norm.", ".self_attn.o_norm."),
+    (".exp_probs_b.bias", ".block_sparse_moe.gate.e_score_correction_bias"),
+    (".ffn_gate_inp.", ".block_sparse_moe.gate."),
+    (".ffn_gate_shexp.", ".block_sparse_moe.shared_experts.gate_proj."),
+    (".ffn_up_shexp.", ".block_sparse_moe.shared_experts.up_proj."),
+    (".ffn_down_shexp.", ".block_sparse_moe.shared_experts.down_proj."),
 ];
 
 const DELTA_NET: [(&str, &str); 9] = [

@@ -12,6 +12,7 @@ use rocmforge_gguf::{Array, Gguf, TensorType, Value as Stated};
 use rocmforge_models::{Chunk, Model, Outputs};
 use safetensors::Dtype;
 use serde_json::{Map, Value, json};
+use tempfile::TempDir;
 
 /// Type, shape and bytes.
 pub(super) type Tensor = (Dtype, Vec<usize>, Vec<u8>);
@@ -130,16 +131,23 @@ impl<'a> Source<'a> {
     }
 }
 
-/// The largest difference from the f64 forward.
-fn check(tiny: &Tiny, checkpoint: &Checkpoint) -> f64 {
+/// The model as a checkpoint, whose settings are changed before they are written.
+pub(super) fn written(tiny: &Tiny, checkpoint: &Checkpoint, change: impl FnOnce(&mut Value)) -> TempDir {
     let gguf = tiny.gguf();
     let mut source = Source::new(&gguf);
-    let config = source.config(checkpoint);
+    let mut config = source.config(checkpoint);
+    change(&mut config);
     for &change in checkpoint.changes {
         source.change(change);
     }
     let directory = tempfile::tempdir().expect("a directory");
     directory::write(directory.path(), &config, &source.named(checkpoint));
+    directory
+}
+
+/// The largest difference from the f64 forward.
+fn check(tiny: &Tiny, checkpoint: &Checkpoint) -> f64 {
+    let directory = written(tiny, checkpoint, |_| ());
     let model = Model::open(directory.path()).unwrap_or_else(|error| panic!("{}: {error}", tiny.file));
     tiny.check_model(&model, CpuBackend::with_threads(2), 7)
 }
