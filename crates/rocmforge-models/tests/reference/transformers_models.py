@@ -8,12 +8,15 @@ python transformers_models.py ROCMFORGE DIR [--llama LLAMA_CPP] [MODEL...]
 """
 
 import argparse
+import json
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import torch
+from safetensors.torch import load_file, save_file
 from transformers import CONFIG_MAPPING, AutoModelForCausalLM
 
 SIZES = dict(
@@ -22,17 +25,34 @@ SIZES = dict(
 )
 MOE = dict(moe_intermediate_size=24, num_experts_per_tok=2)
 ROPE = dict(rope_theta=10000.0, rope_type="default")
+YARN = dict(
+    rope_type="yarn", rope_theta=10000.0, factor=4.0, original_max_position_embeddings=12, mscale=1.0, mscale_all_dim=1.0, beta_fast=32.0,
+    beta_slow=1.0, llama_4_scaling_beta=0.5,
+)
+LLAMA3 = dict(
+    rope_type="llama3", rope_theta=10000.0, factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=16,
+)
+LLAMA4 = dict(
+    num_hidden_layers=4, head_dim=8, intermediate_size=24, intermediate_size_mlp=48, num_local_experts=3, interleave_moe_layer_step=2,
+    attention_chunk_size=16, floor_scale=7, attn_scale=0.5,
+)
+# A GGUF has neither the length of chunks nor that of steps: these are what llama.cpp takes.
+LONG = dict(attention_chunk_size=8192, floor_scale=8192, attn_scale=0.1)
 SCAN = dict(mamba_n_heads=8, mamba_d_head=8, mamba_n_groups=2, mamba_d_state=8, mamba_d_conv=4, mamba_expand=2)
 DELTA = dict(
     head_dim=16, linear_num_key_heads=2, linear_num_value_heads=4, linear_key_head_dim=8, linear_value_head_dim=8,
     rope_parameters=dict(ROPE, partial_rotary_factor=0.5),
+)
+KIMI = dict(
+    MOE, num_hidden_layers=5, num_key_value_heads=4, kv_lora_rank=16, qk_nope_head_dim=8, qk_rope_head_dim=8, v_head_dim=12, num_experts=6,
+    num_shared_experts=2, routed_scaling_factor=1.5,
 )
 FALCON = dict(
     lm_head_multiplier=0.5, embedding_multiplier=2.0, mlp_multipliers=[0.7, 0.9], key_multiplier=0.8, attention_out_multiplier=1.2,
     attention_in_multiplier=1.1, ssm_multipliers=[0.9, 1.1, 0.8, 1.2, 0.7], ssm_in_multiplier=1.3, ssm_out_multiplier=0.6,
 )
 
-# Name of a model, its model_type, and settings over SIZES; "shards": it is saved in several files.
+# Name of a model, its model_type, and settings over SIZES; "shards": it is saved in several files; "published": with the published files' names.
 MODELS = {
     "gemma2": ("gemma2", dict(num_hidden_layers=4, head_dim=16, sliding_window=12, query_pre_attn_scalar=20, shards=True)),
     "smollm3": ("smollm3", dict(num_hidden_layers=4)),
@@ -149,6 +169,25 @@ MODELS = {
         num_hidden_layers=6, head_dim=8, sliding_window=12, hidden_size_per_layer_input=0, global_head_dim=16, attention_k_eq_v=True,
         num_global_key_value_heads=1, enable_moe_block=True, num_experts=6, top_k_experts=2, moe_intermediate_size=24,
     )),
+    "llama4": ("llama4_text", LLAMA4),
+    "llama4-scout": ("llama4_text", dict(LLAMA4, interleave_moe_layer_step=1, rope_parameters=dict(LLAMA3, high_freq_factor=1.0))),
+    "llama4-unnormed": ("llama4_text", dict(LLAMA4, use_qk_norm=False, rope_parameters=LLAMA3)),
+    "llama4-two": ("llama4_text", dict(LLAMA4, interleave_moe_layer_step=1, num_experts_per_tok=2)),
+    "llama4-full": ("llama4_text", dict(LLAMA4, interleave_moe_layer_step=1, no_rope_layers=[1] * 4, attention_chunk_size=None)),
+    "llama4-long": ("llama4_text", dict(LLAMA4, **LONG)),
+    "llama4-maverick": ("llama4_text", {**LLAMA4, **LONG, "num_local_experts": 128, "intermediate_size": 8, "use_qk_norm": False}),
+    "ministral3": ("ministral3", dict(num_hidden_layers=2, head_dim=8, rope_parameters=YARN)),
+    "ministral3-scales": ("ministral3", dict(num_hidden_layers=2, head_dim=8, rope_parameters=dict(YARN, mscale_all_dim=0.5))),
+    "kimi_linear": ("kimi_linear", dict(
+        KIMI, linear_attn_config=dict(head_dim=8, num_heads=4, short_conv_kernel_size=4, full_attn_layers=[2, 5], kda_layers=[1, 3, 4]),
+        first_k_dense_replace=1, rms_norm_eps=1e-6, published=True,
+    )),
+    "kimi_linear-listed": ("kimi_linear", dict(
+        KIMI, linear_head_dim=8, linear_num_heads=3, linear_conv_kernel_dim=3, num_expert_group=3, topk_group=2, q_lora_rank=24,
+        mlp_layer_types=["sparse", "dense", "sparse", "sparse", "dense"], shards=True,
+        # Far from the 1e-6 that the norms within latent attention have in any case.
+        rms_norm_eps=1e-3,
+    )),
 }
 
 
@@ -165,20 +204,27 @@ def randomise(model):
         elif "embed" in name:
             drawn = noise
         else:
-            drawn = 1.2 * noise / value.shape[-1] ** 0.5
+            # Llama 4 has a row for each input in the matrices of its experts.
+            turned = model.config.model_type == "llama4_text" and value.dim() == 3
+            drawn = 1.2 * noise / value.shape[-2 if turned else -1] ** 0.5
         value.copy_(drawn)
 
 
 def make(name, folder):
     model_type, settings = MODELS[name]
     settings = {**SIZES, **settings}
-    shards = settings.pop("shards", False)
+    shards, published = settings.pop("shards", False), settings.pop("published", False)
     config = CONFIG_MAPPING[model_type](**settings)
     torch.manual_seed(sum(name.encode()))
     model = AutoModelForCausalLM.from_config(config).float().eval()
     with torch.no_grad():
         randomise(model)
     model.save_pretrained(folder, **(dict(max_shard_size="60KB") if shards else {}))
+    if published:
+        # transformers saves the networks of dense layers under the name of a mixture.
+        file = folder / "model.safetensors"
+        names = {name: re.sub(r"block_sparse_moe\.(gate|up|down)_proj", r"mlp.\1_proj", name) for name in load_file(file)}
+        save_file({names[name]: value for name, value in load_file(file).items()}, file, metadata={"format": "pt"})
 
 
 def logits(folder, ids):
@@ -198,6 +244,12 @@ def ours(rocmforge, model, ids, out):
 
 def convert(llama, folder, gguf):
     """Runs llama.cpp's converter with a stub in place of the vocabulary."""
+    # Without layers that predict further tokens.
+    options = ["--no-mtp"] if folder.name.startswith("qwen3_") else []
+    # The converter counts the tokens of Gemma 4.
+    if folder.name.startswith("gemma4"):
+        vocabulary = {"model": {"vocab": {str(id): id for id in range(SIZES["vocab_size"])}}, "added_tokens": []}
+        (folder / "tokenizer.json").write_text(json.dumps(vocabulary))
     code = f"""
 import sys
 sys.path[:0] = [{str(llama)!r}, {str(llama / 'gguf-py')!r}]
@@ -207,20 +259,16 @@ def stub(self):
     size = self.find_hparam(["vocab_size"])
     self.gguf_writer.add_tokenizer_model("none")
     self.gguf_writer.add_vocab_size(size)
-def all_of(of):
-    yield of
-    for sub in of.__subclasses__():
-        yield from all_of(sub)
 load = conversion.get_model_class
 def get(*args, **kwargs):
     found = load(*args, **kwargs)
-    for of in [found, *found.__mro__]:
+    for of in [found, *found.__mro__, *vars(found).values()]:
         if isinstance(of, type) and issubclass(of, TextModel):
             of.set_vocab = stub
     return found
 conversion.get_model_class = get
 convert_hf_to_gguf.get_model_class = get
-sys.argv = ["convert", {str(folder)!r}, "--outfile", {str(gguf)!r}, "--outtype", "f32"]
+sys.argv = ["convert", {str(folder)!r}, "--outfile", {str(gguf)!r}, "--outtype", "f32", *{options!r}]
 convert_hf_to_gguf.main()
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
@@ -254,7 +302,7 @@ def main():
     parser.add_argument("folder", type=Path)
     parser.add_argument("--llama", type=Path)
     parser.add_argument("names", nargs="*")
-    args = parser.parse_args()
+    args = parser.parse_intermixed_args()
     ids = [int(id) for id in np.random.default_rng(5).integers(3, 160, 40)]
     for name in args.names or MODELS:
         print(compare(args, name, ids), flush=True)
