@@ -173,9 +173,8 @@ impl<'a> Tensors<'a> {
 
     /// A weight of these dimensions: the tensor of its own name, or rows of another.
     fn need(&self, name: Name, fused: Option<(Name, &Fused)>, dims: &[usize]) -> Result<Weight, ModelError> {
-        if let Some(mut own) = self.get(name)?
-            && (own.dims == dims || fused.is_none())
-        {
+        let own = self.get(name)?;
+        if let Some(mut own) = own.clone().filter(|own| own.dims == dims || fused.is_none()) {
             // Checkpoints have dimensions of 1 that GGUF lacks, and the other way round. In a GGUF the outermost ones say nothing.
             let is_same = match self.naming() {
                 Naming::HuggingFace => without_ones(&own.dims).eq(without_ones(dims)),
@@ -196,6 +195,9 @@ impl<'a> Tensors<'a> {
             let expected = [&[fused.of], &dims[1..]].concat();
             check_shape(&whole, &expected)?;
             return Ok(whole.rows(fused.first..fused.first + dims[0]));
+        }
+        if let Some(own) = own {
+            check_shape(&own, dims)?;
         }
         let in_file = self.in_file(name).unwrap_or_else(|| format!("{name:?}"));
         let assumed = self.source.assumed(&in_file, dims);

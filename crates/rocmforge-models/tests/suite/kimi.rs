@@ -1,7 +1,7 @@
 //! Settings of Kimi Linear's config.json: the object of the published files, and those that transformers writes.
 
 use rocmforge_ggml::CpuBackend;
-use rocmforge_models::Model;
+use rocmforge_models::{Engine, EngineOptions, Model, ModelError};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -47,6 +47,22 @@ fn settings_one_by_one_equal_the_object() {
         let model = Model::open(directory.path()).unwrap_or_else(|error| panic!("{over}: {error}"));
         tiny().check_model(&model, CpuBackend::with_threads(2), 7);
     }
+}
+
+/// Query, key and value may be one matrix, which is not there either: the tensor that is there is named, with both shapes.
+#[test]
+fn heads_that_the_weights_do_not_have_are_refused_with_shapes() {
+    let object = json!({
+        "full_attn_layers": [2], "head_dim": 10, "kda_layers": [1, 3], "num_heads": 4, "short_conv_kernel_size": 4,
+    });
+    let directory = directory(&json!({ "linear_attn_config": object }));
+    let model = Model::open(directory.path()).expect("its settings are supported");
+    let error = Engine::new(CpuBackend::with_threads(1), &model, EngineOptions::default());
+    let error = error.expect_err("other shapes");
+    assert!(
+        matches!(&error, ModelError::TensorShape { name, .. } if name == "model.layers.0.self_attn.q_proj.weight"),
+        "{error}"
+    );
 }
 
 #[test]
