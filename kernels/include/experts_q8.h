@@ -88,6 +88,8 @@ template <class W, u32 R, u32 MOST> struct ExpertsInRow {
     const u8 *__restrict__ w;
     const u32 (&first)[MOST]; // of each chosen expert the first row, in LDS
     const float *bias, *factors; // a bias of each row of each expert, or null
+    const float *beside, *gate;  // a row that is added times the sigmoid of `gate`; null: nothing is added, or it is added as it is
+    const float *residual;       // another row that is added, or null
     float *y;
     u32 n, row_blocks, used;
     u64 blocks;
@@ -100,14 +102,18 @@ template <class W, u32 R, u32 MOST> struct ExpertsInRow {
         if (!leads || row >= n) return;
         if (bias)
             for (u32 u = 0; u < used; ++u) sum = rf_fma(factors[u], bias[first[u] + row], sum);
+        if (beside) sum += gate ? beside[row] * rf_sigmoid(gate[0]) : beside[row];
+        if (residual) sum += residual[row];
         y[row] = sum;
     }
 };
 
-// y[t, :] = the sum over u of factors[t, u] * (w[ids[t, u]] x[t, u, :] (+ bias[ids[t, u]])). grid = (blocks, tokens). used * row_blocks is at most 512.
+// y[t, :] = the sum over u of factors[t, u] * (w[ids[t, u]] x[t, u, :] (+ bias[ids[t, u]])) (+ beside[t, :] (* sigmoid(gate[t]))) (+ residual[t, :]).
+// grid = (blocks, tokens). used * row_blocks is at most 512.
 template <class W, u32 R>
-RF_DEVICE void experts_sum(const float *x, const u32 *RF_WRITTEN_BEFORE ids, const float *factors, const u8 *w, const float *bias, float *y, u32 n,
-                           u32 row_blocks, u32 experts, u32 used, u32 each, u32 more, u64 *fault, u32 tag) {
+RF_DEVICE void experts_sum(const float *x, const u32 *RF_WRITTEN_BEFORE ids, const float *factors, const u8 *w, const float *bias, const float *beside,
+                           const float *gate, const float *residual, float *y, u32 n, u32 row_blocks, u32 experts, u32 used, u32 each, u32 more,
+                           u64 *fault, u32 tag) {
     constexpr u32 MOST = 512;
     RF_SHARED u32 first[MOST];
     rf_grid_begin();
@@ -124,7 +130,10 @@ RF_DEVICE void experts_sum(const float *x, const u32 *RF_WRITTEN_BEFORE ids, con
         if (rf_thread() == u % RF_ROW_BLOCK) first[u] = id * n;
     }
     rf_barrier();
-    ExpertsInRow<W, R, MOST> rows = {w, first, bias, factors, y, n, row_blocks, used, (u64)experts * n * row_blocks};
+    if (beside) beside += (u64)token * n;
+    if (gate) gate += token;
+    if (residual) residual += (u64)token * n;
+    ExpertsInRow<W, R, MOST> rows = {w, first, bias, factors, beside, gate, residual, y, n, row_blocks, used, (u64)experts * n * row_blocks};
     FloatRow<> row = {x + (u64)token * used * (row_blocks * RF_Q8_BLOCK), nullptr, nullptr, 0.0f};
     matvec_q8<W, 1, R, 512>(FactoredRow{row, factors, row_blocks}, rows, GroupShare{1, used * row_blocks, each, more});
 }
@@ -257,9 +266,11 @@ RF_DEVICE void experts_pairs(const u8 *x, const u32 *RF_WRITTEN_BEFORE ids, cons
                                more, fault, tag);                                                                                                    \
     }                                                                                                                                                \
     RF_KERNEL_RESIDENT(RF_ROW_BLOCK, 2)                                                                                                              \
-    experts_##name##_sum(const float *x, const u32 *ids, const float *factors, const u8 *w, const float *bias, float *y, u32 n,                      \
-                         u32 row_blocks, u32 experts, u32 used, u32 each, u32 more, u64 *fault, u32 tag) {                                           \
-        experts_sum<Type, GroupOf<Type>::one>(x, ids, factors, w, bias, y, n, row_blocks, experts, used, each, more, fault, tag);                    \
+    experts_##name##_sum(const float *x, const u32 *ids, const float *factors, const u8 *w, const float *bias, const float *beside,                  \
+                         const float *gate, const float *residual, float *y, u32 n, u32 row_blocks, u32 experts, u32 used, u32 each, u32 more,       \
+                         u64 *fault, u32 tag) {                                                                                                      \
+        experts_sum<Type, GroupOf<Type>::one>(x, ids, factors, w, bias, beside, gate, residual, y, n, row_blocks, experts, used, each, more, fault,  \
+                                              tag);                                                                                                  \
     }                                                                                                                                                \
     RF_KERNEL_RESIDENT(RF_ROW_BLOCK, 2)                                                                                                              \
     experts_##name##_pairs(const u8 *x, const u32 *ids, const u8 *w, float *y, u32 pairs, u32 n, u32 row_blocks, u32 experts,                        \

@@ -21,9 +21,9 @@ pub enum Kernel {
     /// `x [tokens, used or 1, k]`, `gate` and `up [n_expert, k, n]`, `ids [tokens, used]`, perhaps biases of gate and up `[n_expert, n]`, to f32
     /// `[tokens, used, n]`: two MUL_MAT_ID, their ADD_ID, and their gated unit.
     MulMatIdGlu(ExpertUnit),
-    /// `x [tokens, used or 1, k]`, `experts [n_expert, k, n]`, `ids [tokens, used]`, `factors [tokens, 1, used]`, perhaps a bias `[n_expert, n]`, to f32
-    /// `[tokens, 1, n]`: MUL_MAT_ID, its ADD_ID, and the sum of its rows times their factors.
-    MulMatIdSum,
+    /// `x [tokens, used or 1, k]`, `experts [n_expert, k, n]`, `ids [tokens, used]`, `factors [tokens, 1, used]`, and what [`SumOf`] names, to f32
+    /// `[tokens, 1, n]` or `[tokens, n]`: MUL_MAT_ID, its ADD_ID, the sum of its rows times their factors, and what is added to that sum.
+    MulMatIdSum(SumOf),
     /// f32 `a`, `b [.., d]` of one shape and optionally `weight [d]` to two outputs: `a + b`, and the RMS_NORM of that.
     AddRmsNorm {
         /// Added to the mean square.
@@ -32,6 +32,27 @@ pub enum Kernel {
     /// f32 `x [batch, seq, heads, head_dim]`, `dst [rows, heads * head_dim]`, `ids [batch * seq]`, positions and optional factors as of
     /// ROPE: the rotated heads of each token become a row of `dst`, which the output is a view of.
     RopeSetRows(Rope),
+}
+
+/// Operands of [`Kernel::MulMatIdSum`] after the factors, in their order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SumOf {
+    /// A bias `[n_expert, n]`, of ADD_ID.
+    pub bias: bool,
+    /// f32 `[tokens, n]` that is added.
+    pub beside: bool,
+    /// f32 `[tokens, 1]`, whose sigmoid is a factor of `beside`.
+    pub gate: bool,
+    /// Another f32 `[tokens, n]` that is added last.
+    pub residual: bool,
+}
+
+impl SumOf {
+    /// The operands that are named, of those after the factors: bias, beside, gate, residual.
+    pub(crate) fn operands<T>(self, rest: &[T]) -> [Option<&T>; 4] {
+        let mut rest = rest.iter();
+        [self.bias, self.beside, self.gate, self.residual].map(|there| if there { rest.next() } else { None })
+    }
 }
 
 impl Kernel {
@@ -44,7 +65,7 @@ impl Kernel {
             Self::MulMatGlu(_) => "MUL_MAT_GLU",
             Self::MulMatMany { .. } => "MUL_MAT_MANY",
             Self::MulMatIdGlu(_) => "MUL_MAT_ID_GLU",
-            Self::MulMatIdSum => "MUL_MAT_ID_SUM",
+            Self::MulMatIdSum(_) => "MUL_MAT_ID_SUM",
             Self::AddRmsNorm { .. } => "ADD_RMS_NORM",
             Self::RopeSetRows(_) => "ROPE_SET_ROWS",
         }
@@ -60,7 +81,7 @@ impl Kernel {
             | Self::MulMatGlu(_)
             | Self::MulMatMany { .. }
             | Self::MulMatIdGlu(_)
-            | Self::MulMatIdSum
+            | Self::MulMatIdSum(_)
             | Self::RopeSetRows(_) => Overwrites::Nothing,
         }
     }
@@ -74,7 +95,7 @@ impl Kernel {
             | Self::MulMatGlu(_)
             | Self::MulMatMany { .. }
             | Self::MulMatIdGlu(_)
-            | Self::MulMatIdSum
+            | Self::MulMatIdSum(_)
             | Self::AddRmsNorm { .. } => Output::Own,
         }
     }

@@ -60,7 +60,7 @@ pub use error::{GgmlError, GgmlResult, Operands, UsedBy};
 pub use graph::{Graph, Node};
 pub use hip::{HipGgmlBackend, HipProgram};
 pub use hybrid::{HybridBackend, HybridProgram, HybridStatistics, TensorLocation};
-pub use launch::{Kernel, Launch};
+pub use launch::{Kernel, Launch, SumOf};
 pub use op::*;
 pub use params::{Attention, AttentionMask, FlashAttnExt, PagedAttention, SoftMax, alibi_slope};
 pub use rocmforge_kernels::{KvType, RopePairs};

@@ -11,7 +11,7 @@ use super::rows::{add_chosen, put_row, row_units};
 use super::threads::Threads;
 use super::unary::function;
 use super::weights::{self, Few, Rows, USUAL_WEIGHTS};
-use crate::{ExpertUnit, GgmlResult, GluKind, Op, Rope, Unary};
+use crate::{ExpertUnit, GgmlResult, GluKind, Op, Rope, SumOf, Unary};
 use smallvec::SmallVec;
 
 /// The products of `x` with each of several weights, each with its bias if there are any.
@@ -155,20 +155,33 @@ pub(super) fn mul_mat_id_glu(inputs: &[Operand<'_>], unit: ExpertUnit, on: On<'_
     Ok(())
 }
 
-/// The sum of the products with the chosen experts times their factors.
-pub(super) fn mul_mat_id_sum(inputs: &[Operand<'_>], on: On<'_>, out: &mut [f32]) -> GgmlResult<()> {
+/// The sum of the products with the chosen experts times their factors, and what is added to it.
+pub(super) fn mul_mat_id_sum(inputs: &[Operand<'_>], of: SumOf, on: On<'_>, out: &mut [f32]) -> GgmlResult<()> {
     let (experts, ids, factors) = (&inputs[1], &inputs[2], &inputs[3]);
+    let [bias, beside, gate, residual] = of.operands(&inputs[4..]);
     let (&[_, _, n], &[tokens, used]) = (experts.shape, ids.shape) else {
         return Ok(());
     };
     let results = on.scratch.take(tokens * used * n);
     mul_mat_id(&inputs[0], experts, ids, on, results)?;
-    if let Some(bias) = inputs.get(4) {
+    if let Some(bias) = bias {
         add_chosen(bias, ids, results);
     }
     let (shape, strides) = ([tokens, used, n], [used * n, n, 1]);
     let results = Operand::of_f32(&shape, &strides, results, on.scratch);
-    mul_mat(factors, &results, None, on, out)
+    mul_mat(factors, &results, None, on, out)?;
+    if let Some(beside) = beside {
+        let sigmoid = function(Unary::Sigmoid);
+        for (token, (row, beside)) in out.chunks_mut(n).zip(beside.f32().chunks(n)).enumerate() {
+            let factor = gate.map(|gate| sigmoid(gate.f32()[token]));
+            let beside = beside.iter().map(|x| factor.map_or(*x, |factor| x * factor));
+            row.iter_mut().zip(beside).for_each(|(sum, x)| *sum += x);
+        }
+    }
+    if let Some(residual) = residual {
+        out.iter_mut().zip(residual.f32()).for_each(|(sum, x)| *sum += x);
+    }
+    Ok(())
 }
 
 /// Rotates each token's heads and writes them as a row of the target.

@@ -33,9 +33,9 @@ pub(super) fn run(kernel: &Kernel, inputs: &[Operand<'_>], targets: &mut [Target
             indices::check(&Op::MulMatId, &[inputs[0], inputs[1], inputs[3]][..])?;
             fused::mul_mat_id_glu(inputs, unit, on, y.one())?;
         }
-        Kernel::MulMatIdSum => {
+        Kernel::MulMatIdSum(of) => {
             indices::check(&Op::MulMatId, &inputs[..3])?;
-            fused::mul_mat_id_sum(inputs, on, y.one())?;
+            fused::mul_mat_id_sum(inputs, of, on, y.one())?;
         }
         Kernel::AddRmsNorm { eps } => fused::add_rms_norm(inputs, eps, y.words(), on.threads),
         Kernel::RopeSetRows(rope) => {

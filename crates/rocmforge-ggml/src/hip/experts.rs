@@ -1,6 +1,8 @@
 //! Products with the matrices of chosen experts.
 
-use rocmforge_kernels::{ExpertStack, ExpertTiles, Kernels, Map, PackedWeights, Q8Activations, WeightType};
+use rocmforge_kernels::{
+    BesideExperts, Binary, ExpertStack, ExpertTiles, Kernels, Map, PackedWeights, Q8Activations, WeightType,
+};
 use rocmforge_runtime::HipBuffer;
 
 use super::faults::faults;
@@ -8,13 +10,22 @@ use super::operands::{BETWEEN, ROUNDED_OF_EXPERTS, TILES, rows_and_cols};
 use super::products::whole_matrices;
 use super::types::weight_type;
 use super::{HipGgmlBackend, failed};
-use crate::{ExpertUnit, GgmlResult, Op, TensorId};
+use crate::{ExpertUnit, GgmlResult, Op, SumOf, TensorId, Unary};
 
 /// Where factors and biases are packed that do not lie as a kernel reads them: apart from the place of weights.
 const FACTORS: usize = 4;
 const BIASES: [usize; 2] = [2, 3];
 
 const OP: &Op = &Op::MulMatId;
+
+/// Floats between the kernels of a sum: the results of all pairs, or then a factor of each token and, from the next multiple of 64 floats on, rows times it.
+pub(super) const fn between(tokens: usize, used: usize, n: usize) -> usize {
+    let (results, scaled) = (
+        tokens.saturating_mul(used).saturating_mul(n),
+        tokens.next_multiple_of(64).saturating_add(tokens.saturating_mul(n)),
+    );
+    if results > scaled { results } else { scaled }
+}
 
 /// Dimensions of `x [tokens, rows, k]` and `ids [tokens, used]`.
 #[derive(Clone, Copy)]
@@ -93,15 +104,18 @@ impl HipGgmlBackend {
         self.store(OP, output, &y)
     }
 
-    /// The sum of a token's results times their factors: of one token in one launch, where the weights are packed.
-    pub(super) fn experts_sum(&mut self, inputs: &[TensorId], output: TensorId) -> GgmlResult<()> {
-        let &[x, weights, ids, factors, ref bias @ ..] = inputs else {
+    /// The sum of a token's results times their factors, and what is added to it: of one token in one launch, where the weights are packed.
+    pub(super) fn experts_sum(&mut self, of: SumOf, inputs: &[TensorId], output: TensorId) -> GgmlResult<()> {
+        let &[x, weights, ids, factors, ref rest @ ..] = inputs else {
             return Err(self.cannot(OP, output));
         };
+        let [bias, beside, gate, residual] = of.operands(rest);
         let y = self.result(OP, output)?;
         let dims = self.experts_dims(x, ids)?;
         let (factors, list) = (self.input(OP, factors, FACTORS)?, self.u32(OP, ids)?);
-        let bias = self.biases(bias)?;
+        let bias = bias.map(|&id| self.input(OP, id, BIASES[0])).transpose()?;
+        let [beside, gate, residual] = [beside, gate, residual].map(|id| id.map(|&id| self.f32(OP, id)).transpose());
+        let (beside, gate, residual) = (beside?, gate?, residual?);
         let one = self
             .stack(weights)
             .filter(|_| dims.tokens == 1 && dims.rows == dims.used);
@@ -110,25 +124,48 @@ impl HipGgmlBackend {
             if dims.used <= stack.most_in_sum() {
                 let rows = self.input(OP, x, 0)?;
                 let site = self.fault_site(OP, &[x, weights, ids])?;
-                let (stream, used, bias) = (self.stream(), dims.used, bias.first());
+                let (stream, used, bias) = (self.stream(), dims.used, bias.as_ref());
+                let added = BesideExperts {
+                    x: beside.as_ref(),
+                    gate: gate.as_ref(),
+                    residual: residual.as_ref(),
+                };
+                let (kernels, faults) = (&self.kernels, faults(&site));
                 let launched =
-                    self.kernels
-                        .experts_sum(stream, &rows, &list, &factors, stack, bias, &y, used, faults(&site));
+                    kernels.experts_sum(stream, &rows, &list, &factors, stack, bias, added, &y, used, faults);
                 return self.stored(OP, launched, output, &y);
             }
         }
         let Dims { tokens, used, .. } = dims;
         let n = y.len() / tokens.max(1);
-        let results = self.scratch(BETWEEN, size_of::<f32>().saturating_mul(tokens * used * n))?;
-        let floats = results.cast().map_err(failed(OP.name()))?;
+        let room = self.scratch(BETWEEN, size_of::<f32>().saturating_mul(between(tokens, used, n)))?;
+        let room: HipBuffer<f32> = room.cast().map_err(failed(OP.name()))?;
+        let part = |part| room.view(part).map_err(failed(OP.name()));
+        let floats = part(0..tokens * used * n)?;
         self.experts_products([x, ids], &[(weights, &floats)])?;
-        let bias = bias.first().map(|bias| (bias, bias.len() / n.max(1)));
+        let bias = bias.as_ref().map(|bias| (bias, bias.len() / n.max(1)));
         let launched =
             (self.kernels).expert_rows_sum(self.stream(), &floats, &list, &factors, bias, &y, [tokens, used, n]);
-        self.stored(OP, launched, output, &y)
+        self.done(OP, launched)?;
+        let mut beside = beside;
+        if let (Some(rows), Some(gate)) = (&beside, &gate) {
+            let (factors, first) = (part(0..tokens)?, tokens.next_multiple_of(64));
+            let scaled = part(first..first + tokens * n)?;
+            let launched = (self.kernels).map(self.stream(), Map::Unary(Unary::Sigmoid), gate, &factors);
+            self.done(OP, launched)?;
+            let (rows, factors) = ((rows, [1, 1, tokens, n]), (&factors, [1, 1, tokens, 1]));
+            let launched = (self.kernels).binary_repeat(self.stream(), Binary::Mul, rows, factors, &scaled);
+            self.done(OP, launched)?;
+            beside = Some(scaled);
+        }
+        for more in [beside, residual].iter().flatten() {
+            let launched = self.kernels.add(self.stream(), &y, more, &y);
+            self.done(OP, launched)?;
+        }
+        self.store(OP, output, &y)
     }
 
-    /// Biases `[experts, n]`, none, one, or those of gate and up.
+    /// Biases `[experts, n]`: those of gate and up, or none.
     fn biases(&mut self, ids: &[TensorId]) -> GgmlResult<Vec<HipBuffer<f32>>> {
         let places = ids.iter().zip(BIASES);
         places.map(|(&id, place)| self.input(OP, id, place)).collect()

@@ -62,9 +62,12 @@ impl HipGgmlBackend {
             Kernel::MulMatGlu(_) | Kernel::MulMatIdGlu(_) => {
                 floats(graph.tensor(*launch.outputs.first()?)?.element_count())
             }
-            Kernel::MulMatIdSum => {
-                let (experts, ids) = (shape(launch.inputs.get(1)?)?, graph.tensor(*launch.inputs.get(2)?)?);
-                floats(ids.element_count().saturating_mul(*experts.last()?))
+            Kernel::MulMatIdSum(_) => {
+                let (experts, ids) = (shape(launch.inputs.get(1)?)?, shape(launch.inputs.get(2)?)?);
+                let (&[tokens, used], n) = (ids, *experts.last()?) else {
+                    return None;
+                };
+                floats(super::experts::between(tokens, used, n))
             }
             Kernel::Op(Op::TopK { k }) => Kernels::top_k_scratch_of(rows_and_cols(&a.shape), k),
             Kernel::Op(Op::PagedAttention(a)) => self.paged_scratch(graph, a, &launch.inputs).unwrap_or(0),

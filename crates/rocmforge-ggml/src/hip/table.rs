@@ -89,8 +89,8 @@ fn of_kernel(kernel: &Kernel, ask: Ask<'_>) -> GgmlResult<()> {
         Kernel::MulMatIdGlu(unit) => ask.row(&Op::MulMatId, products::mul_mat_id_each, |b, _, x, y, _| {
             b.experts_glu(unit, x, y[0])
         }),
-        Kernel::MulMatIdSum => ask.row(&Op::MulMatId, products::mul_mat_id_sum, |b, _, x, y, _| {
-            b.experts_sum(x, y[0])
+        Kernel::MulMatIdSum(of) => ask.row(&Op::MulMatId, products::mul_mat_id_sum, |b, _, x, y, _| {
+            b.experts_sum(of, x, y[0])
         }),
         Kernel::AddRmsNorm { eps } => ask.row(&Op::RmsNorm { eps }, rows::by_teams, |b, _, x, y, with| {
             b.add_rms_norm(eps, x, y, with)

@@ -97,7 +97,7 @@ fn stack_of(desc: &TensorDesc) -> Option<[usize; 3]> {
 pub(super) const fn is_of_experts(kernel: &Kernel) -> bool {
     matches!(
         kernel,
-        Kernel::Op(Op::MulMatId) | Kernel::MulMatIdGlu(_) | Kernel::MulMatIdSum
+        Kernel::Op(Op::MulMatId) | Kernel::MulMatIdGlu(_) | Kernel::MulMatIdSum(_)
     )
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::{DType, Graph, Launch, Node, TensorDesc, TensorId};
+use crate::{DType, Graph, Launch, Node, Op, TensorDesc, TensorId};
 
 /// Writers, readers and views of each tensor, by node index.
 #[derive(Debug)]
@@ -91,6 +91,28 @@ impl Uses {
             &[reader] if self.is_private(graph, id) => Some(reader),
             _ => None,
         }
+    }
+
+    /// The node that gives `id` as all elements of another tensor, and that tensor: nobody but node `reader` sees either.
+    pub(super) fn renamed(&self, graph: &Graph, id: TensorId, reader: usize) -> Option<(usize, TensorId)> {
+        let at = self.writer(id)?;
+        let view = &graph.nodes[at];
+        let source = *view.inputs.first()?;
+        let (desc, of) = (graph.tensor(id)?, graph.tensor(source)?);
+        let is_whole = desc.byte_offset == of.byte_offset
+            && desc.element_count() == of.element_count()
+            && desc.is_contiguous()
+            && of.is_contiguous();
+        let alone = is_whole
+            && graph.is_alias(view)
+            && matches!(view.op, Op::Reshape | Op::View)
+            && self.readers(id) == [reader]
+            && self.readers(source) == [at]
+            && self.views(id).is_empty()
+            && self.views(source) == [id]
+            && self.is_own(graph, source)
+            && ![id, source].iter().any(|&id| graph.is_output(id));
+        alone.then_some((at, source))
     }
 
     /// Whether a tensor holds the same at node `a` and at node `b`: no effect between them changes its memory.

@@ -1,7 +1,7 @@
 //! Rotary embedding into a cache: ROPE + SET_ROWS.
 
 use super::rewrite::{Rewriter, f32};
-use crate::{Graph, Kernel, Launch, Op, TensorDesc, TensorId};
+use crate::{Graph, Kernel, Launch, Op, TensorId};
 
 pub(super) fn run(graph: &Graph, rewriter: &mut Rewriter) {
     for write in 0..graph.nodes.len() {
@@ -19,22 +19,11 @@ fn find(graph: &Graph, rewriter: &Rewriter, write: usize) -> Option<(Kernel, Vec
         return None;
     };
     // The heads of a token as one row: a view of what the rotation gives, which nobody else sees.
-    let renamed = uses.writer(rows)?;
-    let view = &graph.nodes[renamed];
-    let rotated = *view.inputs.first()?;
+    let (renamed, rotated) = uses.renamed(graph, rows, write)?;
     let (desc, source) = (graph.tensor(rows)?, f32(graph, rotated)?);
-    let alone = graph.is_alias(view)
-        && matches!(view.op, Op::Reshape | Op::View)
-        && is_whole(desc, source)
-        && uses.readers(rows) == [write]
-        && uses.readers(rotated) == [renamed]
-        && uses.views(rows).is_empty()
-        && uses.views(rotated) == [rows]
-        && uses.is_own(graph, rotated)
-        && ![rows, rotated].iter().any(|&id| graph.is_output(id));
     let rotation = uses.writer(rotated)?;
     let first = &graph.nodes[rotation];
-    let (Op::Rope(rope), Some((&x, rest)), true) = (first.op, first.inputs.split_first(), alone) else {
+    let (Op::Rope(rope), Some((&x, rest))) = (first.op, first.inputs.split_first()) else {
         return None;
     };
     let (&[batch, seq, heads, dim], &[tokens, width]) = (source.shape.as_slice(), desc.shape.as_slice()) else {
@@ -50,12 +39,4 @@ fn find(graph: &Graph, rewriter: &Rewriter, write: usize) -> Option<(Kernel, Vec
         let inputs = [x, dst, ids].into_iter().chain(rest.iter().copied());
         (Kernel::RopeSetRows(rope), inputs.collect(), [rotation, renamed, write])
     })
-}
-
-/// Whether a view has all elements of its source, in order.
-fn is_whole(view: &TensorDesc, source: &TensorDesc) -> bool {
-    view.byte_offset == source.byte_offset
-        && view.element_count() == source.element_count()
-        && view.is_contiguous()
-        && source.is_contiguous()
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rocmforge_ggml::optimizer::GraphOptimizer;
 use rocmforge_ggml::{
     Activations, CpuBackend, DType, ExpertUnit, GgmlBackend, GgmlError, GluKind, Graph, HostAccess, Layout, Op,
-    TensorDesc, TensorId, executor,
+    TensorDesc, TensorId, Unary, executor,
 };
 use rocmforge_testkit::data::rng;
 use rocmforge_testkit::gpu;
@@ -29,7 +29,12 @@ struct Layer {
 }
 
 impl Layer {
-    fn new(dtype: DType, [tokens, used]: [usize; 2], [k, inner]: [usize; 2], unit: ExpertUnit) -> Self {
+    fn new(dtype: DType, dims: [usize; 2], widths: [usize; 2], unit: ExpertUnit) -> Self {
+        Self::with(dtype, dims, widths, unit, false)
+    }
+
+    /// Perhaps with rows times the sigmoid of a number, and a residual, added to the sum.
+    fn with(dtype: DType, [tokens, used]: [usize; 2], [k, inner]: [usize; 2], unit: ExpertUnit, adds: bool) -> Self {
         let (mut graph, mut weights) = (Graph::new(), Vec::new());
         let x = graph.add_tensor(TensorDesc::f32([tokens, 1, k]));
         let ids = graph.add_tensor(TensorDesc::u32([tokens, used]));
@@ -70,7 +75,21 @@ impl Layer {
         let inner = push(Op::Glu { kind, swapped: false }, &[gate, up]);
         let results = push(Op::MulMatId, &[inner, down, ids]);
         let results = biases[2].map_or(results, |bias| push(Op::AddId, &[results, bias, ids]));
-        let out = push(Op::MulMat, &[factors, results]);
+        let mut out = push(Op::MulMat, &[factors, results]);
+        if adds {
+            let mut rows = |graph: &mut Graph, n, salt| {
+                let id = graph.add_tensor(TensorDesc::f32([tokens, n]));
+                weights.push((id, Arc::new(weight(DType::F32, tokens, n, salt).0)));
+                id
+            };
+            let [beside, gate, residual] = [(33, 7), (1, 8), (33, 9)].map(|(n, salt)| rows(&mut graph, n, salt));
+            out = graph.reshape(out, [tokens, 33]).expect("contiguous");
+            let mut push = |op, inputs: &[TensorId]| graph.push(op, inputs).expect("fits");
+            let factor = push(Op::Unary(Unary::Sigmoid), &[gate]);
+            let gated = push(Op::Mul, &[beside, factor]);
+            out = push(Op::Add, &[out, gated]);
+            out = push(Op::Add, &[out, residual]);
+        }
         graph.mark_output(out);
         Self {
             graph,
@@ -157,6 +176,30 @@ fn one_token_takes_two_launches() {
     assert_eq!(launches(SWIGLU, 2, 4, 96), 7);
     // And two biases, two bounds and + 1.
     assert_eq!(launches(BOUNDED, 2, 4, 96), 12);
+}
+
+/// What is added to the sum of one token is in its launch. Stacks that are not packed, and sums of more columns than one launch holds, have launches for each part.
+#[test]
+fn what_is_added_to_a_sum() {
+    let gpu = gpu();
+    for (dtype, tokens, unit, inner, launches) in [
+        (DType::Q8_0, 1, SWIGLU, 96, 2),
+        (DType::Q4_0, 1, BOUNDED, 96, 2),
+        (DType::Q8_0, 1, SWIGLU, 4128, 8),
+        (DType::F16, 1, SWIGLU, 96, 9),
+        (DType::Q8_0, 2, SWIGLU, 96, 11),
+    ] {
+        let layer = Layer::with(dtype, [tokens, 4], [64, inner], unit, true);
+        let (mut cpu, mut device) = (CpuBackend::with_threads(1), on(&gpu, Activations::Int8));
+        let optimizer = device.optimizer();
+        let expected = layer.run(&mut cpu, GraphOptimizer::none()).expect("runs");
+        let found = layer.run(&mut device, optimizer).expect("runs");
+        assert_eq!(device.launches() / 3, launches, "{dtype}, {tokens} tokens, {inner}");
+        for (found, expected) in found.iter().zip(&expected) {
+            let error = nmse(found, expected);
+            assert!(error <= 2e-3, "{dtype}, {tokens} tokens, {inner}: {error:.1e}");
+        }
+    }
 }
 
 /// Matrices of heads lie as those of experts do, and are products of their own; rows of such a table, too.

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use rocmforge_ggml::optimizer::{Constants, GraphOptimizer, OptimizerStats, Pass};
 use rocmforge_ggml::{
-    CpuBackend, DType, ExpertUnit, GluKind, Graph, HostAccess, Kernel, Launch, Layout, Op, Rope, RopeStyle, SoftMax,
-    TensorDesc, TensorId, Unary, executor, planner,
+    CpuBackend, DType, GluKind, Graph, HostAccess, Kernel, Launch, Layout, Op, Rope, RopeStyle, SoftMax, TensorDesc,
+    TensorId, Unary, executor, planner,
 };
 use rocmforge_testkit::data::rng;
 
@@ -13,10 +13,10 @@ const RMS: Op = Op::RmsNorm { eps: 1e-5 };
 
 /// A graph under construction, for which operands always fit.
 #[derive(Default)]
-struct Builder(Graph);
+pub(super) struct Builder(pub(super) Graph);
 
 impl Builder {
-    fn f32(&mut self, shape: &[usize]) -> TensorId {
+    pub(super) fn f32(&mut self, shape: &[usize]) -> TensorId {
         self.0.add_tensor(TensorDesc::f32(shape))
     }
 
@@ -28,11 +28,11 @@ impl Builder {
         self.0.add_tensor(TensorDesc::new([k, n], DType::F32, Layout::ColMajor))
     }
 
-    fn push(&mut self, op: Op, inputs: &[TensorId]) -> TensorId {
+    pub(super) fn push(&mut self, op: Op, inputs: &[TensorId]) -> TensorId {
         self.0.push(op, inputs).expect("the operands fit")
     }
 
-    fn out(&mut self, op: Op, inputs: &[TensorId]) -> TensorId {
+    pub(super) fn out(&mut self, op: Op, inputs: &[TensorId]) -> TensorId {
         let id = self.push(op, inputs);
         self.0.mark_output(id);
         id
@@ -49,7 +49,7 @@ impl Builder {
     }
 
     /// The launches after one pass: kernels' names, inputs and outputs.
-    fn launches_after(&self, pass: Pass) -> (Graph, Vec<Launch>) {
+    pub(super) fn launches_after(&self, pass: Pass) -> (Graph, Vec<Launch>) {
         let (graph, _) = self.optimized(GraphOptimizer::none().with(pass));
         let launches = graph.launches().into_owned();
         (graph, launches)
@@ -62,7 +62,7 @@ impl Builder {
     }
 
     /// Outputs of the graph with random content: f32 and f16 floats, indices of 0, 1, 2 and so on.
-    fn run(&self, graph: &Graph) -> Vec<Vec<f32>> {
+    pub(super) fn run(&self, graph: &Graph) -> Vec<Vec<f32>> {
         let mut cpu = CpuBackend::with_threads(1);
         executor::prepare(&mut cpu, graph).expect("memory");
         let written: Vec<TensorId> = self.0.nodes().iter().flat_map(|node| node.outputs.clone()).collect();
@@ -182,98 +182,6 @@ fn gate_and_up_become_one_launch_in_both_spellings() {
             assert_eq!(launches[0].kernel(), Kernel::MulMatGlu(GluKind::Swiglu));
             assert_eq!(b.run(&graph), b.run(&b.0), "{rows} rows");
         }
-    }
-}
-
-/// Gate and up of two of six experts for each row, their unit, and the sum of the last products times factors. `miss` names what is otherwise.
-/// In the form "bounded" each product has a bias, and gate and up are bounded.
-fn experts(rows: usize, form: &str, miss: &str) -> Builder {
-    let mut b = Builder::default();
-    let stack = |b: &mut Builder, k, n| b.0.add_tensor(TensorDesc::new([6, k, n], DType::F32, Layout::ColMajor));
-    let ids = |b: &mut Builder| b.0.add_tensor(TensorDesc::u32([rows, 2]));
-    let (x, chosen, factors) = (b.f32(&[rows, 1, 16]), ids(&mut b), b.f32(&[rows, 1, 2]));
-    let biased = |b: &mut Builder, product, n, ids| match form {
-        "bounded" => {
-            let bias = b.f32(&[if miss == "more biases than experts" { 7 } else { 6 }, n]);
-            b.push(Op::AddId, &[product, bias, ids])
-        }
-        _ => product,
-    };
-    let others = if miss == "other ids" { ids(&mut b) } else { chosen };
-    let input = if miss == "other input" {
-        b.f32(&[rows, 1, 16])
-    } else {
-        x
-    };
-    let [gate, up] = [(x, chosen), (input, others)].map(|(x, ids)| {
-        let weights = stack(&mut b, 16, 24);
-        let product = b.push(Op::MulMatId, &[x, weights, ids]);
-        biased(&mut b, product, 24, ids)
-    });
-    if miss == "gate is read again" {
-        b.out(Op::Unary(Unary::Relu), &[gate]);
-    }
-    let inner = match form {
-        "bounded" => {
-            let most = if miss == "other bound" { 8.0 } else { 7.0 };
-            let (min, max) = (f32::NEG_INFINITY, 7.0);
-            let gate = b.push(Op::Clamp { min, max }, &[gate]);
-            let up = b.push(Op::Clamp { min: -7.0, max: most }, &[up]);
-            let (factor, bias) = (1.0, 1.0);
-            let up = b.push(Op::ScaleBias { factor, bias }, &[up]);
-            let kind = GluKind::GegluQuick;
-            b.push(Op::Glu { kind, swapped: false }, &[gate, up])
-        }
-        _ => {
-            let kind = GluKind::Swiglu;
-            b.push(Op::Glu { kind, swapped: false }, &[gate, up])
-        }
-    };
-    let down = stack(&mut b, 24, 8);
-    let results = b.push(Op::MulMatId, &[inner, down, chosen]);
-    let of_bias = if miss == "bias of other ids" {
-        ids(&mut b)
-    } else {
-        chosen
-    };
-    let results = biased(&mut b, results, 8, of_bias);
-    if miss == "results are marked" {
-        b.0.mark_output(results);
-    }
-    b.out(Op::MulMat, &[factors, results]);
-    b
-}
-
-#[test]
-fn experts_become_two_launches() {
-    let bounded = ExpertUnit::Bounded { bound: 7.0 };
-    for (form, unit) in [("plain", ExpertUnit::Glu(GluKind::Swiglu)), ("bounded", bounded)] {
-        for rows in [1, 3] {
-            let b = experts(rows, form, "nothing");
-            let (graph, launches) = b.launches_after(Pass::Experts);
-            let kernels: Vec<Kernel> = launches.iter().map(Launch::kernel).collect();
-            assert_eq!(
-                kernels,
-                [Kernel::MulMatIdGlu(unit), Kernel::MulMatIdSum],
-                "{form}, {rows} rows"
-            );
-            assert_eq!(b.run(&graph), b.run(&b.0), "{form}, {rows} rows");
-        }
-    }
-    for (form, miss, launches) in [
-        ("plain", "other ids", 4),
-        ("plain", "other input", 4),
-        ("plain", "gate is read again", 5),
-        ("plain", "results are marked", 3),
-        ("bounded", "other ids", 9),
-        ("bounded", "other bound", 9),
-        ("bounded", "bias of other ids", 4),
-        ("bounded", "more biases than experts", 11),
-    ] {
-        let b = experts(3, form, miss);
-        let (graph, found) = b.launches_after(Pass::Experts);
-        assert_eq!(found.len(), launches, "{form}, {miss}");
-        assert_eq!(b.run(&graph), b.run(&b.0), "{form}, {miss}");
     }
 }
 

@@ -74,6 +74,17 @@ impl ExpertStack<'_> {
     }
 }
 
+/// What [`Kernels::experts_sum`] adds to its sums.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct BesideExperts<'a> {
+    /// `[tokens, n]`.
+    pub x: Option<&'a HipBuffer<f32>>,
+    /// `[tokens]`, whose sigmoid is a factor of `x`.
+    pub gate: Option<&'a HipBuffer<f32>>,
+    /// `[tokens, n]`, added last.
+    pub residual: Option<&'a HipBuffer<f32>>,
+}
+
 impl Kernels {
     /// Whether [`experts_gated`](Self::experts_gated) takes these stacks together, and this unit.
     pub fn are_gated_experts(gate: ExpertStack<'_>, up: ExpertStack<'_>, unit: ExpertUnit) -> bool {
@@ -135,7 +146,7 @@ impl Kernels {
             .run(stream, kernels.experts, (kernels.experts_gated, config))
     }
 
-    /// `y[t, :]` = the sum over u of `factors[t, u] * (w[ids[t, u]] x[t, u, :] (+ bias[ids[t, u], :]))`: `bias` `[experts, n]`, `x` `[tokens, used, k]`, whose rows the kernel rounds to 8 bits, `ids` and
+    /// `y[t, :]` = the sum over u of `factors[t, u] * (w[ids[t, u]] x[t, u, :] (+ bias[ids[t, u], :]))`, and what is `beside`: `bias` `[experts, n]`, `x` `[tokens, used, k]`, whose rows the kernel rounds to 8 bits, `ids` and
     /// `factors` `[tokens, used]`, `y` `[tokens, n]`. Each token reads the weights of its experts. An id that is not below the experts gives a row of NaN
     /// and is a fault at its place.
     ///
@@ -152,6 +163,7 @@ impl Kernels {
         factors: &HipBuffer<f32>,
         w: ExpertStack<'_>,
         bias: Option<&HipBuffer<f32>>,
+        beside: BesideExperts<'_>,
         y: &HipBuffer<f32>,
         used: usize,
         faults: Faults<'_>,
@@ -163,12 +175,16 @@ impl Kernels {
         let tokens = op.dim_to("tokens", ids.len() / used, MAX_ROWS)?;
         let kernels = w.w.kernels(op.check())?;
         let (each, config) = self.shares_of((n as u32).div_ceil(kernels.group), tokens, tokens);
+        let rows = [ids.len() / used, n];
         (op.read("x", x, &[ids.len(), k])?)
             .read("ids", ids, &[ids.len()])?
             .read("factors", factors, &[ids.len()])?
             .reads("w", w.w.bytes())
             .read_or_null("bias", bias, &[experts, n])?
-            .write("y", y, &[ids.len() / used, n], &[])?
+            .read_or_null("beside", beside.x, &rows)?
+            .read_or_null("its gate", beside.gate, &rows[..1])?
+            .read_or_null("residual", beside.residual, &rows)?
+            .write("y", y, &rows, &[])?
             .values([n, k / BLOCK, experts, used].map(|value| value as u32))
             .values(each)
             .faults(faults)?
@@ -351,10 +367,35 @@ fn sum(c: &mut Call<'_>, dims: &[usize], ty: WeightType) -> KernelResult<()> {
     let factors = c.input("factors", tokens * used, -1.0..1.0)?;
     let w = stack(c, ["blocks of w", "w"], ty, [experts, n, k])?;
     let bias = c.input_bias(n % 2 == 1, experts * n)?;
+    // Something beside experts of two, with a gate where there are biases.
+    let beside = (used == 2)
+        .then(|| c.input("beside", tokens * n, -1.0..1.0))
+        .transpose()?;
+    let gate = (used == 2 && n % 2 == 1)
+        .then(|| c.input("its gate", tokens, -2.0..2.0))
+        .transpose()?;
+    let residual = (used > 1)
+        .then(|| c.input("residual", tokens * n, -1.0..1.0))
+        .transpose()?;
+    let added = BesideExperts {
+        x: beside.as_ref(),
+        gate: gate.as_ref(),
+        residual: residual.as_ref(),
+    };
     let (y, word) = (c.output("y", tokens * n)?, c.fault_word()?);
     let (stack, faults) = (ExpertStack { w: &w, experts }, Faults { word: &word, tag: 1 });
-    c.kernels
-        .experts_sum(c.stream, &x, &ids, &factors, stack, bias.as_ref(), &y, used, faults)?;
+    c.kernels.experts_sum(
+        c.stream,
+        &x,
+        &ids,
+        &factors,
+        stack,
+        bias.as_ref(),
+        added,
+        &y,
+        used,
+        faults,
+    )?;
     c.expect_within("y", |c| {
         let (mut pairs, factors) = (products(c, ("blocks of w", "x"), ty, [n, k], 1), c.f32("factors"));
         add_biases(&mut pairs, c.f32("bias"), c.u32("ids"), n);
@@ -365,6 +406,17 @@ fn sum(c: &mut Call<'_>, dims: &[usize], ty: WeightType) -> KernelResult<()> {
                 *sum += f64::from(factors[pair]) * product;
             }
         }
+        let (beside, gate) = (c.f32("beside"), c.f32("its gate"));
+        for (at, (value, &x)) in values.iter_mut().zip(beside).enumerate() {
+            let gate = gate
+                .get(at / n)
+                .map_or(1.0, |&gate| 1.0 / (1.0 + f64::from(-gate).exp()));
+            *value += f64::from(x) * gate;
+        }
+        values
+            .iter_mut()
+            .zip(c.f32("residual"))
+            .for_each(|(value, &x)| *value += f64::from(x));
         (used as f64 * rounding(ty, c.u8("blocks of w"), k), values)
     });
     Ok(())
@@ -375,8 +427,20 @@ const fn sum_of(ty: WeightType) -> Declared {
     Declared {
         name: "experts_sum",
         tested: match ty.block_len() {
-            32 => &[&[1, 1, 32, 1, 1], &[5, 67, 96, 2, 3], &[3, 9, 4096, 1, 4]],
-            _ => &[&[1, 1, 256, 1, 1], &[5, 67, 768, 2, 3], &[3, 9, 4096, 1, 4]],
+            32 => &[
+                &[1, 1, 32, 1, 1],
+                &[5, 67, 96, 2, 3],
+                &[3, 9, 4096, 1, 4],
+                &[4, 33, 64, 3, 2],
+                &[2, 8, 32, 1, 2],
+            ],
+            _ => &[
+                &[1, 1, 256, 1, 1],
+                &[5, 67, 768, 2, 3],
+                &[3, 9, 4096, 1, 4],
+                &[4, 33, 256, 3, 2],
+                &[2, 8, 256, 1, 2],
+            ],
         },
         counted: &[&[8, 64, 512, 1, 4]],
         moved: &[&[4, 256, 1024, 1, 4]],

@@ -107,7 +107,7 @@ pub use attention16::{Attention16Operands, Attention16Options, Attention16Shape,
 pub use cast::FloatType;
 pub use delta_rows::DeltaNetRows;
 pub use expert_tiles::ExpertTiles;
-pub use experts::{ExpertStack, ExpertUnit};
+pub use experts::{BesideExperts, ExpertStack, ExpertUnit};
 pub use flash_attention::{FLASH_MAX_HEAD_DIM, FlashOptions};
 pub use flash_attn_ext::{ExtMask, ExtOperand, ExtOperands, ExtOptions, ExtShape};
 pub use half_rows::{HalfRows, WeightMatrix};

@@ -3,8 +3,8 @@
 use crate::support::{device, refused};
 use crate::weights::{blocks, up};
 use rocmforge_kernels::{
-    ExpertStack, ExpertTiles, ExpertUnit, FloatType, GluKind, Q8Activations, ViewStrides, ViewsShape, WeightType,
-    reference,
+    BesideExperts, ExpertStack, ExpertTiles, ExpertUnit, FloatType, GluKind, Q8Activations, ViewStrides, ViewsShape,
+    WeightType, reference,
 };
 use rocmforge_runtime::{Elems, HipBuffer};
 use rocmforge_testkit::compare::{Tolerance, assert_close};
@@ -136,7 +136,18 @@ fn a_packed_expert_that_is_not_there_is_a_fault() {
                         let unit = ExpertUnit::Glu(GluKind::Swiglu);
                         k.experts_gated(s, &x, &ids, [stack; 2], None, unit, &y, 1, faults)
                     }
-                    "sum" => k.experts_sum(s, &x, &ids, &factors, stack, None, &y, 2, faults),
+                    "sum" => k.experts_sum(
+                        s,
+                        &x,
+                        &ids,
+                        &factors,
+                        stack,
+                        None,
+                        BesideExperts::default(),
+                        &y,
+                        2,
+                        faults,
+                    ),
                     "pairs" => k.experts_pairs(s, &rounded, &ids, stack, &y, 1, faults),
                     _ => {
                         let room = d.ids(&vec![u32::MAX; ExpertTiles::words(pairs, experts, 16)]);
