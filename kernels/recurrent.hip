@@ -1,6 +1,9 @@
 // Recurrent layers over tokens of several sequences: the state of each sequence before its tokens lies in the slot that `ids` names, the state after
 // them is written apart. A token of sequence s of `sequences` has sequence[t] == s; tokens of one sequence come in their order.
 //
+// Where `into` is given, the state of sequence s goes to slot into[s] instead, among the states before. If such a slot is one that a sequence begins with, another
+// block may still have to read what would be written over: then one block does all sequences, and writes their states at the end.
+//
 // A sequence or a slot out of range is a fault; nothing is written for it.
 #include "include/fault.h"
 #include "include/functions.h"
@@ -20,13 +23,40 @@ RF_DEVICE u32 slot_of(const u32 *ids, u32 s, Tokens of, bool reports, u64 *fault
     return of.slots;
 }
 
+// Where states go: to `after`, or to the slots into[s] of `table`. Those that have to wait lie in `after` until all are computed.
+struct Into {
+    float *after, *table;
+    const u32 *into; // or null
+    u64 *fault;
+    u32 tag;
+
+    // Whether a slot that is written is one that a sequence begins with. In all 32 lanes.
+    RF_ARITHMETIC bool waits(const Into &to, const u32 *ids, u32 sequences) {
+        if (to.into == nullptr) return false;
+        float found = 0.0f;
+        for (u32 s = Team32::lane(); s < sequences; s += 32)
+#pragma unroll 1
+            for (u32 j = 0; j < sequences; ++j)
+                if (to.into[s] == ids[j]) found = 1.0f;
+        return rf_max32(found) > 0.0f;
+    }
+    // Calls f(where the state of sequence s goes), if it has a slot; a state has `size` elements.
+    template <class F> RF_ARITHMETIC void put(const Into &to, u32 s, u32 slots, u64 size, bool waits, bool reports, F f) {
+        bool apart = to.into == nullptr || waits;
+        u32 slot = apart ? s : to.into[s];
+        if (!apart && slot >= slots) {
+            if (reports) rf_fault(to.fault, to.tag, s, slot);
+            return;
+        }
+        f((apart ? to.after : to.table) + slot * size);
+    }
+};
+
 // Convolution over the last `taps` inputs of each channel, of which the state holds those before the step, the oldest first.
 // grid = (ceil(channels / RF_ROW_BLOCK), tokens + sequences): a block has a token, or the state of a sequence.
-RF_KERNEL(RF_ROW_BLOCK)
-ssm_conv(const float *state, const float *x, const float *weight, const u32 *sequence, const u32 *ids, float *out, float *after, u32 channels, u32 taps,
-         Tokens of, u64 *fault, u32 tag) {
-    rf_grid_begin();
-    u32 channel = rf_block_x() * RF_ROW_BLOCK + rf_thread(), y = rf_block_y(), kept = taps - 1;
+RF_DEVICE void ssm_conv_of(const float *state, const float *x, const float *weight, const u32 *sequence, const u32 *ids, float *out, const Into &to,
+                           u32 channel, u32 channels, u32 taps, Tokens of, u32 y, bool waits, u64 *fault, u32 tag) {
+    u32 kept = taps - 1;
     bool reports = channel == 0, is_token = y < of.tokens;
     u32 s = is_token ? sequence[y] : y - of.tokens;
     if (s >= of.sequences) {
@@ -48,10 +78,37 @@ ssm_conv(const float *state, const float *x, const float *weight, const u32 *seq
         out[(u64)y * channels + channel] = sum;
         return;
     }
-    float *to = after + ((u64)s * channels + channel) * kept;
-    for (u32 t = of.tokens; t-- > 0 && left > 0;)
-        if (sequence[t] == s) to[--left] = x[(u64)t * channels + channel];
-    for (u32 i = 0; i < left; ++i) to[i] = before[kept - left + i];
+    Into::put(to, s, of.slots, (u64)channels * kept, waits, reports, [&](float *after) {
+        after += (u64)channel * kept;
+        for (u32 t = of.tokens; t-- > 0 && left > 0;)
+            if (sequence[t] == s) after[--left] = x[(u64)t * channels + channel];
+#pragma unroll 1
+        for (u32 i = 0; i < left; ++i) after[i] = before[kept - left + i];
+    });
+}
+
+RF_KERNEL(RF_ROW_BLOCK)
+ssm_conv(float *state, const float *x, const float *weight, const u32 *sequence, const u32 *ids, const u32 *into, float *out, float *after,
+         u32 channels, u32 taps, Tokens of, u64 *fault, u32 tag, u32 into_tag) {
+    rf_grid_begin();
+    u32 channel = rf_block_x() * RF_ROW_BLOCK + rf_thread(), y = rf_block_y(), end = y + 1;
+    Into to = {after, state, into, fault, into_tag};
+    bool waits = Into::waits(to, ids, of.sequences);
+    if (waits) {
+        if (y != 0) return;
+        end = of.tokens + of.sequences;
+    }
+#pragma unroll 1
+    for (; y < end; ++y) ssm_conv_of(state, x, weight, sequence, ids, out, to, channel, channels, taps, of, y, waits, fault, tag);
+    if (!waits || channel >= channels) return;
+    u64 size = (u64)channels * (taps - 1), at = (u64)channel * (taps - 1);
+    for (u32 s = 0; s < of.sequences; ++s) {
+        if (ids[s] >= of.slots) continue;
+        Into::put(to, s, of.slots, size, false, channel == 0, [&](float *place) {
+#pragma unroll 1
+            for (u32 i = 0; i < taps - 1; ++i) place[at + i] = after[s * size + at + i];
+        });
+    }
 }
 
 // f(i, col) for the columns of a row that this lane holds: lane l of 32 has l, l + 32, ...
@@ -146,11 +203,9 @@ template <u32 HELD> RF_DEVICE void put_direction(const float *from, float *to, u
 
 // Each group of 32 lanes prepares one of a block's tokens, and has one row of the state of its head. grid = (heads * ceil(dim / RF_ROWS_PER_BLOCK), sequences).
 template <u32 HELD>
-RF_DEVICE void delta_net_rows(const float *state, const DeltaRows &a, const u32 *sequence, const u32 *ids, float *out, float *after, Tokens of, u64 *fault,
-                              u32 tag) {
-    RF_SHARED DeltaTokens<32 * HELD> shared;
-    rf_grid_begin();
-    u32 blocks = (a.dim + RF_ROWS_PER_BLOCK - 1) / RF_ROWS_PER_BLOCK, head = rf_block_x() / blocks, s = rf_block_y();
+RF_DEVICE void delta_net_rows_of(DeltaTokens<32 * HELD> &shared, const float *state, const DeltaRows &a, const u32 *sequence, const u32 *ids, float *out,
+                                 const Into &to, Tokens of, u32 s, bool waits, u64 *fault, u32 tag) {
+    u32 blocks = (a.dim + RF_ROWS_PER_BLOCK - 1) / RF_ROWS_PER_BLOCK, head = rf_block_x() / blocks;
     u32 group = rf_thread() / 32, element = rf_block_x() % blocks * RF_ROWS_PER_BLOCK + group, rows = a.heads * a.dim;
     bool first = Team32::lane() == 0, reports = rf_thread() == 0 && rf_block_x() == 0, in = element < a.dim;
     u32 row = head * a.dim + rf_min(element, a.dim - 1);
@@ -195,8 +250,36 @@ RF_DEVICE void delta_net_rows(const float *state, const DeltaRows &a, const u32 
         }
     }
     if (!in) return;
-    float *to = after + ((u64)s * rows + row) * a.cols;
-    each_column<HELD>(a.cols, [&](u32 i, u32 col) { to[col] = held.v[i]; });
+    Into::put(to, s, of.slots, (u64)rows * a.cols, waits, reports, [&](float *after) {
+        each_column<HELD>(a.cols, [&](u32 i, u32 col) { after[(u64)row * a.cols + col] = held.v[i]; });
+    });
+}
+
+template <u32 HELD>
+RF_DEVICE void delta_net_rows(const float *state, const DeltaRows &a, const u32 *sequence, const u32 *ids, float *out, const Into &to, Tokens of,
+                              u64 *fault, u32 tag) {
+    RF_SHARED DeltaTokens<32 * HELD> shared;
+    rf_grid_begin();
+    bool waits = Into::waits(to, ids, of.sequences);
+    u32 s = rf_block_y(), end = s + 1;
+    if (waits) {
+        if (s != 0) return;
+        end = of.sequences;
+    }
+#pragma unroll 1
+    for (; s < end; ++s) delta_net_rows_of<HELD>(shared, state, a, sequence, ids, out, to, of, s, waits, fault, tag);
+    if (!waits) return;
+    // What this lane has written itself.
+    u32 blocks = (a.dim + RF_ROWS_PER_BLOCK - 1) / RF_ROWS_PER_BLOCK, head = rf_block_x() / blocks;
+    u32 element = rf_block_x() % blocks * RF_ROWS_PER_BLOCK + rf_thread() / 32;
+    u64 size = (u64)a.heads * a.dim * a.cols, at = ((u64)head * a.dim + element) * a.cols;
+    for (s = 0; element < a.dim && s < of.sequences; ++s) {
+        if (ids[s] >= of.slots) continue;
+        Into::put(to, s, of.slots, size, false, rf_thread() == 0 && rf_block_x() == 0, [&](float *place) {
+#pragma unroll 1
+            for (u32 col = Team32::lane(); col < a.cols; col += 32) place[at + col] = to.after[s * size + at + col];
+        });
+    }
 }
 
 // Selective scan: the row decays by exp(softplus(dt) a), and b times the input is added. `groups` divides heads; a has `decays` of a head, one or `cols`.
@@ -217,6 +300,14 @@ RF_DEVICE void ssm_scan(const float *state, const float *x, const float *dt, con
     });
 }
 
+// A number that is needed seldom: in a vector register of CDNA, which has too few scalar ones. For `into` and over 128 columns they would be too few even so.
+template <u32 COLUMNS, class T> RF_DEVICE T seldom(T x) {
+#if defined(__gfx90a__) || defined(__gfx942__)
+    if constexpr (COLUMNS <= 128) return rf_opaque(x);
+#endif
+    return x;
+}
+
 #define RF_DELTA_NET(columns)                                                                                                                        \
     RF_KERNEL(RF_ROW_BLOCK)                                                                                                                          \
     delta_net_##columns(const float *state, const float *q, const float *k, const float *v, const float *g, const float *beta, const u32 *sequence,   \
@@ -226,11 +317,13 @@ RF_DEVICE void ssm_scan(const float *state, const float *x, const float *dt, con
     }
 #define RF_DELTA_NET_ROWS(columns)                                                                                                                   \
     RF_KERNEL(RF_ROW_BLOCK)                                                                                                                          \
-    delta_net_rows_##columns(const float *state, const float *x, const float *beta, const float *alpha, const float *step, const float *rate,         \
-                             const u32 *sequence, const u32 *ids, float *out, float *after, u32 heads, u32 k_heads, u32 neighbours, u32 dim,          \
-                             u32 cols, float eps, float scale, Tokens of, u64 *fault, u32 tag) {                                                      \
-        delta_net_rows<columns / 32>(state, DeltaRows{x, beta, alpha, step, rate, heads, k_heads, neighbours, dim, cols, eps, scale}, sequence, ids,   \
-                                     out, after, of, fault, tag);                                                                                    \
+    delta_net_rows_##columns(float *state, const float *x, const float *beta, const float *alpha, const float *step, const float *rate,              \
+                             const u32 *sequence, const u32 *ids, const u32 *into, float *out, float *after, u32 heads, u32 k_heads,                 \
+                             u32 neighbours, u32 dim, u32 cols, float eps, float scale, Tokens of, u64 *fault, u32 tag, u32 into_tag) {              \
+        if (columns > 128 && into != nullptr) return;                                                                                                \
+        DeltaRows rows = {x, beta, alpha, step, rate, heads, k_heads, seldom<columns>(neighbours), dim, cols, seldom<columns>(eps), seldom<columns>(scale)};\
+        Into to = {after, state, columns > 128 ? nullptr : into, fault, seldom<columns>(into_tag)};                                                  \
+        delta_net_rows<columns / 32>(state, rows, sequence, ids, out, to, of, fault, seldom<columns>(tag));                                          \
     }
 #define RF_SSM_SCAN(columns)                                                                                                                         \
     RF_KERNEL(RF_ROW_BLOCK)                                                                                                                          \

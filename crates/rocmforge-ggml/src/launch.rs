@@ -138,7 +138,7 @@ impl Launch {
     }
 
     /// Whether a device may run it and the launch before as one. A plan then keeps the operands and results of both in memory at the same time. None of
-    /// them shares memory with another one that the second launch reads or writes.
+    /// them shares memory with another one that the second launch reads or writes, except a table of states: the first launch reads it, the second writes it.
     #[must_use]
     pub const fn is_joined(&self) -> bool {
         self.joined

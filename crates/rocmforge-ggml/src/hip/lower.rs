@@ -2,7 +2,7 @@
 //! finds what an earlier one has left.
 //!
 //! A product of one row of activations with packed weights adds the residual to its result (MUL_MAT, ADD_RMS_NORM), and the next product computes the
-//! norm of that sum by itself. Every result is written that the nodes' own launches would write, but those of norms of heads that only the rotary embedding reads.
+//! norm of that sum by itself. A recurrent op writes its states into their slots. Every result is written that the nodes' own launches would write, but those of norms of heads that only the rotary embedding reads, and states outside of their slots.
 //!
 //! A run may end before a step, when the card refuses a launch. [`Resume`] then says what is left. The step itself may have made some of its launches:
 //! all of it can be done again, because only the last of a node's launches writes over an operand. (A sum and its norm as two launches write over one with
@@ -31,6 +31,8 @@ pub(super) enum Step {
     RopeKv(Range<usize>, KvType),
     /// The product at this index, and the sum after it.
     Sum(usize, Shared),
+    /// The recurrent op at this index, and the write of its states after it.
+    States(usize),
     /// A norm of one row that no product computes.
     Norm(Norm),
 }
@@ -128,6 +130,11 @@ impl HipGgmlBackend {
                 at += group.len();
                 continue;
             }
+            if self.writes_states(group)? {
+                steps.push((left, Step::States(at)));
+                at += 2;
+                continue;
+            }
             if let Some(norm) = self.sum_of(group) {
                 with.q8 = before.q8 == Some(node.inputs[0]);
                 steps.push((left, Step::Sum(at, with)));
@@ -167,6 +174,7 @@ impl HipGgmlBackend {
             }
             Step::RopeKv(group, kv) => self.rope_kv(*kv, &nodes[group.clone()]),
             Step::Sum(first, with) => self.product_and_sum(&nodes[*first], &nodes[first + 1], *with),
+            Step::States(first) => self.recur_into(&nodes[*first], &nodes[first + 1]),
             Step::Norm(norm) => {
                 let op = &Op::RmsNorm { eps: norm.eps };
                 let (x, y) = (self.f32(op, norm.x)?, self.f32(op, norm.y)?);

@@ -1,13 +1,16 @@
 //! Recurrent ops: a state for each sequence, which its tokens change.
 
-use rocmforge_kernels::{DeltaNet, DeltaNetRows, Kernels, Sequences, SsmConv, SsmScan, States};
+use rocmforge_kernels::{DeltaNet, DeltaNetRows, Kernels, Sequences, SsmConv, SsmScan, StateSlots, States};
 use rocmforge_runtime::HipBuffer;
 
 use super::HipGgmlBackend;
 use super::faults::faults;
 use super::takes::{BLOCKS, GRID, Takes, at_most, contiguous, float, index, some};
 use crate::shape::key_heads;
-use crate::{GgmlResult, Op, TensorDesc, TensorId};
+use crate::{GgmlResult, Kernel, Launch, Op, TensorDesc, TensorId};
+
+/// Columns of a state that is written into its slot.
+const MOST_IN_PLACE: usize = 128;
 
 /// What the operands have in common: a state first, the sequence of each token and the slot of each sequence last.
 fn sequences(inputs: &[&TensorDesc], outputs: &[&TensorDesc]) -> Takes {
@@ -82,20 +85,68 @@ impl HipGgmlBackend {
         })
     }
 
+    /// Whether one launch computes a recurrent op and writes its states into their slots: the two of a group that the optimizer has joined.
+    pub(super) fn writes_states(&self, group: &[Launch]) -> GgmlResult<bool> {
+        let [rule, set] = group else { return Ok(false) };
+        if set.kernel != Kernel::Op(Op::SetRows) {
+            return Ok(false);
+        }
+        let state = &self.slots.desc(rule.inputs[0])?.shape;
+        Ok(match rule.kernel {
+            Kernel::Op(Op::SsmConv) => true,
+            Kernel::Op(Op::DeltaNetRows { .. }) => state[3] <= MOST_IN_PLACE,
+            _ => false,
+        })
+    }
+
+    /// Both launches of such a group as one. The states after the step are in their slots, and the op's own result for them holds nothing of use.
+    pub(super) fn recur_into(&mut self, rule: &Launch, set: &Launch) -> GgmlResult<()> {
+        let Kernel::Op(op) = rule.kernel else {
+            return Err(self.cannot(&Op::SetRows, set.inputs[0]));
+        };
+        Self::takes(
+            &rule.kernel,
+            &self.slots.descs(&rule.inputs)?,
+            &self.slots.descs(&rule.outputs)?,
+        )?;
+        let (inputs, outputs, set) = (&rule.inputs, &rule.outputs, Some(&set.inputs[..]));
+        match op {
+            Op::SsmConv => self.ssm_conv(&op, inputs, outputs, set),
+            Op::DeltaNetRows { eps, neighbours } => self.delta_net_rows(&op, (eps, neighbours), inputs, outputs, set),
+            _ => Err(self.cannot(&op, inputs[0])),
+        }
+    }
+
+    /// The slots of a SET_ROWS of states, with the tag of its faults.
+    fn state_slots(&mut self, set: Option<&[TensorId]>) -> GgmlResult<Option<(HipBuffer<u32>, u32)>> {
+        let Some(set) = set else { return Ok(None) };
+        let (_, tag) = self.fault_site(&Op::SetRows, set)?;
+        Ok(Some((self.u32(&Op::SetRows, set[2])?, tag)))
+    }
+
     /// Dimension `dim` of an operand.
     fn dim(&self, id: TensorId, dim: usize) -> GgmlResult<usize> {
         Ok(self.slots.desc(id)?.shape[dim])
     }
 
-    pub(super) fn ssm_conv(&mut self, op: &Op, inputs: &[TensorId], outputs: &[TensorId]) -> GgmlResult<()> {
+    /// With the operands of a SET_ROWS the states go to its slots.
+    pub(super) fn ssm_conv(
+        &mut self,
+        op: &Op,
+        inputs: &[TensorId],
+        outputs: &[TensorId],
+        set: Option<&[TensorId]>,
+    ) -> GgmlResult<()> {
         let with = self.recurrent_operands(op, inputs, outputs)?;
         let site = self.fault_site(op, inputs)?;
+        let into = self.state_slots(set)?;
         let operands = SsmConv {
             state: &with.floats[0],
             x: &with.floats[1],
             weight: &with.floats[2],
             out: &with.out,
             after: &with.after,
+            into: into.as_ref().map(|(slots, tag)| StateSlots { slots, tag: *tag }),
             shape: [with.shape[1], with.shape[2] + 1],
         };
         let launched = self
@@ -123,17 +174,20 @@ impl HipGgmlBackend {
         self.done(op, launched)
     }
 
+    /// With the operands of a SET_ROWS the states go to its slots.
     pub(super) fn delta_net_rows(
         &mut self,
         op: &Op,
         (eps, neighbours): (f32, bool),
         inputs: &[TensorId],
         outputs: &[TensorId],
+        set: Option<&[TensorId]>,
     ) -> GgmlResult<()> {
         let with = self.recurrent_operands(op, inputs, outputs)?;
         let states = with.states();
         let k_heads = key_heads(self.dim(inputs[1], 1)?, states.shape).ok_or_else(|| self.cannot(op, inputs[1]))?;
         let site = self.fault_site(op, inputs)?;
+        let into = self.state_slots(set)?;
         let operands = DeltaNetRows {
             x: &with.floats[1],
             beta: &with.floats[2],
@@ -144,6 +198,7 @@ impl HipGgmlBackend {
             k_heads,
             neighbours,
             eps,
+            into: into.as_ref().map(|(slots, tag)| StateSlots { slots, tag: *tag }),
         };
         let (kernels, stream) = (&self.kernels, self.stream());
         let launched = kernels.delta_net_rows(stream, operands, states, with.sequences(), faults(&site));

@@ -153,7 +153,7 @@ macro_rules! ops {
         "SSM_CONV" SsmConv [Own Nothing Mixed, F32 OfBoth([(3, Elements(4)), (4, FirstDim(0))])]
             shape recurrent::conv,
             cpu |x, y, on| recurrent::conv(x, y.words(), on.threads),
-            hip (recurrent::conv, |b, op, x, y, _| b.ssm_conv(op, x, y))
+            hip (recurrent::conv, |b, op, x, y, _| b.ssm_conv(op, x, y, None))
         "SSM_SCAN" SsmScan [Own Nothing Mixed, F32 OfBoth([(6, Elements(7)), (7, FirstDim(0))])]
             shape recurrent::scan,
             cpu |x, y, on| recurrent::scan(x, y.words(), on.threads),
@@ -165,7 +165,7 @@ macro_rules! ops {
         "DELTA_NET_ROWS" DeltaNetRows { eps: eps, neighbours: neighbours } [Own Nothing Mixed, F32 OfBoth([(6, Elements(7)), (7, FirstDim(0))])]
             shape |at| recurrent::delta_net_rows(at, eps),
             cpu |x, y, on| recurrent::delta_net_rows(x, (eps, neighbours), y.words(), on.threads),
-            hip (recurrent::rows, |b, op, x, y, _| b.delta_net_rows(op, (eps, neighbours), x, y))
+            hip (recurrent::rows, |b, op, x, y, _| b.delta_net_rows(op, (eps, neighbours), x, y, None))
         "GROUP_NORM" GroupNorm { n_groups: n_groups, eps: eps } [Own Nothing Mixed, Floats No]
             shape |at| planes::group_norm(at, n_groups, eps),
             cpu |x, y, _| planes::group_norm(&x[0], n_groups, eps, y.one()),

@@ -1,7 +1,7 @@
 //! Launches that a device runs with the one before: the rotary embedding with norms before it and the cache after it, a product with the sum after it, a norm with the product
-//! after it.
+//! after it, a recurrent op with the write of its states after it.
 //!
-//! The launches come one after the other, and each result that is not a cache has memory of its own. The planner lets all of them live at once
+//! The launches come one after the other, and each result that is not a cache or a table of states has memory of its own. The planner lets all of them live at once
 //! ([`Launch::is_joined`]), so no place in memory has to be looked at when they run.
 
 use super::rewrite::Uses;
@@ -11,6 +11,8 @@ use crate::{DType, Graph, Kernel, Launch, Op, TensorId};
 const ROPE_KV: usize = 4;
 /// The same with RMS_NORM before each ROPE.
 const NORM_ROPE_KV: usize = 6;
+/// Sequences whose states are written into their slots, as many as a kernel looks through.
+const MOST_IN_PLACE: usize = rocmforge_kernels::Kernels::MAX_IN_PLACE;
 
 /// Marks launches that are to run with the one before; how many.
 pub(super) fn run(graph: &Graph, uses: &Uses, launches: &mut [Launch]) -> usize {
@@ -30,7 +32,14 @@ pub(super) fn run(graph: &Graph, uses: &Uses, launches: &mut [Launch]) -> usize 
             [rope_q, rope_k, set_k, set_v, ..] if rules.rope_kv([rope_q, rope_k, set_k, set_v], &[]).is_some() => {
                 ROPE_KV - 1
             }
-            [first, second, ..] if rules.sum(first, second).or_else(|| rules.norm(first, second)).is_some() => 1,
+            [first, second, ..]
+                if (rules.sum(first, second))
+                    .or_else(|| rules.norm(first, second))
+                    .or_else(|| rules.states(first, second))
+                    .is_some() =>
+            {
+                1
+            }
             _ => 0,
         };
         for launch in &mut launches[at + 1..=at + count] {
@@ -160,6 +169,44 @@ impl Rules<'_> {
             && self.are_own(&product.outputs)
             && self.are_apart(&product.inputs[1..], &norm.outputs);
         fits.then_some(())
+    }
+
+    /// A recurrent op, and the write of the states that it gives into the table that it has them from.
+    fn states(&self, rule: &Launch, set: &Launch) -> Option<()> {
+        let (Kernel::Op(Op::SsmConv | Op::DeltaNetRows { .. }), Kernel::Op(Op::SetRows)) = (rule.kernel, set.kernel)
+        else {
+            return None;
+        };
+        let (&[out, after], &[rows, table, ids], &[written]) =
+            (rule.outputs.as_slice(), set.inputs.as_slice(), set.outputs.as_slice())
+        else {
+            return None;
+        };
+        let (state, rest) = rule.inputs.split_first()?;
+        let (_, source) = self.uses.renamed(self.graph, rows, self.uses.writer(written)?)?;
+        let (desc, root) = (self.graph.tensor(*state)?, self.graph.root(*state)?);
+        let (all, of_rows, list) = (
+            self.graph.tensor(table)?,
+            self.graph.tensor(rows)?,
+            self.graph.tensor(ids)?,
+        );
+        let sequences = self.graph.tensor(*rest.last()?)?.element_count();
+        let fits = source == after
+            && self.graph.root(table) == Some(root)
+            && self.graph.root(written) == Some(root)
+            && all.byte_offset == desc.byte_offset
+            && matches!(all.shape[..], [slots, _] if slots == desc.shape[0])
+            && matches!(of_rows.shape[..], [count, _] if count == sequences)
+            && (1..=MOST_IN_PLACE).contains(&sequences)
+            && matches!(list.dtype, DType::U32 | DType::I32)
+            && list.is_contiguous()
+            && list.element_count() == sequences
+            && [*state, table, rows, after, out]
+                .into_iter()
+                .all(|id| self.is_plain(id))
+            && self.are_own(&[out, after]);
+        let read = [rest, &[ids]].concat();
+        (fits && self.are_apart(&read, &[root, out, after])).then_some(())
     }
 
     /// Whether a launch multiplies one row by quantised matrices.

@@ -1,6 +1,6 @@
 //! The gated delta rule from the rows of a convolution: a layer's function, normalisation and gates in the launch that changes its states.
 
-use super::recurrent::{Order, Sequences, States, expect, results, tokens_of};
+use super::recurrent::{Order, Sequences, StateSlots, States, expect, into_slots, state_of, tokens_of};
 use crate::declared::{Call, Declared};
 use crate::{Faults, KernelResult, Kernels, geometry};
 use rocmforge_runtime::{HipBuffer, HipStream};
@@ -28,6 +28,8 @@ pub struct DeltaNetRows<'a> {
     pub neighbours: bool,
     /// Added to the square of a length.
     pub eps: f32,
+    /// Where the states after go among those before, if they do; for states of up to 128 columns.
+    pub into: Option<StateSlots<'a>>,
 }
 
 impl Kernels {
@@ -37,7 +39,7 @@ impl Kernels {
     /// # Errors
     ///
     /// Wrong lengths, overlap, a dimension of 0, more than [`MAX_STATE_COLS`](Self::MAX_STATE_COLS) columns, heads of keys that do not divide the
-    /// heads, more than 65535 sequences, an `eps` that is not finite or negative, a tag over 4095. A sequence or a slot out of range is a fault, and nothing is
+    /// heads, more than 65535 sequences, slots for more than [`MAX_IN_PLACE`](Self::MAX_IN_PLACE) or for wider states, an `eps` that is not finite or negative, a tag over 4095. A sequence or a slot out of range is a fault, and nothing is
     /// written for it.
     pub fn delta_net_rows(
         &self,
@@ -65,18 +67,34 @@ impl Kernels {
         let blocks = op.elements("blocks", &[heads, d.div_ceil(ROWS) as usize])?;
         let blocks = op.dim("blocks", blocks)?;
         let channels = op.elements("channels", &[2 * k_heads, cols])? + op.elements("channels", &[heads, dim])?;
-        let op = op
-            .read("state", states.before, &[sequences.shape[2], heads, dim, cols])?
-            .read("x", operands.x, &[tokens, channels])?
-            .read("beta", operands.beta, &[tokens, heads])?
-            .read("alpha", operands.alpha, &[tokens, heads])?
-            .read("step", operands.step, &[heads])?
-            .read("rate", operands.rate, &[heads])?;
-        results(op, operands.out, states, sequences)?
+        op.dim("heads * dim", op.elements("heads * dim", &[heads, dim])?)?;
+        let fits = operands.into.is_none() || cols <= 128;
+        op.holds(
+            fits,
+            "states of more than 128 columns are not written into slots",
+            cols,
+            128,
+        )?;
+        let count = sequences.shape[1];
+        let op = state_of(
+            op,
+            states.before,
+            operands.into,
+            &[sequences.shape[2], heads, dim, cols],
+        )?
+        .read("x", operands.x, &[tokens, channels])?
+        .read("beta", operands.beta, &[tokens, heads])?
+        .read("alpha", operands.alpha, &[tokens, heads])?
+        .read("step", operands.step, &[heads])?
+        .read("rate", operands.rate, &[heads])?;
+        into_slots(op, operands.into, sequences)?
+            .write("out", operands.out, &[tokens, heads, dim], &[])?
+            .write("after", states.after, &[count, heads, dim, cols], &[])?
             .values([h, kh, u32::from(operands.neighbours), d, c])
             .values([eps, 1.0 / (cols as f32).sqrt()])
             .value(of)
             .faults(faults)?
+            .value(operands.into.map_or(0, |into| into.tag))
             .run(
                 stream,
                 "recurrent",
@@ -129,6 +147,7 @@ fn rows(c: &mut Call<'_>, dims: &[usize], neighbours: bool) -> KernelResult<()> 
         k_heads,
         neighbours,
         eps,
+        into: None,
     };
     let (states, sequences, faults) = with.operands(&state);
     c.kernels

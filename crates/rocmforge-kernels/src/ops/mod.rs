@@ -119,7 +119,7 @@ pub use matvec_block::BlockProduct;
 pub use matvec_q8::{PackedWeights, Q8Activations, Residual, WeightPacking};
 pub use matvec_q8_joint::JointProduct;
 pub use paged::{PagedOperands, PagedOptions, PagedShape};
-pub use recurrent::{DeltaNet, Sequences, SsmConv, SsmScan, States};
+pub use recurrent::{DeltaNet, Sequences, SsmConv, SsmScan, StateSlots, States};
 pub use rope::{RopePairs, RopeShape};
 pub use rope_kv::{HeadNorms, RopeKvOperands};
 pub use route::{Route, RouteGate};

@@ -31,6 +31,16 @@ pub struct States<'a> {
     pub shape: [usize; 3],
 }
 
+/// Slots of the states before that take the states after, which then are not in `after`. Where one is a slot that a sequence begins with, the results are the
+/// same, and slower to get.
+#[derive(Debug, Clone, Copy)]
+pub struct StateSlots<'a> {
+    /// A slot for each of at most [`Kernels::MAX_IN_PLACE`] sequences, no two the same.
+    pub slots: &'a HipBuffer<u32>,
+    /// Of the fault of one that is out of range.
+    pub tag: u32,
+}
+
 /// `Tokens` of recurrent.hip.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
@@ -53,6 +63,8 @@ pub struct SsmConv<'a> {
     pub out: &'a HipBuffer<f32>,
     /// The last inputs after the step, `[sequences, channels, taps - 1]`.
     pub after: &'a HipBuffer<f32>,
+    /// Where the inputs after the step go in `state`, if they do.
+    pub into: Option<StateSlots<'a>>,
     /// Channels and taps.
     pub shape: [usize; 2],
 }
@@ -96,6 +108,8 @@ pub struct SsmScan<'a> {
 }
 
 impl Kernels {
+    /// The most sequences whose states are written into their slots.
+    pub const MAX_IN_PLACE: usize = 256;
     /// The most columns of a state's matrix.
     pub const MAX_STATE_COLS: usize = 256;
 
@@ -119,16 +133,16 @@ impl Kernels {
         let kept = op.dim("taps - 1", taps - 1)? as usize;
         let rows = op.dim_to("tokens + sequences", tokens.saturating_add(count), 65535)?;
         let grid = [c.div_ceil(BLOCK), rows, 1];
-        op.read("state", operands.state, &[slots, channels, kept])?
+        let op = state_of(op, operands.state, operands.into, &[slots, channels, kept])?
             .read("x", operands.x, &[tokens, channels])?
-            .read("weight", operands.weight, &[channels, taps])?
-            .read("sequence", sequences.of_tokens, &[tokens])?
-            .read("ids", sequences.slots, &[count])?
+            .read("weight", operands.weight, &[channels, taps])?;
+        into_slots(op, operands.into, sequences)?
             .write("out", operands.out, &[tokens, channels], &[])?
             .write("after", operands.after, &[count, channels, kept], &[])?
             .values([c, t])
             .value(of)
             .faults(faults)?
+            .value(operands.into.map_or(0, |into| into.tag))
             .run(stream, "recurrent", ("ssm_conv", geometry::config(grid, BLOCK)))
     }
 
@@ -238,6 +252,35 @@ fn one_or_each(op: Check, what: &'static str, number: usize, cols: usize) -> Ker
     op.holds(number == 1 || number == cols, what, number, cols)
 }
 
+/// The states before, which the kernel also writes if those after go into their slots.
+pub(super) fn state_of<'k, 'a>(
+    op: Launch<'k, 'a>,
+    state: &'a HipBuffer<f32>,
+    into: Option<StateSlots<'a>>,
+    shape: &[usize],
+) -> KernelResult<Launch<'k, 'a>> {
+    match into {
+        Some(_) => op.write("state", state, shape, &[]),
+        None => op.read("state", state, shape),
+    }
+}
+
+/// The sequence of each token, the slots of the states before, and those of the states after.
+pub(super) fn into_slots<'k, 'a>(
+    op: Launch<'k, 'a>,
+    into: Option<StateSlots<'a>>,
+    sequences: Sequences<'a>,
+) -> KernelResult<Launch<'k, 'a>> {
+    let [tokens, count, _] = sequences.shape;
+    if let Some(into) = into {
+        op.dim_to("sequences in place", count, Kernels::MAX_IN_PLACE)?;
+        op.check().fault_tag(into.tag)?;
+    }
+    op.read("sequence", sequences.of_tokens, &[tokens])?
+        .read("ids", sequences.slots, &[count])?
+        .read_or_null("into", into.map(|into| into.slots), &[count])
+}
+
 /// What follows the operands of a rule.
 pub(super) fn results<'k, 'a>(
     op: Launch<'k, 'a>,
@@ -275,6 +318,7 @@ const CONV: Declared = Declared {
             weight: &weight,
             out: &out,
             after: &after,
+            into: None,
             shape: [channels, taps],
         };
         let faults = Faults { word: &word, tag: 0 };
