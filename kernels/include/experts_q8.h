@@ -88,7 +88,7 @@ template <class W, u32 R, u32 MOST> struct ExpertsInRow {
     const u8 *__restrict__ w;
     const u32 (&first)[MOST]; // of each chosen expert the first row, in LDS
     const float *bias, *factors; // a bias of each row of each expert, or null
-    const float *beside, *gate;  // a row that is added times the sigmoid of `gate`; null: nothing is added, or it is added as it is
+    const float *beside, *gate;  // a row that is added, or null; the sigmoid of `gate` is its factor, unless `gate` is null
     const float *residual;       // another row that is added, or null
     float *y;
     u32 n, row_blocks, used;

@@ -86,7 +86,7 @@ impl PagedAttention {
         }
     }
 
-    /// [`Self::forward`] on the matrix unit, with queries and weights rounded to f16.
+    /// [`Self::forward`] on the matrix unit, with queries and weights rounded to f16, over a cache in bf16 to bf16.
     ///
     /// # Errors
     ///
@@ -169,7 +169,7 @@ const LONG_HEAD: usize = 256;
 pub enum Rounding {
     /// Nothing: queries, weights and sums are f32.
     None,
-    /// Queries and weights, to f16, for the matrix unit. Scores and sums are f32.
+    /// Queries and weights, to f16 (over a cache in bf16 to bf16), for the matrix unit. Scores and sums are f32.
     F16,
 }
 
@@ -214,7 +214,7 @@ pub struct PagedSplit {
     pub parts: usize,
     /// Floats that the parts take until they are joined.
     pub partial_len: usize,
-    /// Whether the matrix unit multiplies, for which queries and weights are rounded.
+    /// What the kernels of the parts round: with [`Rounding::F16`] the matrix unit multiplies.
     pub rounding: Rounding,
 }
 

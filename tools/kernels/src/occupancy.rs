@@ -49,7 +49,7 @@ const STATED: &[(&str, Least)] = &[
     ("paged_attention_q8_0_d256", least(6, 4, 2)),
     ("paged_attention_*_d256", least(8, 4, 3)),
     ("paged_wide_*", least(8, 6, 3)),
-    // 60 KiB of LDS for 12 waves, each with the outputs of 32 rows in registers.
+    // 58,512 bytes of LDS for 12 waves, each with the outputs of 32 rows in registers.
     ("paged_wide16_*", least(4, 3, 2)),
     // The sums of two or four heads by eight teams are in LDS: 17 KiB for 4 x 128 or 2 x 256 elements, 34 KiB for 4 x 256.
     ("paged_split_*_d256_r4", least(6, 6, 1)),

@@ -194,7 +194,12 @@ impl HipGgmlBackend {
             sequences: table[0],
             max_blocks: table[1],
         };
-        let floats = Kernels::paged_partial_len(shape, self.kernels.paged_parts(kv, shape)?)?;
+        let on_matrix_unit = match self.activations {
+            Activations::Int8 => self.kernels.paged_parts16(kv, shape).ok()?,
+            Activations::F32 => None,
+        };
+        let parts = on_matrix_unit.or_else(|| self.kernels.paged_parts(kv, shape))?;
+        let floats = Kernels::paged_partial_len(shape, parts)?;
         floats.checked_mul(size_of::<f32>())
     }
 

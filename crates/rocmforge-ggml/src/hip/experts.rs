@@ -165,7 +165,7 @@ impl HipGgmlBackend {
         self.store(OP, output, &y)
     }
 
-    /// Biases `[experts, n]`: those of gate and up, or none.
+    /// Biases `[experts, n]` of gate and up; empty where there are no biases.
     fn biases(&mut self, ids: &[TensorId]) -> GgmlResult<Vec<HipBuffer<f32>>> {
         let places = ids.iter().zip(BIASES);
         places.map(|(&id, place)| self.input(OP, id, place)).collect()

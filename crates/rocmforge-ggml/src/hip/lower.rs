@@ -2,7 +2,8 @@
 //! finds what an earlier one has left.
 //!
 //! A product of one row of activations with packed weights adds the residual to its result (MUL_MAT, ADD_RMS_NORM), and the next product computes the
-//! norm of that sum by itself. A recurrent op writes its states into their slots. Every result is written that the nodes' own launches would write, but those of norms of heads that only the rotary embedding reads, and states outside of their slots.
+//! norm of that sum by itself. A recurrent op writes its states into their slots. All results of the nodes are written,
+//! with two exceptions: norms of heads that only the rotary embedding reads, and states that go into their slots, which are only there.
 //!
 //! A run may end before a step, when the card refuses a launch. [`Resume`] then says what is left. The step itself may have made some of its launches:
 //! all of it can be done again, because only the last of a node's launches writes over an operand. (A sum and its norm as two launches write over one with

@@ -9,9 +9,6 @@ use super::takes::{BLOCKS, GRID, Takes, at_most, contiguous, float, index, some}
 use crate::shape::key_heads;
 use crate::{GgmlResult, Kernel, Launch, Op, TensorDesc, TensorId};
 
-/// Columns of a state that is written into its slot.
-const MOST_IN_PLACE: usize = 128;
-
 /// What the operands have in common: a state first, the sequence of each token and the slot of each sequence last.
 fn sequences(inputs: &[&TensorDesc], outputs: &[&TensorDesc]) -> Takes {
     let [operands @ .., sequence, ids] = inputs else {
@@ -94,7 +91,7 @@ impl HipGgmlBackend {
         let state = &self.slots.desc(rule.inputs[0])?.shape;
         Ok(match rule.kernel {
             Kernel::Op(Op::SsmConv) => true,
-            Kernel::Op(Op::DeltaNetRows { .. }) => state[3] <= MOST_IN_PLACE,
+            Kernel::Op(Op::DeltaNetRows { .. }) => state[3] <= Kernels::MAX_IN_PLACE_COLS,
             _ => false,
         })
     }

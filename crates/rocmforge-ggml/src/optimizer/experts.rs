@@ -171,6 +171,10 @@ impl At<'_> {
         let uses = &self.rewriter.uses;
         [(a, b), (b, a)].into_iter().find_map(|(sum, other)| {
             if let Some((renamed, source)) = uses.renamed(self.graph, sum, at) {
+                // One token: a reshape may also make one row of several.
+                if !matches!(self.graph.tensor(source)?.shape[..], [1, 1, _]) {
+                    return None;
+                }
                 let (inputs, bias, mut nodes) = self.sum_at(uses.writer(source)?)?;
                 nodes.push(renamed);
                 return Some((Sum::Here(inputs, bias, nodes), other));

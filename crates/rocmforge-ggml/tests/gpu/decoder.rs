@@ -4,8 +4,8 @@ use super::case::{Case, bytes_of, random};
 use crate::common::weights::{WEIGHTS, weight};
 use half::f16;
 use rocmforge_ggml::{
-    Activations, CpuBackend, DType, GluKind, Graph, HipGgmlBackend, Layout, Op, PagedAttention, Rope, RopeScaling,
-    RopeStyle, TensorDesc, Unary,
+    Activations, CpuBackend, DType, GluKind, Graph, HipGgmlBackend, HostAccess, Layout, Op, PagedAttention, Rope,
+    RopeScaling, RopeStyle, TensorDesc, Unary,
 };
 use rocmforge_gguf::blocks;
 use rocmforge_testkit::data::rng;
@@ -191,6 +191,35 @@ fn chunk_of_a_prompt(sinks: bool) {
         let [exact, rounded] = [exact, rounded].map(|result| result.expect_err("out of range").to_string());
         assert_eq!(exact, rounded);
     }
+}
+
+/// Of a token over long heads the keys are in parts where activations may be rounded: the memory for them is counted.
+#[test]
+fn parts_of_long_heads_are_scratch_memory() {
+    let gpu = gpu();
+    let a = PagedAttention {
+        kv_heads: 1,
+        head_dim: 576,
+        block_size: 64,
+        scale: 0.05,
+        ..PLAIN
+    };
+    let case = paged(a, DType::F16, TABLE, &[1], &[130]);
+    let [exact, rounded] = [Activations::F32, Activations::Int8].map(|activations| {
+        let mut device = HipGgmlBackend::new(gpu.backend())
+            .expect("kernels")
+            .activations(activations);
+        let bytes = device.scratch_bytes(&case.graph);
+        let expected: Vec<f32> = bytemuck::pod_collect_to_vec(&case.run(&mut CpuBackend::new()).expect("runs"));
+        let found: Vec<f32> = bytemuck::pod_collect_to_vec(&case.run(&mut device).expect("runs"));
+        for (found, expected) in found.iter().zip(&expected) {
+            assert!((found - expected).abs() < 2e-3, "{activations:?}: {found}, {expected}");
+        }
+        bytes
+    });
+    // Two parts at least, each with a maximum and a sum.
+    assert_eq!(exact, 0);
+    assert!(rounded >= 2 * 4 * (576 + 2) * 4, "{rounded} bytes");
 }
 
 #[test]

@@ -180,6 +180,7 @@ fn a_slot_out_of_range_has_the_figures_of_the_cpu() {
             let expected = into_slots(&mut cpu, GraphOptimizer::none(), case, lists).expect_err("out of range");
             let optimizer = device.optimizer();
             let found = into_slots(&mut device, optimizer, case, lists).expect_err("out of range");
+            assert_eq!(device.launches(), 1, "{case:?}");
             assert_eq!(found.to_string(), expected.to_string(), "{case:?}");
         }
     }

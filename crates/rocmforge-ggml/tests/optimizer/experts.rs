@@ -71,8 +71,13 @@ fn added(b: &mut Builder, rows: usize, factors: TensorId, results: TensorId, mis
         return;
     }
     let sum = b.push(Op::MulMat, &[factors, results]);
-    let mut sum = b.0.reshape(sum, [rows, 8]).expect("contiguous");
-    let (beside, gate, residual) = (b.f32(&[rows, 8]), b.f32(&[rows, 1]), b.f32(&[rows, 8]));
+    let [rows, columns] = if miss.contains("one row") {
+        [1, rows * 8]
+    } else {
+        [rows, 8]
+    };
+    let mut sum = b.0.reshape(sum, [rows, columns]).expect("contiguous");
+    let (beside, gate, residual) = (b.f32(&[rows, columns]), b.f32(&[rows, 1]), b.f32(&[rows, columns]));
     if miss.contains("gated") {
         let factor = b.push(Op::Unary(Unary::Sigmoid), &[gate]);
         let gated = b.push(Op::Mul, &[beside, factor]);
@@ -152,8 +157,10 @@ fn what_is_added_to_the_sum_of_one_token_is_in_its_launch() {
             assert_eq!(found[1], Kernel::MulMatIdSum(of), "{form}, {miss}");
         }
         // Several tokens: what is added has launches of its own.
-        let found = kernels(2, form, "+ gated, residual");
-        assert_eq!(found.len(), 7, "{form}: {found:?}");
+        for miss in ["+ gated, residual", "+ gated, residual, in one row"] {
+            let found = kernels(2, form, miss);
+            assert_eq!(found.len(), 7, "{form}, {miss}: {found:?}");
+        }
         // The product with the sigmoid is needed by itself.
         let found = kernels(1, form, "+ gated, read again, residual");
         let of = SumOf {

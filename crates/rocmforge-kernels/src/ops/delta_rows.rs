@@ -68,12 +68,12 @@ impl Kernels {
         let blocks = op.dim("blocks", blocks)?;
         let channels = op.elements("channels", &[2 * k_heads, cols])? + op.elements("channels", &[heads, dim])?;
         op.dim("heads * dim", op.elements("heads * dim", &[heads, dim])?)?;
-        let fits = operands.into.is_none() || cols <= 128;
+        let fits = operands.into.is_none() || cols <= Self::MAX_IN_PLACE_COLS;
         op.holds(
             fits,
             "states of more than 128 columns are not written into slots",
             cols,
-            128,
+            Self::MAX_IN_PLACE_COLS,
         )?;
         let count = sequences.shape[1];
         let op = state_of(

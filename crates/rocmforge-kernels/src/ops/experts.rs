@@ -146,7 +146,7 @@ impl Kernels {
             .run(stream, kernels.experts, (kernels.experts_gated, config))
     }
 
-    /// `y[t, :]` = the sum over u of `factors[t, u] * (w[ids[t, u]] x[t, u, :] (+ bias[ids[t, u], :]))`, and what is `beside`: `bias` `[experts, n]`, `x` `[tokens, used, k]`, whose rows the kernel rounds to 8 bits, `ids` and
+    /// `y[t, :]` = the sum over u of `factors[t, u] * (w[ids[t, u]] x[t, u, :] (+ bias[ids[t, u], :]))`, plus what [`BesideExperts`] names: `bias` `[experts, n]`, `x` `[tokens, used, k]`, whose rows the kernel rounds to 8 bits, `ids` and
     /// `factors` `[tokens, used]`, `y` `[tokens, n]`. Each token reads the weights of its experts. An id that is not below the experts gives a row of NaN
     /// and is a fault at its place.
     ///

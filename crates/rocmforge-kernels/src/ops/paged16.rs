@@ -82,7 +82,7 @@ impl Kernels {
     }
 
     /// What [`paged_attention`](Self::paged_attention) computes over a cache of 16 bits or in q8_0, on the matrix unit, for chunks of prompts: queries and weights are
-    /// rounded to f16, over a cache in bf16 to bf16; elements of q8_0 to f16, which has none over 65,504. Scores and sums are f32. A head's query is multiplied by a power of two before and its scores by the inverse after, so that
+    /// rounded to f16, over a cache in bf16 to bf16; and elements of q8_0 to f16: one over 65,504 becomes infinite. Scores and sums are f32. A head's query is multiplied by a power of two before and its scores by the inverse after, so that
     /// it may be as large as an f32.
     ///
     /// Quick where neighbouring tokens are neighbours in their sequence; right in any order. What a token gets does not depend on the sequences of
@@ -90,7 +90,7 @@ impl Kernels {
     ///
     /// # Errors
     ///
-    /// As `paged_attention`; a `head_dim` that is no multiple of 8, a `block_size` that is no power of two or below 16, caches at no multiple of 16 bytes;
+    /// As `paged_attention`; a cache in f32, a `head_dim` over 576 or no multiple of 8, a `block_size` that is no power of two or below 16, caches of 16 bits at no multiple of 16 bytes;
     /// [`KernelError::NotForDevice`](crate::KernelError::NotForDevice) on NVIDIA cards before 8.0, and for a `head_dim` over 128 on gfx1030.
     pub fn paged_attention16(
         &self,

@@ -37,7 +37,7 @@ pub struct States<'a> {
 pub struct StateSlots<'a> {
     /// A slot for each of at most [`Kernels::MAX_IN_PLACE`] sequences, no two the same.
     pub slots: &'a HipBuffer<u32>,
-    /// Of the fault of one that is out of range.
+    /// The tag, at most 4095, of the fault of a slot that is out of range.
     pub tag: u32,
 }
 
@@ -110,6 +110,8 @@ pub struct SsmScan<'a> {
 impl Kernels {
     /// The most sequences whose states are written into their slots.
     pub const MAX_IN_PLACE: usize = 256;
+    /// The most columns of a state that [`delta_net_rows`](Self::delta_net_rows) writes into its slot.
+    pub const MAX_IN_PLACE_COLS: usize = 128;
     /// The most columns of a state's matrix.
     pub const MAX_STATE_COLS: usize = 256;
 
@@ -117,7 +119,7 @@ impl Kernels {
     ///
     /// # Errors
     ///
-    /// Wrong lengths, overlap, a dimension of 0, fewer than 2 taps, more than 65535 tokens and sequences, a tag over 4095. A sequence or a slot out of
+    /// Wrong lengths, overlap, a dimension of 0, fewer than 2 taps, more than 65535 tokens and sequences, slots for more than [`MAX_IN_PLACE`](Self::MAX_IN_PLACE) sequences, a tag over 4095. A sequence or a slot out of
     /// range is a fault, and nothing is written for it.
     pub fn ssm_conv(
         &self,
