@@ -60,16 +60,24 @@ impl PagedAttention {
         max_blocks: usize,
         rounding: Rounding,
     ) -> AttentionResult<PagedExplain> {
-        let shape = self.shape(&operands, max_blocks);
+        self.plan_for(kernels, self.shape(&operands, max_blocks), rounding)
+    }
+
+    /// [`Self::plan`] of so many tokens, sequences and columns of the block table: what `shape` says of heads and blocks is this layer's.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn plan_for(&self, kernels: &Kernels, shape: PagedShape, rounding: Rounding) -> AttentionResult<PagedExplain> {
         let because = |algorithm, reason| Ok(PagedExplain { algorithm, reason });
+        let split = |parts: Option<usize>, rounding| parts.and_then(|parts| PagedSplit::new(shape, parts, rounding));
         let long = shape.head_dim > LONG_HEAD && rounding == Rounding::F16;
         if long && kernels.has_paged_attention16(self.kv, shape)? {
-            let split = kernels.paged_parts16(self.kv, shape)?;
-            let split = split.and_then(|parts| PagedSplit::new(shape, parts, rounding));
+            let split = split(kernels.paged_parts16(self.kv, shape)?, rounding);
             let reason = "long heads: a block reads each key and value once for up to 32 rows of tokens and heads";
             return because(split.map_or(PagedAlgorithm::MatrixUnit, PagedAlgorithm::Parts), reason);
         }
-        if let Some(split) = self.split(kernels, operands, max_blocks) {
+        if let Some(split) = split(kernels.paged_parts(self.kv, shape), Rounding::None) {
             let reason = "few tokens, or one of each sequence: heads that share keys read them once, and keys may be divided among more blocks";
             because(PagedAlgorithm::Parts(split), reason)
         } else if rounding == Rounding::None {
@@ -101,13 +109,6 @@ impl PagedAttention {
     ) -> AttentionResult<()> {
         let shape = self.shape(&operands, max_blocks);
         Ok(kernels.paged_attention16(stream, self.kv, operands, shape, self.options, faults)?)
-    }
-
-    /// How [`Self::forward_split`] divides the keys of so few tokens in f32; `None` if [`Self::forward`] is as quick. The same for every length, so that a
-    /// captured launch stays right.
-    pub fn split(&self, kernels: &Kernels, operands: PagedOperands<'_>, max_blocks: usize) -> Option<PagedSplit> {
-        let shape = self.shape(&operands, max_blocks);
-        PagedSplit::new(shape, kernels.paged_parts(self.kv, shape)?, Rounding::None)
     }
 
     /// [`Self::forward`] with the keys in parts, which `partial` (of [`PagedSplit::partial_len`] floats) holds until they are joined. With `q8` the result

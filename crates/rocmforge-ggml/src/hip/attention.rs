@@ -194,13 +194,19 @@ impl HipGgmlBackend {
             sequences: table[0],
             max_blocks: table[1],
         };
-        let on_matrix_unit = match self.activations {
-            Activations::Int8 => self.kernels.paged_parts16(kv, shape).ok()?,
-            Activations::F32 => None,
-        };
-        let parts = on_matrix_unit.or_else(|| self.kernels.paged_parts(kv, shape))?;
-        let floats = Kernels::paged_partial_len(shape, parts)?;
-        floats.checked_mul(size_of::<f32>())
+        let plan = of_layer(a, kv).plan_for(&self.kernels, shape, self.rounding());
+        match plan.ok()?.algorithm {
+            PagedAlgorithm::Parts(split) => split.partial_len.checked_mul(size_of::<f32>()),
+            PagedAlgorithm::Floats | PagedAlgorithm::MatrixUnit => None,
+        }
+    }
+
+    /// What attention over a paged cache may round.
+    const fn rounding(&self) -> Rounding {
+        match self.activations {
+            Activations::F32 => Rounding::None,
+            Activations::Int8 => Rounding::F16,
+        }
     }
 
     pub(super) fn paged_attention(
@@ -229,23 +235,8 @@ impl HipGgmlBackend {
             sinks: sinks.as_ref(),
             out: &out,
         };
-        let attention = rocmforge_attention::PagedAttention {
-            heads: a.heads,
-            kv_heads: a.kv_heads,
-            head_dim: a.head_dim,
-            block_size: a.block_size,
-            kv,
-            options: PagedOptions {
-                scale: a.scale,
-                window: a.window,
-                softcap: a.softcap,
-            },
-        };
-        let rounding = match self.activations {
-            Activations::F32 => Rounding::None,
-            Activations::Int8 => Rounding::F16,
-        };
-        let plan = attention.plan(&self.kernels, operands, max_blocks, rounding);
+        let attention = of_layer(a, kv);
+        let plan = attention.plan(&self.kernels, operands, max_blocks, self.rounding());
         let rows = rows_and_cols(&self.slots.desc(output)?.shape);
         let split = match plan.map_err(failed(op.name()))?.algorithm {
             PagedAlgorithm::Parts(split) => split,
@@ -279,6 +270,22 @@ impl HipGgmlBackend {
             faults(&site),
         );
         launched.map(drop).map_err(failed(op.name()))
+    }
+}
+
+/// Attention over a cache of this type, as the kernels' crate has it.
+const fn of_layer(a: PagedAttention, kv: KvType) -> rocmforge_attention::PagedAttention {
+    rocmforge_attention::PagedAttention {
+        heads: a.heads,
+        kv_heads: a.kv_heads,
+        head_dim: a.head_dim,
+        block_size: a.block_size,
+        kv,
+        options: PagedOptions {
+            scale: a.scale,
+            window: a.window,
+            softcap: a.softcap,
+        },
     }
 }
 
