@@ -296,9 +296,14 @@ fn layers_lie_on_the_cards_that_are_named_and_the_text_is_the_same() {
     assert!(parts > Some(0));
     let (found, _, _) = text("sim,sim:gfx1201", &["--vram", "100KiB"]);
     assert_eq!(found, expected);
+    device_is_refused("sim,");
+}
+
+/// The message has the names that there are.
+fn device_is_refused(device: &str) {
     let mut command = program("run");
     command.arg("--model").arg(tiny());
-    command.args(["--prompt", "a", "--device", "sim,"]);
+    command.args(["--prompt", "a", "--device", device]);
     let output = run(command, "");
     assert!(!output.status.success() && output.stdout.is_empty());
     assert!(stderr(&output).contains("hip:<index>"), "{}", stderr(&output));
@@ -306,12 +311,7 @@ fn layers_lie_on_the_cards_that_are_named_and_the_text_is_the_same() {
 
 #[test]
 fn a_wrong_device_is_refused_with_the_right_names() {
-    let mut command = program("run");
-    command.arg("--model").arg(tiny());
-    command.args(["--prompt", "a", "--device", "radeon"]);
-    let output = run(command, "");
-    assert!(!output.status.success() && output.stdout.is_empty());
-    assert!(stderr(&output).contains("hip:<index>"), "{}", stderr(&output));
+    device_is_refused("radeon");
 }
 
 #[test]

@@ -50,7 +50,7 @@ pub(crate) struct Kept {
     pub(crate) texts: bool,
     /// How queries grow with the position, where they do.
     pub(crate) growth: Option<QueryGrowth>,
-    /// Heads that have a matrix each, by whose numbers a product finds them; 0 where there are none.
+    /// How many heads have a matrix each. A product finds a head's matrix by the number of the head. 0 in most models, which have one matrix for all heads.
     pub(crate) numbered_heads: usize,
 }
 

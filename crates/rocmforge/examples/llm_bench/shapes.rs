@@ -221,6 +221,14 @@ impl Shape {
         self.experts.is_none() || self.arch == Arch::Deepseek2 && layer == 0
     }
 
+    /// Width of a layer's network, or of one of its experts.
+    fn network(&self, layer: usize) -> usize {
+        match self.arch {
+            Arch::Deepseek2 if self.is_dense(layer) => DENSE,
+            _ => self.ff,
+        }
+    }
+
     /// Matrices of latent attention, beside those that have one for each head: their names, and the dimensions of one.
     fn latent(&self) -> (Named<4>, Named<2>) {
         let Latent {
@@ -281,11 +289,7 @@ impl Shape {
                 }
             };
             let dense = self.is_dense(index);
-            let ff = if dense && self.experts.is_some() {
-                DENSE
-            } else {
-                self.ff
-            };
+            let ff = self.network(index);
             for (name, shape) in [
                 ("ffn_gate", [ff, self.width]),
                 ("ffn_up", [ff, self.width]),
@@ -426,14 +430,7 @@ impl Shape {
         let mut numbers = vec![
             ("block_count", self.layers),
             ("embedding_length", self.width),
-            (
-                "feed_forward_length",
-                if self.is_dense(0) && self.experts.is_some() {
-                    DENSE
-                } else {
-                    self.ff
-                },
-            ),
+            ("feed_forward_length", self.network(0)),
             ("attention.head_count", self.heads),
             ("attention.head_count_kv", self.kv_heads),
             ("attention.key_length", self.head_dim),
