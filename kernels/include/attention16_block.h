@@ -8,6 +8,7 @@
 #pragma once
 #include "attention16.h"
 #include "functions.h"
+#include "halves.h"
 #include "tile.h"
 
 typedef u32 Chunk __attribute__((ext_vector_type(4))); // 16 bytes: 8 elements
@@ -21,9 +22,6 @@ struct Span16 {
     u32 window;          // 0: none
     u32 part = 0, parts = 1; // of the keys, where Memory::IN_PARTS
 };
-
-// The lower or the upper halves of two words, as one word.
-RF_DEVICE u32 halves(u32 first, u32 second, bool upper) { return upper ? first >> 16 | (second & 0xffff0000) : (first & 0xffff) | second << 16; }
 
 // A number in two parts, of which only the first differs between the threads.
 struct Own16 {

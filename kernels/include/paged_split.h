@@ -13,9 +13,6 @@
 #include "groups.h"
 #include "paged.h"
 
-// The fewest keys of a part.
-#define RF_PART_KEYS 64
-
 // v summed over LANES neighbouring lanes.
 template <u32 LANES> RF_DEVICE float sum_lanes(float v) {
     if constexpr (LANES > 1) return sum_lanes<LANES / 2>(v + rf_shuffle_xor<LANES / 2>(v));

@@ -1,17 +1,17 @@
 // Attention over a paged cache of heads of 257 to 576 elements on the matrix unit, for any number of tokens: the formula of paged_attention.hip.
 //
 // A block has up to 32 rows: a row is a token and one of the query heads that share a head of keys and values, tokens first. It does the runs of its tokens
-// (runs.h) one after the other, and walks through BK keys at a time. Each of 12 waves has 48 columns of keys, of values and of the results. A tile takes
+// (runs.h) one after the other, and walks through 16 keys at a time. Each of 12 waves has 48 columns of keys, of values and of the results. A tile takes
 // two barriers:
-//   1. each wave multiplies its columns of queries and keys, and leaves 32 x BK sums in LDS;
+//   1. each wave multiplies its columns of queries and keys, and leaves 32 x 16 sums in LDS;
 //   2. 8 threads to a row add those of all waves, apply scale, cap and mask, and leave weights in LDS, with what earlier results shrink by;
 //   3. each wave multiplies the weights with its columns of values.
 // Keys and values lie in a wave's own part of LDS, values transposed, two keys to a word. Where keys and values are the same memory, as in latent
 // attention, it is read once. Loads of the next tile are in flight while the current one is used.
 //
 // Queries are rounded to the type of the matrix unit, each multiplied by a power of two before and its scores by the inverse, so that it does not
-// overflow. Blocks of the cache hold a power of two of keys, 16 or more. With several parts a block has one part of the keys, and leaves sums of values [tokens, heads, parts, head_dim], maxima and sums of weights
-// [tokens, heads, parts] for paged_combine.hip. grid = (kv_heads, parts, ceil(tokens * heads / kv_heads / step)), the last tokens first.
+// overflow. Blocks of the cache hold a power of two of keys, 16 or more: a tile lies in one. With several parts a block has one part of the keys, and
+// leaves sums of values [tokens, heads, parts, head_dim], maxima and sums of weights [tokens, heads, parts] for paged_combine.hip. grid = (kv_heads, parts, ceil(tokens * heads / kv_heads / step)), the last tokens first.
 //
 // sinks[h], unless sinks is null, is one more logit of head h's softmax, without a key; with several parts it is left to paged_combine.hip.
 //
@@ -20,6 +20,7 @@
 #include "cache_eights.h"
 #include "floats.h"
 #include "grid.h"
+#include "halves.h"
 #include "math.h"
 #include "paged.h"
 #include "quantize.h"
@@ -30,7 +31,6 @@
 #define RF_WIDE_ROWS 32u
 #define RF_WIDE_COLUMNS 48u // of a wave
 #define RF_WIDE_KEYS 16u // of a tile: with 32, NVIDIA's registers are too few, and AMD's LDS
-#define RF_WIDE_PART_KEYS 64u // the fewest of a part
 
 // What is written before it to LDS by lanes of a wave is seen after it by the others of the wave. AMD's LDS keeps the order of a wave's accesses.
 RF_DEVICE void rf_wave_barrier() {
@@ -43,9 +43,10 @@ RF_DEVICE void rf_wave_barrier() {
 
 // LDS of a block, in bytes. In a wave's part are keys, and after them the wave's sums of products, in the same place; then values. Before the first tile
 // all parts hold the queries; after the last tile a wave's part holds 16 of its results.
-template <u32 BK> struct WideLds {
+struct WideLds {
+    static constexpr u32 BK = RF_WIDE_KEYS;
     static constexpr u32 K_ROW = RF_WIDE_COLUMNS + 8, V_ROW = BK + 8, W_ROW = BK + 8; // elements
-    static constexpr u32 V_EIGHT = 8 * V_ROW + 8; // eight lanes that write a key each of such rows never meet in a bank
+    static constexpr u32 V_EIGHT = 8 * V_ROW + 8; // eight rows, and four banks: at most two lanes that write eights of a key meet in one
     static constexpr u32 SUM_ROW = BK + 2, OUT_ROW = RF_WIDE_COLUMNS + 4; // floats
     static constexpr u32 Q_ROW = RF_WIDE_WAVES * RF_WIDE_COLUMNS + 8;
     static constexpr u32 KEYS = BK * K_ROW * 2 > RF_WIDE_ROWS * SUM_ROW * 4 ? BK * K_ROW * 2 : RF_WIDE_ROWS * SUM_ROW * 4;
@@ -59,11 +60,6 @@ template <u32 BK> struct WideLds {
 // More than a kernel may have without being asked for it.
 extern __attribute__((shared)) __attribute__((aligned(16))) unsigned char paged_wide16_lds[];
 #endif
-
-// The lower or the upper halves of two words, as one word.
-RF_DEVICE u32 rf_halves_of(u32 first, u32 second, bool upper) {
-    return upper ? first >> 16 | (second & 0xffff0000) : (first & 0xffff) | second << 16;
-}
 
 struct WideOperands {
     const float *q;
@@ -81,10 +77,10 @@ struct WideSpan {
     u32 begin, keys;
 };
 
-template <class T, u32 BK> struct Wide16 {
+template <class T> struct Wide16 {
     typedef typename T::Type E;
-    typedef WideLds<BK> L;
-    static constexpr u32 GROUPS = BK / 16, ROW_TILES = RF_WIDE_ROWS / 16, C_TILES = RF_WIDE_COLUMNS / 16;
+    typedef WideLds L;
+    static constexpr u32 BK = RF_WIDE_KEYS, ROW_TILES = RF_WIDE_ROWS / 16, C_TILES = RF_WIDE_COLUMNS / 16;
     // Eight elements of each of two neighbouring keys: those of a wave, and of a lane, whose step i has number lane + i * RF_WAVE.
     static constexpr u32 EIGHTS = RF_WIDE_COLUMNS / 8, PAIRS = BK / 2 * EIGHTS, STEPS = (PAIRS + RF_WAVE - 1) / RF_WAVE;
 
@@ -95,7 +91,7 @@ template <class T, u32 BK> struct Wide16 {
     u32 shift; // of a block's keys
     RfPart<E> query[ROW_TILES][C_TILES] = {};
     typename T::Raw next_keys[STEPS][2] = {}, next_values[STEPS][2] = {};
-    u32 held[GROUPS] = {}, ahead[GROUPS] = {}; // the blocks of the tile that is fetched, and of the one after it
+    u32 held = 0, ahead = 0; // the block of the tile that is fetched, and of the one after it
 
     __attribute__((device, always_inline)) u8 *own() const { return lds + wave * L::WAVE; }
     __attribute__((device, always_inline)) E *weights() const { return (E *)(lds + L::WEIGHTS); }
@@ -155,39 +151,27 @@ template <class T, u32 BK> struct Wide16 {
         rf_lds_barrier(); // the queries have been read: keys go there
     }
 
-    // Which blocks hold the tile from k0 on is asked for a tile ahead: its keys are asked for without waiting.
+    // Which block holds the tile from k0 on is asked for a tile ahead: its keys are asked for without waiting.
     __attribute__((device, always_inline)) void look(const WideSpan &s, const u32 *blocks, u32 k0) {
-#pragma unroll
-        for (u32 g = 0; g < GROUPS; ++g) {
-            u32 key = k0 + 16 * g;
-            held[g] = ahead[g];
-            ahead[g] = narrow(key < s.keys && key + 16 > s.begin ? blocks[key >> shift] : 0);
-        }
+        held = ahead;
+        ahead = narrow(k0 < s.keys && k0 + BK > s.begin ? blocks[k0 >> shift] : 0);
     }
     // What does not exist, or is not seen, is 0: it may never have been written.
     __attribute__((device, always_inline)) void fetch(const WideSpan &s, u32 k0) {
-        u32 eights = p.head_dim / 8, row = p.kv_heads * (eights / T::EACH) * T::BYTES;
+        u32 eights = p.head_dim / 8, head = eights / T::EACH * T::BYTES, row = p.kv_heads * head; // bytes of a head, of all heads of a key
         bool same = o.k == o.v;
-        const u8 *keys[GROUPS], *values[GROUPS];
-#pragma unroll
-        for (u32 g = 0; g < GROUPS; ++g) {
-            u64 at = ((u64)held[g] * p.block_size + ((k0 + 16 * g) & (p.block_size - 1))) * row + kv_head * (eights / T::EACH) * T::BYTES;
-            keys[g] = o.k + at, values[g] = o.v + at;
-        }
+        u64 at = ((u64)held * p.block_size + (k0 & (p.block_size - 1))) * row + kv_head * head;
+        const u8 *keys = o.k + at, *values = o.v + at;
 #pragma unroll
         for (u32 i = 0; i < STEPS; ++i)
 #pragma unroll
             for (u32 e = 0; e < 2; ++e) {
                 u32 slot = lane + i * RF_WAVE, eight = wave * EIGHTS + slot % EIGHTS, of_tile = slot / EIGHTS * 2 + e, key = k0 + of_tile;
-                u32 own = of_tile % 16 * row + eight / T::EACH * T::BYTES;
+                u32 own = of_tile * row + eight / T::EACH * T::BYTES;
                 next_keys[i][e] = next_values[i][e] = typename T::Raw{};
-                if (slot >= PAIRS || eight >= eights || key - s.begin >= s.keys - s.begin) continue;
-#pragma unroll
-                for (u32 g = 0; g < GROUPS; ++g) {
-                    if (of_tile / 16 != g || held[g] >= p.blocks) continue;
-                    next_keys[i][e] = T::load_of(keys[g] + own, eight % T::EACH);
-                    if (!same) next_values[i][e] = T::load_of(values[g] + own, eight % T::EACH);
-                }
+                if (held >= p.blocks || slot >= PAIRS || eight >= eights || key - s.begin >= s.keys - s.begin) continue;
+                next_keys[i][e] = T::load_of(keys + own, eight % T::EACH);
+                if (!same) next_values[i][e] = T::load_of(values + own, eight % T::EACH);
             }
     }
     __attribute__((device, always_inline)) void store_values(const typename T::Raw (&from)[STEPS][2]) {
@@ -199,7 +183,7 @@ template <class T, u32 BK> struct Wide16 {
             u4 first = T::chunk(from[i][0]), second = T::chunk(from[i][1]);
             u32 *to = (u32 *)(values + slot % EIGHTS * L::V_EIGHT) + slot / EIGHTS;
 #pragma unroll
-            for (u32 e = 0; e < 8; ++e) to[e * (L::V_ROW / 2)] = rf_halves_of(first[e / 2], second[e / 2], e % 2);
+            for (u32 e = 0; e < 8; ++e) to[e * (L::V_ROW / 2)] = halves(first[e / 2], second[e / 2], e % 2);
         }
     }
     __attribute__((device, always_inline)) void store() {
@@ -216,37 +200,23 @@ template <class T, u32 BK> struct Wide16 {
         else store_values(next_values);
     }
 
-    // The wave's columns of 32 x BK scores.
+    // The wave's columns of 32 x 16 scores.
     __attribute__((device, always_inline)) void multiply_keys() const {
         const E *keys = (const E *)own();
-        RfTile scores[ROW_TILES][GROUPS] = {};
+        RfTile scores[ROW_TILES] = {};
 #pragma unroll
-        for (u32 c = 0; c < C_TILES; ++c)
+        for (u32 c = 0; c < C_TILES; ++c) {
+            RfPart<E> x = rf_x_load(keys + c * 16, L::K_ROW);
 #pragma unroll
-            for (u32 g = 0; g < GROUPS; ++g) {
-                RfPart<E> x = rf_x_load(keys + g * 16 * L::K_ROW + c * 16, L::K_ROW);
-#pragma unroll
-                for (u32 t = 0; t < ROW_TILES; ++t) rf_tile_multiply(scores[t][g], x, query[t][c]);
-            }
+            for (u32 t = 0; t < ROW_TILES; ++t) rf_tile_multiply(scores[t], x, query[t][c]);
+        }
         rf_wave_barrier(); // the keys have been read
         float *sums = (float *)own();
 #pragma unroll
         for (u32 t = 0; t < ROW_TILES; ++t)
 #pragma unroll
-            for (u32 g = 0; g < GROUPS; ++g) {
-#if defined(__GFX11__)
-#pragma unroll
-                for (u32 e = 0; e < RF_TILE; ++e)
-                    sums[(t * 16 + rf_tile_b(lane, rf_tile_which(e))) * L::SUM_ROW + g * 16 + rf_tile_a(lane, e)] = scores[t][g][e];
-#else
-                typedef float Two __attribute__((ext_vector_type(2))); // neighbours in a lane are neighbours in a
-#pragma unroll
-                for (u32 e = 0; e < RF_TILE; e += 2) {
-                    u32 at = (t * 16 + rf_tile_b(lane, rf_tile_which(e))) * L::SUM_ROW + g * 16 + rf_tile_a(lane, e);
-                    *(Two *)(sums + at) = Two{scores[t][g][e], scores[t][g][e + 1]};
-                }
-#endif
-            }
+            for (u32 e = 0; e < RF_TILE; ++e)
+                sums[(t * 16 + rf_tile_b(lane, rf_tile_which(e))) * L::SUM_ROW + rf_tile_a(lane, e)] = scores[t][e];
     }
 
     // One run, for the part of its keys that the block has.
@@ -255,7 +225,7 @@ template <class T, u32 BK> struct Wide16 {
         // What follows from it is computed for each run anew: kept over all runs, it would take registers.
         tid = rf_opaque(rf_thread()), wave = narrow(tid / RF_WAVE), lane = tid % RF_WAVE;
         u32 begin = s.begin / BK * BK, each = ((s.keys - begin + BK - 1) / BK + o.parts - 1) / o.parts * BK; // whole tiles
-        if (o.parts > 1 && each < RF_WIDE_PART_KEYS) each = RF_WIDE_PART_KEYS;
+        if (o.parts > 1 && each < RF_PART_KEYS) each = RF_PART_KEYS;
         u64 from = (u64)begin + (u64)each * part;
         u32 end = from + each < s.keys ? (u32)from + each : s.keys;
         // The thread's row among the 8 threads of each, and the keys that it sees.
@@ -278,14 +248,8 @@ template <class T, u32 BK> struct Wide16 {
             fetch(s, (u32)from);
 #pragma unroll 1
             for (u32 k0 = (u32)from; k0 < end; k0 += BK) {
-                u32 now[GROUPS];
-#pragma unroll
-                for (u32 g = 0; g < GROUPS; ++g) {
-                    now[g] = held[g];
-                    u32 key = k0 + 16 * g;
-                    if (now[g] >= p.blocks && tid == 0 && kv_head == 0)
-                        rf_fault(p.fault, p.tag, s.token + (key > s.position ? key - s.position : 0), now[g]);
-                }
+                u32 now = held;
+                if (now >= p.blocks && tid == 0 && kv_head == 0) rf_fault(p.fault, p.tag, s.token + (k0 > s.position ? k0 - s.position : 0), now);
                 store();
                 rf_wave_barrier();
                 if (k0 + BK < end) {
@@ -305,10 +269,7 @@ template <class T, u32 BK> struct Wide16 {
                     for (u32 e = 0; e < EACH; ++e) {
                         float x = score[e] * factor;
                         if (p.softcap != 0.0f) x = rf_softcap(x, p.softcap, inverse_cap);
-                        bool bad = false;
-#pragma unroll
-                        for (u32 g = 0; g < GROUPS; ++g) bad |= now[g] >= p.blocks && (j + e) / 16 == g;
-                        if (bad) x = __builtin_nanf("");
+                        if (now >= p.blocks) x = __builtin_nanf("");
                         score[e] = k0 + j + e - first < last - first ? x : -RF_INF; // one comparison: unsigned
                         best = rf_max(best, score[e]);
                     }
@@ -332,28 +293,23 @@ template <class T, u32 BK> struct Wide16 {
                 rf_lds_barrier();
                 if (active) {
                     const E *values = (const E *)(own() + L::KEYS);
-                    RfPart<E> weight[ROW_TILES][GROUPS];
+                    RfPart<E> weight[ROW_TILES];
                     float shrink[ROW_TILES][RF_TILE_B];
 #pragma unroll
                     for (u32 t = 0; t < ROW_TILES; ++t) {
-#pragma unroll
-                        for (u32 g = 0; g < GROUPS; ++g) weight[t][g] = rf_y_load(weights() + t * 16 * L::W_ROW + g * 16, L::W_ROW);
+                        weight[t] = rf_y_load(weights() + t * 16 * L::W_ROW, L::W_ROW);
 #pragma unroll
                         for (u32 b = 0; b < RF_TILE_B; ++b) shrink[t][b] = shrinks()[t * 16 + rf_tile_b(lane, b)];
                     }
 #pragma unroll
                     for (u32 c = 0; c < C_TILES; ++c) {
                         u32 column = c * 16 + rf_x_row();
-                        const E *row = values + column / 8 * L::V_EIGHT + column % 8 * L::V_ROW;
+                        RfPart<E> x = rf_row_load(values + column / 8 * L::V_EIGHT + column % 8 * L::V_ROW, 0, 0);
 #pragma unroll
-                        for (u32 t = 0; t < ROW_TILES; ++t)
+                        for (u32 t = 0; t < ROW_TILES; ++t) {
 #pragma unroll
                             for (u32 e = 0; e < RF_TILE; ++e) sums[t][c][e] *= shrink[t][rf_tile_which(e)];
-#pragma unroll
-                        for (u32 g = 0; g < GROUPS; ++g) {
-                            RfPart<E> x = rf_row_load(row, 2 * g, 0);
-#pragma unroll
-                            for (u32 t = 0; t < ROW_TILES; ++t) rf_tile_multiply(sums[t][c], x, weight[t][g]);
+                            rf_tile_multiply(sums[t][c], x, weight[t]);
                         }
                     }
                     rf_wave_barrier(); // values have been read
@@ -421,18 +377,18 @@ template <class T, u32 BK> struct Wide16 {
     }
 };
 
-template <class T, u32 BK> RF_DEVICE void paged_wide16(const WideOperands &o, const float *__restrict__ sinks, const Paged &p) {
+template <class T> RF_DEVICE void paged_wide16(const WideOperands &o, const float *__restrict__ sinks, const Paged &p) {
 #if defined(__CUDA_ARCH__)
     u8 *lds = paged_wide16_lds;
 #else
-    RF_SHARED u8 lds[WideLds<BK>::BYTES];
+    RF_SHARED u8 lds[WideLds::BYTES];
 #endif
     rf_grid_begin();
     u32 ratio = p.heads / p.kv_heads, rows = o.tokens * ratio, part = narrow(rf_block_y());
     u32 row0 = ((rows + o.step - 1) / o.step - 1 - rf_block_z()) * o.step, stop = rf_min(row0 + o.step, rows);
     u32 tid = rf_thread();
-    Wide16<T, BK> block = {o, p, lds, row0, narrow(ratio), rf_block_x(), tid, 0, 0, (u32)__builtin_ctz(p.block_size)};
-    Runs<RF_WIDE_ROWS> runs = {o.seq_of, o.positions, (u32 *)(lds + WideLds<BK>::BEGINS), row0 / ratio, narrow((stop - 1) / ratio + 1), p};
+    Wide16<T> block = {o, p, lds, row0, narrow(ratio), rf_block_x(), tid, 0, 0, (u32)__builtin_ctz(p.block_size)};
+    Runs<RF_WIDE_ROWS> runs = {o.seq_of, o.positions, (u32 *)(lds + WideLds::BEGINS), row0 / ratio, narrow((stop - 1) / ratio + 1), p};
     runs.find();
     if (tid < RF_WIDE_ROWS) block.logits()[tid] = sinks ? sinks[block.kv_head * ratio + (row0 + tid) % ratio] : -RF_INF;
     rf_barrier();
@@ -455,11 +411,11 @@ template <class T, u32 BK> RF_DEVICE void paged_wide16(const WideOperands &o, co
 #define RF_PAGED_WIDE16(name, T)                                                                                                         \
     RF_KERNEL(RF_WIDE_WAVES *RF_WAVE)                                                                                                    \
     paged_wide16_##name(const float *q, const u8 *k, const u8 *v, const u32 *table, const u32 *seq_of, const u32 *positions,            \
-                        const float *sinks, float *out, float *tops, u32 tokens, u32 parts, u32 step, u32 heads,                        \
-                        u32 kv_heads, u32 head_dim, u32 block_size, u32 blocks, u32 sequences, u32 max_blocks, u32 window, float scale, \
+                        const float *sinks, float *out, float *tops, u32 tokens, u32 parts, u32 step, u32 heads, u32 kv_heads,          \
+                        u32 head_dim, u32 block_size, u32 blocks, u32 sequences, u32 max_blocks, u32 window, float scale,               \
                         float softcap, u64 *fault, u32 tag) {                                                                           \
         WideOperands operands = {q, k, v, table, seq_of, positions, out, tops, tokens, narrow(parts), step};                             \
-        paged_wide16<T, RF_WIDE_KEYS>(operands, sinks,                                                                                             \
-                            Paged{rf_opaque(heads), narrow(kv_heads), narrow(head_dim), block_size, narrow(blocks), sequences, \
-                                  max_blocks, rf_opaque(window), scale, softcap, fault, tag});                                              \
+        paged_wide16<T>(operands, sinks,                                                                                                 \
+                        Paged{rf_opaque(heads), narrow(kv_heads), narrow(head_dim), block_size, narrow(blocks), sequences, max_blocks,   \
+                              rf_opaque(window), scale, softcap, fault, tag});                                                           \
     }

@@ -12,6 +12,10 @@ use rocmforge_runtime::{HipBuffer, HipStream};
 pub(super) const MAX_HEAD_DIM: usize = 256;
 /// What a head of a type in blocks must be.
 pub(super) const WHOLE_HEADS: &str = "head_dim must be whole blocks of the cache's type";
+/// Types of caches whose eights are read at once: those of all kernels but `paged_attention` and `paged_wide`.
+pub(super) const IN_EIGHTS: &[KvType] = &[KvType::F16, KvType::Bf16, KvType::Q8_0];
+/// The fewest tokens of a block of the kernels on the matrix unit: they look a block up for 16 keys at a time.
+const LEAST_BLOCK: usize = 16;
 /// The most tokens of a block.
 const MAX_BLOCK: usize = 256;
 /// The most blocks of the grid's second dimension.
@@ -148,6 +152,43 @@ impl PagedDims {
     pub(super) fn limits<'k, 'a>(&self, op: Launch<'k, 'a>) -> Launch<'k, 'a> {
         op.values(self.limits).value(self.window).values(self.numbers)
     }
+}
+
+/// What the address of a cache is a multiple of whose eights are read at once: 16 bytes, and of a q8_0 block what its elements need.
+pub(super) const fn alignment_in_eights(kv: KvType) -> usize {
+    match kv {
+        KvType::Q8_0 => kv.alignment(),
+        KvType::F32 | KvType::F16 | KvType::Bf16 => 16,
+    }
+}
+
+/// Whether the kernels on the matrix unit read such caches: whole eights of heads, in blocks of a power of two.
+pub(super) fn fits_matrix_unit(kv: KvType, s: PagedShape) -> bool {
+    IN_EIGHTS.contains(&kv)
+        && s.head_dim.is_multiple_of(kv.block_len().max(8))
+        && s.block_size.is_power_of_two()
+        && s.block_size >= LEAST_BLOCK
+}
+
+/// [`paged`] for the kernels on the matrix unit, over heads of at most so many elements, with what [`fits_matrix_unit`] asks.
+pub(super) fn paged_on_matrix_unit<'k, 'a>(
+    op: Launch<'k, 'a>,
+    kv: KvType,
+    o: PagedOperands<'a>,
+    s: PagedShape,
+    options: PagedOptions,
+    most: usize,
+) -> KernelResult<(Launch<'k, 'a>, PagedDims)> {
+    op.kv_type(kv, IN_EIGHTS)?;
+    let (op, d) = paged(op, kv, o, s, options, [alignment_in_eights(kv), most])?;
+    op.multiple("head_dim must be a multiple of 8", s.head_dim, 8)?;
+    op.holds(
+        s.block_size.is_power_of_two() && s.block_size >= LEAST_BLOCK,
+        "block_size must be a power of two from 16 on",
+        s.block_size,
+        LEAST_BLOCK,
+    )?;
+    Ok((op, d))
 }
 
 /// Adds what all kernels of a paged attention read, and checks it. The caches have this alignment, and heads at most so many elements.
@@ -287,6 +328,11 @@ impl PagedCall {
             word: &self.word,
             tag: 0,
         }
+    }
+
+    /// [`Self::expect`] of kernels on the matrix unit: queries and weights have 11 bits, over a cache in bf16 8.
+    pub(super) fn expect_rounded(&self, c: &mut Call<'_>, kv: KvType, options: PagedOptions) {
+        self.expect(c, kv, options, if kv == KvType::Bf16 { 1.2e-2 } else { 1.5e-3 });
     }
 
     pub(super) fn expect(&self, c: &mut Call<'_>, kv: KvType, options: PagedOptions, within: f64) {

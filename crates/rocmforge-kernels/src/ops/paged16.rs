@@ -1,23 +1,17 @@
 //! Attention of many tokens over a paged cache of 16 bits or in q8_0, on the matrix unit.
 
 use super::attention16::MAX_BLOCKS;
-use super::paged::{MAX_HEAD_DIM, PagedCall, paged};
+use super::paged::{MAX_HEAD_DIM, PagedCall, fits_matrix_unit, paged_on_matrix_unit};
 use super::paged_wide16;
 use crate::declared::{Call, Declared};
-use crate::launch::Launch;
 use crate::{Faults, KernelResult, Kernels, KvType, PagedOperands, PagedOptions, PagedShape, geometry};
 use rocmforge_runtime::HipStream;
 
-/// The fewest tokens of a block of the cache: the kernels look up a block for 16 keys at a time.
-pub(super) const LEAST_BLOCK: usize = 16;
 /// Scales that keep the order of scores and, times the powers of two that go with queries, are normal: the kernels without a cap look for the largest
 /// product and scale it afterwards.
 const PLAIN_SCALES: std::ops::RangeInclusive<f32> = 1e-20..=1e20;
 const PLAIN: &str = "paged16";
 const HOPPER: &str = "paged16_hopper";
-/// Types of caches that there are kernels for.
-const TYPES: &[KvType] = &[KvType::F16, KvType::Bf16, KvType::Q8_0];
-
 /// The family of kernels with a cap and sinks: in types other than f16 there are no others.
 fn capped(kv: KvType) -> &'static str {
     match kv {
@@ -70,11 +64,7 @@ impl Kernels {
         if paged_wide16::fits(kv, shape) {
             return self.has_wide16(kv);
         }
-        let fits = TYPES.contains(&kv)
-            && shape.head_dim <= MAX_HEAD_DIM
-            && shape.head_dim.is_multiple_of(kv.block_len().max(8))
-            && shape.block_size.is_power_of_two()
-            && shape.block_size >= LEAST_BLOCK;
+        let fits = fits_matrix_unit(kv, shape) && shape.head_dim <= MAX_HEAD_DIM;
         match u32::try_from(shape.head_dim) {
             Ok(head_dim) if fits => self.has(capped(kv), variant(kv, head_dim).capped),
             _ => Ok(false),
@@ -106,12 +96,7 @@ impl Kernels {
             return self.paged_wide16(stream, kv, o, s, options, faults);
         }
         let op = self.op("paged_attention16");
-        op.kv_type(kv, TYPES)?;
-        // Lanes read 16 bytes at once, and of a q8_0 block what they need.
-        let alignment = if kv == KvType::Q8_0 { kv.alignment() } else { 16 };
-        let (op, d) = paged(op, kv, o, s, options, [alignment, MAX_HEAD_DIM])?;
-        op.multiple("head_dim must be a multiple of 8", s.head_dim, 8)?;
-        whole_blocks(&op, s)?;
+        let (op, d) = paged_on_matrix_unit(op, kv, o, s, options, MAX_HEAD_DIM)?;
         let variant = variant(kv, d.head_dim);
         let plain = o.sinks.is_none() && options.softcap.is_none() && PLAIN_SCALES.contains(&options.scale);
         // That kernel reads and writes 16 bytes at a time.
@@ -138,16 +123,6 @@ impl Kernels {
         let config = geometry::config([d.heads, 1, blocks], threads).with_dynamic_lds(lds);
         op.faults(faults)?.run(stream, family, (name, config))
     }
-}
-
-/// The kernels look up a block for 16 keys at a time.
-pub(super) fn whole_blocks(op: &Launch<'_, '_>, s: PagedShape) -> KernelResult<()> {
-    op.holds(
-        s.block_size.is_power_of_two() && s.block_size >= LEAST_BLOCK,
-        "block_size must be a power of two from 16 on",
-        s.block_size,
-        LEAST_BLOCK,
-    )
 }
 
 /// Neighbouring tokens; each in its own sequence where there are several.
@@ -204,7 +179,6 @@ fn attention(c: &mut Call<'_>, dims: &[usize], kv: KvType, softcap: Option<f32>)
     };
     c.kernels
         .paged_attention16(c.stream, kv, call.operands(), call.shape, options, call.faults())?;
-    // Queries and weights of bf16 have 8 bits.
-    call.expect(c, kv, options, if kv == KvType::Bf16 { 1.2e-2 } else { 1.5e-3 });
+    call.expect_rounded(c, kv, options);
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Attention of a few tokens, or of one of each sequence, over a paged cache, its keys in parts that are computed side by side.
 
 use super::matvec_q8::Q8Activations;
-use super::paged::{MAX_HEAD_DIM, PagedCall, paged};
+use super::paged::{IN_EIGHTS, MAX_HEAD_DIM, PagedCall, alignment_in_eights, paged};
 use crate::check::Check;
 use crate::declared::{Call, Declared};
 use crate::kv_type::by_kv;
@@ -13,15 +13,13 @@ const OP: &str = "paged_attention_split";
 /// The most tokens of few sequences: with more, tiles of the matrix unit read each key once for many of them.
 const FEW_TOKENS: usize = 8;
 /// The most tokens.
-const MAX_TOKENS: usize = 128;
+pub(super) const MAX_TOKENS: usize = 128;
 /// The fewest keys of a part: `RF_PART_KEYS` of the kernel.
-const PART_KEYS: usize = 64;
+pub(super) const PART_KEYS: usize = 64;
 /// More parts cost more than they bring when they are joined.
-const MAX_PARTS: usize = 256;
+pub(super) const MAX_PARTS: usize = 256;
 /// Query heads that share a head of keys and values in one block, at most.
 const MAX_PACK: usize = 4;
-/// Types of caches that there are kernels for.
-const TYPES: &[KvType] = &[KvType::F16, KvType::Bf16, KvType::Q8_0];
 
 impl Kernels {
     /// The most parts of [`paged_attention_split`](Self::paged_attention_split).
@@ -33,7 +31,7 @@ impl Kernels {
     ///
     /// The number follows from the shape, the card and its [tuning](crate::Tuning) alone, so that a captured launch is right for every length.
     pub fn paged_parts(&self, kv: KvType, shape: PagedShape) -> Option<usize> {
-        let has_kernel = TYPES.contains(&kv) && matches!(shape.head_dim, 64 | 128 | 256);
+        let has_kernel = IN_EIGHTS.contains(&kv) && matches!(shape.head_dim, 64 | 128 | 256);
         let few = shape.tokens <= FEW_TOKENS.max(shape.sequences.min(MAX_TOKENS));
         if !has_kernel || shape.tokens == 0 || !few || shape.kv_heads == 0 {
             return None;
@@ -77,11 +75,9 @@ impl Kernels {
         faults: Faults<'_>,
     ) -> KernelResult<Option<Q8Activations>> {
         let op = self.op(OP);
-        op.kv_type(kv, TYPES)?;
+        op.kv_type(kv, IN_EIGHTS)?;
         let (o, s) = (operands, shape);
-        // Lanes read 16 bytes at once, but of a q8_0 block what they need.
-        let alignment = if kv == KvType::Q8_0 { kv.alignment() } else { 16 };
-        let (op, d) = paged(op, kv, o, s, options, [alignment, MAX_HEAD_DIM])?;
+        let (op, d) = paged(op, kv, o, s, options, [alignment_in_eights(kv), MAX_HEAD_DIM])?;
         let count = op.dim_to("parts", parts, MAX_PARTS)?;
         op.dim_to("tokens", s.tokens, MAX_TOKENS)?;
         let ratio = s.heads / s.kv_heads;

@@ -2,30 +2,21 @@
 
 use super::attention16::MAX_BLOCKS;
 use super::matvec_q8::Q8Activations;
-use super::paged::{PagedCall, PagedDims, paged};
-use super::paged_split::{COMBINE_WIDE, Parts};
-use super::paged16::LEAST_BLOCK;
+use super::paged::{PagedCall, PagedDims, fits_matrix_unit, paged_on_matrix_unit};
+use super::paged_split::{COMBINE_WIDE, MAX_PARTS, MAX_TOKENS, PART_KEYS, Parts};
 use crate::declared::{Call, Declared};
 use crate::kv_type::by_kv;
 use crate::launch::Launch;
 use crate::{Faults, KernelResult, Kernels, KvType, PagedOperands, PagedOptions, PagedShape, geometry};
 use rocmforge_runtime::{HipBuffer, HipStream};
 
-/// Types of caches that there are kernels for.
-const TYPES: &[KvType] = &[KvType::F16, KvType::Bf16, KvType::Q8_0];
 /// Elements of a head: the kernels' waves have room for so many, and shorter heads have kernels of their own.
 const HEADS: std::ops::RangeInclusive<usize> = 257..=576;
 /// The most rows of a block: `RF_WIDE_ROWS` of the kernels.
 const ROWS: usize = 32;
-/// The most tokens whose keys are divided.
-const MAX_TOKENS: usize = 128;
 /// What a head is a multiple of whose parts are joined: a block of 8-bit activations lies in one head.
 const PARTED_HEADS: usize = 32;
-/// The fewest keys of a part: `RF_WIDE_PART_KEYS` of the kernels.
-const PART_KEYS: usize = 64;
-/// More parts cost more than they bring when they are joined.
-const MAX_PARTS: usize = 256;
-/// LDS that a launch gives kernels without LDS of their own: `WideLds<RF_WIDE_KEYS>::BYTES`.
+/// LDS that a launch gives kernels without LDS of their own: `WideLds::BYTES`.
 const LDS: u32 = 58_512;
 const FAMILY: &str = "paged_wide16";
 const OP: &str = "paged_attention16";
@@ -33,11 +24,7 @@ const SPLIT: &str = "paged_attention16_split";
 
 /// Whether the kernels are made for a cache of this type and shape.
 pub(super) fn fits(kv: KvType, s: PagedShape) -> bool {
-    TYPES.contains(&kv)
-        && HEADS.contains(&s.head_dim)
-        && s.head_dim.is_multiple_of(kv.block_len().max(8))
-        && s.block_size.is_power_of_two()
-        && s.block_size >= LEAST_BLOCK
+    fits_matrix_unit(kv, s) && HEADS.contains(&s.head_dim)
 }
 
 /// Rows of a block. Of tokens that are each in a sequence of their own one token's: another one's would have to wait for its keys.
@@ -157,18 +144,13 @@ fn wide16<'k, 'a>(
     s: PagedShape,
     options: PagedOptions,
 ) -> KernelResult<(Launch<'k, 'a>, PagedDims)> {
-    op.kv_type(kv, TYPES)?;
-    // Lanes read 16 bytes at once, and of a q8_0 block what they need.
-    let alignment = if kv == KvType::Q8_0 { kv.alignment() } else { 16 };
-    let (op, d) = paged(op, kv, o, s, options, [alignment, *HEADS.end()])?;
+    let (op, d) = paged_on_matrix_unit(op, kv, o, s, options, *HEADS.end())?;
     op.holds(
         s.head_dim >= *HEADS.start(),
         "head_dim must be over 256",
         s.head_dim,
         *HEADS.start(),
     )?;
-    op.multiple("head_dim must be a multiple of 8", s.head_dim, 8)?;
-    super::paged16::whole_blocks(&op, s)?;
     Ok((op, d))
 }
 
@@ -219,18 +201,13 @@ pub(super) const DECLARED: &[Declared] = &[
     },
 ];
 
-/// Queries and weights of bf16 have 8 bits.
-fn within(kv: KvType) -> f64 {
-    if kv == KvType::Bf16 { 1.2e-2 } else { 1.5e-3 }
-}
-
 fn whole(c: &mut Call<'_>, dims: &[usize], kv: KvType) -> KernelResult<()> {
     let Ok(dims) = dims.try_into() else { return Ok(()) };
     let call = PagedCall::new(c, kv, dims, 1, None, true)?;
     let options = PagedOptions::new(call.shape.head_dim);
     c.kernels
         .paged_attention16(c.stream, kv, call.operands(), call.shape, options, call.faults())?;
-    call.expect(c, kv, options, within(kv));
+    call.expect_rounded(c, kv, options);
     Ok(())
 }
 
@@ -243,6 +220,6 @@ fn split(c: &mut Call<'_>, dims: &[usize], kv: KvType) -> KernelResult<()> {
     let (operands, faults, to) = (call.operands(), call.faults(), call.to.clone());
     c.kernels
         .paged_attention16_split(c.stream, kv, operands, call.shape, options, parts, partial, to, faults)?;
-    call.expect(c, kv, options, within(kv));
+    call.expect_rounded(c, kv, options);
     Ok(())
 }
