@@ -1,105 +1,111 @@
-// Recurrent layers over tokens of several sequences: the state of each sequence before its tokens lies in the slot that `ids` names, the state after
-// them is written apart. A token of sequence s of `sequences` has sequence[t] == s; tokens of one sequence come in their order.
-//
-// Where `into` is given, the state of sequence s goes to slot into[s] instead, among the states before. If such a slot is one that a sequence begins with, another
-// block may still have to read what would be written over: then one block does all sequences, and writes their states at the end.
-//
-// A sequence or a slot out of range is a fault; nothing is written for it.
-#include "include/fault.h"
-#include "include/functions.h"
-#include "include/grid.h"
-#include "include/math.h"
-#include "include/team.h"
+// Recurrent layers, token after token: include/recurrent.h.
+#include "include/recurrent.h"
 
-struct Tokens {
-    u32 tokens, sequences, slots;
-};
-
-// The slot of the state of sequence s, or `slots` and a fault.
-RF_DEVICE u32 slot_of(const u32 *ids, u32 s, Tokens of, bool reports, u64 *fault, u32 tag) {
-    u32 slot = ids[s];
-    if (slot < of.slots) return slot;
-    if (reports) rf_fault(fault, tag, s, slot);
-    return of.slots;
-}
-
-// Where states go: to `after`, or to the slots into[s] of `table`. Those that have to wait lie in `after` until all are computed.
-struct Into {
-    float *after, *table;
-    const u32 *into; // or null
+// Convolution over the last `taps` inputs of each channel, of which the state holds those before the step, the oldest first.
+struct Conv {
+    const float *state, *x, *weight;
+    const u32 *sequence, *ids;
+    float *out;
+    u32 channels, taps;
     u64 *fault;
     u32 tag;
 
-    // Whether a slot that is written is one that a sequence begins with. In all 32 lanes.
-    RF_ARITHMETIC bool waits(const Into &to, const u32 *ids, u32 sequences) {
-        if (to.into == nullptr) return false;
-        float found = 0.0f;
-        for (u32 s = Team32::lane(); s < sequences; s += 32)
+    // Calls f(place, input) for up to `kept` inputs of a channel in sequence s before token y, the newest first: places count down to 0.
+    template <class F> RF_DEVICE void before(const Conv &a, u32 channel, u32 slot, u32 s, u32 y, u32 kept, F f) {
+        u32 left = kept;
+        for (u32 t = y; t-- > 0 && left > 0;)
+            if (a.sequence[t] == s) --left, f(left, a.x[(u64)t * a.channels + channel]);
+        const float *state = a.state + ((u64)slot * a.channels + channel) * kept;
 #pragma unroll 1
-            for (u32 j = 0; j < sequences; ++j)
-                if (to.into[s] == ids[j]) found = 1.0f;
-        return rf_max32(found) > 0.0f;
-    }
-    // Calls f(where the state of sequence s goes), if it has a slot; a state has `size` elements.
-    template <class F> RF_ARITHMETIC void put(const Into &to, u32 s, u32 slots, u64 size, bool waits, bool reports, F f) {
-        bool apart = to.into == nullptr || waits;
-        u32 slot = apart ? s : to.into[s];
-        if (!apart && slot >= slots) {
-            if (reports) rf_fault(to.fault, to.tag, s, slot);
-            return;
-        }
-        f((apart ? to.after : to.table) + slot * size);
+        for (u32 i = 0; i < left; ++i) f(i, state[kept - left + i]);
     }
 };
 
-// Convolution over the last `taps` inputs of each channel, of which the state holds those before the step, the oldest first.
-// grid = (ceil(channels / RF_ROW_BLOCK), tokens + sequences): a block has a token, or the state of a sequence.
-RF_DEVICE void ssm_conv_of(const float *state, const float *x, const float *weight, const u32 *sequence, const u32 *ids, float *out, const Into &to,
-                           u32 channel, u32 channels, u32 taps, Tokens of, u32 y, bool waits, u64 *fault, u32 tag) {
-    u32 kept = taps - 1;
-    bool reports = channel == 0, is_token = y < of.tokens;
-    u32 s = is_token ? sequence[y] : y - of.tokens;
+// One token.
+RF_DEVICE void conv_token(const Conv &a, u32 channel, u32 y, Tokens of) {
+    u32 s = a.sequence[y], kept = a.taps - 1;
+    bool reports = channel == 0;
     if (s >= of.sequences) {
-        if (reports) rf_fault(fault, tag, y, s);
+        if (reports) rf_fault(a.fault, a.tag, y, s);
         return;
     }
-    u32 slot = slot_of(ids, s, of, reports, fault, tag);
-    if (slot == of.slots || channel >= channels) return;
-    const float *before = state + ((u64)slot * channels + channel) * kept;
+    u32 slot = slot_of(a.ids, s, of, reports, a.fault, a.tag);
+    if (slot == of.slots || channel >= a.channels) return;
+    const float *w = a.weight + (u64)channel * a.taps;
+    float sum = w[kept] * a.x[(u64)y * a.channels + channel];
+    Conv::before(a, channel, slot, s, y, kept, [&](u32 i, float input) { sum = rf_fma(w[i], input, sum); });
+    a.out[(u64)y * a.channels + channel] = sum;
+}
 
-    // The inputs before this token, or all of the step, the newest first; `left` of them are still wanted.
-    u32 left = kept;
-    if (is_token) {
-        const float *w = weight + (u64)channel * taps;
-        float sum = w[kept] * x[(u64)y * channels + channel];
-        for (u32 t = y; t-- > 0 && left > 0;)
-            if (sequence[t] == s) sum = rf_fma(w[--left], x[(u64)t * channels + channel], sum);
-        for (u32 i = 0; i < left; ++i) sum = rf_fma(w[i], before[kept - left + i], sum);
-        out[(u64)y * channels + channel] = sum;
-        return;
-    }
-    Into::put(to, s, of.slots, (u64)channels * kept, waits, reports, [&](float *after) {
-        after += (u64)channel * kept;
-        for (u32 t = of.tokens; t-- > 0 && left > 0;)
-            if (sequence[t] == s) after[--left] = x[(u64)t * channels + channel];
+// Tokens from `begin` to `end`, which are of one sequence: the inputs before a token stay in registers.
+template <u32 KEPT> RF_DEVICE void conv_run(const Conv &a, u32 channel, u32 begin, u32 end, Tokens of) {
+    u32 s = a.sequence[begin], slot = slot_of(a.ids, s, of, channel == 0, a.fault, a.tag);
+    if (slot == of.slots || channel >= a.channels) return;
+    float w[KEPT + 1], seen[KEPT];
+#pragma unroll
+    for (u32 i = 0; i <= KEPT; ++i) w[i] = a.weight[(u64)channel * (KEPT + 1) + i];
+    const float *state = a.state + ((u64)slot * a.channels + channel) * KEPT;
+    u32 t = begin, left = KEPT;
+#pragma unroll
+    for (u32 i = KEPT; i-- > 0;) {
 #pragma unroll 1
-        for (u32 i = 0; i < left; ++i) after[i] = before[kept - left + i];
+        while (t > 0 && a.sequence[t - 1] != s) --t;
+        seen[i] = t > 0 ? a.x[(u64)--t * a.channels + channel] : state[--left];
+    }
+#pragma unroll 4
+    for (u32 y = begin; y < end; ++y) {
+        float input = a.x[(u64)y * a.channels + channel], sum = w[KEPT] * input;
+#pragma unroll
+        for (u32 i = KEPT; i-- > 0;) sum = rf_fma(w[i], seen[i], sum);
+#pragma unroll
+        for (u32 i = 0; i + 1 < KEPT; ++i) seen[i] = seen[i + 1];
+        seen[KEPT - 1] = input;
+        a.out[(u64)y * a.channels + channel] = sum;
+    }
+}
+
+// The tokens of a block.
+RF_DEVICE void conv_tokens(const Conv &a, u32 channel, u32 begin, u32 end, Tokens of) {
+    bool is_one = a.sequence[begin] < of.sequences;
+    for (u32 y = begin + 1; y < end; ++y) is_one &= a.sequence[y] == a.sequence[begin];
+    if (is_one && a.taps == 4) return conv_run<3>(a, channel, begin, end, of);
+    if (is_one && a.taps == 3) return conv_run<2>(a, channel, begin, end, of);
+#pragma unroll 1
+    for (u32 y = begin; y < end; ++y) conv_token(a, channel, y, of);
+}
+
+// The last inputs of a sequence.
+RF_DEVICE void conv_state(const Conv &a, u32 channel, u32 s, const Into &to, Tokens of, bool waits) {
+    u32 kept = a.taps - 1, slot = slot_of(a.ids, s, of, channel == 0, a.fault, a.tag);
+    if (slot == of.slots || channel >= a.channels) return;
+    Into::put(to, s, of.slots, (u64)a.channels * kept, waits, channel == 0, [&](float *after) {
+        after += (u64)channel * kept;
+        Conv::before(a, channel, slot, s, of.tokens, kept, [&](u32 i, float input) { after[i] = input; });
     });
 }
 
+// A block has up to `each` tokens, or the state of a sequence. grid = (ceil(channels / RF_ROW_BLOCK), ceil(tokens / each) + sequences).
 RF_KERNEL(RF_ROW_BLOCK)
 ssm_conv(float *state, const float *x, const float *weight, const u32 *sequence, const u32 *ids, const u32 *into, float *out, float *after,
-         u32 channels, u32 taps, Tokens of, u64 *fault, u32 tag, u32 into_tag) {
+         u32 channels, u32 taps, u32 each, Tokens of, u64 *fault, u32 tag, u32 into_tag) {
     rf_grid_begin();
-    u32 channel = rf_block_x() * RF_ROW_BLOCK + rf_thread(), y = rf_block_y(), end = y + 1;
-    Into to = {after, state, into, fault, into_tag};
+    Conv conv = {state, x, weight, sequence, ids, out, channels, seldom<128>(taps), fault, seldom<128>(tag)};
+    u32 channel = rf_block_x() * RF_ROW_BLOCK + rf_thread(), blocks = (of.tokens + each - 1) / each;
+    of = {of.tokens, of.sequences, seldom<128>(of.slots)};
+    u32 y = rf_block_y(), end = y + 1;
+    Into to = {after, state, into, fault, seldom<128>(into_tag)};
     bool waits = Into::waits(to, ids, of.sequences);
     if (waits) {
         if (y != 0) return;
-        end = of.tokens + of.sequences;
+        end = blocks + of.sequences;
     }
 #pragma unroll 1
-    for (; y < end; ++y) ssm_conv_of(state, x, weight, sequence, ids, out, to, channel, channels, taps, of, y, waits, fault, tag);
+    for (; y < end; ++y) {
+        if (y < blocks)
+            conv_tokens(conv, channel, y * each, rf_min(y * each + each, of.tokens), of);
+        else
+            conv_state(conv, channel, y - blocks, to, of, waits);
+    }
     if (!waits || channel >= channels) return;
     u64 size = (u64)channels * (taps - 1), at = (u64)channel * (taps - 1);
     for (u32 s = 0; s < of.sequences; ++s) {
@@ -110,20 +116,6 @@ ssm_conv(float *state, const float *x, const float *weight, const u32 *sequence,
         });
     }
 }
-
-// f(i, col) for the columns of a row that this lane holds: lane l of 32 has l, l + 32, ...
-template <u32 HELD, class F> RF_DEVICE void each_column(u32 cols, F f) {
-#pragma unroll
-    for (u32 i = 0; i < HELD; ++i) {
-        u32 col = Team32::lane() + 32 * i;
-        if (col < cols) f(i, col);
-    }
-}
-
-// A row of the state of one head and sequence, in the registers of 32 lanes.
-template <u32 HELD> struct StateRow {
-    float v[HELD];
-};
 
 // The product of a row with a vector, in all lanes.
 template <u32 HELD> RF_DEVICE float dot(const StateRow<HELD> &row, const float *with, u32 cols) {
@@ -173,14 +165,6 @@ RF_DEVICE void delta_net(const float *state, const float *q, const float *k, con
         return dot(row, q + key, cols) * scale;
     });
 }
-
-// The gated delta rule from the rows of a convolution. A row of x has before their SiLU the queries and keys of `k_heads` heads, then the values of all heads. Queries and
-// keys are divided by their lengths, `x / sqrt(sum x^2 + eps)`; the decay is exp(softplus(alpha + step) rate), the factor of the correction sigmoid(beta).
-struct DeltaRows {
-    const float *x, *beta, *alpha, *step, *rate;
-    u32 heads, k_heads, neighbours, dim, cols;
-    float eps, scale;
-};
 
 // Tokens of a sequence that a block prepares together.
 #define RF_DELTA_TOKENS RF_ROWS_PER_BLOCK
@@ -298,14 +282,6 @@ RF_DEVICE void ssm_scan(const float *state, const float *x, const float *dt, con
         });
         return dot(row, c + group, cols);
     });
-}
-
-// A number that is needed seldom: in a vector register of CDNA, which has too few scalar ones. For `into` and over 128 columns they would be too few even so.
-template <u32 COLUMNS, class T> RF_DEVICE T seldom(T x) {
-#if defined(__gfx90a__) || defined(__gfx942__)
-    if constexpr (COLUMNS <= 128) return rf_opaque(x);
-#endif
-    return x;
 }
 
 #define RF_DELTA_NET(columns)                                                                                                                        \

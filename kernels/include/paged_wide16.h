@@ -22,6 +22,7 @@
 #include "grid.h"
 #include "halves.h"
 #include "math.h"
+#include "order.h"
 #include "paged.h"
 #include "quantize.h"
 #include "range16.h"
@@ -31,15 +32,6 @@
 #define RF_WIDE_ROWS 32u
 #define RF_WIDE_COLUMNS 48u // of a wave
 #define RF_WIDE_KEYS 16u // of a tile: with 32, NVIDIA's registers are too few, and AMD's LDS
-
-// What is written before it to LDS by lanes of a wave is seen after it by the others of the wave. AMD's LDS keeps the order of a wave's accesses.
-RF_DEVICE void rf_wave_barrier() {
-#if defined(__CUDA_ARCH__)
-    asm volatile("bar.warp.sync 0xffffffff;" ::: "memory");
-#else
-    asm volatile("" ::: "memory");
-#endif
-}
 
 // LDS of a block, in bytes. In a wave's part are keys, and after them the wave's sums of products, in the same place; then values. Before the first tile
 // all parts hold the queries; after the last tile a wave's part holds 16 of its results.

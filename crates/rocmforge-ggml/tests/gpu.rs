@@ -14,6 +14,7 @@ mod gpu {
     mod program;
     mod random;
     mod recurrent;
+    mod recurrent_chunks;
     mod route;
     mod stopped;
     mod without_kernel;
@@ -46,6 +47,7 @@ mod second_card {
         program,
         random,
         recurrent,
+        recurrent_chunks,
         route,
         stopped,
         without_kernel

@@ -260,7 +260,7 @@ fn has_kernel(module: &HipModule, name: &str) -> bool {
 }
 
 /// What takes the place of a family that some processors lack.
-const INSTEAD: [(&str, &str); 11] = [
+const INSTEAD: [(&str, &str); 12] = [
     ("attention16_f16", FLASH_ATTENTION),
     ("attention16_f16_extra", FLASH_ATTENTION),
     ("attention16_bf16", FLASH_ATTENTION),
@@ -275,6 +275,7 @@ const INSTEAD: [(&str, &str); 11] = [
     ("paged16_bf16", PAGED_ATTENTION),
     ("paged16_q8_0", PAGED_ATTENTION),
     ("paged_wide16", PAGED_ATTENTION),
+    ("recurrent16", "delta_net_rows and ssm_scan do it with operands in f32"),
 ];
 const PAGED_ATTENTION: &str = "paged_attention does it with operands in f32";
 const FLASH_ATTENTION: &str = "flash_attention does it with operands in f32";

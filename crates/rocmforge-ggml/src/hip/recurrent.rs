@@ -3,11 +3,14 @@
 use rocmforge_kernels::{DeltaNet, DeltaNetRows, Kernels, Sequences, SsmConv, SsmScan, StateSlots, States};
 use rocmforge_runtime::HipBuffer;
 
-use super::HipGgmlBackend;
 use super::faults::faults;
 use super::takes::{BLOCKS, GRID, Takes, at_most, contiguous, float, index, some};
+use super::{HipGgmlBackend, failed};
 use crate::shape::key_heads;
-use crate::{GgmlResult, Kernel, Launch, Op, TensorDesc, TensorId};
+use crate::{Activations, GgmlResult, Kernel, Launch, Op, TensorDesc, TensorId};
+
+/// Tokens of a sequence, on average, from which they are taken 16 at a time.
+const CHUNK_TOKENS: usize = 8;
 
 /// What the operands have in common: a state first, the sequence of each token and the slot of each sequence last.
 fn sequences(inputs: &[&TensorDesc], outputs: &[&TensorDesc]) -> Takes {
@@ -121,6 +124,18 @@ impl HipGgmlBackend {
         Ok(Some((self.u32(&Op::SetRows, set[2])?, tag)))
     }
 
+    /// Whether the tokens of a rule are taken 16 at a time, with operands of products rounded to f16.
+    fn in_chunks(&self, op: &Op, with: &Operands) -> GgmlResult<bool> {
+        let (tokens, sequences) = (with.of_tokens.len(), with.slots.len());
+        if self.activations == Activations::F32
+            || tokens / CHUNK_TOKENS < sequences
+            || with.shape[3] > Kernels::MAX_CHUNK_COLS
+        {
+            return Ok(false);
+        }
+        self.kernels.has_recurrent16().map_err(failed(op.name()))
+    }
+
     /// Dimension `dim` of an operand.
     fn dim(&self, id: TensorId, dim: usize) -> GgmlResult<usize> {
         Ok(self.slots.desc(id)?.shape[dim])
@@ -198,7 +213,11 @@ impl HipGgmlBackend {
             into: into.as_ref().map(|(slots, tag)| StateSlots { slots, tag: *tag }),
         };
         let (kernels, stream) = (&self.kernels, self.stream());
-        let launched = kernels.delta_net_rows(stream, operands, states, with.sequences(), faults(&site));
+        let launched = if self.in_chunks(op, &with)? {
+            kernels.delta_net_rows16(stream, operands, states, with.sequences(), faults(&site))
+        } else {
+            kernels.delta_net_rows(stream, operands, states, with.sequences(), faults(&site))
+        };
         self.done(op, launched)
     }
 
@@ -216,7 +235,11 @@ impl HipGgmlBackend {
             shape,
         };
         let (kernels, stream) = (&self.kernels, self.stream());
-        let launched = kernels.ssm_scan(stream, operands, with.states(), with.sequences(), faults(&site));
+        let launched = if shape[1] == 1 && self.in_chunks(op, &with)? {
+            kernels.ssm_scan16(stream, operands, with.states(), with.sequences(), faults(&site))
+        } else {
+            kernels.ssm_scan(stream, operands, with.states(), with.sequences(), faults(&site))
+        };
         self.done(op, launched)
     }
 }

@@ -11,7 +11,7 @@ use rocmforge_testkit::data::rng;
 use rocmforge_testkit::gpu;
 
 /// Operands of an op: heads (channels), rows and columns of a state (taps), heads of keys (groups), gates (rates).
-fn operands(op: Op, dims: [usize; 5], sequence: &[u32], ids: &[u32]) -> Vec<Input> {
+pub(super) fn operands(op: Op, dims: [usize; 5], sequence: &[u32], ids: &[u32]) -> Vec<Input> {
     let [heads, dim, cols, groups, gates] = dims;
     let (tokens, slots) = (sequence.len(), 7);
     let mut random = rng((heads * cols + tokens) as u64);
@@ -56,7 +56,7 @@ fn operands(op: Op, dims: [usize; 5], sequence: &[u32], ids: &[u32]) -> Vec<Inpu
 }
 
 /// A delta net from the rows of a convolution.
-const fn rows(neighbours: bool) -> Op {
+pub(super) const fn rows(neighbours: bool) -> Op {
     Op::DeltaNetRows { eps: 1e-6, neighbours }
 }
 
@@ -99,7 +99,7 @@ fn indices_out_of_range_have_the_figures_of_the_cpu() {
 }
 
 /// An op whose states go into slots of the table that it has them from: result and table of each of three runs.
-fn into_slots<B: HostAccess>(
+pub(super) fn into_slots<B: HostAccess>(
     backend: &mut B,
     optimizer: GraphOptimizer,
     (op, dims): (Op, [usize; 5]),

@@ -2,6 +2,7 @@
 
 use super::recurrent::{Order, Sequences, StateSlots, States, expect, into_slots, state_of, tokens_of};
 use crate::declared::{Call, Declared};
+use crate::launch::Launch;
 use crate::{Faults, KernelResult, Kernels, geometry};
 use rocmforge_runtime::{HipBuffer, HipStream};
 
@@ -49,25 +50,8 @@ impl Kernels {
         sequences: Sequences<'_>,
         faults: Faults<'_>,
     ) -> KernelResult<()> {
-        const ROWS: u32 = 8;
         let op = self.op("delta_net_rows");
-        let ([heads, dim, cols], [tokens, ..]) = (states.shape, sequences.shape);
-        let of = tokens_of(op.check(), sequences)?;
-        let k_heads = operands.k_heads;
-        let [h, kh, d] = op.dims([("heads", heads), ("k_heads", k_heads), ("dim", dim)])?;
-        let c = op.dim_to("cols", cols, Self::MAX_STATE_COLS)?;
-        op.divides("the heads of keys must divide the heads", k_heads, heads)?;
-        let eps = operands.eps;
-        op.value_of("eps", eps, eps >= 0.0 && eps.is_finite(), "finite and not negative")?;
-        let name = if cols <= 128 {
-            "delta_net_rows_128"
-        } else {
-            "delta_net_rows_256"
-        };
-        let blocks = op.elements("blocks", &[heads, d.div_ceil(ROWS) as usize])?;
-        let blocks = op.dim("blocks", blocks)?;
-        let channels = op.elements("channels", &[2 * k_heads, cols])? + op.elements("channels", &[heads, dim])?;
-        op.dim("heads * dim", op.elements("heads * dim", &[heads, dim])?)?;
+        let cols = states.shape[2];
         let fits = operands.into.is_none() || cols <= Self::MAX_IN_PLACE_COLS;
         op.holds(
             fits,
@@ -75,38 +59,58 @@ impl Kernels {
             cols,
             Self::MAX_IN_PLACE_COLS,
         )?;
-        let count = sequences.shape[1];
-        let op = state_of(
-            op,
-            states.before,
-            operands.into,
-            &[sequences.shape[2], heads, dim, cols],
-        )?
+        let name = if cols <= 128 {
+            "delta_net_rows_128"
+        } else {
+            "delta_net_rows_256"
+        };
+        let (op, blocks) = delta_rows(op, operands, states, sequences, faults, (Self::MAX_STATE_COLS, 8))?;
+        op.run(stream, "recurrent", (name, geometry::config(blocks, 256)))
+    }
+}
+
+/// Adds the operands, for a kernel of states of up to `most` columns, and says how many blocks it has, each with `each` rows of a head's state.
+pub(super) fn delta_rows<'k, 'a>(
+    op: Launch<'k, 'a>,
+    operands: DeltaNetRows<'a>,
+    states: States<'a>,
+    sequences: Sequences<'a>,
+    faults: Faults<'a>,
+    (most, each): (usize, u32),
+) -> KernelResult<(Launch<'k, 'a>, [u32; 3])> {
+    let ([heads, dim, cols], [tokens, count, slots]) = (states.shape, sequences.shape);
+    let of = tokens_of(op.check(), sequences)?;
+    let k_heads = operands.k_heads;
+    let [h, kh, d] = op.dims([("heads", heads), ("k_heads", k_heads), ("dim", dim)])?;
+    let c = op.dim_to("cols", cols, most)?;
+    op.divides("the heads of keys must divide the heads", k_heads, heads)?;
+    let eps = operands.eps;
+    op.value_of("eps", eps, eps >= 0.0 && eps.is_finite(), "finite and not negative")?;
+    let blocks = op.elements("blocks", &[heads, d.div_ceil(each) as usize])?;
+    let blocks = op.dim("blocks", blocks)?;
+    let channels = op.elements("channels", &[2 * k_heads, cols])? + op.elements("channels", &[heads, dim])?;
+    op.dim("heads * dim", op.elements("heads * dim", &[heads, dim])?)?;
+    let op = state_of(op, states.before, operands.into, &[slots, heads, dim, cols])?
         .read("x", operands.x, &[tokens, channels])?
         .read("beta", operands.beta, &[tokens, heads])?
         .read("alpha", operands.alpha, &[tokens, heads])?
         .read("step", operands.step, &[heads])?
         .read("rate", operands.rate, &[heads])?;
-        into_slots(op, operands.into, sequences)?
-            .write("out", operands.out, &[tokens, heads, dim], &[])?
-            .write("after", states.after, &[count, heads, dim, cols], &[])?
-            .values([h, kh, u32::from(operands.neighbours), d, c])
-            .values([eps, 1.0 / (cols as f32).sqrt()])
-            .value(of)
-            .faults(faults)?
-            .value(operands.into.map_or(0, |into| into.tag))
-            .run(
-                stream,
-                "recurrent",
-                (name, geometry::config([blocks, of.sequences, 1], 256)),
-            )
-    }
+    let op = into_slots(op, operands.into, sequences)?
+        .write("out", operands.out, &[tokens, heads, dim], &[])?
+        .write("after", states.after, &[count, heads, dim, cols], &[])?
+        .values([h, kh, u32::from(operands.neighbours), d, c])
+        .values([eps, 1.0 / (cols as f32).sqrt()])
+        .value(of)
+        .faults(faults)?
+        .value(operands.into.map_or(0, |into| into.tag));
+    Ok((op, [blocks, of.sequences, 1]))
 }
 
 /// Tokens, sequences, heads, heads of keys, rows and columns of a state.
 const IN_TURN: Declared = Declared {
     name: "delta_net_rows",
-    call: |c, dims| rows(c, dims, false),
+    call: |c, dims| rows(c, dims, false, Rule::Tokens),
     tested: &[
         &[1, 1, 1, 1, 1, 1],
         &[7, 2, 4, 2, 5, 33],
@@ -118,12 +122,22 @@ const IN_TURN: Declared = Declared {
     ..Declared::NEW
 };
 const NEIGHBOURS: Declared = Declared {
-    call: |c, dims| rows(c, dims, true),
+    call: |c, dims| rows(c, dims, true, Rule::Tokens),
     counted: &[],
     ..IN_TURN
 };
 
-fn rows(c: &mut Call<'_>, dims: &[usize], neighbours: bool) -> KernelResult<()> {
+/// How the tokens of a sequence are taken.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Rule {
+    /// One after the other.
+    Tokens,
+    /// 16 at a time.
+    Chunks,
+}
+
+/// A call of either launcher.
+pub(super) fn rows(c: &mut Call<'_>, dims: &[usize], neighbours: bool, rule: Rule) -> KernelResult<()> {
     let &[tokens, count, heads, k_heads, dim, cols] = dims else {
         return Ok(());
     };
@@ -150,9 +164,13 @@ fn rows(c: &mut Call<'_>, dims: &[usize], neighbours: bool) -> KernelResult<()> 
         into: None,
     };
     let (states, sequences, faults) = with.operands(&state);
-    c.kernels
-        .delta_net_rows(c.stream, operands, states, sequences, faults)?;
-    expect(c, move |c| {
+    match rule {
+        Rule::Tokens => c.kernels.delta_net_rows(c.stream, operands, states, sequences, faults),
+        Rule::Chunks => c
+            .kernels
+            .delta_net_rows16(c.stream, operands, states, sequences, faults),
+    }?;
+    expect(c, rule, move |c| {
         let float = |name, at: usize| f64::from(c.f32(name)[at]);
         let silu = |at: usize| float("x", at) / (1.0 + (-float("x", at)).exp());
         let direction = |at: usize| -> Vec<f64> {

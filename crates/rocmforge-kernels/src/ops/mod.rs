@@ -29,6 +29,7 @@ mod permute;
 mod pool;
 mod qkv;
 mod recurrent;
+mod recurrent16;
 mod reduce;
 mod rope;
 mod rope_kv;
@@ -89,6 +90,7 @@ pub(crate) const DECLARED: &[&[crate::declared::Declared]] = &[
     pool::DECLARED,
     qkv::DECLARED,
     recurrent::DECLARED,
+    recurrent16::DECLARED,
     reduce::DECLARED,
     rope::DECLARED,
     rope_kv::DECLARED,

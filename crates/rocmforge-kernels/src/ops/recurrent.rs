@@ -1,5 +1,6 @@
 //! Recurrent layers: a state for each sequence, which its tokens change one after the other.
 
+use super::delta_rows::Rule;
 use crate::check::Check;
 use crate::declared::{Call, Declared};
 use crate::launch::Launch;
@@ -133,15 +134,17 @@ impl Kernels {
         let of = tokens_of(op.check(), sequences)?;
         let [c, t] = op.dims([("channels", channels), ("taps", taps)])?;
         let kept = op.dim("taps - 1", taps - 1)? as usize;
-        let rows = op.dim_to("tokens + sequences", tokens.saturating_add(count), 65535)?;
-        let grid = [c.div_ceil(BLOCK), rows, 1];
+        op.dim_to("tokens + sequences", tokens.saturating_add(count), 65535)?;
+        // Neighbouring tokens are mostly of one sequence: a thread then reads an input once for all of them.
+        let each = (of.tokens / of.sequences).clamp(1, CONV_TOKENS);
+        let grid = [c.div_ceil(BLOCK), of.tokens.div_ceil(each) + of.sequences, 1];
         let op = state_of(op, operands.state, operands.into, &[slots, channels, kept])?
             .read("x", operands.x, &[tokens, channels])?
             .read("weight", operands.weight, &[channels, taps])?;
         into_slots(op, operands.into, sequences)?
             .write("out", operands.out, &[tokens, channels], &[])?
             .write("after", operands.after, &[count, channels, kept], &[])?
-            .values([c, t])
+            .values([c, t, each])
             .value(of)
             .faults(faults)?
             .value(operands.into.map_or(0, |into| into.tag))
@@ -204,35 +207,50 @@ impl Kernels {
         faults: Faults<'_>,
     ) -> KernelResult<()> {
         let op = self.op("ssm_scan");
-        let ([heads, dim, cols], [tokens, ..]) = (states.shape, sequences.shape);
-        let [groups, rates] = operands.shape;
-        let of = tokens_of(op.check(), sequences)?;
-        let [h, gr, d, r] = op.dims([("heads", heads), ("groups", groups), ("dim", dim), ("rates", rates)])?;
-        let c = op.dim_to("cols", cols, Self::MAX_STATE_COLS)?;
-        op.divides("the groups must divide the heads", groups, heads)?;
+        let ([heads, dim, cols], rates) = (states.shape, operands.shape[1]);
+        let [h, d, r] = op.dims([("heads", heads), ("dim", dim), ("rates", rates)])?;
         one_or_each(op.check(), "rates must be 1 or cols", rates, cols)?;
         let name = match cols {
             ..=32 => "ssm_scan_32",
             33..=128 => "ssm_scan_128",
             _ => "ssm_scan_256",
         };
-        let of_group = [tokens, groups, cols];
-        let op = op
-            .read("state", states.before, &[sequences.shape[2], heads, dim, cols])?
-            .read("x", operands.x, &[tokens, heads, dim])?
-            .read("dt", operands.dt, &[tokens, heads])?
-            .read("a", operands.a, &[heads, rates])?
-            .read("b", operands.b, &of_group)?
-            .read("c", operands.c, &of_group)?;
-        results(op, operands.out, states, sequences)?
-            .values([h, gr, d, c, r])
+        let (op, of) = scan(op, operands, states, sequences, Self::MAX_STATE_COLS)?;
+        op.value(r)
             .value(of)
             .faults(faults)?
             .run(stream, "recurrent", (name, over_tokens(h, d, of)))
     }
 }
 
+/// Adds the operands of a scan over states of up to `most` columns, and heads, groups, rows and columns.
+pub(super) fn scan<'k, 'a>(
+    op: Launch<'k, 'a>,
+    operands: SsmScan<'a>,
+    states: States<'a>,
+    sequences: Sequences<'a>,
+    most: usize,
+) -> KernelResult<(Launch<'k, 'a>, Tokens)> {
+    let ([heads, dim, cols], [tokens, _, slots]) = (states.shape, sequences.shape);
+    let [groups, rates] = operands.shape;
+    let of = tokens_of(op.check(), sequences)?;
+    let [h, gr, d] = op.dims([("heads", heads), ("groups", groups), ("dim", dim)])?;
+    let c = op.dim_to("cols", cols, most)?;
+    op.divides("the groups must divide the heads", groups, heads)?;
+    let of_group = [tokens, groups, cols];
+    let op = op
+        .read("state", states.before, &[slots, heads, dim, cols])?
+        .read("x", operands.x, &[tokens, heads, dim])?
+        .read("dt", operands.dt, &[tokens, heads])?
+        .read("a", operands.a, &[heads, rates])?
+        .read("b", operands.b, &of_group)?
+        .read("c", operands.c, &of_group)?;
+    Ok((results(op, operands.out, states, sequences)?.values([h, gr, d, c]), of))
+}
+
 const BLOCK: u32 = 256;
+/// The most tokens of a block of the convolution.
+const CONV_TOKENS: u32 = 16;
 
 /// Blocks of 8 rows, for each sequence.
 fn over_tokens(heads: u32, dim: u32, of: Tokens) -> LaunchConfig {
@@ -353,6 +371,9 @@ const CONV: Declared = Declared {
         &[5, 5, 300, 3],
         &[13, 3, 257, 4],
         &[40, 4, 64, 9],
+        &[37, 1, 130, 4],
+        &[50, 1, 5, 3],
+        &[20, 1, 3, 2],
     ],
     counted: &[&[64, 1, 512, 4], &[16, 16, 512, 4]],
     ..Declared::NEW
@@ -404,7 +425,7 @@ fn delta_net(c: &mut Call<'_>, dims: &[usize], each: bool) -> KernelResult<()> {
     let (states, sequences, faults) = with.operands(&state);
     c.kernels
         .delta_net(c.stream, operands, states, part, sequences, faults)?;
-    expect(c, move |c| {
+    expect(c, Rule::Tokens, move |c| {
         let float = |name, at: usize| f64::from(c.f32(name)[at]);
         of.run(c.f32("state"), [heads, dim, cols], |row, t, head, element| {
             let (own, key) = (t * heads + head, (t * k_heads + head % k_heads) * cols);
@@ -426,7 +447,7 @@ fn delta_net(c: &mut Call<'_>, dims: &[usize], each: bool) -> KernelResult<()> {
 /// Tokens, sequences, heads, groups, rows and columns of a state.
 const SCAN: Declared = Declared {
     name: "ssm_scan",
-    call: |c, dims| ssm_scan(c, dims, false),
+    call: |c, dims| ssm_scan(c, dims, false, Rule::Tokens),
     tested: &[
         &[1, 1, 1, 1, 1, 1],
         &[7, 2, 4, 2, 5, 16],
@@ -438,12 +459,13 @@ const SCAN: Declared = Declared {
     ..Declared::NEW
 };
 const SCAN_RATES: Declared = Declared {
-    call: |c, dims| ssm_scan(c, dims, true),
+    call: |c, dims| ssm_scan(c, dims, true, Rule::Tokens),
     counted: &[],
     ..SCAN
 };
 
-fn ssm_scan(c: &mut Call<'_>, dims: &[usize], each: bool) -> KernelResult<()> {
+/// A call of either launcher.
+pub(super) fn ssm_scan(c: &mut Call<'_>, dims: &[usize], each: bool, rule: Rule) -> KernelResult<()> {
     let &[tokens, count, heads, groups, dim, cols] = dims else {
         return Ok(());
     };
@@ -465,8 +487,11 @@ fn ssm_scan(c: &mut Call<'_>, dims: &[usize], each: bool) -> KernelResult<()> {
         shape: [groups, rates],
     };
     let (states, sequences, faults) = with.operands(&state);
-    c.kernels.ssm_scan(c.stream, operands, states, sequences, faults)?;
-    expect(c, move |c| {
+    match rule {
+        Rule::Tokens => c.kernels.ssm_scan(c.stream, operands, states, sequences, faults),
+        Rule::Chunks => c.kernels.ssm_scan16(c.stream, operands, states, sequences, faults),
+    }?;
+    expect(c, rule, move |c| {
         let float = |name, at: usize| f64::from(c.f32(name)[at]);
         of.run(c.f32("state"), [heads, dim, cols], |row, t, head, element| {
             let own = t * heads + head;
@@ -512,9 +537,18 @@ impl Written {
 }
 
 /// What a rule must give: results and states.
-pub(super) fn expect(c: &mut Call<'_>, computed: impl Fn(&Call<'_>) -> (Vec<f64>, Vec<f64>)) {
-    c.expect("out", 2e-5, |c| computed(c).0);
-    c.expect("after", 2e-5, |c| computed(c).1);
+pub(super) fn expect(c: &mut Call<'_>, rule: Rule, computed: impl Fn(&Call<'_>) -> (Vec<f64>, Vec<f64>)) {
+    let within = |values: Vec<f64>| {
+        let largest = values.iter().fold(0.0, |largest: f64, x| largest.max(x.abs()));
+        // Products of f32, and of operands that are rounded to 11 bits.
+        let within = match rule {
+            Rule::Tokens => 2e-5,
+            Rule::Chunks => largest / 1000.0,
+        };
+        (within, values)
+    };
+    c.expect_within("out", |c| within(computed(c).0));
+    c.expect_within("after", |c| within(computed(c).1));
 }
 
 /// Tokens of the sequences in turn, and states in every other slot, the last sequence's first.

@@ -21,7 +21,7 @@ const LEAST: u32 = 950;
 
 /// Families whose kernels are bound by arithmetic or by latency, or are attention over a cache, whose bytes depend on what heads share. `sum_parts` has no
 /// launches in the table yet.
-const OTHER_FAMILIES: [&str; 34] = [
+const OTHER_FAMILIES: [&str; 35] = [
     "attention16_bf16",
     "attention16_bf16_extra",
     "attention16_f16",
@@ -52,6 +52,7 @@ const OTHER_FAMILIES: [&str; 34] = [
     "paged_wide16",
     "qk_matmul",
     "recurrent",
+    "recurrent16",
     "route",
     "sampling",
     "sum_parts",

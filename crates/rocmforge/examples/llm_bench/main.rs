@@ -287,6 +287,9 @@ fn measure(
                 launches = engine.backend().launches() - before;
                 engine.remove(sequence)?;
             }
+            if args.profile {
+                by_chunks(&mut engine, &ids(3, tokens))?;
+            }
             Ok(Run {
                 speed: tokens as f64 / seconds,
                 launches: launches / tokens.div_ceil(engine.chunk()) as u64,
@@ -365,6 +368,20 @@ fn drawn(
     let drawn = rows.map(|(sampler, row)| Ok(sampler.sample_row(&row)?.id)).collect();
     engine.reuse(outputs);
     drawn
+}
+
+/// Computes a prompt in steps of a chunk each: the last step of [`Engine::prefill`] is a few tokens of it where a model has states.
+fn by_chunks(engine: &mut Engine<HipGgmlBackend>, prompt: &[u32]) -> Result<(), Failure> {
+    let sequence = engine.add_sequence(prompt)?;
+    for tokens in prompt.chunks(engine.chunk()) {
+        let logits = engine.step(&[Chunk {
+            sequence,
+            tokens,
+            outputs: Outputs::Last,
+        }])?;
+        engine.reuse(logits);
+    }
+    Ok(engine.remove(sequence)?)
 }
 
 /// Where the last step's time goes, if that is asked for. The step has run before as a program; its launches by themselves run here for the

@@ -1,0 +1,414 @@
+// Recurrent layers on the matrix unit, 16 tokens of a sequence at a time: the rules of recurrent.hip for prompts, with the formula of chunks.
+//
+// Of the tokens i = 0 to 15 of a chunk, with keys K, queries Q and values V (a row for each token), the state S of a head (columns of keys by elements of
+// values) before them, and the products of the decays up to a token, D_i = exp(G_i):
+//   M_ij = exp(G_i - G_j) for i >= j, else 0
+//   W = (I + strictly lower part of (diag(beta) K K^T) .* M)^-1 diag(beta) (V - diag(D) K S)       of a delta rule
+//   W = V                                                                                          of a selective scan
+//   out = diag(D) Q S + ((Q K^T) .* M) W
+//   S = D_15 S + (diag(exp(G_15 - G)) K)^T W
+// A chunk with fewer tokens has zeros for the others. The matrix that is inverted has numbers of f32; it is at most doubling, as diag(1 / beta) and half of
+// M .* (K K^T) are positive.
+//
+// A block has 64 value elements of a head and a sequence, each of its 4 waves 16 of them: their part of the state stays in registers, in f32, whatever the
+// number of tokens. All waves prepare keys and queries; the first makes the inverse, the second the products of queries and keys.
+//
+// Operands of the matrix unit are f16. State and values are brought into its range by a power of two that a wave chooses for each chunk: their largest
+// is then below 2^7, so that W is below 2^15.
+#include "include/order.h"
+#include "include/range16.h"
+#include "include/recurrent.h"
+#include "include/tile.h"
+
+#define RF_CHUNK 16u
+#define RF_CHUNK_WAVES 4u
+#define RF_CHUNK_VALUES (16 * RF_CHUNK_WAVES) // value elements of a block
+#define RF_CHUNK_COLS 128u                    // the most columns of a state
+#define RF_CHUNK_TILES (RF_CHUNK_COLS / 16)
+
+struct ChunkLds {
+    static constexpr u32 ROW = RF_CHUNK_COLS + 8, TURNED = RF_CHUNK + 8; // elements
+    union {
+        struct {
+            RfHalf queries[RF_CHUNK * ROW], keys[RF_CHUNK * ROW];
+        };
+        float tile[RF_CHUNK_WAVES][16][17]; // of a state, for each wave
+    };
+    RfHalf turned[RF_CHUNK_COLS * TURNED]; // keys, a row for each column
+    RfHalf scores[RF_CHUNK * TURNED], inverse[RF_CHUNK * TURNED];
+    float correction[RF_CHUNK][RF_CHUNK]; // the strictly lower part
+    float sum[RF_CHUNK], decay[RF_CHUNK], left[RF_CHUNK], gate[RF_CHUNK]; // G_i, exp(G_i), exp(G_15 - G_i), and beta or the step of a scan
+    float query_unit[RF_CHUNK], key_unit[RF_CHUNK];                       // of a scan: what a row in f16 is multiples of
+    u32 token[RF_CHUNK_WAVES][RF_CHUNK];
+};
+
+// Bit l says whether the condition holds in lane l of 32.
+RF_DEVICE u32 which_of32(bool holds, u32 lane) {
+    float bits = __builtin_bit_cast(float, (u32)holds << lane);
+    auto with = [&](float other) { bits = __builtin_bit_cast(float, __builtin_bit_cast(u32, bits) | __builtin_bit_cast(u32, other)); };
+    with(rf_shuffle_xor<16>(bits)), with(rf_shuffle_xor<8>(bits)), with(rf_shuffle_xor<4>(bits)), with(rf_shuffle_xor<2>(bits));
+    with(rf_shuffle_xor<1>(bits));
+    return __builtin_bit_cast(u32, bits);
+}
+
+RF_DEVICE float wave_max(float x) {
+    x = rf_max32(x);
+#if defined(__gfx90a__) || defined(__gfx942__)
+    x = rf_max(x, rf_other_half(x));
+#endif
+    return x;
+}
+
+// Puts the next tokens of sequence s from token t on into `token`, and token 0 where there are no more; says how many there are, and moves t behind them.
+// A wave has its own list, and all of them the same one.
+RF_DEVICE u32 next_tokens(u32 *token, u32 thread, const u32 *sequence, u32 s, u32 &t, Tokens of, bool reports, u64 *fault, u32 tag) {
+    u32 count = 0, lane = thread % 32;
+    if (lane < RF_CHUNK) token[lane] = 0;
+    rf_wave_barrier();
+    while (t < of.tokens && count < RF_CHUNK) {
+        bool in = t + lane < of.tokens;
+        u32 own = in ? sequence[t + lane] : 0;
+        if (in && own >= of.sequences && s == 0 && reports) rf_fault(fault, tag, t + lane, own);
+        bool takes = in && own == s;
+        u32 found = which_of32(takes, lane), at = count + __builtin_popcount(found & ((1u << lane) - 1));
+        if (takes && at < RF_CHUNK) token[at] = t + lane;
+        count += __builtin_popcount(found);
+        t += 32;
+    }
+    rf_wave_barrier();
+    if (count <= RF_CHUNK) return count;
+    t = token[RF_CHUNK - 1] + 1;
+    return RF_CHUNK;
+}
+
+// The gated delta rule of recurrent.hip's delta_net_rows.
+struct DeltaChunks {
+    static constexpr bool CORRECTS = true;
+    const DeltaRows &a;
+    u32 head, k_head;
+
+    RF_DEVICE u64 channels(const DeltaChunks &r) { return 2 * r.a.k_heads * r.a.cols + r.a.heads * r.a.dim; }
+    RF_DEVICE const float *query(const DeltaChunks &r, u32 t) { return r.a.x + t * channels(r) + r.k_head * r.a.cols; }
+    RF_DEVICE const float *key(const DeltaChunks &r, u32 t) { return query(r, t) + r.a.k_heads * r.a.cols; }
+    RF_DEVICE float value(const DeltaChunks &r, u32 t, u32 element) {
+        return rf_silu(r.a.x[t * channels(r) + 2 * r.a.k_heads * r.a.cols + r.head * r.a.dim + element]);
+    }
+    RF_DEVICE float gate(const DeltaChunks &r, u32 t) { return rf_sigmoid(r.a.beta[(u64)t * r.a.heads + r.head]); }
+    RF_DEVICE float log_decay(const DeltaChunks &r, u32 t, float) {
+        return rf_softplus(r.a.alpha[(u64)t * r.a.heads + r.head] + r.a.step[r.head]) * r.a.rate[r.head];
+    }
+    // Makes the vector of a token, of which 32 lanes have a part each, what is multiplied; returns its unit.
+    RF_DEVICE float prepare(const DeltaChunks &r, StateRow<4> &row) {
+        float squares = 0.0f;
+#pragma unroll
+        for (u32 i = 0; i < 4; ++i) row.v[i] = rf_silu(row.v[i]), squares = rf_fma(row.v[i], row.v[i], squares);
+        float factor = rf_rsqrt(rf_sum32(squares) + r.a.eps);
+#pragma unroll
+        for (u32 i = 0; i < 4; ++i) row.v[i] *= factor;
+        return 1.0f;
+    }
+};
+
+// The selective scan of recurrent.hip's ssm_scan, with one rate to a head.
+struct ScanChunks {
+    static constexpr bool CORRECTS = false;
+    struct Operands {
+        const float *x, *dt, *rate, *b, *c;
+        u32 heads, groups, dim, cols;
+        float scale;
+    };
+    const Operands &a;
+    u32 head, group;
+
+    RF_DEVICE const float *query(const ScanChunks &r, u32 t) { return r.a.c + ((u64)t * r.a.groups + r.group) * r.a.cols; }
+    RF_DEVICE const float *key(const ScanChunks &r, u32 t) { return r.a.b + ((u64)t * r.a.groups + r.group) * r.a.cols; }
+    RF_DEVICE float value(const ScanChunks &r, u32 t, u32 element) { return r.a.x[((u64)t * r.a.heads + r.head) * r.a.dim + element]; }
+    RF_DEVICE float gate(const ScanChunks &r, u32 t) { return rf_softplus(r.a.dt[(u64)t * r.a.heads + r.head]); }
+    RF_DEVICE float log_decay(const ScanChunks &r, u32, float gate) { return gate * r.a.rate[r.head]; }
+    // The largest of a row is brought just below 1.
+    RF_DEVICE float prepare(const ScanChunks &, StateRow<4> &row) {
+        float largest = 0.0f;
+#pragma unroll
+        for (u32 i = 0; i < 4; ++i) largest = rf_max(largest, rf_abs(row.v[i]));
+        Range16 range = rf_range16(__builtin_bit_cast(u32, rf_max32(largest) * 32768.0f));
+#pragma unroll
+        for (u32 i = 0; i < 4; ++i) row.v[i] *= range.up;
+        return range.down;
+    }
+};
+
+// A wave's part of a state: tile t has columns from 16 t on (a) of 16 value elements (b). Of these there are `rows`, and `cols` columns.
+// The compiler must not keep places in it from one use to the next.
+struct ChunkState {
+    RfTile v[RF_CHUNK_TILES];
+
+    RF_DEVICE void load(ChunkState &held, const float *from, u32 rows, u32 cols) {
+        u32 lane = rf_anew(rf_lane()), last = rows == 0 ? 0 : rows - 1;
+#pragma unroll
+        for (u32 t = 0; t < RF_CHUNK_TILES; ++t) {
+            rf_in_order();
+#pragma unroll
+            for (u32 i = 0; i < RF_TILE; ++i) {
+                // Where there is none, a neighbour's.
+                u32 col = 16 * t + rf_tile_a(lane, i), element = rf_tile_b(lane, rf_tile_which(i));
+                float value = from[rf_min(element, last) * cols + rf_min(col, cols - 1)];
+                held.v[t][i] = col < cols && element < rows ? value : 0.0f;
+            }
+        }
+    }
+    // Tile by tile through LDS.
+    RF_DEVICE void store(const ChunkState &held, float (&tile)[16][17], float *to, float unit, u32 rows, u32 cols) {
+        u32 lane = rf_anew(rf_lane());
+#pragma unroll
+        for (u32 t = 0; t < RF_CHUNK_TILES; ++t) {
+            rf_wave_barrier(); // the tile before has been read
+#pragma unroll
+            for (u32 i = 0; i < RF_TILE; ++i) tile[rf_tile_b(lane, rf_tile_which(i))][rf_tile_a(lane, i)] = held.v[t][i] * unit;
+            rf_wave_barrier();
+#pragma unroll 1
+            for (u32 n = lane; n < 256; n += RF_WAVE) {
+                u32 col = 16 * t + n % 16, element = n / 16;
+                if (col < cols && element < rows) to[element * cols + col] = tile[element][n % 16];
+            }
+        }
+    }
+};
+
+// Keys and queries of a chunk's tokens to LDS, and what is said of a token once.
+template <class Rule> RF_DEVICE void prepare_chunk(ChunkLds &shared, const Rule &rule, u32 count, u32 thread) {
+    constexpr u32 GROUPS = RF_CHUNK_WAVES * RF_WAVE / 32, EACH = 2 * RF_CHUNK / GROUPS;
+    u32 group = thread / 32, lane = thread % 32;
+    const u32 *token = shared.token[thread / RF_WAVE];
+    StateRow<4> rows[EACH];
+#pragma unroll
+    for (u32 n = 0; n < EACH; ++n) {
+        u32 i = (n * GROUPS + group) % RF_CHUNK, is_key = (n * GROUPS + group) / RF_CHUNK;
+        const float *from = is_key ? Rule::key(rule, token[i]) : Rule::query(rule, token[i]);
+#pragma unroll
+        for (u32 e = 0; e < 4; ++e)
+            rows[n].v[e] = from[rf_min(lane + 32 * e, rule.a.cols - 1)];
+    }
+    if (thread < RF_CHUNK) {
+        float gate = 0.0f, decay = 0.0f;
+        if (lane < count) gate = Rule::gate(rule, token[lane]), decay = Rule::log_decay(rule, token[lane], gate);
+        shared.gate[lane] = gate, shared.left[lane] = decay;
+    }
+    if (thread < RF_WAVE) rf_wave_barrier();
+    if (thread < RF_CHUNK) {
+        float all = 0.0f, sum = 0.0f;
+#pragma unroll
+        for (u32 j = 0; j < RF_CHUNK; ++j) {
+            float decay = shared.left[j];
+            all += decay;
+            if (j <= lane) sum += decay;
+        }
+        shared.sum[lane] = sum, shared.decay[lane] = rf_exp(sum);
+        shared.correction[0][lane] = rf_exp(all - sum);
+    }
+    if (thread < RF_WAVE) rf_wave_barrier();
+    if (thread < RF_CHUNK) shared.left[lane] = shared.correction[0][lane];
+#pragma unroll
+    for (u32 n = 0; n < EACH; ++n) {
+        u32 i = (n * GROUPS + group) % RF_CHUNK, is_key = (n * GROUPS + group) / RF_CHUNK;
+#pragma unroll
+        for (u32 e = 0; e < 4; ++e)
+            if (i >= count || lane + 32 * e >= rule.a.cols) rows[n].v[e] = 0.0f;
+        float unit = Rule::prepare(rule, rows[n]);
+        if (lane == 0) (is_key ? shared.key_unit : shared.query_unit)[i] = unit;
+        RfHalf *to = (is_key ? shared.keys : shared.queries) + i * ChunkLds::ROW;
+#pragma unroll
+        for (u32 e = 0; e < 4; ++e) {
+            u32 col = lane + 32 * e;
+            RfHalf value = (RfHalf)rows[n].v[e];
+            to[col] = value;
+            if (is_key) shared.turned[col * ChunkLds::TURNED + i] = value;
+        }
+    }
+}
+
+// The inverse of a delta rule's matrix, times diag(beta): lane j of 16 has column j.
+RF_DEVICE void invert(ChunkLds &shared, u32 j) {
+    if (j >= RF_CHUNK) return;
+    float column[RF_CHUNK];
+#pragma unroll
+    for (u32 i = 0; i < RF_CHUNK; ++i) {
+        float sum = i == j ? 1.0f : 0.0f;
+        rf_in_order();
+#pragma unroll
+        for (u32 l = 0; l < i; ++l) sum = rf_fma(-shared.correction[i][l], column[l], sum);
+        column[i] = sum;
+    }
+    float gate = shared.gate[j];
+#pragma unroll
+    for (u32 i = 0; i < RF_CHUNK; ++i) shared.inverse[i * ChunkLds::TURNED + j] = (RfHalf)(column[i] * gate);
+}
+
+// The products of rows of x in LDS with keys, times the decay between both tokens: f(i, j, product) for those of this lane.
+template <class F> RF_DEVICE void products_with_keys(const ChunkLds &shared, const RfHalf *x, u32 lane, F f) {
+    RfTile d = {};
+#pragma unroll
+    for (u32 t = 0; t < RF_CHUNK_TILES; ++t) {
+        if (t % 2 == 0) rf_in_order(), rf_tile_finish(d);
+        rf_tile_multiply(d, rf_row_load(x + rf_x_row() * ChunkLds::ROW, 2 * t, 0), rf_row_load(shared.keys + rf_y_row() * ChunkLds::ROW, 2 * t, 0));
+    }
+#pragma unroll
+    for (u32 e = 0; e < RF_TILE; ++e) {
+        u32 i = rf_tile_a(lane, e), j = rf_tile_b(lane, rf_tile_which(e));
+        f(i, j, i >= j ? d[e] * rf_exp(shared.sum[i] - shared.sum[j]) : 0.0f);
+    }
+}
+
+// grid = (heads * ceil(dim / RF_CHUNK_VALUES), sequences).
+template <class Rule>
+RF_DEVICE void chunks_of(ChunkLds &shared, const float *state, const Rule &rule, const u32 *sequence, const u32 *ids, float *out, const Into &to, Tokens of,
+                         u32 s, bool waits, u32 first, u64 *fault, u32 tag) {
+    u32 dim = rule.a.dim, cols = rule.a.cols, wave = rf_uniform(rf_thread() / RF_WAVE);
+    u64 rows = (u64)rule.a.heads * dim;
+    bool reports = rf_block_x() == 0 && rf_thread() < 32;
+    u32 slot = slot_of(ids, s, of, reports && rf_thread() == 0, fault, tag);
+    if (slot == of.slots) return;
+    // Of the wave: `own` value elements from `first` on; without any it reads a neighbour's, and writes none.
+    u32 own = first < dim ? dim - first : 0;
+    u64 place = ((u64)rule.head * dim + rf_min(first, dim - 1)) * cols;
+    const float *from = state + (u64)slot * rows * cols + place;
+    ChunkState held;
+    ChunkState::load(held, from, own, cols);
+    float unit = 1.0f; // of what is held
+    for (u32 t = 0;;) {
+        rf_lds_barrier(); // the chunk before has been used
+        u32 thread = rf_anew(rf_thread()), lane = thread % RF_WAVE;
+        u32 count = next_tokens(shared.token[wave], thread, sequence, s, t, of, reports, fault, tag);
+        if (count == 0) break;
+        prepare_chunk(shared, rule, count, thread);
+        RfTile values = {};
+#pragma unroll
+        for (u32 e = 0; e < RF_TILE; ++e) {
+            u32 i = rf_tile_a(lane, e), element = first + rf_tile_b(lane, rf_tile_which(e));
+            float value = Rule::value(rule, shared.token[wave][i], rf_min(element, dim - 1));
+            values[e] = i < count && element < dim ? value : 0.0f;
+        }
+        rf_lds_barrier();
+        if (Rule::CORRECTS && wave == 0) {
+            products_with_keys(shared, shared.keys, lane,
+                               [&](u32 i, u32 j, float product) { shared.correction[i][j] = i > j ? product * shared.gate[i] : 0.0f; });
+            rf_wave_barrier();
+            invert(shared, lane);
+        }
+        if (wave == 1)
+            products_with_keys(shared, shared.queries, lane,
+                               [&](u32 i, u32 j, float product) { shared.scores[i * ChunkLds::TURNED + j] = (RfHalf)product; });
+        if (!Rule::CORRECTS) {
+#pragma unroll
+            for (u32 e = 0; e < RF_TILE; ++e) {
+                u32 i = rf_tile_a(lane, e);
+                values[e] *= shared.gate[i] * shared.key_unit[i];
+            }
+        }
+        float largest = 0.0f, largest_value = 0.0f;
+#pragma unroll
+        for (u32 e = 0; e < RF_TILE; ++e) {
+            largest_value = rf_max(largest_value, rf_abs(values[e]));
+#pragma unroll
+            for (u32 n = 0; n < RF_CHUNK_TILES; ++n) largest = rf_max(largest, rf_abs(held.v[n][e]));
+        }
+        Range16 range = rf_range16(__builtin_bit_cast(u32, wave_max(rf_max(largest * unit, largest_value)) * 256.0f));
+        float change = unit * range.up;
+        if (change != 1.0f)
+#pragma unroll
+            for (u32 n = 0; n < RF_CHUNK_TILES; ++n) held.v[n] *= change;
+        unit = range.down;
+
+        RfTile read = {}, known = {};
+#pragma unroll
+        for (u32 n = 0; n < RF_CHUNK_TILES; ++n) {
+            rf_in_order();
+            rf_tile_finish(held.v[n]);
+            RfPart<RfHalf> part = rf_tile_y<RfHalf>(held.v[n]);
+            rf_tile_multiply(read, rf_row_load(shared.queries + rf_x_row() * ChunkLds::ROW, 2 * n, 0), part);
+            if (Rule::CORRECTS) rf_tile_multiply(known, rf_row_load(shared.keys + rf_x_row() * ChunkLds::ROW, 2 * n, 0), part);
+            rf_tile_finish(read), rf_tile_finish(known);
+        }
+        rf_lds_barrier();
+
+        RfTile decay = {}, left = {};
+#pragma unroll
+        for (u32 e = 0; e < RF_TILE; ++e) decay[e] = shared.decay[rf_tile_a(lane, e)], left[e] = shared.left[rf_tile_a(lane, e)];
+        values *= range.up;
+        if (Rule::CORRECTS) {
+            RfTile corrected = {};
+            rf_tile_multiply(corrected, rf_x_load(shared.inverse, ChunkLds::TURNED), rf_tile_y<RfHalf>(values - decay * known));
+            values = corrected;
+        }
+        RfTile results = decay * read;
+        rf_tile_multiply(results, rf_x_load(shared.scores, ChunkLds::TURNED), rf_tile_y<RfHalf>(values));
+        float scale = range.down * rule.a.scale;
+#pragma unroll
+        for (u32 e = 0; e < RF_TILE; ++e) {
+            u32 i = rf_tile_a(lane, e), element = first + rf_tile_b(lane, rf_tile_which(e));
+            float result = results[e] * scale;
+            if (!Rule::CORRECTS) result *= shared.query_unit[i];
+            if (i < count && element < dim) out[(u64)shared.token[wave][i] * rows + rule.head * dim + element] = result;
+        }
+        RfPart<RfHalf> part = rf_tile_y<RfHalf>(values * left);
+        float last = shared.decay[RF_CHUNK - 1];
+#pragma unroll
+        for (u32 n = 0; n < RF_CHUNK_TILES; ++n) {
+            rf_in_order();
+            held.v[n] *= last;
+            rf_tile_multiply(held.v[n], rf_x_load(shared.turned + 16 * n * ChunkLds::TURNED, ChunkLds::TURNED), part);
+        }
+    }
+    Into::put(to, s, of.slots, rows * cols, waits, reports && rf_thread() == 0, [&](float *after) {
+        ChunkState::store(held, shared.tile[wave], after + place, unit, own, cols);
+    });
+}
+
+template <class Rule>
+RF_DEVICE void chunks(const float *state, const Rule &rule, const u32 *sequence, const u32 *ids, float *out, const Into &to, Tokens of, u64 *fault, u32 tag) {
+    RF_SHARED ChunkLds shared;
+    u32 blocks = (rule.a.dim + RF_CHUNK_VALUES - 1) / RF_CHUNK_VALUES;
+    u32 first = rf_block_x() % blocks * RF_CHUNK_VALUES + rf_uniform(rf_thread() / RF_WAVE) * 16;
+    bool waits = Into::waits(to, ids, of.sequences);
+    u32 s = rf_block_y(), end = s + 1;
+    if (waits) {
+        if (s != 0) return;
+        end = of.sequences;
+    }
+#pragma unroll 1
+    for (; s < end; ++s) chunks_of(shared, state, rule, sequence, ids, out, to, of, s, waits, first, fault, tag);
+    if (!waits) return;
+    rf_barrier(); // what the other threads have written is seen
+    u64 size = (u64)rule.a.heads * rule.a.dim * rule.a.cols;
+    u32 begin = rf_block_x() % blocks * RF_CHUNK_VALUES, end_of = rf_min(begin + RF_CHUNK_VALUES, rule.a.dim);
+    u64 at = ((u64)rule.head * rule.a.dim + begin) * rule.a.cols;
+    for (s = 0; s < of.sequences; ++s) {
+        if (ids[s] >= of.slots) continue;
+        Into::put(to, s, of.slots, size, false, rf_thread() == 0 && rf_block_x() == 0, [&](float *place) {
+#pragma unroll 1
+            for (u32 i = rf_thread(); i < (end_of - begin) * rule.a.cols; i += RF_CHUNK_WAVES * RF_WAVE) place[at + i] = to.after[s * size + at + i];
+        });
+    }
+}
+
+RF_KERNEL(RF_CHUNK_WAVES *RF_WAVE)
+delta_net_rows16(float *state, const float *x, const float *beta, const float *alpha, const float *step, const float *rate, const u32 *sequence,
+                 const u32 *ids, const u32 *into, float *out, float *after, u32 heads, u32 k_heads, u32 neighbours, u32 dim, u32 cols, float eps,
+                 float scale, Tokens of, u64 *fault, u32 tag, u32 into_tag) {
+    rf_grid_begin();
+    of = {of.tokens, seldom<128>(of.sequences), seldom<128>(of.slots)};
+    DeltaRows rows = {x, beta, alpha, step, rate, seldom<128>(heads), seldom<128>(k_heads), neighbours, dim, cols, rf_opaque(eps), rf_opaque(scale)};
+    u32 head = rf_block_x() / ((dim + RF_CHUNK_VALUES - 1) / RF_CHUNK_VALUES);
+    u32 k_head = neighbours ? head / (heads / k_heads) : head % k_heads;
+    Into to = {after, state, into, fault, rf_opaque(into_tag)};
+    chunks(state, DeltaChunks{rows, seldom<128>(head), seldom<128>(k_head)}, sequence, ids, out, to, of, fault, rf_opaque(tag));
+}
+
+RF_KERNEL(RF_CHUNK_WAVES *RF_WAVE)
+ssm_scan16(const float *state, const float *x, const float *dt, const float *a, const float *b, const float *c, const u32 *sequence, const u32 *ids,
+           float *out, float *after, u32 heads, u32 groups, u32 dim, u32 cols, Tokens of, u64 *fault, u32 tag) {
+    rf_grid_begin();
+    ScanChunks::Operands operands = {x, dt, a, b, c, heads, groups, dim, cols, 1.0f};
+    u32 head = rf_block_x() / ((dim + RF_CHUNK_VALUES - 1) / RF_CHUNK_VALUES);
+    Into to = {after, nullptr, nullptr, fault, 0};
+    chunks(state, ScanChunks{operands, head, head / (heads / groups)}, sequence, ids, out, to, of, fault, tag);
+}
