@@ -166,6 +166,14 @@ RF_DEVICE void delta_net(const float *state, const float *q, const float *k, con
     });
 }
 
+// The gated delta rule from the rows of a convolution. A row of x has before their SiLU the queries and keys of `k_heads` heads, then the values of all heads. Queries and
+// keys are divided by their lengths, `x / sqrt(sum x^2 + eps)`; the decay is exp(softplus(alpha + step) rate), the factor of the correction sigmoid(beta).
+struct DeltaRows {
+    const float *x, *beta, *alpha, *step, *rate;
+    u32 heads, k_heads, neighbours, dim, cols;
+    float eps, scale;
+};
+
 // Tokens of a sequence that a block prepares together.
 #define RF_DELTA_TOKENS RF_ROWS_PER_BLOCK
 

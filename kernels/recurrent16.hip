@@ -43,7 +43,7 @@ struct ChunkLds {
 };
 
 // Bit l says whether the condition holds in lane l of 32.
-RF_DEVICE u32 which_of32(bool holds, u32 lane) {
+RF_ARITHMETIC u32 which_of32(bool holds, u32 lane) {
     float bits = __builtin_bit_cast(float, (u32)holds << lane);
     auto with = [&](float other) { bits = __builtin_bit_cast(float, __builtin_bit_cast(u32, bits) | __builtin_bit_cast(u32, other)); };
     with(rf_shuffle_xor<16>(bits)), with(rf_shuffle_xor<8>(bits)), with(rf_shuffle_xor<4>(bits)), with(rf_shuffle_xor<2>(bits));
@@ -51,7 +51,7 @@ RF_DEVICE u32 which_of32(bool holds, u32 lane) {
     return __builtin_bit_cast(u32, bits);
 }
 
-RF_DEVICE float wave_max(float x) {
+RF_ARITHMETIC float wave_max(float x) {
     x = rf_max32(x);
 #if defined(__gfx90a__) || defined(__gfx942__)
     x = rf_max(x, rf_other_half(x));
@@ -81,52 +81,32 @@ RF_DEVICE u32 next_tokens(u32 *token, u32 thread, const u32 *sequence, u32 s, u3
     return RF_CHUNK;
 }
 
-// The gated delta rule of recurrent.hip's delta_net_rows.
-struct DeltaChunks {
-    static constexpr bool CORRECTS = true;
-    const DeltaRows &a;
-    u32 head, k_head;
+// What a rule reads of a token: queries and keys of its head, `stride` elements from token to token, and values. `corrects`: the gated delta rule of recurrent.hip's
+// delta_net_rows; else the selective scan of ssm_scan with one rate to a head, whose queries and keys are c and b.
+struct ChunkRule {
+    const float *query, *key, *value;
+    u32 stride, value_stride;
+    const float *beta, *step; // [tokens, heads]; without beta the step is also the factor of a value
+    float bias, rate;         // of a step, before its softplus, and of a decay
+    u32 heads, head, dim, cols;
+    float eps, scale;
+    bool corrects;
 
-    RF_DEVICE u64 channels(const DeltaChunks &r) { return 2 * r.a.k_heads * r.a.cols + r.a.heads * r.a.dim; }
-    RF_DEVICE const float *query(const DeltaChunks &r, u32 t) { return r.a.x + t * channels(r) + r.k_head * r.a.cols; }
-    RF_DEVICE const float *key(const DeltaChunks &r, u32 t) { return query(r, t) + r.a.k_heads * r.a.cols; }
-    RF_DEVICE float value(const DeltaChunks &r, u32 t, u32 element) {
-        return rf_silu(r.a.x[t * channels(r) + 2 * r.a.k_heads * r.a.cols + r.head * r.a.dim + element]);
+    RF_DEVICE float value_of(const ChunkRule &r, u32 t, u32 element) {
+        float value = r.value[(u64)t * r.value_stride + element];
+        return r.corrects ? rf_silu(value) : value;
     }
-    RF_DEVICE float gate(const DeltaChunks &r, u32 t) { return rf_sigmoid(r.a.beta[(u64)t * r.a.heads + r.head]); }
-    RF_DEVICE float log_decay(const DeltaChunks &r, u32 t, float) {
-        return rf_softplus(r.a.alpha[(u64)t * r.a.heads + r.head] + r.a.step[r.head]) * r.a.rate[r.head];
-    }
-    // Makes the vector of a token, of which 32 lanes have a part each, what is multiplied; returns its unit.
-    RF_DEVICE float prepare(const DeltaChunks &r, StateRow<4> &row) {
-        float squares = 0.0f;
+    // Makes the vector of a token, of which 32 lanes have a part each, what is multiplied, with elements of at most 1; returns its unit.
+    RF_ARITHMETIC float prepare(const ChunkRule &r, StateRow<4> &row) {
+        if (r.corrects) {
+            float squares = 0.0f;
 #pragma unroll
-        for (u32 i = 0; i < 4; ++i) row.v[i] = rf_silu(row.v[i]), squares = rf_fma(row.v[i], row.v[i], squares);
-        float factor = rf_rsqrt(rf_sum32(squares) + r.a.eps);
+            for (u32 i = 0; i < 4; ++i) row.v[i] = rf_silu(row.v[i]), squares = rf_fma(row.v[i], row.v[i], squares);
+            float factor = rf_rsqrt(rf_sum32(squares) + r.eps);
 #pragma unroll
-        for (u32 i = 0; i < 4; ++i) row.v[i] *= factor;
-        return 1.0f;
-    }
-};
-
-// The selective scan of recurrent.hip's ssm_scan, with one rate to a head.
-struct ScanChunks {
-    static constexpr bool CORRECTS = false;
-    struct Operands {
-        const float *x, *dt, *rate, *b, *c;
-        u32 heads, groups, dim, cols;
-        float scale;
-    };
-    const Operands &a;
-    u32 head, group;
-
-    RF_DEVICE const float *query(const ScanChunks &r, u32 t) { return r.a.c + ((u64)t * r.a.groups + r.group) * r.a.cols; }
-    RF_DEVICE const float *key(const ScanChunks &r, u32 t) { return r.a.b + ((u64)t * r.a.groups + r.group) * r.a.cols; }
-    RF_DEVICE float value(const ScanChunks &r, u32 t, u32 element) { return r.a.x[((u64)t * r.a.heads + r.head) * r.a.dim + element]; }
-    RF_DEVICE float gate(const ScanChunks &r, u32 t) { return rf_softplus(r.a.dt[(u64)t * r.a.heads + r.head]); }
-    RF_DEVICE float log_decay(const ScanChunks &r, u32, float gate) { return gate * r.a.rate[r.head]; }
-    // The largest of a row is brought just below 1.
-    RF_DEVICE float prepare(const ScanChunks &, StateRow<4> &row) {
+            for (u32 i = 0; i < 4; ++i) row.v[i] *= factor;
+            return 1.0f;
+        }
         float largest = 0.0f;
 #pragma unroll
         for (u32 i = 0; i < 4; ++i) largest = rf_max(largest, rf_abs(row.v[i]));
@@ -175,7 +155,7 @@ struct ChunkState {
 };
 
 // Keys and queries of a chunk's tokens to LDS, and what is said of a token once.
-template <class Rule> RF_DEVICE void prepare_chunk(ChunkLds &shared, const Rule &rule, u32 count, u32 thread) {
+RF_DEVICE void prepare_chunk(ChunkLds &shared, const ChunkRule &rule, u32 count, u32 thread) {
     constexpr u32 GROUPS = RF_CHUNK_WAVES * RF_WAVE / 32, EACH = 2 * RF_CHUNK / GROUPS;
     u32 group = thread / 32, lane = thread % 32;
     const u32 *token = shared.token[thread / RF_WAVE];
@@ -183,17 +163,21 @@ template <class Rule> RF_DEVICE void prepare_chunk(ChunkLds &shared, const Rule 
 #pragma unroll
     for (u32 n = 0; n < EACH; ++n) {
         u32 i = (n * GROUPS + group) % RF_CHUNK, is_key = (n * GROUPS + group) / RF_CHUNK;
-        const float *from = is_key ? Rule::key(rule, token[i]) : Rule::query(rule, token[i]);
+        const float *from = (is_key ? rule.key : rule.query) + (u64)token[i] * rule.stride;
 #pragma unroll
-        for (u32 e = 0; e < 4; ++e)
-            rows[n].v[e] = from[rf_min(lane + 32 * e, rule.a.cols - 1)];
+        for (u32 e = 0; e < 4; ++e) rows[n].v[e] = from[rf_min(lane + 32 * e, rule.cols - 1)];
     }
     if (thread < RF_CHUNK) {
         float gate = 0.0f, decay = 0.0f;
-        if (lane < count) gate = Rule::gate(rule, token[lane]), decay = Rule::log_decay(rule, token[lane], gate);
+        if (lane < count) {
+            u64 at = (u64)token[lane] * rule.heads + rule.head;
+            float step = rf_softplus(rule.step[at] + rule.bias);
+            gate = rule.corrects ? rf_sigmoid(rule.beta[at]) : step, decay = step * rule.rate;
+        }
         shared.gate[lane] = gate, shared.left[lane] = decay;
     }
     if (thread < RF_WAVE) rf_wave_barrier();
+    float left = 0.0f;
     if (thread < RF_CHUNK) {
         float all = 0.0f, sum = 0.0f;
 #pragma unroll
@@ -203,26 +187,29 @@ template <class Rule> RF_DEVICE void prepare_chunk(ChunkLds &shared, const Rule 
             if (j <= lane) sum += decay;
         }
         shared.sum[lane] = sum, shared.decay[lane] = rf_exp(sum);
-        shared.correction[0][lane] = rf_exp(all - sum);
+        left = rf_exp(all - sum);
     }
     if (thread < RF_WAVE) rf_wave_barrier();
-    if (thread < RF_CHUNK) shared.left[lane] = shared.correction[0][lane];
-#pragma unroll
+    if (thread < RF_CHUNK) shared.left[lane] = left;
+    // One copy of the code: the next row moves to the first place.
+#pragma unroll 1
     for (u32 n = 0; n < EACH; ++n) {
         u32 i = (n * GROUPS + group) % RF_CHUNK, is_key = (n * GROUPS + group) / RF_CHUNK;
 #pragma unroll
         for (u32 e = 0; e < 4; ++e)
-            if (i >= count || lane + 32 * e >= rule.a.cols) rows[n].v[e] = 0.0f;
-        float unit = Rule::prepare(rule, rows[n]);
+            if (i >= count || lane + 32 * e >= rule.cols) rows[0].v[e] = 0.0f;
+        float unit = ChunkRule::prepare(rule, rows[0]);
         if (lane == 0) (is_key ? shared.key_unit : shared.query_unit)[i] = unit;
         RfHalf *to = (is_key ? shared.keys : shared.queries) + i * ChunkLds::ROW;
 #pragma unroll
         for (u32 e = 0; e < 4; ++e) {
             u32 col = lane + 32 * e;
-            RfHalf value = (RfHalf)rows[n].v[e];
+            RfHalf value = (RfHalf)rows[0].v[e];
             to[col] = value;
             if (is_key) shared.turned[col * ChunkLds::TURNED + i] = value;
         }
+#pragma unroll
+        for (u32 next = 1; next < EACH; ++next) rows[next - 1] = rows[next];
     }
 }
 
@@ -259,11 +246,10 @@ template <class F> RF_DEVICE void products_with_keys(const ChunkLds &shared, con
 }
 
 // grid = (heads * ceil(dim / RF_CHUNK_VALUES), sequences).
-template <class Rule>
-RF_DEVICE void chunks_of(ChunkLds &shared, const float *state, const Rule &rule, const u32 *sequence, const u32 *ids, float *out, const Into &to, Tokens of,
+RF_DEVICE void chunks_of(ChunkLds &shared, const float *state, const ChunkRule &rule, const u32 *sequence, const u32 *ids, float *out, const Into &to, Tokens of,
                          u32 s, bool waits, u32 first, u64 *fault, u32 tag) {
-    u32 dim = rule.a.dim, cols = rule.a.cols, wave = rf_uniform(rf_thread() / RF_WAVE);
-    u64 rows = (u64)rule.a.heads * dim;
+    u32 dim = rule.dim, cols = rule.cols, wave = rf_uniform(rf_thread() / RF_WAVE);
+    u64 rows = (u64)rule.heads * dim;
     bool reports = rf_block_x() == 0 && rf_thread() < 32;
     u32 slot = slot_of(ids, s, of, reports && rf_thread() == 0, fault, tag);
     if (slot == of.slots) return;
@@ -284,11 +270,11 @@ RF_DEVICE void chunks_of(ChunkLds &shared, const float *state, const Rule &rule,
 #pragma unroll
         for (u32 e = 0; e < RF_TILE; ++e) {
             u32 i = rf_tile_a(lane, e), element = first + rf_tile_b(lane, rf_tile_which(e));
-            float value = Rule::value(rule, shared.token[wave][i], rf_min(element, dim - 1));
+            float value = ChunkRule::value_of(rule, shared.token[wave][i], rf_min(element, dim - 1));
             values[e] = i < count && element < dim ? value : 0.0f;
         }
         rf_lds_barrier();
-        if (Rule::CORRECTS && wave == 0) {
+        if (rule.corrects && wave == 0) {
             products_with_keys(shared, shared.keys, lane,
                                [&](u32 i, u32 j, float product) { shared.correction[i][j] = i > j ? product * shared.gate[i] : 0.0f; });
             rf_wave_barrier();
@@ -297,7 +283,7 @@ RF_DEVICE void chunks_of(ChunkLds &shared, const float *state, const Rule &rule,
         if (wave == 1)
             products_with_keys(shared, shared.queries, lane,
                                [&](u32 i, u32 j, float product) { shared.scores[i * ChunkLds::TURNED + j] = (RfHalf)product; });
-        if (!Rule::CORRECTS) {
+        if (!rule.corrects) {
 #pragma unroll
             for (u32 e = 0; e < RF_TILE; ++e) {
                 u32 i = rf_tile_a(lane, e);
@@ -325,7 +311,7 @@ RF_DEVICE void chunks_of(ChunkLds &shared, const float *state, const Rule &rule,
             rf_tile_finish(held.v[n]);
             RfPart<RfHalf> part = rf_tile_y<RfHalf>(held.v[n]);
             rf_tile_multiply(read, rf_row_load(shared.queries + rf_x_row() * ChunkLds::ROW, 2 * n, 0), part);
-            if (Rule::CORRECTS) rf_tile_multiply(known, rf_row_load(shared.keys + rf_x_row() * ChunkLds::ROW, 2 * n, 0), part);
+            if (rule.corrects) rf_tile_multiply(known, rf_row_load(shared.keys + rf_x_row() * ChunkLds::ROW, 2 * n, 0), part);
             rf_tile_finish(read), rf_tile_finish(known);
         }
         rf_lds_barrier();
@@ -334,19 +320,19 @@ RF_DEVICE void chunks_of(ChunkLds &shared, const float *state, const Rule &rule,
 #pragma unroll
         for (u32 e = 0; e < RF_TILE; ++e) decay[e] = shared.decay[rf_tile_a(lane, e)], left[e] = shared.left[rf_tile_a(lane, e)];
         values *= range.up;
-        if (Rule::CORRECTS) {
+        if (rule.corrects) {
             RfTile corrected = {};
             rf_tile_multiply(corrected, rf_x_load(shared.inverse, ChunkLds::TURNED), rf_tile_y<RfHalf>(values - decay * known));
             values = corrected;
         }
         RfTile results = decay * read;
         rf_tile_multiply(results, rf_x_load(shared.scores, ChunkLds::TURNED), rf_tile_y<RfHalf>(values));
-        float scale = range.down * rule.a.scale;
+        float scale = range.down * rule.scale;
 #pragma unroll
         for (u32 e = 0; e < RF_TILE; ++e) {
             u32 i = rf_tile_a(lane, e), element = first + rf_tile_b(lane, rf_tile_which(e));
             float result = results[e] * scale;
-            if (!Rule::CORRECTS) result *= shared.query_unit[i];
+            if (!rule.corrects) result *= shared.query_unit[i];
             if (i < count && element < dim) out[(u64)shared.token[wave][i] * rows + rule.head * dim + element] = result;
         }
         RfPart<RfHalf> part = rf_tile_y<RfHalf>(values * left);
@@ -363,10 +349,9 @@ RF_DEVICE void chunks_of(ChunkLds &shared, const float *state, const Rule &rule,
     });
 }
 
-template <class Rule>
-RF_DEVICE void chunks(const float *state, const Rule &rule, const u32 *sequence, const u32 *ids, float *out, const Into &to, Tokens of, u64 *fault, u32 tag) {
+RF_DEVICE void chunks(const float *state, const ChunkRule &rule, const u32 *sequence, const u32 *ids, float *out, const Into &to, Tokens of, u64 *fault, u32 tag) {
     RF_SHARED ChunkLds shared;
-    u32 blocks = (rule.a.dim + RF_CHUNK_VALUES - 1) / RF_CHUNK_VALUES;
+    u32 blocks = (rule.dim + RF_CHUNK_VALUES - 1) / RF_CHUNK_VALUES;
     u32 first = rf_block_x() % blocks * RF_CHUNK_VALUES + rf_uniform(rf_thread() / RF_WAVE) * 16;
     bool waits = Into::waits(to, ids, of.sequences);
     u32 s = rf_block_y(), end = s + 1;
@@ -378,37 +363,47 @@ RF_DEVICE void chunks(const float *state, const Rule &rule, const u32 *sequence,
     for (; s < end; ++s) chunks_of(shared, state, rule, sequence, ids, out, to, of, s, waits, first, fault, tag);
     if (!waits) return;
     rf_barrier(); // what the other threads have written is seen
-    u64 size = (u64)rule.a.heads * rule.a.dim * rule.a.cols;
-    u32 begin = rf_block_x() % blocks * RF_CHUNK_VALUES, end_of = rf_min(begin + RF_CHUNK_VALUES, rule.a.dim);
-    u64 at = ((u64)rule.head * rule.a.dim + begin) * rule.a.cols;
+    u64 size = (u64)rule.heads * rule.dim * rule.cols;
+    u32 begin = rf_block_x() % blocks * RF_CHUNK_VALUES, end_of = rf_min(begin + RF_CHUNK_VALUES, rule.dim);
+    u64 at = ((u64)rule.head * rule.dim + begin) * rule.cols;
     for (s = 0; s < of.sequences; ++s) {
         if (ids[s] >= of.slots) continue;
         Into::put(to, s, of.slots, size, false, rf_thread() == 0 && rf_block_x() == 0, [&](float *place) {
 #pragma unroll 1
-            for (u32 i = rf_thread(); i < (end_of - begin) * rule.a.cols; i += RF_CHUNK_WAVES * RF_WAVE) place[at + i] = to.after[s * size + at + i];
+            for (u32 i = rf_thread(); i < (end_of - begin) * rule.cols; i += RF_CHUNK_WAVES * RF_WAVE) place[at + i] = to.after[s * size + at + i];
         });
     }
 }
 
-RF_KERNEL(RF_CHUNK_WAVES *RF_WAVE)
-delta_net_rows16(float *state, const float *x, const float *beta, const float *alpha, const float *step, const float *rate, const u32 *sequence,
-                 const u32 *ids, const u32 *into, float *out, float *after, u32 heads, u32 k_heads, u32 neighbours, u32 dim, u32 cols, float eps,
-                 float scale, Tokens of, u64 *fault, u32 tag, u32 into_tag) {
-    rf_grid_begin();
-    of = {of.tokens, seldom<128>(of.sequences), seldom<128>(of.slots)};
-    DeltaRows rows = {x, beta, alpha, step, rate, seldom<128>(heads), seldom<128>(k_heads), neighbours, dim, cols, rf_opaque(eps), rf_opaque(scale)};
-    u32 head = rf_block_x() / ((dim + RF_CHUNK_VALUES - 1) / RF_CHUNK_VALUES);
-    u32 k_head = neighbours ? head / (heads / k_heads) : head % k_heads;
-    Into to = {after, state, into, fault, rf_opaque(into_tag)};
-    chunks(state, DeltaChunks{rows, seldom<128>(head), seldom<128>(k_head)}, sequence, ids, out, to, of, fault, rf_opaque(tag));
+// The same for an address in global memory.
+template <class T> RF_DEVICE T *seldom_at(T *p) {
+#if defined(__gfx90a__) || defined(__gfx942__)
+    u64 at = (u64)p;
+    at = (u64)rf_opaque((u32)(at >> 32)) << 32 | rf_opaque((u32)at);
+    return (T *)(__attribute__((address_space(1))) T *)at;
+#endif
+    return p;
 }
 
-RF_KERNEL(RF_CHUNK_WAVES *RF_WAVE)
-ssm_scan16(const float *state, const float *x, const float *dt, const float *a, const float *b, const float *c, const u32 *sequence, const u32 *ids,
-           float *out, float *after, u32 heads, u32 groups, u32 dim, u32 cols, Tokens of, u64 *fault, u32 tag) {
+// A delta rule has null for b and c, a scan for beta and bias.
+RF_KERNEL_RESIDENT(RF_CHUNK_WAVES *RF_WAVE, 2)
+recurrent16(float *state, const float *x, const float *b, const float *c, const float *beta, const float *step, const float *bias, const float *rate,
+            const u32 *sequence, const u32 *ids, const u32 *into, float *out, float *after, u32 heads, u32 k_heads, u32 neighbours, u32 dim, u32 cols,
+            float eps, float scale, Tokens of, u64 *fault, u32 tag, u32 into_tag) {
     rf_grid_begin();
-    ScanChunks::Operands operands = {x, dt, a, b, c, heads, groups, dim, cols, 1.0f};
     u32 head = rf_block_x() / ((dim + RF_CHUNK_VALUES - 1) / RF_CHUNK_VALUES);
-    Into to = {after, nullptr, nullptr, fault, 0};
-    chunks(state, ScanChunks{operands, head, head / (heads / groups)}, sequence, ids, out, to, of, fault, tag);
+    u32 k_head = neighbours ? head / (heads / k_heads) : head % k_heads;
+    u32 keys = k_heads * cols, values = heads * dim;
+    bool corrects = beta != nullptr;
+    ChunkRule rule;
+    rule.query = (corrects ? x : c) + k_head * cols;
+    rule.key = corrects ? rule.query + keys : b + k_head * cols;
+    rule.value = x + (corrects ? 2 * keys : 0) + head * dim;
+    rule.stride = rf_opaque(corrects ? 2 * keys + values : keys), rule.value_stride = rf_opaque(corrects ? 2 * keys + values : values);
+    rule.beta = seldom_at(beta), rule.step = seldom_at(step), rule.bias = rf_opaque(bias ? bias[head] : 0.0f), rule.rate = rf_opaque(rate[head]);
+    rule.heads = rf_opaque(heads), rule.head = rf_opaque(head), rule.dim = seldom<128>(dim), rule.cols = seldom<128>(cols), rule.corrects = corrects;
+    rule.eps = rf_opaque(eps), rule.scale = rf_opaque(scale);
+    Into to = {after, state, into, fault, rf_opaque(into_tag)};
+    of = {seldom<128>(of.tokens), seldom<128>(of.sequences), seldom<128>(of.slots)};
+    chunks(state, rule, sequence, ids, out, to, of, fault, rf_opaque(tag));
 }

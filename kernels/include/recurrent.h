@@ -67,14 +67,6 @@ template <u32 HELD> struct StateRow {
     float v[HELD];
 };
 
-// The gated delta rule from the rows of a convolution. A row of x has before their SiLU the queries and keys of `k_heads` heads, then the values of all heads. Queries and
-// keys are divided by their lengths, `x / sqrt(sum x^2 + eps)`; the decay is exp(softplus(alpha + step) rate), the factor of the correction sigmoid(beta).
-struct DeltaRows {
-    const float *x, *beta, *alpha, *step, *rate;
-    u32 heads, k_heads, neighbours, dim, cols;
-    float eps, scale;
-};
-
 // A number that is needed seldom: in a vector register of CDNA, which has too few scalar ones. For `into` and over 128 columns they would be too few even so.
 template <u32 COLUMNS, class T> RF_DEVICE T seldom(T x) {
 #if defined(__gfx90a__) || defined(__gfx942__)

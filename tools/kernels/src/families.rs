@@ -236,10 +236,7 @@ pub(crate) const FAMILIES: &[Family] = &[
     begins_early("paged_split"),
     begins_early("quantize_q8"),
     begins_early("recurrent"),
-    Family {
-        also: &["sm_90a"],
-        ..without_loops("recurrent16")
-    },
+    without_loops("recurrent16"),
     begins_early("rms_norm"),
     begins_early("rope_kv"),
     begins_early("route"),

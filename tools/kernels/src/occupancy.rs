@@ -52,8 +52,7 @@ const STATED: &[(&str, Least)] = &[
     // 58,512 bytes of LDS for 12 waves, each with the outputs of 32 rows in registers.
     ("paged_wide16_*", least(4, 3, 2)),
     // The part of a state that a wave has is in its registers.
-    ("delta_net_rows16", least(4, 4, 2)),
-    ("ssm_scan16", least(4, 4, 2)),
+    ("recurrent16", least(4, 4, 2)),
     // The sums of two or four heads by eight teams are in LDS: 17 KiB for 4 x 128 or 2 x 256 elements, 34 KiB for 4 x 256.
     ("paged_split_*_d256_r4", least(6, 6, 1)),
     ("paged_split_*_d128_r4", least(8, 8, 3)),

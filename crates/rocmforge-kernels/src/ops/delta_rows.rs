@@ -1,6 +1,7 @@
 //! The gated delta rule from the rows of a convolution: a layer's function, normalisation and gates in the launch that changes its states.
 
 use super::recurrent::{Order, Sequences, StateSlots, States, expect, into_slots, state_of, tokens_of};
+use super::recurrent16::CHUNK_ROWS;
 use crate::declared::{Call, Declared};
 use crate::launch::Launch;
 use crate::{Faults, KernelResult, Kernels, geometry};
@@ -64,21 +65,35 @@ impl Kernels {
         } else {
             "delta_net_rows_256"
         };
-        let (op, blocks) = delta_rows(op, operands, states, sequences, faults, (Self::MAX_STATE_COLS, 8))?;
+        let (op, blocks) = delta_rows(op, operands, states, sequences, faults, Rule::Tokens)?;
         op.run(stream, "recurrent", (name, geometry::config(blocks, 256)))
     }
 }
 
-/// Adds the operands, for a kernel of states of up to `most` columns, and says how many blocks it has, each with `each` rows of a head's state.
+/// How the tokens of a sequence are taken.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Rule {
+    /// One after the other.
+    Tokens,
+    /// 16 at a time.
+    Chunks,
+}
+
+/// Adds the operands, and says how many blocks there are.
 pub(super) fn delta_rows<'k, 'a>(
     op: Launch<'k, 'a>,
     operands: DeltaNetRows<'a>,
     states: States<'a>,
     sequences: Sequences<'a>,
     faults: Faults<'a>,
-    (most, each): (usize, u32),
+    rule: Rule,
 ) -> KernelResult<(Launch<'k, 'a>, [u32; 3])> {
     let ([heads, dim, cols], [tokens, count, slots]) = (states.shape, sequences.shape);
+    // The most columns, and rows of a head's state in a block.
+    let (most, each) = match rule {
+        Rule::Tokens => (Kernels::MAX_STATE_COLS, 8),
+        Rule::Chunks => (Kernels::MAX_CHUNK_COLS, CHUNK_ROWS),
+    };
     let of = tokens_of(op.check(), sequences)?;
     let k_heads = operands.k_heads;
     let [h, kh, d] = op.dims([("heads", heads), ("k_heads", k_heads), ("dim", dim)])?;
@@ -89,9 +104,17 @@ pub(super) fn delta_rows<'k, 'a>(
     let blocks = op.elements("blocks", &[heads, d.div_ceil(each) as usize])?;
     let blocks = op.dim("blocks", blocks)?;
     let channels = op.elements("channels", &[2 * k_heads, cols])? + op.elements("channels", &[heads, dim])?;
-    op.dim("heads * dim", op.elements("heads * dim", &[heads, dim])?)?;
-    let op = state_of(op, states.before, operands.into, &[slots, heads, dim, cols])?
-        .read("x", operands.x, &[tokens, channels])?
+    op.dim("channels", channels)?;
+    let mut op = state_of(op, states.before, operands.into, &[slots, heads, dim, cols])?.read(
+        "x",
+        operands.x,
+        &[tokens, channels],
+    )?;
+    if let Rule::Chunks = rule {
+        // What a selective scan has apart from x.
+        op = op.null().null();
+    }
+    let op = op
         .read("beta", operands.beta, &[tokens, heads])?
         .read("alpha", operands.alpha, &[tokens, heads])?
         .read("step", operands.step, &[heads])?
@@ -126,15 +149,6 @@ const NEIGHBOURS: Declared = Declared {
     counted: &[],
     ..IN_TURN
 };
-
-/// How the tokens of a sequence are taken.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Rule {
-    /// One after the other.
-    Tokens,
-    /// 16 at a time.
-    Chunks,
-}
 
 /// A call of either launcher.
 pub(super) fn rows(c: &mut Call<'_>, dims: &[usize], neighbours: bool, rule: Rule) -> KernelResult<()> {

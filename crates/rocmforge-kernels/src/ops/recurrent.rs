@@ -207,45 +207,47 @@ impl Kernels {
         faults: Faults<'_>,
     ) -> KernelResult<()> {
         let op = self.op("ssm_scan");
-        let ([heads, dim, cols], rates) = (states.shape, operands.shape[1]);
-        let [h, d, r] = op.dims([("heads", heads), ("dim", dim), ("rates", rates)])?;
+        let ([_, _, cols], rates) = (states.shape, operands.shape[1]);
+        let (of, [h, gr, d, c]) = scan_dims(op.check(), operands, states, sequences, Self::MAX_STATE_COLS)?;
+        let r = op.dim("rates", rates)?;
         one_or_each(op.check(), "rates must be 1 or cols", rates, cols)?;
         let name = match cols {
             ..=32 => "ssm_scan_32",
             33..=128 => "ssm_scan_128",
             _ => "ssm_scan_256",
         };
-        let (op, of) = scan(op, operands, states, sequences, Self::MAX_STATE_COLS)?;
-        op.value(r)
+        let ([heads, dim, _], [tokens, _, slots]) = (states.shape, sequences.shape);
+        let of_group = [tokens, operands.shape[0], cols];
+        let op = op
+            .read("state", states.before, &[slots, heads, dim, cols])?
+            .read("x", operands.x, &[tokens, heads, dim])?
+            .read("dt", operands.dt, &[tokens, heads])?
+            .read("a", operands.a, &[heads, rates])?
+            .read("b", operands.b, &of_group)?
+            .read("c", operands.c, &of_group)?;
+        results(op, operands.out, states, sequences)?
+            .values([h, gr, d, c, r])
             .value(of)
             .faults(faults)?
             .run(stream, "recurrent", (name, over_tokens(h, d, of)))
     }
 }
 
-/// Adds the operands of a scan over states of up to `most` columns, and heads, groups, rows and columns.
-pub(super) fn scan<'k, 'a>(
-    op: Launch<'k, 'a>,
-    operands: SsmScan<'a>,
-    states: States<'a>,
-    sequences: Sequences<'a>,
+/// Tokens, and heads, groups, rows and columns of the states of a scan, up to `most` columns.
+pub(super) fn scan_dims(
+    op: Check,
+    operands: SsmScan<'_>,
+    states: States<'_>,
+    sequences: Sequences<'_>,
     most: usize,
-) -> KernelResult<(Launch<'k, 'a>, Tokens)> {
-    let ([heads, dim, cols], [tokens, _, slots]) = (states.shape, sequences.shape);
-    let [groups, rates] = operands.shape;
-    let of = tokens_of(op.check(), sequences)?;
-    let [h, gr, d] = op.dims([("heads", heads), ("groups", groups), ("dim", dim)])?;
+) -> KernelResult<(Tokens, [u32; 4])> {
+    let ([heads, dim, cols], groups) = (states.shape, operands.shape[0]);
+    let of = tokens_of(op, sequences)?;
+    let [h, gr, d] = [("heads", heads), ("groups", groups), ("dim", dim)].map(|(name, n)| op.dim(name, n));
     let c = op.dim_to("cols", cols, most)?;
+    let dims = [h?, gr?, d?, c];
     op.divides("the groups must divide the heads", groups, heads)?;
-    let of_group = [tokens, groups, cols];
-    let op = op
-        .read("state", states.before, &[slots, heads, dim, cols])?
-        .read("x", operands.x, &[tokens, heads, dim])?
-        .read("dt", operands.dt, &[tokens, heads])?
-        .read("a", operands.a, &[heads, rates])?
-        .read("b", operands.b, &of_group)?
-        .read("c", operands.c, &of_group)?;
-    Ok((results(op, operands.out, states, sequences)?.values([h, gr, d, c]), of))
+    Ok((of, dims))
 }
 
 const BLOCK: u32 = 256;
@@ -302,7 +304,7 @@ pub(super) fn into_slots<'k, 'a>(
 }
 
 /// What follows the operands of a rule.
-pub(super) fn results<'k, 'a>(
+fn results<'k, 'a>(
     op: Launch<'k, 'a>,
     out: &'a HipBuffer<f32>,
     states: States<'a>,

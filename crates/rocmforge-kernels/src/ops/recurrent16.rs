@@ -1,15 +1,16 @@
 //! Rules of recurrent layers on the matrix unit, 16 tokens of a sequence at a time: for prompts.
 
 use super::delta_rows::{DeltaNetRows, Rule, delta_rows, rows};
-use super::recurrent::{Sequences, SsmScan, States, scan, ssm_scan};
+use super::recurrent::{Sequences, SsmScan, States, into_slots, scan_dims, ssm_scan};
 use crate::declared::Declared;
 use crate::launch::Launch;
 use crate::{Faults, KernelResult, Kernels, geometry};
 use rocmforge_runtime::HipStream;
 
+/// The family, and its kernel.
 const FAMILY: &str = "recurrent16";
 /// Rows of a head's state in a block: `RF_CHUNK_VALUES` of recurrent16.hip.
-const ROWS: u32 = 64;
+pub(super) const CHUNK_ROWS: u32 = 64;
 
 impl Kernels {
     /// The most columns of a state whose tokens are taken 16 at a time.
@@ -21,7 +22,7 @@ impl Kernels {
     ///
     /// The runtime's, if the device does not accept the module.
     pub fn has_recurrent16(&self) -> KernelResult<bool> {
-        self.has(FAMILY, "delta_net_rows16")
+        self.has(FAMILY, FAMILY)
     }
 
     /// [`delta_net_rows`](Self::delta_net_rows) with operands of products rounded to f16, for states of up to
@@ -39,8 +40,8 @@ impl Kernels {
         faults: Faults<'_>,
     ) -> KernelResult<()> {
         let op = self.op("delta_net_rows16");
-        let (op, blocks) = delta_rows(op, operands, states, sequences, faults, (Self::MAX_CHUNK_COLS, ROWS))?;
-        self.run_chunks(op, stream, "delta_net_rows16", blocks)
+        let (op, blocks) = delta_rows(op, operands, states, sequences, faults, Rule::Chunks)?;
+        self.run_chunks(op, stream, blocks)
     }
 
     /// [`ssm_scan`](Self::ssm_scan) with operands of products rounded to f16, for one rate to a head and states of up to
@@ -58,26 +59,40 @@ impl Kernels {
         faults: Faults<'_>,
     ) -> KernelResult<()> {
         let op = self.op("ssm_scan16");
-        let ([heads, dim, _], rates) = (states.shape, operands.shape[1]);
+        let ([heads, dim, cols], [tokens, _, slots]) = (states.shape, sequences.shape);
+        let [groups, rates] = operands.shape;
         op.holds(rates == 1, "a head must have one rate", rates, 1)?;
-        let d = op.dim("dim", dim)?;
-        let blocks = op.elements("blocks", &[heads, d.div_ceil(ROWS) as usize])?;
+        let (of, [h, gr, d, c]) = scan_dims(op.check(), operands, states, sequences, Self::MAX_CHUNK_COLS)?;
+        op.dim("heads * dim", op.elements("heads * dim", &[heads, dim])?)?;
+        op.dim("groups * cols", op.elements("groups * cols", &[groups, cols])?)?;
+        let blocks = op.elements("blocks", &[heads, d.div_ceil(CHUNK_ROWS) as usize])?;
         let blocks = op.dim("blocks", blocks)?;
-        let (op, of) = scan(op, operands, states, sequences, Self::MAX_CHUNK_COLS)?;
-        let op = op.value(of).faults(faults)?;
-        self.run_chunks(op, stream, "ssm_scan16", [blocks, of.sequences, 1])
+        let of_group = [tokens, groups, cols];
+        let op = op
+            .read("state", states.before, &[slots, heads, dim, cols])?
+            .read("x", operands.x, &[tokens, heads, dim])?
+            .read("b", operands.b, &of_group)?
+            .read("c", operands.c, &of_group)?
+            .null()
+            .read("dt", operands.dt, &[tokens, heads])?
+            .null()
+            .read("a", operands.a, &[heads, rates])?;
+        // The heads of a group are neighbours.
+        let op = into_slots(op, None, sequences)?
+            .write("out", operands.out, &[tokens, heads, dim], &[])?
+            .write("after", states.after, &[sequences.shape[1], heads, dim, cols], &[])?
+            .values([h, gr, 1, d, c])
+            .values([0.0, 1.0_f32])
+            .value(of)
+            .faults(faults)?
+            .value(0_u32);
+        self.run_chunks(op, stream, [blocks, of.sequences, 1])
     }
 
     /// Waves have 32 lanes on some devices and 64 on others.
-    fn run_chunks(
-        &self,
-        op: Launch<'_, '_>,
-        stream: &HipStream,
-        name: &'static str,
-        grid: [u32; 3],
-    ) -> KernelResult<()> {
-        let threads = self.kernel(FAMILY, name)?.meta().max_workgroup_size;
-        op.run(stream, FAMILY, (name, geometry::config(grid, threads)))
+    fn run_chunks(&self, op: Launch<'_, '_>, stream: &HipStream, grid: [u32; 3]) -> KernelResult<()> {
+        let threads = self.kernel(FAMILY, FAMILY)?.meta().max_workgroup_size;
+        op.run(stream, FAMILY, (FAMILY, geometry::config(grid, threads)))
     }
 }
 
