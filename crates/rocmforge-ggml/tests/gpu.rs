@@ -9,6 +9,7 @@ mod gpu {
     mod experts;
     mod fused;
     mod hybrid;
+    mod latent;
     mod ops;
     mod packed;
     mod program;
@@ -42,6 +43,7 @@ mod second_card {
         experts,
         fused,
         hybrid,
+        latent,
         ops,
         packed,
         program,

@@ -57,11 +57,12 @@ pub use layout::{AttentionShape, Operand, Strides};
 pub use ops::{
     Attention16Operands, Attention16Options, Attention16Shape, BesideExperts, Binary, BlockProduct, DeltaNet,
     DeltaNetRows, Element, ExpertStack, ExpertTiles, ExpertUnit, ExtMask, ExtOperand, ExtOperands, ExtOptions,
-    ExtShape, FLASH_MAX_HEAD_DIM, FlashOptions, FloatType, GluKind, Half, HalfRows, HeadNorms, JointProduct, Map,
-    Matmul16Activation, Matmul16Operands, Matmul16Output, Matmul16Shape, MatmulShape, PackedWeights, PagedOperands,
-    PagedOptions, PagedShape, Q8Activations, Q8Tiles, Residual, RopeKvOperands, RopePairs, RopeShape, Route, RouteGate,
-    RowIds, RowInput, RowLists, RowNorm, SequenceLengths, Sequences, SoftmaxBias, SsmConv, SsmScan, StateSlots, States,
-    StridedCopy, Unary, ViewStrides, ViewsShape, Visible, WeightMatrix, WeightPacking,
+    ExtShape, FLASH_MAX_HEAD_DIM, FlashOptions, FloatType, GluKind, Half, HalfRows, HeadNorms, JointProduct,
+    LatentKvOperands, LatentKvShape, LatentTurn, Map, Matmul16Activation, Matmul16Operands, Matmul16Output,
+    Matmul16Shape, MatmulShape, PackedWeights, PagedOperands, PagedOptions, PagedShape, Q8Activations, Q8Tiles,
+    Residual, RopeKvOperands, RopePairs, RopeShape, Route, RouteGate, RowIds, RowInput, RowLists, RowNorm,
+    SequenceLengths, Sequences, SoftmaxBias, SsmConv, SsmScan, StateSlots, States, StridedCopy, Unary, ViewStrides,
+    ViewsShape, Visible, WeightMatrix, WeightPacking,
 };
 pub use pack::Pack;
 pub use tuning::{Explain, Measured, Parameter, Q8Form, Timed, Tuning};

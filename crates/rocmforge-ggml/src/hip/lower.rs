@@ -30,6 +30,8 @@ pub(super) enum Step {
     Node(usize, Shared),
     /// Norms of heads, rotary embedding and cache: the group of these nodes, into caches of this type.
     RopeKv(Range<usize>, KvType),
+    /// Queries of latent attention and what is kept of each token, likewise.
+    LatentKv(Range<usize>, KvType),
     /// The product at this index, and the sum after it.
     Sum(usize, Shared),
     /// The recurrent op at this index, and the write of its states after it.
@@ -131,6 +133,11 @@ impl HipGgmlBackend {
                 at += group.len();
                 continue;
             }
+            if let Some(kv) = self.latent_kv_of(group)? {
+                steps.push((left, Step::LatentKv(at..at + group.len(), kv)));
+                at += group.len();
+                continue;
+            }
             if self.writes_states(group)? {
                 steps.push((left, Step::States(at)));
                 at += 2;
@@ -174,6 +181,7 @@ impl HipGgmlBackend {
                 self.launch(&node.kernel, &node.inputs, &node.outputs, *with)
             }
             Step::RopeKv(group, kv) => self.rope_kv(*kv, &nodes[group.clone()]),
+            Step::LatentKv(group, kv) => self.latent_kv(*kv, &nodes[group.clone()]),
             Step::Sum(first, with) => self.product_and_sum(&nodes[*first], &nodes[first + 1], *with),
             Step::States(first) => self.recur_into(&nodes[*first], &nodes[first + 1]),
             Step::Norm(norm) => {

@@ -18,6 +18,7 @@ mod faults;
 mod fused;
 mod halves;
 mod indexed;
+mod latent_kv;
 mod lower;
 mod operands;
 mod products;

@@ -1,5 +1,5 @@
 //! Launches that a device runs with the one before: the rotary embedding with norms before it and the cache after it, a product with the sum after it, a norm with the product
-//! after it, a recurrent op with the write of its states after it.
+//! after it, a recurrent op with the write of its states after it, and what latent attention does between its products and its attention (`latent`).
 //!
 //! The launches come one after the other, and each result that is not a cache or a table of states has memory of its own. The planner lets all of them live at once
 //! ([`Launch::is_joined`]), so no place in memory has to be looked at when they run.
@@ -19,29 +19,7 @@ pub(super) fn run(graph: &Graph, uses: &Uses, launches: &mut [Launch]) -> usize 
     let rules = Rules { graph, uses };
     let mut joined = 0;
     for at in 0..launches.len() {
-        let rest = &launches[at..];
-        let count = match rest {
-            [norm_q, rope_q, norm_k, rope_k, set_k, set_v, ..]
-                if rules
-                    .norms([norm_q, rope_q, norm_k, rope_k])
-                    .and_then(|read| rules.rope_kv([rope_q, rope_k, set_k, set_v], &read))
-                    .is_some() =>
-            {
-                NORM_ROPE_KV - 1
-            }
-            [rope_q, rope_k, set_k, set_v, ..] if rules.rope_kv([rope_q, rope_k, set_k, set_v], &[]).is_some() => {
-                ROPE_KV - 1
-            }
-            [first, second, ..]
-                if (rules.sum(first, second))
-                    .or_else(|| rules.norm(first, second))
-                    .or_else(|| rules.states(first, second))
-                    .is_some() =>
-            {
-                1
-            }
-            _ => 0,
-        };
+        let count = rules.after(&launches[at..]);
         for launch in &mut launches[at + 1..=at + count] {
             launch.joined = true;
         }
@@ -50,12 +28,41 @@ pub(super) fn run(graph: &Graph, uses: &Uses, launches: &mut [Launch]) -> usize 
     joined
 }
 
-struct Rules<'a> {
-    graph: &'a Graph,
-    uses: &'a Uses,
+pub(super) struct Rules<'a> {
+    pub(super) graph: &'a Graph,
+    pub(super) uses: &'a Uses,
 }
 
 impl Rules<'_> {
+    /// How many launches are to run with the first of these.
+    fn after(&self, rest: &[Launch]) -> usize {
+        if let Some(count) = self.latent(rest) {
+            return count - 1;
+        }
+        match rest {
+            [norm_q, rope_q, norm_k, rope_k, set_k, set_v, ..]
+                if self
+                    .norms([norm_q, rope_q, norm_k, rope_k])
+                    .and_then(|read| self.rope_kv([rope_q, rope_k, set_k, set_v], &read))
+                    .is_some() =>
+            {
+                NORM_ROPE_KV - 1
+            }
+            [rope_q, rope_k, set_k, set_v, ..] if self.rope_kv([rope_q, rope_k, set_k, set_v], &[]).is_some() => {
+                ROPE_KV - 1
+            }
+            [first, second, ..]
+                if (self.sum(first, second))
+                    .or_else(|| self.norm(first, second))
+                    .or_else(|| self.states(first, second))
+                    .is_some() =>
+            {
+                1
+            }
+            _ => 0,
+        }
+    }
+
     /// Norms of heads that only the ROPE after each reads, of one eps: what they read.
     fn norms(&self, [norm_q, rope_q, norm_k, rope_k]: [&Launch; 4]) -> Option<Vec<TensorId>> {
         let (Kernel::Op(Op::RmsNorm { .. }), true) = (norm_q.kernel, norm_q.kernel == norm_k.kernel) else {
@@ -221,18 +228,18 @@ impl Rules<'_> {
         !weights.is_empty() && weights.iter().all(fits)
     }
 
-    fn is_plain(&self, id: TensorId) -> bool {
+    pub(super) fn is_plain(&self, id: TensorId) -> bool {
         let desc = self.graph.tensor(id);
         desc.is_some_and(|desc| desc.dtype == DType::F32 && desc.is_contiguous())
     }
 
     /// Whether each has memory of its own that one launch writes.
-    fn are_own(&self, results: &[TensorId]) -> bool {
+    pub(super) fn are_own(&self, results: &[TensorId]) -> bool {
         results.iter().all(|&id| self.uses.is_own(self.graph, id))
     }
 
     /// Whether none of the tensors lies in the memory of one of `roots`.
-    fn are_apart(&self, ids: &[TensorId], roots: &[TensorId]) -> bool {
+    pub(super) fn are_apart(&self, ids: &[TensorId], roots: &[TensorId]) -> bool {
         let mut found = ids.iter().map(|&id| self.graph.root(id));
         found.all(|root| root.is_some_and(|root| !roots.contains(&root)))
     }

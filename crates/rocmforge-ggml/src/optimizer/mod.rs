@@ -18,6 +18,7 @@ mod fold;
 mod gate_up;
 mod join;
 mod last_rows;
+mod latent;
 mod layout;
 mod noop;
 mod norm_weight;
@@ -30,6 +31,7 @@ mod stats;
 pub use cse::NodeSignature;
 pub use dependency::DependencyInfo;
 pub use fold::Constants;
+pub(crate) use latent::{LatentRows, row_step};
 pub use pass::{Bound, Pass, PassCounts};
 pub use stats::OptimizerStats;
 

@@ -11,6 +11,7 @@ mod experts;
 mod flash_attention;
 mod flash_attn_ext;
 mod half_rows;
+mod latent_kv;
 mod map;
 mod mask;
 mod matmul;
@@ -63,6 +64,7 @@ pub(crate) const DECLARED: &[&[crate::declared::Declared]] = &[
     half_rows::DECLARED,
     half_rows::PLAIN,
     half_rows::PACKED,
+    latent_kv::DECLARED,
     map::DECLARED,
     mask::DECLARED,
     matmul::DECLARED,
@@ -113,6 +115,7 @@ pub use experts::{BesideExperts, ExpertStack, ExpertUnit};
 pub use flash_attention::{FLASH_MAX_HEAD_DIM, FlashOptions};
 pub use flash_attn_ext::{ExtMask, ExtOperand, ExtOperands, ExtOptions, ExtShape};
 pub use half_rows::{HalfRows, WeightMatrix};
+pub use latent_kv::{LatentKvOperands, LatentKvShape, LatentTurn};
 pub use map::{Binary, Map};
 pub use matmul::MatmulShape;
 pub use matmul_q8::Q8Tiles;

@@ -18,6 +18,7 @@ mod flash_shapes;
 mod halves;
 mod kv_replicate;
 mod kv_types;
+mod latent_kv;
 mod map;
 mod mask;
 mod matmul;

@@ -120,17 +120,23 @@ impl Latent {
         })
     }
 
-    /// Rotary embedding of `[tokens, heads, shared]`, where there is one.
-    fn rotate(&self, g: &mut StepGraph<'_>, x: TensorId, heads: usize) -> GgmlResult<TensorId> {
+    /// Rotary embedding of `[tokens, heads, shared]`, where there is one, as these dimensions.
+    fn rotate<const N: usize>(
+        &self,
+        g: &mut StepGraph<'_>,
+        x: TensorId,
+        heads: usize,
+        dims: [usize; N],
+    ) -> GgmlResult<TensorId> {
         let (tokens, shared) = (g.tokens(), self.shape.shared);
         let Some(rope) = &self.shape.rope else {
-            return g.reshape(x, [tokens, heads, shared]);
+            return g.reshape(x, dims);
         };
         let x = g.reshape(x, [1, tokens, heads, shared])?;
         let op = Op::Rope(rope.op(g.cache().context));
         let inputs: Vec<TensorId> = [x, g.positions].into_iter().chain(self.shape.rope_factors).collect();
         let x = g.push(op, &inputs)?;
-        g.reshape(x, [tokens, heads, shared])
+        g.reshape(x, dims)
     }
 }
 
@@ -150,26 +156,26 @@ impl Part for Latent {
             }
         };
         let q = g.reshape(q, [tokens, heads, nope + shared])?;
+        let both = self.kept.build(g, x)?;
         let plain = g.columns(q, 0..nope)?;
         let plain = g.times_heads(plain, self.key)?;
-        let turned = g.columns(q, nope..nope + shared)?;
-        let turned = self.rotate(g, turned, heads)?;
-        let q = g.push(Op::Concat { axis: 2 }, &[plain, turned])?;
-        let mut q = g.reshape(q, [tokens, heads * kept])?;
-        if self.shape.growth.is_some() {
-            q = g.grown(q)?;
-        }
 
-        let both = self.kept.build(g, x)?;
+        // A device does what follows in one launch: a backend looks for these nodes, in this order.
+        let turned = g.columns(q, nope..nope + shared)?;
+        let turned = self.rotate(g, turned, heads, [tokens, heads, shared])?;
+        let q = g.push(Op::Concat { axis: 2 }, &[plain, turned])?;
         let own = g.columns(both, 0..rank)?;
         let own = self.kept_norm.build(g, own)?;
         let turned = g.columns(both, rank..kept)?;
-        let turned = self.rotate(g, turned, 1)?;
-        let turned = g.reshape(turned, [tokens, shared])?;
+        let turned = self.rotate(g, turned, 1, [tokens, shared])?;
         let both = g.push(Op::Concat { axis: 1 }, &[own, turned])?;
         g.store(both, self.cache)?;
         let both = g.stored(self.cache);
 
+        let mut q = g.reshape(q, [tokens, heads * kept])?;
+        if self.shape.growth.is_some() {
+            q = g.grown(q)?;
+        }
         let op = Op::PagedAttention(PagedAttention {
             heads,
             kv_heads: 1,

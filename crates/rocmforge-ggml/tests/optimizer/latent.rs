@@ -1,0 +1,88 @@
+//! What latent attention does between its products and its attention: launches that a device runs as one.
+
+use rocmforge_ggml::optimizer::{GraphOptimizer, Pass};
+use rocmforge_ggml::{DType, Graph, RopeStyle, planner};
+
+use crate::common::latent::{Latent, MISSES, yarn};
+
+const PLAIN: Latent = Latent {
+    tokens: 3,
+    heads: 2,
+    rank: 36,
+    nope: 8,
+    shared: 12,
+    slots: 5,
+    cache: DType::F16,
+    rope: None,
+    factors: false,
+    miss: "nothing",
+};
+
+/// The names of the launches that are to run with the one before.
+fn joined(latent: Latent, optimizer: GraphOptimizer) -> (Graph, Vec<&'static str>) {
+    let mut graph = latent.graph().expect("the operands fit").0;
+    optimizer.optimize(&mut graph);
+    let launches = graph.launches().into_owned();
+    let names = launches.iter().filter(|launch| launch.is_joined());
+    let names = names.map(|launch| launch.kernel().name()).collect();
+    (graph, names)
+}
+
+fn turned(latent: Latent) -> Latent {
+    Latent {
+        rope: Some(yarn(8, RopeStyle::Interleaved)),
+        factors: true,
+        ..latent
+    }
+}
+
+const ALL: [&str; 8] = [
+    "ROPE", "CONCAT", "CONT", "RMS_NORM", "CONT", "ROPE", "CONCAT", "SET_ROWS",
+];
+
+#[test]
+fn rows_of_latent_attention_are_one_launch() {
+    let optimizer = GraphOptimizer::new().without(Pass::RopeSetRows).joining();
+    assert_eq!(joined(turned(PLAIN), optimizer).1, ALL);
+    // The row of one token has no gaps, so nothing is copied before the norm.
+    let one = Latent { tokens: 1, ..PLAIN };
+    let of_one = ["ROPE", "CONCAT", "RMS_NORM", "CONT", "ROPE", "CONCAT", "SET_ROWS"];
+    assert_eq!(joined(turned(one), optimizer).1, of_one);
+    // A model without rotary embedding.
+    let without: Vec<&str> = ALL.into_iter().filter(|name| *name != "ROPE").collect();
+    assert_eq!(joined(PLAIN, optimizer).1, without);
+    assert_eq!(
+        joined(turned(PLAIN), GraphOptimizer::new().without(Pass::RopeSetRows)).1,
+        [""; 0]
+    );
+}
+
+#[test]
+fn what_is_nearly_so_is_left() {
+    let optimizer = GraphOptimizer::new().without(Pass::RopeSetRows).joining();
+    for miss in MISSES {
+        let latent = turned(Latent { miss, ..PLAIN });
+        assert_eq!(joined(latent, optimizer).1, [""; 0], "{miss}");
+    }
+    let none = Latent { tokens: 0, ..PLAIN };
+    assert_eq!(joined(turned(none), optimizer).1, [""; 0], "nothing to compute");
+}
+
+/// The queries lie over nothing that the launch reads, though each of the launches apart could end before the next begins.
+#[test]
+fn what_one_launch_reads_lives_until_it_ends() {
+    let optimizer = GraphOptimizer::new().without(Pass::RopeSetRows).joining();
+    let (mut graph, names) = joined(turned(PLAIN), optimizer);
+    assert_eq!(names, ALL);
+    planner::share_memory(&mut graph).expect("planned");
+    let launches = graph.launches();
+    let group: Vec<_> = launches.iter().take(ALL.len() + 1).collect();
+    let place = |id| (graph.root(id), graph.tensor(id).expect("there").span());
+    let queries = group[2].outputs()[0];
+    let (root, span) = place(queries);
+    for &input in group.iter().flat_map(|launch| launch.inputs()) {
+        let (other, part) = place(input);
+        let apart = other != root || part.end <= span.start || span.end <= part.start;
+        assert!(apart, "{input} is under the queries {queries}");
+    }
+}
