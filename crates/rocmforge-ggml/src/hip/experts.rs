@@ -10,7 +10,8 @@ use super::operands::{BETWEEN, ROUNDED_OF_EXPERTS, TILES, rows_and_cols};
 use super::products::whole_matrices;
 use super::types::weight_type;
 use super::{HipGgmlBackend, failed};
-use crate::{ExpertUnit, GgmlResult, Op, SumOf, TensorId, Unary};
+use crate::optimizer::row_step;
+use crate::{ExpertUnit, GgmlResult, Kernel, Launch, Op, SumOf, TensorId, Unary};
 
 /// Where factors and biases are packed that do not lie as a kernel reads them: apart from the place of weights.
 const FACTORS: usize = 4;
@@ -43,6 +44,9 @@ impl Dims {
         if self.rows == self.used { 1 } else { self.used }
     }
 }
+
+/// A packed stack with its experts, the operands of the product with it, and the result.
+type PackedProduct<'a> = ((PackedWeights, usize), [TensorId; 3], &'a HipBuffer<f32>);
 
 impl HipGgmlBackend {
     pub(super) fn matmul_id(&mut self, inputs: &[TensorId], output: TensorId) -> GgmlResult<()> {
@@ -215,31 +219,66 @@ impl HipGgmlBackend {
                 None => self.plain_experts([x, weights, ids], (&rows, &list), y, dims)?,
             }
         }
-        if packed.is_empty() {
+        self.packed_experts((&rows, dims.k), &list, &packed, dims)
+    }
+
+    /// Whether joined launches are a copy of rows with gaps and a product of them with a packed stack: it rounds them where they lie.
+    pub(super) fn rounds_rows(&self, group: &[Launch]) -> bool {
+        let [copy, product] = group else { return false };
+        [copy.kernel, product.kernel] == [Op::Cont, Op::MulMatId].map(Kernel::Op)
+            && self.packed_stack(product.inputs[1]).is_some()
+    }
+
+    /// Both in as many launches as the product takes. Nothing else reads the copy, which is not made.
+    pub(super) fn matmul_id_of_rows(&mut self, copy: &Launch, product: &Launch) -> GgmlResult<()> {
+        let (&[x, weights, ids], &[output]) = (product.inputs.as_slice(), product.outputs.as_slice()) else {
+            return Err(self.cannot(OP, copy.inputs[0]));
+        };
+        let view = copy.inputs[0];
+        let step = row_step(self.slots.desc(view)?).ok_or_else(|| self.cannot(OP, view))?;
+        let rows = self.bytes(view)?.cast().map_err(failed(OP.name()))?;
+        let stack = self.stack(weights).ok_or_else(|| self.cannot(OP, weights))?;
+        let (dims, list, y) = (self.experts_dims(x, ids)?, self.u32(OP, ids)?, self.result(OP, output)?);
+        self.packed_experts((&rows, step), &list, &[(stack, [x, weights, ids], &y)], dims)?;
+        self.store(OP, output, &y)
+    }
+
+    /// Products with packed stacks, of rows that lie `step` elements apart.
+    fn packed_experts(
+        &mut self,
+        (rows, step): (&HipBuffer<f32>, usize),
+        list: &HipBuffer<u32>,
+        packed: &[PackedProduct<'_>],
+        dims: Dims,
+    ) -> GgmlResult<()> {
+        let Some((first_stack, first_site, _)) = packed.first() else {
             return Ok(());
-        }
+        };
         let Dims { tokens, used, k, .. } = dims;
         let at_once = (ExpertStack::MAX_PAIRS / used.max(1)).max(1);
         for first in (0..tokens).step_by(at_once) {
             let some = first..tokens.min(first + at_once);
-            let part = |buffer: &HipBuffer<f32>, each: usize| {
-                let view = buffer.view(some.start * each..some.end * each);
-                view.map_err(failed(OP.name()))
-            };
             let count = some.len() * dims.rows;
             let room = self.scratch(
                 ROUNDED_OF_EXPERTS,
                 Q8Activations::byte_len(count, k).unwrap_or(usize::MAX),
             )?;
-            let some_rows = part(&rows, dims.rows * k)?;
-            let rounded = self.kernels.quantize_q8(self.stream(), &some_rows, room, [count, k]);
+            let begin = some.start * dims.rows * step;
+            let some_rows = rows.view(begin..begin + count.saturating_sub(1) * step + k);
+            let some_rows = some_rows.map_err(failed(OP.name()))?;
+            let (kernels, stream) = (&self.kernels, self.stream());
+            let rounded = match step == k {
+                true => kernels.quantize_q8(stream, &some_rows, room, [count, k]),
+                false => kernels.quantize_q8_rows(stream, &some_rows, room, [count, k], step),
+            };
             let rounded = rounded.map_err(failed(OP.name()))?;
             let some_ids = list.view(some.start * used..some.end * used);
             let some_ids = some_ids.map_err(failed(OP.name()))?;
-            let tiles = self.expert_tiles(&packed[0].1, &some_ids, packed[0].0.1)?;
-            for ((w, experts), site, y) in &packed {
+            let tiles = self.expert_tiles(first_site, &some_ids, first_stack.1)?;
+            for ((w, experts), site, y) in packed {
                 let stack = ExpertStack { w, experts: *experts };
-                let y = part(y, used * (w.n() / experts))?;
+                let each = used * (w.n() / experts);
+                let y = y.view(some.start * each..some.end * each).map_err(failed(OP.name()))?;
                 let site = self.fault_site(OP, site)?;
                 let (stream, share) = (self.stream(), dims.share());
                 let launched = match &tiles {

@@ -3,7 +3,8 @@
 //!
 //! A product of one row of activations with packed weights adds the residual to its result (MUL_MAT, ADD_RMS_NORM), and the next product computes the
 //! norm of that sum by itself. A recurrent op writes its states into their slots. All results of the nodes are written,
-//! with two exceptions: norms of heads that only the rotary embedding reads, and states that go into their slots, which are only there.
+//! with these exceptions: norms of heads that only the rotary embedding reads, what only the next nodes of latent attention read, copies of parts of rows
+//! that a product rounds, and states that go into their slots, which are only there.
 //!
 //! A run may end before a step, when the card refuses a launch. [`Resume`] then says what is left. The step itself may have made some of its launches:
 //! all of it can be done again, because only the last of a node's launches writes over an operand. (A sum and its norm as two launches write over one with
@@ -36,6 +37,8 @@ pub(super) enum Step {
     Sum(usize, Shared),
     /// The recurrent op at this index, and the write of its states after it.
     States(usize),
+    /// The copy of rows at this index, and the product of them with chosen experts after it.
+    Rows(usize),
     /// A norm of one row that no product computes.
     Norm(Norm),
 }
@@ -143,6 +146,11 @@ impl HipGgmlBackend {
                 at += 2;
                 continue;
             }
+            if self.rounds_rows(group) {
+                steps.push((left, Step::Rows(at)));
+                at += 2;
+                continue;
+            }
             if let Some(norm) = self.sum_of(group) {
                 with.q8 = before.q8 == Some(node.inputs[0]);
                 steps.push((left, Step::Sum(at, with)));
@@ -184,6 +192,7 @@ impl HipGgmlBackend {
             Step::LatentKv(group, kv) => self.latent_kv(*kv, &nodes[group.clone()]),
             Step::Sum(first, with) => self.product_and_sum(&nodes[*first], &nodes[first + 1], *with),
             Step::States(first) => self.recur_into(&nodes[*first], &nodes[first + 1]),
+            Step::Rows(first) => self.matmul_id_of_rows(&nodes[*first], &nodes[first + 1]),
             Step::Norm(norm) => {
                 let op = &Op::RmsNorm { eps: norm.eps };
                 let (x, y) = (self.f32(op, norm.x)?, self.f32(op, norm.y)?);

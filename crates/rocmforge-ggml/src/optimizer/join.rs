@@ -1,9 +1,11 @@
 //! Launches that a device runs with the one before: the rotary embedding with norms before it and the cache after it, a product with the sum after it, a norm with the product
-//! after it, a recurrent op with the write of its states after it, and what latent attention does between its products and its attention (`latent`).
+//! after it, a recurrent op with the write of its states after it, a copy of parts of rows with the product after it, and what latent attention does between
+//! its products and its attention (`latent`).
 //!
 //! The launches come one after the other, and each result that is not a cache or a table of states has memory of its own. The planner lets all of them live at once
 //! ([`Launch::is_joined`]), so no place in memory has to be looked at when they run.
 
+use super::latent::row_step;
 use super::rewrite::Uses;
 use crate::{DType, Graph, Kernel, Launch, Op, TensorId};
 
@@ -28,6 +30,7 @@ pub(super) fn run(graph: &Graph, uses: &Uses, launches: &mut [Launch]) -> usize 
     joined
 }
 
+/// A graph whose launches are looked at.
 pub(super) struct Rules<'a> {
     pub(super) graph: &'a Graph,
     pub(super) uses: &'a Uses,
@@ -55,6 +58,7 @@ impl Rules<'_> {
                 if (self.sum(first, second))
                     .or_else(|| self.norm(first, second))
                     .or_else(|| self.states(first, second))
+                    .or_else(|| self.rows(first, second))
                     .is_some() =>
             {
                 1
@@ -214,6 +218,25 @@ impl Rules<'_> {
             && self.are_own(&[out, after]);
         let read = [rest, &[ids]].concat();
         (fits && self.are_apart(&read, &[root, out, after])).then_some(())
+    }
+
+    /// A copy of rows that are parts of longer ones, and the product of the copy with quantised matrices of chosen experts.
+    fn rows(&self, copy: &Launch, product: &Launch) -> Option<()> {
+        let (&[from], &[x, weights, ids], &[y]) = (
+            copy.inputs.as_slice(),
+            product.inputs.as_slice(),
+            product.outputs.as_slice(),
+        ) else {
+            return None;
+        };
+        let (rows, of_copy) = (self.graph.tensor(from)?, self.graph.tensor(x)?);
+        let fits = [copy.kernel, product.kernel] == [Op::Cont, Op::MulMatId].map(Kernel::Op)
+            && self.graph.tensor(weights)?.dtype.is_quantized()
+            && row_step(rows).is_some()
+            && rows.shape.last() == of_copy.shape.last()
+            && self.leads(copy, product, x)
+            && self.is_plain(y);
+        (fits && self.are_own(&[y]) && self.are_apart(&[from, ids], &[y])).then_some(())
     }
 
     /// Whether a launch multiplies one row by quantised matrices.

@@ -152,7 +152,7 @@ impl Rules<'_> {
     }
 
     /// Whether a launch's one result, f32 without gaps, is `read` by the other launch and seen by nobody else.
-    fn leads(&self, launch: &Launch, reader: &Launch, read: TensorId) -> bool {
+    pub(super) fn leads(&self, launch: &Launch, reader: &Launch, read: TensorId) -> bool {
         let (&[result], &[out]) = (launch.outputs.as_slice(), reader.outputs.as_slice()) else {
             return false;
         };

@@ -1,4 +1,4 @@
-//! What latent attention does between its products and its attention, as a graph.
+//! A graph of latent attention without its products and its attention: rows cut, normed, turned, put together and written to a cache.
 
 use rocmforge_ggml::{DType, GgmlResult, Graph, Layout, Op, Rope, RopeScaling, RopeStyle, TensorDesc, TensorId};
 
@@ -51,19 +51,19 @@ pub(crate) struct Ids {
     pub(crate) queries: TensorId,
 }
 
-impl Latent {
-    /// Columns of `x` as a tensor without gaps.
-    fn columns(graph: &mut Graph, x: TensorId, first: usize, count: usize) -> GgmlResult<TensorId> {
-        let desc = graph.tensor(x).expect("there");
-        let mut view = TensorDesc::view_of(desc, first * size_of::<f32>());
-        view.strides.clone_from(&desc.strides);
-        *view.shape.last_mut().expect("dimensions") = count;
-        view.layout = Layout::Strided;
-        let view = graph.add_tensor(view);
-        graph.add_node(Op::View, vec![x], vec![view]);
-        graph.push(Op::Cont, &[view])
-    }
+/// Columns of `x` as a tensor without gaps.
+pub(crate) fn columns(graph: &mut Graph, x: TensorId, first: usize, count: usize) -> GgmlResult<TensorId> {
+    let desc = graph.tensor(x).expect("there");
+    let mut view = TensorDesc::view_of(desc, first * size_of::<f32>());
+    view.strides.clone_from(&desc.strides);
+    *view.shape.last_mut().expect("dimensions") = count;
+    view.layout = Layout::Strided;
+    let view = graph.add_tensor(view);
+    graph.add_node(Op::View, vec![x], vec![view]);
+    graph.push(Op::Cont, &[view])
+}
 
+impl Latent {
     /// The graph: its outputs are the queries and the cache.
     pub(crate) fn graph(&self) -> GgmlResult<(Graph, Ids)> {
         let Self {
@@ -91,18 +91,18 @@ impl Latent {
             g.push(Op::Rope(rope), &inputs)
         };
 
-        let turned = Self::columns(g, q, nope, shared)?;
+        let turned = columns(g, q, nope, shared)?;
         let turned_q = rotate(g, turned, heads, self.rope)?;
         let turned = g.reshape(turned_q, [tokens, heads, shared])?;
         let queries = g.push(Op::Concat { axis: 2 }, &[plain, turned])?;
-        let own = Self::columns(g, all, 0, rank)?;
+        let own = columns(g, all, 0, rank)?;
         let normed = g.push(Op::RmsNorm { eps: 1e-5 }, &[own, gains])?;
         let first = if self.miss == "another part is turned" {
             rank - 1
         } else {
             rank
         };
-        let turned = Self::columns(g, all, first, shared)?;
+        let turned = columns(g, all, first, shared)?;
         let other = self
             .rope
             .filter(|_| self.miss == "another embedding")

@@ -11,6 +11,7 @@ use rocmforge_testkit::data::rng;
 use rocmforge_testkit::gpu;
 
 use super::packed::{PACKED, nmse, on};
+use crate::common::latent::columns;
 use crate::common::weights::weight;
 
 const EXPERTS: usize = 5;
@@ -216,6 +217,52 @@ fn three_dimensions_that_are_no_experts_are_read_in_ggmls_order() {
     let expected = product(&graph, [w, x, y], None, &bytes, &mut cpu);
     let found = product(&graph, [w, x, y], None, &bytes, &mut device);
     assert!(nmse(&found, &expected) <= 1e-9);
+}
+
+/// A copy of parts of rows is no launch where the product rounds them: the bits are those of the launches apart.
+#[test]
+fn parts_of_rows_are_rounded_where_they_lie() {
+    let gpu = gpu();
+    let (k, n, heads) = (64, 33, EXPERTS);
+    // What else reads the copy; activations; launches of a run, and of one without joined launches.
+    for (tokens, marked, activations, launches) in [
+        (1, false, Activations::Int8, [2, 3]),
+        (7, false, Activations::Int8, [2, 3]),
+        (7, true, Activations::Int8, [3, 3]),
+        (7, false, Activations::F32, [2, 2]),
+        // Products in tiles, whose list is a launch.
+        (400, false, Activations::Int8, [3, 4]),
+    ] {
+        let mut graph = Graph::new();
+        let w = graph.add_tensor(TensorDesc::new([EXPERTS, k, n], DType::Q8_0, Layout::ColMajor));
+        let x = graph.add_tensor(TensorDesc::f32([tokens, heads, k + 7]));
+        let ids = graph.add_tensor(TensorDesc::u32([tokens, heads]));
+        let part = columns(&mut graph, x, 3, k).expect("fits");
+        let y = graph.push(Op::MulMatId, &[part, w, ids]).expect("fits");
+        graph.mark_output(y);
+        if marked {
+            graph.mark_output(part);
+        }
+        let (bytes, _) = weight(DType::Q8_0, EXPERTS * n, k, 1);
+        let words: Vec<u32> = (0..tokens * heads).map(|at| (at % EXPERTS) as u32).collect();
+        let mut run = |joins: bool| {
+            let mut device = on(&gpu, activations);
+            let mut graph = graph.clone();
+            if joins {
+                device.optimizer().optimize(&mut graph);
+            }
+            let found = product(&graph, [w, x, y], Some((ids, &words)), &bytes, &mut device);
+            (found, device.launches())
+        };
+        let ([joined, apart], case) = ([true, false].map(&mut run), (tokens, marked, activations));
+        assert_eq!([joined.1, apart.1], launches, "{case:?}");
+        assert!(
+            joined.0 == apart.0 && joined.0.iter().all(|y| y.is_finite()),
+            "{case:?}"
+        );
+        let expected = product(&graph, [w, x, y], Some((ids, &words)), &bytes, &mut CpuBackend::new());
+        assert!(nmse(&joined.0, &expected) <= 2e-3, "{case:?}");
+    }
 }
 
 /// The result `y` of a graph of one product.

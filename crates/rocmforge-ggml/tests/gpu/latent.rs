@@ -1,4 +1,4 @@
-//! What latent attention does between its products and its attention: one launch on a device, with the results of the ops one by one.
+//! Rows of latent attention: one launch on a device, with the results of the ops one by one.
 
 use std::collections::HashMap;
 

@@ -1,7 +1,7 @@
-//! What latent attention does between its products and its attention: launches that a device runs as one.
+//! Launches of latent attention, and of products with parts of rows, that a device runs as one.
 
 use rocmforge_ggml::optimizer::{GraphOptimizer, Pass};
-use rocmforge_ggml::{DType, Graph, RopeStyle, planner};
+use rocmforge_ggml::{DType, Graph, Layout, Op, RopeStyle, TensorDesc, planner};
 
 use crate::common::latent::{Latent, MISSES, yarn};
 
@@ -84,5 +84,38 @@ fn what_one_launch_reads_lives_until_it_ends() {
         let (other, part) = place(input);
         let apart = other != root || part.end <= span.start || span.end <= part.start;
         assert!(apart, "{input} is under the queries {queries}");
+    }
+}
+
+/// Rows of 64 elements, copied, times quantised experts. `strides` are the view's of `[2, 3, 64]`; `marked`: the copy is a result, too.
+#[test]
+fn copies_of_parts_of_rows_are_joined_to_the_product_after_them() {
+    let optimizer = GraphOptimizer::fusions().joining();
+    for (strides, dtype, marked, joined) in [
+        ([210, 70, 1], DType::Q8_0, false, 1),
+        ([210, 70, 1], DType::Q8_0, true, 0),
+        ([210, 70, 1], DType::F16, false, 0),
+        // Rows at several distances, rows over each other, and columns that are no neighbours.
+        ([350, 70, 1], DType::Q8_0, false, 0),
+        ([96, 32, 1], DType::Q8_0, false, 0),
+        ([420, 140, 2], DType::Q8_0, false, 0),
+    ] {
+        let mut graph = Graph::new();
+        let x = graph.add_tensor(TensorDesc::f32([1000]));
+        let mut view = TensorDesc::view_of(graph.tensor(x).expect("there"), 12);
+        (view.shape, view.strides, view.layout) = (vec![2, 3, 64], strides.to_vec(), Layout::Strided);
+        let view = graph.add_tensor(view);
+        graph.add_node(Op::View, vec![x], vec![view]);
+        let copy = graph.push(Op::Cont, &[view]).expect("fits");
+        let experts = graph.add_tensor(TensorDesc::new([4, 64, 32], dtype, Layout::ColMajor));
+        let ids = graph.add_tensor(TensorDesc::u32([2, 3]));
+        let y = graph.push(Op::MulMatId, &[copy, experts, ids]).expect("fits");
+        graph.mark_output(y);
+        if marked {
+            graph.mark_output(copy);
+        }
+        optimizer.optimize(&mut graph);
+        let count = graph.launches().iter().filter(|launch| launch.is_joined()).count();
+        assert_eq!(count, joined, "{strides:?}, {dtype}, {marked}");
     }
 }

@@ -9,7 +9,7 @@ use crate::{Faults, KernelError, KernelResult, Kernels, Parameter, WeightType, g
 use rocmforge_runtime::{HipBuffer, HipStream, LaunchConfig};
 
 pub(super) const DECLARED: &[Declared] = by_weight_type!(matvec, matvec_of, packable);
-pub(super) const QUANTIZE: &[Declared] = &[QUANTIZE_Q8];
+pub(super) const QUANTIZE: &[Declared] = &[QUANTIZE_Q8, QUANTIZE_Q8_ROWS];
 pub(super) const PACKING: &[Declared] = by_weight_type!(pack, pack_of, packable);
 pub(super) const PACKING_ROWS: &[Declared] = by_weight_type!(pack_in_two, in_two_of, packable);
 pub(super) const ROW: &[Declared] = by_weight_type!(row, row_of, packable);
@@ -243,6 +243,34 @@ impl Kernels {
             "quantize_q8",
             ("quantize_q8", geometry::flat(n)),
         )?;
+        Ok(Q8Activations::new(to, [m, k]))
+    }
+
+    /// [`quantize_q8`](Self::quantize_q8) of rows of `k` elements that lie `step` elements apart, as a part of longer rows does.
+    ///
+    /// # Errors
+    ///
+    /// The same, a `step` below `k`, over 2^34 elements.
+    pub fn quantize_q8_rows(
+        &self,
+        stream: &HipStream,
+        x: &HipBuffer<f32>,
+        to: HipBuffer<u8>,
+        [m, k]: [usize; 2],
+        step: usize,
+    ) -> KernelResult<Q8Activations> {
+        let op = self.op("quantize_q8_rows");
+        op.dim("m", m)?;
+        let cols = op.dim_to("k", k, MAX_COLUMNS)?;
+        Q8Activations::room(op.check(), &to, [m, k])?;
+        // The kernel counts fours in 32 bits.
+        op.rows("fours of x", &[m, k / 4])?;
+        let n = (m * k) as u64;
+        (op.read_rows("x", x, [m, k], step)?.writes("to", &to, &[]))
+            .value(n)
+            .value(cols)
+            .value(step as u64)
+            .run(stream, "quantize_q8", ("quantize_q8_rows", geometry::flat(n)))?;
         Ok(Q8Activations::new(to, [m, k]))
     }
 
@@ -638,20 +666,7 @@ const QUANTIZE_Q8: Declared = Declared {
         let x = c.floats("x", activations(m * k))?;
         let to = c.output_bytes("to", m * (k / BLOCK) * BLOCK_BYTES)?;
         c.kernels.quantize_q8(c.stream, &x, to, [m, k])?;
-        c.expect_bytes("to", |c| {
-            let (integers, scales) = reference::quantize_q8(c.f32("x"));
-            // The first 16 of each block, the others, then scale and sums of each block.
-            let part = |at: usize| integers.chunks(BLOCK).flat_map(move |block| &block[at..at + BLOCK / 2]);
-            let mut bytes: Vec<u8> = part(0).chain(part(BLOCK / 2)).map(|q| q.cast_unsigned()).collect();
-            for (block, scale) in integers.chunks(BLOCK).zip(scales) {
-                bytes.extend((scale as f32).to_le_bytes());
-                for half in block.chunks(BLOCK / 2) {
-                    let sum: i16 = half.iter().map(|&q| i16::from(q)).sum();
-                    bytes.extend(sum.to_le_bytes());
-                }
-            }
-            bytes
-        });
+        c.expect_bytes("to", |c| rounded(c.f32("x")));
         Ok(())
     },
     tested: &[&[1, 32], &[1, 1056], &[8, 4096], &[3, 96]],
@@ -659,3 +674,51 @@ const QUANTIZE_Q8: Declared = Declared {
     again: Again::Parts,
     ..Declared::NEW
 };
+
+const QUANTIZE_Q8_ROWS: Declared = Declared {
+    name: "quantize_q8_rows",
+    call: |c, dims| {
+        let &[m, k, step] = dims else { return Ok(()) };
+        // Larger numbers lie between the rows.
+        let mut x = vec![9.0; m.saturating_sub(1) * step + k];
+        if (1..=step).contains(&k) {
+            for (to, row) in x.chunks_mut(step).zip(activations(m * k).chunks(k)) {
+                to[..k].copy_from_slice(row);
+            }
+        }
+        let x = c.floats("x", x)?;
+        let to = c.output_bytes("to", m * (k / BLOCK) * BLOCK_BYTES)?;
+        c.kernels.quantize_q8_rows(c.stream, &x, to, [m, k], step)?;
+        c.expect_bytes("to", |c| {
+            let rows: Vec<f32> = c.f32("x").chunks(step).flat_map(|row| &row[..k]).copied().collect();
+            rounded(&rows)
+        });
+        Ok(())
+    },
+    tested: &[
+        &[1, 32, 40],
+        &[5, 64, 64],
+        &[7, 96, 99],
+        &[20, 512, 576],
+        &[3, 1056, 1057],
+    ],
+    counted: &[&[64, 192, 256]],
+    moved: &[&[64, 192, 192]],
+    again: Again::Parts,
+    ..Declared::NEW
+};
+
+/// What the activations become: the first 16 integers of each block, the others, then scale and sums of each block.
+fn rounded(x: &[f32]) -> Vec<u8> {
+    let (integers, scales) = reference::quantize_q8(x);
+    let part = |at: usize| integers.chunks(BLOCK).flat_map(move |block| &block[at..at + BLOCK / 2]);
+    let mut bytes: Vec<u8> = part(0).chain(part(BLOCK / 2)).map(|q| q.cast_unsigned()).collect();
+    for (block, scale) in integers.chunks(BLOCK).zip(scales) {
+        bytes.extend((scale as f32).to_le_bytes());
+        for half in block.chunks(BLOCK / 2) {
+            let sum: i16 = half.iter().map(|&q| i16::from(q)).sum();
+            bytes.extend(sum.to_le_bytes());
+        }
+    }
+    bytes
+}

@@ -13,7 +13,7 @@ pub(crate) struct Args {
     /// Device: `sim`, `sim:gfx1201`, or `hip:` or `nvidia:` with an index or a PCI address.
     #[arg(long, default_value = "sim")]
     pub(crate) device: String,
-    /// Shapes of models: llama-8b, smollm2-135m, tiny, and with experts qwen3-30b-a3b, gpt-oss-20b, qwen35-35b-a3b, glm-4.7-flash, tiny-moe.
+    /// Shapes of models: llama-8b, smollm2-135m, tiny, and with experts qwen3-30b-a3b, gpt-oss-20b, qwen35-35b-a3b, glm-4.7-flash, tiny-moe, tiny-latent.
     #[arg(long, value_delimiter = ',', default_value = "llama-8b")]
     pub(crate) shapes: Vec<String>,
     /// Types of the weights, as GGUF calls them.

@@ -91,7 +91,7 @@ struct Matrix {
     shape: [usize; 2],
 }
 
-const SHAPES: [Shape; 8] = [
+const SHAPES: [Shape; 9] = [
     Shape {
         layers: 32,
         width: 4096,
@@ -182,6 +182,18 @@ const SHAPES: [Shape; 8] = [
         vocab: 320,
         experts: Some(Experts { count: 8, used: 2 }),
         ..Shape::of_llama("tiny-moe")
+    },
+    Shape {
+        arch: Arch::Deepseek2,
+        layers: 2,
+        width: 256,
+        heads: 4,
+        kv_heads: 1,
+        head_dim: LATENT.rank + LATENT.shared,
+        ff: 256,
+        vocab: 320,
+        experts: Some(Experts { count: 8, used: 2 }),
+        ..Shape::of_llama("tiny-latent")
     },
 ];
 
