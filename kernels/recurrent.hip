@@ -10,14 +10,14 @@ struct Conv {
     u64 *fault;
     u32 tag;
 
-    // Calls f(place, input) for up to `kept` inputs of a channel in sequence s before token y, the newest first: places count down to 0.
+    // Calls f(place, input) for the `kept` inputs of a channel in sequence s before token y, the newest first: places count down to 0.
     template <class F> RF_DEVICE void before(const Conv &a, u32 channel, u32 slot, u32 s, u32 y, u32 kept, F f) {
         u32 left = kept;
         for (u32 t = y; t-- > 0 && left > 0;)
             if (a.sequence[t] == s) --left, f(left, a.x[(u64)t * a.channels + channel]);
         const float *state = a.state + ((u64)slot * a.channels + channel) * kept;
 #pragma unroll 1
-        for (u32 i = 0; i < left; ++i) f(i, state[kept - left + i]);
+        for (u32 i = left; i-- > 0;) f(i, state[kept - left + i]);
     }
 };
 
@@ -66,7 +66,7 @@ template <u32 KEPT> RF_DEVICE void conv_run(const Conv &a, u32 channel, u32 begi
 
 // The tokens of a block.
 RF_DEVICE void conv_tokens(const Conv &a, u32 channel, u32 begin, u32 end, Tokens of) {
-    bool is_one = a.sequence[begin] < of.sequences;
+    bool is_one = end - begin > 1 && a.sequence[begin] < of.sequences;
     for (u32 y = begin + 1; y < end; ++y) is_one &= a.sequence[y] == a.sequence[begin];
     if (is_one && a.taps == 4) return conv_run<3>(a, channel, begin, end, of);
     if (is_one && a.taps == 3) return conv_run<2>(a, channel, begin, end, of);
@@ -90,21 +90,21 @@ ssm_conv(float *state, const float *x, const float *weight, const u32 *sequence,
          u32 channels, u32 taps, u32 each, Tokens of, u64 *fault, u32 tag, u32 into_tag) {
     rf_grid_begin();
     Conv conv = {state, x, weight, sequence, ids, out, channels, seldom<128>(taps), fault, seldom<128>(tag)};
-    u32 channel = rf_block_x() * RF_ROW_BLOCK + rf_thread(), blocks = (of.tokens + each - 1) / each;
-    of = {of.tokens, of.sequences, seldom<128>(of.slots)};
+    u32 channel = rf_block_x() * RF_ROW_BLOCK + rf_thread();
+    of = {of.tokens, of.sequences, seldom<128>(of.slots)}, each = seldom<128>(each);
     u32 y = rf_block_y(), end = y + 1;
     Into to = {after, state, into, fault, seldom<128>(into_tag)};
     bool waits = Into::waits(to, ids, of.sequences);
     if (waits) {
         if (y != 0) return;
-        end = blocks + of.sequences;
+        end = (of.tokens + each - 1) / each + of.sequences;
     }
 #pragma unroll 1
     for (; y < end; ++y) {
-        if (y < blocks)
+        if (y * each < of.tokens)
             conv_tokens(conv, channel, y * each, rf_min(y * each + each, of.tokens), of);
         else
-            conv_state(conv, channel, y - blocks, to, of, waits);
+            conv_state(conv, channel, y - (of.tokens + each - 1) / each, to, of, waits);
     }
     if (!waits || channel >= channels) return;
     u64 size = (u64)channels * (taps - 1), at = (u64)channel * (taps - 1);

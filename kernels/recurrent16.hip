@@ -7,14 +7,14 @@
 //   W = V                                                                                          of a selective scan
 //   out = diag(D) Q S + ((Q K^T) .* M) W
 //   S = D_15 S + (diag(exp(G_15 - G)) K)^T W
-// A chunk with fewer tokens has zeros for the others. The matrix that is inverted has numbers of f32; it is at most doubling, as diag(1 / beta) and half of
-// M .* (K K^T) are positive.
+// A chunk with fewer tokens has zeros for the others. The matrix is inverted in f32. Where no decay is over 1, its inverse times diag(beta) at most doubles the length of a
+// vector, as the symmetric part of diag(1 / beta) + the strictly lower part of M .* (K K^T) is at least 1/2. A NaN or an infinity of a token reaches all results of its chunk.
 //
 // A block has 64 value elements of a head and a sequence, each of its 4 waves 16 of them: their part of the state stays in registers, in f32, whatever the
 // number of tokens. All waves prepare keys and queries; the first makes the inverse, the second the products of queries and keys.
 //
-// Operands of the matrix unit are f16. State and values are brought into its range by a power of two that a wave chooses for each chunk: their largest
-// is then below 2^7, so that W is below 2^15.
+// Operands of the matrix unit are f16. A wave brings its part of the state into that range by a power of two that it chooses for each chunk, and then what is left of it
+// and the corrected values by another: the largest is below 2^7, so that W is below 2^15 if no decay is over 1.
 #include "include/order.h"
 #include "include/range16.h"
 #include "include/recurrent.h"
@@ -37,7 +37,7 @@ struct ChunkLds {
     RfHalf turned[RF_CHUNK_COLS * TURNED]; // keys, a row for each column
     RfHalf scores[RF_CHUNK * TURNED], inverse[RF_CHUNK * TURNED];
     float correction[RF_CHUNK][RF_CHUNK]; // the strictly lower part
-    float sum[RF_CHUNK], decay[RF_CHUNK], left[RF_CHUNK], gate[RF_CHUNK]; // G_i, exp(G_i), exp(G_15 - G_i), and beta or the step of a scan
+    float sum[RF_CHUNK], decay[RF_CHUNK], left[RF_CHUNK], gate[RF_CHUNK]; // G_i, exp(G_i), exp(G_15 - G_i), and beta, or the step of a scan
     float query_unit[RF_CHUNK], key_unit[RF_CHUNK];                       // of a scan: what a row in f16 is multiples of
     u32 token[RF_CHUNK_WAVES][RF_CHUNK];
 };
@@ -49,6 +49,21 @@ RF_ARITHMETIC u32 which_of32(bool holds, u32 lane) {
     with(rf_shuffle_xor<16>(bits)), with(rf_shuffle_xor<8>(bits)), with(rf_shuffle_xor<4>(bits)), with(rf_shuffle_xor<2>(bits));
     with(rf_shuffle_xor<1>(bits));
     return __builtin_bit_cast(u32, bits);
+}
+
+// The power of two that brings a number just below 2^power, and its inverse: those of range16.h for other powers than 15.
+RF_ARITHMETIC Range16 range_below(float largest, u32 power) {
+    u32 exponent = __builtin_bit_cast(u32, largest) >> 23;
+    if (exponent < 64) exponent = 64;
+    u32 down = rf_min(exponent + 1 - power, 253); // the exponent of the inverse; both stay normal
+    return {__builtin_bit_cast(float, (254 - down) << 23), __builtin_bit_cast(float, down << 23)};
+}
+
+RF_ARITHMETIC float largest_of(const RfTile &d) {
+    float largest = 0.0f;
+#pragma unroll
+    for (u32 e = 0; e < RF_TILE; ++e) largest = rf_max(largest, rf_abs(d[e]));
+    return largest;
 }
 
 RF_ARITHMETIC float wave_max(float x) {
@@ -86,8 +101,9 @@ RF_DEVICE u32 next_tokens(u32 *token, u32 thread, const u32 *sequence, u32 s, u3
 struct ChunkRule {
     const float *query, *key, *value;
     u32 stride, value_stride;
-    const float *beta, *step; // [tokens, heads]; without beta the step is also the factor of a value
-    float bias, rate;         // of a step, before its softplus, and of a decay
+    // [tokens, heads]: the factor of a correction, and the step of a decay (alpha or dt), each before its function. Of a scan the step is the factor of a value, too.
+    const float *beta, *step;
+    float bias, rate; // added to a step, and times a step
     u32 heads, head, dim, cols;
     float eps, scale;
     bool corrects;
@@ -110,7 +126,7 @@ struct ChunkRule {
         float largest = 0.0f;
 #pragma unroll
         for (u32 i = 0; i < 4; ++i) largest = rf_max(largest, rf_abs(row.v[i]));
-        Range16 range = rf_range16(__builtin_bit_cast(u32, rf_max32(largest) * 32768.0f));
+        Range16 range = range_below(rf_max32(largest), 0);
 #pragma unroll
         for (u32 i = 0; i < 4; ++i) row.v[i] *= range.up;
         return range.down;
@@ -118,7 +134,7 @@ struct ChunkRule {
 };
 
 // A wave's part of a state: tile t has columns from 16 t on (a) of 16 value elements (b). Of these there are `rows`, and `cols` columns.
-// The compiler must not keep places in it from one use to the next.
+// Addresses in it are computed anew for each use: kept, they would take more registers than there are.
 struct ChunkState {
     RfTile v[RF_CHUNK_TILES];
 
@@ -173,6 +189,8 @@ RF_DEVICE void prepare_chunk(ChunkLds &shared, const ChunkRule &rule, u32 count,
             u64 at = (u64)token[lane] * rule.heads + rule.head;
             float step = rf_softplus(rule.step[at] + rule.bias);
             gate = rule.corrects ? rf_sigmoid(rule.beta[at]) : step, decay = step * rule.rate;
+            // exp(-128) is 0, and sums with such a decay keep the digits of the others.
+            if (decay < -128.0f) decay = -128.0f;
         }
         shared.gate[lane] = gate, shared.left[lane] = decay;
     }
@@ -197,14 +215,14 @@ RF_DEVICE void prepare_chunk(ChunkLds &shared, const ChunkRule &rule, u32 count,
         u32 i = (n * GROUPS + group) % RF_CHUNK, is_key = (n * GROUPS + group) / RF_CHUNK;
 #pragma unroll
         for (u32 e = 0; e < 4; ++e)
-            if (i >= count || lane + 32 * e >= rule.cols) rows[0].v[e] = 0.0f;
+            if (lane + 32 * e >= rule.cols) rows[0].v[e] = 0.0f;
         float unit = ChunkRule::prepare(rule, rows[0]);
         if (lane == 0) (is_key ? shared.key_unit : shared.query_unit)[i] = unit;
         RfHalf *to = (is_key ? shared.keys : shared.queries) + i * ChunkLds::ROW;
 #pragma unroll
         for (u32 e = 0; e < 4; ++e) {
             u32 col = lane + 32 * e;
-            RfHalf value = (RfHalf)rows[0].v[e];
+            RfHalf value = (RfHalf)(i < count ? rows[0].v[e] : 0.0f);
             to[col] = value;
             if (is_key) shared.turned[col * ChunkLds::TURNED + i] = value;
         }
@@ -290,18 +308,15 @@ RF_DEVICE void chunks_of(ChunkLds &shared, const float *state, const ChunkRule &
                 values[e] *= shared.gate[i] * shared.key_unit[i];
             }
         }
-        float largest = 0.0f, largest_value = 0.0f;
+        float largest = 0.0f;
 #pragma unroll
-        for (u32 e = 0; e < RF_TILE; ++e) {
-            largest_value = rf_max(largest_value, rf_abs(values[e]));
+        for (u32 n = 0; n < RF_CHUNK_TILES; ++n) largest = rf_max(largest, largest_of(held.v[n]));
+        largest = wave_max(largest) * unit;
+        Range16 range = range_below(largest, 7);
+        // One after the other: their product may be infinite.
+        if (unit * range.up != 1.0f)
 #pragma unroll
-            for (u32 n = 0; n < RF_CHUNK_TILES; ++n) largest = rf_max(largest, rf_abs(held.v[n][e]));
-        }
-        Range16 range = rf_range16(__builtin_bit_cast(u32, wave_max(rf_max(largest * unit, largest_value)) * 256.0f));
-        float change = unit * range.up;
-        if (change != 1.0f)
-#pragma unroll
-            for (u32 n = 0; n < RF_CHUNK_TILES; ++n) held.v[n] *= change;
+            for (u32 n = 0; n < RF_CHUNK_TILES; ++n) held.v[n] = held.v[n] * unit * range.up;
         unit = range.down;
 
         RfTile read = {}, known = {};
@@ -319,28 +334,31 @@ RF_DEVICE void chunks_of(ChunkLds &shared, const float *state, const ChunkRule &
         RfTile decay = {}, left = {};
 #pragma unroll
         for (u32 e = 0; e < RF_TILE; ++e) decay[e] = shared.decay[rf_tile_a(lane, e)], left[e] = shared.left[rf_tile_a(lane, e)];
-        values *= range.up;
+        if (rule.corrects) values -= decay * known * unit;
+        float last = shared.decay[RF_CHUNK - 1];
+        Range16 next = range_below(rf_max(largest * last, wave_max(largest_of(values))), 7);
+        values *= next.up;
         if (rule.corrects) {
             RfTile corrected = {};
-            rf_tile_multiply(corrected, rf_x_load(shared.inverse, ChunkLds::TURNED), rf_tile_y<RfHalf>(values - decay * known));
+            rf_tile_multiply(corrected, rf_x_load(shared.inverse, ChunkLds::TURNED), rf_tile_y<RfHalf>(values));
             values = corrected;
         }
-        RfTile results = decay * read;
+        RfTile results = {};
         rf_tile_multiply(results, rf_x_load(shared.scores, ChunkLds::TURNED), rf_tile_y<RfHalf>(values));
-        float scale = range.down * rule.scale;
 #pragma unroll
         for (u32 e = 0; e < RF_TILE; ++e) {
             u32 i = rf_tile_a(lane, e), element = first + rf_tile_b(lane, rf_tile_which(e));
-            float result = results[e] * scale;
+            float result = rf_fma(results[e], next.down, decay[e] * read[e] * unit) * rule.scale;
             if (!rule.corrects) result *= shared.query_unit[i];
             if (i < count && element < dim) out[(u64)shared.token[wave][i] * rows + rule.head * dim + element] = result;
         }
         RfPart<RfHalf> part = rf_tile_y<RfHalf>(values * left);
-        float last = shared.decay[RF_CHUNK - 1];
+        float remains = last * unit * next.up;
+        unit = next.down;
 #pragma unroll
         for (u32 n = 0; n < RF_CHUNK_TILES; ++n) {
             rf_in_order();
-            held.v[n] *= last;
+            held.v[n] *= remains;
             rf_tile_multiply(held.v[n], rf_x_load(shared.turned + 16 * n * ChunkLds::TURNED, ChunkLds::TURNED), part);
         }
     }
@@ -375,7 +393,7 @@ RF_DEVICE void chunks(const float *state, const ChunkRule &rule, const u32 *sequ
     }
 }
 
-// The same for an address in global memory.
+// `seldom` of recurrent.h for an address in global memory.
 template <class T> RF_DEVICE T *seldom_at(T *p) {
 #if defined(__gfx90a__) || defined(__gfx942__)
     u64 at = (u64)p;

@@ -54,7 +54,8 @@ impl HipGgmlBackend {
         let q = self.floats_from(parts.part_q.inputs[0], before, shape.tokens * shape.heads * shape.q_row)?;
         let own = parts.own.unwrap_or(parts.norm).inputs[0];
         let all = self.floats_from(own, 0, shape.tokens * (shape.rank + shape.shared))?;
-        let [plain, y] = [parts.row_q.inputs[0], parts.row_q.outputs[0]].map(|id| self.f32(set, id));
+        let concat = &Op::Concat { axis: 2 };
+        let [plain, y] = [parts.row_q.inputs[0], parts.row_q.outputs[0]].map(|id| self.f32(concat, id));
         let weight = self.f32(&norm, parts.norm.inputs[1])?;
         let (slots, cache) = (self.u32(set, parts.set.inputs[2])?, self.bytes(parts.set.outputs[0])?);
         let rope = match parts.rope_q.map(|launch| (launch.kernel, &launch.inputs[..])) {
@@ -83,7 +84,7 @@ impl HipGgmlBackend {
         };
         let (kernels, stream) = (&self.kernels, self.stream());
         let launched = kernels.latent_kv(stream, kv, operands, shape, eps, faults(site), slot_site.1);
-        launched.map_err(failed("ROPE, RMS_NORM and SET_ROWS"))
+        launched.map_err(failed("CONCAT, RMS_NORM and SET_ROWS"))
     }
 
     /// So many floats of the memory that a view is of, from some before its first one on.

@@ -111,6 +111,7 @@ impl Rules<'_> {
             && (&own.shape[..], &k.shape[..]) == (&[tokens, rank], &[tokens, shared])
             && self.graph.root(from_own) == self.graph.root(from_k)
             && k.byte_offset == own.byte_offset + rank * size
+            && [desc(first)?, desc(last)?].map(|part| &part.shape[..]) == [[tokens, rank], [tokens, shared]]
             && desc(plain)?.shape == [tokens, heads, rank]
             && desc(y)?.shape == [tokens, heads, kept]
             && desc(weight)?.shape == [rank]

@@ -114,7 +114,14 @@ impl Latent {
         } else {
             [normed, turned]
         };
-        let rows = g.push(Op::Concat { axis: 1 }, &parts)?;
+        let rows = if self.miss == "halves of rows" {
+            let parts = [(normed, rank), (turned, shared)].map(|(part, cols)| g.reshape(part, [2 * tokens, cols / 2]));
+            let [normed, turned] = parts;
+            let rows = g.push(Op::Concat { axis: 1 }, &[normed?, turned?])?;
+            g.reshape(rows, [tokens, kept])?
+        } else {
+            g.push(Op::Concat { axis: 1 }, &parts)?
+        };
         let written = g.set_rows(rows, cache, slots)?;
         match self.miss {
             "the norm is marked" => g.mark_output(normed),
@@ -144,7 +151,8 @@ impl Latent {
 }
 
 /// What is nearly a group that is one launch.
-pub(crate) const MISSES: [&str; 6] = [
+pub(crate) const MISSES: [&str; 7] = [
+    "halves of rows",
     "another part is turned",
     "another embedding",
     "the other order",

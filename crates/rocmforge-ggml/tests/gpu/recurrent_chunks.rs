@@ -102,7 +102,7 @@ fn chunks_take_numbers_of_any_size() {
     let sequence = tokens(&[0], 40, false);
     for shape in CASES {
         let is_scan = shape.0 == Op::SsmScan;
-        let changes: [(&str, f32, Change<'_>); 5] = [
+        let changes: [(&str, f32, Change<'_>); 7] = [
             ("large", PART, &|place, values: &mut [f32]| {
                 if place == 0 || (is_scan && place == 1) {
                     values.iter_mut().for_each(|x| *x *= 1e12);
@@ -123,6 +123,35 @@ fn chunks_take_numbers_of_any_size() {
                             .enumerate()
                             .for_each(|(at, x)| *x *= if at % 100 < 50 { 1e8 } else { 1e-8 });
                     }
+                },
+            ),
+            (
+                "large before small",
+                PART,
+                &|place, values: &mut [f32]| match (is_scan, place) {
+                    (_, 0) => values.iter_mut().for_each(|x| *x *= 1e18),
+                    // A token decays by exp(-20), and the first half of the tokens brings nothing.
+                    (true, 2) | (false, 3) => values.fill(20.0),
+                    (true, 3) | (false, 5) => values.fill(-1.0),
+                    (true, 1) => {
+                        let half = values.len() / 2;
+                        values[..half].fill(0.0);
+                        values[half..].iter_mut().for_each(|x| *x *= 1e-12);
+                    }
+                    _ => {}
+                },
+            ),
+            (
+                "one strong decay",
+                PART,
+                &|place, values: &mut [f32]| match (is_scan, place) {
+                    (true, 2) | (false, 3) => {
+                        let heads = values.len() / sequence.len();
+                        values.fill(-5.0);
+                        values[17 * heads..18 * heads].fill(1e6);
+                    }
+                    (true, 3) | (false, 5) => values.fill(-1.0),
+                    _ => {}
                 },
             ),
             (
@@ -168,6 +197,22 @@ fn chunks_take_numbers_of_any_size() {
     }
 }
 
+/// The rows of a chunk without tokens have no length to be divided by.
+#[test]
+fn chunks_with_few_tokens_need_no_eps() {
+    let gpu = gpu();
+    let op = Op::DeltaNetRows {
+        eps: 0.0,
+        neighbours: false,
+    };
+    for output in [0, 1] {
+        let case = case((op, [2, 19, 40, 1, 1]), &tokens(&[0], 24, false), output, |_, _| ());
+        let cpu = case.run(&mut CpuBackend::with_threads(1)).expect("runs");
+        let found = case.run(&mut on(&gpu, Activations::Int8)).expect("runs");
+        near(&floats(&found), &floats(&cpu), PART, &format!("output {output}"));
+    }
+}
+
 /// As with few tokens, also where a slot that is written is one that another sequence begins with.
 #[test]
 fn states_of_chunks_are_written_into_their_slots() {
@@ -191,6 +236,20 @@ fn states_of_chunks_are_written_into_their_slots() {
             }
         }
     }
+}
+
+/// The slot that a state goes to.
+#[test]
+fn slots_of_chunks_out_of_range_have_the_figures_of_the_cpu() {
+    let gpu = gpu();
+    let sequence = tokens(&[1, 0], 18, true);
+    let lists: [&[u32]; 3] = [&sequence, &[0, 1], &[2, 7]];
+    let (mut cpu, mut device) = (CpuBackend::with_threads(1), on(&gpu, Activations::Int8));
+    let expected = into_slots(&mut cpu, GraphOptimizer::none(), CASES[0], lists).expect_err("out of range");
+    let optimizer = device.optimizer();
+    let found = into_slots(&mut device, optimizer, CASES[0], lists).expect_err("out of range");
+    assert_eq!(device.launches(), 1);
+    assert_eq!(found.to_string(), expected.to_string());
 }
 
 /// A sequence of a token, or the slot of a state.

@@ -42,7 +42,7 @@ pub struct StateSlots<'a> {
     pub tag: u32,
 }
 
-/// `Tokens` of recurrent.hip.
+/// `Tokens` of include/recurrent.h.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 pub(super) struct Tokens {

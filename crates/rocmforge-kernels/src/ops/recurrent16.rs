@@ -26,7 +26,8 @@ impl Kernels {
     }
 
     /// [`delta_net_rows`](Self::delta_net_rows) with operands of products rounded to f16, for states of up to
-    /// [`MAX_CHUNK_COLS`](Self::MAX_CHUNK_COLS) columns: 16 tokens of a sequence take about the time of five. States stay in f32.
+    /// [`MAX_CHUNK_COLS`](Self::MAX_CHUNK_COLS) columns, 16 tokens of a sequence at a time. States stay in f32. Decays must not be over 1 (a `rate` over 0 makes them so):
+    /// else products may overflow. A NaN or an infinity of a token is in the results of all of its 16 tokens, and in its sequence's state.
     ///
     /// # Errors
     ///
@@ -45,7 +46,7 @@ impl Kernels {
     }
 
     /// [`ssm_scan`](Self::ssm_scan) with operands of products rounded to f16, for one rate to a head and states of up to
-    /// [`MAX_CHUNK_COLS`](Self::MAX_CHUNK_COLS) columns.
+    /// [`MAX_CHUNK_COLS`](Self::MAX_CHUNK_COLS) columns; decays, NaN and infinities as in [`delta_net_rows16`](Self::delta_net_rows16).
     ///
     /// # Errors
     ///

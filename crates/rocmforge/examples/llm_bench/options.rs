@@ -52,7 +52,7 @@ pub(crate) struct Args {
     /// Decodes twice more at each depth and batch, with tokens drawn by the usual sampler: from whole rows of logits, and from so many of the largest.
     #[arg(long, value_name = "CANDIDATES")]
     pub(crate) draws: Option<usize>,
-    /// Prints the time of each kind of op in the last step of each run, each waited for, after one pass that is not counted. Of a prompt that is its last chunk
+    /// Prints the time of each kind of op in the last step of each run, each waited for, after one pass that is not counted. Of a prompt that is its last chunk.
     #[arg(long)]
     pub(crate) profile: bool,
     /// Answers so many requests with the server's scheduler in place of the other measurements.
