@@ -108,20 +108,23 @@ impl Latent {
             .filter(|_| self.miss == "another embedding")
             .map(|rope| Rope { theta: 500.0, ..rope });
         let turned = rotate(g, turned, 1, other.or(self.rope))?;
-        let turned = g.reshape(turned, [tokens, shared])?;
+        // Of these a row is made of two.
+        let halves = if self.miss == "halves of rows" { 2 } else { 1 };
+        let turned = g.reshape(turned, [tokens * halves, shared / halves])?;
+        let first = if halves == 2 {
+            g.reshape(normed, [tokens * halves, rank / halves])?
+        } else {
+            normed
+        };
         let parts = if self.miss == "the other order" {
-            [turned, normed]
+            [turned, first]
         } else {
-            [normed, turned]
+            [first, turned]
         };
-        let rows = if self.miss == "halves of rows" {
-            let parts = [(normed, rank), (turned, shared)].map(|(part, cols)| g.reshape(part, [2 * tokens, cols / 2]));
-            let [normed, turned] = parts;
-            let rows = g.push(Op::Concat { axis: 1 }, &[normed?, turned?])?;
-            g.reshape(rows, [tokens, kept])?
-        } else {
-            g.push(Op::Concat { axis: 1 }, &parts)?
-        };
+        let mut rows = g.push(Op::Concat { axis: 1 }, &parts)?;
+        if halves == 2 {
+            rows = g.reshape(rows, [tokens, kept])?;
+        }
         let written = g.set_rows(rows, cache, slots)?;
         match self.miss {
             "the norm is marked" => g.mark_output(normed),
