@@ -145,7 +145,7 @@ struct ChunkState {
             rf_in_order();
 #pragma unroll
             for (u32 i = 0; i < RF_TILE; ++i) {
-                // Where there is none, a neighbour's.
+                // Outside the state another element is loaded, and not used.
                 u32 col = 16 * t + rf_tile_a(lane, i), element = rf_tile_b(lane, rf_tile_which(i));
                 float value = from[rf_min(element, last) * cols + rf_min(col, cols - 1)];
                 held.v[t][i] = col < cols && element < rows ? value : 0.0f;

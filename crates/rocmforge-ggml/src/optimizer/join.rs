@@ -108,12 +108,6 @@ impl Rules<'_> {
             return None;
         };
         let (tokens, width) = (batch * seq, kv_heads * dim);
-        let index = |&id: &TensorId| {
-            self.graph.tensor(id).is_some_and(|desc| {
-                let words = matches!(desc.dtype, DType::U32 | DType::I32);
-                words && desc.is_contiguous() && desc.element_count() == tokens
-            })
-        };
         let [cache, other] = [
             self.graph.tensor(set_k.outputs[0])?,
             self.graph.tensor(set_v.outputs[0])?,
@@ -124,7 +118,7 @@ impl Rules<'_> {
             && tokens * heads * width > 0
             && of_q == of_k
             && slots == slots_v
-            && [of_q.first()?, &slots].into_iter().all(index)
+            && [of_q.first()?, &slots].into_iter().all(|&id| self.is_list(id, tokens))
             && shape(*k)? == [batch, seq, kv_heads, dim]
             && [shape(rows)?, shape(v)?] == [[tokens, width]; 2]
             // The cache gets the turned keys, where they lie.
@@ -196,11 +190,7 @@ impl Rules<'_> {
         let (state, rest) = rule.inputs.split_first()?;
         let (_, source) = self.uses.renamed(self.graph, rows, self.uses.writer(written)?)?;
         let (desc, root) = (self.graph.tensor(*state)?, self.graph.root(*state)?);
-        let (all, of_rows, list) = (
-            self.graph.tensor(table)?,
-            self.graph.tensor(rows)?,
-            self.graph.tensor(ids)?,
-        );
+        let (all, of_rows) = (self.graph.tensor(table)?, self.graph.tensor(rows)?);
         let sequences = self.graph.tensor(*rest.last()?)?.element_count();
         let fits = source == after
             && self.graph.root(table) == Some(root)
@@ -209,9 +199,7 @@ impl Rules<'_> {
             && matches!(all.shape[..], [slots, _] if slots == desc.shape[0])
             && matches!(of_rows.shape[..], [count, _] if count == sequences)
             && (1..=MOST_IN_PLACE).contains(&sequences)
-            && matches!(list.dtype, DType::U32 | DType::I32)
-            && list.is_contiguous()
-            && list.element_count() == sequences
+            && self.is_list(ids, sequences)
             && [*state, table, rows, after, out]
                 .into_iter()
                 .all(|id| self.is_plain(id))
@@ -254,6 +242,14 @@ impl Rules<'_> {
     pub(super) fn is_plain(&self, id: TensorId) -> bool {
         let desc = self.graph.tensor(id);
         desc.is_some_and(|desc| desc.dtype == DType::F32 && desc.is_contiguous())
+    }
+
+    /// Whether it is so many indices without gaps.
+    pub(super) fn is_list(&self, id: TensorId, count: usize) -> bool {
+        self.graph.tensor(id).is_some_and(|desc| {
+            let words = matches!(desc.dtype, DType::U32 | DType::I32);
+            words && desc.is_contiguous() && desc.element_count() == count
+        })
     }
 
     /// Whether each has memory of its own that one launch writes.

@@ -94,12 +94,6 @@ impl Rules<'_> {
             && self.leads(parts.norm, parts.row_k, first)
             && self.leads(parts.row_k, parts.set, rows);
 
-        let index = |id: TensorId| {
-            desc(id).is_some_and(|desc| {
-                let words = matches!(desc.dtype, DType::U32 | DType::I32);
-                words && desc.is_contiguous() && desc.element_count() == tokens
-            })
-        };
         let cache = desc(written)?;
         let fits = turned_q == turned_k
             && alone
@@ -116,7 +110,7 @@ impl Rules<'_> {
             && desc(y)?.shape == [tokens, heads, kept]
             && desc(weight)?.shape == [rank]
             && [plain, weight, y].into_iter().all(|id| self.is_plain(id))
-            && [Some(slots), turned_q.1.first().copied()].into_iter().flatten().all(index)
+            && [Some(slots), turned_q.1.first().copied()].into_iter().flatten().all(|id| self.is_list(id, tokens))
             && cache.is_contiguous()
             && matches!(cache.shape[..], [_, cols] if cols == kept);
         let read = [&[plain, from_q, from_own, weight, slots][..], turned_q.1].concat();

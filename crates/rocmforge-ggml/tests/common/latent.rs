@@ -2,7 +2,7 @@
 
 use rocmforge_ggml::{DType, GgmlResult, Graph, Layout, Op, Rope, RopeScaling, RopeStyle, TensorDesc, TensorId};
 
-/// The sizes of a graph, and what is otherwise than in a model.
+/// The sizes of a graph, and how it differs from a model's.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Latent {
     pub(crate) tokens: usize,

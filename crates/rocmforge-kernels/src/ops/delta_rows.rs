@@ -1,7 +1,6 @@
 //! The gated delta rule from the rows of a convolution: a layer's function, normalisation and gates in the launch that changes its states.
 
-use super::recurrent::{Order, Sequences, StateSlots, States, expect, into_slots, state_of, tokens_of};
-use super::recurrent16::CHUNK_ROWS;
+use super::recurrent::{Order, Rule, Sequences, StateSlots, States, expect, into_slots, state_of, tokens_of};
 use crate::declared::{Call, Declared};
 use crate::launch::Launch;
 use crate::{Faults, KernelResult, Kernels, geometry};
@@ -70,15 +69,6 @@ impl Kernels {
     }
 }
 
-/// How the tokens of a sequence are taken.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Rule {
-    /// One after the other.
-    Tokens,
-    /// 16 at a time.
-    Chunks,
-}
-
 /// Adds the operands, and says how many blocks there are.
 pub(super) fn delta_rows<'k, 'a>(
     op: Launch<'k, 'a>,
@@ -89,20 +79,14 @@ pub(super) fn delta_rows<'k, 'a>(
     rule: Rule,
 ) -> KernelResult<(Launch<'k, 'a>, [u32; 3])> {
     let ([heads, dim, cols], [tokens, count, slots]) = (states.shape, sequences.shape);
-    // The most columns, and rows of a head's state in a block.
-    let (most, each) = match rule {
-        Rule::Tokens => (Kernels::MAX_STATE_COLS, 8),
-        Rule::Chunks => (Kernels::MAX_CHUNK_COLS, CHUNK_ROWS),
-    };
     let of = tokens_of(op.check(), sequences)?;
     let k_heads = operands.k_heads;
     let [h, kh, d] = op.dims([("heads", heads), ("k_heads", k_heads), ("dim", dim)])?;
-    let c = op.dim_to("cols", cols, most)?;
+    let c = op.dim_to("cols", cols, rule.most_cols())?;
     op.divides("the heads of keys must divide the heads", k_heads, heads)?;
     let eps = operands.eps;
     op.value_of("eps", eps, eps >= 0.0 && eps.is_finite(), "finite and not negative")?;
-    let blocks = op.elements("blocks", &[heads, d.div_ceil(each) as usize])?;
-    let blocks = op.dim("blocks", blocks)?;
+    let blocks = rule.blocks(op.check(), heads, d)?;
     let channels = op.elements("channels", &[2 * k_heads, cols])? + op.elements("channels", &[heads, dim])?;
     op.dim("channels", channels)?;
     let mut op = state_of(op, states.before, operands.into, &[slots, heads, dim, cols])?.read(

@@ -1,6 +1,5 @@
 //! Recurrent layers: a state for each sequence, which its tokens change one after the other.
 
-use super::delta_rows::Rule;
 use crate::check::Check;
 use crate::declared::{Call, Declared};
 use crate::launch::Launch;
@@ -208,7 +207,7 @@ impl Kernels {
     ) -> KernelResult<()> {
         let op = self.op("ssm_scan");
         let ([_, _, cols], rates) = (states.shape, operands.shape[1]);
-        let (of, [h, gr, d, c]) = scan_dims(op.check(), operands, states, sequences, Self::MAX_STATE_COLS)?;
+        let (of, [h, gr, d, c]) = scan_dims(op.check(), operands, states, sequences, Rule::Tokens)?;
         let r = op.dim("rates", rates)?;
         one_or_each(op.check(), "rates must be 1 or cols", rates, cols)?;
         let name = match cols {
@@ -233,21 +232,50 @@ impl Kernels {
     }
 }
 
-/// Tokens, and heads, groups, rows and columns of the states of a scan, up to `most` columns.
+/// Tokens, and heads, groups, rows and columns of the states of a scan.
 pub(super) fn scan_dims(
     op: Check,
     operands: SsmScan<'_>,
     states: States<'_>,
     sequences: Sequences<'_>,
-    most: usize,
+    rule: Rule,
 ) -> KernelResult<(Tokens, [u32; 4])> {
     let ([heads, dim, cols], groups) = (states.shape, operands.shape[0]);
     let of = tokens_of(op, sequences)?;
     let [h, gr, d] = [("heads", heads), ("groups", groups), ("dim", dim)].map(|(name, n)| op.dim(name, n));
-    let c = op.dim_to("cols", cols, most)?;
+    let c = op.dim_to("cols", cols, rule.most_cols())?;
     let dims = [h?, gr?, d?, c];
     op.divides("the groups must divide the heads", groups, heads)?;
     Ok((of, dims))
+}
+
+/// How the tokens of a sequence are taken.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Rule {
+    /// One after the other.
+    Tokens,
+    /// 16 at a time.
+    Chunks,
+}
+
+impl Rule {
+    /// The most columns of a state.
+    pub(super) const fn most_cols(self) -> usize {
+        match self {
+            Self::Tokens => Kernels::MAX_STATE_COLS,
+            Self::Chunks => Kernels::MAX_CHUNK_COLS,
+        }
+    }
+
+    /// Blocks of a sequence, each with so many rows of a head's state.
+    pub(super) fn blocks(self, op: Check, heads: usize, rows: u32) -> KernelResult<u32> {
+        let each = match self {
+            Self::Tokens => 8,
+            // RF_CHUNK_VALUES of recurrent16.hip.
+            Self::Chunks => 64,
+        };
+        op.dim("blocks", op.elements("blocks", &[heads, rows.div_ceil(each) as usize])?)
+    }
 }
 
 const BLOCK: u32 = 256;

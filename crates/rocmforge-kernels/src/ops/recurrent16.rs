@@ -1,7 +1,7 @@
 //! Rules of recurrent layers on the matrix unit, 16 tokens of a sequence at a time: for prompts.
 
-use super::delta_rows::{DeltaNetRows, Rule, delta_rows, rows};
-use super::recurrent::{Sequences, SsmScan, States, into_slots, scan_dims, ssm_scan};
+use super::delta_rows::{DeltaNetRows, delta_rows, rows};
+use super::recurrent::{Rule, Sequences, SsmScan, States, into_slots, scan_dims, ssm_scan};
 use crate::declared::Declared;
 use crate::launch::Launch;
 use crate::{Faults, KernelResult, Kernels, geometry};
@@ -9,8 +9,6 @@ use rocmforge_runtime::HipStream;
 
 /// The family, and its kernel.
 const FAMILY: &str = "recurrent16";
-/// Rows of a head's state in a block: `RF_CHUNK_VALUES` of recurrent16.hip.
-pub(super) const CHUNK_ROWS: u32 = 64;
 
 impl Kernels {
     /// The most columns of a state whose tokens are taken 16 at a time.
@@ -63,11 +61,10 @@ impl Kernels {
         let ([heads, dim, cols], [tokens, _, slots]) = (states.shape, sequences.shape);
         let [groups, rates] = operands.shape;
         op.holds(rates == 1, "a head must have one rate", rates, 1)?;
-        let (of, [h, gr, d, c]) = scan_dims(op.check(), operands, states, sequences, Self::MAX_CHUNK_COLS)?;
+        let (of, [h, gr, d, c]) = scan_dims(op.check(), operands, states, sequences, Rule::Chunks)?;
         op.dim("heads * dim", op.elements("heads * dim", &[heads, dim])?)?;
         op.dim("groups * cols", op.elements("groups * cols", &[groups, cols])?)?;
-        let blocks = op.elements("blocks", &[heads, d.div_ceil(CHUNK_ROWS) as usize])?;
-        let blocks = op.dim("blocks", blocks)?;
+        let blocks = Rule::Chunks.blocks(op.check(), heads, d)?;
         let of_group = [tokens, groups, cols];
         let op = op
             .read("state", states.before, &[slots, heads, dim, cols])?
