@@ -1,4 +1,4 @@
-// Tiles of experts: the pairs of token and expert that have the same expert, in lists of at most `rows`, for matmul_q8.h.
+// Tiles of experts: the pairs of token and expert that have the same expert, in lists of at most `rows`, for packed16.h.
 //
 // Block e has expert e, and block `experts` the pairs whose id is no expert: each of these is a fault. The pairs of all blocks lie one after the other in `order`, each
 // block's in their own order. The tiles of a block begin at entry floor(pairs before it / rows) + e of the table, so that no block needs to know how many the
@@ -6,7 +6,7 @@
 #include "include/fault.h"
 #include "include/team.h"
 
-// As matmul_q8.h has it.
+// As packed16.h has it.
 struct ExpertTile {
     u32 expert, begin, count;
 };

@@ -1,28 +1,42 @@
-// Packed weights (planes.h, planes_bits.h, planes_table.h) as signed bytes for the matrix unit (tile8.h).
+// Packed weights (planes.h, planes_bits.h, planes_table.h) on their way to the matrix unit (tile.h), in f16.
 //
 // A type is a struct with PLANES, the arrays of 16 bytes for each block that a matrix begins with; OWN and own(w, blocks, i, to), the words of a block beside
-// them; SHARED and shared(w, blocks, i, to), those that eight neighbours share; and of(q, own, shared, i), the lane's bytes of a block and what they are
-// multiplied with. HALVES: each half of a block has a scale. MIN: the sums of the activations count with a minimum. WIDE: scales may be over 2^100.
+// them; SHARED and shared(w, blocks, i, to), those that eight neighbours share; and of(q, own, shared, i), the lane's bytes of a block and the scales of the block.
+// A weight is (byte - LESS) * scale (+ minimum). HALVES: each half of a block has a scale. MIN: there is a minimum. WIDE: a scale may be beyond f16.
+//
+// A run is RF_RUN neighbouring blocks of a row, which a wave takes at a time. Of the rows rf_tile_b(lane, 0 .. RF_TILE_B) a lane has RF_BLOCKS blocks of a run, the
+// s-th of which is block rf_block_of(s), and of each half of such a block, 16 weights, RF_WORDS words of four bytes, which begin at word rf_first_word(). They are
+// y of RF_PRODUCTS products (tile.h) for each half. NVIDIA's four lanes that share rows have a block of the run each, whole, since narrow loads of many rows are what
+// the first cache has least room for: a product has four weights of each of four blocks, and of its 16 k neighbours are 0, 1, 8 and 9 of them.
 #pragma once
 #include "planes_bits.h"
 #include "planes_table.h"
-#include "tile8.h"
+#include "tile.h"
 
-// Bytes below 128 less `less`, as signed bytes.
-RF_DEVICE RfWords rf_less(RfWords q, u32 less) { return ((q | 0x80808080u) - less * 0x01010101u) ^ 0x80808080u; }
+#if defined(__CUDA_ARCH__)
+#define RF_RUN 4u
+#define RF_BLOCKS 1u
+#define RF_WORDS 4u
+#define RF_PRODUCTS 4u
+#else
+#define RF_RUN 2u
+#define RF_BLOCKS 2u
+#define RF_WORDS (RF_PART / 4u)
+#define RF_PRODUCTS 1u
+#endif
+typedef u32 RfWords __attribute__((ext_vector_type(RF_WORDS)));
+RF_DEVICE u32 rf_block_of(u32 s) { return RF_BLOCKS == RF_RUN ? s : rf_lane() % 4; }
+RF_DEVICE u32 rf_first_word() { return RF_WORDS == 4 ? 0 : rf_lane() / 16 * RF_WORDS; }
+
+// Signed bytes, 128 more.
+RF_DEVICE RfWords rf_more(RfWords q) { return q ^ 0x80808080u; }
 // The lane's words of `bits`, in which word t of a half lies from bit BITS * t of each byte on.
 template <u32 BITS> RF_DEVICE RfWords rf_bits(u32 bits) {
     RfWords q;
 #pragma unroll
-    for (u32 e = 0; e < RF_WORDS; ++e) q[e] = bits >> BITS * (rf_part() * RF_WORDS + e) & (BITS == 2 ? 0x03030303u : 0x01010101u);
+    for (u32 e = 0; e < RF_WORDS; ++e) q[e] = bits >> BITS * (rf_first_word() + e) & (BITS == 2 ? 0x03030303u : 0x01010101u);
     return q;
 }
-
-#if defined(__CUDA_ARCH__)
-// A word of the lane whose number differs in the bits of MASK, and that of one of the four lanes that share rows.
-template <u32 MASK> RF_DEVICE u32 rf_swap(u32 x) { return (u32)__nvvm_shfl_sync_bfly_i32(0xffffffffu, (i32)x, MASK, 31); }
-RF_DEVICE u32 rf_of_four(u32 x, u32 lane) { return (u32)__nvvm_shfl_sync_idx_i32(0xffffffffu, (i32)x, (i32)((rf_lane() & 28) | lane), 31); }
-#endif
 
 // The words of a block; the scales and minima of its halves. Those of types with one scale are the first ones.
 struct TileWords {
@@ -40,12 +54,11 @@ RF_DEVICE TileWords rf_tile_nibbles(RfWords q) { return {q & RF_LOW4, q >> 4 & R
 RF_DEVICE TileWords rf_tile_fifth(RfWords q, u32 fifth) {
     return {(q & RF_LOW4) | rf_bits<1>(fifth) << 4, (q >> 4 & RF_LOW4) | rf_bits<1>(fifth >> 4) << 4};
 }
-RF_DEVICE TileWords rf_tile_less(TileWords q, u32 less) { return {rf_less(q.low, less), rf_less(q.high, less)}; }
 
 // f16 scale; f16 scale and minimum in a word.
 struct OneScale {
     static constexpr bool HALVES = false, MIN = false, WIDE = false;
-    static constexpr u32 PLANES = 1, OWN = 1, SHARED = 0;
+    static constexpr u32 PLANES = 1, OWN = 1, SHARED = 0, LESS = 0;
     RF_DEVICE void shared(const u8 *, u64, u32, u32 *) {}
 };
 struct ScaleAndMin : OneScale {
@@ -55,7 +68,7 @@ struct ScaleAndMin : OneScale {
 // The scales of eight blocks of a K-quant.
 struct WithKScales {
     static constexpr bool HALVES = false, MIN = true, WIDE = false;
-    static constexpr u32 PLANES = 1, SHARED = 4;
+    static constexpr u32 PLANES = 1, SHARED = 4, LESS = 0;
     RF_DEVICE void shared(const u8 *w, u64 blocks, u32 i, u32 *to) {
         u4 h = rf_part<u4>(w, 16 * blocks, i / 8);
         to[0] = h.x, to[1] = h.y, to[2] = h.z, to[3] = h.w;
@@ -68,18 +81,19 @@ struct WithKScales {
 RF_DEVICE void rf_two_words(u2 from, u32 *to) { to[0] = from.x, to[1] = from.y; }
 
 struct TileQ4_0 : OneScale {
+    static constexpr u32 LESS = 8;
     RF_DEVICE void own(const u8 *w, u64 blocks, u32 i, u32 *to) { to[0] = rf_part<u16>(w, 16 * blocks, i); }
-    RF_DEVICE TileBlock of(const RfWords *q, const u32 *own, const u32 *, u32) { return {rf_tile_less(rf_tile_nibbles(q[0]), 8), {{rf_f16(own[0])}}}; }
+    RF_DEVICE TileBlock of(const RfWords *q, const u32 *own, const u32 *, u32) { return {rf_tile_nibbles(q[0]), {{rf_f16(own[0])}}}; }
 };
 struct TileQ4_1 : ScaleAndMin {
     RF_DEVICE void own(const u8 *w, u64 blocks, u32 i, u32 *to) { to[0] = rf_part<u32>(w, 16 * blocks, i); }
     RF_DEVICE TileBlock of(const RfWords *q, const u32 *own, const u32 *, u32) { return {rf_tile_nibbles(q[0]), scales(own[0])}; }
 };
 struct TileQ5_0 : OneScale {
-    static constexpr u32 OWN = 2;
+    static constexpr u32 OWN = 2, LESS = 16;
     RF_DEVICE void own(const u8 *w, u64 blocks, u32 i, u32 *to) { to[0] = rf_part<u32>(w, 16 * blocks, i), to[1] = rf_part<u16>(w, 20 * blocks, i); }
     RF_DEVICE TileBlock of(const RfWords *q, const u32 *own, const u32 *, u32) {
-        return {rf_tile_less(rf_tile_fifth(q[0], own[0]), 16), {{rf_f16(own[1])}}};
+        return {rf_tile_fifth(q[0], own[0]), {{rf_f16(own[1])}}};
     }
 };
 struct TileQ5_1 : ScaleAndMin {
@@ -88,9 +102,9 @@ struct TileQ5_1 : ScaleAndMin {
     RF_DEVICE TileBlock of(const RfWords *q, const u32 *own, const u32 *, u32) { return {rf_tile_fifth(q[0], own[0]), scales(own[1])}; }
 };
 struct TileQ8_0 : OneScale {
-    static constexpr u32 PLANES = 2;
+    static constexpr u32 PLANES = 2, LESS = 128;
     RF_DEVICE void own(const u8 *w, u64 blocks, u32 i, u32 *to) { to[0] = rf_part<u16>(w, 32 * blocks, i); }
-    RF_DEVICE TileBlock of(const RfWords *q, const u32 *own, const u32 *, u32) { return {{q[0], q[1]}, {{rf_f16(own[0])}}}; }
+    RF_DEVICE TileBlock of(const RfWords *q, const u32 *own, const u32 *, u32) { return {{rf_more(q[0]), rf_more(q[1])}, {{rf_f16(own[0])}}}; }
 };
 struct TileQ4K : WithKScales {
     static constexpr u32 OWN = 0;
@@ -104,7 +118,7 @@ struct TileQ5K : WithKScales {
 };
 struct TileQ6K {
     static constexpr bool HALVES = true, MIN = false, WIDE = false;
-    static constexpr u32 PLANES = 1, OWN = 3, SHARED = 1;
+    static constexpr u32 PLANES = 1, OWN = 3, SHARED = 1, LESS = 32;
     RF_DEVICE void own(const u8 *w, u64 blocks, u32 i, u32 *to) {
         rf_two_words(rf_part<u2>(w, 16 * blocks, i), to);
         to[2] = rf_part<u16>(w, 24 * blocks, i);
@@ -115,12 +129,12 @@ struct TileQ6K {
         v.low |= rf_bits<2>(own[0]) << 4, v.high |= rf_bits<2>(own[1]) << 4;
         float d = rf_f16(shared[0]);
         i32 scales = (short)own[2];
-        return {rf_tile_less(v, 32), {{d * (float)(signed char)scales, d * (float)(scales >> 8)}}};
+        return {v, {{d * (float)(signed char)scales, d * (float)(scales >> 8)}}};
     }
 };
 struct TileQ2K {
     static constexpr bool HALVES = true, MIN = true, WIDE = false;
-    static constexpr u32 PLANES = 0, OWN = 3, SHARED = 1;
+    static constexpr u32 PLANES = 0, OWN = 3, SHARED = 1, LESS = 0;
     RF_DEVICE void own(const u8 *w, u64 blocks, u32 i, u32 *to) {
         rf_two_words(rf_part<u2>(w, 0, i), to);
         to[2] = rf_part<u16>(w, 8 * blocks, i);
@@ -133,7 +147,7 @@ struct TileQ2K {
 };
 struct TileQ3K {
     static constexpr bool HALVES = true, MIN = false, WIDE = false;
-    static constexpr u32 PLANES = 0, OWN = 3, SHARED = 4;
+    static constexpr u32 PLANES = 0, OWN = 3, SHARED = 4, LESS = 4;
     RF_DEVICE void own(const u8 *w, u64 blocks, u32 i, u32 *to) {
         rf_two_words(rf_part<u2>(w, 0, i), to);
         to[2] = rf_part<u32>(w, 8 * blocks, i);
@@ -145,23 +159,26 @@ struct TileQ3K {
     RF_DEVICE TileBlock of(const RfWords *, const u32 *own, const u32 *shared, u32 i) {
         PackedQ3K s = PackedQ3K::of({u2{own[0], own[1]}, own[2], {shared[0], shared[1], shared[2]}, (u16)shared[3]}, i);
         TileWords q = {rf_bits<2>(own[0]) | rf_bits<1>(own[2]) << 2, rf_bits<2>(own[1]) | rf_bits<1>(own[2] >> 4) << 2};
-        return {rf_tile_less(q, 4), {{s.low_d, s.high_d}}};
+        return {q, {{s.low_d, s.high_d}}};
     }
 };
+// 128 more than the signed bytes of a table.
 template <u64 LOW, u64 HIGH> RF_DEVICE TileWords rf_tile_table(RfWords q) {
+    constexpr u64 MORE = 0x8080808080808080u;
     TileWords v;
 #pragma unroll
     for (u32 e = 0; e < RF_WORDS; ++e) {
-        u2 bytes = rf_look_up(q[e], LOW, HIGH);
+        u2 bytes = rf_look_up(q[e], LOW ^ MORE, HIGH ^ MORE);
         v.low[e] = bytes.x, v.high[e] = bytes.y;
     }
     return v;
 }
 struct TileIq4Nl : TileQ4_0 {
+    static constexpr u32 LESS = 128;
     RF_DEVICE TileBlock of(const RfWords *q, const u32 *own, const u32 *, u32) { return {rf_tile_table<RF_IQ4>(q[0]), {{rf_f16(own[0])}}}; }
 };
 struct TileIq4Xs : OneScale {
-    static constexpr u32 OWN = 0, SHARED = 2;
+    static constexpr u32 OWN = 0, SHARED = 2, LESS = 128;
     RF_DEVICE void own(const u8 *, u64, u32, u32 *) {}
     RF_DEVICE void shared(const u8 *w, u64 blocks, u32 i, u32 *to) { rf_two_words(rf_part<u2>(w, 16 * blocks, i / 8), to); }
     RF_DEVICE TileBlock of(const RfWords *q, const u32 *, const u32 *shared, u32 i) {
@@ -170,84 +187,93 @@ struct TileIq4Xs : OneScale {
 };
 struct TileMxfp4 : OneScale {
     static constexpr bool WIDE = true;
+    static constexpr u32 LESS = 128;
     RF_DEVICE void own(const u8 *w, u64 blocks, u32 i, u32 *to) { to[0] = rf_part<u8>(w, 16 * blocks, i); }
     RF_DEVICE TileBlock of(const RfWords *q, const u32 *own, const u32 *, u32) { return {rf_tile_table<RF_E2M1>(q[0]), {{rf_mxfp4_scale(own[0])}}}; }
 };
 
-// Rows of weights on their way from memory: a lane's row for each of its b's. A wave takes RF_RUN neighbouring blocks of each row at a time, and the loads of its
-// next run are in flight while it uses one.
+// Four bytes as f16, 1024 more.
+typedef _Float16 h2 __attribute__((ext_vector_type(2)));
+struct HalfFour {
+    h2 first, second;
+};
+RF_DEVICE HalfFour rf_half_four(u32 bytes) {
+    constexpr u32 MORE = 0x64646464u;
 #if defined(__CUDA_ARCH__)
-#define RF_RUN 4u
+    u32 first = __nvvm_prmt(bytes, MORE, 0x4140), second = __nvvm_prmt(bytes, MORE, 0x4342);
 #else
-#define RF_RUN 2u
+    u32 first = __builtin_amdgcn_perm(MORE, bytes, 0x04010400), second = __builtin_amdgcn_perm(MORE, bytes, 0x04030402);
 #endif
+    return {__builtin_bit_cast(h2, first), __builtin_bit_cast(h2, second)};
+}
+RF_DEVICE h2 rf_two_halves(float x) { return h2{(_Float16)x, (_Float16)x}; }
+
+// The largest scale of the blocks that a product has of a row, where a type is WIDE: the weights are relative to it. 0 or a NaN makes all of them 0 or NaN.
+RF_DEVICE float rf_top_scale(TileBlock &block) {
+    float d = block.s.d[0], top = d;
+#if defined(__CUDA_ARCH__)
+    top = rf_max(top, rf_shuffle_xor<1>(top));
+    top = rf_max(top, rf_shuffle_xor<2>(top));
+    float up = top < 1.0f ? 0x1p100f : 0x1p-100f; // keeps the inverse normal
+    block.s.d[0] = d * up * rf_rcp(top * up);
+#endif
+    return top;
+}
+// Whether the lane's scales are those of the weights in f16. Otherwise what a product has of a row has one scale, which its sums are multiplied by.
+template <class W> RF_DEVICE constexpr bool rf_scales_weights() { return !W::WIDE || RF_BLOCKS < RF_RUN; }
+
+// The weights of half `half` of blocks of the lane's rows: y of product `product`. Those of WIDE types are without their scale, or relative to the largest.
+template <class W> RF_DEVICE RfPart<RfHalf> rf_tile_weights(const TileBlock (&blocks)[RF_TILE_B], u32 half, u32 product) {
+    constexpr u32 WORDS = RF_WORDS / RF_PRODUCTS;
+    constexpr _Float16 LESS = 1024 + W::LESS;
+    RfPart<RfHalf> y;
+#pragma unroll
+    for (u32 b = 0; b < RF_TILE_B; ++b) {
+        const TileBlock &block = blocks[b];
+        h2 d = rf_two_halves(block.s.d[W::HALVES ? half : 0]), min = rf_two_halves(block.s.min[W::HALVES ? half : 0]);
+#pragma unroll
+        for (u32 e = 0; e < WORDS; ++e) {
+            HalfFour four = rf_half_four((half ? block.q.high : block.q.low)[product * WORDS + e]);
+            h2 pairs[2] = {four.first - LESS, four.second - LESS};
+#pragma unroll
+            for (u32 p = 0; p < 2; ++p) {
+                if constexpr (W::MIN) {
+                    pairs[p] = pairs[p] * d + min;
+                } else if constexpr (rf_scales_weights<W>()) {
+                    pairs[p] *= d;
+                }
+                u32 at = RF_TILE_B == 2 ? 2 * (2 * p + b) : 4 * e + 2 * p;
+                y.v[at] = pairs[p].x, y.v[at + 1] = pairs[p].y;
+            }
+        }
+    }
+    return y;
+}
+
+// Rows of weights on their way from memory: a lane's row for each of its b's. The loads of the next run are in flight while one is used.
 template <class W> struct RowFeed {
     // Without arrays of no elements.
     static constexpr u32 PLANES = W::PLANES ? W::PLANES : 1, OWN = W::OWN ? W::OWN : 1, SHARED = W::SHARED ? W::SHARED : 1;
     const u8 *w;
     u64 blocks;
     u32 begin, row_blocks; // of the row
-#if defined(__CUDA_ARCH__)
-    // The four lanes that share a row load one block of the run each, whole, since narrow loads of many rows are what the first cache has least
-    // room for; and give each other their words.
-    u4 wide[PLANES];
-    u32 next_own[OWN], next_shared[SHARED];
-    RfWords q[RF_RUN][PLANES];
-    u32 own[OWN], shared[SHARED];
+    RfWords q[RF_BLOCKS][PLANES];
+    u32 own[RF_BLOCKS][OWN], shared[RF_BLOCKS][SHARED];
 
-    __attribute__((device, always_inline)) void fetch(u32 first) {
-        u32 i = begin + rf_min(first + rf_part(), row_blocks - 1);
-#pragma unroll
-        for (u32 p = 0; p < W::PLANES; ++p) wide[p] = rf_get_once((const u4 *)(w + 16 * p * blocks) + i);
-        W::own(w, blocks, i, next_own);
-        W::shared(w, blocks, i, next_shared);
-    }
-    // The run that was fetched is now used, and the one from block `first` on is fetched.
-    __attribute__((device, always_inline)) void turn(u32 first) {
+    // Block s of the run that begins at block `first` of the row.
+    __attribute__((device, always_inline)) void fetch(u32 s, u32 first) {
+        u32 i = begin + rf_min(first + rf_block_of(s), row_blocks - 1);
 #pragma unroll
         for (u32 p = 0; p < W::PLANES; ++p) {
-            u4 v = wide[p];
-            bool odd = rf_part() & 1, upper = rf_part() & 2;
-            u32 a = rf_swap<1>(odd ? v.x : v.y), b = rf_swap<1>(odd ? v.z : v.w);
-            v = odd ? u4{a, v.y, b, v.w} : u4{v.x, a, v.z, b};
-            u32 c = rf_swap<2>(upper ? v.x : v.z), d = rf_swap<2>(upper ? v.y : v.w);
-            v = upper ? u4{c, d, v.z, v.w} : u4{v.x, v.y, c, d};
-            q[0][p] = v.x, q[1][p] = v.y, q[2][p] = v.z, q[3][p] = v.w;
-        }
-#pragma unroll
-        for (u32 e = 0; e < W::OWN; ++e) own[e] = next_own[e];
-#pragma unroll
-        for (u32 e = 0; e < W::SHARED; ++e) shared[e] = next_shared[e];
-        fetch(first);
-    }
-    // Block s of the run, the row's block i.
-    __attribute__((device, always_inline)) TileBlock block(u32 s, u32 i) {
-        u32 of_block[OWN], of_eight[SHARED];
-#pragma unroll
-        for (u32 e = 0; e < W::OWN; ++e) of_block[e] = rf_of_four(own[e], s);
-#pragma unroll
-        for (u32 e = 0; e < W::SHARED; ++e) of_eight[e] = rf_of_four(shared[e], s);
-        return W::of(q[s], of_block, of_eight, begin + i);
-    }
-    __attribute__((device, always_inline)) void used(u32, u32) {}
+#if defined(__CUDA_ARCH__)
+            q[s][p] = rf_get_once((const u4 *)(w + 16 * p * blocks) + i);
 #else
-    RfWords q[RF_RUN][PLANES];
-    u32 own[RF_RUN][OWN], shared[RF_RUN][SHARED];
-
-    __attribute__((device, always_inline)) void fetch_block(u32 s, u32 i) {
-        i = begin + rf_min(i, row_blocks - 1);
-#pragma unroll
-        for (u32 p = 0; p < W::PLANES; ++p) q[s][p] = ((const RfWords *)(w + 16 * p * blocks))[(u64)i * (4 / RF_WORDS) + rf_part()];
+            q[s][p] = ((const RfWords *)(w + 16 * p * blocks))[(u64)i * (4 / RF_WORDS) + rf_first_word() / RF_WORDS];
+#endif
+        }
         W::own(w, blocks, i, own[s]);
         W::shared(w, blocks, i, shared[s]);
     }
-    __attribute__((device, always_inline)) void fetch(u32 first) {
-#pragma unroll
-        for (u32 s = 0; s < RF_RUN; ++s) fetch_block(s, first + s);
-    }
-    __attribute__((device, always_inline)) void turn(u32) {}
-    __attribute__((device, always_inline)) TileBlock block(u32 s, u32 i) { return W::of(q[s], own[s], shared[s], begin + i); }
-    // Block s of the run has been taken: its place is that of the next run's block, the row's block i.
-    __attribute__((device, always_inline)) void used(u32 s, u32 i) { fetch_block(s, i); }
-#endif
+    // Block s of the run that begins at block `first`, which has been fetched.
+    __attribute__((device, always_inline)) TileBlock block(u32 s, u32 first) const { return W::of(q[s], own[s], shared[s], begin + first + rf_block_of(s)); }
 };

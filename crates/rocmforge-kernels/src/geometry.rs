@@ -33,6 +33,11 @@ pub(crate) fn row_tile(rows: u32, cols: u32) -> LaunchConfig {
     config([rows.div_ceil(ROWS_PER_BLOCK), cols.div_ceil(ROW_COLS), 1], ROW_BLOCK)
 }
 
+/// A block to 1024 columns of a row.
+pub(crate) fn parts_of_rows(rows: u32, cols: u32) -> LaunchConfig {
+    config([rows, cols.div_ceil(ROW_COLS), 1], ROW_BLOCK)
+}
+
 /// 32 lanes to a row.
 pub(crate) fn rows(rows: u32) -> LaunchConfig {
     config([rows.div_ceil(ROWS_PER_BLOCK), 1, 1], ROW_BLOCK)

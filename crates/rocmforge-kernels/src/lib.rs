@@ -59,11 +59,11 @@ pub use ops::{
     DeltaNetRows, Element, ExpertStack, ExpertTiles, ExpertUnit, ExtMask, ExtOperand, ExtOperands, ExtOptions,
     ExtShape, FLASH_MAX_HEAD_DIM, FlashOptions, FloatType, GluKind, Half, HalfRows, HeadNorms, JointProduct,
     LatentKvOperands, LatentKvShape, LatentTurn, Map, Matmul16Activation, Matmul16Operands, Matmul16Output,
-    Matmul16Shape, MatmulShape, PackedWeights, PagedOperands, PagedOptions, PagedShape, Q8Activations, Q8Tiles,
+    Matmul16Shape, MatmulShape, Packed16Tiles, PackedWeights, PagedOperands, PagedOptions, PagedShape, Q8Activations,
     Residual, RopeKvOperands, RopePairs, RopeShape, Route, RouteGate, RowIds, RowInput, RowLists, RowNorm,
     SequenceLengths, Sequences, SoftmaxBias, SsmConv, SsmScan, StateSlots, States, StridedCopy, Unary, ViewStrides,
     ViewsShape, Visible, WeightMatrix, WeightPacking,
 };
 pub use pack::Pack;
-pub use tuning::{Explain, Measured, Parameter, Q8Form, Timed, Tuning};
+pub use tuning::{Explain, Measured, PackedForm, Parameter, Timed, Tuning};
 pub use weight_type::WeightType;

@@ -156,8 +156,8 @@ macro_rules! packed {
             experts_gated: concat!("experts_", $name, "_gated"),
             experts_sum: concat!("experts_", $name, "_sum"),
             experts_pairs: concat!("experts_", $name, "_pairs"),
-            tiles: concat!("matmul_q8_", $name),
-            tiles_of: [concat!("matmul_q8_", $name, "_t1"), concat!("matmul_q8_", $name, "_t2")],
+            tiles: concat!("packed16_", $name),
+            tiles_of: [concat!("packed16_", $name, "_t1"), concat!("packed16_", $name, "_t2")],
         }
     };
 }

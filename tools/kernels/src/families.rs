@@ -88,8 +88,8 @@ const VARIED: &[(&str, &[&[Variant]])] = &[
     ("experts_q8", &[PACKED]),
     ("half_rows", &[PACKED, FLOATS]),
     ("half_rows_few", &[FEW]),
-    ("matmul_q8", &[PACKED]),
     ("matvec_q8", &[PACKED]),
+    ("packed16", &[PACKED]),
     ("paged_split", &[CACHES]),
     ("weights", &[PACKED, FLOATS]),
     ("weights_few", &[FEW]),
@@ -226,7 +226,7 @@ pub(crate) const FAMILIES: &[Family] = &[
     on_matrix_units("paged16_q8_0", &[("paged16_q8_0_d256", NOT_GFX1030)]),
     hopper("paged16_hopper"),
     without_loops("paged_wide16"),
-    without_loops("matmul_q8"),
+    with_own_tiles("packed16"),
     begins_early("experts_q8"),
     with_own_blocks("matvec_q8"),
     begins_early("add_rms_norm"),
@@ -258,12 +258,19 @@ const fn on_matrix_units(name: &'static str, only: &'static [(&'static str, &'st
     }
 }
 
-/// A family of matrix instructions that gfx1030 lacks, whose registers are too few for loops in their place: those of 8-bit integers, which NVIDIA's cards
-/// have in these shapes from 8.0 on, and those of long heads.
+/// A family of matrix instructions that gfx1030 lacks, whose registers are too few for loops in their place.
 const fn without_loops(name: &'static str) -> Family {
     Family {
         base: Base::Without(&["gfx1030", "sm_75"]),
         ..on_matrix_units(name, &[])
+    }
+}
+
+/// The same, whose launchers ask for the threads of their blocks.
+const fn with_own_tiles(name: &'static str) -> Family {
+    Family {
+        own_blocks: true,
+        ..without_loops(name)
     }
 }
 

@@ -62,9 +62,9 @@ const STATED: &[(&str, Least)] = &[
     ("matmul_views_nt_f16", least(10, 7, 4)),
     // Two buffers of 15 KiB for a block of four waves, each with 64 x 32 of the sums in registers. Loads run a step ahead.
     ("matmul16_*", least(4, 4, 2)),
-    // Two steps of activations in LDS, 20 KiB each on RDNA and 10 on CDNA; weights of the next steps and 32 x 32 sums of a wave in registers.
-    ("matmul_q8_*_t1", least(4, 4, 2)),
-    ("matmul_q8_*_t2", least(6, 4, 3)),
+    // A step of activations in LDS, 33 KiB on RDNA and 17 on CDNA; the next step, weights of the next run and 32 x 32 sums of a wave in registers.
+    ("packed16_*_t1", least(4, 4, 2)),
+    ("packed16_*_t2", least(6, 4, 3)),
     // Activations of 8 bits in LDS, once for a block that does many rows of weights: two blocks a multiprocessor.
     ("matvec_q8_*", least(6, 6, 1)),
     ("experts_*", least(6, 6, 1)),

@@ -1,7 +1,7 @@
 //! Products with the matrices of chosen experts.
 
 use rocmforge_kernels::{
-    BesideExperts, Binary, ExpertStack, ExpertTiles, Kernels, Map, PackedWeights, Q8Activations, WeightType,
+    BesideExperts, Binary, ExpertStack, ExpertTiles, HalfRows, Kernels, Map, PackedWeights, Q8Activations, WeightType,
 };
 use rocmforge_runtime::HipBuffer;
 
@@ -43,6 +43,14 @@ impl Dims {
     const fn share(self) -> usize {
         if self.rows == self.used { 1 } else { self.used }
     }
+}
+
+/// Rounded rows of activations.
+enum Rounded {
+    /// For the pairs of few tokens.
+    Q8(Q8Activations),
+    /// For pairs in tiles.
+    Halves(HalfRows, ExpertTiles),
 }
 
 /// A packed stack with its experts, the operands of the product with it, and the result.
@@ -204,7 +212,7 @@ impl HipGgmlBackend {
         Some((matrix.clone(), experts))
     }
 
-    /// Products of `x` with the experts of `ids` in each of the stacks, to as many results. Packed stacks take activations of 8 bits.
+    /// Products of `x` with the experts of `ids` in each of the stacks, to as many results. Packed stacks take rounded activations.
     fn experts_products(
         &mut self,
         [x, ids]: [TensorId; 2],
@@ -222,11 +230,17 @@ impl HipGgmlBackend {
         self.packed_experts((&rows, dims.k), &list, &packed, dims)
     }
 
-    /// Whether joined launches are a copy of rows with gaps and a product of them with a packed stack: it rounds them where they lie.
-    pub(super) fn rounds_rows(&self, group: &[Launch]) -> bool {
-        let [copy, product] = group else { return false };
-        [copy.kernel, product.kernel] == [Op::Cont, Op::MulMatId].map(Kernel::Op)
-            && self.packed_stack(product.inputs[1]).is_some()
+    /// Whether joined launches are a copy of rows with gaps and a product of them with a packed stack that rounds them where they lie: to 8 bits.
+    pub(super) fn rounds_rows(&self, group: &[Launch]) -> GgmlResult<bool> {
+        let [copy, product] = group else { return Ok(false) };
+        if [copy.kernel, product.kernel] != [Op::Cont, Op::MulMatId].map(Kernel::Op) {
+            return Ok(false);
+        }
+        let Some((_, experts)) = self.packed_stack(product.inputs[1]) else {
+            return Ok(false);
+        };
+        let pairs = self.slots.desc(product.inputs[2])?.element_count();
+        Ok(self.kernels.expert_tile_rows(pairs, experts).is_none())
     }
 
     /// Both in as many launches as the product takes. Nothing else reads the copy, which is not made.
@@ -259,36 +273,51 @@ impl HipGgmlBackend {
         for first in (0..tokens).step_by(at_once) {
             let some = first..tokens.min(first + at_once);
             let count = some.len() * dims.rows;
-            let room = self.scratch(
-                ROUNDED_OF_EXPERTS,
-                Q8Activations::byte_len(count, k).unwrap_or(usize::MAX),
-            )?;
             let begin = some.start * dims.rows * step;
             let some_rows = rows.view(begin..begin + count.saturating_sub(1) * step + k);
             let some_rows = some_rows.map_err(failed(OP.name()))?;
-            let (kernels, stream) = (&self.kernels, self.stream());
-            let rounded = match step == k {
-                true => kernels.quantize_q8(stream, &some_rows, room, [count, k]),
-                false => kernels.quantize_q8_rows(stream, &some_rows, room, [count, k], step),
-            };
-            let rounded = rounded.map_err(failed(OP.name()))?;
             let some_ids = list.view(some.start * used..some.end * used);
             let some_ids = some_ids.map_err(failed(OP.name()))?;
-            let tiles = self.expert_tiles(first_site, &some_ids, first_stack.1)?;
+            let tiles = match step == k {
+                true => self.expert_tiles(first_site, &some_ids, first_stack.1)?,
+                false => None,
+            };
+            let rounded = self.rounded_of_experts((&some_rows, step), [count, k], tiles)?;
             for ((w, experts), site, y) in packed {
                 let stack = ExpertStack { w, experts: *experts };
                 let each = used * (w.n() / experts);
                 let y = y.view(some.start * each..some.end * each).map_err(failed(OP.name()))?;
                 let site = self.fault_site(OP, site)?;
-                let (stream, share) = (self.stream(), dims.share());
-                let launched = match &tiles {
-                    Some(tiles) => self.kernels.experts_in_tiles(stream, &rounded, tiles, stack, &y, share),
-                    None => (self.kernels).experts_pairs(stream, &rounded, &some_ids, stack, &y, share, faults(&site)),
+                let (kernels, stream, share) = (&self.kernels, self.stream(), dims.share());
+                let launched = match &rounded {
+                    Rounded::Halves(x, tiles) => kernels.experts_in_tiles(stream, x, tiles, stack, &y, share),
+                    Rounded::Q8(x) => kernels.experts_pairs(stream, x, &some_ids, stack, &y, share, faults(&site)),
                 };
                 self.done(OP, launched)?;
             }
         }
         Ok(())
+    }
+
+    /// Rows that lie `step` elements apart, rounded for products with packed stacks.
+    fn rounded_of_experts(
+        &mut self,
+        (rows, step): (&HipBuffer<f32>, usize),
+        dims: [usize; 2],
+        tiles: Option<ExpertTiles>,
+    ) -> GgmlResult<Rounded> {
+        let bytes = match &tiles {
+            Some(_) => HalfRows::byte_len(dims[0], dims[1]),
+            None => Q8Activations::byte_len(dims[0], dims[1]),
+        };
+        let room = self.scratch(ROUNDED_OF_EXPERTS, bytes.unwrap_or(usize::MAX))?;
+        let (kernels, stream) = (&self.kernels, self.stream());
+        let rounded = match tiles {
+            Some(tiles) => (kernels.half_rows(stream, rows, &room, dims)).map(|x| Rounded::Halves(x, tiles)),
+            None if step == dims[1] => kernels.quantize_q8(stream, rows, room, dims).map(Rounded::Q8),
+            None => (kernels.quantize_q8_rows(stream, rows, room, dims, step)).map(Rounded::Q8),
+        };
+        rounded.map_err(failed(OP.name()))
     }
 
     /// The pairs of `ids` in tiles, where they are enough for products in tiles. Ids that are no experts are faults at `site`.

@@ -89,11 +89,15 @@ impl HipGgmlBackend {
             let launched = kernels.matvec_q8_gated(stream, row.input(), [&gate, &up], kind, &y);
             return self.stored(op, launched, output, &y);
         }
-        let after = self.after(with, inputs[0], inputs[1])?;
         let up = self.scratch(BETWEEN, size_of::<f32>() * y.len())?;
         let up = up.cast().map_err(failed(op.name()))?;
-        self.matmul_into(op, &[inputs[0], inputs[1]], &y, with)?;
-        self.matmul_into(op, &[inputs[0], inputs[2]], &up, after)?;
+        if let Some(matrices) = self.tiled_matrices(inputs[0], &inputs[1..3])? {
+            self.tiled_joint(inputs[0], &matrices, &[&y, &up], &[], with.halves)?;
+        } else {
+            let after = self.after(with, inputs[0], inputs[1])?;
+            self.matmul_into(op, &[inputs[0], inputs[1]], &y, with)?;
+            self.matmul_into(op, &[inputs[0], inputs[2]], &up, after)?;
+        }
         self.gated(op, kind, [&y, &up], &y, dims)?;
         self.store(op, output, &y)
     }
@@ -109,6 +113,14 @@ impl HipGgmlBackend {
         let (weights, biases) = inputs[1..].split_at(outputs.len());
         if let Some(matrices) = self.joint_matrices(inputs, outputs)? {
             return self.packed_joint(&matrices, inputs, outputs, with.norm);
+        }
+        if let Some(matrices) = self.tiled_matrices(inputs[0], weights)?
+            && outputs.iter().chain(biases).all(|&id| self.is_plain_f32(id))
+        {
+            let floats = |ids: &[TensorId]| ids.iter().map(|&id| self.f32(op, id)).collect::<GgmlResult<Vec<_>>>();
+            let (results, biases) = (floats(outputs)?, floats(biases)?);
+            let results: Vec<_> = results.iter().collect();
+            return self.tiled_joint(inputs[0], &matrices, &results, &biases, with.halves);
         }
         if self.two_by_block(inputs, outputs)? {
             return Ok(());

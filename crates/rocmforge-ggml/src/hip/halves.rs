@@ -13,7 +13,7 @@ use crate::{Activations, GgmlResult, Graph, Kernel, Launch, Op, TensorId};
 const PLACES: usize = 6;
 
 impl HipGgmlBackend {
-    /// Whether a product of `m` rows of activations with one matrix rounds both to 16 bits, unless the matrix is packed and there are few rows.
+    /// Whether a product of `m` rows of activations with one matrix rounds both to 16 bits, unless the matrix is packed.
     pub(super) fn takes_halves(&self, m: usize) -> GgmlResult<bool> {
         if self.activations == Activations::F32 || m <= FEW_ROWS {
             return Ok(false);
@@ -52,8 +52,8 @@ impl HipGgmlBackend {
         places.into_iter().fold(0, usize::saturating_add)
     }
 
-    /// What lies between the kernels of a launch, its activations as f16, the weights as f16 with the sums of parts, and activations in 8 bits: of packed
-    /// experts with their tiles, and of few rows.
+    /// What lies between the kernels of a launch, its activations as f16, the weights as f16 and the sums of parts, the rounded activations of packed experts, those in 8 bits
+    /// of few rows, and the tiles of experts.
     fn scratch_of_launch(&self, graph: &Graph, launch: &Launch) -> Option<[usize; PLACES]> {
         let shape = |id: &TensorId| Some(graph.tensor(*id)?.shape.as_slice());
         let floats = |elements: usize| size_of::<f32>().saturating_mul(elements);
@@ -82,12 +82,13 @@ impl HipGgmlBackend {
         };
         if is_of_experts(&launch.kernel) {
             let [rows, k] = rows_and_cols(&a.shape);
+            let rows = rows.min(ExpertStack::MAX_PAIRS);
             let stacks = launch.inputs.get(1..launch.inputs.len().min(3)).unwrap_or_default();
-            let most = stacks
-                .iter()
-                .map(|stack| rounded(stack, rows.min(ExpertStack::MAX_PAIRS), k));
-            bytes[3] = most.max().unwrap_or(0);
-            bytes[5] = self.bytes_of_tiles(graph, launch).filter(|_| bytes[3] > 0).unwrap_or(0);
+            bytes[3] = (stacks.iter().map(|stack| rounded(stack, rows, k)).max()).unwrap_or(0);
+            if let Some(tiles) = self.bytes_of_tiles(graph, launch).filter(|_| bytes[3] > 0) {
+                bytes[5] = tiles;
+                bytes[3] = bytes[3].max(HalfRows::byte_len(rows, k).unwrap_or(usize::MAX));
+            }
         }
         for &weight in launch.weights() {
             let &[k, n] = graph.tensor(weight)?.shape.as_slice() else {
@@ -95,16 +96,16 @@ impl HipGgmlBackend {
             };
             let m = a.element_count() / k.max(1);
             if m >= 2 && self.rounds(m) {
-                let rounded = rounded(&weight, m, k);
-                bytes[4] = bytes[4].max(rounded);
-                if rounded > 0 && self.takes_tiles(m) {
-                    bytes[2] = bytes[2].max(floats(self.kernels.q8_sums([m, n, k])));
-                }
+                bytes[4] = bytes[4].max(rounded(&weight, m, k));
             }
-            if self.takes_halves(m).unwrap_or(false) {
-                let slab = self.kernels.matmul_halves_scratch_of([m, n, k]).unwrap_or(0);
+            let tiles = self.takes_tiles(m) && rounded(&weight, m, k) > 0;
+            if tiles || self.takes_halves(m).unwrap_or(false) {
+                let between = match tiles {
+                    true => floats(self.kernels.packed16_sums([m, n, k])),
+                    false => self.kernels.matmul_halves_scratch_of([m, n, k]).unwrap_or(0),
+                };
                 bytes[1] = bytes[1].max(HalfRows::byte_len(m, k).unwrap_or(usize::MAX));
-                bytes[2] = bytes[2].max(slab);
+                bytes[2] = bytes[2].max(between);
             }
         }
         Some(bytes)
@@ -125,7 +126,13 @@ impl HipGgmlBackend {
     }
 
     /// Activations as f16, which an earlier launch has left if that `is_made`.
-    fn halves_of(&mut self, op: &Op, a: &HipBuffer<f32>, [m, k]: [usize; 2], is_made: bool) -> GgmlResult<HalfRows> {
+    pub(super) fn halves_of(
+        &mut self,
+        op: &Op,
+        a: &HipBuffer<f32>,
+        [m, k]: [usize; 2],
+        is_made: bool,
+    ) -> GgmlResult<HalfRows> {
         let bytes = HalfRows::byte_len(m, k).unwrap_or(usize::MAX);
         let to = self.scratch(HALVES, bytes)?;
         let values = if is_made {

@@ -146,7 +146,7 @@ impl HipGgmlBackend {
                 at += 2;
                 continue;
             }
-            if self.rounds_rows(group) {
+            if self.rounds_rows(group)? {
                 steps.push((left, Step::Rows(at)));
                 at += 2;
                 continue;
@@ -274,7 +274,7 @@ impl HipGgmlBackend {
             && next.weights().iter().any(|&id| self.packed_matrix(id).is_some())
             && floats.iter().chain(&node.outputs).all(|&id| self.is_plain_f32(id))
             // The product itself rounds one row, and groups of eight rows are rounded apart.
-            && ((2..=FEW_ROWS).contains(&rows) || self.takes_tiles(rows));
+            && (2..=FEW_ROWS).contains(&rows);
         Ok(rounds.then_some(y))
     }
 

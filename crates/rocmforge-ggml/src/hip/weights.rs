@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use rocmforge_kernels::{
-    JointProduct, Kernels, PackedWeights, Q8Activations, Q8Form, WeightMatrix, WeightPacking, WeightType,
+    JointProduct, Kernels, PackedForm, PackedWeights, Q8Activations, WeightMatrix, WeightPacking, WeightType,
 };
 use rocmforge_runtime::{Elems, HipBuffer, HipStream};
 
@@ -25,10 +25,10 @@ use crate::{
 const PIECE: usize = 4 << 20;
 /// Columns and rows that the kernels for packed weights count.
 const MOST: usize = (1 << 24) - 1;
-/// Rows of activations that they take, and up to which any kernel that reads the weights once beats tiles.
-pub(super) const FEW_ROWS: usize = Q8Form::GROUP;
+/// Rows of activations that kernels of 8-bit activations take, and up to which any kernel that reads the weights once beats tiles.
+pub(super) const FEW_ROWS: usize = PackedForm::GROUP;
 const _: () = assert!(
-    ROUNDED.len() == Q8Form::GROUPS,
+    ROUNDED.len() == PackedForm::GROUPS,
     "a place for each group of rounded rows"
 );
 
@@ -124,8 +124,8 @@ impl HipGgmlBackend {
     /// How activations meet weights, from before the first is loaded ([`crate::HostAccess::load_weight`]).
     ///
     /// With [`Activations::Int8`] matrices, and those of experts, of `q4_0`, `q4_1`, `q5_0`, `q5_1`, `q8_0`, `q2_K` to `q6_K`, `iq4_nl`, `iq4_xs` and `mxfp4` are packed as they
-    /// are loaded, and their products with up to 128 rows, or 32 on a card without a matrix unit for integers, round activations to 8 bits, those of experts with any number of rows. They take as many bytes as before. Products of more rows, and of more than 8
-    /// with one matrix of any other type, round both operands to the 11 bits of f16, each row with a power of two, for the matrix unit.
+    /// are loaded, and their products with up to 8 rows, or 32 on a card without a matrix unit, round activations to 8 bits, as do those of experts with few rows each. They take as many bytes as before. Products of more rows, and of more than 8
+    /// with one matrix of any other type, round both operands to the 11 bits of f16, each row of activations with a power of two, for the matrix unit.
     #[must_use]
     pub fn activations(self, activations: Activations) -> Self {
         Self { activations, ..self }
@@ -299,6 +299,7 @@ impl HipGgmlBackend {
             Some(matrix) => match rows(matrix.k()) {
                 1 if Self::rounds_itself(matrix.k(), norm) => Ok(Form::Row),
                 m if self.rounds(m) => Ok(Form::Q8),
+                m if self.takes_tiles(m) => Ok(Form::Halves),
                 m => halves(m),
             },
             None if is_one_matrix(left, right) && matrix_order(right) == Some(true) => halves(rows(right.shape[0])),
@@ -308,12 +309,12 @@ impl HipGgmlBackend {
 
     /// Whether a product of `m` rows with packed weights rounds them to 8 bits.
     pub(super) fn rounds(&self, m: usize) -> bool {
-        self.kernels.q8_form(m).is_some()
+        self.kernels.packed_form(m) == PackedForm::Groups
     }
 
-    /// Whether a product of `m` rows with packed weights goes to the matrix unit as integers, all rows rounded in one place.
+    /// Whether a product of `m` rows with packed weights reads them on the matrix unit.
     pub(super) fn takes_tiles(&self, m: usize) -> bool {
-        self.kernels.q8_form(m) == Some(Q8Form::Tiles)
+        self.kernels.packed_form(m) == PackedForm::Tiles
     }
 
     /// Rows of activations times a packed matrix.
@@ -331,6 +332,15 @@ impl HipGgmlBackend {
         let (n, k) = (matrix.n(), matrix.k());
         let m = a.len() / k;
         let launched = match self.form(inputs[0], inputs[1], with.norm.is_some())? {
+            Form::Halves if self.takes_tiles(m) => {
+                let x = self.halves_of(op, &a, [m, k], with.halves)?;
+                let sums = match self.kernels.packed16_sums([m, n, k]) {
+                    0 => None,
+                    floats => Some(self.scratch(SLAB, size_of::<f32>().saturating_mul(floats))?),
+                };
+                let sums = sums.map(|bytes| bytes.cast().map_err(failed(op.name()))).transpose()?;
+                self.kernels.packed16(self.stream(), matrix, &x, bias, y, sums.as_ref())
+            }
             Form::Halves => {
                 return self.halves_product(op, (&a, m, with.halves), WeightMatrix::Packed(matrix), bias, y);
             }
@@ -339,16 +349,6 @@ impl HipGgmlBackend {
                 let row = self.row(op, a, with.norm)?;
                 let (kernels, stream) = (&self.kernels, self.stream());
                 kernels.matvec_q8_row(stream, matrix, row.input(), bias, None, y)
-            }
-            Form::Q8 if self.takes_tiles(m) => {
-                let x = self.rounded(op, 0, &a, [m, k], with.q8)?;
-                let sums = match self.kernels.q8_sums([m, n, k]) {
-                    0 => None,
-                    floats => Some(self.scratch(SLAB, size_of::<f32>().saturating_mul(floats))?),
-                };
-                let sums = sums.map(|bytes| bytes.cast().map_err(failed(op.name()))).transpose()?;
-                self.kernels
-                    .matmul_q8(self.stream(), matrix, &x, bias, y, sums.as_ref())
             }
             Form::Q8 => {
                 for (group, first) in (0..m).step_by(FEW_ROWS).enumerate() {
@@ -418,19 +418,37 @@ impl HipGgmlBackend {
         let a = self.input(op, inputs[0], 0)?;
         let floats = |ids: &[TensorId]| ids.iter().map(|&id| self.f32(op, id)).collect::<GgmlResult<Vec<_>>>();
         let (results, biases) = (floats(outputs)?, floats(&inputs[1 + outputs.len()..])?);
-        let products: Vec<JointProduct<'_>> = matrices
-            .iter()
-            .zip(&results)
-            .enumerate()
-            .map(|(index, (w, y))| JointProduct {
-                w,
-                bias: biases.get(index),
-                y,
-            })
-            .collect();
+        let results: Vec<_> = results.iter().collect();
+        let products = joint_products(matrices, &results, &biases);
         let row = self.row(op, a, norm)?;
         let joint = self.kernels.matvec_q8_joint(self.stream(), row.input(), &products);
         self.done(op, joint)
+    }
+
+    /// The matrices of two or three products of rows of activations that are one launch on the matrix unit: packed weights of one type.
+    pub(super) fn tiled_matrices(&self, x: TensorId, weights: &[TensorId]) -> GgmlResult<Option<Vec<PackedWeights>>> {
+        let matrices: Option<Vec<PackedWeights>> = weights.iter().map(|&id| self.packed_matrix(id).cloned()).collect();
+        let elements = self.slots.desc(x)?.element_count();
+        Ok(matrices.filter(|matrices| {
+            Kernels::are_joint16(&matrices.iter().collect::<Vec<_>>()) && self.takes_tiles(elements / matrices[0].k())
+        }))
+    }
+
+    /// Those products; the activations are in 16 bits already if that `is_made`.
+    pub(super) fn tiled_joint(
+        &mut self,
+        x: TensorId,
+        matrices: &[PackedWeights],
+        results: &[&HipBuffer<f32>],
+        biases: &[HipBuffer<f32>],
+        is_made: bool,
+    ) -> GgmlResult<()> {
+        let op = &Op::MulMat;
+        let (a, k) = (self.input(op, x, 0)?, matrices[0].k());
+        let halves = self.halves_of(op, &a, [a.len() / k, k], is_made)?;
+        let products = joint_products(matrices, results, biases);
+        let launched = self.kernels.packed16_joint(self.stream(), &halves, &products);
+        self.done(op, launched)
     }
 
     /// The matrices of a gated unit of two products of one row of activations that is one launch.
@@ -450,6 +468,20 @@ impl HipGgmlBackend {
     pub(super) fn is_one_row(&self, id: TensorId, k: usize) -> GgmlResult<bool> {
         Ok(self.slots.desc(id)?.element_count() == k)
     }
+}
+
+/// Products of the same activations with these matrices, each with its bias, if there are any.
+fn joint_products<'a>(
+    matrices: &'a [PackedWeights],
+    results: &[&'a HipBuffer<f32>],
+    biases: &'a [HipBuffer<f32>],
+) -> Vec<JointProduct<'a>> {
+    let of = |(index, (w, &y))| JointProduct {
+        w,
+        bias: biases.get(index),
+        y,
+    };
+    matrices.iter().zip(results).enumerate().map(of).collect()
 }
 
 /// A weight on the device that no tensor has yet.

@@ -230,8 +230,8 @@ fn parts_of_rows_are_rounded_where_they_lie() {
         (7, false, Activations::Int8, [2, 3]),
         (7, true, Activations::Int8, [3, 3]),
         (7, false, Activations::F32, [2, 2]),
-        // Products in tiles, whose list is a launch.
-        (400, false, Activations::Int8, [3, 4]),
+        // Products in tiles, whose list is a launch, take rows of f16, which are made of the copy.
+        (400, false, Activations::Int8, [4, 4]),
     ] {
         let mut graph = Graph::new();
         let w = graph.add_tensor(TensorDesc::new([EXPERTS, k, n], DType::Q8_0, Layout::ColMajor));

@@ -1,10 +1,12 @@
-//! Products of packed experts with many rows of activations of 8 bits, on the matrix unit: pairs of token and expert in tiles of one expert each; and the sums of
+//! Products of packed experts with many rows of activations in f16, on the matrix unit: pairs of token and expert in tiles of one expert each; and the sums of
 //! their results.
 
-use super::experts::{ExpertStack, products, stack};
-use super::matvec_q8::{BLOCK, BLOCK_BYTES, Q8Activations, activations, rounding};
+use super::experts::{ExpertStack, stack};
+use super::half_rows::HalfRows;
+use super::matvec_q8::{BLOCK, activations};
+use super::packed16::{Matrices, none, rounding};
 use crate::declared::{Again, Call, Declared, by_weight_type};
-use crate::{Faults, KernelResult, Kernels, WeightType, geometry};
+use crate::{Faults, KernelResult, Kernels, WeightType, geometry, reference};
 use rocmforge_runtime::{HipBuffer, HipStream};
 
 pub(super) const DECLARED: &[Declared] = &[TABLE, SUM];
@@ -40,11 +42,11 @@ impl ExpertTiles {
 
 impl Kernels {
     /// Rows of the tiles with which [`experts_in_tiles`](Self::experts_in_tiles) is faster than [`experts_pairs`](Self::experts_pairs); `None`: with none, or the device
-    /// has no matrix unit for integers.
+    /// has no matrix unit.
     pub fn expert_tile_rows(&self, pairs: usize, experts: usize) -> Option<usize> {
         let each = pairs / experts.max(1);
         match each {
-            _ if !self.multiplies_q8() => None,
+            _ if !self.multiplies_packed16() => None,
             ..8 => None,
             8..24 => Some(16),
             _ => Some(32),
@@ -94,16 +96,16 @@ impl Kernels {
     }
 
     /// `y[p, :] = w[ids[p]] x[p / share, :]` for the pairs of `tiles`: `x` has `pairs / share` rows of `k`, `y` `[pairs, n]`. An expert's weights are read once for each
-    /// of its tiles. Products of integers are exact; they are scaled and summed in f32.
+    /// of its tiles, and rounded as [`packed16`](Self::packed16) says.
     ///
     /// # Errors
     ///
-    /// Activations and weights that differ in `k`, tiles of another number of experts, wrong lengths, overlap, `share` that does not divide the pairs, 2^32 blocks of 32
-    /// activations; a device without such a matrix unit ([`multiplies_q8`](Self::multiplies_q8)).
+    /// Activations and weights that differ in `k`, tiles of another number of experts, wrong lengths, overlap, `share` that does not divide the pairs, 2^32 pieces of eight
+    /// activations; a device without such a matrix unit ([`multiplies_packed16`](Self::multiplies_packed16)).
     pub fn experts_in_tiles(
         &self,
         stream: &HipStream,
-        x: &Q8Activations,
+        x: &HalfRows,
         tiles: &ExpertTiles,
         w: ExpertStack<'_>,
         y: &HipBuffer<f32>,
@@ -116,37 +118,26 @@ impl Kernels {
         op.multiple("as many pairs must share each row of x", pairs, share)?;
         let (rows, rule) = (pairs / share, "weights and activations must have as many columns");
         op.holds(x.k() == k, rule, k, x.k())?;
-        op.holds(x.m() == rows, "each row of x must belong to a pair", rows, x.m())?;
+        op.holds(x.rows() == rows, "each row of x must belong to a pair", rows, x.rows())?;
         op.holds(
             tiles.experts == experts,
             "tiles must be of as many experts",
             experts,
             tiles.experts,
         )?;
-        op.dim("blocks of x", x.bytes().len() / BLOCK_BYTES)?;
+        op.dim("pieces of x", x.halves.len() / 8)?;
         let kernels = w.w.kernels(op.check())?;
         let name = kernels.tiles_of[usize::from(tiles.rows > 16)];
         let entries = tiles.table.len() / ENTRY;
-        let form = self.tiles_of(tiles.rows, [pairs, n, k], 1);
+        let form = self.tiles_of(&[tiles.rows], [pairs, n, k], 1);
         let blocks = op.dim("tiles", entries.saturating_mul(form.columns(n)))?;
         let config = self.tile_config([blocks, 1], (kernels.tiles, name), form)?;
         let row_blocks = k / BLOCK;
-        let numbers = [
-            w.w.n(),
-            rows,
-            n,
-            row_blocks,
-            row_blocks,
-            form.waves,
-            entries,
-            experts,
-            share,
-        ];
-        (op.reads("w", w.w.bytes()).reads("x", x.bytes()).null())
-            .write("y", y, &[pairs, n], &[])?
-            .reads_later("tiles", &tiles.room)
-            .part_read(&tiles.table)
-            .part_read(&tiles.order)
+        let op = (op.reads("w", w.w.bytes()).reads("x", &x.halves)).reads("x", &x.exponents);
+        let op = none(op.null().write("y", y, &[pairs, n], &[])?, 2 * 3);
+        let op = (op.reads_later("tiles", &tiles.room).part_read(&tiles.table)).part_read(&tiles.order);
+        let numbers = [row_blocks, row_blocks, form.waves, entries, experts, share];
+        (Matrices::one([w.w.n(), rows, n]).values(op))
             .values(numbers.map(|value| value as u32))
             .run(stream, kernels.tiles, (name, config))
     }
@@ -271,8 +262,8 @@ fn product(c: &mut Call<'_>, dims: &[usize], ty: WeightType) -> KernelResult<()>
     };
     let m = pairs / share.max(1);
     let x = c.floats("values of x", activations(m * k))?;
-    let to = c.output_bytes("x", m * (k / BLOCK) * BLOCK_BYTES)?;
-    let x = c.preparing().quantize_q8(c.stream, &x, to, [m, k])?;
+    let to = c.output_bytes("x", HalfRows::byte_len(m, k).unwrap_or(0))?;
+    let x = c.preparing().half_rows(c.stream, &x, &to, [m, k])?;
     let ids = c.indices("ids", pairs, experts)?;
     let w = stack(c, ["blocks of w", "w"], ty, [experts, n, k])?;
     let (y, word) = (c.output("y", pairs * n)?, c.fault_word()?);
@@ -282,8 +273,9 @@ fn product(c: &mut Call<'_>, dims: &[usize], ty: WeightType) -> KernelResult<()>
     let stack = ExpertStack { w: &w, experts };
     c.kernels.experts_in_tiles(c.stream, &x, &tiles, stack, &y, share)?;
     c.expect_within("y", |c| {
-        let values = products(c, ("blocks of w", "values of x"), ty, [n, k], share);
-        (rounding(ty, c.u8("blocks of w"), k), values)
+        let (w, x, ids) = (c.u8("blocks of w"), c.f32("values of x"), c.u32("ids"));
+        let values = reference::matmul_id(ty, w, x, ids, [experts, n, k], share);
+        (rounding(ty, w, x, k), values)
     });
     Ok(())
 }

@@ -10,14 +10,14 @@ pub(super) const JOINT: &[Declared] = by_weight_type!(joint, joint_of, packable)
 pub(super) const GATED: &[Declared] = by_weight_type!(gated, gated_of, packable);
 
 /// The matrices in errors, each behind the blocks that a declaration makes it of.
-const MATRICES: [[&str; 2]; 3] = [
+pub(super) const MATRICES: [[&str; 2]; 3] = [
     ["blocks of w", "w"],
     ["blocks of another w", "another w"],
     ["blocks of the third w", "the third w"],
 ];
 
 /// The results in errors.
-const OUTPUTS: [&str; 3] = ["y", "another y", "the third y"];
+pub(super) const OUTPUTS: [&str; 3] = ["y", "another y", "the third y"];
 
 /// One of several products of the same activations.
 #[derive(Debug, Clone, Copy)]
@@ -26,7 +26,7 @@ pub struct JointProduct<'a> {
     pub w: &'a PackedWeights,
     /// `[n]`.
     pub bias: Option<&'a HipBuffer<f32>>,
-    /// The result, `[n]`.
+    /// The result, `[n]`, or `[m, n]` for `m` rows of activations.
     pub y: &'a HipBuffer<f32>,
 }
 

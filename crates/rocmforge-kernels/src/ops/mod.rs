@@ -17,11 +17,11 @@ mod mask;
 mod matmul;
 mod matmul16;
 mod matmul_halves;
-mod matmul_q8;
 mod matvec_block;
 mod matvec_q8;
 mod matvec_q8_joint;
 mod norm;
+mod packed16;
 mod paged;
 mod paged16;
 mod paged_split;
@@ -71,8 +71,6 @@ pub(crate) const DECLARED: &[&[crate::declared::Declared]] = &[
     matmul16::DECLARED,
     matmul_halves::PLAIN,
     matmul_halves::PACKED,
-    matmul_q8::DECLARED,
-    matmul_q8::FORMS,
     matvec_block::DECLARED,
     matvec_q8::DECLARED,
     matvec_q8::QUANTIZE,
@@ -89,6 +87,9 @@ pub(crate) const DECLARED: &[&[crate::declared::Declared]] = &[
     paged_split::DECLARED,
     paged_wide16::DECLARED,
     permute::DECLARED,
+    packed16::DECLARED,
+    packed16::FORMS,
+    packed16::JOINT,
     pool::DECLARED,
     qkv::DECLARED,
     recurrent::DECLARED,
@@ -118,11 +119,11 @@ pub use half_rows::{HalfRows, WeightMatrix};
 pub use latent_kv::{LatentKvOperands, LatentKvShape, LatentTurn};
 pub use map::{Binary, Map};
 pub use matmul::MatmulShape;
-pub use matmul_q8::Q8Tiles;
 pub use matmul16::{Half, Matmul16Activation, Matmul16Operands, Matmul16Output, Matmul16Shape};
 pub use matvec_block::BlockProduct;
 pub use matvec_q8::{PackedWeights, Q8Activations, Residual, WeightPacking};
 pub use matvec_q8_joint::JointProduct;
+pub use packed16::Packed16Tiles;
 pub use paged::{PagedOperands, PagedOptions, PagedShape};
 pub use recurrent::{DeltaNet, Sequences, SsmConv, SsmScan, StateSlots, States};
 pub use rope::{RopePairs, RopeShape};

@@ -17,6 +17,6 @@ pub(super) fn sum_parts<'a>(
     (op.values([parts, rows, columns]).value(y_row as u64)).run(
         stream,
         "sum_parts",
-        ("sum_parts", geometry::row_tile(rows, columns)),
+        ("sum_parts", geometry::parts_of_rows(rows, columns)),
     )
 }

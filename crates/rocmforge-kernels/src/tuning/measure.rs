@@ -1,6 +1,6 @@
 //! Measurement: the variants of a parameter, timed in turns on a card.
 
-use super::{Parameter, Q8Form, Tuning};
+use super::{PackedForm, Parameter, Tuning};
 use crate::declared::mixed;
 use crate::{
     Fault, Faults, HalfRows, KernelResult, Kernels, KvType, PackedWeights, PagedOperands, PagedOptions, PagedShape,
@@ -146,14 +146,14 @@ impl Kernels {
     fn work(&self, stream: &HipStream, parameter: Parameter, timed: Timed) -> KernelResult<Option<Work>> {
         let rows: &[usize] = match (parameter, timed) {
             (Parameter::AttentionBlocks, _) => return self.attention(stream, timed),
-            (Parameter::TileBlocks | Parameter::TilesFrom | Parameter::TilesTo, _) if !self.multiplies_q8() => {
+            (Parameter::TileBlocks | Parameter::TilesFrom | Parameter::TilesTo, _) if !self.multiplies_packed16() => {
                 return Ok(None);
             }
             (Parameter::TilesTo, _) if !self.multiplies_halves()? => return Ok(None),
             (Parameter::ProductThreads, _) => &[1],
             (Parameter::TileBlocks, Timed::Whole) => &[16, 32, 64],
             (Parameter::TilesFrom, Timed::Whole) => &[10, 16, 24, 32],
-            (Parameter::TilesTo, Timed::Whole) => &[48, 80, 112],
+            (Parameter::TilesTo, Timed::Whole) => &[48, 112, 160, 224],
             (Parameter::TileBlocks | Parameter::TilesFrom, Timed::Small) => &[10],
             (Parameter::TilesTo, Timed::Small) => &[96],
         };
@@ -274,9 +274,9 @@ impl Products {
         let (mut slab, mut sums) = (16, 1);
         for matrix in &matrices {
             for &m in rows {
-                sums = sums.max(kernels.q8_sums([m, matrix.n(), matrix.k()]));
+                sums = sums.max(kernels.packed16_sums([m, matrix.n(), matrix.k()]));
             }
-            if rows.iter().any(|&m| m > Q8Form::GROUPS * Q8Form::GROUP) {
+            if rows.iter().any(|&m| m > PackedForm::GROUPS * PackedForm::GROUP) {
                 slab = slab.max(kernels.matmul_halves_scratch(WeightMatrix::Packed(matrix), most)?);
             }
         }
@@ -313,26 +313,28 @@ impl Products {
             let room = self.rounded.view(0..Q8Activations::byte_len(m, k).unwrap_or(0))?;
             kernels.quantize_q8(stream, &self.x.view(0..m * k)?, room, [m, k])
         };
-        match kernels.q8_form(m) {
-            Some(Q8Form::Tiles) => {
-                let sums = match kernels.q8_sums([m, n, k]) {
+        let halves = || {
+            let room = self.rounded.view(0..HalfRows::byte_len(m, k).unwrap_or(0))?;
+            kernels.half_rows(stream, &x, &room, [m, k])
+        };
+        match kernels.packed_form(m) {
+            PackedForm::Tiles => {
+                let sums = match kernels.packed16_sums([m, n, k]) {
                     floats if (1..=self.sums.len()).contains(&floats) => Some(self.sums.view(0..floats)?),
                     _ => None,
                 };
-                kernels.matmul_q8(stream, w, &round(m)?, None, &y, sums.as_ref())
+                kernels.packed16(stream, w, &halves()?, None, &y, sums.as_ref())
             }
-            Some(Q8Form::Groups) => {
-                for first in (0..m).step_by(Q8Form::GROUP) {
-                    let rows = Q8Form::GROUP.min(m - first);
+            PackedForm::Groups => {
+                for first in (0..m).step_by(PackedForm::GROUP) {
+                    let rows = PackedForm::GROUP.min(m - first);
                     let y = self.y.view(first * n..(first + rows) * n)?;
                     kernels.matvec_q8(stream, w, &round(rows)?, None, None, &y)?;
                 }
                 Ok(())
             }
-            None => {
-                let room = self.rounded.view(0..HalfRows::byte_len(m, k).unwrap_or(0))?;
-                let x = kernels.half_rows(stream, &x, &room, [m, k])?;
-                kernels.matmul_halves(stream, WeightMatrix::Packed(w), &x, None, &y, &self.slab)
+            PackedForm::Copies => {
+                kernels.matmul_halves(stream, WeightMatrix::Packed(w), &halves()?, None, &y, &self.slab)
             }
         }
     }

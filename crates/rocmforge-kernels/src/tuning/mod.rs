@@ -1,7 +1,7 @@
 //! Tuning: the numbers that only a card can decide, by a rule or by a measurement on that card.
 //!
 //! Each [`Parameter`] has a few variants. They share out the same sums in another order, or take another kernel of the same product: only the rounding of results differs,
-//! and no variant rounds more coarsely than the rule. [`Kernels::measure`](crate::Kernels::measure) times the variants, and [`Kernels::tuned`](crate::Kernels::tuned) takes what was chosen.
+//! and no variant rounds activations to fewer than the 8 bits that the rule has for few rows. [`Kernels::measure`](crate::Kernels::measure) times the variants, and [`Kernels::tuned`](crate::Kernels::tuned) takes what was chosen.
 //!
 //! ```
 //! use rocmforge_kernels::{Parameter, Tuning};
@@ -31,11 +31,11 @@ pub enum Parameter {
     ProductThreads,
     /// Blocks for each multiprocessor into which attention of few tokens divides the keys.
     AttentionBlocks,
-    /// Tenths of a block for each multiprocessor that products on the matrix unit in 8 bits have at least: with fewer blocks, more waves share the activations.
+    /// Tenths of a block for each multiprocessor that products of packed weights on the matrix unit have at least: with fewer blocks, more weights share the activations.
     TileBlocks,
-    /// Rows of activations from which products with packed weights are on the matrix unit; fewer go eight at a time.
+    /// Rows of activations from which products with packed weights are on the matrix unit; fewer go eight at a time, in 8 bits.
     TilesFrom,
-    /// Rows of activations up to which they are there in 8 bits; more are in 16 bits.
+    /// Rows of activations up to which they read the packed weights there; of more the weights are written in 16 bits first.
     TilesTo,
 }
 
@@ -76,11 +76,11 @@ impl Parameter {
             Self::TileBlocks => Row {
                 name: "tile_blocks",
                 text: [
-                    "products on the matrix unit in 8 bits",
+                    "products of packed weights on the matrix unit",
                     "tenths of a block a multiprocessor at least",
                 ],
-                rule: 8,
-                variants: &[4, 8, 12, 16, 32],
+                rule: 7,
+                variants: &[4, 7, 12, 16, 32],
             },
             Self::TilesFrom => Row {
                 name: "tiles_from",
@@ -88,13 +88,12 @@ impl Parameter {
                 rule: 9,
                 variants: &[9, 17, 25, 33],
             },
-            // A tile has 32 rows, and each reads the weights; weights as f16 are written and read once for all rows. No variant is above the rule: it would round more
-            // rows to 8 bits.
+            // A tile has 32 rows, and each reads the weights; weights as f16 are written and read once for all rows.
             Self::TilesTo => Row {
                 name: "tiles_to",
-                text: ["products on the matrix unit in 8 bits", "rows at most"],
+                text: ["products that read packed weights on the matrix unit", "rows at most"],
                 rule: 128,
-                variants: &[32, 64, 96, 128],
+                variants: &[32, 64, 96, 128, 192, 256],
             },
         }
     }
@@ -215,14 +214,16 @@ impl fmt::Display for Explain {
 
 /// How a product of packed weights with rounded activations is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Q8Form {
-    /// By [`Kernels::matvec_q8`], eight rows at a time.
+pub enum PackedForm {
+    /// By [`Kernels::matvec_q8`], eight rows of 8-bit activations at a time.
     Groups,
-    /// By [`Kernels::matmul_q8`], on the matrix unit.
+    /// By [`Kernels::packed16`], in f16 on the matrix unit.
     Tiles,
+    /// By [`Kernels::matmul_halves`], which writes the weights as f16 first.
+    Copies,
 }
 
-impl Q8Form {
+impl PackedForm {
     /// Rows of a group.
     pub const GROUP: usize = 8;
     /// The most groups. Each reads the packed weights once; the other way reads them, writes them as f16 and reads the f16. Of
@@ -231,13 +232,16 @@ impl Q8Form {
 }
 
 impl Kernels {
-    /// The form of a product of `m` rows with packed weights. `None`: the rows are too many to be rounded to 8 bits.
-    pub fn q8_form(&self, m: usize) -> Option<Q8Form> {
+    /// The form of a product of `m` rows with packed weights.
+    pub fn packed_form(&self, m: usize) -> PackedForm {
         let [from, to] = [Parameter::TilesFrom, Parameter::TilesTo].map(|bound| self.tuning().value(bound) as usize);
-        if (from..=to).contains(&m) && self.multiplies_q8() {
-            return Some(Q8Form::Tiles);
+        if (from..=to).contains(&m) && self.multiplies_packed16() {
+            return PackedForm::Tiles;
         }
-        (m <= Q8Form::GROUPS * Q8Form::GROUP).then_some(Q8Form::Groups)
+        match m <= PackedForm::GROUPS * PackedForm::GROUP {
+            true => PackedForm::Groups,
+            false => PackedForm::Copies,
+        }
     }
 }
 

@@ -310,7 +310,7 @@ fn every_kernel_is_here_or_among_the_others() -> Result<(), Box<dyn Error>> {
     // Products by tiles are bound by arithmetic; rows as f16 have no launches in the table yet.
     let named = ["matmul", "matmul_packed", "half_rows", "half_rows_packed"];
     let of_type = |ty| {
-        let tiles = [1, 2].map(|tiles| format!("matmul_q8_{ty}_t{tiles}"));
+        let tiles = [1, 2].map(|tiles| format!("packed16_{ty}_t{tiles}"));
         named.map(|name| format!("{name}_{ty}")).into_iter().chain(tiles)
     };
     // Sorting is bound by latency.

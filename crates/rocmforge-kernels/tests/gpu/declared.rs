@@ -252,7 +252,7 @@ fn results_are_those_of_the_definition_at_any_address() {
 const TUNED: [(Parameter, &str, &[usize]); 3] = [
     (Parameter::ProductThreads, "matvec_q8", &[3, 2500, 256]),
     (Parameter::ProductThreads, "matvec_q8_row", &[2500, 256]),
-    (Parameter::TileBlocks, "matmul_q8", &[9, 9000, 256]),
+    (Parameter::TileBlocks, "packed16", &[9, 9000, 256]),
 ];
 
 #[test]

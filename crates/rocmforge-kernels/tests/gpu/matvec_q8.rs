@@ -3,8 +3,8 @@
 use crate::support::{Device, device, device_with, refused};
 use crate::weights::{blocks, up};
 use rocmforge_kernels::{
-    Fault, Faults, GluKind, JointProduct, KernelResult, PackedWeights, Q8Activations, Q8Tiles, Residual, RowInput,
-    RowNorm, WeightPacking, WeightType, reference,
+    Fault, Faults, GluKind, HalfRows, JointProduct, KernelResult, Packed16Tiles, PackedWeights, Q8Activations,
+    Residual, RowInput, RowNorm, WeightPacking, WeightType, reference,
 };
 use rocmforge_runtime::HipBuffer;
 use rocmforge_testkit::compare::{Tolerance, assert_close};
@@ -532,24 +532,22 @@ fn products_together_that_do_not_fit_are_refused() {
 
 #[test]
 fn long_columns_are_divided_where_there_is_room_for_the_sums() {
-    let d = device_with!("matmul_q8_q4_0", "matmul_q8_q4_0_t1");
+    let d = device_with!("packed16_q4_0", "packed16_q4_0_t1");
     let (n, k, m) = (33, 6144, 9);
     // Of one part: too few columns, or more rows of weights than a card holds at once.
-    assert_eq!(
-        (d.kernels.q8_sums([m, n, 4096]), d.kernels.q8_sums([m, 1 << 20, k])),
-        (0, 0)
-    );
-    let floats = d.kernels.q8_sums([m, n, k]);
-    assert_eq!(floats, 2 * m * n);
+    let none = [[m, n, 512], [m, 1 << 20, k], [m, 1 << 20, 1 << 14]];
+    assert_eq!(none.map(|dims| d.kernels.packed16_sums(dims)), [0; 3]);
+    let floats = d.kernels.packed16_sums([m, n, k]);
+    assert!(floats >= 2 * m * n && floats <= 8 * m * n, "{floats}");
     let (_, w) = both_orders(&d, WeightType::Q4_0, [n, k], 1);
     let x = d.up(&vec![1.0; m * k]);
-    let room = poisoned(&d, Q8Activations::byte_len(m, k).expect("whole blocks"));
-    let x = (d.kernels.quantize_q8(d.stream(), &x, room, [m, k])).expect("rounds");
+    let room = poisoned(&d, HalfRows::byte_len(m, k).expect("counts"));
+    let x = (d.kernels.half_rows(d.stream(), &x, &room, [m, k])).expect("rounds");
     let (y, sums) = (d.out(m * n), d.out(floats));
-    let tiles = d.kernels.q8_tiles([m, n, k]);
+    let tiles = d.kernels.packed16_tiles([m, n, k]);
     let run = |parts: usize, sums: Option<&HipBuffer<f32>>| {
-        let tiles = Q8Tiles { parts, ..tiles };
-        let product = d.kernels.matmul_q8_in(d.stream(), &w, &x, None, &y, (tiles, sums));
+        let tiles = Packed16Tiles { parts, ..tiles };
+        let product = d.kernels.packed16_in(d.stream(), &w, &x, None, &y, (tiles, sums));
         product.map_err(|error| error.to_string())
     };
     assert_eq!(run(2, Some(&sums)), Ok(()));

@@ -3,8 +3,8 @@
 use crate::support::{device, refused};
 use crate::weights::{blocks, up};
 use rocmforge_kernels::{
-    BesideExperts, ExpertStack, ExpertTiles, ExpertUnit, FloatType, GluKind, Q8Activations, ViewStrides, ViewsShape,
-    WeightType, reference,
+    BesideExperts, ExpertStack, ExpertTiles, ExpertUnit, FloatType, GluKind, HalfRows, Q8Activations, ViewStrides,
+    ViewsShape, WeightType, reference,
 };
 use rocmforge_runtime::{Elems, HipBuffer};
 use rocmforge_testkit::compare::{Tolerance, assert_close};
@@ -114,6 +114,8 @@ fn a_packed_expert_that_is_not_there_is_a_fault() {
         let x = d.up(&random.vec(pairs * depth));
         let to = HipBuffer::zeroed(s, Elems(Q8Activations::byte_len(pairs, depth).unwrap()), "x").unwrap();
         let rounded = k.quantize_q8(s, &x, to, [pairs, depth]).unwrap();
+        let to = HipBuffer::zeroed(s, Elems(HalfRows::byte_len(pairs, depth).unwrap()), "x").unwrap();
+        let halves = k.half_rows(s, &x, &to, [pairs, depth]).unwrap();
         let factors = d.up(&random.vec(pairs));
         let good: Vec<u32> = (0..pairs as u32).map(|pair| pair % 3).collect();
         let mut bad = good.clone();
@@ -125,7 +127,7 @@ fn a_packed_expert_that_is_not_there_is_a_fault() {
             ("pairs", pairs, 3),
             ("tiles", pairs, 3),
         ] {
-            if what == "tiles" && !k.multiplies_q8() {
+            if what == "tiles" && !k.multiplies_packed16() {
                 continue;
             }
             let run = |ids: &[u32]| {
@@ -152,7 +154,7 @@ fn a_packed_expert_that_is_not_there_is_a_fault() {
                     _ => {
                         let room = d.ids(&vec![u32::MAX; ExpertTiles::words(pairs, experts, 16)]);
                         let tiles = k.expert_tiles(s, &ids, [experts, 16], &room, faults).unwrap();
-                        k.experts_in_tiles(s, &rounded, &tiles, stack, &y, 1)
+                        k.experts_in_tiles(s, &halves, &tiles, stack, &y, 1)
                     }
                 };
                 launched.unwrap();
