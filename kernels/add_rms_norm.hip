@@ -1,16 +1,27 @@
-// sum = a + b, y = sum / sqrt(mean(sum^2) + eps) * weight, and y as 8-bit activations (include/q8.h), row by row. Without b the sum is a, and
-// is not written. sum and y may each be a or b, but not the same one.
+// sum = a + b, y = sum / sqrt(mean(sum^2) + eps) * weight, and y as 8-bit activations (include/q8.h) or as rows of f16 (include/half_rows.h), row by row. Without b
+// the sum is a, and is not written. sum and y may each be a or b, but not the same one.
 #include "include/grid.h"
+#include "include/half_rows.h"
 #include "include/quantize.h"
 #include "include/team.h"
 
 struct AddNorm {
     const float *a, *b, *weight;
     float *sum, *y;
-    u8 *q8; // or null
+    u8 *q8;           // or null
+    _Float16 *halves; // or null, with the exponents
+    i32 *exponents;
     u32 rows, cols;
     float eps;
 };
+
+RF_DEVICE float largest_of(f4 v) { return rf_max4(f4{rf_abs(v.x), rf_abs(v.y), rf_abs(v.z), rf_abs(v.w)}); }
+// Four neighbours of a row times the factor, in f16.
+RF_DEVICE void put_halves(_Float16 *to, f4 v, float factor) {
+    typedef _Float16 h4 __attribute__((ext_vector_type(4)));
+    v *= factor;
+    *(h4 *)to = h4{(_Float16)v.x, (_Float16)v.y, (_Float16)v.z, (_Float16)v.w};
+}
 
 template <class Team> RF_DEVICE void add_rms_norm(const AddNorm &p) {
     rf_grid_begin();
@@ -43,6 +54,13 @@ template <class Team> RF_DEVICE void add_rms_norm(const AddNorm &p) {
                 v = v * factor * w;
                 *(f4_wide *)(y + c) = v;
             });
+        if (p.halves) {
+            float largest = 0.0f;
+            Row::each(held, cols, [&](f4 &v, u32) { largest = rf_max(largest, largest_of(v)); });
+            i32 power = rf_half_exponent(Team::max(largest));
+            if (Team::lane() == 0) p.exponents[row] = power;
+            Row::each(held, cols, [&](f4 &v, u32 c) { put_halves(p.halves + first + c, v, rf_power_of_two(-power)); });
+        }
         if (!p.q8) return;
 #pragma unroll
         for (u32 s = 0; s < STEPS; ++s) {
@@ -56,6 +74,7 @@ template <class Team> RF_DEVICE void add_rms_norm(const AddNorm &p) {
         squares = rf_fma(v, v, squares);
     }
     float factor = rf_rsqrt(Team::sum(squares) * rf_rcp((float)cols) + p.eps);
+    float largest = 0.0f;
     // Fours of 32 lanes, so that eight of them have a block; all reads above are done.
     for (u32 from = 0; from < cols; from += Team::width * 4) {
         u32 c = from + Team::lane() * 4, count = c < cols ? rf_left4(c, cols) : 0;
@@ -70,14 +89,22 @@ template <class Team> RF_DEVICE void add_rms_norm(const AddNorm &p) {
             rf_store4(y + c, v, count);
         }
         if (p.q8) rf_quantize4(v, p.q8, all, first + c, count != 0);
+        largest = rf_max(largest, largest_of(v));
     }
+    if (!p.halves) return;
+    i32 power = rf_half_exponent(Team::max(largest));
+    if (Team::lane() == 0) p.exponents[row] = power;
+    // Each thread reads what it has written.
+    for (u32 c = Team::lane() * 4; c < cols; c += Team::width * 4) put_halves(p.halves + first + c, rf_load4(y + c, 4), rf_power_of_two(-power));
 }
 
 RF_KERNEL(RF_ROW_BLOCK)
-add_rms_norm_rows(const float *a, const float *b, const float *weight, float *sum, float *y, u8 *q8, u32 rows, u32 cols, float eps) {
-    add_rms_norm<Team32>(AddNorm{a, b, weight, sum, y, q8, rows, cols, eps});
+add_rms_norm_rows(const float *a, const float *b, const float *weight, float *sum, float *y, u8 *q8, _Float16 *halves, i32 *exponents, u32 rows, u32 cols,
+                  float eps) {
+    add_rms_norm<Team32>(AddNorm{a, b, weight, sum, y, q8, halves, exponents, rows, cols, eps});
 }
 RF_KERNEL(RF_ROW_BLOCK)
-add_rms_norm_block(const float *a, const float *b, const float *weight, float *sum, float *y, u8 *q8, u32 rows, u32 cols, float eps) {
-    add_rms_norm<Team256>(AddNorm{a, b, weight, sum, y, q8, rows, cols, eps});
+add_rms_norm_block(const float *a, const float *b, const float *weight, float *sum, float *y, u8 *q8, _Float16 *halves, i32 *exponents, u32 rows, u32 cols,
+                   float eps) {
+    add_rms_norm<Team256>(AddNorm{a, b, weight, sum, y, q8, halves, exponents, rows, cols, eps});
 }

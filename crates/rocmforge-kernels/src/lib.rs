@@ -60,7 +60,7 @@ pub use ops::{
     ExtShape, FLASH_MAX_HEAD_DIM, FlashOptions, FloatType, GluKind, Half, HalfRows, HeadNorms, JointProduct,
     LatentKvOperands, LatentKvShape, LatentTurn, Map, Matmul16Activation, Matmul16Operands, Matmul16Output,
     Matmul16Shape, MatmulShape, Packed16Tiles, PackedWeights, PagedOperands, PagedOptions, PagedShape, Q8Activations,
-    Residual, RopeKvOperands, RopePairs, RopeShape, Route, RouteGate, RowIds, RowInput, RowLists, RowNorm,
+    Residual, RopeKvOperands, RopePairs, RopeShape, Rounded, Route, RouteGate, RowIds, RowInput, RowLists, RowNorm,
     SequenceLengths, Sequences, SoftmaxBias, SsmConv, SsmScan, StateSlots, States, StridedCopy, Unary, ViewStrides,
     ViewsShape, Visible, WeightMatrix, WeightPacking,
 };

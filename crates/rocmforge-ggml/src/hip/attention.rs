@@ -249,7 +249,7 @@ impl HipGgmlBackend {
                     _ => attention.forward(kernels, stream, operands, max_blocks, faults(&site)),
                 };
                 launched.map_err(failed(op.name()))?;
-                if with.leaves {
+                if with.leaves.is_some() {
                     self.rounded(op, 0, &out, rows, false)?;
                 }
                 return Ok(());
@@ -257,7 +257,7 @@ impl HipGgmlBackend {
         };
         let partial = self.scratch(BETWEEN, size_of::<f32>() * split.partial_len)?;
         let partial = partial.cast().map_err(failed(op.name()))?;
-        let to = with.leaves.then(|| self.room_for_rounded(0, rows)).transpose()?;
+        let to = (with.leaves).map(|_| self.room_for_rounded(0, rows)).transpose()?;
         let (kernels, stream) = (&self.kernels, self.stream());
         let launched = attention.forward_split(
             kernels,

@@ -1,11 +1,20 @@
 //! Kernels of several ops: one launch where a device has a kernel for the operands, else the launches of their parts.
 
-use super::lower::Shared;
+use super::lower::{Leaves, Shared};
 use super::operands::{BETWEEN, rows_and_cols};
 use super::{HipGgmlBackend, failed};
 use crate::optimizer::Pass;
 use crate::{GgmlResult, GluKind, Op, Rope, TensorId, Unary};
+use rocmforge_kernels::Rounded;
 use rocmforge_runtime::HipBuffer;
+
+/// What a norm is of, perhaps another operand and its sum with that; the weight; the norm.
+type NormOperands<'a> = (
+    &'a HipBuffer<f32>,
+    Option<[&'a HipBuffer<f32>; 2]>,
+    &'a HipBuffer<f32>,
+    &'a HipBuffer<f32>,
+);
 
 /// Passes that gain nothing here: their launches are those of the parts.
 pub(super) const LAUNCHED_AS_PARTS: &[Pass] = &[Pass::Attention, Pass::Activation, Pass::RopeSetRows];
@@ -34,14 +43,11 @@ impl HipGgmlBackend {
             Some(&id) => self.f32(op, id)?,
             None => self.constant(1.0, dims[1])?,
         };
-        let to = with.leaves.then(|| self.room_for_rounded(0, dims)).transpose()?;
-        let launched = self
-            .kernels
-            .add_rms_norm(self.stream(), &a, Some([&b, &sum]), &weight, &y, to, dims, eps);
-        self.done(op, launched.map(drop))
+        let others = Some([&b, &sum]);
+        self.norm_and_rounded(op, eps, (&a, others, &weight, &y), dims, with.leaves)
     }
 
-    /// A norm that is rounded to 8 bits in the same launch.
+    /// A norm that is rounded in the same launch.
     pub(super) fn rounded_norm(
         &mut self,
         op: &Op,
@@ -49,14 +55,33 @@ impl HipGgmlBackend {
         input: TensorId,
         weight: &HipBuffer<f32>,
         output: TensorId,
+        leaves: Leaves,
     ) -> GgmlResult<()> {
         let dims = rows_and_cols(&self.slots.desc(output)?.shape);
-        let to = self.room_for_rounded(0, dims)?;
         let (x, y) = (self.f32(op, input)?, self.f32(op, output)?);
-        let launched = self
-            .kernels
-            .add_rms_norm(self.stream(), &x, None, weight, &y, Some(to), dims, eps);
-        self.done(op, launched.map(drop))
+        self.norm_and_rounded(op, eps, (&x, None, weight, &y), dims, Some(leaves))
+    }
+
+    /// The norm of a, or of its sum with another operand, and the norm rounded.
+    fn norm_and_rounded(
+        &mut self,
+        op: &Op,
+        eps: f32,
+        (a, others, weight, y): NormOperands<'_>,
+        dims: [usize; 2],
+        leaves: Option<Leaves>,
+    ) -> GgmlResult<()> {
+        let to = match leaves {
+            Some(Leaves::Q8) => Some(self.room_for_rounded(0, dims)?),
+            Some(Leaves::Halves) => Some(self.room_for_halves(dims)?),
+            None => None,
+        };
+        let rounded = to.as_ref().map(|to| match leaves {
+            Some(Leaves::Halves) => Rounded::Halves(to),
+            _ => Rounded::Q8(to),
+        });
+        let launched = (self.kernels).add_rms_norm(self.stream(), a, others, weight, y, rounded, dims, eps);
+        self.done(op, launched)
     }
 
     /// The product into the output, then its function in place.

@@ -125,6 +125,12 @@ impl HipGgmlBackend {
         Some(size_of::<u32>().saturating_mul(ExpertTiles::words(pairs, experts, rows)))
     }
 
+    /// Room for rows as f16.
+    pub(super) fn room_for_halves(&mut self, [m, k]: [usize; 2]) -> GgmlResult<HipBuffer<u8>> {
+        let bytes = HalfRows::byte_len(m, k).unwrap_or(usize::MAX);
+        self.scratch(HALVES, bytes)
+    }
+
     /// Activations as f16, which an earlier launch has left if that `is_made`.
     pub(super) fn halves_of(
         &mut self,
@@ -133,8 +139,7 @@ impl HipGgmlBackend {
         [m, k]: [usize; 2],
         is_made: bool,
     ) -> GgmlResult<HalfRows> {
-        let bytes = HalfRows::byte_len(m, k).unwrap_or(usize::MAX);
-        let to = self.scratch(HALVES, bytes)?;
+        let to = self.room_for_halves([m, k])?;
         let values = if is_made {
             HalfRows::written(&to, [m, k])
         } else {

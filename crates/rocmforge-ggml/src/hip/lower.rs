@@ -58,6 +58,15 @@ impl Resume {
     }
 }
 
+/// How a launch leaves its result, beside f32.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Leaves {
+    /// In 8 bits.
+    Q8,
+    /// In 16.
+    Halves,
+}
+
 /// What a launch has from the one before, and leaves for the one after.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Shared {
@@ -66,8 +75,8 @@ pub(super) struct Shared {
     /// The activations are in scratch memory in 8 bits, or in 16.
     pub(super) q8: bool,
     pub(super) halves: bool,
-    /// The result is to be in scratch memory in 8 bits, too.
-    pub(super) leaves: bool,
+    /// How the result is to be in scratch memory, too.
+    pub(super) leaves: Option<Leaves>,
 }
 
 /// RMS_NORM of one row.
@@ -171,9 +180,12 @@ impl HipGgmlBackend {
                 let x = node.inputs[0];
                 (with.q8, with.halves) = (before.q8 == Some(x), before.halves == Some(x));
                 held = self.held_after(node, with, before)?;
-            } else if let Some(result) = self.leaves(node, nodes.get(at))? {
-                with.leaves = true;
-                held.q8 = Some(result);
+            } else if let Some((result, how)) = self.leaves(node, nodes.get(at))? {
+                with.leaves = Some(how);
+                match how {
+                    Leaves::Q8 => held.q8 = Some(result),
+                    Leaves::Halves => held.halves = Some(result),
+                }
             }
             steps.push((left, Step::Node(at - 1, with)));
         }
@@ -254,28 +266,32 @@ impl HipGgmlBackend {
             norm: None,
             q8: with.q8 || form == Form::Q8,
             halves: with.halves || form == Form::Halves,
-            leaves: false,
+            leaves: None,
         })
     }
 
-    /// The result of a node that its launch is to leave in 8 bits, too: the next node multiplies rows of it by packed weights, which take them so.
-    fn leaves(&self, node: &Launch, next: Option<&Launch>) -> GgmlResult<Option<TensorId>> {
+    /// The result of a node that its launch is to leave rounded, too: the next node multiplies rows of it by packed weights, which take them so.
+    fn leaves(&self, node: &Launch, next: Option<&Launch>) -> GgmlResult<Option<(TensorId, Leaves)>> {
         let (Some(next), Some(&y)) = (next, node.outputs.last()) else {
             return Ok(None);
         };
-        let floats = match node.kernel {
-            Kernel::Op(Op::PagedAttention(_)) => &node.inputs[..1],
-            Kernel::Op(Op::RmsNorm { .. }) | Kernel::AddRmsNorm { .. } => &node.inputs[..],
+        let (floats, is_norm) = match node.kernel {
+            Kernel::Op(Op::PagedAttention(_)) => (&node.inputs[..1], false),
+            Kernel::Op(Op::RmsNorm { .. }) | Kernel::AddRmsNorm { .. } => (&node.inputs[..], true),
             _ => return Ok(None),
         };
         let rows = rows_and_cols(&self.slots.desc(y)?.shape)[0];
         let rounds = is_product(&next.kernel)
             && next.inputs[0] == y
             && next.weights().iter().any(|&id| self.packed_matrix(id).is_some())
-            && floats.iter().chain(&node.outputs).all(|&id| self.is_plain_f32(id))
-            // The product itself rounds one row, and groups of eight rows are rounded apart.
-            && (2..=FEW_ROWS).contains(&rows);
-        Ok(rounds.then_some(y))
+            && floats.iter().chain(&node.outputs).all(|&id| self.is_plain_f32(id));
+        // The product itself rounds one row, and groups of eight rows are rounded apart.
+        let how = match rows {
+            2..=FEW_ROWS => Some(Leaves::Q8),
+            rows if is_norm && self.takes_tiles(rows) => Some(Leaves::Halves),
+            _ => None,
+        };
+        Ok(how.filter(|_| rounds).map(|how| (y, how)))
     }
 
     fn product_and_sum(&mut self, product: &Launch, sum: &Launch, with: Shared) -> GgmlResult<()> {

@@ -288,8 +288,8 @@ impl HipGgmlBackend {
     ) -> GgmlResult<()> {
         let cols = self.cols(inputs[0])?;
         let weight = self.vector(op, inputs.get(1), (1.0, cols), 1)?;
-        if with.leaves {
-            return self.rounded_norm(op, eps, inputs[0], &weight, output);
+        if let Some(leaves) = with.leaves {
+            return self.rounded_norm(op, eps, inputs[0], &weight, output, leaves);
         }
         self.by_rows(op, inputs, output, |b, x, y, [rows, cols]| {
             b.kernels.rms_norm(b.stream(), x, &weight, y, rows, cols, eps)

@@ -174,8 +174,12 @@ fn a_layer_of_every_type_is_near_the_cpus() {
             assert_eq!(device.replays(), 2, "{dtype}, {rows} rows");
             for (found, expected) in found.iter().flatten().zip(expected.iter().flatten()) {
                 let error = nmse(found, expected);
-                // More than 128 rows are products of f16.
-                let limit = if rows > 128 { 1e-6 } else { 2e-3 };
+                // More than 8 rows are products of f16, up to 128 of them with scales and minima in f16.
+                let limit = match rows {
+                    ..=8 => 2e-3,
+                    9..=128 => 4e-6,
+                    _ => 1e-6,
+                };
                 assert!(error <= limit, "{dtype}, {rows} rows: {error:.1e}");
             }
             // As it was loaded, and still packed.
@@ -210,9 +214,10 @@ fn exact_products_pack_nothing() {
 #[test]
 fn fused_launches_change_nothing_but_the_order_of_sums() {
     let gpu = gpu();
-    // In the second, a launch of its own rounds the input of the last product.
-    for (inner, launches) in [(96, 7), (8224, 8)] {
-        let layer = Layer::with_inner(DType::Q4_1, 1, [96, inner]);
+    // In the second, a launch of its own rounds the input of the last product. Of many rows the norms leave rows of f16, which two products without biases share in one
+    // launch, and so do gate and up; their unit, and rows of f16 for the last product, are two more.
+    for (rows, inner, launches) in [(1, 96, 7), (1, 8224, 8), (17, 96, 11)] {
+        let layer = Layer::with_inner(DType::Q4_1, rows, [96, inner]);
         let run = |optimizer| {
             let mut device = on(&gpu, Activations::Int8);
             layer.load(&mut device);
@@ -221,7 +226,7 @@ fn fused_launches_change_nothing_but_the_order_of_sums() {
         };
         let (alone, _) = run(GraphOptimizer::none());
         let (fused, found) = run(on(&gpu, Activations::Int8).optimizer());
-        assert_eq!(found, launches, "{inner}");
+        assert_eq!(found, launches, "{rows} rows, {inner}");
         for (found, expected) in fused.iter().flatten().zip(alone.iter().flatten()) {
             let size = expected.iter().fold(1.0, |a: f32, b| a.max(b.abs()));
             let limit = Tolerance::Absolute(1e-3 * f64::from(size));

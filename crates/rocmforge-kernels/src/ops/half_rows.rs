@@ -73,7 +73,7 @@ impl HalfRows {
     }
 
     /// The room for rows in memory that is as long as [`Self::byte_len`].
-    fn room(check: Check, to: &HipBuffer<u8>, [rows, k]: [usize; 2]) -> KernelResult<Self> {
+    pub(super) fn room(check: Check, to: &HipBuffer<u8>, [rows, k]: [usize; 2]) -> KernelResult<Self> {
         check.dim("rows", rows)?;
         check.dim_to("k", k, MAX_COLUMNS)?;
         let bytes = Self::byte_len(rows, k).unwrap_or(usize::MAX);

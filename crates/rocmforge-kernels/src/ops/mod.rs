@@ -123,6 +123,7 @@ pub use matmul16::{Half, Matmul16Activation, Matmul16Operands, Matmul16Output, M
 pub use matvec_block::BlockProduct;
 pub use matvec_q8::{PackedWeights, Q8Activations, Residual, WeightPacking};
 pub use matvec_q8_joint::JointProduct;
+pub use norm::Rounded;
 pub use packed16::Packed16Tiles;
 pub use paged::{PagedOperands, PagedOptions, PagedShape};
 pub use recurrent::{DeltaNet, Sequences, SsmConv, SsmScan, StateSlots, States};

@@ -1,7 +1,7 @@
 //! Launches of the kernels of a decoding step: several packed matrices, a norm that is rounded.
 
 use super::launches::Device;
-use rocmforge_kernels::{Faults, GluKind, JointProduct, KernelResult, RowInput, RowNorm, WeightType};
+use rocmforge_kernels::{Faults, GluKind, JointProduct, KernelResult, Rounded, RowInput, RowNorm, WeightType};
 
 impl Device<'_> {
     pub(super) fn decode(&self) -> KernelResult<()> {
@@ -40,7 +40,8 @@ impl Device<'_> {
         for (rows, cols) in [(8, 512), (8, 4096)] {
             let n = rows * cols;
             let [a, b, sum, y] = [self.x(n)?, self.x(n)?, self.x(n)?, self.x(n)?];
-            let q8 = Some(self.bytes(n / 32 * 40)?);
+            let q8 = self.bytes(n / 32 * 40)?;
+            let q8 = Some(Rounded::Q8(&q8));
             k.add_rms_norm(s, &a, Some([&b, &sum]), &self.x(cols)?, &y, q8, [rows, cols], 1e-5)?;
         }
         Ok(())

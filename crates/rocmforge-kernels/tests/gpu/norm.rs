@@ -1,7 +1,7 @@
 //! RMSNorm, LayerNorm, L2 normalisation.
 
 use crate::support::{device, refused};
-use rocmforge_kernels::{Q8Activations, reference};
+use rocmforge_kernels::{HalfRows, Q8Activations, Rounded, reference};
 use rocmforge_runtime::HipBuffer;
 use rocmforge_testkit::data::rng;
 
@@ -111,9 +111,9 @@ fn a_zero_row_stays_zero() {
     d.same(&y, &[0.0; 40], &[40]);
 }
 
-/// The sum, its norm and the norm in 8 bits are those of three launches, bit for bit; also in place, and without a second operand.
+/// The sum, its norm and the norm in 8 or 16 bits are those of three launches, bit for bit; also in place, and without a second operand.
 #[test]
-fn a_sum_its_norm_and_its_integers_in_one_launch() {
+fn a_sum_its_norm_and_the_norm_rounded_in_one_launch() {
     let d = device();
     let (k, s) = (&d.kernels, d.stream());
     for cols in [1, 31, 32, 96, 130, 1024, 1056, 4096, 4128] {
@@ -127,19 +127,29 @@ fn a_sum_its_norm_and_its_integers_in_one_launch() {
         );
         let (a, b, weight) = (d.up(&a), d.up(&b), d.up(&weight));
         let bytes = Q8Activations::byte_len(rows, cols);
-        let room = || bytes.map(|bytes| HipBuffer::from_slice(s, &vec![0xA5u8; bytes], "q8").expect("room"));
+        let halves_len = HalfRows::byte_len(rows, cols).filter(|_| bytes.is_some());
+        let of_len = |bytes| HipBuffer::from_slice(s, &vec![0xA5u8; bytes], "rounded").expect("room");
+        let room = || bytes.map(of_len);
         let integers = |x: &HipBuffer<f32>| {
             let to = room()?;
             k.quantize_q8(s, x, to.clone(), dims).expect("quantises");
             Some(to.to_vec(s).expect("download"))
         };
-        for with in [true, false] {
-            let (sum, y, to) = (d.out(n), d.out(n), room());
+        let in_16_bits = |x: &HipBuffer<f32>| {
+            let to = halves_len.map(of_len)?;
+            k.half_rows(s, x, &to, dims).expect("rounds");
+            Some(to.to_vec(s).expect("download"))
+        };
+        for (with, halves) in [(true, false), (true, true), (false, false), (false, true)] {
+            let (sum, y) = (d.out(n), d.out(n));
+            let to = if halves { halves_len.map(of_len) } else { room() };
             let others = with.then_some([&b, &sum]);
-            let q8 = k
-                .add_rms_norm(s, &a, others, &weight, &y, to.clone(), dims, EPS)
-                .unwrap();
-            assert_eq!(q8.is_some(), cols % 32 == 0, "{cols}");
+            let rounded = to.as_ref().map(|to| match halves {
+                true => Rounded::Halves(to),
+                false => Rounded::Q8(to),
+            });
+            k.add_rms_norm(s, &a, others, &weight, &y, rounded, dims, EPS).unwrap();
+            assert_eq!(to.is_some(), cols % 32 == 0, "{cols}");
             if with {
                 d.same(&sum, &reference_sum, &dims);
             }
@@ -148,10 +158,14 @@ fn a_sum_its_norm_and_its_integers_in_one_launch() {
             d.same(&y, &d.get(&expected), &dims);
             assert_eq!(
                 to.map(|to| to.to_vec(s).expect("download")),
-                integers(&expected),
+                if halves {
+                    in_16_bits(&expected)
+                } else {
+                    integers(&expected)
+                },
                 "{cols}"
             );
-            if with {
+            if with && halves {
                 // The sum over one operand, the norm over the other.
                 k.add_rms_norm(s, &a, Some([&b, &a]), &weight, &b, None, dims, EPS)
                     .unwrap();
