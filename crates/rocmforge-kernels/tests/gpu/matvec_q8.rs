@@ -538,7 +538,8 @@ fn long_columns_are_divided_where_there_is_room_for_the_sums() {
     let none = [[m, n, 512], [m, 1 << 20, k], [m, 1 << 20, 1 << 14]];
     assert_eq!(none.map(|dims| d.kernels.packed16_sums(dims)), [0; 3]);
     let floats = d.kernels.packed16_sums([m, n, k]);
-    assert!(floats >= 2 * m * n && floats <= 8 * m * n, "{floats}");
+    let parts = floats / (m * n);
+    assert!((2..=8).contains(&parts) && floats == parts * m * n, "{floats}");
     let (_, w) = both_orders(&d, WeightType::Q4_0, [n, k], 1);
     let x = d.up(&vec![1.0; m * k]);
     let room = poisoned(&d, HalfRows::byte_len(m, k).expect("counts"));
@@ -550,14 +551,47 @@ fn long_columns_are_divided_where_there_is_room_for_the_sums() {
         let product = d.kernels.packed16_in(d.stream(), &w, &x, None, &y, (tiles, sums));
         product.map_err(|error| error.to_string())
     };
-    assert_eq!(run(2, Some(&sums)), Ok(()));
+    assert_eq!(run(parts, Some(&sums)), Ok(()));
     for (parts, sums, text) in [
         (2, None, "parts of k must have room for their sums"),
-        (2, Some(sums.view(1..floats).expect("a part")), "sums has"),
+        (parts, Some(sums.view(1..floats).expect("a part")), "sums has"),
         (9, Some(sums.clone()), "parts is 9; it must be 1 to 8"),
         (0, Some(sums.clone()), "parts is 0"),
     ] {
         let error = run(parts, sums.as_ref()).expect_err(text);
         assert!(error.contains(text), "{error}");
     }
+}
+
+#[test]
+fn matrices_for_the_matrix_unit_that_are_not_joint_are_refused() {
+    let d = device_with!("packed16_q4_0", "packed16_q4_0_t1");
+    let (n, m) = (33, 9);
+    let of = |ty, k| both_orders(&d, ty, [n, k], 1).1;
+    let (a, other, long) = (
+        of(WeightType::Q4_0, 64),
+        of(WeightType::Q8_0, 64),
+        of(WeightType::Q4_0, 8192),
+    );
+    let halves = |k: usize| {
+        let room = poisoned(&d, HalfRows::byte_len(m, k).expect("counts"));
+        let x = d.up(&vec![1.0; m * k]);
+        (d.kernels.half_rows(d.stream(), &x, &room, [m, k])).expect("rounds")
+    };
+    let (y, z, short) = (d.out(m * n), d.out(m * n), d.out(m * n - 1));
+    let joint = |x: &HalfRows, parts: &[(&PackedWeights, &HipBuffer<f32>)]| {
+        let of = |&(w, y): &(_, _)| JointProduct { w, bias: None, y };
+        let products: Vec<JointProduct<'_>> = parts.iter().map(of).collect();
+        d.kernels.packed16_joint(d.stream(), x, &products)
+    };
+    let (x, wide) = (halves(64), halves(8192));
+    joint(&x, &[(&a, &y), (&a, &z)]).expect("joint");
+    let refused = |text, result: KernelResult<()>| refused(result, text);
+    refused("matrices is 0", joint(&x, &[]));
+    refused("one type", joint(&x, &[(&a, &y)]));
+    refused("one type", joint(&x, &[(&a, &y), (&other, &z)]));
+    refused("below 8192", joint(&wide, &[(&long, &y), (&long, &z)]));
+    refused("as many columns", joint(&wide, &[(&a, &y), (&a, &z)]));
+    refused("overlap", joint(&x, &[(&a, &y), (&a, &y)]));
+    refused("another y has 296 elements", joint(&x, &[(&a, &y), (&a, &short)]));
 }
