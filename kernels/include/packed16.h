@@ -282,7 +282,7 @@ template <class W, u32 MT> RF_DEVICE void packed16_tile(const Packed16 &a, const
         i32 exponent = held.exponents[m];
         u32 count = rf_min(4, a.n - row);
 #pragma unroll
-        for (u32 e = 0; e < 4; ++e) sum[e] = gemm16_scaled(sum[e], exponent, 0);
+        for (u32 e = 0; e < 4; ++e) sum[e] = gemm16_scaled(sum[e], exponent, rf_scales_weights<W>() ? -RF_LIFT : 0);
         if (a.bias) sum += rf_load4(a.bias + row, count);
         rf_store4(a.y + (((u64)rf_block_y() * a.x_rows + held.y_rows[m]) * a.n + row), sum, count);
     }

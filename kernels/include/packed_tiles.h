@@ -206,7 +206,16 @@ RF_DEVICE HalfFour rf_half_four(u32 bytes) {
 #endif
     return {__builtin_bit_cast(h2, first), __builtin_bit_cast(h2, second)};
 }
-RF_DEVICE h2 rf_two_halves(float x) { return h2{(_Float16)x, (_Float16)x}; }
+// Weights are 2^RF_LIFT times what they are: gfx90a's matrix unit takes f16 below the normal numbers, 2^-14, as 0.
+#if defined(__gfx90a__)
+#define RF_LIFT 8
+#else
+#define RF_LIFT 0
+#endif
+RF_DEVICE h2 rf_two_halves(float x) {
+    _Float16 half = (_Float16)(RF_LIFT ? x * (float)(1 << RF_LIFT) : x);
+    return h2{half, half};
+}
 
 // The largest scale of the blocks that a product has of a row, where a type is WIDE: the weights are relative to it. 0 or a NaN makes all of them 0 or NaN.
 RF_DEVICE float rf_top_scale(TileBlock &block) {

@@ -184,7 +184,7 @@ impl Kernels {
     }
 
     /// `y = x w^T (+ bias)` for any number of rows of activations: `x` `[m, k]`, weights `[n, k]`, `bias` `[n]`, `y` `[m, n]`. Weights become f16 on their way to the matrix
-    /// unit, as do their scales, and those of `mxfp4` relative to the largest scale of four neighbouring blocks; sums are f32. The weights are read once for 16 or 32 rows.
+    /// unit, as do their scales, and those of `mxfp4` relative to the largest scale of four neighbouring blocks; sums are f32. Of the other types a weight beyond f16, 65504, is infinite, on gfx90a one beyond 255. The weights are read once for 16 or 32 rows.
     /// `sums` are [`packed16_sums`](Self::packed16_sums) floats; without them k is not divided.
     ///
     /// # Errors
