@@ -100,12 +100,13 @@ impl HipGgmlBackend {
             }
             let tiles = self.takes_tiles(m) && rounded(&weight, m, k) > 0;
             if tiles || self.takes_halves(m).unwrap_or(false) {
-                let between = match tiles {
-                    true => floats(self.kernels.packed16_sums([m, n, k])),
-                    false => self.kernels.matmul_halves_scratch_of([m, n, k]).unwrap_or(0),
-                };
+                // A weight that another op reads, too, is not packed.
+                let slab = self.kernels.matmul_halves_scratch_of([m, n, k]).unwrap_or(0);
                 bytes[1] = bytes[1].max(HalfRows::byte_len(m, k).unwrap_or(usize::MAX));
-                bytes[2] = bytes[2].max(between);
+                bytes[2] = bytes[2].max(slab);
+                if tiles {
+                    bytes[2] = bytes[2].max(floats(self.kernels.packed16_sums([m, n, k])));
+                }
             }
         }
         Some(bytes)

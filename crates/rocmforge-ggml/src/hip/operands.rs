@@ -18,7 +18,7 @@ pub(super) const ROUNDED: [usize; 4] = [10, 13, 15, 16];
 pub(super) const HALVES: usize = 11;
 /// Rows of weights as f16, with the sums of parts.
 pub(super) const SLAB: usize = 12;
-/// Activations of 8 bits of experts.
+/// Rounded activations of experts.
 pub(super) const ROUNDED_OF_EXPERTS: usize = 14;
 /// The experts' tiles.
 pub(super) const TILES: usize = 17;

@@ -1,4 +1,4 @@
-//! Weights on a device: as they were loaded, or packed for products with 8-bit activations.
+//! Weights on a device: as they were loaded, or packed for products with rounded activations.
 //!
 //! A packed weight has no copy in ggml's order on the device. Products and GET_ROWS read it as it is; where another op reads it, it goes back
 //! to ggml's order first, and stays there.
@@ -124,8 +124,8 @@ impl HipGgmlBackend {
     /// How activations meet weights, from before the first is loaded ([`crate::HostAccess::load_weight`]).
     ///
     /// With [`Activations::Int8`] matrices, and those of experts, of `q4_0`, `q4_1`, `q5_0`, `q5_1`, `q8_0`, `q2_K` to `q6_K`, `iq4_nl`, `iq4_xs` and `mxfp4` are packed as they
-    /// are loaded, and their products with up to 8 rows, or 32 on a card without a matrix unit, round activations to 8 bits, as do those of experts with few rows each. They take as many bytes as before. Products of more rows, and of more than 8
-    /// with one matrix of any other type, round both operands to the 11 bits of f16, each row of activations with a power of two, for the matrix unit.
+    /// are loaded, and their products with up to 8 rows, or 32 on a card without a matrix unit, round activations to 8 bits, as do those of experts with fewer than eight pairs each on the average. They take as many bytes as before. Products of more rows, and of more than 8
+    /// with one matrix of any other type, round both operands to the 11 bits of f16, for the matrix unit. A weight beyond f16 may be infinite there ([`Kernels::packed16`]).
     #[must_use]
     pub fn activations(self, activations: Activations) -> Self {
         Self { activations, ..self }

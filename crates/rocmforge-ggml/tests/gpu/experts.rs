@@ -261,7 +261,9 @@ fn parts_of_rows_are_rounded_where_they_lie() {
             "{case:?}"
         );
         let expected = product(&graph, [w, x, y], Some((ids, &words)), &bytes, &mut CpuBackend::new());
-        assert!(nmse(&joined.0, &expected) <= 2e-3, "{case:?}");
+        // In tiles activations have 11 bits, else 8 or all.
+        let limit = if tokens == 400 { 1e-6 } else { 2e-3 };
+        assert!(nmse(&joined.0, &expected) <= limit, "{case:?}");
     }
 }
 

@@ -291,6 +291,9 @@ const fn product_of(ty: WeightType) -> Declared {
                 &[3, 33, 1056, 80, 2, 16],
                 &[3, 131, 96, 150, 2, 32],
                 &[37, 40, 288, 74, 2, 32],
+                // Enough tiles for blocks of several rows of waves.
+                &[2, 300, 32, 600, 2, 16],
+                &[2, 300, 32, 600, 2, 32],
             ],
             _ => &[
                 &[1, 1, 256, 1, 1, 16],

@@ -90,6 +90,7 @@ pub(crate) const DECLARED: &[&[crate::declared::Declared]] = &[
     packed16::DECLARED,
     packed16::FORMS,
     packed16::JOINT,
+    packed16::JOINT_FORMS,
     pool::DECLARED,
     qkv::DECLARED,
     recurrent::DECLARED,

@@ -12,6 +12,7 @@ use rocmforge_runtime::{HipBuffer, HipStream, LaunchConfig};
 pub(super) const DECLARED: &[Declared] = by_weight_type!(product, product_of, packable);
 pub(super) const FORMS: &[Declared] = by_weight_type!(form, form_of, packable);
 pub(super) const JOINT: &[Declared] = by_weight_type!(joint, joint_of, packable);
+pub(super) const JOINT_FORMS: &[Declared] = by_weight_type!(joint_form, joint_form_of, packable);
 
 /// Rows of weights that a wave takes.
 const WAVE_ROWS: usize = 32;
@@ -32,6 +33,8 @@ const MAX_PARTS: usize = 8;
 const OTHERS: usize = 2 * 3 + 2;
 /// Tiles of experts, the experts and who shares a row, where there are none.
 const NO_EXPERTS: [u32; 3] = [0; 3];
+
+const TILES_RULE: &str = "tiles must be some of Packed16Tiles::ALL that the device has";
 
 /// Absent operands.
 pub(super) fn none<'k, 'a>(op: Launch<'k, 'a>, count: usize) -> Launch<'k, 'a> {
@@ -173,6 +176,10 @@ impl Kernels {
         long.or_else(one_part).or_else(in_parts).unwrap_or(divided(smallest))
     }
 
+    fn has_tiles(&self, tiles: Packed16Tiles) -> bool {
+        Packed16Tiles::ALL.contains(&tiles) && self.has_waves(tiles.waves)
+    }
+
     /// Whether a block has so many waves.
     fn has_waves(&self, waves: usize) -> bool {
         waves <= (THREADS / self.backend().device().wave_size) as usize
@@ -225,9 +232,8 @@ impl Kernels {
         let rule = "weights and activations must have as many columns";
         op.holds(x.k() == w.k(), rule, w.k(), x.k())?;
         op.dim("pieces of x", x.halves.len() / 8)?;
-        let rule = "tiles must be some of Packed16Tiles::ALL that the device has";
-        let known = Packed16Tiles::ALL.contains(&Packed16Tiles { parts: 1, ..tiles });
-        op.holds(known && self.has_waves(tiles.waves), rule, tiles.rows, tiles.waves)?;
+        let of_one = Packed16Tiles { parts: 1, ..tiles };
+        op.holds(self.has_tiles(of_one), TILES_RULE, tiles.rows, tiles.waves)?;
         op.dim_to("parts", tiles.parts, MAX_PARTS)?;
         let kernels = w.kernels(op.check())?;
         let name = kernels.tiles_of[usize::from(tiles.rows > 16)];
@@ -260,7 +266,7 @@ impl Kernels {
         sum_parts(op, stream, bias, (y, n), [parts, rows, n as u32])
     }
 
-    /// Whether [`packed16_joint`](Self::packed16_joint) takes these matrices together: two or three of one type and width, which one of them alone would not divide.
+    /// Whether [`packed16_joint`](Self::packed16_joint) takes these matrices together: two or three of one type and width, below the 8192 columns from which each is divided.
     pub fn are_joint16(matrices: &[&PackedWeights]) -> bool {
         let same = |pair: &[&PackedWeights]| pair[0].ty() == pair[1].ty() && pair[0].k() == pair[1].k();
         let short = |w: &&PackedWeights| w.k() < LONG;
@@ -273,6 +279,23 @@ impl Kernels {
     ///
     /// Matrices that are not [joint](Self::are_joint16), and those of [`packed16`](Self::packed16).
     pub fn packed16_joint(&self, stream: &HipStream, x: &HalfRows, products: &[JointProduct<'_>]) -> KernelResult<()> {
+        let n = (products.iter()).fold(0, |sum: usize, product| sum.saturating_add(product.w.n()));
+        let tiles = self.tiles([x.rows(), n, x.k()], 1);
+        self.packed16_joint_in(stream, x, products, tiles)
+    }
+
+    /// The same in these tiles, of one part.
+    ///
+    /// # Errors
+    ///
+    /// As [`packed16_joint`](Self::packed16_joint), or [`Packed16Tiles::ALL`] does not have these tiles, or a block has fewer waves.
+    pub fn packed16_joint_in(
+        &self,
+        stream: &HipStream,
+        x: &HalfRows,
+        products: &[JointProduct<'_>],
+        tiles: Packed16Tiles,
+    ) -> KernelResult<()> {
         let op = self.op("packed16_joint");
         op.dim_to("matrices", products.len(), 3)?;
         let matrices: Vec<&PackedWeights> = products.iter().map(|product| product.w).collect();
@@ -286,9 +309,8 @@ impl Kernels {
         let kernels = first.kernels(op.check())?;
         let at = |index: usize| products.get(index);
         let n = [0, 1, 2].map(|index| at(index).map_or(0, |product| product.w.n()));
-        let all = n.iter().fold(0, |sum: usize, &n| sum.saturating_add(n));
         let (m, row_blocks) = (x.rows(), first.k() / BLOCK);
-        let tiles = self.tiles([m, all, first.k()], 1);
+        op.holds(self.has_tiles(tiles), TILES_RULE, tiles.rows, tiles.waves)?;
         let name = kernels.tiles_of[usize::from(tiles.rows > 16)];
         let columns = n.map(|n| tiles.columns(n));
         let blocks = columns.iter().fold(0, |sum: usize, &n| sum.saturating_add(n));
@@ -340,9 +362,8 @@ fn product(c: &mut Call<'_>, dims: &[usize], ty: WeightType) -> KernelResult<()>
     })
 }
 
-/// The same in the tiles of this number, from 1 on, with as many waves as the device has, and so many parts of k.
-fn form(c: &mut Call<'_>, dims: &[usize], ty: WeightType) -> KernelResult<()> {
-    let &[m, n, k, tiles, parts] = dims else { return Ok(()) };
+/// The tiles of this number, from 1 on, with as many waves as the device has.
+fn tiles_of_number(c: &Call<'_>, number: usize) -> Packed16Tiles {
     let none = Packed16Tiles {
         rows: 0,
         waves: 0,
@@ -354,12 +375,20 @@ fn form(c: &mut Call<'_>, dims: &[usize], ty: WeightType) -> KernelResult<()> {
             .find(|&waves| c.kernels.has_waves(waves));
         Packed16Tiles {
             waves: waves.unwrap_or(1),
-            parts,
             ..tiles
         }
     };
-    let tiles = tiles.checked_sub(1).and_then(|index| Packed16Tiles::ALL.get(index));
-    let tiles = tiles.map_or(none, of_waves);
+    let tiles = number.checked_sub(1).and_then(|index| Packed16Tiles::ALL.get(index));
+    tiles.map_or(none, of_waves)
+}
+
+/// The same in the tiles of this number and so many parts of k.
+fn form(c: &mut Call<'_>, dims: &[usize], ty: WeightType) -> KernelResult<()> {
+    let &[m, n, k, tiles, parts] = dims else { return Ok(()) };
+    let tiles = Packed16Tiles {
+        parts,
+        ..tiles_of_number(c, tiles)
+    };
     in_tiles(c, [m, n, k], ty, tiles.sums([m, n]), &|c, w, x, bias, y, sums| {
         c.kernels.packed16_in(c.stream, w, x, bias, y, (tiles, sums))
     })
@@ -404,6 +433,28 @@ fn in_tiles(
 
 /// Rows of activations, rows of two or three matrices, and their columns. A bias is added to the first where its rows are odd.
 fn joint(c: &mut Call<'_>, dims: &[usize], ty: WeightType) -> KernelResult<()> {
+    joint_by(c, dims, ty, |c, x, products| {
+        c.kernels.packed16_joint(c.stream, x, products)
+    })
+}
+
+/// The same behind the number of tiles.
+fn joint_form(c: &mut Call<'_>, dims: &[usize], ty: WeightType) -> KernelResult<()> {
+    let Some((&number, dims)) = dims.split_first() else {
+        return Ok(());
+    };
+    let tiles = tiles_of_number(c, number);
+    joint_by(c, dims, ty, |c, x, products| {
+        c.kernels.packed16_joint_in(c.stream, x, products, tiles)
+    })
+}
+
+fn joint_by(
+    c: &mut Call<'_>,
+    dims: &[usize],
+    ty: WeightType,
+    launches: impl Fn(&Call<'_>, &HalfRows, &[JointProduct<'_>]) -> KernelResult<()>,
+) -> KernelResult<()> {
     let (&[m, ref rows @ ..], &[.., k]) = (dims, dims) else {
         return Ok(());
     };
@@ -425,7 +476,7 @@ fn joint(c: &mut Call<'_>, dims: &[usize], ty: WeightType) -> KernelResult<()> {
         y,
     };
     let products: Vec<JointProduct<'_>> = matrices.iter().zip(&outs).enumerate().map(of).collect();
-    c.kernels.packed16_joint(c.stream, &x, &products)?;
+    launches(c, &x, &products)?;
     for (index, [blocks, _]) in MATRICES.into_iter().enumerate().take(rows.len()) {
         c.expect_within(OUTPUTS[index], |c| {
             let (w, x) = (c.u8(blocks), c.f32("values of x"));
@@ -512,6 +563,18 @@ const fn joint_of(ty: WeightType) -> Declared {
         tested: match ty.block_len() {
             32 => &[&[9, 31, 40, 96], &[33, 64, 1, 33, 288]],
             _ => &[&[9, 31, 40, 256], &[33, 64, 1, 33, 512]],
+        },
+        counted: &[],
+        ..product_of(ty)
+    }
+}
+
+const fn joint_form_of(ty: WeightType) -> Declared {
+    Declared {
+        name: "packed16_joint_in",
+        tested: match ty.block_len() {
+            32 => &[&[5, 9, 131, 300, 7, 96], &[8, 40, 257, 31, 96]],
+            _ => &[&[8, 40, 257, 31, 256]],
         },
         counted: &[],
         ..product_of(ty)

@@ -153,7 +153,7 @@ impl Kernels {
             (Parameter::ProductThreads, _) => &[1],
             (Parameter::TileBlocks, Timed::Whole) => &[16, 32, 64],
             (Parameter::TilesFrom, Timed::Whole) => &[10, 16, 24, 32],
-            (Parameter::TilesTo, Timed::Whole) => &[48, 112, 160, 224],
+            (Parameter::TilesTo, Timed::Whole) => &[48, 80, 112, 160, 224],
             (Parameter::TileBlocks | Parameter::TilesFrom, Timed::Small) => &[10],
             (Parameter::TilesTo, Timed::Small) => &[96],
         };

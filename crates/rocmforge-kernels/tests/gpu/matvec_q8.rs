@@ -489,6 +489,55 @@ fn exponents_of_mxfp4_at_both_ends() {
     }
 }
 
+/// Blocks of one row whose scales are far apart, beyond f16 among them: each that is not far below the largest is there.
+#[test]
+fn neighbouring_exponents_of_mxfp4_on_the_matrix_unit() {
+    let d = device_with!("packed16_mxfp4", "packed16_mxfp4_t1");
+    let ty = WeightType::Mxfp4;
+    let rows: [[u8; 4]; 6] = [
+        [127, 117, 130, 124],
+        [119, 107, 129, 126],
+        [160, 150, 158, 161],
+        [90, 100, 99, 80],
+        [220, 221, 219, 218],
+        [2, 3, 1, 2],
+    ];
+    let (n, k, m) = (rows.len(), 128, 9);
+    let nibbles: [u8; 16] = std::array::from_fn(|i| (i * 17) as u8);
+    let blocks = rows.iter().flatten();
+    let w: Vec<u8> = blocks.flat_map(|&e| [&[e][..], &nibbles].concat()).collect();
+    let packed = pack(&d, ty, &w, [n, k]);
+    // Row m of the activations has one block alone, so that no other hides it.
+    let x: Vec<f32> = (0..m * k)
+        .map(|at| {
+            if at / 32 % 4 == at / k % 4 {
+                1.0 + (at % 32) as f32 / 32.0
+            } else {
+                0.0
+            }
+        })
+        .collect();
+    let room = poisoned(&d, HalfRows::byte_len(m, k).expect("counts"));
+    let halves = d
+        .kernels
+        .half_rows(d.stream(), &d.up(&x), &room, [m, k])
+        .expect("rounds");
+    let y = d.out(m * n);
+    d.kernels
+        .packed16(d.stream(), &packed, &halves, None, &y, None)
+        .expect("multiplies");
+    let expected = reference::matmul_weight(ty, &w, &x, None, k);
+    for (at, (&found, &wanted)) in d.get(&y).iter().zip(&expected).enumerate() {
+        let near = (f64::from(found) - wanted).abs() <= 1e-3 * wanted.abs();
+        assert!(
+            near,
+            "row {}, weights {:?}: {found:e} is not {wanted:e}",
+            at / n,
+            rows[at % n]
+        );
+    }
+}
+
 #[test]
 fn a_matrix_is_packed_with_all_of_its_rows_and_no_more() {
     let d = device();
