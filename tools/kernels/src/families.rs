@@ -226,9 +226,9 @@ pub(crate) const FAMILIES: &[Family] = &[
     on_matrix_units("paged16_q8_0", &[("paged16_q8_0_d256", NOT_GFX1030)]),
     hopper("paged16_hopper"),
     without_loops("paged_wide16"),
-    with_own_tiles("packed16"),
+    with_own_blocks(without_loops("packed16")),
     begins_early("experts_q8"),
-    with_own_blocks("matvec_q8"),
+    with_own_blocks(begins_early("matvec_q8")),
     begins_early("add_rms_norm"),
     begins_early("elementwise"),
     begins_early("latent_kv"),
@@ -266,14 +266,6 @@ const fn without_loops(name: &'static str) -> Family {
     }
 }
 
-/// The same, whose launchers ask for the threads of their blocks.
-const fn with_own_tiles(name: &'static str) -> Family {
-    Family {
-        own_blocks: true,
-        ..without_loops(name)
-    }
-}
-
 /// A family of kernels that begin while the launch before ends, on cards that can.
 const fn begins_early(name: &'static str) -> Family {
     Family {
@@ -282,11 +274,11 @@ const fn begins_early(name: &'static str) -> Family {
     }
 }
 
-/// A family of kernels that begin early, whose launchers ask for the threads of their blocks.
-const fn with_own_blocks(name: &'static str) -> Family {
+/// The same family, whose launchers ask for the threads of their blocks.
+const fn with_own_blocks(family: Family) -> Family {
     Family {
         own_blocks: true,
-        ..begins_early(name)
+        ..family
     }
 }
 

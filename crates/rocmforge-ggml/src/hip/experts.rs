@@ -46,7 +46,7 @@ impl Dims {
 }
 
 /// Rounded rows of activations.
-enum Rounded {
+enum ExpertRows {
     /// For the pairs of few tokens.
     Q8(Q8Activations),
     /// For pairs in tiles.
@@ -290,8 +290,8 @@ impl HipGgmlBackend {
                 let site = self.fault_site(OP, site)?;
                 let (kernels, stream, share) = (&self.kernels, self.stream(), dims.share());
                 let launched = match &rounded {
-                    Rounded::Halves(x, tiles) => kernels.experts_in_tiles(stream, x, tiles, stack, &y, share),
-                    Rounded::Q8(x) => kernels.experts_pairs(stream, x, &some_ids, stack, &y, share, faults(&site)),
+                    ExpertRows::Halves(x, tiles) => kernels.experts_in_tiles(stream, x, tiles, stack, &y, share),
+                    ExpertRows::Q8(x) => kernels.experts_pairs(stream, x, &some_ids, stack, &y, share, faults(&site)),
                 };
                 self.done(OP, launched)?;
             }
@@ -305,7 +305,7 @@ impl HipGgmlBackend {
         (rows, step): (&HipBuffer<f32>, usize),
         dims: [usize; 2],
         tiles: Option<ExpertTiles>,
-    ) -> GgmlResult<Rounded> {
+    ) -> GgmlResult<ExpertRows> {
         let bytes = match &tiles {
             Some(_) => HalfRows::byte_len(dims[0], dims[1]),
             None => Q8Activations::byte_len(dims[0], dims[1]),
@@ -313,9 +313,9 @@ impl HipGgmlBackend {
         let room = self.scratch(ROUNDED_OF_EXPERTS, bytes.unwrap_or(usize::MAX))?;
         let (kernels, stream) = (&self.kernels, self.stream());
         let rounded = match tiles {
-            Some(tiles) => (kernels.half_rows(stream, rows, &room, dims)).map(|x| Rounded::Halves(x, tiles)),
-            None if step == dims[1] => kernels.quantize_q8(stream, rows, room, dims).map(Rounded::Q8),
-            None => (kernels.quantize_q8_rows(stream, rows, room, dims, step)).map(Rounded::Q8),
+            Some(tiles) => (kernels.half_rows(stream, rows, &room, dims)).map(|x| ExpertRows::Halves(x, tiles)),
+            None if step == dims[1] => kernels.quantize_q8(stream, rows, room, dims).map(ExpertRows::Q8),
+            None => (kernels.quantize_q8_rows(stream, rows, room, dims, step)).map(ExpertRows::Q8),
         };
         rounded.map_err(failed(OP.name()))
     }

@@ -71,14 +71,14 @@ impl HipGgmlBackend {
         dims: [usize; 2],
         leaves: Option<Leaves>,
     ) -> GgmlResult<()> {
-        let to = match leaves {
-            Some(Leaves::Q8) => Some(self.room_for_rounded(0, dims)?),
-            Some(Leaves::Halves) => Some(self.room_for_halves(dims)?),
-            None => None,
-        };
-        let rounded = to.as_ref().map(|to| match leaves {
-            Some(Leaves::Halves) => Rounded::Halves(to),
-            _ => Rounded::Q8(to),
+        let room = leaves.map(|how| match how {
+            Leaves::Q8 => self.room_for_rounded(0, dims),
+            Leaves::Halves => self.room_for_halves(dims),
+        });
+        let room = room.transpose()?;
+        let rounded = room.as_ref().zip(leaves).map(|(to, how)| match how {
+            Leaves::Q8 => Rounded::Q8(to),
+            Leaves::Halves => Rounded::Halves(to),
         });
         let launched = (self.kernels).add_rms_norm(self.stream(), a, others, weight, y, rounded, dims, eps);
         self.done(op, launched)
@@ -142,8 +142,7 @@ impl HipGgmlBackend {
         if let Some(matrices) = self.tiled_matrices(inputs[0], weights)?
             && outputs.iter().chain(biases).all(|&id| self.is_plain_f32(id))
         {
-            let floats = |ids: &[TensorId]| ids.iter().map(|&id| self.f32(op, id)).collect::<GgmlResult<Vec<_>>>();
-            let (results, biases) = (floats(outputs)?, floats(biases)?);
+            let (results, biases) = (self.floats(op, outputs)?, self.floats(op, biases)?);
             let results: Vec<_> = results.iter().collect();
             return self.tiled_joint(inputs[0], &matrices, &results, &biases, with.halves);
         }

@@ -230,6 +230,11 @@ impl HipGgmlBackend {
         self.contiguous(op, id, &[DType::F32])
     }
 
+    /// Contiguous operands in f32.
+    fn floats(&self, op: &Op, ids: &[TensorId]) -> GgmlResult<Vec<HipBuffer<f32>>> {
+        ids.iter().map(|&id| self.f32(op, id)).collect()
+    }
+
     /// A contiguous operand of indices.
     fn u32(&self, op: &Op, id: TensorId) -> GgmlResult<HipBuffer<u32>> {
         self.contiguous(op, id, &[DType::U32, DType::I32])

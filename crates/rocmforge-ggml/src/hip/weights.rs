@@ -177,6 +177,11 @@ impl HipGgmlBackend {
         whole.then_some(matrix)
     }
 
+    /// The packed matrices that these operands are, if all of them are.
+    fn packed_matrices(&self, weights: &[TensorId]) -> Option<Vec<PackedWeights>> {
+        weights.iter().map(|&id| self.packed_matrix(id).cloned()).collect()
+    }
+
     /// The packed matrices of experts that a product reads as this operand, and how many they are.
     pub(super) fn packed_stack(&self, id: TensorId) -> Option<(&PackedWeights, usize)> {
         let matrix = &self.packed(id)?.matrix;
@@ -398,8 +403,9 @@ impl HipGgmlBackend {
         outputs: &[TensorId],
     ) -> GgmlResult<Option<Vec<PackedWeights>>> {
         let (weights, biases) = inputs[1..].split_at(outputs.len());
-        let matrices: Option<Vec<PackedWeights>> = weights.iter().map(|&id| self.packed_matrix(id).cloned()).collect();
-        let Some(matrices) = matrices else { return Ok(None) };
+        let Some(matrices) = self.packed_matrices(weights) else {
+            return Ok(None);
+        };
         let joint = Kernels::are_joint(&matrices.iter().collect::<Vec<_>>())
             && outputs.iter().chain(biases).all(|&id| self.is_plain_f32(id))
             && self.is_one_row(inputs[0], matrices[0].k())?;
@@ -416,8 +422,10 @@ impl HipGgmlBackend {
     ) -> GgmlResult<()> {
         let op = &Op::MulMat;
         let a = self.input(op, inputs[0], 0)?;
-        let floats = |ids: &[TensorId]| ids.iter().map(|&id| self.f32(op, id)).collect::<GgmlResult<Vec<_>>>();
-        let (results, biases) = (floats(outputs)?, floats(&inputs[1 + outputs.len()..])?);
+        let (results, biases) = (
+            self.floats(op, outputs)?,
+            self.floats(op, &inputs[1 + outputs.len()..])?,
+        );
         let results: Vec<_> = results.iter().collect();
         let products = joint_products(matrices, &results, &biases);
         let row = self.row(op, a, norm)?;
@@ -427,9 +435,8 @@ impl HipGgmlBackend {
 
     /// The matrices of two or three products of rows of activations that are one launch on the matrix unit: packed weights of one type.
     pub(super) fn tiled_matrices(&self, x: TensorId, weights: &[TensorId]) -> GgmlResult<Option<Vec<PackedWeights>>> {
-        let matrices: Option<Vec<PackedWeights>> = weights.iter().map(|&id| self.packed_matrix(id).cloned()).collect();
         let elements = self.slots.desc(x)?.element_count();
-        Ok(matrices.filter(|matrices| {
+        Ok(self.packed_matrices(weights).filter(|matrices| {
             Kernels::are_joint16(&matrices.iter().collect::<Vec<_>>()) && self.takes_tiles(elements / matrices[0].k())
         }))
     }

@@ -3,8 +3,8 @@
 
 use super::experts::{ExpertStack, stack};
 use super::half_rows::HalfRows;
-use super::matvec_q8::{BLOCK, activations};
-use super::packed16::{Matrices, none, rounding};
+use super::matvec_q8::BLOCK;
+use super::packed16::{Numbers, declared_rows, none, rounding, rows_of};
 use crate::declared::{Again, Call, Declared, by_weight_type};
 use crate::{Faults, KernelResult, Kernels, WeightType, geometry, reference};
 use rocmforge_runtime::{HipBuffer, HipStream};
@@ -116,8 +116,8 @@ impl Kernels {
         let pairs = tiles.order.len();
         op.dim("share", share)?;
         op.multiple("as many pairs must share each row of x", pairs, share)?;
-        let (rows, rule) = (pairs / share, "weights and activations must have as many columns");
-        op.holds(x.k() == k, rule, k, x.k())?;
+        let rows = pairs / share;
+        rows_of(&op, x, k)?;
         op.holds(x.rows() == rows, "each row of x must belong to a pair", rows, x.rows())?;
         op.holds(
             tiles.experts == experts,
@@ -125,21 +125,20 @@ impl Kernels {
             experts,
             tiles.experts,
         )?;
-        op.dim("pieces of x", x.halves.len() / 8)?;
         let kernels = w.w.kernels(op.check())?;
-        let name = kernels.tiles_of[usize::from(tiles.rows > 16)];
         let entries = tiles.table.len() / ENTRY;
         let form = self.tiles_of(&[tiles.rows], [pairs, n, k], 1);
         let blocks = op.dim("tiles", entries.saturating_mul(form.columns(n)))?;
-        let config = self.tile_config([blocks, 1], (kernels.tiles, name), form)?;
+        let launch = self.tile_launch(kernels, form, [blocks, 1])?;
         let row_blocks = k / BLOCK;
         let op = (op.reads("w", w.w.bytes()).reads("x", &x.halves)).reads("x", &x.exponents);
         let op = none(op.null().write("y", y, &[pairs, n], &[])?, 2 * 3);
         let op = (op.reads_later("tiles", &tiles.room).part_read(&tiles.table)).part_read(&tiles.order);
-        let numbers = [row_blocks, row_blocks, form.waves, entries, experts, share];
-        (Matrices::one([w.w.n(), rows, n]).values(op))
-            .values(numbers.map(|value| value as u32))
-            .run(stream, kernels.tiles, (name, config))
+        let numbers = Numbers {
+            experts: [entries, experts, share],
+            ..Numbers::one([w.w.n(), rows], n, [row_blocks, row_blocks, form.waves])
+        };
+        numbers.pass(op).run(stream, kernels.tiles, launch)
     }
 
     /// `y[t, :]` = the sum over u of `factors[t, u] * (x[t, u, :] (+ bias[ids[t, u], :]))`: `x` `[tokens, used, n]`, `ids` and `factors` `[tokens, used]`, `bias`
@@ -261,9 +260,7 @@ fn product(c: &mut Call<'_>, dims: &[usize], ty: WeightType) -> KernelResult<()>
         return Ok(());
     };
     let m = pairs / share.max(1);
-    let x = c.floats("values of x", activations(m * k))?;
-    let to = c.output_bytes("x", HalfRows::byte_len(m, k).unwrap_or(0))?;
-    let x = c.preparing().half_rows(c.stream, &x, &to, [m, k])?;
+    let x = declared_rows(c, [m, k])?;
     let ids = c.indices("ids", pairs, experts)?;
     let w = stack(c, ["blocks of w", "w"], ty, [experts, n, k])?;
     let (y, word) = (c.output("y", pairs * n)?, c.fault_word()?);

@@ -30,13 +30,17 @@ pub struct JointProduct<'a> {
     pub y: &'a HipBuffer<f32>,
 }
 
+/// Whether these are two or three matrices of one type and width, of so many columns at most.
+pub(super) fn are_alike(matrices: &[&PackedWeights], most: usize) -> bool {
+    let same = |pair: &[&PackedWeights]| pair[0].ty() == pair[1].ty() && pair[0].k() == pair[1].k();
+    (2..=3).contains(&matrices.len()) && matrices.windows(2).all(same) && matrices.iter().all(|w| w.k() <= most)
+}
+
 impl Kernels {
     /// Whether [`matvec_q8_joint`](Self::matvec_q8_joint) takes these matrices together: two or three of one type and width, at most
     /// [`RowInput::MAX_COLUMNS`].
     pub fn are_joint(matrices: &[&PackedWeights]) -> bool {
-        let same = |pair: &[&PackedWeights]| pair[0].ty() == pair[1].ty() && pair[0].k() == pair[1].k();
-        let held = |w: &&PackedWeights| w.k() <= RowInput::MAX_COLUMNS;
-        (2..=3).contains(&matrices.len()) && matrices.windows(2).all(same) && matrices.iter().all(held)
+        are_alike(matrices, RowInput::MAX_COLUMNS)
     }
 
     /// `y = x w^T (+ bias)` for two or three matrices of one type and one row of activations. Bit for bit what

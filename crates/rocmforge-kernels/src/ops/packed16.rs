@@ -2,10 +2,11 @@
 
 use super::half_rows::HalfRows;
 use super::matvec_q8::{BLOCK, PackedWeights, activations, packed};
-use super::matvec_q8_joint::{JointProduct, MATRICES, OUTPUTS};
+use super::matvec_q8_joint::{JointProduct, MATRICES, OUTPUTS, are_alike};
 use super::sum_parts::sum_parts;
 use crate::declared::{Again, Call, Declared, by_weight_type};
 use crate::launch::Launch;
+use crate::weight_type::Packed;
 use crate::{KernelResult, Kernels, Parameter, WeightType, geometry, reference};
 use rocmforge_runtime::{HipBuffer, HipStream, LaunchConfig};
 
@@ -29,11 +30,6 @@ const PART_BLOCKS: usize = 16;
 /// The most parts of k.
 const MAX_PARTS: usize = 8;
 
-/// The operands of two more matrices, and the experts' table and order, of a product with one.
-const OTHERS: usize = 2 * 3 + 2;
-/// Tiles of experts, the experts and who shares a row, where there are none.
-const NO_EXPERTS: [u32; 3] = [0; 3];
-
 const TILES_RULE: &str = "tiles must be some of Packed16Tiles::ALL that the device has";
 
 /// Absent operands.
@@ -41,32 +37,46 @@ pub(super) fn none<'k, 'a>(op: Launch<'k, 'a>, count: usize) -> Launch<'k, 'a> {
     (0..count).fold(op, |op, _| op.null())
 }
 
-/// Rows of up to three matrices, and of the activations.
-pub(super) struct Matrices {
-    /// Of the first matrix with all of its experts.
-    w_rows: usize,
-    x_rows: usize,
-    n: [usize; 3],
-    /// Tiles of n with which the second and the third begin.
-    begin: [usize; 2],
+/// Checks activations for weights of `k` columns, and gives their rows.
+pub(super) fn rows_of(op: &Launch<'_, '_>, x: &HalfRows, k: usize) -> KernelResult<u32> {
+    let rule = "weights and activations must have as many columns";
+    op.holds(x.k() == k, rule, k, x.k())?;
+    op.dim("pieces of x", x.halves.len() / 8)?;
+    op.dim("m", x.rows())
 }
 
-impl Matrices {
-    /// One: its rows, those of the activations, and those of each expert.
-    pub(super) const fn one([w_rows, x_rows, n]: [usize; 3]) -> Self {
+/// The numbers that the kernels take, in their order.
+pub(super) struct Numbers {
+    /// Rows of the first matrix with all of its experts, and of the activations.
+    pub(super) rows: [usize; 2],
+    /// Rows of each of up to three matrices.
+    pub(super) n: [usize; 3],
+    /// Tiles of n with which the second and the third begin.
+    pub(super) begin: [usize; 2],
+    /// Blocks of 32 of a row, of a part of k, and waves that have rows of weights of their own.
+    pub(super) shared: [usize; 3],
+    /// Tiles of experts, experts, and pairs that share a row of activations; zeros without experts.
+    pub(super) experts: [usize; 3],
+}
+
+impl Numbers {
+    /// Of one matrix, of which no tile is another's.
+    pub(super) const fn one(rows: [usize; 2], n: usize, shared: [usize; 3]) -> Self {
         Self {
-            w_rows,
-            x_rows,
+            rows,
             n: [n, 0, 0],
             begin: [u32::MAX as usize; 2],
+            shared,
+            experts: [0; 3],
         }
     }
 
-    /// The kernels' arguments.
-    pub(super) fn values<'k, 'a>(&self, op: Launch<'k, 'a>) -> Launch<'k, 'a> {
-        let rows = [self.w_rows, self.x_rows].map(|value| value as u32);
-        let n = self.n.map(|value| value as u32);
-        op.values(rows).values(n).values(self.begin.map(|value| value as u32))
+    pub(super) fn pass<'k, 'a>(&self, op: Launch<'k, 'a>) -> Launch<'k, 'a> {
+        let op = op.values(self.rows.map(|value| value as u32));
+        let op = op.values(self.n.map(|value| value as u32));
+        let op = op.values(self.begin.map(|value| value as u32));
+        let op = op.values(self.shared.map(|value| value as u32));
+        op.values(self.experts.map(|value| value as u32))
     }
 }
 
@@ -165,15 +175,12 @@ impl Kernels {
             let parts = room.min(k / BLOCK / PART_BLOCKS).min(most).max(1);
             Packed16Tiles { parts, ..tiles }
         };
-        let smallest = Packed16Tiles {
-            rows: rows.first().copied().unwrap_or(16),
-            waves: 1,
-            parts: 1,
-        };
         let in_parts = || largest_first().map(divided).find(enough);
         let long = (k >= LONG).then(in_parts).flatten();
         let one_part = || largest_first().find(enough);
-        long.or_else(one_part).or_else(in_parts).unwrap_or(divided(smallest))
+        let smallest = || largest_first().next_back().map(divided);
+        let tiles = long.or_else(one_part).or_else(in_parts).or_else(smallest);
+        tiles.unwrap_or(Packed16Tiles::ALL[0])
     }
 
     fn has_tiles(&self, tiles: Packed16Tiles) -> bool {
@@ -228,49 +235,40 @@ impl Kernels {
     ) -> KernelResult<()> {
         let op = self.op("packed16");
         let (m, n) = (x.rows(), w.n());
-        let rows = op.dim("m", m)?;
-        let rule = "weights and activations must have as many columns";
-        op.holds(x.k() == w.k(), rule, w.k(), x.k())?;
-        op.dim("pieces of x", x.halves.len() / 8)?;
+        let rows = rows_of(&op, x, w.k())?;
         let of_one = Packed16Tiles { parts: 1, ..tiles };
         op.holds(self.has_tiles(of_one), TILES_RULE, tiles.rows, tiles.waves)?;
         op.dim_to("parts", tiles.parts, MAX_PARTS)?;
-        let kernels = w.kernels(op.check())?;
-        let name = kernels.tiles_of[usize::from(tiles.rows > 16)];
-        let blocks = op.dim("tiles", tiles.blocks([m, n]))?;
         let row_blocks = w.k() / BLOCK;
         let part_blocks = row_blocks.div_ceil(tiles.parts).next_multiple_of(SHARED_BLOCKS);
         // Rounding may leave none for the last ones.
         let parts = row_blocks.div_ceil(part_blocks) as u32;
-        let config = self.tile_config([blocks, parts], (kernels.tiles, name), tiles)?;
-        let matrices = Matrices::one([n, m, n]);
-        let numbers = [row_blocks, part_blocks, tiles.waves].map(|value| value as u32);
-        let op = (op.reads("w", w.bytes()).reads("x", &x.halves)).reads("x", &x.exponents);
         if parts == 1 {
-            let op = op.read_or_null("bias", bias, &[n])?.write("y", y, &[m, n], &[])?;
-            let op = matrices.values(none(op, OTHERS)).values(numbers).values(NO_EXPERTS);
-            return op.run(stream, kernels.tiles, (name, config));
+            return self.launch_tiles(op, stream, x, &[JointProduct { w, bias, y }], of_one);
         }
+        let kernels = w.kernels(op.check())?;
+        let blocks = op.dim("tiles", tiles.blocks([m, n]))?;
+        let launch = self.tile_launch(kernels, tiles, [blocks, parts])?;
         let rule = "parts of k must have room for their sums";
         op.holds(sums.is_some(), rule, tiles.parts, 1)?;
         let sums = sums.unwrap_or(y); // there, as checked
+        let op = (op.reads("w", w.bytes()).reads("x", &x.halves)).reads("x", &x.exponents);
         let op = match bias {
             Some(bias) => op.read_later("bias", bias, &[n])?,
             None => op,
         };
         let op = (op.null().write_later("y", y, &[m, n])?).write("sums", sums, &[tiles.parts, m, n], &[])?;
-        (matrices.values(none(op, OTHERS)).values(numbers))
-            .values(NO_EXPERTS)
-            .run(stream, kernels.tiles, (name, config))?;
+        // Two more matrices with bias and result, and the experts' table and order.
+        let op = none(op, 2 * 3 + 2);
+        let numbers = Numbers::one([n, m], n, [row_blocks, part_blocks, tiles.waves]);
+        numbers.pass(op).run(stream, kernels.tiles, launch)?;
         let op = self.op("packed16").reads("sums", sums).null().null();
         sum_parts(op, stream, bias, (y, n), [parts, rows, n as u32])
     }
 
     /// Whether [`packed16_joint`](Self::packed16_joint) takes these matrices together: two or three of one type and width, below the 8192 columns from which each is divided.
     pub fn are_joint16(matrices: &[&PackedWeights]) -> bool {
-        let same = |pair: &[&PackedWeights]| pair[0].ty() == pair[1].ty() && pair[0].k() == pair[1].k();
-        let short = |w: &&PackedWeights| w.k() < LONG;
-        (2..=3).contains(&matrices.len()) && matrices.windows(2).all(same) && matrices.iter().all(short)
+        are_alike(matrices, LONG - 1)
     }
 
     /// `y = x w^T (+ bias)` for two or three matrices of one type: what [`packed16`](Self::packed16) gives of each, in one launch, with sums in another order.
@@ -302,20 +300,29 @@ impl Kernels {
         let (first, last) = (matrices[0], matrices[products.len() - 1]);
         let rule = "two or three matrices must have one type and as many columns, below 8192";
         op.holds(Self::are_joint16(&matrices), rule, first.k(), last.k())?;
-        let rule = "weights and activations must have as many columns";
-        op.holds(x.k() == first.k(), rule, first.k(), x.k())?;
-        op.dim("m", x.rows())?;
-        op.dim("pieces of x", x.halves.len() / 8)?;
+        rows_of(&op, x, first.k())?;
+        op.holds(self.has_tiles(tiles), TILES_RULE, tiles.rows, tiles.waves)?;
+        self.launch_tiles(op, stream, x, products, tiles)
+    }
+
+    /// The launch of up to three products in one part of k, whose columns, rows and tiles are checked.
+    fn launch_tiles<'a>(
+        &self,
+        op: Launch<'_, 'a>,
+        stream: &HipStream,
+        x: &'a HalfRows,
+        products: &[JointProduct<'a>],
+        tiles: Packed16Tiles,
+    ) -> KernelResult<()> {
+        let first = products[0].w;
         let kernels = first.kernels(op.check())?;
         let at = |index: usize| products.get(index);
         let n = [0, 1, 2].map(|index| at(index).map_or(0, |product| product.w.n()));
         let (m, row_blocks) = (x.rows(), first.k() / BLOCK);
-        op.holds(self.has_tiles(tiles), TILES_RULE, tiles.rows, tiles.waves)?;
-        let name = kernels.tiles_of[usize::from(tiles.rows > 16)];
         let columns = n.map(|n| tiles.columns(n));
         let blocks = columns.iter().fold(0, |sum: usize, &n| sum.saturating_add(n));
         let blocks = op.dim("tiles", blocks.saturating_mul(m.div_ceil(tiles.rows)))?;
-        let config = self.tile_config([blocks, 1], (kernels.tiles, name), tiles)?;
+        let launch = self.tile_launch(kernels, tiles, [blocks, 1])?;
         let mut op = (op.reads("w", first.bytes()).reads("x", &x.halves)).reads("x", &x.exponents);
         for (index, &n) in n.iter().enumerate() {
             if index > 0 {
@@ -327,29 +334,28 @@ impl Kernels {
             op = op.read_or_null("bias", at(index).and_then(|product| product.bias), &[n])?;
             op = op.write_or_null(OUTPUTS[index], at(index).map(|product| product.y), &[m, n], &[])?;
         }
-        let matrices = Matrices {
-            w_rows: n[0],
-            x_rows: m,
+        let numbers = Numbers {
             n,
             begin: [columns[0], columns[0] + columns[1]],
+            ..Numbers::one([n[0], m], n[0], [row_blocks, row_blocks, tiles.waves])
         };
-        let op = matrices.values(op.null().null());
-        (op.values([row_blocks, row_blocks, tiles.waves].map(|value| value as u32)))
-            .values(NO_EXPERTS)
-            .run(stream, kernels.tiles, (name, config))
+        // No table and order of experts.
+        (numbers.pass(none(op, 2))).run(stream, kernels.tiles, launch)
     }
 
-    /// The launch of so many blocks of a kernel of this family, whose blocks have the threads that the device's code is made for.
-    pub(super) fn tile_config(
+    /// The kernel for these tiles and its launch of so many blocks, which have the threads that the device's code is made for.
+    pub(super) fn tile_launch(
         &self,
-        [blocks, parts]: [u32; 2],
-        (family, name): (&'static str, &'static str),
+        kernels: &Packed,
         tiles: Packed16Tiles,
-    ) -> KernelResult<LaunchConfig> {
+        [blocks, parts]: [u32; 2],
+    ) -> KernelResult<(&'static str, LaunchConfig)> {
+        let name = kernels.tiles_of[usize::from(tiles.rows > 16)];
+        let kernel = self.kernel(kernels.tiles, name)?;
         // A kernel without LDS of its own takes it from the launch: it has more than a kernel may have by itself.
-        let kernel = self.kernel(family, name)?;
         let lds = if kernel.meta().lds_size == 0 { tiles.lds() } else { 0 };
-        Ok(geometry::config([blocks, parts, 1], kernel.meta().max_workgroup_size).with_dynamic_lds(lds))
+        let config = geometry::config([blocks, parts, 1], kernel.meta().max_workgroup_size);
+        Ok((name, config.with_dynamic_lds(lds)))
     }
 }
 
@@ -394,6 +400,14 @@ fn form(c: &mut Call<'_>, dims: &[usize], ty: WeightType) -> KernelResult<()> {
     })
 }
 
+/// Rows of f16 for a declaration, and the values that they are made of.
+pub(super) fn declared_rows(c: &mut Call<'_>, dims: [usize; 2]) -> KernelResult<HalfRows> {
+    let [m, k] = dims;
+    let x = c.floats("values of x", activations(m * k))?;
+    let to = c.output_bytes("x", HalfRows::byte_len(m, k).unwrap_or(0))?;
+    c.preparing().half_rows(c.stream, &x, &to, dims)
+}
+
 /// What a declaration calls, with the operands of the product and room for the sums of its parts.
 type Launches<'a> = dyn Fn(
         &Call<'_>,
@@ -413,9 +427,7 @@ fn in_tiles(
     launches: &Launches<'_>,
 ) -> KernelResult<()> {
     let w = packed(c, ["blocks of w", "w"], ty, [n, k])?;
-    let x = c.floats("values of x", activations(m * k))?;
-    let to = c.output_bytes("x", HalfRows::byte_len(m, k).unwrap_or(0))?;
-    let x = c.preparing().half_rows(c.stream, &x, &to, [m, k])?;
+    let x = declared_rows(c, [m, k])?;
     let bias = c.input_bias(n % 2 == 1, n)?;
     let y = c.output("y", m * n)?;
     let sums = match floats {
@@ -461,9 +473,7 @@ fn joint_by(
     let rows = &rows[..rows.len() - 1];
     // In the order of the kernels' arguments.
     let mut matrices = vec![packed(c, MATRICES[0], ty, [rows[0], k])?];
-    let x = c.floats("values of x", activations(m * k))?;
-    let to = c.output_bytes("x", HalfRows::byte_len(m, k).unwrap_or(0))?;
-    let x = c.preparing().half_rows(c.stream, &x, &to, [m, k])?;
+    let x = declared_rows(c, [m, k])?;
     let bias = c.input_bias(rows[0] % 2 == 1, rows[0])?;
     let mut outs = vec![c.output(OUTPUTS[0], m * rows[0])?];
     for (index, &n) in rows.iter().enumerate().skip(1) {

@@ -517,14 +517,10 @@ fn neighbouring_exponents_of_mxfp4_on_the_matrix_unit() {
             }
         })
         .collect();
-    let room = poisoned(&d, HalfRows::byte_len(m, k).expect("counts"));
-    let halves = d
-        .kernels
-        .half_rows(d.stream(), &d.up(&x), &room, [m, k])
-        .expect("rounds");
+    let x16 = halves(&d, &x, [m, k]);
     let y = d.out(m * n);
     d.kernels
-        .packed16(d.stream(), &packed, &halves, None, &y, None)
+        .packed16(d.stream(), &packed, &x16, None, &y, None)
         .expect("multiplies");
     let expected = reference::matmul_weight(ty, &w, &x, None, k);
     for (at, (&found, &wanted)) in d.get(&y).iter().zip(&expected).enumerate() {
@@ -579,6 +575,12 @@ fn products_together_that_do_not_fit_are_refused() {
     refused("x has 64 elements", gated(&two, [&a, &a], GluKind::Swiglu));
 }
 
+/// Rows of f16.
+fn halves(d: &Device, x: &[f32], dims: [usize; 2]) -> HalfRows {
+    let room = poisoned(d, HalfRows::byte_len(dims[0], dims[1]).expect("counts"));
+    (d.kernels.half_rows(d.stream(), &d.up(x), &room, dims)).expect("rounds")
+}
+
 #[test]
 fn long_columns_are_divided_where_there_is_room_for_the_sums() {
     let d = device_with!("packed16_q4_0", "packed16_q4_0_t1");
@@ -590,9 +592,7 @@ fn long_columns_are_divided_where_there_is_room_for_the_sums() {
     let parts = floats / (m * n);
     assert!((2..=8).contains(&parts) && floats == parts * m * n, "{floats}");
     let (_, w) = both_orders(&d, WeightType::Q4_0, [n, k], 1);
-    let x = d.up(&vec![1.0; m * k]);
-    let room = poisoned(&d, HalfRows::byte_len(m, k).expect("counts"));
-    let x = (d.kernels.half_rows(d.stream(), &x, &room, [m, k])).expect("rounds");
+    let x = halves(&d, &vec![1.0; m * k], [m, k]);
     let (y, sums) = (d.out(m * n), d.out(floats));
     let tiles = d.kernels.packed16_tiles([m, n, k]);
     let run = |parts: usize, sums: Option<&HipBuffer<f32>>| {
@@ -622,18 +622,13 @@ fn matrices_for_the_matrix_unit_that_are_not_joint_are_refused() {
         of(WeightType::Q8_0, 64),
         of(WeightType::Q4_0, 8192),
     );
-    let halves = |k: usize| {
-        let room = poisoned(&d, HalfRows::byte_len(m, k).expect("counts"));
-        let x = d.up(&vec![1.0; m * k]);
-        (d.kernels.half_rows(d.stream(), &x, &room, [m, k])).expect("rounds")
-    };
     let (y, z, short) = (d.out(m * n), d.out(m * n), d.out(m * n - 1));
     let joint = |x: &HalfRows, parts: &[(&PackedWeights, &HipBuffer<f32>)]| {
         let of = |&(w, y): &(_, _)| JointProduct { w, bias: None, y };
         let products: Vec<JointProduct<'_>> = parts.iter().map(of).collect();
         d.kernels.packed16_joint(d.stream(), x, &products)
     };
-    let (x, wide) = (halves(64), halves(8192));
+    let [x, wide] = [64, 8192].map(|k| halves(&d, &vec![1.0; m * k], [m, k]));
     joint(&x, &[(&a, &y), (&a, &z)]).expect("joint");
     let refused = |text, result: KernelResult<()>| refused(result, text);
     refused("matrices is 0", joint(&x, &[]));
