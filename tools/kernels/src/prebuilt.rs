@@ -158,9 +158,10 @@ pub(crate) fn targets() -> Result<Vec<String>, KernelsError> {
     Ok(all.into_iter().collect())
 }
 
-/// The target against whose pack that of `target` is compressed, if that one has the family.
+/// The target against whose pack that of `target` is compressed: the near one, or the fallback, if it has the family.
 pub(crate) fn near_of(families: &[Family], target: &str, family: &str) -> Option<&'static str> {
-    near(target).filter(|near| has_family(families, near, family))
+    let mut stated = near(target).into_iter().chain(fallback(target));
+    stated.find(|stated| has_family(families, stated, family))
 }
 
 /// The family against whose pack for `target` that of `family` is compressed, if that target has it.
@@ -223,6 +224,16 @@ pub(crate) fn of(path: impl Into<PathBuf>) -> impl FnOnce(rocmforge_code_object:
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::families::FAMILIES;
+
+    #[test]
+    fn a_pack_is_stored_against_the_near_target_or_the_fallback() {
+        let near = |target, family| near_of(FAMILIES, target, family);
+        assert_eq!(near("gfx1101", "packed16_q4_0"), Some("gfx1100"));
+        assert_eq!(near("sm_90a", "sum_parts"), Some("sm_75"));
+        assert_eq!(near("sm_90a", "packed16_q4_0"), Some("sm_80"), "sm_75 has none");
+        assert_eq!(near("sm_90a", "paged16_hopper"), None);
+    }
 
     #[test]
     fn the_table_names_every_file_once() {
